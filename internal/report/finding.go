@@ -53,7 +53,7 @@ func (p *printer) finding(f *model.Finding, i, of int) {
 	p.optional("where", where(f, &ev))
 	p.optional("wait caused", waitText(f, &ev))
 	p.optional("cost", costText(f, &ev))
-	p.optional("next", nextText(f, &ev))
+	p.optional("next", nextText(&ev))
 	p.optional("when", whenText(f))
 	p.field("confidence", confidenceText(f, &ev))
 	p.optional("missing", missingText(&ev))
@@ -149,11 +149,11 @@ func costText(f *model.Finding, ev *evidence) string {
 	}
 	text := Seconds(f.CostSeconds.V) + " per step"
 	if f.CostShare.OK {
-		text += fmt.Sprintf(" (%s of it)", Share(f.CostShare.V))
+		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
 	}
-	text += ": all that mending this place alone would save"
+	text += " is all that mending this place alone would save"
 	if d := ev.Decisive; d != nil && d.Gap != nil {
-		text += fmt.Sprintf("; in the collective that shows it best the second-last is only %s earlier", Seconds(*d.Gap))
+		text += fmt.Sprintf("; in the collective that shows it best the second-last comes %s before it", Seconds(*d.Gap))
 	}
 	if f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
 		text += fmt.Sprintf("; mending all findings together saves %s", Seconds(f.CostJoint.V))
@@ -161,11 +161,11 @@ func costText(f *model.Finding, ev *evidence) string {
 	return text
 }
 
-func nextText(f *model.Finding, ev *evidence) string {
+func nextText(ev *evidence) string {
 	if len(ev.NextRanks) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s would be last once %s is mended", ranks(ev.NextRanks), place(f))
+	return ranks(ev.NextRanks) + " would be last once it is mended"
 }
 
 func whenText(f *model.Finding) string {

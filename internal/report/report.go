@@ -163,10 +163,24 @@ func meetings(j *straggler.JobReport) int64 {
 }
 
 func candidate(a *straggler.Abstention) string {
-	return fmt.Sprintf("rank %d, not named: it fails the gate %s (got %s; limit %s). It caused %s of all wait; "+
-		"mending it would save %s of the step; chance alone does as much with probability %s",
-		a.Rank, clean(a.Gate), significant(a.Got), significant(a.Want),
-		Share(a.WaitShare), Share(a.CostShare), significant(a.FalseAlarm))
+	return fmt.Sprintf("rank %d, which caused %s of all wait and is not named: %s (gate %s: got %s; limit %s). "+
+		"Mending it would save %s of the step",
+		a.Rank, Share(a.WaitShare), gateMeaning(a.Gate), clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+}
+
+// gateMeaning says in words what failing a gate of the engine means.
+func gateMeaning(gate string) string {
+	switch gate {
+	case "false_alarm":
+		return "chance alone does as much too often"
+	case "excess_share":
+		return "it is hardly slower than its peers by itself"
+	case "steadiness":
+		return "what it takes longer varies too much from step to step"
+	case "cost_share":
+		return "mending it would save too little"
+	}
+	return "the evidence does not suffice"
 }
 
 // maxProblemsShown bounds the problems that the text lists.

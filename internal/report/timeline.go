@@ -30,7 +30,9 @@ func (p *printer) timeline(m *straggler.Meeting) {
 		return
 	}
 	p.line("")
-	p.line("  %s", p.paint(bold, meetingTitle(m)))
+	for _, l := range wrap(meetingTitle(m), p.width()-2) {
+		p.line("  %s", p.paint(bold, l))
+	}
 	axis := newAxis(m, p.width()-rankLabel-toLastWidth-2)
 	for i := range m.Members {
 		if omitted := len(m.Members) - maxTimelineRows; omitted > 0 && i >= timelineHead && i < timelineHead+omitted {
@@ -61,7 +63,7 @@ func meetingTitle(m *straggler.Meeting) string {
 	} else {
 		text += fmt.Sprintf("%d ranks seen", len(m.Members))
 	}
-	return clean("the collective that shows it best: " + text)
+	return clean("The collective that shows it best: " + text)
 }
 
 func (p *printer) member(m *straggler.Meeting, i int, a axis) {
