@@ -1,0 +1,73 @@
+package model
+
+// Finding kinds and the classes of kind straggler.
+const (
+	FindingStraggler = "straggler"
+
+	ClassCompute = "compute"
+	ClassHost    = "host"
+)
+
+// Finding states.
+const (
+	StatusOpen    = "open"
+	StatusUpdated = "updated"
+	StatusClosed  = "closed"
+)
+
+// Severity of a finding.
+type Severity int
+
+// Severities, ordered.
+const (
+	SeverityInfo Severity = iota
+	SeverityWarn
+	SeverityError
+)
+
+// Finding is one conclusion, with its place as precise as the evidence allows.
+type Finding struct {
+	Time     int64 // Unix ns: end of what was judged
+	Start    int64 // Unix ns: start of what was judged
+	Severity Severity
+
+	JobName     string
+	JobID       string
+	Incarnation string
+
+	Kind  string
+	Class string
+	Cause string
+
+	ID       string
+	Revision int64
+	Status   string
+
+	Rank       Optional[int64]
+	Host       string
+	HWID       string
+	Op         string
+	CommID     string
+	Peer       Optional[int64]
+	Link       string
+	Ranks      []int64
+	RanksCount Optional[int64]
+
+	StepFirst, StepLast Optional[int64]
+	// BeforeWindow: the cause precedes the recording.
+	BeforeWindow bool
+
+	CostSeconds Optional[float64] // per step
+	CostShare   Optional[float64] // of the step
+	CostJoint   Optional[float64] // s per step, all findings removed together
+
+	WaitCaused      Optional[float64] // s per step, summed over the others
+	WaitCausedShare Optional[float64] // of all wait of the same steps
+
+	Confidence float64 // 0 to 1
+	Evidence   string  // JSON
+	Action     string
+
+	Links      []SpanRef
+	IncidentID string
+}

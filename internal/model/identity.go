@@ -1,0 +1,131 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// TraceID is the identity of a step over all ranks.
+type TraceID [16]byte
+
+// SpanID is the identity of an operation inside a trace.
+type SpanID [8]byte
+
+// SpanRef points at one span.
+type SpanRef struct {
+	Trace TraceID
+	Span  SpanID
+}
+
+// String renders the reference as "traceid-spanid" in hex.
+func (r SpanRef) String() string {
+	return hex.EncodeToString(r.Trace[:]) + "-" + hex.EncodeToString(r.Span[:])
+}
+
+// RootRank stands for the whole job where a span id needs a rank: the root of a
+// step belongs to no rank.
+const RootRank int64 = -1
+
+const (
+	stepKey   = "step"
+	separator = 0x00
+	// digestLen is the number of hex digits of an identity that people read
+	// and compare: 16 digits are 64 bits, so that a collision among a million
+	// jobs has a probability under 1e-7.
+	digestLen = 16
+)
+
+// StepTraceID returns the trace of a step: the first 16 bytes of
+// SHA-256(incarnation 0x00 step), the step in decimal ASCII.
+func StepTraceID(incarnation string, step int64) TraceID {
+	return traceID(incarnation, strconv.FormatInt(step, 10))
+}
+
+// IncidentTraceID returns the trace of what belongs to no step: the first 16
+// bytes of SHA-256(incarnation 0x00 "incident" 0x00 incident).
+func IncidentTraceID(incarnation, incident string) TraceID {
+	return traceID(incarnation, "incident", incident)
+}
+
+func traceID(parts ...string) (id TraceID) {
+	sum := hashParts(parts...)
+	copy(id[:], sum[:])
+	return id
+}
+
+// OpSpanID returns the first 8 bytes of SHA-256 of (trace id, rank, stream,
+// key, seq): the trace id raw, each other part behind 0x00, numbers in decimal
+// ASCII. Receivers that see the same operation agree on it.
+func OpSpanID(trace TraceID, rank, lane int64, key string, seq int64) (id SpanID) {
+	var buf [128]byte
+	b := append(buf[:0], trace[:]...)
+	b = strconv.AppendInt(append(b, separator), rank, 10)
+	b = strconv.AppendInt(append(b, separator), lane, 10)
+	b = append(append(b, separator), key...)
+	b = strconv.AppendInt(append(b, separator), seq, 10)
+	sum := sha256.Sum256(b)
+	copy(id[:], sum[:])
+	return id
+}
+
+// Ref returns the span of an operation of the given rank.
+func (r *Rank) Ref(op *Op) SpanRef {
+	t := StepTraceID(r.Incarnation, op.Step.Or(0))
+	if op.Kind == KindStep {
+		return SpanRef{Trace: t, Span: StepSpanID(t, r.Rank)}
+	}
+	return SpanRef{Trace: t, Span: OpSpanID(t, r.Rank, op.Lane(), op.ComparisonKey(), op.Seq)}
+}
+
+// StepSpanID returns the span of one rank's step, the parent of its operations.
+func StepSpanID(trace TraceID, rank int64) SpanID {
+	return OpSpanID(trace, rank, 0, stepKey, 0)
+}
+
+// RootSpanID returns the span of the whole step, the parent of every rank's.
+func RootSpanID(trace TraceID) SpanID { return StepSpanID(trace, RootRank) }
+
+// World is what is known of a job's life, from which its incarnation follows.
+type World struct {
+	CommHash string // hash of the world communicator, where one was seen
+	// Launcher holds the launcher's ids in a fixed order, e.g. the torchelastic
+	// run id or the Slurm job id. Alone they reset on requeue.
+	Launcher []string
+	Restart  int64
+}
+
+// Incarnation names one life of one job: the hash of the world communicator
+// where one is seen, else of launcher ids and restart count.
+func Incarnation(w World) string {
+	if w.CommHash != "" {
+		return shortDigest("comm", w.CommHash)
+	}
+	parts := append([]string{"launcher"}, w.Launcher...)
+	return shortDigest(append(parts, strconv.FormatInt(w.Restart, 10))...)
+}
+
+// RanksDigest is lockstep.comm.digest: the hash of the ordered global ranks.
+func RanksDigest(ranks []int64) string {
+	parts := make([]string, len(ranks))
+	for i, r := range ranks {
+		parts[i] = strconv.FormatInt(r, 10)
+	}
+	return shortDigest(strings.Join(parts, ","))
+}
+
+// FindingID hashes incarnation, kind, coarse place and episode.
+func FindingID(incarnation, kind, place string, episode int64) string {
+	return shortDigest(incarnation, kind, place, strconv.FormatInt(episode, 10))
+}
+
+// shortDigest joins the parts with 0x00 and returns 16 hex digits of their SHA-256.
+func shortDigest(parts ...string) string {
+	sum := hashParts(parts...)
+	return hex.EncodeToString(sum[:])[:digestLen]
+}
+
+func hashParts(parts ...string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.Join(parts, string(rune(separator)))))
+}

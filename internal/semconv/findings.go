@@ -1,0 +1,71 @@
+package semconv
+
+// Event names (the EventName of a log record).
+const (
+	EventFinding          = "lockstep.finding"
+	EventOpOpen           = "lockstep.op.open"
+	EventClockEdge        = "lockstep.clock.edge"
+	EventClockModel       = "lockstep.clock.model"
+	EventEpochObservation = "lockstep.epoch.observation"
+	EventHostFact         = "lockstep.host.fact"
+)
+
+// Finding attributes.
+const (
+	FindingKind         = "lockstep.finding.kind"
+	FindingClass        = "lockstep.finding.class"
+	FindingCause        = "lockstep.finding.cause"
+	FindingID           = "lockstep.finding.id"
+	FindingRevision     = "lockstep.finding.revision"
+	FindingStatus       = "lockstep.finding.status"
+	FindingRank         = "lockstep.finding.rank"
+	FindingHost         = "lockstep.finding.host"
+	FindingHWID         = "lockstep.finding.hw.id"
+	FindingOp           = "lockstep.finding.op"
+	FindingCommID       = "lockstep.finding.comm.id"
+	FindingPeer         = "lockstep.finding.peer"
+	FindingLink         = "lockstep.finding.link"
+	FindingRanks        = "lockstep.finding.ranks" // []i, at most MaxFindingRanks
+	FindingRanksCount   = "lockstep.finding.ranks.count"
+	FindingStepFirst    = "lockstep.finding.step.first"
+	FindingStepLast     = "lockstep.finding.step.last"
+	FindingBeforeWindow = "lockstep.finding.before_window"
+	FindingCostSeconds  = "lockstep.finding.cost.seconds"
+	FindingCostShare    = "lockstep.finding.cost.share"
+	FindingCostJoint    = "lockstep.finding.cost.joint"
+	// FindingWaitCaused is the wait that the place caused all others, s per
+	// step. It is not a cost: others may be nearly as late.
+	FindingWaitCaused = "lockstep.finding.wait_caused.seconds"
+	// FindingWaitCausedShare is its share of all wait in the same steps, 0 to 1.
+	FindingWaitCausedShare = "lockstep.finding.wait_caused.share"
+	FindingConfidence      = "lockstep.finding.confidence"
+	FindingEvidence        = "lockstep.finding.evidence"
+	FindingAction          = "lockstep.finding.action"
+	// FindingLinks names the spans that decided, as "traceid-spanid" in hex.
+	FindingLinks = "lockstep.finding.links"
+	IncidentID   = "lockstep.incident.id"
+)
+
+// MaxFindingRanks is the most ranks that a finding lists; the count is exact
+// all the same. 64 keep the record under a kilobyte.
+const MaxFindingRanks = 64
+
+// Metric names.
+const (
+	MetricStepDuration      = "lockstep.step.duration"
+	MetricWaitCaused        = "lockstep.wait.caused"
+	MetricWaitSuffered      = "lockstep.wait.suffered"
+	MetricStragglerExcess   = "lockstep.straggler.excess"
+	MetricClockOffset       = "lockstep.clock.offset"
+	MetricClockBound        = "lockstep.clock.bound"
+	MetricFindings          = "lockstep.findings"
+	MetricEventsLost        = "lockstep.events.lost"
+	MetricOverflowAttribute = "otel.metric.overflow"
+)
+
+// Data-point attributes beside those of the resource.
+const (
+	PointClass  = "lockstep.straggler.class"
+	PointHop    = "lockstep.hop"
+	PointReason = "lockstep.reason"
+)

@@ -1,0 +1,174 @@
+package straggler
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/clock"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Split divides a rank's step: every instant belongs to exactly one part, and
+// the parts sum to the step.
+type Split struct {
+	Compute           time.Duration // no communication beside it
+	ComputeOverlapped time.Duration // communication beside it
+	Transfer          time.Duration // exposed communication after the last arrival
+	Wait              time.Duration // exposed communication before the last arrival
+	LaunchIdle        time.Duration // nothing ran and the host had launched nothing
+	DependencyIdle    time.Duration // nothing ran although it had been launched
+	Copy              time.Duration
+}
+
+// Sum returns the total of all parts: the duration of the step.
+func (s Split) Sum() time.Duration {
+	return s.Own() + s.Transfer + s.Wait
+}
+
+// Own returns the rank's wait-free time: what it did or failed to do by itself.
+func (s Split) Own() time.Duration {
+	return s.Compute + s.ComputeOverlapped + s.LaunchIdle + s.DependencyIdle + s.Copy
+}
+
+// StepReport is what one step showed, over all ranks that were seen. Times are
+// Unix nanoseconds on the timeline, that is, corrected by the ranks' offsets.
+type StepReport struct {
+	JobName, JobID, Incarnation string
+	Step                        int64
+	Start, End                  int64
+	Ranks                       []RankStep // by rank
+	Meetings                    []Meeting  // by last arrival
+	Missing                     []int64    // ranks of the world that were not seen
+	// Notes are the annotations of operation spans: members of collectives.
+	Notes map[model.SpanRef]Note
+	// Unmatched counts communication operations whose partners are not known.
+	Unmatched int
+}
+
+// RankStep is one rank's share of a step.
+type RankStep struct {
+	Rank         model.Rank
+	Span         model.SpanRef // of the rank's step
+	Start, End   int64
+	Split        Split
+	Ops          int
+	Collectives  int
+	WaitCaused   time.Duration // summed over the others
+	WaitSuffered time.Duration // summed over its rendezvous, overlapped or not
+	LastArrivals int
+	// Excess is the rank's own time over its peers' median, by class, summed
+	// over the segments of the step. Negative where the rank was faster.
+	Excess map[string]time.Duration
+	Offset clock.Offset
+	// Durations holds one histogram per operation key.
+	Durations map[string]*Histogram
+	Phase     string
+}
+
+// Meeting is one collective, or one message, with every member that was seen.
+type Meeting struct {
+	Key      model.RendezvousKey
+	Name     string // collective name
+	CommID   string
+	Size     int      // members expected; 0 where unknown
+	Members  []Member // by arrival
+	Transfer time.Duration
+	// Attributed: waits are owed to the last arriver. False where a member is
+	// missing who may have been later, or the operation does not synchronise.
+	Attributed bool
+}
+
+// Member is one rank in a meeting.
+type Member struct {
+	Rank        int64
+	Span        model.SpanRef
+	Enter, Exit int64
+	Wait        time.Duration // before the last arrival
+}
+
+// Last returns the member that arrived last.
+func (m *Meeting) Last() *Member { return &m.Members[len(m.Members)-1] }
+
+// Gap returns how much earlier the second-last member arrived.
+func (m *Meeting) Gap() time.Duration {
+	if len(m.Members) < 2 {
+		return 0
+	}
+	return time.Duration(m.Last().Enter - m.Members[len(m.Members)-2].Enter)
+}
+
+// WaitCaused returns the wait of all members, owed to the last arriver.
+func (m *Meeting) WaitCaused() time.Duration {
+	if !m.Attributed {
+		return 0
+	}
+	var sum time.Duration
+	for i := range m.Members {
+		sum += m.Members[i].Wait
+	}
+	return sum
+}
+
+// Complete reports whether every expected member was seen.
+func (m *Meeting) Complete() bool { return m.Size > 0 && len(m.Members) >= m.Size }
+
+// Note annotates one member of a meeting.
+type Note struct {
+	OwedTo   int64
+	LastSpan model.SpanRef // of the last arriver; the member's own where it was last
+	Wait     time.Duration
+}
+
+// Verdict is a finding together with the meeting that shows it best.
+type Verdict struct {
+	Finding  model.Finding
+	Decisive *Meeting
+}
+
+// JobReport is what all steps of one job showed.
+type JobReport struct {
+	JobName, JobID, Incarnation string
+	Steps                       int
+	StepTime                    time.Duration // summed over steps
+	Ranks                       []RankTotal   // by rank
+	Missing                     []int64
+	Verdicts                    []Verdict // most costly first
+	// Abstained is the strongest candidate that was not named, and why.
+	Abstained *Abstention
+}
+
+// Abstention is a rank that was not named.
+type Abstention struct {
+	Rank       int64
+	Gate       string  // the first gate that it failed
+	Got, Want  float64 // the gate's quantity and its limit
+	WaitShare  float64 // of all wait, 0 to 1
+	CostShare  float64 // of the step, 0 to 1
+	FalseAlarm float64 // probability that chance alone did this, over all ranks
+}
+
+// RankTotal is one rank over all steps of a job.
+type RankTotal struct {
+	Rank         int64
+	Host         string
+	Steps        int
+	Split        Split
+	WaitCaused   time.Duration
+	WaitSuffered time.Duration
+	LastArrivals int
+	Meetings     int
+	Excess       map[string]time.Duration
+	Offset       clock.Offset
+}
+
+// Stats are the engine's counters of what it refused or lost.
+type Stats struct {
+	OpsDropped       int64 // beyond MaxOpsPerRankStep
+	OpsWithoutStep   int64
+	StepsEvicted     int64 // beyond MaxOpenSteps, analysed before they were complete
+	JobsEvicted      int64
+	LateOps          int64 // for a step that had been closed
+	UnmatchedOps     int64
+	DuplicateOps     int64
+	PlacesOverflowed int64
+	RanksRefused     int64
+}
