@@ -26,7 +26,6 @@ run: ## Replay the recording in testdata/ through a small collector and print th
 
 .PHONY: test
 test: ## Run all hermetic tests (Go, gcc and make only)
-	$(GO) vet ./...
 	$(GO) test ./...
 
 .PHONY: e2e
@@ -57,8 +56,9 @@ generate: bin/builder ## Regenerate component metadata and distro/
 	scripts/generate-distro.sh
 
 .PHONY: check-generate
-check-generate: bin/builder ## Fail where distro/ is not what builder-config.yaml yields
+check-generate: bin/builder ## Fail where generated sources are stale
 	scripts/generate-distro.sh --check
+	scripts/check-metadata.sh
 
 .PHONY: distro
 distro: ## Compile the full collector into bin/otelcol-lockstep
