@@ -56,6 +56,17 @@ func TestRegistryIsBounded(t *testing.T) {
 	assert.Equal(t, int64(1), r.Overflow())
 }
 
+// Groups first seen apart become one when a source names both. What was handed
+// out before must not disagree with what is found later.
+func TestRegistryBridge(t *testing.T) {
+	r := NewRegistry(10)
+	r.Add(Group{ID: "a", Name: "n"})
+	r.Add(Group{ID: "b", Ranks: []int64{1, 2}})
+	r.Add(Group{ID: "a", Hashes: []string{"b"}})
+	assert.Same(t, r.Get("a"), r.Get("b"))
+	assert.Equal(t, Some(int64(2)), r.GlobalRank("a", 1))
+}
+
 func TestOptional(t *testing.T) {
 	assert.Equal(t, 3, Optional[int]{}.Or(3))
 	assert.Equal(t, 0, Some(0).Or(3))

@@ -17,6 +17,9 @@ type Config struct {
 	MaxOpenSteps      int // per job
 	MaxRanks          int // per job
 	MaxOpsPerRankStep int
+	MaxOpenOps        int // per job, over all open steps
+	// Clock applies estimated clock offsets; off, stamps are compared as they are.
+	Clock bool
 
 	// MinCostShare is the effect floor: a rank whose removal would save less
 	// than this share of the step is not named.
@@ -33,15 +36,19 @@ type Config struct {
 //
 // MinExcessShare is the 10 % that Greyhound and MegaScan use for compute;
 // MinCostShare 2 % keeps a rank unnamed that nobody would mend; MaxFalseAlarm
-// 1 % with five steps needs four of them.
+// 1 % with five steps and eight ranks needs four of them. MaxOpenSteps lets a
+// file of 1,024 steps be read rank by rank; MaxOpenOps holds those steps to some
+// 200 MB.
 func NewDefaultConfig() Config {
 	return Config{
 		Deadline:          30 * time.Second,
 		Window:            64,
 		MaxJobs:           64,
-		MaxOpenSteps:      16,
+		MaxOpenSteps:      1024,
 		MaxRanks:          32768,
 		MaxOpsPerRankStep: 1 << 20,
+		MaxOpenOps:        4 << 20,
+		Clock:             true,
 		MinCostShare:      0.02,
 		MinExcessShare:    0.10,
 		MaxFalseAlarm:     0.01,
@@ -59,6 +66,7 @@ func (c *Config) Validate() error {
 		{"max_open_steps", c.MaxOpenSteps},
 		{"max_ranks", c.MaxRanks},
 		{"max_ops_per_rank_step", c.MaxOpsPerRankStep},
+		{"max_open_ops", c.MaxOpenOps},
 	} {
 		if f.got < 1 {
 			return fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got)

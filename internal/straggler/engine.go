@@ -1,1 +1,113 @@
 package straggler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Engine analyses the steps of one or more jobs. It is not safe for concurrent
+// use; everything it does is idempotent in (incarnation, step, operation).
+type Engine struct {
+	cfg   Config
+	now   func() time.Time
+	jobs  map[string]*job // by incarnation
+	stats Stats
+}
+
+// New returns an engine; now is the clock that deadlines are taken from.
+func New(cfg Config, now func() time.Time) *Engine {
+	return &Engine{cfg: cfg, now: now, jobs: map[string]*job{}}
+}
+
+// Add takes operations of one rank and returns the reports of the steps that
+// became complete by it. A rank's step is complete when its operation of kind
+// step has been added: sources send it last.
+func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
+	j := e.job(&rank)
+	if !j.admit(&rank) {
+		e.stats.RanksRefused++
+		return nil
+	}
+	for i := range ops {
+		j.add(&rank, &ops[i])
+	}
+	out := j.closeWhere(func(s *openStep) bool { return j.complete(s) })
+	return append(out, j.shrink()...)
+}
+
+// Expire closes the steps whose deadline has passed and returns their reports.
+func (e *Engine) Expire() []*StepReport {
+	limit := e.now().Add(-e.cfg.Deadline)
+	var out []*StepReport
+	for _, j := range e.sorted() {
+		out = append(out, j.closeWhere(func(s *openStep) bool { return !s.first.After(limit) })...)
+	}
+	return out
+}
+
+// Flush closes every open step and returns their reports.
+func (e *Engine) Flush() []*StepReport {
+	var out []*StepReport
+	for _, j := range e.sorted() {
+		out = append(out, j.closeWhere(func(*openStep) bool { return true })...)
+	}
+	return out
+}
+
+// Verdicts judges what has come since the last call and returns the findings
+// that opened, changed or closed by it, most costly first.
+func (e *Engine) Verdicts() []Verdict {
+	var out []Verdict
+	for _, j := range e.sorted() {
+		out = append(out, j.changed()...)
+	}
+	return out
+}
+
+// Jobs returns what all steps of every job showed.
+func (e *Engine) Jobs() []JobReport {
+	var out []JobReport
+	for _, j := range e.sorted() {
+		out = append(out, j.report())
+	}
+	return out
+}
+
+// Stats returns the engine's counters.
+func (e *Engine) Stats() Stats { return e.stats }
+
+func (e *Engine) sorted() []*job {
+	jobs := make([]*job, 0, len(e.jobs))
+	for _, j := range e.jobs {
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.incarnation, b.incarnation) })
+	return jobs
+}
+
+func (e *Engine) job(r *model.Rank) *job {
+	if j := e.jobs[r.Incarnation]; j != nil {
+		j.used = e.now()
+		return j
+	}
+	if len(e.jobs) >= e.cfg.MaxJobs {
+		e.evictJob()
+	}
+	j := newJob(e, r)
+	e.jobs[r.Incarnation] = j
+	return j
+}
+
+func (e *Engine) evictJob() {
+	var oldest *job
+	for _, j := range e.sorted() {
+		if oldest == nil || j.used.Before(oldest.used) {
+			oldest = j
+		}
+	}
+	delete(e.jobs, oldest.incarnation)
+	e.stats.JobsEvicted++
+}

@@ -71,6 +71,7 @@ type Meeting struct {
 	CommID   string
 	Size     int      // members expected; 0 where unknown
 	Members  []Member // by arrival
+	LastRank int64    // the rank that waits are owed to, where Attributed
 	Transfer time.Duration
 	// Attributed: waits are owed to the last arriver. False where a member is
 	// missing who may have been later, or the operation does not synchronise.
@@ -132,6 +133,18 @@ type JobReport struct {
 	Ranks                       []RankTotal   // by rank
 	Missing                     []int64
 	Verdicts                    []Verdict // most costly first
+	// Abstained is the strongest candidate that was not named, and why.
+	Abstained *Abstention
+}
+
+// Abstention is a rank that was not named.
+type Abstention struct {
+	Rank       int64
+	Gate       string  // the first gate that it failed
+	Got, Want  float64 // the gate's quantity and its limit
+	WaitShare  float64 // of all wait, 0 to 1
+	CostShare  float64 // of the step, 0 to 1
+	FalseAlarm float64 // probability that chance alone did this, over all ranks
 }
 
 // RankTotal is one rank over all steps of a job.

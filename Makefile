@@ -1,0 +1,88 @@
+# Everything a contributor runs. "make" alone lists the targets.
+# Go, gcc and make are enough for run, test, bench, fuzz and distro; lint and
+# generate compile their tools from tools/go.mod; e2e needs real parts.
+
+SHELL      := bash
+.SHELLFLAGS := -euo pipefail -c
+GO         ?= go
+FUZZTIME   ?= 10s
+CONFIG     ?= distro/config/replay.yaml
+
+# Static, without paths of the building machine, without symbol tables.
+DISTRO_BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -tags grpcnotrace
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | \
+		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
+
+.PHONY: run
+run: ## Replay the recording in testdata/ through a small collector and print the finding
+	@mkdir -p bin
+	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@bin/lockstep run $(CONFIG)
+
+.PHONY: test
+test: ## Run all hermetic tests (Go, gcc and make only)
+	$(GO) test ./...
+
+.PHONY: e2e
+e2e: distro bin/lockstep bin/jaeger ## Run the tests against real Jaeger and Prometheus
+	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run the linters over the root and e2e modules
+	bin/golangci-lint run --timeout 20m
+	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## Format all Go files
+	bin/golangci-lint fmt
+	cd e2e && ../bin/golangci-lint fmt --config ../.golangci.yml
+
+.PHONY: bench
+bench: ## Run the benchmarks and the comparisons in bench/
+	scripts/bench.sh
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each
+	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: generate
+generate: bin/builder ## Regenerate component metadata and distro/
+	$(GO) generate ./...
+	scripts/generate-distro.sh
+
+.PHONY: check-generate
+check-generate: bin/builder ## Fail where generated sources are stale
+	scripts/generate-distro.sh --check
+	scripts/check-metadata.sh
+
+.PHONY: distro
+distro: ## Compile the full collector into bin/otelcol-lockstep
+	@mkdir -p bin
+	cd distro && $(DISTRO_BUILD) -o ../bin/otelcol-lockstep .
+
+.PHONY: bin/lockstep
+bin/lockstep:
+	@mkdir -p bin
+	$(GO) build -o bin/lockstep ./cmd/lockstep
+
+# The tools are compiled once per version, not once per call.
+bin/builder: tools/go.mod tools/go.sum
+	@mkdir -p bin
+	cd tools && $(GO) build -o ../bin/builder go.opentelemetry.io/collector/cmd/builder
+
+bin/golangci-lint: tools/go.mod tools/go.sum
+	@mkdir -p bin
+	cd tools && $(GO) build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/jaeger: e2e/jaeger/go.mod e2e/jaeger/go.sum
+	@mkdir -p bin
+	cd e2e/jaeger && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../bin/jaeger github.com/jaegertracing/jaeger/cmd/jaeger
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin dist .distro-check

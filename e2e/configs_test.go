@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func publishedConfigs(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("../distro/config")
+	require.NoError(t, err)
+	require.NotEmpty(t, entries)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func TestPublishedConfigsAreValid(t *testing.T) {
+	program := built(t, "otelcol-lockstep")
+	for _, name := range publishedConfigs(t) {
+		t.Run(name, func(t *testing.T) {
+			run(t, program, "validate", "--config", configPath(name))
+		})
+	}
+}
+
+// Every published configuration becomes ready without anything to talk to,
+// and ends with status 0 when it is told to.
+func TestPublishedConfigsStartAndStop(t *testing.T) {
+	for _, name := range publishedConfigs(t) {
+		t.Run(name, func(t *testing.T) {
+			c := startCollector(t, name, map[string]string{"LOCKSTEP_TRACES": recording(t, "slow")})
+			assert.Zero(t, c.terminate(t, stopLimit))
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// jaeger is a real one that keeps everything in memory.
+type jaeger struct {
+	*process
+	otlp  string // OTLP over gRPC
+	query string // base URL of the query API
+}
+
+func startJaeger(t *testing.T) *jaeger {
+	t.Helper()
+	program := built(t, "jaeger")
+	config, err := filepath.Abs("testdata/jaeger.yaml")
+	require.NoError(t, err)
+	ports := freePorts(t, 3)
+	j := &jaeger{otlp: ports[0], query: "http://" + ports[1]}
+	j.process = start(t, map[string]string{
+		"JAEGER_OTLP_GRPC":  ports[0],
+		"JAEGER_QUERY_HTTP": ports[1],
+		"JAEGER_QUERY_GRPC": ports[2],
+	}, program, "--config", config)
+	eventually(t, readyLimit, func() error {
+		_, err := get(j.query + "/api/services")
+		return err
+	}, j.process)
+	return j
+}
+
+// jaegerTrace is what the tests read of an answer of /api/traces.
+type jaegerTrace struct {
+	TraceID string       `json:"traceID"`
+	Spans   []jaegerSpan `json:"spans"`
+}
+
+type jaegerSpan struct {
+	SpanID     string `json:"spanID"`
+	Name       string `json:"operationName"`
+	References []struct {
+		Type    string `json:"refType"`
+		TraceID string `json:"traceID"`
+		SpanID  string `json:"spanID"`
+	} `json:"references"`
+}
+
+// links returns the ids of the spans of its own trace that the span is linked
+// to. The query API renders a span link as a reference FOLLOWS_FROM.
+func (s *jaegerSpan) links(traceID string) []string {
+	var ids []string
+	for _, ref := range s.References {
+		if ref.Type == "FOLLOWS_FROM" && ref.TraceID == traceID {
+			ids = append(ids, ref.SpanID)
+		}
+	}
+	return ids
+}
+
+// services lists the names that Jaeger has spans of, but its own.
+func (j *jaeger) services() ([]string, error) {
+	var answer struct {
+		Data []string `json:"data"`
+	}
+	if err := getJSON(j.query+"/api/services", &answer); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range answer.Data {
+		if name != "jaeger" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// traces finds the traces of one service, whenever recorded.
+func (j *jaeger) traces(service string) ([]jaegerTrace, error) {
+	query := url.Values{
+		"service": {service},
+		"start":   {"1000000"},
+		"end":     {strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)},
+		"limit":   {"1000"},
+	}
+	var answer struct {
+		Data   []jaegerTrace     `json:"data"`
+		Errors []json.RawMessage `json:"errors"`
+	}
+	if err := getJSON(j.query+"/api/traces?"+query.Encode(), &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Errors) > 0 {
+		return nil, fmt.Errorf("query traces: %s", answer.Errors[0])
+	}
+	return answer.Data, nil
+}
+
+// allTraces finds the traces of every service.
+func (j *jaeger) allTraces() ([]jaegerTrace, error) {
+	services, err := j.services()
+	if err != nil {
+		return nil, err
+	}
+	var all []jaegerTrace
+	for _, service := range services {
+		traces, err := j.traces(service)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, traces...)
+	}
+	return all, nil
+}

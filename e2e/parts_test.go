@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// missing skips the test, or fails it where every part is required.
+func missing(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("LOCKSTEP_E2E_REQUIRE") == "1" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// repoRoot is the folder that the published configurations are relative to.
+func repoRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	return root
+}
+
+// built returns the path of a binary that make puts into bin/.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(repoRoot(t), "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		missing(t, "find bin/%s: %v; `make e2e` builds it", name, err)
+	}
+	return path
+}
+
+// packaged returns the path of a program of the operating system.
+func packaged(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, "find %s: %v; it is the Debian package of the same name", name, err)
+	}
+	return path
+}
+
+// recording returns the folder of a recording in testdata/recordings.
+func recording(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(repoRoot(t), "testdata", "recordings", name)
+	if _, err := os.Stat(path); err != nil {
+		missing(t, "find recording: %v", err)
+	}
+	return path
+}
+
+// freePorts returns addresses of the loopback interface that nobody listens
+// on. All are held until the last is chosen, so that they differ; whoever
+// takes one before the program does makes the test fail, not lie.
+func freePorts(t *testing.T, n int) []string {
+	t.Helper()
+	listeners := make([]net.Listener, n)
+	addresses := make([]string, n)
+	for i := range listeners {
+		var err error
+		listeners[i], err = net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		addresses[i] = listeners[i].Addr().String()
+	}
+	for _, listener := range listeners {
+		require.NoError(t, listener.Close())
+	}
+	return addresses
+}

@@ -1,0 +1,108 @@
+package repocheck
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// packagesWithFactory returns the folders below dir that hold a factory.go,
+// relative to the root and with forward slashes.
+func packagesWithFactory(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*", "factory.go"))
+	require.NoError(t, err)
+	var dirs []string
+	for _, file := range files {
+		rel, err := filepath.Rel(root, filepath.Dir(file))
+		require.NoError(t, err)
+		dirs = append(dirs, filepath.ToSlash(rel))
+	}
+	return dirs
+}
+
+// skippedDirs hold nothing that we wrote.
+var skippedDirs = map[string]bool{"bin": true, "dist": true, ".git": true, ".venv": true, ".cache": true}
+
+func markdownFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && skippedDirs[d.Name()]:
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md":
+			files = append(files, path)
+		}
+		return nil
+	}))
+	return files
+}
+
+var (
+	codeBlock    = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+func TestRelativeLinksResolve(t *testing.T) {
+	files := markdownFiles(t)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text := codeBlock.ReplaceAllString(string(content), "")
+		for _, match := range markdownLink.FindAllStringSubmatch(text, -1) {
+			target, _, _ := strings.Cut(match[1], "#")
+			if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(file), target))
+			assert.NoError(t, err, "%s links to %s", file, target)
+		}
+	}
+}
+
+func TestDecisionsAreIndexedAndComplete(t *testing.T) {
+	index := string(readFile(t, "docs", "adr", "README.md"))
+	files, err := filepath.Glob(filepath.Join(root, "docs", "adr", "[0-9]*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	numbers := map[string]string{}
+	for _, file := range files {
+		name := filepath.Base(file)
+		assert.Contains(t, index, "("+name+")", "docs/adr/README.md lists every decision")
+		number, _, _ := strings.Cut(name, "-")
+		assert.Empty(t, numbers[number], "number of %s is taken", name)
+		numbers[number] = name
+		content := string(readFile(t, "docs", "adr", name))
+		for _, heading := range []string{"## Context", "## Decision", "## Alternatives considered", "## Consequences"} {
+			assert.Contains(t, content, heading, "%s", name)
+		}
+	}
+}
+
+var (
+	makeCommand = regexp.MustCompile("(?m)(?:`|^)make ([a-z0-9-]+)")
+	makeTarget  = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
+)
+
+// The documentation names only make targets that exist.
+func TestDocumentedMakeTargetsExist(t *testing.T) {
+	targets := map[string]bool{}
+	for _, match := range makeTarget.FindAllSubmatch(readFile(t, "Makefile"), -1) {
+		targets[string(match[1])] = true
+	}
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/quickstart.md", "docs/custom-distribution.md"} {
+		for _, match := range makeCommand.FindAllSubmatch(readFile(t, file), -1) {
+			assert.True(t, targets[string(match[1])], "%s names make %s", file, match[1])
+		}
+	}
+}

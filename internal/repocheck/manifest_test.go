@@ -1,0 +1,182 @@
+package repocheck
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/mod/modfile"
+)
+
+const ownModule = "github.com/lockstep-otel/lockstep"
+
+// component is one entry of the builder's manifest.
+type component struct {
+	GoMod  string `yaml:"gomod"`
+	Import string `yaml:"import"`
+}
+
+// module returns the entry's module path and version.
+func (c component) module() (path, version string) {
+	path, version, _ = strings.Cut(c.GoMod, " ")
+	return path, version
+}
+
+// importPath is the package whose NewFactory the builder calls.
+func (c component) importPath() string {
+	if c.Import != "" {
+		return c.Import
+	}
+	path, _ := c.module()
+	return path
+}
+
+// manifest is what the tests read of builder-config.yaml.
+type manifest struct {
+	Receivers  []component `yaml:"receivers"`
+	Processors []component `yaml:"processors"`
+	Exporters  []component `yaml:"exporters"`
+	Connectors []component `yaml:"connectors"`
+	Extensions []component `yaml:"extensions"`
+	Providers  []component `yaml:"providers"`
+}
+
+// kinds maps the factory interface's package name to the entries of that kind.
+func (m manifest) kinds() map[string][]component {
+	return map[string][]component{
+		"receiver":  m.Receivers,
+		"processor": m.Processors,
+		"exporter":  m.Exporters,
+		"connector": m.Connectors,
+		"extension": m.Extensions,
+	}
+}
+
+func readManifest(t *testing.T) manifest {
+	t.Helper()
+	var m manifest
+	require.NoError(t, yaml.Unmarshal(readFile(t, "builder-config.yaml"), &m))
+	return m
+}
+
+// registered returns, by kind, the import paths whose factories the
+// generated distro/components.go registers.
+func registered(t *testing.T) map[string][]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "components.go", readFile(t, "distro", "components.go"), 0)
+	require.NoError(t, err)
+	imports := importsByName(t, file)
+	found := map[string][]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		kind, args := factoryMap(n)
+		for _, arg := range args {
+			found[kind] = append(found[kind], imports[factoryPackage(arg)])
+		}
+		return true
+	})
+	return found
+}
+
+func importsByName(t *testing.T, file *ast.File) map[string]string {
+	t.Helper()
+	imports := map[string]string{}
+	for _, spec := range file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		require.NoError(t, err)
+		name := path[strings.LastIndex(path, "/")+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		imports[name] = path
+	}
+	return imports
+}
+
+// factoryMap recognises otelcol.MakeFactoryMap[<kind>.Factory](args...).
+func factoryMap(n ast.Node) (kind string, args []ast.Expr) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return "", nil
+	}
+	index, ok := call.Fun.(*ast.IndexExpr)
+	if !ok || selector(index.X) != "otelcol.MakeFactoryMap" {
+		return "", nil
+	}
+	return strings.TrimSuffix(selector(index.Index), ".Factory"), call.Args
+}
+
+// factoryPackage returns p of p.NewFactory().
+func factoryPackage(e ast.Expr) string {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(selector(call.Fun), ".NewFactory")
+}
+
+func selector(e ast.Expr) string {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	pkg, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return pkg.Name + "." + sel.Sel.Name
+}
+
+func TestManifestMatchesGeneratedComponents(t *testing.T) {
+	got := registered(t)
+	for kind, entries := range readManifest(t).kinds() {
+		want := make([]string, 0, len(entries))
+		for _, entry := range entries {
+			want = append(want, entry.importPath())
+		}
+		assert.NotEmpty(t, want, "manifest lists no %s", kind)
+		assert.ElementsMatch(t, want, got[kind],
+			"builder-config.yaml and distro/components.go disagree on %ss: run 'make generate'", kind)
+	}
+}
+
+// Every package of a component folder is in the manifest, so that a new
+// component cannot be forgotten.
+func TestManifestListsOurComponents(t *testing.T) {
+	m := readManifest(t)
+	for kind, entries := range m.kinds() {
+		listed := map[string]bool{}
+		for _, entry := range entries {
+			listed[entry.importPath()] = true
+		}
+		for _, dir := range packagesWithFactory(t, kind) {
+			assert.True(t, listed[ownModule+"/"+dir], "%s is missing from builder-config.yaml", dir)
+		}
+	}
+}
+
+// The root module and the distribution stand on one version of the core.
+func TestManifestVersionsMatchRootModule(t *testing.T) {
+	mod, err := modfile.Parse("go.mod", readFile(t, "go.mod"), nil)
+	require.NoError(t, err)
+	required := map[string]string{}
+	for _, r := range mod.Require {
+		required[r.Mod.Path] = r.Mod.Version
+	}
+	m := readManifest(t)
+	all := m.Providers
+	for _, entries := range m.kinds() {
+		all = append(all, entries...)
+	}
+	for _, entry := range all {
+		path, version := entry.module()
+		if want, ok := required[path]; ok {
+			assert.Equal(t, want, version, "%s in builder-config.yaml; go.mod has %s", path, want)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package straggler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// party is one member's operation in a meeting under construction.
+type party struct {
+	at *rankView
+	op *model.Op
+	// pos is the operation's place in its rank's sequence of communication.
+	pos int
+}
+
+// gathering is a meeting under construction.
+type gathering struct {
+	key     model.RendezvousKey
+	kind    model.OpKind
+	parties []party
+}
+
+// match joins the communication operations of all ranks into meetings and
+// returns how many operations found no partner.
+func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
+	unmatched = resyncOrdinals(views)
+	byKey := map[model.RendezvousKey]*gathering{}
+	for _, v := range views {
+		for i := range v.comms {
+			op := &v.comms[i]
+			key, ok := model.Rendezvous(&v.rank, op)
+			if !ok {
+				unmatched++
+				continue
+			}
+			g := byKey[key]
+			if g == nil {
+				g = &gathering{key: key, kind: op.Kind}
+				byKey[key] = g
+			}
+			if g.has(v) {
+				j.e.stats.DuplicateOps++
+				continue
+			}
+			g.parties = append(g.parties, party{at: v, op: op, pos: v.base + i})
+		}
+	}
+	for _, g := range byKey {
+		if len(g.parties) < 2 {
+			unmatched++
+			continue
+		}
+		met = append(met, g)
+	}
+	slices.SortFunc(met, func(a, b *gathering) int {
+		return cmp.Or(cmp.Compare(a.parties[0].pos, b.parties[0].pos), slices.Compare(a.key.Bytes(), b.key.Bytes()))
+	})
+	return met, unmatched
+}
+
+// has reports whether the rank is in already; parties come rank by rank.
+func (g *gathering) has(v *rankView) bool {
+	return len(g.parties) > 0 && g.parties[len(g.parties)-1].at == v
+}
+
+// size returns how many members the communicator has, 0 where unknown.
+func (g *gathering) size() int {
+	if g.kind != model.KindCollective {
+		return 2
+	}
+	var n int64
+	for _, p := range g.parties {
+		n = max(n, p.op.Comm.Size.Or(0))
+	}
+	return int(n)
+}
+
+func (g *gathering) name() string {
+	if g.kind != model.KindCollective {
+		return model.SendRecv
+	}
+	return g.parties[0].op.Collective.Name
+}
+
+func (g *gathering) bytes() int64 { return g.parties[0].op.Collective.Bytes.Or(0) }
+
+// waiters says who waits for whom: every member for the last, or only some for
+// one.
+type waiters int
+
+const (
+	waitNobody    waiters = iota // not decidable from what was recorded
+	waitAll                      // everyone for the last arriver
+	waitForRoot                  // leaves of a broadcast for its root
+	waitForSender                // the receiver for the sender
+)
+
+// waiters returns the meeting's rule. An all_to_all is taken to make everyone
+// wait: each member needs every other's part, save where splits are empty. That
+// serves the attribution of waits, which is an estimate; as a constraint on
+// clocks it is not used.
+func (g *gathering) waiters() waiters {
+	if g.kind != model.KindCollective {
+		return waitForSender
+	}
+	switch g.name() {
+	case model.AllReduce, model.AllGather, model.ReduceScatter, model.Barrier, model.AllToAll:
+		return waitAll
+	case model.Broadcast:
+		if g.root() >= 0 {
+			return waitForRoot
+		}
+	}
+	return waitNobody
+}
+
+// root returns the index of the root among the parties, or -1.
+func (g *gathering) root() int {
+	if g.kind != model.KindCollective {
+		return slices.IndexFunc(g.parties, func(p party) bool { return p.op.Kind == model.KindSend })
+	}
+	return slices.IndexFunc(g.parties, func(p party) bool {
+		root := p.op.Collective.Root
+		return root.OK && p.op.Comm.Rank.OK && p.op.Comm.Rank.V == root.V
+	})
+}
+
+// meeting is a gathering on the timeline.
+type meeting struct {
+	*gathering
+	rule    waiters
+	enter   []int64 // of each party, corrected Unix ns
+	exit    []int64
+	last    int   // party that the others wait for
+	arrived int64 // its arrival
+	// attributed: the waits are owed to parties[last].
+	attributed bool
+}
+
+func (j *job) place(g *gathering) *meeting {
+	m := &meeting{gathering: g, rule: g.waiters(), enter: make([]int64, len(g.parties)), exit: make([]int64, len(g.parties))}
+	for i, p := range g.parties {
+		m.enter[i] = p.op.Start + p.at.shift(p.op)
+		m.exit[i] = p.op.End + p.at.shift(p.op)
+	}
+	switch m.rule {
+	case waitForRoot, waitForSender:
+		m.last = g.root()
+	default:
+		m.last = argmax(m.enter)
+	}
+	m.arrived = m.enter[m.last]
+	m.attributed = m.rule != waitNobody
+	return m
+}
+
+// wait returns how long party i waited for the last arriver.
+func (m *meeting) wait(i int) time.Duration {
+	if !m.attributed || i == m.last {
+		return 0
+	}
+	return time.Duration(max(0, min(m.arrived, m.exit[i])-m.enter[i]))
+}
+
+// withdraw takes the attribution from incomplete meetings whose last seen member
+// may have waited itself, for one who was not seen. A member that waits for
+// nobody spends the transfer only: so it stays attributed where it left as fast
+// as the last arrivers of complete meetings of this kind do, or in a small part
+// of the time that the others waited for it.
+func withdraw(meetings []*meeting) {
+	transfer := map[string]int64{}
+	for _, m := range meetings {
+		if m.complete() {
+			transfer[m.name()] = max(transfer[m.name()], m.lastStay())
+		}
+	}
+	for _, m := range meetings {
+		spread := float64(m.arrived - slices.Min(m.enter))
+		if !m.complete() && m.lastStay() > max(transfer[m.name()], int64(promptLeave*spread)) {
+			m.attributed = false
+		}
+	}
+}
+
+// promptLeave is the share of the arrivals' spread within which a last arriver
+// must leave to be believed the last although a member is missing.
+const promptLeave = 0.25
+
+// lastStay is how long the last arriver stayed.
+func (m *meeting) lastStay() int64 { return m.exit[m.last] - m.enter[m.last] }
+
+// complete reports whether every member is here; where the communicator's size
+// is not known, it cannot be said, and is taken as yes.
+func (m *meeting) complete() bool {
+	size := m.size()
+	return size == 0 || len(m.parties) >= size
+}
+
+func argmax(v []int64) int {
+	best := 0
+	for i := range v {
+		if v[i] > v[best] {
+			best = i
+		}
+	}
+	return best
+}

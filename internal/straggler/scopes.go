@@ -1,0 +1,57 @@
+package straggler
+
+import (
+	"cmp"
+	"slices"
+)
+
+// scopeMap tells at each instant in which scope the host was: the one that began
+// last of those that were open.
+type scopeMap []piece
+
+// scopes builds the map from the rank's scopes. Where none was open, the key is
+// otherKey.
+func (v *rankView) scopes() scopeMap {
+	var open []activity
+	var out scopeMap
+	at := v.start
+	advance := func(to int64) {
+		for len(open) > 0 && at < to {
+			top := open[len(open)-1]
+			if end := min(top.end, to); end > at {
+				out = append(out, piece{start: at, end: end, key: top.key})
+				at = end
+			}
+			if top.end > to {
+				return
+			}
+			open = open[:len(open)-1]
+		}
+		if to > at {
+			out = append(out, piece{start: at, end: to})
+			at = to
+		}
+	}
+	for _, a := range v.acts { // sorted by start, the longer first
+		if a.kind != actScope || a.end <= v.start || a.start >= v.end {
+			continue
+		}
+		advance(a.start)
+		open = append(open, a)
+	}
+	advance(v.end)
+	return out
+}
+
+// share calls f with each scope's share of the time from start to end.
+func (m scopeMap) share(start, end int64, f func(key uint32, d int64)) {
+	i, found := slices.BinarySearchFunc(m, start, func(p piece, t int64) int { return cmp.Compare(p.start, t) })
+	if !found {
+		i--
+	}
+	for i = max(i, 0); i < len(m) && m[i].start < end; i++ {
+		if d := min(m[i].end, end) - max(m[i].start, start); d > 0 {
+			f(m[i].key, d)
+		}
+	}
+}

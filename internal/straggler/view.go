@@ -1,0 +1,191 @@
+package straggler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/clock"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// rankView is one rank during the analysis of one step.
+type rankView struct {
+	*rankStep
+	keys   *interner
+	index  int // among the step's ranks
+	tail   *tail
+	base   int // place of comms[0] in the rank's sequence of communication
+	clocks *clock.Timeline
+	offset clock.Offset
+	pieces []piece
+	cum    []own // own time up to the start of each piece
+	// computeBy and idleBy are exclusive own time by operation, and by the
+	// scope that the host was in, in ns.
+	computeBy, idleBy map[uint32]int64
+}
+
+// tail is what the next step must know of a rank's last communication.
+type tail struct {
+	step  int64
+	end   int64 // raw end of the step
+	ops   []tailOp
+	carry []activity // activities that outlast the step
+}
+
+// tailOp is one communication operation of the previous step.
+type tailOp struct {
+	sig   signature
+	exit  int64 // raw
+	after own   // own time from the exit to the end of the step
+	meet  *meetingRecord
+}
+
+// maxTail is how many operations of the previous step can serve as the
+// beginning of a segment; those before them are over when these are.
+const maxTail = 32
+
+// signature tells whether operations of different ranks play the same role in
+// their programs.
+type signature struct {
+	kind model.OpKind
+	name string
+	size int64
+}
+
+func signatureOf(op *model.Op) signature {
+	return signature{kind: op.Kind, name: op.Collective.Name, size: op.Comm.Size.Or(0)}
+}
+
+// own is time that a rank spent by itself, in ns.
+type own struct {
+	compute int64 // computing and copying
+	idle    int64 // the host had launched nothing
+}
+
+func (o own) plus(p own) own  { return own{o.compute + p.compute, o.idle + p.idle} }
+func (o own) minus(p own) own { return own{o.compute - p.compute, o.idle - p.idle} }
+func (o own) total() int64    { return o.compute + o.idle }
+
+// views prepares the step's ranks, in order of rank.
+func (j *job) views(s *openStep) []*rankView {
+	out := make([]*rankView, 0, len(s.ranks))
+	for _, rs := range s.ranks {
+		rs.tidy()
+		v := &rankView{rankStep: rs, keys: j.keys, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
+		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
+			v.tail, v.base = t, len(t.ops)
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b *rankView) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
+	for i, v := range out {
+		v.index = i
+	}
+	return out
+}
+
+// tidy sorts the operations and drops those that were delivered twice.
+func (rs *rankStep) tidy() {
+	slices.SortFunc(rs.acts, func(a, b activity) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.lane, b.lane),
+			cmp.Compare(a.key, b.key), cmp.Compare(a.seq, b.seq))
+	})
+	rs.acts = slices.Compact(rs.acts)
+	// The order of launches is the program's; starts of two that run side by
+	// side can swap.
+	order := func(op *model.Op) int64 { return op.Launch.Or(op.Start) }
+	slices.SortStableFunc(rs.comms, func(a, b model.Op) int {
+		return cmp.Or(cmp.Compare(order(&a), order(&b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Seq, b.Seq))
+	})
+	rs.comms = slices.CompactFunc(rs.comms, func(a, b model.Op) bool {
+		return a.Start == b.Start && a.Seq == b.Seq && a.ComparisonKey() == b.ComparisonKey() && a.Lane() == b.Lane()
+	})
+	rs.end = max(rs.start, rs.end)
+}
+
+// clockOf returns the clock that stamped the operation.
+func (v *rankView) clockOf(op *model.Op) string {
+	if op.ClockID != "" {
+		return op.ClockID
+	}
+	if v.rank.ClockID != "" {
+		return v.rank.ClockID
+	}
+	return v.rank.HostName
+}
+
+// shift returns what places the operation's stamps on the timeline, in ns.
+func (v *rankView) shift(op *model.Op) int64 {
+	if op.ClockID == "" {
+		return int64(v.offset.Value)
+	}
+	o, _ := v.clocks.Offset(op.ClockID)
+	return int64(o.Value)
+}
+
+// clockMemory is how many recent meetings the offsets are estimated from. 256
+// meetings of eight ranks are 50 KB; larger jobs keep fewer, see clockArrivals.
+const clockMemory = 256
+
+// clockArrivals bounds the members over all remembered meetings: 1 Mi of them
+// are 40 MB.
+const clockArrivals = 1 << 20
+
+// align solves the timeline from this step's meetings and the recent ones.
+func (j *job) align(views []*rankView, met []*gathering) *clock.Timeline {
+	var messages []clock.Message
+	for _, g := range met {
+		if g.kind == model.KindCollective {
+			j.clockHistory = append(j.clockHistory, clockMeeting(g))
+		} else if m, ok := clockMessage(g); ok {
+			messages = append(messages, m)
+		}
+	}
+	j.forgetMeetings()
+	clocks := make([]string, len(views))
+	for i, v := range views {
+		clocks[i] = v.clockOf(&model.Op{})
+	}
+	t := clock.Solve(j.clockHistory, messages, clock.Options{Clocks: clocks, Off: !j.e.cfg.Clock})
+	for i, v := range views {
+		v.clocks = t
+		v.offset, _ = t.Offset(clocks[i])
+	}
+	return t
+}
+
+func (j *job) forgetMeetings() {
+	arrivals, keep := 0, len(j.clockHistory)
+	for keep > 0 && len(j.clockHistory)-keep < clockMemory {
+		arrivals += len(j.clockHistory[keep-1].Arrivals)
+		if arrivals > clockArrivals && keep < len(j.clockHistory) {
+			break
+		}
+		keep--
+	}
+	j.clockHistory = slices.Clone(j.clockHistory[keep:])
+}
+
+func clockMeeting(g *gathering) clock.Meeting {
+	m := clock.Meeting{Name: g.name(), Bytes: g.bytes(), Synchronising: model.Synchronising(g.name()), Root: -1}
+	if g.waiters() == waitForRoot {
+		m.Root = g.root()
+	}
+	for _, p := range g.parties {
+		m.Arrivals = append(m.Arrivals, clock.Arrival{Clock: p.at.clockOf(p.op), Enter: p.op.Start, Exit: p.op.End})
+	}
+	return m
+}
+
+func clockMessage(g *gathering) (clock.Message, bool) {
+	s := g.root()
+	r := slices.IndexFunc(g.parties, func(p party) bool { return p.op.Kind == model.KindRecv })
+	if s < 0 || r < 0 {
+		return clock.Message{}, false
+	}
+	send, recv := g.parties[s], g.parties[r]
+	return clock.Message{
+		SendClock: send.at.clockOf(send.op), RecvClock: recv.at.clockOf(recv.op),
+		SendStart: send.op.Start, RecvEnd: recv.op.End,
+	}, true
+}
