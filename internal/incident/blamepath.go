@@ -23,7 +23,7 @@ func blamePath(r *straggler.StepReport) []*straggler.Meeting {
 	var path []*straggler.Meeting
 	for m != nil {
 		path = append(path, m)
-		last := m.Last()
+		last := lastOf(m)
 		m = before(visits[last.Rank], last.Enter)
 	}
 	return path
@@ -51,7 +51,7 @@ func latest(r *straggler.StepReport) *straggler.Meeting {
 	var found *straggler.Meeting
 	for i := range r.Meetings {
 		m := &r.Meetings[i]
-		if m.Attributed && len(m.Members) > 0 && (found == nil || m.Last().Enter > found.Last().Enter) {
+		if m.Attributed && len(m.Members) > 0 && (found == nil || lastOf(m).Enter > lastOf(found).Enter) {
 			found = m
 		}
 	}
@@ -64,9 +64,20 @@ func latest(r *straggler.StepReport) *straggler.Meeting {
 func before(visits []visit, enter int64) *straggler.Meeting {
 	i, _ := slices.BinarySearchFunc(visits, enter, func(v visit, t int64) int { return cmp.Compare(v.exit, t+1) })
 	for i--; i >= 0; i-- {
-		if visits[i].meeting.Last().Enter < enter {
+		if lastOf(visits[i].meeting).Enter < enter {
 			return visits[i].meeting
 		}
 	}
 	return nil
+}
+
+// lastOf returns the member that the others waited for: in a broadcast that is
+// the root, although leaves may come later.
+func lastOf(m *straggler.Meeting) *straggler.Member {
+	for i := range m.Members {
+		if m.Members[i].Rank == m.LastRank {
+			return &m.Members[i]
+		}
+	}
+	return m.Last()
 }

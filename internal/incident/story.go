@@ -29,14 +29,23 @@ type Story struct {
 // arrivers and victims of the collectives in order of the wait caused, and the
 // step spans of the other ranks. No span is picked without its rank's step
 // span, so that the tree has no gaps.
-func SelectStory(r *straggler.StepReport, findings []model.Finding, limit int) Story {
+//
+// context names further spans worth showing of a rank, such as its longest
+// operations; they are picked for the ranks of findings and of the blame path.
+func SelectStory(r *straggler.StepReport, findings []model.Finding, context map[int64][]model.SpanRef, limit int) Story {
 	t := newTeller(r, limit)
 	if len(r.Ranks) <= limit/4 {
 		t.addRanks()
 	}
 	t.addFindings(findings)
-	for _, m := range blamePath(r) {
+	path := blamePath(r)
+	for _, m := range path {
 		t.addMeeting(m)
+	}
+	for _, rank := range blamed(findings, path) {
+		for _, ref := range context[rank] {
+			t.addOf(rank, ref)
+		}
 	}
 	for _, m := range byWaitCaused(r.Meetings) {
 		t.addMeeting(m)
@@ -130,15 +139,28 @@ func (t *teller) addMeeting(m *straggler.Meeting) {
 	if len(m.Members) == 0 {
 		return
 	}
-	last := m.Last()
+	last := lastOf(m)
 	if !t.addOf(last.Rank, last.Span) {
 		return
 	}
-	victims := slices.Clone(m.Members[:len(m.Members)-1])
+	victims := slices.DeleteFunc(slices.Clone(m.Members), func(v straggler.Member) bool { return v.Rank == last.Rank })
 	slices.SortStableFunc(victims, func(a, b straggler.Member) int { return cmp.Compare(b.Wait, a.Wait) })
 	for _, v := range victims[:min(len(victims), maxVictims)] {
 		t.addOf(v.Rank, v.Span)
 	}
+}
+
+// blamed returns the ranks that findings name, then those on the blame path.
+func blamed(findings []model.Finding, path []*straggler.Meeting) []int64 {
+	var ranks []int64
+	for i := range findings {
+		ranks = append(ranks, ranksOf(&findings[i])...)
+	}
+	for _, m := range path {
+		ranks = append(ranks, lastOf(m).Rank)
+	}
+	slices.Sort(ranks)
+	return slices.Compact(ranks)
 }
 
 // addRanks picks the step spans, of the ranks that caused most wait first.

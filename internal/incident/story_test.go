@@ -31,7 +31,7 @@ type arrival struct{ rank, at int64 }
 // meet adds a collective that ends 10 ns after its last arrival.
 func (w *world) meet(seq int64, arrivals ...arrival) {
 	last := arrivals[len(arrivals)-1].at
-	m := straggler.Meeting{Attributed: true, Size: len(arrivals)}
+	m := straggler.Meeting{Attributed: true, Size: len(arrivals), LastRank: arrivals[len(arrivals)-1].rank}
 	for _, a := range arrivals {
 		m.Members = append(m.Members, straggler.Member{
 			Rank: a.rank, Span: w.span(a.rank, seq), Enter: a.at, Exit: last + 10, Wait: time.Duration(last - a.at),
@@ -54,7 +54,7 @@ func TestBlamePath(t *testing.T) {
 	w.meet(2, arrival{2, 80}, arrival{1, 115}, arrival{0, 200}) // 0 again, after 0
 	var seqs []model.SpanRef
 	for _, m := range blamePath(&w.StepReport) {
-		seqs = append(seqs, m.Last().Span)
+		seqs = append(seqs, lastOf(m).Span)
 	}
 	assert.Equal(t, []model.SpanRef{w.span(0, 2), w.span(0, 0)}, seqs)
 }
@@ -80,7 +80,7 @@ func TestStoryShowsFiveVictims(t *testing.T) {
 		arrivals = append(arrivals, arrival{r, 10 * r})
 	}
 	w.meet(0, arrivals...)
-	s := SelectStory(&w.StepReport, nil, 1000)
+	s := SelectStory(&w.StepReport, nil, nil, 1000)
 	assert.Contains(t, s.Spans, w.span(39, 0))
 	var victims int
 	for r := range int64(39) {
@@ -101,7 +101,7 @@ func TestStoryIsBoundedAndStartsWithWhatMatters(t *testing.T) {
 	}
 	found := model.Finding{Rank: model.Some(int64(3)), Links: []model.SpanRef{w.span(3, 1)}}
 	for _, limit := range []int{1, 7, 20, 100, 1000} {
-		s := SelectStory(&w.StepReport, []model.Finding{found}, limit)
+		s := SelectStory(&w.StepReport, []model.Finding{found}, nil, limit)
 		assert.LessOrEqual(t, len(s.Spans), limit)
 		assert.Equal(t, int64(200-len(s.Spans)), s.Omitted)
 		assert.Contains(t, s.Spans, w.Ranks[3].Span, "limit %d: the rank of the finding comes first", limit)
@@ -115,4 +115,26 @@ func TestStoryIsBoundedAndStartsWithWhatMatters(t *testing.T) {
 			}
 		}
 	}
+}
+
+// In a broadcast all wait for the root, whoever comes after it.
+func TestBlameFollowsTheRoot(t *testing.T) {
+	w := newWorld(3)
+	w.meet(0, arrival{0, 100}, arrival{1, 110})
+	w.meet(1, arrival{0, 150}, arrival{2, 200}, arrival{1, 210})
+	w.Meetings[1].LastRank = 2
+	path := blamePath(&w.StepReport)
+	assert.Len(t, path, 1, "rank 2 was in no meeting before")
+	assert.Equal(t, int64(2), lastOf(path[0]).Rank)
+}
+
+func TestStoryContext(t *testing.T) {
+	w := newWorld(3)
+	w.meet(0, arrival{0, 10}, arrival{2, 15}, arrival{1, 20})
+	long := func(rank int64) model.SpanRef { return w.span(rank, 99) }
+	context := map[int64][]model.SpanRef{0: {long(0)}, 1: {long(1)}, 2: {long(2)}}
+	s := SelectStory(&w.StepReport, []model.Finding{{Rank: model.Some(int64(2))}}, context, 100)
+	assert.Contains(t, s.Spans, long(1), "on the blame path")
+	assert.Contains(t, s.Spans, long(2), "found")
+	assert.NotContains(t, s.Spans, long(0), "a victim")
 }

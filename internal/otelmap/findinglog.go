@@ -60,6 +60,12 @@ func LogToFinding(lr plog.LogRecord, p *Problems) (model.Finding, bool) {
 	return f, true
 }
 
+// SeverityText returns the severity as a log record spells it.
+func SeverityText(s model.Severity) string {
+	_, text := severity(s)
+	return text
+}
+
 func severity(s model.Severity) (plog.SeverityNumber, string) {
 	switch s {
 	case model.SeverityError:

@@ -116,8 +116,17 @@ func (g *rankGroups) add(r *model.Rank, op model.Op) {
 
 // IsOp reports whether a span is an operation of ours.
 func IsOp(s ptrace.Span) bool {
-	_, ok := s.Attributes().Get(semconv.OpKind)
+	_, ok := KindOf(s)
 	return ok
+}
+
+// KindOf returns the kind of an operation; false where the span is none.
+func KindOf(s ptrace.Span) (model.OpKind, bool) {
+	v, ok := s.Attributes().Get(semconv.OpKind)
+	if !ok {
+		return "", false
+	}
+	return model.OpKind(v.Str()), true
 }
 
 // SpanToOp reads one operation span of the given rank.

@@ -68,7 +68,8 @@ const (
 
 // Data-point attributes beside those of the resource.
 const (
-	PointClass  = "lockstep.straggler.class"
-	PointHop    = "lockstep.hop"
-	PointReason = "lockstep.reason"
+	PointClass    = "lockstep.straggler.class"
+	PointHop      = "lockstep.hop"
+	PointReason   = "lockstep.reason"
+	PointSeverity = "lockstep.finding.severity" // INFO, WARN or ERROR
 )

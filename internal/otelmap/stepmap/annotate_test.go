@@ -1,0 +1,110 @@
+package stepmap
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+)
+
+// spansOf returns the spans by rank and name; the root's rank is -1.
+func spansOf(td ptrace.Traces) map[int64]map[string]ptrace.Span {
+	out := map[int64]map[string]ptrace.Span{}
+	for _, rs := range td.ResourceSpans().All() {
+		rank := int64(-1)
+		if v, ok := rs.Resource().Attributes().Get("lockstep.rank"); ok {
+			rank = v.Int()
+		}
+		if out[rank] == nil {
+			out[rank] = map[string]ptrace.Span{}
+		}
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			out[rank][s.Name()] = s
+		}
+	}
+	return out
+}
+
+func attr(t *testing.T, s ptrace.Span, name string) any {
+	t.Helper()
+	v, ok := s.Attributes().Get(name)
+	require.True(t, ok, "no %s on %s", name, s.Name())
+	return v.AsRaw()
+}
+
+func TestAnnotate(t *testing.T) {
+	td := ptrace.NewTraces()
+	reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+		if ops[0].Step.V == 5 {
+			otelmap.AppendOps(td, r, ops)
+		}
+	})
+	NewAnnotator(reports, findings, true).Annotate(td)
+	spans := spansOf(td)
+	last := spans[2]["all_reduce"]
+
+	victim := spans[0]["all_reduce"]
+	assert.Equal(t, int64(2), attr(t, victim, "lockstep.wait.owed_to"))
+	assert.InDelta(t, 0.020, attr(t, victim, "lockstep.wait.suffered.seconds"), 1e-9)
+	require.Equal(t, 1, victim.Links().Len())
+	assert.Equal(t, last.SpanID(), victim.Links().At(0).SpanID())
+	assert.Equal(t, last.TraceID(), victim.Links().At(0).TraceID())
+	assert.Equal(t, map[string]any{"lockstep.link.relation": "last_arriver"}, victim.Links().At(0).Attributes().AsRaw())
+
+	assert.Equal(t, int64(2), attr(t, last, "lockstep.wait.owed_to"))
+	assert.Zero(t, last.Links().Len(), "nobody links to itself")
+
+	step := spans[0]["step"]
+	var sum float64
+	for _, part := range []string{"compute", "compute_overlapped", "transfer", "wait", "launch_idle", "dependency_idle", "copy"} {
+		sum += attr(t, step, "lockstep.summary."+part).(float64)
+	}
+	assert.InDelta(t, 0.031, sum, 1e-6)
+	assert.InDelta(t, 0.020, attr(t, step, "lockstep.summary.wait"), 1e-9)
+	assert.Equal(t, int64(2), attr(t, step, "lockstep.summary.ops"))
+	assert.Equal(t, int64(1), attr(t, step, "lockstep.summary.collectives"))
+	byKey, err := UnmarshalHistograms(attr(t, step, "lockstep.summary.histograms").(string))
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), byKey["gemm"].Count)
+	assert.InDelta(t, 0.010, byKey["gemm"].Sum, 1e-9)
+
+	_, accused := step.Attributes().Get("lockstep.straggler.class")
+	assert.False(t, accused, "no finding stands against rank 0")
+	assert.Equal(t, "compute", attr(t, spans[2]["step"], "lockstep.straggler.class"))
+	// Rank 2 computes for 30 ms, its peers for 10, 11 and 13: their median is 11.
+	assert.InDelta(t, 0.019, attr(t, spans[2]["step"], "lockstep.straggler.excess"), 1e-9)
+
+	_, touched := spans[0]["gemm"].Attributes().Get("lockstep.wait.owed_to")
+	assert.False(t, touched)
+}
+
+func TestAnnotatingTwiceChangesNothing(t *testing.T) {
+	td := ptrace.NewTraces()
+	reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) { otelmap.AppendOps(td, r, ops) })
+	a := NewAnnotator(reports, findings, true)
+	a.Annotate(td)
+	once := ptrace.NewTraces()
+	td.CopyTo(once)
+	a.Annotate(td)
+	assert.Equal(t, once, td)
+}
+
+func TestForeignSpansAreLeftAlone(t *testing.T) {
+	td := ptrace.NewTraces()
+	rank := rankOf(0)
+	otelmap.AppendOps(td, &rank, opsOf(99, 10)) // of a step that nobody reported
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("GET /")
+	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	spans.AppendEmpty().Attributes().PutInt("lockstep.op.kind", 5)
+	spans.AppendEmpty().SetSpanID(pcommon.SpanID{1})
+	before := ptrace.NewTraces()
+	td.CopyTo(before)
+	reports, findings := slowRank2(t, func(*model.Rank, []model.Op) {})
+	NewAnnotator(reports, findings, true).Annotate(td)
+	assert.Equal(t, before, td)
+}

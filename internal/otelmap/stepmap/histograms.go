@@ -1,0 +1,89 @@
+package stepmap
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// histograms is the JSON of lockstep.summary.histograms, specified in
+// docs/format/summary.md.
+type histograms struct {
+	Version int                  `json:"v"`
+	Scale   int32                `json:"scale"`
+	Keys    map[string]histogram `json:"keys"`
+}
+
+type histogram struct {
+	Count    int64   `json:"n"`
+	Sum      float64 `json:"sum"` // s
+	Zero     int64   `json:"zero,omitempty"`
+	Overflow int64   `json:"over,omitempty"`
+	// Buckets alternates the index of a bucket and its count, by index.
+	Buckets []int64 `json:"b,omitempty"`
+}
+
+const histogramVersion = 1
+
+// MarshalHistograms renders one histogram per operation key; empty where there
+// are none.
+func MarshalHistograms(byKey map[string]*straggler.Histogram) string {
+	if len(byKey) == 0 {
+		return ""
+	}
+	out := histograms{Version: histogramVersion, Keys: make(map[string]histogram, len(byKey))}
+	for key, h := range byKey {
+		out.Scale = h.Scale()
+		wire := histogram{Count: h.Count, Sum: h.Sum, Zero: h.Zero, Overflow: h.Overflow}
+		for _, i := range slices.Sorted(maps.Keys(h.Buckets)) {
+			wire.Buckets = append(wire.Buckets, int64(i), h.Buckets[i])
+		}
+		out.Keys[key] = wire
+	}
+	text, err := json.Marshal(out)
+	if err != nil { // a sum that is no number; its histogram says nothing
+		return ""
+	}
+	return string(text)
+}
+
+// UnmarshalHistograms is the inverse of MarshalHistograms.
+func UnmarshalHistograms(text string) (map[string]*straggler.Histogram, error) {
+	var in histograms
+	if err := json.Unmarshal([]byte(text), &in); err != nil {
+		return nil, fmt.Errorf("read histograms: %w", err)
+	}
+	if in.Version != histogramVersion {
+		return nil, fmt.Errorf("read histograms: got version %d; want %d", in.Version, histogramVersion)
+	}
+	out := make(map[string]*straggler.Histogram, len(in.Keys))
+	for key, wire := range in.Keys {
+		h := straggler.NewHistogram()
+		if in.Scale != h.Scale() {
+			return nil, fmt.Errorf("read histograms: got scale %d; want %d", in.Scale, h.Scale())
+		}
+		if err := wire.read(h); err != nil {
+			return nil, fmt.Errorf("read histogram of %q: %w", key, err)
+		}
+		out[key] = h
+	}
+	return out, nil
+}
+
+func (w *histogram) read(h *straggler.Histogram) error {
+	if len(w.Buckets)%2 != 0 {
+		return fmt.Errorf("got %d numbers in b; want pairs", len(w.Buckets))
+	}
+	h.Count, h.Sum, h.Zero, h.Overflow = w.Count, w.Sum, w.Zero, w.Overflow
+	for i := 0; i < len(w.Buckets); i += 2 {
+		index, n := w.Buckets[i], w.Buckets[i+1]
+		if int64(int32(index)) != index || n < 0 {
+			return fmt.Errorf("got bucket %d with count %d; want a 32-bit index and a count from 0", index, n)
+		}
+		h.Buckets[int32(index)] += n
+	}
+	return nil
+}

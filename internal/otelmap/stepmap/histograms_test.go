@@ -1,0 +1,63 @@
+package stepmap
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+func TestHistogramsRoundTrip(t *testing.T) {
+	h := straggler.NewHistogram()
+	for _, s := range []float64{0, 1e-6, 1.5e-6, 0.010, 0.010, 3} {
+		h.Add(s)
+	}
+	want := map[string]*straggler.Histogram{"gemm \"q\"": h, "nothing": straggler.NewHistogram()}
+	got, err := UnmarshalHistograms(MarshalHistograms(want))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	assert.Empty(t, MarshalHistograms(nil))
+}
+
+// The example of docs/format/summary.md: 1 s is the upper edge of bucket -1,
+// 2 s that of bucket 127, at 128 buckets per factor of two.
+func TestHistogramsWire(t *testing.T) {
+	h := straggler.NewHistogram()
+	for _, s := range []float64{0, 1, 2, 2} {
+		h.Add(s)
+	}
+	assert.JSONEq(t, `{"v":1,"scale":7,"keys":{"gemm":{"n":4,"sum":5,"zero":1,"b":[-1,1,127,2]}}}`,
+		MarshalHistograms(map[string]*straggler.Histogram{"gemm": h}))
+}
+
+func TestHistogramsBadInput(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:                                 "read histograms: unexpected end of JSON input",
+		`{"v":2,"scale":7,"keys":{}}`:       "read histograms: got version 2; want 1",
+		`{"v":1,"scale":3,"keys":{"a":{}}}`: "read histograms: got scale 3; want 7",
+		`{"v":1,"scale":7,"keys":{"a":{"b":[1]}}}`:            `read histogram of "a": got 1 numbers in b; want pairs`,
+		`{"v":1,"scale":7,"keys":{"a":{"b":[4294967296,1]}}}`: `read histogram of "a": got bucket 4294967296 with count 1; want a 32-bit index and a count from 0`,
+		`{"v":1,"scale":7,"keys":{"a":{"b":[0,-1]}}}`:         `read histogram of "a": got bucket 0 with count -1; want a 32-bit index and a count from 0`,
+	} {
+		_, err := UnmarshalHistograms(text)
+		assert.EqualError(t, err, want)
+	}
+}
+
+func FuzzUnmarshalHistograms(f *testing.F) {
+	f.Add(`{"v":1,"scale":7,"keys":{"gemm":{"n":4,"sum":5,"zero":1,"b":[-1,1,127,2]}}}`)
+	f.Add(`{"v":1,"scale":7,"keys":{"a":{"b":[1]}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := UnmarshalHistograms(text)
+		if err != nil {
+			return
+		}
+		again, err := UnmarshalHistograms(MarshalHistograms(got))
+		if len(got) > 0 {
+			require.NoError(t, err)
+			require.Equal(t, got, again)
+		}
+	})
+}

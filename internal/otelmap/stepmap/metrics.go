@@ -1,0 +1,81 @@
+package stepmap
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// Metrics are the metrics of the straggler analysis. They are not safe for
+// concurrent use.
+type Metrics struct {
+	stepDuration, caused, suffered, excess, offset *otelmap.Metric
+}
+
+// stepBounds divide step durations, s: a factor of 2 to 2.5 from the iteration
+// of an inference engine to a step with a checkpoint in it.
+var stepBounds = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100, 200, 500}
+
+// NewMetrics returns metrics of at most limit series each.
+func NewMetrics(limit int) *Metrics {
+	return &Metrics{
+		stepDuration: &otelmap.Metric{
+			Name: semconv.MetricStepDuration, Unit: "s", Kind: otelmap.KindHistogram, Limit: limit, Bounds: stepBounds,
+			Description: "Duration of a step over all ranks.",
+		},
+		caused: &otelmap.Metric{
+			Name: semconv.MetricWaitCaused, Unit: "s", Kind: otelmap.KindSeconds, Limit: limit,
+			Description: "Time that the other ranks waited for this one.",
+		},
+		suffered: &otelmap.Metric{
+			Name: semconv.MetricWaitSuffered, Unit: "s", Kind: otelmap.KindSeconds, Limit: limit,
+			Description: "Time that this rank waited for others.",
+		},
+		excess: &otelmap.Metric{
+			Name: semconv.MetricStragglerExcess, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
+			Description: "Own time of the rank over the median of its peers, in the last step analysed.",
+		},
+		offset: &otelmap.Metric{
+			Name: semconv.MetricClockOffset, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
+			Description: "Offset added to the clock's stamps to place them on the job's timeline.",
+		},
+	}
+}
+
+// Record adds one step.
+func (m *Metrics) Record(rep *straggler.StepReport, now time.Time) {
+	job := otelmap.Text(semconv.JobID, rep.JobID)
+	m.stepDuration.Add(now, time.Duration(rep.End-rep.Start).Seconds(), job)
+	for i := range rep.Ranks {
+		r := &rep.Ranks[i]
+		rank := otelmap.Number(semconv.Rank, r.Rank.Rank)
+		m.caused.Add(now, r.WaitCaused.Seconds(), job, rank)
+		m.suffered.Add(now, r.WaitSuffered.Seconds(), job, rank)
+		for class, x := range r.Excess {
+			m.excess.Set(now, x.Seconds(), job, rank, otelmap.Text(semconv.PointClass, class))
+		}
+		m.offset.Set(now, r.Offset.Value.Seconds(), job, otelmap.Text(semconv.ClockID, r.Offset.Clock))
+	}
+}
+
+// Expire drops the series of which nothing was heard since before.
+func (m *Metrics) Expire(before time.Time) {
+	for _, metric := range m.all() {
+		metric.Expire(before)
+	}
+}
+
+// Write returns all series.
+func (m *Metrics) Write(now time.Time) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	otelmap.WriteMetrics(md, now, m.all()...)
+	return md
+}
+
+func (m *Metrics) all() []*otelmap.Metric {
+	return []*otelmap.Metric{m.stepDuration, m.caused, m.suffered, m.excess, m.offset}
+}

@@ -1,0 +1,59 @@
+package otelmap
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+var summaryWire = map[string]pcommon.ValueType{
+	"lockstep.summary.compute": typeDouble, "lockstep.summary.compute_overlapped": typeDouble,
+	"lockstep.summary.transfer": typeDouble, "lockstep.summary.wait": typeDouble,
+	"lockstep.summary.launch_idle": typeDouble, "lockstep.summary.dependency_idle": typeDouble,
+	"lockstep.summary.copy": typeDouble,
+	"lockstep.summary.ops":  typeInt, "lockstep.summary.collectives": typeInt,
+	"lockstep.summary.histograms": typeStr,
+}
+
+func TestSummaryRoundTrip(t *testing.T) {
+	for seed := range uint64(50) {
+		var want Summary
+		newFiller(seed, seed%2 == 1).fill(t, reflect.ValueOf(&want).Elem())
+		s := ptrace.NewSpan()
+		WriteSummary(&want, s)
+		var p Problems
+		require.Equal(t, want, ReadSummary(s, &p))
+		require.Zero(t, p.Count())
+	}
+	s := ptrace.NewSpan()
+	WriteSummary(&Summary{Histograms: "{}"}, s)
+	assert.Equal(t, summaryWire, typesOf(s.Attributes()), "parts of zero are written too: they sum to the step")
+	for _, name := range constBlock(t, "../semconv/attributes.go", "Step summary attributes, on the span of kind \"step\" only. The seven parts of\nthe exclusive split are seconds and sum to the step.\n") {
+		assert.Contains(t, summaryWire, name)
+	}
+}
+
+// A note on a span reads back as the operation's.
+func TestNoteIsReadWithTheOperation(t *testing.T) {
+	want := model.StragglerNote{Class: "host", Excess: model.Some(0.5), OwedTo: model.Some(int64(0)), Suffered: model.Some(0.25)}
+	td := OpsToTraces(&model.Rank{}, []model.Op{{Kind: model.KindCollective}})
+	WriteNote(&want, firstSpan(td))
+	got, _ := TracesToOps(td)
+	assert.Equal(t, want, got[0].Ops[0].Straggler)
+}
+
+func TestLinkOnce(t *testing.T) {
+	s := ptrace.NewSpan()
+	trace := model.StepTraceID("i", 1)
+	a, b := model.SpanRef{Trace: trace, Span: model.StepSpanID(trace, 1)}, model.SpanRef{Trace: trace, Span: model.StepSpanID(trace, 2)}
+	LinkOnce(s, a, "last_arriver")
+	LinkOnce(s, a, "last_arriver")
+	LinkOnce(s, b, "last_arriver")
+	assert.Equal(t, 2, s.Links().Len())
+}

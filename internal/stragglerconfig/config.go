@@ -1,0 +1,58 @@
+// Package stragglerconfig owns how the straggler engine is configured, for both
+// of its faces alike.
+package stragglerconfig
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// Config is straggler.Config under the keys that users write.
+type Config struct {
+	// Deadline is how long an incomplete step waits for its last ranks.
+	Deadline time.Duration `mapstructure:"deadline"`
+	// Window is the number of recent steps that a finding is judged over.
+	Window int `mapstructure:"window"`
+	// Clock applies estimated clock offsets; off, stamps are compared as they are.
+	Clock bool `mapstructure:"clock"`
+
+	MaxJobs           int `mapstructure:"max_jobs"`
+	MaxOpenSteps      int `mapstructure:"max_open_steps"`
+	MaxRanks          int `mapstructure:"max_ranks"`
+	MaxOpsPerRankStep int `mapstructure:"max_ops_per_rank_step"`
+	MaxOpenOps        int `mapstructure:"max_open_ops"`
+
+	MinCostShare   float64 `mapstructure:"min_cost_share"`
+	MinExcessShare float64 `mapstructure:"min_excess_share"`
+	MaxFalseAlarm  float64 `mapstructure:"max_false_alarm"`
+
+	_ struct{}
+}
+
+// NewDefaultConfig returns the engine's defaults.
+func NewDefaultConfig() Config {
+	d := straggler.NewDefaultConfig()
+	return Config{
+		Deadline: d.Deadline, Window: d.Window, Clock: d.Clock,
+		MaxJobs: d.MaxJobs, MaxOpenSteps: d.MaxOpenSteps, MaxRanks: d.MaxRanks,
+		MaxOpsPerRankStep: d.MaxOpsPerRankStep, MaxOpenOps: d.MaxOpenOps,
+		MinCostShare: d.MinCostShare, MinExcessShare: d.MinExcessShare, MaxFalseAlarm: d.MaxFalseAlarm,
+	}
+}
+
+// Engine returns the engine's configuration.
+func (c *Config) Engine() straggler.Config {
+	return straggler.Config{
+		Deadline: c.Deadline, Window: c.Window, Clock: c.Clock,
+		MaxJobs: c.MaxJobs, MaxOpenSteps: c.MaxOpenSteps, MaxRanks: c.MaxRanks,
+		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps,
+		MinCostShare: c.MinCostShare, MinExcessShare: c.MinExcessShare, MaxFalseAlarm: c.MaxFalseAlarm,
+	}
+}
+
+// Validate reports the first field that is out of range.
+func (c *Config) Validate() error {
+	engine := c.Engine()
+	return engine.Validate()
+}
