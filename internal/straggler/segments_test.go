@@ -25,18 +25,29 @@ func stepOp(step int64, from, to float64) model.Op {
 }
 
 func TestOverlappingCollectivesShareNoOwnTime(t *testing.T) {
-	w := newWorld(t, 2)
-	for r, late := range []float64{0, 10} {
-		w.e.Add(w.rank(int64(r)), []model.Op{collective(1, 0, 8, 0, 1), stepOp(1, 0, 1)})
-		// Both of step 2 run side by side, so both segments begin at 1 ms.
-		w.reports = w.e.Add(w.rank(int64(r)), []model.Op{
-			collective(2, 0, 8, 1+late, 13), collective(2, 1, 16, 2+late, 14), stepOp(2, 1, 14),
+	for name, same := range map[string]bool{"anchored in the step before": false, "anchored in the same step": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			for r, late := range []float64{0, 10} {
+				// The first is over at 1 ms; the two others run side by side, so
+				// that both of their segments begin there.
+				first, others := collective(1, 0, 8, 0, 1), []model.Op{
+					collective(2, 0, 16, 1+late, 13), collective(2, 1, 32, 2+late, 14), stepOp(2, 1, 14),
+				}
+				if same {
+					first = collective(2, 0, 8, 0, 1)
+					others = []model.Op{collective(2, 1, 16, 1+late, 13), collective(2, 2, 32, 2+late, 14), stepOp(2, 0, 14)}
+				} else {
+					others = append(others, stepOp(1, 0, 1))
+				}
+				w.reports = append(w.reports, w.e.Add(w.rank(int64(r)), append(others, first))...)
+			}
+			rep := w.reports[len(w.reports)-1]
+			assert.Equal(t, int64(2), rep.Step)
+			assert.Equal(t, 10*ms, rep.Ranks[1].Excess[model.ClassHost], "10 ms of idleness count once")
+			assert.Equal(t, 20*ms, rep.Ranks[1].WaitCaused, "but both collectives waited")
 		})
 	}
-	require.Len(t, w.reports, 1)
-	rep := w.reports[0]
-	assert.Equal(t, 10*ms, rep.Ranks[1].Excess[model.ClassHost], "10 ms of idleness count once")
-	assert.Equal(t, 20*ms, rep.Ranks[1].WaitCaused, "but both collectives waited")
 }
 
 func TestOrdinalsAreResynchronisedByBytes(t *testing.T) {
