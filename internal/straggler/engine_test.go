@@ -241,6 +241,7 @@ func TestDuplicatesAndLateDataChangeNothing(t *testing.T) {
 	reports := w.e.Add(w.rank(1), []model.Op{op, step})
 	require.Len(t, reports, 1)
 	assert.Equal(t, ms, reports[0].Ranks[0].Split.Compute)
+	assert.Equal(t, 1, reports[0].Ranks[0].Ops)
 	assert.Empty(t, w.e.Add(rank, []model.Op{op, step}))
 	assert.Equal(t, int64(2), w.e.Stats().LateOps)
 }

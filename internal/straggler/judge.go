@@ -143,7 +143,7 @@ func (c *candidate) addStep(rec *record, i int) (samples []float64) {
 			}
 		}
 		if mr.members[k].known {
-			x := mr.excessOf(k)
+			x := mr.members[k].excess
 			sum = sum.plus(x)
 			if !c.byStep {
 				samples = append(samples, float64(x.total()))

@@ -55,6 +55,7 @@ type memberRecord struct {
 	lead        bool           // no rendezvous before it was recorded
 	segment     int64          // raw time from the anchor's exit to enter
 	own         own            // own time in the segment
+	excess      own            // of it over the peers' median
 }
 
 // analyse turns a closed step into its report and its record.
@@ -139,6 +140,7 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	}
 	for i, m := range meetings {
 		anchor(m, rec.meets[i], placed)
+		rec.meets[i].weigh()
 	}
 	for i, v := range views {
 		rec.ranks[i].tail = v.ownBetween(v.lastExit(), v.end)

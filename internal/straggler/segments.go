@@ -111,3 +111,40 @@ func (v *rankView) lastArrival(p party, back int) int64 {
 
 // find returns the member of the given rank, or -1.
 func (mr *meetingRecord) find(rank int64) int { return slices.Index(mr.ranks, rank) }
+
+// weigh fills each member's excess: its own time in its segment over the median
+// of its peers'.
+func (mr *meetingRecord) weigh() {
+	var compute, idle []int64
+	for i := range mr.members {
+		if m := &mr.members[i]; m.known {
+			compute, idle = append(compute, m.own.compute), append(idle, m.own.idle)
+		}
+	}
+	if len(compute) < 2 {
+		return
+	}
+	slices.Sort(compute)
+	slices.Sort(idle)
+	for i := range mr.members {
+		if m := &mr.members[i]; m.known {
+			m.excess = m.own.minus(own{medianWithout(compute, m.own.compute), medianWithout(idle, m.own.idle)})
+		}
+	}
+}
+
+// medianWithout returns the median of the sorted values less one that equals x.
+func medianWithout(sorted []int64, x int64) int64 {
+	skip, _ := slices.BinarySearch(sorted, x)
+	at := func(i int) int64 {
+		if i >= skip {
+			i++
+		}
+		return sorted[i]
+	}
+	n := len(sorted) - 1
+	if n%2 == 1 {
+		return at(n / 2)
+	}
+	return at(n/2-1) + (at(n/2)-at(n/2-1))/2
+}

@@ -120,21 +120,10 @@ func (rec *record) excess() map[string][]int64 {
 	compute, host := make([]int64, len(rec.ranks)), make([]int64, len(rec.ranks))
 	for _, mr := range rec.meets {
 		for i := range mr.members {
-			if m := &mr.members[i]; m.known {
-				x := mr.excessOf(i)
-				compute[m.rank] += x.compute
-				host[m.rank] += x.idle
-			}
+			m := &mr.members[i]
+			compute[m.rank] += m.excess.compute
+			host[m.rank] += m.excess.idle
 		}
 	}
 	return map[string][]int64{model.ClassCompute: compute, model.ClassHost: host}
-}
-
-// excessOf returns the member's own time in its segment over the median of its
-// peers'.
-func (mr *meetingRecord) excessOf(i int) own {
-	return own{
-		compute: mr.members[i].own.compute - mr.medianOthers(i, nil, func(o *memberRecord) int64 { return o.own.compute }),
-		idle:    mr.members[i].own.idle - mr.medianOthers(i, nil, func(o *memberRecord) int64 { return o.own.idle }),
-	}
 }

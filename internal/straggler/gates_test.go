@@ -1,0 +1,92 @@
+package straggler
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Each case passes every gate but one.
+func TestEachGateAloneAbstains(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gate  string
+		steps func(n int64) []program
+	}{
+		// Last in half of the steps only.
+		"chance": {gateFalseAlarm, func(n int64) []program {
+			return each(4, "c20 *", map[int]program{int(n % 2): "c40 *"})
+		}},
+		// 5 ms in every step, of 100: 5 % of its own time, 4.7 % of the step.
+		"small excess": {gateExcess, func(int64) []program {
+			return each(4, "c100 *", map[int]program{1: "c105 *"})
+		}},
+		// 40 ms and 2 ms in turn: always last, yet half of the steps hardly.
+		"unsteady excess": {gateSteadiness, func(n int64) []program {
+			return each(4, "c20 *", map[int]program{1: []program{"c60 *", "c22 *"}[n%2]})
+		}},
+		// Mending rank 1 gains 0.1 ms, since rank 2 is as slow.
+		"two slow ranks": {gateCost, func(int64) []program {
+			return each(8, "c20 *", map[int]program{1: "c40 *", 2: "c39.9 *"})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 4)
+			if name == "two slow ranks" {
+				w = newWorld(t, 8)
+			}
+			for n := range int64(6) {
+				w.step(n, tc.steps(n)...)
+			}
+			assert.Empty(t, w.e.Verdicts())
+			abstained := w.e.Jobs()[0].Abstained
+			require.NotNil(t, abstained)
+			assert.Equal(t, tc.gate, abstained.Gate)
+		})
+	}
+}
+
+func TestCostCountsTheEndOfTheLastStep(t *testing.T) {
+	w := newWorld(t, 4)
+	for n := range int64(8) {
+		w.step(n, each(4, "c20 * h1:optimizer", map[int]program{3: "c20 * h21:optimizer"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, "optimizer", vs[0].Finding.Op)
+	// 20 ms in each of eight steps, the last of which nobody waits for.
+	assert.InDelta(t, 0.020, vs[0].Finding.CostSeconds.V, 1e-6)
+}
+
+func TestBinomialTail(t *testing.T) {
+	// By hand: P(X>=5 of 8, p=1/8) = (56*7^3 + 28*7^2 + 8*7 + 1) / 8^8.
+	assert.InDelta(t, (56*343+28*49+8*7+1)/16777216.0, binomialTail(5, 8, 0.125), 1e-12)
+	assert.InDelta(t, 1, binomialTail(0, 8, 0.125), 0)
+	assert.InDelta(t, 1, binomialTail(3, 3, 1), 0)
+}
+
+func TestSteadiness(t *testing.T) {
+	assert.Zero(t, steadiness([]float64{5}), "one sample says nothing of spread")
+	assert.Zero(t, steadiness([]float64{0, 0, 0}))
+	// Equal samples: the spread is floored at 1 %.
+	assert.InDelta(t, 2/(1.2533*0.01), steadiness([]float64{7, 7, 7, 7}), 1e-9)
+	// Median 10, deviations 1, 0, 1: MAD 1.
+	assert.InDelta(t, 10*1.7320508/(1.2533*1.4826), steadiness([]float64{9, 10, 11}), 1e-6)
+}
+
+func TestMedianWithout(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		v := make([]int64, 2+rng.IntN(9))
+		for i := range v {
+			v[i] = rng.Int64N(6)
+		}
+		drop := rng.IntN(len(v))
+		rest := slices.Delete(slices.Clone(v), drop, drop+1)
+		x := v[drop]
+		slices.Sort(v)
+		assert.Equal(t, median(rest), medianWithout(v, x), "%v without %d", v, x)
+	}
+}
