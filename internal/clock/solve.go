@@ -232,11 +232,18 @@ func (p *problem) components() {
 	}
 }
 
+// settled is the share of the sharpest sigma below which a move is not worth
+// another pass.
+const settled = 0.01
+
 // solve alternates between the meetings' times and the clocks' offsets, each
 // the median of what the others say of it: least absolute deviations, so that a
 // late leaver moves nobody.
 func (p *problem) solve() {
-	const enough = 1.0 // ns
+	enough := math.Inf(1)
+	for k := range p.rows {
+		enough = min(enough, settled*p.rows[k].sigma)
+	}
 	for range solvePasses {
 		p.placeRows()
 		moved := 0.0

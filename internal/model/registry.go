@@ -36,7 +36,16 @@ func (r *Registry) Add(g Group) *Group {
 	if len(g.Ranks) > 0 {
 		g.Digest = RanksDigest(g.Ranks)
 	}
-	known := r.find(g)
+	var known *Group
+	for _, id := range append([]string{g.ID}, g.Hashes...) {
+		switch other := r.groups[id]; {
+		case other == nil || other == known:
+		case known == nil:
+			known = other
+		default: // two groups known apart turn out to be one
+			known.merge(*other)
+		}
+	}
 	if known == nil {
 		known = &g
 	} else {
@@ -46,15 +55,6 @@ func (r *Registry) Add(g Group) *Group {
 		r.index(id, known)
 	}
 	return known
-}
-
-func (r *Registry) find(g Group) *Group {
-	for _, id := range append([]string{g.ID}, g.Hashes...) {
-		if known := r.groups[id]; known != nil {
-			return known
-		}
-	}
-	return nil
 }
 
 func (r *Registry) index(id string, g *Group) {

@@ -43,6 +43,9 @@ const (
 	FindingAction          = "lockstep.finding.action"
 	// FindingLinks names the spans that decided, as "traceid-spanid" in hex.
 	FindingLinks = "lockstep.finding.links"
+	// FindingStart is when what was judged began, Unix ns; the record's own
+	// timestamp is its end.
+	FindingStart = "lockstep.finding.start_unix_nano"
 	IncidentID   = "lockstep.incident.id"
 )
 

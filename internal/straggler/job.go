@@ -29,6 +29,7 @@ type job struct {
 	steps        int
 	stepTime     time.Duration
 
+	episodes int64
 	judged   bool // nothing has come since the last judgement
 	verdicts []*standing
 	abstain  *Abstention

@@ -71,6 +71,7 @@ type Meeting struct {
 	CommID   string
 	Size     int      // members expected; 0 where unknown
 	Members  []Member // by arrival
+	LastRank int64    // the rank that waits are owed to, where Attributed
 	Transfer time.Duration
 	// Attributed: waits are owed to the last arriver. False where a member is
 	// missing who may have been later, or the operation does not synchronise.

@@ -11,6 +11,7 @@ import (
 // rankView is one rank during the analysis of one step.
 type rankView struct {
 	*rankStep
+	keys   *interner
 	index  int // among the step's ranks
 	tail   *tail
 	base   int // place of comms[0] in the rank's sequence of communication
@@ -21,7 +22,6 @@ type rankView struct {
 	// computeBy and idleBy are exclusive own time by operation, and by the
 	// scope that the host was in, in ns.
 	computeBy, idleBy map[uint32]int64
-	head, length      int64 // raw start of what belongs to this step alone
 }
 
 // tail is what the next step must know of a rank's last communication.
@@ -71,7 +71,7 @@ func (j *job) views(s *openStep) []*rankView {
 	out := make([]*rankView, 0, len(s.ranks))
 	for _, rs := range s.ranks {
 		rs.tidy()
-		v := &rankView{rankStep: rs, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
+		v := &rankView{rankStep: rs, keys: j.keys, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
 		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
 			v.tail, v.base = t, len(t.ops)
 		}

@@ -8,7 +8,7 @@ for a fixed time, in every step, at one known place of its own Python code:
 that is the truth a diagnosis of the recording is checked against.
 
 The output directory receives rank<N>.json.gz, exactly what torch.profiler
-exported, and expected.json, which states the truth from the flags.
+exported; <out>.expected.json beside the folder states the truth from the flags.
 
 Needs Python 3.9 or later and PyTorch; nothing else.
 """
@@ -134,7 +134,7 @@ def write_expected(args):
     if args.slow_rank is not None:
         expected |= {"place": args.slow_place, "class": "host", "slow_ms": args.slow_ms}
     text = json.dumps(expected, indent=2) + "\n"
-    (args.out / "expected.json").write_text(text, encoding="utf-8")
+    args.out.with_name(args.out.name + ".expected.json").write_text(text, encoding="utf-8")
 
 
 def parse_args():

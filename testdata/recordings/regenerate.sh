@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes ten recordings, five healthy and five with one slowed rank, each with
-# its expected.json, in DIR/healthy-1 to DIR/slow-5. See README.md.
+# <run>.expected.json beside it, in DIR/healthy-1 to DIR/slow-5. See README.md.
 #
 #   usage: regenerate.sh DIR
 #

@@ -1,0 +1,12 @@
+// Package incident owns what becomes of findings after an analysis has made
+// them: it keeps the highest revision of each, joins the findings of one
+// incident, decides when a finding is closed, and selects the spans that tell
+// the story of a step.
+//
+// A finding is known by its id. Equal and lower revisions change nothing, so
+// that a repeated or reordered delivery is harmless. Findings are of one
+// incident when they concern the same job and incarnation, their intervals
+// overlap, and they share a host, a device, a link, a rank or a communicator.
+// The incident's id follows from its first finding; where a later finding
+// connects two incidents, the older one takes in the younger.
+package incident

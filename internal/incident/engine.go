@@ -1,0 +1,187 @@
+package incident
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Event is one change of a finding that the world should hear of.
+type Event struct {
+	Finding model.Finding
+	// New: nothing was said of this finding before.
+	New bool
+	// Closed: the finding has ended now; its span is due. True once per finding.
+	Closed bool
+}
+
+// Stats count what the engine received and what it did not pass on.
+type Stats struct {
+	Received   int64
+	Duplicates int64 // of a revision not above the one known
+	Late       int64 // revisions of a finding that had been closed
+	Evicted    int64 // closed early, because MaxOpen was reached
+	WithoutID  int64 // passed on once, neither de-duplicated nor joined
+	Forgotten  int64 // closed findings whose repetition would not be recognised any more
+}
+
+// Engine holds the findings of any number of jobs. It is not safe for
+// concurrent use.
+type Engine struct {
+	cfg   Config
+	byID  map[string]*entry
+	open  *list.List // of *entry, least recently heard of first
+	done  *list.List // of *entry, closed longest ago first
+	seq   int64
+	stats Stats
+}
+
+// entry is one finding, open or closed but remembered.
+type entry struct {
+	finding  model.Finding // as last passed on
+	revision int64         // highest received
+	closed   bool
+	heard    time.Time
+	seq      int64 // order of first sight
+	at       *list.Element
+	incident *group
+}
+
+// NewEngine returns an engine; cfg must be valid.
+func NewEngine(cfg Config) *Engine {
+	return &Engine{cfg: cfg, byID: map[string]*entry{}, open: list.New(), done: list.New()}
+}
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats { return e.stats }
+
+// Open returns how many findings are open.
+func (e *Engine) Open() int { return e.open.Len() }
+
+// Add takes one finding, heard at now, and returns what changed.
+func (e *Engine) Add(f model.Finding, now time.Time) []Event {
+	e.stats.Received++
+	if f.ID == "" {
+		e.stats.WithoutID++
+		return []Event{{Finding: f, New: true}}
+	}
+	known := e.byID[f.ID]
+	if known == nil {
+		return append(e.insert(f, now), e.passSteps(&f)...)
+	}
+	if f.Revision <= known.revision {
+		e.stats.Duplicates++
+		return nil
+	}
+	return append(e.update(known, f, now), e.passSteps(&f)...)
+}
+
+func (e *Engine) insert(f model.Finding, now time.Time) []Event {
+	var events []Event
+	if f.Status != model.StatusClosed && e.open.Len() >= e.cfg.MaxOpen {
+		e.stats.Evicted++
+		events = append(events, e.close(e.open.Front().Value.(*entry)))
+	}
+	e.seq++
+	n := &entry{finding: f, revision: f.Revision, heard: now, seq: e.seq}
+	e.byID[f.ID] = n
+	n.at = e.open.PushBack(n)
+	if f.Status != model.StatusClosed {
+		n.finding.Status = model.StatusOpen
+	}
+	events = append(events, e.join(n)...)
+	if f.Status == model.StatusClosed {
+		e.retire(n)
+	}
+	return append(events, Event{Finding: n.finding, New: true, Closed: n.closed})
+}
+
+// update takes a higher revision. Who has been closed stays closed, since its
+// span has been written; the revision is still passed on.
+func (e *Engine) update(n *entry, f model.Finding, now time.Time) []Event {
+	n.revision = f.Revision
+	f.Revision = max(f.Revision, n.finding.Revision+1)
+	f.IncidentID = n.finding.IncidentID
+	closes := f.Status == model.StatusClosed && !n.closed
+	if n.closed {
+		e.stats.Late++
+		f.Status = model.StatusClosed
+	} else if !closes {
+		f.Status = model.StatusUpdated
+	}
+	n.finding, n.heard = f, now
+	if !n.closed {
+		e.open.MoveToBack(n.at)
+	}
+	events := e.join(n)
+	if closes {
+		e.retire(n)
+	}
+	return append(events, Event{Finding: n.finding, Closed: closes})
+}
+
+// Tick closes the findings of which nothing was heard for CloseAfter.
+func (e *Engine) Tick(now time.Time) []Event {
+	var events []Event
+	for at := e.open.Front(); at != nil; at = e.open.Front() {
+		n := at.Value.(*entry)
+		if now.Sub(n.heard) < e.cfg.CloseAfter {
+			break
+		}
+		events = append(events, e.close(n))
+	}
+	return events
+}
+
+// Flush closes every open finding, as at the end of the input.
+func (e *Engine) Flush() []Event {
+	var events []Event
+	for at := e.open.Front(); at != nil; at = e.open.Front() {
+		events = append(events, e.close(at.Value.(*entry)))
+	}
+	return events
+}
+
+// passSteps closes the findings that f's job has left CleanSteps behind.
+func (e *Engine) passSteps(f *model.Finding) []Event {
+	if !f.StepLast.OK {
+		return nil
+	}
+	var events []Event
+	for at := e.open.Front(); at != nil; {
+		n := at.Value.(*entry)
+		at = at.Next()
+		last := n.finding.StepLast
+		if sameJob(&n.finding, f) && last.OK && f.StepLast.V-last.V >= e.cfg.CleanSteps {
+			events = append(events, e.close(n))
+		}
+	}
+	return events
+}
+
+// close ends a finding on our own account, which is a revision of its own.
+func (e *Engine) close(n *entry) Event {
+	n.finding.Status = model.StatusClosed
+	n.finding.Revision++
+	e.retire(n)
+	return Event{Finding: n.finding, Closed: true}
+}
+
+// retire moves an entry to the remembered ones and forgets the oldest of them.
+func (e *Engine) retire(n *entry) {
+	e.open.Remove(n.at)
+	n.closed = true
+	n.at = e.done.PushBack(n)
+	if e.done.Len() <= e.cfg.MaxOpen {
+		return
+	}
+	oldest := e.done.Remove(e.done.Front()).(*entry)
+	oldest.incident.remove(oldest)
+	delete(e.byID, oldest.finding.ID)
+	e.stats.Forgotten++
+}
+
+func sameJob(a, b *model.Finding) bool {
+	return a.JobID == b.JobID && a.Incarnation == b.Incarnation
+}

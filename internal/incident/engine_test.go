@@ -1,0 +1,188 @@
+package incident
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+var t0 = time.Unix(1000, 0)
+
+// finding returns revision rev of a finding of rank, judged from start to end.
+func finding(id string, rev, rank, start, end int64) model.Finding {
+	return model.Finding{
+		ID: id, Revision: rev, Kind: model.FindingStraggler, JobID: "job", Incarnation: "inc",
+		Start: start, Time: end, Rank: model.Some(rank), Status: model.StatusOpen,
+	}
+}
+
+func engine(change func(*Config)) *Engine {
+	cfg := NewDefaultConfig()
+	if change != nil {
+		change(&cfg)
+	}
+	return NewEngine(cfg)
+}
+
+// said renders events as "id revision status", with a + where new and a . where closed.
+func said(events []Event) []string {
+	var out []string
+	for _, ev := range events {
+		s := fmt.Sprintf("%s %d %s", ev.Finding.ID, ev.Finding.Revision, ev.Finding.Status)
+		if ev.New {
+			s += "+"
+		}
+		if ev.Closed {
+			s += "."
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestRevisions(t *testing.T) {
+	e := engine(nil)
+	tests := []struct {
+		rev    int64
+		status string
+		want   []string
+	}{
+		{2, model.StatusOpen, []string{"a 2 open+"}},
+		{2, model.StatusOpen, nil},
+		{1, model.StatusUpdated, nil},
+		{4, model.StatusOpen, []string{"a 4 updated"}},
+		{3, model.StatusClosed, nil},
+		{5, model.StatusClosed, []string{"a 5 closed."}},
+		{5, model.StatusClosed, nil},
+		{6, model.StatusUpdated, []string{"a 6 closed"}},
+		{7, model.StatusClosed, []string{"a 7 closed"}},
+	}
+	for _, tt := range tests {
+		f := finding("a", tt.rev, 1, 0, 10)
+		f.Status = tt.status
+		assert.Equal(t, tt.want, said(e.Add(f, t0)), "revision %d %s", tt.rev, tt.status)
+	}
+	assert.Equal(t, Stats{Received: 9, Duplicates: 4, Late: 2}, e.Stats())
+}
+
+// Whatever the order and number of deliveries, the last word is the highest
+// revision, each finding is new once and closed once.
+func TestOrderDoesNotMatter(t *testing.T) {
+	orders := [][]int64{{1, 2, 3}, {3, 2, 1}, {2, 2, 1, 3, 3}, {1, 3, 2, 1}}
+	for _, order := range orders {
+		e := engine(nil)
+		var events []Event
+		for _, rev := range order {
+			f := finding("a", rev, 1, 0, 10)
+			f.Confidence = float64(rev)
+			events = append(events, e.Add(f, t0)...)
+		}
+		events = append(events, e.Flush()...)
+		events = append(events, e.Flush()...)
+		var opened, closed int
+		for _, ev := range events {
+			if ev.New {
+				opened++
+			}
+			if ev.Closed {
+				closed++
+			}
+		}
+		last := events[len(events)-1].Finding
+		assert.InDelta(t, 3, last.Confidence, 0, "%v", order)
+		assert.Equal(t, model.StatusClosed, last.Status)
+		assert.Equal(t, []int{1, 1}, []int{opened, closed}, "%v", order)
+	}
+}
+
+func TestClosedAtFirstSight(t *testing.T) {
+	e := engine(nil)
+	f := finding("a", 1, 1, 0, 10)
+	f.Status = model.StatusClosed
+	assert.Equal(t, []string{"a 1 closed+."}, said(e.Add(f, t0)))
+	assert.Empty(t, e.Flush())
+	assert.Zero(t, e.Open())
+}
+
+func TestCloseAfterSilence(t *testing.T) {
+	e := engine(func(c *Config) { c.CloseAfter = time.Minute })
+	e.Add(finding("a", 1, 1, 0, 10), t0)
+	e.Add(finding("b", 1, 2, 0, 10), t0.Add(30*time.Second))
+	e.Add(finding("a", 2, 1, 0, 10), t0.Add(40*time.Second))
+	assert.Empty(t, e.Tick(t0.Add(89*time.Second)))
+	assert.Equal(t, []string{"b 2 closed."}, said(e.Tick(t0.Add(90*time.Second))))
+	assert.Equal(t, []string{"a 3 closed."}, said(e.Tick(t0.Add(100*time.Second))))
+}
+
+// A closing of our own takes a revision; what its source says next must still
+// count upwards.
+func TestRevisionsStayMonotonicAfterOwnClosing(t *testing.T) {
+	e := engine(nil)
+	e.Add(finding("a", 1, 1, 0, 10), t0)
+	require.Equal(t, []string{"a 2 closed."}, said(e.Flush()))
+	assert.Equal(t, []string{"a 3 closed"}, said(e.Add(finding("a", 2, 1, 0, 10), t0)))
+}
+
+func TestCleanSteps(t *testing.T) {
+	e := engine(func(c *Config) { c.CleanSteps = 5 })
+	at := func(id string, rank, step int64) []string {
+		f := finding(id, 1, rank, step, step)
+		f.StepLast = model.Some(step)
+		return said(e.Add(f, t0))
+	}
+	at("a", 1, 10)
+	assert.Equal(t, []string{"b 1 open+"}, at("b", 2, 14))
+	assert.Equal(t, []string{"c 1 open+", "a 2 closed."}, at("c", 3, 15))
+
+	other := finding("d", 1, 4, 0, 0)
+	other.JobID, other.StepLast = "another", model.Some(int64(1000))
+	assert.Equal(t, []string{"d 1 open+"}, said(e.Add(other, t0)), "steps of another job do not count")
+}
+
+func TestBounds(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 2 })
+	for i := range int64(10) {
+		e.Add(finding(fmt.Sprint("f", i), 1, i, i, i), t0)
+		require.LessOrEqual(t, e.Open(), 2)
+		require.LessOrEqual(t, len(e.byID), 4)
+	}
+	s := e.Stats()
+	assert.Equal(t, int64(8), s.Evicted)
+	assert.Equal(t, int64(6), s.Forgotten)
+	assert.Equal(t, []string{"f8 2 closed.", "f9 2 closed."}, said(e.Flush()))
+}
+
+func TestEvictionSparesWhatWasHeardOfLately(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 2 })
+	e.Add(finding("a", 1, 1, 0, 0), t0)
+	e.Add(finding("b", 1, 2, 0, 0), t0)
+	e.Add(finding("a", 2, 1, 0, 0), t0)
+	assert.Equal(t, []string{"b 2 closed.", "c 1 open+"}, said(e.Add(finding("c", 1, 3, 0, 0), t0)))
+}
+
+func TestWithoutIDIsPassedOn(t *testing.T) {
+	e := engine(nil)
+	f := finding("", 1, 1, 0, 10)
+	assert.Equal(t, []string{" 1 open+"}, said(e.Add(f, t0)))
+	assert.Equal(t, int64(1), e.Stats().WithoutID)
+	assert.Zero(t, e.Open())
+}
+
+func TestConfigValidate(t *testing.T) {
+	good := NewDefaultConfig()
+	require.NoError(t, good.Validate())
+	for want, change := range map[string]func(*Config){
+		"check max_open_findings: got 0; want at least 1": func(c *Config) { c.MaxOpen = 0 },
+		"check clean_steps: got -1; want at least 1":      func(c *Config) { c.CleanSteps = -1 },
+		"check close_after: got 0s; want more than 0":     func(c *Config) { c.CloseAfter = 0 },
+	} {
+		cfg := NewDefaultConfig()
+		change(&cfg)
+		assert.EqualError(t, cfg.Validate(), want)
+	}
+}

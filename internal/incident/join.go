@@ -1,0 +1,113 @@
+package incident
+
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// group is one incident: findings of one cause, as far as time and place tell.
+type group struct {
+	id      string
+	seq     int64 // of its first finding
+	members []*entry
+}
+
+func (g *group) remove(n *entry) {
+	g.members = slices.DeleteFunc(g.members, func(m *entry) bool { return m == n })
+}
+
+// join gives n its incident: the oldest that n touches, else one of its own.
+// The findings of younger incidents that n connects change their incident and
+// are returned as updates.
+func (e *Engine) join(n *entry) []Event {
+	touched := e.touching(n)
+	if n.incident == nil && len(touched) == 0 {
+		n.incident = newGroup(n)
+		return nil
+	}
+	if n.incident != nil && !slices.Contains(touched, n.incident) {
+		touched = append(touched, n.incident)
+	}
+	oldest := slices.MinFunc(touched, func(a, b *group) int { return int(a.seq - b.seq) })
+	var events []Event
+	for _, g := range touched {
+		if g != oldest {
+			events = append(events, oldest.absorb(g, n)...)
+		}
+	}
+	if n.incident == nil {
+		oldest.take(n)
+	}
+	return events
+}
+
+func newGroup(n *entry) *group {
+	f := &n.finding
+	g := &group{id: f.IncidentID, seq: n.seq, members: []*entry{n}}
+	if g.id == "" {
+		g.id = model.FindingID(f.Incarnation, "incident", f.ID, 0)
+	}
+	f.IncidentID = g.id
+	return g
+}
+
+func (g *group) take(n *entry) {
+	g.members = append(g.members, n)
+	n.incident = g
+	n.finding.IncidentID = g.id
+}
+
+// absorb moves all members of o to g. All but the one that caused it, which is
+// about to be passed on anyway, are passed on again.
+func (g *group) absorb(o *group, cause *entry) []Event {
+	var events []Event
+	for _, m := range o.members {
+		g.take(m)
+		if m == cause {
+			continue
+		}
+		m.finding.Revision++
+		if !m.closed {
+			m.finding.Status = model.StatusUpdated
+		}
+		events = append(events, Event{Finding: m.finding})
+	}
+	o.members = nil
+	return events
+}
+
+// touching returns the incidents of the findings that n shares time and place with.
+func (e *Engine) touching(n *entry) []*group {
+	var groups []*group
+	for _, m := range e.byID {
+		if m != n && m.incident != nil && related(&m.finding, &n.finding) && !slices.Contains(groups, m.incident) {
+			groups = append(groups, m.incident)
+		}
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return int(a.seq - b.seq) })
+	return groups
+}
+
+// related reports whether two findings are of one incident.
+func related(a, b *model.Finding) bool {
+	return sameJob(a, b) && a.Start <= b.Time && b.Start <= a.Time && samePlace(a, b)
+}
+
+func samePlace(a, b *model.Finding) bool {
+	same := func(x, y string) bool { return x != "" && x == y }
+	return same(a.Host, b.Host) || same(a.HWID, b.HWID) || same(a.Link, b.Link) ||
+		same(a.CommID, b.CommID) || shareRank(a, b)
+}
+
+func shareRank(a, b *model.Finding) bool {
+	of := ranksOf(b)
+	return slices.ContainsFunc(ranksOf(a), func(r int64) bool { return slices.Contains(of, r) })
+}
+
+func ranksOf(f *model.Finding) []int64 {
+	if f.Rank.OK {
+		return append([]int64{f.Rank.V}, f.Ranks...)
+	}
+	return f.Ranks
+}

@@ -1,0 +1,96 @@
+package incident
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func TestRelated(t *testing.T) {
+	base := model.Finding{
+		JobID: "j", Incarnation: "i", Start: 10, Time: 20, Rank: model.Some(int64(3)),
+		Host: "h", HWID: "g", Link: "l", CommID: "c",
+	}
+	tests := []struct {
+		name  string
+		other model.Finding
+		want  bool
+	}{
+		{"same rank", model.Finding{Start: 20, Time: 30, Rank: model.Some(int64(3))}, true},
+		{"rank among ranks", model.Finding{Start: 0, Time: 10, Ranks: []int64{1, 3}}, true},
+		{"same host", model.Finding{Start: 12, Time: 13, Host: "h"}, true},
+		{"same device", model.Finding{Start: 12, Time: 13, HWID: "g"}, true},
+		{"same link", model.Finding{Start: 12, Time: 13, Link: "l"}, true},
+		{"same communicator", model.Finding{Start: 12, Time: 13, CommID: "c"}, true},
+		{"before", model.Finding{Start: 0, Time: 9, Host: "h"}, false},
+		{"after", model.Finding{Start: 21, Time: 30, Host: "h"}, false},
+		{"elsewhere", model.Finding{Start: 12, Time: 13, Host: "h2", Rank: model.Some(int64(4))}, false},
+		{"nowhere", model.Finding{Start: 12, Time: 13}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.other.JobID, tt.other.Incarnation = "j", "i"
+			assert.Equal(t, tt.want, related(&base, &tt.other))
+			assert.Equal(t, tt.want, related(&tt.other, &base))
+			tt.other.Incarnation = "next"
+			assert.False(t, related(&base, &tt.other), "another incarnation")
+		})
+	}
+}
+
+func TestIncidentIsFrozenAndShared(t *testing.T) {
+	e := engine(nil)
+	first := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
+	require.NotEmpty(t, first.IncidentID)
+	second := e.Add(finding("b", 1, 1, 5, 15), t0)[0].Finding
+	assert.Equal(t, first.IncidentID, second.IncidentID)
+	apart := e.Add(finding("c", 1, 2, 5, 15), t0)[0].Finding
+	assert.NotEqual(t, first.IncidentID, apart.IncidentID)
+	again := e.Add(finding("a", 2, 1, 0, 20), t0)[0].Finding
+	assert.Equal(t, first.IncidentID, again.IncidentID)
+}
+
+// Rank 1 is slow, rank 2 is slow; then a fault of the host of both is found.
+func TestLaterFindingConnectsIncidents(t *testing.T) {
+	e := engine(nil)
+	a := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
+	b := e.Add(finding("b", 1, 2, 0, 10), t0)[0].Finding
+	require.NotEqual(t, a.IncidentID, b.IncidentID)
+
+	both := finding("c", 1, 1, 5, 6)
+	both.Rank, both.Ranks = model.Optional[int64]{}, []int64{1, 2}
+	events := e.Add(both, t0)
+	assert.Equal(t, []string{"b 2 updated", "c 1 open+"}, said(events))
+	for _, ev := range events {
+		assert.Equal(t, a.IncidentID, ev.Finding.IncidentID, ev.Finding.ID)
+	}
+	assert.Equal(t, []string{"b 3 updated"}, said(e.Add(finding("b", 2, 2, 0, 11), t0)), "the source counts on; we count above it")
+}
+
+// An update widens the interval and meets a finding it did not touch before.
+func TestUpdateConnectsIncidents(t *testing.T) {
+	e := engine(nil)
+	a := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
+	e.Add(finding("b", 1, 1, 20, 30), t0)
+	events := e.Add(finding("a", 2, 1, 0, 25), t0)
+	assert.Equal(t, []string{"b 2 updated", "a 2 updated"}, said(events))
+	assert.Equal(t, a.IncidentID, events[0].Finding.IncidentID)
+}
+
+func TestClosedFindingsStillJoin(t *testing.T) {
+	e := engine(nil)
+	a := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
+	e.Flush()
+	b := e.Add(finding("b", 1, 1, 5, 20), t0)[0].Finding
+	assert.Equal(t, a.IncidentID, b.IncidentID)
+}
+
+func TestIncidentOfTheSourceIsKept(t *testing.T) {
+	e := engine(nil)
+	f := finding("a", 1, 1, 0, 10)
+	f.IncidentID = "given"
+	assert.Equal(t, "given", e.Add(f, t0)[0].Finding.IncidentID)
+}

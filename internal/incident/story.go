@@ -1,0 +1,167 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// DefaultStorySpans is the most spans of one step that go to a tracing backend:
+// a Jaeger needs 0.3 s to show 20,000 spans and 14 s for 330,000, and nobody
+// reads more than 2,000.
+const DefaultStorySpans = 2000
+
+// maxVictims is how many members that waited are shown per collective. All
+// wait for the same rank; the five that waited longest show how long.
+const maxVictims = 5
+
+// Story is the part of a step that explains it.
+type Story struct {
+	Spans map[model.SpanRef]struct{}
+	// Omitted is the number of spans of the step that were left out.
+	Omitted int64
+}
+
+// SelectStory picks at most limit spans of a step, the root not counted: in
+// order of importance those that findings point at, the blame path, the last
+// arrivers and victims of the collectives in order of the wait caused, and the
+// step spans of the other ranks. No span is picked without its rank's step
+// span, so that the tree has no gaps.
+func SelectStory(r *straggler.StepReport, findings []model.Finding, limit int) Story {
+	t := newTeller(r, limit)
+	if len(r.Ranks) <= limit/4 {
+		t.addRanks()
+	}
+	t.addFindings(findings)
+	for _, m := range blamePath(r) {
+		t.addMeeting(m)
+	}
+	for _, m := range byWaitCaused(r.Meetings) {
+		t.addMeeting(m)
+	}
+	t.addRanks()
+	return Story{Spans: t.picked, Omitted: spansOf(r) - int64(len(t.picked))}
+}
+
+// spansOf counts all spans of the step: operations and one step span a rank.
+func spansOf(r *straggler.StepReport) int64 {
+	n := int64(len(r.Ranks))
+	for i := range r.Ranks {
+		n += int64(r.Ranks[i].Ops)
+	}
+	return n
+}
+
+// teller picks spans until the limit is reached.
+type teller struct {
+	report *straggler.StepReport
+	limit  int
+	trace  model.TraceID
+	steps  map[int64]model.SpanRef // a rank's step span
+	picked map[model.SpanRef]struct{}
+}
+
+func newTeller(r *straggler.StepReport, limit int) *teller {
+	t := &teller{
+		report: r,
+		limit:  limit,
+		trace:  model.StepTraceID(r.Incarnation, r.Step),
+		steps:  make(map[int64]model.SpanRef, len(r.Ranks)),
+		picked: map[model.SpanRef]struct{}{},
+	}
+	for i := range r.Ranks {
+		t.steps[r.Ranks[i].Rank.Rank] = r.Ranks[i].Span
+	}
+	return t
+}
+
+// add picks the spans, all or none.
+func (t *teller) add(refs ...model.SpanRef) bool {
+	missing := refs[:0:0]
+	for _, ref := range refs {
+		if _, ok := t.picked[ref]; !ok && !slices.Contains(missing, ref) {
+			missing = append(missing, ref)
+		}
+	}
+	if len(t.picked)+len(missing) > t.limit {
+		return false
+	}
+	for _, ref := range missing {
+		t.picked[ref] = struct{}{}
+	}
+	return true
+}
+
+// addOf picks a span of a rank together with the rank's step span.
+func (t *teller) addOf(rank int64, ref model.SpanRef) bool {
+	if step, ok := t.steps[rank]; ok {
+		return t.add(step, ref)
+	}
+	return t.add(ref)
+}
+
+// addFindings picks the step spans of the ranks found, and the members of
+// meetings that findings point at.
+func (t *teller) addFindings(findings []model.Finding) {
+	links := map[model.SpanRef]struct{}{}
+	for i := range findings {
+		for _, rank := range ranksOf(&findings[i]) {
+			if step, ok := t.steps[rank]; ok {
+				t.add(step)
+			}
+		}
+		for _, ref := range findings[i].Links {
+			links[ref] = struct{}{}
+		}
+	}
+	for i := range t.report.Meetings {
+		for _, m := range t.report.Meetings[i].Members {
+			if _, ok := links[m.Span]; ok {
+				t.addOf(m.Rank, m.Span)
+			}
+		}
+	}
+}
+
+// addMeeting picks the last arriver and those who waited longest for it.
+func (t *teller) addMeeting(m *straggler.Meeting) {
+	if len(m.Members) == 0 {
+		return
+	}
+	last := m.Last()
+	if !t.addOf(last.Rank, last.Span) {
+		return
+	}
+	victims := slices.Clone(m.Members[:len(m.Members)-1])
+	slices.SortStableFunc(victims, func(a, b straggler.Member) int { return cmp.Compare(b.Wait, a.Wait) })
+	for _, v := range victims[:min(len(victims), maxVictims)] {
+		t.addOf(v.Rank, v.Span)
+	}
+}
+
+// addRanks picks the step spans, of the ranks that caused most wait first.
+func (t *teller) addRanks() {
+	ranks := make([]*straggler.RankStep, len(t.report.Ranks))
+	for i := range t.report.Ranks {
+		ranks[i] = &t.report.Ranks[i]
+	}
+	slices.SortStableFunc(ranks, func(a, b *straggler.RankStep) int { return cmp.Compare(b.WaitCaused, a.WaitCaused) })
+	for _, r := range ranks {
+		if !t.add(r.Span) {
+			return
+		}
+	}
+}
+
+func byWaitCaused(meetings []straggler.Meeting) []*straggler.Meeting {
+	sorted := make([]*straggler.Meeting, 0, len(meetings))
+	for i := range meetings {
+		if meetings[i].Attributed {
+			sorted = append(sorted, &meetings[i])
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *straggler.Meeting) int { return cmp.Compare(b.WaitCaused(), a.WaitCaused()) })
+	return sorted
+}

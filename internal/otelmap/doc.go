@@ -1,0 +1,13 @@
+// Package otelmap owns the mapping between the domain of internal/model and
+// OpenTelemetry's pdata, in both directions. It is the only package that knows
+// which field is which attribute: each is one row of a table (opFields,
+// rankFields, findingFields) that serves writing and reading alike, so that the
+// two cannot drift apart. Names come from internal/semconv.
+//
+// Reading is tolerant: a span that is no operation of ours is passed over, an
+// attribute of the wrong type is left out; both are counted and reported as
+// problems, never as a failure.
+package otelmap
+
+// ScopeName is the instrumentation scope of what this package writes.
+const ScopeName = "github.com/lockstep-otel/lockstep"

@@ -1,0 +1,158 @@
+package otelmap
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// field binds one attribute to one field of T.
+type field[T any] struct {
+	name string
+	put  func(*T, pcommon.Map)
+	// get reports false where the value's type is not the attribute's.
+	get func(*T, pcommon.Value) bool
+}
+
+// table is all attributes of T, in the order in which they are written.
+type table[T any] struct {
+	fields []field[T]
+	byName map[string]*field[T]
+}
+
+func newTable[T any](fields ...field[T]) *table[T] {
+	t := &table[T]{fields: fields, byName: make(map[string]*field[T], len(fields))}
+	for i := range fields {
+		t.byName[fields[i].name] = &fields[i]
+	}
+	return t
+}
+
+// write puts every known value of v into m.
+func (t *table[T]) write(v *T, m pcommon.Map) {
+	for i := range t.fields {
+		t.fields[i].put(v, m)
+	}
+}
+
+// read fills v from m. Attributes that are not in the table are nobody's
+// concern here; bad is called for each of the wrong type.
+func (t *table[T]) read(v *T, m pcommon.Map, bad func(name string, got pcommon.ValueType)) {
+	for name, value := range m.All() {
+		f := t.byName[name]
+		if f != nil && !f.get(v, value) {
+			bad(name, value.Type())
+		}
+	}
+}
+
+// str is a string that is absent where empty.
+func str[T any, S ~string](name string, at func(*T) *S) field[T] {
+	return field[T]{
+		name: name,
+		put: func(t *T, m pcommon.Map) {
+			if s := *at(t); s != "" {
+				m.PutStr(name, string(s))
+			}
+		},
+		get: func(t *T, v pcommon.Value) bool {
+			if v.Type() != pcommon.ValueTypeStr {
+				return false
+			}
+			*at(t) = S(v.Str())
+			return true
+		},
+	}
+}
+
+// num is an integer that is always present.
+func num[T any](name string, at func(*T) *int64) field[T] {
+	return field[T]{
+		name: name,
+		put:  func(t *T, m pcommon.Map) { m.PutInt(name, *at(t)) },
+		get:  func(t *T, v pcommon.Value) bool { return getInt(v, at(t)) },
+	}
+}
+
+// optInt is an integer that may be unknown.
+func optInt[T any](name string, at func(*T) *model.Optional[int64]) field[T] {
+	return field[T]{
+		name: name,
+		put: func(t *T, m pcommon.Map) {
+			if o := at(t); o.OK {
+				m.PutInt(name, o.V)
+			}
+		},
+		get: func(t *T, v pcommon.Value) bool {
+			o := at(t)
+			o.OK = getInt(v, &o.V)
+			return o.OK
+		},
+	}
+}
+
+// float is a number that is always present.
+func float[T any](name string, at func(*T) *float64) field[T] {
+	return field[T]{
+		name: name,
+		put:  func(t *T, m pcommon.Map) { m.PutDouble(name, *at(t)) },
+		get:  func(t *T, v pcommon.Value) bool { return getDouble(v, at(t)) },
+	}
+}
+
+// optFloat is a number that may be unknown.
+func optFloat[T any](name string, at func(*T) *model.Optional[float64]) field[T] {
+	return field[T]{
+		name: name,
+		put: func(t *T, m pcommon.Map) {
+			if o := at(t); o.OK {
+				m.PutDouble(name, o.V)
+			}
+		},
+		get: func(t *T, v pcommon.Value) bool {
+			o := at(t)
+			o.OK = getDouble(v, &o.V)
+			return o.OK
+		},
+	}
+}
+
+// flag is a bool that is absent where false.
+func flag[T any](name string, at func(*T) *bool) field[T] {
+	return field[T]{
+		name: name,
+		put: func(t *T, m pcommon.Map) {
+			if *at(t) {
+				m.PutBool(name, true)
+			}
+		},
+		get: func(t *T, v pcommon.Value) bool {
+			if v.Type() != pcommon.ValueTypeBool {
+				return false
+			}
+			*at(t) = v.Bool()
+			return true
+		},
+	}
+}
+
+func getInt(v pcommon.Value, to *int64) bool {
+	if v.Type() != pcommon.ValueTypeInt {
+		return false
+	}
+	*to = v.Int()
+	return true
+}
+
+// getDouble takes an integer too: some SDKs write 0.0 as the integer 0.
+func getDouble(v pcommon.Value, to *float64) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeDouble:
+		*to = v.Double()
+	case pcommon.ValueTypeInt:
+		*to = float64(v.Int())
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package otelmap
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+var findingFields = newTable(
+	str(semconv.ServiceName, func(f *model.Finding) *string { return &f.JobName }),
+	str(semconv.JobID, func(f *model.Finding) *string { return &f.JobID }),
+	str(semconv.JobIncarnation, func(f *model.Finding) *string { return &f.Incarnation }),
+
+	str(semconv.FindingKind, func(f *model.Finding) *string { return &f.Kind }),
+	str(semconv.FindingClass, func(f *model.Finding) *string { return &f.Class }),
+	str(semconv.FindingCause, func(f *model.Finding) *string { return &f.Cause }),
+	str(semconv.FindingID, func(f *model.Finding) *string { return &f.ID }),
+	num(semconv.FindingRevision, func(f *model.Finding) *int64 { return &f.Revision }),
+	str(semconv.FindingStatus, func(f *model.Finding) *string { return &f.Status }),
+	num(semconv.FindingStart, func(f *model.Finding) *int64 { return &f.Start }),
+
+	optInt(semconv.FindingRank, func(f *model.Finding) *optionalInt { return &f.Rank }),
+	str(semconv.FindingHost, func(f *model.Finding) *string { return &f.Host }),
+	str(semconv.FindingHWID, func(f *model.Finding) *string { return &f.HWID }),
+	str(semconv.FindingOp, func(f *model.Finding) *string { return &f.Op }),
+	str(semconv.FindingCommID, func(f *model.Finding) *string { return &f.CommID }),
+	optInt(semconv.FindingPeer, func(f *model.Finding) *optionalInt { return &f.Peer }),
+	str(semconv.FindingLink, func(f *model.Finding) *string { return &f.Link }),
+	findingRanks(),
+	findingRanksCount(),
+
+	optInt(semconv.FindingStepFirst, func(f *model.Finding) *optionalInt { return &f.StepFirst }),
+	optInt(semconv.FindingStepLast, func(f *model.Finding) *optionalInt { return &f.StepLast }),
+	flag(semconv.FindingBeforeWindow, func(f *model.Finding) *bool { return &f.BeforeWindow }),
+
+	optFloat(semconv.FindingCostSeconds, func(f *model.Finding) *optionalFloat { return &f.CostSeconds }),
+	optFloat(semconv.FindingCostShare, func(f *model.Finding) *optionalFloat { return &f.CostShare }),
+	optFloat(semconv.FindingCostJoint, func(f *model.Finding) *optionalFloat { return &f.CostJoint }),
+	optFloat(semconv.FindingWaitCaused, func(f *model.Finding) *optionalFloat { return &f.WaitCaused }),
+	optFloat(semconv.FindingWaitCausedShare, func(f *model.Finding) *optionalFloat { return &f.WaitCausedShare }),
+
+	float(semconv.FindingConfidence, func(f *model.Finding) *float64 { return &f.Confidence }),
+	str(semconv.FindingEvidence, func(f *model.Finding) *string { return &f.Evidence }),
+	str(semconv.FindingAction, func(f *model.Finding) *string { return &f.Action }),
+	findingLinks(),
+	str(semconv.IncidentID, func(f *model.Finding) *string { return &f.IncidentID }),
+)
+
+// FindingAttributes returns a finding under the attribute names of the data
+// model, as JSON-ready values: what a log record and a span of it carry, for
+// readers without a collector.
+func FindingAttributes(f *model.Finding) map[string]any {
+	m := pcommon.NewMap()
+	findingFields.write(f, m)
+	return m.AsRaw()
+}
+
+func findingRanks() field[model.Finding] {
+	const name = semconv.FindingRanks
+	return field[model.Finding]{
+		name: name,
+		put: func(f *model.Finding, m pcommon.Map) {
+			if len(f.Ranks) == 0 {
+				return
+			}
+			s := m.PutEmptySlice(name)
+			for _, r := range f.Ranks[:min(len(f.Ranks), semconv.MaxFindingRanks)] {
+				s.AppendEmpty().SetInt(r)
+			}
+		},
+		get: func(f *model.Finding, v pcommon.Value) bool {
+			if v.Type() != pcommon.ValueTypeSlice {
+				return false
+			}
+			for _, e := range v.Slice().All() {
+				if e.Type() != pcommon.ValueTypeInt {
+					f.Ranks = nil
+					return false
+				}
+				if len(f.Ranks) < semconv.MaxFindingRanks {
+					f.Ranks = append(f.Ranks, e.Int())
+				}
+			}
+			return true
+		},
+	}
+}
+
+// findingRanksCount states the exact count where the list had to be cut.
+func findingRanksCount() field[model.Finding] {
+	const name = semconv.FindingRanksCount
+	f := optInt(name, func(f *model.Finding) *optionalInt { return &f.RanksCount })
+	put := f.put
+	f.put = func(f *model.Finding, m pcommon.Map) {
+		put(f, m)
+		if !f.RanksCount.OK && len(f.Ranks) > semconv.MaxFindingRanks {
+			m.PutInt(name, int64(len(f.Ranks)))
+		}
+	}
+	return f
+}
+
+// maxLinks bounds the evidence links of one finding: OpenTelemetry SDKs keep
+// 128 links a span by default.
+const maxLinks = 128
+
+func findingLinks() field[model.Finding] {
+	const name = semconv.FindingLinks
+	return field[model.Finding]{
+		name: name,
+		put: func(f *model.Finding, m pcommon.Map) {
+			if len(f.Links) == 0 {
+				return
+			}
+			s := m.PutEmptySlice(name)
+			for _, l := range f.Links[:min(len(f.Links), maxLinks)] {
+				s.AppendEmpty().SetStr(l.String())
+			}
+		},
+		get: func(f *model.Finding, v pcommon.Value) bool {
+			if v.Type() != pcommon.ValueTypeSlice {
+				return false
+			}
+			for _, e := range v.Slice().All() {
+				ref, ok := parseRef(e)
+				if !ok {
+					f.Links = nil
+					return false
+				}
+				if len(f.Links) < maxLinks {
+					f.Links = append(f.Links, ref)
+				}
+			}
+			return true
+		},
+	}
+}
+
+// parseRef is the inverse of model.SpanRef.String.
+func parseRef(v pcommon.Value) (ref model.SpanRef, ok bool) {
+	if v.Type() != pcommon.ValueTypeStr {
+		return ref, false
+	}
+	trace, span, found := strings.Cut(v.Str(), "-")
+	ok = found && decodeID(ref.Trace[:], trace) && decodeID(ref.Span[:], span)
+	return ref, ok
+}
+
+func decodeID(to []byte, s string) bool {
+	if len(s) != hex.EncodedLen(len(to)) {
+		return false
+	}
+	_, err := hex.Decode(to, []byte(s))
+	return err == nil
+}

@@ -1,0 +1,74 @@
+package otelmap
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Sentence says a finding in one sentence: the place, what it is, the operation,
+// the wait it caused and, apart from it, what mending it would save.
+func Sentence(f *model.Finding) string {
+	var b strings.Builder
+	b.WriteString(place(f))
+	fmt.Fprintf(&b, ": %s", f.Kind)
+	if f.Class != "" {
+		fmt.Fprintf(&b, " (%s)", f.Class)
+	}
+	if f.Cause != "" {
+		fmt.Fprintf(&b, ", cause %s", f.Cause)
+	}
+	if f.Op != "" {
+		fmt.Fprintf(&b, ", at %s", f.Op)
+	}
+	writeNumbers(&b, f)
+	if f.BeforeWindow {
+		b.WriteString("; the cause precedes the recording")
+	}
+	fmt.Fprintf(&b, " (confidence %.2f)", f.Confidence)
+	return b.String()
+}
+
+func writeNumbers(b *strings.Builder, f *model.Finding) {
+	if f.WaitCaused.OK {
+		fmt.Fprintf(b, "; the others waited %s per step for it%s",
+			seconds(f.WaitCaused.V), share(f.WaitCausedShare, "all wait"))
+	}
+	if f.CostSeconds.OK {
+		fmt.Fprintf(b, "; mending it alone would save %s per step%s",
+			seconds(f.CostSeconds.V), share(f.CostShare, "the step"))
+	}
+}
+
+func place(f *model.Finding) string {
+	switch {
+	case f.Rank.OK && f.Host != "":
+		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
+	case f.Rank.OK:
+		return fmt.Sprintf("rank %d", f.Rank.V)
+	case len(f.Ranks) > 0:
+		return fmt.Sprintf("%d ranks", f.RanksCount.Or(int64(len(f.Ranks))))
+	case f.Host != "":
+		return "host " + f.Host
+	case f.Link != "":
+		return "link " + f.Link
+	case f.CommID != "":
+		return "communicator " + f.CommID
+	default:
+		return "job " + f.JobID
+	}
+}
+
+// seconds renders with the microsecond as the least digit: less is noise here.
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Microsecond).String()
+}
+
+func share(o optionalFloat, of string) string {
+	if !o.OK {
+		return ""
+	}
+	return fmt.Sprintf(" (%.1f %% of %s)", 100*o.V, of)
+}

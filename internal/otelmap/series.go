@@ -1,0 +1,203 @@
+package otelmap
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// SeriesKind is the kind of a metric.
+type SeriesKind int
+
+// The kinds. Sums and histograms are cumulative.
+const (
+	KindCounter SeriesKind = iota // integers that only grow
+	KindSeconds                   // seconds that only grow
+	KindGauge
+	KindHistogram
+)
+
+// Attr is one data-point attribute.
+type Attr struct {
+	name, text string
+	number     int64
+	isNumber   bool
+}
+
+// Text is a string attribute.
+func Text(name, v string) Attr { return Attr{name: name, text: v} }
+
+// Number is an integer attribute.
+func Number(name string, v int64) Attr { return Attr{name: name, number: v, isNumber: true} }
+
+// Metric is one metric with a bounded set of series. What comes after the limit
+// goes into one series marked otel.metric.overflow. It is not safe for
+// concurrent use.
+type Metric struct {
+	Name, Unit, Description string
+	Kind                    SeriesKind
+	Limit                   int       // most series, the overflow series not counted
+	Bounds                  []float64 // upper bounds of the buckets of a histogram, ascending
+
+	points   map[string]*point
+	overflow *point
+}
+
+type point struct {
+	attrs          []Attr
+	start, updated time.Time
+	value          float64 // of a histogram the sum
+	count          uint64
+	buckets        []uint64
+}
+
+// Add adds v to a counter, or records it in a histogram.
+func (m *Metric) Add(now time.Time, v float64, attrs ...Attr) {
+	p := m.point(now, attrs)
+	p.value += v
+	if m.Kind == KindHistogram {
+		i, _ := slices.BinarySearch(m.Bounds, v)
+		p.buckets[i]++
+		p.count++
+	}
+}
+
+// Set sets a gauge.
+func (m *Metric) Set(now time.Time, v float64, attrs ...Attr) { m.point(now, attrs).value = v }
+
+func (m *Metric) point(now time.Time, attrs []Attr) *point {
+	key := seriesKey(attrs)
+	p := m.points[key]
+	switch {
+	case p != nil:
+	case len(m.points) < m.Limit:
+		if m.points == nil {
+			m.points = map[string]*point{}
+		}
+		p = m.newPoint(now, slices.Clone(attrs))
+		m.points[key] = p
+	default:
+		if m.overflow == nil {
+			m.overflow = m.newPoint(now, nil)
+		}
+		p = m.overflow
+	}
+	p.updated = now
+	return p
+}
+
+func (m *Metric) newPoint(now time.Time, attrs []Attr) *point {
+	p := &point{attrs: attrs, start: now}
+	if m.Kind == KindHistogram {
+		p.buckets = make([]uint64, len(m.Bounds)+1)
+	}
+	return p
+}
+
+func seriesKey(attrs []Attr) string {
+	var b []byte
+	for _, a := range attrs {
+		b = append(append(append(b, a.name...), 0), a.text...)
+		b = append(strconv.AppendInt(append(b, 0), a.number, 10), 0)
+	}
+	return string(b)
+}
+
+// Expire drops the series that nothing was added to since before.
+func (m *Metric) Expire(before time.Time) {
+	maps.DeleteFunc(m.points, func(_ string, p *point) bool { return p.updated.Before(before) })
+}
+
+// Len returns the number of series, the overflow series not counted.
+func (m *Metric) Len() int { return len(m.points) }
+
+// WriteMetrics appends the metrics that have series to td, under an empty
+// resource: every dimension stands on the data points.
+func WriteMetrics(md pmetric.Metrics, now time.Time, metrics ...*Metric) {
+	sm := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName(ScopeName)
+	for _, m := range metrics {
+		if len(m.points) > 0 || m.overflow != nil {
+			m.write(sm.Metrics().AppendEmpty(), now)
+		}
+	}
+}
+
+func (m *Metric) write(to pmetric.Metric, now time.Time) {
+	to.SetName(m.Name)
+	to.SetUnit(m.Unit)
+	to.SetDescription(m.Description)
+	next := m.appender(to)
+	for _, key := range slices.Sorted(maps.Keys(m.points)) {
+		next(m.points[key], now, false)
+	}
+	if m.overflow != nil {
+		next(m.overflow, now, true)
+	}
+}
+
+// appender prepares the metric's data and returns what adds a point to it.
+func (m *Metric) appender(to pmetric.Metric) func(p *point, now time.Time, overflow bool) {
+	if m.Kind == KindHistogram {
+		h := to.SetEmptyHistogram()
+		h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		return func(p *point, now time.Time, overflow bool) {
+			m.writeHistogram(p, h.DataPoints().AppendEmpty(), now, overflow)
+		}
+	}
+	var points pmetric.NumberDataPointSlice
+	if m.Kind == KindGauge {
+		points = to.SetEmptyGauge().DataPoints()
+	} else {
+		s := to.SetEmptySum()
+		s.SetIsMonotonic(true)
+		s.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		points = s.DataPoints()
+	}
+	return func(p *point, now time.Time, overflow bool) { m.writeNumber(p, points.AppendEmpty(), now, overflow) }
+}
+
+func (m *Metric) writeNumber(p *point, to pmetric.NumberDataPoint, now time.Time, overflow bool) {
+	p.writeAttributes(to.Attributes(), overflow)
+	to.SetTimestamp(pcommon.NewTimestampFromTime(now))
+	switch m.Kind {
+	case KindCounter:
+		to.SetStartTimestamp(pcommon.NewTimestampFromTime(p.start))
+		to.SetIntValue(int64(p.value))
+	case KindSeconds:
+		to.SetStartTimestamp(pcommon.NewTimestampFromTime(p.start))
+		to.SetDoubleValue(p.value)
+	default:
+		to.SetDoubleValue(p.value)
+	}
+}
+
+func (m *Metric) writeHistogram(p *point, to pmetric.HistogramDataPoint, now time.Time, overflow bool) {
+	p.writeAttributes(to.Attributes(), overflow)
+	to.SetStartTimestamp(pcommon.NewTimestampFromTime(p.start))
+	to.SetTimestamp(pcommon.NewTimestampFromTime(now))
+	to.SetCount(p.count)
+	to.SetSum(p.value)
+	to.ExplicitBounds().FromRaw(m.Bounds)
+	to.BucketCounts().FromRaw(p.buckets)
+}
+
+func (p *point) writeAttributes(to pcommon.Map, overflow bool) {
+	if overflow {
+		to.PutBool(semconv.MetricOverflowAttribute, true)
+		return
+	}
+	for _, a := range p.attrs {
+		if a.isNumber {
+			to.PutInt(a.name, a.number)
+		} else {
+			to.PutStr(a.name, a.text)
+		}
+	}
+}

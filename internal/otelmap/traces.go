@@ -1,0 +1,132 @@
+package otelmap
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// OpsToTraces returns the operations of one rank as spans under one resource.
+// An operation's parent is its rank's step span, whose parent is the step's
+// root; an operation without a step has no parent.
+func OpsToTraces(r *model.Rank, ops []model.Op) ptrace.Traces {
+	td := ptrace.NewTraces()
+	AppendOps(td, r, ops)
+	return td
+}
+
+// AppendOps adds the operations of one rank to td, under a resource of its own.
+func AppendOps(td ptrace.Traces, r *model.Rank, ops []model.Op) {
+	rs := td.ResourceSpans().AppendEmpty()
+	RankToResource(r, rs.Resource())
+	ss := rs.ScopeSpans().AppendEmpty()
+	ss.Scope().SetName(ScopeName)
+	ss.Spans().EnsureCapacity(len(ops))
+	parents := stepParents{}
+	for i := range ops {
+		opToSpan(r, &ops[i], parents, ss.Spans().AppendEmpty())
+	}
+}
+
+// stepParents remembers the step spans of one rank: hashing them anew for each
+// operation would double the cost of mapping.
+type stepParents map[int64]pcommon.SpanID
+
+func (p stepParents) of(r *model.Rank, op *model.Op, trace model.TraceID) pcommon.SpanID {
+	if op.Kind == model.KindStep {
+		return pcommon.SpanID(model.RootSpanID(trace))
+	}
+	if !op.Step.OK {
+		return pcommon.SpanID{}
+	}
+	id, ok := p[op.Step.V]
+	if !ok {
+		id = pcommon.SpanID(model.StepSpanID(trace, r.Rank))
+		p[op.Step.V] = id
+	}
+	return id
+}
+
+func spanKind(k model.OpKind) ptrace.SpanKind {
+	switch k {
+	case model.KindSend:
+		return ptrace.SpanKindProducer
+	case model.KindRecv:
+		return ptrace.SpanKindConsumer
+	default:
+		return ptrace.SpanKindInternal
+	}
+}
+
+// TracesToOps reads the operations of td, grouped by rank in order of first
+// sight. It never fails: spans that are no operations are passed over, and
+// whatever could not be read is counted in the problems.
+func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
+	var p Problems
+	g := rankGroups{index: map[rankKey]int{}}
+	for _, rs := range td.ResourceSpans().All() {
+		g.addResource(rs, &p)
+	}
+	return g.ranks, p.List()
+}
+
+type rankKey struct {
+	job, incarnation string
+	rank             int64
+}
+
+type rankGroups struct {
+	ranks []model.RankOps
+	index map[rankKey]int
+}
+
+func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
+	rank, ok := ResourceToRank(rs.Resource(), p)
+	for _, ss := range rs.ScopeSpans().All() {
+		for _, s := range ss.Spans().All() {
+			if !IsOp(s) {
+				p.foreign(s)
+			} else if !ok {
+				p.add(nil, "span of an operation whose resource has no integer "+semconv.Rank)
+			} else {
+				g.add(&rank, SpanToOp(s, &rank, p))
+			}
+		}
+	}
+}
+
+// add files an operation under its rank. Two resources may be one rank seen by
+// two sources; an operation keeps the clock of the resource that it came with.
+func (g *rankGroups) add(r *model.Rank, op model.Op) {
+	key := rankKey{r.JobID, r.Incarnation, r.Rank}
+	i, ok := g.index[key]
+	if !ok {
+		i = len(g.ranks)
+		g.index[key] = i
+		g.ranks = append(g.ranks, model.RankOps{Rank: *r})
+	}
+	to := &g.ranks[i]
+	if op.ClockID == "" && r.ClockID != to.Rank.ClockID {
+		op.ClockID = r.ClockID
+	}
+	to.Ops = append(to.Ops, op)
+}
+
+// IsOp reports whether a span is an operation of ours.
+func IsOp(s ptrace.Span) bool {
+	_, ok := s.Attributes().Get(semconv.OpKind)
+	return ok
+}
+
+// SpanToOp reads one operation span of the given rank.
+func SpanToOp(s ptrace.Span, r *model.Rank, p *Problems) model.Op {
+	op := model.Op{
+		Name:  s.Name(),
+		Start: int64(s.StartTimestamp()),
+		End:   int64(s.EndTimestamp()),
+	}
+	opFields.read(&op, s.Attributes(), p.badAttribute(&r.Rank))
+	return op
+}

@@ -1,0 +1,60 @@
+// Package shared owns the state that several instances of one component have in
+// common. The collector makes one instance per signal or signal pair; instances
+// of one configuration must use one engine, or each would see a part.
+package shared
+
+import "sync"
+
+// Map holds one value per key as long as anybody uses it. The zero value is
+// ready; it is safe for concurrent use.
+type Map[K comparable, V any] struct {
+	mu      sync.Mutex
+	entries map[K]*entry[V]
+}
+
+type entry[V any] struct {
+	value V
+	users int
+}
+
+// Handle is one user's hold on a value.
+type Handle[V any] struct {
+	Value V
+	// First: nobody else held the value when this user came. Where all users
+	// are sent the same data, the first alone should feed the value.
+	First   bool
+	release func()
+}
+
+// Acquire returns the key's value, made by create where there is none.
+func (m *Map[K, V]) Acquire(key K, create func() (V, error)) (*Handle[V], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	first := e == nil
+	if first {
+		v, err := create()
+		if err != nil {
+			return nil, err
+		}
+		if m.entries == nil {
+			m.entries = map[K]*entry[V]{}
+		}
+		e = &entry[V]{value: v}
+		m.entries[key] = e
+	}
+	e.users++
+	return &Handle[V]{Value: e.value, First: first, release: sync.OnceFunc(func() { m.release(key, e) })}, nil
+}
+
+// Release gives the value up; the last to do so removes it. Further calls do nothing.
+func (h *Handle[V]) Release() { h.release() }
+
+func (m *Map[K, V]) release(key K, e *entry[V]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.users--
+	if e.users == 0 {
+		delete(m.entries, key)
+	}
+}

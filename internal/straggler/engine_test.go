@@ -1,0 +1,332 @@
+package straggler
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+const ms = time.Millisecond
+
+func TestSplitGivesEveryInstantOneOwner(t *testing.T) {
+	w := newWorld(t, 2)
+	// Rank 1 is 10 ms later: rank 0 waits 10 ms, both transfer 1 ms.
+	w.step(1, "c10 h2 y3 * c5", "c10 h2 c10 y3 * c5")
+	require.Len(t, w.reports, 1)
+	rep := w.reports[0]
+	assert.Equal(t, Split{Compute: 15 * ms, LaunchIdle: 2 * ms, Copy: 3 * ms, Wait: 10 * ms, Transfer: 1 * ms}, rep.Ranks[0].Split)
+	assert.Equal(t, Split{Compute: 25 * ms, LaunchIdle: 2 * ms, Copy: 3 * ms, Transfer: 1 * ms}, rep.Ranks[1].Split)
+	for _, r := range rep.Ranks {
+		assert.Equal(t, r.End-r.Start, int64(r.Split.Sum()))
+	}
+	assert.Equal(t, 10*ms, rep.Ranks[1].WaitCaused)
+	assert.Equal(t, 10*ms, rep.Ranks[0].WaitSuffered)
+	require.Len(t, rep.Meetings, 1)
+	assert.Equal(t, int64(1), rep.Meetings[0].LastRank)
+	assert.Equal(t, 10*ms, rep.Meetings[0].Gap())
+	assert.Equal(t, 1*ms, rep.Meetings[0].Transfer)
+}
+
+func TestComputeBesideCommunicationIsOverlapped(t *testing.T) {
+	w := newWorld(t, 2)
+	// Both compute 9 ms; rank 0's collective begins after 4 of them and is over
+	// at 10 (rank 1 comes at 9): 4 alone, 5 beside the wait, 1 ms transfer.
+	w.step(1, "x9/4 *", "c9 *")
+	assert.Equal(t, Split{Compute: 4 * ms, ComputeOverlapped: 5 * ms, Transfer: ms}, w.reports[0].Ranks[0].Split)
+	assert.Equal(t, 5*ms, w.reports[0].Ranks[0].WaitSuffered, "waiting is waiting, hidden or not")
+}
+
+func TestIdleIsDividedAtTheLaunch(t *testing.T) {
+	w := newWorld(t, 1)
+	rank := w.rank(0)
+	at := nanos(0)
+	w.reports = w.e.Add(rank, []model.Op{
+		{Kind: model.KindCompute, Name: "a", Start: at, End: at + 1_000_000, Step: model.Some(int64(1))},
+		// Launched 2 ms after a ended, started 5 ms after that.
+		{Kind: model.KindCompute, Name: "b", Start: at + 8_000_000, End: at + 9_000_000, Launch: model.Some(at + 3_000_000), Step: model.Some(int64(1))},
+		{Kind: model.KindStep, Name: "step", Start: at, End: at + 9_000_000, Step: model.Some(int64(1))},
+	})
+	want := Split{Compute: 2 * ms, LaunchIdle: 2*ms + 15*time.Microsecond, DependencyIdle: 5*ms - 15*time.Microsecond}
+	assert.Equal(t, want, w.reports[0].Ranks[0].Split)
+}
+
+func TestSlowHostIsNamedWithPlaceAndCost(t *testing.T) {
+	w := newWorld(t, 4)
+	for n := range int64(6) {
+		// Rank 2 loads data for 21 ms where its peers take 1; rank 3 is 4 ms
+		// later than 0 and 1.
+		w.step(n, each(4, "h1:data c30 * c5", map[int]program{2: "h21:data c30 * c5", 3: "h1:data c34 * c5"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	f := vs[0].Finding
+	assert.Equal(t, model.Some(int64(2)), f.Rank)
+	assert.Equal(t, model.ClassHost, f.Class)
+	assert.Equal(t, "data", f.Op)
+	assert.Equal(t, model.StatusOpen, f.Status)
+	// Others wait 20 + 20 + 16 ms in every step; without rank 2, rank 3 makes
+	// them wait, so that 16 ms are all that there is to gain.
+	assert.InDelta(t, 0.056, f.WaitCaused.V, 1e-6)
+	assert.InDelta(t, 0.016, f.CostSeconds.V, 1e-6)
+	assert.InDelta(t, 0.016/0.057, f.CostShare.V, 1e-4)
+	assert.False(t, f.BeforeWindow)
+	assert.Greater(t, f.Confidence, 0.95)
+	ev := evidence(t, f)
+	assert.Equal(t, []int64{3}, ev.NextRanks)
+	assert.Equal(t, "step", ev.Trials)
+	assert.InDelta(t, 0.020, ev.PlaceExcess, 1e-6)
+	assert.Empty(t, w.e.Verdicts(), "nothing new, nothing reported")
+}
+
+func TestSlowComputeIsNamedWithOperation(t *testing.T) {
+	w := newWorld(t, 4)
+	for n := range int64(5) {
+		w.step(n, each(4, "h1:data c20:gemm c10:norm *", map[int]program{1: "h1:data c20:gemm c18:norm *"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, model.Some(int64(1)), vs[0].Finding.Rank)
+	assert.Equal(t, model.ClassCompute, vs[0].Finding.Class)
+	assert.Equal(t, "norm", vs[0].Finding.Op)
+	assert.InDelta(t, 0.008, vs[0].Finding.CostSeconds.V, 1e-6)
+}
+
+func TestVictimsAreNotNamed(t *testing.T) {
+	// Rank 0 is slow before the first collective; all wait, then rank 1's own
+	// work after it is as everyone's. Rank 1 must not be named although it
+	// leaves the first collective last in line.
+	w := newWorld(t, 4)
+	for n := range int64(6) {
+		w.step(n, each(4, "c10 * c10 *", map[int]program{0: "c30 * c10 *"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, model.Some(int64(0)), vs[0].Finding.Rank)
+}
+
+// jittered returns programs whose every length varies by up to spread.
+func jittered(rng *rand.Rand, ranks int, spread float64, extra map[int]float64) []program {
+	out := make([]program, ranks)
+	for i := range out {
+		out[i] = fmt.Sprintf("h%.3f:data c%.3f * c%.3f * h%.3f:optimizer",
+			2+rng.Float64()*spread+extra[i], 20+rng.Float64()*spread, 10+rng.Float64()*spread, 1+rng.Float64()*spread)
+	}
+	return out
+}
+
+func TestHealthyJobsAreLeftAlone(t *testing.T) {
+	named := 0
+	const jobs = 200
+	for seed := range uint64(jobs) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		w := newWorld(t, 8)
+		for n := range int64(6) {
+			w.step(n, jittered(rng, 8, 15, nil)...)
+		}
+		named += len(w.e.Verdicts())
+		assert.NotNil(t, w.e.Jobs()[0].Abstained, "seed %d: the strongest candidate and its gate are told", seed)
+	}
+	// The significance gate alone allows 1 %, that is 2 of 200.
+	assert.LessOrEqual(t, named, 2)
+}
+
+func TestSlowRankIsFoundInNoise(t *testing.T) {
+	found := 0
+	const jobs = 100
+	for seed := range uint64(jobs) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		slow := rng.IntN(8)
+		w := newWorld(t, 8)
+		for n := range int64(6) {
+			w.step(n, jittered(rng, 8, 15, map[int]float64{slow: 40})...)
+		}
+		for _, v := range w.e.Verdicts() {
+			require.Equal(t, int64(slow), v.Finding.Rank.V, "seed %d", seed)
+			require.Equal(t, "data", v.Finding.Op)
+			found++
+		}
+	}
+	assert.GreaterOrEqual(t, found, 98)
+}
+
+func TestClockOffsetsDoNotChangeTheFinding(t *testing.T) {
+	run := func(offsets map[int64]float64, clock bool) (Verdict, *StepReport) {
+		w := newWorld(t, 4, func(c *Config) { c.Clock = clock })
+		w.offsets = offsets
+		for n := range int64(5) {
+			w.step(n, each(4, "h1:data c20 * c5 *", map[int]program{2: "h9:data c20 * c5 *"})...)
+		}
+		vs := w.e.Verdicts()
+		require.Len(t, vs, 1)
+		return vs[0], w.reports[4]
+	}
+	plain, _ := run(nil, true)
+	offsets := map[int64]float64{1: 10, 2: -10, 3: 3}
+	skewed, rep := run(offsets, true)
+	assert.Equal(t, plain.Finding.Rank, skewed.Finding.Rank)
+	assert.Equal(t, plain.Finding.Op, skewed.Finding.Op)
+	assert.InDelta(t, plain.Finding.CostSeconds.V, skewed.Finding.CostSeconds.V, 1e-5)
+	assert.InDelta(t, plain.Finding.WaitCaused.V, skewed.Finding.WaitCaused.V, 1e-5)
+	for r, off := range offsets {
+		assert.InDelta(t, off*1e6, rep.Ranks[r].Offset.Estimate, 10e3, "rank %d", r)
+	}
+}
+
+func TestBroadcastOwesItsRootOnly(t *testing.T) {
+	w := newWorld(t, 3)
+	// Rank 2 is the latest, but nobody waits for a leaf.
+	w.step(1, "c10 B", "c5 B", "c20 B")
+	m := w.reports[0].Meetings[0]
+	assert.Equal(t, int64(0), m.LastRank)
+	assert.Equal(t, 5*ms, w.reports[0].Ranks[1].WaitSuffered)
+	assert.Zero(t, w.reports[0].Ranks[2].WaitSuffered)
+	assert.Zero(t, w.reports[0].Ranks[2].WaitCaused)
+}
+
+func TestCauseBeforeTheRecording(t *testing.T) {
+	w := newWorld(t, 8)
+	// Rank 5 begins its one recorded step 20 ms late and is a little slow in it.
+	w.step(1, each(8, "c10 * c10 * c10 * c10 * c10 *", map[int]program{5: "@20 c10 * c12 * c12 * c12 * c12 *"})...)
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	f := vs[0].Finding
+	assert.True(t, f.BeforeWindow)
+	assert.Less(t, f.Confidence, 0.6)
+	assert.Contains(t, evidence(t, f).LoweredBy, "the cause precedes the recording")
+	assert.InDelta(t, 0.028, f.CostSeconds.V, 1e-6)
+}
+
+func TestMissingRankIsStatedAndNobodyIsAccusedForIt(t *testing.T) {
+	w := newWorld(t, 4)
+	w.drop[2] = true // the culprit is the one that is missing
+	for n := range int64(6) {
+		w.step(n, each(4, "c20 *", map[int]program{1: "c21 *", 2: "c60 *"})...)
+	}
+	reports := w.e.Flush()
+	require.Len(t, reports, 6)
+	assert.Equal(t, []int64{2}, reports[0].Missing)
+	assert.False(t, reports[0].Meetings[0].Attributed)
+	assert.Empty(t, w.e.Verdicts())
+	assert.Equal(t, []int64{2}, w.e.Jobs()[0].Missing)
+}
+
+func TestMissingVictimLeavesTheFinding(t *testing.T) {
+	w := newWorld(t, 4)
+	w.drop[0] = true
+	for n := range int64(6) {
+		w.step(n, each(4, "c20 *", map[int]program{2: "c60 *"})...)
+	}
+	w.e.Flush()
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, int64(2), vs[0].Finding.Rank.V)
+	assert.Equal(t, []int64{0}, evidence(t, vs[0].Finding).MissingRanks)
+	assert.Less(t, vs[0].Finding.Confidence, 0.8)
+}
+
+func TestDuplicatesAndLateDataChangeNothing(t *testing.T) {
+	w := newWorld(t, 2)
+	rank := w.rank(0)
+	at := nanos(0)
+	op := model.Op{Kind: model.KindCompute, Name: "a", Start: at, End: at + 1e6, Step: model.Some(int64(1))}
+	step := model.Op{Kind: model.KindStep, Name: "step", Start: at, End: at + 2e6, Step: model.Some(int64(1))}
+	assert.Empty(t, w.e.Add(rank, []model.Op{op, op, step}))
+	reports := w.e.Add(w.rank(1), []model.Op{op, step})
+	require.Len(t, reports, 1)
+	assert.Equal(t, ms, reports[0].Ranks[0].Split.Compute)
+	assert.Empty(t, w.e.Add(rank, []model.Op{op, step}))
+	assert.Equal(t, int64(2), w.e.Stats().LateOps)
+}
+
+func TestStepsExpire(t *testing.T) {
+	w := newWorld(t, 2)
+	w.drop[1] = true
+	w.step(1, "c1 *", "c1 *")
+	assert.Empty(t, w.e.Expire())
+	w.now = w.now.Add(31 * time.Second)
+	reports := w.e.Expire()
+	require.Len(t, reports, 1)
+	assert.Equal(t, []int64{1}, reports[0].Missing)
+}
+
+func TestFindingClosesWhenTheRankRecovers(t *testing.T) {
+	w := newWorld(t, 4, func(c *Config) { c.Window = 6 })
+	slow := each(4, "c20 *", map[int]program{2: "c40 *"})
+	for n := range int64(6) {
+		w.step(n, slow...)
+	}
+	opened := w.e.Verdicts()
+	require.Len(t, opened, 1)
+	for n := int64(6); n < 12; n++ {
+		w.step(n, each(4, "c20 *", nil)...)
+	}
+	closed := w.e.Verdicts()
+	require.Len(t, closed, 1)
+	assert.Equal(t, opened[0].Finding.ID, closed[0].Finding.ID)
+	assert.Equal(t, model.StatusClosed, closed[0].Finding.Status)
+	assert.Greater(t, closed[0].Finding.Revision, opened[0].Finding.Revision)
+	assert.Empty(t, w.e.Jobs()[0].Verdicts)
+	for n := int64(12); n < 18; n++ {
+		w.step(n, slow...)
+	}
+	again := w.e.Verdicts()
+	require.Len(t, again, 1)
+	assert.NotEqual(t, opened[0].Finding.ID, again[0].Finding.ID, "a new episode is a new finding")
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	w := newWorld(t, 2, func(c *Config) {
+		c.MaxJobs, c.MaxOpenSteps, c.MaxRanks, c.MaxOpsPerRankStep, c.Window = 2, 3, 2, 4, 2
+	})
+	at := nanos(0)
+	for job := range 5 {
+		for r := range int64(3) {
+			for n := range int64(10) {
+				rank := w.rank(r)
+				rank.Incarnation = fmt.Sprint("life", job)
+				rank.WorldSize = model.Some(int64(100))
+				var ops []model.Op
+				for i := range int64(10) {
+					ops = append(ops, model.Op{Kind: model.KindCompute, Name: "a", Seq: i, Start: at + i, End: at + i + 1, Step: model.Some(n)})
+				}
+				w.e.Add(rank, ops)
+			}
+		}
+	}
+	stats := w.e.Stats()
+	assert.Len(t, w.e.jobs, 2)
+	assert.Equal(t, int64(3), stats.JobsEvicted)
+	assert.Positive(t, stats.StepsEvicted)
+	assert.Positive(t, stats.RanksRefused)
+	assert.Positive(t, stats.OpsDropped)
+	for _, j := range w.e.jobs {
+		assert.LessOrEqual(t, len(j.open), 3)
+		assert.LessOrEqual(t, len(j.window), 2)
+	}
+}
+
+func TestReplayOfNothingChangedSavesNothing(t *testing.T) {
+	w := newWorld(t, 4)
+	rng := rand.New(rand.NewPCG(3, 3))
+	for n := range int64(8) {
+		w.step(n, jittered(rng, 4, 10, nil)...)
+	}
+	j := w.e.sorted()[0]
+	last := j.window[len(j.window)-1]
+	assert.Equal(t, last.end, replayChain(j.window, nil), "the replay reproduces what was recorded")
+	assert.Zero(t, replay(j.window, nil))
+}
+
+func evidence(t *testing.T, f model.Finding) Evidence {
+	t.Helper()
+	var ev Evidence
+	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
+	return ev
+}

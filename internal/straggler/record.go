@@ -1,0 +1,209 @@
+package straggler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// record is what is kept of a step: enough to judge and to replay it.
+type record struct {
+	step       int64
+	start, end int64 // corrected Unix ns
+	first      bool  // no step of this job was seen before it
+	ranks      []rankRecord
+	meets      []*meetingRecord // by arrival
+	missing    []int64
+	index      map[int64]int // rank to place in ranks
+}
+
+// rankRecord is one rank of a recorded step; times in ns.
+type rankRecord struct {
+	rank              *model.Rank
+	start, end        int64 // corrected
+	own               own
+	tail              own // own time after the last exit
+	caused            int64
+	computeBy, idleBy map[uint32]int64
+	sigma             time.Duration // of the clock's offset
+}
+
+// meetingRecord is one meeting of a recorded step.
+type meetingRecord struct {
+	name       string
+	comm       string
+	rule       waiters
+	attributed bool
+	last       int
+	arrived    int64 // corrected Unix ns
+	step       int64
+	ranks      []int64 // of the members
+	members    []memberRecord
+	shown      *Meeting // for reports
+}
+
+// memberRecord is one member of a recorded meeting; corrected Unix ns.
+type memberRecord struct {
+	rank        int // place in the record's ranks
+	enter, exit int64
+	wait        int64
+	known       bool           // the segment is known
+	anchor      *meetingRecord // the rendezvous before the segment, or nil
+	anchorAt    int            // member of it
+	lead        bool           // no rendezvous before it was recorded
+	segment     int64          // raw time from the anchor's exit to enter
+	own         own            // own time in the segment
+}
+
+// analyse turns a closed step into its report and its record.
+func (j *job) analyse(s *openStep) *StepReport {
+	views := j.views(s)
+	met, unmatched := j.match(views)
+	j.align(views, met)
+	meetings := make([]*meeting, len(met))
+	for i, g := range met {
+		meetings[i] = j.place(g)
+	}
+	withdraw(meetings)
+	for _, v := range views {
+		v.sweep(v.lastArrivals(meetings))
+	}
+	slices.SortStableFunc(meetings, func(a, b *meeting) int { return cmp.Compare(a.arrived, b.arrived) })
+	rec := j.record(s, views, meetings)
+	j.e.stats.UnmatchedOps += int64(unmatched)
+	j.remember(rec)
+	rep := j.stepReport(s, views, rec, meetings)
+	rep.Unmatched = unmatched
+	j.addTotals(rep)
+	return rep
+}
+
+// lastArrivals gives for each communication of the rank the raw time at which
+// its last member arrived. Where that is not known, the operation counts as
+// transfer from its beginning: unexplained time must not look like a wait that
+// somebody owes.
+func (v *rankView) lastArrivals(meetings []*meeting) []int64 {
+	out := make([]int64, len(v.comms))
+	for i := range v.comms {
+		out[i] = v.comms[i].Start
+	}
+	for _, m := range meetings {
+		for i, p := range m.parties {
+			if p.at == v && m.attributed && i != m.last {
+				out[p.pos-v.base] = m.arrived - v.shift(p.op)
+			}
+		}
+	}
+	return out
+}
+
+func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *record {
+	rec := &record{step: s.step, first: j.steps == 0, index: map[int64]int{}}
+	rec.missing = j.missing(func(r int64) bool { return s.ranks[r] != nil })
+	for i, v := range views {
+		shift := int64(v.offset.Value)
+		rec.index[v.rank.Rank] = i
+		rec.ranks = append(rec.ranks, rankRecord{
+			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
+			own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma,
+		})
+		if i == 0 || v.start+shift < rec.start {
+			rec.start = v.start + shift
+		}
+		rec.end = max(rec.end, v.end+shift)
+	}
+	j.recordMeetings(rec, views, meetings)
+	return rec
+}
+
+func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting) {
+	placed := make([][]*meetingRecord, len(views)) // by rank, then by communication
+	for i, v := range views {
+		placed[i] = make([]*meetingRecord, len(v.comms))
+	}
+	for _, m := range meetings {
+		mr := &meetingRecord{
+			name: m.name(), comm: m.key.Comm, step: rec.step, rule: m.rule, attributed: m.attributed, last: m.last,
+			arrived: m.arrived, members: make([]memberRecord, len(m.parties)), shown: m.show(),
+		}
+		for i, p := range m.parties {
+			placed[p.at.index][p.pos-p.at.base] = mr
+			mr.ranks = append(mr.ranks, p.at.rank.Rank)
+			w := int64(m.wait(i))
+			mr.members[i] = memberRecord{rank: p.at.index, enter: m.enter[i], exit: m.exit[i], wait: w}
+			rec.ranks[m.parties[m.last].at.index].caused += w
+		}
+		rec.meets = append(rec.meets, mr)
+	}
+	for i, m := range meetings {
+		anchor(m, rec.meets[i], placed)
+	}
+	for i, v := range views {
+		rec.ranks[i].tail = v.ownBetween(v.lastExit(), v.end)
+		j.tails[v.rank.Rank] = v.makeTail(rec.step, placed[i])
+	}
+}
+
+func (v *rankView) lastExit() int64 {
+	last := v.start
+	for i := range v.comms {
+		last = max(last, v.comms[i].End)
+	}
+	return last
+}
+
+func (v *rankView) makeTail(step int64, placed []*meetingRecord) *tail {
+	t := &tail{step: step, end: v.end}
+	for i := max(0, len(v.comms)-maxTail); i < len(v.comms); i++ {
+		op := &v.comms[i]
+		t.ops = append(t.ops, tailOp{sig: signatureOf(op), exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i]})
+	}
+	for _, a := range v.acts {
+		if a.end > v.end && (a.kind == actCompute || a.kind == actCopy) {
+			t.carry = append(t.carry, a)
+		}
+	}
+	return t
+}
+
+// remember appends the record to the window, and lets the oldest go.
+func (j *job) remember(rec *record) {
+	j.window = append(j.window, rec)
+	if over := len(j.window) - j.e.cfg.Window; over > 0 {
+		j.window = slices.Clone(j.window[over:])
+		j.window[0].forgetBefore()
+	}
+	j.steps++
+	j.stepTime += time.Duration(rec.end - rec.start)
+	j.judged = false
+}
+
+// forgetBefore cuts the anchors that lie in steps before this one, so that those
+// can be freed. The segments stay.
+func (rec *record) forgetBefore() {
+	for _, mr := range rec.meets {
+		for i := range mr.members {
+			if m := &mr.members[i]; m.anchor != nil && m.anchor.step < rec.step {
+				m.anchor = nil
+			}
+		}
+	}
+}
+
+// show returns the meeting as reports carry it, members by arrival.
+func (m *meeting) show() *Meeting {
+	out := &Meeting{Key: m.key, Name: m.name(), CommID: m.key.Comm, Size: m.size(), Attributed: m.attributed}
+	end := int64(0)
+	for i, p := range m.parties {
+		out.Members = append(out.Members, Member{
+			Rank: p.at.rank.Rank, Span: p.at.rank.Ref(p.op), Enter: m.enter[i], Exit: m.exit[i], Wait: m.wait(i),
+		})
+		end = max(end, m.exit[i])
+	}
+	out.Transfer = time.Duration(max(0, end-m.arrived))
+	out.LastRank = m.parties[m.last].at.rank.Rank
+	slices.SortStableFunc(out.Members, func(a, b Member) int { return cmp.Compare(a.Enter, b.Enter) })
+	return out
+}

@@ -1,0 +1,147 @@
+package straggler
+
+import "slices"
+
+// replayed are the simulated exits of one meeting, in the order of its members.
+type replayed []int64
+
+// replay runs the recorded steps again, with the segments of the given ranks
+// replaced by the median of their peers', and returns how much earlier the steps
+// end in all, in ns. A meeting is over when its last member has come and the
+// transfer that was observed after the last arrival has passed. Nothing else
+// moves: that no other rank becomes slower or faster by it is an assumption.
+//
+// Consecutive steps form one chain, so that time lost at the end of a step and
+// seen at the beginning of the next counts once.
+func replay(window []*record, mended map[int64]bool) (saved int64) {
+	for from := 0; from < len(window); {
+		to := from + 1
+		for to < len(window) && window[to].step == window[to-1].step+1 {
+			to++
+		}
+		saved += replayChain(window[from:to], nil) - replayChain(window[from:to], mended)
+		from = to
+	}
+	return saved
+}
+
+// replayChain returns when the last step of the chain ends.
+func replayChain(chain []*record, mended map[int64]bool) int64 {
+	exits := map[*meetingRecord]replayed{}
+	delta := map[int64]int64{} // how much later than recorded each rank runs
+	for n, rec := range chain {
+		for _, mr := range rec.meets {
+			exits[mr] = mr.replay(exits, delta, mended)
+		}
+		if n > 0 {
+			forget(exits, chain[n-1])
+		}
+	}
+	return chain[len(chain)-1].replayEnd(delta, mended)
+}
+
+// forget frees what no later step is anchored in.
+func forget(exits map[*meetingRecord]replayed, rec *record) {
+	for _, mr := range rec.meets {
+		delete(exits, mr)
+	}
+}
+
+func (mr *meetingRecord) replay(exits map[*meetingRecord]replayed, delta map[int64]int64, mended map[int64]bool) replayed {
+	arrivals := make([]int64, len(mr.members))
+	for i := range mr.members {
+		arrivals[i] = mr.arrival(i, exits, delta, mended)
+	}
+	out := make(replayed, len(mr.members))
+	last := arrivals[mr.last]
+	if mr.attributed {
+		last = mr.release(arrivals)
+	}
+	for i, m := range mr.members {
+		if mr.attributed {
+			out[i] = max(last+m.exit-mr.arrived, arrivals[i])
+		} else {
+			out[i] = arrivals[i] + m.exit - m.enter
+		}
+		delta[mr.ranks[i]] = out[i] - m.exit
+	}
+	return out
+}
+
+// release returns when nobody is waited for any more.
+func (mr *meetingRecord) release(arrivals []int64) int64 {
+	if mr.rule == waitAll {
+		return slices.Max(arrivals)
+	}
+	return arrivals[mr.last]
+}
+
+func (mr *meetingRecord) arrival(i int, exits map[*meetingRecord]replayed, delta map[int64]int64, mended map[int64]bool) int64 {
+	m := &mr.members[i]
+	mend := mended[mr.ranks[i]]
+	if !m.known {
+		return m.enter + delta[mr.ranks[i]]
+	}
+	if m.lead {
+		// Before the recording nothing is known but when the rank got here.
+		if mend {
+			return min(m.enter, mr.medianOthers(i, mended, func(o *memberRecord) int64 { return o.enter }))
+		}
+		return m.enter
+	}
+	from := m.enter - m.segment + delta[mr.ranks[i]]
+	if ends := exits[m.anchor]; ends != nil && m.anchorAt >= 0 {
+		from = ends[m.anchorAt]
+	}
+	segment := m.segment
+	if mend {
+		segment = mr.medianOthers(i, mended, func(o *memberRecord) int64 { return o.segment })
+	}
+	return from + segment
+}
+
+// medianOthers returns the median over the members that are not being mended.
+func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memberRecord) int64) int64 {
+	var v []int64
+	for k := range mr.members {
+		if k != i && !mended[mr.ranks[k]] && mr.members[k].known {
+			v = append(v, f(&mr.members[k]))
+		}
+	}
+	if len(v) == 0 {
+		return f(&mr.members[i])
+	}
+	return median(v)
+}
+
+// replayEnd returns when the record's last rank ends. What a mended rank did
+// after its last rendezvous is replaced like a segment.
+func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool) int64 {
+	var tails []int64
+	for _, r := range rec.ranks {
+		if !mended[r.rank.Rank] {
+			tails = append(tails, r.tail.total())
+		}
+	}
+	var end int64
+	for _, r := range rec.ranks {
+		at := r.end + delta[r.rank.Rank]
+		if mended[r.rank.Rank] && len(tails) > 0 {
+			at += median(tails) - r.tail.total()
+		}
+		end = max(end, at)
+	}
+	return end
+}
+
+func median(v []int64) int64 {
+	s := slices.Sorted(slices.Values(v))
+	n := len(s)
+	switch {
+	case n == 0:
+		return 0
+	case n%2 == 1:
+		return s[n/2]
+	}
+	return s[n/2-1] + (s[n/2]-s[n/2-1])/2
+}

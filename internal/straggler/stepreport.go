@@ -1,0 +1,140 @@
+package straggler
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// stepReport renders the analysis of one step.
+func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings []*meeting) *StepReport {
+	out := &StepReport{
+		JobName: j.name, JobID: j.id, Incarnation: j.incarnation, Step: s.step,
+		Start: rec.start, End: rec.end, Missing: rec.missing, Notes: map[model.SpanRef]Note{},
+	}
+	for i, v := range views {
+		out.Ranks = append(out.Ranks, v.report(&rec.ranks[i], s.step))
+	}
+	for i, m := range meetings {
+		out.Meetings = append(out.Meetings, *rec.meets[i].shown)
+		out.addMeeting(m, rec.meets[i])
+	}
+	for class, excess := range rec.excess() {
+		for i, x := range excess {
+			out.Ranks[i].Excess[class] = time.Duration(x)
+		}
+	}
+	return out
+}
+
+func (v *rankView) report(r *rankRecord, step int64) RankStep {
+	op := model.Op{Kind: model.KindStep, Step: model.Some(step)}
+	return RankStep{
+		Rank: *r.rank, Span: r.rank.Ref(&op), Start: r.start, End: r.end, Split: v.split(),
+		Ops: v.size(), Collectives: len(v.comms), WaitCaused: time.Duration(r.caused),
+		Excess: map[string]time.Duration{}, Offset: v.offset, Durations: v.durations(), Phase: v.phase,
+	}
+}
+
+// maxHistogramKeys bounds the histograms of one rank's step; operations beyond
+// share the histogram otherKey. A training step has some tens of distinct keys.
+const maxHistogramKeys = 256
+
+func (v *rankView) durations() map[string]*Histogram {
+	out := map[string]*Histogram{}
+	add := func(key string, ns int64) {
+		h := out[key]
+		if h == nil && len(out) >= maxHistogramKeys {
+			key = otherKey
+			h = out[key]
+		}
+		if h == nil {
+			h = NewHistogram()
+			out[key] = h
+		}
+		h.Add(float64(ns) / 1e9)
+	}
+	for i := range v.acts {
+		if a := &v.acts[i]; a.kind != actScope {
+			add(v.keys.name(a.key), a.end-a.start)
+		}
+	}
+	for i := range v.comms {
+		add(v.comms[i].ComparisonKey(), v.comms[i].Duration())
+	}
+	return out
+}
+
+// addMeeting adds the meeting's waits to its members' ranks and notes them.
+func (rep *StepReport) addMeeting(m *meeting, mr *meetingRecord) {
+	lastSpan := m.parties[m.last].at.rank.Ref(m.parties[m.last].op)
+	for i, p := range m.parties {
+		r := &rep.Ranks[p.at.index]
+		r.WaitSuffered += time.Duration(mr.members[i].wait)
+		if !m.attributed {
+			continue
+		}
+		if i == m.last {
+			r.LastArrivals++
+		}
+		rep.Notes[p.at.rank.Ref(p.op)] = Note{
+			OwedTo: m.parties[m.last].at.rank.Rank, LastSpan: lastSpan, Wait: time.Duration(mr.members[i].wait),
+		}
+	}
+}
+
+// addTotals adds a step to the job's totals.
+func (j *job) addTotals(rep *StepReport) {
+	for i := range rep.Ranks {
+		r := &rep.Ranks[i]
+		t := j.totals[r.Rank.Rank]
+		if t == nil {
+			t = &RankTotal{Rank: r.Rank.Rank, Host: r.Rank.HostName, Excess: map[string]time.Duration{}}
+			j.totals[r.Rank.Rank] = t
+		}
+		t.Steps++
+		t.Split = t.Split.plus(r.Split)
+		t.WaitCaused += r.WaitCaused
+		t.WaitSuffered += r.WaitSuffered
+		t.LastArrivals += r.LastArrivals
+		t.Meetings += r.Collectives
+		t.Offset = r.Offset
+		for class, x := range r.Excess {
+			t.Excess[class] += x
+		}
+	}
+}
+
+func (s Split) plus(o Split) Split {
+	return Split{
+		Compute: s.Compute + o.Compute, ComputeOverlapped: s.ComputeOverlapped + o.ComputeOverlapped,
+		Transfer: s.Transfer + o.Transfer, Wait: s.Wait + o.Wait,
+		LaunchIdle: s.LaunchIdle + o.LaunchIdle, DependencyIdle: s.DependencyIdle + o.DependencyIdle,
+		Copy: s.Copy + o.Copy,
+	}
+}
+
+// excess returns, by class, each rank's own time over its peers' median, summed
+// over the segments of the step, in ns.
+func (rec *record) excess() map[string][]int64 {
+	compute, host := make([]int64, len(rec.ranks)), make([]int64, len(rec.ranks))
+	for _, mr := range rec.meets {
+		for i := range mr.members {
+			if m := &mr.members[i]; m.known {
+				x := mr.excessOf(i)
+				compute[m.rank] += x.compute
+				host[m.rank] += x.idle
+			}
+		}
+	}
+	return map[string][]int64{model.ClassCompute: compute, model.ClassHost: host}
+}
+
+// excessOf returns the member's own time in its segment over the median of its
+// peers'.
+func (mr *meetingRecord) excessOf(i int) own {
+	return own{
+		compute: mr.members[i].own.compute - mr.medianOthers(i, nil, func(o *memberRecord) int64 { return o.own.compute }),
+		idle:    mr.members[i].own.idle - mr.medianOthers(i, nil, func(o *memberRecord) int64 { return o.own.idle }),
+	}
+}

@@ -1,0 +1,319 @@
+package straggler
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// standing is a finding as it was last reported.
+type standing struct {
+	verdict Verdict
+	dirty   bool
+}
+
+// Evidence is the JSON of lockstep.finding.evidence of kind straggler. Seconds
+// are per step where not said otherwise.
+type Evidence struct {
+	Steps         int      `json:"steps"`
+	Meetings      int      `json:"meetings"`
+	LastArrivals  int      `json:"last_arrivals"`
+	WaitAll       float64  `json:"wait_all_seconds"`
+	FalseAlarm    float64  `json:"false_alarm"`
+	Trials        string   `json:"trials"` // "step" or "meeting"
+	ExcessCompute float64  `json:"excess_compute_seconds"`
+	ExcessHost    float64  `json:"excess_host_seconds"`
+	ExcessShare   float64  `json:"excess_share"`
+	Steadiness    float64  `json:"steadiness"`
+	BeforeWindow  float64  `json:"before_window_share"`
+	Decisive      Decisive `json:"decisive"`
+	NextRanks     []int64  `json:"next_ranks"`
+	PlaceExcess   float64  `json:"place_excess_seconds"`
+	CohortRung    string   `json:"cohort_rung"`
+	MissingRanks  []int64  `json:"missing_ranks,omitempty"`
+	ClockSigma    float64  `json:"clock_sigma_seconds"`
+	LoweredBy     []string `json:"confidence_lowered_by,omitempty"`
+}
+
+// Decisive is the meeting in which the rank caused most wait.
+type Decisive struct {
+	Step       int64   `json:"step"`
+	Collective string  `json:"collective"`
+	Comm       string  `json:"comm_id"`
+	Wait       float64 `json:"wait_seconds"`
+	Gap        float64 `json:"gap_to_second_last_seconds"`
+}
+
+// cohortAllRanks is the only rung there is so far: all ranks of the job that
+// take part in the same rendezvous.
+const cohortAllRanks = "rendezvous members"
+
+// settle opens, updates and closes findings after a judgement.
+func (j *job) settle(named []*candidate) {
+	joint := 0.0
+	if len(named) > 0 {
+		ranks := map[int64]bool{}
+		for _, c := range named {
+			ranks[c.rank.Rank] = true
+		}
+		joint = float64(replay(j.window, ranks)) / 1e9 / float64(len(j.window))
+	}
+	var next []*standing
+	for _, c := range named {
+		next = append(next, j.stand(j.verdict(c, joint)))
+	}
+	for _, s := range j.verdicts {
+		f := &s.verdict.Finding
+		if f.Status != model.StatusClosed && !slices.ContainsFunc(next, func(n *standing) bool { return n.verdict.Finding.ID == f.ID }) {
+			f.Status, s.dirty = model.StatusClosed, true
+			f.Revision++
+			j.episodes++
+		}
+		if s.dirty && f.Status == model.StatusClosed {
+			next = append(next, s)
+		}
+	}
+	j.verdicts = next
+}
+
+// stand joins a verdict with the one that stands for the same place.
+func (j *job) stand(v Verdict) *standing {
+	for _, s := range j.verdicts {
+		old := &s.verdict.Finding
+		if old.Rank != v.Finding.Rank || old.Status == model.StatusClosed {
+			continue
+		}
+		v.Finding.ID, v.Finding.Revision, v.Finding.Status = old.ID, old.Revision, old.Status
+		changed := s.dirty || differs(old, &v.Finding)
+		if changed && !s.dirty {
+			v.Finding.Revision++
+			v.Finding.Status = model.StatusUpdated
+		}
+		return &standing{verdict: v, dirty: changed}
+	}
+	return &standing{verdict: v, dirty: true}
+}
+
+// differs reports whether the finding changed by more than noise.
+func differs(a, b *model.Finding) bool {
+	const relative, absolute = 0.1, 0.1
+	return a.Class != b.Class || a.Op != b.Op || a.BeforeWindow != b.BeforeWindow ||
+		math.Abs(a.CostSeconds.V-b.CostSeconds.V) > relative*math.Abs(a.CostSeconds.V) ||
+		math.Abs(a.Confidence-b.Confidence) > absolute
+}
+
+// changed judges, and returns what changed since the last call.
+func (j *job) changed() []Verdict {
+	j.judge()
+	var out []Verdict
+	for _, s := range j.verdicts {
+		if s.dirty {
+			s.dirty = false
+			out = append(out, s.verdict)
+		}
+	}
+	return out
+}
+
+func (j *job) verdict(c *candidate, joint float64) Verdict {
+	first, last := j.window[0], j.window[len(j.window)-1]
+	class, key, placeExcess := j.cause(c)
+	decisive, ev := j.evidence(c)
+	ev.PlaceExcess = placeExcess
+	confidence := j.confidence(c, &ev)
+	text, _ := json.Marshal(ev)
+	f := model.Finding{
+		Time: last.end, Start: first.start, Severity: severity(c.costShare),
+		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
+		Kind: model.FindingStraggler, Class: class, Cause: "unknown",
+		ID:     model.FindingID(j.incarnation, model.FindingStraggler, fmt.Sprintf("rank/%d", c.rank.Rank), j.episodes),
+		Status: model.StatusOpen,
+		Rank:   model.Some(c.rank.Rank), Host: c.rank.HostName, HWID: c.rank.HWID, Op: key, CommID: decisive.CommID,
+		Ranks: []int64{c.rank.Rank}, RanksCount: model.Some(int64(1)),
+		StepFirst: model.Some(first.step), StepLast: model.Some(last.step), BeforeWindow: c.before >= 0.5,
+		CostSeconds: model.Some(c.cost), CostShare: model.Some(c.costShare), CostJoint: model.Some(joint),
+		WaitCaused: model.Some(c.caused), WaitCausedShare: model.Some(c.waitShare),
+		Confidence: confidence, Evidence: string(text), Links: links(decisive),
+	}
+	f.Action = action(&f)
+	return Verdict{Finding: f, Decisive: decisive}
+}
+
+// severity warns from a cost of 1 % of the step, as the data model has it.
+func severity(costShare float64) model.Severity {
+	if costShare > 0.01 {
+		return model.SeverityWarn
+	}
+	return model.SeverityInfo
+}
+
+func links(m *Meeting) []model.SpanRef {
+	for i := range m.Members {
+		if m.Members[i].Rank == m.LastRank {
+			return []model.SpanRef{m.Members[i].Span}
+		}
+	}
+	return nil
+}
+
+func action(f *model.Finding) string {
+	switch {
+	case f.BeforeWindow:
+		return "record more steps, beginning earlier: the rank was late when the recording began"
+	case f.Class == model.ClassHost:
+		return fmt.Sprintf("look at what the host of rank %d does in %q: data loading, garbage collection, CPU contention", f.Rank.V, f.Op)
+	}
+	return fmt.Sprintf("compare %q on rank %d with its peers: clocks, throttling, kernel choice, amount of work", f.Op, f.Rank.V)
+}
+
+// cause returns the class of the excess and the operation or place that holds
+// most of it, with its excess in s per step.
+func (j *job) cause(c *candidate) (class, key string, excess float64) {
+	class = model.ClassCompute
+	pick := func(r *rankRecord) map[uint32]int64 { return r.computeBy }
+	if c.excess.idle > c.excess.compute {
+		class = model.ClassHost
+		pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
+	}
+	id, ns := j.worstKey(c.rank.Rank, pick)
+	return class, j.keys.name(id), ns / 1e9
+}
+
+// worstKey returns the key with the largest mean excess of the rank over its
+// peers' median, in ns per step.
+func (j *job) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (best uint32, excess float64) {
+	sums := map[uint32]float64{}
+	for _, rec := range j.window {
+		i, ok := rec.index[rank]
+		if !ok {
+			continue
+		}
+		for key, ns := range pick(&rec.ranks[i]) {
+			var peers []int64
+			for k := range rec.ranks {
+				if k != i {
+					peers = append(peers, pick(&rec.ranks[k])[key])
+				}
+			}
+			sums[key] += float64(ns-median(peers)) / float64(len(j.window))
+		}
+	}
+	for key, x := range sums {
+		if x > excess || (x == excess && key < best) {
+			best, excess = key, x
+		}
+	}
+	return best, excess
+}
+
+func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
+	ev := Evidence{
+		Steps: c.steps, FalseAlarm: c.chance, Trials: "meeting",
+		WaitAll:       c.caused / c.waitShare,
+		ExcessCompute: float64(c.excess.compute) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
+		ExcessShare: c.excessShare, Steadiness: c.steadiness, BeforeWindow: c.before, CohortRung: cohortAllRanks,
+	}
+	if c.byStep {
+		ev.Trials = "step"
+	}
+	var decisive *meetingRecord
+	var worst int64
+	missing := map[int64]bool{}
+	for _, rec := range j.window {
+		for _, r := range rec.missing {
+			missing[r] = true
+		}
+		if i, ok := rec.index[c.rank.Rank]; ok {
+			ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
+		}
+		for _, mr := range rec.meets {
+			k := mr.find(c.rank.Rank)
+			if k < 0 || !mr.attributed {
+				continue
+			}
+			ev.Meetings++
+			if mr.last != k {
+				continue
+			}
+			ev.LastArrivals++
+			if w := int64(mr.shown.WaitCaused()); w > worst {
+				decisive, worst = mr, w
+			}
+		}
+	}
+	for r := range missing {
+		ev.MissingRanks = append(ev.MissingRanks, r)
+	}
+	slices.Sort(ev.MissingRanks)
+	ev.MissingRanks = ev.MissingRanks[:min(len(ev.MissingRanks), maxListed)]
+	ev.Decisive = Decisive{
+		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
+		Wait: float64(worst) / 1e9, Gap: decisive.shown.Gap().Seconds(),
+	}
+	ev.NextRanks = decisive.shown.next()
+	return decisive.shown, ev
+}
+
+// maxListed bounds lists of ranks in evidence, as semconv.MaxFindingRanks does
+// in attributes.
+const maxListed = 64
+
+// nextShare is how near the second-last arrival others must be to be named with
+// it: a tenth of the gap to the last.
+const nextShare = 0.1
+
+// next returns the ranks that would be last if the last were mended.
+func (m *Meeting) next() []int64 {
+	var rest []Member
+	for _, x := range m.Members {
+		if x.Rank != m.LastRank {
+			rest = append(rest, x)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	second := rest[len(rest)-1].Enter
+	var out []int64
+	for i := len(rest) - 1; i >= 0 && len(out) < maxListed; i-- {
+		if float64(second-rest[i].Enter) <= nextShare*float64(m.Gap()) {
+			out = append(out, rest[i].Rank)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Factors by which the confidence is lowered. They are a judgement of how much
+// each shortcoming weakens the evidence, not yet calibrated.
+const (
+	fewTrials   = 0.8 // meetings of one step are not independent
+	beforeStart = 0.7 // the cause was not recorded
+	clockVague  = 0.7 // the clocks are known no better than the gap
+)
+
+func (j *job) confidence(c *candidate, ev *Evidence) float64 {
+	v := 1 - c.chance
+	lower := func(factor float64, why string) {
+		v *= factor
+		ev.LoweredBy = append(ev.LoweredBy, why)
+	}
+	if !c.byStep {
+		lower(fewTrials, fmt.Sprintf("only %d steps", len(j.window)))
+	}
+	if c.before >= 0.5 {
+		lower(beforeStart, "the cause precedes the recording")
+	}
+	if ev.ClockSigma > ev.Decisive.Gap {
+		lower(clockVague, "clock offsets are as uncertain as the gap")
+	}
+	if n := len(ev.MissingRanks); n > 0 {
+		seen := float64(len(j.ranks)) / float64(max(j.world, int64(len(j.ranks))))
+		lower(seen, "missing ranks: "+strings.Trim(fmt.Sprint(ev.MissingRanks), "[]"))
+	}
+	return math.Round(100*min(0.99, max(0.01, v))) / 100
+}
