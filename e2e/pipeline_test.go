@@ -16,11 +16,23 @@ const (
 	answerLimit = 2 * time.Minute
 )
 
-// One process over the recording of a slowed run: Jaeger shows the step of
-// all ranks with links to the last arriver, Prometheus has every rank, and
-// the file has the finding that the recording's script knows of.
+// One process over eight ranks' traces: Jaeger shows the step of all ranks with
+// links to the last arriver, Prometheus has every rank, and the file has the
+// finding that is known to be right.
 func TestStandalone(t *testing.T) {
-	traces := recording(t, "slow")
+	t.Run("recording", func(t *testing.T) {
+		traces := recording(t, "slow")
+		assertStandalone(t, traces, expected(t, traces))
+	})
+	// A real training run on eight GPUs, whose rank 7 was held up by its host.
+	t.Run("dlrm", func(t *testing.T) {
+		rank := int64(7)
+		assertStandalone(t, sharedData(t, "dlrm-8xV100"), truth{Rank: &rank, Class: "host"})
+	})
+}
+
+func assertStandalone(t *testing.T, traces string, want truth) {
+	t.Helper()
 	j := startJaeger(t)
 	c := startCollector(t, "standalone.yaml", map[string]string{
 		"LOCKSTEP_TRACES":          traces,
@@ -28,7 +40,7 @@ func TestStandalone(t *testing.T) {
 	})
 	t.Run("links", func(t *testing.T) { assertLinks(t, j, c) })
 	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, c) })
-	t.Run("file", func(t *testing.T) { assertFinding(t, c, expected(t, traces)) })
+	t.Run("file", func(t *testing.T) { assertFinding(t, c, want) })
 	assert.Zero(t, c.terminate(t, stopLimit))
 	t.Run("finding span", func(t *testing.T) { assertFindingSpan(t, j) })
 }
