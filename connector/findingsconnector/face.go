@@ -19,7 +19,7 @@ type face struct {
 
 // Start implements component.Component.
 func (f *face) Start(context.Context, component.Host) error {
-	f.handle.Value.start()
+	f.handle.Value.interval.Start()
 	return nil
 }
 

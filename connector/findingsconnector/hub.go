@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/shared"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -38,8 +39,7 @@ type hub struct {
 
 	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
 
-	startOnce, stopOnce sync.Once
-	quit, done          chan struct{}
+	interval *shared.Interval
 }
 
 // ownStats count what the engine does not see.
@@ -62,49 +62,28 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		telemetry: telemetry,
 		engine:    incident.NewEngine(cfg.engine()),
 		counts:    newCounts(cfg.MaxSeries),
-		quit:      make(chan struct{}),
-		done:      make(chan struct{}),
 	}
+	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
 }
 
-func (h *hub) start() {
-	h.startOnce.Do(func() { go h.run() })
-}
-
-// run repeats the metrics and closes what has ended, until the hub stops.
-func (h *hub) run() {
-	defer close(h.done)
-	ticker := time.NewTicker(h.cfg.FlushInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-h.quit:
-			return
-		case now := <-ticker.C:
-			if err := h.tick(context.Background(), now); err != nil {
-				h.logger.Warn("send findings on the interval", zap.Error(err))
-			}
-		}
-	}
-}
-
-func (h *hub) tick(ctx context.Context, now time.Time) error {
+// tick repeats the metrics and closes what has ended.
+func (h *hub) tick(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.cfg.SeriesExpiration > 0 {
 		h.counts.Expire(now.Add(-h.cfg.SeriesExpiration))
 	}
-	return errors.Join(h.send(ctx, h.engine.Tick(now), now), h.sendMetrics(ctx, now))
+	ctx := context.Background()
+	if err := errors.Join(h.send(ctx, h.engine.Tick(now), now), h.sendMetrics(ctx, now)); err != nil {
+		h.logger.Warn("send findings on the interval", zap.Error(err))
+	}
 }
 
 // stop ends the interval and closes all findings; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
-	h.stopOnce.Do(func() {
-		h.startOnce.Do(func() { close(h.done) })
-		close(h.quit)
-		<-h.done
+	h.interval.Stop(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		err = h.send(ctx, h.engine.Flush(), time.Now())

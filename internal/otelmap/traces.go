@@ -65,11 +65,16 @@ func spanKind(k model.OpKind) ptrace.SpanKind {
 // whatever could not be read is counted in the problems.
 func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
 	var p Problems
+	return ReadOps(td, &p), p.List()
+}
+
+// ReadOps is TracesToOps for callers that count problems over many batches.
+func ReadOps(td ptrace.Traces, p *Problems) []model.RankOps {
 	g := rankGroups{index: map[rankKey]int{}}
 	for _, rs := range td.ResourceSpans().All() {
-		g.addResource(rs, &p)
+		g.addResource(rs, p)
 	}
-	return g.ranks, p.List()
+	return g.ranks
 }
 
 type rankKey struct {

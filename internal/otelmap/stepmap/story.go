@@ -52,6 +52,9 @@ func NewTeller(limit, maxHeld int, now func() time.Time) *Teller {
 	return &Teller{limit: limit, maxHeld: maxHeld, steps: map[stepKey]*heldStep{}, now: now}
 }
 
+// Held returns how many operations are kept now.
+func (t *Teller) Held() int { return t.held }
+
 // Dropped returns how many operations were not kept for want of room, or were
 // kept for a step that was never reported.
 func (t *Teller) Dropped() int64 { return t.dropped }

@@ -1,0 +1,72 @@
+package stragglerconnector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/incident"
+	"github.com/lockstep-otel/lockstep/internal/stragglerconfig"
+)
+
+// Config configures the straggler connector.
+type Config struct {
+	// Analysis configures the engine.
+	Analysis stragglerconfig.Config `mapstructure:",squash"`
+	// StorySpans is the most spans of a step's story, the root not counted.
+	StorySpans int `mapstructure:"story_spans"`
+	// MaxHeldSpans is the most operations held for the stories of open steps.
+	MaxHeldSpans int `mapstructure:"max_held_spans"`
+	// FlushInterval is how often metrics are repeated and deadlines checked.
+	FlushInterval time.Duration `mapstructure:"flush_interval"`
+	// MaxSeries is the most series of each metric; what comes later is summed in
+	// a series marked otel.metric.overflow.
+	MaxSeries int `mapstructure:"max_series"`
+	// SeriesExpiration drops a series that has not changed for so long; 0 keeps all.
+	SeriesExpiration time.Duration `mapstructure:"series_expiration"`
+
+	_ struct{}
+}
+
+const (
+	// defaultMaxHeldSpans at 0.8 KiB each are 105 MiB, and hold a hundred steps
+	// of eight ranks with a hundred collectives each, read rank by rank.
+	defaultMaxHeldSpans = 1 << 17
+	// defaultMaxSeries is one series for each of 16,384 ranks, in two classes.
+	defaultMaxSeries = 1 << 15
+)
+
+func newDefaultConfig() *Config {
+	return &Config{
+		Analysis:         stragglerconfig.NewDefaultConfig(),
+		StorySpans:       incident.DefaultStorySpans,
+		MaxHeldSpans:     defaultMaxHeldSpans,
+		FlushInterval:    15 * time.Second, // Prometheus calls a series stale after 5 minutes, and many scrape every 15 s
+		MaxSeries:        defaultMaxSeries,
+		SeriesExpiration: time.Hour, // longer than a pause between steps, shorter than the life of a finished job matters
+	}
+}
+
+// Validate reports every field that is out of range.
+func (c *Config) Validate() error {
+	err := c.Analysis.Validate()
+	for _, f := range []struct {
+		name string
+		got  int
+	}{
+		{"story_spans", c.StorySpans},
+		{"max_held_spans", c.MaxHeldSpans},
+		{"max_series", c.MaxSeries},
+	} {
+		if f.got < 1 {
+			err = errors.Join(err, fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got))
+		}
+	}
+	if c.FlushInterval <= 0 {
+		err = errors.Join(err, fmt.Errorf("check flush_interval: got %v; want more than 0", c.FlushInterval))
+	}
+	if c.SeriesExpiration < 0 {
+		err = errors.Join(err, fmt.Errorf("check series_expiration: got %v; want 0 or more", c.SeriesExpiration))
+	}
+	return err
+}

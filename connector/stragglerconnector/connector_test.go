@@ -1,0 +1,274 @@
+package stragglerconnector
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+)
+
+// rig is the connector with all its outputs.
+type rig struct {
+	faces   []connector.Traces
+	logs    consumertest.LogsSink
+	metrics consumertest.MetricsSink
+	traces  consumertest.TracesSink
+}
+
+func newRig(t *testing.T, change func(*Config)) *rig {
+	t.Helper()
+	r := &rig{}
+	cfg := newDefaultConfig()
+	if change != nil {
+		change(cfg)
+	}
+	r.attach(t, connectortest.NewNopSettings(metadata.Type), cfg, &r.logs)
+	for _, f := range r.faces {
+		require.NoError(t, f.Start(context.Background(), componenttest.NewNopHost()))
+	}
+	return r
+}
+
+func (r *rig) attach(t *testing.T, set connector.Settings, cfg *Config, logs consumer.Logs) {
+	t.Helper()
+	ctx, f := context.Background(), NewFactory()
+	l, err := f.CreateTracesToLogs(ctx, set, cfg, logs)
+	require.NoError(t, err)
+	m, err := f.CreateTracesToMetrics(ctx, set, cfg, &r.metrics)
+	require.NoError(t, err)
+	tr, err := f.CreateTracesToTraces(ctx, set, cfg, &r.traces)
+	require.NoError(t, err)
+	r.faces = []connector.Traces{l, m, tr}
+}
+
+// consume does what the collector's fan-out does: it sends all instances the same.
+func (r *rig) consume(t *testing.T, td ptrace.Traces) {
+	t.Helper()
+	for _, f := range r.faces {
+		require.NoError(t, f.ConsumeTraces(context.Background(), td))
+	}
+}
+
+func (r *rig) stop(t *testing.T) {
+	t.Helper()
+	for _, f := range r.faces {
+		require.NoError(t, f.Shutdown(context.Background()))
+		require.NoError(t, f.Shutdown(context.Background()), "a second shutdown does nothing")
+	}
+}
+
+func (r *rig) findings() []model.Finding {
+	var all []model.Finding
+	for _, ld := range r.logs.AllLogs() {
+		for _, rl := range ld.ResourceLogs().All() {
+			for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+				if f, ok := otelmap.LogToFinding(lr, nil); ok {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	return all
+}
+
+const (
+	ms    = int64(time.Millisecond)
+	world = 8
+	slow  = 5
+)
+
+// step is one step of all ranks, one batch a rank: compute, an all-reduce that
+// ends for all at once, the step. Rank slow computes for 30 ms, the others for 10
+// to 12. Without marks the step operation is missing.
+func step(n int64, marks bool) []ptrace.Traces {
+	var batches []ptrace.Traces
+	start := time.Unix(1_700_000_000, 0).UnixNano() + n*100*ms
+	for r := range int64(world) {
+		compute := 10*ms + r%3*ms
+		if r == slow {
+			compute = 30 * ms
+		}
+		rank := model.Rank{JobName: "train", JobID: "job", Incarnation: "inc", Rank: r, WorldSize: model.Some(int64(world))}
+		ops := []model.Op{
+			{Kind: model.KindCompute, Name: "gemm", Start: start, End: start + compute, Step: model.Some(n), Stream: model.Some(int64(7))},
+			{
+				Kind: model.KindCollective, Name: "all_reduce", Start: start + compute, End: start + 31*ms, Step: model.Some(n), Stream: model.Some(int64(20)),
+				Comm:       model.Comm{ID: "c", Size: model.Some(int64(world))},
+				Collective: model.Collective{Name: model.AllReduce, Seq: model.Some(n), SeqScope: model.ScopeCommFunc},
+			},
+			{Kind: model.KindStep, Name: "step", Start: start, End: start + 31*ms, Step: model.Some(n)},
+		}
+		if !marks {
+			ops = ops[:2]
+		}
+		batches = append(batches, otelmap.OpsToTraces(&rank, ops))
+	}
+	return batches
+}
+
+func (r *rig) run(t *testing.T, steps int64) {
+	t.Helper()
+	for n := range steps {
+		for _, td := range step(n, true) {
+			r.consume(t, td)
+		}
+	}
+}
+
+func TestFindingEvent(t *testing.T) {
+	r := newRig(t, nil)
+	r.run(t, 6)
+	got := r.findings()
+	require.NotEmpty(t, got)
+	assert.Equal(t, model.Some(int64(slow)), got[0].Rank)
+	assert.Equal(t, "compute", got[0].Class)
+	assert.Equal(t, "open", got[0].Status)
+	r.stop(t)
+}
+
+func points(t *testing.T, r *rig, name string) pmetric.NumberDataPointSlice {
+	t.Helper()
+	all := r.metrics.AllMetrics()
+	require.NotEmpty(t, all)
+	for _, m := range all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		if m.Name() == name {
+			return m.Sum().DataPoints()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return pmetric.NumberDataPointSlice{}
+}
+
+// Eight ranks are eight series, told apart by data-point attributes.
+func TestEightRanksAreEightSeries(t *testing.T) {
+	r := newRig(t, nil)
+	r.run(t, 2)
+	caused := points(t, r, "lockstep.wait.caused")
+	require.Equal(t, world, caused.Len())
+	ranks := map[any]float64{}
+	for _, p := range caused.All() {
+		assert.Equal(t, "job", p.Attributes().AsRaw()["lockstep.job.id"])
+		ranks[p.Attributes().AsRaw()["lockstep.rank"]] = p.DoubleValue()
+	}
+	require.Len(t, ranks, world)
+	// Per step, the seven others wait 20, 19, 18, 20, 19, 20 and 19 ms.
+	assert.InDelta(t, 2*0.135, ranks[int64(slow)], 1e-9)
+	assert.InDelta(t, 2*0.020, points(t, r, "lockstep.wait.suffered").At(0).DoubleValue(), 1e-9)
+	r.stop(t)
+}
+
+func TestStoryIsEmittedOncePerStep(t *testing.T) {
+	r := newRig(t, nil)
+	r.run(t, 3)
+	for _, td := range step(1, true) { // delivered again
+		r.consume(t, td)
+	}
+	r.stop(t)
+	roots := map[pcommon.SpanID]int{}
+	for _, td := range r.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				if s.ParentSpanID().IsEmpty() {
+					roots[s.SpanID()]++
+				}
+			}
+		}
+	}
+	want := map[pcommon.SpanID]int{}
+	for n := range int64(3) {
+		want[pcommon.SpanID(model.RootSpanID(model.StepTraceID("inc", n)))] = 1
+	}
+	assert.Equal(t, want, roots)
+}
+
+func TestStoryLimit(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.StorySpans = 3 })
+	r.run(t, 1)
+	require.Len(t, r.traces.AllTraces(), 1)
+	assert.Equal(t, 1+3, r.traces.SpanCount())
+	r.stop(t)
+}
+
+// Nothing marks the end of the step: it is analysed when the collector stops.
+func TestShutdownFlushes(t *testing.T) {
+	r := newRig(t, nil)
+	for _, td := range step(0, false) {
+		r.consume(t, td)
+	}
+	assert.Empty(t, r.metrics.AllMetrics())
+	r.stop(t)
+	assert.Equal(t, world, points(t, r, "lockstep.wait.caused").Len())
+	assert.NotZero(t, r.traces.SpanCount())
+}
+
+func TestDeadlineClosesAStep(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.FlushInterval, c.Analysis.Deadline = 5*time.Millisecond, 10*time.Millisecond })
+	for _, td := range step(0, false) {
+		r.consume(t, td)
+	}
+	require.Eventually(t, func() bool { return len(r.metrics.AllMetrics()) > 1 && r.traces.SpanCount() > 0 }, 5*time.Second, time.Millisecond)
+	r.stop(t)
+}
+
+func TestRefusalIsPermanentAndCounted(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	r := &rig{}
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = telemetry.NewTelemetrySettings()
+	r.attach(t, set, newDefaultConfig(), consumertest.NewErr(errors.New("no")))
+	var refused error
+	for n := range int64(6) {
+		for _, td := range step(n, true) {
+			refused = errors.Join(refused, r.faces[0].ConsumeTraces(context.Background(), td))
+		}
+	}
+	require.Error(t, refused)
+	assert.True(t, consumererror.IsPermanent(refused))
+	assert.NotEmpty(t, r.metrics.AllMetrics(), "one consumer that fails costs the others nothing")
+
+	for name, check := range map[string]func(int64) bool{
+		"otelcol_connector_straggler_findings_lost":  func(n int64) bool { return n >= 1 },
+		"otelcol_connector_straggler_steps_analysed": func(n int64) bool { return n == 6 },
+		"otelcol_connector_straggler_unread":         func(n int64) bool { return n == 0 },
+	} {
+		m, err := telemetry.GetMetric(name)
+		require.NoError(t, err)
+		assert.True(t, check(m.Data.(metricdata.Sum[int64]).DataPoints[0].Value), name)
+	}
+	r.stop(t)
+	require.NoError(t, telemetry.Shutdown(context.Background()))
+}
+
+func TestForeignSpansAreCounted(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	r := &rig{}
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = telemetry.NewTelemetrySettings()
+	r.attach(t, set, newDefaultConfig(), &r.logs)
+	td := ptrace.NewTraces()
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("GET /")
+	r.consume(t, td)
+	m, err := telemetry.GetMetric("otelcol_connector_straggler_unread")
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+	r.stop(t)
+	assert.Empty(t, r.logs.AllLogs())
+	require.NoError(t, telemetry.Shutdown(context.Background()))
+}

@@ -1,0 +1,40 @@
+package stragglerconnector
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// observe registers the counters of the component's own telemetry.
+func (h *hub) observe() error {
+	t := h.telemetry
+	var errs []error
+	for _, c := range []struct {
+		register func(metric.Int64Callback) error
+		value    func(*snapshot) int64
+	}{
+		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
+		{t.RegisterConnectorStragglerFindingsLostCallback, func(s *snapshot) int64 { return s.own.findingsLost }},
+		{t.RegisterConnectorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
+		{t.RegisterConnectorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
+		{t.RegisterConnectorStragglerOpsDroppedCallback, func(s *snapshot) int64 { return s.engine.OpsDropped }},
+		{t.RegisterConnectorStragglerOpsWithoutStepCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutStep }},
+		{t.RegisterConnectorStragglerPlacesOverflowedCallback, func(s *snapshot) int64 { return s.engine.PlacesOverflowed }},
+		{t.RegisterConnectorStragglerRanksRefusedCallback, func(s *snapshot) int64 { return s.engine.RanksRefused }},
+		{t.RegisterConnectorStragglerStepsAnalysedCallback, func(s *snapshot) int64 { return s.own.steps }},
+		{t.RegisterConnectorStragglerStepsEvictedCallback, func(s *snapshot) int64 { return s.engine.StepsEvicted }},
+		{t.RegisterConnectorStragglerStoryOpsDroppedCallback, func(s *snapshot) int64 { return s.opsDropped }},
+		{t.RegisterConnectorStragglerStoryOpsHeldCallback, func(s *snapshot) int64 { return s.opsHeld }},
+		{t.RegisterConnectorStragglerStorySpansLostCallback, func(s *snapshot) int64 { return s.own.storySpansLost }},
+		{t.RegisterConnectorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
+		{t.RegisterConnectorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
+	} {
+		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.value(h.seen.Load()))
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,90 @@
+package stepmap
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// maxStanding bounds the findings remembered for annotations and stories: more
+// than a thousand stragglers at once are no stragglers.
+const maxStanding = 1024
+
+// Analysis feeds the engine from traces and remembers which findings stand. It
+// is not safe for concurrent use.
+type Analysis struct {
+	engine   *straggler.Engine
+	standing []model.Finding
+	unread   int64
+}
+
+// Outcome is what an input, a deadline or the end brought about.
+type Outcome struct {
+	Reports []*straggler.StepReport
+	Changed []model.Finding // opened, updated or closed
+}
+
+// NewAnalysis returns an analysis; cfg must be valid.
+func NewAnalysis(cfg straggler.Config, now func() time.Time) *Analysis {
+	return &Analysis{engine: straggler.New(cfg, now)}
+}
+
+// Add takes the operations among the spans of td, and shows them to visit where
+// it is not nil.
+func (a *Analysis) Add(td ptrace.Traces, visit func(*model.Rank, []model.Op)) Outcome {
+	var problems otelmap.Problems
+	var reports []*straggler.StepReport
+	ranks := otelmap.ReadOps(td, &problems)
+	if visit != nil {
+		for i := range ranks {
+			visit(&ranks[i].Rank, ranks[i].Ops)
+		}
+	}
+	for i := range ranks {
+		reports = append(reports, a.engine.Add(ranks[i].Rank, ranks[i].Ops)...)
+	}
+	a.unread += problems.Count()
+	return a.outcome(reports)
+}
+
+// Expire closes the steps whose deadline has passed.
+func (a *Analysis) Expire() Outcome { return a.outcome(a.engine.Expire()) }
+
+// Flush closes all steps, as at the end of the input.
+func (a *Analysis) Flush() Outcome { return a.outcome(a.engine.Flush()) }
+
+// Standing returns the findings that have been opened and not closed.
+func (a *Analysis) Standing() []model.Finding { return a.standing }
+
+// Stats returns the engine's counters, and how many spans and attributes could
+// not be read.
+func (a *Analysis) Stats() (straggler.Stats, int64) { return a.engine.Stats(), a.unread }
+
+// outcome judges only where a step has come: nothing else changes a finding.
+func (a *Analysis) outcome(reports []*straggler.StepReport) Outcome {
+	if len(reports) == 0 {
+		return Outcome{}
+	}
+	out := Outcome{Reports: reports}
+	for _, v := range a.engine.Verdicts() {
+		out.Changed = append(out.Changed, v.Finding)
+		a.remember(v.Finding)
+	}
+	return out
+}
+
+func (a *Analysis) remember(f model.Finding) {
+	a.standing = slices.DeleteFunc(a.standing, func(s model.Finding) bool { return s.ID == f.ID })
+	if f.Status == model.StatusClosed {
+		return
+	}
+	a.standing = append(a.standing, f)
+	if over := len(a.standing) - maxStanding; over > 0 {
+		a.standing = slices.Delete(a.standing, 0, over)
+	}
+}
