@@ -7,6 +7,7 @@ SHELL      := bash
 GO         ?= go
 FUZZTIME   ?= 10s
 CONFIG     ?= distro/config/replay.yaml
+PYTHON     ?= .venv/bin/python
 
 # Static, without paths of the building machine, without symbol tables.
 DISTRO_BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -tags grpcnotrace
@@ -31,6 +32,17 @@ test: ## Run all hermetic tests (Go, gcc and make only)
 .PHONY: e2e
 e2e: distro bin/lockstep bin/jaeger ## Run the tests against real Jaeger and Prometheus
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
+
+# Apart from e2e, since PyTorch is gigabytes.
+.PHONY: e2e-recordings
+e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch, and judge each
+	rm -rf bin/recordings
+	PYTHON=$(abspath $(PYTHON)) testdata/recordings/regenerate.sh bin/recordings
+	cd e2e && LOCKSTEP_RECORDINGS=$(CURDIR)/bin/recordings $(GO) test -count=1 -v -run TestRecordingsAreJudgedRight ./...
+
+.venv/bin/python:
+	python3 -m venv .venv
+	.venv/bin/pip install --quiet torch==2.15.0 numpy
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run the linters over the root and e2e modules

@@ -40,8 +40,46 @@ func startJaeger(t *testing.T) *jaeger {
 
 // jaegerTrace is what the tests read of an answer of /api/traces.
 type jaegerTrace struct {
-	TraceID string       `json:"traceID"`
-	Spans   []jaegerSpan `json:"spans"`
+	TraceID   string       `json:"traceID"`
+	Spans     []jaegerSpan `json:"spans"`
+	Processes map[string]struct {
+		Tags []jaegerTag `json:"tags"`
+	} `json:"processes"`
+}
+
+type jaegerTag struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+// ranks returns the ranks that the trace has resources of.
+func (t *jaegerTrace) ranks() map[any]bool {
+	ranks := map[any]bool{}
+	for _, process := range t.Processes {
+		for _, tag := range process.Tags {
+			if tag.Key == "lockstep.rank" {
+				ranks[tag.Value] = true
+			}
+		}
+	}
+	return ranks
+}
+
+// linksWithin counts the links whose target is in the trace too.
+func (t *jaegerTrace) linksWithin() int {
+	ids := map[string]bool{}
+	for _, span := range t.Spans {
+		ids[span.SpanID] = true
+	}
+	n := 0
+	for _, span := range t.Spans {
+		for _, id := range span.links(t.TraceID) {
+			if ids[id] && id != span.SpanID {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 type jaegerSpan struct {

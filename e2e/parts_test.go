@@ -57,6 +57,21 @@ func recording(t *testing.T, name string) string {
 	return path
 }
 
+// sharedData returns a folder of real traces that are not part of the project:
+// below LOCKSTEP_DATA, else below ../shared/data beside the repository.
+func sharedData(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("LOCKSTEP_DATA")
+	if dir == "" {
+		dir = filepath.Join(repoRoot(t), "..", "shared", "data")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("find real traces: %v; LOCKSTEP_DATA names their folder", err)
+	}
+	return path
+}
+
 // freePorts returns addresses of the loopback interface that nobody listens
 // on. All are held until the last is chosen, so that they differ; whoever
 // takes one before the program does makes the test fail, not lie.

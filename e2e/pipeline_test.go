@@ -1,15 +1,13 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -18,20 +16,33 @@ const (
 	answerLimit = 2 * time.Minute
 )
 
-// One process over the recording of a slowed run: Jaeger shows the step of
-// all ranks with links to the last arriver, Prometheus has every rank, and
-// the file has the finding.
+// One process over eight ranks' traces: Jaeger shows the step of all ranks with
+// links to the last arriver, Prometheus has every rank, and the file has the
+// finding that is known to be right.
 func TestStandalone(t *testing.T) {
-	traces := recording(t, "slow")
+	t.Run("recording", func(t *testing.T) {
+		traces := recording(t, "slow")
+		assertStandalone(t, traces, expected(t, traces))
+	})
+	// A real training run on eight GPUs, whose rank 7 was held up by its host.
+	t.Run("dlrm", func(t *testing.T) {
+		rank := int64(7)
+		assertStandalone(t, sharedData(t, "dlrm-8xV100"), truth{Rank: &rank, Class: "host"})
+	})
+}
+
+func assertStandalone(t *testing.T, traces string, want truth) {
+	t.Helper()
 	j := startJaeger(t)
 	c := startCollector(t, "standalone.yaml", map[string]string{
 		"LOCKSTEP_TRACES":          traces,
 		"LOCKSTEP_JAEGER_ENDPOINT": j.otlp,
 	})
-	t.Run("jaeger", func(t *testing.T) { assertStory(t, j, c) })
+	t.Run("links", func(t *testing.T) { assertLinks(t, j, c) })
 	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, c) })
-	t.Run("file", func(t *testing.T) { assertFindingFile(t, c) })
+	t.Run("file", func(t *testing.T) { assertFinding(t, c, want) })
 	assert.Zero(t, c.terminate(t, stopLimit))
+	t.Run("finding span", func(t *testing.T) { assertFindingSpan(t, j) })
 }
 
 // The same through an agent and a gateway.
@@ -44,15 +55,17 @@ func TestAgentAndGateway(t *testing.T) {
 		"LOCKSTEP_GATEWAY_ENDPOINT": gateway.otlp,
 		"LOCKSTEP_GATEWAY_INSECURE": "true",
 	})
-	t.Run("jaeger", func(t *testing.T) { assertStory(t, j, gateway, agent) })
+	t.Run("links", func(t *testing.T) { assertLinks(t, j, gateway, agent) })
 	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, gateway) })
+	t.Run("file", func(t *testing.T) { assertFinding(t, gateway, expected(t, traces)) })
 	assert.Zero(t, agent.terminate(t, stopLimit))
 	assert.Zero(t, gateway.terminate(t, stopLimit))
+	t.Run("finding span", func(t *testing.T) { assertFindingSpan(t, j) })
 }
 
-// assertStory finds a trace in which every rank has a step span, operations
-// are linked to spans of the same trace, and a finding has been rendered.
-func assertStory(t *testing.T, j *jaeger, needs ...*collector) {
+// assertLinks finds a trace that holds operations of all ranks, some of them
+// linked to others of the same trace.
+func assertLinks(t *testing.T, j *jaeger, needs ...*collector) {
 	t.Helper()
 	processes := []*process{j.process}
 	for _, c := range needs {
@@ -63,44 +76,49 @@ func assertStory(t *testing.T, j *jaeger, needs ...*collector) {
 		if err != nil {
 			return err
 		}
-		return storyIn(traces)
+		for _, trace := range traces {
+			if len(trace.ranks()) == ranks && trace.linksWithin() > 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("find a trace of %d ranks with links: %s", ranks, describe(traces))
 	}, processes...)
 }
 
-func storyIn(traces []jaegerTrace) error {
-	linked, finding := 0, false
-	for _, trace := range traces {
-		linked = max(linked, linksWithin(trace))
-		for _, span := range trace.Spans {
-			finding = finding || strings.HasPrefix(span.Name, "finding ")
+func describe(traces []jaegerTrace) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d traces", len(traces))
+	for i, trace := range traces {
+		if i == 10 {
+			b.WriteString("; ...")
+			break
 		}
+		fmt.Fprintf(&b, "; %d spans of %d ranks, %d links", len(trace.Spans), len(trace.ranks()), trace.linksWithin())
 	}
-	if linked == 0 {
-		return fmt.Errorf("find a span linked within its trace: none in %d traces", len(traces))
-	}
-	if !finding {
-		return fmt.Errorf("find a span that renders a finding: none in %d traces", len(traces))
-	}
-	return nil
+	return b.String()
 }
 
-// linksWithin counts the links whose target is in the trace too.
-func linksWithin(trace jaegerTrace) int {
-	ids := map[string]bool{}
-	for _, span := range trace.Spans {
-		ids[span.SpanID] = true
-	}
-	n := 0
-	for _, span := range trace.Spans {
-		for _, id := range span.links(trace.TraceID) {
-			if ids[id] && id != span.SpanID {
-				n++
+// assertFindingSpan finds the span of a finding. It is written when the finding
+// closes, at the latest when the collector stops.
+func assertFindingSpan(t *testing.T, j *jaeger) {
+	t.Helper()
+	eventually(t, answerLimit, func() error {
+		traces, err := j.allTraces()
+		if err != nil {
+			return err
+		}
+		for _, trace := range traces {
+			for _, span := range trace.Spans {
+				if strings.HasPrefix(span.Name, "finding ") {
+					return nil
+				}
 			}
 		}
-	}
-	return n
+		return fmt.Errorf("find a span that renders a finding: %s", describe(traces))
+	}, j.process)
 }
 
+// assertRankSeries scrapes the collector and expects one series per rank.
 func assertRankSeries(t *testing.T, c *collector) {
 	t.Helper()
 	p := startPrometheus(t, c.prometheus)
@@ -121,22 +139,20 @@ func assertRankSeries(t *testing.T, c *collector) {
 	}
 }
 
-// assertFindingFile finds the event of a straggler in the file of findings.
-func assertFindingFile(t *testing.T, c *collector) {
+// assertFinding finds the straggler of the recording in the file of findings.
+func assertFinding(t *testing.T, c *collector, want truth) {
 	t.Helper()
-	eventually(t, answerLimit, func() error {
-		content, err := os.ReadFile(c.findings)
-		if err != nil {
-			return err
+	rank := strconv.FormatInt(*want.Rank, 10)
+	var found []finding
+	eventually(t, answerLimit, func() (err error) {
+		if found, err = findingsIn(c.findings); err == nil && len(found) == 0 {
+			err = fmt.Errorf("find an event in %s: none", c.findings)
 		}
-		line, _, _ := strings.Cut(string(content), "\n")
-		if !strings.Contains(line, `"lockstep.finding.kind"`) {
-			return fmt.Errorf("find an event in %s: %.300s", c.findings, line)
-		}
-		return nil
+		return err
 	}, c.process)
-	content, err := os.ReadFile(c.findings)
-	require.NoError(t, err)
-	line, _, _ := strings.Cut(string(content), "\n")
-	assert.True(t, json.Valid([]byte(line)), "one JSON object a line")
+	for _, f := range found {
+		assert.Equal(t, "straggler", f["lockstep.finding.kind"])
+		assert.Equal(t, want.Class, f["lockstep.finding.class"])
+		assert.Equal(t, rank, f["lockstep.finding.rank"])
+	}
 }

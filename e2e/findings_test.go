@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// truth is what the script that made a recording says about it.
+type truth struct {
+	Rank  *int64 `json:"slow_rank"`
+	Class string `json:"class"`
+}
+
+func expected(t *testing.T, traces string) truth {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(traces, "expected.json"))
+	require.NoError(t, err)
+	var want truth
+	require.NoError(t, json.Unmarshal(content, &want))
+	return want
+}
+
+// logLine is what the tests read of a line of the file exporter: OTLP as JSON.
+type logLine struct {
+	ResourceLogs []struct {
+		ScopeLogs []struct {
+			LogRecords []struct {
+				EventName  string     `json:"eventName"`
+				Attributes []keyValue `json:"attributes"`
+			} `json:"logRecords"`
+		} `json:"scopeLogs"`
+	} `json:"resourceLogs"`
+}
+
+type keyValue struct {
+	Key   string `json:"key"`
+	Value struct {
+		String string `json:"stringValue"`
+		Int    string `json:"intValue"`
+	} `json:"value"`
+}
+
+// finding is one finding event; integers are decimal, as OTLP's JSON has them.
+type finding map[string]string
+
+// findingsIn reads the finding events of a file of JSON lines.
+func findingsIn(file string) ([]finding, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var found []finding
+	for line := range strings.Lines(string(content)) {
+		var logs logLine
+		if err := json.Unmarshal([]byte(line), &logs); err != nil {
+			return nil, fmt.Errorf("decode a line of %s: %w", file, err)
+		}
+		found = append(found, logs.findings()...)
+	}
+	return found, nil
+}
+
+func (l *logLine) findings() []finding {
+	var found []finding
+	for _, resource := range l.ResourceLogs {
+		for _, scope := range resource.ScopeLogs {
+			for _, record := range scope.LogRecords {
+				if record.EventName != "lockstep.finding" {
+					continue
+				}
+				f := finding{}
+				for _, attribute := range record.Attributes {
+					f[attribute.Key] = attribute.Value.String + attribute.Value.Int
+				}
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,138 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration renders d with three significant digits and the unit that suits it;
+// below a microsecond it is given in nanoseconds.
+func Duration(d time.Duration) string {
+	unit, name := time.Second, "s"
+	switch a := d.Abs(); {
+	case d == 0:
+		return "0 s"
+	case a < time.Microsecond:
+		unit, name = time.Nanosecond, "ns"
+	case a < time.Millisecond:
+		unit, name = time.Microsecond, "µs"
+	case a < time.Second:
+		unit, name = time.Millisecond, "ms"
+	}
+	return significant(float64(d)/float64(unit)) + " " + name
+}
+
+// Seconds renders a number of seconds as Duration does.
+func Seconds(s float64) string {
+	return Duration(time.Duration(math.Round(s * float64(time.Second))))
+}
+
+// Share renders a share of 0 to 1 in percent.
+func Share(s float64) string { return significant(100*s) + " %" }
+
+// significant renders v with three digits, and integers above in full.
+func significant(v float64) string {
+	switch a := math.Abs(v); {
+	case a == 0 || a >= 99.95:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.00995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	default:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+}
+
+// Bytes renders a size in binary units.
+func Bytes(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n)/(1<<10), []string{"KiB", "MiB", "GiB", "TiB"}
+	for len(units) > 1 && v >= 1<<10 {
+		v, units = v/(1<<10), units[1:]
+	}
+	return significant(v) + " " + units[0]
+}
+
+// thousands renders n with a comma between groups of three digits.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// plural renders a count with its noun.
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(n) + " " + noun + "s"
+}
+
+// maxListed bounds the ranks of a list in a sentence; who needs the others
+// reads them in the JSON.
+const maxListed = 16
+
+// ranks renders rank numbers as "rank 2" or "ranks 2, 6 and 9".
+func ranks(list []int64) string {
+	words := make([]string, 0, maxListed+1)
+	for _, r := range list[:min(len(list), maxListed)] {
+		words = append(words, strconv.FormatInt(r, 10))
+	}
+	if rest := len(list) - len(words); rest > 0 {
+		words = append(words, thousands(int64(rest))+" more")
+	}
+	if len(list) == 1 {
+		return "rank " + words[0]
+	}
+	return "ranks " + enumerate(words)
+}
+
+// enumerate joins words as a sentence does.
+func enumerate(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// scaled renders durations of one column in one unit, so that they compare.
+type scaled struct {
+	unit time.Duration
+	name string
+}
+
+func scaleFor(longest time.Duration) scaled {
+	switch a := longest.Abs(); {
+	case a >= 10*time.Second:
+		return scaled{time.Second, "s"}
+	case a >= 10*time.Millisecond:
+		return scaled{time.Millisecond, "ms"}
+	default:
+		return scaled{time.Microsecond, "µs"}
+	}
+}
+
+func (s scaled) format(d time.Duration) string {
+	digits := 2
+	if s.unit == time.Microsecond {
+		digits = 0
+	}
+	v := strconv.FormatFloat(float64(d)/float64(s.unit), 'f', digits, 64)
+	if strings.Trim(v, "-0.") == "" {
+		return strings.TrimPrefix(v, "-")
+	}
+	return v
+}

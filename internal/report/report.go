@@ -1,0 +1,251 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// Input is all that one report speaks of.
+type Input struct {
+	Files    int
+	Bytes    int64 // as stored
+	Ops      int64
+	Jobs     []straggler.JobReport
+	Problems []model.Problem
+	// ProblemsOmitted counts problems beyond those listed.
+	ProblemsOmitted int64
+	Stats           straggler.Stats
+	// RawClock: stamps were compared as they are.
+	RawClock bool
+}
+
+// printer renders into memory: a report is some tens of kilobytes, and one
+// write of it cannot tear.
+type printer struct {
+	bytes.Buffer
+	Style
+}
+
+func (p *printer) line(format string, args ...any) {
+	fmt.Fprintf(&p.Buffer, format+"\n", args...)
+}
+
+// labelWidth is the column of the values in a list of label and text.
+const labelWidth = 14
+
+// field prints a label and its text, wrapped under itself.
+func (p *printer) field(label, text string) {
+	for i, l := range wrap(text, p.width()-labelWidth-2) {
+		if i > 0 {
+			label = ""
+		}
+		p.line("  %s%s", p.paint(dim, padRight(label, labelWidth)), l)
+	}
+}
+
+// Write renders the report: for every job a header, the table of ranks, and the
+// findings or how it was judged that there is none; then the problems.
+func Write(w io.Writer, in *Input, style Style) error {
+	p := &printer{Style: style}
+	for i := range in.Jobs {
+		p.job(in, &in.Jobs[i])
+	}
+	p.problems(in)
+	if _, err := w.Write(p.Bytes()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func (p *printer) job(in *Input, j *straggler.JobReport) {
+	p.header(in, j)
+	p.table(j)
+	if len(j.Verdicts) == 0 {
+		p.noFinding(j)
+		return
+	}
+	for i := range j.Verdicts {
+		p.verdict(j, i)
+	}
+}
+
+func (p *printer) header(in *Input, j *straggler.JobReport) {
+	p.line("%s", p.paint(bold, "job "+jobName(j)))
+	p.field("ranks", seenRanks(j))
+	p.field("steps", stepsText(j))
+	p.field("input", fmt.Sprintf("%s, %s, %s", plural(int64(in.Files), "file"), Bytes(in.Bytes), plural(in.Ops, "operation")))
+	if in.RawClock {
+		p.field("clocks", "compared as recorded: offsets are shown and not applied")
+	}
+	for _, loss := range losses(&in.Stats) {
+		p.field("lost", loss)
+	}
+	if n := int64(len(in.Problems)) + in.ProblemsOmitted; n > 0 {
+		p.field("problems", fmt.Sprintf("%s, listed at the end", plural(n, "problem")))
+	}
+	p.line("")
+}
+
+func jobName(j *straggler.JobReport) string {
+	name := j.JobName
+	if name == "" {
+		name = j.JobID
+	}
+	if name == "" {
+		name = "(unnamed)"
+	}
+	if j.Incarnation != "" {
+		name += ", incarnation " + j.Incarnation
+	}
+	return clean(name)
+}
+
+func seenRanks(j *straggler.JobReport) string {
+	if len(j.Missing) == 0 {
+		return fmt.Sprintf("%d", len(j.Ranks))
+	}
+	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+len(j.Missing), ranks(j.Missing))
+}
+
+func stepsText(j *straggler.JobReport) string {
+	if j.Steps == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s, %s on average", thousands(int64(j.Steps)), Duration(j.StepTime/time.Duration(j.Steps)))
+}
+
+// losses says what the engine refused or cut, in words.
+func losses(s *straggler.Stats) []string {
+	var out []string
+	for _, l := range []struct {
+		n    int64
+		noun string
+		why  string
+	}{
+		{s.OpsDropped, "operation", "beyond the limit per rank and step"},
+		{s.OpsWithoutStep, "operation", "without a step"},
+		{s.StepsEvicted, "step", "judged before they were complete: too many were open"},
+		{s.JobsEvicted, "job", "given up: too many at once"},
+		{s.LateOps, "operation", "for a step that had been closed"},
+		{s.RanksRefused, "batch", "of ranks beyond the limit"},
+		{s.PlacesOverflowed, "place", "beyond the limit"},
+	} {
+		if l.n > 0 {
+			out = append(out, plural(l.n, l.noun)+" "+l.why)
+		}
+	}
+	return out
+}
+
+// noFinding says that nobody is named, and how that was judged.
+func (p *printer) noFinding(j *straggler.JobReport) {
+	p.line("%s", p.paint(green, "No straggler found."))
+	p.field("judged over", fmt.Sprintf("%s and %s", plural(int64(j.Steps), "step"), plural(meetings(j), "collective")))
+	if a := j.Abstained; a != nil {
+		p.field("strongest", candidate(a))
+	}
+	p.line("")
+}
+
+// meetings returns the most collectives that any rank took part in.
+func meetings(j *straggler.JobReport) int64 {
+	var most int
+	for i := range j.Ranks {
+		most = max(most, j.Ranks[i].Meetings)
+	}
+	return int64(most)
+}
+
+func candidate(a *straggler.Abstention) string {
+	return fmt.Sprintf("rank %d, which caused %s of all wait and is not named: %s (gate %s: got %s; limit %s). "+
+		"Mending it would save %s of the step",
+		a.Rank, Share(a.WaitShare), gateMeaning(a.Gate), clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+}
+
+// gateMeaning says in words what failing a gate of the engine means.
+func gateMeaning(gate string) string {
+	switch gate {
+	case "false_alarm":
+		return "chance alone does as much too often"
+	case "excess_share":
+		return "it is hardly slower than its peers by itself"
+	case "steadiness":
+		return "what it takes longer varies too much from step to step"
+	case "cost_share":
+		return "mending it would save too little"
+	}
+	return "the evidence does not suffice"
+}
+
+// maxProblemsShown bounds the problems that the text lists.
+const maxProblemsShown = 20
+
+func (p *printer) problems(in *Input) {
+	total := int64(len(in.Problems)) + in.ProblemsOmitted
+	if total == 0 {
+		return
+	}
+	p.line("%s", p.paint(yellow, plural(total, "problem")+" in the input:"))
+	shown := min(len(in.Problems), maxProblemsShown)
+	for i := range in.Problems[:shown] {
+		for k, l := range wrap(problemText(&in.Problems[i]), p.width()-4) {
+			lead := "    "
+			if k == 0 {
+				lead = "  - "
+			}
+			p.line("%s%s", lead, l)
+		}
+	}
+	if rest := total - int64(shown); rest > 0 {
+		p.line("  - and %s more", thousands(rest))
+	}
+}
+
+func problemText(pr *model.Problem) string {
+	text := ""
+	if pr.File != "" {
+		text = pr.File + ": "
+	}
+	if pr.Offset >= 0 {
+		text += fmt.Sprintf("at byte %d: ", pr.Offset)
+	}
+	text += pr.What
+	if pr.Rank != nil {
+		text += fmt.Sprintf(" (rank %d)", *pr.Rank)
+	}
+	return clean(text)
+}
+
+// Findings renders findings alone, most costly first: what is known where only
+// the events of a pipeline were seen.
+func Findings(w io.Writer, findings []model.Finding, style Style) error {
+	p := &printer{Style: style}
+	sorted := slices.Clone(findings)
+	slices.SortStableFunc(sorted, MostCostly)
+	for i := range sorted {
+		p.finding(&sorted[i], i, len(sorted))
+		p.line("")
+	}
+	if _, err := w.Write(p.Bytes()); err != nil {
+		return fmt.Errorf("write findings: %w", err)
+	}
+	return nil
+}
+
+// MostCostly orders findings by cost per step, highest first; those without a
+// cost come last.
+func MostCostly(a, b model.Finding) int {
+	switch ca, cb := a.CostSeconds.Or(-1), b.CostSeconds.Or(-1); {
+	case ca > cb:
+		return -1
+	case ca < cb:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,91 @@
+package report
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Width limits, columns. Below 80 the table of ranks does not fit; above 120
+// lines are hard to follow.
+const (
+	MinWidth     = 80
+	DefaultWidth = 100
+	MaxWidth     = 120
+)
+
+// Style says how to render.
+type Style struct {
+	Width int // columns; 0 is DefaultWidth, others are clamped to the limits
+	Color bool
+}
+
+func (s Style) width() int {
+	if s.Width == 0 {
+		return DefaultWidth
+	}
+	return min(max(s.Width, MinWidth), MaxWidth)
+}
+
+// SGR parameters of ECMA-48 that every terminal knows.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "1;31"
+	green  = "1;32"
+	yellow = "33"
+)
+
+// paint wraps s in a terminal attribute; s is returned as it is without colour.
+func (s Style) paint(sgr, text string) string {
+	if !s.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
+}
+
+// wrap breaks text between words so that no line exceeds width, which a single
+// longer word may. It returns at least one line.
+func wrap(text string, width int) []string {
+	var lines []string
+	line, used := "", 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case used == 0:
+			line, used = word, n
+		case used+1+n > width:
+			lines = append(lines, line)
+			line, used = word, n
+		default:
+			line, used = line+" "+word, used+1+n
+		}
+	}
+	return append(lines, line)
+}
+
+// clean replaces control characters: names come from files that others wrote,
+// and must not drive the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// cut shortens s to at most n columns.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+func padLeft(s string, n int) string {
+	return strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s))) + s
+}
+
+func padRight(s string, n int) string {
+	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
+}

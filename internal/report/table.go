@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/clock"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// maxTableRanks bounds the rows of the table: 64 fit on two screens. Beyond it
+// the ranks that caused or suffered most are shown, and the number left out.
+const maxTableRanks = 64
+
+// Widths of the table's columns, summing to MinWidth without the host.
+const (
+	rankWidth   = 6
+	timeWidth   = 10
+	lastWidth   = 8
+	offsetWidth = 16
+	minHost     = 8
+)
+
+func (p *printer) table(j *straggler.JobReport) {
+	if len(j.Ranks) == 0 {
+		return
+	}
+	rows := tableRows(j.Ranks)
+	scale := scaleFor(longest(rows))
+	host := p.hostWidth(rows)
+	p.line("%s", p.paint(dim, fmt.Sprintf("time per step, %s", scale.name)))
+	p.line("%s", p.paint(bold, tableLine(host, "rank", "host", "last", "clock offset",
+		"own", "compute", "idle", "caused", "suffered")))
+	accused := map[int64]bool{}
+	for i := range j.Verdicts {
+		if r := j.Verdicts[i].Finding.Rank; r.OK {
+			accused[r.V] = true
+		}
+	}
+	for i := range rows {
+		text := tableRow(&rows[i], host, scale)
+		if accused[rows[i].Rank] {
+			text = p.paint(red, text)
+		}
+		p.line("%s", text)
+	}
+	p.legend(j, rows)
+}
+
+func (p *printer) legend(j *straggler.JobReport, rows []straggler.RankTotal) {
+	if rest := len(j.Ranks) - len(rows); rest > 0 {
+		p.line("%s", p.paint(dim, fmt.Sprintf("%s more; all of them are in --json", plural(int64(rest), "rank"))))
+	}
+	text := "own: wait-free time (compute, idle, copies). idle: nothing ran on the device. caused, suffered: " +
+		"wait for the last arriver. last: times it arrived last, of its collectives."
+	if slices.ContainsFunc(rows, func(r straggler.RankTotal) bool { return notApplied(&r.Offset) }) {
+		text += " (clock offset): estimated, not applied."
+	}
+	for _, l := range wrap(text, p.width()) {
+		p.line("%s", p.paint(dim, l))
+	}
+	p.line("")
+}
+
+// tableRows returns the ranks to show, by rank.
+func tableRows(all []straggler.RankTotal) []straggler.RankTotal {
+	rows := slices.Clone(all)
+	if len(rows) > maxTableRanks {
+		slices.SortStableFunc(rows, func(a, b straggler.RankTotal) int {
+			return int(max(b.WaitCaused, b.WaitSuffered) - max(a.WaitCaused, a.WaitSuffered))
+		})
+		rows = rows[:maxTableRanks]
+	}
+	slices.SortFunc(rows, func(a, b straggler.RankTotal) int { return int(a.Rank - b.Rank) })
+	return rows
+}
+
+// hostWidth returns the columns left for host names; 0 where none is known or
+// the screen is too narrow.
+func (p *printer) hostWidth(rows []straggler.RankTotal) int {
+	longest := 0
+	for i := range rows {
+		longest = max(longest, len(rows[i].Host)+2)
+	}
+	left := p.width() - MinWidth
+	if longest == 0 || left < minHost {
+		return 0
+	}
+	return min(left, max(longest, minHost))
+}
+
+func longest(rows []straggler.RankTotal) time.Duration {
+	var most time.Duration
+	for i := range rows {
+		r := &rows[i]
+		most = max(most, perStep(r.Split.Own(), r), perStep(r.WaitCaused, r), perStep(r.WaitSuffered, r))
+	}
+	return most
+}
+
+func perStep(d time.Duration, r *straggler.RankTotal) time.Duration {
+	return d / time.Duration(max(1, r.Steps))
+}
+
+func tableRow(r *straggler.RankTotal, host int, scale scaled) string {
+	s := &r.Split
+	cell := func(d time.Duration) string { return scale.format(perStep(d, r)) }
+	return tableLine(host, fmt.Sprint(r.Rank), clean(r.Host),
+		fmt.Sprintf("%d/%d", r.LastArrivals, r.Meetings), offsetText(&r.Offset),
+		cell(s.Own()), cell(s.Compute+s.ComputeOverlapped), cell(s.LaunchIdle+s.DependencyIdle),
+		cell(r.WaitCaused), cell(r.WaitSuffered))
+}
+
+func tableLine(hostWidth int, rank, host, last, offset string, times ...string) string {
+	text := padLeft(rank, rankWidth)
+	if hostWidth > 0 {
+		text += "  " + padRight(cut(host, hostWidth-2), hostWidth-2)
+	}
+	for _, t := range times {
+		text += padLeft(t, timeWidth)
+	}
+	return text + padLeft(last, lastWidth) + padLeft(offset, offsetWidth)
+}
+
+func notApplied(o *clock.Offset) bool { return o.Value == 0 && o.Estimate != 0 }
+
+// offsetText renders an offset with its sigma.
+func offsetText(o *clock.Offset) string {
+	switch {
+	case o.Clock == o.Reference:
+		return "reference"
+	case o.Meetings == 0:
+		return "unknown"
+	case notApplied(o):
+		return "(" + offsetValue(o.Estimate, o.Sigma) + ")"
+	}
+	return offsetValue(o.Value, o.Sigma)
+}
+
+func offsetValue(v, sigma time.Duration) string {
+	unit, name := time.Microsecond, "µs"
+	switch a := max(v.Abs(), sigma); {
+	case a >= time.Second:
+		unit, name = time.Second, "s"
+	case a >= time.Millisecond:
+		unit, name = time.Millisecond, "ms"
+	}
+	digits := 1
+	if unit != time.Microsecond {
+		digits = 3
+	}
+	return fmt.Sprintf("%+.*f±%.*f %s", digits, float64(v)/float64(unit), digits, float64(sigma)/float64(unit), name)
+}
