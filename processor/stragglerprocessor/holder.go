@@ -1,0 +1,150 @@
+package stragglerprocessor
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// holder keeps the spans of steps that have not been analysed. It is not safe
+// for concurrent use.
+type holder struct {
+	max         int
+	now         func() time.Time
+	steps       map[stepKey]*heldStep
+	order       []*heldStep // oldest first; some are gone
+	spans       int
+	unannotated int64 // steps passed on before they were analysed
+}
+
+type stepKey struct {
+	incarnation string
+	step        int64
+}
+
+type heldStep struct {
+	key   stepKey
+	td    ptrace.Traces
+	spans int
+	first time.Time
+}
+
+func newHolder(maxSpans int, now func() time.Time) *holder {
+	return &holder{max: maxSpans, now: now, steps: map[stepKey]*heldStep{}}
+}
+
+// take moves the operations that name a step out of td; the rest stays.
+func (h *holder) take(td ptrace.Traces) {
+	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		rank, ok := otelmap.ResourceToRank(rs.Resource(), nil)
+		if !ok {
+			return false
+		}
+		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
+			h.takeScope(rank.Incarnation, rs, ss)
+			return ss.Spans().Len() == 0
+		})
+		return rs.ScopeSpans().Len() == 0
+	})
+}
+
+func (h *holder) takeScope(incarnation string, rs ptrace.ResourceSpans, ss ptrace.ScopeSpans) {
+	to := map[int64]ptrace.SpanSlice{}
+	ss.Spans().RemoveIf(func(s ptrace.Span) bool {
+		step, ok := s.Attributes().Get(semconv.Step)
+		if !ok || !otelmap.IsOp(s) {
+			return false
+		}
+		held := h.step(stepKey{incarnation, step.Int()})
+		dest, ok := to[step.Int()]
+		if !ok {
+			dest = held.under(rs, ss)
+			to[step.Int()] = dest
+		}
+		s.MoveTo(dest.AppendEmpty())
+		held.spans++
+		h.spans++
+		return true
+	})
+}
+
+func (h *holder) step(key stepKey) *heldStep {
+	s := h.steps[key]
+	if s == nil {
+		s = &heldStep{key: key, td: ptrace.NewTraces(), first: h.now()}
+		h.steps[key] = s
+		h.order = append(h.order, s)
+	}
+	return s
+}
+
+// under returns where spans of this resource and scope go.
+func (s *heldStep) under(rs ptrace.ResourceSpans, ss ptrace.ScopeSpans) ptrace.SpanSlice {
+	r := s.td.ResourceSpans().AppendEmpty()
+	rs.Resource().CopyTo(r.Resource())
+	r.SetSchemaUrl(rs.SchemaUrl())
+	scope := r.ScopeSpans().AppendEmpty()
+	ss.Scope().CopyTo(scope.Scope())
+	scope.SetSchemaUrl(ss.SchemaUrl())
+	return scope.Spans()
+}
+
+// release moves the spans of an analysed step to td.
+func (h *holder) release(rep *straggler.StepReport, td ptrace.Traces) {
+	if s := h.steps[stepKey{rep.Incarnation, rep.Step}]; s != nil {
+		h.move(s, td)
+	}
+}
+
+func (h *holder) move(s *heldStep, td ptrace.Traces) {
+	h.spans -= s.spans
+	delete(h.steps, s.key)
+	s.td.ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
+}
+
+func (h *holder) isHeld(s *heldStep) bool { return h.steps[s.key] == s }
+
+// shrink moves the oldest steps to td while too many spans are held.
+func (h *holder) shrink(td ptrace.Traces) {
+	for h.spans > h.max {
+		h.moveOldest(td)
+	}
+	if len(h.order) > 2*len(h.steps)+minOrder {
+		h.order = slices.DeleteFunc(h.order, func(s *heldStep) bool { return !h.isHeld(s) })
+	}
+}
+
+// minOrder is how many entries that are gone are not worth removing.
+const minOrder = 1024
+
+func (h *holder) moveOldest(td ptrace.Traces) {
+	s := h.order[0]
+	h.order = h.order[1:]
+	if h.isHeld(s) {
+		h.move(s, td)
+		h.unannotated++
+	}
+}
+
+// prune moves the steps first seen before to td: they were analysed already, or
+// never will be.
+func (h *holder) prune(before time.Time, td ptrace.Traces) {
+	for len(h.order) > 0 && (!h.isHeld(h.order[0]) || h.order[0].first.Before(before)) {
+		h.moveOldest(td)
+	}
+}
+
+// releaseAll moves everything to td.
+func (h *holder) releaseAll(td ptrace.Traces) {
+	for _, s := range h.order {
+		if h.isHeld(s) {
+			h.move(s, td)
+		}
+	}
+	h.order = nil
+}

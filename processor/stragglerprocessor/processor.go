@@ -1,0 +1,171 @@
+package stragglerprocessor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor/internal/metadata"
+)
+
+// annotating is the processor of one pipeline.
+type annotating struct {
+	cfg       *Config
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	next      consumer.Traces
+	interval  *shared.Interval
+
+	mu       sync.Mutex // guards what follows, and keeps spans in order
+	analysis *stepmap.Analysis
+	held     *holder // nil where spans are passed on in the same call
+	own      ownStats
+
+	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
+}
+
+// ownStats count what the engine does not see.
+type ownStats struct{ steps, spansLost int64 }
+
+type snapshot struct {
+	engine      straggler.Stats
+	own         ownStats
+	unread      int64
+	held        int64
+	unannotated int64
+}
+
+// expireEvery is how often deadlines are checked where nothing is held: then
+// they only free memory.
+const expireEvery = 10 * time.Second
+
+func newAnnotating(cfg *Config, set component.TelemetrySettings, next consumer.Traces) (*annotating, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	p := &annotating{
+		cfg:       cfg,
+		logger:    set.Logger,
+		telemetry: telemetry,
+		next:      next,
+		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
+	}
+	every := expireEvery
+	if cfg.Hold.HasValue() {
+		every = cfg.Hold.Get().FlushInterval
+		p.held = newHolder(cfg.Hold.Get().MaxSpans, time.Now)
+	}
+	p.interval = shared.NewInterval(every, p.tick)
+	p.snapshot()
+	return p, p.observe()
+}
+
+// Start implements component.Component.
+func (p *annotating) Start(context.Context, component.Host) error {
+	p.interval.Start()
+	return nil
+}
+
+// Capabilities implements consumer.Traces.
+func (*annotating) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// ConsumeTraces annotates the spans of steps that are complete now and passes
+// them on. Spans that are held, or that came before their step was complete
+// where none are held, are not among them.
+func (p *annotating) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.analysis.Add(td, nil)
+	if p.held == nil {
+		p.annotate(out, td)
+		return p.next.ConsumeTraces(ctx, td)
+	}
+	p.held.take(td)
+	if err := p.release(ctx, out, td); err != nil {
+		return consumererror.NewPermanent(err) // the rest of the batch is held already
+	}
+	return nil
+}
+
+// Shutdown passes on everything held, annotated as far as possible.
+func (p *annotating) Shutdown(ctx context.Context) (err error) {
+	p.interval.Stop(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		out := p.analysis.Flush()
+		if p.held != nil {
+			td := ptrace.NewTraces()
+			p.held.releaseAll(td)
+			err = p.release(ctx, out, td)
+		}
+		p.telemetry.Shutdown()
+	})
+	return err
+}
+
+func (p *annotating) tick(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.analysis.Expire()
+	if p.held == nil {
+		p.own.steps += int64(len(out.Reports))
+		p.snapshot()
+		return
+	}
+	td := ptrace.NewTraces()
+	// Every step that the engine knows is reported by its deadline and the next tick.
+	p.held.prune(now.Add(-p.cfg.Analysis.Deadline-2*p.cfg.Hold.Get().FlushInterval), td)
+	if err := p.release(context.Background(), out, td); err != nil {
+		p.logger.Warn("pass on held spans", zap.Error(err))
+	}
+}
+
+// release adds the held spans of the reported steps to td, annotates, and passes
+// on. What the consumer refuses is lost.
+func (p *annotating) release(ctx context.Context, out stepmap.Outcome, td ptrace.Traces) error {
+	for _, rep := range out.Reports {
+		p.held.release(rep, td)
+	}
+	p.held.shrink(td)
+	p.annotate(out, td)
+	spans := td.SpanCount()
+	if spans == 0 {
+		return nil
+	}
+	err := p.next.ConsumeTraces(ctx, td)
+	if err != nil {
+		p.own.spansLost += int64(spans)
+		p.snapshot()
+	}
+	return err
+}
+
+func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
+	p.own.steps += int64(len(out.Reports))
+	if len(out.Reports) > 0 {
+		stepmap.NewAnnotator(out.Reports, p.analysis.Standing(), p.cfg.Histograms).Annotate(td)
+	}
+	p.snapshot()
+}
+
+func (p *annotating) snapshot() {
+	engine, unread := p.analysis.Stats()
+	s := &snapshot{engine: engine, own: p.own, unread: unread}
+	if p.held != nil {
+		s.held, s.unannotated = int64(p.held.spans), p.held.unannotated
+	}
+	p.seen.Store(s)
+}

@@ -1,0 +1,39 @@
+package stragglerprocessor
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// observe registers the counters of the component's own telemetry.
+func (p *annotating) observe() error {
+	t := p.telemetry
+	var errs []error
+	for _, c := range []struct {
+		register func(metric.Int64Callback) error
+		value    func(*snapshot) int64
+	}{
+		{t.RegisterProcessorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
+		{t.RegisterProcessorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
+		{t.RegisterProcessorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
+		{t.RegisterProcessorStragglerOpsDroppedCallback, func(s *snapshot) int64 { return s.engine.OpsDropped }},
+		{t.RegisterProcessorStragglerOpsWithoutStepCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutStep }},
+		{t.RegisterProcessorStragglerPlacesOverflowedCallback, func(s *snapshot) int64 { return s.engine.PlacesOverflowed }},
+		{t.RegisterProcessorStragglerRanksRefusedCallback, func(s *snapshot) int64 { return s.engine.RanksRefused }},
+		{t.RegisterProcessorStragglerStepsAnalysedCallback, func(s *snapshot) int64 { return s.own.steps }},
+		{t.RegisterProcessorStragglerSpansHeldCallback, func(s *snapshot) int64 { return s.held }},
+		{t.RegisterProcessorStragglerSpansLostCallback, func(s *snapshot) int64 { return s.own.spansLost }},
+		{t.RegisterProcessorStragglerStepsUnannotatedCallback, func(s *snapshot) int64 { return s.unannotated }},
+		{t.RegisterProcessorStragglerStepsEvictedCallback, func(s *snapshot) int64 { return s.engine.StepsEvicted }},
+		{t.RegisterProcessorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
+		{t.RegisterProcessorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
+	} {
+		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.value(p.seen.Load()))
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
+}
