@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// analyzeOptions are the flags of analyze.
+type analyzeOptions struct {
+	json        bool
+	quiet       bool
+	noClock     bool
+	job         string
+	rankPattern string
+	stepPattern string
+	engine      straggler.Config
+}
+
+func newAnalyze() *cobra.Command {
+	o := &analyzeOptions{engine: straggler.NewDefaultConfig()}
+	cmd := &cobra.Command{
+		Use:   "analyze PATH...",
+		Short: "Read traces of a job and say which rank made the others wait",
+		Long: "Reads the traces of all ranks of a job: directories (with those below), globs and files, of the\n" +
+			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank) or OTLP JSON of operation spans.\n" +
+			"A file's format is told by its content. Damaged files are reported and cost nothing else.\n\n" +
+			"Exit status: 0 nothing found, 3 findings, 2 nothing could be analysed or wrong usage.",
+		Example: "  lockstep analyze traces/\n" +
+			"  lockstep analyze --json 'traces/*.pt.trace.json.gz' | jq '.findings[0]'",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *analyzeOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print one JSON object instead of text")
+	f.BoolVar(&o.quiet, "quiet", false, "draw no progress bar")
+	f.BoolVar(&o.noClock, "no-clock", false, "compare stamps as recorded: estimate clock offsets, apply none")
+	f.StringVar(&o.job, "job", "", "name of the job, where the traces do not say it (default: the directory's name)")
+	f.StringVar(&o.rankPattern, "rank-pattern", "", "regular expression for a rank in a file's name, its group 1 the number")
+	f.StringVar(&o.stepPattern, "step-pattern", "", "regular expression for step annotations, its group 1 the number")
+	f.Float64Var(&o.engine.MinCostShare, "min-cost-share", o.engine.MinCostShare,
+		"name no rank whose mending would save less than this share of the step")
+	f.Float64Var(&o.engine.MaxFalseAlarm, "max-false-alarm", o.engine.MaxFalseAlarm,
+		"name no rank where chance alone does as much with a higher probability")
+}
+
+func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
+	o.engine.Clock = !o.noClock
+	if err := o.engine.Validate(); err != nil {
+		return fmt.Errorf("check flags: %w", err)
+	}
+	readers, err := o.readers()
+	if err != nil {
+		return fmt.Errorf("check flags: %w", err)
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	a := newAnalysis(o, cmd.ErrOrStderr())
+	a.read(ctx, paths, readers)
+	return a.conclude(cmd.OutOrStdout(), cmd.ErrOrStderr())
+}
+
+// analysis reads files into an engine.
+type analysis struct {
+	options  *analyzeOptions
+	engine   *straggler.Engine
+	problems problems
+	progress *progress
+	stderr   io.Writer
+	files    int // read, whole or in part
+	skipped  int
+	bytes    int64
+	ops      int64
+}
+
+func newAnalysis(o *analyzeOptions, stderr io.Writer) *analysis {
+	return &analysis{options: o, engine: straggler.New(o.engine, time.Now), stderr: stderr}
+}
+
+// read feeds every file of paths to the engine, one at a time.
+func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
+	in := discover(paths, &a.problems)
+	a.skipped = in.skipped
+	show := isTerminal(a.stderr) && !a.options.quiet
+	a.progress = newProgress(a.stderr, in.size(), show, time.Now)
+	for _, r := range readers {
+		if files := in.of(r.format()); len(files) > 0 {
+			r.read(ctx, files, a)
+		}
+	}
+	a.progress.clear()
+	a.engine.Flush()
+	a.engine.Verdicts()
+}
+
+// reader brings files of one format into an analysis.
+type reader interface {
+	format() format
+	read(ctx context.Context, files []input, to *analysis)
+}
+
+// add hands operations of one rank to the engine.
+func (a *analysis) add(rank model.Rank, ops []model.Op) {
+	a.ops += int64(len(ops))
+	a.engine.Add(rank, ops)
+}
+
+// conclude prints the result and returns the status.
+func (a *analysis) conclude(stdout, stderr io.Writer) error {
+	jobs := a.engine.Jobs()
+	usable := usable(jobs)
+	var err error
+	switch {
+	case a.options.json:
+		err = a.writeJSON(stdout, jobs)
+	case usable:
+		err = report.Write(stdout, a.report(jobs), styleOf(stdout, os.Getenv))
+	default:
+		_, _ = fmt.Fprintln(stderr, "lockstep: nothing could be analysed")
+		err = report.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
+	}
+	switch {
+	case err != nil:
+		return failure{err}
+	case !usable:
+		return statusError(exitUnusable)
+	case found(jobs):
+		return statusError(exitFindings)
+	}
+	return nil
+}
+
+// usable reports whether any step of any job was analysed.
+func usable(jobs []straggler.JobReport) bool {
+	for i := range jobs {
+		if jobs[i].Steps > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func found(jobs []straggler.JobReport) bool {
+	for i := range jobs {
+		if len(jobs[i].Verdicts) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) report(jobs []straggler.JobReport) *report.Input {
+	return &report.Input{
+		Files: a.files, Bytes: a.bytes, Ops: a.ops, Jobs: jobs,
+		Problems: a.problems.list, ProblemsOmitted: a.problems.omitted,
+		Stats: a.engine.Stats(), RawClock: a.options.noClock,
+	}
+}
+
+// errNoOps says that a file of a known format held nothing to analyse.
+var errNoOps = errors.New("read operations: got none; want at least one")

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/debugexporter"
+	"go.opentelemetry.io/collector/exporter/otlpexporter"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+
+	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
+)
+
+// components are those of `lockstep run`: ours, and of the collector's own only
+// what a replay and a forwarder need, since a first run compiles them all.
+func components(t *tap) (f otelcol.Factories, err error) {
+	f.Telemetry = otelconftelemetry.NewFactory()
+	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+		t.receiver(otlpreceiver.NewFactory()),
+	); err != nil {
+		return f, err
+	}
+	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		findingsconnector.NewFactory(),
+	); err != nil {
+		return f, err
+	}
+	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+		t.exporter(debugexporter.NewFactory()),
+		t.exporter(otlpexporter.NewFactory()),
+	)
+	return f, err
+}

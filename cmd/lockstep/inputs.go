@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// input is one file to analyse.
+type input struct {
+	path   string
+	size   int64
+	format format
+}
+
+// inputs are the files that the paths name, each once.
+type inputs struct {
+	files    []input
+	seen     map[string]bool
+	skipped  int // files in directories that are of no known format
+	problems *problems
+}
+
+// maxFiles bounds the files of one call: twice the ranks that the engine takes.
+const maxFiles = 1 << 16
+
+// discover finds the files under paths and tells their format.
+func discover(paths []string, p *problems) *inputs {
+	in := &inputs{seen: map[string]bool{}, problems: p}
+	for _, path := range paths {
+		in.addPath(path)
+	}
+	return in
+}
+
+func (in *inputs) addPath(path string) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		in.addDir(path)
+	case err == nil:
+		in.addFile(path, info, true)
+	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?["):
+		in.addGlob(path)
+	default:
+		in.problems.add(path, -1, fmt.Errorf("find path: %w", bare(err)))
+	}
+}
+
+// bare drops the path of a file error: the problem names the file already.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+func (in *inputs) addGlob(pattern string) {
+	matches, err := filepath.Glob(pattern)
+	if err == nil && len(matches) == 0 {
+		err = errors.New("got no match; want at least one file")
+	}
+	if err != nil {
+		in.problems.add(pattern, -1, fmt.Errorf("match pattern: %w", err))
+	}
+	for _, m := range matches {
+		in.addPath(m)
+	}
+}
+
+func (in *inputs) addDir(dir string) {
+	before := len(in.files)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			in.problems.add(path, -1, fmt.Errorf("read directory: %w", bare(err)))
+			return nil
+		}
+		if d.IsDir() {
+			return nil
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			in.problems.add(path, -1, fmt.Errorf("find file: %w", bare(err)))
+		} else if info.Mode().IsRegular() {
+			in.addFile(path, info, false)
+		}
+		return nil
+	})
+	if err != nil {
+		in.problems.add(dir, -1, fmt.Errorf("read directory: %w", bare(err)))
+	}
+	if len(in.files) == before && in.problems.in(dir) == 0 {
+		in.problems.add(dir, -1, errors.New("read directory: got no trace; want PyTorch traces or OTLP JSON files of spans"))
+	}
+}
+
+// addFile takes a file of a known format. In a directory others are passed
+// over, since READMEs lie beside traces; but not those that by their name
+// should be a trace and are damaged.
+func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
+	if in.seen[filepath.Clean(path)] {
+		return
+	}
+	if len(in.files) >= maxFiles {
+		in.problems.add(path, -1, fmt.Errorf("take file: got more than %d files; want at most that", maxFiles))
+		return
+	}
+	in.seen[filepath.Clean(path)] = true
+	f, err := formatUnknown, error(nil)
+	if info.Mode().IsRegular() {
+		f, err = sniff(path)
+	} else {
+		err = fmt.Errorf("open file: got mode %s; want a regular file", info.Mode())
+	}
+	switch {
+	case f != formatUnknown:
+		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
+	case err != nil && (named || tracelike(path)):
+		in.problems.add(path, -1, fmt.Errorf("tell format: %w", bare(err)))
+	case named:
+		in.problems.add(path, -1, errors.New("tell format: got neither a PyTorch trace (traceEvents) nor OTLP JSON of spans (resourceSpans)"))
+	default:
+		in.skipped++
+	}
+}
+
+// tracelike reports whether a file's name is one of a trace.
+func tracelike(path string) bool {
+	name := strings.ToLower(path)
+	return slices.ContainsFunc([]string{".json", ".json.gz", ".jsonl", ".jsonl.gz"},
+		func(ext string) bool { return strings.HasSuffix(name, ext) })
+}
+
+// of returns the paths of one format.
+func (in *inputs) of(f format) []input {
+	var out []input
+	for _, i := range in.files {
+		if i.format == f {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (in *inputs) size() (n int64) {
+	for _, f := range in.files {
+		n += f.size
+	}
+	return n
+}
+
+// maxProblems bounds the problems that are listed; the rest are counted. 1,000
+// are one for each file of a large job, and some 200 KB.
+const maxProblems = 1000
+
+// problems collects what could not be read.
+type problems struct {
+	list    []model.Problem
+	omitted int64
+}
+
+func (p *problems) add(file string, offset int64, err error) {
+	p.put(model.Problem{File: file, Offset: offset, What: err.Error()})
+}
+
+func (p *problems) put(pr model.Problem) {
+	if len(p.list) >= maxProblems {
+		p.omitted++
+		return
+	}
+	p.list = append(p.list, pr)
+}
+
+// in counts the problems of files under dir.
+func (p *problems) in(dir string) (n int) {
+	prefix := filepath.Clean(dir) + string(filepath.Separator)
+	for i := range p.list {
+		if strings.HasPrefix(filepath.Clean(p.list[i].File), prefix) {
+			n++
+		}
+	}
+	return n
+}

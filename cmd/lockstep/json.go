@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// output is the one object of --json; docs/analyze.md is its reference. What
+// the data model names has the data model's name, durations in seconds.
+type output struct {
+	Findings        []map[string]any `json:"findings"`
+	Ranks           []map[string]any `json:"ranks"`
+	Jobs            []jobOutput      `json:"jobs"`
+	Problems        []model.Problem  `json:"problems"`
+	ProblemsOmitted int64            `json:"problems_omitted"`
+	Input           inputOutput      `json:"input"`
+	Lost            map[string]int64 `json:"lost"`
+}
+
+type inputOutput struct {
+	Files        int   `json:"files"`
+	FilesSkipped int   `json:"files_skipped"`
+	Bytes        int64 `json:"bytes"`
+	Operations   int64 `json:"operations"`
+	ClockApplied bool  `json:"clock_applied"`
+}
+
+type jobOutput struct {
+	Name        string           `json:"service.name"`
+	ID          string           `json:"lockstep.job.id"`
+	Incarnation string           `json:"lockstep.job.incarnation"`
+	Steps       int              `json:"steps"`
+	StepSeconds float64          `json:"step_seconds"` // mean
+	Missing     []int64          `json:"missing_ranks"`
+	Abstained   *abstainedOutput `json:"strongest_candidate,omitempty"`
+}
+
+type abstainedOutput struct {
+	Rank       int64   `json:"lockstep.rank"`
+	Gate       string  `json:"gate"`
+	Got        float64 `json:"got"`
+	Want       float64 `json:"want"`
+	WaitShare  float64 `json:"lockstep.finding.wait_caused.share"`
+	CostShare  float64 `json:"lockstep.finding.cost.share"`
+	FalseAlarm float64 `json:"false_alarm"`
+}
+
+func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
+	stats := a.engine.Stats()
+	out := output{
+		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{},
+		Problems: append([]model.Problem{}, a.problems.list...), ProblemsOmitted: a.problems.omitted,
+		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock},
+		Lost: map[string]int64{
+			"operations_dropped":      stats.OpsDropped,
+			"operations_without_step": stats.OpsWithoutStep,
+			"operations_late":         stats.LateOps,
+			"operations_unmatched":    stats.UnmatchedOps,
+			"operations_duplicate":    stats.DuplicateOps,
+			"steps_evicted":           stats.StepsEvicted,
+			"jobs_evicted":            stats.JobsEvicted,
+			"ranks_refused":           stats.RanksRefused,
+			"places_overflowed":       stats.PlacesOverflowed,
+		},
+	}
+	for i := range jobs {
+		out.Jobs = append(out.Jobs, newJobOutput(&jobs[i]))
+		for k := range jobs[i].Ranks {
+			out.Ranks = append(out.Ranks, rankOutput(&jobs[i], &jobs[i].Ranks[k]))
+		}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(&out); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+func newJobOutput(j *straggler.JobReport) jobOutput {
+	out := jobOutput{
+		Name: j.JobName, ID: j.JobID, Incarnation: j.Incarnation, Steps: j.Steps,
+		StepSeconds: (j.StepTime / time.Duration(max(1, j.Steps))).Seconds(),
+		Missing:     append([]int64{}, j.Missing...),
+	}
+	if c := j.Abstained; c != nil {
+		out.Abstained = &abstainedOutput{c.Rank, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}
+	}
+	return out
+}
+
+// findingsOutput returns the findings of all jobs, most costly first.
+func findingsOutput(jobs []straggler.JobReport) []map[string]any {
+	var all []straggler.Verdict
+	for i := range jobs {
+		all = append(all, jobs[i].Verdicts...)
+	}
+	slices.SortStableFunc(all, func(x, y straggler.Verdict) int { return report.MostCostly(x.Finding, y.Finding) })
+	out := []map[string]any{}
+	for i := range all {
+		f := otelmap.FindingAttributes(&all[i].Finding)
+		f["body"] = otelmap.Sentence(&all[i].Finding)
+		f["time_unix_nano"] = all[i].Finding.Time
+		if m := all[i].Decisive; m != nil {
+			f["decisive"] = newMeetingOutput(m)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+type meetingOutput struct {
+	Name    string         `json:"lockstep.collective.name"`
+	CommID  string         `json:"lockstep.comm.id,omitempty"`
+	Seq     int64          `json:"lockstep.collective.seq"`
+	Size    int            `json:"size,omitempty"` // members expected
+	Gap     float64        `json:"gap_seconds"`    // second-last to last arrival
+	Members []memberOutput `json:"members"`        // by arrival
+}
+
+type memberOutput struct {
+	Rank   int64   `json:"lockstep.rank"`
+	Enter  int64   `json:"enter_unix_nano"`
+	Exit   int64   `json:"exit_unix_nano"`
+	ToLast float64 `json:"to_last_seconds"`
+	Wait   float64 `json:"wait_seconds"`
+}
+
+func newMeetingOutput(m *straggler.Meeting) meetingOutput {
+	out := meetingOutput{
+		Name: m.Name, CommID: m.CommID, Seq: m.Key.Seq, Size: m.Size, Gap: m.Gap().Seconds(),
+		Members: []memberOutput{},
+	}
+	for i := range m.Members {
+		x := &m.Members[i]
+		out.Members = append(out.Members, memberOutput{
+			Rank: x.Rank, Enter: x.Enter, Exit: x.Exit,
+			ToLast: time.Duration(m.Last().Enter - x.Enter).Seconds(), Wait: x.Wait.Seconds(),
+		})
+	}
+	return out
+}
+
+// rankOutput is one rank over all steps of its job; times are sums.
+func rankOutput(j *straggler.JobReport, r *straggler.RankTotal) map[string]any {
+	excess := map[string]float64{}
+	for class, d := range r.Excess {
+		excess[class] = d.Seconds()
+	}
+	out := map[string]any{
+		semconv.JobID: j.JobID, semconv.JobIncarnation: j.Incarnation, semconv.Rank: r.Rank,
+		semconv.SummaryCompute:           r.Split.Compute.Seconds(),
+		semconv.SummaryComputeOverlapped: r.Split.ComputeOverlapped.Seconds(),
+		semconv.SummaryTransfer:          r.Split.Transfer.Seconds(),
+		semconv.SummaryWait:              r.Split.Wait.Seconds(),
+		semconv.SummaryLaunchIdle:        r.Split.LaunchIdle.Seconds(),
+		semconv.SummaryDependencyIdle:    r.Split.DependencyIdle.Seconds(),
+		semconv.SummaryCopy:              r.Split.Copy.Seconds(),
+		semconv.MetricWaitCaused:         r.WaitCaused.Seconds(),
+		semconv.MetricWaitSuffered:       r.WaitSuffered.Seconds(),
+		semconv.MetricStragglerExcess:    excess,
+		"own_seconds":                    r.Split.Own().Seconds(),
+		"steps":                          r.Steps,
+		"last_arrivals":                  r.LastArrivals,
+		"collectives":                    r.Meetings,
+		"clock":                          newClockOutput(r),
+	}
+	if r.Host != "" {
+		out[semconv.HostName] = r.Host
+	}
+	return out
+}
+
+type clockOutput struct {
+	ID        string   `json:"lockstep.clock.id"`
+	Reference string   `json:"reference"`
+	Offset    float64  `json:"lockstep.clock.offset"` // applied
+	Estimate  float64  `json:"estimate_seconds"`
+	Sigma     float64  `json:"lockstep.clock.sigma"`
+	Lower     *float64 `json:"lower_seconds,omitempty"` // hard interval
+	Upper     *float64 `json:"upper_seconds,omitempty"`
+	Meetings  int      `json:"collectives"`
+}
+
+func newClockOutput(r *straggler.RankTotal) clockOutput {
+	o := &r.Offset
+	out := clockOutput{
+		ID: o.Clock, Reference: o.Reference, Offset: o.Value.Seconds(),
+		Estimate: o.Estimate.Seconds(), Sigma: o.Sigma.Seconds(), Meetings: o.Meetings,
+	}
+	if o.Bounded {
+		lower, upper := o.Lower.Seconds(), o.Upper.Seconds()
+		out.Lower, out.Upper = &lower, &upper
+	}
+	return out
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// readers returns one reader per format.
+func (o *analyzeOptions) readers() ([]reader, error) {
+	rank, err := pattern("rank-pattern", o.rankPattern)
+	if err != nil {
+		return nil, err
+	}
+	step, err := pattern("step-pattern", o.stepPattern)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = rank, step
+	return []reader{otlpReader{}}, nil
+}
+
+// pattern compiles the value of a flag; nil where it is empty.
+func pattern(flag, text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // no pattern is a valid choice
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("compile --%s: %w", flag, err)
+	}
+	if re.NumSubexp() < 1 {
+		return nil, fmt.Errorf("compile --%s: got %q without a group; want one around the number", flag, text)
+	}
+	return re, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+	"go.opentelemetry.io/collector/otelcol"
+
+	"github.com/lockstep-otel/lockstep/internal/replay"
+	"github.com/lockstep-otel/lockstep/internal/report"
+)
+
+func newRun() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run CONFIG...",
+		Short: "Run a small collector in this process; it ends when its files have been read",
+		Long: "Runs an OpenTelemetry collector of few components: receivers torch_trace and otlp, processor\n" +
+			"straggler, connectors straggler and findings, exporters otlp_grpc and debug. CONFIG is a file\n" +
+			"or a URI (file:, env:, yaml:); later ones are merged into earlier ones.\n\n" +
+			"Where files are read once, the collector shuts down when all of them have flowed; else on\n" +
+			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter.\n\n" +
+			"Exit status: 0 done, 1 the collector failed or its files held nothing, 2 wrong usage.",
+		Example: "  lockstep run distro/config/replay.yaml\n" +
+			"  LOCKSTEP_TRACES=/traces/job7 lockstep run distro/config/replay.yaml",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runCollector(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+}
+
+// runCollector runs the collector to its end and prints what it found.
+func runCollector(ctx context.Context, uris []string, stdout, stderr io.Writer) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	replay.Reset()
+	seen := newTap()
+	col, err := otelcol.NewCollector(settings(uris, seen))
+	if err != nil {
+		return failure{fmt.Errorf("create collector: %w", err)}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan bool, 1)
+	go func() { ended <- shutdownAtEnd(ctx, col) }()
+	err = col.Run(ctx)
+	stop()
+	finite := <-ended
+	if err != nil {
+		return failure{fmt.Errorf("run collector: %w", err)}
+	}
+	return seen.conclude(stdout, styleOf(stdout, os.Getenv), finite)
+}
+
+func settings(uris []string, seen *tap) otelcol.CollectorSettings {
+	return otelcol.CollectorSettings{
+		BuildInfo: component.BuildInfo{
+			Command:     "lockstep",
+			Description: "Lockstep's companion command",
+			Version:     version(),
+		},
+		Factories: func() (otelcol.Factories, error) { return components(seen) },
+		ConfigProviderSettings: otelcol.ConfigProviderSettings{
+			ResolverSettings: confmap.ResolverSettings{
+				URIs: uris,
+				ProviderFactories: []confmap.ProviderFactory{
+					fileprovider.NewFactory(), envprovider.NewFactory(), yamlprovider.NewFactory(),
+				},
+				DefaultScheme: "env",
+			},
+		},
+	}
+}
+
+// shutdownAtEnd shuts the collector down when all finite input has been read,
+// and reports whether that is why it ended. What was read has been accepted
+// downstream by then, so that the flush of the shutdown completes it.
+func shutdownAtEnd(ctx context.Context, col *otelcol.Collector) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-replay.Done():
+		col.Shutdown()
+		return true
+	}
+}
+
+// conclude prints the findings, most costly first, or that there are none.
+func (t *tap) conclude(w io.Writer, style report.Style, finite bool) error {
+	findings, spans, ranks := t.result()
+	if spans == 0 && len(findings) == 0 {
+		_, _ = fmt.Fprintln(w, "Nothing was read: no operation came from any receiver.")
+		if finite {
+			return statusError(exitFailed)
+		}
+		return nil
+	}
+	_, _ = fmt.Fprintf(w, "Read %d operations of %d ranks.\n\n", spans, ranks)
+	if len(findings) == 0 {
+		_, _ = fmt.Fprintln(w, "No finding reached an exporter. `lockstep analyze` on the same files shows how that was judged.")
+		return nil
+	}
+	if err := report.Findings(w, findings, style); err != nil {
+		return failure{err}
+	}
+	return nil
+}
