@@ -2,6 +2,7 @@ package otelmap
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -28,7 +29,7 @@ func typicalOps(n int) []model.Op {
 
 func BenchmarkOpsToTraces(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			ops, rank := typicalOps(n), model.Rank{JobID: "j", Incarnation: "i", Rank: 3}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -41,7 +42,7 @@ func BenchmarkOpsToTraces(b *testing.B) {
 
 func BenchmarkTracesToOps(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			td := OpsToTraces(&model.Rank{JobID: "j", Incarnation: "i", Rank: 3}, typicalOps(n))
 			b.ReportAllocs()
 			for b.Loop() {
