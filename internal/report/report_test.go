@@ -179,6 +179,10 @@ func TestAbstentionSaysWhichGate(t *testing.T) {
 	assert.Contains(t, said, "rank 1, which caused 22.0 % of all wait and is not named: mending it would save too little")
 	assert.Contains(t, said, "gate cost_share: got 0.004; limit 0.02")
 	assert.NotContains(t, said, "Finding")
+	assert.NotContains(t, said, "not seen")
+
+	j.Missing = []int64{3}
+	assert.Contains(t, words(render(t, input(j), Style{})), "rank 3 not seen: waits that may be owed to one not seen")
 }
 
 func TestOffsets(t *testing.T) {

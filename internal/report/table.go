@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -16,9 +17,9 @@ const maxTableRanks = 64
 // Widths of the table's columns, summing to MinWidth without the host.
 const (
 	rankWidth   = 6
-	timeWidth   = 10
+	timeWidth   = 9
 	lastWidth   = 8
-	offsetWidth = 16
+	offsetWidth = 21
 	minHost     = 8
 )
 
@@ -81,7 +82,9 @@ func tableRows(all []straggler.RankTotal) []straggler.RankTotal {
 func (p *printer) hostWidth(rows []straggler.RankTotal) int {
 	longest := 0
 	for i := range rows {
-		longest = max(longest, len(rows[i].Host)+2)
+		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
+			longest = max(longest, n+2)
+		}
 	}
 	left := p.width() - MinWidth
 	if longest == 0 || left < minHost {
