@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// maxTableRanks bounds the rows of the table: 64 fit on two screens. Beyond it
+// maxTableRanks bounds the rows of the table: 32 fit on one screen. Beyond it
 // the ranks that caused or suffered most are shown, and the number left out.
-const maxTableRanks = 64
+const maxTableRanks = 32
 
 // Widths of the table's columns, summing to MinWidth without the host.
 const (
