@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
+	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 )
 
 // components are those of `lockstep run`: ours, and of the collector's own only
@@ -21,6 +22,7 @@ import (
 func components(t *tap) (f otelcol.Factories, err error) {
 	f.Telemetry = otelconftelemetry.NewFactory()
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+		t.receiver(torchtracereceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {
 		return f, err
