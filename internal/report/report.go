@@ -150,6 +150,9 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 	if a := j.Abstained; a != nil {
 		p.field("strongest", candidate(a))
 	}
+	if len(j.Missing) > 0 {
+		p.field("missing", ranks(j.Missing)+" not seen: waits that may be owed to one not seen are owed to nobody")
+	}
 	p.line("")
 }
 

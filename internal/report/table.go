@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// maxTableRanks bounds the rows of the table: 64 fit on two screens. Beyond it
+// maxTableRanks bounds the rows of the table: 32 fit on one screen. Beyond it
 // the ranks that caused or suffered most are shown, and the number left out.
-const maxTableRanks = 64
+const maxTableRanks = 32
 
 // Widths of the table's columns, summing to MinWidth without the host.
 const (
 	rankWidth   = 6
-	timeWidth   = 10
+	timeWidth   = 9
 	lastWidth   = 8
-	offsetWidth = 16
+	offsetWidth = 21
 	minHost     = 8
 )
 
@@ -81,7 +82,9 @@ func tableRows(all []straggler.RankTotal) []straggler.RankTotal {
 func (p *printer) hostWidth(rows []straggler.RankTotal) int {
 	longest := 0
 	for i := range rows {
-		longest = max(longest, len(rows[i].Host)+2)
+		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
+			longest = max(longest, n+2)
+		}
 	}
 	left := p.width() - MinWidth
 	if longest == 0 || left < minHost {
