@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,9 +16,12 @@ type truth struct {
 	Class string `json:"class"`
 }
 
+// truthSuffix follows a recording's folder in the name of the file beside it.
+const truthSuffix = ".expected.json"
+
 func expected(t *testing.T, traces string) truth {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(traces, "expected.json"))
+	content, err := os.ReadFile(traces + truthSuffix)
 	require.NoError(t, err)
 	var want truth
 	require.NoError(t, json.Unmarshal(content, &want))
