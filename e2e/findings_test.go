@@ -14,6 +14,7 @@ import (
 type truth struct {
 	Rank  *int64 `json:"slow_rank"`
 	Class string `json:"class"`
+	Place string `json:"place"`
 }
 
 // truthSuffix follows a recording's folder in the name of the file beside it.

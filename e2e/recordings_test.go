@@ -25,8 +25,16 @@ type analysis struct {
 		Kind  string `json:"lockstep.finding.kind"`
 		Class string `json:"lockstep.finding.class"`
 		Rank  *int64 `json:"lockstep.finding.rank"`
+		Op    string `json:"lockstep.finding.op"`
 	} `json:"findings"`
 	Ranks []json.RawMessage `json:"ranks"`
+}
+
+// placeScopes are the scopes in which a stall at a place of the script shows.
+var placeScopes = map[string][]string{
+	"data":      {"data", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"},
+	"forward":   {"forward"},
+	"optimizer": {"optimizer"},
 }
 
 // Every recording is judged as the script that made it says: the committed
@@ -65,6 +73,7 @@ func assertJudged(t *testing.T, program, traces string) {
 	assert.Equal(t, want.Class, first.Class)
 	require.NotNil(t, first.Rank)
 	assert.Equal(t, *want.Rank, *first.Rank)
+	assert.Contains(t, placeScopes[want.Place], first.Op)
 }
 
 func analyze(t *testing.T, program, traces string) (result analysis, status int) {

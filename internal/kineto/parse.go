@@ -1,0 +1,254 @@
+package kineto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// ErrNoTrace says that a file is JSON, but no trace.
+var ErrNoTrace = errors.New("not a PyTorch trace: no traceEvents")
+
+// parser is the state of one pass over a file.
+type parser struct {
+	o       Options
+	src     *source
+	t       *Trace
+	faults  *faults
+	names   *names
+	texts   *table          // process groups, grids
+	ranks   *table          // lists of ranks
+	metas   map[meta]uint32 // numbers in t.metas
+	args    rawArgs
+	event   rawEvent
+	outer   outermost
+	gpu     bool // a kernel was seen
+	hasList bool // traceEvents was seen
+}
+
+// maxRanksBytes bounds the text of one list of ranks: 131,072 ranks of eight
+// characters.
+const maxRanksBytes = 1 << 20
+
+// maxRankLists bounds the distinct lists: a rank is in a few tens of groups.
+const maxRankLists = 64
+
+// Parse reads a trace. name stands for it in problems and serves to find the
+// rank. Where reading fails half way, it returns what was read before, and the
+// error.
+func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, error) {
+	o = o.withDefaults()
+	f := &faults{}
+	p := &parser{o: o, faults: f, t: newTrace(name, o), names: newNames(o, &f.names), metas: map[meta]uint32{}}
+	p.texts = newTable(o.MaxStrings, maxNameBytes, &f.names)
+	p.ranks = newTable(maxRankLists, maxRanksBytes, &f.names)
+	count := &counter{r: r, tell: o.Progress}
+	plain, err := uncompressed(count)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: offset 0: read gzip header: %w", name, err)
+	}
+	p.src = newSource(ctx, plain, o.MaxEventBytes)
+	err = p.file()
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("unexpected end of file")
+	}
+	at := p.src.offset()
+	if se := (*syntaxError)(nil); errors.As(err, &se) {
+		at += int64(se.at)
+	}
+	p.t.stats.Truncated = err != nil
+	p.t.stats.Bytes = p.src.base + int64(p.src.end)
+	p.finish()
+	if err != nil {
+		return p.t, fmt.Errorf("parse %s: offset %d: %w", name, at, err)
+	}
+	if !p.hasList {
+		return p.t, fmt.Errorf("parse %s: offset %d: %w", name, at, ErrNoTrace)
+	}
+	return p.t, nil
+}
+
+// ParseFile reads the trace in a file.
+func ParseFile(ctx context.Context, path string, o Options) (*Trace, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
+	defer f.Close()
+	return Parse(ctx, f, path, o)
+}
+
+// file reads the object that is the whole trace.
+func (p *parser) file() error {
+	c, err := p.src.peek()
+	if err != nil {
+		return err
+	}
+	if c == '[' {
+		return ErrNoTrace
+	}
+	if c != '{' {
+		return unexpected(0, c, "'{' of a trace")
+	}
+	p.src.pos++
+	for first := true; ; first = false {
+		more, err := p.separator('}', first)
+		if err != nil || !more {
+			return err
+		}
+		if err := p.topLevel(); err != nil {
+			return err
+		}
+	}
+}
+
+// separator takes the comma before a further element, or the closing bracket.
+func (p *parser) separator(closing byte, first bool) (more bool, err error) {
+	c, err := p.src.peek()
+	switch {
+	case err != nil:
+		return false, err
+	case c == closing:
+		p.src.pos++
+		return false, nil
+	case first:
+		return true, nil
+	case c != ',':
+		return false, unexpected(0, c, "',' or '"+string(rune(closing))+"'")
+	}
+	p.src.pos++
+	_, err = p.src.peek()
+	return true, err
+}
+
+// topLevel reads one member of the file's object.
+func (p *parser) topLevel() error {
+	key, err := p.key()
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "traceEvents":
+		return p.list()
+	case "baseTimeNanoseconds", "distributedInfo", "host_name":
+		var val []byte
+		err := p.src.value(func(b []byte) (int, error) {
+			n, err := skipValue(b, 0)
+			val = b[:max(n, 0)]
+			return n, err
+		})
+		if errors.Is(err, errFull) || errors.Is(err, errDeep) {
+			p.t.problem(p.src.offset(), fmt.Sprintf("skip %s: longer than %d bytes, or nested too deeply", key, p.o.MaxEventBytes))
+			return p.src.skip()
+		}
+		if err == nil {
+			p.t.header(key, val, p.src.offset())
+		}
+		return err
+	}
+	return p.src.skip()
+}
+
+// key reads a member's key and colon.
+func (p *parser) key() (string, error) {
+	c, err := p.src.peek()
+	if err != nil {
+		return "", err
+	}
+	if c != '"' {
+		return "", unexpected(0, c, "a key")
+	}
+	var key string
+	err = p.src.value(func(b []byte) (int, error) {
+		n, err := skipString(b, 0)
+		if err == nil && n <= maxNameBytes {
+			key = string(b[1 : n-1])
+		}
+		return n, err
+	})
+	if errors.Is(err, errFull) {
+		err = p.src.skip()
+	}
+	if err != nil {
+		return "", err
+	}
+	if c, err = p.src.peek(); err != nil {
+		return "", err
+	}
+	if c != ':' {
+		return "", unexpected(0, c, "':'")
+	}
+	p.src.pos++
+	_, err = p.src.peek()
+	return key, err
+}
+
+// list reads traceEvents.
+func (p *parser) list() error {
+	c, err := p.src.peek()
+	if err != nil {
+		return err
+	}
+	if c != '[' {
+		return unexpected(0, c, "'[' of traceEvents")
+	}
+	p.hasList = true
+	p.src.pos++
+	for first := true; ; first = false {
+		more, err := p.separator(']', first)
+		if err != nil || !more {
+			return err
+		}
+		if err := p.element(); err != nil {
+			return err
+		}
+	}
+}
+
+// element reads one element of traceEvents.
+func (p *parser) element() error {
+	at := p.src.offset()
+	p.t.stats.Events++
+	if p.src.window()[0] != '{' {
+		p.faults.notEvents.hit(at)
+		return p.src.skip()
+	}
+	err := p.src.value(func(b []byte) (int, error) { return scanEvent(b, &p.event) })
+	switch {
+	case err == nil:
+		p.keep(at)
+		return nil
+	case errors.Is(err, errFull):
+		p.faults.tooLong.hit(at)
+	case errors.Is(err, errDeep):
+		p.faults.tooDeep.hit(at)
+	default:
+		return err
+	}
+	return p.src.skip()
+}
+
+// jobID returns the job's id: as configured, else the environment's, else the
+// name of the file's folder.
+func jobID(o Options, file string) string {
+	if o.JobID != "" {
+		return o.JobID
+	}
+	if id := os.Getenv(EnvJobID); id != "" {
+		return id
+	}
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return filepath.Base(filepath.Dir(file))
+	}
+	return filepath.Base(dir)
+}
+
+func (t *Trace) problem(at int64, what string) {
+	t.problems = append(t.problems, model.Problem{File: t.file, Offset: at, What: what})
+}
