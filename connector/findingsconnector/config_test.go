@@ -41,7 +41,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"check max_series: got 0; want at least 1",
 		"check series_expiration: got -1ns; want 0 or more",
 	} {
-		assert.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, want)
 	}
 }
 

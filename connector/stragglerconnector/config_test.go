@@ -50,7 +50,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"check flush_interval: got 0s; want more than 0",
 		"check series_expiration: got -1ns; want 0 or more",
 	} {
-		assert.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, want)
 	}
 }
 

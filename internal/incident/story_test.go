@@ -90,7 +90,7 @@ func TestStoryShowsFiveVictims(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 5, victims)
-	assert.Equal(t, 40+6, len(s.Spans))
+	assert.Len(t, s.Spans, 40+6)
 	assert.Equal(t, int64(34), s.Omitted)
 }
 

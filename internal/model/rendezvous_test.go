@@ -71,8 +71,19 @@ func TestBothSidesOfAMessageMeet(t *testing.T) {
 func TestKeyBytesAreInjective(t *testing.T) {
 	one := Some(int64(1))
 	keys := []RendezvousKey{
-		{Incarnation: "a"}, {Comm: "a"}, {Scope: "a"}, {Name: "a"}, {Step: one}, {Seq: 1}, {Src: one}, {Dst: one},
-		{Step: Some(int64(0))}, {Src: Some(int64(0))}, {Src: one, Dst: one}, {Seq: -1}, {},
+		{Incarnation: "a"},
+		{Comm: "a"},
+		{Scope: "a"},
+		{Name: "a"},
+		{Step: one},
+		{Seq: 1},
+		{Src: one},
+		{Dst: one},
+		{Step: Some(int64(0))},
+		{Src: Some(int64(0))},
+		{Src: one, Dst: one},
+		{Seq: -1},
+		{},
 	}
 	seen := map[string]RendezvousKey{}
 	for _, k := range keys {

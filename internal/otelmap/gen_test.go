@@ -50,6 +50,7 @@ func (g *filler) fill(t *testing.T, v reflect.Value) {
 }
 
 func (g *filler) fillElements(t *testing.T, v reflect.Value) {
+	t.Helper()
 	sparse := g.sparse
 	g.sparse = false
 	for i := range v.Len() {
@@ -60,6 +61,7 @@ func (g *filler) fillElements(t *testing.T, v reflect.Value) {
 
 // fillStruct fills all fields; an unknown optional keeps the zero value.
 func (g *filler) fillStruct(t *testing.T, v reflect.Value) {
+	t.Helper()
 	if ok := v.FieldByName("OK"); ok.IsValid() && v.NumField() == 2 {
 		if !g.sparse || g.rng.IntN(2) == 0 {
 			sparse := g.sparse
@@ -76,6 +78,7 @@ func (g *filler) fillStruct(t *testing.T, v reflect.Value) {
 }
 
 func randomOp(t *testing.T, seed uint64, sparse bool) model.Op {
+	t.Helper()
 	var op model.Op
 	newFiller(seed, sparse).fill(t, reflect.ValueOf(&op).Elem())
 	if op.Kind == "" { // a span without a kind is no operation
@@ -85,12 +88,14 @@ func randomOp(t *testing.T, seed uint64, sparse bool) model.Op {
 }
 
 func randomRank(t *testing.T, seed uint64, sparse bool) model.Rank {
+	t.Helper()
 	var r model.Rank
 	newFiller(seed, sparse).fill(t, reflect.ValueOf(&r).Elem())
 	return r
 }
 
 func randomFinding(t *testing.T, seed uint64, sparse bool) model.Finding {
+	t.Helper()
 	var f model.Finding
 	g := newFiller(seed, sparse)
 	g.fill(t, reflect.ValueOf(&f).Elem())

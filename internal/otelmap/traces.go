@@ -1,6 +1,8 @@
 package otelmap
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -89,22 +91,27 @@ type rankGroups struct {
 
 func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
 	rank, ok := ResourceToRank(rs.Resource(), p)
+	bad := p.badAttribute(&rank.Rank)
 	for _, ss := range rs.ScopeSpans().All() {
+		left := ss.Spans().Len()
 		for _, s := range ss.Spans().All() {
-			if !IsOp(s) {
+			switch {
+			case !IsOp(s):
 				p.foreign(s)
-			} else if !ok {
+			case !ok:
 				p.add(nil, "span of an operation whose resource has no integer "+semconv.Rank)
-			} else {
-				g.add(&rank, SpanToOp(s, &rank, p))
+			default:
+				g.add(&rank, s, left, bad)
 			}
+			left--
 		}
 	}
 }
 
-// add files an operation under its rank. Two resources may be one rank seen by
-// two sources; an operation keeps the clock of the resource that it came with.
-func (g *rankGroups) add(r *model.Rank, op model.Op) {
+// add files an operation under its rank, with room for the given number more.
+// Two resources may be one rank seen by two sources; an operation keeps the
+// clock of the resource that it came with.
+func (g *rankGroups) add(r *model.Rank, s ptrace.Span, room int, bad func(string, pcommon.ValueType)) {
 	key := rankKey{r.JobID, r.Incarnation, r.Rank}
 	i, ok := g.index[key]
 	if !ok {
@@ -113,10 +120,15 @@ func (g *rankGroups) add(r *model.Rank, op model.Op) {
 		g.ranks = append(g.ranks, model.RankOps{Rank: *r})
 	}
 	to := &g.ranks[i]
+	if len(to.Ops) == cap(to.Ops) {
+		to.Ops = slices.Grow(to.Ops, room)
+	}
+	to.Ops = append(to.Ops, model.Op{})
+	op := &to.Ops[len(to.Ops)-1]
+	readOp(s, op, bad)
 	if op.ClockID == "" && r.ClockID != to.Rank.ClockID {
 		op.ClockID = r.ClockID
 	}
-	to.Ops = append(to.Ops, op)
 }
 
 // IsOp reports whether a span is an operation of ours.
@@ -136,11 +148,12 @@ func KindOf(s ptrace.Span) (model.OpKind, bool) {
 
 // SpanToOp reads one operation span of the given rank.
 func SpanToOp(s ptrace.Span, r *model.Rank, p *Problems) model.Op {
-	op := model.Op{
-		Name:  s.Name(),
-		Start: int64(s.StartTimestamp()),
-		End:   int64(s.EndTimestamp()),
-	}
-	opFields.read(&op, s.Attributes(), p.badAttribute(&r.Rank))
+	var op model.Op
+	readOp(s, &op, p.badAttribute(&r.Rank))
 	return op
+}
+
+func readOp(s ptrace.Span, op *model.Op, bad func(string, pcommon.ValueType)) {
+	op.Name, op.Start, op.End = s.Name(), int64(s.StartTimestamp()), int64(s.EndTimestamp())
+	opFields.read(op, s.Attributes(), bad)
 }

@@ -73,6 +73,7 @@ var (
 
 // written returns what a fully filled rank, operation and finding become.
 func written(t *testing.T) (resource, span, finding pcommon.Map) {
+	t.Helper()
 	rank, op, f := randomRank(t, 1, false), randomOp(t, 2, false), randomFinding(t, 3, false)
 	td := OpsToTraces(&rank, []model.Op{op})
 	lr := plog.NewLogRecord()
@@ -122,6 +123,7 @@ func TestEveryNameIsWritten(t *testing.T) {
 
 // constBlock returns the string constants of the block under the given comment.
 func constBlock(t *testing.T, file, comment string) []string {
+	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	require.NoError(t, err)
 	var names []string

@@ -47,9 +47,9 @@ func TestValidateNamesEveryFault(t *testing.T) {
 	h := cfg.Hold.GetOrInsertDefault()
 	h.MaxSpans, h.FlushInterval = 0, 0
 	err := cfg.Validate()
-	assert.ErrorContains(t, err, "check window: got 0; want at least 1")
-	assert.ErrorContains(t, err, "check hold::max_spans: got 0; want at least 1")
-	assert.ErrorContains(t, err, "check hold::flush_interval: got 0s; want more than 0")
+	require.ErrorContains(t, err, "check window: got 0; want at least 1")
+	require.ErrorContains(t, err, "check hold::max_spans: got 0; want at least 1")
+	require.ErrorContains(t, err, "check hold::flush_interval: got 0s; want more than 0")
 }
 
 func TestEveryKeyIsDocumented(t *testing.T) {

@@ -80,7 +80,8 @@ func config(include ...string) *Config {
 	return cfg
 }
 
-func start(t *testing.T, cfg *Config, next consumer.Traces) *bench {
+// build makes a receiver that has not been started.
+func build(t *testing.T, cfg *Config, next consumer.Traces) *bench {
 	t.Helper()
 	require.NoError(t, cfg.Validate())
 	tel := componenttest.NewTelemetry()
@@ -89,12 +90,17 @@ func start(t *testing.T, cfg *Config, next consumer.Traces) *bench {
 	set.Logger = zap.New(core)
 	r, err := newReceiver(set, cfg, next)
 	require.NoError(t, err)
-	b := &bench{traceReceiver: r, host: &statusHost{}, tel: tel, logs: logs}
-	require.NoError(t, r.Start(t.Context(), b.host))
 	t.Cleanup(func() {
 		assert.NoError(t, r.Shutdown(context.Background()))
 		assert.NoError(t, tel.Shutdown(context.Background()))
 	})
+	return &bench{traceReceiver: r, host: &statusHost{}, tel: tel, logs: logs}
+}
+
+func start(t *testing.T, cfg *Config, next consumer.Traces) *bench {
+	t.Helper()
+	b := build(t, cfg, next)
+	require.NoError(t, b.Start(t.Context(), b.host))
 	return b
 }
 
@@ -122,6 +128,15 @@ func (b *bench) counter(t *testing.T, name string, reason ...string) int64 {
 		if len(reason) == 0 || value.AsString() == reason[0] {
 			sum += dp.Value
 		}
+	}
+	return sum
+}
+
+func sumOf(t *testing.T, m metricdata.Metrics) int64 {
+	t.Helper()
+	var sum int64
+	for _, dp := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		sum += dp.Value
 	}
 	return sum
 }
