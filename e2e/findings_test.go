@@ -17,9 +17,12 @@ type truth struct {
 	Place string `json:"place"`
 }
 
+// truthSuffix follows a recording's folder in the name of the file beside it.
+const truthSuffix = ".expected.json"
+
 func expected(t *testing.T, traces string) truth {
 	t.Helper()
-	content, err := os.ReadFile(traces + ".expected.json")
+	content, err := os.ReadFile(traces + truthSuffix)
 	require.NoError(t, err)
 	var want truth
 	require.NoError(t, json.Unmarshal(content, &want))

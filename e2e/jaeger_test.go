@@ -104,7 +104,7 @@ func (s *jaegerSpan) links(traceID string) []string {
 	return ids
 }
 
-// services lists the names that Jaeger has spans of, but its own.
+// services lists the names that Jaeger has spans of.
 func (j *jaeger) services() ([]string, error) {
 	var answer struct {
 		Data []string `json:"data"`
@@ -112,13 +112,7 @@ func (j *jaeger) services() ([]string, error) {
 	if err := getJSON(j.query+"/api/services", &answer); err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, name := range answer.Data {
-		if name != "jaeger" {
-			names = append(names, name)
-		}
-	}
-	return names, nil
+	return answer.Data, nil
 }
 
 // traces finds the traces of one service, whenever recorded.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -45,7 +46,20 @@ func assertStandalone(t *testing.T, traces string, want truth) {
 	t.Run("finding span", func(t *testing.T) { assertFindingSpan(t, j) })
 }
 
-// The same through an agent and a gateway.
+// The healthy twin of the recording has waits as well, and nobody to blame.
+func TestStandaloneHealthy(t *testing.T) {
+	c := startCollector(t, "standalone.yaml", map[string]string{
+		"LOCKSTEP_TRACES":          recording(t, "healthy"),
+		"LOCKSTEP_JAEGER_ENDPOINT": startJaeger(t).otlp,
+	})
+	assertRankSeries(t, c)
+	assert.Zero(t, c.terminate(t, stopLimit))
+	found, err := findingsIn(c.findings)
+	require.NoError(t, err)
+	assert.Empty(t, found)
+}
+
+// The slowed run through an agent and a gateway.
 func TestAgentAndGateway(t *testing.T) {
 	traces := recording(t, "slow")
 	j := startJaeger(t)

@@ -45,11 +45,11 @@ func TestRecordingsAreJudgedRight(t *testing.T) {
 	if dir == "" {
 		dir = filepath.Join(repoRoot(t), "testdata", "recordings")
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.expected.json"))
+	files, err := filepath.Glob(filepath.Join(dir, "*"+truthSuffix))
 	require.NoError(t, err)
 	require.NotEmpty(t, files, "recordings in %s", dir)
 	for _, file := range files {
-		traces := strings.TrimSuffix(file, ".expected.json")
+		traces := strings.TrimSuffix(file, truthSuffix)
 		t.Run(filepath.Base(traces), func(t *testing.T) {
 			assertJudged(t, program, traces)
 		})

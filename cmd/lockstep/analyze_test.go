@@ -102,7 +102,7 @@ func TestAnalyzeTextSaysWhoAndWhatItCosts(t *testing.T) {
 }
 
 func TestAnalyzeRaisedGateAbstains(t *testing.T) {
-	// The slow rank costs some 8 ms of 20 ms.
+	// The slow rank costs some 8 ms of 19 ms.
 	status, r := analyzeJSON(t, "--min-cost-share", "0.9", slowJob.write(t))
 	assert.Equal(t, exitNothing, status)
 	assert.Empty(t, r.Findings)
@@ -114,13 +114,20 @@ func TestAnalyzeRaisedGateAbstains(t *testing.T) {
 func TestAnalyzeMissingRankIsStated(t *testing.T) {
 	job := slowJob
 	job.skip = 1
-	status, r := analyzeJSON(t, job.write(t))
-	assert.Contains(t, []int{exitNothing, exitFindings}, status)
+	path := job.write(t)
+	status, r := analyzeJSON(t, path)
+	assert.Equal(t, exitFindings, status)
 	require.Len(t, r.Ranks, 3)
 	require.Len(t, r.Jobs, 1)
 	assert.Equal(t, []any{1.0}, r.Jobs[0]["missing_ranks"])
-	_, stdout, _ := call("analyze", job.write(t))
+	require.NotEmpty(t, r.Findings)
+	assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+	assert.Contains(t, r.Findings[0][semconv.FindingEvidence], `"missing_ranks":[1]`)
+	assert.Less(t, r.Findings[0][semconv.FindingConfidence], 0.9, "a gap lowers the confidence")
+
+	_, stdout, _ := call("analyze", path)
 	assert.Contains(t, stdout, "3 of 4; missing: rank 1")
+	assert.Contains(t, stdout, "rank 1 not seen")
 }
 
 func TestAnalyzeUsageErrors(t *testing.T) {

@@ -6,11 +6,15 @@ import (
 	"go.opentelemetry.io/collector/exporter/debugexporter"
 	"go.opentelemetry.io/collector/exporter/otlpexporter"
 	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
+	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
+	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
+	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 )
 
 // components are those of `lockstep run`: ours, and of the collector's own only
@@ -18,11 +22,18 @@ import (
 func components(t *tap) (f otelcol.Factories, err error) {
 	f.Telemetry = otelconftelemetry.NewFactory()
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+		t.receiver(torchtracereceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {
 		return f, err
 	}
+	if f.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		stragglerprocessor.NewFactory(),
+	); err != nil {
+		return f, err
+	}
 	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		stragglerconnector.NewFactory(),
 		findingsconnector.NewFactory(),
 	); err != nil {
 		return f, err

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/lockstep-otel/lockstep/internal/kineto"
 )
 
 // readers returns one reader per format.
@@ -15,8 +17,15 @@ func (o *analyzeOptions) readers() ([]reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, _ = rank, step
-	return []reader{otlpReader{}}, nil
+	options := kineto.DefaultOptions()
+	options.JobID = o.job
+	if rank != nil {
+		options.RankPattern = rank
+	}
+	if step != nil {
+		options.StepPattern = step
+	}
+	return []reader{newTorchReader(options), otlpReader{}}, nil
 }
 
 // pattern compiles the value of a flag; nil where it is empty.

@@ -75,24 +75,10 @@ func sniffJSON(r io.Reader) (format, error) {
 	if err != nil {
 		return formatUnknown, damaged(d, err)
 	}
-	switch token {
-	case json.Delim('['):
-		return sniffEvents(d)
-	case json.Delim('{'):
-		return sniffObject(d)
-	}
-	return formatUnknown, nil
-}
-
-// sniffEvents recognises Chrome's bare array of events by its first one.
-func sniffEvents(d *json.Decoder) (format, error) {
-	var event struct {
-		Phase *string `json:"ph"`
-	}
-	if !d.More() || d.Decode(&event) != nil || event.Phase == nil {
+	if token != json.Delim('{') {
 		return formatUnknown, nil
 	}
-	return formatTorch, nil
+	return sniffObject(d)
 }
 
 func sniffObject(d *json.Decoder) (format, error) {

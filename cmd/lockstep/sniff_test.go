@@ -21,7 +21,7 @@ func TestSniff(t *testing.T) {
 	}{
 		"PyTorch":                {"\n{\n \"schemaVersion\": 1,", formatTorch, ""},
 		"PyTorch, events last":   {`{"x": {"y": [1, "]"]}, ` + long + `"traceEvents": [`, formatTorch, ""},
-		"Chrome's array":         {`[{"ph": "X", "name": "a"}, `, formatTorch, ""},
+		"Chrome's bare array":    {`[{"ph": "X", "name": "a"}, `, formatUnknown, ""},
 		"OTLP":                   {`{"resourceSpans":[`, formatOTLP, ""},
 		"OTLP with a mark":       {"\xef\xbb\xbf" + `{"resourceSpans":[`, formatOTLP, ""},
 		"OTLP of logs":           {`{"resourceLogs":[]}`, formatUnknown, ""},

@@ -27,7 +27,7 @@ const (
 	stepTime     = 40 * ms
 	computeTime  = 10 * ms
 	slowExtra    = 8 * ms
-	transferTime = 2 * ms
+	transferTime = 1 * ms
 	epoch        = int64(1_700_000_000_000_000_000)
 )
 

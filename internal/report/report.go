@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -108,7 +109,7 @@ func jobName(j *straggler.JobReport) string {
 
 func seenRanks(j *straggler.JobReport) string {
 	if len(j.Missing) == 0 {
-		return fmt.Sprintf("%d", len(j.Ranks))
+		return strconv.Itoa(len(j.Ranks))
 	}
 	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+len(j.Missing), ranks(j.Missing))
 }
@@ -149,6 +150,9 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 	p.field("judged over", fmt.Sprintf("%s and %s", plural(int64(j.Steps), "step"), plural(meetings(j), "collective")))
 	if a := j.Abstained; a != nil {
 		p.field("strongest", candidate(a))
+	}
+	if len(j.Missing) > 0 {
+		p.field("missing", ranks(j.Missing)+" not seen: waits that may be owed to one not seen are owed to nobody")
 	}
 	p.line("")
 }

@@ -163,10 +163,10 @@ func TestTableOfManyRanksShowsTheWorst(t *testing.T) {
 		j.Ranks = append(j.Ranks, straggler.RankTotal{Rank: r, Steps: 1, WaitCaused: time.Duration(r) * time.Millisecond})
 	}
 	text := render(t, input(j), Style{})
-	assert.Contains(t, text, "936 ranks more; all of them are in --json")
+	assert.Contains(t, text, "968 ranks more; all of them are in --json")
 	assert.Contains(t, text, "\n   999")
-	assert.Contains(t, text, "\n   936")
-	assert.NotContains(t, text, "\n   935")
+	assert.Contains(t, text, "\n   968")
+	assert.NotContains(t, text, "\n   967")
 }
 
 func TestAbstentionSaysWhichGate(t *testing.T) {
@@ -179,6 +179,10 @@ func TestAbstentionSaysWhichGate(t *testing.T) {
 	assert.Contains(t, said, "rank 1, which caused 22.0 % of all wait and is not named: mending it would save too little")
 	assert.Contains(t, said, "gate cost_share: got 0.004; limit 0.02")
 	assert.NotContains(t, said, "Finding")
+	assert.NotContains(t, said, "not seen")
+
+	j.Missing = []int64{3}
+	assert.Contains(t, words(render(t, input(j), Style{})), "rank 3 not seen: waits that may be owed to one not seen")
 }
 
 func TestOffsets(t *testing.T) {

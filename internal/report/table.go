@@ -3,22 +3,25 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// maxTableRanks bounds the rows of the table: 64 fit on two screens. Beyond it
+// maxTableRanks bounds the rows of the table: 32 fit on one screen. Beyond it
 // the ranks that caused or suffered most are shown, and the number left out.
-const maxTableRanks = 64
+const maxTableRanks = 32
 
 // Widths of the table's columns, summing to MinWidth without the host.
 const (
 	rankWidth   = 6
-	timeWidth   = 10
+	timeWidth   = 9
 	lastWidth   = 8
-	offsetWidth = 16
+	offsetWidth = 21
 	minHost     = 8
 )
 
@@ -81,7 +84,9 @@ func tableRows(all []straggler.RankTotal) []straggler.RankTotal {
 func (p *printer) hostWidth(rows []straggler.RankTotal) int {
 	longest := 0
 	for i := range rows {
-		longest = max(longest, len(rows[i].Host)+2)
+		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
+			longest = max(longest, n+2)
+		}
 	}
 	left := p.width() - MinWidth
 	if longest == 0 || left < minHost {
@@ -106,21 +111,22 @@ func perStep(d time.Duration, r *straggler.RankTotal) time.Duration {
 func tableRow(r *straggler.RankTotal, host int, scale scaled) string {
 	s := &r.Split
 	cell := func(d time.Duration) string { return scale.format(perStep(d, r)) }
-	return tableLine(host, fmt.Sprint(r.Rank), clean(r.Host),
+	return tableLine(host, strconv.FormatInt(r.Rank, 10), clean(r.Host),
 		fmt.Sprintf("%d/%d", r.LastArrivals, r.Meetings), offsetText(&r.Offset),
 		cell(s.Own()), cell(s.Compute+s.ComputeOverlapped), cell(s.LaunchIdle+s.DependencyIdle),
 		cell(r.WaitCaused), cell(r.WaitSuffered))
 }
 
 func tableLine(hostWidth int, rank, host, last, offset string, times ...string) string {
-	text := padLeft(rank, rankWidth)
+	cells := []string{padLeft(rank, rankWidth)}
 	if hostWidth > 0 {
-		text += "  " + padRight(cut(host, hostWidth-2), hostWidth-2)
+		cells = append(cells, "  ", padRight(cut(host, hostWidth-2), hostWidth-2))
 	}
 	for _, t := range times {
-		text += padLeft(t, timeWidth)
+		cells = append(cells, padLeft(t, timeWidth))
 	}
-	return text + padLeft(last, lastWidth) + padLeft(offset, offsetWidth)
+	cells = append(cells, padLeft(last, lastWidth), padLeft(offset, offsetWidth))
+	return strings.Join(cells, "")
 }
 
 func notApplied(o *clock.Offset) bool { return o.Value == 0 && o.Estimate != 0 }

@@ -1,0 +1,112 @@
+package torchtracereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/kineto"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+)
+
+// format is the name of what is received in the collector's own telemetry.
+const format = "chrome_trace"
+
+// deliver hands a trace on, one batch per step, and returns the number of
+// operations that were accepted.
+func (rd *reader) deliver(ctx context.Context, rank *model.Rank, trace *kineto.Trace) int {
+	accepted := 0
+	var batch []model.Op
+	for op := range trace.Ops() {
+		if rd.closes(batch, &op) {
+			accepted += rd.emit(ctx, rank, batch)
+			batch = batch[:0]
+		}
+		if ctx.Err() != nil {
+			return accepted
+		}
+		batch = append(batch, op)
+	}
+	return accepted + rd.emit(ctx, rank, batch)
+}
+
+// closes reports whether op belongs to another batch than those before it. The
+// step's own operation is the last of its step; analyses take it as the end.
+func (rd *reader) closes(batch []model.Op, op *model.Op) bool {
+	if len(batch) == 0 {
+		return false
+	}
+	last := &batch[len(batch)-1]
+	return last.Kind == model.KindStep || last.Step != op.Step || len(batch) >= rd.cfg.BatchOps
+}
+
+// emit hands one batch on and returns how many of its operations were accepted.
+func (rd *reader) emit(ctx context.Context, rank *model.Rank, ops []model.Op) int {
+	if len(ops) == 0 {
+		return 0
+	}
+	opCtx := rd.obs.StartTracesOp(ctx)
+	left, err := rd.offer(opCtx, len(ops), func() ptrace.Traces { return otelmap.OpsToTraces(rank, ops) })
+	rd.obs.EndTracesOp(opCtx, format, len(ops), err)
+	accepted := len(ops) - left
+	rd.telemetry.ReceiverTorchTraceOperationsEmitted.Add(ctx, int64(accepted))
+	if err != nil {
+		rd.telemetry.ReceiverTorchTraceOperationsDropped.Add(ctx, int64(left))
+		rd.log.Error("Operations refused by the next component",
+			zap.Int64("rank", rank.Rank), zap.Int64("step", ops[0].Step.Or(-1)), zap.Int("operations", left), zap.Error(err))
+	}
+	return accepted
+}
+
+// offer gives spans to the next component until it takes them, refuses them for
+// good, or time is up. It returns how many were not taken. The next component
+// owns what it is given, even if it refuses it, so each attempt builds its own.
+func (rd *reader) offer(ctx context.Context, spans int, build func() ptrace.Traces) (left int, err error) {
+	retry := rd.cfg.RetryOnFailure
+	delay := backoff.ExponentialBackOff{
+		InitialInterval:     retry.InitialInterval,
+		RandomizationFactor: retry.RandomizationFactor,
+		Multiplier:          retry.Multiplier,
+		MaxInterval:         retry.MaxInterval,
+	}
+	begin := time.Now()
+	for {
+		err := rd.next.ConsumeTraces(ctx, build())
+		if err == nil {
+			return 0, nil
+		}
+		var part consumererror.Traces
+		if errors.As(err, &part) {
+			spans, build = part.Data().SpanCount(), copyOf(part.Data())
+		}
+		if !retry.Enabled || consumererror.IsPermanent(err) {
+			return spans, fmt.Errorf("hand on operations: %w", err)
+		}
+		wait := delay.NextBackOff()
+		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
+			return spans, fmt.Errorf("hand on operations: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
+				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
+		}
+		rd.telemetry.ReceiverTorchTraceDeliveryRetries.Add(ctx, 1)
+		select {
+		case <-ctx.Done():
+			return spans, fmt.Errorf("hand on operations: got told to stop after: %w", err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func copyOf(data ptrace.Traces) func() ptrace.Traces {
+	return func() ptrace.Traces {
+		td := ptrace.NewTraces()
+		data.CopyTo(td)
+		return td
+	}
+}
