@@ -13,8 +13,8 @@ type Config struct {
 	// MaxOpenFindings is the most findings held open, and again the most closed
 	// ones that are remembered.
 	MaxOpenFindings int `mapstructure:"max_open_findings"`
-	// CleanSteps closes a finding when its job's findings have advanced this
-	// many steps beyond its last one.
+	// CleanSteps closes a finding when findings of its kind and job have
+	// advanced this many steps beyond its last one.
 	CleanSteps int64 `mapstructure:"clean_steps"`
 	// CloseAfter closes a finding of which nothing was heard for so long.
 	CloseAfter time.Duration `mapstructure:"close_after"`

@@ -17,8 +17,11 @@ type Config struct {
 	StorySpans int `mapstructure:"story_spans"`
 	// MaxHeldSpans is the most operations held for the stories of open steps.
 	MaxHeldSpans int `mapstructure:"max_held_spans"`
-	// FlushInterval is how often metrics are repeated and deadlines checked.
+	// FlushInterval is how often metrics are sent and deadlines checked.
 	FlushInterval time.Duration `mapstructure:"flush_interval"`
+	// RepeatInterval is how often findings that stand are sent again, under the
+	// revision they had.
+	RepeatInterval time.Duration `mapstructure:"repeat_interval"`
 	// MaxSeries is the most series of each metric; what comes later is summed in
 	// a series marked otel.metric.overflow.
 	MaxSeries int `mapstructure:"max_series"`
@@ -42,6 +45,7 @@ func newDefaultConfig() *Config {
 		StorySpans:       incident.DefaultStorySpans,
 		MaxHeldSpans:     defaultMaxHeldSpans,
 		FlushInterval:    15 * time.Second, // Prometheus calls a series stale after 5 minutes, and many scrape every 15 s
+		RepeatInterval:   2 * time.Minute,  // a fifth of the silence after which the findings connector closes one
 		MaxSeries:        defaultMaxSeries,
 		SeriesExpiration: time.Hour, // longer than a pause between steps, shorter than the life of a finished job matters
 	}
@@ -62,8 +66,16 @@ func (c *Config) Validate() error {
 			err = errors.Join(err, fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got))
 		}
 	}
-	if c.FlushInterval <= 0 {
-		err = errors.Join(err, fmt.Errorf("check flush_interval: got %v; want more than 0", c.FlushInterval))
+	for _, f := range []struct {
+		name string
+		got  time.Duration
+	}{
+		{"flush_interval", c.FlushInterval},
+		{"repeat_interval", c.RepeatInterval},
+	} {
+		if f.got <= 0 {
+			err = errors.Join(err, fmt.Errorf("check %s: got %v; want more than 0", f.name, f.got))
+		}
 	}
 	if c.SeriesExpiration < 0 {
 		err = errors.Join(err, fmt.Errorf("check series_expiration: got %v; want 0 or more", c.SeriesExpiration))

@@ -25,7 +25,7 @@ func TestLoadConfig(t *testing.T) {
 				Deadline: time.Minute, Window: 10, Clock: false, MaxJobs: 2, MaxOpenSteps: 3, MaxRanks: 4,
 				MaxOpsPerRankStep: 5, MaxOpenOps: 6, MinCostShare: 0.1, MinExcessShare: 0.2, MaxFalseAlarm: 0.3,
 			},
-			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, MaxSeries: 9, SeriesExpiration: time.Minute,
+			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, RepeatInterval: time.Hour, MaxSeries: 9, SeriesExpiration: time.Minute,
 		},
 	} {
 		sub, err := cm.Sub(name)
@@ -40,7 +40,7 @@ func TestLoadConfig(t *testing.T) {
 func TestValidateNamesEveryFault(t *testing.T) {
 	cfg := newDefaultConfig()
 	cfg.Analysis.Window, cfg.StorySpans, cfg.MaxHeldSpans, cfg.MaxSeries = 0, 0, 0, 0
-	cfg.FlushInterval, cfg.SeriesExpiration = 0, -1
+	cfg.FlushInterval, cfg.RepeatInterval, cfg.SeriesExpiration = 0, 0, -1
 	err := cfg.Validate()
 	for _, want := range []string{
 		"check window: got 0; want at least 1",
@@ -48,6 +48,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"check max_held_spans: got 0; want at least 1",
 		"check max_series: got 0; want at least 1",
 		"check flush_interval: got 0s; want more than 0",
+		"check repeat_interval: got 0s; want more than 0",
 		"check series_expiration: got -1ns; want 0 or more",
 	} {
 		require.ErrorContains(t, err, want)

@@ -143,6 +143,20 @@ func TestFindingEvent(t *testing.T) {
 	r.stop(t)
 }
 
+// What stands is repeated under its revision, with the last step seen.
+func TestStandingFindingsAreRepeated(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.FlushInterval, c.RepeatInterval = 2*time.Millisecond, 5*time.Millisecond })
+	r.run(t, 6)
+	first := r.findings()
+	require.NotEmpty(t, first)
+	require.Eventually(t, func() bool { return len(r.findings()) > len(first)+1 }, 5*time.Second, time.Millisecond)
+	all := r.findings()
+	again := all[len(all)-1]
+	assert.Equal(t, first[len(first)-1].Revision, again.Revision)
+	assert.Equal(t, model.Some(int64(5)), again.StepLast)
+	r.stop(t)
+}
+
 func points(t *testing.T, r *rig, name string) pmetric.NumberDataPointSlice {
 	t.Helper()
 	all := r.metrics.AllMetrics()
@@ -160,6 +174,8 @@ func points(t *testing.T, r *rig, name string) pmetric.NumberDataPointSlice {
 func TestEightRanksAreEightSeries(t *testing.T) {
 	r := newRig(t, nil)
 	r.run(t, 2)
+	assert.Len(t, r.metrics.AllMetrics(), 1, "the first step is told at once, the next with the interval")
+	r.stop(t)
 	caused := points(t, r, "lockstep.wait.caused")
 	require.Equal(t, world, caused.Len())
 	ranks := map[any]float64{}
@@ -171,7 +187,6 @@ func TestEightRanksAreEightSeries(t *testing.T) {
 	// Per step, the seven others wait 20, 19, 18, 20, 19, 20 and 19 ms.
 	assert.InDelta(t, 2*0.135, ranks[int64(slow)], 1e-9)
 	assert.InDelta(t, 2*0.020, points(t, r, "lockstep.wait.suffered").At(0).DoubleValue(), 1e-9)
-	r.stop(t)
 }
 
 func TestStoryIsEmittedOncePerStep(t *testing.T) {

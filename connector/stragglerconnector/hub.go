@@ -3,6 +3,7 @@ package stragglerconnector
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -36,6 +38,8 @@ type hub struct {
 	analysis *stepmap.Analysis
 	teller   *stepmap.Teller
 	measures *stepmap.Metrics
+	measured time.Time // when metrics were sent last
+	repeated time.Time // when the standing findings were sent last
 	own      ownStats
 
 	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
@@ -96,7 +100,7 @@ func (h *hub) tick(now time.Time) {
 	err := h.send(ctx, h.analysis.Expire(), now)
 	// Every step that the engine knows is reported by its deadline and the next tick.
 	h.teller.Prune(now.Add(-h.cfg.Analysis.Deadline - 2*h.cfg.FlushInterval))
-	if err := errors.Join(err, h.sendMetrics(ctx, now)); err != nil {
+	if err := errors.Join(err, h.repeat(ctx, now), h.sendMetrics(ctx, now)); err != nil {
 		h.logger.Warn("send conclusions on the interval", zap.Error(err))
 	}
 	h.snapshot()
@@ -107,7 +111,8 @@ func (h *hub) stop(ctx context.Context) (err error) {
 	h.interval.Stop(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		err = h.send(ctx, h.analysis.Flush(), time.Now())
+		now := time.Now()
+		err = errors.Join(h.send(ctx, h.analysis.Flush(), now), h.sendMetrics(ctx, now))
 		h.telemetry.Shutdown()
 	})
 	return err
@@ -125,19 +130,32 @@ func (h *hub) send(ctx context.Context, out stepmap.Outcome, now time.Time) erro
 		h.measures.Record(rep, now)
 		errs = append(errs, h.sendStory(ctx, rep))
 	}
-	errs = append(errs, h.sendFindings(ctx, out), h.sendMetrics(ctx, now))
+	if len(out.Changed) > 0 {
+		errs = append(errs, h.sendFindings(ctx, slices.Concat(out.Standing, out.Changed)))
+	}
+	// A step of 16,384 ranks is 100,000 data points: not after every step.
+	if now.Sub(h.measured) >= h.cfg.FlushInterval {
+		errs = append(errs, h.sendMetrics(ctx, now))
+	}
 	return errors.Join(errs...)
 }
 
-func (h *hub) sendFindings(ctx context.Context, out stepmap.Outcome) error {
+// repeat sends the findings that stand, so that those who keep them know.
+func (h *hub) repeat(ctx context.Context, now time.Time) error {
+	standing := h.analysis.Standing()
+	if len(standing) == 0 || now.Sub(h.repeated) < h.cfg.RepeatInterval {
+		return nil
+	}
+	h.repeated = now
+	return h.sendFindings(ctx, standing)
+}
+
+func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error {
 	var errs []error
 	for _, next := range h.logs {
-		if len(out.Changed) == 0 {
-			break
-		}
-		err := next.ConsumeLogs(ctx, otelmap.FindingsToLogs(out.Changed))
+		err := next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
 		if err != nil {
-			h.own.findingsLost += int64(len(out.Changed))
+			h.own.findingsLost += int64(len(findings))
 		}
 		errs = append(errs, err)
 	}
@@ -169,6 +187,7 @@ func (h *hub) sendStory(ctx context.Context, rep *straggler.StepReport) error {
 // sendMetrics gives out all series. Nothing is lost where a consumer fails:
 // they are cumulative, or the last value is repeated.
 func (h *hub) sendMetrics(ctx context.Context, now time.Time) error {
+	h.measured = now
 	var errs []error
 	for _, next := range h.metrics {
 		if md := h.measures.Write(now); md.DataPointCount() > 0 {

@@ -10,8 +10,8 @@ type Config struct {
 	// MaxOpen is the most findings held open, and again the most closed ones
 	// that are remembered so that their repetition is recognised.
 	MaxOpen int
-	// CleanSteps closes a finding when findings of the same job have advanced
-	// this many steps beyond its last one.
+	// CleanSteps closes a finding when findings of the same kind and job have
+	// advanced this many steps beyond its last one.
 	CleanSteps int64
 	// CloseAfter closes a finding of which nothing was heard for so long.
 	CloseAfter time.Duration

@@ -4,7 +4,8 @@
 // the story of a step.
 //
 // A finding is known by its id. Equal and lower revisions change nothing, so
-// that a repeated or reordered delivery is harmless. Findings are of one
+// that a repeated or reordered delivery is harmless; a source repeats a revision
+// to say that the finding still stands. Findings are of one
 // incident when they concern the same job and incarnation, their intervals
 // overlap, and they share a host, a device, a link, a rank or a communicator.
 // The incident's id follows from its first finding; where a later finding

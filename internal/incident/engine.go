@@ -72,6 +72,7 @@ func (e *Engine) Add(f model.Finding, now time.Time) []Event {
 	}
 	if f.Revision <= known.revision {
 		e.stats.Duplicates++
+		e.keep(known, &f, now)
 		return nil
 	}
 	return append(e.update(known, f, now), e.passSteps(&f)...)
@@ -121,6 +122,19 @@ func (e *Engine) update(n *entry, f model.Finding, now time.Time) []Event {
 	return append(events, Event{Finding: n.finding, Closed: closes})
 }
 
+// keep notes that a finding still stands: its source repeats the revision known.
+func (e *Engine) keep(n *entry, f *model.Finding, now time.Time) {
+	if n.closed || f.Revision != n.revision {
+		return
+	}
+	n.heard = now
+	e.open.MoveToBack(n.at)
+	n.finding.Time = max(n.finding.Time, f.Time)
+	if f.StepLast.OK {
+		n.finding.StepLast = model.Some(max(f.StepLast.V, n.finding.StepLast.Or(f.StepLast.V)))
+	}
+}
+
 // Tick closes the findings of which nothing was heard for CloseAfter.
 func (e *Engine) Tick(now time.Time) []Event {
 	var events []Event
@@ -143,7 +157,8 @@ func (e *Engine) Flush() []Event {
 	return events
 }
 
-// passSteps closes the findings that f's job has left CleanSteps behind.
+// passSteps closes the findings of f's kind that their job has left CleanSteps
+// behind. Kinds are analysed apart, and one may be ahead of another.
 func (e *Engine) passSteps(f *model.Finding) []Event {
 	if !f.StepLast.OK {
 		return nil
@@ -153,7 +168,7 @@ func (e *Engine) passSteps(f *model.Finding) []Event {
 		n := at.Value.(*entry)
 		at = at.Next()
 		last := n.finding.StepLast
-		if sameJob(&n.finding, f) && last.OK && f.StepLast.V-last.V >= e.cfg.CleanSteps {
+		if n.finding.Kind == f.Kind && sameJob(&n.finding, f) && last.OK && f.StepLast.V-last.V >= e.cfg.CleanSteps {
 			events = append(events, e.close(n))
 		}
 	}

@@ -139,6 +139,10 @@ func TestCleanSteps(t *testing.T) {
 	assert.Equal(t, []string{"b 1 open+"}, at("b", 2, 14))
 	assert.Equal(t, []string{"c 1 open+", "a 2 closed."}, at("c", 3, 15))
 
+	kind := finding("e", 1, 5, 0, 0)
+	kind.Kind, kind.StepLast = "desync", model.Some(int64(1000))
+	assert.Equal(t, []string{"e 1 open+"}, said(e.Add(kind, t0)), "nor of another kind")
+
 	other := finding("d", 1, 4, 0, 0)
 	other.JobID, other.StepLast = "another", model.Some(int64(1000))
 	assert.Equal(t, []string{"d 1 open+"}, said(e.Add(other, t0)), "steps of another job do not count")
@@ -185,4 +189,22 @@ func TestConfigValidate(t *testing.T) {
 		change(&cfg)
 		assert.EqualError(t, cfg.Validate(), want)
 	}
+}
+
+// A source says that a finding still stands by repeating it.
+func TestRepetitionKeepsAFindingOpen(t *testing.T) {
+	e := engine(func(c *Config) { c.CloseAfter, c.CleanSteps = time.Minute, 5 })
+	at := func(id string, rank, step int64, now time.Time) []string {
+		f := finding(id, 1, rank, 0, step)
+		f.StepLast = model.Some(step)
+		return said(e.Add(f, now))
+	}
+	at("a", 1, 10, t0)
+	assert.Empty(t, at("a", 1, 18, t0.Add(50*time.Second)))
+	assert.Empty(t, e.Tick(t0.Add(100*time.Second)))
+	assert.Equal(t, []string{"b 1 open+"}, at("b", 2, 20, t0.Add(100*time.Second)))
+	closed := e.Flush()
+	assert.Equal(t, model.Some(int64(18)), closed[0].Finding.StepLast)
+	assert.Equal(t, int64(18), closed[0].Finding.Time)
+	assert.Empty(t, at("a", 1, 30, t0.Add(110*time.Second)), "what is closed stays closed")
 }

@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -39,17 +40,13 @@ func SelectStory(r *straggler.StepReport, findings []model.Finding, context map[
 	}
 	t.addFindings(findings)
 	path := blamePath(r)
-	for _, m := range path {
-		t.addMeeting(m)
-	}
+	t.addMeetings(path)
 	for _, rank := range blamed(findings, path) {
 		for _, ref := range context[rank] {
 			t.addOf(rank, ref)
 		}
 	}
-	for _, m := range byWaitCaused(r.Meetings) {
-		t.addMeeting(m)
-	}
+	t.addMeetings(byWaitCaused(r.Meetings))
 	t.addRanks()
 	return Story{Spans: t.picked, Omitted: spansOf(r) - int64(len(t.picked))}
 }
@@ -134,6 +131,15 @@ func (t *teller) addFindings(findings []model.Finding) {
 	}
 }
 
+func (t *teller) addMeetings(meetings []*straggler.Meeting) {
+	for _, m := range meetings {
+		if len(t.picked) >= t.limit {
+			return
+		}
+		t.addMeeting(m)
+	}
+}
+
 // addMeeting picks the last arriver and those who waited longest for it.
 func (t *teller) addMeeting(m *straggler.Meeting) {
 	if len(m.Members) == 0 {
@@ -143,11 +149,28 @@ func (t *teller) addMeeting(m *straggler.Meeting) {
 	if !t.addOf(last.Rank, last.Span) {
 		return
 	}
-	victims := slices.DeleteFunc(slices.Clone(m.Members), func(v straggler.Member) bool { return v.Rank == last.Rank })
-	slices.SortStableFunc(victims, func(a, b straggler.Member) int { return cmp.Compare(b.Wait, a.Wait) })
-	for _, v := range victims[:min(len(victims), maxVictims)] {
+	for _, v := range victims(m, last.Rank) {
 		t.addOf(v.Rank, v.Span)
 	}
+}
+
+// victims returns the members that waited longest for the last, longest first,
+// and of equals the earlier.
+func victims(m *straggler.Meeting, last int64) []*straggler.Member {
+	longest := make([]*straggler.Member, 0, maxVictims+1)
+	for i := range m.Members {
+		v := &m.Members[i]
+		if v.Rank == last || (len(longest) == maxVictims && v.Wait <= longest[maxVictims-1].Wait) {
+			continue
+		}
+		at := len(longest)
+		for at > 0 && longest[at-1].Wait < v.Wait {
+			at--
+		}
+		longest = slices.Insert(longest, at, v)
+		longest = longest[:min(len(longest), maxVictims)]
+	}
+	return longest
 }
 
 // blamed returns the ranks that findings name, then those on the blame path.
@@ -179,11 +202,13 @@ func (t *teller) addRanks() {
 
 func byWaitCaused(meetings []straggler.Meeting) []*straggler.Meeting {
 	sorted := make([]*straggler.Meeting, 0, len(meetings))
+	caused := make(map[*straggler.Meeting]time.Duration, len(meetings))
 	for i := range meetings {
-		if meetings[i].Attributed {
-			sorted = append(sorted, &meetings[i])
+		if m := &meetings[i]; m.Attributed {
+			sorted = append(sorted, m)
+			caused[m] = m.WaitCaused()
 		}
 	}
-	slices.SortStableFunc(sorted, func(a, b *straggler.Meeting) int { return cmp.Compare(b.WaitCaused(), a.WaitCaused()) })
+	slices.SortStableFunc(sorted, func(a, b *straggler.Meeting) int { return cmp.Compare(caused[b], caused[a]) })
 	return sorted
 }

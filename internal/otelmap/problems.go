@@ -88,5 +88,9 @@ func (p *Problems) foreign(s ptrace.Span) {
 			return
 		}
 	}
+	if v, ok := s.Attributes().Get(semconv.OpKind); ok {
+		p.badAttribute(nil)(semconv.OpKind, v.Type())
+		return
+	}
 	p.add(nil, "span without "+semconv.OpKind+" is no operation and was passed over")
 }

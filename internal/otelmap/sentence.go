@@ -8,6 +8,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
+const causeUnknown = "unknown"
+
 // Sentence says a finding in one sentence: the place, what it is, the operation,
 // the wait it caused and, apart from it, what mending it would save.
 func Sentence(f *model.Finding) string {
@@ -17,7 +19,7 @@ func Sentence(f *model.Finding) string {
 	if f.Class != "" {
 		fmt.Fprintf(&b, " (%s)", f.Class)
 	}
-	if f.Cause != "" {
+	if f.Cause != "" && f.Cause != causeUnknown {
 		fmt.Fprintf(&b, ", cause %s", f.Cause)
 	}
 	if f.Op != "" {

@@ -140,7 +140,7 @@ func IsOp(s ptrace.Span) bool {
 // KindOf returns the kind of an operation; false where the span is none.
 func KindOf(s ptrace.Span) (model.OpKind, bool) {
 	v, ok := s.Attributes().Get(semconv.OpKind)
-	if !ok {
+	if !ok || v.Type() != pcommon.ValueTypeStr || v.Str() == "" {
 		return "", false
 	}
 	return model.OpKind(v.Str()), true

@@ -106,11 +106,11 @@ func TestForeignAndBrokenSpans(t *testing.T) {
 
 	got, problems := TracesToOps(td)
 	require.Len(t, got, 1)
-	assert.Equal(t, []model.Op{{Kind: model.KindCopy, Name: "memcpy"}, {}}, got[0].Ops)
+	assert.Equal(t, []model.Op{{Kind: model.KindCopy, Name: "memcpy"}}, got[0].Ops)
 	rank := int64(2)
 	assert.Equal(t, []model.Problem{
 		{Offset: -1, Rank: &rank, What: "read attribute lockstep.stream.id: got type Str (1 times)"},
-		{Offset: -1, Rank: &rank, What: "read attribute lockstep.op.kind: got type Double (1 times)"},
+		{Offset: -1, What: "read attribute lockstep.op.kind: got type Double (1 times)"},
 		{Offset: -1, What: "span without lockstep.op.kind is no operation and was passed over (2 times)"},
 		{Offset: -1, What: "span of an operation whose resource has no integer lockstep.rank (1 times)"},
 	}, problems)

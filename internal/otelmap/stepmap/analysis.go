@@ -27,6 +27,9 @@ type Analysis struct {
 type Outcome struct {
 	Reports []*straggler.StepReport
 	Changed []model.Finding // opened, updated or closed
+	// Standing are the other findings of the jobs in Changed: a job's findings
+	// are told together, so that none is taken for ended because another is newer.
+	Standing []model.Finding
 }
 
 // NewAnalysis returns an analysis; cfg must be valid.
@@ -76,9 +79,18 @@ func (a *Analysis) outcome(reports []*straggler.StepReport) Outcome {
 
 func (a *Analysis) judged(reports []*straggler.StepReport) Outcome {
 	out := Outcome{Reports: reports}
+	told := map[string]bool{}
+	jobs := map[string]bool{}
 	for _, v := range a.engine.Verdicts() {
 		out.Changed = append(out.Changed, v.Finding)
+		told[v.Finding.ID], jobs[v.Finding.Incarnation] = true, true
 		a.remember(v.Finding)
+	}
+	a.refresh()
+	for _, f := range a.standing {
+		if jobs[f.Incarnation] && !told[f.ID] {
+			out.Standing = append(out.Standing, f)
+		}
 	}
 	return out
 }
@@ -92,4 +104,25 @@ func (a *Analysis) remember(f model.Finding) {
 	if over := len(a.standing) - maxStanding; over > 0 {
 		a.standing = slices.Delete(a.standing, 0, over)
 	}
+}
+
+// refresh takes over what has moved without being worth a revision, such as the
+// last step seen, and lets go what the engine forgot with its job.
+func (a *Analysis) refresh() {
+	if len(a.standing) == 0 {
+		return
+	}
+	now := map[string]model.Finding{}
+	for _, job := range a.engine.Jobs() {
+		for _, v := range job.Verdicts {
+			now[v.Finding.ID] = v.Finding
+		}
+	}
+	kept := a.standing[:0]
+	for _, f := range a.standing {
+		if f, ok := now[f.ID]; ok {
+			kept = append(kept, f)
+		}
+	}
+	a.standing = kept
 }

@@ -1,0 +1,74 @@
+package stepmap
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// addStep adds a step in which the given rank, if any, is slow.
+func addStep(a *Analysis, step, slow int64, visit func(*model.Rank, []model.Op)) (out Outcome) {
+	for r := range int64(4) {
+		rank, compute := rankOf(r), 10+r
+		if r == slow {
+			compute = 30
+		}
+		out = a.Add(otelmap.OpsToTraces(&rank, opsOf(step, compute)), visit)
+	}
+	return out
+}
+
+func TestAnalysis(t *testing.T) {
+	a := NewAnalysis(straggler.NewDefaultConfig(), now)
+	seen := 0
+	var changed []model.Finding
+	for step := range int64(12) {
+		out := addStep(a, step, 2, func(*model.Rank, []model.Op) { seen++ })
+		require.Len(t, out.Reports, 1)
+		assert.Empty(t, out.Standing, "the only finding is among the changed, or nothing changed")
+		changed = append(changed, out.Changed...)
+	}
+	assert.Equal(t, 48, seen)
+	require.NotEmpty(t, changed)
+	assert.Equal(t, model.StatusOpen, changed[0].Status)
+
+	standing := a.Standing()
+	require.Len(t, standing, 1)
+	assert.Equal(t, changed[len(changed)-1].Revision, standing[0].Revision)
+	assert.Equal(t, model.Some(int64(11)), standing[0].StepLast, "although nothing was worth a revision")
+}
+
+func TestAnalysisCountsWhatItCannotRead(t *testing.T) {
+	a := NewAnalysis(straggler.NewDefaultConfig(), now)
+	rank := rankOf(0)
+	td := otelmap.OpsToTraces(&rank, opsOf(0, 10))
+	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	spans.At(0).Attributes().PutStr("lockstep.stream.id", "seven")
+	spans.AppendEmpty().SetName("GET /")
+	a.Add(td, nil)
+	_, unread := a.Stats()
+	assert.Equal(t, int64(2), unread)
+}
+
+func TestAnalysisForgetsClosedFindings(t *testing.T) {
+	cfg := straggler.NewDefaultConfig()
+	cfg.Window = 6
+	a := NewAnalysis(cfg, now)
+	for step := range int64(6) {
+		addStep(a, step, 2, nil)
+	}
+	require.Len(t, a.Standing(), 1)
+	closed := false
+	for step := int64(6); step < 20 && !closed; step++ {
+		for _, f := range addStep(a, step, -1, nil).Changed {
+			closed = closed || f.Status == model.StatusClosed
+		}
+	}
+	assert.True(t, closed, "the rank recovered")
+	assert.Empty(t, a.Standing())
+}
