@@ -85,7 +85,7 @@ type analysis struct {
 	problems problems
 	progress *progress
 	stderr   io.Writer
-	files    int // read, whole or in part
+	files    int // of which something was analysed
 	skipped  int
 	bytes    int64
 	ops      int64

@@ -113,12 +113,7 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 		return
 	}
 	in.seen[filepath.Clean(path)] = true
-	f, err := formatUnknown, error(nil)
-	if info.Mode().IsRegular() {
-		f, err = sniff(path)
-	} else {
-		err = fmt.Errorf("open file: got mode %s; want a regular file", info.Mode())
-	}
+	f, err := tellFormat(path, info.Mode())
 	switch {
 	case f != formatUnknown:
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
@@ -129,6 +124,13 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	default:
 		in.skipped++
 	}
+}
+
+func tellFormat(path string, mode fs.FileMode) (format, error) {
+	if !mode.IsRegular() {
+		return formatUnknown, fmt.Errorf("open file: got mode %s; want a regular file", mode)
+	}
+	return sniff(path)
 }
 
 // tracelike reports whether a file's name is one of a trace.

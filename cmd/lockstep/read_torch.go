@@ -48,8 +48,6 @@ func (r *torchReader) readFile(ctx context.Context, f input, to *analysis) {
 	to.progress.advance(f.size - read)
 	if err != nil {
 		to.problems.put(faultOf(f.path, trace, err))
-	}
-	if trace == nil {
 		return
 	}
 	for _, p := range trace.Problems() {
@@ -65,8 +63,10 @@ func (r *torchReader) readFile(ctx context.Context, f input, to *analysis) {
 	deliver(&rank, trace, to)
 }
 
-// faultOf returns why a file was not read whole, with the offset that the
-// reader's error states in words.
+// faultOf returns why a file is left out, with the offset that the reader's
+// error states in words. A part of a trace is not analysed: its events are not
+// in order of time, so that every step lacks some, and counts and ends of
+// collectives would be wrong. A rank that is missing is stated instead.
 func faultOf(path string, trace *kineto.Trace, err error) model.Problem {
 	p := model.Problem{File: path, Offset: -1, What: bare(err).Error()}
 	if trace != nil && trace.HasRank() {
@@ -78,6 +78,7 @@ func faultOf(path string, trace *kineto.Trace, err error) model.Problem {
 	if n, err := strconv.ParseInt(number, 10, 64); stated && err == nil {
 		p.Offset, p.What = n, "parse trace: "+what
 	}
+	p.What += "; the file is left out"
 	return p
 }
 

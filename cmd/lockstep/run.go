@@ -32,13 +32,13 @@ func newRun() *cobra.Command {
 			"  LOCKSTEP_TRACES=/traces/job7 lockstep run distro/config/replay.yaml",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runCollector(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runCollector(cmd.Context(), args, cmd.OutOrStdout())
 		},
 	}
 }
 
 // runCollector runs the collector to its end and prints what it found.
-func runCollector(ctx context.Context, uris []string, stdout, stderr io.Writer) error {
+func runCollector(ctx context.Context, uris []string, stdout io.Writer) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -105,6 +104,5 @@ func TestFactoriesAreTapped(t *testing.T) {
 	_, err = otlp.CreateTraces(t.Context(), receivertest.NewNopSettings(otlp.Type()), otlp.CreateDefaultConfig(), consumertest.NewNop())
 	require.NoError(t, err)
 
-	var _ exporter.Factory = f.Exporters[component.MustNewType("otlp")]
 	assert.Contains(t, f.Exporters, component.MustNewType("otlp"), "the deprecated name of otlp_grpc still works")
 }

@@ -95,18 +95,21 @@ func TestAnalyzeDamagedTraces(t *testing.T) {
 		ranks  int // that are seen all the same
 	}{
 		"truncated gzip": {func(t *testing.T, dir string) string {
+			t.Helper()
 			file := filepath.Join(dir, "rank3.json.gz")
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(file, b[:len(b)/2], 0o600))
 			return file
-		}, "unexpected end of file", 8},
+		}, "unexpected end of file; the file is left out", 7},
 		"header of a gzip only": {func(t *testing.T, dir string) string {
+			t.Helper()
 			file := filepath.Join(dir, "rank3.json.gz")
 			require.NoError(t, os.Truncate(file, 5))
 			return file
 		}, "unexpected EOF", 7},
 		"two files of one rank": {func(t *testing.T, dir string) string {
+			t.Helper()
 			b, err := os.ReadFile(filepath.Join(dir, "rank3.json.gz"))
 			require.NoError(t, err)
 			file := filepath.Join(dir, "rank3_again.json.gz")
@@ -114,6 +117,7 @@ func TestAnalyzeDamagedTraces(t *testing.T) {
 			return file
 		}, "claim rank 3: got it from", 8},
 		"invalid JSON": {func(t *testing.T, dir string) string {
+			t.Helper()
 			require.NoError(t, os.Remove(filepath.Join(dir, "rank3.json.gz")))
 			file := filepath.Join(dir, "rank3.json")
 			require.NoError(t, os.WriteFile(file, []byte(`{"schemaVersion": 1, "distributedInfo": {"rank": 3, "world_size": 8}, "traceEvents": [}`), 0o600))

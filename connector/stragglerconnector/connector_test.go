@@ -252,6 +252,7 @@ func TestRefusalIsPermanentAndCounted(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, check(m.Data.(metricdata.Sum[int64]).DataPoints[0].Value), name)
 	}
+	require.Error(t, r.faces[0].Shutdown(context.Background()), "the last word is refused as well, and said to be")
 	r.stop(t)
 	require.NoError(t, telemetry.Shutdown(context.Background()))
 }

@@ -116,7 +116,7 @@ func (h *hub) stop(ctx context.Context) (err error) {
 // send gives an outcome to all consumers; one that fails costs the others nothing.
 func (h *hub) send(ctx context.Context, out stepmap.Outcome, now time.Time) error {
 	defer h.snapshot()
-	if len(out.Reports) == 0 {
+	if len(out.Reports) == 0 && len(out.Changed) == 0 {
 		return nil
 	}
 	h.own.steps += int64(len(out.Reports))

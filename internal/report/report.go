@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -108,7 +109,7 @@ func jobName(j *straggler.JobReport) string {
 
 func seenRanks(j *straggler.JobReport) string {
 	if len(j.Missing) == 0 {
-		return fmt.Sprintf("%d", len(j.Ranks))
+		return strconv.Itoa(len(j.Ranks))
 	}
 	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+len(j.Missing), ranks(j.Missing))
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -109,21 +111,22 @@ func perStep(d time.Duration, r *straggler.RankTotal) time.Duration {
 func tableRow(r *straggler.RankTotal, host int, scale scaled) string {
 	s := &r.Split
 	cell := func(d time.Duration) string { return scale.format(perStep(d, r)) }
-	return tableLine(host, fmt.Sprint(r.Rank), clean(r.Host),
+	return tableLine(host, strconv.FormatInt(r.Rank, 10), clean(r.Host),
 		fmt.Sprintf("%d/%d", r.LastArrivals, r.Meetings), offsetText(&r.Offset),
 		cell(s.Own()), cell(s.Compute+s.ComputeOverlapped), cell(s.LaunchIdle+s.DependencyIdle),
 		cell(r.WaitCaused), cell(r.WaitSuffered))
 }
 
 func tableLine(hostWidth int, rank, host, last, offset string, times ...string) string {
-	text := padLeft(rank, rankWidth)
+	cells := []string{padLeft(rank, rankWidth)}
 	if hostWidth > 0 {
-		text += "  " + padRight(cut(host, hostWidth-2), hostWidth-2)
+		cells = append(cells, "  ", padRight(cut(host, hostWidth-2), hostWidth-2))
 	}
 	for _, t := range times {
-		text += padLeft(t, timeWidth)
+		cells = append(cells, padLeft(t, timeWidth))
 	}
-	return text + padLeft(last, lastWidth) + padLeft(offset, offsetWidth)
+	cells = append(cells, padLeft(last, lastWidth), padLeft(offset, offsetWidth))
+	return strings.Join(cells, "")
 }
 
 func notApplied(o *clock.Offset) bool { return o.Value == 0 && o.Estimate != 0 }

@@ -15,6 +15,7 @@ type Engine struct {
 	now   func() time.Time
 	jobs  map[string]*job // by incarnation
 	stats Stats
+	final bool // Flush was called, and nothing added since
 }
 
 // New returns an engine; now is the clock that deadlines are taken from.
@@ -26,6 +27,7 @@ func New(cfg Config, now func() time.Time) *Engine {
 // became complete by it. A rank's step is complete when its operation of kind
 // step has been added: sources send it last.
 func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
+	e.final = false
 	j := e.job(&rank)
 	if !j.admit(&rank) {
 		e.stats.RanksRefused++
@@ -50,6 +52,7 @@ func (e *Engine) Expire() []*StepReport {
 
 // Flush closes every open step and returns their reports.
 func (e *Engine) Flush() []*StepReport {
+	e.final = true
 	var out []*StepReport
 	for _, j := range e.sorted() {
 		out = append(out, j.closeWhere(func(*openStep) bool { return true })...)
@@ -58,11 +61,12 @@ func (e *Engine) Flush() []*StepReport {
 }
 
 // Verdicts judges what has come since the last call and returns the findings
-// that opened, changed or closed by it, most costly first.
+// that opened, changed by more than noise, or closed by it, most costly first;
+// after Flush, those that changed at all.
 func (e *Engine) Verdicts() []Verdict {
 	var out []Verdict
 	for _, j := range e.sorted() {
-		out = append(out, j.changed()...)
+		out = append(out, j.changed(e.final)...)
 	}
 	return out
 }

@@ -282,6 +282,24 @@ func TestFindingClosesWhenTheRankRecovers(t *testing.T) {
 	assert.NotEqual(t, opened[0].Finding.ID, again[0].Finding.ID, "a new episode is a new finding")
 }
 
+func TestStreamedFindingIsUpdatedAtTheEnd(t *testing.T) {
+	w := newWorld(t, 4)
+	var all []Verdict
+	for n := range int64(9) {
+		w.step(n, each(4, "c20 *", map[int]program{2: "c40 *"})...)
+		all = append(all, w.e.Verdicts()...)
+	}
+	require.Len(t, all, 1, "more of the same is no news")
+	w.e.Flush()
+	last := w.e.Verdicts()
+	require.Len(t, last, 1)
+	assert.Equal(t, model.Some(int64(8)), last[0].Finding.StepLast)
+	assert.Equal(t, all[0].Finding.Revision+1, last[0].Finding.Revision)
+	assert.Equal(t, model.StatusUpdated, last[0].Finding.Status)
+	w.e.Flush()
+	assert.Empty(t, w.e.Verdicts())
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	w := newWorld(t, 2, func(c *Config) {
 		c.MaxJobs, c.MaxOpenSteps, c.MaxRanks, c.MaxOpsPerRankStep, c.Window = 2, 3, 2, 4, 2

@@ -14,6 +14,8 @@ import (
 type standing struct {
 	verdict Verdict
 	dirty   bool
+	// reported is the last step that the reported finding spoke of.
+	reported model.Optional[int64]
 }
 
 // Evidence is the JSON of lockstep.finding.evidence of kind straggler. Seconds
@@ -93,7 +95,7 @@ func (j *job) stand(v Verdict) *standing {
 			v.Finding.Revision++
 			v.Finding.Status = model.StatusUpdated
 		}
-		return &standing{verdict: v, dirty: changed}
+		return &standing{verdict: v, dirty: changed, reported: s.reported}
 	}
 	return &standing{verdict: v, dirty: true}
 }
@@ -106,13 +108,20 @@ func differs(a, b *model.Finding) bool {
 		math.Abs(a.Confidence-b.Confidence) > absolute
 }
 
-// changed judges, and returns what changed since the last call.
-func (j *job) changed() []Verdict {
+// changed judges, and returns what changed since the last call. After the last
+// step everything that moved since it was reported counts as changed.
+func (j *job) changed(final bool) []Verdict {
 	j.judge()
 	var out []Verdict
 	for _, s := range j.verdicts {
+		f := &s.verdict.Finding
+		if final && !s.dirty && f.StepLast != s.reported {
+			f.Revision++
+			f.Status = model.StatusUpdated
+			s.dirty = true
+		}
 		if s.dirty {
-			s.dirty = false
+			s.dirty, s.reported = false, f.StepLast
 			out = append(out, s.verdict)
 		}
 	}
@@ -303,7 +312,7 @@ func (j *job) confidence(c *candidate, ev *Evidence) float64 {
 		ev.LoweredBy = append(ev.LoweredBy, why)
 	}
 	if !c.byStep {
-		lower(fewTrials, fmt.Sprintf("only %d steps", len(j.window)))
+		lower(fewTrials, fmt.Sprintf("steps judged: %d, fewer than %d", len(j.window), minTrials))
 	}
 	if c.before >= 0.5 {
 		lower(beforeStart, "the cause precedes the recording")

@@ -55,8 +55,9 @@ func (a *Analysis) Add(td ptrace.Traces, visit func(*model.Rank, []model.Op)) Ou
 // Expire closes the steps whose deadline has passed.
 func (a *Analysis) Expire() Outcome { return a.outcome(a.engine.Expire()) }
 
-// Flush closes all steps, as at the end of the input.
-func (a *Analysis) Flush() Outcome { return a.outcome(a.engine.Flush()) }
+// Flush closes all steps, as at the end of the input, and brings every finding
+// up to date.
+func (a *Analysis) Flush() Outcome { return a.judged(a.engine.Flush()) }
 
 // Standing returns the findings that have been opened and not closed.
 func (a *Analysis) Standing() []model.Finding { return a.standing }
@@ -70,6 +71,10 @@ func (a *Analysis) outcome(reports []*straggler.StepReport) Outcome {
 	if len(reports) == 0 {
 		return Outcome{}
 	}
+	return a.judged(reports)
+}
+
+func (a *Analysis) judged(reports []*straggler.StepReport) Outcome {
 	out := Outcome{Reports: reports}
 	for _, v := range a.engine.Verdicts() {
 		out.Changed = append(out.Changed, v.Finding)
