@@ -12,6 +12,6 @@ while IFS=: read -r file target; do
 	passed=$((passed + 1))
 done < <(git ls-files --cached --others --exclude-standard '*_test.go' |
 	grep -v -E '^(tools|e2e|bench|lab|distro)/' |
-	xargs -r grep -o -E '^func Fuzz[A-Za-z0-9_]+' |
+	xargs -r grep -H -o -E '^func Fuzz[A-Za-z0-9_]+' |
 	sed 's/:func /:/')
 echo "fuzz targets run: $passed"

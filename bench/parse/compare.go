@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -75,10 +74,7 @@ func (s *side) run(ctx context.Context) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("run %s: %w", s.name, err)
 	}
-	o := outcome{wall: time.Since(begin)}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		o.peak = int64(usage.Maxrss) * 1024 // Linux counts KiB
-	}
+	o := outcome{wall: time.Since(begin), peak: peakOf(cmd.ProcessState)}
 	if err := json.Unmarshal(stdout.Bytes(), &o.counts); err != nil {
 		return fmt.Errorf("read output of %s: %w", s.name, err)
 	}
@@ -122,7 +118,7 @@ func report(out io.Writer, file string, theirs, ours *side) error {
 	}
 	ratio := float64(theirs.median()) / float64(ours.median())
 	kept := ours.runs[0].counts.Kept
-	limit := int64(wantBase + wantPerEvent*kept)
+	limit := wantBase + wantPerEvent*kept
 	fast, small := ratio >= wantRatio, ours.peak() <= limit
 	fmt.Fprintf(out, "  ratio %.1f; want at least %d: %s\n", ratio, wantRatio, verdict(fast))
 	fmt.Fprintf(out, "  peak %.1f MiB with %d events kept; want at most %.1f MiB: %s\n", mebi(ours.peak()), kept, mebi(limit), verdict(small))

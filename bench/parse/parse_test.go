@@ -47,6 +47,7 @@ func theirs(t *testing.T, file string) counts {
 
 // A comparison is fair only where both sides come to the same result.
 func TestBothSidesAgree(t *testing.T) {
+	const maxFiles = 3
 	for name, dir := range map[string]func() string{
 		"recording": func() string { return testdata.Recording(t, "slow") },
 		"dlrm":      func() string { return testdata.Shared(t, "dlrm-8xV100") },
@@ -56,7 +57,8 @@ func TestBothSidesAgree(t *testing.T) {
 			files, err := filepath.Glob(filepath.Join(dir(), "*.json.gz"))
 			require.NoError(t, err)
 			require.NotEmpty(t, files)
-			for _, file := range files {
+			// Ranks of one job are alike; three show whatever all can.
+			for _, file := range files[:min(len(files), maxFiles)] {
 				c := ours(t, file)
 				assert.Positive(t, c.Kept)
 				c.Kept = 0

@@ -180,9 +180,16 @@ func (n *names) id(raw []byte, kind eventKind, at int64) uint32 {
 	}
 	id := uint32(len(n.all))
 	n.ids[h] = id
-	n.all = append(n.all, n.make(unescape(raw), kind))
+	n.all = append(n.all, n.make(unescape(raw[:min(len(raw), maxRawName)]), kind))
 	return id
 }
+
+// maxRawName bounds what of a name is looked at: the longest kernel names have
+// some thousand bytes.
+const maxRawName = 16 << 10
+
+// unnamed is shown for events without a name.
+const unnamed = "(unnamed)"
 
 func (n *names) make(raw string, kind eventKind) name {
 	out := name{text: clip(raw), step: -1}
@@ -196,6 +203,7 @@ func (n *names) make(raw string, kind eventKind) name {
 	case evLaunch:
 		out.api = apiOf(raw)
 	}
+	out.text = firstText(out.text, unnamed)
 	if out.key == out.text {
 		out.key = ""
 	}

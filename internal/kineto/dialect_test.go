@@ -121,6 +121,7 @@ func TestSharedSeq(t *testing.T) {
 		kernel("ncclDevKernel_AllGather_RING_LL(x)", 1, 110, collArgs("_allgather_base", 7, "")),
 		kernel("ncclDevKernel_AllGather_RING_LL(x)", 2, 120, collArgs("_allgather_base", 8, "")),
 		kernel("ncclDevKernel_AllGather_RING_LL(x)", 3, 130, collArgs("_allgather_base", 8, "")),
+		kernel("ncclDevKernel_SendRecv(x)", 4, 140, collArgs("send", 7, `,"Dst Rank":5`)), // counted apart
 	))
 	ops := ofKind(tr, model.KindCollective)
 	require.Len(t, ops, 3)

@@ -61,7 +61,7 @@ func (t *Trace) joinMarks() {
 		t.fillFromMarks(&m, e, byExt)
 		kern := t.names[e.name].kern
 		m.fill(meta{name: kern.collective, dtype: kern.dtype, algo: kern.algo, proto: kern.proto, bytes: -1, size: -1, root: -1, peer: -1, local: -1, nelems: -1})
-		e.meta = t.addMeta(ids, m)
+		e.meta = t.addMeta(ids, m, e.meta)
 	}
 }
 
@@ -101,14 +101,19 @@ func (t *Trace) fillFromMarks(m *meta, e *event, byExt map[uint32]int) {
 	}
 }
 
-// addMeta numbers further arguments.
-func (t *Trace) addMeta(ids map[meta]uint32, m meta) uint32 {
+// addMeta numbers further arguments; beyond the limit the kernel keeps its own.
+func (t *Trace) addMeta(ids map[meta]uint32, m meta, own uint32) uint32 {
 	id, ok := ids[m]
-	if !ok {
-		id = uint32(len(t.metas))
-		ids[m] = id
-		t.metas = append(t.metas, m)
+	switch {
+	case ok:
+		return id
+	case len(ids) >= t.o.MaxStrings:
+		t.stats.OtherNames++
+		return own
 	}
+	id = uint32(len(t.metas))
+	ids[m] = id
+	t.metas = append(t.metas, m)
 	return id
 }
 

@@ -52,7 +52,7 @@ func (t *Trace) Ops() iter.Seq[model.Op] {
 // yieldStep yields the operations of one step (nil: of none) from the front of
 // order, then the step, and returns the rest; nil once the consumer has enough.
 func (t *Trace) yieldStep(order []uint32, s *step, yield func(model.Op) bool) []uint32 {
-	seen := map[string]int64{}
+	seen := map[string]int64{stepKey: 1} // the step's own operation is the first
 	for len(order) > 0 {
 		e := t.ops.at(int(order[0]))
 		if (e.step < 0) != (s == nil) || (s != nil && t.steps[e.step].number != s.number) {

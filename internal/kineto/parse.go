@@ -98,13 +98,28 @@ func (p *parser) file() error {
 	p.src.pos++
 	for first := true; ; first = false {
 		more, err := p.separator('}', first)
-		if err != nil || !more {
+		if err != nil {
 			return err
+		}
+		if !more {
+			return p.end()
 		}
 		if err := p.topLevel(); err != nil {
 			return err
 		}
 	}
+}
+
+// end reads to the end of the file, where gzip's checksum stands.
+func (p *parser) end() error {
+	c, err := p.src.peek()
+	switch {
+	case err == nil:
+		return unexpected(0, c, "the end of the file")
+	case p.src.eof:
+		return nil
+	}
+	return err
 }
 
 // separator takes the comma before a further element, or the closing bracket.

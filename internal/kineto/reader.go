@@ -140,36 +140,61 @@ func (s *source) skip() error {
 	if c != '{' && c != '[' && c != '"' {
 		return s.value(func(b []byte) (int, error) { return skipValue(b, 0) })
 	}
-	var depth int64
-	var inString, escaped bool
+	var sk skipper
 	for {
-		for i, c := range s.window() {
-			switch {
-			case escaped:
-				escaped = false
-			case inString && c == '\\':
-				escaped = true
-			case c == '"':
-				inString = !inString
-			case inString:
-				continue
-			case c == '{' || c == '[':
-				depth++
-			case c == '}' || c == ']':
-				depth--
-			default:
-				continue
-			}
-			if depth == 0 && !inString {
-				s.pos += i + 1
-				return nil
-			}
+		n, done := sk.feed(s.window())
+		s.pos += n
+		if done {
+			return nil
 		}
-		s.pos = s.end
 		if err := s.more(); err != nil {
 			return err
 		}
 	}
+}
+
+// skipper finds the end of a value of any length and depth, window by window.
+type skipper struct {
+	depth             int64
+	inString, escaped bool
+}
+
+// feed returns how many bytes belong to the value, and whether it ends there.
+func (k *skipper) feed(b []byte) (n int, done bool) {
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case k.escaped:
+			k.escaped = false
+			continue
+		case k.inString && c == '\\':
+			k.escaped = true
+			continue
+		case k.inString && c != '"':
+			i += plainText(b[i:]) - 1
+			continue
+		case c == '"':
+			k.inString = !k.inString
+		case c == '{' || c == '[':
+			k.depth++
+		case c == '}' || c == ']':
+			k.depth--
+		default:
+			continue
+		}
+		if k.depth <= 0 && !k.inString {
+			return i + 1, true
+		}
+	}
+	return len(b), false
+}
+
+// plainText returns the length of what comes before a quote or a backslash.
+func plainText(b []byte) int {
+	i := 0
+	for i < len(b) && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // counter counts what is read through it.

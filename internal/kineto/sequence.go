@@ -57,11 +57,12 @@ func (t *Trace) commEvents() []uint32 {
 }
 
 // markShared decides whose Seq is used. Operations of one coalescing group have
-// one Seq, which then names none of them.
+// one Seq, which then names none of them. Messages are counted apart.
 func (t *Trace) markShared(comms []uint32) {
 	order := func(a, b uint32) int {
 		x, y := t.ops.at(int(a)), t.ops.at(int(b))
-		return cmp.Or(cmp.Compare(t.metas[x.meta].pg, t.metas[y.meta].pg), cmp.Compare(x.val, y.val))
+		m, n := &t.metas[x.meta], &t.metas[y.meta]
+		return cmp.Or(cmp.Compare(m.pg, n.pg), cmp.Compare(boolInt(m.noSeq), boolInt(n.noSeq)), cmp.Compare(x.val, y.val))
 	}
 	slices.SortFunc(comms, order)
 	for i, c := range comms {

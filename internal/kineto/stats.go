@@ -50,7 +50,8 @@ type faults struct {
 
 func (f *faults) into(s *Stats) {
 	s.NotEvents, s.BadTime, s.TooLong = f.notEvents.n, f.badTime.n, f.tooLong.n
-	s.TooDeep, s.OverLimit, s.OtherNames = f.tooDeep.n, f.overLimit.n, f.names.n
+	s.TooDeep, s.OverLimit = f.tooDeep.n, f.overLimit.n
+	s.OtherNames += f.names.n
 }
 
 func (f *faults) problems(file string, o Options) []model.Problem {

@@ -80,9 +80,10 @@ func (t *Trace) header(key string, val []byte, at int64) {
 		err = json.Unmarshal(val, &t.hostName)
 		t.hostName = clip(t.hostName)
 	case "distributedInfo":
-		if err = json.Unmarshal(val, &t.info); err == nil {
-			t.known = true
-			err = t.info.decodeGroups()
+		var info distributedInfo
+		if err = json.Unmarshal(val, &info); err == nil {
+			err = info.decodeGroups()
+			t.info = info
 		}
 	}
 	if err != nil {

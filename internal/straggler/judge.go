@@ -152,9 +152,13 @@ func (c *candidate) addStep(rec *record, i int) (samples []float64) {
 	}
 	c.excess = c.excess.plus(sum)
 	if c.byStep {
-		c.trials++
-		if rec.ranks[i].caused > 0 && i == argmaxBy(rec.ranks, func(r *rankRecord) int64 { return r.caused }) {
-			c.top++
+		// A step in which no wait could be attributed is no trial: it neither
+		// accuses nor clears anybody.
+		if worst := argmaxBy(rec.ranks, func(r *rankRecord) int64 { return r.caused }); rec.ranks[worst].caused > 0 {
+			c.trials++
+			if i == worst {
+				c.top++
+			}
 		}
 		samples = append(samples, float64(sum.total()))
 	}

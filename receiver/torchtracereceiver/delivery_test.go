@@ -131,7 +131,7 @@ func TestShutdownKeepsItsDeadline(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	assert.ErrorIs(t, b.Shutdown(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, b.Shutdown(ctx), context.DeadlineExceeded)
 	close(release)
 }
 

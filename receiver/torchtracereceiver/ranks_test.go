@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -28,7 +29,7 @@ func TestRankOfName(t *testing.T) {
 			cfg.RankPattern = tc.pattern
 		}
 		options, err := cfg.options()
-		assert.NoError(t, err)
+		require.NoError(t, err)
 		rank, ok := (&reader{options: options}).rankOfName(tc.path)
 		assert.Equal(t, tc.ok, ok, tc.path)
 		if tc.ok {

@@ -1,0 +1,15 @@
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// peakOf returns the maximum resident set of a finished process, bytes.
+func peakOf(p *os.ProcessState) int64 {
+	usage, ok := p.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return int64(usage.Maxrss) << 10 //nolint:unconvert // it is int32 on 32-bit machines; the unit is KiB
+}

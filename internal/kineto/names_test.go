@@ -1,0 +1,92 @@
+package kineto
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func TestKernelNames(t *testing.T) {
+	tests := []struct{ raw, text, key string }{
+		{
+			"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, 1> >(int, at::native::FillFunctor<float>)",
+			"at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, 1> >",
+			"at::native::vectorized_elementwise_kernel",
+		},
+		{
+			"void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>(float*, int)",
+			"at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>",
+			"at::native::cunn_SoftMaxForward",
+		},
+		{"ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn", "ampere_sgemm_tn"},
+		{"ampere_sgemm_32x128_tn", "ampere_sgemm_32x128_tn", "ampere_sgemm_tn"},
+		{
+			"sm80_xmma_gemm_f32f32_tn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+			"sm80_xmma_gemm_f32f32_tn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+			"sm80_xmma_gemm_f32f32_tn_n_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+		},
+		{"triton_poi_fused_add_relu_3", "triton_poi_fused_add_relu_3", "triton_poi_fused_add_relu"},
+		{"triton__0d1d2de", "triton__0d1d2de", "triton_"},
+		{"12", "12", "12"},
+	}
+	for _, tt := range tests {
+		assert.Equal(t, tt.text, shownName(tt.raw), tt.raw)
+		assert.Equal(t, tt.key, normalKey(tt.raw), tt.raw)
+	}
+}
+
+func TestCommunicationKernelNames(t *testing.T) {
+	comm := func(collective, algo, proto, dtype string) kernelName {
+		return kernelName{comm: true, collective: collective, algo: algo, proto: proto, dtype: dtype}
+	}
+	tests := map[string]kernelName{
+		"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)":       comm(model.AllReduce, "RING", "LL", "float32"),
+		"ncclDevKernel_AllReduce_Sum_bf16_TREE_LL128(ncclDevKernelArgsStorage<4096ul>)":        comm(model.AllReduce, "TREE", "LL128", "bfloat16"),
+		"ncclDevKernel_ReduceScatter_Sum_f32_NVLS_TREE_SIMPLE(x)":                              comm(model.ReduceScatter, "NVLS_TREE", "SIMPLE", "float32"),
+		"ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)":   comm(model.SendRecv, "", "", ""),
+		"ncclKernel_AllGather_RING_LL_Sum_int8_t(x)":                                           comm(model.AllGather, "RING", "LL", ""),
+		"ncclKernel_Broadcast_RING_LL_Sum_int8_t(x)":                                           comm(model.Broadcast, "RING", "LL", ""),
+		"ncclDevKernel_Reduce_Sum_f16_RING_LL(x)":                                              comm(model.Reduce, "RING", "LL", "float16"),
+		"ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)":                            comm("", "", "", ""),
+		"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::ReduceOp<>)": {},
+		"nccl_test_helper": {},
+	}
+	for raw, want := range tests {
+		assert.Equal(t, want, parseKernelName(raw), raw)
+	}
+}
+
+func TestCollectiveNames(t *testing.T) {
+	tests := map[string]string{
+		"allreduce": model.AllReduce, "all_reduce": model.AllReduce, "allreduce_": model.AllReduce, "all_reduce_coalesced": model.AllReduce,
+		"_allgather_base": model.AllGather, "_all_gather_base": model.AllGather, "allgather_into_tensor_coalesced": model.AllGather,
+		"reduce_scatter_tensor": model.ReduceScatter, "_reduce_scatter_base": model.ReduceScatter,
+		"all_to_all": model.AllToAll, "all_to_allv": model.AllToAll, "alltoall": model.AllToAll, "alltoall_base_": model.AllToAll,
+		"broadcast": model.Broadcast, "broadcast_": model.Broadcast, "reduce": model.Reduce, "barrier": model.Barrier,
+		"send": nameSend, "recv": nameRecv, "wait": "", "init": "", "": "",
+	}
+	for in, want := range tests {
+		assert.Equal(t, want, collectiveName(in), in)
+	}
+}
+
+func TestMarkNames(t *testing.T) {
+	tests := []struct {
+		in, name string
+		peer     int64
+	}{
+		{"nccl:all_reduce", model.AllReduce, -1},
+		{"gloo:all_reduce", model.AllReduce, -1},
+		{"c10d::allreduce_", model.AllReduce, -1},
+		{"nccl:send 0->1", nameSend, 1},
+		{"nccl:recv 4<-12", nameRecv, 12},
+		{"record_param_comms", "", -1},
+	}
+	for _, tt := range tests {
+		name, peer := markName(tt.in)
+		assert.Equal(t, tt.name, name, tt.in)
+		assert.Equal(t, tt.peer, peer, tt.in)
+	}
+}
