@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,5 +65,19 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 				assert.Contains(t, string(readme), "| `"+key+"` |")
 			}
 		}
+	}
+}
+
+// The README's table of metrics is what users build dashboards from.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	r := newRig(t, nil)
+	r.run(t, 1)
+	r.stop(t)
+	all := r.metrics.AllMetrics()
+	for _, m := range all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		row := "| `" + m.Name() + "` | " + strings.ToLower(m.Type().String()) + " | " + m.Unit() + " | "
+		assert.Contains(t, string(readme), row+"`lockstep.job.id`")
 	}
 }

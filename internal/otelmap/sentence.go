@@ -35,7 +35,7 @@ func Sentence(f *model.Finding) string {
 
 func writeNumbers(b *strings.Builder, f *model.Finding) {
 	if f.WaitCaused.OK {
-		fmt.Fprintf(b, "; the others waited %s per step for it%s",
+		fmt.Fprintf(b, "; the others together waited %s per step for it%s",
 			seconds(f.WaitCaused.V), share(f.WaitCausedShare, "all wait"))
 	}
 	if f.CostSeconds.OK {
