@@ -127,15 +127,14 @@ type class struct {
 }
 
 type problem struct {
-	index  map[string]int
-	names  []string
-	rows   []row
-	group  []int
-	theta  []float64
-	byMem  [][]int // rows of each clock
-	sigmas map[class]float64
-	hard   *constraints
-	base   int64
+	index map[string]int
+	names []string
+	rows  []row
+	group []int
+	theta []float64
+	byMem [][]int // rows of each clock
+	hard  *constraints
+	base  int64
 }
 
 func newProblem(meetings []Meeting, messages []Message, opt Options) *problem {
@@ -207,29 +206,32 @@ func priorSigma(bytes int64) float64 {
 
 // components labels clocks that meetings or messages connect.
 func (p *problem) components() {
-	parent := make([]int, len(p.names))
+	parent := make(forest, len(p.names))
 	for i := range parent {
 		parent[i] = i
 	}
-	var find func(int) int
-	find = func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
 	for k := range p.rows {
 		for _, m := range p.rows[k].member[1:] {
-			a, b := find(p.rows[k].member[0].clock), find(m.clock)
+			a, b := parent.root(p.rows[k].member[0].clock), parent.root(m.clock)
 			// The earliest clock leads, so that it becomes the reference.
 			parent[max(a, b)] = min(a, b)
 		}
 	}
 	p.group = make([]int, len(parent))
 	for i := range p.group {
-		p.group[i] = find(i)
+		p.group[i] = parent.root(i)
 	}
+}
+
+// forest is a union-find structure: each element names its parent.
+type forest []int
+
+func (f forest) root(i int) int {
+	for f[i] != i {
+		f[i] = f[f[i]]
+		i = f[i]
+	}
+	return i
 }
 
 // settled is the share of the sharpest sigma below which a move is not worth

@@ -36,6 +36,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func benchmarkParse(b *testing.B, path string, content []byte) {
+	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
 		tr, err := Parse(b.Context(), bytes.NewReader(content), path, DefaultOptions())
@@ -47,6 +48,7 @@ func benchmarkParse(b *testing.B, path string, content []byte) {
 }
 
 func largestTrace(tb testing.TB) (path string, content []byte) {
+	tb.Helper()
 	base := os.Getenv(testdata.EnvData)
 	if base == "" {
 		base = filepath.Join(testdata.Root(tb), "..", "shared", "data")
