@@ -15,6 +15,7 @@ type rankView struct {
 	index  int // among the step's ranks
 	tail   *tail
 	base   int // place of comms[0] in the rank's sequence of communication
+	role   role
 	clocks *clock.Timeline
 	offset clock.Offset
 	pieces []piece
@@ -75,6 +76,7 @@ func (j *job) views(s *openStep) []*rankView {
 		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
 			v.tail, v.base = t, len(t.ops)
 		}
+		v.role = v.findRole()
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b *rankView) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
