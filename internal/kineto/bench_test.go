@@ -2,7 +2,6 @@ package kineto
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,10 +38,10 @@ func BenchmarkParse(b *testing.B) {
 func benchmarkParse(b *testing.B, path string, content []byte) {
 	b.ReportAllocs()
 	for b.Loop() {
-		t, err := Parse(context.Background(), bytes.NewReader(content), path, DefaultOptions())
+		tr, err := Parse(b.Context(), bytes.NewReader(content), path, DefaultOptions())
 		require.NoError(b, err)
-		b.SetBytes(t.Stats().Bytes)
-		for range t.Ops() {
+		b.SetBytes(tr.Stats().Bytes)
+		for range tr.Ops() {
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // rawEvent are the members of an event, as written.
 type rawEvent struct {
-	ph                           byte
+	complete                     bool // has a duration; of others, nothing else is set
 	cat, name, pid, tid, ts, dur []byte
 	args                         []byte
 }
@@ -22,9 +22,10 @@ func scanEvent(b []byte, e *rawEvent) (int, error) {
 	for m.next() {
 		switch string(m.key) {
 		case "ph":
-			if len(m.val) == 3 {
-				e.ph = m.val[1]
+			if string(m.val) != `"X"` {
+				return skipNested(b, 0)
 			}
+			e.complete = true
 		case "cat":
 			e.cat = text(m.val)
 		case "name":

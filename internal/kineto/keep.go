@@ -7,7 +7,7 @@ import "github.com/lockstep-otel/lockstep/internal/model"
 func (p *parser) keep(at int64) {
 	raw := &p.event
 	kind := evSkip
-	if raw.ph == 'X' {
+	if raw.complete {
 		kind = kindOf(raw.cat, raw.name)
 	}
 	if kind == evSkip || (kind == evHost && p.gpu && !p.o.HostOps) {

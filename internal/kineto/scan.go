@@ -42,16 +42,31 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
+// shortString is how far a string is searched byte by byte: most keys and values
+// are shorter than what a call of IndexByte costs.
+const shortString = 16
+
 // skipString returns the index behind the string that begins at b[i] == '"'.
 func skipString(b []byte, i int) (int, error) {
-	for i++; ; i++ {
+	i++
+	for end := min(i+shortString, len(b)); i < end && b[i] != '\\'; i++ {
+		if b[i] == '"' {
+			return i + 1, nil
+		}
+	}
+	return skipLongString(b, i)
+}
+
+// skipLongString goes on inside of a string, at a byte that is not escaped.
+func skipLongString(b []byte, start int) (int, error) {
+	for i := start; ; i++ {
 		j := bytes.IndexByte(b[i:], '"')
 		if j < 0 {
 			return 0, errShort
 		}
 		i += j
 		n := i
-		for b[n-1] == '\\' {
+		for n > start && b[n-1] == '\\' {
 			n--
 		}
 		if (i-n)%2 == 0 {
@@ -103,12 +118,19 @@ func skipLiteral(b []byte, i int) (int, error) {
 	return 0, unexpected(i, b[i], "a value")
 }
 
+// structural are the bytes that matter to skipNested.
+var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
+
 // skipNested passes over an object or array.
 func skipNested(b []byte, i int) (int, error) {
 	var stack uint64 // one bit a level: 1 is an object
 	depth := 0
 	for ; i < len(b); i++ {
-		switch c := b[i]; c {
+		c := b[i]
+		if !structural[c] {
+			continue
+		}
+		switch c {
 		case '"':
 			end, err := skipString(b, i)
 			if err != nil {

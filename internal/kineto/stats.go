@@ -24,7 +24,7 @@ type Stats struct {
 
 	StepsRepeated int64 // step marks whose number was seen before
 	OutsideSteps  int64 // operations outside every step
-	NoLaunch      int64 // GPU operations whose launch was not recorded
+	NoLaunch      int64 // operations of GPUs and CPU backends whose launch was not recorded
 	SharedSeq     int64 // collectives whose Seq several share; numbered by us
 
 	Truncated bool // the file ended, or was broken, before its end

@@ -106,3 +106,21 @@ func TestDocumentedMakeTargetsExist(t *testing.T) {
 		}
 	}
 }
+
+var pastedImport = regexp.MustCompile(`(?m)^ +import: ` + regexp.QuoteMeta(ownModule) + `/(\S+)$`)
+
+// The lines that users paste into a manifest of their own name every component
+// of ours, and nothing else.
+func TestPastedImportsAreOurComponents(t *testing.T) {
+	pasted := map[string]bool{}
+	for _, match := range pastedImport.FindAllSubmatch(readFile(t, "docs", "custom-distribution.md"), -1) {
+		pasted[string(match[1])] = true
+	}
+	for kind := range readManifest(t).kinds() {
+		for _, dir := range packagesWithFactory(t, kind) {
+			assert.True(t, pasted[dir], "docs/custom-distribution.md leaves out %s", dir)
+			delete(pasted, dir)
+		}
+	}
+	assert.Empty(t, pasted, "docs/custom-distribution.md names what does not exist")
+}
