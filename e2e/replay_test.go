@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The command's own collector ends by itself when it has read its files, and
@@ -18,9 +21,17 @@ func TestReplayEndsByItself(t *testing.T) {
 			assert.Zero(t, p.wait(t, stopLimit))
 			if want := expected(t, traces); want.Rank != nil {
 				assert.Contains(t, p.output.String(), fmt.Sprintf("rank %d", *want.Rank))
+				assert.Contains(t, readme(t), strings.TrimSpace(p.output.String()), "README.md shows what is printed")
 			} else {
 				assert.Contains(t, p.output.String(), "No finding")
 			}
 		})
 	}
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	return string(content)
 }
