@@ -29,12 +29,21 @@ func TestRankOfName(t *testing.T) {
 		{"workers_rank3.json", 3, true},
 		{"rank1/host.json", 0, false}, // the folder is not the file
 		{"trace.json", 0, false},
+		{"worker2_rank5.json", 5, true},
+		{"rank2147483648.json", 0, false},
+		{"rank99999999999999999999.json", 0, false},
 	}
 	for _, tt := range tests {
-		got, ok := rankOfName(DefaultOptions(), tt.name)
+		got, ok := RankOfName(DefaultOptions(), tt.name)
 		assert.Equal(t, tt.ok, ok, tt.name)
 		assert.Equal(t, tt.want, got, tt.name)
 	}
+	own := Options{RankPattern: regexp.MustCompile(`^(?:a(\d+)|b(.*))$`)}
+	got, ok := RankOfName(own, "b7")
+	assert.True(t, ok)
+	assert.Equal(t, int64(7), got, "the group that matched")
+	_, ok = RankOfName(own, "b-3")
+	assert.False(t, ok)
 }
 
 func TestIdentity(t *testing.T) {

@@ -3,6 +3,7 @@ package kineto
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -142,7 +143,7 @@ func (p *parser) finish() {
 
 // identify completes the rank from the header, the file's name and the options.
 func (t *Trace) identify() {
-	id := jobID(t.o, t.file)
+	id := JobID(t.o, t.file)
 	t.rank = model.Rank{
 		JobID: id, JobName: firstText(t.o.JobName, id), HostName: t.hostName, PID: t.pid,
 		Incarnation: model.Incarnation(model.World{Launcher: []string{id}}),
@@ -151,7 +152,7 @@ func (t *Trace) identify() {
 	case t.info.Rank != nil && *t.info.Rank >= 0:
 		t.rank.Rank, t.hasRank = *t.info.Rank, true
 	default:
-		t.rank.Rank, t.hasRank = rankOfName(t.o, t.file)
+		t.rank.Rank, t.hasRank = RankOfName(t.o, t.file)
 	}
 	switch {
 	case t.o.WorldSize > 0:
@@ -164,11 +165,13 @@ func (t *Trace) identify() {
 
 func clockID(r model.Rank) string { return fmt.Sprintf("trace:%s/%d", r.JobID, r.Rank) }
 
-// rankOfName finds the rank in a file's name: the last match of the pattern.
-func rankOfName(o Options, file string) (int64, bool) {
-	all := o.RankPattern.FindAllStringSubmatch(filepath.Base(file), -1)
+// RankOfName finds the rank in a file's name: the last match of the pattern,
+// and the first group of it that is a number. Ranks are 32-bit integers in all
+// backends.
+func RankOfName(o Options, file string) (rank int64, ok bool) {
+	all := o.withDefaults().RankPattern.FindAllStringSubmatch(filepath.Base(file), -1)
 	for _, m := range slices.Backward(all) {
-		if n, ok := firstNumber(m[1:]); ok {
+		if n, ok := firstNumber(m[1:]); ok && n >= 0 && n <= math.MaxInt32 {
 			return n, true
 		}
 	}
