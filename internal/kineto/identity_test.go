@@ -85,6 +85,16 @@ func TestHeaderBehindEvents(t *testing.T) {
 	assert.Equal(t, int64(5000120500), ofKind(tr, model.KindCompute)[0].Start)
 }
 
+func TestImpossibleRank(t *testing.T) {
+	for _, info := range []string{`"rank":-1`, `"rank":2147483648`, `"world_size":0,"rank":2`, `"world_size":1000000000000,"rank":2`} {
+		tr := parseText(t, "rank2.json", `{"distributedInfo":{`+info+`},"traceEvents":[`+kernel("k", 1, 120, "")+`]}`)
+		assert.Equal(t, int64(2), tr.Rank().Rank, info)
+		assert.False(t, tr.Rank().WorldSize.OK, info)
+		require.Len(t, tr.Problems(), 1, info)
+		assert.Contains(t, tr.Problems()[0].What, "read distributedInfo: got ", info)
+	}
+}
+
 func TestDiscover(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []string{"b.json", "a.json.gz", "README.md", "sub/c.json"} {
