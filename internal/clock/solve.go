@@ -119,6 +119,9 @@ type row struct {
 	member []seen
 }
 
+// place is one member of one row.
+type place struct{ row, member int }
+
 // class groups meetings whose ends can be expected to spread alike.
 type class struct {
 	name  string
@@ -127,15 +130,16 @@ type class struct {
 }
 
 type problem struct {
-	index  map[string]int
-	names  []string
-	rows   []row
-	group  []int
-	theta  []float64
-	byMem  [][]int // rows of each clock
-	sigmas map[class]float64
-	hard   *constraints
-	base   int64
+	index map[string]int
+	names []string
+	rows  []row
+	group []int
+	theta []float64
+	byMem [][]place // of each clock
+	hard  *constraints
+	base  int64
+	ends  []float64  // scratch
+	wants []weighted // scratch
 }
 
 func newProblem(meetings []Meeting, messages []Message, opt Options) *problem {
@@ -152,10 +156,10 @@ func newProblem(meetings []Meeting, messages []Message, opt Options) *problem {
 	}
 	p.hard = newConstraints(p, meetings, messages, float64(res))
 	p.theta = make([]float64, len(p.names))
-	p.byMem = make([][]int, len(p.names))
+	p.byMem = make([][]place, len(p.names))
 	for k := range p.rows {
-		for _, m := range p.rows[k].member {
-			p.byMem[m.clock] = append(p.byMem[m.clock], k)
+		for n, m := range p.rows[k].member {
+			p.byMem[m.clock] = append(p.byMem[m.clock], place{k, n})
 		}
 	}
 	return p
@@ -189,7 +193,7 @@ func (p *problem) addRow(m *Meeting) {
 		r.member = append(r.member, seen{clock: p.clock(a.Clock), enter: float64(a.Enter - p.base), exit: float64(a.Exit - p.base)})
 	}
 	// One clock alone, however many members it stamps, says nothing of others.
-	if len(r.member) > 1 {
+	if slices.ContainsFunc(r.member, func(m seen) bool { return m.clock != r.member[0].clock }) {
 		p.rows = append(p.rows, r)
 	}
 }
@@ -207,29 +211,32 @@ func priorSigma(bytes int64) float64 {
 
 // components labels clocks that meetings or messages connect.
 func (p *problem) components() {
-	parent := make([]int, len(p.names))
+	parent := make(forest, len(p.names))
 	for i := range parent {
 		parent[i] = i
 	}
-	var find func(int) int
-	find = func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
 	for k := range p.rows {
 		for _, m := range p.rows[k].member[1:] {
-			a, b := find(p.rows[k].member[0].clock), find(m.clock)
+			a, b := parent.root(p.rows[k].member[0].clock), parent.root(m.clock)
 			// The earliest clock leads, so that it becomes the reference.
 			parent[max(a, b)] = min(a, b)
 		}
 	}
 	p.group = make([]int, len(parent))
 	for i := range p.group {
-		p.group[i] = find(i)
+		p.group[i] = parent.root(i)
 	}
+}
+
+// forest is a union-find structure: each element names its parent.
+type forest []int
+
+func (f forest) root(i int) int {
+	for f[i] != i {
+		f[i] = f[f[i]]
+		i = f[i]
+	}
+	return i
 }
 
 // settled is the share of the sharpest sigma below which a move is not worth
@@ -259,25 +266,23 @@ func (p *problem) solve() {
 }
 
 func (p *problem) placeRows() {
-	var ends []float64
 	for k := range p.rows {
-		ends = ends[:0]
+		ends := p.ends[:0]
 		for _, m := range p.rows[k].member {
 			ends = append(ends, m.exit+p.theta[m.clock])
 		}
-		p.rows[k].at = median(ends)
+		p.ends = ends
+		p.rows[k].at = medianOf(ends)
 	}
 }
 
 func (p *problem) placeClock(i int) float64 {
-	var wants []weighted
-	for _, k := range p.byMem[i] {
-		for _, m := range p.rows[k].member {
-			if m.clock == i {
-				wants = append(wants, weighted{p.rows[k].at - m.exit, 1 / (p.rows[k].sigma * p.rows[k].sigma)})
-			}
-		}
+	wants := p.wants[:0]
+	for _, at := range p.byMem[i] {
+		r := &p.rows[at.row]
+		wants = append(wants, weighted{r.at - r.member[at.member].exit, 1 / (r.sigma * r.sigma)})
 	}
+	p.wants = wants
 	if len(wants) == 0 {
 		return 0
 	}
@@ -306,9 +311,13 @@ func (p *problem) learnSigmas() {
 			residuals[r.class] = append(residuals[r.class], math.Abs(m.exit+p.theta[m.clock]-r.at))
 		}
 	}
+	spread := make(map[class]float64, len(residuals))
+	for c, v := range residuals {
+		spread[c] = madToSigma * medianOf(v)
+	}
 	for k := range p.rows {
 		r := &p.rows[k]
-		r.sigma = max(r.sigma, madToSigma*median(residuals[r.class]))
+		r.sigma = max(r.sigma, spread[r.class])
 	}
 }
 
@@ -340,8 +349,8 @@ func (p *problem) sigma(i int) float64 {
 		return 0
 	}
 	best := math.Inf(1)
-	for _, k := range p.byMem[i] {
-		best = min(best, p.rows[k].sigma)
+	for _, at := range p.byMem[i] {
+		best = min(best, p.rows[at.row].sigma)
 	}
 	n := float64(len(p.byMem[i]))
 	return best * math.Sqrt(systematicShare*systematicShare+medianEfficiency*medianEfficiency/n)
@@ -389,8 +398,9 @@ func weightedMedian(w []weighted) float64 {
 	return w[len(w)-1].value
 }
 
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
+// medianOf sorts s and returns its median.
+func medianOf(s []float64) float64 {
+	slices.Sort(s)
 	n := len(s)
 	switch {
 	case n == 0:

@@ -51,7 +51,7 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tr, err := Parse(context.Background(), strings.NewReader(tt.text), "x.json", DefaultOptions())
+			tr, err := Parse(t.Context(), strings.NewReader(tt.text), "x.json", DefaultOptions())
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), "parse x.json: offset "+tt.err)
 			require.NotNil(t, tr)
@@ -65,7 +65,7 @@ func TestBadInput(t *testing.T) {
 // The offset is that of the uncompressed content, also far behind the buffer.
 func TestOffsetOfSyntaxError(t *testing.T) {
 	text := `{"traceEvents":[` + strings.Repeat(kernel("k", 1, 120, "")+",", 5000)
-	_, err := Parse(context.Background(), bytes.NewReader(packed(t, text+"}")), "x.json.gz", DefaultOptions())
+	_, err := Parse(t.Context(), bytes.NewReader(packed(t, text+"}")), "x.json.gz", DefaultOptions())
 	require.Error(t, err)
 	assert.Equal(t, "parse x.json.gz: offset "+strconv.Itoa(len(text))+": invalid JSON: got '}'; want a value", err.Error())
 	var pe *ParseError
@@ -88,7 +88,7 @@ func TestTruncatedGzip(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join(testdata.Recording(t, "slow"), "rank5.json.gz"))
 	require.NoError(t, err)
 	for _, n := range []int{1, 2, 5, 11, 20, len(whole) / 2, len(whole) - 1} {
-		tr, err := Parse(context.Background(), bytes.NewReader(whole[:n]), "rank5.json.gz", DefaultOptions())
+		tr, err := Parse(t.Context(), bytes.NewReader(whole[:n]), "rank5.json.gz", DefaultOptions())
 		require.Error(t, err, "%d bytes", n)
 		assert.Contains(t, err.Error(), "parse rank5.json.gz: offset ")
 		if n < len(whole)/2 {
@@ -101,7 +101,7 @@ func TestTruncatedGzip(t *testing.T) {
 		invariants(t, tr)
 	}
 	whole[len(whole)-5] ^= 1 // the checksum
-	_, err = Parse(context.Background(), bytes.NewReader(whole), "rank5.json.gz", DefaultOptions())
+	_, err = Parse(t.Context(), bytes.NewReader(whole), "rank5.json.gz", DefaultOptions())
 	assert.ErrorContains(t, err, "invalid checksum")
 }
 
@@ -114,7 +114,7 @@ func TestLimits(t *testing.T) {
 	o := DefaultOptions()
 	o.MaxEventBytes = 5000
 	o.MaxEvents = 3
-	tr, err := Parse(context.Background(), strings.NewReader(text), "x.json", o)
+	tr, err := Parse(t.Context(), strings.NewReader(text), "x.json", o)
 	require.NoError(t, err)
 	invariants(t, tr)
 	s := tr.Stats()
@@ -134,7 +134,7 @@ func TestLimits(t *testing.T) {
 func TestMaxStrings(t *testing.T) {
 	o := DefaultOptions()
 	o.MaxStrings = 2
-	tr, err := Parse(context.Background(), strings.NewReader(trace("",
+	tr, err := Parse(t.Context(), strings.NewReader(trace("",
 		x("kernel", "a", 7, 10, 1, ""), x("kernel", "b", 7, 20, 1, ""), x("kernel", "c", 7, 30, 1, ""), x("kernel", "d", 7, 40, 1, ""))), "x", o)
 	require.NoError(t, err)
 	invariants(t, tr)
@@ -176,7 +176,7 @@ func (g *generated) Read(p []byte) (int, error) {
 func TestShortGarbage(t *testing.T) {
 	const n = 1_000_000
 	r := &generated{head: `{"traceEvents":[0`, part: ",[]", tail: "]}", n: n}
-	tr, err := Parse(context.Background(), r, "x", DefaultOptions())
+	tr, err := Parse(t.Context(), r, "x", DefaultOptions())
 	require.NoError(t, err)
 	assert.Equal(t, int64(n+1), tr.Stats().NotEvents)
 	assert.Len(t, tr.Problems(), 1)
@@ -189,7 +189,7 @@ func TestHugeValue(t *testing.T) {
 	r := &generated{head: `{"INFO":"`, part: part, tail: `","traceEvents":[` + kernel("k", 1, 9, "") + `]}`, n: size}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	tr, err := Parse(context.Background(), r, "x", DefaultOptions())
+	tr, err := Parse(t.Context(), r, "x", DefaultOptions())
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20))
@@ -198,7 +198,7 @@ func TestHugeValue(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	r := &generated{head: `{"traceEvents":[0`, part: ",[]", n: 1 << 40}
 	_, err := Parse(ctx, r, "x", DefaultOptions())
@@ -211,12 +211,12 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestReadError(t *testing.T) {
 	broken := errors.New("disk on fire")
-	tr, err := Parse(context.Background(), io.MultiReader(strings.NewReader(`{"traceEvents":[`+kernel("k", 1, 9, "")), failing{broken}), "x", DefaultOptions())
+	tr, err := Parse(t.Context(), io.MultiReader(strings.NewReader(`{"traceEvents":[`+kernel("k", 1, 9, "")), failing{broken}), "x", DefaultOptions())
 	require.ErrorIs(t, err, broken)
 	assert.Len(t, ofKind(tr, model.KindCompute), 1)
-	_, err = Parse(context.Background(), failing{nil}, "x", DefaultOptions())
+	_, err = Parse(t.Context(), failing{nil}, "x", DefaultOptions())
 	require.ErrorIs(t, err, io.ErrNoProgress)
-	_, err = ParseFile(context.Background(), filepath.Join(t.TempDir(), "none.json"), DefaultOptions())
+	_, err = ParseFile(t.Context(), filepath.Join(t.TempDir(), "none.json"), DefaultOptions())
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

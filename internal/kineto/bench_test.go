@@ -2,7 +2,6 @@ package kineto
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,17 +36,19 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func benchmarkParse(b *testing.B, path string, content []byte) {
+	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
-		t, err := Parse(context.Background(), bytes.NewReader(content), path, DefaultOptions())
+		tr, err := Parse(b.Context(), bytes.NewReader(content), path, DefaultOptions())
 		require.NoError(b, err)
-		b.SetBytes(t.Stats().Bytes)
-		for range t.Ops() {
+		b.SetBytes(tr.Stats().Bytes)
+		for range tr.Ops() {
 		}
 	}
 }
 
 func largestTrace(tb testing.TB) (path string, content []byte) {
+	tb.Helper()
 	base := os.Getenv(testdata.EnvData)
 	if base == "" {
 		base = filepath.Join(testdata.Root(tb), "..", "shared", "data")

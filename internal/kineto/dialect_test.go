@@ -1,7 +1,6 @@
 package kineto
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func kernel(name string, corr int, ts float64, args string) string {
 
 func parseText(t *testing.T, name, text string) *Trace {
 	t.Helper()
-	tr, err := Parse(context.Background(), strings.NewReader(text), name, DefaultOptions())
+	tr, err := Parse(t.Context(), strings.NewReader(text), name, DefaultOptions())
 	require.NoError(t, err)
 	invariants(t, tr)
 	return tr
@@ -250,7 +249,7 @@ func TestHostOps(t *testing.T) {
 	text := trace("", x("cpu_op", "aten::a", 1, 10, 10, ""), x("cpu_op", "aten::b", 1, 12, 2, ""), x("kernel", "k", 7, 30, 9, ""))
 	o := DefaultOptions()
 	o.HostOps = true
-	tr, err := Parse(context.Background(), strings.NewReader(text), "x.json", o)
+	tr, err := Parse(t.Context(), strings.NewReader(text), "x.json", o)
 	require.NoError(t, err)
 	assert.Equal(t, map[model.OpKind]int{model.KindHost: 2, model.KindCompute: 1, model.KindStep: 1}, countKinds(tr))
 	assert.Equal(t, map[model.OpKind]int{model.KindCompute: 1, model.KindStep: 1}, countKinds(parseText(t, "x.json", text)))

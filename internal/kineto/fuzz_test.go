@@ -2,7 +2,6 @@ package kineto
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,7 +29,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o := DefaultOptions()
 		o.MaxEvents, o.MaxStrings, o.MaxEventBytes = 50, 20, minEventBytes
-		tr, err := Parse(context.Background(), bytes.NewReader(b), "rank1.json", o)
+		tr, err := Parse(t.Context(), bytes.NewReader(b), "rank1.json", o)
 		if tr == nil {
 			require.Error(t, err)
 			return

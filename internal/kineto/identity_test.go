@@ -2,7 +2,6 @@ package kineto
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,7 +61,7 @@ func TestIdentity(t *testing.T) {
 	o := DefaultOptions()
 	o.JobID, o.JobName, o.WorldSize = "id", "name", 64
 	o.RankPattern = regexp.MustCompile(`host(\d+)`)
-	tr, err := Parse(context.Background(), strings.NewReader(trace("", kernel("ncclKernel_AllReduce_RING_LL_Sum_float(x)", 1, 10, ""))), "host5.json", o)
+	tr, err := Parse(t.Context(), strings.NewReader(trace("", kernel("ncclKernel_AllReduce_RING_LL_Sum_float(x)", 1, 10, ""))), "host5.json", o)
 	require.NoError(t, err)
 	r = tr.Rank()
 	assert.Equal(t, "id", r.JobID)
@@ -148,7 +147,7 @@ func TestProgress(t *testing.T) {
 		assert.Greater(t, n, last)
 		last = n
 	}
-	_, err := Parse(context.Background(), bytes.NewReader(content), "x", o)
+	_, err := Parse(t.Context(), bytes.NewReader(content), "x", o)
 	require.NoError(t, err)
 	assert.Equal(t, int64(len(content)), last)
 }

@@ -71,8 +71,13 @@ func kernelCollective(lower string) string {
 
 // kernelCollectives: the longer part first.
 var kernelCollectives = []struct{ part, name string }{
-	{"reducescatter", model.ReduceScatter}, {"allreduce", model.AllReduce}, {"allgather", model.AllGather},
-	{"alltoall", model.AllToAll}, {"broadcast", model.Broadcast}, {"reduce", model.Reduce}, {"sendrecv", model.SendRecv},
+	{"reducescatter", model.ReduceScatter},
+	{"allreduce", model.AllReduce},
+	{"allgather", model.AllGather},
+	{"alltoall", model.AllToAll},
+	{"broadcast", model.Broadcast},
+	{"reduce", model.Reduce},
+	{"sendrecv", model.SendRecv},
 }
 
 var algos = map[string]string{

@@ -1,7 +1,6 @@
 package kineto
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -67,7 +66,7 @@ func TestPeakMemory(t *testing.T) {
 			measure()
 		}
 	}
-	tr, err := Parse(context.Background(), &kernels{n: n}, "x", o)
+	tr, err := Parse(t.Context(), &kernels{n: n}, "x", o)
 	require.NoError(t, err)
 	measure()
 	require.Equal(t, int64(2*n), tr.Stats().Kept)

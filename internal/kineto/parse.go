@@ -79,7 +79,7 @@ func ParseFile(ctx context.Context, path string, o Options) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	return Parse(ctx, f, path, o)
 }
 

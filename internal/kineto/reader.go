@@ -218,7 +218,7 @@ func uncompressed(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, fileBuffer)
 	magic, err := b.Peek(2)
 	if err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return b, nil // what is wrong, if anything, is said by the scan
+		return b, nil //nolint:nilerr // what is wrong, if anything, is said by the scan
 	}
 	return gzip.NewReader(b)
 }

@@ -1,10 +1,10 @@
 package kineto
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,7 +16,7 @@ import (
 
 func parseFile(tb testing.TB, path string) *Trace {
 	tb.Helper()
-	t, err := ParseFile(context.Background(), path, DefaultOptions())
+	t, err := ParseFile(tb.Context(), path, DefaultOptions())
 	require.NoError(tb, err)
 	return t
 }
@@ -90,7 +90,7 @@ func TestDLRM(t *testing.T) {
 		{238, 16, 0, 1694128201431930, 10, 1694128201431918, 1694128201428718, 12509},
 	}
 	for rank, tt := range tests {
-		t.Run(fmt.Sprint(rank), func(t *testing.T) {
+		t.Run(strconv.Itoa(rank), func(t *testing.T) {
 			matches, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("worker%d_*.gz", rank)))
 			require.NoError(t, err)
 			require.Len(t, matches, 1)

@@ -16,7 +16,6 @@ type step struct {
 	last       int64 // end of the last operation enqueued in it
 	tid        int64
 	name       string
-	lost       int64
 }
 
 // stepAnnotation returns the number of an annotation that marks a step, and what

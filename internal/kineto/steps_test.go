@@ -1,7 +1,6 @@
 package kineto
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestStepPattern(t *testing.T) {
 	o := DefaultOptions()
 	o.StepPattern = regexp.MustCompile(`^batch=(\d+)`)
 	text := trace("", x("user_annotation", "batch=5 lr=1", 1, 10, 5, ""), x("user_annotation", "batch=6 lr=1", 1, 20, 5, ""))
-	tr, err := Parse(context.Background(), strings.NewReader(text), "x", o)
+	tr, err := Parse(t.Context(), strings.NewReader(text), "x", o)
 	require.NoError(t, err)
 	assert.Equal(t, map[int64][2]int64{5: {10, 15}, 6: {20, 25}}, stepsOf(tr))
 }

@@ -17,7 +17,6 @@ type Trace struct {
 	o        Options
 	base     int64 // ns, added to every time
 	info     distributedInfo
-	known    bool // info was there
 	hostName string
 	pid      model.Optional[int64]
 

@@ -70,9 +70,16 @@ func OpSpanID(trace TraceID, rank, lane int64, key string, seq int64) (id SpanID
 	return id
 }
 
+// unstepped stands for the incident id where an operation belongs to no step
+// and to no incident either.
+const unstepped = "unstepped"
+
 // Ref returns the span of an operation of the given rank.
 func (r *Rank) Ref(op *Op) SpanRef {
-	t := StepTraceID(r.Incarnation, op.Step.Or(0))
+	t := IncidentTraceID(r.Incarnation, unstepped)
+	if op.Step.OK {
+		t = StepTraceID(r.Incarnation, op.Step.V)
+	}
 	if op.Kind == KindStep {
 		return SpanRef{Trace: t, Span: StepSpanID(t, r.Rank)}
 	}

@@ -33,7 +33,7 @@ func rank7() model.Finding {
 		Time: 2000, Start: 1000, Severity: model.SeverityWarn,
 		JobName: "dlrm", JobID: "job", Incarnation: "inc",
 		Kind: model.FindingStraggler, Class: model.ClassHost, ID: "f1", Revision: 1, Status: model.StatusOpen,
-		Rank: model.Some(int64(7)), Op: "all_to_all", StepFirst: model.Some(int64(4)),
+		Rank: model.Some(int64(7)), Op: "all_to_all", StepFirst: model.Some(int64(4)), StepLast: model.Some(int64(4)),
 		BeforeWindow: true,
 		WaitCaused:   model.Some(0.0325), WaitCausedShare: model.Some(0.76),
 		CostSeconds: model.Some(0.000505), CostShare: model.Some(0.021),
@@ -102,7 +102,8 @@ func TestFindingSpanTrace(t *testing.T) {
 		want   model.TraceID
 		parent bool
 	}{
-		{"first step", model.Finding{Incarnation: "i", StepFirst: model.Some(int64(3))}, model.StepTraceID("i", 3), true},
+		{"one step", model.Finding{Incarnation: "i", IncidentID: "x", StepFirst: model.Some(int64(3)), StepLast: model.Some(int64(3))}, model.StepTraceID("i", 3), true},
+		{"several steps", model.Finding{Incarnation: "i", IncidentID: "x", StepFirst: model.Some(int64(3)), StepLast: model.Some(int64(4))}, model.IncidentTraceID("i", "x"), false},
 		{"incident", model.Finding{Incarnation: "i", ID: "f", IncidentID: "x"}, model.IncidentTraceID("i", "x"), false},
 		{"alone", model.Finding{Incarnation: "i", ID: "f"}, model.IncidentTraceID("i", "f"), false},
 	}

@@ -33,8 +33,10 @@ func jobSpans(td ptrace.Traces, job jobKey) ptrace.SpanSlice {
 	return ss.Spans()
 }
 
-// FindingToSpan renders a finding as a span of the step that its first link
-// points into, so that it stands beside what it speaks of.
+// FindingToSpan renders a finding as a span. A finding about one step stands in
+// that step's trace, below its root; one that was judged over several, in the
+// trace of its incident: inside one step, an interval of many would dwarf it, and
+// a backend that adjusts children to their parent would move it.
 func FindingToSpan(f *model.Finding, s ptrace.Span) {
 	trace, inStep := findingTrace(f)
 	s.SetTraceID(pcommon.TraceID(trace))
@@ -57,13 +59,9 @@ func FindingToSpan(f *model.Finding, s ptrace.Span) {
 	}
 }
 
-// findingTrace prefers the step that the evidence lies in, then the first step
-// concerned; what belongs to no step goes into its incident's trace.
 func findingTrace(f *model.Finding) (trace model.TraceID, inStep bool) {
 	switch {
-	case len(f.Links) > 0:
-		return f.Links[0].Trace, true
-	case f.StepFirst.OK:
+	case f.StepFirst.OK && f.StepLast == f.StepFirst:
 		return model.StepTraceID(f.Incarnation, f.StepFirst.V), true
 	case f.IncidentID != "":
 		return model.IncidentTraceID(f.Incarnation, f.IncidentID), false

@@ -27,7 +27,7 @@ type gathering struct {
 // returns how many operations found no partner.
 func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 	unmatched = resyncOrdinals(views)
-	byKey := map[model.RendezvousKey]*gathering{}
+	found := gatherings{}
 	for _, v := range views {
 		for i := range v.comms {
 			op := &v.comms[i]
@@ -36,34 +36,67 @@ func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 				unmatched++
 				continue
 			}
-			g := byKey[key]
-			if g == nil {
-				g = &gathering{key: key, kind: op.Kind}
-				byKey[key] = g
-			}
-			if g.has(v) {
+			if !found.of(key, op).join(party{at: v, op: op, pos: v.base + i}) {
 				j.e.stats.DuplicateOps++
-				continue
 			}
-			g.parties = append(g.parties, party{at: v, op: op, pos: v.base + i})
 		}
 	}
-	for _, g := range byKey {
+	for _, g := range found.settled() {
 		if len(g.parties) < 2 {
-			unmatched++
+			unmatched += len(g.parties)
 			continue
 		}
 		met = append(met, g)
 	}
 	slices.SortFunc(met, func(a, b *gathering) int {
-		return cmp.Or(cmp.Compare(a.parties[0].pos, b.parties[0].pos), slices.Compare(a.key.Bytes(), b.key.Bytes()))
+		return cmp.Or(cmp.Compare(a.parties[0].pos, b.parties[0].pos), slices.Compare(a.key.Bytes(), b.key.Bytes()),
+			cmp.Compare(a.parties[0].at.index, b.parties[0].at.index))
 	})
 	return met, unmatched
 }
 
-// has reports whether the rank is in already; parties come rank by rank.
-func (g *gathering) has(v *rankView) bool {
-	return len(g.parties) > 0 && g.parties[len(g.parties)-1].at == v
+// gatherings are meetings under construction, by key and by the members that
+// their communicator has. Groups without a common member may bear one name, as
+// PyTorch's split groups do; the digest of their ranks tells them apart.
+type gatherings map[model.RendezvousKey]map[string]*gathering
+
+func (gs gatherings) of(key model.RendezvousKey, op *model.Op) *gathering {
+	if gs[key] == nil {
+		gs[key] = map[string]*gathering{}
+	}
+	g := gs[key][op.Comm.Digest]
+	if g == nil {
+		g = &gathering{key: key, kind: op.Kind}
+		gs[key][op.Comm.Digest] = g
+	}
+	return g
+}
+
+// settled returns all meetings. Members that do not know their group's ranks
+// belong to the only group there is; among several they stay apart.
+func (gs gatherings) settled() (out []*gathering) {
+	for _, byDigest := range gs {
+		if unknown := byDigest[""]; unknown != nil && len(byDigest) == 2 {
+			delete(byDigest, "")
+			for _, only := range byDigest {
+				only.parties = append(only.parties, unknown.parties...)
+				slices.SortFunc(only.parties, func(a, b party) int { return cmp.Compare(a.at.index, b.at.index) })
+			}
+		}
+		for _, g := range byDigest {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// join adds a party; false where its rank is in already. Parties come rank by rank.
+func (g *gathering) join(p party) bool {
+	if n := len(g.parties); n > 0 && g.parties[n-1].at == p.at {
+		return false
+	}
+	g.parties = append(g.parties, p)
+	return true
 }
 
 // size returns how many members the communicator has, 0 where unknown.

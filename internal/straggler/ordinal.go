@@ -8,8 +8,8 @@ import (
 
 // ordinalKey names a sequence that was counted by us, within one step.
 type ordinalKey struct {
-	comm, name string
-	step       int64
+	comm, digest, name string
+	step               int64
 }
 
 // resyncOrdinals mends the numbers of collectives that were counted within a
@@ -25,7 +25,7 @@ func resyncOrdinals(views []*rankView) (lost int) {
 			if op.Collective.SeqScope != model.ScopeOrdinal {
 				continue
 			}
-			k := ordinalKey{comm: op.Comm.ID, name: op.Collective.Name, step: op.Step.Or(0)}
+			k := ordinalKey{comm: op.Comm.ID, digest: op.Comm.Digest, name: op.Collective.Name, step: op.Step.Or(0)}
 			if groups[k] == nil {
 				groups[k] = map[*rankView][]*model.Op{}
 			}

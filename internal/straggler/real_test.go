@@ -161,6 +161,7 @@ func TestRecordings(t *testing.T) {
 
 func TestSplitSumsToTheStepOnEveryFixture(t *testing.T) {
 	check := func(t *testing.T, dir string) {
+		t.Helper()
 		_, reports := run(t, dir, nil)
 		require.NotEmpty(t, reports)
 		for _, rep := range reports {

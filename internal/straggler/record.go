@@ -23,6 +23,7 @@ type record struct {
 type rankRecord struct {
 	rank              *model.Rank
 	start, end        int64 // corrected
+	role              role
 	own               own
 	tail              own // own time after the last exit
 	caused            int64
@@ -47,6 +48,7 @@ type meetingRecord struct {
 // memberRecord is one member of a recorded meeting; corrected Unix ns.
 type memberRecord struct {
 	rank        int // place in the record's ranks
+	role        role
 	enter, exit int64
 	wait        int64
 	known       bool           // the segment is known
@@ -108,7 +110,7 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		rec.index[v.rank.Rank] = i
 		rec.ranks = append(rec.ranks, rankRecord{
 			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
-			own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma,
+			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma,
 		})
 		if i == 0 || v.start+shift < rec.start {
 			rec.start = v.start + shift
@@ -133,7 +135,7 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 			placed[p.at.index][p.pos-p.at.base] = mr
 			mr.ranks = append(mr.ranks, p.at.rank.Rank)
 			w := int64(m.wait(i))
-			mr.members[i] = memberRecord{rank: p.at.index, enter: m.enter[i], exit: m.exit[i], wait: w}
+			mr.members[i] = memberRecord{rank: p.at.index, role: p.at.role, enter: m.enter[i], exit: m.exit[i], wait: w}
 			rec.ranks[m.parties[m.last].at.index].caused += w
 		}
 		rec.meets = append(rec.meets, mr)

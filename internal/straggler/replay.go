@@ -100,11 +100,12 @@ func (mr *meetingRecord) arrival(i int, exits map[*meetingRecord]replayed, delta
 	return from + segment
 }
 
-// medianOthers returns the median over the members that are not being mended.
+// medianOthers returns the median over the member's peers that are not being
+// mended; the member's own value where it has none.
 func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memberRecord) int64) int64 {
 	var v []int64
 	for k := range mr.members {
-		if k != i && !mended[mr.ranks[k]] && mr.members[k].known {
+		if k != i && !mended[mr.ranks[k]] && mr.members[k].known && mr.members[k].role == mr.members[i].role {
 			v = append(v, f(&mr.members[k]))
 		}
 	}
@@ -117,17 +118,17 @@ func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memb
 // replayEnd returns when the record's last rank ends. What a mended rank did
 // after its last rendezvous is replaced like a segment.
 func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool) int64 {
-	var tails []int64
+	tails := map[role][]int64{}
 	for _, r := range rec.ranks {
 		if !mended[r.rank.Rank] {
-			tails = append(tails, r.tail.total())
+			tails[r.role] = append(tails[r.role], r.tail.total())
 		}
 	}
 	var end int64
 	for _, r := range rec.ranks {
 		at := r.end + delta[r.rank.Rank]
-		if mended[r.rank.Rank] && len(tails) > 0 {
-			at += median(tails) - r.tail.total()
+		if mended[r.rank.Rank] && len(tails[r.role]) > 0 {
+			at += median(tails[r.role]) - r.tail.total()
 		}
 		end = max(end, at)
 	}

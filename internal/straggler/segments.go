@@ -3,51 +3,52 @@ package straggler
 import "slices"
 
 // anchor finds the beginning of the segment that led each member to the
-// meeting: its own last rendezvous that every member had left before it came
-// here. That must be the same one in all members' programs, so that segments
+// meeting: its own last rendezvous that every member of its role had left before
+// it came here. That must be the same one in their programs, so that segments
 // are alike; members of different groups (tensor parallel, say) have rendezvous
-// of their own that play the same role.
+// of their own that play the same part.
 func anchor(m *meeting, mr *meetingRecord, placed [][]*meetingRecord) {
-	back, ok := commonAnchor(m)
-	for i, p := range m.parties {
-		member := &mr.members[i]
-		switch {
-		case ok:
-			p.at.anchorAt(p, back, member, placed)
-		case p.at.tail == nil && p.pos == p.at.base:
-			member.lead, member.known = true, true
-			member.segment = p.op.Start - p.at.start
-			member.own = p.at.ownBetween(p.at.start, p.op.Start)
-		}
-	}
-	if !ok && !allLead(mr) {
-		for i := range mr.members {
-			mr.members[i].lead, mr.members[i].known = false, false
+	for _, peers := range m.byRole() {
+		if back, ok := m.commonAnchor(peers); ok {
+			for _, i := range peers {
+				m.parties[i].at.anchorAt(m.parties[i], back, &mr.members[i], placed)
+			}
+		} else if m.allFirst(peers) {
+			for _, i := range peers {
+				m.parties[i].lead(&mr.members[i])
+			}
 		}
 	}
 }
 
-func allLead(mr *meetingRecord) bool {
-	for i := range mr.members {
-		if !mr.members[i].lead {
-			return false
-		}
-	}
-	return true
+// allFirst reports whether no rendezvous was recorded before this one.
+func (m *meeting) allFirst(peers []int) bool {
+	return !slices.ContainsFunc(peers, func(i int) bool {
+		p := m.parties[i]
+		return p.at.tail != nil || p.pos != p.at.base
+	})
+}
+
+// lead takes the start of the step as the beginning of the segment.
+func (p party) lead(member *memberRecord) {
+	member.lead, member.known = true, true
+	member.segment = p.op.Start - p.at.start
+	member.own = p.at.ownBetween(p.at.start, p.op.Start)
 }
 
 // commonAnchor returns how many places before the meeting its anchor stands in
-// every member's sequence.
-func commonAnchor(m *meeting) (back int, ok bool) {
+// the sequence of every one of the parties.
+func (m *meeting) commonAnchor(peers []int) (back int, ok bool) {
 	for back = 1; back <= maxTail; back++ {
 		over, alike := true, true
 		var sig signature
-		for i, p := range m.parties {
+		for n, i := range peers {
+			p := m.parties[i]
 			s, exit, here := p.at.before(p, back)
 			if !here {
 				return 0, false
 			}
-			if i == 0 {
+			if n == 0 {
 				sig = s
 			}
 			alike = alike && s == sig
@@ -113,22 +114,26 @@ func (v *rankView) lastArrival(p party, back int) int64 {
 func (mr *meetingRecord) find(rank int64) int { return slices.Index(mr.ranks, rank) }
 
 // weigh fills each member's excess: its own time in its segment over the median
-// of its peers'.
+// of its peers'. The two sides of a message do different things, so that neither
+// is the other's peer.
 func (mr *meetingRecord) weigh() {
-	var compute, idle []int64
-	for i := range mr.members {
-		if m := &mr.members[i]; m.known {
-			compute, idle = append(compute, m.own.compute), append(idle, m.own.idle)
-		}
-	}
-	if len(compute) < 2 {
+	if mr.rule == waitForSender {
 		return
 	}
-	slices.Sort(compute)
-	slices.Sort(idle)
+	compute, idle := map[role][]int64{}, map[role][]int64{}
 	for i := range mr.members {
 		if m := &mr.members[i]; m.known {
-			m.excess = m.own.minus(own{medianWithout(compute, m.own.compute), medianWithout(idle, m.own.idle)})
+			compute[m.role] = append(compute[m.role], m.own.compute)
+			idle[m.role] = append(idle[m.role], m.own.idle)
+		}
+	}
+	for r := range compute {
+		slices.Sort(compute[r])
+		slices.Sort(idle[r])
+	}
+	for i := range mr.members {
+		if m := &mr.members[i]; m.known && len(compute[m.role]) > 1 {
+			m.excess = m.own.minus(own{medianWithout(compute[m.role], m.own.compute), medianWithout(idle[m.role], m.own.idle)})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package straggler
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,6 +72,40 @@ func TestOrdinalsAreResynchronisedByBytes(t *testing.T) {
 			for _, m := range reports[0].Meetings {
 				assert.Equal(t, m.Members[0].Enter, m.Members[1].Enter, "partners are those that began together")
 			}
+		})
+	}
+}
+
+func TestGroupsOfOneNameAreKeptApart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		digests []string // of the group that each rank is in
+		want    [][]int64
+	}{
+		"two groups":                  {[]string{"a", "a", "b", "b"}, [][]int64{{0, 1}, {2, 3}}},
+		"nobody knows":                {[]string{"", "", "", ""}, [][]int64{{0, 1, 2, 3}}},
+		"one does not know, of one":   {[]string{"a", "", "a", "a"}, [][]int64{{0, 1, 2, 3}}},
+		"one does not know, of two":   {[]string{"a", "a", "", "b"}, [][]int64{{0, 1}}},
+		"a group of one meets nobody": {[]string{"a", "b", "b", "b"}, [][]int64{{1, 2, 3}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 4)
+			for r, digest := range tc.digests {
+				c := collective(1, 0, 8, 0, 1)
+				c.Comm.Digest = digest
+				w.reports = append(w.reports, w.e.Add(w.rank(int64(r)), []model.Op{c, stepOp(1, 0, 1)})...)
+			}
+			require.Len(t, w.reports, 1)
+			var got [][]int64
+			for _, m := range w.reports[0].Meetings {
+				var ranks []int64
+				for _, x := range m.Members {
+					ranks = append(ranks, x.Rank)
+				}
+				slices.Sort(ranks)
+				got = append(got, ranks)
+			}
+			slices.SortFunc(got, slices.Compare)
+			assert.Equal(t, tc.want, got)
 		})
 	}
 }

@@ -37,6 +37,7 @@ type world struct {
 	offsets map[int64]float64 // ms, taken from the stamps
 	size    int64
 	drop    map[int64]bool // ranks that are never delivered
+	stage   func(rank int64) model.Optional[int64]
 	reports []*StepReport
 }
 
@@ -53,8 +54,13 @@ func newWorld(t *testing.T, size int, change ...func(*Config)) *world {
 }
 
 func (w *world) rank(r int64) model.Rank {
+	var par model.Parallel
+	if w.stage != nil {
+		par.PP = w.stage(r)
+	}
 	return model.Rank{
-		JobName: "job", JobID: "job", Incarnation: "life", Rank: r, WorldSize: model.Some(w.size),
+		Parallel: par,
+		JobName:  "job", JobID: "job", Incarnation: "life", Rank: r, WorldSize: model.Some(w.size),
 		HostName: fmt.Sprintf("host%d", r), ClockID: fmt.Sprintf("clock%d", r),
 	}
 }

@@ -36,6 +36,7 @@ type Evidence struct {
 	NextRanks     []int64  `json:"next_ranks"`
 	PlaceExcess   float64  `json:"place_excess_seconds"`
 	CohortRung    string   `json:"cohort_rung"`
+	Peers         int      `json:"peers"` // of the rank in the decisive meeting
 	MissingRanks  []int64  `json:"missing_ranks,omitempty"`
 	ClockSigma    float64  `json:"clock_sigma_seconds"`
 	LoweredBy     []string `json:"confidence_lowered_by,omitempty"`
@@ -50,9 +51,9 @@ type Decisive struct {
 	Gap        float64 `json:"gap_to_second_last_seconds"`
 }
 
-// cohortAllRanks is the only rung there is so far: all ranks of the job that
-// take part in the same rendezvous.
-const cohortAllRanks = "rendezvous members"
+// cohortSameRole is the only rung there is so far: the members of the same
+// rendezvous that run the same program of communication.
+const cohortSameRole = "same role in the same rendezvous"
 
 // settle opens, updates and closes findings after a judgement.
 func (j *job) settle(named []*candidate) {
@@ -204,7 +205,7 @@ func (j *job) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (bes
 		for key, ns := range pick(&rec.ranks[i]) {
 			var peers []int64
 			for k := range rec.ranks {
-				if k != i {
+				if k != i && rec.ranks[k].role == rec.ranks[i].role {
 					peers = append(peers, pick(&rec.ranks[k])[key])
 				}
 			}
@@ -224,7 +225,7 @@ func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
 		Steps: c.steps, FalseAlarm: c.chance, Trials: "meeting",
 		WaitAll:       c.caused / c.waitShare,
 		ExcessCompute: float64(c.excess.compute) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
-		ExcessShare: c.excessShare, Steadiness: c.steadiness, BeforeWindow: c.before, CohortRung: cohortAllRanks,
+		ExcessShare: c.excessShare, Steadiness: c.steadiness, BeforeWindow: c.before, CohortRung: cohortSameRole,
 	}
 	if c.byStep {
 		ev.Trials = "step"
@@ -264,6 +265,11 @@ func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
 		Wait: float64(worst) / 1e9, Gap: decisive.shown.Gap().Seconds(),
 	}
 	ev.NextRanks = decisive.shown.next()
+	for k, i := 0, decisive.last; k < len(decisive.members); k++ {
+		if k != i && decisive.members[k].role == decisive.members[i].role {
+			ev.Peers++
+		}
+	}
 	return decisive.shown, ev
 }
 

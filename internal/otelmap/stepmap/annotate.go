@@ -89,7 +89,7 @@ func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {
 }
 
 // annotateStep writes the summary, and, where a finding stands against the
-// rank, its class and the excess of this step. Without a finding nothing
+// rank, its id, class and the excess of this step. Without a finding nothing
 // accuses: half of all ranks are above the median.
 func (a *Annotator) annotateStep(ref model.SpanRef, s ptrace.Span) {
 	r := a.ranks[ref]
@@ -104,6 +104,7 @@ func (a *Annotator) annotateStep(ref model.SpanRef, s ptrace.Span) {
 			note.Excess = model.Some(x.Seconds())
 		}
 		otelmap.WriteNote(&note, s)
+		s.Attributes().PutStr(semconv.FindingID, f.ID)
 	}
 }
 

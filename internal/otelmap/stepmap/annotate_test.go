@@ -76,6 +76,7 @@ func TestAnnotate(t *testing.T) {
 	_, accused := step.Attributes().Get("lockstep.straggler.class")
 	assert.False(t, accused, "no finding stands against rank 0")
 	assert.Equal(t, "compute", attr(t, spans[2]["step"], "lockstep.straggler.class"))
+	assert.Equal(t, findings[0].ID, attr(t, spans[2]["step"], "lockstep.finding.id"))
 	// Rank 2 computes for 30 ms, its peers for 10, 11 and 13: their median is 11.
 	assert.InDelta(t, 0.019, attr(t, spans[2]["step"], "lockstep.straggler.excess"), 1e-9)
 
