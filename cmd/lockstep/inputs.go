@@ -151,6 +151,14 @@ func (in *inputs) of(f format) []input {
 	return out
 }
 
+func pathsOf(files []input) []string {
+	out := make([]string, len(files))
+	for i, f := range files {
+		out[i] = f.path
+	}
+	return out
+}
+
 func (in *inputs) size() (n int64) {
 	for _, f := range in.files {
 		n += f.size

@@ -39,8 +39,9 @@ type jobOutput struct {
 	ID          string           `json:"lockstep.job.id"`
 	Incarnation string           `json:"lockstep.job.incarnation"`
 	Steps       int              `json:"steps"`
-	StepSeconds float64          `json:"step_seconds"` // mean
-	Missing     []int64          `json:"missing_ranks"`
+	StepSeconds float64          `json:"step_seconds"`  // mean
+	Missing     []int64          `json:"missing_ranks"` // the first 64
+	MissingN    int              `json:"missing_ranks_count"`
 	Abstained   *abstainedOutput `json:"strongest_candidate,omitempty"`
 }
 
@@ -92,6 +93,7 @@ func newJobOutput(j *straggler.JobReport) jobOutput {
 		Name: j.JobName, ID: j.JobID, Incarnation: j.Incarnation, Steps: j.Steps,
 		StepSeconds: (j.StepTime / time.Duration(max(1, j.Steps))).Seconds(),
 		Missing:     append([]int64{}, j.Missing...),
+		MissingN:    j.MissingCount,
 	}
 	if c := j.Abstained; c != nil {
 		out.Abstained = &abstainedOutput{c.Rank, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}

@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
+	"errors"
 
+	"github.com/lockstep-otel/lockstep/internal/intake"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -13,8 +12,7 @@ import (
 // torchReader reads traces of the PyTorch profiler, one file at a time.
 type torchReader struct {
 	options kineto.Options
-	claims  claims
-	worlds  worlds
+	intake  *intake.Intake
 }
 
 // batchOps is how many operations the engine is given at once: a batch of
@@ -22,13 +20,14 @@ type torchReader struct {
 const batchOps = 4096
 
 func newTorchReader(options kineto.Options) *torchReader {
-	return &torchReader{options: options, claims: claims{}}
+	return &torchReader{options: options, intake: intake.New(options, maxFiles)}
 }
 
 func (*torchReader) format() format { return formatTorch }
 
 func (r *torchReader) read(ctx context.Context, files []input, to *analysis) {
-	r.worlds = countWorlds(files, r.options.RankPattern)
+	intake.Sort(files, r.options, func(f input) string { return f.path })
+	r.intake.Expect(pathsOf(files))
 	for _, f := range files {
 		if ctx.Err() != nil {
 			return
@@ -39,12 +38,10 @@ func (r *torchReader) read(ctx context.Context, files []input, to *analysis) {
 
 func (r *torchReader) readFile(ctx context.Context, f input, to *analysis) {
 	var read int64
-	options := r.options
-	options.Progress = func(n int64) {
+	trace, _, err := r.intake.Read(ctx, f.path, func(n int64) {
 		to.progress.advance(n - read)
 		read = n
-	}
-	trace, err := kineto.ParseFile(ctx, f.path, options)
+	})
 	to.progress.advance(f.size - read)
 	if err != nil {
 		to.problems.put(faultOf(f.path, trace, err))
@@ -53,7 +50,7 @@ func (r *torchReader) readFile(ctx context.Context, f input, to *analysis) {
 	for _, p := range trace.Problems() {
 		to.problems.put(p)
 	}
-	rank, err := r.identify(f.path, trace)
+	rank, _, err := r.intake.Identify(f.path, trace)
 	if err != nil {
 		to.problems.add(f.path, -1, err)
 		return
@@ -63,40 +60,18 @@ func (r *torchReader) readFile(ctx context.Context, f input, to *analysis) {
 	deliver(&rank, trace, to)
 }
 
-// faultOf returns why a file is left out, with the offset that the reader's
-// error states in words. A part of a trace is not analysed: its events are not
-// in order of time, so that every step lacks some, and counts and ends of
-// collectives would be wrong. A rank that is missing is stated instead.
+// faultOf returns why a file is left out, and whose rank is missing for it.
 func faultOf(path string, trace *kineto.Trace, err error) model.Problem {
 	p := model.Problem{File: path, Offset: -1, What: bare(err).Error()}
 	if trace != nil && trace.HasRank() {
 		rank := trace.Rank().Rank
 		p.Rank = &rank
 	}
-	rest, stated := strings.CutPrefix(p.What, "parse "+path+": offset ")
-	number, what, _ := strings.Cut(rest, ": ")
-	if n, err := strconv.ParseInt(number, 10, 64); stated && err == nil {
-		p.Offset, p.What = n, "parse trace: "+what
+	if pe := (*kineto.ParseError)(nil); errors.As(err, &pe) {
+		p.Offset, p.What = pe.Offset, "parse trace: "+bare(pe.Err).Error()
 	}
 	p.What += "; the file is left out"
 	return p
-}
-
-// identify says which rank a file speaks for, or why for none.
-func (r *torchReader) identify(path string, trace *kineto.Trace) (model.Rank, error) {
-	rank := trace.Rank()
-	if !trace.HasRank() && !r.worlds.alone(path) {
-		return rank, fmt.Errorf("find rank: got none in distributedInfo and none in the file's name by %q; want one (--rank-pattern)", r.options.RankPattern)
-	}
-	r.worlds.settle(path, &rank)
-	covered := extentOf(trace)
-	if !covered.any {
-		return rank, errNoOps
-	}
-	if holder := r.claims.take(path, &rank, covered); holder != "" {
-		return rank, fmt.Errorf("claim rank %d: got it from %s, which comes first and covers the same steps or time; want one file", rank.Rank, holder)
-	}
-	return rank, nil
 }
 
 // deliver hands a trace to the engine, its steps one after the other.

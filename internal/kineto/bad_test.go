@@ -68,6 +68,10 @@ func TestOffsetOfSyntaxError(t *testing.T) {
 	_, err := Parse(t.Context(), bytes.NewReader(packed(t, text+"}")), "x.json.gz", DefaultOptions())
 	require.Error(t, err)
 	assert.Equal(t, "parse x.json.gz: offset "+strconv.Itoa(len(text))+": invalid JSON: got '}'; want a value", err.Error())
+	var pe *ParseError
+	require.ErrorAs(t, err, &pe)
+	assert.Equal(t, "x.json.gz", pe.File)
+	assert.Equal(t, int64(len(text)), pe.Offset)
 }
 
 func packed(t *testing.T, text string) []byte {

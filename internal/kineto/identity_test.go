@@ -28,12 +28,21 @@ func TestRankOfName(t *testing.T) {
 		{"workers_rank3.json", 3, true},
 		{"rank1/host.json", 0, false}, // the folder is not the file
 		{"trace.json", 0, false},
+		{"worker2_rank5.json", 5, true},
+		{"rank2147483648.json", 0, false},
+		{"rank99999999999999999999.json", 0, false},
 	}
 	for _, tt := range tests {
-		got, ok := rankOfName(DefaultOptions(), tt.name)
+		got, ok := RankOfName(DefaultOptions(), tt.name)
 		assert.Equal(t, tt.ok, ok, tt.name)
 		assert.Equal(t, tt.want, got, tt.name)
 	}
+	own := Options{RankPattern: regexp.MustCompile(`^(?:a(\d+)|b(.*))$`)}
+	got, ok := RankOfName(own, "b7")
+	assert.True(t, ok)
+	assert.Equal(t, int64(7), got, "the group that matched")
+	_, ok = RankOfName(own, "b-3")
+	assert.False(t, ok)
 }
 
 func TestIdentity(t *testing.T) {
@@ -73,6 +82,16 @@ func TestHeaderBehindEvents(t *testing.T) {
 	assert.Equal(t, int64(4), tr.Rank().Rank)
 	assert.Equal(t, model.Some(int64(9)), tr.Rank().WorldSize)
 	assert.Equal(t, int64(5000120500), ofKind(tr, model.KindCompute)[0].Start)
+}
+
+func TestImpossibleRank(t *testing.T) {
+	for _, info := range []string{`"rank":-1`, `"rank":2147483648`, `"world_size":0,"rank":2`, `"world_size":1000000000000,"rank":2`} {
+		tr := parseText(t, "rank2.json", `{"distributedInfo":{`+info+`},"traceEvents":[`+kernel("k", 1, 120, "")+`]}`)
+		assert.Equal(t, int64(2), tr.Rank().Rank, info)
+		assert.False(t, tr.Rank().WorldSize.OK, info)
+		require.Len(t, tr.Problems(), 1, info)
+		assert.Contains(t, tr.Problems()[0].What, "read distributedInfo: got ", info)
+	}
 }
 
 func TestDiscover(t *testing.T) {

@@ -39,8 +39,8 @@ const maxRanksBytes = 1 << 20
 const maxRankLists = 64
 
 // Parse reads a trace. name stands for it in problems and serves to find the
-// rank. Where reading fails half way, it returns what was read before, and the
-// error.
+// rank. Where reading fails half way, it returns what was read before, and a
+// [ParseError].
 func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, error) {
 	o = o.withDefaults()
 	f := &faults{}
@@ -50,7 +50,7 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 	count := &counter{r: r, tell: o.Progress}
 	plain, err := uncompressed(count)
 	if err != nil {
-		return nil, fmt.Errorf("parse %s: offset 0: read gzip header: %w", name, err)
+		return nil, &ParseError{File: name, Err: fmt.Errorf("read gzip header: %w", err)}
 	}
 	p.src = newSource(ctx, plain, o.MaxEventBytes)
 	err = p.file()
@@ -64,11 +64,11 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 	p.t.stats.Truncated = err != nil
 	p.t.stats.Bytes = p.src.base + int64(p.src.end)
 	p.finish()
-	if err != nil {
-		return p.t, fmt.Errorf("parse %s: offset %d: %w", name, at, err)
+	if err == nil && !p.hasList {
+		err = ErrNoTrace
 	}
-	if !p.hasList {
-		return p.t, fmt.Errorf("parse %s: offset %d: %w", name, at, ErrNoTrace)
+	if err != nil {
+		return p.t, &ParseError{File: name, Offset: at, Err: err}
 	}
 	return p.t, nil
 }
@@ -248,9 +248,9 @@ func (p *parser) element() error {
 	return p.src.skip()
 }
 
-// jobID returns the job's id: as configured, else the environment's, else the
-// name of the file's folder.
-func jobID(o Options, file string) string {
+// JobID returns the id of a file's job: as configured, else the environment's,
+// else the name of the file's folder.
+func JobID(o Options, file string) string {
 	if o.JobID != "" {
 		return o.JobID
 	}

@@ -2,7 +2,9 @@ package kineto
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -81,13 +83,27 @@ func (t *Trace) header(key string, val []byte, at int64) {
 	case "distributedInfo":
 		var info distributedInfo
 		if err = json.Unmarshal(val, &info); err == nil {
-			err = info.decodeGroups()
+			err = errors.Join(info.checkRank(), info.decodeGroups())
 			t.info = info
 		}
 	}
 	if err != nil {
 		t.problem(at, fmt.Sprintf("read %s: %v", key, err))
 	}
+}
+
+// checkRank drops a rank and a world size that can not be true, since analyses
+// count up to them. Ranks are 32-bit integers in all backends.
+func (d *distributedInfo) checkRank() (err error) {
+	if d.Rank != nil && (*d.Rank < 0 || *d.Rank > math.MaxInt32) {
+		err = fmt.Errorf("got rank %d; want 0 to %d", *d.Rank, math.MaxInt32)
+		d.Rank = nil
+	}
+	if d.WorldSize != nil && (*d.WorldSize < 1 || *d.WorldSize > math.MaxInt32) {
+		err = errors.Join(err, fmt.Errorf("got world_size %d; want 1 to %d", *d.WorldSize, math.MaxInt32))
+		d.WorldSize = nil
+	}
+	return err
 }
 
 // decodeGroups reads pg_config, which some versions write as a string.
@@ -141,21 +157,21 @@ func (p *parser) finish() {
 
 // identify completes the rank from the header, the file's name and the options.
 func (t *Trace) identify() {
-	id := jobID(t.o, t.file)
+	id := JobID(t.o, t.file)
 	t.rank = model.Rank{
 		JobID: id, JobName: firstText(t.o.JobName, id), HostName: t.hostName, PID: t.pid,
 		Incarnation: model.Incarnation(model.World{Launcher: []string{id}}),
 	}
 	switch {
-	case t.info.Rank != nil && *t.info.Rank >= 0:
+	case t.info.Rank != nil:
 		t.rank.Rank, t.hasRank = *t.info.Rank, true
 	default:
-		t.rank.Rank, t.hasRank = rankOfName(t.o, t.file)
+		t.rank.Rank, t.hasRank = RankOfName(t.o, t.file)
 	}
 	switch {
 	case t.o.WorldSize > 0:
 		t.rank.WorldSize = model.Some(t.o.WorldSize)
-	case t.info.WorldSize != nil && *t.info.WorldSize > 0:
+	case t.info.WorldSize != nil:
 		t.rank.WorldSize = model.Some(*t.info.WorldSize)
 	}
 	t.rank.ClockID = clockID(t.rank)
@@ -163,11 +179,12 @@ func (t *Trace) identify() {
 
 func clockID(r model.Rank) string { return fmt.Sprintf("trace:%s/%d", r.JobID, r.Rank) }
 
-// rankOfName finds the rank in a file's name: the last match of the pattern.
-func rankOfName(o Options, file string) (int64, bool) {
-	all := o.RankPattern.FindAllStringSubmatch(filepath.Base(file), -1)
+// RankOfName finds the rank in a file's name: the last match of the pattern,
+// and the first group of it that is a number that a rank may have.
+func RankOfName(o Options, file string) (rank int64, ok bool) {
+	all := o.withDefaults().RankPattern.FindAllStringSubmatch(filepath.Base(file), -1)
 	for _, m := range slices.Backward(all) {
-		if n, ok := firstNumber(m[1:]); ok {
+		if n, ok := firstNumber(m[1:]); ok && n >= 0 && n <= math.MaxInt32 {
 			return n, true
 		}
 	}

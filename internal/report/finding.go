@@ -20,6 +20,7 @@ type evidence struct {
 	PlaceExcess  *float64      `json:"place_excess_seconds"`
 	NextRanks    []int64       `json:"next_ranks"`
 	MissingRanks []int64       `json:"missing_ranks"`
+	MissingCount int           `json:"missing_ranks_count"`
 	LoweredBy    []string      `json:"confidence_lowered_by"`
 	Decisive     *evidenceMeet `json:"decisive"`
 }
@@ -89,7 +90,7 @@ func place(f *model.Finding) string {
 	case f.Rank.OK:
 		text = fmt.Sprintf("rank %d", f.Rank.V)
 	case len(f.Ranks) > 0:
-		text = ranks(f.Ranks)
+		text = ranks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks)))))
 	}
 	if f.Host != "" {
 		text += " on " + f.Host
@@ -165,7 +166,7 @@ func nextText(ev *evidence) string {
 	if len(ev.NextRanks) == 0 {
 		return ""
 	}
-	return ranks(ev.NextRanks) + " would be last once it is mended"
+	return ranks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
 }
 
 func whenText(f *model.Finding) string {
@@ -194,5 +195,5 @@ func missingText(ev *evidence) string {
 	if len(ev.MissingRanks) == 0 {
 		return ""
 	}
-	return ranks(ev.MissingRanks) + " not seen"
+	return ranks(ev.MissingRanks, max(ev.MissingCount, len(ev.MissingRanks))) + " not seen"
 }

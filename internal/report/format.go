@@ -85,15 +85,15 @@ func plural(n int64, noun string) string {
 const maxListed = 16
 
 // ranks renders rank numbers as "rank 2" or "ranks 2, 6 and 9".
-func ranks(list []int64) string {
+func ranks(list []int64, count int) string {
 	words := make([]string, 0, maxListed+1)
 	for _, r := range list[:min(len(list), maxListed)] {
 		words = append(words, strconv.FormatInt(r, 10))
 	}
-	if rest := len(list) - len(words); rest > 0 {
+	if rest := count - len(words); rest > 0 {
 		words = append(words, thousands(int64(rest))+" more")
 	}
-	if len(list) == 1 {
+	if count == 1 {
 		return "rank " + words[0]
 	}
 	return "ranks " + enumerate(words)

@@ -39,11 +39,11 @@ func TestBytesAndCounts(t *testing.T) {
 }
 
 func TestRanks(t *testing.T) {
-	assert.Equal(t, "rank 7", ranks([]int64{7}))
-	assert.Equal(t, "ranks 2 and 6", ranks([]int64{2, 6}))
-	assert.Equal(t, "ranks 2, 6 and 9", ranks([]int64{2, 6, 9}))
+	assert.Equal(t, "rank 7", ranks([]int64{7}, 1))
+	assert.Equal(t, "ranks 2 and 6", ranks([]int64{2, 6}, 2))
+	assert.Equal(t, "ranks 2, 6 and 9", ranks([]int64{2, 6, 9}, 3))
 	long := make([]int64, 20)
-	assert.True(t, strings.HasSuffix(ranks(long), "0 and 4 more"), ranks(long))
+	assert.True(t, strings.HasSuffix(ranks(long, len(long)), "0 and 4 more"), ranks(long, len(long)))
 }
 
 func TestWrap(t *testing.T) {

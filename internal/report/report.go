@@ -111,7 +111,7 @@ func seenRanks(j *straggler.JobReport) string {
 	if len(j.Missing) == 0 {
 		return strconv.Itoa(len(j.Ranks))
 	}
-	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+len(j.Missing), ranks(j.Missing))
+	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+j.MissingCount, ranks(j.Missing, j.MissingCount))
 }
 
 func stepsText(j *straggler.JobReport) string {
@@ -152,7 +152,7 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 		p.field("strongest", candidate(a))
 	}
 	if len(j.Missing) > 0 {
-		p.field("missing", ranks(j.Missing)+" not seen: waits that may be owed to one not seen are owed to nobody")
+		p.field("missing", ranks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
 	}
 	p.line("")
 }

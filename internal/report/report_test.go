@@ -71,7 +71,7 @@ func threeRanks() *straggler.JobReport {
 				},
 			},
 		}},
-		Missing: []int64{3},
+		Missing: []int64{3}, MissingCount: 1,
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAbstentionSaysWhichGate(t *testing.T) {
 	assert.NotContains(t, said, "Finding")
 	assert.NotContains(t, said, "not seen")
 
-	j.Missing = []int64{3}
+	j.Missing, j.MissingCount = []int64{3}, 1
 	assert.Contains(t, words(render(t, input(j), Style{})), "rank 3 not seen: waits that may be owed to one not seen")
 }
 

@@ -90,3 +90,14 @@ func TestMedianWithout(t *testing.T) {
 		assert.Equal(t, median(rest), medianWithout(v, x), "%v without %d", v, x)
 	}
 }
+
+func TestAnAbsurdWorldCostsNothing(t *testing.T) {
+	w := newWorld(t, 2, func(c *Config) { c.MaxRanks = 1000 })
+	w.size = 1 << 40
+	w.step(1, "c1 *", "c1 *")
+	reports := w.e.Flush()
+	require.Len(t, reports, 1)
+	assert.Len(t, reports[0].Missing, maxListed)
+	assert.Equal(t, 998, reports[0].MissingCount)
+	assert.Equal(t, int64(2), w.e.Stats().WorldsCapped)
+}

@@ -82,7 +82,12 @@ func newJob(e *Engine, r *model.Rank) *job {
 
 // admit registers the rank; false where the job has too many.
 func (j *job) admit(r *model.Rank) bool {
-	j.world = max(j.world, r.WorldSize.Or(0))
+	if size := r.WorldSize.Or(0); size > int64(j.e.cfg.MaxRanks) {
+		j.e.stats.WorldsCapped++
+		j.world = int64(j.e.cfg.MaxRanks)
+	} else {
+		j.world = max(j.world, size)
+	}
 	if _, ok := j.ranks[r.Rank]; !ok {
 		if len(j.ranks) >= j.e.cfg.MaxRanks {
 			return false
@@ -212,15 +217,19 @@ func (j *job) closeWhere(when func(*openStep) bool) []*StepReport {
 	return out
 }
 
-// missing lists the ranks of the world that are not among seen.
-func (j *job) missing(seen func(int64) bool) []int64 {
-	var out []int64
+// missing lists the first ranks of the world that are not among seen, at most
+// maxListed, and counts them all.
+func (j *job) missing(seen func(int64) bool) (first []int64, count int) {
 	for r := range j.world {
-		if !seen(r) {
-			out = append(out, r)
+		if seen(r) {
+			continue
+		}
+		count++
+		if len(first) < maxListed {
+			first = append(first, r)
 		}
 	}
-	return out
+	return first, count
 }
 
 func (j *job) report() JobReport {
@@ -228,8 +237,8 @@ func (j *job) report() JobReport {
 	out := JobReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
 		Steps: j.steps, StepTime: j.stepTime, Abstained: j.abstain,
-		Missing: j.missing(func(r int64) bool { return j.ranks[r] != nil }),
 	}
+	out.Missing, out.MissingCount = j.missing(func(r int64) bool { return j.ranks[r] != nil })
 	for _, t := range j.totals {
 		out.Ranks = append(out.Ranks, *t)
 	}

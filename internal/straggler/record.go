@@ -10,13 +10,14 @@ import (
 
 // record is what is kept of a step: enough to judge and to replay it.
 type record struct {
-	step       int64
-	start, end int64 // corrected Unix ns
-	first      bool  // no step of this job was seen before it
-	ranks      []rankRecord
-	meets      []*meetingRecord // by arrival
-	missing    []int64
-	index      map[int64]int // rank to place in ranks
+	step         int64
+	start, end   int64 // corrected Unix ns
+	first        bool  // no step of this job was seen before it
+	ranks        []rankRecord
+	meets        []*meetingRecord // by arrival
+	missing      []int64          // the first maxListed
+	missingCount int
+	index        map[int64]int // rank to place in ranks
 }
 
 // rankRecord is one rank of a recorded step; times in ns.
@@ -104,7 +105,7 @@ func (v *rankView) lastArrivals(meetings []*meeting) []int64 {
 
 func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *record {
 	rec := &record{step: s.step, first: j.steps == 0, index: map[int64]int{}}
-	rec.missing = j.missing(func(r int64) bool { return s.ranks[r] != nil })
+	rec.missing, rec.missingCount = j.missing(func(r int64) bool { return s.ranks[r] != nil })
 	for i, v := range views {
 		shift := int64(v.offset.Value)
 		rec.index[v.rank.Rank] = i

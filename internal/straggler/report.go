@@ -37,7 +37,8 @@ type StepReport struct {
 	Start, End                  int64
 	Ranks                       []RankStep // by rank
 	Meetings                    []Meeting  // by last arrival
-	Missing                     []int64    // ranks of the world that were not seen
+	Missing                     []int64    // ranks of the world that were not seen, the first 64
+	MissingCount                int        // all of them
 	// Notes are the annotations of operation spans: members of collectives.
 	Notes map[model.SpanRef]Note
 	// Unmatched counts communication operations whose partners are not known.
@@ -131,8 +132,9 @@ type JobReport struct {
 	Steps                       int
 	StepTime                    time.Duration // summed over steps
 	Ranks                       []RankTotal   // by rank
-	Missing                     []int64
-	Verdicts                    []Verdict // most costly first
+	Missing                     []int64       // ranks of the world that were never seen, the first 64
+	MissingCount                int           // all of them
+	Verdicts                    []Verdict     // most costly first
 	// Abstained is the strongest candidate that was not named, and why.
 	Abstained *Abstention
 }
@@ -172,4 +174,5 @@ type Stats struct {
 	DuplicateOps     int64
 	PlacesOverflowed int64
 	RanksRefused     int64
+	WorldsCapped     int64 // operations' batches that stated a world beyond MaxRanks
 }

@@ -10,7 +10,7 @@ import (
 func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings []*meeting) *StepReport {
 	out := &StepReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation, Step: s.step,
-		Start: rec.start, End: rec.end, Missing: rec.missing, Notes: map[model.SpanRef]Note{},
+		Start: rec.start, End: rec.end, Missing: rec.missing, MissingCount: rec.missingCount, Notes: map[model.SpanRef]Note{},
 	}
 	for i, v := range views {
 		out.Ranks = append(out.Ranks, v.report(&rec.ranks[i], s.step))

@@ -36,8 +36,9 @@ type Evidence struct {
 	NextRanks     []int64  `json:"next_ranks"`
 	PlaceExcess   float64  `json:"place_excess_seconds"`
 	CohortRung    string   `json:"cohort_rung"`
-	Peers         int      `json:"peers"` // of the rank in the decisive meeting
-	MissingRanks  []int64  `json:"missing_ranks,omitempty"`
+	Peers         int      `json:"peers"`                   // of the rank in the decisive meeting
+	MissingRanks  []int64  `json:"missing_ranks,omitempty"` // the first 64
+	MissingCount  int      `json:"missing_ranks_count,omitempty"`
 	ClockSigma    float64  `json:"clock_sigma_seconds"`
 	LoweredBy     []string `json:"confidence_lowered_by,omitempty"`
 }
@@ -237,6 +238,7 @@ func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
 		for _, r := range rec.missing {
 			missing[r] = true
 		}
+		ev.MissingCount = max(ev.MissingCount, rec.missingCount)
 		if i, ok := rec.index[c.rank.Rank]; ok {
 			ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
 		}

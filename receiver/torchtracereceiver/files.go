@@ -1,15 +1,12 @@
 package torchtracereceiver
 
 import (
-	"cmp"
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/internal/intake"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -26,7 +23,7 @@ func (rd *reader) list() listing {
 	var l listing
 	l.files, l.problems = kineto.Discover(rd.cfg.Include, rd.options)
 	l.files = slices.DeleteFunc(l.files, func(f kineto.File) bool { return rd.cfg.excludes(f.Path) })
-	slices.SortStableFunc(l.files, rd.readingOrder())
+	intake.Sort(l.files, rd.options, func(f kineto.File) string { return f.Path })
 	if over := len(l.files) - rd.cfg.MaxFiles; over > 0 {
 		l.ignored = over
 		l.files = l.files[:rd.cfg.MaxFiles]
@@ -39,22 +36,12 @@ func (rd *reader) list() listing {
 	return l
 }
 
-// readingOrder sorts by job, rank as named, and name, so that rank 10 comes
-// behind rank 9; a file without a rank in its name comes last.
-func (rd *reader) readingOrder() func(a, b kineto.File) int {
-	rank := func(f kineto.File) int64 {
-		if r, ok := rd.rankOfName(f.Path); ok {
-			return r
-		}
-		return math.MaxInt64
+func (l *listing) paths() []string {
+	out := make([]string, len(l.files))
+	for i, f := range l.files {
+		out[i] = f.Path
 	}
-	return func(a, b kineto.File) int {
-		return cmp.Or(
-			cmp.Compare(rd.jobOf(a.Path), rd.jobOf(b.Path)),
-			cmp.Compare(rank(a), rank(b)),
-			cmp.Compare(a.Path, b.Path),
-		)
-	}
+	return out
 }
 
 // nothing is the error of an input without a file.
@@ -89,32 +76,4 @@ func (c *Config) excludes(path string) bool {
 		ok, err := filepath.Match(glob, name)
 		return err == nil && ok
 	})
-}
-
-// jobOf names the job of a file as far as can be told without reading it: all
-// are one job where the configuration or the environment names it, else those of
-// one folder are.
-func (rd *reader) jobOf(path string) string {
-	if rd.options.JobID != "" {
-		return rd.options.JobID
-	}
-	if id := os.Getenv(kineto.EnvJobID); id != "" {
-		return id
-	}
-	return filepath.Dir(path)
-}
-
-// rankOfName returns the rank that a file's name states, as internal/kineto
-// reads it: the first group that matched, of the last match of the pattern.
-func (rd *reader) rankOfName(path string) (int64, bool) {
-	matches := rd.options.RankPattern.FindAllStringSubmatch(filepath.Base(path), -1)
-	for _, match := range slices.Backward(matches) {
-		for _, group := range match[1:] {
-			rank, err := strconv.ParseInt(group, 10, 64)
-			if err == nil && rank >= 0 {
-				return rank, true
-			}
-		}
-	}
-	return 0, false
 }

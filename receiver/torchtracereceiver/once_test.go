@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
+	"github.com/lockstep-otel/lockstep/internal/intake"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/replay"
@@ -151,7 +152,7 @@ func TestTwoFilesOfOneRank(t *testing.T) {
 	require.Len(t, ranks, 2)
 	assert.Len(t, ranks[0].Ops, alone.SpanCount(), "rank 0 is emitted once")
 	assert.EqualValues(t, 2, b.counter(t, "files_read"))
-	assert.EqualValues(t, 1, b.counter(t, "files_failed", reasonRankTaken))
+	assert.EqualValues(t, 1, b.counter(t, "files_failed", string(intake.RankTaken)))
 	assert.True(t, b.said("claim rank 0", filepath.Join(dir, "rank0.json.gz"), filepath.Join(dir, "rank0_again.json.gz")), "both are named")
 }
 
@@ -190,11 +191,12 @@ func TestTruncatedGzipCostsNoOtherRank(t *testing.T) {
 	ranks := received(t, &sink)
 	assert.Equal(t, recordedCollectives, countOps(ranks[0].Ops, isCollective))
 	assert.Equal(t, recordedCollectives, countOps(ranks[2].Ops, isCollective))
-	assert.NotEmpty(t, ranks[1].Ops, "what is readable is emitted")
-	assert.Less(t, len(ranks[1].Ops), len(ranks[0].Ops))
+	assert.NotContains(t, ranks, int64(1), "half a trace is left out as a whole")
+	assert.Equal(t, model.Some[int64](recordedRanks), ranks[0].Rank.WorldSize, "its rank is missing")
 	assert.EqualValues(t, 2, b.counter(t, "files_read"))
-	assert.EqualValues(t, 1, b.counter(t, "files_failed", reasonPartial))
-	assert.True(t, b.said(cut, "offset "), "the log names file and offset")
+	assert.EqualValues(t, 1, b.counter(t, "files_failed", string(intake.Damaged)))
+	assert.EqualValues(t, 1, b.counter(t, "problems"))
+	assert.True(t, b.said(cut, "offset ", `"offset":`, `"rank":1`), "the log names file, offset and rank")
 	assert.Empty(t, b.host.statuses())
 }
 
@@ -210,12 +212,24 @@ func TestUnreadableFiles(t *testing.T) {
 	b.finish(t)
 
 	assert.Zero(t, sink.SpanCount())
-	assert.EqualValues(t, 4, b.counter(t, "files_failed", reasonUnreadable))
+	assert.EqualValues(t, 4, b.counter(t, "files_failed", string(intake.Unreadable)))
 	for _, name := range []string{"rank0.json", "rank1.json", "rank2.json", "rank3.json"} {
 		assert.True(t, b.said(filepath.Join(dir, name), "offset "), name)
 	}
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusPermanentError}, b.host.statuses())
 	assert.Contains(t, b.host.lastError(), "got 4 files, none of them readable")
+}
+
+func TestDamagedFileAloneIsAPermanentError(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rank0.json"), []byte(oneKernel[:len(oneKernel)-1]), 0o644))
+	var sink consumertest.TracesSink
+	b := start(t, config(dir), &sink)
+	b.finish(t)
+	assert.Zero(t, sink.SpanCount())
+	assert.EqualValues(t, 1, b.counter(t, "files_failed", string(intake.Damaged)))
+	assert.EqualValues(t, 1, b.counter(t, "events_read"), "its events were read all the same")
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusPermanentError}, b.host.statuses())
 }
 
 const oneKernel = `{"traceEvents": [
@@ -236,8 +250,8 @@ func TestRankOfAFileThatDoesNotSay(t *testing.T) {
 	b := start(t, config(dir), &sink)
 	b.finish(t)
 	assert.Zero(t, sink.SpanCount(), "of two nobody knows which is which")
-	assert.EqualValues(t, 2, b.counter(t, "files_failed", reasonNoRank))
-	assert.True(t, b.said("rank_pattern"))
+	assert.EqualValues(t, 2, b.counter(t, "files_failed", string(intake.NoRank)))
+	assert.True(t, b.said("rank pattern"))
 }
 
 func TestWorldSizeFromNames(t *testing.T) {

@@ -2,6 +2,7 @@ package torchtracereceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/collector/consumer"
@@ -11,18 +12,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/intake"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver/internal/metadata"
-)
-
-// Reasons in receiver_torch_trace_files_failed.
-const (
-	reasonUnreadable = "unreadable"
-	reasonPartial    = "partial" // what was readable is emitted
-	reasonNoRank     = "no_rank"
-	reasonRankTaken  = "rank_taken"
-	reasonEmpty      = "empty"
 )
 
 // maxLoggedProblems bounds the log lines of one file; the rest is counted.
@@ -33,12 +26,11 @@ const maxLoggedProblems = 20
 type reader struct {
 	cfg       *Config
 	options   kineto.Options
+	intake    *intake.Intake
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	obs       *receiverhelper.ObsReport
 	next      consumer.Traces
-	claims    *claims
-	worlds    *worlds // nil while watching
 }
 
 func newReader(set receiver.Settings, cfg *Config, next consumer.Traces) (*reader, error) {
@@ -57,8 +49,8 @@ func newReader(set receiver.Settings, cfg *Config, next consumer.Traces) (*reade
 		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
 	}
 	return &reader{
-		cfg: cfg, options: options, log: set.Logger,
-		telemetry: telemetry, obs: obs, next: next, claims: newClaims(),
+		cfg: cfg, options: options, intake: intake.New(options, cfg.MaxFiles), log: set.Logger,
+		telemetry: telemetry, obs: obs, next: next,
 	}, nil
 }
 
@@ -71,7 +63,7 @@ func (rd *reader) readOnce(ctx context.Context, health *health) {
 		health.failed(l.nothing(rd.cfg.Include))
 		return
 	}
-	rd.worlds = rd.countWorlds(l.files)
+	rd.intake.Expect(l.paths())
 	readable := 0
 	for _, f := range l.files {
 		if rd.read(ctx, f.Path) {
@@ -86,64 +78,49 @@ func (rd *reader) readOnce(ctx context.Context, health *health) {
 	}
 }
 
-// read reads one file and hands on what is readable of it. It reports whether
-// anything was.
+// read reads one file and hands it on, if it is whole and of a rank of its own.
+// It reports whether it was.
 func (rd *reader) read(ctx context.Context, path string) bool {
-	trace, err := kineto.ParseFile(ctx, path, rd.options)
+	trace, reason, err := rd.intake.Read(ctx, path, nil)
 	if ctx.Err() != nil {
 		return false
 	}
-	if trace == nil {
-		rd.fail(ctx, path, reasonUnreadable, err)
+	if trace != nil {
+		rd.countEvents(ctx, trace)
+	}
+	if err != nil {
+		rd.fail(ctx, path, reason, err, faultFields(trace, err)...)
 		return false
 	}
-	rd.countEvents(ctx, trace)
 	rd.note(ctx, trace.Problems())
-	rank, reason, refused := rd.identify(path, trace)
-	if refused != nil {
-		if err != nil && reason != reasonRankTaken {
-			reason, refused = reasonUnreadable, err // the cause of what is missing
-		}
-		rd.fail(ctx, path, reason, refused)
+	rank, reason, err := rd.intake.Identify(path, trace)
+	if err != nil {
+		rd.fail(ctx, path, reason, err)
 		return false
 	}
 	emitted := rd.deliver(ctx, &rank, trace)
-	if err != nil {
-		rd.fail(ctx, path, reasonPartial, err)
-		return true
-	}
 	rd.telemetry.ReceiverTorchTraceFilesRead.Add(ctx, 1)
 	rd.log.Debug("Read trace", zap.String("file", path), zap.Int64("rank", rank.Rank), zap.Int("operations", emitted))
 	return true
 }
 
-// identify says which rank the file speaks for, or why for none.
-func (rd *reader) identify(path string, trace *kineto.Trace) (rank model.Rank, reason string, err error) {
-	job := rd.jobOf(path)
-	rank = trace.Rank()
-	if !trace.HasRank() {
-		if !rd.worlds.alone(job) {
-			return rank, reasonNoRank, fmt.Errorf("find rank: got none in distributedInfo and none in the file's name by rank_pattern %q; want one", rd.cfg.RankPattern)
-		}
-		rank.Rank, rank.ClockID = 0, "" // the clock is named after the rank
+// faultFields are the place of a fault and the rank that is missing for it, as
+// far as either is known.
+func faultFields(trace *kineto.Trace, err error) (fields []zap.Field) {
+	if pe := (*kineto.ParseError)(nil); errors.As(err, &pe) {
+		fields = append(fields, zap.Int64("offset", pe.Offset))
 	}
-	rd.worlds.settle(job, &rank)
-	trace.SetRank(rank)
-	rank = trace.Rank()
-	covered := extentOf(trace)
-	if !covered.any {
-		return rank, reasonEmpty, fmt.Errorf("find operations of rank %d: got none; want at least one", rank.Rank)
+	if trace != nil && trace.HasRank() {
+		fields = append(fields, zap.Int64("rank", trace.Rank().Rank))
 	}
-	if holder, ok := rd.claims.take(path, &rank, covered); !ok {
-		return rank, reasonRankTaken, fmt.Errorf("claim rank %d: got it from %s, which comes first and covers the same steps or time; want one file", rank.Rank, holder)
-	}
-	return rank, "", nil
+	return fields
 }
 
-func (rd *reader) fail(ctx context.Context, path, reason string, err error) {
-	rd.telemetry.ReceiverTorchTraceFilesFailed.Add(ctx, 1, reasonOf(reason))
+func (rd *reader) fail(ctx context.Context, path string, reason intake.Reason, err error, fields ...zap.Field) {
+	rd.telemetry.ReceiverTorchTraceFilesFailed.Add(ctx, 1, reasonOf(string(reason)))
 	rd.telemetry.ReceiverTorchTraceProblems.Add(ctx, 1)
-	rd.log.Warn("Trace file not read whole", zap.String("file", path), zap.String("reason", reason), zap.Error(err))
+	fields = append(fields, zap.String("file", path), zap.String("reason", string(reason)), zap.Error(err))
+	rd.log.Warn("Trace file left out", fields...)
 }
 
 // note logs and counts what was wrong with the input.

@@ -82,7 +82,7 @@ func (w *watcher) poll(ctx context.Context) {
 	found, versions := stat(l.files)
 	ready, gone := w.tracker.due(found, versions)
 	for _, path := range gone {
-		w.claims.forget(path)
+		w.intake.Forget(path)
 	}
 	if len(found) == 0 {
 		w.health.troubled(l.nothing(w.cfg.Include))

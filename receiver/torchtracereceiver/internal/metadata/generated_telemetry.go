@@ -86,7 +86,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTorchTraceFilesFailed, err = builder.meter.Int64Counter(
 		"otelcol_receiver_torch_trace_files_failed",
-		metric.WithDescription("Files of which nothing, or only a part, was readable, or that claimed the rank of another file. [Alpha]"),
+		metric.WithDescription("Files left out as a whole, by reason. [Alpha]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

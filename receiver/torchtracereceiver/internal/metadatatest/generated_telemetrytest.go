@@ -72,7 +72,7 @@ func AssertEqualReceiverTorchTraceEventsSkipped(t *testing.T, tt *componenttest.
 func AssertEqualReceiverTorchTraceFilesFailed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_torch_trace_files_failed",
-		Description: "Files of which nothing, or only a part, was readable, or that claimed the rank of another file. [Alpha]",
+		Description: "Files left out as a whole, by reason. [Alpha]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

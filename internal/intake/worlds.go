@@ -1,4 +1,4 @@
-package torchtracereceiver
+package intake
 
 import (
 	"github.com/lockstep-otel/lockstep/internal/kineto"
@@ -8,6 +8,7 @@ import (
 // worlds knows how many ranks each job has. A step is complete when all of them
 // have been seen, so a trace that does not state its world size needs one from
 // elsewhere: from another file of its job, else from the names of the files.
+// There are at most as many jobs as files.
 type worlds struct {
 	named  map[string]int64 // by job: as the file names have it
 	stated map[string]int64 // by job: the largest that a trace stated
@@ -20,14 +21,14 @@ type worlds struct {
 // The size is the larger of two numbers: that of the distinct ranks named, a
 // file without a rank in its name counting as one more, and the highest rank
 // named plus one, since a missing file does not make the job smaller.
-func (rd *reader) countWorlds(files []kineto.File) *worlds {
+func countWorlds(o kineto.Options, paths []string) *worlds {
 	w := &worlds{named: map[string]int64{}, stated: map[string]int64{}, files: map[string]int{}}
 	ranks := map[string]map[int64]bool{}
 	nameless := map[string]int64{}
-	for _, f := range files {
-		job := rd.jobOf(f.Path)
+	for _, path := range paths {
+		job := kineto.JobID(o, path)
 		w.files[job]++
-		rank, ok := rd.rankOfName(f.Path)
+		rank, ok := kineto.RankOfName(o, path)
 		if !ok {
 			nameless[job]++
 			continue
@@ -45,23 +46,22 @@ func (rd *reader) countWorlds(files []kineto.File) *worlds {
 }
 
 // settle completes a rank whose trace did not state the world size, and
-// remembers what one did state. Without worlds, in watch mode, the files that
-// are still to come are not known, and the size stays unknown.
-func (w *worlds) settle(job string, r *model.Rank) {
+// remembers what one did state. Without worlds the files that are still to come
+// are not known, and the size stays unknown.
+func (w *worlds) settle(r *model.Rank) {
 	if w == nil {
 		return
 	}
 	if r.WorldSize.OK {
-		w.stated[job] = max(w.stated[job], r.WorldSize.V)
+		w.stated[r.JobID] = max(w.stated[r.JobID], r.WorldSize.V)
 		return
 	}
-	size := w.stated[job]
+	w.named[r.JobID] = max(w.named[r.JobID], r.Rank+1) // a header may state the rank alone
+	size := w.stated[r.JobID]
 	if size == 0 {
-		size = w.named[job]
+		size = w.named[r.JobID]
 	}
-	if size > 0 {
-		r.WorldSize = model.Some(size)
-	}
+	r.WorldSize = model.Some(size)
 }
 
 // alone reports whether the job has a single file, which then may be rank 0
