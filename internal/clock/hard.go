@@ -12,9 +12,9 @@ type constraints struct {
 	upper map[[2]int]float64
 }
 
-// maxPairClocks bounds the pairs: 256 clocks are 65,280 ordered pairs, some
-// 3 MB. Above it only pairs with the first member are kept, 2 per clock.
-const maxPairClocks = 256
+// maxPairClocks bounds the work: 64 clocks are 4,032 ordered pairs a meeting.
+// Above it only pairs with the first member are kept, 2 per clock.
+const maxPairClocks = 64
 
 func newConstraints(p *problem, meetings []Meeting, messages []Message, resolution float64) *constraints {
 	c := &constraints{upper: map[[2]int]float64{}}

@@ -20,6 +20,9 @@ type Meeting struct {
 	Arrivals []Arrival
 	// Synchronising: every member leaves after the last has entered.
 	Synchronising bool
+	// EndsCoincide: all members leave at nearly the same time, so that the
+	// meeting serves the estimate. A broadcast's root may leave long before.
+	EndsCoincide bool
 	// Root is the index of a broadcast's root in Arrivals, or -1.
 	Root int
 }
@@ -50,8 +53,9 @@ const DefaultResolution = 2 * time.Microsecond
 const applySigmas = 3
 
 // solvePasses bounds the alternation between meeting times and offsets. Each
-// pass carries an offset one meeting further, so that 64 reach across any
-// layout of parallel groups; equal offsets need two.
+// pass carries an offset one meeting further: groups that share all ranks need
+// two passes, parallel layouts, whose groups cross, some ten. A chain of more
+// than 64 groups is not solved to the end, which its sigma covers.
 const solvePasses = 64
 
 // Timeline relates clocks to one another.
@@ -68,6 +72,7 @@ type Timeline struct {
 func Solve(meetings []Meeting, messages []Message, opt Options) *Timeline {
 	p := newProblem(meetings, messages, opt)
 	p.components()
+	p.countHops()
 	p.solve()
 	p.learnSigmas()
 	p.solve()
@@ -138,6 +143,7 @@ type problem struct {
 	byMem [][]place // of each clock
 	hard  *constraints
 	base  int64
+	hops  []int      // meetings between each clock and its reference
 	ends  []float64  // scratch
 	wants []weighted // scratch
 }
@@ -187,6 +193,12 @@ func (p *problem) clock(name string) int {
 }
 
 func (p *problem) addRow(m *Meeting) {
+	if !m.EndsCoincide {
+		for _, a := range m.Arrivals {
+			p.clock(a.Clock)
+		}
+		return
+	}
 	r := row{class: class{name: m.Name, scale: bits.Len64(uint64(max(0, m.Bytes))), size: len(m.Arrivals)}}
 	r.sigma = priorSigma(m.Bytes)
 	for _, a := range m.Arrivals {
@@ -209,7 +221,8 @@ func priorSigma(bytes int64) float64 {
 	return priorFloor + priorPerByte*float64(max(0, bytes))
 }
 
-// components labels clocks that meetings or messages connect.
+// components labels clocks that meetings connect. A message bounds an offset on
+// one side and estimates nothing.
 func (p *problem) components() {
 	parent := make(forest, len(p.names))
 	for i := range parent {
@@ -329,6 +342,9 @@ func (p *problem) offsets(opt Options) []Offset {
 			Estimate: time.Duration(math.Round(p.theta[i])), Sigma: time.Duration(p.sigma(i)),
 		}
 		o.Lower, o.Upper, o.Bounded = p.hard.interval(p.group[i], i)
+		if o.Bounded && o.Lower > o.Upper {
+			o.Lower, o.Upper, o.Bounded, o.Conflict = 0, 0, false, true
+		}
 		if !opt.Off {
 			o.Value = o.applied()
 		}
@@ -353,7 +369,39 @@ func (p *problem) sigma(i int) float64 {
 		best = min(best, p.rows[at.row].sigma)
 	}
 	n := float64(len(p.byMem[i]))
-	return best * math.Sqrt(systematicShare*systematicShare+medianEfficiency*medianEfficiency/n)
+	own := best * math.Sqrt(systematicShare*systematicShare+medianEfficiency*medianEfficiency/n)
+	return own * math.Sqrt(float64(p.hops[i]))
+}
+
+// countHops fills how many meetings lie between each clock and its reference:
+// each adds its own error.
+func (p *problem) countHops() {
+	p.hops = make([]int, len(p.names))
+	var frontier []int
+	for i, g := range p.group {
+		if i == g {
+			frontier = append(frontier, i)
+		}
+	}
+	done := make([]bool, len(p.rows))
+	for hop := 1; len(frontier) > 0; hop++ {
+		var next []int
+		for _, i := range frontier {
+			for _, at := range p.byMem[i] {
+				if done[at.row] {
+					continue
+				}
+				done[at.row] = true
+				for _, m := range p.rows[at.row].member {
+					if p.hops[m.clock] == 0 && m.clock != p.group[m.clock] {
+						p.hops[m.clock] = hop
+						next = append(next, m.clock)
+					}
+				}
+			}
+		}
+		frontier = next
+	}
 }
 
 // applied decides what is added to stamps: the estimate where it is
@@ -363,7 +411,7 @@ func (o Offset) applied() time.Duration {
 	if math.Abs(float64(v)) <= applySigmas*float64(o.Sigma) {
 		v = 0
 	}
-	if o.Bounded && o.Lower <= o.Upper {
+	if o.Bounded {
 		v = min(max(v, o.Lower), o.Upper)
 	}
 	return v

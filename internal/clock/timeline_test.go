@@ -18,7 +18,7 @@ func meetings(n int, name string, offsets []time.Duration, spread, skew time.Dur
 	var out []Meeting
 	at := int64(1_700_000_000_000_000_000)
 	for range n {
-		m := Meeting{Name: name, Synchronising: true, Root: -1}
+		m := Meeting{Name: name, Synchronising: true, EndsCoincide: true, Root: -1}
 		end := at + int64(spread) + int64(100*time.Microsecond)
 		for c, off := range offsets {
 			m.Arrivals = append(m.Arrivals, Arrival{
@@ -105,7 +105,7 @@ func TestOffReportsEstimatesAndAppliesNothing(t *testing.T) {
 
 // stamps of one meeting, in µs.
 func meet(name string, root int, sync bool, enterExit ...[2]int64) Meeting {
-	m := Meeting{Name: name, Root: root, Synchronising: sync}
+	m := Meeting{Name: name, Root: root, Synchronising: sync, EndsCoincide: sync}
 	for c, e := range enterExit {
 		m.Arrivals = append(m.Arrivals, Arrival{Clock: fmt.Sprintf("clock%d", c), Enter: e[0] * 1e3, Exit: e[1] * 1e3})
 	}
@@ -165,6 +165,53 @@ func TestEstimateIsKeptInsideTheHardInterval(t *testing.T) {
 	assert.Equal(t, 40*time.Microsecond, o.applied())
 	o.Bounded = false
 	assert.Equal(t, 90*time.Microsecond, o.applied())
+}
+
+func TestBroadcastsDoNotEstimate(t *testing.T) {
+	// The root leaves 3 ms before its leaves, every time; the clocks are equal.
+	var ms []Meeting
+	for k := range int64(10) {
+		ms = append(ms, meet("broadcast", 0, false, [2]int64{k * 1e4, k*1e4 + 100}, [2]int64{k * 1e4, k*1e4 + 3100}))
+	}
+	o, _ := Solve(ms, nil, Options{}).Offset("clock1")
+	assert.Zero(t, o.Estimate)
+	assert.Zero(t, o.Meetings)
+	assert.Equal(t, "clock1", o.Reference, "nothing relates it to another clock")
+}
+
+func TestSteppedClockIsAConflict(t *testing.T) {
+	truth := []time.Duration{0, 0, 0}
+	ms := meetings(10, "all_reduce", truth, time.Millisecond, 0, 1)
+	truth[1] = 8 * time.Millisecond
+	for _, m := range meetings(10, "all_reduce", truth, time.Millisecond, 0, 2) {
+		for i := range m.Arrivals {
+			m.Arrivals[i].Enter += int64(time.Second)
+			m.Arrivals[i].Exit += int64(time.Second)
+		}
+		ms = append(ms, m)
+	}
+	tl := Solve(ms, nil, Options{})
+	stepped, _ := tl.Offset("clock1")
+	assert.True(t, stepped.Conflict)
+	assert.False(t, stepped.Bounded)
+	steady, _ := tl.Offset("clock2")
+	assert.False(t, steady.Conflict)
+}
+
+func TestSigmaGrowsAlongTheChain(t *testing.T) {
+	truth := make([]time.Duration, 5)
+	var all []Meeting
+	for a := range 4 {
+		for _, m := range meetings(10, "all_reduce", truth, time.Millisecond, 0, uint64(a)) {
+			m.Arrivals = m.Arrivals[a : a+2]
+			all = append(all, m)
+		}
+	}
+	tl := Solve(all, nil, Options{})
+	near, _ := tl.Offset("clock1")
+	far, _ := tl.Offset("clock4")
+	// Four meetings away instead of one, with half as many of its own.
+	assert.Greater(t, far.Sigma, 2*near.Sigma)
 }
 
 func TestSolveWithoutEvidence(t *testing.T) {

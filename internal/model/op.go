@@ -54,6 +54,10 @@ type Op struct {
 	Microbatch Optional[int64]
 	ModelChunk Optional[int64]
 
+	// StepOps is, on an operation of kind step, how many operations the rank
+	// has in this step besides, so that who gathers them knows when all have come.
+	StepOps Optional[int64]
+
 	Comm       Comm       // zero unless Kind.IsComm()
 	Collective Collective // zero unless Kind is collective; Seq, SeqScope also for p2p
 

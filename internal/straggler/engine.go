@@ -13,15 +13,19 @@ import (
 type Engine struct {
 	cfg   Config
 	now   func() time.Time
-	jobs  map[string]*job // by incarnation
+	jobs  map[jobKey]*job
 	stats Stats
 	final bool // Flush was called, and nothing added since
 }
 
 // New returns an engine; now is the clock that deadlines are taken from.
 func New(cfg Config, now func() time.Time) *Engine {
-	return &Engine{cfg: cfg, now: now, jobs: map[string]*job{}}
+	return &Engine{cfg: cfg, now: now, jobs: map[jobKey]*job{}}
 }
+
+// jobKey is one life of one job. Sources that know no incarnation leave it
+// empty, so the job's id counts too.
+type jobKey struct{ id, incarnation string }
 
 // Add takes operations of one rank and returns the reports of the steps that
 // became complete by it. A rank's step is complete when its operation of kind
@@ -45,7 +49,7 @@ func (e *Engine) Expire() []*StepReport {
 	limit := e.now().Add(-e.cfg.Deadline)
 	var out []*StepReport
 	for _, j := range e.sorted() {
-		out = append(out, j.closeWhere(func(s *openStep) bool { return !s.first.After(limit) })...)
+		out = append(out, j.closeWhere(func(s *openStep) bool { return !s.heard.After(limit) })...)
 	}
 	return out
 }
@@ -88,12 +92,15 @@ func (e *Engine) sorted() []*job {
 	for _, j := range e.jobs {
 		jobs = append(jobs, j)
 	}
-	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.incarnation, b.incarnation) })
+	slices.SortFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(a.incarnation, b.incarnation), cmp.Compare(a.id, b.id))
+	})
 	return jobs
 }
 
 func (e *Engine) job(r *model.Rank) *job {
-	if j := e.jobs[r.Incarnation]; j != nil {
+	key := jobKey{r.JobID, r.Incarnation}
+	if j := e.jobs[key]; j != nil {
 		j.used = e.now()
 		return j
 	}
@@ -101,7 +108,7 @@ func (e *Engine) job(r *model.Rank) *job {
 		e.evictJob()
 	}
 	j := newJob(e, r)
-	e.jobs[r.Incarnation] = j
+	e.jobs[key] = j
 	return j
 }
 
@@ -112,6 +119,6 @@ func (e *Engine) evictJob() {
 			oldest = j
 		}
 	}
-	delete(e.jobs, oldest.incarnation)
+	delete(e.jobs, jobKey{oldest.id, oldest.incarnation})
 	e.stats.JobsEvicted++
 }

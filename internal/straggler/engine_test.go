@@ -181,6 +181,7 @@ func TestClockOffsetsDoNotChangeTheFinding(t *testing.T) {
 
 func TestBroadcastOwesItsRootOnly(t *testing.T) {
 	w := newWorld(t, 3)
+	w.clock = "host"
 	// Rank 2 is the latest, but nobody waits for a leaf.
 	w.step(1, "c10 B", "c5 B", "c20 B")
 	m := w.reports[0].Meetings[0]
@@ -188,12 +189,20 @@ func TestBroadcastOwesItsRootOnly(t *testing.T) {
 	assert.Equal(t, 5*ms, w.reports[0].Ranks[1].WaitSuffered)
 	assert.Zero(t, w.reports[0].Ranks[2].WaitSuffered)
 	assert.Zero(t, w.reports[0].Ranks[2].WaitCaused)
+	assert.Zero(t, m.Gap(), "the awaited one was not the last")
+}
+
+func TestClocksThatNothingRelatesAreNotCompared(t *testing.T) {
+	w := newWorld(t, 3)
+	w.step(1, "c10 B", "c5 B", "c20 B")
+	assert.False(t, w.reports[0].Meetings[0].Attributed, "a broadcast bounds clocks, and estimates nothing")
+	assert.Zero(t, w.reports[0].Ranks[0].WaitCaused)
 }
 
 func TestCauseBeforeTheRecording(t *testing.T) {
 	w := newWorld(t, 8)
 	// Rank 5 begins its one recorded step 20 ms late and is a little slow in it.
-	w.step(1, each(8, "c10 * c10 * c10 * c10 * c10 *", map[int]program{5: "@20 c10 * c12 * c12 * c12 * c12 *"})...)
+	w.step(1, each(8, "c10 * c10 * c10 * c10 * c10 *", map[int]program{5: "@20 c10 * h2 c10 * h2 c10 * h2 c10 * h2 c10 *"})...)
 	vs := w.e.Verdicts()
 	require.Len(t, vs, 1)
 	f := vs[0].Finding
@@ -258,7 +267,7 @@ func TestStepsExpire(t *testing.T) {
 }
 
 func TestFindingClosesWhenTheRankRecovers(t *testing.T) {
-	w := newWorld(t, 4, func(c *Config) { c.Window = 6 })
+	w := newWorld(t, 4, func(c *Config) { c.Window, c.CleanSteps = 6, 3 })
 	slow := each(4, "c20 *", map[int]program{2: "c40 *"})
 	for n := range int64(6) {
 		w.step(n, slow...)
@@ -298,6 +307,92 @@ func TestStreamedFindingIsUpdatedAtTheEnd(t *testing.T) {
 	assert.Equal(t, model.StatusUpdated, last[0].Finding.Status)
 	w.e.Flush()
 	assert.Empty(t, w.e.Verdicts())
+}
+
+func TestNearAGateAFindingDoesNotMultiply(t *testing.T) {
+	w := newWorld(t, 4, func(c *Config) { c.Window, c.CleanSteps = 6, 8 })
+	ids := map[string]bool{}
+	for n := range int64(60) {
+		// The cost swings between 1.6 and 2.4 % of the step.
+		p := "c101.4 h1 *"
+		if n%12 < 6 {
+			p = "c103 h1 *"
+		}
+		w.step(n, each(4, "c100 h1 *", map[int]program{2: p})...)
+		w.e.Verdicts()
+		for _, v := range w.e.Jobs()[0].Verdicts {
+			ids[v.Finding.ID] = true
+		}
+	}
+	assert.LessOrEqual(t, len(ids), 1)
+}
+
+func TestStepWaitsForTheOperationsThatItAnnounces(t *testing.T) {
+	w := newWorld(t, 1)
+	at := nanos(0)
+	step := model.Op{Kind: model.KindStep, Name: "step", Start: at, End: at + 2e6, Step: model.Some(int64(1)), StepOps: model.Some(int64(1))}
+	op := model.Op{Kind: model.KindCompute, Name: "a", Start: at, End: at + 1e6, Step: model.Some(int64(1))}
+	assert.Empty(t, w.e.Add(w.rank(0), []model.Op{step}), "the step came first")
+	reports := w.e.Add(w.rank(0), []model.Op{op})
+	require.Len(t, reports, 1)
+	assert.Equal(t, ms, reports[0].Ranks[0].Split.Compute)
+}
+
+func TestJobsWithoutIncarnationAreKeptApart(t *testing.T) {
+	w := newWorld(t, 1)
+	for _, id := range []string{"a", "b"} {
+		r := w.rank(0)
+		r.JobID, r.Incarnation = id, ""
+		assert.Len(t, w.e.Add(r, []model.Op{stepOp(1, 0, 1)}), 1)
+	}
+	assert.Len(t, w.e.Jobs(), 2)
+}
+
+func TestTimeBelongsToTheOperationThatStillRuns(t *testing.T) {
+	w := newWorld(t, 1)
+	at := nanos(0)
+	step := model.Some(int64(1))
+	w.e.Add(w.rank(0), []model.Op{
+		{Kind: model.KindCompute, Name: "gemm", Start: at, End: at + 100e6, Step: step, Stream: model.Some(int64(7))},
+		{Kind: model.KindCopy, Name: "prefetch", Start: at + 5e6, End: at + 6e6, Step: step, Stream: model.Some(int64(8))},
+		{Kind: model.KindCompute, Name: "norm", Start: at + 10e6, End: at + 20e6, Step: step, Stream: model.Some(int64(9))},
+		stepOp(1, 0, 100),
+	})
+	j := w.e.sorted()[0]
+	got := map[string]int64{}
+	for key, ns := range j.window[0].ranks[0].computeBy {
+		got[j.keys.name(key)] = ns
+	}
+	assert.Equal(t, map[string]int64{"gemm": 90e6, "norm": 10e6}, got)
+}
+
+func TestStepsThatOverlapShareNoInstant(t *testing.T) {
+	w := newWorld(t, 1)
+	for n := range int64(4) {
+		// The host enqueues step n+1 while the device still runs step n.
+		from := float64(n) * 10
+		w.reports = append(w.reports, w.e.Add(w.rank(0), []model.Op{
+			{Kind: model.KindCompute, Name: "gemm", Start: nanos(from + 5), End: nanos(from + 15), Step: model.Some(n)},
+			stepOp(n, from, from+15),
+		})...)
+	}
+	var sum time.Duration
+	for _, rep := range w.reports {
+		sum += rep.Ranks[0].Split.Sum()
+	}
+	assert.Equal(t, 45*ms, sum)
+	assert.Equal(t, 10*ms, w.reports[3].Ranks[0].Split.Compute)
+}
+
+func TestTheWindowIsBoundedInMembers(t *testing.T) {
+	w := newWorld(t, 4, func(c *Config) { c.MaxWindowMembers = 40 })
+	for n := range int64(10) {
+		w.step(n, each(4, "c1 * c1 *", nil)...) // 8 members a step
+	}
+	j := w.e.sorted()[0]
+	assert.Len(t, j.window, 5)
+	assert.Equal(t, 40, j.members)
+	assert.Equal(t, int64(5), w.e.Stats().StepsForgotten)
 }
 
 func TestMemoryIsBounded(t *testing.T) {

@@ -101,3 +101,10 @@ func TestAnAbsurdWorldCostsNothing(t *testing.T) {
 	assert.Equal(t, 998, reports[0].MissingCount)
 	assert.Equal(t, int64(2), w.e.Stats().WorldsCapped)
 }
+
+func TestComputeIsNotAccusedInFewSteps(t *testing.T) {
+	w := newWorld(t, 8)
+	w.step(1, each(8, "c10 * c10 * c10 * c10 * c10 *", map[int]program{5: "c15 * c15 * c15 * c15 * c15 *"})...)
+	assert.Empty(t, w.e.Verdicts())
+	assert.Equal(t, gateFewSteps, w.e.Jobs()[0].Abstained.Gate, "it may have had more to do")
+}

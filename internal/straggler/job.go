@@ -25,6 +25,7 @@ type job struct {
 	clockHistory []clock.Meeting
 	tails        map[int64]*tail // by rank
 	window       []*record
+	members      int // of all meetings in the window
 	totals       map[int64]*RankTotal
 	steps        int
 	stepTime     time.Duration
@@ -38,7 +39,7 @@ type job struct {
 // openStep gathers a step until every rank has delivered it.
 type openStep struct {
 	step  int64
-	first time.Time
+	heard time.Time // when something of it came last
 	ranks map[int64]*rankStep
 }
 
@@ -47,6 +48,7 @@ type rankStep struct {
 	rank       model.Rank
 	start, end int64 // raw; of the step operation, else of what was seen
 	marked     bool  // the step operation was seen
+	came, want int64 // operations received, and announced by the step operation
 	phase      string
 	acts       []activity
 	comms      []model.Op
@@ -109,15 +111,17 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 	}
 	s := j.open[op.Step.V]
 	if s == nil {
-		s = &openStep{step: op.Step.V, first: j.e.now(), ranks: map[int64]*rankStep{}}
+		s = &openStep{step: op.Step.V, ranks: map[int64]*rankStep{}}
 		j.open[op.Step.V] = s
 	}
+	s.heard = j.used
 	rs := s.ranks[r.Rank]
 	if rs == nil {
 		rs = &rankStep{rank: *r}
 		s.ranks[r.Rank] = rs
 	}
 	if rs.size() >= j.e.cfg.MaxOpsPerRankStep && op.Kind != model.KindStep {
+		rs.came++
 		j.e.stats.OpsDropped++
 		return
 	}
@@ -129,10 +133,12 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 func (rs *rankStep) size() int { return len(rs.acts) + len(rs.comms) }
 
 func (rs *rankStep) add(op *model.Op, j *job) {
-	switch {
-	case op.Kind == model.KindStep:
-		rs.start, rs.end, rs.marked, rs.phase = op.Start, op.End, true, op.Phase
+	if op.Kind == model.KindStep {
+		rs.start, rs.end, rs.marked, rs.phase, rs.want = op.Start, op.End, true, op.Phase, op.StepOps.Or(0)
 		return
+	}
+	rs.came++
+	switch {
 	case op.Kind.IsComm():
 		rs.comms = append(rs.comms, *op)
 	default:
@@ -172,7 +178,7 @@ func (j *job) complete(s *openStep) bool {
 		return false
 	}
 	for _, rs := range s.ranks {
-		if !rs.marked {
+		if !rs.marked || rs.came < rs.want {
 			return false
 		}
 	}

@@ -30,6 +30,7 @@ type candidate struct {
 
 // Gates, in the order in which they are tried.
 const (
+	gateFewSteps   = "few_steps"
 	gateFalseAlarm = "false_alarm"
 	gateExcess     = "excess_share"
 	gateSteadiness = "steadiness"
@@ -69,15 +70,16 @@ func (j *job) judge() {
 	j.settle(named)
 }
 
-// maxCandidates bounds how many ranks are examined: those that cause most wait.
-// Each costs one replay of the window.
+// maxCandidates bounds how many ranks are examined: those that cause most wait,
+// and as many of those with the largest excess. Each costs one replay of the
+// window.
 const maxCandidates = 8
 
-// candidates returns the ranks that caused most wait, the worst first.
+// candidates returns the ranks to examine, in order of the wait caused.
 func (j *job) candidates() []*candidate {
 	byRank := map[int64]*candidate{}
+	excess := map[int64]int64{}
 	var total float64
-	steps := len(j.window)
 	for _, rec := range j.window {
 		for i := range rec.ranks {
 			r := &rec.ranks[i]
@@ -87,23 +89,43 @@ func (j *job) candidates() []*candidate {
 				byRank[r.rank.Rank] = c
 			}
 			c.steps++
-			c.caused += float64(r.caused) / 1e9 / float64(steps)
-			total += float64(r.caused) / 1e9 / float64(steps)
+			caused := float64(r.caused) / 1e9 / float64(len(j.window))
+			c.caused += caused
+			total += caused
+			excess[r.rank.Rank] += r.excess.total()
 		}
 	}
-	out := make([]*candidate, 0, len(byRank))
+	all := make([]*candidate, 0, len(byRank))
 	for _, c := range byRank {
 		if c.caused > 0 {
 			c.waitShare = c.caused / total
-			out = append(out, c)
+			all = append(all, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.caused, a.caused), cmp.Compare(a.rank.Rank, b.rank.Rank))
-	})
-	out = out[:min(len(out), maxCandidates)]
+	out := pick(all, excess)
 	for _, c := range out {
 		j.examine(c, len(byRank))
+	}
+	return out
+}
+
+// pick returns the candidates that lead in wait caused or in excess.
+func pick(all []*candidate, excess map[int64]int64) []*candidate {
+	byExcess := slices.SortedFunc(slices.Values(all), func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(excess[b.rank.Rank], excess[a.rank.Rank]), cmp.Compare(a.rank.Rank, b.rank.Rank))
+	})
+	leads := map[*candidate]bool{}
+	for _, c := range byExcess[:min(len(byExcess), maxCandidates)] {
+		leads[c] = true
+	}
+	slices.SortFunc(all, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.caused, a.caused), cmp.Compare(a.rank.Rank, b.rank.Rank))
+	})
+	var out []*candidate
+	for i, c := range all {
+		if i < maxCandidates || leads[c] {
+			out = append(out, c)
+		}
 	}
 	return out
 }
@@ -119,8 +141,8 @@ func (j *job) examine(c *candidate, ranks int) {
 		samples = append(samples, c.addStep(rec, i)...)
 	}
 	c.chance = min(1, float64(ranks)*binomialTail(c.top, c.trials, 1/float64(ranks)))
-	c.excess.compute /= int64(c.steps)
-	c.excess.idle /= int64(c.steps)
+	n := int64(c.steps)
+	c.excess = own{c.excess.compute / n, c.excess.overlapped / n, c.excess.idle / n}
 	c.excessShare = float64(c.excess.total()) / j.peersOwn(c.rank.Rank)
 	c.steadiness = steadiness(samples)
 	c.before = j.beforeWindow(c.rank.Rank)
@@ -128,56 +150,61 @@ func (j *job) examine(c *candidate, ranks int) {
 	c.costShare = c.cost / j.stepSeconds()
 }
 
-// addStep counts one step's trials and returns its samples of excess.
+// addStep counts one step's trials and returns its samples of excess. In a step
+// the rank with the largest excess stands out, not the one that caused most
+// wait: what a slow rank of a tensor-parallel group delays, all of that group
+// delay in turn.
 func (c *candidate) addStep(rec *record, i int) (samples []float64) {
-	var sum own
+	c.excess = c.excess.plus(rec.ranks[i].excess)
+	if !c.byStep {
+		return c.addMeetings(rec)
+	}
+	if worst := worstExcess(rec.ranks); worst >= 0 {
+		c.trials++
+		if i == worst {
+			c.top++
+		}
+	}
+	return []float64{float64(rec.ranks[i].excess.total())}
+}
+
+// addMeetings counts single meetings as trials: who was last.
+func (c *candidate) addMeetings(rec *record) (samples []float64) {
 	for _, mr := range rec.meets {
 		k := mr.find(c.rank.Rank)
 		if k < 0 {
 			continue
 		}
-		if !c.byStep && mr.attributed {
+		if mr.attributed {
 			c.trials++
 			if mr.last == k {
 				c.top++
 			}
 		}
 		if mr.members[k].known {
-			x := mr.members[k].excess
-			sum = sum.plus(x)
-			if !c.byStep {
-				samples = append(samples, float64(x.total()))
-			}
+			samples = append(samples, float64(mr.members[k].excess.total()))
 		}
-	}
-	c.excess = c.excess.plus(sum)
-	if c.byStep {
-		// A step in which no wait could be attributed is no trial: it neither
-		// accuses nor clears anybody.
-		if worst := argmaxBy(rec.ranks, func(r *rankRecord) int64 { return r.caused }); rec.ranks[worst].caused > 0 {
-			c.trials++
-			if i == worst {
-				c.top++
-			}
-		}
-		samples = append(samples, float64(sum.total()))
 	}
 	return samples
 }
 
-func argmaxBy(ranks []rankRecord, f func(*rankRecord) int64) int {
-	best := 0
+// worstExcess returns the rank with the largest excess, or -1 where none has any.
+func worstExcess(ranks []rankRecord) int {
+	best, excess := -1, int64(0)
 	for i := range ranks {
-		if f(&ranks[i]) > f(&ranks[best]) {
-			best = i
+		if x := ranks[i].excess.total(); x > excess {
+			best, excess = i, x
 		}
 	}
 	return best
 }
 
-// failedGate returns the first gate that the candidate fails, "" for none.
+// failedGate returns the first gate that the candidate fails, "" for none. In
+// few steps a rank that computes longer may just have had more to do.
 func (c *candidate) failedGate(cfg *Config) (gate string, got, want float64) {
 	switch {
+	case !c.byStep && c.excess.busy() >= c.excess.idle:
+		return gateFewSteps, float64(c.steps), minTrials
 	case c.chance > cfg.MaxFalseAlarm:
 		return gateFalseAlarm, c.chance, cfg.MaxFalseAlarm
 	case c.excessShare < cfg.MinExcessShare:

@@ -2,6 +2,7 @@ package straggler
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -42,7 +43,7 @@ func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 		}
 	}
 	for _, g := range found.settled() {
-		if len(g.parties) < 2 {
+		if len(g.parties) < 2 || !g.consistent() {
 			unmatched += len(g.parties)
 			continue
 		}
@@ -186,7 +187,7 @@ func (j *job) place(g *gathering) *meeting {
 		m.last = argmax(m.enter)
 	}
 	m.arrived = m.enter[m.last]
-	m.attributed = m.rule != waitNobody
+	m.attributed = m.rule != waitNobody && g.comparable()
 	return m
 }
 
@@ -204,18 +205,32 @@ func (m *meeting) wait(i int) time.Duration {
 // as the last arrivers of complete meetings of this kind do, or in a small part
 // of the time that the others waited for it.
 func withdraw(meetings []*meeting) {
-	transfer := map[string]int64{}
+	stays := map[kindOfMeeting][]int64{}
 	for _, m := range meetings {
 		if m.complete() {
-			transfer[m.name()] = max(transfer[m.name()], m.lastStay())
+			stays[m.class()] = append(stays[m.class()], m.lastStay())
 		}
 	}
 	for _, m := range meetings {
+		if m.complete() {
+			continue
+		}
+		usual := median(stays[m.class()])
 		spread := float64(m.arrived - slices.Min(m.enter))
-		if !m.complete() && m.lastStay() > max(transfer[m.name()], int64(promptLeave*spread)) {
+		if m.lastStay() > max(usual, int64(promptLeave*spread)) {
 			m.attributed = false
 		}
 	}
+}
+
+// kindOfMeeting groups meetings whose transfers can be expected to last alike.
+type kindOfMeeting struct {
+	name, comm  string
+	size, scale int
+}
+
+func (m *meeting) class() kindOfMeeting {
+	return kindOfMeeting{m.name(), m.key.Comm, m.size(), bits.Len64(uint64(max(0, m.bytes())))}
 }
 
 // promptLeave is the share of the arrivals' spread within which a last arriver
@@ -227,9 +242,44 @@ func (m *meeting) lastStay() int64 { return m.exit[m.last] - m.enter[m.last] }
 
 // complete reports whether every member is here; where the communicator's size
 // is not known, it cannot be said, and is taken as yes.
-func (m *meeting) complete() bool {
-	size := m.size()
-	return size == 0 || len(m.parties) >= size
+func (g *gathering) complete() bool {
+	size := g.size()
+	return size == 0 || len(g.parties) >= size
+}
+
+// comparable reports whether the stamps of all parties stand on one timeline.
+func (g *gathering) comparable() bool {
+	first := g.parties[0]
+	return !slices.ContainsFunc(g.parties[1:], func(p party) bool {
+		a, b := first.at.clockOf(first.op), p.at.clockOf(p.op)
+		oa, _ := first.at.clocks.Offset(a)
+		ob, _ := p.at.clocks.Offset(b)
+		return !first.at.clocks.Comparable(a, b) || oa.Conflict || ob.Conflict
+	})
+}
+
+// consistent reports whether the parties did the same thing: a name or a size
+// that differs tells that a number was shared by different collectives. Bytes
+// are compared only where every member moves as many.
+func (g *gathering) consistent() bool {
+	if g.kind != model.KindCollective {
+		return len(g.parties) == 2
+	}
+	if size := g.size(); size > 0 && len(g.parties) > size {
+		return false
+	}
+	first := &g.parties[0].op.Collective
+	return !slices.ContainsFunc(g.parties, func(p party) bool {
+		c := &p.op.Collective
+		return c.Name != first.Name ||
+			(sameBytes(c.Name) && c.Bytes.OK && first.Bytes.OK && c.Bytes.V != first.Bytes.V)
+	})
+}
+
+// sameBytes reports whether all members of the named collective move as many
+// bytes. Gathers, scatters and exchanges may be uneven.
+func sameBytes(name string) bool {
+	return name == model.AllReduce || name == model.Broadcast || name == model.Reduce
 }
 
 func argmax(v []int64) int {

@@ -1,7 +1,8 @@
 package straggler
 
 import (
-	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -13,35 +14,39 @@ type ordinalKey struct {
 }
 
 // resyncOrdinals mends the numbers of collectives that were counted within a
-// step where ranks saw different numbers of them: a recording may begin or end
-// inside a step. The shorter sequence is laid along the usual one where the
-// bytes agree in exactly one place; else its operations lose their numbers,
-// since a wrong partner is worse than none. It returns how many did.
+// step where ranks did not see the same ones: a recording may begin or end inside
+// a step. A rank's sequence is laid along the usual one where the bytes agree in
+// exactly one place; else its operations lose their numbers, since a wrong
+// partner is worse than none. It returns how many did. Messages are counted per
+// direction and peer, and not mended.
 func resyncOrdinals(views []*rankView) (lost int) {
-	groups := map[ordinalKey]map[*rankView][]*model.Op{}
+	groups := map[ordinalKey][][]*model.Op{} // by rank, in order
+	owner := map[ordinalKey]*rankView{}      // of the last sequence
 	for _, v := range views {
 		for i := range v.comms {
 			op := &v.comms[i]
-			if op.Collective.SeqScope != model.ScopeOrdinal {
+			if op.Collective.SeqScope != model.ScopeOrdinal || op.Kind != model.KindCollective {
 				continue
 			}
 			k := ordinalKey{comm: op.Comm.ID, digest: op.Comm.Digest, name: op.Collective.Name, step: op.Step.Or(0)}
-			if groups[k] == nil {
-				groups[k] = map[*rankView][]*model.Op{}
+			if owner[k] != v {
+				groups[k] = append(groups[k], nil)
+				owner[k] = v
 			}
-			groups[k][v] = append(groups[k][v], op)
+			last := len(groups[k]) - 1
+			groups[k][last] = append(groups[k][last], op)
 		}
 	}
-	for _, g := range groups {
-		lost += resync(g)
+	for _, sequences := range groups {
+		lost += resync(sequences)
 	}
 	return lost
 }
 
-func resync(g map[*rankView][]*model.Op) (lost int) {
-	usual := usualSequence(g)
-	for _, ops := range g {
-		if len(ops) == len(usual) {
+func resync(sequences [][]*model.Op) (lost int) {
+	usual := usualSequence(sequences)
+	for _, ops := range sequences {
+		if len(ops) == len(usual) && !contradicts(ops, usual) {
 			continue
 		}
 		shift, ok := uniqueShift(ops, usual)
@@ -57,37 +62,61 @@ func resync(g map[*rankView][]*model.Op) (lost int) {
 	return lost
 }
 
-// usualSequence returns the sequence of the most frequent length, the longer of
-// two that are equally frequent.
-func usualSequence(g map[*rankView][]*model.Op) []*model.Op {
-	count := map[int]int{}
-	for _, ops := range g {
-		count[len(ops)]++
+// contradicts reports whether sequences of one length differ in bytes that must
+// be equal.
+func contradicts(ops, usual []*model.Op) bool {
+	for i, op := range ops {
+		a, b := op.Collective.Bytes, usual[i].Collective.Bytes
+		if sameBytes(op.Collective.Name) && a.OK && b.OK && a.V != b.V {
+			return true
+		}
+	}
+	return false
+}
+
+// usualSequence returns the sequence that most ranks have, in length and in
+// bytes; of equally frequent ones the longer, then the first.
+func usualSequence(sequences [][]*model.Op) []*model.Op {
+	count := map[string]int{}
+	for _, ops := range sequences {
+		count[fingerprint(ops)]++
 	}
 	var best []*model.Op
-	for _, ops := range g {
-		n, m := len(ops), len(best)
-		if best == nil || count[n] > count[m] || (count[n] == count[m] && n > m) {
+	for _, ops := range sequences {
+		n, m := count[fingerprint(ops)], count[fingerprint(best)]
+		if best == nil || n > m || (n == m && len(ops) > len(best)) {
 			best = ops
 		}
 	}
 	return best
 }
 
-// maxShift bounds the search: a step with more collectives than this of one
-// kind is not resynchronised.
-const maxShift = 4096
+// fingerprint renders what two sequences must have in common to be the same.
+func fingerprint(ops []*model.Op) string {
+	var b strings.Builder
+	for _, op := range ops {
+		bytes := int64(-1)
+		if sameBytes(op.Collective.Name) {
+			bytes = op.Collective.Bytes.Or(-1)
+		}
+		b.WriteString(strconv.FormatInt(bytes, 10))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// maxShift bounds the search: a sequence that is displaced by more than this is
+// not resynchronised.
+const maxShift = 64
+
+// minOverlap is the share of a sequence that must lie along the usual one.
+const minOverlap = 0.5
 
 // uniqueShift returns what must be added to the numbers of ops so that they
 // agree in bytes with usual; false unless exactly one shift does.
 func uniqueShift(ops, usual []*model.Op) (int64, bool) {
-	diff := len(usual) - len(ops)
-	lo, hi := min(0, diff), max(0, diff)
-	if hi-lo > maxShift {
-		return 0, false
-	}
 	found, shift := 0, 0
-	for s := lo; s <= hi; s++ {
+	for s := -maxShift; s <= maxShift; s++ {
 		if agree(ops, usual, s) {
 			found++
 			shift = s
@@ -97,13 +126,17 @@ func uniqueShift(ops, usual []*model.Op) (int64, bool) {
 }
 
 func agree(ops, usual []*model.Op, shift int) bool {
+	overlap := 0
 	for i, op := range ops {
-		if k := i + shift; k >= 0 && k < len(usual) {
-			a, b := op.Collective.Bytes, usual[k].Collective.Bytes
-			if !a.OK || !b.OK || a.V != b.V {
-				return false
-			}
+		k := i + shift
+		if k < 0 || k >= len(usual) {
+			continue
 		}
+		a, b := op.Collective.Bytes, usual[k].Collective.Bytes
+		if !a.OK || !b.OK || a.V != b.V {
+			return false
+		}
+		overlap++
 	}
-	return !slices.ContainsFunc(ops, func(op *model.Op) bool { return !op.Collective.Seq.OK })
+	return float64(overlap) >= minOverlap*float64(len(ops))
 }

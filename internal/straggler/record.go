@@ -12,7 +12,6 @@ import (
 type record struct {
 	step         int64
 	start, end   int64 // corrected Unix ns
-	first        bool  // no step of this job was seen before it
 	ranks        []rankRecord
 	meets        []*meetingRecord // by arrival
 	missing      []int64          // the first maxListed
@@ -28,6 +27,7 @@ type rankRecord struct {
 	own               own
 	tail              own // own time after the last exit
 	caused            int64
+	excess            own // summed over the segments of the step
 	computeBy, idleBy map[uint32]int64
 	sigma             time.Duration // of the clock's offset
 }
@@ -104,7 +104,7 @@ func (v *rankView) lastArrivals(meetings []*meeting) []int64 {
 }
 
 func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *record {
-	rec := &record{step: s.step, first: j.steps == 0, index: map[int64]int{}}
+	rec := &record{step: s.step, index: map[int64]int{}}
 	rec.missing, rec.missingCount = j.missing(func(r int64) bool { return s.ranks[r] != nil })
 	for i, v := range views {
 		shift := int64(v.offset.Value)
@@ -144,6 +144,10 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	for i, m := range meetings {
 		anchor(m, rec.meets[i], placed)
 		rec.meets[i].weigh()
+		for _, member := range rec.meets[i].members {
+			r := &rec.ranks[member.rank]
+			r.excess = r.excess.plus(member.excess)
+		}
 	}
 	for i, v := range views {
 		rec.ranks[i].tail = v.ownBetween(v.lastExit(), v.end)
@@ -165,24 +169,37 @@ func (v *rankView) makeTail(step int64, placed []*meetingRecord) *tail {
 		op := &v.comms[i]
 		t.ops = append(t.ops, tailOp{sig: signatureOf(op), exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i]})
 	}
-	for _, a := range v.acts {
-		if a.end > v.end && (a.kind == actCompute || a.kind == actCopy) {
-			t.carry = append(t.carry, a)
-		}
-	}
 	return t
 }
 
 // remember appends the record to the window, and lets the oldest go.
 func (j *job) remember(rec *record) {
 	j.window = append(j.window, rec)
-	if over := len(j.window) - j.e.cfg.Window; over > 0 {
-		j.window = slices.Clone(j.window[over:])
+	j.members += rec.members()
+	drop := max(0, len(j.window)-j.e.cfg.Window)
+	for _, old := range j.window[:drop] {
+		j.members -= old.members()
+	}
+	for j.members > j.e.cfg.MaxWindowMembers && drop < len(j.window)-1 {
+		j.members -= j.window[drop].members()
+		j.e.stats.StepsForgotten++
+		drop++
+	}
+	if drop > 0 {
+		j.window = slices.Clone(j.window[drop:])
 		j.window[0].forgetBefore()
 	}
 	j.steps++
 	j.stepTime += time.Duration(rec.end - rec.start)
 	j.judged = false
+}
+
+// members counts the members of all meetings.
+func (rec *record) members() (n int) {
+	for _, mr := range rec.meets {
+		n += len(mr.members)
+	}
+	return n
 }
 
 // forgetBefore cuts the anchors that lie in steps before this one, so that those

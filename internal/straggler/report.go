@@ -90,12 +90,27 @@ type Member struct {
 // Last returns the member that arrived last.
 func (m *Meeting) Last() *Member { return &m.Members[len(m.Members)-1] }
 
-// Gap returns how much earlier the second-last member arrived.
-func (m *Meeting) Gap() time.Duration {
-	if len(m.Members) < 2 {
-		return 0
+// Awaited returns the member that waits are owed to: the last arriver, or the
+// root of a broadcast, or a sender.
+func (m *Meeting) Awaited() *Member {
+	for i := range m.Members {
+		if m.Members[i].Rank == m.LastRank {
+			return &m.Members[i]
+		}
 	}
-	return time.Duration(m.Last().Enter - m.Members[len(m.Members)-2].Enter)
+	return m.Last()
+}
+
+// Gap returns how much earlier the last of the others arrived; 0 where the
+// awaited member was not the last.
+func (m *Meeting) Gap() time.Duration {
+	awaited := m.Awaited()
+	for i := len(m.Members) - 1; i >= 0; i-- {
+		if o := &m.Members[i]; o != awaited {
+			return time.Duration(max(0, awaited.Enter-o.Enter))
+		}
+	}
+	return 0
 }
 
 // WaitCaused returns the wait of all members, owed to the last arriver.
@@ -174,5 +189,7 @@ type Stats struct {
 	DuplicateOps     int64
 	PlacesOverflowed int64
 	RanksRefused     int64
+	ClockConflicts   int64 // steps in which clocks contradicted what was known of them
+	StepsForgotten   int64 // left the window before their time, beyond MaxWindowMembers
 	WorldsCapped     int64 // operations' batches that stated a world beyond MaxRanks
 }

@@ -38,16 +38,17 @@ func TestStagesAreNotComparedWithEachOther(t *testing.T) {
 
 func TestALonelyRoleIsNotAccused(t *testing.T) {
 	w := newWorld(t, 4)
-	w.stage = func(r int64) model.Optional[int64] { return model.Some(r) }
+	w.stage = model.Some[int64]
 	for n := range int64(8) {
 		w.step(n, "c20 *", "c20 *", "c20 *", "c40 *")
 	}
 	assert.Empty(t, w.e.Verdicts())
-	assert.Equal(t, gateExcess, w.e.Jobs()[0].Abstained.Gate, "nobody does the same work as rank 3")
+	assert.Equal(t, gateFalseAlarm, w.e.Jobs()[0].Abstained.Gate, "nobody does the same work as rank 3")
 }
 
 func TestTheSidesOfAMessageAreNotPeers(t *testing.T) {
 	w := newWorld(t, 2)
+	w.clock = "host"
 	message := func(kind model.OpKind, peer int64, n int64, from, to float64) model.Op {
 		return model.Op{
 			Kind: kind, Name: string(kind), Seq: n, Start: nanos(from), End: nanos(to), Step: model.Some(n),

@@ -120,21 +120,48 @@ func (mr *meetingRecord) weigh() {
 	if mr.rule == waitForSender {
 		return
 	}
-	compute, idle := map[role][]int64{}, map[role][]int64{}
+	cohorts := map[role]*cohort{}
 	for i := range mr.members {
 		if m := &mr.members[i]; m.known {
-			compute[m.role] = append(compute[m.role], m.own.compute)
-			idle[m.role] = append(idle[m.role], m.own.idle)
+			c := cohorts[m.role]
+			if c == nil {
+				c = &cohort{}
+				cohorts[m.role] = c
+			}
+			c.add(m.own)
 		}
 	}
-	for r := range compute {
-		slices.Sort(compute[r])
-		slices.Sort(idle[r])
+	for _, c := range cohorts {
+		c.sort()
 	}
 	for i := range mr.members {
-		if m := &mr.members[i]; m.known && len(compute[m.role]) > 1 {
-			m.excess = m.own.minus(own{medianWithout(compute[m.role], m.own.compute), medianWithout(idle[m.role], m.own.idle)})
+		if m := &mr.members[i]; m.known && len(cohorts[m.role].idle) > 1 {
+			m.excess = m.own.minus(cohorts[m.role].medianWithout(m.own))
 		}
+	}
+}
+
+// cohort holds the own times of the members of one role, each part for itself:
+// overlapped compute is slower than compute alone and not comparable with it.
+type cohort struct{ compute, overlapped, idle []int64 }
+
+func (c *cohort) add(o own) {
+	c.compute = append(c.compute, o.compute)
+	c.overlapped = append(c.overlapped, o.overlapped)
+	c.idle = append(c.idle, o.idle)
+}
+
+func (c *cohort) sort() {
+	slices.Sort(c.compute)
+	slices.Sort(c.overlapped)
+	slices.Sort(c.idle)
+}
+
+func (c *cohort) medianWithout(o own) own {
+	return own{
+		compute:    medianWithout(c.compute, o.compute),
+		overlapped: medianWithout(c.overlapped, o.overlapped),
+		idle:       medianWithout(c.idle, o.idle),
 	}
 }
 

@@ -91,7 +91,7 @@ func TestGroupsOfOneNameAreKeptApart(t *testing.T) {
 			w := newWorld(t, 4)
 			for r, digest := range tc.digests {
 				c := collective(1, 0, 8, 0, 1)
-				c.Comm.Digest = digest
+				c.Comm.Digest, c.Comm.Size = digest, model.Optional[int64]{}
 				w.reports = append(w.reports, w.e.Add(w.rank(int64(r)), []model.Op{c, stepOp(1, 0, 1)})...)
 			}
 			require.Len(t, w.reports, 1)

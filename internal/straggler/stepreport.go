@@ -121,7 +121,7 @@ func (rec *record) excess() map[string][]int64 {
 	for _, mr := range rec.meets {
 		for i := range mr.members {
 			m := &mr.members[i]
-			compute[m.rank] += m.excess.compute
+			compute[m.rank] += m.excess.busy()
 			host[m.rank] += m.excess.idle
 		}
 	}

@@ -45,8 +45,7 @@ const launchLatency = int64(15 * time.Microsecond)
 // before that the operation waits, after that it transfers.
 func (v *rankView) sweep(waits []int64) {
 	edges, launches := v.edges(waits)
-	var active [parts]int
-	var key uint32
+	var active [parts][]uint32 // operations that run, the last begun at the end
 	at := v.start
 	for i := 0; i <= len(edges); i++ {
 		next := v.end
@@ -54,34 +53,60 @@ func (v *rankView) sweep(waits []int64) {
 			next = min(max(edges[i].at, v.start), v.end)
 		}
 		if next > at {
-			v.push(piece{at, next, owner(&active), key}, launches)
+			what := owner(&active)
+			v.push(piece{at, next, what, keyOf(&active, what)}, launches)
 			at = next
 		}
 		if i < len(edges) {
-			active[edges[i].what] += edges[i].delta
-			if edges[i].delta > 0 && edges[i].what != partWait && edges[i].what != partTransfer {
-				key = edges[i].key
-			}
+			edges[i].apply(&active)
 		}
 	}
 	v.accumulate()
 }
 
-func owner(active *[parts]int) part {
-	comm := active[partWait]+active[partTransfer] > 0
+// apply begins or ends an operation.
+func (e *edge) apply(active *[parts][]uint32) {
+	running := active[e.what]
+	if e.delta > 0 {
+		active[e.what] = append(running, e.key)
+		return
+	}
+	for i := len(running) - 1; i >= 0; i-- {
+		if running[i] == e.key {
+			active[e.what] = slices.Delete(running, i, i+1)
+			return
+		}
+	}
+}
+
+func owner(active *[parts][]uint32) part {
+	runs := func(p part) bool { return len(active[p]) > 0 }
+	comm := runs(partWait) || runs(partTransfer)
 	switch {
-	case active[partCompute] > 0 && comm:
+	case runs(partCompute) && comm:
 		return partOverlapped
-	case active[partCompute] > 0:
+	case runs(partCompute):
 		return partCompute
-	case active[partTransfer] > 0:
+	case runs(partTransfer):
 		return partTransfer
-	case active[partWait] > 0:
+	case runs(partWait):
 		return partWait
-	case active[partCopy] > 0:
+	case runs(partCopy):
 		return partCopy
 	}
 	return partIdle
+}
+
+// keyOf returns the operation that a part's time belongs to: of several that
+// run, the last begun.
+func keyOf(active *[parts][]uint32, p part) uint32 {
+	if p == partOverlapped {
+		p = partCompute
+	}
+	if running := active[p]; len(running) > 0 {
+		return running[len(running)-1]
+	}
+	return 0
 }
 
 // edges returns the sorted edges of everything that runs in the step, and the
@@ -102,11 +127,6 @@ func (v *rankView) edges(waits []int64) (edges []edge, launches []launched) {
 			return
 		}
 		launches = append(launches, launched{a.start, a.launch})
-	}
-	if v.tail != nil {
-		for i := range v.tail.carry {
-			each(&v.tail.carry[i])
-		}
 	}
 	for i := range v.acts {
 		each(&v.acts[i])
@@ -167,8 +187,10 @@ func (v *rankView) accumulate() {
 // own returns the own time of the piece between two instants inside it.
 func (p piece) own(from, to int64) own {
 	switch p.part {
-	case partCompute, partOverlapped, partCopy:
+	case partCompute, partCopy:
 		return own{compute: to - from}
+	case partOverlapped:
+		return own{overlapped: to - from}
 	case partLaunchIdle:
 		return own{idle: to - from}
 	}

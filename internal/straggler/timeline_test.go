@@ -38,6 +38,7 @@ type world struct {
 	size    int64
 	drop    map[int64]bool // ranks that are never delivered
 	stage   func(rank int64) model.Optional[int64]
+	clock   string // of all ranks; "" gives each its own
 	reports []*StepReport
 }
 
@@ -61,7 +62,7 @@ func (w *world) rank(r int64) model.Rank {
 	return model.Rank{
 		Parallel: par,
 		JobName:  "job", JobID: "job", Incarnation: "life", Rank: r, WorldSize: model.Some(w.size),
-		HostName: fmt.Sprintf("host%d", r), ClockID: fmt.Sprintf("clock%d", r),
+		HostName: fmt.Sprintf("host%d", r), ClockID: orElse(w.clock, fmt.Sprintf("clock%d", r)),
 	}
 }
 

@@ -71,17 +71,29 @@ func (j *job) settle(named []*candidate) {
 		next = append(next, j.stand(j.verdict(c, joint)))
 	}
 	for _, s := range j.verdicts {
-		f := &s.verdict.Finding
-		if f.Status != model.StatusClosed && !slices.ContainsFunc(next, func(n *standing) bool { return n.verdict.Finding.ID == f.ID }) {
-			f.Status, s.dirty = model.StatusClosed, true
-			f.Revision++
-			j.episodes++
+		if s.verdict.Finding.Status == model.StatusClosed || slices.ContainsFunc(next, s.continuedBy) {
+			continue
 		}
-		if s.dirty && f.Status == model.StatusClosed {
-			next = append(next, s)
-		}
+		j.fade(s)
+		next = append(next, s)
 	}
 	j.verdicts = next
+}
+
+// fade closes a finding that was not confirmed for CleanSteps steps. Until then
+// it stands: a rank near a gate must not become a new finding every few steps.
+func (j *job) fade(s *standing) {
+	f := &s.verdict.Finding
+	if j.window[len(j.window)-1].step-f.StepLast.V < int64(j.e.cfg.CleanSteps) {
+		return
+	}
+	f.Status, s.dirty = model.StatusClosed, true
+	f.Revision++
+	j.episodes++
+}
+
+func (s *standing) continuedBy(n *standing) bool {
+	return n.verdict.Finding.ID == s.verdict.Finding.ID
 }
 
 // stand joins a verdict with the one that stands for the same place.
@@ -127,6 +139,9 @@ func (j *job) changed(final bool) []Verdict {
 			out = append(out, s.verdict)
 		}
 	}
+	j.verdicts = slices.DeleteFunc(j.verdicts, func(s *standing) bool {
+		return s.verdict.Finding.Status == model.StatusClosed
+	})
 	return out
 }
 
@@ -186,7 +201,7 @@ func action(f *model.Finding) string {
 func (j *job) cause(c *candidate) (class, key string, excess float64) {
 	class = model.ClassCompute
 	pick := func(r *rankRecord) map[uint32]int64 { return r.computeBy }
-	if c.excess.idle > c.excess.compute {
+	if c.excess.idle > c.excess.busy() {
 		class = model.ClassHost
 		pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
 	}
@@ -225,7 +240,7 @@ func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
 	ev := Evidence{
 		Steps: c.steps, FalseAlarm: c.chance, Trials: "meeting",
 		WaitAll:       c.caused / c.waitShare,
-		ExcessCompute: float64(c.excess.compute) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
+		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
 		ExcessShare: c.excessShare, Steadiness: c.steadiness, BeforeWindow: c.before, CohortRung: cohortSameRole,
 	}
 	if c.byStep {
@@ -308,10 +323,20 @@ func (m *Meeting) next() []int64 {
 // Factors by which the confidence is lowered. They are a judgement of how much
 // each shortcoming weakens the evidence, not yet calibrated.
 const (
-	fewTrials   = 0.8 // meetings of one step are not independent
+	fewTrials   = 0.8 // collectives of one step are not independent
 	beforeStart = 0.7 // the cause was not recorded
 	clockVague  = 0.7 // the clocks are known no better than the gap
 )
+
+// seenShare returns the share of the world's ranks that was seen per step.
+func (j *job) seenShare() float64 {
+	seen, all := 0, 0
+	for _, rec := range j.window {
+		seen += len(rec.ranks)
+		all += len(rec.ranks) + rec.missingCount
+	}
+	return float64(seen) / float64(max(1, all))
+}
 
 func (j *job) confidence(c *candidate, ev *Evidence) float64 {
 	v := 1 - c.chance
@@ -328,9 +353,8 @@ func (j *job) confidence(c *candidate, ev *Evidence) float64 {
 	if ev.ClockSigma > ev.Decisive.Gap {
 		lower(clockVague, "clock offsets are as uncertain as the gap")
 	}
-	if n := len(ev.MissingRanks); n > 0 {
-		seen := float64(len(j.ranks)) / float64(max(j.world, int64(len(j.ranks))))
-		lower(seen, "missing ranks: "+strings.Trim(fmt.Sprint(ev.MissingRanks), "[]"))
+	if len(ev.MissingRanks) > 0 {
+		lower(j.seenShare(), "missing ranks: "+strings.Trim(fmt.Sprint(ev.MissingRanks), "[]"))
 	}
 	return math.Round(100*min(0.99, max(0.01, v))) / 100
 }

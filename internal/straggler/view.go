@@ -27,10 +27,9 @@ type rankView struct {
 
 // tail is what the next step must know of a rank's last communication.
 type tail struct {
-	step  int64
-	end   int64 // raw end of the step
-	ops   []tailOp
-	carry []activity // activities that outlast the step
+	step int64
+	end  int64 // raw end of the step
+	ops  []tailOp
 }
 
 // tailOp is one communication operation of the previous step.
@@ -59,13 +58,23 @@ func signatureOf(op *model.Op) signature {
 
 // own is time that a rank spent by itself, in ns.
 type own struct {
-	compute int64 // computing and copying
-	idle    int64 // the host had launched nothing
+	compute    int64 // computing and copying, no communication beside it
+	overlapped int64 // computing beside communication, which slows both
+	idle       int64 // the host had launched nothing
 }
 
-func (o own) plus(p own) own  { return own{o.compute + p.compute, o.idle + p.idle} }
-func (o own) minus(p own) own { return own{o.compute - p.compute, o.idle - p.idle} }
-func (o own) total() int64    { return o.compute + o.idle }
+func (o own) plus(p own) own {
+	return own{o.compute + p.compute, o.overlapped + p.overlapped, o.idle + p.idle}
+}
+
+func (o own) minus(p own) own {
+	return own{o.compute - p.compute, o.overlapped - p.overlapped, o.idle - p.idle}
+}
+
+func (o own) total() int64 { return o.compute + o.overlapped + o.idle }
+
+// busy is the part of the time in which the rank worked.
+func (o own) busy() int64 { return o.compute + o.overlapped }
 
 // views prepares the step's ranks, in order of rank.
 func (j *job) views(s *openStep) []*rankView {
@@ -75,6 +84,9 @@ func (j *job) views(s *openStep) []*rankView {
 		v := &rankView{rankStep: rs, keys: j.keys, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
 		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
 			v.tail, v.base = t, len(t.ops)
+			// The host enqueues a step while the device still runs the one
+			// before: an instant belongs to the earlier.
+			v.start = min(max(v.start, t.end), v.end)
 		}
 		v.role = v.findRole()
 		out = append(out, v)
@@ -137,24 +149,41 @@ const clockArrivals = 1 << 16
 // align solves the timeline from this step's meetings and the recent ones.
 func (j *job) align(views []*rankView, met []*gathering) *clock.Timeline {
 	var messages []clock.Message
+	fresh := 0
 	for _, g := range met {
 		if g.kind == model.KindCollective {
 			j.clockHistory = append(j.clockHistory, clockMeeting(g))
+			fresh++
 		} else if m, ok := clockMessage(g); ok {
 			messages = append(messages, m)
 		}
 	}
 	j.forgetMeetings()
+	fresh = min(fresh, len(j.clockHistory))
 	clocks := make([]string, len(views))
 	for i, v := range views {
 		clocks[i] = v.clockOf(&model.Op{})
 	}
-	t := clock.Solve(j.clockHistory, messages, clock.Options{Clocks: clocks, Off: !j.e.cfg.Clock})
+	opt := clock.Options{Clocks: clocks, Off: !j.e.cfg.Clock}
+	t := clock.Solve(j.clockHistory, messages, opt)
+	if j.inConflict(t, clocks) {
+		// Offsets that were true once are not any more: only this step counts.
+		j.e.stats.ClockConflicts++
+		j.clockHistory = slices.Clone(j.clockHistory[len(j.clockHistory)-fresh:])
+		t = clock.Solve(j.clockHistory, messages, opt)
+	}
 	for i, v := range views {
 		v.clocks = t
 		v.offset, _ = t.Offset(clocks[i])
 	}
 	return t
+}
+
+func (j *job) inConflict(t *clock.Timeline, clocks []string) bool {
+	return slices.ContainsFunc(clocks, func(c string) bool {
+		o, _ := t.Offset(c)
+		return o.Conflict
+	})
 }
 
 func (j *job) forgetMeetings() {
@@ -171,6 +200,9 @@ func (j *job) forgetMeetings() {
 
 func clockMeeting(g *gathering) clock.Meeting {
 	m := clock.Meeting{Name: g.name(), Bytes: g.bytes(), Synchronising: model.Synchronising(g.name()), Root: -1}
+	// All members of a complete all_to_all leave together too, though nothing
+	// forces them to.
+	m.EndsCoincide = m.Synchronising || (g.name() == model.AllToAll && g.complete())
 	if g.waiters() == waitForRoot {
 		m.Root = g.root()
 	}
