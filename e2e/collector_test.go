@@ -28,6 +28,7 @@ type collector struct {
 	prometheus string // the job's metrics
 	health     string
 	findings   string // file of findings
+	spans      string // file of annotated operations
 }
 
 // startCollector runs distro/config/<config> on free ports and waits until
@@ -41,6 +42,7 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		prometheus: ports[2],
 		health:     ports[3],
 		findings:   filepath.Join(t.TempDir(), "findings.jsonl"),
+		spans:      filepath.Join(t.TempDir(), "spans.jsonl"),
 	}
 	_, telemetryPort, err := net.SplitHostPort(ports[4])
 	require.NoError(t, err)
@@ -52,6 +54,7 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		"LOCKSTEP_TELEMETRY_HOST":      "127.0.0.1",
 		"LOCKSTEP_TELEMETRY_PORT":      telemetryPort,
 		"LOCKSTEP_FINDINGS":            c.findings,
+		"LOCKSTEP_SPANS":               c.spans,
 	}
 	maps.Copy(all, env)
 	c.process = start(t, all, program, "--config", configPath(config), "--config", withHealth)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +45,22 @@ func assertStandalone(t *testing.T, traces string, want truth) {
 	t.Run("file", func(t *testing.T) { assertFinding(t, c, want) })
 	assert.Zero(t, c.terminate(t, stopLimit))
 	t.Run("finding span", func(t *testing.T) { assertFindingSpan(t, j) })
+	t.Run("spans", func(t *testing.T) { assertAnnotatedSpans(t, c, want) })
+}
+
+// assertAnnotatedSpans reads the file of all operations: members of collectives
+// say whom they waited for, and the command finds in it what the collector found.
+func assertAnnotatedSpans(t *testing.T, c *collector, want truth) {
+	t.Helper()
+	content, err := os.ReadFile(c.spans)
+	require.NoError(t, err)
+	assert.Contains(t, string(content), `"lockstep.wait.owed_to"`)
+	assert.Contains(t, string(content), `"lockstep.summary.wait"`)
+	got, status := analyze(t, built(t, "lockstep"), c.spans)
+	assert.Equal(t, statusFindings, status)
+	require.NotEmpty(t, got.Findings)
+	assert.Equal(t, *want.Rank, *got.Findings[0].Rank)
+	assert.Equal(t, want.Class, got.Findings[0].Class)
 }
 
 // The healthy twin of the recording has waits as well, and nobody to blame.

@@ -24,7 +24,7 @@ func TestLoadConfig(t *testing.T) {
 		"straggler/all": {
 			Analysis: stragglerconfig.Config{
 				Deadline: time.Minute, Window: 10, Clock: false, MaxJobs: 2, MaxOpenSteps: 3, MaxRanks: 4,
-				MaxOpsPerRankStep: 5, MaxOpenOps: 6, MinCostShare: 0.1, MinExcessShare: 0.2, MaxFalseAlarm: 0.3,
+				MaxOpsPerRankStep: 5, MaxOpenOps: 6, MaxWindowMembers: 11, CleanSteps: 12, MinCostShare: 0.1, MinExcessShare: 0.2, MaxFalseAlarm: 0.3,
 			},
 			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, RepeatInterval: time.Hour, MaxSeries: 9, SeriesExpiration: time.Minute,
 		},

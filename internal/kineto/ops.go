@@ -53,6 +53,7 @@ func (t *Trace) Ops() iter.Seq[model.Op] {
 // order, then the step, and returns the rest; nil once the consumer has enough.
 func (t *Trace) yieldStep(order []uint32, s *step, yield func(model.Op) bool) []uint32 {
 	seen := map[string]int64{stepKey: 1} // the step's own operation is the first
+	before := len(order)
 	for len(order) > 0 {
 		e := t.ops.at(int(order[0]))
 		if (e.step < 0) != (s == nil) || (s != nil && t.steps[e.step].number != s.number) {
@@ -67,16 +68,16 @@ func (t *Trace) yieldStep(order []uint32, s *step, yield func(model.Op) bool) []
 		}
 		order = order[1:]
 	}
-	if s != nil && !yield(t.stepOp(s)) {
+	if s != nil && !yield(t.stepOp(s, int64(before-len(order)))) {
 		return nil
 	}
 	return order
 }
 
-func (t *Trace) stepOp(s *step) model.Op {
+func (t *Trace) stepOp(s *step, ops int64) model.Op {
 	op := model.Op{
 		Kind: model.KindStep, Name: s.name, Key: stepKey, Step: model.Some(s.number),
-		Start: t.base + s.start, End: t.base + s.last,
+		Start: t.base + s.start, End: t.base + s.last, StepOps: model.Some(ops),
 	}
 	if s.tid != 0 {
 		op.ThreadID = model.Some(s.tid)

@@ -66,6 +66,8 @@ var opFields = newTable(
 	str(semconv.CausalityVerdict, func(o *model.Op) *string { return &o.Clock.Verdict }),
 	optFloat(semconv.CausalityMagnitude, func(o *model.Op) *optionalFloat { return &o.Clock.Magnitude }),
 
+	optInt(semconv.SummaryOps, func(o *model.Op) *optionalInt { return &o.StepOps }),
+
 	str(semconv.StragglerClass, func(o *model.Op) *string { return &o.Straggler.Class }),
 	optFloat(semconv.StragglerExcess, func(o *model.Op) *optionalFloat { return &o.Straggler.Excess }),
 	optInt(semconv.WaitOwedTo, func(o *model.Op) *optionalInt { return &o.Straggler.OwedTo }),

@@ -39,7 +39,7 @@ var (
 		"lockstep.step": typeInt, "lockstep.phase": typeStr, "lockstep.op.kind": typeStr, "lockstep.op.key": typeStr, "lockstep.op.seq": typeInt,
 		"lockstep.op.group": typeInt, "lockstep.graph.captured": typeBool,
 		"lockstep.work.bytes": typeInt, "lockstep.work.tokens": typeInt, "lockstep.work.grid": typeStr,
-		"lockstep.stream.id": typeInt, "thread.id": typeInt,
+		"lockstep.stream.id": typeInt, "thread.id": typeInt, "lockstep.summary.ops": typeInt,
 		"lockstep.correlation.id": typeInt, "lockstep.launch.time_unix_nano": typeInt,
 		"lockstep.microbatch": typeInt, "lockstep.model_chunk": typeInt,
 		"lockstep.comm.id": typeStr, "lockstep.comm.name": typeStr, "lockstep.comm.digest": typeStr, "lockstep.comm.size": typeInt, "lockstep.comm.rank": typeInt,

@@ -14,6 +14,8 @@ type Config struct {
 	Deadline time.Duration `mapstructure:"deadline"`
 	// Window is the number of recent steps that a finding is judged over.
 	Window int `mapstructure:"window"`
+	// CleanSteps is how many steps a finding outlives its last confirmation.
+	CleanSteps int `mapstructure:"clean_steps"`
 	// Clock applies estimated clock offsets; off, stamps are compared as they are.
 	Clock bool `mapstructure:"clock"`
 
@@ -22,6 +24,7 @@ type Config struct {
 	MaxRanks          int `mapstructure:"max_ranks"`
 	MaxOpsPerRankStep int `mapstructure:"max_ops_per_rank_step"`
 	MaxOpenOps        int `mapstructure:"max_open_ops"`
+	MaxWindowMembers  int `mapstructure:"max_window_members"`
 
 	MinCostShare   float64 `mapstructure:"min_cost_share"`
 	MinExcessShare float64 `mapstructure:"min_excess_share"`
@@ -34,9 +37,9 @@ type Config struct {
 func NewDefaultConfig() Config {
 	d := straggler.NewDefaultConfig()
 	return Config{
-		Deadline: d.Deadline, Window: d.Window, Clock: d.Clock,
+		Deadline: d.Deadline, Window: d.Window, CleanSteps: d.CleanSteps, Clock: d.Clock,
 		MaxJobs: d.MaxJobs, MaxOpenSteps: d.MaxOpenSteps, MaxRanks: d.MaxRanks,
-		MaxOpsPerRankStep: d.MaxOpsPerRankStep, MaxOpenOps: d.MaxOpenOps,
+		MaxOpsPerRankStep: d.MaxOpsPerRankStep, MaxOpenOps: d.MaxOpenOps, MaxWindowMembers: d.MaxWindowMembers,
 		MinCostShare: d.MinCostShare, MinExcessShare: d.MinExcessShare, MaxFalseAlarm: d.MaxFalseAlarm,
 	}
 }
@@ -44,9 +47,9 @@ func NewDefaultConfig() Config {
 // Engine returns the engine's configuration.
 func (c *Config) Engine() straggler.Config {
 	return straggler.Config{
-		Deadline: c.Deadline, Window: c.Window, Clock: c.Clock,
+		Deadline: c.Deadline, Window: c.Window, CleanSteps: c.CleanSteps, Clock: c.Clock,
 		MaxJobs: c.MaxJobs, MaxOpenSteps: c.MaxOpenSteps, MaxRanks: c.MaxRanks,
-		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps,
+		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps, MaxWindowMembers: c.MaxWindowMembers,
 		MinCostShare: c.MinCostShare, MinExcessShare: c.MinExcessShare, MaxFalseAlarm: c.MaxFalseAlarm,
 	}
 }

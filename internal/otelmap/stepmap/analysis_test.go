@@ -57,7 +57,7 @@ func TestAnalysisCountsWhatItCannotRead(t *testing.T) {
 
 func TestAnalysisForgetsClosedFindings(t *testing.T) {
 	cfg := straggler.NewDefaultConfig()
-	cfg.Window = 6
+	cfg.Window, cfg.CleanSteps = 6, 2
 	a := NewAnalysis(cfg, now)
 	for step := range int64(6) {
 		addStep(a, step, 2, nil)
