@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -113,7 +114,7 @@ func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
 
 // reader brings files of one format into an analysis.
 type reader interface {
-	format() format
+	format() sniff.Format
 	read(ctx context.Context, files []input, to *analysis)
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -16,7 +17,7 @@ import (
 type input struct {
 	path   string
 	size   int64
-	format format
+	format sniff.Format
 }
 
 // inputs are the files that the paths name, each once.
@@ -115,7 +116,7 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	in.seen[filepath.Clean(path)] = true
 	f, err := tellFormat(path, info.Mode())
 	switch {
-	case f != formatUnknown:
+	case f != sniff.Unknown:
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
 	case err != nil && (named || tracelike(path)):
 		in.problems.add(path, -1, fmt.Errorf("tell format: %w", bare(err)))
@@ -126,11 +127,11 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	}
 }
 
-func tellFormat(path string, mode fs.FileMode) (format, error) {
+func tellFormat(path string, mode fs.FileMode) (sniff.Format, error) {
 	if !mode.IsRegular() {
-		return formatUnknown, fmt.Errorf("open file: got mode %s; want a regular file", mode)
+		return sniff.Unknown, fmt.Errorf("open file: got mode %s; want a regular file", mode)
 	}
-	return sniff(path)
+	return sniff.File(path)
 }
 
 // tracelike reports whether a file's name is one of a trace.
@@ -141,7 +142,7 @@ func tracelike(path string) bool {
 }
 
 // of returns the paths of one format.
-func (in *inputs) of(f format) []input {
+func (in *inputs) of(f sniff.Format) []input {
 	var out []input
 	for _, i := range in.files {
 		if i.format == f {

@@ -7,13 +7,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/otlpfile"
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
 // otlpReader reads OTLP JSON files of operation spans.
 type otlpReader struct{}
 
-func (otlpReader) format() format { return formatOTLP }
+func (otlpReader) format() sniff.Format { return sniff.OTLP }
 
 func (r otlpReader) read(ctx context.Context, files []input, to *analysis) {
 	for _, f := range files {
@@ -26,13 +27,13 @@ func (r otlpReader) read(ctx context.Context, files []input, to *analysis) {
 
 func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 	before, faults := to.ops, 0
-	content, closer, err := openContent(f.path, to.progress.reader)
+	content, closer, err := sniff.Open(f.path, to.progress.reader)
 	if err != nil {
 		to.problems.add(f.path, -1, bare(err))
 		return
 	}
 	defer func() { _ = closer.Close() }()
-	err = otlpfile.Read(ctx, skipBOM(content), otlpfile.DefaultLimit,
+	err = otlpfile.Read(ctx, sniff.SkipBOM(content), otlpfile.DefaultLimit,
 		func(td ptrace.Traces) { to.addTraces(f.path, td) },
 		func(bad otlpfile.Fault) {
 			faults++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/intake"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -23,7 +24,7 @@ func newTorchReader(options kineto.Options) *torchReader {
 	return &torchReader{options: options, intake: intake.New(options, maxFiles)}
 }
 
-func (*torchReader) format() format { return formatTorch }
+func (*torchReader) format() sniff.Format { return sniff.Torch }
 
 func (r *torchReader) read(ctx context.Context, files []input, to *analysis) {
 	intake.Sort(files, r.options, func(f input) string { return f.path })

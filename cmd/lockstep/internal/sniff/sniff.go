@@ -1,4 +1,5 @@
-package main
+// Package sniff tells the format of an input file by its content.
+package sniff
 
 import (
 	"bufio"
@@ -11,32 +12,33 @@ import (
 	"os"
 )
 
-// format is what a file's content says that it is.
-type format int
+// Format is what a file's content says that it is.
+type Format int
 
+// The formats.
 const (
-	formatUnknown format = iota
-	formatTorch          // Chrome JSON of the PyTorch profiler
-	formatOTLP           // OTLP JSON with spans
+	Unknown Format = iota
+	Torch          // Chrome JSON of the PyTorch profiler
+	OTLP           // OTLP JSON with spans
 )
 
 // formatKeys are the top-level keys that tell a format. Others, as a PyTorch
 // trace may have before them, are passed over.
-var formatKeys = map[string]format{
-	"resourceSpans":    formatOTLP,
-	"resource_spans":   formatOTLP,
-	"traceEvents":      formatTorch,
-	"schemaVersion":    formatTorch,
-	"deviceProperties": formatTorch,
-	"distributedInfo":  formatTorch,
+var formatKeys = map[string]Format{
+	"resourceSpans":    OTLP,
+	"resource_spans":   OTLP,
+	"traceEvents":      Torch,
+	"schemaVersion":    Torch,
+	"deviceProperties": Torch,
+	"distributedInfo":  Torch,
 }
 
 // sniffLimit bounds how much of a file is looked at.
 const sniffLimit = 1 << 20
 
-// openContent opens a file, uncompressed where it is gzip. The wrap sees the
+// Open opens a file, uncompressed where it is gzip. The wrap sees the
 // bytes as stored.
-func openContent(path string, wrap func(io.Reader) io.Reader) (io.Reader, io.Closer, error) {
+func Open(path string, wrap func(io.Reader) io.Reader) (io.Reader, io.Closer, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open file: %w", err)
@@ -53,12 +55,12 @@ func openContent(path string, wrap func(io.Reader) io.Reader) (io.Reader, io.Clo
 	return z, f, nil
 }
 
-// sniff tells a file's format from its beginning. An error says that the
+// File tells a file's format from its beginning. An error says that the
 // content is damaged before its format could be told.
-func sniff(path string) (format, error) {
-	r, c, err := openContent(path, func(r io.Reader) io.Reader { return r })
+func File(path string) (Format, error) {
+	r, c, err := Open(path, func(r io.Reader) io.Reader { return r })
 	if err != nil {
-		return formatUnknown, err
+		return Unknown, err
 	}
 	defer func() { _ = c.Close() }()
 	head := &io.LimitedReader{R: r, N: sniffLimit}
@@ -69,36 +71,36 @@ func sniff(path string) (format, error) {
 	return f, err
 }
 
-func sniffJSON(r io.Reader) (format, error) {
-	d := json.NewDecoder(skipBOM(r))
+func sniffJSON(r io.Reader) (Format, error) {
+	d := json.NewDecoder(SkipBOM(r))
 	token, err := d.Token()
 	if err != nil {
-		return formatUnknown, damaged(d, err)
+		return Unknown, damaged(d, err)
 	}
 	if token != json.Delim('{') {
-		return formatUnknown, nil
+		return Unknown, nil
 	}
 	return sniffObject(d)
 }
 
-func sniffObject(d *json.Decoder) (format, error) {
+func sniffObject(d *json.Decoder) (Format, error) {
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return formatUnknown, damaged(d, err)
+			return Unknown, damaged(d, err)
 		}
 		name, _ := key.(string)
 		if f, ok := formatKeys[name]; ok {
 			return f, nil
 		}
 		if err := skipValue(d); err != nil {
-			return formatUnknown, damaged(d, err)
+			return Unknown, damaged(d, err)
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return formatUnknown, damaged(d, err)
+		return Unknown, damaged(d, err)
 	}
-	return formatUnknown, nil
+	return Unknown, nil
 }
 
 // damaged names the place of a fault; the end of input within a value is one.
@@ -127,8 +129,8 @@ func skipValue(d *json.Decoder) error {
 	}
 }
 
-// skipBOM leaves out the byte order mark that some editors write.
-func skipBOM(r io.Reader) io.Reader {
+// SkipBOM leaves out the byte order mark that some editors write.
+func SkipBOM(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
 	if mark, _ := b.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = b.Discard(3)

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDiscoverTakesEachFileOnce(t *testing.T) {
+	dir := t.TempDir()
+	sub := filepath.Join(dir, "sub")
+	require.NoError(t, os.Mkdir(sub, 0o700))
+	a, b := filepath.Join(dir, "a.json"), filepath.Join(sub, "b")
+	for _, path := range []string{a, b} {
+		require.NoError(t, os.WriteFile(path, []byte(`{"traceEvents": []}`), 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), []byte("text"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "damaged.json"), []byte("{"), 0o600))
+
+	var p problems
+	in := discover([]string{a, dir, dir + "/*.json", sub + "/../a.json"}, &p)
+	require.Len(t, in.files, 2)
+	assert.Equal(t, []string{a, b}, []string{in.files[0].path, in.files[1].path})
+	assert.EqualValues(t, 2*len(`{"traceEvents": []}`), in.size())
+	assert.Equal(t, 1, in.skipped)
+	require.Len(t, p.list, 1, "damaged.json once")
+	assert.Equal(t, filepath.Join(dir, "damaged.json"), p.list[0].File)
+}
+
+func TestDiscoverRefusesWhatIsNoFile(t *testing.T) {
+	var p problems
+	discover([]string{os.DevNull}, &p)
+	require.Len(t, p.list, 1)
+	assert.Contains(t, p.list[0].What, "want a regular file")
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	var p problems
+	for range maxProblems + 7 {
+		p.add("f", -1, os.ErrInvalid)
+	}
+	assert.Len(t, p.list, maxProblems)
+	assert.EqualValues(t, 7, p.omitted)
+}

@@ -1,0 +1,80 @@
+package sniff
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSniff(t *testing.T) {
+	long := `"properties": [` + strings.Repeat(`{"a": "}{"}, `, 1000) + `1], `
+	for name, tc := range map[string]struct {
+		content string
+		want    Format
+		err     string
+	}{
+		"PyTorch":                {"\n{\n \"schemaVersion\": 1,", Torch, ""},
+		"PyTorch, events last":   {`{"x": {"y": [1, "]"]}, ` + long + `"traceEvents": [`, Torch, ""},
+		"Chrome's bare array":    {`[{"ph": "X", "name": "a"}, `, Unknown, ""},
+		"OTLP":                   {`{"resourceSpans":[`, OTLP, ""},
+		"OTLP with a mark":       {"\xef\xbb\xbf" + `{"resourceSpans":[`, OTLP, ""},
+		"OTLP of logs":           {`{"resourceLogs":[]}`, Unknown, ""},
+		"another object":         {`{"slow_rank": 5}`, Unknown, ""},
+		"another array":          {`[{"slow_rank": 5}]`, Unknown, ""},
+		"a number":               {`5`, Unknown, ""},
+		"key too far behind":     {`{"x": "` + strings.Repeat("x", sniffLimit) + `", "traceEvents": []}`, Unknown, ""},
+		"cut before a known key": {`{"x": [1, 2`, Unknown, "unexpected EOF"},
+		"empty":                  {``, Unknown, "EOF"},
+		"text":                   {`hello`, Unknown, "invalid character"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			require.NoError(t, os.WriteFile(path, []byte(tc.content), 0o600))
+			checkSniff(t, path, tc.want, tc.err)
+
+			var z bytes.Buffer
+			w := gzip.NewWriter(&z)
+			_, err := w.Write([]byte(tc.content))
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			require.NoError(t, os.WriteFile(path, z.Bytes(), 0o600))
+			checkSniff(t, path, tc.want, tc.err)
+		})
+	}
+}
+
+func checkSniff(t *testing.T, path string, want Format, why string) {
+	t.Helper()
+	got, err := File(path)
+	assert.Equal(t, want, got)
+	if why == "" {
+		require.NoError(t, err)
+	} else {
+		require.ErrorContains(t, err, why)
+	}
+}
+
+func TestSniffDamagedGzip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.json.gz")
+	require.NoError(t, os.WriteFile(path, []byte{0x1f, 0x8b, 8, 0}, 0o600))
+	_, err := File(path)
+	require.ErrorContains(t, err, "open gzip: unexpected EOF")
+}
+
+func FuzzSniff(f *testing.F) {
+	f.Add([]byte(`{"schemaVersion": 1}`))
+	f.Add([]byte(`[{"ph": "X"}]`))
+	f.Add([]byte(`{"a": {"b": [1, {"c": null}]}, "resourceSpans": [`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got, err := sniffJSON(bytes.NewReader(in))
+		if err != nil && got != Unknown {
+			t.Errorf("format %d with error %v", got, err)
+		}
+	})
+}
