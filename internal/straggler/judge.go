@@ -2,49 +2,8 @@ package straggler
 
 import (
 	"cmp"
-	"math"
 	"slices"
-
-	"github.com/lockstep-otel/lockstep/internal/model"
 )
-
-// candidate is a rank under judgement over the window; seconds are per step.
-type candidate struct {
-	rank  *model.Rank
-	steps int
-
-	caused    float64 // s per step
-	waitShare float64 // of all wait, 0 to 1
-	top       int     // trials in which it caused most
-	trials    int
-	byStep    bool    // trials are steps; else single meetings
-	chance    float64 // false alarm probability over all ranks
-
-	excess      own     // ns per step
-	excessShare float64 // of its peers' own time
-	steadiness  float64 // the excess's median over its standard error
-
-	cost, costShare float64 // s per step, share of the step
-	before          float64 // share of the wait caused that precedes the recording
-}
-
-// Gates, in the order in which they are tried.
-const (
-	gateFewSteps   = "few_steps"
-	gateFalseAlarm = "false_alarm"
-	gateExcess     = "excess_share"
-	gateSteadiness = "steadiness"
-	gateCost       = "cost_share"
-)
-
-// minTrials is the fewest steps that are judged as independent trials. Below
-// it single meetings are counted, which within a step are not independent; the
-// confidence says so.
-const minTrials = 3
-
-// minSteadiness is how many standard errors the median excess must stand above
-// zero.
-const minSteadiness = 3
 
 // judge brings the job's findings up to date with its window.
 func (j *job) judge() {
@@ -150,73 +109,6 @@ func (j *job) examine(c *candidate, ranks int) {
 	c.costShare = c.cost / j.stepSeconds()
 }
 
-// addStep counts one step's trials and returns its samples of excess. In a step
-// the rank with the largest excess stands out, not the one that caused most
-// wait: what a slow rank of a tensor-parallel group delays, all of that group
-// delay in turn.
-func (c *candidate) addStep(rec *record, i int) (samples []float64) {
-	c.excess = c.excess.plus(rec.ranks[i].excess)
-	if !c.byStep {
-		return c.addMeetings(rec)
-	}
-	if worst := worstExcess(rec.ranks); worst >= 0 {
-		c.trials++
-		if i == worst {
-			c.top++
-		}
-	}
-	return []float64{float64(rec.ranks[i].excess.total())}
-}
-
-// addMeetings counts single meetings as trials: who was last.
-func (c *candidate) addMeetings(rec *record) (samples []float64) {
-	for _, mr := range rec.meets {
-		k := mr.find(c.rank.Rank)
-		if k < 0 {
-			continue
-		}
-		if mr.attributed {
-			c.trials++
-			if mr.last == k {
-				c.top++
-			}
-		}
-		if mr.members[k].known {
-			samples = append(samples, float64(mr.members[k].excess.total()))
-		}
-	}
-	return samples
-}
-
-// worstExcess returns the rank with the largest excess, or -1 where none has any.
-func worstExcess(ranks []rankRecord) int {
-	best, excess := -1, int64(0)
-	for i := range ranks {
-		if x := ranks[i].excess.total(); x > excess {
-			best, excess = i, x
-		}
-	}
-	return best
-}
-
-// failedGate returns the first gate that the candidate fails, "" for none. In
-// few steps a rank that computes longer may just have had more to do.
-func (c *candidate) failedGate(cfg *Config) (gate string, got, want float64) {
-	switch {
-	case !c.byStep && c.excess.busy() >= c.excess.idle:
-		return gateFewSteps, float64(c.steps), minTrials
-	case c.chance > cfg.MaxFalseAlarm:
-		return gateFalseAlarm, c.chance, cfg.MaxFalseAlarm
-	case c.excessShare < cfg.MinExcessShare:
-		return gateExcess, c.excessShare, cfg.MinExcessShare
-	case c.steadiness < minSteadiness:
-		return gateSteadiness, c.steadiness, minSteadiness
-	case c.costShare < cfg.MinCostShare:
-		return gateCost, c.costShare, cfg.MinCostShare
-	}
-	return "", 0, 0
-}
-
 // peersOwn returns the median over the other ranks of their own time per step, ns.
 func (j *job) peersOwn(rank int64) float64 {
 	sums, steps := map[int64]int64{}, map[int64]int64{}
@@ -280,52 +172,4 @@ func (mr *meetingRecord) leadOf(i int) int64 {
 func (mr *meetingRecord) lateness(i int) int64 {
 	enter := func(m *memberRecord) int64 { return m.enter }
 	return mr.members[i].enter - mr.medianOthers(i, nil, enter)
-}
-
-// binomialTail returns P(X >= k) for X ~ Binomial(n, p).
-func binomialTail(k, n int, p float64) float64 {
-	if k <= 0 {
-		return 1
-	}
-	if p >= 1 {
-		return 1
-	}
-	sum := 0.0
-	for i := k; i <= n; i++ {
-		a, _ := math.Lgamma(float64(n + 1))
-		b, _ := math.Lgamma(float64(i + 1))
-		c, _ := math.Lgamma(float64(n - i + 1))
-		sum += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
-	}
-	return min(1, sum)
-}
-
-// steadiness returns the median of the samples over its standard error, taken
-// from the median absolute deviation so that one wild step does not hide a
-// steady excess. The spread is floored at 1 % of the median: equal samples say
-// that the timer is coarse, not that the certainty is endless.
-func steadiness(samples []float64) float64 {
-	if len(samples) < 2 {
-		return 0
-	}
-	mid := medianFloat(samples)
-	dev := make([]float64, len(samples))
-	for i, x := range samples {
-		dev[i] = math.Abs(x - mid)
-	}
-	const madToSigma, medianEfficiency, floor = 1.4826, 1.2533, 0.01
-	spread := max(madToSigma*medianFloat(dev), floor*math.Abs(mid))
-	if spread == 0 {
-		return 0
-	}
-	return mid / (medianEfficiency * spread / math.Sqrt(float64(len(samples))))
-}
-
-func medianFloat(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
 }

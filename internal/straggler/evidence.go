@@ -1,0 +1,211 @@
+package straggler
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Evidence is the JSON of lockstep.finding.evidence of kind straggler. Seconds
+// are per step where not said otherwise.
+type Evidence struct {
+	Steps         int      `json:"steps"`
+	Meetings      int      `json:"meetings"`
+	LastArrivals  int      `json:"last_arrivals"`
+	WaitAll       float64  `json:"wait_all_seconds"`
+	FalseAlarm    float64  `json:"false_alarm"`
+	Trials        string   `json:"trials"` // "step" or "meeting"
+	ExcessCompute float64  `json:"excess_compute_seconds"`
+	ExcessHost    float64  `json:"excess_host_seconds"`
+	ExcessShare   float64  `json:"excess_share"`
+	Steadiness    float64  `json:"steadiness"`
+	BeforeWindow  float64  `json:"before_window_share"`
+	Decisive      Decisive `json:"decisive"`
+	NextRanks     []int64  `json:"next_ranks"`
+	PlaceExcess   float64  `json:"place_excess_seconds"`
+	CohortRung    string   `json:"cohort_rung"`
+	Peers         int      `json:"peers"`                   // of the rank in the decisive meeting
+	MissingRanks  []int64  `json:"missing_ranks,omitempty"` // the first 64
+	MissingCount  int      `json:"missing_ranks_count,omitempty"`
+	ClockSigma    float64  `json:"clock_sigma_seconds"`
+	LoweredBy     []string `json:"confidence_lowered_by,omitempty"`
+}
+
+// Decisive is the meeting in which the rank caused most wait.
+type Decisive struct {
+	Step       int64   `json:"step"`
+	Collective string  `json:"collective"`
+	Comm       string  `json:"comm_id"`
+	Wait       float64 `json:"wait_seconds"`
+	Gap        float64 `json:"gap_to_second_last_seconds"`
+}
+
+// cohortSameRole is the only rung there is so far: the members of the same
+// rendezvous that run the same program of communication.
+const cohortSameRole = "same role in the same rendezvous"
+
+// cause returns the class of the excess and the operation or place that holds
+// most of it, with its excess in s per step.
+func (j *job) cause(c *candidate) (class, key string, excess float64) {
+	class = model.ClassCompute
+	pick := func(r *rankRecord) map[uint32]int64 { return r.computeBy }
+	if c.excess.idle > c.excess.busy() {
+		class = model.ClassHost
+		pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
+	}
+	id, ns := j.worstKey(c.rank.Rank, pick)
+	return class, j.keys.name(id), ns / 1e9
+}
+
+// worstKey returns the key with the largest mean excess of the rank over its
+// peers' median, in ns per step.
+func (j *job) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (best uint32, excess float64) {
+	sums := map[uint32]float64{}
+	for _, rec := range j.window {
+		i, ok := rec.index[rank]
+		if !ok {
+			continue
+		}
+		for key, ns := range pick(&rec.ranks[i]) {
+			var peers []int64
+			for k := range rec.ranks {
+				if k != i && rec.ranks[k].role == rec.ranks[i].role {
+					peers = append(peers, pick(&rec.ranks[k])[key])
+				}
+			}
+			sums[key] += float64(ns-median(peers)) / float64(len(j.window))
+		}
+	}
+	for key, x := range sums {
+		if x > excess || (x == excess && key < best) {
+			best, excess = key, x
+		}
+	}
+	return best, excess
+}
+
+func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
+	ev := Evidence{
+		Steps: c.steps, FalseAlarm: c.chance, Trials: "meeting",
+		WaitAll:       c.caused / c.waitShare,
+		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
+		ExcessShare: c.excessShare, Steadiness: c.steadiness, BeforeWindow: c.before, CohortRung: cohortSameRole,
+	}
+	if c.byStep {
+		ev.Trials = "step"
+	}
+	var decisive *meetingRecord
+	var worst int64
+	missing := map[int64]bool{}
+	for _, rec := range j.window {
+		for _, r := range rec.missing {
+			missing[r] = true
+		}
+		ev.MissingCount = max(ev.MissingCount, rec.missingCount)
+		if i, ok := rec.index[c.rank.Rank]; ok {
+			ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
+		}
+		for _, mr := range rec.meets {
+			k := mr.find(c.rank.Rank)
+			if k < 0 || !mr.attributed {
+				continue
+			}
+			ev.Meetings++
+			if mr.last != k {
+				continue
+			}
+			ev.LastArrivals++
+			if w := int64(mr.shown.WaitCaused()); w > worst {
+				decisive, worst = mr, w
+			}
+		}
+	}
+	for r := range missing {
+		ev.MissingRanks = append(ev.MissingRanks, r)
+	}
+	slices.Sort(ev.MissingRanks)
+	ev.MissingRanks = ev.MissingRanks[:min(len(ev.MissingRanks), maxListed)]
+	ev.Decisive = Decisive{
+		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
+		Wait: float64(worst) / 1e9, Gap: decisive.shown.Gap().Seconds(),
+	}
+	ev.NextRanks = decisive.shown.next()
+	for k, i := 0, decisive.last; k < len(decisive.members); k++ {
+		if k != i && decisive.members[k].role == decisive.members[i].role {
+			ev.Peers++
+		}
+	}
+	return decisive.shown, ev
+}
+
+// maxListed bounds lists of ranks in evidence, as semconv.MaxFindingRanks does
+// in attributes.
+const maxListed = 64
+
+// nextShare is how near the second-last arrival others must be to be named with
+// it: a tenth of the gap to the last.
+const nextShare = 0.1
+
+// next returns the ranks that would be last if the last were mended.
+func (m *Meeting) next() []int64 {
+	var rest []Member
+	for _, x := range m.Members {
+		if x.Rank != m.LastRank {
+			rest = append(rest, x)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	second := rest[len(rest)-1].Enter
+	var out []int64
+	for i := len(rest) - 1; i >= 0 && len(out) < maxListed; i-- {
+		if float64(second-rest[i].Enter) <= nextShare*float64(m.Gap()) {
+			out = append(out, rest[i].Rank)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Factors by which the confidence is lowered. They are a judgement of how much
+// each shortcoming weakens the evidence, not yet calibrated.
+const (
+	fewTrials   = 0.8 // collectives of one step are not independent
+	beforeStart = 0.7 // the cause was not recorded
+	clockVague  = 0.7 // the clocks are known no better than the gap
+)
+
+// seenShare returns the share of the world's ranks that was seen per step.
+func (j *job) seenShare() float64 {
+	seen, all := 0, 0
+	for _, rec := range j.window {
+		seen += len(rec.ranks)
+		all += len(rec.ranks) + rec.missingCount
+	}
+	return float64(seen) / float64(max(1, all))
+}
+
+func (j *job) confidence(c *candidate, ev *Evidence) float64 {
+	v := 1 - c.chance
+	lower := func(factor float64, why string) {
+		v *= factor
+		ev.LoweredBy = append(ev.LoweredBy, why)
+	}
+	if !c.byStep {
+		lower(fewTrials, fmt.Sprintf("steps judged: %d, fewer than %d", len(j.window), minTrials))
+	}
+	if c.before >= 0.5 {
+		lower(beforeStart, "the cause precedes the recording")
+	}
+	if ev.ClockSigma > ev.Decisive.Gap {
+		lower(clockVague, "clock offsets are as uncertain as the gap")
+	}
+	if len(ev.MissingRanks) > 0 {
+		lower(j.seenShare(), "missing ranks: "+strings.Trim(fmt.Sprint(ev.MissingRanks), "[]"))
+	}
+	return math.Round(100*min(0.99, max(0.01, v))) / 100
+}

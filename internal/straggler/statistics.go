@@ -1,0 +1,54 @@
+package straggler
+
+import (
+	"math"
+	"slices"
+)
+
+// binomialTail returns P(X >= k) for X ~ Binomial(n, p).
+func binomialTail(k, n int, p float64) float64 {
+	if k <= 0 {
+		return 1
+	}
+	if p >= 1 {
+		return 1
+	}
+	sum := 0.0
+	for i := k; i <= n; i++ {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(i + 1))
+		c, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return min(1, sum)
+}
+
+// steadiness returns the median of the samples over its standard error, taken
+// from the median absolute deviation so that one wild step does not hide a
+// steady excess. The spread is floored at 1 % of the median: equal samples say
+// that the timer is coarse, not that the certainty is endless.
+func steadiness(samples []float64) float64 {
+	if len(samples) < 2 {
+		return 0
+	}
+	mid := medianFloat(samples)
+	dev := make([]float64, len(samples))
+	for i, x := range samples {
+		dev[i] = math.Abs(x - mid)
+	}
+	const madToSigma, medianEfficiency, floor = 1.4826, 1.2533, 0.01
+	spread := max(madToSigma*medianFloat(dev), floor*math.Abs(mid))
+	if spread == 0 {
+		return 0
+	}
+	return mid / (medianEfficiency * spread / math.Sqrt(float64(len(samples))))
+}
+
+func medianFloat(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return (s[n/2-1] + s[n/2]) / 2
+}
