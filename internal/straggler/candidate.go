@@ -6,15 +6,18 @@ import (
 
 // candidate is a rank under judgement over the window; seconds are per step.
 type candidate struct {
-	rank  *model.Rank
-	steps int
+	rank *model.Rank
+
+	top    int // trials in which it stood out
+	trials int
+	byStep bool    // trials are steps; else single meetings
+	chance float64 // false alarm probability over all ranks
+
+	in    stretch // where it stands out; what follows is of it
+	steps int     // in which it was seen
 
 	caused    float64 // s per step
 	waitShare float64 // of all wait, 0 to 1
-	top       int     // trials in which it caused most
-	trials    int
-	byStep    bool    // trials are steps; else single meetings
-	chance    float64 // false alarm probability over all ranks
 
 	excess      own     // ns per step
 	excessShare float64 // of its peers' own time
@@ -42,42 +45,42 @@ const minTrials = 3
 // zero.
 const minSteadiness = 3
 
-// addStep counts one step's trials and returns its samples of excess. In a step
-// the rank with the largest excess stands out, not the one that caused most
-// wait: what a slow rank of a tensor-parallel group delays, all of that group
-// delay in turn.
-func (c *candidate) addStep(rec *record, i int) (samples []float64) {
-	c.excess = c.excess.plus(rec.ranks[i].excess)
-	if !c.byStep {
-		return c.addMeetings(rec)
-	}
-	if worst := worstExcess(rec.ranks); worst >= 0 {
-		c.trials++
-		if i == worst {
-			c.top++
+// addTrials counts one step's trials. In a step the rank with the largest excess
+// stands out, not the one that caused most wait: what a slow rank of a
+// tensor-parallel group delays, all of that group delay in turn. Where steps are
+// too few, single meetings count, in which somebody was waited for.
+func (c *candidate) addTrials(rec *record, i int) {
+	if c.byStep {
+		if worst := worstExcess(rec.ranks); worst >= 0 {
+			c.trials++
+			if i == worst {
+				c.top++
+			}
 		}
+		return
 	}
-	return []float64{float64(rec.ranks[i].excess.total())}
-}
-
-// addMeetings counts single meetings as trials: who was last.
-func (c *candidate) addMeetings(rec *record) (samples []float64) {
 	for _, mr := range rec.meets {
-		k := mr.find(c.rank.Rank)
-		if k < 0 {
-			continue
-		}
-		if mr.attributed {
+		if k := mr.find(c.rank.Rank); k >= 0 && mr.shown.WaitCaused() > 0 {
 			c.trials++
 			if mr.last == k {
 				c.top++
 			}
 		}
-		if mr.members[k].known {
-			samples = append(samples, float64(mr.members[k].excess.total()))
+	}
+}
+
+// samples returns the candidate's excess in one step: one value, or one for each
+// meeting where steps are too few.
+func (c *candidate) samples(rec *record, i int) (out []float64) {
+	if c.byStep {
+		return []float64{float64(rec.ranks[i].excess.total())}
+	}
+	for _, mr := range rec.meets {
+		if k := mr.find(c.rank.Rank); k >= 0 && mr.members[k].known {
+			out = append(out, float64(mr.members[k].excess.total()))
 		}
 	}
-	return samples
+	return out
 }
 
 // worstExcess returns the rank with the largest excess, or -1 where none has any.

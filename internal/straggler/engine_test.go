@@ -282,7 +282,10 @@ func TestFindingClosesWhenTheRankRecovers(t *testing.T) {
 	assert.Equal(t, opened[0].Finding.ID, closed[0].Finding.ID)
 	assert.Equal(t, model.StatusClosed, closed[0].Finding.Status)
 	assert.Greater(t, closed[0].Finding.Revision, opened[0].Finding.Revision)
-	assert.Empty(t, w.e.Jobs()[0].Verdicts)
+	past := w.e.Jobs()[0].Verdicts
+	require.Len(t, past, 1, "a report names what is over, too")
+	assert.Equal(t, model.StatusClosed, past[0].Finding.Status)
+	assert.Equal(t, model.Some(int64(5)), past[0].Finding.StepLast)
 	for n := int64(12); n < 18; n++ {
 		w.step(n, slow...)
 	}
@@ -307,6 +310,82 @@ func TestStreamedFindingIsUpdatedAtTheEnd(t *testing.T) {
 	assert.Equal(t, model.StatusUpdated, last[0].Finding.Status)
 	w.e.Flush()
 	assert.Empty(t, w.e.Verdicts())
+}
+
+func TestAnEpisodeInALongRecordingIsFound(t *testing.T) {
+	w := newWorld(t, 4)
+	slow, well := each(4, "c20 *", map[int]program{2: "c26 *"}), each(4, "c20 *", nil)
+	programs := func(n int64) []program {
+		if n >= 50 && n < 350 {
+			return slow
+		}
+		return well
+	}
+	// Rank after rank, as files are read: all steps close at once.
+	var ranks [4][]model.Op
+	sim := newWorld(t, 4)
+	sim.sink = func(r int64, ops []model.Op) { ranks[r] = append(ranks[r], ops...) }
+	for n := range int64(500) {
+		sim.step(n, programs(n)...)
+	}
+	for r, ops := range ranks {
+		w.reports = append(w.reports, w.e.Add(w.rank(int64(r)), ops)...)
+	}
+	require.Len(t, w.reports, 500)
+	vs := w.e.Jobs()[0].Verdicts
+	require.Len(t, vs, 1)
+	f := vs[0].Finding
+	assert.Equal(t, int64(2), f.Rank.V)
+	assert.Equal(t, model.StatusClosed, f.Status)
+	assert.Equal(t, model.Some(int64(50)), f.StepFirst)
+	assert.Equal(t, model.Some(int64(349)), f.StepLast)
+	assert.InDelta(t, 0.006, f.CostSeconds.V, 1e-6, "not diluted by the steps around it")
+	assert.InDelta(t, 0.018, f.WaitCaused.V, 1e-6)
+}
+
+func TestARankThatMeetsNobodyIsApart(t *testing.T) {
+	w := newWorld(t, 5)
+	for n := range int64(6) {
+		w.step(n, each(5, "c20 *", map[int]program{2: "c40 *"})...)
+	}
+	plain := w.e.Verdicts()
+	require.Len(t, plain, 1)
+
+	odd := newWorld(t, 5)
+	odd.change = func(r int64, op *model.Op) {
+		if r == 4 && op.Kind == model.KindCollective {
+			op.Comm.ID = "another name"
+		}
+	}
+	for n := range int64(6) {
+		odd.step(n, each(5, "c20 *", map[int]program{2: "c40 *"})...)
+	}
+	vs := odd.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, int64(2), vs[0].Finding.Rank.V)
+	assert.InDelta(t, plain[0].Finding.CostSeconds.V, vs[0].Finding.CostSeconds.V, 1e-6)
+	assert.Equal(t, []int64{4}, odd.e.Jobs()[0].Apart)
+}
+
+func TestWhereAllComeTogetherNobodyIsLast(t *testing.T) {
+	w := newWorld(t, 3)
+	w.step(1, each(3, "c10 *", nil)...)
+	for _, r := range w.reports[0].Ranks {
+		assert.Zero(t, r.LastArrivals)
+	}
+}
+
+func TestAFileOfAnotherRunLowersTheConfidence(t *testing.T) {
+	w := newWorld(t, 4)
+	w.hosts = func(int64) string { return "vm" }
+	w.offsets[3] = 11_000 // ms
+	for n := range int64(6) {
+		w.step(n, each(4, "c20 *", map[int]program{2: "c40 *"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Less(t, vs[0].Finding.Confidence, 0.6)
+	assert.Contains(t, evidence(t, vs[0].Finding).LoweredBy[0], "clocks of host vm differ by 11s")
 }
 
 func TestNearAGateAFindingDoesNotMultiply(t *testing.T) {

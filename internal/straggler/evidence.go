@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -56,15 +57,15 @@ func (j *job) cause(c *candidate) (class, key string, excess float64) {
 		class = model.ClassHost
 		pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
 	}
-	id, ns := j.worstKey(c.rank.Rank, pick)
+	id, ns := c.in.worstKey(c.rank.Rank, pick)
 	return class, j.keys.name(id), ns / 1e9
 }
 
 // worstKey returns the key with the largest mean excess of the rank over its
 // peers' median, in ns per step.
-func (j *job) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (best uint32, excess float64) {
+func (in stretch) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (best uint32, excess float64) {
 	sums := map[uint32]float64{}
-	for _, rec := range j.window {
+	for _, rec := range in {
 		i, ok := rec.index[rank]
 		if !ok {
 			continue
@@ -76,7 +77,7 @@ func (j *job) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (bes
 					peers = append(peers, pick(&rec.ranks[k])[key])
 				}
 			}
-			sums[key] += float64(ns-median(peers)) / float64(len(j.window))
+			sums[key] += float64(ns-median(peers)) / float64(len(in))
 		}
 	}
 	for key, x := range sums {
@@ -87,7 +88,7 @@ func (j *job) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (bes
 	return best, excess
 }
 
-func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
+func (c *candidate) evidence() (*Meeting, Evidence) {
 	ev := Evidence{
 		Steps: c.steps, FalseAlarm: c.chance, Trials: "meeting",
 		WaitAll:       c.caused / c.waitShare,
@@ -97,14 +98,25 @@ func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
 	if c.byStep {
 		ev.Trials = "step"
 	}
-	var decisive *meetingRecord
-	var worst int64
-	missing := map[int64]bool{}
-	for _, rec := range j.window {
-		for _, r := range rec.missing {
-			missing[r] = true
+	decisive := c.decisive(&ev)
+	ev.MissingRanks, ev.MissingCount = c.in.missing()
+	ev.Decisive = Decisive{
+		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
+		Wait: decisive.shown.WaitCaused().Seconds(), Gap: decisive.shown.Gap().Seconds(),
+	}
+	ev.NextRanks = decisive.shown.next()
+	for k, i := 0, decisive.last; k < len(decisive.members); k++ {
+		if k != i && decisive.members[k].role == decisive.members[i].role {
+			ev.Peers++
 		}
-		ev.MissingCount = max(ev.MissingCount, rec.missingCount)
+	}
+	return decisive.shown, ev
+}
+
+// decisive returns the meeting in which the rank caused most wait, and counts
+// its meetings. There is one, since who caused no wait is no candidate.
+func (c *candidate) decisive(ev *Evidence) (decisive *meetingRecord) {
+	for _, rec := range c.in {
 		if i, ok := rec.index[c.rank.Rank]; ok {
 			ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
 		}
@@ -114,31 +126,39 @@ func (j *job) evidence(c *candidate) (*Meeting, Evidence) {
 				continue
 			}
 			ev.Meetings++
-			if mr.last != k {
+			if mr.last != k || mr.shown.WaitCaused() == 0 {
 				continue
 			}
 			ev.LastArrivals++
-			if w := int64(mr.shown.WaitCaused()); w > worst {
-				decisive, worst = mr, w
+			if decisive == nil || mr.shown.WaitCaused() > decisive.shown.WaitCaused() {
+				decisive = mr
 			}
 		}
 	}
-	for r := range missing {
-		ev.MissingRanks = append(ev.MissingRanks, r)
-	}
-	slices.Sort(ev.MissingRanks)
-	ev.MissingRanks = ev.MissingRanks[:min(len(ev.MissingRanks), maxListed)]
-	ev.Decisive = Decisive{
-		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
-		Wait: float64(worst) / 1e9, Gap: decisive.shown.Gap().Seconds(),
-	}
-	ev.NextRanks = decisive.shown.next()
-	for k, i := 0, decisive.last; k < len(decisive.members); k++ {
-		if k != i && decisive.members[k].role == decisive.members[i].role {
-			ev.Peers++
+	return decisive
+}
+
+// missing lists the ranks that at least half of the steps lack, the first 64,
+// and counts the ranks that the fullest of those steps lack.
+func (in stretch) missing() (first []int64, count int) {
+	lacks := map[int64]int{}
+	fewest := -1
+	for _, rec := range in {
+		for _, r := range rec.missing {
+			lacks[r]++
+		}
+		if fewest < 0 || rec.missingCount < fewest {
+			fewest = rec.missingCount
 		}
 	}
-	return decisive.shown, ev
+	for r, n := range lacks {
+		if 2*n >= len(in) {
+			first = append(first, r)
+		}
+	}
+	slices.Sort(first)
+	first = first[:min(len(first), maxListed)]
+	return first, max(len(first), fewest)
 }
 
 // maxListed bounds lists of ranks in evidence, as semconv.MaxFindingRanks does
@@ -174,29 +194,56 @@ func (m *Meeting) next() []int64 {
 // Factors by which the confidence is lowered. They are a judgement of how much
 // each shortcoming weakens the evidence, not yet calibrated.
 const (
-	fewTrials   = 0.8 // collectives of one step are not independent
-	beforeStart = 0.7 // the cause was not recorded
-	clockVague  = 0.7 // the clocks are known no better than the gap
+	fewTrials    = 0.8 // collectives of one step are not independent
+	beforeStart  = 0.7 // the cause was not recorded
+	clockVague   = 0.7 // the clocks are known no better than the gap
+	clockStrange = 0.5 // clocks of one host that are seconds apart: another run's file?
 )
 
 // seenShare returns the share of the world's ranks that was seen per step.
-func (j *job) seenShare() float64 {
+func (in stretch) seenShare() float64 {
 	seen, all := 0, 0
-	for _, rec := range j.window {
+	for _, rec := range in {
 		seen += len(rec.ranks)
 		all += len(rec.ranks) + rec.missingCount
 	}
 	return float64(seen) / float64(max(1, all))
 }
 
-func (j *job) confidence(c *candidate, ev *Evidence) float64 {
+// maxHostSpread is how far apart the clocks of processes of one host can be read:
+// they are one clock. A second leaves room for hosts that share a name.
+const maxHostSpread = time.Second
+
+// strangeHost returns a host whose ranks' clocks differ by more than one clock
+// can, and by how much.
+func (in stretch) strangeHost() (host string, spread time.Duration) {
+	type span struct{ low, high time.Duration }
+	hosts := map[string]span{}
+	for _, r := range in[len(in)-1].ranks {
+		if r.rank.HostName == "" {
+			continue
+		}
+		s, ok := hosts[r.rank.HostName]
+		if !ok {
+			s = span{r.offset, r.offset}
+		}
+		s = span{min(s.low, r.offset), max(s.high, r.offset)}
+		hosts[r.rank.HostName] = s
+		if d := s.high - s.low; d > maxHostSpread && d > spread {
+			host, spread = r.rank.HostName, d
+		}
+	}
+	return host, spread
+}
+
+func (c *candidate) confidence(ev *Evidence) float64 {
 	v := 1 - c.chance
 	lower := func(factor float64, why string) {
 		v *= factor
 		ev.LoweredBy = append(ev.LoweredBy, why)
 	}
 	if !c.byStep {
-		lower(fewTrials, fmt.Sprintf("steps judged: %d, fewer than %d", len(j.window), minTrials))
+		lower(fewTrials, fmt.Sprintf("steps judged: %d, fewer than %d", len(c.in), minTrials))
 	}
 	if c.before >= 0.5 {
 		lower(beforeStart, "the cause precedes the recording")
@@ -204,8 +251,25 @@ func (j *job) confidence(c *candidate, ev *Evidence) float64 {
 	if ev.ClockSigma > ev.Decisive.Gap {
 		lower(clockVague, "clock offsets are as uncertain as the gap")
 	}
-	if len(ev.MissingRanks) > 0 {
-		lower(j.seenShare(), "missing ranks: "+strings.Trim(fmt.Sprint(ev.MissingRanks), "[]"))
+	if host, spread := c.in.strangeHost(); host != "" {
+		lower(clockStrange, fmt.Sprintf("clocks of host %s differ by %v: files of different runs?", host, spread.Round(time.Millisecond)))
+	}
+	if share := c.in.seenShare(); share < 1 {
+		lower(share, missingWords(ev))
 	}
 	return math.Round(100*min(0.99, max(0.01, v))) / 100
+}
+
+// maxNamed is how many missing ranks a sentence names.
+const maxNamed = 8
+
+func missingWords(ev *Evidence) string {
+	switch n := len(ev.MissingRanks); {
+	case n == 0:
+		return "steps that not all ranks delivered"
+	case ev.MissingCount > maxNamed:
+		return fmt.Sprintf("%d missing ranks", ev.MissingCount)
+	default:
+		return "missing ranks: " + strings.Trim(fmt.Sprint(ev.MissingRanks), "[]")
+	}
 }

@@ -30,9 +30,13 @@ type job struct {
 	steps        int
 	stepTime     time.Duration
 
-	episodes int64
+	episodes             int64
+	meetings, attributed int
+	unjudged             int // steps since the last judgement
+
 	judged   bool // nothing has come since the last judgement
 	verdicts []*standing
+	past     []Verdict // closed, the latest
 	abstain  *Abstention
 }
 
@@ -243,6 +247,7 @@ func (j *job) report() JobReport {
 	out := JobReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
 		Steps: j.steps, StepTime: j.stepTime, Abstained: j.abstain,
+		Meetings: j.meetings, Attributed: j.attributed, Judged: len(j.window), Apart: j.apart(),
 	}
 	out.Missing, out.MissingCount = j.missing(func(r int64) bool { return j.ranks[r] != nil })
 	for _, t := range j.totals {
@@ -254,6 +259,21 @@ func (j *job) report() JobReport {
 			out.Verdicts = append(out.Verdicts, s.verdict)
 		}
 	}
+	out.Verdicts = append(out.Verdicts, j.past...)
+	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int {
+		return cmp.Compare(b.Finding.CostSeconds.V, a.Finding.CostSeconds.V)
+	})
+	return out
+}
+
+// apart lists the ranks that communicate but met nobody.
+func (j *job) apart() (out []int64) {
+	for r, t := range j.totals {
+		if t.Meetings > 0 && t.Met == 0 && j.meetings > 0 {
+			out = append(out, r)
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

@@ -10,7 +10,7 @@ func (j *job) judge() {
 	if j.judged || len(j.window) == 0 {
 		return
 	}
-	j.judged = true
+	j.judged, j.unjudged = true, 0
 	j.abstain = nil
 	candidates := j.candidates()
 	var named []*candidate
@@ -38,7 +38,6 @@ const maxCandidates = 8
 func (j *job) candidates() []*candidate {
 	byRank := map[int64]*candidate{}
 	excess := map[int64]int64{}
-	var total float64
 	for _, rec := range j.window {
 		for i := range rec.ranks {
 			r := &rec.ranks[i]
@@ -47,17 +46,13 @@ func (j *job) candidates() []*candidate {
 				c = &candidate{rank: r.rank}
 				byRank[r.rank.Rank] = c
 			}
-			c.steps++
-			caused := float64(r.caused) / 1e9 / float64(len(j.window))
-			c.caused += caused
-			total += caused
+			c.caused += float64(r.caused)
 			excess[r.rank.Rank] += r.excess.total()
 		}
 	}
 	all := make([]*candidate, 0, len(byRank))
 	for _, c := range byRank {
 		if c.caused > 0 {
-			c.waitShare = c.caused / total
 			all = append(all, c)
 		}
 	}
@@ -89,30 +84,98 @@ func pick(all []*candidate, excess map[int64]int64) []*candidate {
 	return out
 }
 
+// examine fills the candidate: whether it stands out over the whole window, and
+// by how much in the stretch of it in which it does.
 func (j *job) examine(c *candidate, ranks int) {
 	c.byStep = len(j.window) >= minTrials
-	var samples []float64
 	for _, rec := range j.window {
-		i, ok := rec.index[c.rank.Rank]
-		if !ok {
-			continue
+		if i, ok := rec.index[c.rank.Rank]; ok {
+			c.addTrials(rec, i)
 		}
-		samples = append(samples, c.addStep(rec, i)...)
 	}
 	c.chance = min(1, float64(ranks)*binomialTail(c.top, c.trials, 1/float64(ranks)))
-	n := int64(c.steps)
+	c.in = j.stretchOf(c, ranks)
+	c.measure()
+}
+
+// stretchOf returns the part of the window in which the candidate had the largest
+// excess more often than halfway between chance and its rate over the window: a
+// finding must not be diluted by the steps before it began or after it ended.
+func (j *job) stretchOf(c *candidate, ranks int) stretch {
+	whole := stretch(j.window)
+	if !c.byStep || c.top == 0 {
+		return whole
+	}
+	usual := (float64(c.top)/float64(c.trials) + 1/float64(ranks)) / 2
+	best, bestFrom, bestTo := 0.0, 0, len(whole)
+	sum, from := 0.0, 0
+	for n, rec := range whole {
+		if sum <= 0 {
+			sum, from = 0, n
+		}
+		if worst := worstExcess(rec.ranks); worst >= 0 && rec.ranks[worst].rank.Rank == c.rank.Rank {
+			sum++
+		}
+		sum -= usual
+		if sum > best {
+			best, bestFrom, bestTo = sum, from, n+1
+		}
+	}
+	if in := whole[bestFrom:bestTo]; in.caused(c.rank.Rank) > 0 {
+		return in
+	}
+	return whole
+}
+
+// measure fills what the candidate costs in its stretch.
+func (c *candidate) measure() {
+	var samples []float64
+	for _, rec := range c.in {
+		if i, ok := rec.index[c.rank.Rank]; ok {
+			c.steps++
+			c.excess = c.excess.plus(rec.ranks[i].excess)
+			samples = append(samples, c.samples(rec, i)...)
+		}
+	}
+	n, all := int64(max(1, c.steps)), float64(len(c.in))
 	c.excess = own{c.excess.compute / n, c.excess.overlapped / n, c.excess.idle / n}
-	c.excessShare = float64(c.excess.total()) / j.peersOwn(c.rank.Rank)
+	c.excessShare = float64(c.excess.total()) / c.in.peersOwn(c.rank.Rank)
 	c.steadiness = steadiness(samples)
-	c.before = j.beforeWindow(c.rank.Rank)
-	c.cost = float64(replay(j.window, map[int64]bool{c.rank.Rank: true})) / 1e9 / float64(len(j.window))
-	c.costShare = c.cost / j.stepSeconds()
+	c.before = c.in.beforeWindow(c.rank.Rank)
+	caused := c.in.caused(c.rank.Rank)
+	c.waitShare = caused / max(caused, c.in.allCaused())
+	c.caused = caused / all
+	c.cost = float64(replay(c.in, map[int64]bool{c.rank.Rank: true})) / 1e9 / all
+	c.costShare = c.cost / c.in.stepSeconds()
+}
+
+// stretch is a part of the window.
+type stretch []*record
+
+// caused returns the wait that the rank caused, in s over the stretch.
+func (in stretch) caused(rank int64) (sum float64) {
+	for _, rec := range in {
+		if i, ok := rec.index[rank]; ok {
+			sum += float64(rec.ranks[i].caused) / 1e9
+		}
+	}
+	return sum
+}
+
+// allCaused returns the wait that all ranks caused, in s over the stretch.
+func (in stretch) allCaused() (sum float64) {
+	for _, rec := range in {
+		for i := range rec.ranks {
+			sum += float64(rec.ranks[i].caused) / 1e9
+		}
+	}
+	return sum
 }
 
 // peersOwn returns the median over the other ranks of their own time per step, ns.
-func (j *job) peersOwn(rank int64) float64 {
+func (in stretch) peersOwn(rank int64) float64 {
 	sums, steps := map[int64]int64{}, map[int64]int64{}
-	for _, rec := range j.window {
+	for _, rec := range in {
 		for i := range rec.ranks {
 			r := &rec.ranks[i]
 			sums[r.rank.Rank] += r.own.total()
@@ -128,20 +191,20 @@ func (j *job) peersOwn(rank int64) float64 {
 	return max(1, float64(median(v)))
 }
 
-// stepSeconds returns the mean step time of the window.
-func (j *job) stepSeconds() float64 {
+// stepSeconds returns the mean step time.
+func (in stretch) stepSeconds() float64 {
 	var sum float64
-	for _, rec := range j.window {
+	for _, rec := range in {
 		sum += float64(rec.end-rec.start) / 1e9
 	}
-	return max(1e-9, sum/float64(len(j.window)))
+	return max(1e-9, sum/float64(len(in)))
 }
 
 // beforeWindow returns the share of the wait that the rank caused in meetings to
 // which it came late because it was late when the recording began.
-func (j *job) beforeWindow(rank int64) float64 {
+func (in stretch) beforeWindow(rank int64) float64 {
 	var before, all float64
-	for _, rec := range j.window {
+	for _, rec := range in {
 		for _, mr := range rec.meets {
 			if !mr.attributed || mr.ranks[mr.last] != rank {
 				continue

@@ -29,7 +29,8 @@ type rankRecord struct {
 	caused            int64
 	excess            own // summed over the segments of the step
 	computeBy, idleBy map[uint32]int64
-	sigma             time.Duration // of the clock's offset
+	sigma, offset     time.Duration // of the clock
+	met               bool          // in some meeting of this step
 }
 
 // meetingRecord is one meeting of a recorded step.
@@ -111,15 +112,32 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		rec.index[v.rank.Rank] = i
 		rec.ranks = append(rec.ranks, rankRecord{
 			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
-			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma,
+			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})
-		if i == 0 || v.start+shift < rec.start {
-			rec.start = v.start + shift
-		}
-		rec.end = max(rec.end, v.end+shift)
 	}
 	j.recordMeetings(rec, views, meetings)
+	rec.bound()
 	return rec
+}
+
+// bound fills when the step began and ended. A rank that met nobody stands on a
+// clock of its own and belongs to another story.
+func (rec *record) bound() {
+	some := slices.ContainsFunc(rec.ranks, func(r rankRecord) bool { return r.met })
+	first := true
+	for i := range rec.ranks {
+		r := &rec.ranks[i]
+		if some && !r.met {
+			continue
+		}
+		if first || r.start < rec.start {
+			rec.start = r.start
+		}
+		if first || r.end > rec.end {
+			rec.end = r.end
+		}
+		first = false
+	}
 }
 
 func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting) {
@@ -138,6 +156,7 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 			w := int64(m.wait(i))
 			mr.members[i] = memberRecord{rank: p.at.index, role: p.at.role, enter: m.enter[i], exit: m.exit[i], wait: w}
 			rec.ranks[m.parties[m.last].at.index].caused += w
+			rec.ranks[p.at.index].met = true
 		}
 		rec.meets = append(rec.meets, mr)
 	}
@@ -192,7 +211,21 @@ func (j *job) remember(rec *record) {
 	j.steps++
 	j.stepTime += time.Duration(rec.end - rec.start)
 	j.judged = false
+	j.meetings += len(rec.meets)
+	for _, mr := range rec.meets {
+		if mr.attributed {
+			j.attributed++
+		}
+	}
+	if j.unjudged++; j.unjudged >= judgeEvery {
+		j.judge()
+	}
 }
+
+// judgeEvery is how many steps may pass without a judgement where they come in
+// one go: a quarter of the default window, so that no episode of half a window is
+// passed over.
+const judgeEvery = 16
 
 // members counts the members of all meetings.
 func (rec *record) members() (n int) {

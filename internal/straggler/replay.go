@@ -37,7 +37,15 @@ func replayChain(chain []*record, mended map[int64]bool) int64 {
 			forget(exits, chain[n-1])
 		}
 	}
-	return chain[len(chain)-1].replayEnd(delta, mended)
+	return chain[len(chain)-1].replayEnd(delta, mended, chain[0].beginsRecording())
+}
+
+// beginsRecording reports whether the record's first segments begin with its
+// step, and not with a rendezvous of the step before.
+func (rec *record) beginsRecording() bool {
+	return slices.ContainsFunc(rec.meets, func(mr *meetingRecord) bool {
+		return slices.ContainsFunc(mr.members, func(m memberRecord) bool { return m.lead })
+	})
 }
 
 // forget frees what no later step is anchored in.
@@ -115,19 +123,24 @@ func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memb
 	return median(v)
 }
 
-// replayEnd returns when the record's last rank ends. What a mended rank did
-// after its last rendezvous is replaced like a segment.
-func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool) int64 {
+// replayEnd returns when the record's last rank ends. With tails, what a mended
+// rank did after its last rendezvous is replaced like a segment; a chain whose
+// first segments begin in the step before has as many segments as steps already.
+func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool, withTails bool) int64 {
 	tails := map[role][]int64{}
 	for _, r := range rec.ranks {
 		if !mended[r.rank.Rank] {
 			tails[r.role] = append(tails[r.role], r.tail.total())
 		}
 	}
+	some := slices.ContainsFunc(rec.ranks, func(r rankRecord) bool { return r.met })
 	var end int64
 	for _, r := range rec.ranks {
+		if some && !r.met {
+			continue
+		}
 		at := r.end + delta[r.rank.Rank]
-		if mended[r.rank.Rank] && len(tails[r.role]) > 0 {
+		if withTails && mended[r.rank.Rank] && len(tails[r.role]) > 0 {
 			at += median(tails[r.role]) - r.tail.total()
 		}
 		end = max(end, at)

@@ -55,7 +55,8 @@ type RankStep struct {
 	Collectives  int
 	WaitCaused   time.Duration // summed over the others
 	WaitSuffered time.Duration // summed over its rendezvous, overlapped or not
-	LastArrivals int
+	LastArrivals int           // of meetings in which somebody waited
+	Met          int           // operations that met those of other ranks
 	// Excess is the rank's own time over its peers' median, by class, summed
 	// over the segments of the step. Negative where the rank was faster.
 	Excess map[string]time.Duration
@@ -150,6 +151,13 @@ type JobReport struct {
 	Missing                     []int64       // ranks of the world that were never seen, the first 64
 	MissingCount                int           // all of them
 	Verdicts                    []Verdict     // most costly first
+	// Judged is how many steps the last judgement covered.
+	Judged int
+	// Meetings counts the rendezvous seen, Attributed those whose wait is owed to
+	// somebody: where there are none, nothing could be compared.
+	Meetings, Attributed int
+	// Apart are ranks that communicate but met nobody.
+	Apart []int64
 	// Abstained is the strongest candidate that was not named, and why.
 	Abstained *Abstention
 }
@@ -173,7 +181,8 @@ type RankTotal struct {
 	WaitCaused   time.Duration
 	WaitSuffered time.Duration
 	LastArrivals int
-	Meetings     int
+	Meetings     int // communication operations
+	Met          int // those that met those of other ranks
 	Excess       map[string]time.Duration
 	Offset       clock.Offset
 }

@@ -71,10 +71,11 @@ func (rep *StepReport) addMeeting(m *meeting, mr *meetingRecord) {
 	for i, p := range m.parties {
 		r := &rep.Ranks[p.at.index]
 		r.WaitSuffered += time.Duration(mr.members[i].wait)
+		r.Met++
 		if !m.attributed {
 			continue
 		}
-		if i == m.last {
+		if i == m.last && mr.shown.WaitCaused() > 0 {
 			r.LastArrivals++
 		}
 		rep.Notes[p.at.rank.Ref(p.op)] = Note{
@@ -98,6 +99,7 @@ func (j *job) addTotals(rep *StepReport) {
 		t.WaitSuffered += r.WaitSuffered
 		t.LastArrivals += r.LastArrivals
 		t.Meetings += r.Collectives
+		t.Met += r.Met
 		t.Offset = r.Offset
 		for class, x := range r.Excess {
 			t.Excess[class] += x

@@ -39,6 +39,9 @@ type world struct {
 	drop    map[int64]bool // ranks that are never delivered
 	stage   func(rank int64) model.Optional[int64]
 	clock   string // of all ranks; "" gives each its own
+	hosts   func(rank int64) string
+	change  func(rank int64, op *model.Op)   // alters what is delivered
+	sink    func(rank int64, ops []model.Op) // takes it in the engine's place
 	reports []*StepReport
 }
 
@@ -55,6 +58,10 @@ func newWorld(t *testing.T, size int, change ...func(*Config)) *world {
 }
 
 func (w *world) rank(r int64) model.Rank {
+	host := fmt.Sprintf("host%d", r)
+	if w.hosts != nil {
+		host = w.hosts(r)
+	}
 	var par model.Parallel
 	if w.stage != nil {
 		par.PP = w.stage(r)
@@ -62,7 +69,7 @@ func (w *world) rank(r int64) model.Rank {
 	return model.Rank{
 		Parallel: par,
 		JobName:  "job", JobID: "job", Incarnation: "life", Rank: r, WorldSize: model.Some(w.size),
-		HostName: fmt.Sprintf("host%d", r), ClockID: orElse(w.clock, fmt.Sprintf("clock%d", r)),
+		HostName: host, ClockID: orElse(w.clock, fmt.Sprintf("clock%d", r)),
 	}
 }
 
@@ -192,6 +199,13 @@ func (w *world) deliver(n int64, r *run) {
 		r.ops[i].Step = model.Some(n)
 		r.ops[i].Start -= shift
 		r.ops[i].End -= shift
+		if w.change != nil {
+			w.change(r.rank, &r.ops[i])
+		}
+	}
+	if w.sink != nil {
+		w.sink(r.rank, r.ops)
+		return
 	}
 	w.reports = append(w.reports, w.e.Add(w.rank(r.rank), r.ops)...)
 }

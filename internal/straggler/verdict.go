@@ -32,10 +32,12 @@ func (j *job) settle(named []*candidate) {
 		next = append(next, j.stand(j.verdict(c, joint)))
 	}
 	for _, s := range j.verdicts {
-		if s.verdict.Finding.Status == model.StatusClosed || slices.ContainsFunc(next, s.continuedBy) {
+		if slices.ContainsFunc(next, s.continuedBy) {
 			continue
 		}
-		j.fade(s)
+		if s.verdict.Finding.Status != model.StatusClosed {
+			j.fade(s)
+		}
 		next = append(next, s)
 	}
 	j.verdicts = next
@@ -51,7 +53,14 @@ func (j *job) fade(s *standing) {
 	f.Status, s.dirty = model.StatusClosed, true
 	f.Revision++
 	j.episodes++
+	j.past = append(j.past, s.verdict)
+	if over := len(j.past) - maxPast; over > 0 {
+		j.past = slices.Clone(j.past[over:])
+	}
 }
+
+// maxPast is how many closed findings of a job are kept for its report.
+const maxPast = 64
 
 func (s *standing) continuedBy(n *standing) bool {
 	return n.verdict.Finding.ID == s.verdict.Finding.ID
@@ -65,6 +74,9 @@ func (j *job) stand(v Verdict) *standing {
 			continue
 		}
 		v.Finding.ID, v.Finding.Revision, v.Finding.Status = old.ID, old.Revision, old.Status
+		if old.StepFirst.V < v.Finding.StepFirst.V {
+			v.Finding.StepFirst, v.Finding.Start = old.StepFirst, old.Start
+		}
 		changed := s.dirty || differs(old, &v.Finding)
 		if changed && !s.dirty {
 			v.Finding.Revision++
@@ -107,11 +119,11 @@ func (j *job) changed(final bool) []Verdict {
 }
 
 func (j *job) verdict(c *candidate, joint float64) Verdict {
-	first, last := j.window[0], j.window[len(j.window)-1]
+	first, last := c.in[0], c.in[len(c.in)-1]
 	class, key, placeExcess := j.cause(c)
-	decisive, ev := j.evidence(c)
+	decisive, ev := c.evidence()
 	ev.PlaceExcess = placeExcess
-	confidence := j.confidence(c, &ev)
+	confidence := c.confidence(&ev)
 	text, _ := json.Marshal(ev)
 	f := model.Finding{
 		Time: last.end, Start: first.start, Severity: severity(c.costShare),
