@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -287,4 +289,19 @@ func TestForeignSpansAreCounted(t *testing.T) {
 	r.stop(t)
 	assert.Empty(t, r.logs.AllLogs())
 	require.NoError(t, telemetry.Shutdown(context.Background()))
+}
+
+func TestLossesAreToldInTheLog(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	r := &rig{}
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.Logger = zap.New(core)
+	cfg := newDefaultConfig()
+	cfg.Analysis.MaxRanks = 2
+	r.attach(t, set, cfg, &r.logs)
+	for _, td := range step(0, true) {
+		r.consume(t, td)
+	}
+	r.stop(t)
+	require.Positive(t, logs.FilterMessageSnippet("beyond max_ranks were left out").Len())
 }

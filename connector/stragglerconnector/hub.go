@@ -41,6 +41,7 @@ type hub struct {
 	measured time.Time // when metrics were sent last
 	repeated time.Time // when the standing findings were sent last
 	own      ownStats
+	said     straggler.Stats // losses that the log has told of
 
 	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
 }
@@ -103,6 +104,7 @@ func (h *hub) tick(now time.Time) {
 	if err := errors.Join(err, h.repeat(ctx, now), h.sendMetrics(ctx, now)); err != nil {
 		h.logger.Warn("send conclusions on the interval", zap.Error(err))
 	}
+	h.warnOfLosses()
 	h.snapshot()
 }
 
@@ -113,9 +115,34 @@ func (h *hub) stop(ctx context.Context) (err error) {
 		defer h.mu.Unlock()
 		now := time.Now()
 		err = errors.Join(h.send(ctx, h.analysis.Flush(), now), h.sendMetrics(ctx, now))
+		h.warnOfLosses()
 		h.telemetry.Shutdown()
 	})
 	return err
+}
+
+// warnOfLosses says in the log what limits and deadlines have cost since it was
+// last said: a conclusion drawn from a part must not pass for one from the whole.
+func (h *hub) warnOfLosses() {
+	engine, _ := h.analysis.Stats()
+	said := &h.said
+	for _, loss := range []struct {
+		now, before int64
+		what        string
+	}{
+		{engine.LateOps, said.LateOps, "operations came after their step had been analysed; raise deadline where ranks deliver far apart"},
+		{engine.OpsDropped, said.OpsDropped, "operations beyond max_ops_per_rank_step were left out"},
+		{engine.StepsEvicted, said.StepsEvicted, "steps were analysed before they were complete, because of max_open_steps or max_open_ops"},
+		{engine.RanksRefused, said.RanksRefused, "batches of ranks beyond max_ranks were left out"},
+		{engine.WorldsCapped, said.WorldsCapped, "batches stated a world size beyond max_ranks"},
+		{engine.JobsEvicted, said.JobsEvicted, "jobs were given up, because of max_jobs"},
+		{engine.OpsWithoutStep, said.OpsWithoutStep, "operations belong to no step"},
+	} {
+		if n := loss.now - loss.before; n > 0 {
+			h.logger.Warn("Straggler analysis lacks data: "+loss.what, zap.Int64("count", n))
+		}
+	}
+	h.said = engine
 }
 
 // send gives an outcome to all consumers; one that fails costs the others nothing.

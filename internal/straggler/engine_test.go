@@ -341,6 +341,7 @@ func TestAnEpisodeInALongRecordingIsFound(t *testing.T) {
 	assert.Equal(t, model.Some(int64(349)), f.StepLast)
 	assert.InDelta(t, 0.006, f.CostSeconds.V, 1e-6, "not diluted by the steps around it")
 	assert.InDelta(t, 0.018, f.WaitCaused.V, 1e-6)
+	assert.GreaterOrEqual(t, evidence(t, f).Steps, 32, "not only the last few that were judged")
 }
 
 func TestARankThatMeetsNobodyIsApart(t *testing.T) {

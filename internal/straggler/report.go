@@ -140,6 +140,8 @@ type Note struct {
 type Verdict struct {
 	Finding  model.Finding
 	Decisive *Meeting
+	// Steps is the most steps that a judgement of this finding rested on.
+	Steps int
 }
 
 // JobReport is what all steps of one job showed.

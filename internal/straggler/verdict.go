@@ -77,6 +77,7 @@ func (j *job) stand(v Verdict) *standing {
 		if old.StepFirst.V < v.Finding.StepFirst.V {
 			v.Finding.StepFirst, v.Finding.Start = old.StepFirst, old.Start
 		}
+		v = s.verdict.fuller(v)
 		changed := s.dirty || differs(old, &v.Finding)
 		if changed && !s.dirty {
 			v.Finding.Revision++
@@ -85,6 +86,22 @@ func (j *job) stand(v Verdict) *standing {
 		return &standing{verdict: v, dirty: changed, reported: s.reported}
 	}
 	return &standing{verdict: v, dirty: true}
+}
+
+// minFuller is the share of the steps of the fullest judgement that a later one
+// must rest on to replace its numbers.
+const minFuller = 0.5
+
+// fuller returns v, or where v rests on far fewer steps, as at the end of an
+// episode, the former numbers with v's last step.
+func (former *Verdict) fuller(v Verdict) Verdict {
+	if float64(v.Steps) >= minFuller*float64(former.Steps) {
+		v.Steps = max(v.Steps, former.Steps)
+		return v
+	}
+	kept := *former
+	kept.Finding.StepLast, kept.Finding.Time = v.Finding.StepLast, v.Finding.Time
+	return kept
 }
 
 // differs reports whether the finding changed by more than noise.
@@ -139,7 +156,7 @@ func (j *job) verdict(c *candidate, joint float64) Verdict {
 		Confidence: confidence, Evidence: string(text), Links: links(decisive),
 	}
 	f.Action = action(&f)
-	return Verdict{Finding: f, Decisive: decisive}
+	return Verdict{Finding: f, Decisive: decisive, Steps: len(c.in)}
 }
 
 // severity warns from a cost of 1 % of the step, as the data model has it.
