@@ -110,14 +110,16 @@ func (p *problem) learnSigmas() {
 
 func (p *problem) offsets(opt Options) []Offset {
 	out := make([]Offset, len(p.names))
+	conflicts := p.hard.conflicts(len(p.names))
 	for i, name := range p.names {
 		o := Offset{
 			Clock: name, Reference: p.names[p.group[i]], Meetings: len(p.byMem[i]),
 			Estimate: time.Duration(math.Round(p.theta[i])), Sigma: time.Duration(p.sigma(i)),
 		}
 		o.Lower, o.Upper, o.Bounded = p.hard.interval(p.group[i], i)
+		o.Conflict = conflicts[i]
 		if o.Bounded && o.Lower > o.Upper {
-			o.Lower, o.Upper, o.Bounded, o.Conflict = 0, 0, false, true
+			o.Lower, o.Upper, o.Bounded = 0, 0, false
 		}
 		if !opt.Off {
 			o.Value = o.applied()

@@ -65,6 +65,18 @@ func (m *Meeting) holds(i, j int) bool {
 	return m.Root >= 0 && j == m.Root && i != m.Root
 }
 
+// conflicts marks the clocks of every pair whose constraints contradict one
+// another.
+func (c *constraints) conflicts(clocks int) []bool {
+	out := make([]bool, clocks)
+	for pair, up := range c.upper {
+		if down, ok := c.upper[[2]int{pair[1], pair[0]}]; ok && -down > up {
+			out[pair[0]], out[pair[1]] = true, true
+		}
+	}
+	return out
+}
+
 // interval returns the bounds of theta[b] - theta[a].
 func (c *constraints) interval(a, b int) (lower, upper time.Duration, ok bool) {
 	if a == b {

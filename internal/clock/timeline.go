@@ -18,8 +18,9 @@ type Offset struct {
 	// constraints only; Bounded is false where there are none.
 	Lower, Upper time.Duration
 	Bounded      bool
-	// Conflict: the hard constraints contradict one another. One of the clocks
-	// was stepped, or its frequency changed, among the meetings.
+	// Conflict: the hard constraints between this clock and another contradict one
+	// another. One of both was stepped, or its frequency changed, among the
+	// meetings.
 	Conflict bool
 	// Reference is the clock whose offset is zero by definition; clocks with
 	// different references are not comparable.

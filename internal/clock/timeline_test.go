@@ -194,8 +194,24 @@ func TestSteppedClockIsAConflict(t *testing.T) {
 	stepped, _ := tl.Offset("clock1")
 	assert.True(t, stepped.Conflict)
 	assert.False(t, stepped.Bounded)
-	steady, _ := tl.Offset("clock2")
-	assert.False(t, steady.Conflict)
+	before, _ := Solve(ms[:10], nil, Options{}).Offset("clock1")
+	assert.False(t, before.Conflict)
+}
+
+func TestConflictsAreSeenAwayFromTheReference(t *testing.T) {
+	// clock2 and clock3 meet each other only; clock3 is stepped by 8 ms.
+	var ms []Meeting
+	for k := range int64(2) {
+		m := meet("barrier", -1, true, [2]int64{0, 100}, [2]int64{0, 100}, [2]int64{k * 1e6, k*1e6 + 100}, [2]int64{k*1e6 + k*8000, k*1e6 + k*8000 + 100})
+		m.Arrivals = m.Arrivals[2:]
+		ms = append(ms, m)
+	}
+	ms = append(ms, meet("barrier", -1, true, [2]int64{0, 100}, [2]int64{0, 100}, [2]int64{0, 100}))
+	tl := Solve(ms, nil, Options{})
+	o, _ := tl.Offset("clock3")
+	assert.True(t, o.Conflict)
+	o, _ = tl.Offset("clock1")
+	assert.False(t, o.Conflict)
 }
 
 func TestSigmaGrowsAlongTheChain(t *testing.T) {

@@ -11,6 +11,7 @@ type candidate struct {
 	top    int // trials in which it stood out
 	trials int
 	byStep bool    // trials are steps; else single meetings
+	oneOf  float64 // what chance alone would make of top
 	chance float64 // false alarm probability over all ranks
 
 	in    stretch // where it stands out; what follows is of it
@@ -21,6 +22,7 @@ type candidate struct {
 
 	excess      own     // ns per step
 	excessShare float64 // of its peers' own time
+	typical     float64 // the median step's excess over the mean one's, at most 1
 	steadiness  float64 // the excess's median over its standard error
 
 	cost, costShare float64 // s per step, share of the step
@@ -51,8 +53,9 @@ const minSteadiness = 3
 // too few, single meetings count, in which somebody was waited for.
 func (c *candidate) addTrials(rec *record, i int) {
 	if c.byStep {
-		if worst := worstExcess(rec.ranks); worst >= 0 {
+		if worst, peers := rec.worstExcess(rec.ranks[i].role); worst >= 0 {
 			c.trials++
+			c.oneOf += 1 / float64(peers)
 			if i == worst {
 				c.top++
 			}
@@ -62,6 +65,7 @@ func (c *candidate) addTrials(rec *record, i int) {
 	for _, mr := range rec.meets {
 		if k := mr.find(c.rank.Rank); k >= 0 && mr.shown.WaitCaused() > 0 {
 			c.trials++
+			c.oneOf += 1 / float64(len(mr.members))
 			if mr.last == k {
 				c.top++
 			}
@@ -83,31 +87,38 @@ func (c *candidate) samples(rec *record, i int) (out []float64) {
 	return out
 }
 
-// worstExcess returns the rank with the largest excess, or -1 where none has any.
-func worstExcess(ranks []rankRecord) int {
-	best, excess := -1, int64(0)
-	for i := range ranks {
-		if x := ranks[i].excess.total(); x > excess {
-			best, excess = i, x
+// worstExcess returns the rank of the role with the largest excess, or -1 where
+// none has any, and how many ranks the role has.
+func (rec *record) worstExcess(of role) (worst, peers int) {
+	worst, excess := -1, int64(0)
+	for i := range rec.ranks {
+		if rec.ranks[i].role != of {
+			continue
+		}
+		peers++
+		if x := rec.ranks[i].excess.total(); x > excess {
+			worst, excess = i, x
 		}
 	}
-	return best
+	return worst, peers
 }
 
 // failedGate returns the first gate that the candidate fails, "" for none. In
-// few steps a rank that computes longer may just have had more to do.
+// few steps a rank that computes longer may just have had more to do. The effect
+// is asked of the typical step: one long stall does not make a steady straggler
+// of a rank that is hardly slower otherwise.
 func (c *candidate) failedGate(cfg *Config) (gate string, got, want float64) {
 	switch {
 	case !c.byStep && c.excess.busy() >= c.excess.idle:
 		return gateFewSteps, float64(c.steps), minTrials
 	case c.chance > cfg.MaxFalseAlarm:
 		return gateFalseAlarm, c.chance, cfg.MaxFalseAlarm
-	case c.excessShare < cfg.MinExcessShare:
-		return gateExcess, c.excessShare, cfg.MinExcessShare
+	case c.excessShare*c.typical < cfg.MinExcessShare:
+		return gateExcess, c.excessShare * c.typical, cfg.MinExcessShare
 	case c.steadiness < minSteadiness:
 		return gateSteadiness, c.steadiness, minSteadiness
-	case c.costShare < cfg.MinCostShare:
-		return gateCost, c.costShare, cfg.MinCostShare
+	case c.costShare*c.typical < cfg.MinCostShare:
+		return gateCost, c.costShare * c.typical, cfg.MinCostShare
 	}
 	return "", 0, 0
 }

@@ -46,13 +46,19 @@ func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 
 // Expire closes the steps whose deadline has passed and returns their reports.
 func (e *Engine) Expire() []*StepReport {
-	limit := e.now().Add(-e.cfg.Deadline)
+	limit, short := e.now().Add(-e.cfg.Deadline), e.now().Add(-min(e.cfg.Deadline, markedGrace))
 	var out []*StepReport
 	for _, j := range e.sorted() {
-		out = append(out, j.closeWhere(func(s *openStep) bool { return !s.heard.After(limit) })...)
+		out = append(out, j.closeWhere(func(s *openStep) bool {
+			return !s.heard.After(limit) || (!s.heard.After(short) && j.marked(s))
+		})...)
 	}
 	return out
 }
+
+// markedGrace is how long a step that every rank has marked waits for operations
+// that were announced: they are on their way, or a filter before us took them.
+const markedGrace = 5 * time.Second
 
 // Flush closes every open step and returns their reports.
 func (e *Engine) Flush() []*StepReport {

@@ -99,6 +99,9 @@ func (c *candidate) evidence() (*Meeting, Evidence) {
 		ev.Trials = "step"
 	}
 	decisive := c.decisive(&ev)
+	if decisive == nil {
+		return nil, ev
+	}
 	ev.MissingRanks, ev.MissingCount = c.in.missing()
 	ev.Decisive = Decisive{
 		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
@@ -114,7 +117,7 @@ func (c *candidate) evidence() (*Meeting, Evidence) {
 }
 
 // decisive returns the meeting in which the rank caused most wait, and counts
-// its meetings. There is one, since who caused no wait is no candidate.
+// its meetings; nil where it was waited for in none.
 func (c *candidate) decisive(ev *Evidence) (decisive *meetingRecord) {
 	for _, rec := range c.in {
 		if i, ok := rec.index[c.rank.Rank]; ok {

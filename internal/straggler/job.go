@@ -182,11 +182,33 @@ func (j *job) complete(s *openStep) bool {
 		return false
 	}
 	for _, rs := range s.ranks {
-		if !rs.marked || rs.came < rs.want {
+		if !rs.marked || !rs.allCame() {
 			return false
 		}
 	}
 	return true
+}
+
+// marked reports whether the step operation of every rank was seen.
+func (j *job) marked(s *openStep) bool {
+	for _, rs := range s.ranks {
+		if !rs.marked {
+			return false
+		}
+	}
+	return j.world > 0 && int64(len(s.ranks)) >= j.world
+}
+
+// allCame reports whether as many operations came as the step operation
+// announced, not counting those that came twice.
+func (rs *rankStep) allCame() bool {
+	if rs.came < rs.want {
+		return false
+	}
+	before := rs.size()
+	rs.tidy()
+	rs.came -= int64(before - rs.size())
+	return rs.came >= rs.want
 }
 
 // shrink closes the oldest open steps while there are too many of them, or too

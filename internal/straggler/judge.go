@@ -87,34 +87,36 @@ func pick(all []*candidate, excess map[int64]int64) []*candidate {
 // examine fills the candidate: whether it stands out over the whole window, and
 // by how much in the stretch of it in which it does.
 func (j *job) examine(c *candidate, ranks int) {
-	c.byStep = len(j.window) >= minTrials
+	c.byStep = j.steps >= minTrials
 	for _, rec := range j.window {
 		if i, ok := rec.index[c.rank.Rank]; ok {
 			c.addTrials(rec, i)
 		}
 	}
-	c.chance = min(1, float64(ranks)*binomialTail(c.top, c.trials, 1/float64(ranks)))
-	c.in = j.stretchOf(c, ranks)
+	c.chance = min(1, float64(ranks)*binomialTail(c.top, c.trials, c.oneOf/float64(max(1, c.trials))))
+	c.in = j.stretchOf(c)
 	c.measure()
 }
 
 // stretchOf returns the part of the window in which the candidate had the largest
 // excess more often than halfway between chance and its rate over the window: a
 // finding must not be diluted by the steps before it began or after it ended.
-func (j *job) stretchOf(c *candidate, ranks int) stretch {
+func (j *job) stretchOf(c *candidate) stretch {
 	whole := stretch(j.window)
 	if !c.byStep || c.top == 0 {
 		return whole
 	}
-	usual := (float64(c.top)/float64(c.trials) + 1/float64(ranks)) / 2
+	usual := (float64(c.top) + c.oneOf) / 2 / float64(c.trials)
 	best, bestFrom, bestTo := 0.0, 0, len(whole)
 	sum, from := 0.0, 0
 	for n, rec := range whole {
 		if sum <= 0 {
 			sum, from = 0, n
 		}
-		if worst := worstExcess(rec.ranks); worst >= 0 && rec.ranks[worst].rank.Rank == c.rank.Rank {
-			sum++
+		if i, ok := rec.index[c.rank.Rank]; ok {
+			if worst, _ := rec.worstExcess(rec.ranks[i].role); worst == i {
+				sum++
+			}
 		}
 		sum -= usual
 		if sum > best {
@@ -140,6 +142,7 @@ func (c *candidate) measure() {
 	n, all := int64(max(1, c.steps)), float64(len(c.in))
 	c.excess = own{c.excess.compute / n, c.excess.overlapped / n, c.excess.idle / n}
 	c.excessShare = float64(c.excess.total()) / c.in.peersOwn(c.rank.Rank)
+	c.typical = c.typicality(samples)
 	c.steadiness = steadiness(samples)
 	c.before = c.in.beforeWindow(c.rank.Rank)
 	caused := c.in.caused(c.rank.Rank)
@@ -147,6 +150,16 @@ func (c *candidate) measure() {
 	c.caused = caused / all
 	c.cost = float64(replay(c.in, map[int64]bool{c.rank.Rank: true})) / 1e9 / all
 	c.costShare = c.cost / c.in.stepSeconds()
+}
+
+// typicality returns the median over the mean of the steps' excess, at most 1.
+// Single meetings of one step are too unlike one another to be asked that.
+func (c *candidate) typicality(samples []float64) float64 {
+	mean := float64(c.excess.total())
+	if !c.byStep || mean <= 0 {
+		return 1
+	}
+	return min(1, max(0, medianFloat(samples)/mean))
 }
 
 // stretch is a part of the window.
@@ -172,12 +185,17 @@ func (in stretch) allCaused() (sum float64) {
 	return sum
 }
 
-// peersOwn returns the median over the other ranks of their own time per step, ns.
+// peersOwn returns the median over the other ranks of the rank's role of their
+// own time per step, ns.
 func (in stretch) peersOwn(rank int64) float64 {
 	sums, steps := map[int64]int64{}, map[int64]int64{}
 	for _, rec := range in {
+		self, ok := rec.index[rank]
 		for i := range rec.ranks {
 			r := &rec.ranks[i]
+			if !ok || r.role != rec.ranks[self].role {
+				continue
+			}
 			sums[r.rank.Rank] += r.own.total()
 			steps[r.rank.Rank]++
 		}

@@ -13,7 +13,7 @@ import (
 type party struct {
 	at *rankView
 	op *model.Op
-	// pos is the operation's place in its rank's sequence of communication.
+	// pos is the operation's place among its rank's communication in the step.
 	pos int
 }
 
@@ -37,12 +37,14 @@ func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 				unmatched++
 				continue
 			}
-			if !found.of(key, op).join(party{at: v, op: op, pos: v.base + i}) {
+			if !found.of(key, op).join(party{at: v, op: op, pos: i}) {
 				j.e.stats.DuplicateOps++
 			}
 		}
 	}
-	for _, g := range found.settled() {
+	settled, twice := found.settled()
+	j.e.stats.DuplicateOps += int64(twice)
+	for _, g := range settled {
 		if len(g.parties) < 2 || !g.consistent() {
 			unmatched += len(g.parties)
 			continue
@@ -74,21 +76,38 @@ func (gs gatherings) of(key model.RendezvousKey, op *model.Op) *gathering {
 }
 
 // settled returns all meetings. Members that do not know their group's ranks
-// belong to the only group there is; among several they stay apart.
-func (gs gatherings) settled() (out []*gathering) {
+// belong to the only group there is, unless they are in it already; among several
+// groups they stay apart.
+func (gs gatherings) settled() (out []*gathering, twice int) {
 	for _, byDigest := range gs {
 		if unknown := byDigest[""]; unknown != nil && len(byDigest) == 2 {
 			delete(byDigest, "")
 			for _, only := range byDigest {
-				only.parties = append(only.parties, unknown.parties...)
-				slices.SortFunc(only.parties, func(a, b party) int { return cmp.Compare(a.at.index, b.at.index) })
+				twice += only.absorb(unknown)
 			}
 		}
 		for _, g := range byDigest {
 			out = append(out, g)
 		}
 	}
-	return out
+	return out, twice
+}
+
+// absorb takes the parties of o whose ranks are not in g, and counts the others.
+func (g *gathering) absorb(o *gathering) (twice int) {
+	in := map[*rankView]bool{}
+	for _, p := range g.parties {
+		in[p.at] = true
+	}
+	for _, p := range o.parties {
+		if in[p.at] {
+			twice++
+			continue
+		}
+		g.parties = append(g.parties, p)
+	}
+	slices.SortFunc(g.parties, func(a, b party) int { return cmp.Compare(a.at.index, b.at.index) })
+	return twice
 }
 
 // join adds a party; false where its rank is in already. Parties come rank by rank.

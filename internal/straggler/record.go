@@ -66,14 +66,16 @@ type memberRecord struct {
 func (j *job) analyse(s *openStep) *StepReport {
 	views := j.views(s)
 	met, unmatched := j.match(views)
+	assignRoles(views, met)
 	j.align(views, met)
 	meetings := make([]*meeting, len(met))
 	for i, g := range met {
 		meetings[i] = j.place(g)
 	}
 	withdraw(meetings)
-	for _, v := range views {
-		v.sweep(v.lastArrivals(meetings))
+	waits := lastArrivals(views, meetings)
+	for i, v := range views {
+		v.sweep(waits[i])
 	}
 	slices.SortStableFunc(meetings, func(a, b *meeting) int { return cmp.Compare(a.arrived, b.arrived) })
 	rec := j.record(s, views, meetings)
@@ -85,19 +87,22 @@ func (j *job) analyse(s *openStep) *StepReport {
 	return rep
 }
 
-// lastArrivals gives for each communication of the rank the raw time at which
+// lastArrivals gives for each communication of each rank the raw time at which
 // its last member arrived. Where that is not known, the operation counts as
 // transfer from its beginning: unexplained time must not look like a wait that
 // somebody owes.
-func (v *rankView) lastArrivals(meetings []*meeting) []int64 {
-	out := make([]int64, len(v.comms))
-	for i := range v.comms {
-		out[i] = v.comms[i].Start
+func lastArrivals(views []*rankView, meetings []*meeting) [][]int64 {
+	out := make([][]int64, len(views))
+	for i, v := range views {
+		out[i] = make([]int64, len(v.comms))
+		for k := range v.comms {
+			out[i][k] = v.comms[k].Start
+		}
 	}
 	for _, m := range meetings {
 		for i, p := range m.parties {
-			if p.at == v && m.attributed && i != m.last {
-				out[p.pos-v.base] = m.arrived - v.shift(p.op)
+			if m.attributed && i != m.last {
+				out[p.at.index][p.pos] = m.arrived - p.at.shift(p.op)
 			}
 		}
 	}
@@ -151,7 +156,7 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 			arrived: m.arrived, members: make([]memberRecord, len(m.parties)), shown: m.show(),
 		}
 		for i, p := range m.parties {
-			placed[p.at.index][p.pos-p.at.base] = mr
+			placed[p.at.index][p.pos] = mr
 			mr.ranks = append(mr.ranks, p.at.rank.Rank)
 			w := int64(m.wait(i))
 			mr.members[i] = memberRecord{rank: p.at.index, role: p.at.role, enter: m.enter[i], exit: m.exit[i], wait: w}
@@ -159,6 +164,9 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 			rec.ranks[p.at.index].met = true
 		}
 		rec.meets = append(rec.meets, mr)
+	}
+	for i, v := range views {
+		v.findMet(placed[i])
 	}
 	for i, m := range meetings {
 		anchor(m, rec.meets[i], placed)
@@ -184,7 +192,7 @@ func (v *rankView) lastExit() int64 {
 
 func (v *rankView) makeTail(step int64, placed []*meetingRecord) *tail {
 	t := &tail{step: step, end: v.end}
-	for i := max(0, len(v.comms)-maxTail); i < len(v.comms); i++ {
+	for _, i := range v.met[max(0, len(v.met)-maxTail):] {
 		op := &v.comms[i]
 		t.ops = append(t.ops, tailOp{sig: signatureOf(op), exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i]})
 	}
@@ -199,7 +207,7 @@ func (j *job) remember(rec *record) {
 	for _, old := range j.window[:drop] {
 		j.members -= old.members()
 	}
-	for j.members > j.e.cfg.MaxWindowMembers && drop < len(j.window)-1 {
+	for j.members > j.e.cfg.MaxWindowMembers && drop < len(j.window)-minTrials {
 		j.members -= j.window[drop].members()
 		j.e.stats.StepsForgotten++
 		drop++

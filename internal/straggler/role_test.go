@@ -1,6 +1,8 @@
 package straggler
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,4 +70,100 @@ func TestTheSidesOfAMessageAreNotPeers(t *testing.T) {
 	require.Len(t, w.reports, 10)
 	assert.Equal(t, 50*ms, w.reports[3].Ranks[1].WaitSuffered, "the wait is seen")
 	assert.Empty(t, w.e.Verdicts(), "and nobody accused for it")
+}
+
+func TestWhatARankDoesWithNobodyDoesNotChangeItsRole(t *testing.T) {
+	w := newWorld(t, 4)
+	w.extra = func(r, n int64) []model.Op {
+		if r != 0 {
+			return nil
+		}
+		alone := collective(n, 50, 8, float64(n), float64(n))
+		alone.Comm = model.Comm{ID: "logging", Size: model.Some(int64(1))}
+		return []model.Op{alone}
+	}
+	for n := range int64(6) {
+		w.step(n, each(4, "c20 *", map[int]program{0: "c60 *"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, int64(0), vs[0].Finding.Rank.V)
+}
+
+func TestANoisyRoleOfTwoIsNotAccusedByChance(t *testing.T) {
+	named := 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		w := newWorld(t, 8)
+		w.stage = func(r int64) model.Optional[int64] { return model.Some(r / 2) }
+		for n := range int64(24) {
+			programs := make([]program, 8)
+			for r := range programs {
+				base := 20.0
+				if r >= 6 {
+					base = 60
+				}
+				programs[r] = fmt.Sprintf("c%.3f *", base*(1+0.6*(rng.Float64()-0.5)))
+			}
+			w.step(n, programs...)
+		}
+		named += len(w.e.Verdicts())
+	}
+	assert.LessOrEqual(t, named, 1)
+}
+
+func TestExcessIsAShareOfThePeersOwnTime(t *testing.T) {
+	w := newWorld(t, 8)
+	w.stage = func(r int64) model.Optional[int64] { return model.Some(r / 2) }
+	for n := range int64(12) {
+		// 3 % over its only peer, and 30 % of what the other stages do.
+		w.step(n, "c10 *", "c10 *", "c10 *", "c10 *", "c10 *", "c10 *", "c100 *", "c103 *")
+	}
+	assert.Empty(t, w.e.Verdicts())
+}
+
+func TestUnevenGathersMeet(t *testing.T) {
+	w := newWorld(t, 2)
+	for r := range int64(2) {
+		c := collective(1, 0, 100*(r+1), 0, 1)
+		c.Collective.Name, c.Name = model.AllGather, model.AllGather
+		w.reports = append(w.reports, w.e.Add(w.rank(r), []model.Op{c, stepOp(1, 0, 1)})...)
+	}
+	assert.Len(t, w.reports[0].Meetings, 1, "members may gather different sizes")
+}
+
+// A pipeline whose stages nothing names: each waits for the one before, computes,
+// and sends on. All end in one all-reduce, to which the last stage comes last.
+func TestStagesAreToldApartByTheirMessages(t *testing.T) {
+	w := newWorld(t, 4)
+	w.clock = "host"
+	stages := []float64{10, 10, 40, 10} // ms
+	for n := range int64(12) {
+		begin := float64(n) * 200
+		at := begin
+		for r, work := range stages {
+			rank, step := int64(r), model.Some(n)
+			message := func(kind model.OpKind, peer int64, from, to float64) model.Op {
+				return model.Op{
+					Kind: kind, Name: string(kind), Start: nanos(from), End: nanos(to), Step: step, Peer: model.Some(peer),
+					Comm: model.Comm{ID: "pp"}, Collective: model.Collective{Seq: model.Some(n), SeqScope: model.ScopeCommFunc},
+				}
+			}
+			var ops []model.Op
+			if r > 0 {
+				ops = append(ops, message(model.KindRecv, rank-1, begin, at))
+			}
+			ops = append(ops, model.Op{Kind: model.KindCompute, Name: "gemm", Start: nanos(at), End: nanos(at + work), Step: step})
+			at += work
+			if r < len(stages)-1 {
+				ops = append(ops, message(model.KindSend, rank+1, at, at+1))
+			}
+			all := collective(n, 0, 8, at+1, begin+75)
+			all.Comm.Size = model.Some(int64(4))
+			w.reports = append(w.reports, w.e.Add(w.rank(rank), append(ops, all, stepOp(n, begin, begin+80)))...)
+		}
+	}
+	require.Len(t, w.reports, 12)
+	assert.Len(t, w.reports[3].Meetings, 4)
+	assert.Empty(t, w.e.Verdicts(), "every stage is the only one of its kind")
 }

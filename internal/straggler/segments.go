@@ -25,7 +25,7 @@ func anchor(m *meeting, mr *meetingRecord, placed [][]*meetingRecord) {
 func (m *meeting) allFirst(peers []int) bool {
 	return !slices.ContainsFunc(peers, func(i int) bool {
 		p := m.parties[i]
-		return p.at.tail != nil || p.pos != p.at.base
+		return p.at.tail != nil || p.order() != 0
 	})
 }
 
@@ -61,31 +61,52 @@ func (m *meeting) commonAnchor(peers []int) (back int, ok bool) {
 	return 0, false
 }
 
+// findMet indexes the operations that met others. What a rank does with nobody,
+// or with partners unknown, has no place in the others' programs.
+func (v *rankView) findMet(placed []*meetingRecord) {
+	v.metAt = make([]int, len(v.comms))
+	for k, mr := range placed {
+		v.metAt[k] = len(v.met)
+		if mr != nil {
+			v.met = append(v.met, k)
+		}
+	}
+}
+
+// order returns the party's place among what its rank met others in, this step.
+func (p party) order() int { return p.at.metAt[p.pos] }
+
 // before returns the rank's operation that stands back places before p.
 func (v *rankView) before(p party, back int) (sig signature, exit int64, ok bool) {
-	at := p.pos - back
-	switch {
-	case at < 0:
-		return signature{}, 0, false
-	case at < v.base:
-		t := &v.tail.ops[at]
-		return t.sig, t.exit, true
+	at := p.order() - back
+	if at >= 0 {
+		op := &v.comms[v.met[at]]
+		return signatureOf(op), op.End, true
 	}
-	op := &v.comms[at-v.base]
-	return signatureOf(op), op.End, true
+	if at += v.tailLen(); at < 0 {
+		return signature{}, 0, false
+	}
+	t := &v.tail.ops[at]
+	return t.sig, t.exit, true
+}
+
+func (v *rankView) tailLen() int {
+	if v.tail == nil {
+		return 0
+	}
+	return len(v.tail.ops)
 }
 
 // anchorAt fills the member's segment from the operation back places before it.
 func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]*meetingRecord) {
 	member.known = true
-	at := p.pos - back
-	if at >= v.base {
-		op := &v.comms[at-v.base]
-		member.anchor = placed[v.index][at-v.base]
+	if at := p.order() - back; at >= 0 {
+		op := &v.comms[v.met[at]]
+		member.anchor = placed[v.index][v.met[at]]
 		member.segment = p.op.Start - op.End
 		member.own = v.ownBetween(max(op.End, v.lastArrival(p, back)), p.op.Start)
 	} else {
-		t := &v.tail.ops[at]
+		t := &v.tail.ops[at+v.tailLen()]
 		member.anchor = t.meet
 		member.segment = p.op.Start - t.exit
 		// Between the end of one step and the start of the next nothing was
@@ -104,10 +125,10 @@ func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]
 // lastArrival returns when the rank arrived at the operation before p where
 // that one still ran, so that own time is not counted for both; else 0.
 func (v *rankView) lastArrival(p party, back int) int64 {
-	if back == 1 || p.pos == v.base {
+	if back == 1 || p.order() == 0 {
 		return 0
 	}
-	return v.comms[p.pos-1-v.base].Start
+	return v.comms[v.met[p.order()-1]].Start
 }
 
 // find returns the member of the given rank, or -1.

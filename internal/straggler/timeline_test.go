@@ -40,8 +40,9 @@ type world struct {
 	stage   func(rank int64) model.Optional[int64]
 	clock   string // of all ranks; "" gives each its own
 	hosts   func(rank int64) string
-	change  func(rank int64, op *model.Op)   // alters what is delivered
-	sink    func(rank int64, ops []model.Op) // takes it in the engine's place
+	extra   func(rank, step int64) []model.Op // more than the program has
+	change  func(rank int64, op *model.Op)    // alters what is delivered
+	sink    func(rank int64, ops []model.Op)  // takes it in the engine's place
 	reports []*StepReport
 }
 
@@ -194,6 +195,9 @@ func (w *world) deliver(n int64, r *run) {
 		return
 	}
 	shift := nanos(w.offsets[r.rank]) - nanos(0)
+	if w.extra != nil {
+		r.ops = append(r.ops, w.extra(r.rank, n)...)
+	}
 	r.op(model.KindStep, "step", r.begin, w.at[r.rank])
 	for i := range r.ops {
 		r.ops[i].Step = model.Some(n)

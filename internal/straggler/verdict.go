@@ -13,8 +13,9 @@ import (
 type standing struct {
 	verdict Verdict
 	dirty   bool
-	// reported is the last step that the reported finding spoke of.
-	reported model.Optional[int64]
+	told    model.Finding // as last reported
+	// confirmed is how many steps the job had when the finding was last confirmed.
+	confirmed int
 }
 
 // settle opens, updates and closes findings after a judgement.
@@ -29,7 +30,9 @@ func (j *job) settle(named []*candidate) {
 	}
 	var next []*standing
 	for _, c := range named {
-		next = append(next, j.stand(j.verdict(c, joint)))
+		if v, ok := j.verdict(c, joint); ok {
+			next = append(next, j.stand(v))
+		}
 	}
 	for _, s := range j.verdicts {
 		if slices.ContainsFunc(next, s.continuedBy) {
@@ -47,7 +50,7 @@ func (j *job) settle(named []*candidate) {
 // it stands: a rank near a gate must not become a new finding every few steps.
 func (j *job) fade(s *standing) {
 	f := &s.verdict.Finding
-	if j.window[len(j.window)-1].step-f.StepLast.V < int64(j.e.cfg.CleanSteps) {
+	if j.steps-s.confirmed < j.e.cfg.CleanSteps {
 		return
 	}
 	f.Status, s.dirty = model.StatusClosed, true
@@ -78,14 +81,14 @@ func (j *job) stand(v Verdict) *standing {
 			v.Finding.StepFirst, v.Finding.Start = old.StepFirst, old.Start
 		}
 		v = s.verdict.fuller(v)
-		changed := s.dirty || differs(old, &v.Finding)
+		changed := s.dirty || differs(&s.told, &v.Finding)
 		if changed && !s.dirty {
 			v.Finding.Revision++
 			v.Finding.Status = model.StatusUpdated
 		}
-		return &standing{verdict: v, dirty: changed, reported: s.reported}
+		return &standing{verdict: v, dirty: changed, told: s.told, confirmed: j.steps}
 	}
-	return &standing{verdict: v, dirty: true}
+	return &standing{verdict: v, dirty: true, confirmed: j.steps}
 }
 
 // minFuller is the share of the steps of the fullest judgement that a later one
@@ -119,13 +122,13 @@ func (j *job) changed(final bool) []Verdict {
 	var out []Verdict
 	for _, s := range j.verdicts {
 		f := &s.verdict.Finding
-		if final && !s.dirty && f.StepLast != s.reported {
+		if final && !s.dirty && f.StepLast != s.told.StepLast {
 			f.Revision++
 			f.Status = model.StatusUpdated
 			s.dirty = true
 		}
 		if s.dirty {
-			s.dirty, s.reported = false, f.StepLast
+			s.dirty, s.told = false, *f
 			out = append(out, s.verdict)
 		}
 	}
@@ -135,10 +138,14 @@ func (j *job) changed(final bool) []Verdict {
 	return out
 }
 
-func (j *job) verdict(c *candidate, joint float64) Verdict {
+// verdict renders a candidate that passed all gates; false where no meeting shows it.
+func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
 	first, last := c.in[0], c.in[len(c.in)-1]
 	class, key, placeExcess := j.cause(c)
 	decisive, ev := c.evidence()
+	if decisive == nil {
+		return Verdict{}, false
+	}
 	ev.PlaceExcess = placeExcess
 	confidence := c.confidence(&ev)
 	text, _ := json.Marshal(ev)
@@ -156,7 +163,7 @@ func (j *job) verdict(c *candidate, joint float64) Verdict {
 		Confidence: confidence, Evidence: string(text), Links: links(decisive),
 	}
 	f.Action = action(&f)
-	return Verdict{Finding: f, Decisive: decisive, Steps: len(c.in)}
+	return Verdict{Finding: f, Decisive: decisive, Steps: len(c.in)}, true
 }
 
 // severity warns from a cost of 1 % of the step, as the data model has it.

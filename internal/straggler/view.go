@@ -14,8 +14,9 @@ type rankView struct {
 	keys   *interner
 	index  int // among the step's ranks
 	tail   *tail
-	base   int // place of comms[0] in the rank's sequence of communication
 	role   role
+	met    []int // places in comms of what met others, in order
+	metAt  []int // for each of comms, its place in met
 	clocks *clock.Timeline
 	offset clock.Offset
 	pieces []piece
@@ -83,12 +84,11 @@ func (j *job) views(s *openStep) []*rankView {
 		rs.tidy()
 		v := &rankView{rankStep: rs, keys: j.keys, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
 		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
-			v.tail, v.base = t, len(t.ops)
+			v.tail = t
 			// The host enqueues a step while the device still runs the one
 			// before: an instant belongs to the earlier.
 			v.start = min(max(v.start, t.end), v.end)
 		}
-		v.role = v.findRole()
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b *rankView) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
