@@ -48,13 +48,13 @@ func theirs(t *testing.T, file string) counts {
 // A comparison is fair only where both sides come to the same result.
 func TestBothSidesAgree(t *testing.T) {
 	const maxFiles = 3
-	for name, dir := range map[string]func() string{
-		"recording": func() string { return testdata.Recording(t, "slow") },
-		"dlrm":      func() string { return testdata.Shared(t, "dlrm-8xV100") },
-		"single":    func() string { return testdata.Shared(t, "kineto-single") },
+	for name, dir := range map[string]func(testing.TB) string{
+		"recording": func(t testing.TB) string { return testdata.Recording(t, "slow") },
+		"dlrm":      func(t testing.TB) string { return testdata.Shared(t, "dlrm-8xV100") },
+		"single":    func(t testing.TB) string { return testdata.Shared(t, "kineto-single") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join(dir(), "*.json.gz"))
+			files, err := filepath.Glob(filepath.Join(dir(t), "*.json.gz"))
 			require.NoError(t, err)
 			require.NotEmpty(t, files)
 			// Ranks of one job are alike; three show whatever all can.
