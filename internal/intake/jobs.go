@@ -113,11 +113,12 @@ func (b *job) size(path string, r *model.Rank, configured bool) (size int64, wha
 			size, because = to, why
 		}
 	}
-	raise(r.Rank+1, fmt.Sprintf("its own rank is %d", r.Rank))
 	if configured {
+		raise(r.Rank+1, ownRank(r))
 		return size, contradiction("the configured world size", own, size, because)
 	}
 	raise(b.highest+1, fmt.Sprintf("%s names rank %d", filepath.Base(b.highestBy), b.highest))
+	raise(r.Rank+1, ownRank(r))
 	raise(b.largest, fmt.Sprintf("%s states %d", filepath.Base(b.largestBy), b.largest))
 	if own > b.largest {
 		b.largest, b.largestBy = own, path
@@ -130,6 +131,8 @@ func (b *job) size(path string, r *model.Rank, configured bool) (size int64, wha
 	}
 	return size, contradiction("distributedInfo.world_size", own, size, because)
 }
+
+func ownRank(r *model.Rank) string { return fmt.Sprintf("its own rank is %d", r.Rank) }
 
 func contradiction(name string, got, taken int64, because string) string {
 	if because == "" {

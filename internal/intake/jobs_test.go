@@ -69,7 +69,8 @@ func TestWorldSizesThatContradict(t *testing.T) {
 		"smaller than the names": {files: []told{
 			{name: "rank0.json", header: info(0, 3), size: 8, want: "compare distributedInfo.world_size: got 3, but rank7.json names rank 7" + tail + "8 is taken"},
 			{name: "rank1.json", header: info(1, 3), size: 8}, // told once
-			{name: "rank7.json", size: 8},
+			{name: "rank7.json", header: info(7, 3), size: 8},
+			{name: "trace.json", header: info(2, 8), size: 8, want: "compare distributedInfo.world_size: got 8, but rank0.json states 3" + tail + "8 is taken"},
 		}},
 		"rank beyond": {watch: true, files: []told{
 			{name: "a.json", header: info(9, 4), size: 10, want: "compare distributedInfo.world_size: got 4, but its own rank is 9" + tail + "10 is taken"},

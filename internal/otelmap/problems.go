@@ -20,6 +20,9 @@ type Problems struct {
 	kinds    map[problemKey]*problemKind
 	order    []problemKey
 	overflow int64
+
+	ranks     map[rankKey]*stepSeen
+	seenOrder []*stepSeen
 }
 
 type problemKey struct {

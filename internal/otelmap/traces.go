@@ -69,7 +69,7 @@ func spanKind(k model.OpKind) ptrace.SpanKind {
 func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
 	var p Problems
 	ranks := ReadOps(td, &p)
-	return ranks, append(p.List(), stepless(ranks)...)
+	return ranks, append(p.List(), p.Stepless()...)
 }
 
 // ReadOps is TracesToOps for callers that count problems over many batches, of
@@ -79,7 +79,12 @@ func ReadOps(td ptrace.Traces, p *Problems) []model.RankOps {
 	for _, rs := range td.ResourceSpans().All() {
 		g.addResource(rs, p)
 	}
-	return slices.DeleteFunc(g.ranks, func(r model.RankOps) bool { return len(r.Ops) == 0 })
+	ranks := slices.DeleteFunc(g.ranks, func(r model.RankOps) bool { return len(r.Ops) == 0 })
+	for i := range ranks {
+		r := &ranks[i].Rank
+		p.seen(rankKey{r.JobID, r.Incarnation, r.Rank}, ranks[i].Ops)
+	}
+	return ranks
 }
 
 type rankKey struct {

@@ -94,28 +94,3 @@ func faultOf(s ptrace.Span, op *model.Op) *fault {
 func timeFault(what string, got pcommon.Timestamp) *fault {
 	return &fault{what: what, got: strconv.FormatUint(uint64(got), 10), want: "nanoseconds since 1970, at most " + strconv.FormatInt(math.MaxInt64, 10)}
 }
-
-// stepless tells of ranks that take part in no step, where others do: no
-// analysis that compares steps sees them, and they would vanish in silence.
-func stepless(ranks []model.RankOps) []model.Problem {
-	var out []model.Problem
-	for i := range ranks {
-		if rank := ranks[i].Rank.Rank; !hasStep(ranks[i].Ops) {
-			what := fmt.Sprintf("compare rank %d: got %d operations, none of them with %s; want it on some", rank, len(ranks[i].Ops), semconv.Step)
-			out = append(out, model.Problem{Offset: -1, Rank: &rank, What: what})
-		}
-	}
-	if len(out) == len(ranks) {
-		return nil
-	}
-	return out
-}
-
-func hasStep(ops []model.Op) bool {
-	for i := range ops {
-		if ops[i].Step.OK {
-			return true
-		}
-	}
-	return false
-}

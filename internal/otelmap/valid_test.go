@@ -102,9 +102,26 @@ func TestRankWithoutSteps(t *testing.T) {
 	assert.Len(t, got, 2)
 	rank := int64(1)
 	assert.Equal(t, []model.Problem{{
-		Offset: -1, Rank: &rank, What: "compare rank 1: got 2 operations, none of them with lockstep.step; want it on some",
+		Offset: -1, Rank: &rank, What: "compare rank 1: got no lockstep.step on any of 2 operations; want it on those in a step",
 	}}, problems)
 
 	_, problems = TracesToOps(OpsToTraces(&model.Rank{Rank: 1}, []model.Op{outside}))
 	assert.Empty(t, problems, "a batch of what lies outside of steps")
+}
+
+// Over many batches a rank is told of only where none of them has a step.
+func TestStepsInAnotherBatch(t *testing.T) {
+	var p Problems
+	inStep, outside := model.Op{Kind: model.KindCompute, Step: model.Some(int64(3))}, model.Op{Kind: model.KindCompute}
+	for _, b := range []model.RankOps{
+		{Rank: model.Rank{Rank: 0}, Ops: []model.Op{outside}},
+		{Rank: model.Rank{Rank: 1}, Ops: []model.Op{outside}},
+		{Rank: model.Rank{Rank: 0}, Ops: []model.Op{inStep}},
+		{Rank: model.Rank{Rank: 1}, Ops: []model.Op{outside}},
+	} {
+		ReadOps(OpsToTraces(&b.Rank, b.Ops), &p)
+	}
+	require.Len(t, p.Stepless(), 1)
+	assert.Contains(t, p.Stepless()[0].What, "compare rank 1: got no lockstep.step on any of 2 operations")
+	assert.Zero(t, p.Count())
 }
