@@ -48,13 +48,16 @@ func theirs(t *testing.T, file string) counts {
 // A comparison is fair only where both sides come to the same result.
 func TestBothSidesAgree(t *testing.T) {
 	const maxFiles = 3
-	for name, dir := range map[string]func() string{
-		"recording": func() string { return testdata.Recording(t, "slow") },
-		"dlrm":      func() string { return testdata.Shared(t, "dlrm-8xV100") },
-		"single":    func() string { return testdata.Shared(t, "kineto-single") },
+	for name, source := range map[string]struct {
+		find   func(testing.TB, string) string
+		folder string
+	}{
+		"recording": {testdata.Recording, "slow"},
+		"dlrm":      {testdata.Shared, "dlrm-8xV100"},
+		"single":    {testdata.Shared, "kineto-single"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join(dir(), "*.json.gz"))
+			files, err := filepath.Glob(filepath.Join(source.find(t, source.folder), "*.json.gz"))
 			require.NoError(t, err)
 			require.NotEmpty(t, files)
 			// Ranks of one job are alike; three show whatever all can.

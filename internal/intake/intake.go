@@ -26,23 +26,31 @@ type Intake struct {
 	options kineto.Options
 	claims  *claims
 	worlds  *worlds // nil until all files are known
+	jobs    *jobs
 }
 
 // New returns an intake that remembers at most maxFiles files. The options must
 // be those by which the traces are read.
 func New(o kineto.Options, maxFiles int) *Intake {
-	return &Intake{options: o, claims: newClaims(maxFiles)}
+	return &Intake{options: o, claims: newClaims(maxFiles), jobs: newJobs(o, maxFiles)}
 }
 
 // Expect says that there are these files and will be no others. From their
 // names follows how many ranks a job has whose traces do not state it. Who
 // waits for further files does not call it, and that number stays unknown.
-func (in *Intake) Expect(paths []string) { in.worlds = countWorlds(in.options, paths) }
+func (in *Intake) Expect(paths []string) {
+	in.worlds = countWorlds(in.options, paths)
+	for _, path := range paths {
+		in.jobs.name(path)
+	}
+}
 
 // Forget gives up what a file that is gone had claimed.
 func (in *Intake) Forget(path string) { in.claims.forget(path) }
 
-// Read parses a file. progress may be nil; see [kineto.Options].
+// Read parses a file. progress may be nil; see [kineto.Options]. What it says
+// against files read before is among the trace's problems: another world size,
+// which becomes the larger of the two, or a time far from theirs.
 //
 // A trace that is cut off or broken is left out as a whole: it is not written
 // in order of time, kernels come behind the host's events, so that a part of it
@@ -55,6 +63,7 @@ func (in *Intake) Read(ctx context.Context, path string, progress func(compresse
 	trace, err := kineto.ParseFile(ctx, path, options)
 	switch {
 	case err == nil:
+		in.jobs.compare(path, trace)
 		return trace, "", nil
 	case trace != nil && trace.Stats().Kept > 0:
 		return trace, Damaged, err

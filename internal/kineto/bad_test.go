@@ -31,8 +31,11 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"empty", "", "0: unexpected end of file", 0, true},
 		{"white space", " \n ", "3: unexpected end of file", 0, true},
-		{"no JSON", "hello", "0: invalid JSON: got 'h'; want '{' of a trace", 0, true},
-		{"binary", "\x00\x01", "0: invalid JSON: got byte 0x00; want '{' of a trace", 0, true},
+		{"no JSON", "hello", "0: neither JSON nor gzip: begins with 'h'", 0, true},
+		{"a number", "5", "0: invalid JSON: got '5'; want '{' of a trace", 0, true},
+		{"half of gzip's mark", "\x1fabc", "0: neither JSON nor gzip: begins with byte 0x1f", 0, true},
+		{"gzip of text", string(packed(t, "hello")), "0: no JSON inside of gzip: begins with 'h'", 0, true},
+		{"binary", "\x00\x01", "0: neither JSON nor gzip: begins with byte 0x00", 0, true},
 		{"an array", "[1]", "0: not a PyTorch trace: no traceEvents", 0, true},
 		{"other JSON", `{"rank": 5}`, "11: not a PyTorch trace: no traceEvents", 0, false},
 		{"no list", `{"traceEvents": 5}`, "16: invalid JSON: got '5'; want '[' of traceEvents", 0, true},
@@ -220,6 +223,17 @@ func TestReadError(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// A number has no end in sight: what is too long, where, and the limit are told.
+func TestGiantNumber(t *testing.T) {
+	o := DefaultOptions()
+	o.MaxEventBytes = 5000
+	for head, at := range map[string]int{`{"x":`: 5, `{"traceEvents":[`: 16} {
+		_, err := Parse(t.Context(), strings.NewReader(head+strings.Repeat("7", 6000)+"]}"), "x.json", o)
+		require.Error(t, err)
+		assert.Equal(t, "parse x.json: offset "+strconv.Itoa(at)+": got a value longer than 5000 bytes; want at most that", err.Error())
+	}
+}
+
 // A header that makes no sense is a problem, and costs nothing else.
 func TestBadHeader(t *testing.T) {
 	tr := parseText(t, "rank_3.json", trace(`"baseTimeNanoseconds":"never","distributedInfo":{"rank":"three"},"host_name":7`, kernel("k", 1, 9, "")))
@@ -228,5 +242,25 @@ func TestBadHeader(t *testing.T) {
 	assert.Len(t, ofKind(tr, model.KindCompute), 1)
 	for _, p := range tr.Problems() {
 		assert.Equal(t, int64(3), *p.Rank)
+	}
+}
+
+// Types are told in the words of the format, and cost no other member.
+func TestHeaderTypes(t *testing.T) {
+	for text, want := range map[string]string{
+		`"distributedInfo":{"rank":"three","world_size":9}`:                "read distributedInfo.rank: got a string; want an integer from 0 to 1048575",
+		`"distributedInfo":{"rank":2.5,"world_size":9}`:                    "read distributedInfo.rank: got 2.5; want an integer from 0 to 1048575",
+		`"distributedInfo":{"rank":[3],"world_size":9}`:                    "read distributedInfo.rank: got a list; want an integer from 0 to 1048575",
+		`"distributedInfo":{"backend":7,"world_size":9}`:                   "read distributedInfo.backend: got a number; want a string",
+		`"distributedInfo":{"pg_config":true,"world_size":9}`:              "read distributedInfo.pg_config: got true or false; want a list",
+		`"distributedInfo":{"world_size":9,"pg_config":[{"pg_size":"x"}]}`: "read distributedInfo.pg_config.pg_size: got a string; want an integer",
+		`"distributedInfo":[]`:                                             "read distributedInfo: got a list; want an object",
+		`"host_name":{}`:                                                   "read host_name: got an object; want a string",
+	} {
+		tr := parseText(t, "rank_3.json", trace(text, kernel("k", 1, 9, "")))
+		require.Len(t, tr.Problems(), 1, text)
+		assert.Equal(t, want, tr.Problems()[0].What)
+		assert.Equal(t, int64(3), tr.Rank().Rank)
+		assert.Equal(t, strings.Contains(text, "world_size"), tr.Rank().WorldSize.OK, text)
 	}
 }

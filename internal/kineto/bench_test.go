@@ -17,7 +17,7 @@ import (
 func BenchmarkParse(b *testing.B) {
 	path, packed := largestTrace(b)
 	b.Run("gzip", func(b *testing.B) { benchmarkParse(b, path, packed) })
-	plain, err := uncompressed(bytes.NewReader(packed))
+	plain, _, err := uncompressed(bytes.NewReader(packed))
 	require.NoError(b, err)
 	var buf bytes.Buffer
 	_, err = buf.ReadFrom(plain)

@@ -29,7 +29,8 @@ func TestRankOfName(t *testing.T) {
 		{"rank1/host.json", 0, false}, // the folder is not the file
 		{"trace.json", 0, false},
 		{"worker2_rank5.json", 5, true},
-		{"rank2147483648.json", 0, false},
+		{"rank1048575.json", 1048575, true},
+		{"rank1048576.json", 0, false},
 		{"rank99999999999999999999.json", 0, false},
 	}
 	for _, tt := range tests {
@@ -85,13 +86,23 @@ func TestHeaderBehindEvents(t *testing.T) {
 }
 
 func TestImpossibleRank(t *testing.T) {
-	for _, info := range []string{`"rank":-1`, `"rank":2147483648`, `"world_size":0,"rank":2`, `"world_size":1000000000000,"rank":2`} {
+	for info, want := range map[string]string{
+		`"rank":-1`:                        "read distributedInfo.rank: got -1; want an integer from 0 to 1048575",
+		`"rank":1048576`:                   "read distributedInfo.rank: got 1048576; want an integer from 0 to 1048575",
+		`"rank":99999999999999999999`:      "read distributedInfo.rank: got 99999999999999999999; want an integer from 0 to 1048575",
+		`"world_size":0,"rank":2`:          "read distributedInfo.world_size: got 0; want an integer from 1 to 1048576",
+		`"world_size":1048577,"rank":2`:    "read distributedInfo.world_size: got 1048577; want an integer from 1 to 1048576",
+		`"world_size":2147483647,"rank":2`: "read distributedInfo.world_size: got 2147483647; want an integer from 1 to 1048576",
+	} {
 		tr := parseText(t, "rank2.json", `{"distributedInfo":{`+info+`},"traceEvents":[`+kernel("k", 1, 120, "")+`]}`)
 		assert.Equal(t, int64(2), tr.Rank().Rank, info)
 		assert.False(t, tr.Rank().WorldSize.OK, info)
 		require.Len(t, tr.Problems(), 1, info)
-		assert.Contains(t, tr.Problems()[0].What, "read distributedInfo: got ", info)
+		assert.Equal(t, want, tr.Problems()[0].What)
 	}
+	largest := parseText(t, "x.json", trace(`"distributedInfo":{"rank":1048575,"world_size":1048576}`))
+	assert.Empty(t, largest.Problems())
+	assert.Equal(t, int64(1048575), largest.Rank().Rank)
 }
 
 func TestDiscover(t *testing.T) {

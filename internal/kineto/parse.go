@@ -29,6 +29,7 @@ type parser struct {
 	outer   outermost
 	gpu     bool // a kernel was seen
 	hasList bool // traceEvents was seen
+	packed  bool // by gzip
 }
 
 // maxRanksBytes bounds the text of one list of ranks: 131,072 ranks of eight
@@ -48,14 +49,18 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 	p.texts = newTable(o.MaxStrings, maxNameBytes, &f.names)
 	p.ranks = newTable(maxRankLists, maxRanksBytes, &f.names)
 	count := &counter{r: r, tell: o.Progress}
-	plain, err := uncompressed(count)
+	plain, packed, err := uncompressed(count)
 	if err != nil {
 		return nil, &ParseError{File: name, Err: fmt.Errorf("read gzip header: %w", err)}
 	}
 	p.src = newSource(ctx, plain, o.MaxEventBytes)
+	p.packed = packed
 	err = p.file()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end of file")
+	}
+	if errors.Is(err, errFull) {
+		err = fmt.Errorf("got a value longer than %d bytes; want at most that", o.MaxEventBytes)
 	}
 	at := p.src.offset()
 	if se := (*syntaxError)(nil); errors.As(err, &se) {
@@ -93,7 +98,7 @@ func (p *parser) file() error {
 		return ErrNoTrace
 	}
 	if c != '{' {
-		return unexpected(0, c, "'{' of a trace")
+		return p.noTrace(c)
 	}
 	p.src.pos++
 	for first := true; ; first = false {
@@ -108,6 +113,17 @@ func (p *parser) file() error {
 			return err
 		}
 	}
+}
+
+// noTrace says what a file is not that begins with c.
+func (p *parser) noTrace(c byte) error {
+	switch {
+	case c == '"' || c == '-' || (c >= '0' && c <= '9'):
+		return unexpected(0, c, "'{' of a trace")
+	case p.packed:
+		return &syntaxError{0, "no JSON inside of gzip: begins with " + quoteByte(c)}
+	}
+	return &syntaxError{0, "neither JSON nor gzip: begins with " + quoteByte(c)}
 }
 
 // end reads to the end of the file, where gzip's checksum stands.

@@ -213,12 +213,13 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// uncompressed returns the plain content of r, which may be gzip.
-func uncompressed(r io.Reader) (io.Reader, error) {
+// uncompressed returns the plain content of r, and whether r is gzip.
+func uncompressed(r io.Reader) (plain io.Reader, packed bool, err error) {
 	b := bufio.NewReaderSize(r, fileBuffer)
 	magic, err := b.Peek(2)
 	if err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return b, nil //nolint:nilerr // what is wrong, if anything, is said by the scan
+		return b, false, nil //nolint:nilerr // what is wrong, if anything, is said by the scan
 	}
-	return gzip.NewReader(b)
+	plain, err = gzip.NewReader(b)
+	return plain, true, err
 }

@@ -2,9 +2,7 @@ package kineto
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -46,89 +44,27 @@ func newTrace(file string, o Options) *Trace {
 	return &Trace{file: file, o: o, metas: []meta{noMeta}, groups: map[group]*groupInfo{}}
 }
 
-// distributedInfo is the trace's own account of the job.
-type distributedInfo struct {
-	Backend   string          `json:"backend"`
-	Rank      *int64          `json:"rank"`
-	WorldSize *int64          `json:"world_size"`
-	RawGroups json.RawMessage `json:"pg_config"`
-
-	groups []pgConfig
-}
-
-type pgConfig struct {
-	Name    string          `json:"pg_name"`
-	Desc    string          `json:"pg_desc"`
-	Backend string          `json:"backend_config"`
-	Size    int64           `json:"pg_size"`
-	Ranks   json.RawMessage `json:"ranks"`
-
-	ranks []int64
-}
-
 // header takes a member of the file's object.
 func (t *Trace) header(key string, val []byte, at int64) {
-	var err error
+	var wrong []string
 	switch key {
 	case "baseTimeNanoseconds":
-		n, ok := parseInt(val)
-		if !ok || n < 0 {
-			err = fmt.Errorf("got %.40q; want nanoseconds since 1970", val)
-		} else {
+		if n, ok := parseInt(val); ok && n >= 0 {
 			t.base = n
+		} else {
+			wrong = []string{fmt.Sprintf("%s: got %.40q; want nanoseconds since 1970", key, val)}
 		}
 	case "host_name":
-		err = json.Unmarshal(val, &t.hostName)
+		if err := json.Unmarshal(val, &t.hostName); err != nil {
+			wrong = []string{inWords(key, err)}
+		}
 		t.hostName = clip(t.hostName)
 	case "distributedInfo":
-		var info distributedInfo
-		if err = json.Unmarshal(val, &info); err == nil {
-			err = errors.Join(info.checkRank(), info.decodeGroups())
-			t.info = info
-		}
+		t.info, wrong = decodeInfo(val)
 	}
-	if err != nil {
-		t.problem(at, fmt.Sprintf("read %s: %v", key, err))
+	for _, what := range wrong {
+		t.problem(at, "read "+what)
 	}
-}
-
-// checkRank drops a rank and a world size that can not be true, since analyses
-// count up to them. Ranks are 32-bit integers in all backends.
-func (d *distributedInfo) checkRank() (err error) {
-	if d.Rank != nil && (*d.Rank < 0 || *d.Rank > math.MaxInt32) {
-		err = fmt.Errorf("got rank %d; want 0 to %d", *d.Rank, math.MaxInt32)
-		d.Rank = nil
-	}
-	if d.WorldSize != nil && (*d.WorldSize < 1 || *d.WorldSize > math.MaxInt32) {
-		err = errors.Join(err, fmt.Errorf("got world_size %d; want 1 to %d", *d.WorldSize, math.MaxInt32))
-		d.WorldSize = nil
-	}
-	return err
-}
-
-// decodeGroups reads pg_config, which some versions write as a string.
-func (d *distributedInfo) decodeGroups() error {
-	raw := []byte(d.RawGroups)
-	d.RawGroups = nil
-	if len(raw) == 0 {
-		return nil
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		raw = []byte(s)
-	}
-	if len(raw) > 0 && raw[0] == '{' {
-		raw = slices.Concat([]byte{'['}, raw, []byte{']'})
-	}
-	if err := json.Unmarshal(raw, &d.groups); err != nil {
-		return fmt.Errorf("read pg_config: %w", err)
-	}
-	for i := range d.groups {
-		g := &d.groups[i]
-		g.ranks = rankList(string(listText(g.Ranks)))
-		g.Ranks = nil
-	}
-	return nil
 }
 
 // finish makes operations out of events, once all is read.
@@ -184,7 +120,7 @@ func clockID(r model.Rank) string { return fmt.Sprintf("trace:%s/%d", r.JobID, r
 func RankOfName(o Options, file string) (rank int64, ok bool) {
 	all := o.withDefaults().RankPattern.FindAllStringSubmatch(filepath.Base(file), -1)
 	for _, m := range slices.Backward(all) {
-		if n, ok := firstNumber(m[1:]); ok && n >= 0 && n <= math.MaxInt32 {
+		if n, ok := firstNumber(m[1:]); ok && n >= 0 && n < MaxWorldSize {
 			return n, true
 		}
 	}
@@ -217,6 +153,22 @@ func (t *Trace) SetRank(r model.Rank) {
 
 // HasRank reports whether the trace or its file's name says the rank.
 func (t *Trace) HasRank() bool { return t.hasRank }
+
+// Report adds to the problems what a caller sees that knows the whole job.
+func (t *Trace) Report(what string) { t.problem(-1, what) }
+
+// Extent returns when the first event kept begins and the last one ends, in
+// Unix ns; false where there is none.
+func (t *Trace) Extent() (start, end int64, ok bool) {
+	for i := range t.ops.n {
+		e := t.ops.at(i)
+		if !ok {
+			start, end, ok = e.ts, e.end(), true
+		}
+		start, end = min(start, e.ts), max(end, e.end())
+	}
+	return t.base + start, t.base + end, ok
+}
 
 // Problems returns what could not be read or had to be assumed, each once.
 func (t *Trace) Problems() []model.Problem {

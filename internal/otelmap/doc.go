@@ -4,9 +4,10 @@
 // rankFields, findingFields) that serves writing and reading alike, so that the
 // two cannot drift apart. Names come from internal/semconv.
 //
-// Reading is tolerant: a span that is no operation of ours is passed over, an
-// attribute of the wrong type is left out; both are counted and reported as
-// problems, never as a failure.
+// Reading is tolerant: a span that is no operation of ours is passed over, one
+// that can not be true (of an unknown kind, a negative rank or step, an end
+// before its start) is left out, and so is an attribute of the wrong type; all
+// are counted and reported as problems, never as a failure.
 package otelmap
 
 // ScopeName is the instrumentation scope of what this package writes.

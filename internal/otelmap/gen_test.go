@@ -81,8 +81,16 @@ func randomOp(t *testing.T, seed uint64, sparse bool) model.Op {
 	t.Helper()
 	var op model.Op
 	newFiller(seed, sparse).fill(t, reflect.ValueOf(&op).Elem())
-	if op.Kind == "" { // a span without a kind is no operation
-		op.Kind = model.KindCompute
+	kinds := []model.OpKind{
+		model.KindCompute, model.KindCollective, model.KindSend, model.KindRecv,
+		model.KindCopy, model.KindHost, model.KindScope, model.KindStep,
+	}
+	op.Kind = kinds[seed%uint64(len(kinds))]
+	op.Step.V = max(op.Step.V, ^op.Step.V) // at least 0
+	op.Start, op.End = max(op.Start, ^op.Start), max(op.End, ^op.End)
+	op.Start, op.End = min(op.Start, op.End), max(op.Start, op.End)
+	if !op.Step.OK {
+		op.Step.V = 0
 	}
 	return op
 }
@@ -91,6 +99,7 @@ func randomRank(t *testing.T, seed uint64, sparse bool) model.Rank {
 	t.Helper()
 	var r model.Rank
 	newFiller(seed, sparse).fill(t, reflect.ValueOf(&r).Elem())
+	r.Rank = max(r.Rank, ^r.Rank) // at least 0
 	return r
 }
 

@@ -17,21 +17,29 @@ const maxProblems = 256
 // Problems collects what could not be read, equal faults as one with a count.
 // The zero value is ready; a nil *Problems drops what it is told.
 type Problems struct {
-	counts   map[problemKey]int64
+	kinds    map[problemKey]*problemKind
 	order    []problemKey
 	overflow int64
+
+	ranks     map[rankKey]*stepSeen
+	seenOrder []*stepSeen
 }
 
 type problemKey struct {
 	rank model.Optional[int64]
-	what string
+	kind string
+}
+
+type problemKind struct {
+	count int64
+	what  string // of the first
 }
 
 // Count returns how many faults were met in all.
 func (p *Problems) Count() int64 {
 	n := p.overflow
-	for _, c := range p.counts {
-		n += c
+	for _, k := range p.kinds {
+		n += k.count
 	}
 	return n
 }
@@ -40,7 +48,7 @@ func (p *Problems) Count() int64 {
 func (p *Problems) List() []model.Problem {
 	var list []model.Problem
 	for _, k := range p.order {
-		pr := model.Problem{Offset: -1, What: fmt.Sprintf("%s (%d times)", k.what, p.counts[k])}
+		pr := model.Problem{Offset: -1, What: fmt.Sprintf("%s (%d times)", p.kinds[k].what, p.kinds[k].count)}
 		if k.rank.OK {
 			pr.Rank = &k.rank.V
 		}
@@ -54,29 +62,63 @@ func (p *Problems) List() []model.Problem {
 }
 
 func (p *Problems) add(rank *int64, what string) {
-	if p == nil {
+	if k := p.kind(rank, what); k != nil {
+		k.what = what
+		k.count++
+	}
+}
+
+// fault counts a span that is left out.
+func (p *Problems) fault(rank *int64, f *fault) {
+	k := p.kind(rank, f.what+f.want)
+	if k == nil {
 		return
 	}
-	k := problemKey{what: what}
+	if k.count == 0 {
+		k.what = f.String()
+	}
+	k.count++
+}
+
+// kind returns where equal faults are counted; nil where there is no room.
+func (p *Problems) kind(rank *int64, kind string) *problemKind {
+	if p == nil {
+		return nil
+	}
+	key := problemKey{kind: kind}
 	if rank != nil {
-		k.rank = model.Some(*rank)
+		key.rank = model.Some(*rank)
 	}
-	if p.counts[k] == 0 {
-		if len(p.order) >= maxProblems {
-			p.overflow++
-			return
-		}
-		if p.counts == nil {
-			p.counts = map[problemKey]int64{}
-		}
-		p.order = append(p.order, k)
+	if k := p.kinds[key]; k != nil {
+		return k
 	}
-	p.counts[k]++
+	if len(p.order) >= maxProblems {
+		p.overflow++
+		return nil
+	}
+	if p.kinds == nil {
+		p.kinds = map[problemKey]*problemKind{}
+	}
+	k := &problemKind{}
+	p.kinds[key] = k
+	p.order = append(p.order, key)
+	return k
 }
 
 func (p *Problems) badAttribute(rank *int64) func(string, pcommon.ValueType) {
 	return func(name string, got pcommon.ValueType) {
 		p.add(rank, fmt.Sprintf("read attribute %s: got type %s", name, got))
+	}
+}
+
+// badOpAttribute leaves the step aside: it is told with the span that is left
+// out for it.
+func (p *Problems) badOpAttribute(rank *int64) func(string, pcommon.ValueType) {
+	bad := p.badAttribute(rank)
+	return func(name string, got pcommon.ValueType) {
+		if name != semconv.Step {
+			bad(name, got)
+		}
 	}
 }
 
@@ -89,7 +131,7 @@ func (p *Problems) foreign(s ptrace.Span) {
 		}
 	}
 	if v, ok := s.Attributes().Get(semconv.OpKind); ok {
-		p.badAttribute(nil)(semconv.OpKind, v.Type())
+		p.fault(nil, attributeFault(semconv.OpKind, v, wantKind))
 		return
 	}
 	p.add(nil, "span without "+semconv.OpKind+" is no operation and was passed over")

@@ -41,15 +41,17 @@ func RankToResource(r *model.Rank, res pcommon.Resource) {
 
 // ResourceToRank reads a rank's identity; false where the resource names no rank.
 func ResourceToRank(res pcommon.Resource, p *Problems) (model.Rank, bool) {
-	var r model.Rank
+	r, f := readRank(res, p)
+	return r, f == nil
+}
+
+func readRank(res pcommon.Resource, p *Problems) (r model.Rank, f *fault) {
 	m := res.Attributes()
-	v, ok := m.Get(semconv.Rank)
-	if !ok || v.Type() != pcommon.ValueTypeInt {
-		return r, false
+	rank, f := rankOf(m)
+	if f == nil {
+		rankFields.read(&r, m, p.badAttribute(&rank))
 	}
-	rank := v.Int()
-	rankFields.read(&r, m, p.badAttribute(&rank))
-	return r, true
+	return r, f
 }
 
 // jobResource writes what findings and step roots have of a resource: the job.

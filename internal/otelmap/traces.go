@@ -63,20 +63,28 @@ func spanKind(k model.OpKind) ptrace.SpanKind {
 }
 
 // TracesToOps reads the operations of td, grouped by rank in order of first
-// sight. It never fails: spans that are no operations are passed over, and
-// whatever could not be read is counted in the problems.
+// sight. It never fails: spans that are no operations, or that can not be true,
+// are left out, and whatever could not be read is counted in the problems. A
+// rank without any step beside ranks that have some is a problem, too.
 func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
 	var p Problems
-	return ReadOps(td, &p), p.List()
+	ranks := ReadOps(td, &p)
+	return ranks, append(p.List(), p.Stepless()...)
 }
 
-// ReadOps is TracesToOps for callers that count problems over many batches.
+// ReadOps is TracesToOps for callers that count problems over many batches, of
+// which some hold only what lies outside of steps.
 func ReadOps(td ptrace.Traces, p *Problems) []model.RankOps {
 	g := rankGroups{index: map[rankKey]int{}}
 	for _, rs := range td.ResourceSpans().All() {
 		g.addResource(rs, p)
 	}
-	return g.ranks
+	ranks := slices.DeleteFunc(g.ranks, func(r model.RankOps) bool { return len(r.Ops) == 0 })
+	for i := range ranks {
+		r := &ranks[i].Rank
+		p.seen(rankKey{r.JobID, r.Incarnation, r.Rank}, ranks[i].Ops)
+	}
+	return ranks
 }
 
 type rankKey struct {
@@ -90,18 +98,17 @@ type rankGroups struct {
 }
 
 func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
-	rank, ok := ResourceToRank(rs.Resource(), p)
-	bad := p.badAttribute(&rank.Rank)
+	rank, homeless := readRank(rs.Resource(), p)
 	for _, ss := range rs.ScopeSpans().All() {
 		left := ss.Spans().Len()
 		for _, s := range ss.Spans().All() {
 			switch {
 			case !IsOp(s):
 				p.foreign(s)
-			case !ok:
-				p.add(nil, "span of an operation whose resource has no integer "+semconv.Rank)
+			case homeless != nil:
+				p.fault(nil, homeless)
 			default:
-				g.add(&rank, s, left, bad)
+				g.add(&rank, s, left, p)
 			}
 			left--
 		}
@@ -111,7 +118,7 @@ func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
 // add files an operation under its rank, with room for the given number more.
 // Two resources may be one rank seen by two sources; an operation keeps the
 // clock of the resource that it came with.
-func (g *rankGroups) add(r *model.Rank, s ptrace.Span, room int, bad func(string, pcommon.ValueType)) {
+func (g *rankGroups) add(r *model.Rank, s ptrace.Span, room int, p *Problems) {
 	key := rankKey{r.JobID, r.Incarnation, r.Rank}
 	i, ok := g.index[key]
 	if !ok {
@@ -125,7 +132,12 @@ func (g *rankGroups) add(r *model.Rank, s ptrace.Span, room int, bad func(string
 	}
 	to.Ops = append(to.Ops, model.Op{})
 	op := &to.Ops[len(to.Ops)-1]
-	readOp(s, op, bad)
+	readOp(s, op, p.badOpAttribute(&r.Rank))
+	if f := faultOf(s, op); f != nil {
+		p.fault(&r.Rank, f)
+		to.Ops = to.Ops[:len(to.Ops)-1]
+		return
+	}
 	if op.ClockID == "" && r.ClockID != to.Rank.ClockID {
 		op.ClockID = r.ClockID
 	}
@@ -137,19 +149,21 @@ func IsOp(s ptrace.Span) bool {
 	return ok
 }
 
-// KindOf returns the kind of an operation; false where the span is none.
+// KindOf returns the kind of an operation; false where the span is none, or of a
+// kind that is not known.
 func KindOf(s ptrace.Span) (model.OpKind, bool) {
 	v, ok := s.Attributes().Get(semconv.OpKind)
-	if !ok || v.Type() != pcommon.ValueTypeStr || v.Str() == "" {
+	if !ok || v.Type() != pcommon.ValueTypeStr {
 		return "", false
 	}
-	return model.OpKind(v.Str()), true
+	kind := model.OpKind(v.Str())
+	return kind, knownKind(kind)
 }
 
 // SpanToOp reads one operation span of the given rank.
 func SpanToOp(s ptrace.Span, r *model.Rank, p *Problems) model.Op {
 	var op model.Op
-	readOp(s, &op, p.badAttribute(&r.Rank))
+	readOp(s, &op, p.badOpAttribute(&r.Rank))
 	return op
 }
 

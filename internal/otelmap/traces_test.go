@@ -110,9 +110,9 @@ func TestForeignAndBrokenSpans(t *testing.T) {
 	rank := int64(2)
 	assert.Equal(t, []model.Problem{
 		{Offset: -1, Rank: &rank, What: "read attribute lockstep.stream.id: got type Str (1 times)"},
-		{Offset: -1, What: "read attribute lockstep.op.kind: got type Double (1 times)"},
+		{Offset: -1, What: `leave out span: attribute lockstep.op.kind: got Double "1"; want one of compute, collective, p2p.send, p2p.recv, copy, host, scope, step (1 times)`},
 		{Offset: -1, What: "span without lockstep.op.kind is no operation and was passed over (2 times)"},
-		{Offset: -1, What: "span of an operation whose resource has no integer lockstep.rank (1 times)"},
+		{Offset: -1, What: "leave out span: attribute lockstep.rank of the resource: got none; want an integer of at least 0 (1 times)"},
 	}, problems)
 }
 
