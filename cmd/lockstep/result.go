@@ -11,7 +11,7 @@ import (
 // engineConfig returns the limits of a command that ends: files of many ranks
 // are read one after the other, so all their steps are open until the last file.
 // 1 Mi steps are weeks of training; 64 Mi operations of 48 bytes are 3 GiB; 8 Mi
-// members of collectives are as many as 64 steps of 1,024 ranks have.
+// members of collectives are those of 64 steps of 1,024 ranks with 128 collectives.
 func engineConfig() straggler.Config {
 	c := straggler.NewDefaultConfig()
 	c.MaxOpenSteps = 1 << 20

@@ -82,30 +82,56 @@ func TestNoFindingAmongThoseSeen(t *testing.T) {
 	assert.Contains(t, stdout, "No straggler found among the 3 of 4 ranks that were seen.")
 }
 
-func TestRankApartIsAProblem(t *testing.T) {
-	// Rank 3 names its process group otherwise than ranks 0 to 2.
+// writeChanged stores the healthy job with its operations changed.
+func writeChanged(t *testing.T, change func(rank int64, meet *model.Op)) (path string) {
+	t.Helper()
 	var lines []byte
 	for step := range healthyJob.steps {
 		for rank := range healthyJob.ranks {
 			ops := healthyJob.ops(rank, step)
-			ops[1].Comm.Size = model.Some(int64(3))
-			if rank == 3 {
-				ops[1].Comm.ID = "other"
-			}
+			change(rank, &ops[1])
 			r := healthyJob.rank(rank)
 			b, err := (&ptrace.JSONMarshaler{}).MarshalTraces(otelmap.OpsToTraces(&r, ops))
 			require.NoError(t, err)
 			lines = append(append(lines, b...), '\n')
 		}
 	}
-	path := filepath.Join(t.TempDir(), "spans.jsonl")
+	path = filepath.Join(t.TempDir(), "spans.jsonl")
 	require.NoError(t, os.WriteFile(path, lines, 0o600))
+	return path
+}
+
+func TestRankApartIsAProblem(t *testing.T) {
+	// Rank 3 names its process group otherwise than ranks 0 to 2.
+	path := writeChanged(t, func(rank int64, meet *model.Op) {
+		meet.Comm.Size = model.Some(int64(3))
+		if rank == 3 {
+			meet.Comm.ID = "other"
+		}
+	})
 	_, r := analyzeJSON(t, path)
 	require.Len(t, r.Problems, 1)
 	assert.Equal(t, "rank 3 shares no collective with the others: "+
 		"other step numbers, other process-group names, or another job?", r.Problems[0].What)
 	_, stdout, _ := call("analyze", path)
 	assert.Contains(t, words(stdout), "apart rank 3 shares no collective with the others")
+}
+
+// What docs/analyze.md says of attributes that collectives need to join.
+func TestCollectivesThatJoinNothingCannotTell(t *testing.T) {
+	for name, change := range map[string]func(rank int64, meet *model.Op){
+		"no scope":          func(_ int64, meet *model.Op) { meet.Collective.SeqScope = "" },
+		"scope of nobody":   func(_ int64, meet *model.Op) { meet.Collective.SeqScope = model.ScopeProcess },
+		"no number":         func(_ int64, meet *model.Op) { meet.Collective.Seq.OK = false },
+		"no name":           func(_ int64, meet *model.Op) { meet.Collective.Name = "" },
+		"groups of oneself": func(rank int64, meet *model.Op) { meet.Comm.ID = strings.Repeat("g", int(rank)+1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, _ := call("analyze", writeChanged(t, change))
+			assert.Equal(t, exitUnusable, status)
+			assert.Contains(t, stdout, "Cannot tell: 4 ranks seen, and 8 collectives")
+		})
+	}
 }
 
 func TestLimitThatWasMetIsAProblem(t *testing.T) {
