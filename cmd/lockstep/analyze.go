@@ -28,14 +28,14 @@ type analyzeOptions struct {
 }
 
 func newAnalyze() *cobra.Command {
-	o := &analyzeOptions{engine: straggler.NewDefaultConfig()}
+	o := &analyzeOptions{engine: engineConfig()}
 	cmd := &cobra.Command{
 		Use:   "analyze PATH...",
 		Short: "Read traces of a job and say which rank made the others wait",
 		Long: "Reads the traces of all ranks of a job: directories (with those below), globs and files, of the\n" +
 			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank) or OTLP JSON of operation spans.\n" +
 			"A file's format is told by its content. Damaged files are reported and cost nothing else.\n\n" +
-			"Exit status: 0 nothing found, 3 findings, 2 nothing could be analysed or wrong usage.",
+			"Exit status: 0 nothing found, 3 findings, 2 nothing could be analysed or compared, or wrong usage.",
 		Example: "  lockstep analyze traces/\n" +
 			"  lockstep analyze --json 'traces/*.pt.trace.json.gz' | jq '.findings[0]'",
 		Args: cobra.MinimumNArgs(1),
@@ -59,6 +59,8 @@ func (o *analyzeOptions) addFlags(cmd *cobra.Command) {
 		"name no rank whose mending would save less than this share of the step")
 	f.Float64Var(&o.engine.MaxFalseAlarm, "max-false-alarm", o.engine.MaxFalseAlarm,
 		"name no rank where chance alone does as much with a higher probability")
+	f.IntVar(&o.engine.MaxOpenOps, "max-ops", o.engine.MaxOpenOps,
+		"hold at most so many operations of a job; beyond, its oldest steps are judged as far as they were read")
 }
 
 func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
@@ -83,6 +85,7 @@ func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
 type analysis struct {
 	options  *analyzeOptions
 	engine   *straggler.Engine
+	jobs     []straggler.JobReport // costliest first, once all is read
 	problems problems
 	progress *progress
 	stderr   io.Writer
@@ -110,6 +113,9 @@ func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
 	a.progress.clear()
 	a.engine.Flush()
 	a.engine.Verdicts()
+	a.jobs = a.engine.Jobs()
+	report.SortJobs(a.jobs)
+	a.noteResult()
 }
 
 // reader brings files of one format into an analysis.
@@ -126,25 +132,25 @@ func (a *analysis) add(rank model.Rank, ops []model.Op) {
 
 // conclude prints the result and returns the status.
 func (a *analysis) conclude(stdout, stderr io.Writer) error {
-	jobs := a.engine.Jobs()
-	usable := usable(jobs)
+	usable := usable(a.jobs)
 	var err error
 	switch {
 	case a.options.json:
-		err = a.writeJSON(stdout, jobs)
+		err = a.writeJSON(stdout, a.jobs)
 	case usable:
-		err = report.Write(stdout, a.report(jobs), styleOf(stdout, os.Getenv))
+		err = report.Write(stdout, a.report(a.jobs), styleOf(stdout, os.Getenv))
 	default:
 		_, _ = fmt.Fprintln(stderr, "lockstep: nothing could be analysed")
 		err = report.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return failure{err}
-	case !usable:
-		return statusError(exitUnusable)
-	case found(jobs):
+	}
+	switch report.VerdictOf(a.jobs...) {
+	case report.Found:
 		return statusError(exitFindings)
+	case report.CannotTell:
+		return statusError(exitUnusable)
 	}
 	return nil
 }
@@ -153,15 +159,6 @@ func (a *analysis) conclude(stdout, stderr io.Writer) error {
 func usable(jobs []straggler.JobReport) bool {
 	for i := range jobs {
 		if jobs[i].Steps > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func found(jobs []straggler.JobReport) bool {
-	for i := range jobs {
-		if len(jobs[i].Verdicts) > 0 {
 			return true
 		}
 	}

@@ -17,6 +17,7 @@ import (
 // output is the one object of --json; docs/analyze.md is its reference. What
 // the data model names has the data model's name, durations in seconds.
 type output struct {
+	Verdict         report.Verdict   `json:"verdict"`
 	Findings        []map[string]any `json:"findings"`
 	Ranks           []map[string]any `json:"ranks"`
 	Jobs            []jobOutput      `json:"jobs"`
@@ -42,6 +43,11 @@ type jobOutput struct {
 	StepSeconds float64          `json:"step_seconds"`  // mean
 	Missing     []int64          `json:"missing_ranks"` // the first 64
 	MissingN    int              `json:"missing_ranks_count"`
+	Verdict     report.Verdict   `json:"verdict"`
+	Judged      int              `json:"steps_judged"`
+	Meetings    int              `json:"collectives"`
+	Attributed  int              `json:"collectives_attributed"`
+	Apart       []int64          `json:"apart_ranks"`
 	Abstained   *abstainedOutput `json:"strongest_candidate,omitempty"`
 }
 
@@ -58,6 +64,7 @@ type abstainedOutput struct {
 func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 	stats := a.engine.Stats()
 	out := output{
+		Verdict:  report.VerdictOf(jobs...),
 		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{},
 		Problems: append([]model.Problem{}, a.problems.list...), ProblemsOmitted: a.problems.omitted,
 		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock},
@@ -71,6 +78,8 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 			"jobs_evicted":            stats.JobsEvicted,
 			"ranks_refused":           stats.RanksRefused,
 			"places_overflowed":       stats.PlacesOverflowed,
+			"steps_forgotten":         stats.StepsForgotten,
+			"worlds_capped":           stats.WorldsCapped,
 		},
 	}
 	for i := range jobs {
@@ -94,6 +103,11 @@ func newJobOutput(j *straggler.JobReport) jobOutput {
 		StepSeconds: (j.StepTime / time.Duration(max(1, j.Steps))).Seconds(),
 		Missing:     append([]int64{}, j.Missing...),
 		MissingN:    j.MissingCount,
+		Verdict:     report.VerdictOf(*j),
+		Judged:      j.Judged,
+		Meetings:    j.Meetings,
+		Attributed:  j.Attributed,
+		Apart:       append([]int64{}, j.Apart...),
 	}
 	if c := j.Abstained; c != nil {
 		out.Abstained = &abstainedOutput{c.Rank, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}

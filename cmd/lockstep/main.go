@@ -17,7 +17,7 @@ func main() { os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr)) }
 const (
 	exitNothing  = 0 // nothing found, or done
 	exitFailed   = 1 // could not run
-	exitUnusable = 2 // wrong usage, or nothing could be analysed
+	exitUnusable = 2 // wrong usage, or nothing could be analysed or compared
 	exitFindings = 3
 )
 
@@ -60,6 +60,7 @@ func newRoot() *cobra.Command {
 		Short: "Find the rank that makes the others wait",
 		Long: "Lockstep reads what the ranks of a training job observed, puts them on one timeline,\n" +
 			"and says which rank made the others wait, why, and what mending it would save.",
+		Version:           versionLine(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -68,6 +69,7 @@ func newRoot() *cobra.Command {
 			return errors.New("which command? got none; want one of those below")
 		},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newAnalyze(), newRun(), newVersion())
 	return root
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/otlpfile"
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
 // otlpReader reads OTLP JSON files of operation spans.
@@ -52,12 +55,82 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 
 // addTraces hands the operations of one batch to the engine.
 func (a *analysis) addTraces(path string, td ptrace.Traces) {
-	byRank, problems := otelmap.TracesToOps(td)
-	for _, p := range problems {
+	var faults otelmap.Problems
+	for part := range parts(td, batchOps) {
+		byRank := otelmap.ReadOps(part, &faults)
+		for i := range byRank {
+			a.add(byRank[i].Rank, byRank[i].Ops)
+		}
+	}
+	for _, p := range faults.List() {
 		p.File = path
 		a.problems.put(p)
 	}
-	for i := range byRank {
-		a.add(byRank[i].Rank, byRank[i].Ops)
+}
+
+// parts yields td in parts of at most limit spans, since an operation takes
+// many times the memory of its span while it is read. The steps come last, so
+// that none is taken for complete before its operations have come.
+func parts(td ptrace.Traces, limit int) iter.Seq[ptrace.Traces] {
+	return func(yield func(ptrace.Traces) bool) {
+		if td.SpanCount() <= limit {
+			yield(td)
+			return
+		}
+		p := &parting{limit: limit, yield: yield}
+		_ = p.take(td, false) && p.take(td, true) && p.flush()
 	}
+}
+
+// parting gathers spans until there are enough of them.
+type parting struct {
+	limit int
+	yield func(ptrace.Traces) bool
+	part  ptrace.Traces
+	n     int
+}
+
+// take moves the operations out of td, or the steps; false once the consumer
+// has enough.
+func (p *parting) take(td ptrace.Traces, steps bool) bool {
+	for _, rs := range td.ResourceSpans().All() {
+		to := ptrace.NewSpanSlice()
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if isStep(s) != steps {
+					continue
+				}
+				if p.n == 0 {
+					p.part = ptrace.NewTraces()
+				}
+				if p.n == 0 || to.Len() == 0 {
+					to = p.resource(rs)
+				}
+				s.CopyTo(to.AppendEmpty())
+				if p.n++; p.n == p.limit && !p.flush() {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (p *parting) resource(rs ptrace.ResourceSpans) ptrace.SpanSlice {
+	to := p.part.ResourceSpans().AppendEmpty()
+	rs.Resource().CopyTo(to.Resource())
+	return to.ScopeSpans().AppendEmpty().Spans()
+}
+
+func (p *parting) flush() bool {
+	if p.n == 0 {
+		return true
+	}
+	p.n = 0
+	return p.yield(p.part)
+}
+
+func isStep(s ptrace.Span) bool {
+	kind, ok := s.Attributes().Get(semconv.OpKind)
+	return ok && kind.Str() == string(model.KindStep)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/component"
@@ -13,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/otelcol"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/lockstep-otel/lockstep/internal/replay"
 	"github.com/lockstep-otel/lockstep/internal/report"
@@ -55,9 +58,19 @@ func runCollector(ctx context.Context, uris []string, stdout io.Writer) error {
 	stop()
 	finite := <-ended
 	if err != nil {
-		return failure{fmt.Errorf("run collector: %w", err)}
+		return failure{fmt.Errorf("run collector: %w%s", err, lacking(err))}
 	}
 	return seen.conclude(stdout, styleOf(stdout, os.Getenv), finite)
+}
+
+// lacking advises where a configuration names components that are not among
+// those of `lockstep run`. The collector's error has no type to tell it by.
+func lacking(err error) string {
+	if !strings.Contains(err.Error(), "unknown type:") {
+		return ""
+	}
+	return "\n\nThis configuration needs otelcol-lockstep, the full collector, since `lockstep run` has few components" +
+		" (see `lockstep run --help`):\n  otelcol-lockstep --config CONFIG"
 }
 
 func settings(uris []string, seen *tap) otelcol.CollectorSettings {
@@ -67,7 +80,9 @@ func settings(uris []string, seen *tap) otelcol.CollectorSettings {
 			Description: "Lockstep's companion command",
 			Version:     version(),
 		},
-		Factories: func() (otelcol.Factories, error) { return components(seen) },
+		// A stack of this program tells nobody what is wrong with their files.
+		LoggingOptions: []zap.Option{zap.AddStacktrace(zapcore.DPanicLevel)},
+		Factories:      func() (otelcol.Factories, error) { return components(seen) },
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
 				URIs: uris,

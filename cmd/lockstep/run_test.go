@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestRunEndsByItselfWithTheFinding(t *testing.T) {
 	assert.Contains(t, said, "Finding 1 of 1: rank 5")
 	assert.Contains(t, said, "class host")
 	assert.Contains(t, said, "wait caused")
-	assert.Contains(t, said, "is all that mending this place alone would save")
+	assert.Contains(t, said, "is all that mending this rank alone would save")
 	assert.Contains(t, said, "confidence")
 }
 
@@ -44,6 +45,23 @@ func TestRunWithoutTraces(t *testing.T) {
 	assert.Equal(t, exitFailed, status, "a replay of nothing is no success")
 }
 
+// A missing folder is told in words: no stack of this program. The collector logs
+// to the process's own stderr, so the command runs in a process of its own.
+func TestRunMissingFolderPrintsNoStack(t *testing.T) {
+	if os.Getenv("LOCKSTEP_TEST_RUN") != "" {
+		os.Exit(Main([]string{"run", replayConfig(t)}, os.Stdout, os.Stderr))
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunMissingFolderPrintsNoStack$")
+	cmd.Env = append(os.Environ(), "LOCKSTEP_TEST_RUN=1", "LOCKSTEP_TRACES="+filepath.Join(t.TempDir(), "absent"))
+	said, err := cmd.CombinedOutput()
+	var status *exec.ExitError
+	require.ErrorAs(t, err, &status)
+	assert.Equal(t, exitFailed, status.ExitCode())
+	assert.Contains(t, string(said), "got no such file")
+	assert.Contains(t, string(said), "Nothing was read")
+	assert.NotContains(t, string(said), "torchtracereceiver.(*")
+}
+
 func TestRunBadConfig(t *testing.T) {
 	status, _, stderr := call("run", filepath.Join(t.TempDir(), "absent.yaml"))
 	assert.Equal(t, exitFailed, status)
@@ -54,4 +72,5 @@ func TestRunBadConfig(t *testing.T) {
 	status, _, stderr = call("run", path)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "nonesuch")
+	assert.Contains(t, stderr, "needs otelcol-lockstep")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/term"
 
@@ -16,14 +17,18 @@ func isTerminal(w io.Writer) bool {
 }
 
 // styleOf returns how to render for w: in colour only on a terminal that has
-// it, and not where NO_COLOR is set (no-color.org).
+// it, and not where NO_COLOR is set (no-color.org); as wide as COLUMNS says, else
+// as the terminal is.
 func styleOf(w io.Writer, env func(string) string) report.Style {
-	if !isTerminal(w) {
-		return report.Style{}
+	var s report.Style
+	if isTerminal(w) {
+		s.Color = env("NO_COLOR") == "" && env("TERM") != "dumb"
+		if f, ok := w.(*os.File); ok {
+			s.Width, _, _ = term.GetSize(int(f.Fd()))
+		}
 	}
-	s := report.Style{Color: env("NO_COLOR") == "" && env("TERM") != "dumb"}
-	if f, ok := w.(*os.File); ok {
-		s.Width, _, _ = term.GetSize(int(f.Fd()))
+	if n, err := strconv.Atoi(env("COLUMNS")); err == nil && n > 0 {
+		s.Width = n
 	}
 	return s
 }

@@ -52,9 +52,9 @@ func TestAnalyzeDLRM(t *testing.T) {
 	said := words(stdout)
 	assert.Contains(t, said, "rank 7 makes the others wait (class host")
 	assert.Contains(t, said, "last in 5 of 8 collectives")
-	assert.Contains(t, said, "ranks 2 and 6 would be last once it is mended")
+	assert.Contains(t, said, "in that collective ranks 2 and 6 would be last once it is mended")
 	assert.Contains(t, said, "the cause precedes the recording")
-	assert.Contains(t, said, "is all that mending this place alone would save")
+	assert.Contains(t, said, "is all that mending this rank alone would save")
 }
 
 // words joins what wrapping parted.

@@ -17,11 +17,16 @@ func newVersion() *cobra.Command {
 		Short: "Print the version of the command and of its collector",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lockstep %s (collector %s, %s, %s/%s)\n",
-				version(), dependency(collectorModule), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine is what `version` and --version print.
+func versionLine() string {
+	return fmt.Sprintf("lockstep %s (collector %s, %s, %s/%s)",
+		version(), dependency(collectorModule), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version returns the module's version as the Go tool recorded it.

@@ -58,7 +58,7 @@ func (p *printer) finding(f *model.Finding, i, of int) {
 	p.optional("when", whenText(f))
 	p.field("confidence", confidenceText(f, &ev))
 	p.optional("missing", missingText(&ev))
-	p.optional("what to do", clean(f.Action))
+	p.optional("what to do", actionText(f))
 	if !ok && f.Evidence != "" {
 		p.field("evidence", clean(f.Evidence))
 	}
@@ -85,7 +85,7 @@ func headline(f *model.Finding) string {
 }
 
 func place(f *model.Finding) string {
-	text := "job " + f.JobID
+	text := "job " + shortName(f.JobID)
 	switch {
 	case f.Rank.OK:
 		text = fmt.Sprintf("rank %d", f.Rank.V)
@@ -93,7 +93,7 @@ func place(f *model.Finding) string {
 		text = ranks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks)))))
 	}
 	if f.Host != "" {
-		text += " on " + f.Host
+		text += " on " + shortName(f.Host)
 	}
 	return text
 }
@@ -112,20 +112,20 @@ func classMeaning(class string) string {
 func where(f *model.Finding, ev *evidence) string {
 	var parts []string
 	if f.Op != "" {
-		part := fmt.Sprintf("%q", f.Op)
+		part := fmt.Sprintf("%q", shortName(f.Op))
 		if ev.PlaceExcess != nil {
 			part += fmt.Sprintf(", %s per step more than its peers' median", Seconds(*ev.PlaceExcess))
 		}
 		parts = append(parts, part)
 	}
 	if d := ev.Decisive; d != nil && d.Collective != "" {
-		part := fmt.Sprintf("it shows best in %s of step %d", d.Collective, d.Step)
+		part := fmt.Sprintf("it shows best in %s of step %d", shortName(d.Collective), d.Step)
 		if d.Comm != "" {
-			part += fmt.Sprintf(" (communicator %s)", d.Comm)
+			part += fmt.Sprintf(" (communicator %s)", shortName(d.Comm))
 		}
 		parts = append(parts, part)
 	} else if f.CommID != "" {
-		parts = append(parts, "communicator "+f.CommID)
+		parts = append(parts, "communicator "+shortName(f.CommID))
 	}
 	return clean(strings.Join(parts, "; "))
 }
@@ -152,7 +152,7 @@ func costText(f *model.Finding, ev *evidence) string {
 	if f.CostShare.OK {
 		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
 	}
-	text += " is all that mending this place alone would save"
+	text += " is all that mending this " + mended(f) + " alone would save"
 	if d := ev.Decisive; d != nil && d.Gap != nil {
 		text += fmt.Sprintf("; in the collective that shows it best the second-last comes %s before it", Seconds(*d.Gap))
 	}
@@ -162,11 +162,24 @@ func costText(f *model.Finding, ev *evidence) string {
 	return text
 }
 
+func mended(f *model.Finding) string {
+	if f.Rank.OK {
+		return "rank"
+	}
+	return "place"
+}
+
+// nextText says who would be last in the decisive collective, and no other: who
+// would be in the whole step, the evidence does not say.
 func nextText(ev *evidence) string {
 	if len(ev.NextRanks) == 0 {
 		return ""
 	}
-	return ranks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
+	text := ranks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
+	if ev.Decisive != nil {
+		text = "in that collective " + text
+	}
+	return text
 }
 
 func whenText(f *model.Finding) string {
@@ -189,6 +202,14 @@ func confidenceText(f *model.Finding, ev *evidence) string {
 		text += "; lowered by: " + clean(strings.Join(ev.LoweredBy, "; "))
 	}
 	return text
+}
+
+// actionText shortens the operation's name, which an action may repeat.
+func actionText(f *model.Finding) string {
+	if short := shortName(f.Op); short != f.Op {
+		return clean(strings.ReplaceAll(f.Action, f.Op, short))
+	}
+	return clean(f.Action)
 }
 
 func missingText(ev *evidence) string {

@@ -42,7 +42,7 @@ const labelWidth = 14
 
 // field prints a label and its text, wrapped under itself.
 func (p *printer) field(label, text string) {
-	for i, l := range wrap(text, p.width()-labelWidth-2) {
+	for i, l := range wrap(cut(text, maxText), p.width()-labelWidth-2) {
 		if i > 0 {
 			label = ""
 		}
@@ -50,12 +50,16 @@ func (p *printer) field(label, text string) {
 	}
 }
 
-// Write renders the report: for every job a header, the table of ranks, and the
-// findings or how it was judged that there is none; then the problems.
+// Write renders the report: what was read; for every job its verdict, the table
+// of ranks, and the findings or how it was judged that there is none; then the
+// problems.
 func Write(w io.Writer, in *Input, style Style) error {
 	p := &printer{Style: style}
+	if len(in.Jobs) > 0 {
+		p.input(in)
+	}
 	for i := range in.Jobs {
-		p.job(in, &in.Jobs[i])
+		p.job(&in.Jobs[i])
 	}
 	p.problems(in)
 	if _, err := w.Write(p.Bytes()); err != nil {
@@ -64,8 +68,8 @@ func Write(w io.Writer, in *Input, style Style) error {
 	return nil
 }
 
-func (p *printer) job(in *Input, j *straggler.JobReport) {
-	p.header(in, j)
+func (p *printer) job(j *straggler.JobReport) {
+	p.header(j)
 	p.table(j)
 	if len(j.Verdicts) == 0 {
 		p.noFinding(j)
@@ -76,10 +80,8 @@ func (p *printer) job(in *Input, j *straggler.JobReport) {
 	}
 }
 
-func (p *printer) header(in *Input, j *straggler.JobReport) {
-	p.line("%s", p.paint(bold, "job "+jobName(j)))
-	p.field("ranks", seenRanks(j))
-	p.field("steps", stepsText(j))
+// input says once what was read for all jobs.
+func (p *printer) input(in *Input) {
 	p.field("input", fmt.Sprintf("%s, %s, %s", plural(int64(in.Files), "file"), Bytes(in.Bytes), plural(in.Ops, "operation")))
 	if in.RawClock {
 		p.field("clocks", "compared as recorded: offsets are shown and not applied")
@@ -93,6 +95,20 @@ func (p *printer) header(in *Input, j *straggler.JobReport) {
 	p.line("")
 }
 
+func (p *printer) header(j *straggler.JobReport) {
+	p.line("%s", p.paint(bold, "job "+jobName(j)))
+	text, colour := verdictText(j)
+	for _, l := range wrap(text, p.width()) {
+		p.line("%s", p.paint(colour, l))
+	}
+	p.field("ranks", seenRanks(j))
+	p.field("steps", stepsText(j))
+	if len(j.Apart) > 0 {
+		p.field("apart", apartText(j.Apart))
+	}
+	p.line("")
+}
+
 func jobName(j *straggler.JobReport) string {
 	name := j.JobName
 	if name == "" {
@@ -102,7 +118,7 @@ func jobName(j *straggler.JobReport) string {
 		name = "(unnamed)"
 	}
 	if j.Incarnation != "" {
-		name += ", incarnation " + j.Incarnation
+		name = shortName(name) + ", incarnation " + shortName(j.Incarnation)
 	}
 	return clean(name)
 }
@@ -135,7 +151,9 @@ func losses(s *straggler.Stats) []string {
 		{s.JobsEvicted, "job", "given up: too many at once"},
 		{s.LateOps, "operation", "for a step that had been closed"},
 		{s.RanksRefused, "batch", "of ranks beyond the limit"},
-		{s.PlacesOverflowed, "place", "beyond the limit"},
+		{s.PlacesOverflowed, "operation", "under no name of its own: too many names"},
+		{s.StepsForgotten, "step", "forgotten before their time: too many members of collectives"},
+		{s.WorldsCapped, "batch", "of a world beyond the limit of ranks"},
 	} {
 		if l.n > 0 {
 			out = append(out, plural(l.n, l.noun)+" "+l.why)
@@ -144,10 +162,11 @@ func losses(s *straggler.Stats) []string {
 	return out
 }
 
-// noFinding says that nobody is named, and how that was judged.
+// noFinding says how it was judged that nobody is named.
 func (p *printer) noFinding(j *straggler.JobReport) {
-	p.line("%s", p.paint(green, "No straggler found."))
-	p.field("judged over", fmt.Sprintf("%s and %s", plural(int64(j.Steps), "step"), plural(meetings(j), "collective")))
+	if VerdictOf(*j) == None {
+		p.field("judged over", judgedText(j))
+	}
 	if a := j.Abstained; a != nil {
 		p.field("strongest", candidate(a))
 	}
@@ -155,15 +174,6 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 		p.field("missing", ranks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
 	}
 	p.line("")
-}
-
-// meetings returns the most collectives that any rank took part in.
-func meetings(j *straggler.JobReport) int64 {
-	var most int
-	for i := range j.Ranks {
-		most = max(most, j.Ranks[i].Meetings)
-	}
-	return int64(most)
 }
 
 func candidate(a *straggler.Abstention) string {
@@ -223,7 +233,7 @@ func problemText(pr *model.Problem) string {
 	if pr.Rank != nil {
 		text += fmt.Sprintf(" (rank %d)", *pr.Rank)
 	}
-	return clean(text)
+	return cut(clean(text), maxText)
 }
 
 // Findings renders findings alone, most costly first: what is known where only

@@ -90,9 +90,10 @@ func TestReportSaysWhoWhereAndWhatItCosts(t *testing.T) {
 			"Finding 1 of 1: rank 2 on node0 makes the others wait (class host: its host launches work late)",
 			`"data"; it shows best in all_reduce of step 1 (communicator world)`,
 			"11.0 ms per step, summed over the others: 100 % of all wait; last in 2 of 2 collectives",
-			"3.00 ms per step (15.8 % of the step) is all that mending this place alone would save",
+			"3.00 ms per step (15.8 % of the step) is all that mending this rank alone would save",
 			"the second-last comes 3.00 ms before it",
-			"rank 1 would be last once it is mended",
+			"in that collective rank 1 would be last once it is mended",
+			"1 finding: rank 2 on node0, which costs 3.00 ms per step.",
 			"steps 1 to 2; the cause precedes the recording",
 			"0.62 of 1; lowered by: only 2 steps; missing ranks: 3",
 			"look at the loader",
@@ -171,11 +172,12 @@ func TestTableOfManyRanksShowsTheWorst(t *testing.T) {
 
 func TestAbstentionSaysWhichGate(t *testing.T) {
 	j := threeRanks()
-	j.Verdicts, j.Missing = nil, nil
+	j.Verdicts, j.Missing, j.MissingCount = nil, nil, 0
+	j.Meetings, j.Attributed = 3, 2
 	j.Abstained = &straggler.Abstention{Rank: 1, Gate: "cost_share", Got: 0.004, Want: 0.02, WaitShare: 0.22, CostShare: 0.004}
 	said := words(render(t, input(j), Style{}))
 	assert.Contains(t, said, "No straggler found.")
-	assert.Contains(t, said, "judged over 2 steps and 2 collectives")
+	assert.Contains(t, said, "judged over 2 steps and 3 collectives; of 1 no wait is owed to anybody")
 	assert.Contains(t, said, "rank 1, which caused 22.0 % of all wait and is not named: mending it would save too little")
 	assert.Contains(t, said, "gate cost_share: got 0.004; limit 0.02")
 	assert.NotContains(t, said, "Finding")

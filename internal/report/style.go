@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// Width limits, columns. Below 80 the table of ranks does not fit; above 120
-// lines are hard to follow.
+// Width limits, columns. Below 80 the table of ranks does not fit, and 80 is what
+// files and pagers are read in; above 120 lines are hard to follow.
 const (
 	MinWidth     = 80
-	DefaultWidth = 100
+	DefaultWidth = 80
 	MaxWidth     = 120
 )
 
@@ -76,11 +76,22 @@ func clean(s string) string {
 
 // cut shortens s to at most n columns.
 func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
+	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s
 	}
 	return string([]rune(s)[:n-1]) + "…"
 }
+
+// Limits of what others wrote, columns. A C++ kernel's name with its template
+// arguments runs to kilobytes and says what it is in its first words; a text of
+// 1,200 columns fills half a screen.
+const (
+	maxName = 120
+	maxText = 1200
+)
+
+// shortName shortens the name of an operation, a host or a communicator.
+func shortName(s string) string { return cut(s, maxName) }
 
 func padLeft(s string, n int) string {
 	return strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s))) + s

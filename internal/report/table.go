@@ -16,13 +16,15 @@ import (
 // the ranks that caused or suffered most are shown, and the number left out.
 const maxTableRanks = 32
 
-// Widths of the table's columns, summing to MinWidth without the host.
+// Narrowest widths of the table's columns, with the gap before each. A column is
+// as wide as its longest cell and the gap, where that is more.
 const (
 	rankWidth   = 6
 	timeWidth   = 9
 	lastWidth   = 8
-	offsetWidth = 21
+	offsetWidth = 12
 	minHost     = 8
+	columnGap   = 2
 )
 
 func (p *printer) table(j *straggler.JobReport) {
@@ -31,10 +33,14 @@ func (p *printer) table(j *straggler.JobReport) {
 	}
 	rows := tableRows(j.Ranks)
 	scale := scaleFor(longest(rows))
-	host := p.hostWidth(rows)
+	cells := [][]string{{"rank", "own", "compute", "idle", "caused", "suffered", "last", "clock offset"}}
+	for i := range rows {
+		cells = append(cells, tableCells(&rows[i], scale))
+	}
+	widths := columnWidths(cells)
+	host := p.hostWidth(rows, widths)
 	p.line("%s", p.paint(dim, fmt.Sprintf("time per step, %s", scale.name)))
-	p.line("%s", p.paint(bold, tableLine(host, "rank", "host", "last", "clock offset",
-		"own", "compute", "idle", "caused", "suffered")))
+	p.line("%s", p.paint(bold, tableLine(cells[0], widths, "host", host)))
 	accused := map[int64]bool{}
 	for i := range j.Verdicts {
 		if r := j.Verdicts[i].Finding.Rank; r.OK {
@@ -42,7 +48,7 @@ func (p *printer) table(j *straggler.JobReport) {
 		}
 	}
 	for i := range rows {
-		text := tableRow(&rows[i], host, scale)
+		text := tableLine(cells[i+1], widths, clean(rows[i].Host), host)
 		if accused[rows[i].Rank] {
 			text = p.paint(red, text)
 		}
@@ -79,16 +85,30 @@ func tableRows(all []straggler.RankTotal) []straggler.RankTotal {
 	return rows
 }
 
-// hostWidth returns the columns left for host names; 0 where none is known or
-// the screen is too narrow.
-func (p *printer) hostWidth(rows []straggler.RankTotal) int {
-	longest := 0
-	for i := range rows {
-		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
-			longest = max(longest, n+2)
+// columnWidths returns how wide each column must be, so that none touches the
+// next.
+func columnWidths(cells [][]string) []int {
+	widths := []int{rankWidth, timeWidth, timeWidth, timeWidth, timeWidth, timeWidth, lastWidth, offsetWidth}
+	for _, row := range cells {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c)+columnGap)
 		}
 	}
-	left := p.width() - MinWidth
+	return widths
+}
+
+// hostWidth returns the columns left for host names, with the gap; 0 where none
+// is known or the screen is too narrow.
+func (p *printer) hostWidth(rows []straggler.RankTotal, widths []int) int {
+	longest, left := 0, p.width()
+	for i := range rows {
+		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
+			longest = max(longest, n+columnGap)
+		}
+	}
+	for _, w := range widths {
+		left -= w
+	}
 	if longest == 0 || left < minHost {
 		return 0
 	}
@@ -108,25 +128,27 @@ func perStep(d time.Duration, r *straggler.RankTotal) time.Duration {
 	return d / time.Duration(max(1, r.Steps))
 }
 
-func tableRow(r *straggler.RankTotal, host int, scale scaled) string {
+func tableCells(r *straggler.RankTotal, scale scaled) []string {
 	s := &r.Split
 	cell := func(d time.Duration) string { return scale.format(perStep(d, r)) }
-	return tableLine(host, strconv.FormatInt(r.Rank, 10), clean(r.Host),
+	return []string{
+		strconv.FormatInt(r.Rank, 10),
+		cell(s.Own()), cell(s.Compute + s.ComputeOverlapped), cell(s.LaunchIdle + s.DependencyIdle),
+		cell(r.WaitCaused), cell(r.WaitSuffered),
 		fmt.Sprintf("%d/%d", r.LastArrivals, r.Meetings), offsetText(&r.Offset),
-		cell(s.Own()), cell(s.Compute+s.ComputeOverlapped), cell(s.LaunchIdle+s.DependencyIdle),
-		cell(r.WaitCaused), cell(r.WaitSuffered))
+	}
 }
 
-func tableLine(hostWidth int, rank, host, last, offset string, times ...string) string {
-	cells := []string{padLeft(rank, rankWidth)}
-	if hostWidth > 0 {
-		cells = append(cells, "  ", padRight(cut(host, hostWidth-2), hostWidth-2))
+// tableLine renders one row; the host stands behind the rank, where it fits.
+func tableLine(cells []string, widths []int, host string, hostWidth int) string {
+	var b strings.Builder
+	for i, c := range cells {
+		b.WriteString(padLeft(c, widths[i]))
+		if i == 0 && hostWidth > 0 {
+			b.WriteString(strings.Repeat(" ", columnGap) + padRight(cut(host, hostWidth-columnGap), hostWidth-columnGap))
+		}
 	}
-	for _, t := range times {
-		cells = append(cells, padLeft(t, timeWidth))
-	}
-	cells = append(cells, padLeft(last, lastWidth), padLeft(offset, offsetWidth))
-	return strings.Join(cells, "")
+	return b.String()
 }
 
 func notApplied(o *clock.Offset) bool { return o.Value == 0 && o.Estimate != 0 }

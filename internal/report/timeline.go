@@ -50,9 +50,9 @@ func (p *printer) timeline(m *straggler.Meeting) {
 }
 
 func meetingTitle(m *straggler.Meeting) string {
-	text := m.Name
+	text := shortName(m.Name)
 	if m.CommID != "" {
-		text += " on communicator " + m.CommID
+		text += " on communicator " + shortName(m.CommID)
 	}
 	if m.Key.Step.OK {
 		text += fmt.Sprintf(", step %d", m.Key.Step.V)

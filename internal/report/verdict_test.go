@@ -1,0 +1,100 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+func seen(n, missing int) *straggler.JobReport {
+	j := &straggler.JobReport{Steps: 2, MissingCount: missing}
+	for r := range int64(n) {
+		j.Ranks = append(j.Ranks, straggler.RankTotal{Rank: r, Meetings: 24})
+	}
+	for r := range int64(missing) {
+		j.Missing = append(j.Missing, int64(n)+r)
+	}
+	return j
+}
+
+func TestVerdictSentence(t *testing.T) {
+	with := func(j *straggler.JobReport, meetings, attributed int) *straggler.JobReport {
+		j.Meetings, j.Attributed = meetings, attributed
+		return j
+	}
+	for want, j := range map[string]*straggler.JobReport{
+		"Cannot tell: 1 of 16 ranks seen, and 24 collectives, but of none more than one member.":                                   seen(1, 15),
+		"Cannot tell: 2 of 8 ranks seen, and 10 collectives, but of none can it be told who was waited for: members were not seen": with(seen(2, 6), 10, 0),
+		"Cannot tell: 4 ranks seen, and no step.":                   {Ranks: seen(4, 0).Ranks},
+		"No straggler found among the 2 of 8 ranks that were seen.": with(seen(2, 6), 10, 4),
+		"No straggler found.":                                       with(seen(8, 0), 10, 10),
+		"1 finding: rank 2 on node0, which costs 3.00 ms per step.": threeRanks(),
+	} {
+		said := words(render(t, input(j), Style{}))
+		assert.Contains(t, said, want)
+		assert.Equal(t, strings.Contains(want, "Cannot"), VerdictOf(*j) == CannotTell)
+	}
+	assert.Equal(t, CannotTell, VerdictOf())
+	assert.Equal(t, None, VerdictOf(*seen(1, 0), *with(seen(2, 0), 1, 1)))
+	assert.Equal(t, Found, VerdictOf(*seen(1, 0), *threeRanks()))
+}
+
+func TestJobsWithTheCostliestFindingFirst(t *testing.T) {
+	dear := threeRanks()
+	dear.JobName = "dear"
+	dear.Verdicts[0].Finding.CostSeconds = model.Some(1.0)
+	jobs := []straggler.JobReport{*seen(1, 0), *threeRanks(), *dear, *seen(2, 0)}
+	SortJobs(jobs)
+	assert.Equal(t, "dear", jobs[0].JobName)
+	assert.Equal(t, "job7", jobs[1].JobName)
+	assert.Len(t, jobs[2].Ranks, 1, "those without a finding keep their order")
+	assert.Len(t, jobs[3].Ranks, 2)
+	in := input(dear)
+	in.Jobs = jobs
+	assert.Equal(t, 1, strings.Count(render(t, in, Style{}), "3 files"))
+}
+
+func TestRanksApartAreStated(t *testing.T) {
+	j := seen(8, 0)
+	j.Meetings, j.Attributed, j.Apart = 4, 4, []int64{5}
+	assert.Contains(t, words(render(t, input(j), Style{})), "apart "+Apart(5))
+	j.Apart = []int64{5, 6}
+	assert.Contains(t, words(render(t, input(j), Style{})), "apart ranks 5 and 6 share no collective")
+}
+
+func TestColumnsNeverTouch(t *testing.T) {
+	j := threeRanks()
+	for i := range j.Ranks {
+		r := &j.Ranks[i]
+		r.Rank += 1_000_000_000
+		r.LastArrivals, r.Meetings, r.WaitCaused = 123_456_789, 987_654_321, 1<<62
+	}
+	var b strings.Builder
+	assert.NoError(t, Write(&b, input(j), Style{}))
+	rows := 0
+	for _, line := range strings.Split(b.String(), "\n") {
+		if f := strings.Fields(line); len(f) == 8 && f[6] == "123456789/987654321" {
+			rows++
+		}
+	}
+	assert.Equal(t, 3, rows)
+}
+
+func TestLongNamesAreCut(t *testing.T) {
+	j := threeRanks()
+	long := strings.Repeat("x", 100_000)
+	v := &j.Verdicts[0]
+	v.Finding.Op, v.Finding.Action = long, "look at "+long+" now"
+	v.Decisive.Name, j.JobName = long, long
+	in := input(j)
+	in.Problems = []model.Problem{{Offset: -1, What: long}}
+	var b strings.Builder
+	assert.NoError(t, Write(&b, in, Style{}))
+	assert.Less(t, b.Len(), 8_000)
+	assert.Contains(t, b.String(), "xxx…")
+	assert.Contains(t, words(b.String()), "… now", "what follows the name stays")
+}
