@@ -36,8 +36,9 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 		return
 	}
 	defer func() { _ = closer.Close() }()
+	var spans otelmap.Problems // of the whole file, equal ones once
 	err = otlpfile.Read(ctx, sniff.SkipBOM(content), otlpfile.DefaultLimit,
-		func(td ptrace.Traces) { to.addTraces(f.path, td) },
+		func(td ptrace.Traces) { to.addTraces(td, &spans) },
 		func(bad otlpfile.Fault) {
 			faults++
 			to.problems.add(f.path, bad.Offset, bad.Err)
@@ -45,6 +46,10 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 	if err != nil {
 		faults++
 		to.problems.add(f.path, -1, fmt.Errorf("read file: %w", err))
+	}
+	for _, p := range append(spans.List(), spans.Stepless()...) {
+		p.File = f.path
+		to.problems.put(p)
 	}
 	if to.ops == before && faults == 0 {
 		to.problems.add(f.path, -1, errNoOps)
@@ -54,17 +59,12 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 }
 
 // addTraces hands the operations of one batch to the engine.
-func (a *analysis) addTraces(path string, td ptrace.Traces) {
-	var faults otelmap.Problems
+func (a *analysis) addTraces(td ptrace.Traces, faults *otelmap.Problems) {
 	for part := range parts(td, batchOps) {
-		byRank := otelmap.ReadOps(part, &faults)
+		byRank := otelmap.ReadOps(part, faults)
 		for i := range byRank {
 			a.add(byRank[i].Rank, byRank[i].Ops)
 		}
-	}
-	for _, p := range faults.List() {
-		p.File = path
-		a.problems.put(p)
 	}
 }
 

@@ -51,6 +51,11 @@ func readRank(res pcommon.Resource, p *Problems) (r model.Rank, f *fault) {
 	if f == nil {
 		rankFields.read(&r, m, p.badAttribute(&rank))
 	}
+	// A source that knows no incarnation still knows its job: two jobs must not
+	// become one because both are silent.
+	if r.Incarnation == "" && r.JobID != "" {
+		r.Incarnation = model.Incarnation(model.World{Launcher: []string{r.JobID}})
+	}
 	return r, f
 }
 

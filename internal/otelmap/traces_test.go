@@ -19,8 +19,23 @@ func TestOpsRoundTrip(t *testing.T) {
 		ops := []model.Op{randomOp(t, seed+1000, sparse), randomOp(t, seed+2000, sparse)}
 		got, problems := TracesToOps(throughTheWire(t, OpsToTraces(&rank, ops)))
 		require.Empty(t, problems)
+		if rank.Incarnation == "" && rank.JobID != "" {
+			rank.Incarnation = got[0].Rank.Incarnation // see TestJobsWithoutIncarnationStayApart
+		}
 		require.Equal(t, []model.RankOps{{Rank: rank, Ops: ops}}, got, "seed %d", seed)
 	}
+}
+
+func TestJobsWithoutIncarnationStayApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, job := range []string{"a", "b"} {
+		got, _ := TracesToOps(OpsToTraces(&model.Rank{JobID: job}, []model.Op{{Kind: model.KindCompute, Name: "gemm"}}))
+		require.NotEmpty(t, got[0].Rank.Incarnation)
+		seen[got[0].Rank.Incarnation] = true
+	}
+	assert.Len(t, seen, 2)
+	got, _ := TracesToOps(OpsToTraces(&model.Rank{JobID: "a", Incarnation: "life"}, []model.Op{{Kind: model.KindCompute, Name: "gemm"}}))
+	assert.Equal(t, "life", got[0].Rank.Incarnation)
 }
 
 // throughTheWire marshals and unmarshals, as between two collectors.

@@ -74,6 +74,9 @@ func File(path string) (Format, error) {
 func sniffJSON(r io.Reader) (Format, error) {
 	d := json.NewDecoder(SkipBOM(r))
 	token, err := d.Token()
+	if err != nil && d.InputOffset() == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return Unknown, fmt.Errorf("neither JSON nor gzip: %w", err)
+	}
 	if err != nil {
 		return Unknown, damaged(d, err)
 	}
