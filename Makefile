@@ -42,7 +42,7 @@ e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch,
 
 .venv/bin/python:
 	python3 -m venv .venv
-	.venv/bin/pip install --quiet torch==2.15.0 numpy
+	.venv/bin/pip install --quiet torch==2.15.0 numpy || { rm -rf .venv; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run the linters over the root and e2e modules

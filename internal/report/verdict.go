@@ -82,6 +82,8 @@ func cannotTell(j *straggler.JobReport) string {
 	switch {
 	case j.Steps == 0:
 		return seen + ", and no step."
+	case j.Meetings == 0 && operations(j) == 0:
+		return seen + ", and no collective."
 	case j.Meetings == 0:
 		return fmt.Sprintf("%s, and %s, but of none more than one member.", seen, plural(operations(j), "collective"))
 	}

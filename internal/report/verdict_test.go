@@ -29,9 +29,10 @@ func TestVerdictSentence(t *testing.T) {
 	for want, j := range map[string]*straggler.JobReport{
 		"Cannot tell: 1 of 16 ranks seen, and 24 collectives, but of none more than one member.":                                   seen(1, 15),
 		"Cannot tell: 2 of 8 ranks seen, and 10 collectives, but of none can it be told who was waited for: members were not seen": with(seen(2, 6), 10, 0),
-		"Cannot tell: 4 ranks seen, and no step.":                   {Ranks: seen(4, 0).Ranks},
-		"No straggler found among the 2 of 8 ranks that were seen.": with(seen(2, 6), 10, 4),
-		"No straggler found.":                                       with(seen(8, 0), 10, 10),
+		"Cannot tell: 4 ranks seen, and no collective.":                                                                            {Steps: 1, Ranks: make([]straggler.RankTotal, 4)},
+		"Cannot tell: 4 ranks seen, and no step.":                                                                                  {Ranks: seen(4, 0).Ranks},
+		"No straggler found among the 2 of 8 ranks that were seen.":                                                                with(seen(2, 6), 10, 4),
+		"No straggler found.": with(seen(8, 0), 10, 10),
 		"1 finding: rank 2 on node0, which costs 3.00 ms per step.": threeRanks(),
 	} {
 		said := words(render(t, input(j), Style{}))
