@@ -167,3 +167,20 @@ func TestStagesAreToldApartByTheirMessages(t *testing.T) {
 	assert.Len(t, w.reports[3].Meetings, 4)
 	assert.Empty(t, w.e.Verdicts(), "every stage is the only one of its kind")
 }
+
+func TestRolesFollowWhatRanksDoTogether(t *testing.T) {
+	w := newWorld(t, 4)
+	w.extra = func(r, n int64) []model.Op {
+		if r < 2 {
+			return nil
+		}
+		pair := collective(n, 50, 8, 0, 1)
+		pair.Comm = model.Comm{ID: "experts", Size: model.Some(int64(2))}
+		return []model.Op{pair}
+	}
+	w.step(0, each(4, "c20 *", nil)...)
+	ranks := w.e.sorted()[0].window[0].ranks
+	assert.Equal(t, ranks[0].role, ranks[1].role)
+	assert.Equal(t, ranks[2].role, ranks[3].role)
+	assert.NotEqual(t, ranks[0].role, ranks[2].role)
+}
