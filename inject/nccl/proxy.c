@@ -1,0 +1,210 @@
+//go:build ignore
+
+// What NCCL's proxy threads do for an operation: transfers over the network, in
+// steps, each of which waits three times.
+#define _GNU_SOURCE
+#include "plugin.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+// what of a proxy operation: peer u32 | channel u8 | send u8 | steps u16.
+static uint64_t pack(const struct abi_proxy_op *p)
+{
+    uint64_t steps = p->steps < 0 ? 0 : p->steps > 0xffff ? 0xffff : (uint64_t)p->steps;
+    return (uint32_t)p->peer | (uint64_t)p->channel << 32 | (uint64_t)(p->is_send != 0) << 40 | steps << 48;
+}
+
+static bool is_send(uint64_t what) { return (what >> 40 & 0xff) != 0; }
+
+// A parent of another process (a transfer relayed through this one) looks like
+// one of ours.
+static bool foreign(struct lockstep_ring *r, int32_t pid)
+{
+    if ((uint64_t)pid == r->header->pid) {
+        return false;
+    }
+    lockstep_drop(r, LOCKSTEP_D_FOREIGN_PID);
+    return true;
+}
+
+HOT uint64_t proxy_op_start(struct lockstep_ring *r, const void *descr)
+{
+    const struct abi_event *e = descr;
+    uint64_t parent = (uintptr_t)e->parent;
+    if (foreign(r, e->proxy_op.pid)) {
+        return 0;
+    }
+    struct lockstep_slot *s;
+    if (tag_of(parent) != TAG_OP || op_of(r, body_of(parent), &s) == NULL) {
+        lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
+        return 0;
+    }
+    struct entry *p = pool_claim(r, &proxy_ops, body_of(parent));
+    if (p == NULL) {
+        return 0;
+    }
+    uint64_t now = lockstep_now();
+    put(&p->begin, now);
+    put(&p->what, pack(&e->proxy_op));
+    put(&p->size, 0);
+    put(&p->sum, 0);
+    uint64_t handle = pool_publish(&proxy_ops, TAG_PROXY_OP, p);
+    op_proxy_begin(r, body_of(parent), now);
+    return handle;
+}
+
+void proxy_op_stop(struct lockstep_ring *r, uint64_t handle)
+{
+    struct entry *p = pool_of(&proxy_ops, TAG_PROXY_OP, handle);
+    uint64_t op = p != NULL ? get(&p->op) : 0, what = p != NULL ? get(&p->what) : 0;
+    uint64_t steps = p != NULL ? get(&p->size) : 0, wire = p != NULL ? get(&p->sum) : 0;
+    if (p == NULL || !pool_free(p, handle)) {
+        lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
+        return;
+    }
+    op_proxy_end(r, op, &(struct sent){steps, wire, (int32_t)(uint32_t)what}, lockstep_now());
+}
+
+HOT uint64_t proxy_step_start(struct lockstep_ring *r, const void *descr)
+{
+    const struct abi_event *e = descr;
+    uint64_t parent = (uintptr_t)e->parent;
+    struct entry *p = pool_of(&proxy_ops, TAG_PROXY_OP, parent);
+    if (p == NULL) {
+        lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
+        return 0;
+    }
+    struct entry *s = pool_claim(r, &proxy_steps, get(&p->op));
+    if (s == NULL) {
+        return 0;
+    }
+    put(&s->parent, parent);
+    put(&s->begin, lockstep_now());
+    put(&s->at[0], 0);
+    put(&s->at[1], 0);
+    put(&s->at[2], 0);
+    put(&s->what, get(&p->what));
+    put(&s->size, 0);
+    put(&s->sum, (uint32_t)e->proxy_step.step);
+    return pool_publish(&proxy_steps, TAG_PROXY_STEP, s);
+}
+
+// Which of a step's three waits a state enters; -1: none.
+static int place_of(int state)
+{
+    switch (state) {
+    case S_SEND_GPU_WAIT:
+    case S_RECV_WAIT: return 0;
+    case S_SEND_PEER_WAIT:
+    case S_RECV_FLUSH_WAIT: return 1;
+    case S_SEND_WAIT:
+    case S_RECV_GPU_WAIT: return 2;
+    default: return -1;
+    }
+}
+
+// Shows what a step waits for; state 0 that it has ended. Each direction has a
+// place of its own, since one often goes on while the other hangs.
+// Shown, not kept: on a slot that just passed to another operation, it is wrong
+// until that has a step of its own.
+static void show(struct lockstep_ring *r, const struct entry *step, int state, uint64_t now)
+{
+    struct lockstep_slot *s = lockstep_slot_of(r, get(&step->op));
+    uint64_t what = get(&step->what);
+    if (s == NULL) {
+        return;
+    }
+    struct lockstep_wait *w = &s->waits[(is_send(what) ? 0 : 2) + (what >> 32 & 1)];
+    put(&w->what, (uint64_t)(state & 0xff) | (what >> 32 & 0xffff) << 8 | (what & 0xffffffff) << 32);
+    put(&w->since, now);
+    put(&s->last, now);
+}
+
+HOT void proxy_step_state(struct lockstep_ring *r, uint64_t handle, int state, const void *args)
+{
+    struct entry *s = pool_of(&proxy_steps, TAG_PROXY_STEP, handle);
+    int place = place_of(state);
+    if (s == NULL || place < 0) {
+        lockstep_drop(r, s == NULL ? LOCKSTEP_D_STALE_HANDLE : LOCKSTEP_D_UNKNOWN_EVENT);
+        return;
+    }
+    uint64_t now = lockstep_now();
+    put(&s->at[place], now);
+    if (args != NULL) {
+        put(&s->size, ((const union abi_args *)args)->trans_size);
+    }
+    show(r, s, state, now);
+}
+
+static uint64_t between(uint64_t from, uint64_t to) { return from != 0 && to > from ? to - from : 0; }
+
+// A wait lasts until the next that was entered, or the stop.
+static void fold(const uint64_t at[4], bool send, uint64_t waits[WAITS])
+{
+    static const unsigned char kinds[2][3] = {
+        {WAIT_PEER, WAIT_FLUSH, WAIT_GPU}, // receiving
+        {WAIT_GPU, WAIT_PEER, WAIT_WIRE},  // sending
+    };
+    for (int i = 0; i < 3; i++) {
+        uint64_t next = 0;
+        for (int j = i + 1; j < 4 && next == 0; j++) {
+            next = at[j];
+        }
+        waits[kinds[send][i]] += between(at[i], next);
+    }
+}
+
+static void emit_step(struct lockstep_ring *r, const struct entry *s, const uint64_t at[4])
+{
+    struct lockstep_slot *slot = lockstep_slot_of(r, get(&s->op));
+    uint64_t what = get(&s->what), head = slot != NULL ? get(&slot->word[1]) : 0;
+    uint64_t word[LOCKSTEP_WORDS] = {
+        [1] = lockstep_head(LOCKSTEP_PROXY_STEP, LOCKSTEP_LEVEL_ALL, 0, head >> 32 & 0xffff, head >> 48 & 0xff, 0),
+        [2] = get(&s->op),
+        [3] = lockstep_pair((uint32_t)get(&s->sum), saturate(get(&s->size))),
+        [4] = what,
+        [5] = get(&s->begin),
+        [6] = at[0],
+        [7] = at[1],
+        [8] = at[2],
+        [9] = at[3],
+        [10] = get(&s->size),
+        [11] = slot != NULL ? get(&slot->word[3]) : 0,
+        [12] = slot != NULL ? get(&slot->word[7]) >> 32 : LOCKSTEP_NO_STEP,
+    };
+    lockstep_emit(r, word);
+}
+
+HOT void proxy_step_stop(struct lockstep_ring *r, uint64_t handle)
+{
+    struct entry *s = pool_of(&proxy_steps, TAG_PROXY_STEP, handle);
+    if (s == NULL) {
+        lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
+        return;
+    }
+    struct entry copy;
+    put(&copy.op, get(&s->op));
+    put(&copy.parent, get(&s->parent));
+    put(&copy.begin, get(&s->begin));
+    put(&copy.what, get(&s->what));
+    put(&copy.size, get(&s->size));
+    put(&copy.sum, get(&s->sum));
+    uint64_t at[4] = {get(&s->at[0]), get(&s->at[1]), get(&s->at[2]), lockstep_now()}, waits[WAITS] = {0};
+    if (!pool_free(s, handle)) {
+        lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
+        return;
+    }
+    fold(at, is_send(get(&copy.what)), waits);
+    struct entry *p = pool_of(&proxy_ops, TAG_PROXY_OP, get(&copy.parent));
+    bool sent = is_send(get(&copy.what)) && at[2] != 0; // it came to wait for the wire
+    if (p != NULL && sent) {
+        add(&p->size, 1);
+        add(&p->sum, waits[WAIT_WIRE]);
+    }
+    op_waited(r, get(&copy.op), waits, sent);
+    show(r, &copy, 0, at[3]);
+    if (level_all(r)) {
+        emit_step(r, &copy, at);
+    }
+}
