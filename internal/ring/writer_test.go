@@ -1,0 +1,163 @@
+package ring
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inject is where the C side lies.
+const inject = "../../inject"
+
+// buildWriter compiles inject/ring_test/ring_writer.c, once per test binary.
+var buildWriter = sync.OnceValues(func() (string, error) {
+	for _, tool := range []string{"gcc", "make"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", err
+		}
+	}
+	dir, err := os.MkdirTemp("", "ring-writer-") // for all tests: no t.TempDir
+	if err != nil {
+		return "", err
+	}
+	writerDir = dir
+	out := filepath.Join(dir, "ring_writer")
+	b, err := exec.Command("make", "-s", "-C", inject, "CC=gcc", "BUILD="+dir, out).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("compile ring_writer: %w: %s", err, b)
+	}
+	return out, nil
+})
+
+// writerDir is where buildWriter put it.
+var writerDir string
+
+func removeWriter() {
+	if writerDir != "" {
+		_ = os.RemoveAll(writerDir)
+	}
+}
+
+// writer is a running ring_writer.
+type writer struct {
+	cmd   *exec.Cmd
+	path  string
+	out   *bufio.Reader
+	input io.Closer
+}
+
+// summary is what ring_writer prints at its end.
+type summary struct {
+	Path     string
+	Emitted  []uint64
+	Produced []uint64
+	Dropped  struct {
+		SharedLane uint64 `json:"shared_lane"`
+		SharedBusy uint64 `json:"shared_busy"`
+		SlotsFull  uint64 `json:"slots_full"`
+	}
+}
+
+// startWriter starts ring_writer with a ring in a directory of its own and
+// returns once the ring is there.
+func startWriter(tb testing.TB, args ...string) *writer {
+	tb.Helper()
+	program, err := buildWriter()
+	if errors.Is(err, exec.ErrNotFound) {
+		tb.Skipf("tests against real writers need gcc and make: %v", err)
+	}
+	require.NoError(tb, err)
+	cmd := exec.Command(program, append([]string{"--dir", tb.TempDir()}, args...)...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(tb, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(tb, err)
+	require.NoError(tb, cmd.Start())
+	w := &writer{cmd: cmd, out: bufio.NewReader(out), input: in}
+	tb.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	w.path = strings.TrimPrefix(w.line(tb), "ready ")
+	return w
+}
+
+func (w *writer) line(tb testing.TB) string {
+	tb.Helper()
+	line, err := w.out.ReadString('\n')
+	require.NoError(tb, err)
+	return strings.TrimSuffix(line, "\n")
+}
+
+// end waits for its summary and its end.
+func (w *writer) end() (s summary, err error) {
+	line, err := w.out.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &s)
+	}
+	return s, errors.Join(err, w.cmd.Wait())
+}
+
+// fromEnv is a number from the environment, for runs longer than `go test`'s.
+func fromEnv(tb testing.TB, name string, usual int) int {
+	tb.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
+	require.NoError(tb, err, name)
+	return n
+}
+
+// mix is the finalizer of splitmix64, and holds what inject/ring_test/pattern.h
+// says a record of ring_writer looks like.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func holds(r *Record) bool {
+	ok := r.Kind() == KindOp
+	for i := uint64(4); i < words; i++ {
+		ok = ok && r[i] == mix(i<<56+r[2]<<40+r[3])
+	}
+	return ok
+}
+
+// check judges what a reader accepts of a ring_writer.
+type check struct {
+	torn, backwards uint64
+	last            map[[2]uint64]uint64 // 1 + number of the last record, by lane and thread
+	spin            int                  // rounds of work per record, to be slow
+	work            uint64
+}
+
+func newCheck() *check { return &check{last: map[[2]uint64]uint64{}} }
+
+func (c *check) take(lane int, rec *Record) {
+	if !holds(rec) {
+		c.torn++
+		return
+	}
+	// A thread may move from the shared lane to one of its own: order holds
+	// within a lane.
+	from, number := [2]uint64{uint64(lane), rec[2]}, rec[3]+1
+	if number <= c.last[from] {
+		c.backwards++
+	}
+	c.last[from] = number
+	for range c.spin {
+		c.work = mix(c.work)
+	}
+}
