@@ -1,12 +1,19 @@
 package model
 
-// Finding kinds and the classes of kind straggler.
+// Finding kinds and the classes and causes of kind straggler.
 const (
 	FindingStraggler = "straggler"
 
 	ClassCompute = "compute"
 	ClassHost    = "host"
+	ClassLink    = "link"
+
+	CauseUnknown = "unknown"
+	CauseCompile = "compile"
 )
+
+// OpOther stands in the place of an operation or scope where none is known.
+const OpOther = "(other)"
 
 // Finding states.
 const (
@@ -71,3 +78,6 @@ type Finding struct {
 	Links      []SpanRef
 	IncidentID string
 }
+
+// OutsideScopes reports whether the host was late where no scope was open.
+func (f *Finding) OutsideScopes() bool { return f.Class == ClassHost && f.Op == OpOther }

@@ -74,12 +74,17 @@ func OpSpanID(trace TraceID, rank, lane int64, key string, seq int64) (id SpanID
 // and to no incident either.
 const unstepped = "unstepped"
 
+// Trace returns the trace of an operation of the given rank.
+func (r *Rank) Trace(op *Op) TraceID {
+	if op.Step.OK {
+		return StepTraceID(r.Incarnation, op.Step.V)
+	}
+	return IncidentTraceID(r.Incarnation, unstepped)
+}
+
 // Ref returns the span of an operation of the given rank.
 func (r *Rank) Ref(op *Op) SpanRef {
-	t := IncidentTraceID(r.Incarnation, unstepped)
-	if op.Step.OK {
-		t = StepTraceID(r.Incarnation, op.Step.V)
-	}
+	t := r.Trace(op)
 	if op.Kind == KindStep {
 		return SpanRef{Trace: t, Span: StepSpanID(t, r.Rank)}
 	}

@@ -35,6 +35,12 @@ type Op struct {
 	// ClockID overrides the rank's clock where the operation was stamped by another.
 	ClockID string
 
+	// EndInferred: no end was observed. End is the best bound known: the start of
+	// the next operation on the stream, the time at which later work was seen to be
+	// over, or what was seen last of an operation that was given up. It is no
+	// measurement: nothing is to be told from Duration.
+	EndInferred bool
+
 	Step  Optional[int64]
 	Phase string
 
@@ -54,8 +60,9 @@ type Op struct {
 	Microbatch Optional[int64]
 	ModelChunk Optional[int64]
 
-	// StepOps is, on an operation of kind step, how many operations the rank
-	// has in this step besides, so that who gathers them knows when all have come.
+	// StepOps is, on an operation of kind step, how many operations of the rank's
+	// step are sent besides, so that who gathers them knows when all have come. A
+	// source that sends only some of them counts those here, and all in its summary.
 	StepOps Optional[int64]
 
 	Comm       Comm       // zero unless Kind.IsComm()
@@ -94,6 +101,9 @@ func (o *Op) Lane() int64 {
 // ProxyWaits are the waits of NCCL's proxy steps, seconds.
 type ProxyWaits struct {
 	GPU, Peer, Wire, Flush Optional[float64]
+	// WireSteps is how many sent steps Wire is the sum over: who sends more waits
+	// longer, without a slower link.
+	WireSteps Optional[int64]
 }
 
 // ClockNote is what a clock correction wrote on an operation.

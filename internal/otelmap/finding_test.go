@@ -62,11 +62,24 @@ func TestFindingLogRecord(t *testing.T) {
 
 func TestSentencePlaces(t *testing.T) {
 	tests := map[string]model.Finding{
-		"rank 0 on n1: straggler (confidence 0.00)":        {Kind: "straggler", Rank: model.Some(int64(0)), Host: "n1"},
-		"3 ranks: desync (confidence 0.00)":                {Kind: "desync", Ranks: []int64{1, 2, 3}},
-		"900 ranks: desync (confidence 0.00)":              {Kind: "desync", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},
-		"host n1: clock (confidence 0.00)":                 {Kind: "clock", Host: "n1"},
-		"link a-b: fabric (confidence 0.00)":               {Kind: "fabric", Link: "a-b"},
+		"rank 0 on n1: straggler (confidence 0.00)": {Kind: "straggler", Rank: model.Some(int64(0)), Host: "n1"},
+		"3 ranks: desync (confidence 0.00)":         {Kind: "desync", Ranks: []int64{1, 2, 3}},
+		"900 ranks: desync (confidence 0.00)":       {Kind: "desync", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},
+		"host n1: clock (confidence 0.00)":          {Kind: "clock", Host: "n1"},
+		"link a-b: fabric (confidence 0.00)":        {Kind: "fabric", Link: "a-b"},
+		"link rank 2 -> rank 3, sent from n1: straggler (link), at all_reduce; mending it alone would save 20ms per step; which end is at fault is not decided (confidence 0.90)": {
+			Kind: "straggler", Class: "link", Cause: "unknown", Rank: model.Some(int64(2)), Host: "n1", Link: "rank 2 -> rank 3", Op: "all_reduce",
+			CostSeconds: model.Some(0.020), Confidence: 0.9,
+		},
+		"rank 1: straggler (host), cause compile, at forward (confidence 0.90)": {
+			Kind: "straggler", Class: "host", Cause: "compile", Rank: model.Some(int64(1)), Op: "forward", Confidence: 0.9,
+		},
+		"rank 1: straggler (host), outside of any scope (confidence 0.90)": {
+			Kind: "straggler", Class: "host", Rank: model.Some(int64(1)), Op: "(other)", Confidence: 0.9,
+		},
+		"rank 1: straggler (compute), at (other) (confidence 0.90)": {
+			Kind: "straggler", Class: "compute", Rank: model.Some(int64(1)), Op: "(other)", Confidence: 0.9,
+		},
 		"communicator c1: desync (confidence 0.00)":        {Kind: "desync", CommID: "c1"},
 		"job j: epoch, cause checkpoint (confidence 1.00)": {Kind: "epoch", JobID: "j", Cause: "checkpoint", Confidence: 1},
 	}

@@ -21,6 +21,7 @@ var opFields = newTable(
 	optInt(semconv.Step, func(o *model.Op) *optionalInt { return &o.Step }),
 	str(semconv.Phase, func(o *model.Op) *string { return &o.Phase }),
 	optInt(semconv.OpGroup, func(o *model.Op) *optionalInt { return &o.Group }),
+	flag(semconv.OpEndInferred, func(o *model.Op) *bool { return &o.EndInferred }),
 	flag(semconv.GraphCaptured, func(o *model.Op) *bool { return &o.GraphCaptured }),
 	optInt(semconv.WorkBytes, func(o *model.Op) *optionalInt { return &o.WorkBytes }),
 	optInt(semconv.WorkTokens, func(o *model.Op) *optionalInt { return &o.WorkTokens }),
@@ -54,6 +55,7 @@ var opFields = newTable(
 	optFloat(semconv.WaitGPU, func(o *model.Op) *optionalFloat { return &o.Waits.GPU }),
 	optFloat(semconv.WaitPeer, func(o *model.Op) *optionalFloat { return &o.Waits.Peer }),
 	optFloat(semconv.WaitWire, func(o *model.Op) *optionalFloat { return &o.Waits.Wire }),
+	optInt(semconv.WaitWireSteps, func(o *model.Op) *optionalInt { return &o.Waits.WireSteps }),
 	optFloat(semconv.WaitFlush, func(o *model.Op) *optionalFloat { return &o.Waits.Flush }),
 	str(semconv.CodeStack, func(o *model.Op) *string { return &o.Stack }),
 
@@ -66,7 +68,7 @@ var opFields = newTable(
 	str(semconv.CausalityVerdict, func(o *model.Op) *string { return &o.Clock.Verdict }),
 	optFloat(semconv.CausalityMagnitude, func(o *model.Op) *optionalFloat { return &o.Clock.Magnitude }),
 
-	optInt(semconv.SummaryOps, func(o *model.Op) *optionalInt { return &o.StepOps }),
+	optInt(semconv.StepOps, func(o *model.Op) *optionalInt { return &o.StepOps }),
 
 	str(semconv.StragglerClass, func(o *model.Op) *string { return &o.Straggler.Class }),
 	optFloat(semconv.StragglerExcess, func(o *model.Op) *optionalFloat { return &o.Straggler.Excess }),
@@ -86,19 +88,40 @@ func opKeyField() field[model.Op] {
 	return f
 }
 
-// typicalAttributes is how many attributes a collective's span has room for at
-// once; a kernel has fewer.
-const typicalAttributes = 24
+// The attributes of a span are given room at once: growing costs as much as all
+// of them.
+const (
+	typicalAttributes = 24
+	kernelAttributes  = 12
+	commAttributes    = 22 // without the following; with a group and a root
+	waitAttributes    = 4
+	clockAttributes   = 5
+)
 
-func opToSpan(r *model.Rank, op *model.Op, parents stepParents, s ptrace.Span) {
-	ref := r.Ref(op)
-	s.SetTraceID(pcommon.TraceID(ref.Trace))
-	s.SetSpanID(pcommon.SpanID(ref.Span))
-	s.SetParentSpanID(parents.of(r, op, ref.Trace))
+func roomFor(op *model.Op) int {
+	n := kernelAttributes
+	if op.Kind.IsComm() {
+		n = commAttributes
+	}
+	if op.Waits.GPU.OK {
+		n += waitAttributes
+	}
+	if op.Clock.Offset.OK {
+		n += clockAttributes
+	}
+	return n
+}
+
+func opToSpan(r *model.Rank, op *model.Op, steps *stepIDs, s ptrace.Span) {
+	span, parent := steps.of(r, op)
+	s.SetTraceID(pcommon.TraceID(steps.trace))
+	s.SetSpanID(span)
+	s.SetParentSpanID(parent)
 	s.SetName(op.Name)
 	s.SetKind(spanKind(op.Kind))
 	s.SetStartTimestamp(pcommon.Timestamp(op.Start))
 	s.SetEndTimestamp(pcommon.Timestamp(op.End))
-	s.Attributes().EnsureCapacity(typicalAttributes)
-	opFields.write(op, s.Attributes())
+	m := s.Attributes()
+	m.EnsureCapacity(roomFor(op))
+	opFields.write(op, m)
 }

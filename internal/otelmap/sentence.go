@@ -8,8 +8,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-const causeUnknown = "unknown"
-
 // Sentence says a finding in one sentence: the place, what it is, the operation,
 // the wait it caused and, apart from it, what mending it would save.
 func Sentence(f *model.Finding) string {
@@ -19,13 +17,19 @@ func Sentence(f *model.Finding) string {
 	if f.Class != "" {
 		fmt.Fprintf(&b, " (%s)", f.Class)
 	}
-	if f.Cause != "" && f.Cause != causeUnknown {
+	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		fmt.Fprintf(&b, ", cause %s", f.Cause)
 	}
-	if f.Op != "" {
+	switch {
+	case f.OutsideScopes():
+		b.WriteString(", outside of any scope")
+	case f.Op != "":
 		fmt.Fprintf(&b, ", at %s", f.Op)
 	}
 	writeNumbers(&b, f)
+	if f.Class == model.ClassLink {
+		b.WriteString("; which end is at fault is not decided")
+	}
 	if f.BeforeWindow {
 		b.WriteString("; the cause precedes the recording")
 	}
@@ -46,6 +50,10 @@ func writeNumbers(b *strings.Builder, f *model.Finding) {
 
 func place(f *model.Finding) string {
 	switch {
+	case f.Class == model.ClassLink && f.Link != "" && f.Host != "":
+		return fmt.Sprintf("link %s, sent from %s", f.Link, f.Host)
+	case f.Class == model.ClassLink && f.Link != "":
+		return "link " + f.Link
 	case f.Rank.OK && f.Host != "":
 		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
 	case f.Rank.OK:

@@ -26,29 +26,33 @@ func AppendOps(td ptrace.Traces, r *model.Rank, ops []model.Op) {
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(ScopeName)
 	ss.Spans().EnsureCapacity(len(ops))
-	parents := stepParents{}
+	steps := stepIDs{}
 	for i := range ops {
-		opToSpan(r, &ops[i], parents, ss.Spans().AppendEmpty())
+		opToSpan(r, &ops[i], &steps, ss.Spans().AppendEmpty())
 	}
 }
 
-// stepParents remembers the step spans of one rank: hashing them anew for each
-// operation would double the cost of mapping.
-type stepParents map[int64]pcommon.SpanID
+// stepIDs remembers the ids of the latest step of one rank: hashing them anew for
+// each operation would double the cost of mapping.
+type stepIDs struct {
+	step   optionalInt
+	trace  model.TraceID
+	parent pcommon.SpanID
+	known  bool
+}
 
-func (p stepParents) of(r *model.Rank, op *model.Op, trace model.TraceID) pcommon.SpanID {
+// of fills the ids of an operation, and its parent's.
+func (c *stepIDs) of(r *model.Rank, op *model.Op) (span pcommon.SpanID, parent pcommon.SpanID) {
+	if !c.known || c.step != op.Step {
+		*c = stepIDs{step: op.Step, trace: r.Trace(op), known: true}
+		if op.Step.OK {
+			c.parent = pcommon.SpanID(model.StepSpanID(c.trace, r.Rank))
+		}
+	}
 	if op.Kind == model.KindStep {
-		return pcommon.SpanID(model.RootSpanID(trace))
+		return pcommon.SpanID(model.StepSpanID(c.trace, r.Rank)), pcommon.SpanID(model.RootSpanID(c.trace))
 	}
-	if !op.Step.OK {
-		return pcommon.SpanID{}
-	}
-	id, ok := p[op.Step.V]
-	if !ok {
-		id = pcommon.SpanID(model.StepSpanID(trace, r.Rank))
-		p[op.Step.V] = id
-	}
-	return id
+	return pcommon.SpanID(model.OpSpanID(c.trace, r.Rank, op.Lane(), op.ComparisonKey(), op.Seq)), c.parent
 }
 
 func spanKind(k model.OpKind) ptrace.SpanKind {

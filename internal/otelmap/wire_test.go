@@ -37,9 +37,9 @@ var (
 	}
 	spanWire = map[string]pcommon.ValueType{
 		"lockstep.step": typeInt, "lockstep.phase": typeStr, "lockstep.op.kind": typeStr, "lockstep.op.key": typeStr, "lockstep.op.seq": typeInt,
-		"lockstep.op.group": typeInt, "lockstep.graph.captured": typeBool,
+		"lockstep.op.group": typeInt, "lockstep.op.end.inferred": typeBool, "lockstep.graph.captured": typeBool,
 		"lockstep.work.bytes": typeInt, "lockstep.work.tokens": typeInt, "lockstep.work.grid": typeStr,
-		"lockstep.stream.id": typeInt, "thread.id": typeInt, "lockstep.summary.ops": typeInt,
+		"lockstep.stream.id": typeInt, "thread.id": typeInt, "lockstep.step.ops": typeInt,
 		"lockstep.correlation.id": typeInt, "lockstep.launch.time_unix_nano": typeInt,
 		"lockstep.microbatch": typeInt, "lockstep.model_chunk": typeInt,
 		"lockstep.comm.id": typeStr, "lockstep.comm.name": typeStr, "lockstep.comm.digest": typeStr, "lockstep.comm.size": typeInt, "lockstep.comm.rank": typeInt,
@@ -48,7 +48,8 @@ var (
 		"lockstep.collective.algo": typeStr, "lockstep.collective.proto": typeStr, "lockstep.collective.channels": typeInt, "lockstep.collective.state": typeStr,
 		"lockstep.peer": typeInt, "lockstep.peer.local": typeInt,
 		"lockstep.wait.gpu": typeDouble, "lockstep.wait.peer": typeDouble, "lockstep.wait.wire": typeDouble, "lockstep.wait.flush": typeDouble,
-		"code.stacktrace": typeStr, "lockstep.clock.id": typeStr,
+		"lockstep.wait.wire.steps": typeInt,
+		"code.stacktrace":          typeStr, "lockstep.clock.id": typeStr,
 		"lockstep.clock.offset": typeDouble, "lockstep.clock.bound": typeDouble, "lockstep.clock.sigma": typeDouble, "lockstep.clock.timeline": typeStr,
 		"lockstep.clock.raw_start_unix_nano": typeInt, "lockstep.clock.step": typeBool,
 		"lockstep.causality.verdict": typeStr, "lockstep.causality.magnitude": typeDouble,

@@ -33,11 +33,13 @@ const HWTypeGPU = "gpu"
 // Operation span attributes.
 const (
 	Step          = "lockstep.step"
+	StepOps       = "lockstep.step.ops" // i, on a step: operations sent besides it
 	Phase         = "lockstep.phase"
 	OpKind        = "lockstep.op.kind"
 	OpKey         = "lockstep.op.key"
 	OpSeq         = "lockstep.op.seq"
 	OpGroup       = "lockstep.op.group"
+	OpEndInferred = "lockstep.op.end.inferred" // b, no end was observed: the span's is a bound
 	GraphCaptured = "lockstep.graph.captured"
 	WorkBytes     = "lockstep.work.bytes"
 	WorkTokens    = "lockstep.work.tokens"
@@ -71,8 +73,10 @@ const (
 	WaitGPU   = "lockstep.wait.gpu"
 	WaitPeer  = "lockstep.wait.peer"
 	WaitWire  = "lockstep.wait.wire"
-	WaitFlush = "lockstep.wait.flush"
-	CodeStack = "code.stacktrace"
+	// WaitWireSteps is how many proxy steps WaitWire is the sum over; i.
+	WaitWireSteps = "lockstep.wait.wire.steps"
+	WaitFlush     = "lockstep.wait.flush"
+	CodeStack     = "code.stacktrace"
 )
 
 // Attributes written by a clock correction.

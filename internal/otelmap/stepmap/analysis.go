@@ -55,8 +55,9 @@ func (a *Analysis) Add(td ptrace.Traces, visit func(*model.Rank, []model.Op)) Ou
 	return a.outcome(reports)
 }
 
-// Expire closes the steps whose deadline has passed.
-func (a *Analysis) Expire() Outcome { return a.outcome(a.engine.Expire()) }
+// Expire closes the steps whose deadline has passed, and judges jobs of few steps
+// of which nothing comes any more.
+func (a *Analysis) Expire() Outcome { return a.judged(a.engine.Expire()) }
 
 // Flush closes all steps, as at the end of the input, and brings every finding
 // up to date.

@@ -88,7 +88,8 @@ func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {
 	}
 }
 
-// annotateStep writes the summary, and, where a finding stands against the
+// annotateStep writes the summary, unless the source wrote one of more operations
+// than reached us: it saw all of them, and sent some. And, where a finding stands against the
 // rank, its id, class and the excess of this step. Without a finding nothing
 // accuses: half of all ranks are above the median.
 func (a *Annotator) annotateStep(ref model.SpanRef, s ptrace.Span) {
@@ -96,8 +97,9 @@ func (a *Annotator) annotateStep(ref model.SpanRef, s ptrace.Span) {
 	if r == nil {
 		return
 	}
-	sum := a.summary(r)
-	otelmap.WriteSummary(&sum, s)
+	if sum := a.summary(r); otelmap.ReadSummary(s, nil).Ops <= sum.Ops {
+		otelmap.WriteSummary(&sum, s)
+	}
 	if f := a.found[place{r.Rank.Incarnation, r.Rank.Rank}]; f != nil {
 		note := model.StragglerNote{Class: f.Class}
 		if x, ok := r.Excess[f.Class]; ok {

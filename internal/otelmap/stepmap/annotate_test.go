@@ -84,6 +84,36 @@ func TestAnnotate(t *testing.T) {
 	assert.False(t, touched)
 }
 
+func TestTheSummaryOfMoreOperationsStays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ops  int64
+		want float64 // the summary's compute
+	}{
+		"the source folded more": {3, 9},
+		"as many":                {2, 0.010},
+		"fewer":                  {1, 0.010},
+	} {
+		t.Run(name, func(t *testing.T) {
+			td := ptrace.NewTraces()
+			reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+				if ops[0].Step.V == 5 {
+					otelmap.AppendOps(td, r, ops)
+				}
+			})
+			spans := spansOf(td)
+			for _, by := range spans {
+				source := otelmap.Summary{Compute: 9, Ops: tc.ops, Histograms: "the source's"}
+				otelmap.WriteSummary(&source, by["step"])
+			}
+			NewAnnotator(reports, findings, true).Annotate(td)
+			step := spans[2]["step"]
+			assert.InDelta(t, tc.want, attr(t, spans[0]["step"], "lockstep.summary.compute"), 1e-6)
+			assert.Equal(t, tc.ops == 3, attr(t, step, "lockstep.summary.histograms") == "the source's")
+			assert.Equal(t, "compute", attr(t, step, "lockstep.straggler.class"), "what the analysis found is told all the same")
+		})
+	}
+}
+
 func TestAnnotatingTwiceChangesNothing(t *testing.T) {
 	td := ptrace.NewTraces()
 	reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) { otelmap.AppendOps(td, r, ops) })

@@ -1,0 +1,30 @@
+package model
+
+// OpenOp is an operation in flight that has not ended for long, as seen from one
+// rank.
+type OpenOp struct {
+	// Op is what is known of the operation; it has no end.
+	Op Op
+	// Time is when this was seen, Unix ns; Since when the operation was
+	// enqueued, ns of the host's raw clock.
+	Time  int64
+	Since int64
+	// Status is StatusOpen when it is first told of, StatusUpdated after, and
+	// StatusClosed once it has ended.
+	Status string
+	Age    float64 // s since it was enqueued
+	// Enqueueing: the host has not come out of enqueueing it.
+	Enqueueing bool
+	// ProcessDied: its process ended and left it open.
+	ProcessDied bool
+	// Behind counts the operations in flight behind it on its communicator;
+	// InFlight those of the process.
+	Behind, InFlight int64
+	// ProxyState is what the last proxy step waits for, for ProxyFor seconds;
+	// Op.Peer is with whom.
+	ProxyState string
+	ProxyFor   Optional[float64]
+	// Enqueued, Started and Completed are the sequence numbers that its function
+	// has reached on its communicator.
+	Enqueued, Started, Completed Optional[int64]
+}

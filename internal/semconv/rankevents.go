@@ -1,0 +1,30 @@
+package semconv
+
+// Attributes of lockstep.op.open, an operation in flight that has not ended for
+// long, beside those of operation spans.
+const (
+	OpOpenStatus     = "lockstep.op.open.status"      // s: open, updated, closed
+	OpOpenAge        = "lockstep.op.open.age"         // d, s since it was enqueued
+	OpOpenEnqueueing = "lockstep.op.open.enqueueing"  // b, the host has not come out of the call
+	OpOpenDied       = "lockstep.op.open.died"        // b, its process ended and left it open
+	OpOpenBehind     = "lockstep.op.open.behind"      // i, in flight behind it on its communicator
+	OpOpenInFlight   = "lockstep.op.open.in_flight"   // i, in flight in its process
+	OpOpenProxyState = "lockstep.op.open.proxy.state" // s, what the last proxy step waits for
+	OpOpenProxyFor   = "lockstep.op.open.proxy.for"   // d, s
+	// The sequence numbers that its function has reached on its communicator.
+	OpOpenEnqueued  = "lockstep.op.open.enqueued"  // i
+	OpOpenStarted   = "lockstep.op.open.started"   // i
+	OpOpenCompleted = "lockstep.op.open.completed" // i
+)
+
+// Attributes of a step's summary that one rank's own events add.
+const (
+	SummaryLost      = "lockstep.summary.lost"          // i, records lost while the step was open
+	SummaryInferred  = "lockstep.summary.ends_inferred" // i, operations without an observed end: in no histogram, not in the split
+	SummaryBytes     = "lockstep.summary.bytes"         // i, of all operations
+	SummaryWaitGPU   = "lockstep.summary.wait.gpu"      // d, s, summed over operations
+	SummaryWaitPeer  = "lockstep.summary.wait.peer"     // d, s
+	SummaryWaitWire  = "lockstep.summary.wait.wire"     // d, s
+	SummaryWaitFlush = "lockstep.summary.wait.flush"    // d, s
+	SummaryLinks     = "lockstep.summary.links"         // s, JSON, see the README of the rank_events receiver
+)
