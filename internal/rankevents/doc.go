@@ -1,0 +1,29 @@
+// Package rankevents owns what the records of one rank's event ring mean: it
+// folds every operation into its step, makes operations of the domain of those
+// that the level asks for, and says what is still open. It reads rings through
+// Source (internal/ring) and knows nothing of pdata or of the collector.
+//
+// # Steps
+//
+// Where the program marks its steps, an operation belongs to the step that was
+// current when the host enqueued it. Where it does not, boundaries are places in
+// the sequence of the world communicator, the largest one: once the sequence of
+// (function, bytes) there has repeated itself often enough, the function that is
+// rarest in its period, n times, is the anchor, and the step of everything
+// enqueued from its operation number seq on is seq / n. Numbers are NCCL's own,
+// so that all ranks agree whenever they were first read. Until a period is known
+// operations carry no step, and are counted.
+//
+// A step closes when a later one had begun, no operation of it was in flight, and
+// the lanes were drained after that was noted: a record is written before its
+// slot is freed, so that nothing of the step can come any more. What does not end
+// is waited for until a deadline.
+//
+// # Where the time goes
+//
+// Of a rank's step only its communication is seen. While some runs, the time is
+// transfer: whom it waited for cannot be told from one rank. Before an operation
+// starts on streams without communication, the device was idle until shortly
+// after the operation's launch, and busy with work that nobody recorded from then
+// on, since a launched kernel starts as soon as its stream gets to it.
+package rankevents

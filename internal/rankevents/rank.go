@@ -1,0 +1,275 @@
+package rankevents
+
+import (
+	"github.com/lockstep-otel/lockstep/internal/gpuclock"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// Batch is what a rank hands on: operations in order, each step's own behind
+// those of the step.
+type Batch struct {
+	Rank      model.Rank
+	Ops       []model.Op
+	Summaries []Summary // of the operations of kind step, in their order
+	Open      []model.OpenOp
+}
+
+// Emit takes a batch; it is valid until Emit returns.
+type Emit func(*Batch)
+
+// Stats count what one rank's records came to.
+type Stats struct {
+	Records, Lost, Skipped int64
+	Operations             int64 // folded
+	Emitted                int64 // operations handed on, steps included
+	WithoutStep            int64 // folded into no step
+	Late                   int64 // of a step that was closed
+	StepsClosed            int64
+	StepsEvicted           int64 // closed for want of room
+	StepsExpired           int64 // closed at the deadline
+	SplitOverflow          int64 // operations left out of a split
+	Renumbered             int64 // times that steps were numbered anew
+	GroupsRebuilt          int64 // grouped messages that became one all_to_all
+	OpenOverflow           int64 // operations in flight not told of
+	EndsInferred           int64 // operations without an observed end
+	ClockResets            int64
+	BeforeAttach           int64 // records overwritten before the ring was first read
+	Corrupt                int64 // words of lanes that no producer writes
+	NoRank                 int64 // records of a process whose rank or clock is not known
+	KeysOverflow           int64 // operation keys that share the key of others
+	ClocksDisagree         int64 // 1 where the ring's clock pairs contradict the host's
+	StepsUnfinished        int64 // open when the reading ended, left to the next reader
+	BadTimes               int64 // records of the future
+	NotMapped              int64 // records of kinds that become no operation
+}
+
+// Rank folds the records of one ring. It is not safe for concurrent use.
+type Rank struct {
+	node        *Node
+	src         Source
+	header      ring.Header
+	clock       string
+	fallbackJob string
+
+	global     int64 // rank
+	world      int32
+	epoch      int64  // Unix ns less MONOTONIC_RAW
+	ready      bool   // rank and epoch are known
+	life       uint64 // world communicator that names the job's life; 0: none did
+	firstOp    uint64 // when an operation was first seen, before ready
+	worldComm  worldComm
+	identity   model.Rank
+	identified identityOf
+
+	comms     []*commState // by index
+	nameless  *commState   // of those without an entry
+	lookedAt  uint64       // pass in which the table was read for one, looks times
+	looks     int
+	commsSeen []ring.Comm
+	gpus      []ring.GPU
+	fits      []*gpuclock.Fit // by index of the GPU
+	keys      keyTable
+	texts     [256]string // of codes of eight bits
+	dtypes    [256]string
+	handle    func(lane int, rec *ring.Record)
+
+	steps   stepTable
+	marked  bool // the program marks its steps
+	anchor  anchorFinder
+	pending []ring.Record // until their step is known, by enqueueing
+	groups  groupTable
+
+	slots     []ring.Slot
+	frontiers []ring.Frontier
+	pairs     []ring.ClockPair
+	stalls    stallTable
+	proxyKeys map[proxyKey]string
+	closing   []Link
+	pass      uint64
+	now       uint64
+
+	batch      Batch
+	histograms []KeyHistogram
+	emit       Emit
+	stats      Stats
+}
+
+// identityOf is what an identity depends on that may change.
+type identityOf struct {
+	world  uint64
+	global int64
+	size   int32
+	comms  int
+}
+
+// worldComm is the communicator that names the job's life.
+type worldComm struct {
+	hash  uint64
+	index uint16
+	size  int32
+	ended bool
+}
+
+// Attach begins to fold a ring. job names the job where neither the
+// configuration nor the job itself does.
+func (n *Node) Attach(src Source, job string) *Rank {
+	h := src.Header()
+	r := &Rank{node: n, src: src, header: h, clock: hostClock(&h), fallbackJob: job, world: h.WorldSize, global: int64(h.Rank)}
+	r.handle = r.record
+	r.keys.init()
+	r.steps.init(n.cfg.MaxOpenSteps, n.cfg.MaxStepOps, n.cfg.MaxStepBytes)
+	r.anchor.init(n.cfg.Anchor)
+	r.stalls.init()
+	r.proxyKeys = map[proxyKey]string{}
+	return r
+}
+
+// Header returns what the ring says of its process.
+func (r *Rank) Header() *ring.Header { return &r.header }
+
+// Identity returns who the rank is, as far as is known.
+func (r *Rank) Identity() model.Rank {
+	if known := (identityOf{r.life, r.global, r.world, len(r.commsSeen)}); known != r.identified || r.identity.JobID == "" {
+		r.identity, r.identified = r.identify(), known
+	}
+	return r.identity
+}
+
+// Stats returns the counters.
+func (r *Rank) Stats() Stats {
+	s := r.stats
+	for _, f := range r.fits {
+		if f != nil {
+			s.ClockResets += f.Stats().Resets
+		}
+	}
+	s.KeysOverflow = r.keys.overflowed
+	return s
+}
+
+// Pass reads what has come and hands it on; now is in ns of MONOTONIC_RAW.
+//
+// Open slots are noted before the lanes are drained: whatever was enqueued before
+// is then either among them or has been read.
+func (r *Rank) Pass(now uint64, emit Emit) {
+	r.now, r.emit = now, emit
+	r.pass++
+	if !r.refresh(false) {
+		return
+	}
+	later := r.steps.begun()
+	if n, ok := r.src.Step(); ok {
+		later = max(later, n)
+	}
+	r.slots = r.src.InFlight(r.slots[:0])
+	horizon, oldest := r.inFlight()
+	r.drain(r.node.cfg.Level)
+	r.place(horizon)
+	r.flushGroups(false)
+	if !r.marked { // what place lets begin has nothing of earlier steps in flight
+		later = r.steps.begun()
+	}
+	for r.steps.closable(later, oldest) {
+		r.closeStep()
+	}
+	r.expire()
+	r.stalled()
+	r.flush()
+}
+
+// Finish hands on what is left of a rank that will write no more. died says that
+// its process ended without closing the ring.
+func (r *Rank) Finish(now uint64, died bool, emit Emit) {
+	r.now, r.emit = now, emit
+	r.pass++
+	if !r.refresh(true) {
+		return
+	}
+	r.slots = r.src.InFlight(r.slots[:0])
+	r.drain(r.node.cfg.Level)
+	r.place(^uint64(0))
+	r.flushGroups(true)
+	for len(r.steps.open) > 0 {
+		r.closeStep()
+	}
+	if died {
+		r.died()
+	}
+	r.flush()
+}
+
+// Leave hands on what has come from a process that goes on without us. Steps that
+// are open are not told of: who reads the ring next sends them, whole.
+func (r *Rank) Leave(now uint64, emit Emit) {
+	r.Pass(now, emit)
+	r.stats.StepsUnfinished += int64(len(r.steps.open))
+}
+
+func (r *Rank) drain(level ring.Level) {
+	lost := r.poll(level, r.handle)
+	if lost > 0 {
+		for _, s := range r.steps.open {
+			s.lost += lost
+		}
+	}
+	for _, f := range r.fits {
+		if f != nil {
+			f.Refit()
+		}
+	}
+}
+
+// poll reads the lanes and returns how many records were lost since the ring was
+// opened.
+func (r *Rank) poll(level ring.Level, handle func(int, *ring.Record)) (lost int64) {
+	c := r.src.Poll(level, handle)
+	lost = int64(c.Lost - c.Before)
+	r.stats.Records += int64(c.Read)
+	r.stats.Lost += lost
+	r.stats.BeforeAttach += int64(c.Before)
+	r.stats.Skipped += int64(c.Skipped)
+	r.stats.Corrupt += int64(c.Corrupt)
+	return lost
+}
+
+// inFlight returns the time before which everything was enqueued that is not in
+// flight, and the oldest step of what is.
+func (r *Rank) inFlight() (horizon uint64, oldest int64) {
+	horizon, oldest = r.now, maxStep
+	for i := range r.slots {
+		rec := &r.slots[i].Record
+		horizon = min(horizon, rec.EnqueueBegin())
+		if s, ok := rec.Step(); ok {
+			oldest = min(oldest, int64(s))
+		}
+	}
+	return horizon, oldest
+}
+
+func (r *Rank) flush() {
+	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 {
+		return
+	}
+	r.batch.Rank = r.Identity()
+	r.stats.Emitted += int64(len(r.batch.Ops))
+	r.emit(&r.batch)
+	r.batch.Ops, r.batch.Summaries, r.batch.Open = r.batch.Ops[:0], r.batch.Summaries[:0], r.batch.Open[:0]
+}
+
+// next returns room for one operation more in the batch.
+func (r *Rank) next() *model.Op {
+	if len(r.batch.Ops) >= r.node.cfg.BatchOps {
+		r.flush()
+	}
+	if len(r.batch.Ops) < cap(r.batch.Ops) {
+		r.batch.Ops = r.batch.Ops[:len(r.batch.Ops)+1]
+		op := &r.batch.Ops[len(r.batch.Ops)-1]
+		*op = model.Op{}
+		return op
+	}
+	r.batch.Ops = append(r.batch.Ops, model.Op{})
+	return &r.batch.Ops[len(r.batch.Ops)-1]
+}
+
+func (r *Rank) unix(raw uint64) int64 { return int64(raw) + r.epoch }

@@ -1,0 +1,18 @@
+package rankevents
+
+import "github.com/lockstep-otel/lockstep/internal/ring"
+
+// Source is what is read of one ring: *ring.Ring.
+type Source interface {
+	Header() ring.Header
+	Poll(level ring.Level, fn func(lane int, rec *ring.Record)) ring.Counts
+	Snapshot(fn func(lane int, rec *ring.Record)) ring.Counts
+	InFlight(dst []ring.Slot) []ring.Slot
+	Frontiers(dst []ring.Frontier) []ring.Frontier
+	Comms(dst []ring.Comm) []ring.Comm
+	GPUs(dst []ring.GPU) []ring.GPU
+	String(code uint16) string
+	ClockPairs(dst []ring.ClockPair) []ring.ClockPair
+	Step() (int64, bool)
+	Heartbeat() uint64
+}

@@ -1,0 +1,213 @@
+package rankevents
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// fakeRing is a ring in memory. Times of tests are µs from base.
+type fakeRing struct {
+	header  ring.Header
+	records []ring.Record
+	slots   []ring.Slot
+	comms   []ring.Comm
+	strings []string
+	fronts  []ring.Frontier
+	step    int64
+	lost    uint64
+	before  uint64
+	corrupt uint64
+	beat    uint64
+	old     []ring.Record // handed on already
+}
+
+const (
+	base  = uint64(1_000_000_000_000)
+	us    = uint64(1000)
+	epoch = int64(1_700_000_000_000_000_000)
+	hash0 = uint64(0xfeed)
+)
+
+func at(micro uint64) uint64 { return base + micro*us }
+
+// unixAt is the same instant in what is handed on.
+func unixAt(micro uint64) int64 { return int64(at(micro)) + epoch }
+
+func newFakeRing(rank, world int32) *fakeRing {
+	return &fakeRing{
+		header: ring.Header{
+			PID: 100 + uint64(rank), BootID: "boot", HostName: "h", HostID: "hid", JobID: "job",
+			Rank: rank, LocalRank: rank, WorldSize: world, Restart: 0,
+			Created: base, RetainSeconds: 60,
+		},
+		comms:   []ring.Comm{{}, {Index: 1, Hash: hash0, Ranks: world, Rank: rank, Name: "world"}},
+		strings: []string{""},
+		step:    -1,
+	}
+}
+
+func (f *fakeRing) Header() ring.Header { return f.header }
+func (f *fakeRing) Poll(_ ring.Level, fn func(int, *ring.Record)) ring.Counts {
+	c := ring.Counts{Read: uint64(len(f.records)), Lost: f.lost, Before: f.before, Corrupt: f.corrupt}
+	batch := f.records
+	f.records, f.lost, f.before = nil, 0, 0
+	for i := range batch {
+		fn(1, &batch[i])
+	}
+	f.old = append(f.old, batch...)
+	return c
+}
+
+func (f *fakeRing) Snapshot(fn func(int, *ring.Record)) (c ring.Counts) {
+	for i := range f.old {
+		fn(1, &f.old[i])
+	}
+	return c
+}
+func (f *fakeRing) InFlight(dst []ring.Slot) []ring.Slot          { return append(dst, f.slots...) }
+func (f *fakeRing) Frontiers(dst []ring.Frontier) []ring.Frontier { return append(dst, f.fronts...) }
+func (f *fakeRing) Comms(dst []ring.Comm) []ring.Comm             { return append(dst, f.comms...) }
+func (f *fakeRing) GPUs(dst []ring.GPU) []ring.GPU                { return dst }
+func (f *fakeRing) String(code uint16) string {
+	if int(code) < len(f.strings) {
+		return f.strings[code]
+	}
+	return ""
+}
+
+func (f *fakeRing) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
+	return append(dst, ring.ClockPair{Raw: base, Realtime: uint64(int64(base) + epoch), Width: 100})
+}
+func (f *fakeRing) Heartbeat() uint64   { return f.beat }
+func (f *fakeRing) Step() (int64, bool) { return f.step, f.step >= 0 }
+
+func (f *fakeRing) code(text string) uint64 {
+	for i, s := range f.strings {
+		if s == text {
+			return uint64(i)
+		}
+	}
+	f.strings = append(f.strings, text)
+	return uint64(len(f.strings) - 1)
+}
+
+// opSpec is one operation: enqueued at launch, from start to end by its proxy.
+type opSpec struct {
+	comm               uint16
+	fn                 string
+	seq                uint64
+	step               int64 // -1: none marked
+	launch, start, end uint64
+	bytes              uint64
+	flags              ring.Flags
+	peer               int32
+	group              uint32
+	wire               uint64 // µs
+	wirePeer           int32
+	handle             uint64
+}
+
+func (f *fakeRing) record(o opSpec) ring.Record {
+	var r ring.Record
+	comm := o.comm
+	if comm == 0 {
+		comm = 1
+	}
+	flags := o.flags | ring.FlagProxy
+	if o.wire > 0 {
+		flags |= ring.FlagWaits
+		r[2] = 1 << 48 // sent steps
+	}
+	if o.group != 0 {
+		flags |= ring.FlagGroup
+	}
+	step := uint64(0xffffffff)
+	if o.step >= 0 {
+		step = uint64(o.step)
+	}
+	r[1] = uint64(ring.KindOp) | 1<<8 | uint64(flags)<<16 | uint64(comm)<<32 | f.code(o.fn)<<48
+	r[2], r[3], r[4] = r[2]|o.handle, o.seq, o.bytes
+	r[5] = uint64(uint32(o.peer))
+	r[6], r[7] = at(o.launch), 1000|step<<32
+	r[10] = uint64(uint32(o.wirePeer)) << 32
+	r[11] = at(o.end)
+	r[12] = (o.start-o.launch)*10 | (o.end-o.launch)*10<<32
+	r[13] = uint64(o.group) | 1<<32
+	r[15] = o.wire * 10
+	return r
+}
+
+func (f *fakeRing) op(o opSpec) { f.records = append(f.records, f.record(o)) }
+
+func (f *fakeRing) mark(step int64, micro uint64) {
+	var r ring.Record
+	r[1] = uint64(ring.KindStep) | 1<<8
+	r[2], r[3] = uint64(step), at(micro)
+	f.records = append(f.records, r)
+	f.step = step
+}
+
+func (f *fakeRing) scope(name string, step int64, begin, end uint64, phase ring.Phase) {
+	var r ring.Record
+	r[1] = uint64(ring.KindScope) | 1<<8
+	r[2], r[3], r[4], r[5] = at(begin), at(end), uint64(step)|77<<32, f.code(name)|uint64(phase)<<48
+	f.records = append(f.records, r)
+}
+
+// open puts an operation in flight.
+func (f *fakeRing) open(o opSpec, state ring.SlotState) {
+	rec := f.record(o)
+	f.slots = append(f.slots, ring.Slot{State: state, Record: rec, Order: o.seq + 1})
+}
+
+// got collects what is handed on.
+type got struct {
+	rank model.Rank
+	ops  []model.Op
+	sums map[int64]Summary // by step
+	hist map[int64]map[string]int64
+	open []model.OpenOp
+}
+
+func newGot() *got { return &got{sums: map[int64]Summary{}, hist: map[int64]map[string]int64{}} }
+
+func (g *got) emit(t *testing.T) Emit {
+	t.Helper()
+	return func(b *Batch) {
+		g.rank = b.Rank
+		g.ops = append(g.ops, b.Ops...)
+		g.open = append(g.open, b.Open...)
+		steps := b.ops(model.KindStep)
+		require.Len(t, b.Summaries, len(steps))
+		for i, s := range b.Summaries {
+			g.sums[steps[i].Step.V] = s
+			g.hist[steps[i].Step.V] = map[string]int64{}
+			for _, h := range s.Histograms {
+				g.hist[steps[i].Step.V][h.Key] = h.Count
+			}
+		}
+	}
+}
+
+func (b *Batch) ops(kind model.OpKind) []model.Op { return opsOf(b.Ops, kind) }
+
+func opsOf(ops []model.Op, kind model.OpKind) (out []model.Op) {
+	for i := range ops {
+		if ops[i].Kind == kind {
+			out = append(out, ops[i])
+		}
+	}
+	return out
+}
+
+// steps lists the steps that were handed on, in order.
+func (g *got) steps() (out []int64) {
+	for _, op := range opsOf(g.ops, model.KindStep) {
+		out = append(out, op.Step.V)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package rankevents
+
+import (
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// maxStalls bounds the operations that are told of at a time; each is the oldest
+// of its communicator, so that this many communicators hang.
+const maxStalls = 1024
+
+// stall is an operation that was told of.
+type stall struct {
+	op     model.OpenOp
+	toldAt uint64
+	pass   uint64 // in which it was last seen
+}
+
+// stallTable are the operations that were told of, by handle.
+type stallTable struct {
+	told   map[uint64]*stall
+	oldest map[uint16]int // place in slots of the oldest operation, by communicator
+	count  map[uint16]int64
+}
+
+func (t *stallTable) init() {
+	t.told, t.oldest, t.count = map[uint64]*stall{}, map[uint16]int{}, map[uint16]int64{}
+}
+
+// gather finds the oldest operation in flight on each communicator: those behind
+// it wait for it.
+func (t *stallTable) gather(slots []ring.Slot) {
+	clear(t.oldest)
+	clear(t.count)
+	for i := range slots {
+		comm := slots[i].Record.Comm()
+		t.count[comm]++
+		if j, ok := t.oldest[comm]; !ok || slots[i].Order < slots[j].Order {
+			t.oldest[comm] = i
+		}
+	}
+}
+
+// stalled tells of operations that have been in flight for long, and of their
+// end.
+func (r *Rank) stalled() {
+	if len(r.slots) == 0 && len(r.stalls.told) == 0 {
+		return
+	}
+	r.stalls.gather(r.slots)
+	after, repeat := uint64(r.node.cfg.StallAfter), uint64(r.node.cfg.StallRepeat)
+	read := false
+	for comm, i := range r.stalls.oldest {
+		s := &r.slots[i]
+		if r.now < s.Record.EnqueueBegin()+after {
+			continue
+		}
+		if !read {
+			r.frontiers, read = r.src.Frontiers(r.frontiers[:0]), true
+		}
+		r.tell(s, r.stalls.count[comm]-1, repeat)
+	}
+	for handle, st := range r.stalls.told {
+		if st.pass != r.pass && !r.slotOpen(handle) {
+			delete(r.stalls.told, handle)
+			st.op.Status, st.op.Time = model.StatusClosed, r.unix(r.now)
+			st.op.Age = seconds(r.now - uint64(st.op.Since))
+			r.batch.Open = append(r.batch.Open, st.op)
+		}
+	}
+}
+
+func (r *Rank) slotOpen(handle uint64) bool {
+	for i := range r.slots {
+		if r.slots[i].Record.Handle() == handle {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Rank) tell(s *ring.Slot, behind int64, repeat uint64) {
+	handle := s.Record.Handle()
+	st := r.stalls.told[handle]
+	status := model.StatusUpdated
+	if st == nil {
+		if len(r.stalls.told) >= maxStalls {
+			r.stats.OpenOverflow++
+			return
+		}
+		st = &stall{}
+		r.stalls.told[handle] = st
+		status = model.StatusOpen
+	}
+	st.pass = r.pass
+	if status == model.StatusUpdated && r.now < st.toldAt+repeat {
+		return
+	}
+	st.toldAt = r.now
+	st.op = r.openOp(s, behind)
+	st.op.Status = status
+	r.batch.Open = append(r.batch.Open, st.op)
+}
+
+// died tells of what a process left open: the oldest operation of each
+// communicator, each with the number of those behind it. A death from before this
+// reader is no news: its events are of when it was.
+func (r *Rank) died() {
+	if beat := r.src.Heartbeat(); beat != 0 && beat < r.now && beat < r.node.started {
+		r.now = beat
+	}
+	r.stalls.gather(r.slots)
+	r.frontiers = r.src.Frontiers(r.frontiers[:0])
+	for comm, i := range r.stalls.oldest {
+		op := r.openOp(&r.slots[i], r.stalls.count[comm]-1)
+		op.Status, op.ProcessDied, op.InFlight = model.StatusOpen, true, int64(len(r.slots))
+		r.batch.Open = append(r.batch.Open, op)
+	}
+}
+
+// proxyStates are the values of lockstep.proxy.state.
+var proxyStates = map[ring.ProxyState]string{
+	ring.ProxySendGPU: "send_gpu", ring.ProxySendPeer: "send_peer", ring.ProxySendWire: "send_wire",
+	ring.ProxyRecv: "recv_peer_or_wire", ring.ProxyRecvFlush: "recv_flush", ring.ProxyRecvGPU: "recv_gpu",
+}
+
+func (r *Rank) openOp(s *ring.Slot, behind int64) model.OpenOp {
+	rec := &s.Record
+	c := r.comm(rec.Comm())
+	f := r.fn(c, rec.Func())
+	launch := rec.EnqueueBegin()
+	var op model.Op
+	r.operation(&op, rec, c, f, times{launch: launch, start: launch, end: launch})
+	op.EndInferred = false // it has none
+	op.Collective.State = "started"
+	if s.State <= ring.SlotEnqueued {
+		op.Collective.State = "scheduled"
+	}
+	if n, ok := rec.Step(); ok {
+		op.Step = model.Some(int64(n))
+	}
+	open := model.OpenOp{
+		Op: op, Time: r.unix(r.now), Since: int64(launch), Age: seconds(r.now - min(launch, r.now)), Behind: behind,
+		InFlight: int64(len(r.slots)), Enqueueing: s.State == ring.SlotEnqueueing,
+	}
+	if state := proxyStates[s.Proxy]; state != "" && s.ProxySince != 0 {
+		open.ProxyState = state
+		open.ProxyFor = model.Some(seconds(r.now - min(s.ProxySince, r.now)))
+		r.peer(&open.Op, c, s.ProxyPeer)
+	}
+	for i := range r.frontiers {
+		if fr := &r.frontiers[i]; fr.Comm == rec.Comm() && fr.Func == rec.Func() {
+			open.Enqueued, open.Started, open.Completed = reached(fr.Enqueued), reached(fr.Started), reached(fr.Completed)
+		}
+	}
+	return open
+}
+
+func reached(m ring.Mark) model.Optional[int64] {
+	return model.Optional[int64]{V: int64(m.Seq), OK: m.Known}
+}

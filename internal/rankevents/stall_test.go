@@ -1,0 +1,60 @@
+package rankevents
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+func TestOperationsThatDoNotEnd(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.StallAfter, cfg.StallRepeat = time.Millisecond, 10*time.Millisecond
+	f := newFakeRing(0, 4)
+	r, g := attach(f, cfg)
+	f.mark(5, 0)
+	f.open(opSpec{fn: "AllReduce", seq: 41, step: 5, launch: 300, start: 310, end: 320, handle: 2}, ring.SlotEnqueued)
+	f.open(opSpec{fn: "AllReduce", seq: 40, step: 5, launch: 100, start: 110, end: 120, bytes: 64, handle: 1}, ring.SlotStarted)
+	f.slots[1].Proxy, f.slots[1].ProxyPeer, f.slots[1].ProxySince = ring.ProxySendPeer, 3, at(200)
+	f.fronts = []ring.Frontier{{
+		Comm: 1, Func: uint8(f.code("AllReduce")),
+		Enqueued: ring.Mark{Known: true, Seq: 41}, Started: ring.Mark{Known: true, Seq: 40}, Completed: ring.Mark{Known: true, Seq: 39},
+	}}
+	r.Pass(at(1000), g.emit(t))
+	assert.Empty(t, g.open, "not for long yet")
+	r.Pass(at(1200), g.emit(t))
+	require.Len(t, g.open, 1, "the oldest of the communicator, for all behind it")
+	o := g.open[0]
+	assert.Equal(t, model.StatusOpen, o.Status)
+	assert.Equal(t, model.Some(int64(40)), o.Op.Collective.Seq)
+	assert.Equal(t, "started", o.Op.Collective.State)
+	assert.Equal(t, model.Some(int64(5)), o.Op.Step)
+	assert.Equal(t, model.Some(int64(3)), o.Op.Peer)
+	assert.Equal(t, "send_peer", o.ProxyState)
+	assert.InDelta(t, 1e-3, o.ProxyFor.V, 1e-9)
+	assert.InDelta(t, 1.1e-3, o.Age, 1e-9)
+	assert.Equal(t, int64(1), o.Behind)
+	assert.Equal(t, []model.Optional[int64]{model.Some(int64(41)), model.Some(int64(40)), model.Some(int64(39))},
+		[]model.Optional[int64]{o.Enqueued, o.Started, o.Completed})
+
+	r.Pass(at(5000), g.emit(t))
+	assert.Len(t, g.open, 1, "not yet again")
+	r.Pass(at(11_300), g.emit(t))
+	require.Len(t, g.open, 2)
+	assert.Equal(t, model.StatusUpdated, g.open[1].Status)
+
+	f.slots = f.slots[:1] // the first ended
+	r.Pass(at(12_000), g.emit(t))
+	require.Len(t, g.open, 4)
+	assert.ElementsMatch(t, []string{model.StatusOpen, model.StatusClosed}, []string{g.open[2].Status, g.open[3].Status})
+
+	r.Finish(at(13_000), true, g.emit(t))
+	last := g.open[len(g.open)-1]
+	assert.True(t, last.ProcessDied)
+	assert.Equal(t, int64(1), last.InFlight)
+	assert.Equal(t, model.Some(int64(41)), last.Op.Collective.Seq)
+}
