@@ -1,0 +1,159 @@
+package rankeventsreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
+	"github.com/lockstep-otel/lockstep/internal/rankevents"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// format is the name of what is received in the collector's own telemetry.
+const format = "lockstep_ring"
+
+// adder is the Add of a counter.
+type adder = func(context.Context, int64, ...metric.AddOption)
+
+func add(to adder, rd *reader, n int64) {
+	if n > 0 {
+		to(rd.ctx, n)
+	}
+}
+
+// deliver hands a batch on. It is called while a ring is read: as long as the
+// next component refuses, the ring holds what comes.
+func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
+	if rd.traces != nil && len(b.Ops) > 0 {
+		rd.deliverOps(b)
+	}
+	t.stalled = t.stalled || slices.ContainsFunc(b.Open, func(o model.OpenOp) bool { return o.Status == model.StatusOpen })
+	if rd.logs != nil && len(b.Open) > 0 {
+		rd.deliverOpen(b)
+	}
+}
+
+func (rd *reader) deliverOps(b *rankevents.Batch) {
+	ctx := rd.obs.StartTracesOp(rd.ctx)
+	left, err := rd.offer(ctx, len(b.Ops), func(ctx context.Context) error {
+		return rd.traces.ConsumeTraces(ctx, toTraces(b))
+	})
+	rd.obs.EndTracesOp(ctx, format, len(b.Ops), err)
+	add(rd.telemetry.ReceiverRankEventsOperationsEmitted.Add, rd, int64(len(b.Ops)-left))
+	if err != nil {
+		add(rd.telemetry.ReceiverRankEventsOperationsDropped.Add, rd, int64(left))
+		rd.log.Error("Operations refused by the next component", zap.Int64("rank", b.Rank.Rank), zap.Int("operations", left), zap.Error(err))
+	}
+}
+
+func (rd *reader) deliverOpen(b *rankevents.Batch) {
+	ctx := rd.obs.StartLogsOp(rd.ctx)
+	left, err := rd.offer(ctx, len(b.Open), func(ctx context.Context) error {
+		ld := plog.NewLogs()
+		otelmap.AppendOpen(ld, &b.Rank, b.Open)
+		return rd.logs.ConsumeLogs(ctx, ld)
+	})
+	rd.obs.EndLogsOp(ctx, format, len(b.Open), err)
+	if err != nil {
+		add(rd.telemetry.ReceiverRankEventsEventsDropped.Add, rd, int64(left))
+		rd.log.Error("Events of open operations refused by the next component", zap.Int64("rank", b.Rank.Rank), zap.Error(err))
+	}
+}
+
+// toTraces maps a batch. The next component owns what it is given, even if it
+// refuses it, so that each attempt builds its own.
+func toTraces(b *rankevents.Batch) ptrace.Traces {
+	td := otelmap.OpsToTraces(&b.Rank, b.Ops)
+	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	next := 0
+	for i := range b.Ops {
+		if b.Ops[i].Kind != model.KindStep || next >= len(b.Summaries) {
+			continue
+		}
+		writeSummary(&b.Summaries[next], spans.At(i))
+		next++
+	}
+	return td
+}
+
+func writeSummary(s *rankevents.Summary, span ptrace.Span) {
+	sum := otelmap.Summary{
+		Compute: s.Compute, Transfer: s.Transfer, LaunchIdle: s.LaunchIdle,
+		Ops: s.Ops, Collectives: s.Collectives, Histograms: stepmap.MarshalHistograms(histograms(s)),
+	}
+	otelmap.WriteSummary(&sum, span)
+	own := otelmap.OwnSummary{
+		Lost: s.Lost, Bytes: s.Bytes, Inferred: s.Unmeasured,
+		WaitGPU: s.Waits[0], WaitPeer: s.Waits[1], WaitWire: s.Waits[2], WaitFlush: s.Waits[3],
+		Links: marshalLinks(s.Links),
+	}
+	otelmap.WriteOwnSummary(&own, span.Attributes())
+}
+
+func histograms(s *rankevents.Summary) map[string]*straggler.Histogram {
+	out := make(map[string]*straggler.Histogram, len(s.Histograms))
+	for _, h := range s.Histograms {
+		to := straggler.NewHistogram()
+		to.Count, to.Sum, to.Zero = h.Count, float64(h.Sum)*1e-9, h.Zero
+		h.Each(func(i int32, n int64) { to.Buckets[i] = n })
+		out[h.Key] = to
+	}
+	return out
+}
+
+// offer gives a batch to the next component until it takes it, refuses it for
+// good, or time is up. It returns how many items were not taken.
+func (rd *reader) offer(ctx context.Context, items int, give func(context.Context) error) (left int, err error) {
+	retry := rd.cfg.RetryOnFailure
+	delay := backoff.ExponentialBackOff{
+		InitialInterval: retry.InitialInterval, RandomizationFactor: retry.RandomizationFactor,
+		Multiplier: retry.Multiplier, MaxInterval: retry.MaxInterval,
+	}
+	begin := time.Now()
+	for {
+		err := give(ctx)
+		if err == nil {
+			return 0, nil
+		}
+		var part consumererror.Traces
+		if errors.As(err, &part) {
+			// What is left came back: only that is offered again.
+			items = part.Data().SpanCount()
+			give = again(rd, part.Data())
+		}
+		if !retry.Enabled || rd.stopping || consumererror.IsPermanent(err) {
+			return items, fmt.Errorf("hand on: %w", err)
+		}
+		wait := delay.NextBackOff()
+		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
+			return items, fmt.Errorf("hand on: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
+				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
+		}
+		rd.telemetry.ReceiverRankEventsDeliveryRetries.Add(ctx, 1)
+		select {
+		case <-rd.ctx.Done():
+			return items, fmt.Errorf("hand on: got told to stop after: %w", err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func again(rd *reader, data ptrace.Traces) func(context.Context) error {
+	return func(ctx context.Context) error {
+		td := ptrace.NewTraces()
+		data.CopyTo(td)
+		return rd.traces.ConsumeTraces(ctx, td)
+	}
+}

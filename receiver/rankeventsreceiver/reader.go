@@ -1,0 +1,202 @@
+package rankeventsreceiver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/rankevents"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver/internal/metadata"
+)
+
+// The directory is listed, and rings are compared with what their names lead to,
+// as often as it costs a hundredth of the time, within limits: a rank that starts
+// is to be seen within a few steps, and a directory full of junk must not take a core.
+const (
+	lookShare = 100
+	minLook   = 200 * time.Millisecond
+	maxLook   = time.Second
+)
+
+// reader finds rings, folds them and hands on what comes of it. One goroutine,
+// the interval's, uses all but the consumers' fields, which are set before.
+type reader struct {
+	cfg       *Config
+	log       *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	obs       *receiverhelper.ObsReport
+	traces    consumer.Traces // nil where no pipeline takes them
+	logs      consumer.Logs
+
+	interval *shared.Interval
+	//nolint:containedctx // the interval's calls have no context of their own
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	node     *rankevents.Node
+	rings    map[string]*tracked
+	overflow [3]int64 // of the node, as counted last: communicators, links, boots
+	refused  refusals
+	lookNext time.Time
+	waiting  bool // said that there is no directory
+	stopping bool // what is refused now is not offered again
+}
+
+func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry: %w", err)
+	}
+	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: "shared_memory", LongLivedCtx: true, ReceiverCreateSettings: set,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
+	}
+	rd := &reader{
+		cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs,
+		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: refusals{known: map[string]bool{}, seen: map[string]bool{}},
+	}
+	rd.ctx, rd.cancel = context.WithCancel(context.Background())
+	rd.interval = shared.NewInterval(cfg.PollInterval, rd.poll)
+	return rd, nil
+}
+
+// stop ends the reading: what is refused now is not offered again.
+func (rd *reader) stop(ctx context.Context) {
+	rd.cancel()
+	rd.interval.Stop(func() {
+		rd.ctx, rd.stopping = ctx, true
+		for _, t := range rd.rings {
+			t.stop(rd)
+		}
+		rd.telemetry.Shutdown()
+	})
+}
+
+// poll reads every ring once.
+func (rd *reader) poll(now time.Time) {
+	look := !now.Before(rd.lookNext)
+	if look {
+		began := time.Now()
+		rd.look()
+		rd.lookNext = now.Add(min(max(lookShare*time.Since(began), minLook), maxLook))
+	}
+	for path, t := range rd.rings {
+		if rd.ctx.Err() != nil {
+			return
+		}
+		if t.done {
+			rd.maybeRemove(path, t, now)
+			continue
+		}
+		t.read(rd, now)
+	}
+	if look {
+		rd.measure()
+	}
+}
+
+// look opens rings that are new and lets go of files that are gone.
+func (rd *reader) look() {
+	paths, refused := ring.Discover(rd.cfg.Directory, ring.Options{})
+	for _, err := range refused {
+		rd.refuse(err)
+	}
+	if len(refused) == 0 {
+		rd.waiting = false
+	}
+	found := make(map[string]bool, len(paths))
+	for _, path := range paths {
+		found[path] = true
+		rd.open(path)
+	}
+	rd.tellRefusals()
+	for path, t := range rd.rings {
+		if t.done && !found[path] {
+			t.close(rd)
+			delete(rd.rings, path)
+		}
+	}
+}
+
+func (rd *reader) open(path string) {
+	if t := rd.rings[path]; t != nil {
+		if !t.replaced() {
+			return
+		}
+		if !t.done {
+			t.finish(rd, false)
+			rd.node.Detach(t.rank)
+		}
+		t.close(rd)
+		delete(rd.rings, path)
+		rd.log.Info("Ring replaced", zap.String("file", path))
+	}
+	if rd.opened() >= rd.cfg.MaxRings {
+		rd.refuse(&ring.Error{Path: path, Field: "max_rings", Got: strconv.Itoa(rd.opened() + 1), Want: fmt.Sprintf("at most %d", rd.cfg.MaxRings)})
+		return
+	}
+	opened, err := ring.Open(path, ring.Options{})
+	if err != nil {
+		rd.refuse(err)
+		return
+	}
+	t := newTracked(path, opened, rd.node.Attach(opened, filepath.Base(rd.cfg.Directory)))
+	rd.rings[path] = t
+	h := opened.Header()
+	rd.log.Info("Ring opened", zap.String("file", path), zap.Uint64("pid", h.PID), zap.Int32("rank", h.Rank), zap.String("producer", h.Producer))
+	rd.warnOfNamesake(t, &h)
+	if level, ok := rd.cfg.record(); ok {
+		err := opened.SetLevel(level)
+		if err != nil {
+			rd.log.Warn("Ring keeps its level of detail", zap.String("file", path), zap.Error(err))
+		}
+		t.leveled = err == nil
+	}
+}
+
+// warnOfNamesake tells of two living processes that say that they are one rank of
+// one job: their operations are laid on top of each other.
+func (rd *reader) warnOfNamesake(t *tracked, h *ring.Header) {
+	if h.Rank == ring.None || h.JobID == "" {
+		return
+	}
+	for path, other := range rd.rings {
+		o := other.ring.Header()
+		if other == t || other.done || o.Rank != h.Rank || o.JobID != h.JobID || o.HostName != h.HostName {
+			continue
+		}
+		if alive, _, err := other.ring.Alive(); err == nil && alive {
+			rd.log.Warn("Two processes say that they are one rank: check RANK and LOCKSTEP_RANK",
+				zap.Int32("rank", h.Rank), zap.String("job", h.JobID), zap.String("file", t.path), zap.String("other", path))
+			return
+		}
+	}
+}
+
+// opened is how many rings are being read. Those that ended are remembered as long
+// as their file is there, and of these ring.Discover lists 4,096 at most.
+func (rd *reader) opened() (n int) {
+	for _, t := range rd.rings {
+		if !t.done {
+			n++
+		}
+	}
+	return n
+}
+
+func reason(r string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", r)))
+}
