@@ -130,7 +130,7 @@ func (h *hub) warnOfLosses() {
 		now, before int64
 		what        string
 	}{
-		{engine.LateOps, said.LateOps, "operations came after their step had been analysed; raise deadline where ranks deliver far apart"},
+		{engine.LateOps, said.LateOps, "operations came after their step had been analysed; raise deadline where ranks deliver far apart, and look whether several processes say that they are one rank"},
 		{engine.OpsDropped, said.OpsDropped, "operations beyond max_ops_per_rank_step were left out"},
 		{engine.StepsEvicted, said.StepsEvicted, "steps were analysed before they were complete, because of max_open_steps or max_open_ops"},
 		{engine.RanksRefused, said.RanksRefused, "batches of ranks beyond max_ranks were left out"},

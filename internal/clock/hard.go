@@ -43,7 +43,7 @@ func (c *constraints) leavesAfter(leaver int, exit float64, enterer int, enter, 
 func (c *constraints) addMeeting(p *problem, m *Meeting, resolution float64) {
 	for i, a := range m.Arrivals {
 		for j, b := range m.Arrivals {
-			if i == j || !m.holds(i, j) || !keepPair(i, j, len(m.Arrivals)) {
+			if i == j || a.ExitUnknown || !m.holds(i, j) || !keepPair(i, j, len(m.Arrivals)) {
 				continue
 			}
 			c.leavesAfter(p.index[a.Clock], float64(a.Exit-p.base), p.index[b.Clock], float64(b.Enter-p.base), resolution)

@@ -96,6 +96,10 @@ func (p *problem) addRow(m *Meeting) {
 	r := row{class: class{name: m.Name, scale: bits.Len64(uint64(max(0, m.Bytes))), size: len(m.Arrivals)}}
 	r.sigma = priorSigma(m.Bytes)
 	for _, a := range m.Arrivals {
+		if a.ExitUnknown {
+			p.clock(a.Clock)
+			continue
+		}
 		r.member = append(r.member, seen{clock: p.clock(a.Clock), enter: float64(a.Enter - p.base), exit: float64(a.Exit - p.base)})
 	}
 	// One clock alone, however many members it stamps, says nothing of others.

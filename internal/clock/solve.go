@@ -8,6 +8,8 @@ import (
 type Arrival struct {
 	Clock       string
 	Enter, Exit int64
+	// ExitUnknown: Exit is no measurement. It bounds and estimates nothing.
+	ExitUnknown bool
 }
 
 // Meeting is one collective as its members' clocks saw it.

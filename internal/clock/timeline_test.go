@@ -251,3 +251,23 @@ func BenchmarkSolve(b *testing.B) {
 		})
 	}
 }
+
+func TestAnExitThatWasNotMeasuredSaysNothing(t *testing.T) {
+	truth := []time.Duration{0, 0, 0}
+	for _, off := range []time.Duration{-20 * time.Millisecond, 20 * time.Millisecond} {
+		all := meetings(20, "all_reduce", truth, time.Millisecond, 5*time.Microsecond, 1)
+		for i := range all[:15] {
+			a := &all[i].Arrivals[2]
+			a.Exit, a.ExitUnknown = a.Exit+int64(off), true
+		}
+		o, ok := Solve(all, nil, Options{}).Offset("clock2")
+		require.True(t, ok)
+		assert.Zero(t, o.Value)
+		assert.Equal(t, 5, o.Meetings)
+		assert.False(t, o.Conflict)
+		assert.True(t, o.Bounded)
+
+		o, _ = Solve(all[:15], nil, Options{}).Offset("clock2")
+		assert.Equal(t, "clock2", o.Reference, "what others' exits say relates it to none")
+	}
+}

@@ -7,10 +7,12 @@ import (
 // candidate is a rank under judgement over the window; seconds are per step.
 type candidate struct {
 	rank *model.Rank
+	link bool // not the rank is suspected, but the link behind it
 
 	top    int // trials in which it stood out
 	trials int
 	byStep bool    // trials are steps; else single meetings
+	early  bool    // more steps may come, and there are too few yet
 	oneOf  float64 // what chance alone would make of top
 	chance float64 // false alarm probability over all ranks
 
@@ -20,8 +22,9 @@ type candidate struct {
 	caused    float64 // s per step
 	waitShare float64 // of all wait, 0 to 1
 
-	excess      own     // ns per step
-	excessShare float64 // of its peers' own time
+	excess      own     // ns per step, over its peers
+	mean        float64 // the sum of it, or what the link adds to the transfers
+	excessShare float64 // of its peers' own time, or of the link's transfers
 	typical     float64 // the median step's excess over the mean one's, at most 1
 	steadiness  float64 // the excess's median over its standard error
 
@@ -36,6 +39,8 @@ const (
 	gateExcess     = "excess_share"
 	gateSteadiness = "steadiness"
 	gateCost       = "cost_share"
+	gateLink       = "link"
+	gateLate       = "late"
 )
 
 // minTrials is the fewest steps that are judged as independent trials. Below
@@ -53,7 +58,7 @@ const minSteadiness = 3
 // too few, single meetings count, in which somebody was waited for.
 func (c *candidate) addTrials(rec *record, i int) {
 	if c.byStep {
-		if worst, peers := rec.worstExcess(rec.ranks[i].role); worst >= 0 {
+		if worst, peers := rec.worst(c, rec.ranks[i].role); worst >= 0 {
 			c.trials++
 			c.oneOf += 1 / float64(peers)
 			if i == worst {
@@ -87,16 +92,26 @@ func (c *candidate) samples(rec *record, i int) (out []float64) {
 	return out
 }
 
-// worstExcess returns the rank of the role with the largest excess, or -1 where
-// none has any, and how many ranks the role has.
-func (rec *record) worstExcess(of role) (worst, peers int) {
+// excessOf returns what the candidate is judged by, of any rank; false where there
+// was nothing to compare: such a rank could not have come out worst.
+func (c *candidate) excessOf(r *rankRecord) (excess int64, ok bool) {
+	if c.link {
+		return r.wire, r.wired
+	}
+	return r.excess.total(), r.weighed
+}
+
+// worst returns the rank of the role with the largest excess of the candidate's
+// sort, or -1 where none has any, and how many ranks of the role could have.
+func (rec *record) worst(c *candidate, of role) (worst, peers int) {
 	worst, excess := -1, int64(0)
 	for i := range rec.ranks {
-		if rec.ranks[i].role != of {
+		x, ok := c.excessOf(&rec.ranks[i])
+		if !ok || rec.ranks[i].role != of {
 			continue
 		}
 		peers++
-		if x := rec.ranks[i].excess.total(); x > excess {
+		if x > excess {
 			worst, excess = i, x
 		}
 	}
@@ -109,7 +124,7 @@ func (rec *record) worstExcess(of role) (worst, peers int) {
 // of a rank that is hardly slower otherwise.
 func (c *candidate) failedGate(cfg *Config) (gate string, got, want float64) {
 	switch {
-	case !c.byStep && c.excess.busy() >= c.excess.idle:
+	case c.early || !c.byStep && (c.link || c.excess.busy() >= c.excess.idle):
 		return gateFewSteps, float64(c.steps), minTrials
 	case c.chance > cfg.MaxFalseAlarm:
 		return gateFalseAlarm, c.chance, cfg.MaxFalseAlarm

@@ -52,9 +52,19 @@ func (e *Engine) Expire() []*StepReport {
 		out = append(out, j.closeWhere(func(s *openStep) bool {
 			return !s.heard.After(limit) || (!s.heard.After(short) && j.marked(s))
 		})...)
+		if j.steps < minTrials && !j.quiet && e.now().Sub(j.used) >= quietAfter+quietSteps*j.longest() {
+			j.quiet, j.judged = true, false // what was put off is decided now
+		}
 	}
 	return out
 }
+
+// A job of few steps of which nothing came for so long, and for so many times its
+// longest step, has no more of them, as a recording of one step.
+const (
+	quietAfter = 10 * time.Second
+	quietSteps = 8
+)
 
 // markedGrace is how long a step that every rank has marked waits for operations
 // that were announced: they are on their way, or a filter before us took them.
@@ -66,6 +76,9 @@ func (e *Engine) Flush() []*StepReport {
 	var out []*StepReport
 	for _, j := range e.sorted() {
 		out = append(out, j.closeWhere(func(*openStep) bool { return true })...)
+		if j.steps < minTrials {
+			j.judged = false // what was put off is decided now
+		}
 	}
 	return out
 }
@@ -107,7 +120,7 @@ func (e *Engine) sorted() []*job {
 func (e *Engine) job(r *model.Rank) *job {
 	key := jobKey{r.JobID, r.Incarnation}
 	if j := e.jobs[key]; j != nil {
-		j.used = e.now()
+		j.used, j.quiet = e.now(), false
 		return j
 	}
 	if len(e.jobs) >= e.cfg.MaxJobs {

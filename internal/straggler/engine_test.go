@@ -203,6 +203,8 @@ func TestCauseBeforeTheRecording(t *testing.T) {
 	w := newWorld(t, 8)
 	// Rank 5 begins its one recorded step 20 ms late and is a little slow in it.
 	w.step(1, each(8, "c10 * c10 * c10 * c10 * c10 *", map[int]program{5: "@20 c10 * h2 c10 * h2 c10 * h2 c10 * h2 c10 *"})...)
+	assert.Empty(t, w.e.Verdicts(), "more steps may come: a late start is no straggler")
+	w.e.Flush()
 	vs := w.e.Verdicts()
 	require.Len(t, vs, 1)
 	f := vs[0].Finding
@@ -612,8 +614,8 @@ func TestReplayOfNothingChangedSavesNothing(t *testing.T) {
 	}
 	j := w.e.sorted()[0]
 	last := j.window[len(j.window)-1]
-	assert.Equal(t, last.end, replayChain(j.window, nil), "the replay reproduces what was recorded")
-	assert.Zero(t, replay(j.window, nil))
+	assert.Equal(t, last.end, replayChain(j.window, mending{}), "the replay reproduces what was recorded")
+	assert.Zero(t, replay(j.window, mending{}))
 }
 
 func evidence(t *testing.T, f model.Finding) Evidence {
@@ -621,4 +623,22 @@ func evidence(t *testing.T, f model.Finding) Evidence {
 	var ev Evidence
 	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
 	return ev
+}
+
+// What was recorded may be one step and no more; what goes on is not judged so
+// soon, since warming up looks like a straggler.
+func TestFewStepsAreJudgedOnceNothingComes(t *testing.T) {
+	w := newWorld(t, 4)
+	for n := range int64(2) {
+		w.step(n, "h40:data c10 * h40:data c5 * h40:data c5 *", "c10 * c5 * c5 *", "c10 * c5 * c5 *", "c10 * c5 * c5 *")
+	}
+	require.Empty(t, w.e.Verdicts(), "two steps of a job that goes on")
+	w.now = w.now.Add(quietAfter - time.Second)
+	w.e.Expire()
+	require.Empty(t, w.e.Verdicts())
+	w.now = w.now.Add(1*time.Second + quietSteps*200*time.Millisecond)
+	w.e.Expire()
+	found := w.e.Verdicts()
+	require.Len(t, found, 1)
+	assert.Equal(t, int64(0), found[0].Finding.Rank.V)
 }

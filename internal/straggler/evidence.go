@@ -58,7 +58,41 @@ func (j *job) cause(c *candidate) (class, key string, excess float64) {
 		pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
 	}
 	id, ns := c.in.worstKey(c.rank.Rank, pick)
+	if class == model.ClassCompute && c.in.dark(c.rank.Rank) {
+		ns = min(ns, float64(c.excess.busy())) // part of its peers' work is out of sight
+	}
 	return class, j.keys.name(id), ns / 1e9
+}
+
+// why returns the cause of a rank's excess, where its scopes tell it: most of the
+// host's idleness beyond its peers' lies in scopes of phase compile.
+func (c *candidate) why(class string) string {
+	compiling := c.in.excess(c.rank.Rank, func(r *rankRecord) int64 { return r.compiling })
+	if class == model.ClassHost && 2*compiling > float64(c.excess.idle) {
+		return model.CauseCompile
+	}
+	return model.CauseUnknown
+}
+
+// excess returns the mean of a quantity of the rank over its peers' median, per
+// step.
+func (in stretch) excess(rank int64, of func(*rankRecord) int64) (mean float64) {
+	for _, rec := range in {
+		if i, ok := rec.index[rank]; ok {
+			mean += float64(of(&rec.ranks[i])-median(rec.peers(i, of))) / float64(len(in))
+		}
+	}
+	return mean
+}
+
+// peers returns a quantity of the ranks of the i-th rank's role besides it.
+func (rec *record) peers(i int, of func(*rankRecord) int64) (out []int64) {
+	for k := range rec.ranks {
+		if k != i && rec.ranks[k].role == rec.ranks[i].role {
+			out = append(out, of(&rec.ranks[k]))
+		}
+	}
+	return out
 }
 
 // worstKey returns the key with the largest mean excess of the rank over its
@@ -71,12 +105,7 @@ func (in stretch) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) 
 			continue
 		}
 		for key, ns := range pick(&rec.ranks[i]) {
-			var peers []int64
-			for k := range rec.ranks {
-				if k != i && rec.ranks[k].role == rec.ranks[i].role {
-					peers = append(peers, pick(&rec.ranks[k])[key])
-				}
-			}
+			peers := rec.peers(i, func(r *rankRecord) int64 { return pick(r)[key] })
 			sums[key] += float64(ns-median(peers)) / float64(len(in))
 		}
 	}
@@ -258,21 +287,24 @@ func (c *candidate) confidence(ev *Evidence) float64 {
 		lower(clockStrange, fmt.Sprintf("clocks of host %s differ by %v: files of different runs?", host, spread.Round(time.Millisecond)))
 	}
 	if share := c.in.seenShare(); share < 1 {
-		lower(share, missingWords(ev))
+		lower(share, missingWords(ev.MissingRanks, ev.MissingCount))
 	}
-	return math.Round(100*min(0.99, max(0.01, v))) / 100
+	return certainty(v)
 }
+
+// certainty rounds a probability to what a confidence may say.
+func certainty(v float64) float64 { return math.Round(100*min(0.99, max(0.01, v))) / 100 }
 
 // maxNamed is how many missing ranks a sentence names.
 const maxNamed = 8
 
-func missingWords(ev *Evidence) string {
-	switch n := len(ev.MissingRanks); {
-	case n == 0:
+func missingWords(first []int64, count int) string {
+	switch {
+	case len(first) == 0:
 		return "steps that not all ranks delivered"
-	case ev.MissingCount > maxNamed:
-		return fmt.Sprintf("%d missing ranks", ev.MissingCount)
+	case count > maxNamed:
+		return fmt.Sprintf("%d missing ranks", count)
 	default:
-		return "missing ranks: " + strings.Trim(fmt.Sprint(ev.MissingRanks), "[]")
+		return "missing ranks: " + strings.Trim(fmt.Sprint(first), "[]")
 	}
 }

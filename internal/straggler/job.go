@@ -14,6 +14,7 @@ type job struct {
 	e                     *Engine
 	name, id, incarnation string
 	used                  time.Time
+	quiet                 bool // nothing has come of it for a while
 
 	world  int64
 	ranks  map[int64]*model.Rank
@@ -33,6 +34,7 @@ type job struct {
 	episodes             int64
 	meetings, attributed int
 	unjudged             int // steps since the last judgement
+	looks                int // judgements so far, at most maxLooks
 
 	judged   bool // nothing has come since the last judgement
 	verdicts []*standing
@@ -67,7 +69,11 @@ type activity struct {
 	key        uint32
 	seq        uint32
 	kind       actKind
+	compile    bool // a scope of phase compile
 }
+
+// phaseCompile is the phase of scopes in which the host compiles.
+const phaseCompile = "compile"
 
 type actKind uint8
 
@@ -153,6 +159,7 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 		rs.acts = append(rs.acts, activity{
 			start: op.Start, end: max(op.Start, op.End), launch: op.Launch.Or(0), lane: op.Lane(),
 			key: j.keys.id(op.ComparisonKey(), &j.e.stats), seq: uint32(op.Seq), kind: kind,
+			compile: op.Phase == phaseCompile,
 		})
 	}
 	if !rs.marked {
@@ -337,7 +344,7 @@ type interner struct {
 // and share the key otherKey.
 const (
 	maxKeys  = 1 << 16
-	otherKey = "(other)"
+	otherKey = model.OpOther
 )
 
 func newInterner() *interner {
@@ -359,3 +366,11 @@ func (in *interner) id(s string, stats *Stats) uint32 {
 }
 
 func (in *interner) name(i uint32) string { return in.names[i] }
+
+// longest returns the longest step in the window.
+func (j *job) longest() (d time.Duration) {
+	for _, rec := range j.window {
+		d = max(d, time.Duration(rec.end-rec.start))
+	}
+	return d
+}

@@ -11,16 +11,26 @@ func (j *job) judge() {
 		return
 	}
 	j.judged, j.unjudged = true, 0
+	if !j.early() {
+		j.looks = min(j.looks+1, maxLooks)
+	}
 	j.abstain = nil
-	candidates := j.candidates()
+	links := j.linkCandidates()
+	candidates := append(j.candidates(), links...)
 	var named []*candidate
 	for _, c := range candidates {
 		gate, got, want := c.failedGate(&j.e.cfg)
 		if gate == "" {
+			gate, got, want = c.behindLink(links, &j.e.cfg)
+		}
+		if gate == "" {
+			gate, got, want = c.besideLateness(named)
+		}
+		if gate == "" {
 			named = append(named, c)
 		} else if j.abstain == nil {
 			j.abstain = &Abstention{
-				Rank: c.rank.Rank, Gate: gate, Got: got, Want: want,
+				Rank: c.rank.Rank, Link: c.link, Gate: gate, Got: got, Want: want,
 				WaitShare: c.waitShare, CostShare: c.costShare, FalseAlarm: c.chance,
 			}
 		}
@@ -28,6 +38,17 @@ func (j *job) judge() {
 	slices.SortStableFunc(named, func(a, b *candidate) int { return cmp.Compare(b.cost, a.cost) })
 	j.settle(named)
 }
+
+// maxLooks bounds the factor by which repeated judgement raises the probability of
+// a false alarm: once for each judgement, until there were so many. Judged at
+// every step over the last 64, ranks that stand out by chance alone pass a limit of
+// 1 % in 5 % of all windows, and with this factor in 1 % (TestRepeatedLooks): most
+// judgements share most of their steps.
+const maxLooks = 6
+
+// early reports whether there are too few steps yet, and more may come: nobody is
+// named then, so that such a look raises no alarm.
+func (j *job) early() bool { return j.steps < minTrials && !j.e.final && !j.quiet }
 
 // maxCandidates bounds how many ranks are examined: those that cause most wait,
 // and as many of those with the largest excess. Each costs one replay of the
@@ -88,12 +109,13 @@ func pick(all []*candidate, excess map[int64]int64) []*candidate {
 // by how much in the stretch of it in which it does.
 func (j *job) examine(c *candidate, ranks int) {
 	c.byStep = j.steps >= minTrials
+	c.early = j.early()
 	for _, rec := range j.window {
 		if i, ok := rec.index[c.rank.Rank]; ok {
 			c.addTrials(rec, i)
 		}
 	}
-	c.chance = min(1, float64(ranks)*binomialTail(c.top, c.trials, c.oneOf/float64(max(1, c.trials))))
+	c.chance = min(1, float64(ranks*max(1, j.looks))*binomialTail(c.top, c.trials, c.oneOf/float64(max(1, c.trials))))
 	c.in = j.stretchOf(c)
 	c.measure()
 }
@@ -114,7 +136,7 @@ func (j *job) stretchOf(c *candidate) stretch {
 			sum, from = 0, n
 		}
 		if i, ok := rec.index[c.rank.Rank]; ok {
-			if worst, _ := rec.worstExcess(rec.ranks[i].role); worst == i {
+			if worst, _ := rec.worst(c, rec.ranks[i].role); worst == i {
 				sum++
 			}
 		}
@@ -123,7 +145,7 @@ func (j *job) stretchOf(c *candidate) stretch {
 			best, bestFrom, bestTo = sum, from, n+1
 		}
 	}
-	if in := whole[bestFrom:bestTo]; in.caused(c.rank.Rank) > 0 {
+	if in := whole[bestFrom:bestTo]; c.link || in.caused(c.rank.Rank) > 0 {
 		return in
 	}
 	return whole
@@ -131,6 +153,10 @@ func (j *job) stretchOf(c *candidate) stretch {
 
 // measure fills what the candidate costs in its stretch.
 func (c *candidate) measure() {
+	if c.link {
+		c.measureLink()
+		return
+	}
 	var samples []float64
 	for _, rec := range c.in {
 		if i, ok := rec.index[c.rank.Rank]; ok {
@@ -141,25 +167,25 @@ func (c *candidate) measure() {
 	}
 	n, all := int64(max(1, c.steps)), float64(len(c.in))
 	c.excess = own{c.excess.compute / n, c.excess.overlapped / n, c.excess.idle / n}
-	c.excessShare = float64(c.excess.total()) / c.in.peersOwn(c.rank.Rank)
+	c.mean = float64(c.excess.total())
+	c.excessShare = c.mean / c.in.peersOwn(c.rank.Rank)
 	c.typical = c.typicality(samples)
 	c.steadiness = steadiness(samples)
 	c.before = c.in.beforeWindow(c.rank.Rank)
 	caused := c.in.caused(c.rank.Rank)
 	c.waitShare = caused / max(caused, c.in.allCaused())
 	c.caused = caused / all
-	c.cost = float64(replay(c.in, map[int64]bool{c.rank.Rank: true})) / 1e9 / all
+	c.cost = float64(replay(c.in, mending{ranks: map[int64]bool{c.rank.Rank: true}})) / 1e9 / all
 	c.costShare = c.cost / c.in.stepSeconds()
 }
 
 // typicality returns the median over the mean of the steps' excess, at most 1.
 // Single meetings of one step are too unlike one another to be asked that.
 func (c *candidate) typicality(samples []float64) float64 {
-	mean := float64(c.excess.total())
-	if !c.byStep || mean <= 0 {
+	if !c.byStep || c.mean <= 0 {
 		return 1
 	}
-	return min(1, max(0, medianFloat(samples)/mean))
+	return min(1, max(0, medianFloat(samples)/c.mean))
 }
 
 // stretch is a part of the window.

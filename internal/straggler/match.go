@@ -226,7 +226,7 @@ func (m *meeting) wait(i int) time.Duration {
 func withdraw(meetings []*meeting) {
 	stays := map[kindOfMeeting][]int64{}
 	for _, m := range meetings {
-		if m.complete() {
+		if m.complete() && !m.parties[m.last].op.EndInferred {
 			stays[m.class()] = append(stays[m.class()], m.lastStay())
 		}
 	}

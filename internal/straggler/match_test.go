@@ -95,6 +95,7 @@ func TestFewStepsAreJudgedByTheirCollectives(t *testing.T) {
 	for n := range int64(2) {
 		w.step(n, each(8, "c10 * c10 * c10 * c10 *", map[int]program{5: "h4 c10 * h4 c10 * h4 c10 * h4 c10 *"})...)
 	}
+	w.e.Flush()
 	vs := w.e.Verdicts()
 	require.Len(t, vs, 1, "last in eight of eight")
 	ev := evidence(t, vs[0].Finding)

@@ -25,12 +25,21 @@ type rankRecord struct {
 	start, end        int64 // corrected
 	role              role
 	own               own
-	tail              own // own time after the last exit
+	tail              own  // own time after the last exit
+	tailUnknown       bool // that exit is no measurement
 	caused            int64
-	excess            own // summed over the segments of the step
+	excess            own  // summed over the segments of the step
+	weighed           bool // some of them could be compared with peers'
 	computeBy, idleBy map[uint32]int64
 	sigma, offset     time.Duration // of the clock
 	met               bool          // in some meeting of this step
+	dark              bool          // of its device nothing but communication was recorded
+	compiling         int64         // idleness of the host in scopes of phase compile
+	communicated      int64         // exposed, waits too
+	// wire sums the excess of its wire waits, where wired: they and those of peers
+	// were recorded. transfer is the exposed transfer of the same operations.
+	wired          bool
+	wire, transfer int64
 }
 
 // meetingRecord is one meeting of a recorded step.
@@ -60,6 +69,13 @@ type memberRecord struct {
 	segment     int64          // raw time from the anchor's exit to enter
 	own         own            // own time in the segment
 	excess      own            // of it over the peers' median
+	weighed     bool           // there are peers to compare it with
+	overlapped  bool           // it was launched while the rank's communication before it ran
+	stay        int64          // in that
+	hidden      bool           // when it was ready to come is not known, only that it was by then
+	censored    bool           // its excess in computing may be more, up to limit
+	limit       int64
+	wire        wire
 }
 
 // analyse turns a closed step into its report and its record.
@@ -115,7 +131,9 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 	for i, v := range views {
 		shift := int64(v.offset.Value)
 		rec.index[v.rank.Rank] = i
+		split := v.split()
 		rec.ranks = append(rec.ranks, rankRecord{
+			dark: v.dark, compiling: v.compiling, communicated: int64(split.Transfer + split.Wait),
 			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
 			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})
@@ -170,31 +188,45 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	}
 	for i, m := range meetings {
 		anchor(m, rec.meets[i], placed)
+		for k, p := range m.parties {
+			member := &rec.meets[i].members[k]
+			member.stay, member.hidden, member.overlapped = p.at.overlap(p)
+		}
 		rec.meets[i].weigh()
-		for _, member := range rec.meets[i].members {
+	}
+	rec.uncover()
+	for _, mr := range rec.meets {
+		for _, member := range mr.members {
 			r := &rec.ranks[member.rank]
 			r.excess = r.excess.plus(member.excess)
+			r.weighed = r.weighed || member.weighed
 		}
 	}
+	rec.weighWires(meetings)
 	for i, v := range views {
-		rec.ranks[i].tail = v.ownBetween(v.lastExit(), v.end)
+		last, measured := v.lastExit()
+		rec.ranks[i].tail, rec.ranks[i].tailUnknown = v.ownBetween(last, v.end), !measured
 		j.tails[v.rank.Rank] = v.makeTail(rec.step, placed[i])
 	}
 }
 
-func (v *rankView) lastExit() int64 {
-	last := v.start
+// lastExit returns when the rank's last communication ended, and whether that was
+// measured.
+func (v *rankView) lastExit() (last int64, measured bool) {
+	last, measured = v.start, true
 	for i := range v.comms {
-		last = max(last, v.comms[i].End)
+		if op := &v.comms[i]; op.End >= last {
+			last, measured = op.End, !op.EndInferred
+		}
 	}
-	return last
+	return last, measured
 }
 
 func (v *rankView) makeTail(step int64, placed []*meetingRecord) *tail {
 	t := &tail{step: step, end: v.end}
 	for _, i := range v.met[max(0, len(v.met)-maxTail):] {
 		op := &v.comms[i]
-		t.ops = append(t.ops, tailOp{sig: signatureOf(op), exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i]})
+		t.ops = append(t.ops, tailOp{sig: signatureOf(op), exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i], inferred: op.EndInferred})
 	}
 	return t
 }
@@ -263,7 +295,9 @@ func (m *meeting) show() *Meeting {
 		out.Members = append(out.Members, Member{
 			Rank: p.at.rank.Rank, Span: p.at.rank.Ref(p.op), Enter: m.enter[i], Exit: m.exit[i], Wait: m.wait(i),
 		})
-		end = max(end, m.exit[i])
+		if !p.op.EndInferred {
+			end = max(end, m.exit[i])
+		}
 	}
 	out.Transfer = time.Duration(max(0, end-m.arrived))
 	out.LastRank = m.parties[m.last].at.rank.Rank

@@ -5,28 +5,32 @@ import "slices"
 // replayed are the simulated exits of one meeting, in the order of its members.
 type replayed []int64
 
+// mending is what a replay takes to be as it is with the peers: the segments of
+// some ranks, and the links behind some.
+type mending struct{ ranks, links map[int64]bool }
+
 // replay runs the recorded steps again, with the segments of the given ranks
-// replaced by the median of their peers', and returns how much earlier the steps
-// end in all, in ns. A meeting is over when its last member has come and the
+// replaced by the median of their peers', and what the given ranks' links add to a
+// transfer taken away, and returns how much earlier the steps end in all, in ns. A meeting is over when its last member has come and the
 // transfer that was observed after the last arrival has passed. Nothing else
 // moves: that no other rank becomes slower or faster by it is an assumption.
 //
 // Consecutive steps form one chain, so that time lost at the end of a step and
 // seen at the beginning of the next counts once.
-func replay(window []*record, mended map[int64]bool) (saved int64) {
+func replay(window []*record, mended mending) (saved int64) {
 	for from := 0; from < len(window); {
 		to := from + 1
 		for to < len(window) && window[to].step == window[to-1].step+1 {
 			to++
 		}
-		saved += replayChain(window[from:to], nil) - replayChain(window[from:to], mended)
+		saved += replayChain(window[from:to], mending{}) - replayChain(window[from:to], mended)
 		from = to
 	}
 	return saved
 }
 
 // replayChain returns when the last step of the chain ends.
-func replayChain(chain []*record, mended map[int64]bool) int64 {
+func replayChain(chain []*record, mended mending) int64 {
 	exits := map[*meetingRecord]replayed{}
 	delta := map[int64]int64{} // how much later than recorded each rank runs
 	for n, rec := range chain {
@@ -37,7 +41,7 @@ func replayChain(chain []*record, mended map[int64]bool) int64 {
 			forget(exits, chain[n-1])
 		}
 	}
-	return chain[len(chain)-1].replayEnd(delta, mended, chain[0].beginsRecording())
+	return chain[len(chain)-1].replayEnd(delta, mended.ranks, chain[0].beginsRecording())
 }
 
 // beginsRecording reports whether the record's first segments begin with its
@@ -55,19 +59,19 @@ func forget(exits map[*meetingRecord]replayed, rec *record) {
 	}
 }
 
-func (mr *meetingRecord) replay(exits map[*meetingRecord]replayed, delta map[int64]int64, mended map[int64]bool) replayed {
+func (mr *meetingRecord) replay(exits map[*meetingRecord]replayed, delta map[int64]int64, mended mending) replayed {
 	arrivals := make([]int64, len(mr.members))
 	for i := range mr.members {
-		arrivals[i] = mr.arrival(i, exits, delta, mended)
+		arrivals[i] = mr.arrival(i, exits, delta, mended.ranks)
 	}
 	out := make(replayed, len(mr.members))
-	last := arrivals[mr.last]
+	last, relief := arrivals[mr.last], mr.relief(mended.links)
 	if mr.attributed {
 		last = mr.release(arrivals)
 	}
 	for i, m := range mr.members {
 		if mr.attributed {
-			out[i] = max(last+m.exit-mr.arrived, arrivals[i])
+			out[i] = max(last+m.exit-mr.arrived-relief, arrivals[i])
 		} else {
 			out[i] = arrivals[i] + m.exit - m.enter
 		}
@@ -102,7 +106,10 @@ func (mr *meetingRecord) arrival(i int, exits map[*meetingRecord]replayed, delta
 		from = ends[m.anchorAt]
 	}
 	segment := m.segment
-	if mend {
+	switch {
+	case mend && m.overlapped:
+		segment -= min(segment, max(0, m.excess.total()))
+	case mend:
 		segment = mr.medianOthers(i, mended, func(o *memberRecord) int64 { return o.segment })
 	}
 	return from + segment
@@ -129,7 +136,7 @@ func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memb
 func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool, withTails bool) int64 {
 	tails := map[role][]int64{}
 	for _, r := range rec.ranks {
-		if !mended[r.rank.Rank] {
+		if !mended[r.rank.Rank] && !r.tailUnknown {
 			tails[r.role] = append(tails[r.role], r.tail.total())
 		}
 	}
@@ -140,7 +147,7 @@ func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool, withT
 			continue
 		}
 		at := r.end + delta[r.rank.Rank]
-		if withTails && mended[r.rank.Rank] && len(tails[r.role]) > 0 {
+		if withTails && mended[r.rank.Rank] && !r.tailUnknown && len(tails[r.role]) > 0 {
 			at += median(tails[r.role]) - r.tail.total()
 		}
 		end = max(end, at)

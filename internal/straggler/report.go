@@ -167,11 +167,12 @@ type JobReport struct {
 // Abstention is a rank that was not named.
 type Abstention struct {
 	Rank       int64
+	Link       bool    // not the rank was suspected, but the link behind it
 	Gate       string  // the first gate that it failed
 	Got, Want  float64 // the gate's quantity and its limit
 	WaitShare  float64 // of all wait, 0 to 1
 	CostShare  float64 // of the step, 0 to 1
-	FalseAlarm float64 // probability that chance alone did this, over all ranks
+	FalseAlarm float64 // probability that chance alone did this, over all ranks and judgements
 }
 
 // RankTotal is one rank over all steps of a job.

@@ -19,7 +19,7 @@ func (v *rankView) scopes() scopeMap {
 		for len(open) > 0 && at < to {
 			top := open[len(open)-1]
 			if end := min(top.end, to); end > at {
-				out = append(out, piece{start: at, end: end, key: top.key})
+				out = append(out, piece{start: at, end: end, key: top.key, compile: top.compile})
 				at = end
 			}
 			if top.end > to {
@@ -37,21 +37,23 @@ func (v *rankView) scopes() scopeMap {
 			continue
 		}
 		advance(a.start)
+		// What a compiler calls is compiling, whatever its own phase.
+		a.compile = a.compile || (len(open) > 0 && open[len(open)-1].compile)
 		open = append(open, a)
 	}
 	advance(v.end)
 	return out
 }
 
-// share calls f with each scope's share of the time from start to end.
-func (m scopeMap) share(start, end int64, f func(key uint32, d int64)) {
+// share calls f with each scope and its share of the time from start to end.
+func (m scopeMap) share(start, end int64, f func(in *piece, d int64)) {
 	i, found := slices.BinarySearchFunc(m, start, func(p piece, t int64) int { return cmp.Compare(p.start, t) })
 	if !found {
 		i--
 	}
 	for i = max(i, 0); i < len(m) && m[i].start < end; i++ {
 		if d := min(m[i].end, end) - max(m[i].start, start); d > 0 {
-			f(m[i].key, d)
+			f(&m[i], d)
 		}
 	}
 }

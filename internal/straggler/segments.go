@@ -76,17 +76,25 @@ func (v *rankView) findMet(placed []*meetingRecord) {
 // order returns the party's place among what its rank met others in, this step.
 func (p party) order() int { return p.at.metAt[p.pos] }
 
-// before returns the rank's operation that stands back places before p.
+// before returns the rank's operation that stands back places before p. Where its
+// end is no measurement, the others are not to look for another one: it begins no
+// segment (endsKnown).
 func (v *rankView) before(p party, back int) (sig signature, exit int64, ok bool) {
 	at := p.order() - back
 	if at >= 0 {
 		op := &v.comms[v.met[at]]
+		if op.EndInferred {
+			return signatureOf(op), op.Start, true
+		}
 		return signatureOf(op), op.End, true
 	}
 	if at += v.tailLen(); at < 0 {
 		return signature{}, 0, false
 	}
 	t := &v.tail.ops[at]
+	if t.inferred {
+		return t.sig, min(t.exit, p.op.Start), true
+	}
 	return t.sig, t.exit, true
 }
 
@@ -99,7 +107,9 @@ func (v *rankView) tailLen() int {
 
 // anchorAt fills the member's segment from the operation back places before it.
 func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]*meetingRecord) {
-	member.known = true
+	if member.known = v.endsKnown(p, back); !member.known {
+		return
+	}
 	if at := p.order() - back; at >= 0 {
 		op := &v.comms[v.met[at]]
 		member.anchor = placed[v.index][v.met[at]]
@@ -120,6 +130,18 @@ func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]
 	if member.anchor != nil {
 		member.anchorAt = member.anchor.find(v.rank.Rank)
 	}
+}
+
+// endsKnown reports whether the ends of what the rank did with others from back
+// places before p on are measurements: else it may have been free long before, or
+// not yet.
+func (v *rankView) endsKnown(p party, back int) bool {
+	for at := p.order() - back; at < p.order(); at++ {
+		if at >= 0 && v.comms[v.met[at]].EndInferred || at < 0 && v.tail.ops[at+v.tailLen()].inferred {
+			return false
+		}
+	}
+	return true
 }
 
 // lastArrival returns when the rank arrived at the operation before p where
@@ -158,6 +180,8 @@ func (mr *meetingRecord) weigh() {
 	for i := range mr.members {
 		if m := &mr.members[i]; m.known && len(cohorts[m.role].idle) > 1 {
 			m.excess = m.own.minus(cohorts[m.role].medianWithout(m.own))
+			m.weighed = true
+			mr.weighOverlap(i)
 		}
 	}
 }
@@ -187,9 +211,9 @@ func (c *cohort) medianWithout(o own) own {
 }
 
 // medianWithout returns the median of the sorted values less one that equals x.
-func medianWithout(sorted []int64, x int64) int64 {
+func medianWithout[T int64 | float64](sorted []T, x T) T {
 	skip, _ := slices.BinarySearch(sorted, x)
-	at := func(i int) int64 {
+	at := func(i int) T {
 		if i >= skip {
 			i++
 		}

@@ -24,6 +24,11 @@ func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings [
 			out.Ranks[i].Excess[class] = time.Duration(x)
 		}
 	}
+	for i := range rec.ranks {
+		if r := &rec.ranks[i]; r.wired {
+			out.Ranks[i].Excess[model.ClassLink] = time.Duration(r.wire)
+		}
+	}
 	return out
 }
 
@@ -60,6 +65,9 @@ func (v *rankView) durations() map[string]*Histogram {
 		}
 	}
 	for i := range v.comms {
+		if v.comms[i].EndInferred {
+			continue
+		}
 		add(v.comms[i].ComparisonKey(), v.comms[i].Duration())
 	}
 	return out

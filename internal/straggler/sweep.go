@@ -26,6 +26,7 @@ type piece struct {
 	start, end int64
 	part       part
 	key        uint32 // operation, where the part is compute or copy
+	compile    bool   // in a scope map, that the host compiled
 }
 
 // edge is a point at which an activity of one sort begins or ends.
@@ -54,7 +55,7 @@ func (v *rankView) sweep(waits []int64) {
 		}
 		if next > at {
 			what := owner(&active)
-			v.push(piece{at, next, what, keyOf(&active, what)}, launches)
+			v.push(piece{start: at, end: next, part: what, key: keyOf(&active, what)}, launches)
 			at = next
 		}
 		if i < len(edges) {
@@ -126,7 +127,7 @@ func (v *rankView) edges(waits []int64) (edges []edge, launches []launched) {
 		default:
 			return
 		}
-		launches = append(launches, launched{a.start, a.launch})
+		launches = append(launches, launched{start: a.start, launch: a.launch})
 	}
 	for i := range v.acts {
 		each(&v.acts[i])
@@ -136,34 +137,52 @@ func (v *rankView) edges(waits []int64) (edges []edge, launches []launched) {
 		last := min(max(waits[i], op.Start), op.End)
 		add(op.Start, last, partWait, 0)
 		add(last, op.End, partTransfer, 0)
-		launches = append(launches, launched{op.Start, op.Launch.Or(0)})
+		l := launched{start: op.Start, launch: v.launchOf(op)}
+		if v.dark {
+			l.key = v.unrecorded(op)
+		}
+		launches = append(launches, l)
 	}
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta)) })
 	slices.SortFunc(launches, func(a, b launched) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.launch, b.launch))
 	})
+	if v.dark {
+		lead(launches)
+	}
 	return edges, launches
 }
 
-type launched struct{ start, launch int64 }
+// launched is when an operation began and when it was launched, raw; key is that
+// of the work it waited for, where nobody recorded it.
+type launched struct {
+	start, launch int64
+	key           uint32
+}
 
 // push appends a piece; an idle one is divided at the launch of what ended it.
+// What follows the launch is idleness where all that the device ran was recorded,
+// else work.
 func (v *rankView) push(p piece, launches []launched) {
 	if p.part != partIdle {
 		v.pieces = append(v.pieces, p)
 		return
 	}
 	p.part, p.key = partLaunchIdle, 0
-	ready := p.end
+	ready, rest := p.end, piece{end: p.end, part: partDependencyIdle}
 	i, _ := slices.BinarySearchFunc(launches, p.end, func(l launched, at int64) int { return cmp.Compare(l.start, at) })
 	if i < len(launches) && launches[i].start == p.end && launches[i].launch != 0 {
 		ready = min(max(launches[i].launch+launchLatency, p.start), p.end)
+		if v.dark {
+			rest.part, rest.key = partCompute, launches[i].key
+		}
 	}
 	if ready > p.start {
-		v.pieces = append(v.pieces, piece{p.start, ready, partLaunchIdle, 0})
+		v.pieces = append(v.pieces, piece{start: p.start, end: ready, part: partLaunchIdle})
 	}
 	if ready < p.end {
-		v.pieces = append(v.pieces, piece{ready, p.end, partDependencyIdle, 0})
+		rest.start = ready
+		v.pieces = append(v.pieces, rest)
 	}
 }
 
@@ -179,7 +198,12 @@ func (v *rankView) accumulate() {
 		case partCompute, partOverlapped, partCopy:
 			v.computeBy[p.key] += p.end - p.start
 		case partLaunchIdle:
-			scopes.share(p.start, p.end, func(key uint32, d int64) { v.idleBy[key] += d })
+			scopes.share(p.start, p.end, func(in *piece, d int64) {
+				v.idleBy[in.key] += d
+				if in.compile {
+					v.compiling += d
+				}
+			})
 		}
 	}
 }

@@ -22,11 +22,15 @@ type standing struct {
 func (j *job) settle(named []*candidate) {
 	joint := 0.0
 	if len(named) > 0 {
-		ranks := map[int64]bool{}
+		all := mending{ranks: map[int64]bool{}, links: map[int64]bool{}}
 		for _, c := range named {
-			ranks[c.rank.Rank] = true
+			if c.link {
+				all.links[c.rank.Rank] = true
+			} else {
+				all.ranks[c.rank.Rank] = true
+			}
 		}
-		joint = float64(replay(j.window, ranks)) / 1e9 / float64(len(j.window))
+		joint = float64(replay(j.window, all)) / 1e9 / float64(len(j.window))
 	}
 	var next []*standing
 	for _, c := range named {
@@ -73,7 +77,8 @@ func (s *standing) continuedBy(n *standing) bool {
 func (j *job) stand(v Verdict) *standing {
 	for _, s := range j.verdicts {
 		old := &s.verdict.Finding
-		if old.Rank != v.Finding.Rank || old.Status == model.StatusClosed {
+		link := old.Class == model.ClassLink
+		if old.Rank != v.Finding.Rank || link != (v.Finding.Class == model.ClassLink) || old.Status == model.StatusClosed {
 			continue
 		}
 		v.Finding.ID, v.Finding.Revision, v.Finding.Status = old.ID, old.Revision, old.Status
@@ -110,7 +115,7 @@ func (former *Verdict) fuller(v Verdict) Verdict {
 // differs reports whether the finding changed by more than noise.
 func differs(a, b *model.Finding) bool {
 	const relative, absolute = 0.1, 0.1
-	return a.Class != b.Class || a.Op != b.Op || a.BeforeWindow != b.BeforeWindow ||
+	return a.Class != b.Class || a.Op != b.Op || a.Cause != b.Cause || a.Link != b.Link || a.BeforeWindow != b.BeforeWindow ||
 		math.Abs(a.CostSeconds.V-b.CostSeconds.V) > relative*math.Abs(a.CostSeconds.V) ||
 		math.Abs(a.Confidence-b.Confidence) > absolute
 }
@@ -140,30 +145,43 @@ func (j *job) changed(final bool) []Verdict {
 
 // verdict renders a candidate that passed all gates; false where no meeting shows it.
 func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
-	first, last := c.in[0], c.in[len(c.in)-1]
-	class, key, placeExcess := j.cause(c)
+	if c.link {
+		return j.linkVerdict(c, joint)
+	}
 	decisive, ev := c.evidence()
 	if decisive == nil {
 		return Verdict{}, false
 	}
-	ev.PlaceExcess = placeExcess
-	confidence := c.confidence(&ev)
+	f := j.finding(c, joint)
+	f.Class, f.Op, ev.PlaceExcess = j.cause(c)
+	f.Cause = c.why(f.Class)
+	f.ID = j.findingID("rank", c)
+	f.Confidence = c.confidence(&ev)
 	text, _ := json.Marshal(ev)
-	f := model.Finding{
-		Time: last.end, Start: first.start, Severity: severity(c.costShare),
-		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
-		Kind: model.FindingStraggler, Class: class, Cause: "unknown",
-		ID:     model.FindingID(j.incarnation, model.FindingStraggler, fmt.Sprintf("rank/%d", c.rank.Rank), j.episodes),
-		Status: model.StatusOpen,
-		Rank:   model.Some(c.rank.Rank), Host: c.rank.HostName, HWID: c.rank.HWID, Op: key, CommID: decisive.CommID,
-		Ranks: []int64{c.rank.Rank}, RanksCount: model.Some(int64(1)),
-		StepFirst: model.Some(first.step), StepLast: model.Some(last.step), BeforeWindow: c.before >= 0.5,
-		CostSeconds: model.Some(c.cost), CostShare: model.Some(c.costShare), CostJoint: model.Some(joint),
-		WaitCaused: model.Some(c.caused), WaitCausedShare: model.Some(c.waitShare),
-		Confidence: confidence, Evidence: string(text), Links: links(decisive),
-	}
+	f.Evidence = string(text)
+	f.CommID, f.BeforeWindow = decisive.CommID, c.before >= 0.5
+	f.WaitCaused, f.WaitCausedShare = model.Some(c.caused), model.Some(c.waitShare)
+	f.Links = []model.SpanRef{decisive.spanOf(decisive.LastRank)}
 	f.Action = action(&f)
 	return Verdict{Finding: f, Decisive: decisive, Steps: len(c.in)}, true
+}
+
+// finding returns what findings of every class have in common.
+func (j *job) finding(c *candidate, joint float64) model.Finding {
+	first, last := c.in[0], c.in[len(c.in)-1]
+	return model.Finding{
+		Time: last.end, Start: first.start, Severity: severity(c.costShare),
+		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
+		Kind: model.FindingStraggler, Cause: model.CauseUnknown, Status: model.StatusOpen,
+		Rank: model.Some(c.rank.Rank), Host: c.rank.HostName, HWID: c.rank.HWID,
+		Ranks: []int64{c.rank.Rank}, RanksCount: model.Some(int64(1)),
+		StepFirst: model.Some(first.step), StepLast: model.Some(last.step),
+		CostSeconds: model.Some(c.cost), CostShare: model.Some(c.costShare), CostJoint: model.Some(joint),
+	}
+}
+
+func (j *job) findingID(sort string, c *candidate) string {
+	return model.FindingID(j.incarnation, model.FindingStraggler, fmt.Sprintf("%s/%d", sort, c.rank.Rank), j.episodes)
 }
 
 // severity warns from a cost of 1 % of the step, as the data model has it.
@@ -174,19 +192,16 @@ func severity(costShare float64) model.Severity {
 	return model.SeverityInfo
 }
 
-func links(m *Meeting) []model.SpanRef {
-	for i := range m.Members {
-		if m.Members[i].Rank == m.LastRank {
-			return []model.SpanRef{m.Members[i].Span}
-		}
-	}
-	return nil
-}
-
 func action(f *model.Finding) string {
 	switch {
 	case f.BeforeWindow:
 		return "record more steps, beginning earlier: the rank was late when the recording began"
+	case f.Cause == model.CauseCompile && f.OutsideScopes():
+		return fmt.Sprintf("rank %d recompiles in every step: do its shapes or types change, is its cache lost, or is it alone without one? Log recompilations", f.Rank.V)
+	case f.Cause == model.CauseCompile:
+		return fmt.Sprintf("rank %d recompiles in %q in every step: do its shapes or types change, is its cache lost, or is it alone without one? Log recompilations", f.Rank.V, f.Op)
+	case f.OutsideScopes():
+		return fmt.Sprintf("look at what the host of rank %d does outside of any scope: data loading, garbage collection, CPU contention. Mark scopes there to know more", f.Rank.V)
 	case f.Class == model.ClassHost:
 		return fmt.Sprintf("look at what the host of rank %d does in %q: data loading, garbage collection, CPU contention", f.Rank.V, f.Op)
 	}

@@ -12,7 +12,9 @@ import (
 type rankView struct {
 	*rankStep
 	keys   *interner
-	index  int // among the step's ranks
+	stats  *Stats
+	dark   bool // nobody recorded what the device ran besides communication
+	index  int  // among the step's ranks
 	tail   *tail
 	role   role
 	met    []int // places in comms of what met others, in order
@@ -24,6 +26,7 @@ type rankView struct {
 	// computeBy and idleBy are exclusive own time by operation, and by the
 	// scope that the host was in, in ns.
 	computeBy, idleBy map[uint32]int64
+	compiling         int64 // idleness of the host in scopes of phase compile, ns
 }
 
 // tail is what the next step must know of a rank's last communication.
@@ -39,6 +42,8 @@ type tailOp struct {
 	exit  int64 // raw
 	after own   // own time from the exit to the end of the step
 	meet  *meetingRecord
+	// inferred: the exit is no measurement
+	inferred bool
 }
 
 // maxTail is how many operations of the previous step can serve as the
@@ -82,7 +87,10 @@ func (j *job) views(s *openStep) []*rankView {
 	out := make([]*rankView, 0, len(s.ranks))
 	for _, rs := range s.ranks {
 		rs.tidy()
-		v := &rankView{rankStep: rs, keys: j.keys, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
+		v := &rankView{rankStep: rs, keys: j.keys, stats: &j.e.stats, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
+		if v.dark = !rs.witnessed(); v.dark {
+			rs.cover()
+		}
 		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
 			v.tail = t
 			// The host enqueues a step while the device still runs the one
@@ -207,7 +215,7 @@ func clockMeeting(g *gathering) clock.Meeting {
 		m.Root = g.root()
 	}
 	for _, p := range g.parties {
-		m.Arrivals = append(m.Arrivals, clock.Arrival{Clock: p.at.clockOf(p.op), Enter: p.op.Start, Exit: p.op.End})
+		m.Arrivals = append(m.Arrivals, clock.Arrival{Clock: p.at.clockOf(p.op), Enter: p.op.Start, Exit: p.op.End, ExitUnknown: p.op.EndInferred})
 	}
 	return m
 }
@@ -219,6 +227,9 @@ func clockMessage(g *gathering) (clock.Message, bool) {
 		return clock.Message{}, false
 	}
 	send, recv := g.parties[s], g.parties[r]
+	if recv.op.EndInferred {
+		return clock.Message{}, false
+	}
 	return clock.Message{
 		SendClock: send.at.clockOf(send.op), RecvClock: recv.at.clockOf(recv.op),
 		SendStart: send.op.Start, RecvEnd: recv.op.End,

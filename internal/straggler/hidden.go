@@ -1,0 +1,114 @@
+package straggler
+
+// Where the device is not recorded, a rank that stays in one collective may do
+// meanwhile what comes before the next one (gradients of lower layers), and nobody
+// sees that work; or it may not be able to (layers whose input is the collective's
+// result). The last arriver waits for nobody and shows most of its work, so the two
+// cases look alike. In the first, ranks are compared from arrival to arrival: what
+// one computed is its stay in the operation before and the gap behind that, or at
+// most so much where there is no gap. In the second, by their gaps. An excess is
+// what remains in both cases, and the rank's pace where both cases are one.
+
+// hiddenReach is how many operations back one is looked for that still ran: those
+// of other communicators can lie between.
+const hiddenReach = 4
+
+// hidingShare is how much longer than the gap behind it an operation must have run
+// to have hidden what came next: what shows in the gap is a hundredth of it then.
+const hidingShare = 100
+
+// overlap returns how long the rank stayed in the communication that still ran
+// when the operation had been launched, and whether the operation began as soon as
+// that ended; false where there is none.
+func (v *rankView) overlap(p party) (stay int64, hidden, ok bool) {
+	launch := v.launchOf(p.op)
+	if !v.dark || launch == 0 {
+		return 0, false, false
+	}
+	for i := p.pos - 1; i >= 0 && i >= p.pos-hiddenReach; i-- {
+		before := &v.comms[i]
+		if gap := p.op.Start - before.End; gap >= 0 && launch < before.End {
+			return before.Duration(), gap <= max(launchLatency, before.Duration()/hidingShare), true
+		}
+	}
+	return 0, false, false
+}
+
+// between is what the member computed at most since it came to the operation
+// before; where it is not hidden, exactly that.
+func (m *memberRecord) between() int64 { return m.stay + m.own.compute }
+
+// weighOverlap gives an overlapped member the excess that it has whether or not
+// work goes on beside communication, and remembers the most that it may have.
+func (mr *meetingRecord) weighOverlap(i int) {
+	m := &mr.members[i]
+	if !m.overlapped {
+		return
+	}
+	var stayed []int64
+	for k := range mr.members {
+		if o := &mr.members[k]; k != i && o.known && o.overlapped && o.role == m.role {
+			stayed = append(stayed, o.between())
+		}
+	}
+	if len(stayed) == 0 || m.hidden {
+		m.excess.compute = min(0, m.excess.compute) // when it was ready is not known, or nobody else's work
+		return
+	}
+	beside, apart := m.between()-median(stayed), m.excess.compute
+	m.censored, m.limit = apart > max(0, beside), apart
+	switch {
+	case beside > 0 && apart > 0:
+		m.excess.compute = min(beside, apart)
+	case beside < 0 && apart < 0:
+		m.excess.compute = max(beside, apart)
+	default:
+		m.excess.compute = 0
+	}
+}
+
+// pace sums what a rank and its peers computed in those segments of a step that
+// begin after all communication, and what the rank did where its excess may be more.
+type pace struct{ own, peers, censored int64 }
+
+// fairShare is what must be known of a rank's work, as a share of the rest, to tell
+// of its pace: a hundred microseconds before a barrier tell nothing of a backward
+// pass.
+const fairShare = 0.25
+
+// slower returns the share of the rank's compute that its peers would not need.
+func (p pace) slower() float64 {
+	if p.peers <= 0 || p.own <= p.peers || float64(p.own) < fairShare*float64(p.censored) {
+		return 0
+	}
+	return 1 - float64(p.peers)/float64(p.own)
+}
+
+// uncover gives the members whose excess is not known for certain that which their
+// rank's pace in the other segments of the step implies, where that is more.
+func (rec *record) uncover() {
+	paces := make([]pace, len(rec.ranks))
+	for _, mr := range rec.meets {
+		for i := range mr.members {
+			m := &mr.members[i]
+			p := &paces[m.rank]
+			switch {
+			case !m.weighed:
+			case m.censored:
+				p.censored += m.own.compute
+			case m.overlapped: // whether that is all is chance: no witness
+			default:
+				p.own += m.own.compute
+				p.peers += m.own.compute - m.excess.compute
+			}
+		}
+	}
+	for _, mr := range rec.meets {
+		for i := range mr.members {
+			if m := &mr.members[i]; m.weighed && m.censored {
+				byPace := int64(float64(m.own.compute) * paces[m.rank].slower())
+				m.excess.compute = max(m.excess.compute, min(byPace, m.limit))
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package straggler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// bucketedStep simulates data-parallel training whose gradients are reduced in
+// buckets while the device still computes those of lower layers. Only the
+// collectives are recorded. Times in ms; device and host are factors and delays of
+// each rank. It returns when the step ends.
+func bucketedStep(w *world, step int64, begin float64, device, hostDelay []float64) (end float64) {
+	const transfer = 2.0
+	buckets := []float64{20, 8, 6} // compute up to each bucket
+	ranks := len(device)
+	ready, commFree := make([]float64, ranks), make([]float64, ranks)
+	ops := make([][]model.Op, ranks)
+	for r := range ranks {
+		ready[r] = begin + hostDelay[r]
+	}
+	for b, work := range buckets {
+		last := 0.0
+		starts := make([]float64, ranks)
+		for r := range ranks {
+			ready[r] += work * device[r]
+			starts[r] = max(ready[r], commFree[r])
+			last = max(last, starts[r])
+		}
+		for r := range ranks {
+			commFree[r] = last + transfer
+			ops[r] = append(ops[r], model.Op{
+				Kind: model.KindCollective, Name: model.AllReduce, Seq: int64(b), Step: model.Some(step), Stream: model.Some[int64](1),
+				Start: ns(starts[r]), End: ns(last + transfer), Launch: model.Some(ns(begin + hostDelay[r] + 0.1)),
+				Comm:       model.Comm{ID: "world", Size: model.Some(int64(ranks))},
+				Collective: model.Collective{Name: model.AllReduce, Seq: model.Some(step*int64(len(buckets)) + int64(b)), SeqScope: model.ScopeCommFunc},
+			})
+		}
+		end = last + transfer
+	}
+	for r := range ranks {
+		ops[r] = append(ops[r], model.Op{
+			Kind: model.KindStep, Name: "step", Step: model.Some(step), Start: ns(begin), End: ns(end),
+			StepOps: model.Some(int64(len(buckets))),
+		})
+		w.e.Add(w.rank(int64(r)), ops[r])
+	}
+	return end
+}
+
+func ns(ms float64) int64 { return time.Unix(1000, 0).UnixNano() + int64(ms*1e6) }
+
+// What the others compute while they wait for a slow rank is not seen. Its cost
+// must not hold that work, too: mended, the step is as long as a healthy one.
+func TestWorkThatWaitsHideIsNotTheSlowRanks(t *testing.T) {
+	same, none := []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}
+	healthy := bucketedStep(liveWorld(t, 4), 0, 0, same, none)
+	for name, tc := range map[string]struct {
+		device, host []float64
+		class        string
+	}{
+		"device":                      {[]float64{1, 1, 1.6, 1}, none, model.ClassCompute},
+		"host":                        {same, []float64{0, 0, 15, 0}, model.ClassHost},
+		"host, by less than a bucket": {same, []float64{0, 0, 5, 0}, model.ClassHost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := liveWorld(t, 4)
+			at := 0.0
+			for n := range int64(10) {
+				at = bucketedStep(w, n, at, tc.device, tc.host)
+			}
+			found := w.e.Verdicts()
+			require.Len(t, found, 1)
+			f := found[0].Finding
+			assert.Equal(t, int64(2), f.Rank.V)
+			assert.Equal(t, tc.class, f.Class)
+			truth := (at/10 - healthy) / 1e3
+			assert.InEpsilon(t, truth, f.CostSeconds.V, 0.10, "of what the step is longer than a healthy one")
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package straggler
+
+import "github.com/lockstep-otel/lockstep/internal/model"
+
+// Sources inside a communication library record collectives and nothing of what
+// the device does between them. There host and device are told apart by the
+// launch lead time: an operation that was launched and has not begun waits for
+// work that was launched before it, so that from its launch on the device is
+// busy, though nobody recorded with what. Until then the host had launched
+// nothing that could still be told of.
+
+// witnessed reports whether the source recorded what the device ran besides
+// communication: idleness is idleness then.
+func (rs *rankStep) witnessed() bool {
+	for i := range rs.acts {
+		if k := rs.acts[i].kind; k == actCompute || k == actCopy {
+			return true
+		}
+	}
+	return false
+}
+
+// cover extends the step to the end of its communication. A host that does not
+// wait for its device marks the end of a step that the device has just begun.
+func (rs *rankStep) cover() {
+	for i := range rs.comms {
+		op := &rs.comms[i]
+		if rs.end = max(rs.end, op.Start); !op.EndInferred {
+			rs.end = max(rs.end, op.End)
+		}
+	}
+}
+
+// workBefore begins the key of work that was not recorded: all that is known of
+// it is which operation had to wait for it.
+const workBefore = "work before "
+
+func (v *rankView) unrecorded(op *model.Op) uint32 {
+	name := op.Collective.Name
+	if name == "" {
+		name = string(op.Kind)
+	}
+	return v.keys.id(workBefore+name, v.stats)
+}
+
+// lead keeps of each launch the earliest of those that had not begun when it
+// began: where several streams are in use, whichever was launched first tells
+// since when the device had work. A launch that is not known says nothing.
+func lead(launches []launched) {
+	var first int64
+	for i := len(launches) - 1; i >= 0; i-- {
+		l := &launches[i]
+		if l.launch != 0 && (first == 0 || l.launch < first) {
+			first = l.launch
+		}
+		l.launch = first
+	}
+}
+
+// launchOf returns when the operation was launched, 0 where that is unknown or
+// stamped by another clock than its start.
+func (v *rankView) launchOf(op *model.Op) int64 {
+	if op.ClockID != "" && op.ClockID != v.clockOf(&model.Op{}) {
+		return 0
+	}
+	return op.Launch.Or(0)
+}
