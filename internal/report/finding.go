@@ -30,6 +30,9 @@ type evidenceMeet struct {
 	Collective string   `json:"collective"`
 	Comm       string   `json:"comm_id"`
 	Wait       *float64 `json:"wait_seconds"`
+	Wire       *float64 `json:"wire_wait_per_step_seconds"`
+	PeersWire  *float64 `json:"peers_wire_wait_per_step_seconds"`
+	WireSteps  int64    `json:"wire_steps"`
 	Gap        *float64 `json:"gap_to_second_last_seconds"`
 }
 
@@ -41,21 +44,23 @@ func readEvidence(f *model.Finding) (ev evidence, ok bool) {
 
 func (p *printer) verdict(j *straggler.JobReport, i int) {
 	v := &j.Verdicts[i]
-	p.finding(&v.Finding, i, len(j.Verdicts))
+	p.finding(&v.Finding, titleOf(i, len(j.Verdicts)))
 	p.timeline(v.Decisive)
 	p.line("")
 }
 
-func (p *printer) finding(f *model.Finding, i, of int) {
+func titleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of) }
+
+func (p *printer) finding(f *model.Finding, title string) {
 	ev, ok := readEvidence(f)
-	for _, l := range wrap(fmt.Sprintf("Finding %d of %d: %s", i+1, of, headline(f)), p.width()) {
+	for _, l := range wrap(title+": "+headline(f), p.width()) {
 		p.line("%s", p.paint(red, l))
 	}
 	p.optional("where", where(f, &ev))
 	p.optional("wait caused", waitText(f, &ev))
-	p.optional("cost", costText(f, &ev))
+	p.optional("cost", costText(f))
 	p.optional("next", nextText(&ev))
-	p.optional("when", whenText(f))
+	p.optional("when", whenText(f, &ev))
 	p.field("confidence", confidenceText(f, &ev))
 	p.optional("missing", missingText(&ev))
 	p.optional("what to do", actionText(f))
@@ -74,11 +79,15 @@ func headline(f *model.Finding) string {
 	if f.Kind != model.FindingStraggler {
 		return clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", place(f), f.Kind, f.Class)))
 	}
-	text := place(f) + " makes the others wait (class " + f.Class
+	does := " makes the others wait (class "
+	if f.Class == model.ClassLink {
+		does = " lengthens everybody's transfers (class "
+	}
+	text := place(f) + does + f.Class
 	if meaning := classMeaning(f.Class); meaning != "" {
 		text += ": " + meaning
 	}
-	if f.Cause != "" && f.Cause != "unknown" {
+	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		text += "; cause: " + f.Cause
 	}
 	return clean(text + ")")
@@ -87,15 +96,29 @@ func headline(f *model.Finding) string {
 func place(f *model.Finding) string {
 	text := "job " + shortName(f.JobID)
 	switch {
+	case f.Class == model.ClassLink && f.Link != "":
+		text = "the link " + f.Link
+		if f.Host != "" {
+			text += ", sent"
+		}
 	case f.Rank.OK:
 		text = fmt.Sprintf("rank %d", f.Rank.V)
 	case len(f.Ranks) > 0:
 		text = ranks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks)))))
 	}
 	if f.Host != "" {
-		text += " on " + shortName(f.Host)
+		text += fromOrOn(f) + shortName(f.Host)
 	}
 	return text
+}
+
+// fromOrOn says what the host is to the place: a link has two, and the finding
+// names the sender's.
+func fromOrOn(f *model.Finding) string {
+	if f.Class == model.ClassLink {
+		return " from "
+	}
+	return " on "
 }
 
 func classMeaning(class string) string {
@@ -104,6 +127,8 @@ func classMeaning(class string) string {
 		return "its own computation takes longer than its peers'"
 	case model.ClassHost:
 		return "its host launches work late"
+	case model.ClassLink:
+		return "sends wait longer for the wire than its peers', which end is at fault is not decided"
 	}
 	return ""
 }
@@ -113,6 +138,9 @@ func where(f *model.Finding, ev *evidence) string {
 	var parts []string
 	if f.Op != "" {
 		part := fmt.Sprintf("%q", shortName(f.Op))
+		if f.OutsideScopes() {
+			part = "outside of any scope"
+		}
 		if ev.PlaceExcess != nil {
 			part += fmt.Sprintf(", %s per step more than its peers' median", Seconds(*ev.PlaceExcess))
 		}
@@ -122,6 +150,9 @@ func where(f *model.Finding, ev *evidence) string {
 		part := fmt.Sprintf("it shows best in %s of step %d", shortName(d.Collective), d.Step)
 		if d.Comm != "" {
 			part += fmt.Sprintf(" (communicator %s)", shortName(d.Comm))
+		}
+		if d.Wire != nil && d.PeersWire != nil {
+			part += fmt.Sprintf(", where each of its %s waited %s for the wire, its peers' %s", plural(d.WireSteps, "send"), Seconds(*d.Wire), Seconds(*d.PeersWire))
 		}
 		parts = append(parts, part)
 	} else if f.CommID != "" {
@@ -144,7 +175,7 @@ func waitText(f *model.Finding, ev *evidence) string {
 	return text
 }
 
-func costText(f *model.Finding, ev *evidence) string {
+func costText(f *model.Finding) string {
 	if !f.CostSeconds.OK {
 		return ""
 	}
@@ -153,9 +184,6 @@ func costText(f *model.Finding, ev *evidence) string {
 		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
 	}
 	text += " is all that mending this " + mended(f) + " alone would save"
-	if d := ev.Decisive; d != nil && d.Gap != nil {
-		text += fmt.Sprintf("; in the collective that shows it best the second-last comes %s before it", Seconds(*d.Gap))
-	}
 	if f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
 		text += fmt.Sprintf("; mending all findings together saves %s", Seconds(f.CostJoint.V))
 	}
@@ -163,6 +191,9 @@ func costText(f *model.Finding, ev *evidence) string {
 }
 
 func mended(f *model.Finding) string {
+	if f.Class == model.ClassLink {
+		return "link"
+	}
 	if f.Rank.OK {
 		return "rank"
 	}
@@ -176,19 +207,27 @@ func nextText(ev *evidence) string {
 		return ""
 	}
 	text := ranks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
-	if ev.Decisive != nil {
+	if d := ev.Decisive; d != nil {
 		text = "in that collective " + text
+		if d.Gap != nil {
+			text += fmt.Sprintf("; the second-last came %s before it", Seconds(*d.Gap))
+		}
 	}
 	return text
 }
 
-func whenText(f *model.Finding) string {
+// whenText says, too, of how many steps the numbers are: those judged last, not
+// always all in which the finding was seen.
+func whenText(f *model.Finding, ev *evidence) string {
 	if !f.StepFirst.OK || !f.StepLast.OK {
 		return ""
 	}
 	text := fmt.Sprintf("steps %d to %d", f.StepFirst.V, f.StepLast.V)
 	if f.StepFirst.V == f.StepLast.V {
 		text = fmt.Sprintf("step %d", f.StepFirst.V)
+	}
+	if ev.Steps > 0 && ev.Steps != f.StepLast.V-f.StepFirst.V+1 {
+		text += "; numbers are of " + plural(ev.Steps, "step")
 	}
 	if f.BeforeWindow {
 		text += "; the cause precedes the recording"

@@ -177,9 +177,21 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 }
 
 func candidate(a *straggler.Abstention) string {
+	if a.Link {
+		return fmt.Sprintf("the link behind rank %d, which is not named: %s (gate %s: got %s; limit %s). "+
+			"Mending it would save %s of the step",
+			a.Rank, linkGateMeaning(a.Gate), clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+	}
 	return fmt.Sprintf("rank %d, which caused %s of all wait and is not named: %s (gate %s: got %s; limit %s). "+
 		"Mending it would save %s of the step",
 		a.Rank, Share(a.WaitShare), gateMeaning(a.Gate), clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+}
+
+func linkGateMeaning(gate string) string {
+	if gate == "excess_share" {
+		return "its transfers take hardly longer than its peers'"
+	}
+	return gateMeaning(gate)
 }
 
 // gateMeaning says in words what failing a gate of the engine means.
@@ -189,6 +201,10 @@ func gateMeaning(gate string) string {
 		return "chance alone does as much too often"
 	case "excess_share":
 		return "it is hardly slower than its peers by itself"
+	case "link":
+		return "a slow link may be all that makes it seem slower, since what its device did was not recorded"
+	case "late":
+		return "its rank is late by far more, and who comes last sends while all others wait"
 	case "steadiness":
 		return "what it takes longer varies too much from step to step"
 	case "cost_share":
@@ -243,7 +259,7 @@ func Findings(w io.Writer, findings []model.Finding, style Style) error {
 	sorted := slices.Clone(findings)
 	slices.SortStableFunc(sorted, MostCostly)
 	for i := range sorted {
-		p.finding(&sorted[i], i, len(sorted))
+		p.finding(&sorted[i], titleOf(i, len(sorted)))
 		p.line("")
 	}
 	if _, err := w.Write(p.Bytes()); err != nil {

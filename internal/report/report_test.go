@@ -91,8 +91,7 @@ func TestReportSaysWhoWhereAndWhatItCosts(t *testing.T) {
 			`"data"; it shows best in all_reduce of step 1 (communicator world)`,
 			"11.0 ms per step, summed over the others: 100 % of all wait; last in 2 of 2 collectives",
 			"3.00 ms per step (15.8 % of the step) is all that mending this rank alone would save",
-			"the second-last comes 3.00 ms before it",
-			"in that collective rank 1 would be last once it is mended",
+			"in that collective rank 1 would be last once it is mended; the second-last came 3.00 ms before it",
 			"1 finding: rank 2 on node0, which costs 3.00 ms per step.",
 			"steps 1 to 2; the cause precedes the recording",
 			"0.62 of 1; lowered by: only 2 steps; missing ranks: 3",
@@ -187,6 +186,37 @@ func TestAbstentionSaysWhichGate(t *testing.T) {
 	assert.Contains(t, words(render(t, input(j), Style{})), "rank 3 not seen: waits that may be owed to one not seen")
 }
 
+func TestALinkIsSaidToBeOne(t *testing.T) {
+	j := threeRanks()
+	v := &j.Verdicts[0]
+	v.Finding = model.Finding{
+		Kind: model.FindingStraggler, Class: model.ClassLink, Cause: model.CauseUnknown, Rank: model.Some(int64(2)), Host: "node0",
+		Peer: model.Some(int64(0)), Link: "rank 2 -> rank 0", Op: model.AllReduce, CommID: "world", Confidence: 0.9,
+		CostSeconds: model.Some(0.02), CostShare: model.Some(0.4), StepFirst: model.Some(int64(1)), StepLast: model.Some(int64(2)),
+		Evidence: `{"steps":9,"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","wire_wait_seconds":0.252,"wire_steps":24,"wire_wait_per_step_seconds":0.0105,"peers_wire_wait_per_step_seconds":0.0005}}`,
+	}
+	said := words(render(t, input(j), Style{}))
+	assert.Contains(t, said, "1 finding: the link rank 2 -> rank 0, sent from node0, which costs 20.0 ms per step.")
+	assert.Contains(t, said, "the link rank 2 -> rank 0, sent from node0 lengthens everybody's transfers (class link: "+
+		"sends wait longer for the wire than its peers', which end is at fault is not decided)")
+	assert.Contains(t, said, "it shows best in all_reduce of step 1 (communicator world), where each of its 24 sends waited 10.5 ms for the wire, its peers' 500 µs")
+	assert.Contains(t, said, "is all that mending this link alone would save")
+	assert.NotContains(t, said, "wait caused")
+	j.Verdicts = nil
+	j.Attributed = 1
+	j.Abstained = &straggler.Abstention{Rank: 2, Link: true, Gate: "excess_share", Got: 0.02, Want: 0.1}
+	assert.Contains(t, words(render(t, input(j), Style{})), "the link behind rank 2, which is not named: its transfers take hardly longer")
+}
+
+func TestAHostOutsideOfScopesIsSaidToBe(t *testing.T) {
+	j := threeRanks()
+	f := &j.Verdicts[0].Finding
+	f.Class, f.Op, f.Evidence = model.ClassHost, "(other)", `{"steps":2,"place_excess_seconds":0.02}`
+	said := words(render(t, input(j), Style{}))
+	assert.Contains(t, said, "outside of any scope, 20.0 ms per step more than its peers' median")
+	assert.NotContains(t, said, "(other)")
+}
+
 func TestOffsets(t *testing.T) {
 	us := func(n int) time.Duration { return time.Duration(n) * time.Microsecond }
 	for want, o := range map[string]clock.Offset{
@@ -251,6 +281,44 @@ func TestFindingsAloneMostCostlyFirst(t *testing.T) {
 	assert.Contains(t, said, "evidence free text", "what is not of the known shape is shown as it is")
 }
 
+func TestBrief(t *testing.T) {
+	f := threeRanks().Verdicts[0].Finding
+	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step over steps 1 to 2", Brief(&f))
+	f.Class, f.Cause = "host\x1b", "compile"
+	assert.Contains(t, Brief(&f), "host? (compile)")
+}
+
+func TestFindingUnderATitleOfItsOwn(t *testing.T) {
+	f := threeRanks().Verdicts[0].Finding
+	var b strings.Builder
+	require.NoError(t, Finding(&b, &f, "Finding 7", Style{}))
+	assert.True(t, strings.HasPrefix(b.String(), "Finding 7: rank 2"), b.String())
+}
+
+// The range is that in which it was seen; the numbers may be of fewer steps.
+func TestFindingSaysOfHowManyStepsItsNumbersAre(t *testing.T) {
+	f := threeRanks().Verdicts[0].Finding
+	f.Evidence = `{"steps":64}`
+	f.StepFirst, f.StepLast = model.Some(int64(0)), model.Some(int64(199))
+	said := func() string {
+		var b strings.Builder
+		require.NoError(t, Finding(&b, &f, "Finding 1", Style{}))
+		return words(b.String())
+	}
+	assert.Contains(t, said(), "steps 0 to 199; numbers are of 64 steps")
+	f.StepLast = model.Some(int64(63))
+	assert.NotContains(t, said(), "numbers are of")
+}
+
+func TestParagraphIsWrapped(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, Paragraph(&b, strings.Repeat("word ", 40), Style{Width: 80}))
+	for line := range strings.Lines(b.String()) {
+		assert.LessOrEqual(t, len(line), 81)
+	}
+	assert.Equal(t, 3, strings.Count(b.String(), "\n"))
+}
+
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
@@ -258,4 +326,6 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full
 func TestWriteErrors(t *testing.T) {
 	require.ErrorContains(t, Write(brokenWriter{}, input(threeRanks()), Style{}), "disk full")
 	require.ErrorContains(t, Findings(brokenWriter{}, nil, Style{}), "disk full")
+	require.ErrorContains(t, Finding(brokenWriter{}, &model.Finding{}, "Finding 1", Style{}), "disk full")
+	require.ErrorContains(t, Paragraph(brokenWriter{}, "text", Style{}), "disk full")
 }

@@ -1,0 +1,50 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Finding renders one finding under a title of the caller's, such as "Finding 3".
+func Finding(w io.Writer, f *model.Finding, title string, style Style) error {
+	p := &printer{Style: style}
+	p.finding(f, title)
+	p.line("")
+	if _, err := w.Write(p.Bytes()); err != nil {
+		return fmt.Errorf("write finding: %w", err)
+	}
+	return nil
+}
+
+// Brief says in one line what a finding came to: who, which class, at what cost
+// per step, and in which steps.
+func Brief(f *model.Finding) string {
+	text := place(f) + ", " + f.Class
+	if f.Cause != "" && f.Cause != model.CauseUnknown {
+		text += " (" + f.Cause + ")"
+	}
+	if f.CostSeconds.OK {
+		text += fmt.Sprintf(", cost %s per step", Seconds(f.CostSeconds.V))
+	}
+	if f.StepFirst.OK && f.StepLast.OK {
+		text += fmt.Sprintf(" over steps %d to %d", f.StepFirst.V, f.StepLast.V)
+	}
+	return clean(text)
+}
+
+// Paragraph writes text in lines that are no wider than the style says.
+func Paragraph(w io.Writer, text string, style Style) error {
+	p := &printer{Style: style}
+	for _, l := range wrap(text, p.width()) {
+		p.line("%s", l)
+	}
+	if _, err := w.Write(p.Bytes()); err != nil {
+		return fmt.Errorf("write text: %w", err)
+	}
+	return nil
+}
+
+// Ranks renders a list of at least one rank; of a long one its beginning.
+func Ranks(list []int64) string { return ranks(list, len(list)) }
