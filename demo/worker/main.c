@@ -1,0 +1,267 @@
+// The host of one rank: loads data, enqueues kernels and collectives without
+// waiting for them, and synchronises at the end of each step.
+#include <ftw.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+// Nominal times of a healthy rank: 5 ms of loading and 38 ms of kernels.
+#define LOAD_NS (5 * MS)
+#define FORWARD_NS (4 * MS)
+#define BACKWARD_NS (8 * MS)
+#define UPDATE_NS (2 * MS)
+// What the faults add.
+#define SLOWDOWN 1.6          // of the device: a GPU at 60 % of its clock
+#define LATE_NS (30 * MS)     // of the host, in data loading
+#define COMPILE_NS (30 * MS)  // of the host, in compiling
+
+#define GRACE_SECONDS 10 // from a signal to the end, whatever happens
+
+atomic_bool failed, stopping;
+
+static pthread_mutex_t reason_lock = PTHREAD_MUTEX_INITIALIZER;
+static char reason[512];
+static pid_t parent;
+
+void fail(const char *fmt, ...)
+{
+    pthread_mutex_lock(&reason_lock);
+    if (!atomic_load(&failed)) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(reason, sizeof reason, fmt, ap);
+        va_end(ap);
+    }
+    atomic_store(&failed, true);
+    pthread_mutex_unlock(&reason_lock);
+    device_wake();
+}
+
+// Further signals change nothing: the kernel sends that of a dead parent once
+// for each of its threads.
+static void on_signal(int sig)
+{
+    (void)sig;
+    if (!atomic_exchange(&stopping, true)) {
+        alarm(GRACE_SECONDS);
+    }
+}
+
+static void catch_signals(void)
+{
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    signal(SIGPIPE, SIG_IGN); // a parent that is gone reads nothing, and there is still to clean up
+}
+
+static bool faulty(enum fault f, long step) { return opt.fault == f && step >= opt.fault_from; }
+
+static void run_forward(void *arg, int layer)
+{
+    (void)arg;
+    model_forward(layer);
+}
+
+static void run_backward(void *arg, int layer)
+{
+    (void)arg;
+    model_backward(layer);
+}
+
+static void run_update(void *arg, int n)
+{
+    (void)arg, (void)n;
+    model_update();
+}
+
+static void pad(uint64_t from, uint64_t ns)
+{
+    if (opt.pace) {
+        sleep_until(from, ns);
+    }
+}
+
+static void load_data(long step)
+{
+    uint64_t from = now_ns(), scope = scope_begin("data_loading");
+    model_batch(opt.rank, step);
+    pad(from, LOAD_NS + (faulty(FAULT_HOST, step) ? LATE_NS : 0));
+    scope_end(scope);
+}
+
+static void compile(long step)
+{
+    if (faulty(FAULT_COMPILE, step)) {
+        uint64_t from = now_ns(), scope = scope_begin_phase("compile", PHASE_COMPILE);
+        sleep_until(from, COMPILE_NS);
+        scope_end(scope);
+    }
+}
+
+static void enqueue_forward(void)
+{
+    uint64_t scope = scope_begin("forward");
+    for (int l = 0; l < LAYERS; l++) {
+        stream_push(&compute_stream, (struct kernel){.run = run_forward, .n = l, .nominal = FORWARD_NS});
+    }
+    scope_end(scope);
+}
+
+// Each bucket is reduced while the gradients of the layers below are computed.
+static uint64_t enqueue_backward(void)
+{
+    uint64_t scope = scope_begin("backward"), reduced = 0;
+    for (int l = LAYERS - 1; l >= 0; l--) {
+        uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_backward, .n = l, .nominal = BACKWARD_NS});
+        reduced = all_reduce(buckets[l].data, buckets[l].count, &compute_stream, ticket);
+    }
+    scope_end(scope);
+    return reduced;
+}
+
+static uint64_t enqueue_update(uint64_t reduced)
+{
+    uint64_t scope = scope_begin("optimizer");
+    uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_update, .nominal = UPDATE_NS, .after = &comm_stream, .ticket = reduced});
+    scope_end(scope);
+    return ticket;
+}
+
+static bool train_step(long step)
+{
+    step_begin(step);
+    model_vote(atomic_load(&stopping) || (opt.steps > 0 && step + 1 >= opt.steps));
+    if (faulty(FAULT_COMPUTE, step)) {
+        device_slow(SLOWDOWN);
+    }
+    proxy_throttle(faulty(FAULT_LINK, step));
+    load_data(step);
+    compile(step);
+    enqueue_forward();
+    uint64_t last = enqueue_update(enqueue_backward());
+    return stream_wait(&compute_stream, last);
+}
+
+// All ranks stop after the same step: who wants to says so in the reduced data.
+static long train(float *first, float *last)
+{
+    long step = 0;
+    for (;; step++) {
+        uint64_t from = now_ns();
+        if (!train_step(step)) {
+            return step;
+        }
+        stats_step(from, now_ns() - from, callback_ns_take());
+        *last = model_loss();
+        if (step == 0) {
+            *first = *last;
+        }
+        stats_progress(step, *last);
+        if (model_votes() > 0) {
+            return step + 1;
+        }
+    }
+}
+
+// Are the weights of all ranks the same, bit by bit? Each bit of the hash is
+// summed over the ranks: equal bits give nothing or the number of ranks.
+static bool weights_identical(void)
+{
+    float bits[64];
+    uint64_t hash = model_hash();
+    for (int i = 0; i < 64; i++) {
+        bits[i] = (float)(hash >> i & 1);
+    }
+    uint64_t ticket = all_reduce(bits, 64, NULL, 0);
+    if (!stream_wait(&comm_stream, ticket)) {
+        return false;
+    }
+    for (int i = 0; i < 64; i++) {
+        if (bits[i] != 0 && bits[i] != (float)opt.ranks) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The ranks wait for each other before the first step, as where they make a
+// communicator, and touch the memory that every step uses.
+static bool warm_up(void)
+{
+    bool met = stream_wait(&comm_stream, all_reduce(buckets[0].data, buckets[0].count, NULL, 0));
+    collective_first();
+    return met;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+// The parent removes what it made; where it was killed, its children do.
+static void clean_up(void)
+{
+    if (opt.cleanup != NULL && getppid() != parent) {
+        nftw(opt.cleanup, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
+static int end(int status)
+{
+    if (atomic_load(&failed)) {
+        fprintf(stderr, "rank %d: %s\n", opt.rank, reason);
+        status = 1;
+    }
+    clean_up();
+    return status;
+}
+
+static int work(void)
+{
+    float first = 0, last = 0;
+    long steps = train(&first, &last);
+    bool identical = !atomic_load(&failed) && weights_identical();
+    device_stop();
+    poller_stop();
+    proxy_stop();
+    profiler_finalize();
+    comm_close();
+    if (!atomic_load(&failed)) {
+        stats_print(steps, first, last, identical);
+    }
+    return end(identical ? 0 : 3);
+}
+
+int main(int argc, char **argv)
+{
+    parent = getppid();
+    int status = options_parse(argc, argv);
+    if (status != 0) {
+        return status < 0 ? 0 : status;
+    }
+    prctl(PR_SET_TIMERSLACK, 1000ul); // nominal times are kept to 1 µs where the machine is idle
+    catch_signals();
+    device_clock_init(opt.rank);
+    model_init(opt.ranks);
+    if (!profiler_load() || !comm_connect()) {
+        return end(1);
+    }
+    device_start(1);
+    proxy_start();
+    poller_start();
+    if (!warm_up()) {
+        return end(1);
+    }
+    profiler_init(comm_hash);
+    return work();
+}
