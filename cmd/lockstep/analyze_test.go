@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // call runs the command and returns what it printed.
@@ -109,6 +110,14 @@ func TestAnalyzeRaisedGateAbstains(t *testing.T) {
 	require.Len(t, r.Jobs, 1)
 	require.NotNil(t, r.Jobs[0]["strongest_candidate"])
 	assert.EqualValues(t, 2, r.Jobs[0]["strongest_candidate"].(map[string]any)["lockstep.rank"])
+	assert.Equal(t, false, r.Jobs[0]["strongest_candidate"].(map[string]any)["link"])
+}
+
+func TestACandidateThatIsALinkSaysSo(t *testing.T) {
+	out := newJobOutput(&straggler.JobReport{Abstained: &straggler.Abstention{Rank: 2, Link: true, Gate: "cost_share"}})
+	b, err := json.Marshal(out.Abstained)
+	require.NoError(t, err)
+	assert.Contains(t, string(b), `"lockstep.rank":2,"link":true,"gate":"cost_share"`)
 }
 
 func TestAnalyzeMissingRankIsStated(t *testing.T) {

@@ -14,14 +14,16 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
+	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 )
 
-// components are those of `lockstep run`: ours, and of the collector's own only
+// components are those of `lockstep run` and `lockstep demo`: ours, and of the collector's own only
 // what a replay and a forwarder need, since a first run compiles them all.
 func components(t *tap) (f otelcol.Factories, err error) {
 	f.Telemetry = otelconftelemetry.NewFactory()
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+		t.receiver(rankeventsreceiver.NewFactory()),
 		t.receiver(torchtracereceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {

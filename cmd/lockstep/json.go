@@ -53,6 +53,7 @@ type jobOutput struct {
 
 type abstainedOutput struct {
 	Rank       int64   `json:"lockstep.rank"`
+	Link       bool    `json:"link"` // not the rank, but the link behind it
 	Gate       string  `json:"gate"`
 	Got        float64 `json:"got"`
 	Want       float64 `json:"want"`
@@ -110,7 +111,7 @@ func newJobOutput(j *straggler.JobReport) jobOutput {
 		Apart:       append([]int64{}, j.Apart...),
 	}
 	if c := j.Abstained; c != nil {
-		out.Abstained = &abstainedOutput{c.Rank, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}
+		out.Abstained = &abstainedOutput{c.Rank, c.Link, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}
 	}
 	return out
 }

@@ -1,5 +1,6 @@
 // Command lockstep is the companion of the collector: it analyses files without
-// one (analyze), and runs a small one in its own process (run).
+// one (analyze), and runs a small one in its own process (run), if need be beside
+// a job of its own making (demo).
 package main
 
 import (
@@ -19,6 +20,10 @@ const (
 	exitFailed   = 1 // could not run
 	exitUnusable = 2 // wrong usage, or nothing could be analysed or compared
 	exitFindings = 3
+	// exitInterrupted is what shells say of a program that SIGINT ended.
+	exitInterrupted = 128 + 2
+	// exitBrokenPipe is what they say of one that SIGPIPE ended.
+	exitBrokenPipe = 128 + 13
 )
 
 // statusError ends the command with a status; its message, if any, has been
@@ -41,10 +46,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &status):
 		return int(status)
 	case errors.As(err, &failure{}):
-		_, _ = fmt.Fprintf(stderr, "lockstep: %v\n", err)
+		for _, e := range severally(err) {
+			_, _ = fmt.Fprintf(stderr, "lockstep: %v\n", e)
+		}
 		return exitFailed
 	}
-	_, _ = fmt.Fprintf(stderr, "lockstep: %v\n\n%s", err, cmd.UsageString())
+	// The error comes last: the usage is longer than some screens.
+	_, _ = fmt.Fprintf(stderr, "%s\nlockstep: %v\n", cmd.UsageString(), err)
 	return exitUnusable
 }
 
@@ -53,6 +61,17 @@ type failure struct{ err error }
 
 func (f failure) Error() string { return f.err.Error() }
 func (f failure) Unwrap() error { return f.err }
+
+// severally returns the errors that were joined, each of which is told on a line.
+func severally(err error) []error {
+	var f failure
+	if errors.As(err, &f) {
+		if joined, ok := f.err.(interface{ Unwrap() []error }); ok {
+			return joined.Unwrap()
+		}
+	}
+	return []error{err}
+}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -66,10 +85,10 @@ func newRoot() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:              cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return errors.New("which command? got none; want one of those below")
+			return errors.New("which command? got none; want one of those above")
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newAnalyze(), newRun(), newVersion())
+	root.AddCommand(newAnalyze(), newDemo(), newRings(), newRun(), newVersion())
 	return root
 }

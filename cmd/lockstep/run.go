@@ -25,8 +25,8 @@ func newRun() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run CONFIG...",
 		Short: "Run a small collector in this process; it ends when its files have been read",
-		Long: "Runs an OpenTelemetry collector of few components: receivers torch_trace and otlp, processor\n" +
-			"straggler, connectors straggler and findings, exporters otlp_grpc and debug. CONFIG is a file\n" +
+		Long: "Runs an OpenTelemetry collector of few components: receivers torch_trace, rank_events and otlp,\n" +
+			"processor straggler, connectors straggler and findings, exporters otlp_grpc and debug. CONFIG is a file\n" +
 			"or a URI (file:, env:, yaml:); later ones are merged into earlier ones.\n\n" +
 			"Where files are read once, the collector shuts down when all of them have flowed; else on\n" +
 			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter.\n\n" +
@@ -108,6 +108,14 @@ func shutdownAtEnd(ctx context.Context, col *otelcol.Collector) bool {
 	}
 }
 
+func noFinding(finite bool) string {
+	text := "No finding reached an exporter."
+	if finite {
+		text += " `lockstep analyze` on the same files shows how that was judged."
+	}
+	return text
+}
+
 // conclude prints the findings, most costly first, or that there are none.
 func (t *tap) conclude(w io.Writer, style report.Style, finite bool) error {
 	findings, spans, ranks := t.result()
@@ -120,7 +128,7 @@ func (t *tap) conclude(w io.Writer, style report.Style, finite bool) error {
 	}
 	_, _ = fmt.Fprintf(w, "Read %d operations of %d ranks.\n\n", spans, ranks)
 	if len(findings) == 0 {
-		_, _ = fmt.Fprintln(w, "No finding reached an exporter. `lockstep analyze` on the same files shows how that was judged.")
+		_, _ = fmt.Fprintln(w, noFinding(finite))
 		return nil
 	}
 	if err := report.Findings(w, findings, style); err != nil {

@@ -74,3 +74,9 @@ func TestRunBadConfig(t *testing.T) {
 	assert.Contains(t, stderr, "nonesuch")
 	assert.Contains(t, stderr, "needs otelcol-lockstep")
 }
+
+// Only files can be given to analyze.
+func TestRunWithoutFindingAdvisesWhatCanBeDone(t *testing.T) {
+	assert.Contains(t, noFinding(true), "`lockstep analyze`")
+	assert.Equal(t, "No finding reached an exporter.", noFinding(false))
+}

@@ -24,6 +24,10 @@ type tap struct {
 	order    []string
 	ranks    map[rankID]struct{}
 	spans    int64
+
+	// onFinding, if set, is called with every revision of every finding, one at a
+	// time, and must not block. Set it before the collector starts.
+	onFinding func(model.Finding)
 }
 
 type rankID struct {
@@ -75,6 +79,9 @@ func (t *tap) noteFinding(f model.Finding) {
 	}
 	if !known || f.Revision >= old.Revision {
 		t.findings[f.ID] = f
+		if t.onFinding != nil {
+			t.onFinding(f)
+		}
 	}
 }
 

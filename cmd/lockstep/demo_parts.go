@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// What the demo runs, beside the executable.
+const (
+	demoWorkerFile = "lockstep-demo-worker"
+	demoPluginFile = "libnccl-profiler-lockstep.so"
+)
+
+// demoParts are the paths of what is built from C.
+type demoParts struct{ worker, plugin string }
+
+// findDemoParts looks beside this executable, or in LOCKSTEP_BIN.
+func findDemoParts() (p demoParts, err error) {
+	dir := os.Getenv("LOCKSTEP_BIN")
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return p, fmt.Errorf("find this executable: %w", err)
+		}
+		if real, err := filepath.EvalSymlinks(self); err == nil {
+			self = real
+		}
+		dir = filepath.Dir(self)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return p, fmt.Errorf("find %s: %w", demoWorkerFile, err)
+	}
+	p = demoParts{filepath.Join(dir, demoWorkerFile), filepath.Join(dir, demoPluginFile)}
+	if err := isThere(p.worker, "make run"); err != nil {
+		return p, err
+	}
+	return p, isThere(p.plugin, "make inject")
+}
+
+func isThere(path, target string) error {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return fmt.Errorf("find %s: got none in %s; want it there: `%s` in the source tree builds it",
+			filepath.Base(path), filepath.Dir(path), target)
+	}
+	return nil
+}

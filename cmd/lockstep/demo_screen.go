@@ -1,0 +1,195 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/report"
+)
+
+// demoScreen is what a person sees of a demo.
+type demoScreen struct {
+	o     *demoOptions
+	dir   string
+	w     *untilFails
+	style report.Style
+	live  bool // a line that is written over
+	wide  int  // columns of it that are on the screen
+
+	step    int64 // last that rank 0 told of
+	known   map[string]*toldFinding
+	over    bool      // the job has ended: the summary says the rest
+	updated time.Time // when a revision was told last
+	results []demoLine
+}
+
+func newDemoScreen(o *demoOptions, dir string, w io.Writer) *demoScreen {
+	return &demoScreen{
+		o: o, dir: dir, w: &untilFails{w: w}, style: styleOf(w, os.Getenv), live: isTerminal(w) && !o.json,
+		known: map[string]*toldFinding{}, step: -1,
+	}
+}
+
+var faultTold = map[string]string{
+	"none":    "nothing ails any of them",
+	"compute": "rank %d computes slowly, as a GPU at 60 %% of its clock",
+	"host":    "rank %d loads its data 30 ms late in every step",
+	"link":    "the link that rank %d sends on is throttled to 5 MiB/s",
+	"compile": "rank %d compiles for 30 ms in every step",
+}
+
+func (s *demoScreen) begin() {
+	if s.o.json {
+		return
+	}
+	ails := faultTold[s.o.fault]
+	if s.o.fault != "none" {
+		ails = fmt.Sprintf(ails, s.o.rank)
+	}
+	trains := "ranks train"
+	if s.o.ranks == 1 {
+		trains = "rank trains"
+	}
+	ends := "Ctrl-C ends it."
+	if s.o.steps > 0 {
+		ends = fmt.Sprintf("Ends after %s, or with Ctrl-C.", counted(s.o.steps, "step"))
+	}
+	rings := filepath.Join(s.dir, "rings")
+	s.tell("%d %s a small model on this machine; %s.", s.o.ranks, trains, ails)
+	s.tell("A collector in this process reads what the profiler plugin sees in each of them.")
+	s.tell("rings: %s (bin/lockstep rings %s shows what is in flight)", rings, rings)
+	s.tell("%s\n", ends)
+}
+
+// tell prints a paragraph; the writer remembers an error.
+func (s *demoScreen) tell(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	_ = report.Paragraph(s.w, text, s.style)
+	if strings.HasSuffix(text, "\n") {
+		_, _ = fmt.Fprintln(s.w)
+	}
+}
+
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// line takes in what a worker said.
+func (s *demoScreen) line(l *demoLine) {
+	if l.Done {
+		s.results = append(s.results, *l)
+		return
+	}
+	s.step = l.Step
+	if s.live {
+		s.draw(fmt.Sprintf("step %d   %.1f ms per step   loss %.4f", l.Step, l.last(), l.Loss))
+	}
+}
+
+func (s *demoScreen) draw(text string) {
+	pad := max(0, s.wide-len(text))
+	s.wide = len(text)
+	_, _ = fmt.Fprintf(s.w, "\r%s%s", text, strings.Repeat(" ", pad))
+}
+
+func (s *demoScreen) clear() {
+	if s.wide > 0 {
+		_, _ = fmt.Fprintf(s.w, "\r%s\r", strings.Repeat(" ", s.wide))
+		s.wide = 0
+	}
+}
+
+func (s *demoScreen) ending() {
+	s.clear()
+	if !s.o.json {
+		_, _ = fmt.Fprintln(s.w, "Ending; Ctrl-C again ends at once.")
+	}
+}
+
+func (s *demoScreen) json(v any) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		_, _ = fmt.Fprintf(s.w, "%s\n", text)
+	}
+}
+
+// demoSummary is the end of a demo on one line.
+type demoSummary struct {
+	Steps      int64   `json:"steps"`
+	P50        float64 `json:"iteration_ms_p50"`
+	P95        float64 `json:"iteration_ms_p95"`
+	LossFirst  float64 `json:"loss_first"`
+	LossLast   float64 `json:"loss_last"`
+	Identical  bool    `json:"weights_identical"`
+	Findings   int     `json:"findings"`
+	Operations int64   `json:"operations"`
+	Ranks      int     `json:"ranks"`
+	// NotCompared says why nothing can have been found.
+	NotCompared string        `json:"not_compared,omitempty"`
+	Latest      []demoFinding `json:"latest,omitempty"` // of each finding the last revision
+}
+
+func (s *demoScreen) summary(seen *tap) {
+	s.clear()
+	findings, spans, ranks := seen.result()
+	sum := demoSummary{
+		Steps: s.step + 1, Findings: len(s.known), Operations: spans, Ranks: ranks,
+		Identical: len(s.results) == s.o.ranks, NotCompared: s.o.notCompared(),
+	}
+	for i := range s.results {
+		l := &s.results[i]
+		t := l.times()
+		sum.Steps, sum.LossFirst, sum.LossLast = l.Steps, l.LossFirst, l.LossLast
+		sum.P50, sum.P95 = max(sum.P50, t.P50), max(sum.P95, t.P95)
+		sum.Identical = sum.Identical && l.Identical
+	}
+	if s.o.json {
+		sum.Latest = s.jsonLatest(findings)
+		s.json(sum)
+		return
+	}
+	s.told(&sum)
+	s.latest(findings)
+	if s.o.keep {
+		s.tell("The rings are kept in %s.", s.dir)
+	}
+}
+
+// notCompared says why nothing can be found, if so.
+func (o *demoOptions) notCompared() string {
+	switch {
+	case o.ranks == 1:
+		return "one rank has nobody to be compared with"
+	case o.level == "summary":
+		return "level summary carries no single operations by which ranks could be compared"
+	}
+	return ""
+}
+
+func (s *demoScreen) told(sum *demoSummary) {
+	text := fmt.Sprintf("The job came to its end after %s, without a result", counted(sum.Steps, "step"))
+	if len(s.results) > 0 {
+		text = fmt.Sprintf("%s of %.1f ms (95 of 100 within %.1f ms); loss %.4f to %.4f",
+			counted(sum.Steps, "step"), sum.P50, sum.P95, sum.LossFirst, sum.LossLast)
+	}
+	if sum.Identical {
+		text += "; all ranks hold the same weights"
+	}
+	s.tell("%s.", text)
+	found := "nothing was found"
+	switch {
+	case sum.Findings > 0:
+		found = counted(int64(sum.Findings), "finding") + ", above"
+	case sum.NotCompared != "":
+		found = "nothing could be judged: " + sum.NotCompared
+	}
+	s.tell("%s of %s were read; %s.", counted(sum.Operations, "span"), counted(int64(sum.Ranks), "rank"), found)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func frontiersText(f ringFrontiers) string {
+	var b strings.Builder
+	f.write(&b)
+	return b.String()
+}
+
+func TestRingsCompareHowFarRanksHaveCome(t *testing.T) {
+	f, key := ringFrontiers{}, commKey{"job", 0xabc}
+	for rank := range int64(4) {
+		f.member(key, "0000000000000abc world", rank)
+		f.enqueued(key, "AllReduce", rank, 437)
+		f.enqueued(key, "Send", rank, uint64(rank))
+	}
+	assert.Empty(t, frontiersText(f), "all are equal; messages have no common number")
+
+	f.enqueued(key, "AllReduce", 2, 435)
+	f.enqueued(key, "Broadcast", 0, 0)
+	said := frontiersText(f)
+	assert.Contains(t, said, "communicator 0000000000000abc world, AllReduce: ranks 0, 1 and 3 have enqueued number 437, rank 2 only 435\n")
+	assert.Contains(t, said, "Broadcast: rank 0 has enqueued number 0, ranks 1, 2 and 3 none on record\n")
+}
+
+func TestRingsCompareWithinALimit(t *testing.T) {
+	f := ringFrontiers{}
+	for hash := range uint64(40) {
+		key := commKey{"job", hash}
+		f.member(key, "a", 0)
+		f.member(key, "a", 1)
+		f.enqueued(key, "AllReduce", 1, 9)
+	}
+	said := frontiersText(f)
+	assert.Equal(t, maxFrontierLines+2, strings.Count(said, "\n"))
+	assert.Contains(t, said, "and 24 more")
+}
+
+func TestRingStateWords(t *testing.T) {
+	for want, of := range map[string]struct {
+		alive, closed bool
+		silent        time.Duration
+	}{
+		"live, last heartbeat 900ms ago":                              {true, false, 900 * time.Millisecond},
+		"live, but no heartbeat for 6.0s: stopped, or starved of CPU": {true, false, 6 * time.Second},
+		"the process died, last heartbeat 6s ago":                     {false, false, 6 * time.Second},
+		"closed, last heartbeat 6s ago":                               {false, true, 6 * time.Second},
+	} {
+		assert.Equal(t, want, stateWords(of.alive, of.closed, of.silent))
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// ringRecord is one line of `lockstep rings --records`. Times are nanoseconds:
+// of CLOCK_MONOTONIC_RAW, those of kernels of the GPU's clock.
+type ringRecord struct {
+	Ring   string `json:"ring"`
+	Rank   int32  `json:"rank"`
+	Lane   int    `json:"lane"`
+	Number uint64 `json:"number"`
+	Kind   string `json:"kind"`
+	Level  string `json:"level"`
+	Begin  uint64 `json:"begin"`
+	End    uint64 `json:"end"`
+	Name   string `json:"name,omitempty"`
+	Detail any    `json:"detail"`
+}
+
+// opDetail is the detail of an operation.
+type opDetail struct {
+	Comm        string      `json:"comm"`
+	Seq         uint64      `json:"seq"`
+	Bytes       uint64      `json:"bytes"`
+	DType       string      `json:"dtype,omitempty"`
+	Algo        string      `json:"algo,omitempty"`
+	Proto       string      `json:"proto,omitempty"`
+	RootOrPeer  int32       `json:"root_or_peer"`
+	Step        *uint32     `json:"step,omitempty"`
+	KernelStart uint64      `json:"kernel_start,omitempty"`
+	KernelStop  uint64      `json:"kernel_stop,omitempty"`
+	Waits       *waitDetail `json:"waits,omitempty"`
+	Inferred    bool        `json:"inferred,omitempty"`
+}
+
+type waitDetail struct {
+	GPU   uint64 `json:"gpu"`
+	Peer  uint64 `json:"peer"`
+	Wire  uint64 `json:"wire"`
+	Flush uint64 `json:"flush"`
+}
+
+// dump prints the records that are still there.
+func (o *ringsOptions) dump(w io.Writer, r *ring.Ring, now uint64) error {
+	since := uint64(0)
+	if o.last > 0 && now > uint64(o.last) {
+		since = now - uint64(o.last)
+	}
+	d := dumper{ring: r, rank: r.Header().Rank, comms: map[uint16]ring.Comm{}, out: json.NewEncoder(w)}
+	for _, c := range r.Comms(nil) {
+		d.comms[c.Index] = c
+	}
+	var failed error
+	r.Snapshot(func(lane int, rec *ring.Record) {
+		line := d.line(lane, rec)
+		if failed == nil && line.End >= since {
+			failed = d.out.Encode(line)
+		}
+	})
+	if failed != nil {
+		return fmt.Errorf("write records of %s: %w", r.Path(), failed)
+	}
+	return r.Err()
+}
+
+type dumper struct {
+	ring  *ring.Ring
+	rank  int32
+	comms map[uint16]ring.Comm
+	out   *json.Encoder
+}
+
+func (d *dumper) line(lane int, rec *ring.Record) ringRecord {
+	l := ringRecord{
+		Ring: d.ring.Path(), Rank: d.rank, Lane: lane, Number: rec.Number(),
+		Kind: rec.Kind().String(), Level: rec.Level().String(),
+	}
+	switch rec.Kind() {
+	case ring.KindOp:
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), rec.EnqueueBegin(), rec.CompletedAt(), d.op(rec)
+	case ring.KindStep:
+		s := rec.StepMark()
+		l.Begin, l.End, l.Detail = s.Begin, s.Begin, s
+	case ring.KindScope:
+		s := rec.Scope()
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(s.Name), s.Begin, s.End, s
+	case ring.KindProxyStep:
+		s := rec.ProxyStep()
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), s.Begin, s.Stop, s
+	case ring.KindKernelChannel:
+		s := rec.KernelChannel()
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), s.StartSeen, s.StopSeen, s
+	case ring.KindAPI:
+		s := rec.API()
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(s.Name), s.Begin, s.End, s
+	case ring.KindNet:
+		s := rec.Net()
+		l.Begin, l.End, l.Detail = s.Begin, s.End, s
+	}
+	return l
+}
+
+func (d *dumper) op(rec *ring.Record) opDetail {
+	o := opDetail{
+		Comm: commName(d.comms, rec.Comm()), Seq: rec.Seq(), Bytes: rec.Bytes(), RootOrPeer: rec.Root(),
+		DType: d.ring.String(uint16(rec.DType())), Algo: d.ring.String(uint16(rec.Algo())), Proto: d.ring.String(uint16(rec.Proto())),
+		Inferred: rec.Has(ring.FlagInferred),
+	}
+	if step, ok := rec.Step(); ok {
+		o.Step = &step
+	}
+	if rec.Has(ring.FlagKernel) {
+		o.KernelStart, o.KernelStop = rec.KernelStart(), rec.KernelStop()
+	}
+	if rec.Has(ring.FlagWaits) {
+		gpu, peer, wire, flush := rec.Waits()
+		o.Waits = &waitDetail{GPU: gpu, Peer: peer, Wire: wire, Flush: flush}
+	}
+	return o
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/testdata"
+)
+
+// holdRing runs a process that holds a ring, until the function that is
+// returned kills it.
+func holdRing(t *testing.T, dir string) (kill func()) {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc: a ring is made by C code")
+	}
+	testdata.Sources(t, "../../inject/*.[ch]", "testdata/*.c")
+	sources, err := filepath.Glob("../../inject/*.c")
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "ringholder")
+	args := append([]string{"-I../../inject", "-O1", "-pthread", "-o", program, "testdata/ringholder.c"}, sources...)
+	out, err := exec.Command(gcc, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "LOCKSTEP_DIR="+dir, "LOCKSTEP_RING_RECORDS=64", "LOCKSTEP_RING_LANES=2",
+		"RANK=2", "WORLD_SIZE=4", "LOCKSTEP_JOB_ID=llama")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	killed := false
+	kill = func() {
+		if !killed {
+			killed = true
+			_ = cmd.Process.Kill()
+			_ = stdin.Close()
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return kill
+}
+
+func TestRingsShowWhatIsInFlight(t *testing.T) {
+	dir := t.TempDir()
+	kill := holdRing(t, dir)
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitNothing, Main([]string{"rings", dir}, &stdout, &stderr), "%s", &stderr)
+	for _, want := range []string{
+		"rank 2 of 4, job llama", "live, last heartbeat", "2 records written on 1 lanes of 2",
+		"AllReduce  41 ", "0000000000000abc world  1048576  started", "waits for the peer to be ready, peer 3",
+	} {
+		assert.Contains(t, stdout.String(), want)
+	}
+	assert.Less(t, strings.Index(stdout.String(), "AllReduce  41 "), strings.Index(stdout.String(), "AllReduce  42 "), "the blocking one first")
+
+	kill()
+	stdout.Reset()
+	require.Equal(t, exitNothing, Main([]string{"rings", dir}, &stdout, &stderr), "%s", &stderr)
+	assert.Contains(t, stdout.String(), "the process died")
+	assert.Contains(t, stdout.String(), "AllReduce  41 ", "what a killed process had in flight is still there")
+}
+
+func TestRingsPrintRecords(t *testing.T) {
+	dir := t.TempDir()
+	holdRing(t, dir)
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitNothing, Main([]string{"rings", "--records", dir}, &stdout, &stderr), "%s", &stderr)
+	var kinds, names []string
+	for line := range strings.Lines(stdout.String()) {
+		var r ringRecord
+		require.NoError(t, json.Unmarshal([]byte(line), &r), line)
+		assert.LessOrEqual(t, r.Begin, r.End)
+		kinds, names = append(kinds, r.Kind), append(names, r.Name)
+	}
+	assert.Equal(t, []string{"step", "scope"}, kinds)
+	assert.Equal(t, []string{"", "forward"}, names)
+
+	stdout.Reset()
+	require.Equal(t, exitNothing, Main([]string{"rings", "--records", "--last", "1ns", dir}, &stdout, &stderr))
+	assert.Empty(t, stdout.String())
+}
+
+func TestRingsAskForALevel(t *testing.T) {
+	dir := t.TempDir()
+	holdRing(t, dir)
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitNothing, Main([]string{"rings", "--level", "all", dir}, &stdout, &stderr), "%s", &stderr)
+	assert.Contains(t, stdout.String(), "records level collectives (asked for all)")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		stdout.Reset()
+		require.Equal(c, exitNothing, Main([]string{"rings", dir}, &stdout, &stderr))
+		assert.Contains(c, stdout.String(), "records level all,", "the process takes it up within a second")
+	}, 10*time.Second, 200*time.Millisecond)
+}
+
+func TestRingsRefuseWhatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	fake := filepath.Join(dir, "1-2-00000000.ring")
+	require.NoError(t, os.WriteFile(fake, bytes.Repeat([]byte{7}, 8192), 0o600))
+	for _, tc := range []struct{ args, want string }{
+		{dir, fake},
+		{filepath.Join(dir, "absent"), "absent"},
+		{t.TempDir(), "no ring in"},
+		{"--last=-1s " + dir, "check --last: got -1s; want 0 or more"},
+		{"--last=1s " + dir, "check --last: got 1s without --records"},
+		{"--level=most " + dir, `check --level: got "most"; want default, summary, collectives or all`},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, exitUnusable, Main(append([]string{"rings"}, strings.Fields(tc.args)...), &stdout, &stderr), tc.args)
+		assert.Contains(t, stderr.String(), tc.want)
+		assert.Empty(t, stdout.String())
+	}
+}
