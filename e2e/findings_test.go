@@ -32,6 +32,9 @@ func expected(t *testing.T, traces string) truth {
 // logLine is what the tests read of a line of the file exporter: OTLP as JSON.
 type logLine struct {
 	ResourceLogs []struct {
+		Resource struct {
+			Attributes []keyValue `json:"attributes"`
+		} `json:"resource"`
 		ScopeLogs []struct {
 			LogRecords []struct {
 				EventName  string     `json:"eventName"`
@@ -46,6 +49,7 @@ type keyValue struct {
 	Value struct {
 		String string `json:"stringValue"`
 		Int    string `json:"intValue"`
+		Bool   bool   `json:"boolValue"`
 	} `json:"value"`
 }
 

@@ -40,8 +40,8 @@ func assertStandalone(t *testing.T, traces string, want truth) {
 		"LOCKSTEP_TRACES":          traces,
 		"LOCKSTEP_JAEGER_ENDPOINT": j.otlp,
 	})
-	t.Run("links", func(t *testing.T) { assertLinks(t, j, c) })
-	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, c) })
+	t.Run("links", func(t *testing.T) { assertLinks(t, j, ranks, c) })
+	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, c, ranks) })
 	t.Run("file", func(t *testing.T) { assertFinding(t, c, want) })
 	assert.Zero(t, c.terminate(t, stopLimit))
 	t.Run("finding span", func(t *testing.T) { assertFindingSpan(t, j) })
@@ -69,7 +69,7 @@ func TestStandaloneHealthy(t *testing.T) {
 		"LOCKSTEP_TRACES":          recording(t, "healthy"),
 		"LOCKSTEP_JAEGER_ENDPOINT": startJaeger(t).otlp,
 	})
-	assertRankSeries(t, c)
+	assertRankSeries(t, c, ranks)
 	assert.Zero(t, c.terminate(t, stopLimit))
 	found, err := findingsIn(c.findings)
 	require.NoError(t, err)
@@ -86,8 +86,8 @@ func TestAgentAndGateway(t *testing.T) {
 		"LOCKSTEP_GATEWAY_ENDPOINT": gateway.otlp,
 		"LOCKSTEP_GATEWAY_INSECURE": "true",
 	})
-	t.Run("links", func(t *testing.T) { assertLinks(t, j, gateway, agent) })
-	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, gateway) })
+	t.Run("links", func(t *testing.T) { assertLinks(t, j, ranks, gateway, agent) })
+	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, gateway, ranks) })
 	t.Run("file", func(t *testing.T) { assertFinding(t, gateway, expected(t, traces)) })
 	assert.Zero(t, agent.terminate(t, stopLimit))
 	assert.Zero(t, gateway.terminate(t, stopLimit))
@@ -96,7 +96,7 @@ func TestAgentAndGateway(t *testing.T) {
 
 // assertLinks finds a trace that holds operations of all ranks, some of them
 // linked to others of the same trace.
-func assertLinks(t *testing.T, j *jaeger, needs ...*collector) {
+func assertLinks(t *testing.T, j *jaeger, ranks int, needs ...*collector) {
 	t.Helper()
 	processes := []*process{j.process}
 	for _, c := range needs {
@@ -150,7 +150,7 @@ func assertFindingSpan(t *testing.T, j *jaeger) {
 }
 
 // assertRankSeries scrapes the collector and expects one series per rank.
-func assertRankSeries(t *testing.T, c *collector) {
+func assertRankSeries(t *testing.T, c *collector, ranks int) {
 	t.Helper()
 	p := startPrometheus(t, c.prometheus)
 	for _, name := range []string{"lockstep_wait_caused_seconds_total", "lockstep_wait_suffered_seconds_total"} {

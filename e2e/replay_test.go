@@ -21,7 +21,7 @@ func TestReplayEndsByItself(t *testing.T) {
 			assert.Zero(t, p.wait(t, stopLimit))
 			if want := expected(t, traces); want.Rank != nil {
 				assert.Contains(t, p.output.String(), fmt.Sprintf("rank %d", *want.Rank))
-				assert.Contains(t, readme(t), strings.TrimSpace(p.output.String()), "README.md shows what is printed")
+				assert.Contains(t, quickstart(t), strings.TrimSpace(p.output.String()), "docs/quickstart.md shows what is printed")
 			} else {
 				assert.Contains(t, p.output.String(), "No finding")
 			}
@@ -29,9 +29,9 @@ func TestReplayEndsByItself(t *testing.T) {
 	}
 }
 
-func readme(t *testing.T) string {
+func quickstart(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile("../README.md")
+	content, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)
 	return string(content)
 }
