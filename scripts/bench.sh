@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 go test -run '^$' -bench "${BENCH:-.}" -benchmem ./...
 shopt -s nullglob
-for script in bench/*.sh; do
+for script in bench/*.sh bench/*/*.sh; do
 	echo "== $script"
 	bash "$script"
 done

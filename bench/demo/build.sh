@@ -1,0 +1,2 @@
+# Builds what the demo needs into bin/. To be sourced in the repository's root.
+make -s inject bin/lockstep

@@ -1,0 +1,57 @@
+// Command demo measures with the demo's job: what a job pays for the profiler
+// plugin (cost), what its training thread feels of being watched (pause), and
+// whether every fault is found (faults). The scripts beside it build what it
+// needs.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const usage = `usage: demo cost|pause|faults [flags]
+Needs bin/ of the repository: lockstep, lockstep-demo-worker and the plugin.
+`
+
+func main() {
+	os.Exit(status(os.Args[1:])) //nolint:forbidigo // this is main
+}
+
+func status(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, args, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func run(ctx context.Context, args []string, w io.Writer) error {
+	if len(args) == 0 {
+		return fmt.Errorf("parse command: got none; want one\n%s", usage)
+	}
+	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
+		"cost": cost, "pause": pause, "faults": faults,
+	}
+	command, ok := commands[args[0]]
+	if !ok {
+		return fmt.Errorf("parse command: got %q; want cost, pause or faults", args[0])
+	}
+	return command(ctx, flag.NewFlagSet(args[0], flag.ContinueOnError), args[1:], w)
+}
+
+// tmpfs returns a directory that is one on most machines, else the usual one for
+// temporary files, whose pages the kernel writes to a disk now and then.
+func tmpfs() string {
+	const shm = "/dev/shm"
+	if st, err := os.Stat(shm); err == nil && st.IsDir() {
+		return shm
+	}
+	return os.TempDir()
+}

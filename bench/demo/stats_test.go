@@ -1,0 +1,64 @@
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestQuantile(t *testing.T) {
+	assert.Zero(t, quantile(nil, 0.5))
+	assert.InDelta(t, 3.0, quantile([]float64{5, 1, 3}, 0.5), 0)
+	assert.InDelta(t, 5.0, quantile([]float64{5, 1, 3}, 1), 0)
+}
+
+// The interval of a known mean covers it in about 95 of 100 draws.
+func TestIntervalCovers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	covered := 0
+	const draws = 60
+	for range draws {
+		values := make([]float64, 30)
+		for i := range values {
+			values[i] = 2 + rng.NormFloat64()
+		}
+		if low, high := interval(values, rng); low <= 2 && 2 <= high {
+			covered++
+		}
+	}
+	assert.GreaterOrEqual(t, covered, draws*85/100)
+	assert.Less(t, covered, draws+1)
+}
+
+func TestOverlaps(t *testing.T) {
+	reads := []span{{100, 110}}
+	assert.True(t, overlaps(reads, stepTime{start: 90, took: 11}))
+	assert.True(t, overlaps(reads, stepTime{start: 104, took: 2}))
+	assert.False(t, overlaps(reads, stepTime{start: 90, took: 10}))
+	assert.False(t, overlaps(reads, stepTime{start: 110, took: 10}))
+}
+
+func TestTally(t *testing.T) {
+	rank, last, n := int64(2), int64(6), 1
+	right := said{Finding: "straggler", Class: "host", Cause: "compile", Rank: &rank, StepLast: &last, AtStep: 8}
+	end := said{Steps: 40, Findings: &n}
+	e := expectation{"compile", "host", "compile"}
+	for name, tc := range map[string]struct {
+		lines []said
+		rank  int64
+		right int
+	}{
+		"right":         {[]said{right, end}, 2, 1},
+		"other rank":    {[]said{right, end}, 1, 0},
+		"nothing":       {[]said{end}, 2, 0},
+		"another after": {[]said{right, {Finding: "straggler", Class: "compute", Rank: &rank}, end}, 2, 1},
+		"late":          {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Rank: &rank, StepLast: &last, AtStep: 11}, end}, 2, 0},
+	} {
+		var tl tally
+		tl.add(e, tc.rank, tc.lines)
+		assert.Equal(t, tc.right, tl.right, name)
+		assert.Len(t, tl.wrong, 1-tc.right, name)
+		assert.Equal(t, name == "another after", len(tl.also) == 1, name)
+	}
+}
