@@ -20,17 +20,28 @@ help: ## List the targets
 		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 .PHONY: run
-run: ## Replay the recording in testdata/ through a small collector and print the finding
+run: inject ## Train on four processes, one of them slow, and say which, live (DEMO="--fault host": another fault)
+	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@bin/lockstep demo $(DEMO)
+
+.PHONY: replay
+replay: ## Replay the recording in testdata/ through a small collector and print the finding
 	@mkdir -p bin
 	@$(GO) build -o bin/lockstep ./cmd/lockstep
 	@bin/lockstep run $(CONFIG)
+
+.PHONY: inject
+inject: ## Compile the NCCL plugin and the demo's worker into bin/
+	@mkdir -p bin
+	@$(MAKE) --no-print-directory -s -C inject/nccl
+	@$(MAKE) --no-print-directory -s -C demo
 
 .PHONY: test
 test: ## Run all hermetic tests (Go, gcc and make only)
 	$(GO) test ./...
 
 .PHONY: e2e
-e2e: distro bin/lockstep bin/jaeger ## Run the tests against real Jaeger and Prometheus
+e2e: distro inject bin/lockstep bin/jaeger ## Run the tests against real Jaeger and Prometheus
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
 
 # Apart from e2e, since PyTorch is gigabytes.
