@@ -232,9 +232,10 @@ struct lockstep_slot {
     lockstep_word children; // kernel channels open u32 | proxy operations open u32
     lockstep_word last;     // last event, MONOTONIC_RAW ns
     // What the proxy waits for, sending and receiving, on channels of even and of
-    // odd number, and since when: one channel often goes on while another hangs.
+    // odd number, and since when: one channel often goes on while another hangs. A
+    // place is one channel's and peer's until that waits no more.
     struct lockstep_wait {
-        lockstep_word what; // state of the last proxy step u8, 0: it ended | channel u8 | send u8 | - | peer i32
+        lockstep_word what; // state of the oldest proxy step u8, 0: none | channel u8 | send u8 | - | peer i32
         lockstep_word since; // MONOTONIC_RAW ns
     } waits[4];
     lockstep_word spare[5];

@@ -49,11 +49,14 @@ struct entry {
     lockstep_word op;         // handle of the operation, in the ring
     lockstep_word parent;     // our handle of the event above
     lockstep_word begin;
-    lockstep_word at[3];      // entries of waits; kernels: GPU start, host start, GPU stop
+    lockstep_word at[3];      // entries of waits; proxy operation: the last step to enter each; kernels: GPU start,
+                              // host start, GPU stop
     lockstep_word what;       // small fields, by kind
     lockstep_word size;       // of a proxy operation: steps whose time on the wire is in sum
     lockstep_word sum;        // proxy operation: time on the wire; net: id
-    uint64_t reserved[6];
+    lockstep_word nth;        // of a step among its proxy operation's, from 1; proxy operation: of the last that began
+    lockstep_word ended;      // proxy operation: the last step that ended
+    uint64_t reserved[4];
 };
 
 struct pool {

@@ -28,6 +28,55 @@ static bool foreign(struct lockstep_ring *r, int32_t pid)
     return true;
 }
 
+// The waits of a step, by direction and place.
+static const unsigned char states[2][3] = {
+    {S_RECV_WAIT, S_RECV_FLUSH_WAIT, S_RECV_GPU_WAIT},
+    {S_SEND_GPU_WAIT, S_SEND_PEER_WAIT, S_SEND_WAIT},
+};
+
+// What the oldest step that has not ended waits for, since NCCL begins several
+// ahead and ends them in turn; 0: there is none.
+static unsigned oldest_waits(const struct entry *p, bool send)
+{
+    uint64_t ended = get(&p->ended);
+    for (int i = 2; i >= 0; i--) {
+        if (get(&p->at[i]) > ended) {
+            return states[send][i];
+        }
+    }
+    return 0;
+}
+
+// Shows what a proxy operation waits for; p is NULL where it is over. Each
+// direction has places of its own, since one often goes on while the other hangs,
+// and a place is one channel's until that waits no more.
+// Shown, not kept: on a slot that just passed to another operation, it is wrong
+// until that has a step of its own.
+static void show(struct lockstep_ring *r, uint64_t op, uint64_t what, const struct entry *p, bool ended, uint64_t now)
+{
+    struct lockstep_slot *s = lockstep_slot_of(r, op);
+    if (s == NULL) {
+        return;
+    }
+    put(&s->last, now);
+    struct lockstep_wait *w = &s->waits[(is_send(what) ? 0 : 2) + (what >> 32 & 1)];
+    uint64_t before = get(&w->what), whose = (what >> 32 & 0xffff) << 8 | (what & 0xffffffff) << 32;
+    uint64_t after = whose | (p != NULL ? oldest_waits(p, is_send(what)) : 0);
+    bool others = (before & 0xff) != 0 && (before & ~0xffull) != whose;
+    if (others || (before == after && !ended)) {
+        return;
+    }
+    put(&w->what, after);
+    put(&w->since, now);
+}
+
+static void clear_places(struct entry *e)
+{
+    for (int i = 0; i < 3; i++) {
+        put(&e->at[i], 0);
+    }
+}
+
 HOT uint64_t proxy_op_start(struct lockstep_ring *r, const void *descr)
 {
     const struct abi_event *e = descr;
@@ -49,6 +98,9 @@ HOT uint64_t proxy_op_start(struct lockstep_ring *r, const void *descr)
     put(&p->what, pack(&e->proxy_op));
     put(&p->size, 0);
     put(&p->sum, 0);
+    put(&p->nth, 0);
+    put(&p->ended, 0);
+    clear_places(p);
     uint64_t handle = pool_publish(&proxy_ops, TAG_PROXY_OP, p);
     op_proxy_begin(r, body_of(parent), now);
     return handle;
@@ -63,7 +115,9 @@ void proxy_op_stop(struct lockstep_ring *r, uint64_t handle)
         lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
         return;
     }
-    op_proxy_end(r, op, &(struct sent){steps, wire, (int32_t)(uint32_t)what}, lockstep_now());
+    uint64_t now = lockstep_now();
+    show(r, op, what, NULL, true, now);
+    op_proxy_end(r, op, &(struct sent){steps, wire, (int32_t)(uint32_t)what}, now);
 }
 
 HOT uint64_t proxy_step_start(struct lockstep_ring *r, const void *descr)
@@ -81,9 +135,9 @@ HOT uint64_t proxy_step_start(struct lockstep_ring *r, const void *descr)
     }
     put(&s->parent, parent);
     put(&s->begin, lockstep_now());
-    put(&s->at[0], 0);
-    put(&s->at[1], 0);
-    put(&s->at[2], 0);
+    clear_places(s);
+    put(&p->nth, get(&p->nth) + 1); // one thread drives an operation's steps
+    put(&s->nth, get(&p->nth));
     put(&s->what, get(&p->what));
     put(&s->size, 0);
     put(&s->sum, (uint32_t)e->proxy_step.step);
@@ -104,23 +158,6 @@ static int place_of(int state)
     }
 }
 
-// Shows what a step waits for; state 0 that it has ended. Each direction has a
-// place of its own, since one often goes on while the other hangs.
-// Shown, not kept: on a slot that just passed to another operation, it is wrong
-// until that has a step of its own.
-static void show(struct lockstep_ring *r, const struct entry *step, int state, uint64_t now)
-{
-    struct lockstep_slot *s = lockstep_slot_of(r, get(&step->op));
-    uint64_t what = get(&step->what);
-    if (s == NULL) {
-        return;
-    }
-    struct lockstep_wait *w = &s->waits[(is_send(what) ? 0 : 2) + (what >> 32 & 1)];
-    put(&w->what, (uint64_t)(state & 0xff) | (what >> 32 & 0xffff) << 8 | (what & 0xffffffff) << 32);
-    put(&w->since, now);
-    put(&s->last, now);
-}
-
 HOT void proxy_step_state(struct lockstep_ring *r, uint64_t handle, int state, const void *args)
 {
     struct entry *s = pool_of(&proxy_steps, TAG_PROXY_STEP, handle);
@@ -134,7 +171,11 @@ HOT void proxy_step_state(struct lockstep_ring *r, uint64_t handle, int state, c
     if (args != NULL) {
         put(&s->size, ((const union abi_args *)args)->trans_size);
     }
-    show(r, s, state, now);
+    struct entry *p = pool_of(&proxy_ops, TAG_PROXY_OP, get(&s->parent));
+    if (p != NULL) {
+        raise_to(&p->at[place], get(&s->nth));
+    }
+    show(r, get(&s->op), get(&s->what), p, false, now);
 }
 
 static uint64_t between(uint64_t from, uint64_t to) { return from != 0 && to > from ? to - from : 0; }
@@ -190,6 +231,7 @@ HOT void proxy_step_stop(struct lockstep_ring *r, uint64_t handle)
     put(&copy.what, get(&s->what));
     put(&copy.size, get(&s->size));
     put(&copy.sum, get(&s->sum));
+    put(&copy.nth, get(&s->nth));
     uint64_t at[4] = {get(&s->at[0]), get(&s->at[1]), get(&s->at[2]), lockstep_now()}, waits[WAITS] = {0};
     if (!pool_free(s, handle)) {
         lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
@@ -202,8 +244,11 @@ HOT void proxy_step_stop(struct lockstep_ring *r, uint64_t handle)
         add(&p->size, 1);
         add(&p->sum, waits[WAIT_WIRE]);
     }
+    if (p != NULL) {
+        raise_to(&p->ended, get(&copy.nth));
+    }
     op_waited(r, get(&copy.op), waits, sent);
-    show(r, &copy, 0, at[3]);
+    show(r, get(&copy.op), get(&copy.what), p, true, at[3]);
     if (level_all(r)) {
         emit_step(r, &copy, at);
     }

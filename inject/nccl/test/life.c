@@ -136,6 +136,70 @@ static void waits(void)
 
 #define HANDLE_OF(h) ((uintptr_t)(h) & ((1ull << 48) - 1))
 
+// What is shown of a direction's channels of even (0) or odd (1) number.
+static struct lockstep_wait *shown(void *op, bool send, int odd)
+{
+    static struct reading r;
+    r = ring_read(getpid());
+    const struct lockstep_slot *s = ring_slot(&r, (HANDLE_OF(op) & 0xffff) - 1);
+    return (struct lockstep_wait *)&s->waits[(send ? 0 : 2) + odd];
+}
+
+#define SHOWN(state, channel, send, peer) ((uint64_t)(state) | (channel) << 8 | (send) << 16 | (uint64_t)(peer) << 32)
+
+// Steps begin several ahead: that one ends says nothing of the next.
+static void steps_ahead(void)
+{
+    void *ctx = comm_init(7, 2, 0, "world"), *op = enqueue(ctx, 0, 1), *s[3];
+    void *p = start_proxy_op(ctx, op, getpid(), 1, 4, false);
+    struct lockstep_wait *w = shown(op, false, 1);
+    for (int i = 0; i < 3; i++) {
+        s[i] = start_proxy_step(ctx, p, 4 * i); // numbers that leave gaps
+        state_null(s[i], S_RECV_WAIT);
+    }
+    uint64_t since = atomic_load(&w->since);
+    CHECK(atomic_load(&w->what) == SHOWN(S_RECV_WAIT, 1, 0, 4), "%lx", atomic_load(&w->what));
+    nap(100);
+    state_null(s[0], S_RECV_FLUSH_WAIT);
+    state_null(s[0], S_RECV_GPU_WAIT);
+    state_null(s[1], S_RECV_FLUSH_WAIT);
+    CHECK(atomic_load(&w->what) == SHOWN(S_RECV_GPU_WAIT, 1, 0, 4), "the oldest: %lx", atomic_load(&w->what));
+    CHECK(atomic_load(&w->since) > since);
+    stop(s[0]);
+    CHECK(atomic_load(&w->what) == SHOWN(S_RECV_FLUSH_WAIT, 1, 0, 4), "%lx", atomic_load(&w->what));
+    state_null(s[1], S_RECV_GPU_WAIT);
+    since = atomic_load(&w->since);
+    nap(100);
+    stop(s[1]);
+    CHECK(atomic_load(&w->what) == SHOWN(S_RECV_WAIT, 1, 0, 4), "the last still waits: %lx", atomic_load(&w->what));
+    CHECK(atomic_load(&w->since) > since, "it is what holds since the one before ended");
+    state_null(s[2], S_RECV_GPU_WAIT); // needs no flush
+    CHECK(atomic_load(&w->what) == SHOWN(S_RECV_GPU_WAIT, 1, 0, 4), "%lx", atomic_load(&w->what));
+    stop(s[2]);
+    CHECK((atomic_load(&w->what) & 0xff) == 0, "%lx", atomic_load(&w->what));
+    CHECK(atomic_load(&shown(op, true, 1)->what) == 0, "nothing was sent");
+}
+
+// Channels that share a place do not hide one that hangs.
+static void shared_place(void)
+{
+    void *ctx = comm_init(7, 2, 0, "world"), *op = enqueue(ctx, 0, 1);
+    void *p = start_proxy_op(ctx, op, getpid(), 2, 4, true), *q = start_proxy_op(ctx, op, getpid(), 6, 5, true);
+    void *hangs = start_proxy_step(ctx, p, 0), *goes = start_proxy_step(ctx, q, 0);
+    struct lockstep_wait *w = shown(op, true, 0);
+    state_null(hangs, S_SEND_WAIT);
+    state_null(goes, S_SEND_GPU_WAIT);
+    stop(goes);
+    CHECK(atomic_load(&w->what) == SHOWN(S_SEND_WAIT, 2, 1, 4), "%lx", atomic_load(&w->what));
+    stop(p); // its steps tell no end
+    CHECK((atomic_load(&w->what) & 0xff) == 0, "%lx", atomic_load(&w->what));
+    goes = start_proxy_step(ctx, q, 1);
+    state_null(goes, S_SEND_WAIT);
+    CHECK(atomic_load(&w->what) == SHOWN(S_SEND_WAIT, 6, 1, 5), "%lx", atomic_load(&w->what));
+    stop(goes);
+    stop(q);
+}
+
 // One step of a proxy operation, and whether it comes so far as to wait for the wire.
 static void one_step(void *ctx, void *p, int i, bool send, bool wire)
 {
@@ -439,6 +503,8 @@ const struct test life_tests[] = {
     {"fields of a collective", 1, 7, fields, {0}},
     {"kernel channels folded", 3, 7, kernel_fold, {0}},
     {"waits folded", 1, 7, waits, {0}},
+    {"a step waits behind one that ended", 1, 7, steps_ahead, {0}},
+    {"two channels share a place", 1, 7, shared_place, {0}},
     {"steps sent are counted", 1, 7, sends, {0}},
     {"nothing is sent", 1, 7, no_sends, {0}},
     {"no steps are told of", 1, 7, no_sends, {"LOCKSTEP_LEVEL=summary"}},
