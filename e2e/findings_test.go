@@ -36,12 +36,15 @@ type logLine struct {
 			Attributes []keyValue `json:"attributes"`
 		} `json:"resource"`
 		ScopeLogs []struct {
-			LogRecords []struct {
-				EventName  string     `json:"eventName"`
-				Attributes []keyValue `json:"attributes"`
-			} `json:"logRecords"`
+			LogRecords []logRecord `json:"logRecords"`
 		} `json:"scopeLogs"`
 	} `json:"resourceLogs"`
+}
+
+type logRecord struct {
+	TimeUnixNano int64      `json:"timeUnixNano,string"`
+	EventName    string     `json:"eventName"`
+	Attributes   []keyValue `json:"attributes"`
 }
 
 type keyValue struct {

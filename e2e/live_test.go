@@ -38,23 +38,23 @@ func TestLiveJob(t *testing.T) {
 	t.Run("links", func(t *testing.T) { assertLinks(t, j, liveRanks, c) })
 	t.Run("prometheus", func(t *testing.T) { assertRankSeries(t, c, liveRanks) })
 	const held = 1
-	hung := func(e event) bool {
-		return e.rank != strconv.Itoa(held) && e.text["lockstep.op.open.status"] == "open" && e.text["lockstep.op.open.proxy.state"] != ""
-	}
-	var first event
-	t.Run("stopped", func(t *testing.T) {
+	stop := func() (hung func(event) bool) {
 		require.NoError(t, workers[held].cmd.Process.Signal(syscall.SIGSTOP))
-		first = awaitOpen(t, c, events, hung)
+		stopped := time.Now()
+		return func(e event) bool {
+			return e.time.After(stopped) && e.rank != strconv.Itoa(held) && e.text["lockstep.op.open.status"] == "open"
+		}
+	}
+	t.Run("stopped", func(t *testing.T) {
+		first := awaitOpen(t, c, events, stop())
+		assert.NotEmpty(t, first.text["lockstep.op.open.proxy.state"], "what its transfers wait for")
 		assert.Equal(t, "all_reduce", first.text["lockstep.collective.name"], "what the others are left in")
 		require.NoError(t, workers[held].cmd.Process.Signal(syscall.SIGCONT))
 		awaitOpen(t, c, events, func(e event) bool { return e.rank == first.rank && e.text["lockstep.op.open.status"] == "closed" })
 	})
 	// Killed while it hangs, since a rank that dies between two collectives leaves none.
 	t.Run("killed", func(t *testing.T) {
-		require.NoError(t, workers[held].cmd.Process.Signal(syscall.SIGSTOP))
-		e := awaitOpen(t, c, events, func(e event) bool {
-			return hung(e) && e.text["lockstep.collective.seq"] != first.text["lockstep.collective.seq"]
-		})
+		e := awaitOpen(t, c, events, stop())
 		rank, err := strconv.Atoi(e.rank)
 		require.NoError(t, err)
 		require.NoError(t, workers[rank].cmd.Process.Kill())
@@ -111,6 +111,7 @@ func startWorkers(t *testing.T, dir, fault string) []*process {
 
 // event is a log event of one rank.
 type event struct {
+	time time.Time
 	rank string
 	text map[string]string
 	flag map[string]bool
@@ -150,7 +151,7 @@ func openEvents(file string) (all []event, err error) {
 			for _, scope := range resource.ScopeLogs {
 				for _, record := range scope.LogRecords {
 					if record.EventName == "lockstep.op.open" {
-						all = append(all, newEvent(resource.Resource.Attributes, record.Attributes))
+						all = append(all, newEvent(resource.Resource.Attributes, record))
 					}
 				}
 			}
@@ -159,14 +160,14 @@ func openEvents(file string) (all []event, err error) {
 	return all, nil
 }
 
-func newEvent(resource, attributes []keyValue) event {
-	e := event{text: map[string]string{}, flag: map[string]bool{}}
+func newEvent(resource []keyValue, record logRecord) event {
+	e := event{time: time.Unix(0, record.TimeUnixNano), text: map[string]string{}, flag: map[string]bool{}}
 	for _, a := range resource {
 		if a.Key == "lockstep.rank" {
 			e.rank = a.Value.Int
 		}
 	}
-	for _, a := range attributes {
+	for _, a := range record.Attributes {
 		e.text[a.Key], e.flag[a.Key] = a.Value.String+a.Value.Int, a.Value.Bool
 	}
 	return e

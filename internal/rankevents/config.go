@@ -21,8 +21,8 @@ type Config struct {
 	MaxStepBytes int
 	// BatchOps is the most operations handed on at once.
 	BatchOps int
-	// StallAfter is the age from which an operation in flight is told of, again
-	// each StallRepeat.
+	// StallAfter is for how long an operation is the oldest in flight on its
+	// communicator until it is told of, again each StallRepeat.
 	StallAfter, StallRepeat time.Duration
 	// StepDeadline is how long a step waits for what is in flight of it after a
 	// later one began.

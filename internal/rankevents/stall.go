@@ -16,15 +16,24 @@ type stall struct {
 	pass   uint64 // in which it was last seen
 }
 
-// stallTable are the operations that were told of, by handle.
+// holder is the operation that holds up a communicator: its oldest in flight. One
+// that was enqueued long before its turn holds up nobody until then.
+type holder struct {
+	handle, since uint64
+}
+
+// stallTable are the operations that were told of, by handle, and the holders of
+// communicators.
 type stallTable struct {
-	told   map[uint64]*stall
-	oldest map[uint16]int // place in slots of the oldest operation, by communicator
-	count  map[uint16]int64
+	told    map[uint64]*stall
+	oldest  map[uint16]int // place in slots of the oldest operation, by communicator
+	count   map[uint16]int64
+	holders map[uint16]holder
 }
 
 func (t *stallTable) init() {
 	t.told, t.oldest, t.count = map[uint64]*stall{}, map[uint16]int{}, map[uint16]int64{}
+	t.holders = map[uint16]holder{}
 }
 
 // gather finds the oldest operation in flight on each communicator: those behind
@@ -41,18 +50,34 @@ func (t *stallTable) gather(slots []ring.Slot) {
 	}
 }
 
-// stalled tells of operations that have been in flight for long, and of their
-// end.
+// hold notes which operations became the oldest, as far as passes tell.
+func (t *stallTable) hold(slots []ring.Slot, now uint64) {
+	for comm := range t.holders {
+		if _, ok := t.oldest[comm]; !ok {
+			delete(t.holders, comm)
+		}
+	}
+	for comm, i := range t.oldest {
+		if handle := slots[i].Record.Handle(); t.holders[comm].handle != handle {
+			t.holders[comm] = holder{handle, now}
+		}
+	}
+}
+
+// stalled tells of operations that have held up their communicator for long, and
+// of their end.
 func (r *Rank) stalled() {
 	if len(r.slots) == 0 && len(r.stalls.told) == 0 {
+		clear(r.stalls.holders)
 		return
 	}
 	r.stalls.gather(r.slots)
+	r.stalls.hold(r.slots, r.now)
 	after, repeat := uint64(r.node.cfg.StallAfter), uint64(r.node.cfg.StallRepeat)
 	read := false
 	for comm, i := range r.stalls.oldest {
 		s := &r.slots[i]
-		if r.now < s.Record.EnqueueBegin()+after {
+		if r.now < r.stalls.holders[comm].since+after {
 			continue
 		}
 		if !read {

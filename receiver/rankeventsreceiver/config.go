@@ -39,7 +39,8 @@ type Config struct {
 	// BatchOps is the most operations handed on at once.
 	BatchOps int `mapstructure:"batch_ops"`
 
-	// StallAfter is the age from which an operation in flight is told of.
+	// StallAfter is for how long an operation is the oldest in flight on its
+	// communicator until it is told of.
 	StallAfter time.Duration `mapstructure:"stall_after"`
 	// StallRepeat is how often it is told of again.
 	StallRepeat time.Duration `mapstructure:"stall_repeat"`
