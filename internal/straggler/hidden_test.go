@@ -83,3 +83,33 @@ func TestWorkThatWaitsHideIsNotTheSlowRanks(t *testing.T) {
 		})
 	}
 }
+
+// Whether work goes on beside communication is not known: an excess is what both
+// readings grant, and nothing where they disagree of its sign.
+func TestAnExcessIsWhatBothReadingsGrant(t *testing.T) {
+	for _, tc := range []struct {
+		name                  string
+		stay, compute, excess int64 // of the member; its peers stayed 100 and computed 50
+		want                  int64
+		censored              bool
+	}{
+		{"both, the gap less", 130, 70, 20, 20, false},
+		{"both, from arrival to arrival less", 60, 95, 45, 5, true},
+		{"only its gap is long", 20, 90, 40, 0, true},
+		{"only its stay is long", 180, 40, -10, 0, false},
+		{"faster in both", 90, 45, -5, -5, false},
+		{"faster, the gap more so", 120, 20, -30, -10, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			peer := memberRecord{known: true, overlapped: true, stay: 100, own: own{compute: 50}}
+			m := memberRecord{known: true, overlapped: true, stay: tc.stay, own: own{compute: tc.compute}, excess: own{compute: tc.excess}}
+			mr := &meetingRecord{members: []memberRecord{m, peer, peer, peer}}
+			mr.weighOverlap(0)
+			assert.Equal(t, tc.want, mr.members[0].excess.compute)
+			assert.Equal(t, tc.censored, mr.members[0].censored)
+			if tc.censored {
+				assert.Equal(t, tc.excess, mr.members[0].limit)
+			}
+		})
+	}
+}
