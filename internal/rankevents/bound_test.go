@@ -77,3 +77,32 @@ func TestWireWaitsNeedSends(t *testing.T) {
 		assert.True(t, op.Waits.GPU.OK)
 	}
 }
+
+// The start of a later operation bounds an end only where the two run one after
+// the other.
+func TestInferredEndsAreBoundByTheirStream(t *testing.T) {
+	const seen, later = 900, 500
+	for _, tc := range []struct {
+		name          string
+		abi           uint32
+		stream, other uint16
+		end           uint64
+	}{
+		{"same stream", 5, 3, 3, later},
+		{"another stream", 5, 3, 4, seen},
+		{"streams beyond those that are told apart", 5, 16, 16, seen},
+		{"no stream is known", 5, 0, 0, seen},
+		{"NCCL told of no streams", 4, 0, 0, later},
+		{"a communicator of which nothing is known", 0, 3, 3, seen},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFakeRing(0, 2)
+			c := &commState{comm: ring.Comm{ABI: tc.abi}}
+			rec := f.record(opSpec{fn: "AllReduce", launch: 10, start: 20, end: seen, flags: ring.FlagInferred})
+			rec[13] = uint64(tc.stream) << 32
+			c.note(at(30), at(later), tc.other)
+			c.note(at(40), at(700), tc.other)
+			assert.Equal(t, at(tc.end), c.endBefore(&rec, times{launch: at(10), start: at(20)}))
+		})
+	}
+}

@@ -44,7 +44,7 @@ func newFakeRing(rank, world int32) *fakeRing {
 			Rank: rank, LocalRank: rank, WorldSize: world, Restart: 0,
 			Created: base, RetainSeconds: 60,
 		},
-		comms:   []ring.Comm{{}, {Index: 1, Hash: hash0, Ranks: world, Rank: rank, Name: "world"}},
+		comms:   []ring.Comm{{}, {Index: 1, Hash: hash0, Ranks: world, Rank: rank, ABI: 5, Name: "world"}},
 		strings: []string{""},
 		step:    -1,
 	}
@@ -109,6 +109,7 @@ type opSpec struct {
 	wire               uint64 // µs
 	wirePeer           int32
 	handle             uint64
+	stream             uint16 // 0: the first
 }
 
 func (f *fakeRing) record(o opSpec) ring.Record {
@@ -136,7 +137,7 @@ func (f *fakeRing) record(o opSpec) ring.Record {
 	r[10] = uint64(uint32(o.wirePeer)) << 32
 	r[11] = at(o.end)
 	r[12] = (o.start-o.launch)*10 | (o.end-o.launch)*10<<32
-	r[13] = uint64(o.group) | 1<<32
+	r[13] = uint64(o.group) | uint64(max(o.stream, 1))<<32
 	r[15] = o.wire * 10
 	return r
 }
