@@ -85,8 +85,9 @@ func TestARingWithoutARankIsToldOfOnce(t *testing.T) {
 	b := start(t, config(dir), nil)
 	startJob(t, dir, 1, 3, "anonymous", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=").wait()
 	require.Eventually(t, func() bool { return b.counter(t, "oddities", "no_rank") > 0 }, patience, 5*time.Millisecond)
-	assert.Equal(t, 1, b.said("says neither its rank"))
 	assert.Positive(t, b.counter(t, "records_read"))
+	b.stop()
+	assert.Equal(t, 1, b.said("says neither its rank"))
 }
 
 // A ring that was just closed is read once more before it is over.

@@ -89,8 +89,8 @@ func TestTheSummarySumsToTheStep(t *testing.T) {
 			took := float64(s.EndTimestamp()-s.StartTimestamp()) * 1e-9
 			assert.InDelta(t, took, sum.Compute+sum.Transfer+sum.LaunchIdle, 1e-6)
 			assert.Equal(t, int64(2), sum.Ops)
-			assert.InDelta(t, 8e-3, sum.Transfer, 30e-3)
-			assert.Greater(t, sum.Transfer, 7e-3)
+			assert.Greater(t, sum.Transfer, 7e-3, "two operations of 4 ms, or more where the machine is busy")
+			assert.LessOrEqual(t, sum.Transfer, took)
 			assert.Contains(t, sum.Histograms, "all_reduce world")
 			assert.Contains(t, sum.Histograms, "data_loading")
 		}
