@@ -111,6 +111,7 @@ static void tick(void *arg)
 {
     masks_follow(arg);
     ops_sweep(arg);
+    proxy_ops_show(arg);
 }
 
 static void setup(void)

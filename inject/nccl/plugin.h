@@ -56,7 +56,10 @@ struct entry {
     lockstep_word sum;        // proxy operation: time on the wire; net: id
     lockstep_word nth;        // of a step among its proxy operation's, from 1; proxy operation: of the last that began
     lockstep_word ended;      // proxy operation: the last step that ended
-    uint64_t reserved[4];
+    lockstep_word newest;     // proxy operation: handle of its last step
+    lockstep_word state;      // proxy operation: what its oldest step waits for, and since when
+    lockstep_word since;
+    uint64_t reserved[1];
 };
 
 struct pool {
@@ -71,6 +74,7 @@ struct entry *pool_claim(struct lockstep_ring *r, struct pool *p, uint64_t op); 
 uint64_t pool_publish(struct pool *p, enum tag tag, struct entry *e);                // its handle
 struct entry *pool_of(struct pool *p, enum tag tag, uint64_t handle); // NULL: stale
 bool pool_free(struct entry *e, uint64_t handle);                       // true for the first
+uint64_t pool_taken(const struct entry *e);                             // its generation; 0: it is free
 
 // Calls into NCCL, and groups of them. Operations name them as parents after
 // their end, so entries are not freed but overwritten, the oldest first; those
@@ -213,6 +217,7 @@ void proxy_op_stop(struct lockstep_ring *r, uint64_t handle);
 uint64_t proxy_step_start(struct lockstep_ring *r, const void *descr);
 void proxy_step_state(struct lockstep_ring *r, uint64_t handle, int state, const void *args);
 void proxy_step_stop(struct lockstep_ring *r, uint64_t handle);
+void proxy_ops_show(struct lockstep_ring *r);
 uint64_t kernel_start(struct lockstep_ring *r, struct context *c, unsigned abi, const struct abi_event *e);
 void kernel_state(struct lockstep_ring *r, uint64_t handle, int state, const void *args);
 void kernel_stop(struct lockstep_ring *r, uint64_t handle);

@@ -120,3 +120,9 @@ bool pool_free(struct entry *e, uint64_t handle)
            atomic_compare_exchange_strong_explicit(&e->generation, &g, next(g, FREE), memory_order_acq_rel,
                                                    memory_order_relaxed);
 }
+
+uint64_t pool_taken(const struct entry *e)
+{
+    uint64_t g = atomic_load_explicit(&e->generation, memory_order_acquire);
+    return state_of(g) == TAKEN ? g : 0;
+}

@@ -47,27 +47,72 @@ static unsigned oldest_waits(const struct entry *p, bool send)
     return 0;
 }
 
+static struct lockstep_wait *place(struct lockstep_slot *s, uint64_t what)
+{
+    return &s->waits[(is_send(what) ? 0 : 2) + (what >> 32 & 1)];
+}
+
+// What a place shows of a proxy operation, without the state.
+static uint64_t whose(uint64_t what) { return (what >> 32 & 0xffff) << 8 | (what & 0xffffffff) << 32; }
+
+static unsigned state_in(uint64_t shown) { return shown & 0xff; }
+
+static bool replace(lockstep_word *w, uint64_t before, uint64_t after)
+{
+    return atomic_compare_exchange_strong(w, &before, after);
+}
+
 // Shows what a proxy operation waits for; p is NULL where it is over. Each
 // direction has places of its own, since one often goes on while the other hangs,
 // and a place is one channel's until that waits no more.
-// Shown, not kept: on a slot that just passed to another operation, it is wrong
-// until that has a step of its own.
-static void show(struct lockstep_ring *r, uint64_t op, uint64_t what, const struct entry *p, bool ended, uint64_t now)
+static void show(struct lockstep_ring *r, uint64_t op, uint64_t what, struct entry *p, bool ended, uint64_t now)
 {
     struct lockstep_slot *s = lockstep_slot_of(r, op);
     if (s == NULL) {
         return;
     }
     put(&s->last, now);
-    struct lockstep_wait *w = &s->waits[(is_send(what) ? 0 : 2) + (what >> 32 & 1)];
-    uint64_t before = get(&w->what), whose = (what >> 32 & 0xffff) << 8 | (what & 0xffffffff) << 32;
-    uint64_t after = whose | (p != NULL ? oldest_waits(p, is_send(what)) : 0);
-    bool others = (before & 0xff) != 0 && (before & ~0xffull) != whose;
+    unsigned state = p != NULL ? oldest_waits(p, is_send(what)) : 0;
+    if (p != NULL && (ended || state != get(&p->state))) {
+        put(&p->state, state);
+        put(&p->since, now);
+    }
+    struct lockstep_wait *w = place(s, what);
+    uint64_t before = get(&w->what), after = whose(what) | state;
+    bool others = state_in(before) != 0 && (before ^ after) >> 8 != 0;
     if (others || (before == after && !ended)) {
         return;
     }
-    put(&w->what, after);
-    put(&w->since, now);
+    put(&w->since, p != NULL ? get(&p->since) : now);
+    // A slot that passed to another operation meanwhile shows nothing of this one.
+    if (replace(&w->what, before, after) && lockstep_slot_of(r, op) != s) {
+        replace(&w->what, after, 0);
+    }
+}
+
+// Shows, in places that are free, what waits without being shown: it came to its
+// last state while another had the place, and tells nothing more.
+void proxy_ops_show(struct lockstep_ring *r)
+{
+    for (uint32_t i = 0; i < proxy_ops.count; i++) {
+        struct entry *p = &proxy_ops.entries[i];
+        uint64_t generation = pool_taken(p), op = get(&p->op), what = get(&p->what);
+        struct lockstep_slot *s = generation != 0 ? lockstep_slot_of(r, op) : NULL;
+        unsigned state = s != NULL ? oldest_waits(p, is_send(what)) : 0;
+        if (state == 0) {
+            continue;
+        }
+        struct lockstep_wait *w = place(s, what);
+        uint64_t before = get(&w->what), after = whose(what) | state;
+        if (state_in(before) != 0 || !replace(&w->what, before, after)) {
+            continue;
+        }
+        put(&w->since, get(&p->since));
+        bool still = pool_taken(p) == generation && oldest_waits(p, is_send(what)) == state;
+        if (!still || lockstep_slot_of(r, op) != s) {
+            replace(&w->what, after, 0);
+        }
+    }
 }
 
 static void clear_places(struct entry *e)
@@ -100,6 +145,8 @@ HOT uint64_t proxy_op_start(struct lockstep_ring *r, const void *descr)
     put(&p->sum, 0);
     put(&p->nth, 0);
     put(&p->ended, 0);
+    put(&p->newest, 0);
+    put(&p->state, 0);
     clear_places(p);
     uint64_t handle = pool_publish(&proxy_ops, TAG_PROXY_OP, p);
     op_proxy_begin(r, body_of(parent), now);
@@ -129,7 +176,12 @@ HOT uint64_t proxy_step_start(struct lockstep_ring *r, const void *descr)
         lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
         return 0;
     }
-    struct entry *s = pool_claim(r, &proxy_steps, get(&p->op));
+    uint64_t newest = get(&p->newest);
+    struct entry *s = pool_of(&proxy_steps, TAG_PROXY_STEP, newest);
+    if (s != NULL && get(&s->sum) == (uint32_t)e->proxy_step.step && get(&s->at[0]) == 0) {
+        return newest; // NCCL starts a receive again and again until it can be posted
+    }
+    s = pool_claim(r, &proxy_steps, get(&p->op));
     if (s == NULL) {
         return 0;
     }
@@ -141,11 +193,13 @@ HOT uint64_t proxy_step_start(struct lockstep_ring *r, const void *descr)
     put(&s->what, get(&p->what));
     put(&s->size, 0);
     put(&s->sum, (uint32_t)e->proxy_step.step);
-    return pool_publish(&proxy_steps, TAG_PROXY_STEP, s);
+    newest = pool_publish(&proxy_steps, TAG_PROXY_STEP, s);
+    put(&p->newest, newest);
+    return newest;
 }
 
 // Which of a step's three waits a state enters; -1: none.
-static int place_of(int state)
+static int wait_of(int state)
 {
     switch (state) {
     case S_SEND_GPU_WAIT:
@@ -161,19 +215,21 @@ static int place_of(int state)
 HOT void proxy_step_state(struct lockstep_ring *r, uint64_t handle, int state, const void *args)
 {
     struct entry *s = pool_of(&proxy_steps, TAG_PROXY_STEP, handle);
-    int place = place_of(state);
-    if (s == NULL || place < 0) {
+    int nth = wait_of(state);
+    if (s == NULL || nth < 0) {
         lockstep_drop(r, s == NULL ? LOCKSTEP_D_STALE_HANDLE : LOCKSTEP_D_UNKNOWN_EVENT);
         return;
     }
     uint64_t now = lockstep_now();
-    put(&s->at[place], now);
+    if (get(&s->at[nth]) == 0) { // a send tells of its wait for the peer at every try
+        put(&s->at[nth], now);
+    }
     if (args != NULL) {
         put(&s->size, ((const union abi_args *)args)->trans_size);
     }
     struct entry *p = pool_of(&proxy_ops, TAG_PROXY_OP, get(&s->parent));
     if (p != NULL) {
-        raise_to(&p->at[place], get(&s->nth));
+        raise_to(&p->at[nth], get(&s->nth));
     }
     show(r, get(&s->op), get(&s->what), p, false, now);
 }

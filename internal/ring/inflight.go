@@ -128,7 +128,7 @@ const slotWaitCount = 4
 
 // wait takes what a channel waits for, unless another has waited longer.
 func (s *Slot) wait(proxy, since uint64) {
-	if state := ProxyState(proxy); state != ProxyNone && (s.Proxy == ProxyNone || since < s.ProxySince) {
+	if state := ProxyState(proxy); state != ProxyNone && since != 0 && (s.Proxy == ProxyNone || since < s.ProxySince) {
 		s.Proxy, s.ProxyChannel, s.ProxySend = state, uint8(proxy>>8), uint8(proxy>>16) != 0
 		s.ProxyPeer, s.ProxySince = int32(proxy>>32), since
 	}

@@ -214,6 +214,78 @@ static void one_step(void *ctx, void *p, int i, bool send, bool wire)
     stop(s);
 }
 
+// A transfer that told its last state while another had the place is shown, since
+// when it waits, once that is over; at the latest a tick later.
+static void shown_later(void)
+{
+    void *ctx = comm_init(7, 2, 0, "world"), *op = enqueue(ctx, 0, 1);
+    void *p = start_proxy_op(ctx, op, getpid(), 2, 4, true), *q = start_proxy_op(ctx, op, getpid(), 6, 5, true);
+    void *goes = start_proxy_step(ctx, q, 0), *hangs = start_proxy_step(ctx, p, 0);
+    struct lockstep_wait *w = shown(op, true, 0);
+    state_null(goes, S_SEND_GPU_WAIT);
+    state_null(hangs, S_SEND_GPU_WAIT);
+    uint64_t from = lockstep_now();
+    state_null(hangs, S_SEND_WAIT);
+    uint64_t to = lockstep_now();
+    state_null(hangs, S_SEND_WAIT); // again
+    state_null(goes, S_SEND_WAIT);
+    CHECK(atomic_load(&w->what) == SHOWN(S_SEND_WAIT, 6, 1, 5), "%lx", atomic_load(&w->what));
+    stop(goes);
+    stop(q);
+    for (int i = 0; i < 500 && atomic_load(&w->what) != SHOWN(S_SEND_WAIT, 2, 1, 4); i++) {
+        nap(10000);
+    }
+    nap(1000); // the state is written first
+    CHECK(atomic_load(&w->what) == SHOWN(S_SEND_WAIT, 2, 1, 4), "%lx", atomic_load(&w->what));
+    uint64_t since = atomic_load(&w->since);
+    CHECK(since >= from && since <= to, "%lu of %lu", since - from, to - from);
+    stop(hangs);
+    CHECK((atomic_load(&w->what) & 0xff) == 0, "%lx", atomic_load(&w->what));
+}
+
+// NCCL records the wait for the peer before every try to send.
+static void peer_waits_again(void)
+{
+    struct reading r;
+    void *ctx = comm_init(7, 2, 0, "world"), *op = enqueue(ctx, 0, 1);
+    void *p = start_proxy_op(ctx, op, getpid(), 0, 9, true), *s = start_proxy_step(ctx, p, 0);
+    struct lockstep_wait *w = shown(op, true, 0);
+    state_null(s, S_SEND_GPU_WAIT);
+    nap(1000);
+    uint64_t from = lockstep_now(), since = 0;
+    for (int i = 0; i < 20; i++) {
+        state_null(s, S_SEND_PEER_WAIT);
+        since = i == 0 ? atomic_load(&w->since) : since;
+        nap(1000);
+    }
+    CHECK(atomic_load(&w->since) == since, "it waits since the first try");
+    state_null(s, S_SEND_WAIT);
+    uint64_t waited = lockstep_now() - from;
+    stop(s);
+    stop(p);
+    run_kernel(ctx, op, 1, 100, 10);
+    CHECK(ops_by(&r, 1) == 1);
+    uint64_t peer = (got[0][14] >> 32) * LOCKSTEP_TICK_NS;
+    CHECK(peer >= 20000000 && peer <= waited, "%lu of %lu ns", peer, waited);
+}
+
+// NCCL starts a receive at every poll until it can be posted.
+static void starts_again(void)
+{
+    void *ctx = comm_init(7, 2, 0, "world"), *op = enqueue(ctx, 0, 1), *other = enqueue(ctx, 1, 1);
+    void *p = start_proxy_op(ctx, op, getpid(), 0, 9, false), *first = start_proxy_step(ctx, p, 0), *s = first;
+    for (int i = 0; i < 20000 && s == first; i++) {
+        s = start_proxy_step(ctx, p, 0);
+    }
+    CHECK(s == first, "it is one step");
+    state_null(s, S_RECV_WAIT);
+    struct lockstep_wait *w = shown(op, false, 0);
+    CHECK(atomic_load(&w->what) == SHOWN(S_RECV_WAIT, 0, 0, 9), "%lx", atomic_load(&w->what));
+    CHECK(start_proxy_step(ctx, p, 1) != first && start_proxy_step(ctx, p, 0) != first, "others are not");
+    void *q = start_proxy_op(ctx, other, getpid(), 1, 9, true);
+    CHECK(start_proxy_step(ctx, q, 0) != NULL && ring_drops(LOCKSTEP_D_STEPS_FULL) == 0);
+}
+
 static void sends(void)
 {
     struct reading r;
@@ -505,6 +577,9 @@ const struct test life_tests[] = {
     {"waits folded", 1, 7, waits, {0}},
     {"a step waits behind one that ended", 1, 7, steps_ahead, {0}},
     {"two channels share a place", 1, 7, shared_place, {0}},
+    {"a transfer is shown later", 1, 7, shown_later, {0}},
+    {"a send is tried again", 4, 7, peer_waits_again, {0}},
+    {"a receive is started again", 1, 7, starts_again, {0}},
     {"steps sent are counted", 1, 7, sends, {0}},
     {"nothing is sent", 1, 7, no_sends, {0}},
     {"no steps are told of", 1, 7, no_sends, {"LOCKSTEP_LEVEL=summary"}},
