@@ -105,7 +105,7 @@ enum lockstep_drop {
     LOCKSTEP_D_INFERRED = 11,    // operations completed by a later one
     LOCKSTEP_D_UNKNOWN_EVENT = 12,
     LOCKSTEP_D_RESERVED = 13,    // a forked child has no ring to count in
-    LOCKSTEP_D_STEPS_FULL = 14,  // proxy steps not followed: none free
+    LOCKSTEP_D_STEPS_FULL = 14,  // proxy operations and steps, kernel channels, network requests not followed: none free
     LOCKSTEP_D_CONTROL = 15,     // control words of no meaning
     LOCKSTEP_DROPS = 16,
 };

@@ -19,7 +19,9 @@ type stall struct {
 // holder is the operation that holds up a communicator: its oldest in flight. One
 // that was enqueued long before its turn holds up nobody until then.
 type holder struct {
-	handle, since uint64
+	handle, seen uint64
+	since        uint64 // 0: not asked for yet
+	next         bool   // another held the communicator before it
 }
 
 // stallTable are the operations that were told of, by handle, and the holders of
@@ -50,7 +52,7 @@ func (t *stallTable) gather(slots []ring.Slot) {
 	}
 }
 
-// hold notes which operations became the oldest, as far as passes tell.
+// hold notes which operations are the oldest, and since which pass.
 func (t *stallTable) hold(slots []ring.Slot, now uint64) {
 	for comm := range t.holders {
 		if _, ok := t.oldest[comm]; !ok {
@@ -59,7 +61,8 @@ func (t *stallTable) hold(slots []ring.Slot, now uint64) {
 	}
 	for comm, i := range t.oldest {
 		if handle := slots[i].Record.Handle(); t.holders[comm].handle != handle {
-			t.holders[comm] = holder{handle, now}
+			_, next := t.holders[comm]
+			t.holders[comm] = holder{handle: handle, seen: now, next: next}
 		}
 	}
 }
@@ -77,11 +80,14 @@ func (r *Rank) stalled() {
 	read := false
 	for comm, i := range r.stalls.oldest {
 		s := &r.slots[i]
-		if r.now < r.stalls.holders[comm].since+after {
+		if r.now < s.Record.EnqueueBegin()+after {
 			continue
 		}
 		if !read {
 			r.frontiers, read = r.src.Frontiers(r.frontiers[:0]), true
+		}
+		if r.now < r.holdsSince(s)+after {
+			continue
 		}
 		r.tell(s, r.stalls.count[comm]-1, repeat)
 	}
@@ -93,6 +99,29 @@ func (r *Rank) stalled() {
 			r.batch.Open = append(r.batch.Open, st.op)
 		}
 	}
+}
+
+// holdsSince returns since when the oldest operation of its communicator holds it
+// up: since it was enqueued, or since the last before it completed, where that was
+// later. What completed after it was first seen, on another stream, says nothing.
+func (r *Rank) holdsSince(s *ring.Slot) uint64 {
+	comm := s.Record.Comm()
+	h := r.stalls.holders[comm]
+	if h.since != 0 {
+		return h.since
+	}
+	h.since = s.Record.EnqueueBegin()
+	known := false
+	for i := range r.frontiers {
+		if f := &r.frontiers[i]; f.Comm == comm && f.Completed.Known {
+			h.since, known = max(h.since, min(f.Completed.At, h.seen)), true
+		}
+	}
+	if h.next && !known {
+		h.since = max(h.since, h.seen)
+	}
+	r.stalls.holders[comm] = h
+	return h.since
 }
 
 func (r *Rank) slotOpen(handle uint64) bool {

@@ -36,12 +36,13 @@ func add(to adder, rd *reader, n int64) {
 // deliver hands a batch on. It is called while a ring is read: as long as the
 // next component refuses, the ring holds what comes.
 func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
-	if rd.traces != nil && len(b.Ops) > 0 {
-		rd.deliverOps(b)
-	}
+	// First, since who hangs is told of even where operations are refused for long.
 	t.stalled = t.stalled || slices.ContainsFunc(b.Open, func(o model.OpenOp) bool { return o.Status == model.StatusOpen })
 	if rd.logs != nil && len(b.Open) > 0 {
 		rd.deliverOpen(b)
+	}
+	if rd.traces != nil && len(b.Ops) > 0 {
+		rd.deliverOps(b)
 	}
 }
 

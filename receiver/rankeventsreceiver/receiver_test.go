@@ -23,7 +23,9 @@ import (
 
 func TestStepsOfALiveJob(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rings")
-	b := start(t, config(dir), nil)
+	cfg := config(dir)
+	cfg.StallAfter = time.Minute
+	b := start(t, cfg, nil)
 	require.Eventually(t, func() bool { return b.said("not there yet") == 1 }, patience, time.Millisecond)
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	startJob(t, dir, 2, 30, "close").wait()
@@ -65,7 +67,7 @@ func checkSteps(t *testing.T, ops []model.Op) {
 		came[op.Step.V]++
 		if op.Kind == model.KindCollective {
 			assert.Equal(t, model.AllReduce, op.Collective.Name)
-			assert.InDelta(t, 4e6, op.Duration(), 40e6)
+			assert.GreaterOrEqual(t, op.Duration(), int64(3.5e6), "4 ms, or more where the machine is busy")
 			assert.LessOrEqual(t, op.Launch.V, op.Start)
 			assert.True(t, op.Clock.Bound.OK)
 			assert.Equal(t, "float32", op.Collective.DType)
