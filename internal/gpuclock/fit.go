@@ -39,7 +39,8 @@ const (
 	// to 10 µs, and its proxy thread looks as often.
 	promptDelivery = 10_000
 	// refitEvery is after how many samples a tighter bracket is taken up, so that
-	// a long backlog is not converted by its first sample alone.
+	// a long backlog is not converted by its first sample alone. One that the line
+	// contradicts is taken up at once.
 	refitEvery = 256
 	// firstResolution, in units of the clock, is assumed until enough stamps have
 	// shown their own: the coarsest globaltimer known ticks each 1,024 ns.
@@ -136,7 +137,8 @@ func (f *Fit) Add(before, start, stop, after uint64) {
 	default:
 		f.take(b, before, start, stop, after, false)
 	}
-	if f.pending++; f.tighter && (f.pending >= refitEvery || f.vertices == 0) {
+	wrong := f.rest(start, before) > 0 || f.rest(stop, after) < 0
+	if f.pending++; f.tighter && (f.pending >= refitEvery || f.vertices == 0 || wrong) {
 		f.Refit()
 	}
 }

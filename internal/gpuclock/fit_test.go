@@ -129,6 +129,23 @@ func TestEstimateUnderQueueing(t *testing.T) {
 	}
 }
 
+// A first delivery that came late draws a line far off. The next operation must not
+// be converted by it, to a time at which it was long over.
+func TestALateDeliveryIsContradictedAtOnce(t *testing.T) {
+	g := gpu{origin: 1_700_000_000_000_000_000, hostOrigin: 1_000_000_000_000, rate: 1, resolution: 1}
+	const ms = 1_000_000
+	at := func(host uint64) uint64 { return g.hostOrigin + host }
+	stamp := func(host uint64) uint64 { return g.stamp(at(host)) }
+	var f Fit
+	f.Add(at(0), stamp(0.02*ms), stamp(4*ms), at(54*ms))
+	f.Add(at(54.1*ms), stamp(54.2*ms), stamp(58*ms), at(58.1*ms))
+	start, ok := f.Host(stamp(54.2 * ms))
+	require.True(t, ok)
+	assert.GreaterOrEqual(t, start, at(54.1*ms), "after its launch")
+	stop, _ := f.Host(stamp(58 * ms))
+	assert.LessOrEqual(t, stop, at(58.1*ms), "before its end was seen")
+}
+
 // Ticks are not nanoseconds: until their rate is known to 1e-4, nothing is converted.
 func TestTicksAreNotTakenForNanoseconds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
