@@ -5,9 +5,13 @@
 
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
-// Waits for an entry that another thread is writing: some microseconds of work.
-#define WRITING_TRIES 1000
+// Waits for an entry that another thread is writing: some microseconds of work,
+// unless it lost its core meanwhile. In all 0.1 s, since it must end.
+#define WRITING_YIELDS 100
+#define WRITING_NAPS 1000
+#define WRITING_NAP_NS 100000
 // Places of the frontier table looked at; beyond, it is as good as full.
 #define FRONTIER_TRIES 64u
 
@@ -24,11 +28,16 @@ static const char *const seeds[] = {
 
 static bool wait_written(lockstep_word *state, uint64_t writing)
 {
-    for (int i = 0; i < WRITING_TRIES; i++) {
+    const struct timespec nap = {0, WRITING_NAP_NS};
+    for (int i = 0; i < WRITING_YIELDS + WRITING_NAPS; i++) {
         if (atomic_load_explicit(state, memory_order_acquire) != writing) {
             return true;
         }
-        sched_yield();
+        if (i < WRITING_YIELDS) {
+            sched_yield();
+        } else {
+            nanosleep(&nap, NULL);
+        }
     }
     return false;
 }
