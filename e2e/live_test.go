@@ -50,7 +50,10 @@ func TestLiveJob(t *testing.T) {
 		assert.NotEmpty(t, first.text["lockstep.op.open.proxy.state"], "what its transfers wait for")
 		assert.Equal(t, "all_reduce", first.text["lockstep.collective.name"], "what the others are left in")
 		require.NoError(t, workers[held].cmd.Process.Signal(syscall.SIGCONT))
-		awaitOpen(t, c, events, func(e event) bool { return e.rank == first.rank && e.text["lockstep.op.open.status"] == "closed" })
+		awaitOpen(t, c, events, func(e event) bool {
+			return e.time.After(first.time) && e.rank == first.rank && e.text["lockstep.op.open.status"] == "closed" &&
+				e.text["lockstep.collective.seq"] == first.text["lockstep.collective.seq"]
+		})
 	})
 	// Killed while it hangs, since a rank that dies between two collectives leaves none.
 	t.Run("killed", func(t *testing.T) {

@@ -103,7 +103,8 @@ static int state(void *handle, int to, union state_args *args)
     struct event *e = handle;
     pthread_mutex_lock(&lock);
     static const int after[32] = {[8] = 0, [20] = 8, [9] = 20, [10] = 0, [11] = 10, [12] = 11, [22] = 0, [24] = 0, [19] = 0};
-    if (e->stopped || after[to] != e->state) {
+    bool again = to == 20 && e->state == 20; // each try to send tells of it
+    if (e->stopped || (after[to] != e->state && !again)) {
         bad("state %d after %d of event %llu, stopped %d", to, e->state, (unsigned long long)e->type, e->stopped);
     }
     if (e->type == EV_PROXY_STEP && (e->parent->is_send != 0) != (to == 8 || to == 9 || to == 20)) {

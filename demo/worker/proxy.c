@@ -235,6 +235,9 @@ static bool progress_send(int channel)
         step_start(f, c, channel, ST_SEND_GPU_WAIT);
     }
     uint64_t ready = atomic_load(&ch->ready);
+    if (f->moving < f->peered) { // NCCL tells of it again at every try
+        step_state(f, f->moving, ST_SEND_PEER_WAIT, chunk_of_step(c, channel, f->moving, true).count * sizeof(float));
+    }
     for (; f->peered < f->posted && f->peered < ready; f->peered++) {
         step_state(f, f->peered, ST_SEND_PEER_WAIT, chunk_of_step(c, channel, f->peered, true).count * sizeof(float));
     }
