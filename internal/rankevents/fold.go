@@ -119,14 +119,16 @@ func (r *Rank) timesOf(rec *ring.Record, c *commState) times {
 		return t
 	}
 	t.start = min(max(t.start, launch), t.end)
-	c.note(t.launch, t.start, rec.Stream())
+	if !r.again {
+		c.note(t.launch, t.start, rec.Stream())
+	}
 	return t
 }
 
 // kernelTimes puts GPU stamps in place of what the host saw.
 func (r *Rank) kernelTimes(rec *ring.Record, c *commState, t *times) {
 	start, stop := rec.KernelStart(), rec.KernelStop()
-	if start != 0 && stop != 0 && t.measured() && rec.Flags()&ring.FlagKernelPart == 0 {
+	if start != 0 && stop != 0 && t.measured() && rec.Flags()&ring.FlagKernelPart == 0 && !r.again {
 		c.fit.Add(t.launch, start, stop, rec.CompletedAt())
 	}
 	if start != 0 {

@@ -121,7 +121,8 @@ func (r *Rank) Detail(now uint64, emit Emit) {
 	if !r.ready {
 		return
 	}
-	r.now, r.emit = now, emit
+	r.now, r.emit, r.again = now, emit, true
+	defer func() { r.again = false }()
 	level := r.node.cfg.Level
 	since := now - min(now, uint64(r.header.RetainSeconds)*uint64(time.Second))
 	r.src.Snapshot(func(_ int, rec *ring.Record) {

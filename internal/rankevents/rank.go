@@ -88,6 +88,7 @@ type Rank struct {
 	closing   []Link
 	pass      uint64
 	now       uint64
+	again     bool // records are read a second time, and nothing new is learnt of them
 
 	batch      Batch
 	histograms []KeyHistogram

@@ -177,7 +177,9 @@ func TestDetailLooksBackAsFarAsRetained(t *testing.T) {
 	f.op(opSpec{fn: "AllReduce", step: 0, launch: 1, start: 2, end: 3})
 	f.op(opSpec{fn: "AllReduce", seq: 1, step: 0, launch: 1_500_000, start: 1_500_001, end: 1_500_002})
 	r.Pass(at(2_000_000), g.emit(t))
+	noted := r.comm(1).noted
 	r.Detail(at(2_000_000), g.emit(t))
+	assert.Equal(t, noted, r.comm(1).noted, "starts are remembered once")
 	ops := opsOf(g.ops, model.KindCollective)
 	require.Len(t, ops, 1)
 	assert.Equal(t, model.Some(int64(1)), ops[0].Collective.Seq)
