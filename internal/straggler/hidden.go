@@ -25,13 +25,28 @@ func (v *rankView) overlap(p party) (stay int64, hidden, ok bool) {
 	if !v.dark || launch == 0 {
 		return 0, false, false
 	}
-	for i := p.pos - 1; i >= 0 && i >= p.pos-hiddenReach; i-- {
-		before := &v.comms[i]
-		if gap := p.op.Start - before.End; gap >= 0 && launch < before.End {
-			return before.Duration(), gap <= max(launchLatency, before.Duration()/hidingShare), true
+	for back := 1; back <= hiddenReach; back++ {
+		start, end, known := v.communicated(p.pos - back)
+		if !known {
+			break
+		}
+		if gap := p.op.Start - end; gap >= 0 && launch < end {
+			return end - start, gap <= max(launchLatency, (end-start)/hidingShare), true
 		}
 	}
 	return 0, false, false
+}
+
+// communicated returns the times of the rank's i-th communication in the step; those
+// of the step before have numbers below 0.
+func (v *rankView) communicated(i int) (start, end int64, ok bool) {
+	if i >= 0 {
+		return v.comms[i].Start, v.comms[i].End, true
+	}
+	if i += v.tailLen(); i >= 0 {
+		return v.tail.ops[i].start, v.tail.ops[i].exit, true
+	}
+	return 0, 0, false
 }
 
 // between is what the member computed at most since it came to the operation
@@ -51,11 +66,14 @@ func (mr *meetingRecord) weighOverlap(i int) {
 			stayed = append(stayed, o.between())
 		}
 	}
+	if len(stayed) > 0 {
+		m.beside = m.between() - median(stayed)
+	}
 	if len(stayed) == 0 || m.hidden {
 		m.excess.compute = min(0, m.excess.compute) // when it was ready is not known, or nobody else's work
 		return
 	}
-	beside, apart := m.between()-median(stayed), m.excess.compute
+	beside, apart := m.beside, m.excess.compute
 	m.censored, m.limit = apart > max(0, beside), apart
 	switch {
 	case beside > 0 && apart > 0:
@@ -65,6 +83,34 @@ func (mr *meetingRecord) weighOverlap(i int) {
 	default:
 		m.excess.compute = 0
 	}
+}
+
+// balance lets a rank's excess over its overlapped segments of a step be no more than
+// what it took longer over all of them. Nobody waits for those who run ahead, so that
+// a rank that is behind stays it for long, whoever is slower: in each segment that
+// chance makes long it exceeds its peers, and one that is short takes nothing back.
+func (rec *record) balance() {
+	type sums struct{ granted, longer int64 }
+	of := make([]sums, len(rec.ranks))
+	each := func(do func(m *memberRecord, s *sums)) {
+		for _, mr := range rec.meets {
+			for i := range mr.members {
+				if m := &mr.members[i]; m.weighed && m.overlapped {
+					do(m, &of[m.rank])
+				}
+			}
+		}
+	}
+	each(func(m *memberRecord, s *sums) {
+		s.granted += max(0, m.excess.compute)
+		s.longer += m.beside
+	})
+	each(func(m *memberRecord, s *sums) {
+		if had := m.excess.compute; had > 0 && s.longer < s.granted {
+			m.excess.compute = int64(float64(had) * float64(max(0, s.longer)) / float64(s.granted))
+			m.censored, m.limit = true, max(m.limit, had)
+		}
+	})
 }
 
 // pace sums what a rank and its peers computed in those segments of a step that

@@ -75,6 +75,7 @@ type memberRecord struct {
 	hidden      bool           // when it was ready to come is not known, only that it was by then
 	censored    bool           // its excess in computing may be more, up to limit
 	limit       int64
+	beside      int64 // how much longer than its peers it took from arrival to arrival; they at most took that long
 	wire        wire
 }
 
@@ -194,6 +195,7 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 		}
 		rec.meets[i].weigh()
 	}
+	rec.balance()
 	rec.uncover()
 	for _, mr := range rec.meets {
 		for _, member := range mr.members {
@@ -226,7 +228,7 @@ func (v *rankView) makeTail(step int64, placed []*meetingRecord) *tail {
 	t := &tail{step: step, end: v.end}
 	for _, i := range v.met[max(0, len(v.met)-maxTail):] {
 		op := &v.comms[i]
-		t.ops = append(t.ops, tailOp{sig: signatureOf(op), exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i], inferred: op.EndInferred})
+		t.ops = append(t.ops, tailOp{sig: signatureOf(op), start: op.Start, exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i], inferred: op.EndInferred})
 	}
 	return t
 }

@@ -39,8 +39,9 @@ type tail struct {
 // tailOp is one communication operation of the previous step.
 type tailOp struct {
 	sig   signature
-	exit  int64 // raw
-	after own   // own time from the exit to the end of the step
+	start int64 // raw, as exit is
+	exit  int64
+	after own // own time from the exit to the end of the step
 	meet  *meetingRecord
 	// inferred: the exit is no measurement
 	inferred bool
