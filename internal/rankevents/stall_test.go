@@ -224,7 +224,7 @@ func TestTheEndRepeatsNothing(t *testing.T) {
 	f.mark(5, 0)
 	f.open(opSpec{fn: "AllReduce", seq: 40, step: 5, launch: 100, start: 110, end: 120, bytes: 64, handle: 1}, ring.SlotStarted)
 	f.open(opSpec{fn: "AllReduce", seq: 41, step: 5, launch: 130, start: 140, end: 150, handle: 2}, ring.SlotEnqueued)
-	f.open(opSpec{fn: "AllReduce", seq: 42, step: 5, launch: 160, start: 170, end: 180, handle: 3}, ring.SlotEnqueued)
+	f.open(opSpec{fn: "AllReduce", seq: 42, step: 5, launch: 1290, start: 1291, end: 1292, handle: 3}, ring.SlotEnqueued)
 	f.beat = at(900)
 	s := &f.slots[0]
 	s.Receive = ring.Wait{State: ring.ProxyRecv, Peer: 3, Since: at(300)}
