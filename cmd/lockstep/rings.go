@@ -278,8 +278,14 @@ func commName(comms map[uint16]ring.Comm, index uint16) string {
 }
 
 func proxyWords(s *ring.Slot, now uint64) string {
-	if s.Proxy == ring.ProxyNone {
+	var parts []string
+	for _, w := range []ring.Wait{s.Send, s.Receive} {
+		if w.State != ring.ProxyNone {
+			parts = append(parts, fmt.Sprintf("%s, peer %d, for %v", w.State, w.Peer, age(now, w.Since)))
+		}
+	}
+	if len(parts) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s, peer %d, for %v", s.Proxy, s.ProxyPeer, age(now, s.ProxySince))
+	return strings.Join(parts, "; ")
 }

@@ -65,6 +65,7 @@ func TestRingsShowWhatIsInFlight(t *testing.T) {
 	for _, want := range []string{
 		"rank 2 of 4, job llama", "live, last heartbeat", "2 records written on 1 lanes of 2",
 		"AllReduce  41 ", "0000000000000abc world  1048576  started", "waits for the peer to be ready, peer 3",
+		"; receiving: waits for the peer or the wire, peer 1, for ",
 	} {
 		assert.Contains(t, stdout.String(), want)
 	}

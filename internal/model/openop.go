@@ -1,5 +1,12 @@
 package model
 
+// ProxyWait is what the proxy steps of one direction wait for.
+type ProxyWait struct {
+	State string            // empty: for nothing
+	For   Optional[float64] // s
+	Peer  Optional[int64]   // global rank
+}
+
 // OpenOp is an operation in flight that has not ended for long, as seen from one
 // rank.
 type OpenOp struct {
@@ -24,6 +31,11 @@ type OpenOp struct {
 	// Op.Peer is with whom.
 	ProxyState string
 	ProxyFor   Optional[float64]
+	// Send and Receive are what its proxies have waited for longest in each
+	// direction.
+	Send, Receive ProxyWait
+	// Silent is how long its process has given no sign of life, s.
+	Silent Optional[float64]
 	// Enqueued, Started and Completed are the sequence numbers that its function
 	// has reached on its communicator.
 	Enqueued, Started, Completed Optional[int64]

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -21,6 +22,13 @@ var openFields = newTable(
 	num(semconv.OpOpenInFlight, func(o *model.OpenOp) *int64 { return &o.InFlight }),
 	str(semconv.OpOpenProxyState, func(o *model.OpenOp) *string { return &o.ProxyState }),
 	optFloat(semconv.OpOpenProxyFor, func(o *model.OpenOp) *optionalFloat { return &o.ProxyFor }),
+	str(semconv.OpOpenSendState, func(o *model.OpenOp) *string { return &o.Send.State }),
+	optFloat(semconv.OpOpenSendFor, func(o *model.OpenOp) *optionalFloat { return &o.Send.For }),
+	optInt(semconv.OpOpenSendPeer, func(o *model.OpenOp) *optionalInt { return &o.Send.Peer }),
+	str(semconv.OpOpenReceiveState, func(o *model.OpenOp) *string { return &o.Receive.State }),
+	optFloat(semconv.OpOpenReceiveFor, func(o *model.OpenOp) *optionalFloat { return &o.Receive.For }),
+	optInt(semconv.OpOpenReceivePeer, func(o *model.OpenOp) *optionalInt { return &o.Receive.Peer }),
+	optFloat(semconv.OpOpenSilent, func(o *model.OpenOp) *optionalFloat { return &o.Silent }),
 	optInt(semconv.OpOpenEnqueued, func(o *model.OpenOp) *optionalInt { return &o.Enqueued }),
 	optInt(semconv.OpOpenStarted, func(o *model.OpenOp) *optionalInt { return &o.Started }),
 	optInt(semconv.OpOpenCompleted, func(o *model.OpenOp) *optionalInt { return &o.Completed }),
@@ -78,26 +86,76 @@ func LogToOpen(lr plog.LogRecord, p *Problems) (model.OpenOp, bool) {
 func openSentence(r *model.Rank, o *model.OpenOp) string {
 	var b strings.Builder
 	what := fmt.Sprintf("%s %d on communicator %s", o.Op.Name, o.Op.Collective.Seq.V, firstOf(o.Op.Comm.Name, o.Op.Comm.ID))
-	age := time.Duration(o.Age * float64(time.Second)).Round(100 * time.Millisecond)
+	age := spoken(o.Age)
 	switch {
 	case o.ProcessDied:
-		fmt.Fprintf(&b, "rank %d: process died with %d operations open; the first is %s, enqueued %v before", r.Rank, o.InFlight, what, age)
+		fmt.Fprintf(&b, "rank %d: process died; at its last sign of life %s %s, enqueued %v before that", r.Rank, openCount(o.InFlight), what, age)
 	case o.Status == model.StatusClosed:
 		fmt.Fprintf(&b, "rank %d: %s ended after %v", r.Rank, what, age)
 		return b.String()
 	default:
 		fmt.Fprintf(&b, "rank %d: %s has not ended for %v (%s)", r.Rank, what, age, o.Op.Collective.State)
 	}
-	if o.ProxyState != "" {
-		fmt.Fprintf(&b, "; its proxy waits: %s", o.ProxyState)
-		if o.Op.Peer.OK {
-			fmt.Fprintf(&b, ", peer rank %d", o.Op.Peer.V)
-		}
+	if waits := waitWords(o); waits != "" {
+		fmt.Fprintf(&b, "; its proxy waits: %s", waits)
+	}
+	if o.Silent.OK && o.Silent.V >= ring.DeathSilence.Seconds() {
+		fmt.Fprintf(&b, "; no sign of life of its process for %v", spoken(o.Silent.V))
 	}
 	if o.Behind > 0 {
 		fmt.Fprintf(&b, "; %d behind it", o.Behind)
 	}
 	return b.String()
+}
+
+func openCount(n int64) string {
+	if n == 1 {
+		return "1 operation was open:"
+	}
+	return fmt.Sprintf("%d operations were open; the first is", n)
+}
+
+// spoken rounds a duration to what people read.
+func spoken(s float64) time.Duration {
+	d := time.Duration(s * float64(time.Second))
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}
+
+// waitPhrases say what is waited for; %s is the peer.
+var waitPhrases = map[string]string{
+	"send_gpu":          "for its own GPU to fill the buffer",
+	"send_peer":         "for %s to be ready",
+	"send_wire":         "for the wire to %s",
+	"recv_peer_or_wire": "for %s or the wire",
+	"recv_flush":        "for the flush to GPU memory",
+	"recv_gpu":          "for its own GPU to take the data",
+}
+
+func waitWords(o *model.OpenOp) string {
+	var parts []string
+	for _, way := range []struct {
+		name string
+		wait *model.ProxyWait
+	}{{"sending", &o.Send}, {"receiving", &o.Receive}} {
+		if w := way.wait; w.State != "" {
+			parts = append(parts, fmt.Sprintf("%s, %s (%v)", way.name, waitPhrase(w), spoken(w.For.V)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func waitPhrase(w *model.ProxyWait) string {
+	phrase := waitPhrases[w.State]
+	switch {
+	case phrase == "":
+		return w.State
+	case w.Peer.OK:
+		return strings.Replace(phrase, "%s", fmt.Sprintf("rank %d", w.Peer.V), 1)
+	}
+	return strings.Replace(phrase, "%s", "its peer", 1)
 }
 
 func firstOf(a, b string) string {

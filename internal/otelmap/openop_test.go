@@ -39,6 +39,27 @@ func TestOpenOpRoundTrip(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// What is not waited for has no attribute.
+func TestOpenWaitsAreWrittenWhereTheyAre(t *testing.T) {
+	r := model.Rank{}
+	for _, o := range []model.OpenOp{
+		{},
+		{Send: model.ProxyWait{State: "send_gpu", For: model.Some(2.0), Peer: model.Some(int64(1))}},
+		{Receive: model.ProxyWait{State: "recv_gpu", For: model.Some(2.0), Peer: model.Some(int64(1))}, Silent: model.Some(1.0)},
+	} {
+		lr := plog.NewLogRecord()
+		openToLog(&r, &o, lr)
+		for name, want := range map[string]bool{
+			"lockstep.op.open.send.state": o.Send.State != "", "lockstep.op.open.send.for": o.Send.For.OK, "lockstep.op.open.send.peer": o.Send.Peer.OK,
+			"lockstep.op.open.receive.state": o.Receive.State != "", "lockstep.op.open.receive.for": o.Receive.For.OK, "lockstep.op.open.receive.peer": o.Receive.Peer.OK,
+			"lockstep.op.open.silent": o.Silent.OK,
+		} {
+			_, ok := lr.Attributes().Get(name)
+			assert.Equal(t, want, ok, name)
+		}
+	}
+}
+
 func TestOpenSentences(t *testing.T) {
 	r := model.Rank{Rank: 3}
 	op := model.Op{
@@ -46,12 +67,21 @@ func TestOpenSentences(t *testing.T) {
 		Collective: model.Collective{Seq: model.Some(int64(41)), State: "started"},
 	}
 	for want, o := range map[string]model.OpenOp{
-		"rank 3: all_reduce 41 on communicator world has not ended for 2.5s (started); its proxy waits: send_peer, peer rank 1; 4 behind it": {
-			Op: op, Status: model.StatusOpen, Age: 2.5, Behind: 4, ProxyState: "send_peer",
+		"rank 3: all_reduce 41 on communicator world has not ended for 2.5s (started); its proxy waits: sending, for its own GPU to fill the buffer (2.1s); receiving, for rank 1 or the wire (2.2s); 4 behind it": {
+			Op: op, Status: model.StatusOpen, Age: 2.5, Behind: 4, ProxyState: "recv_peer_or_wire", Silent: model.Some(2.9),
+			Send:    model.ProxyWait{State: "send_gpu", For: model.Some(2.1), Peer: model.Some(int64(0))},
+			Receive: model.ProxyWait{State: "recv_peer_or_wire", For: model.Some(2.2), Peer: model.Some(int64(1))},
+		},
+		"rank 3: all_reduce 41 on communicator world has not ended for 5.2s (started); its proxy waits: sending, for its peer to be ready (40ms); no sign of life of its process for 3s": {
+			Op: op, Status: model.StatusUpdated, Age: 5.2, Silent: model.Some(3.0),
+			Send: model.ProxyWait{State: "send_peer", For: model.Some(0.04)},
 		},
 		"rank 3: all_reduce 41 on communicator world ended after 7s": {Op: op, Status: model.StatusClosed, Age: 7},
-		"rank 3: process died with 5 operations open; the first is all_reduce 41 on communicator world, enqueued 1s before": {
-			Op: op, Status: model.StatusOpen, Age: 1, InFlight: 5, ProcessDied: true,
+		"rank 3: process died; at its last sign of life 5 operations were open; the first is all_reduce 41 on communicator world, enqueued 45ms before that": {
+			Op: op, Status: model.StatusOpen, Age: 0.045, InFlight: 5, ProcessDied: true,
+		},
+		"rank 3: process died; at its last sign of life 1 operation was open: all_reduce 41 on communicator world, enqueued 1s before that": {
+			Op: op, Status: model.StatusOpen, Age: 1, InFlight: 1, ProcessDied: true,
 		},
 	} {
 		assert.Equal(t, want, openSentence(&r, &o))

@@ -22,9 +22,8 @@ type Node struct {
 
 	commsOverflowed, bootsOverflowed int64
 
-	boot    func() string         // the host's boot
-	pair    func() ring.ClockPair // of its clocks, now
-	started uint64                // MONOTONIC_RAW ns
+	boot func() string         // the host's boot
+	pair func() ring.ClockPair // of its clocks, now
 }
 
 // members is what the local ranks together know of one communicator.
@@ -38,7 +37,7 @@ type members struct {
 
 // NewNode returns a node without ranks.
 func NewNode(cfg Config) *Node {
-	n := &Node{cfg: cfg, comms: map[uint64]*members{}, epochs: map[string]int64{}, boot: ring.BootID, pair: ring.NowPair, started: ring.Now()}
+	n := &Node{cfg: cfg, comms: map[uint64]*members{}, epochs: map[string]int64{}, boot: ring.BootID, pair: ring.NowPair}
 	n.links.init()
 	return n
 }

@@ -125,24 +125,6 @@ func TestLeavingTellsOfNoOpenStep(t *testing.T) {
 	assert.Equal(t, int64(1), r.Stats().StepsUnfinished)
 }
 
-// A death from before this reader is told of with its own time.
-func TestAnOldDeathIsOfItsTime(t *testing.T) {
-	for _, tc := range []struct {
-		started, want uint64 // µs
-	}{{started: 1000, want: 50}, {started: 10, want: 5000}} {
-		f := newFakeRing(0, 2)
-		f.beat = at(50)
-		f.open(opSpec{fn: "AllReduce", step: 0, launch: 20, start: 20, end: 20}, ring.SlotEnqueued)
-		n := NewNode(DefaultConfig())
-		n.started = at(tc.started)
-		r, g := n.Attach(f, ""), newGot()
-		r.Finish(at(5000), true, g.emit(t))
-		require.Len(t, g.open, 1)
-		assert.Equal(t, unixAt(tc.want), g.open[0].Time)
-		assert.InDelta(t, float64(tc.want-20)*1e-6, g.open[0].Age, 1e-9)
-	}
-}
-
 // All open steps of a rank share one budget, whatever they hold.
 func TestOpenStepsShareABudget(t *testing.T) {
 	cfg := DefaultConfig()

@@ -12,8 +12,11 @@ const maxStalls = 1024
 // stall is an operation that was told of.
 type stall struct {
 	op     model.OpenOp
+	comm   uint16
+	fn     uint8
 	toldAt uint64
 	pass   uint64 // in which it was last seen
+	silent bool   // it was told that its process gives no sign of life
 }
 
 // holder is the operation that holds up a communicator: its oldest in flight. One
@@ -92,13 +95,31 @@ func (r *Rank) stalled() {
 		r.tell(s, r.stalls.count[comm]-1, repeat)
 	}
 	for handle, st := range r.stalls.told {
-		if st.pass != r.pass && !r.slotOpen(handle) {
-			delete(r.stalls.told, handle)
-			st.op.Status, st.op.Time = model.StatusClosed, r.unix(r.now)
-			st.op.Age = seconds(r.now - uint64(st.op.Since))
-			r.batch.Open = append(r.batch.Open, st.op)
+		if st.pass == r.pass || r.slotOpen(handle) {
+			continue
 		}
+		if !read {
+			r.frontiers, read = r.src.Frontiers(r.frontiers[:0]), true
+		}
+		delete(r.stalls.told, handle)
+		r.batch.Open = append(r.batch.Open, r.closedOp(st))
 	}
+}
+
+// closedOp is an operation that was told of and has ended: who it was, and what is
+// so now.
+func (r *Rank) closedOp(st *stall) model.OpenOp {
+	o := model.OpenOp{
+		Op: st.op.Op, Time: r.unix(r.now), Since: st.op.Since, Status: model.StatusClosed,
+		Age:    seconds(r.now - min(uint64(st.op.Since), r.now)),
+		Behind: r.stalls.count[st.comm], InFlight: int64(len(r.slots)),
+	}
+	o.Op.Collective.State, o.Op.Waits = "", model.ProxyWaits{}
+	if o.Op.Kind == model.KindCollective { // with whom its proxy waited
+		o.Op.Peer, o.Op.PeerLocal = model.Optional[int64]{}, model.Optional[int64]{}
+	}
+	r.reach(&o, st.comm, st.fn)
+	return o
 }
 
 // holdsSince returns since when the oldest operation of its communicator holds it
@@ -142,34 +163,48 @@ func (r *Rank) tell(s *ring.Slot, behind int64, repeat uint64) {
 			r.stats.OpenOverflow++
 			return
 		}
-		st = &stall{}
+		st = &stall{comm: s.Record.Comm(), fn: s.Record.Func()}
 		r.stalls.told[handle] = st
 		status = model.StatusOpen
 	}
 	st.pass = r.pass
-	if status == model.StatusUpdated && r.now < st.toldAt+repeat {
+	silent, _ := r.silence()
+	if status == model.StatusUpdated && r.now < st.toldAt+repeat && (!silent || st.silent) {
 		return
 	}
-	st.toldAt = r.now
+	st.toldAt, st.silent = r.now, st.silent || silent
 	st.op = r.openOp(s, behind)
 	st.op.Status = status
 	r.batch.Open = append(r.batch.Open, st.op)
 }
 
 // died tells of what a process left open: the oldest operation of each
-// communicator, each with the number of those behind it. A death from before this
-// reader is no news: its events are of when it was.
+// communicator, each with the number of those behind it. It is noticed late, by a
+// reader that came later very late: the events are of its last sign of life.
 func (r *Rank) died() {
-	if beat := r.src.Heartbeat(); beat != 0 && beat < r.now && beat < r.node.started {
-		r.now = beat
-	}
+	r.now = r.lastSign()
 	r.stalls.gather(r.slots)
 	r.frontiers = r.src.Frontiers(r.frontiers[:0])
 	for comm, i := range r.stalls.oldest {
 		op := r.openOp(&r.slots[i], r.stalls.count[comm]-1)
 		op.Status, op.ProcessDied, op.InFlight = model.StatusOpen, true, int64(len(r.slots))
+		op.Silent = model.Optional[float64]{} // for ever
 		r.batch.Open = append(r.batch.Open, op)
 	}
+}
+
+// lastSign is when a process was last seen to live: by its heartbeat, or by what it
+// left open.
+func (r *Rank) lastSign() uint64 {
+	last := r.src.Heartbeat()
+	for i := range r.slots {
+		s := &r.slots[i]
+		last = max(last, s.Last, s.Record.EnqueueBegin())
+	}
+	if last == 0 {
+		return r.now
+	}
+	return min(last, r.now)
 }
 
 // proxyStates are the values of lockstep.proxy.state.
@@ -193,21 +228,49 @@ func (r *Rank) openOp(s *ring.Slot, behind int64) model.OpenOp {
 	if n, ok := rec.Step(); ok {
 		op.Step = model.Some(int64(n))
 	}
+	_, silent := r.silence()
 	open := model.OpenOp{
 		Op: op, Time: r.unix(r.now), Since: int64(launch), Age: seconds(r.now - min(launch, r.now)), Behind: behind,
 		InFlight: int64(len(r.slots)), Enqueueing: s.State == ring.SlotEnqueueing,
+		Send: r.proxyWait(c, s.Send), Receive: r.proxyWait(c, s.Receive), Silent: silent,
 	}
 	if state := proxyStates[s.Proxy]; state != "" && s.ProxySince != 0 {
 		open.ProxyState = state
 		open.ProxyFor = model.Some(seconds(r.now - min(s.ProxySince, r.now)))
 		r.peer(&open.Op, c, s.ProxyPeer)
 	}
+	r.reach(&open, rec.Comm(), rec.Func())
+	return open
+}
+
+func (r *Rank) proxyWait(c *commState, w ring.Wait) model.ProxyWait {
+	state := proxyStates[w.State]
+	if state == "" {
+		return model.ProxyWait{}
+	}
+	return model.ProxyWait{
+		State: state, For: model.Some(seconds(r.now - min(w.Since, r.now))), Peer: r.node.globalRank(c.comm.Hash, w.Peer),
+	}
+}
+
+// silence is how long the process has given no sign of life, and whether that is
+// longer than one that runs takes.
+func (r *Rank) silence() (long bool, s model.Optional[float64]) {
+	beat := r.src.Heartbeat()
+	if beat == 0 {
+		return false, s
+	}
+	ns := r.now - min(beat, r.now)
+	return ns >= uint64(ring.DeathSilence), model.Some(seconds(ns))
+}
+
+// reach fills in how far the function of an operation has come.
+func (r *Rank) reach(o *model.OpenOp, comm uint16, fn uint8) {
 	for i := range r.frontiers {
-		if fr := &r.frontiers[i]; fr.Comm == rec.Comm() && fr.Func == rec.Func() {
-			open.Enqueued, open.Started, open.Completed = reached(fr.Enqueued), reached(fr.Started), reached(fr.Completed)
+		if f := &r.frontiers[i]; f.Comm == comm && f.Func == fn {
+			o.Enqueued, o.Started, o.Completed = reached(f.Enqueued), reached(f.Started), reached(f.Completed)
 		}
 	}
-	return open
 }
 
 func reached(m ring.Mark) model.Optional[int64] {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"math/bits"
 	"strings"
 	"unicode"
@@ -57,7 +58,11 @@ func parse(path string, b []byte, fileSize int64) (*shape, error) {
 		return nil, refuse(path, "file_size", fmt.Sprintf("%d bytes in the header", got),
 			fmt.Sprintf("%d bytes, the size of the file: it was truncated, grown or not written whole", fileSize))
 	}
+	if got := u64(b[atPID:]); got == 0 || got > math.MaxUint32 {
+		return nil, refuse(path, "pid", got, fmt.Sprintf("1 to %d", uint32(math.MaxUint32)))
+	}
 	s := &shape{Header: identity(b)}
+	s.doubt()
 	s.FileSize = fileSize
 	if err := s.parseSections(path, b[atSections:], uint64(fileSize)); err != nil {
 		return nil, err
@@ -76,6 +81,20 @@ func identity(b []byte) Header {
 		JobID:         text(b[atJobID:atJobName]), JobName: text(b[atJobName:atHostName]),
 		HostName: text(b[atHostName:atHostID]), HostID: text(b[atHostID:atRunID]),
 		RunID: text(b[atRunID:atProducer]), Producer: text(b[atProducer : atProducer+64]),
+	}
+}
+
+// doubt takes for unknown what cannot be of a job's claims. Where rank and world
+// contradict each other, either may be the wrong one.
+func (h *Header) doubt() {
+	for _, n := range []*int32{&h.Rank, &h.LocalRank, &h.WorldSize, &h.Restart} {
+		*n = max(*n, None)
+	}
+	if h.WorldSize == 0 {
+		h.WorldSize = None
+	}
+	if h.WorldSize != None && h.Rank >= h.WorldSize {
+		h.Rank, h.WorldSize = None, None
 	}
 }
 

@@ -43,6 +43,7 @@ func newImageOf(lanes int, capacity uint64, resize func(*[sections + 1]uint64)) 
 	m.set32(atVersion, version)
 	m.set32(atHeaderSize, page)
 	m.set(atFileSize, size)
+	m.set(atPID, 1)
 	m.set(atState, 1)
 	for kind := 1; kind <= sections; kind++ {
 		m.section(kind, uint64(kind)|rules[kind].size<<32, m.offset[kind], counts[kind])

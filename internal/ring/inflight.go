@@ -50,6 +50,14 @@ var slotNames = [...]string{"free", "claimed", "enqueueing", "enqueued", "starte
 
 func (s SlotState) String() string { return nameOf(slotNames[:], uint64(s)) }
 
+// Wait is what a proxy step waits for.
+type Wait struct {
+	State   ProxyState // ProxyNone: for nothing
+	Channel uint8
+	Peer    int32  // rank of the communicator
+	Since   uint64 // ns
+}
+
 // Slot is an operation in flight: a copy, consistent in itself.
 type Slot struct {
 	Index      int
@@ -60,7 +68,10 @@ type Slot struct {
 
 	OpenKernelChannels, OpenProxyOps uint32
 
-	// What the proxy waits for, where it has waited longest.
+	// What its proxies have waited for longest in each direction: a rank often waits
+	// for its own GPU to send because it waits for a peer to receive.
+	Send, Receive Wait
+	// The longer of the two.
 	Proxy        ProxyState
 	ProxyChannel uint8
 	ProxySend    bool
@@ -121,17 +132,31 @@ func (s *Slot) fill(w []uint64) {
 	for i := range slotWaitCount {
 		s.wait(load(&w[slotWaits+2*i]), load(&w[slotWaits+2*i+1]))
 	}
+	s.longest()
 }
 
 // slotWaitCount: both directions, on channels of even and of odd number.
 const slotWaitCount = 4
 
-// wait takes what a channel waits for, unless another has waited longer.
+// wait takes what a channel waits for, unless another of its direction has waited
+// longer.
 func (s *Slot) wait(proxy, since uint64) {
-	if state := ProxyState(proxy); state != ProxyNone && since != 0 && (s.Proxy == ProxyNone || since < s.ProxySince) {
-		s.Proxy, s.ProxyChannel, s.ProxySend = state, uint8(proxy>>8), uint8(proxy>>16) != 0
-		s.ProxyPeer, s.ProxySince = int32(proxy>>32), since
+	w := Wait{State: ProxyState(proxy), Channel: uint8(proxy >> 8), Peer: int32(proxy >> 32), Since: since}
+	oldest := &s.Receive
+	if uint8(proxy>>16) != 0 {
+		oldest = &s.Send
 	}
+	if w.State != ProxyNone && since != 0 && (oldest.State == ProxyNone || since < oldest.Since) {
+		*oldest = w
+	}
+}
+
+func (s *Slot) longest() {
+	w := s.Receive
+	if s.Send.State != ProxyNone && (w.State == ProxyNone || s.Send.Since <= w.Since) {
+		w, s.ProxySend = s.Send, true
+	}
+	s.Proxy, s.ProxyChannel, s.ProxyPeer, s.ProxySince = w.State, w.Channel, w.Peer, w.Since
 }
 
 // Mark is how far a communicator has come in one way.

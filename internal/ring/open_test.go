@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -24,6 +25,8 @@ func TestOpenRefusesContent(t *testing.T) {
 		"version 0":           {func(m *image) { m.set32(atVersion, 0) }, "version", "got 0"},
 		"header size":         {func(m *image) { m.set32(atHeaderSize, 512) }, "header_size", "want 4096"},
 		"size in header":      {func(m *image) { m.set(atFileSize, 1<<40) }, "file_size", "1099511627776 bytes in the header"},
+		"pid 0":               {func(m *image) { m.set(atPID, 0) }, "pid", "got 0; want 1 to 4294967295"},
+		"pid of 33 bits":      {func(m *image) { m.set(atPID, 1<<32) }, "pid", "got 4294967296; want 1 to"},
 		"no header":           {func(m *image) { m.b = m.b[:100] }, "file", "100 bytes"},
 		"empty":               {func(m *image) { m.b = nil }, "file", "0 bytes"},
 		"kind 0":              {func(m *image) { m.set32(sectionAt(sComms), 0) }, "sections[2].kind", "1 to 8"},
@@ -46,6 +49,9 @@ func TestOpenRefusesContent(t *testing.T) {
 		"records overflow":    {func(m *image) { m.set(sectionAt(sRecords)+16, 1<<57) }, "records.count", "1 to"},
 		"capacity beyond file": {
 			func(m *image) { m.set(sectionAt(sRecords)+16, 2*capacity*1024) }, "records.count", "an end within",
+		},
+		"lanes into records": {
+			func(m *image) { m.set(sectionAt(sLanes)+16, 64) }, "records.offset", "no overlap with lanes",
 		},
 		"capacity 7":        {func(m *image) { m.set(sectionAt(sRecords)+16, 14) }, "capacity", "got 7; want a power of two"},
 		"not a whole lane":  {func(m *image) { m.set(sectionAt(sRecords)+16, 15) }, "records.count", "a multiple of the 2 lanes"},
@@ -202,6 +208,27 @@ func TestOwnerIsJudgedTwice(t *testing.T) {
 	}})
 	require.Error(t, err)
 	assert.Equal(t, 2, asked)
+}
+
+// A job's claims that cannot be are taken for unknown, and its ring is read.
+func TestImpossibleIdentityIsUnknown(t *testing.T) {
+	for _, tc := range []struct{ claims, want [4]int32 }{ // rank, local rank, world size, restart
+		{[4]int32{3, 1, 4, 0}, [4]int32{3, 1, 4, 0}},
+		{[4]int32{-2, 1, 4, 0}, [4]int32{None, 1, 4, 0}},
+		{[4]int32{3, math.MinInt32, 4, -7}, [4]int32{3, None, 4, None}},
+		{[4]int32{3, 1, -2, 0}, [4]int32{3, 1, None, 0}},
+		{[4]int32{0, 0, 0, 0}, [4]int32{0, 0, None, 0}},
+		{[4]int32{4, 1, 4, 0}, [4]int32{None, 1, None, 0}},
+		{[4]int32{None, None, 4, None}, [4]int32{None, None, 4, None}},
+		{[4]int32{math.MaxInt32, 1, None, 0}, [4]int32{math.MaxInt32, 1, None, 0}},
+	} {
+		m := newImage(1, 8)
+		for i, n := range tc.claims {
+			m.set32(uint64(atRank+4*i), uint32(n))
+		}
+		h := m.open(t).Header()
+		assert.Equal(t, tc.want, [4]int32{h.Rank, h.LocalRank, h.WorldSize, h.Restart}, "%v", tc.claims)
+	}
 }
 
 func TestHeader(t *testing.T) {

@@ -87,6 +87,7 @@ func TestInFlight(t *testing.T) {
 	s.Record = Record{}
 	assert.Equal(t, Slot{
 		Index: 2, Generation: 9, State: SlotStarted, Order: 1016, OpenKernelChannels: 3, OpenProxyOps: 4,
+		Send:  Wait{State: ProxySendPeer, Channel: 7, Peer: 5, Since: 1019},
 		Proxy: ProxySendPeer, ProxyChannel: 7, ProxySend: true, ProxyPeer: 5, ProxySince: 1019, Last: 1018,
 	}, s)
 	assert.Equal(t, "sending: waits for the peer to be ready", s.Proxy.String())
@@ -99,6 +100,26 @@ func TestInFlight(t *testing.T) {
 	m.set(at(2, slotWaits+2), 0)
 	m.set(at(2, slotWaits+5), 2000)
 	assert.Equal(t, ProxyRecv, r.InFlight(nil)[0].Proxy, "the only one that waits")
+}
+
+// One direction does not hide the other.
+func TestInFlightWaitsOfBothDirections(t *testing.T) {
+	m := newImage(1, 8)
+	at := func(word uint64) uint64 { return m.offset[sSlots] + word*8 }
+	m.set(at(0), 1<<8|uint64(SlotStarted))
+	for i, w := range []struct{ what, since uint64 }{
+		{uint64(ProxySendGPU) | 2<<8 | 1<<16 | 1<<32, 500},
+		{uint64(ProxySendWire) | 3<<8 | 1<<16 | 2<<32, 400},
+		{uint64(ProxyRecv) | 4<<8 | 3<<32, 700},
+		{uint64(ProxyRecvGPU) | 5<<8 | 6<<32, 800},
+	} {
+		m.set(at(slotWaits+uint64(2*i)), w.what)
+		m.set(at(slotWaits+uint64(2*i)+1), w.since)
+	}
+	s := m.open(t).InFlight(nil)[0]
+	assert.Equal(t, Wait{State: ProxySendWire, Channel: 3, Peer: 2, Since: 400}, s.Send)
+	assert.Equal(t, Wait{State: ProxyRecv, Channel: 4, Peer: 3, Since: 700}, s.Receive)
+	assert.Equal(t, []any{ProxySendWire, true, int32(2), uint64(400)}, []any{s.Proxy, s.ProxySend, s.ProxyPeer, s.ProxySince})
 }
 
 func TestFrontiers(t *testing.T) {

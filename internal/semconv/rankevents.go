@@ -11,6 +11,14 @@ const (
 	OpOpenInFlight   = "lockstep.op.open.in_flight"   // i, in flight in its process
 	OpOpenProxyState = "lockstep.op.open.proxy.state" // s, what the last proxy step waits for
 	OpOpenProxyFor   = "lockstep.op.open.proxy.for"   // d, s
+	// The longest wait of each direction, where there is one.
+	OpOpenSendState    = "lockstep.op.open.send.state"    // s, as of proxy.state
+	OpOpenSendFor      = "lockstep.op.open.send.for"      // d, s
+	OpOpenSendPeer     = "lockstep.op.open.send.peer"     // i, global rank
+	OpOpenReceiveState = "lockstep.op.open.receive.state" // s
+	OpOpenReceiveFor   = "lockstep.op.open.receive.for"   // d, s
+	OpOpenReceivePeer  = "lockstep.op.open.receive.peer"  // i
+	OpOpenSilent       = "lockstep.op.open.silent"        // d, s since the last heartbeat of its process
 	// The sequence numbers that its function has reached on its communicator.
 	OpOpenEnqueued  = "lockstep.op.open.enqueued"  // i
 	OpOpenStarted   = "lockstep.op.open.started"   // i

@@ -34,6 +34,8 @@ int main(void)
     handle = begin(r, comm, 1, 41, &s);
     atomic_store(&s->waits[0].what, 20u | 1u << 16 | (uint64_t)3 << 32);
     atomic_store(&s->waits[0].since, lockstep_now());
+    atomic_store(&s->waits[2].what, 10u | (uint64_t)1 << 32);
+    atomic_store(&s->waits[2].since, lockstep_now());
     lockstep_slot_state(s, handle, LOCKSTEP_SLOT_STARTED);
     lockstep_step_begin(7);
     lockstep_scope_end(lockstep_scope_begin("forward", LOCKSTEP_PHASE_TRAIN));
