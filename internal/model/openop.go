@@ -1,5 +1,11 @@
 package model
 
+import "time"
+
+// SilentAfter is how long a process gives no sign of life before that is said of it:
+// as long as one must be silent to be dead (docs/format/ring.md).
+const SilentAfter = 3 * time.Second
+
 // ProxyWait is what the proxy steps of one direction wait for.
 type ProxyWait struct {
 	State string            // empty: for nothing

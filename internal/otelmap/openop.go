@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -99,7 +98,7 @@ func openSentence(r *model.Rank, o *model.OpenOp) string {
 	if waits := waitWords(o); waits != "" {
 		fmt.Fprintf(&b, "; its proxy waits: %s", waits)
 	}
-	if o.Silent.OK && o.Silent.V >= ring.DeathSilence.Seconds() {
+	if o.Silent.OK && o.Silent.V >= model.SilentAfter.Seconds() {
 		fmt.Fprintf(&b, "; no sign of life of its process for %v", spoken(o.Silent.V))
 	}
 	if o.Behind > 0 {

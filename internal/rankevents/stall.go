@@ -261,7 +261,7 @@ func (r *Rank) silence() (long bool, s model.Optional[float64]) {
 		return false, s
 	}
 	ns := r.now - min(beat, r.now)
-	return ns >= uint64(ring.DeathSilence), model.Some(seconds(ns))
+	return ns >= uint64(model.SilentAfter), model.Some(seconds(ns))
 }
 
 // reach fills in how far the function of an operation has come.

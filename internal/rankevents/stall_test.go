@@ -147,6 +147,7 @@ func TestWaitsOfBothDirectionsAreTold(t *testing.T) {
 
 // Silence is told of once, before the operation's turn to be told of again.
 func TestSilenceOfAProcessIsTold(t *testing.T) {
+	assert.Equal(t, ring.DeathSilence, model.SilentAfter)
 	const second = 1_000_000
 	f := newFakeRing(0, 4)
 	r, g := attach(f, DefaultConfig())
