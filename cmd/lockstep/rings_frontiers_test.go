@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -41,18 +40,4 @@ func TestRingsCompareWithinALimit(t *testing.T) {
 	said := frontiersText(f)
 	assert.Equal(t, maxFrontierLines+2, strings.Count(said, "\n"))
 	assert.Contains(t, said, "and 24 more")
-}
-
-func TestRingStateWords(t *testing.T) {
-	for want, of := range map[string]struct {
-		alive, closed bool
-		silent        time.Duration
-	}{
-		"live, last heartbeat 900ms ago":                              {true, false, 900 * time.Millisecond},
-		"live, but no heartbeat for 6.0s: stopped, or starved of CPU": {true, false, 6 * time.Second},
-		"the process died, last heartbeat 6s ago":                     {false, false, 6 * time.Second},
-		"closed, last heartbeat 6s ago":                               {false, true, 6 * time.Second},
-	} {
-		assert.Equal(t, want, stateWords(of.alive, of.closed, of.silent))
-	}
 }

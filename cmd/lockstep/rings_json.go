@@ -78,7 +78,7 @@ type dumper struct {
 
 func (d *dumper) line(lane int, rec *ring.Record) ringRecord {
 	l := ringRecord{
-		Ring: d.ring.Path(), Rank: d.rank, Lane: lane, Number: rec.Number(),
+		Ring: printable(d.ring.Path()), Rank: d.rank, Lane: lane, Number: rec.Number(),
 		Kind: rec.Kind().String(), Level: rec.Level().String(),
 	}
 	switch rec.Kind() {
