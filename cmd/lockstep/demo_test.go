@@ -133,7 +133,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	seen.onFinding = func(f model.Finding) { s.finding(&f) }
 	f := model.Finding{
 		ID: "x", Kind: model.FindingStraggler, Class: "compute", Rank: model.Some(int64(2)), Status: model.StatusOpen,
-		CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
+		Evidence: `{"steps":6}`, CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
 	}
 	revise := func(step int64, cost float64, status string) string {
 		out.Reset()
@@ -146,7 +146,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	assert.Contains(t, revise(6, 0.020, model.StatusOpen), "Finding 1: rank 2")
 	assert.Empty(t, revise(20, 0.025, model.StatusUpdated), "a quarter more is no news")
 	assert.Contains(t, revise(40, 0.031, model.StatusUpdated),
-		"Step 40: finding 1 is now: rank 2, compute, cost 31.0 ms per step over steps 0 to 40.")
+		"Step 40: finding 1 is now: rank 2, compute, cost 31.0 ms per step (6 steps judged); since step 0.")
 	assert.Empty(t, revise(41, 0.060, model.StatusUpdated), "not so soon after the last")
 	s.updated = time.Time{}
 	assert.Contains(t, revise(42, 0.060, model.StatusUpdated), "cost 60.0 ms")
@@ -159,7 +159,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	out.Reset()
 	s.summary(seen)
 	assert.Contains(t, out.String(), "2 findings, above.")
-	assert.Contains(t, out.String(), "At the end, finding 1: rank 2, compute, cost 200 ms per step over steps 0 to 44.")
+	assert.Contains(t, out.String(), "At the end, finding 1: rank 2, compute, cost 200 ms per step (6 steps judged); since step 0.")
 	assert.Contains(t, out.String(), "At the end, finding 2: rank 1, compute, cost 3.00 ms")
 }
 
