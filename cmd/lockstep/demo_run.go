@@ -116,7 +116,7 @@ func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, seen 
 			d.collector.ended <- err
 			d.job.stop()
 			d.drain()
-			d.screen.summary(seen)
+			d.screen.summary(seen, "")
 			return fmt.Errorf("run collector: %w", orEnded(err))
 		}
 		if d.screen.w.err != nil {
@@ -178,12 +178,19 @@ func (d *demo) conclude(found <-chan model.Finding, seen *tap) error {
 		}
 		break
 	}
-	d.screen.summary(seen)
+	_, _, ranks := seen.result()
+	unseen := ""
+	if d.screen.ran() {
+		unseen = d.job.stderr.unseen(d.options.ranks, ranks)
+	}
+	d.screen.summary(seen, unseen)
 	switch {
 	case d.job.err != nil:
 		return d.job.err
 	case err != nil:
 		return err
+	case unseen != "":
+		return fmt.Errorf("watch the job: %s", unseen)
 	}
 	return d.screen.w.failed()
 }

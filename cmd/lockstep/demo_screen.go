@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,16 +134,31 @@ type demoSummary struct {
 	Operations int64   `json:"operations"`
 	Ranks      int     `json:"ranks"`
 	// NotCompared says why nothing can have been found.
-	NotCompared string        `json:"not_compared,omitempty"`
-	Latest      []demoFinding `json:"latest,omitempty"` // of each finding the last revision
+	NotCompared string `json:"not_compared,omitempty"`
+	// NotSeen says which ranks could not be watched, and why.
+	NotSeen string        `json:"not_seen,omitempty"`
+	Latest  []demoFinding `json:"latest,omitempty"` // of each finding the last revision
 }
 
-func (s *demoScreen) summary(seen *tap) {
+// ran reports whether each rank has made some steps, and so must have been seen.
+func (s *demoScreen) ran() bool {
+	least := int64(math.MaxInt64)
+	for i := range s.results {
+		least = min(least, s.results[i].Steps)
+	}
+	return len(s.results) == s.o.ranks && least >= seenSteps
+}
+
+// seenSteps is more steps than a rank can make before anything of it is read.
+const seenSteps = 3
+
+// summary tells how it ended; unseen is which ranks could not be watched.
+func (s *demoScreen) summary(seen *tap, unseen string) {
 	s.clear()
 	findings, spans, ranks := seen.result()
 	sum := demoSummary{
 		Steps: s.step + 1, Findings: len(s.known), Operations: spans, Ranks: ranks,
-		Identical: len(s.results) == s.o.ranks, NotCompared: s.o.notCompared(),
+		Identical: len(s.results) == s.o.ranks, NotCompared: s.o.notCompared(), NotSeen: unseen,
 	}
 	for i := range s.results {
 		l := &s.results[i]
@@ -190,6 +206,10 @@ func (s *demoScreen) told(sum *demoSummary) {
 		found = counted(int64(sum.Findings), "finding") + ", above"
 	case sum.NotCompared != "":
 		found = "nothing could be judged: " + sum.NotCompared
+	case sum.NotSeen != "" && sum.Ranks < 2:
+		found = "nothing could be judged: " + sum.NotSeen
+	case sum.NotSeen != "":
+		found = "nothing was found among those; " + sum.NotSeen
 	}
 	s.tell("%s of %s were read; %s.", counted(sum.Operations, "span"), counted(int64(sum.Ranks), "rank"), found)
 }
