@@ -22,7 +22,9 @@ type demoScreen struct {
 	live  bool // a line that is written over
 	wide  int  // columns of it that are on the screen
 
-	step    int64 // last that rank 0 told of
+	step    int64     // last that rank 0 told of
+	stepAt  time.Time // when
+	opens   int       // operations told of that did not end in this step
 	known   map[string]*toldFinding
 	over    bool      // the job has ended: the summary says the rest
 	updated time.Time // when a revision was told last
@@ -89,10 +91,33 @@ func (s *demoScreen) line(l *demoLine) {
 		s.results = append(s.results, *l)
 		return
 	}
-	s.step = l.Step
+	s.step, s.stepAt, s.opens = l.Step, time.Now(), 0
 	if s.live {
 		s.draw(fmt.Sprintf("step %d   %.1f ms per step   loss %.4f", l.Step, l.last(), l.Loss))
 	}
+}
+
+// stillAfter is how long a step may take before its time is shown: some forty of
+// the demo's steps.
+const stillAfter = 2 * time.Second
+
+// still shows for how long the job has been at its step, once that is long.
+func (s *demoScreen) still(now time.Time) {
+	if at := now.Sub(s.stepAt); s.live && s.step >= 0 && at >= stillAfter {
+		s.draw(fmt.Sprintf("step %d for %d s", s.step, int(at.Seconds())))
+	}
+}
+
+// maxOpens bounds what is told of one standstill: it holds up every rank.
+const maxOpens = 16
+
+// open tells of an operation that does not end.
+func (s *demoScreen) open(said string) {
+	if s.opens++; s.o.json || s.over || s.opens > maxOpens {
+		return
+	}
+	s.clear()
+	s.tell("%s.", printable(said))
 }
 
 func (s *demoScreen) draw(text string) {

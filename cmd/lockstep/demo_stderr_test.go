@@ -5,9 +5,14 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
 func TestDemoKnowsWhoHasNoRing(t *testing.T) {
@@ -47,4 +52,41 @@ func TestDemoScreenTellsNothingSeenFromNothingFound(t *testing.T) {
 	}
 	s.summary(seen, "1 of 4 ranks made no ring: no room")
 	assert.Contains(t, words(out.String()), "nothing was found among those; 1 of 4 ranks made no ring")
+}
+
+func TestDemoScreenShowsAStandstill(t *testing.T) {
+	s, out := screenFor(&demoOptions{ranks: 4, fault: "none"})
+	s.live = true
+	s.still(time.Now().Add(time.Hour))
+	assert.Empty(t, out.String(), "no step yet")
+	s.line(&demoLine{Step: 765})
+	out.Reset()
+	s.still(s.stepAt.Add(time.Second))
+	assert.Empty(t, out.String())
+	s.still(s.stepAt.Add(35 * time.Second))
+	assert.Contains(t, out.String(), "\rstep 765 for 35 s")
+	s.open("rank 3: all_reduce 41 has not ended for 2s\x1b")
+	assert.Contains(t, out.String(), "\rrank 3: all_reduce 41 has not ended for 2s\ufffd.\n")
+	out.Reset()
+	for range 2 * maxOpens {
+		s.open("no end")
+	}
+	assert.Equal(t, maxOpens-1, strings.Count(out.String(), "no end"))
+	out.Reset()
+	s.line(&demoLine{Step: 766})
+	out.Reset()
+	s.over = true
+	s.open("rank 3: all_reduce 42 has not ended")
+	assert.Empty(t, out.String())
+}
+
+func TestTapHearsOfOpenOperations(t *testing.T) {
+	var said []string
+	seen := newTap()
+	seen.onOpen = func(s string) { said = append(said, s) }
+	logs := plog.NewLogs()
+	otelmap.AppendOpen(logs, &model.Rank{Rank: 3}, []model.OpenOp{{Status: model.StatusOpen}, {Status: model.StatusClosed}})
+	seen.noteLogs(logs)
+	require.Len(t, said, 1)
+	assert.Contains(t, said[0], "rank 3: ")
 }
