@@ -33,7 +33,8 @@ func TestDemoWrongUsage(t *testing.T) {
 		status, _, stderr := call(append([]string{"demo"}, strings.Fields(args)...)...)
 		assert.Equal(t, exitUnusable, status, args)
 		assert.Contains(t, stderr, want, args)
-		assert.Greater(t, strings.Index(stderr, want), strings.Index(stderr, "Usage:"), "the error is last: %s", args)
+		assert.True(t, strings.HasPrefix(stderr, "lockstep: ") && strings.Count(stderr, "\n") == 1, stderr)
+		assert.Contains(t, stderr, "; see `lockstep demo --help`\n", args)
 	}
 }
 
