@@ -45,7 +45,8 @@ func newRings() *cobra.Command {
 			"Without an argument, reads those of the directory LOCKSTEP_DIR, or where that is not set, of\n" +
 			defaultRings + ": where the processes make them.\n\n" +
 			"With --records, prints what is still recorded as one JSON object a line, of every level of detail,\n" +
-			"also of what no collector has asked for. --level says what the processes are to record from now on;\n" +
+			"also of what no collector has asked for. Keys that end in _ns are nanoseconds of CLOCK_MONOTONIC_RAW,\n" +
+			"those in _gpu_clock are of the GPU's clock. --level says what the processes are to record from now on;\n" +
 			"a collector that reads them may say otherwise when it starts.\n\n" +
 			"Exit status: 0 rings were read, 2 there were none, or none could be read.",
 		Example: "  lockstep rings\n" +
@@ -74,7 +75,7 @@ func (o *ringsOptions) run(args []string, stdout, stderr io.Writer) error {
 		args = []string{ringsDirectory(os.Getenv)}
 	}
 	out := bufio.NewWriter(stdout)
-	shown, frontiers := 0, ringFrontiers{}
+	shown, frontiers := 0, newRingFrontiers()
 	for _, path := range ringPaths(args, stderr) {
 		r, err := ring.Open(path, ring.Options{})
 		if err == nil {
