@@ -195,10 +195,10 @@ func (d *demo) conclude(found <-chan model.Finding, seen *tap) error {
 		break
 	}
 	_, _, ranks := seen.result()
-	unseen := ""
-	if d.screen.ran() {
-		unseen = d.job.stderr.unseen(d.options.ranks, ranks)
+	if !d.screen.ran() {
+		ranks = d.options.ranks // too short to miss anybody
 	}
+	unseen := d.job.stderr.unseen(d.options.ranks, ranks)
 	d.screen.summary(seen, unseen)
 	switch {
 	case d.job.err != nil:
