@@ -156,7 +156,7 @@ func TestAnalyzeUsageErrors(t *testing.T) {
 			status, stdout, stderr := call(args...)
 			assert.Equal(t, exitUnusable, status)
 			assert.Empty(t, stdout)
-			assert.Contains(t, stderr, "Usage:")
+			assert.Contains(t, stderr, "--help`\n")
 		})
 	}
 }

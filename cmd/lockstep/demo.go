@@ -72,9 +72,9 @@ func newDemo() *cobra.Command {
 
 func (o *demoOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&o.ranks, "ranks", 4, "number of ranks, one process each")
+	f.IntVar(&o.ranks, "ranks", 4, "number of ranks, one process each, 1 to "+strconv.Itoa(maxDemoRanks))
 	f.StringVar(&o.fault, "fault", "compute", "what ails the slow rank: "+strings.Join(demoFaults, ", "))
-	f.IntVar(&o.rank, "rank", 2, "which rank is slow; the last where there are fewer")
+	f.IntVar(&o.rank, "rank", 2, "which rank is slow, 0 to ranks - 1; not given, the last where there are fewer; none with --fault none")
 	f.Int64Var(&o.from, "fault-from", 0, "first step with the fault")
 	f.Int64Var(&o.steps, "steps", 0, "end after so many steps; 0: when interrupted")
 	f.StringVar(&o.level, "level", "collectives", "detail of the events: "+strings.Join(demoLevels, ", ")+"; nothing is judged by summaries alone")

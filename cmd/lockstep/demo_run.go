@@ -83,6 +83,13 @@ func (d *demo) run(parts demoParts) (err error) {
 		default: // nobody reads so many; the summary has the latest of each
 		}
 	}
+	open := make(chan string, maxDemoRanks)
+	seen.onOpen = func(said string) {
+		select {
+		case open <- said:
+		default: // it is told again while it stays open
+		}
+	}
 	d.screen.begin()
 	if d.collector, err = startDemoCollector(filepath.Join(d.dir, "rings"), d.options.level, seen); err != nil {
 		return err
@@ -91,12 +98,17 @@ func (d *demo) run(parts demoParts) (err error) {
 		_ = d.collector.stop()
 		return err
 	}
-	return d.watch(signals, found, seen)
+	return d.watch(signals, found, open, seen)
 }
 
+// lookEvery is how often it is looked whether the job still moves.
+const lookEvery = 500 * time.Millisecond
+
 // watch shows what happens until the job has ended and all of it was judged.
-func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, seen *tap) error {
+func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, open <-chan string, seen *tap) error {
 	lines := d.job.lines
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for lines != nil {
 		select {
 		case l, ok := <-lines:
@@ -105,6 +117,10 @@ func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, seen 
 				break
 			}
 			d.screen.line(&l)
+		case now := <-look.C:
+			d.screen.still(now)
+		case said := <-open:
+			d.screen.open(said)
 		case f := <-found:
 			d.screen.finding(&f)
 			if d.options.once {
@@ -116,7 +132,7 @@ func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, seen 
 			d.collector.ended <- err
 			d.job.stop()
 			d.drain()
-			d.screen.summary(seen)
+			d.screen.summary(seen, "")
 			return fmt.Errorf("run collector: %w", orEnded(err))
 		}
 		if d.screen.w.err != nil {
@@ -178,12 +194,19 @@ func (d *demo) conclude(found <-chan model.Finding, seen *tap) error {
 		}
 		break
 	}
-	d.screen.summary(seen)
+	_, _, ranks := seen.result()
+	if !d.screen.ran() {
+		ranks = d.options.ranks // too short to miss anybody
+	}
+	unseen := d.job.stderr.unseen(d.options.ranks, ranks)
+	d.screen.summary(seen, unseen)
 	switch {
 	case d.job.err != nil:
 		return d.job.err
 	case err != nil:
 		return err
+	case unseen != "":
+		return fmt.Errorf("watch the job: %s", unseen)
 	}
 	return d.screen.w.failed()
 }

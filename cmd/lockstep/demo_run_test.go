@@ -51,6 +51,8 @@ func TestDemo(t *testing.T) {
 	t.Run("ends at the first finding", endsAtTheFirstFinding)
 	t.Run("finds nothing in a healthy job", findsNothingInAHealthyJob)
 	t.Run("fails with its workers", failsWithItsWorkers)
+	t.Run("says who has no ring", saysWhoHasNoRing)
+	t.Run("kills who does not end", killsWhoDoesNotEnd)
 	t.Run("ends cleanly", endsCleanly)
 	t.Run("ends with its reader", endsWithItsReader)
 }
@@ -134,6 +136,33 @@ func failsWithItsWorkers(t *testing.T) {
 		}
 	}
 	assert.Contains(t, stdout, "after 0 steps, without a result", "what there was is told")
+}
+
+// Nothing found is not the same as nothing seen.
+func saysWhoHasNoRing(t *testing.T) {
+	t.Helper()
+	t.Setenv("LOCKSTEP_TEST_DEMO_ARGS", "demo --fault none --ranks 2 --steps 6 --dir "+t.TempDir())
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "ulimit -f 512 && exec \"$0\" -test.run=^TestDemoProcess$", os.Args[0])
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run()
+	assert.Equal(t, exitFailed, cmd.ProcessState.ExitCode(), stdout.String())
+	assert.Contains(t, words(stdout.String()), "nothing could be judged: 2 of 2 ranks made no ring (ranks 0 and 1): ")
+	assert.Contains(t, stderr.String(), "lockstep: watch the job: 2 of 2 ranks made no ring (ranks 0 and 1): ")
+	assert.Contains(t, stderr.String(), "RLIMIT_FSIZE")
+}
+
+func killsWhoDoesNotEnd(t *testing.T) {
+	t.Helper()
+	p := startDemoProcess(t)
+	pids := p.children(t)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	_ = p.cmd.Wait()
+	assert.Equal(t, exitFailed, p.cmd.ProcessState.ExitCode())
+	assert.Regexp(t, `lockstep: end the workers: got no answer of ranks .* \(a signal had stopped rank \d: .*\); killed\n`, p.stderr.String())
+	assert.NotContains(t, p.stderr.String(), "signal: killed")
+	assertNothingLeft(t, p, pids)
 }
 
 // demoProcess is the command in a process of its own, since it is to be killed.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,9 @@ type demoScreen struct {
 	live  bool // a line that is written over
 	wide  int  // columns of it that are on the screen
 
-	step    int64 // last that rank 0 told of
+	step    int64     // last that rank 0 told of
+	stepAt  time.Time // when
+	opens   int       // operations told of that did not end in this step
 	known   map[string]*toldFinding
 	over    bool      // the job has ended: the summary says the rest
 	updated time.Time // when a revision was told last
@@ -88,10 +91,33 @@ func (s *demoScreen) line(l *demoLine) {
 		s.results = append(s.results, *l)
 		return
 	}
-	s.step = l.Step
+	s.step, s.stepAt, s.opens = l.Step, time.Now(), 0
 	if s.live {
 		s.draw(fmt.Sprintf("step %d   %.1f ms per step   loss %.4f", l.Step, l.last(), l.Loss))
 	}
+}
+
+// stillAfter is how long a step may take before its time is shown: some forty of
+// the demo's steps.
+const stillAfter = 2 * time.Second
+
+// still shows for how long the job has been at its step, once that is long.
+func (s *demoScreen) still(now time.Time) {
+	if at := now.Sub(s.stepAt); s.live && s.step >= 0 && at >= stillAfter {
+		s.draw(fmt.Sprintf("step %d for %d s", s.step, int(at.Seconds())))
+	}
+}
+
+// maxOpens bounds what is told of one standstill: it holds up every rank.
+const maxOpens = 16
+
+// open tells of an operation that does not end.
+func (s *demoScreen) open(said string) {
+	if s.opens++; s.o.json || s.over || s.opens > maxOpens {
+		return
+	}
+	s.clear()
+	s.tell("%s.", printable(said))
 }
 
 func (s *demoScreen) draw(text string) {
@@ -133,16 +159,31 @@ type demoSummary struct {
 	Operations int64   `json:"operations"`
 	Ranks      int     `json:"ranks"`
 	// NotCompared says why nothing can have been found.
-	NotCompared string        `json:"not_compared,omitempty"`
-	Latest      []demoFinding `json:"latest,omitempty"` // of each finding the last revision
+	NotCompared string `json:"not_compared,omitempty"`
+	// NotSeen says which ranks could not be watched, and why.
+	NotSeen string        `json:"not_seen,omitempty"`
+	Latest  []demoFinding `json:"latest,omitempty"` // of each finding the last revision
 }
 
-func (s *demoScreen) summary(seen *tap) {
+// ran reports whether each rank has made some steps, and so must have been seen.
+func (s *demoScreen) ran() bool {
+	least := int64(math.MaxInt64)
+	for i := range s.results {
+		least = min(least, s.results[i].Steps)
+	}
+	return len(s.results) == s.o.ranks && least >= seenSteps
+}
+
+// seenSteps is more steps than a rank can make before anything of it is read.
+const seenSteps = 3
+
+// summary tells how it ended; unseen is which ranks could not be watched.
+func (s *demoScreen) summary(seen *tap, unseen string) {
 	s.clear()
 	findings, spans, ranks := seen.result()
 	sum := demoSummary{
 		Steps: s.step + 1, Findings: len(s.known), Operations: spans, Ranks: ranks,
-		Identical: len(s.results) == s.o.ranks, NotCompared: s.o.notCompared(),
+		Identical: len(s.results) == s.o.ranks, NotCompared: s.o.notCompared(), NotSeen: unseen,
 	}
 	for i := range s.results {
 		l := &s.results[i]
@@ -190,6 +231,10 @@ func (s *demoScreen) told(sum *demoSummary) {
 		found = counted(int64(sum.Findings), "finding") + ", above"
 	case sum.NotCompared != "":
 		found = "nothing could be judged: " + sum.NotCompared
+	case sum.NotSeen != "" && sum.Ranks < 2:
+		found = "nothing could be judged: " + sum.NotSeen
+	case sum.NotSeen != "":
+		found = "nothing was found among those; " + sum.NotSeen
 	}
 	s.tell("%s of %s were read; %s.", counted(sum.Operations, "span"), counted(int64(sum.Ranks), "rank"), found)
 }

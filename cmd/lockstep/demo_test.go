@@ -33,7 +33,8 @@ func TestDemoWrongUsage(t *testing.T) {
 		status, _, stderr := call(append([]string{"demo"}, strings.Fields(args)...)...)
 		assert.Equal(t, exitUnusable, status, args)
 		assert.Contains(t, stderr, want, args)
-		assert.Greater(t, strings.Index(stderr, want), strings.Index(stderr, "Usage:"), "the error is last: %s", args)
+		assert.True(t, strings.HasPrefix(stderr, "lockstep: ") && strings.Count(stderr, "\n") == 1, stderr)
+		assert.Contains(t, stderr, "; see `lockstep demo --help`\n", args)
 	}
 }
 
@@ -78,8 +79,9 @@ func TestDemoEnvironmentNamesNoOtherJob(t *testing.T) {
 	kept := demoEnviron([]string{
 		"PATH=/bin", "RANK=3", "SLURM_JOB_ID=7", "LOCKSTEP_DISABLE=1", "NCCL_PROFILER_PLUGIN=x", "NCCL_DEBUG=INFO",
 		"OMPI_COMM_WORLD_RANK=1", "PMI_RANK=1", "TORCHELASTIC_RUN_ID=1", "WORLD_SIZE=9", "LOCAL_RANK=2", "LOCKSTEP_DEBUG=1",
+		"LOCKSTEP_EVENT_MASK=0",
 	})
-	assert.Equal(t, []string{"PATH=/bin", "NCCL_DEBUG=INFO", "LOCKSTEP_DEBUG=1"}, kept)
+	assert.Equal(t, []string{"PATH=/bin", "NCCL_DEBUG=INFO"}, kept)
 }
 
 // A directory may have any name; the collector must not expand it.
@@ -122,7 +124,7 @@ func TestDemoScreen(t *testing.T) {
 	for range 2 {
 		s.line(&demoLine{Done: true, Steps: 9, Identical: true, LossFirst: 0.5, LossLast: 0.25, Iteration: []byte(`{"p50":45.04,"p95":47}`)})
 	}
-	s.summary(newTap())
+	s.summary(newTap(), "")
 	assert.Contains(t, words(out.String()), "9 steps of 45.0 ms (95 of 100 within 47.0 ms); loss 0.5000 to 0.2500; all ranks hold the same weights.")
 	assert.Contains(t, out.String(), "1 finding, above.")
 }
@@ -133,7 +135,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	seen.onFinding = func(f model.Finding) { s.finding(&f) }
 	f := model.Finding{
 		ID: "x", Kind: model.FindingStraggler, Class: "compute", Rank: model.Some(int64(2)), Status: model.StatusOpen,
-		CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
+		Evidence: `{"steps":6}`, CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
 	}
 	revise := func(step int64, cost float64, status string) string {
 		out.Reset()
@@ -146,7 +148,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	assert.Contains(t, revise(6, 0.020, model.StatusOpen), "Finding 1: rank 2")
 	assert.Empty(t, revise(20, 0.025, model.StatusUpdated), "a quarter more is no news")
 	assert.Contains(t, revise(40, 0.031, model.StatusUpdated),
-		"Step 40: finding 1 is now: rank 2, compute, cost 31.0 ms per step over steps 0 to 40.")
+		"Step 40: finding 1 is now: rank 2, compute, cost 31.0 ms per step (6 steps judged); since step 0.")
 	assert.Empty(t, revise(41, 0.060, model.StatusUpdated), "not so soon after the last")
 	s.updated = time.Time{}
 	assert.Contains(t, revise(42, 0.060, model.StatusUpdated), "cost 60.0 ms")
@@ -157,9 +159,9 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	f.ID, f.Rank = "y", model.Some(int64(1))
 	assert.Contains(t, revise(45, 0.003, model.StatusOpen), "Finding 2: rank 1")
 	out.Reset()
-	s.summary(seen)
+	s.summary(seen, "")
 	assert.Contains(t, out.String(), "2 findings, above.")
-	assert.Contains(t, out.String(), "At the end, finding 1: rank 2, compute, cost 200 ms per step over steps 0 to 44.")
+	assert.Contains(t, out.String(), "At the end, finding 1: rank 2, compute, cost 200 ms per step (6 steps judged); since step 0.")
 	assert.Contains(t, out.String(), "At the end, finding 2: rank 1, compute, cost 3.00 ms")
 }
 
@@ -170,7 +172,7 @@ func TestDemoScreenSaysWhyNothingCanBeJudged(t *testing.T) {
 		"nothing was found.": {ranks: 4, fault: "none", level: "collectives"},
 	} {
 		s, out := screenFor(o)
-		s.summary(newTap())
+		s.summary(newTap(), "")
 		assert.Contains(t, words(out.String()), want)
 	}
 }
@@ -180,7 +182,7 @@ func TestDemoScreenKeepsToItsWidth(t *testing.T) {
 	s.style.Width = 80
 	s.begin()
 	s.line(&demoLine{Done: true, Steps: 200, Identical: true, LossFirst: 0.5, LossLast: 0.25, Iteration: []byte(`{"p50":45.04,"p95":47}`)})
-	s.summary(newTap())
+	s.summary(newTap(), "")
 	for line := range strings.Lines(out.String()) {
 		assert.LessOrEqual(t, len(line), 81, line)
 	}
@@ -194,7 +196,7 @@ func TestDemoScreenJSON(t *testing.T) {
 	s.begin()
 	s.line(&demoLine{Step: 3})
 	s.finding(&model.Finding{ID: "x", Kind: model.FindingStraggler, Class: "host", Cause: "compile", Rank: model.Some(int64(0)), StepLast: model.Some(int64(2))})
-	s.summary(newTap())
+	s.summary(newTap(), "")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
 	assert.JSONEq(t, `{"finding":"straggler","class":"host","cause":"compile","rank":0,"step_last":2,"cost_seconds":0,"at_step":3}`, lines[0])

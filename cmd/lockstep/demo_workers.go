@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,14 +17,21 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // demoJob is the worker processes of one demo.
 type demoJob struct {
 	cmds    []*exec.Cmd
+	stderr  *workerStderr
 	readers []chan struct{} // closed when the output of that rank has been read
 	lines   chan demoLine   // closed when all have ended
 	err     error           // why the job failed, once lines is closed
+
+	mu     sync.Mutex
+	ended  []bool       // by rank
+	killed []killedRank // those that did not end when they were asked to
 }
 
 // demoLine is what a worker prints: its progress, or at the end its result.
@@ -61,12 +69,12 @@ var demoRing = []string{"LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_RECORDS=4096", "
 // kernel signals them when the thread that started them ends, so that thread
 // stays until they have ended.
 func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer) (*demoJob, error) {
-	j := &demoJob{lines: make(chan demoLine, 64)}
+	j := &demoJob{lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), ended: make([]bool, o.ranks)}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := j.start(o, parts, dir, stderr)
+		err := j.start(o, parts, dir)
 		started <- err
 		if err == nil {
 			j.wait()
@@ -78,12 +86,11 @@ func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer)
 	return j, nil
 }
 
-func (j *demoJob) start(o *demoOptions, parts demoParts, dir string, stderr io.Writer) error {
-	out := &lockedWriter{w: stderr}
+func (j *demoJob) start(o *demoOptions, parts demoParts, dir string) error {
 	for rank := range o.ranks {
 		cmd := exec.CommandContext(context.Background(), parts.worker, o.workerArgs(rank, dir)...)
 		cmd.Env = append(demoEnviron(os.Environ()), o.workerEnv(rank, dir, parts.plugin)...)
-		cmd.Stderr = out
+		cmd.Stderr = j.stderr.of(rank)
 		cmd.SysProcAttr = childAttributes()
 		stdout, err := cmd.StdoutPipe()
 		if err == nil {
@@ -127,6 +134,7 @@ func (o *demoOptions) workerEnv(rank int, dir, plugin string) []string {
 	return append([]string{
 		"NCCL_PROFILER_PLUGIN=" + plugin,
 		"LOCKSTEP_DIR=" + filepath.Join(dir, "rings"), "LOCKSTEP_LEVEL=" + o.level,
+		"LOCKSTEP_DEBUG=1", // the command wants to know which has no ring
 		"LOCKSTEP_JOB_NAME=demo", "LOCKSTEP_JOB_ID=" + filepath.Base(dir),
 		"RANK=" + r, "LOCAL_RANK=" + r, "WORLD_SIZE=" + strconv.Itoa(o.ranks),
 	}, demoRing...)
@@ -138,7 +146,7 @@ func demoEnviron(env []string) (kept []string) {
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")
 		switch {
-		case name == "NCCL_DEBUG" || name == "LOCKSTEP_DEBUG" || name == "LOCKSTEP_EVENT_MASK":
+		case name == "NCCL_DEBUG":
 		case strings.HasPrefix(name, "LOCKSTEP_") || strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "SLURM_") ||
 			strings.HasPrefix(name, "OMPI_") || strings.HasPrefix(name, "PMI_") || strings.HasPrefix(name, "TORCHELASTIC_") ||
 			name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE":
@@ -168,22 +176,29 @@ func (j *demoJob) pipe(r io.Reader) {
 // wait waits for all workers. The first that fails takes the others down: they
 // could only wait for it.
 func (j *demoJob) wait() {
-	var errs []error
-	var mu sync.Mutex
+	failed := make([]error, len(j.cmds))
 	var all sync.WaitGroup
 	for rank, cmd := range j.cmds {
 		all.Go(func() {
 			<-j.readers[rank] // Wait closes the pipe
-			if err := cmd.Wait(); err != nil {
-				mu.Lock()
-				errs = append(errs, fmt.Errorf("run worker of rank %d: %w", rank, err))
-				mu.Unlock()
+			err := cmd.Wait()
+			if r, ok := cmd.Stderr.(*rankStderr); ok {
+				r.flush()
+			}
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.ended[rank] = true
+			if err != nil {
+				failed[rank] = fmt.Errorf("run worker of rank %d: %w", rank, err)
 				j.signal(syscall.SIGTERM)
 			}
 		})
 	}
 	all.Wait()
-	j.err = errors.Join(errs...)
+	for _, k := range j.killed {
+		failed[k.rank] = nil // told of together
+	}
+	j.err = errors.Join(append(failed, j.killedError())...)
 	close(j.lines)
 }
 
@@ -201,17 +216,46 @@ const demoGrace = 5 * time.Second
 // stop asks all workers to end, and kills those that do not.
 func (j *demoJob) stop() *time.Timer {
 	j.signal(syscall.SIGTERM)
-	return time.AfterFunc(demoGrace, func() { j.signal(syscall.SIGKILL) })
+	return time.AfterFunc(demoGrace, j.kill)
 }
 
-// lockedWriter lets several processes write to one place.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+// killedRank is a worker that did not end when it was asked to.
+type killedRank struct {
+	rank    int64
+	stopped bool // by SIGSTOP or the like; the others may only have waited for it
 }
 
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
+func (j *demoJob) kill() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for rank, cmd := range j.cmds {
+		if !j.ended[rank] {
+			j.killed = append(j.killed, killedRank{int64(rank), isStopped(cmd.Process.Pid)})
+		}
+	}
+	j.signal(syscall.SIGKILL)
+}
+
+func (j *demoJob) killedError() error {
+	if len(j.killed) == 0 {
+		return nil
+	}
+	var all, stopped []int64
+	for _, k := range j.killed {
+		all = append(all, k.rank)
+		if k.stopped {
+			stopped = append(stopped, k.rank)
+		}
+	}
+	text := ""
+	if len(stopped) > 0 {
+		text = fmt.Sprintf(" (a signal had stopped %s: the others wait for it)", report.Ranks(stopped))
+	}
+	return fmt.Errorf("end the workers: got no answer of %s within %v%s; killed", report.Ranks(all), demoGrace, text)
+}
+
+// isStopped reports whether the process stands still by a signal.
+func isStopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && bytes.Contains(stat, []byte(") T "))
 }

@@ -51,8 +51,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		}
 		return exitFailed
 	}
-	// The error comes last: the usage is longer than some screens.
-	_, _ = fmt.Fprintf(stderr, "%s\nlockstep: %v\n", cmd.UsageString(), err)
+	// The usage would push the reason off some screens.
+	_, _ = fmt.Fprintf(stderr, "lockstep: %v; see `%s --help`\n", err, cmd.CommandPath())
 	return exitUnusable
 }
 
@@ -85,6 +85,7 @@ func newRoot() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:              cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), cmd.UsageString())
 			return errors.New("which command? got none; want one of those above")
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -40,11 +39,14 @@ func newRings() *cobra.Command {
 		Short: "Show what the processes on this host have in flight, and what they recorded",
 		Long: "Reads the rings that processes on this host write their events to: who they are, whether they\n" +
 			"live, what they lost, and every operation that is open, which is what a hung or killed rank leaves\n" +
-			"behind. Reading disturbs nobody: the job does not notice, and a collector still gets every record.\n\n" +
+			"behind. Reading disturbs nobody: the job does not notice, and a collector still gets every record.\n" +
+			"A process is taken for dead when nobody holds its ring's lock and no heartbeat came for 3 s; what it\n" +
+			"left open has been open up to its last sign of life.\n\n" +
 			"Without an argument, reads those of the directory LOCKSTEP_DIR, or where that is not set, of\n" +
 			defaultRings + ": where the processes make them.\n\n" +
 			"With --records, prints what is still recorded as one JSON object a line, of every level of detail,\n" +
-			"also of what no collector has asked for. --level says what the processes are to record from now on;\n" +
+			"also of what no collector has asked for. Keys that end in _ns are nanoseconds of CLOCK_MONOTONIC_RAW,\n" +
+			"those in _gpu_clock are of the GPU's clock. --level says what the processes are to record from now on;\n" +
 			"a collector that reads them may say otherwise when it starts.\n\n" +
 			"Exit status: 0 rings were read, 2 there were none, or none could be read.",
 		Example: "  lockstep rings\n" +
@@ -73,7 +75,7 @@ func (o *ringsOptions) run(args []string, stdout, stderr io.Writer) error {
 		args = []string{ringsDirectory(os.Getenv)}
 	}
 	out := bufio.NewWriter(stdout)
-	shown, frontiers := 0, ringFrontiers{}
+	shown, frontiers := 0, newRingFrontiers()
 	for _, path := range ringPaths(args, stderr) {
 		r, err := ring.Open(path, ring.Options{})
 		if err == nil {
@@ -84,7 +86,7 @@ func (o *ringsOptions) run(args []string, stdout, stderr io.Writer) error {
 			_ = r.Close() // only read from
 		}
 		if err != nil {
-			_, _ = fmt.Fprintf(stderr, "lockstep: %v\n", err)
+			_, _ = fmt.Fprintf(stderr, "lockstep: %s\n", printable(err.Error()))
 			continue
 		}
 		shown++
@@ -94,7 +96,7 @@ func (o *ringsOptions) run(args []string, stdout, stderr io.Writer) error {
 		return failure{fmt.Errorf("write output: %w", err)}
 	}
 	if shown == 0 {
-		_, _ = fmt.Fprintf(stderr, "lockstep: no ring in %s\n", strings.Join(args, ", "))
+		_, _ = fmt.Fprintf(stderr, "lockstep: no ring in %s\n", printable(strings.Join(args, ", ")))
 		return statusError(exitUnusable)
 	}
 	return nil
@@ -116,7 +118,7 @@ func ringPaths(args []string, stderr io.Writer) (paths []string) {
 		}
 		found, refused := ring.Discover(arg, ring.Options{})
 		for _, err := range refused {
-			_, _ = fmt.Fprintf(stderr, "lockstep: %v\n", err)
+			_, _ = fmt.Fprintf(stderr, "lockstep: %s\n", printable(err.Error()))
 		}
 		paths = append(paths, found...)
 	}
@@ -129,21 +131,20 @@ func (o *ringsOptions) show(w io.Writer, r *ring.Ring) error {
 			return err
 		}
 	}
-	now := ring.Now()
 	if o.records {
-		return o.dump(w, r, now)
+		return o.dump(w, r, ring.Now())
 	}
 	h := r.Header()
-	_, _ = fmt.Fprintf(w, "%s\n  %s\n", r.Path(), ringOwner(&h))
-	state, err := ringState(r, now)
+	_, _ = fmt.Fprintf(w, "%s\n  %s\n", printable(r.Path()), ringOwner(&h))
+	life, err := lifeOf(r)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(w, "  %s, records level %s, %s\n", state, ringLevel(r), ringHolds(r))
+	_, _ = fmt.Fprintf(w, "  %s, records level %s, %s\n", life.words(), ringLevel(r), ringHolds(r))
 	if drops := ringDrops(r.Drops()); drops != "" {
 		_, _ = fmt.Fprintf(w, "  counted by the process: %s\n", drops)
 	}
-	showOpen(w, r, now)
+	showOpen(w, r, &life)
 	return r.Err()
 }
 
@@ -165,31 +166,6 @@ func orUnknown(n int32) string {
 	return strconv.Itoa(int(n))
 }
 
-func ringState(r *ring.Ring, now uint64) (string, error) {
-	alive, closed, err := r.Alive()
-	if err != nil {
-		return "", err
-	}
-	return stateWords(alive, closed, age(now, r.Heartbeat())), nil
-}
-
-// missedBeats is how long a living process may be silent: it gives a sign of
-// life once a second.
-const missedBeats = 3 * time.Second
-
-func stateWords(alive, closed bool, silent time.Duration) string {
-	state := "the process died"
-	switch {
-	case closed:
-		state = "closed"
-	case alive && silent > missedBeats:
-		return fmt.Sprintf("live, but no heartbeat for %.1fs: stopped, or starved of CPU", silent.Seconds())
-	case alive:
-		state = "live"
-	}
-	return fmt.Sprintf("%s, last heartbeat %v ago", state, silent)
-}
-
 // ringLevel is what the process records, and where it has not yet taken up what
 // it is asked for, that.
 func ringLevel(r *ring.Ring) string {
@@ -198,14 +174,6 @@ func ringLevel(r *ring.Ring) string {
 		return now.String()
 	}
 	return fmt.Sprintf("%s (asked for %s)", now, asked)
-}
-
-// age is the time since a stamp; 0 for one that lies ahead.
-func age(now, at uint64) time.Duration {
-	if at > now {
-		return 0
-	}
-	return time.Duration(min(now-at, math.MaxInt64)).Round(time.Millisecond)
 }
 
 func ringHolds(r *ring.Ring) string {
@@ -230,8 +198,9 @@ func ringDrops(drops [ring.DropCount]uint64) string {
 }
 
 // showOpen prints the operations in flight, in the order of their communicators.
-func showOpen(w io.Writer, r *ring.Ring, now uint64) {
+func showOpen(w io.Writer, r *ring.Ring, life *ringLife) {
 	open := r.InFlight(nil)
+	now := life.until(open)
 	if len(open) == 0 {
 		_, _ = fmt.Fprint(w, "  no operation is open\n\n")
 		return

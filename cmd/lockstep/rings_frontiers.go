@@ -26,10 +26,25 @@ type commRanks struct {
 }
 
 // ringFrontiers compares how far ranks have come; the rings bound it.
-type ringFrontiers map[commKey]*commRanks
+type ringFrontiers struct {
+	comms map[commKey]*commRanks
+	rings map[jobRank]int // of each rank that a process says it is
+}
+
+type jobRank struct {
+	job  string
+	rank int64
+}
+
+func newRingFrontiers() ringFrontiers {
+	return ringFrontiers{comms: map[commKey]*commRanks{}, rings: map[jobRank]int{}}
+}
 
 func (f ringFrontiers) add(r *ring.Ring) {
 	h := r.Header()
+	if h.Rank != ring.None {
+		f.rings[jobRank{h.JobID, int64(h.Rank)}]++
+	}
 	keys := map[uint16]commKey{}
 	ranks := map[uint16]int64{}
 	for _, c := range r.Comms(nil) {
@@ -51,35 +66,40 @@ func (f ringFrontiers) add(r *ring.Ring) {
 }
 
 func (f ringFrontiers) member(key commKey, name string, rank int64) {
-	c := f[key]
+	c := f.comms[key]
 	if c == nil {
 		c = &commRanks{name: strings.TrimSpace(name), numbers: map[string]map[int64]uint64{}}
-		f[key] = c
+		f.comms[key] = c
 	}
-	c.members = append(c.members, rank)
+	if !slices.Contains(c.members, rank) {
+		c.members = append(c.members, rank)
+	}
 }
 
 func (f ringFrontiers) enqueued(key commKey, function string, rank int64, number uint64) {
 	if function == "Send" || function == "Recv" {
 		return // of these ranks may have different numbers
 	}
-	of := f[key].numbers
+	of := f.comms[key].numbers
 	if of[function] == nil {
 		of[function] = map[int64]uint64{}
 	}
-	of[function][rank] = number
+	// Of a rank with several rings the one that came furthest counts.
+	of[function][rank] = max(number, of[function][rank])
 }
 
 // maxFrontierLines bounds the comparison: the blocking one is among the first.
 const maxFrontierLines = 16
 
-// write prints where ranks have come differently far.
+// write prints which ranks have several rings, and where ranks have come
+// differently far.
 func (f ringFrontiers) write(w io.Writer) {
+	f.writeSeveral(w)
 	var lines []string
-	for _, key := range slices.SortedFunc(maps.Keys(f), func(a, b commKey) int {
+	for _, key := range slices.SortedFunc(maps.Keys(f.comms), func(a, b commKey) int {
 		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.hash, b.hash))
 	}) {
-		c := f[key]
+		c := f.comms[key]
 		for _, function := range slices.Sorted(maps.Keys(c.numbers)) {
 			if text := c.compare(function); text != "" {
 				lines = append(lines, fmt.Sprintf("  communicator %s, %s: %s\n", c.name, function, text))
@@ -95,6 +115,26 @@ func (f ringFrontiers) write(w io.Writer) {
 	}
 	if more := len(lines) - maxFrontierLines; more > 0 {
 		_, _ = fmt.Fprintf(w, "  and %d more\n", more)
+	}
+}
+
+// writeSeveral says which ranks have several rings: of an earlier start of the job,
+// or of several processes.
+func (f ringFrontiers) writeSeveral(w io.Writer) {
+	jobs := map[string][]int64{}
+	for of, rings := range f.rings {
+		if rings > 1 {
+			jobs[of.job] = append(jobs[of.job], of.rank)
+		}
+	}
+	for _, job := range slices.Sorted(maps.Keys(jobs)) {
+		slices.Sort(jobs[job])
+		of := ""
+		if job != "" {
+			of = " in job " + job
+		}
+		_, _ = fmt.Fprintf(w, "Several rings of one rank%s: %s (of an earlier start, or of several processes). Each rank counts once, by the ring that came furthest.\n",
+			of, report.Ranks(jobs[job]))
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -15,7 +14,7 @@ func frontiersText(f ringFrontiers) string {
 }
 
 func TestRingsCompareHowFarRanksHaveCome(t *testing.T) {
-	f, key := ringFrontiers{}, commKey{"job", 0xabc}
+	f, key := newRingFrontiers(), commKey{"job", 0xabc}
 	for rank := range int64(4) {
 		f.member(key, "0000000000000abc world", rank)
 		f.enqueued(key, "AllReduce", rank, 437)
@@ -23,7 +22,7 @@ func TestRingsCompareHowFarRanksHaveCome(t *testing.T) {
 	}
 	assert.Empty(t, frontiersText(f), "all are equal; messages have no common number")
 
-	f.enqueued(key, "AllReduce", 2, 435)
+	f.comms[key].numbers["AllReduce"][2] = 435
 	f.enqueued(key, "Broadcast", 0, 0)
 	said := frontiersText(f)
 	assert.Contains(t, said, "communicator 0000000000000abc world, AllReduce: ranks 0, 1 and 3 have enqueued number 437, rank 2 only 435\n")
@@ -31,7 +30,7 @@ func TestRingsCompareHowFarRanksHaveCome(t *testing.T) {
 }
 
 func TestRingsCompareWithinALimit(t *testing.T) {
-	f := ringFrontiers{}
+	f := newRingFrontiers()
 	for hash := range uint64(40) {
 		key := commKey{"job", hash}
 		f.member(key, "a", 0)
@@ -43,16 +42,18 @@ func TestRingsCompareWithinALimit(t *testing.T) {
 	assert.Contains(t, said, "and 24 more")
 }
 
-func TestRingStateWords(t *testing.T) {
-	for want, of := range map[string]struct {
-		alive, closed bool
-		silent        time.Duration
-	}{
-		"live, last heartbeat 900ms ago":                              {true, false, 900 * time.Millisecond},
-		"live, but no heartbeat for 6.0s: stopped, or starved of CPU": {true, false, 6 * time.Second},
-		"the process died, last heartbeat 6s ago":                     {false, false, 6 * time.Second},
-		"closed, last heartbeat 6s ago":                               {false, true, 6 * time.Second},
-	} {
-		assert.Equal(t, want, stateWords(of.alive, of.closed, of.silent))
+// A file of an earlier start, or of a second process, is no second rank.
+func TestRingsCountEachRankOnce(t *testing.T) {
+	f, key := newRingFrontiers(), commKey{"job", 0xabc}
+	for _, number := range []uint64{7, 9, 8} {
+		f.rings[jobRank{"job", 0}]++
+		f.member(key, "abc world", 0)
+		f.enqueued(key, "AllReduce", 0, number)
 	}
+	f.rings[jobRank{"job", 1}]++
+	f.member(key, "abc world", 1)
+	f.enqueued(key, "AllReduce", 1, 4)
+	said := frontiersText(f)
+	assert.Contains(t, said, "Several rings of one rank in job job: rank 0 (")
+	assert.Contains(t, said, "AllReduce: rank 0 has enqueued number 9, rank 1 only 4\n")
 }

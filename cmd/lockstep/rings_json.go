@@ -8,8 +8,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
-// ringRecord is one line of `lockstep rings --records`. Times are nanoseconds:
-// of CLOCK_MONOTONIC_RAW, those of kernels of the GPU's clock.
+// ringRecord is one line of `lockstep rings --records`. Times whose keys end in
+// _ns are nanoseconds of CLOCK_MONOTONIC_RAW; those in _gpu_clock are of the GPU's
+// clock: nanoseconds for CUDA, ticks for ROCm.
 type ringRecord struct {
 	Ring   string `json:"ring"`
 	Rank   int32  `json:"rank"`
@@ -17,8 +18,8 @@ type ringRecord struct {
 	Number uint64 `json:"number"`
 	Kind   string `json:"kind"`
 	Level  string `json:"level"`
-	Begin  uint64 `json:"begin"`
-	End    uint64 `json:"end"`
+	Begin  uint64 `json:"begin_ns"`
+	End    uint64 `json:"end_ns"`
 	Name   string `json:"name,omitempty"`
 	Detail any    `json:"detail"`
 }
@@ -27,23 +28,24 @@ type ringRecord struct {
 type opDetail struct {
 	Comm        string      `json:"comm"`
 	Seq         uint64      `json:"seq"`
+	Op          uint64      `json:"op"` // handle, as in the records of its parts
 	Bytes       uint64      `json:"bytes"`
 	DType       string      `json:"dtype,omitempty"`
 	Algo        string      `json:"algo,omitempty"`
 	Proto       string      `json:"proto,omitempty"`
 	RootOrPeer  int32       `json:"root_or_peer"`
 	Step        *uint32     `json:"step,omitempty"`
-	KernelStart uint64      `json:"kernel_start,omitempty"`
-	KernelStop  uint64      `json:"kernel_stop,omitempty"`
+	KernelStart uint64      `json:"kernel_start_gpu_clock,omitempty"`
+	KernelStop  uint64      `json:"kernel_stop_gpu_clock,omitempty"`
 	Waits       *waitDetail `json:"waits,omitempty"`
 	Inferred    bool        `json:"inferred,omitempty"`
 }
 
 type waitDetail struct {
-	GPU   uint64 `json:"gpu"`
-	Peer  uint64 `json:"peer"`
-	Wire  uint64 `json:"wire"`
-	Flush uint64 `json:"flush"`
+	GPU   uint64 `json:"gpu_ns"`
+	Peer  uint64 `json:"peer_ns"`
+	Wire  uint64 `json:"wire_ns"`
+	Flush uint64 `json:"flush_ns"`
 }
 
 // dump prints the records that are still there.
@@ -78,7 +80,7 @@ type dumper struct {
 
 func (d *dumper) line(lane int, rec *ring.Record) ringRecord {
 	l := ringRecord{
-		Ring: d.ring.Path(), Rank: d.rank, Lane: lane, Number: rec.Number(),
+		Ring: printable(d.ring.Path()), Rank: d.rank, Lane: lane, Number: rec.Number(),
 		Kind: rec.Kind().String(), Level: rec.Level().String(),
 	}
 	switch rec.Kind() {
@@ -86,29 +88,29 @@ func (d *dumper) line(lane int, rec *ring.Record) ringRecord {
 		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), rec.EnqueueBegin(), rec.CompletedAt(), d.op(rec)
 	case ring.KindStep:
 		s := rec.StepMark()
-		l.Begin, l.End, l.Detail = s.Begin, s.Begin, s
+		l.Begin, l.End, l.Detail = s.Begin, s.Begin, stepDetail{Step: s.Step, Thread: s.TID}
 	case ring.KindScope:
 		s := rec.Scope()
-		l.Name, l.Begin, l.End, l.Detail = d.ring.String(s.Name), s.Begin, s.End, s
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(s.Name), s.Begin, s.End, detailOfScope(&s)
 	case ring.KindProxyStep:
 		s := rec.ProxyStep()
-		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), s.Begin, s.Stop, s
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), s.Begin, s.Stop, detailOfProxyStep(&s)
 	case ring.KindKernelChannel:
 		s := rec.KernelChannel()
-		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), s.StartSeen, s.StopSeen, s
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(uint16(rec.Func())), s.StartSeen, s.StopSeen, detailOfKernelChannel(&s)
 	case ring.KindAPI:
 		s := rec.API()
-		l.Name, l.Begin, l.End, l.Detail = d.ring.String(s.Name), s.Begin, s.End, s
+		l.Name, l.Begin, l.End, l.Detail = d.ring.String(s.Name), s.Begin, s.End, detailOfAPI(&s)
 	case ring.KindNet:
 		s := rec.Net()
-		l.Begin, l.End, l.Detail = s.Begin, s.End, s
+		l.Begin, l.End, l.Detail = s.Begin, s.End, detailOfNet(&s)
 	}
 	return l
 }
 
 func (d *dumper) op(rec *ring.Record) opDetail {
 	o := opDetail{
-		Comm: commName(d.comms, rec.Comm()), Seq: rec.Seq(), Bytes: rec.Bytes(), RootOrPeer: rec.Root(),
+		Comm: commName(d.comms, rec.Comm()), Seq: rec.Seq(), Op: rec.Handle(), Bytes: rec.Bytes(), RootOrPeer: rec.Root(),
 		DType: d.ring.String(uint16(rec.DType())), Algo: d.ring.String(uint16(rec.Algo())), Proto: d.ring.String(uint16(rec.Proto())),
 		Inferred: rec.Has(ring.FlagInferred),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
@@ -74,7 +75,7 @@ func TestRingsShowWhatIsInFlight(t *testing.T) {
 	kill()
 	stdout.Reset()
 	require.Equal(t, exitNothing, Main([]string{"rings", dir}, &stdout, &stderr), "%s", &stderr)
-	assert.Contains(t, stdout.String(), "the process died")
+	assert.Regexp(t, "no lock, but a heartbeat .* ago: alive|the process died", stdout.String(), "a death shows after some seconds of silence")
 	assert.Contains(t, stdout.String(), "AllReduce  41 ", "what a killed process had in flight is still there")
 }
 
@@ -92,6 +93,8 @@ func TestRingsPrintRecords(t *testing.T) {
 	}
 	assert.Equal(t, []string{"step", "scope"}, kinds)
 	assert.Equal(t, []string{"", "forward"}, names)
+	assert.Regexp(t, `"begin_ns":\d+,"end_ns":\d+,"detail":{"step":7,"thread":\d+}}`, stdout.String())
+	assert.Regexp(t, `"name":"forward","detail":{"step":7,"thread":\d+,"depth":0,"phase":"train"}}`, stdout.String())
 
 	stdout.Reset()
 	require.Equal(t, exitNothing, Main([]string{"rings", "--records", "--last", "1ns", dir}, &stdout, &stderr))
@@ -128,4 +131,18 @@ func TestRingsRefuseWhatIsNone(t *testing.T) {
 		assert.Contains(t, stderr.String(), tc.want)
 		assert.Empty(t, stdout.String())
 	}
+}
+
+// One style of keys for all kinds, and no codes of the ring's own.
+func TestRingRecordsHaveOneStyleOfKeys(t *testing.T) {
+	details := []any{
+		opDetail{Waits: &waitDetail{}}, stepDetail{}, detailOfScope(&ring.Scope{InStep: true}), detailOfProxyStep(&ring.ProxyStep{InStep: true}),
+		detailOfKernelChannel(&ring.KernelChannel{InStep: true}), detailOfAPI(&ring.API{InStep: true}), detailOfNet(&ring.Net{}),
+	}
+	for _, d := range details {
+		text, err := json.Marshal(ringRecord{Detail: d})
+		require.NoError(t, err)
+		assert.NotRegexp(t, `"[^"]*[A-Z][^"]*":`, string(text))
+	}
+	assert.Nil(t, detailOfScope(&ring.Scope{Step: 3}).Step, "outside of any step")
 }

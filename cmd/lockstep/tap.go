@@ -28,6 +28,8 @@ type tap struct {
 	// onFinding, if set, is called with every revision of every finding, one at a
 	// time, and must not block. Set it before the collector starts.
 	onFinding func(model.Finding)
+	// onOpen, if set, likewise gets what is said of each operation that does not end.
+	onOpen func(said string)
 }
 
 type rankID struct {
@@ -63,6 +65,8 @@ func (t *tap) noteLogs(ld plog.Logs) {
 			for _, lr := range sl.LogRecords().All() {
 				if f, ok := otelmap.LogToFinding(lr, nil); ok {
 					t.noteFinding(f)
+				} else if o, ok := otelmap.LogToOpen(lr, nil); ok && t.onOpen != nil && o.Status != model.StatusClosed {
+					t.onOpen(lr.Body().AsString())
 				}
 			}
 		}

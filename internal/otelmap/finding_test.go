@@ -80,6 +80,12 @@ func TestSentencePlaces(t *testing.T) {
 		"rank 1: straggler (compute), at (other) (confidence 0.90)": {
 			Kind: "straggler", Class: "compute", Rank: model.Some(int64(1)), Op: "(other)", Confidence: 0.9,
 		},
+		"rank 1: straggler; mending it alone would save 20ms per step (confidence 0.90, 64 steps judged)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"steps":64}`,
+		},
+		"rank 1: straggler (confidence 0.90, 1 step judged)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.9, Evidence: `{"steps":1}`,
+		},
 		"communicator c1: desync (confidence 0.00)":        {Kind: "desync", CommID: "c1"},
 		"job j: epoch, cause checkpoint (confidence 1.00)": {Kind: "epoch", JobID: "j", Cause: "checkpoint", Confidence: 1},
 	}

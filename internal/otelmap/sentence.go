@@ -1,6 +1,7 @@
 package otelmap
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -33,8 +34,23 @@ func Sentence(f *model.Finding) string {
 	if f.BeforeWindow {
 		b.WriteString("; the cause precedes the recording")
 	}
-	fmt.Fprintf(&b, " (confidence %.2f)", f.Confidence)
+	fmt.Fprintf(&b, " (confidence %.2f%s)", f.Confidence, judged(f))
 	return b.String()
+}
+
+// judged says of how many steps the numbers are, which are not all in which the
+// finding was seen. Evidence of other kinds may not say it.
+func judged(f *model.Finding) string {
+	var ev struct {
+		Steps int64 `json:"steps"`
+	}
+	switch err := json.Unmarshal([]byte(f.Evidence), &ev); {
+	case err != nil || ev.Steps < 1:
+		return ""
+	case ev.Steps == 1:
+		return ", 1 step judged"
+	}
+	return fmt.Sprintf(", %d steps judged", ev.Steps)
 }
 
 func writeNumbers(b *strings.Builder, f *model.Finding) {

@@ -19,7 +19,7 @@ func Finding(w io.Writer, f *model.Finding, title string, style Style) error {
 }
 
 // Brief says in one line what a finding came to: who, which class, at what cost
-// per step, and in which steps.
+// per step of those that it was judged by, and since when it is seen.
 func Brief(f *model.Finding) string {
 	text := place(f) + ", " + f.Class
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
@@ -27,11 +27,21 @@ func Brief(f *model.Finding) string {
 	}
 	if f.CostSeconds.OK {
 		text += fmt.Sprintf(", cost %s per step", Seconds(f.CostSeconds.V))
+		if ev, _ := readEvidence(f); ev.Steps > 0 {
+			text += fmt.Sprintf(" (%s judged)", plural(ev.Steps, "step"))
+		}
 	}
-	if f.StepFirst.OK && f.StepLast.OK {
-		text += fmt.Sprintf(" over steps %d to %d", f.StepFirst.V, f.StepLast.V)
+	return clean(text + seenIn(f))
+}
+
+func seenIn(f *model.Finding) string {
+	switch {
+	case !f.StepFirst.OK:
+		return ""
+	case f.Status == model.StatusClosed && f.StepLast.OK:
+		return fmt.Sprintf("; seen in steps %d to %d", f.StepFirst.V, f.StepLast.V)
 	}
-	return clean(text)
+	return fmt.Sprintf("; since step %d", f.StepFirst.V)
 }
 
 // Paragraph writes text in lines that are no wider than the style says.

@@ -216,8 +216,8 @@ func nextText(ev *evidence) string {
 	return text
 }
 
-// whenText says, too, of how many steps the numbers are: those judged last, not
-// always all in which the finding was seen.
+// whenText says, too, of how many steps the numbers are: those judged together,
+// not always all in which the finding was seen.
 func whenText(f *model.Finding, ev *evidence) string {
 	if !f.StepFirst.OK || !f.StepLast.OK {
 		return ""

@@ -283,7 +283,12 @@ func TestFindingsAloneMostCostlyFirst(t *testing.T) {
 
 func TestBrief(t *testing.T) {
 	f := threeRanks().Verdicts[0].Finding
-	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step over steps 1 to 2", Brief(&f))
+	f.Evidence = `{"steps":64}`
+	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step (64 steps judged); since step 1", Brief(&f))
+	f.Status, f.Evidence = model.StatusClosed, `{"steps":1}`
+	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step (1 step judged); seen in steps 1 to 2", Brief(&f))
+	f.Evidence = "none"
+	assert.Contains(t, Brief(&f), "cost 3.00 ms per step; seen in")
 	f.Class, f.Cause = "host\x1b", "compile"
 	assert.Contains(t, Brief(&f), "host? (compile)")
 }
