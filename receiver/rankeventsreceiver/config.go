@@ -98,8 +98,8 @@ const (
 	minDuration = time.Millisecond
 	// maxMaxRings is as many rings as ring.Discover lists.
 	maxMaxRings = 4096
-	// maxMaxOpenSteps and maxBatchOps: more would only be more memory, some 100 MiB
-	// for one batch already.
+	// maxMaxOpenSteps and maxBatchOps are 16 times the defaults: more would only be
+	// more memory.
 	maxMaxOpenSteps = 1 << 16
 	maxBatchOps     = 1 << 16
 )
