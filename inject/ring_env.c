@@ -233,14 +233,18 @@ uint64_t ring_start_time(void)
 }
 
 // The first of the names that holds a number from 0 to 2^31 - 1.
-static int32_t first_number(const char *const names[])
+static int32_t first_number(struct config *c, const char *const names[])
 {
     for (; *names != NULL; names++) {
         const char *text = env(*names);
         int64_t v;
-        if (text != NULL && parse_number(text, &v) && v >= 0 && v <= INT32_MAX) {
+        if (text == NULL) {
+            continue;
+        }
+        if (parse_number(text, &v) && v >= 0 && v <= INT32_MAX) {
             return (int32_t)v;
         }
+        ring_note(c, "%s: got \"%.32s\"; want a number from 0 to %d: it is left out", *names, text, INT32_MAX);
     }
     return LOCKSTEP_NONE;
 }
@@ -267,20 +271,20 @@ static void identify_host(struct lockstep_header *h)
     }
 }
 
-void ring_identify(struct lockstep_header *h)
+void ring_identify(struct lockstep_header *h, struct config *c)
 {
     h->pid = (uint64_t)getpid();
     h->start_time = ring_start_time();
     ring_boot_id(h->boot_id);
-    h->rank = first_number(NAMES("LOCKSTEP_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"));
+    h->rank = first_number(c, NAMES("LOCKSTEP_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"));
     h->local_rank = first_number(
-        NAMES("LOCKSTEP_LOCAL_RANK", "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"));
+        c, NAMES("LOCKSTEP_LOCAL_RANK", "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"));
     h->world_size = first_number(
-        NAMES("LOCKSTEP_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"));
+        c, NAMES("LOCKSTEP_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"));
     if (h->world_size == 0) {
         h->world_size = LOCKSTEP_NONE; // a job of no ranks is one whose launcher does not know
     }
-    h->restart = first_number(NAMES("LOCKSTEP_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"));
+    h->restart = first_number(c, NAMES("LOCKSTEP_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"));
     first_text(h->job_id, sizeof h->job_id, NAMES("LOCKSTEP_JOB_ID", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID"));
     first_text(h->job_name, sizeof h->job_name, NAMES("LOCKSTEP_JOB_NAME", "SLURM_JOB_NAME"));
     first_text(h->run_id, sizeof h->run_id, NAMES("LOCKSTEP_RUN_ID", "TORCHELASTIC_RUN_ID"));

@@ -71,7 +71,7 @@ __attribute__((format(printf, 2, 3))) void ring_note(struct config *c, const cha
 
 // ring_env.c
 int ring_configure(struct config *c, const struct lockstep_options *opt, char *err, size_t errlen);
-void ring_identify(struct lockstep_header *h);
+void ring_identify(struct lockstep_header *h, struct config *c);
 bool ring_env_true(const char *name);
 uint64_t ring_start_time(void);
 bool ring_boot_id(uint8_t id[16]);

@@ -82,7 +82,7 @@ static void fill_header(struct ring_private *p, const struct ring_layout *l)
     h->file_size = l->size;
     h->created = lockstep_now();
     h->retain_seconds = p->cfg.retain_seconds;
-    ring_identify(h);
+    ring_identify(h, &p->cfg);
     memcpy(h->sections, l->section, sizeof h->sections);
     atomic_store_explicit(&h->step, UINT64_MAX, memory_order_relaxed);
     atomic_store_explicit(&h->level, p->cfg.level, memory_order_relaxed);

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ static lockstep_word brief_tickets, lasting_tickets;
 static struct context_pair contexts[MAX_CONTEXTS];
 static const struct abi_table *tables[ABI_NEWEST + 1];
 static bool on;
+static char why_not[512]; // there is none behind, though one was asked for
 static _Atomic int32_t own_pid; // there may be no ring to know it
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -58,33 +60,55 @@ static const struct abi_table *own_table(unsigned v)
 
 static void know_pid(void) { atomic_store_explicit(&own_pid, getpid(), memory_order_relaxed); }
 
-static void load(void)
+static const char *find_tables(void *lib)
 {
-    const char *path = getenv("LOCKSTEP_CHAIN");
-    void *lib = path != NULL && *path == '/' ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
     bool any = false;
-    for (unsigned v = ABI_OLDEST; lib != NULL && v <= ABI_NEWEST; v++) {
+    for (unsigned v = ABI_OLDEST; v <= ABI_NEWEST; v++) {
         char symbol[] = "ncclProfiler_v0";
         symbol[sizeof symbol - 2] = (char)('0' + v);
         tables[v] = dlsym(lib, symbol);
         if (tables[v] == own_table(v)) {
-            return; // it is this library itself
+            return "it is this library itself";
         }
         any = any || tables[v] != NULL;
     }
-    if (any) {
-        brief = calloc(PAIRS, sizeof *brief);
-        lasting = calloc(PAIRS, sizeof *lasting);
-    }
-    know_pid();
-    on = brief != NULL && lasting != NULL && pthread_atfork(NULL, NULL, know_pid) == 0;
+    return any ? NULL : "it exports none of ncclProfiler_v1 to ncclProfiler_v7";
 }
 
-const char *chain_problem(void)
+// Returns what is wrong, or NULL.
+static const char *load_from(const char *path)
+{
+    if (*path != '/') {
+        return "it is no absolute path";
+    }
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (lib == NULL) {
+        const char *error = dlerror();
+        return error != NULL ? error : "it cannot be loaded";
+    }
+    const char *problem = find_tables(lib);
+    if (problem != NULL) {
+        return problem;
+    }
+    brief = calloc(PAIRS, sizeof *brief);
+    lasting = calloc(PAIRS, sizeof *lasting);
+    know_pid();
+    on = brief != NULL && lasting != NULL && pthread_atfork(NULL, NULL, know_pid) == 0;
+    return on ? NULL : "there is no memory for it";
+}
+
+static void load(void)
 {
     const char *path = getenv("LOCKSTEP_CHAIN");
-    return path != NULL && *path != '\0' && !on ? path : NULL;
+    const char *problem = path != NULL && *path != '\0' ? load_from(path) : NULL;
+    if (problem != NULL) {
+        snprintf(why_not, sizeof why_not,
+                 "LOCKSTEP_CHAIN: got \"%.128s\"; want the absolute path of another profiler plugin: none is chained: %s",
+                 path, problem);
+    }
 }
+
+const char *chain_problem(void) { return why_not[0] != '\0' ? why_not : NULL; }
 
 // The version to speak with them: NCCL's own, or an older one whose events are a
 // prefix of NCCL's. Versions 1 to 3 differ from each other.

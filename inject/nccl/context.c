@@ -3,8 +3,10 @@
 // Communicators.
 #define _GNU_SOURCE
 #include "plugin.h"
+#include "ring_internal.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@ static _Atomic uint32_t live;
 static _Atomic bool logged;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool usable;
+static const char *problems[2]; // of the environment; NULL is none
 
 uint32_t thread_id(void)
 {
@@ -114,8 +117,21 @@ static void tick(void *arg)
     proxy_ops_show(arg);
 }
 
+// To stderr, as the ring's own status: before version 4 there is no other way.
+static void know_problems(void)
+{
+    problems[0] = chain_problem();
+    problems[1] = mask_problem();
+    for (unsigned i = 0; i < 2 && ring_env_true("LOCKSTEP_DEBUG"); i++) {
+        if (problems[i] != NULL) {
+            dprintf(STDERR_FILENO, "lockstep: %s\n", problems[i]);
+        }
+    }
+}
+
 static void setup(void)
 {
+    know_problems();
     struct lockstep_ring *r = lockstep_ring_process();
     usable = r != NULL && pools_init() && ops_init(r);
     if (usable) {
@@ -123,24 +139,24 @@ static void setup(void)
     }
 }
 
-static void warn(const struct naming *n, const char *variable, const char *value, const char *wanted)
+// A setting that was put right or left out is told of as what does not work is.
+static int gravity(struct lockstep_ring *r)
 {
-    if (value != NULL) {
-        n->log(ABI_LOG_WARN, ABI_LOG_PROFILE, "lockstep", __LINE__,
-               "PROFILER/lockstep: %s=%s is left out of account: it is not %s", variable, value, wanted);
-    }
+    return usable && private_of(r)->cfg.notes[0] == '\0' ? ABI_LOG_INFO : ABI_LOG_WARN;
 }
 
 // Once for the process, by way of NCCL's own log, which there is since version 4.
-static void say(const struct naming *n, bool works)
+static void say(const struct naming *n, struct lockstep_ring *r)
 {
     if (n->log == NULL || atomic_exchange(&logged, true)) {
         return;
     }
-    n->log(works ? ABI_LOG_INFO : ABI_LOG_WARN, ABI_LOG_PROFILE, "lockstep", __LINE__, "PROFILER/lockstep: %s",
-           lockstep_ring_status());
-    warn(n, "LOCKSTEP_CHAIN", chain_problem(), "the absolute path of another profiler plugin");
-    warn(n, "LOCKSTEP_EVENT_MASK", mask_problem(), "a number from 0 to 0xffff");
+    n->log(gravity(r), ABI_LOG_PROFILE, "lockstep", __LINE__, "PROFILER/lockstep: %s", lockstep_ring_status());
+    for (unsigned i = 0; i < 2; i++) {
+        if (problems[i] != NULL) {
+            n->log(ABI_LOG_WARN, ABI_LOG_PROFILE, "lockstep", __LINE__, "PROFILER/lockstep: %s", problems[i]);
+        }
+    }
 }
 
 // A name that may belong to an NCCL that was unloaded since is looked at again.
@@ -168,7 +184,7 @@ int context_init(void **ctx, int *mask, unsigned abi, const struct naming *n)
 {
     struct lockstep_ring *r = lockstep_ring_process();
     pthread_once(&once, setup);
-    say(n, usable);
+    say(n, r);
     if (ctx == NULL) {
         return 0;
     }

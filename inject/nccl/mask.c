@@ -4,6 +4,7 @@
 #include "plugin.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 // NCCL's word is only touched under this lock, and only while one of its
@@ -45,7 +46,12 @@ static int from_environment(void)
 const char *mask_problem(void)
 {
     const char *s = getenv("LOCKSTEP_EVENT_MASK");
-    return s != NULL && *s != '\0' && from_environment() < 0 ? s : NULL;
+    static char text[128];
+    if (s == NULL || *s == '\0' || from_environment() >= 0) {
+        return NULL;
+    }
+    snprintf(text, sizeof text, "LOCKSTEP_EVENT_MASK: got \"%.32s\"; want a number from 0 to 0xffff: the level's is used", s);
+    return text;
 }
 
 int mask_wanted(struct lockstep_ring *r, unsigned abi)

@@ -235,7 +235,7 @@ unsigned size_of_datatype(const char *text);
 // Masks. What was asked for a context is marked, since it may be nothing.
 #define MASK_WRITTEN (1ull << 32)
 int mask_wanted(struct lockstep_ring *r, unsigned abi);
-const char *mask_problem(void); // what LOCKSTEP_EVENT_MASK is, where it is no mask
+const char *mask_problem(void); // what is wrong with LOCKSTEP_EVENT_MASK, or NULL; one thread calls it
 int mask_closure(int mask); // with the ancestors that NCCL emits along
 void mask_attach(struct lockstep_ring *r, struct context *c, unsigned abi, int *mask);
 void mask_detach(struct context *c);
@@ -259,7 +259,7 @@ int chain_stop(void *handle);
 int chain_state(void *handle, int state, void *args);
 int chain_finalize(void *ctx);
 int chain_mask(void);            // events the other plugin asks for, with their ancestors
-const char *chain_problem(void); // the path of one that could not be chained
+const char *chain_problem(void); // why none is chained though one was asked for, or NULL
 
 extern const struct abi_table ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3, ncclProfiler_v4, ncclProfiler_v5,
     ncclProfiler_v6, ncclProfiler_v7;

@@ -243,6 +243,25 @@ static void ranks_of_launchers(void)
     lockstep_ring_close(r);
 }
 
+static void what_is_no_rank_is_told_of(void)
+{
+    char err[1024];
+    struct lockstep_options opt = {.directory = test_dir, .lanes = 2, .capacity = 8, .slots = 8};
+    struct lockstep_ring *r;
+    clearenv();
+    setenv("LOCKSTEP_RANK", "-7", 1);
+    setenv("RANK", "3", 1);
+    setenv("LOCAL_RANK", "", 1);
+    setenv("WORLD_SIZE", "99999999999", 1);
+    CHECK_EQ(lockstep_ring_create(&opt, &r, err, sizeof err), 0);
+    CHECK_EQ(r->header->rank, 3);
+    CHECK_EQ(r->header->local_rank, LOCKSTEP_NONE);
+    CHECK_EQ(r->header->world_size, LOCKSTEP_NONE);
+    CHECK(strcmp(err, "LOCKSTEP_RANK: got \"-7\"; want a number from 0 to 2147483647: it is left out; "
+                      "WORLD_SIZE: got \"99999999999\"; want a number from 0 to 2147483647: it is left out") == 0);
+    lockstep_ring_close(r);
+}
+
 static void directory_is_refused(void)
 {
     char link[600], long_path[2000];
@@ -441,6 +460,7 @@ static const struct test_case cases[] = {
     {"odd_settings_are_put_right", odd_settings_are_put_right},
     {"huge_sizes_are_cut", huge_sizes_are_cut},
     {"ranks_of_launchers", ranks_of_launchers},
+    {"what_is_no_rank_is_told_of", what_is_no_rank_is_told_of},
     {"directory_is_refused", directory_is_refused},
     {"directory_without_permission", directory_without_permission},
     {"directory_that_cannot_be_listed", directory_that_cannot_be_listed},

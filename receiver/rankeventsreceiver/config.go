@@ -96,6 +96,12 @@ const (
 	// minDuration keeps a number without a unit, which is nanoseconds, from having
 	// a core poll for ever.
 	minDuration = time.Millisecond
+	// maxMaxRings is as many rings as ring.Discover lists.
+	maxMaxRings = 4096
+	// maxMaxOpenSteps and maxBatchOps are 16 times the defaults: more would only be
+	// more memory.
+	maxMaxOpenSteps = 1 << 16
+	maxBatchOps     = 1 << 16
 )
 
 func newDefaultConfig() *Config {
@@ -125,6 +131,7 @@ func (c *Config) Validate() error {
 	errs := []error{
 		oneOf("level", c.Level, "summary", "collectives", "all"),
 		oneOf("record", c.Record, "", "summary", "collectives", "all", recordUnchanged),
+		c.validateRecord(),
 		oneOf("gpu_clock", c.GPUClock, clockCorrect, clockRaw),
 		c.validateAnchor(),
 	}
@@ -148,15 +155,18 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("check remove_dead: got %v; want 0 to leave rings, or a time", c.RemoveDead))
 	}
 	for _, f := range []struct {
-		name string
-		got  int
+		name     string
+		got, max int
 	}{
-		{"max_rings", c.MaxRings},
-		{"max_open_steps", c.MaxOpenSteps},
-		{"batch_ops", c.BatchOps},
+		{"max_rings", c.MaxRings, maxMaxRings},
+		{"max_open_steps", c.MaxOpenSteps, maxMaxOpenSteps},
+		{"batch_ops", c.BatchOps, maxBatchOps},
 	} {
-		if f.got < 1 {
+		switch {
+		case f.got < 1:
 			errs = append(errs, fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got))
+		case f.got > f.max:
+			errs = append(errs, fmt.Errorf("check %s: got %d; want at most %d", f.name, f.got, f.max))
 		}
 	}
 	return errors.Join(errs...)
@@ -168,6 +178,15 @@ func oneOf(field, got string, want ...string) error {
 	}
 	want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
 	return fmt.Errorf("check %s: got %q; want one of %s", field, got, strings.Join(want, ", "))
+}
+
+// validateRecord refuses a level that ranks asked for record would never reach.
+func (c *Config) validateRecord() error {
+	asked, known := levels[c.Record]
+	if level := levels[c.Level]; known && asked < level {
+		return fmt.Errorf("check record: got %q with level %q; want at least as much as level, or %s", c.Record, c.Level, recordUnchanged)
+	}
+	return nil
 }
 
 func (c *Config) validateAnchor() error {

@@ -28,7 +28,7 @@ func TestALostLockEndsNoRing(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, config(dir), nil)
 	startJob(t, dir, 1, 3, "unlock")
-	require.Eventually(t, func() bool { return len(b.open()) > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.openOf(6)) > 0 }, patience, time.Millisecond)
 	time.Sleep(ring.DeathSilence + 2*time.Second)
 	assert.Zero(t, b.counter(t, "rings_ended"))
 	assert.FileExists(t, onlyRing(t, dir))
@@ -42,7 +42,7 @@ func TestShutdownLeavesALivingJob(t *testing.T) {
 	cfg.Level = "all"
 	b := start(t, cfg, nil)
 	startJob(t, dir, 1, 3, "hang")
-	require.Eventually(t, func() bool { return len(b.open()) > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.openOf(6)) > 0 && b.counter(t, "steps_closed") == 3 }, patience, time.Millisecond)
 	r, err := ring.Open(onlyRing(t, dir), ring.Options{})
 	require.NoError(t, err)
 	defer r.Close()

@@ -22,12 +22,21 @@ import (
 
 // The directory is listed, and rings are compared with what their names lead to,
 // as often as it costs a hundredth of the time, within limits: a rank that starts
-// is to be seen within a few steps, and a directory full of junk must not take a core.
+// is to be seen within a few steps. A directory full of junk must not take a core,
+// so that a long look is followed by a pause that makes it a twentieth of the time.
 const (
 	lookShare = 100
 	minLook   = 200 * time.Millisecond
 	maxLook   = time.Second
+
+	longLookShare = 20
+	maxLongLook   = time.Minute
 )
+
+// pauseAfter is how long nothing is looked for after a look that took so long.
+func pauseAfter(look time.Duration) time.Duration {
+	return max(min(max(lookShare*look, minLook), maxLook), min(longLookShare*look, maxLongLook))
+}
 
 // reader finds rings, folds them and hands on what comes of it. One goroutine,
 // the interval's, uses all but the consumers' fields, which are set before.
@@ -66,7 +75,7 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 	}
 	rd := &reader{
 		cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs,
-		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: refusals{known: map[string]bool{}, seen: map[string]bool{}},
+		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: newRefusals(),
 	}
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
 	rd.interval = shared.NewInterval(cfg.PollInterval, rd.poll)
@@ -91,7 +100,8 @@ func (rd *reader) poll(now time.Time) {
 	if look {
 		began := time.Now()
 		rd.look()
-		rd.lookNext = now.Add(min(max(lookShare*time.Since(began), minLook), maxLook))
+		took := time.Since(began)
+		rd.lookNext = now.Add(took + pauseAfter(took))
 	}
 	for path, t := range rd.rings {
 		if rd.ctx.Err() != nil {
@@ -144,13 +154,17 @@ func (rd *reader) open(path string) {
 		delete(rd.rings, path)
 		rd.log.Info("Ring replaced", zap.String("file", path))
 	}
+	now, junk := rd.refused.unchanged(path)
+	if junk {
+		return
+	}
 	if rd.opened() >= rd.cfg.MaxRings {
 		rd.refuse(&ring.Error{Path: path, Field: "max_rings", Got: strconv.Itoa(rd.opened() + 1), Want: fmt.Sprintf("at most %d", rd.cfg.MaxRings)})
 		return
 	}
 	opened, err := ring.Open(path, ring.Options{})
 	if err != nil {
-		rd.refuse(err)
+		rd.refuseFile(err, now)
 		return
 	}
 	t := newTracked(path, opened, rd.node.Attach(opened, filepath.Base(rd.cfg.Directory)))

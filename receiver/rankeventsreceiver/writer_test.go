@@ -93,6 +93,16 @@ func (j *job) wait() {
 	}
 }
 
+// hung waits until all ranks are in the middle of what they hang in.
+func (j *job) hung(t *testing.T) {
+	t.Helper()
+	for _, out := range j.out {
+		line, err := out.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "open\n", line)
+	}
+}
+
 // bench is a receiver of both signals with everything around it.
 type bench struct {
 	traces receiver.Traces
@@ -190,6 +200,17 @@ func (b *bench) open() (out []model.OpenOp) {
 					}
 				}
 			}
+		}
+	}
+	return out
+}
+
+// openOf returns the events of one operation: where the machine is busy, others
+// may seem to stall as well.
+func (b *bench) openOf(seq int64) (out []model.OpenOp) {
+	for _, o := range b.open() {
+		if o.Op.Collective.Seq == model.Some(seq) {
+			out = append(out, o)
 		}
 	}
 	return out

@@ -71,6 +71,7 @@ static void child(const struct test *t, unsigned v)
     beside("DRIVER_CUDA", "libcuda.so.1", true);
     beside("LOCKSTEP_CHAIN_TEST", "other.so", false);
     beside("LOCKSTEP_CHAIN_OLD", "other_old.so", false);
+    beside("LOCKSTEP_CHAIN_NO_PLUGIN", "libcuda.so.1", false);
     if (getenv("LOCKSTEP_CHAIN_SELF") != NULL) {
         setenv("LOCKSTEP_CHAIN", driver_plugin, 1);
     }

@@ -26,7 +26,11 @@ static void logger(int level, unsigned long flags, const char *file, int line, c
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    nccl.warnings += level == ABI_LOG_WARN;
+    if (level == ABI_LOG_WARN) {
+        nccl.warnings++;
+        size_t used = strlen(nccl.warned);
+        snprintf(nccl.warned + used, sizeof nccl.warned - used, "%s\n", text);
+    }
 }
 
 void nccl_load(unsigned v)

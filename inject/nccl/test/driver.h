@@ -27,7 +27,8 @@ struct nccl {
     const struct abi_table *table;
     unsigned v;
     int mask;
-    int warnings; // of the logger
+    int warnings;      // of the logger
+    char warned[4096]; // their texts
 };
 extern struct nccl nccl;
 

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,11 +33,6 @@ static void mask_default(void) { mask_is(MORE); }
 static void mask_summary(void) { mask_is(SUMMARY); }
 static void mask_all(void) { mask_is(ALL); }
 static void mask_own(void) { mask_is(0x42); }
-static void mask_bad(void)
-{
-    mask_is(MORE);
-    CHECK(nccl.warnings == 1);
-}
 
 static void level_changes(void)
 {
@@ -272,22 +268,72 @@ static void chain_without_ring(void)
     CHECK(s->starts[1] == 1 && s->stops[1] == 1 && s->bad == 0);
 }
 
-static void chain_absent(void)
+static unsigned count(const char *text, const char *part)
 {
-    void *ctx = comm_init(7, 2, 0, "world");
-    CHECK(nccl.warnings == 1);
-    one_operation(ctx);
-    CHECK(records(LOCKSTEP_OP) == 1);
+    unsigned n = 0;
+    for (const char *p = text; (p = strstr(p, part)) != NULL; p += strlen(part)) {
+        n++;
+    }
+    return n;
+}
+
+// Two communicators are made, and what they say on stderr is kept.
+static void listen(char *heard, size_t size)
+{
+    int log = memfd_create("stderr", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+    dup2(log, STDERR_FILENO);
+    one_operation(comm_init(7, 2, 0, "world"));
+    one_operation(comm_init(8, 2, 0, "other"));
+    dup2(before, STDERR_FILENO);
+    close(before);
+    ssize_t n = pread(log, heard, size - 1, 0);
+    close(log);
+    heard[n > 0 ? n : 0] = '\0';
+}
+
+// What is wrong with a variable is told once, by each way that there is, and keeps
+// nothing from being recorded.
+static void told(const char *variable, const char *why)
+{
+    char heard[4096];
+    listen(heard, sizeof heard);
+    CHECK(count(heard, variable) == 1 && count(heard, why) == 1, "%s", heard);
+    CHECK(nccl.v < 4 || (nccl.warnings == 1 && count(nccl.warned, variable) == 1 && count(nccl.warned, why) == 1),
+          "%s", nccl.warned);
+    struct reading r = ring_read(getpid());
+    CHECK(ring_await(&r, LOCKSTEP_OP, 2, got, LANE_MAX) == 2);
+}
+
+static void chain_absent(void) { told("LOCKSTEP_CHAIN: got", "plugin.so: cannot open shared object file"); }
+static void chain_relative(void) { told("LOCKSTEP_CHAIN: got \"plugin.so\"", "it is no absolute path"); }
+static void chain_no_plugin(void) { told("LOCKSTEP_CHAIN: got", "it exports none of ncclProfiler_v1"); }
+static void chain_self(void) { told("LOCKSTEP_CHAIN: got", "it is this library itself"); }
+static void mask_bad(void) { told("LOCKSTEP_EVENT_MASK: got \"0x42y\"", "want a number from 0 to 0xffff"); }
+
+static void no_ranks(void)
+{
+    told("; RANK: got \"nine\"; want a number from 0", "WORLD_SIZE: got \"-2\"; want a number from 0");
+    CHECK(nccl.v < 4 || count(nccl.warned, "LOCAL_RANK: got \"1x\"; want a number from 0") == 1, "%s", nccl.warned);
+}
+
+static void told_on_demand(void)
+{
+    char heard[4096];
+    listen(heard, sizeof heard);
+    CHECK(heard[0] == '\0', "%s", heard);
 }
 
 #define OTHER "LOCKSTEP_CHAIN_TEST=1"
+#define DEBUG "LOCKSTEP_DEBUG=1"
 
 const struct test level_tests[] = {
     {"mask by default", 1, 7, mask_default, {0}},
     {"mask at summary", 1, 7, mask_summary, {"LOCKSTEP_LEVEL=summary"}},
     {"mask at all", 1, 7, mask_all, {"LOCKSTEP_LEVEL=all"}},
     {"mask of the operator", 1, 7, mask_own, {"LOCKSTEP_EVENT_MASK=0x42"}},
-    {"no mask", 4, 4, mask_bad, {"LOCKSTEP_EVENT_MASK=0x42y"}},
+    {"no mask", 1, 7, mask_bad, {"LOCKSTEP_EVENT_MASK=0x42y", DEBUG}},
+    {"no ranks", 1, 7, no_ranks, {"RANK=nine", "WORLD_SIZE=-2", "LOCAL_RANK=1x", DEBUG}},
+    {"silent unless asked", 1, 7, told_on_demand, {"RANK=nine", "LOCKSTEP_CHAIN=plugin.so", "LOCKSTEP_EVENT_MASK=all"}},
     {"level changed while it runs", 7, 7, level_changes, {0}},
     {"single events at all", 4, 7, single_events, {"LOCKSTEP_LEVEL=all"}},
     {"no single events below", 4, 7, no_single_events, {0}},
@@ -300,7 +346,9 @@ const struct test level_tests[] = {
     {"chained, with more events than pairs", 5, 5, chained_long, {OTHER}},
     {"chained plugin fails", 4, 7, chain_fails, {OTHER, "OTHER_FAILS=1", "LOCKSTEP_LEVEL=summary"}},
     {"chained without a ring", 4, 7, chain_without_ring, {OTHER, "LOCKSTEP_DIR=/nonexistent/lockstep"}},
-    {"chained plugin is absent", 4, 7, chain_absent, {"LOCKSTEP_CHAIN=/nonexistent/plugin.so"}},
-    {"chained to itself", 4, 7, chain_absent, {"LOCKSTEP_CHAIN_SELF=1"}},
+    {"chained plugin is absent", 1, 7, chain_absent, {"LOCKSTEP_CHAIN=/nonexistent/plugin.so", DEBUG}},
+    {"chained by a relative path", 1, 7, chain_relative, {"LOCKSTEP_CHAIN=plugin.so", DEBUG}},
+    {"chained to what is no plugin", 1, 7, chain_no_plugin, {"LOCKSTEP_CHAIN_NO_PLUGIN=1", DEBUG}},
+    {"chained to itself", 1, 7, chain_self, {"LOCKSTEP_CHAIN_SELF=1", DEBUG}},
     {0},
 };

@@ -166,7 +166,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverRankEventsRingsRefused, err = builder.meter.Int64Counter(
 		"otelcol_receiver_rank_events_rings_refused",
-		metric.WithDescription("Files that were refused, by reason; each is told of once. [Alpha]"),
+		metric.WithDescription("Files that were refused, by reason; each is told of once. Under beyond_memory are those of more than 4,096 at a time, which are not told apart from look to look. [Alpha]"),
 		metric.WithUnit("{ring}"),
 	)
 	errs = errors.Join(errs, err)

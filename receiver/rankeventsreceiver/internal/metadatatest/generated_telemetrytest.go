@@ -260,7 +260,7 @@ func AssertEqualReceiverRankEventsRingsEnded(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverRankEventsRingsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_rank_events_rings_refused",
-		Description: "Files that were refused, by reason; each is told of once. [Alpha]",
+		Description: "Files that were refused, by reason; each is told of once. Under beyond_memory are those of more than 4,096 at a time, which are not told apart from look to look. [Alpha]",
 		Unit:        "{ring}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
