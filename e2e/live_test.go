@@ -46,8 +46,12 @@ func TestLiveJob(t *testing.T) {
 		}
 	}
 	t.Run("stopped", func(t *testing.T) {
-		first := awaitOpen(t, c, events, stop())
+		hung := stop()
+		first := awaitOpen(t, c, events, hung)
 		assert.NotEmpty(t, first.text["lockstep.op.open.proxy.state"], "what its transfers wait for")
+		behind := awaitOpen(t, c, events, func(e event) bool { return hung(e) && e.rank == strconv.Itoa(held+1) })
+		assert.Equal(t, "recv_peer_or_wire", behind.text["lockstep.op.open.receive.state"])
+		assert.Equal(t, strconv.Itoa(held), behind.text["lockstep.op.open.receive.peer"], "who holds the ring up")
 		assert.Equal(t, "all_reduce", first.text["lockstep.collective.name"], "what the others are left in")
 		require.NoError(t, workers[held].cmd.Process.Signal(syscall.SIGCONT))
 		awaitOpen(t, c, events, func(e event) bool {
