@@ -139,10 +139,11 @@ static void setup(void)
     }
 }
 
-// A setting that was put right or left out is told of as what does not work is.
+// A setting that was put right or left out is told of as what does not work is. A
+// forked child has no ring, whatever its parent had.
 static int gravity(struct lockstep_ring *r)
 {
-    return usable && private_of(r)->cfg.notes[0] == '\0' ? ABI_LOG_INFO : ABI_LOG_WARN;
+    return r != NULL && usable && private_of(r)->cfg.notes[0] == '\0' ? ABI_LOG_INFO : ABI_LOG_WARN;
 }
 
 // Once for the process, by way of NCCL's own log, which there is since version 4.

@@ -74,8 +74,8 @@ static void show(struct lockstep_ring *r, uint64_t op, uint64_t what, struct ent
     put(&s->last, now);
     unsigned state = p != NULL ? oldest_waits(p, is_send(what)) : 0;
     if (p != NULL && (ended || state != get(&p->state))) {
-        put(&p->state, state);
         put(&p->since, now);
+        atomic_store_explicit(&p->state, state, memory_order_release);
     }
     struct lockstep_wait *w = place(s, what);
     uint64_t before = get(&w->what), after = whose(what) | state;
@@ -99,7 +99,7 @@ void proxy_ops_show(struct lockstep_ring *r)
         uint64_t generation = pool_taken(p), op = get(&p->op), what = get(&p->what);
         struct lockstep_slot *s = generation != 0 ? lockstep_slot_of(r, op) : NULL;
         unsigned state = s != NULL ? oldest_waits(p, is_send(what)) : 0;
-        if (state == 0) {
+        if (state == 0 || get(&p->state) != state) { // or since when is still to be written
             continue;
         }
         struct lockstep_wait *w = place(s, what);
@@ -147,6 +147,7 @@ HOT uint64_t proxy_op_start(struct lockstep_ring *r, const void *descr)
     put(&p->ended, 0);
     put(&p->newest, 0);
     put(&p->state, 0);
+    put(&p->since, now);
     clear_places(p);
     uint64_t handle = pool_publish(&proxy_ops, TAG_PROXY_OP, p);
     op_proxy_begin(r, body_of(parent), now);

@@ -45,6 +45,8 @@ void nccl_load(unsigned v)
     }
 }
 
+bool driver_mute;
+
 void *comm_init(uint64_t hash, int ranks, int rank, const char *name)
 {
     void *ctx = NULL;
@@ -52,9 +54,9 @@ void *comm_init(uint64_t hash, int ranks, int rank, const char *name)
     if (nccl.v <= 3) {
         rc = nccl.table->init.v1(&ctx, &nccl.mask);
     } else if (nccl.v == 4) {
-        rc = nccl.table->init.v4(&ctx, &nccl.mask, name, hash, 1, ranks, rank, logger);
+        rc = nccl.table->init.v4(&ctx, &nccl.mask, name, hash, 1, ranks, rank, driver_mute ? NULL : logger);
     } else {
-        rc = nccl.table->init.v5(&ctx, hash, &nccl.mask, name, 1, ranks, rank, logger);
+        rc = nccl.table->init.v5(&ctx, hash, &nccl.mask, name, 1, ranks, rank, driver_mute ? NULL : logger);
     }
     CHECK(rc == 0);
     return ctx;

@@ -20,6 +20,7 @@
     } while (0)
 
 extern int driver_failed;
+extern bool driver_mute; // NCCL has no logger
 extern const char *driver_plugin, *driver_dir;
 
 struct nccl {

@@ -509,6 +509,22 @@ static void forked(void)
     }
 }
 
+// The first to log is a child, whose parent has a ring.
+static void forked_before_a_log(void)
+{
+    driver_mute = true;
+    comm_init(7, 2, 0, "world");
+    pid_t pid = fork();
+    if (pid == 0) {
+        driver_mute = false;
+        comm_init(9, 2, 0, "child");
+        _exit(driver_failed || nccl.warnings != 1);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    CHECK(status == 0, "%x", status);
+}
+
 static void killed(void)
 {
     int fds[2];
@@ -579,6 +595,7 @@ const struct test trap_tests[] = {
     {"stops of children are lost", 1, 7, lost_children, {0}},
     {"more children than the pool holds", 4, 7, too_many_children, {0}},
     {"a forked child", 1, 7, forked, {0}},
+    {"a forked child is the first to log", 4, 7, forked_before_a_log, {0}},
     {"killed in the middle", 1, 7, killed, {0}},
     {"no directory for the ring", 1, 7, without_ring, {"LOCKSTEP_DIR=/nonexistent/lockstep"}},
     {"switched off", 4, 7, without_ring, {"LOCKSTEP_DISABLE=1"}},
