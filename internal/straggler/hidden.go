@@ -17,13 +17,19 @@ const hiddenReach = 4
 // to have hidden what came next: what shows in the gap is a hundredth of it then.
 const hidingShare = 100
 
-// overlap returns how long the rank stayed in the communication that still ran
-// when the operation had been launched, and whether the operation began as soon as
-// that ended; false where there is none.
-func (v *rankView) overlap(p party) (stay int64, hidden, ok bool) {
+// overlapOf is the communication of a rank that still ran when it launched another
+// operation.
+type overlapOf struct {
+	stay    int64 // in it
+	hidden  bool  // the operation began as soon as it ended
+	earlier bool  // it is of the step before
+}
+
+// overlap returns that of the party's operation; false where there is none.
+func (v *rankView) overlap(p party) (o overlapOf, ok bool) {
 	launch := v.launchOf(p.op)
 	if !v.dark || launch == 0 {
-		return 0, false, false
+		return o, false
 	}
 	for back := 1; back <= hiddenReach; back++ {
 		start, end, known := v.communicated(p.pos - back)
@@ -31,10 +37,34 @@ func (v *rankView) overlap(p party) (stay int64, hidden, ok bool) {
 			break
 		}
 		if gap := p.op.Start - end; gap >= 0 && launch < end {
-			return end - start, gap <= max(launchLatency, (end-start)/hidingShare), true
+			return overlapOf{end - start, gap <= max(launchLatency, (end-start)/hidingShare), p.pos < back}, true
 		}
 	}
-	return 0, false, false
+	return o, false
+}
+
+// overlap fills what the members' communication before the meeting may have hidden.
+// That of the step before hides work only where most began as soon as it ended
+// (parameters that are fetched in advance). Elsewhere the work waited for its result,
+// as a forward pass does for reduced gradients, and a gap is all of it.
+func (mr *meetingRecord) overlap(parties []party) {
+	earlier, hidden := false, 0
+	for i, p := range parties {
+		o, ok := p.at.overlap(p)
+		m := &mr.members[i]
+		m.stay, m.hidden, m.overlapped = o.stay, o.hidden, ok
+		earlier = earlier || o.earlier
+		if o.hidden {
+			hidden++
+		}
+	}
+	if !earlier || 2*hidden >= len(parties) {
+		return
+	}
+	for i := range parties {
+		m := &mr.members[i]
+		m.stay, m.hidden, m.overlapped = 0, false, false
+	}
 }
 
 // communicated returns the times of the rank's i-th communication in the step; those

@@ -15,6 +15,11 @@ import (
 // collectives are recorded. Times in ms; device and host are factors and delays of
 // each rank. It returns when the step ends.
 func bucketedStep(w *world, step int64, begin float64, device, hostDelay []float64) (end float64) {
+	return bucketedStepAhead(w, step, begin, 0, device, hostDelay)
+}
+
+// bucketedStepAhead has hosts that launch a step so long before it begins.
+func bucketedStepAhead(w *world, step int64, begin, ahead float64, device, hostDelay []float64) (end float64) {
 	const transfer = 2.0
 	buckets := []float64{20, 8, 6} // compute up to each bucket
 	ranks := len(device)
@@ -35,7 +40,7 @@ func bucketedStep(w *world, step int64, begin float64, device, hostDelay []float
 			commFree[r] = last + transfer
 			ops[r] = append(ops[r], model.Op{
 				Kind: model.KindCollective, Name: model.AllReduce, Seq: int64(b), Step: model.Some(step), Stream: model.Some[int64](1),
-				Start: ns(starts[r]), End: ns(last + transfer), Launch: model.Some(ns(begin + hostDelay[r] + 0.1)),
+				Start: ns(starts[r]), End: ns(last + transfer), Launch: model.Some(ns(max(0, begin-ahead) + hostDelay[r] + 0.1)),
 				Comm:       model.Comm{ID: "world", Size: model.Some(int64(ranks))},
 				Collective: model.Collective{Name: model.AllReduce, Seq: model.Some(step*int64(len(buckets)) + int64(b)), SeqScope: model.ScopeCommFunc},
 			})
@@ -44,7 +49,7 @@ func bucketedStep(w *world, step int64, begin float64, device, hostDelay []float
 	}
 	for r := range ranks {
 		ops[r] = append(ops[r], model.Op{
-			Kind: model.KindStep, Name: "step", Step: model.Some(step), Start: ns(begin), End: ns(end),
+			Kind: model.KindStep, Name: "step", Step: model.Some(step), Start: ns(max(0, begin-ahead)), End: ns(end),
 			StepOps: model.Some(int64(len(buckets))),
 		})
 		w.e.Add(w.rank(int64(r)), ops[r])
@@ -111,5 +116,23 @@ func TestAnExcessIsWhatBothReadingsGrant(t *testing.T) {
 				assert.Equal(t, tc.excess, mr.members[0].limit)
 			}
 		})
+	}
+}
+
+// A host that runs a step ahead launches the first bucket while the last of the step
+// before still runs. The forward pass between the two waits for that all the same.
+func TestASlowDeviceIsToldWhereHostsRunAhead(t *testing.T) {
+	for _, ahead := range []float64{0, 20} {
+		for _, slow := range []float64{1.2, 1.6, 2.5} {
+			w := liveWorld(t, 4)
+			at := 0.0
+			for n := range int64(40) {
+				at = bucketedStepAhead(w, n, at, ahead, []float64{1, 1, slow, 1}, []float64{0, 0, 0, 0})
+			}
+			verdicts := w.e.Verdicts()
+			require.Len(t, verdicts, 1, "ahead %v, slow %v", ahead, slow)
+			assert.Equal(t, model.Some(int64(2)), verdicts[0].Finding.Rank)
+			assert.Equal(t, "compute", verdicts[0].Finding.Class)
+		}
 	}
 }

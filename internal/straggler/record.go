@@ -189,10 +189,7 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	}
 	for i, m := range meetings {
 		anchor(m, rec.meets[i], placed)
-		for k, p := range m.parties {
-			member := &rec.meets[i].members[k]
-			member.stay, member.hidden, member.overlapped = p.at.overlap(p)
-		}
+		rec.meets[i].overlap(m.parties)
 		rec.meets[i].weigh()
 	}
 	rec.balance()
