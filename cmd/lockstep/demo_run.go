@@ -130,7 +130,7 @@ func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, open 
 			d.interrupted()
 		case err := <-d.collector.ended:
 			d.collector.ended <- err
-			d.job.stop()
+			d.stop()
 			d.drain()
 			d.screen.summary(seen, "")
 			return fmt.Errorf("run collector: %w", orEnded(err))

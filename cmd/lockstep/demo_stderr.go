@@ -39,6 +39,7 @@ func (s *workerStderr) line(rank int, line []byte) {
 	text := strings.TrimSuffix(string(line), "\n")
 	why, none := strings.CutPrefix(text, saysNoRing)
 	if none {
+		why, _, _ = strings.Cut(why, " (LOCKSTEP_") // which the demo sets itself
 		s.noRing[int64(rank)] = printable(why)
 	}
 	if s.rings || !none && !strings.HasPrefix(text, saysRing) {

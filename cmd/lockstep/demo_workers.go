@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -178,6 +180,7 @@ func (j *demoJob) pipe(r io.Reader) {
 func (j *demoJob) wait() {
 	failed := make([]error, len(j.cmds))
 	var all sync.WaitGroup
+	var grace *time.Timer // of the others, once one failed
 	for rank, cmd := range j.cmds {
 		all.Go(func() {
 			<-j.readers[rank] // Wait closes the pipe
@@ -191,15 +194,37 @@ func (j *demoJob) wait() {
 			if err != nil {
 				failed[rank] = fmt.Errorf("run worker of rank %d: %w", rank, err)
 				j.signal(syscall.SIGTERM)
+				if grace == nil {
+					grace = time.AfterFunc(demoGrace, j.kill)
+				}
 			}
 		})
 	}
 	all.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if grace != nil {
+		grace.Stop()
+	}
 	for _, k := range j.killed {
 		failed[k.rank] = nil // told of together
 	}
+	slices.SortStableFunc(failed, func(a, b error) int { return cmp.Compare(bySignal(b), bySignal(a)) })
 	j.err = errors.Join(append(failed, j.killedError())...)
 	close(j.lines)
+}
+
+// bySignal is 1 for a worker that a signal ended: the others mostly end since it is
+// gone, so that it is told of first.
+func bySignal(err error) int {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return 0
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 1
+	}
+	return 0
 }
 
 // signal sends a signal to every worker that has not been waited for.

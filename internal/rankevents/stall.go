@@ -256,11 +256,10 @@ func (r *Rank) proxyWait(c *commState, w ring.Wait) model.ProxyWait {
 // silence is how long the process has given no sign of life, and whether that is
 // longer than one that runs takes.
 func (r *Rank) silence() (long bool, s model.Optional[float64]) {
-	beat := r.src.Heartbeat()
-	if beat == 0 {
+	if r.src.Heartbeat() == 0 {
 		return false, s
 	}
-	ns := r.now - min(beat, r.now)
+	ns := r.now - r.lastSign()
 	return ns >= uint64(model.SilentAfter), model.Some(seconds(ns))
 }
 

@@ -18,7 +18,7 @@ const (
 	OpOpenReceiveState = "lockstep.op.open.receive.state" // s
 	OpOpenReceiveFor   = "lockstep.op.open.receive.for"   // d, s
 	OpOpenReceivePeer  = "lockstep.op.open.receive.peer"  // i
-	OpOpenSilent       = "lockstep.op.open.silent"        // d, s since the last heartbeat of its process
+	OpOpenSilent       = "lockstep.op.open.silent"        // d, s since the last sign of life of its process
 	// The sequence numbers that its function has reached on its communicator.
 	OpOpenEnqueued  = "lockstep.op.open.enqueued"  // i
 	OpOpenStarted   = "lockstep.op.open.started"   // i

@@ -60,6 +60,8 @@ type reader struct {
 	lookNext time.Time
 	waiting  bool // said that there is no directory
 	stopping bool // what is refused now is not offered again
+	// finishing is what replaced rings took of a look: to hand on what they still held.
+	finishing time.Duration
 }
 
 func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
@@ -100,7 +102,8 @@ func (rd *reader) poll(now time.Time) {
 	if look {
 		began := time.Now()
 		rd.look()
-		took := time.Since(began)
+		took := time.Since(began) - rd.finishing
+		rd.finishing = 0
 		rd.lookNext = now.Add(took + pauseAfter(took))
 	}
 	for path, t := range rd.rings {
@@ -147,7 +150,9 @@ func (rd *reader) open(path string) {
 			return
 		}
 		if !t.done {
+			began := time.Now()
 			t.finish(rd, false)
+			rd.finishing += time.Since(began)
 			rd.node.Detach(t.rank)
 		}
 		t.close(rd)
