@@ -53,6 +53,7 @@ func TestDemo(t *testing.T) {
 	t.Run("fails with its workers", failsWithItsWorkers)
 	t.Run("says who has no ring", saysWhoHasNoRing)
 	t.Run("kills who does not end", killsWhoDoesNotEnd)
+	t.Run("ends where a rank stands still", endsWhereARankStandsStill)
 	t.Run("ends cleanly", endsCleanly)
 	t.Run("ends with its reader", endsWithItsReader)
 }
@@ -162,6 +163,20 @@ func killsWhoDoesNotEnd(t *testing.T) {
 	assert.Equal(t, exitFailed, p.cmd.ProcessState.ExitCode())
 	assert.Regexp(t, `lockstep: end the workers: got no answer of ranks .* \(a signal had stopped rank \d: .*\); killed\n`, p.stderr.String())
 	assert.NotContains(t, p.stderr.String(), "signal: killed")
+	assertNothingLeft(t, p, pids)
+}
+
+// A job of which one rank dies while another stands still ends by itself.
+func endsWhereARankStandsStill(t *testing.T) {
+	t.Helper()
+	p := startDemoProcess(t)
+	pids := p.children(t)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
+	require.NoError(t, syscall.Kill(pids[0], syscall.SIGKILL))
+	_ = p.cmd.Wait()
+	assert.Equal(t, exitFailed, p.cmd.ProcessState.ExitCode())
+	assert.Regexp(t, `lockstep: run worker of rank \d: signal: killed\n`, p.stderr.String())
+	assert.Regexp(t, `end the workers: got no answer of rank.* \(a signal had stopped rank \d: .*\); killed\n`, p.stderr.String())
 	assertNothingLeft(t, p, pids)
 }
 
