@@ -210,18 +210,18 @@ func (j *demoJob) wait() {
 		failed[k.rank] = nil // told of together
 	}
 	slices.SortStableFunc(failed, func(a, b error) int { return cmp.Compare(bySignal(b), bySignal(a)) })
-	j.err = errors.Join(append(failed, j.killedError())...)
+	j.err = errors.Join(slices.Concat(failed, []error{j.killedError()})...)
 	close(j.lines)
 }
 
-// bySignal is 1 for a worker that a signal ended: the others mostly end since it is
-// gone, so that it is told of first.
+// bySignal is 1 for a worker that a signal ended, other than ours: the others mostly
+// end since it is gone, so that it is told of first.
 func bySignal(err error) int {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return 0
 	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() != syscall.SIGTERM {
 		return 1
 	}
 	return 0

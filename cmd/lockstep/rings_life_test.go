@@ -106,7 +106,8 @@ func TestAgesOfTheDeadEndWithThem(t *testing.T) {
 // A file's name is its maker's.
 func TestRingsPrintNoControlCharacters(t *testing.T) {
 	path := unlockedRing(t, "a\x1b[2J\u009b.ring", func([]byte) {})
-	fake := filepath.Join(filepath.Dir(path), "b\x1b]0;x\x07.ring")
+	const name = "b\x1b]0;x\x07.ring"
+	fake := filepath.Join(filepath.Dir(path), name)
 	require.NoError(t, os.WriteFile(fake, bytes.Repeat([]byte{7}, 8192), 0o600))
 	status, stdout, stderr := call("rings", filepath.Dir(path))
 	require.Equal(t, exitNothing, status, stderr)

@@ -136,7 +136,9 @@ func TestRingsRefuseWhatIsNone(t *testing.T) {
 // One style of keys for all kinds, and no codes of the ring's own.
 func TestRingRecordsHaveOneStyleOfKeys(t *testing.T) {
 	details := []any{
-		opDetail{Waits: &waitDetail{}}, stepDetail{}, detailOfScope(&ring.Scope{InStep: true}), detailOfProxyStep(&ring.ProxyStep{InStep: true}),
+		opDetail{Waits: &waitDetail{}},
+		stepDetail{},
+		detailOfScope(&ring.Scope{InStep: true}), detailOfProxyStep(&ring.ProxyStep{InStep: true}),
 		detailOfKernelChannel(&ring.KernelChannel{InStep: true}), detailOfAPI(&ring.API{InStep: true}), detailOfNet(&ring.Net{}),
 	}
 	for _, d := range details {
