@@ -173,6 +173,19 @@ func TestSilenceOfAProcessIsTold(t *testing.T) {
 	assert.InDelta(t, 1.0, g.open[2].Silent.V, 1e-9)
 }
 
+// An event is a sign of life as a heartbeat is.
+func TestAnEventEndsSilence(t *testing.T) {
+	const second = 1_000_000
+	f := newFakeRing(0, 4)
+	r, g := attach(f, DefaultConfig())
+	f.mark(5, 0)
+	f.open(opSpec{fn: "AllReduce", seq: 40, step: 5, launch: 100, start: 110, end: 120, handle: 1}, ring.SlotStarted)
+	f.beat, f.slots[0].Last = at(second), at(4*second)
+	r.Pass(at(5*second), g.emit(t))
+	require.Len(t, g.open, 1)
+	assert.InDelta(t, 1.0, g.open[0].Silent.V, 1e-9)
+}
+
 // What is told first of a process that is silent already is not told of twice.
 func TestSilenceIsToldWithTheFirst(t *testing.T) {
 	const second = 1_000_000

@@ -47,6 +47,17 @@ func TestLookingTakesAFewPercentOfACore(t *testing.T) {
 	}
 }
 
+// The wait for a pipeline that refuses is none of the look's cost: a ring that was
+// replaced meanwhile would be found late.
+func TestALookPaysForLookingOnly(t *testing.T) {
+	rd, _ := readerOf(t, t.TempDir())
+	now := time.Now()
+	rd.finishing = time.Hour
+	rd.poll(now)
+	assert.True(t, rd.lookNext.Before(now))
+	assert.Zero(t, rd.finishing)
+}
+
 // What is refused for what it holds is opened again when its stamps say that it
 // holds something else.
 func TestWhatWasRefusedIsOpenedAgainWhenItHasChanged(t *testing.T) {
