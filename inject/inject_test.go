@@ -41,7 +41,7 @@ func lapSeconds(lap string) string {
 // build compiles the tests of one variant and returns their folder.
 func build(t *testing.T, san, flag, cflags string) string {
 	t.Helper()
-	testdata.Sources(t, "*.[ch]", "ring_test/*.[ch]", "Makefile")
+	testdata.Sources(t, "*.[ch]", "scope/*.[ch]", "ring_test/*.[ch]", "Makefile")
 	for _, tool := range []string{"make", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("no %s here", tool)

@@ -36,6 +36,9 @@ enum lockstep_kind {
     LOCKSTEP_KERNEL_CH = 5,  // one channel of one kernel, ended
     LOCKSTEP_API = 6,        // a call into NCCL, ended
     LOCKSTEP_NET = 7,        // a work request of a network plugin, ended
+    LOCKSTEP_KERNEL = 8,     // a kernel, copy or set that the device ran, by CUPTI
+    LOCKSTEP_CLOCK = 9,      // readings of CUPTI's clock and the host's together
+    LOCKSTEP_LINK = 10,      // a span of a trace that the step works for
 };
 
 // Levels of detail; bits 8..15 of word 1, and the control word.
@@ -59,6 +62,21 @@ enum lockstep_flag {
     LOCKSTEP_F_GROUP = 1 << 8,       // word 13 names a group launch
     LOCKSTEP_F_KERNEL_PART = 1 << 9, // some channel's times were missing or impossible
     LOCKSTEP_F_ENQUEUED_ONLY = 1 << 10, // no completion event was to be had: times end at enqueue
+};
+
+// Flags of a kernel.
+enum lockstep_kernel_flag {
+    LOCKSTEP_K_COPY = 1 << 0,   // a copy of memory
+    LOCKSTEP_K_SET = 1 << 1,    // a set of memory
+    LOCKSTEP_K_GRAPH = 1 << 2,  // of a CUDA graph
+    LOCKSTEP_K_COMM = 1 << 3,   // a communication library's: an operation of its own tells of it
+    LOCKSTEP_K_LAUNCH = 1 << 4, // word 4 is there
+};
+
+// Flags of a scope.
+enum lockstep_scope_flag {
+    LOCKSTEP_S_NVTX = 1 << 0,  // an NVTX range
+    LOCKSTEP_S_ASYNC = 1 << 1, // begun and ended as it came, on whichever thread: it nests in nothing
 };
 
 // Words 1 to 15 of an operation, in a record and in its slot alike. Word 0 is
@@ -107,7 +125,36 @@ enum lockstep_drop {
     LOCKSTEP_D_RESERVED = 13,    // a forked child has no ring to count in
     LOCKSTEP_D_STEPS_FULL = 14,  // proxy operations and steps, kernel channels, network requests not followed: none free
     LOCKSTEP_D_CONTROL = 15,     // control words of no meaning
-    LOCKSTEP_DROPS = 16,
+    LOCKSTEP_D_SCOPES_RATE = 16,       // scopes left out: their thread made too many
+    LOCKSTEP_D_SCOPES_UNBALANCED = 17, // ends of scopes that no begin belongs to
+    LOCKSTEP_D_SCOPES_GIVEN_UP = 18,   // scopes that did not end: their thread ended, or room was needed
+    LOCKSTEP_D_NAMES = 19,             // names shortened or left out, since their source had used its share of the strings
+    LOCKSTEP_D_CUPTI_LOST = 20,        // records that CUPTI says it dropped
+    LOCKSTEP_D_CUPTI_GARBAGE = 21,     // records of CUPTI that are impossible
+    LOCKSTEP_D_CUPTI_NO_TIME = 22,     // of those, without times
+    LOCKSTEP_D_CUPTI_NO_BUFFER = 23,   // buffers that CUPTI asked for and did not get
+    LOCKSTEP_D_CUPTI_NO_LAUNCH = 24,   // kernels whose launch was not seen
+    LOCKSTEP_D_LINKS = 25,             // links to spans that say nothing
+    LOCKSTEP_DROPS = 32,
+};
+
+// What feeds the ring; bits of the header's word.
+enum lockstep_witness {
+    LOCKSTEP_W_NCCL = 1 << 0,    // NCCL's profiler interface
+    LOCKSTEP_W_SCOPES = 1 << 1,  // the program's own scopes
+    LOCKSTEP_W_NVTX = 1 << 2,    // NVTX ranges
+    LOCKSTEP_W_CUPTI = 1 << 3,   // CUPTI, while it delivers
+    LOCKSTEP_W_PROGRAM = 1 << 4, // collectives that the program tells of
+};
+
+// How far CUPTI came; low half of the header's word, CUPTI's own result in the high one.
+enum lockstep_cupti_state {
+    LOCKSTEP_CUPTI_UNASKED = 0,
+    LOCKSTEP_CUPTI_ACTIVE = 1,
+    LOCKSTEP_CUPTI_YIELDED = 2,    // another client was there, or came
+    LOCKSTEP_CUPTI_NO_LIBRARY = 3, // libcupti was not to be had
+    LOCKSTEP_CUPTI_REFUSED = 4,    // a call to it failed: no driver, no permission
+    LOCKSTEP_CUPTI_PAUSED = 5,     // the program asked for it
 };
 
 enum lockstep_section_kind {
@@ -156,11 +203,13 @@ struct lockstep_header {
     lockstep_word clock_pairs; // pairs written so far
     lockstep_word level;     // in force now
     char job_id[128], job_name[128], host_name[64], host_id[64], run_id[128], producer[64];
-    uint8_t reserved1[1024 - 128 - 576];
+    lockstep_word witnesses; // bits of enum lockstep_witness
+    lockstep_word cupti;     // enum lockstep_cupti_state u32 | CUPTI's result u32
+    uint8_t reserved1[1024 - 128 - 576 - 16];
     struct lockstep_section sections[LOCKSTEP_SECTIONS]; // @1024
     uint8_t reserved2[1536 - 1024 - 8 * 32];
     lockstep_word drops[LOCKSTEP_DROPS]; // @1536
-    uint8_t reserved3[2048 - 1536 - 16 * 8];
+    uint8_t reserved3[2048 - 1536 - 32 * 8];
     struct lockstep_clock_pair pairs[LOCKSTEP_CLOCK_PAIRS]; // @2048
     uint8_t reserved4[4096 - 2048 - 32 * 32];
 };
@@ -245,7 +294,9 @@ struct lockstep_lane {
     lockstep_word owner;   // thread id of the producer; 0: free; lane 0 is shared
     lockstep_word head;    // records written since the file was made
     lockstep_word claims;  // times this lane was taken
-    uint64_t reserved[13];
+    lockstep_word scope;   // innermost open scope of the owner: string's code u32 | depth u16 | phase u16; 0: none
+    lockstep_word scope_at; // MONOTONIC_RAW ns at which that began
+    uint64_t reserved[11];
 };
 
 _Static_assert(sizeof(struct lockstep_header) == LOCKSTEP_PAGE, "header is a page");
@@ -379,14 +430,9 @@ void lockstep_slot_state(struct lockstep_slot *s, uint64_t handle, enum lockstep
 bool lockstep_slot_ending(struct lockstep_slot *s, uint64_t handle); // true for the one who must emit and free
 void lockstep_slot_free(struct lockstep_ring *r, struct lockstep_slot *s, uint64_t handle);
 
-// What a program says of itself; exported by the plugin, found with dlsym.
-// phase: 0 none, 1 init, 2 compile, 3 train, 4 eval, 5 checkpoint, 6 inference.
-enum lockstep_phase {
-    LOCKSTEP_PHASE_NONE = 0, LOCKSTEP_PHASE_INIT, LOCKSTEP_PHASE_COMPILE, LOCKSTEP_PHASE_TRAIN,
-    LOCKSTEP_PHASE_EVAL, LOCKSTEP_PHASE_CHECKPOINT, LOCKSTEP_PHASE_INFERENCE,
-};
-void lockstep_step_begin(int64_t step);
-uint64_t lockstep_scope_begin(const char *name, int phase); // the scope, for its end; 0: not recorded
-void lockstep_scope_end(uint64_t scope);
+// Names of scopes and kernels vary without end, and the strings are for all: each
+// source has a share of them. Cut at what a string holds, between characters.
+enum lockstep_namer { LOCKSTEP_N_SCOPE, LOCKSTEP_N_KERNEL, LOCKSTEP_NAMERS };
+uint16_t lockstep_name_add(struct lockstep_ring *r, enum lockstep_namer who, const char *text, size_t length);
 
 #endif

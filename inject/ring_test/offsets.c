@@ -37,6 +37,8 @@ static void header(void)
     FIELD(header, host_id);
     FIELD(header, run_id);
     FIELD(header, producer);
+    FIELD(header, witnesses);
+    FIELD(header, cupti);
     FIELD(header, reserved1);
     FIELD(header, sections);
     FIELD(header, reserved2);
@@ -116,6 +118,8 @@ static void live(void)
     FIELD(lane, owner);
     FIELD(lane, head);
     FIELD(lane, claims);
+    FIELD(lane, scope);
+    FIELD(lane, scope_at);
     FIELD(lane, reserved);
 }
 

@@ -1,5 +1,6 @@
 // Tests of the ring of a process: environment, fork, exit, heartbeat, and what a
 // program says of itself.
+#include "lockstep.h"
 #include "test.h"
 
 #include <dirent.h>

@@ -8,8 +8,11 @@ const (
 	ClassHost    = "host"
 	ClassLink    = "link"
 
-	CauseUnknown = "unknown"
-	CauseCompile = "compile"
+	CauseUnknown    = "unknown"
+	CauseCompile    = "compile"
+	CauseGC         = "gc"
+	CauseDataLoader = "dataloader"
+	CauseCheckpoint = "checkpoint"
 )
 
 // OpOther stands in the place of an operation or scope where none is known.

@@ -74,9 +74,18 @@ type Op struct {
 	Waits ProxyWaits
 	Stack string
 
+	// Links are, on an operation of kind step, spans of other traces that the step
+	// works for, at most MaxStepLinks; LinksDropped is how many found no room.
+	Links        []SpanRef
+	LinksDropped int64
+
 	Clock     ClockNote
 	Straggler StragglerNote
 }
+
+// MaxStepLinks bounds the spans that a step is linked to: an iteration of an
+// inference engine works for as many requests as it has in a batch.
+const MaxStepLinks = 128
 
 // ComparisonKey returns Key, or Name where Key is empty.
 func (o *Op) ComparisonKey() string {

@@ -35,6 +35,8 @@ const (
 	atHostID     = 448
 	atRunID      = 512
 	atProducer   = 640
+	atWitnesses  = 704
+	atCUPTI      = 712
 	atSections   = 1024
 	atDrops      = 1536
 	atPairs      = 2048

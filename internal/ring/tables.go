@@ -156,12 +156,15 @@ func (r *Ring) ClockPairs(dst []ClockPair) []ClockPair {
 }
 
 // DropCount is how many reasons for drops a producer counts.
-const DropCount = 16
+const DropCount = 32
 
 var dropNames = [DropCount]string{
 	"shared_lane", "shared_busy", "slots_full", "comms_full", "frontiers_full", "strings_full",
 	"foreign_pid", "stale_handle", "null_args", "finalized", "bad_gpu_time", "inferred",
 	"unknown_event", "reserved", "steps_full", "control",
+	"scopes_rate", "scopes_unbalanced", "scopes_given_up", "names", "cupti_lost", "cupti_garbage",
+	"cupti_no_time", "cupti_no_buffer", "cupti_no_launch", "links",
+	"reserved_26", "reserved_27", "reserved_28", "reserved_29", "reserved_30", "reserved_31",
 }
 
 // DropName names a reason for which a producer dropped or put right something,

@@ -168,7 +168,8 @@ func TestDropsAndHeaderWords(t *testing.T) {
 	}
 	assert.Equal(t, "shared_lane", DropName(0))
 	assert.Equal(t, "control", DropName(15))
-	assert.Equal(t, "unknown", DropName(16))
+	assert.Equal(t, "links", DropName(25))
+	assert.Equal(t, "unknown", DropName(DropCount))
 	assert.Equal(t, uint64(9), r.Heartbeat())
 	assert.Equal(t, LevelCollectives, r.Level())
 	_, marked := r.Step()

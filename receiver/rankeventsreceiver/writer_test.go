@@ -45,7 +45,7 @@ var compileWriter = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"-std=gnu11", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c"), filepath.Join(inject, "scope.c")}
+	args := []string{"-std=gnu11", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c"), filepath.Join(inject, "scope", "scope.c")}
 	text, err := exec.Command("gcc", append(append(args, sources...), "-pthread")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile writer: %w\n%s", err, text)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lockstep.h"
 #include "ring.h"
 
 static uint64_t gpu(uint64_t host) { return host + 1700000000000000000ull + host / 100000; }

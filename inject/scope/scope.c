@@ -1,6 +1,7 @@
 //go:build ignore
 
 // What a program says of itself: steps, and phases of its host.
+#include "lockstep.h"
 #include "ring_internal.h"
 
 #define OPEN_SCOPES 1024u // of all threads together

@@ -1,0 +1,62 @@
+// What a program may say of itself. All of it is exported by
+// libnccl-profiler-lockstep.so, for dlsym, ctypes or the linker; all of it does
+// nothing where the process has no ring. No call waits, fails or allocates memory
+// once the calling thread is known.
+#ifndef LOCKSTEP_H
+#define LOCKSTEP_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOCKSTEP_EXPORT __attribute__((visibility("default")))
+
+// Version of this interface. It only grows.
+LOCKSTEP_EXPORT uint32_t lockstep_abi(void); // 2; 1 had steps and the first two calls for scopes
+
+// Where the ring is, or why there is none; and how CUPTI came off. Never NULL.
+LOCKSTEP_EXPORT const char *lockstep_status(void);
+
+// A step of the job begins; the same number on all ranks.
+LOCKSTEP_EXPORT void lockstep_step_begin(int64_t step);
+
+enum lockstep_phase {
+    LOCKSTEP_PHASE_NONE = 0, LOCKSTEP_PHASE_INIT, LOCKSTEP_PHASE_COMPILE, LOCKSTEP_PHASE_TRAIN,
+    LOCKSTEP_PHASE_EVAL, LOCKSTEP_PHASE_CHECKPOINT, LOCKSTEP_PHASE_INFERENCE,
+};
+
+// A scope that may end on another thread, or while later ones are open.
+LOCKSTEP_EXPORT uint64_t lockstep_scope_begin(const char *name, int phase); // for its end; 0: not recorded
+LOCKSTEP_EXPORT void lockstep_scope_end(uint64_t scope);
+
+// A scope of the calling thread, by the code of its name: code | phase << 16. pop
+// ends the innermost open one of that name, wherever others end.
+LOCKSTEP_EXPORT uint32_t lockstep_scope_name(const char *name); // 0: no room, or no ring
+LOCKSTEP_EXPORT void lockstep_scope_push(uint32_t name_phase);
+LOCKSTEP_EXPORT void lockstep_scope_pop(uint32_t name_phase);
+
+// The current step works for a span of a trace: W3C trace id and span id, as bytes.
+LOCKSTEP_EXPORT void lockstep_link(const uint8_t trace_id[16], const uint8_t span_id[8]);
+
+// Collectives of libraries that have no profiler interface (Gloo, say). A group is
+// known by a hash on which its members agree. Operations are numbered per group and
+// function from 0, as NCCL does. func and dtype as NCCL spells them ("AllReduce",
+// "ncclFloat32"); root -1: none.
+LOCKSTEP_EXPORT uint32_t lockstep_group_open(uint64_t hash, int32_t size, int32_t rank, const char *name); // 0: no room
+LOCKSTEP_EXPORT void lockstep_group_close(uint32_t group);
+LOCKSTEP_EXPORT uint64_t lockstep_collective_begin(uint32_t group, const char *func, uint64_t bytes, int32_t root, const char *dtype); // 0: not followed
+LOCKSTEP_EXPORT void lockstep_collective_end(uint64_t handle); // on whichever thread
+
+// CUPTI belongs to one client. Another profiler of the program that is about to
+// begin has ours stop, and hand on what it has; resume takes it up again. Both
+// return 0, or CUPTI's result.
+LOCKSTEP_EXPORT int lockstep_cupti_pause(void);
+LOCKSTEP_EXPORT int lockstep_cupti_resume(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
