@@ -29,11 +29,11 @@
 #define BATCH 1000u     // pairs whose mean is taken, below the counter's steps
 #define WANTED_NS 200.0
 
-static uint64_t (*scope_begin)(const char *, int);
-static void (*scope_end)(uint64_t);
-static uint32_t (*scope_name)(const char *);
-static void (*scope_push)(uint32_t);
-static void (*scope_pop)(uint32_t);
+static uint64_t (*begin_scope)(const char *, int);
+static void (*end_scope)(uint64_t);
+static uint32_t (*name_scope)(const char *);
+static void (*push_scope)(uint32_t);
+static void (*pop_scope)(uint32_t);
 static uint32_t name;
 static double ns_per_count;
 
@@ -53,12 +53,12 @@ static void pair_of_clocks(void)
     __asm__ volatile("" ::"r"(a), "r"(b));
 }
 
-static void pair_by_handle(void) { scope_end(scope_begin("forward", 3)); }
+static void pair_by_handle(void) { end_scope(begin_scope("forward", 3)); }
 
 static void pair_by_name(void)
 {
-    scope_push(name);
-    scope_pop(name);
+    push_scope(name);
+    pop_scope(name);
 }
 
 #ifdef HAVE_NVTX
@@ -229,15 +229,15 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: cost LIBRARY PAIRS: %s\n", argc > 1 && library == NULL ? dlerror() : "");
         return 1;
     }
-    scope_begin = (uint64_t(*)(const char *, int))symbol(library, "lockstep_scope_begin");
-    scope_end = (void (*)(uint64_t))symbol(library, "lockstep_scope_end");
-    scope_name = (uint32_t(*)(const char *))symbol(library, "lockstep_scope_name");
-    scope_push = (void (*)(uint32_t))symbol(library, "lockstep_scope_push");
-    scope_pop = (void (*)(uint32_t))symbol(library, "lockstep_scope_pop");
+    begin_scope = (uint64_t(*)(const char *, int))symbol(library, "lockstep_scope_begin");
+    end_scope = (void (*)(uint64_t))symbol(library, "lockstep_scope_end");
+    name_scope = (uint32_t(*)(const char *))symbol(library, "lockstep_scope_name");
+    push_scope = (void (*)(uint32_t))symbol(library, "lockstep_scope_push");
+    pop_scope = (void (*)(uint32_t))symbol(library, "lockstep_scope_pop");
     const char *(*status)(void) = (const char *(*)(void))symbol(library, "lockstep_status");
     pin_to_one();
     calibrate();
-    name = scope_name("forward");
+    name = name_scope("forward");
     if (name == 0) {
         fprintf(stderr, "cost: %s\n", status());
         return 1;
