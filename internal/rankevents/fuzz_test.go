@@ -65,7 +65,7 @@ func (checked) emit(t *testing.T) Emit {
 			s := b.Summaries[next]
 			next++
 			took := float64(op.End-op.Start) * 1e-9
-			if sum := s.Transfer + s.Compute + s.LaunchIdle; op.End < op.Start || sum < took-1e-6 || sum > took+1e-6 {
+			if sum := s.Transfer + s.Compute + s.ComputeOverlapped + s.Copy + s.LaunchIdle + s.DependencyIdle; op.End < op.Start || sum < took-1e-6 || sum > took+1e-6 {
 				t.Fatalf("step from %d to %d is divided into %v s", op.Start, op.End, sum)
 			}
 		}

@@ -22,6 +22,9 @@ type fakeRing struct {
 	before  uint64
 	corrupt uint64
 	beat    uint64
+	scopes  []ring.OpenScope
+	feeds   ring.Witness
+	cupti   ring.CUPTIState
 	old     []ring.Record // handed on already
 }
 
@@ -82,8 +85,13 @@ func (f *fakeRing) String(code uint16) string {
 func (f *fakeRing) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
 	return append(dst, ring.ClockPair{Raw: base, Realtime: uint64(int64(base) + epoch), Width: 100})
 }
-func (f *fakeRing) Heartbeat() uint64   { return f.beat }
-func (f *fakeRing) Step() (int64, bool) { return f.step, f.step >= 0 }
+func (f *fakeRing) OpenScopes(dst []ring.OpenScope) []ring.OpenScope {
+	return append(dst, f.scopes...)
+}
+func (f *fakeRing) Witnesses() ring.Witness          { return f.feeds }
+func (f *fakeRing) CUPTI() (ring.CUPTIState, uint32) { return f.cupti, 0 }
+func (f *fakeRing) Heartbeat() uint64                { return f.beat }
+func (f *fakeRing) Step() (int64, bool)              { return f.step, f.step >= 0 }
 
 func (f *fakeRing) code(text string) uint64 {
 	for i, s := range f.strings {
