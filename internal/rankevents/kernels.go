@@ -90,7 +90,7 @@ func (r *Rank) placeKernels(horizon uint64) {
 		return
 	}
 	slices.SortFunc(t.held, func(a, b ring.Record) int {
-		return cmp.Or(cmp.Compare(launchOrder(&a), launchOrder(&b)), cmp.Compare(a[2], b[2]), cmp.Compare(a[7], b[7]))
+		return cmp.Or(cmp.Compare(a.LaunchOrStart(), b.LaunchOrStart()), cmp.Compare(a[2], b[2]), cmp.Compare(a[7], b[7]))
 	})
 	kept := 0
 	for i := range t.held {
@@ -101,13 +101,6 @@ func (r *Rank) placeKernels(horizon uint64) {
 		}
 	}
 	t.held = t.held[:kept]
-}
-
-func launchOrder(rec *ring.Record) uint64 {
-	if k := rec.Kernel(); k.Launched {
-		return k.Launch
-	}
-	return rec[2]
 }
 
 // ran is when a kernel was launched and ran, MONOTONIC_RAW ns.
@@ -274,6 +267,21 @@ func (r *Rank) kernelOp(op *model.Op, k *ring.Kernel, t ran) {
 		Offset:   model.Some(float64(op.Start-int64(k.Start)) * 1e-9),
 		Bound:    model.Some(seconds(t.bound)),
 		Timeline: r.clock, RawStart: model.Some(int64(k.Start)),
+	}
+}
+
+// kernelDetail hands on a kernel that the level leaves in the ring.
+func (r *Rank) kernelDetail(rec *ring.Record, since uint64) {
+	k := rec.Kernel()
+	t, ok := r.hostTimes(&k)
+	if !ok || t.end < since || t.end > r.now+future || k.Communication || r.node.cfg.Kernels != KernelOperations {
+		return
+	}
+	op := r.next()
+	r.kernelOp(op, &k, t)
+	op.Seq = int64(k.Correlation)
+	if n, known, _ := r.kernels.begins.of(t.launch); k.Launched && known {
+		op.Step = model.Some(n)
 	}
 }
 

@@ -55,6 +55,15 @@ func (r *Record) Kernel() Kernel {
 	return k
 }
 
+// LaunchOrStart is when a kernel was launched, or where that is unknown, began: what
+// kernels are ordered by.
+func (r *Record) LaunchOrStart() uint64 {
+	if r.Has(kernelLaunch) {
+		return r[4]
+	}
+	return r[2]
+}
+
 // Clock is a record of KindClock: CUPTI's clock and the host's, read together.
 type Clock struct {
 	Raw      uint64 // MONOTONIC_RAW ns, the middle of the reading

@@ -21,7 +21,9 @@ func TestViewsOfWitnesses(t *testing.T) {
 	assert.Equal(t, KindKernel, kernel.Kind())
 	assert.Equal(t, LevelCollectives, kernel.Level())
 	assert.Zero(t, kernel.LastSeen(), "no clock of the host has stamped it")
+	assert.Equal(t, uint64(50), kernel.LaunchOrStart())
 	kernel[1] = 8 | 0b10<<16
+	assert.Equal(t, uint64(100), kernel.LaunchOrStart())
 	assert.Equal(t, []any{true, false, uint64(0)}, []any{kernel.Kernel().Set, kernel.Kernel().Launched, kernel.Kernel().Launch})
 
 	clock := Record{1: 9, 2: 10, 3: 20, 4: 30, 5: 40 | 1<<32}
