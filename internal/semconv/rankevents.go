@@ -35,7 +35,7 @@ const RequestSpan = "lockstep.request.span"
 const (
 	SummaryLost      = "lockstep.summary.lost"          // i, records lost while the step was open
 	SummaryInferred  = "lockstep.summary.ends_inferred" // i, operations without an observed end: in no histogram, not in the split
-	SummaryBytes     = "lockstep.summary.bytes"         // i, of all operations
+	SummaryBytes     = "lockstep.summary.bytes"         // i, of all communication
 	SummaryWaitGPU   = "lockstep.summary.wait.gpu"      // d, s, summed over operations
 	SummaryWaitPeer  = "lockstep.summary.wait.peer"     // d, s
 	SummaryWaitWire  = "lockstep.summary.wait.wire"     // d, s

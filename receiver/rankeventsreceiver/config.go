@@ -84,9 +84,9 @@ var anchorFunctions = []string{model.AllReduce, model.AllGather, model.ReduceSca
 const (
 	kernelOperations = "operations"
 	kernelSummary    = "summary"
-	recordUnchanged = "unchanged"
-	clockCorrect    = "correct"
-	clockRaw        = "raw"
+	recordUnchanged  = "unchanged"
+	clockCorrect     = "correct"
+	clockRaw         = "raw"
 )
 
 var levels = map[string]ring.Level{
