@@ -159,7 +159,7 @@ func (r *Rank) foldKernel(k *ring.Kernel, t ran) {
 	if known {
 		s = r.room(n)
 	}
-	var seq int64
+	seq := r.stats.Kernels // which no other has, where there is no step to count in
 	switch {
 	case s != nil:
 		seq = s.addKernel(r.kernelKey(k), k, t, r)

@@ -272,9 +272,12 @@ func TestKernelsThatBelongNowhere(t *testing.T) {
 		})
 		ops := opsOf(g.ops, model.KindCompute)
 		require.Len(t, ops, want, "%v", level)
+		seqs := map[int64]bool{}
 		for i := range ops {
+			seqs[ops[i].Seq] = true
 			assert.Equal(t, ops[i].Name == "late", ops[i].Step.OK, "a late one is handed on with its step, others only where all is wanted")
 		}
+		assert.Len(t, seqs, want, "no two make one span")
 	}
 }
 
