@@ -1,0 +1,3 @@
+package capability
+
+func Document() string { return "" }
