@@ -77,6 +77,7 @@ const (
 	ahead     shape = "ahead"     // and never waits: it is a step ahead of its device
 	sharded   shape = "sharded"   // parameters are gathered a layer ahead, and the norm of gradients read
 	unwaited  shape = "unwaited"  // and nothing is read
+	repeating shape = "repeating" // and no collective but the gathering of parameters
 	pipelined shape = "pipelined" // four stages, two replicas
 )
 
@@ -119,7 +120,7 @@ func (j *job) step(n int) []happened {
 	switch j.shape {
 	case pipelined:
 		return j.pipeline(n)
-	case sharded, unwaited:
+	case sharded, unwaited, repeating:
 		return j.gathering(n)
 	}
 	return j.dataParallel(n)
@@ -222,7 +223,7 @@ func (j *job) wait(r int) float64 {
 	switch j.shape {
 	case ahead:
 		until = j.before[r]
-	case unwaited:
+	case unwaited, repeating:
 		until = j.device[r] - 20
 	}
 	j.before[r] = j.device[r]
@@ -273,9 +274,9 @@ const (
 )
 
 // layers of a sharded model, each of 2 ms forward and 4 backward.
-const layers = 8
+const layers = 6
 
-// gathering is a step of sharded training of some 55 ms: the parameters of each layer
+// gathering is a step of sharded training of some 45 ms: the parameters of each layer
 // are gathered while the device computes the layer before, forward and backward, and
 // the gradients of a layer are scattered while it computes the next.
 func (j *job) gathering(n int) []happened {
@@ -296,7 +297,7 @@ func (j *job) gathering(n int) []happened {
 	gather, scatter := n*2*layers, n*layers
 	for l := range 2 * layers {
 		free = j.collect(out, comm{fn: "AllGather", seq: gather + l, bytes: 50 << 20}, before, launch, free)
-		if l > layers {
+		if l > layers && j.shape != repeating {
 			free = j.collect(out, comm{fn: "ReduceScatter", seq: scatter, bytes: 50 << 20}, j.device, launch, free)
 			scatter++
 		}
@@ -312,7 +313,9 @@ func (j *job) gathering(n int) []happened {
 			j.run(r, &out[r], d.gemmName, launch[r], j.vary(took, 0.03)*d.device*d.gemm)
 		}
 	}
-	free = j.collect(out, comm{fn: "ReduceScatter", seq: scatter, bytes: 50 << 20}, j.device, launch, free)
+	if j.shape != repeating {
+		free = j.collect(out, comm{fn: "ReduceScatter", seq: scatter, bytes: 50 << 20}, j.device, launch, free)
+	}
 	if j.shape == sharded {
 		free = j.reduce(out, n, 4, free, launch, free)
 	}

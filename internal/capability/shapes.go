@@ -24,7 +24,7 @@ var Shapes = []Shape{
 		byRow(hostAs, hostAs, computeAs, computeAs), byRow(hostAs, hostAs, hostAs, hostAs),
 	}, {
 		"the same, and the host never waits", "ahead",
-		byRow(computeAs, computeAs, computeAs, Nobody), byRow(hostAs, hostAs, hostAs, hostAs),
+		byRow(computeAs, computeAs, computeAs, computeAs), byRow(hostAs, hostAs, hostAs, hostAs),
 	}, {
 		"sharded, parameters gathered a layer ahead, one value read in each step", "sharded",
 		byRow(Nobody, Nobody, computeAs, computeAs), byRow(hostAs, hostAs, hostAs, hostAs),

@@ -77,8 +77,8 @@ var stragglers = map[string]line{
 	},
 	model.ClassHost: {
 		host:     *abstains(noEnds),
-		channels: *decides(hostAs, "A collective that could begin as soon as it was launched was launched late: the device had nothing to do until then."),
-		scopes:   decides(hostAs, "As without scopes, and in which scope the host was; here it was in none."),
+		channels: *decides(hostAs, "A collective that could begin as soon as it was launched was launched late: the device had nothing to do until then. A slow device can be called `host`, too: see `compute`."),
+		scopes:   decides(hostAs, "As without scopes, and in which scope the host was; here it was in none. A slow device can be called `host`, too."),
 		cupti:    decides(hostAs, "Nothing ran and nothing had been launched."),
 		kineto:   decides(hostAs, "Nothing ran and nothing had been launched. Only of the steps that were recorded."),
 	},
@@ -87,7 +87,7 @@ var stragglers = map[string]line{
 	model.CauseCheckpoint: hostCause(model.CauseCheckpoint, bounds(unrecorded, hostAs)),
 	model.CauseCompile:    hostCause(model.CauseCompile, bounds(unrecorded, hostAs)),
 	model.ClassLink: {
-		host: *abstains(noSends), channels: *abstains(noSends),
+		host: *abstains(noEnds), channels: *abstains(noSends),
 		proxies: decides(model.ClassLink, sendsOf), kineto: abstains(noSends),
 	},
 	"work_imbalance": {
@@ -110,6 +110,7 @@ var stragglers = map[string]line{
 	},
 	"node": {
 		host: *notJudged(noEnds), channels: *bounds(eachAlone, computeAs),
+		scopes: bounds(eachAlone, computeAs, Nobody), cupti: bounds(eachAlone, computeAs),
 		kineto: bounds(eachAlone, computeAs, Nobody),
 	},
 	"job_wide": {

@@ -238,7 +238,9 @@ func (w *watched) profile(n int, h *happened) {
 	step := model.Some(int64(n))
 	at := func(ms float64) int64 { return (int64(ns(ms)) + w.real) / 1000 * 1000 }
 	var ops []model.Op
+	last := h.end // a step lasts as long as what was enqueued in it
 	for i, k := range h.kernels {
+		last = max(last, k.end)
 		ops = append(ops, model.Op{
 			Kind: model.KindCompute, Name: k.name, Seq: int64(i), Step: step, Stream: model.Some[int64](7),
 			Start: at(k.start), End: at(k.end), Launch: model.Some(at(k.launch)),
@@ -253,6 +255,7 @@ func (w *watched) profile(n int, h *happened) {
 	}
 	numbers := map[string]int64{} // by operation and peer
 	for i, c := range h.comms {
+		last = max(last, c.end)
 		name := collectives[c.fn]
 		op := model.Op{
 			Kind: model.KindCollective, Name: name, Seq: int64(i), Step: step, Stream: model.Some[int64](20),
@@ -268,7 +271,7 @@ func (w *watched) profile(n int, h *happened) {
 		numbers[key]++
 		ops = append(ops, op)
 	}
-	w.got[int64(n)] = append(ops, model.Op{Kind: model.KindStep, Name: "ProfilerStep", Step: step, Start: at(h.begin), End: at(h.end), StepOps: model.Some(int64(len(ops)))})
+	w.got[int64(n)] = append(ops, model.Op{Kind: model.KindStep, Name: "ProfilerStep", Step: step, Start: at(h.begin), End: at(last), StepOps: model.Some(int64(len(ops)))})
 }
 
 // message makes a send or a receive of what was a collective.
@@ -317,7 +320,7 @@ func diagnose(t *testing.T, s sees, f fault, sh shape, seed int) (out []told, ju
 	for _, w := range watchers {
 		w.finish()
 	}
-	for n := range int64(3 * length) { // without marks there may be more steps than the program says
+	for n := range int64(20 * length) { // without marks there may be more steps than the program says
 		for _, w := range watchers {
 			judged += w.deliver(e, n)
 		}
@@ -334,7 +337,7 @@ const (
 	// profiled is how many steps a recording of PyTorch's profiler holds.
 	profiled = 10
 	// judgeEvery is how many steps apart the engine is asked.
-	judgeEvery = 4
+	judgeEvery = 8
 )
 
 // deliver hands a step to the engine; it returns how many steps that completed.
