@@ -62,7 +62,7 @@ func row(b *strings.Builder, cells ...string) {
 // code is the class as a reader finds it in a finding.
 func (c Class) code() string {
 	if c.Cause != "" {
-		return fmt.Sprintf("`%s`, cause `%s`", c.Name, c.Cause)
+		return "`" + c.Name + "`, cause `" + c.Cause + "`"
 	}
 	return "`" + c.Name + "`"
 }

@@ -183,7 +183,7 @@ func (j *job) dataParallel(n int) []happened {
 		j.run(r, h, d.gemmName, at+0.1, j.vary(6, 0.03)*d.device*d.gemm)
 		j.run(r, h, "attention", at+0.2, j.vary(3, 0.03)*d.device)
 		j.run(r, h, "norm", at+0.3, j.vary(1, 0.03)*d.device)
-		at += 1
+		at++
 		h.mark(model.ScopeForward, from, at)
 		from = at
 		for b, bucket := range buckets {
@@ -253,10 +253,9 @@ func (j *job) collect(out []happened, what comm, ready, launch, free [ranks]floa
 		c.end = last + transfer*float64(c.bytes)/(100<<20) + j.link + 0.003*j.rng.Float64()
 		if sends(r) {
 			c.wire, c.credit = j.vary(0.5, 0.15), j.vary(0.3, 0.15)
-			switch {
-			case r == culprit:
+			if r == culprit {
 				c.wire += j.vary(j.link, 0.1)
-			default:
+			} else {
 				c.credit += j.link * 0.8
 			}
 		}

@@ -115,7 +115,8 @@ func watch(s sees, seed int) []*watched {
 				Rank: int32(r), LocalRank: int32(r % perNode), WorldSize: ranks, Created: rawBase, RetainSeconds: 60,
 			},
 			comms: []ring.Comm{
-				{}, {Index: 1, Hash: 0xfeed, Ranks: ranks, Rank: int32(r), ABI: 6, GPU: 1, Name: "world"},
+				{},
+				{Index: 1, Hash: 0xfeed, Ranks: ranks, Rank: int32(r), ABI: 6, GPU: 1, Name: "world"},
 				{Index: 2, Hash: 0xbee0 + uint64(r%replicas), Ranks: stages, Rank: int32(r / replicas), ABI: 6, GPU: 1, Name: "pipeline"},
 			},
 			strings: []string{""}, real: epoch + off, step: -1,

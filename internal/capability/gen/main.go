@@ -2,7 +2,7 @@
 package main
 
 import (
-	"fmt"
+	"log"
 	"os"
 
 	"github.com/lockstep-otel/lockstep/internal/capability"
@@ -10,11 +10,9 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintf(os.Stderr, "gen: got %d arguments; want the file to write\n", len(os.Args)-1)
-		os.Exit(2)
+		log.Fatalf("gen: got %d arguments; want the file to write", len(os.Args)-1)
 	}
 	if err := os.WriteFile(os.Args[1], []byte(capability.Document()), 0o644); err != nil {
-		fmt.Fprintln(os.Stderr, "gen:", err)
-		os.Exit(1)
+		log.Fatalf("gen: write document: %v", err)
 	}
 }
