@@ -20,7 +20,7 @@ const whole = 10
 // LOCKSTEP_CAPABILITY_JOBS says.
 func jobs(t *testing.T) int {
 	t.Helper()
-	const quick = 3
+	const quick = 2
 	text := os.Getenv("LOCKSTEP_CAPABILITY_JOBS")
 	if text == "" {
 		return quick

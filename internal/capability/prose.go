@@ -24,7 +24,7 @@ was chosen badly, a stage 50 %); a late host is kept 14 ms in every step; a slow
 each collective; jitter is 40 ms in one step of five. What is smaller than the engine's gates
 ([diagnosis.md](diagnosis.md), 5) is told by no row.
 
-    go test ./internal/capability                                # 3 jobs for each cell
+    go test ./internal/capability                                # 2 jobs for each cell
     LOCKSTEP_CAPABILITY_JOBS=10 go test ./internal/capability    # the 10 that the table speaks of
 
 The jobs of the table are data-parallel and sharded ones that read a value in each step, and for

@@ -82,7 +82,7 @@ var stragglers = map[string]line{
 		cupti:    decides(hostAs, "Nothing ran and nothing had been launched."),
 		kineto:   decides(hostAs, "Nothing ran and nothing had been launched. Only of the steps that were recorded."),
 	},
-	model.CauseDataLoader: hostCause(model.CauseDataLoader, decides(hostAs+"/"+model.CauseDataLoader, "The profiler marks what a PyTorch DataLoader takes.")),
+	model.CauseDataLoader: hostCause(model.CauseDataLoader, decides(hostAs+"/"+model.CauseDataLoader, "The profiler marks what a PyTorch DataLoader takes; `TestRecordings` has a real run of it.")),
 	model.CauseGC:         hostCause(model.CauseGC, bounds(unrecorded, hostAs)),
 	model.CauseCheckpoint: hostCause(model.CauseCheckpoint, bounds(unrecorded, hostAs)),
 	model.CauseCompile:    hostCause(model.CauseCompile, bounds(unrecorded, hostAs)),
