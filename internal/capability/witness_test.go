@@ -347,15 +347,17 @@ func (w *watched) deliver(e *straggler.Engine, n int64) int {
 	if len(ops) == 0 {
 		return 0
 	}
-	kernels := int64(0)
+	kernels, last := int64(0), int64(0)
 	for i := range ops {
 		if ops[i].Kind == model.KindCompute {
 			kernels++
+			last = max(last, ops[i].End)
 		}
 	}
 	for i := range ops {
-		if w.kernels && ops[i].Kind == model.KindStep {
-			ops[i].StepOps = model.Some(ops[i].StepOps.Or(0) + kernels)
+		if op := &ops[i]; w.kernels && op.Kind == model.KindStep {
+			op.StepOps = model.Some(op.StepOps.Or(0) + kernels)
+			op.End = max(op.End, last) // a step lasts until what it launched has ended
 		}
 	}
 	return len(e.Add(w.id, ops))
