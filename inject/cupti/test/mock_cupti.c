@@ -2,7 +2,9 @@
 
 // A libcupti without a device. Layouts are written here by their offsets, apart from
 // those that the client under test reads by.
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "mock_cupti.h"
 
 #include <pthread.h>
