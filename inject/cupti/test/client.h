@@ -122,7 +122,7 @@ struct other {
 static struct other other;
 static uint8_t *other_buffers[64];
 static _Atomic unsigned other_count;
-static _Atomic bool other_frees; // it frees what it did not ask for, too
+static _Atomic bool other_takes_all; // it reads and frees what it did not ask for, too
 
 static inline void other_request(uint8_t **buffer, size_t *size, size_t *most)
 {
@@ -137,7 +137,7 @@ static inline void other_request(uint8_t **buffer, size_t *size, size_t *most)
 static inline void other_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     (void)context, (void)stream, (void)size;
-    bool own = false;
+    bool own = atomic_load(&other_takes_all);
     for (unsigned i = 0; i < atomic_load(&other_count); i++) {
         own |= other_buffers[i] == buffer;
     }
@@ -152,7 +152,7 @@ static inline void other_complete(void *context, uint32_t stream, uint8_t *buffe
         other.calls += kind == CUPTI_RUNTIME;
         other.sum += kind == CUPTI_KERNEL ? correlation : 0;
     }
-    if (own || atomic_load(&other_frees)) {
+    if (own) {
         free(buffer);
     }
 }

@@ -248,7 +248,7 @@ static void *worker(void *unused)
             }
             flushes_done = asked;
             pthread_cond_broadcast(&changed);
-        } else {
+        } else if (first == NULL && flushes_done == flushes_asked) { // both may change in a callback
             pthread_cond_wait(&changed, &lock);
         }
     }
