@@ -20,6 +20,8 @@
 #define TMP_SUFFIX ".ring.tmp"
 #define DEAD_AFTER_NS (600ull * 1000000000ull) // a dead ring is kept this long for its reader
 
+#define RING_TICKS 4u // functions that the thread calls once a second
+
 // Sizes after defaults, environment and limits.
 struct config {
     char directory[512];
@@ -62,8 +64,10 @@ struct ring_private {
     pthread_cond_t heart_cond;
     bool heart_stop;
     uint64_t bad_control; // the last control word that was counted
-    _Atomic(void (*)(void *)) tick;
-    _Atomic(void *) tick_arg;
+    struct ring_tick {
+        _Atomic(void (*)(void *)) fn;
+        _Atomic(void *) arg;
+    } ticks[RING_TICKS];
 };
 
 static inline struct ring_private *private_of(struct lockstep_ring *r) { return (struct ring_private *)r; }

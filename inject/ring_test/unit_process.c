@@ -302,6 +302,44 @@ static void count_tick(void *arg)
     atomic_fetch_add(&ticks, 1);
 }
 
+static _Atomic unsigned order;
+static _Atomic bool all_there, whole_round;
+
+// Each of four follows the one before it, in every round that began with all there.
+static void in_order(unsigned place)
+{
+    if (atomic_load(&whole_round)) {
+        CHECK_EQ(atomic_load(&order) % 4, place);
+        atomic_fetch_add(&order, 1);
+    }
+}
+
+static void first_tick(void *arg)
+{
+    CHECK(arg == &order);
+    atomic_store(&whole_round, atomic_load(&all_there));
+    in_order(0);
+}
+
+static void second_tick(void *unused) { (void)unused, in_order(1); }
+static void third_tick(void *unused) { (void)unused, in_order(2); }
+static void fourth_tick(void *unused) { (void)unused, in_order(3); }
+
+static void four_share_the_tick(void)
+{
+    struct lockstep_ring *r = process_ring();
+    CHECK(lockstep_ring_on_tick(r, first_tick, &order) && lockstep_ring_on_tick(r, second_tick, NULL));
+    CHECK(lockstep_ring_on_tick(r, third_tick, NULL) && lockstep_ring_on_tick(r, fourth_tick, NULL));
+    CHECK(!lockstep_ring_on_tick(r, count_tick, &ticks)); // a fifth is not taken
+    CHECK(lockstep_ring_on_tick(r, first_tick, &order));  // and one that is there takes no second place
+    atomic_store(&all_there, true);
+    for (int i = 0; i < 10000 && atomic_load(&order) < 8; i++) {
+        usleep(1000);
+    }
+    CHECK(atomic_load(&order) >= 8);
+    CHECK_EQ(atomic_load(&ticks), 0);
+}
+
 static void wait_for_ticks(unsigned more)
 {
     unsigned want = atomic_load(&ticks) + more;
@@ -409,6 +447,7 @@ static const struct test_case cases[] = {
     {"quit_leaves_it_live", quit_leaves_it_live},
     {"kill_leaves_it_live", kill_leaves_it_live},
     {"heart_beats", heart_beats},
+    {"four_share_the_tick", four_share_the_tick},
     {"lock_is_taken_again", lock_is_taken_again},
     {"lock_stays_above_stdio", lock_stays_above_stdio},
     {"steps_are_marked", steps_are_marked},
