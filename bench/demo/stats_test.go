@@ -41,9 +41,9 @@ func TestOverlaps(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	rank, last, n := int64(2), int64(6), 1
-	right := said{Finding: "straggler", Class: "host", Cause: "compile", Rank: &rank, StepLast: &last, AtStep: 8}
+	right := said{Finding: "straggler", Class: "host", Cause: "compile", Op: "compile", Rank: &rank, StepLast: &last, AtStep: 8}
 	end := said{Steps: 40, Findings: &n}
-	e := expectation{"compile", "host", "compile"}
+	e := expectation{"compile", "host", "compile", "compile"}
 	for name, tc := range map[string]struct {
 		lines []said
 		rank  int64
@@ -53,7 +53,8 @@ func TestTally(t *testing.T) {
 		"other rank":    {[]said{right, end}, 1, 0},
 		"nothing":       {[]said{end}, 2, 0},
 		"another after": {[]said{right, {Finding: "straggler", Class: "compute", Rank: &rank}, end}, 2, 1},
-		"late":          {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Rank: &rank, StepLast: &last, AtStep: 11}, end}, 2, 0},
+		"late":          {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Op: "compile", Rank: &rank, StepLast: &last, AtStep: 11}, end}, 2, 0},
+		"elsewhere":     {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Op: "forward", Rank: &rank, StepLast: &last, AtStep: 8}, end}, 2, 0},
 	} {
 		var tl tally
 		tl.add(e, tc.rank, tc.lines)

@@ -33,7 +33,7 @@ const maxDemoRanks = 64
 const unattendedSteps = 200
 
 var (
-	demoFaults = []string{"none", "compute", "host", "link", "compile"}
+	demoFaults = []string{"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint"}
 	demoLevels = []string{"summary", "collectives", "all"}
 )
 

@@ -39,11 +39,14 @@ func newDemoScreen(o *demoOptions, dir string, w io.Writer) *demoScreen {
 }
 
 var faultTold = map[string]string{
-	"none":    "nothing ails any of them",
-	"compute": "rank %d computes slowly, as a GPU at 60 %% of its clock",
-	"host":    "rank %d loads its data 30 ms late in every step",
-	"link":    "the link that rank %d sends on is throttled to 5 MiB/s",
-	"compile": "rank %d compiles for 30 ms in every step",
+	"none":       "nothing ails any of them",
+	"compute":    "rank %d computes slowly, as a GPU at 60 %% of its clock",
+	"host":       "rank %d is 30 ms late in every step, and tells nobody what it does meanwhile",
+	"link":       "the link that rank %d sends on is throttled to 5 MiB/s",
+	"compile":    "rank %d compiles for 30 ms in every step",
+	"dataloader": "rank %d loads its data 30 ms late in every step",
+	"gc":         "rank %d collects garbage for 30 ms in every step",
+	"checkpoint": "all ranks save a checkpoint after every step, and rank %d takes 70 ms longer",
 }
 
 func (s *demoScreen) begin() {

@@ -20,7 +20,7 @@ func TestDemoWrongUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"--ranks 0":             "check --ranks: got 0; want 1 to 64",
 		"--ranks 65":            "got 65",
-		"--fault fire":          `check --fault: got "fire"; want none, compute, host, link, compile`,
+		"--fault fire":          `check --fault: got "fire"; want none, compute, host, link, compile, dataloader, gc, checkpoint`,
 		"--rank 4":              "check --rank: got 4; want 0 to 3, since there are 4 ranks",
 		"--ranks 2 --rank 2":    "check --rank: got 2",
 		"--rank 1 --fault none": "check --rank: got 1 with --fault none",
@@ -195,11 +195,11 @@ func TestDemoScreenJSON(t *testing.T) {
 	s, out := screenFor(&demoOptions{ranks: 1, fault: "none", json: true})
 	s.begin()
 	s.line(&demoLine{Step: 3})
-	s.finding(&model.Finding{ID: "x", Kind: model.FindingStraggler, Class: "host", Cause: "compile", Rank: model.Some(int64(0)), StepLast: model.Some(int64(2))})
+	s.finding(&model.Finding{ID: "x", Kind: model.FindingStraggler, Class: "host", Cause: "compile", Op: "compile", Rank: model.Some(int64(0)), StepLast: model.Some(int64(2))})
 	s.summary(newTap(), "")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
-	assert.JSONEq(t, `{"finding":"straggler","class":"host","cause":"compile","rank":0,"step_last":2,"cost_seconds":0,"at_step":3}`, lines[0])
+	assert.JSONEq(t, `{"finding":"straggler","class":"host","cause":"compile","op":"compile","rank":0,"step_last":2,"cost_seconds":0,"at_step":3}`, lines[0])
 	assert.Contains(t, lines[1], `"findings":1`)
 	assert.Contains(t, lines[1], `"weights_identical":false`, "a rank that said nothing does not agree")
 }

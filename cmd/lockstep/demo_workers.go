@@ -125,6 +125,9 @@ func (o *demoOptions) workerArgs(rank int, dir string) []string {
 	if rank == o.rank && o.fault != "none" {
 		args = append(args, "--fault", o.fault, "--fault-from", strconv.FormatInt(o.from, 10))
 	}
+	if o.fault == "checkpoint" {
+		args = append(args, "--checkpoint-every", "1")
+	}
 	if o.bare {
 		args = append(args, "--no-pace")
 	}

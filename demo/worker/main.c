@@ -19,8 +19,8 @@
 #define UPDATE_NS (2 * MS)
 // What the faults add.
 #define SLOWDOWN 1.6          // of the device: a GPU at 60 % of its clock
-#define LATE_NS (30 * MS)     // of the host, in data loading
-#define COMPILE_NS (30 * MS)  // of the host, in compiling
+#define LATE_NS (30 * MS)     // of the host, in loading, in compiling, in a collection, or nobody knows in what
+#define STORE_NS (70 * MS)    // of the host, until its shard is stored
 
 #define GRACE_SECONDS 10 // from a signal to the end, whatever happens
 
@@ -93,24 +93,59 @@ static void load_data(long step)
 {
     uint64_t from = now_ns(), scope = scope_begin("data_loading");
     model_batch(opt.rank, step);
-    pad(from, LOAD_NS + (faulty(FAULT_HOST, step) ? LATE_NS : 0));
+    pad(from, LOAD_NS + (faulty(FAULT_DATALOADER, step) ? LATE_NS : 0));
     scope_end(scope);
 }
 
 static void compile(long step)
 {
     if (faulty(FAULT_COMPILE, step)) {
-        uint64_t from = now_ns(), scope = scope_begin_phase("compile", PHASE_COMPILE);
-        sleep_until(from, COMPILE_NS);
+        uint64_t scope = scope_begin_phase("compile", PHASE_COMPILE);
+        sleep_until(now_ns(), LATE_NS);
         scope_end(scope);
     }
 }
 
-static void enqueue_forward(void)
+// Time that no scope tells of.
+static void dawdle(long step)
+{
+    if (faulty(FAULT_HOST, step)) {
+        sleep_until(now_ns(), LATE_NS);
+    }
+}
+
+// A collector runs where an allocation happens to start it: inside of whatever the
+// program does. That of a healthy rank is too short to be seen, and not told of.
+static void collect_garbage(long step)
+{
+    if (faulty(FAULT_GC, step)) {
+        uint64_t scope = scope_begin("garbage_collection");
+        sleep_until(now_ns(), LATE_NS);
+        scope_end(scope);
+    }
+}
+
+static void save_checkpoint(long step)
+{
+    if (opt.checkpoint_every == 0 || (step + 1) % opt.checkpoint_every != 0) {
+        return;
+    }
+    uint64_t scope = scope_begin_phase("checkpoint_save", PHASE_CHECKPOINT);
+    checkpoint_write(step);
+    if (faulty(FAULT_CHECKPOINT, step)) {
+        sleep_until(now_ns(), STORE_NS);
+    }
+    scope_end(scope);
+}
+
+static void enqueue_forward(long step)
 {
     uint64_t scope = scope_begin("forward");
     for (int l = 0; l < LAYERS; l++) {
         stream_push(&compute_stream, (struct kernel){.run = run_forward, .n = l, .nominal = FORWARD_NS});
+        if (l == 0) {
+            collect_garbage(step);
+        }
     }
     scope_end(scope);
 }
@@ -145,9 +180,14 @@ static bool train_step(long step)
     proxy_throttle(faulty(FAULT_LINK, step));
     load_data(step);
     compile(step);
-    enqueue_forward();
+    dawdle(step);
+    enqueue_forward(step);
     uint64_t last = enqueue_update(enqueue_backward());
-    return stream_wait(&compute_stream, last);
+    if (!stream_wait(&compute_stream, last)) {
+        return false;
+    }
+    save_checkpoint(step);
+    return true;
 }
 
 // All ranks stop after the same step: who wants to says so in the reduced data.

@@ -16,15 +16,25 @@
 #define MAX_CHANNELS 4
 #define MS 1000000ull // ns
 
-enum fault { FAULT_NONE, FAULT_COMPUTE, FAULT_HOST, FAULT_LINK, FAULT_COMPILE };
+enum fault {
+    FAULT_NONE,
+    FAULT_COMPUTE,
+    FAULT_HOST,
+    FAULT_LINK,
+    FAULT_COMPILE,
+    FAULT_DATALOADER,
+    FAULT_GC,
+    FAULT_CHECKPOINT,
+};
 
-enum { PHASE_COMPILE = 2, PHASE_TRAIN = 3 }; // enum lockstep_phase
+enum { PHASE_COMPILE = 2, PHASE_TRAIN = 3, PHASE_CHECKPOINT = 5 }; // enum lockstep_phase
 
 struct options {
     int rank, ranks, channels;
     long steps; // 0: until told to stop
     enum fault fault;
     long fault_from; // first step with the fault
+    long checkpoint_every; // steps; 0: never
     bool pace, markers, callback_times, progress;
     uint32_t chunk;      // bytes of one step of the proxy
     uint64_t link_rate;  // bytes per second of a throttled link
@@ -65,6 +75,10 @@ float model_loss(void);       // mean over ranks, of the last finished step
 float model_votes(void);      // ranks that want to stop
 void model_vote(bool stop);   // of this rank, for the step to come
 uint64_t model_hash(void);
+const float *model_weights(int layer, size_t *count);
+
+// Writes this rank's part of the weights to a file, and has it reach the disk.
+void checkpoint_write(long step);
 
 // Device: streams run kernels in order, and one kernel may wait for another of
 // the other stream.
