@@ -10,13 +10,14 @@ import (
 const (
 	demoWorkerFile = "lockstep-demo-worker"
 	demoPluginFile = "libnccl-profiler-lockstep.so"
+	demoCuptiFile  = "lockstep-demo-cupti.so"
 )
 
 // demoParts are the paths of what is built from C.
-type demoParts struct{ worker, plugin string }
+type demoParts struct{ worker, plugin, cupti string }
 
 // findDemoParts looks beside this executable, or in LOCKSTEP_BIN.
-func findDemoParts() (p demoParts, err error) {
+func (o *demoOptions) findParts() (p demoParts, err error) {
 	dir := os.Getenv("LOCKSTEP_BIN")
 	if dir == "" {
 		self, err := os.Executable()
@@ -31,11 +32,14 @@ func findDemoParts() (p demoParts, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return p, fmt.Errorf("find %s: %w", demoWorkerFile, err)
 	}
-	p = demoParts{filepath.Join(dir, demoWorkerFile), filepath.Join(dir, demoPluginFile)}
+	p = demoParts{filepath.Join(dir, demoWorkerFile), filepath.Join(dir, demoPluginFile), filepath.Join(dir, demoCuptiFile)}
 	if err := isThere(p.worker, "make run"); err != nil {
 		return p, err
 	}
-	return p, isThere(p.plugin, "make inject")
+	if err := isThere(p.plugin, "make inject"); err != nil || o.witness != witnessCupti {
+		return p, err
+	}
+	return p, isThere(p.cupti, "make inject")
 }
 
 func isThere(path, target string) error {

@@ -14,7 +14,7 @@ import (
 
 // runDemo runs the job and the collector beside it until the job has ended.
 func runDemo(o *demoOptions, stdout, stderr io.Writer) error {
-	parts, err := findDemoParts()
+	parts, err := o.findParts()
 	if err != nil {
 		return failure{err}
 	}

@@ -68,6 +68,9 @@ func (s *demoScreen) begin() {
 	rings := filepath.Join(s.dir, "rings")
 	s.tell("%d %s a small model on this machine; %s.", s.o.ranks, trains, ails)
 	s.tell("A collector in this process reads what the profiler plugin sees in each of them.")
+	if told := s.o.witnessTold(); told != "" {
+		s.tell("%s", told)
+	}
 	s.tell("rings: %s (bin/lockstep rings %s shows what is in flight)", rings, rings)
 	s.tell("%s\n", ends)
 }
@@ -212,6 +215,8 @@ func (o *demoOptions) notCompared() string {
 	switch {
 	case o.ranks == 1:
 		return "one rank has nobody to be compared with"
+	case o.witness == witnessHostEvents:
+		return "when operations are enqueued does not say when they end, by which ranks are compared"
 	case o.level == "summary":
 		return "level summary carries no single operations by which ranks could be compared"
 	}

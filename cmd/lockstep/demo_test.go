@@ -25,6 +25,7 @@ func TestDemoWrongUsage(t *testing.T) {
 		"--ranks 2 --rank 2":    "check --rank: got 2",
 		"--rank 1 --fault none": "check --rank: got 1 with --fault none",
 		"--level some":          `check --level: got "some"`,
+		"--witness eyes":        `check --witness: got "eyes"; want host-events, kernels, proxy, scopes, cupti`,
 		"--steps=-1":            "check --steps: got -1",
 		"--fault-from=-1":       "check --fault-from: got -1",
 		"surplus":               "unknown command",
@@ -79,7 +80,7 @@ func TestDemoEnvironmentNamesNoOtherJob(t *testing.T) {
 	kept := demoEnviron([]string{
 		"PATH=/bin", "RANK=3", "SLURM_JOB_ID=7", "LOCKSTEP_DISABLE=1", "NCCL_PROFILER_PLUGIN=x", "NCCL_DEBUG=INFO",
 		"OMPI_COMM_WORLD_RANK=1", "PMI_RANK=1", "TORCHELASTIC_RUN_ID=1", "WORLD_SIZE=9", "LOCAL_RANK=2", "LOCKSTEP_DEBUG=1",
-		"LOCKSTEP_EVENT_MASK=0",
+		"LOCKSTEP_EVENT_MASK=0", "CUDA_INJECTION64_PATH=/x", "NVTX_INJECTION64_PATH=/x",
 	})
 	assert.Equal(t, []string{"PATH=/bin", "NCCL_DEBUG=INFO"}, kept)
 }
@@ -169,6 +170,7 @@ func TestDemoScreenSaysWhyNothingCanBeJudged(t *testing.T) {
 	for want, o := range map[string]*demoOptions{
 		"nothing could be judged: one rank has nobody to be compared with.": {ranks: 1, fault: "none", level: "all"},
 		"nothing could be judged: level summary carries no single":          {ranks: 4, fault: "none", level: "summary"},
+		"nothing could be judged: when operations are enqueued does not":    {ranks: 4, fault: "none", level: "all", witness: "host-events"},
 		"nothing was found.": {ranks: 4, fault: "none", level: "collectives"},
 	} {
 		s, out := screenFor(o)

@@ -91,7 +91,7 @@ func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer)
 func (j *demoJob) start(o *demoOptions, parts demoParts, dir string) error {
 	for rank := range o.ranks {
 		cmd := exec.CommandContext(context.Background(), parts.worker, o.workerArgs(rank, dir)...)
-		cmd.Env = append(demoEnviron(os.Environ()), o.workerEnv(rank, dir, parts.plugin)...)
+		cmd.Env = append(demoEnviron(os.Environ()), o.workerEnv(rank, dir, &parts)...)
 		cmd.Stderr = j.stderr.of(rank)
 		cmd.SysProcAttr = childAttributes()
 		stdout, err := cmd.StdoutPipe()
@@ -128,21 +128,24 @@ func (o *demoOptions) workerArgs(rank int, dir string) []string {
 	if o.fault == "checkpoint" {
 		args = append(args, "--checkpoint-every", "1")
 	}
+	if !o.marks() {
+		args = append(args, "--no-markers")
+	}
 	if o.bare {
 		args = append(args, "--no-pace")
 	}
 	return append(args, o.args...)
 }
 
-func (o *demoOptions) workerEnv(rank int, dir, plugin string) []string {
+func (o *demoOptions) workerEnv(rank int, dir string, parts *demoParts) []string {
 	r := strconv.Itoa(rank)
-	return append([]string{
-		"NCCL_PROFILER_PLUGIN=" + plugin,
+	return slices.Concat([]string{
+		"NCCL_PROFILER_PLUGIN=" + parts.plugin,
 		"LOCKSTEP_DIR=" + filepath.Join(dir, "rings"), "LOCKSTEP_LEVEL=" + o.level,
 		"LOCKSTEP_DEBUG=1", // the command wants to know which has no ring
 		"LOCKSTEP_JOB_NAME=demo", "LOCKSTEP_JOB_ID=" + filepath.Base(dir),
 		"RANK=" + r, "LOCAL_RANK=" + r, "WORLD_SIZE=" + strconv.Itoa(o.ranks),
-	}, demoRing...)
+	}, demoRing, o.witnessEnv(parts))
 }
 
 // demoEnviron is the environment without what would tell a worker that it is
@@ -154,6 +157,7 @@ func demoEnviron(env []string) (kept []string) {
 		case name == "NCCL_DEBUG":
 		case strings.HasPrefix(name, "LOCKSTEP_") || strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "SLURM_") ||
 			strings.HasPrefix(name, "OMPI_") || strings.HasPrefix(name, "PMI_") || strings.HasPrefix(name, "TORCHELASTIC_") ||
+			name == "CUDA_INJECTION64_PATH" || name == "NVTX_INJECTION64_PATH" ||
 			name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE":
 			continue
 		}

@@ -22,6 +22,11 @@
 #define LATE_NS (30 * MS)     // of the host, in loading, in compiling, in a collection, or nobody knows in what
 #define STORE_NS (70 * MS)    // of the host, until its shard is stored
 
+// Kernels as cuBLAS, CUTLASS and PyTorch name them.
+#define FORWARD_KERNEL "ampere_sgemm_64x32_sliced1x4_nn"
+#define BACKWARD_KERNEL "_ZN7cutlass7Kernel2I52cutlass_80_tensorop_s1688gemm_128x128_16x5_nt_align4EEvNT_6ParamsE"
+#define UPDATE_KERNEL "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEEEEvT_"
+
 #define GRACE_SECONDS 10 // from a signal to the end, whatever happens
 
 atomic_bool failed, stopping;
@@ -142,7 +147,7 @@ static void enqueue_forward(long step)
 {
     uint64_t scope = scope_begin("forward");
     for (int l = 0; l < LAYERS; l++) {
-        stream_push(&compute_stream, (struct kernel){.run = run_forward, .n = l, .nominal = FORWARD_NS});
+        stream_push(&compute_stream, (struct kernel){.run = run_forward, .n = l, .name = FORWARD_KERNEL, .nominal = FORWARD_NS});
         if (l == 0) {
             collect_garbage(step);
         }
@@ -155,7 +160,7 @@ static uint64_t enqueue_backward(void)
 {
     uint64_t scope = scope_begin("backward"), reduced = 0;
     for (int l = LAYERS - 1; l >= 0; l--) {
-        uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_backward, .n = l, .nominal = BACKWARD_NS});
+        uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_backward, .n = l, .name = BACKWARD_KERNEL, .nominal = BACKWARD_NS});
         reduced = all_reduce(buckets[l].data, buckets[l].count, &compute_stream, ticket);
     }
     scope_end(scope);
@@ -165,7 +170,8 @@ static uint64_t enqueue_backward(void)
 static uint64_t enqueue_update(uint64_t reduced)
 {
     uint64_t scope = scope_begin("optimizer");
-    uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_update, .nominal = UPDATE_NS, .after = &comm_stream, .ticket = reduced});
+    struct kernel k = {.run = run_update, .name = UPDATE_KERNEL, .nominal = UPDATE_NS, .after = &comm_stream, .ticket = reduced};
+    uint64_t ticket = stream_push(&compute_stream, k);
     scope_end(scope);
     return ticket;
 }
@@ -272,6 +278,7 @@ static int work(void)
     long steps = train(&first, &last);
     bool identical = !atomic_load(&failed) && weights_identical();
     device_stop();
+    cupti_flush();
     poller_stop();
     proxy_stop();
     profiler_finalize();
@@ -293,7 +300,7 @@ int main(int argc, char **argv)
     catch_signals();
     device_clock_init(opt.rank);
     model_init(opt.ranks);
-    if (!profiler_load() || !comm_connect()) {
+    if (!profiler_load() || !cupti_load() || !comm_connect()) {
         return end(1);
     }
     device_start(1);

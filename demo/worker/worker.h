@@ -88,11 +88,14 @@ struct kernel {
     void (*run)(void *arg, int n);
     void *arg;
     int n;
+    const char *name;       // as a compiler mangles it
     uint64_t nominal;       // ns that a healthy device takes
     struct stream *after;   // NULL, or: not before kernel `ticket` of it is done
     uint64_t ticket;
+    uint32_t stream, correlation; // for CUPTI
 };
 struct stream {
+    uint32_t number; // as CUPTI numbers it
     pthread_t thread;
     struct kernel queue[64];
     uint64_t pushed, done;
@@ -128,6 +131,14 @@ uint64_t scope_begin(const char *name);
 uint64_t scope_begin_phase(const char *name, int phase);
 void scope_end(uint64_t scope);
 void step_begin(int64_t step);
+
+// CUPTI's records, where LOCKSTEP_CUPTI is the path of a stand-in for it.
+bool cupti_load(void);
+uint64_t cupti_now(void);
+uint32_t cupti_correlation(void); // of the next launch
+void cupti_launched(uint32_t correlation, uint64_t start);
+void cupti_ran(const struct kernel *k, uint64_t start);
+void cupti_flush(void);
 
 // Collectives.
 #define FIFO 8 // chunks in flight per connection and direction
