@@ -22,9 +22,9 @@ var expectations = []expectation{
 	{"host", "host", "unknown", "(other)"},
 	{"link", "link", "unknown", ""},
 	{"compile", "host", "compile", "compile"},
-	{"dataloader", "host", "", "data_loading"},
-	{"gc", "host", "", "garbage_collection"},
-	{"checkpoint", "host", "", "checkpoint_save"},
+	{"dataloader", "host", "dataloader", "data_loading"},
+	{"gc", "host", "gc", "garbage_collection"},
+	{"checkpoint", "host", "checkpoint", "checkpoint_save"},
 }
 
 // withinSteps is how soon a fault must be found, counted from its first step.
@@ -121,7 +121,7 @@ func (l *said) wrong(e expectation, rank int64) string {
 	switch {
 	case l.Rank == nil || *l.Rank != rank:
 		return fmt.Sprintf("got rank %d, class %s; want rank %d", deref(l.Rank), l.Class, rank)
-	case l.Class != e.class || (e.cause != "" && l.Cause != e.cause) || (e.op != "" && l.Op != e.op):
+	case l.Class != e.class || l.Cause != e.cause || (e.op != "" && l.Op != e.op):
 		return fmt.Sprintf("got class %s, cause %q, op %q; want %s %q %q", l.Class, l.Cause, l.Op, e.class, e.cause, e.op)
 	case l.StepLast == nil || l.AtStep > withinSteps:
 		return fmt.Sprintf("rank %d shown at step %d; want by %d", rank, l.AtStep, withinSteps)

@@ -85,15 +85,15 @@ func findsEveryFault(t *testing.T) {
 		{"host", "host", "unknown", "(other)"},
 		{"link", "link", "unknown", "all_reduce"},
 		{"compile", "host", "compile", "compile"},
-		{"dataloader", "host", "", "data_loading"},
-		{"gc", "host", "", "garbage_collection"},
-		{"checkpoint", "host", "", "checkpoint_save"},
+		{"dataloader", "host", "dataloader", "data_loading"},
+		{"gc", "host", "gc", "garbage_collection"},
+		{"checkpoint", "host", "checkpoint", "checkpoint_save"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
 			rank := int64(i % 4)
 			findings, summary := demoLines(t, "--fault", tc.fault, "--rank", strconv.Itoa(i%4), "--steps", "30", "--dir", dir)
 			at := slices.IndexFunc(findings, func(f demoFinding) bool {
-				return f.Class == tc.class && (tc.cause == "" || f.Cause == tc.cause) && f.Op == tc.op && f.Rank != nil && *f.Rank == rank
+				return f.Class == tc.class && f.Cause == tc.cause && f.Op == tc.op && f.Rank != nil && *f.Rank == rank
 			})
 			require.GreaterOrEqual(t, at, 0, "%+v", findings)
 			assert.Less(t, findings[at].AtStep, summary.Steps-1, "found while the job ran")
