@@ -357,8 +357,9 @@ void lockstep_ring_close(struct lockstep_ring *r);
 // child). Cheap after the first call. It lives as long as the process.
 struct lockstep_ring *lockstep_ring_process(void);
 // Has fn called once a second by the ring's own thread, on which no signal is
-// delivered and whose stack is 256 KiB. One at a time; NULL ends it.
-void lockstep_ring_on_tick(struct lockstep_ring *r, void (*fn)(void *), void *arg);
+// delivered and whose stack is 256 KiB, in the order in which functions came. The
+// same function again changes its argument; false where there are four others.
+bool lockstep_ring_on_tick(struct lockstep_ring *r, void (*fn)(void *), void *arg);
 // Why lockstep_ring_process returned NULL, or where the ring is. Never NULL.
 const char *lockstep_ring_status(void);
 

@@ -108,9 +108,11 @@ static void tick(struct ring_private *p)
 {
     keep_lock(p);
     ring_beat(p);
-    void (*fn)(void *) = atomic_load_explicit(&p->tick, memory_order_acquire);
-    if (fn != NULL) {
-        fn(atomic_load_explicit(&p->tick_arg, memory_order_relaxed));
+    for (unsigned i = 0; i < RING_TICKS; i++) {
+        void (*fn)(void *) = atomic_load_explicit(&p->ticks[i].fn, memory_order_acquire);
+        if (fn != NULL) {
+            fn(atomic_load_explicit(&p->ticks[i].arg, memory_order_relaxed));
+        }
     }
 }
 
@@ -197,9 +199,19 @@ void ring_heart_leave(struct ring_private *p)
     }
 }
 
-void lockstep_ring_on_tick(struct lockstep_ring *r, void (*fn)(void *), void *arg)
+bool lockstep_ring_on_tick(struct lockstep_ring *r, void (*fn)(void *), void *arg)
 {
     struct ring_private *p = private_of(r);
-    atomic_store_explicit(&p->tick_arg, arg, memory_order_relaxed);
-    atomic_store_explicit(&p->tick, fn, memory_order_release);
+    bool added = false;
+    pthread_mutex_lock(&p->heart_mutex); // one adds at a time; the thread does not hold it in a tick
+    for (unsigned i = 0; i < RING_TICKS && !added; i++) {
+        void (*there)(void *) = atomic_load_explicit(&p->ticks[i].fn, memory_order_relaxed);
+        if (there == NULL || there == fn) {
+            atomic_store_explicit(&p->ticks[i].arg, arg, memory_order_relaxed);
+            atomic_store_explicit(&p->ticks[i].fn, fn, memory_order_release);
+            added = true;
+        }
+    }
+    pthread_mutex_unlock(&p->heart_mutex);
+    return added;
 }

@@ -1,0 +1,337 @@
+//go:build ignore
+
+// The client of CUPTI: what libcuda calls where CUDA_INJECTION64_PATH names us.
+// CUPTI has room for one client. We hold no subscription, so that a profiler that
+// the program begins later gets its own.
+#include "cupti.h"
+#include "lockstep.h"
+#include "ring_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FLUSH_MS 500u
+#define DEFAULT_BUFFERS 8
+// Seconds without a sign of life from CUPTI, while NCCL's kernels came to their
+// ends, after which another client has taken its place.
+#define SILENT_TICKS 30u
+#define LEAVE_SECONDS 1
+
+// Calls that put work on a device: the same numbers in the headers of 11.8 to 13.5,
+// as far as they have them.
+static const uint16_t runtime_calls[] = {
+    211, 214, 269, 270, 311, 312, 430, 431, 505, 506, // launches of kernels and graphs
+    31, 32, 41, 44, 145, 160, 161, 163, 215, 225, 228, // copies
+    49, 51, 52, 233, 235, // sets
+};
+static const uint16_t driver_calls[] = {
+    307, 442, 477, 478, 514, 515, 652, 653,
+    277, 279, 281, 306, 319, 418, 421, 422, 423, 426,
+    216, 218, 220, 428, 429, 430,
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool loaded;
+static bool on;             // kinds of ours are enabled
+static bool leaving;        // the process ends
+static uint32_t thread_ids; // how CUPTI numbered threads before
+static uint64_t signs_seen, ends_seen;
+static unsigned silent;
+
+static void say(struct lockstep_ring *r, enum lockstep_cupti_state state, cupti_result result)
+{
+    atomic_store(&r->header->cupti, lockstep_pair(state, result));
+    if (state != LOCKSTEP_CUPTI_ACTIVE) {
+        atomic_fetch_and(&r->header->witnesses, ~(uint64_t)LOCKSTEP_W_CUPTI);
+    }
+}
+
+static enum lockstep_cupti_state state_of(const struct lockstep_ring *r)
+{
+    return (enum lockstep_cupti_state)(uint32_t)atomic_load(&r->header->cupti);
+}
+
+static void no_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+    (void)user, (void)domain, (void)cbid, (void)data;
+}
+
+// CUPTI_TAKEN where another client is there. The subscription lasts no longer than
+// the question.
+static cupti_result ask_for_others(void)
+{
+    void *subscriber = NULL;
+    cupti_result result = cupti.subscribe(&subscriber, no_callback, NULL);
+    return result == CUPTI_OK ? cupti.unsubscribe(subscriber) : result;
+}
+
+static bool calls_switch(cupti_result (*set)(uint32_t, uint8_t), const uint16_t *calls, size_t n, uint8_t to)
+{
+    bool any = false;
+    for (size_t i = 0; set != NULL && i < n; i++) {
+        any |= set(calls[i], to) == CUPTI_OK; // an older CUPTI does not know the newest
+    }
+    return any;
+}
+
+static bool launches_switch(uint8_t to)
+{
+    bool runtime = calls_switch(cupti.enable_runtime, runtime_calls, sizeof runtime_calls / sizeof *runtime_calls, to);
+    bool driver = calls_switch(cupti.enable_driver, driver_calls, sizeof driver_calls / sizeof *driver_calls, to);
+    return runtime || driver;
+}
+
+static void switch_on_launches(void)
+{
+    const char *asked = getenv("LOCKSTEP_CUPTI_LAUNCH");
+    bool wanted = asked == NULL || strcmp(asked, "0") != 0;
+    atomic_store(&cupti_launches, wanted && launches_switch(1));
+}
+
+// Scopes and calls name threads as the system does.
+static void number_threads(void)
+{
+    if (cupti.set_thread_ids != NULL && cupti.get_thread_ids != NULL && cupti.get_thread_ids(&thread_ids) == CUPTI_OK) {
+        cupti.set_thread_ids(CUPTI_THREADS_BY_SYSTEM);
+    }
+}
+
+static void switch_off(void)
+{
+    if (atomic_exchange(&cupti_launches, false)) {
+        launches_switch(0);
+    }
+    cupti.disable(CUPTI_SET);
+    cupti.disable(CUPTI_COPY);
+    cupti.disable(CUPTI_KERNEL);
+    if (cupti.flush_period != NULL) {
+        cupti.flush_period(0);
+    }
+    if (cupti.set_thread_ids != NULL && cupti.get_thread_ids != NULL) {
+        cupti.set_thread_ids(thread_ids);
+    }
+    on = false;
+}
+
+static cupti_result switch_on(void)
+{
+    cupti_result result = cupti.register_callbacks(cupti_request, cupti_complete);
+    if (result != CUPTI_OK) {
+        return result;
+    }
+    number_threads();
+    const uint32_t kinds[] = {CUPTI_KERNEL, CUPTI_COPY, CUPTI_SET};
+    for (size_t i = 0; i < 3 && result == CUPTI_OK; i++) {
+        result = cupti.enable(kinds[i]);
+    }
+    if (result != CUPTI_OK) {
+        switch_off();
+        return result;
+    }
+    switch_on_launches();
+    if (cupti.flush_period != NULL) {
+        cupti.flush_period(FLUSH_MS);
+    }
+    on = true;
+    return CUPTI_OK;
+}
+
+static cupti_result begin(struct lockstep_ring *r)
+{
+    uint64_t now;
+    cupti_result result = ask_for_others();
+    if (result == CUPTI_TAKEN) {
+        say(r, LOCKSTEP_CUPTI_YIELDED, result);
+        return result;
+    }
+    if (result == CUPTI_OK) {
+        result = cupti_clock(r, &now);
+    }
+    if (result == CUPTI_OK) {
+        result = switch_on();
+    }
+    silent = 0;
+    say(r, result == CUPTI_OK ? LOCKSTEP_CUPTI_ACTIVE : LOCKSTEP_CUPTI_REFUSED, result);
+    return result;
+}
+
+// Operations of NCCL that are over: their kernels were, too. Programs' own groups
+// have no kernels, and no version of the profiler's interface.
+static uint64_t ends_of_nccl(const struct lockstep_ring *r)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < r->nfrontiers; i++) {
+        const struct lockstep_frontier *f = &r->frontiers[i];
+        uint64_t comm = atomic_load_explicit(&f->key, memory_order_acquire) >> 16 & 0xffff;
+        if (comm != 0 && comm < r->ncomms && r->comms[comm].abi != 0) {
+            sum += atomic_load_explicit(&f->completed, memory_order_relaxed);
+        }
+    }
+    return sum;
+}
+
+// Tells a later client that replaced our callbacks by the silence since. To ask
+// CUPTI itself would take a subscription, in which the other's call could fail.
+static void listen_for_silence(struct lockstep_ring *r)
+{
+    uint64_t signs = cupti_signs(), ends = ends_of_nccl(r);
+    if (signs != signs_seen) {
+        silent = 0;
+        if (state_of(r) == LOCKSTEP_CUPTI_YIELDED && on) {
+            say(r, LOCKSTEP_CUPTI_ACTIVE, CUPTI_OK);
+        }
+    } else if (ends != ends_seen && ++silent == SILENT_TICKS && state_of(r) == LOCKSTEP_CUPTI_ACTIVE) {
+        say(r, LOCKSTEP_CUPTI_YIELDED, CUPTI_OK);
+    }
+    signs_seen = signs;
+    ends_seen = ends;
+}
+
+static void tick(void *arg)
+{
+    struct lockstep_ring *r = arg;
+    if (pthread_mutex_trylock(&control) != 0) {
+        return; // the program pauses or resumes
+    }
+    if (on) {
+        listen_for_silence(r);
+    }
+    if (state_of(r) == LOCKSTEP_CUPTI_ACTIVE && !leaving) {
+        uint64_t now;
+        cupti_clock(r, &now);
+        cupti.flush(0); // a period alone hands over full buffers only
+    }
+    pthread_mutex_unlock(&control);
+}
+
+// The last flush is made on a thread of its own, for which the exit waits a second:
+// the driver may be gone, or wait for a device that hangs.
+static void *last_flush(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&control);
+    leaving = true;
+    if (on && ask_for_others() == CUPTI_OK) {
+        cupti.flush(CUPTI_FLUSH_FORCED);
+    }
+    pthread_mutex_unlock(&control);
+    return NULL;
+}
+
+static void leave(void)
+{
+    struct lockstep_ring *r = lockstep_ring_process();
+    pthread_t thread;
+    if (r == NULL || state_of(r) != LOCKSTEP_CUPTI_ACTIVE || pthread_create(&thread, NULL, last_flush, NULL) != 0) {
+        return;
+    }
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += LEAVE_SECONDS;
+    if (pthread_timedjoin_np(thread, NULL, &t) != 0) {
+        pthread_detach(thread);
+    }
+}
+
+static unsigned buffers_setting(void)
+{
+    const char *text = getenv("LOCKSTEP_CUPTI_BUFFERS");
+    int n = text != NULL ? atoi(text) : 0;
+    return (unsigned)(n > 0 ? n : DEFAULT_BUFFERS);
+}
+
+static void debug(struct lockstep_ring *r, const char *why)
+{
+    static const char *const states[] = {"not asked for", "active", "yielded to another client", "no library",
+                                         "refused", "paused"};
+    if (ring_env_true("LOCKSTEP_DEBUG")) {
+        uint64_t word = atomic_load(&r->header->cupti);
+        uint32_t version = 0;
+        if (why == NULL) {
+            cupti.version(&version);
+        }
+        dprintf(STDERR_FILENO, "lockstep: CUPTI %u: %s, result %u%s%s\n", version, states[(uint32_t)word],
+                (uint32_t)(word >> 32), why != NULL ? ": " : "", why != NULL ? why : "");
+    }
+}
+
+static void start(void)
+{
+    struct lockstep_ring *r = lockstep_ring_process();
+    const char *asked = getenv("LOCKSTEP_CUPTI");
+    if (r == NULL || (asked != NULL && strcmp(asked, "0") == 0)) {
+        return;
+    }
+    bool path = asked != NULL && asked[0] != '\0' && strcmp(asked, "1") != 0;
+    const char *why = cupti_load(path ? asked : NULL);
+    if (why != NULL) {
+        say(r, LOCKSTEP_CUPTI_NO_LIBRARY, CUPTI_OK);
+        debug(r, why);
+        return;
+    }
+    cupti_buffers_init(buffers_setting());
+    // Only before the first context, and for good; where it cannot be, CUPTI goes on as ever.
+    if (cupti.enable_hardware != NULL && ring_env_true("LOCKSTEP_CUPTI_HES") && ask_for_others() == CUPTI_OK) {
+        cupti.enable_hardware(1);
+    }
+    begin(r);
+    atomic_store(&loaded, true);
+    lockstep_ring_on_tick(r, tick, r);
+    atexit(leave);
+    debug(r, NULL);
+}
+
+// libcuda's name for it. Another result than 1 might have the driver give up.
+LOCKSTEP_EXPORT int InitializeInjection(void);
+int InitializeInjection(void)
+{
+    pthread_once(&once, start);
+    return 1;
+}
+
+static cupti_result pause_locked(struct lockstep_ring *r)
+{
+    if (!on) {
+        return CUPTI_OK;
+    }
+    if (state_of(r) == LOCKSTEP_CUPTI_YIELDED || ask_for_others() == CUPTI_TAKEN) {
+        on = false; // what is enabled is the other's now
+        say(r, LOCKSTEP_CUPTI_YIELDED, CUPTI_TAKEN);
+        return CUPTI_OK;
+    }
+    switch_off();
+    // After that, so that no buffer of ours is left for the next client's callback.
+    cupti_result result = cupti.flush(CUPTI_FLUSH_FORCED);
+    say(r, LOCKSTEP_CUPTI_PAUSED, result);
+    return result;
+}
+
+int lockstep_cupti_pause(void)
+{
+    struct lockstep_ring *r = lockstep_ring_process();
+    if (r == NULL || !atomic_load(&loaded)) {
+        return 0;
+    }
+    pthread_mutex_lock(&control);
+    cupti_result result = pause_locked(r);
+    pthread_mutex_unlock(&control);
+    return (int)result;
+}
+
+int lockstep_cupti_resume(void)
+{
+    struct lockstep_ring *r = lockstep_ring_process();
+    if (r == NULL || !atomic_load(&loaded)) {
+        return 0;
+    }
+    pthread_mutex_lock(&control);
+    cupti_result result = CUPTI_OK;
+    if (state_of(r) == LOCKSTEP_CUPTI_PAUSED || state_of(r) == LOCKSTEP_CUPTI_YIELDED) {
+        result = begin(r);
+    }
+    pthread_mutex_unlock(&control);
+    return (int)result;
+}
