@@ -18,6 +18,7 @@ type demoOptions struct {
 	steps   int64
 	level   string
 	witness string
+	torch   string // interpreter; empty: our worker
 	once    bool
 	json    bool
 	dir     string
@@ -79,6 +80,8 @@ func (o *demoOptions) flags(cmd *cobra.Command) {
 	f.Int64Var(&o.steps, "steps", 0, "end after so many steps; 0: when interrupted")
 	f.StringVar(&o.level, "level", "collectives", "detail of the events: "+oneOf(demoLevels)+"; nothing is judged by summaries alone")
 	f.StringVar(&o.witness, "witness", witnessScopes, "what the job is watched with, each with what is before it: "+oneOf(demoWitnesses))
+	f.StringVar(&o.torch, "torch", "", "the ranks train with PyTorch, by this interpreter; without one: .venv/bin/python, else python3")
+	f.Lookup("torch").NoOptDefVal = anyPython
 	f.BoolVar(&o.once, "once", false, "end at the first finding")
 	f.BoolVar(&o.json, "json", false, "print findings and the summary as JSON, one object a line")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "where to make the private directory for the rings")
@@ -96,6 +99,10 @@ func (o *demoOptions) check(rankGiven bool) error {
 		return fmt.Errorf("check --fault: got %q; want %s", o.fault, oneOf(demoFaults))
 	case !slices.Contains(demoLevels, o.level):
 		return fmt.Errorf("check --level: got %q; want %s", o.level, oneOf(demoLevels))
+	case o.torch != "" && o.witness != witnessScopes:
+		return fmt.Errorf("check --witness: got %q with --torch; want %s: hooks and collectives are what is seen of PyTorch on a CPU", o.witness, witnessScopes)
+	case o.torch != "" && o.bare:
+		return fmt.Errorf("check --no-pace: got it with --torch; want one of them")
 	case !slices.Contains(demoWitnesses, o.witness):
 		return fmt.Errorf("check --witness: got %q; want %s", o.witness, oneOf(demoWitnesses))
 	case o.fault != "none" && (o.rank < 0 || o.rank >= o.ranks):

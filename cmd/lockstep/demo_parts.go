@@ -14,7 +14,10 @@ const (
 )
 
 // demoParts are the paths of what is built from C.
-type demoParts struct{ worker, plugin, cupti string }
+type demoParts struct {
+	worker, plugin, cupti string
+	torch                 torchParts
+}
 
 // findDemoParts looks beside this executable, or in LOCKSTEP_BIN.
 func (o *demoOptions) findParts() (p demoParts, err error) {
@@ -32,14 +35,27 @@ func (o *demoOptions) findParts() (p demoParts, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return p, fmt.Errorf("find %s: %w", demoWorkerFile, err)
 	}
-	p = demoParts{filepath.Join(dir, demoWorkerFile), filepath.Join(dir, demoPluginFile), filepath.Join(dir, demoCuptiFile)}
-	if err := isThere(p.worker, "make run"); err != nil {
-		return p, err
+	p = demoParts{worker: filepath.Join(dir, demoWorkerFile), plugin: filepath.Join(dir, demoPluginFile), cupti: filepath.Join(dir, demoCuptiFile)}
+	return p, o.needParts(&p, dir)
+}
+
+// needParts checks that what this demo runs is there.
+func (o *demoOptions) needParts(p *demoParts, dir string) (err error) {
+	if o.torch == "" {
+		if err := isThere(p.worker, "make run"); err != nil {
+			return err
+		}
 	}
-	if err := isThere(p.plugin, "make inject"); err != nil || o.witness != witnessCupti {
-		return p, err
+	if err := isThere(p.plugin, "make inject"); err != nil {
+		return err
 	}
-	return p, isThere(p.cupti, "make inject")
+	if o.witness == witnessCupti {
+		return isThere(p.cupti, "make inject")
+	}
+	if o.torch != "" {
+		p.torch, err = o.findTorch(dir)
+	}
+	return err
 }
 
 func isThere(path, target string) error {

@@ -25,7 +25,9 @@ func TestDemoWitnesses(t *testing.T) {
 		"cupti":       {[]string{"CUDA_INJECTION64_PATH=/bin/p.so", "LOCKSTEP_CUPTI=/bin/c.so"}, true},
 	} {
 		o := &demoOptions{ranks: 2, fault: "none", witness: witness, level: "collectives"}
-		env := o.workerEnv(1, "/d", parts)
+		more, err := o.jobEnv(parts)
+		require.NoError(t, err)
+		env := append(o.workerEnv(1, "/d", parts), more...)
 		told := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 			return !strings.HasPrefix(e, "LOCKSTEP_EVENT_MASK") && !strings.Contains(e, "CU")
 		})
