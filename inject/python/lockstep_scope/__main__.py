@@ -40,7 +40,9 @@ def _parse(arguments: List[str]) -> Tuple[argparse.Namespace, List[str]]:
 def _excepthook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
     """Prints what `python script.py` prints: without the runner's own frames."""
     ours = (__file__, runpy.__file__, "<frozen runpy>")
-    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename in ours:
+    while trace is not None and trace.tb_frame.f_code.co_filename in ours:
+        if trace.tb_next is None and not isinstance(error, SyntaxError):
+            break
         trace = trace.tb_next
     sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
