@@ -54,6 +54,8 @@ struct ring_private {
     struct config cfg;
     struct free_stack free_slots;
     _Atomic uint16_t text_index[TEXT_INDEX]; // code by hash of the text
+    _Atomic uint16_t name_index[TEXT_INDEX]; // of names and seeds, none ever taken out
+    lockstep_word names_used[LOCKSTEP_NAMERS];
     pthread_t heart;
     bool heart_runs;
     pthread_mutex_t heart_mutex;
@@ -94,6 +96,9 @@ int free_stack_init(struct free_stack *s, uint32_t count);
 uint32_t free_stack_pop(struct free_stack *s); // index + 1; 0: empty
 void free_stack_push(struct free_stack *s, uint32_t index);
 
+// scope/names.c
+void ring_seed_name(struct lockstep_ring *r, const char *text); // as intern, and it is nobody's share
+
 // ring_thread.c
 void ring_heart_start(struct ring_private *p);
 void ring_heart_stop(struct ring_private *p);
@@ -106,6 +111,7 @@ void ring_list_remove(struct ring_private *p);
 void ring_release_lanes(uint64_t tid);
 uint64_t ring_tid(void);
 int ring_watch_thread(void);
+void ring_on_thread_end(void (*fn)(void)); // called by each that has a lane, while it still has it
 void ring_process_forked(void);
 
 #endif

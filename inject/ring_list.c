@@ -47,6 +47,11 @@ static void release_lanes_of(struct lockstep_ring *r, uint64_t tid)
 {
     for (uint64_t i = 1; i < r->nlanes; i++) {
         uint64_t owner = tid;
+        if (atomic_load_explicit(&r->lanes[i].owner, memory_order_relaxed) != tid) {
+            continue;
+        }
+        atomic_store_explicit(&r->lanes[i].scope, 0, memory_order_relaxed);
+        atomic_store_explicit(&r->lanes[i].scope_at, 0, memory_order_relaxed);
         atomic_compare_exchange_strong_explicit(&r->lanes[i].owner, &owner, 0, memory_order_release,
                                                 memory_order_relaxed);
     }
@@ -61,9 +66,17 @@ void ring_release_lanes(uint64_t tid)
     pthread_mutex_unlock(&list_mutex);
 }
 
+static _Atomic(void (*)(void)) leaving;
+
+void ring_on_thread_end(void (*fn)(void)) { atomic_store_explicit(&leaving, fn, memory_order_relaxed); }
+
 static void thread_ended(void *arg)
 {
     (void)arg;
+    void (*fn)(void) = atomic_load_explicit(&leaving, memory_order_relaxed);
+    if (fn != NULL) {
+        fn();
+    }
     lockstep_ring_of_thread = 0;
     lockstep_lane_of_thread = 0;
     ring_release_lanes(ring_tid());

@@ -23,7 +23,8 @@ static const char *const seeds[] = {
     "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2", "ncclChar", "ncclInt", "ncclHalf",
     "ncclFloat", "ncclDouble", "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "LL",
     "LL128", "SIMPLE", "Unknown", "unknown", "data_loading", "forward", "backward", "optimizer", "compile",
-    "checkpoint", "eval", "init",
+    "checkpoint", "eval", "init", "garbage_collection", "checkpoint_save", "checkpoint_load", "process_group",
+    "(other)",
 };
 
 static bool wait_written(lockstep_word *state, uint64_t writing)
@@ -116,7 +117,7 @@ uint16_t lockstep_intern(struct lockstep_ring *r, const char *text)
 void ring_seed_strings(struct lockstep_ring *r)
 {
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        lockstep_intern(r, seeds[i]);
+        ring_seed_name(r, seeds[i]);
     }
 }
 

@@ -360,80 +360,6 @@ static void steps_are_marked(void)
     CHECK_EQ(atomic_load(&r->header->step), 41);
 }
 
-static void scopes_nest(void)
-{
-    struct lockstep_ring *r = process_ring();
-    uint64_t before = lockstep_now();
-    uint64_t outside = lockstep_scope_begin("train", LOCKSTEP_PHASE_TRAIN);
-    lockstep_step_begin(7);
-    uint64_t inside = lockstep_scope_begin("forward", 99); // no such phase
-    CHECK(outside != 0 && inside != 0 && inside != outside);
-    lockstep_scope_end(inside);
-    const lockstep_word *w = last_record(r);
-    uint16_t forward = lockstep_intern(r, "forward");
-    CHECK_EQ(w[1], lockstep_head(LOCKSTEP_SCOPE, LOCKSTEP_LEVEL_SUMMARY, 0, 0, forward, 0));
-    CHECK(w[2] >= before && w[3] >= w[2] && w[3] <= lockstep_now());
-    CHECK_EQ(w[4], lockstep_pair(7, (uint32_t)gettid()));
-    CHECK_EQ(w[5], lockstep_pair(forward, 1));
-    lockstep_scope_end(outside);
-    w = last_record(r);
-    CHECK_EQ(w[4], lockstep_pair(LOCKSTEP_NO_STEP, (uint32_t)gettid()));
-    CHECK_EQ(w[5], lockstep_pair(lockstep_intern(r, "train"), LOCKSTEP_PHASE_TRAIN << 16));
-    uint64_t head = atomic_load(&r->lanes[1].head);
-    lockstep_scope_end(outside); // a second time, or never begun: counted, no record
-    lockstep_scope_end(UINT64_MAX);
-    lockstep_scope_end(0);
-    CHECK_EQ(atomic_load(&r->lanes[1].head), head);
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_STALE_HANDLE), 1);
-    CHECK(lockstep_scope_begin(NULL, 0) != 0);
-}
-
-static void scopes_run_out(void)
-{
-    struct lockstep_ring *r = process_ring();
-    uint64_t open[2000];
-    unsigned refused = 0;
-    for (int i = 0; i < 2000; i++) {
-        open[i] = lockstep_scope_begin("x", 0);
-        refused += open[i] == 0;
-    }
-    CHECK_EQ(refused, 2000 - 1024);
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), refused);
-    for (int i = 0; i < 2000; i++) {
-        lockstep_scope_end(open[i]);
-    }
-    CHECK_EQ(atomic_load(&r->lanes[1].head), 1024);
-    CHECK(lockstep_scope_begin("x", 0) != 0);
-}
-
-static void *scopes_of_thread(void *unused)
-{
-    for (int i = 0; i < 5000; i++) {
-        uint64_t s = lockstep_scope_begin("thread", 0);
-        CHECK(s != 0);
-        lockstep_scope_end(s);
-    }
-    return unused;
-}
-
-static void scopes_of_many_threads(void)
-{
-    struct lockstep_ring *r = process_ring();
-    pthread_t t[4];
-    for (int i = 0; i < 4; i++) {
-        CHECK(pthread_create(&t[i], NULL, scopes_of_thread, NULL) == 0);
-    }
-    for (int i = 0; i < 4; i++) {
-        pthread_join(t[i], NULL);
-    }
-    uint64_t heads = drops_of(r, LOCKSTEP_D_SHARED_BUSY) + drops_of(r, LOCKSTEP_D_SHARED_LANE);
-    for (uint64_t i = 1; i < r->nlanes; i++) {
-        heads += atomic_load(&r->lanes[i].head);
-    }
-    CHECK_EQ(heads, 4 * 5000);
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_STALE_HANDLE), 0);
-}
-
 static bool soon_locked(void)
 {
     for (int i = 0; i < 50 && in_child(is_locked, NULL) != 1; i++) {
@@ -486,9 +412,6 @@ static const struct test_case cases[] = {
     {"lock_is_taken_again", lock_is_taken_again},
     {"lock_stays_above_stdio", lock_stays_above_stdio},
     {"steps_are_marked", steps_are_marked},
-    {"scopes_nest", scopes_nest},
-    {"scopes_run_out", scopes_run_out},
-    {"scopes_of_many_threads", scopes_of_many_threads},
 };
 
 TEST_MAIN(cases)

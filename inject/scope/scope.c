@@ -1,48 +1,187 @@
 //go:build ignore
 
-// What a program says of itself: steps, and phases of its host.
-#include "lockstep.h"
-#include "ring_internal.h"
+// Scopes with handles: they may end on another thread, or while later ones are
+// open, and there are so many of all threads together. One that never ends would
+// keep its place for ever: it is given up with the thread that began it, or when
+// it is the oldest and there is no other place.
+#include "scope.h"
 
-#define OPEN_SCOPES 1024u // of all threads together
+#include <string.h>
+
+#define OPEN_SCOPES 1024u
 #define GENERATION_SHIFT 16
+#define OLDEST_TRIES 8
 
-// One scope that has begun. The generation makes a second end of it harmless.
+// One scope that has begun. The generation is odd while it is open, and makes a
+// second end of it harmless: whoever makes it even has ended it.
 struct open_scope {
     lockstep_word generation;
-    uint64_t begin;
-    uint32_t step, tid;
-    uint16_t name, depth, phase;
+    lockstep_word begin;
+    lockstep_word who;  // step u32 | thread u32
+    lockstep_word what; // code u16 | depth u16 | phase u8 | flags u8 | lane u16
 };
 
 static struct open_scope scopes[OPEN_SCOPES];
 static struct free_stack free_scopes;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool usable;
-static _Thread_local uint16_t depth;
 
 static void init_scopes(void) { usable = free_stack_init(&free_scopes, OPEN_SCOPES) == 0; }
 
-static uint32_t current_step(const struct lockstep_ring *r)
+static uint64_t get(const lockstep_word *w) { return atomic_load_explicit(w, memory_order_relaxed); }
+static void put(lockstep_word *w, uint64_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
+
+static uint64_t what_of(uint16_t code, uint16_t depth, uint8_t phase, unsigned flags, uint32_t lane)
 {
-    uint64_t step = atomic_load_explicit(&r->header->step, memory_order_relaxed);
-    return step < LOCKSTEP_NO_STEP ? (uint32_t)step : LOCKSTEP_NO_STEP;
+    return (uint64_t)code | (uint64_t)depth << 16 | (uint64_t)phase << 32 | (uint64_t)(flags & 0xff) << 40 |
+           (uint64_t)(lane & 0xffff) << 48;
 }
 
-void lockstep_step_begin(int64_t step)
+static unsigned flags_of(uint64_t what) { return what >> 40 & 0xff; }
+
+static bool end_generation(struct open_scope *s, uint64_t generation)
 {
-    struct lockstep_ring *r = lockstep_ring_process();
-    if (r == NULL) {
+    return (generation & 1) != 0 &&
+           atomic_compare_exchange_strong_explicit(&s->generation, &generation, generation + 1, memory_order_acq_rel,
+                                                   memory_order_relaxed);
+}
+
+// The place of the scope that is open longest, ended without a record; 0: others
+// were quicker.
+static uint32_t give_up_oldest(struct lockstep_ring *r)
+{
+    for (int try = 0; try < OLDEST_TRIES; try++) {
+        uint64_t oldest = UINT64_MAX, generation = 0;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < OPEN_SCOPES; i++) {
+            uint64_t g = atomic_load_explicit(&scopes[i].generation, memory_order_acquire);
+            uint64_t begin = get(&scopes[i].begin);
+            if ((g & 1) != 0 && begin < oldest) {
+                oldest = begin;
+                generation = g;
+                at = i;
+            }
+        }
+        if (end_generation(&scopes[at], generation)) {
+            lockstep_drop(r, LOCKSTEP_D_SCOPES_GIVEN_UP);
+            return at + 1;
+        }
+    }
+    return 0;
+}
+
+static uint32_t place_for(struct lockstep_ring *r)
+{
+    pthread_once(&once, init_scopes);
+    uint32_t index = usable ? free_stack_pop(&free_scopes) : 0;
+    if (index == 0 && usable) {
+        index = give_up_oldest(r);
+    }
+    if (index == 0) {
+        lockstep_drop(r, LOCKSTEP_D_SLOTS_FULL);
+    }
+    return index;
+}
+
+uint64_t scope_open(struct lockstep_ring *r, uint16_t code, uint8_t phase, unsigned flags)
+{
+    struct scope_thread *t = scope_thread_of(r);
+    uint64_t now = lockstep_now();
+    uint32_t index = scope_take(r, now) ? place_for(r) : 0;
+    if (index == 0) {
+        return 0;
+    }
+    struct open_scope *s = &scopes[index - 1];
+    uint64_t generation = get(&s->generation) + 1, handle = generation << GENERATION_SHIFT | index;
+    bool nests = (flags & LOCKSTEP_S_ASYNC) == 0;
+    struct scope_entry *e = nests ? scope_enter(r, t, KEY_HANDLE, code, phase, now) : NULL;
+    uint16_t depth = e != NULL ? e->depth : nests ? STACK : 0;
+    put(&s->begin, now);
+    put(&s->who, lockstep_pair(scope_step(r), t->tid));
+    put(&s->what, what_of(code, depth, phase, flags, lockstep_lane_of_thread - 1));
+    atomic_store_explicit(&s->generation, generation, memory_order_release);
+    if (nests) {
+        t->handles = true;
+    }
+    if (e != NULL) {
+        e->handle = handle;
+        scope_show(r, t);
+    }
+    return handle;
+}
+
+static struct open_scope *place_of(uint64_t handle)
+{
+    uint64_t index = handle & ((1u << GENERATION_SHIFT) - 1);
+    return index != 0 && index <= OPEN_SCOPES ? &scopes[index - 1] : NULL;
+}
+
+bool scope_is_open(uint64_t handle)
+{
+    const struct open_scope *s = place_of(handle);
+    // A handle holds 48 bits of the generation, which is enough for 2^47 scopes.
+    return s != NULL && get(&s->generation) == handle >> GENERATION_SHIFT;
+}
+
+// The lane of the thread that began it shows it until that thread makes or ends
+// another scope, unless it is told here.
+static void hide_on(struct lockstep_ring *r, uint32_t lane, uint64_t begin, uint64_t shown)
+{
+    if (lane == 0 || lane >= r->nlanes || get(&r->lanes[lane].scope_at) != begin) {
         return;
     }
-    atomic_store_explicit(&r->header->step, (uint64_t)step, memory_order_relaxed);
-    uint64_t word[LOCKSTEP_WORDS] = {
-        [1] = lockstep_head(LOCKSTEP_STEP, LOCKSTEP_LEVEL_SUMMARY, 0, 0, 0, 0),
-        [2] = (uint64_t)step,
-        [3] = lockstep_now(),
-        [4] = ring_tid(),
+    atomic_compare_exchange_strong_explicit(&r->lanes[lane].scope, &shown, 0, memory_order_relaxed,
+                                            memory_order_relaxed);
+}
+
+void scope_close(struct lockstep_ring *r, uint64_t handle)
+{
+    struct open_scope *s = place_of(handle);
+    uint64_t now = lockstep_now();
+    if (s == NULL || !end_generation(s, handle >> GENERATION_SHIFT)) {
+        lockstep_drop(r, LOCKSTEP_D_SCOPES_UNBALANCED);
+        return;
+    }
+    uint64_t who = get(&s->who), what = get(&s->what);
+    struct scope_words w = {
+        .begin = get(&s->begin),
+        .step = (uint32_t)who,
+        .tid = (uint32_t)(who >> 32),
+        .code = (uint16_t)what,
+        .depth = (uint16_t)(what >> 16),
+        .phase = (uint8_t)(what >> 32),
     };
-    lockstep_emit(r, word);
+    unsigned flags = flags_of(what);
+    free_stack_push(&free_scopes, (uint32_t)(s - scopes));
+    struct scope_thread *t = scope_thread_of(r);
+    if (w.tid == t->tid) {
+        scope_emit(r, &w, flags, now);
+        if ((flags & LOCKSTEP_S_ASYNC) == 0) {
+            scope_leave(r, t, handle);
+        }
+        return;
+    }
+    // It nests in nothing that its own thread did, and is written to this lane.
+    hide_on(r, (uint32_t)(what >> 48), w.begin, scope_shown(w.code, w.depth, w.phase));
+    if (scope_take(r, now)) {
+        scope_emit(r, &w, flags | LOCKSTEP_S_ASYNC, now);
+    }
+}
+
+// Those that nest in nothing belong to no thread, and outlive it.
+void scope_give_up_of(struct lockstep_ring *r, uint32_t tid)
+{
+    for (uint32_t i = 0; i < OPEN_SCOPES; i++) {
+        struct open_scope *s = &scopes[i];
+        uint64_t generation = atomic_load_explicit(&s->generation, memory_order_acquire);
+        if ((uint32_t)(get(&s->who) >> 32) != tid || (flags_of(get(&s->what)) & LOCKSTEP_S_ASYNC) != 0) {
+            continue;
+        }
+        if (end_generation(s, generation)) {
+            lockstep_drop(r, LOCKSTEP_D_SCOPES_GIVEN_UP);
+            free_stack_push(&free_scopes, i);
+        }
+    }
 }
 
 uint64_t lockstep_scope_begin(const char *name, int phase)
@@ -51,54 +190,15 @@ uint64_t lockstep_scope_begin(const char *name, int phase)
     if (r == NULL) {
         return 0;
     }
-    pthread_once(&once, init_scopes);
-    uint32_t index = usable ? free_stack_pop(&free_scopes) : 0;
-    if (index == 0) {
-        lockstep_drop(r, LOCKSTEP_D_SLOTS_FULL);
-        return 0;
-    }
-    struct open_scope *s = &scopes[index - 1];
-    s->name = lockstep_intern(r, name);
-    s->phase = phase > 0 && phase <= LOCKSTEP_PHASE_INFERENCE ? (uint16_t)phase : LOCKSTEP_PHASE_NONE;
-    s->depth = depth++;
-    s->step = current_step(r);
-    s->tid = (uint32_t)ring_tid();
-    uint64_t generation = atomic_load_explicit(&s->generation, memory_order_relaxed) + 1;
-    s->begin = lockstep_now();
-    atomic_store_explicit(&s->generation, generation, memory_order_release);
-    return generation << GENERATION_SHIFT | index;
+    scope_witness(r, LOCKSTEP_W_SCOPES);
+    uint16_t code = name != NULL ? lockstep_name_add(r, LOCKSTEP_N_SCOPE, name, strlen(name)) : 0;
+    return scope_open(r, code, scope_phase(phase), 0);
 }
 
 void lockstep_scope_end(uint64_t scope)
 {
     struct lockstep_ring *r = lockstep_ring_process();
-    uint64_t index = scope & ((1u << GENERATION_SHIFT) - 1);
-    if (r == NULL || index == 0 || index > OPEN_SCOPES) {
-        return;
+    if (r != NULL && scope != 0) {
+        scope_close(r, scope);
     }
-    struct open_scope *s = &scopes[index - 1];
-    struct open_scope copy;
-    uint64_t generation = scope >> GENERATION_SHIFT;
-    // Open scopes have an odd generation: the first who ends one makes it even.
-    if (!atomic_compare_exchange_strong_explicit(&s->generation, &generation, generation + 1, memory_order_acq_rel,
-                                                 memory_order_relaxed)) {
-        lockstep_drop(r, LOCKSTEP_D_STALE_HANDLE);
-        return;
-    }
-    copy.begin = s->begin;
-    copy.step = s->step;
-    copy.tid = s->tid;
-    copy.name = s->name;
-    copy.depth = s->depth;
-    copy.phase = s->phase;
-    free_stack_push(&free_scopes, (uint32_t)index - 1);
-    depth = depth > 0 ? (uint16_t)(depth - 1) : 0;
-    uint64_t word[LOCKSTEP_WORDS] = {
-        [1] = lockstep_head(LOCKSTEP_SCOPE, LOCKSTEP_LEVEL_SUMMARY, 0, 0, copy.name & 0xff, 0),
-        [2] = copy.begin,
-        [3] = lockstep_now(),
-        [4] = lockstep_pair(copy.step, copy.tid),
-        [5] = lockstep_pair(copy.name, (uint32_t)copy.depth | (uint32_t)copy.phase << 16),
-    };
-    lockstep_emit(r, word);
 }
