@@ -95,14 +95,10 @@ func (o *demoOptions) check(rankGiven bool) error {
 	switch {
 	case o.ranks < 1 || o.ranks > maxDemoRanks:
 		return fmt.Errorf("check --ranks: got %d; want 1 to %d", o.ranks, maxDemoRanks)
-	case !slices.Contains(demoFaults, o.fault):
-		return fmt.Errorf("check --fault: got %q; want %s", o.fault, oneOf(demoFaults))
+	case !slices.Contains(o.faults(), o.fault):
+		return fmt.Errorf("check --fault: got %q; want %s", o.fault, oneOf(o.faults()))
 	case !slices.Contains(demoLevels, o.level):
 		return fmt.Errorf("check --level: got %q; want %s", o.level, oneOf(demoLevels))
-	case o.torch != "" && o.witness != witnessScopes:
-		return fmt.Errorf("check --witness: got %q with --torch; want %s: hooks and collectives are what is seen of PyTorch on a CPU", o.witness, witnessScopes)
-	case o.torch != "" && o.bare:
-		return fmt.Errorf("check --no-pace: got it with --torch; want one of them")
 	case !slices.Contains(demoWitnesses, o.witness):
 		return fmt.Errorf("check --witness: got %q; want %s", o.witness, oneOf(demoWitnesses))
 	case o.fault != "none" && (o.rank < 0 || o.rank >= o.ranks):
@@ -113,6 +109,8 @@ func (o *demoOptions) check(rankGiven bool) error {
 		return fmt.Errorf("check --fault-from: got %d; want 0 or more", o.from)
 	case o.steps < 0:
 		return fmt.Errorf("check --steps: got %d; want 0 or more", o.steps)
+	case o.torch != "":
+		return o.checkTorch()
 	}
 	return nil
 }

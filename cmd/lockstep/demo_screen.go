@@ -53,7 +53,10 @@ func (s *demoScreen) begin() {
 	if s.o.json {
 		return
 	}
-	ails := faultTold[s.o.fault]
+	ails, with := faultTold[s.o.fault], ""
+	if s.o.torch != "" {
+		ails, with = torchFaultTold[s.o.fault], " with PyTorch"
+	}
 	if s.o.fault != "none" {
 		ails = fmt.Sprintf(ails, s.o.rank)
 	}
@@ -66,8 +69,8 @@ func (s *demoScreen) begin() {
 		ends = fmt.Sprintf("Ends after %s, or with Ctrl-C.", counted(s.o.steps, "step"))
 	}
 	rings := filepath.Join(s.dir, "rings")
-	s.tell("%d %s a small model on this machine; %s.", s.o.ranks, trains, ails)
-	s.tell("A collector in this process reads what the profiler plugin sees in each of them.")
+	s.tell("%d %s a small model%s on this machine; %s.", s.o.ranks, trains, with, ails)
+	s.tell("%s", s.o.watchedBy())
 	if told := s.o.witnessTold(); told != "" {
 		s.tell("%s", told)
 	}

@@ -3,17 +3,52 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // anyPython is the value of --torch without one.
 const anyPython = "default"
+
+// torchFaults are what the training program knows of.
+var torchFaults = []string{"none", "compute", "compile", "dataloader", "gc", "checkpoint"}
+
+var torchFaultTold = map[string]string{
+	"none":       "nothing ails any of them",
+	"compute":    "rank %d computes more than the others in every step",
+	"compile":    "rank %d has batches of other sizes in every step, and compiles for each",
+	"dataloader": "rank %d reads its data from a store that is far away",
+	"gc":         "rank %d collects its garbage in every step",
+	"checkpoint": "rank %d saves checkpoints often, to a slow store",
+}
+
+// faults are those to choose from.
+func (o *demoOptions) faults() []string {
+	if o.torch != "" {
+		return torchFaults
+	}
+	return demoFaults
+}
+
+// checkTorch returns an error where a flag is for the C worker alone.
+func (o *demoOptions) checkTorch() error {
+	switch {
+	case o.witness != witnessScopes:
+		return fmt.Errorf("check --witness: got %q with --torch; want %s, which is what there is of PyTorch on a CPU", o.witness, witnessScopes)
+	case o.from != 0:
+		return fmt.Errorf("check --fault-from: got %d with --torch; want none", o.from)
+	case o.bare:
+		return fmt.Errorf("check --no-pace: got it with --torch; want one of them")
+	}
+	return nil
+}
 
 // torchParts are what a demo with PyTorch runs: an interpreter, our training
 // program, and the folder of our package.
@@ -103,6 +138,34 @@ func torchEnv(parts *demoParts, port int) []string {
 	}
 }
 
+// janitor removes a directory when this process is gone, however it went: our own
+// workers do so themselves, and PyTorch's know nothing of it.
+type janitor struct {
+	cmd  *exec.Cmd
+	gate io.Closer // closed with this process
+}
+
+func startJanitor(dir string) (*janitor, error) {
+	const wait = `trap "" INT TERM HUP; cat >/dev/null; rm -rf -- "$1"`
+	j := &janitor{cmd: exec.CommandContext(context.Background(), "sh", "-c", wait, "sh", dir)}
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	gate, err := j.cmd.StdinPipe()
+	if err == nil {
+		err = j.cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start who cleans up: %w", err)
+	}
+	j.gate = gate
+	return j, nil
+}
+
+// end has it remove the directory now.
+func (j *janitor) end() {
+	_ = j.gate.Close()
+	_ = j.cmd.Wait() // what it could not remove is in a directory for temporary files
+}
+
 // freePort returns a port that nobody listened on just now.
 func freePort() (int, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", "127.0.0.1:0")
@@ -111,4 +174,12 @@ func freePort() (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// watchedBy says who sees what the ranks do.
+func (o *demoOptions) watchedBy() string {
+	if o.torch != "" {
+		return "The program calls nothing of ours; lockstep_scope's hooks tell what it does, and a collector in this process reads it."
+	}
+	return "A collector in this process reads what the profiler plugin sees in each of them."
 }
