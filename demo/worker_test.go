@@ -226,6 +226,7 @@ type checked struct {
 	Begun      int    `json:"scopes_begun"`
 	Ended      int    `json:"scopes_ended"`
 	Deepest    int    `json:"deepest"`
+	Injected   int    `json:"injected"`
 	Threads    int    `json:"threads"`
 	Started    []int  `json:"started"`
 	Stopped    []int  `json:"stopped"`
@@ -278,6 +279,43 @@ func TestFaultsHaveTheirScopes(t *testing.T) {
 			assert.Equal(t, c.Begun, c.Ended)
 			assert.Equal(t, want.deepest, c.Deepest)
 		})
+	}
+}
+
+// Where CUPTI is asked for, the worker does what libcuda does, and its stand-in is
+// told of every kernel. A client of it that enables nothing is handed nothing.
+func TestWorkerInjectsForCUPTI(t *testing.T) {
+	program := worker(t)
+	plugin := compile(t, "check.so", "-shared", "-fPIC", "check/check.c")
+	standIn := compile(t, "cupti.so", "-shared", "-fPIC", "../inject/cupti/test/mock_cupti.c")
+	for name, tc := range map[string]struct {
+		env  []string
+		want int
+	}{
+		"asked for":       {[]string{"CUDA_INJECTION64_PATH=" + plugin, "LOCKSTEP_CUPTI=" + standIn}, 1},
+		"no stand-in":     {[]string{"CUDA_INJECTION64_PATH=" + plugin}, 0},
+		"nothing to load": {[]string{"LOCKSTEP_CUPTI=" + standIn}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := append([]string{"NCCL_PROFILER_PLUGIN=" + plugin, "DEMO_CHECK_MASK=2"}, tc.env...)
+			for _, r := range startRanks(t, program, 2, env, []string{"--steps", "4", "--no-pace"}, nil) {
+				r.outcome(t)
+				c := readChecked(t, r.check)
+				assert.Zero(t, c.Wrong, c.FirstWrong)
+				assert.Equal(t, tc.want, c.Injected)
+			}
+		})
+	}
+	for want, env := range map[string][]string{
+		"load the stand-in for CUPTI: /nonesuch.so":    {"CUDA_INJECTION64_PATH=" + plugin, "LOCKSTEP_CUPTI=/nonesuch.so"},
+		"find the stand-in for CUPTI: " + plugin:       {"CUDA_INJECTION64_PATH=" + plugin, "LOCKSTEP_CUPTI=" + plugin},
+		"inject /nonesuch.so: /nonesuch.so: cannot op": {"CUDA_INJECTION64_PATH=/nonesuch.so", "LOCKSTEP_CUPTI=" + standIn},
+	} {
+		cmd := exec.CommandContext(t.Context(), program, "--steps", "1")
+		cmd.Env = append(os.Environ(), env...)
+		said, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		assert.Contains(t, string(said), want)
 	}
 }
 

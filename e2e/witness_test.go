@@ -28,7 +28,8 @@ var witnessRows = []string{"host-events", "kernels", "proxy", "scopes", "cupti"}
 // demoFault is a fault of the demo. Of each row, what is to be found.
 type demoFault struct {
 	name, class, cause string
-	op                 string // in the rows from scopes on; any where empty
+	op                 string // by the rows that have scopes; any where empty
+	kernel             string // by the row that has kernels, of what the device does
 	found              map[string]verdict
 }
 
@@ -40,14 +41,14 @@ func found(hostEvents, kernels, proxy, scopes, cupti verdict) map[string]verdict
 // a slow link needs what the proxy waits for. The class of a slow device follows
 // from the times at which its collectives were launched and began.
 var demoFaults = []demoFault{
-	{"compute", "compute", "", "", found(abstains, decides, decides, decides, decides)},
-	{"host", "host", "", "(other)", found(abstains, decides, decides, decides, decides)},
-	{"link", "link", "", "", found(abstains, abstains, decides, decides, decides)},
-	{"compile", "host", "compile", "compile", found(abstains, bounds, bounds, decides, decides)},
-	{"dataloader", "host", "dataloader", "data_loading", found(abstains, bounds, bounds, decides, decides)},
-	{"gc", "host", "gc", "garbage_collection", found(abstains, bounds, bounds, decides, decides)},
-	{"checkpoint", "host", "checkpoint", "checkpoint_save", found(abstains, bounds, bounds, decides, decides)},
-	{"none", "", "", "", found(abstains, abstains, abstains, abstains, abstains)},
+	{"compute", "compute", "", "", "cutlass::Kernel2", found(abstains, decides, decides, decides, decides)},
+	{"host", "host", "", "(other)", "", found(abstains, decides, decides, decides, decides)},
+	{"link", "link", "", "", "", found(abstains, abstains, decides, decides, decides)},
+	{"compile", "host", "compile", "compile", "", found(abstains, bounds, bounds, decides, decides)},
+	{"dataloader", "host", "dataloader", "data_loading", "", found(abstains, bounds, bounds, decides, decides)},
+	{"gc", "host", "gc", "garbage_collection", "", found(abstains, bounds, bounds, decides, decides)},
+	{"checkpoint", "host", "checkpoint", "checkpoint_save", "", found(abstains, bounds, bounds, decides, decides)},
+	{"none", "", "", "", "", found(abstains, abstains, abstains, abstains, abstains)},
 }
 
 // demoLine is what `lockstep demo --json` prints: a finding, or its summary.
@@ -120,8 +121,14 @@ func (f *demoFault) isNamed(l *demoLine, want verdict, row string, rank int) boo
 	if want == decides && f.cause != "" {
 		cause = f.cause
 	}
-	scopes := row == "scopes" || row == "cupti"
-	return l.Cause == cause && (!scopes || f.op == "" || l.Op == f.op)
+	op := l.Op
+	switch {
+	case row == "cupti" && f.kernel != "":
+		op = f.kernel
+	case (row == "scopes" || row == "cupti") && f.op != "":
+		op = f.op
+	}
+	return l.Cause == cause && l.Op == op
 }
 
 // runDemo returns the findings.

@@ -23,7 +23,7 @@ static long started[16], stopped[16], wrong;
 static char first_wrong[256];
 static uint64_t next_seq;
 static long steps_marked, scopes_begun, scopes_ended;
-static long open_scopes[8], depth, deepest;
+static long open_scopes[8], depth, deepest, injected;
 static pthread_t of_type[16];
 static int versions[8];
 
@@ -145,8 +145,8 @@ static int finalize(void *ctx)
     if (f == NULL) {
         return 1;
     }
-    fprintf(f, "{\"wrong\":%ld,\"first_wrong\":\"%s\",\"steps\":%ld,\"scopes_begun\":%ld,\"scopes_ended\":%ld,\"deepest\":%ld,\"threads\":%d,", wrong, first_wrong,
-            steps_marked, scopes_begun, scopes_ended, deepest,
+    fprintf(f, "{\"wrong\":%ld,\"first_wrong\":\"%s\",\"steps\":%ld,\"scopes_begun\":%ld,\"scopes_ended\":%ld,\"deepest\":%ld,\"injected\":%ld,\"threads\":%d,", wrong, first_wrong,
+            steps_marked, scopes_begun, scopes_ended, deepest, injected,
             1 + !pthread_equal(of_type[1], of_type[3]) + (!pthread_equal(of_type[6], of_type[3]) && !pthread_equal(of_type[6], of_type[1])));
     for (int which = 0; which < 2; which++) {
         fprintf(f, "\"%s\":[", which == 0 ? "started" : "stopped");
@@ -186,6 +186,13 @@ static int start5(void *ctx, void **handle, struct descr *d) { return (void)ctx,
 EXPORT struct table ncclProfiler_v4 = {"check", {.v4 = init4}, start4, stop, state, finalize};
 EXPORT struct table ncclProfiler_v5 = {"check", {.v5 = init5}, start5, stop, state, finalize};
 EXPORT struct table ncclProfiler_v7 = {"check", {.v5 = init5}, start5, stop, state, finalize};
+
+// libcuda calls it once, in the library of CUDA_INJECTION64_PATH.
+EXPORT int InitializeInjection(void)
+{
+    injected++;
+    return 1;
+}
 
 EXPORT void lockstep_step_begin(int64_t step)
 {
