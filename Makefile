@@ -24,6 +24,11 @@ run: inject ## Train on four processes, one of them slow, and say which, live (D
 	@$(GO) build -o bin/lockstep ./cmd/lockstep
 	@bin/lockstep demo $(DEMO)
 
+.PHONY: run-torch
+run-torch: inject $(PYTHON) ## The same with PyTorch, on the CPU; PYTHON= names an interpreter that has it
+	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@bin/lockstep demo --torch=$(PYTHON) $(DEMO)
+
 .PHONY: replay
 replay: ## Replay the recording in testdata/ through a small collector and print the finding
 	@mkdir -p bin

@@ -89,9 +89,14 @@ func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer)
 }
 
 func (j *demoJob) start(o *demoOptions, parts demoParts, dir string) error {
+	more, err := o.jobEnv(&parts)
+	if err != nil {
+		return err
+	}
 	for rank := range o.ranks {
-		cmd := exec.CommandContext(context.Background(), parts.worker, o.workerArgs(rank, dir)...)
-		cmd.Env = append(demoEnviron(os.Environ()), o.workerEnv(rank, dir, parts.plugin)...)
+		program, args := o.command(rank, &parts, dir)
+		cmd := exec.CommandContext(context.Background(), program, args...)
+		cmd.Env = slices.Concat(demoEnviron(os.Environ()), o.workerEnv(rank, dir, &parts), more)
 		cmd.Stderr = j.stderr.of(rank)
 		cmd.SysProcAttr = childAttributes()
 		stdout, err := cmd.StdoutPipe()
@@ -125,21 +130,36 @@ func (o *demoOptions) workerArgs(rank int, dir string) []string {
 	if rank == o.rank && o.fault != "none" {
 		args = append(args, "--fault", o.fault, "--fault-from", strconv.FormatInt(o.from, 10))
 	}
+	if o.fault == "checkpoint" {
+		args = append(args, "--checkpoint-every", "1")
+	}
+	if !o.marks() {
+		args = append(args, "--no-markers")
+	}
 	if o.bare {
 		args = append(args, "--no-pace")
 	}
 	return append(args, o.args...)
 }
 
-func (o *demoOptions) workerEnv(rank int, dir, plugin string) []string {
+func (o *demoOptions) workerEnv(rank int, dir string, parts *demoParts) []string {
 	r := strconv.Itoa(rank)
-	return append([]string{
-		"NCCL_PROFILER_PLUGIN=" + plugin,
+	return []string{
+		"NCCL_PROFILER_PLUGIN=" + parts.plugin,
 		"LOCKSTEP_DIR=" + filepath.Join(dir, "rings"), "LOCKSTEP_LEVEL=" + o.level,
 		"LOCKSTEP_DEBUG=1", // the command wants to know which has no ring
 		"LOCKSTEP_JOB_NAME=demo", "LOCKSTEP_JOB_ID=" + filepath.Base(dir),
 		"RANK=" + r, "LOCAL_RANK=" + r, "WORLD_SIZE=" + strconv.Itoa(o.ranks),
-	}, demoRing...)
+	}
+}
+
+// jobEnv is what all ranks are told alike.
+func (o *demoOptions) jobEnv(parts *demoParts) ([]string, error) {
+	if o.torch == "" {
+		return append(slices.Clone(demoRing), o.witnessEnv(parts)...), nil
+	}
+	port, err := freePort()
+	return append(slices.Clone(torchRing), torchEnv(parts, port)...), err
 }
 
 // demoEnviron is the environment without what would tell a worker that it is
@@ -151,6 +171,7 @@ func demoEnviron(env []string) (kept []string) {
 		case name == "NCCL_DEBUG":
 		case strings.HasPrefix(name, "LOCKSTEP_") || strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "SLURM_") ||
 			strings.HasPrefix(name, "OMPI_") || strings.HasPrefix(name, "PMI_") || strings.HasPrefix(name, "TORCHELASTIC_") ||
+			name == "CUDA_INJECTION64_PATH" || name == "NVTX_INJECTION64_PATH" ||
 			name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE":
 			continue
 		}
