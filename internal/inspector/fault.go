@@ -31,7 +31,8 @@ type Fault struct {
 	What   string
 }
 
-func (f *Fault) Error() string {
+// String renders the fault as one line.
+func (f *Fault) String() string {
 	return fmt.Sprintf("line %d, offset %d: %s", f.Place.Number, f.Place.Offset, f.What)
 }
 

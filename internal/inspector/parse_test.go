@@ -290,7 +290,7 @@ func TestFaultsNameTheirPlace(t *testing.T) {
 	s.Feed([]byte("\n"+line("v4.0", headerA, reduce("1"))+"\n"+line("v4.0", headerA, reduce("-1"))+"\n"), func(l Line) {
 		_, faults := p.Parse(&l)
 		for _, f := range faults {
-			texts = append(texts, f.Error())
+			texts = append(texts, f.String())
 		}
 	})
 	first := len(line("v4.0", headerA, reduce("1"))) + 2

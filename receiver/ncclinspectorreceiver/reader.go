@@ -131,8 +131,7 @@ func (rd *reader) run() {
 	ticker := time.NewTicker(rd.cfg.PollInterval)
 	defer ticker.Stop()
 	for {
-		more := rd.poll(time.Now())
-		if more && rd.ctx.Err() == nil {
+		if rd.poll(time.Now()) {
 			continue
 		}
 		select {
@@ -145,9 +144,10 @@ func (rd *reader) run() {
 
 func (rd *reader) readOnce() {
 	defer rd.replayed()
-	for rd.poll(time.Now()) && rd.ctx.Err() == nil {
+	for more := true; more; {
+		more = rd.poll(time.Now())
 	}
-	if rd.ctx.Err() != nil {
+	if rd.told() {
 		return
 	}
 	if len(rd.files) == 0 {
@@ -160,6 +160,9 @@ func (rd *reader) readOnce() {
 	}
 	rd.conclude()
 }
+
+// told reports whether the reader was told to stop.
+func (rd *reader) told() bool { return rd.ctx.Err() != nil }
 
 // finish is the last that a reader does.
 func (rd *reader) finish() {
@@ -179,12 +182,12 @@ func (rd *reader) finish() {
 func (rd *reader) poll(now time.Time) (more bool) {
 	rd.look(now)
 	for _, f := range slices.Clone(rd.files) {
-		if rd.ctx.Err() != nil {
+		if rd.told() {
 			return false
 		}
 		more = rd.read(f, now) || more
 	}
-	if rd.ctx.Err() != nil {
+	if rd.told() {
 		return false // finish hands on what there is
 	}
 	rd.conclude()
@@ -195,6 +198,9 @@ func (rd *reader) poll(now time.Time) (more bool) {
 // goes last: what was not handed on is read again by the next run.
 func (rd *reader) conclude() {
 	rd.sink.flush()
+	if rd.told() && !rd.last {
+		return // finish does it
+	}
 	if rd.interrupted || !rd.sendMetrics() {
 		return
 	}
@@ -424,12 +430,13 @@ func (rd *reader) feed(f *file, from io.ReaderAt) (more bool, err error) {
 		n, err := from.ReadAt(rd.buf, f.split.Next())
 		f.split.Feed(rd.buf[:n], func(l inspector.Line) { rd.line(f, &l) })
 		done += n
-		switch {
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return false, nil
-		case err != nil:
+		}
+		if err != nil {
 			return false, fmt.Errorf("read file: %w", err)
-		case rd.ctx.Err() != nil:
+		}
+		if rd.told() {
 			return false, nil
 		}
 	}
