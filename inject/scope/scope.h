@@ -3,8 +3,9 @@
 #ifndef LOCKSTEP_SCOPE_H
 #define LOCKSTEP_SCOPE_H
 
-#include "lockstep.h"
 #include "ring_internal.h"
+
+#include "lockstep.h"
 
 #define STACK 64u // open scopes of one thread that are known by their order
 
