@@ -42,7 +42,7 @@ func TestDemoWrongUsageWithTorch(t *testing.T) {
 func TestDemoWantsPyTorch(t *testing.T) {
 	root := t.TempDir()
 	bin := filepath.Join(root, "bin")
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "demo/torch"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, trainerFile)), 0o700))
 	require.NoError(t, os.Mkdir(bin, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, demoPluginFile), nil, 0o600))
 	t.Setenv("LOCKSTEP_BIN", bin)
@@ -51,7 +51,7 @@ func TestDemoWantsPyTorch(t *testing.T) {
 	none := interpreter(t, `echo no`)
 	_, _, stderr := call("demo", "--torch="+none)
 	assert.Contains(t, stderr, "find demo/torch/train.py: got none in "+root)
-	require.NoError(t, os.WriteFile(filepath.Join(root, "demo/torch/train.py"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, trainerFile), nil, 0o600))
 
 	for python, want := range map[string]string{
 		none:                            "find PyTorch: got none of " + none,
@@ -68,16 +68,16 @@ func TestDemoWantsPyTorch(t *testing.T) {
 	o := demoOptions{torch: interpreter(t, `echo yes`)}
 	p, err := o.findTorch(bin)
 	require.NoError(t, err)
-	assert.Equal(t, torchParts{o.torch, filepath.Join(root, "demo/torch/train.py"), filepath.Join(root, "inject/python")}, p)
+	assert.Equal(t, torchParts{o.torch, filepath.Join(root, trainerFile), filepath.Join(root, packagesDir)}, p)
 }
 
 // Without a path the interpreter is the project's own, where there is one.
 func TestDemoChoosesAnInterpreter(t *testing.T) {
 	root := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "demo/torch"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "demo/torch/train.py"), nil, 0o600))
-	require.NoError(t, os.MkdirAll(filepath.Join(root, ".venv/bin"), 0o700))
-	python := filepath.Join(root, ".venv/bin/python")
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, trainerFile)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(root, trainerFile), nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, ownPython)), 0o700))
+	python := filepath.Join(root, ownPython)
 	require.NoError(t, os.Rename(interpreter(t, "echo yes"), python))
 	p, err := (&demoOptions{torch: anyPython}).findTorch(filepath.Join(root, "bin"))
 	require.NoError(t, err)
