@@ -118,6 +118,46 @@ echo '{"done":true,"steps":7,"weights_identical":true,"iteration_ms":{"p50":10}}
 	}
 }
 
+// PyTorch takes seconds to load, in which a signal ends it: that is no failure of a
+// job that was called off, and one of any other.
+func TestDemoTorchJobIsCalledOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script string
+		stop   bool
+		want   string
+	}{
+		"while it loads":       {"echo up >&2; exec sleep 600", true, ""},
+		"a rank had begun":     {`echo up >&2; echo '{"step":0}'; exec sleep 600`, true, "signal: terminated"},
+		"nobody called it off": {"echo up >&2; kill $$; sleep 600", false, "signal: terminated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := makeDemoDir(t.TempDir())
+			require.NoError(t, err)
+			up, w, err := os.Pipe()
+			require.NoError(t, err)
+			defer up.Close()
+			parts := demoParts{torch: torchParts{python: interpreter(t, tc.script)}}
+			job, err := startDemoJob(&demoOptions{torch: "x", ranks: 1, fault: "none"}, parts, dir, w)
+			require.NoError(t, err)
+			_, err = bufio.NewReader(up).ReadString('\n')
+			require.NoError(t, err)
+			if tc.want != "" && tc.stop {
+				<-job.lines
+			}
+			if tc.stop {
+				defer job.stop().Stop()
+			}
+			collect(job)
+			require.NoError(t, w.Close())
+			if tc.want == "" {
+				assert.NoError(t, job.err)
+			} else {
+				assert.ErrorContains(t, job.err, tc.want)
+			}
+		})
+	}
+}
+
 // Who kills the command leaves nothing behind, though the ranks know of nothing.
 func TestDemoJanitorOutlivesUs(t *testing.T) {
 	if in := os.Getenv("LOCKSTEP_TEST_JANITOR"); in != "" {
