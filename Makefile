@@ -41,7 +41,7 @@ test: ## Run all hermetic tests (Go, gcc and make only)
 	$(GO) test ./...
 
 .PHONY: e2e
-e2e: distro inject bin/lockstep bin/jaeger ## Run the tests against real Jaeger and Prometheus
+e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv ## Run the tests against real Jaeger, Prometheus and NVTX
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
 
 # Apart from e2e, since PyTorch is gigabytes.
@@ -110,6 +110,11 @@ bin/golangci-lint: tools/go.mod tools/go.sum
 bin/jaeger: e2e/jaeger/go.mod e2e/jaeger/go.sum
 	@mkdir -p bin
 	cd e2e/jaeger && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../bin/jaeger github.com/jaegertracing/jaeger/cmd/jaeger
+
+# NVTX as a Python program has it, and the header of a C program.
+bin/nvtx-venv:
+	@mkdir -p bin
+	{ python3 -m venv $@ && $@/bin/pip install --quiet nvtx==0.2.17 nvidia-nvtx==13.2.86; } || { rm -rf $@; exit 1; }
 
 .PHONY: clean
 clean: ## Remove what was built
