@@ -56,6 +56,11 @@ e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch,
 	PYTHON=$(abspath $(PYTHON)) testdata/recordings/regenerate.sh bin/recordings
 	cd e2e && LOCKSTEP_RECORDINGS=$(CURDIR)/bin/recordings $(GO) test -count=1 -v -run TestRecordingsAreJudgedRight ./...
 
+.PHONY: e2e-torch
+e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
+	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m ./inject/python
+	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 20m -v -run '^TestTorch' ./...
+
 .venv/bin/python:
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet torch==2.15.0 numpy || { rm -rf .venv; exit 1; }

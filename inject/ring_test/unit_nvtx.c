@@ -207,7 +207,8 @@ static void domains_have_stacks_of_their_own(void)
 static void some_names_are_the_default_domain(void)
 {
     struct lockstep_ring *r = injected();
-    uint64_t none[] = {domain_a("default"), domain_a("Default"), domain_a("NVTX"), domain_a(""), domain_a(NULL), 0, 12345, UINT64_MAX};
+    CHECK(domain_a("not of them") != 0); // it has number 1
+    uint64_t none[] = {1, domain_a("default"), domain_a("Default"), domain_a("NVTX"), domain_a(""), domain_a(NULL), 0, 12345, UINT64_MAX};
     struct nvtx_event e = ascii("plain");
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         CHECK_EQ(domain_push(none[i], &e), 0);
@@ -352,6 +353,7 @@ static void a_forked_child_is_not_tracked(void)
 static void *start_and_leave(void *id)
 {
     *(uint64_t *)id = start_a("across threads");
+    CHECK(lockstep_scope_begin("never ended", 0) != 0);
     push_a("never popped");
     return NULL;
 }
@@ -364,7 +366,7 @@ static void ranges_outlive_their_thread(void)
     pthread_t t;
     push_a("here");
     CHECK(pthread_create(&t, NULL, start_and_leave, &id) == 0 && pthread_join(t, NULL) == 0);
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 1);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 2);
     end(id);
     check_last(r, "across threads", 0, RANGE);
     CHECK_EQ(pop(), 0);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import sys
 from typing import Any, Callable, List, Tuple
 
 from ..scopes import Scope
@@ -71,12 +71,13 @@ class Hook:
 
     @staticmethod
     def _owner(place: str) -> Tuple[Any, str]:
+        # By the modules that are loaded: one that is just being imported is no
+        # attribute of its package yet.
         *path, name = place.split(".")
-        owner = importlib.import_module(path[0])
-        for part in path[1:]:
-            owner = getattr(owner, part, None)  # type: ignore[assignment]
-            if owner is None:
-                break
+        split = next(n for n in range(len(path), 0, -1) if ".".join(path[:n]) in sys.modules)
+        owner: Any = sys.modules[".".join(path[:split])]
+        for part in path[split:]:
+            owner = getattr(owner, part, None)
         return owner, name
 
 
