@@ -41,7 +41,8 @@ func newRings() *cobra.Command {
 		Short: "Show what the processes on this host have in flight, and what they recorded",
 		Long: "Reads the rings that processes on this host write their events to: who they are, whether they\n" +
 			"live, what feeds the ring (NCCL, scopes, NVTX ranges, CUPTI), what they lost, in which scope each\n" +
-			"thread is, and every operation that is open, which is what a hung or killed rank leaves behind. Reading disturbs nobody: the job does not notice, and a collector still gets every record.\n" +
+			"thread is, and every operation that is open, which is what a hung or killed rank leaves behind.\n" +
+			"Reading disturbs nobody: the job does not notice, and a collector still gets every record.\n" +
 			"A process is taken for dead when nobody holds its ring's lock and no heartbeat came for 3 s; what it\n" +
 			"left open has been open up to its last sign of life.\n\n" +
 			"Without an argument, reads those of the directory LOCKSTEP_DIR, or where that is not set, of\n" +
@@ -49,8 +50,9 @@ func newRings() *cobra.Command {
 			"With --records, prints what is still recorded as one JSON object a line, of every level of detail,\n" +
 			"also of what no collector has asked for. Keys that end in _ns are nanoseconds of CLOCK_MONOTONIC_RAW,\n" +
 			"those in _gpu_clock are of the GPU's clock, those in _cupti_clock of CUPTI's; a kernel's begin_ns and\n" +
-			"end_ns are 0 where no reading of CUPTI's clock is near. --level says what the processes are to record from now on;\n" +
-			"a collector that reads them may say otherwise when it starts.\n\n" +
+			"end_ns are 0 where no reading of CUPTI's clock is near. With --json, prints one such object a ring.\n\n" +
+			"--level says what the processes are to record from now on; a collector that reads them may say\n" +
+			"otherwise when it starts.\n\n" +
 			"Exit status: 0 rings were read, 2 there were none, or none could be read.",
 		Example: "  lockstep rings\n" +
 			"  lockstep rings --records --last 10s /run/lockstep | jq 'select(.kind==\"op\")'",

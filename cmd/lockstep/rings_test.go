@@ -143,7 +143,8 @@ func TestRingRecordsHaveOneStyleOfKeys(t *testing.T) {
 		opDetail{Waits: &waitDetail{}},
 		stepDetail{},
 		detailOfScope(&ring.Scope{InStep: true}), detailOfProxyStep(&ring.ProxyStep{InStep: true}),
-		kernelDetail{LaunchClock: 1, Launch: 1, Bound: 1, GraphID: 1, Bytes: 1}, detailOfClock(&ring.Clock{}), detailOfLink(&ring.Link{}),
+		kernelDetail{LaunchClock: 1, Launch: 1, Bound: 1, GraphID: 1, Bytes: 1},
+		detailOfClock(&ring.Clock{}), detailOfLink(&ring.Link{}),
 		ringOverview{Scopes: []ringScope{{}}, Open: []ringOpen{{}}},
 		detailOfKernelChannel(&ring.KernelChannel{InStep: true}), detailOfAPI(&ring.API{InStep: true}), detailOfNet(&ring.Net{}),
 	}

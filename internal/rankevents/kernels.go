@@ -36,8 +36,10 @@ type kernelTable struct {
 	begins beginTable
 	newest int64  // latest step of a kernel that was placed; -1 none
 	seenAt uint64 // when a kernel was read last; 0 never
-	keys   []int32
-	grids  map[[3]uint32]string
+	// launched: launches are recorded; without, kernels are of no step.
+	launched bool
+	keys     []int32
+	grids    map[[3]uint32]string
 }
 
 func (t *kernelTable) init() {
@@ -68,7 +70,9 @@ func (r *Rank) clockRecord(rec *ring.Record) {
 func (r *Rank) holdKernel(rec *ring.Record) {
 	t := &r.kernels
 	t.seenAt = r.now
-	if k := rec.Kernel(); k.Start == 0 || k.End < k.Start || (k.Launched && k.Launch == 0) {
+	k := rec.Kernel()
+	t.launched = t.launched || k.Launched
+	if k.Start == 0 || k.End < k.Start || (k.Launched && k.Launch == 0) {
 		r.stats.BadTimes++
 		return
 	}
@@ -159,7 +163,7 @@ func (r *Rank) foldKernel(k *ring.Kernel, t ran) {
 	if known {
 		s = r.room(n)
 	}
-	var seq int64
+	seq := r.stats.Kernels // which no other has, where there is no step to count in
 	switch {
 	case s != nil:
 		seq = s.addKernel(r.kernelKey(k), k, t, r)
@@ -298,14 +302,17 @@ func (r *Rank) grid(g [3]uint32) string {
 // awaitsKernels says whether kernels of what has begun may still come: CUPTI hands
 // them over late. One that was stopped has handed over all that it had.
 func (r *Rank) awaitsKernels() bool {
-	if r.node.cfg.Level < ring.LevelCollectives {
-		return false // none is read
+	seen := r.kernels.seenAt
+	switch {
+	case r.node.cfg.Level < ring.LevelCollectives: // none is read
+		return false
+	case seen != 0 && !r.kernels.launched: // none can be placed
+		return false
 	}
 	switch state, _ := r.src.CUPTI(); state {
 	case ring.CUPTIActive:
 		return true
 	case ring.CUPTIUnasked: // another witness of kernels may not say how it is
-		seen := r.kernels.seenAt
 		return r.src.Witnesses()&ring.WitnessCUPTI != 0 || (seen != 0 && r.now < seen+uint64(r.node.cfg.StepDeadline))
 	}
 	return false

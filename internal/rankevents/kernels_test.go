@@ -123,6 +123,11 @@ func TestWhoAwaitsKernels(t *testing.T) {
 		{"no library", func(f *fakeRing, _ *Config) { f.cupti = ring.CUPTINoLibrary }, false},
 		{"refused", func(f *fakeRing, _ *Config) { f.cupti = ring.CUPTIRefused }, false},
 		{"unknown", func(f *fakeRing, _ *Config) { f.cupti = 77 }, false},
+		{"launches are not recorded", func(f *fakeRing, _ *Config) { f.kernel(kernelSpec{start: 6, end: 7}) }, false},
+		{"some launches are not", func(f *fakeRing, _ *Config) {
+			f.kernel(kernelSpec{start: 6, end: 7})
+			f.kernel(kernelSpec{launch: 5, start: 6, end: 7})
+		}, true},
 		{"level summary", func(_ *fakeRing, c *Config) { c.Level = ring.LevelSummary }, false},
 		{"kernels seen", func(f *fakeRing, _ *Config) {
 			f.feeds, f.cupti = 0, 0
@@ -272,9 +277,12 @@ func TestKernelsThatBelongNowhere(t *testing.T) {
 		})
 		ops := opsOf(g.ops, model.KindCompute)
 		require.Len(t, ops, want, "%v", level)
+		seqs := map[int64]bool{}
 		for i := range ops {
+			seqs[ops[i].Seq] = true
 			assert.Equal(t, ops[i].Name == "late", ops[i].Step.OK, "a late one is handed on with its step, others only where all is wanted")
 		}
+		assert.Len(t, seqs, want, "no two make one span")
 	}
 }
 

@@ -85,6 +85,7 @@ func (f *fakeRing) String(code uint16) string {
 func (f *fakeRing) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
 	return append(dst, ring.ClockPair{Raw: base, Realtime: uint64(int64(base) + epoch), Width: 100})
 }
+
 func (f *fakeRing) OpenScopes(dst []ring.OpenScope) []ring.OpenScope {
 	return append(dst, f.scopes...)
 }
