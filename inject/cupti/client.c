@@ -190,7 +190,7 @@ static void listen_for_silence(struct lockstep_ring *r)
     ends_seen = ends;
 }
 
-static void tick(void *arg)
+void cupti_tick(void *arg)
 {
     struct lockstep_ring *r = arg;
     if (pthread_mutex_trylock(&control) != 0) {
@@ -279,7 +279,7 @@ static void start(void)
     }
     begin(r);
     atomic_store(&loaded, true);
-    lockstep_ring_on_tick(r, tick, r);
+    lockstep_ring_on_tick(r, cupti_tick, r);
     atexit(leave);
     debug(r, NULL);
 }

@@ -16,6 +16,9 @@ extern struct cupti_library cupti; // filled before the first callback
 // load.c: the library of the process, or one of its own; NULL, or why there is none.
 const char *cupti_load(const char *asked);
 
+// client.c: once a second, with the ring.
+void cupti_tick(void *ring);
+
 // buffers.c
 void cupti_buffers_init(unsigned count);
 void cupti_request(uint8_t **buffer, size_t *size, size_t *max_records);

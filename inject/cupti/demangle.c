@@ -101,8 +101,6 @@ static bool skip_literal(struct reader *d)
         if (!skip_substitution(d)) {
             return false;
         }
-    } else {
-        d->at++;
     }
     while (d->at < d->end && *d->at != 'E') {
         d->at++;

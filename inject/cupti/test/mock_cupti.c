@@ -121,7 +121,11 @@ __attribute__((constructor)) static void begin(void) { pthread_once(&once, from_
 
 EXPORT void mock_cupti_layout(unsigned kernel) { layout = kernel; }
 
-EXPORT size_t mock_cupti_kernel_size(unsigned kernel) { return kernel >= 4 && kernel <= 13 ? kernel_sizes[kernel] : 0; }
+EXPORT size_t mock_cupti_kernel_size(unsigned kernel)
+{
+    unsigned k = kernel != 0 ? kernel : layout;
+    return k >= 4 && k <= 13 ? kernel_sizes[k] : 0;
+}
 
 static size_t copy_size(void) { return layout >= 13 ? 112 : layout >= 10 ? 96 : layout >= 8 ? 88 : layout >= 6 ? 80 : 64; }
 
@@ -244,7 +248,7 @@ static void *worker(void *unused)
             }
             flushes_done = asked;
             pthread_cond_broadcast(&changed);
-        } else {
+        } else if (first == NULL && flushes_done == flushes_asked) { // both may change in a callback
             pthread_cond_wait(&changed, &lock);
         }
     }

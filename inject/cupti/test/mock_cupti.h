@@ -32,7 +32,7 @@ void mock_cupti_flush(void);
 // The layout alone can be set to 4 to 13.
 void mock_cupti_version(uint32_t version);
 void mock_cupti_layout(unsigned kernel);
-size_t mock_cupti_kernel_size(unsigned kernel); // bytes of the record; 0: no such layout
+size_t mock_cupti_kernel_size(unsigned kernel); // bytes of the record, 0: of that in force; 0: no such layout
 
 enum mock_cupti_fault {
     MOCK_REFUSE_SUBSCRIBE,  // the call returns the value

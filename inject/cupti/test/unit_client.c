@@ -1,0 +1,442 @@
+//go:build ignore
+
+// How the client comes and goes: other clients before and after it, refusals, pauses,
+// forks, exits.
+#include "client.h"
+
+#include <sys/mman.h>
+
+static uint64_t state(unsigned what, uint32_t result) { return lockstep_pair(what, result); }
+
+static void it_holds_no_subscription(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    CHECK_EQ(MOCK(mock_cupti_subscribers)(), 0);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiSubscribe"), 1);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiUnsubscribe"), 1);
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL) + MOCK(mock_cupti_enabled)(CUPTI_COPY) +
+                 MOCK(mock_cupti_enabled)(CUPTI_SET),
+             3);
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_RUNTIME) + MOCK(mock_cupti_enabled)(CUPTI_DRIVER), 0); // all calls: too many
+    CHECK(MOCK(mock_cupti_api_enabled)(CUPTI_RUNTIME) > 10 && MOCK(mock_cupti_api_enabled)(CUPTI_DRIVER) > 10);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityRegisterCallbacks"), 1);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityEnableHWTrace"), 0);
+}
+
+static void hardware_stamps_are_asked_for(void)
+{
+    setenv("LOCKSTEP_CUPTI_HES", "1", 1);
+    start_with("libcupti.so.13");
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityEnableHWTrace"), 1);
+}
+
+// What the other client gets where we never were.
+static struct other without_us(void)
+{
+    static struct other *shared;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        load_mock("libcupti.so.13");
+        other_begins();
+        run_kernels(1000, 1);
+        other_ends();
+        *shared = other;
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK_EQ(shared->kernels, 1000);
+    CHECK_EQ(shared->calls, 1000);
+    return *shared;
+}
+
+static void check_as_without_us(const struct other *want)
+{
+    CHECK_EQ(other.kernels, want->kernels);
+    CHECK_EQ(other.calls, want->calls);
+    CHECK_EQ(other.sum, want->sum);
+}
+
+static void one_before_us_is_left_alone(void)
+{
+    struct other want = without_us();
+    load_mock("libcupti.so.13");
+    other_begins();
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
+    run_kernels(1000, 1);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 39);
+    cupti_tick(r);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityFlushAll"), 0);
+    other_ends();
+    check_as_without_us(&want);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityRegisterCallbacks"), 1);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityEnable"), 2);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 2);
+    CHECK_EQ(kernels_of(r), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 0); // now there is room
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    run_kernels(5, 1);
+    MOCK(mock_cupti_flush)();
+    CHECK_EQ(kernels_of(r), 5);
+}
+
+// It tells us, as the Python package does around torch.profiler.
+static void one_that_tells_us(void)
+{
+    struct other want = without_us();
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    run_kernels(10, 5000);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    CHECK_EQ(kernels_of(r), 10); // what was under way is handed on
+    CHECK_EQ(atomic_load(&r->header->witnesses) & LOCKSTEP_W_CUPTI, 0);
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL) + MOCK(mock_cupti_enabled)(CUPTI_COPY), 0);
+    CHECK_EQ(MOCK(mock_cupti_api_enabled)(CUPTI_RUNTIME) + MOCK(mock_cupti_api_enabled)(CUPTI_DRIVER), 0);
+    CHECK_EQ(lockstep_cupti_pause(), 0); // once more is no harm
+    other_begins();
+    run_kernels(1000, 1);
+    CHECK_EQ(lockstep_cupti_resume(), 39); // too early
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
+    other_ends();
+    check_as_without_us(&want);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    run_kernels(20, 6000);
+    MOCK(mock_cupti_flush)();
+    CHECK_EQ(kernels_of(r), 30);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE) + drops_of(r, LOCKSTEP_D_CUPTI_LOST), 0);
+}
+
+// It does not tell us, while CUPTI fills a buffer of ours. That is handed to the
+// other, with its own first records behind the last of ours, to read and to free.
+static void one_that_does_not_tell_us(void)
+{
+    struct other want = without_us();
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    run_kernels(1, 5000);
+    for (int i = 0; i < 30000 && cupti_signs() == 0; i++) {
+        usleep(1000);
+    }
+    CHECK(cupti_signs() > 0);
+    atomic_store(&other_takes_all, true);
+    other_begins();
+    run_kernels(1000, 1);
+    cupti_tick(r);
+    other_ends();
+    CHECK_EQ(other.kernels, want.kernels + 1);
+    CHECK_EQ(other.calls, want.calls + 1);
+    CHECK_EQ(other.sum, want.sum + 5000);
+    CHECK_EQ(kernels_of(r), 0);
+    // Ours goes on with its other buffers where the program resumes it.
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    run_kernels(20, 6000);
+    MOCK(mock_cupti_flush)();
+    CHECK_EQ(kernels_of(r), 20);
+}
+
+// One that takes only what it asked for, and flushes before it measures, gets all.
+static void one_that_flushes_first(void)
+{
+    struct other want = without_us();
+    start_with("libcupti.so.13");
+    run_kernels(1, 5000);
+    for (int i = 0; i < 30000 && cupti_signs() == 0; i++) {
+        usleep(1000);
+    }
+    other_begins();
+    CHECK_EQ(CALL("cuptiActivityFlushAll", 0u), 0);
+    run_kernels(1000, 1);
+    other_ends();
+    check_as_without_us(&want);
+}
+
+static void a_pause_under_another_client_disables_nothing(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    other_begins();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 0);
+    run_kernels(10, 1);
+    other_ends();
+    CHECK_EQ(other.kernels, 10);
+}
+
+// Operations of NCCL end, and nothing comes from CUPTI.
+static void silence_tells_of_another(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    uint16_t nccl = lockstep_comm_add(r, 1, 2, 0, 1, 7, 0, "world");
+    uint16_t gloo = lockstep_comm_add(r, 2, 2, 0, 1, 0, 0, "cpu");
+    struct lockstep_frontier *of_nccl = lockstep_frontier_of(r, nccl, 1), *of_gloo = lockstep_frontier_of(r, gloo, 1);
+    for (int i = 0; i < 100; i++) {
+        lockstep_frontier_raise(&of_gloo->completed, &of_gloo->completed_at, (uint64_t)i, 1);
+        cupti_tick(r);
+    }
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE); // a group without kernels proves nothing
+    other_begins();
+    for (int i = 0; i < 40; i++) {
+        CHECK_EQ((uint32_t)state_word(r), i < 30 ? LOCKSTEP_CUPTI_ACTIVE : LOCKSTEP_CUPTI_YIELDED);
+        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)i, 1);
+        cupti_tick(r);
+    }
+    unsigned flushes = MOCK(mock_cupti_calls)("cuptiActivityFlushAll");
+    cupti_tick(r);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityFlushAll"), flushes);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 0);
+    other_ends();
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+static void a_refusal_is_told(enum mock_cupti_fault fault, uint32_t result)
+{
+    load_mock("libcupti.so.13");
+    MOCK(mock_cupti_fault)(fault, result);
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, result));
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL), 0);
+    CHECK_EQ(MOCK(mock_cupti_subscribers)(), 0);
+    cupti_tick(r);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityFlushAll"), 0);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+}
+
+static void a_refused_subscription(void) { a_refusal_is_told(MOCK_REFUSE_SUBSCRIBE, 15); }
+static void a_refused_registration(void) { a_refusal_is_told(MOCK_REFUSE_REGISTER, 999); }
+static void a_refused_kind(void) { a_refusal_is_told(MOCK_REFUSE_ENABLE, 35); }
+static void a_refused_clock(void) { a_refusal_is_told(MOCK_REFUSE_TIMESTAMP, 15); }
+
+static void a_refusal_after_a_pause(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_ENABLE, 35);
+    CHECK_EQ(lockstep_cupti_resume(), 35);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, 35));
+}
+
+static void without_a_library(void)
+{
+    struct lockstep_ring *r = ring_here();
+    setenv("LOCKSTEP_CUPTI", "/nonexistent/libcupti.so", 1);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_NO_LIBRARY);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_HAS(lockstep_status(), "ring: ");
+}
+
+// A library of that name that is none.
+static void with_a_wrong_library(void)
+{
+    struct lockstep_ring *r = ring_here();
+    setenv("LOCKSTEP_CUPTI", beside("libcuda.so.1"), 1);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_NO_LIBRARY);
+}
+
+static void by_its_path(void)
+{
+    struct lockstep_ring *r = ring_here();
+    setenv("LOCKSTEP_CUPTI", beside("libcupti.so.12"), 1);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+static void switched_off(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    setenv("LOCKSTEP_CUPTI", "0", 1);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_UNASKED);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiSubscribe"), 0);
+}
+
+static void without_a_ring(void)
+{
+    load_mock("libcupti.so.13");
+    setenv("LOCKSTEP_DISABLE", "1", 1);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiSubscribe"), 0);
+    CHECK_EQ(lockstep_cupti_pause() + lockstep_cupti_resume(), 0);
+}
+
+static void the_tick_brings_what_is_there(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.12"); // without a flush period
+    run_kernels(3, 1);
+    for (int i = 0; i < 30000 && kernels_of(r) < 3; i++) {
+        usleep(1000);
+    }
+    CHECK_EQ(kernels_of(r), 3);
+    CHECK(records_of(r, LOCKSTEP_CLOCK, NULL, 0) >= 3); // begin, tick, buffer
+}
+
+static int child_of_a_fork(void *arg)
+{
+    uint8_t *buffer = (uint8_t *)1;
+    size_t size = 1, most = 1;
+    unsigned flushes = *(unsigned *)arg;
+    bool ok = InitializeInjection() == 1 && lockstep_cupti_pause() == 0 && lockstep_cupti_resume() == 0;
+    cupti_request(&buffer, &size, &most);
+    cupti_complete(NULL, 0, (uint8_t *)4096, 4096, 4096);
+    ok = ok && buffer == NULL && size == 0;
+    (void)flushes;
+    exit(ok ? 0 : 1); // with the handlers of exit
+}
+
+static void a_forked_child_does_nothing(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    unsigned flushes = MOCK(mock_cupti_calls)("cuptiActivityFlushAll");
+    CHECK_EQ(in_child(child_of_a_fork, &flushes), 0);
+    run_kernels(4, 1);
+    MOCK(mock_cupti_flush)();
+    CHECK_EQ(kernels_of(r), 4);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 0);
+}
+
+static int exit_with_kernels(void *hang)
+{
+    start_with("libcupti.so.13");
+    run_kernels(6, 1);
+    MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, *(const uint32_t *)hang);
+    exit(5);
+}
+
+// Kernels in the only ring of the test's folder, whose process is over.
+static uint64_t kernels_in_file(void)
+{
+    char path[600] = "";
+    DIR *d = opendir(test_dir);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] != '.') {
+            snprintf(path, sizeof path, "%s/%s", test_dir, e->d_name);
+        }
+    }
+    closedir(d);
+    int fd = open(path, O_RDONLY);
+    struct stat st;
+    CHECK(fd >= 0 && fstat(fd, &st) == 0);
+    const uint8_t *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    CHECK(file != MAP_FAILED);
+    const struct lockstep_header *h = (const struct lockstep_header *)file;
+    CHECK_EQ(atomic_load(&h->state), LOCKSTEP_STATE_CLOSED);
+    uint64_t n = 0;
+    const struct lockstep_section *s = &h->sections[LOCKSTEP_S_RECORDS - 1];
+    for (uint64_t i = 0; i < s->count; i++) {
+        const uint64_t *w = (const uint64_t *)(file + s->offset) + i * LOCKSTEP_WORDS;
+        n += w[0] != 0 && (w[1] & 0xff) == LOCKSTEP_KERNEL;
+    }
+    munmap((void *)file, (size_t)st.st_size);
+    close(fd);
+    return n;
+}
+
+static void an_exit_hands_on_what_is_there(void)
+{
+    uint32_t hang = 0;
+    CHECK_EQ(in_child(exit_with_kernels, &hang), 5);
+    CHECK_EQ(kernels_in_file(), 6);
+}
+
+static void an_exit_waits_for_no_driver(void)
+{
+    uint32_t hang = 600000;
+    time_t before = time(NULL);
+    CHECK_EQ(in_child(exit_with_kernels, &hang), 5);
+    CHECK(time(NULL) - before < 300); // far from the ten minutes for which the flush hangs
+    kernels_in_file();                // closed all the same
+}
+
+#define THREADS 4
+#define ROUNDS 40
+#define EACH 50
+
+static void *fill_and_complete(void *arg)
+{
+    uint32_t from = (uint32_t)(uintptr_t)arg;
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint8_t *buffer;
+        size_t size, most;
+        cupti_request(&buffer, &size, &most);
+        CHECK(buffer != NULL);
+        for (unsigned k = 0; k < EACH; k++) {
+            static const char *const names[] = {"_Z3addv", "_Z3mulv", "_Z3subv"};
+            struct cupti_kernel record = {.kind = CUPTI_KERNEL, .start = now, .end = now + 9, .stream = from,
+                                          .correlation = from + i * EACH + k, .name = (uintptr_t)names[k % 3]};
+            struct cupti_call call = {.kind = CUPTI_RUNTIME, .start = now - 9, .end = now, .thread = from,
+                                      .correlation = record.correlation};
+            uint8_t *at = buffer + k * (248 + 40);
+            memset(at, 0, 248);
+            memcpy(at, &record, sizeof record);
+            memcpy(at + 248, &call, sizeof call);
+        }
+        cupti_complete(NULL, 0, buffer, size, EACH * (248 + 40));
+    }
+    return NULL;
+}
+
+static void many_threads_complete(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, fill_and_complete, (void *)(1 + i * 10000)) == 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        cupti_tick(r);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    static uint64_t got[THREADS * ROUNDS * EACH][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, THREADS * ROUNDS * EACH), THREADS * ROUNDS * EACH);
+    for (unsigned i = 0; i < THREADS * ROUNDS * EACH; i++) {
+        CHECK_EQ(got[i][5] >> 32, (uint32_t)got[i][6]); // each its own launch
+        CHECK((got[i][1] >> 16 & LOCKSTEP_K_LAUNCH) != 0);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE) + drops_of(r, LOCKSTEP_D_CUPTI_NO_LAUNCH), 0);
+}
+
+static const struct test_case cases[] = {
+    {"it_holds_no_subscription", it_holds_no_subscription},
+    {"hardware_stamps_are_asked_for", hardware_stamps_are_asked_for},
+    {"one_before_us_is_left_alone", one_before_us_is_left_alone},
+    {"one_that_tells_us", one_that_tells_us},
+    {"one_that_does_not_tell_us", one_that_does_not_tell_us},
+    {"one_that_flushes_first", one_that_flushes_first},
+    {"a_pause_under_another_client_disables_nothing", a_pause_under_another_client_disables_nothing},
+    {"silence_tells_of_another", silence_tells_of_another},
+    {"a_refused_subscription", a_refused_subscription},
+    {"a_refused_registration", a_refused_registration},
+    {"a_refused_kind", a_refused_kind},
+    {"a_refused_clock", a_refused_clock},
+    {"a_refusal_after_a_pause", a_refusal_after_a_pause},
+    {"without_a_library", without_a_library},
+    {"with_a_wrong_library", with_a_wrong_library},
+    {"by_its_path", by_its_path},
+    {"switched_off", switched_off},
+    {"without_a_ring", without_a_ring},
+    {"the_tick_brings_what_is_there", the_tick_brings_what_is_there},
+    {"a_forked_child_does_nothing", a_forked_child_does_nothing},
+    {"an_exit_hands_on_what_is_there", an_exit_hands_on_what_is_there},
+    {"an_exit_waits_for_no_driver", an_exit_waits_for_no_driver},
+    {"many_threads_complete", many_threads_complete},
+};
+
+TEST_MAIN(cases)
