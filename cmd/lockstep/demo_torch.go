@@ -50,6 +50,13 @@ func (o *demoOptions) checkTorch() error {
 	return nil
 }
 
+// Where the source tree has what a demo with PyTorch runs.
+const (
+	trainerFile = "demo/torch/train.py"
+	packagesDir = "inject/python"
+	ownPython   = ".venv/bin/python"
+)
+
 // torchParts are what a demo with PyTorch runs: an interpreter, our training
 // program, and the folder of our package.
 type torchParts struct{ python, trainer, packages string }
@@ -61,9 +68,9 @@ func (o *demoOptions) findTorch(bin string) (p torchParts, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = torchParts{o.torch, filepath.Join(root, "demo/torch/train.py"), filepath.Join(root, "inject/python")}
+	p = torchParts{o.torch, filepath.Join(root, trainerFile), filepath.Join(root, packagesDir)}
 	if o.torch == anyPython {
-		p.python = filepath.Join(root, ".venv/bin/python")
+		p.python = filepath.Join(root, ownPython)
 		if _, err := os.Stat(p.python); err != nil {
 			p.python = "python3"
 		}
@@ -74,14 +81,14 @@ func (o *demoOptions) findTorch(bin string) (p torchParts, err error) {
 func sourceTree(beside string) (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("find demo/torch/train.py: %w", err)
+		return "", fmt.Errorf("find %s: %w", trainerFile, err)
 	}
 	for _, root := range []string{beside, here} {
-		if st, err := os.Stat(filepath.Join(root, "demo/torch/train.py")); err == nil && st.Mode().IsRegular() {
+		if st, err := os.Stat(filepath.Join(root, trainerFile)); err == nil && st.Mode().IsRegular() {
 			return root, nil
 		}
 	}
-	return "", fmt.Errorf("find demo/torch/train.py: got none in %s or %s; want the source tree there: run it from its root", beside, here)
+	return "", fmt.Errorf("find %s: got none in %s or %s; want the source tree there: run it from its root", trainerFile, beside, here)
 }
 
 // torchPatience is how long an interpreter may take to say what it has.

@@ -42,7 +42,7 @@ func TestDemoWrongUsageWithTorch(t *testing.T) {
 func TestDemoWantsPyTorch(t *testing.T) {
 	root := t.TempDir()
 	bin := filepath.Join(root, "bin")
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "demo/torch"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, trainerFile)), 0o700))
 	require.NoError(t, os.Mkdir(bin, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, demoPluginFile), nil, 0o600))
 	t.Setenv("LOCKSTEP_BIN", bin)
@@ -51,7 +51,7 @@ func TestDemoWantsPyTorch(t *testing.T) {
 	none := interpreter(t, `echo no`)
 	_, _, stderr := call("demo", "--torch="+none)
 	assert.Contains(t, stderr, "find demo/torch/train.py: got none in "+root)
-	require.NoError(t, os.WriteFile(filepath.Join(root, "demo/torch/train.py"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, trainerFile), nil, 0o600))
 
 	for python, want := range map[string]string{
 		none:                            "find PyTorch: got none of " + none,
@@ -68,16 +68,16 @@ func TestDemoWantsPyTorch(t *testing.T) {
 	o := demoOptions{torch: interpreter(t, `echo yes`)}
 	p, err := o.findTorch(bin)
 	require.NoError(t, err)
-	assert.Equal(t, torchParts{o.torch, filepath.Join(root, "demo/torch/train.py"), filepath.Join(root, "inject/python")}, p)
+	assert.Equal(t, torchParts{o.torch, filepath.Join(root, trainerFile), filepath.Join(root, packagesDir)}, p)
 }
 
 // Without a path the interpreter is the project's own, where there is one.
 func TestDemoChoosesAnInterpreter(t *testing.T) {
 	root := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "demo/torch"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "demo/torch/train.py"), nil, 0o600))
-	require.NoError(t, os.MkdirAll(filepath.Join(root, ".venv/bin"), 0o700))
-	python := filepath.Join(root, ".venv/bin/python")
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, trainerFile)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(root, trainerFile), nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, ownPython)), 0o700))
+	python := filepath.Join(root, ownPython)
 	require.NoError(t, os.Rename(interpreter(t, "echo yes"), python))
 	p, err := (&demoOptions{torch: anyPython}).findTorch(filepath.Join(root, "bin"))
 	require.NoError(t, err)
@@ -115,6 +115,46 @@ echo '{"done":true,"steps":7,"weights_identical":true,"iteration_ms":{"p50":10}}
 			port = at
 		}
 		assert.Equal(t, port, at, "they meet")
+	}
+}
+
+// PyTorch takes seconds to load, in which a signal ends it: that is no failure of a
+// job that was called off, and one of any other.
+func TestDemoTorchJobIsCalledOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script string
+		stop   bool
+		want   string
+	}{
+		"while it loads":       {"echo up >&2; exec sleep 600", true, ""},
+		"a rank had begun":     {`echo up >&2; echo '{"step":0}'; exec sleep 600`, true, "signal: terminated"},
+		"nobody called it off": {"echo up >&2; kill $$; sleep 600", false, "signal: terminated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := makeDemoDir(t.TempDir())
+			require.NoError(t, err)
+			up, w, err := os.Pipe()
+			require.NoError(t, err)
+			defer up.Close()
+			parts := demoParts{torch: torchParts{python: interpreter(t, tc.script)}}
+			job, err := startDemoJob(&demoOptions{torch: "x", ranks: 1, fault: "none"}, parts, dir, w)
+			require.NoError(t, err)
+			_, err = bufio.NewReader(up).ReadString('\n')
+			require.NoError(t, err)
+			if tc.want != "" && tc.stop {
+				<-job.lines
+			}
+			if tc.stop {
+				defer job.stop().Stop()
+			}
+			collect(job)
+			require.NoError(t, w.Close())
+			if tc.want == "" {
+				assert.NoError(t, job.err)
+			} else {
+				assert.ErrorContains(t, job.err, tc.want)
+			}
+		})
 	}
 }
 
