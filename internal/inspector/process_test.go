@@ -109,6 +109,34 @@ func TestTheWorldIsTheSameForAllRanks(t *testing.T) {
 	}
 }
 
+func TestTheConfiguredWorldSizeIsTaken(t *testing.T) {
+	s := &told{}
+	cfg := testConfig()
+	cfg.WorldSize = 64
+	p := NewProcess(cfg, State{}, s)
+	p.Add(at(world, model.AllReduce, 0, 1, 1))
+	p.End()
+	assert.Equal(t, model.Some(int64(64)), s.ranks[0].WorldSize)
+}
+
+func TestAStepThatDidNotFitIsNone(t *testing.T) {
+	s := &told{}
+	cfg := testConfig()
+	cfg.MaxHeld = 4
+	p := NewProcess(cfg, State{}, s)
+	p.World, p.Size = world.ID, world.Ranks
+	p.Add(at(world, model.AllGather, 0, 0, 1))
+	for i := range int64(3) {
+		p.Add(at(world, model.AllReduce, i, 1+i, 1))
+	}
+	p.Add(at(world, model.AllReduce, 3, 5, 1))
+	p.Add(at(world, model.AllGather, 2, 10, 1))
+	p.End()
+	assert.Equal(t, map[int64][]string{
+		-1: {"all_gather", "all_reduce", "all_reduce", "all_reduce", "all_reduce"}, 1: {"all_gather", "step"},
+	}, steps(s.ops), "what comes of step 0 later makes no step of it")
+}
+
 func TestHoldingIsBounded(t *testing.T) {
 	s := &told{}
 	cfg := testConfig()

@@ -153,30 +153,80 @@ func TestCopiedAndCut(t *testing.T) {
 	}
 }
 
-// What was written between the last look and the cut is read of the copy.
+// What was written between the last look and the cut is read of the copy, whether it
+// is found before the cut is, or after.
 func TestTheEndOfACopyIsRead(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		l := newLog(t, logPath(t))
+		cfg := config(l.path + "*")
+		cfg.PollInterval = time.Hour // polls by hand
+		b := build(t, cfg, nil)
+		b.begin(host{})
+		b.rd.cancel()
+		<-b.rd.finished
+		b.rd.ctx = t.Context()
+		l.write(lines(0, 0, 3))
+		b.rd.poll(time.Now())
+		l.write(lines(0, 3, 6) + line(0, 6)[:50])
+		copied, err := os.ReadFile(l.path)
+		require.NoError(t, err)
+		require.NoError(t, os.Truncate(l.path, 0))
+		l.write(line(0, 6)[50:] + line(0, 7))
+		if late {
+			b.rd.poll(time.Now())
+		}
+		require.NoError(t, os.WriteFile(l.path+".1", copied, 0o600))
+		b.rd.poll(time.Now())
+		b.rd.poll(time.Now())
+		assert.Equal(t, int64(7), b.counter("lines_read"))
+		assert.Equal(t, map[int64]int{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 7: 1}, b.seqs(), "line 6 was cut in two")
+		assert.Equal(t, int64(1), b.counter("faults", "cut"))
+	}
+}
+
+func TestAFileThatShrinksIsBegunAnew(t *testing.T) {
 	l := newLog(t, logPath(t))
-	cfg := config(l.path + "*")
-	cfg.PollInterval = time.Hour // polls by hand
-	b := build(t, cfg, nil)
-	b.begin(host{})
-	require.Eventually(t, func() bool { return !b.rd.first }, patience, time.Millisecond)
-	b.rd.cancel()
-	<-b.rd.finished
-	b.rd.ctx = t.Context()
-	l.write(lines(0, 0, 3))
-	b.rd.poll(time.Now())
-	l.write(lines(0, 3, 6) + line(0, 6)[:50])
+	b := start(t, config(l.path), host{})
+	l.write(lines(0, 0, 5))
+	b.await(5)
+	require.NoError(t, os.Truncate(l.path, int64(len(lines(0, 0, 2)))))
+	b.await(7)
+	b.stop()
+	assert.Equal(t, int64(1), b.counter("oddities", "truncated"))
+}
+
+// While the collector was down, the log was copied, and has grown.
+func TestARestartWithACopy(t *testing.T) {
+	d := &disk{}
+	l := newLog(t, logPath(t))
+	b := start(t, withStorage(config(l.path+"*")), host{d})
+	l.write(lines(0, 0, 4))
+	b.await(4)
+	b.stop()
+	l.write(lines(0, 4, 6))
 	copied, err := os.ReadFile(l.path)
 	require.NoError(t, err)
-	require.NoError(t, os.Truncate(l.path, 0))
 	require.NoError(t, os.WriteFile(l.path+".1", copied, 0o600))
-	l.write(line(0, 6)[50:] + line(0, 7))
-	b.rd.poll(time.Now())
-	b.rd.poll(time.Now())
-	assert.Equal(t, int64(7), b.counter("lines_read"))
-	assert.Equal(t, map[int64]int{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 7: 1}, b.seqs(), "line 6 was cut in two")
-	assert.Equal(t, int64(1), b.counter("faults", "cut"))
+	b = start(t, withStorage(config(l.path+"*")), host{d})
+	l.write(lines(0, 6, 8))
+	b.await(4)
+	b.stop()
+	b.once(4, 8)
+}
+
+// While the collector was down, the file was written anew and begins as it did.
+func TestARestartAfterAFileShrank(t *testing.T) {
+	d := &disk{}
+	l := newLog(t, logPath(t))
+	b := start(t, withStorage(config(l.path)), host{d})
+	l.write(lines(0, 0, 4))
+	b.await(4)
+	b.stop()
+	require.NoError(t, os.Truncate(l.path, int64(len(lines(0, 0, 2)))))
+	b = start(t, withStorage(config(l.path)), host{d})
+	b.await(2)
+	b.stop()
+	b.once(0, 2)
 }
 
 func TestAFileBegunAnewByANewProcess(t *testing.T) {
@@ -323,6 +373,19 @@ func TestStartAtTheEnd(t *testing.T) {
 	b.stop()
 	b.once(4, 6)
 	assert.Zero(t, b.counter("faults"))
+}
+
+func TestStartAtTheEndOfALine(t *testing.T) {
+	l := newLog(t, logPath(t))
+	l.write(lines(0, 0, 3))
+	cfg := config(l.path)
+	cfg.StartAt = startEnd
+	b := start(t, cfg, host{})
+	require.Eventually(t, func() bool { return b.logs.FilterMessage("File found").Len() == 1 }, patience, time.Millisecond)
+	l.write(line(0, 3))
+	b.await(1)
+	b.stop()
+	b.once(3, 4)
 }
 
 func TestFilesBeyondTheLimit(t *testing.T) {
