@@ -45,8 +45,13 @@ var compileWriter = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"-std=gnu11", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c"), filepath.Join(inject, "scope", "scope.c")}
-	text, err := exec.Command("gcc", append(append(args, sources...), "-pthread")...).CombinedOutput()
+	scopes, err := filepath.Glob(filepath.Join(inject, "scope", "*.c"))
+	if err != nil {
+		return "", err
+	}
+	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c")}
+	args = append(append(args, sources...), scopes...)
+	text, err := exec.Command("gcc", append(args, "-pthread", "-ldl")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile writer: %w\n%s", err, text)
 	}
