@@ -33,9 +33,9 @@ func BenchmarkFoldSteady(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(src.n*(ops+1)), "ns/event")
 }
 
-// BenchmarkFoldKernelsSteady does so with a kernel for each operation and three
+// BenchmarkFoldSteadyKernels does so with a kernel for each operation and three
 // requests a step.
-func BenchmarkFoldKernelsSteady(b *testing.B) {
+func BenchmarkFoldSteadyKernels(b *testing.B) {
 	src, r := steadyKernels()
 	emit := func(*Batch) {}
 	b.ReportAllocs()
