@@ -17,8 +17,8 @@ engines tell it? Each cell is one of
 The cells were found out, not wished. A simulated job of 8 ranks on 4 nodes runs 40 steps of
 some 45 ms with a known fault, noise of 3 % in kernels and 10 % on hosts, and clocks of nodes
 that are up to 3 ms apart. Of that, the row's witness records its part: the live plugin's rows
-are ring records that ` + "`internal/rankevents`" + ` reads as it does real ones, and kernels and Kineto's
-rows are operations as their readers hand them on. The real engine judges, every 8 steps and
+are ring records that ` + "`internal/rankevents`" + ` reads as it does real ones, and Kineto's
+row are operations as its reader hands them on. The real engine judges, every 8 steps and
 at the end. A computing fault makes kernels 35 % longer (matrix products 60 % for a kernel that
 was chosen badly, a stage 50 %); a late host is kept 14 ms in every step; a slow link adds 6 ms to
 each collective; jitter is 40 ms in one step of five. What is smaller than the engine's gates

@@ -48,6 +48,7 @@ type memory struct {
 	records []ring.Record
 	real    int64 // added to raw by the host's real-time clock
 	step    int64
+	cupti   ring.CUPTIState
 }
 
 func (m *memory) Header() ring.Header { return m.header }
@@ -71,6 +72,9 @@ func (m *memory) OpenScopes(dst []ring.OpenScope) []ring.OpenScope { return dst 
 func (m *memory) Witnesses() ring.Witness                          { return 0 }
 func (m *memory) CUPTI() (ring.CUPTIState, uint32)                 { return 0, 0 }
 func (m *memory) Step() (int64, bool)                              { return m.step, m.step >= 0 }
+func (m *memory) OpenScopes(dst []ring.OpenScope) []ring.OpenScope { return dst }
+func (m *memory) Witnesses() ring.Witness                          { return ring.WitnessNCCL }
+func (m *memory) CUPTI() (ring.CUPTIState, uint32)                 { return m.cupti, 0 }
 func (m *memory) String(code uint16) string                        { return m.strings[code] }
 func (m *memory) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
 	return append(dst, ring.ClockPair{Raw: rawBase, Realtime: uint64(int64(rawBase) + m.real), Width: 100})
@@ -124,6 +128,9 @@ func watch(s sees, seed int) []*watched {
 			},
 			strings: []string{""}, real: epoch + off, step: -1,
 		}
+		if s.kernels {
+			w.cupti = ring.CUPTIActive
+		}
 		w.read = node.Attach(&w.memory, "")
 		out[r] = w
 	}
@@ -149,7 +156,7 @@ func (w *watched) step(t *testing.T, n int, h *happened) {
 		w.comm(n, &h.comms[i])
 	}
 	if w.kernels {
-		w.kernelOps(n, h)
+		w.kernelRecords(h)
 	}
 	w.read.Pass(ns(h.end+0.5), w.take)
 }
@@ -213,14 +220,20 @@ func (w *watched) comm(n int, c *comm) {
 	w.records = append(w.records, r)
 }
 
-// kernelOps hands on what CUPTI tells, in the shape of a source of kernels: on the
-// host's clock, as well as that is known.
-func (w *watched) kernelOps(n int, h *happened) {
+// kernelRecords writes what CUPTI tells: kernels with their launches, by its own clock,
+// and readings of that beside the host's.
+func (w *watched) kernelRecords(h *happened) {
+	cupti := func(ms float64) uint64 { return ns(ms) + w.gpu }
+	for _, at := range []float64{h.begin, h.end} {
+		w.records = append(w.records, ring.Record{
+			1: uint64(ring.KindClock) | 1<<8, 2: ns(at), 3: cupti(at), 4: ns(at) + uint64(w.real), 5: 100 | uint64(ring.SourceCUPTI)<<32,
+		})
+	}
+	const launched = 1 << 4
 	for i, k := range h.kernels {
-		at := func(ms float64) int64 { return int64(ns(ms)) + w.real + w.rng.Int64N(4000) - 2000 }
-		w.got[int64(n)] = append(w.got[int64(n)], model.Op{
-			Kind: model.KindCompute, Name: k.name, Seq: int64(i), Step: model.Some(int64(n)), Stream: model.Some[int64](7),
-			Start: at(k.start), End: at(k.end), Launch: model.Some(at(k.launch)),
+		w.records = append(w.records, ring.Record{
+			1: uint64(ring.KindKernel) | 2<<8 | launched<<16, 2: cupti(k.start), 3: cupti(k.end), 4: cupti(k.launch),
+			5: w.code(k.name) | 77<<32, 6: 7, 7: uint64(i), 8: 1 | 1<<32 | 1<<48,
 		})
 	}
 }
@@ -349,19 +362,6 @@ func (w *watched) deliver(e *straggler.Engine, n int64) int {
 	ops := w.got[n]
 	if len(ops) == 0 {
 		return 0
-	}
-	kernels, last := int64(0), int64(0)
-	for i := range ops {
-		if ops[i].Kind == model.KindCompute {
-			kernels++
-			last = max(last, ops[i].End)
-		}
-	}
-	for i := range ops {
-		if op := &ops[i]; w.kernels && op.Kind == model.KindStep {
-			op.StepOps = model.Some(op.StepOps.Or(0) + kernels)
-			op.End = max(op.End, last) // a step lasts until what it launched has ended
-		}
 	}
 	return len(e.Add(w.id, ops))
 }
