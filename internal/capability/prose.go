@@ -75,9 +75,8 @@ In the pipeline nobody is named: its segments end in messages, and the two sides
 no peers. Of sharded programs without a record of kernels, who is named depends on how steps are cut:
 count on nobody there.
 
-**Mark the steps** of a program that repeats one collective and no other, and waits for nothing. Unmarked, each
-counts as a step, and somebody who is merely behind is named though nothing is wrong:
-` + "`go test -v -run OneRepeatedCollective ./internal/capability`" + ` prints in how many healthy jobs. With marks, in none.
+**Mark the steps** of a program that repeats one collective and no other. Unmarked, it has no steps, since
+one collective may be one of many in a step, and nobody is named: ` + "`TestOneRepeatedCollective`" + `.
 
 ## Host and computing without CUPTI
 

@@ -80,7 +80,9 @@ func (a *anchorFinder) observe(t token, name func(uint8) string) (changed bool) 
 func (a *anchorFinder) at(i int) token { return a.tokens[i%anchorMemory] }
 
 // search returns the smallest period of the latest tokens, 0 where there is none.
-// Where a period was left, what is found must explain that, too.
+// Where a period was left, what is found must explain that, too. One operation that
+// repeats itself is no period: it may be one bucket of a step of many, which are no
+// independent evidence of who is late.
 func (a *anchorFinder) search() int {
 	have := min(a.n, anchorMemory)
 	least := minTokens
@@ -90,6 +92,9 @@ func (a *anchorFinder) search() int {
 	for p := 1; p*minPeriods <= have; p++ {
 		span := max(p*minPeriods, least)
 		if span <= have && a.repeats(p, span) {
+			if p == 1 {
+				return 0
+			}
 			return p
 		}
 	}

@@ -99,7 +99,7 @@ func TestAPeriodThatWasNone(t *testing.T) {
 			if i == 40 {
 				fn, k = "AllGather", 1
 			}
-			f.op(opSpec{fn: fn, seq: seq[k], step: -1, launch: launch, start: launch + 2, end: launch + 8})
+			f.op(opSpec{fn: fn, seq: seq[k], step: -1, bytes: uint64(8 + i%2), launch: launch, start: launch + 2, end: launch + 8})
 			seq[k]++
 			launch += 10
 		}
@@ -108,4 +108,24 @@ func TestAPeriodThatWasNone(t *testing.T) {
 	assert.Equal(t, int64(1), r.anchor.every)
 	assert.Equal(t, model.AllGather, functionName(f.strings[r.anchor.fn]))
 	assert.Positive(t, r.Stats().Renumbered)
+}
+
+// One collective that repeats itself may be one of many in a step: counted as a step
+// each, they would be taken for so much independent evidence.
+func TestOneRepeatedCollectiveMakesNoSteps(t *testing.T) {
+	read := func(a Anchor) (*Rank, *got) {
+		f, cfg := newFakeRing(0, 2), DefaultConfig()
+		cfg.Anchor = a
+		r, g := attach(f, cfg)
+		for i := range uint64(200) {
+			f.op(opSpec{fn: "AllReduce", seq: i, step: -1, launch: 10 * i, start: 10*i + 2, end: 10*i + 8})
+		}
+		r.Pass(at(3000), g.emit(t))
+		return r, g
+	}
+	r, g := read(Anchor{})
+	assert.Empty(t, g.steps())
+	assert.Equal(t, int64(200), r.Stats().WithoutStep)
+	_, g = read(Anchor{Function: model.AllReduce, Every: 4})
+	assert.NotEmpty(t, g.steps(), "who says how many make a step is believed")
 }
