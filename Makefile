@@ -24,6 +24,11 @@ run: inject ## Train on four processes, one of them slow, and say which, live (D
 	@$(GO) build -o bin/lockstep ./cmd/lockstep
 	@bin/lockstep demo $(DEMO)
 
+.PHONY: run-torch
+run-torch: inject $(PYTHON) ## The same with PyTorch, on the CPU; PYTHON= names an interpreter that has it
+	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@bin/lockstep demo --torch=$(PYTHON) $(DEMO)
+
 .PHONY: replay
 replay: ## Replay the recording in testdata/ through a small collector and print the finding
 	@mkdir -p bin
@@ -41,7 +46,7 @@ test: ## Run all hermetic tests (Go, gcc and make only)
 	$(GO) test ./...
 
 .PHONY: e2e
-e2e: distro inject bin/lockstep bin/jaeger bin/cupti/13.5.25 ## Run the tests against real Jaeger and Prometheus
+e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti/13.5.25 ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
 
@@ -65,6 +70,11 @@ e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch,
 	rm -rf bin/recordings
 	PYTHON=$(abspath $(PYTHON)) testdata/recordings/regenerate.sh bin/recordings
 	cd e2e && LOCKSTEP_RECORDINGS=$(CURDIR)/bin/recordings $(GO) test -count=1 -v -run TestRecordingsAreJudgedRight ./...
+
+.PHONY: e2e-torch
+e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
+	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m ./inject/python
+	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 20m -v -run '^TestTorch' ./...
 
 .venv/bin/python:
 	python3 -m venv .venv
@@ -120,6 +130,11 @@ bin/golangci-lint: tools/go.mod tools/go.sum
 bin/jaeger: e2e/jaeger/go.mod e2e/jaeger/go.sum
 	@mkdir -p bin
 	cd e2e/jaeger && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../bin/jaeger github.com/jaegertracing/jaeger/cmd/jaeger
+
+# NVTX as a Python program has it, and the header of a C program.
+bin/nvtx-venv:
+	@mkdir -p bin
+	{ python3 -m venv $@ && $@/bin/pip install --quiet nvtx==0.2.17 nvidia-nvtx==13.2.86; } || { rm -rf $@; exit 1; }
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -119,7 +119,9 @@ func TestGradientsOfAllRanksCount(t *testing.T) {
 func TestFaultsTakeTime(t *testing.T) {
 	program := worker(t)
 	healthy := 44.0 // ms: 5 of loading, 38 of kernels, and the last reduction
-	for fault, atLeast := range map[string]float64{"compute": 15, "host": 25, "link": 15, "compile": 25} {
+	for fault, atLeast := range map[string]float64{
+		"compute": 15, "host": 25, "link": 15, "compile": 25, "dataloader": 25, "gc": 20, "checkpoint": 65,
+	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			for _, r := range startRanks(t, program, 2, nil, []string{"--steps", "12"}, []string{"--fault", fault}) {
@@ -127,6 +129,36 @@ func TestFaultsTakeTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A checkpoint is the weights of all ranks, each of which has written its part.
+func TestCheckpointsAreWritten(t *testing.T) {
+	const ranks, weights = 3, 65*256 + 257*128 + 129*8
+	args := []string{"--no-pace", "--steps", "5", "--checkpoint-every", "2"}
+	all := startRanks(t, worker(t), ranks, nil, args, nil)
+	for _, r := range all {
+		r.outcome(t)
+	}
+	meet := filepath.Dir(all[0].check)
+	var written int64
+	for rank := range ranks {
+		st, err := os.Stat(filepath.Join(meet, "shard"+strconv.Itoa(rank)))
+		require.NoError(t, err)
+		assert.Less(t, st.Size(), int64(4*weights/2), "a part")
+		written += st.Size()
+	}
+	assert.Equal(t, int64(4*weights), written, "in 4 bytes each")
+	left, err := filepath.Glob(filepath.Join(meet, ".shard*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestACheckpointThatCannotBeWritten(t *testing.T) {
+	meet := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(meet, ".shard0"), 0o700))
+	said, err := exec.CommandContext(t.Context(), worker(t), "--meet", meet, "--checkpoint-every", "2", "--steps", "9").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(said), "rank 0: write "+meet+"/shard0 after step 1: Is a directory")
 }
 
 func TestASignalToOneEndsAll(t *testing.T) {
@@ -167,6 +199,8 @@ func TestWrongUsage(t *testing.T) {
 		{"--ranks 2", "want a directory"},
 		{"--rank 3 --ranks 3 --meet /", "want less than --ranks 3"},
 		{"--fault fire", "got fire; want none"},
+		{"--fault checkpoint", "want a directory for checkpoints"},
+		{"--checkpoint-every -1", "got -1; want 0 to"},
 		{"--steps 1x", "got 1x"},
 		{"--abi 3", "got 3; want 4 to 7"},
 		{"more", "got more; want options only"},
@@ -191,6 +225,8 @@ type checked struct {
 	Steps      int    `json:"steps"`
 	Begun      int    `json:"scopes_begun"`
 	Ended      int    `json:"scopes_ended"`
+	Deepest    int    `json:"deepest"`
+	Injected   int    `json:"injected"`
 	Threads    int    `json:"threads"`
 	Started    []int  `json:"started"`
 	Stopped    []int  `json:"stopped"`
@@ -225,12 +261,75 @@ func TestProfilerIsCalledAsByNCCL(t *testing.T) {
 	}
 }
 
-func assertChecked(t *testing.T, file string, want map[int]int, mask, steps int) {
+// What a rank is slow in has a scope of its own, where anything of it is told.
+func TestFaultsHaveTheirScopes(t *testing.T) {
+	program := worker(t)
+	plugin := compile(t, "check.so", "-shared", "-fPIC", "check/check.c")
+	const steps = 3
+	for fault, want := range map[string]struct{ more, deepest int }{
+		"host": {0, 1}, "dataloader": {0, 1}, "compile": {1, 1}, "gc": {1, 2}, "checkpoint": {1, 1},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			env := []string{"NCCL_PROFILER_PLUGIN=" + plugin, "DEMO_CHECK_MASK=2"}
+			r := startRanks(t, program, 1, env, []string{"--steps", strconv.Itoa(steps), "--no-pace", "--fault", fault}, nil)[0]
+			r.outcome(t)
+			c := readChecked(t, r.check)
+			assert.Zero(t, c.Wrong, c.FirstWrong)
+			assert.Equal(t, (4+want.more)*steps, c.Begun)
+			assert.Equal(t, c.Begun, c.Ended)
+			assert.Equal(t, want.deepest, c.Deepest)
+		})
+	}
+}
+
+// Where CUPTI is asked for, the worker does what libcuda does, and its stand-in is
+// told of every kernel. A client of it that enables nothing is handed nothing.
+func TestWorkerInjectsForCUPTI(t *testing.T) {
+	program := worker(t)
+	plugin := compile(t, "check.so", "-shared", "-fPIC", "check/check.c")
+	standIn := compile(t, "cupti.so", "-shared", "-fPIC", "../inject/cupti/test/mock_cupti.c")
+	for name, tc := range map[string]struct {
+		env  []string
+		want int
+	}{
+		"asked for":       {[]string{"CUDA_INJECTION64_PATH=" + plugin, "LOCKSTEP_CUPTI=" + standIn}, 1},
+		"no stand-in":     {[]string{"CUDA_INJECTION64_PATH=" + plugin}, 0},
+		"nothing to load": {[]string{"LOCKSTEP_CUPTI=" + standIn}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := append([]string{"NCCL_PROFILER_PLUGIN=" + plugin, "DEMO_CHECK_MASK=2"}, tc.env...)
+			for _, r := range startRanks(t, program, 2, env, []string{"--steps", "4", "--no-pace"}, nil) {
+				r.outcome(t)
+				c := readChecked(t, r.check)
+				assert.Zero(t, c.Wrong, c.FirstWrong)
+				assert.Equal(t, tc.want, c.Injected)
+			}
+		})
+	}
+	for want, env := range map[string][]string{
+		"load the stand-in for CUPTI: /nonesuch.so":    {"CUDA_INJECTION64_PATH=" + plugin, "LOCKSTEP_CUPTI=/nonesuch.so"},
+		"find the stand-in for CUPTI: " + plugin:       {"CUDA_INJECTION64_PATH=" + plugin, "LOCKSTEP_CUPTI=" + plugin},
+		"inject /nonesuch.so: /nonesuch.so: cannot op": {"CUDA_INJECTION64_PATH=/nonesuch.so", "LOCKSTEP_CUPTI=" + standIn},
+	} {
+		cmd := exec.CommandContext(t.Context(), program, "--steps", "1")
+		cmd.Env = append(os.Environ(), env...)
+		said, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		assert.Contains(t, string(said), want)
+	}
+}
+
+func readChecked(t *testing.T, file string) (c checked) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	var c checked
 	require.NoError(t, json.Unmarshal(text, &c), string(text))
+	return c
+}
+
+func assertChecked(t *testing.T, file string, want map[int]int, mask, steps int) {
+	t.Helper()
+	c := readChecked(t, file)
 	assert.Zero(t, c.Wrong, c.FirstWrong)
 	assert.Equal(t, c.Started, c.Stopped, "what was started was stopped")
 	for bit, n := range want {

@@ -34,6 +34,7 @@ import (
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	torchtracereceiver "github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 	rankeventsreceiver "github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
+	ncclinspectorreceiver "github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	otlpjsonfilereceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver"
@@ -80,6 +81,7 @@ func components() (otelcol.Factories, error) {
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		torchtracereceiver.NewFactory(),
 		rankeventsreceiver.NewFactory(),
+		ncclinspectorreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
 		otlpjsonfilereceiver.NewFactory(),
@@ -90,6 +92,7 @@ func components() (otelcol.Factories, error) {
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		torchtracereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		rankeventsreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		ncclinspectorreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.158.0",
 		otlpjsonfilereceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver v0.158.0",

@@ -29,6 +29,7 @@ type collector struct {
 	health     string
 	findings   string // file of findings
 	spans      string // file of annotated operations
+	metrics    string // file of metrics
 }
 
 // startCollector runs distro/config/<config> on free ports and waits until
@@ -43,6 +44,7 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		health:     ports[3],
 		findings:   filepath.Join(t.TempDir(), "findings.jsonl"),
 		spans:      filepath.Join(t.TempDir(), "spans.jsonl"),
+		metrics:    filepath.Join(t.TempDir(), "metrics.jsonl"),
 	}
 	_, telemetryPort, err := net.SplitHostPort(ports[4])
 	require.NoError(t, err)
@@ -55,9 +57,15 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		"LOCKSTEP_TELEMETRY_PORT":      telemetryPort,
 		"LOCKSTEP_FINDINGS":            c.findings,
 		"LOCKSTEP_SPANS":               c.spans,
+		"LOCKSTEP_METRICS":             c.metrics,
+		"LOCKSTEP_STATE":               t.TempDir(),
 	}
 	maps.Copy(all, env)
-	c.process = start(t, all, program, "--config", configPath(config), "--config", withHealth)
+	args := []string{"--config", configPath(config)}
+	if config == "replay.yaml" {
+		args = append(args, "--config", withHealth)
+	}
+	c.process = start(t, all, program, args...)
 	eventually(t, readyLimit, func() error {
 		_, err := get("http://" + c.health + "/")
 		return err

@@ -14,7 +14,7 @@ import (
 // ours is what otelcol-lockstep adds to upstream's components, by the section
 // of the `components` listing.
 var ours = map[string][]string{
-	"receivers":  {"torch_trace"},
+	"receivers":  {"torch_trace", "rank_events", "nccl_inspector"},
 	"processors": {"straggler"},
 	"connectors": {"straggler", "findings"},
 }

@@ -371,6 +371,21 @@ void lockstep_emit_shared(struct lockstep_ring *r, const uint64_t word[LOCKSTEP_
 extern _Thread_local uint32_t lockstep_lane_of_thread; // lane + 1; 0: none yet
 extern _Thread_local uint32_t lockstep_ring_of_thread; // id of the ring it belongs to
 
+// Writes a record to the calling thread's own lane; word[0] is ignored.
+static inline void lockstep_emit_own(struct lockstep_ring *r, uint32_t lane, const uint64_t word[LOCKSTEP_WORDS])
+{
+    struct lockstep_lane *l = &r->lanes[lane];
+    uint64_t n = atomic_load_explicit(&l->head, memory_order_relaxed);
+    lockstep_word *slot = r->records + ((uint64_t)lane * r->capacity + (n & (r->capacity - 1))) * LOCKSTEP_WORDS;
+    atomic_store_explicit(&slot[0], 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (unsigned i = 1; i < LOCKSTEP_WORDS; i++) {
+        atomic_store_explicit(&slot[i], word[i], memory_order_relaxed);
+    }
+    atomic_store_explicit(&slot[0], n + 1, memory_order_release);
+    atomic_store_explicit(&l->head, n + 1, memory_order_release);
+}
+
 // Writes a record; word[0] is ignored. Wait-free on a lane of its own.
 static inline void lockstep_emit(struct lockstep_ring *r, const uint64_t word[LOCKSTEP_WORDS])
 {
@@ -382,16 +397,7 @@ static inline void lockstep_emit(struct lockstep_ring *r, const uint64_t word[LO
         lockstep_emit_shared(r, word);
         return;
     }
-    struct lockstep_lane *l = &r->lanes[lane - 1];
-    uint64_t n = atomic_load_explicit(&l->head, memory_order_relaxed);
-    lockstep_word *slot = r->records + ((uint64_t)(lane - 1) * r->capacity + (n & (r->capacity - 1))) * LOCKSTEP_WORDS;
-    atomic_store_explicit(&slot[0], 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    for (unsigned i = 1; i < LOCKSTEP_WORDS; i++) {
-        atomic_store_explicit(&slot[i], word[i], memory_order_relaxed);
-    }
-    atomic_store_explicit(&slot[0], n + 1, memory_order_release);
-    atomic_store_explicit(&l->head, n + 1, memory_order_release);
+    lockstep_emit_own(r, lane - 1, word);
 }
 
 static inline void lockstep_drop(struct lockstep_ring *r, enum lockstep_drop why)

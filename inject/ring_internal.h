@@ -100,7 +100,7 @@ int free_stack_init(struct free_stack *s, uint32_t count);
 uint32_t free_stack_pop(struct free_stack *s); // index + 1; 0: empty
 void free_stack_push(struct free_stack *s, uint32_t index);
 
-// scope/names.c
+// ring_names.c
 void ring_seed_name(struct lockstep_ring *r, const char *text); // as intern, and it is nobody's share
 
 // ring_thread.c

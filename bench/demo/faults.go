@@ -14,11 +14,17 @@ import (
 	"strconv"
 )
 
-// expectation is what a fault must be found as.
-type expectation struct{ fault, class, cause string }
+// expectation is what a fault must be found as; an empty op is any.
+type expectation struct{ fault, class, cause, op string }
 
 var expectations = []expectation{
-	{"compute", "compute", ""}, {"host", "host", ""}, {"link", "link", ""}, {"compile", "host", "compile"},
+	{"compute", "compute", "unknown", ""},
+	{"host", "host", "unknown", "(other)"},
+	{"link", "link", "unknown", ""},
+	{"compile", "host", "compile", "compile"},
+	{"dataloader", "host", "dataloader", "data_loading"},
+	{"gc", "host", "gc", "garbage_collection"},
+	{"checkpoint", "host", "checkpoint", "checkpoint_save"},
 }
 
 // withinSteps is how soon a fault must be found, counted from its first step.
@@ -29,6 +35,7 @@ type said struct {
 	Finding  string  `json:"finding"`
 	Class    string  `json:"class"`
 	Cause    string  `json:"cause"`
+	Op       string  `json:"op"`
 	Rank     *int64  `json:"rank"`
 	StepLast *int64  `json:"step_last"`
 	AtStep   int64   `json:"at_step"`
@@ -49,7 +56,7 @@ func faults(ctx context.Context, f *flag.FlagSet, args []string, w io.Writer) er
 		return err
 	}
 	failed := 0
-	fmt.Fprintf(w, "%-9s %-14s %-34s %-30s\n", "fault", "on rank", "right rank and class in "+strconv.Itoa(withinSteps)+" steps", "judged by step, shown at step")
+	fmt.Fprintf(w, "%-11s %-14s %-34s %-30s\n", "fault", "on rank", "right rank and class in "+strconv.Itoa(withinSteps)+" steps", "judged by step, shown at step")
 	for _, e := range expectations {
 		t := tally{}
 		for i := range *runs {
@@ -114,8 +121,8 @@ func (l *said) wrong(e expectation, rank int64) string {
 	switch {
 	case l.Rank == nil || *l.Rank != rank:
 		return fmt.Sprintf("got rank %d, class %s; want rank %d", deref(l.Rank), l.Class, rank)
-	case l.Class != e.class || (e.cause != "" && l.Cause != e.cause):
-		return fmt.Sprintf("got class %s, cause %q; want %s %q", l.Class, l.Cause, e.class, e.cause)
+	case l.Class != e.class || l.Cause != e.cause || (e.op != "" && l.Op != e.op):
+		return fmt.Sprintf("got class %s, cause %q, op %q; want %s %q %q", l.Class, l.Cause, l.Op, e.class, e.cause, e.op)
 	case l.StepLast == nil || l.AtStep > withinSteps:
 		return fmt.Sprintf("rank %d shown at step %d; want by %d", rank, l.AtStep, withinSteps)
 	}
@@ -123,7 +130,7 @@ func (l *said) wrong(e expectation, rank int64) string {
 }
 
 func (t *tally) print(w io.Writer, e expectation, runs int) {
-	fmt.Fprintf(w, "%-9s %-14s %-34s %g (most %g), %g (most %g)\n", e.fault, "0 to 3", fmt.Sprintf("%d of %d", t.right, runs),
+	fmt.Fprintf(w, "%-11s %-14s %-34s %g (most %g), %g (most %g)\n", e.fault, "0 to 3", fmt.Sprintf("%d of %d", t.right, runs),
 		quantile(t.judged, 0.5), quantile(t.judged, 1), quantile(t.shown, 0.5), quantile(t.shown, 1))
 	for _, why := range t.wrong {
 		fmt.Fprintf(w, "  wrong: %s\n", why)
@@ -142,7 +149,7 @@ func runHealthy(ctx context.Context, w io.Writer, bin string, runs, steps int, l
 			fmt.Fprintf(w, "  without a fault: %+v %v\n", lines, err)
 		}
 	}
-	fmt.Fprintf(w, "%-9s %-14s %d of %d runs of %d steps without a finding\n", "none", "", runs-wrong, runs, steps)
+	fmt.Fprintf(w, "%-11s %-14s %d of %d runs of %d steps without a finding\n", "none", "", runs-wrong, runs, steps)
 	return wrong
 }
 

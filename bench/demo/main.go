@@ -1,6 +1,6 @@
 // Command demo measures with the demo's job: what a job pays for the profiler
-// plugin (cost), what its training thread feels of being watched (pause), and
-// whether every fault is found (faults). The scripts beside it build what it
+// plugin (cost), what its training thread feels of being watched (pause), whether
+// every fault is found (faults), and with which witnesses (witnesses). The scripts beside it build what it
 // needs.
 package main
 
@@ -14,8 +14,9 @@ import (
 	"syscall"
 )
 
-const usage = `usage: demo cost|pause|faults [flags]
-Needs bin/ of the repository: lockstep, lockstep-demo-worker and the plugin.
+const usage = `usage: demo cost|pause|faults|witnesses [flags]
+Needs bin/ of the repository: lockstep, lockstep-demo-worker, the plugin, and for
+witnesses the stand-in for CUPTI.
 `
 
 func main() {
@@ -37,11 +38,11 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return fmt.Errorf("parse command: got none; want one\n%s", usage)
 	}
 	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
-		"cost": cost, "pause": pause, "faults": faults,
+		"cost": cost, "pause": pause, "faults": faults, "witnesses": witnesses,
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		return fmt.Errorf("parse command: got %q; want cost, pause or faults", args[0])
+		return fmt.Errorf("parse command: got %q; want cost, pause, faults or witnesses", args[0])
 	}
 	return command(ctx, flag.NewFlagSet(args[0], flag.ContinueOnError), args[1:], w)
 }

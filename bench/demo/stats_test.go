@@ -39,11 +39,39 @@ func TestOverlaps(t *testing.T) {
 	assert.False(t, overlaps(reads, stepTime{start: 110, took: 10}))
 }
 
+func TestOutcomes(t *testing.T) {
+	two, three := int64(2), int64(3)
+	gc := expectation{"gc", "host", "gc", "garbage_collection"}
+	of := func(rank *int64, class, cause string) said {
+		return said{Finding: "straggler", Class: class, Cause: cause, Rank: rank}
+	}
+	for name, tc := range map[string]struct {
+		e     expectation
+		lines []said
+		want  outcome
+		notes int
+	}{
+		"right":             {gc, []said{of(&two, "host", "gc"), {Steps: 9}}, named, 0},
+		"no cause":          {gc, []said{of(&two, "host", "unknown")}, causeless, 0},
+		"other class":       {gc, []said{of(&two, "compute", "unknown")}, misread, 1},
+		"other rank":        {gc, []said{of(&three, "host", "gc")}, wronged, 1},
+		"other rank behind": {gc, []said{of(&two, "host", "gc"), of(&three, "host", "gc")}, named, 1},
+		"no rank":           {gc, []said{of(nil, "host", "gc")}, wronged, 1},
+		"nothing":           {gc, []said{{Steps: 9}}, silent, 0},
+		"nothing, rightly":  {expectation{fault: "none"}, []said{{Steps: 9}}, silent, 0},
+		"a false alarm":     {expectation{fault: "none"}, []said{of(&two, "host", "gc")}, wronged, 1},
+	} {
+		assert.Equal(t, tc.want, outcomeOf(&tc.e, 2, tc.lines), name)
+		assert.Len(t, surprises(&tc.e, "kernels", 2, tc.lines), tc.notes, name)
+	}
+	assert.Equal(t, "2 right, 1 wrong", counted(map[outcome]int{wronged: 1, named: 2}))
+}
+
 func TestTally(t *testing.T) {
 	rank, last, n := int64(2), int64(6), 1
-	right := said{Finding: "straggler", Class: "host", Cause: "compile", Rank: &rank, StepLast: &last, AtStep: 8}
+	right := said{Finding: "straggler", Class: "host", Cause: "compile", Op: "compile", Rank: &rank, StepLast: &last, AtStep: 8}
 	end := said{Steps: 40, Findings: &n}
-	e := expectation{"compile", "host", "compile"}
+	e := expectation{"compile", "host", "compile", "compile"}
 	for name, tc := range map[string]struct {
 		lines []said
 		rank  int64
@@ -53,7 +81,8 @@ func TestTally(t *testing.T) {
 		"other rank":    {[]said{right, end}, 1, 0},
 		"nothing":       {[]said{end}, 2, 0},
 		"another after": {[]said{right, {Finding: "straggler", Class: "compute", Rank: &rank}, end}, 2, 1},
-		"late":          {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Rank: &rank, StepLast: &last, AtStep: 11}, end}, 2, 0},
+		"late":          {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Op: "compile", Rank: &rank, StepLast: &last, AtStep: 11}, end}, 2, 0},
+		"elsewhere":     {[]said{{Finding: "straggler", Class: "host", Cause: "compile", Op: "forward", Rank: &rank, StepLast: &last, AtStep: 8}, end}, 2, 0},
 	} {
 		var tl tally
 		tl.add(e, tc.rank, tc.lines)

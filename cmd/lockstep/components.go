@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
+	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 )
@@ -24,6 +25,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	f.Telemetry = otelconftelemetry.NewFactory()
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		t.receiver(rankeventsreceiver.NewFactory()),
+		t.receiver(ncclinspectorreceiver.NewFactory()),
 		t.receiver(torchtracereceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {

@@ -5,25 +5,26 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 // demoOptions are the flags of `lockstep demo`.
 type demoOptions struct {
-	ranks int
-	fault string
-	rank  int
-	from  int64
-	steps int64
-	level string
-	once  bool
-	json  bool
-	dir   string
-	keep  bool
-	bare  bool     // no padding of kernels
-	args  []string // to the workers, unchecked
+	ranks   int
+	fault   string
+	rank    int
+	from    int64
+	steps   int64
+	level   string
+	witness string
+	torch   string // interpreter; empty: our worker
+	once    bool
+	json    bool
+	dir     string
+	keep    bool
+	bare    bool     // no padding of kernels
+	args    []string // to the workers, unchecked
 }
 
 // maxDemoRanks is what the worker accepts; some 16 run in lockstep on 2 cores.
@@ -33,7 +34,7 @@ const maxDemoRanks = 64
 const unattendedSteps = 200
 
 var (
-	demoFaults = []string{"none", "compute", "host", "link", "compile"}
+	demoFaults = []string{"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint"}
 	demoLevels = []string{"summary", "collectives", "all"}
 )
 
@@ -73,11 +74,14 @@ func newDemo() *cobra.Command {
 func (o *demoOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.ranks, "ranks", 4, "number of ranks, one process each, 1 to "+strconv.Itoa(maxDemoRanks))
-	f.StringVar(&o.fault, "fault", "compute", "what ails the slow rank: "+strings.Join(demoFaults, ", "))
+	f.StringVar(&o.fault, "fault", "compute", "what ails the slow rank: "+oneOf(demoFaults))
 	f.IntVar(&o.rank, "rank", 2, "which rank is slow, 0 to ranks - 1; not given, the last where there are fewer; none with --fault none")
 	f.Int64Var(&o.from, "fault-from", 0, "first step with the fault")
 	f.Int64Var(&o.steps, "steps", 0, "end after so many steps; 0: when interrupted")
-	f.StringVar(&o.level, "level", "collectives", "detail of the events: "+strings.Join(demoLevels, ", ")+"; nothing is judged by summaries alone")
+	f.StringVar(&o.level, "level", "collectives", "detail of the events: "+oneOf(demoLevels)+"; nothing is judged by summaries alone")
+	f.StringVar(&o.witness, "witness", witnessScopes, "what the job is watched with, each with what is before it: "+oneOf(demoWitnesses))
+	f.StringVar(&o.torch, "torch", "", "the ranks train with PyTorch, by this interpreter; without one: .venv/bin/python, else python3")
+	f.Lookup("torch").NoOptDefVal = anyPython
 	f.BoolVar(&o.once, "once", false, "end at the first finding")
 	f.BoolVar(&o.json, "json", false, "print findings and the summary as JSON, one object a line")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "where to make the private directory for the rings")
@@ -91,10 +95,12 @@ func (o *demoOptions) check(rankGiven bool) error {
 	switch {
 	case o.ranks < 1 || o.ranks > maxDemoRanks:
 		return fmt.Errorf("check --ranks: got %d; want 1 to %d", o.ranks, maxDemoRanks)
-	case !slices.Contains(demoFaults, o.fault):
-		return fmt.Errorf("check --fault: got %q; want %s", o.fault, strings.Join(demoFaults, ", "))
+	case !slices.Contains(o.faults(), o.fault):
+		return fmt.Errorf("check --fault: got %q; want %s", o.fault, oneOf(o.faults()))
 	case !slices.Contains(demoLevels, o.level):
-		return fmt.Errorf("check --level: got %q; want %s", o.level, strings.Join(demoLevels, ", "))
+		return fmt.Errorf("check --level: got %q; want %s", o.level, oneOf(demoLevels))
+	case !slices.Contains(demoWitnesses, o.witness):
+		return fmt.Errorf("check --witness: got %q; want %s", o.witness, oneOf(demoWitnesses))
 	case o.fault != "none" && (o.rank < 0 || o.rank >= o.ranks):
 		return fmt.Errorf("check --rank: got %d; want 0 to %d, since there are %d ranks", o.rank, o.ranks-1, o.ranks)
 	case o.fault == "none" && rankGiven:
@@ -103,6 +109,8 @@ func (o *demoOptions) check(rankGiven bool) error {
 		return fmt.Errorf("check --fault-from: got %d; want 0 or more", o.from)
 	case o.steps < 0:
 		return fmt.Errorf("check --steps: got %d; want 0 or more", o.steps)
+	case o.torch != "":
+		return o.checkTorch()
 	}
 	return nil
 }

@@ -88,6 +88,7 @@ type demoFinding struct {
 	Finding   string  `json:"finding"`
 	Class     string  `json:"class"`
 	Cause     string  `json:"cause,omitempty"`
+	Op        string  `json:"op,omitempty"`
 	Rank      *int64  `json:"rank,omitempty"`
 	Peer      *int64  `json:"peer,omitempty"`
 	Link      string  `json:"link,omitempty"`
@@ -99,7 +100,7 @@ type demoFinding struct {
 
 func jsonFinding(f *model.Finding, atStep int64) demoFinding {
 	return demoFinding{
-		Finding: f.Kind, Class: f.Class, Cause: f.Cause, Link: f.Link, Cost: f.CostSeconds.Or(0), AtStep: atStep,
+		Finding: f.Kind, Class: f.Class, Cause: f.Cause, Op: f.Op, Link: f.Link, Cost: f.CostSeconds.Or(0), AtStep: atStep,
 		Rank: pointer(f.Rank), Peer: pointer(f.Peer), StepFirst: pointer(f.StepFirst), StepLast: pointer(f.StepLast),
 	}
 }

@@ -10,13 +10,17 @@ import (
 const (
 	demoWorkerFile = "lockstep-demo-worker"
 	demoPluginFile = "libnccl-profiler-lockstep.so"
+	demoCuptiFile  = "lockstep-demo-cupti.so"
 )
 
 // demoParts are the paths of what is built from C.
-type demoParts struct{ worker, plugin string }
+type demoParts struct {
+	worker, plugin, cupti string
+	torch                 torchParts
+}
 
 // findDemoParts looks beside this executable, or in LOCKSTEP_BIN.
-func findDemoParts() (p demoParts, err error) {
+func (o *demoOptions) findParts() (p demoParts, err error) {
 	dir := os.Getenv("LOCKSTEP_BIN")
 	if dir == "" {
 		self, err := os.Executable()
@@ -31,11 +35,27 @@ func findDemoParts() (p demoParts, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return p, fmt.Errorf("find %s: %w", demoWorkerFile, err)
 	}
-	p = demoParts{filepath.Join(dir, demoWorkerFile), filepath.Join(dir, demoPluginFile)}
-	if err := isThere(p.worker, "make run"); err != nil {
-		return p, err
+	p = demoParts{worker: filepath.Join(dir, demoWorkerFile), plugin: filepath.Join(dir, demoPluginFile), cupti: filepath.Join(dir, demoCuptiFile)}
+	return p, o.needParts(&p, dir)
+}
+
+// needParts checks that what this demo runs is there.
+func (o *demoOptions) needParts(p *demoParts, dir string) (err error) {
+	if o.torch == "" {
+		if err := isThere(p.worker, "make run"); err != nil {
+			return err
+		}
 	}
-	return p, isThere(p.plugin, "make inject")
+	if err := isThere(p.plugin, "make inject"); err != nil {
+		return err
+	}
+	if o.witness == witnessCupti {
+		return isThere(p.cupti, "make inject")
+	}
+	if o.torch != "" {
+		p.torch, err = o.findTorch(dir)
+	}
+	return err
 }
 
 func isThere(path, target string) error {

@@ -14,7 +14,7 @@ import (
 
 // runDemo runs the job and the collector beside it until the job has ended.
 func runDemo(o *demoOptions, stdout, stderr io.Writer) error {
-	parts, err := findDemoParts()
+	parts, err := o.findParts()
 	if err != nil {
 		return failure{err}
 	}
@@ -24,6 +24,11 @@ func runDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	}
 	d := &demo{options: o, dir: dir, screen: newDemoScreen(o, dir, stdout), stderr: stderr}
 	defer d.cleanUp()
+	if o.torch != "" && !o.keep {
+		if d.janitor, err = startJanitor(dir); err != nil {
+			return failure{err}
+		}
+	}
 	if err := d.run(parts); err != nil {
 		return failure{err}
 	}
@@ -55,6 +60,7 @@ type demo struct {
 
 	job       *demoJob
 	collector *demoCollector
+	janitor   *janitor // nil: the workers clean up
 	stopping  bool
 	signalled time.Time // when the first signal came
 }
@@ -62,6 +68,9 @@ type demo struct {
 func (d *demo) cleanUp() {
 	if !d.options.keep {
 		_ = os.RemoveAll(d.dir) // what is left of it is in the system's temporary directory
+	}
+	if d.janitor != nil {
+		d.janitor.end()
 	}
 }
 

@@ -31,11 +31,11 @@ func demoBin(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the demo")
 	}
-	testdata.Sources(t, "../../demo/worker/*.[ch]", "../../inject/*.[ch]", "../../inject/nccl/*.[ch]")
+	testdata.Sources(t, "../../demo/worker/*.[ch]", "../../inject/*.[ch]", "../../inject/*/*.[ch]", "../../inject/cupti/test/*.[ch]")
 	bin := t.TempDir()
 	worker := filepath.Join(bin, demoWorkerFile)
 	for _, args := range [][]string{
-		{"-s", "-C", "../../demo", "OUT=" + worker, worker},
+		{"-s", "-C", "../../demo", "OUT=" + worker, "all"},
 		{"-s", "-C", "../../inject/nccl", "OUT=" + bin, "BUILD=" + filepath.Join(bin, "build")},
 	} {
 		said, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput()
@@ -48,6 +48,7 @@ func demoBin(t *testing.T) {
 func TestDemo(t *testing.T) {
 	demoBin(t)
 	t.Run("finds every fault", findsEveryFault)
+	t.Run("sees what the witness sees", seesWhatTheWitnessSees)
 	t.Run("ends at the first finding", endsAtTheFirstFinding)
 	t.Run("finds nothing in a healthy job", findsNothingInAHealthyJob)
 	t.Run("fails with its workers", failsWithItsWorkers)
@@ -80,14 +81,20 @@ func demoLines(t *testing.T, args ...string) (findings []demoFinding, summary de
 func findsEveryFault(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	for i, tc := range []struct{ fault, class, cause string }{
-		{"compute", "compute", "unknown"}, {"host", "host", "unknown"}, {"link", "link", "unknown"}, {"compile", "host", "compile"},
+	for i, tc := range []struct{ fault, class, cause, op string }{
+		{"compute", "compute", "unknown", "work before all_reduce"},
+		{"host", "host", "unknown", "(other)"},
+		{"link", "link", "unknown", "all_reduce"},
+		{"compile", "host", "compile", "compile"},
+		{"dataloader", "host", "dataloader", "data_loading"},
+		{"gc", "host", "gc", "garbage_collection"},
+		{"checkpoint", "host", "checkpoint", "checkpoint_save"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
-			rank := int64(i)
-			findings, summary := demoLines(t, "--fault", tc.fault, "--rank", strconv.Itoa(i), "--steps", "30", "--dir", dir)
+			rank := int64(i % 4)
+			findings, summary := demoLines(t, "--fault", tc.fault, "--rank", strconv.Itoa(i%4), "--steps", "30", "--dir", dir)
 			at := slices.IndexFunc(findings, func(f demoFinding) bool {
-				return f.Class == tc.class && f.Cause == tc.cause && f.Rank != nil && *f.Rank == rank
+				return f.Class == tc.class && f.Cause == tc.cause && f.Op == tc.op && f.Rank != nil && *f.Rank == rank
 			})
 			require.GreaterOrEqual(t, at, 0, "%+v", findings)
 			assert.Less(t, findings[at].AtStep, summary.Steps-1, "found while the job ran")
@@ -98,6 +105,26 @@ func findsEveryFault(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
+}
+
+// What each row can decide is tested by e2e/witness_test.go; here, that a row is one.
+func seesWhatTheWitnessSees(t *testing.T) {
+	t.Helper()
+	for witness, want := range map[string]struct {
+		found       bool
+		notCompared string
+	}{
+		"host-events": {false, "when operations are enqueued does not say when they end, by which ranks are compared"},
+		"kernels":     {true, ""},
+		"cupti":       {true, ""},
+	} {
+		t.Run(witness, func(t *testing.T) {
+			findings, summary := demoLines(t, "--fault", "host", "--witness", witness, "--steps", "35", "--dir", t.TempDir())
+			assert.Equal(t, want.found, len(findings) > 0, "%+v", findings)
+			assert.Equal(t, want.notCompared, summary.NotCompared)
+			assert.Equal(t, 4, summary.Ranks)
+		})
+	}
 }
 
 func endsAtTheFirstFinding(t *testing.T) {

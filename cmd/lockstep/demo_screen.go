@@ -39,18 +39,24 @@ func newDemoScreen(o *demoOptions, dir string, w io.Writer) *demoScreen {
 }
 
 var faultTold = map[string]string{
-	"none":    "nothing ails any of them",
-	"compute": "rank %d computes slowly, as a GPU at 60 %% of its clock",
-	"host":    "rank %d loads its data 30 ms late in every step",
-	"link":    "the link that rank %d sends on is throttled to 5 MiB/s",
-	"compile": "rank %d compiles for 30 ms in every step",
+	"none":       "nothing ails any of them",
+	"compute":    "rank %d computes slowly, as a GPU at 60 %% of its clock",
+	"host":       "rank %d is 30 ms late in every step, and tells nobody what it does meanwhile",
+	"link":       "the link that rank %d sends on is throttled to 5 MiB/s",
+	"compile":    "rank %d compiles for 30 ms in every step",
+	"dataloader": "rank %d loads its data 30 ms late in every step",
+	"gc":         "rank %d collects garbage for 30 ms in every step",
+	"checkpoint": "all ranks save a checkpoint after every step, and rank %d takes 70 ms longer",
 }
 
 func (s *demoScreen) begin() {
 	if s.o.json {
 		return
 	}
-	ails := faultTold[s.o.fault]
+	ails, with := faultTold[s.o.fault], ""
+	if s.o.torch != "" {
+		ails, with = torchFaultTold[s.o.fault], " with PyTorch"
+	}
 	if s.o.fault != "none" {
 		ails = fmt.Sprintf(ails, s.o.rank)
 	}
@@ -63,8 +69,11 @@ func (s *demoScreen) begin() {
 		ends = fmt.Sprintf("Ends after %s, or with Ctrl-C.", counted(s.o.steps, "step"))
 	}
 	rings := filepath.Join(s.dir, "rings")
-	s.tell("%d %s a small model on this machine; %s.", s.o.ranks, trains, ails)
-	s.tell("A collector in this process reads what the profiler plugin sees in each of them.")
+	s.tell("%d %s a small model%s on this machine; %s.", s.o.ranks, trains, with, ails)
+	s.tell("%s", s.o.watchedBy())
+	if told := s.o.witnessTold(); told != "" {
+		s.tell("%s", told)
+	}
 	s.tell("rings: %s (bin/lockstep rings %s shows what is in flight)", rings, rings)
 	s.tell("%s\n", ends)
 }
@@ -209,6 +218,8 @@ func (o *demoOptions) notCompared() string {
 	switch {
 	case o.ranks == 1:
 		return "one rank has nobody to be compared with"
+	case o.witness == witnessHostEvents:
+		return "when operations are enqueued does not say when they end, by which ranks are compared"
 	case o.level == "summary":
 		return "level summary carries no single operations by which ranks could be compared"
 	}

@@ -31,7 +31,14 @@ func newWorkerStderr(w io.Writer) *workerStderr {
 const (
 	saysRing   = "lockstep: ring: "
 	saysNoRing = "lockstep: no ring: "
+	saysCUPTI  = "lockstep: CUPTI "
+	isActive   = ": active,"
 )
+
+// isUsual reports whether a line says that the plugin does what it should.
+func isUsual(text string) bool {
+	return strings.HasPrefix(text, saysRing) || strings.HasPrefix(text, saysCUPTI) && strings.Contains(text, isActive)
+}
 
 func (s *workerStderr) line(rank int, line []byte) {
 	s.mu.Lock()
@@ -42,7 +49,7 @@ func (s *workerStderr) line(rank int, line []byte) {
 		why, _, _ = strings.Cut(why, " (LOCKSTEP_") // which the demo sets itself
 		s.noRing[int64(rank)] = printable(why)
 	}
-	if s.rings || !none && !strings.HasPrefix(text, saysRing) {
+	if s.rings || !none && !isUsual(text) {
 		_, _ = s.w.Write(line)
 	}
 }

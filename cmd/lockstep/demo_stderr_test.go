@@ -19,7 +19,7 @@ func TestDemoKnowsWhoHasNoRing(t *testing.T) {
 	t.Setenv("LOCKSTEP_DEBUG", "")
 	var out bytes.Buffer
 	s := newWorkerStderr(&out)
-	for rank, said := range []string{"lockstep: ring: /x\n", "lockstep: no ring: no \x1broom\n", "rank 2: is gone"} {
+	for rank, said := range []string{"lockstep: ring: /x\n", "lockstep: no ring: no \x1broom\n", "rank 2: is gone", "lockstep: CUPTI 130500: active, result 0\n", "lockstep: CUPTI 0: refused, result 1\n"} {
 		w := &rankStderr{all: s, rank: rank}
 		for _, part := range strings.SplitAfter(said, " ") {
 			_, err := io.WriteString(w, part)
@@ -27,8 +27,8 @@ func TestDemoKnowsWhoHasNoRing(t *testing.T) {
 		}
 		w.flush()
 	}
-	assert.Equal(t, "rank 2: is gone\n", out.String(), "of rings only who asks is told")
-	assert.Equal(t, "1 of 3 ranks made no ring (rank 1): no \ufffdroom", s.unseen(3, 2))
+	assert.Equal(t, "rank 2: is gone\nlockstep: CUPTI 0: refused, result 1\n", out.String(), "of what is as usual only who asks is told")
+	assert.Equal(t, "1 of 5 ranks made no ring (rank 1): no \ufffdroom", s.unseen(5, 4))
 
 	s = newWorkerStderr(&out)
 	assert.Empty(t, s.unseen(3, 3))

@@ -20,11 +20,12 @@ func TestDemoWrongUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"--ranks 0":             "check --ranks: got 0; want 1 to 64",
 		"--ranks 65":            "got 65",
-		"--fault fire":          `check --fault: got "fire"; want none, compute, host, link, compile`,
+		"--fault fire":          `check --fault: got "fire"; want none, compute, host, link, compile, dataloader, gc, checkpoint`,
 		"--rank 4":              "check --rank: got 4; want 0 to 3, since there are 4 ranks",
 		"--ranks 2 --rank 2":    "check --rank: got 2",
 		"--rank 1 --fault none": "check --rank: got 1 with --fault none",
 		"--level some":          `check --level: got "some"`,
+		"--witness eyes":        `check --witness: got "eyes"; want host-events, kernels, proxy, scopes, cupti`,
 		"--steps=-1":            "check --steps: got -1",
 		"--fault-from=-1":       "check --fault-from: got -1",
 		"surplus":               "unknown command",
@@ -79,7 +80,7 @@ func TestDemoEnvironmentNamesNoOtherJob(t *testing.T) {
 	kept := demoEnviron([]string{
 		"PATH=/bin", "RANK=3", "SLURM_JOB_ID=7", "LOCKSTEP_DISABLE=1", "NCCL_PROFILER_PLUGIN=x", "NCCL_DEBUG=INFO",
 		"OMPI_COMM_WORLD_RANK=1", "PMI_RANK=1", "TORCHELASTIC_RUN_ID=1", "WORLD_SIZE=9", "LOCAL_RANK=2", "LOCKSTEP_DEBUG=1",
-		"LOCKSTEP_EVENT_MASK=0",
+		"LOCKSTEP_EVENT_MASK=0", "CUDA_INJECTION64_PATH=/x", "NVTX_INJECTION64_PATH=/x",
 	})
 	assert.Equal(t, []string{"PATH=/bin", "NCCL_DEBUG=INFO"}, kept)
 }
@@ -169,6 +170,7 @@ func TestDemoScreenSaysWhyNothingCanBeJudged(t *testing.T) {
 	for want, o := range map[string]*demoOptions{
 		"nothing could be judged: one rank has nobody to be compared with.": {ranks: 1, fault: "none", level: "all"},
 		"nothing could be judged: level summary carries no single":          {ranks: 4, fault: "none", level: "summary"},
+		"nothing could be judged: when operations are enqueued does not":    {ranks: 4, fault: "none", level: "all", witness: "host-events"},
 		"nothing was found.": {ranks: 4, fault: "none", level: "collectives"},
 	} {
 		s, out := screenFor(o)
@@ -195,11 +197,11 @@ func TestDemoScreenJSON(t *testing.T) {
 	s, out := screenFor(&demoOptions{ranks: 1, fault: "none", json: true})
 	s.begin()
 	s.line(&demoLine{Step: 3})
-	s.finding(&model.Finding{ID: "x", Kind: model.FindingStraggler, Class: "host", Cause: "compile", Rank: model.Some(int64(0)), StepLast: model.Some(int64(2))})
+	s.finding(&model.Finding{ID: "x", Kind: model.FindingStraggler, Class: "host", Cause: "compile", Op: "compile", Rank: model.Some(int64(0)), StepLast: model.Some(int64(2))})
 	s.summary(newTap(), "")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
-	assert.JSONEq(t, `{"finding":"straggler","class":"host","cause":"compile","rank":0,"step_last":2,"cost_seconds":0,"at_step":3}`, lines[0])
+	assert.JSONEq(t, `{"finding":"straggler","class":"host","cause":"compile","op":"compile","rank":0,"step_last":2,"cost_seconds":0,"at_step":3}`, lines[0])
 	assert.Contains(t, lines[1], `"findings":1`)
 	assert.Contains(t, lines[1], `"weights_identical":false`, "a rank that said nothing does not agree")
 }

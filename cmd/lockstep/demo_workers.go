@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,10 @@ type demoJob struct {
 	readers []chan struct{} // closed when the output of that rank has been read
 	lines   chan demoLine   // closed when all have ended
 	err     error           // why the job failed, once lines is closed
+	torch   bool            // the ranks are PyTorch's
+	grace   time.Duration   // to end after a signal
+	began   atomic.Bool     // a step has been told of
+	asked   atomic.Bool     // to end
 
 	mu     sync.Mutex
 	ended  []bool       // by rank
@@ -71,7 +76,10 @@ var demoRing = []string{"LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_RECORDS=4096", "
 // kernel signals them when the thread that started them ends, so that thread
 // stays until they have ended.
 func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer) (*demoJob, error) {
-	j := &demoJob{lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), ended: make([]bool, o.ranks)}
+	j := &demoJob{
+		lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), ended: make([]bool, o.ranks),
+		torch: o.torch != "", grace: o.grace(),
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -89,9 +97,14 @@ func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer)
 }
 
 func (j *demoJob) start(o *demoOptions, parts demoParts, dir string) error {
+	more, err := o.jobEnv(&parts)
+	if err != nil {
+		return err
+	}
 	for rank := range o.ranks {
-		cmd := exec.CommandContext(context.Background(), parts.worker, o.workerArgs(rank, dir)...)
-		cmd.Env = append(demoEnviron(os.Environ()), o.workerEnv(rank, dir, parts.plugin)...)
+		program, args := o.command(rank, &parts, dir)
+		cmd := exec.CommandContext(context.Background(), program, args...)
+		cmd.Env = slices.Concat(demoEnviron(os.Environ()), o.workerEnv(rank, dir, &parts), more)
 		cmd.Stderr = j.stderr.of(rank)
 		cmd.SysProcAttr = childAttributes()
 		stdout, err := cmd.StdoutPipe()
@@ -125,21 +138,36 @@ func (o *demoOptions) workerArgs(rank int, dir string) []string {
 	if rank == o.rank && o.fault != "none" {
 		args = append(args, "--fault", o.fault, "--fault-from", strconv.FormatInt(o.from, 10))
 	}
+	if o.fault == "checkpoint" {
+		args = append(args, "--checkpoint-every", "1")
+	}
+	if !o.marks() {
+		args = append(args, "--no-markers")
+	}
 	if o.bare {
 		args = append(args, "--no-pace")
 	}
 	return append(args, o.args...)
 }
 
-func (o *demoOptions) workerEnv(rank int, dir, plugin string) []string {
+func (o *demoOptions) workerEnv(rank int, dir string, parts *demoParts) []string {
 	r := strconv.Itoa(rank)
-	return append([]string{
-		"NCCL_PROFILER_PLUGIN=" + plugin,
+	return []string{
+		"NCCL_PROFILER_PLUGIN=" + parts.plugin,
 		"LOCKSTEP_DIR=" + filepath.Join(dir, "rings"), "LOCKSTEP_LEVEL=" + o.level,
 		"LOCKSTEP_DEBUG=1", // the command wants to know which has no ring
 		"LOCKSTEP_JOB_NAME=demo", "LOCKSTEP_JOB_ID=" + filepath.Base(dir),
 		"RANK=" + r, "LOCAL_RANK=" + r, "WORLD_SIZE=" + strconv.Itoa(o.ranks),
-	}, demoRing...)
+	}
+}
+
+// jobEnv is what all ranks are told alike.
+func (o *demoOptions) jobEnv(parts *demoParts) ([]string, error) {
+	if o.torch == "" {
+		return append(slices.Clone(demoRing), o.witnessEnv(parts)...), nil
+	}
+	port, err := freePort()
+	return append(slices.Clone(torchRing), torchEnv(parts, port)...), err
 }
 
 // demoEnviron is the environment without what would tell a worker that it is
@@ -151,6 +179,7 @@ func demoEnviron(env []string) (kept []string) {
 		case name == "NCCL_DEBUG":
 		case strings.HasPrefix(name, "LOCKSTEP_") || strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "SLURM_") ||
 			strings.HasPrefix(name, "OMPI_") || strings.HasPrefix(name, "PMI_") || strings.HasPrefix(name, "TORCHELASTIC_") ||
+			name == "CUDA_INJECTION64_PATH" || name == "NVTX_INJECTION64_PATH" ||
 			name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE":
 			continue
 		}
@@ -169,6 +198,7 @@ func (j *demoJob) pipe(r io.Reader) {
 		for reader.Scan() {
 			var l demoLine
 			if json.Unmarshal(reader.Bytes(), &l) == nil {
+				j.began.Store(true)
 				j.lines <- l
 			}
 		}
@@ -191,11 +221,11 @@ func (j *demoJob) wait() {
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			j.ended[rank] = true
-			if err != nil {
+			if err != nil && !j.calledOff() {
 				failed[rank] = fmt.Errorf("run worker of rank %d: %w", rank, err)
 				j.signal(syscall.SIGTERM)
 				if grace == nil {
-					grace = time.AfterFunc(demoGrace, j.kill)
+					grace = time.AfterFunc(j.grace, j.kill)
 				}
 			}
 		})
@@ -234,14 +264,30 @@ func (j *demoJob) signal(s syscall.Signal) {
 	}
 }
 
-// demoGrace is how long a worker may take to end after a signal: its last step,
-// and the end of its connections.
-const demoGrace = 5 * time.Second
+// How long a rank may take to end after a signal: its last step, and the end of its
+// connections. PyTorch's agree on their end every few steps, which may be of seconds.
+const (
+	demoGrace  = 5 * time.Second
+	torchGrace = 20 * time.Second
+)
+
+func (o *demoOptions) grace() time.Duration {
+	if o.torch != "" {
+		return torchGrace
+	}
+	return demoGrace
+}
+
+// calledOff reports whether the ranks were to end before they had begun. PyTorch's
+// cannot be asked while they load it: a signal ends them, or the loss of another
+// rank, and that is what was wanted.
+func (j *demoJob) calledOff() bool { return j.torch && j.asked.Load() && !j.began.Load() }
 
 // stop asks all workers to end, and kills those that do not.
 func (j *demoJob) stop() *time.Timer {
+	j.asked.Store(true)
 	j.signal(syscall.SIGTERM)
-	return time.AfterFunc(demoGrace, j.kill)
+	return time.AfterFunc(j.grace, j.kill)
 }
 
 // killedRank is a worker that did not end when it was asked to.
@@ -276,7 +322,7 @@ func (j *demoJob) killedError() error {
 	if len(stopped) > 0 {
 		text = fmt.Sprintf(" (a signal had stopped %s: the others wait for it)", report.Ranks(stopped))
 	}
-	return fmt.Errorf("end the workers: got no answer of %s within %v%s; killed", report.Ranks(all), demoGrace, text)
+	return fmt.Errorf("end the workers: got no answer of %s within %v%s; killed", report.Ranks(all), j.grace, text)
 }
 
 // isStopped reports whether the process stands still by a signal.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,7 @@ const defaultRings = "/run/lockstep"
 // ringsOptions are the flags of rings.
 type ringsOptions struct {
 	records bool
+	json    bool
 	last    time.Duration
 	level   string
 }
@@ -38,16 +40,19 @@ func newRings() *cobra.Command {
 		Use:   "rings [DIRECTORY|FILE]...",
 		Short: "Show what the processes on this host have in flight, and what they recorded",
 		Long: "Reads the rings that processes on this host write their events to: who they are, whether they\n" +
-			"live, what they lost, and every operation that is open, which is what a hung or killed rank leaves\n" +
-			"behind. Reading disturbs nobody: the job does not notice, and a collector still gets every record.\n" +
+			"live, what feeds the ring (NCCL, scopes, NVTX ranges, CUPTI), what they lost, in which scope each\n" +
+			"thread is, and every operation that is open, which is what a hung or killed rank leaves behind.\n" +
+			"Reading disturbs nobody: the job does not notice, and a collector still gets every record.\n" +
 			"A process is taken for dead when nobody holds its ring's lock and no heartbeat came for 3 s; what it\n" +
 			"left open has been open up to its last sign of life.\n\n" +
 			"Without an argument, reads those of the directory LOCKSTEP_DIR, or where that is not set, of\n" +
 			defaultRings + ": where the processes make them.\n\n" +
 			"With --records, prints what is still recorded as one JSON object a line, of every level of detail,\n" +
 			"also of what no collector has asked for. Keys that end in _ns are nanoseconds of CLOCK_MONOTONIC_RAW,\n" +
-			"those in _gpu_clock are of the GPU's clock. --level says what the processes are to record from now on;\n" +
-			"a collector that reads them may say otherwise when it starts.\n\n" +
+			"those in _gpu_clock are of the GPU's clock, those in _cupti_clock of CUPTI's; a kernel's begin_ns and\n" +
+			"end_ns are 0 where no reading of CUPTI's clock is near. With --json, prints one such object a ring.\n\n" +
+			"--level says what the processes are to record from now on; a collector that reads them may say\n" +
+			"otherwise when it starts.\n\n" +
 			"Exit status: 0 rings were read, 2 there were none, or none could be read.",
 		Example: "  lockstep rings\n" +
 			"  lockstep rings --records --last 10s /run/lockstep | jq 'select(.kind==\"op\")'",
@@ -56,6 +61,7 @@ func newRings() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.records, "records", false, "print the records that are still there, as JSON lines")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print each ring as a line of JSON: its process, what feeds it, where its threads are, what is open")
 	cmd.Flags().StringVar(&o.level, "level", "", "first ask the processes to record so much: default, summary, collectives, all")
 	cmd.Flags().DurationVar(&o.last, "last", 0, "with --records: only those of the last so long (default: all)")
 	return cmd
@@ -67,6 +73,9 @@ func (o *ringsOptions) run(args []string, stdout, stderr io.Writer) error {
 	}
 	if o.last > 0 && !o.records {
 		return fmt.Errorf("check --last: got %v without --records; want both, or neither", o.last)
+	}
+	if o.json && o.records {
+		return errors.New("check --json: got it with --records, which prints JSON; want one of the two")
 	}
 	if _, ok := ringLevels[o.level]; o.level != "" && !ok {
 		return fmt.Errorf("check --level: got %q; want default, summary, collectives or all", o.level)
@@ -80,7 +89,7 @@ func (o *ringsOptions) run(args []string, stdout, stderr io.Writer) error {
 		r, err := ring.Open(path, ring.Options{})
 		if err == nil {
 			err = o.show(out, r)
-			if err == nil && !o.records {
+			if err == nil && !o.records && !o.json {
 				frontiers.add(r)
 			}
 			_ = r.Close() // only read from
@@ -135,12 +144,18 @@ func (o *ringsOptions) show(w io.Writer, r *ring.Ring) error {
 		return o.dump(w, r, ring.Now())
 	}
 	h := r.Header()
-	_, _ = fmt.Fprintf(w, "%s\n  %s\n", printable(r.Path()), ringOwner(&h))
 	life, err := lifeOf(r)
 	if err != nil {
 		return err
 	}
+	if o.json {
+		return o.overview(w, r, &life)
+	}
+	_, _ = fmt.Fprintf(w, "%s\n  %s\n", printable(r.Path()), ringOwner(&h))
 	_, _ = fmt.Fprintf(w, "  %s, records level %s, %s\n", life.words(), ringLevel(r), ringHolds(r))
+	if fed := ringFed(r); fed != "" {
+		_, _ = fmt.Fprintf(w, "  %s\n", fed)
+	}
 	if drops := ringDrops(r.Drops()); drops != "" {
 		_, _ = fmt.Fprintf(w, "  counted by the process: %s\n", drops)
 	}
@@ -201,15 +216,13 @@ func ringDrops(drops [ring.DropCount]uint64) string {
 func showOpen(w io.Writer, r *ring.Ring, life *ringLife) {
 	open := r.InFlight(nil)
 	now := life.until(open)
+	showScopes(w, r, now)
 	if len(open) == 0 {
 		_, _ = fmt.Fprint(w, "  no operation is open\n\n")
 		return
 	}
 	sortOpen(open)
-	comms := map[uint16]ring.Comm{}
-	for _, c := range r.Comms(nil) {
-		comms[c.Index] = c
-	}
+	comms := commsOf(r)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "  open for\toperation\tnumber\tcommunicator\tbytes\tstate\tproxy")
 	for i := range open {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lockstep-otel/lockstep/internal/gpuclock"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
 // ringRecord is one line of `lockstep rings --records`. Times whose keys end in
 // _ns are nanoseconds of CLOCK_MONOTONIC_RAW; those in _gpu_clock are of the GPU's
-// clock: nanoseconds for CUDA, ticks for ROCm.
+// clock: nanoseconds for CUDA, ticks for ROCm; those in _cupti_clock of CUPTI's.
 type ringRecord struct {
 	Ring   string `json:"ring"`
 	Rank   int32  `json:"rank"`
@@ -54,10 +55,12 @@ func (o *ringsOptions) dump(w io.Writer, r *ring.Ring, now uint64) error {
 	if o.last > 0 && now > uint64(o.last) {
 		since = now - uint64(o.last)
 	}
-	d := dumper{ring: r, rank: r.Header().Rank, comms: map[uint16]ring.Comm{}, out: json.NewEncoder(w)}
-	for _, c := range r.Comms(nil) {
-		d.comms[c.Index] = c
-	}
+	d := dumper{ring: r, rank: r.Header().Rank, comms: commsOf(r), out: json.NewEncoder(w)}
+	r.Snapshot(func(_ int, rec *ring.Record) {
+		if c := rec.Clock(); rec.Kind() == ring.KindClock && c.Source == ring.SourceCUPTI && c.Raw != 0 && c.CUPTI != 0 {
+			d.clock.Add(gpuclock.Pair{Host: c.Raw, Clock: c.CUPTI, Width: uint64(c.Width)})
+		}
+	})
 	var failed error
 	r.Snapshot(func(lane int, rec *ring.Record) {
 		line := d.line(lane, rec)
@@ -75,6 +78,7 @@ type dumper struct {
 	ring  *ring.Ring
 	rank  int32
 	comms map[uint16]ring.Comm
+	clock gpuclock.Pairs // CUPTI's, as far as it is recorded
 	out   *json.Encoder
 }
 
@@ -104,6 +108,16 @@ func (d *dumper) line(lane int, rec *ring.Record) ringRecord {
 	case ring.KindNet:
 		s := rec.Net()
 		l.Begin, l.End, l.Detail = s.Begin, s.End, detailOfNet(&s)
+	case ring.KindKernel:
+		s := rec.Kernel()
+		l.Name = d.ring.String(s.Name)
+		l.Begin, l.End, l.Detail = detailOfKernel(&s, &d.clock)
+	case ring.KindClock:
+		s := rec.Clock()
+		l.Begin, l.End, l.Detail = s.Raw, s.Raw, detailOfClock(&s)
+	case ring.KindLink:
+		s := rec.Link()
+		l.Begin, l.End, l.Detail = s.At, s.At, detailOfLink(&s)
 	}
 	return l
 }

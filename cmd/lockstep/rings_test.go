@@ -20,22 +20,25 @@ import (
 
 // holdRing runs a process that holds a ring, until the function that is
 // returned kills it.
-func holdRing(t *testing.T, dir string) (kill func()) {
+func holdRing(t *testing.T, dir string, more ...string) (kill func()) {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		t.Skip("no gcc: a ring is made by C code")
 	}
-	testdata.Sources(t, "../../inject/*.[ch]", "testdata/*.c")
+	testdata.Sources(t, "../../inject/*.[ch]", "../../inject/scope/*.[ch]", "testdata/*.c")
 	sources, err := filepath.Glob("../../inject/*.c")
 	require.NoError(t, err)
+	scopes, err := filepath.Glob("../../inject/scope/*.c")
+	require.NoError(t, err)
+	sources = append(sources, scopes...)
 	program := filepath.Join(t.TempDir(), "ringholder")
-	args := append([]string{"-I../../inject", "-O1", "-pthread", "-o", program, "testdata/ringholder.c"}, sources...)
+	args := append([]string{"-I../../inject", "-D_GNU_SOURCE", "-O1", "-pthread", "-o", program, "testdata/ringholder.c"}, append(sources, "-ldl")...)
 	out, err := exec.Command(gcc, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "LOCKSTEP_DIR="+dir, "LOCKSTEP_RING_RECORDS=64", "LOCKSTEP_RING_LANES=2",
+	cmd := exec.Command(program, more...)
+	cmd.Env = append(os.Environ(), "LOCKSTEP_DIR="+dir, "LOCKSTEP_RING_RECORDS=64", "LOCKSTEP_RING_LANES=3",
 		"RANK=2", "WORLD_SIZE=4", "LOCKSTEP_JOB_ID=llama")
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -64,7 +67,7 @@ func TestRingsShowWhatIsInFlight(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitNothing, Main([]string{"rings", dir}, &stdout, &stderr), "%s", &stderr)
 	for _, want := range []string{
-		"rank 2 of 4, job llama", "live, last heartbeat", "2 records written on 1 lanes of 2",
+		"rank 2 of 4, job llama", "live, last heartbeat", "2 records written on 1 lanes of 3",
 		"AllReduce  41 ", "0000000000000abc world  1048576  started", "waits for the peer to be ready, peer 3",
 		"; receiving: waits for the peer or the wire, peer 1, for ",
 	} {
@@ -124,6 +127,7 @@ func TestRingsRefuseWhatIsNone(t *testing.T) {
 		{t.TempDir(), "no ring in"},
 		{"--last=-1s " + dir, "check --last: got -1s; want 0 or more"},
 		{"--last=1s " + dir, "check --last: got 1s without --records"},
+		{"--json --records " + dir, "check --json: got it with --records"},
 		{"--level=most " + dir, `check --level: got "most"; want default, summary, collectives or all`},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -139,6 +143,9 @@ func TestRingRecordsHaveOneStyleOfKeys(t *testing.T) {
 		opDetail{Waits: &waitDetail{}},
 		stepDetail{},
 		detailOfScope(&ring.Scope{InStep: true}), detailOfProxyStep(&ring.ProxyStep{InStep: true}),
+		kernelDetail{LaunchClock: 1, Launch: 1, Bound: 1, GraphID: 1, Bytes: 1},
+		detailOfClock(&ring.Clock{}), detailOfLink(&ring.Link{}),
+		ringOverview{Scopes: []ringScope{{}}, Open: []ringOpen{{}}},
 		detailOfKernelChannel(&ring.KernelChannel{InStep: true}), detailOfAPI(&ring.API{InStep: true}), detailOfNet(&ring.Net{}),
 	}
 	for _, d := range details {
@@ -147,4 +154,5 @@ func TestRingRecordsHaveOneStyleOfKeys(t *testing.T) {
 		assert.NotRegexp(t, `"[^"]*[A-Z][^"]*":`, string(text))
 	}
 	assert.Nil(t, detailOfScope(&ring.Scope{Step: 3}).Step, "outside of any step")
+	assert.Nil(t, detailOfLink(&ring.Link{Step: -1}).Step, "outside of any step")
 }

@@ -23,6 +23,7 @@ static long started[16], stopped[16], wrong;
 static char first_wrong[256];
 static uint64_t next_seq;
 static long steps_marked, scopes_begun, scopes_ended;
+static long open_scopes[8], depth, deepest, injected;
 static pthread_t of_type[16];
 static int versions[8];
 
@@ -144,8 +145,8 @@ static int finalize(void *ctx)
     if (f == NULL) {
         return 1;
     }
-    fprintf(f, "{\"wrong\":%ld,\"first_wrong\":\"%s\",\"steps\":%ld,\"scopes_begun\":%ld,\"scopes_ended\":%ld,\"threads\":%d,", wrong, first_wrong,
-            steps_marked, scopes_begun, scopes_ended,
+    fprintf(f, "{\"wrong\":%ld,\"first_wrong\":\"%s\",\"steps\":%ld,\"scopes_begun\":%ld,\"scopes_ended\":%ld,\"deepest\":%ld,\"injected\":%ld,\"threads\":%d,", wrong, first_wrong,
+            steps_marked, scopes_begun, scopes_ended, deepest, injected,
             1 + !pthread_equal(of_type[1], of_type[3]) + (!pthread_equal(of_type[6], of_type[3]) && !pthread_equal(of_type[6], of_type[1])));
     for (int which = 0; which < 2; which++) {
         fprintf(f, "\"%s\":[", which == 0 ? "started" : "stopped");
@@ -186,6 +187,13 @@ EXPORT struct table ncclProfiler_v4 = {"check", {.v4 = init4}, start4, stop, sta
 EXPORT struct table ncclProfiler_v5 = {"check", {.v5 = init5}, start5, stop, state, finalize};
 EXPORT struct table ncclProfiler_v7 = {"check", {.v5 = init5}, start5, stop, state, finalize};
 
+// libcuda calls it once, in the library of CUDA_INJECTION64_PATH.
+EXPORT int InitializeInjection(void)
+{
+    injected++;
+    return 1;
+}
+
 EXPORT void lockstep_step_begin(int64_t step)
 {
     if (step != steps_marked++) {
@@ -195,16 +203,22 @@ EXPORT void lockstep_step_begin(int64_t step)
 
 EXPORT uint64_t lockstep_scope_begin(const char *name, int phase)
 {
-    if (strcmp(name, "compile") == 0 && phase != PHASE_COMPILE) {
+    int want = strcmp(name, "compile") == 0           ? PHASE_COMPILE
+               : strcmp(name, "checkpoint_save") == 0 ? PHASE_CHECKPOINT
+                                                      : PHASE_TRAIN;
+    if (phase != want) {
         bad("phase %d of scope %s", phase, name);
     }
-    return (uint64_t)++scopes_begun;
+    open_scopes[depth++ % 8] = ++scopes_begun;
+    deepest = depth > deepest ? depth : deepest;
+    return (uint64_t)scopes_begun;
 }
 
 EXPORT void lockstep_scope_end(uint64_t scope)
 {
-    if (scope != (uint64_t)scopes_begun) {
-        bad("scope %llu ends, want %ld", (unsigned long long)scope, scopes_begun);
+    depth--;
+    if (depth < 0 || scope != (uint64_t)open_scopes[depth % 8]) {
+        bad("scope %llu ends, and is not the innermost", (unsigned long long)scope);
     }
     scopes_ended++;
 }

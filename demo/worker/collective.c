@@ -9,6 +9,8 @@
 
 #define FUNC "AllReduce"
 #define DATATYPE "ncclFloat32"
+// The kernel that NCCL compiles for sums of floats around a ring, whatever the protocol.
+#define KERNEL "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
 #define IN_FLIGHT 64
 
 static struct collective pool[IN_FLIGHT];
@@ -196,7 +198,7 @@ static uint64_t launch(struct collective *c, void *group_api, struct stream *aft
 {
     void *e = start_if(profiler.abi >= 5 && (c->mask & EV_KERNEL_LAUNCH),
                        (struct descr){.type = EV_KERNEL_LAUNCH, .parent = group_api, .kernel_launch.stream = &comm_stream});
-    uint64_t mine = stream_push(&comm_stream, (struct kernel){.run = run_all_reduce, .arg = c, .after = after, .ticket = ticket});
+    uint64_t mine = stream_push(&comm_stream, (struct kernel){.run = run_all_reduce, .arg = c, .name = KERNEL, .after = after, .ticket = ticket});
     event_stop(e);
     return mine;
 }

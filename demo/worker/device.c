@@ -5,7 +5,7 @@
 
 #include "worker.h"
 
-struct stream compute_stream, comm_stream;
+struct stream compute_stream = {.number = 7}, comm_stream = {.number = 20};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; // a queue
@@ -56,7 +56,7 @@ void sleep_until(uint64_t from_raw, uint64_t ns)
 
 static void execute(const struct kernel *k)
 {
-    uint64_t from = now_ns();
+    uint64_t from = now_ns(), start = cupti_now();
     if (atomic_load(&failed)) {
         return;
     }
@@ -64,6 +64,7 @@ static void execute(const struct kernel *k)
     if (opt.pace && k->nominal > 0) {
         sleep_until(from, (uint64_t)((double)k->nominal * slow));
     }
+    cupti_ran(k, start);
 }
 
 static bool may_run(const struct stream *s)
@@ -115,6 +116,9 @@ void device_slow(double slowdown)
 
 uint64_t stream_push(struct stream *s, struct kernel k)
 {
+    uint64_t start = cupti_now();
+    k.stream = s->number;
+    k.correlation = cupti_correlation();
     pthread_mutex_lock(&lock);
     while (s->pushed - s->done >= 64) {
         pthread_cond_wait(&changed, &lock);
@@ -123,6 +127,7 @@ uint64_t stream_push(struct stream *s, struct kernel k)
     uint64_t ticket = ++s->pushed;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+    cupti_launched(k.correlation, start);
     return ticket;
 }
 

@@ -19,8 +19,13 @@
 #define UPDATE_NS (2 * MS)
 // What the faults add.
 #define SLOWDOWN 1.6          // of the device: a GPU at 60 % of its clock
-#define LATE_NS (30 * MS)     // of the host, in data loading
-#define COMPILE_NS (30 * MS)  // of the host, in compiling
+#define LATE_NS (30 * MS)     // of the host, in loading, in compiling, in a collection, or nobody knows in what
+#define STORE_NS (70 * MS)    // of the host, until its shard is stored
+
+// Kernels as cuBLAS, CUTLASS and PyTorch name them.
+#define FORWARD_KERNEL "ampere_sgemm_64x32_sliced1x4_nn"
+#define BACKWARD_KERNEL "_ZN7cutlass7Kernel2I52cutlass_80_tensorop_s1688gemm_128x128_16x5_nt_align4EEvNT_6ParamsE"
+#define UPDATE_KERNEL "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEEEEvT_"
 
 #define GRACE_SECONDS 10 // from a signal to the end, whatever happens
 
@@ -93,24 +98,59 @@ static void load_data(long step)
 {
     uint64_t from = now_ns(), scope = scope_begin("data_loading");
     model_batch(opt.rank, step);
-    pad(from, LOAD_NS + (faulty(FAULT_HOST, step) ? LATE_NS : 0));
+    pad(from, LOAD_NS + (faulty(FAULT_DATALOADER, step) ? LATE_NS : 0));
     scope_end(scope);
 }
 
 static void compile(long step)
 {
     if (faulty(FAULT_COMPILE, step)) {
-        uint64_t from = now_ns(), scope = scope_begin_phase("compile", PHASE_COMPILE);
-        sleep_until(from, COMPILE_NS);
+        uint64_t scope = scope_begin_phase("compile", PHASE_COMPILE);
+        sleep_until(now_ns(), LATE_NS);
         scope_end(scope);
     }
 }
 
-static void enqueue_forward(void)
+// Time that no scope tells of.
+static void dawdle(long step)
+{
+    if (faulty(FAULT_HOST, step)) {
+        sleep_until(now_ns(), LATE_NS);
+    }
+}
+
+// A collector runs where an allocation happens to start it: inside of whatever the
+// program does. That of a healthy rank is too short to be seen, and not told of.
+static void collect_garbage(long step)
+{
+    if (faulty(FAULT_GC, step)) {
+        uint64_t scope = scope_begin("garbage_collection");
+        sleep_until(now_ns(), LATE_NS);
+        scope_end(scope);
+    }
+}
+
+static void save_checkpoint(long step)
+{
+    if (opt.checkpoint_every == 0 || (step + 1) % opt.checkpoint_every != 0) {
+        return;
+    }
+    uint64_t scope = scope_begin_phase("checkpoint_save", PHASE_CHECKPOINT);
+    checkpoint_write(step);
+    if (faulty(FAULT_CHECKPOINT, step)) {
+        sleep_until(now_ns(), STORE_NS);
+    }
+    scope_end(scope);
+}
+
+static void enqueue_forward(long step)
 {
     uint64_t scope = scope_begin("forward");
     for (int l = 0; l < LAYERS; l++) {
-        stream_push(&compute_stream, (struct kernel){.run = run_forward, .n = l, .nominal = FORWARD_NS});
+        stream_push(&compute_stream, (struct kernel){.run = run_forward, .n = l, .name = FORWARD_KERNEL, .nominal = FORWARD_NS});
+        if (l == 0) {
+            collect_garbage(step);
+        }
     }
     scope_end(scope);
 }
@@ -120,7 +160,7 @@ static uint64_t enqueue_backward(void)
 {
     uint64_t scope = scope_begin("backward"), reduced = 0;
     for (int l = LAYERS - 1; l >= 0; l--) {
-        uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_backward, .n = l, .nominal = BACKWARD_NS});
+        uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_backward, .n = l, .name = BACKWARD_KERNEL, .nominal = BACKWARD_NS});
         reduced = all_reduce(buckets[l].data, buckets[l].count, &compute_stream, ticket);
     }
     scope_end(scope);
@@ -130,7 +170,8 @@ static uint64_t enqueue_backward(void)
 static uint64_t enqueue_update(uint64_t reduced)
 {
     uint64_t scope = scope_begin("optimizer");
-    uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_update, .nominal = UPDATE_NS, .after = &comm_stream, .ticket = reduced});
+    struct kernel k = {.run = run_update, .name = UPDATE_KERNEL, .nominal = UPDATE_NS, .after = &comm_stream, .ticket = reduced};
+    uint64_t ticket = stream_push(&compute_stream, k);
     scope_end(scope);
     return ticket;
 }
@@ -145,9 +186,14 @@ static bool train_step(long step)
     proxy_throttle(faulty(FAULT_LINK, step));
     load_data(step);
     compile(step);
-    enqueue_forward();
+    dawdle(step);
+    enqueue_forward(step);
     uint64_t last = enqueue_update(enqueue_backward());
-    return stream_wait(&compute_stream, last);
+    if (!stream_wait(&compute_stream, last)) {
+        return false;
+    }
+    save_checkpoint(step);
+    return true;
 }
 
 // All ranks stop after the same step: who wants to says so in the reduced data.
@@ -232,6 +278,7 @@ static int work(void)
     long steps = train(&first, &last);
     bool identical = !atomic_load(&failed) && weights_identical();
     device_stop();
+    cupti_flush();
     poller_stop();
     proxy_stop();
     profiler_finalize();
@@ -253,7 +300,7 @@ int main(int argc, char **argv)
     catch_signals();
     device_clock_init(opt.rank);
     model_init(opt.ranks);
-    if (!profiler_load() || !comm_connect()) {
+    if (!profiler_load() || !cupti_load() || !comm_connect()) {
         return end(1);
     }
     device_start(1);

@@ -176,6 +176,12 @@ float model_loss(void) { return last_loss; }
 float model_votes(void) { return last_votes; }
 void model_vote(bool stop) { vote = stop ? 1 : 0; }
 
+const float *model_weights(int l, size_t *count)
+{
+    *count = weights_of(l);
+    return layers[l].w;
+}
+
 uint64_t model_hash(void)
 {
     uint64_t h = 0xcbf29ce484222325ull;

@@ -19,7 +19,7 @@ struct options opt = {
     .poll_ns = 200000,
 };
 
-enum { O_RANK = 1, O_RANKS, O_CHANNELS, O_STEPS, O_FAULT, O_FROM, O_NO_PACE, O_NO_MARKERS, O_NO_CALLBACKS, O_PROGRESS, O_CHUNK, O_LINK, O_POLL, O_ABI, O_MEET, O_CLEANUP, O_TIMES, O_HELP };
+enum { O_RANK = 1, O_RANKS, O_CHANNELS, O_STEPS, O_FAULT, O_FROM, O_EVERY, O_NO_PACE, O_NO_MARKERS, O_NO_CALLBACKS, O_PROGRESS, O_CHUNK, O_LINK, O_POLL, O_ABI, O_MEET, O_CLEANUP, O_TIMES, O_HELP };
 
 static const struct option longs[] = {
     {"rank", 1, 0, O_RANK},          {"ranks", 1, 0, O_RANKS},           {"channels", 1, 0, O_CHANNELS},
@@ -28,16 +28,21 @@ static const struct option longs[] = {
     {"progress", 0, 0, O_PROGRESS},  {"chunk", 1, 0, O_CHUNK},           {"link-rate", 1, 0, O_LINK},
     {"poll-us", 1, 0, O_POLL},       {"abi", 1, 0, O_ABI},               {"meet", 1, 0, O_MEET},
     {"cleanup", 1, 0, O_CLEANUP},    {"times", 1, 0, O_TIMES},           {"help", 0, 0, O_HELP},
+    {"checkpoint-every", 1, 0, O_EVERY},
     {0},
 };
+
+#define FAULTS "none, compute, host, link, compile, dataloader, gc or checkpoint"
 
 static const char usage[] =
     "usage: lockstep-demo-worker --meet DIR [--rank R --ranks N] [options]\n"
     "One rank of a small data-parallel training job; `lockstep demo` starts them.\n"
     "  --meet DIR           where the ranks find each other; empty at the start\n"
     "  --steps N            200; 0: until SIGINT or SIGTERM\n"
-    "  --fault F            none, compute, host, link or compile\n"
+    "  --fault F            " FAULTS "\n"
     "  --fault-from STEP    first step with the fault (0)\n"
+    "  --checkpoint-every N write weights to DIR every N steps (0: never; with\n"
+    "                       fault `checkpoint` 1)\n"
     "  --no-pace            no padding to nominal device time\n"
     "  --no-markers         do not tell the profiler of steps and scopes\n"
     "  --channels N         2 (1 to 4)\n"
@@ -67,14 +72,14 @@ static bool number(const char *name, const char *text, long min, long max, long 
 
 static bool fault_of(const char *text)
 {
-    static const char *const names[] = {"none", "compute", "host", "link", "compile"};
+    static const char *const names[] = {"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(text, names[i]) == 0) {
             opt.fault = (enum fault)i;
             return true;
         }
     }
-    fprintf(stderr, "parse --fault: got %s; want none, compute, host, link or compile\n", text);
+    fprintf(stderr, "parse --fault: got %s; want " FAULTS "\n", text);
     return false;
 }
 
@@ -82,7 +87,8 @@ static bool take_number(int o, const char *name, const char *text)
 {
     static const struct { long min, max; } range[] = {
         [O_RANK] = {0, MAX_RANKS - 1}, [O_RANKS] = {1, MAX_RANKS},   [O_CHANNELS] = {1, MAX_CHANNELS},
-        [O_STEPS] = {0, INT_MAX},      [O_FROM] = {0, INT_MAX},      [O_CHUNK] = {64, 1 << 20},
+        [O_STEPS] = {0, INT_MAX},      [O_FROM] = {0, INT_MAX},      [O_EVERY] = {0, INT_MAX},
+        [O_CHUNK] = {64, 1 << 20},
         [O_LINK] = {1 << 10, INT_MAX}, [O_POLL] = {1, 1000000},      [O_ABI] = {4, 7},
     };
     long v;
@@ -95,6 +101,7 @@ static bool take_number(int o, const char *name, const char *text)
     case O_CHANNELS: opt.channels = (int)v; break;
     case O_STEPS: opt.steps = v; break;
     case O_FROM: opt.fault_from = v; break;
+    case O_EVERY: opt.checkpoint_every = v; break;
     case O_CHUNK: opt.chunk = (uint32_t)v & ~3u; break;
     case O_LINK: opt.link_rate = (uint64_t)v; break;
     case O_POLL: opt.poll_ns = (uint64_t)v * 1000; break;
@@ -138,8 +145,11 @@ int options_parse(int argc, char **argv)
         fprintf(stderr, "parse --rank: got %d; want less than --ranks %d\n", opt.rank, opt.ranks);
         return 2;
     }
-    if (opt.ranks > 1 && opt.meet == NULL) {
-        fprintf(stderr, "parse --meet: got none; want a directory for %d ranks\n", opt.ranks);
+    if (opt.fault == FAULT_CHECKPOINT && opt.checkpoint_every == 0) {
+        opt.checkpoint_every = 1;
+    }
+    if ((opt.ranks > 1 || opt.checkpoint_every > 0) && opt.meet == NULL) {
+        fprintf(stderr, "parse --meet: got none; want a directory for %s\n", opt.ranks > 1 ? "the ranks" : "checkpoints");
         return 2;
     }
     return 0;

@@ -16,15 +16,25 @@
 #define MAX_CHANNELS 4
 #define MS 1000000ull // ns
 
-enum fault { FAULT_NONE, FAULT_COMPUTE, FAULT_HOST, FAULT_LINK, FAULT_COMPILE };
+enum fault {
+    FAULT_NONE,
+    FAULT_COMPUTE,
+    FAULT_HOST,
+    FAULT_LINK,
+    FAULT_COMPILE,
+    FAULT_DATALOADER,
+    FAULT_GC,
+    FAULT_CHECKPOINT,
+};
 
-enum { PHASE_COMPILE = 2, PHASE_TRAIN = 3 }; // enum lockstep_phase
+enum { PHASE_COMPILE = 2, PHASE_TRAIN = 3, PHASE_CHECKPOINT = 5 }; // enum lockstep_phase
 
 struct options {
     int rank, ranks, channels;
     long steps; // 0: until told to stop
     enum fault fault;
     long fault_from; // first step with the fault
+    long checkpoint_every; // steps; 0: never
     bool pace, markers, callback_times, progress;
     uint32_t chunk;      // bytes of one step of the proxy
     uint64_t link_rate;  // bytes per second of a throttled link
@@ -65,6 +75,10 @@ float model_loss(void);       // mean over ranks, of the last finished step
 float model_votes(void);      // ranks that want to stop
 void model_vote(bool stop);   // of this rank, for the step to come
 uint64_t model_hash(void);
+const float *model_weights(int layer, size_t *count);
+
+// Writes this rank's part of the weights to a file, and has it reach the disk.
+void checkpoint_write(long step);
 
 // Device: streams run kernels in order, and one kernel may wait for another of
 // the other stream.
@@ -74,11 +88,14 @@ struct kernel {
     void (*run)(void *arg, int n);
     void *arg;
     int n;
+    const char *name;       // as a compiler mangles it
     uint64_t nominal;       // ns that a healthy device takes
     struct stream *after;   // NULL, or: not before kernel `ticket` of it is done
     uint64_t ticket;
+    uint32_t stream, correlation; // for CUPTI
 };
 struct stream {
+    uint32_t number; // as CUPTI numbers it
     pthread_t thread;
     struct kernel queue[64];
     uint64_t pushed, done;
@@ -114,6 +131,14 @@ uint64_t scope_begin(const char *name);
 uint64_t scope_begin_phase(const char *name, int phase);
 void scope_end(uint64_t scope);
 void step_begin(int64_t step);
+
+// CUPTI's records, where LOCKSTEP_CUPTI is the path of a stand-in for it.
+bool cupti_load(void);
+uint64_t cupti_now(void);
+uint32_t cupti_correlation(void); // of the next launch
+void cupti_launched(uint32_t correlation, uint64_t start);
+void cupti_ran(const struct kernel *k, uint64_t start);
+void cupti_flush(void);
 
 // Collectives.
 #define FIFO 8 // chunks in flight per connection and direction

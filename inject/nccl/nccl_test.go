@@ -94,7 +94,8 @@ func withoutOK(out string) string {
 }
 
 // TestPluginExportsNothingElse holds the exported names to the tables that NCCL
-// looks up and the functions that programs may call.
+// looks up, the functions that programs may call, and those by which CUDA and NVTX
+// begin.
 func TestPluginExportsNothingElse(t *testing.T) {
 	t.Parallel()
 	needCompiler(t, "")
@@ -110,7 +111,12 @@ func TestPluginExportsNothingElse(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{
 		"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4", "ncclProfiler_v5",
-		"ncclProfiler_v6", "ncclProfiler_v7", "lockstep_step_begin", "lockstep_scope_begin", "lockstep_scope_end",
+		"ncclProfiler_v6", "ncclProfiler_v7",
+		"lockstep_abi", "lockstep_status", "lockstep_step_begin", "lockstep_link",
+		"lockstep_scope_begin", "lockstep_scope_end", "lockstep_scope_name", "lockstep_scope_push", "lockstep_scope_pop",
+		"lockstep_group_open", "lockstep_group_close", "lockstep_collective_begin", "lockstep_collective_end",
+		"lockstep_cupti_pause", "lockstep_cupti_resume",
+		"InitializeInjection", "InitializeInjectionNvtx2",
 	}, got)
 	dynamic, err := run(t, "readelf", "-d", library)
 	require.NoError(t, err, dynamic)

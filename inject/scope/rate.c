@@ -12,7 +12,7 @@
 
 #define SCOPES_NS 2000000000ull // for as many scopes as a lane has records
 #define AHEAD_NS 500000000ull
-#define MAX_LANES 1024u
+#define MAX_LANES 1024u // of a ring
 
 // Until when a lane's time is used up; each on a cache line of its own.
 static struct {
@@ -20,6 +20,16 @@ static struct {
 } lanes[MAX_LANES];
 
 static inline uint64_t next_due(uint64_t due, uint64_t now, uint64_t each) { return (due > now ? due : now) + each; }
+
+static bool take_own(lockstep_word *due, uint64_t now, uint64_t each)
+{
+    uint64_t d = atomic_load_explicit(due, memory_order_relaxed);
+    if (d > now + AHEAD_NS) {
+        return false;
+    }
+    atomic_store_explicit(due, next_due(d, now, each), memory_order_relaxed);
+    return true;
+}
 
 // Lane 0 belongs to several threads.
 static bool take_shared(lockstep_word *due, uint64_t now, uint64_t each)
@@ -34,23 +44,13 @@ static bool take_shared(lockstep_word *due, uint64_t now, uint64_t each)
     return true;
 }
 
-bool scope_take(struct lockstep_ring *r, uint64_t now)
+bool scope_take(struct lockstep_ring *r, uint32_t lane, uint64_t now)
 {
-    uint32_t lane = lockstep_lane_of_thread - 1;
     uint64_t each = SCOPES_NS >> __builtin_ctzll(r->capacity);
-    lockstep_word *due = &lanes[lane < MAX_LANES ? lane : 0].due;
-    if (lane == 0) {
-        if (take_shared(due, now, each)) {
-            return true;
-        }
+    lockstep_word *due = &lanes[lane].due;
+    bool taken = lane != 0 ? take_own(due, now, each) : take_shared(due, now, each);
+    if (!taken) {
         lockstep_drop(r, LOCKSTEP_D_SCOPES_RATE);
-        return false;
     }
-    uint64_t d = atomic_load_explicit(due, memory_order_relaxed);
-    if (d > now + AHEAD_NS) {
-        lockstep_drop(r, LOCKSTEP_D_SCOPES_RATE);
-        return false;
-    }
-    atomic_store_explicit(due, next_due(d, now, each), memory_order_relaxed);
-    return true;
+    return taken;
 }

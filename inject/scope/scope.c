@@ -87,7 +87,7 @@ uint64_t scope_open(struct lockstep_ring *r, uint16_t code, uint8_t phase, unsig
 {
     struct scope_thread *t = scope_thread_of(r);
     uint64_t now = lockstep_now();
-    uint32_t index = scope_take(r, now) ? place_for(r) : 0;
+    uint32_t index = scope_take(r, t->lane, now) ? place_for(r) : 0;
     if (index == 0) {
         return 0;
     }
@@ -98,7 +98,7 @@ uint64_t scope_open(struct lockstep_ring *r, uint16_t code, uint8_t phase, unsig
     uint16_t depth = e != NULL ? e->depth : nests ? STACK : 0;
     put(&s->begin, now);
     put(&s->who, lockstep_pair(scope_step(r), t->tid));
-    put(&s->what, what_of(code, depth, phase, flags, lockstep_lane_of_thread - 1));
+    put(&s->what, what_of(code, depth, phase, flags, t->lane));
     atomic_store_explicit(&s->generation, generation, memory_order_release);
     if (nests) {
         t->handles = true;
@@ -155,7 +155,7 @@ void scope_close(struct lockstep_ring *r, uint64_t handle)
     free_stack_push(&free_scopes, (uint32_t)(s - scopes));
     struct scope_thread *t = scope_thread_of(r);
     if (w.tid == t->tid) {
-        scope_emit(r, &w, flags, now);
+        scope_emit(r, t, &w, flags, now);
         if ((flags & LOCKSTEP_S_ASYNC) == 0) {
             scope_leave(r, t, handle);
         }
@@ -163,8 +163,8 @@ void scope_close(struct lockstep_ring *r, uint64_t handle)
     }
     // It nests in nothing that its own thread did, and is written to this lane.
     hide_on(r, (uint32_t)(what >> 48), w.begin, scope_shown(w.code, w.depth, w.phase));
-    if (scope_take(r, now)) {
-        scope_emit(r, &w, flags | LOCKSTEP_S_ASYNC, now);
+    if (scope_take(r, t->lane, now)) {
+        scope_emit(r, t, &w, flags | LOCKSTEP_S_ASYNC, now);
     }
 }
 

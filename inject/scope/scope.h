@@ -3,8 +3,9 @@
 #ifndef LOCKSTEP_SCOPE_H
 #define LOCKSTEP_SCOPE_H
 
-#include "lockstep.h"
 #include "ring_internal.h"
+
+#include "lockstep.h"
 
 #define STACK 64u // open scopes of one thread that are known by their order
 
@@ -27,6 +28,7 @@ struct scope_entry {
 struct scope_thread {
     uint32_t ring; // whose id this belongs to; 0: the thread is new, or leaves
     uint32_t tid;
+    uint32_t lane; // 0: the shared one, for now
     uint32_t height;
     uint32_t beyond; // pushes for which the stack had no room
     bool handles;    // it began scopes with handles
@@ -72,7 +74,20 @@ struct scope_words {
     uint8_t phase;
 };
 
-static inline void scope_emit(struct lockstep_ring *r, const struct scope_words *s, unsigned flags, uint64_t end)
+// A thread keeps its lane, so that the ring need not be asked for it each time;
+// one on the shared lane may come to one of its own while it writes.
+static inline void scope_write(struct lockstep_ring *r, struct scope_thread *t, const uint64_t word[LOCKSTEP_WORDS])
+{
+    if (__builtin_expect(t->lane != 0, 1)) {
+        lockstep_emit_own(r, t->lane, word);
+        return;
+    }
+    lockstep_emit(r, word);
+    t->lane = lockstep_lane_of_thread - 1;
+}
+
+static inline void scope_emit(struct lockstep_ring *r, struct scope_thread *t, const struct scope_words *s,
+                              unsigned flags, uint64_t end)
 {
     uint64_t word[LOCKSTEP_WORDS] = {
         [1] = lockstep_head(LOCKSTEP_SCOPE, LOCKSTEP_LEVEL_SUMMARY, flags, 0, s->code & 0xff, 0),
@@ -81,7 +96,7 @@ static inline void scope_emit(struct lockstep_ring *r, const struct scope_words 
         [4] = lockstep_pair(s->step, s->tid),
         [5] = lockstep_pair(s->code, (uint32_t)s->depth | (uint32_t)s->phase << 16),
     };
-    lockstep_emit(r, word);
+    scope_write(r, t, word);
 }
 
 // What a lane shows of the innermost open scope.
@@ -90,8 +105,8 @@ static inline uint64_t scope_shown(uint16_t code, uint16_t depth, uint8_t phase)
     return lockstep_pair(code, (uint32_t)depth | (uint32_t)phase << 16);
 }
 
-// rate.c: whether the calling thread's lane has room for one more scope.
-bool scope_take(struct lockstep_ring *r, uint64_t now);
+// rate.c: whether a lane has room for one more scope.
+bool scope_take(struct lockstep_ring *r, uint32_t lane, uint64_t now);
 
 // scope.c: scopes with handles.
 uint64_t scope_open(struct lockstep_ring *r, uint16_t code, uint8_t phase, unsigned flags); // 0: left out

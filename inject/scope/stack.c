@@ -34,19 +34,16 @@ void scope_thread_begin(struct lockstep_ring *r, struct scope_thread *t)
     t->height = t->beyond = 0;
     t->handles = false;
     t->ring = r->id;
-    if (lockstep_ring_of_thread != r->id || lockstep_lane_of_thread == 0) {
-        lockstep_lane_claim(r);
-    }
+    t->lane = lockstep_lane_claim(r);
 }
 
 // Shows the innermost open scope on the thread's lane, 0 while it changes.
 void scope_show(struct lockstep_ring *r, const struct scope_thread *t)
 {
-    uint32_t lane = lockstep_lane_of_thread;
-    if (lane <= 1) {
+    if (t->lane == 0) {
         return; // the shared one is nobody's
     }
-    struct lockstep_lane *l = &r->lanes[lane - 1];
+    struct lockstep_lane *l = &r->lanes[t->lane];
     atomic_store_explicit(&l->scope, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     if (t->height == 0) {
@@ -126,7 +123,7 @@ int scope_push(struct lockstep_ring *r, uint32_t key, uint16_t code, uint8_t pha
         return (int)(STACK + t->beyond - 1);
     }
     e->level = outer != NULL ? (uint16_t)(outer->level + 1) : 0;
-    e->left_out = !scope_take(r, now);
+    e->left_out = !scope_take(r, t->lane, now);
     scope_show(r, t);
     return e->level;
 }
@@ -145,7 +142,7 @@ int scope_pop(struct lockstep_ring *r, uint32_t key, uint16_t code, unsigned fla
     int level = e->level;
     if (!e->left_out) {
         struct scope_words w = {e->begin, e->step, t->tid, e->code, e->depth, e->phase};
-        scope_emit(r, &w, flags, lockstep_now());
+        scope_emit(r, t, &w, flags, lockstep_now());
     }
     drop_entry(t, e);
     forget_gone(t);

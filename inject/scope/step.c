@@ -43,7 +43,7 @@ void lockstep_link(const uint8_t trace_id[16], const uint8_t span_id[8])
     }
     struct scope_thread *t = scope_thread_of(r);
     uint64_t now = lockstep_now();
-    if (!scope_take(r, now)) {
+    if (!scope_take(r, t->lane, now)) {
         return;
     }
     uint64_t word[LOCKSTEP_WORDS] = {
@@ -54,5 +54,5 @@ void lockstep_link(const uint8_t trace_id[16], const uint8_t span_id[8])
     };
     memcpy(&word[3], trace_id, 16);
     memcpy(&word[5], span_id, 8);
-    lockstep_emit(r, word);
+    scope_write(r, t, word);
 }

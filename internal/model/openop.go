@@ -42,6 +42,10 @@ type OpenOp struct {
 	Send, Receive ProxyWait
 	// Silent is how long its process has given no sign of life, s.
 	Silent Optional[float64]
+	// Scope is the scope that its process's host is in, for ScopeFor seconds: of the
+	// main thread, else the one that a thread has been in longest. Empty: in none.
+	Scope    string
+	ScopeFor Optional[float64]
 	// Enqueued, Started and Completed are the sequence numbers that its function
 	// has reached on its communicator.
 	Enqueued, Started, Completed Optional[int64]

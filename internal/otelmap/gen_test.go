@@ -92,6 +92,7 @@ func randomOp(t *testing.T, seed uint64, sparse bool) model.Op {
 	if !op.Step.OK {
 		op.Step.V = 0
 	}
+	op.LinksDropped &= 0xffffffff // as wide as a span's count of them
 	return op
 }
 

@@ -124,4 +124,5 @@ func opToSpan(r *model.Rank, op *model.Op, steps *stepIDs, s ptrace.Span) {
 	m := s.Attributes()
 	m.EnsureCapacity(roomFor(op))
 	opFields.write(op, m)
+	writeLinks(op, s)
 }

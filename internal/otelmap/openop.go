@@ -28,6 +28,8 @@ var openFields = newTable(
 	optFloat(semconv.OpOpenReceiveFor, func(o *model.OpenOp) *optionalFloat { return &o.Receive.For }),
 	optInt(semconv.OpOpenReceivePeer, func(o *model.OpenOp) *optionalInt { return &o.Receive.Peer }),
 	optFloat(semconv.OpOpenSilent, func(o *model.OpenOp) *optionalFloat { return &o.Silent }),
+	str(semconv.OpOpenScope, func(o *model.OpenOp) *string { return &o.Scope }),
+	optFloat(semconv.OpOpenScopeFor, func(o *model.OpenOp) *optionalFloat { return &o.ScopeFor }),
 	optInt(semconv.OpOpenEnqueued, func(o *model.OpenOp) *optionalInt { return &o.Enqueued }),
 	optInt(semconv.OpOpenStarted, func(o *model.OpenOp) *optionalInt { return &o.Started }),
 	optInt(semconv.OpOpenCompleted, func(o *model.OpenOp) *optionalInt { return &o.Completed }),
@@ -98,6 +100,9 @@ func openSentence(r *model.Rank, o *model.OpenOp) string {
 	if waits := waitWords(o); waits != "" {
 		fmt.Fprintf(&b, "; its proxy waits: %s", waits)
 	}
+	if o.Scope != "" {
+		fmt.Fprintf(&b, "; %s %s for %v", hostIs(o), o.Scope, spoken(o.ScopeFor.V))
+	}
 	if o.Silent.OK && o.Silent.V >= model.SilentAfter.Seconds() {
 		fmt.Fprintf(&b, "; no sign of life of its process for %v", spoken(o.Silent.V))
 	}
@@ -105,6 +110,13 @@ func openSentence(r *model.Rank, o *model.OpenOp) string {
 		fmt.Fprintf(&b, "; %d behind it", o.Behind)
 	}
 	return b.String()
+}
+
+func hostIs(o *model.OpenOp) string {
+	if o.ProcessDied {
+		return "its host was in"
+	}
+	return "the host is in"
 }
 
 func openCount(n int64) string {

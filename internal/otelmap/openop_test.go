@@ -15,9 +15,10 @@ func TestOpenOpRoundTrip(t *testing.T) {
 	for seed := range uint64(20) {
 		var want model.OpenOp
 		newFiller(seed, seed%2 == 1).fill(t, reflect.ValueOf(&want).Elem())
-		// A log event has neither the name nor the times of a span.
+		// A log event has neither the name nor the times nor the links of a span.
 		want.Time = max(want.Time, ^want.Time)
 		want.Since, want.Op.Name, want.Op.Start, want.Op.End = 0, "", 0, 0
+		want.Op.Links, want.Op.LinksDropped = nil, 0
 		if !want.Op.Step.OK {
 			want.Op.Step.V = 0
 		}
@@ -66,6 +67,8 @@ func TestOpenSentences(t *testing.T) {
 		Name: model.AllReduce, Comm: model.Comm{ID: "0xaa", Name: "world"}, Peer: model.Some(int64(1)),
 		Collective: model.Collective{Seq: model.Some(int64(41)), State: "started"},
 	}
+	scheduled := op
+	scheduled.Collective.State = "scheduled"
 	for want, o := range map[string]model.OpenOp{
 		"rank 3: all_reduce 41 on communicator world has not ended for 2.5s (started); its proxy waits: sending, for its own GPU to fill the buffer (2.1s); receiving, for rank 1 or the wire (2.2s); 4 behind it": {
 			Op: op, Status: model.StatusOpen, Age: 2.5, Behind: 4, ProxyState: "recv_peer_or_wire", Silent: model.Some(2.9),
@@ -75,6 +78,12 @@ func TestOpenSentences(t *testing.T) {
 		"rank 3: all_reduce 41 on communicator world has not ended for 5.2s (started); its proxy waits: sending, for its peer to be ready (40ms); no sign of life of its process for 3s": {
 			Op: op, Status: model.StatusUpdated, Age: 5.2, Silent: model.Some(3.0),
 			Send: model.ProxyWait{State: "send_peer", For: model.Some(0.04)},
+		},
+		"rank 3: all_reduce 41 on communicator world has not ended for 5.2s (scheduled); the host is in data_loading for 12.3s; no sign of life of its process for 3s; 1 behind it": {
+			Op: scheduled, Status: model.StatusOpen, Age: 5.2, Scope: "data_loading", ScopeFor: model.Some(12.3), Silent: model.Some(3.0), Behind: 1,
+		},
+		"rank 3: process died; at its last sign of life 1 operation was open: all_reduce 41 on communicator world, enqueued 2s before that; its host was in checkpoint_save for 40s": {
+			Op: op, Status: model.StatusOpen, Age: 2, InFlight: 1, ProcessDied: true, Scope: "checkpoint_save", ScopeFor: model.Some(40.0),
 		},
 		"rank 3: all_reduce 41 on communicator world ended after 7s": {Op: op, Status: model.StatusClosed, Age: 7},
 		"rank 3: process died; at its last sign of life 5 operations were open; the first is all_reduce 41 on communicator world, enqueued 45ms before that": {

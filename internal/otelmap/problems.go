@@ -123,9 +123,9 @@ func (p *Problems) badOpAttribute(rank *int64) func(string, pcommon.ValueType) {
 }
 
 // foreign notes a span that is no operation, unless it is one that we write
-// ourselves: a step's root or a finding.
+// ourselves: a step's root, a step in the trace of a request, or a finding.
 func (p *Problems) foreign(s ptrace.Span) {
-	for _, own := range []string{semconv.StoryLimit, semconv.FindingKind} {
+	for _, own := range []string{semconv.StoryLimit, semconv.RequestSpan, semconv.FindingKind} {
 		if _, ok := s.Attributes().Get(own); ok {
 			return
 		}

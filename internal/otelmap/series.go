@@ -21,6 +21,7 @@ const (
 	KindSeconds                   // seconds that only grow
 	KindGauge
 	KindHistogram
+	KindExponential // a histogram of seconds or the like, without bounds of its own
 )
 
 // Attr is one data-point attribute.
@@ -55,15 +56,20 @@ type point struct {
 	value          float64 // of a histogram the sum
 	count          uint64
 	buckets        []uint64
+	exponential    exponential
 }
 
 // Add adds v to a counter, or records it in a histogram.
 func (m *Metric) Add(now time.Time, v float64, attrs ...Attr) {
 	p := m.point(now, attrs)
 	p.value += v
-	if m.Kind == KindHistogram {
+	switch m.Kind {
+	case KindHistogram:
 		i, _ := slices.BinarySearch(m.Bounds, v)
 		p.buckets[i]++
+		p.count++
+	case KindExponential:
+		p.exponential.add(v)
 		p.count++
 	}
 }
@@ -149,6 +155,13 @@ func (m *Metric) appender(to pmetric.Metric) func(p *point, now time.Time, overf
 		h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		return func(p *point, now time.Time, overflow bool) {
 			m.writeHistogram(p, h.DataPoints().AppendEmpty(), now, overflow)
+		}
+	}
+	if m.Kind == KindExponential {
+		h := to.SetEmptyExponentialHistogram()
+		h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		return func(p *point, now time.Time, overflow bool) {
+			m.writeExponential(p, h.DataPoints().AppendEmpty(), now, overflow)
 		}
 	}
 	var points pmetric.NumberDataPointSlice

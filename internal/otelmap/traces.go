@@ -174,4 +174,5 @@ func SpanToOp(s ptrace.Span, r *model.Rank, p *Problems) model.Op {
 func readOp(s ptrace.Span, op *model.Op, bad func(string, pcommon.ValueType)) {
 	op.Name, op.Start, op.End = s.Name(), int64(s.StartTimestamp()), int64(s.EndTimestamp())
 	opFields.read(op, s.Attributes(), bad)
+	readLinks(s, op)
 }

@@ -28,6 +28,7 @@ func (r *Rank) handOnStep(s *step, start, end uint64) {
 	op.Step, op.StepOps = model.Some(s.n), model.Some(s.emitted)
 	op.Start, op.End = r.unix(start), r.unix(end)
 	op.Phase = phaseName(s.phase)
+	op.Links, op.LinksDropped = s.links, s.linksDropped
 	sum := Summary{Ops: s.ops, Collectives: s.comms, Lost: s.lost, Unmeasured: s.unmeasured, Bytes: int64(s.bytes)}
 	for i, w := range s.waits {
 		sum.Waits[i] = seconds(w)

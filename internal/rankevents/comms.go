@@ -181,11 +181,14 @@ func (t *keyTable) of(name, comm string) (int, string) {
 	return t.id(key), text
 }
 
-func (t *keyTable) id(key string) int {
+func (t *keyTable) id(key string) int { return t.idOf(key, maxKeys) }
+
+// idOf returns the key where less than most are known, or this one is.
+func (t *keyTable) idOf(key string, most int) int {
 	if i, ok := t.byName[key]; ok {
 		return i
 	}
-	if len(t.names) >= maxKeys {
+	if len(t.names) >= most {
 		key = otherKey
 		t.overflowed++
 		if i, ok := t.byName[key]; ok {

@@ -11,13 +11,15 @@ type Config struct {
 	// Level is the detail of single operations; summaries are of all of them at
 	// every level.
 	Level ring.Level
+	// Kernels says what becomes of what the device ran.
+	Kernels Kernels
 	// RawGPUClock leaves GPU stamps as they are and names their clock.
 	RawGPUClock bool
 	// MaxOpenSteps and MaxStepOps bound the memory per rank: steps that are not
 	// closed, and operations in one whose times are kept for its split.
 	MaxOpenSteps, MaxStepOps int
 	// MaxStepBytes bounds what all open steps of a rank take together: beyond, the
-	// oldest is closed. One step alone may take more, 1.5 MiB of times at most.
+	// oldest is closed. One step alone may take more, 2 MiB of times at most.
 	MaxStepBytes int
 	// BatchOps is the most operations handed on at once.
 	BatchOps int
@@ -41,10 +43,10 @@ type Anchor struct {
 }
 
 // DefaultConfig returns the defaults. A step of 65,536 operations is beyond any
-// known job; their times take 1.5 MiB. 4,096 steps are as many as a lane of the
+// known job; their times take 2 MiB. 4,096 steps are as many as a lane of the
 // default size holds the marks of, each with three scopes: lanes are read one
 // after the other, so that all marks of a backlog come before its operations. A
-// backlog of 2,000 steps of 64 operations takes 7 MiB, so that 32 MiB bound what
+// backlog of 2,000 steps of 64 operations takes 8 MiB, so that 32 MiB bound what
 // goes wrong rather than what is in use.
 func DefaultConfig() Config {
 	return Config{

@@ -21,7 +21,12 @@
 //
 // # Where the time goes
 //
-// Of a rank's step only its communication is seen. While some runs, the time is
+// Where CUPTI witnesses what the device ran, each instant of a step is what ran in it.
+// Kernels are placed by the launch that their record tells of, among the beginnings
+// of steps; they come late, so that a step waits until kernels of a later one have
+// come, up to its deadline.
+//
+// Without, only the communication of a rank's step is seen. While some runs, the time is
 // transfer: whom it waited for cannot be told from one rank. Before an operation
 // starts on streams without communication, the device was idle until shortly
 // after the operation's launch, and busy with work that nobody recorded from then

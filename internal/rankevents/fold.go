@@ -29,6 +29,12 @@ func (r *Rank) record(_ int, rec *ring.Record) {
 		r.proxyStep(rec)
 	case ring.KindAPI:
 		r.call(rec)
+	case ring.KindKernel:
+		r.holdKernel(rec)
+	case ring.KindClock:
+		r.clockRecord(rec)
+	case ring.KindLink:
+		r.link(rec)
 	default:
 		r.stats.NotMapped++
 	}
@@ -210,12 +216,17 @@ func (s *step) add(rec *ring.Record, key int, t times, r *Rank) int64 {
 	}
 	k.hist.add(t.end-t.start, &r.steps.pages)
 	s.end = max(s.end, t.end)
-	if len(s.spans) < r.steps.maxOps {
-		s.spans = append(s.spans, span{t.start, t.end, t.launch})
-		r.steps.heldSpans++
-	} else {
+	s.keep(span{t.start, t.end, t.launch, ranComm}, r)
+	return seq
+}
+
+// keep remembers when something ran, for the step's split.
+func (s *step) keep(sp span, r *Rank) {
+	if len(s.spans) >= r.steps.maxOps {
 		s.overflow++
 		r.stats.SplitOverflow++
+		return
 	}
-	return seq
+	s.spans = append(s.spans, sp)
+	r.steps.heldSpans++
 }

@@ -142,7 +142,7 @@ func (r *Rank) peer(op *model.Op, c *commState, local int32) {
 func (r *Rank) noteClock(op *model.Op, rec *ring.Record, c *commState) {
 	raw := rec.KernelStart()
 	if r.node.cfg.RawGPUClock && c.fit.Unit() == gpuclock.UnitNanoseconds {
-		op.Start, op.End, op.ClockID = int64(raw), int64(max(rec.KernelStop(), raw)), r.gpuClock(c)
+		op.Start, op.End, op.ClockID = int64(raw), int64(max(rec.KernelStop(), raw)), r.gpuClockOf(c.comm.GPU, "globaltimer")
 		return
 	}
 	op.Clock = model.ClockNote{
@@ -153,10 +153,11 @@ func (r *Rank) noteClock(op *model.Op, rec *ring.Record, c *commState) {
 	}
 }
 
-func (r *Rank) gpuClock(c *commState) string {
-	id := r.uuidOf(c.comm.GPU)
+// gpuClockOf names a clock of a GPU.
+func (r *Rank) gpuClockOf(gpu uint32, clock string) string {
+	id := r.uuidOf(gpu)
 	if id == "" {
 		id = "pid " + itoa(int64(r.header.PID))
 	}
-	return "gpu:" + id + "/globaltimer"
+	return "gpu:" + id + "/" + clock
 }

@@ -126,6 +126,10 @@ func (r *Rank) Detail(now uint64, emit Emit) {
 	level := r.node.cfg.Level
 	since := now - min(now, uint64(r.header.RetainSeconds)*uint64(time.Second))
 	r.src.Snapshot(func(_ int, rec *ring.Record) {
+		if rec.Kind() == ring.KindKernel && level < ring.LevelCollectives {
+			r.kernelDetail(rec, since)
+			return
+		}
 		if rec.LastSeen() < since {
 			return
 		}

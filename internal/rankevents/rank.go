@@ -42,6 +42,13 @@ type Stats struct {
 	StepsUnfinished        int64 // open when the reading ended, left to the next reader
 	BadTimes               int64 // records of the future
 	NotMapped              int64 // records of kinds that become no operation
+	Kernels                int64 // folded, copies and sets among them; also in Operations
+	KernelsOfComm          int64 // those of communication libraries, of which collectives tell
+	KernelsWithoutClock    int64 // left out: their times cannot be put on the host's clock
+	KernelsWithoutLaunch   int64 // folded into no step: nobody saw their launch
+	KernelClockSteps       int64 // times that their clock was seen to be stepped
+	LinksDropped           int64 // spans that a step works for, beyond its bound
+	LinksInvalid           int64 // links to no span
 }
 
 // Rank folds the records of one ring. It is not safe for concurrent use.
@@ -79,10 +86,12 @@ type Rank struct {
 	anchor  anchorFinder
 	pending []ring.Record // until their step is known, by enqueueing
 	groups  groupTable
+	kernels kernelTable
 
 	slots     []ring.Slot
 	frontiers []ring.Frontier
 	pairs     []ring.ClockPair
+	scopes    []ring.OpenScope
 	stalls    stallTable
 	proxyKeys map[proxyKey]string
 	closing   []Link
@@ -122,6 +131,7 @@ func (n *Node) Attach(src Source, job string) *Rank {
 	r.steps.init(n.cfg.MaxOpenSteps, n.cfg.MaxStepOps, n.cfg.MaxStepBytes)
 	r.anchor.init(n.cfg.Anchor)
 	r.stalls.init()
+	r.kernels.init()
 	r.proxyKeys = map[proxyKey]string{}
 	return r
 }
@@ -145,7 +155,7 @@ func (r *Rank) Stats() Stats {
 			s.ClockResets += f.Stats().Resets
 		}
 	}
-	s.KeysOverflow = r.keys.overflowed
+	s.KeysOverflow, s.KernelClockSteps = r.keys.overflowed, r.kernels.clock.Steps()
 	return s
 }
 
@@ -163,15 +173,23 @@ func (r *Rank) Pass(now uint64, emit Emit) {
 	if n, ok := r.src.Step(); ok {
 		later = max(later, n)
 	}
+	awaited := int64(maxStep)
+	if r.awaitsKernels() {
+		awaited = r.kernels.newest
+	}
 	r.slots = r.src.InFlight(r.slots[:0])
 	horizon, oldest := r.inFlight()
 	r.drain(r.node.cfg.Level)
 	r.place(horizon)
 	r.flushGroups(false)
+	if r.marked {
+		horizon = r.now
+	}
+	r.placeKernels(horizon)
 	if !r.marked { // what place lets begin has nothing of earlier steps in flight
 		later = r.steps.begun()
 	}
-	for r.steps.closable(later, oldest) {
+	for r.steps.closable(later, min(oldest, awaited)) {
 		r.closeStep()
 	}
 	r.expire()
@@ -191,6 +209,9 @@ func (r *Rank) Finish(now uint64, died bool, emit Emit) {
 	r.drain(r.node.cfg.Level)
 	r.place(^uint64(0))
 	r.flushGroups(true)
+	r.placeKernels(^uint64(0))
+	r.stats.KernelsWithoutClock += int64(len(r.kernels.held))
+	r.kernels.held = r.kernels.held[:0]
 	for len(r.steps.open) > 0 {
 		r.closeStep()
 	}

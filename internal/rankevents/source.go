@@ -13,6 +13,9 @@ type Source interface {
 	GPUs(dst []ring.GPU) []ring.GPU
 	String(code uint16) string
 	ClockPairs(dst []ring.ClockPair) []ring.ClockPair
+	OpenScopes(dst []ring.OpenScope) []ring.OpenScope
 	Step() (int64, bool)
+	Witnesses() ring.Witness
+	CUPTI() (state ring.CUPTIState, result uint32)
 	Heartbeat() uint64
 }

@@ -22,6 +22,9 @@ type fakeRing struct {
 	before  uint64
 	corrupt uint64
 	beat    uint64
+	scopes  []ring.OpenScope
+	feeds   ring.Witness
+	cupti   ring.CUPTIState
 	old     []ring.Record // handed on already
 }
 
@@ -82,8 +85,14 @@ func (f *fakeRing) String(code uint16) string {
 func (f *fakeRing) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
 	return append(dst, ring.ClockPair{Raw: base, Realtime: uint64(int64(base) + epoch), Width: 100})
 }
-func (f *fakeRing) Heartbeat() uint64   { return f.beat }
-func (f *fakeRing) Step() (int64, bool) { return f.step, f.step >= 0 }
+
+func (f *fakeRing) OpenScopes(dst []ring.OpenScope) []ring.OpenScope {
+	return append(dst, f.scopes...)
+}
+func (f *fakeRing) Witnesses() ring.Witness          { return f.feeds }
+func (f *fakeRing) CUPTI() (ring.CUPTIState, uint32) { return f.cupti, 0 }
+func (f *fakeRing) Heartbeat() uint64                { return f.beat }
+func (f *fakeRing) Step() (int64, bool)              { return f.step, f.step >= 0 }
 
 func (f *fakeRing) code(text string) uint64 {
 	for i, s := range f.strings {
@@ -157,6 +166,51 @@ func (f *fakeRing) scope(name string, step int64, begin, end uint64, phase ring.
 	r[1] = uint64(ring.KindScope) | 1<<8
 	r[2], r[3], r[4], r[5] = at(begin), at(end), uint64(step)|77<<32, f.code(name)|uint64(phase)<<48
 	f.records = append(f.records, r)
+}
+
+// kernelSpec is what the device ran: µs, by CUPTI's clock what a clock of Unix shows.
+type kernelSpec struct {
+	name               string
+	launch, start, end uint64 // launch 0: not seen
+	flags              uint64 // of a kernel
+	stream, corr       uint32
+	bytes              uint64
+	grid               [3]uint64
+	ahead              uint64 // µs by which CUPTI's clock is ahead of what it should be
+}
+
+const (
+	kCopy, kSet, kGraph, kComm = 1, 2, 4, 8
+	kLaunch                    = 16
+)
+
+func cuptiAt(micro uint64) uint64 { return uint64(unixAt(micro)) }
+
+func (f *fakeRing) kernel(k kernelSpec) {
+	var r ring.Record
+	if k.launch != 0 {
+		k.flags |= kLaunch
+		r[4] = cuptiAt(k.launch + k.ahead)
+	}
+	r[1] = uint64(ring.KindKernel) | 2<<8 | k.flags<<16
+	r[2], r[3] = cuptiAt(k.start+k.ahead), cuptiAt(k.end+k.ahead)
+	r[5] = 77 << 32
+	if k.name != "" {
+		r[5] |= f.code(k.name)
+	}
+	r[6], r[7], r[8] = uint64(k.stream), uint64(k.corr), k.grid[0]|k.grid[1]<<32|k.grid[2]<<48
+	r[10] = k.bytes
+	f.records = append(f.records, r)
+}
+
+// clock is a reading of CUPTI's clock, 100 ns wide.
+func (f *fakeRing) clock(micro, ahead uint64) {
+	f.records = append(f.records, ring.Record{1: uint64(ring.KindClock) | 1<<8, 2: at(micro), 3: cuptiAt(micro + ahead), 4: cuptiAt(micro), 5: 100 | 1<<32})
+}
+
+// link is a span that a step works for, named by one number.
+func (f *fakeRing) link(step int64, n uint64, micro uint64) {
+	f.records = append(f.records, ring.Record{1: uint64(ring.KindLink) | 1<<8, 2: uint64(step), 3: n, 4: 1, 5: n, 6: at(micro), 7: 77})
 }
 
 // open puts an operation in flight.

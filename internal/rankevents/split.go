@@ -13,8 +13,10 @@ const launchLatency = uint64(15 * time.Microsecond)
 // Summary is what a step came to.
 type Summary struct {
 	// Compute, Transfer and LaunchIdle are all that one rank's communication
-	// tells, in seconds; they sum to the step.
-	Compute, Transfer, LaunchIdle float64
+	// tells, in seconds; they and the other three, which need a witness of what the
+	// device ran, sum to the step.
+	Compute, Transfer, LaunchIdle           float64
+	ComputeOverlapped, Copy, DependencyIdle float64
 
 	Ops, Collectives int64
 	Lost             int64 // records lost while the step was open
@@ -34,12 +36,80 @@ type KeyHistogram struct {
 	*Histogram
 }
 
-// divide splits the time from start to end among the step's communication and
-// what lies between. Before an operation that begins on streams without
+// divide splits the time from start to end among what ran.
+func (s *step) divide(start, end uint64, sum *Summary) {
+	slices.SortFunc(s.spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.launch, b.launch)) })
+	if s.witnessed {
+		s.divideWitnessed(start, end, sum)
+	} else {
+		s.divideUnwitnessed(start, end, sum)
+	}
+}
+
+// division of a step, ns.
+type division struct{ compute, overlapped, transfer, copying, launchIdle, dependencyIdle uint64 }
+
+// divideWitnessed takes each instant for what ran in it: computing before
+// communication before copying. Where nothing ran, the device was idle for the host
+// until the launch of what ran next took effect, and from then on for what that waited
+// for.
+func (s *step) divideWitnessed(start, end uint64, sum *Summary) {
+	var p division
+	var until [activities]uint64 // of what has begun, the latest end
+	at := start
+	for i := range s.spans {
+		sp := &s.spans[i]
+		if sp.end <= sp.start || sp.end <= start || sp.start >= end {
+			continue
+		}
+		if at = p.run(&until, at, sp.start); at < sp.start {
+			ready := min(max(sp.launch+launchLatency, at), sp.start)
+			p.launchIdle += ready - at
+			p.dependencyIdle += sp.start - ready
+			at = sp.start
+		}
+		until[sp.what] = max(until[sp.what], min(sp.end, end))
+	}
+	if at = p.run(&until, at, end); at < end {
+		p.launchIdle += end - at
+	}
+	sum.Compute, sum.ComputeOverlapped, sum.Transfer = seconds(p.compute), seconds(p.overlapped), seconds(p.transfer)
+	sum.Copy, sum.LaunchIdle, sum.DependencyIdle = seconds(p.copying), seconds(p.launchIdle), seconds(p.dependencyIdle)
+}
+
+// run divides the time from at to next as far as something runs, and returns up to
+// where.
+func (p *division) run(until *[activities]uint64, at, next uint64) uint64 {
+	for at < next {
+		to := next
+		for _, end := range until {
+			if end > at {
+				to = min(to, end)
+			}
+		}
+		took := to - at
+		switch kernel, comm := until[ranKernel] > at, until[ranComm] > at; {
+		case kernel && comm:
+			p.overlapped += took
+		case kernel:
+			p.compute += took
+		case comm:
+			p.transfer += took
+		case until[ranCopy] > at:
+			p.copying += took
+		default:
+			return at
+		}
+		at = to
+	}
+	return at
+}
+
+// divideUnwitnessed splits the time among the step's communication and what lies
+// between. Before an operation that begins on streams without
 // communication, the device was idle until the operation's launch took effect and
 // busy from then on.
-func (s *step) divide(start, end uint64, sum *Summary) {
-	slices.SortFunc(s.spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+func (s *step) divideUnwitnessed(start, end uint64, sum *Summary) {
 	var compute, transfer, idle uint64
 	at := start
 	for i := range s.spans {

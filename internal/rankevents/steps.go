@@ -5,23 +5,24 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
 const maxStep = math.MaxInt64
 
-// firstSpans is the room of a new step, 1.5 KiB.
+// firstSpans is the room of a new step, 2 KiB.
 const firstSpans = 64
 
 // keptSteps is how many closed steps are kept for reuse; a backlog needs more, once.
 const keptSteps = 64
 
-// keptSpans bounds the room for spans in the steps that are kept, 6 MiB.
+// keptSpans bounds the room for spans in the steps that are kept, 8 MiB.
 const keptSpans = 1 << 18
 
 // held is about how many bytes the open steps take.
 func (t *stepTable) held() int {
-	return t.heldSpans*int(unsafe.Sizeof(span{})) + t.heldKeys*int(unsafe.Sizeof(keyState{})) +
+	return t.heldSpans*int(unsafe.Sizeof(span{})) + t.heldKeys*int(unsafe.Sizeof(keyState{})) + t.heldLinks*int(unsafe.Sizeof(model.SpanRef{})) +
 		t.pages.out*int(unsafe.Sizeof(page{})) + len(t.open)*int(unsafe.Sizeof(step{}))
 }
 
@@ -44,6 +45,9 @@ type step struct {
 	waits                                           [4]uint64 // ns: gpu, peer, wire, flush
 	keys                                            []keyState
 	spans                                           []span
+	witnessed                                       bool // what the device ran besides communication is among them
+	links                                           []model.SpanRef
+	linksDropped                                    int64
 
 	phase     ring.Phase
 	phaseTook uint64
@@ -57,8 +61,21 @@ type keyState struct {
 	hist Histogram
 }
 
-// span is when one communication ran, host ns.
-type span struct{ start, end, launch uint64 }
+// What ran in a span.
+type activity uint8
+
+const (
+	ranComm activity = iota
+	ranKernel
+	ranCopy
+	activities
+)
+
+// span is when something ran, host ns.
+type span struct {
+	start, end, launch uint64
+	what               activity
+}
 
 // stepTable are the open steps of a rank, by number.
 type stepTable struct {
@@ -72,6 +89,7 @@ type stepTable struct {
 	budget      int    // bytes of all open steps
 	heldSpans   int    // of open steps
 	heldKeys    int    // of open steps
+	heldLinks   int    // of open steps
 	freeSpans   int    // room for spans in free steps
 	lastBegin   uint64 // latest mark
 }
@@ -123,7 +141,8 @@ func (t *stepTable) fresh(n int64) *step {
 
 // closable reports whether the first open step is over: of those begun before
 // the slots were noted the newest is later, nothing of it was in flight, of which
-// oldest was the oldest, and it is known when a later one began.
+// oldest was the oldest or the first whose kernels may come, and it is known when a
+// later one began.
 func (t *stepTable) closable(later, oldest int64) bool {
 	return len(t.open) > 0 && t.open[0].n < min(later, oldest) && t.begun() > t.open[0].n
 }
@@ -155,7 +174,8 @@ func (t *stepTable) recycle(s *step) {
 	}
 	t.heldSpans -= len(s.spans)
 	t.heldKeys -= len(s.keys)
-	*s = step{keys: s.keys, spans: s.spans[:0], table: t}
+	t.heldLinks -= len(s.links)
+	*s = step{keys: s.keys, spans: s.spans[:0], links: s.links[:0], table: t}
 	if len(t.free) < keptSteps && t.freeSpans+cap(s.spans) <= keptSpans {
 		t.freeSpans += cap(s.spans)
 		t.free = append(t.free, s)
@@ -183,6 +203,7 @@ func (r *Rank) mark(n int64, begin uint64) {
 	r.steps.lastBegin = max(r.steps.lastBegin, begin)
 	if s := r.room(n); s != nil && s.begin == 0 {
 		s.begin = begin
+		r.kernels.begins.add(n, begin)
 	}
 }
 
@@ -193,6 +214,7 @@ func (r *Rank) restart(n int64) {
 		r.closeStep()
 	}
 	r.steps.closed = n - 1
+	r.kernels.restart()
 }
 
 // room returns the open step n, closing the oldest where there are too many; nil

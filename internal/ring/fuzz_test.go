@@ -44,6 +44,10 @@ func useAll(r *Ring) (n int) {
 		rec.KernelChannel()
 		rec.API()
 		rec.Net()
+		rec.Kernel()
+		rec.Clock()
+		rec.Link()
+		rec.LastSeen()
 		rec.Waits()
 		_, _ = rec.ProxyStop()
 		_ = r.String(uint16(rec.Func()))
@@ -58,13 +62,17 @@ func useAll(r *Ring) (n int) {
 	r.Snapshot(count)
 	r.Drops()
 	r.Heartbeat()
+	_ = r.Witnesses().String()
+	state, _ := r.CUPTI()
+	_ = state.String()
+	n += len(r.OpenScopes(nil))
 	_, _, _ = r.Alive()
 	return n
 }
 
 // mostUsed is what useAll may return at most: the image's entries, each record
-// twice, and every fixed table.
-const mostUsed = 4 + 4 + 4 + 2 + clockPairs + 3 + 2*3*8
+// twice, every fixed table, and the scopes of the two lanes that have owners.
+const mostUsed = 4 + 4 + 4 + 2 + clockPairs + 3 + 2 + 2*3*8
 
 // FuzzOpen edits words of a valid ring, half of the edits before it is opened,
 // half while it is read, and then truncates its file: whatever the words, an
@@ -84,6 +92,9 @@ func FuzzOpen(f *testing.F) {
 		f.Add(append(edit(head, 30), edit(head, v)...), uint32(0), uint32(0))
 		f.Add(edit(m.word(0, 2, 0), writing|v), uint32(0), uint32(0))
 		f.Add(edit(m.offset[sSlots], v), uint32(0), uint32(0))
+		scope := m.offset[sLanes] + laneWords*8
+		f.Add(append(edit(scope, v), edit(scope+laneScope*8, v)...), uint32(0), uint32(0))
+		f.Add(append(edit(m.word(1, 29, 1), 8|v<<16), edit(atCUPTI, v)...), uint32(0), uint32(0))
 	}
 	f.Fuzz(func(t *testing.T, edits []byte, size, cut uint32) {
 		m := fullImage()

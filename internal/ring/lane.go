@@ -4,7 +4,7 @@ import "time"
 
 // lane is a reader's place in one producer's records.
 type lane struct {
-	state  []uint64 // owner, head, claims
+	state  []uint64 // owner, head, claims, scope
 	words  []uint64 // records
 	mask   uint64   // capacity - 1
 	shared bool
@@ -22,6 +22,8 @@ const (
 	laneOwner = iota
 	laneHead
 	laneClaims
+	laneScope
+	laneScopeAt
 )
 
 // verdict is what became of one number.

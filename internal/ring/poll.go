@@ -152,7 +152,8 @@ type Lane struct {
 	Owner  uint64 // thread id in its own namespace; 0: free, or the shared lane
 	Head   uint64 // records written since the file was made
 	Claims uint64 // times the lane was taken
-	Counts        // of what was polled
+	Scope  OpenScope
+	Counts // of what was polled
 }
 
 // Lanes appends all lanes, the shared one first.
@@ -162,7 +163,7 @@ func (r *Ring) Lanes(dst []Lane) []Lane {
 			l := &r.lanes[i]
 			dst = append(dst, Lane{
 				Owner: load(&l.state[laneOwner]), Head: load(&l.state[laneHead]),
-				Claims: load(&l.state[laneClaims]), Counts: l.counts,
+				Claims: load(&l.state[laneClaims]), Scope: l.openScope(), Counts: l.counts,
 			})
 		}
 	})

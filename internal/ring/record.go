@@ -22,16 +22,19 @@ type Kind uint8
 
 // Kinds of records.
 const (
-	KindOp            Kind = 1 // a collective or one side of a message, ended
-	KindStep          Kind = 2 // a step begins
-	KindScope         Kind = 3 // a phase of the host, ended
-	KindProxyStep     Kind = 4 // one chunk of one proxy operation, ended
-	KindKernelChannel Kind = 5 // one channel of one kernel, ended
-	KindAPI           Kind = 6 // a call into the library, ended
-	KindNet           Kind = 7 // a work request of a network plugin, ended
+	KindOp            Kind = 1  // a collective or one side of a message, ended
+	KindStep          Kind = 2  // a step begins
+	KindScope         Kind = 3  // a phase of the host, ended
+	KindProxyStep     Kind = 4  // one chunk of one proxy operation, ended
+	KindKernelChannel Kind = 5  // one channel of one kernel, ended
+	KindAPI           Kind = 6  // a call into the library, ended
+	KindNet           Kind = 7  // a work request of a network plugin, ended
+	KindKernel        Kind = 8  // a kernel, copy or set that the device ran
+	KindClock         Kind = 9  // readings of CUPTI's clock and the host's together
+	KindLink          Kind = 10 // a span of a trace that the step works for
 )
 
-var kindNames = [...]string{"none", "op", "step", "scope", "proxy_step", "kernel_channel", "api", "net"}
+var kindNames = [...]string{"none", "op", "step", "scope", "proxy_step", "kernel_channel", "api", "net", "kernel", "clock", "link"}
 
 func (k Kind) String() string { return nameOf(kindNames[:], uint64(k)) }
 
@@ -185,13 +188,17 @@ func (r *Record) Waits() (gpu, peer, wire, flush uint64) {
 }
 
 // LastSeen is the record's latest time on the host's clock, ns; 0 for kinds that
-// are not known.
+// are not known, and for kernels, which only CUPTI's clock has stamped.
 func (r *Record) LastSeen() uint64 {
 	switch r.Kind() {
 	case KindOp:
 		return max(r.EnqueueBegin(), r.CompletedAt())
 	case KindStep:
 		return r[3]
+	case KindClock:
+		return r[2]
+	case KindLink:
+		return r[6]
 	case KindScope, KindAPI, KindNet:
 		return max(r[2], r[3])
 	case KindProxyStep:

@@ -59,6 +59,8 @@ func TestViews(t *testing.T) {
 	scope := Record{2: 10, 3: 20, 4: 5 | 99<<32, 5: 70000%65536 | 2<<32 | uint64(PhaseCompile)<<48}
 	assert.Equal(t, Scope{Begin: 10, End: 20, Step: 5, InStep: true, TID: 99, Name: 4464, Depth: 2, Phase: PhaseCompile}, scope.Scope())
 	assert.Equal(t, "compile", scope.Scope().Phase.String())
+	scope[1] = uint64(KindScope) | 3<<16
+	assert.Equal(t, []bool{true, true}, []bool{scope.Scope().NVTX, scope.Scope().Async})
 
 	proxy := Record{
 		2: 1, 3: 4 | 512<<32, 4: 0xffffffff | 11<<32 | 1<<40 | 64<<48, 5: 100, 6: 101, 7: 102, 8: 103, 9: 104,

@@ -30,6 +30,12 @@ const (
 	PhaseInference
 )
 
+// Flags of a scope.
+const (
+	scopeNVTX  Flags = 1 << 0
+	scopeAsync Flags = 1 << 1
+)
+
 // Scope is a record of KindScope: a named stretch of a host thread.
 type Scope struct {
 	Begin, End uint64 // ns
@@ -39,6 +45,8 @@ type Scope struct {
 	Name       uint16 // string code
 	Depth      uint16 // of nesting, 0 outermost
 	Phase      Phase
+	NVTX       bool // an NVTX range
+	Async      bool // begun and ended as it came: it nests in nothing
 }
 
 // Scope reads a record of KindScope.
@@ -47,6 +55,7 @@ func (r *Record) Scope() Scope {
 	return Scope{
 		Begin: r[2], End: r[3], Step: step, InStep: in, TID: uint32(r[4] >> 32),
 		Name: uint16(r[5]), Depth: uint16(r[5] >> 32), Phase: Phase(r[5] >> 48),
+		NVTX: r.Has(scopeNVTX), Async: r.Has(scopeAsync),
 	}
 }
 

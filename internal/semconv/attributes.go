@@ -104,6 +104,11 @@ const (
 	LinkLastArriver = "last_arriver"
 	// LinkEvidence is the LinkRelation from a finding to a span that decided it.
 	LinkEvidence = "evidence"
+	// LinkRequest is the LinkRelation from a step to a span of another trace that the
+	// step works for.
+	LinkRequest = "request"
+	// LinkStep is the LinkRelation from what shows a step in another trace to the step.
+	LinkStep = "step"
 )
 
 // Step summary attributes, on the span of kind "step" only. The seven parts of

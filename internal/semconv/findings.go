@@ -55,21 +55,27 @@ const MaxFindingRanks = 64
 
 // Metric names.
 const (
-	MetricStepDuration      = "lockstep.step.duration"
-	MetricWaitCaused        = "lockstep.wait.caused"
-	MetricWaitSuffered      = "lockstep.wait.suffered"
-	MetricStragglerExcess   = "lockstep.straggler.excess"
-	MetricClockOffset       = "lockstep.clock.offset"
-	MetricClockBound        = "lockstep.clock.bound"
-	MetricFindings          = "lockstep.findings"
-	MetricEventsLost        = "lockstep.events.lost"
-	MetricOverflowAttribute = "otel.metric.overflow"
+	MetricStepDuration    = "lockstep.step.duration"
+	MetricWaitCaused      = "lockstep.wait.caused"
+	MetricWaitSuffered    = "lockstep.wait.suffered"
+	MetricStragglerExcess = "lockstep.straggler.excess"
+	MetricClockOffset     = "lockstep.clock.offset"
+	MetricClockBound      = "lockstep.clock.bound"
+	MetricFindings        = "lockstep.findings"
+	MetricEventsLost      = "lockstep.events.lost"
+	// Of collectives and messages, by rank and function.
+	MetricCollectiveDuration     = "lockstep.collective.duration"      // s, exponential histogram
+	MetricCollectiveIO           = "lockstep.collective.io"            // By, counter
+	MetricCollectiveBusBandwidth = "lockstep.collective.bus_bandwidth" // By/s
+	MetricOverflowAttribute      = "otel.metric.overflow"
 )
 
 // Data-point attributes beside those of the resource.
 const (
-	PointClass    = "lockstep.straggler.class"
-	PointHop      = "lockstep.hop"
-	PointReason   = "lockstep.reason"
-	PointSeverity = "lockstep.finding.severity" // INFO, WARN or ERROR
+	PointClass  = "lockstep.straggler.class"
+	PointHop    = "lockstep.hop"
+	PointReason = "lockstep.reason"
+	// PointTimingSource is what a duration was measured with, as its source names it.
+	PointTimingSource = "lockstep.timing.source"
+	PointSeverity     = "lockstep.finding.severity" // INFO, WARN or ERROR
 )

@@ -19,17 +19,23 @@ const (
 	OpOpenReceiveFor   = "lockstep.op.open.receive.for"   // d, s
 	OpOpenReceivePeer  = "lockstep.op.open.receive.peer"  // i
 	OpOpenSilent       = "lockstep.op.open.silent"        // d, s since the last sign of life of its process
+	OpOpenScope        = "lockstep.op.open.scope"         // s, scope that the host is in: of the main thread, else the longest open
+	OpOpenScopeFor     = "lockstep.op.open.scope.for"     // d, s
 	// The sequence numbers that its function has reached on its communicator.
 	OpOpenEnqueued  = "lockstep.op.open.enqueued"  // i
 	OpOpenStarted   = "lockstep.op.open.started"   // i
 	OpOpenCompleted = "lockstep.op.open.completed" // i
 )
 
+// RequestSpan marks a span that shows a step in the trace of a request that the step
+// worked for: b, true. It is no operation, and nothing is counted from it.
+const RequestSpan = "lockstep.request.span"
+
 // Attributes of a step's summary that one rank's own events add.
 const (
 	SummaryLost      = "lockstep.summary.lost"          // i, records lost while the step was open
 	SummaryInferred  = "lockstep.summary.ends_inferred" // i, operations without an observed end: in no histogram, not in the split
-	SummaryBytes     = "lockstep.summary.bytes"         // i, of all operations
+	SummaryBytes     = "lockstep.summary.bytes"         // i, of all communication
 	SummaryWaitGPU   = "lockstep.summary.wait.gpu"      // d, s, summed over operations
 	SummaryWaitPeer  = "lockstep.summary.wait.peer"     // d, s
 	SummaryWaitWire  = "lockstep.summary.wait.wire"     // d, s

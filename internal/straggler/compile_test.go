@@ -1,6 +1,7 @@
 package straggler
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,10 +19,10 @@ func TestRecompilingIsTheCauseOfALateHost(t *testing.T) {
 		op    string
 	}{
 		"one recompiles":            {"h4:data_loading h30:compile c26 h1:forward * c10 h1:backward * c5 s", usual, model.CauseCompile, "compile"},
-		"it loads longer":           {"h34:data_loading c26 h1:forward * c10 h1:backward * c5 s", usual, model.CauseUnknown, "data_loading"},
+		"it loads longer":           {"h34:data_loading c26 h1:forward * c10 h1:backward * c5 s", usual, model.CauseDataLoader, "data_loading"},
 		"all recompile, one longer": {"h44:compile c26 h1:forward * c10 h1:backward * c5 s", "h14:compile c26 h1:forward * c10 h1:backward * c5 s", model.CauseCompile, "compile"},
 		"all recompile, one loads longer": {
-			"h14:compile h34:data_loading c26 h1:forward * c10 h1:backward * c5 s", "h14:compile h4:data_loading c26 h1:forward * c10 h1:backward * c5 s", model.CauseUnknown, "data_loading",
+			"h14:compile h34:data_loading c26 h1:forward * c10 h1:backward * c5 s", "h14:compile h4:data_loading c26 h1:forward * c10 h1:backward * c5 s", model.CauseDataLoader, "data_loading",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestRecompilingIsTheCauseOfALateHost(t *testing.T) {
 			assert.Equal(t, int64(1), f.Rank.V)
 			assert.Equal(t, tc.cause, f.Cause)
 			assert.Equal(t, tc.op, f.Op)
-			assert.Equal(t, tc.cause == model.CauseCompile, f.Action != "" && f.Action[:6] == "rank 1")
+			assert.Equal(t, tc.cause == model.CauseCompile, strings.HasPrefix(f.Action, "rank 1 recompiles"))
 		})
 	}
 }
@@ -53,6 +54,6 @@ func TestWhatACompilerCallsIsCompiling(t *testing.T) {
 		scope("trace", "compile", 1, 8), scope("autotune", "train", 2, 4), scope("load", "train", 8, 9), stepOp(1, 0, 10),
 	})
 	j := w.e.sorted()[0]
-	assert.Equal(t, int64(7e6), j.window[0].ranks[0].compiling)
+	assert.Equal(t, int64(7e6), j.window[0].ranks[0].idleFor[byCompile])
 	assert.Equal(t, int64(2e6), j.window[0].ranks[0].idleBy[j.keys.ids["autotune"]])
 }

@@ -65,13 +65,18 @@ func (j *job) cause(c *candidate) (class, key string, excess float64) {
 }
 
 // why returns the cause of a rank's excess, where its scopes tell it: most of the
-// host's idleness beyond its peers' lies in scopes of phase compile.
+// host's idleness beyond its peers' lies in scopes of one.
 func (c *candidate) why(class string) string {
-	compiling := c.in.excess(c.rank.Rank, func(r *rankRecord) int64 { return r.compiling })
-	if class == model.ClassHost && 2*compiling > float64(c.excess.idle) {
-		return model.CauseCompile
+	if class != model.ClassHost {
+		return model.CauseUnknown
 	}
-	return model.CauseUnknown
+	name, most := model.CauseUnknown, float64(c.excess.idle)/2
+	for k := firstTold; k < causes; k++ {
+		if x := c.in.excess(c.rank.Rank, func(r *rankRecord) int64 { return r.idleFor[k] }); x > most {
+			name, most = causeNames[k], x
+		}
+	}
+	return name
 }
 
 // excess returns the mean of a quantity of the rank over its peers' median, per

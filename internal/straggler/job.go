@@ -69,11 +69,8 @@ type activity struct {
 	key        uint32
 	seq        uint32
 	kind       actKind
-	compile    bool // a scope of phase compile
+	cause      cause // of a scope
 }
-
-// phaseCompile is the phase of scopes in which the host compiles.
-const phaseCompile = "compile"
 
 type actKind uint8
 
@@ -156,11 +153,14 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 		if !ok {
 			return
 		}
-		rs.acts = append(rs.acts, activity{
+		a := activity{
 			start: op.Start, end: max(op.Start, op.End), launch: op.Launch.Or(0), lane: op.Lane(),
 			key: j.keys.id(op.ComparisonKey(), &j.e.stats), seq: uint32(op.Seq), kind: kind,
-			compile: op.Phase == phaseCompile,
-		})
+		}
+		if kind == actScope {
+			a.cause = causeOf(op)
+		}
+		rs.acts = append(rs.acts, a)
 	}
 	if !rs.marked {
 		if rs.size() == 1 {

@@ -151,6 +151,9 @@ func TestRecordings(t *testing.T) {
 			assert.Equal(t, *want.SlowRank, f.Rank.V)
 			assert.Equal(t, want.Class, f.Class)
 			assert.Equal(t, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", f.Op)
+			if want.Place == "data" {
+				assert.Equal(t, model.CauseDataLoader, f.Cause)
+			}
 			assert.False(t, f.BeforeWindow)
 			// Mending it saves nearly all of the sleep, never more than that and
 			// the noise of its own work.

@@ -34,7 +34,7 @@ type rankRecord struct {
 	sigma, offset     time.Duration // of the clock
 	met               bool          // in some meeting of this step
 	dark              bool          // of its device nothing but communication was recorded
-	compiling         int64         // idleness of the host in scopes of phase compile
+	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell
 	communicated      int64         // exposed, waits too
 	// wire sums the excess of its wire waits, where wired: they and those of peers
 	// were recorded. transfer is the exposed transfer of the same operations.
@@ -134,7 +134,7 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		rec.index[v.rank.Rank] = i
 		split := v.split()
 		rec.ranks = append(rec.ranks, rankRecord{
-			dark: v.dark, compiling: v.compiling, communicated: int64(split.Transfer + split.Wait),
+			dark: v.dark, idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
 			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
 			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})

@@ -6,7 +6,8 @@ import (
 )
 
 // scopeMap tells at each instant in which scope the host was: the one that began
-// last of those that were open.
+// last of those that were open. They need not be nested: ranges that a program
+// begins in one place and ends in another overlap as they like.
 type scopeMap []piece
 
 // scopes builds the map from the rank's scopes. Where none was open, the key is
@@ -19,7 +20,7 @@ func (v *rankView) scopes() scopeMap {
 		for len(open) > 0 && at < to {
 			top := open[len(open)-1]
 			if end := min(top.end, to); end > at {
-				out = append(out, piece{start: at, end: end, key: top.key, compile: top.compile})
+				out = append(out, piece{start: at, end: end, key: top.key, cause: top.cause})
 				at = end
 			}
 			if top.end > to {
@@ -37,8 +38,7 @@ func (v *rankView) scopes() scopeMap {
 			continue
 		}
 		advance(a.start)
-		// What a compiler calls is compiling, whatever its own phase.
-		a.compile = a.compile || (len(open) > 0 && open[len(open)-1].compile)
+		a.cause = a.cause.within(open, a.end)
 		open = append(open, a)
 	}
 	advance(v.end)

@@ -26,7 +26,7 @@ type piece struct {
 	start, end int64
 	part       part
 	key        uint32 // operation, where the part is compute or copy
-	compile    bool   // in a scope map, that the host compiled
+	cause      cause  // in a scope map, what the host was kept by
 }
 
 // edge is a point at which an activity of one sort begins or ends.
@@ -200,9 +200,7 @@ func (v *rankView) accumulate() {
 		case partLaunchIdle:
 			scopes.share(p.start, p.end, func(in *piece, d int64) {
 				v.idleBy[in.key] += d
-				if in.compile {
-					v.compiling += d
-				}
+				v.idleFor[in.cause] += d
 			})
 		}
 	}

@@ -193,17 +193,32 @@ func severity(costShare float64) model.Severity {
 }
 
 func action(f *model.Finding) string {
+	rank := f.Rank.V
 	switch {
 	case f.BeforeWindow:
 		return "record more steps, beginning earlier: the rank was late when the recording began"
-	case f.Cause == model.CauseCompile && f.OutsideScopes():
-		return fmt.Sprintf("rank %d recompiles in every step: do its shapes or types change, is its cache lost, or is it alone without one? Log recompilations", f.Rank.V)
-	case f.Cause == model.CauseCompile:
-		return fmt.Sprintf("rank %d recompiles in %q in every step: do its shapes or types change, is its cache lost, or is it alone without one? Log recompilations", f.Rank.V, f.Op)
+	case advice[f.Cause] != "":
+		return fmt.Sprintf(advice[f.Cause], rank, inScope(f))
 	case f.OutsideScopes():
-		return fmt.Sprintf("look at what the host of rank %d does outside of any scope: data loading, garbage collection, CPU contention. Mark scopes there to know more", f.Rank.V)
+		return fmt.Sprintf("look at what the host of rank %d does outside of any scope: data loading, garbage collection, CPU contention. Mark scopes there to know more", rank)
 	case f.Class == model.ClassHost:
-		return fmt.Sprintf("look at what the host of rank %d does in %q: data loading, garbage collection, CPU contention", f.Rank.V, f.Op)
+		return fmt.Sprintf("look at what the host of rank %d does in %q: data loading, garbage collection, CPU contention", rank, f.Op)
 	}
-	return fmt.Sprintf("compare %q on rank %d with its peers: clocks, throttling, kernel choice, amount of work", f.Op, f.Rank.V)
+	return fmt.Sprintf("compare %q on rank %d with its peers: clocks, throttling, kernel choice, amount of work", f.Op, rank)
+}
+
+func inScope(f *model.Finding) string {
+	if f.OutsideScopes() {
+		return ""
+	}
+	return fmt.Sprintf(" in %q", f.Op)
+}
+
+// advice is what to do next about a host that is late for a known cause; of a rank,
+// and where it is.
+var advice = map[string]string{
+	model.CauseCompile:    "rank %d recompiles%s in every step: do its shapes or types change, is its cache lost, or is it alone without one? Log recompilations",
+	model.CauseDataLoader: "rank %d waits for its data%s: compare its storage and cache, its samples' size, and its workers and their CPUs with those of its peers; more workers or more batches ahead may hide it",
+	model.CauseGC:         "rank %d collects garbage%s while its peers do not: collect by hand at the same step on all ranks (gc.disable, gc.freeze), and look for what makes so many objects there",
+	model.CauseCheckpoint: "rank %d is kept by a checkpoint%s: save asynchronously or share the work among ranks, and compare the speed of its storage with that of its peers",
 }

@@ -26,7 +26,7 @@ type rankView struct {
 	// computeBy and idleBy are exclusive own time by operation, and by the
 	// scope that the host was in, in ns.
 	computeBy, idleBy map[uint32]int64
-	compiling         int64 // idleness of the host in scopes of phase compile, ns
+	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell, ns
 }
 
 // tail is what the next step must know of a rank's last communication.

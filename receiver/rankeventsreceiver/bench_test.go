@@ -86,7 +86,7 @@ func BenchmarkSpans(b *testing.B) {
 	for b.Loop() {
 		spans := 0
 		stats, d := foldAll(b, path, cfg.Level, rankevents.NewNode(cfg), func(batch *rankevents.Batch) {
-			spans += toTraces(batch).SpanCount()
+			spans += toTraces(batch, true).SpanCount()
 		})
 		if int64(spans) != stats.Emitted {
 			b.Fatal(spans, stats)

@@ -47,6 +47,12 @@ type Config struct {
 	// StepDeadline is how long a step waits for what is in flight of it.
 	StepDeadline time.Duration `mapstructure:"step_deadline"`
 
+	// Kernels is "operations", or "summary", which only folds into their step what the
+	// device ran.
+	Kernels string `mapstructure:"kernels"`
+	// RequestSpans shows steps in the traces of the requests that they work for.
+	RequestSpans bool `mapstructure:"request_spans"`
+
 	// GPUClock is "correct", which puts GPU stamps on the host's clock, or "raw".
 	GPUClock string `mapstructure:"gpu_clock"`
 	// Anchor says where steps begin in programs that do not mark them.
@@ -74,11 +80,13 @@ type AnchorConfig struct {
 // anchorFunctions are the collectives that can begin a step.
 var anchorFunctions = []string{model.AllReduce, model.AllGather, model.ReduceScatter, model.Broadcast, model.Reduce}
 
-// Values of Record and GPUClock.
+// Values of Record, Kernels and GPUClock.
 const (
-	recordUnchanged = "unchanged"
-	clockCorrect    = "correct"
-	clockRaw        = "raw"
+	kernelOperations = "operations"
+	kernelSummary    = "summary"
+	recordUnchanged  = "unchanged"
+	clockCorrect     = "correct"
+	clockRaw         = "raw"
 )
 
 var levels = map[string]ring.Level{
@@ -121,6 +129,8 @@ func newDefaultConfig() *Config {
 		StallAfter:     engine.StallAfter,
 		StallRepeat:    engine.StallRepeat,
 		StepDeadline:   engine.StepDeadline,
+		Kernels:        kernelOperations,
+		RequestSpans:   true,
 		GPUClock:       clockCorrect,
 		RetryOnFailure: retry,
 	}
@@ -132,6 +142,7 @@ func (c *Config) Validate() error {
 		oneOf("level", c.Level, "summary", "collectives", "all"),
 		oneOf("record", c.Record, "", "summary", "collectives", "all", recordUnchanged),
 		c.validateRecord(),
+		oneOf("kernels", c.Kernels, kernelOperations, kernelSummary),
 		oneOf("gpu_clock", c.GPUClock, clockCorrect, clockRaw),
 		c.validateAnchor(),
 	}
@@ -207,6 +218,9 @@ func (c *Config) validateAnchor() error {
 func (c *Config) engine() rankevents.Config {
 	e := rankevents.DefaultConfig()
 	e.Level, e.RawGPUClock = levels[c.Level], c.GPUClock == clockRaw
+	if c.Kernels == kernelSummary {
+		e.Kernels = rankevents.KernelSummary
+	}
 	e.MaxOpenSteps, e.BatchOps = c.MaxOpenSteps, c.BatchOps
 	e.StallAfter, e.StallRepeat, e.StepDeadline = c.StallAfter, c.StallRepeat, c.StepDeadline
 	e.Anchor = rankevents.Anchor{Function: c.Anchor.Function, Every: c.Anchor.Every}

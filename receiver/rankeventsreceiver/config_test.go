@@ -29,7 +29,7 @@ func TestLoadConfig(t *testing.T) {
 			Directory: "/var/run/rings", PollInterval: time.Second, Level: "all", Record: "unchanged", DetailOnStall: true,
 			RemoveDead: time.Minute, MaxRings: 8, MaxOpenSteps: 4, BatchOps: 100,
 			StallAfter: 5 * time.Second, StallRepeat: time.Minute, StepDeadline: 10 * time.Second,
-			GPUClock: "raw", Anchor: AnchorConfig{Function: "all_reduce", Every: 12},
+			GPUClock: "raw", Kernels: "summary", Anchor: AnchorConfig{Function: "all_reduce", Every: 12},
 			JobID: "llama", JobName: "Llama pre-training",
 			RetryOnFailure: configretry.BackOffConfig{
 				Enabled: true, InitialInterval: time.Second, RandomizationFactor: 0.1,
@@ -56,6 +56,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		`check level: got ""; want one of summary, collectives, all`:                        func(c *Config) { c.Level = "" },
 		`check record: got "x"; want one of summary, collectives, all, unchanged`:           func(c *Config) { c.Record = "x" },
 		`check gpu_clock: got "x"; want one of correct, raw`:                                func(c *Config) { c.GPUClock = "x" },
+		`check kernels: got "none"; want one of operations, summary`:                        func(c *Config) { c.Kernels = "none" },
 		"check remove_dead: got -1ns; want 0 to leave rings, or a time":                     func(c *Config) { c.RemoveDead = -1 },
 		"check max_rings: got 0; want at least 1":                                           func(c *Config) { c.MaxRings = 0 },
 		"check max_open_steps: got 0; want at least 1":                                      func(c *Config) { c.MaxOpenSteps = 0 },
@@ -103,8 +104,8 @@ func TestEngineIsToldEverything(t *testing.T) {
 	cfg := newDefaultConfig()
 	want := rankevents.DefaultConfig()
 	assert.Equal(t, want, cfg.engine())
-	cfg.GPUClock, cfg.Level, cfg.JobID = clockRaw, "all", "j"
-	want.RawGPUClock, want.Level, want.JobID = true, ring.LevelAll, "j"
+	cfg.GPUClock, cfg.Kernels, cfg.Level, cfg.JobID = clockRaw, kernelSummary, "all", "j"
+	want.RawGPUClock, want.Kernels, want.Level, want.JobID = true, rankevents.KernelSummary, ring.LevelAll, "j"
 	assert.Equal(t, want, cfg.engine())
 }
 

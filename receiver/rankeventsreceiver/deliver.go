@@ -49,8 +49,9 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 func (rd *reader) deliverOps(b *rankevents.Batch) {
 	ctx := rd.obs.StartTracesOp(rd.ctx)
 	left, err := rd.offer(ctx, len(b.Ops), func(ctx context.Context) error {
-		return rd.traces.ConsumeTraces(ctx, toTraces(b))
+		return rd.traces.ConsumeTraces(ctx, toTraces(b, rd.cfg.RequestSpans))
 	})
+	left = min(left, len(b.Ops)) // what shows a step to a request is no operation
 	rd.obs.EndTracesOp(ctx, format, len(b.Ops), err)
 	add(rd.telemetry.ReceiverRankEventsOperationsEmitted.Add, rd, int64(len(b.Ops)-left))
 	if err != nil {
@@ -75,7 +76,7 @@ func (rd *reader) deliverOpen(b *rankevents.Batch) {
 
 // toTraces maps a batch. The next component owns what it is given, even if it
 // refuses it, so that each attempt builds its own.
-func toTraces(b *rankevents.Batch) ptrace.Traces {
+func toTraces(b *rankevents.Batch, requests bool) ptrace.Traces {
 	td := otelmap.OpsToTraces(&b.Rank, b.Ops)
 	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	next := 0
@@ -85,13 +86,17 @@ func toTraces(b *rankevents.Batch) ptrace.Traces {
 		}
 		writeSummary(&b.Summaries[next], spans.At(i))
 		next++
+		if requests {
+			otelmap.AppendRequestSpans(spans, &b.Rank, &b.Ops[i])
+		}
 	}
 	return td
 }
 
 func writeSummary(s *rankevents.Summary, span ptrace.Span) {
 	sum := otelmap.Summary{
-		Compute: s.Compute, Transfer: s.Transfer, LaunchIdle: s.LaunchIdle,
+		Compute: s.Compute, ComputeOverlapped: s.ComputeOverlapped, Transfer: s.Transfer, Copy: s.Copy,
+		LaunchIdle: s.LaunchIdle, DependencyIdle: s.DependencyIdle,
 		Ops: s.Ops, Collectives: s.Collectives, Histograms: stepmap.MarshalHistograms(histograms(s)),
 	}
 	otelmap.WriteSummary(&sum, span)

@@ -22,6 +22,8 @@ func (t *tracked) count(rd *reader) {
 	add(tel.ReceiverRankEventsRecordsSkipped.Add, rd, is.Skipped-was.Skipped)
 	add(tel.ReceiverRankEventsOperationsFolded.Add, rd, is.Operations-was.Operations)
 	add(tel.ReceiverRankEventsStepsClosed.Add, rd, is.StepsClosed-was.StepsClosed)
+	add(tel.ReceiverRankEventsKernelsFolded.Add, rd, is.Kernels-was.Kernels)
+	add(tel.ReceiverRankEventsKernelsOfCollectives.Add, rd, is.KernelsOfComm-was.KernelsOfComm)
 	for _, o := range oddities(&was, &is) {
 		if o.n > 0 {
 			tel.ReceiverRankEventsOddities.Add(rd.ctx, o.n, reason(o.reason))
@@ -76,6 +78,11 @@ func oddities(was, is *rankevents.Stats) []oddity {
 		{"clocks_disagree", is.ClocksDisagree - was.ClocksDisagree},
 		{"steps_unfinished", is.StepsUnfinished - was.StepsUnfinished},
 		{"not_mapped", is.NotMapped - was.NotMapped},
+		{"kernel_without_clock", is.KernelsWithoutClock - was.KernelsWithoutClock},
+		{"kernel_without_launch", is.KernelsWithoutLaunch - was.KernelsWithoutLaunch},
+		{"kernel_clock_stepped", is.KernelClockSteps - was.KernelClockSteps},
+		{"links_dropped", is.LinksDropped - was.LinksDropped},
+		{"link_invalid", is.LinksInvalid - was.LinksInvalid},
 	}
 }
 

@@ -41,12 +41,15 @@ var compileWriter = sync.OnceValues(func() (string, error) {
 	out := filepath.Join(dir, "rankeventsreceiver-writer")
 	next := fmt.Sprintf("%s-%d", out, os.Getpid())
 	inject := filepath.Join("..", "..", "inject")
-	sources, err := filepath.Glob(filepath.Join(inject, "ring_*.c"))
-	if err != nil {
-		return "", err
+	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c")}
+	for _, glob := range []string{"ring_*.c", filepath.Join("scope", "*.c")} {
+		sources, err := filepath.Glob(filepath.Join(inject, glob))
+		if err != nil {
+			return "", err
+		}
+		args = append(args, sources...)
 	}
-	args := []string{"-std=gnu11", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c"), filepath.Join(inject, "scope", "scope.c")}
-	text, err := exec.Command("gcc", append(append(args, sources...), "-pthread")...).CombinedOutput()
+	text, err := exec.Command("gcc", append(args, "-pthread", "-ldl")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile writer: %w\n%s", err, text)
 	}

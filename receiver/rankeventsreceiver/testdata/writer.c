@@ -1,7 +1,8 @@
 // A rank of a job, as its profiler plugin shows it: writer STEPS MODE marks
 // steps of 10 ms with two all-reduces each; MODE is "close", "die" (ends in the
 // middle of an operation), "hang" (stays in the middle of one), "unlock" (so, having
-// closed all its descriptors) or "fill" (steps
+// closed all its descriptors), "witness" (as hang, with kernels, requests and a scope
+// that its host does not leave) or "fill" (steps
 // of 64 operations 10 us apart, as fast as can be, their times made up).
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,54 @@ static void fill(struct lockstep_ring *r, uint16_t comm, unsigned func, int64_t 
     }
 }
 
+// Read once, so that no pause between the two readings makes the clock seem stepped.
+static uint64_t realtime_ahead(void)
+{
+    static uint64_t ahead;
+    if (ahead == 0) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        ahead = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - lockstep_now();
+    }
+    return ahead;
+}
+
+// A kernel as CUPTI hands it over, by its clock: launched at, and 100 to 600 us later
+// on the device.
+static void kernel(struct lockstep_ring *r, const char *name, unsigned flags, uint64_t at, uint64_t ahead)
+{
+    uint64_t word[LOCKSTEP_WORDS] = {
+        [1] = lockstep_head(LOCKSTEP_KERNEL, LOCKSTEP_LEVEL_COLLECTIVES, flags | LOCKSTEP_K_LAUNCH, 0, 0, 0),
+        [2] = at + 100000 + ahead, [3] = at + 600000 + ahead, [4] = at + ahead,
+        [5] = lockstep_pair(lockstep_intern(r, name), 77), [6] = lockstep_pair(7, 0), [7] = lockstep_pair(42, 0),
+        [8] = lockstep_pair(8, 1 | 1 << 16), [10] = 4096,
+    };
+    lockstep_emit(r, word);
+}
+
+// What CUPTI hands over of a step that began at, some time later, and a request that
+// the current one works for.
+static void witness(struct lockstep_ring *r, uint64_t at, uint64_t step)
+{
+    uint64_t ahead = realtime_ahead(), now = lockstep_now();
+    uint64_t clock[LOCKSTEP_WORDS] = {
+        [1] = lockstep_head(LOCKSTEP_CLOCK, LOCKSTEP_LEVEL_SUMMARY, 0, 0, 0, 0),
+        [2] = now, [3] = now + ahead, [4] = now + ahead, [5] = lockstep_pair(200, 1),
+    };
+    lockstep_emit(r, clock);
+    uint64_t link[LOCKSTEP_WORDS] = {
+        [1] = lockstep_head(LOCKSTEP_LINK, LOCKSTEP_LEVEL_SUMMARY, 0, 0, 0, 0), [2] = step, [3] = 1, [4] = 2, [5] = step + 1, [6] = now,
+    };
+    lockstep_emit(r, link);
+    atomic_fetch_or(&r->header->witnesses, LOCKSTEP_W_CUPTI);
+    atomic_store(&r->header->cupti, lockstep_pair(LOCKSTEP_CUPTI_ACTIVE, 0));
+    if (at != 0) {
+        kernel(r, "gemm", 0, at, ahead);
+        kernel(r, "Memcpy HtoD", LOCKSTEP_K_COPY, at + 500000, ahead);
+        kernel(r, "ncclDevKernel_AllReduce", LOCKSTEP_K_COMM, at + 1000000, ahead);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -104,8 +153,15 @@ int main(int argc, char **argv)
         lockstep_ring_close(r);
         return 0;
     }
+    bool witnessed = strcmp(argv[2], "witness") == 0;
+    uint64_t before = 0;
     for (int64_t step = 0; step < steps; step++) {
         lockstep_step_begin(step);
+        if (witnessed) {
+            uint64_t at = lockstep_now();
+            witness(r, before, (uint64_t)step);
+            before = at;
+        }
         uint64_t load = lockstep_scope_begin("data_loading", LOCKSTEP_PHASE_TRAIN);
         usleep(1000);
         lockstep_scope_end(load);
@@ -120,6 +176,13 @@ int main(int argc, char **argv)
         return 0;
     }
     lockstep_step_begin(steps);
+    if (witnessed) {
+        witness(r, before, (uint64_t)steps);
+        kernel(r, "gemm", 0, lockstep_now(), realtime_ahead());
+        struct lockstep_lane *lane = &r->lanes[lockstep_lane_of_thread - 1];
+        atomic_store(&lane->scope_at, lockstep_now());
+        atomic_store(&lane->scope, lockstep_pair(lockstep_intern(r, "data_loading"), (uint32_t)LOCKSTEP_PHASE_TRAIN << 16));
+    }
     begin(r, comm, func, seq, steps, word);
     puts("open");
     fflush(stdout);
@@ -129,7 +192,7 @@ int main(int argc, char **argv)
         }
         pause();
     }
-    if (strcmp(argv[2], "hang") == 0) {
+    if (strcmp(argv[2], "hang") == 0 || witnessed) {
         pause();
     }
     _exit(9);

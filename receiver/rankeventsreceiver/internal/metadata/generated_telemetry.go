@@ -23,26 +23,28 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                 metric.Meter
-	mu                                    sync.Mutex
-	registrations                         []metric.Registration
-	ReceiverRankEventsDeliveryRetries     metric.Int64Counter
-	ReceiverRankEventsEventsDropped       metric.Int64Counter
-	ReceiverRankEventsHistory             metric.Float64Gauge
-	ReceiverRankEventsOddities            metric.Int64Counter
-	ReceiverRankEventsOperationsDropped   metric.Int64Counter
-	ReceiverRankEventsOperationsEmitted   metric.Int64Counter
-	ReceiverRankEventsOperationsFolded    metric.Int64Counter
-	ReceiverRankEventsProducerDrops       metric.Int64Counter
-	ReceiverRankEventsRecordsBeforeAttach metric.Int64Counter
-	ReceiverRankEventsRecordsCorrupt      metric.Int64Counter
-	ReceiverRankEventsRecordsLost         metric.Int64Counter
-	ReceiverRankEventsRecordsRead         metric.Int64Counter
-	ReceiverRankEventsRecordsSkipped      metric.Int64Counter
-	ReceiverRankEventsRings               metric.Int64Gauge
-	ReceiverRankEventsRingsEnded          metric.Int64Counter
-	ReceiverRankEventsRingsRefused        metric.Int64Counter
-	ReceiverRankEventsStepsClosed         metric.Int64Counter
+	meter                                  metric.Meter
+	mu                                     sync.Mutex
+	registrations                          []metric.Registration
+	ReceiverRankEventsDeliveryRetries      metric.Int64Counter
+	ReceiverRankEventsEventsDropped        metric.Int64Counter
+	ReceiverRankEventsHistory              metric.Float64Gauge
+	ReceiverRankEventsKernelsFolded        metric.Int64Counter
+	ReceiverRankEventsKernelsOfCollectives metric.Int64Counter
+	ReceiverRankEventsOddities             metric.Int64Counter
+	ReceiverRankEventsOperationsDropped    metric.Int64Counter
+	ReceiverRankEventsOperationsEmitted    metric.Int64Counter
+	ReceiverRankEventsOperationsFolded     metric.Int64Counter
+	ReceiverRankEventsProducerDrops        metric.Int64Counter
+	ReceiverRankEventsRecordsBeforeAttach  metric.Int64Counter
+	ReceiverRankEventsRecordsCorrupt       metric.Int64Counter
+	ReceiverRankEventsRecordsLost          metric.Int64Counter
+	ReceiverRankEventsRecordsRead          metric.Int64Counter
+	ReceiverRankEventsRecordsSkipped       metric.Int64Counter
+	ReceiverRankEventsRings                metric.Int64Gauge
+	ReceiverRankEventsRingsEnded           metric.Int64Counter
+	ReceiverRankEventsRingsRefused         metric.Int64Counter
+	ReceiverRankEventsStepsClosed          metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -90,6 +92,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_rank_events_history",
 		metric.WithDescription("Seconds that the shortest history of an open ring's lanes reaches back. [Alpha]"),
 		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRankEventsKernelsFolded, err = builder.meter.Int64Counter(
+		"otelcol_receiver_rank_events_kernels_folded",
+		metric.WithDescription("Kernels, copies and sets of devices folded into summaries; they are among the operations folded. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRankEventsKernelsOfCollectives, err = builder.meter.Int64Counter(
+		"otelcol_receiver_rank_events_kernels_of_collectives",
+		metric.WithDescription("Kernels of communication libraries, which become no operation since the collective's own record tells of it. [Alpha]"),
+		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverRankEventsOddities, err = builder.meter.Int64Counter(

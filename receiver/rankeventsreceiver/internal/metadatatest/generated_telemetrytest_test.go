@@ -22,6 +22,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverRankEventsDeliveryRetries.Add(context.Background(), 1)
 	tb.ReceiverRankEventsEventsDropped.Add(context.Background(), 1)
 	tb.ReceiverRankEventsHistory.Record(context.Background(), 1)
+	tb.ReceiverRankEventsKernelsFolded.Add(context.Background(), 1)
+	tb.ReceiverRankEventsKernelsOfCollectives.Add(context.Background(), 1)
 	tb.ReceiverRankEventsOddities.Add(context.Background(), 1)
 	tb.ReceiverRankEventsOperationsDropped.Add(context.Background(), 1)
 	tb.ReceiverRankEventsOperationsEmitted.Add(context.Background(), 1)
@@ -44,6 +46,12 @@ func TestSetupTelemetry(t *testing.T) {
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverRankEventsHistory(t, testTel,
 		[]metricdata.DataPoint[float64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRankEventsKernelsFolded(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRankEventsKernelsOfCollectives(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverRankEventsOddities(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},

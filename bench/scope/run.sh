@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# What one pair of begin and end costs the program that marks a scope, through the
+# shared library as a program loads it. Needs gcc and make. NVTX is called through
+# its own header where there is one: NVTX_INCLUDE, or bin/nvtx-venv (`make
+# bin/nvtx-venv`); else through a client of ours that makes the same call.
+#   PAIRS=... how many of each kind (1,000,000).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+out=${BUILD:-$PWD/bin/inject}
+make -s -C inject/nccl OUT="$PWD/bin" BUILD="$out"
+include=${NVTX_INCLUDE:-}
+if [[ -z $include ]]; then
+	include=$(find bin/nvtx-venv -type d -path "*/include/nvtx3" 2>/dev/null | head -n 1 || true)
+	include=${include%/nvtx3}
+fi
+flags=()
+if [[ -n $include ]]; then
+	flags=(-DHAVE_NVTX -isystem "$include")
+fi
+mkdir -p "$out"
+gcc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iinject "${flags[@]}" bench/scope/cost.c -ldl -pthread -o "$out/scope_cost"
+dir=$(mktemp -d "${RING_DIR:-/dev/shm}/scope-cost-XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+# The rate of scopes is the lane's size: so large that none is left out.
+LOCKSTEP_DIR=$dir LOCKSTEP_RING_LANES=2 LOCKSTEP_RING_RECORDS=1048576 NVTX_INJECTION64_PATH=$PWD/bin/libnccl-profiler-lockstep.so \
+	"$out/scope_cost" "$PWD/bin/libnccl-profiler-lockstep.so" "${PAIRS:-1000000}"

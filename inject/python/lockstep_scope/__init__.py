@@ -1,0 +1,14 @@
+"""Steps and host phases of a training job, for Lockstep.
+
+Everything here does nothing, at next to no cost, where the Lockstep library
+is not to be had; :func:`status` says why. The interface beneath is
+``inject/lockstep.h``.
+"""
+
+from .hooks import install, uninstall
+from .scopes import disable, enable, scope
+from .steps import every, link, step
+from .summary import status
+
+__version__ = "0.1.0"
+__all__ = ["disable", "enable", "every", "install", "link", "scope", "status", "step", "uninstall"]

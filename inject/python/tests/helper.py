@@ -1,0 +1,81 @@
+"""Programs that run with the package and a ring of their own."""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+from . import ring
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+LIBRARY = os.environ.get("LOCKSTEP_TEST_LIBRARY") or str(PACKAGE.parents[1] / "bin/libnccl-profiler-lockstep.so")
+
+needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Case(unittest.TestCase):
+    """A test that runs programs, and reads what they left."""
+
+    def setUp(self):
+        if not os.path.exists(LIBRARY):
+            self.skipTest(f"{LIBRARY} is not there; `make inject` builds it")
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-"))
+        self.addCleanup(shutil.rmtree, self.work)
+        self.rings = self.work / "rings"
+        self.rings.mkdir()
+        self.programs = self.work / "programs"  # not the working directory
+        self.programs.mkdir()
+
+    def environment(self, **extra):
+        """The variables of a program; None takes one away."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("LOCKSTEP_", "NCCL_", "TORCHELASTIC_"))}
+        env.update(PYTHONPATH=str(PACKAGE), LOCKSTEP_DIR=str(self.rings), LOCKSTEP_LIBRARY=LIBRARY,
+                   LOCKSTEP_RING_LANES="8", OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
+                   PYTHONWARNINGS="ignore:Failed to initialize NumPy")  # fmt: skip
+        env.update(extra)
+        return {k: v for k, v in env.items() if v is not None}
+
+    def script(self, code, name="program.py"):
+        path = self.programs / name
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        return str(path)
+
+    def start(self, code, *arguments, under=(), **env):
+        """Starts a program, through `python -m lockstep_scope` where under holds its options."""
+        prefix = ["-m", "lockstep_scope", *under] if under is not None else []
+        return subprocess.Popen([sys.executable, *prefix, self.script(code), *arguments], env=self.environment(**env),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)  # fmt: skip
+
+    def run_program(self, code, *arguments, status=0, **options):
+        """Runs one to its end, and returns what it printed on each stream."""
+        process = self.start(code, *arguments, **options)
+        output = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, status, output[1])
+        return output
+
+    def run_ranks(self, code, size, **options):
+        """Runs one process per rank; returns what each printed."""
+        launch = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
+        ranks = [self.start(code, RANK=str(rank), **launch, **options) for rank in range(size)]
+        outputs = [process.communicate(timeout=300) for process in ranks]
+        for process, (_, errors) in zip(ranks, outputs):
+            self.assertEqual(process.returncode, 0, errors)
+        return [out for out, _ in outputs]
+
+    def ring(self):
+        """The only ring."""
+        rings = ring.read(self.rings)
+        self.assertEqual(len(rings), 1)
+        return rings[0]

@@ -1,0 +1,330 @@
+"""Hooks on PyTorch: what they record, and that the program does not notice."""
+
+import unittest
+from collections import Counter
+
+from . import ring
+from .helper import Case, needs_torch
+
+STEPS = ("forward", "backward", "optimizer", "data_loading")
+
+
+def without_collections(r):
+    return [name for name in r.names() if name != "garbage_collection"]
+
+
+@needs_torch
+class Training(Case):
+    def test_one_process(self):
+        self.run_program("""
+            import torch
+            from torch.utils.data import DataLoader
+            model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(8, 1)))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in DataLoader(torch.ones(12, 8), batch_size=4):
+                model(batch).sum().backward()
+                optimizer.step()
+        """)  # fmt: skip
+        r = self.ring()
+        each = ["data_loading", "forward", "backward", "optimizer"]
+        self.assertEqual(without_collections(r), each * 3 + ["data_loading"])
+        steps = [s["step"] for s in r.scopes if s["name"] != "garbage_collection"]
+        self.assertEqual({s["depth"] for s in r.scopes if s["name"] != "garbage_collection"}, {0})
+        self.assertEqual(steps, [0] * 4 + [1] * 4 + [2] * 4 + [3])
+        self.assertEqual(r.steps, [0, 1, 2, 3])
+        self.assertEqual(r.drops[17], 0)
+
+    def test_worker_processes(self):
+        self.run_program("""
+            import torch
+            from torch.utils.data import DataLoader
+            for batch in DataLoader(torch.ones(8, 2), batch_size=4, num_workers=1): pass
+        """)
+        self.assertEqual(without_collections(self.ring()), ["data_loading"] * 3)
+
+    def test_steps_of_the_program(self):
+        self.run_program("""
+            import torch, lockstep_scope
+            model = torch.nn.Linear(2, 2)
+            first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+            lockstep_scope.step(100)
+            first.step()
+            lockstep_scope.step(101)
+            first.step()
+        """)
+        self.assertEqual(self.ring().steps, [100, 101])
+
+    def test_only_the_first_optimizer_ends_a_step(self):
+        self.run_program("""
+            import torch
+            model = torch.nn.Linear(2, 2)
+            first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+            for _ in range(3):
+                first.step(); second.step()
+        """)
+        r = self.ring()
+        self.assertEqual(r.steps, [0, 1, 2, 3])
+        self.assertEqual(Counter(r.names())["optimizer"], 6)
+
+    def test_exceptions_leave_nothing_open(self):
+        self.run_program("""
+            import torch
+            class Fails(torch.nn.Module):
+                def forward(self, x):
+                    raise x
+            for error in (ValueError("a"), KeyboardInterrupt("b")):
+                try:
+                    Fails()(error)
+                except BaseException as got:
+                    assert got is error
+            class Raises(torch.optim.SGD):
+                fail = True
+                def step(self):
+                    if self.fail: raise OverflowError
+                    return super().step()
+            torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1)  # its step is hooked as well
+            optimizer = Raises(torch.nn.Linear(1, 1).parameters(), lr=0.1)
+            try: optimizer.step()
+            except OverflowError: optimizer.fail = False
+            optimizer.step()
+            try: torch.autograd.backward(torch.ones(1))
+            except RuntimeError: pass
+            torch.nn.Linear(1, 1)(torch.ones(1, 1)).sum().backward()
+        """)
+        got = Counter(self.ring().names())
+        self.assertEqual([got[name] for name in ("forward", "optimizer", "backward")], [2, 1, 2])
+
+    def test_submodules(self):
+        self.run_program("""
+            import torch
+            class Model(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.encoder = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+                    self.head = torch.nn.Linear(2, 2)
+                def forward(self, x): return self.head(self.encoder(x))
+            Model()(torch.ones(1, 2))
+        """, under=("--hooks", "modules", "--modules", "encoder,encoder.1"))  # fmt: skip
+        r = self.ring()
+        self.assertEqual(r.names(), ["forward", "forward encoder", "forward encoder.1"])
+        self.assertEqual([s["depth"] for s in r.scopes], [0, 1, 2])
+
+    def test_checkpoints(self):
+        self.run_program("""
+            import torch, torch.distributed.checkpoint as dcp
+            model = torch.nn.Linear(2, 2)
+            torch.save(model.state_dict(), "model.pt")
+            assert torch.load("model.pt")["bias"].shape == (2,)
+            dcp.save(model.state_dict(), checkpoint_id="dcp")
+            dcp.load(model.state_dict(), checkpoint_id="dcp")
+        """, under=("--hooks", "checkpoint"))  # fmt: skip
+        r = self.ring()
+        main = [s for s in r.scopes if s["depth"] == 0 and s["thread"] == r.scopes[0]["thread"]]
+        self.assertEqual([s["name"] for s in main], ["checkpoint_save", "checkpoint_load"] * 2)
+        self.assertEqual({s["phase"] for s in r.scopes}, {"checkpoint"})
+
+    def test_compilation(self):
+        out, _ = self.run_program("""
+            import torch, lockstep_scope
+            print(lockstep_scope.status()["hooks"]["compile"])
+            model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+            graphs = []
+            def backend(graph, inputs):
+                graphs.append([n.target for n in graph.graph.nodes])
+                return graph.forward
+            compiled = torch.compile(model, backend=backend, fullgraph=True)
+            compiled(torch.ones(1, 2))
+            compiled(torch.ones(1, 2))
+            torch._dynamo.reset()
+            compiled = torch.compile(model, backend=backend, fullgraph=True)
+            compiled(torch.ones(1, 2))
+            assert len(graphs) == 2, graphs
+            print([node for node in graphs[0] if "lockstep" in str(node)])
+        """)  # fmt: skip
+        self.assertEqual(out, "waits for torch._dynamo\n[]\n")
+        r = self.ring()
+        got = Counter(r.names())
+        self.assertEqual((got["forward"], got["compile"]), (3, 2))
+        self.assertEqual({s["phase"] for s in r.scopes if s["name"] == "compile"}, {"compile"})
+
+    def test_profiler_has_cupti_to_itself(self):
+        out, _ = self.run_program("""
+            import torch
+            from lockstep_scope.library import LIBRARY
+            import lockstep_scope
+            lockstep_scope.uninstall()
+            LIBRARY.cupti_pause = lambda: print("pause")
+            LIBRARY.cupti_resume = lambda: print("resume")
+            lockstep_scope.install("profiler")
+            with torch.profiler.profile() as p: print("profiling")
+            assert p.events() is not None
+            with torch.autograd.profiler.profile(): print("again")
+            lockstep_scope.uninstall()
+            with torch.profiler.profile(): print("alone")
+        """)
+        self.assertEqual(out.split(), ["pause", "profiling", "resume", "pause", "again", "resume", "alone"])
+
+    def test_everything_is_put_back(self):
+        self.run_program("""
+            import gc, sys, torch, torch.distributed as dist, torch.distributed.checkpoint, torch._dynamo
+            import lockstep_scope
+            from lockstep_scope import hooks
+            from torch.nn.modules import module
+            from torch.optim import optimizer
+            owners = [torch, torch.serialization, torch.autograd, torch.distributed, dist.distributed_c10d,
+                      torch.utils.data.dataloader._BaseDataLoaderIter, torch.autograd.profiler.profile,
+                      torch.nn.parallel.DistributedDataParallel, torch.distributed.checkpoint,
+                      torch._dynamo.callback.CompilationCallbackHandler]
+            tables = [module._global_forward_hooks, module._global_forward_pre_hooks, module._global_forward_hooks_always_called,
+                      optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks]
+            def state():
+                return [dict(vars(o)) for o in owners], [dict(t) for t in tables], list(gc.callbacks), list(sys.meta_path)
+            lockstep_scope.uninstall()
+            before = state()
+            lockstep_scope.install()
+            lockstep_scope.install()
+            assert all(s == "on" for s in lockstep_scope.status()["hooks"].values()), lockstep_scope.status()
+            assert state() != before
+            # Whoever has wrapped us since keeps what he has, and it does nothing more.
+            ours = torch.save
+            lockstep_scope.uninstall()
+            assert state() == before
+            ours({}, "x.pt")
+        """)
+        self.assertEqual(self.ring().scopes, [])
+
+
+DISTRIBUTED = """
+    import hashlib, os, torch, torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    dist.init_process_group("gloo")
+    torch.manual_seed(3 + dist.get_rank())
+    data = torch.randn(6, 5, 32)
+    torch.manual_seed(3)
+    layers = [torch.nn.Linear(32, 400), torch.nn.Tanh(), *(torch.nn.Linear(400, 400) for _ in range(3))]
+    model = DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.5, **options)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for i, batch in enumerate(data):
+        if i == 4:
+            with model.no_sync(): model(batch).square().sum().backward()
+        model(batch).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    weights = torch.cat([p.detach().flatten() for p in model.parameters()])
+    print(hashlib.sha256(bytes(weights.untyped_storage())).hexdigest())
+    dist.destroy_process_group()
+"""
+
+
+@needs_torch
+class Distributed(Case):
+    def test_weights_are_the_same_bit_by_bit(self):
+        for size, options in ((3, "{}"), (3, "dict(gradient_as_bucket_view=True)"),
+                              (2, "dict(gradient_as_bucket_view=True, static_graph=True)")):  # fmt: skip
+            code = f"    options = {options}\n" + DISTRIBUTED
+            with self.subTest(size=size, options=options):
+                for path in self.rings.iterdir():
+                    path.unlink()
+                plain = self.run_ranks(code, size, under=None)
+                self.assertEqual(ring.read(self.rings), [])
+                hooked = self.run_ranks(code, size)
+                self.assertEqual(hooked, plain)
+                self.assertEqual(len(set(plain)), 1)
+                rings = ring.read(self.rings)
+                buckets = [[o["seq"] for o in r.ops if o["func"] == "AllReduce"] for r in rings]
+                if size == 3 and "view" in options:  # not hooked: it would not be the same
+                    self.assertEqual(buckets, [[]] * 3)
+                else:
+                    self.assertEqual(sorted(buckets[0]), list(range(len(buckets[0]))))
+                    self.assertGreaterEqual(len(buckets[0]), 2 * 5)
+
+    def test_hooks_of_the_program(self):
+        self.run_ranks("""
+            import torch, torch.distributed as dist
+            from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+            from torch.nn.parallel import DistributedDataParallel
+            dist.init_process_group("gloo")
+            calls = []
+            def own(state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+                calls.append(state)
+                return default_hooks.allreduce_hook(None, bucket)
+            early, late = (DistributedDataParallel(torch.nn.Linear(2, 2)) for _ in range(2))
+            early.register_comm_hook("early", own)
+            early(torch.ones(1, 2)).sum().backward()
+            loss = late(torch.ones(1, 2)).sum()
+            late.register_comm_hook("late", own)
+            loss.backward()
+            assert calls == ["early", "late"], calls
+            try:
+                late.register_comm_hook("twice", own)
+            except RuntimeError:
+                pass
+            else:
+                raise SystemExit("registered twice")
+            dist.destroy_process_group()
+        """, 2)  # fmt: skip
+        for r in ring.read(self.rings):
+            self.assertEqual(len(r.ops), 2)  # of the hook's own all-reduce, which Python asks for
+
+    def test_collectives(self):
+        self.run_ranks("""
+            import torch, torch.distributed as dist
+            dist.init_process_group("gloo")
+            rank, size = dist.get_rank(), dist.get_world_size()
+            x = torch.ones(10)
+            dist.all_reduce(x)
+            assert x[0] == size
+            work = dist.all_reduce(x, async_op=True)
+            work.wait()
+            dist.broadcast(x, src=1)
+            dist.all_gather([torch.empty(10) for _ in range(size)], x)
+            dist.all_gather_into_tensor(torch.empty(10 * size), x)
+            dist.reduce(tensor=x, dst=1)
+            dist.scatter(x, [torch.ones(10)] * size if rank == 0 else None, src=0)
+            dist.all_gather_object([None] * size, {"rank": rank})
+            dist.barrier()
+            pair = dist.new_group([0, 1])
+            if rank < 2:
+                dist.all_reduce(torch.ones(3, dtype=torch.int64), group=pair)
+            try:
+                dist.all_reduce("no tensor")
+            except Exception as error:
+                assert "ensor" in str(error), error
+            else:
+                raise SystemExit("a text was reduced")
+            dist.destroy_process_group()
+        """, 3)  # fmt: skip
+        rings = ring.read(self.rings)
+        self.assertEqual([r.rank for r in rings], [0, 1, 2])
+        for r in rings:
+            world = [o for o in r.ops if o["comm"]["size"] == 3]
+            got = Counter((o["func"], o["bytes"]) for o in world if o["func"] != "AllGather")
+            self.assertEqual(got, {("AllReduce", 40): 2, ("Broadcast", 40): 1, ("Reduce", 40): 1, ("Scatter", 40): 1,
+                                   ("Barrier", 0): 1})  # fmt: skip
+            self.assertEqual([o["bytes"] for o in world if o["func"] == "AllGather"][:2], [40, 40])
+            self.assertEqual({o["comm"]["rank"] for o in world}, {r.rank})
+            self.assertEqual(Counter(r.names())["process_group"], 2)
+            self.assertEqual({s["phase"] for s in r.scopes if s["name"] == "process_group"}, {"init"})
+        hashes = [{o["comm"]["hash"] for o in r.ops} for r in rings]
+        self.assertEqual(hashes[0], hashes[1])
+        self.assertEqual((len(hashes[0]), len(hashes[2])), (2, 1))
+        self.assertLess(hashes[2], hashes[0])
+        pair = [o for o in rings[0].ops if o["comm"]["size"] == 2]
+        self.assertEqual([(o["bytes"], o["dtype"]) for o in pair], [(24, "ncclInt64")])
+
+    def test_a_rank_that_waits_is_in_the_collective(self):
+        self.run_ranks("""
+            import time, torch, torch.distributed as dist
+            dist.init_process_group("gloo")
+            dist.barrier()
+            if dist.get_rank() == 1: time.sleep(0.3)
+            dist.all_reduce(torch.ones(4), async_op=True).wait()
+            dist.destroy_process_group()
+        """, 2)  # fmt: skip
+        took = [next(o["end"] - o["begin"] for o in r.ops if o["func"] == "AllReduce") for r in ring.read(self.rings)]
+        self.assertGreater(took[0], 150_000_000)
+        self.assertLess(took[1], took[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,13 @@
+package capability
+
+const unread = "Nothing here reads its dumps yet."
+
+// unjudged says of each kind that no engine judges what the witnesses see of it, and
+// what more it would take.
+var unjudged = map[string]string{
+	"desync": "The plugin's open operations are told of as `lockstep.op.open`, a fact for each rank; nothing compares them over ranks. Without a plugin, Flight Recorder dumps would say what was scheduled; nothing here reads them.",
+	"clock":  "Offsets between clocks are estimated and applied (`clock_skew`, `straggler`), with their bounds; no finding is made of them. Flight Recorder stamps are not read.",
+	"fabric": "No row has a witness of network cards or switches: it would take their counters. What they do to a job shows as `straggler`/`link`, from proxy steps on.",
+	"epoch":  "No row has a witness of what was saved or published under which generation: checkpoints and fleets would have to say.",
+	"crash":  "That a process ended without closing its ring is told with its open operations; which rank failed first is not decided.",
+}

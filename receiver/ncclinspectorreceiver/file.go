@@ -1,0 +1,96 @@
+package ncclinspectorreceiver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/inspector"
+)
+
+const (
+	// headBytes is how much of a file's beginning tells it from others: the first
+	// line holds communicator, host, process and microsecond in as much.
+	headBytes = 512
+	// chunkBytes is read at once.
+	chunkBytes = 256 << 10
+	// turnBytes is read of a file until the others have their turn.
+	turnBytes = 16 << 20
+)
+
+// position is how far a file was read, and what is needed to go on.
+type position struct {
+	Head   []byte               `json:"head"` // the file's first bytes
+	Split  inspector.SplitState `json:"split"`
+	Lends  *inspector.Context   `json:"lends,omitempty"`
+	Alien  string               `json:"alien,omitempty"` // version of a dump that is not known
+	Proc   inspector.State      `json:"process"`
+	Closed bool                 `json:"closed,omitempty"` // what it held was handed on
+}
+
+// file is a file that is being read.
+type file struct {
+	path string
+	id   int64 // in the storage
+	f    *os.File
+	info os.FileInfo // of when it was opened, to know it again
+	grew time.Time
+
+	head    []byte
+	split   *inspector.Splitter
+	parser  inspector.Parser
+	process *inspector.Process
+	closed  bool
+
+	// gone: no path that is read leads to it any more.
+	gone    bool
+	changed bool // since its position was kept
+	logged  int  // faults
+	// before is the position at which it was cut to nothing, until a copy of what
+	// there was is found.
+	before *position
+	torn   int64 // bytes at its end that waited for the end of their line
+}
+
+func (f *file) position() position {
+	return position{
+		Head: f.head, Split: f.split.State(), Lends: f.parser.Context, Alien: f.parser.Unknown,
+		Proc: f.process.State, Closed: f.closed,
+	}
+}
+
+// resume puts a file to a position.
+func (f *file) resume(p position, limit int) {
+	f.head, f.closed = p.Head, p.Closed
+	f.split = inspector.NewSplitter(limit, p.Split)
+	f.parser.Context, f.parser.Unknown = p.Lends, p.Alien
+}
+
+// readHead returns the first bytes.
+func readHead(f *os.File) ([]byte, error) {
+	head := make([]byte, headBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read beginning of file: %w", err)
+	}
+	return head[:n], nil
+}
+
+// minHead is how much must agree for two files to count as one and its copy: less
+// than a header and the time of a dump are no identity.
+const minHead = 64
+
+// same reports whether a file that begins with now may be the one that began with
+// head, which it still does, or has grown since.
+func same(head, now []byte) bool {
+	return len(head) >= minHead && len(now) >= len(head) && bytes.Equal(head, now[:len(head)])
+}
+
+// replaced reports whether the content is another than that which was read: the file
+// was cut, and perhaps written anew.
+func (f *file) replaced(size int64, head []byte) bool {
+	return size < f.split.Next() || len(head) < len(f.head) || !bytes.Equal(f.head, head[:len(f.head)])
+}

@@ -1,0 +1,516 @@
+package ncclinspectorreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/inspector"
+	"github.com/lockstep-otel/lockstep/internal/replay"
+	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver/internal/metadata"
+)
+
+// maxLogged bounds the log lines of one file's faults; all are counted.
+const maxLogged = 20
+
+// reader reads the files of one configuration. One goroutine uses it, but for the
+// consumers' fields, which are set before.
+type reader struct {
+	cfg       *Config
+	set       receiver.Settings
+	log       *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	obs       *receiverhelper.ObsReport
+	traces    consumer.Traces // nil where no pipeline takes them
+	metrics   consumer.Metrics
+	host      component.Host
+	store     *store
+
+	//nolint:containedctx // a poll's calls have no context of their own
+	ctx      context.Context
+	cancel   context.CancelFunc // nil before begin
+	finished chan struct{}
+	replayed func() // tells a replay that this input is over
+
+	files   []*file
+	copies  map[string]os.FileInfo // paths of copies of files that are read
+	first   bool                   // this is the first look
+	trouble string
+	began   time.Time
+	buf     []byte
+	sink    sink
+	series  *series
+	// interrupted: told to stop while something was being handed on, which the next
+	// run does again; nothing that depends on it is kept.
+	interrupted bool
+	stopping    bool // end was called
+	last        bool // what is refused now is not offered again
+}
+
+func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry: %w", err)
+	}
+	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: "file", LongLivedCtx: true, ReceiverCreateSettings: set,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
+	}
+	rd := &reader{
+		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, obs: obs, finished: make(chan struct{}),
+		replayed: func() {}, copies: map[string]os.FileInfo{}, first: true, buf: make([]byte, chunkBytes),
+		series: newSeries(cfg.MaxSeries),
+	}
+	rd.sink.rd = rd
+	if cfg.Mode == modeOnce {
+		rd.replayed = replay.Register(set.ID.String())
+	}
+	return rd, nil
+}
+
+// begin starts to read; calls after the first do nothing.
+func (rd *reader) begin(ctx context.Context, host component.Host) error {
+	if rd.cancel != nil {
+		return nil
+	}
+	s, err := openStore(ctx, host, rd.cfg.StorageID, rd.set.ID)
+	if err != nil {
+		return err
+	}
+	rd.store, rd.host, rd.began = s, host, time.Now()
+	// The collector's context ends with the call, so reading has one of its own.
+	rd.ctx, rd.cancel = context.WithCancel(context.Background())
+	rd.load()
+	go rd.run()
+	return nil
+}
+
+// end stops reading and hands on what can be; calls after the first do nothing.
+func (rd *reader) end(ctx context.Context) error {
+	if rd.stopping {
+		return nil
+	}
+	rd.stopping = true
+	defer rd.telemetry.Shutdown()
+	defer rd.replayed()
+	if rd.cancel == nil {
+		return nil
+	}
+	rd.cancel()
+	select {
+	case <-rd.finished:
+	case <-ctx.Done():
+		return fmt.Errorf("stop reading logs: %w", ctx.Err())
+	}
+	rd.ctx, rd.last = ctx, true
+	rd.finish()
+	return rd.store.close(ctx)
+}
+
+func (rd *reader) run() {
+	defer close(rd.finished)
+	if rd.cfg.Mode == modeOnce {
+		rd.readOnce()
+		return
+	}
+	ticker := time.NewTicker(rd.cfg.PollInterval)
+	defer ticker.Stop()
+	for {
+		if rd.poll(time.Now()) {
+			continue
+		}
+		select {
+		case <-rd.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (rd *reader) readOnce() {
+	defer rd.replayed()
+	for more := true; more; {
+		more = rd.poll(time.Now())
+	}
+	if rd.told() {
+		return
+	}
+	if len(rd.files) == 0 {
+		err := fmt.Errorf("find logs: got no file for include %q; want at least one", rd.cfg.Include)
+		rd.log.Error("No log could be read", zap.Error(err))
+		componentstatus.ReportStatus(rd.host, componentstatus.NewPermanentErrorEvent(err))
+	}
+	for _, f := range rd.files {
+		rd.close(f)
+	}
+	rd.conclude()
+}
+
+// told reports whether the reader was told to stop.
+func (rd *reader) told() bool { return rd.ctx.Err() != nil }
+
+// finish is the last that a reader does.
+func (rd *reader) finish() {
+	for _, f := range rd.files {
+		if !rd.store.lasting() && !rd.interrupted {
+			rd.close(f)
+		}
+	}
+	rd.conclude()
+	for _, f := range rd.files {
+		_ = f.f.Close() // it was only read
+	}
+	rd.files = nil
+}
+
+// poll reads what has come. It reports whether there is more.
+func (rd *reader) poll(now time.Time) (more bool) {
+	rd.look(now)
+	for _, f := range slices.Clone(rd.files) {
+		if rd.told() {
+			return false
+		}
+		more = rd.read(f, now) || more
+	}
+	if rd.told() {
+		return false // finish hands on what there is
+	}
+	rd.conclude()
+	return more
+}
+
+// conclude hands on what a poll gathered, and keeps how far it came. What is kept
+// goes last: what was not handed on is read again by the next run.
+func (rd *reader) conclude() {
+	rd.sink.flush()
+	if rd.told() && !rd.last {
+		return // finish does it
+	}
+	if rd.interrupted || !rd.sendMetrics() {
+		return
+	}
+	rd.telemetry.ReceiverNcclInspectorFiles.Record(rd.ctx, int64(len(rd.files)))
+	rd.keep()
+}
+
+// look finds files that are new, renamed, or gone.
+func (rd *reader) look(now time.Time) {
+	l := rd.cfg.list()
+	rd.tell(&l)
+	was := rd.files
+	for _, f := range was {
+		f.gone = true
+	}
+	listed := map[string]bool{}
+	var fresh []found
+	for _, at := range l.files {
+		listed[at.path] = true
+		i := slices.IndexFunc(was, func(f *file) bool { return f.path == at.path && os.SameFile(f.info, at.info) })
+		if i < 0 {
+			i = slices.IndexFunc(was, func(f *file) bool { return os.SameFile(f.info, at.info) })
+		}
+		if i < 0 {
+			fresh = append(fresh, at)
+			continue
+		}
+		was[i].path, was[i].gone = at.path, false
+	}
+	for path := range rd.copies {
+		if !listed[path] {
+			delete(rd.copies, path)
+		}
+	}
+	for _, at := range fresh {
+		if info := rd.copies[at.path]; info == nil || !os.SameFile(info, at.info) {
+			rd.open(at, now)
+		}
+	}
+	rd.first = false
+	rd.retire(now)
+	rd.abandon(now)
+}
+
+func (rd *reader) tell(l *listing) {
+	rd.telemetry.ReceiverNcclInspectorFilesIgnored.Add(rd.ctx, int64(l.ignored))
+	said := ""
+	switch {
+	case l.ignored > 0:
+		said = fmt.Sprintf("list files: got %d more than max_files, %d; want at most that, those last by name are not read", l.ignored, rd.cfg.MaxFiles)
+	case len(l.nothing) > 0:
+		said = fmt.Sprintf("list files: got none for %q; want at least one each", l.nothing)
+	}
+	if said != "" && said != rd.trouble {
+		rd.log.Warn("Files to be read", zap.String("problem", said))
+	}
+	rd.trouble = said
+}
+
+// retire lets go of files that no path leads to and that do not grow any more: who
+// renames a log does not keep its writer from writing on.
+func (rd *reader) retire(now time.Time) {
+	over := len(rd.files) - rd.cfg.MaxFiles
+	rd.files = slices.DeleteFunc(rd.files, func(f *file) bool {
+		idle := now.Sub(f.grew) >= rd.cfg.CloseAfter
+		if !f.gone || (!idle && over <= 0) {
+			return false
+		}
+		over--
+		rd.read(f, now)
+		rd.close(f)
+		_ = f.f.Close() // it was only read
+		rd.store.forget(f.id)
+		return true
+	})
+}
+
+// open begins to read a file.
+func (rd *reader) open(at found, now time.Time) {
+	if len(rd.files) >= 2*rd.cfg.MaxFiles {
+		return // half of them are renamed files that still grow
+	}
+	opened, err := os.Open(at.path)
+	if err != nil {
+		rd.log.Warn("File not read", zap.String("file", at.path), zap.Error(err))
+		rd.odd("unreadable", 1)
+		return
+	}
+	info, err := opened.Stat()
+	var head []byte
+	if err == nil {
+		head, err = readHead(opened)
+	}
+	if err != nil {
+		rd.log.Warn("File not read", zap.String("file", at.path), zap.Error(err))
+		rd.odd("unreadable", 1)
+		_ = opened.Close()
+		return
+	}
+	f := &file{path: at.path, f: opened, info: info, grew: now, head: head}
+	if p, id, ok := rd.store.take(at.path, head, info.Size()); ok {
+		f.id = id
+		f.resume(p, rd.cfg.MaxLineBytes)
+		f.process = inspector.NewProcess(rd.cfg.engine(at.path), p.Proc, &rd.sink)
+		rd.files = append(rd.files, f)
+		return
+	}
+	if rd.isCopy(f) {
+		_ = opened.Close()
+		rd.copies[at.path] = info
+		return
+	}
+	f.id, f.changed = rd.store.next(), true
+	start := inspector.SplitState{}
+	if rd.first && rd.cfg.StartAt == startEnd && info.Size() > 0 {
+		// The byte before decides whether a line begins at the end.
+		start = inspector.SplitState{Place: inspector.Place{Offset: info.Size() - 1}, Skipping: true}
+	}
+	f.split = inspector.NewSplitter(rd.cfg.MaxLineBytes, start)
+	f.process = inspector.NewProcess(rd.cfg.engine(at.path), inspector.State{}, &rd.sink)
+	rd.files = append(rd.files, f)
+	rd.log.Debug("File found", zap.String("file", at.path))
+}
+
+// isCopy reports whether a file that is new is a copy of one that is read, as a tool
+// makes before it cuts the file to nothing. Where that was cut already, what the copy
+// has more than was read is read of it.
+func (rd *reader) isCopy(c *file) bool {
+	for _, f := range rd.files {
+		if f.before != nil && same(f.before.Head, c.head) {
+			rd.readCopy(f, c)
+			return true
+		}
+		if same(f.head, c.head) {
+			return true
+		}
+	}
+	return false
+}
+
+// readCopy reads the end of a copy in the place of what was cut away.
+func (rd *reader) readCopy(f, c *file) {
+	anew := f.position()
+	f.resume(*f.before, rd.cfg.MaxLineBytes)
+	f.before, f.torn = nil, 0
+	for more := true; more; {
+		var err error
+		if more, err = rd.feed(f, c.f); err != nil {
+			rd.log.Warn("Copy of a file not read", zap.String("file", c.path), zap.Error(err))
+		}
+	}
+	rd.cut(f)
+	f.resume(anew, rd.cfg.MaxLineBytes)
+}
+
+// read reads what has come of a file, up to its turn. It reports whether there is
+// more.
+func (rd *reader) read(f *file, now time.Time) (more bool) {
+	info, err := f.f.Stat()
+	if err != nil {
+		return false
+	}
+	head, err := readHead(f.f)
+	if err != nil {
+		rd.odd("unreadable", 1)
+		return false
+	}
+	if f.replaced(info.Size(), head) {
+		rd.truncated(f, head)
+	}
+	f.head = head
+	if f.split.Next() < info.Size() {
+		f.grew, f.changed, f.closed = now, true, false
+		if more, err = rd.feed(f, f.f); err != nil {
+			rd.log.Warn("File not read on", zap.String("file", f.path), zap.Error(err))
+			rd.odd("unreadable", 1)
+		}
+	}
+	if more {
+		return true
+	}
+	f.process.Settle()
+	idle := now.Sub(f.grew)
+	if idle >= rd.cfg.WorldWait && f.process.World == "" && len(f.process.Held) > 0 {
+		f.process.Decide()
+		f.changed = true
+	}
+	if idle >= rd.cfg.CloseAfter {
+		rd.close(f)
+	}
+	return false
+}
+
+// truncated begins a file anew that was cut to nothing. Its process may be the same.
+func (rd *reader) truncated(f *file, head []byte) {
+	rd.odd("truncated", 1)
+	rd.log.Info("File cut and begun anew", zap.String("file", f.path))
+	rd.giveUp(f)
+	p := f.position()
+	f.before, f.torn, f.changed = &p, f.split.Pending(), true
+	f.resume(position{Head: head}, rd.cfg.MaxLineBytes)
+	for path := range rd.copies {
+		if rd.tryCopy(f, path) {
+			return
+		}
+	}
+}
+
+// tryCopy reads the end of a copy that was there before the file was cut.
+func (rd *reader) tryCopy(f *file, path string) bool {
+	at, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = at.Close() }() // it was only read
+	c := &file{path: path, f: at}
+	if c.head, err = readHead(at); err != nil || !same(f.before.Head, c.head) {
+		return false
+	}
+	rd.readCopy(f, c)
+	return true
+}
+
+// feed reads on to the end, or for one turn.
+func (rd *reader) feed(f *file, from io.ReaderAt) (more bool, err error) {
+	for done := 0; done < turnBytes; {
+		n, err := from.ReadAt(rd.buf, f.split.Next())
+		f.split.Feed(rd.buf[:n], func(l inspector.Line) { rd.line(f, &l) })
+		done += n
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read file: %w", err)
+		}
+		if rd.told() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (rd *reader) line(f *file, l *inspector.Line) {
+	rec, faults := f.parser.Parse(l)
+	for _, x := range faults {
+		rd.fault(f, x)
+	}
+	if rec == nil {
+		return
+	}
+	rd.telemetry.ReceiverNcclInspectorLinesRead.Add(rd.ctx, 1)
+	f.process.Add(rec)
+}
+
+// cut gives up a line that will not be ended.
+func (rd *reader) cut(f *file) { rd.cutAt(f, f.split.State().Place, f.split.Pending()) }
+
+func (rd *reader) cutAt(f *file, at inspector.Place, n int64) {
+	if n > 0 {
+		rd.fault(f, &inspector.Fault{Reason: inspector.Cut, Place: at, What: fmt.Sprintf("find end of line: got %d bytes without one", n)})
+	}
+}
+
+// giveUp stops waiting for a copy of what was cut away.
+func (rd *reader) giveUp(f *file) {
+	if f.before != nil {
+		rd.cutAt(f, f.before.Split.Place, f.torn)
+	}
+	f.before, f.torn = nil, 0
+}
+
+// close hands on what is held of a file that is not written any more.
+func (rd *reader) close(f *file) {
+	if f.closed {
+		return
+	}
+	rd.giveUp(f)
+	rd.cut(f)
+	f.process.End()
+	f.closed, f.changed = true, true
+}
+
+// abandon hands on what was kept of files that are not there any more.
+func (rd *reader) abandon(now time.Time) {
+	if rd.store == nil || len(rd.store.old) == 0 || now.Sub(rd.began) < rd.cfg.CloseAfter {
+		return
+	}
+	for id, p := range rd.store.old {
+		inspector.NewProcess(rd.cfg.engine(rd.store.known[id].Path), p.Proc, &rd.sink).End()
+		rd.store.forget(id)
+	}
+	clear(rd.store.old)
+}
+
+func (rd *reader) fault(f *file, x *inspector.Fault) {
+	rd.telemetry.ReceiverNcclInspectorFaults.Add(rd.ctx, 1, reason(string(x.Reason)))
+	rd.series.lostLine(rd.now(), inspector.JobID(rd.cfg.JobID, f.path), x)
+	if f.logged++; f.logged > maxLogged {
+		return
+	}
+	rd.log.Warn("Fault of a log", zap.String("file", f.path), zap.Int64("line", x.Place.Number), zap.Int64("offset", x.Place.Offset),
+		zap.String("reason", string(x.Reason)), zap.String("problem", x.What), zap.Bool("last_told", f.logged == maxLogged))
+}
+
+func (rd *reader) odd(why string, n int64) {
+	rd.telemetry.ReceiverNcclInspectorOddities.Add(rd.ctx, n, reason(why))
+}
+
+func (*reader) now() time.Time { return time.Now() }
+
+func reason(r string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", r)))
+}

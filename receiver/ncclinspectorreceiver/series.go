@@ -1,0 +1,124 @@
+package ncclinspectorreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/lockstep-otel/lockstep/internal/inspector"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// Values of the hop at which something was lost.
+const (
+	hopInspector = "nccl_inspector"          // in the job's process
+	hopReceiver  = "nccl_inspector_receiver" // here
+)
+
+// expireAfter is how long a series is sent that nothing is added to.
+const expireAfter = time.Hour
+
+// series are the metrics of operations, whether their time of day is known or not.
+type series struct {
+	duration, io, bandwidth, lost otelmap.Metric
+
+	changed bool
+	rates   map[rateKey]*rate // since they were written
+	limit   int
+}
+
+type rateKey struct {
+	job, name    string
+	rank, comm   int64
+	timingSource string
+}
+
+// rate is how many bytes went over the bus in how long.
+type rate struct{ bytes, seconds float64 }
+
+func newSeries(limit int) *series {
+	return &series{
+		limit: limit,
+		rates: map[rateKey]*rate{},
+		duration: otelmap.Metric{
+			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: otelmap.KindExponential, Limit: limit,
+			Description: "Durations of collectives and messages.",
+		},
+		io: otelmap.Metric{
+			Name: semconv.MetricCollectiveIO, Unit: "By", Kind: otelmap.KindCounter, Limit: limit,
+			Description: "Bytes of collectives and messages: the size of each, as the program asked for it.",
+		},
+		bandwidth: otelmap.Metric{
+			Name: semconv.MetricCollectiveBusBandwidth, Unit: "By/s", Kind: otelmap.KindGauge, Limit: limit,
+			Description: "Bus bandwidth of collectives and messages, over what was read since it was sent last.",
+		},
+		lost: otelmap.Metric{
+			Name: semconv.MetricEventsLost, Unit: "{event}", Kind: otelmap.KindCounter, Limit: limit,
+			Description: "Operations and lines that were lost, by where and why.",
+		},
+	}
+}
+
+// record adds a collective, a message, or what a dump says was dropped.
+func (s *series) record(now time.Time, rank *model.Rank, r *inspector.Record) {
+	s.changed = true
+	if r.Kind == inspector.Dump {
+		for _, l := range r.Lost {
+			s.lost.Add(now, float64(l.N), otelmap.Text(semconv.JobID, rank.JobID), otelmap.Number(semconv.Rank, rank.Rank),
+				otelmap.Text(semconv.PointHop, hopInspector), otelmap.Text(semconv.PointReason, l.Reason))
+		}
+		return
+	}
+	k := rateKey{job: rank.JobID, name: r.Name, rank: rank.Rank, comm: r.Comm.Ranks, timingSource: r.Timing}
+	attrs := k.attributes()
+	s.duration.Add(now, r.Seconds, attrs...)
+	s.io.Add(now, float64(r.Bytes), attrs...)
+	if r.BusRate.OK && r.Seconds > 0 {
+		s.rate(k).add(r.BusRate.V*r.Seconds, r.Seconds)
+	}
+}
+
+func (k *rateKey) attributes() []otelmap.Attr {
+	return []otelmap.Attr{
+		otelmap.Text(semconv.JobID, k.job), otelmap.Number(semconv.Rank, k.rank), otelmap.Number(semconv.CommSize, k.comm),
+		otelmap.Text(semconv.CollectiveName, k.name), otelmap.Text(semconv.PointTimingSource, k.timingSource),
+	}
+}
+
+// rate returns the rate of a series; those beyond the limit have one together.
+func (s *series) rate(k rateKey) *rate {
+	if s.rates[k] == nil {
+		if len(s.rates) >= s.limit {
+			return &rate{}
+		}
+		s.rates[k] = &rate{}
+	}
+	return s.rates[k]
+}
+
+func (r *rate) add(bytes, seconds float64) { r.bytes, r.seconds = r.bytes+bytes, r.seconds+seconds }
+
+// lostLine counts what a fault cost.
+func (s *series) lostLine(now time.Time, job string, f *inspector.Fault) {
+	n := f.Lost()
+	if n == 0 {
+		return
+	}
+	s.changed = true
+	s.lost.Add(now, float64(n), otelmap.Text(semconv.JobID, job),
+		otelmap.Text(semconv.PointHop, hopReceiver), otelmap.Text(semconv.PointReason, string(f.Reason)))
+}
+
+func (s *series) write(md pmetric.Metrics, now time.Time) {
+	for k, r := range s.rates {
+		s.bandwidth.Set(now, r.bytes/r.seconds, k.attributes()...)
+	}
+	clear(s.rates)
+	before := now.Add(-expireAfter)
+	for _, m := range []*otelmap.Metric{&s.duration, &s.io, &s.bandwidth, &s.lost} {
+		m.Expire(before)
+	}
+	otelmap.WriteMetrics(md, now, &s.duration, &s.io, &s.bandwidth, &s.lost)
+}
