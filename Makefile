@@ -46,8 +46,23 @@ test: ## Run all hermetic tests (Go, gcc and make only)
 	$(GO) test ./...
 
 .PHONY: e2e
-e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv ## Run the tests against real Jaeger, Prometheus and NVTX
+e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti/13.5.25 ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
+	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
+
+# NVIDIA's libraries as their packages have them, one of each generation; no driver
+# and no GPU is needed to load them. The program that does comes from inject/cupti.
+.PHONY: e2e-cupti
+e2e-cupti: inject bin/cupti/13.5.25 ## Run the CUPTI client with NVIDIA's own libraries, without a driver
+	@$(MAKE) --no-print-directory -s -C inject/cupti tests
+	cd e2e && $(GO) test -count=1 -v -run TestRealCupti ./...
+
+bin/cupti/%:
+	@mkdir -p bin/cupti/wheels
+	python3 -m pip download --quiet --no-deps --dest bin/cupti/wheels nvidia-cuda-cupti-cu11==11.8.87
+	python3 -m pip download --quiet --no-deps --dest bin/cupti/wheels nvidia-cuda-cupti-cu12==12.9.79
+	python3 -m pip download --quiet --no-deps --dest bin/cupti/wheels nvidia-cuda-cupti==$*
+	for v in 11.8.87 12.9.79 $*; do python3 -m zipfile -e bin/cupti/wheels/*-$$v-*.whl bin/cupti/$$v; done
 
 # Apart from e2e, since PyTorch is gigabytes.
 .PHONY: e2e-recordings

@@ -7,6 +7,7 @@
 #include "lockstep.h"
 #include "ring_internal.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,7 +226,15 @@ static void leave(void)
 {
     struct lockstep_ring *r = lockstep_ring_process();
     pthread_t thread;
-    if (r == NULL || state_of(r) != LOCKSTEP_CUPTI_ACTIVE || pthread_create(&thread, NULL, last_flush, NULL) != 0) {
+    if (r == NULL || state_of(r) != LOCKSTEP_CUPTI_ACTIVE) {
+        return;
+    }
+    sigset_t all, before; // no handler of the program's runs there
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, last_flush, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
         return;
     }
     struct timespec t;

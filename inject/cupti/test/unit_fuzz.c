@@ -143,7 +143,7 @@ static void names(void)
         {"_ZNK3fooclEv", "foo::operator()"},
         {"_ZZN3foo3runEvENKUlvE_clEv", "foo::run"},
         {"_ZN3fooILb1ELin3EL_Z3barvEE3bazEv", "foo::baz"},
-        {"_ZN3fooIJLi1ELi2EEXsr3barE5valueEE3quxEv", "foo::qux"},
+        {"_ZN3fooIJLi1ELi2EEXsr3bar5valueEE3quxEv", "foo::qux"},
         {"_ZN3fooB5cxx113runEv", "foo::run"},
         {"ampere_sgemm_128x64_nn", "ampere_sgemm_128x64_nn"},
         {"void at::native::add<float>(int)", "at::native::add"},
