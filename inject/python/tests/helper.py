@@ -35,6 +35,8 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.work)
         self.rings = self.work / "rings"
         self.rings.mkdir()
+        self.programs = self.work / "programs"  # not the working directory
+        self.programs.mkdir()
 
     def environment(self, **extra):
         """The variables of a program; None takes one away."""
@@ -46,7 +48,7 @@ class Case(unittest.TestCase):
         return {k: v for k, v in env.items() if v is not None}
 
     def script(self, code, name="program.py"):
-        path = self.work / name
+        path = self.programs / name
         path.write_text(textwrap.dedent(code), encoding="utf-8")
         return str(path)
 

@@ -83,7 +83,7 @@ class Runner(Case):
             self.assertTrue(done.stderr.strip())
 
     def test_hooks_wait_for_their_module(self):
-        (self.work / "torch.py").write_text("raise ImportError('not whole')")
+        (self.programs / "torch.py").write_text("raise ImportError('not whole')")
         out, _ = self.run_program("""
             import sys
             assert "torch" not in sys.modules
@@ -99,7 +99,7 @@ class Runner(Case):
 
     def test_a_torch_that_lacks_everything(self):
         # Its hooks are off and say so; the program goes on.
-        (self.work / "torch.py").write_text("value = 6")
+        (self.programs / "torch.py").write_text("value = 6")
         out, _ = self.run_program("""
             import torch, lockstep_scope
             print(torch.value, lockstep_scope.status()["hooks"]["modules"])

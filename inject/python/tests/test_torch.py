@@ -29,6 +29,7 @@ class Training(Case):
         each = ["data_loading", "forward", "backward", "optimizer"]
         self.assertEqual(without_collections(r), each * 3 + ["data_loading"])
         steps = [s["step"] for s in r.scopes if s["name"] != "garbage_collection"]
+        self.assertEqual({s["depth"] for s in r.scopes if s["name"] != "garbage_collection"}, {0})
         self.assertEqual(steps, [0] * 4 + [1] * 4 + [2] * 4 + [3])
         self.assertEqual(r.steps, [0, 1, 2, 3])
         self.assertEqual(r.drops[17], 0)
