@@ -51,7 +51,9 @@ func newDemo() *cobra.Command {
 			"Exit status: 0 done, with findings or without, 1 a worker or the collector failed, 2 wrong usage.",
 		Example: "  lockstep demo\n" +
 			"  lockstep demo --fault link --rank 1 --once\n" +
-			"  lockstep demo --fault none --ranks 8 --steps 200",
+			"  lockstep demo --fault none --ranks 8 --steps 200\n" +
+			"  lockstep demo --fault link --witness kernels\n" +
+			"  lockstep demo --torch=.venv/bin/python --fault gc",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("steps") && !isTerminal(cmd.OutOrStdout()) {
