@@ -29,7 +29,7 @@ WIDTH, HIDDEN, BATCH = 128, 512, 16
 AGREE_STEPS = 4  # how often the ranks ask each other whether to stop
 SLOW_READ_S = 0.04  # of a batch, from a store that is far away
 SLOW_WRITE_S = 0.12  # of a checkpoint
-GARBAGE = 300_000  # objects that each collection has to look at
+GARBAGE = 60_000  # objects that each collection has to look at
 EXTRA_PASSES = 8  # forward and backward passes too many
 
 

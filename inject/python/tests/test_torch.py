@@ -301,7 +301,8 @@ class Distributed(Case):
             got = Counter((o["func"], o["bytes"]) for o in world if o["func"] != "AllGather")
             self.assertEqual(got, {("AllReduce", 40): 2, ("Broadcast", 40): 1, ("Reduce", 40): 1, ("Scatter", 40): 1,
                                    ("Barrier", 0): 1})  # fmt: skip
-            self.assertEqual([o["bytes"] for o in world if o["func"] == "AllGather"][:2], [40, 40])
+            # One each; of all_gather_object two more, of other sizes.
+            self.assertEqual([o["bytes"] for o in world if o["func"] == "AllGather"].count(40), 2)
             self.assertEqual({o["comm"]["rank"] for o in world}, {r.rank})
             self.assertEqual(Counter(r.names())["process_group"], 2)
             self.assertEqual({s["phase"] for s in r.scopes if s["name"] == "process_group"}, {"init"})
