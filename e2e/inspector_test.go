@@ -59,7 +59,7 @@ func TestInspectorWriter(t *testing.T) {
 		if n == hang {
 			_, _ = w.WriteString(line[:len(line)/2])
 			require.NoError(t, w.Flush())
-			fmt.Println("half a line is written")
+			_, _ = os.Stdout.WriteString("half a line is written\n")
 			time.Sleep(time.Hour)
 		}
 		_, _ = w.WriteString(line)

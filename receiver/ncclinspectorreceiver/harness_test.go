@@ -296,7 +296,10 @@ func (l *log) write(text string) {
 	require.NoError(l.t, err)
 }
 
-func logPath(t *testing.T) string { return filepath.Join(t.TempDir(), "n-pid100.log") }
+func logPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "n-pid100.log")
+}
 
 // once asserts that each of the collectives came exactly once.
 func (b *bench) once(from, to int64) {

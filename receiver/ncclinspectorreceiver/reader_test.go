@@ -227,6 +227,7 @@ func TestARestartAfterAFileShrank(t *testing.T) {
 	b.await(2)
 	b.stop()
 	b.once(0, 2)
+	assert.Equal(t, int64(1), b.counter("oddities", "truncated"))
 }
 
 func TestAFileBegunAnewByANewProcess(t *testing.T) {

@@ -96,12 +96,12 @@ func (s *store) load(ctx context.Context) error {
 
 // take returns what was kept of a file: the entry with its path, where the content
 // begins as it did, else another one that does.
-func (s *store) take(path string, head []byte, size int64) (p position, id int64, ok bool) {
+func (s *store) take(path string, head []byte) (p position, id int64, ok bool) {
 	if s == nil {
 		return p, 0, false
 	}
 	for n, e := range s.old {
-		if !same(e.Head, head) || size < e.Split.Next() {
+		if !same(e.Head, head) {
 			continue
 		}
 		if at := s.known[n].Path; !ok || at == path {
