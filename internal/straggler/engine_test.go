@@ -98,6 +98,19 @@ func TestSlowComputeIsNamedWithOperation(t *testing.T) {
 	assert.InDelta(t, 0.008, vs[0].Finding.CostSeconds.V, 1e-6)
 }
 
+// While they wait for rank 2, the others compute what comes next: mending rank 2
+// saves what it took longer, 10 ms, though its next arrival is 19 ms late by theirs.
+func TestWorkBesideTheWaitIsNoCost(t *testing.T) {
+	w := newWorld(t, 4)
+	for n := range int64(6) {
+		w.step(n, each(4, "c10:gemm x10/0 * *", map[int]program{2: "c20:gemm x10/0 * *"})...)
+	}
+	vs := w.e.Verdicts()
+	require.Len(t, vs, 1)
+	assert.Equal(t, model.Some(int64(2)), vs[0].Finding.Rank)
+	assert.InDelta(t, 0.010, vs[0].Finding.CostSeconds.V, 1e-6)
+}
+
 func TestVictimsAreNotNamed(t *testing.T) {
 	// Rank 0 is slow before the first collective; all wait, then rank 1's own
 	// work after it is as everyone's. Rank 1 must not be named although it
