@@ -22,16 +22,21 @@ const (
 
 // token is what an operation of the world communicator looks like.
 type token struct {
-	bytes uint64
-	fn    uint8
+	bytes  uint64
+	fn     uint8
+	beside bool // something was enqueued elsewhere since the token before
 }
+
+// like reports whether two operations look alike.
+func (t token) like(u token) bool { return t.bytes == u.bytes && t.fn == u.fn }
 
 // anchorFinder numbers the steps of a program that does not mark them.
 type anchorFinder struct {
 	cfg    Anchor
 	tokens [anchorMemory]token
-	n      int // tokens seen
-	broken int // token at which the sequence left the period; 0: it has not
+	n      int  // tokens seen
+	broken int  // token at which the sequence left the period; 0: it has not
+	beside bool // something was enqueued elsewhere since the last token
 
 	period int
 	fn     uint8
@@ -39,10 +44,16 @@ type anchorFinder struct {
 	step   int64 // current; -1 before the first anchor
 }
 
-func (a *anchorFinder) init(cfg Anchor) { a.cfg, a.step = cfg, -1 }
+// init: what was enqueued before the first operation was not seen; most likely, there
+// was something.
+func (a *anchorFinder) init(cfg Anchor) { a.cfg, a.step, a.beside = cfg, -1, true }
 
 // restart forgets what was found on another communicator.
-func (a *anchorFinder) restart() { *a = anchorFinder{cfg: a.cfg, step: -1} }
+func (a *anchorFinder) restart() {
+	cfg := a.cfg
+	*a = anchorFinder{}
+	a.init(cfg)
+}
 
 // numbering reports whether steps have been numbered.
 func (a *anchorFinder) numbering() bool { return a.step >= 0 }
@@ -56,7 +67,8 @@ func (a *anchorFinder) observe(t token, name func(uint8) string) (changed bool) 
 		}
 		return false
 	}
-	if a.period > 0 && a.broken == 0 && t != a.at(a.n-a.period) {
+	t.beside, a.beside = a.beside, false
+	if a.period > 0 && a.broken == 0 && !t.like(a.at(a.n-a.period)) {
 		a.broken = a.n
 	}
 	a.tokens[a.n%anchorMemory] = t
@@ -80,10 +92,23 @@ func (a *anchorFinder) observe(t token, name func(uint8) string) (changed bool) 
 func (a *anchorFinder) at(i int) token { return a.tokens[i%anchorMemory] }
 
 // search returns the smallest period of the latest tokens, 0 where there is none.
-// Where a period was left, what is found must explain that, too. One operation that
-// repeats itself is no period: it may be one bucket of a step of many, which are no
-// independent evidence of who is late.
+// Where one operation repeats itself, what is done elsewhere between tells where a
+// step begins. With nothing between it is no period: it may be one bucket of a step of
+// many, which are no independent evidence of who is late.
 func (a *anchorFinder) search() int {
+	if p := a.smallest(token.like); p != 1 {
+		return p
+	}
+	p := a.smallest(func(t, u token) bool { return t == u })
+	if p == 1 && !a.at(a.n-1).beside {
+		return 0
+	}
+	return p
+}
+
+// smallest returns the smallest period in which tokens are the same. Where a period
+// was left, what is found must explain that, too.
+func (a *anchorFinder) smallest(same func(t, u token) bool) int {
 	have := min(a.n, anchorMemory)
 	least := minTokens
 	if a.broken > 0 {
@@ -91,19 +116,16 @@ func (a *anchorFinder) search() int {
 	}
 	for p := 1; p*minPeriods <= have; p++ {
 		span := max(p*minPeriods, least)
-		if span <= have && a.repeats(p, span) {
-			if p == 1 {
-				return 0
-			}
+		if span <= have && a.repeats(p, span, same) {
 			return p
 		}
 	}
 	return 0
 }
 
-func (a *anchorFinder) repeats(p, span int) bool {
+func (a *anchorFinder) repeats(p, span int, same func(t, u token) bool) bool {
 	for i := a.n - 1; i >= a.n-span+p; i-- {
-		if a.at(i) != a.at(i-p) {
+		if !same(a.at(i), a.at(i-p)) {
 			return false
 		}
 	}
@@ -168,7 +190,7 @@ func (r *Rank) placeOne(rec *ring.Record) {
 	if r.worldComm.hash != 0 && rec.Comm() == r.worldComm.index && rec.Flags()&(ring.FlagSend|ring.FlagRecv) == 0 {
 		c := r.comm(rec.Comm())
 		name := func(code uint8) string { return r.fn(c, code).name }
-		if a.observe(token{rec.Bytes(), rec.Func()}, name) {
+		if a.observe(token{bytes: rec.Bytes(), fn: rec.Func()}, name) {
 			r.restart(0)
 		}
 		if n, ok := a.begins(rec.Func(), rec.Seq()); ok {
@@ -177,6 +199,8 @@ func (r *Rank) placeOne(rec *ring.Record) {
 			}
 			r.mark(n, rec.EnqueueBegin())
 		}
+	} else {
+		a.beside = true
 	}
 	r.fold(rec, max(a.step, 0), a.numbering())
 }

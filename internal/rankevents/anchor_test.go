@@ -128,4 +128,33 @@ func TestOneRepeatedCollectiveMakesNoSteps(t *testing.T) {
 	assert.Equal(t, int64(200), r.Stats().WithoutStep)
 	_, g = read(Anchor{Function: model.AllReduce, Every: 4})
 	assert.NotEmpty(t, g.steps(), "who says how many make a step is believed")
+
+	f := newFakeRing(0, 2)
+	r, g = attach(f, DefaultConfig())
+	for i := range uint64(200) {
+		f.op(opSpec{fn: "AllReduce", seq: i, step: -1, launch: 20 * i, start: 20*i + 2, end: 20*i + 8})
+		f.op(opSpec{fn: "AllGather", comm: 2, seq: i, step: -1, launch: 20*i + 10, start: 20*i + 12, end: 20*i + 18})
+	}
+	r.Pass(at(5000), g.emit(t))
+	assert.NotEmpty(t, g.steps(), "what other communicators do between tells where a step begins")
+}
+
+// Where one collective repeats itself, what other communicators do tells where a step
+// begins.
+func TestWhatStandsBetweenMakesAPeriod(t *testing.T) {
+	f := newFakeRing(0, 2)
+	r, g := attach(f, DefaultConfig())
+	launch := uint64(0)
+	op := func(fn string, comm uint16, seq uint64) {
+		f.op(opSpec{fn: fn, comm: comm, seq: seq, step: -1, launch: launch, start: launch + 2, end: launch + 8})
+		launch += 10
+	}
+	for i := range uint64(60) {
+		op("AllGather", 2, i)
+		for k := range uint64(3) {
+			op("AllReduce", 1, 3*i+k)
+		}
+	}
+	r.Pass(at(launch+1000), g.emit(t))
+	assert.Equal(t, int64(3), r.anchor.every)
 }

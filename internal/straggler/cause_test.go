@@ -64,7 +64,9 @@ func idleIn(t *testing.T, scopes ...model.Op) (byCause [causes]float64, byScope 
 	for i := range scopes {
 		scopes[i].Kind, scopes[i].Seq, scopes[i].Step = model.KindScope, int64(i), model.Some(int64(1))
 	}
-	w.e.Add(w.rank(0), append(scopes, stepOp(1, 0, 20)))
+	rank := w.rank(0)
+	rank.PID = model.Some(int64(mainThread))
+	w.e.Add(rank, append(scopes, stepOp(1, 0, 20)))
 	j := w.e.sorted()[0]
 	r := &j.window[0].ranks[0]
 	sum := 0.0
@@ -79,6 +81,23 @@ func idleIn(t *testing.T, scopes ...model.Op) (byCause [causes]float64, byScope 
 	}
 	assert.InDelta(t, 40, sum, 1e-9, "every instant has one cause and one scope")
 	return byCause, byScope
+}
+
+// mainThread bears the number of the process.
+const mainThread = 100
+
+// What another thread is in does not keep the main one, unless nobody says what that is in.
+func TestTheHostIsInTheScopesOfItsMainThread(t *testing.T) {
+	on := func(thread int64, op model.Op) model.Op {
+		op.ThreadID = model.Some(thread)
+		return op
+	}
+	own := on(mainThread, scopeOf("forward", 2, 6))
+	other := on(mainThread+1, scopeOf("data_loading", 0, 20))
+	got, _ := idleIn(t, own, other)
+	assert.Equal(t, [causes]float64{byProgram: 4, byContext: 16}, got)
+	got, _ = idleIn(t, other)
+	assert.Equal(t, [causes]float64{byDataLoader: 20}, got)
 }
 
 func scopeOf(name string, from, to float64) model.Op {

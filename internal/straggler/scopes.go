@@ -10,12 +10,13 @@ import (
 // begins in one place and ends in another overlap as they like.
 type scopeMap []piece
 
-// scopes builds the map from the rank's scopes. Where none was open, the key is
-// otherKey.
+// scopes builds the map from the rank's scopes: those of its main thread, where that
+// has any, since what another thread is in does not keep it. Where none was open, the
+// key is otherKey.
 func (v *rankView) scopes() scopeMap {
 	var open []activity
 	var out scopeMap
-	at := v.start
+	at, main := v.start, v.mainThread()
 	advance := func(to int64) {
 		for len(open) > 0 && at < to {
 			top := open[len(open)-1]
@@ -34,7 +35,7 @@ func (v *rankView) scopes() scopeMap {
 		}
 	}
 	for _, a := range v.acts { // sorted by start, the longer first
-		if a.kind != actScope || a.end <= v.start || a.start >= v.end {
+		if a.kind != actScope || a.end <= v.start || a.start >= v.end || (main != 0 && a.lane != main) {
 			continue
 		}
 		advance(a.start)
@@ -43,6 +44,18 @@ func (v *rankView) scopes() scopeMap {
 	}
 	advance(v.end)
 	return out
+}
+
+// mainThread returns the thread that bears the process's number, if it has scopes in
+// this step, else 0.
+func (v *rankView) mainThread() int64 {
+	pid := v.rank.PID.Or(0)
+	for i := range v.acts {
+		if a := &v.acts[i]; a.kind == actScope && a.lane == pid {
+			return pid
+		}
+	}
+	return 0
 }
 
 // share calls f with each scope and its share of the time from start to end.
