@@ -45,6 +45,10 @@ inject: ## Compile the NCCL plugin and the demo's worker into bin/
 test: ## Run all hermetic tests (Go, gcc and make only)
 	$(GO) test ./...
 
+.PHONY: test-capabilities
+test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks of
+	LOCKSTEP_CAPABILITY_JOBS=10 $(GO) test -count=1 ./internal/capability
+
 .PHONY: e2e
 e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti/13.5.25 ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests

@@ -160,11 +160,11 @@ func TestTorchJob(t *testing.T) {
 			found, err := findingsIn(c.findings)
 			for _, f := range found {
 				if f["lockstep.finding.rank"] == "1" && f["lockstep.finding.class"] == "host" &&
-					f["lockstep.finding.op"] == "data_loading" {
+					f["lockstep.finding.op"] == "data_loading" && f["lockstep.finding.cause"] == "dataloader" {
 					return nil
 				}
 			}
-			return fmt.Errorf("find rank 1, class host, in data_loading: got %v, %w", found, err)
+			return fmt.Errorf("find rank 1, class host, in data_loading, cause dataloader: got %v, %w", found, err)
 		}, append(ranks, c.process)...)
 		for _, p := range ranks {
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))

@@ -310,7 +310,7 @@ func (p *Parser) message(m *wireP2P) *Fault {
 	if f := p.measure(m.Name, m.Timing, "p2p", m.Seq, m.Bytes, m.Took, m.Bus); f != nil {
 		return f
 	}
-	if r.Name != nameSend && r.Name != nameRecv {
+	if r.Name != model.OpSend && r.Name != model.OpRecv {
 		return fault(BadValue, "check p2p: got %s; want Send or Recv", shown(m.Name))
 	}
 	peer, ok := m.Peer.whole(float64(r.Comm.Ranks - 1))
@@ -341,7 +341,7 @@ func (p *Parser) measure(name, timing, prefix string, seq, size, took, bus numbe
 	case !okTook:
 		return fault(BadValue, "check %s_exec_time_us: got %v; want 0 to 24 hours", prefix, took)
 	}
-	r.Name, r.Seconds, r.Timing = functionName(name), micros*1e-6, label(timing)
+	r.Name, r.Seconds, r.Timing = model.NCCLFunction(name), micros*1e-6, label(timing)
 	if gbs, ok := bus.within(maxGBs); ok {
 		r.BusRate = model.Some(gbs * 1e9)
 	} else if bus.there {

@@ -1,10 +1,6 @@
 package inspector
 
-import (
-	"strings"
-
-	"github.com/lockstep-otel/lockstep/internal/model"
-)
+import "github.com/lockstep-otel/lockstep/internal/model"
 
 // Kind is what a line tells of.
 type Kind string
@@ -64,27 +60,4 @@ func (r *Record) Timed() bool { return r.Start > 0 }
 type Loss struct {
 	Reason string `json:"reason"`
 	N      int64  `json:"n"`
-}
-
-// functions are NCCL's names in the words of the data model, as the rank_events
-// receiver has them: the two must agree for operations to be joined.
-var functions = map[string]string{
-	"AllReduce": model.AllReduce, "AllGather": model.AllGather, "ReduceScatter": model.ReduceScatter,
-	"Broadcast": model.Broadcast, "Bcast": model.Broadcast, "Reduce": model.Reduce,
-	"AllToAll": model.AllToAll, "AlltoAll": model.AllToAll,
-	"SendRecv": model.SendRecv, "Send": nameSend, "Recv": nameRecv,
-	"Gather": "gather", "Scatter": "scatter", "AllGatherV": "all_gather_v",
-}
-
-const (
-	nameSend = "send"
-	nameRecv = "recv"
-)
-
-func functionName(ncclName string) string {
-	name := strings.TrimPrefix(ncclName, "nccl")
-	if known, ok := functions[name]; ok {
-		return known
-	}
-	return strings.ToLower(name)
 }

@@ -205,7 +205,7 @@ func (p *Process) operation(r *Record) model.Op {
 		return op
 	}
 	op.Kind = model.KindSend
-	if r.Name == nameRecv {
+	if r.Name == model.OpRecv {
 		op.Kind = model.KindRecv
 	}
 	// Inspector counts the messages of a communicator that it tracks, both ways and

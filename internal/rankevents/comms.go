@@ -1,8 +1,6 @@
 package rankevents
 
 import (
-	"strings"
-
 	"github.com/lockstep-otel/lockstep/internal/gpuclock"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -133,24 +131,11 @@ func (r *Rank) fn(c *commState, code uint8) *funcState {
 	return f
 }
 
-// functions are NCCL's names in the words of the data model.
-var functions = map[string]string{
-	"AllReduce": model.AllReduce, "AllGather": model.AllGather, "ReduceScatter": model.ReduceScatter,
-	"Broadcast": model.Broadcast, "Bcast": model.Broadcast, "Reduce": model.Reduce,
-	"AllToAll": model.AllToAll, "AlltoAll": model.AllToAll,
-	"SendRecv": model.SendRecv, "Send": "send", "Recv": "recv",
-	"Gather": "gather", "Scatter": "scatter", "AllGatherV": "all_gather_v",
-}
-
 func functionName(ncclName string) string {
-	name := strings.TrimPrefix(ncclName, "nccl")
-	if known, ok := functions[name]; ok {
-		return known
+	if name := model.NCCLFunction(ncclName); name != "" {
+		return name
 	}
-	if name == "" {
-		return "unknown"
-	}
-	return strings.ToLower(name)
+	return "unknown"
 }
 
 // maxKeys bounds the operation keys of one rank; further ones share otherKey, as
