@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 FAULTS = ("none", "compute", "dataloader", "gc", "checkpoint", "compile")
 WIDTH, HIDDEN, BATCH = 128, 512, 16
+FACTORS = 8  # what the inputs are made of, so few that some dozen steps show that it learns
 AGREE_STEPS = 4  # how often the ranks ask each other whether to stop
 SLOW_READ_S = 0.04  # of a batch, from a store that is far away
 SLOW_WRITE_S = 0.12  # of a checkpoint
@@ -46,7 +47,8 @@ class Samples(Dataset):
         if self.delay:
             time.sleep(self.delay)
         source = torch.Generator().manual_seed(self.rank * 1_000_003 + index)
-        inputs = torch.randn(BATCH, WIDTH, generator=source)
+        hidden = torch.randn(BATCH, FACTORS, generator=source)
+        inputs = hidden.repeat(1, WIDTH // FACTORS)
         return inputs, inputs.roll(1, dims=1)
 
 
@@ -133,7 +135,7 @@ class Stop:
 def train(args, rank, world, folder):
     stop = Stop()
     model = build(args)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loader = DataLoader(Samples(rank, args.steps, SLOW_READ_S if args.fault == "dataloader" else 0), batch_size=None)
     ballast = [[] for _ in range(GARBAGE)] if args.fault == "gc" else None
     save_every = 2 if args.fault == "checkpoint" else args.save_every
