@@ -89,6 +89,9 @@ func same(head, now []byte) bool {
 	return len(head) >= minHead && len(now) >= len(head) && bytes.Equal(head, now[:len(head)])
 }
 
+// begins reports whether part is the beginning of head, and not all of it.
+func begins(head, part []byte) bool { return len(part) < len(head) && bytes.HasPrefix(head, part) }
+
 // replaced reports whether the content is another than that which was read: the file
 // was cut, and perhaps written anew.
 func (f *file) replaced(size int64, head []byte) bool {

@@ -308,6 +308,10 @@ func (rd *reader) open(at found, now time.Time) {
 		rd.files = append(rd.files, f)
 		return
 	}
+	if rd.undecided(head) {
+		_ = opened.Close()
+		return
+	}
 	if rd.isCopy(f) {
 		_ = opened.Close()
 		rd.copies[at.path] = info
@@ -323,6 +327,17 @@ func (rd *reader) open(at found, now time.Time) {
 	f.process = inspector.NewProcess(rd.cfg.engine(at.path), inspector.State{}, &rd.sink)
 	rd.files = append(rd.files, f)
 	rd.log.Debug("File found", zap.String("file", at.path))
+}
+
+// undecided reports whether a file that is new is so short that it may become a copy of
+// one that is read: it is looked at again. What it holds now was read already.
+func (rd *reader) undecided(head []byte) bool {
+	if len(head) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(rd.files, func(f *file) bool {
+		return begins(f.head, head) || (f.before != nil && begins(f.before.Head, head))
+	})
 }
 
 // isCopy reports whether a file that is new is a copy of one that is read, as a tool

@@ -1,6 +1,7 @@
 package ncclinspectorreceiver
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -119,6 +120,24 @@ func TestRenamedWithinWhatIsRead(t *testing.T) {
 	b.await(6)
 	b.stop()
 	b.once(0, 6)
+}
+
+// A copy is written piece by piece, and looked at in between.
+func TestCopyInPieces(t *testing.T) {
+	l := newLog(t, logPath(t))
+	b := start(t, config(l.path+"*"), host{})
+	l.write(lines(0, 0, 3))
+	b.await(3)
+	c := newLog(t, l.path+".1")
+	text := lines(0, 0, 3)
+	for i, part := range []string{"", text[:40], text[40:80], text[80:]} {
+		c.write(part)
+		// Once another file was read, the copy was looked at.
+		newLog(t, fmt.Sprintf("%s.%d", l.path, 2+i)).write(line(i, int64(3+i)))
+		b.await(int64(4 + i))
+	}
+	b.stop()
+	b.once(0, 7)
 }
 
 // A tool copies the log and cuts it to nothing. The writer goes on at its old place,
