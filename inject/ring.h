@@ -412,8 +412,9 @@ static inline uint32_t lockstep_level(struct lockstep_ring *r)
     return l >= LOCKSTEP_LEVEL_SUMMARY && l <= LOCKSTEP_LEVEL_ALL ? (uint32_t)l : r->default_level;
 }
 
-// Code of a string, the same for the same text; 0 where there is no room. NULL
-// and "" are 0. Bounded search; not for the hot path unless cached by pointer.
+// Code of a function, type or the like, the same for the same text; it fits 8 bits,
+// and 0 is no room. NULL and "" are 0. Bounded search; not for the hot path unless
+// cached by pointer.
 uint16_t lockstep_intern(struct lockstep_ring *r, const char *text);
 
 // Index of a communicator, 0 where there is no room.
@@ -437,8 +438,9 @@ void lockstep_slot_state(struct lockstep_slot *s, uint64_t handle, enum lockstep
 bool lockstep_slot_ending(struct lockstep_slot *s, uint64_t handle); // true for the one who must emit and free
 void lockstep_slot_free(struct lockstep_ring *r, struct lockstep_slot *s, uint64_t handle);
 
-// Names of scopes and kernels vary without end, and the strings are for all: each
-// source has a share of them. Cut at what a string holds, between characters.
+// Names of scopes and kernels vary without end: each source has a share of the
+// strings whose codes are above 8 bits. Cut at what a string holds, between
+// characters.
 enum lockstep_namer { LOCKSTEP_N_SCOPE, LOCKSTEP_N_KERNEL, LOCKSTEP_NAMERS };
 uint16_t lockstep_name_add(struct lockstep_ring *r, enum lockstep_namer who, const char *text, size_t length);
 

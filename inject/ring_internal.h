@@ -15,6 +15,7 @@
 #define SHARED_CLAIMED (1ull << 63)
 
 #define NOTES_SIZE 512u
+#define SHORT_CODES 256u // of strings, from 0: those that fit 8 bits
 #define TEXT_INDEX 2048u // entries of the intern cache, a power of two
 #define RING_SUFFIX ".ring"
 #define TMP_SUFFIX ".ring.tmp"
@@ -96,6 +97,7 @@ int ring_lock(int fd);
 
 // ring_tables.c, ring_slot.c
 void ring_seed_strings(struct lockstep_ring *r);
+uint16_t ring_add_name(struct lockstep_ring *r, const char *text, size_t n); // its code does not fit 8 bits; 0: no room
 int free_stack_init(struct free_stack *s, uint32_t count);
 uint32_t free_stack_pop(struct free_stack *s); // index + 1; 0: empty
 void free_stack_push(struct free_stack *s, uint32_t index);

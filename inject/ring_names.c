@@ -1,14 +1,15 @@
 //go:build ignore
 
-// Names of scopes and kernels. The ring has 1,024 strings for all, and names vary
-// without end: "iteration 17" is followed by "iteration 18". So each source has a
-// share; when most of it is used, runs of digits become one '#', and when all of it
-// is, names become "(other)".
+// Names of scopes and kernels. They leave the codes of 8 bits to functions, which
+// have no more in a record. The ring has 768 other strings, and names vary without
+// end: "iteration 17" is followed by "iteration 18". So each source has a share; when
+// most of it is used, runs of digits become one '#', and when all of it is, names
+// become "(other)".
 #include "ring_internal.h"
 
 #include <string.h>
 
-#define SHARE 400u
+#define SHARE 380u // twice that, and some for threads that come at once
 #define SHARE_PLAIN (SHARE * 3 / 4)
 #define TEXT_MAX 55u // bytes of a string
 #define OTHER "(other)"
@@ -51,17 +52,13 @@ static uint16_t find(struct lockstep_ring *r, const char *text, size_t n, _Atomi
     return 0;
 }
 
-// Puts a name into the ring and the index; true where it was not there yet.
-static bool enter(struct lockstep_ring *r, const char *text, size_t n, uint16_t *code)
+// Puts a name with its code into the index; true where it was not there yet.
+static bool enter(struct lockstep_ring *r, const char *text, size_t n, uint16_t code)
 {
-    char copy[TEXT_MAX + 1];
-    memcpy(copy, text, n);
-    copy[n] = '\0';
-    *code = lockstep_intern(r, copy);
     _Atomic uint16_t *place;
-    while (*code != 0 && find(r, text, n, &place) == 0 && place != NULL) {
+    while (code != 0 && find(r, text, n, &place) == 0 && place != NULL) {
         uint16_t none = 0;
-        if (atomic_compare_exchange_strong_explicit(place, &none, *code, memory_order_release,
+        if (atomic_compare_exchange_strong_explicit(place, &none, code, memory_order_release,
                                                     memory_order_relaxed)) {
             return true;
         }
@@ -71,8 +68,7 @@ static bool enter(struct lockstep_ring *r, const char *text, size_t n, uint16_t 
 
 void ring_seed_name(struct lockstep_ring *r, const char *text)
 {
-    uint16_t code;
-    enter(r, text, strlen(text), &code);
+    enter(r, text, strlen(text), lockstep_intern(r, text));
 }
 
 // Bytes of the text that a string holds, not ending within a UTF-8 sequence.
@@ -104,8 +100,8 @@ static size_t collapse(const char *text, size_t n, char out[TEXT_MAX + 1])
 
 static uint16_t add(struct lockstep_ring *r, lockstep_word *used, const char *text, size_t n)
 {
-    uint16_t code;
-    if (enter(r, text, n, &code)) {
+    uint16_t code = ring_add_name(r, text, n);
+    if (enter(r, text, n, code)) {
         atomic_fetch_add_explicit(used, 1, memory_order_relaxed);
     }
     return code;

@@ -15,7 +15,7 @@
 // Places of the frontier table looked at; beyond, it is as good as full.
 #define FRONTIER_TRIES 64u
 
-// Set in every ring before all others, so that their codes fit 8 bits.
+// Set in every ring before all others: what most programs use costs no search.
 static const char *const seeds[] = {
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "SendRecv", "AlltoAll",
     "AllToAll", "AllToAllv", "Gather", "Scatter", "AllGatherV", "Barrier", "PutSignal", "Signal", "WaitSignal",
@@ -76,10 +76,10 @@ static bool holds(const struct lockstep_string *s, const char *text, size_t n)
            s->text[n] == '\0';
 }
 
-// The entry with this text, made where there is none; 0: no room.
-static uint16_t find_or_add(struct lockstep_ring *r, const char *text, size_t n)
+// The entry with this text among some, made where there is none; 0: no room.
+static uint16_t find_or_add(struct lockstep_ring *r, uint64_t first, uint64_t end, const char *text, size_t n)
 {
-    for (uint64_t code = 1; code < r->nstrings; code++) {
+    for (uint64_t code = first; code < end; code++) {
         struct lockstep_string *s = &r->strings[code];
         if (claim_entry(&s->state, 0, 1)) {
             memcpy(s->text, text, n);
@@ -107,11 +107,16 @@ uint16_t lockstep_intern(struct lockstep_ring *r, const char *text)
     if (code != 0 && holds(&r->strings[code], text, n)) {
         return code;
     }
-    code = find_or_add(r, text, n);
+    code = find_or_add(r, 1, SHORT_CODES, text, n);
     if (code != 0) {
         atomic_store_explicit(cached, code, memory_order_release);
     }
     return code;
+}
+
+uint16_t ring_add_name(struct lockstep_ring *r, const char *text, size_t n)
+{
+    return find_or_add(r, SHORT_CODES, r->nstrings, text, n);
 }
 
 void ring_seed_strings(struct lockstep_ring *r)

@@ -11,8 +11,8 @@
 #define CACHE 256u
 #define ADDRESS_BITS 48
 
-// address 48 | code 8 | generation 8; codes and addresses that do not fit are
-// looked up each time.
+// address 48 | code 8 | generation 8; addresses that do not fit are looked up each
+// time.
 static lockstep_word cache[CACHE];
 static _Atomic uint32_t generation = 1;
 
@@ -39,14 +39,11 @@ HOT uint8_t code_of(struct lockstep_ring *r, const char *text)
         v != 0) {
         return v >> ADDRESS_BITS & 0xff;
     }
-    uint16_t code = lockstep_intern(r, text);
-    if (code > 0xff) {
-        return 0;
-    }
+    uint8_t code = (uint8_t)lockstep_intern(r, text);
     if (address >> ADDRESS_BITS == 0) {
         put(w, address | (uint64_t)code << ADDRESS_BITS | g << 56);
     }
-    return (uint8_t)code;
+    return code;
 }
 
 // Bytes of an element; 0 where the type is unknown.

@@ -150,12 +150,11 @@ uint64_t lockstep_collective_begin(uint32_t group, const char *func, uint64_t by
         return 0;
     }
     // The function tells operations apart, the type does not.
-    uint16_t code = lockstep_intern(r, func), type = lockstep_intern(r, dtype);
-    if (code == 0 || code > 0xff) {
-        lockstep_drop(r, LOCKSTEP_D_STRINGS_FULL);
+    uint16_t code = lockstep_intern(r, func);
+    if (code == 0) {
         return 0;
     }
-    uint64_t head = lockstep_head(LOCKSTEP_OP, LOCKSTEP_LEVEL_SUMMARY, 0, group, code, type <= 0xff ? type : 0);
+    uint64_t head = lockstep_head(LOCKSTEP_OP, LOCKSTEP_LEVEL_SUMMARY, 0, group, code, lockstep_intern(r, dtype));
     struct lockstep_frontier *f = frontier_of(r, head);
     uint64_t handle = f != NULL ? begin_operation(r, f, head, bytes, root) : 0;
     // Who closes a group looks for its operations after having said so, who begins

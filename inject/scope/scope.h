@@ -90,7 +90,7 @@ static inline void scope_emit(struct lockstep_ring *r, struct scope_thread *t, c
                               unsigned flags, uint64_t end)
 {
     uint64_t word[LOCKSTEP_WORDS] = {
-        [1] = lockstep_head(LOCKSTEP_SCOPE, LOCKSTEP_LEVEL_SUMMARY, flags, 0, s->code & 0xff, 0),
+        [1] = lockstep_head(LOCKSTEP_SCOPE, LOCKSTEP_LEVEL_SUMMARY, flags, 0, 0, 0),
         [2] = s->begin,
         [3] = end,
         [4] = lockstep_pair(s->step, s->tid),
