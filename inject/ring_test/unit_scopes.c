@@ -143,7 +143,7 @@ static void pops_find_their_name(void)
     CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_UNBALANCED), 0);
 }
 
-static void too_deep_stays_balanced(void)
+static void of_too_many_the_outermost_is_given_up(void)
 {
     struct lockstep_ring *r = process_ring();
     uint32_t name = lockstep_scope_name("recursion"), outer = lockstep_scope_name("outer");
@@ -151,18 +151,60 @@ static void too_deep_stays_balanced(void)
     for (int i = 0; i < 99; i++) {
         lockstep_scope_push(name);
     }
-    uint64_t s = lockstep_scope_begin("handle", 0); // has a record, though no place on the stack
-    CHECK(s != 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 100 - 64);
+    uint64_t s = lockstep_scope_begin("handle", 0);
+    check_shown(r, "handle", 63, 0);
     lockstep_scope_end(s);
+    check_scope(r, last_record(r), "handle", 63, 0);
+    lockstep_scope_pop(outer); // given up: this must end nothing else
+    CHECK_EQ(head_of_mine(r), 1);
+    check_shown(r, "recursion", 63, 0);
     for (int i = 0; i < 99; i++) {
         lockstep_scope_pop(name);
     }
-    lockstep_scope_pop(outer);
-    check_scope(r, last_record(r), "outer", 0, 0);
-    CHECK_EQ(head_of_mine(r), 64 + 1);
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), 100 - 64);
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_UNBALANCED), 0);
+    CHECK_EQ(head_of_mine(r), 1 + 63);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 100 - 63);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_UNBALANCED), 100 - 63);
     CHECK_EQ(shown(r), 0);
+}
+
+// What never ends must not keep its thread from telling of all that comes after.
+static void pushes_that_never_end_give_way(void)
+{
+    struct lockstep_ring *r = process_ring();
+    uint32_t leak = lockstep_scope_name("leak"), name = lockstep_scope_name("forward");
+    for (int i = 0; i < 200; i++) {
+        lockstep_scope_push(leak);
+    }
+    for (int i = 0; i < 1000; i++) {
+        lockstep_scope_push(name);
+        CHECK_EQ((uint32_t)shown(r), name);
+        lockstep_scope_pop(name);
+        CHECK_EQ((uint32_t)shown(r), leak);
+    }
+    CHECK_EQ(head_of_mine(r), 1000);
+    check_scope(r, last_record(r), "forward", 63, 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 200 - 63);
+}
+
+static void handles_that_never_end_give_way(void)
+{
+    struct lockstep_ring *r = process_ring();
+    uint32_t name = lockstep_scope_name("forward");
+    uint64_t first = 0;
+    for (int i = 0; i < 200; i++) {
+        uint64_t s = lockstep_scope_begin("leak", 0);
+        first = i == 0 ? s : first;
+    }
+    for (int i = 0; i < 1000; i++) {
+        lockstep_scope_push(name);
+        CHECK_EQ((uint32_t)shown(r), name);
+        lockstep_scope_pop(name);
+    }
+    CHECK_EQ(head_of_mine(r), 1000);
+    lockstep_scope_end(first); // has no place on the stack, but a record
+    check_scope(r, last_record(r), "leak", 0, 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 0);
 }
 
 static void the_oldest_gives_way(void)
@@ -753,7 +795,9 @@ static const struct test_case cases[] = {
     {"ends_of_nothing_are_counted", ends_of_nothing_are_counted},
     {"pushes_nest", pushes_nest},
     {"pops_find_their_name", pops_find_their_name},
-    {"too_deep_stays_balanced", too_deep_stays_balanced},
+    {"of_too_many_the_outermost_is_given_up", of_too_many_the_outermost_is_given_up},
+    {"pushes_that_never_end_give_way", pushes_that_never_end_give_way},
+    {"handles_that_never_end_give_way", handles_that_never_end_give_way},
     {"the_oldest_gives_way", the_oldest_gives_way},
     {"what_a_thread_leaves_is_given_up", what_a_thread_leaves_is_given_up},
     {"a_scope_may_end_on_another_thread", a_scope_may_end_on_another_thread},

@@ -95,15 +95,13 @@ uint64_t scope_open(struct lockstep_ring *r, uint16_t code, uint8_t phase, unsig
     uint64_t generation = get(&s->generation) + 1, handle = generation << GENERATION_SHIFT | index;
     bool nests = (flags & LOCKSTEP_S_ASYNC) == 0;
     struct scope_entry *e = nests ? scope_enter(r, t, KEY_HANDLE, code, phase, now) : NULL;
-    uint16_t depth = e != NULL ? e->depth : nests ? STACK : 0;
+    uint16_t depth = e != NULL ? e->depth : 0;
     put(&s->begin, now);
     put(&s->who, lockstep_pair(scope_step(r), t->tid));
     put(&s->what, what_of(code, depth, phase, flags, t->lane));
     atomic_store_explicit(&s->generation, generation, memory_order_release);
-    if (nests) {
-        t->handles = true;
-    }
     if (e != NULL) {
+        t->handles = true;
         e->handle = handle;
         scope_show(r, t);
     }

@@ -30,7 +30,6 @@ struct scope_thread {
     uint32_t tid;
     uint32_t lane; // 0: the shared one, for now
     uint32_t height;
-    uint32_t beyond; // pushes for which the stack had no room
     bool handles;    // it began scopes with handles
     struct scope_entry stack[STACK];
 };
@@ -118,7 +117,7 @@ void scope_give_up_of(struct lockstep_ring *r, uint32_t tid);
 #define SCOPE_NONE (-1)
 int scope_push(struct lockstep_ring *r, uint32_t key, uint16_t code, uint8_t phase); // its level
 int scope_pop(struct lockstep_ring *r, uint32_t key, uint16_t code, unsigned flags); // its level, or SCOPE_NONE
-// The handle's place on the stack; NULL: it has no room.
+// A place on the stack, if need be the outermost's.
 struct scope_entry *scope_enter(struct lockstep_ring *r, struct scope_thread *t, uint32_t key, uint16_t code,
                                 uint8_t phase, uint64_t begin);
 void scope_show(struct lockstep_ring *r, const struct scope_thread *t);

@@ -8,6 +8,9 @@
 
 _Thread_local struct scope_thread scope_mine;
 
+// Whether no record of it will be made, taken from the stack.
+static bool is_given_up(const struct scope_entry *e) { return e->key != KEY_HANDLE && !e->left_out; }
+
 // What a thread leaves open is given up with it.
 static void thread_leaves(void)
 {
@@ -17,7 +20,7 @@ static void thread_leaves(void)
         return;
     }
     for (uint32_t i = 0; i < t->height; i++) {
-        if (t->stack[i].key != KEY_HANDLE && !t->stack[i].left_out) {
+        if (is_given_up(&t->stack[i])) {
             lockstep_drop(r, LOCKSTEP_D_SCOPES_GIVEN_UP);
         }
     }
@@ -31,7 +34,7 @@ void scope_thread_begin(struct lockstep_ring *r, struct scope_thread *t)
 {
     ring_on_thread_end(thread_leaves);
     t->tid = (uint32_t)ring_tid();
-    t->height = t->beyond = 0;
+    t->height = 0;
     t->handles = false;
     t->ring = r->id;
     t->lane = lockstep_lane_claim(r);
@@ -81,6 +84,16 @@ static void forget_gone(struct scope_thread *t)
     }
 }
 
+// Of more than there is room for, the outermost is most likely one that never
+// ends. One with a handle only loses its place here.
+static void give_up_outermost(struct lockstep_ring *r, struct scope_thread *t)
+{
+    if (is_given_up(&t->stack[0])) {
+        lockstep_drop(r, LOCKSTEP_D_SCOPES_GIVEN_UP);
+    }
+    drop_entry(t, &t->stack[0]);
+}
+
 static struct scope_entry *innermost(struct scope_thread *t, uint32_t key, uint16_t code)
 {
     for (uint32_t i = t->height; i-- > 0;) {
@@ -97,7 +110,7 @@ struct scope_entry *scope_enter(struct lockstep_ring *r, struct scope_thread *t,
 {
     forget_gone(t);
     if (t->height == STACK) {
-        return NULL;
+        give_up_outermost(r, t);
     }
     struct scope_entry *e = &t->stack[t->height];
     e->begin = begin;
@@ -115,14 +128,10 @@ int scope_push(struct lockstep_ring *r, uint32_t key, uint16_t code, uint8_t pha
 {
     struct scope_thread *t = scope_thread_of(r);
     const struct scope_entry *outer = key >= KEY_DOMAIN ? innermost(t, key, 0) : NULL;
+    uint16_t level = outer != NULL ? (uint16_t)(outer->level + 1) : 0; // before it may move
     uint64_t now = lockstep_now();
     struct scope_entry *e = scope_enter(r, t, key, code, phase, now);
-    if (e == NULL) {
-        t->beyond++;
-        lockstep_drop(r, LOCKSTEP_D_SLOTS_FULL);
-        return (int)(STACK + t->beyond - 1);
-    }
-    e->level = outer != NULL ? (uint16_t)(outer->level + 1) : 0;
+    e->level = level;
     e->left_out = !scope_take(r, t->lane, now);
     scope_show(r, t);
     return e->level;
@@ -131,9 +140,6 @@ int scope_push(struct lockstep_ring *r, uint32_t key, uint16_t code, uint8_t pha
 int scope_pop(struct lockstep_ring *r, uint32_t key, uint16_t code, unsigned flags)
 {
     struct scope_thread *t = scope_thread_of(r);
-    if (t->beyond > 0) {
-        return (int)(STACK + --t->beyond);
-    }
     struct scope_entry *e = innermost(t, key, code);
     if (e == NULL) {
         lockstep_drop(r, LOCKSTEP_D_SCOPES_UNBALANCED);
