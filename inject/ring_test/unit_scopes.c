@@ -9,7 +9,7 @@ static struct lockstep_ring *ring_of(const char *lanes, const char *records)
     setenv("LOCKSTEP_DIR", test_dir, 1);
     setenv("LOCKSTEP_RING_LANES", lanes, 1);
     setenv("LOCKSTEP_RING_RECORDS", records, 1);
-    setenv("LOCKSTEP_RING_SLOTS", "16", 1);
+    setenv("LOCKSTEP_RING_SLOTS", "16", 0); // unless the case has set others
     struct lockstep_ring *r = lockstep_ring_process();
     if (r == NULL) {
         fprintf(stderr, "%s\n", lockstep_ring_status());
@@ -733,13 +733,97 @@ static void without_a_slot_numbers_go_on(void)
     uint64_t first = 0;
     for (int i = 0; i < 20; i++) {
         uint64_t h = lockstep_collective_begin(g, "AllReduce", 1, -1, NULL);
-        CHECK_EQ(h != 0, i < 16);
+        CHECK_EQ(h != 0, i < 8); // half are NCCL's
         first = i == 0 ? h : first;
     }
-    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), 4);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), 12);
     lockstep_collective_end(first);
     uint64_t h = lockstep_collective_begin(g, "AllReduce", 1, -1, NULL);
     CHECK_EQ(lockstep_slot_of(r, h)->word[3], 20);
+}
+
+// Programs that forget to end theirs leave NCCL its slots and communicators.
+static void collectives_have_a_share(void)
+{
+    struct lockstep_ring *r = process_ring(); // of 16 slots
+    uint32_t g = lockstep_group_open(1, 2, 0, "leaks");
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(lockstep_collective_begin(g, "AllReduce", 1, -1, NULL) != 0, i < 8);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), 92);
+    uint64_t nccl[8];
+    for (int i = 0; i < 8; i++) {
+        struct lockstep_slot *s;
+        nccl[i] = lockstep_slot_claim(r, &s);
+        CHECK(nccl[i] != 0);
+    }
+    lockstep_group_close(g); // gives them back
+    CHECK_EQ(records_in(r), 8);
+    uint32_t other = lockstep_group_open(2, 2, 0, "other");
+    for (int i = 0; i < 8; i++) {
+        CHECK(lockstep_collective_begin(other, "AllReduce", 1, -1, NULL) != 0);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), 92);
+}
+
+// Where NCCL has all, a failed try takes nothing of the share.
+static void a_share_is_not_used_up_by_failures(void)
+{
+    struct lockstep_ring *r = process_ring();
+    uint32_t g = lockstep_group_open(1, 2, 0, "a");
+    uint64_t nccl[16];
+    struct lockstep_slot *s[16];
+    for (int i = 0; i < 16; i++) {
+        nccl[i] = lockstep_slot_claim(r, &s[i]);
+        lockstep_slot_state(s[i], nccl[i], LOCKSTEP_SLOT_ENQUEUED);
+    }
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(lockstep_collective_begin(g, "AllReduce", 1, -1, NULL), 0);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SLOTS_FULL), 20);
+    CHECK(lockstep_slot_ending(s[3], nccl[3]));
+    lockstep_slot_free(r, s[3], nccl[3]);
+    CHECK(lockstep_collective_begin(g, "AllReduce", 1, -1, NULL) != 0);
+}
+
+static void groups_have_a_share(void)
+{
+    struct lockstep_ring *r = process_ring();
+    for (int i = 0; i < 2000; i++) {
+        uint32_t g = lockstep_group_open(7, 2, 0, "again and again");
+        CHECK_EQ(g != 0, i < 128);
+        if (g != 0) {
+            lockstep_group_close(g);
+        }
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_COMMS_FULL), 2000 - 128);
+    CHECK(lockstep_comm_add(r, 9, 2, 0, 1, 7, 0, "NCCL's") != 0);
+}
+
+static void *run_until_closed(void *arg)
+{
+    uint32_t g = *(uint32_t *)arg;
+    while (lockstep_collective_begin(g, "AllReduce", 1, -1, NULL) != 0) {
+    }
+    return NULL;
+}
+
+// Whoever begins one while another closes the group: it does not stay open.
+static void nothing_is_left_in_a_closed_group(void)
+{
+    setenv("LOCKSTEP_RING_SLOTS", "4096", 1);
+    struct lockstep_ring *r = process_ring();
+    pthread_t t;
+    for (uint64_t i = 0; i < 128; i++) {
+        uint32_t g = lockstep_group_open(1, 2, 0, "a");
+        struct lockstep_frontier *f = lockstep_frontier_of(r, (uint16_t)g, (uint8_t)lockstep_intern(r, "AllReduce"));
+        CHECK(pthread_create(&t, NULL, run_until_closed, &g) == 0);
+        while (atomic_load(&f->total) < 100 + i) { // amid its work
+        }
+        lockstep_group_close(g);
+        pthread_join(t, NULL);
+        CHECK_EQ(f->open, 0);
+    }
 }
 
 static void *run_collectives(void *arg)
@@ -816,6 +900,10 @@ static const struct test_case cases[] = {
     {"collectives_that_cannot_be", collectives_that_cannot_be},
     {"a_closed_group_is_over", a_closed_group_is_over},
     {"without_a_slot_numbers_go_on", without_a_slot_numbers_go_on},
+    {"collectives_have_a_share", collectives_have_a_share},
+    {"a_share_is_not_used_up_by_failures", a_share_is_not_used_up_by_failures},
+    {"groups_have_a_share", groups_have_a_share},
+    {"nothing_is_left_in_a_closed_group", nothing_is_left_in_a_closed_group},
     {"collectives_of_many_threads", collectives_of_many_threads},
     {"the_status_tells_of_cupti", the_status_tells_of_cupti},
     {"without_a_ring_nothing_happens", without_a_ring_nothing_happens},

@@ -2,12 +2,14 @@
 
 // Collectives that the program tells of: begun and ended by it, so that nothing
 // has to be inferred. They stand in slots and records as those of NCCL do, without
-// the times of kernels and proxies.
+// the times of kernels and proxies. A program that forgets to end them, or opens
+// group after group, must leave room for NCCL's: it has a share of both tables.
 #include "scope.h"
 
 #include <stdlib.h>
 
-#define GROUPS 512u // as many as the ring names
+#define GROUPS 512u       // as many as the ring names
+#define GROUPS_SHARE 128u // of them, since none is used twice
 
 enum group_state { GROUP_UNUSED, GROUP_OPEN, GROUP_CLOSED };
 
@@ -17,6 +19,8 @@ struct group {
 };
 
 static struct group groups[GROUPS]; // by index among the communicators, which is not used twice
+static lockstep_word opened;        // groups, ever
+static lockstep_word running;       // operations
 static lockstep_word *handles;      // by slot: the program's operation in it, or 0
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct lockstep_ring *ring_of_handles;
@@ -44,10 +48,26 @@ static struct lockstep_ring *ready(void)
     return ring_of_handles == r ? r : NULL;
 }
 
+// One more, unless there are as many as there may be.
+static bool take(lockstep_word *used, uint64_t share)
+{
+    uint64_t n = get(used);
+    do {
+        if (n >= share) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(used, &n, n + 1, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 uint32_t lockstep_group_open(uint64_t hash, int32_t size, int32_t rank, const char *name)
 {
     struct lockstep_ring *r = ready();
     if (r == NULL) {
+        return 0;
+    }
+    if (!take(&opened, GROUPS_SHARE)) {
+        lockstep_drop(r, LOCKSTEP_D_COMMS_FULL);
         return 0;
     }
     bool known = size > 0 && rank >= 0 && rank < size;
@@ -114,7 +134,21 @@ static bool end_operation(struct lockstep_ring *r, uint64_t handle, uint64_t now
         }
     }
     lockstep_slot_free(r, s, handle);
+    atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
     return true;
+}
+
+static uint64_t claim(struct lockstep_ring *r, struct lockstep_slot **s)
+{
+    if (!take(&running, (r->nslots + 1) / 2)) {
+        lockstep_drop(r, LOCKSTEP_D_SLOTS_FULL);
+        return 0;
+    }
+    uint64_t handle = lockstep_slot_claim(r, s);
+    if (handle == 0) {
+        atomic_fetch_sub_explicit(&running, 1, memory_order_relaxed);
+    }
+    return handle;
 }
 
 // Numbered although it may find no slot, since the other ranks go on counting.
@@ -128,7 +162,7 @@ static uint64_t begin_operation(struct lockstep_ring *r, struct lockstep_frontie
     uint64_t order = 1 + atomic_fetch_add_explicit(&groups[group].orders, 1, memory_order_relaxed);
     lockstep_frontier_raise(&f->enqueued, &f->enqueued_at, number, now);
     lockstep_frontier_raise(&f->started, &f->started_at, number, now);
-    uint64_t handle = lockstep_slot_claim(r, &s);
+    uint64_t handle = claim(r, &s);
     if (handle == 0) {
         return 0;
     }
