@@ -249,6 +249,43 @@ static void long_names_keep_their_message(void)
     check_last(r, text, 0, LOCKSTEP_S_NVTX);
 }
 
+// Domains are told apart by their whole names, of which the records have a part.
+static void domains_that_begin_alike(void)
+{
+    struct lockstep_ring *r = injected();
+    uint64_t a = domain_a("com.example.library.part.one"), b = domain_a("com.example.library.part.two");
+    CHECK(a != b);
+    CHECK_EQ(domain_a("com.example.library.part.two"), b);
+    struct nvtx_event outer = ascii("outer"), inner = ascii("inner");
+    CHECK_EQ(domain_push(a, &outer), 0);
+    CHECK_EQ(domain_push(b, &inner), 0);
+    CHECK_EQ(domain_pop(a), 0); // its own, and not the other's inner one
+    check_last(r, "com.example.library.part: outer", 0, LOCKSTEP_S_NVTX);
+    CHECK_EQ(domain_pop(b), 0);
+    check_last(r, "com.example.library.part: inner", 1, LOCKSTEP_S_NVTX);
+}
+
+// A push that is given up for want of room ends with nobody else's pop.
+static void pushes_beyond_the_stack(void)
+{
+    struct lockstep_ring *r = injected();
+    uint64_t lib = domain_a("lib");
+    struct nvtx_event e = ascii("work");
+    CHECK_EQ(domain_push(lib, &e), 0);
+    for (int i = 0; i < 70; i++) {
+        CHECK_EQ(push_a("x"), i); // levels go on
+    }
+    CHECK(domain_pop(lib) < 0);
+    CHECK_EQ(records(r), 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 7);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_UNBALANCED), 1);
+    for (int i = 69; i >= 6; i--) {
+        CHECK_EQ(pop(), i);
+    }
+    CHECK(pop() < 0);
+    CHECK_EQ(records(r), 64);
+}
+
 static void strings_are_registered(void)
 {
     struct lockstep_ring *r = injected();
@@ -415,6 +452,8 @@ static const struct test_case cases[] = {
     {"some_names_are_the_default_domain", some_names_are_the_default_domain},
     {"domains_run_out", domains_run_out},
     {"long_names_keep_their_message", long_names_keep_their_message},
+    {"domains_that_begin_alike", domains_that_begin_alike},
+    {"pushes_beyond_the_stack", pushes_beyond_the_stack},
     {"strings_are_registered", strings_are_registered},
     {"garbage_has_no_name", garbage_has_no_name},
     {"missing_places_are_left_alone", missing_places_are_left_alone},

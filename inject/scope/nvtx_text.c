@@ -13,7 +13,8 @@
 #define MARK_MASK 0xffffffff00000000ull
 
 struct domain {
-    uint8_t length;
+    uint64_t hash;  // of the whole name: that many begin alike
+    uint8_t length; // of the prefix
     char prefix[PREFIX_MAX + 3];
 };
 
@@ -39,10 +40,19 @@ static bool is_default(const char *name)
     return name == NULL || name[0] == '\0' || strcasecmp(name, "default") == 0 || strcasecmp(name, "nvtx") == 0;
 }
 
+static uint64_t hash_whole(const char *name)
+{
+    uint64_t h = 14695981039346656037u; // FNV-1a
+    for (; *name != '\0'; name++) {
+        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    }
+    return h;
+}
+
 static uint32_t find_domain(const struct domain *d, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
-        if (domains[i].length == d->length && memcmp(domains[i].prefix, d->prefix, d->length) == 0) {
+        if (domains[i].hash == d->hash && memcmp(domains[i].prefix, d->prefix, sizeof d->prefix) == 0) {
             return i;
         }
     }
@@ -55,6 +65,7 @@ uint64_t nvtx_domain_create(struct lockstep_ring *r, const char *name)
     if (is_default(name)) {
         return DOMAIN_MARK;
     }
+    d.hash = hash_whole(name);
     size_t n = cut(name, PREFIX_MAX);
     memcpy(d.prefix, name, n);
     memcpy(d.prefix + n, ": ", 2);
