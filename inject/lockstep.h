@@ -19,7 +19,8 @@ LOCKSTEP_EXPORT uint32_t lockstep_abi(void); // 2; 1 had steps and the first two
 // Where the ring is, or why there is none; and how CUPTI came off. Never NULL.
 LOCKSTEP_EXPORT const char *lockstep_status(void);
 
-// A step of the job begins; the same number on all ranks.
+// A step of the job begins; the same number on all ranks. Each call has a record,
+// so it is for steps, of which there are at most some hundred a second.
 LOCKSTEP_EXPORT void lockstep_step_begin(int64_t step);
 
 enum lockstep_phase {

@@ -122,6 +122,21 @@ static void pushes_nest(void)
     CHECK_EQ(head_of_mine(r), 2);
 }
 
+// A push belongs to the step in which it began, whatever began meanwhile.
+static void a_push_keeps_its_step(void)
+{
+    struct lockstep_ring *r = process_ring();
+    uint32_t name = lockstep_scope_name("forward");
+    lockstep_scope_push(name);
+    lockstep_step_begin(7);
+    lockstep_scope_push(name);
+    lockstep_step_begin(8);
+    lockstep_scope_pop(name);
+    CHECK_EQ(last_record(r)[4], lockstep_pair(7, (uint32_t)gettid()));
+    lockstep_scope_pop(name);
+    CHECK_EQ(last_record(r)[4], lockstep_pair(LOCKSTEP_NO_STEP, (uint32_t)gettid()));
+}
+
 // Two generators take turns: each ends its own.
 static void pops_find_their_name(void)
 {
@@ -467,6 +482,60 @@ static void threads_in_turn_share_a_rate(void)
     uint64_t made = atomic_load(&r->lanes[2].head);
     CHECK(made > 0 && made <= rate_limit(lockstep_now() - began));
     CHECK_EQ(made + drops_of(r, LOCKSTEP_D_SCOPES_RATE), 4 * 2000);
+}
+
+// Links are under the same rate, and steps are not: one left out would be no step.
+static void links_have_a_rate_and_steps_have_none(void)
+{
+    struct lockstep_ring *r = ring_of("2", "64");
+    uint8_t id[16] = {1};
+    uint64_t began = lockstep_now();
+    for (int i = 0; i < 5000; i++) {
+        lockstep_link(id, id);
+    }
+    uint64_t made = head_of_mine(r);
+    CHECK(made > 0 && made <= rate_limit(lockstep_now() - began));
+    CHECK_EQ(made + drops_of(r, LOCKSTEP_D_SCOPES_RATE), 5000);
+    for (int i = 0; i < 100; i++) {
+        lockstep_step_begin(i);
+        CHECK_EQ(last_record(r)[2], i);
+    }
+    CHECK_EQ(head_of_mine(r), made + 100);
+}
+
+#define LENT 16u // as many as the rate allows at once
+
+static void *begin_and_lend(void *handles)
+{
+    uint64_t *h = handles;
+    for (unsigned i = 0; i < LENT; i++) {
+        h[i] = lockstep_scope_begin("lent", 0);
+        CHECK(h[i] != 0);
+    }
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    return NULL;
+}
+
+// A scope of another thread is written here, and uses up what this lane has.
+static void scopes_of_others_are_under_the_rate(void)
+{
+    struct lockstep_ring *r = ring_of("4", "64");
+    uint64_t handles[LENT], began = lockstep_now();
+    pthread_t t;
+    CHECK(pthread_barrier_init(&turn, NULL, 2) == 0);
+    CHECK(pthread_create(&t, NULL, begin_and_lend, handles) == 0);
+    pthread_barrier_wait(&turn);
+    flood(NULL);
+    uint64_t here = head_of_mine(r), left_out = drops_of(r, LOCKSTEP_D_SCOPES_RATE);
+    for (unsigned i = 0; i < LENT; i++) {
+        lockstep_scope_end(handles[i]);
+    }
+    CHECK(head_of_mine(r) <= rate_limit(lockstep_now() - began));
+    CHECK_EQ(head_of_mine(r) - here + drops_of(r, LOCKSTEP_D_SCOPES_RATE) - left_out, LENT);
+    pthread_barrier_wait(&turn);
+    pthread_join(t, NULL);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_GIVEN_UP), 0);
 }
 
 static void *scopes_of_thread(void *unused)
@@ -878,6 +947,7 @@ static const struct test_case cases[] = {
     {"a_scope_has_a_record", a_scope_has_a_record},
     {"ends_of_nothing_are_counted", ends_of_nothing_are_counted},
     {"pushes_nest", pushes_nest},
+    {"a_push_keeps_its_step", a_push_keeps_its_step},
     {"pops_find_their_name", pops_find_their_name},
     {"of_too_many_the_outermost_is_given_up", of_too_many_the_outermost_is_given_up},
     {"pushes_that_never_end_give_way", pushes_that_never_end_give_way},
@@ -889,6 +959,8 @@ static const struct test_case cases[] = {
     {"a_forked_child_says_nothing", a_forked_child_says_nothing},
     {"a_flood_leaves_room_for_operations", a_flood_leaves_room_for_operations},
     {"the_rate_is_of_the_lane", the_rate_is_of_the_lane},
+    {"links_have_a_rate_and_steps_have_none", links_have_a_rate_and_steps_have_none},
+    {"scopes_of_others_are_under_the_rate", scopes_of_others_are_under_the_rate},
     {"threads_in_turn_share_a_rate", threads_in_turn_share_a_rate},
     {"many_threads", many_threads},
     {"names_are_cut_between_characters", names_are_cut_between_characters},
