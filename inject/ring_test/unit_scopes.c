@@ -618,7 +618,7 @@ static void names_have_a_share(void)
 static void functions_keep_their_codes(void)
 {
     struct lockstep_ring *r = process_ring();
-    char text[16] = "";
+    char text[64];
     for (int i = 0; i < 500; i++) {
         snprintf(text, sizeof text, "%c%ck", 'a' + i % 26, 'a' + i / 26);
         CHECK(lockstep_name_add(r, LOCKSTEP_N_SCOPE, text, 2) != 0);

@@ -62,11 +62,11 @@ func TestOpenScopes(t *testing.T) {
 		m.set(at+32, since)
 	}
 	lane(0, 9, 5, 10) // the shared lane has no scope, whatever it says
-	lane(1, 100, 6|2<<32|uint64(PhaseTrain)<<48, 20)
+	lane(1, 100, 600|2<<32|uint64(PhaseTrain)<<48, 20)
 	lane(2, 0, 7, 30) // given back
 	lane(3, 101, 0, 40)
 	r := m.open(t)
-	want := OpenScope{TID: 100, Name: 6, Depth: 2, Phase: PhaseTrain, Since: 20}
+	want := OpenScope{TID: 100, Name: 600, Depth: 2, Phase: PhaseTrain, Since: 20}
 	assert.Equal(t, []OpenScope{want}, r.OpenScopes(nil))
 	lanes := r.Lanes(nil)
 	assert.Equal(t, want, lanes[1].Scope)
