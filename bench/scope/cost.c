@@ -25,7 +25,7 @@
 #endif
 
 #define BUCKETS 100000u // of one time-stamp count each; the last holds the rest
-#define BURST 200000u   // pairs in a row that the rate of a lane allows
+#define PAUSE_US 300000u // after which the rate allows an eighth of a lane's records again
 #define BATCH 1000u     // pairs whose mean is taken, below the counter's steps
 #define WANTED_NS 200.0
 
@@ -36,6 +36,7 @@ static void (*push_scope)(uint32_t);
 static void (*pop_scope)(uint32_t);
 static uint32_t name;
 static double ns_per_count;
+static uint64_t burst; // pairs in a row that the rate of the lane allows
 
 static void *symbol(void *library, const char *what)
 {
@@ -184,8 +185,8 @@ static double measure(const char *what, void (*pair)(void), uint64_t pairs, bool
     memset(bucket, 0, sizeof bucket);
     unsigned aux;
     for (uint64_t i = 0; i < pairs; i++) {
-        if (rated && i % BURST == 0) {
-            sleep(1); // the rate allows as many again
+        if (rated && i % burst == 0) {
+            usleep(PAUSE_US);
         }
         uint64_t begin = __rdtscp(&aux);
         pair();
@@ -224,9 +225,10 @@ static double larger(double a, double b) { return a > b ? a : b; }
 int main(int argc, char **argv)
 {
     uint64_t pairs = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    burst = argc > 3 ? strtoull(argv[3], NULL, 10) / 8 : 0;
     void *library = argc > 1 ? dlopen(argv[1], RTLD_LAZY) : NULL;
-    if (library == NULL || pairs == 0) {
-        fprintf(stderr, "usage: cost LIBRARY PAIRS: %s\n", argc > 1 && library == NULL ? dlerror() : "");
+    if (library == NULL || pairs == 0 || burst == 0) {
+        fprintf(stderr, "usage: cost LIBRARY PAIRS RECORDS_OF_A_LANE: %s\n", argc > 1 && library == NULL ? dlerror() : "");
         return 1;
     }
     begin_scope = (uint64_t(*)(const char *, int))symbol(library, "lockstep_scope_begin");
@@ -243,6 +245,7 @@ int main(int argc, char **argv)
         return 1;
     }
     prepare_nvtx();
+    printf("A lane of %s records.\n", argv[3]);
     printf("%-44s %9s %8s %8s %8s %8s\n", "one pair of begin and end, ns", "pairs", "mean", "batch", "p50", "p99");
     measure("two readings of the clock, nothing else", pair_of_clocks, pairs, false);
     double worst = measure("scope_begin, scope_end", pair_by_handle, pairs, true);
