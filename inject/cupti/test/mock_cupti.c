@@ -22,7 +22,7 @@
 #define LARGEST 256u
 
 enum { COPY = 1, SET = 2, SERIAL = 3, DRIVER = 4, RUNTIME = 5, KERNEL = 10 };
-enum { OK = 0, BAD_PARAMETER = 1, END = 12, WRONG_TIME = 16, TAKEN = 39 };
+enum { OK = 0, BAD_PARAMETER = 1, END = 12, INVALID = 21, WRONG_TIME = 16, TAKEN = 39 };
 #define LAUNCH_KERNEL 211u // cudaLaunchKernel
 #define NEWEST_CALL 600u
 
@@ -539,7 +539,7 @@ uint32_t cuptiActivityGetNextRecord(uint8_t *b, size_t valid, uint8_t **record)
     }
     size_t n = size_of(b + at, valid - at);
     if (n == 0 || at + n > valid) {
-        return END;
+        return INVALID;
     }
     *record = b + at;
     return OK;

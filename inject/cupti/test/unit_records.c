@@ -26,7 +26,7 @@ static void one_layout(unsigned layout)
     MOCK(mock_cupti_launch)(11, now, now + 5, 4711);
     MOCK(mock_cupti_set)(64, now + 50, now + 60, 7, 3, 11);
     MOCK(mock_cupti_kernel)("_ZN2at6native3addIfEEvi", now + 10, now + 20, 7, 3, 11); // the last in the buffer
-    MOCK(mock_cupti_flush)();
+    hand_over();
 
     uint64_t got[4][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 4), 3);
@@ -78,7 +78,7 @@ static void versions_have_their_layouts(void)
         MOCK(mock_cupti_version)(want[i].version);
         CHECK_EQ(MOCK(mock_cupti_kernel_size)(0), want[i].size);
         run_kernels(3, 1 + i * 10);
-        MOCK(mock_cupti_flush)();
+        hand_over();
         CHECK_EQ(kernels_of(r), 3 * (i + 1));
     }
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 0);
@@ -123,7 +123,7 @@ static void what_cannot_be_is_counted(void)
     uint8_t unknown[16] = {0xe8, 0x03, 0, 0, 16}; // kind 1000: passed over
     MOCK(mock_cupti_record)(unknown, sizeof unknown);
     run_kernels(3, 200);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 2 + 4 + 3);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_TIME), 2);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 6 + 4);
@@ -134,10 +134,10 @@ static void lost_records_are_counted(void)
     struct lockstep_ring *r = start_with("libcupti.so.13");
     MOCK(mock_cupti_fault)(MOCK_LOSE, 7);
     run_kernels(2, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_LOST), 7);
     run_kernels(2, 3);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_LOST), 7);
     CHECK_EQ(kernels_of(r), 4);
 }
@@ -152,14 +152,15 @@ static void without_a_buffer_the_rest_goes_on(void)
         CHECK(held[i] != NULL && size == CUPTI_BUFFER_SIZE && most == 0 && (uintptr_t)held[i] % 8 == 0);
     }
     run_kernels(1, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(MOCK(mock_cupti_no_buffer)(), 2); // the launch and the kernel
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_BUFFER), 2);
     for (int i = 0; i < 8; i++) {
         cupti_complete(NULL, 0, held[i], CUPTI_BUFFER_SIZE, 0);
     }
+    hand_over();
     run_kernels(5, 2);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 5);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_LOST), 2);
 }
@@ -194,12 +195,12 @@ static void a_walk_ends_whatever_cupti_says(void)
     for (size_t i = 0; i < 4; i++) {
         MOCK(mock_cupti_fault)(faults[i].fault, (uint32_t)faults[i].value);
         run_kernels(1, 1);
-        MOCK(mock_cupti_flush)();
+        hand_over();
         CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), ++garbage);
         MOCK(mock_cupti_fault)(faults[i].fault, 0);
     }
     run_kernels(2, 10);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 2);
 }
 
@@ -214,7 +215,7 @@ static void launches_are_found_wherever_they_stand(void)
     MOCK(mock_cupti_kernel)("_Z3addv", now + 30, now + 40, 1, 0, 6);         // launched after it ran
     MOCK(mock_cupti_kernel)("_Z3addv", now + 30, now + 40, 1, 0, 5 + 65536); // shares an entry
     MOCK(mock_cupti_kernel)("_Z3addv", now + 30, now + 40, 1, 0, 0);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[8][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 8), 5);
     for (int i = 0; i < 5; i++) {
@@ -243,7 +244,7 @@ static void no_launches(const char *mock, unsigned calls)
         CHECK_EQ(MOCK(mock_cupti_api_enabled)(CUPTI_RUNTIME) + MOCK(mock_cupti_api_enabled)(CUPTI_DRIVER), 0);
     }
     run_kernels(3, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 3);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_LAUNCH), 0); // none was asked for
 }
@@ -270,7 +271,7 @@ static void kernels_of_nccl_are_marked(void)
     for (int i = 0; i < 5; i++) {
         MOCK(mock_cupti_kernel)(names[i], now, now + 5, 1, 0, 1);
     }
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[5][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 5), 5);
     for (int i = 0; i < 5; i++) {
@@ -286,10 +287,10 @@ static void a_reused_name_is_read_anew(void)
     static char name[] = "_Z3addv";
     uint64_t now = MOCK(mock_cupti_now)() - 1000000;
     give(now, now + 5, (uint64_t)(uintptr_t)name);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     memcpy(name, "_Z3subv", sizeof name);
     give(now, now + 5, (uint64_t)(uintptr_t)name);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[2][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 2), 2);
     CHECK(strcmp(text_of(r, (uint32_t)got[0][5]), "add") == 0);
@@ -304,7 +305,7 @@ static void devices_are_told_by_uuid(void)
     MOCK(mock_cupti_kernel)("k", now, now + 5, 1, 3, 1);
     MOCK(mock_cupti_kernel)("k", now, now + 5, 1, 2, 1);
     MOCK(mock_cupti_kernel)("k", now, now + 5, 1, 100000, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[3][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 3), 3);
     uint64_t gpu = got[0][11] >> 32;
@@ -321,7 +322,7 @@ static void clocks_are_read_together(void)
     MOCK(mock_cupti_clock)(hour); // a clock of another client's
     uint64_t raw = lockstep_now(), stamp = MOCK(mock_cupti_now)();
     run_kernels(1, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t raw_after = lockstep_now(), stamp_after = MOCK(mock_cupti_now)();
     uint64_t got[16][LOCKSTEP_WORDS];
     size_t n = records_of(r, LOCKSTEP_CLOCK, got, 16), within = 0;
