@@ -374,6 +374,159 @@ static void an_exit_waits_for_no_driver(void)
     kernels_in_file();                // closed all the same
 }
 
+static uint32_t flushes(void) { return MOCK(mock_cupti_calls)("cuptiActivityFlushAll"); }
+
+static void until_a_flush_hangs(void)
+{
+    MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, 600000);
+    uint32_t before = flushes();
+    for (int i = 0; i < 60000 && flushes() == before; i++) {
+        usleep(1000);
+    }
+    CHECK(flushes() > before);
+}
+
+// The device hangs, and CUPTI with it: the ring's heart goes on, what CUPTI still
+// hands over is read, the program is not held, and its wish is done in the end.
+static void a_flush_that_hangs_holds_nobody(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    until_a_flush_hangs();
+    for (int beats = 0; beats < 3; beats++) {
+        uint64_t before = atomic_load(&r->header->heartbeat);
+        for (int i = 0; i < 60000 && atomic_load(&r->header->heartbeat) == before; i++) {
+            usleep(1000);
+        }
+        CHECK(atomic_load(&r->header->heartbeat) > before);
+    }
+    run_kernels(3, 1);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 3);
+    CHECK_EQ(lockstep_cupti_pause(), -1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 0);
+    MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, 0);
+    for (int i = 0; i < 60000 && state_word(r) != LOCKSTEP_CUPTI_PAUSED; i++) {
+        usleep(1000);
+    }
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+// The threads of ours that were found by their names and take no signal.
+static void our_threads_take_no_signals(void)
+{
+    start_with("libcupti.so.13");
+    unsigned found = 0;
+    DIR *d = opendir("/proc/self/task");
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[600], line[128];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "r");
+        bool ours = false;
+        while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+            unsigned long long blocked;
+            ours |= strcmp(line, "Name:\tlockstep-cupti\n") == 0 || strcmp(line, "Name:\tlockstep-read\n") == 0;
+            if (ours && sscanf(line, "SigBlk: %llx", &blocked) == 1) {
+                const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGPROF, SIGCHLD};
+                for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+                    CHECK((blocked >> (signals[i] - 1) & 1) == 1);
+                }
+                found++;
+            }
+        }
+        if (f != NULL) {
+            fclose(f);
+        }
+    }
+    closedir(d);
+    CHECK_EQ(found, 2);
+}
+
+static void a_pause_restores_what_was(void)
+{
+    load_mock("libcupti.so.13");
+    CHECK_EQ(CALL("cuptiSetThreadIdType", 7u), 0);
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK(MOCK(mock_cupti_period)() > 0);
+    CHECK_EQ(MOCK(mock_cupti_thread_ids)(), CUPTI_THREADS_BY_SYSTEM);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(MOCK(mock_cupti_period)(), 0);
+    CHECK_EQ(MOCK(mock_cupti_thread_ids)(), 7);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+}
+
+static void a_kind_refused_leaves_none_enabled(void)
+{
+    load_mock("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_KIND, CUPTI_SET);
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, 35));
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL) + MOCK(mock_cupti_enabled)(CUPTI_COPY), 0);
+    CHECK_EQ(MOCK(mock_cupti_period)(), 0);
+}
+
+static void after_the_last_flush_comes_none(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(cupti_ask(CUPTI_LEAVE, lockstep_now() + 60000000000ull), 0);
+    CHECK_EQ(MOCK(mock_cupti_forced)(), 1);
+    uint32_t before = flushes();
+    cupti_tick(r);
+    CHECK_EQ(flushes(), before);
+}
+
+static void tell_forced_flushes(void) { _exit(MOCK(mock_cupti_forced)() == 0 ? 5 : 6); }
+
+static int exit_under_another(void *unused)
+{
+    (void)unused;
+    atexit(tell_forced_flushes); // runs after ours
+    start_with("libcupti.so.13");
+    other_begins();
+    exit(7);
+}
+
+static void an_exit_flushes_nothing_of_anothers(void) { CHECK_EQ(in_child(exit_under_another, NULL), 5); }
+
+// More at once than a lane holds: it is written over some time, and on no lane of the
+// thread that handed it over.
+static void a_delivery_laps_no_lane(void)
+{
+    load_mock("libcupti.so.13");
+    setenv("LOCKSTEP_DIR", test_dir, 1);
+    setenv("LOCKSTEP_RING_RECORDS", "1024", 1);
+    struct lockstep_ring *r = lockstep_ring_process();
+    CHECK(r != NULL && InitializeInjection() == 1);
+    uint8_t *buffer;
+    size_t size, most;
+    cupti_request(&buffer, &size, &most);
+    CHECK(buffer != NULL);
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    const unsigned n = 3000;
+    memset(buffer, 0, n * 248);
+    for (unsigned i = 0; i < n; i++) {
+        struct cupti_kernel k = {.kind = CUPTI_KERNEL, .start = now, .end = now + 9, .name = (uintptr_t) "_Z3addv"};
+        memcpy(buffer + i * 248, &k, sizeof k);
+    }
+    lockstep_step_begin(1); // this thread has a lane
+    uint64_t mine = lockstep_lane_of_thread - 1, head = atomic_load(&r->lanes[mine].head), before = lockstep_now();
+    cupti_complete(NULL, 0, buffer, size, n * 248);
+    CHECK(cupti_wait_read(before + 60000000000ull));
+    // 11 whole quarters of a lane, 50 ms each.
+    CHECK(lockstep_now() - before >= 11 * 50000000ull);
+    CHECK_EQ(atomic_load(&r->lanes[mine].head), head);
+    uint64_t most_of_a_lane = 0;
+    for (uint64_t i = 0; i < r->nlanes; i++) {
+        uint64_t h = atomic_load(&r->lanes[i].head);
+        most_of_a_lane = h > most_of_a_lane ? h : most_of_a_lane;
+    }
+    CHECK(most_of_a_lane >= n);
+}
+
 #define THREADS 4
 #define ROUNDS 40
 #define EACH 50
@@ -450,6 +603,13 @@ static const struct test_case cases[] = {
     {"a_forked_child_does_nothing", a_forked_child_does_nothing},
     {"an_exit_hands_on_what_is_there", an_exit_hands_on_what_is_there},
     {"an_exit_waits_for_no_driver", an_exit_waits_for_no_driver},
+    {"a_flush_that_hangs_holds_nobody", a_flush_that_hangs_holds_nobody},
+    {"our_threads_take_no_signals", our_threads_take_no_signals},
+    {"a_pause_restores_what_was", a_pause_restores_what_was},
+    {"a_kind_refused_leaves_none_enabled", a_kind_refused_leaves_none_enabled},
+    {"after_the_last_flush_comes_none", after_the_last_flush_comes_none},
+    {"an_exit_flushes_nothing_of_anothers", an_exit_flushes_nothing_of_anothers},
+    {"a_delivery_laps_no_lane", a_delivery_laps_no_lane},
     {"many_threads_complete", many_threads_complete},
 };
 
