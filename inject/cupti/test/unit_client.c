@@ -182,10 +182,18 @@ static void silence_tells_of_another(void)
         cupti_tick(r);
     }
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE); // a group without kernels proves nothing
+    uint8_t *buffer;
+    size_t size, most;
+    for (int i = 0; i < 20; i++) {
+        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)i, 1);
+        cupti_tick(r);
+    }
+    cupti_request(&buffer, &size, &most); // a sign: the silence begins anew
+    cupti_tick(r);
     other_begins();
     for (int i = 0; i < 40; i++) {
         CHECK_EQ((uint32_t)state_word(r), i < 30 ? LOCKSTEP_CUPTI_ACTIVE : LOCKSTEP_CUPTI_YIELDED);
-        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)i, 1);
+        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)(20 + i), 1);
         cupti_tick(r);
     }
     unsigned flushes = MOCK(mock_cupti_calls)("cuptiActivityFlushAll");
@@ -200,8 +208,6 @@ static void silence_tells_of_another(void)
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_YIELDED);
     CHECK_EQ(lockstep_cupti_resume(), CUPTI_TAKEN); // nothing shows that it is gone
     // Until a buffer of ours comes: it was not replaced after all.
-    uint8_t *buffer;
-    size_t size, most;
     cupti_request(&buffer, &size, &most);
     cupti_tick(r);
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
@@ -324,6 +330,7 @@ static void a_forked_child_does_nothing(void)
 static int exit_with_kernels(void *hang)
 {
     start_with("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_SLOW_CLOCK, 20); // what comes last is not read at once
     run_kernels(6, 1);
     MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, *(const uint32_t *)hang);
     exit(5);
@@ -456,6 +463,35 @@ static void a_pause_restores_what_was(void)
     CHECK_EQ(MOCK(mock_cupti_period)(), 0);
     CHECK_EQ(MOCK(mock_cupti_thread_ids)(), 7);
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+}
+
+// What CUPTI hands over takes a while to be read; a pause waits for it.
+static void a_pause_waits_for_the_reader(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_SLOW_CLOCK, 20);
+    run_kernels(10, 1);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(kernels_of(r), 10);
+}
+
+// A buffer that comes later is read all the same, and CUPTI feeds the ring no more.
+static void a_buffer_may_come_after_a_pause(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    uint8_t *buffer;
+    size_t size, most;
+    cupti_request(&buffer, &size, &most);
+    CHECK(buffer != NULL);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    struct cupti_kernel k = {.kind = CUPTI_KERNEL, .start = now, .end = now + 9, .name = (uintptr_t) "_Z3addv"};
+    memset(buffer, 0, 248);
+    memcpy(buffer, &k, sizeof k);
+    cupti_complete(NULL, 0, buffer, size, 248);
+    CHECK(cupti_wait_read(lockstep_now() + 60000000000ull));
+    CHECK_EQ(kernels_of(r), 1);
+    CHECK_EQ(atomic_load(&r->header->witnesses) & LOCKSTEP_W_CUPTI, 0);
 }
 
 static void a_kind_refused_leaves_none_enabled(void)
@@ -606,6 +642,8 @@ static const struct test_case cases[] = {
     {"a_flush_that_hangs_holds_nobody", a_flush_that_hangs_holds_nobody},
     {"our_threads_take_no_signals", our_threads_take_no_signals},
     {"a_pause_restores_what_was", a_pause_restores_what_was},
+    {"a_pause_waits_for_the_reader", a_pause_waits_for_the_reader},
+    {"a_buffer_may_come_after_a_pause", a_buffer_may_come_after_a_pause},
     {"a_kind_refused_leaves_none_enabled", a_kind_refused_leaves_none_enabled},
     {"after_the_last_flush_comes_none", after_the_last_flush_comes_none},
     {"an_exit_flushes_nothing_of_anothers", an_exit_flushes_nothing_of_anothers},
