@@ -1,7 +1,7 @@
 // What a program may say of itself. All of it is exported by
 // libnccl-profiler-lockstep.so, for dlsym, ctypes or the linker; all of it does
 // nothing where the process has no ring. No call waits, fails or allocates memory
-// once the calling thread is known.
+// once the calling thread is known, but for the last two.
 #ifndef LOCKSTEP_H
 #define LOCKSTEP_H
 
@@ -52,7 +52,8 @@ LOCKSTEP_EXPORT void lockstep_collective_end(uint64_t handle); // on whichever t
 
 // CUPTI belongs to one client. Another profiler of the program that is about to
 // begin has ours stop, and hand on what it has; resume takes it up again. Both
-// return 0, or CUPTI's result.
+// return 0, or CUPTI's result. They wait for CUPTI, a second at most: -1 says that it
+// takes longer, and that what was asked last is done as soon as CUPTI lets go.
 LOCKSTEP_EXPORT int lockstep_cupti_pause(void);
 LOCKSTEP_EXPORT int lockstep_cupti_resume(void);
 

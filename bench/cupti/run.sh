@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What one record of CUPTI costs the thread that hands its buffer over, with the
-# stand-in of libcupti: no GPU, and so nothing of what CUPTI itself costs. Needs gcc
-# and make.
+# What it costs to read one record of CUPTI, with the stand-in of libcupti: no GPU,
+# and so nothing of what CUPTI itself costs. Needs gcc and make.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

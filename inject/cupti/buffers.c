@@ -1,13 +1,16 @@
 //go:build ignore
 
-// Buffers that CUPTI fills, and the walk through what it filled.
+// Buffers that CUPTI fills: given out, and taken back on whichever thread it hands
+// them over, which may be one of the program's. They are read by a thread of ours.
 #include "cupti.h"
 
+#include <errno.h>
+#include <semaphore.h>
 #include <stdlib.h>
 
 #define MOST_BUFFERS 64u
 
-enum state { FREE, MAKING, FILLING, READING };
+enum state { FREE, MAKING, FILLING, TAKING, FULL, READING };
 
 // malloc's memory, not our own mapping: where a later client replaces our callbacks,
 // CUPTI hands our buffers to it, and many clients free() what they are handed. Then
@@ -16,12 +19,20 @@ enum state { FREE, MAKING, FILLING, READING };
 static struct buffer {
     _Atomic(uint8_t *) memory; // made when first asked for
     _Atomic int state;
+    size_t valid;    // of a full one
+    uint64_t number; // of a full one, in the order in which they came
 } buffers[MOST_BUFFERS];
 
 static _Atomic unsigned count;
-static lockstep_word signs;
+static lockstep_word signs, numbers;
+static _Atomic unsigned unread;
+static sem_t full;
 
-void cupti_buffers_init(unsigned n) { atomic_store(&count, n < MOST_BUFFERS ? n : MOST_BUFFERS); }
+void cupti_buffers_init(unsigned n)
+{
+    sem_init(&full, 0, 0);
+    atomic_store(&count, n < MOST_BUFFERS ? n : MOST_BUFFERS);
+}
 
 uint64_t cupti_signs(void) { return atomic_load_explicit(&signs, memory_order_relaxed); }
 
@@ -68,59 +79,10 @@ static struct buffer *ours(const uint8_t *memory)
     for (unsigned i = 0; i < MOST_BUFFERS; i++) {
         int filling = FILLING;
         if (memory != NULL && atomic_load(&buffers[i].memory) == memory) {
-            return atomic_compare_exchange_strong(&buffers[i].state, &filling, READING) ? &buffers[i] : NULL;
+            return atomic_compare_exchange_strong(&buffers[i].state, &filling, TAKING) ? &buffers[i] : NULL;
         }
     }
     return NULL;
-}
-
-// Every step goes forward by 8 bytes at least, so that it ends whatever CUPTI says;
-// a record goes as far as the next one begins.
-bool cupti_walk(struct lockstep_ring *r, uint8_t *buffer, size_t valid, uint64_t now, cupti_record_fn fn)
-{
-    uint8_t *end = buffer + valid, *next = NULL, *record = NULL;
-    size_t done = 0;
-    while (cupti.next_record(buffer, valid, &next) == CUPTI_OK) {
-        // Compared as numbers: it may point anywhere.
-        uintptr_t at = (uintptr_t)next - (uintptr_t)buffer;
-        if (at >= valid || at % 8 != 0 || (record != NULL && at < done + 8)) {
-            return false;
-        }
-        if (record != NULL) {
-            fn(r, record, (size_t)(at - done), now);
-        }
-        record = buffer + at;
-        done = (size_t)at;
-        next = record;
-    }
-    if (record != NULL) {
-        fn(r, record, (size_t)(end - record), now);
-    }
-    return true;
-}
-
-static void count_dropped(struct lockstep_ring *r)
-{
-    size_t lost = 0;
-    if (cupti.dropped != NULL && cupti.dropped(NULL, 0, &lost) == CUPTI_OK && lost > 0) {
-        atomic_fetch_add_explicit(&r->header->drops[LOCKSTEP_D_CUPTI_LOST], lost, memory_order_relaxed);
-    }
-}
-
-static void read_buffer(struct lockstep_ring *r, uint8_t *buffer, size_t valid)
-{
-    uint64_t now;
-    if (cupti_clock(r, &now) != CUPTI_OK) {
-        now = 0;
-    }
-    // Calls first: that of a kernel may stand after it.
-    if (atomic_load_explicit(&cupti_launches, memory_order_relaxed)) {
-        cupti_walk(r, buffer, valid, now, cupti_take_call);
-    }
-    if (!cupti_walk(r, buffer, valid, now, cupti_take_work)) {
-        lockstep_drop(r, LOCKSTEP_D_CUPTI_GARBAGE);
-    }
-    atomic_fetch_or_explicit(&r->header->witnesses, LOCKSTEP_W_CUPTI, memory_order_relaxed);
 }
 
 void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
@@ -132,15 +94,54 @@ void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size
     }
     atomic_fetch_add_explicit(&signs, 1, memory_order_relaxed);
     struct buffer *b = ours(buffer);
-    if (b == NULL || size > CUPTI_BUFFER_SIZE || valid > size) {
+    bool possible = b != NULL && size <= CUPTI_BUFFER_SIZE && valid <= size;
+    if (!possible) {
         lockstep_drop(r, LOCKSTEP_D_CUPTI_GARBAGE);
-        valid = 0;
     }
-    if (valid > 0) {
-        read_buffer(r, buffer, valid);
+    if (b == NULL) {
+        return;
     }
-    count_dropped(r);
-    if (b != NULL) {
-        atomic_store(&b->state, FREE);
+    b->valid = possible ? valid : 0;
+    b->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
+    atomic_fetch_add(&unread, 1);
+    atomic_store(&b->state, FULL);
+    sem_post(&full);
+}
+
+static struct buffer *first_full(void)
+{
+    struct buffer *first = NULL;
+    for (unsigned i = 0; i < MOST_BUFFERS; i++) {
+        struct buffer *b = &buffers[i];
+        if (atomic_load(&b->state) == FULL && (first == NULL || b->number < first->number)) {
+            first = b;
+        }
     }
+    return first;
+}
+
+void cupti_read_next(struct lockstep_ring *r, cupti_read_fn read)
+{
+    while (sem_wait(&full) != 0 && errno == EINTR) {
+    }
+    struct buffer *b = first_full();
+    if (b == NULL) {
+        return;
+    }
+    atomic_store(&b->state, READING);
+    read(r, atomic_load(&b->memory), b->valid);
+    atomic_store(&b->state, FREE);
+    atomic_fetch_sub(&unread, 1);
+}
+
+bool cupti_wait_read(uint64_t until)
+{
+    while (atomic_load(&unread) != 0) {
+        if (lockstep_now() >= until) {
+            return false;
+        }
+        struct timespec ms = {.tv_nsec = 1000000};
+        nanosleep(&ms, NULL);
+    }
+    return true;
 }

@@ -7,7 +7,6 @@
 #include "lockstep.h"
 #include "ring_internal.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,8 @@
 // Seconds without a sign of life from CUPTI, while NCCL's kernels came to their
 // ends, after which another client has taken its place.
 #define SILENT_TICKS 30u
-#define LEAVE_SECONDS 1
+#define PATIENCE_NS 1000000000u // a call of the program, and its exit, wait no longer
+#define READ_NS 500000000u      // of that, for what CUPTI handed over to be read
 
 // Calls that put work on a device: the same numbers in the headers of 11.8 to 13.5,
 // as far as they have them.
@@ -38,6 +38,7 @@ static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool loaded;
 static bool on;             // kinds of ours are enabled
 static bool leaving;        // the process ends
+static bool replaced;       // another's callbacks seem to be in place of ours
 static uint32_t thread_ids; // how CUPTI numbered threads before
 static uint64_t signs_seen, ends_seen;
 static unsigned silent;
@@ -181,22 +182,29 @@ static void listen_for_silence(struct lockstep_ring *r)
     uint64_t signs = cupti_signs(), ends = ends_of_nccl(r);
     if (signs != signs_seen) {
         silent = 0;
-        if (state_of(r) == LOCKSTEP_CUPTI_YIELDED && on) {
+        if (replaced) {
+            replaced = false;
             say(r, LOCKSTEP_CUPTI_ACTIVE, CUPTI_OK);
         }
     } else if (ends != ends_seen && ++silent == SILENT_TICKS && state_of(r) == LOCKSTEP_CUPTI_ACTIVE) {
+        replaced = true;
         say(r, LOCKSTEP_CUPTI_YIELDED, CUPTI_OK);
     }
     signs_seen = signs;
     ends_seen = ends;
 }
 
+void cupti_delivered(struct lockstep_ring *r)
+{
+    if (state_of(r) == LOCKSTEP_CUPTI_ACTIVE) {
+        atomic_fetch_or_explicit(&r->header->witnesses, LOCKSTEP_W_CUPTI, memory_order_relaxed);
+    }
+}
+
 void cupti_tick(void *arg)
 {
     struct lockstep_ring *r = arg;
-    if (pthread_mutex_trylock(&control) != 0) {
-        return; // the program pauses or resumes
-    }
+    pthread_mutex_lock(&control);
     if (on) {
         listen_for_silence(r);
     }
@@ -208,40 +216,15 @@ void cupti_tick(void *arg)
     pthread_mutex_unlock(&control);
 }
 
-// The last flush is made on a thread of its own, for which the exit waits a second:
-// the driver may be gone, or wait for a device that hangs.
-static void *last_flush(void *arg)
-{
-    (void)arg;
-    pthread_mutex_lock(&control);
-    leaving = true;
-    if (on && ask_for_others() == CUPTI_OK) {
-        cupti.flush(CUPTI_FLUSH_FORCED);
-    }
-    pthread_mutex_unlock(&control);
-    return NULL;
-}
-
+// At exit the driver may be gone, or wait for a device that hangs: the process waits
+// a second for the last flush.
 static void leave(void)
 {
     struct lockstep_ring *r = lockstep_ring_process();
-    pthread_t thread;
-    if (r == NULL || state_of(r) != LOCKSTEP_CUPTI_ACTIVE) {
-        return;
-    }
-    sigset_t all, before; // no handler of the program's runs there
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, last_flush, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
-        return;
-    }
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += LEAVE_SECONDS;
-    if (pthread_timedjoin_np(thread, NULL, &t) != 0) {
-        pthread_detach(thread);
+    if (r != NULL && state_of(r) == LOCKSTEP_CUPTI_ACTIVE) {
+        uint64_t until = lockstep_now() + PATIENCE_NS;
+        cupti_ask(CUPTI_LEAVE, until);
+        cupti_wait_read(until);
     }
 }
 
@@ -286,9 +269,14 @@ static void start(void)
     if (cupti.enable_hardware != NULL && ring_env_true("LOCKSTEP_CUPTI_HES") && ask_for_others() == CUPTI_OK) {
         cupti.enable_hardware(1);
     }
+    cupti_find_driver();
     begin(r);
+    if (!cupti_threads_start(r)) {
+        switch_off();
+        say(r, LOCKSTEP_CUPTI_REFUSED, CUPTI_OK);
+        return;
+    }
     atomic_store(&loaded, true);
-    lockstep_ring_on_tick(r, cupti_tick, r);
     atexit(leave);
     debug(r, NULL);
 }
@@ -301,12 +289,12 @@ int InitializeInjection(void)
     return 1;
 }
 
-static cupti_result pause_locked(struct lockstep_ring *r)
+static cupti_result pause_now(struct lockstep_ring *r)
 {
-    if (!on) {
+    if (!on || replaced) {
         return CUPTI_OK;
     }
-    if (state_of(r) == LOCKSTEP_CUPTI_YIELDED || ask_for_others() == CUPTI_TAKEN) {
+    if (ask_for_others() == CUPTI_TAKEN) {
         on = false; // what is enabled is the other's now
         say(r, LOCKSTEP_CUPTI_YIELDED, CUPTI_TAKEN);
         return CUPTI_OK;
@@ -314,33 +302,43 @@ static cupti_result pause_locked(struct lockstep_ring *r)
     switch_off();
     // After that, so that no buffer of ours is left for the next client's callback.
     cupti_result result = cupti.flush(CUPTI_FLUSH_FORCED);
+    cupti_wait_read(lockstep_now() + READ_NS);
     say(r, LOCKSTEP_CUPTI_PAUSED, result);
     return result;
 }
 
-int lockstep_cupti_pause(void)
+// Not where another took our callbacks' place without a subscription: to ask would
+// not show it, and to begin would take its own.
+static cupti_result resume_now(struct lockstep_ring *r)
 {
-    struct lockstep_ring *r = lockstep_ring_process();
-    if (r == NULL || !atomic_load(&loaded)) {
-        return 0;
+    if (replaced) {
+        return CUPTI_TAKEN;
     }
-    pthread_mutex_lock(&control);
-    cupti_result result = pause_locked(r);
-    pthread_mutex_unlock(&control);
-    return (int)result;
+    bool stopped = state_of(r) == LOCKSTEP_CUPTI_PAUSED || state_of(r) == LOCKSTEP_CUPTI_YIELDED;
+    return stopped ? begin(r) : CUPTI_OK;
 }
 
-int lockstep_cupti_resume(void)
+static cupti_result leave_now(void)
 {
-    struct lockstep_ring *r = lockstep_ring_process();
-    if (r == NULL || !atomic_load(&loaded)) {
+    leaving = true;
+    return on && ask_for_others() == CUPTI_OK ? cupti.flush(CUPTI_FLUSH_FORCED) : CUPTI_OK;
+}
+
+cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what)
+{
+    pthread_mutex_lock(&control);
+    cupti_result result = what == CUPTI_PAUSE ? pause_now(r) : what == CUPTI_RESUME ? resume_now(r) : leave_now();
+    pthread_mutex_unlock(&control);
+    return result;
+}
+
+static int ask(enum cupti_command what)
+{
+    if (lockstep_ring_process() == NULL || !atomic_load(&loaded)) {
         return 0;
     }
-    pthread_mutex_lock(&control);
-    cupti_result result = CUPTI_OK;
-    if (state_of(r) == LOCKSTEP_CUPTI_PAUSED || state_of(r) == LOCKSTEP_CUPTI_YIELDED) {
-        result = begin(r);
-    }
-    pthread_mutex_unlock(&control);
-    return (int)result;
+    return (int)cupti_ask(what, lockstep_now() + PATIENCE_NS);
 }
+
+int lockstep_cupti_pause(void) { return ask(CUPTI_PAUSE); }
+int lockstep_cupti_resume(void) { return ask(CUPTI_RESUME); }

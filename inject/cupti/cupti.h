@@ -16,21 +16,38 @@ extern struct cupti_library cupti; // filled before the first callback
 // load.c: the library of the process, or one of its own; NULL, or why there is none.
 const char *cupti_load(const char *asked);
 
-// client.c: once a second, with the ring.
-void cupti_tick(void *ring);
+// client.c
+void cupti_tick(void *ring); // once a second, on CUPTI's thread
+void cupti_delivered(struct lockstep_ring *r);
+enum cupti_command { CUPTI_PAUSE, CUPTI_RESUME, CUPTI_LEAVE };
+cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what);
+
+// worker.c: the threads that call CUPTI. What is asked of them is waited for until a
+// time of lockstep_now; CUPTI_LATE: it is done as soon as CUPTI lets go.
+#define CUPTI_LATE UINT32_MAX
+bool cupti_threads_start(struct lockstep_ring *r);
+cupti_result cupti_ask(enum cupti_command what, uint64_t until);
 
 // buffers.c
 void cupti_buffers_init(unsigned count);
 void cupti_request(uint8_t **buffer, size_t *size, size_t *max_records);
 void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 uint64_t cupti_signs(void); // calls of the two so far
-// Walks the records of a buffer; each gets its size. False where CUPTI pointed elsewhere.
+// Waits for a full buffer, and has it read.
+typedef void (*cupti_read_fn)(struct lockstep_ring *r, uint8_t *buffer, size_t valid);
+void cupti_read_next(struct lockstep_ring *r, cupti_read_fn read);
+bool cupti_wait_read(uint64_t until); // until no full one is left; false: too late
+
+// read.c
+void *cupti_reader(void *ring);
+// Walks the records of a buffer; each gets its size. False where CUPTI pointed
+// elsewhere, or came to one that is not complete.
 typedef void (*cupti_record_fn)(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now);
 bool cupti_walk(struct lockstep_ring *r, uint8_t *buffer, size_t valid, uint64_t now, cupti_record_fn fn);
 
-// record.c: kinds 4 and 5, then the others.
+// record.c: kinds 4 and 5, then the others; whether a record was written.
 void cupti_take_call(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now);
-void cupti_take_work(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now);
+bool cupti_take_work(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now);
 
 // launch.c: who launched what, by correlation.
 struct cupti_launch {
@@ -48,13 +65,16 @@ cupti_result cupti_clock(struct lockstep_ring *r, uint64_t *now);
 struct cupti_name {
     uint16_t code;
     bool communication;
+    bool read; // false: there was no text
 };
+void cupti_names_begin(void); // of a buffer: a pointer's text is read once in it. One thread at a time.
 struct cupti_name cupti_name_of(struct lockstep_ring *r, uint64_t pointer);
 // Text of a mangled or plain name without arguments of templates and functions;
 // its length, at most size - 1.
 size_t cupti_demangle(const char *mangled, size_t length, char *out, size_t size);
 
-// device.c: the index among the ring's GPUs; 0: unknown.
+// device.c: finds the driver; the index among the ring's GPUs, 0: unknown.
+void cupti_find_driver(void);
 uint32_t cupti_gpu_of(struct lockstep_ring *r, uint32_t device);
 
 static inline uint32_t cupti_saturate(uint64_t v, uint32_t most) { return v > most ? most : (uint32_t)v; }

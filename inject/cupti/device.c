@@ -11,20 +11,22 @@
 
 typedef int (*get_uuid)(uint8_t uuid[16], int device);
 
+static _Atomic(get_uuid) uuid_of;
+
+// Not by the thread that reads: the loader's lock may be held for long.
+void cupti_find_driver(void)
+{
+    void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); // kept
+    if (lib != NULL) {
+        atomic_store(&uuid_of, (get_uuid)dlsym(lib, "cuDeviceGetUuid_v2"));
+    }
+}
+
 static uint32_t ask(struct lockstep_ring *r, uint32_t device)
 {
-    void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (lib == NULL) {
-        return 0;
-    }
-    get_uuid uuid_of = (get_uuid)dlsym(lib, "cuDeviceGetUuid_v2");
+    get_uuid fn = atomic_load(&uuid_of);
     uint8_t uuid[16];
-    uint32_t gpu = 0;
-    if (uuid_of != NULL && uuid_of(uuid, (int)device) == 0) {
-        gpu = lockstep_gpu_add(r, uuid, (int32_t)device);
-    }
-    dlclose(lib);
-    return gpu;
+    return fn != NULL && fn(uuid, (int)device) == 0 ? lockstep_gpu_add(r, uuid, (int32_t)device) : 0;
 }
 
 // Asked once: a device that the driver does not know then is none of this process.

@@ -5,18 +5,28 @@
 #include "cupti.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#define MOST 4096u  // bytes of a mangled name that are looked at
+#define MOST 4096u  // bytes of a mangled name that are looked at; the rest is arguments
+#define CHUNK 512u  // most names are shorter
 #define SHOWN 256u  // bytes of a demangled one; the ring keeps less
 #define NAMES 4096u // powers of two
-#define PAGES 256u
+#define POINTERS 1024u
 #define COMMUNICATION (1u << 16)
 
 static lockstep_word names[NAMES]; // tag u47 | communication u1 | code u16
-static lockstep_word pages[PAGES]; // that can be read, by number
+
+// Names of the buffer that is being read, by pointer.
+static struct known {
+    uint64_t pointer, buffer;
+    struct cupti_name name;
+} pointers[POINTERS];
+static uint64_t buffer_number;
+
+void cupti_names_begin(void) { buffer_number++; }
 
 static uint64_t mix(uint64_t x)
 {
@@ -27,38 +37,46 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-// The kernel looks at the set before it finds that the call has no meaning, and so
-// tells whether there is memory, without harm and without rights.
-static bool readable(uint64_t address)
+// Where a filter of system calls refuses the other way. Opened for this one read,
+// so that no descriptor is left for the program to close.
+static ssize_t copy_from_file(uint64_t address, char *to, size_t n)
 {
-    uint64_t page = address / LOCKSTEP_PAGE;
-    lockstep_word *known = &pages[mix(page) & (PAGES - 1)];
-    if (atomic_load_explicit(known, memory_order_relaxed) == page && page != 0) {
-        return true;
+    int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
     }
-    int before = errno;
-    bool ok = page != 0 && syscall(SYS_rt_sigprocmask, -1, address & ~7ull, NULL, 8) != 0 && errno != EFAULT;
-    errno = before;
-    if (ok) {
-        atomic_store_explicit(known, page, memory_order_relaxed);
-    }
-    return ok;
+    ssize_t got = pread(fd, to, n, (off_t)address);
+    close(fd);
+    return got;
 }
 
-// Bytes of the text; 0 where it is empty, too long, or not to be read.
-static size_t length_of(uint64_t address)
+// The system copies, or says that nothing is there: a pointer of CUPTI's may be one
+// of a module that was unloaded since, so it is never followed here.
+static ssize_t copy(uint64_t address, char *to, size_t n)
+{
+    struct iovec into = {to, n}, from = {(void *)(uintptr_t)address, n};
+    ssize_t got = process_vm_readv(getpid(), &into, 1, &from, 1, 0);
+    return got < 0 && errno != EFAULT ? copy_from_file(address, to, n) : got;
+}
+
+// Copies the text, cut at size; its length, 0 where there is none.
+static size_t copy_text(uint64_t address, char *to, size_t size)
 {
     size_t n = 0;
-    while (n < MOST && readable(address + n)) {
-        size_t room = LOCKSTEP_PAGE - (address + n) % LOCKSTEP_PAGE;
-        const char *from = (const char *)(uintptr_t)(address + n);
-        const char *end = memchr(from, '\0', room);
-        if (end != NULL) {
-            return n + (size_t)(end - from);
+    while (n < size) {
+        size_t room = CHUNK - (address + n) % CHUNK; // within a page
+        room = room < size - n ? room : size - n;
+        ssize_t got = copy(address + n, to + n, room);
+        if (got <= 0) {
+            return 0;
         }
-        n += room;
+        const char *end = memchr(to + n, '\0', (size_t)got);
+        if (end != NULL) {
+            return (size_t)(end - to);
+        }
+        n += (size_t)got;
     }
-    return 0;
+    return n;
 }
 
 static uint64_t hash_of(const char *text, size_t n, uint64_t h)
@@ -91,14 +109,15 @@ static uint64_t make(struct lockstep_ring *r, const char *text, size_t n)
     return lockstep_name_add(r, LOCKSTEP_N_KERNEL, shown, length) | (is_communication(shown) ? COMMUNICATION : 0);
 }
 
-struct cupti_name cupti_name_of(struct lockstep_ring *r, uint64_t pointer)
+static struct cupti_name read_name(struct lockstep_ring *r, uint64_t pointer)
 {
-    size_t n = length_of(pointer);
+    char text[MOST];
+    int before = errno;
+    size_t n = copy_text(pointer, text, sizeof text);
+    errno = before;
     if (n == 0) {
-        lockstep_drop(r, LOCKSTEP_D_CUPTI_GARBAGE);
-        return (struct cupti_name){0, false};
+        return (struct cupti_name){0};
     }
-    const char *text = (const char *)(uintptr_t)pointer;
     uint64_t h = hash_of(text, n, pointer);
     lockstep_word *known = &names[h & (NAMES - 1)];
     uint64_t word = atomic_load_explicit(known, memory_order_relaxed);
@@ -106,5 +125,19 @@ struct cupti_name cupti_name_of(struct lockstep_ring *r, uint64_t pointer)
         word = (h >> 17) << 17 | make(r, text, n);
         atomic_store_explicit(known, word, memory_order_relaxed);
     }
-    return (struct cupti_name){(uint16_t)word, (word & COMMUNICATION) != 0};
+    return (struct cupti_name){(uint16_t)word, (word & COMMUNICATION) != 0, true};
+}
+
+struct cupti_name cupti_name_of(struct lockstep_ring *r, uint64_t pointer)
+{
+    struct known *p = &pointers[mix(pointer) & (POINTERS - 1)];
+    if (p->pointer != pointer || p->buffer != buffer_number) {
+        p->name = read_name(r, pointer);
+        p->pointer = pointer;
+        p->buffer = buffer_number;
+    }
+    if (!p->name.read) {
+        lockstep_drop(r, LOCKSTEP_D_CUPTI_GARBAGE);
+    }
+    return p->name;
 }

@@ -82,16 +82,15 @@ static uint64_t shape(uint64_t x, int32_t y, int32_t z, unsigned shift)
 
 static uint32_t sum(int32_t a, int32_t b) { return (a > 0 ? (uint32_t)a : 0) + (b > 0 ? (uint32_t)b : 0); }
 
-static void take_kernel(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now)
+static bool take_kernel(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now)
 {
     struct cupti_kernel k = {0};
     if (size < CUPTI_KERNEL4_SIZE) {
-        garbage(r);
-        return;
+        return garbage(r);
     }
     memcpy(&k, record, size < sizeof k ? CUPTI_KERNEL4_SIZE : sizeof k);
     if (!times_are_possible(r, k.start, k.end, now)) {
-        return;
+        return false;
     }
     struct cupti_name name = cupti_name_of(r, k.name);
     uint64_t word[LOCKSTEP_WORDS] = {
@@ -109,18 +108,18 @@ static void take_kernel(struct lockstep_ring *r, const uint8_t *record, size_t s
     flags |= (k.graph != 0 ? LOCKSTEP_K_GRAPH : 0) | (name.communication ? LOCKSTEP_K_COMM : 0);
     word[1] = lockstep_head(LOCKSTEP_KERNEL, LOCKSTEP_LEVEL_COLLECTIVES, flags, 0, 0, 0);
     lockstep_emit(r, word);
+    return true;
 }
 
-static void take_memory(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now)
+static bool take_memory(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now)
 {
     struct cupti_memory m = {0};
     if (size < CUPTI_MEMORY_OLDEST_SIZE) {
-        garbage(r);
-        return;
+        return garbage(r);
     }
     memcpy(&m, record, size < sizeof m ? CUPTI_MEMORY_OLDEST_SIZE : sizeof m);
     if (!times_are_possible(r, m.start, m.end, now)) {
-        return;
+        return false;
     }
     uint64_t word[LOCKSTEP_WORDS] = {
         [2] = m.start,
@@ -134,17 +133,17 @@ static void take_memory(struct lockstep_ring *r, const uint8_t *record, size_t s
     flags |= (m.graph != 0 ? LOCKSTEP_K_GRAPH : 0) | (m.kind == CUPTI_COPY ? LOCKSTEP_K_COPY : LOCKSTEP_K_SET);
     word[1] = lockstep_head(LOCKSTEP_KERNEL, LOCKSTEP_LEVEL_COLLECTIVES, flags, 0, 0, 0);
     lockstep_emit(r, word);
+    return true;
 }
 
-void cupti_take_work(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now)
+bool cupti_take_work(struct lockstep_ring *r, const uint8_t *record, size_t size, uint64_t now)
 {
     switch (kind_of(record)) {
     case CUPTI_KERNEL:
-        take_kernel(r, record, size, now);
-        break;
+        return take_kernel(r, record, size, now);
     case CUPTI_COPY:
     case CUPTI_SET:
-        take_memory(r, record, size, now);
-        break;
+        return take_memory(r, record, size, now);
     }
+    return false;
 }

@@ -103,6 +103,13 @@ static inline const char *text_of(const struct lockstep_ring *r, uint64_t code)
     return code < r->nstrings ? r->strings[code].text : "(no such string)";
 }
 
+// CUPTI hands over what it has, and it is in the ring.
+static inline void hand_over(void)
+{
+    MOCK(mock_cupti_flush)();
+    CHECK(cupti_wait_read(lockstep_now() + 60000000000ull));
+}
+
 // n kernels of the same name, from correlation `from` on, each of 1000 ns.
 static inline void run_kernels(unsigned n, uint32_t from)
 {

@@ -22,7 +22,7 @@
 #define LARGEST 256u
 
 enum { COPY = 1, SET = 2, SERIAL = 3, DRIVER = 4, RUNTIME = 5, KERNEL = 10 };
-enum { OK = 0, BAD_PARAMETER = 1, END = 12, WRONG_TIME = 16, TAKEN = 39 };
+enum { OK = 0, BAD_PARAMETER = 1, END = 12, INVALID = 21, WRONG_TIME = 16, NOT_COMPATIBLE = 35, TAKEN = 39 };
 #define LAUNCH_KERNEL 211u // cudaLaunchKernel
 #define NEWEST_CALL 600u
 
@@ -49,7 +49,8 @@ static size_t size, used;
 static _Thread_local bool in_callback;
 
 static _Atomic uint32_t version = 130500, faults[MOCK_FAULTS];
-static _Atomic unsigned layout = 13, subscribers, no_buffer, handed_over, dropped;
+static _Atomic unsigned layout = 13, subscribers, no_buffer, handed_over, dropped, forced;
+static _Atomic uint32_t period;
 static _Atomic int64_t offset;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -316,6 +317,17 @@ EXPORT unsigned mock_cupti_api_enabled(unsigned kind)
 }
 
 EXPORT unsigned mock_cupti_subscribers(void) { return subscribers; }
+EXPORT uint32_t mock_cupti_period(void) { return period; }
+EXPORT unsigned mock_cupti_forced(void) { return forced; }
+
+EXPORT uint32_t mock_cupti_thread_ids(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t type = thread_type;
+    pthread_mutex_unlock(&lock);
+    return type;
+}
+
 EXPORT unsigned mock_cupti_no_buffer(void) { return no_buffer; }
 EXPORT unsigned mock_cupti_handed_over(void) { return handed_over; }
 
@@ -471,6 +483,10 @@ uint32_t cuptiUnsubscribe(void *subscriber)
 EXPORT uint32_t cuptiGetTimestamp(uint64_t *ns);
 uint32_t cuptiGetTimestamp(uint64_t *ns)
 {
+    static _Thread_local unsigned turn;
+    if (faults[MOCK_SLOW_CLOCK] != 0 && turn++ % 5 != 2) {
+        usleep(faults[MOCK_SLOW_CLOCK] * 1000u);
+    }
     *ns = mock_cupti_now();
     return faults[MOCK_REFUSE_TIMESTAMP];
 }
@@ -508,6 +524,9 @@ EXPORT uint32_t cuptiActivityEnable(uint32_t kind);
 uint32_t cuptiActivityEnable(uint32_t kind)
 {
     count(__func__);
+    if (faults[MOCK_REFUSE_KIND] == kind) {
+        return NOT_COMPATIBLE;
+    }
     return faults[MOCK_REFUSE_ENABLE] != 0 ? faults[MOCK_REFUSE_ENABLE] : turn(kind, true);
 }
 
@@ -525,6 +544,11 @@ uint32_t cuptiActivityGetNextRecord(uint8_t *b, size_t valid, uint8_t **record)
         *record = b + (ptrdiff_t)(int32_t)faults[MOCK_STRAY];
         return OK;
     }
+    if (faults[MOCK_ODD] != 0) {
+        uint32_t result = *record == NULL ? OK : END;
+        *record = b + faults[MOCK_ODD];
+        return result;
+    }
     if (faults[MOCK_ENDLESS] != 0) {
         *record = b;
         return OK;
@@ -539,7 +563,7 @@ uint32_t cuptiActivityGetNextRecord(uint8_t *b, size_t valid, uint8_t **record)
     }
     size_t n = size_of(b + at, valid - at);
     if (n == 0 || at + n > valid) {
-        return END;
+        return INVALID;
     }
     *record = b + at;
     return OK;
@@ -556,14 +580,14 @@ uint32_t cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_
 EXPORT uint32_t cuptiActivityFlushAll(uint32_t flag);
 uint32_t cuptiActivityFlushAll(uint32_t flag)
 {
-    (void)flag;
     count(__func__);
+    forced += flag;
     if (in_callback) {
         fprintf(stderr, "mock_cupti: a flush within a callback\n");
         abort();
     }
-    if (faults[MOCK_HANG_FLUSH] != 0) {
-        usleep(faults[MOCK_HANG_FLUSH] * 1000u);
+    for (uint32_t waited = 0; waited < faults[MOCK_HANG_FLUSH]; waited++) {
+        usleep(1000);
     }
     flush();
     return OK;
@@ -608,7 +632,7 @@ uint32_t cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t to) { return turn_c
 EXPORT uint32_t cuptiActivityFlushPeriod(uint32_t ms);
 uint32_t cuptiActivityFlushPeriod(uint32_t ms)
 {
-    (void)ms; // hands over full buffers only, which the worker does at once
+    period = ms; // hands over full buffers only, which the worker does at once
     return OK;
 }
 

@@ -2,7 +2,7 @@
 // libcupti.so.13 (or .12, which lacks the newer functions) that is loaded. It
 // behaves as CUPTI's documents say: one subscriber; the last registration of
 // buffer callbacks wins; records of the kinds that are enabled only; buffers asked
-// for and handed over on a thread of its own.
+// for and handed over on a thread of its own; 21 for a record that it cannot read.
 #ifndef LOCKSTEP_MOCK_CUPTI_H
 #define LOCKSTEP_MOCK_CUPTI_H
 
@@ -42,7 +42,10 @@ enum mock_cupti_fault {
     MOCK_LOSE,              // that many records dropped, told by cuptiActivityGetNumDroppedRecords
     MOCK_ENDLESS,           // cuptiActivityGetNextRecord never ends while not 0
     MOCK_STRAY,             // it returns a pointer outside the buffer
-    MOCK_HANG_FLUSH,        // cuptiActivityFlushAll does not return for that many ms
+    MOCK_HANG_FLUSH,        // cuptiActivityFlushAll does not return for that many ms, or until it is 0
+    MOCK_REFUSE_KIND,       // cuptiActivityEnable of that kind returns 35
+    MOCK_ODD,               // it returns that one record, so many bytes into the buffer
+    MOCK_SLOW_CLOCK,        // cuptiGetTimestamp takes so many ms but the third time of every five of a thread
     MOCK_FAULTS,
 };
 void mock_cupti_fault(enum mock_cupti_fault what, uint32_t value);
@@ -53,6 +56,9 @@ unsigned mock_cupti_enabled(unsigned kind);     // 1: on
 unsigned mock_cupti_api_enabled(unsigned kind); // cbids enabled of kind 4 or 5
 unsigned mock_cupti_subscribers(void);
 unsigned mock_cupti_calls(const char *function); // times it was called
+uint32_t mock_cupti_period(void);                // of flushes, ms
+uint32_t mock_cupti_thread_ids(void);            // how threads are numbered
+unsigned mock_cupti_forced(void);                // flushes with the flag
 unsigned mock_cupti_no_buffer(void);             // records lost since no buffer was given
 unsigned mock_cupti_handed_over(void);           // buffers
 

@@ -83,7 +83,7 @@ static void one_before_us_is_left_alone(void)
     CHECK_EQ(lockstep_cupti_resume(), 0); // now there is room
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
     run_kernels(5, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 5);
 }
 
@@ -109,7 +109,7 @@ static void one_that_tells_us(void)
     CHECK_EQ(lockstep_cupti_resume(), 0);
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
     run_kernels(20, 6000);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 30);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE) + drops_of(r, LOCKSTEP_D_CUPTI_LOST), 0);
 }
@@ -138,7 +138,7 @@ static void one_that_does_not_tell_us(void)
     CHECK_EQ(lockstep_cupti_pause(), 0);
     CHECK_EQ(lockstep_cupti_resume(), 0);
     run_kernels(20, 6000);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 20);
 }
 
@@ -182,10 +182,18 @@ static void silence_tells_of_another(void)
         cupti_tick(r);
     }
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE); // a group without kernels proves nothing
+    uint8_t *buffer;
+    size_t size, most;
+    for (int i = 0; i < 20; i++) {
+        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)i, 1);
+        cupti_tick(r);
+    }
+    cupti_request(&buffer, &size, &most); // a sign: the silence begins anew
+    cupti_tick(r);
     other_begins();
     for (int i = 0; i < 40; i++) {
         CHECK_EQ((uint32_t)state_word(r), i < 30 ? LOCKSTEP_CUPTI_ACTIVE : LOCKSTEP_CUPTI_YIELDED);
-        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)i, 1);
+        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)(20 + i), 1);
         cupti_tick(r);
     }
     unsigned flushes = MOCK(mock_cupti_calls)("cuptiActivityFlushAll");
@@ -193,8 +201,20 @@ static void silence_tells_of_another(void)
     CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityFlushAll"), flushes);
     CHECK_EQ(lockstep_cupti_pause(), 0);
     CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 0);
+    CHECK_EQ(lockstep_cupti_resume(), CUPTI_TAKEN);
+    run_kernels(100, 1);
     other_ends();
-    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(other.kernels, 100); // all its own
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_YIELDED);
+    CHECK_EQ(lockstep_cupti_resume(), CUPTI_TAKEN); // nothing shows that it is gone
+    // Until a buffer of ours comes: it was not replaced after all.
+    cupti_request(&buffer, &size, &most);
+    cupti_tick(r);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    for (int i = 0; i < 29; i++) { // and the silence begins anew
+        lockstep_frontier_raise(&of_nccl->completed, &of_nccl->completed_at, (uint64_t)(100 + i), 1);
+        cupti_tick(r);
+    }
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
 }
 
@@ -302,7 +322,7 @@ static void a_forked_child_does_nothing(void)
     struct lockstep_ring *r = start_with("libcupti.so.13");
     CHECK_EQ(in_child(child_of_a_fork, NULL), 0);
     run_kernels(4, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 4);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 0);
 }
@@ -310,6 +330,7 @@ static void a_forked_child_does_nothing(void)
 static int exit_with_kernels(void *hang)
 {
     start_with("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_SLOW_CLOCK, 20); // what comes last is not read at once
     run_kernels(6, 1);
     MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, *(const uint32_t *)hang);
     exit(5);
@@ -360,6 +381,188 @@ static void an_exit_waits_for_no_driver(void)
     kernels_in_file();                // closed all the same
 }
 
+static uint32_t flushes(void) { return MOCK(mock_cupti_calls)("cuptiActivityFlushAll"); }
+
+static void until_a_flush_hangs(void)
+{
+    MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, 600000);
+    uint32_t before = flushes();
+    for (int i = 0; i < 60000 && flushes() == before; i++) {
+        usleep(1000);
+    }
+    CHECK(flushes() > before);
+}
+
+// The device hangs, and CUPTI with it: the ring's heart goes on, what CUPTI still
+// hands over is read, the program is not held, and its wish is done in the end.
+static void a_flush_that_hangs_holds_nobody(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    until_a_flush_hangs();
+    for (int beats = 0; beats < 3; beats++) {
+        uint64_t before = atomic_load(&r->header->heartbeat);
+        for (int i = 0; i < 60000 && atomic_load(&r->header->heartbeat) == before; i++) {
+            usleep(1000);
+        }
+        CHECK(atomic_load(&r->header->heartbeat) > before);
+    }
+    run_kernels(3, 1);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 3);
+    CHECK_EQ(lockstep_cupti_pause(), -1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 0);
+    MOCK(mock_cupti_fault)(MOCK_HANG_FLUSH, 0);
+    for (int i = 0; i < 60000 && state_word(r) != LOCKSTEP_CUPTI_PAUSED; i++) {
+        usleep(1000);
+    }
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+// The threads of ours that were found by their names and take no signal.
+static void our_threads_take_no_signals(void)
+{
+    start_with("libcupti.so.13");
+    unsigned found = 0;
+    DIR *d = opendir("/proc/self/task");
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[600], line[128];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "r");
+        bool ours = false;
+        while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+            unsigned long long blocked;
+            ours |= strcmp(line, "Name:\tlockstep-cupti\n") == 0 || strcmp(line, "Name:\tlockstep-read\n") == 0;
+            if (ours && sscanf(line, "SigBlk: %llx", &blocked) == 1) {
+                const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGPROF, SIGCHLD};
+                for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+                    CHECK((blocked >> (signals[i] - 1) & 1) == 1);
+                }
+                found++;
+            }
+        }
+        if (f != NULL) {
+            fclose(f);
+        }
+    }
+    closedir(d);
+    CHECK_EQ(found, 2);
+}
+
+static void a_pause_restores_what_was(void)
+{
+    load_mock("libcupti.so.13");
+    CHECK_EQ(CALL("cuptiSetThreadIdType", 7u), 0);
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK(MOCK(mock_cupti_period)() > 0);
+    CHECK_EQ(MOCK(mock_cupti_thread_ids)(), CUPTI_THREADS_BY_SYSTEM);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(MOCK(mock_cupti_period)(), 0);
+    CHECK_EQ(MOCK(mock_cupti_thread_ids)(), 7);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+}
+
+// What CUPTI hands over takes a while to be read; a pause waits for it.
+static void a_pause_waits_for_the_reader(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_SLOW_CLOCK, 20);
+    run_kernels(10, 1);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(kernels_of(r), 10);
+}
+
+// A buffer that comes later is read all the same, and CUPTI feeds the ring no more.
+static void a_buffer_may_come_after_a_pause(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    uint8_t *buffer;
+    size_t size, most;
+    cupti_request(&buffer, &size, &most);
+    CHECK(buffer != NULL);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    struct cupti_kernel k = {.kind = CUPTI_KERNEL, .start = now, .end = now + 9, .name = (uintptr_t) "_Z3addv"};
+    memset(buffer, 0, 248);
+    memcpy(buffer, &k, sizeof k);
+    cupti_complete(NULL, 0, buffer, size, 248);
+    CHECK(cupti_wait_read(lockstep_now() + 60000000000ull));
+    CHECK_EQ(kernels_of(r), 1);
+    CHECK_EQ(atomic_load(&r->header->witnesses) & LOCKSTEP_W_CUPTI, 0);
+}
+
+static void a_kind_refused_leaves_none_enabled(void)
+{
+    load_mock("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_KIND, CUPTI_SET);
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, 35));
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL) + MOCK(mock_cupti_enabled)(CUPTI_COPY), 0);
+    CHECK_EQ(MOCK(mock_cupti_period)(), 0);
+}
+
+static void after_the_last_flush_comes_none(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(cupti_ask(CUPTI_LEAVE, lockstep_now() + 60000000000ull), 0);
+    CHECK_EQ(MOCK(mock_cupti_forced)(), 1);
+    uint32_t before = flushes();
+    cupti_tick(r);
+    CHECK_EQ(flushes(), before);
+}
+
+static void tell_forced_flushes(void) { _exit(MOCK(mock_cupti_forced)() == 0 ? 5 : 6); }
+
+static int exit_under_another(void *unused)
+{
+    (void)unused;
+    atexit(tell_forced_flushes); // runs after ours
+    start_with("libcupti.so.13");
+    other_begins();
+    exit(7);
+}
+
+static void an_exit_flushes_nothing_of_anothers(void) { CHECK_EQ(in_child(exit_under_another, NULL), 5); }
+
+// More at once than a lane holds: it is written over some time, and on no lane of the
+// thread that handed it over.
+static void a_delivery_laps_no_lane(void)
+{
+    load_mock("libcupti.so.13");
+    setenv("LOCKSTEP_DIR", test_dir, 1);
+    setenv("LOCKSTEP_RING_RECORDS", "1024", 1);
+    struct lockstep_ring *r = lockstep_ring_process();
+    CHECK(r != NULL && InitializeInjection() == 1);
+    uint8_t *buffer;
+    size_t size, most;
+    cupti_request(&buffer, &size, &most);
+    CHECK(buffer != NULL);
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    const unsigned n = 3000;
+    memset(buffer, 0, n * 248);
+    for (unsigned i = 0; i < n; i++) {
+        struct cupti_kernel k = {.kind = CUPTI_KERNEL, .start = now, .end = now + 9, .name = (uintptr_t) "_Z3addv"};
+        memcpy(buffer + i * 248, &k, sizeof k);
+    }
+    lockstep_step_begin(1); // this thread has a lane
+    uint64_t mine = lockstep_lane_of_thread - 1, head = atomic_load(&r->lanes[mine].head), before = lockstep_now();
+    cupti_complete(NULL, 0, buffer, size, n * 248);
+    CHECK(cupti_wait_read(before + 60000000000ull));
+    // 11 whole quarters of a lane, 50 ms each.
+    CHECK(lockstep_now() - before >= 11 * 50000000ull);
+    CHECK_EQ(atomic_load(&r->lanes[mine].head), head);
+    uint64_t most_of_a_lane = 0;
+    for (uint64_t i = 0; i < r->nlanes; i++) {
+        uint64_t h = atomic_load(&r->lanes[i].head);
+        most_of_a_lane = h > most_of_a_lane ? h : most_of_a_lane;
+    }
+    CHECK(most_of_a_lane >= n);
+}
+
 #define THREADS 4
 #define ROUNDS 40
 #define EACH 50
@@ -371,8 +574,9 @@ static void *fill_and_complete(void *arg)
     for (unsigned i = 0; i < ROUNDS; i++) {
         uint8_t *buffer;
         size_t size, most;
-        cupti_request(&buffer, &size, &most);
-        CHECK(buffer != NULL);
+        for (cupti_request(&buffer, &size, &most); buffer == NULL; cupti_request(&buffer, &size, &most)) {
+            usleep(1000); // all are being read
+        }
         for (unsigned k = 0; k < EACH; k++) {
             static const char *const names[] = {"_Z3addv", "_Z3mulv", "_Z3subv"};
             struct cupti_kernel record = {.kind = CUPTI_KERNEL, .start = now, .end = now + 9, .stream = from,
@@ -402,6 +606,7 @@ static void many_threads_complete(void)
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
+    hand_over();
     static uint64_t got[THREADS * ROUNDS * EACH][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, THREADS * ROUNDS * EACH), THREADS * ROUNDS * EACH);
     for (unsigned i = 0; i < THREADS * ROUNDS * EACH; i++) {
@@ -434,6 +639,15 @@ static const struct test_case cases[] = {
     {"a_forked_child_does_nothing", a_forked_child_does_nothing},
     {"an_exit_hands_on_what_is_there", an_exit_hands_on_what_is_there},
     {"an_exit_waits_for_no_driver", an_exit_waits_for_no_driver},
+    {"a_flush_that_hangs_holds_nobody", a_flush_that_hangs_holds_nobody},
+    {"our_threads_take_no_signals", our_threads_take_no_signals},
+    {"a_pause_restores_what_was", a_pause_restores_what_was},
+    {"a_pause_waits_for_the_reader", a_pause_waits_for_the_reader},
+    {"a_buffer_may_come_after_a_pause", a_buffer_may_come_after_a_pause},
+    {"a_kind_refused_leaves_none_enabled", a_kind_refused_leaves_none_enabled},
+    {"after_the_last_flush_comes_none", after_the_last_flush_comes_none},
+    {"an_exit_flushes_nothing_of_anothers", an_exit_flushes_nothing_of_anothers},
+    {"a_delivery_laps_no_lane", a_delivery_laps_no_lane},
     {"many_threads_complete", many_threads_complete},
 };
 

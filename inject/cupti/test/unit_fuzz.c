@@ -89,6 +89,7 @@ static void noise(void)
             MOCK(mock_cupti_fault)(MOCK_STRAY, (uint32_t)next_random());
         }
         cupti_complete(NULL, 0, buffer, size, next_random() % 4 == 0 ? (size_t)next_random() % VALID : VALID);
+        CHECK(cupti_wait_read(lockstep_now() + 60000000000ull));
         MOCK(mock_cupti_fault)(MOCK_STRAY, 0);
     }
     static uint64_t got[1 << 18][LOCKSTEP_WORDS];

@@ -4,7 +4,11 @@
 // be.
 #include "client.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 static void check_place(const uint64_t *w, unsigned flags)
 {
@@ -26,7 +30,7 @@ static void one_layout(unsigned layout)
     MOCK(mock_cupti_launch)(11, now, now + 5, 4711);
     MOCK(mock_cupti_set)(64, now + 50, now + 60, 7, 3, 11);
     MOCK(mock_cupti_kernel)("_ZN2at6native3addIfEEvi", now + 10, now + 20, 7, 3, 11); // the last in the buffer
-    MOCK(mock_cupti_flush)();
+    hand_over();
 
     uint64_t got[4][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 4), 3);
@@ -78,7 +82,7 @@ static void versions_have_their_layouts(void)
         MOCK(mock_cupti_version)(want[i].version);
         CHECK_EQ(MOCK(mock_cupti_kernel_size)(0), want[i].size);
         run_kernels(3, 1 + i * 10);
-        MOCK(mock_cupti_flush)();
+        hand_over();
         CHECK_EQ(kernels_of(r), 3 * (i + 1));
     }
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 0);
@@ -123,10 +127,165 @@ static void what_cannot_be_is_counted(void)
     uint8_t unknown[16] = {0xe8, 0x03, 0, 0, 16}; // kind 1000: passed over
     MOCK(mock_cupti_record)(unknown, sizeof unknown);
     run_kernels(3, 200);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 2 + 4 + 3);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_TIME), 2);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 6 + 4);
+}
+
+// A module was unloaded, and its names with it.
+static void a_name_may_go_away(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    strcpy(page, "_Z3addv");
+    give(now, now + 5, (uint64_t)(uintptr_t)page);
+    hand_over();
+    munmap(page, 4096);
+    give(now, now + 5, (uint64_t)(uintptr_t)page);
+    give(now, now + 5, (uint64_t)(uintptr_t)page);
+    hand_over();
+    uint64_t got[3][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 3), 3);
+    CHECK(strcmp(text_of(r, (uint32_t)got[0][5]), "add") == 0);
+    CHECK_EQ((uint32_t)got[1][5] | (uint32_t)got[2][5], 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 2);
+}
+
+// Of all that this process does from here on, those calls are refused.
+static void refuse(uint32_t first, uint32_t second)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        SKIP("no filter of system calls can be set here");
+    }
+}
+
+static void names_under_a_filter(uint32_t second, const char *want, uint64_t garbage)
+{
+    refuse(SYS_process_vm_readv, second);
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    MOCK(mock_cupti_kernel)("_ZN2at6native3addIfEEvi", now, now + 5, 7, 0, 1);
+    give(now, now + 5, 16); // not there
+    hand_over();
+    uint64_t got[2][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 2), 2);
+    CHECK(strcmp(text_of(r, (uint32_t)got[0][5]), want) == 0);
+    CHECK_EQ((uint32_t)got[1][5], 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), garbage);
+}
+
+static void names_where_copies_are_refused(void) { names_under_a_filter(SYS_process_vm_readv, "at::native::add", 1); }
+static void no_names_where_all_is_refused(void) { names_under_a_filter(SYS_pread64, "", 2); }
+
+// Templates of templates: what matters stands in front.
+static void a_long_name_is_cut(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    static char name[20000];
+    memset(name, 'x', sizeof name - 1);
+    memcpy(name, "_ZN7cutlass13device_kernelI", 27);
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    MOCK(mock_cupti_kernel)(name, now, now + 10, 7, 0, 1);
+    hand_over();
+    uint64_t got[1][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 1), 1);
+    CHECK(strcmp(text_of(r, (uint32_t)got[0][5]), "cutlass::device_kernel") == 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 0);
+}
+
+// CUPTI says 21 of a record that is not complete, and goes no further.
+static void the_rest_behind_an_incomplete_record_is_counted(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    run_kernels(5, 1);
+    const uint32_t incomplete[2] = {1000, 3};
+    MOCK(mock_cupti_record)(incomplete, sizeof incomplete);
+    run_kernels(100, 10);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 5);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 1);
+    run_kernels(2, 200);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 7);
+}
+
+static void the_oldest_layout_has_no_graph(void)
+{
+    load_mock("libcupti.so.13");
+    MOCK(mock_cupti_layout)(4);
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    run_kernels(2, 1); // where a graph would stand in the first, the second has noise
+    hand_over();
+    uint64_t got[2][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 2), 2);
+    CHECK_EQ(got[0][7], 1);
+    CHECK_EQ(got[0][1] >> 16 & LOCKSTEP_K_GRAPH, 0);
+}
+
+static void shapes_are_saturated(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    uint64_t now = MOCK(mock_cupti_now)() - 1000000;
+    uint8_t k[248];
+    const int32_t grid[3] = {1 << 20, 70000, -1}, block[3] = {70000, 1 << 16, 65535};
+    plain_kernel(k, now, now + 5, (uint64_t)(uintptr_t) "k");
+    memcpy(k + 52, grid, sizeof grid);
+    memcpy(k + 64, block, sizeof block);
+    MOCK(mock_cupti_record)(k, sizeof k);
+    hand_over();
+    uint64_t got[1][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 1), 1);
+    CHECK_EQ(got[0][8], 1ull << 20 | 65535ull << 32);
+    CHECK_EQ(got[0][9], 0xffffffffffffull);
+}
+
+static void the_narrowest_reading_counts(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    const uint32_t ms = 300;
+    MOCK(mock_cupti_fault)(MOCK_SLOW_CLOCK, ms);
+    uint64_t now, got[64][LOCKSTEP_WORDS];
+    CHECK_EQ(cupti_clock(r, &now), CUPTI_OK); // of five readings on this thread, one is quick
+    size_t n = records_of(r, LOCKSTEP_CLOCK, got, 64);
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        if (got[i][3] == now) {
+            CHECK((uint32_t)got[i][5] < ms * 1000000);
+            found = true;
+        }
+    }
+    CHECK(found);
+}
+
+static void a_record_at_an_odd_place_is_left(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    MOCK(mock_cupti_fault)(MOCK_ODD, 4);
+    run_kernels(1, 1);
+    hand_over();
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), 1);
+    CHECK_EQ(kernels_of(r), 0);
+}
+
+// The loader is asked at the start only: never while a buffer is read.
+static void a_driver_that_comes_later_is_not_asked(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK(dlopen(beside("libcuda.so.1"), RTLD_NOW) != NULL);
+    CHECK_EQ(cupti_gpu_of(r, 3), 0);
+    cupti_find_driver();
+    CHECK_EQ(cupti_gpu_of(r, 3), 0); // nor a device twice
 }
 
 static void lost_records_are_counted(void)
@@ -134,10 +293,10 @@ static void lost_records_are_counted(void)
     struct lockstep_ring *r = start_with("libcupti.so.13");
     MOCK(mock_cupti_fault)(MOCK_LOSE, 7);
     run_kernels(2, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_LOST), 7);
     run_kernels(2, 3);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_LOST), 7);
     CHECK_EQ(kernels_of(r), 4);
 }
@@ -152,14 +311,15 @@ static void without_a_buffer_the_rest_goes_on(void)
         CHECK(held[i] != NULL && size == CUPTI_BUFFER_SIZE && most == 0 && (uintptr_t)held[i] % 8 == 0);
     }
     run_kernels(1, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(MOCK(mock_cupti_no_buffer)(), 2); // the launch and the kernel
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_BUFFER), 2);
     for (int i = 0; i < 8; i++) {
         cupti_complete(NULL, 0, held[i], CUPTI_BUFFER_SIZE, 0);
     }
+    hand_over();
     run_kernels(5, 2);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 5);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_LOST), 2);
 }
@@ -194,12 +354,12 @@ static void a_walk_ends_whatever_cupti_says(void)
     for (size_t i = 0; i < 4; i++) {
         MOCK(mock_cupti_fault)(faults[i].fault, (uint32_t)faults[i].value);
         run_kernels(1, 1);
-        MOCK(mock_cupti_flush)();
+        hand_over();
         CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE), ++garbage);
         MOCK(mock_cupti_fault)(faults[i].fault, 0);
     }
     run_kernels(2, 10);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 2);
 }
 
@@ -214,7 +374,7 @@ static void launches_are_found_wherever_they_stand(void)
     MOCK(mock_cupti_kernel)("_Z3addv", now + 30, now + 40, 1, 0, 6);         // launched after it ran
     MOCK(mock_cupti_kernel)("_Z3addv", now + 30, now + 40, 1, 0, 5 + 65536); // shares an entry
     MOCK(mock_cupti_kernel)("_Z3addv", now + 30, now + 40, 1, 0, 0);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[8][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 8), 5);
     for (int i = 0; i < 5; i++) {
@@ -243,7 +403,7 @@ static void no_launches(const char *mock, unsigned calls)
         CHECK_EQ(MOCK(mock_cupti_api_enabled)(CUPTI_RUNTIME) + MOCK(mock_cupti_api_enabled)(CUPTI_DRIVER), 0);
     }
     run_kernels(3, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     CHECK_EQ(kernels_of(r), 3);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_LAUNCH), 0); // none was asked for
 }
@@ -270,7 +430,7 @@ static void kernels_of_nccl_are_marked(void)
     for (int i = 0; i < 5; i++) {
         MOCK(mock_cupti_kernel)(names[i], now, now + 5, 1, 0, 1);
     }
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[5][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 5), 5);
     for (int i = 0; i < 5; i++) {
@@ -286,10 +446,10 @@ static void a_reused_name_is_read_anew(void)
     static char name[] = "_Z3addv";
     uint64_t now = MOCK(mock_cupti_now)() - 1000000;
     give(now, now + 5, (uint64_t)(uintptr_t)name);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     memcpy(name, "_Z3subv", sizeof name);
     give(now, now + 5, (uint64_t)(uintptr_t)name);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[2][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 2), 2);
     CHECK(strcmp(text_of(r, (uint32_t)got[0][5]), "add") == 0);
@@ -304,7 +464,7 @@ static void devices_are_told_by_uuid(void)
     MOCK(mock_cupti_kernel)("k", now, now + 5, 1, 3, 1);
     MOCK(mock_cupti_kernel)("k", now, now + 5, 1, 2, 1);
     MOCK(mock_cupti_kernel)("k", now, now + 5, 1, 100000, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t got[3][LOCKSTEP_WORDS];
     CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 3), 3);
     uint64_t gpu = got[0][11] >> 32;
@@ -321,7 +481,7 @@ static void clocks_are_read_together(void)
     MOCK(mock_cupti_clock)(hour); // a clock of another client's
     uint64_t raw = lockstep_now(), stamp = MOCK(mock_cupti_now)();
     run_kernels(1, 1);
-    MOCK(mock_cupti_flush)();
+    hand_over();
     uint64_t raw_after = lockstep_now(), stamp_after = MOCK(mock_cupti_now)();
     uint64_t got[16][LOCKSTEP_WORDS];
     size_t n = records_of(r, LOCKSTEP_CLOCK, got, 16), within = 0;
@@ -352,6 +512,16 @@ static const struct test_case cases[] = {
     {"layout_13", layout_13},
     {"versions_have_their_layouts", versions_have_their_layouts},
     {"what_cannot_be_is_counted", what_cannot_be_is_counted},
+    {"a_name_may_go_away", a_name_may_go_away},
+    {"names_where_copies_are_refused", names_where_copies_are_refused},
+    {"no_names_where_all_is_refused", no_names_where_all_is_refused},
+    {"a_long_name_is_cut", a_long_name_is_cut},
+    {"the_rest_behind_an_incomplete_record_is_counted", the_rest_behind_an_incomplete_record_is_counted},
+    {"the_oldest_layout_has_no_graph", the_oldest_layout_has_no_graph},
+    {"shapes_are_saturated", shapes_are_saturated},
+    {"the_narrowest_reading_counts", the_narrowest_reading_counts},
+    {"a_record_at_an_odd_place_is_left", a_record_at_an_odd_place_is_left},
+    {"a_driver_that_comes_later_is_not_asked", a_driver_that_comes_later_is_not_asked},
     {"lost_records_are_counted", lost_records_are_counted},
     {"without_a_buffer_the_rest_goes_on", without_a_buffer_the_rest_goes_on},
     {"strange_buffers_are_left_alone", strange_buffers_are_left_alone},
