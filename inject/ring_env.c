@@ -85,7 +85,8 @@ static uint32_t clamp(struct config *c, const struct setting *s, int64_t v)
     if (v >= s->min && v <= s->max) {
         return (uint32_t)v;
     }
-    uint32_t used = v < s->min ? s->min : s->max;
+    // Below 1 nobody means the least.
+    uint32_t used = v < 1 ? s->fallback : v < s->min ? s->min : s->max;
     ring_note(c, "%s: got %lld; want %u to %u: %u is used", s->name, (long long)v, s->min, s->max, used);
     return used;
 }
@@ -249,12 +250,15 @@ static int32_t first_number(struct config *c, const char *const names[])
     return LOCKSTEP_NONE;
 }
 
-static void first_text(char *out, size_t size, const char *const names[])
+static void first_text(struct config *c, char *out, size_t size, const char *const names[])
 {
     for (; *names != NULL; names++) {
         const char *text = env(*names);
         if (text != NULL) {
-            snprintf(out, size, "%s", text);
+            int n = snprintf(out, size, "%s", text);
+            if (n < 0 || (size_t)n >= size) {
+                ring_note(c, "%s: got %zu bytes; want at most %zu: it is cut", *names, strlen(text), size - 1);
+            }
             return;
         }
     }
@@ -262,10 +266,10 @@ static void first_text(char *out, size_t size, const char *const names[])
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void identify_host(struct lockstep_header *h)
+static void identify_host(struct lockstep_header *h, struct config *c)
 {
     gethostname(h->host_name, sizeof h->host_name - 1);
-    first_text(h->host_id, sizeof h->host_id, NAMES("LOCKSTEP_HOST_ID"));
+    first_text(c, h->host_id, sizeof h->host_id, NAMES("LOCKSTEP_HOST_ID"));
     if (h->host_id[0] == '\0' && read_file("/etc/machine-id", h->host_id, sizeof h->host_id) >= 0) {
         h->host_id[strcspn(h->host_id, "\n")] = '\0';
     }
@@ -285,9 +289,9 @@ void ring_identify(struct lockstep_header *h, struct config *c)
         h->world_size = LOCKSTEP_NONE; // a job of no ranks is one whose launcher does not know
     }
     h->restart = first_number(c, NAMES("LOCKSTEP_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"));
-    first_text(h->job_id, sizeof h->job_id, NAMES("LOCKSTEP_JOB_ID", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID"));
-    first_text(h->job_name, sizeof h->job_name, NAMES("LOCKSTEP_JOB_NAME", "SLURM_JOB_NAME"));
-    first_text(h->run_id, sizeof h->run_id, NAMES("LOCKSTEP_RUN_ID", "TORCHELASTIC_RUN_ID"));
+    first_text(c, h->job_id, sizeof h->job_id, NAMES("LOCKSTEP_JOB_ID", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID"));
+    first_text(c, h->job_name, sizeof h->job_name, NAMES("LOCKSTEP_JOB_NAME", "SLURM_JOB_NAME"));
+    first_text(c, h->run_id, sizeof h->run_id, NAMES("LOCKSTEP_RUN_ID", "TORCHELASTIC_RUN_ID"));
     snprintf(h->producer, sizeof h->producer, "%s", program_invocation_short_name);
-    identify_host(h);
+    identify_host(h, c);
 }

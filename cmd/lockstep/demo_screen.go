@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // demoScreen is what a person sees of a demo.
@@ -201,6 +202,9 @@ func (s *demoScreen) summary(seen *tap, unseen string) {
 		sum.P50, sum.P95 = max(sum.P50, t.P50), max(sum.P95, t.P95)
 		sum.Identical = sum.Identical && l.Identical
 	}
+	if sum.NotCompared == "" && sum.NotSeen == "" && sum.Findings == 0 {
+		sum.NotCompared = s.o.tooShort(sum.Steps)
+	}
 	if s.o.json {
 		sum.Latest = s.jsonLatest(findings)
 		s.json(sum)
@@ -224,6 +228,17 @@ func (o *demoOptions) notCompared() string {
 		return "level summary carries no single operations by which ranks could be compared"
 	}
 	return ""
+}
+
+// tooShort says that so many steps are too few to name anybody, if so. The first ones
+// may pass before anything is read.
+func (o *demoOptions) tooShort(steps int64) string {
+	engine := straggler.NewDefaultConfig()
+	need := seenSteps + engine.StepsNeeded(o.ranks)
+	if steps >= need {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s are too few; %d are needed", counted(steps, "step"), counted(int64(o.ranks), "rank"), need)
 }
 
 func (s *demoScreen) told(sum *demoSummary) {

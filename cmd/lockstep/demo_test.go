@@ -174,9 +174,28 @@ func TestDemoScreenSaysWhyNothingCanBeJudged(t *testing.T) {
 		"nothing was found.": {ranks: 4, fault: "none", level: "collectives"},
 	} {
 		s, out := screenFor(o)
+		s.step = 199
 		s.summary(newTap(), "")
 		assert.Contains(t, words(out.String()), want)
 	}
+}
+
+func TestDemoScreenSaysThatARunWasTooShort(t *testing.T) {
+	for steps, want := range map[int64]string{
+		5: "nothing could be judged: 5 steps of 4 ranks are too few; 9 are needed.",
+		8: "nothing could be judged: 8 steps of 4 ranks are too few; 9 are needed.",
+		9: "nothing was found.",
+	} {
+		s, out := screenFor(&demoOptions{ranks: 4, fault: "compute", level: "collectives"})
+		s.step = steps - 1
+		s.summary(newTap(), "")
+		assert.Contains(t, words(out.String()), want)
+	}
+	s, out := screenFor(&demoOptions{ranks: 4, level: "collectives"})
+	s.step = 4
+	s.finding(&model.Finding{ID: "x", Kind: model.FindingStraggler})
+	s.summary(newTap(), "")
+	assert.Contains(t, words(out.String()), "1 finding, above.", "what was found was judged")
 }
 
 func TestDemoScreenKeepsToItsWidth(t *testing.T) {

@@ -24,7 +24,8 @@ type input struct {
 type inputs struct {
 	files    []input
 	seen     map[string]bool
-	skipped  int // files in directories that are of no known format
+	skipped  int    // files in directories that are of no known format
+	other    string // what reads the first of those for which something does
 	problems *problems
 }
 
@@ -78,6 +79,7 @@ func (in *inputs) addGlob(pattern string) {
 
 func (in *inputs) addDir(dir string) {
 	before := len(in.files)
+	in.other = ""
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			in.problems.add(path, -1, fmt.Errorf("read directory: %w", bare(err)))
@@ -98,7 +100,7 @@ func (in *inputs) addDir(dir string) {
 		in.problems.add(dir, -1, fmt.Errorf("read directory: %w", bare(err)))
 	}
 	if len(in.files) == before && in.problems.in(dir) == 0 {
-		in.problems.add(dir, -1, errors.New("read directory: got no trace; want PyTorch traces or OTLP JSON files of spans"))
+		in.problems.add(dir, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces or OTLP JSON files of spans"), in.other))
 	}
 }
 
@@ -119,12 +121,24 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	case f != sniff.Unknown:
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
 	case err != nil && (named || tracelike(path)):
-		in.problems.add(path, -1, fmt.Errorf("tell format: %w", bare(err)))
+		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: %w", bare(err)), elsewhere(path, info)))
 	case named:
-		in.problems.add(path, -1, errors.New("tell format: got neither a PyTorch trace (traceEvents) nor OTLP JSON of spans (resourceSpans)"))
+		in.problems.add(path, -1, orElse(
+			errors.New("tell format: got neither a PyTorch trace (traceEvents) nor OTLP JSON of spans (resourceSpans)"), elsewhere(path, info)))
 	default:
 		in.skipped++
+		if in.other == "" {
+			in.other = elsewhere(path, info)
+		}
 	}
+}
+
+// orElse adds to an error what would not have failed.
+func orElse(err error, other string) error {
+	if other == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, other)
 }
 
 func tellFormat(path string, mode fs.FileMode) (sniff.Format, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,6 +36,27 @@ func TestDiscoverRefusesWhatIsNoFile(t *testing.T) {
 	discover([]string{os.DevNull}, &p)
 	require.Len(t, p.list, 1)
 	assert.Contains(t, p.list[0].What, "want a regular file")
+}
+
+func TestWhatOthersReadIsPointedTo(t *testing.T) {
+	log := `{"header":{"id":"0xabc","rank":0},"metadata":{"inspector_output_format_version":"v4.0"}}` + "\n"
+	for name, tc := range map[string]struct{ text, want string }{
+		"1-2-00000000.ring": {"LOCKSTEP\x00", "; rings are read by `lockstep rings`"},
+		"n-pid7.log":        {log, "; logs of NCCL Inspector are read by a collector (distro/config/inspector.yaml)"},
+		"notes.log":         {"text\n", ""},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(tc.text), 0o600))
+		var p problems
+		discover([]string{dir}, &p)
+		discover([]string{path}, &p)
+		require.Len(t, p.list, 2, name)
+		for _, said := range p.list {
+			assert.Contains(t, said.What, tc.want, name)
+			assert.Equal(t, tc.want != "", strings.Contains(said.What, "are read by"), name)
+		}
+	}
 }
 
 func TestProblemsAreBounded(t *testing.T) {

@@ -152,12 +152,16 @@ func (o *ringsOptions) show(w io.Writer, r *ring.Ring) error {
 		return o.overview(w, r, &life)
 	}
 	_, _ = fmt.Fprintf(w, "%s\n  %s\n", printable(r.Path()), ringOwner(&h))
-	_, _ = fmt.Fprintf(w, "  %s, records level %s, %s\n", life.words(), ringLevel(r), ringHolds(r))
+	lanes := lanesOf(r)
+	_, _ = fmt.Fprintf(w, "  %s, records level %s, %s\n", life.words(), ringLevel(r), lanes.words())
 	if fed := ringFed(r); fed != "" {
 		_, _ = fmt.Fprintf(w, "  %s\n", fed)
 	}
 	if drops := ringDrops(r.Drops()); drops != "" {
 		_, _ = fmt.Fprintf(w, "  counted by the process: %s\n", drops)
+	}
+	if crowded := lanes.crowded(); crowded != "" {
+		_, _ = fmt.Fprintf(w, "  %s\n", crowded)
 	}
 	showOpen(w, r, &life)
 	return r.Err()
@@ -168,10 +172,22 @@ func ringOwner(h *ring.Header) string {
 	if h.Rank != ring.None {
 		parts = append(parts, fmt.Sprintf("rank %d of %s", h.Rank, orUnknown(h.WorldSize)))
 	}
-	if h.JobID != "" {
-		parts = append(parts, "job "+h.JobID)
+	if job := jobWords(h); job != "" {
+		parts = append(parts, job)
 	}
 	return strings.Join(append(parts, fmt.Sprintf("process %d on %s", h.PID, h.HostName)), ", ")
+}
+
+func jobWords(h *ring.Header) string {
+	switch {
+	case h.JobName == "" && h.JobID == "":
+		return ""
+	case h.JobName == "" || h.JobName == h.JobID:
+		return "job " + h.JobID
+	case h.JobID == "":
+		return "job of name " + h.JobName
+	}
+	return fmt.Sprintf("job %s (%s)", h.JobID, h.JobName)
 }
 
 func orUnknown(n int32) string {
@@ -189,17 +205,6 @@ func ringLevel(r *ring.Ring) string {
 		return now.String()
 	}
 	return fmt.Sprintf("%s (asked for %s)", now, asked)
-}
-
-func ringHolds(r *ring.Ring) string {
-	used, written := 0, uint64(0)
-	for _, l := range r.Lanes(nil) {
-		written += l.Head
-		if l.Head > 0 {
-			used++
-		}
-	}
-	return fmt.Sprintf("%d records written on %d lanes of %d", written, used, r.Header().Lanes)
 }
 
 func ringDrops(drops [ring.DropCount]uint64) string {

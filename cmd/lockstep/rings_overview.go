@@ -14,11 +14,15 @@ type ringOverview struct {
 	Rank        *int32      `json:"rank,omitempty"`
 	WorldSize   *int32      `json:"world_size,omitempty"`
 	Job         string      `json:"job,omitempty"`
+	JobName     string      `json:"job_name,omitempty"`
 	PID         uint64      `json:"pid"`
 	Host        string      `json:"host"`
 	Life        string      `json:"life"`
 	Level       string      `json:"level"`
 	Written     uint64      `json:"records_written"`
+	Lanes       int         `json:"lanes"`        // of threads
+	LanesTaken  int         `json:"lanes_taken"`  // of those
+	Sharing     int         `json:"lane_sharers"` // threads without one, as far as they are known
 	Witnesses   []string    `json:"witnesses"`
 	CUPTI       string      `json:"cupti"`
 	CUPTIResult uint32      `json:"cupti_result,omitempty"`
@@ -41,13 +45,12 @@ func (o *ringsOptions) overview(w io.Writer, r *ring.Ring, life *ringLife) error
 	now := life.until(open)
 	sortOpen(open)
 	state, result := r.CUPTI()
+	lanes := lanesOf(r)
 	line := ringOverview{
-		Ring: printable(r.Path()), Rank: numberOf(h.Rank), WorldSize: numberOf(h.WorldSize), Job: h.JobID, PID: h.PID, Host: h.HostName,
+		Ring: printable(r.Path()), Rank: numberOf(h.Rank), WorldSize: numberOf(h.WorldSize), Job: h.JobID, JobName: h.JobName, PID: h.PID, Host: h.HostName,
 		Life: life.words(), Level: r.Level().String(), Witnesses: append([]string{}, witnessNames(r)...),
+		Written: lanes.written, Lanes: lanes.own, LanesTaken: lanes.taken, Sharing: lanes.sharing,
 		CUPTI: state.String(), CUPTIResult: result, Scopes: append([]ringScope{}, ringScopes(r, now)...), Open: []ringOpen{},
-	}
-	for _, l := range r.Lanes(nil) {
-		line.Written += l.Head
 	}
 	d := dumper{ring: r, comms: commsOf(r)}
 	for i := range open {

@@ -39,7 +39,7 @@ func holdRing(t *testing.T, dir string, more ...string) (kill func()) {
 
 	cmd := exec.Command(program, more...)
 	cmd.Env = append(os.Environ(), "LOCKSTEP_DIR="+dir, "LOCKSTEP_RING_RECORDS=64", "LOCKSTEP_RING_LANES=3",
-		"RANK=2", "WORLD_SIZE=4", "LOCKSTEP_JOB_ID=llama")
+		"RANK=2", "WORLD_SIZE=4", "LOCKSTEP_JOB_ID=llama", "LOCKSTEP_JOB_NAME=pretraining")
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -67,7 +67,7 @@ func TestRingsShowWhatIsInFlight(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitNothing, Main([]string{"rings", dir}, &stdout, &stderr), "%s", &stderr)
 	for _, want := range []string{
-		"rank 2 of 4, job llama", "live, last heartbeat", "2 records written on 1 lanes of 3",
+		"rank 2 of 4, job llama (pretraining)", "live, last heartbeat", "2 records written on 1 lanes of 3, 1 taken\n",
 		"AllReduce  41 ", "0000000000000abc world  1048576  started", "waits for the peer to be ready, peer 3",
 		"; receiving: waits for the peer or the wire, peer 1, for ",
 	} {
@@ -134,6 +134,40 @@ func TestRingsRefuseWhatIsNone(t *testing.T) {
 		assert.Equal(t, exitUnusable, Main(append([]string{"rings"}, strings.Fields(tc.args)...), &stdout, &stderr), tc.args)
 		assert.Contains(t, stderr.String(), tc.want)
 		assert.Empty(t, stdout.String())
+	}
+}
+
+// Where threads have no lane of their own, nothing is shown of them, and that is said.
+func TestRingsSayWhoHasNoLane(t *testing.T) {
+	dir := t.TempDir()
+	holdRing(t, dir, "crowd")
+	said := ringsSay(t, dir)
+	assert.Contains(t, said, "lanes of 3, 2 taken\n")
+	assert.Contains(t, said, "  all 2 lanes of threads are taken, the main thread has none; "+
+		"at least 3 threads on the shared lane: their scopes are not shown (LOCKSTEP_RING_LANES)\n")
+	var o ringOverview
+	require.NoError(t, json.Unmarshal([]byte(ringsSay(t, "--json", dir)), &o))
+	assert.Equal(t, []any{2, 2, 3, "pretraining"}, []any{o.Lanes, o.LanesTaken, o.Sharing, o.JobName})
+}
+
+func TestRingsSayWhetherLanesAreLeft(t *testing.T) {
+	for want, l := range map[string]ringLanes{
+		"": {own: 3, taken: 2},
+		"all 3 lanes of threads are taken; a further thread is on the shared lane, and its scopes are not shown (LOCKSTEP_RING_LANES)":                      {own: 3, taken: 3, main: true},
+		"no thread has a lane of its own, the main thread has none; at least 1 thread on the shared lane: their scopes are not shown (LOCKSTEP_RING_LANES)": {sharing: 1},
+	} {
+		assert.Equal(t, want, l.crowded())
+	}
+}
+
+func TestRingsNameTheJob(t *testing.T) {
+	for want, h := range map[string]ring.Header{
+		"":                  {},
+		"job 7":             {JobID: "7", JobName: "7"},
+		"job of name llama": {JobName: "llama"},
+		"job 7 (llama)":     {JobID: "7", JobName: "llama"},
+	} {
+		assert.Equal(t, want, jobWords(&h))
 	}
 }
 

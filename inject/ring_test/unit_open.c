@@ -135,17 +135,19 @@ struct env_case {
 static void odd_settings_are_put_right(void)
 {
     static const struct env_case table[] = {
-        {"LOCKSTEP_RING_LANES", "0", 1, 64, 16, 60, 2, "LOCKSTEP_RING_LANES: got 0; want 1 to 1024: 1 is used"},
+        {"LOCKSTEP_RING_LANES", "0", 32, 64, 16, 60, 2, "LOCKSTEP_RING_LANES: got 0; want 1 to 1024: 32 is used"},
         {"LOCKSTEP_RING_LANES", "99999", 1024, 64, 16, 60, 2, "1024 is used"},
-        {"LOCKSTEP_RING_LANES", "-3", 1, 64, 16, 60, 2, "got -3"},
+        {"LOCKSTEP_RING_LANES", "-3", 32, 64, 16, 60, 2, "got -3"},
         {"LOCKSTEP_RING_LANES", "", 32, 64, 16, 60, 2, NULL},
         {"LOCKSTEP_RING_RECORDS", "1000", 4, 512, 16, 60, 2, "want a power of two: 512 is used"},
-        {"LOCKSTEP_RING_RECORDS", "0", 4, 8, 16, 60, 2, "8 is used"},
+        {"LOCKSTEP_RING_RECORDS", "0", 4, 16384, 16, 60, 2, "16384 is used"},
+        {"LOCKSTEP_RING_RECORDS", "3", 4, 8, 16, 60, 2, "8 is used"},
         {"LOCKSTEP_RING_RECORDS", "many", 4, 16384, 16, 60, 2, "got \"many\"; want a number: 16384 is used"},
         {"LOCKSTEP_RING_RECORDS", "12k", 4, 16384, 16, 60, 2, "want a number"},
+        {"LOCKSTEP_RING_SLOTS", "-5", 4, 64, 4096, 60, 2, "got -5; want 1 to 65535: 4096 is used"},
         {"LOCKSTEP_RING_SLOTS", "70000", 4, 64, 65535, 60, 2, "65535 is used"},
         {"LOCKSTEP_RING_SLOTS", "99999999999999999999", 4, 64, 4096, 60, 2, "want a number"},
-        {"LOCKSTEP_RETAIN_SECONDS", "0", 4, 64, 16, 1, 2, "1 is used"},
+        {"LOCKSTEP_RETAIN_SECONDS", "0", 4, 64, 16, 60, 2, "60 is used"},
         {"LOCKSTEP_LEVEL", "all", 4, 64, 16, 60, 3, NULL},
         {"LOCKSTEP_LEVEL", "Summary", 4, 64, 16, 60, 1, NULL},
         {"LOCKSTEP_LEVEL", "everything", 4, 64, 16, 60, 2, "collectives is used"},
@@ -174,6 +176,24 @@ static void odd_settings_are_put_right(void)
         }
         lockstep_ring_close(r);
     }
+}
+
+// What is too long for its field is cut, and said to be.
+static void a_long_name_is_cut(void)
+{
+    char id[301], err[1024];
+    memset(id, 'j', sizeof id - 1);
+    id[sizeof id - 1] = '\0';
+    setenv("LOCKSTEP_JOB_ID", id, 1);
+    setenv("LOCKSTEP_JOB_NAME", id + sizeof id - 1 - 127, 1);
+    struct lockstep_options opt = {.directory = test_dir};
+    struct lockstep_ring *r;
+    CHECK_EQ(lockstep_ring_create(&opt, &r, err, sizeof err), 0);
+    CHECK_EQ(strlen(r->header->job_id), 127);
+    CHECK_EQ(strlen(r->header->job_name), 127);
+    CHECK_HAS(err, "LOCKSTEP_JOB_ID: got 300 bytes; want at most 127: it is cut");
+    CHECK(strstr(err, "LOCKSTEP_JOB_NAME") == NULL);
+    lockstep_ring_close(r);
 }
 
 // More than 512 MiB are asked for: fewer are tried, and as the limit of file sizes
@@ -458,6 +478,7 @@ static const struct test_case cases[] = {
     {"group_of_others", group_of_others},
     {"closed_is_marked", closed_is_marked},
     {"odd_settings_are_put_right", odd_settings_are_put_right},
+    {"a_long_name_is_cut", a_long_name_is_cut},
     {"huge_sizes_are_cut", huge_sizes_are_cut},
     {"ranks_of_launchers", ranks_of_launchers},
     {"what_is_no_rank_is_told_of", what_is_no_rank_is_told_of},

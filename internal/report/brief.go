@@ -10,7 +10,7 @@ import (
 // Finding renders one finding under a title of the caller's, such as "Finding 3".
 func Finding(w io.Writer, f *model.Finding, title string, style Style) error {
 	p := &printer{Style: style}
-	p.finding(f, title)
+	p.finding(f, title, 1)
 	p.line("")
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write finding: %w", err)

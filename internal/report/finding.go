@@ -44,21 +44,22 @@ func readEvidence(f *model.Finding) (ev evidence, ok bool) {
 
 func (p *printer) verdict(j *straggler.JobReport, i int) {
 	v := &j.Verdicts[i]
-	p.finding(&v.Finding, titleOf(i, len(j.Verdicts)))
+	p.finding(&v.Finding, titleOf(i, len(j.Verdicts)), len(j.Verdicts))
 	p.timeline(v.Decisive)
 	p.line("")
 }
 
 func titleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of) }
 
-func (p *printer) finding(f *model.Finding, title string) {
+// finding renders one of so many that are told together.
+func (p *printer) finding(f *model.Finding, title string, of int) {
 	ev, ok := readEvidence(f)
 	for _, l := range wrap(title+": "+headline(f), p.width()) {
 		p.line("%s", p.paint(red, l))
 	}
 	p.optional("where", where(f, &ev))
 	p.optional("wait caused", waitText(f, &ev))
-	p.optional("cost", costText(f))
+	p.optional("cost", costText(f, of))
 	p.optional("next", nextText(&ev))
 	p.optional("when", whenText(f, &ev))
 	p.field("confidence", confidenceText(f, &ev))
@@ -175,7 +176,7 @@ func waitText(f *model.Finding, ev *evidence) string {
 	return text
 }
 
-func costText(f *model.Finding) string {
+func costText(f *model.Finding, of int) string {
 	if !f.CostSeconds.OK {
 		return ""
 	}
@@ -184,7 +185,7 @@ func costText(f *model.Finding) string {
 		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
 	}
 	text += " is all that mending this " + mended(f) + " alone would save"
-	if f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
+	if of > 1 && f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
 		text += fmt.Sprintf("; mending all findings together saves %s", Seconds(f.CostJoint.V))
 	}
 	return text

@@ -259,7 +259,7 @@ func Findings(w io.Writer, findings []model.Finding, style Style) error {
 	sorted := slices.Clone(findings)
 	slices.SortStableFunc(sorted, MostCostly)
 	for i := range sorted {
-		p.finding(&sorted[i], titleOf(i, len(sorted)))
+		p.finding(&sorted[i], titleOf(i, len(sorted)), len(sorted))
 		p.line("")
 	}
 	if _, err := w.Write(p.Bytes()); err != nil {

@@ -104,6 +104,24 @@ func TestReportSaysWhoWhereAndWhatItCosts(t *testing.T) {
 	}
 }
 
+// One finding alone has no others to be mended with.
+func TestMendingAllIsSaidOfSeveralFindingsOnly(t *testing.T) {
+	const all = "; mending all findings together saves 5.00 ms"
+	j := threeRanks()
+	j.Verdicts[0].Finding.CostJoint = model.Some(0.005)
+	assert.NotContains(t, words(render(t, input(j), Style{Width: 300})), "mending all")
+	j.Verdicts = append(j.Verdicts, j.Verdicts[0])
+	assert.Contains(t, words(render(t, input(j), Style{Width: 300})), all)
+
+	var b strings.Builder
+	f := &j.Verdicts[0].Finding
+	require.NoError(t, Findings(&b, []model.Finding{*f, *f}, Style{Width: 300}))
+	assert.Contains(t, words(b.String()), all)
+	b.Reset()
+	require.NoError(t, Finding(&b, f, "Finding 1", Style{Width: 300}))
+	assert.NotContains(t, words(b.String()), "mending all")
+}
+
 func TestTableOfRanks(t *testing.T) {
 	text := render(t, input(threeRanks()), Style{Width: 120})
 	rows := map[string][]string{}

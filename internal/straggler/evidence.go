@@ -79,6 +79,14 @@ func (c *candidate) why(class string) string {
 	return name
 }
 
+// scoped reports whether in some step a scope of the rank was recorded.
+func (in stretch) scoped(rank int64) bool {
+	return slices.ContainsFunc(in, func(rec *record) bool {
+		i, ok := rec.index[rank]
+		return ok && rec.ranks[i].scoped
+	})
+}
+
 // excess returns the mean of a quantity of the rank over its peers' median, per
 // step.
 func (in stretch) excess(rank int64, of func(*rankRecord) int64) (mean float64) {

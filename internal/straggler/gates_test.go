@@ -108,3 +108,16 @@ func TestComputeIsNotAccusedInFewSteps(t *testing.T) {
 	assert.Empty(t, w.e.Verdicts())
 	assert.Equal(t, gateFewSteps, w.e.Jobs()[0].Abstained.Gate, "it may have had more to do")
 }
+
+func TestStepsNeeded(t *testing.T) {
+	c := NewDefaultConfig()
+	for ranks, want := range map[int]int64{1: 3, 2: 11, 4: 6, 64: 3} {
+		assert.Equal(t, want, c.StepsNeeded(ranks), ranks)
+	}
+	for ranks := 2; ranks < 10; ranks++ {
+		n := int(c.StepsNeeded(ranks))
+		chance := func(steps int) float64 { return float64(ranks*maxLooks) * binomialTail(steps, steps, 1/float64(ranks)) }
+		assert.LessOrEqual(t, chance(n), c.MaxFalseAlarm, ranks)
+		assert.Greater(t, chance(n-1), c.MaxFalseAlarm, ranks)
+	}
+}

@@ -2,6 +2,7 @@ package straggler
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -45,6 +46,16 @@ func (j *job) judge() {
 // 1 % in 5 % of all windows, and with this factor in 1 % (TestRepeatedLooks): most
 // judgements share most of their steps.
 const maxLooks = 6
+
+// StepsNeeded is in how many steps in a row one of so many ranks must stand out until
+// it is named, however often it was judged meanwhile.
+func (c *Config) StepsNeeded(ranks int) int64 {
+	n := int64(minTrials)
+	for ranks > 1 && float64(ranks*maxLooks)*math.Pow(float64(ranks), -float64(n)) > c.MaxFalseAlarm {
+		n++
+	}
+	return n
+}
 
 // early reports whether there are too few steps yet, and more may come: nobody is
 // named then, so that such a look raises no alarm.

@@ -158,14 +158,19 @@ func TestLiveStragglersAreFoundWithinTenSteps(t *testing.T) {
 }
 
 func TestAHostLateOutsideOfScopesIsSaidToBe(t *testing.T) {
-	w := liveWorld(t, 4)
-	vs, _ := firstFinding(w, 10, func(int64) []program {
-		return each(4, "h4 c26 * c10 * s", map[int]program{1: "h34 c26 * c10 * s"})
-	})
-	require.Len(t, vs, 1)
-	f := vs[0].Finding
-	assert.Equal(t, model.ClassHost, f.Class)
-	assert.True(t, f.OutsideScopes())
-	assert.Contains(t, f.Action, "the host of rank 1 does outside of any scope")
-	assert.NotContains(t, f.Action, model.OpOther)
+	for loads, action := range map[string]string{
+		"h4":              "look at what the host of rank 1 does: data loading, garbage collection, CPU contention. No scopes of it were recorded",
+		"h4:data_loading": "look at what the host of rank 1 does outside of any scope: ",
+	} {
+		w := liveWorld(t, 4)
+		vs, _ := firstFinding(w, 10, func(int64) []program {
+			return each(4, loads+" c26 * c10 * s", map[int]program{1: loads + " h30 c26 * c10 * s"})
+		})
+		require.Len(t, vs, 1, loads)
+		f := vs[0].Finding
+		assert.Equal(t, model.ClassHost, f.Class)
+		assert.True(t, f.OutsideScopes())
+		assert.Contains(t, f.Action, action)
+		assert.NotContains(t, f.Action, model.OpOther)
+	}
 }

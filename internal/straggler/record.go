@@ -34,6 +34,7 @@ type rankRecord struct {
 	sigma, offset     time.Duration // of the clock
 	met               bool          // in some meeting of this step
 	dark              bool          // of its device nothing but communication was recorded
+	scoped            bool          // of its host some scope was recorded
 	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell
 	communicated      int64         // exposed, waits too
 	// wire sums the excess of its wire waits, where wired: they and those of peers
@@ -134,7 +135,7 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		rec.index[v.rank.Rank] = i
 		split := v.split()
 		rec.ranks = append(rec.ranks, rankRecord{
-			dark: v.dark, idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
+			dark: v.dark, scoped: v.scoped(), idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
 			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
 			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})

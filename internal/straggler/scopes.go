@@ -58,6 +58,11 @@ func (v *rankView) mainThread() int64 {
 	return 0
 }
 
+// scoped reports whether any scope of the rank was recorded.
+func (v *rankView) scoped() bool {
+	return slices.ContainsFunc(v.acts, func(a activity) bool { return a.kind == actScope })
+}
+
 // share calls f with each scope and its share of the time from start to end.
 func (m scopeMap) share(start, end int64, f func(in *piece, d int64)) {
 	i, found := slices.BinarySearchFunc(m, start, func(p piece, t int64) int { return cmp.Compare(p.start, t) })

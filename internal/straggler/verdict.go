@@ -162,7 +162,7 @@ func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
 	f.CommID, f.BeforeWindow = decisive.CommID, c.before >= 0.5
 	f.WaitCaused, f.WaitCausedShare = model.Some(c.caused), model.Some(c.waitShare)
 	f.Links = []model.SpanRef{decisive.spanOf(decisive.LastRank)}
-	f.Action = action(&f)
+	f.Action = action(&f, c.in.scoped(c.rank.Rank))
 	return Verdict{Finding: f, Decisive: decisive, Steps: len(c.in)}, true
 }
 
@@ -192,13 +192,16 @@ func severity(costShare float64) model.Severity {
 	return model.SeverityInfo
 }
 
-func action(f *model.Finding) string {
+// action says what to do next; scoped is whether scopes of the rank were recorded.
+func action(f *model.Finding, scoped bool) string {
 	rank := f.Rank.V
 	switch {
 	case f.BeforeWindow:
 		return "record more steps, beginning earlier: the rank was late when the recording began"
 	case advice[f.Cause] != "":
 		return fmt.Sprintf(advice[f.Cause], rank, inScope(f))
+	case f.OutsideScopes() && !scoped:
+		return fmt.Sprintf("look at what the host of rank %d does: data loading, garbage collection, CPU contention. No scopes of it were recorded: record them to know more", rank)
 	case f.OutsideScopes():
 		return fmt.Sprintf("look at what the host of rank %d does outside of any scope: data loading, garbage collection, CPU contention. Mark scopes there to know more", rank)
 	case f.Class == model.ClassHost:

@@ -48,7 +48,7 @@ type file struct {
 	// gone: no path that is read leads to it any more.
 	gone    bool
 	changed bool // since its position was kept
-	logged  int  // faults
+	faults  tally
 	// before is the position at which it was cut to nothing, until a copy of what
 	// there was is found.
 	before *position

@@ -124,7 +124,8 @@ func build(t *testing.T, cfg *Config, traces consumer.Traces) *bench {
 	b := &bench{t: t, tel: componenttest.NewTelemetry(), spans: &consumertest.TracesSink{}, metrics: &consumertest.MetricsSink{}}
 	set := metadatatest.NewSettings(b.tel)
 	core, logs := observer.New(zapcore.DebugLevel)
-	set.Logger, b.logs = zap.New(core), logs
+	// As a collector's log is sampled that is not told otherwise.
+	set.Logger, b.logs = zap.New(zapcore.NewSamplerWithOptions(core, 10*time.Second, 10, 100)), logs
 	if traces == nil {
 		traces = b.spans
 	}

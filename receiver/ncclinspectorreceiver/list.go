@@ -1,10 +1,13 @@
 package ncclinspectorreceiver
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"go.uber.org/zap"
 )
 
 // logSuffix is what Inspector ends the names of its files with.
@@ -15,11 +18,17 @@ type listing struct {
 	files   []found
 	ignored int      // beyond max_files
 	nothing []string // what stands for no file
+
+	irregular     []string // what is named as a log and is no file
+	moreIrregular int
 }
+
+// maxIrregular bounds what is remembered of those.
+const maxIrregular = 1024
 
 type found struct {
 	path string
-	info os.FileInfo
+	info os.FileInfo // nil for what is no regular file, or a link that leads nowhere
 }
 
 // list finds the files: those that are named, match a glob, or lie in a folder that
@@ -32,10 +41,12 @@ func (c *Config) list() listing {
 		n := 0
 		for _, path := range matches(entry) {
 			for _, f := range expand(path) {
-				n++
+				if f.info != nil {
+					n++
+				}
 				if !seen[f.path] && !c.excludes(f.path) {
 					seen[f.path] = true
-					l.files = append(l.files, f)
+					l.add(f)
 				}
 			}
 		}
@@ -48,6 +59,17 @@ func (c *Config) list() listing {
 		l.ignored, l.files = over, l.files[:c.MaxFiles]
 	}
 	return l
+}
+
+func (l *listing) add(f found) {
+	switch {
+	case f.info != nil:
+		l.files = append(l.files, f)
+	case len(l.irregular) < maxIrregular:
+		l.irregular = append(l.irregular, f.path)
+	default:
+		l.moreIrregular++
+	}
 }
 
 // matches returns the paths that an entry stands for. A file may have a name that
@@ -65,14 +87,8 @@ func matches(entry string) []string {
 
 // expand returns a file, or the logs in a folder.
 func expand(path string) []found {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil
-	case info.Mode().IsRegular():
-		return []found{{path, info}}
-	case !info.IsDir():
-		return nil
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return lookAt(path)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -80,15 +96,49 @@ func expand(path string) []found {
 	}
 	var out []found
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), logSuffix) {
-			continue
-		}
-		name := filepath.Join(path, e.Name())
-		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-			out = append(out, found{name, info})
+		if strings.HasSuffix(e.Name(), logSuffix) {
+			out = append(out, lookAt(filepath.Join(path, e.Name()))...)
 		}
 	}
 	return out
+}
+
+// lookAt returns what a path leads to; nothing where it is gone by now.
+func lookAt(path string) []found {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() {
+		return []found{{path, info}}
+	}
+	if _, err = os.Lstat(path); err != nil {
+		return nil
+	}
+	return []found{{path: path}}
+}
+
+// passedOver is what the last look found that is no regular file.
+type passedOver struct {
+	paths map[string]bool
+	more  int
+}
+
+// tellPassedOver counts what is named as a log and is no regular file, and tells of it,
+// once for as long as it is there.
+func (rd *reader) tellPassedOver(l *listing) {
+	was := rd.passed
+	rd.passed = passedOver{paths: make(map[string]bool, len(l.irregular)), more: l.moreIrregular}
+	var fresh []string
+	for _, path := range l.irregular {
+		rd.passed.paths[path] = true
+		if !was.paths[path] {
+			fresh = append(fresh, path)
+		}
+	}
+	n := len(fresh) + max(0, l.moreIrregular-was.more)
+	if n == 0 {
+		return
+	}
+	rd.odd("not_regular", int64(n))
+	rd.log.Warn(fmt.Sprintf("Not read, since no regular file: %d paths", n), zap.Strings("first", fresh[:min(len(fresh), toldEach)]))
 }
 
 // excludes reports whether a glob of exclude matches the path: the whole of it

@@ -23,9 +23,6 @@ import (
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver/internal/metadata"
 )
 
-// maxLogged bounds the log lines of one file's faults; all are counted.
-const maxLogged = 20
-
 // reader reads the files of one configuration. One goroutine uses it, but for the
 // consumers' fields, which are set before.
 type reader struct {
@@ -49,6 +46,8 @@ type reader struct {
 	copies  map[string]os.FileInfo // paths of copies of files that are read
 	first   bool                   // this is the first look
 	trouble string
+	passed  passedOver
+	faulty  []*file // of whose faults this poll is to tell
 	began   time.Time
 	buf     []byte
 	sink    sink
@@ -197,6 +196,7 @@ func (rd *reader) poll(now time.Time) (more bool) {
 // conclude hands on what a poll gathered, and keeps how far it came. What is kept
 // goes last: what was not handed on is read again by the next run.
 func (rd *reader) conclude() {
+	rd.tellFaults()
 	rd.sink.flush()
 	if rd.told() && !rd.last {
 		return // finish does it
@@ -212,6 +212,7 @@ func (rd *reader) conclude() {
 func (rd *reader) look(now time.Time) {
 	l := rd.cfg.list()
 	rd.tell(&l)
+	rd.tellPassedOver(&l)
 	was := rd.files
 	for _, f := range was {
 		f.gone = true
@@ -315,6 +316,8 @@ func (rd *reader) open(at found, now time.Time) {
 	if rd.isCopy(f) {
 		_ = opened.Close()
 		rd.copies[at.path] = info
+		rd.odd("copy", 1)
+		rd.log.Info("File is a copy of one that is read", zap.String("file", at.path))
 		return
 	}
 	f.id, f.changed = rd.store.next(), true
@@ -508,16 +511,6 @@ func (rd *reader) abandon(now time.Time) {
 		rd.store.forget(id)
 	}
 	clear(rd.store.old)
-}
-
-func (rd *reader) fault(f *file, x *inspector.Fault) {
-	rd.telemetry.ReceiverNcclInspectorFaults.Add(rd.ctx, 1, reason(string(x.Reason)))
-	rd.series.lostLine(rd.now(), inspector.JobID(rd.cfg.JobID, f.path), x)
-	if f.logged++; f.logged > maxLogged {
-		return
-	}
-	rd.log.Warn("Fault of a log", zap.String("file", f.path), zap.Int64("line", x.Place.Number), zap.Int64("offset", x.Place.Offset),
-		zap.String("reason", string(x.Reason)), zap.String("problem", x.What), zap.Bool("last_told", f.logged == maxLogged))
 }
 
 func (rd *reader) odd(why string, n int64) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap/zapcore"
 
+	"github.com/lockstep-otel/lockstep/internal/inspector"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -199,6 +202,7 @@ func TestTheEndOfACopyIsRead(t *testing.T) {
 		b.rd.poll(time.Now())
 		assert.Equal(t, int64(7), b.counter("lines_read"))
 		assert.Equal(t, map[int64]int{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 7: 1}, b.seqs(), "line 6 was cut in two")
+		assert.Equal(t, int64(1), b.counter("oddities", "copy"))
 		assert.Equal(t, int64(1), b.counter("faults", "cut"))
 	}
 }
@@ -289,12 +293,96 @@ func TestFaultsAreToldOf(t *testing.T) {
 	assert.Equal(t, int64(1), b.counter("faults", "too_long"))
 	assert.Equal(t, int64(1), b.counter("faults", "unknown_version"))
 	assert.Equal(t, int64(101), b.lost("not_json"))
-	said := b.logs.FilterMessage("Fault of a log")
-	assert.Equal(t, maxLogged, said.Len())
+	said := b.logs.FilterMessage(fmt.Sprintf("Faults of %q", path))
+	require.Equal(t, 1, said.Len())
 	fields := said.All()[0].ContextMap()
 	assert.Equal(t, path, fields["file"])
 	assert.Equal(t, int64(2), fields["line"])
 	assert.Equal(t, int64(len(line(0, 0))), fields["offset"])
+	assert.Equal(t, int64(103), fields["faults"])
+	assert.Equal(t, "not_json 101, too_long 1, unknown_version 1", fields["by_reason"])
+}
+
+// The lines of one file do not push out those of another.
+func TestTheFaultsOfNoFileAreHidden(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	for i := range toldEach + 20 {
+		path := filepath.Join(dir, fmt.Sprintf("%03d.log", i))
+		want = append(want, path)
+		require.NoError(t, os.WriteFile(path, []byte(strings.Repeat(fmt.Sprintf("garbage %d\n", i), 9)), 0o600))
+	}
+	cfg := config(dir)
+	cfg.Mode = modeOnce
+	b := start(t, cfg, host{})
+	<-b.rd.finished
+	var got []string
+	for _, e := range b.logs.FilterLevelExact(zapcore.WarnLevel).All() {
+		fields := e.ContextMap()
+		if names, ok := fields["files"].([]any); ok {
+			for _, name := range names {
+				got = append(got, name.(string))
+			}
+			assert.Equal(t, "Faults of 20 files more than those above", e.Message)
+			continue
+		}
+		got = append(got, fields["file"].(string))
+	}
+	assert.ElementsMatch(t, want, got)
+}
+
+// A file that goes on being faulty is told of again, and ever more rarely.
+func TestFaultsThatGoOnAreToldOfAgain(t *testing.T) {
+	b := build(t, config("x"), nil)
+	b.rd.ctx = t.Context()
+	f := &file{path: "n.log"}
+	var told []int64
+	for range 1000 {
+		b.rd.fault(f, &inspector.Fault{Reason: inspector.NotJSON})
+		b.rd.tellFaults()
+	}
+	b.rd.fault(f, &inspector.Fault{Reason: inspector.Cut})
+	b.rd.tellFaults()
+	for _, e := range b.logs.FilterMessage(`Faults of "n.log"`).All() {
+		told = append(told, e.ContextMap()["faults"].(int64))
+	}
+	assert.Equal(t, []int64{1, 10, 100, 1000, 1001}, told)
+}
+
+// What is named as a log and cannot be one is told of and counted, once.
+func TestWhatIsNoRegularFileIsToldOf(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "a-pipe.log"), 0o600))
+	require.NoError(t, os.Symlink("/dev/null", filepath.Join(dir, "b-device.log")))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "c-folder.log"), 0o700))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "d-dangling.log")))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "e-other"), 0o700))
+	b := build(t, config(dir), nil)
+	b.rd.ctx = t.Context()
+	for range 3 {
+		b.rd.look(time.Now())
+	}
+	assert.Equal(t, int64(4), b.counter("oddities", "not_regular"))
+	said := b.logs.FilterMessage("Not read, since no regular file: 4 paths")
+	require.Equal(t, 1, said.Len())
+	assert.Len(t, said.All()[0].ContextMap()["first"], 4)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "f-late.log"), 0o600))
+	b.rd.look(time.Now())
+	assert.Equal(t, int64(5), b.counter("oddities", "not_regular"))
+}
+
+func TestIrregularPathsBeyondMemoryAreCounted(t *testing.T) {
+	b := build(t, config("x"), nil)
+	b.rd.ctx = t.Context()
+	l := &listing{}
+	for i := range maxIrregular + 3 {
+		l.add(found{path: fmt.Sprint(i)})
+	}
+	for range 2 {
+		b.rd.tellPassedOver(l)
+	}
+	assert.Equal(t, int64(maxIrregular+3), b.counter("oddities", "not_regular"))
+	assert.Len(t, b.rd.passed.paths, maxIrregular)
 }
 
 func withStorage(cfg *Config) *Config {

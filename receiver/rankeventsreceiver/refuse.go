@@ -102,7 +102,7 @@ func (r *refusals) note(path string, is refused, err error) bool {
 func (rd *reader) wait() {
 	if !rd.waiting {
 		rd.waiting = true
-		rd.log.Info("Directory of rings is not there yet", zap.String("directory", rd.cfg.Directory))
+		rd.log.Warn("Directory of rings is not there yet", zap.String("directory", rd.cfg.Directory))
 	}
 }
 

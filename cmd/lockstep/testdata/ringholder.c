@@ -1,12 +1,15 @@
 // A process with a ring: two collectives in flight, enqueued at the same time, of
 // which the table has the later one first; a step and a scope recorded. With an
 // argument, also what CUPTI, scopes and requests add, and a scope that is left open on
-// its main thread and on another.
+// its main thread and on another; with "crowd", instead, other threads have all lanes,
+// and three more end a scope.
 // It tells that it is ready, and ends with its standard input.
 #include "lockstep.h"
 #include "ring.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static uint64_t enqueued;
 
@@ -49,9 +52,28 @@ static void witness(struct lockstep_ring *r)
     atomic_store(&lane->owner, 4711);
 }
 
+static void *scope(void *arg)
+{
+    lockstep_scope_end(lockstep_scope_begin("forward", LOCKSTEP_PHASE_TRAIN));
+    return arg;
+}
+
+static void crowd(struct lockstep_ring *r)
+{
+    for (uint64_t i = 1; i < r->nlanes; i++) {
+        atomic_store(&r->lanes[i].owner, 4711 + i);
+    }
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) {
+        pthread_create(&threads[i], NULL, scope, NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    (void)argv;
     struct lockstep_ring *r = lockstep_ring_process();
     if (r == NULL) {
         fprintf(stderr, "%s\n", lockstep_ring_status());
@@ -70,7 +92,9 @@ int main(int argc, char **argv)
     lockstep_slot_state(s, handle, LOCKSTEP_SLOT_STARTED);
     lockstep_step_begin(7);
     lockstep_scope_end(lockstep_scope_begin("forward", LOCKSTEP_PHASE_TRAIN));
-    if (argc > 1) {
+    if (argc > 1 && strcmp(argv[1], "crowd") == 0) {
+        crowd(r);
+    } else if (argc > 1) {
         witness(r);
     }
     puts("ready");
