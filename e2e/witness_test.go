@@ -76,41 +76,78 @@ func TestDemoFaultsInEveryRow(t *testing.T) {
 		for _, row := range witnessRows {
 			t.Run(fault.name+" with "+row, func(t *testing.T) {
 				rank := i % liveRanks
-				switch want := fault.found[row]; want {
-				case abstains:
-					fault.assertNotNamed(t, runDemo(t, fault.name, row, rank))
-				default:
-					fault.assertNamed(t, want, row, rank)
-				}
+				holds(t, func() string { return fault.wrong(runDemo(t, fault.name, row, rank), row, rank) })
 			})
 		}
 	}
 }
 
-// assertNotNamed allows for what a busy machine adds: ranks that wait for cores
-// cost little beside a fault of 30 ms.
-func (f *demoFault) assertNotNamed(t *testing.T, lines []demoLine) {
-	t.Helper()
-	for i := range lines {
-		assert.NotEqual(t, "link", lines[i].Class, "%+v", lines[i])
-		assert.Less(t, lines[i].Cost, 0.010, "%+v", lines[i])
-	}
-}
+// aside is what a finding may cost beside that of the fault, in seconds per step: ranks
+// that wait for cores on a busy machine cost little beside a fault of 30 ms.
+const aside = 0.010
 
-// assertNamed runs it anew where the machine was too busy for a judgement.
-func (f *demoFault) assertNamed(t *testing.T, want verdict, row string, rank int) {
+// holds runs a job anew where the machine was too busy for a judgement. What is wrong
+// with one run must not be made good by another's half: each is judged as a whole.
+func holds(t *testing.T, wrong func() string) {
 	t.Helper()
 	const tries = 3
-	var said []demoLine
 	for range tries {
-		said = runDemo(t, f.name, row, rank)
-		for i := range said {
-			if f.isNamed(&said[i], want, row, rank) {
-				return
-			}
+		w := wrong()
+		if w == "" {
+			return
+		}
+		t.Log(w)
+	}
+	assert.Fail(t, "not one run was right")
+}
+
+// wrong says what is wrong with what was told of a run: the fault is not among it, or
+// something else is that costs as much as a fault; "" where nothing is.
+func (f *demoFault) wrong(told []demoLine, row string, rank int) string {
+	want, named := f.found[row], false
+	for i := range told {
+		l := &told[i]
+		switch {
+		case want != abstains && f.isNamed(l, want, row, rank):
+			named = true
+		case l.Class == "link" || l.Cost >= aside:
+			return fmt.Sprintf("named without a cause for it: %+v", *l)
 		}
 	}
-	assert.Fail(t, "not found", "fault %s of rank %d with %s: want %s of %s %q; got %+v", f.name, rank, row, want, f.class, f.cause, said)
+	if want != abstains && !named {
+		return fmt.Sprintf("fault %s of rank %d with %s: want %s of %s %q; got %+v", f.name, rank, row, want, f.class, f.cause, told)
+	}
+	return ""
+}
+
+// A run in which an innocent is named is not right because the culprit is, too.
+func TestWhatIsWrongWithARun(t *testing.T) {
+	on := func(rank int, class, cause, op string, cost float64) demoLine {
+		return demoLine{Finding: "straggler", Class: class, Cause: cause, Op: op, Rank: &rank, Cost: cost}
+	}
+	f := demoFault{"gc", "host", "gc", "garbage_collection", "", found(abstains, bounds, bounds, decides, decides)}
+	right := on(2, "host", "gc", "garbage_collection", 0.03)
+	for name, tc := range map[string]struct {
+		told []demoLine
+		row  string
+		ok   bool
+	}{
+		"the culprit":              {[]demoLine{right}, "scopes", true},
+		"and a little of another":  {[]demoLine{on(1, "host", "unknown", "", 0.004), right}, "scopes", true},
+		"and an innocent":          {[]demoLine{right, on(1, "host", "unknown", "", 0.03)}, "scopes", false},
+		"an innocent first":        {[]demoLine{on(1, "compute", "unknown", "", 0.01), right}, "scopes", false},
+		"and a link":               {[]demoLine{right, on(1, "link", "unknown", "", 0.001)}, "scopes", false},
+		"and another class of it":  {[]demoLine{right, on(2, "compute", "unknown", "", 0.03)}, "scopes", false},
+		"another rank":             {[]demoLine{on(1, "host", "gc", "garbage_collection", 0.005)}, "scopes", false},
+		"nobody":                   {nil, "scopes", false},
+		"the cause, where unknown": {[]demoLine{right}, "kernels", false},
+		"nobody, as is right":      {nil, "host-events", true},
+		"somebody without ends":    {[]demoLine{on(2, "host", "unknown", "", 0.03)}, "host-events", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.ok, f.wrong(tc.told, tc.row, 2) == "")
+		})
+	}
 }
 
 func (f *demoFault) isNamed(l *demoLine, want verdict, row string, rank int) bool {

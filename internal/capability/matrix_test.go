@@ -49,12 +49,14 @@ func outcomes(t *testing.T, row Row, f *fault, s shape) (out []string) {
 		return known.([]string)
 	}
 	for seed := range jobs(t) {
-		found, judged := diagnose(t, seen[row], *f, s, seed)
-		assert.Positive(t, judged, "seed %d: the engine must have had steps to judge", seed)
+		found, over := diagnose(t, seen[row], *f, s, seed)
+		assert.Positive(t, over, "seed %d: the engine must have had steps to judge", seed)
 		if len(found) == 0 {
 			out = append(out, Nobody)
 		}
 		for _, x := range found {
+			assert.Equal(t, model.FindingStraggler, x.kind, "seed %d", seed)
+			assert.Contains(t, judged, x.class, "seed %d", seed)
 			assert.Contains(t, f.at, int(x.rank), "seed %d: an innocent is named: %+v", seed, x)
 			if x.class == model.ClassLink {
 				assert.EqualValues(t, (culprit+1)%ranks, x.peer, "seed %d", seed)
@@ -115,7 +117,7 @@ func TestStragglers(t *testing.T) {
 	}
 }
 
-// judged are the classes that the engine tells of at all.
+// judged are the classes that the engine tells of at all; TestStragglers finds no other.
 var judged = []string{model.ClassCompute, model.ClassHost, model.ClassLink}
 
 // verdictOf is what a cell of the class may claim, given under what those at fault

@@ -303,9 +303,9 @@ var collectives = map[string]string{"AllReduce": model.AllReduce, "AllGather": m
 
 // told is a finding, reduced to what the table speaks of.
 type told struct {
-	rank, peer   int64
-	class, cause string
-	op           string
+	rank, peer         int64
+	kind, class, cause string
+	op                 string
 }
 
 // diagnose runs a job under a row's witness and returns all that the engine ever told
@@ -325,7 +325,7 @@ func diagnose(t *testing.T, s sees, f fault, sh shape, seed int) (out []told, ju
 	e := straggler.New(straggler.NewDefaultConfig(), func() time.Time { return time.Unix(0, epoch) })
 	tell := func() {
 		for _, v := range e.Verdicts() {
-			x := told{v.Finding.Rank.Or(-1), v.Finding.Peer.Or(-1), v.Finding.Class, v.Finding.Cause, v.Finding.Op}
+			x := told{v.Finding.Rank.Or(-1), v.Finding.Peer.Or(-1), v.Finding.Kind, v.Finding.Class, v.Finding.Cause, v.Finding.Op}
 			if !slices.Contains(out, x) {
 				out = append(out, x)
 			}

@@ -27,6 +27,9 @@ const (
 	maxKernelKeys = 192
 	// maxGrids bounds the texts of grids; beyond, kernels have none.
 	maxGrids = 4096
+	// firstKernels is for how long steps wait for the first kernel of a rank, ns: twice
+	// what CUPTI takes to hand one over. Who launches nothing has none to wait for.
+	firstKernels = 2_000_000_000
 )
 
 // kernelTable is what is known of the kernels of a rank.
@@ -36,6 +39,7 @@ type kernelTable struct {
 	begins beginTable
 	newest int64  // latest step of a kernel that was placed; -1 none
 	seenAt uint64 // when a kernel was read last; 0 never
+	since  uint64 // when a step first waited for one; 0 never
 	// launched: launches are recorded; without, kernels are of no step.
 	launched bool
 	keys     []int32
@@ -311,9 +315,24 @@ func (r *Rank) awaitsKernels() bool {
 	}
 	switch state, _ := r.src.CUPTI(); state {
 	case ring.CUPTIActive:
-		return true
+		return r.mayComeAtAll()
 	case ring.CUPTIUnasked: // another witness of kernels may not say how it is
-		return r.src.Witnesses()&ring.WitnessCUPTI != 0 || (seen != 0 && r.now < seen+uint64(r.node.cfg.StepDeadline))
+		if r.src.Witnesses()&ring.WitnessCUPTI != 0 {
+			return r.mayComeAtAll()
+		}
+		return seen != 0 && r.now < seen+uint64(r.node.cfg.StepDeadline)
 	}
 	return false
+}
+
+// mayComeAtAll says whether a rank whose kernels are witnessed may have any.
+func (r *Rank) mayComeAtAll() bool {
+	t := &r.kernels
+	if t.seenAt != 0 {
+		return true
+	}
+	if t.since == 0 && len(r.steps.open) > 0 && r.steps.begun() > r.steps.open[0].n {
+		t.since = r.now
+	}
+	return t.since == 0 || r.now < t.since+firstKernels
 }

@@ -109,6 +109,70 @@ func TestAStepWaitsForItsKernels(t *testing.T) {
 	assert.Equal(t, []int64{0, 1, 2, 3, 4}, g.steps())
 }
 
+// Where CUPTI watches and nothing is launched, steps wait for a first kernel once, and
+// for its successors when it has come after all.
+func TestStepsOfARankWithoutKernels(t *testing.T) {
+	for name, set := range map[string]func(*fakeRing){
+		"active":            func(*fakeRing) {},
+		"the witness alone": func(f *fakeRing) { f.cupti = ring.CUPTIUnasked },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := witnessed()
+			set(f)
+			r, g := attach(f, DefaultConfig())
+			emit := g.emit(t)
+			f.mark(0, 0)
+			r.Pass(at(5_000_000), emit) // a long step: nothing waits yet
+			f.mark(1, 6_000_000)
+			r.Pass(at(6_000_010), emit)
+			r.Pass(at(6_000_020), emit)
+			r.Pass(at(8_000_019), emit)
+			assert.Empty(t, g.steps(), "they may still come")
+			r.Pass(at(8_000_020), emit)
+			assert.Equal(t, []int64{0}, g.steps())
+			f.mark(2, 8_100_000)
+			r.Pass(at(8_100_010), emit)
+			r.Pass(at(8_100_020), emit)
+			assert.Equal(t, []int64{0, 1}, g.steps(), "none has come")
+			assert.Zero(t, r.Stats().StepsExpired)
+
+			f.kernel(kernelSpec{name: "late", launch: 6_000_100, start: 6_000_110, end: 6_000_120})
+			f.kernel(kernelSpec{name: "a", launch: 8_100_001, start: 8_100_002, end: 8_100_003})
+			f.clock(8_100_100, 0)
+			r.Pass(at(8_100_110), emit)
+			f.mark(3, 8_200_000)
+			r.Pass(at(8_200_010), emit)
+			r.Pass(at(11_000_000), emit)
+			assert.Equal(t, []int64{0, 1}, g.steps(), "more may come")
+			assert.Equal(t, int64(1), r.Stats().Late)
+		})
+	}
+}
+
+// Texts of grids are kept for so many; those of others are left out.
+func TestGridsAreBounded(t *testing.T) {
+	f := witnessed()
+	r, g := attach(f, DefaultConfig())
+	f.mark(0, 0)
+	for i := range uint64(maxGrids + 2) {
+		f.kernel(kernelSpec{name: "a", launch: 5, start: 10 + i, end: 20 + i, grid: [3]uint64{i + 1, 1, 1}})
+	}
+	f.kernel(kernelSpec{name: "a", launch: 5, start: 9000, end: 9001, grid: [3]uint64{1, 1, 1}})
+	f.clock(9500, 0)
+	r.Pass(at(10_000), g.emit(t))
+	without, first := 0, 0
+	for _, op := range opsOf(g.ops, model.KindCompute) {
+		switch op.WorkGrid {
+		case "":
+			without++
+		case "1,1,1":
+			first++
+		}
+	}
+	assert.Equal(t, []int{2, 2}, []int{without, first})
+	assert.Len(t, r.kernels.grids, maxGrids)
+}
+
 // Neither a ring without CUPTI waits, nor one whose kernels the level leaves out.
 func TestWhoAwaitsKernels(t *testing.T) {
 	for _, tc := range []struct {

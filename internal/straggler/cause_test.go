@@ -86,18 +86,35 @@ func idleIn(t *testing.T, scopes ...model.Op) (byCause [causes]float64, byScope 
 // mainThread bears the number of the process.
 const mainThread = 100
 
-// What another thread is in does not keep the main one, unless nobody says what that is in.
-func TestTheHostIsInTheScopesOfItsMainThread(t *testing.T) {
+// What another thread is in does not keep the one that launches. That is the main one,
+// or, where that is silent, the only one with a pass.
+func TestTheHostIsInTheScopesOfTheThreadThatKeepsIt(t *testing.T) {
 	on := func(thread int64, op model.Op) model.Op {
-		op.ThreadID = model.Some(thread)
+		op.ThreadID = model.Some(mainThread + thread)
 		return op
 	}
-	own := on(mainThread, scopeOf("forward", 2, 6))
-	other := on(mainThread+1, scopeOf("data_loading", 0, 20))
-	got, _ := idleIn(t, own, other)
-	assert.Equal(t, [causes]float64{byProgram: 4, byContext: 16}, got)
-	got, _ = idleIn(t, other)
-	assert.Equal(t, [causes]float64{byDataLoader: 20}, got)
+	const loads, trains = 1, 2
+	loading := on(loads, scopeOf("data_loading", 0, 20))
+	for name, tc := range map[string]struct {
+		scopes []model.Op
+		want   [causes]float64
+	}{
+		"the main one":                 {[]model.Op{on(0, scopeOf("forward", 2, 6)), loading}, [causes]float64{byProgram: 4, byContext: 16}},
+		"the main one, whatever it is": {[]model.Op{on(0, scopeOf("x", 2, 6)), on(trains, scopeOf("forward", 2, 6))}, [causes]float64{byContext: 20}},
+		"one in the background":        {[]model.Op{loading}, [causes]float64{byContext: 20}},
+		"one that trains": {
+			[]model.Op{on(trains, scopeOf("forward", 2, 6)), on(trains, scopeOf("optimizer", 6, 7)), on(trains, scopeOf("garbage_collection", 8, 11)), loading},
+			[causes]float64{byProgram: 5, byGC: 3, byContext: 12},
+		},
+		"two that train": {[]model.Op{on(trains, scopeOf("forward", 2, 6)), on(trains+1, scopeOf("forward", 2, 6)), loading}, [causes]float64{byContext: 20}},
+		"none is told":   {[]model.Op{scopeOf("data_loading", 0, 5), on(0, scopeOf("forward", 6, 9))}, [causes]float64{byDataLoader: 5, byProgram: 3, byContext: 12}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, in := idleIn(t, tc.scopes...)
+			assert.Equal(t, tc.want, got)
+			assert.InDelta(t, tc.want[byDataLoader], in["data_loading"], 1e-9)
+		})
+	}
 }
 
 func scopeOf(name string, from, to float64) model.Op {
@@ -109,6 +126,10 @@ func TestNestedScopesHaveOneCause(t *testing.T) {
 		scopes []model.Op
 		want   [causes]float64
 	}{
+		"both end with the instant": {
+			[]model.Op{scopeOf("compile", 0, 10), scopeOf("garbage_collection", 4, 10)},
+			[causes]float64{byCompile: 10, byContext: 10},
+		},
 		"a collector inside a loader is a collector": {
 			[]model.Op{scopeOf("data_loading", 0, 10), scopeOf("garbage_collection", 4, 7)},
 			[causes]float64{byDataLoader: 7, byGC: 3, byContext: 10},

@@ -10,13 +10,12 @@ import (
 // begins in one place and ends in another overlap as they like.
 type scopeMap []piece
 
-// scopes builds the map from the rank's scopes: those of its main thread, where that
-// has any, since what another thread is in does not keep it. Where none was open, the
-// key is otherKey.
+// scopes builds the map from the rank's scopes: those of the thread that keeps the
+// host, since what another is in does not. Where none was open, the key is otherKey.
 func (v *rankView) scopes() scopeMap {
 	var open []activity
 	var out scopeMap
-	at, main := v.start, v.mainThread()
+	at, keeps := v.start, v.hostThread()
 	advance := func(to int64) {
 		for len(open) > 0 && at < to {
 			top := open[len(open)-1]
@@ -35,7 +34,7 @@ func (v *rankView) scopes() scopeMap {
 		}
 	}
 	for _, a := range v.acts { // sorted by start, the longer first
-		if a.kind != actScope || a.end <= v.start || a.start >= v.end || (main != 0 && a.lane != main) {
+		if a.kind != actScope || a.end <= v.start || a.start >= v.end || (keeps != anyThread && a.lane != keeps && a.lane != 0) {
 			continue
 		}
 		advance(a.start)
@@ -46,16 +45,38 @@ func (v *rankView) scopes() scopeMap {
 	return out
 }
 
-// mainThread returns the thread that bears the process's number, if it has scopes in
-// this step, else 0.
-func (v *rankView) mainThread() int64 {
+// What hostThread returns instead of a thread; one that is not known is 0.
+const (
+	anyThread int64 = -1 - iota
+	noThread
+)
+
+// hostThread returns the thread that keeps the host: the one that bears the process's
+// number, if it has scopes in this step, else the only one in the program's own work, as where a
+// framework trains in a thread of its own. A thread that only loads or collects may do
+// so in the background: in a process whose number is known, nothing is told by it.
+func (v *rankView) hostThread() int64 {
 	pid := v.rank.PID.Or(0)
+	if pid == 0 {
+		return anyThread
+	}
+	trains := noThread
+	several := false
 	for i := range v.acts {
-		if a := &v.acts[i]; a.kind == actScope && a.lane == pid {
+		a := &v.acts[i]
+		switch {
+		case a.kind != actScope || a.lane == 0:
+		case a.lane == pid:
 			return pid
+		case a.cause == byProgram:
+			several = several || (trains != noThread && trains != a.lane)
+			trains = a.lane
 		}
 	}
-	return 0
+	if several {
+		return noThread
+	}
+	return trains
 }
 
 // scoped reports whether any scope of the rank was recorded.

@@ -231,14 +231,14 @@ func (rd *reader) look(now time.Time) {
 		}
 		was[i].path, was[i].gone = at.path, false
 	}
-	for path := range rd.copies {
-		if !listed[path] {
-			delete(rd.copies, path)
-		}
-	}
 	for _, at := range fresh {
 		if info := rd.copies[at.path]; info == nil || !os.SameFile(info, at.info) {
 			rd.open(at, now)
+		}
+	}
+	for path := range rd.copies { // not before: a renamed copy is known by its old path
+		if !listed[path] {
+			delete(rd.copies, path)
 		}
 	}
 	rd.first = false
@@ -301,6 +301,10 @@ func (rd *reader) open(at found, now time.Time) {
 		_ = opened.Close()
 		return
 	}
+	if rd.otherPath(at.path, info) {
+		_ = opened.Close()
+		return
+	}
 	f := &file{path: at.path, f: opened, info: info, grew: now, head: head}
 	if p, id, ok := rd.store.take(at.path, head); ok {
 		f.id = id
@@ -330,6 +334,22 @@ func (rd *reader) open(at found, now time.Time) {
 	f.process = inspector.NewProcess(rd.cfg.engine(at.path), inspector.State{}, &rd.sink)
 	rd.files = append(rd.files, f)
 	rd.log.Debug("File found", zap.String("file", at.path))
+}
+
+// otherPath reports whether a path leads to a file that was found by another in the
+// same look: links make two of one. The number of a file is given again once it is
+// gone, so that a copy, which grows no more, is known by its size and time, too.
+func (rd *reader) otherPath(path string, info os.FileInfo) bool {
+	if slices.ContainsFunc(rd.files, func(f *file) bool { return os.SameFile(f.info, info) }) {
+		return true
+	}
+	for _, c := range rd.copies {
+		if os.SameFile(c, info) && c.Size() == info.Size() && c.ModTime().Equal(info.ModTime()) {
+			rd.copies[path] = info
+			return true
+		}
+	}
+	return false
 }
 
 // undecided reports whether a file that is new is so short that it may become a copy of

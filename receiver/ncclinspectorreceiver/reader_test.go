@@ -143,6 +143,73 @@ func TestCopyInPieces(t *testing.T) {
 	b.once(0, 7)
 }
 
+// byHand is a receiver that looks and reads when the test says so.
+func byHand(t *testing.T, cfg *Config) *bench {
+	t.Helper()
+	cfg.PollInterval = time.Hour
+	b := build(t, cfg, nil)
+	b.begin(host{})
+	b.rd.cancel()
+	<-b.rd.finished
+	b.rd.ctx = t.Context()
+	return b
+}
+
+// A link to a folder makes two paths of each file, whether the file holds nothing when
+// it is found, less than tells it from others, or all.
+func TestAFileWithTwoPathsIsReadOnce(t *testing.T) {
+	for name, first := range map[string]string{"empty": "", "short": line(0, 0)[:20], "whole": line(0, 0)} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			run := filepath.Join(dir, "run1")
+			require.NoError(t, os.Mkdir(run, 0o755))
+			require.NoError(t, os.Symlink("run1", filepath.Join(dir, "latest")))
+			l := newLog(t, filepath.Join(run, "n-pid100.log"))
+			l.write(first)
+			b := byHand(t, config(filepath.Join(dir, "*")))
+			b.rd.poll(time.Now())
+			l.write((line(0, 0) + lines(0, 1, 5))[len(first):])
+			for range 2 {
+				b.rd.poll(time.Now())
+			}
+			assert.Len(t, b.rd.files, 1)
+			assert.Equal(t, int64(5), b.counter("lines_read"))
+			b.once(0, 5)
+		})
+	}
+}
+
+// A copy, too, may be found by two paths at once, and be renamed for the next one.
+func TestACopyWithTwoPathsIsReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	l := newLog(t, filepath.Join(dir, "n.log"))
+	b := byHand(t, config(l.path+"*"))
+	l.write(lines(0, 0, 3))
+	b.rd.poll(time.Now())
+	l.write(lines(0, 3, 5))
+	copied, err := os.ReadFile(l.path)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(l.path, 0))
+	l = &log{t, l.path, appending(t, l.path)}
+	l.write(lines(0, 5, 7))
+	b.rd.poll(time.Now())
+	require.NoError(t, os.WriteFile(l.path+".1", copied, 0o600))
+	require.NoError(t, os.Symlink("n.log.1", l.path+".last"))
+	b.rd.poll(time.Now())
+	require.NoError(t, os.Rename(l.path+".1", l.path+".2"))
+	require.NoError(t, os.Remove(l.path+".last"))
+	b.rd.poll(time.Now())
+	b.once(0, 7)
+}
+
+func appending(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
 // A tool copies the log and cuts it to nothing. The writer goes on at its old place,
 // which leaves a hole.
 func TestCopiedAndCut(t *testing.T) {
@@ -181,12 +248,7 @@ func TestTheEndOfACopyIsRead(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		l := newLog(t, logPath(t))
 		cfg := config(l.path + "*")
-		cfg.PollInterval = time.Hour // polls by hand
-		b := build(t, cfg, nil)
-		b.begin(host{})
-		b.rd.cancel()
-		<-b.rd.finished
-		b.rd.ctx = t.Context()
+		b := byHand(t, cfg)
 		l.write(lines(0, 0, 3))
 		b.rd.poll(time.Now())
 		l.write(lines(0, 3, 6) + line(0, 6)[:50])
