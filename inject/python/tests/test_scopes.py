@@ -1,9 +1,13 @@
 """Scopes, steps and links, without a framework."""
 
+import os
+import pathlib
 import unittest
 
+from lockstep_scope import elf
+
 from . import ring
-from .helper import Case
+from .helper import LIBRARY, Case
 
 SCOPES = """
     import threading
@@ -241,22 +245,68 @@ class WithoutLibrary(Case):
             print(l.status()["library"], l.status()["problem"], l.status()["hooks"]["gc"])
         """, under=None, LOCKSTEP_LIBRARY=None, NCCL_PROFILER_PLUGIN=str(other))  # fmt: skip
         self.assertIn("None find library", out)
-        self.assertIn(str(other), out)
+        self.assertIn(f"NCCL_PROFILER_PLUGIN={other}: it is no 64-bit ELF file", out)
         self.assertIn("no library", out)
         self.assertEqual(list(self.rings.iterdir()), [])
 
-    def test_a_file_that_is_no_library(self):
-        broken = self.work / "broken.so"
-        broken.write_bytes(b"lockstep_scope_begin\0")
-        out, _ = self.run_program(
-            "import lockstep_scope as l\nwith l.scope('x'): print(l.status()['problem'])",
-            under=None, LOCKSTEP_LIBRARY=str(broken),
+    def problem(self, **env):
+        """What status() says of a library that is looked for, and stderr, in a program that goes on."""
+        out, err = self.run_program(
+            "import lockstep_scope as l\nwith l.scope('x'): print(l.status()['library'], l.status()['problem'])",
+            under=None, **env,
         )  # fmt: skip
-        self.assertIn(f"load {broken}", out)
+        self.assertTrue(out.startswith("None find library: "), out)
+        self.assertEqual(list(self.rings.iterdir()), [])
+        return out, err
+
+    def test_what_was_found_instead(self):
+        pipe, empty, text = (self.work / name for name in ("pipe.so", "empty.so", "text.so"))
+        os.mkfifo(pipe)
+        empty.touch()
+        text.write_bytes(b"lockstep_scope_begin\0" * 9)
+        maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8")
+        other = next(line.split()[-1] for line in maps.splitlines() if ".so" in line)  # some tool's library
+        for value, reason in (("lockstep", "it is no path"), ("/nowhere/l.so", "No such file or directory"),
+                              (str(self.work), "it is no regular file"), (str(pipe), "it is no regular file"),
+                              (str(empty), "it is no 64-bit ELF file"), (str(text), "it is no 64-bit ELF file"),
+                              (other, "it is not Lockstep's library")):  # fmt: skip
+            with self.subTest(value=value):
+                out, err = self.problem(LOCKSTEP_LIBRARY=value)
+                self.assertIn(f"LOCKSTEP_LIBRARY={value}: {reason};", out)
+                self.assertEqual(err, "")
+
+    def test_a_part_of_the_library(self):
+        # The loader would map pages that are not there.
+        whole, part = pathlib.Path(LIBRARY).read_bytes(), self.work / "part.so"
+        for size in (63, 64, 300, 20_000, 100_000, len(whole) // 2, len(whole) - 1):
+            with self.subTest(size=size):
+                part.write_bytes(whole[:size])
+                out, _ = self.problem(LOCKSTEP_LIBRARY=str(part))
+                self.assertIn(f"LOCKSTEP_LIBRARY={part}: it is no", out)
+
+    def test_blocks_that_were_not_written(self):
+        whole, path = pathlib.Path(LIBRARY).read_bytes(), self.work / "damaged.so"
+        self.assertIn(b"\0lockstep_scope_push\0", elf.symbol_names(LIBRARY))
+        for at in range(0, len(whole), 4096):
+            path.write_bytes(whole[:at] + bytes(len(whole) - at))
+            with self.assertRaises(elf.NotWhole):
+                elf.symbol_names(str(path))
+
+    def test_wrong_headers(self):
+        whole, path = pathlib.Path(LIBRARY).read_bytes(), self.work / "damaged.so"
+        for at in range(64 + 56 * 6):
+            path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+            try:
+                elf.symbol_names(str(path))  # some bytes are of no account
+            except elf.NotWhole:
+                continue
+
+    def test_told_where_it_is_asked_for(self):
+        for debug, told in (("1", True), ("0", False)):
+            _, err = self.problem(LOCKSTEP_LIBRARY="/nowhere/l.so", LOCKSTEP_DEBUG=debug)
+            self.assertEqual("lockstep_scope: find library: LOCKSTEP_LIBRARY=/nowhere/l.so: " in err, told, err)
 
     def test_found_by_other_variables(self):
-        from .helper import LIBRARY
-
         for variable in ("NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
             out, _ = self.run_program("import lockstep_scope as l; print(l.status()['library'])", under=None,
                                       LOCKSTEP_LIBRARY="/nowhere/l.so", **{variable: LIBRARY})  # fmt: skip
