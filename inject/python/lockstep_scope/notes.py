@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Set
+
+_told: Set[str] = set()
+_MOST = 100
 
 
 def debug() -> bool:
@@ -12,9 +16,12 @@ def debug() -> bool:
 
 
 def tell(text: str) -> None:
-    """Prints one line."""
+    """Prints one line, once."""
+    if text in _told or len(_told) >= _MOST:
+        return
+    _told.add(text)
     try:
-        sys.stderr.write(f"lockstep_scope: {text}\n")
+        sys.stderr.write(f"lockstep_scope: {' '.join(text.splitlines())}\n")
         sys.stderr.flush()
     except (AttributeError, OSError, ValueError):  # no stderr, or a closed one
         return

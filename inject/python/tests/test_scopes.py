@@ -132,22 +132,71 @@ class Scopes(Case):
             with scope("\\u00e9" * 60): pass
             print(status()["left_out"])
         """, under=None)  # fmt: skip
-        left_out = int(out)
-        self.assertGreaterEqual(left_out, 89)  # 601 names, 512 kept
-        self.assertEqual(len(self.ring().scopes), 601 - left_out)
+        self.assertEqual(int(out), 601 - 512)
+        self.assertEqual(len(self.ring().scopes), 512)
+
+    def test_scopes_are_kept_once(self):
+        # However their phase is spelled; and those that are kept go on beyond the limit.
+        out, _ = self.run_program("""
+            from lockstep_scope import scope, status
+            for i in range(256):
+                for phase in ("eval", 4, None, 0, ""):
+                    scope("name %d" % i, phase)
+            print(status()["left_out"])
+            for phase in ("eval", 4, None, 0, ""):
+                scope("one more", phase)
+            print(status()["left_out"])
+            with scope("name 3", phase="eval"), scope("name 4"): pass
+        """, under=None)  # fmt: skip
+        self.assertEqual(out.split(), ["0", "5"])
+        self.assertEqual([(s["name"], s["phase"]) for s in self.ring().scopes], [("name 3", "eval"), ("name 4", "")])
 
     def test_wrong_use_raises(self):
         self.run_program("""
-            from lockstep_scope import every, install, link, scope
+            from lockstep_scope import every, install, scope, status, step
             for call, kind in ((lambda: scope(3), TypeError), (lambda: scope("x", "lunch"), ValueError),
                                (lambda: scope("x", 7), ValueError), (lambda: every(0), ValueError),
-                               (lambda: link("00-zz-1-01"), ValueError), (lambda: install("modules,nope"), ValueError)):
+                               (lambda: scope([]), TypeError), (lambda: scope("x", []), ValueError),
+                               (lambda: every("2"), TypeError), (lambda: install("modules,nope"), ValueError),
+                               (lambda: step("x"), TypeError), (lambda: step(None), TypeError),
+                               (lambda: step(1.5), TypeError), (lambda: step(2**63), ValueError),
+                               (lambda: step(-2**63 - 1), ValueError)):
                 try:
                     call()
-                except kind:
+                except kind as error:
+                    assert "got " in str(error) and "; want " in str(error), error
                     continue
                 raise SystemExit("no " + kind.__name__)
+            assert status()["step"] is None, status()
+            class Number:
+                def __index__(self): return 2**40
+            step(Number())
+            step(2**63 - 1)
+            assert status()["step"] == 2**63 - 1
         """, under=None)  # fmt: skip
+        self.assertEqual(self.ring().steps, [2**40, 2**63 - 1])
+
+    def test_what_is_no_span_is_told_once(self):
+        for value in ("None", "5", "'x'", "b'x'", "object()", "'00-zz-1-01'", "Context(2**128, 1)", "Context(1, 2**64)",
+                      "Context(-1, 1)", "Context('a', 'b')", "Raises()",
+                      "'00-" + "0" * 32 + "-b7ad6b7169203331-01'",
+                      "'00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01'",
+                      "'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
+                      "'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more'"):  # fmt: skip
+            with self.subTest(value=value):
+                _, err = self.run_program(f"""
+                    from lockstep_scope import link
+                    class Context:
+                        def __init__(self, trace_id, span_id): self.trace_id, self.span_id = trace_id, span_id
+                    class Raises:
+                        def __getattr__(self, name): raise OSError
+                    for _ in range(3):
+                        link({value})
+                    link(Context(0, 0))
+                """, under=None, PYTHONWARNINGS="always")  # fmt: skip
+                self.assertEqual(err.count("RuntimeWarning: link: got "), 1, err)
+                self.assertIn("program.py:8: ", err)
+                self.assertEqual(ring.read(self.rings), [])
 
     def test_links(self):
         self.run_program("""
@@ -160,11 +209,13 @@ class Scopes(Case):
             class Invalid:
                 trace_id, span_id = 0, 2
             link(Invalid)
-        """, under=None)  # fmt: skip
+            link("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203332-01-more")
+        """, under=None, PYTHONWARNINGS="error")  # fmt: skip
         r = self.ring()
         self.assertEqual(r.links, [
             {"step": 4, "trace": "0af7651916cd43dd8448eb211c80319c", "span": "b7ad6b7169203331"},
             {"step": 4, "trace": "0" * 31 + "1", "span": "0" * 15 + "2"},
+            {"step": 4, "trace": "0af7651916cd43dd8448eb211c80319c", "span": "b7ad6b7169203332"},
         ])  # fmt: skip
         self.assertEqual(r.drops[25], 0)
 
