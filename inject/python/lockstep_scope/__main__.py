@@ -17,6 +17,20 @@ from typing import List, Optional, Tuple, Type
 from . import hooks, steps
 
 
+def _count(text: str) -> int:
+    number = steps.read_every(text)
+    if not number:
+        raise argparse.ArgumentTypeError(f"got {text!r}; want a number from 1")
+    return number
+
+
+def _hooks(text: str) -> str:
+    unknown = hooks.select(text)[1]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"got {unknown[0]!r}; want {hooks.WANTED}")
+    return text
+
+
 def _parse(arguments: List[str]) -> Tuple[argparse.Namespace, List[str]]:
     parser = argparse.ArgumentParser(
         prog="python -m lockstep_scope",
@@ -24,9 +38,10 @@ def _parse(arguments: List[str]) -> Tuple[argparse.Namespace, List[str]]:
         description="Runs a Python program whose steps and host phases Lockstep records.",
         allow_abbrev=False,
     )
-    parser.add_argument("--hooks", metavar="LIST", help="which: all,-gc (default: LOCKSTEP_SCOPE_HOOKS, or all)")
+    parser.add_argument("--hooks", metavar="LIST", type=_hooks,
+                        help="which: all,-gc (default: LOCKSTEP_SCOPE_HOOKS, or all)")  # fmt: skip
     parser.add_argument("--modules", metavar="LIST", help="submodules with scopes of their own: encoder.*,head")
-    parser.add_argument("--every", metavar="N", type=int, help="record scopes in every N-th step only")
+    parser.add_argument("--every", metavar="N", type=_count, help="record scopes in every N-th step only")
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     # What comes after the script or -m MODULE is the program's own.
@@ -83,12 +98,9 @@ def _run_module(name: str) -> None:
 def main(arguments: Optional[List[str]] = None) -> None:
     """Runs what the arguments say; exits as the program does."""
     options, program = _parse(sys.argv[1:] if arguments is None else arguments)
-    try:
-        if options.every is not None:
-            steps.every(options.every)
-        hooks.install(options.hooks, options.modules)
-    except ValueError as error:
-        sys.exit(f"lockstep_scope: {error}")
+    hooks.install(options.hooks, options.modules)
+    if options.every is not None:  # rather than what the environment says
+        steps.every(options.every)
     sys.excepthook = _excepthook
     sys.argv = program
     if options.module is not None:

@@ -19,7 +19,7 @@ def rank() -> Optional[int]:
     """Returns the process's rank in its job, or None where nothing says it."""
     for name in _RANK:
         value = os.environ.get(name, "")
-        if value.isdigit():
+        if value.isascii() and value.isdigit() and len(value) < 19:
             return int(value)
     return None
 

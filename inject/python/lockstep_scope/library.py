@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
+import struct
 from typing import Any, Callable, Optional, Tuple
+
+from . import elf, notes
 
 ABI = 2
 """Version of the interface that is needed; the interface only grows."""
@@ -46,13 +48,18 @@ class Library:
         return text.decode("utf-8", "replace") if text else ""
 
 
-def _is_ours(path: str) -> bool:
-    # Another tool's library is not loaded only to find that it is not ours.
+def _refuse(path: str) -> str:
+    """Says why a file is not to be loaded; empty where it is Lockstep's library.
+
+    Another tool's library is not loaded only to find that it is not ours.
+    """
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
-            return image.find(b"lockstep_scope_begin\0") >= 0
-    except (OSError, ValueError):
-        return False
+        ours = b"lockstep_scope_begin\0" in elf.symbol_names(path)
+    except OSError as error:
+        return error.strerror or str(error)
+    except (ValueError, struct.error) as error:
+        return str(error)
+    return "" if ours else "it is not Lockstep's library"
 
 
 def find() -> Tuple[Optional[str], str]:
@@ -60,15 +67,18 @@ def find() -> Tuple[Optional[str], str]:
     looked = []
     for variable in VARIABLES:
         path = os.environ.get(variable, "")
-        if "/" not in path:
+        if not path:
             continue
-        if _is_ours(path):
+        # A bare name is what NCCL has the loader look for, or a word of its own.
+        reason = _refuse(path) if "/" in path else "it is no path"
+        if not reason:
             return path, ""
-        looked.append(f"{variable}={path}")
-    if _is_ours(DEFAULT):
+        looked.append(f"{variable}={path}: {reason}")
+    reason = _refuse(DEFAULT)
+    if not reason:
         return DEFAULT, ""
-    looked.append(DEFAULT)
-    return None, "find library: it is not at " + ", ".join(looked)
+    looked.append(f"{DEFAULT}: {reason}")
+    return None, "find library: " + "; ".join(looked)
 
 
 def load() -> Library:
@@ -122,3 +132,6 @@ def _bind(library: Library, hot: ctypes.CDLL, slow: ctypes.CDLL) -> None:
 
 LIBRARY = load()
 """The library of this process, loaded once."""
+
+if LIBRARY.problem and notes.debug():
+    notes.tell(LIBRARY.problem)

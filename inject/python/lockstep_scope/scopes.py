@@ -19,7 +19,7 @@ PHASES = ("", "init", "compile", "train", "eval", "checkpoint", "inference")
 """Phases by number, as enum lockstep_phase has them."""
 
 MAX_NAMES = 512
-"""Names that are kept; a ring has room for some 1,000 of all sources together."""
+"""Scopes (a name and a phase) that are kept; a ring has room for some 1,000 of all sources together."""
 
 _push = LIBRARY.push
 _pop = LIBRARY.pop
@@ -128,7 +128,8 @@ class _Gate:
 
 
 _gate = _Gate()
-_cache: Dict[Tuple[str, int], Scope] = {}
+_scopes: Dict[Tuple[str, int], Scope] = {}
+_cache: Dict[Tuple[str, Union[str, int, None]], Scope] = {}  # the same, by what scope() was called with
 _left_out = 0
 _local = threading.local()
 _recorded: type = _Plain
@@ -178,18 +179,17 @@ def scope(name: str, phase: Union[str, int, None] = None) -> Scope:
     """
     global _left_out
     try:
-        return _cache[name, phase]  # type: ignore[index]
-    except KeyError:
+        return _cache[name, phase]
+    except (KeyError, TypeError):
         pass
     if not isinstance(name, str):
         raise TypeError(f"read scope's name: got {type(name).__name__}; want str")
     number = phase_number(phase)
-    if len(_cache) >= MAX_NAMES:
+    if len(_scopes) >= MAX_NAMES and (name, number) not in _scopes:
         _left_out += LIBRARY.present
         return NOTHING
-    s = _cache.setdefault((name, number), _New(name, number) if LIBRARY.present else NOTHING)
-    if phase != number:
-        _cache[name, phase] = s  # type: ignore[index]
+    s = _scopes.setdefault((name, number), _New(name, number) if LIBRARY.present else NOTHING)
+    _cache[name, phase] = s
     return s
 
 
@@ -210,7 +210,7 @@ def _apply(step: Optional[int]) -> None:
     if _recorded is _Plain and (not gate.enabled or gate.every > 1):
         # From now on, for good: an end must know what its begin did.
         _recorded = _Sampled
-        for s in list(_cache.values()):
+        for s in list(_scopes.values()):
             if type(s) is _Plain:
                 s.__class__ = _Sampled
 

@@ -78,9 +78,44 @@ class Runner(Case):
         for arguments in ([], ["--hooks", "nope", "x.py"], ["--every", "0", "x.py"], ["/nowhere.py"]):
             done = subprocess.run([sys.executable, "-m", "lockstep_scope", *arguments], env=self.environment(),
                                   cwd=PACKAGE, capture_output=True, text=True)  # fmt: skip
-            self.assertNotEqual(done.returncode, 0, arguments)
+            self.assertEqual(done.returncode, 2, arguments)
             self.assertNotIn("Traceback", done.stderr)
-            self.assertTrue(done.stderr.strip())
+            self.assertIn(arguments[0] if arguments else "want a script", done.stderr)
+
+    def test_wrong_variables_do_not_end_a_job(self):
+        code = """
+            import lockstep_scope
+            lockstep_scope.install()
+            hooks = lockstep_scope.status()["hooks"]
+            print(*[name for name in ("gc", "modules") if hooks[name] != "not asked for"])
+        """
+        for variable, value, told, hooks in (
+            ("HOOKS", "nope", "got 'nope'; want all, none, or some of modules,", "gc modules"),
+            ("HOOKS", "all,-nope", "all hooks are used", "gc modules"),
+            ("HOOKS", "of a\nnewer,-gc", "it is left out", "modules"),
+            ("HOOKS", "gc,module", "got 'module'; want", "gc"),
+            ("EVERY", "0", "want a number from 1", "gc modules"),
+            ("EVERY", "\u00b2", "want a number from 1", "gc modules"),
+            ("EVERY", "9" * 5000, "want a number from 1", "gc modules"),
+        ):  # fmt: skip
+            with self.subTest(variable=variable, value=value[:9]):
+                name = "LOCKSTEP_SCOPE_" + variable
+                out, err = self.run_program(code, **{name: value})
+                self.assertEqual(out.split(), hooks.split())
+                self.assertIn(told, err)
+                self.assertTrue(err.startswith(f"lockstep_scope: {name}={value.split()[0][:80]}"), err)
+                self.assertEqual(err.count("\n"), 1)
+                out, err = self.run_program(code, LOCKSTEP_LIBRARY=None, **{name: value})
+                self.assertEqual((out.split(), err), (hooks.split(), ""))
+
+    def test_options_come_before_variables(self):
+        self.run_program("""
+            from lockstep_scope import scope, step
+            for n in range(4):
+                step(n)
+                with scope("x"): pass
+        """, under=("--every", "2", "--hooks", "none"), LOCKSTEP_SCOPE_EVERY="3")
+        self.assertEqual([s["step"] for s in self.ring().scopes], [0, 2])
 
     def test_hooks_wait_for_their_module(self):
         (self.programs / "torch.py").write_text("raise ImportError('not whole')")

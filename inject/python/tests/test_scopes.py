@@ -1,9 +1,13 @@
 """Scopes, steps and links, without a framework."""
 
+import os
+import pathlib
 import unittest
 
+from lockstep_scope import elf
+
 from . import ring
-from .helper import Case
+from .helper import LIBRARY, Case
 
 SCOPES = """
     import threading
@@ -128,22 +132,71 @@ class Scopes(Case):
             with scope("\\u00e9" * 60): pass
             print(status()["left_out"])
         """, under=None)  # fmt: skip
-        left_out = int(out)
-        self.assertGreaterEqual(left_out, 89)  # 601 names, 512 kept
-        self.assertEqual(len(self.ring().scopes), 601 - left_out)
+        self.assertEqual(int(out), 601 - 512)
+        self.assertEqual(len(self.ring().scopes), 512)
+
+    def test_scopes_are_kept_once(self):
+        # However their phase is spelled; and those that are kept go on beyond the limit.
+        out, _ = self.run_program("""
+            from lockstep_scope import scope, status
+            for i in range(256):
+                for phase in ("eval", 4, None, 0, ""):
+                    scope("name %d" % i, phase)
+            print(status()["left_out"])
+            for phase in ("eval", 4, None, 0, ""):
+                scope("one more", phase)
+            print(status()["left_out"])
+            with scope("name 3", phase="eval"), scope("name 4"): pass
+        """, under=None)  # fmt: skip
+        self.assertEqual(out.split(), ["0", "5"])
+        self.assertEqual([(s["name"], s["phase"]) for s in self.ring().scopes], [("name 3", "eval"), ("name 4", "")])
 
     def test_wrong_use_raises(self):
         self.run_program("""
-            from lockstep_scope import every, install, link, scope
+            from lockstep_scope import every, install, scope, status, step
             for call, kind in ((lambda: scope(3), TypeError), (lambda: scope("x", "lunch"), ValueError),
                                (lambda: scope("x", 7), ValueError), (lambda: every(0), ValueError),
-                               (lambda: link("00-zz-1-01"), ValueError), (lambda: install("modules,nope"), ValueError)):
+                               (lambda: scope([]), TypeError), (lambda: scope("x", []), ValueError),
+                               (lambda: every("2"), TypeError), (lambda: install("modules,nope"), ValueError),
+                               (lambda: step("x"), TypeError), (lambda: step(None), TypeError),
+                               (lambda: step(1.5), TypeError), (lambda: step(2**63), ValueError),
+                               (lambda: step(-2**63 - 1), ValueError)):
                 try:
                     call()
-                except kind:
+                except kind as error:
+                    assert "got " in str(error) and "; want " in str(error), error
                     continue
                 raise SystemExit("no " + kind.__name__)
+            assert status()["step"] is None, status()
+            class Number:
+                def __index__(self): return 2**40
+            step(Number())
+            step(2**63 - 1)
+            assert status()["step"] == 2**63 - 1
         """, under=None)  # fmt: skip
+        self.assertEqual(self.ring().steps, [2**40, 2**63 - 1])
+
+    def test_what_is_no_span_is_told_once(self):
+        for value in ("None", "5", "'x'", "b'x'", "object()", "'00-zz-1-01'", "Context(2**128, 1)", "Context(1, 2**64)",
+                      "Context(-1, 1)", "Context('a', 'b')", "Raises()",
+                      "'00-" + "0" * 32 + "-b7ad6b7169203331-01'",
+                      "'00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01'",
+                      "'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
+                      "'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more'"):  # fmt: skip
+            with self.subTest(value=value):
+                _, err = self.run_program(f"""
+                    from lockstep_scope import link
+                    class Context:
+                        def __init__(self, trace_id, span_id): self.trace_id, self.span_id = trace_id, span_id
+                    class Raises:
+                        def __getattr__(self, name): raise OSError
+                    for _ in range(3):
+                        link({value})
+                    link(Context(0, 0))
+                """, under=None, PYTHONWARNINGS="always")  # fmt: skip
+                self.assertEqual(err.count("RuntimeWarning: link: got "), 1, err)
+                self.assertIn("program.py:8: ", err)
+                self.assertEqual(ring.read(self.rings), [])
 
     def test_links(self):
         self.run_program("""
@@ -156,11 +209,13 @@ class Scopes(Case):
             class Invalid:
                 trace_id, span_id = 0, 2
             link(Invalid)
-        """, under=None)  # fmt: skip
+            link("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203332-01-more")
+        """, under=None, PYTHONWARNINGS="error")  # fmt: skip
         r = self.ring()
         self.assertEqual(r.links, [
             {"step": 4, "trace": "0af7651916cd43dd8448eb211c80319c", "span": "b7ad6b7169203331"},
             {"step": 4, "trace": "0" * 31 + "1", "span": "0" * 15 + "2"},
+            {"step": 4, "trace": "0af7651916cd43dd8448eb211c80319c", "span": "b7ad6b7169203332"},
         ])  # fmt: skip
         self.assertEqual(r.drops[25], 0)
 
@@ -241,22 +296,68 @@ class WithoutLibrary(Case):
             print(l.status()["library"], l.status()["problem"], l.status()["hooks"]["gc"])
         """, under=None, LOCKSTEP_LIBRARY=None, NCCL_PROFILER_PLUGIN=str(other))  # fmt: skip
         self.assertIn("None find library", out)
-        self.assertIn(str(other), out)
+        self.assertIn(f"NCCL_PROFILER_PLUGIN={other}: it is no 64-bit ELF file", out)
         self.assertIn("no library", out)
         self.assertEqual(list(self.rings.iterdir()), [])
 
-    def test_a_file_that_is_no_library(self):
-        broken = self.work / "broken.so"
-        broken.write_bytes(b"lockstep_scope_begin\0")
-        out, _ = self.run_program(
-            "import lockstep_scope as l\nwith l.scope('x'): print(l.status()['problem'])",
-            under=None, LOCKSTEP_LIBRARY=str(broken),
+    def problem(self, **env):
+        """What status() says of a library that is looked for, and stderr, in a program that goes on."""
+        out, err = self.run_program(
+            "import lockstep_scope as l\nwith l.scope('x'): print(l.status()['library'], l.status()['problem'])",
+            under=None, **env,
         )  # fmt: skip
-        self.assertIn(f"load {broken}", out)
+        self.assertTrue(out.startswith("None find library: "), out)
+        self.assertEqual(list(self.rings.iterdir()), [])
+        return out, err
+
+    def test_what_was_found_instead(self):
+        pipe, empty, text = (self.work / name for name in ("pipe.so", "empty.so", "text.so"))
+        os.mkfifo(pipe)
+        empty.touch()
+        text.write_bytes(b"lockstep_scope_begin\0" * 9)
+        maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8")
+        other = next(line.split()[-1] for line in maps.splitlines() if ".so" in line)  # some tool's library
+        for value, reason in (("lockstep", "it is no path"), ("/nowhere/l.so", "No such file or directory"),
+                              (str(self.work), "it is no regular file"), (str(pipe), "it is no regular file"),
+                              (str(empty), "it is no 64-bit ELF file"), (str(text), "it is no 64-bit ELF file"),
+                              (other, "it is not Lockstep's library")):  # fmt: skip
+            with self.subTest(value=value):
+                out, err = self.problem(LOCKSTEP_LIBRARY=value)
+                self.assertIn(f"LOCKSTEP_LIBRARY={value}: {reason};", out)
+                self.assertEqual(err, "")
+
+    def test_a_part_of_the_library(self):
+        # The loader would map pages that are not there.
+        whole, part = pathlib.Path(LIBRARY).read_bytes(), self.work / "part.so"
+        for size in (63, 64, 300, 20_000, 100_000, len(whole) // 2, len(whole) - 1):
+            with self.subTest(size=size):
+                part.write_bytes(whole[:size])
+                out, _ = self.problem(LOCKSTEP_LIBRARY=str(part))
+                self.assertIn(f"LOCKSTEP_LIBRARY={part}: it is no", out)
+
+    def test_blocks_that_were_not_written(self):
+        whole, path = pathlib.Path(LIBRARY).read_bytes(), self.work / "damaged.so"
+        self.assertIn(b"\0lockstep_scope_push\0", elf.symbol_names(LIBRARY))
+        for at in range(0, len(whole), 4096):
+            path.write_bytes(whole[:at] + bytes(len(whole) - at))
+            with self.assertRaises(elf.NotWhole):
+                elf.symbol_names(str(path))
+
+    def test_wrong_headers(self):
+        whole, path = pathlib.Path(LIBRARY).read_bytes(), self.work / "damaged.so"
+        for at in range(64 + 56 * 6):
+            path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+            try:
+                elf.symbol_names(str(path))  # some bytes are of no account
+            except elf.NotWhole:
+                continue
+
+    def test_told_where_it_is_asked_for(self):
+        for debug, told in (("1", True), ("0", False)):
+            _, err = self.problem(LOCKSTEP_LIBRARY="/nowhere/l.so", LOCKSTEP_DEBUG=debug)
+            self.assertEqual("lockstep_scope: find library: LOCKSTEP_LIBRARY=/nowhere/l.so: " in err, told, err)
 
     def test_found_by_other_variables(self):
-        from .helper import LIBRARY
-
         for variable in ("NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
             out, _ = self.run_program("import lockstep_scope as l; print(l.status()['library'])", under=None,
                                       LOCKSTEP_LIBRARY="/nowhere/l.so", **{variable: LIBRARY})  # fmt: skip

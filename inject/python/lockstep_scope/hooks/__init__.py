@@ -7,9 +7,9 @@ What a version of a framework lacks is not hooked, and :func:`states` says so.
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
-from .. import imports, steps
+from .. import imports, notes, steps
 from ..library import LIBRARY
 from . import (
     backward,
@@ -31,30 +31,58 @@ ALL = ("modules", "backward", "optimizer", "steps", "data", "gc", "compile", "pr
        "profiler", "collectives", "ddp", "spans")  # fmt: skip
 """The names of all hooks, as LOCKSTEP_SCOPE_HOOKS takes them."""
 
+WANTED = f"all, none, or some of {', '.join(ALL)}"
+"""What a list of hooks may hold, in words."""
+
 _installed: List[Hook] = []
 _states: Dict[str, str] = {}
 
 
-def select(text: str) -> List[str]:
-    """Returns the hooks that a list such as "all,-gc" names; raises ValueError for others."""
+def select(text: str) -> Tuple[List[str], List[str]]:
+    """Returns the hooks that a list such as "all,-gc" names, and the words that name none.
+
+    A list of nothing but those means all.
+    """
     chosen: Dict[str, bool] = {}
+    unknown: List[str] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, wanted = word.lstrip("-"), not word.startswith("-")
-        if name not in ALL and name not in ("all", "none"):
-            raise ValueError(f"read hooks: got {name!r}; want all, none, or some of {', '.join(ALL)}")
         if name in ("all", "none"):
             chosen = {each: wanted == (name == "all") for each in ALL}
-            continue
-        if not chosen and not wanted:
-            chosen = dict.fromkeys(ALL, True)
-        chosen[name] = wanted
-    return [name for name in ALL if chosen.get(name)]
+        elif name not in ALL:
+            unknown.append(name)
+        else:
+            chosen = chosen or dict.fromkeys(ALL, not wanted)
+            chosen[name] = wanted
+    if unknown and not chosen:
+        chosen = dict.fromkeys(ALL, True)
+    return [name for name in ALL if chosen.get(name)], unknown
 
 
-def _every(text: str) -> None:
-    if not text.isdigit() or int(text) < 1:
-        raise ValueError(f"read LOCKSTEP_SCOPE_EVERY: got {text!r}; want a number from 1")
-    steps.every(int(text))
+def _of_call(text: str) -> List[str]:
+    names, unknown = select(text)
+    if unknown:
+        raise ValueError(f"read hooks: got {unknown[0]!r}; want {WANTED}")
+    return names
+
+
+def _of_environment() -> List[str]:
+    # Of a variable that is wrong the rest holds: the job goes on.
+    text = os.environ.get("LOCKSTEP_SCOPE_HOOKS", "").strip() or "all"
+    names, unknown = select(text)
+    if unknown and LIBRARY.present:
+        used = "all hooks are used" if len(names) == len(ALL) else "it is left out"
+        notes.tell(f"LOCKSTEP_SCOPE_HOOKS={text:.80}: got {unknown[0]!r:.80}; want {WANTED}: {used}")
+    return names
+
+
+def _sample() -> None:
+    text = os.environ.get("LOCKSTEP_SCOPE_EVERY", "").strip()
+    number = steps.read_every(text)
+    if number:
+        steps.every(number)
+    elif text:
+        notes.tell(f"LOCKSTEP_SCOPE_EVERY={text:.80}: want a number from 1: scopes are recorded in every step")
 
 
 def _make(names: List[str], submodules: str) -> List[Hook]:
@@ -84,19 +112,20 @@ def install(hooks: Optional[str] = None, modules: Optional[str] = None) -> None:
     hooks is a list such as "all,-gc" (default: LOCKSTEP_SCOPE_HOOKS, or all).
     modules names submodules that get scopes of their own, by patterns of their
     qualified names (default: LOCKSTEP_SCOPE_MODULES, or none).
-    LOCKSTEP_SCOPE_EVERY=n records scopes in every n-th step only. Raises
-    ValueError where one of these is wrong. A second call replaces the first.
-    Does nothing without the library.
+    LOCKSTEP_SCOPE_EVERY=n records scopes in every n-th step only. What is wrong
+    with a variable is told on stderr, and the rest holds; ValueError is raised only
+    for hooks of the call that are none. A second call replaces the first. Does
+    nothing without the library.
     """
-    env = os.environ.get
-    names = select(hooks if hooks is not None else env("LOCKSTEP_SCOPE_HOOKS", "") or "all")
-    if env("LOCKSTEP_SCOPE_EVERY"):
-        _every(env("LOCKSTEP_SCOPE_EVERY", ""))
+    names = _of_call(hooks) if hooks is not None else _of_environment()
     uninstall()
     if not LIBRARY.present:
         _states.update(dict.fromkeys(names, "no library"))
         return
-    for hook in _make(names, modules if modules is not None else env("LOCKSTEP_SCOPE_MODULES", "")):
+    _sample()
+    if modules is None:
+        modules = os.environ.get("LOCKSTEP_SCOPE_MODULES", "")
+    for hook in _make(names, modules):
         _installed.append(hook)
         _states[hook.name] = f"waits for {hook.needs}" if hook.needs else "on"
         imports.when_imported(hook.needs or "builtins", lambda hook=hook: _start(hook))  # type: ignore[misc]
