@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Set
 
 _waiting: Dict[str, List[Callable[[], None]]] = {}
 
@@ -26,21 +26,34 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
 
-def _watch(name: str, loader: Any) -> None:
-    execute = getattr(loader, "exec_module", None)
-    if execute is None:
-        return
+class _Execution:
+    """In place of a loader's exec_module: one loader may have several modules."""
 
-    def exec_module(module: Any) -> None:
-        del loader.exec_module  # what remains of us is nothing
-        execute(module)
+    def __init__(self, loader: Any) -> None:
+        self.loader, self.original = loader, loader.exec_module
+        self.names: Set[str] = set()
+
+    def __call__(self, module: Any) -> None:
+        name = module.__name__
+        self.names.discard(name)
+        if not self.names:
+            vars(self.loader).pop("exec_module", None)  # what remains of us is nothing
+        self.original(module)
         for call in _waiting.pop(name, []):
             call()
 
-    try:
-        loader.exec_module = exec_module
-    except AttributeError:
-        return  # a loader without attributes: status() says that the hook still waits
+
+def _watch(name: str, loader: Any) -> None:
+    execution = getattr(loader, "exec_module", None)
+    if execution is None:
+        return
+    if not isinstance(execution, _Execution):
+        execution = _Execution(loader)
+        try:
+            loader.exec_module = execution
+        except AttributeError:
+            return  # a loader without attributes: status() says that the hook still waits
+    execution.names.add(name)
 
 
 _finder = _Finder()

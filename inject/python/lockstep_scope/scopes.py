@@ -55,6 +55,25 @@ class Scope:
                 with self:
                     return await function(*args, **kwargs)
 
+        elif inspect.isasyncgenfunction(function):
+
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    generator = function(*args, **kwargs)
+                    step, given = generator.__anext__, ()  # type: Any, Any
+                    while True:
+                        try:
+                            value = await step(*given)
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            step, given = generator.asend, ((yield value),)
+                        except GeneratorExit:
+                            await generator.aclose()
+                            raise
+                        except BaseException as error:
+                            step, given = generator.athrow, (error,)
+
         elif inspect.isgeneratorfunction(function):
 
             def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from .. import identity
 from ..library import LIBRARY
 from .patch import Hook, compiling
+from .pending import PENDING
 
 TOLD_BY_OTHERS = ("nccl", "rccl")
 """Backends whose operations Lockstep learns of otherwise; parts of their names."""
@@ -78,6 +79,7 @@ class Groups:
 
     def close(self, group: Any = None) -> None:
         """Closes one group, or all."""
+        PENDING.look()
         for key, (known, code) in list(self._known.items()):
             if group is None or known is group:
                 del self._known[key]
@@ -118,6 +120,7 @@ class Collectives(Hook):
         places = "torch.distributed.distributed_c10d.destroy_process_group torch.distributed.destroy_process_group"
         self.replace(places, self._destroy)
         self.undo(GROUPS.close)
+        self.undo(PENDING.stop)
 
     def _destroy(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def destroy_process_group(group: Any = None) -> Any:
@@ -204,12 +207,8 @@ def _end_with(work: Any, handle: int) -> None:
         LIBRARY.collective_end(handle)
         return
     try:
-        work.get_future().add_done_callback(lambda _: LIBRARY.collective_end(handle))
+        future = work.get_future()
     except Exception:  # a backend without futures: what is known is when the call returned
         LIBRARY.collective_end(handle)
-
-
-def end_with(future: Any, handle: int) -> None:
-    """Ends a collective when its future is done."""
-    if handle:
-        future.add_done_callback(lambda _: LIBRARY.collective_end(handle))
+        return
+    PENDING.add(future, handle)

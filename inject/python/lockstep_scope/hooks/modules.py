@@ -16,7 +16,8 @@ from .patch import Hook, compiling
 class _Call(threading.local):
     """The outermost call of a thread that is under way."""
 
-    module: Any = None
+    id = 0  # of the module: one whose call was interrupted is not kept
+    module: Any = None  # a weak reference
     nested = 0  # calls of that module within itself
     step: Optional[int] = None
 
@@ -42,40 +43,53 @@ class Modules(Hook):
         # wrapper; the outermost call is that wrapper, which is what is wanted.
         message = "Using `torch.compile\\(module\\)` when there are global hooks"
         warnings.filterwarnings("ignore", message=message)
+        self._undo_filter(warnings.filters[0])
         before, after = self._hooks()
         self.undo(module.register_module_forward_pre_hook(before).remove)
         self.undo(module.register_module_forward_hook(after, always_call=True).remove)
 
+    def _undo_filter(self, ours: Any) -> None:
+        self.undo(lambda: warnings.filters.remove(ours) if ours in warnings.filters else None)  # type: ignore[attr-defined]
+
     def _hooks(self) -> Any:
         call, forward, is_compiling, patterns = self._call, self._forward, compiling(), bool(self._patterns)
+        current = steps.current
 
+        # Most calls are neither the outermost nor recorded by name: they pay for
+        # three comparisons.
         def before(module: Any, args: Any) -> None:
             if is_compiling():
                 return
-            if call.module is None or call.step != steps.current():
+            if call.id == 0 or call.step != current():
                 # A call of an earlier step is over, though nobody was told: an
                 # interrupt ended it.
-                steps.first()
-                call.module, call.nested, call.step = module, 0, steps.current()
-                if patterns:
-                    self._name(module)
-                forward.__enter__()
-            elif call.module is module:
-                call.nested += 1
+                begin(module)
+            elif call.id == id(module):
+                if call.module() is module:
+                    call.nested += 1
+                else:
+                    begin(module)
             if patterns:
                 self._enter(module)
+
+        def begin(module: Any) -> None:
+            steps.first()
+            call.id, call.module, call.nested, call.step = id(module), weakref.ref(module), 0, current()
+            if patterns:
+                self._name(module)
+            forward.__enter__()
 
         def after(module: Any, args: Any, result: Any) -> None:
             if is_compiling():
                 return
             if patterns:
                 self._exit(module)
-            if call.module is not module:
+            if call.id != id(module):
                 return
             if call.nested > 0:
                 call.nested -= 1
                 return
-            call.module = None
+            call.id, call.module = 0, None
             forward.__exit__(None, None, None)
 
         return before, after

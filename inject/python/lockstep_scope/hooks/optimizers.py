@@ -13,20 +13,25 @@ from .patch import Hook, compiling
 
 
 class _Call(threading.local):
-    """The outermost step() of a thread that is under way."""
+    """The outermost step() of a thread that is under way; what raised is not kept."""
 
-    optimizer: Any = None
-    frame: Any = None  # that called the hook
+    optimizer: Any = None  # a weak reference
+    frame = 0  # the id of that which called the hook
+    code: Any = None  # of that frame
     nested = 0
 
 
-def _under_way(frame: Any) -> bool:
-    """Says whether a frame still runs on this thread; one that raised does not."""
-    at = sys._getframe(1)
+def _under_way(call: _Call, caller: Any) -> bool:
+    """Says whether the call still runs on this thread; one that raised does not.
+
+    Another frame may have got its id. One of the same code has called the hook
+    itself, so it is the one that is known, unless it is just calling.
+    """
+    at = caller.f_back
     while at is not None:
-        if at is frame:
+        if id(at) == call.frame and at.f_code is call.code:
             return True
-        at = at.f_back  # type: ignore[assignment]
+        at = at.f_back
     return False
 
 
@@ -44,20 +49,22 @@ class Optimizers(Hook):
         def before(optimizer: Any, args: Any, kwargs: Any) -> None:
             if is_compiling():
                 return
-            if call.optimizer is not None and _under_way(call.frame):
-                call.nested += call.optimizer is optimizer
+            caller = sys._getframe(1)
+            if call.optimizer is not None and _under_way(call, caller):
+                call.nested += call.optimizer() is optimizer
                 return
             steps.first()
-            call.optimizer, call.frame, call.nested = optimizer, sys._getframe(1), 0
+            call.optimizer, call.nested = weakref.ref(optimizer), 0
+            call.frame, call.code = id(caller), caller.f_code
             span.__enter__()
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            if is_compiling() or call.optimizer is not optimizer:
+            if is_compiling() or call.optimizer is None or call.optimizer() is not optimizer:
                 return
             if call.nested > 0:
                 call.nested -= 1
                 return
-            call.optimizer = call.frame = None
+            call.optimizer = call.code = None
             span.__exit__(None, None, None)
 
         self.undo(torch_optimizer.register_optimizer_step_pre_hook(before).remove)

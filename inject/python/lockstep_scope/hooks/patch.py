@@ -64,10 +64,25 @@ class Hook:
                 continue
             if original is None:
                 original, wrapper = value, functools.wraps(value)(wrap(value))
+                self._scriptable(original, wrapper)
             setattr(owner, name, wrapper)
             self._replaced.append((owner, name, original, wrapper))
         if original is None:
             self._missing.append(places.split()[0])
+
+    def _scriptable(self, original: Any, wrapper: Any) -> None:
+        # TorchScript knows functions that are operators by their identity, from a
+        # table that is made at its first use: made before ours are there, it also
+        # knows the originals once we are gone.
+        builtins = sys.modules.get("torch.jit._builtins")
+        try:
+            table = builtins._get_builtin_table()  # type: ignore[union-attr]
+            operator = table.get(id(original))
+        except AttributeError:
+            return
+        if operator is not None:
+            table[id(wrapper)] = operator
+            self._undo.append(lambda: table.pop(id(wrapper), None))
 
     @staticmethod
     def _owner(place: str) -> Tuple[Any, str]:
