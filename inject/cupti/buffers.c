@@ -140,8 +140,8 @@ bool cupti_wait_read(uint64_t until)
         if (lockstep_now() >= until) {
             return false;
         }
-        struct timespec ms = {.tv_nsec = 1000000};
-        nanosleep(&ms, NULL);
+        const struct timespec a_while = {.tv_nsec = 100000};
+        nanosleep(&a_while, NULL);
     }
     return true;
 }
