@@ -68,6 +68,34 @@ class Scopes(Case):
         self.assertEqual({s["step"] for s in r.scopes}, {7})
         self.assertEqual(r.drops[17], 0)
 
+    def test_asynchronous_generators(self):
+        self.run_program("""
+            import asyncio
+            from lockstep_scope import scope
+            told = []
+            @scope("generator")
+            async def generate():
+                try:
+                    told.append((yield 1))
+                    try: yield 2
+                    except KeyError: told.append("thrown")
+                    yield 3
+                finally: told.append("closed")
+            async def main():
+                g = generate()
+                assert await g.__anext__() == 1
+                with scope("between"): pass
+                assert await g.asend("sent") == 2
+                assert await g.athrow(KeyError()) == 3
+                await g.aclose()
+                assert [x async for x in generate()] == [1, 2, 3]
+            asyncio.run(main())
+            assert told == ["sent", "thrown", "closed", None, "closed"], told
+        """, under=None)  # fmt: skip
+        scopes = self.ring().scopes
+        self.assertEqual([s["name"] for s in scopes], ["generator", "between", "generator"])
+        self.assertGreater(scopes[0]["end"], scopes[1]["end"])
+
     def test_coroutines_interleave(self):
         self.run_program("""
             import asyncio

@@ -164,9 +164,50 @@ class Training(Case):
         """)
         self.assertEqual(out.split(), ["pause", "profiling", "resume", "pause", "again", "resume", "alone"])
 
+    def test_torchscript(self):
+        self.run_program("""
+            import torch
+            def grad(x: torch.Tensor):
+                return torch.autograd.grad([(x * x).sum()], [x])
+            def backward(x: torch.Tensor):
+                torch.autograd.backward([(x * x).sum()])
+                return x
+            def save(x: torch.Tensor):
+                torch.save(x, "scripted.pt")
+                return x
+            x = torch.ones(2, requires_grad=True)
+            for function in (grad, backward, save):
+                torch.jit.script(function)(x)
+            import lockstep_scope
+            lockstep_scope.uninstall()
+            assert torch.jit._builtins._find_builtin(torch.save) == "aten::save"
+        """)
+
+    def test_failed_calls_are_not_kept(self):
+        self.run_program("""
+            import gc, torch, weakref
+            class Fails(torch.optim.SGD):
+                def step(self, closure=None): raise OverflowError
+            class Interrupted(torch.nn.Module):
+                def forward(self, x): raise KeyboardInterrupt
+            torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1)
+            def optimize():
+                data = torch.ones(10)
+                optimizer = Fails(torch.nn.Linear(1, 1).parameters(), lr=0.1)
+                try: optimizer.step(lambda: data)
+                except OverflowError: return weakref.ref(data), weakref.ref(optimizer)
+            def call():
+                model = Interrupted()
+                try: model(1)
+                except KeyboardInterrupt: return weakref.ref(model)
+            alive = [*optimize(), call()]
+            gc.collect()
+            assert [each() for each in alive] == [None] * 3, alive
+        """)
+
     def test_everything_is_put_back(self):
         self.run_program("""
-            import gc, sys, torch, torch.distributed as dist, torch.distributed.checkpoint, torch._dynamo
+            import gc, sys, warnings, torch, torch.distributed as dist, torch.distributed.checkpoint, torch._dynamo
             import lockstep_scope
             from lockstep_scope import hooks
             from torch.nn.modules import module
@@ -178,7 +219,8 @@ class Training(Case):
             tables = [module._global_forward_hooks, module._global_forward_pre_hooks, module._global_forward_hooks_always_called,
                       optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks]
             def state():
-                return [dict(vars(o)) for o in owners], [dict(t) for t in tables], list(gc.callbacks), list(sys.meta_path)
+                torch.jit._builtins._get_builtin_table()
+                return [dict(vars(o)) for o in owners], dict(torch.jit._builtins._builtin_table), [dict(t) for t in tables], list(gc.callbacks), list(sys.meta_path), list(warnings.filters)
             lockstep_scope.uninstall()
             before = state()
             lockstep_scope.install()
@@ -265,6 +307,84 @@ class Distributed(Case):
         """, 2)  # fmt: skip
         for r in ring.read(self.rings):
             self.assertEqual(len(r.ops), 2)  # of the hook's own all-reduce, which Python asks for
+
+    def test_exit_with_operations_pending(self):
+        for path in ("", "sys.exit()"):
+            self.run_ranks("""
+                import os, sys, time, torch, torch.distributed as dist
+                dist.init_process_group("gloo")
+                dist.all_reduce(torch.ones(1000))
+                works = [dist.all_reduce(torch.ones(100000), async_op=True) for _ in range(20)]
+                if os.environ["RANK"] == "1": time.sleep(1)
+            """ + "    " * 4 + path, 2)  # fmt: skip
+
+    def test_ends_of_operations_that_nobody_waits_for(self):
+        self.run_ranks("""
+            import time, torch, torch.distributed as dist
+            dist.init_process_group("gloo")
+            works = [dist.all_reduce(torch.ones(4), async_op=True) for _ in range(40)]
+            while not all(w.is_completed() for w in works): time.sleep(0.01)
+            dist.barrier()
+            dist.destroy_process_group()
+        """, 2)  # fmt: skip
+        for r in ring.read(self.rings):
+            ends = [o["end"] for o in r.ops if o["func"] == "AllReduce"]
+            self.assertEqual((len(ends), ends.count(0)), (40, 0))
+
+    def test_a_model_pickles_and_copies(self):
+        self.run_program("""
+            import copy, io, torch, torch.distributed as dist
+            dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+            def check():
+                file = io.BytesIO()
+                torch.save(model, file)
+                assert b"lockstep" not in file.getvalue()
+                file.seek(0)
+                for other in (torch.load(file, weights_only=False), copy.deepcopy(model)):
+                    other(torch.ones(2, 4)).sum().backward()
+            check()
+            model(torch.ones(2, 4)).sum().backward()
+            check()
+        """)
+        self.assertEqual(len(self.ring().ops), 3)  # the model's, and of two copies made before its first forward
+
+    def test_weights_after_join_and_built_in_hooks(self):
+        code = """
+            import hashlib, torch, torch.distributed as dist
+            from torch.nn.parallel import DistributedDataParallel
+            dist.init_process_group("gloo")
+            rank = dist.get_rank()
+            def train(use, **options):
+                torch.manual_seed(0)
+                model = DistributedDataParallel(torch.nn.Linear(64, 64), **options)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                torch.manual_seed(rank + 5)
+                def one():
+                    optimizer.zero_grad()
+                    model(torch.randn(2, 64)).square().sum().backward()
+                    optimizer.step()
+                one()
+                use(model, one)
+                one()
+                weights = torch.cat([p.detach().flatten() for p in model.parameters()])
+                print(hashlib.sha256(bytes(weights.untyped_storage())).hexdigest())
+            def join(static):
+                def use(model, one):
+                    with model.join(divide_by_initial_world_size=static):
+                        for _ in range(rank + 1): one()
+                return use
+            train(join(False))
+            train(join(True))
+            train(join(False), gradient_as_bucket_view=True)
+            for kind in (dist.BuiltinCommHookType.ALLREDUCE, dist.BuiltinCommHookType.FP16_COMPRESS):
+                train(lambda model, one: model._register_builtin_comm_hook(kind))
+            dist.barrier()
+            dist.destroy_process_group()
+        """
+        plain = self.run_ranks(code, 3, under=None)
+        self.assertEqual(self.run_ranks(code, 3), plain)
+        self.assertEqual(len(set(plain[0].split())), 5)
 
     def test_collectives(self):
         self.run_ranks("""
