@@ -309,14 +309,13 @@ class Distributed(Case):
             self.assertEqual(len(r.ops), 2)  # of the hook's own all-reduce, which Python asks for
 
     def test_exit_with_operations_pending(self):
-        for path in ("", "sys.exit()"):
-            self.run_ranks("""
-                import os, sys, time, torch, torch.distributed as dist
-                dist.init_process_group("gloo")
-                dist.all_reduce(torch.ones(1000))
-                works = [dist.all_reduce(torch.ones(100000), async_op=True) for _ in range(20)]
-                if os.environ["RANK"] == "1": time.sleep(1)
-            """ + "    " * 4 + path, 2)  # fmt: skip
+        self.run_ranks("""
+            import os, time, torch, torch.distributed as dist
+            dist.init_process_group("gloo")
+            dist.all_reduce(torch.ones(1000))
+            works = [dist.all_reduce(torch.ones(100000), async_op=True) for _ in range(20)]
+            if os.environ["RANK"] == "1": time.sleep(1)
+        """, 2)  # fmt: skip
 
     def test_ends_of_operations_that_nobody_waits_for(self):
         self.run_ranks("""
@@ -384,7 +383,8 @@ class Distributed(Case):
         """
         plain = self.run_ranks(code, 3, under=None)
         self.assertEqual(self.run_ranks(code, 3), plain)
-        self.assertEqual(len(set(plain[0].split())), 5)
+        by_those_left, by_all = plain[0].split()[:2]
+        self.assertNotEqual(by_those_left, by_all)
 
     def test_collectives(self):
         self.run_ranks("""
