@@ -1,6 +1,7 @@
 """What is hooked, each apart: :data:`ALL` names them.
 
-A hook changes nothing that the program computes, and goes away without a trace.
+A hook changes nothing that the program computes, and goes away without a trace, but
+for models of DistributedDataParallel that have our communication hook: PyTorch takes none back.
 What a version of a framework lacks is not hooked, and :func:`states` says so.
 """
 
@@ -142,7 +143,7 @@ def _start(hook: Hook) -> None:
 
 
 def uninstall() -> None:
-    """Removes every hook, and leaves the program as it was."""
+    """Removes every hook; models of DistributedDataParallel keep theirs."""
     imports.forget()
     for hook in reversed(_installed):
         hook.stop()
