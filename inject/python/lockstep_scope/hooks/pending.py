@@ -17,10 +17,10 @@ from typing import Any, Deque, Optional, Tuple
 from ..library import LIBRARY
 
 SOONEST_S, LATEST_S = 0.0005, 0.01
-"""How long between two looks: a 16th of the time that the oldest has taken, within these."""
+"""How long between two looks: a 16th of the time that the newest has taken, within these."""
 
-LOOKS = 16
-"""How many that go on are looked at a time: backends end them nearly in order."""
+SPARED = 8
+"""At least so many times as long as a look took, where thousands are waited for."""
 
 MAX_PENDING = 4096
 """Operations that are waited for at a time; others end as they begin."""
@@ -52,30 +52,28 @@ class Pending:
             LIBRARY.collective_end(handle)
             return
         self._waiting.append((future, handle, time.monotonic()))
-        if self._thread is None:
-            self._start()
-        if not self._wake.is_set():
-            self._wake.set()
+        self._awake()
 
     def called_back(self, future: Any) -> None:
         """Has the end of the process wait for a future whose callback is Python's."""
-        while self._callbacks and (len(self._callbacks) >= MAX_PENDING or self._callbacks[0].done()):
-            self._callbacks.popleft()
+        if self._exiting or len(self._callbacks) >= MAX_PENDING or future.done():
+            return
         self._callbacks.append(future)
+        self._awake()
 
     def look(self) -> None:
-        """Ends what is done."""
+        """Ends what is done, and lets go of it."""
         with self._lock:
-            going_on = []
             for _ in range(len(self._waiting)):
                 entry = self._waiting.popleft()
                 if entry[0].done():
                     LIBRARY.collective_end(entry[1])
-                    continue
-                going_on.append(entry)
-                if len(going_on) >= LOOKS:
-                    break
-            self._waiting.extendleft(reversed(going_on))
+                else:
+                    self._waiting.append(entry)
+            for _ in range(len(self._callbacks)):
+                future = self._callbacks.popleft()
+                if not future.done():
+                    self._callbacks.append(future)
 
     def stop(self) -> None:
         """Ends the thread; what still goes on is left open."""
@@ -96,6 +94,12 @@ class Pending:
             else:
                 time.sleep(SOONEST_S)
 
+    def _awake(self) -> None:
+        if self._thread is None:
+            self._start()
+        if not self._wake.is_set():
+            self._wake.set()
+
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
@@ -105,18 +109,25 @@ class Pending:
     def _run(self) -> None:
         me = threading.current_thread()
         while self._thread is me:
+            began = time.monotonic()
             self.look()
-            since = self._oldest()
-            if since is not None:
-                time.sleep(min(max((time.monotonic() - since) / 16, SOONEST_S), LATEST_S))
+            took = time.monotonic() - began
+            if self._idle():
+                self._wake.clear()
+                if self._idle() and self._thread is me:
+                    self._wake.wait()
                 continue
-            self._wake.clear()
-            if self._oldest() is None and self._thread is me:
-                self._wake.wait()
+            time.sleep(max(min(max(self._newest() / 16, SOONEST_S), LATEST_S), SPARED * took))
 
-    def _oldest(self) -> Optional[float]:
-        with self._lock:
-            return self._waiting[0][2] if self._waiting else None
+    def _idle(self) -> bool:
+        return not self._waiting and not self._callbacks
+
+    def _newest(self) -> float:
+        """For how long the operation that began last has gone on, in seconds."""
+        try:
+            return time.monotonic() - self._waiting[-1][2]
+        except IndexError:  # none; callbacks only
+            return LATEST_S
 
 
 PENDING = Pending()
