@@ -40,6 +40,8 @@ static bool on;             // kinds of ours are enabled
 static bool leaving;        // the process ends
 static bool replaced;       // another's callbacks seem to be in place of ours
 static uint32_t thread_ids; // how CUPTI numbered threads before
+static uint8_t buffers_apart; // whether threads had buffers of their own before
+static bool shared_buffers;   // that was changed
 static uint64_t signs_seen, ends_seen;
 static unsigned silent;
 
@@ -101,6 +103,29 @@ static void number_threads(void)
     }
 }
 
+// CUPTI 13 has buffers for each thread, so that a kernel and the call that launched it
+// come apart. Before callbacks are registered all threads can be given one.
+static void share_buffers(void)
+{
+    size_t size = sizeof buffers_apart;
+    shared_buffers = cupti.get_attribute != NULL && cupti.set_attribute != NULL &&
+                     cupti.get_attribute(CUPTI_BUFFERS_APART, &size, &buffers_apart) == CUPTI_OK && buffers_apart != 0;
+    if (shared_buffers) {
+        uint8_t none = 0;
+        size = sizeof none;
+        shared_buffers = cupti.set_attribute(CUPTI_BUFFERS_APART, &size, &none) == CUPTI_OK;
+    }
+}
+
+static void part_buffers(void)
+{
+    size_t size = sizeof buffers_apart;
+    if (shared_buffers) {
+        cupti.set_attribute(CUPTI_BUFFERS_APART, &size, &buffers_apart);
+        shared_buffers = false;
+    }
+}
+
 static void switch_off(void)
 {
     if (atomic_exchange(&cupti_launches, false)) {
@@ -120,8 +145,10 @@ static void switch_off(void)
 
 static cupti_result switch_on(void)
 {
+    share_buffers();
     cupti_result result = cupti.register_callbacks(cupti_request, cupti_complete);
     if (result != CUPTI_OK) {
+        part_buffers();
         return result;
     }
     number_threads();
@@ -131,6 +158,7 @@ static cupti_result switch_on(void)
     }
     if (result != CUPTI_OK) {
         switch_off();
+        part_buffers();
         return result;
     }
     switch_on_launches();
@@ -223,6 +251,7 @@ static void leave(void)
     struct lockstep_ring *r = lockstep_ring_process();
     if (r != NULL && state_of(r) == LOCKSTEP_CUPTI_ACTIVE) {
         uint64_t until = lockstep_now() + PATIENCE_NS;
+        atomic_store(&cupti_hurry, true);
         cupti_ask(CUPTI_LEAVE, until);
         cupti_wait_read(until);
     }
@@ -303,6 +332,7 @@ static cupti_result pause_now(struct lockstep_ring *r)
     // After that, so that no buffer of ours is left for the next client's callback.
     cupti_result result = cupti.flush(CUPTI_FLUSH_FORCED);
     cupti_wait_read(lockstep_now() + READ_NS);
+    part_buffers();
     say(r, LOCKSTEP_CUPTI_PAUSED, result);
     return result;
 }

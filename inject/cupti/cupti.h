@@ -36,6 +36,7 @@ uint64_t cupti_signs(void); // calls of the two so far
 // Waits for a full buffer, and has it read.
 typedef void (*cupti_read_fn)(struct lockstep_ring *r, uint8_t *buffer, size_t valid);
 void cupti_read_next(struct lockstep_ring *r, cupti_read_fn read);
+extern _Atomic bool cupti_hurry;      // no pace: the process ends
 bool cupti_wait_read(uint64_t until); // until no full one is left; false: too late
 
 // read.c

@@ -25,6 +25,7 @@ enum cupti_kind {
 
 #define CUPTI_FLUSH_FORCED 1u
 #define CUPTI_THREADS_BY_SYSTEM 1u // gettid, not pthread_self
+#define CUPTI_BUFFERS_APART 9u     // attribute, u8: threads have buffers of their own; 0 in 12.9, 1 from 13.0 on
 
 // The first 160 bytes of a kernel, from CUpti_ActivityKernel5 to 13. Kernel4 ends
 // at 144, with the launch type.
@@ -120,6 +121,8 @@ struct cupti_library {
     cupti_result (*enable_hardware)(uint8_t on);
     cupti_result (*set_thread_ids)(uint32_t type);
     cupti_result (*get_thread_ids)(uint32_t *type);
+    cupti_result (*get_attribute)(uint32_t attribute, size_t *size, void *value);
+    cupti_result (*set_attribute)(uint32_t attribute, size_t *size, void *value);
 };
 
 #endif

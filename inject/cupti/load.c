@@ -104,6 +104,8 @@ static const char *resolve(void *lib)
         {"cuptiActivityEnableHWTrace", &cupti.enable_hardware, true},
         {"cuptiSetThreadIdType", &cupti.set_thread_ids, true},
         {"cuptiGetThreadIdType", &cupti.get_thread_ids, true},
+        {"cuptiActivityGetAttribute", &cupti.get_attribute, true},
+        {"cuptiActivitySetAttribute", &cupti.set_attribute, true},
     };
     for (size_t i = 0; i < COUNT(functions); i++) {
         void *f = dlsym(lib, functions[i].name);

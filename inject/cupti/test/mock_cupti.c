@@ -316,6 +316,8 @@ EXPORT unsigned mock_cupti_api_enabled(unsigned kind)
     return n;
 }
 
+static atomic_uint buffers_apart = 1;
+
 EXPORT unsigned mock_cupti_subscribers(void) { return subscribers; }
 EXPORT uint32_t mock_cupti_period(void) { return period; }
 EXPORT unsigned mock_cupti_forced(void) { return forced; }
@@ -610,6 +612,35 @@ uint32_t cuptiGetThreadIdType(uint32_t *type)
     pthread_mutex_unlock(&lock);
     return OK;
 }
+
+#define BUFFERS_APART 9u
+
+// To change it while kinds are enabled is not defined.
+EXPORT uint32_t cuptiActivityGetAttribute(uint32_t attribute, size_t *size, void *value);
+uint32_t cuptiActivityGetAttribute(uint32_t attribute, size_t *size, void *value)
+{
+    if (attribute != BUFFERS_APART || *size < 1) {
+        return BAD_PARAMETER;
+    }
+    *(uint8_t *)value = (uint8_t)atomic_load(&buffers_apart);
+    return OK;
+}
+
+EXPORT uint32_t cuptiActivitySetAttribute(uint32_t attribute, size_t *size, void *value);
+uint32_t cuptiActivitySetAttribute(uint32_t attribute, size_t *size, void *value)
+{
+    if (attribute != BUFFERS_APART || *size < 1) {
+        return BAD_PARAMETER;
+    }
+    if (mock_cupti_enabled(10) != 0) {
+        fprintf(stderr, "mock_cupti: an attribute set while kinds are enabled\n");
+        abort();
+    }
+    atomic_store(&buffers_apart, *(const uint8_t *)value);
+    return OK;
+}
+
+EXPORT unsigned mock_cupti_buffers_apart(void) { return atomic_load(&buffers_apart); }
 
 #ifndef MOCK_OLD // 12.9 and later
 static uint32_t turn_call(bool runtime, uint32_t cbid, uint8_t to)

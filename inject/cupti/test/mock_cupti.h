@@ -58,6 +58,7 @@ unsigned mock_cupti_subscribers(void);
 unsigned mock_cupti_calls(const char *function); // times it was called
 uint32_t mock_cupti_period(void);                // of flushes, ms
 uint32_t mock_cupti_thread_ids(void);            // how threads are numbered
+unsigned mock_cupti_buffers_apart(void);         // threads have buffers of their own
 unsigned mock_cupti_forced(void);                // flushes with the flag
 unsigned mock_cupti_no_buffer(void);             // records lost since no buffer was given
 unsigned mock_cupti_handed_over(void);           // buffers

@@ -336,8 +336,8 @@ static int exit_with_kernels(void *hang)
     exit(5);
 }
 
-// Kernels in the only ring of the test's folder, whose process is over.
-static uint64_t kernels_in_file(void)
+// The only ring of the test's folder, whose process is over.
+static const uint8_t *left_behind(size_t *size)
 {
     char path[600] = "";
     DIR *d = opendir(test_dir);
@@ -352,6 +352,15 @@ static uint64_t kernels_in_file(void)
     CHECK(fd >= 0 && fstat(fd, &st) == 0);
     const uint8_t *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     CHECK(file != MAP_FAILED);
+    close(fd);
+    *size = (size_t)st.st_size;
+    return file;
+}
+
+static uint64_t kernels_in_file(void)
+{
+    size_t size;
+    const uint8_t *file = left_behind(&size);
     const struct lockstep_header *h = (const struct lockstep_header *)file;
     CHECK_EQ(atomic_load(&h->state), LOCKSTEP_STATE_CLOSED);
     uint64_t n = 0;
@@ -360,8 +369,21 @@ static uint64_t kernels_in_file(void)
         const uint64_t *w = (const uint64_t *)(file + s->offset) + i * LOCKSTEP_WORDS;
         n += w[0] != 0 && (w[1] & 0xff) == LOCKSTEP_KERNEL;
     }
-    munmap((void *)file, (size_t)st.st_size);
-    close(fd);
+    munmap((void *)file, size);
+    return n;
+}
+
+static uint64_t numbered_in_file(void)
+{
+    size_t size;
+    const uint8_t *file = left_behind(&size);
+    const struct lockstep_section *s = &((const struct lockstep_header *)file)->sections[LOCKSTEP_S_LANES - 1];
+    const struct lockstep_lane *lanes = (const struct lockstep_lane *)(file + s->offset);
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < s->count; i++) {
+        n += atomic_load(&lanes[i].head);
+    }
+    munmap((void *)file, size);
     return n;
 }
 
@@ -370,6 +392,26 @@ static void an_exit_hands_on_what_is_there(void)
     uint32_t hang = 0;
     CHECK_EQ(in_child(exit_with_kernels, &hang), 5);
     CHECK_EQ(kernels_in_file(), 6);
+}
+
+#define MANY 20000u // that a lane of 64 would take a minute for at the pace of a running process
+
+static int exit_with_many(void *unused)
+{
+    (void)unused;
+    load_mock("libcupti.so.13");
+    setenv("LOCKSTEP_DIR", test_dir, 1);
+    setenv("LOCKSTEP_RING_RECORDS", "64", 1);
+    CHECK_EQ(InitializeInjection(), 1);
+    run_kernels(MANY, 1);
+    exit(5);
+}
+
+// What does not fit is lapped, and its numbers say so; unread it would be lost without.
+static void an_exit_reads_without_pace(void)
+{
+    CHECK_EQ(in_child(exit_with_many, NULL), 5);
+    CHECK(numbered_in_file() >= MANY);
 }
 
 static void an_exit_waits_for_no_driver(void)
@@ -459,7 +501,9 @@ static void a_pause_restores_what_was(void)
     CHECK_EQ(InitializeInjection(), 1);
     CHECK(MOCK(mock_cupti_period)() > 0);
     CHECK_EQ(MOCK(mock_cupti_thread_ids)(), CUPTI_THREADS_BY_SYSTEM);
+    CHECK_EQ(MOCK(mock_cupti_buffers_apart)(), 0);
     CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(MOCK(mock_cupti_buffers_apart)(), 1);
     CHECK_EQ(MOCK(mock_cupti_period)(), 0);
     CHECK_EQ(MOCK(mock_cupti_thread_ids)(), 7);
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
@@ -638,6 +682,7 @@ static const struct test_case cases[] = {
     {"the_tick_brings_what_is_there", the_tick_brings_what_is_there},
     {"a_forked_child_does_nothing", a_forked_child_does_nothing},
     {"an_exit_hands_on_what_is_there", an_exit_hands_on_what_is_there},
+    {"an_exit_reads_without_pace", an_exit_reads_without_pace},
     {"an_exit_waits_for_no_driver", an_exit_waits_for_no_driver},
     {"a_flush_that_hangs_holds_nobody", a_flush_that_hangs_holds_nobody},
     {"our_threads_take_no_signals", our_threads_take_no_signals},
