@@ -79,7 +79,7 @@ func (in *Intake) Identify(path string, trace *kineto.Trace) (model.Rank, Reason
 		if !in.worlds.alone(rank.JobID) {
 			return rank, NoRank, fmt.Errorf("find rank: got none in distributedInfo and none in the file's name by the rank pattern %q; want one", in.options.RankPattern)
 		}
-		rank.Rank, rank.ClockID = 0, "" // the clock is named after the rank
+		rank.Rank, rank.ClockID, rank.ClockEpoch = 0, "", model.Optional[int64]{} // the clock is named after the rank
 	}
 	in.worlds.settle(&rank)
 	trace.SetRank(rank)

@@ -1,12 +1,19 @@
 package model
 
-// Finding kinds and the classes and causes of kind straggler.
+// Finding kinds, their classes and causes.
 const (
 	FindingStraggler = "straggler"
 
 	ClassCompute = "compute"
 	ClassHost    = "host"
 	ClassLink    = "link"
+
+	FindingClock = "clock"
+
+	ClassSkew      = "skew"
+	ClassDrift     = "drift"
+	ClassStep      = "step"
+	ClassUntrusted = "untrusted"
 
 	CauseUnknown    = "unknown"
 	CauseCompile    = "compile"
@@ -60,6 +67,7 @@ type Finding struct {
 	CommID     string
 	Peer       Optional[int64]
 	Link       string
+	Clock      string // clock id, of findings of kind clock
 	Ranks      []int64
 	RanksCount Optional[int64]
 

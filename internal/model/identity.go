@@ -21,7 +21,11 @@ type SpanRef struct {
 
 // String renders the reference as "traceid-spanid" in hex.
 func (r SpanRef) String() string {
-	return hex.EncodeToString(r.Trace[:]) + "-" + hex.EncodeToString(r.Span[:])
+	var b [2*len(r.Trace) + 1 + 2*len(r.Span)]byte
+	hex.Encode(b[:], r.Trace[:])
+	b[2*len(r.Trace)] = '-'
+	hex.Encode(b[2*len(r.Trace)+1:], r.Span[:])
+	return string(b[:])
 }
 
 // RootRank stands for the whole job where a span id needs a rank: the root of a

@@ -20,6 +20,8 @@ type Rank struct {
 	HWID        string // GPU UUID
 	PID         Optional[int64]
 	ClockID     string // clock of every operation that does not name its own
+	// ClockEpoch is what was added to ClockID's readings, ns, to make Unix times.
+	ClockEpoch Optional[int64]
 }
 
 // RankOps are operations of one rank.

@@ -30,6 +30,7 @@ var findingFields = newTable(
 	str(semconv.FindingCommID, func(f *model.Finding) *string { return &f.CommID }),
 	optInt(semconv.FindingPeer, func(f *model.Finding) *optionalInt { return &f.Peer }),
 	str(semconv.FindingLink, func(f *model.Finding) *string { return &f.Link }),
+	str(semconv.FindingClockID, func(f *model.Finding) *string { return &f.Clock }),
 	findingRanks(),
 	findingRanksCount(),
 

@@ -26,6 +26,7 @@ var rankFields = newTable(
 	str(semconv.HWID, func(r *model.Rank) *string { return &r.HWID }),
 	optInt(semconv.ProcessPID, func(r *model.Rank) *optionalInt { return &r.PID }),
 	str(semconv.ClockID, func(r *model.Rank) *string { return &r.ClockID }),
+	optInt(semconv.ClockEpoch, func(r *model.Rank) *optionalInt { return &r.ClockEpoch }),
 )
 
 // RankToResource writes a rank's identity as resource attributes.

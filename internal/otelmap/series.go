@@ -61,7 +61,10 @@ type point struct {
 
 // Add adds v to a counter, or records it in a histogram.
 func (m *Metric) Add(now time.Time, v float64, attrs ...Attr) {
-	p := m.point(now, attrs)
+	m.add(m.point(now, attrs), v)
+}
+
+func (m *Metric) add(p *point, v float64) {
 	p.value += v
 	switch m.Kind {
 	case KindHistogram:
@@ -71,6 +74,17 @@ func (m *Metric) Add(now time.Time, v float64, attrs ...Attr) {
 	case KindExponential:
 		p.exponential.add(v)
 		p.count++
+	}
+}
+
+// AddAll adds each value to a counter, or records each in a histogram.
+func (m *Metric) AddAll(now time.Time, values []float64, attrs ...Attr) {
+	if len(values) == 0 {
+		return
+	}
+	p := m.point(now, attrs)
+	for _, v := range values {
+		m.add(p, v)
 	}
 }
 

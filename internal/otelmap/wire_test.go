@@ -34,6 +34,7 @@ var (
 		"lockstep.parallel.dp.rank": typeInt, "lockstep.parallel.pp.rank": typeInt, "lockstep.parallel.tp.rank": typeInt,
 		"lockstep.parallel.cp.rank": typeInt, "lockstep.parallel.ep.rank": typeInt,
 		"hw.id": typeStr, "hw.type": typeStr, "process.pid": typeInt, "lockstep.clock.id": typeStr,
+		"lockstep.clock.epoch_unix_nano": typeInt,
 	}
 	spanWire = map[string]pcommon.ValueType{
 		"lockstep.step": typeInt, "lockstep.phase": typeStr, "lockstep.op.kind": typeStr, "lockstep.op.key": typeStr, "lockstep.op.seq": typeInt,
@@ -62,7 +63,7 @@ var (
 		"lockstep.finding.id": typeStr, "lockstep.finding.revision": typeInt, "lockstep.finding.status": typeStr,
 		"lockstep.finding.start_unix_nano": typeInt,
 		"lockstep.finding.rank":            typeInt, "lockstep.finding.host": typeStr, "lockstep.finding.hw.id": typeStr, "lockstep.finding.op": typeStr,
-		"lockstep.finding.comm.id": typeStr, "lockstep.finding.peer": typeInt, "lockstep.finding.link": typeStr,
+		"lockstep.finding.comm.id": typeStr, "lockstep.finding.peer": typeInt, "lockstep.finding.link": typeStr, "lockstep.finding.clock": typeStr,
 		"lockstep.finding.ranks": typeSlice, "lockstep.finding.ranks.count": typeInt,
 		"lockstep.finding.step.first": typeInt, "lockstep.finding.step.last": typeInt, "lockstep.finding.before_window": typeBool,
 		"lockstep.finding.cost.seconds": typeDouble, "lockstep.finding.cost.share": typeDouble, "lockstep.finding.cost.joint": typeDouble,

@@ -20,6 +20,7 @@ func TestIdentity(t *testing.T) {
 		JobName: "llama", JobID: "job", Incarnation: model.Incarnation(model.World{CommHash: "0x000000000000feed"}),
 		Rank: 1, LocalRank: model.Some(int64(1)), WorldSize: model.Some(int64(2)),
 		HostName: "h", HostID: "hid", PID: model.Some(int64(101)), ClockID: "host:hid/boot/raw",
+		ClockEpoch: model.Some(int64(1_700_000_000_000_000_000)), // newFakeRing's REALTIME less RAW
 	}, g.rank)
 }
 

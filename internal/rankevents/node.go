@@ -198,7 +198,7 @@ func (r *Rank) identify() model.Rank {
 	h := &r.header
 	out := model.Rank{
 		JobID: firstOf(r.node.cfg.JobID, h.JobID, r.fallbackJob), Rank: r.global,
-		HostName: h.HostName, HostID: h.HostID, ClockID: r.clock, PID: model.Some(int64(h.PID)),
+		HostName: h.HostName, HostID: h.HostID, ClockID: r.clock, ClockEpoch: model.Some(r.epoch), PID: model.Some(int64(h.PID)),
 		LocalRank: known(h.LocalRank), WorldSize: known(r.world), HWID: r.gpuUUID(),
 	}
 	out.JobName = firstOf(r.node.cfg.JobName, h.JobName, out.JobID)

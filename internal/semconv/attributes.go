@@ -25,6 +25,9 @@ const (
 	HWType            = "hw.type"
 	ProcessPID        = "process.pid"
 	ClockID           = "lockstep.clock.id"
+	// ClockEpoch is the Unix ns at which the clock read 0: what was added to its
+	// readings for the stamps of spans; i. Absent where stamps are readings.
+	ClockEpoch = "lockstep.clock.epoch_unix_nano"
 )
 
 // HWTypeGPU is the value of hw.type beside a GPU's UUID in hw.id.
