@@ -1,0 +1,134 @@
+package netstamp
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// follow reads a made clock every ReadEvery for a while and returns the edges.
+func follow(seed uint64, duration int64, realtime []Change) (edges []model.ClockEdge, clock *made, pairs *Pairs) {
+	clock = newMade(seed, realtime)
+	pairs = newPairs(clock)
+	for end := clock.now + duration; clock.now < end; clock.now += int64(ReadEvery) {
+		pairs.Read()
+		edges = append(edges, pairs.Edges("raw", "realtime")...)
+	}
+	return edges, clock, pairs
+}
+
+func TestEdgesContainTheTruth(t *testing.T) {
+	for name, changes := range map[string][]Change{
+		"steady":   {{Rate: -13e-6}},
+		"1 ppm":    {{Rate: 20e-6}, {At: 6_300 * ms, Rate: 21e-6}},
+		"10 ppm":   {{Rate: 20e-6}, {At: 6_300 * ms, Rate: 30e-6}},
+		"500 ppm":  {{Rate: 20e-6}, {At: 6_300 * ms, Rate: 520e-6}, {At: 8_317 * ms, Rate: 20e-6}},
+		"step":     {{Rate: -13e-6}, {At: 6_300 * ms, Rate: -13e-6, Step: 100 * ms}},
+		"back":     {{Rate: -13e-6}, {At: 6_300 * ms, Rate: -13e-6, Step: -100 * ms}},
+		"pendulum": {{Rate: -13e-6}, {At: 4_300 * ms, Rate: 40e-6}, {At: 4_500 * ms, Rate: -40e-6}, {At: 5_500 * ms, Rate: 40e-6}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				edges, clock, _ := follow(seed, 12*s, changes)
+				require.GreaterOrEqual(t, len(edges), 5)
+				for _, e := range edges {
+					require.Equal(t, "raw", e.Src)
+					require.Equal(t, "realtime", e.Dst)
+					require.Equal(t, model.EdgePair, e.Source)
+					truth := read(clock.realtime, e.At) - e.At
+					require.LessOrEqual(t, e.Lower, truth, "%+v", e)
+					require.GreaterOrEqual(t, e.Upper, truth, "%+v", e)
+					require.LessOrEqual(t, e.Lower, e.Offset)
+					require.GreaterOrEqual(t, e.Upper, e.Offset)
+					require.LessOrEqual(t, e.Span, 2*s)
+				}
+			}
+		})
+	}
+}
+
+func TestDriftOfAnEdge(t *testing.T) {
+	edges, clock, _ := follow(1, 12*s, []Change{{Rate: -13e-6}})
+	whole := 0
+	for _, e := range edges {
+		if e.Span < s {
+			continue
+		}
+		whole++
+		assert.InDelta(t, -13e-6, e.Drift, e.DriftBound)
+		assert.Less(t, e.DriftBound, 1e-6)
+		assert.Less(t, e.Upper-e.Lower, int64(200), "a reading is 30 to 80 ns to either side")
+		for _, at := range []int64{e.At - e.Span/2, e.At + e.Span/2} {
+			off := float64(read(clock.realtime, at)-at-e.Offset) - e.Drift*float64(at-e.At)
+			assert.LessOrEqual(t, max(off, -off), float64(e.Upper-e.Lower)+e.DriftBound*float64(e.Span/2))
+		}
+		assert.False(t, e.Stepped)
+	}
+	assert.GreaterOrEqual(t, whole, 5)
+}
+
+func TestAStepSplitsTheWindow(t *testing.T) {
+	edges, _, pairs := follow(1, 12*s, []Change{{Rate: -13e-6}, {At: 6_300 * ms, Rate: -13e-6, Step: 100 * ms}})
+	var stepped []model.ClockEdge
+	for _, e := range edges {
+		if e.Stepped {
+			stepped = append(stepped, e)
+		}
+	}
+	require.Len(t, stepped, 1)
+	assert.InDelta(t, 6_300*ms, stepped[0].At-stepped[0].Span/2, float64(s))
+	assert.Equal(t, int64(1), pairs.Counters().Events)
+}
+
+func TestAChangeOfRateSplitsTheWindow(t *testing.T) {
+	edges, _, _ := follow(1, 12*s, []Change{{Rate: 20e-6}, {At: 7 * s, Rate: 30e-6}})
+	for _, e := range edges {
+		if e.Span < s/2 {
+			continue
+		}
+		if e.At+e.Span/2 < 7*s {
+			assert.InDelta(t, 20e-6, e.Drift, e.DriftBound)
+		} else if e.At-e.Span/2 > 7*s+s/2 {
+			assert.InDelta(t, 30e-6, e.Drift, e.DriftBound)
+		}
+		assert.Less(t, e.DriftBound, 3e-6)
+	}
+}
+
+// Whoever uses an edge takes it for a straight line over its whole span.
+func TestAnEdgeIsStraightOverItsSpan(t *testing.T) {
+	for name, changes := range map[string][]Change{
+		"steady": {{Rate: 20e-6}},
+		"slew":   {{Rate: 20e-6}, {At: 7_300 * ms, Rate: 520e-6}, {At: 9_450 * ms, Rate: 20e-6}},
+		"step":   {{Rate: 20e-6}, {At: 7_300 * ms, Rate: 20e-6, Step: 100 * ms}},
+	} {
+		edges, clock, _ := follow(1, 14*s, changes)
+		covered := int64(0)
+		for _, e := range edges {
+			covered += e.Span
+			for _, at := range []int64{e.At - e.Span/2, e.At + e.Span/2} {
+				off := float64(read(clock.realtime, at)-at-e.Offset) - e.Drift*float64(at-e.At)
+				// A bend is seen where it leaves the widths of two readings.
+				assert.LessOrEqual(t, math.Abs(off), 2*float64(e.Upper-e.Lower)+e.DriftBound*float64(e.Span/2), "%s: %+v", name, e)
+			}
+		}
+		assert.Greater(t, covered, 9*s, name)
+	}
+}
+
+func TestEdgesThatNobodyFetchesAreBounded(t *testing.T) {
+	clock := newMade(1, nil)
+	pairs := newPairs(clock)
+	const windows = 500
+	for end := clock.now + windows*2*s; clock.now < end; clock.now += 100 * ms {
+		pairs.Read()
+	}
+	edges := pairs.Edges("raw", "realtime")
+	assert.LessOrEqual(t, len(edges), maxEdges+1)
+	assert.GreaterOrEqual(t, int64(len(edges))+pairs.Counters().EdgesDropped, int64(windows-2))
+	assert.Greater(t, edges[len(edges)-1].At, clock.now-5*s, "the newest are kept")
+}
