@@ -1,0 +1,103 @@
+package graph
+
+import (
+	"math"
+	"slices"
+)
+
+// refit solves for x with all links that take part. Sigmas are beliefs, and one
+// that is far too small moves both its clocks; so each source of edges first gets
+// the sigma of at least its median edge, and what its edges then deviate by beyond
+// their sigmas is added to all of them.
+func (p *problem) refit() {
+	f, of := p.newFit(), make([]*link, 0, len(p.links))
+	for i := range p.links {
+		l := &p.links[i]
+		if l.joins() && p.together(l) {
+			f.add(row{src: l.src, dst: l.dst, r: l.r})
+			of = append(of, l)
+		}
+	}
+	f.build()
+	typical := typicalSigmas(of)
+	for i, l := range of {
+		f.rows[i].w = 1 / square(max(l.sigma, typical[sources[l.Source]]))
+	}
+	clear(p.x)
+	f.robust(p.x)
+	extra := f.unexplained(of, typical, p.x)
+	for i, l := range of {
+		f.rows[i].w = 1 / (square(l.sigma) + extra[sources[l.Source]])
+		f.rows[i].factor = 1
+	}
+	f.reweigh(p.x)
+	f.robust(p.x)
+	p.solver = f
+}
+
+// typicalSigmas returns the median sigma of each source.
+func typicalSigmas(of []*link) (typical [sourceCount]float64) {
+	var all [sourceCount][]float64
+	for _, l := range of {
+		all[sources[l.Source]] = append(all[sources[l.Source]], l.sigma)
+	}
+	for k, v := range all {
+		if len(v) > 0 {
+			slices.Sort(v)
+			typical[k] = v[len(v)/2]
+		}
+	}
+	return typical
+}
+
+const (
+	// madToSigma turns a median absolute deviation of normal noise into a sigma.
+	madToSigma = 1.4826
+	// fewestDeviations is how many edges a source needs before their deviations say
+	// something of its sigmas.
+	fewestDeviations = 16
+	// mostInflation bounds how much larger an error is than the deviation that a
+	// solution with few edges more than clocks leaves of it.
+	mostInflation = 3
+)
+
+// unexplained returns, for each source, the variance by which its edges deviate
+// from x beyond the sigma of its median edge.
+func (f *fit) unexplained(of []*link, typical [sourceCount]float64, x []float64) (extra [sourceCount]float64) {
+	var all [sourceCount][]float64
+	for i, l := range of {
+		r := &f.rows[i]
+		if !r.eliminate {
+			all[sources[l.Source]] = append(all[sources[l.Source]], math.Abs(r.r-(x[r.dst]-x[r.src])))
+		}
+	}
+	rows, clocks := f.loops()
+	inflation := min(mostInflation, math.Sqrt(float64(rows)/float64(max(1, rows-clocks))))
+	for k, v := range all {
+		if len(v) >= fewestDeviations {
+			slices.Sort(v)
+			extra[k] = max(0, square(madToSigma*inflation*v[len(v)/2])-square(typical[k]))
+		}
+	}
+	return extra
+}
+
+// loops counts the rows that leaves do not take, and the clocks between them that
+// are not held.
+func (f *fit) loops() (rows, clocks int) {
+	for i := range f.rows {
+		if !f.rows[i].eliminate {
+			rows++
+		}
+	}
+	stripped := map[int32]bool{}
+	for _, l := range f.leaves {
+		stripped[l.clock] = true
+	}
+	for c := range f.ground {
+		if !f.ground[c] && !stripped[int32(c)] && f.first[c+1] > f.first[c] {
+			clocks++
+		}
+	}
+	return rows, clocks
+}

@@ -1,0 +1,223 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Solver collects edges between clocks and solves for all clocks at once. It is
+// not safe for concurrent use; the Solutions that it returns are.
+type Solver struct {
+	opt   Options
+	count Counters
+
+	ids    map[string]int32
+	clocks []clockSlot
+	free   []int32
+
+	at    map[edgeKey]int32 // index into edges
+	edges []edgeSlot
+
+	crossing map[[2]string]*crossing
+
+	ranks map[string]int // of preferred references
+	last  *Solution
+	work  int // of the last solution
+}
+
+// clockSlot is a place for a clock. It is free when no edge names the clock.
+type clockSlot struct {
+	name  string
+	edges int32
+	// led is of how many clocks it was the reference in the last solution.
+	led int32
+}
+
+type edgeKey struct {
+	src, dst int32
+	source   uint8
+}
+
+type edgeSlot struct {
+	model.ClockEdge
+	key edgeKey
+	// fresh: the edge came after the last solution.
+	fresh bool
+}
+
+// crossing remembers of two clocks that an edge between them was refused because
+// its bounds crossed: a message arrived before it was sent, whatever the offset.
+type crossing struct {
+	excess int64
+	source string
+	rounds int
+}
+
+// New returns an empty Solver.
+func New(opt Options) *Solver {
+	s := &Solver{
+		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, crossing: map[[2]string]*crossing{},
+		ranks: map[string]int{}, last: &Solution{},
+	}
+	for i, name := range opt.Prefer {
+		if _, ok := s.ranks[name]; !ok {
+			s.ranks[name] = i
+		}
+	}
+	return s
+}
+
+// rank is the place of a clock among the preferred references.
+func (s *Solver) rank(name string) int {
+	if r, ok := s.ranks[name]; ok {
+		return r
+	}
+	return len(s.ranks)
+}
+
+// Counters returns what was counted so far.
+func (s *Solver) Counters() Counters {
+	c := s.count
+	c.PathsOverflowed += s.last.overflowed()
+	return c
+}
+
+// Add takes an edge in place of an earlier one of the same clocks and source. An
+// error names the field, the value and what is wanted; the edge is then counted
+// and left out. Of an edge whose bounds cross, or whose observations contradict one
+// another, it is remembered that they do, and nothing else.
+func (s *Solver) Add(e model.ClockEdge) error {
+	if err := s.count.check(&e); err != nil {
+		if e.Lower > e.Upper && e.Lower != model.NoUpper && e.Upper != model.NoLower {
+			s.noteCrossing(&e, e.Lower-e.Upper)
+		}
+		return err
+	}
+	if e.Contradicted > 0 {
+		s.count.Contradicted++
+		s.noteCrossing(&e, e.Contradicted)
+		return nil
+	}
+	key, known, err := s.key(&e)
+	if err != nil {
+		return err
+	}
+	s.count.Added++
+	if i, ok := s.at[key]; known && ok {
+		s.replace(&s.edges[i], &e)
+		return nil
+	}
+	s.at[key] = int32(len(s.edges))
+	s.edges = append(s.edges, edgeSlot{ClockEdge: e, key: key, fresh: true})
+	s.clocks[key.src].edges++
+	s.clocks[key.dst].edges++
+	delete(s.crossing, pairOfNames(e.Src, e.Dst))
+	return nil
+}
+
+// key finds or makes the places of both clocks. Nothing is made where a limit
+// forbids the edge.
+func (s *Solver) key(e *model.ClockEdge) (key edgeKey, known bool, err error) {
+	src, okSrc := s.ids[e.Src]
+	dst, okDst := s.ids[e.Dst]
+	key = edgeKey{src, dst, sources[e.Source]}
+	if okSrc && okDst {
+		if _, ok := s.at[key]; ok {
+			return key, true, nil
+		}
+	}
+	if len(s.edges) >= s.opt.MaxEdges {
+		s.count.TooManyEdges++
+		return key, false, fmt.Errorf("add clock edge %s to %s: got edge %d; want at most %d", e.Src, e.Dst, len(s.edges)+1, s.opt.MaxEdges)
+	}
+	wanted := len(s.ids)
+	for _, ok := range []bool{okSrc, okDst} {
+		if !ok {
+			wanted++
+		}
+	}
+	if wanted > s.opt.MaxClocks {
+		s.count.TooManyClocks++
+		return key, false, fmt.Errorf("add clock edge %s to %s: got clock %d; want at most %d", e.Src, e.Dst, wanted, s.opt.MaxClocks)
+	}
+	key.src, key.dst = s.clock(e.Src), s.clock(e.Dst)
+	return key, false, nil
+}
+
+func (s *Solver) clock(name string) int32 {
+	if i, ok := s.ids[name]; ok {
+		return i
+	}
+	i := int32(len(s.clocks))
+	if n := len(s.free); n > 0 {
+		i, s.free = s.free[n-1], s.free[:n-1]
+		s.clocks[i] = clockSlot{name: name}
+	} else {
+		s.clocks = append(s.clocks, clockSlot{name: name})
+	}
+	s.ids[name] = i
+	return i
+}
+
+// replace puts an edge in the place of one held. One that is older came late,
+// unless its clock was stepped back.
+func (s *Solver) replace(held *edgeSlot, e *model.ClockEdge) {
+	if back := held.At - e.At; back > 0 && back <= s.opt.Horizon.Nanoseconds() && !e.Stepped {
+		s.count.Late++
+		return
+	}
+	s.count.Replaced++
+	held.ClockEdge, held.fresh = *e, true
+	delete(s.crossing, pairOfNames(e.Src, e.Dst))
+}
+
+// Forget drops all edges of a clock.
+func (s *Solver) Forget(clock string) {
+	id, ok := s.ids[clock]
+	if !ok {
+		return
+	}
+	for i := len(s.edges) - 1; i >= 0; i-- {
+		if k := s.edges[i].key; k.src == id || k.dst == id {
+			s.drop(i)
+		}
+	}
+}
+
+// drop removes edge i; the last edge takes its place.
+func (s *Solver) drop(i int) {
+	key, last := s.edges[i].key, len(s.edges)-1
+	delete(s.at, key)
+	if i != last {
+		s.edges[i] = s.edges[last]
+		s.at[s.edges[i].key] = int32(i)
+	}
+	s.edges[last] = edgeSlot{}
+	s.edges = s.edges[:last]
+	for _, id := range []int32{key.src, key.dst} {
+		c := &s.clocks[id]
+		if c.edges--; c.edges == 0 {
+			delete(s.ids, c.name)
+			s.clocks[id] = clockSlot{}
+			s.free = append(s.free, id)
+		}
+	}
+}
+
+// noteCrossing remembers that observations of two clocks contradict one another.
+func (s *Solver) noteCrossing(e *model.ClockEdge, excess int64) {
+	p := pairOfNames(e.Src, e.Dst)
+	if _, ok := s.crossing[p]; !ok && len(s.crossing) >= s.opt.MaxEdges {
+		s.count.CrossingOverflow++
+		return
+	}
+	if excess < 0 {
+		excess = farthest
+	}
+	s.crossing[p] = &crossing{excess: excess, source: e.Source}
+}
+
+func pairOfNames(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
+
+func pairOf(a, b int32) [2]int32 { return [2]int32{min(a, b), max(a, b)} }
