@@ -1,0 +1,61 @@
+package timeline
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Feed collects outcomes for one reader, whoever calls Advance.
+type Feed struct {
+	of       *Timeline
+	models   map[string]model.ClockModel // the newest of each clock
+	findings []model.Finding
+}
+
+// maxWaiting bounds the findings that wait for a reader: what one that takes every
+// second sees when 4,096 clocks change their state in it.
+const maxWaiting = 4096
+
+// Feed returns a subscription to all further outcomes.
+func (t *Timeline) Feed() *Feed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := &Feed{of: t, models: map[string]model.ClockModel{}}
+	t.feeds[f] = true
+	return f
+}
+
+// Take returns what came since the last call: of each clock the newest model.
+func (f *Feed) Take() Outcome {
+	f.of.mu.Lock()
+	models, findings := f.models, f.findings
+	f.models, f.findings = map[string]model.ClockModel{}, nil
+	f.of.mu.Unlock()
+	out := Outcome{Findings: findings}
+	for _, id := range slices.Sorted(maps.Keys(models)) {
+		out.Models = append(out.Models, models[id])
+	}
+	return out
+}
+
+// Close ends the subscription.
+func (f *Feed) Close() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	delete(f.of.feeds, f)
+}
+
+func (t *Timeline) feed(out *Outcome) {
+	for f := range t.feeds {
+		for i := range out.Models {
+			f.models[out.Models[i].Clock] = out.Models[i]
+		}
+		room := maxWaiting - len(f.findings)
+		if over := len(out.Findings) - room; over > 0 {
+			t.stats.FeedsOverflowed.Add(int64(over))
+		}
+		f.findings = append(f.findings, out.Findings[:min(room, len(out.Findings))]...)
+	}
+}

@@ -1,0 +1,335 @@
+package timeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// watch turns what is wrong with clocks into findings.
+type watch struct {
+	opt      *Options
+	episodes map[episodeKey]*episode
+	seen     map[string]observed // what was judged last of each clock
+}
+
+type episodeKey struct{ Class, Clock string }
+
+type observed struct {
+	until, steps int64
+	untrusted    bool
+}
+
+// episode is one time for which something is wrong with a clock.
+type episode struct {
+	Finding model.Finding
+	// Wrong and Clean count windows in a row; below needed windows an episode has not
+	// begun.
+	Wrong, Clean int
+	Size         float64   // of what is wrong, at the last report
+	Reported     time.Time // when
+}
+
+const (
+	// cleanWindows end an episode: one alone may have missed what the next shows.
+	cleanWindows = 3
+	// repeatAfter is how often what stands is told again, well within the ten minutes
+	// after which the findings connector closes what it does not hear of.
+	repeatAfter = 3 * time.Minute
+	// muchMore is by which factor something must change to be told at once.
+	muchMore = 2
+	// certain: bounds are hard, and wrong only where stamps are.
+	certain = 0.95
+)
+
+// needed windows in a row begin an episode. A step is over with its window, and to
+// be untrusted is decided over several neighbours.
+var needed = map[string]int{model.ClassSkew: 2, model.ClassDrift: 2, model.ClassStep: 1, model.ClassUntrusted: 1}
+
+// classes in the order in which findings of one clock are given out.
+var classes = []string{model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted}
+
+func newWatch(opt *Options) *watch {
+	return &watch{opt: opt, episodes: map[episodeKey]*episode{}, seen: map[string]observed{}}
+}
+
+// fault is what is wrong with a clock in one window.
+type fault struct {
+	size     float64
+	evidence evidence
+	action   string
+}
+
+// evidence are the numbers that decided, as JSON.
+type evidence struct {
+	Timeline   string  `json:"timeline,omitempty"`
+	Offset     float64 `json:"offset_seconds,omitempty"`
+	Bound      float64 `json:"bound_seconds,omitempty"`
+	Threshold  float64 `json:"threshold_seconds,omitempty"`
+	Drift      float64 `json:"drift_ppm,omitempty"`
+	DriftBound float64 `json:"drift_bound_ppm,omitempty"`
+	Limit      float64 `json:"limit_ppm,omitempty"`
+	Jump       float64 `json:"jump_seconds,omitempty"`
+	Steps      int64   `json:"steps,omitempty"`
+	// Walls is how many real-time clocks the timeline follows the median of.
+	Walls       int           `json:"realtime_clocks,omitempty"`
+	Contradicts []contradicts `json:"contradicts,omitempty"`
+	// Other is the only other real-time clock; Undecided: nothing tells which one of
+	// both is off.
+	Other     string `json:"other,omitempty"`
+	Undecided bool   `json:"undecided,omitempty"`
+}
+
+type contradicts struct {
+	Clock  string  `json:"clock"`
+	Source string  `json:"source"`
+	Excess float64 `json:"excess_seconds"`
+}
+
+// look judges every clock of which there is news: some at a time, so that nothing
+// waits for it. The caller holds solving.
+func (w *watch) look(t *Timeline, ids []string, now time.Time) []model.Finding {
+	var out []model.Finding
+	for part := range slices.Chunk(ids, chunk) {
+		t.mu.RLock()
+		for _, id := range part {
+			out = w.lookAt(id, t.tracks[id], out, now)
+		}
+		t.mu.RUnlock()
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return append(out, w.close(t, now)...)
+}
+
+func (w *watch) lookAt(id string, tr *track, out []model.Finding, now time.Time) []model.Finding {
+	if tr == nil || tr.foreign {
+		return out
+	}
+	saw := observed{until: tr.last().last().until, steps: tr.steps, untrusted: tr.untrusted}
+	before, known := w.seen[id]
+	if known && !tr.untrusted && before.steps == saw.steps && !before.untrusted && distance(before.until, saw.until) < apart {
+		return out
+	}
+	w.seen[id] = saw
+	faults := w.judge(tr, tr.steps > before.steps)
+	for _, class := range classes {
+		out = append(out, w.follow(episodeKey{class, id}, faults[class], tr, now)...)
+	}
+	return out
+}
+
+// judge returns what is wrong with the clock in its last window, by class.
+func (w *watch) judge(tr *track, stepped bool) map[string]*fault {
+	faults := map[string]*fault{}
+	seg := tr.last()
+	if tr.untrusted {
+		faults[model.ClassUntrusted] = untrusted(tr)
+		return faults
+	}
+	if stepped {
+		faults[model.ClassStep] = &fault{
+			size:     math.Abs(float64(tr.jump)),
+			evidence: evidence{Timeline: seg.scale.name, Jump: float64(-tr.jump) / 1e9, Steps: tr.steps},
+			action:   "find what sets the clock in steps (ntpdate, chronyd makestep, a hypervisor); let it slew instead",
+		}
+	}
+	if seg.last().bound == model.NoBound || !seg.scale.anchored {
+		return faults
+	}
+	faults[model.ClassSkew] = w.skew(tr)
+	faults[model.ClassDrift] = w.drift(tr)
+	return faults
+}
+
+// skew: a real-time clock that is farther from the median of them than both bounds
+// and the threshold together. The timeline itself may be on its way to the median.
+// Only where more than half agree is it said of one clock that it is off.
+func (w *watch) skew(tr *track) *fault {
+	seg := tr.last()
+	v, last := seg.scale.vote, seg.last()
+	if !tr.name.realtime || v == nil {
+		return nil
+	}
+	if other, ok := v.other(tr.id); ok {
+		return w.differ(tr, v, other)
+	}
+	off := -last.offset - v.median.at(last.at+last.offset)
+	bound := plus(last.bound, v.bound)
+	certain := distance(off, 0) - bound
+	if bound == model.NoBound || certain <= w.opt.Skew.Nanoseconds() || !v.against(certain) {
+		return nil
+	}
+	f := w.off(seg, off, bound)
+	f.action = "check the time service of the host (chronyc tracking, timedatectl) and which server it follows"
+	return f
+}
+
+// differ: of two clocks nothing tells which one is off, so both are named.
+func (w *watch) differ(tr *track, v *vote, other wall) *fault {
+	seg := tr.last()
+	last := seg.last()
+	off := -last.offset - (&knot{x: v.median.x, off: other.offset, slope: other.drift}).at(last.at+last.offset)
+	bound := plus(last.bound, other.bound)
+	if bound == model.NoBound || distance(off, 0)-bound <= w.opt.Skew.Nanoseconds() {
+		return nil
+	}
+	f := w.off(seg, off, bound)
+	f.evidence.Other, f.evidence.Undecided = other.clock, true
+	f.action = "one of two real-time clocks is off, and nothing tells which: check the time services of both hosts"
+	return f
+}
+
+func (w *watch) off(seg *segment, off, bound int64) *fault {
+	return &fault{
+		size: math.Abs(float64(off)),
+		evidence: evidence{
+			Timeline: seg.scale.name, Offset: float64(off) / 1e9, Bound: float64(bound) / 1e9,
+			Threshold: w.opt.Skew.Seconds(), Walls: seg.scale.walls(),
+		},
+	}
+}
+
+func plus(a, b int64) int64 {
+	if a == model.NoBound || b == model.NoBound || a > model.NoBound-b {
+		return model.NoBound
+	}
+	return a + b
+}
+
+// drift: a clock that runs faster or slower than the median of the real-time clocks
+// by more than an oscillator may, or a real-time clock by more than it is slewed. The
+// timeline's own pace is not used: it too is slewed.
+func (w *watch) drift(tr *track) *fault {
+	seg := tr.last()
+	last, v := seg.last(), seg.scale.vote
+	if tr.name.daemon || last.until <= last.from || v == nil || !v.againstRate() {
+		return nil
+	}
+	limit, action := w.opt.Drift, "the oscillator is defective, or the clock source of the kernel is wrong"
+	if tr.name.realtime {
+		limit, action = limit+maxSlew, "the time service slews the clock at more than 500 ppm: see what made it so wrong (chronyc tracking)"
+	}
+	drift := -last.drift - v.median.slope
+	// Both ends of the window are within the bound.
+	bound := 2 * float64(last.bound) / float64(last.until-last.from)
+	if math.Abs(drift) <= bound+limit {
+		return nil
+	}
+	return &fault{
+		size:     math.Abs(drift),
+		evidence: evidence{Timeline: seg.scale.name, Drift: drift * 1e6, DriftBound: bound * 1e6, Limit: limit * 1e6, Walls: v.walls},
+		action:   action,
+	}
+}
+
+func untrusted(tr *track) *fault {
+	f := &fault{action: "compare the clock's stamps with those of its neighbours; until they agree its spans stay where they are"}
+	for _, e := range tr.evidence {
+		f.size = max(f.size, float64(e.Excess))
+		f.evidence.Contradicts = append(f.evidence.Contradicts, contradicts{e.Other, e.Source, float64(e.Excess) / 1e9})
+	}
+	return f
+}
+
+// follow advances the episode of one clock and class.
+func (w *watch) follow(key episodeKey, f *fault, tr *track, now time.Time) []model.Finding {
+	ep := w.episodes[key]
+	if f == nil {
+		return w.clean(key, ep, now)
+	}
+	if ep == nil {
+		ep = &episode{}
+		w.episodes[key] = ep
+	}
+	ep.Wrong, ep.Clean = ep.Wrong+1, 0
+	if ep.Wrong < needed[key.Class] {
+		return nil
+	}
+	begun := ep.Finding.Revision > 0
+	if begun && now.Sub(ep.Reported) < repeatAfter && f.size < ep.Size*muchMore && f.size > ep.Size/muchMore {
+		return nil
+	}
+	ep.fill(key, f, tr, now)
+	return []model.Finding{ep.Finding}
+}
+
+func (w *watch) clean(key episodeKey, ep *episode, now time.Time) []model.Finding {
+	if ep == nil {
+		return nil
+	}
+	ep.Wrong = 0
+	if ep.Clean++; ep.Clean < cleanWindows && ep.Finding.Revision > 0 {
+		return nil
+	}
+	return w.end(key, ep, now)
+}
+
+// end drops an episode, and tells of its end where it had begun.
+func (w *watch) end(key episodeKey, ep *episode, now time.Time) []model.Finding {
+	delete(w.episodes, key)
+	if ep.Finding.Revision == 0 {
+		return nil
+	}
+	ep.Finding.Revision++
+	ep.Finding.Status = model.StatusClosed
+	ep.Finding.Time = max(ep.Finding.Time, now.UnixNano())
+	return []model.Finding{ep.Finding}
+}
+
+// close ends the episodes of clocks that are forgotten.
+func (w *watch) close(t *Timeline, now time.Time) []model.Finding {
+	var out []model.Finding
+	for id := range w.seen {
+		if t.tracks[id] == nil {
+			delete(w.seen, id)
+		}
+	}
+	for key, ep := range w.episodes {
+		if t.tracks[key.Clock] == nil {
+			out = append(out, w.end(key, ep, now)...)
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Finding) int { return compareStrings(a.ID, b.ID) })
+	return out
+}
+
+func compareStrings(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (ep *episode) fill(key episodeKey, f *fault, tr *track, now time.Time) {
+	out := &ep.Finding
+	if out.Revision == 0 {
+		at := now.UnixNano()
+		*out = model.Finding{
+			Start: at, Kind: model.FindingClock, Class: key.Class, Clock: key.Clock, Host: tr.name.host,
+			Severity: model.SeverityInfo, Status: model.StatusOpen, Confidence: certain,
+			ID: model.FindingID("", model.FindingClock, fmt.Sprintf("%s %s", key.Class, key.Clock), at),
+		}
+		if key.Class == model.ClassUntrusted {
+			out.Severity = model.SeverityWarn
+		}
+	} else {
+		out.Status = model.StatusUpdated
+	}
+	out.Revision++
+	out.Time = now.UnixNano()
+	out.Action = f.action
+	// Plain numbers and strings always marshal; NaN and Inf do not occur in windows.
+	text, err := json.Marshal(f.evidence)
+	if err == nil {
+		out.Evidence = string(text)
+	}
+	ep.Size, ep.Reported = f.size, now
+}

@@ -1,0 +1,108 @@
+package timeline
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/lockstep-otel/lockstep/internal/clock/graph"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// inbox holds the edges that come while a solution is made.
+type inbox struct {
+	mu    sync.Mutex
+	edges []model.ClockEdge
+}
+
+// edgesOfClock bounds the inbox: a solution takes less than the window that each
+// clock has some ten edges in.
+const edgesOfClock = 16
+
+func (i *inbox) put(e model.ClockEdge, most int) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.edges) >= most {
+		return false
+	}
+	i.edges = append(i.edges, e)
+	return true
+}
+
+func (i *inbox) take() []model.ClockEdge {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	edges := i.edges
+	i.edges = nil
+	return edges
+}
+
+// AddEdge takes what a window of observations says of two clocks. It counts with
+// the next Advance, and does not wait for one that is under way. An error says why an
+// edge was refused; it is counted too.
+func (t *Timeline) AddEdge(e model.ClockEdge) error {
+	if err := checkNames(&e); err != nil {
+		t.stats.Refused.Add(1)
+		return err
+	}
+	if t.solving.TryLock() {
+		defer t.solving.Unlock()
+		t.drain()
+		return t.add(&e)
+	}
+	// What is refused is put by too: the solver counts why, and learns of bounds that
+	// cross.
+	if !t.inbox.put(e, edgesOfClock*t.opt.MaxClocks) {
+		t.stats.InboxOverflowed.Add(1)
+		return fmt.Errorf("add clock edge %s to %s: got %d edges during a solution; want at most %d", e.Src, e.Dst,
+			edgesOfClock*t.opt.MaxClocks+1, edgesOfClock*t.opt.MaxClocks)
+	}
+	return graph.Check(&e)
+}
+
+func checkNames(e *model.ClockEdge) error {
+	if len(e.Src) > maxName || len(e.Dst) > maxName {
+		return fmt.Errorf("add clock edge %.80q to %.80q: got names of %d and %d bytes; want at most %d", e.Src, e.Dst, len(e.Src), len(e.Dst), maxName)
+	}
+	return nil
+}
+
+// drain gives the solver what came meanwhile. The caller holds solving.
+func (t *Timeline) drain() {
+	for _, e := range t.inbox.take() {
+		// Who added it was told, unless a limit of the solver was met since: that is
+		// counted.
+		_ = t.add(&e)
+	}
+}
+
+func (t *Timeline) add(e *model.ClockEdge) error {
+	if err := t.solver.Add(*e); err != nil {
+		t.stats.Refused.Add(1)
+		// Bounds that cross are evidence too: the next solution should see it.
+		t.fresh = t.fresh || e.Lower > e.Upper
+		return err
+	}
+	t.pair(e)
+	t.fresh = true
+	return nil
+}
+
+// counted returns what the solver counted: without waiting for it, what it had when
+// a solution that is under way began.
+func (t *Timeline) counted() graph.Counters {
+	if t.solving.TryLock() {
+		defer t.solving.Unlock()
+		t.drain()
+		t.count()
+	}
+	if c := t.edges.Load(); c != nil {
+		return *c
+	}
+	return graph.Counters{}
+}
+
+// count keeps a copy for those who do not wait. The caller holds solving.
+func (t *Timeline) count() {
+	c := t.solver.Counters()
+	t.edges.Store(&c)
+}

@@ -1,0 +1,70 @@
+package timeline
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Readers, writers and solutions at once: of one clock, a reader never sees time go
+// back.
+func TestConcurrentUse(t *testing.T) {
+	w := cluster(t, 40, 4)
+	for range 3 {
+		w.window()
+	}
+	read, begin := w.clocks[raw(2)], w.now
+	fixed := time.Unix(0, epoch+w.now) // the world's own clock is not for several
+	w.tl.opt.Now = func() time.Time { return fixed }
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			last := int64(0)
+			for at := begin; ; at += sec / 1000 {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				p, ok := w.tl.Place(raw(2), read(at))
+				if !ok {
+					return // faster than the world: beyond all that is known
+				}
+				assert.GreaterOrEqual(t, p.Time, last)
+				last = p.Time
+				w.tl.Between(raw(2), read(at), raw(3), read(at))
+				w.tl.Resolve("h2")
+			}
+		})
+	}
+	wg.Go(func() { // whoever feeds and watches
+		for k := int64(0); ; k++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			at := begin + k*sec/1000
+			assert.NoError(t, w.tl.AddEdge(model.ClockEdge{
+				Src: raw(2), Dst: "utc:x", At: read(at), Lower: -farthest, Upper: farthest, Source: model.EdgeChrony, Stamps: model.StampUser,
+			}))
+			w.tl.Alias("node", "h2")
+			assert.Positive(t, w.tl.Counters().Clocks)
+		}
+	})
+	feed := w.tl.Feed()
+	for range 20 {
+		w.window()
+		w.tl.State()
+		assert.NotEmpty(t, feed.Take().Models)
+		assert.NoError(t, New(w.tl.opt).Restore(w.tl.Snapshot()))
+	}
+	close(stop)
+	wg.Wait()
+	feed.Close()
+}

@@ -1,0 +1,138 @@
+package timeline
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// scale is one timeline: the reading of its reference, and what is added to it.
+type scale struct {
+	name, reference string
+	line            line // of the reference to Unix time
+	// anchored: the line rests on a real-time clock.
+	anchored bool
+	// foreign: another gateway owns the scale, and its models lead to it directly.
+	foreign bool
+	asked   atomic.Int64 // newest reading of the reference that was asked for
+
+	// epoch is how often the scale was set anew, and setBy how many real-time clocks
+	// agreed on where it is.
+	epoch, setBy int
+	paired       bool  // those clocks hang on raw clocks
+	vote         *vote // of the last solution, nil where no real-time clock is there
+
+	// used: something stands on the scale, as far as clocks were gone through.
+	used bool
+
+	clocks, edges int
+	misfit        float64
+	at            int64 // reading of the reference at the last solution
+}
+
+// walls is how many real-time clocks the scale follows.
+func (s *scale) walls() int {
+	if s.vote == nil {
+		return 0
+	}
+	return s.vote.walls
+}
+
+const (
+	// maxSlew is the fastest that a scale runs against its reference: as adjtime() slews
+	// a clock.
+	maxSlew = 500e-6
+	// settle is in how many ns a scale approaches the median, so that one solution's
+	// noise hardly shows.
+	settle = float64(30 * time.Second)
+	// astray is what a scale does not approach within settle any more. One that is
+	// farther from where most clocks are was set by too few.
+	astray = int64(maxSlew * settle)
+	// maxScaleKnots bounds the knots of a scale: one for each solution.
+	maxScaleKnots = 128
+)
+
+func (s *scale) time(ref int64) int64 {
+	if s.foreign {
+		return ref
+	}
+	return ref + s.line.offset(ref)
+}
+
+func (s *scale) reading(unix int64) int64 {
+	if s.foreign {
+		return unix
+	}
+	return s.line.inverse(unix)
+}
+
+// pace is the slope of the scale at a reading of its reference.
+func (s *scale) pace(ref int64) float64 {
+	if s.foreign {
+		return 0
+	}
+	return s.line.piece(ref).slope
+}
+
+// follow lets the scale approach the median of real-time clocks, which holds at a
+// reading of the reference. The first sets it.
+func (s *scale) follow(at int64, v *vote) {
+	s.vote = v
+	switch {
+	case v == nil:
+		if len(s.line.knots) == 0 {
+			s.line.follow(at, 0, 0, at, maxScaleKnots)
+		}
+	case !s.anchored:
+		s.anchored = true
+		s.set(v)
+	case s.wrong(v):
+		s.epoch++
+		s.name = fmt.Sprintf("%s%s#%d", Prefix, s.reference, s.epoch+1)
+		s.set(v)
+	default:
+		s.approach(at, v)
+	}
+}
+
+// set puts the scale on the median. What stands on it stands elsewhere from then on.
+func (s *scale) set(v *vote) {
+	s.line, s.setBy, s.paired = line{}, len(v.reach), v.paired
+	s.line.follow(v.median.x, v.median.off, clamp(v.median.slope), v.median.x, maxScaleKnots)
+}
+
+// wrong reports whether the scale was set by clocks of which it is known now that
+// they are wrong, or by traces where hosts tell now. What the clocks that agreed on
+// it do later, it follows.
+func (s *scale) wrong(v *vote) bool {
+	away := distance(v.median.off, s.line.offset(v.median.x))
+	if away <= astray {
+		return false
+	}
+	return v.paired && !s.paired || 2*s.setBy < v.walls && v.against(away)
+}
+
+func (s *scale) approach(at int64, v *vote) {
+	if at >= s.line.settled && at-s.line.settled < apart {
+		return
+	}
+	s.line.settled = max(s.line.settled, at)
+	from := max(s.line.settled, s.asked.Load())
+	gap := float64(v.median.at(from) - s.line.offset(from))
+	if math.Abs(gap) <= float64(astray) {
+		s.setBy, s.paired = max(s.setBy, len(v.reach)), s.paired || v.paired
+	}
+	s.line.steer(from, clamp(v.median.slope+gap/settle), maxScaleKnots)
+}
+
+func clamp(slope float64) float64 { return min(maxSlew, max(-maxSlew, slope)) }
+
+// raise lets a number only grow.
+func raise(to *atomic.Int64, v int64) {
+	for old := to.Load(); v > old; old = to.Load() {
+		if to.CompareAndSwap(old, v) {
+			return
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package timeline
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/clock/graph"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// State is a copy of what is known, for people and other programs.
+type State struct {
+	Timelines []ScaleState
+	Clocks    []ClockState
+	Undecided []graph.Contradiction
+	Counters  Counters
+}
+
+// ScaleState tells of one timeline.
+type ScaleState struct {
+	Name, Reference string
+	Foreign         bool // solved by another gateway
+	Anchored        bool // it rests on real-time clocks
+	Clocks, Edges   int
+	RealtimeClocks  int     // whose median it follows
+	Misfit          float64 // of the edges in their own sigmas
+}
+
+// ClockState tells of one clock.
+type ClockState struct {
+	Model      model.ClockModel
+	Host       string
+	Heard      time.Time
+	Neighbours int
+	Steps      int64
+	Foreign    bool
+	Undecided  bool
+	Evidence   []graph.Evidence
+}
+
+// Counters count from the beginning.
+type Counters struct {
+	Edges graph.Counters
+
+	Clocks, Untrusted  int64 // now
+	Refused            int64 // edges and models that could not be used
+	ModelsSolvedHere   int64 // models of others for clocks that are solved here
+	ClocksOverflowed   int64 // clocks beyond MaxClocks
+	ClocksForgotten    int64
+	AliasesOverflowed  int64
+	AliasesAmbiguous   int64 // names that were told of two hosts, and name neither
+	EdgesOverflowed    int64 // edges that came during a solution, beyond what waits
+	FindingsOverflowed int64 // findings that a reader of a Feed did not take in time
+}
+
+// State copies what is known.
+func (t *Timeline) State() State {
+	s := State{Counters: t.Counters()}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, ref := range slices.Sorted(maps.Keys(t.scales)) {
+		sc := t.scales[ref]
+		s.Timelines = append(s.Timelines, ScaleState{
+			Name: sc.name, Reference: sc.reference, Foreign: sc.foreign, Anchored: sc.anchored,
+			Clocks: sc.clocks, Edges: sc.edges, RealtimeClocks: sc.walls(), Misfit: sc.misfit,
+		})
+	}
+	for _, id := range slices.Sorted(maps.Keys(t.tracks)) {
+		tr := t.tracks[id]
+		s.Clocks = append(s.Clocks, ClockState{
+			Model: tr.model(), Host: tr.name.host, Heard: tr.heard, Neighbours: tr.neighbours, Steps: tr.steps,
+			Foreign: tr.foreign, Undecided: tr.undecided, Evidence: slices.Clone(tr.evidence),
+		})
+	}
+	if t.solution != nil {
+		s.Undecided = slices.Clone(t.solution.Undecided())
+	}
+	return s
+}
+
+// Counters returns what was counted so far, of edges up to the last solution that
+// began.
+func (t *Timeline) Counters() Counters {
+	edges := t.counted()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	untrusted := int64(0)
+	for _, tr := range t.tracks {
+		if tr.untrusted {
+			untrusted++
+		}
+	}
+	return Counters{
+		Clocks: int64(len(t.tracks)), Untrusted: untrusted,
+		Edges: edges, Refused: t.stats.Refused.Load(), ModelsSolvedHere: t.stats.Solved.Load(),
+		ClocksOverflowed: t.stats.Overflowed.Load(), ClocksForgotten: t.stats.Forgotten.Load(),
+		AliasesAmbiguous: t.stats.AliasesAmbiguous.Load(), EdgesOverflowed: t.stats.InboxOverflowed.Load(),
+		AliasesOverflowed: t.stats.AliasesOverflowed.Load(), FindingsOverflowed: t.stats.FeedsOverflowed.Load(),
+	}
+}
