@@ -1,0 +1,22 @@
+package timelineextension
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension"
+
+	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+)
+
+// NewFactory returns the factory of the timeline extension.
+func NewFactory() extension.Factory {
+	return extension.NewFactory(
+		metadata.Type,
+		func() component.Config { return newDefaultConfig() },
+		func(_ context.Context, set extension.Settings, cfg component.Config) (extension.Extension, error) {
+			return newHolder(cfg.(*Config), set)
+		},
+		metadata.ExtensionStability,
+	)
+}

@@ -1,0 +1,160 @@
+package timelineextension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/extensioncapabilities"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/timeline"
+)
+
+// holder holds the timeline. Components may use it as soon as it is made.
+type holder struct {
+	cfg       *Config
+	set       extension.Settings
+	telemetry *metadata.TelemetryBuilder
+	timeline  *timeline.Timeline
+
+	store  *store
+	server *http.Server
+	served chan struct{} // closed when the server has ended
+
+	intervals []*shared.Interval
+}
+
+var (
+	_ extension.Extension             = (*holder)(nil)
+	_ extensioncapabilities.Dependent = (*holder)(nil)
+	_ timeline.Provider               = (*holder)(nil)
+)
+
+func newHolder(cfg *Config, set extension.Settings) (*holder, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	h := &holder{cfg: cfg, set: set, telemetry: telemetry, timeline: timeline.New(cfg.options())}
+	return h, h.observe()
+}
+
+// Timeline implements timeline.Provider.
+func (h *holder) Timeline() *timeline.Timeline { return h.timeline }
+
+// Dependencies tells the collector to start the storage first.
+func (h *holder) Dependencies() []component.ID {
+	if h.cfg.Storage == nil {
+		return nil
+	}
+	return []component.ID{*h.cfg.Storage}
+}
+
+// Start implements component.Component.
+func (h *holder) Start(ctx context.Context, host component.Host) error {
+	if err := h.restore(ctx, host); err != nil {
+		return err
+	}
+	if err := h.serve(ctx, host); err != nil {
+		return err
+	}
+	h.every(h.cfg.SolveInterval, h.solve)
+	if h.store != nil {
+		h.every(h.cfg.SaveInterval, func(time.Time) { h.save(context.Background()) })
+	}
+	return h.readStates()
+}
+
+func (h *holder) every(d time.Duration, call func(time.Time)) {
+	i := shared.NewInterval(d, call)
+	i.Start()
+	h.intervals = append(h.intervals, i)
+}
+
+func (h *holder) solve(time.Time) {
+	begin := time.Now()
+	h.timeline.Advance(begin)
+	h.telemetry.ExtensionTimelineSolveDuration.Record(context.Background(), time.Since(begin).Seconds())
+}
+
+// restore reads what the run before kept. A state that cannot be read costs that
+// state, and is told.
+func (h *holder) restore(ctx context.Context, host component.Host) error {
+	var err error
+	if h.store, err = openStore(ctx, host, h.cfg.Storage, h.set.ID); err != nil || h.store == nil {
+		return err
+	}
+	data, err := h.store.load(ctx)
+	if err != nil {
+		return err
+	}
+	if data == nil {
+		return nil
+	}
+	if err := h.timeline.Restore(data); err != nil {
+		h.set.Logger.Warn("start without the timeline of the run before", zap.Error(err))
+	}
+	return nil
+}
+
+func (h *holder) save(ctx context.Context) {
+	if err := h.store.save(ctx, h.timeline.Snapshot()); err != nil {
+		h.telemetry.ExtensionTimelineSaveFailures.Add(ctx, 1)
+		h.set.Logger.Warn("keep the timeline", zap.Error(err))
+	}
+}
+
+func (h *holder) serve(ctx context.Context, host component.Host) error {
+	if h.cfg.NetAddr.Endpoint == "" {
+		return nil
+	}
+	listener, err := h.cfg.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", h.cfg.NetAddr.Endpoint, err)
+	}
+	h.server, err = h.cfg.ToServer(ctx, host.GetExtensions(), h.set.TelemetrySettings, newHandler(h.timeline))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	h.set.Logger.Info("serve the timeline", zap.String("address", listener.Addr().String()))
+	h.served = make(chan struct{})
+	go h.listen(listener, host)
+	return nil
+}
+
+func (h *holder) listen(listener net.Listener, host component.Host) {
+	defer close(h.served)
+	if err := h.server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
+	}
+}
+
+// Shutdown implements component.Component. It keeps the timeline as it is then.
+func (h *holder) Shutdown(ctx context.Context) error {
+	for _, i := range h.intervals {
+		i.Stop(func() {})
+	}
+	h.intervals = nil
+	var errs []error
+	if h.served != nil {
+		errs = append(errs, h.server.Close())
+		<-h.served
+		h.served = nil
+	}
+	if h.store != nil {
+		h.save(ctx)
+		errs = append(errs, h.store.close(ctx))
+		h.store = nil
+	}
+	h.telemetry.Shutdown()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,234 @@
+package timelineextension
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/timeline"
+)
+
+// memory is a storage extension that keeps everything in memory.
+type memory struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu   sync.Mutex
+	data map[string][]byte
+	fail error
+}
+
+func (m *memory) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return m, nil
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data[key], nil
+}
+
+func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	m.data[key] = value
+	return nil
+}
+
+func (*memory) Delete(context.Context, string) error               { return nil }
+func (*memory) Batch(context.Context, ...*storage.Operation) error { return nil }
+func (*memory) Close(context.Context) error                        { return nil }
+
+type hostWith struct {
+	component.Host
+	extensions map[component.ID]component.Component
+}
+
+func (h hostWith) GetExtensions() map[component.ID]component.Component { return h.extensions }
+
+var storageID = component.MustNewID("memory")
+
+func newTestHolder(t *testing.T, change func(*Config)) *holder {
+	t.Helper()
+	cfg := newDefaultConfig()
+	cfg.NetAddr.Endpoint = ""
+	cfg.SolveInterval = time.Millisecond
+	if change != nil {
+		change(cfg)
+	}
+	e, err := NewFactory().Create(context.Background(), extensiontest.NewNopSettings(metadata.Type), cfg)
+	require.NoError(t, err)
+	return e.(*holder)
+}
+
+// pair joins the two clocks of a host.
+func pair(host string) model.ClockEdge {
+	now := time.Now().UnixNano()
+	return model.ClockEdge{
+		Src: "host:" + host + "/b/raw", Dst: "host:" + host + "/b/realtime", At: 5e9, Span: 2e9,
+		Lower: now - 5e9 - 100, Upper: now - 5e9 + 100, Offset: now - 5e9, Sigma: 20, DriftBound: 1e-8,
+		Samples: 100, Source: model.EdgePair, Stamps: model.StampUser,
+	}
+}
+
+func TestSolvesOnItsOwnAndSurvivesARestart(t *testing.T) {
+	store := &memory{data: map[string][]byte{}}
+	host := hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: store}}
+	stored := func(c *Config) { c.Storage = &storageID }
+	h := newTestHolder(t, stored)
+	assert.Equal(t, []component.ID{storageID}, h.Dependencies())
+	require.NoError(t, h.Start(context.Background(), host))
+	var provider timeline.Provider = h
+	require.NoError(t, provider.Timeline().AddEdge(pair("a")))
+	var placed int64
+	require.Eventually(t, func() bool {
+		p, ok := h.Timeline().Place("host:a/b/raw", 5e9)
+		placed = p.Time
+		return ok
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, h.Shutdown(context.Background()))
+	require.NoError(t, h.Shutdown(context.Background()), "a second shutdown does nothing")
+
+	again := newTestHolder(t, stored)
+	require.NoError(t, again.Start(context.Background(), host))
+	p, ok := again.Timeline().Place("host:a/b/raw", 5e9)
+	assert.True(t, ok)
+	assert.Equal(t, placed, p.Time)
+	require.NoError(t, again.Shutdown(context.Background()))
+
+	store.data[stateKey] = []byte("{")
+	third := newTestHolder(t, stored)
+	require.NoError(t, third.Start(context.Background(), host), "a state that cannot be read costs that state")
+	assert.Empty(t, third.Timeline().State().Clocks)
+	require.NoError(t, third.Shutdown(context.Background()))
+}
+
+func TestStorageMustBeOne(t *testing.T) {
+	h := newTestHolder(t, func(c *Config) { c.Storage = &storageID })
+	require.ErrorContains(t, h.Start(context.Background(), componenttest.NewNopHost()), `got no extension "memory"`)
+	require.NoError(t, h.Shutdown(context.Background()))
+	h = newTestHolder(t, func(c *Config) { c.Storage = &storageID })
+	host := hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: h}}
+	require.ErrorContains(t, h.Start(context.Background(), host), "which stores nothing")
+	require.NoError(t, h.Shutdown(context.Background()))
+}
+
+func TestSaveFailuresAreCounted(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	set := extensiontest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	cfg := newDefaultConfig()
+	cfg.NetAddr.Endpoint, cfg.Storage, cfg.SaveInterval = "", &storageID, time.Millisecond
+	e, err := NewFactory().Create(context.Background(), set, cfg)
+	require.NoError(t, err)
+	store := &memory{data: map[string][]byte{}, fail: errors.New("disk full")}
+	require.NoError(t, e.Start(context.Background(), hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: store}}))
+	require.Eventually(t, func() bool {
+		m, err := tel.GetMetric("otelcol_extension_timeline_save_failures")
+		return err == nil && m.Data.(metricdata.Sum[int64]).DataPoints[0].Value > 1
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, e.Shutdown(context.Background()))
+	require.NoError(t, tel.Shutdown(context.Background()))
+}
+
+func get(t *testing.T, h http.Handler, method, path string) (*http.Response, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, http.NoBody))
+	res := w.Result()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(body)
+}
+
+func TestServesJSON(t *testing.T) {
+	tl := timeline.New(timeline.Options{})
+	handler := newHandler(tl)
+	_, body := get(t, handler, http.MethodGet, "/timeline")
+	assert.JSONEq(t, `{"timelines":[],"clocks":[],"undecided":[],"edges":{"taken":0,"late":0,"refused":0,"forgotten":0}}`, body)
+	require.NoError(t, tl.AddEdge(pair("a")))
+	bad := pair("a")
+	bad.Dst = ""
+	require.Error(t, tl.AddEdge(bad))
+	tl.Advance(time.Now())
+	res, body := get(t, handler, http.MethodGet, "/timeline")
+	assert.Equal(t, "application/json", res.Header.Get("Content-Type"))
+	var v view
+	require.NoError(t, json.Unmarshal([]byte(body), &v))
+	require.Len(t, v.Timelines, 1)
+	assert.Equal(t, "timeline:host:a/b/raw", v.Timelines[0].Name)
+	assert.True(t, v.Timelines[0].Unix)
+	require.Len(t, v.Clocks, 2)
+	assert.Equal(t, "a", v.Clocks[0].Host)
+	assert.NotNil(t, v.Clocks[1].BoundNano)
+	assert.Equal(t, edgesView{Taken: 1, Refused: 1}, v.Edges)
+
+	res, _ = get(t, handler, http.MethodPost, "/timeline")
+	assert.Equal(t, http.StatusMethodNotAllowed, res.StatusCode)
+	res, _ = get(t, handler, http.MethodGet, "/other")
+	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}
+
+// Clock ids come from the network.
+func TestPageEscapes(t *testing.T) {
+	tl := timeline.New(timeline.Options{})
+	require.NoError(t, tl.AddEdge(pair("<script>alert(1)</script>")))
+	tl.Advance(time.Now())
+	res, body := get(t, newHandler(tl), http.MethodGet, "/")
+	assert.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"))
+	assert.Contains(t, res.Header.Get("Content-Security-Policy"), "default-src 'none'")
+	assert.NotContains(t, body, "<script>")
+	assert.Contains(t, body, "&lt;script&gt;")
+	assert.Contains(t, body, "(counts from elsewhere)")
+	assert.NotContains(t, body, "No clock is known yet")
+	_, empty := get(t, newHandler(timeline.New(timeline.Options{})), http.MethodGet, "/")
+	assert.Contains(t, empty, "No clock is known yet")
+}
+
+func TestPageShowsWhatIsWrongFirstAndIsBounded(t *testing.T) {
+	v := view{}
+	for range maxRows + 5 {
+		v.Clocks = append(v.Clocks, clockView{Clock: "right"})
+	}
+	v.Clocks = append(v.Clocks, clockView{Clock: "wrong", Untrusted: true, Against: []string{"right"}})
+	p := newPage(v)
+	assert.Equal(t, "wrong", p.Rows[0].Clock)
+	assert.Len(t, p.Rows, maxRows)
+	assert.Equal(t, 6, p.LeftOut)
+	var b strings.Builder
+	require.NoError(t, pageTemplate.Execute(&b, p))
+	assert.Contains(t, b.String(), "6 more clocks are in the JSON")
+	assert.Contains(t, b.String(), "against right")
+}
+
+func TestServesOverTheNetwork(t *testing.T) {
+	h := newTestHolder(t, func(c *Config) { c.NetAddr.Endpoint = "localhost:0" })
+	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
+	require.NotNil(t, h.server)
+	require.NoError(t, h.Shutdown(context.Background()))
+
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	h = newTestHolder(t, func(c *Config) { c.NetAddr.Endpoint = taken.Listener.Addr().String() })
+	require.ErrorContains(t, h.Start(context.Background(), componenttest.NewNopHost()), "listen on 127.0.0.1")
+	require.NoError(t, h.Shutdown(context.Background()))
+}
