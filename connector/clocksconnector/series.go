@@ -1,0 +1,52 @@
+package clocksconnector
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// series are the metrics of clocks.
+type series struct{ offset, bound, drift otelmap.Metric }
+
+func newSeries(limit int) *series {
+	gauge := func(name, unit, description string) otelmap.Metric {
+		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
+	}
+	return &series{
+		offset: gauge(semconv.MetricClockOffset, "s", "What is added to a clock's readings to place them on the timeline; of clocks that show Unix time."),
+		bound:  gauge(semconv.MetricClockBound, "s", "Half width of what the offset can be; never an estimate."),
+		drift:  gauge(semconv.MetricClockDrift, "ppm", "By how much the timeline runs faster than the clock."),
+	}
+}
+
+func (s *series) all() []*otelmap.Metric { return []*otelmap.Metric{&s.offset, &s.bound, &s.drift} }
+
+func (s *series) expire(before time.Time) {
+	for _, m := range s.all() {
+		m.Expire(before)
+	}
+}
+
+// unixWithin tells clocks that show Unix time, however wrong, from those that count
+// from elsewhere: their offset is an epoch and no error.
+const unixWithin = int64(10 * 365 * 24 * time.Hour)
+
+func (s *series) add(models []model.ClockModel, now time.Time) {
+	for i := range models {
+		m := &models[i]
+		if m.Untrusted {
+			continue // nothing is known of it: its series end
+		}
+		id := otelmap.Text(semconv.ClockID, m.Clock)
+		if m.Offset > -unixWithin && m.Offset < unixWithin {
+			s.offset.Set(now, float64(m.Offset)/1e9, id)
+		}
+		if m.Bound != model.NoBound {
+			s.bound.Set(now, float64(m.Bound)/1e9, id)
+		}
+		s.drift.Set(now, m.Drift*1e6, id)
+	}
+}
