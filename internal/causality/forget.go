@@ -1,0 +1,35 @@
+package causality
+
+// forgetAfter is for how many seconds a clock or a job is kept that is not seen any
+// more: processes name theirs anew with every start.
+const forgetAfter = 600
+
+// sweepEvery is how many seconds pass between two looks at all of them.
+const sweepEvery = 10
+
+// forgetClocks makes room for new clocks; false where all that are known are in use.
+func (e *Engine) forgetClocks() bool {
+	if e.second < e.swept+sweepEvery {
+		return len(e.clocks) < e.cfg.MaxClocks
+	}
+	e.swept = e.second
+	for id, c := range e.clocks {
+		if e.second-c.seen >= forgetAfter {
+			delete(e.clocks, id)
+		}
+	}
+	return len(e.clocks) < e.cfg.MaxClocks
+}
+
+// forget makes room for new jobs; false where all that are known are in use.
+func (js *jobs) forget(second int64) bool {
+	if second >= js.swept+sweepEvery {
+		js.swept = second
+		for name, j := range js.byName {
+			if second-j.seen >= max(forgetAfter, int64(len(j.buckets))) {
+				delete(js.byName, name)
+			}
+		}
+	}
+	return len(js.byName) < js.max
+}
