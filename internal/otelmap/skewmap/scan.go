@@ -1,0 +1,194 @@
+package skewmap
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/causality"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// scan reads a span's attributes in one pass: what a correction wrote, what the
+// span is, and what of a rank's operation a rendezvous depends on.
+func scan(s ptrace.Span, n *note, op *model.Op) (is causality.Trait) {
+	for name, v := range s.Attributes().All() {
+		if strings.HasPrefix(name, "lockstep.") {
+			scanOwn(name, v, n, op)
+			continue
+		}
+		is |= scanForeign(name, v)
+	}
+	return is
+}
+
+func scanOwn(name string, v pcommon.Value, n *note, op *model.Op) {
+	switch name {
+	case semconv.ClockID:
+		n.clock = v.Str()
+	case semconv.ClockTimeline:
+		n.timeline = v.Str()
+	case semconv.ClockViaTimeline:
+		n.viaTimeline = v.Str()
+	case semconv.ClockRawStart:
+		integer(v, &n.rawStart, n, hasRawStart)
+	case semconv.ClockViaStart:
+		integer(v, &n.viaStart, n, hasViaStart)
+	case semconv.LaunchTime:
+		integer(v, &n.launch, n, hasLaunch)
+	case semconv.ClockRawLaunch:
+		integer(v, &n.rawLaunch, n, hasRawLaunch)
+	case semconv.ClockOffset:
+		number(v, &n.offset, n, hasOffset)
+	case semconv.ClockBound:
+		number(v, &n.bound, n, hasBound)
+	case semconv.ClockViaOffset:
+		number(v, &n.viaOffset, n, hasViaOffset)
+	case semconv.ClockViaBound:
+		number(v, &n.viaBound, n, hasViaBound)
+	case semconv.ClockSigma:
+		number(v, &n.sigma, n, hasSigma)
+	case semconv.ClockStep:
+		n.has |= hasStep
+	case semconv.ClockUntrusted:
+		n.has |= hasUntrusted
+	case semconv.ClockWithheld:
+		n.has |= hasWithheld
+	case semconv.CausalityVerdict:
+		n.has |= hasVerdict
+	default:
+		scanOperation(name, v, op)
+	}
+}
+
+func scanOperation(name string, v pcommon.Value, op *model.Op) {
+	switch name {
+	case semconv.OpKind:
+		op.Kind = model.OpKind(v.Str())
+	case semconv.Step:
+		op.Step = known(v)
+	case semconv.OpEndInferred:
+		op.EndInferred = v.Type() == pcommon.ValueTypeBool && v.Bool()
+	case semconv.CommID:
+		op.Comm.ID = v.Str()
+	case semconv.CommDigest:
+		op.Comm.Digest = v.Str()
+	case semconv.CommRank:
+		op.Comm.Rank = known(v)
+	case semconv.CollectiveName:
+		op.Collective.Name = v.Str()
+	case semconv.CollectiveSeq:
+		op.Collective.Seq = known(v)
+	case semconv.CollectiveSeqScope:
+		op.Collective.SeqScope = model.SeqScope(v.Str())
+	case semconv.CollectiveRoot:
+		op.Collective.Root = known(v)
+	case semconv.CollectiveState:
+		op.Collective.State = v.Str()
+	case semconv.Peer:
+		op.Peer = known(v)
+	}
+}
+
+// scanForeign reads OpenTelemetry's attributes.
+func scanForeign(name string, v pcommon.Value) causality.Trait {
+	switch name {
+	case semconv.RPCSystem, semconv.RPCSystemName:
+		return causality.Call
+	case semconv.HTTPMethod, semconv.HTTPMethodOld:
+		return causality.HTTP
+	case semconv.MessagingSystem:
+		return causality.Messaging
+	case semconv.MessagingOperation, semconv.MessagingOperationOld, semconv.MessagingOperationName:
+		return causality.Messaging | operation(v.Str())
+	case semconv.ErrorType:
+		return causality.Failed
+	case semconv.HTTPStatus, semconv.HTTPStatusOld:
+		if v.Type() == pcommon.ValueTypeInt && v.Int() == switchingProtocols {
+			return causality.Streaming
+		}
+	case semconv.URLScheme, semconv.HTTPSchemeOld, semconv.NetworkProtocol, semconv.GraphQLOperation:
+		switch v.Str() {
+		case "ws", "wss", "websocket", "subscription":
+			return causality.Streaming
+		}
+	case semconv.HTTPContentType:
+		if strings.Contains(v.AsString(), "text/event-stream") {
+			return causality.Streaming
+		}
+	}
+	return 0
+}
+
+// switchingProtocols is the status of an HTTP request that became something else.
+const switchingProtocols = 101
+
+func operation(name string) causality.Trait {
+	switch name {
+	case "send", "publish", "create":
+		return causality.Send
+	case "receive", "poll", "consume", "pull":
+		return causality.Receive
+	case "process", "deliver":
+		return causality.Process
+	}
+	return 0
+}
+
+// traits completes what the attributes say by the span's kind, status and events.
+func traits(s ptrace.Span, is causality.Trait) causality.Trait {
+	switch s.Kind() {
+	case ptrace.SpanKindClient:
+		is |= causality.Client
+	case ptrace.SpanKindServer:
+		is |= causality.Server
+	case ptrace.SpanKindProducer:
+		is |= causality.Producer
+	case ptrace.SpanKindConsumer:
+		is |= causality.Consumer
+	}
+	if is&causality.Messaging != 0 && is&(causality.Send|causality.Receive|causality.Process) == 0 && polls(s.Name()) {
+		is |= causality.Receive
+	}
+	// A consumer that does not say what it does may have waited for the message.
+	if is&causality.Consumer != 0 && is&causality.Process == 0 {
+		is |= causality.Receive
+	}
+	// One span for both began with the wait.
+	if is&causality.Receive != 0 {
+		is &^= causality.Process
+	}
+	if s.Status().Code() == ptrace.StatusCodeError {
+		is |= causality.Failed
+	}
+	if is&causality.Call != 0 { // by way of HTTP
+		is &^= causality.HTTP
+	}
+	if is&causality.Call != 0 && streams(s.Events()) {
+		is |= causality.Streaming
+	}
+	return is
+}
+
+func polls(name string) bool {
+	return strings.HasSuffix(name, " receive") || strings.HasSuffix(name, " poll") ||
+		strings.HasPrefix(name, "receive ") || strings.HasPrefix(name, "poll ")
+}
+
+// streams reports whether a call had more than one message in a direction.
+func streams(events ptrace.SpanEventSlice) bool {
+	for i := range events.Len() {
+		e := events.At(i)
+		if name := e.Name(); name != semconv.EventMessage && name != semconv.EventMessageRPC {
+			continue
+		}
+		for _, id := range [...]string{semconv.RPCMessageID, semconv.RPCMessageIDOld} {
+			if v, ok := e.Attributes().Get(id); ok && v.Type() == pcommon.ValueTypeInt && v.Int() > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
