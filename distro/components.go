@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	findingsconnector "github.com/lockstep-otel/lockstep/connector/findingsconnector"
+	clocksconnector "github.com/lockstep-otel/lockstep/connector/clocksconnector"
 	stragglerconnector "github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
@@ -21,12 +22,14 @@ import (
 	kafkaexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter"
 	prometheusexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
 	prometheusremotewriteexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter"
+	timelineextension "github.com/lockstep-otel/lockstep/extension/timelineextension"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	stragglerprocessor "github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
+	clockskewprocessor "github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
@@ -35,6 +38,7 @@ import (
 	torchtracereceiver "github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 	rankeventsreceiver "github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
 	ncclinspectorreceiver "github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
+	owdprobereceiver "github.com/lockstep-otel/lockstep/receiver/owdprobereceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	otlpjsonfilereceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver"
@@ -61,6 +65,7 @@ func components() (otelcol.Factories, error) {
 	}
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		timelineextension.NewFactory(),
 		zpagesextension.NewFactory(),
 		basicauthextension.NewFactory(),
 		bearertokenauthextension.NewFactory(),
@@ -71,6 +76,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
+		timelineextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.158.0",
 		basicauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",
 		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.158.0",
@@ -82,6 +88,7 @@ func components() (otelcol.Factories, error) {
 		torchtracereceiver.NewFactory(),
 		rankeventsreceiver.NewFactory(),
 		ncclinspectorreceiver.NewFactory(),
+		owdprobereceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
 		otlpjsonfilereceiver.NewFactory(),
@@ -93,6 +100,7 @@ func components() (otelcol.Factories, error) {
 		torchtracereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		rankeventsreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		ncclinspectorreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		owdprobereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.158.0",
 		otlpjsonfilereceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver v0.158.0",
@@ -122,6 +130,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		stragglerprocessor.NewFactory(),
+		clockskewprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		attributesprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
@@ -133,6 +142,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		stragglerprocessor.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		clockskewprocessor.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.158.0",
 		attributesprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor v0.158.0",
 		filterprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.158.0",
@@ -142,6 +152,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		findingsconnector.NewFactory(),
+		clocksconnector.NewFactory(),
 		stragglerconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	)
@@ -150,6 +161,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
 		findingsconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		clocksconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		stragglerconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		forwardconnector.NewFactory().Type(): "go.opentelemetry.io/collector/connector/forwardconnector v0.158.0",
 	})

@@ -5,16 +5,21 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/debugexporter"
 	"go.opentelemetry.io/collector/exporter/otlpexporter"
+	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 
+	"github.com/lockstep-otel/lockstep/connector/clocksconnector"
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
+	"github.com/lockstep-otel/lockstep/extension/timelineextension"
+	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/owdprobereceiver"
 	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 )
@@ -27,18 +32,26 @@ func components(t *tap) (f otelcol.Factories, err error) {
 		t.receiver(rankeventsreceiver.NewFactory()),
 		t.receiver(ncclinspectorreceiver.NewFactory()),
 		t.receiver(torchtracereceiver.NewFactory()),
+		t.receiver(owdprobereceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {
 		return f, err
 	}
 	if f.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		clockskewprocessor.NewFactory(),
 		stragglerprocessor.NewFactory(),
 	); err != nil {
 		return f, err
 	}
 	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		clocksconnector.NewFactory(),
 		stragglerconnector.NewFactory(),
 		findingsconnector.NewFactory(),
+	); err != nil {
+		return f, err
+	}
+	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		timelineextension.NewFactory(),
 	); err != nil {
 		return f, err
 	}
