@@ -1,0 +1,72 @@
+// Package plan is what the lab and its nodes have to agree on: who a node is, what
+// its clocks do, and whether it lies.
+package plan
+
+import (
+	"net/netip"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/netstamp"
+)
+
+// Port is where all nodes answer.
+const Port = 18862
+
+// Node is one node of the lab.
+type Node struct {
+	Name  string
+	Addr  netip.Addr
+	Peers []Peer // all nodes, this one included
+	Rate  float64
+	K     int
+	Clock Clock
+	Lie   Lie
+}
+
+// Peer is a node as the others know it.
+type Peer struct {
+	Name string
+	Addr netip.Addr
+}
+
+// Clock is what a node's clocks read at true time At, and what happens to them.
+type Clock struct {
+	At, Raw, Realtime           int64
+	RawChanges, RealtimeChanges []netstamp.Change
+}
+
+// Skewed makes the clocks. All that are made of one plan are the same.
+func (c *Clock) Skewed() *netstamp.Skewed {
+	return netstamp.NewSkewed(c.At, c.Raw, c.Realtime, c.RawChanges, c.RealtimeChanges)
+}
+
+// Lies.
+const (
+	Different    = "different"    // every peer is told another time
+	Replayed     = "replayed"     // old stamps are told again
+	Inconsistent = "inconsistent" // receive stamps are too early, transmit stamps are right
+	Asymmetric   = "asymmetric"   // what is sent leaves later than its stamp says: no lie
+)
+
+// Lie is what a node does wrong to its stamps; the zero value is nothing.
+type Lie struct {
+	Kind string
+	Size int64 // ns
+}
+
+// Report is what a node says of a window, one line of JSON.
+type Report struct {
+	Node  string
+	Edges []model.ClockEdge
+	// Counters are what the node counted since it began, by name.
+	Counters map[string]int64
+}
+
+// RawClock and RealtimeClock are the ids of a node's clocks.
+func RawClock(node string) string { return "host:" + node + "/" + Boot + "/raw" }
+
+// RealtimeClock is the id of a node's real-time clock.
+func RealtimeClock(node string) string { return "host:" + node + "/" + Boot + "/realtime" }
+
+// Boot is the same for all: no node starts twice.
+const Boot = "lab"
