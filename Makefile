@@ -53,6 +53,7 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti/13.5.25 ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
+	cd bench/skew && $(GO) test -count=1 ./...
 
 # NVIDIA's libraries as their packages have them, one of each generation; no driver
 # and no GPU is needed to load them. The program that does comes from inject/cupti.
@@ -88,6 +89,7 @@ e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_sc
 lint: bin/golangci-lint ## Run the linters over the root and e2e modules
 	bin/golangci-lint run --timeout 20m
 	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
+	cd bench/skew && ../../bin/golangci-lint run --timeout 20m --config ../../.golangci.yml
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format all Go files

@@ -37,7 +37,7 @@ type collector struct {
 func startCollector(t *testing.T, config string, env map[string]string) *collector {
 	t.Helper()
 	program := built(t, "otelcol-lockstep")
-	ports := freePorts(t, 5)
+	ports := freePorts(t, 7)
 	c := &collector{
 		otlp:       ports[0],
 		prometheus: ports[2],
@@ -59,6 +59,8 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		"LOCKSTEP_SPANS":               c.spans,
 		"LOCKSTEP_METRICS":             c.metrics,
 		"LOCKSTEP_STATE":               t.TempDir(),
+		"LOCKSTEP_TIMELINE_ENDPOINT":   ports[5],
+		"LOCKSTEP_PROBE_ADDRESS":       ports[6],
 	}
 	maps.Copy(all, env)
 	args := []string{"--config", configPath(config)}

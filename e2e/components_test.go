@@ -14,9 +14,10 @@ import (
 // ours is what otelcol-lockstep adds to upstream's components, by the section
 // of the `components` listing.
 var ours = map[string][]string{
-	"receivers":  {"torch_trace", "rank_events", "nccl_inspector"},
-	"processors": {"straggler"},
-	"connectors": {"straggler", "findings"},
+	"receivers":  {"torch_trace", "rank_events", "nccl_inspector", "owd_probe"},
+	"processors": {"straggler", "clock_skew"},
+	"connectors": {"straggler", "findings", "clocks"},
+	"extensions": {"timeline"},
 }
 
 func TestBinaryListsOurComponents(t *testing.T) {
