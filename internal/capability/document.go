@@ -67,7 +67,7 @@ func (c Class) code() string {
 	return "`" + c.Name + "`"
 }
 
-var short = map[Verdict]string{Decides: "**decides**", Bounds: "bounds", Abstains: "abstains", NotJudged: "abstains (not judged yet)"}
+var short = map[Verdict]string{Decides: "**decides**", Bounds: "bounds", Abstains: "abstains", NotJudged: "abstains (not judged yet)", Elsewhere: "abstains (told elsewhere)"}
 
 // short is the verdict, and for a bound one under what the fault is told.
 func (c *Cell) short() string {

@@ -13,6 +13,7 @@ engines tell it? Each cell is one of
   every job. The cell says as what; *nobody* means that some jobs end without a finding.
 * **abstains**: the evidence is missing. Nothing is told, and nobody is accused in its stead.
 * **abstains (not judged yet)**: no engine judges this class, whatever is recorded.
+* **abstains (told elsewhere)**: this class is told from what no row has, such as packets between nodes.
 
 The cells were found out, not wished. A simulated job of 8 ranks on 4 nodes runs 40 steps of
 some 45 ms with a known fault, noise of 3 % in kernels and 10 % on hosts, and clocks of nodes

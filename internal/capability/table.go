@@ -38,6 +38,9 @@ const (
 	Abstains Verdict = "abstains"
 	// NotJudged: as Abstains, and no engine judges the class yet, whatever is seen.
 	NotJudged Verdict = "abstains (not judged yet)"
+	// Elsewhere: as Abstains, and the class is told from what no row has: packets
+	// between nodes, spans of services.
+	Elsewhere Verdict = "abstains (told elsewhere)"
 )
 
 // Class is a class of finding, or one with a cause.
@@ -79,7 +82,7 @@ var kinds = []struct {
 		"process_dead", "dump_missing", "not_scheduled", "stalled_op", "completion_lag", "network", "mismatch_op", "mismatch_size",
 		"mismatch_dtype", "mismatch_root", "split_imbalance", "order_cycle", "p2p_unmatched", "init_incomplete", "incomplete_evidence",
 	}},
-	{"clock", []string{"skew", "drift", "step", "untrusted"}},
+	{model.FindingClock, []string{model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted}},
 	{"fabric", []string{
 		"nic_down", "flap", "congestion", "imbalance", "degraded", "asymmetry", "path_loss", "host_unreachable",
 		"transport_mismatch", "misconfigured",
@@ -115,6 +118,8 @@ func Of(row Row, c Class) (Cell, bool) {
 	}
 	cell := Cell{Verdict: NotJudged, Test: testUnjudged, Why: unread}
 	switch {
+	case c.Kind == model.FindingClock:
+		cell.Verdict, cell.Why = Elsewhere, unjudged[c.Kind]
 	case c.Kind != model.FindingStraggler:
 		cell.Why = unjudged[c.Kind]
 	case row != FlightRecorder:
