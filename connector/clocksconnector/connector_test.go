@@ -308,3 +308,15 @@ func TestSeriesAreBoundedAndExpire(t *testing.T) {
 	s.expire(now.Add(time.Second))
 	assert.Zero(t, s.offset.Len())
 }
+
+// Before anybody's time of day is known, a raw clock's offset is an epoch, however
+// small it is.
+func TestRawClocksHaveNoOffset(t *testing.T) {
+	s := newSeries(8)
+	s.add([]model.ClockModel{
+		{Clock: "host:a/b/raw", Offset: -4e12, Bound: 5},
+		{Clock: "host:a/b/realtime", Offset: 7, Bound: 5},
+	}, time.Unix(1000, 0))
+	assert.Equal(t, 1, s.offset.Len())
+	assert.Equal(t, 2, s.bound.Len())
+}

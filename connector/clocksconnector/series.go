@@ -1,6 +1,7 @@
 package clocksconnector
 
 import (
+	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -41,7 +42,8 @@ func (s *series) add(models []model.ClockModel, now time.Time) {
 			continue // nothing is known of it: its series end
 		}
 		id := otelmap.Text(semconv.ClockID, m.Clock)
-		if m.Offset > -unixWithin && m.Offset < unixWithin {
+		// Before anybody's time of day is known, raw clocks differ by little, too.
+		if !strings.HasSuffix(m.Clock, "/raw") && m.Offset > -unixWithin && m.Offset < unixWithin {
 			s.offset.Set(now, float64(m.Offset)/1e9, id)
 		}
 		if m.Bound != model.NoBound {

@@ -3,6 +3,7 @@ package timelineextension
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -111,6 +112,7 @@ func (c *Config) Validate() error {
 	}
 	check(c.SaveInterval > 0, "check save_interval: got %v; want more than 0", c.SaveInterval)
 	check(c.SolveInterval > 0, "check solve_interval: got %v; want more than 0", c.SolveInterval)
+	check(!slices.Contains(c.Prefer, ""), "check prefer: got an empty name; want names of clocks")
 	check(c.History > 0, "check history: got %d; want at least 1", c.History)
 	check(c.MaxClocks > 0, "check max_clocks: got %d; want at least 1", c.MaxClocks)
 	check(c.ForgetAfter > 0, "check forget_after: got %v; want more than 0", c.ForgetAfter)

@@ -51,10 +51,11 @@ func TestStateDefaults(t *testing.T) {
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {
-	cfg := &Config{State: StateConfig{Chrony: &ChronyConfig{Interval: -1}, PTP: &PTPConfig{Interval: -1}}}
+	cfg := &Config{Prefer: []string{""}, State: StateConfig{Chrony: &ChronyConfig{Interval: -1}, PTP: &PTPConfig{Interval: -1}}}
 	err := cfg.Validate()
 	for _, want := range []string{
 		"check save_interval: got 0s; want more than 0", "check solve_interval: got 0s; want more than 0",
+		"check prefer: got an empty name; want names of clocks",
 		"check history: got 0; want at least 1", "check max_clocks: got 0; want at least 1",
 		"check forget_after: got 0s; want more than 0", "check skew_threshold: got 0s; want more than 0",
 		"check drift_threshold: got 0; want more than 0", "check slew_limit: got 0; want more than 0",

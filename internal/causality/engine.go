@@ -241,10 +241,14 @@ func (e *Engine) place(b *Batch) {
 }
 
 // PlaceAt places one stamp of a clock.
+// vaguest is the widest bound of a placement that is applied. What can be wrong by a
+// second, as after a step that is not understood yet, puts nothing right.
+const vaguest = int64(time.Second)
+
 func (e *Engine) placeAt(c *Clock, stamp, epoch int64) Place {
 	p, ok := e.timeline.Place(c.ID, stamp-epoch)
 	switch {
-	case !ok:
+	case !ok || (p.Bounded && p.Bound > vaguest):
 		return Place{}
 	case p.Untrusted:
 		return Place{Placement: p, State: Untrusted}

@@ -139,6 +139,16 @@ func TestClocksThatNothingCompares(t *testing.T) {
 	})
 }
 
+// TestWhatIsVagueIsNotApplied: a clock of which seconds are unknown stays as it is.
+func TestWhatIsVagueIsNotApplied(t *testing.T) {
+	for bound, want := range map[int64]State{1e9: Placed, 1e9 + 1: Unknown} {
+		e := New(testConfig(), &fakeClocks{of: map[string]fakeClock{"a": {bound: 1}, "b": {bound: bound}}})
+		b := call(e, 1e6, 1e6)
+		e.Run(b)
+		assert.Equal(t, want, states(b)[1])
+	}
+}
+
 // TestOneClockNeedsNoBound: on one clock an impossible order is the program's.
 func TestOneClockNeedsNoBound(t *testing.T) {
 	for _, of := range []map[string]fakeClock{{}, {"a": {offset: 5, bound: 1e9}}} {

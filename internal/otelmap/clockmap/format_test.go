@@ -20,7 +20,7 @@ func TestFormatIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/format/clock-events.md")
 	require.NoError(t, err)
 	edge, mod := plog.NewLogRecord(), plog.NewLogRecord()
-	EdgeToLog(&model.ClockEdge{Src: "a", Dst: "b", Sigma: 1, DriftBound: 1, Stamps: "kernel", Stepped: true}, edge)
+	EdgeToLog(&model.ClockEdge{Src: "a", Dst: "b", Sigma: 1, DriftBound: 1, Stamps: "kernel", Stepped: true, Contradicted: 1}, edge)
 	ModelToLog(&model.ClockModel{Sigma: 1, Stepped: true, Untrusted: true}, mod)
 	for heading, lr := range map[string]plog.LogRecord{"## `lockstep.clock.edge`": edge, "## `lockstep.clock.model`": mod} {
 		_, section, ok := strings.Cut(string(text), heading)
