@@ -22,6 +22,9 @@ type Placer interface {
 	// Place returns where a reading stands; false for a clock of which nothing is
 	// known.
 	Place(clock string, reading int64) (Placement, bool)
+	// PlaceAll appends where readings of one clock stand, as Place says of each. The
+	// Timeline is empty where nothing is known.
+	PlaceAll(clock string, readings []int64, to []Placement) []Placement
 	// Between bounds by how much the difference of two placed readings can be wrong,
 	// in ns: 0 for one clock, never more than the sum of both bounds. False where
 	// the clocks stand on different timelines or nothing bounds them.

@@ -66,6 +66,9 @@ func Check(id string) error {
 	return nil
 }
 
+// Raw is the id of the host's CLOCK_MONOTONIC_RAW.
+func (h Host) Raw() string { return "host:" + h.ID + "/" + h.Boot + "/raw" }
+
 // Realtime is the id of the host's CLOCK_REALTIME.
 func (h Host) Realtime() string { return "host:" + h.ID + "/" + h.Boot + "/realtime" }
 

@@ -23,6 +23,7 @@ func TestWhereTheIDComesFrom(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, Host{Name: "name", ID: want, Boot: "b1"}, h)
 		assert.Equal(t, "host:"+want+"/b1/realtime", h.Realtime())
+		assert.Equal(t, "host:"+want+"/b1/raw", h.Raw())
 	}
 }
 

@@ -67,6 +67,10 @@ type ClockEdge struct {
 	// Stepped: one of both clocks was stepped, or changed its frequency, at the
 	// beginning of the window: what was known before does not continue.
 	Stepped bool
+	// Prompt: an EdgePair that comes before the window has ended, of readings that the
+	// window's edge will rest on too. It tells at once where the real-time clock stands by
+	// the raw one, and takes no part in solutions: edges of other clocks are not of its time.
+	Prompt bool
 	// Contradicted is by how many ns observations of the window contradict one another
 	// throughout, as those of a right clock cannot; 0 where they do not. Such an edge is
 	// evidence against both clocks, and bounds nothing.
@@ -117,10 +121,14 @@ func (m *ClockModel) Time(reading int64) int64 {
 // BoundAt returns the half width of what the offset can be at a reading, in ns;
 // NoBound where nothing bounds it.
 func (m *ClockModel) BoundAt(reading int64) int64 {
-	outside := max(0, float64(m.From)-float64(reading), float64(reading)-float64(m.Until))
-	bound := math.Ceil(m.Growth*outside) + float64(m.Bound)
-	if m.Bound == NoBound || bound >= NoBound {
+	return BoundAt(m.From, m.Until, m.Bound, m.Growth, reading)
+}
+
+// BoundAt is a bound that holds between two readings, at another one.
+func BoundAt(from, until, bound int64, growth float64, reading int64) int64 {
+	grown := math.Ceil(growth * max(0, float64(from)-float64(reading), float64(reading)-float64(until)))
+	if bound == NoBound || grown+float64(bound) >= NoBound {
 		return NoBound
 	}
-	return m.Bound + int64(math.Ceil(m.Growth*outside))
+	return bound + int64(grown)
 }

@@ -7,6 +7,9 @@ const (
 
 	RPCSystem        = "rpc.system"
 	RPCSystemName    = "rpc.system.name"
+	RPCStatus        = "rpc.response.status_code"
+	RPCStatusGRPC    = "rpc.grpc.status_code"
+	RPCStatusConnect = "rpc.connect_rpc.error_code"
 	HTTPMethod       = "http.request.method"
 	HTTPMethodOld    = "http.method"
 	HTTPStatus       = "http.response.status_code"
@@ -27,6 +30,7 @@ const (
 	// and RPCMessageIDOld count them from 1.
 	EventMessage    = "message"
 	EventMessageRPC = "rpc.message"
+	EventException  = "exception"
 	RPCMessageID    = "rpc.message.id"
 	RPCMessageIDOld = "message.id"
 )

@@ -21,6 +21,8 @@ const (
 	// EdgeContradictedNano is by how much observations contradict one another throughout
 	// the window: i; absent where they do not.
 	EdgeContradictedNano = "lockstep.clock.contradicted_nano"
+	// EdgePrompt: the edge came before its window ended: b; absent where it did not.
+	EdgePrompt = "lockstep.clock.prompt"
 )
 
 // Attributes of lockstep.clock.model, beside ClockID, ClockOffset (s),
