@@ -14,6 +14,8 @@ type interval struct {
 	drift       [2]float64
 	found       bool // the evidence of one side at least holds together
 	torn        bool // both sides hold together and are far apart: it changed in between
+	// earlier and later tell that the evidence before and after it contradicts itself.
+	earlier, later bool
 	// contradicted counts the sides whose evidence no line satisfies. Where it is
 	// both, the clocks changed at least twice.
 	contradicted int
@@ -49,12 +51,14 @@ func (f *finder) interval(from, until, reach int64) interval {
 		f.fill(&f.before, from-far, from, from, v0)
 		return &f.before
 	}) {
+		i.earlier = true
 		i.contradicted++
 	}
 	if !f.consistent(reach, func(far int64) *polygon {
 		f.fill(&f.after, until, until+far, until, v0)
 		return &f.after
 	}) {
+		i.later = true
 		i.contradicted++
 	}
 	b.add(&f.before, 0, span, f.slack(span), f.cfg.MaxDrift)
@@ -130,17 +134,17 @@ func (f *finder) base(from, until, reach int64) (int64, bool) {
 
 // fill makes the polygon of the samples of [from, until] with the reference ref.
 func (f *finder) fill(p *polygon, from, until, ref, v0 int64) {
-	f.up = f.points(f.up[:0], f.upper.between(from, until), ref, v0, 1, 1)
-	f.low = f.points(f.low[:0], f.lower.between(from, until), ref, v0, -1, 1)
+	f.up = f.points(f.up[:0], f.upper.between(from, until), ref, v0, 1)
+	f.low = f.points(f.low[:0], f.lower.between(from, until), ref, v0, -1)
 	p.clip(f.up, f.low, f.cfg.MaxDrift)
 }
 
-func (f *finder) points(out []point, in []sample, ref, v0 int64, sign, slack float64) []point {
+func (f *finder) points(out []point, in []sample, ref, v0 int64, sign float64) []point {
 	for _, s := range in {
 		x := float64(s.t - ref)
-		out = append(out, point{x, float64(s.v-v0) + sign*slack*f.slack(x)})
+		out = push(out, point{x, float64(s.v-v0) + sign*f.slack(x)}, sign, 1)
 	}
-	return hull(out, sign)
+	return out
 }
 
 // slack is by how much the offset may depart from a tangent within x ns: the
@@ -183,7 +187,8 @@ func (b *band) add(p *polygon, first, last, slack, maxDrift float64) {
 		}
 		b.low[i], b.high[i] = min(b.low[i], lo), max(b.high[i], hi)
 		b.width[i] += hi - lo
-		b.torn = b.torn || b.high[i]-b.low[i] > tear*b.width[i]
+		all := b.high[i] - b.low[i] // infinite where the other side has no evidence
+		b.torn = b.torn || !math.IsInf(all, 1) && all > tear*b.width[i]
 	}
 	lo, hi := p.drift()
 	b.drift = [2]float64{min(b.drift[0], lo), max(b.drift[1], hi)}

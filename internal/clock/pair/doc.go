@@ -51,18 +51,23 @@
 // is taken from the longest evidence around the interval, to MaxFit before it, that
 // agrees with all shorter evidence within its noise (Lepski's rule), so that a quiet
 // pair of one exchange a second is averaged over half a minute, and one whose
-// frequency changed is not. The noise is how far apart the lines are that rest on even
-// and on odd cells of time: it is Sigma, unless estimates in a row differ by more where
-// they meet, as they do where stamps are wrong for longer than a cell. It knows nothing
-// of what both halves and all windows share, the difference of the shortest delays of
-// both directions above all, and is no bound.
+// frequency changed is not. No fit goes across a change that bounds are sure of. The
+// noise is how far apart the lines are that rest on even and on odd cells of time, in
+// the median: it is Sigma, unless the strip is wider than usual, or estimates in a row
+// differ by more where they meet, as they do where stamps are wrong for longer than a
+// cell. It knows nothing of what both halves and all windows share, the difference of
+// the shortest delays of both directions above all, and is no bound.
 //
 // Intervals in a row are described by one line, with bounds for every reading of them,
 // and by several where one line makes the bounds much wider.
 //
-// Until anything is settled, and while the newest samples contradict what was, Close
-// adds a provisional estimate of the latest exchanges. If these show a change it trusts
-// no line, only MaxDrift between a sample and the readings around it.
+// What would come last and is vague, since no message came for a while, waits once for
+// the next Close: the estimate before it goes on better.
+//
+// Until anything is settled, and while the newest samples contradict what was, by more
+// than one wrong stamp explains, Close adds a provisional estimate of the latest
+// exchanges. If these show a change it trusts no line, only MaxDrift between a sample
+// and the readings around it.
 //
 // # What nothing in here can show
 //

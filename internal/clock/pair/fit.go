@@ -1,67 +1,117 @@
 package pair
 
-import "math"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
 const (
 	// calm is how much less than Wander the frequency is believed to change: what
 	// the estimate may rest on, and no bound.
 	calm = 0.1
-	// lengths is how many lengths of fits are compared, each twice the one before.
-	lengths = 8
+	// lengths is how many lengths of what was before are compared, each twice the one before.
+	lengths = 6
 	// agree is within how many standard deviations of the shorter fits a longer one
 	// must lie to be taken (Lepski's rule): a change of frequency that is too small
 	// for the bounds to contradict bends the longer ones first.
-	agree = 4
-	// trusted is of how many comparisons of halves a mean is relied on.
-	trusted = 6
+	agree = 6
+	// enough is of how many comparisons of halves a median is relied on.
+	enough = 3
+	// telling is how many samples of each direction a fit rests on that can contradict a
+	// longer one: of fewer the soonest is soon by chance.
+	telling = 24
+	// spans is how many lengths of evidence the noise is kept of, each up to twice the one before.
+	spans = 13
 )
 
-// halves is what is known of the noise of one length of fit: how far apart the
-// estimates are, in the mean, that rest on its even and its odd cells of time.
-type halves struct{ apart, seen float64 }
-
-func (h *halves) learn(apart float64) {
-	if h.seen >= trusted {
-		apart = min(apart, 4*h.apart)
-	}
-	h.seen = min(h.seen+1, 16)
-	h.apart += (apart - h.apart) / h.seen
+// recent holds the last values of something that now and then is far off.
+type recent struct {
+	last  [remembered]float32
+	order [remembered]uint8 // their places, the least first
+	n     int
 }
 
-// sigma is the standard deviation of the estimate that rests on both halves: the
-// soonest of twice as many samples is half as late. Until enough halves were
-// compared it is taken from the strip's width, which is too much.
-func (h *halves) sigma(width float64) float64 {
-	if h.seen < trusted {
-		return max(width/4, h.apart, 1)
+// remembered is of how many values recent tells the median: half a minute of windows.
+const remembered = 15
+
+func (r *recent) learn(v float64) {
+	at, count := r.n%remembered, min(r.n+1, remembered)
+	i := count - 1
+	if r.n >= remembered {
+		i = slices.Index(r.order[:], uint8(at))
 	}
-	return max(h.apart/2, 1)
+	r.last[at] = float32(v)
+	for ; i > 0 && r.last[r.order[i-1]] > r.last[at]; i-- {
+		r.order[i] = r.order[i-1]
+	}
+	for ; i+1 < count && r.last[r.order[i+1]] < r.last[at]; i++ {
+		r.order[i] = r.order[i+1]
+	}
+	r.order[i] = uint8(at)
+	if r.n++; r.n == 2*remembered {
+		r.n = remembered
+	}
+}
+
+// median is that of the last values, 0 while they are not enough to rely on it, and by what
+// factor so few of them may understate it.
+func (r *recent) median() (v, doubt float64) {
+	n := min(r.n, remembered)
+	if n < enough {
+		return 0, 0
+	}
+	return float64(r.last[r.order[n/2]]), 1 + 3/float64(n)
+}
+
+// noise is what is known of fits to evidence of one length: how far apart the lines are
+// that rest on its even and on its odd cells of time, and how wide their strips.
+type noise struct{ apart, width recent }
+
+// halvesApart is the median distance of both halves, in standard deviations of the whole: the
+// soonest of half as many samples is twice as late, and there are two of them.
+const halvesApart = 0.6745 * 2 * math.Sqrt2
+
+// sigma is the standard deviation of a line whose strip is so wide. One that is wider than
+// usual lacks prompt samples of one direction or both, and the middle can be off by half of
+// what is too much. Until enough was compared it is taken from the width, which is too much.
+func (n *noise) sigma(width float64) float64 {
+	apart, doubt := n.apart.median()
+	if doubt == 0 {
+		return max(width/4, 1)
+	}
+	usual, _ := n.width.median()
+	return max(math.Hypot(doubt*apart/halvesApart, max(0, width-usual)/4), 1)
 }
 
 // doubt widens the sigmas of estimates to what they do from one to the next. Errors
 // of stamps that last longer than a cell, such as those of the clocks by which the
 // kernel's stamps are placed, are the same in both halves; but they do not last from
-// window to window. A difference of two is 2/sqrt(pi) sigmas in the mean. Nor is
-// anything known better than two stamps of the resolution can tell.
+// window to window. Nor is anything known better than two stamps of the resolution can
+// tell.
 func (e *Estimator) doubt(out []Estimate) {
 	before, known := e.last, e.known
 	for i := range out {
 		o := &out[i]
 		if o.Sigma > 0 && o.DriftBound > 0 {
-			if known && before.Sigma > 0 && !o.Stepped && o.From-before.Until <= int64(e.cfg.Window) {
+			if known && before.Sigma > 0 && !o.Stepped && o.From-before.Until <= int64(e.cfg.Window) && e.era(o.From) == e.era(before.Until) {
 				e.jumps.learn(math.Abs(float64(o.OffsetAt(o.From) - before.OffsetAt(o.From))))
 			}
-			o.Sigma = max(o.Sigma, e.jumps.apart*math.Sqrt(math.Pi)/2, float64(e.cfg.Resolution)/math.Sqrt(6))
+			jump, _ := e.jumps.median()
+			o.Sigma = max(o.Sigma, jump/jumpsApart, float64(e.cfg.Resolution)/math.Sqrt(6))
 		}
 		before, known = *o, true
 	}
 }
 
+// jumpsApart is the median distance of two estimates in a row, in their standard deviations.
+const jumpsApart = 0.6745 * math.Sqrt2
+
 // fitting is the search for the longest evidence that agrees with all shorter ones.
 type fitting struct {
-	accepted [lengths]line
-	sigmas   [lengths]float64
-	few      [lengths]bool // rests on too few samples to contradict a longer one
+	accepted [lengths + 2]line
+	sigmas   [lengths + 2]float64
+	few      [lengths + 2]bool // rests on too few samples to contradict a longer one
 	n        int
 }
 
@@ -73,76 +123,156 @@ func (f *fitting) best() (l line, sigma float64, ok bool) {
 }
 
 // fit is the line between the envelopes of all evidence around [from, until] that
-// belongs to one line, at the anchor, and its standard deviation.
+// belongs to one line, at the anchor, and its standard deviation. What lies beyond a change
+// that the bounds are sure of is no evidence.
 func (e *Estimator) fit(from, until, reach int64, o sample) (best line, sigma float64, ok bool) {
 	var f fitting
-	e.lengthen(&f, 0, from, until, o)
-	if e.lengthen(&f, 1, from, until+reach, o) {
-		until += reach
+	first, last := e.steady(from, until)
+	from, until = max(from, first), min(until, last)
+	e.chains.begin(until, o)
+	e.lengthen(&f, from, until)
+	if later := min(until+reach, last); later > until {
+		e.chains.begin(later, o)
+		if e.lengthen(&f, from, later) {
+			until = later
+		} else {
+			e.chains.begin(until, o)
+		}
 	}
-	for j := 2; j < lengths; j++ {
-		if back := reach << (j - 2); back > int64(e.cfg.MaxFit) || !e.lengthen(&f, j, from-back, until, o) {
+	for j := range lengths {
+		back := reach << j
+		if back > int64(e.cfg.MaxFit) || !e.lengthen(&f, max(from-back, first), until) || from-back <= first {
 			break
 		}
 	}
 	return f.best()
 }
 
-// lengthen takes the j-th length of evidence if it agrees with what was taken before.
-func (e *Estimator) lengthen(f *fitting, j int, from, until int64, o sample) bool {
-	l, width, ok := e.line(from, until, o, every)
+// lengthen takes a length of evidence if it agrees with what was taken before.
+func (e *Estimator) lengthen(f *fitting, from, until int64) bool {
+	e.chains.extend(&e.finder, from)
+	all := &e.chains.of[every]
+	l, width, ok := e.line(all)
 	if !ok {
 		return false
 	}
-	even, _, okEven := e.line(from, until, o, 0)
-	odd, _, okOdd := e.line(from, until, o, 1)
 	for i := range f.n {
 		if !f.few[i] && math.Abs(l.a-f.accepted[i].a) > agree*f.sigmas[i] {
 			return false
 		}
 	}
-	if okEven && okOdd {
-		e.halves[j].learn(math.Abs(even.a - odd.a))
+	n := &e.noise[e.length(from, until)]
+	e.compare(n, width)
+	f.few[f.n] = min(all.ups, all.lows) < telling
+	f.accepted[f.n], f.sigmas[f.n] = l, n.sigma(width)
+	if f.n > 0 { // what agrees with less is no worse than that
+		f.sigmas[f.n] = min(f.sigmas[f.n], f.sigmas[f.n-1])
 	}
-	f.few[f.n] = min(len(e.upper.between(from, until)), len(e.lower.between(from, until))) < evidence
-	f.accepted[f.n], f.sigmas[f.n] = l, e.halves[j].sigma(width)
 	f.n++
 	return true
+}
+
+// compare learns from both halves of the evidence.
+func (e *Estimator) compare(n *noise, width float64) {
+	var halves [2]line
+	for parity := range halves {
+		l, _, ok := e.line(&e.chains.of[parity])
+		if !ok {
+			return
+		}
+		halves[parity] = l
+	}
+	n.apart.learn(math.Abs(halves[0].a - halves[1].a))
+	n.width.learn(width)
+}
+
+// length is the place of what is known of the noise of so long evidence.
+func (e *Estimator) length(from, until int64) int {
+	return min(bits.Len64(uint64(max(until-from, 0)/e.cell())), spans-1)
 }
 
 // every takes the samples of all cells, 0 and 1 those of even and odd ones.
 const every = 2
 
-// line is the middle of the widest strip between the envelopes of [from, until], and the strip's
-// width.
-func (e *Estimator) line(from, until int64, o sample, parity int64) (mid line, width float64, ok bool) {
-	e.up = e.points(e.up[:0], e.some(e.upper.between(from, until), parity), o.t, o.v, 1, calm)
-	e.low = e.points(e.low[:0], e.some(e.lower.between(from, until), parity), o.t, o.v, -1, calm)
-	if len(e.up) == 0 || len(e.low) == 0 {
+// chains are the evidence of a fit, which grows into the past: all of it, and its halves.
+type chains struct {
+	of   [every + 1]chain
+	from int64
+	o    sample // the anchor
+}
+
+// chain is the hulls of evidence, the latest point first, and of how many samples they are.
+type chain struct {
+	up, low   []point
+	ups, lows int
+}
+
+// begin makes the evidence end at a reading.
+func (c *chains) begin(until int64, o sample) {
+	for i := range c.of {
+		c.of[i] = chain{up: c.of[i].up[:0], low: c.of[i].low[:0]}
+	}
+	c.from, c.o = until+1, o
+}
+
+// extend takes what is between a reading and what is there.
+func (c *chains) extend(f *finder, from int64) {
+	if from >= c.from {
+		return
+	}
+	cell := f.cell()
+	up := f.upper.between(from, c.from-1)
+	for i := len(up) - 1; i >= 0; i-- {
+		p := c.point(f, up[i], 1)
+		for _, half := range [2]int64{every, up[i].t / cell & 1} {
+			to := &c.of[half]
+			to.up = push(to.up, p, 1, -1)
+			to.ups++
+		}
+	}
+	low := f.lower.between(from, c.from-1)
+	for i := len(low) - 1; i >= 0; i-- {
+		p := c.point(f, low[i], -1)
+		for _, half := range [2]int64{every, low[i].t / cell & 1} {
+			to := &c.of[half]
+			to.low = push(to.low, p, -1, -1)
+			to.lows++
+		}
+	}
+	c.from = from
+}
+
+func (c *chains) point(f *finder, s sample, sign float64) point {
+	x := float64(s.t - c.o.t)
+	return point{x, float64(s.v-c.o.v) + sign*calm*f.slack(x)}
+}
+
+// line is the middle of the widest strip between the envelopes, and the strip's width.
+func (e *Estimator) line(c *chain) (mid line, width float64, ok bool) {
+	if len(c.up) == 0 || len(c.low) == 0 {
 		return line{}, 0, false
 	}
-	e.before.clip(e.up, e.low, e.cfg.MaxDrift)
-	if e.before.empty() {
-		return line{}, 0, false
+	if mid, width = widest(c.up, c.low, e.cfg.MaxDrift); width < 0 {
+		return e.vague(c, mid, width) // they contradict one another, or are few
 	}
-	if lo, hi := e.before.drift(); hi-lo > e.cfg.MaxDrift { // too few to tell a drift
-		b := lo + (hi-lo)/2
-		high, low := strip(e.up, e.low, b)
-		return line{low + (high-low)/2, b}, high - low, true
+	for _, b := range [2]float64{mid.b - e.cfg.MaxDrift/2, mid.b + e.cfg.MaxDrift/2} {
+		if high, low := strip(c.up, c.low, b); high >= low {
+			return e.vague(c, mid, width)
+		}
 	}
-	mid, width = widest(e.up, e.low, e.cfg.MaxDrift)
 	return mid, width, true
 }
 
-func (e *Estimator) some(in []sample, parity int64) []sample {
-	if parity == every {
-		return in
+// vague is the line where there may be none, or too few samples to tell a drift.
+func (e *Estimator) vague(c *chain, mid line, width float64) (line, float64, bool) {
+	e.before.clip(c.up, c.low, e.cfg.MaxDrift)
+	if e.before.empty() {
+		return line{}, 0, false
 	}
-	e.part = e.part[:0]
-	for _, s := range in {
-		if (s.t/e.cell())&1 == parity {
-			e.part = append(e.part, s)
-		}
+	if lo, hi := e.before.drift(); hi-lo > e.cfg.MaxDrift {
+		b := lo + (hi-lo)/2
+		high, low := strip(c.up, c.low, b)
+		return line{low + (high-low)/2, b}, high - low, true
 	}
-	return e.part
+	return mid, width, true
 }

@@ -100,21 +100,25 @@ type Estimator struct {
 	begun bool  // done is set for good
 	// refuted is up to where evidence reaches that holds more than one change.
 	refuted int64
-	change  int64    // reading of the last change counted
-	last    Estimate // the last settled one
-	known   bool     // last is set
-	late    int64    // refused as too old since the last Close
-	halves  [lengths]halves
-	jumps   halves   // between estimates in a row, where they meet
-	part    []sample // scratch
-	fresh   int64    // samples since the last estimates
-	quarrel quarrel
-	stats   Stats
+	// postponed is from where on estimates were left to the next Close.
+	postponed int64
+	change    int64    // reading of the last change counted
+	last      Estimate // the last settled one
+	known     bool     // last is set
+	late      int64    // refused as too old since the last Close
+	noise     [spans]noise
+	jumps     recent // between estimates in a row, where they meet
+	turns     []turn // in their order
+	ahead     int64  // a change was seen to come after this reading
+	chains    chains // scratch
+	fresh     int64  // samples since the last estimates
+	quarrel   quarrel
+	stats     Stats
 }
 
 // New returns an estimator.
 func New(cfg Config) *Estimator {
-	return &Estimator{finder: finder{cfg: cfg.withDefaults()}, refuted: math.MinInt64}
+	return &Estimator{finder: finder{cfg: cfg.withDefaults()}, refuted: math.MinInt64, postponed: math.MinInt64, ahead: math.MinInt64}
 }
 
 // Stats returns the counters.
@@ -159,7 +163,7 @@ func (e *Estimator) add(s *side, a, b, width, sign int64) {
 }
 
 // cell is the time on Src within which only the envelope of samples is kept.
-func (e *Estimator) cell() int64 { return max(int64(e.cfg.Window)/32, 1) }
+func (f *finder) cell() int64 { return max(int64(f.cfg.Window)/32, 1) }
 
 // Estimate says what the offset was between two readings of Src.
 type Estimate struct {
@@ -332,9 +336,21 @@ func (s *side) forget(before int64) {
 
 // between returns what is kept of [from, until].
 func (s *side) between(from, until int64) []sample {
-	i, _ := slices.BinarySearchFunc(s.kept, sample{t: from}, byTime)
-	j, _ := slices.BinarySearchFunc(s.kept, sample{t: until + 1}, byTime)
-	return s.kept[i:max(i, j)]
+	i := since(s.kept, from)
+	return s.kept[i : i+since(s.kept[i:], until+1)]
+}
+
+// since is the place of the first sample that is not before t.
+func since(in []sample, t int64) int {
+	i, j := 0, len(in)
+	for i < j {
+		if m := int(uint(i+j) >> 1); in[m].t < t {
+			i = m + 1
+		} else {
+			j = m
+		}
+	}
+	return i
 }
 
 // envelope keeps, of each cell of time, the lower convex hull (sign 1) or the upper

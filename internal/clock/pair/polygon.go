@@ -60,19 +60,24 @@ func (p *polygon) clip(up, low []point, maxDrift float64) {
 
 // cut keeps the lines with s*a + x*b >= c (Sutherland and Hodgman).
 func (p *polygon) cut(s, x, c float64) {
-	p.scratch = p.scratch[:0]
-	for i, v := range p.corners {
-		w := p.corners[(i+1)%len(p.corners)]
-		dv, dw := s*v.a+x*v.b-c, s*w.a+x*w.b-c
-		if dv >= 0 {
-			p.scratch = append(p.scratch, v)
-		}
+	if len(p.corners) == 0 {
+		return
+	}
+	out := p.scratch[:0]
+	v := p.corners[len(p.corners)-1]
+	dv := s*v.a + x*v.b - c
+	for _, w := range p.corners {
+		dw := s*w.a + x*w.b - c
 		if (dv >= 0) != (dw >= 0) {
 			f := dv / (dv - dw)
-			p.scratch = append(p.scratch, line{v.a + f*(w.a-v.a), v.b + f*(w.b-v.b)})
+			out = append(out, line{v.a + f*(w.a-v.a), v.b + f*(w.b-v.b)})
 		}
+		if dw >= 0 {
+			out = append(out, w)
+		}
+		v, dv = w, dw
 	}
-	p.corners, p.scratch = p.scratch, p.corners
+	p.corners, p.scratch = out, p.corners
 }
 
 // sound reports whether there is a line, or nothing that forbids one.
@@ -110,22 +115,27 @@ func (p *polygon) drift() (lo, hi float64) {
 func hull(in []point, sign float64) []point {
 	out := in[:0]
 	for _, s := range in {
-		if n := len(out); n > 0 && out[n-1].x == s.x {
-			if sign*(s.y-out[n-1].y) >= 0 {
-				continue
-			}
-			out = out[:n-1]
-		}
-		for len(out) >= 2 {
-			p, q := out[len(out)-2], out[len(out)-1]
-			if sign*((q.x-p.x)*(s.y-p.y)-(q.y-p.y)*(s.x-p.x)) > 0 {
-				break
-			}
-			out = out[:len(out)-1]
-		}
-		out = append(out, s)
+		out = push(out, s, sign, 1)
 	}
 	return out
+}
+
+// push adds a point to a hull, behind all others (towards 1) or before them (-1).
+func push(out []point, s point, sign, towards float64) []point {
+	if n := len(out); n > 0 && out[n-1].x == s.x {
+		if sign*(s.y-out[n-1].y) >= 0 {
+			return out
+		}
+		out = out[:n-1]
+	}
+	for len(out) >= 2 {
+		p, q := out[len(out)-2], out[len(out)-1]
+		if sign*towards*((q.x-p.x)*(s.y-p.y)-(q.y-p.y)*(s.x-p.x)) > 0 {
+			break
+		}
+		out = out[:len(out)-1]
+	}
+	return append(out, s)
 }
 
 // widest is the line in the middle of the widest strip that fits between both
@@ -134,13 +144,15 @@ func hull(in []point, sign float64) []point {
 func widest(up, low []point, maxDrift float64) (mid line, width float64) {
 	width = math.Inf(-1)
 	var first, last float64
+	u, l := 0, 0 // where the strip before touches: the next one does nearby
 	try := func(b float64) {
 		b = min(max(b, -maxDrift), maxDrift)
-		hi, lo := strip(up, low, b)
+		u, l = touch(up, u, b, 1), touch(low, l, b, -1)
+		w := (up[u].y - b*up[u].x) - (low[l].y - b*low[l].x)
 		switch {
-		case hi-lo > width:
-			width, first, last = hi-lo, b, b
-		case hi-lo == width:
+		case w > width:
+			width, first, last = w, b, b
+		case w == width:
 			first, last = min(first, b), max(last, b)
 		}
 	}
@@ -153,6 +165,22 @@ func widest(up, low []point, maxDrift float64) (mid line, width float64) {
 	b := first + (last-first)/2
 	hi, lo := strip(up, low, b)
 	return line{lo + (hi-lo)/2, b}, hi - lo
+}
+
+// touch is the point of a hull, lower (sign 1) or upper (sign -1), that a line of slope b
+// touches, sought from one of its points on.
+func touch(h []point, at int, b, sign float64) int {
+	y := sign * (h[at].y - b*h[at].x)
+	for towards := -1; towards <= 1; towards += 2 {
+		for i := at + towards; i >= 0 && i < len(h); i += towards {
+			next := sign * (h[i].y - b*h[i].x)
+			if next > y {
+				break
+			}
+			at, y = i, next
+		}
+	}
+	return at
 }
 
 // strip is where lines of slope b lie at x = 0 that touch the upper and the lower

@@ -22,7 +22,7 @@ func (e *Estimator) describe(reach int64) []Estimate {
 	var out []Estimate
 	for i := 0; i < len(e.intervals); {
 		j := i
-		for j < len(e.intervals) && e.intervals[j].alike(e.intervals[i]) {
+		for j < len(e.intervals) && e.intervals[j].alike(e.intervals[i]) && e.era(e.intervals[j].from) == e.era(e.intervals[i].from) {
 			j++
 		}
 		if j > i {
@@ -78,6 +78,11 @@ func (e *Estimator) divide(out []Estimate, run []interval, reach int64, split bo
 				at, best = k, w
 			}
 		}
+		if best >= worthwhile*half && half > clumsy*clumsy*median(run) { // one of several, as about a gap
+			if k, w := widestOf(run); w/2 >= worthwhile*half {
+				at, best = k, 0
+			}
+		}
 		if best < worthwhile*half {
 			out = e.divideSome(out, run[:at], reach)
 			return e.divideSome(out, run[at+1:], reach)
@@ -99,6 +104,18 @@ func (e *Estimator) halfWidth(run []interval) float64 {
 	}
 	_, half := e.chebyshev(run, anchor(run))
 	return half
+}
+
+// widestOf is the interval with the widest bounds.
+func widestOf(run []interval) (at int, width float64) {
+	for k, i := range run {
+		if l, u := i.bounded(); l && u {
+			if w := max(float64(i.high[0]-i.low[0]), float64(i.high[1]-i.low[1])); w > width {
+				at, width = k, w
+			}
+		}
+	}
+	return at, width
 }
 
 // median is the middle of the intervals' half widths.

@@ -64,7 +64,8 @@ func (e *Estimator) Close(a int64) []Estimate {
 }
 
 func (e *Estimator) restart() {
-	e.begun, e.known, e.refuted = false, false, math.MinInt64
+	e.begun, e.known, e.refuted, e.postponed = false, false, math.MinInt64, math.MinInt64
+	e.turns, e.ahead = e.turns[:0], math.MinInt64
 	for _, s := range []*side{&e.upper, &e.lower} {
 		s.kept, s.tail = s.kept[:0], s.tail[:0]
 	}
@@ -125,15 +126,62 @@ func (e *Estimator) settle(a int64) []Estimate {
 		e.begun = true
 	}
 	e.distrust(reach)
+	e.notice(reach)
 	for _, i := range e.intervals {
 		if i.changed() {
 			e.count(i.from, reach)
 		}
 	}
-	out := e.describe(reach)
+	out := bothSides(e.postpone(e.describe(reach)))
 	e.label(out)
 	e.doubt(out)
 	e.share(out)
+	return out
+}
+
+// postpone leaves to the next Close what would come last, tells of no change and is
+// vague, as where no message came for a while: who keeps the newest estimate of a pair
+// would take it in the place of a better one that goes on. It is left once only.
+func (e *Estimator) postpone(out []Estimate) []Estimate {
+	n := len(out)
+	for n > 0 {
+		before, known := e.last, e.known
+		if n > 1 {
+			before, known = out[n-2], true
+		}
+		o := &out[n-1]
+		if !known || o.From <= e.postponed || !o.continues(before) || !o.vague(before) || e.changedSince(o.From) {
+			break
+		}
+		n--
+	}
+	if n < len(out) {
+		e.done, e.postponed = out[n].From, out[n].From
+	}
+	return out[:n]
+}
+
+// vague reports whether an estimate tells much less than the one before, as it goes on.
+func (e *Estimate) vague(before Estimate) bool {
+	if !before.HasLower || !before.HasUpper {
+		return false
+	}
+	lower, upper := before.BoundsAt(e.Until)
+	return !e.HasLower || !e.HasUpper || e.DriftBound > clumsy*before.DriftBound ||
+		float64(e.Upper)-float64(e.Lower) > clumsy*(float64(upper)-float64(lower))
+}
+
+func (e *Estimator) changedSince(from int64) bool {
+	return slices.ContainsFunc(e.intervals, func(i interval) bool { return i.until > from && i.changed() })
+}
+
+// bothSides leaves out what is bounded on one side where something is on both: behind a gap
+// in one direction it would come last, and stand for the window.
+func bothSides(out []Estimate) []Estimate {
+	one := func(o Estimate) bool { return !o.HasLower || !o.HasUpper }
+	if slices.ContainsFunc(out, func(o Estimate) bool { return !one(o) }) {
+		out = slices.DeleteFunc(out, one)
+	}
 	return out
 }
 
@@ -183,17 +231,34 @@ func (e *Estimator) provisional(a int64) (Estimate, bool) {
 func (i interval) changed() bool { return i.contradicted > 0 || i.torn }
 
 // contradicted reports whether samples since the last settled estimate, up to a, lie
-// outside of what it allows.
+// outside of what it allows. One alone may bear a wrong stamp: then it contradicts the
+// nearest of the other direction as well, mostly of the same exchange, where after a
+// change both agree. If it does, the next of its direction has to say the same.
 func (e *Estimator) contradicted(a int64) bool {
-	for _, s := range e.upper.between(e.last.Until, a) {
-		if lower, _ := e.last.BoundsAt(s.t); lower > s.v {
+	up, low := e.upper.between(e.last.Until, a), e.lower.between(e.last.Until, a)
+	return e.refutes(up, low, 1) || e.refutes(low, up, -1)
+}
+
+func (e *Estimator) refutes(own, others []sample, sign float64) bool {
+	before, j := false, 0
+	for _, s := range own {
+		lower, upper := e.last.BoundsAt(s.t)
+		outside := sign > 0 && s.v < lower || sign < 0 && s.v > upper
+		if !outside {
+			before = false
+			continue
+		}
+		for j < len(others) && others[j].t < s.t {
+			j++
+		}
+		near := others[max(j-1, 0):j]
+		if j < len(others) && (j == 0 || others[j].t-s.t < s.t-others[j-1].t) {
+			near = others[j : j+1]
+		}
+		if before || contradicting(s, near, e.last.Drift, sign) == 0 {
 			return true
 		}
-	}
-	for _, s := range e.lower.between(e.last.Until, a) {
-		if _, upper := e.last.BoundsAt(s.t); upper < s.v {
-			return true
-		}
+		before = true
 	}
 	return false
 }
