@@ -12,7 +12,8 @@ type paths struct {
 	potential    []int64
 	ids          map[string]int32
 	group        []int32
-	base, half   []int64
+	base         []int64
+	around       []span
 	drift        []float64
 	driftLo      []int64
 	driftHi      []int64
@@ -47,7 +48,7 @@ func (p *problem) newPaths() *paths {
 		}
 	}
 	q := &paths{
-		net: p.net, potential: p.potential, ids: ids, group: p.group, base: p.base, half: p.half,
+		net: p.net, potential: p.potential, ids: ids, group: p.group, base: p.base, around: p.window,
 		drift: p.drift, driftLo: p.driftLo, driftHi: p.driftHi, lower: p.lower, upper: p.upper,
 		hangs: p.hangs, valid: p.valid, stepped: p.stepped,
 		maxDrift: p.opt.MaxDrift, wander: p.opt.Wander, window: float64(p.opt.Window.Nanoseconds()),
@@ -91,8 +92,8 @@ func (q *paths) between(a string, ra int64, b string, rb int64) (lower, upper in
 		return 0, 0, false
 	}
 	// x is by how much a clock's reading exceeds the line through its base with the
-	// drift of the solution. The bounds of x[b]-x[a] hold at one moment, within half
-	// a window of the instant.
+	// drift of the solution. The bounds of x[b]-x[a] hold at one moment, within the
+	// window around the instant.
 	ta, tb := q.after(ca, ra), q.after(cb, rb)
 	slack := q.beyond(ca, ra) + q.beyond(cb, rb) + min(q.rate(ca), q.rate(cb))*math.Abs(float64(tb-ta)) + 1
 	apart := tb - ta
@@ -117,10 +118,11 @@ func (q *paths) rate(c int32) float64 {
 // beyond is what x can have changed by outside of the window around the instant.
 func (q *paths) beyond(c int32, reading int64) float64 {
 	since := reading - q.base[c]
-	away := math.Abs(float64(since)) - float64(q.half[q.group[c]])
-	if v := q.valid[c]; !v.empty() {
-		away = float64(max(v.from-since, since-v.until))
+	v := q.valid[c]
+	if v.empty() {
+		v = q.around[q.group[c]]
 	}
+	away := float64(max(v.from-since, since-v.until))
 	if away <= 0 {
 		return 0
 	}

@@ -15,8 +15,15 @@
 // and stays.
 //
 // Sigmas are beliefs. Each source of edges (probes, pairs, messages, ...) is given
-// the variance by which its edges deviate from the solution beyond their sigmas,
-// and an edge beyond three sigmas pulls no harder than one at three (Huber).
+// the variance by which its edges deviate from the solution, be it more or less than
+// their sigmas say. Each clock with five edges in loops or more is given the variance by
+// which half of its edges deviate beyond what they claim, if it is twice that or more, and all its
+// edges count for less. An edge beyond three sigmas pulls no harder than one at three
+// (Huber) at first, and then the less the farther away it is. So a clock that tells its
+// neighbours different times moves them little, long before anything is proved. What
+// weights that are found from edges cost where all are honest is some percent of the error.
+// No sigma is believed to be better than half of what is usual. Drifts come with a bound
+// and no sigma: they are taken to deviate by the same share of it, which is measured.
 //
 // # Bounds
 //
@@ -25,8 +32,10 @@
 // follow for any two clocks (Patt-Shamir and Rajsbaum). They hold if the stamps do.
 // An edge of messages (probes, traces) bounds the offset at all readings of its
 // span, if its bounds are moved by its drift; between its span and the instant they
-// widen by the drift's bound and by Options.Wander in each window. Bounds are whole
-// ns, rounded outwards; estimates that lie outside of them are moved inside.
+// widen by the drift's bound and by Options.Wander in each window. Bounds are stated
+// for a time around the instant in which all but one in eight of the edges hold, which
+// need not be as long before as after it; those that hold for less of it are widened.
+// Bounds are whole ns, rounded outwards; estimates that lie outside of them are moved inside.
 //
 // # Changes
 //
@@ -36,10 +45,20 @@
 // reference among them. A path of such edges bounds a clock for as long as all of them
 // hold, which is what From and Until say. Clocks that no such path leads to hang on the
 // others by edges that have a time in common with those, and hold in that time; they
-// bound nobody else. Where an edge has no time in common with the others, it is carried
+// bound nobody else. So do those that such a path leads to, but on which twice as much
+// is unknown (in sigmas) as beside the instant: in the first second edges are some ms
+// long and as wide as a message lay in a queue, and a wide one must place nobody whom
+// others know. Where an edge has no time in common with the others, it is carried
 // over by its drift, unless new edges tell of a change: then nothing is said of that
 // clock until the next solution. Edges that do not take part contradict nobody, so that
 // no step accuses anybody.
+//
+// Readings of a clock go on. An edge that is older than the one held for its clocks is
+// late, and left out; one that says that a clock was stepped is not, and neither is the
+// third of which no solution in between had a newer one. Which clock was stepped is what
+// most of those tell that an edge tells it of. Once that is known, and the offset
+// changed, edges of the clock that have not seen it are forgotten, since a clock that
+// was set back shows the same readings twice.
 //
 // # Contradictions
 //
@@ -58,7 +77,10 @@
 // each of which is within its own bounds. With edges of half width h and peers c
 // edges apart that is (2+c)h: 4h with peers that share a neighbour, some 7h among
 // 10,000 clocks with ten neighbours each. A lie that is smaller could as well be a
-// longer way, and stays within the bounds of the liar's edges.
+// longer way. It accuses nobody, and yet it could narrow the bounds of others to what is
+// not true: so what the solution contradicts, of a clock that has no place which all its
+// edges allow, or where half of the edges at both ends agree with the solution, bounds
+// nobody. That relies on the solution, and on five edges in loops.
 //
 // Clocks of which many edges disagree with the solution are set aside until the
 // rest agrees. Then each is judged by all its contradictions with the rest. It is
@@ -70,8 +92,12 @@
 //
 // Two further proofs exist. A clock that is read together with another one of its
 // host (source pair), and that the traces of two other clocks contradict, is not
-// the clock that stamps its spans. And an exchange that takes less than no time
-// contradicts itself, as do two in a row of which the later one shows an older time. An
+// the clock that stamps its spans. Traces mostly come later than the instant that packets
+// cover; so what they say is carried there, with Options.MaxDrift for what either clock
+// may have been slewed since (10 to 20 ms), and counts as proof once traces that began after
+// this was first seen say so as well: what a step left behind does not. And an exchange that takes less than no time
+// contradicts itself, as do two in a row of which the later one shows an older time, and
+// answers that left at a reading that is told of another packet as well. An
 // edge that says so of one in eight neighbouring samples of 32 or more (package pair), or
 // that has its lower bound above the upper one, is counted and remembered, and a clock
 // with such edges to three others, more than any of these has, is cut off as well. Its

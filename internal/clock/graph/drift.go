@@ -1,6 +1,9 @@
 package graph
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // driftUnit is the unit of bounds of drifts: small enough that rounding adds
 // nothing to a bound, large enough that sums stay within int64.
@@ -22,7 +25,16 @@ func (p *problem) solveDrifts() {
 	}
 	y := make([]float64, n)
 	f.build()
+	f.solve(y)
 	f.robust(y)
+	for range sharpenings {
+		if !f.sharpen(y) {
+			break
+		}
+		f.approach(y, roughly)
+		f.robust(y)
+	}
+	f.solve(y)
 	reached := f.reached()
 	for c := range n {
 		p.drift[c] = y[c] * driftUnit
@@ -30,6 +42,37 @@ func (p *problem) solveDrifts() {
 	}
 	p.boundDrifts(y)
 }
+
+// sharpenings bounds how often drifts are weighed anew: each time those that are far off have
+// moved the solution less, and what is usual shows better.
+const sharpenings = 8
+
+// sharpen weighs rows by how far they are from the solution in truth: bounds of drifts are
+// wide beside their errors, so that in units of them nobody is ever far off. It tells whether
+// that makes a difference, and there are enough of them to do so.
+func (f *fit) sharpen(y []float64) bool {
+	var off []float64
+	for i := range f.rows {
+		if r := &f.rows[i]; !r.eliminate {
+			off = append(off, math.Abs(r.r-(y[r.dst]-y[r.src]))*math.Sqrt(r.w))
+		}
+	}
+	if len(off) < fewestDeviations {
+		return false
+	}
+	slices.Sort(off)
+	usual := madToSigma * off[len(off)/2]
+	if !(usual > 0 && usual < settled) {
+		return false
+	}
+	for i := range f.rows {
+		f.rows[i].w /= square(usual)
+	}
+	return f.reweigh(y)
+}
+
+// settled is a usual deviation of nearly one sigma.
+const settled = 0.9
 
 func square(v float64) float64 { return v * v }
 

@@ -78,7 +78,7 @@ func (p *problem) solved(c int32, variance float64, misfit map[int32]fitness) So
 		m.Bounded = true
 		x := p.clip(c)
 		m.At, m.Offset = m.At+x, m.Offset-x
-		away := max(0, -holds.until-p.half[g], holds.from-p.half[g])
+		away := max(0, p.window[g].from-holds.until, holds.from-p.window[g].until)
 		m.Bound = max(p.upper[c]-x, x-p.lower[c]) + 1 + int64(math.Ceil(m.Growth*float64(away)))
 		if p.work.cutShort {
 			// Neither the estimate nor its variance was found.

@@ -22,6 +22,10 @@ type fit struct {
 
 	leaves []leaf
 	work   *work
+	// letGo: a row that deviates by more than sigmasInside pulls the less the farther away
+	// it is, by the square of that. There can be several solutions then: x has to be near
+	// the right one.
+	letGo bool
 	// Scratch of the conjugate gradients.
 	diagonal, residual, direction, scaled, product []float64
 }
@@ -42,30 +46,40 @@ func (f *fit) add(r row) {
 	f.rows = append(f.rows, r)
 }
 
-const (
-	// robustPasses bounds the repetitions with other weights. Ten bring a weight
-	// within a percent of where it ends, and what is still outside then is looked at
-	// by consistent.
-	robustPasses = 10
-	// maxSteps bounds the conjugate gradients. Random graphs need some 30 steps; a
-	// ring of 10,000 clocks would need 5,000, and is then solved to a small share of
+// robustPasses bounds the repetitions with other weights. Ten bring a weight
+// within a percent of where it ends, and what is still outside then is looked at
+// by consistent.
+const robustPasses = 10
+
+// effort is where conjugate gradients end: where the square of the error that is left, in
+// sigmas, is so small a share of the first, or as small for each clock, or after so many steps.
+type effort struct {
+	share, within float64
+	steps         int
+}
+
+var (
+	// exactly is for what is told: ns of an error of a second. Random graphs need some 30
+	// steps; a ring of 10,000 clocks would need 5,000, and is then solved to a small share of
 	// its sigmas instead.
-	maxSteps = 2000
-	// solvedTo is the square of the error that is left, relative to the first, both
-	// in sigmas: ns of an error of a second.
-	solvedTo = 1e-22
+	exactly = effort{share: 1e-22, within: 1e-14, steps: 1000}
+	// roughly is for what weights are found from, which are known to a percent. They rest on
+	// neighbours, and changes of few clocks reach far ones late.
+	roughly = effort{share: 1e-6, within: 1e-8, steps: 100}
+	// forSigmas is enough for variances that are estimates.
+	forSigmas = effort{share: 1e-6, steps: 2000}
 )
 
-// robust solves with every row, and then again with less weight for those that
-// deviate by more than some sigmas: such a row pulls with the force that it has
-// there, however far away it is (Huber). x is where to start, and the result.
+// robust solves again and again with less weight for rows that deviate by more than some
+// sigmas: such a row pulls with the force that it has there, however far away it is
+// (Huber), or lets go. x is the solution with the weights of before, and then roughly the
+// result.
 func (f *fit) robust(x []float64) {
-	f.solve(x)
 	for range robustPasses {
 		if !f.reweigh(x) {
 			return
 		}
-		f.solve(x)
+		f.approach(x, roughly)
 	}
 }
 
@@ -77,6 +91,9 @@ func (f *fit) reweigh(x []float64) (changed bool) {
 	for i := range f.rows {
 		r := &f.rows[i]
 		factor := min(1, sigmasInside/math.Sqrt(r.w)/math.Abs(r.r-(x[r.dst]-x[r.src])))
+		if f.letGo {
+			factor = factor * factor * factor
+		}
 		if math.Abs(factor-r.factor) > 0.01*r.factor {
 			changed = true
 		}
@@ -166,13 +183,16 @@ func (f *fit) reached() []bool {
 }
 
 // solve starts at x and leaves the solution there.
-func (f *fit) solve(x []float64) {
+func (f *fit) solve(x []float64) { f.approach(x, exactly) }
+
+// approach starts at x and goes as far towards the solution as the effort.
+func (f *fit) approach(x []float64, e effort) {
 	for c, held := range f.ground {
 		if held {
 			x[c] = 0
 		}
 	}
-	f.iterate(x, solvedTo)
+	f.iterate(x, e)
 	f.hangLeaves(x)
 }
 
@@ -188,7 +208,7 @@ func (f *fit) hangLeaves(x []float64) {
 }
 
 // iterate is the method of conjugate gradients, preconditioned by the diagonal.
-func (f *fit) iterate(x []float64, tolerance float64) {
+func (f *fit) iterate(x []float64, e effort) {
 	clear(f.residual)
 	clear(f.diagonal)
 	for i := range f.rows {
@@ -205,8 +225,8 @@ func (f *fit) iterate(x []float64, tolerance float64) {
 	}
 	rz := f.precondition()
 	copy(f.direction, f.scaled)
-	enough := rz * tolerance
-	for range maxSteps {
+	enough := max(rz*e.share, e.within*float64(len(x)))
+	for range e.steps {
 		if rz <= enough || rz == 0 {
 			return
 		}
@@ -269,9 +289,6 @@ func (f *fit) multiply() float64 {
 // a sigma is right within some 20 %.
 const sigmaProbes = 12
 
-// sigmaSolvedTo is enough for that.
-const sigmaSolvedTo = 1e-6
-
 // variances estimates the variance of every x against the clock that is held: its
 // effective resistance. With q a random vector of signs, one for each row, the
 // solution of rows that say q/sqrt(w) has that variance.
@@ -292,7 +309,7 @@ func (f *fit) variances() []float64 {
 			}
 		}
 		clear(z)
-		f.iterate(z, sigmaSolvedTo)
+		f.iterate(z, forSigmas)
 		f.hangLeaves(z)
 		for c, v := range z {
 			out[c] += v * v / sigmaProbes

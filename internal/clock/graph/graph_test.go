@@ -45,7 +45,8 @@ func TestErrorFallsWithTheNumberOfNeighbours(t *testing.T) {
 		}
 		// The numbers are of one run, so that they are met less well than the formula.
 		assert.InEpsilon(t, tt.want, rms(after)/rms(before), 0.1, "K=%d", tt.k)
-		assert.InEpsilon(t, rms(theory), rms(after)/rms(before), 0.05, "K=%d", tt.k)
+		// Weights that are found from the edges themselves cost some percent of it.
+		assert.InEpsilon(t, rms(theory), rms(after)/rms(before), 0.07, "K=%d", tt.k)
 	}
 }
 

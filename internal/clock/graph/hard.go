@@ -11,6 +11,7 @@ func (p *problem) bound() bool {
 	if !p.net.settle(p.potential, &p.cycle) {
 		return false
 	}
+	p.disbelieve()
 	p.lower, p.upper = p.reach()
 	// A constraint is stated for the moments at which Src is near its base. It is x
 	// ahead of that, and what x[dst]-x[src] changes by in so long is rate*|x|.

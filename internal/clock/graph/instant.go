@@ -12,22 +12,11 @@ import (
 // that most of the new edges cover, so that one edge from elsewhen moves nothing. It
 // reports which links are too old.
 func (p *problem) place() (old []int32) {
-	halves := make([][]int64, len(p.group))
-	most := p.opt.Window.Nanoseconds() / 2
 	reached := p.spread(nil)
 	news := p.haveNews()
-	for i := range p.links {
-		l := &p.links[i]
-		// A component without news stays at the moment of its old edges.
-		if g := p.group[l.src]; g >= 0 && l.joins() && reached[l.src] && (l.fresh || !news[g]) {
-			halves[g] = append(halves[g], min(l.Span/2, most))
-		}
-	}
-	for g := range halves {
-		p.half[g] = median(halves[g])
-	}
 	shift := p.instants(news, reached)
 	reached = p.spread(shift)
+	p.measure(news, reached)
 	horizon := p.opt.Horizon.Nanoseconds()
 	for i := range p.links {
 		l := &p.links[i]
@@ -40,6 +29,49 @@ func (p *problem) place() (old []int32) {
 		}
 	}
 	return old
+}
+
+// measure tells how far before and after its component's instant most edges hold: the time
+// for which bounds are stated. Some that were split do not make it shorter.
+func (p *problem) measure(news, reached []bool) {
+	back, ahead := make([][]int64, len(p.group)), make([][]int64, len(p.group))
+	halves, most, current := make([][]int64, len(p.group)), p.opt.Window.Nanoseconds(), p.current()
+	for i := range p.links {
+		l := &p.links[i]
+		g := p.group[l.src]
+		// A component without news stays at the moment of its old edges.
+		if g < 0 || !l.joins() || !reached[l.src] || !l.fresh && news[g] || current[g] && p.belated(l) {
+			continue
+		}
+		halves[g] = append(halves[g], min(l.Span/2, most/2))
+		lag := p.lag(l)
+		if s := (span{lag - l.Span/2, lag + l.Span/2}); s.holds(0) {
+			back[g], ahead[g] = append(back[g], -s.from), append(ahead[g], s.until)
+		}
+	}
+	for g := range p.window {
+		p.window[g] = window(usual(back[g]), usual(ahead[g]), most)
+		// In the beginning edges are short and of different times.
+		if w := &p.window[g]; w.until-w.from < most/2 && len(halves[g]) > 0 {
+			slices.Sort(halves[g])
+			half := halves[g][len(halves[g])/2]
+			*w = span{-half, half}
+		}
+	}
+}
+
+// usual is what all but one in eight exceed.
+func usual(v []int64) int64 {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[len(v)/8]
+}
+
+// window is the time around the instant that is no longer than most, as even as it can be.
+func window(back, ahead, most int64) span {
+	return span{-min(back, max(most/2, most-ahead)), min(ahead, max(most/2, most-back))}
 }
 
 // age is the lag of a link, by the one of its clocks that has a component; false
@@ -55,20 +87,12 @@ func (p *problem) age(l *link, reached []bool) (int64, bool) {
 	return 0, true
 }
 
-func median(v []int64) int64 {
-	if len(v) == 0 {
-		return 0
-	}
-	slices.Sort(v)
-	return v[len(v)/2]
-}
-
 // haveNews tells which components have an edge that the last solution did not
-// have.
+// have, and that is not belated.
 func (p *problem) haveNews() []bool {
 	news := make([]bool, len(p.group))
 	for i := range p.links {
-		if l := &p.links[i]; l.joins() && l.fresh && p.group[l.src] >= 0 {
+		if l := &p.links[i]; l.joins() && l.fresh && p.group[l.src] >= 0 && !p.belated(l) {
 			news[p.group[l.src]] = true
 		}
 	}
@@ -211,8 +235,8 @@ func (p *problem) rateOf(l *link) float64 {
 	return 0
 }
 
-// carry states what every link says at its component's instant, and half of a
-// window to either side of it.
+// carry states what every link says at its component's instant, and in the window
+// around it.
 func (p *problem) carry() {
 	for i := range p.links {
 		l := &p.links[i]
@@ -222,8 +246,7 @@ func (p *problem) carry() {
 		}
 		gap := float64(p.base[l.dst]) - float64(p.base[l.src])
 		since := p.base[l.src] - l.At
-		half := p.half[p.group[l.src]]
-		inside, down, up := p.moved(l, float64(since), float64(half))
+		inside, down, up := p.moved(l, float64(since), p.window[p.group[l.src]])
 		if math.Abs(gap) > farthest || math.Abs(inside)+up-down > farthest {
 			continue
 		}
@@ -243,9 +266,9 @@ func (p *problem) carry() {
 }
 
 // moved is how a link's bounds change from its own moment to one that is since ns
-// later on Src: by inside, and by down to up for what is not known. That covers
-// half ns more to either side, seen from where the solution's drifts lead.
-func (p *problem) moved(l *link, since, half float64) (inside, down, up float64) {
+// later on Src: by inside, and by down to up for what is not known. That covers the window
+// around it as well, seen from where the solution's drifts lead.
+func (p *problem) moved(l *link, since float64, around span) (inside, down, up float64) {
 	lo, hi := p.rateBounds(l)
 	span := 0.0
 	if throughout(l.Source) {
@@ -259,17 +282,21 @@ func (p *problem) moved(l *link, since, half float64) (inside, down, up float64)
 	if outside < 0 {
 		down, up = up, down
 	}
-	// Half a window further some of it lies outside as well, and the link's own
-	// drift leads away from the solution's.
+	// At the ends of the window some more of it lies outside, and the link's own drift
+	// leads away from the solution's.
 	rate := max(hi-d, d-lo)
-	beyond := max(0, math.Abs(since)+half-span)
-	further := beyond - math.Abs(outside)
+	first, last := since+float64(around.from), since+float64(around.until)
+	longest := float64(max(-around.from, around.until))
+	further := max(0, -span-first, last-span)
+	if outside != 0 {
+		further = longest
+	}
 	apart := math.Abs(p.apart(l, l.Drift))
 	if span == 0 || !p.driftKnown[l.src] || !p.driftKnown[l.dst] {
 		apart = rate
 	}
 	l.rate = rate + apart
-	slack := rate*further + apart*half + p.wandered(l, math.Abs(since)+half)
+	slack := rate*further + apart*longest + p.wandered(l, max(math.Abs(first), math.Abs(last)))
 	return inside, down - slack, up + slack
 }
 

@@ -45,11 +45,11 @@ func (p *problem) spanOf(l *link, c int32) (span, bool) {
 // of the longest. lags are relative to a first guess.
 func (p *problem) instants(news []bool, reached []bool) []int64 {
 	type ends struct{ from, until []int64 }
-	all, own := make([]ends, len(p.group)), make([]ends, len(p.group))
+	all, own, current := make([]ends, len(p.group)), make([]ends, len(p.group)), p.current()
 	for i := range p.links {
 		l := &p.links[i]
 		g := p.group[l.src]
-		if g < 0 || !l.joins() || !reached[l.src] || (!l.fresh && news[g]) {
+		if g < 0 || !l.joins() || !reached[l.src] || (!l.fresh && news[g]) || current[g] && p.belated(l) {
 			continue
 		}
 		s, ok := p.spanOf(l, l.src)
@@ -112,45 +112,14 @@ func mostCovered(from, until, ownFrom, ownUntil []int64) int64 {
 func (p *problem) align() {
 	n := len(p.group)
 	p.hangs, p.valid, p.silent = make([][]int32, n), make([]span, n), make([]bool, n)
-	placed := make([]bool, n)
 	used := make([]bool, len(p.links))
-	// Readings of a clock that was stepped back are there twice, and an edge may stand
-	// at either: others are placed by the rest first.
-	var steady, stepped []int32
-	for g, r := range p.reference {
-		if r >= 0 {
-			placed[r], p.valid[r] = true, span{-p.half[g], p.half[g]}
-			steady = append(steady, r)
-		}
-	}
-	for len(steady) > 0 || len(stepped) > 0 {
-		if len(steady) == 0 {
-			steady, stepped = stepped, nil
-		}
-		c := steady[0]
-		steady = steady[1:]
-		for _, i := range p.of(c) {
-			l := &p.links[i]
-			if o := l.other(c); l.joins() && !placed[o] && p.covers(l, c) {
-				b, ok := p.across(l, c)
-				if !ok {
-					continue
-				}
-				p.base[o], placed[o], p.valid[o] = b, true, p.valid[c]
-				if p.stepped[o] {
-					stepped = append(stepped, o)
-				} else {
-					steady = append(steady, o)
-				}
-			}
-		}
-	}
+	h := p.newPlacing()
+	h.run()
 	for i := range p.links {
 		l := &p.links[i]
-		used[i] = p.together(l) && placed[l.src] && placed[l.dst] && p.covers(l, l.src) && (!l.estimated || p.covers(l, l.dst))
+		used[i] = p.together(l) && h.covered(l.src) && h.covered(l.dst) && p.covers(l, l.src) && (!l.estimated || p.covers(l, l.dst))
 	}
-	for p.hang(placed, used) {
-	}
+	h.hang(used)
 	for i := range p.links {
 		l := &p.links[i]
 		if !l.aside && p.together(l) && !used[i] {
@@ -162,122 +131,6 @@ func (p *problem) align() {
 func (p *problem) covers(l *link, c int32) bool {
 	s, ok := p.spanOf(l, c)
 	return ok && s.holds(0)
-}
-
-// hang places clocks next to those that are placed, and tells whether there were any.
-// What overlaps comes before what is only older.
-func (p *problem) hang(placed, used []bool) bool {
-	var found []int32
-	for _, overlap := range []bool{true, false} {
-		for c := range placed {
-			if !placed[c] && p.group[c] >= 0 && p.hangOne(int32(c), placed, used, overlap) {
-				found = append(found, int32(c))
-			}
-		}
-		if len(found) > 0 {
-			break
-		}
-	}
-	for _, c := range found {
-		placed[c] = true
-	}
-	return len(found) > 0
-}
-
-// hangOne places a clock by the links that cover the time which most of them cover,
-// the latest of these; or, without overlap, by the one that is nearest.
-func (p *problem) hangOne(c int32, placed, used []bool, overlap bool) bool {
-	var links []int32
-	var spans []span
-	for _, i := range p.of(c) {
-		l := &p.links[i]
-		o := l.other(c)
-		if !l.joins() || !placed[o] || p.group[o] != p.group[c] || len(links) == mostAsked {
-			continue
-		}
-		s, ok := p.spanOf(l, o)
-		if !ok {
-			continue
-		}
-		if overlap {
-			if s = s.and(p.valid[o]); s.empty() {
-				continue
-			}
-		}
-		links, spans = append(links, i), append(spans, s)
-	}
-	if len(links) == 0 {
-		return false
-	}
-	if !overlap {
-		return p.hangOld(c, links, spans, used)
-	}
-	best, at := 0, int64(0)
-	for _, s := range spans {
-		n := 0
-		for _, o := range spans {
-			if o.holds(s.from) {
-				n++
-			}
-		}
-		if n > best || n == best && s.from > at {
-			best, at = n, s.from
-		}
-	}
-	valid, based := span{math.MinInt64, math.MaxInt64}, false
-	for k, i := range links {
-		if !spans[k].holds(at) {
-			continue
-		}
-		l := &p.links[i]
-		if !based {
-			b, ok := p.across(l, l.other(c))
-			if !ok {
-				continue
-			}
-			p.base[c], based = b, true
-		}
-		used[i] = true
-		p.hangs[c] = append(p.hangs[c], i)
-		valid = valid.and(spans[k])
-	}
-	p.valid[c] = valid
-	return based
-}
-
-// hangOld places a clock by the one link that ended last, or began first. It holds
-// nowhere, but for what Growth allows for.
-func (p *problem) hangOld(c int32, links []int32, spans []span, used []bool) bool {
-	best, nearest := -1, int64(math.MaxInt64)
-	for k, s := range spans {
-		if d := max(s.from, -s.until); d < nearest {
-			best, nearest = k, d
-		}
-	}
-	i := links[best]
-	l := &p.links[i]
-	b, ok := p.across(l, l.other(c))
-	if !ok {
-		return false
-	}
-	p.base[c], used[i], p.valid[c] = b, true, never
-	p.silent[c] = p.changed(c, l.other(c))
-	p.hangs[c] = []int32{i}
-	return true
-}
-
-// changed reports whether a clock may have been stepped between an edge and the time
-// of the others: where new edges of it, of what it hangs on or of the reference tell of
-// a change.
-func (p *problem) changed(c, o int32) bool {
-	for _, v := range [3]int32{c, o, p.reference[p.group[c]]} {
-		for _, i := range p.of(v) {
-			if l := &p.links[i]; l.Stepped && l.fresh {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // boundHanging bounds the clocks that hang on others, in the order in which they
@@ -329,7 +182,8 @@ func (p *problem) boundHung(c int32, done []bool) {
 }
 
 // validity narrows down when each clock's bounds hold: while all links on the paths
-// do that they rest on.
+// do that they rest on. Where that leaves no time, and new edges tell of a change, it came
+// in between, and nothing is said.
 func (p *problem) validity(viaUpper, viaLower []int32) {
 	for _, via := range [][]int32{viaUpper, viaLower} {
 		known := make([]bool, len(p.group))
@@ -355,7 +209,12 @@ func (p *problem) narrow(c int32, done []bool) {
 	for _, i := range p.hangs[c] {
 		o := p.links[i].other(c)
 		p.narrow(o, done)
-		p.valid[c] = p.valid[c].and(p.valid[o])
+		if p.valid[c] = p.valid[c].and(p.valid[o]); p.silent[o] || p.valid[c].empty() && p.changed(c, o) {
+			p.silent[c] = true
+		}
+	}
+	if p.silent[c] {
+		p.lower[c], p.upper[c] = noLo, noHi
 	}
 }
 
@@ -368,8 +227,7 @@ func (p *problem) along(c int32, via []int32, on []span, known []bool) span {
 		at = p.links[p.net.link[via[at]]].other(at)
 	}
 	if !known[at] {
-		h := p.half[p.group[at]]
-		known[at], on[at] = true, span{-h, h}
+		known[at], on[at] = true, p.window[p.group[at]]
 	}
 	for i := len(path) - 1; i >= 0; i-- {
 		l := &p.links[p.net.link[via[path[i]]]]

@@ -13,6 +13,7 @@ type link struct {
 	src, dst int32
 	slot     int32 // index into Solver.edges, or -1 for one put together here
 	fresh    bool
+	jumped   bool // it does not go on from what was known before
 
 	// estimated: offset and sigma say something; of bounds alone the middle.
 	estimated bool
@@ -48,7 +49,7 @@ type problem struct {
 	group     []int32 // lowest number of a clock of the component; -1 where none is left
 	reference []int32 // by group number
 	base      []int64 // each clock's reading at the instant of its component
-	half      []int64 // by group: half the window around the instant
+	window    []span  // by group: the window around the instant
 	x         []float64
 
 	drift            []float64 // log of the clock's rate over the reference's
@@ -74,11 +75,17 @@ type problem struct {
 	evidence          map[int32][]Evidence
 	pairs             []Contradiction
 
-	work    work
-	solver  *fit // of the last pass
-	crossed map[string][]Evidence
-	stepped []bool
-	since   []int64 // of stepped clocks, after the instant
+	work   work
+	solver *fit // of the last pass
+	// variance is that of clocks of which the edges disagree, in the last fit; 0 of others.
+	variance []float64
+	crossed  map[string][]Evidence
+	stepped  []bool
+	since    []int64 // of stepped clocks, after the instant
+	sure     []bool  // the stepped ones that it was rather than others
+	set      []bool  // those of which the offset changed, and not the frequency alone
+	// either are pairs of which one was stepped, and since when.
+	either map[[2]int32]int64
 
 	// hangs are the links by which a clock hangs on others that cover the instant, as
 	// it does not itself; valid is when a clock's bounds hold.
@@ -86,6 +93,7 @@ type problem struct {
 	valid []span
 	// silent clocks changed in a way that leaves nothing to say of them this time.
 	silent []bool
+	told   []bool // clocks of which new edges tell of a change
 	// viaUpper and viaLower are the last arcs of the paths that bound each clock.
 	viaUpper, viaLower []int32
 }
@@ -94,12 +102,12 @@ func newProblem(s *Solver) *problem {
 	n := len(s.clocks)
 	p := &problem{
 		s: s, opt: &s.opt, work: work{most: s.mostWork()}, links: make([]link, 0, len(s.edges)),
-		group: make([]int32, n), reference: make([]int32, n), base: make([]int64, n), half: make([]int64, n), x: make([]float64, n),
+		group: make([]int32, n), reference: make([]int32, n), base: make([]int64, n), window: make([]span, n), x: make([]float64, n),
 		cut: make([]bool, n), away: make([]bool, n), evidence: map[int32][]Evidence{},
 	}
 	for i := range s.edges {
 		e := &s.edges[i]
-		l := link{ClockEdge: &e.ClockEdge, src: e.key.src, dst: e.key.dst, slot: int32(i), fresh: e.fresh}
+		l := link{ClockEdge: &e.ClockEdge, src: e.key.src, dst: e.key.dst, slot: int32(i), fresh: e.fresh, jumped: e.jumped > 0}
 		l.estimate()
 		p.links = append(p.links, l)
 	}

@@ -7,7 +7,8 @@ type Solved struct {
 	// itself is 0.
 	Reference string
 	// From and Until are the clock's readings between which it was observed, At the
-	// one at the instant that all clocks of the component share.
+	// one at the instant that all clocks of the component share: a clock that was not
+	// observed then has it outside of From and Until.
 	From, Until, At int64
 	// Offset is the reference's reading less this clock's when this one reads At:
 	// At + Offset is the same number for all clocks of a component.

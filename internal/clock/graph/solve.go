@@ -17,6 +17,7 @@ const forgetPasses = 8
 // horizon are forgotten.
 func (s *Solver) Solve() *Solution {
 	s.count.PathsOverflowed += s.last.overflowed()
+	s.solutions++
 	s.ageCrossings()
 	p := newProblem(s)
 	old := p.prepare()
@@ -29,8 +30,12 @@ func (s *Solver) Solve() *Solution {
 		old = p.prepare()
 	}
 	p.run()
+	if p.settled {
+		p.findElsewhere()
+	}
 	for i := range s.edges {
 		s.edges[i].fresh = false
+		s.edges[i].jumped = max(0, s.edges[i].jumped-1)
 	}
 	for c := range s.clocks {
 		s.clocks[c].led = 0
@@ -39,6 +44,7 @@ func (s *Solver) Solve() *Solution {
 		s.count.Unsettled++
 	}
 	s.last = p.solution()
+	s.past = p.remember()
 	s.work = p.work.spent
 	if p.work.cutShort {
 		s.count.CutShort++
@@ -51,10 +57,11 @@ func (s *Solver) Solve() *Solution {
 // from before a step.
 func (p *problem) prepare() []int32 {
 	p.blameCrossings()
+	p.cutElsewhere()
 	p.label()
 	old := p.place()
 	p.findSteps()
-	return append(old, p.beforeSteps()...)
+	return append(append(old, p.beforeSteps()...), p.formerLives()...)
 }
 
 // forget drops edges, the last one first: drop moves only later ones.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -19,11 +20,16 @@ type Solver struct {
 	at    map[edgeKey]int32 // index into edges
 	edges []edgeSlot
 
-	crossing map[[2]string]*crossing
+	crossing  map[[2]string]*crossing
+	elsewhere map[string]*elsewhere // by the names of clocks that are held
 
 	ranks map[string]int // of preferred references
 	last  *Solution
 	work  int // of the last solution
+
+	past past // of the last solution
+
+	solutions int // so far
 }
 
 // clockSlot is a place for a clock. It is free when no edge names the clock.
@@ -44,6 +50,12 @@ type edgeSlot struct {
 	key edgeKey
 	// fresh: the edge came after the last solution.
 	fresh bool
+	// jumped is for how many solutions more it is remembered that the edge does not go
+	// on from the one before: one of both clocks was set in between.
+	jumped int
+	// late is in how many solutions in a row only older edges came, and lateIn the last.
+	late   int
+	lateIn int
 }
 
 // crossing remembers of two clocks that an edge between them was refused because
@@ -57,7 +69,7 @@ type crossing struct {
 // New returns an empty Solver.
 func New(opt Options) *Solver {
 	s := &Solver{
-		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, crossing: map[[2]string]*crossing{},
+		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, crossing: map[[2]string]*crossing{}, elsewhere: map[string]*elsewhere{},
 		ranks: map[string]int{}, last: &Solution{},
 	}
 	for i, name := range opt.Prefer {
@@ -160,16 +172,56 @@ func (s *Solver) clock(name string) int32 {
 	return i
 }
 
-// replace puts an edge in the place of one held. One that is older came late,
-// unless its clock was stepped back.
+// convinced is in how many solutions in a row an edge has to be older than the one
+// held, and none newer, until what is heard later counts.
+const convinced = 3
+
+// replace puts an edge in the place of one held. One that is older came late, unless
+// it says that a clock was stepped, or all that come are older: then the one held was
+// of another time, or a clock was set back since.
 func (s *Solver) replace(held *edgeSlot, e *model.ClockEdge) {
+	jumped := s.jumped(&held.ClockEdge, e)
+	stepped := e.Stepped || held.fresh && held.Stepped
 	if back := held.At - e.At; back > 0 && back <= s.opt.Horizon.Nanoseconds() && !e.Stepped {
-		s.count.Late++
-		return
+		if held.lateIn != s.solutions {
+			held.late, held.lateIn = held.late+1, s.solutions
+		}
+		if held.late < convinced {
+			s.count.Late++
+			return
+		}
+		stepped = stepped || jumped
 	}
 	s.count.Replaced++
+	held.late = 0
+	if jumped {
+		held.jumped = s.opt.remembered()
+	}
 	held.ClockEdge, held.fresh = *e, true
+	held.Stepped = stepped
 	delete(s.crossing, pairOfNames(e.Src, e.Dst))
+}
+
+// jumped reports whether an edge does not go on from the one before, whatever the
+// frequency was in between.
+func (s *Solver) jumped(held, e *model.ClockEdge) bool {
+	a, b := link{ClockEdge: held}, link{ClockEdge: e}
+	a.estimate()
+	b.estimate()
+	if !a.estimated || !b.estimated {
+		return false
+	}
+	away := math.Abs(float64(e.At) - float64(held.At))
+	most := s.opt.MaxDrift*away + halfWidth(held) + halfWidth(e)
+	return math.Abs(float64(b.offset)-float64(a.offset)) > most
+}
+
+// halfWidth is by how much an edge can err at least on one of its sides.
+func halfWidth(e *model.ClockEdge) float64 {
+	if e.Lower == model.NoLower || e.Upper == model.NoUpper {
+		return 8 * e.Sigma
+	}
+	return float64(e.Upper)/2 - float64(e.Lower)/2
 }
 
 // Forget drops all edges of a clock.

@@ -88,6 +88,23 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
+// Solutions in between, from which weights are found, are solved no better than these need:
+// all is done long before work ends.
+func TestWorkSuffices(t *testing.T) {
+	most := map[string]int{"ring": 45e6, "star and mesh": 80e6, "mesh": 4e6, "mesh with liars": 40e6}
+	for k, g := range pathologies {
+		w, s := pathology(t, k, 2000, Options{})
+		sol := s.Solve()
+		assert.Zero(t, s.Counters().CutShort, g.name)
+		assert.Less(t, s.work, most[g.name], g.name)
+		found := untrustedOf(sol)
+		for _, name := range found {
+			assert.Less(t, w.find(t, name), g.liars, g.name)
+		}
+		assert.GreaterOrEqual(t, len(found), g.liars*3/4, g.name)
+	}
+}
+
 // BenchmarkPathologies solves for graphs that take long.
 func BenchmarkPathologies(b *testing.B) {
 	for k, g := range pathologies {
