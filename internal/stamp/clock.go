@@ -28,12 +28,13 @@ const (
 )
 
 const (
-	clockFollows = 32
-	followLen    = 20
-	clockID      = clockFollows + MaxFollows*followLen
-	clockBase    = clockID + MaxID
-	clockLen     = clockBase + macLen
-	followUpLen  = 16
+	clockReceived = 16
+	clockFollows  = 32
+	followLen     = 20
+	clockID       = clockFollows + MaxFollows*followLen
+	clockBase     = clockID + MaxID
+	clockLen      = clockBase + macLen
+	followUpLen   = 16
 )
 
 // Follow is when an earlier packet of the session left, of the end that says so.
@@ -55,7 +56,7 @@ type Clock struct {
 	Instance uint32
 	ID       string // of the clock that the raw stamps of this packet are readings of
 	// Received is when the packet that this one answers arrived; ReceivedKind is
-	// KindNone in a request.
+	// KindNone in a request, of which Received is the mark.
 	Received      int64
 	ReceivedKind  uint8
 	ReceivedWidth uint32
@@ -107,7 +108,7 @@ func (c *Clock) put(b *[clockLen]byte) {
 	be.PutUint32(b[8:], c.Pair)
 	be.PutUint32(b[28:], c.Instance)
 	be.PutUint32(b[12:], c.ReceivedWidth)
-	be.PutUint64(b[16:], uint64(c.Received))
+	be.PutUint64(b[clockReceived:], uint64(c.Received))
 	b[24], b[25] = c.ReceivedKind, min(c.Count, MaxFollows)
 	for i, f := range c.Follows[:min(c.Count, MaxFollows)] {
 		w := b[clockFollows+i*followLen:]
@@ -148,7 +149,7 @@ func decodeClock(v []byte) (c Clock, id []byte, err error) {
 	}
 	c = Clock{
 		Flags: v[5], Path: v[6], Pair: be.Uint32(v[8:]), Instance: be.Uint32(v[28:]), Count: v[25],
-		Received: int64(be.Uint64(v[16:])), ReceivedKind: v[24], ReceivedWidth: be.Uint32(v[12:]),
+		Received: int64(be.Uint64(v[clockReceived:])), ReceivedKind: v[24], ReceivedWidth: be.Uint32(v[12:]),
 	}
 	for i := range c.Follows[:c.Count] {
 		w := v[clockFollows+i*followLen:]

@@ -29,6 +29,7 @@ var (
 	ErrStranger  = errors.New("the address is not a peer's")
 	ErrUnstamped = errors.New("it is not known when the packet arrived")
 	ErrLoop      = errors.New("the packet is a reply, not a request")
+	ErrSigned    = errors.New("the packet is signed, and there is no key")
 	ErrRate      = errors.New("the peer sends more than its rate")
 	ErrFull      = errors.New("as many sessions as allowed are in use")
 	ErrReplayed  = errors.New("the sequence number was seen before or is too old")
@@ -45,6 +46,7 @@ type ReflectorConfig struct {
 	PerPeer     int    // sessions of one address; 0: DefaultPerPeer
 	Rate        int    // packets per second and peer address; 0: DefaultRate
 	ClockID     string // whose readings the raw stamps are
+	Mark        uint64 // that Marked tells of; 0: none
 	// Peer says whether an address may ask; nil: all may. It is called from Handle.
 	Peer func(netip.Addr) bool
 }
@@ -57,6 +59,7 @@ type ReflectorCounters struct {
 	Short, Long int64
 	Forged      int64 // the base packet's HMAC does not hold
 	Looped      int64 // a reply that came as a request
+	Signed      int64 // signed, and there is no key
 	Unstamped   int64 // without a receive stamp
 	Limited     int64 // beyond the peer's rate
 	Full        int64 // a session or peer beyond the limit
@@ -96,6 +99,7 @@ type Reflector struct {
 	sessions *table[sessionKey, session]
 	peers    *table[netip.Addr, limiter]
 	held     map[netip.Addr]int // sessions by address
+	marked   bool               // the last request
 	c        ReflectorCounters
 }
 
@@ -140,10 +144,14 @@ func (r *Reflector) release(k sessionKey) {
 // Counters returns what was counted so far.
 func (r *Reflector) Counters() ReflectorCounters { return r.c }
 
+// Marked reports whether the request that Handle took last bears the mark.
+func (r *Reflector) Marked() bool { return r.marked }
+
 // Handle appends the reply to a request to dst: exactly as long as the request,
 // or nothing and an error. rx is when the request arrived, ttl its TTL or hop
 // limit on arrival, now is raw ns.
 func (r *Reflector) Handle(req []byte, from netip.AddrPort, rx Stamp, ttl uint8, now int64, dst []byte) ([]byte, error) {
+	r.marked = false
 	if err := r.admit(req, from.Addr(), rx); err != nil {
 		return dst, fmt.Errorf("handle request: %w", err)
 	}
@@ -207,6 +215,10 @@ func (r *Reflector) admit(req []byte, from netip.Addr, rx Stamp) error {
 		return err
 	}
 	if !r.isRequest(req) {
+		if r.cfg.Key == nil && looksSigned(req) {
+			r.c.Signed++
+			return ErrSigned
+		}
 		r.c.Looped++
 		return ErrLoop
 	}
@@ -244,6 +256,20 @@ func (r *Reflector) charge(from netip.Addr, now int64) error {
 // and fro for ever.
 func (r *Reflector) isRequest(req []byte) bool {
 	for _, b := range req[r.layout.received : r.layout.ttl+1] {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// looksSigned: a signed request has zeros where one that is not has its timestamp and
+// an error estimate, which is never 0.
+func looksSigned(req []byte) bool {
+	if len(req) < BaseLenAuth {
+		return false
+	}
+	for _, b := range req[open.time:signed.time] {
 		if b != 0 {
 			return false
 		}
@@ -366,6 +392,8 @@ func (r *Reflector) followUp(value []byte, s *session, use bool) {
 
 // clock answers the request's Clock TLV with ours, for the same pair and path.
 func (r *Reflector) clock(value *[clockLen]byte, s *session, rx Stamp) {
+	mark := binary.BigEndian.Uint64(value[clockReceived:])
+	r.marked = r.marked || mark != 0 && mark == r.cfg.Mark
 	c := Clock{
 		Flags: value[5] & (ClockFirst | ClockSecond), Path: value[6], Pair: binary.BigEndian.Uint32(value[8:]),
 		ID: r.cfg.ClockID, Received: rx.Raw, ReceivedKind: rx.Kind, ReceivedWidth: rx.Width,

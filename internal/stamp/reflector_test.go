@@ -152,6 +152,20 @@ func TestForgedRequestsCostNothing(t *testing.T) {
 	assert.Equal(t, ReflectorCounters{Replies: 1, Forged: 100}, r.Counters())
 }
 
+// TestSignedRequestsWithoutAKey: whoever forgot the key is to be told so.
+func TestSignedRequestsWithoutAKey(t *testing.T) {
+	r := newReflector(t, ReflectorConfig{Stateful: true})
+	q := &Request{Seq: 5, Time: PTP(7 * second), Error: Estimate(1), SSID: 3}
+	_, err := r.Handle(q.Append(nil, testKey(t)), peerA, aStamp, 1, second, nil)
+	require.ErrorIs(t, err, ErrSigned)
+	_, err = r.Handle(append(q.Append(nil, nil), make([]byte, BaseLenAuth)...), peerA, aStamp, 1, second, nil)
+	require.NoError(t, err, "as long, and not signed")
+	_, err = r.Handle(make([]byte, BaseLenAuth), peerA, aStamp, 1, second, nil)
+	require.NoError(t, err, "zeros are a request")
+	c := r.Counters()
+	assert.Equal(t, [3]int64{2, 1, 0}, [3]int64{c.Replies, c.Signed, c.Looped})
+}
+
 func TestReflectorsDoNotAnswerEachOther(t *testing.T) {
 	for _, key := range []*Key{nil, testKey(t)} {
 		r := newReflector(t, ReflectorConfig{Key: key})
@@ -284,6 +298,33 @@ func TestClockOfReply(t *testing.T) {
 
 // TestStampsWait: more stamps than a reply has room for come with later ones,
 // oldest first, and beyond the room that there is are counted.
+func TestMarkOfARequest(t *testing.T) {
+	for _, key := range []*Key{nil, testKey(t)} {
+		r := newReflector(t, ReflectorConfig{Key: key, Stateful: true, Mark: 1 << 63})
+		next := func(mark uint64, spoil bool) bool {
+			s, err := NewSender(SenderConfig{Key: key, SSID: uint16(1 + len(r.sessions.m)), ClockID: "host:a/1/raw", Mark: mark})
+			require.NoError(t, err)
+			packet, _ := s.Next(aStamp, First, nil)
+			if spoil {
+				packet[len(packet)-1] ^= 1
+			}
+			_, err = r.Handle(packet, peerA, aStamp, 63, aStamp.Raw, nil)
+			require.NoError(t, err)
+			return r.Marked()
+		}
+		assert.True(t, next(1<<63, false))
+		assert.False(t, next(0, false))
+		assert.False(t, next(1<<63+1, false))
+		assert.Equal(t, key == nil, next(1<<63, true), "what is signed counts if it is authentic")
+		_, err := r.Handle([]byte{1}, peerA, aStamp, 63, aStamp.Raw, nil)
+		require.Error(t, err)
+		assert.False(t, r.Marked(), "of the last one")
+
+		r.cfg.Mark = 0
+		assert.False(t, next(0, false), "none is none")
+	}
+}
+
 func TestStampsWait(t *testing.T) {
 	var f follows
 	for i := range keepFollows + 3 {

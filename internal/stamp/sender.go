@@ -28,6 +28,8 @@ type SenderConfig struct {
 	SSID    uint16
 	Path    uint8
 	ClockID string // whose readings the raw stamps are
+	// Mark is borne by every request, for a reflector that knows it; 0: none.
+	Mark uint64
 	// Pending is how many requests are remembered, rounded up to a power of two; 0:
 	// DefaultPending.
 	Pending int
@@ -157,7 +159,7 @@ func (s *Sender) Next(now Stamp, part Part, dst []byte) (packet []byte, seq uint
 }
 
 func (s *Sender) extensions(ex *Exchange) TLVs {
-	c := Clock{Flags: uint8(ex.Part), Path: ex.Path, Pair: ex.Pair, ID: s.cfg.ClockID}
+	c := Clock{Flags: uint8(ex.Part), Path: ex.Path, Pair: ex.Pair, ID: s.cfg.ClockID, Received: int64(s.cfg.Mark)}
 	t, err := s.tlvs[:0].AppendClock(&c)
 	if err != nil {
 		panic(err) // the id's length was checked
