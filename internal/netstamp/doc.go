@@ -15,6 +15,9 @@
 // counted, as are stamps of the ms after it, in which the rate is measured anew,
 // and stamps whose realtime occurred twice because realtime was set back.
 //
+// The edges between both clocks rest on the same readings, and hold from the first of them
+// to the last: also where the rate changes between two, unless it does so twice in a row.
+//
 // Stamps are of the kinds of package stamp: by the NIC, by the kernel, or by this
 // program, where nothing better is offered. A stamp of the program on sending is
 // taken before the packet leaves, and one on receiving after it came, so that

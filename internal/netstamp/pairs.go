@@ -49,6 +49,7 @@ type Pairs struct {
 	base, next Pair
 	rate       float64
 	uncertain  float64 // half width of rate
+	prompt     windows // of edges that tell of the same readings sooner
 	windows    windows
 	counters   PairCounters
 }
@@ -99,7 +100,7 @@ func NewPairs(clock Clock) *Pairs {
 const settleReadings = 50
 
 func newPairs(clock Clock) *Pairs {
-	p := &Pairs{clock: clock, settling: true}
+	p := &Pairs{clock: clock, settling: true, windows: windows{every: window}}
 	p.Read()
 	return p
 }
@@ -226,7 +227,7 @@ func (p Pair) rateSince(from Pair) float64 {
 
 func (p *Pairs) push(n node) {
 	if last, ok := p.nodes.last(); ok {
-		p.counters.EdgesDropped += p.windows.add(last)
+		p.counters.EdgesDropped += p.windows.add(last) + p.prompt.add(last)
 		if n.Raw <= last.Raw {
 			p.nodes = queue{}
 		}
@@ -321,8 +322,31 @@ func (p *Pairs) Counters() PairCounters {
 func (p *Pairs) Edges(raw, realtime string) []model.ClockEdge {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	edges := p.windows.done
-	p.windows.done = nil
+	return p.windows.take(raw, realtime)
+}
+
+// PromptEvery lets Prompt return edges, one in d.
+func (p *Pairs) PromptEvery(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prompt.every = d.Nanoseconds()
+}
+
+// Prompt returns edges as Edges does, of the last two seconds each, before these have
+// ended.
+func (p *Pairs) Prompt(raw, realtime string) []model.ClockEdge {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	edges := p.prompt.take(raw, realtime)
+	for i := range edges {
+		edges[i].Prompt = true
+	}
+	return edges
+}
+
+func (w *windows) take(raw, realtime string) []model.ClockEdge {
+	edges := w.done
+	w.done = nil
 	for i := range edges {
 		edges[i].Src, edges[i].Dst = raw, realtime
 	}

@@ -25,6 +25,7 @@ type made struct {
 	realtime []segment // of raw
 	width    int64
 	rng      *rand.Rand
+	calm     bool // no reading is interrupted
 }
 
 func newMade(seed uint64, realtime []Change) *made {
@@ -34,7 +35,7 @@ func newMade(seed uint64, realtime []Change) *made {
 // Pair takes some time, in which realtime is read at any moment.
 func (m *made) Pair() Pair {
 	took := m.width/2 + m.rng.Int64N(m.width)
-	if m.rng.IntN(100) == 0 {
+	if !m.calm && m.rng.IntN(100) == 0 {
 		took = m.rng.Int64N(50 * us) // interrupted
 	}
 	before := m.now
