@@ -15,12 +15,17 @@ import (
 // written or a service without pods than the truth.
 var errNobody = errors.New("got no members; want at least one")
 
-// nobody is errNobody with the first reason that is known.
+// nobody is errNobody with the reasons that are known.
 func (l *List) nobody() error {
-	if len(l.Problems) == 0 {
-		return errNobody
+	err := errNobody
+	for i, p := range l.Problems {
+		before := "; "
+		if i == 0 {
+			before = ": "
+		}
+		err = fmt.Errorf("%w%s%w", err, before, p)
 	}
-	return fmt.Errorf("%w: %w", errNobody, l.Problems[0])
+	return err
 }
 
 // Source reads the list of members.

@@ -123,8 +123,10 @@ func TestFile(t *testing.T) {
 	assert.Equal(t, uint16(8), l.Members[1].Addr.Port())
 
 	for text, want := range map[string]string{
-		"":                       path + ": got no members; want at least one",
-		"what is this\n":         path + `: got no members; want at least one: ` + path + `:1: parse member: got 3 words in "what is this"; want [node] address`,
+		"":               path + ": got no members; want at least one",
+		"what is this\n": path + `: got no members; want at least one: ` + path + `:1: parse member: got 3 words in "what is this"; want [node] address`,
+		"a b c\na ::1\nb ::1\n": path + `: got no members; want at least one: ` + path + `:1: parse member: got 3 words in "a b c"; want [node] address; ` +
+			`read members: address [::1]:18862 is said to be of 2 nodes, "a" and "b" among them`,
 		"[\n{\"address\":\"10.0": path + ":2: unexpected EOF",
 		"[1,\n2,,]":              path + ":2: invalid character",
 		"[]":                     path + ": got no members; want at least one",
@@ -136,7 +138,7 @@ func TestFile(t *testing.T) {
 		assert.False(t, changed)
 		assert.Len(t, l.Members, 2, "the last good list stays")
 	}
-	assert.Equal(t, int64(7), k.Failures)
+	assert.Equal(t, int64(8), k.Failures)
 
 	write(`[
   {"node": "a", "address": "10.0.0.1"},

@@ -44,12 +44,20 @@ func (r *record) wrong() bool {
 }
 
 // edge tells of the contradiction with bounds that cross: those of the trip with the
-// median of the excess. No solution takes it, but the graph remembers who was part of
-// it.
+// median of the excess. Where that was told again, and its bounds do not cross, the edge
+// says that it contradicts others. No solution takes it, but the graph remembers who was
+// part of it.
 func (c *contradictions) edge(at clockPair) model.ClockEdge {
 	slices.SortFunc(c.kept, func(a, b trip) int { return cmp.Compare(a.excess(), b.excess()) })
 	t := &c.kept[len(c.kept)/2]
 	lower, upper := t.bounds()
+	if lower <= upper {
+		return model.ClockEdge{
+			Src: at.own, Dst: at.peer, At: t.out.ours, Span: max(0, t.back.ours-t.out.ours),
+			Lower: lower, Upper: upper, Offset: lower + (upper-lower)/2, Contradicted: 1,
+			Samples: c.n, Source: model.EdgeProbe, Stamps: stampName(min(t.out.kind, t.back.kind)),
+		}
+	}
 	return model.ClockEdge{
 		Src: at.own, Dst: at.peer, At: t.out.ours, Span: max(0, t.back.ours-t.out.ours),
 		Lower: lower, Upper: upper, Offset: upper + (lower-upper)/2,

@@ -2,16 +2,19 @@ package probe
 
 import (
 	"errors"
+	"net/netip"
 	"sync/atomic"
 )
 
 // counts are what a node counts itself.
 type counts struct {
+	culprits culprits
+
 	pairs, pure, widened atomic.Int64
 
 	ownClock, otherOwner, manyClocks, formerClock, badClock, clocksRefused atomic.Int64
 
-	crossed, early, farReadings, withheld atomic.Int64
+	crossed, early, farReadings, withheld, copies atomic.Int64
 
 	sendErrors, stampsLost, strangers, tripsDropped atomic.Int64
 
@@ -26,8 +29,18 @@ func (c *counts) purity(p purity) {
 	}
 }
 
+// copied counts a request of a copy of this node.
+func (c *counts) copied(from netip.Addr) {
+	c.copies.Add(1)
+	c.culprits.add("clock.copied", from)
+}
+
 // refuse counts n round trips of a clock that is not the peer's.
-func (c *counts) refuse(err error, n int64) {
+func (c *counts) refuse(err error, n int64, from netip.Addr) {
+	if n == 0 {
+		return
+	}
+	c.culprits.add(clockReason(err), from)
 	switch {
 	case errors.Is(err, errOwnClock):
 		c.ownClock.Add(n)
@@ -49,7 +62,7 @@ func (c *counts) add(sum map[string]int64) {
 		"coded.pairs": &c.pairs, "coded.pure": &c.pure, "coded.widened": &c.widened,
 		"clock.own": &c.ownClock, "clock.other_owner": &c.otherOwner, "clock.many": &c.manyClocks,
 		"clock.former": &c.formerClock, "clock.crossed": &c.crossed, "clock.early": &c.early,
-		"clock.far": &c.farReadings, "clock.edges_withheld": &c.withheld,
+		"clock.far": &c.farReadings, "clock.edges_withheld": &c.withheld, "clock.copied": &c.copies,
 		"clock.unusable": &c.badClock, "clock.over_limit": &c.clocksRefused,
 		"node.send_errors": &c.sendErrors, "node.stamps_lost": &c.stampsLost,
 		"members.failures": &c.listFailures, "members.bad": &c.listBad,

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/netip"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/hostid"
 )
 
 // Errors of a peer's identity.
@@ -22,9 +24,15 @@ var (
 // silent, since nobody can tell which of them lies, or whether both are machines
 // made from one image.
 type owners struct {
-	own   string // this node's host, which no peer is
-	hosts map[string]*claims
-	nodes map[string]*bootOf
+	own    hostid.Host // this node's, which no peer is
+	hosts  map[string]*claims
+	nodes  map[string]*bootOf
+	rivals map[string]*rival // by node
+	// alone is in how many windows peers were heard and none bore our name.
+	alone int64
+	// copied: a copy of this node was heard, in window copySeen last.
+	copied   bool
+	copySeen int64
 }
 
 // claims are by whom a host was claimed; second is empty where nobody contests it.
@@ -41,8 +49,8 @@ type bootOf struct {
 	seen, changed      int64 // windows
 }
 
-func newOwners(own string) *owners {
-	return &owners{own: own, hosts: map[string]*claims{}, nodes: map[string]*bootOf{}}
+func newOwners(own hostid.Host) *owners {
+	return &owners{own: own, hosts: map[string]*claims{}, nodes: map[string]*bootOf{}, rivals: map[string]*rival{}}
 }
 
 // claim notes that a node says that a clock is its own; whether it is, when all have
@@ -81,7 +89,7 @@ func (o *owners) identify(clock, node string, window int64) (string, error) {
 	switch {
 	case !ok:
 		return "", errBadClock
-	case host == o.own:
+	case host == o.own.ID:
 		return "", errOwnClock
 	}
 	n := o.nodes[node]
@@ -108,23 +116,24 @@ func (o *owners) identify(clock, node string, window int64) (string, error) {
 // holds reports whether a clock is somebody's, and one node's alone.
 func (o *owners) holds(clock string) bool {
 	if isForeign(clock) {
-		return o.alone(clock)
+		return o.uncontested(clock)
 	}
 	host, boot, ok := parseClock(clock)
-	if !ok || !o.alone(host) {
+	if !ok || !o.uncontested(host) {
 		return false
 	}
-	n := o.nodes[o.hosts[host].first.node]
-	return n != nil && n.boot == boot
+	node := o.hosts[host].first.node
+	n := o.nodes[node]
+	return n != nil && n.boot == boot && o.rivals[node] == nil
 }
 
-func (o *owners) alone(host string) bool {
+func (o *owners) uncontested(host string) bool {
 	c := o.hosts[host]
 	return c != nil && c.second.node == ""
 }
 
-// rivals returns the nodes that claim the host of a clock.
-func (o *owners) rivals(clock string) (first, second string) {
+// claimants returns the nodes that claim the host of a clock.
+func (o *owners) claimants(clock string) (first, second string) {
 	host := clock
 	if h, _, ok := parseClock(clock); ok {
 		host = h
@@ -139,6 +148,7 @@ func (o *owners) rivals(clock string) (first, second string) {
 // another name is let in.
 func (o *owners) forget(before int64) {
 	maps.DeleteFunc(o.nodes, func(_ string, n *bootOf) bool { return n.seen < before })
+	o.forgetRivals(before)
 	maps.DeleteFunc(o.hosts, func(_ string, c *claims) bool {
 		if c.first.seen < before {
 			c.first, c.second = c.second, claim{}
@@ -153,16 +163,16 @@ func (o *owners) forget(before int64) {
 // maxClockName is the longest name that a probe can bear.
 const maxClockName = 128
 
-// parseClock reads the name of a host's raw clock, host:<id>/<boot>/raw, in visible
-// ASCII, since it comes from the network. Other clocks no peer can have: what it
+// parseClock reads the name of a host's raw clock, host:<id>/<boot>/raw, which comes
+// from the network. Other clocks no peer can have: what it
 // sends are readings of CLOCK_MONOTONIC_RAW.
 func parseClock(name string) (host, boot string, ok bool) {
-	if len(name) > maxClockName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", "", false
-	}
 	id, ok := strings.CutPrefix(name, "host:")
 	parts := strings.Split(id, "/")
-	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] != "raw" {
+	if !ok || len(name) > maxClockName || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] != "raw" {
+		return "", "", false
+	}
+	if hostid.Check(parts[0]) != nil || hostid.Check(parts[1]) != nil {
 		return "", "", false
 	}
 	return parts[0], parts[1], true

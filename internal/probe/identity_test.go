@@ -7,10 +7,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/hostid"
 )
 
 func TestAHostBelongsToOneNode(t *testing.T) {
-	o := newOwners("me")
+	o := newOwners(hostid.Host{ID: "me", Boot: "1"})
 	require.NoError(t, o.claim("host:a/1/raw", "a", 1))
 	require.NoError(t, o.claim("host:a/1/raw", "a", 2), "its second NIC, or its next window")
 	assert.True(t, o.holds("host:a/1/raw"))
@@ -21,7 +23,7 @@ func TestAHostBelongsToOneNode(t *testing.T) {
 	assert.False(t, o.holds("host:a/1/raw"), "another machine of the same image: neither counts")
 	assert.False(t, o.holds("host:a/9/raw"))
 	require.ErrorIs(t, o.claim("host:a/9/raw", "c", 2), errOtherOwner, "a third one")
-	first, second := o.rivals("host:a/9/raw")
+	first, second := o.claimants("host:a/9/raw")
 	assert.Equal(t, [2]string{"a", "b"}, [2]string{first, second})
 
 	require.NoError(t, o.claim("host:a/1/raw", "a", 3))
@@ -42,7 +44,7 @@ func TestAHostBelongsToOneNode(t *testing.T) {
 }
 
 func TestANodeIsOneHostInOneBoot(t *testing.T) {
-	o := newOwners("me")
+	o := newOwners(hostid.Host{ID: "me", Boot: "1"})
 	require.NoError(t, o.claim("host:a/1/raw", "a", 1))
 	require.ErrorIs(t, o.claim("host:b/1/raw", "a", 1), errManyClocks, "another host")
 	assert.False(t, o.holds("host:b/1/raw"))
@@ -60,7 +62,7 @@ func TestANodeIsOneHostInOneBoot(t *testing.T) {
 }
 
 func TestUnusableClockNames(t *testing.T) {
-	o := newOwners("me")
+	o := newOwners(hostid.Host{ID: "me", Boot: "1"})
 	for _, name := range []string{
 		"", "x", "host:", "host:a\n/1/raw", "host:ä/1/raw", "host a", strings.Repeat("x", maxClockName+1),
 		"host:a/1/realtime", "host:a/1/raw/raw", "host:a/raw", "host:/1/raw", "host:a//raw", " host:a/1/raw",

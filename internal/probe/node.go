@@ -31,6 +31,9 @@ type Outcome struct {
 	Neighbours int
 	// Counters are what was counted since the node began, by reason.
 	Counters map[string]int64
+	// Refused are some addresses from which came in this window what a counter refused,
+	// by the counter's name.
+	Refused map[string][]netip.Addr
 }
 
 // TimeOf is when this node's RAW had a reading, as REALTIME has it now.
@@ -45,8 +48,9 @@ const maxPairs = 50_000
 // Node is one host of the probe mesh: its end points answer and probe. It is safe
 // for concurrent use.
 type Node struct {
-	cfg   Config
-	count counts
+	cfg     Config
+	count   counts
+	lineage lineage
 
 	pairs    *netstamp.Pairs
 	ends     []*endpoint
@@ -91,7 +95,7 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("make probe node: %w", err)
 	}
-	return &Node{cfg: cfg, targets: map[targetKey]*target{}, retired: map[string]int64{}, update: make(chan []mesh.Member)}, nil
+	return &Node{cfg: cfg, lineage: newLineage(), targets: map[targetKey]*target{}, retired: map[string]int64{}, update: make(chan []mesh.Member)}, nil
 }
 
 // Start opens the sockets and begins to answer and to probe.
@@ -100,6 +104,9 @@ func (n *Node) Start() error {
 		return errors.New("start probe node: got a second call")
 	}
 	n.pairs = netstamp.NewPairs(n.cfg.Clock)
+	if n.cfg.Pairs != nil {
+		n.pairs.PromptEvery(n.cfg.PairInterval)
+	}
 	if err := n.listenAll(); err != nil {
 		return errors.Join(fmt.Errorf("start probe node: %w", err), n.closeSockets())
 	}
@@ -187,7 +194,7 @@ func (n *Node) listen(local netip.AddrPort) (*endpoint, error) {
 	e := &endpoint{self: mesh.Member{Node: n.cfg.NodeID, Addr: local}, clock: n.cfg.rawClock()}
 	e.answers = &reflecting{conn: conn, clock: n.cfg.Clock, count: &n.count}
 	e.answers.reflector, err = stamp.NewReflector(stamp.ReflectorConfig{
-		Key: n.cfg.Key, Stateful: true, ClockID: e.clock, Peer: n.isMember,
+		Key: n.cfg.Key, Stateful: true, ClockID: e.clock, Mark: n.lineage.mark(local), Peer: n.isMember,
 		// Every peer may probe as fast as we do, with room for rounds that coincide.
 		Rate: max(stamp.DefaultRate, int(4*n.cfg.Rate)),
 	})
@@ -314,7 +321,7 @@ func (n *Node) target(e *endpoint, peer mesh.Member) (*target, error) {
 	t := &target{sockets: e.sockets, next: rand.IntN(len(e.sockets))}
 	for _, k := range e.sockets {
 		sender, err := stamp.NewSender(stamp.SenderConfig{
-			Key: n.cfg.Key, SSID: uint16(1 + rand.IntN(1<<16-1)), Path: uint8(k.path), ClockID: e.clock,
+			Key: n.cfg.Key, SSID: uint16(1 + rand.IntN(1<<16-1)), Path: uint8(k.path), ClockID: e.clock, Mark: n.lineage.mark(peer.Addr),
 			Pending: n.cfg.pending(), Timeout: answerWithin, Patience: n.cfg.patience(),
 		})
 		if err != nil {
@@ -363,6 +370,7 @@ func (n *Node) run(ctx context.Context) {
 			n.setMembers(members)
 		case <-ticker.C:
 			p := n.pairs.Read()
+			n.tellPairs(p)
 			if ends.passed(p.Raw, p.Realtime) {
 				n.endWindow(p)
 			}
@@ -401,11 +409,27 @@ func (n *Node) endWindow(now netstamp.Pair) {
 	}
 	out := Outcome{Until: time.Unix(0, now.Realtime), Reading: now.Raw, Neighbours: len(n.targets)}
 	out.Edges, out.Paths, out.Trips = n.clocks.judge(now.Raw, paths)
-	out.Edges = append(out.Edges, n.pairs.Edges(n.cfg.rawClock(), n.cfg.realtimeClock())...)
-	if n.clocks.disputed() {
-		n.count.withheld.Add(int64(len(out.Edges)))
-		out.Edges = nil
-	}
+	out.Edges = n.withhold(append(out.Edges, n.pairs.Edges(n.cfg.rawClock(), n.cfg.realtimeClock())...))
 	out.Counters = n.counters()
+	out.Refused = n.count.culprits.take() // after the counters, so that none is told later
 	n.cfg.Emit(out)
+}
+
+// tellPairs hands on what is new of this host's clocks.
+func (n *Node) tellPairs(now netstamp.Pair) {
+	if n.cfg.Pairs == nil {
+		return
+	}
+	if edges := n.withhold(n.pairs.Prompt(n.cfg.rawClock(), n.cfg.realtimeClock())); len(edges) > 0 {
+		n.cfg.Pairs(Outcome{Until: time.Unix(0, now.Realtime), Reading: now.Raw, Edges: edges})
+	}
+}
+
+// withhold keeps back the edges of a node whose clocks another one says are its own.
+func (n *Node) withhold(edges []model.ClockEdge) []model.ClockEdge {
+	if !n.clocks.disputed() {
+		return edges
+	}
+	n.count.withheld.Add(int64(len(edges)))
+	return nil
 }

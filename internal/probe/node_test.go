@@ -43,6 +43,8 @@ type testNode struct {
 	*Node
 	cfg   Config
 	clock *netstamp.Skewed
+	// memory, if any, is of the snapshot that it was resumed from.
+	memory *lineage
 
 	mu  sync.Mutex
 	out []Outcome
@@ -83,12 +85,20 @@ func newTestNode(i int, source mesh.Source) *testNode {
 	return n
 }
 
-func (n *testNode) start(t *testing.T) {
+func (n *testNode) start(t *testing.T, told ...func(error)) {
 	t.Helper()
-	n.cfg.Warn = func(err error) { t.Log(n.cfg.NodeID, err) }
+	n.cfg.Warn = func(err error) {
+		t.Log(n.cfg.NodeID, err)
+		for _, tell := range told {
+			tell(err)
+		}
+	}
 	var err error
 	n.Node, err = New(n.cfg)
 	require.NoError(t, err)
+	if n.memory != nil {
+		n.lineage = *n.memory
+	}
 	require.NoError(t, n.Start())
 	t.Cleanup(func() { assert.NoError(t, n.Close()) })
 }
@@ -187,26 +197,21 @@ func TestWhoDoesNotAnswerIsLost(t *testing.T) {
 }
 
 func TestPeersWithOneIdentity(t *testing.T) {
-	_, nodes := mesh3(t, func(i int, n *testNode) {
+	list, nodes := mesh3(t, func(i int, n *testNode) {
 		if i == 2 {
-			n.cfg.HostID = "b" // a copy of b
+			n.cfg.HostID = "b" // a copy of b, in its boot
 		}
+		n.cfg.Peers = &members{}
 	})
-	refusedBoth(t, nodes)
-}
-
-// refusedBoth: the first of three nodes takes neither of the others, who say that they
-// are one host, and these make no edges that would be taken for the other's.
-func refusedBoth(t *testing.T, nodes []*testNode) {
-	t.Helper()
+	for _, n := range nodes { // all at once, so that neither was there first
+		n.cfg.Peers.(*members).set(list.all...)
+	}
 	nodes[0].some(t, "both are refused", func(o Outcome) bool { return o.Counters["clock.other_owner"] > 0 })
 	for _, n := range nodes[1:] {
 		n.some(t, "our own id refused", func(o Outcome) bool { return o.Counters["clock.own"] > 0 && o.Counters["clock.edges_withheld"] > 0 })
 	}
 	for i, n := range nodes {
-		since := len(n.outcomes())
-		n.some(t, "some more windows", func(o Outcome) bool { return len(n.outcomes()) > since+3 })
-		for _, o := range n.outcomes()[since:] {
+		for _, o := range n.windows(t, 4)[1:] {
 			assert.False(t, slices.ContainsFunc(o.Edges, func(e model.ClockEdge) bool { return e.Source == model.EdgeProbe }),
 				"what two say of one clock is of nobody's")
 			if i > 0 {
@@ -341,4 +346,27 @@ func TestIPv6(t *testing.T) {
 	a.start(t)
 	b.start(t)
 	a.some(t, "an estimate", func(o Outcome) bool { return estimated(o, "host:b/1/raw") })
+}
+
+// What is known of a host's own clocks needs no packets, and is told before the window
+// ends.
+func TestPairsOfOwnClocksComeBetweenWindows(t *testing.T) {
+	told := make(chan Outcome, 1024)
+	n := newTestNode(0, &members{})
+	n.cfg.Window, n.cfg.PairInterval, n.cfg.Pairs = MaxWindow, MinPairInterval, func(o Outcome) { told <- o }
+	n.start(t)
+	until := int64(0)
+	for range 5 {
+		o := <-told
+		require.NotEmpty(t, o.Edges)
+		for _, e := range o.Edges {
+			assert.Equal(t, model.EdgePair, e.Source)
+			assert.True(t, e.Prompt)
+			assert.Equal(t, n.cfg.rawClock(), e.Src)
+			assert.Equal(t, n.cfg.realtimeClock(), e.Dst)
+			assert.Greater(t, e.At+e.Span/2, until, "each tells of later readings")
+			until = e.At + e.Span/2
+			assert.LessOrEqual(t, until, o.Reading)
+		}
+	}
 }

@@ -19,6 +19,12 @@ import (
 // serve answers packets on a loopback address until the test is over.
 func serve(t *testing.T, at netip.AddrPort, answer func(request []byte) []byte) {
 	t.Helper()
+	t.Cleanup(serving(t, at, answer))
+}
+
+// serving does so until the function that it returns is called.
+func serving(t *testing.T, at netip.AddrPort, answer func(request []byte) []byte) (stop func()) {
+	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -35,10 +41,10 @@ func serve(t *testing.T, at netip.AddrPort, answer func(request []byte) []byte) 
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	return func() {
 		conn.Close()
 		<-done
-	})
+	}
 }
 
 // switchAnswers is what a switch does that speaks STAMP and not our TLV: the base packet, with
@@ -210,13 +216,26 @@ func TestRareProbesUseFewPaths(t *testing.T) {
 	}
 }
 
+// TestTwoMachinesOfOneImage: they share an id and no boot, so that what each says is of
+// a clock of its own; others cannot tell which of both the id means.
 func TestTwoMachinesOfOneImage(t *testing.T) {
 	_, nodes := mesh3(t, func(i int, n *testNode) {
 		if i == 2 {
 			n.cfg.HostID, n.cfg.BootID = "b", "2"
 		}
 	})
-	refusedBoth(t, nodes)
+	a := nodes[0]
+	a.some(t, "both are refused", func(o Outcome) bool { return o.Counters["clock.other_owner"] > 0 })
+	for _, n := range nodes[1:] {
+		n.some(t, "our own id refused", func(o Outcome) bool { return o.Counters["clock.own"] > 0 })
+		assert.Positive(t, measured(t, n, a, n.windows(t, 5)), "all but the other one")
+		for _, o := range n.outcomes() {
+			assert.Zero(t, o.Counters["clock.edges_withheld"])
+		}
+	}
+	for _, o := range a.windows(t, 3) {
+		assert.False(t, slices.ContainsFunc(o.Edges, func(e model.ClockEdge) bool { return e.Source == model.EdgeProbe }))
+	}
 }
 
 func TestHostileRequestsAreNotAnswered(t *testing.T) {

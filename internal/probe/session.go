@@ -27,9 +27,10 @@ type session struct {
 	count    *counts
 
 	byClock map[string]*heard // since the last window, by the peer's clock
-	held    int               // trips in byClock
-	loss    stamp.Loss        // since the last window
-	done    []stamp.Exchange  // scratch
+	last    lastAnswer
+	held    int              // trips in byClock
+	loss    stamp.Loss       // since the last window
+	done    []stamp.Exchange // scratch
 }
 
 // clocksPerPeer is how many clocks a peer may name in a window: more than two are
@@ -41,13 +42,24 @@ type heard struct {
 	trips    []trip
 	crossed  contradictions
 	answered int64 // requests
+	left     leg   // the last answer
+	foreign  bool
+}
+
+// lastAnswer is what a peer told last of when an answer left, and of which clock.
+type lastAnswer struct {
+	clock string
+	left  leg
 }
 
 // received takes a reply and the exchanges that it completes.
 func (s *session) received(reply []byte, at stamp.Stamp) {
 	// A reply that is refused is counted by the sender, and may still end the wait
 	// of others.
-	s.done, _ = s.sender.Received(reply, at, s.done[:0])
+	var err error
+	if s.done, err = s.sender.Received(reply, at, s.done[:0]); err != nil {
+		s.count.culprits.add(replyReason(err), s.peer.Addr.Addr())
+	}
 	s.keep()
 }
 
@@ -65,13 +77,19 @@ func (s *session) keep() {
 		h := s.byClock[clock]
 		if h == nil {
 			if len(s.byClock) >= clocksPerPeer {
-				s.count.refuse(errManyClocks, 1)
+				s.count.refuse(errManyClocks, 1, s.peer.Addr.Addr())
 				continue
 			}
-			h = &heard{}
+			h = &heard{foreign: isForeign(clock)}
+			if s.last.clock == clock {
+				h.left = s.last.left // of a window before
+			}
 			s.byClock[clock] = h
 		}
 		s.sort(t, h)
+		if h.left.ok {
+			s.last = lastAnswer{clock, h.left}
+		}
 	}
 }
 
@@ -82,9 +100,14 @@ func (s *session) sort(t trip, h *heard) {
 		s.count.farReadings.Add(1)
 		return
 	}
-	switch t.judge() {
+	told := t.judge()
+	if h.again(&t) {
+		told = crossed
+	}
+	switch told {
 	case crossed:
 		s.count.crossed.Add(1)
+		s.count.culprits.add("clock.crossed", s.peer.Addr.Addr())
 		h.crossed.add(t)
 		return
 	case early:
@@ -136,7 +159,7 @@ func (s *session) take(now int64) []pathTrips {
 	unanswered := loss.Forward + loss.Backward + loss.Unknown
 	p := pathTrips{
 		pathKey: pathKey{from: s.from, to: endPoint(s.peer), path: s.path, clocks: clockPair{own: s.ownClock}},
-		node:    s.peer.Node, lostOut: loss.Forward, lostBack: loss.Backward, unanswered: unanswered, sent: unanswered,
+		node:    s.peer.Node, at: s.peer.Addr.Addr(), lostOut: loss.Forward, lostBack: loss.Backward, unanswered: unanswered, sent: unanswered,
 	}
 	var out []pathTrips
 	for clock, h := range s.byClock {

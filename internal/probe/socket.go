@@ -151,7 +151,11 @@ func (r *reflecting) Received(data []byte, from netip.AddrPort, at stamp.Stamp, 
 	}
 	reply, err := r.reflector.Handle(data, from, at, ttl, r.clock.Pair().Raw, r.buf[:0])
 	if err != nil {
-		return // counted by the reflector, under its reason
+		r.count.culprits.add(requestReason(err), from.Addr()) // counted by the reflector
+		return
+	}
+	if r.reflector.Marked() {
+		r.count.copied(from.Addr())
 	}
 	r.buf = reply
 	id, err := r.conn.Send(reply, from)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/clock/pair"
@@ -49,28 +50,26 @@ type clocks struct {
 	owners *owners
 	pairs  map[clockPair]*peerClock
 	waits  map[pathKey]*waiting
-	window int64 // number of the one that is being judged
-	// ourselves is the last window in which a peer said that its clock is ours; 0:
-	// none did.
-	ourselves int64
-	warned    map[string]bool // contested hosts that the log tells of
+	window int64           // number of the one that is being judged
+	warned map[string]bool // contested hosts that the log tells of
+	copies int64           // requests of copies of this node, up to the window before
 }
 
 func newClocks(cfg *Config, count *counts) *clocks {
 	return &clocks{
-		cfg: cfg, count: count, owners: newOwners(cfg.HostID),
+		cfg: cfg, count: count, owners: newOwners(cfg.host()),
 		pairs: map[clockPair]*peerClock{}, waits: map[pathKey]*waiting{}, warned: map[string]bool{},
 	}
 }
 
-// disputed reports whether another machine says that it is this host: what we
-// say of our clocks would then be taken for what it says of its own.
-func (c *clocks) disputed() bool { return c.ourselves > 0 && c.window-c.ourselves < idleWindows }
+// disputed reports whether what this node says of its clocks is withheld.
+func (c *clocks) disputed() bool { return c.owners.disputed() }
 
 // pathTrips is what one path to a peer had in a window.
 type pathTrips struct {
 	pathKey
 	node  string // the peer's
+	at    netip.Addr
 	trips []trip // of one clock of the peer's, ordered by sending
 	// crossed are trips that contradict themselves, which are not in trips; answered
 	// are all.
@@ -84,9 +83,12 @@ type pathTrips struct {
 func (c *clocks) judge(end int64, paths []pathTrips) (edges []model.ClockEdge, stats []PathStats, trips []TripStats) {
 	c.window++
 	gathered := map[clockPair]*evidence{}
+	heard := false
 	for i := range paths { // all, before any counts: of what two claim, nothing does
 		c.claim(&paths[i])
+		heard = heard || paths[i].answered > 0
 	}
+	c.copied()
 	for i := range paths {
 		c.gather(&paths[i], gathered)
 	}
@@ -111,6 +113,7 @@ func (c *clocks) judge(end int64, paths []pathTrips) (edges []model.ClockEdge, s
 		}
 	}
 	c.forget()
+	c.owners.endWindow(heard)
 	sortOutcome(edges, stats)
 	sortOutcome(crossed, nil)
 	return append(edges, crossed...), stats, trips // behind those that they contradict
@@ -159,15 +162,23 @@ func (e *evidence) contradict(p *pathTrips) {
 // claim checks what the peer says whose clock it is.
 func (c *clocks) claim(p *pathTrips) {
 	if p.clocks.peer == "" {
-		c.count.refuse(errBadClock, p.answered)
+		c.count.refuse(errBadClock, p.answered, p.at)
 		return
 	}
 	err := c.owners.claim(p.clocks.peer, p.node, c.window)
 	if err != nil {
-		if errors.Is(err, errOwnClock) && stamped(p.trips) {
-			c.doubt(p.node)
+		if errors.Is(err, errOwnClock) && stamped(p.trips) && c.owners.addRival(p.clocks.peer, p.node, c.window) {
+			c.cfg.Warn(fmt.Errorf("check clock of node %q: it says that it is host %q, as we are: its measurements are left out until it is silent", p.node, c.cfg.HostID))
 		}
 		c.refuse(p, err)
+	}
+}
+
+// copied looks whether a copy of this node was heard.
+func (c *clocks) copied() {
+	before := c.copies
+	if c.copies = c.count.copies.Load(); c.copies > before && c.owners.heardCopy(c.window) {
+		c.cfg.Warn(fmt.Errorf("check clock %s: another machine was resumed from the memory of this one, and bears its name: nothing is said of it until that one is silent", c.cfg.rawClock()))
 	}
 }
 
@@ -177,24 +188,19 @@ func stamped(trips []trip) bool {
 	return slices.ContainsFunc(trips, func(t trip) bool { return t.out.ok || t.back.ok })
 }
 
-// doubt notes that a node says that our clock is its own.
-func (c *clocks) doubt(node string) {
-	if !c.disputed() {
-		c.cfg.Warn(fmt.Errorf("check clock of node %q: it says that it is host %q, as we are: edges are withheld until it is silent", node, c.cfg.HostID))
-	}
-	c.ourselves = c.window
-}
-
 // refuse counts what came of a clock that is not the peer's: readings of
 // nobody's clock are neither evidence nor delays.
 func (c *clocks) refuse(p *pathTrips, err error) {
-	c.count.refuse(err, p.answered)
+	c.count.refuse(err, p.answered, p.at)
 	p.clocks.peer, p.trips, p.crossed = "", nil, contradictions{}
 }
 
 // admit checks that nobody else claims the clock, and makes an estimator where there
 // is none.
 func (c *clocks) admit(p *pathTrips) error {
+	if c.owners.rivals[p.node] != nil {
+		return errOwnClock
+	}
 	if !c.owners.holds(p.clocks.peer) {
 		return c.contested(p.clocks.peer)
 	}
@@ -213,7 +219,7 @@ func (c *clocks) admit(p *pathTrips) error {
 // contested says why a clock is nobody's, and warns, once while it lasts, where two
 // nodes claim it.
 func (c *clocks) contested(clock string) error {
-	first, second := c.owners.rivals(clock)
+	first, second := c.owners.claimants(clock)
 	if second == "" {
 		return errFormerClock
 	}
@@ -273,7 +279,7 @@ func (c *clocks) forget() {
 	}
 	c.owners.forget(c.window - idleWindows)
 	maps.DeleteFunc(c.warned, func(clock string, _ bool) bool {
-		_, second := c.owners.rivals(clock)
+		_, second := c.owners.claimants(clock)
 		return second == ""
 	})
 }

@@ -37,6 +37,8 @@ type Config struct {
 	Paths int `mapstructure:"paths"`
 	// Window is the time that an edge is made of.
 	Window time.Duration `mapstructure:"window"`
+	// PairInterval is how often the raw and the real-time clock of this host are told of.
+	PairInterval time.Duration `mapstructure:"pair_interval"`
 	// Auth signs packets; what is not signed with the same key counts for nothing.
 	Auth AuthConfig `mapstructure:"auth"`
 	// Hardware asks the NICs for stamps.
@@ -89,7 +91,7 @@ const (
 func newDefaultConfig() *Config {
 	return &Config{
 		Port: probe.DefaultPort, Peers: PeersConfig{Refresh: defaultRefresh},
-		Neighbours: probe.DefaultK, Rate: probe.DefaultRate, Paths: probe.DefaultPaths, Window: probe.DefaultWindow,
+		Neighbours: probe.DefaultK, Rate: probe.DefaultRate, Paths: probe.DefaultPaths, Window: probe.DefaultWindow, PairInterval: probe.DefaultPairInterval,
 		MetricsInterval: defaultMetricsInterval, MaxSeries: defaultMaxSeries, MaxClocks: probe.DefaultMaxClocks,
 	}
 }
@@ -173,6 +175,7 @@ func (c *Config) validateTimes() error {
 		got, least, most time.Duration
 	}{
 		{"window", c.Window, probe.MinWindow, probe.MaxWindow},
+		{"pair_interval", c.PairInterval, probe.MinPairInterval, probe.MaxPairInterval},
 		{"pure_within", c.PureWithin, 0, time.Second},
 		{"metrics_interval", c.MetricsInterval, minInterval, time.Hour},
 		{"peers::refresh", c.Peers.Refresh, minInterval, time.Hour},

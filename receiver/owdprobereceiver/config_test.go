@@ -30,7 +30,7 @@ func TestLoadConfig(t *testing.T) {
 		"owd_probe/all": {
 			Node: "node-a", HostID: "7f3b", Endpoints: []string{"10.0.0.1", "10.0.1.1:900", "fd00::1", "[fd00::2]:901"}, Port: 862,
 			Peers:      PeersConfig{List: []string{"node-b 10.0.0.2"}, Refresh: 5 * time.Second},
-			Neighbours: 4, Seed: 7, Rate: 100, Paths: 2, Window: time.Second,
+			Neighbours: 4, Seed: 7, Rate: 100, Paths: 2, Window: time.Second, PairInterval: 250 * time.Millisecond,
 			Auth: AuthConfig{Key: "0123456789abcdef"}, Hardware: true, PureWithin: time.Microsecond,
 			TimelineID: &timeline, MetricsInterval: time.Minute, MaxSeries: 100, MaxClocks: 50,
 		},
@@ -82,6 +82,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"check neighbours: got 0; want 1 to 64":                        func(c *Config) { c.Neighbours = 0 },
 		"check rate: got 0.01; want 0.1 to 2000":                       func(c *Config) { c.Rate = 0.01 },
 		"check paths: got 17; want 1 to 16":                            func(c *Config) { c.Paths = 17 },
+		"check pair_interval: got 1ms; want 100ms to 2s":               func(c *Config) { c.PairInterval = time.Millisecond },
 		"check window: got 2ns; want 100ms to 1m0s":                    func(c *Config) { c.Window = 2 },
 		"check pure_within: got -1ns; want 0s to 1s":                   func(c *Config) { c.PureWithin = -1 },
 		"check metrics_interval: got 0s; want 100ms to 1h0m0s":         func(c *Config) { c.MetricsInterval = 0 },

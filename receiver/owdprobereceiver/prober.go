@@ -121,7 +121,8 @@ func (p *prober) begin(host component.Host) error {
 		return err
 	}
 	p.node = node
-	p.log.Info("Probing", zap.String("node", p.name), zap.String("host.id", p.host.ID), zap.Strings("endpoints", p.cfg.Endpoints))
+	// The list of members can have another name for the node.
+	p.log.Info("Probing", zap.String("host.name", p.name), zap.String("host.id", p.host.ID), zap.Strings("endpoints", p.cfg.Endpoints))
 	if cfg.Key == nil {
 		p.log.Warn("Packets are not signed: who can send them under a member's address can move its clock. Set auth::key_file or auth::key where the network is not yours alone")
 	}
@@ -168,8 +169,8 @@ func (p *prober) engine() (probe.Config, error) {
 	return probe.Config{
 		NodeID: p.name, HostID: p.host.ID, BootID: p.host.Boot,
 		Locals: locals, ListenPort: uint16(c.Port), Peers: &present{Source: peers, own: locals, log: p.log}, Refresh: c.Peers.Refresh, K: c.Neighbours, Seed: c.Seed,
-		Rate: c.Rate, Paths: c.Paths, Window: c.Window, Key: key, Hardware: c.Hardware,
-		Tolerance: c.PureWithin, MaxClocks: c.MaxClocks, Emit: p.window,
+		Rate: c.Rate, Paths: c.Paths, Window: c.Window, PairInterval: c.PairInterval, Key: key, Hardware: c.Hardware,
+		Tolerance: c.PureWithin, MaxClocks: c.MaxClocks, Emit: p.window, Pairs: p.pairs,
 		Warn: func(err error) { p.log.Warn("Part of the probe mesh does not work as configured", zap.Error(err)) },
 	}, nil
 }
@@ -193,7 +194,7 @@ func (p *prober) end(ctx context.Context) error {
 func (p *prober) window(o probe.Outcome) {
 	p.seen.Store(&o)
 	now := time.Now()
-	p.teller.counted(now, o.Counters)
+	p.teller.counted(now, &o)
 	p.teller.silent(now, o.Trips)
 	p.feed(o.Edges, now)
 	p.sendEdges(&o, now)
@@ -204,6 +205,13 @@ func (p *prober) window(o probe.Outcome) {
 	if err := p.sendMetrics(p.ctx, now); err != nil {
 		p.teller.refused(now, "Metrics refused by the next component: they only grow, and are sent again", 1, err)
 	}
+}
+
+// pairs takes what is new of this host's own clocks between windows.
+func (p *prober) pairs(o probe.Outcome) {
+	now := time.Now()
+	p.feed(o.Edges, now)
+	p.sendEdges(&o, now)
 }
 
 // feed gives the edges to the timeline of this process.

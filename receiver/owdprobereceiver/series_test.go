@@ -135,7 +135,7 @@ func TestWhatGoesOnIsToldNowAndThen(t *testing.T) {
 	no := errors.New("no")
 	for range 20 { // windows
 		told.refused(now, "Edges refused by the timeline", 3, no)
-		told.counted(now, map[string]int64{"node.send_errors": now.Unix(), "reflector.full": 5})
+		told.counted(now, &probe.Outcome{Counters: map[string]int64{"node.send_errors": now.Unix(), "reflector.full": 5}})
 		now = now.Add(2 * time.Second)
 	}
 	require.Equal(t, 3, logs.Len())
@@ -146,8 +146,17 @@ func TestWhatGoesOnIsToldNowAndThen(t *testing.T) {
 
 	now = now.Add(tellAgain)
 	told.refused(now, "Edges refused by the timeline", 3, no)
-	told.counted(now, map[string]int64{"node.send_errors": now.Unix(), "reflector.full": 5})
+	told.counted(now, &probe.Outcome{Counters: map[string]int64{"node.send_errors": now.Unix(), "reflector.full": 5}})
 	require.Equal(t, 2, logs.Len(), "of sessions, none was refused since")
+	logs.TakeAll()
+
+	at := netip.MustParseAddr("10.0.0.7")
+	told.counted(now, &probe.Outcome{Refused: map[string][]netip.Addr{"reflector.forged": {at}}})
+	assert.Zero(t, logs.Len(), "it is not counted yet")
+	told.counted(now, &probe.Outcome{Counters: map[string]int64{"reflector.forged": 1}})
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, []any{"10.0.0.7"}, logs.All()[0].ContextMap()["from"])
+	assert.Empty(t, told.from)
 }
 
 func TestMembersThatDoNotAnswerAreNamed(t *testing.T) {
