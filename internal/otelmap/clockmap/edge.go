@@ -18,7 +18,7 @@ func EdgeToLog(e *model.ClockEdge, lr plog.LogRecord) {
 	lr.SetSeverityText("INFO")
 	lr.Body().SetStr(edgeSentence(e))
 	m := lr.Attributes()
-	m.EnsureCapacity(18)
+	m.EnsureCapacity(19)
 	m.PutStr(semconv.EdgeSrc, e.Src)
 	m.PutStr(semconv.EdgeDst, e.Dst)
 	if e.Lower != model.NoLower {
@@ -47,6 +47,9 @@ func EdgeToLog(e *model.ClockEdge, lr plog.LogRecord) {
 	if e.Stepped {
 		m.PutBool(semconv.ClockStep, true)
 	}
+	if e.Prompt {
+		m.PutBool(semconv.EdgePrompt, true)
+	}
 	if e.Contradicted > 0 {
 		m.PutInt(semconv.EdgeContradictedNano, e.Contradicted)
 	}
@@ -74,15 +77,19 @@ func LogToEdge(lr plog.LogRecord) (e model.ClockEdge, ok bool, err error) {
 	}
 	r := reader{m: lr.Attributes()}
 	e = model.ClockEdge{
-		Src:     r.required(semconv.EdgeSrc),
-		Dst:     r.required(semconv.EdgeDst),
+		Src:     r.name(semconv.EdgeSrc, model.CheckClockName),
+		Dst:     r.name(semconv.EdgeDst, model.CheckClockName),
 		Lower:   r.limit(semconv.EdgeLowerNano, semconv.EdgeLower, model.NoLower, nanosDown),
 		Upper:   r.limit(semconv.EdgeUpperNano, semconv.EdgeUpper, model.NoUpper, nanosUp),
-		Source:  r.text(semconv.EdgeSource),
-		Stamps:  r.text(semconv.EdgeStamps),
+		Source:  r.word(semconv.EdgeSource),
+		Stamps:  r.word(semconv.EdgeStamps),
 		Stepped: r.truth(semconv.ClockStep),
+		Prompt:  r.truth(semconv.EdgePrompt),
 	}
-	e.At, _ = r.integer(semconv.EdgeAtNano)
+	var dated bool
+	if e.At, dated = r.integer(semconv.EdgeAtNano); !dated {
+		r.fail("read attribute %s: got none; want the reading of the source", semconv.EdgeAtNano)
+	}
 	e.Samples, _ = r.integer(semconv.EdgeSamples)
 	e.Contradicted, _ = r.integer(semconv.EdgeContradictedNano)
 	r.estimate(&e)
@@ -90,7 +97,7 @@ func LogToEdge(lr plog.LogRecord) (e model.ClockEdge, ok bool, err error) {
 	r.span(&e)
 	r.checkEdge(&e)
 	if r.err != nil {
-		return model.ClockEdge{}, true, fmt.Errorf("read edge %q to %q: %w", e.Src, e.Dst, r.err)
+		return model.ClockEdge{}, true, fmt.Errorf("read edge %.80q to %.80q: %w", e.Src, e.Dst, r.err)
 	}
 	return e, true, nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/lockstep-otel/lockstep/internal/clock/graph"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -20,7 +21,7 @@ func TestFormatIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/format/clock-events.md")
 	require.NoError(t, err)
 	edge, mod := plog.NewLogRecord(), plog.NewLogRecord()
-	EdgeToLog(&model.ClockEdge{Src: "a", Dst: "b", Sigma: 1, DriftBound: 1, Stamps: "kernel", Stepped: true, Contradicted: 1}, edge)
+	EdgeToLog(&model.ClockEdge{Src: "a", Dst: "b", Sigma: 1, DriftBound: 1, Stamps: "kernel", Stepped: true, Prompt: true, Contradicted: 1}, edge)
 	ModelToLog(&model.ClockModel{Sigma: 1, Stepped: true, Untrusted: true}, mod)
 	for heading, lr := range map[string]plog.LogRecord{"## `lockstep.clock.edge`": edge, "## `lockstep.clock.model`": mod} {
 		_, section, ok := strings.Cut(string(text), heading)
@@ -37,7 +38,8 @@ func TestFormatIsDocumented(t *testing.T) {
 	got, ok, err := LogToEdge(ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0))
 	require.NoError(t, err)
 	require.True(t, ok)
-	assert.Equal(t, model.ClockEdge{Src: "host:a/b1/raw", Dst: "host:b/b7/raw", At: 5_000_000_000, Lower: -1200, Upper: 800, Source: model.EdgeProbe}, got)
+	assert.Equal(t, model.ClockEdge{Src: "host:a/b1/raw", Dst: "host:b/b7/raw", At: 5_000_000_000, Lower: -1200, Upper: 800, Source: model.EdgeProbe, Stamps: model.StampKernel}, got)
+	assert.NoError(t, graph.Check(&got), "it is taken")
 }
 
 // written are the types of attributes by name.

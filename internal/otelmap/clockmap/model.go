@@ -66,8 +66,8 @@ func LogToModel(lr plog.LogRecord) (c model.ClockModel, ok bool, err error) {
 	}
 	r := reader{m: lr.Attributes()}
 	c = model.ClockModel{
-		Clock:     r.required(semconv.ClockID),
-		Timeline:  r.required(semconv.ClockTimeline),
+		Clock:     r.name(semconv.ClockID, model.CheckClockName),
+		Timeline:  r.name(semconv.ClockTimeline, model.CheckTimelineName),
 		Offset:    r.limit(semconv.ModelOffsetNano, semconv.ClockOffset, 0, nanos),
 		Bound:     r.limit(semconv.ModelBoundNano, semconv.ClockBound, model.NoBound, nanosUp),
 		Sigma:     r.size(semconv.ClockSigma) * 1e9,
@@ -82,7 +82,7 @@ func LogToModel(lr plog.LogRecord) (c model.ClockModel, ok bool, err error) {
 	c.Drift = drift / 1e6
 	r.checkModel(&c)
 	if r.err != nil {
-		return model.ClockModel{}, true, fmt.Errorf("read model of %q: %w", c.Clock, r.err)
+		return model.ClockModel{}, true, fmt.Errorf("read model of %.80q: %w", c.Clock, r.err)
 	}
 	return c, true, nil
 }

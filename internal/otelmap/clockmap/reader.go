@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // reader reads attributes and keeps the first fault.
@@ -38,13 +40,21 @@ func (r *reader) text(name string) string {
 	return ""
 }
 
-// required is a text that must be there.
-func (r *reader) required(name string) string {
-	s := r.text(name)
-	if s == "" {
-		r.fail("read attribute %s: got nothing; want a clock", name)
+// name is a text that must be there, and pass a check.
+func (r *reader) name(attribute string, check func(string) error) string {
+	s := r.text(attribute)
+	if err := check(s); err != nil {
+		r.fail("read attribute %s: %w", attribute, err)
 	}
 	return s
+}
+
+// word is a text that may be missing, and is as short as a name.
+func (r *reader) word(attribute string) string {
+	if r.text(attribute) == "" {
+		return ""
+	}
+	return r.name(attribute, model.CheckClockName)
 }
 
 func (r *reader) integer(name string) (int64, bool) {

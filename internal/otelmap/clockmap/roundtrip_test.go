@@ -3,6 +3,7 @@ package clockmap
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,7 +18,7 @@ func randomEdge(rng *rand.Rand) model.ClockEdge {
 	e := model.ClockEdge{
 		Src: fmt.Sprintf("host:%d/b/raw", rng.IntN(1000)), Dst: fmt.Sprintf("host:%d/b/realtime", rng.IntN(1000)),
 		At: int64(rng.Uint64()), Span: rng.Int64N(1 << 50), Samples: rng.Int64(),
-		Source: model.EdgeProbe, Stamps: model.StampKernel, Stepped: rng.IntN(2) == 0,
+		Source: model.EdgeProbe, Stamps: model.StampKernel, Stepped: rng.IntN(2) == 0, Prompt: rng.IntN(2) == 0,
 		Lower: rng.Int64() - 1<<62, Upper: model.NoUpper,
 	}
 	e.Upper = e.Lower + rng.Int64N(1<<40)
@@ -113,13 +114,19 @@ func TestEdgeWithBoundsThatCross(t *testing.T) {
 func TestEdgeRefused(t *testing.T) {
 	edge := model.ClockEdge{Src: "a", Dst: "b", Lower: -10, Upper: 10, Offset: 1, Sigma: 1, Source: model.EdgeProbe}
 	for want, change := range map[string]func(plog.LogRecord){
-		`got the source "a" again`:                                           func(lr plog.LogRecord) { lr.Attributes().PutStr("lockstep.clock.dst", "a") },
-		`read attribute lockstep.clock.src: got nothing; want a clock`:       func(lr plog.LogRecord) { lr.Attributes().Remove("lockstep.clock.src") },
-		`read attribute lockstep.clock.src: got type Int; want Str`:          func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.src", 1) },
-		`check lockstep.clock.estimate_nano: got 12 ns; want between -10 ns`: func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.estimate_nano", 12) },
-		`read attribute lockstep.clock.sigma: got -1; want 0 to 1e+10`:       func(lr plog.LogRecord) { lr.Attributes().PutDouble("lockstep.clock.sigma", -1) },
-		`check lockstep.clock.samples: got -1; want 0 or more`:               func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.samples", -1) },
-		`read attribute lockstep.clock.window: got 1e+30; want 0 to 1e+10`:   func(lr plog.LogRecord) { lr.Attributes().PutDouble("lockstep.clock.window", 1e30) },
+		`got the source "a" again`:                                       func(lr plog.LogRecord) { lr.Attributes().PutStr("lockstep.clock.dst", "a") },
+		`read attribute lockstep.clock.src: got no name; want a clock's`: func(lr plog.LogRecord) { lr.Attributes().Remove("lockstep.clock.src") },
+		`lockstep.clock.dst: got a name of 200016 bytes, "host:xxx`: func(lr plog.LogRecord) {
+			lr.Attributes().PutStr("lockstep.clock.dst", "host:"+strings.Repeat("x", 200_011))
+		},
+		`lockstep.clock.dst: got "b\n"; want UTF-8 without control characters`: func(lr plog.LogRecord) { lr.Attributes().PutStr("lockstep.clock.dst", "b\n") },
+		`lockstep.clock.source: got "\x00"`:                                    func(lr plog.LogRecord) { lr.Attributes().PutStr("lockstep.clock.source", "\x00") },
+		`read attribute lockstep.clock.at_nano: got none; want the reading`:    func(lr plog.LogRecord) { lr.Attributes().Remove("lockstep.clock.at_nano") },
+		`read attribute lockstep.clock.src: got type Int; want Str`:            func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.src", 1) },
+		`check lockstep.clock.estimate_nano: got 12 ns; want between -10 ns`:   func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.estimate_nano", 12) },
+		`read attribute lockstep.clock.sigma: got -1; want 0 to 1e+10`:         func(lr plog.LogRecord) { lr.Attributes().PutDouble("lockstep.clock.sigma", -1) },
+		`check lockstep.clock.samples: got -1; want 0 or more`:                 func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.samples", -1) },
+		`read attribute lockstep.clock.window: got 1e+30; want 0 to 1e+10`:     func(lr plog.LogRecord) { lr.Attributes().PutDouble("lockstep.clock.window", 1e30) },
 	} {
 		lr := plog.NewLogRecord()
 		EdgeToLog(&edge, lr)
@@ -127,6 +134,7 @@ func TestEdgeRefused(t *testing.T) {
 		_, ok, err := LogToEdge(lr)
 		assert.True(t, ok)
 		require.ErrorContains(t, err, want)
+		assert.Less(t, len(err.Error()), 500, "however long the name")
 	}
 	_, ok, err := LogToEdge(plog.NewLogRecord())
 	assert.False(t, ok, "another event")
@@ -197,7 +205,8 @@ func TestModelRefused(t *testing.T) {
 	for want, change := range map[string]func(plog.LogRecord){
 		`read model of "a": check lockstep.clock.from_nano: got 2001 ns, above the end 2000 ns`: func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.from_nano", 2001) },
 		`check lockstep.clock.bound_nano: got -1 ns; want 0 or more`:                            func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.clock.bound_nano", -1) },
-		`read attribute lockstep.clock.id: got nothing; want a clock`:                           func(lr plog.LogRecord) { lr.Attributes().Remove("lockstep.clock.id") },
+		`read attribute lockstep.clock.id: got no name; want a clock's`:                         func(lr plog.LogRecord) { lr.Attributes().Remove("lockstep.clock.id") },
+		`lockstep.clock.timeline: got a name of 1000 bytes`:                                     func(lr plog.LogRecord) { lr.Attributes().PutStr("lockstep.clock.timeline", strings.Repeat("t", 1000)) },
 		`read attribute lockstep.clock.drift: got type Str`:                                     func(lr plog.LogRecord) { lr.Attributes().PutStr("lockstep.clock.drift", "x") },
 	} {
 		lr := plog.NewLogRecord()
