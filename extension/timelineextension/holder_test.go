@@ -220,6 +220,48 @@ func TestPageShowsWhatIsWrongFirstAndIsBounded(t *testing.T) {
 	assert.Contains(t, b.String(), "against right")
 }
 
+// Bounds grow, and who looks at the page looks now.
+func TestPageShowsBoundsOfNow(t *testing.T) {
+	now := time.Now()
+	tl := timeline.New(timeline.Options{Now: func() time.Time { return now }})
+	require.NoError(t, tl.AddEdge(pair("a")))
+	tl.Advance(now)
+	realtime := func() clockView { return newView(tl.State()).Clocks[1] }
+	before := realtime()
+	require.NotNil(t, before.NowNano)
+	assert.False(t, before.Stale)
+	now = now.Add(2 * time.Minute)
+	after := realtime()
+	assert.Equal(t, before.BoundNano, after.BoundNano)
+	assert.GreaterOrEqual(t, *after.NowNano-*before.NowNano, int64(2*time.Minute)/2000, "500 ppm")
+	assert.True(t, after.Stale)
+	assert.Equal(t, "± "+time.Duration(*after.NowNano).String(), after.Bound())
+	_, body := get(t, newHandler(tl), http.MethodGet, "/")
+	assert.Contains(t, body, "stale: nothing was heard")
+}
+
+func TestCountersAreMetrics(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	set := extensiontest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	cfg := newDefaultConfig()
+	cfg.NetAddr.Endpoint = ""
+	e, err := NewFactory().Create(context.Background(), set, cfg)
+	require.NoError(t, err)
+	tl := e.(timeline.Provider).Timeline()
+	tl.Alias("localhost", "a")
+	tl.Alias("localhost", "b")
+	for name, want := range map[string]int64{
+		"aliases_ambiguous": 1, "hosts_ambiguous": 0, "pairs": 0, "edges_overflowed": 0, "solutions_cut_short": 0, "solutions_unsettled": 0,
+	} {
+		m, err := tel.GetMetric("otelcol_extension_timeline_" + name)
+		require.NoError(t, err, name)
+		assert.Equal(t, want, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, name)
+	}
+	require.NoError(t, e.Shutdown(context.Background()))
+	require.NoError(t, tel.Shutdown(context.Background()))
+}
+
 func TestServesOverTheNetwork(t *testing.T) {
 	h := newTestHolder(t, func(c *Config) { c.NetAddr.Endpoint = "localhost:0" })
 	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))

@@ -23,6 +23,12 @@ func (h *holder) observe() error {
 		{t.RegisterExtensionTimelineClocksOverflowedCallback, func(c *timeline.Counters) int64 { return c.ClocksOverflowed }},
 		{t.RegisterExtensionTimelineEdgesCallback, func(c *timeline.Counters) int64 { return c.Edges.Added }},
 		{t.RegisterExtensionTimelineEdgesLateCallback, func(c *timeline.Counters) int64 { return c.Edges.Late }},
+		{t.RegisterExtensionTimelineEdgesOverflowedCallback, func(c *timeline.Counters) int64 { return c.EdgesOverflowed + c.Edges.TooManyEdges }},
+		{t.RegisterExtensionTimelineAliasesAmbiguousCallback, func(c *timeline.Counters) int64 { return c.AliasesAmbiguous }},
+		{t.RegisterExtensionTimelineHostsAmbiguousCallback, func(c *timeline.Counters) int64 { return c.HostsAmbiguous }},
+		{t.RegisterExtensionTimelinePairsCallback, func(c *timeline.Counters) int64 { return c.PairsTaken }},
+		{t.RegisterExtensionTimelineSolutionsCutShortCallback, func(c *timeline.Counters) int64 { return c.Edges.CutShort }},
+		{t.RegisterExtensionTimelineSolutionsUnsettledCallback, func(c *timeline.Counters) int64 { return c.Edges.Unsettled }},
 		{t.RegisterExtensionTimelineFindingsOverflowedCallback, func(c *timeline.Counters) int64 { return c.FindingsOverflowed }},
 		{t.RegisterExtensionTimelineRefusedCallback, func(c *timeline.Counters) int64 { return c.Refused }},
 	} {

@@ -35,6 +35,8 @@ type clockView struct {
 	OffsetNano int64    `json:"offset_nano"`
 	DriftPPM   float64  `json:"drift_ppm"`
 	BoundNano  *int64   `json:"bound_nano"` // null where nothing bounds it
+	NowNano    *int64   `json:"bound_now_nano"`
+	Stale      bool     `json:"stale"`
 	GrowthPPM  float64  `json:"bound_growth_ppm"`
 	SigmaNano  float64  `json:"sigma_nano"`
 	From       int64    `json:"from_nano"`
@@ -90,10 +92,13 @@ func newClockView(c *timeline.ClockState) clockView {
 		Clock: m.Clock, Timeline: m.Timeline, Host: c.Host, OffsetNano: m.Offset, DriftPPM: m.Drift * 1e6,
 		GrowthPPM: m.Growth * 1e6, SigmaNano: m.Sigma, From: m.From, Until: m.Until, At: m.At,
 		Heard: c.Heard.UTC().Format(time.RFC3339Nano), Neighbours: c.Neighbours, Steps: c.Steps,
-		Foreign: c.Foreign, Untrusted: m.Untrusted, Undecided: c.Undecided,
+		Stale: c.Stale, Foreign: c.Foreign, Untrusted: m.Untrusted, Undecided: c.Undecided,
 	}
 	if m.Bound != model.NoBound {
 		v.BoundNano = &m.Bound
+	}
+	if c.BoundNow != model.NoBound {
+		v.NowNano = &c.BoundNow
 	}
 	for _, e := range c.Evidence {
 		v.Against = append(v.Against, e.Other)
@@ -142,12 +147,12 @@ func (c clockView) Offset() string {
 	return time.Duration(c.OffsetNano).String()
 }
 
-// Bound is the half width of the offset.
+// Bound is the half width of the offset at what the clock reads now.
 func (c clockView) Bound() string {
-	if c.BoundNano == nil {
+	if c.NowNano == nil {
 		return "not bounded"
 	}
-	return "± " + time.Duration(*c.BoundNano).String()
+	return "± " + time.Duration(*c.NowNano).String()
 }
 
 // Notes tell what is particular about the clock.
@@ -159,6 +164,7 @@ func (c clockView) Notes() []string {
 	}{
 		{c.Untrusted, "untrusted: contradicts the others, its times are left as they are"},
 		{c.Undecided && !c.Untrusted, "contradicts a neighbour; which of both lies is not decided"},
+		{c.Stale, "stale: nothing was heard of it for more than a minute"},
 		{c.Foreign, "solved by another gateway"},
 		{c.Steps > 0, "was stepped"},
 	} {

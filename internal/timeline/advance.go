@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ func (t *Timeline) Advance(now time.Time) Outcome {
 	solved := t.fresh
 	if solved {
 		t.fresh = false
+		t.rounds++
 		out.Models = t.integrate(t.solver.Solve(), now)
 		t.count()
 	}
@@ -45,14 +47,20 @@ func (t *Timeline) Advance(now time.Time) Outcome {
 // integrate takes a solution over into scales and tracks: some clocks at a time, so
 // that spans hardly wait.
 func (t *Timeline) integrate(sol *graph.Solution, now time.Time) []model.ClockModel {
-	solved := sol.Models()
+	solved, shifts := t.onScales(sol, now)
+	raws := countRaws(solved)
 	votes := t.votes(solved)
 	t.mu.Lock()
 	t.solution = sol
 	for _, c := range sol.Components() {
-		s := t.scale(c)
+		if t.waits[c.Reference] != nil {
+			continue
+		}
+		s := t.scale(c, shifts[c.Reference])
+		c.At += shifts[c.Reference]
 		s.follow(c.At, votes[c.Reference])
 		s.at, s.clocks, s.edges, s.misfit = c.At, c.Clocks, c.Edges, c.Misfit
+		s.raws = raws[c.Reference]
 	}
 	t.mu.Unlock()
 	var news []model.ClockModel
@@ -66,11 +74,23 @@ func (t *Timeline) integrate(sol *graph.Solution, now time.Time) []model.ClockMo
 	return news
 }
 
+// countRaws returns how many raw clocks that nobody contradicts each reference has,
+// itself among them.
+func countRaws(solved []graph.Solved) map[string]int {
+	raws := map[string]int{}
+	for i := range solved {
+		if !solved[i].Untrusted && parse(solved[i].Clock).raw {
+			raws[solved[i].Reference]++
+		}
+	}
+	return raws
+}
+
 func (t *Timeline) learnAll(solved []graph.Solved, news []model.ClockModel, now time.Time) []model.ClockModel {
 	for i := range solved {
 		s := t.scales[solved[i].Reference]
 		if s == nil { // a clock that was cut off, and stands alone
-			s = t.scale(graph.Component{Reference: solved[i].Reference, At: solved[i].At})
+			s = t.scale(graph.Component{Reference: solved[i].Reference, At: solved[i].At}, 0)
 			s.follow(solved[i].At, nil)
 		}
 		if tr := t.learn(&solved[i], s, now); tr != nil {
@@ -81,19 +101,20 @@ func (t *Timeline) learnAll(solved []graph.Solved, news []model.ClockModel, now 
 }
 
 // scale returns the scale of a component. One with a new reference continues the
-// scale on which the reference stood.
-func (t *Timeline) scale(c graph.Component) *scale {
+// scale on which the reference stood, or would stand by shift later had it not been set.
+func (t *Timeline) scale(c graph.Component, shift int64) *scale {
 	s := t.scales[c.Reference]
 	if s != nil {
 		return s
 	}
-	s = &scale{name: Prefix + c.Reference, reference: c.Reference}
-	s.asked.Store(c.At)
+	s = &scale{name: Prefix + c.Reference, reference: c.Reference, root: c.Reference}
+	s.asked.Store(c.At + shift)
 	if tr := t.tracks[c.Reference]; tr != nil && !tr.untrusted && !tr.foreign && tr.last().scale.anchored {
 		old := tr.last()
 		ref := c.At + old.line.offset(c.At)
 		pace := (1+old.line.piece(c.At).slope)*(1+old.scale.pace(ref)) - 1
-		s.line.follow(c.At, old.scale.time(ref)-c.At, clamp(pace), c.At, maxScaleKnots)
+		s.line.follow(c.At+shift, old.scale.time(ref)-c.At, clamp(pace), c.At+shift, maxScaleKnots)
+		s.root = old.scale.root
 		s.anchored, s.setBy, s.paired = true, old.scale.setBy, old.scale.paired
 	}
 	t.scales[c.Reference] = s
@@ -109,26 +130,48 @@ func (t *Timeline) learn(s *graph.Solved, on *scale, now time.Time) *track {
 		}
 	}
 	was := tr.untrusted
-	tr.untrusted, tr.undecided, tr.neighbours, tr.evidence = s.Untrusted, s.Undecided, s.Neighbours, s.Evidence
+	tr.untrusted, tr.undecided, tr.neighbours, tr.evidence = s.Untrusted || was && tr.restless(), s.Undecided, s.Neighbours, s.Evidence
 	tr.foreign = false
-	w := window{
-		from: s.From, until: s.Until, at: s.At, offset: s.Offset, drift: s.Drift,
-		bound: model.NoBound, growth: t.growth(tr.name, s.Growth), sigma: min(s.Sigma, float64(farthest)),
+	w := windowOf(s)
+	w.growth = t.growth(tr.name, w.growth)
+	if tr.doubt != nil && tr.doubt.first != nil && t.decided(tr, now) {
+		t.decide(tr)
 	}
-	if s.Bounded {
-		w.bound = s.Bound
+	if d := tr.doubt; d != nil && d.first != nil && !s.Untrusted {
+		news := !d.told
+		d.told = true
+		return keep(tr, news || was != tr.untrusted)
 	}
-	if s.Untrusted && len(tr.segments) > 0 {
+	if len(tr.segments) > 0 && s.Untrusted {
 		// What is wrong moves nothing; the clock may be trusted again.
 		tr.heard = now
 		return keep(tr, !was)
 	}
-	if !tr.anew(on, &w) || !tr.learn(on, w, &t.opt) {
-		return keep(tr, was != s.Untrusted)
+	if len(tr.segments) > 0 && t.leftAlone(tr, on, &w) {
+		tr.held = now
+		return keep(tr, was != tr.untrusted)
 	}
-	tr.heard = now
+	if w, on, ok := t.again(tr, &w); ok {
+		news := w.by != tr.told
+		tr.told = w.by
+		return keep(tr, tr.learn(on, w, &t.opt) || news || was != tr.untrusted)
+	}
+	if !tr.heardOf(on, &w) || !tr.learn(on, w, &t.opt) {
+		return keep(tr, was != tr.untrusted)
+	}
+	tr.heard, tr.untrusted = now, tr.restless()
+	if d := tr.doubt; d != nil && d.waits && w.from > d.from {
+		tr.doubt = nil
+	}
 	t.current(tr)
 	return tr
+}
+
+// leftAlone reports whether a clock that stood beside others is compared with nobody for
+// a while: it stays where it is.
+func (t *Timeline) leftAlone(tr *track, on *scale, w *window) bool {
+	seg := tr.last()
+	return on.reference == tr.id && on.clocks < 2 && seg.scale != on && float64(w.until)-float64(seg.last().until) < float64(t.opt.Forget)
 }
 
 // growth is by what a bound grows per ns outside of a window. A real-time clock is no
@@ -147,17 +190,6 @@ func keep(tr *track, news bool) *track {
 	return nil
 }
 
-// current makes the clock the one that its host's name resolves to, unless the host
-// has booted since: the solver knows the old clock for a while yet.
-func (t *Timeline) current(tr *track) {
-	if !tr.name.realtime || tr.name.host == "" {
-		return
-	}
-	if now := t.tracks[t.hosts[tr.name.host]]; now == nil || tr.born > now.born {
-		t.hosts[tr.name.host] = tr.id
-	}
-}
-
 func (t *Timeline) newTrack(id string) *track {
 	if len(t.tracks) >= t.opt.MaxClocks {
 		t.stats.Overflowed.Add(1)
@@ -165,7 +197,7 @@ func (t *Timeline) newTrack(id string) *track {
 	}
 	tr := newTrack(id)
 	t.births++
-	tr.born = t.births
+	tr.born, tr.begun = t.births, t.opt.Now()
 	t.tracks[id] = tr
 	return tr
 }
@@ -203,13 +235,17 @@ func (t *Timeline) forget(ids []string, now time.Time) {
 
 func (t *Timeline) expire(id string, now time.Time) {
 	tr := t.tracks[id]
-	if now.Sub(tr.heard) > t.opt.Forget || len(tr.segments) == 0 {
+	if now.Sub(tr.heard) > t.opt.Forget && now.Sub(tr.held) > t.opt.Forget || len(tr.segments) == 0 {
+		if d := tr.doubt; d != nil && d.first != nil && t.tracks[d.first.raw] != nil {
+			t.tracks[d.first.raw].doubt = nil
+		}
 		delete(t.tracks, id)
 		t.stats.Forgotten.Add(1)
-		if t.hosts[tr.name.host] == id {
-			delete(t.hosts, tr.name.host)
-		}
+		t.forgetHost(tr)
 		return
+	}
+	if d := tr.doubt; d != nil && d.first != nil && now.Sub(d.since) > undecidedFor {
+		t.decide(tr)
 	}
 	tr.expect(now)
 	for _, s := range tr.segments {
@@ -239,7 +275,7 @@ func (t *track) model() model.ClockModel {
 	for _, r := range append(s.bends(w), w.from, w.until) {
 		off = max(off, distance(m.Time(r), s.time(r+w.offsetAt(r))))
 	}
-	m.Bound = grow(m.Bound, off)
+	m.Bound = t.doubt.widened(grow(m.Bound, off), math.MaxInt64)
 	return m
 }
 

@@ -96,3 +96,20 @@ func BenchmarkAdvance(b *testing.B) {
 		})
 	}
 }
+
+// What an agent tells of both clocks of its host between two windows.
+func BenchmarkPromptPair(b *testing.B) {
+	tl := filled(b, 64, 64)
+	at := 64 * windowN
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		host, k := i%64, int64(i/64)
+		e := model.ClockEdge{
+			Src: raw(host), Dst: realtime(host), At: at + 2000*k, Span: windowN, Lower: epoch - 300, Upper: epoch + 300, Offset: epoch, Sigma: 20,
+			DriftBound: 1e-7, Samples: 100, Source: model.EdgePair, Stamps: model.StampKernel, Prompt: true,
+		}
+		if err := tl.AddEdge(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -15,6 +15,7 @@ type watch struct {
 	opt      *Options
 	episodes map[episodeKey]*episode
 	seen     map[string]observed // what was judged last of each clock
+	raws     map[*scale]rawRates // of all raw clocks together, for one look
 }
 
 type episodeKey struct{ Class, Clock string }
@@ -75,11 +76,13 @@ type evidence struct {
 	Limit      float64 `json:"limit_ppm,omitempty"`
 	Jump       float64 `json:"jump_seconds,omitempty"`
 	Steps      int64   `json:"steps,omitempty"`
-	// Walls is how many real-time clocks the timeline follows the median of.
+	// Walls is how many real-time clocks the timeline follows the median of, and Raws how
+	// many raw ones stand on it.
 	Walls       int           `json:"realtime_clocks,omitempty"`
+	Raws        int           `json:"raw_clocks,omitempty"`
 	Contradicts []contradicts `json:"contradicts,omitempty"`
 	// Other is the only other real-time clock; Undecided: nothing tells which one of
-	// both is off.
+	// both is off, or was stepped.
 	Other     string `json:"other,omitempty"`
 	Undecided bool   `json:"undecided,omitempty"`
 }
@@ -94,6 +97,7 @@ type contradicts struct {
 // waits for it. The caller holds solving.
 func (w *watch) look(t *Timeline, ids []string, now time.Time) []model.Finding {
 	var out []model.Finding
+	w.raws = t.rawRates(ids)
 	for part := range slices.Chunk(ids, chunk) {
 		t.mu.RLock()
 		for _, id := range part {
@@ -107,7 +111,7 @@ func (w *watch) look(t *Timeline, ids []string, now time.Time) []model.Finding {
 }
 
 func (w *watch) lookAt(id string, tr *track, out []model.Finding, now time.Time) []model.Finding {
-	if tr == nil || tr.foreign {
+	if tr == nil || tr.foreign || tr.doubt != nil && !tr.untrusted {
 		return out
 	}
 	saw := observed{until: tr.last().last().until, steps: tr.steps, untrusted: tr.untrusted}
@@ -133,9 +137,13 @@ func (w *watch) judge(tr *track, stepped bool) map[string]*fault {
 	}
 	if stepped {
 		faults[model.ClassStep] = &fault{
-			size:     math.Abs(float64(tr.jump)),
-			evidence: evidence{Timeline: seg.scale.name, Jump: float64(-tr.jump) / 1e9, Steps: tr.steps},
+			size:     math.Abs(float64(tr.leapt)),
+			evidence: evidence{Timeline: seg.scale.name, Jump: float64(-tr.leapt) / 1e9, Steps: tr.steps},
 			action:   "find what sets the clock in steps (ntpdate, chronyd makestep, a hypervisor); let it slew instead",
+		}
+		if tr.unsure {
+			faults[model.ClassStep].evidence.Undecided = true
+			faults[model.ClassStep].action = "this clock was set, or the one that it is compared with, and nothing tells which: see what sets either in steps"
 		}
 	}
 	if seg.last().bound == model.NoBound || !seg.scale.anchored {
@@ -201,34 +209,51 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// drift: a clock that runs faster or slower than the median of the real-time clocks
-// by more than an oscillator may, or a real-time clock by more than it is slewed. The
-// timeline's own pace is not used: it too is slewed.
+// drift: a clock that runs faster or slower than the median of its kind by more than an
+// oscillator may, or a real-time clock by more than it is slewed. Oscillators are compared
+// with oscillators: the time service of a site may slew all its real-time clocks alike.
+// The timeline's own pace is not used: it too is slewed.
 func (w *watch) drift(tr *track) *fault {
 	seg := tr.last()
 	last, v := seg.last(), seg.scale.vote
-	if tr.name.daemon || last.until <= last.from || v == nil || !v.againstRate() {
+	if tr.name.daemon || last.until <= last.from {
 		return nil
 	}
 	limit, action := w.opt.Drift, "the oscillator is defective, or the clock source of the kernel is wrong"
 	if tr.name.realtime {
-		limit, action = limit+maxSlew, "the time service slews the clock at more than 500 ppm: see what made it so wrong (chronyc tracking)"
+		action = "the time service slews the clock at more than 500 ppm: see what made it so wrong (chronyc tracking)"
 	}
-	drift := -last.drift - v.median.slope
+	var median float64
+	switch raws := w.raws[seg.scale]; {
+	case tr.name.raw && raws.decides():
+		median = raws.median
+	case v != nil && v.againstRate():
+		median, limit = v.median.slope, limit+maxSlew
+	default:
+		return nil
+	}
+	drift := -last.drift - median
 	// Both ends of the window are within the bound.
 	bound := 2 * float64(last.bound) / float64(last.until-last.from)
 	if math.Abs(drift) <= bound+limit {
 		return nil
 	}
 	return &fault{
-		size:     math.Abs(drift),
-		evidence: evidence{Timeline: seg.scale.name, Drift: drift * 1e6, DriftBound: bound * 1e6, Limit: limit * 1e6, Walls: v.walls},
-		action:   action,
+		size: math.Abs(drift),
+		evidence: evidence{
+			Timeline: seg.scale.name, Drift: drift * 1e6, DriftBound: bound * 1e6, Limit: limit * 1e6,
+			Walls: seg.scale.walls(), Raws: w.raws[seg.scale].clocks,
+		},
+		action: action,
 	}
 }
 
 func untrusted(tr *track) *fault {
 	f := &fault{action: "compare the clock's stamps with those of its neighbours; until they agree its spans stay where they are"}
+	if tr.restless() {
+		f.evidence.Steps = tr.steps
+		f.action = "a clock that nobody sets went back and forth: see whether two machines bear this host and boot id"
+	}
 	for _, e := range tr.evidence {
 		f.size = max(f.size, float64(e.Excess))
 		f.evidence.Contradicts = append(f.evidence.Contradicts, contradicts{e.Other, e.Source, float64(e.Excess) / 1e9})

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,9 +106,47 @@ func TestDrift(t *testing.T) {
 	require.Len(t, found, 1)
 	assert.Equal(t, raw(3), found[0].Clock)
 	e := numbers(t, found[0])
-	assert.InDelta(t, 160, e.Drift, 1)
+	assert.InDelta(t, 160-w.medianRate(6), e.Drift, 1, "against the oscillators")
 	assert.Greater(t, e.Drift-e.DriftBound, e.Limit)
 	assert.Empty(t, w.of(model.ClassSkew), "a raw clock is nowhere near Unix time")
+}
+
+// medianRate is that of the raw clocks, of an even number the lower one, in ppm.
+func (w *world) medianRate(hosts int) float64 {
+	var rates []float64
+	for i := range hosts {
+		read := w.clocks[raw(i)]
+		rates = append(rates, float64(read(1000*sec)-read(0))/float64(1000*sec)*1e6-1e6)
+	}
+	slices.Sort(rates)
+	return rates[(hosts-1)/2]
+}
+
+// The time service of a site slews all its real-time clocks alike: that is no fault of
+// the oscillators, and one that is wrong is found all the same.
+func TestDriftWhileAllAreSlewed(t *testing.T) {
+	for _, wrong := range []float64{0, 200} {
+		w := cluster(t, 29, 5)
+		w.halfWidth = 500
+		for i := range 5 {
+			w.clocks[realtime(i)] = linear(epoch, 300)
+			w.clocks[raw(i)] = linear(5e14, float64(10*i-20))
+		}
+		if wrong != 0 {
+			w.clocks[raw(3)] = linear(5e14, wrong)
+		}
+		for range 10 {
+			w.window()
+		}
+		found := w.of(model.ClassDrift)
+		if wrong == 0 {
+			assert.Empty(t, found)
+			continue
+		}
+		require.Len(t, found, 1)
+		assert.Equal(t, raw(3), found[0].Clock)
+		assert.InDelta(t, wrong-w.medianRate(5), numbers(t, found[0]).Drift, 1, "against the median of the oscillators")
+	}
 }
 
 func TestStep(t *testing.T) {

@@ -1,6 +1,10 @@
 package timeline
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // alias is a further name of a host, such as host.name, with the hosts that it was
 // told of last. Where two are told, such as localhost, it names nobody.
@@ -53,8 +57,8 @@ func (a *alias) tell(host string, now time.Time) {
 func (t *Timeline) Resolve(host string) (string, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if id, ok := t.hosts[host]; ok {
-		return id, true
+	if t.hosts[host] != "" {
+		return t.ofHost(host)
 	}
 	a := t.aliases[host]
 	if a == nil {
@@ -64,13 +68,94 @@ func (t *Timeline) Resolve(host string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	id, ok := t.hosts[told]
-	return id, ok
+	return t.ofHost(told)
+}
+
+const (
+	// silent is when a clock lives no more, for who else has its host's name: the longest
+	// window of those that read clocks.
+	silent = time.Minute
+	// lateNews is for how long what was read before a host booted may arrive after what
+	// was read later.
+	lateNews = 10 * time.Second
+	// anyBoot stands for the boot of spans that nobody has told it of.
+	anyBoot = "?"
+)
+
+// ofHost is the current real-time clock of a host. Two that live at a time are those of
+// two machines, and the name is neither's, until one was silent for long.
+func (t *Timeline) ofHost(host string) (string, bool) {
+	id, ok := t.hosts[host]
+	one, other := t.tracks[id], t.tracks[t.rivals[host]]
+	if other == nil || one == nil {
+		return id, ok
+	}
+	now := t.opt.Now()
+	switch {
+	case now.Sub(other.heard) > silent:
+		return id, ok
+	case now.Sub(one.heard) > silent:
+		return other.id, true
+	}
+	return "", false
+}
+
+// outlives reports whether a host's name is rather this clock's than another's: that of
+// a boot that somebody named, and of two such the one that was heard later.
+func (t *track) outlives(other *track) bool {
+	switch {
+	case other == nil:
+		return true
+	case (t.name.boot == anyBoot) != (other.name.boot == anyBoot):
+		return other.name.boot == anyBoot
+	}
+	return t.heard.After(other.heard)
+}
+
+// current makes a clock of which there is news the one that its host's name resolves
+// to, where the host has booted since; one of an older boot lives on beside it where it
+// is heard of for long enough.
+func (t *Timeline) current(tr *track) {
+	host := tr.name.host
+	if !tr.name.realtime || host == "" || t.hosts[host] == tr.id {
+		return
+	}
+	now := t.tracks[t.hosts[host]]
+	switch {
+	case now == nil || now.name.boot == anyBoot && tr.name.boot != anyBoot || tr.heard.Sub(now.heard) > silent:
+		t.hosts[host] = tr.id
+		delete(t.rivals, host)
+	case tr.name.boot == anyBoot && now.name.boot != anyBoot:
+	case tr.born > now.born:
+		t.hosts[host] = tr.id
+	case tr.heard.Sub(now.begun) > lateNews && t.rivals[host] != tr.id:
+		t.rivals[host] = tr.id
+		t.stats.HostsAmbiguous.Add(1)
+	}
+}
+
+// forgetHost leaves a host to the other clock that has its name, if there is one.
+func (t *Timeline) forgetHost(tr *track) {
+	host := tr.name.host
+	rival := t.rivals[host]
+	switch tr.id {
+	case rival:
+		delete(t.rivals, host)
+	case t.hosts[host]:
+		delete(t.rivals, host)
+		if delete(t.hosts, host); t.tracks[rival] != nil {
+			t.hosts[host] = rival
+		}
+	}
 }
 
 // Alias tells a further name of a host, such as host.name beside host.id.
 func (t *Timeline) Alias(name, host string) {
-	if name == "" || name == host || len(name) > maxName || len(host) > maxName {
+	if name == "" || name == host {
+		return
+	}
+	if model.CheckClockName(name) != nil || host != "" && model.CheckClockName(host) != nil {
+		t.stats.Refused.Add(1)
 		return
 	}
 	now := t.opt.Now()

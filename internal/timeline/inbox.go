@@ -37,12 +37,17 @@ func (i *inbox) take() []model.ClockEdge {
 }
 
 // AddEdge takes what a window of observations says of two clocks. It counts with
-// the next Advance, and does not wait for one that is under way. An error says why an
+// the next Advance, and does not wait for one that is under way; what was read of both
+// clocks of a host together counts at once. An error says why an
 // edge was refused; it is counted too.
 func (t *Timeline) AddEdge(e model.ClockEdge) error {
 	if err := checkNames(&e); err != nil {
 		t.stats.Refused.Add(1)
 		return err
+	}
+	t.takePair(&e)
+	if e.Prompt {
+		return t.checkPrompt(&e)
 	}
 	if t.solving.TryLock() {
 		defer t.solving.Unlock()
@@ -59,9 +64,16 @@ func (t *Timeline) AddEdge(e model.ClockEdge) error {
 	return graph.Check(&e)
 }
 
+// checkNames refuses names that nobody could be shown. Of missing ones the solver says
+// what is wrong, and counts them.
 func checkNames(e *model.ClockEdge) error {
-	if len(e.Src) > maxName || len(e.Dst) > maxName {
-		return fmt.Errorf("add clock edge %.80q to %.80q: got names of %d and %d bytes; want at most %d", e.Src, e.Dst, len(e.Src), len(e.Dst), maxName)
+	for _, name := range []string{e.Src, e.Dst} {
+		if name == "" {
+			continue
+		}
+		if err := model.CheckClockName(name); err != nil {
+			return fmt.Errorf("add clock edge %.80q to %.80q: %w", e.Src, e.Dst, err)
+		}
 	}
 	return nil
 }
@@ -83,6 +95,7 @@ func (t *Timeline) add(e *model.ClockEdge) error {
 		return err
 	}
 	t.pair(e)
+	t.compare(e)
 	t.fresh = true
 	return nil
 }

@@ -13,6 +13,8 @@ type line struct {
 	// settled is the reading at which the newest model holds. What stands at readings
 	// up to it does not move any more.
 	settled int64
+	// pruned: pieces before the first knot were left out.
+	pruned bool
 }
 
 // knot begins a piece: at x the other clock reads x + off, and from there on gains
@@ -38,8 +40,11 @@ const (
 )
 
 func (l *line) piece(x int64) *knot {
-	i := sort.Search(len(l.knots), func(i int) bool { return l.knots[i].x > x })
-	return &l.knots[max(0, i-1)]
+	i := len(l.knots) - 1 // most readings are of the last seconds
+	for i > 0 && l.knots[i].x > x {
+		i--
+	}
+	return &l.knots[i]
 }
 
 // offset is what is added to a reading.
@@ -93,6 +98,9 @@ func (l *line) cut(frozen int64) knot {
 	x := max(frozen, l.settled)
 	from := knot{x: x, off: l.offset(x)}
 	// The first knot stays in any case: its line holds before it too.
+	if first := &l.knots[0]; x < first.x {
+		*first = knot{x: x, off: from.off, slope: first.slope}
+	}
 	keep := sort.Search(len(l.knots), func(i int) bool { return l.knots[i].x >= x })
 	l.knots = l.knots[:max(keep, 1)]
 	return from
@@ -101,6 +109,6 @@ func (l *line) cut(frozen int64) knot {
 // prune bounds the knots; the oldest piece that is left also holds before its knot.
 func (l *line) prune(limit int) {
 	if over := len(l.knots) - limit; over > 0 {
-		l.knots = slices.Delete(l.knots, 0, over)
+		l.knots, l.pruned = slices.Delete(l.knots, 0, over), true
 	}
 }

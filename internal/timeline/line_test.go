@@ -65,6 +65,24 @@ func TestScaleStays(t *testing.T) {
 	assert.InDelta(t, 500_000, float64(s.time(6*sec)-before-sec), 1, "20 ms are steered at 500 ppm")
 }
 
+// TestSteerBeforeTheFirstKnot: what is known is from the future; what stands up to now
+// stays, and what is saved can be restored.
+func TestSteerBeforeTheFirstKnot(t *testing.T) {
+	l := line{}
+	l.follow(1000*sec, 5000, 1e-6, 1000*sec, maxScaleKnots)
+	before := l.offset(90 * sec)
+	l.settled = 0
+	l.steer(100*sec, -1e-6, maxScaleKnots)
+	assert.Equal(t, before, l.offset(90*sec))
+	assert.Equal(t, l.offset(100*sec)-200_000, l.offset(300*sec))
+	assert.Equal(t, l.offset(100*sec)-1_000_000, l.offset(1100*sec))
+	l.steer(200*sec, 0, maxScaleKnots)
+	assert.Equal(t, before, l.offset(90*sec))
+	assert.Equal(t, l.offset(200*sec), l.offset(900*sec))
+	_, err := readKnots(saveKnots(&l), saveSettled(&l), maxSlew)
+	assert.NoError(t, err)
+}
+
 // TestRefine: a better estimate of the same time is followed by a share of its noise,
 // however wide the bound, as long as there are knots to spare.
 func TestRefine(t *testing.T) {
@@ -101,4 +119,12 @@ func TestSigmaOnTheWay(t *testing.T) {
 	assert.InDelta(t, 50_000, seg.place(500).sigma, 1)
 	seg.line.follow(500, 40_000, 0, 1000, mostKnots(1))
 	assert.InDelta(t, 30_000, seg.place(1000+2*catchUp).sigma, 0)
+}
+
+// TestPiece: a piece begins at its knot, the first one before all of them.
+func TestPiece(t *testing.T) {
+	l := line{knots: []knot{{x: 10}, {x: 20}, {x: 30}}}
+	for x, want := range map[int64]int64{-5: 10, 10: 10, 19: 10, 20: 20, 29: 20, 30: 30, 99: 30} {
+		assert.Equal(t, want, l.piece(x).x, "at %d", x)
+	}
 }

@@ -2,17 +2,10 @@ package timeline
 
 import "strings"
 
-const (
-	// maxName bounds the names of clocks and hosts, in bytes. Those of OTLP have no limit.
-	maxName = 256
-	// maxEpoch bounds what the name of a timeline has beside its clock's.
-	maxEpoch = 16
-)
-
 // name is what the parts of a clock id say.
 type name struct {
 	host, boot string // empty where the id names no host
-	raw        bool   // counts since boot and is never stepped
+	raw        bool   // counts since boot, and nobody sets it
 	realtime   bool   // shows Unix time
 	daemon     bool   // what a time service follows: no clock that anybody can read
 }
@@ -24,10 +17,6 @@ func parse(id string) name {
 	}
 	n := name{raw: strings.HasSuffix(id, "/raw"), realtime: strings.HasSuffix(id, "/realtime")}
 	rest, isHost := strings.CutPrefix(id, "host:")
-	if nic, ok := strings.CutPrefix(id, "nic:"); ok {
-		n.host, _, _ = strings.Cut(nic, "/")
-		return n
-	}
 	if !isHost {
 		return n
 	}

@@ -28,6 +28,9 @@ func compile(segments []*segment) []piece {
 		if s.hi != math.MaxInt64 {
 			cuts = append(cuts, s.hi+1)
 		}
+		if s.lo < s.stale && s.stale < s.hi {
+			cuts = append(cuts, s.stale+1)
+		}
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
@@ -58,6 +61,10 @@ func (p *piece) find(segments []*segment, last int64) {
 		case s.lo > last && (p.after == nil || s.lo < p.after.lo):
 			p.after = s
 		}
+	}
+	// The newest segment of those that have the readings is never stale.
+	for len(p.segments) > 1 && last <= p.segments[0].stale {
+		p.segments = p.segments[1:]
 	}
 }
 

@@ -17,7 +17,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 3 {
 		w.window()
 	}
-	read, begin := w.clocks[raw(2)], w.now
+	read, wall, begin := w.clocks[raw(2)], w.clocks[realtime(2)], w.now
 	fixed := time.Unix(0, epoch+w.now) // the world's own clock is not for several
 	w.tl.opt.Now = func() time.Time { return fixed }
 	stop := make(chan struct{})
@@ -38,6 +38,7 @@ func TestConcurrentUse(t *testing.T) {
 				assert.GreaterOrEqual(t, p.Time, last)
 				last = p.Time
 				w.tl.Between(raw(2), read(at), raw(3), read(at))
+				w.tl.Between(realtime(2), wall(at), raw(3), read(at))
 				w.tl.Resolve("h2")
 			}
 		})
@@ -53,6 +54,9 @@ func TestConcurrentUse(t *testing.T) {
 			assert.NoError(t, w.tl.AddEdge(model.ClockEdge{
 				Src: raw(2), Dst: "utc:x", At: read(at), Lower: -farthest, Upper: farthest, Source: model.EdgeChrony, Stamps: model.StampUser,
 			}))
+			prompt := w.pairOver([2]string{raw(2), realtime(2)}, at, at+sec)
+			prompt.Prompt = true
+			assert.NoError(t, w.tl.AddEdge(prompt))
 			w.tl.Alias("node", "h2")
 			assert.Positive(t, w.tl.Counters().Clocks)
 		}

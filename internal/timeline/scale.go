@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -10,12 +11,16 @@ import (
 // scale is one timeline: the reading of its reference, and what is added to it.
 type scale struct {
 	name, reference string
-	line            line // of the reference to Unix time
+	// root is the reference of the first of the scales that went on from one another.
+	root string
+	line line // of the reference to Unix time
 	// anchored: the line rests on a real-time clock.
 	anchored bool
 	// foreign: another gateway owns the scale, and its models lead to it directly.
 	foreign bool
 	asked   atomic.Int64 // newest reading of the reference that was asked for
+	// told is what was told before the scale was retracted, oldest first.
+	told []told
 
 	// epoch is how often the scale was set anew, and setBy how many real-time clocks
 	// agreed on where it is.
@@ -27,7 +32,9 @@ type scale struct {
 	used bool
 
 	clocks, edges int
+	raws          int // raw clocks that were solved together
 	misfit        float64
+	guessed       bool  // by the last solution: which of its clocks were set
 	at            int64 // reading of the reference at the last solution
 }
 
@@ -51,7 +58,16 @@ const (
 	astray = int64(maxSlew * settle)
 	// maxScaleKnots bounds the knots of a scale: one for each solution.
 	maxScaleKnots = 128
+	// maxTold bounds how often a scale is retracted until the first of it is forgotten.
+	maxTold = 4
 )
+
+// told is where a scale stood at readings from which it was retracted, up to the newest
+// that was asked for.
+type told struct {
+	line        line
+	from, until int64
+}
 
 func (s *scale) time(ref int64) int64 {
 	if s.foreign {
@@ -65,6 +81,25 @@ func (s *scale) reading(unix int64) int64 {
 		return unix
 	}
 	return s.line.inverse(unix)
+}
+
+// blur is by how much the scale at a reading of its reference can be off the time that
+// was told of it once: it was retracted, or the pieces before the first knot are not
+// known any more.
+func (s *scale) blur(ref int64) int64 {
+	if s.foreign {
+		return 0
+	}
+	off := int64(0)
+	for i := range s.told {
+		if t := &s.told[i]; t.from < ref && ref <= t.until {
+			off = max(off, distance(t.line.offset(ref), s.line.offset(ref)))
+		}
+	}
+	if since := float64(s.line.knots[0].x) - float64(ref); s.line.pruned && since > 0 {
+		off = max(off, int64(min(math.Ceil(2*maxSlew*since)+2, float64(farthest))))
+	}
+	return off
 }
 
 // pace is the slope of the scale at a reading of its reference.
@@ -98,7 +133,7 @@ func (s *scale) follow(at int64, v *vote) {
 
 // set puts the scale on the median. What stands on it stands elsewhere from then on.
 func (s *scale) set(v *vote) {
-	s.line, s.setBy, s.paired = line{}, len(v.reach), v.paired
+	s.line, s.setBy, s.paired, s.told = line{}, len(v.reach), v.paired, nil
 	s.line.follow(v.median.x, v.median.off, clamp(v.median.slope), v.median.x, maxScaleKnots)
 }
 
@@ -124,6 +159,20 @@ func (s *scale) approach(at int64, v *vote) {
 		s.setBy, s.paired = max(s.setBy, len(v.reach)), s.paired || v.paired
 	}
 	s.line.steer(from, clamp(v.median.slope+gap/settle), maxScaleKnots)
+}
+
+// retract lets the scale follow again from a reading of its reference on: what was told
+// of later ones was of another time. Where that is only late, spans of later ones have
+// their times already.
+func (s *scale) retract(ref int64) {
+	s.line.settled = min(s.line.settled, ref)
+	until, from := s.asked.Load(), ref+latest
+	if until <= from {
+		return
+	}
+	s.told = append(s.told, told{line: line{knots: slices.Clone(s.line.knots)}, from: from, until: until})
+	s.told = s.told[max(0, len(s.told)-maxTold):]
+	s.asked.Store(from)
 }
 
 func clamp(slope float64) float64 { return min(maxSlew, max(-maxSlew, slope)) }

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -57,6 +58,7 @@ type savedClock struct {
 	Untrusted bool        `json:"untrusted,omitempty"`
 	Foreign   bool        `json:"foreign,omitempty"`
 	Steps     int64       `json:"steps,omitempty"`
+	Restless  int         `json:"restless,omitempty"` // windows for which it is still taken for several machines
 }
 
 type savedWindow struct {
@@ -105,7 +107,7 @@ func (t *Timeline) Snapshot() []byte {
 		})
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.tracks)) {
-		s.Clocks = append(s.Clocks, t.tracks[id].save())
+		s.Clocks = append(s.Clocks, t.tracks[id].save(t.opt.History))
 	}
 	for key, ep := range t.watch.episodes {
 		s.Episodes = append(s.Episodes, savedEpisode{
@@ -125,10 +127,10 @@ func (t *Timeline) Snapshot() []byte {
 // saveSettled is not before the first knot that is kept: spans run ahead of windows,
 // and so do the knots that they leave.
 func saveSettled(l *line) int64 {
-	if over := len(l.knots) - savedKnots; over > 0 {
-		return max(l.settled, l.knots[over].x)
+	if len(l.knots) == 0 {
+		return l.settled
 	}
-	return l.settled
+	return max(l.settled, l.knots[max(0, len(l.knots)-savedKnots)].x)
 }
 
 func saveKnots(l *line) []savedKnot {
@@ -139,12 +141,12 @@ func saveKnots(l *line) []savedKnot {
 	return saved
 }
 
-func (t *track) save() savedClock {
+func (t *track) save(history int) savedClock {
 	seg := t.last()
 	w := seg.last()
 	c := savedClock{
 		Clock: t.id, Scale: seg.scale.reference, Heard: t.heard.UnixNano(), Asked: t.asked.Load(), Settled: saveSettled(&seg.line),
-		Knots: saveKnots(&seg.line), Untrusted: t.untrusted, Foreign: t.foreign, Steps: t.steps,
+		Knots: saveKnots(&seg.line), Untrusted: t.untrusted, Foreign: t.foreign, Steps: t.steps, Restless: t.restlessFor(history),
 		Window: savedWindow{From: w.from, Until: w.until, At: w.at, Offset: w.offset, Drift: w.drift, Growth: w.growth, Sigma: w.sigma},
 	}
 	if w.bound != model.NoBound {
@@ -170,7 +172,7 @@ func (t *Timeline) Restore(data []byte) error {
 		return fmt.Errorf("restore timeline: got %d clocks on %d timelines and %d names; want at most %d",
 			len(s.Clocks), len(s.Scales), len(s.Aliases), t.opt.MaxClocks)
 	}
-	r := restored{growth: t.growth, now: t.opt.Now(), forget: t.opt.Forget, scales: map[string]*scale{}, tracks: map[string]*track{}, hosts: map[string]string{}}
+	r := restored{growth: t.growth, now: t.opt.Now(), forget: t.opt.Forget, history: t.opt.History, scales: map[string]*scale{}, tracks: map[string]*track{}, hosts: map[string]string{}}
 	if err := checkAliases(s.Aliases); err != nil {
 		return fmt.Errorf("restore timeline: %w", err)
 	}
@@ -181,10 +183,16 @@ func (t *Timeline) Restore(data []byte) error {
 	return nil
 }
 
+// checkAliases leaves out names that nobody could be shown, which earlier versions took.
 func checkAliases(aliases map[string]string) error {
 	for name, host := range aliases {
-		if len(name) > maxName || len(host) > maxName {
-			return fmt.Errorf("check name %.80q of host %.80q: got %d and %d bytes; want at most %d", name, host, len(name), len(host), maxName)
+		err := errors.Join(model.CheckClockName(name), model.CheckClockName(host))
+		switch {
+		case err == nil:
+		case max(len(name), len(host)) > model.MaxClockName:
+			return fmt.Errorf("check name %.80q of host %.80q: %w", name, host, err)
+		default:
+			delete(aliases, name)
 		}
 	}
 	return nil
@@ -205,7 +213,9 @@ func (t *Timeline) adopt(s *snapshot, r *restored) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.scales, t.tracks, t.hosts, t.solution = r.scales, r.tracks, r.hosts, nil
+	t.rivals, t.waits = map[string]string{}, map[string]*wait{}
 	t.aliases, t.paired, t.swept = map[string]*alias{}, map[string]pairing{}, time.Time{}
+	t.compared = map[string]comparison{}
 	for name, host := range s.Aliases {
 		t.aliases[name] = &alias{told: [2]telling{{host, r.now}}}
 	}
@@ -224,12 +234,13 @@ func (t *Timeline) adopt(s *snapshot, r *restored) {
 
 // restored is a state that is being read.
 type restored struct {
-	now    time.Time
-	forget time.Duration
-	growth func(name, float64) float64
-	scales map[string]*scale
-	tracks map[string]*track
-	hosts  map[string]string
+	now     time.Time
+	forget  time.Duration
+	history int
+	growth  func(name, float64) float64
+	scales  map[string]*scale
+	tracks  map[string]*track
+	hosts   map[string]string
 }
 
 func (r *restored) read(s *snapshot) error {
@@ -250,7 +261,7 @@ func (r *restored) scale(s *savedScale) error {
 	if s.Name == "" || s.Reference == "" || r.scales[s.Reference] != nil {
 		return fmt.Errorf("check reference: got %q; want one, and only once", s.Reference)
 	}
-	sc := &scale{name: s.Name, reference: s.Reference, foreign: s.Foreign, anchored: s.Anchored}
+	sc := &scale{name: s.Name, reference: s.Reference, root: s.Reference, foreign: s.Foreign, anchored: s.Anchored}
 	if !inRange(s.Asked) || s.Epoch < 0 || s.Epoch > maxEpochs || s.SetBy < 0 {
 		return fmt.Errorf("check timeline: got asked %d, epoch %d, set by %d; want asked within %d, epoch 0 to %d, and no negative number",
 			s.Asked, s.Epoch, s.SetBy, int64(farthest), maxEpochs)
@@ -262,7 +273,7 @@ func (r *restored) scale(s *savedScale) error {
 		if err != nil {
 			return err
 		}
-		sc.line = line{knots: knots, settled: s.Settled}
+		sc.line = line{knots: knots, settled: s.Settled, pruned: true}
 	}
 	r.scales[s.Reference] = sc
 	return nil
@@ -331,6 +342,8 @@ func (r *restored) clock(c *savedClock) error {
 	}
 	tr := newTrack(c.Clock)
 	tr.heard, tr.untrusted, tr.foreign, tr.steps = heard, c.Untrusted, c.Foreign, c.Steps
+	tr.restored = true
+	tr.unrest = max(0, min(c.Restless, r.history))
 	seg := newSegment(sc)
 	w.growth = r.growth(tr.name, w.growth)
 	seg.windows, seg.line = []window{w}, line{knots: knots, settled: c.Settled}
@@ -338,7 +351,7 @@ func (r *restored) clock(c *savedClock) error {
 	tr.expect(r.now)
 	tr.asked.Store(min(c.Asked, tr.limit))
 	r.tracks[c.Clock] = tr
-	if tr.name.realtime && tr.name.host != "" && (r.tracks[r.hosts[tr.name.host]] == nil || heard.After(r.tracks[r.hosts[tr.name.host]].heard)) {
+	if tr.name.realtime && tr.name.host != "" && tr.outlives(r.tracks[r.hosts[tr.name.host]]) {
 		r.hosts[tr.name.host] = c.Clock
 	}
 	if math.Abs(float64(c.Settled)-float64(w.at)) > longestCatchUp {

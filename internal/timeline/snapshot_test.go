@@ -137,7 +137,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"epoch":           {change(t, saved, func(s *snapshot) { s.Scales[0].Epoch = -1 }), "epoch -1"},
 		"set by":          {change(t, saved, func(s *snapshot) { s.Scales[0].SetBy = -1 }), "set by -1"},
 		"name":            {change(t, saved, func(s *snapshot) { s.Scales[0].Name = "x" }), `want a name that begins with "timeline:"`},
-		"long name":       {change(t, saved, func(s *snapshot) { s.Aliases = map[string]string{strings.Repeat("n", 257): "h1"} }), "got 257 and 2 bytes"},
+		"long name":       {change(t, saved, func(s *snapshot) { s.Aliases = map[string]string{strings.Repeat("n", 257): "h1"} }), "got a name of 257 bytes"},
 		"reference twice": {change(t, saved, func(s *snapshot) { s.Scales = append(s.Scales, s.Scales[0]) }), "check reference"},
 	} {
 		tl := New(w.tl.opt)
@@ -146,6 +146,25 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	small := New(Options{MaxClocks: 2, Now: w.tl.opt.Now})
 	require.ErrorContains(t, small.Restore([]byte(saved)), "got 6 clocks on 1 timelines and 0 names; want at most 2")
+}
+
+// A name that nobody could be shown, of a state of before, is left out alone.
+func TestAliasesThatAreLeftOut(t *testing.T) {
+	w := cluster(t, 41, 3)
+	w.window()
+	w.tl.Alias("node-1", "h1")
+	saved := change(t, string(w.tl.Snapshot()), func(s *snapshot) {
+		s.Aliases["a\nb"], s.Aliases["node-2"] = "h2", ""
+	})
+	tl := New(w.tl.opt)
+	require.NoError(t, tl.Restore([]byte(saved)))
+	id, ok := tl.Resolve("node-1")
+	assert.True(t, ok)
+	assert.Equal(t, realtime(1), id)
+	for _, name := range []string{"a\nb", "node-2"} {
+		_, ok := tl.Resolve(name)
+		assert.False(t, ok, "%q", name)
+	}
 }
 
 func change(t *testing.T, saved string, by func(*snapshot)) string {

@@ -29,7 +29,11 @@ type ScaleState struct {
 
 // ClockState tells of one clock.
 type ClockState struct {
-	Model      model.ClockModel
+	Model model.ClockModel
+	// BoundNow is the bound at what the clock reads now, which nobody knows better than by
+	// the time since its last window; Stale: nothing was heard of it for long.
+	BoundNow   int64
+	Stale      bool
 	Host       string
 	Heard      time.Time
 	Neighbours int
@@ -44,11 +48,13 @@ type Counters struct {
 	Edges graph.Counters
 
 	Clocks, Untrusted  int64 // now
+	PairsTaken         int64 // readings of both clocks of a host that counted at once
 	Refused            int64 // edges and models that could not be used
 	ModelsSolvedHere   int64 // models of others for clocks that are solved here
 	ClocksOverflowed   int64 // clocks beyond MaxClocks
 	ClocksForgotten    int64
 	AliasesOverflowed  int64
+	HostsAmbiguous     int64 // hosts of which two boots lived at a time, and whose name was neither's
 	AliasesAmbiguous   int64 // names that were told of two hosts, and name neither
 	EdgesOverflowed    int64 // edges that came during a solution, beyond what waits
 	FindingsOverflowed int64 // findings that a reader of a Feed did not take in time
@@ -56,7 +62,7 @@ type Counters struct {
 
 // State copies what is known.
 func (t *Timeline) State() State {
-	s := State{Counters: t.Counters()}
+	s, now := State{Counters: t.Counters()}, t.opt.Now()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, ref := range slices.Sorted(maps.Keys(t.scales)) {
@@ -69,7 +75,7 @@ func (t *Timeline) State() State {
 	for _, id := range slices.Sorted(maps.Keys(t.tracks)) {
 		tr := t.tracks[id]
 		s.Clocks = append(s.Clocks, ClockState{
-			Model: tr.model(), Host: tr.name.host, Heard: tr.heard, Neighbours: tr.neighbours, Steps: tr.steps,
+			Model: tr.model(), BoundNow: tr.boundNow(now), Stale: now.Sub(tr.heard) > silent, Host: tr.name.host, Heard: tr.heard, Neighbours: tr.neighbours, Steps: tr.steps,
 			Foreign: tr.foreign, Undecided: tr.undecided, Evidence: slices.Clone(tr.evidence),
 		})
 	}
@@ -77,6 +83,16 @@ func (t *Timeline) State() State {
 		s.Undecided = slices.Clone(t.solution.Undecided())
 	}
 	return s
+}
+
+// boundNow is the bound at what the clock may read by now.
+func (t *track) boundNow(now time.Time) int64 {
+	m := t.model()
+	since := max(0, now.Sub(t.heard).Nanoseconds())
+	if t.last().scale.anchored { // what was heard was older when it came
+		since += min(max(0, t.heard.UnixNano()-m.Time(m.Until)), maxAhead)
+	}
+	return m.BoundAt(m.Until + since)
 }
 
 // Counters returns what was counted so far, of edges up to the last solution that
@@ -93,9 +109,9 @@ func (t *Timeline) Counters() Counters {
 	}
 	return Counters{
 		Clocks: int64(len(t.tracks)), Untrusted: untrusted,
-		Edges: edges, Refused: t.stats.Refused.Load(), ModelsSolvedHere: t.stats.Solved.Load(),
+		Edges: edges, PairsTaken: t.stats.Prompt.Load(), Refused: t.stats.Refused.Load(), ModelsSolvedHere: t.stats.Solved.Load(),
 		ClocksOverflowed: t.stats.Overflowed.Load(), ClocksForgotten: t.stats.Forgotten.Load(),
-		AliasesAmbiguous: t.stats.AliasesAmbiguous.Load(), EdgesOverflowed: t.stats.InboxOverflowed.Load(),
+		HostsAmbiguous: t.stats.HostsAmbiguous.Load(), AliasesAmbiguous: t.stats.AliasesAmbiguous.Load(), EdgesOverflowed: t.stats.InboxOverflowed.Load(),
 		AliasesOverflowed: t.stats.AliasesOverflowed.Load(), FindingsOverflowed: t.stats.FeedsOverflowed.Load(),
 	}
 }

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -33,12 +34,14 @@ type Timeline struct {
 	opt   Options
 	stats counters
 
-	solving sync.Mutex // guards what follows, and is taken before mu
-	solver  *graph.Solver
-	fresh   bool               // edges came since the last solution
-	paired  map[string]pairing // by real-time clock
-	watch   *watch
-	swept   time.Time // when all clocks were gone through last
+	solving  sync.Mutex // guards what follows, and is taken before mu
+	solver   *graph.Solver
+	rounds   int64                 // of solutions
+	fresh    bool                  // edges came since the last solution
+	paired   map[string]pairing    // by real-time clock
+	compared map[string]comparison // by clock of a host
+	watch    *watch
+	swept    time.Time // when all clocks were gone through last
 
 	inbox inbox // of edges that come during a solution
 	edges atomic.Pointer[graph.Counters]
@@ -48,9 +51,11 @@ type Timeline struct {
 	tracks   map[string]*track
 	scales   map[string]*scale // by reference; foreign ones by their name
 	hosts    map[string]string // host id to its current real-time clock
+	rivals   map[string]string // host id to a real-time clock of another boot that lives on beside it
 	aliases  map[string]*alias
 	feeds    map[*Feed]bool
 	births   int64
+	waits    map[string]*wait // by reference
 }
 
 var _ clock.Placer = (*Timeline)(nil)
@@ -58,15 +63,16 @@ var _ clock.Placer = (*Timeline)(nil)
 // counters count what nobody else does.
 type counters struct {
 	Refused, Overflowed, Forgotten, Solved, FeedsOverflowed, InboxOverflowed atomic.Int64
-	AliasesOverflowed, AliasesAmbiguous                                      atomic.Int64
+	Prompt                                                                   atomic.Int64
+	AliasesOverflowed, AliasesAmbiguous, HostsAmbiguous                      atomic.Int64
 }
 
 // New returns a Timeline that knows no clock.
 func New(opt Options) *Timeline {
 	opt = opt.withDefaults()
 	t := &Timeline{
-		opt: opt, tracks: map[string]*track{}, scales: map[string]*scale{}, hosts: map[string]string{},
-		aliases: map[string]*alias{}, paired: map[string]pairing{}, feeds: map[*Feed]bool{}, watch: newWatch(&opt),
+		opt: opt, tracks: map[string]*track{}, scales: map[string]*scale{}, hosts: map[string]string{}, rivals: map[string]string{},
+		aliases: map[string]*alias{}, paired: map[string]pairing{}, compared: map[string]comparison{}, feeds: map[*Feed]bool{}, watch: newWatch(&opt), waits: map[string]*wait{},
 	}
 	t.solver = t.newSolver(opt.Prefer)
 	return t
@@ -118,8 +124,8 @@ func checkModel(m *model.ClockModel) error {
 	if !strings.HasPrefix(m.Timeline, Prefix) {
 		return fmt.Errorf("add clock model of %.80q: got timeline %.80q; want a name that begins with %q", m.Clock, m.Timeline, Prefix)
 	}
-	if len(m.Clock) > maxName || len(m.Timeline) > maxName+len(Prefix)+maxEpoch {
-		return fmt.Errorf("add clock model of %.80q: got names of %d and %d bytes; want at most %d", m.Clock, len(m.Clock), len(m.Timeline), maxName)
+	if err := errors.Join(model.CheckClockName(m.Clock), model.CheckTimelineName(m.Timeline)); err != nil {
+		return fmt.Errorf("add clock model of %.80q: %w", m.Clock, err)
 	}
 	if m.From > m.Until || m.Bound < 0 {
 		return fmt.Errorf("add clock model of %s: got from %d until %d with bound %d ns; want an order, and 0 or more", m.Clock, m.From, m.Until, m.Bound)
@@ -150,13 +156,26 @@ func (t *Timeline) foreign(name string) *scale {
 // Place implements clock.Placer. Before a real-time clock told the date nothing is
 // placed: times of that scale would not be Unix times.
 func (t *Timeline) Place(id string, reading int64) (clock.Placement, bool) {
-	return t.place(id, reading, true)
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.placeOn(t.tracks[id], reading, true)
 }
 
-func (t *Timeline) place(id string, reading int64, dated bool) (clock.Placement, bool) {
+// PlaceAll implements clock.Placer.
+func (t *Timeline) PlaceAll(id string, readings []int64, to []clock.Placement) []clock.Placement {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	tr := t.tracks[id]
+	for _, r := range readings {
+		p, _ := t.placeOn(tr, r, true)
+		to = append(to, p)
+	}
+	return to
+}
+
+// placeOn places a reading of a clock, nil for one that is not known. With dated false
+// it may stand on a scale of which no real-time clock told the date.
+func (t *Timeline) placeOn(tr *track, reading int64, dated bool) (clock.Placement, bool) {
 	if tr == nil || len(tr.segments) == 0 || dated && !tr.dated(reading) {
 		return clock.Placement{}, false
 	}
@@ -168,46 +187,36 @@ func (t *Timeline) Between(a string, readingA int64, b string, readingB int64) (
 	if a == b {
 		return 0, true
 	}
-	pa, okA := t.place(a, readingA, false)
-	pb, okB := t.place(b, readingB, false)
+	t.mu.RLock()
+	ta, tb := t.tracks[a], t.tracks[b]
+	pa, okA := t.placeOn(ta, readingA, false)
+	pb, okB := t.placeOn(tb, readingB, false)
 	if !okA || !okB || !pa.Bounded || !pb.Bounded || pa.Timeline != pb.Timeline {
+		t.mu.RUnlock()
 		return 0, false
 	}
-	bound := pa.Bound + pb.Bound
-	if pa.Stepped || pb.Stepped {
-		return bound, true
+	sum := pa.Bound + pb.Bound
+	sol := t.solution
+	if pa.Stepped || pb.Stepped || sol == nil || !ta.solved() || !tb.solved() {
+		t.mu.RUnlock()
+		return sum, true
 	}
-	return min(bound, t.tight(a, readingA, pa.Time, b, readingB, pb.Time)), true
-}
-
-// unseen is how far a real-time clock can have been slewed at a reading, since it was
-// observed or until it was: the graph takes all clocks for oscillators.
-func (t *Timeline) unseen(tr *track, reading int64) int64 {
-	if !tr.name.realtime {
-		return 0
+	a, readingA, wrongA := t.oscillator(sol, ta, readingA)
+	b, readingB, wrongB := t.oscillator(sol, tb, readingB)
+	t.mu.RUnlock()
+	if max(wrongA, wrongB) == math.MaxInt64 {
+		return sum, true
 	}
-	w := tr.last().last()
-	return int64(math.Ceil(t.opt.Slew * max(0, float64(w.from)-float64(reading), float64(reading)-float64(w.until))))
+	return min(sum, tight(sol, a, readingA, b, readingB, pb.Time-pa.Time, wrongA+wrongB)), true
 }
 
 // tight is what the shortest path between two clocks says of the difference of their
-// times, which need not go through the reference.
-func (t *Timeline) tight(a string, readingA, timeA int64, b string, readingB, timeB int64) int64 {
-	t.mu.RLock()
-	sol := t.solution
-	ta, tb := t.tracks[a], t.tracks[b]
-	own := ta != nil && tb != nil && !ta.foreign && !tb.foreign
-	unseen := int64(0)
-	if own {
-		unseen = t.unseen(ta, readingA) + t.unseen(tb, readingB)
-	}
-	t.mu.RUnlock()
-	if sol == nil || !own {
-		return math.MaxInt64
-	}
+// times, which need not go through the reference, where their readings are wrong by so
+// much together.
+func tight(sol *graph.Solution, a string, readingA int64, b string, readingB int64, apart, wrong int64) int64 {
 	lower, upper, ok := sol.Between(a, readingA, b, readingB)
 	if !ok {
 		return math.MaxInt64
 	}
-	return grow(max(distance(timeB-timeA, lower), distance(timeB-timeA, upper)), distance(timeB, timeA)/2000+unseen)
+	return grow(max(distance(apart, lower), distance(apart, upper)), distance(apart, 0)/2000+wrong)
 }

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -283,7 +284,6 @@ func TestParse(t *testing.T) {
 		"host:rack/7/b/realtime":                {host: "rack/7", boot: "b", realtime: true},
 		"service:x/realtime":                    {realtime: true},
 		"utc:chrony/7F000001/host:a/b/realtime": {daemon: true},
-		"nic:a/eth0/phc":                        {host: "a"},
 		"gpu:G/globaltimer":                     {},
 		"host:a":                                {},
 		"host:a/raw":                            {raw: true},
@@ -298,6 +298,11 @@ func TestRefused(t *testing.T) {
 	for _, e := range []model.ClockEdge{{Src: strings.Repeat("a", 257), Dst: "b"}, {Src: "a", Dst: strings.Repeat("b", 257)}} {
 		require.ErrorContains(t, tl.AddEdge(e), "want at most 256")
 	}
+	for _, e := range []model.ClockEdge{{Src: "a\n", Dst: "b"}, {Src: "a", Dst: "b\x00"}, {Src: "a", Dst: "\u009b2J"}, {Src: "a", Dst: "\xff"}} {
+		require.ErrorContains(t, tl.AddEdge(e), "want UTF-8 without control characters")
+	}
+	tl.Alias("a\nb", "c")
+	require.ErrorContains(t, tl.AddModel(model.ClockModel{Clock: "a\r", Timeline: "timeline:t"}), "want UTF-8 without control characters")
 	for want, m := range map[string]model.ClockModel{
 		"got an empty name":          {Timeline: "timeline:t"},
 		"got from 2 until 1":         {Clock: "a", Timeline: "timeline:t", From: 2, Until: 1},
@@ -305,12 +310,12 @@ func TestRefused(t *testing.T) {
 		"got 9223372036854775807 ns": {Clock: "a", Timeline: "timeline:t", Offset: 1<<63 - 1},
 		"got drift 0.6":              {Clock: "a", Timeline: "timeline:t", Drift: 0.6},
 		`got timeline "x"`:           {Clock: "a", Timeline: "x"},
-		"got names of 257 and 10":    {Clock: strings.Repeat("a", 257), Timeline: "timeline:t"},
+		"got a name of 257 bytes":    {Clock: strings.Repeat("a", 257), Timeline: "timeline:t"},
 		"growth -1":                  {Clock: "a", Timeline: "timeline:t", Growth: -1},
 	} {
 		require.ErrorContains(t, tl.AddModel(m), want)
 	}
-	assert.Equal(t, int64(11), tl.Counters().Refused)
+	assert.Equal(t, int64(17), tl.Counters().Refused)
 	for _, id := range []string{"a", "b"} {
 		require.NoError(t, tl.AddModel(model.ClockModel{Clock: id, Timeline: "timeline:t"}))
 	}
@@ -456,7 +461,7 @@ func TestStepOrSlewAfterAGap(t *testing.T) {
 	}{
 		"slewed":  {"host:a/b/realtime", 10_000_000, 0}, // 500 ppm of 20 s
 		"stepped": {"host:a/b/realtime", 30_000_000, 1},
-		"raw":     {"host:a/b/raw", 30_000_000, 0}, // never stepped
+		"raw":     {"host:a/b/raw", 30_000_000, 1}, // nobody sets one, but machines are restored
 	} {
 		tl := New(Options{})
 		m := model.ClockModel{Clock: tt.clock, Timeline: "timeline:x", From: 0, Until: 2 * sec, At: sec, Bound: 1000, Growth: 1e-7}
@@ -525,4 +530,45 @@ func TestChronyJoinsHosts(t *testing.T) {
 	a, b := w.contains(raw(0), w.now-sec), w.contains(raw(1), w.now-sec)
 	assert.Less(t, distance(a.Time, b.Time), int64(1_000_000))
 	assert.Empty(t, w.findings)
+}
+
+// TestPlaceAll: readings that are placed together stand where each of them does, before
+// and after steps, ahead of what is known and where nothing is.
+func TestPlaceAll(t *testing.T) {
+	w := cluster(t, 12, 5)
+	stepping(w, map[int64]int64{20 * sec: 300e6, 60 * sec: -200e6})
+	for range 50 {
+		w.window()
+	}
+	rng := rand.New(rand.NewPCG(12, 1))
+	stepped, unknown := 0, 0
+	for _, id := range []string{raw(2), realtime(1), realtime(3), "host:other/b1/raw"} {
+		var readings []int64
+		for range 2000 {
+			at := rng.Int64N(w.now + 20*sec)
+			if rng.IntN(20) == 0 {
+				at -= w.now + 10*60*sec
+			}
+			reading := at
+			if shows := w.clocks[id]; shows != nil {
+				reading = shows(at)
+			}
+			readings = append(readings, reading)
+		}
+		got := w.tl.PlaceAll(id, readings, nil)
+		require.Len(t, got, len(readings))
+		for i, r := range readings {
+			want, ok := w.tl.Place(id, r)
+			require.Equal(t, want, got[i])
+			require.Equal(t, ok, got[i].Timeline != "")
+			if !ok {
+				unknown++
+			}
+			if want.Stepped {
+				stepped++
+			}
+		}
+	}
+	assert.Positive(t, stepped)
+	assert.Greater(t, unknown, 2000)
 }

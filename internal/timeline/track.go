@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,9 +13,10 @@ import (
 
 // track is all that is known of one clock.
 type track struct {
-	id   string
-	name name
-	born int64 // its number in the order in which clocks came; 0 of those that were restored
+	id    string
+	name  name
+	born  int64     // its number in the order in which clocks came; 0 of those that were restored
+	begun time.Time // when it came; zero likewise
 	// segments, oldest first, and their pieces where there are several.
 	segments []*segment
 	pieces   []piece
@@ -22,13 +24,23 @@ type track struct {
 	asked atomic.Int64 // newest reading that was placed, up to limit
 	limit int64        // newest reading that can be true
 	heard time.Time    // when the last news came
+	held  time.Time    // when it was left where it is, as nobody compares it
 
 	untrusted, undecided bool
 	neighbours           int
 	evidence             []graph.Evidence
 	foreign              bool // its models come from another gateway
 	steps                int64
-	jump                 int64 // ns, of the last step
+	// behind counts solutions in a row that are far behind the last window, and behindAt
+	// is where the latest of them ended, on the scale's reference.
+	behind   int
+	behindAt int64
+	unrest   int      // for how many windows it is restless, of what was restored
+	restored bool     // and not observed since
+	leapt    int64    // ns, by the last step
+	unsure   bool     // it can have been another clock that was stepped
+	told     *reading // what its last model given out rests on
+	doubt    *doubt   // whether it was set; nil where none
 }
 
 const (
@@ -38,9 +50,17 @@ const (
 	// settled by being placed: a window is solved some seconds after it began. Spans are
 	// not from the future, and one that errs should bind nobody.
 	maxAhead = int64(10 * time.Second)
+	// latest is how late readings are expected: tail sampling waits for half a minute. Of
+	// a clock that was set back what occurs twice is taken for the later one from then on.
+	latest = int64(time.Minute)
 	// maxPace bounds what a clock's rate can differ from the others between two
 	// windows: what a jump exceeds beyond it is a step.
 	maxPace = 1e-3
+	// leastRaws is how many raw clocks tell which one of them was set.
+	leastRaws = 3
+	// convinced is for how many solutions a clock goes on behind its last window until
+	// that is where it is.
+	convinced = 3
 	// observedAnew is what the same last observation can be moved by when others are
 	// observed better.
 	observedAnew = int64(time.Microsecond)
@@ -81,6 +101,9 @@ func (t *track) place(reading int64, forget time.Duration) (clock.Placement, boo
 		return clock.Placement{Time: reading, Timeline: t.last().scale.name, Untrusted: true}, true
 	}
 	at, stepped := t.spot(reading)
+	if d := t.doubt; d != nil && reading >= d.from {
+		at.bound, stepped = d.widened(at.bound, reading), true
+	}
 	if reading <= t.limit {
 		raise(&t.asked, reading)
 		raise(&at.scale.asked, at.ref)
@@ -126,14 +149,22 @@ func (t *track) learn(s *scale, w window, opt *Options) bool {
 		return true
 	}
 	seg := t.last()
+	back := t.behind >= convinced || t.restored
+	t.behind, t.restored = 0, false
+	t.unrest = max(0, t.unrest-1)
+	by, slack := t.departs(s, &w)
+	stepped := math.Abs(float64(by)) > slack
 	switch {
+	case seg.scale != s && stepped:
+		t.step(s, w, by, history)
 	case seg.scale != s:
 		t.move(s, w, history)
 	case *seg.last() == w:
 		return false
-	case t.jumped(seg.last(), &w):
-		t.step(w, history)
-	case distance(w.at, seg.last().at) < apart:
+	case back && t.retract(w, history):
+	case stepped:
+		t.step(s, w, by, history)
+	case seg.supersedes(&w):
 		seg.refine(w, t.asked.Load(), history)
 	default:
 		seg.windows = append(seg.windows, w)
@@ -144,14 +175,42 @@ func (t *track) learn(s *scale, w window, opt *Options) bool {
 	return true
 }
 
-// anew reports whether the clock itself was observed since its last window, and not
-// only others.
-func (t *track) anew(on *scale, w *window) bool {
+// heardOf reports whether the clock itself was observed since its last window, and not
+// only others. What is far behind that window is heard once it goes on for several
+// solutions, and at once after a restart: then the window was of another time.
+func (t *track) heardOf(on *scale, w *window) bool {
 	if len(t.segments) == 0 || t.last().scale != on {
 		return true
 	}
 	last := t.last().last()
-	return w.until+w.offsetAt(w.until) > last.until+last.offsetAt(last.until)+observedAnew
+	end, before := w.until+w.offsetAt(w.until), last.until+last.offsetAt(last.until)
+	if end > before-maxAhead {
+		t.behind = 0
+		return end > before+observedAnew
+	}
+	if t.behind == 0 || end > t.behindAt+observedAnew {
+		t.behind, t.behindAt = t.behind+1, end
+	}
+	return t.behind >= convinced || t.restored
+}
+
+// retract drops the windows that read later than one that was heard after them, where
+// the rest agrees with it: nobody set the clock.
+func (t *track) retract(w window, history int) bool {
+	seg := t.last()
+	n := len(seg.windows)
+	for n > 0 && seg.windows[n-1].from > w.until {
+		n--
+	}
+	if n == len(seg.windows) || t.jumped(&seg.windows[max(n-1, 0)], &w) {
+		return false
+	}
+	seg.windows = append(seg.windows[:n], w)
+	t.asked.Store(min(t.asked.Load(), w.until+latest))
+	seg.line.settled = min(seg.line.settled, w.at)
+	seg.line.follow(w.at, w.offset, w.drift, t.asked.Load(), mostKnots(history))
+	seg.scale.retract(w.until + w.offsetAt(w.until))
+	return true
 }
 
 func (t *track) begin(s *segment, w window, history int) {
@@ -179,51 +238,117 @@ func (t *track) move(s *scale, w window, history int) {
 // jumped tells a step from a change of frequency: both are beyond what the last
 // window foresaw, but no frequency changes that much in so short a time.
 func (t *track) jumped(old, next *window) bool {
-	if t.name.raw || t.name.daemon || old.bound == model.NoBound || next.bound == model.NoBound {
-		return false
-	}
-	unseen := max(0, next.from-old.until)
-	most := float64(old.bound) + float64(next.bound) + max(maxPace, old.growth)*float64(unseen)
-	t.jump = next.offsetAt(next.from) - old.offsetAt(next.from)
-	return math.Abs(float64(t.jump)) > most
+	by, slack := t.jump(old, next)
+	return math.Abs(float64(by)) > slack
 }
 
-// step begins a segment. When exactly the clock was stepped is known to lie between
-// what was observed before and after.
-func (t *track) step(w window, history int) {
+// jump is by how much the clock departs from what a window foresaw, and by how much it
+// can without having been set. What was read of both clocks of a host tells more, if the
+// raw clock was not set in between.
+func (t *track) jump(old, next *window) (by int64, slack float64) {
+	switch {
+	case t.name.daemon || old.bound == model.NoBound || next.bound == model.NoBound:
+		return 0, 0
+	case old.by != nil && next.by != nil && old.by.raw == next.by.raw && old.by.life == next.by.life:
+		by, slack = old.by.jump(next.by)
+		return -by, slack
+	}
+	return jump(old, next)
+}
+
+// departs is jump from the last window to one that may be on another scale. Where
+// neither of both scales goes on from the other, nothing tells.
+func (t *track) departs(s *scale, w *window) (by int64, slack float64) {
+	old := t.last()
+	if old.scale == s {
+		return t.jump(old.last(), w)
+	}
+	if old.scale.root != s.root || s.root == "" {
+		return 0, 0
+	}
+	was := *old.last()
+	was.at, was.offset = w.from, s.reading(old.place(w.from).time)-w.from
+	return t.jump(&was, w)
+}
+
+// restless reports whether a clock that nobody sets went elsewhere again and again in
+// its history: several machines bear its name. Steps of which nothing tells whose they
+// were do not count.
+func (t *track) restless() bool {
+	lives := 0
+	for _, s := range t.segments {
+		if s.steppedAtStart && !s.unsure {
+			lives++
+		}
+	}
+	return t.unrest > 0 || t.name.raw && lives >= convinced
+}
+
+// restlessFor is for how many windows a clock that goes nowhere any more is restless.
+func (t *track) restlessFor(history int) int {
+	windows, lives := 0, 0
+	for _, s := range slices.Backward(t.segments) {
+		windows += len(s.windows)
+		if s.steppedAtStart && !s.unsure {
+			lives++
+		}
+		if lives == convinced && t.name.raw {
+			return max(t.unrest, history-windows)
+		}
+	}
+	return t.unrest
+}
+
+// step begins a segment. When exactly the clock was set is known to lie between what
+// was observed before and after.
+func (t *track) step(s *scale, w window, by int64, history int) {
 	t.steps++
+	t.leapt = by
+	t.unsure = t.name.raw && s.raws < leastRaws || s.guessed
 	// Readings that were placed belong to the life before.
 	t.asked.Store(math.MinInt64)
 	old := t.last()
-	next := newSegment(old.scale)
-	next.steppedAtStart, old.steppedAtEnd = true, true
-	ended, began := old.last().until+old.last().offsetAt(old.last().until), w.from+w.offsetAt(w.from)
-	unseen := max(0, began-ended) + old.last().bound + w.bound
-	old.hi, next.lo = old.last().until+unseen, w.from-unseen
+	next := newSegment(s)
+	next.steppedAtStart, old.steppedAtEnd, next.unsure = true, true, t.unsure
+	last := old.last()
+	ended, began := old.scale.time(last.until+last.offsetAt(last.until)), s.time(w.from+w.offsetAt(w.from))
+	unseen := max(0, began-ended)
+	for _, b := range [2]int64{last.bound, w.bound} {
+		if b != model.NoBound {
+			unseen += b
+		}
+	}
+	old.hi, next.lo = last.until+unseen, w.from-unseen
 	t.begin(next, w, history)
 }
 
-// trim bounds windows and segments.
+// trim bounds windows and segments: the oldest windows of all go first.
 func (t *track) trim(history int) {
-	windows := 0
+	room := history
 	for i := len(t.segments) - 1; i >= 0; i-- {
 		seg := t.segments[i]
-		if over := len(seg.windows) - history; over > 0 {
-			seg.windows = append(seg.windows[:0], seg.windows[over:]...)
-		}
-		if windows += len(seg.windows); windows > history || len(t.segments)-i > maxSegments {
-			t.segments = append(t.segments[:0], t.segments[max(i, 1):]...)
+		if room == 0 || len(t.segments)-i > maxSegments {
+			t.segments = append(t.segments[:0], t.segments[i+1:]...)
 			break
 		}
+		if over := len(seg.windows) - room; over > 0 {
+			seg.windows = append(seg.windows[:0], seg.windows[over:]...)
+		}
+		room -= len(seg.windows)
 	}
 }
 
 // arrange divides readings among the segments. Of a clock that was stepped back far,
 // none is as old as the first life would have to be.
 func (t *track) arrange(forget time.Duration) {
-	first := t.segments[0]
+	first, newest := t.segments[0], t.last().last()
 	first.lo, t.last().hi = first.windows[0].from-forget.Nanoseconds(), math.MaxInt64
 	t.pieces = nil
+	late := t.last().place(newest.until).time - latest
+	for _, s := range t.segments[:len(t.segments)-1] {
+		u := s.last().until
+		s.stale = late - (s.place(u).time - u)
+	}
 	if len(t.segments) > 1 {
 		t.pieces = compile(t.segments)
 	}

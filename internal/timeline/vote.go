@@ -26,18 +26,10 @@ type pairing struct {
 	heard time.Time
 }
 
-// pair remembers which raw clock a real-time clock hangs on. Only whoever reads both
-// clocks of a host says so: packets let a peer name its clock as it likes.
+// pair remembers which raw clock a real-time clock hangs on.
 func (t *Timeline) pair(e *model.ClockEdge) {
-	if e.Source != model.EdgePair {
-		return
-	}
-	raw, wall := e.Src, e.Dst
-	r, w := parse(raw), parse(wall)
-	if r.realtime {
-		raw, wall, r, w = wall, raw, w, r
-	}
-	if !r.raw || !w.realtime || r.host == "" || r.host != w.host || r.boot != w.boot {
+	raw, wall, ok := paired(e)
+	if !ok {
 		return
 	}
 	if _, ok := t.paired[wall]; !ok && len(t.paired) >= t.opt.MaxClocks {
@@ -52,6 +44,11 @@ func (t *Timeline) unpair(now time.Time) {
 	for id, p := range t.paired {
 		if now.Sub(p.heard) > t.opt.Forget {
 			delete(t.paired, id)
+		}
+	}
+	for id, c := range t.compared {
+		if now.Sub(c.heard) > t.opt.Forget {
+			delete(t.compared, id)
 		}
 	}
 }
@@ -77,7 +74,7 @@ func (t *Timeline) votes(solved []graph.Solved) map[string]*vote {
 	for i := range solved {
 		s := &solved[i]
 		n := parse(s.Clock)
-		if s.Untrusted || !n.realtime {
+		if s.Untrusted || !n.realtime || t.inDoubt(s.Clock) {
 			continue
 		}
 		v := all[s.Reference]

@@ -15,6 +15,7 @@ type window struct {
 	bound       int64 // model.NoBound where nothing bounds it
 	growth      float64
 	sigma       float64
+	by          *reading // of a real-time clock by its raw clock; nil where it was solved
 }
 
 func (w *window) offsetAt(reading int64) int64 {
@@ -22,8 +23,7 @@ func (w *window) offsetAt(reading int64) int64 {
 }
 
 func (w *window) boundAt(reading int64) int64 {
-	m := model.ClockModel{From: w.from, Until: w.until, Bound: w.bound, Growth: w.growth}
-	return m.BoundAt(reading)
+	return model.BoundAt(w.from, w.until, w.bound, w.growth, reading)
 }
 
 // segment is the life of a clock between two of its steps, or on one scale.
@@ -33,12 +33,16 @@ type segment struct {
 	windows []window
 	// lo and hi are the readings that can belong to the segment.
 	lo, hi int64
+	// stale: readings up to here belong to a later segment where they occur in one.
+	stale int64
 	// stepped: a step began the segment, or ended it.
 	steppedAtStart, steppedAtEnd bool
+	// unsure: nothing tells whether it was this clock that was stepped, and not another.
+	unsure bool
 }
 
 func newSegment(s *scale) *segment {
-	return &segment{scale: s, lo: math.MinInt64, hi: math.MaxInt64}
+	return &segment{scale: s, lo: math.MinInt64, hi: math.MaxInt64, stale: math.MinInt64}
 }
 
 // apart is how many ns of a clock lie between two windows of its history. Whoever
@@ -69,7 +73,11 @@ func (s *segment) refine(w window, frozen int64, history int) {
 	if len(s.line.knots)+2 <= mostKnots(len(s.windows)) {
 		tolerated = min(tolerated, int64(w.sigma/16))
 	}
-	if distance(w.offset, s.line.offset(w.at)) > tolerated {
+	away := distance(w.offset, s.line.offset(w.at))
+	if w.by != nil {
+		away = max(away, distance(w.offsetAt(w.until), s.line.offset(w.until)))
+	}
+	if away > tolerated {
 		s.line.follow(w.at, w.offset, w.drift, frozen, mostKnots(history))
 	}
 }
@@ -92,11 +100,14 @@ func (s *segment) place(reading int64) spot {
 	ref := reading + offset
 	best := spot{time: s.scale.time(ref), ref: ref, bound: model.NoBound, scale: s.scale, sigma: s.last().sigma}
 	i := s.firstUntil(reading)
-	for _, w := range s.windows[max(0, i-1):min(len(s.windows), i+3)] {
-		best.narrow(&w, reading, offset)
+	for k := max(0, i-1); k < min(len(s.windows), i+3); k++ {
+		best.narrow(&s.windows[k], reading, offset)
 	}
 	if i+3 < len(s.windows) {
 		best.narrow(s.last(), reading, offset)
+	}
+	if blur := s.scale.blur(ref); blur > 0 && best.bound != model.NoBound {
+		best.bound = grow(best.bound, blur)
 	}
 	return best
 }

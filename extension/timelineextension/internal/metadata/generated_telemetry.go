@@ -28,15 +28,21 @@ type TelemetryBuilder struct {
 	meter                               metric.Meter
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
+	ExtensionTimelineAliasesAmbiguous   metric.Int64ObservableCounter
 	ExtensionTimelineClocks             metric.Int64ObservableGauge
 	ExtensionTimelineClocksForgotten    metric.Int64ObservableCounter
 	ExtensionTimelineClocksOverflowed   metric.Int64ObservableCounter
 	ExtensionTimelineClocksUntrusted    metric.Int64ObservableGauge
 	ExtensionTimelineEdges              metric.Int64ObservableCounter
 	ExtensionTimelineEdgesLate          metric.Int64ObservableCounter
+	ExtensionTimelineEdgesOverflowed    metric.Int64ObservableCounter
 	ExtensionTimelineFindingsOverflowed metric.Int64ObservableCounter
+	ExtensionTimelineHostsAmbiguous     metric.Int64ObservableCounter
+	ExtensionTimelinePairs              metric.Int64ObservableCounter
 	ExtensionTimelineRefused            metric.Int64ObservableCounter
 	ExtensionTimelineSaveFailures       metric.Int64Counter
+	ExtensionTimelineSolutionsCutShort  metric.Int64ObservableCounter
+	ExtensionTimelineSolutionsUnsettled metric.Int64ObservableCounter
 	ExtensionTimelineSolveDuration      metric.Float64Histogram
 	ExtensionTimelineStateFailures      metric.Int64Counter
 }
@@ -50,6 +56,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterExtensionTimelineAliasesAmbiguousCallback sets callback for observable ExtensionTimelineAliasesAmbiguous metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineAliasesAmbiguousCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineAliasesAmbiguous, obs: o})
+		return nil
+	}, builder.ExtensionTimelineAliasesAmbiguous)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterExtensionTimelineClocksCallback sets callback for observable ExtensionTimelineClocks metric.
@@ -142,6 +163,21 @@ func (builder *TelemetryBuilder) RegisterExtensionTimelineEdgesLateCallback(cb m
 	return nil
 }
 
+// RegisterExtensionTimelineEdgesOverflowedCallback sets callback for observable ExtensionTimelineEdgesOverflowed metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineEdgesOverflowedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineEdgesOverflowed, obs: o})
+		return nil
+	}, builder.ExtensionTimelineEdgesOverflowed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterExtensionTimelineFindingsOverflowedCallback sets callback for observable ExtensionTimelineFindingsOverflowed metric.
 func (builder *TelemetryBuilder) RegisterExtensionTimelineFindingsOverflowedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -157,12 +193,72 @@ func (builder *TelemetryBuilder) RegisterExtensionTimelineFindingsOverflowedCall
 	return nil
 }
 
+// RegisterExtensionTimelineHostsAmbiguousCallback sets callback for observable ExtensionTimelineHostsAmbiguous metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineHostsAmbiguousCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineHostsAmbiguous, obs: o})
+		return nil
+	}, builder.ExtensionTimelineHostsAmbiguous)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelinePairsCallback sets callback for observable ExtensionTimelinePairs metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelinePairsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelinePairs, obs: o})
+		return nil
+	}, builder.ExtensionTimelinePairs)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterExtensionTimelineRefusedCallback sets callback for observable ExtensionTimelineRefused metric.
 func (builder *TelemetryBuilder) RegisterExtensionTimelineRefusedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineRefused, obs: o})
 		return nil
 	}, builder.ExtensionTimelineRefused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelineSolutionsCutShortCallback sets callback for observable ExtensionTimelineSolutionsCutShort metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineSolutionsCutShortCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineSolutionsCutShort, obs: o})
+		return nil
+	}, builder.ExtensionTimelineSolutionsCutShort)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelineSolutionsUnsettledCallback sets callback for observable ExtensionTimelineSolutionsUnsettled metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineSolutionsUnsettledCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineSolutionsUnsettled, obs: o})
+		return nil
+	}, builder.ExtensionTimelineSolutionsUnsettled)
 	if err != nil {
 		return err
 	}
@@ -200,6 +296,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExtensionTimelineAliasesAmbiguous, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_aliases_ambiguous",
+		metric.WithDescription("Further names of hosts that were told of two hosts, and name neither. [Alpha]"),
+		metric.WithUnit("{name}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineClocks, err = builder.meter.Int64ObservableGauge(
 		"otelcol_extension_timeline_clocks",
 		metric.WithDescription("Clocks of which something is known. [Alpha]"),
@@ -236,10 +338,28 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{edge}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineEdgesOverflowed, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_edges_overflowed",
+		metric.WithDescription("Edges lost because too many came during a solution, or of too many pairs of clocks. [Alpha]"),
+		metric.WithUnit("{edge}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineFindingsOverflowed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_extension_timeline_findings_overflowed",
 		metric.WithDescription("Findings lost because no clocks connector took them in time. [Alpha]"),
 		metric.WithUnit("{finding}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineHostsAmbiguous, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_hosts_ambiguous",
+		metric.WithDescription("Hosts of which two boots were heard of at a time, and whose name was neither's. [Alpha]"),
+		metric.WithUnit("{host}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelinePairs, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_pairs",
+		metric.WithDescription("Readings of both clocks of a host that counted at once. [Alpha]"),
+		metric.WithUnit("{edge}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineRefused, err = builder.meter.Int64ObservableCounter(
@@ -252,6 +372,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_extension_timeline_save_failures",
 		metric.WithDescription("Times that the storage extension failed. [Alpha]"),
 		metric.WithUnit("{failure}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineSolutionsCutShort, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_solutions_cut_short",
+		metric.WithDescription("Solutions whose estimates took too long to make better; bounds hold. [Alpha]"),
+		metric.WithUnit("{solution}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineSolutionsUnsettled, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_solutions_unsettled",
+		metric.WithDescription("Solutions whose bounds took too long, and were left out. [Alpha]"),
+		metric.WithUnit("{solution}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineSolveDuration, err = builder.meter.Float64Histogram(
