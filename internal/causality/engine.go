@@ -92,8 +92,10 @@ type Stats struct {
 	NotPlaced   int64 // spans whose clock is on no timeline
 	Untrusted   int64 // spans of clocks that contradict the others
 	Withheld    int64 // spans whose correction was not applied
+	Widened     int64 // relations that bounds were widened for
 	Relations   int64 // judged
 	Forgotten   int64 // spans that were forgotten before their partner came
+	Crowded     int64 // spans that are remembered, and are not found for want of a slot
 	Unmet       int64 // meetings that were forgotten before a second clock came
 	Clocks      int64 // known
 	ClocksOver  int64 // spans of clocks beyond the limit
@@ -110,13 +112,21 @@ type Engine struct {
 	swept    int64 // second, when clocks were looked through for old ones
 	memory   *memory
 	meetings *meetings
+	stories  *stories
+	told     []*story // of the batch's spans
+	growth   growth
+	passed   time.Duration // of the data, as far as it is told
 	evidence *evidence
+	doubts   *doubts
 	jobs     *jobs
 	batch    uint64
 	numbers  []uint64 // of the batch's spans in memory; 0 none
+	hashes   []uint64 // of the identities of those
 	pairs    []pairing
 	touched  []*meeting
 	orders   orders
+	readings []int64           // scratch
+	placed   []clock.Placement // scratch
 	second   int64
 	settling settling
 	pace     pace
@@ -131,13 +141,15 @@ type pairing struct {
 	a, b   int32
 	was    *emitted // the remembered one; nil where none is
 	judged judgement
+	// verdict is the number of what is said of it, where something is.
+	verdict int32
 }
 
 // New returns an engine.
 func New(cfg Config, t Timeline) *Engine {
 	e := &Engine{
-		cfg: cfg, timeline: t, clocks: map[string]*Clock{}, memory: newMemory(cfg.MaxSpans), meetings: newMeetings(cfg.MaxSpans),
-		evidence: newEvidence(cfg.MaxPairs, cfg.Window), jobs: newJobs(cfg.MaxJobs, cfg.HealthWindow, cfg.HealthLimit),
+		cfg: cfg, timeline: t, clocks: map[string]*Clock{}, memory: newMemory(cfg.MaxSpans), meetings: newMeetings(cfg.MaxSpans), stories: newStories(cfg.MaxSpans),
+		evidence: newEvidence(cfg.MaxPairs, cfg.Window), doubts: newDoubts(cfg.Window), jobs: newJobs(cfg.MaxJobs, cfg.HealthWindow, cfg.HealthLimit),
 	}
 	if cfg.Now != nil {
 		e.second = cfg.Now().Unix()
@@ -145,7 +157,11 @@ func New(cfg Config, t Timeline) *Engine {
 	return e
 }
 
-// Clock returns the clock of an id; nil for "" and where there are too many.
+// maxID bounds the ids of clocks, which spans bear and anybody may write.
+const maxID = 256
+
+// Clock returns the clock of an id; nil for "", for one that is too long, and where
+// there are too many.
 func (e *Engine) Clock(id string) *Clock {
 	c := e.clocks[id]
 	if c != nil {
@@ -155,11 +171,11 @@ func (e *Engine) Clock(id string) *Clock {
 	if id == "" {
 		return nil
 	}
-	if len(e.clocks) >= e.cfg.MaxClocks && !e.forgetClocks() {
+	if len(id) > maxID || len(e.clocks) >= e.cfg.MaxClocks && !e.forgetClocks() {
 		e.stats.ClocksOver++
 		return nil
 	}
-	c = &Clock{ID: id, index: e.indices, seen: e.second}
+	c = &Clock{ID: id, index: e.indices, seen: e.second, first: e.passed}
 	e.indices++
 	e.clocks[id] = c
 	return c
@@ -182,7 +198,8 @@ func (e *Engine) Jobs(now time.Time, visit func(j *Job, healthy bool)) {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Forgotten, s.Unmet, s.Clocks, s.Evidence = e.memory.forgotten, e.meetings.unmet, int64(len(e.clocks)), e.evidence.stats
+	s.Forgotten, s.Crowded, s.Unmet, s.Clocks, s.Evidence = e.memory.forgotten, e.memory.crowded, e.meetings.unmet, int64(len(e.clocks)), e.evidence.stats
+	s.Evidence.Doubted = e.doubts.over
 	return s
 }
 
@@ -196,6 +213,7 @@ func (e *Engine) Run(b *Batch) {
 	e.match(b)
 	e.learn(b)
 	e.place(b)
+	e.agree(b)
 	e.judge(b)
 	e.remember(b)
 	e.forget()
@@ -204,10 +222,12 @@ func (e *Engine) Run(b *Batch) {
 // learn gives the batch's evidence to the timeline, before the batch is placed:
 // so a file that is replayed corrects itself.
 func (e *Engine) learn(b *Batch) {
+	seconds := e.pace.passed(b, e.cfg.Now())
+	e.passed += time.Duration(min(max(seconds, 0), 1) * 1e9)
+	e.doubts.now = e.passed
 	if e.cfg.MaxPairs == 0 {
 		return
 	}
-	seconds := e.pace.passed(b, e.cfg.Now())
 	e.evidence.pay(len(b.Spans), seconds)
 	e.evidence.now = e.pace.latest
 	for i := range e.pairs {
@@ -226,34 +246,58 @@ func (e *Engine) learn(b *Batch) {
 
 func (e *Engine) place(b *Batch) {
 	b.Places = b.Places[:0]
-	for i := range b.Spans {
-		s := &b.Spans[i]
-		var p Place
-		if s.Clock == nil {
-			e.stats.NoClock++
-		} else if p = e.placeAt(s.Clock, s.Begin, s.Epoch); p.State == Unknown {
+	for len(b.Places) < len(b.Spans) {
+		e.placeRun(b)
+	}
+}
+
+// placeRun places the spans of one clock that come next in a batch.
+func (e *Engine) placeRun(b *Batch) {
+	first := len(b.Places)
+	c := b.Spans[first].Clock
+	e.readings = e.readings[:0]
+	for i := first; i < len(b.Spans) && b.Spans[i].Clock == c; i++ {
+		e.readings = append(e.readings, b.Spans[i].reading(Start))
+	}
+	if c == nil {
+		b.Places = append(b.Places, make([]Place, len(e.readings))...)
+		e.stats.NoClock += int64(len(e.readings))
+		return
+	}
+	e.placed = e.timeline.PlaceAll(c.ID, e.readings, e.placed[:0])
+	for i := range e.placed {
+		p := placeOf(&e.placed[i], b.Spans[first+i].Begin)
+		switch p.State {
+		case Unknown:
 			e.stats.NotPlaced++
-		} else if p.State == Untrusted {
+		case Untrusted:
 			e.stats.Untrusted++
 		}
 		b.Places = append(b.Places, p)
 	}
 }
 
-// PlaceAt places one stamp of a clock.
 // vaguest is the widest bound of a placement that is applied. What can be wrong by a
 // second, as after a step that is not understood yet, puts nothing right.
 const vaguest = int64(time.Second)
 
+// placeAt places one stamp of a clock.
 func (e *Engine) placeAt(c *Clock, stamp, epoch int64) Place {
 	p, ok := e.timeline.Place(c.ID, stamp-epoch)
+	if !ok {
+		return Place{}
+	}
+	return placeOf(&p, stamp)
+}
+
+func placeOf(p *clock.Placement, stamp int64) Place {
 	switch {
-	case !ok || (p.Bounded && p.Bound > vaguest):
+	case p.Timeline == "" || p.Bounded && p.Bound > vaguest:
 		return Place{}
 	case p.Untrusted:
-		return Place{Placement: p, State: Untrusted}
+		return Place{Placement: *p, State: Untrusted}
 	}
-	return Place{Placement: p, Shift: p.Time - stamp, State: Placed}
+	return Place{Placement: *p, Shift: p.Time - stamp, State: Placed}
 }
 
 // PlaceLaunch places a stamp of the host's clock that a span of another clock
@@ -269,9 +313,7 @@ func (e *Engine) PlaceLaunch(c *Clock, stamp, epoch int64) (shift int64, ok bool
 // remember notes how the batch's spans are given out.
 func (e *Engine) remember(b *Batch) {
 	for i, number := range e.numbers {
-		if r := e.memory.records.get(number); r != nil {
-			r.was = b.Places[i].emitted()
-		}
+		e.memory.emit(number, &b.Places[i])
 	}
 	for _, m := range e.touched {
 		m.remember(b)

@@ -32,7 +32,7 @@ func (f *fakeClocks) Place(id string, reading int64) (clock.Placement, bool) {
 		return clock.Placement{}, false
 	}
 	if c.untrusted {
-		return clock.Placement{Time: reading, Untrusted: true}, true
+		return clock.Placement{Time: reading, Timeline: "timeline:x", Untrusted: true}, true
 	}
 	if c.timeline == "" {
 		c.timeline = "timeline:x"
@@ -41,6 +41,14 @@ func (f *fakeClocks) Place(id string, reading int64) (clock.Placement, bool) {
 	return clock.Placement{
 		Time: reading + offset, Offset: offset, Bound: c.bound, Bounded: !c.unbounded, Timeline: c.timeline, Stepped: c.stepped,
 	}, true
+}
+
+func (f *fakeClocks) PlaceAll(id string, readings []int64, to []clock.Placement) []clock.Placement {
+	for _, r := range readings {
+		p, _ := f.Place(id, r)
+		to = append(to, p)
+	}
+	return to
 }
 
 func (f *fakeClocks) Between(a string, _ int64, b string, _ int64) (int64, bool) {

@@ -1,5 +1,7 @@
 package causality
 
+import "slices"
+
 // forgetAfter is for how many seconds a clock or a job is kept that is not seen any
 // more: processes name theirs anew with every start.
 const forgetAfter = 600
@@ -8,17 +10,35 @@ const forgetAfter = 600
 const sweepEvery = 10
 
 // forgetClocks makes room for new clocks; false where all that are known are in use.
+// What is remembered of a clock is forgotten with it: it bears its name no more, which
+// may come again.
 func (e *Engine) forgetClocks() bool {
 	if e.second < e.swept+sweepEvery {
 		return len(e.clocks) < e.cfg.MaxClocks
 	}
 	e.swept = e.second
+	before := len(e.clocks)
 	for id, c := range e.clocks {
 		if e.second-c.seen >= forgetAfter {
+			c.gone = true
 			delete(e.clocks, id)
 		}
 	}
+	if len(e.clocks) < before {
+		e.evidence.forget()
+	}
 	return len(e.clocks) < e.cfg.MaxClocks
+}
+
+// forget drops the pairs of clocks that were forgotten.
+func (v *evidence) forget() {
+	for key := range v.pairs {
+		if key.src.gone || key.dst.gone {
+			delete(v.pairs, key)
+		}
+	}
+	gone := func(p *pairEvidence) bool { return p.src.gone || p.dst.gone }
+	v.order, v.queue = slices.DeleteFunc(v.order, gone), slices.DeleteFunc(v.queue, gone)
 }
 
 // forget makes room for new jobs; false where all that are known are in use.

@@ -26,7 +26,7 @@ type held struct {
 	clock   *Clock
 	spans   []int32
 	models  []Place // of the spans
-	pairs   []int32
+	pairs   []*pairing
 	choices []choice
 	chosen  int // modelled, or a number of choices
 }
@@ -142,10 +142,10 @@ func (h *holding) group() {
 		p := &h.e.pairs[i]
 		a, b := h.groupsOf(p)
 		if a != nil {
-			a.relate(p, int32(i))
+			a.relate(p)
 		}
 		if b != nil && b != a {
-			b.relate(p, int32(i))
+			b.relate(p)
 		}
 	}
 	for i := range h.groups {
@@ -163,8 +163,8 @@ func (h *holding) groupsOf(p *pairing) (first, second *held) {
 	return at(p.a), at(p.b)
 }
 
-func (g *held) relate(p *pairing, i int32) {
-	g.pairs = append(g.pairs, i)
+func (g *held) relate(p *pairing) {
+	g.pairs = append(g.pairs, p)
 	if p.was == nil {
 		return
 	}
@@ -200,12 +200,22 @@ func (h *holding) choose(g *held, n int) {
 		if c.shift == 0 && p.State != Placed {
 			continue // it stays where it is anyway
 		}
-		*p = Place{State: Withheld, Shift: c.shift}
-		p.Timeline = c.timeline
+		*p = withheld(&g.models[i], c)
 	}
-	for _, i := range g.pairs {
-		h.e.pairs[i].judged = h.e.of(h.b, &h.e.pairs[i])
+	for _, p := range g.pairs {
+		p.judged = h.e.of(h.b, p)
 	}
+}
+
+// withheld is a place beside that of the clock's model, which its bound reaches to.
+func withheld(model *Place, c choice) Place {
+	p := Place{State: Withheld, Shift: c.shift}
+	p.Timeline = c.timeline
+	if (model.State == Placed || model.State == Withheld) && model.Bounded && (c.timeline == "" || c.timeline == model.Timeline) {
+		off := c.shift - model.Shift
+		p.Timeline, p.Bounded, p.Bound = model.Timeline, true, min(max(off, -off)+model.Bound, mostBound)
+	}
+	return p
 }
 
 // parts are the clocks and relations that are connected.
@@ -264,34 +274,62 @@ func (h *holding) parts() []*part {
 // settle finds the choices of one part.
 func (h *holding) settle(p *part) {
 	h.keep(p)
-	kept, left := p.chosen(), p.wrong()
+	kept, left := p.chosen(), h.wrong(p.pairs)
 	if left == 0 {
 		return
 	}
 	h.spread(p)
 	h.improve(p)
-	if p.wrong() > 0 && len(p.groups) <= maxTogether {
+	if h.wrong(p.pairs) > 0 && len(p.groups) <= maxTogether {
 		h.together(p)
 	}
-	if p.wrong() >= left {
+	if h.wrong(p.pairs) >= left {
 		h.restore(p, kept) // what is wrong beside what was given out can as well be where it belongs
 	}
+	h.widen(p)
 }
 
-// wrong counts the relations that would turn.
-func (p *part) wrong() (n int) {
+// widen lets the bounds of spans reach to where their relations are right that no
+// choice leaves right. Spans on both sides were given out then, before it could be
+// seen that they have to do with each other: a program stamped late and a skew hid it,
+// or a model is wrong, and nothing tells which. A bound that leaves both possible is
+// what is known.
+func (h *holding) widen(p *part) {
 	for _, r := range p.pairs {
-		if r.judged.visible {
-			n++
+		x, y := r.out(h.b, r.a), r.out(h.b, r.b)
+		if !r.judged.visible || !r.widens(&x, &y) {
+			continue
 		}
+		at := r.b
+		if at < 0 {
+			at = r.a
+		}
+		h.b.Places[at].Bound += max(0, r.judged.magnitude-x.Bound-y.Bound)
+		h.e.stats.Widened++
+		r.judged.class, r.judged.visible = Undecided, false
 	}
-	return n
 }
 
-func (h *holding) wrong(g *held) (n int) {
-	for _, i := range g.pairs {
-		if h.e.pairs[i].judged.visible {
+// widens reports whether wider bounds can leave room for a relation: spans of one clock
+// compare exactly, and what has no bound has none to be widened.
+func (p *pairing) widens(x, y *emitted) bool {
+	return p.first.Clock != p.second.Clock && x.Bounded && y.Bounded && x.Timeline == y.Timeline
+}
+
+// most is more than the relations of a part, of which bounds leave room for some.
+const most = 1 << 32
+
+// wrong counts the relations that would turn; those that wider bounds leave no room for
+// count for more than all others.
+func (h *holding) wrong(pairs []*pairing) (n int) {
+	for _, p := range pairs {
+		if !p.judged.visible {
+			continue
+		}
+		if x, y := p.out(h.b, p.a), p.out(h.b, p.b); p.widens(&x, &y) {
 			n++
+		} else {
+			n += most
 		}
 	}
 	return n
@@ -340,7 +378,7 @@ func (h *holding) best(g *held, from int) (best int) {
 	before, least := g.chosen, 0
 	for n := from; n < len(g.choices); n++ {
 		h.choose(g, n)
-		if wrong := h.wrong(g); n == from || wrong < least {
+		if wrong := h.wrong(g.pairs); n == from || wrong < least {
 			best, least = n, wrong
 		}
 	}
@@ -354,13 +392,13 @@ func (h *holding) improve(p *part) {
 	for range maxPasses {
 		better := false
 		for _, g := range p.groups {
-			wrong := h.wrong(g)
+			wrong := h.wrong(g.pairs)
 			if wrong == 0 {
 				continue
 			}
 			before := g.chosen
 			h.choose(g, h.best(g, modelled))
-			if h.wrong(g) < wrong {
+			if h.wrong(g.pairs) < wrong {
 				better = true
 			} else {
 				h.choose(g, before)
@@ -375,7 +413,7 @@ func (h *holding) improve(p *part) {
 // together tries to move all by one shift: what comes in one batch stands then as it
 // was stamped.
 func (h *holding) together(p *part) {
-	least, best := p.wrong(), p.chosen()
+	least, best := h.wrong(p.pairs), p.chosen()
 	var tried []choice
 	for _, g := range p.groups {
 		for _, c := range g.choices {
@@ -389,7 +427,7 @@ func (h *holding) together(p *part) {
 			h.choose(g, g.numberOf(c))
 		}
 		h.improve(p)
-		if wrong := p.wrong(); wrong < least {
+		if wrong := h.wrong(p.pairs); wrong < least {
 			least, best = wrong, p.chosen()
 		}
 	}

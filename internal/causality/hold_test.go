@@ -1,6 +1,7 @@
 package causality
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,7 +49,7 @@ func TestModelsThatChange(t *testing.T) {
 	assert.Equal(t, int64(3e6), parent.Places[0].Shift)
 	assert.Equal(t, int64(3e6), child.Places[0].Shift)
 	assert.Equal(t, Withheld, child.Places[0].State)
-	assert.False(t, child.Places[0].Bounded)
+	assert.Equal(t, int64(3e6+1000), child.Places[0].Bound, "to where its model is now")
 	assert.Zero(t, e.Job("shop").Counts[Introduced])
 }
 
@@ -76,10 +77,52 @@ func TestTracesAreHeldApart(t *testing.T) {
 	b := run(e, span(e, 1, 2, 1, "d", 5e6), span(e, 2, 2, 1, "b", 5e6), span(e, 3, 2, 1, "b", 15e6))
 	assert.Equal(t, []State{Placed, Withheld, Placed}, states(b), "what cannot be right stands by its model")
 	assert.Equal(t, int64(10e6), b.Places[1].Shift)
-	assert.EqualValues(t, 1, e.Job("shop").Counts[Introduced])
-	require.Len(t, b.Verdicts, 1)
-	assert.Equal(t, traceID(1), b.Verdicts[0].SecondRef.Trace)
-	assert.Equal(t, Introduced, b.Verdicts[0].Class)
+	assert.Zero(t, e.Job("shop").Counts[Introduced])
+	require.NotEmpty(t, b.Verdicts)
+	for _, v := range b.Verdicts {
+		assert.Equal(t, traceID(1), v.SecondRef.Trace)
+		assert.Equal(t, Undecided, v.Class)
+	}
+	assert.EqualValues(t, len(b.Verdicts), e.Stats().Widened)
+	assert.GreaterOrEqual(t, b.Places[0].Bound, b.Verdicts[0].Magnitude)
+}
+
+// TestWithoutABoundNothingIsWidened: of what stands on no timeline nothing is claimed
+// that could be wider. It comes first, then, and relations to what has a bound give way.
+func TestWithoutABoundNothingIsWidened(t *testing.T) {
+	clocks := map[string]fakeClock{"a": {offset: 10e6, bound: 1000}, "b": {offset: 1e6, bound: 1000}}
+	e := New(testConfig(), &fakeClocks{of: clocks})
+	unknown := e.Clock("unknown")
+	unknown.first = -grows // for so long that nothing will be known of it
+	run(e, span(e, 1, 1, 0, "a", 0), span(e, 1, 3, 2, "unknown", 6e6))
+	b := run(e, span(e, 1, 2, 1, "b", 5.5e6))
+	assert.LessOrEqual(t, b.Places[0].Shift, int64(0.5e6), "before its child, which stands as it came")
+	assert.GreaterOrEqual(t, 5.5e6+float64(b.Places[0].Shift+b.Places[0].Bound), float64(10e6-1000), "and its parent is within its bound")
+	assert.Zero(t, e.Job("shop").Counts[Introduced])
+}
+
+// TestATraceEndsAsItBegan, where a clock of it is not known yet, or is known too late.
+func TestATraceEndsAsItBegan(t *testing.T) {
+	f := &fakeClocks{of: map[string]fakeClock{"a": {offset: 10e6}, "b": {offset: 1e6}, "c": {offset: -10e6}}}
+	e := New(testConfig(), f)
+	for i := range 10 { // a new one is not many
+		e.Clock(strconv.Itoa(i))
+	}
+	shifts := func(b *Batch) (out []int64) {
+		for _, p := range b.Places {
+			out = append(out, p.Shift)
+		}
+		return out
+	}
+	b := run(e, span(e, 4, 1, 0, "a", 0), span(e, 4, 2, 1, "new", 1e6), span(e, 5, 1, 0, "a", 0))
+	assert.Equal(t, []int64{0, 0, 10e6}, shifts(b), "what came with a new one stays as it came, and others do not")
+	f.of["new"] = fakeClock{offset: -20e6}
+	b = run(e, span(e, 4, 3, 2, "c", 2e6), span(e, 4, 4, 2, "new", 2e6), span(e, 5, 2, 1, "new", 40e6))
+	assert.Equal(t, []int64{0, 0, -20e6}, shifts(b))
+	f.of["b"] = fakeClock{offset: 3e6, timeline: "timeline:y"}
+	b = run(e, span(e, 5, 3, 2, "b", 41e6), span(e, 5, 4, 2, "a", 41e6), span(e, 6, 1, 0, "b", 0))
+	assert.Equal(t, []int64{10e6, 10e6, 3e6}, shifts(b), "what stands on another timeline now is moved like the first")
+	assert.Zero(t, e.Job("shop").Counts[Introduced])
 }
 
 // TestHoldingSpreadsByLinks: what is held in one trace may turn a message to another,

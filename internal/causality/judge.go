@@ -20,6 +20,7 @@ func (e *Engine) judge(b *Batch) {
 	if visible {
 		e.withhold(b)
 	}
+	e.doubt()
 	undecided := false
 	for i := range e.pairs {
 		p := &e.pairs[i]
@@ -32,6 +33,7 @@ func (e *Engine) judge(b *Batch) {
 			continue
 		}
 		undecided = undecided || j.class == Undecided
+		p.verdict = int32(len(b.Verdicts))
 		b.Verdicts = append(b.Verdicts, Verdict{
 			Row: p.row, First: int(p.a), Second: int(p.b), FirstRef: p.first.Ref, SecondRef: p.second.Ref,
 			Class: j.class, Magnitude: j.magnitude,
@@ -52,12 +54,22 @@ func (p *pairing) kept() bool {
 func (e *Engine) of(b *Batch, p *pairing) judgement {
 	first, second := p.first.At(p.row.From), p.second.At(p.row.To)
 	raw := second - first
-	x, y := p.out(b, p.a), p.out(b, p.b)
-	shown := raw + y.Shift - x.Shift
-	if raw >= 0 && shown >= 0 && p.clearly(&x, &y, shown) {
+	x, steppedX := p.shift(b, p.a)
+	y, steppedY := p.shift(b, p.b)
+	shown := raw + y - x
+	if raw >= 0 && shown >= 0 && p.clearly(shown, steppedX || steppedY) {
 		return judgement{}
 	}
 	return e.exactly(b, p, first, second, raw, shown)
+}
+
+// shift is by how much one of both is moved, or was, and whether its clock was stepped
+// near it.
+func (p *pairing) shift(b *Batch, at int32) (by int64, stepped bool) {
+	if at < 0 {
+		return p.was.Shift, p.was.Stepped
+	}
+	return b.Places[at].Shift, b.Places[at].Stepped
 }
 
 // out is how one of both is given out, or was.
@@ -74,7 +86,7 @@ const rateShift = 10
 
 // clearly reports whether what is right by where the starts stand is so by where
 // the ends do, without asking the timeline: they cannot have drifted so far since.
-func (p *pairing) clearly(x, y *emitted, shown int64) bool {
+func (p *pairing) clearly(shown int64, stepped bool) bool {
 	if p.first.Clock == p.second.Clock && p.first.Epoch == p.second.Epoch {
 		return true
 	}
@@ -85,7 +97,7 @@ func (p *pairing) clearly(x, y *emitted, shown int64) bool {
 	if p.row.To == Finish {
 		margin += max(0, p.second.Until-p.second.Begin) >> rateShift
 	}
-	return shown >= margin && !x.Stepped && !y.Stepped
+	return shown >= margin && !stepped
 }
 
 // exactly judges a relation by where each end stands, and by where it is shown: a
@@ -108,7 +120,7 @@ func (e *Engine) exactly(b *Batch, p *pairing, first, second, raw, shown int64) 
 	case raw >= 0:
 		// What stands on no common timeline cannot be compared: who moves one of
 		// both must not make a fault.
-		if shown < 0 && (!ok || shown < -max(bound, p.bore(&x, &y))) || p.was == nil && ok && corrected < -bound {
+		if shown < 0 && (!ok || shown < -p.bore(&x, &y, bound)) || p.was == nil && ok && corrected < -bound {
 			j.class, j.visible = Introduced, true
 			j.magnitude = max(-shown, -corrected)
 		}
@@ -121,11 +133,11 @@ func (e *Engine) exactly(b *Batch, p *pairing, first, second, raw, shown int64) 
 	return j
 }
 
-// bore is the bound within which a remembered span and this one are shown: it was
-// another when the former was given out.
-func (p *pairing) bore(x, y *Place) int64 {
+// bore is the bound within which two spans are shown: those that they bear, where one
+// was given out before with what was known then.
+func (p *pairing) bore(x, y *Place, bound int64) int64 {
 	if p.was == nil || !p.was.Bounded || p.first.Clock == p.second.Clock {
-		return 0
+		return bound
 	}
 	now := x.Bound
 	if p.a < 0 {
@@ -139,7 +151,7 @@ func (e *Engine) stands(b *Batch, p *pairing, s *Span, at int32, end End, stamp 
 	switch {
 	case at < 0 && p.was.State != Placed:
 		return Place{State: p.was.State, Shift: p.was.Shift}
-	case at >= 0 && (end == Start || b.Places[at].State == Withheld):
+	case at >= 0 && (end == Start || b.Places[at].State != Placed):
 		return b.Places[at]
 	}
 	q := e.placeAt(s.Clock, stamp, s.Epoch)
@@ -178,29 +190,45 @@ func (e *Engine) bound(p *pairing, first, second int64, x, y *Place, corrected i
 func (e *Engine) order(b *Batch) {
 	o := &e.orders
 	o.begin(len(b.Spans))
-	for i := range b.Verdicts {
-		if v := &b.Verdicts[i]; v.Class == Undecided {
-			o.want(v.SecondRef.Trace)
+	for i := range e.pairs {
+		if p := &e.pairs[i]; p.judged.class == Undecided {
+			o.want(p.second.Ref.Trace)
 		}
 	}
 	for i := range e.pairs {
 		o.file(&e.pairs[i], int32(i))
 	}
-	for i := range b.Verdicts {
-		if v := &b.Verdicts[i]; v.Class == Undecided {
-			o.ask(v.SecondRef.Trace, int32(i))
+	for i := range e.pairs {
+		if p := &e.pairs[i]; p.judged.class == Undecided {
+			o.ask(p.second.Ref.Trace, question{verdict: p.verdict, pair: int32(i)})
 		}
 	}
 	for i := range o.traces {
-		t := &o.traces[i]
-		if !o.solve(e.pairs, t.pairs) {
-			e.stats.OrderTooBig++
+		e.orderTrace(b, &o.traces[i])
+	}
+}
+
+// orderTrace answers for the undecided relations of one trace. The vector times are
+// computed where a chain is possible at all.
+func (e *Engine) orderTrace(b *Batch, t *traceParts) {
+	o := &e.orders
+	solved, tooBig := false, false
+	o.chains.gather(e.pairs, t.pairs)
+	for _, j := range t.verdicts {
+		v := &b.Verdicts[j.verdict]
+		if !o.chains.possible(&e.pairs[j.pair], j.pair) {
+			v.OrderKnown = true
 			continue
 		}
-		for _, j := range t.verdicts {
-			v := &b.Verdicts[j]
-			v.OrderKnown = true
+		if !solved && !tooBig {
+			solved = o.solve(e.pairs, t.pairs)
+			tooBig = !solved
+		}
+		if v.OrderKnown = solved; solved {
 			v.Ordered = o.Before(Event{o.numberOf(int32(v.First), v.FirstRef), v.Row.From}, Event{o.numberOf(int32(v.Second), v.SecondRef), v.Row.To})
 		}
+	}
+	if tooBig {
+		e.stats.OrderTooBig++
 	}
 }

@@ -135,7 +135,8 @@ func TestClocksThatNothingCompares(t *testing.T) {
 		b := call(e, 1e6, 1e6)
 		e.Run(b)
 		assert.Empty(t, b.Verdicts)
-		assert.Equal(t, []State{Withheld, Unknown}, states(b))
+		assert.Equal(t, []State{Unknown, Unknown}, states(b), "both stay as they came")
+		assert.Zero(t, b.Places[0].Shift)
 	})
 }
 
@@ -235,8 +236,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	for n := range uint64(1000) {
 		e.Run(&Batch{Spans: []Span{orphan(n)}})
 	}
-	assert.Len(t, e.memory.records.values, 64)
-	assert.Len(t, e.memory.waits.values, 64)
+	assert.Equal(t, 64, made(&e.memory.records))
+	assert.Equal(t, 64, made(&e.memory.waits))
 	assert.EqualValues(t, 1000-64, e.Stats().Forgotten)
 	parent := func(n uint64) Span {
 		return Span{Ref: model.SpanRef{Trace: traceID(n), Span: spanID(1)}, Clock: e.Clock("a"), Begin: base, Until: base + 1}
@@ -251,7 +252,15 @@ func TestMemoryIsBounded(t *testing.T) {
 		big.Spans = append(big.Spans, orphan(n), parent(n))
 	}
 	e.Run(big)
-	assert.Len(t, e.memory.records.values, 64)
+	assert.Equal(t, 64, made(&e.memory.records))
+}
+
+// made is for how many values a ring has memory.
+func made[T any](r *ring[T]) (n int) {
+	for _, c := range r.chunks {
+		n += len(c)
+	}
+	return n
 }
 
 // TestIDsSpread: ids that count up, at either end, fill the buckets as random ones
@@ -269,19 +278,39 @@ func TestIDsSpread(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(n)
 			for i := range uint64(n) {
-				m.add(&Span{Ref: ref(i)}, 1, int(i))
+				m.add(hashOf(ref(i)), &Span{Ref: ref(i), Begin: int64(i)}, nil)
 			}
 			lost := 0
 			for i := range uint64(n) {
-				if r := m.find(ref(i)); r == nil {
+				if number := m.find(hashOf(ref(i)), ref(i)); number == 0 {
 					lost++
 				} else {
-					require.EqualValues(t, i, r.at)
+					require.EqualValues(t, i, m.records.get(number).begin)
 				}
 			}
 			assert.Less(t, lost, n/200)
 		})
 	}
+}
+
+// TestSpansOfOneIdentity: the last of a batch is who is named, and many cost no more
+// than as many others.
+func TestSpansOfOneIdentity(t *testing.T) {
+	e := New(testConfig(), &fakeClocks{})
+	b := &Batch{}
+	for n := range int64(20_000) {
+		b.Spans = append(b.Spans, span(e, 1, 1, 0, "a", -n))
+	}
+	b.Spans = append(b.Spans, span(e, 1, 2, 1, "b", -19_999-1))
+	e.Run(b)
+	assert.EqualValues(t, 1, e.Stats().Relations)
+	slots := 0
+	for _, slot := range e.memory.batch.slots {
+		if slot != 0 {
+			slots++
+		}
+	}
+	assert.Equal(t, 2, slots)
 }
 
 func TestMeetingsAreBounded(t *testing.T) {
@@ -438,7 +467,7 @@ func TestHealth(t *testing.T) {
 	}
 	run := func(n int, after int64) {
 		for range n {
-			e.Run(call(e, after, 1e6))
+			e.Run(call(e, after, 0.9e6)) // back sooner than any start is early
 		}
 	}
 	run(50, 1e6)
@@ -455,4 +484,23 @@ func TestHealth(t *testing.T) {
 	run(1000, 1e6)
 	assert.True(t, healthy(), "one in 2000")
 	assert.EqualValues(t, 2, e.Job("shop").Counts[Violation])
+}
+
+// TestRing: the latest values are there by their numbers, and older ones are not.
+func TestRing(t *testing.T) {
+	r := ring[uint64]{max: 2*ringChunk + 7}
+	for n := range uint64(5 * ringChunk) {
+		v, number := r.add()
+		require.Equal(t, n+1, number)
+		*v = number
+		require.Equal(t, int(min(number+ringChunk-1-(number-1)%ringChunk, r.max)), made(&r))
+		for _, ago := range []uint64{0, 1, ringChunk, r.max - 1, r.max} {
+			switch got := r.get(number - min(ago, number)); {
+			case ago < number && ago < r.max:
+				require.Equal(t, number-ago, *got)
+			default:
+				require.Nil(t, got)
+			}
+		}
+	}
 }

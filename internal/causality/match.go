@@ -1,20 +1,32 @@
 package causality
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // match finds the relations of a batch, among its spans and to those before.
 func (e *Engine) match(b *Batch) {
 	e.numbers = e.numbers[:0]
+	e.memory.begin(len(b.Spans))
+	e.hashes = slices.Grow(e.hashes[:0], len(b.Spans))[:len(b.Spans)]
+	for i := range b.Spans {
+		if s := &b.Spans[i]; s.remembered() {
+			e.hashes[i] = hashOf(s.Ref)
+			e.memory.batch.put(e.hashes[i], i, b.Spans)
+			e.memory.ahead(e.hashes[i])
+		}
+	}
 	for i := range b.Spans {
 		s, number := &b.Spans[i], uint64(0)
 		switch {
-		case s.Clock == nil:
-		case s.Meet != nil:
+		case s.remembered():
+			number = e.memory.add(e.hashes[i], s, func(r *remembered, via Via) { e.apply(via, s, int32(i), &r.span, -1, &r.was) })
+		case s.Clock != nil && s.Meet != nil:
 			if m := e.meetings.add(s, i); m != nil {
 				e.touched = append(e.touched, m)
 			}
-		case s.Is&Operation == 0:
-			number = e.memory.add(s, e.batch, i)
 		}
 		e.numbers = append(e.numbers, number)
 	}
@@ -28,8 +40,10 @@ func (e *Engine) match(b *Batch) {
 	}
 }
 
-// related finds what a span has to do with its parent, with what it is linked
-// to, and with those who waited for it.
+// remembered reports whether a span is kept for others that name it, or that it names.
+func (s *Span) remembered() bool { return s.Clock != nil && s.Meet == nil && s.Is&Operation == 0 }
+
+// related finds what a span has to do with its parent, and with what it is linked to.
 func (e *Engine) related(b *Batch, s *Span, at int32, number uint64) {
 	if s.Parent != (model.SpanID{}) {
 		e.seek(b, s, at, number, model.SpanRef{Trace: s.Ref.Trace, Span: s.Parent}, ViaParent)
@@ -37,23 +51,17 @@ func (e *Engine) related(b *Batch, s *Span, at int32, number uint64) {
 	for _, l := range s.Links {
 		e.seek(b, s, at, number, l, ViaLink)
 	}
-	e.memory.came(s.Ref, func(r *record, via Via) {
-		if r.batch != e.batch {
-			e.apply(via, s, at, &r.span, -1, &r.was)
-		}
-	})
 }
 
 // seek relates a span to another by its name, now or when it comes.
 func (e *Engine) seek(b *Batch, s *Span, at int32, number uint64, ref model.SpanRef, via Via) {
-	other := e.memory.find(ref)
-	switch {
-	case other == nil:
-		e.memory.await(number, ref, via)
-	case other.batch == e.batch:
-		e.apply(via, &b.Spans[other.at], other.at, s, at, nil)
-	default:
-		e.apply(via, &other.span, -1, s, at, &other.was)
+	hash := hashOf(ref)
+	if there := e.memory.batch.find(hash, ref, b.Spans); there >= 0 {
+		e.apply(via, &b.Spans[there], there, s, at, nil)
+	} else if other := e.memory.find(hash, ref); other == 0 {
+		e.memory.await(number, hash, ref, via)
+	} else if r := e.memory.recall(other); r != nil {
+		e.apply(via, &r.span, -1, s, at, &r.was)
 	}
 }
 

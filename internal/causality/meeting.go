@@ -219,6 +219,9 @@ func (m *meeting) pairs(visit func(first, second *side)) {
 	for i := range m.receivers.list {
 		for j := range m.senders.list {
 			r, s := &m.receivers.list[i], &m.senders.list[j]
+			if r.span.Clock.gone || s.span.Clock.gone {
+				continue
+			}
 			if r.batch != m.touched && s.batch != m.touched || r.span.Ref == s.span.Ref {
 				continue
 			}
@@ -237,12 +240,12 @@ func near(a, b *Clock) bool {
 // worst returns the last start and the first end, by time.
 func (m *meeting) worst(time func(*Span, End) int64) (first, second *side) {
 	for i := range m.senders.list {
-		if s := &m.senders.list[i]; first == nil || time(&s.span, Start) > time(&first.span, Start) {
+		if s := &m.senders.list[i]; !s.span.Clock.gone && (first == nil || time(&s.span, Start) > time(&first.span, Start)) {
 			first = s
 		}
 	}
 	for i := range m.receivers.list {
-		if r := &m.receivers.list[i]; second == nil || time(&r.span, Finish) < time(&second.span, Finish) {
+		if r := &m.receivers.list[i]; !r.span.Clock.gone && (second == nil || time(&r.span, Finish) < time(&second.span, Finish)) {
 			second = r
 		}
 	}

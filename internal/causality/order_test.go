@@ -2,6 +2,7 @@ package causality
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -147,5 +148,85 @@ func TestNumbers(t *testing.T) {
 		}
 		require.NotNil(t, n.at)
 		n.reset()
+	}
+}
+
+// TestChained: where it is said that no chain can lead from one end to the other, the
+// vector times know of none.
+func TestChained(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	clocks := []*Clock{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	without, with := 0, 0
+	for range 2000 {
+		spans := make([]Span, 2+rnd.IntN(8))
+		for i := range spans {
+			begin := rnd.Int64N(10)
+			spans[i] = Span{Ref: model.SpanRef{Span: spanID(uint64(i + 1))}, Clock: clocks[rnd.IntN(3)], Begin: begin, Until: begin + rnd.Int64N(6) - 1}
+		}
+		pairs := make([]pairing, 1+rnd.IntN(10))
+		all := make([]int32, len(pairs))
+		for i := range pairs {
+			a, b := rnd.IntN(len(spans)), rnd.IntN(len(spans))
+			pairs[i] = pairing{row: Table[rnd.IntN(len(Table))], first: &spans[a], second: &spans[b], a: int32(a), b: int32(b)}
+			all[i] = int32(i)
+		}
+		o := &orders{}
+		o.begin(len(spans))
+		require.True(t, o.solve(pairs, all))
+		o.chains.gather(pairs, all)
+		for i := range pairs {
+			p := &pairs[i]
+			ordered := o.Before(Event{o.numberOf(p.a, p.first.Ref), p.row.From}, Event{o.numberOf(p.b, p.second.Ref), p.row.To})
+			possible := o.chains.possible(p, int32(i))
+			require.Equal(t, chained(pairs, i), possible)
+			if !possible {
+				without++
+				require.False(t, ordered)
+			} else if ordered {
+				with++
+			}
+		}
+	}
+	assert.Positive(t, without)
+	assert.Positive(t, with)
+}
+
+// chained looks through all relations for what [chains.possible] keeps.
+func chained(pairs []pairing, one int) bool {
+	p := &pairs[one]
+	begins, ends := p.first.reading(p.row.From), p.second.reading(p.row.To)
+	leaves, comes := p.first.Clock == p.second.Clock, p.first.Clock == p.second.Clock
+	for i := range pairs {
+		q := &pairs[i]
+		if i == one || q.row.Usual {
+			continue
+		}
+		leaves = leaves || q.first.Clock == p.first.Clock && q.first.reading(q.row.From) >= begins
+		comes = comes || q.second.Clock == p.second.Clock && q.second.reading(q.row.To) <= ends
+	}
+	return leaves && comes
+}
+
+// TestChainsAreLookedForOnce: a trace of undecided relations is gone through once, however
+// many there are.
+func TestChainsAreLookedForOnce(t *testing.T) {
+	const n = 2000
+	for name, clocks := range map[string]int{"two clocks": 1, "each its own": n} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig()
+			cfg.MaxSpans, cfg.MaxClocks = 4*n, 4*n
+			f := &fakeClocks{of: map[string]fakeClock{}}
+			e := New(cfg, f)
+			var spans []Span
+			for i := range n {
+				a, b := "a"+strconv.Itoa(i%clocks), "b"+strconv.Itoa(i%clocks)
+				f.of[a], f.of[b] = fakeClock{bound: 1e6}, fakeClock{bound: 1e6}
+				k, at := uint64(2*i+1), int64(i)*10_000+101
+				spans = append(spans, span(e, 1, k, 0, a, at), span(e, 1, k+1, k, b, at-1003))
+			}
+			b := run(e, spans...)
+			require.Len(t, b.Verdicts, n)
+			assert.Equal(t, n, e.orders.chains.looked)
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package causality
 
 import (
+	"math"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -17,6 +18,7 @@ type orders struct {
 	inBatch []spanNumber // by a span's number in the batch
 	earlier numbers[model.SpanRef]
 	clocks  numbers[*Clock]
+	chains  chains
 }
 
 // numbers are looked through while they are few, and looked up beyond.
@@ -58,8 +60,11 @@ func (n *numbers[K]) put(k K, v int) {
 
 type traceParts struct {
 	pairs    []int32 // relations
-	verdicts []int32
+	verdicts []question
 }
+
+// question is whether other messages order the ends of an undecided relation.
+type question struct{ verdict, pair int32 }
 
 type spanNumber struct{ round, number int32 }
 
@@ -95,9 +100,89 @@ func (o *orders) file(p *pairing, i int32) {
 	}
 }
 
-func (o *orders) ask(trace model.TraceID, verdict int32) {
+func (o *orders) ask(trace model.TraceID, q question) {
 	t := &o.traces[o.byTrace[trace]]
-	t.verdicts = append(t.verdicts, verdict)
+	t.verdicts = append(t.verdicts, q)
+}
+
+// outermost is the reading that a clock of a trace is left at latest, or come to at
+// earliest, by which relation, and the same without that relation.
+type outermost struct {
+	reading, next int64
+	by            int32
+}
+
+// note takes a reading, of which the greatest counts.
+func (o *outermost) note(reading int64, by int32) {
+	switch {
+	case reading > o.reading:
+		o.reading, o.next, o.by = reading, o.reading, by
+	case reading > o.next:
+		o.next = reading
+	}
+}
+
+// without is the greatest reading of others than one relation.
+func (o *outermost) without(one int32) int64 {
+	if o.by == one {
+		return o.next
+	}
+	return o.reading
+}
+
+// extremes are those of the clocks of a trace.
+type extremes struct {
+	clocks numbers[*Clock]
+	of     []outermost
+}
+
+func (x *extremes) reset() {
+	x.clocks.reset()
+	x.of = x.of[:0]
+}
+
+func (x *extremes) note(c *Clock, reading int64, by int32) {
+	n, ok := x.clocks.get(c)
+	if !ok {
+		n = len(x.of)
+		x.clocks.put(c, n)
+		x.of = append(x.of, outermost{reading: math.MinInt64, next: math.MinInt64, by: -1})
+	}
+	x.of[n].note(reading, by)
+}
+
+// reach reports whether another relation than one has a reading that is no less.
+func (x *extremes) reach(c *Clock, reading int64, one int32) bool {
+	n, ok := x.clocks.get(c)
+	return ok && x.of[n].without(one) >= reading
+}
+
+// chains tells of the relations of one trace where chains can lead. Readings that are to
+// be early are negated, so that the greatest counts.
+type chains struct {
+	leaves, comes extremes
+	looked        int // at relations, ever
+}
+
+// gather looks through the relations of a trace.
+func (c *chains) gather(all []pairing, of []int32) {
+	c.leaves.reset()
+	c.comes.reset()
+	c.looked += len(of)
+	for _, i := range of {
+		if p := &all[i]; !p.row.Usual {
+			c.leaves.note(p.first.Clock, p.first.reading(p.row.From), i)
+			c.comes.note(p.second.Clock, -p.second.reading(p.row.To), i)
+		}
+	}
+}
+
+// possible reports whether a chain of other relations can lead from the first end of one
+// to its second: it leaves the first clock no earlier, and comes to the second one no
+// later.
+func (c *chains) possible(p *pairing, i int32) bool {
+	return p.first.Clock == p.second.Clock ||
+		c.leaves.reach(p.first.Clock, p.first.reading(p.row.From), i) && c.comes.reach(p.second.Clock, -p.second.reading(p.row.To), i)
 }
 
 // solve computes the order of one trace from its relations.

@@ -123,3 +123,15 @@ func TestSettlesSeldom(t *testing.T) {
 	c.e.Run(&Batch{})
 	assert.Equal(t, settled, c.settled)
 }
+
+// TestBothClocksSetBack: what looks late, and is all that comes, is where the clocks are.
+func TestBothClocksSetBack(t *testing.T) {
+	c := newChat()
+	c.calls(300, 0)
+	edges := len(c.edges)
+	c.calls(300, -2*minute)
+	assert.Greater(t, 10*(len(c.edges)-edges), 6*edges)
+	stats := c.e.Stats().Evidence
+	assert.LessOrEqual(t, stats.Late, int64(4*patience))
+	assert.LessOrEqual(t, stats.Liars, int64(convinced))
+}

@@ -1,6 +1,10 @@
 package causality
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // Trait says what a span is, as far as a relation depends on it.
 type Trait uint16
@@ -29,6 +33,9 @@ const (
 	Operation
 	// HTTP: a request that is no remote procedure call, by its attributes.
 	HTTP
+	// Afterwards: it was made when all was over, with times from elsewhere, and may have
+	// begun before its parent.
+	Afterwards
 )
 
 // End is one of both ends of a span.
@@ -43,9 +50,14 @@ const (
 // Clock is what spans were stamped by. Clocks of one engine are the same where
 // their pointers are.
 type Clock struct {
-	ID    string
-	index int   // n-th of the engine
-	seen  int64 // second
+	ID      string
+	index   int           // n-th of the engine
+	seen    int64         // second
+	first   time.Duration // of the data, when it was seen first
+	young   bool          // it is among those that are on no timeline yet
+	reading int64         // at first
+	met     uint64        // batch of its first relation to another; 0 none
+	gone    bool          // it was forgotten, and what is remembered of it with it
 }
 
 // Span is a span as far as causality is concerned.
@@ -73,6 +85,14 @@ func (s *Span) At(e End) int64 {
 	return s.Until
 }
 
+// reading is what the clock showed at an end, which is not before the start.
+func (s *Span) reading(e End) int64 {
+	if e == Start {
+		return s.Begin - s.Epoch
+	}
+	return max(s.Begin, s.Until) - s.Epoch
+}
+
 // Meet says where a span of a rank meets those of others, and in what part.
 type Meet struct {
 	Key    model.RendezvousKey
@@ -85,7 +105,8 @@ type Meet struct {
 }
 
 // resolution is what a stamp can be off by rounding: .NET and Windows count in
-// 100 ns, exporters and languages cut stamps to microseconds or milliseconds. One
+// 100 ns, exporters and languages cut stamps to microseconds or milliseconds, and what
+// is made of logs to seconds. One
 // stamp in a hundred is taken for coarser than it is, which costs nothing but its
 // weight.
 func resolution(stamp int64) int64 {
@@ -96,8 +117,10 @@ func resolution(stamp int64) int64 {
 		return 100
 	case stamp%1_000_000 != 0:
 		return 1000
-	default:
+	case stamp%1_000_000_000 != 0:
 		return 1_000_000
+	default:
+		return 1_000_000_000
 	}
 }
 

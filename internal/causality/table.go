@@ -60,7 +60,7 @@ var Table = []*Row{
 	{
 		Name: "child_starts_after_parent", Via: ViaParent, From: Start, To: Start, Source: model.EdgeCall,
 		First:  Needs{None: Operation},
-		Second: Needs{None: Operation | Receive},
+		Second: Needs{None: Operation | Receive | Afterwards},
 	},
 	{
 		Name: "call_ends_after_its_server", Via: ViaParent, From: Finish, To: Finish, Source: model.EdgeCall,

@@ -63,8 +63,8 @@ type HealthConfig struct {
 }
 
 const (
-	// defaultMaxSpans at about 300 bytes each are 19 MiB, and as much again for
-	// members of collectives: some seconds of a gateway.
+	// defaultMaxSpans at about 200 bytes each are 12 MiB, and at about 300 as many
+	// members of collectives, which are kept apart: some seconds of a gateway.
 	defaultMaxSpans  = 1 << 16
 	defaultMaxClocks = 1 << 16
 	// defaultMaxPairs at some KiB each: pairs of hosts that call each other.

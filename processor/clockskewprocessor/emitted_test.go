@@ -1,6 +1,7 @@
 package clockskewprocessor
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,6 +73,29 @@ func split(td ptrace.Traces) (out []ptrace.Traces) {
 	return out
 }
 
+// TestNothingIsIntroducedFromTheStart: traces alone, a batch a second and host, from the
+// very first one on. Clocks come to be known one after the other, and timelines are set
+// anew meanwhile.
+func TestNothingIsIntroducedFromTheStart(t *testing.T) {
+	for _, hosts := range []int{2, 3, 6, 8, 16, 32} {
+		seeds := uint64(12)
+		if hosts > 8 {
+			seeds = 6
+		}
+		for seed := range seeds {
+			for _, shuffled := range []bool{false, true} {
+				w := chatting(seed+1, hosts, 5)
+				w.shuffled = shuffled
+				c := correct(t, w, ModeRealign, 1e9)
+				counts := c.counts()
+				assert.Zero(t, c.introduced(), "%d hosts, seed %d, shuffled %v", hosts, seed+1, shuffled)
+				assert.Zero(t, counts[causality.Introduced])
+				assert.Zero(t, counts[causality.Violation])
+			}
+		}
+	}
+}
+
 // TestOneBatchPerHost: a parent, and a child 5 ms after it on the stamps, in either
 // order and one batch each. Whatever becomes known in between, what was given out is
 // not turned.
@@ -126,8 +150,9 @@ func TestWithheldSpansSaySo(t *testing.T) {
 	}
 	child := spanAt(sink.AllTraces()[1], 0)
 	assert.EqualValues(t, base+15e6, child.StartTimestamp(), "moved like its parent")
+	at := int64(10e6 + 1000) // the parent's shift from its own model, which is 1 µs wide
 	assert.Equal(t, map[string]any{
-		semconv.ClockWithheld: true, semconv.ClockOffset: 0.01, semconv.ClockTimeline: "timeline:x", semconv.ClockRawStart: base + 5_000_000,
+		semconv.ClockWithheld: true, semconv.ClockOffset: 0.01, semconv.ClockBound: math.Nextafter(float64(at)*1e-9, 1), semconv.ClockTimeline: "timeline:x", semconv.ClockRawStart: base + 5_000_000,
 	}, child.Attributes().AsRaw())
 
 	again, twice, _ := start(t, ModeRealign, clocks)
@@ -152,9 +177,9 @@ func TestWithheldSpansSaySo(t *testing.T) {
 	assert.NotContains(t, td.ResourceSpans().At(1).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw(), semconv.ClockWithheld)
 }
 
-// TestWhatCannotBeAvoidedIsCounted: what was given out leaves no place for the span
-// in the middle.
-func TestWhatCannotBeAvoidedIsCounted(t *testing.T) {
+// TestWhatCannotBeRight: what was given out leaves no place for the span in the middle.
+// Its bound leaves it open which of the three is wrong.
+func TestWhatCannotBeRight(t *testing.T) {
 	p, sink, _ := start(t, ModeRealign, known{"host:a/?/realtime": 10e6, "host:b/?/realtime": 0, "host:c/?/realtime": -10e6})
 	in := split(pair(5_000_000))
 	grandchild := ptrace.NewTraces()
@@ -179,5 +204,21 @@ func TestWhatCannotBeAvoidedIsCounted(t *testing.T) {
 		turned++
 	}
 	assert.Positive(t, turned)
-	assert.EqualValues(t, turned, p.engine.Job("shop").Counts[causality.Introduced])
+	assert.Zero(t, p.engine.Job("shop").Counts[causality.Introduced])
+	assert.EqualValues(t, turned, p.engine.Stats().Widened)
+	middle := spanAt(sink.AllTraces()[2], 0)
+	assert.Equal(t, semconv.VerdictUndecided, valueOf(t, middle, semconv.CausalityVerdict).Str())
+	_, bound, ok := place(middle)
+	require.True(t, ok)
+	_, other, ok := place(spanAt(sink.AllTraces()[0], 0))
+	require.True(t, ok)
+	assert.GreaterOrEqual(t, float64(at[2])+bound, float64(at[0])-other, "it may have been after its parent")
+	assert.GreaterOrEqual(t, float64(at[1])+other, float64(at[2])-bound, "and before its child")
+}
+
+func valueOf(t *testing.T, s ptrace.Span, name string) pcommon.Value {
+	t.Helper()
+	v, ok := s.Attributes().Get(name)
+	require.True(t, ok, name)
+	return v
 }

@@ -27,7 +27,18 @@ type known map[string]int64
 
 func (k known) Place(id string, reading int64) (clock.Placement, bool) {
 	offset, ok := k[id]
-	return clock.Placement{Time: reading + offset, Offset: offset, Bound: 1000, Bounded: true, Timeline: "timeline:x"}, ok
+	if !ok {
+		return clock.Placement{}, false
+	}
+	return clock.Placement{Time: reading + offset, Offset: offset, Bound: 1000, Bounded: true, Timeline: "timeline:x"}, true
+}
+
+func (k known) PlaceAll(id string, readings []int64, to []clock.Placement) []clock.Placement {
+	for _, r := range readings {
+		p, _ := k.Place(id, r)
+		to = append(to, p)
+	}
+	return to
 }
 
 func (k known) Between(a string, _ int64, b string, _ int64) (int64, bool) {

@@ -77,14 +77,44 @@ func TestSweep(t *testing.T) {
 }
 
 // TestHealthFallsAndRecovers: the clocks are right, as packets show, and the program
-// stamps 20 ms early for ten seconds. It is the program's fault, for as long.
+// stamps its starts 20 ms early for ten seconds. It is the program's fault, for as long.
 func TestHealthFallsAndRecovers(t *testing.T) {
-	w := pipeline(1, 60, func(second int) int64 {
-		if second >= 10 && second < 20 {
+	w := pipeline(1, 60, func(int) int64 { return 0 })
+	for _, s := range w.spans {
+		if second := (s.begin - base) / 1e9; s.host == 1 && s.kind == ptrace.SpanKindConsumer && second >= 10 && second < 20 {
+			s.late = -20e6
+		}
+	}
+	health, counts := watch(t, w)
+	assert.True(t, health[9])
+	assert.False(t, health[11])
+	assert.False(t, health[19])
+	assert.False(t, health[45], "the window of 30 s still has them")
+	assert.True(t, health[55], "it has not")
+	assert.Zero(t, counts[causality.Introduced])
+	assert.InDelta(t, 100, counts[causality.Violation], 10, "one of two messages, ten a second")
+}
+
+// TestAllOfAHostIsEarly: as it would be if its clock had been set back. If nothing says
+// so for some seconds, it was not.
+func TestAllOfAHostIsEarly(t *testing.T) {
+	health, counts := watch(t, pipeline(1, 60, func(second int) int64 {
+		if second >= 10 && second < 30 {
 			return -20e6
 		}
 		return 0
-	})
+	}))
+	assert.True(t, health[15])
+	assert.False(t, health[21])
+	assert.False(t, health[29])
+	assert.Zero(t, counts[causality.Introduced])
+	assert.InDelta(t, 115, counts[causality.Violation], 15, "in all of 20 s but the first eight or nine, ten a second")
+}
+
+// watch runs a world through a processor that learns of packets alone, and returns
+// whether it was healthy in each second.
+func watch(t *testing.T, w *world) (map[int]bool, [causality.Introduced + 1]int64) {
+	t.Helper()
 	w.probed = true
 	cfg := newDefaultConfig()
 	cfg.Traces.Enabled = false
@@ -105,11 +135,5 @@ func TestHealthFallsAndRecovers(t *testing.T) {
 		require.NoError(t, p.ConsumeTraces(t.Context(), td))
 		p.engine.Jobs(p.now(), func(_ *causality.Job, healthy bool) { health[int(math.Floor(float64(now-base)/1e9))] = healthy })
 	}
-	assert.True(t, health[9])
-	assert.False(t, health[11])
-	assert.False(t, health[19])
-	assert.False(t, health[45], "the window of 30 s still has them")
-	assert.True(t, health[55], "it has not")
-	assert.Zero(t, p.engine.Job("shop").Counts[causality.Introduced])
-	assert.InDelta(t, 100, p.engine.Job("shop").Counts[causality.Violation], 10, "one of two messages, ten a second")
+	return health, p.engine.Job("shop").Counts
 }

@@ -29,16 +29,24 @@ type world struct {
 	probed bool
 	// together: all hosts export in one batch.
 	together bool
+	// shuffled: hosts export in any order.
+	shuffled bool
 }
 
-// hostClock shows true + offset + drift*(true-base).
+// hostClock shows true + offset + drift*(true-base), and by more from when it is set on.
 type hostClock struct {
 	offset int64
 	drift  float64
+	set    int64 // true time; 0 never
+	by     int64
 }
 
 func (h hostClock) shows(at int64) int64 {
-	return at + h.offset + int64(math.Round(h.drift*float64(at-base)))
+	shown := at + h.offset + int64(math.Round(h.drift*float64(at-base)))
+	if h.set != 0 && at >= h.set {
+		shown += h.by
+	}
+	return shown
 }
 
 // trueSpan is a span and when it truly was.
@@ -200,6 +208,14 @@ func (w *world) batches(every int64) (out []ptrace.Traces) {
 		parts[p] = append(parts[p], s)
 	}
 	slices.SortFunc(order, func(a, b part) int { return cmp.Or(cmp.Compare(a.interval, b.interval), cmp.Compare(a.host, b.host)) })
+	if w.shuffled {
+		rank := w.rand.Perm(len(order))
+		at := map[part]int{}
+		for i, p := range order {
+			at[p] = rank[i]
+		}
+		slices.SortFunc(order, func(a, b part) int { return cmp.Or(cmp.Compare(a.interval, b.interval), cmp.Compare(at[a], at[b])) })
+	}
 	for i, p := range order {
 		td := w.export(p.host, parts[p])
 		if w.together && i > 0 && order[i-1].interval == p.interval {

@@ -36,12 +36,20 @@ func (f *fakeClocks) Place(id string, reading int64) (clock.Placement, bool) {
 		return clock.Placement{}, false
 	}
 	if c.untrusted {
-		return clock.Placement{Time: reading, Untrusted: true}, true
+		return clock.Placement{Time: reading, Timeline: "timeline:ref", Untrusted: true}, true
 	}
 	offset := c.offset + int64(math.Round(c.drift*float64(reading-base)))
 	return clock.Placement{
 		Time: reading + offset, Offset: offset, Bound: c.bound, Bounded: !c.unbounded, Sigma: c.sigma, Timeline: "timeline:ref", Stepped: c.stepped,
 	}, true
+}
+
+func (f *fakeClocks) PlaceAll(id string, readings []int64, to []clock.Placement) []clock.Placement {
+	for _, r := range readings {
+		p, _ := f.Place(id, r)
+		to = append(to, p)
+	}
+	return to
 }
 
 func (f *fakeClocks) Between(a string, _ int64, b string, _ int64) (int64, bool) {

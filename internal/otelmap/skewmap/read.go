@@ -76,9 +76,9 @@ func (m *Mapper) Read(td ptrace.Traces) {
 		m.sources = append(m.sources, m.source(rs.Resource()))
 		at := int32(len(m.sources) - 1)
 		for _, ss := range rs.ScopeSpans().All() {
-			spans := ss.Spans()
+			spans, made := ss.Spans(), afterwards(ss.Scope().Name())
 			for i := range spans.Len() {
-				m.read(spans.At(i), at)
+				m.read(spans.At(i), at, made)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (m *Mapper) reset() {
 	m.items, m.sources, m.links = m.items[:0], m.sources[:0], m.links[:0]
 }
 
-func (m *Mapper) read(s ptrace.Span, at int32) {
+func (m *Mapper) read(s ptrace.Span, at int32, made causality.Trait) {
 	m.items = append(m.items, item{span: s, source: at})
 	it := &m.items[len(m.items)-1]
 	src := &m.sources[at]
@@ -117,7 +117,7 @@ func (m *Mapper) read(s ptrace.Span, at int32) {
 		}
 		return
 	}
-	out.Is = traits(s, seen)
+	out.Is = traits(s, seen) | made
 	if out.Is&(causality.Consumer|causality.Receive|causality.Process) != 0 {
 		m.link(s, out)
 	}
@@ -130,7 +130,7 @@ func (m *Mapper) stand(it *item, out *causality.Span) {
 	begin := int64(start)
 	clock := src.clock
 	if n.clock != "" && n.clock != src.clockID {
-		clock = m.engine.Clock(n.clock)
+		clock = m.clock(n.clock)
 	}
 	switch corrected := strings.HasPrefix(n.timeline, timelinePrefix); {
 	case corrected && n.has&hasViaStart != 0:
@@ -170,7 +170,7 @@ func (m *Mapper) clockNamed(id string, src *source) *causality.Clock {
 	if id == src.clockID {
 		return src.clock
 	}
-	return m.engine.Clock(id)
+	return m.clock(id)
 }
 
 // maxLinks bounds the links of a span that are followed: a batch of messages has

@@ -96,7 +96,9 @@ func scanOperation(name string, v pcommon.Value, op *model.Op) {
 func scanForeign(name string, v pcommon.Value) causality.Trait {
 	switch name {
 	case semconv.RPCSystem, semconv.RPCSystemName:
-		return causality.Call
+		return causality.Call | oneWay(v.Str())
+	case semconv.RPCStatus, semconv.RPCStatusGRPC, semconv.RPCStatusConnect:
+		return status(v.AsString())
 	case semconv.HTTPMethod, semconv.HTTPMethodOld:
 		return causality.HTTP
 	case semconv.MessagingSystem:
@@ -118,6 +120,35 @@ func scanForeign(name string, v pcommon.Value) causality.Trait {
 		if strings.Contains(v.AsString(), "text/event-stream") {
 			return causality.Streaming
 		}
+	}
+	return 0
+}
+
+// oneWay says that nobody may have waited for an answer: these have calls without one,
+// and no attribute that tells them.
+func oneWay(system string) causality.Trait {
+	switch system {
+	case "apache_dubbo", "dubbo", "dotnet_wcf", "jsonrpc", "thrift":
+		return causality.Streaming
+	}
+	return 0
+}
+
+// status says whether a call was given up. A server whose client went away has a status,
+// and no error: CANCELLED is none to it.
+func status(code string) causality.Trait {
+	switch code {
+	case "0", "OK", "ok", "":
+		return 0
+	}
+	return causality.Failed
+}
+
+// afterwards says whether the spans of a scope are made afterwards, with times of their
+// own: a page's load has the span that rendered the page as its parent, and began before.
+func afterwards(scope string) causality.Trait {
+	if strings.HasSuffix(scope, "instrumentation-document-load") {
+		return causality.Afterwards
 	}
 	return 0
 }
@@ -166,8 +197,8 @@ func traits(s ptrace.Span, is causality.Trait) causality.Trait {
 	if is&causality.Call != 0 { // by way of HTTP
 		is &^= causality.HTTP
 	}
-	if is&causality.Call != 0 && streams(s.Events()) {
-		is |= causality.Streaming
+	if is&causality.Call != 0 {
+		is |= told(s.Events())
 	}
 	return is
 }
@@ -177,18 +208,21 @@ func polls(name string) bool {
 		strings.HasPrefix(name, "receive ") || strings.HasPrefix(name, "poll ")
 }
 
-// streams reports whether a call had more than one message in a direction.
-func streams(events ptrace.SpanEventSlice) bool {
+// told is what a call's events tell: more than one message in a direction, or that
+// somebody gave up.
+func told(events ptrace.SpanEventSlice) (is causality.Trait) {
 	for i := range events.Len() {
 		e := events.At(i)
-		if name := e.Name(); name != semconv.EventMessage && name != semconv.EventMessageRPC {
-			continue
-		}
-		for _, id := range [...]string{semconv.RPCMessageID, semconv.RPCMessageIDOld} {
-			if v, ok := e.Attributes().Get(id); ok && v.Type() == pcommon.ValueTypeInt && v.Int() > 1 {
-				return true
+		switch e.Name() {
+		case semconv.EventException:
+			is |= causality.Failed
+		case semconv.EventMessage, semconv.EventMessageRPC:
+			for _, id := range [...]string{semconv.RPCMessageID, semconv.RPCMessageIDOld} {
+				if v, ok := e.Attributes().Get(id); ok && v.Type() == pcommon.ValueTypeInt && v.Int() > 1 {
+					is |= causality.Streaming
+				}
 			}
 		}
 	}
-	return false
+	return is
 }

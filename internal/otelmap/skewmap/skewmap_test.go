@@ -1,7 +1,9 @@
 package skewmap
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,7 @@ type attrs = map[string]any
 
 func TestWhichClock(t *testing.T) {
 	f := &fakeClocks{hosts: map[string]string{"n1": "host:n1/boot/realtime", "byname": "host:n2/boot/realtime"}}
+	long := strings.Repeat("x", model.MaxClockName+1)
 	for name, c := range map[string]struct {
 		resource, span attrs
 		want           string
@@ -31,6 +34,12 @@ func TestWhichClock(t *testing.T) {
 		"an instance":             {attrs{sc.ServiceInstanceID: "i", sc.ServiceName: "s"}, nil, "service:i/realtime"},
 		"nobody's":                {attrs{sc.ServiceName: "s"}, nil, ""},
 		"where its source put it": {attrs{sc.ClockID: "host:a/b/raw"}, attrs{sc.ClockTimeline: "host:c/d/raw"}, "host:c/d/raw"},
+		"too long an id":          {attrs{sc.ClockID: long, sc.HostID: "h"}, nil, ""},
+		"too long a host":         {attrs{sc.HostID: long, sc.HostName: "x"}, nil, "host:x/?/realtime"},
+		"none but bad hosts":      {attrs{sc.HostID: long, sc.HostName: "x\n"}, nil, ""},
+		"a span's, too long":      {attrs{sc.HostID: "n1"}, attrs{sc.ClockID: long}, ""},
+		"a timeline, too long":    {attrs{sc.HostID: "n1"}, attrs{sc.ClockTimeline: long}, ""},
+		"an instance, too long":   {attrs{sc.ServiceInstanceID: long}, nil, ""},
 		"numbers are no names":    {attrs{sc.HostID: 7, sc.ClockID: 8}, attrs{sc.ClockID: 9}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +56,26 @@ func TestWhichClock(t *testing.T) {
 	}
 }
 
+// TestNamesWithoutALimit: however long and many they are, none is kept, and their spans
+// are counted.
+func TestNamesWithoutALimit(t *testing.T) {
+	f := &fakeClocks{}
+	e := causality.New(causality.Config{
+		MaxSpans: 1024, MaxClocks: 64, MaxPairs: 64, MaxJobs: 4, Window: time.Second, HealthWindow: 30 * time.Second, Now: time.Now,
+	}, f)
+	m := NewMapper(e, f)
+	for i := range 100 {
+		long := strings.Repeat("x", 10_000+i)
+		td, _ := one(attrs{sc.HostID: long, sc.HostName: long + "\n"}, attrs{sc.ClockID: long})
+		m.Read(td)
+		e.Run(m.Batch())
+		m.Forget()
+	}
+	assert.Zero(t, e.Stats().Clocks)
+	assert.Zero(t, e.Stats().ClocksOver)
+	assert.EqualValues(t, 100, e.Stats().NoClock)
+}
+
 func TestTraits(t *testing.T) {
 	const client, server, consumer = ptrace.SpanKindClient, ptrace.SpanKindServer, ptrace.SpanKindConsumer
 	for name, c := range map[string]struct {
@@ -57,6 +86,12 @@ func TestTraits(t *testing.T) {
 	}{
 		"rpc":                          {client, "", attrs{"rpc.system": "grpc"}, causality.Client | causality.Call},
 		"rpc, new":                     {client, "", attrs{"rpc.system.name": "grpc"}, causality.Client | causality.Call},
+		"rpc that was answered":        {client, "", attrs{"rpc.system": "grpc", "rpc.grpc.status_code": 0}, causality.Client | causality.Call},
+		"answered, new":                {client, "", attrs{"rpc.system.name": "grpc", "rpc.response.status_code": "OK"}, causality.Client | causality.Call},
+		"rpc that was given up":        {server, "", attrs{"rpc.system": "grpc", "rpc.grpc.status_code": 1}, causality.Server | causality.Call | causality.Failed},
+		"given up, new":                {server, "", attrs{"rpc.system.name": "grpc", "rpc.response.status_code": "CANCELLED"}, causality.Server | causality.Call | causality.Failed},
+		"given up, connect":            {client, "", attrs{"rpc.system": "connect_rpc", "rpc.connect_rpc.error_code": "canceled"}, causality.Client | causality.Call | causality.Failed},
+		"rpc that may be one way":      {client, "", attrs{"rpc.system": "apache_dubbo"}, causality.Client | causality.Call | causality.Streaming},
 		"http":                         {server, "", attrs{"http.request.method": "GET"}, causality.Server | causality.HTTP},
 		"http, old":                    {server, "", attrs{"http.method": "GET"}, causality.Server | causality.HTTP},
 		"rpc by http":                  {client, "", attrs{"rpc.system": "connect_rpc", "http.request.method": "POST"}, causality.Client | causality.Call},
@@ -87,6 +122,16 @@ func TestTraits(t *testing.T) {
 		td, s := one(nil, nil)
 		s.Status().SetCode(ptrace.StatusCodeError)
 		assert.Equal(t, causality.Failed, traitsOf(td))
+	})
+	t.Run("exception", func(t *testing.T) {
+		td, s := one(nil, attrs{"rpc.system": "grpc"})
+		s.Events().AppendEmpty().SetName("exception")
+		assert.Equal(t, causality.Call|causality.Failed, traitsOf(td))
+	})
+	t.Run("page", func(t *testing.T) {
+		td, _ := one(nil, nil)
+		td.ResourceSpans().At(0).ScopeSpans().At(0).Scope().SetName("@opentelemetry/instrumentation-document-load")
+		assert.Equal(t, causality.Afterwards, traitsOf(td))
 	})
 	for id, want := range map[int64]causality.Trait{1: 0, 2: causality.Streaming} {
 		td, s := one(nil, attrs{"rpc.system": "grpc"})

@@ -65,7 +65,7 @@ func (m *Mapper) source(res pcommon.Resource) source {
 	case found[2]:
 		s.clockID = "service:" + instance.Str() + "/realtime"
 	}
-	s.clock = m.engine.Clock(s.clockID)
+	s.clock = m.clock(s.clockID)
 	switch {
 	case found[4]:
 		s.job = m.engine.Job(job.Str())
@@ -80,12 +80,20 @@ func (m *Mapper) source(res pcommon.Resource) source {
 	return s
 }
 
+// clock returns the clock of a name; nil, as for no name, where it can be no clock's.
+func (m *Mapper) clock(id string) *causality.Clock {
+	if model.CheckClockName(id) != nil {
+		return nil
+	}
+	return m.engine.Clock(id)
+}
+
 // hostClock returns the clock of the first name under which the host is known,
 // else one of its own, of which nothing but this name is known.
 func (m *Mapper) hostClock(hosts []string) string {
 	first := ""
 	for _, h := range hosts {
-		if h == "" {
+		if model.CheckClockName(h) != nil {
 			continue
 		}
 		if id, ok := m.resolver.Resolve(h); ok {
@@ -94,6 +102,9 @@ func (m *Mapper) hostClock(hosts []string) string {
 		if first == "" {
 			first = h
 		}
+	}
+	if first == "" {
+		return ""
 	}
 	return "host:" + first + "/?/realtime"
 }

@@ -35,7 +35,7 @@ const (
 
 func (m *Mapper) makeRoom(it *item, i int) {
 	room := 0
-	if m.batch.Places[i].State == causality.Placed && it.note.has&hasRawStart == 0 {
+	if stands(&m.batch.Places[i]) && it.note.has&hasRawStart == 0 {
 		room = placeAttributes
 	}
 	if m.worst[i] != 0 && it.note.has&hasVerdict == 0 {
@@ -64,10 +64,10 @@ func annotate(it *item, p *causality.Place) {
 	attrs.PutStr(semconv.ClockTimeline, p.Timeline)
 }
 
-// stands reports whether a span is to be moved: by its clock's model, or like those
-// of its trace that were given out before.
+// stands reports whether a span has a place: by its clock's model, like those of its
+// trace that were given out before, or as it came and to within what the model says.
 func stands(p *causality.Place) bool {
-	return p.State == causality.Placed || p.State == causality.Withheld && p.Shift != 0
+	return p.State == causality.Placed || p.State == causality.Withheld && (p.Shift != 0 || p.Bounded)
 }
 
 // realign moves a span to where it stands on the timeline; one that stands on

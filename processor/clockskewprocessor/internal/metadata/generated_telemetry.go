@@ -35,7 +35,9 @@ type TelemetryBuilder struct {
 	ProcessorClockSkewOrdersOmitted     metric.Int64ObservableCounter
 	ProcessorClockSkewPartnersForgotten metric.Int64ObservableCounter
 	ProcessorClockSkewRelations         metric.Int64ObservableCounter
+	ProcessorClockSkewRelationsWidened  metric.Int64ObservableCounter
 	ProcessorClockSkewSamples           metric.Int64ObservableCounter
+	ProcessorClockSkewSamplesLate       metric.Int64ObservableCounter
 	ProcessorClockSkewSamplesOverflow   metric.Int64ObservableCounter
 	ProcessorClockSkewSamplesRejected   metric.Int64ObservableCounter
 	ProcessorClockSkewSpans             metric.Int64ObservableCounter
@@ -161,12 +163,42 @@ func (builder *TelemetryBuilder) RegisterProcessorClockSkewRelationsCallback(cb 
 	return nil
 }
 
+// RegisterProcessorClockSkewRelationsWidenedCallback sets callback for observable ProcessorClockSkewRelationsWidened metric.
+func (builder *TelemetryBuilder) RegisterProcessorClockSkewRelationsWidenedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorClockSkewRelationsWidened, obs: o})
+		return nil
+	}, builder.ProcessorClockSkewRelationsWidened)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorClockSkewSamplesCallback sets callback for observable ProcessorClockSkewSamples metric.
 func (builder *TelemetryBuilder) RegisterProcessorClockSkewSamplesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ProcessorClockSkewSamples, obs: o})
 		return nil
 	}, builder.ProcessorClockSkewSamples)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorClockSkewSamplesLateCallback sets callback for observable ProcessorClockSkewSamplesLate metric.
+func (builder *TelemetryBuilder) RegisterProcessorClockSkewSamplesLateCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorClockSkewSamplesLate, obs: o})
+		return nil
+	}, builder.ProcessorClockSkewSamplesLate)
 	if err != nil {
 		return err
 	}
@@ -351,9 +383,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{relation}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorClockSkewRelationsWidened, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_clock_skew_relations_widened",
+		metric.WithDescription("Relations that the stamps have right and that nothing leaves right beside what was given out, so that the bound of the later span was widened. [Alpha]"),
+		metric.WithUnit("{relation}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorClockSkewSamples, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_clock_skew_samples",
 		metric.WithDescription("Relations between two clocks that served as evidence. [Alpha]"),
+		metric.WithUnit("{relation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorClockSkewSamplesLate, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_clock_skew_samples_late",
+		metric.WithDescription("Relations that came too late to serve as evidence, beside others of the same clocks that came in time. [Alpha]"),
 		metric.WithUnit("{relation}"),
 	)
 	errs = errors.Join(errs, err)
