@@ -27,11 +27,11 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("skew", flag.ContinueOnError)
 	runs := f.Int("runs", 5, "rounds of the costs")
-	cfg := worldConfig{offset: 10 * ms, drift: 50e-6, asymmetry: 10 * us}
-	f.Uint64Var(&cfg.seed, "seed", 1, "of the world")
-	f.IntVar(&cfg.hosts, "hosts", 16, "hosts, each with a service and a clock")
-	f.IntVar(&cfg.traces, "traces", 9000, "traces")
-	seconds := f.Int("seconds", 30, "over which they begin")
+	cfg := usual
+	f.Uint64Var(&cfg.seed, "seed", cfg.seed, "of the world")
+	f.IntVar(&cfg.hosts, "hosts", cfg.hosts, "hosts, each with a service and a clock")
+	f.IntVar(&cfg.traces, "traces", cfg.traces, "traces")
+	seconds := f.Int("seconds", int(cfg.duration/second), "over which they begin")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ type worldConfig struct {
 	asymmetry int64 // ns, by which the way there and the way back may differ
 }
 
+// usual is the world without flags.
+var usual = worldConfig{seed: 1, hosts: 16, traces: 9000, duration: 30 * second, offset: 10 * ms, drift: 50e-6, asymmetry: 10 * us}
+
 // host runs one service, whose clock shows its own time.
 type host struct {
 	offset int64

@@ -22,6 +22,35 @@ const settle = 12 * time.Second
 // medians over windows of 2 s.
 type daemonErrors struct {
 	each, windows errors
+	asked, failed int
+	last          error // why it failed
+}
+
+// patience is how long all of the daemons may take to follow the first one after settle,
+// and mostFailed the share of questions that they may leave without an answer then: on a
+// machine that is too busy for them they lose it now and then.
+const (
+	patience   = 30 * time.Second
+	mostFailed = 0.5
+)
+
+// ask asks once more where there is time to.
+func (d *daemonErrors) ask(ctx context.Context, i int, until time.Time, ask func(i int) (float64, int64, error)) (offset float64, at int64, ok bool, err error) {
+	for {
+		offset, at, err = ask(i)
+		if err == nil || !time.Now().Before(until) {
+			break
+		}
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return 0, 0, false, err
+		}
+	}
+	d.asked++
+	if err != nil {
+		d.failed++
+		d.last = err
+	}
+	return offset, at, err == nil, nil
 }
 
 // runChrony measures chronyd: the first node serves, the others follow it.
@@ -108,13 +137,20 @@ func sample(ctx context.Context, n int, length time.Duration, ask func(i int) (o
 	const window = 20 // samples, 2 s
 	var d daemonErrors
 	last, recent := make([]int64, n), make([][]float64, n)
+	until := time.Now().Add(patience)
+	for i := range n {
+		if _, _, _, err := d.ask(ctx, i, until, ask); err != nil {
+			return daemonErrors{}, err
+		}
+	}
+	d.asked, d.failed = 0, 0
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		for i := range n {
-			offset, at, err := ask(i)
+			offset, at, ok, err := d.ask(ctx, i, time.Time{}, ask)
 			if err != nil {
 				return daemonErrors{}, err
 			}
-			if at == last[i] {
+			if !ok || at == last[i] {
 				continue
 			}
 			last[i] = at
@@ -128,6 +164,9 @@ func sample(ctx context.Context, n int, length time.Duration, ask func(i int) (o
 		if err := wait(ctx, 100*time.Millisecond); err != nil {
 			return daemonErrors{}, err
 		}
+	}
+	if float64(d.failed) > mostFailed*float64(d.asked) {
+		return d, fmt.Errorf("sample daemons: got no answer to %d of %d questions; want most: %w", d.failed, d.asked, d.last)
 	}
 	return d, nil
 }

@@ -38,6 +38,7 @@ type options struct {
 	node   string // the node program
 	seed   uint64
 	only   string // part of the names of the cases that are run
+	pure   time.Duration
 }
 
 // lab is what the commands work with.
@@ -69,6 +70,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	flags.StringVar(&l.node, "node", "bin/bench-clocks-node", "the node program")
 	flags.Uint64Var(&l.seed, "seed", 1, "of the clocks")
 	flags.StringVar(&l.only, "only", "", "run the cases whose names contain this")
+	flags.DurationVar(&l.pure, "pure", 0, "count only coded pairs whose spacing changed by no more; 0: all packets")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

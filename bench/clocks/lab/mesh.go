@@ -41,7 +41,8 @@ type found struct {
 	// others are the raw clocks that do not lie: solved with the liar's edges, and
 	// without.
 	with, without errors
-	refused       map[string]int // edges, by reason
+	refused       map[string]int // edges, by node
+	load          load
 }
 
 // tally compares offsets with the truth.
@@ -64,6 +65,9 @@ func (t *tally) bound(inside bool, describe func() string) {
 func (l *lab) runMesh(ctx context.Context, s *scenario) (*found, error) {
 	// A second from now, so that every clock's first change lies ahead of its node.
 	nodes := s.nodes(l.net, time.Now().Add(time.Second).UnixNano(), s.warmUp()+l.length, l.seed)
+	for _, n := range nodes {
+		n.Pure = l.pure
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reports, ended := make(chan plan.Report, 1024), make(chan error, len(nodes))
@@ -78,6 +82,7 @@ func (l *lab) runMesh(ctx context.Context, s *scenario) (*found, error) {
 		go func() { ended <- fmt.Errorf("run node %s: %w: %s", n.Name, forward(ctx, out, reports), c.said()) }()
 	}
 	j := newJudge(nodes, s)
+	j.f.load.begin()
 	begin, end := time.Now(), time.Now().Add(s.warmUp()+l.length)
 	for next := nextSolve(begin); ; {
 		select {
@@ -89,6 +94,7 @@ func (l *lab) runMesh(ctx context.Context, s *scenario) (*found, error) {
 			j.take(r, time.Since(begin) > s.warmUp())
 		case now := <-time.After(time.Until(next)):
 			if j.solve(now.Sub(begin) > s.warmUp()); now.After(end) {
+				j.f.load.end()
 				return &j.f, nil
 			}
 			next = nextSolve(now)
@@ -146,6 +152,7 @@ func forward(ctx context.Context, from io.ReadCloser, to chan<- plan.Report) err
 type judge struct {
 	truth truth
 	liar  string // its raw clock; empty where nobody lies
+	lies  bool   // and is not only slow, so that nothing is known of it
 	fixed bool   // no clock changes its rate
 	all   *graph.Solver
 	rest  *graph.Solver // without the liar
@@ -157,12 +164,13 @@ func newJudge(nodes []*plan.Node, s *scenario) *judge {
 	j := &judge{truth: newTruth(nodes), fixed: s.event == nil, all: graph.New(first), rest: graph.New(first)}
 	j.f.marked, j.f.refused = map[string]int{}, map[string]int{}
 	if s.liar.Kind != "" {
-		j.liar = plan.RawClock(nodes[len(nodes)-1].Name)
+		j.liar, j.lies = plan.RawClock(nodes[len(nodes)-1].Name), s.liar.Kind != plan.Asymmetric
 	}
 	return j
 }
 
 func (j *judge) take(r plan.Report, count bool) {
+	j.f.load.take(r)
 	for _, e := range r.Edges {
 		if err := j.all.Add(e); err != nil {
 			j.f.refused[r.Node]++
@@ -217,7 +225,9 @@ func (j *judge) solve(count bool) {
 			j.f.marked[m.Clock]++
 			continue
 		}
-		j.model(&m)
+		if m.Clock != j.liar || !j.lies {
+			j.model(&m)
+		}
 		if other, ok := rest.Model(m.Clock); ok && isRaw(m.Clock) && m.Clock != j.liar {
 			j.f.with.add(j.off(&m, m.At))
 			j.f.without.add(j.off(&other, other.At))

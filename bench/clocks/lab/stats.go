@@ -21,6 +21,15 @@ func (e errors) quantile(q float64) float64 {
 	return sorted[max(0, i)]
 }
 
+// rms is the root of the mean square; NaN of none.
+func (e errors) rms() float64 {
+	sum := 0.0
+	for _, v := range e {
+		sum += v * v
+	}
+	return math.Sqrt(sum / float64(len(e)))
+}
+
 func (e errors) String() string {
 	return fmt.Sprintf("%9.0f %9.0f %9.0f  (n=%d)", e.quantile(0.5), e.quantile(0.99), e.quantile(1), len(e))
 }

@@ -87,11 +87,12 @@ type scenario struct {
 	name string
 	rate float64 // packets/s to each neighbour
 	k    int
-	// event, if any, is called about every four seconds and node with a moment
-	// and a random sign, and plans what happens then.
+	// event, if any, is called with a moment and a random sign, and plans what happens then.
 	event func(c *plan.Clock, at int64, sign float64)
 	liar  plan.Lie // of the last node
 }
+
+const second = int64(time.Second)
 
 const (
 	maxOffset = 10e6  // ns
@@ -110,26 +111,45 @@ func (s *scenario) nodes(w *network, now int64, length time.Duration, seed uint6
 		nodes[i] = &plan.Node{Name: p.Name, Addr: p.Addr, Peers: peers, Rate: s.rate, K: s.k}
 		c := &nodes[i].Clock
 		// Far from one another's origins, as those of hosts are, but for the offset that is asked for.
-		*c = plan.Clock{At: now, Raw: int64(time.Hour), Realtime: now}
+		// They run at their rates before anything is measured: a change at the
+		// start would be one of the whole mesh in its first windows.
+		begun := now - int64(10*time.Second)
+		*c = plan.Clock{At: begun, Raw: int64(time.Hour), Realtime: begun}
 		c.Raw += int64((2*rng.Float64() - 1) * maxOffset)
 		c.Realtime += int64((2*rng.Float64() - 1) * maxOffset)
 		rate := (2*rng.Float64() - 1) * maxDrift
-		c.RawChanges = []netstamp.Change{{At: now, Rate: rate}}
-		c.RealtimeChanges = []netstamp.Change{{At: now, Rate: rate / 5}}
-		if s.event == nil {
-			continue
-		}
-		for at := now; at < now+int64(2*length); {
-			at += int64((2 + 4*rng.Float64()) * float64(time.Second))
-			sign := float64(1)
-			if rng.IntN(2) == 0 {
-				sign = -1
-			}
-			s.event(c, at, sign)
-		}
+		c.RawChanges = []netstamp.Change{{At: begun, Rate: rate}}
+		c.RealtimeChanges = []netstamp.Change{{At: begun, Rate: rate / 5}}
+	}
+	if s.event != nil {
+		s.plan(nodes, now, length, rng)
 	}
 	nodes[len(nodes)-1].Lie = s.liar
 	return nodes
+}
+
+// plan has every node's clock change every four to five seconds, at random moments. Two
+// changes that no exchange comes between cannot be seen, not even as one where they undo one
+// another; so there is time for one of each pair between any two.
+func (s *scenario) plan(nodes []*plan.Node, now int64, length time.Duration, rng *rand.Rand) {
+	gap := s.apart().Seconds()
+	each := max(4/float64(len(nodes)), 1.2*gap)
+	var order []int
+	for at := now + second; at < now+int64(2*length); at += int64((gap + 2*(each-gap)*rng.Float64()) * float64(second)) {
+		if len(order) == 0 {
+			order = rng.Perm(len(nodes))
+		}
+		sign := float64(1 - 2*rng.IntN(2))
+		s.event(&nodes[order[0]].Clock, at, sign)
+		order = order[1:]
+	}
+}
+
+// apart is the least time between two changes: each round probes every neighbour with two
+// packets, in another order, so that two rounds can lie between them.
+func (s *scenario) apart() time.Duration {
+	const rounds = 2.5
+	return max(time.Second/4, time.Duration(rounds*2/s.rate*float64(time.Second)))
 }
 
 // rawRate changes the raw clock's frequency by d, and back with the next change.

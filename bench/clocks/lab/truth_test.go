@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/netstamp"
 )
-
-const second = int64(time.Second)
 
 // Two nodes of which the second's raw clock is 5 s ahead and gains 10 ppm.
 func twoNodes() []*plan.Node {
@@ -88,14 +87,20 @@ func TestJudgeOfAModel(t *testing.T) {
 // Plans of one seed are the same, and every node's events lie in order.
 func TestPlans(t *testing.T) {
 	w := &network{names: []string{"a", "b", "c"}}
-	s := scenario{event: rawRate(1e-6)}
+	s := scenario{rate: 10, event: rawRate(1e-6)}
 	one, two := s.nodes(w, 100*second, 20*time.Second, 7), s.nodes(w, 100*second, 20*time.Second, 7)
 	assert.Equal(t, one, two)
+	var all []int64
 	for _, n := range one {
 		assert.Greater(t, len(n.Clock.RawChanges), 5)
 		for i, c := range n.Clock.RawChanges[1:] {
 			assert.Greater(t, c.At, n.Clock.RawChanges[i].At)
+			all = append(all, c.At)
 		}
+	}
+	slices.Sort(all)
+	for i := range all[1:] {
+		assert.GreaterOrEqual(t, time.Duration(all[i+1]-all[i]), s.apart(), "exchanges of all pairs come between")
 	}
 	assert.Equal(t, "10.88.0.3", one[2].Addr.String())
 }

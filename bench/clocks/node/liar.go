@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -65,8 +64,8 @@ func (l *liar) Received(data []byte, from netip.AddrPort, s stamp.Stamp, ttl uin
 	}
 	// Of what is older no stamp comes any more.
 	delete(l.sent, id-1<<16)
-	// Sequence number and session of RFC 8972.
-	l.sent[id] = reply{from, binary.BigEndian.Uint16(answer[14:]), binary.BigEndian.Uint32(answer)}
+	ssid, seq := l.reflector.Numbers(answer)
+	l.sent[id] = reply{from, ssid, seq}
 }
 
 // Sent implements netstamp.Handler.

@@ -27,7 +27,7 @@ func probeAll(ctx context.Context, n *plan.Node, out io.Writer) error {
 	node, err := probe.New(probe.Config{
 		NodeID: n.Name, HostID: n.Name, BootID: plan.Boot,
 		Locals: []netip.AddrPort{netip.AddrPortFrom(n.Addr, plan.Port)},
-		Peers:  peers, K: n.K, Rate: n.Rate, Clock: n.Clock.Skewed(),
+		Peers:  peers, K: n.K, Rate: n.Rate, Clock: n.Clock.Skewed(), Tolerance: n.Pure,
 		Emit: func(o probe.Outcome) {
 			err := lines.Encode(plan.Report{Node: n.Name, Edges: o.Edges, Counters: o.Counters})
 			if err != nil {

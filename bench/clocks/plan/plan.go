@@ -4,6 +4,7 @@ package plan
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/netstamp"
@@ -19,6 +20,7 @@ type Node struct {
 	Peers []Peer // all nodes, this one included
 	Rate  float64
 	K     int
+	Pure  time.Duration // by how much the spacing of a pair that counts may change; 0: all count
 	Clock Clock
 	Lie   Lie
 }
