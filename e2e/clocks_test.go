@@ -48,6 +48,7 @@ func TestClocksOfHosts(t *testing.T) {
 	raw := lab.awaitModels(t, append(agents, gateway)...)
 	t.Run("offsets", func(t *testing.T) { assertShifts(t, raw) })
 	t.Run("spans", func(t *testing.T) { lab.assertSpans(t, raw, gateway, true) })
+	t.Run("live", func(t *testing.T) { lab.tellLiveBounds(t, raw[1], gateway) })
 	t.Run("page", func(t *testing.T) {
 		page, err := lab.get("/")
 		require.NoError(t, err)
@@ -136,7 +137,7 @@ receivers:
       http: {endpoint: '%[1]s:24318'}
 extensions:
   file_storage: {directory: '%[2]s'}
-  timeline: {endpoint: '%[1]s:13180', storage: file_storage, save_interval: %[3]s, slew_limit: 10}
+  timeline: {endpoint: '%[1]s:13180', storage: file_storage, save_interval: %[3]s}
 connectors:
   clocks: {timeline: timeline}
 processors:
@@ -358,6 +359,46 @@ func (l *clockLab) assertSpans(t *testing.T, raw []clockModel, gateway *process,
 	assert.Equal(t, a.timeline, b.timeline)
 	// The timeline follows the hosts' real-time clocks, which are this one.
 	assert.InDelta(t, began.realtime, a.start, 1e6+a.bound*1e9)
+}
+
+// tellLiveBounds sends spans that a host's real-time clock stamped some time before, as
+// programs do, and tells how they are bounded: beyond what slew_limit allows since then
+// where the host has told of both of its clocks by then. It also tells what that costs.
+func (l *clockLab) tellLiveBounds(t *testing.T, raw clockModel, gateway *process) {
+	t.Helper()
+	realtime := strings.TrimSuffix(raw.clock, "raw") + "realtime"
+	for _, age := range []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second} {
+		stamped := time.Now().UnixNano()
+		time.Sleep(age)
+		trace := fmt.Sprintf("%032x", stamped)
+		body := fmt.Sprintf(`{"resourceSpans": [%s]}`, spanOf(realtime, 0, trace, "00000000000000b1", "", 3, stamped, stamped+1000))
+		require.NoError(t, l.post("http://"+address(0)+":24318/v1/traces", body))
+		var s placedSpan
+		eventually(t, readyLimit, func() error {
+			placed, err := l.spans(trace)
+			if s = placed["00000000000000b1"]; err == nil && s.start == 0 {
+				err = fmt.Errorf("read span of %s: got %v; want one", realtime, placed)
+			}
+			return err
+		}, gateway)
+		assert.True(t, s.bounded, "%v after it was stamped", age)
+		t.Logf("a span that comes %v after it was stamped: bound %.1f µs", age, s.bound*1e6)
+	}
+	first, edges := l.ownEdges(t)
+	assert.Positive(t, edges)
+	t.Logf("each host tells of its own two clocks %.1f times a second", float64(edges)/time.Since(first).Seconds())
+}
+
+// ownEdges counts the edges of the host that hears nobody, since the first.
+func (l *clockLab) ownEdges(t *testing.T) (first time.Time, edges int) {
+	t.Helper()
+	content, err := os.ReadFile(l.file("stranger.jsonl"))
+	require.NoError(t, err)
+	_, rest, ok := bytes.Cut(content, []byte(`"observedTimeUnixNano":"`))
+	require.True(t, ok)
+	nano, err := strconv.ParseInt(string(rest[:bytes.IndexByte(rest, '"')]), 10, 64)
+	require.NoError(t, err)
+	return time.Unix(0, nano), bytes.Count(content, []byte(`"lockstep.clock.edge"`))
 }
 
 // spanOf is a span in OTLP's JSON.

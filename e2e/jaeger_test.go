@@ -83,8 +83,11 @@ func (t *jaegerTrace) linksWithin() int {
 }
 
 type jaegerSpan struct {
-	SpanID     string `json:"spanID"`
-	Name       string `json:"operationName"`
+	SpanID     string      `json:"spanID"`
+	Name       string      `json:"operationName"`
+	Start      int64       `json:"startTime"` // Unix µs
+	Duration   int64       `json:"duration"`  // µs
+	Tags       []jaegerTag `json:"tags"`
 	References []struct {
 		Type    string `json:"refType"`
 		TraceID string `json:"traceID"`
@@ -102,6 +105,33 @@ func (s *jaegerSpan) links(traceID string) []string {
 		}
 	}
 	return ids
+}
+
+// tag returns the value of an attribute; nil where there is none.
+func (s *jaegerSpan) tag(key string) any {
+	for _, tag := range s.Tags {
+		if tag.Key == key {
+			return tag.Value
+		}
+	}
+	return nil
+}
+
+// trace returns the spans of one trace by their names.
+func (j *jaeger) trace(id string) (map[string]jaegerSpan, error) {
+	var answer struct {
+		Data []jaegerTrace `json:"data"`
+	}
+	if err := getJSON(j.query+"/api/traces/"+id, &answer); err != nil {
+		return nil, err
+	}
+	spans := map[string]jaegerSpan{}
+	for _, trace := range answer.Data {
+		for _, span := range trace.Spans {
+			spans[span.Name] = span
+		}
+	}
+	return spans, nil
 }
 
 // services lists the names that Jaeger has spans of.
