@@ -315,7 +315,10 @@ func (s *Sender) learn(r *Reply, e *slot) {
 	e.ex.PeerClock, e.ex.Stateful = s.peer, c.Flags&ClockStateful != 0
 	e.ex.T2.Raw, e.ex.T2.Kind, e.ex.T2.Width = c.Received, c.ReceivedKind, c.ReceivedWidth
 	for _, f := range c.Follows[:c.Count] {
-		s.follow(f, c.Instance)
+		// When a packet itself leaves is not known while it is made.
+		if int32(r.Seq-f.Seq) > 0 {
+			s.follow(f, c.Instance)
+		}
 	}
 	if f := s.early[r.Seq&s.mask]; f.Seq == r.Seq {
 		s.follow(f.Follow, f.instance)
