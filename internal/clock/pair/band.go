@@ -26,6 +26,7 @@ type finder struct {
 	cfg           Config
 	upper, lower  side
 	before, after polygon
+	between       polygon // of lines from one change to another
 	up, low       []point
 	intervals     []interval
 }
@@ -65,6 +66,9 @@ func (f *finder) interval(from, until, reach int64) interval {
 	b.add(&f.after, -span, 0, f.slack(span), f.cfg.MaxDrift)
 	i.found = i.contradicted < 2
 	i.torn = b.torn
+	if i.found && !i.torn {
+		f.twice(&b, from, until, reach, v0)
+	}
 	if i.found {
 		i.low = [2]int64{downwards(v0, b.low[0]), downwards(v0, b.low[1])}
 		i.high = [2]int64{upwards(v0, b.high[0]), upwards(v0, b.high[1])}
@@ -180,18 +184,27 @@ func (b *band) add(p *polygon, first, last, slack, maxDrift float64) {
 		b.drift = [2]float64{-maxDrift, maxDrift}
 		return
 	}
+	width := b.widen(p, first, last, slack)
+	for i := range b.low {
+		b.width[i] += width[i]
+		all := b.high[i] - b.low[i] // infinite where the other side has no evidence
+		b.torn = b.torn || !math.IsInf(all, 1) && all > tear*b.width[i]
+	}
+	lo, hi := p.drift()
+	b.drift = [2]float64{min(b.drift[0], lo), max(b.drift[1], hi)}
+}
+
+// widen makes the band contain what lines allow, and returns how much that is.
+func (b *band) widen(p *polygon, first, last, slack float64) (width [2]float64) {
 	for i, x := range [2]float64{first, last} {
 		lo, hi := p.at(x)
 		if x != 0 {
 			lo, hi = lo-slack, hi+slack
 		}
 		b.low[i], b.high[i] = min(b.low[i], lo), max(b.high[i], hi)
-		b.width[i] += hi - lo
-		all := b.high[i] - b.low[i] // infinite where the other side has no evidence
-		b.torn = b.torn || !math.IsInf(all, 1) && all > tear*b.width[i]
+		width[i] = hi - lo
 	}
-	lo, hi := p.drift()
-	b.drift = [2]float64{min(b.drift[0], lo), max(b.drift[1], hi)}
+	return width
 }
 
 // downwards and upwards add a float to a base, rounded outwards with a nanosecond

@@ -12,7 +12,8 @@
 //   - its slope, the relative frequency, is within MaxDrift;
 //   - it wanders by Wander at most in any Window, in as many changes as it likes;
 //   - beside that a clock may be stepped, or its frequency changed by any amount
-//     within MaxDrift, but not twice within the evidence that one interval rests on.
+//     within MaxDrift, but not twice within the evidence that one interval rests on,
+//     unless both are changes of frequency and samples come between.
 //
 // # Bounds
 //
@@ -36,14 +37,26 @@
 // is near it and rests on one side. Where both are sound and far
 // apart, the change is in the interval: it is left out.
 //
+// Two clocks may change one soon after the other. If both change their frequency, one on
+// each side of the interval, by so little that neither side contradicts itself, then the
+// truth is a line of its own between both: one that satisfies the interval's nearest
+// samples on either side, or on one side those and on the other, where the change is
+// nearer than they are, what that side says of the interval's end. The union contains
+// these lines as well. It makes bounds wider by some hundredths, since a line between
+// samples is not led on from them.
+//
 // Wander widens a sample by what the tangent at the interval can be wrong by at its
 // distance, so that remote samples say little, and the reach needs no tuning.
 //
 // One reach is six samples of each direction, at least 3/8 of a Window and at most a
 // quarter of MaxFit: 0.75 s at 10 exchanges a second and more, 6 s at one. Estimates
-// lag behind by as much, and two changes must be two reaches and an interval apart: 1.6
-// s, and 13 s at one exchange a second. Where they are not, at least one of both sides
-// is usually seen to contradict itself; it need not be.
+// lag behind by as much. Two changes of frequency must have the nearest samples between
+// them, two of each direction on either side of an interval and 3/64 of a Window at least:
+// 0.25 s at 100 exchanges a second, 0.5 s at 10, 5 s at one; and a third one must be a
+// reach away. A step and another change must be two reaches and an interval apart, 1.6 s
+// and 13 s; where they are not, at least one of both sides is usually seen to contradict
+// itself, as always where the step is larger than delays are; it need not be. DriftBound
+// is for one change.
 //
 // # Estimates
 //
@@ -53,13 +66,17 @@
 // pair of one exchange a second is averaged over half a minute, and one whose
 // frequency changed is not. No fit goes across a change that bounds are sure of. The
 // noise is how far apart the lines are that rest on even and on odd cells of time, in
-// the median: it is Sigma, unless the strip is wider than usual, or estimates in a row
-// differ by more where they meet, as they do where stamps are wrong for longer than a
-// cell. It knows nothing of what both halves and all windows share, the difference of
+// the median: it is Sigma, unless the soonest of so few samples is worse known, or the
+// strip is wider than usual, or estimates in a row differ by more where they meet, as
+// they do where stamps are wrong for longer than a cell. The line goes by the stamps'
+// centres: what they can be wrong by is for bounds. It knows nothing of what both halves and all windows share, the difference of
 // the shortest delays of both directions above all, and is no bound.
 //
 // Intervals in a row are described by one line, with bounds for every reading of them,
 // and by several where one line makes the bounds much wider.
+//
+// With Overlap they speak of some of what the one before spoke of, where exchanges are
+// rare. What is bounded on one side alone is not told while the estimate before it goes on.
 //
 // What would come last and is vague, since no message came for a while, waits once for
 // the next Close: the estimate before it goes on better.

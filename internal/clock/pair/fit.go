@@ -72,16 +72,25 @@ type noise struct{ apart, width recent }
 // soonest of half as many samples is twice as late, and there are two of them.
 const halvesApart = 0.6745 * 2 * math.Sqrt2
 
+// soonest is how many times late the soonest of n samples is believed to be at least, in
+// shares 1/n of the usual strip. Long fits of windows in a row rest on the same samples
+// mostly, so that the last comparisons of their halves are worth two or three: of pairs that
+// are equally good some would seem many times better, and who goes by sigmas would go by
+// those alone.
+const soonest = 3
+
 // sigma is the standard deviation of a line whose strip is so wide. One that is wider than
 // usual lacks prompt samples of one direction or both, and the middle can be off by half of
 // what is too much. Until enough was compared it is taken from the width, which is too much.
-func (n *noise) sigma(width float64) float64 {
+// Samples are those of the sparser direction.
+func (n *noise) sigma(width float64, samples int) float64 {
 	apart, doubt := n.apart.median()
 	if doubt == 0 {
 		return max(width/4, 1)
 	}
 	usual, _ := n.width.median()
-	return max(math.Hypot(doubt*apart/halvesApart, max(0, width-usual)/4), 1)
+	measured := math.Hypot(doubt*apart/halvesApart, soonest/float64(samples)*usual)
+	return max(math.Hypot(measured, max(0, width-usual)/4), 1)
 }
 
 // doubt widens the sigmas of estimates to what they do from one to the next. Errors
@@ -164,7 +173,7 @@ func (e *Estimator) lengthen(f *fitting, from, until int64) bool {
 	n := &e.noise[e.length(from, until)]
 	e.compare(n, width)
 	f.few[f.n] = min(all.ups, all.lows) < telling
-	f.accepted[f.n], f.sigmas[f.n] = l, n.sigma(width)
+	f.accepted[f.n], f.sigmas[f.n] = l, n.sigma(width, min(all.ups, all.lows))
 	if f.n > 0 { // what agrees with less is no worse than that
 		f.sigmas[f.n] = min(f.sigmas[f.n], f.sigmas[f.n-1])
 	}
@@ -205,7 +214,11 @@ type chains struct {
 type chain struct {
 	up, low   []point
 	ups, lows int
+	widths    float64 // of all of them together
 }
+
+// wrong is what a sample is mostly wrong by at most.
+func (c *chain) wrong() float64 { return c.widths / float64(c.ups+c.lows) }
 
 // begin makes the evidence end at a reading.
 func (c *chains) begin(until int64, o sample) {
@@ -228,6 +241,7 @@ func (c *chains) extend(f *finder, from int64) {
 			to := &c.of[half]
 			to.up = push(to.up, p, 1, -1)
 			to.ups++
+			to.widths += float64(up[i].width)
 		}
 	}
 	low := f.lower.between(from, c.from-1)
@@ -237,22 +251,28 @@ func (c *chains) extend(f *finder, from int64) {
 			to := &c.of[half]
 			to.low = push(to.low, p, -1, -1)
 			to.lows++
+			to.widths += float64(low[i].width)
 		}
 	}
 	c.from = from
 }
 
+// point is where the stamps say that the offset is. What they can be wrong by is for bounds:
+// it differs from sample to sample by more than their errors do, and as part of a delay it
+// would choose which samples count.
 func (c *chains) point(f *finder, s sample, sign float64) point {
 	x := float64(s.t - c.o.t)
-	return point{x, float64(s.v-c.o.v) + sign*calm*f.slack(x)}
+	return point{x, float64(s.v-c.o.v) + sign*(calm*f.slack(x)-float64(s.width))}
 }
 
-// line is the middle of the widest strip between the envelopes, and the strip's width.
+// line is the middle of the widest strip between the envelopes, and the strip's width. Where
+// stamps are wrong by more than messages take, envelopes cross, and are a line if it is by
+// no more than that.
 func (e *Estimator) line(c *chain) (mid line, width float64, ok bool) {
 	if len(c.up) == 0 || len(c.low) == 0 {
 		return line{}, 0, false
 	}
-	if mid, width = widest(c.up, c.low, e.cfg.MaxDrift); width < 0 {
+	if mid, width = widest(c.up, c.low, e.cfg.MaxDrift); width < -2*c.wrong() {
 		return e.vague(c, mid, width) // they contradict one another, or are few
 	}
 	for _, b := range [2]float64{mid.b - e.cfg.MaxDrift/2, mid.b + e.cfg.MaxDrift/2} {
@@ -260,7 +280,7 @@ func (e *Estimator) line(c *chain) (mid line, width float64, ok bool) {
 			return e.vague(c, mid, width)
 		}
 	}
-	return mid, width, true
+	return mid, math.Abs(width), true
 }
 
 // vague is the line where there may be none, or too few samples to tell a drift.
@@ -272,7 +292,7 @@ func (e *Estimator) vague(c *chain, mid line, width float64) (line, float64, boo
 	if lo, hi := e.before.drift(); hi-lo > e.cfg.MaxDrift {
 		b := lo + (hi-lo)/2
 		high, low := strip(c.up, c.low, b)
-		return line{low + (high-low)/2, b}, high - low, true
+		return line{low + (high-low)/2, b}, math.Abs(high - low), true
 	}
-	return mid, width, true
+	return mid, math.Abs(width), true
 }

@@ -26,9 +26,46 @@ type Config struct {
 	MaxDrift float64
 	// Resolution, in ns, is by how much each sample is widened for both stamps: 1.
 	Resolution int64
+	// Overlap is how much of what the estimate before spoke of one speaks of as well, at
+	// most, where exchanges are rare: 0. Pairs learn of the same reading some windows after
+	// one another then, and who solves for all clocks joins estimates that speak of one
+	// instant. The bounds are those of the wider time.
+	Overlap time.Duration
 	// MaxSamples is how many samples of one direction are kept between two calls of
 	// Close before they are thinned: 8,192.
 	MaxSamples int
+	// Record, if any, is told of all that the estimator is given, in its order: given to
+	// another one it makes the same estimates.
+	Record func(Input)
+}
+
+// Input is one call of an Estimator's method.
+type Input struct {
+	Kind        InputKind
+	A, B, Width int64 // of Close only A
+}
+
+// InputKind names the method.
+type InputKind byte
+
+// Methods of an Estimator.
+const (
+	InputUpper InputKind = iota
+	InputLower
+	InputClose
+)
+
+// Apply gives an estimator what another one was given.
+func (i Input) Apply(e *Estimator) []Estimate {
+	switch i.Kind {
+	case InputUpper:
+		e.Upper(i.A, i.B, i.Width)
+	case InputLower:
+		e.Lower(i.A, i.B, i.Width)
+	case InputClose:
+		return e.Close(i.A)
+	}
+	return nil
 }
 
 // Defaults of Config.
@@ -49,6 +86,7 @@ func (c Config) withDefaults() Config {
 		c.MaxFit = DefaultMaxFit
 	}
 	c.MaxFit = min(max(c.MaxFit, 4*c.Window), 64*c.Window)
+	c.Overlap = min(max(c.Overlap, 0), 4*c.Window)
 	if !(c.Wander > 0 && c.Wander <= 1e-3) {
 		c.Wander = DefaultWander
 	}
@@ -77,8 +115,8 @@ const (
 )
 
 // sample says that the offset at Src's reading t is at most v (an upper sample) or
-// at least v (a lower one).
-type sample struct{ t, v int64 }
+// at least v (a lower one). Width is what v allows for stamps that are wrong.
+type sample struct{ t, v, width int64 }
 
 // Stats are an estimator's counters.
 type Stats struct {
@@ -107,11 +145,12 @@ type Estimator struct {
 	known     bool     // last is set
 	late      int64    // refused as too old since the last Close
 	noise     [spans]noise
-	jumps     recent // between estimates in a row, where they meet
-	turns     []turn // in their order
-	ahead     int64  // a change was seen to come after this reading
-	chains    chains // scratch
-	fresh     int64  // samples since the last estimates
+	jumps     recent     // between estimates in a row, where they meet
+	turns     []turn     // in their order
+	ahead     int64      // a change was seen to come after this reading
+	chains    chains     // scratch
+	behind    []interval // the last ones that were described, which go on
+	fresh     int64      // samples since the last estimates
 	quarrel   quarrel
 	stats     Stats
 }
@@ -127,11 +166,23 @@ func (e *Estimator) Stats() Stats { return e.stats }
 // Upper takes a message that left Src when Src read a, and arrived at Dst when Dst
 // read b: the offset at a is at most b - a. Width is what both stamps can be wrong
 // by, together, in ns.
-func (e *Estimator) Upper(a, b, width int64) { e.add(&e.upper, a, b, width, 1) }
+func (e *Estimator) Upper(a, b, width int64) {
+	e.record(InputUpper, a, b, width)
+	e.add(&e.upper, a, b, width, 1)
+}
 
 // Lower takes a message that left Dst when Dst read b, and arrived at Src when Src
 // read a: the offset at a is at least b - a.
-func (e *Estimator) Lower(a, b, width int64) { e.add(&e.lower, a, b, width, -1) }
+func (e *Estimator) Lower(a, b, width int64) {
+	e.record(InputLower, a, b, width)
+	e.add(&e.lower, a, b, width, -1)
+}
+
+func (e *Estimator) record(kind InputKind, a, b, width int64) {
+	if e.cfg.Record != nil {
+		e.cfg.Record(Input{kind, a, b, width})
+	}
+}
 
 func (e *Estimator) add(s *side, a, b, width, sign int64) {
 	if a > maxReading || a < -maxReading || b > maxReading || b < -maxReading || width < 0 || width > maxWidth {
@@ -159,7 +210,7 @@ func (e *Estimator) add(s *side, a, b, width, sign int64) {
 	e.stats.Samples++
 	e.fresh++
 	s.count++
-	s.pending = append(s.pending, sample{a, v})
+	s.pending = append(s.pending, sample{a, v, width})
 }
 
 // cell is the time on Src within which only the envelope of samples is kept.

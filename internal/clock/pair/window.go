@@ -24,6 +24,7 @@ const (
 // given before the first window is closed, and some may come after theirs: they serve
 // what is not settled yet.
 func (e *Estimator) Close(a int64) []Estimate {
+	e.record(InputClose, a, 0, 0)
 	a = min(max(a, -maxReading), maxReading)
 	if e.late > 0 && e.upper.count == 0 && e.lower.count == 0 {
 		e.restart() // Src reads less than it did: nothing that is kept can be compared
@@ -50,6 +51,7 @@ func (e *Estimator) Close(a int64) []Estimate {
 	if len(out) > 0 {
 		e.last, e.known = out[len(out)-1], true
 	}
+	e.keepBehind(e.reach(evidence))
 	if !e.known || e.contradicted(a) {
 		if latest, ok := e.provisional(a); ok {
 			out = append(out, latest)
@@ -65,7 +67,7 @@ func (e *Estimator) Close(a int64) []Estimate {
 
 func (e *Estimator) restart() {
 	e.begun, e.known, e.refuted, e.postponed = false, false, math.MinInt64, math.MinInt64
-	e.turns, e.ahead = e.turns[:0], math.MinInt64
+	e.turns, e.ahead, e.behind = e.turns[:0], math.MinInt64, e.behind[:0]
 	for _, s := range []*side{&e.upper, &e.lower} {
 		s.kept, s.tail = s.kept[:0], s.tail[:0]
 	}
@@ -105,9 +107,11 @@ func (e *Estimator) spacing() float64 {
 
 // reach is how far evidence is taken from, before and after an interval.
 func (e *Estimator) reach(samples float64) int64 {
-	w := float64(e.cfg.Window)
-	return int64(min(max(samples*e.spacing(), w*3/8), float64(e.cfg.MaxFit)/4))
+	return int64(min(max(samples*e.spacing(), float64(e.shortest())), float64(e.cfg.MaxFit)/4))
 }
+
+// shortest is the least reach.
+func (e *Estimator) shortest() int64 { return int64(e.cfg.Window) * 3 / 8 }
 
 func (e *Estimator) step() int64 {
 	return max(int64(min(e.spacing(), float64(e.cfg.Window)/2)), e.cell())
@@ -120,10 +124,17 @@ func (e *Estimator) settle(a int64) []Estimate {
 		e.done = e.oldest() + reach
 	}
 	e.done = max(e.done, a-reach-int64(e.cfg.MaxFit))
-	e.intervals = e.intervals[:0]
+	begin := e.done
+	if n := len(e.behind); n > 0 && e.behind[n-1].until != begin {
+		e.behind = e.behind[:0] // some time was left out
+	}
+	e.intervals = append(e.intervals[:0], e.behind...)
 	for ; e.done <= a-reach-step; e.done += step {
 		e.intervals = append(e.intervals, e.interval(e.done, e.done+step, reach))
 		e.begun = true
+	}
+	if e.done == begin {
+		return nil
 	}
 	e.distrust(reach)
 	e.notice(reach)
@@ -132,7 +143,8 @@ func (e *Estimator) settle(a int64) []Estimate {
 			e.count(i.from, reach)
 		}
 	}
-	out := bothSides(e.postpone(e.describe(reach)))
+	out := slices.DeleteFunc(e.describe(reach), func(o Estimate) bool { return o.Until <= begin })
+	out = bothSides(e.postpone(out, begin))
 	e.label(out)
 	e.doubt(out)
 	e.share(out)
@@ -142,7 +154,7 @@ func (e *Estimator) settle(a int64) []Estimate {
 // postpone leaves to the next Close what would come last, tells of no change and is
 // vague, as where no message came for a while: who keeps the newest estimate of a pair
 // would take it in the place of a better one that goes on. It is left once only.
-func (e *Estimator) postpone(out []Estimate) []Estimate {
+func (e *Estimator) postpone(out []Estimate, begin int64) []Estimate {
 	n := len(out)
 	for n > 0 {
 		before, known := e.last, e.known
@@ -156,9 +168,31 @@ func (e *Estimator) postpone(out []Estimate) []Estimate {
 		n--
 	}
 	if n < len(out) {
-		e.done, e.postponed = out[n].From, out[n].From
+		e.done = max(out[n].From, begin)
+		e.postponed = e.done
 	}
 	return out[:n]
+}
+
+// keepBehind keeps the last intervals that are settled, for the next estimate to speak of
+// as well. None is from before the middle of the last one: the middles of estimates in a
+// row go on.
+func (e *Estimator) keepBehind(reach int64) {
+	since := e.done - min(int64(e.cfg.Overlap), reach-e.shortest())
+	if e.known {
+		since = max(since, e.last.At)
+	}
+	e.behind = e.behind[:0]
+	for _, i := range e.intervals {
+		lower, upper := i.bounded()
+		switch {
+		case i.until > e.done || i.from < since:
+		case !i.found || i.changed() || !lower || !upper:
+			e.behind = e.behind[:0]
+		default:
+			e.behind = append(e.behind, i)
+		}
+	}
 }
 
 // vague reports whether an estimate tells much less than the one before, as it goes on.
