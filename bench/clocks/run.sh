@@ -7,6 +7,8 @@
 #   LENGTH   how long each case is measured, default 20s
 #   ONLY     runs the cases whose names contain this
 #   SEED     of the clocks, default 1
+#   RECORD   folder for recordings of what the estimators were given, default none; to judge
+#            them once more by other code: bin/bench-clocks-lab replay FILE...
 #   PURE     counts only coded pairs whose spacing changed by no more, default all packets
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,7 +19,7 @@ go build -o bin/bench-clocks-lab ./bench/clocks/lab
 missed=0
 for c in ${CASES:-rates changes liars compare}; do
 	echo "## $c"
-	bin/bench-clocks-lab "$c" -length "${LENGTH:-20s}" -only "${ONLY:-}" -seed "${SEED:-1}" -pure "${PURE:-0s}" || missed=1
+	bin/bench-clocks-lab "$c" -length "${LENGTH:-20s}" -only "${ONLY:-}" -seed "${SEED:-1}" -pure "${PURE:-0s}" -record "${RECORD:-}" || missed=1
 	echo
 done
 exit "$missed"

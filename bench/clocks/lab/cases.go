@@ -110,6 +110,10 @@ func (l *lab) printTally(what string, t *tally, s *scenario, v *verdicts) {
 // printMarks tells who was called untrusted, and what was refused.
 func (l *lab) printMarks(f *found) {
 	fmt.Fprintf(l.out, "  %s\n", &f.load)
+	l.printUntrusted(f)
+}
+
+func (l *lab) printUntrusted(f *found) {
 	for _, clock := range slices.Sorted(maps.Keys(f.marked)) {
 		fmt.Fprintf(l.out, "  untrusted: %s in %d of %d windows\n", clock, f.marked[clock], f.solved)
 	}

@@ -14,7 +14,9 @@ import (
 )
 
 const usage = `usage: lab rates|changes|liars|compare [flags]
-Needs root, iproute2, chrony and linuxptp.
+       lab replay FILE...
+The former need root, iproute2, chrony and linuxptp. With -record they leave files, which
+replay judges once more by the code as it is then: the same packets and the same truth.
 `
 
 func main() {
@@ -39,6 +41,7 @@ type options struct {
 	seed   uint64
 	only   string // part of the names of the cases that are run
 	pure   time.Duration
+	folder string // of recordings; empty: nothing is recorded
 }
 
 // lab is what the commands work with.
@@ -56,12 +59,15 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	if args[0] == "spin" {
 		spin()
 	}
+	if args[0] == "replay" {
+		return replay(args[1:], w)
+	}
 	commands := map[string]func(*lab, context.Context) error{
 		"rates": (*lab).rates, "changes": (*lab).changes, "liars": (*lab).liars, "compare": (*lab).compare,
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		return fmt.Errorf("parse command: got %q; want rates, changes, liars or compare", args[0])
+		return fmt.Errorf("parse command: got %q; want rates, changes, liars, compare or replay", args[0])
 	}
 	l := &lab{out: w}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -71,6 +77,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	flags.Uint64Var(&l.seed, "seed", 1, "of the clocks")
 	flags.StringVar(&l.only, "only", "", "run the cases whose names contain this")
 	flags.DurationVar(&l.pure, "pure", 0, "count only coded pairs whose spacing changed by no more; 0: all packets")
+	flags.StringVar(&l.folder, "record", "", "folder in which each case leaves what its estimators were given, for replay; 1 GiB of each at most, before compression")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -62,12 +62,21 @@ func (t *tally) bound(inside bool, describe func() string) {
 }
 
 // runMesh runs a scenario's mesh for length and compares what it finds with the truth.
-func (l *lab) runMesh(ctx context.Context, s *scenario) (*found, error) {
+func (l *lab) runMesh(ctx context.Context, s *scenario) (f *found, err error) {
 	// A second from now, so that every clock's first change lies ahead of its node.
 	nodes := s.nodes(l.net, time.Now().Add(time.Second).UnixNano(), s.warmUp()+l.length, l.seed)
 	for _, n := range nodes {
-		n.Pure = l.pure
+		n.Pure, n.Record = l.pure, l.folder != ""
 	}
+	rec, err := l.record(s, nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closing := rec.close(); err == nil && closing != nil {
+			f, err = nil, closing
+		}
+	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reports, ended := make(chan plan.Report, 1024), make(chan error, len(nodes))
@@ -91,9 +100,13 @@ func (l *lab) runMesh(ctx context.Context, s *scenario) (*found, error) {
 		case err := <-ended:
 			return nil, err
 		case r := <-reports:
-			j.take(r, time.Since(begin) > s.warmUp())
+			count := time.Since(begin) > s.warmUp()
+			rec.write(entry{Report: &r, Count: count})
+			j.take(r, count)
 		case now := <-time.After(time.Until(next)):
-			if j.solve(now.Sub(begin) > s.warmUp()); now.After(end) {
+			count := now.Sub(begin) > s.warmUp()
+			rec.write(entry{Solve: true, Count: count})
+			if j.solve(count); now.After(end) {
 				j.f.load.end()
 				return &j.f, nil
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/lockstep-otel/lockstep/bench/clocks/plan"
+	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/mesh"
 	"github.com/lockstep-otel/lockstep/internal/probe"
 )
@@ -24,12 +25,17 @@ func probeAll(ctx context.Context, n *plan.Node, out io.Writer) error {
 	}
 	lines := json.NewEncoder(out)
 	failed := make(chan error, 1)
+	var record func(own, peer string) func(pair.Input)
+	var fed recorder
+	if n.Record {
+		record = fed.of
+	}
 	node, err := probe.New(probe.Config{
 		NodeID: n.Name, HostID: n.Name, BootID: plan.Boot,
 		Locals: []netip.AddrPort{netip.AddrPortFrom(n.Addr, plan.Port)},
-		Peers:  peers, K: n.K, Rate: n.Rate, Clock: n.Clock.Skewed(), Tolerance: n.Pure,
+		Peers:  peers, K: n.K, Rate: n.Rate, Clock: n.Clock.Skewed(), Tolerance: n.Pure, Record: record,
 		Emit: func(o probe.Outcome) {
-			err := lines.Encode(plan.Report{Node: n.Name, Edges: o.Edges, Counters: o.Counters})
+			err := lines.Encode(plan.Report{Node: n.Name, Edges: o.Edges, Counters: o.Counters, Fed: fed.take()})
 			if err != nil {
 				select {
 				case failed <- fmt.Errorf("report: %w", err):

@@ -21,8 +21,10 @@ type Node struct {
 	Rate  float64
 	K     int
 	Pure  time.Duration // by how much the spacing of a pair that counts may change; 0: all count
-	Clock Clock
-	Lie   Lie
+	// Record makes the node report what its estimators are given.
+	Record bool
+	Clock  Clock
+	Lie    Lie
 }
 
 // Peer is a node as the others know it.
@@ -62,6 +64,16 @@ type Report struct {
 	Edges []model.ClockEdge
 	// Counters are what the node counted since it began, by name.
 	Counters map[string]int64
+	Fed      []Fed `json:",omitempty"`
+}
+
+// Fed is what the estimator of a pair of clocks was given in a window.
+type Fed struct {
+	Own, Peer string
+	Fresh     bool       // the estimator was made in this window
+	Inputs    [][4]int64 // kind, a, b and width of each pair.Input
+	// Cut is how many were left out, since there were too many.
+	Cut int64 `json:",omitempty"`
 }
 
 // RawClock and RealtimeClock are the ids of a node's clocks.
