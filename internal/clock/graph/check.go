@@ -33,11 +33,13 @@ type Counters struct {
 	TooManyClocks    int64
 	TooManyEdges     int64
 	Forgotten        int64 // edges that grew older than the horizon, or were from before a step
+	FormerLives      int64 // of these, the latter
 	Unsettled        int64 // solutions whose bounds took too long, and were left out
 	CutShort         int64 // solutions that MaxWork ended: estimates may be off by more, within their bounds
 	Contradictions   int64 // pairs of clocks that contradicted one another, summed over solutions
 	PathsOverflowed  int64 // paths that Between did not search to their end, for want of MaxFollowed
 	CrossingOverflow int64 // pairs whose bounds crossed and that could not be remembered
+	AfarOverflow     int64 // clocks and pairs whose offsets contradict others, or that may have been set, and that could not be
 }
 
 // sources numbers the sources of edges; two edges of the same clocks and source

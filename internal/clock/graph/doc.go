@@ -50,13 +50,15 @@
 // long and as wide as a message lay in a queue, and a wide one must place nobody whom
 // others know. Where an edge has no time in common with the others, it is carried
 // over by its drift, unless new edges tell of a change: then nothing is said of that
-// clock until the next solution. Edges that do not take part contradict nobody, so that
-// no step accuses anybody.
+// clock until the next solution. Edges that do not take part contradict nobody at the
+// instant, so that no step accuses anybody.
 //
 // Readings of a clock go on. An edge that is older than the one held for its clocks is
 // late, and left out; one that says that a clock was stepped is not, and neither is the
-// third of which no solution in between had a newer one. Which clock was stepped is what
-// most of those tell that an edge tells it of. Once that is known, and the offset
+// third of which no solution in between had a newer one. Where its two clocks do not agree
+// which edge is older, that one tells that is not known to have been set, or that goes on.
+// An edge that does not go on from one that a solution had tells of a step. Which clock was stepped
+// is what most of those tell that an edge tells it of. Once that is known, and the offset
 // changed, edges of the clock that have not seen it are forgotten, since a clock that
 // was set back shows the same readings twice.
 //
@@ -89,6 +91,15 @@
 // that lies, to this clock alone. Then the edge between both is left out, both are
 // named (undecided), and nobody is accused. A clock that is cut off moves nobody:
 // none of its edges takes part.
+//
+// Who is off by more than an edge is long has edges that hold at another time, by what they
+// say themselves. So before a solution all offsets are compared as such, whatever the time
+// that they are told of, with room for what MaxDrift makes of a horizon (32 ms for each edge),
+// and judged by the same rules. A clock that was set looks the same for as long as some tell of
+// it from before and others from after. So what is told of two places counts only where no
+// edge jumped or said that a clock was set within a horizon, and it takes half a horizon to
+// accuse anybody; until then the clock takes no part, and nothing is said of it. At three
+// places no clock was set; but one of which edges jumped, or said so, takes part until then.
 //
 // Two further proofs exist. A clock that is read together with another one of its
 // host (source pair), and that the traces of two other clocks contradict, is not

@@ -12,7 +12,7 @@ func (p *problem) solution() *Solution {
 	variance := p.solver.variances()
 	misfit := p.solver.misfit(p.group, p.x)
 	for c := range p.group {
-		if len(p.of(int32(c))) == 0 || p.silent[c] && !p.cut[c] {
+		if len(p.of(int32(c))) == 0 || p.silent[c] && !p.cut[c] || p.suspected[c] {
 			continue
 		}
 		s.models = append(s.models, p.solved(int32(c), variance[c], misfit))
@@ -54,7 +54,7 @@ func (p *problem) solved(c int32, variance float64, misfit map[int32]fitness) So
 	ref := p.reference[g]
 	m := Solved{
 		Clock: name, Reference: p.s.clocks[ref].name, At: p.base[c], Offset: p.base[ref] - p.base[c],
-		Neighbours: p.neighbours(c), Stepped: p.stepped[c],
+		Neighbours: p.neighbours(c, false), Stepped: p.stepped[c],
 	}
 	holds := p.holds(c)
 	m.From, m.Until = m.At+holds.from, m.At+holds.until

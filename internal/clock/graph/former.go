@@ -45,7 +45,11 @@ func (p *problem) formerLives() (old []int32) {
 		}
 		for _, c := range [2]int32{l.src, l.dst} {
 			ago, ok := p.setAgo(c, advance)
-			if s, known := p.standsAt(l, l.other(c), advance); ok && known && s.until < -farLate && s.from < aroundStep-ago {
+			begin := aroundStep - ago
+			if l.set {
+				begin = -aroundStep - ago // it begins with the step
+			}
+			if s, known := p.standsAt(l, l.other(c), advance); ok && known && s.until < -farLate && s.from < begin {
 				old = append(old, l.slot)
 				break
 			}
@@ -159,7 +163,8 @@ func (p *problem) remember() past {
 		out.stood[name] = now
 		ago, ok := p.setAgo(int32(c), advance)
 		if p.set[c] {
-			if since := -p.since[c]; !ok || since < ago {
+			// Nobody tells of what is to come, whatever an edge says.
+			if since := max(-p.since[c], -p.opt.Window.Nanoseconds()); !ok || since < ago {
 				ago, ok = since, true
 			}
 		}

@@ -63,7 +63,7 @@ func (p *problem) newPlacing() *placing {
 	p.told = make([]bool, n)
 	h := &placing{p: p, placed: make([]bool, n), hung: make([]bool, n), variance: make([]float64, n)}
 	for i := range p.links {
-		if l := &p.links[i]; l.Stepped && l.fresh {
+		if l := &p.links[i]; l.set && l.fresh {
 			p.told[l.src], p.told[l.dst] = true, true
 		}
 	}
@@ -164,7 +164,7 @@ func (h *placing) common(l *link, o int32) span {
 // twice reports whether the reading of c that a link speaks of may have been there before:
 // of a clock that was stepped back some are there twice, and what does not tell of the step
 // may be from before it.
-func (p *problem) twice(l *link, c int32) bool { return p.stepped[c] && !l.Stepped }
+func (p *problem) twice(l *link, c int32) bool { return p.stepped[c] && !l.set }
 
 // hang finds the links by which those hang that do not cover the instant. Each hangs on
 // those that do, or were hung before it.

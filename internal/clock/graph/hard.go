@@ -1,6 +1,9 @@
 package graph
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // bound computes what hard constraints alone say of every clock, after fit has
 // brought x near 0. It reports false where they contradict one another.
@@ -12,6 +15,7 @@ func (p *problem) bound() bool {
 		return false
 	}
 	p.disbelieve()
+	p.net.end = p.ends()
 	p.lower, p.upper = p.reach()
 	// A constraint is stated for the moments at which Src is near its base. It is x
 	// ahead of that, and what x[dst]-x[src] changes by in so long is rate*|x|.
@@ -22,6 +26,17 @@ func (p *problem) bound() bool {
 	p.validity(p.viaUpper, p.viaLower)
 	p.settled = true
 	return true
+}
+
+// ends are the clocks that were stepped, other than references. Who begins to lie looks the
+// same for a window, and tells of readings of others that are not of one time: so it bounds
+// none whom others bound.
+func (p *problem) ends() []bool {
+	out := slices.Clone(p.stepped)
+	for _, r := range p.references() {
+		out[r] = false
+	}
+	return out
 }
 
 // reach bounds x against the reference by shortest paths.

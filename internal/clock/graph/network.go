@@ -8,6 +8,7 @@ type network struct {
 	weight   []int64
 	link     []int32 // of each arc
 	off      []bool  // arcs that take no part
+	end      []bool  // clocks by which paths lead only to those to whom none else does; nil: none
 
 	work *work // what searches add to; nil where nobody asks
 
@@ -182,7 +183,15 @@ func (w *network) distancesTo(source int32, potential []int64, count int, wanted
 // that there is one source in each component. until may end it early.
 func (w *network) search(h *heap, dist, potential []int64, back bool, via []int32, until func(c int32) bool) {
 	done := make([]bool, w.n)
-	for len(*h) > 0 {
+	var ends []entry
+	for len(*h)+len(ends) > 0 {
+		if len(*h) == 0 {
+			for _, e := range ends {
+				w.lead(e, h, dist, potential, back, via, done)
+			}
+			ends = nil
+			continue
+		}
 		e := h.pop()
 		c := e.clock
 		if done[c] {
@@ -192,30 +201,43 @@ func (w *network) search(h *heap, dist, potential []int64, back bool, via []int3
 		if until != nil && until(c) {
 			return
 		}
-		arcs := w.outOf(c)
-		if back {
-			arcs = w.into(c)
+		if w.ends(c) {
+			ends = append(ends, e)
+			continue
 		}
-		w.work.add(searchCosts * len(arcs))
-		for _, a := range arcs {
-			if w.off[a] {
-				continue
+		w.lead(e, h, dist, potential, back, via, done)
+	}
+}
+
+// lead goes on from a clock that is known.
+func (w *network) lead(e entry, h *heap, dist, potential []int64, back bool, via []int32, done []bool) {
+	c := e.clock
+	arcs := w.outOf(c)
+	if back {
+		arcs = w.into(c)
+	}
+	w.work.add(searchCosts * len(arcs))
+	for _, a := range arcs {
+		if w.off[a] {
+			continue
+		}
+		o, length := w.to[a], w.weight[a]+potential[c]-potential[w.to[a]]
+		if back {
+			o = w.from[a]
+			length = w.weight[a] + potential[o] - potential[c]
+		}
+		if d := dist[c] + w.weight[a]; !done[o] && d < dist[o] {
+			dist[o] = d
+			if via != nil {
+				via[o] = a
 			}
-			o, length := w.to[a], w.weight[a]+potential[c]-potential[w.to[a]]
-			if back {
-				o = w.from[a]
-				length = w.weight[a] + potential[o] - potential[c]
-			}
-			if d := dist[c] + w.weight[a]; !done[o] && d < dist[o] {
-				dist[o] = d
-				if via != nil {
-					via[o] = a
-				}
-				h.push(entry{e.length + length, o})
-			}
+			h.push(entry{e.length + length, o})
 		}
 	}
 }
+
+// ends reports whether paths lead on from a clock only where nothing else does.
+func (w *network) ends(c int32) bool { return len(w.end) > 0 && w.end[c] }
 
 // entry is a clock in the heap, by its length.
 type entry struct {

@@ -69,9 +69,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// remembered is for how many solutions something is remembered that windows told.
-func (o *Options) remembered() int { return int(o.Horizon / o.Window) }
-
 func orInt(v, otherwise int) int {
 	if v <= 0 {
 		return otherwise

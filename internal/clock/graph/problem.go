@@ -14,6 +14,7 @@ type link struct {
 	slot     int32 // index into Solver.edges, or -1 for one put together here
 	fresh    bool
 	jumped   bool // it does not go on from what was known before
+	set      bool // it says that one of its clocks was set, or shows it for the first time
 
 	// estimated: offset and sigma say something; of bounds alone the middle.
 	estimated bool
@@ -65,6 +66,7 @@ type problem struct {
 	// What contradictions did: cut clocks are untrusted, away ones set aside while
 	// that is found out; left links stay out, dropped ones may come back.
 	cut, away      []bool
+	suspected      []bool // cut clocks that are not accused yet
 	left, dropped  []bool
 	firstViolation []int64
 	firstResidual  []float64
@@ -103,11 +105,11 @@ func newProblem(s *Solver) *problem {
 	p := &problem{
 		s: s, opt: &s.opt, work: work{most: s.mostWork()}, links: make([]link, 0, len(s.edges)),
 		group: make([]int32, n), reference: make([]int32, n), base: make([]int64, n), window: make([]span, n), x: make([]float64, n),
-		cut: make([]bool, n), away: make([]bool, n), evidence: map[int32][]Evidence{},
+		cut: make([]bool, n), away: make([]bool, n), suspected: make([]bool, n), evidence: map[int32][]Evidence{},
 	}
 	for i := range s.edges {
 		e := &s.edges[i]
-		l := link{ClockEdge: &e.ClockEdge, src: e.key.src, dst: e.key.dst, slot: int32(i), fresh: e.fresh, jumped: e.jumped > 0}
+		l := link{ClockEdge: &e.ClockEdge, src: e.key.src, dst: e.key.dst, slot: int32(i), fresh: e.fresh, jumped: e.jumpedUntil > s.elapsed, set: e.Stepped || e.jumped}
 		l.estimate()
 		p.links = append(p.links, l)
 	}

@@ -8,6 +8,7 @@ type sweep struct {
 	length []int64
 	seen   []uint32
 	round  uint32
+	source int32
 }
 
 func newSweep(n int) *sweep { return &sweep{length: make([]int64, n), seen: make([]uint32, n)} }
@@ -17,7 +18,7 @@ func (s *sweep) begin(source int32) {
 		clear(s.seen)
 		s.round = 1
 	}
-	s.heap = s.heap[:0]
+	s.heap, s.source = s.heap[:0], source
 	s.improve(source, 0)
 }
 
@@ -99,7 +100,7 @@ func (s *sweep) follow(net *network, potential []int64, other *sweep, back bool,
 			o = from
 		}
 		length := e.length + net.weight[a] + potential[from] - potential[to]
-		if length >= best || !s.improve(o, length) {
+		if length >= best || net.ends(o) && o != other.source || !s.improve(o, length) {
 			continue
 		}
 		if rest, ok := other.at(o); ok {

@@ -215,11 +215,12 @@ func TestLeaveOut(t *testing.T) {
 	p := newProblem(s)
 	p.label()
 	p.place()
+	p.findSteps()
 	p.solveDrifts()
 	p.carry()
 	p.refit()
 	require.True(t, p.bound())
-	p.leaveOut(0, []conflict{{1, 2, 5}, {3, 2, 9}})
+	p.leaveOut(0, p.odd(0, []conflict{{1, 2, 5}, {3, 2, 9}}))
 	require.Len(t, p.pairs, 1)
 	assert.Equal(t, Contradiction{A: w.names[0], B: w.names[2], Source: model.EdgeProbe, Excess: 9}, p.pairs[0])
 }

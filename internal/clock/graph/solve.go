@@ -19,23 +19,23 @@ func (s *Solver) Solve() *Solution {
 	s.count.PathsOverflowed += s.last.overflowed()
 	s.solutions++
 	s.ageCrossings()
+	spent := s.lookAfar()
 	p := newProblem(s)
-	old := p.prepare()
+	old, former := p.prepare()
 	for range forgetPasses {
-		if len(old) == 0 {
+		if len(old)+len(former) == 0 {
 			break
 		}
-		s.forget(old)
+		s.forget(old, former)
 		p = newProblem(s)
-		old = p.prepare()
+		old, former = p.prepare()
 	}
 	p.run()
 	if p.settled {
 		p.findElsewhere()
 	}
 	for i := range s.edges {
-		s.edges[i].fresh = false
-		s.edges[i].jumped = max(0, s.edges[i].jumped-1)
+		s.edges[i].fresh, s.edges[i].jumped, s.edges[i].solved = false, false, true
 	}
 	for c := range s.clocks {
 		s.clocks[c].led = 0
@@ -44,8 +44,9 @@ func (s *Solver) Solve() *Solution {
 		s.count.Unsettled++
 	}
 	s.last = p.solution()
+	s.elapsed += p.passed()
 	s.past = p.remember()
-	s.work = p.work.spent
+	s.work = p.work.spent + spent
 	if p.work.cutShort {
 		s.count.CutShort++
 	}
@@ -53,21 +54,32 @@ func (s *Solver) Solve() *Solution {
 	return s.last
 }
 
-// prepare finds components and instants, and returns which edges are too old, or
-// from before a step.
-func (p *problem) prepare() []int32 {
+// prepare finds components and instants, and returns which edges are from before a step, or
+// else too old: a clock with edges of before and after misplaces others.
+func (p *problem) prepare() (old, former []int32) {
 	p.blameCrossings()
 	p.cutElsewhere()
+	p.cutAfar()
 	p.label()
-	old := p.place()
+	old = p.place()
 	p.findSteps()
-	return append(append(old, p.beforeSteps()...), p.formerLives()...)
+	if former = append(p.beforeSteps(), p.formerLives()...); len(former) > 0 {
+		return nil, former
+	}
+	return old, nil
 }
 
 // forget drops edges, the last one first: drop moves only later ones.
-func (s *Solver) forget(old []int32) {
+func (s *Solver) forget(old, former []int32) {
+	slices.Sort(former)
+	former = slices.Compact(former)
+	s.count.FormerLives += int64(len(former))
+	old = append(old, former...)
 	slices.Sort(old)
 	old = slices.Compact(old)
+	for _, i := range former {
+		s.noteMoved(&s.edges[i].ClockEdge)
+	}
 	for i := len(old) - 1; i >= 0; i-- {
 		s.drop(int(old[i]))
 		s.count.Forgotten++

@@ -22,6 +22,9 @@ type Solver struct {
 
 	crossing  map[[2]string]*crossing
 	elsewhere map[string]*elsewhere // by the names of clocks that are held
+	afar      map[[2]string]*afar   // by the name of a clock, or of both of a pair
+	moved     map[string]int64      // until when of elapsed it is remembered that a clock may have been set
+	elapsed   int64                 // ns from the first solution to the last, by most clocks
 
 	ranks map[string]int // of preferred references
 	last  *Solution
@@ -50,9 +53,12 @@ type edgeSlot struct {
 	key edgeKey
 	// fresh: the edge came after the last solution.
 	fresh bool
-	// jumped is for how many solutions more it is remembered that the edge does not go
-	// on from the one before: one of both clocks was set in between.
-	jumped int
+	// solved: some solution had an edge of its clocks and source.
+	solved bool
+	// jumped: the edge does not go on from one that a solution had: one of both clocks was
+	// set in between. That is remembered until Solver.elapsed is jumpedUntil.
+	jumped      bool
+	jumpedUntil int64
 	// late is in how many solutions in a row only older edges came, and lateIn the last.
 	late   int
 	lateIn int
@@ -69,7 +75,7 @@ type crossing struct {
 // New returns an empty Solver.
 func New(opt Options) *Solver {
 	s := &Solver{
-		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, crossing: map[[2]string]*crossing{}, elsewhere: map[string]*elsewhere{},
+		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, crossing: map[[2]string]*crossing{}, elsewhere: map[string]*elsewhere{}, afar: map[[2]string]*afar{}, moved: map[string]int64{},
 		ranks: map[string]int{}, last: &Solution{},
 	}
 	for i, name := range opt.Prefer {
@@ -124,6 +130,9 @@ func (s *Solver) Add(e model.ClockEdge) error {
 	s.edges = append(s.edges, edgeSlot{ClockEdge: e, key: key, fresh: true})
 	s.clocks[key.src].edges++
 	s.clocks[key.dst].edges++
+	if e.Stepped {
+		s.noteMoved(&e)
+	}
 	delete(s.crossing, pairOfNames(e.Src, e.Dst))
 	return nil
 }
@@ -182,7 +191,7 @@ const convinced = 3
 func (s *Solver) replace(held *edgeSlot, e *model.ClockEdge) {
 	jumped := s.jumped(&held.ClockEdge, e)
 	stepped := e.Stepped || held.fresh && held.Stepped
-	if back := held.At - e.At; back > 0 && back <= s.opt.Horizon.Nanoseconds() && !e.Stepped {
+	if s.older(held, e) && !e.Stepped {
 		if held.lateIn != s.solutions {
 			held.late, held.lateIn = held.late+1, s.solutions
 		}
@@ -190,16 +199,48 @@ func (s *Solver) replace(held *edgeSlot, e *model.ClockEdge) {
 			s.count.Late++
 			return
 		}
-		stepped = stepped || jumped
 	}
 	s.count.Replaced++
 	held.late = 0
-	if jumped {
-		held.jumped = s.opt.remembered()
+	if jumped && held.solved {
+		held.jumped, held.jumpedUntil = true, s.elapsed+s.opt.Horizon.Nanoseconds()
+	}
+	if held.jumped || stepped {
+		s.noteMoved(e)
 	}
 	held.ClockEdge, held.fresh = *e, true
 	held.Stepped = stepped
 	delete(s.crossing, pairOfNames(e.Src, e.Dst))
+}
+
+// older reports whether an edge is from before the one held. Where its clocks do not agree
+// on that, one of them was set in between, and the other one tells: that which is not
+// known to have been set, and, as long as nothing is known, that which went on.
+func (s *Solver) older(held *edgeSlot, e *model.ClockEdge) bool {
+	src := e.At - held.At
+	dst := src + middle(e) - middle(&held.ClockEdge)
+	_, srcSet := s.past.set[e.Src]
+	_, dstSet := s.past.set[e.Dst]
+	on := max(src, dst)
+	switch {
+	case srcSet && !dstSet:
+		on = dst
+	case dstSet && !srcSet:
+		on = src
+	}
+	return on < 0 && -on <= s.opt.Horizon.Nanoseconds()
+}
+
+// middle is what an edge says that Dst reads more than Src.
+func middle(e *model.ClockEdge) int64 {
+	l := link{ClockEdge: e}
+	if l.estimate(); l.estimated {
+		return l.offset
+	}
+	if e.Lower != model.NoLower {
+		return e.Lower
+	}
+	return e.Upper
 }
 
 // jumped reports whether an edge does not go on from the one before, whatever the

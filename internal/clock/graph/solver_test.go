@@ -103,6 +103,7 @@ func TestOldEdgesAreForgotten(t *testing.T) {
 	}
 	assert.Len(t, s.Solve().Models(), 2, "clock 2 was not heard of for longer than the horizon")
 	assert.EqualValues(t, 1, s.Counters().Forgotten)
+	assert.Zero(t, s.Counters().FormerLives)
 	// Without news nothing ages.
 	for range 100 {
 		s.Solve()
@@ -177,6 +178,7 @@ func TestStep(t *testing.T) {
 			assert.LessOrEqual(t, math.Abs(w.errorOf(t, m, m.At)), float64(m.Bound)+1, m.Clock)
 		}
 		assert.EqualValues(t, 3, s.Counters().Forgotten)
+		assert.EqualValues(t, 3, s.Counters().FormerLives)
 		probes(7e9)
 		m, _ := s.Solve().Model(w.names[real])
 		assert.False(t, m.Stepped)

@@ -32,7 +32,7 @@ func (p *problem) findSteps() {
 }
 
 // tells reports whether a link tells of a step, and first of all.
-func (p *problem) tells(l *link) bool { return l.Stepped && l.fresh && p.together(l) && !p.known(l) }
+func (p *problem) tells(l *link) bool { return l.set && l.fresh && p.together(l) && !p.known(l) }
 
 // tellers counts the clocks of which edges tell that either of both was stepped: new ones,
 // and those that told of it lately.
@@ -96,7 +96,7 @@ func (p *problem) goesOn(l *link) int64 {
 func (p *problem) beforeSteps() (old []int32) {
 	for i := range p.links {
 		l := &p.links[i]
-		if l.slot < 0 || l.Stepped || !p.together(l) {
+		if l.slot < 0 || l.set || !p.together(l) {
 			continue
 		}
 		end := p.lag(l) + l.Span/2

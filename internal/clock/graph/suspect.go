@@ -31,6 +31,9 @@ const (
 type suspect struct {
 	clock int32
 	score float64
+	// late: neighbours that were set aside before it count. These may be liars that it only
+	// stands between, so that it is not accused where most of its neighbours agree.
+	late bool
 }
 
 // blame sets aside what makes the hard constraints contradict one another. First
@@ -50,7 +53,10 @@ func (p *problem) blame() bool {
 		if p.work.done() {
 			return false
 		}
-		found := p.suspects()
+		found := p.suspects(false)
+		if len(found) == 0 {
+			found = p.suspects(true)
+		}
 		for _, s := range found {
 			p.setAside(s.clock, true)
 		}
@@ -115,23 +121,30 @@ func (p *problem) violation(l *link) int64 {
 }
 
 // suspects returns clocks with violated edges to two neighbours or more, none of
-// them next to another: those whose share of violated neighbours is highest.
-func (p *problem) suspects() []suspect {
-	votes, seen := map[int32]int{}, map[[2]int32]bool{}
+// them next to another: those whose share of violated neighbours is highest. Neighbours that
+// were set aside before it count too, if asked for, by what was violated at first: they
+// may be there only for what this one says of them.
+func (p *problem) suspects(first bool) []suspect {
+	votes, seen, still := map[int32]int{}, map[[2]int32]bool{}, map[int32]bool{}
 	for i := range p.links {
 		l := &p.links[i]
 		pair := pairOf(l.src, l.dst)
-		if l.aside || !p.together(l) || seen[pair] || p.violation(l) <= 0 {
+		before := first && p.wentAside(int32(i)) && p.firstViolation[i] > 0
+		if !p.together(l) || seen[pair] || !before && (l.aside || p.violation(l) <= 0) {
 			continue
 		}
 		seen[pair] = true
-		votes[l.src]++
-		votes[l.dst]++
+		for _, c := range [2]int32{l.src, l.dst} {
+			if !p.away[c] {
+				votes[c]++
+				still[c] = still[c] || !before
+			}
+		}
 	}
 	var found []suspect
 	for c, v := range votes {
-		if n := p.neighbours(c); v >= 2 && n >= fewestWitnesses {
-			found = append(found, suspect{c, float64(v*v) / float64(n)})
+		if n := p.neighbours(c, first); v >= 2 && still[c] && n >= fewestWitnesses {
+			found = append(found, suspect{c, float64(v*v) / float64(n), first})
 		}
 	}
 	slices.SortFunc(found, func(a, b suspect) int {
@@ -149,11 +162,19 @@ func (p *problem) suspects() []suspect {
 	})
 }
 
-// neighbours counts the clocks with which a clock shares links that take part.
-func (p *problem) neighbours(c int32) int {
+// wentAside reports whether a link takes no part only because one of its clocks was set
+// aside.
+func (p *problem) wentAside(i int32) bool {
+	l := &p.links[i]
+	return l.aside && !p.left[i] && !p.dropped[i] && (p.away[l.src] || p.away[l.dst]) && !p.cut[l.src] && !p.cut[l.dst]
+}
+
+// neighbours counts the clocks with which a clock shares links that take part, or that did
+// at first.
+func (p *problem) neighbours(c int32, first bool) int {
 	seen := make(map[int32]struct{}, len(p.of(c)))
 	for _, i := range p.of(c) {
-		if !p.links[i].aside {
+		if !p.links[i].aside || first && p.wentAside(i) {
 			seen[p.links[i].other(c)] = struct{}{}
 		}
 	}
@@ -209,10 +230,17 @@ func (p *problem) try(suspects []suspect) {
 	p.searches = 0
 	for _, s := range suspects {
 		conflicts := p.conflicts(s.clock)
-		if p.accuse(s.clock, conflicts) {
+		odd := map[int32]int64(nil)
+		if s.late {
+			odd = p.outnumbered(s.clock, conflicts)
+		}
+		if odd == nil && p.accuse(s.clock, conflicts) {
 			continue
 		}
-		p.leaveOut(s.clock, conflicts)
+		if odd == nil {
+			odd = p.odd(s.clock, conflicts)
+		}
+		p.leaveOut(s.clock, odd)
 		p.takeBack(s.clock)
 	}
 }
@@ -430,14 +458,34 @@ func (p *problem) tell(c int32, witnesses map[int32]int64) []Evidence {
 	return out[:min(len(out), mostEvidence)]
 }
 
-// leaveOut drops the edges that make a clock contradict others although it cannot
-// be accused: those of the neighbour that is part of all contradictions, the one
-// that the solution violates most where there are several, or else all that
-// contradict.
-func (p *problem) leaveOut(c int32, conflicts []conflict) {
-	if len(conflicts) == 0 {
-		return
+// outnumbered are the neighbours that contradict what more than half of a clock's neighbours
+// agree on, and by how much; nil where no such half agrees.
+func (p *problem) outnumbered(c int32, conflicts []conflict) map[int32]int64 {
+	out, in := p.arms(c)
+	for o, v := range in {
+		out[o] = v
 	}
+	clash := map[int32]map[int32]int64{}
+	for _, f := range conflicts {
+		for _, d := range [2][2]int32{{f.a, f.b}, {f.b, f.a}} {
+			if clash[d[0]] == nil {
+				clash[d[0]] = map[int32]int64{}
+			}
+			clash[d[0]][d[1]] = max(clash[d[0]][d[1]], f.excess)
+		}
+	}
+	for _, o := range sortedKeys(out) {
+		if _, self := clash[o][o]; !self && len(clash[o]) > 0 && 2*(len(out)-len(clash[o])) > len(out) {
+			return clash[o]
+		}
+	}
+	return nil
+}
+
+// odd are the neighbours whose edges make a clock contradict others although it cannot be
+// accused: the one that is part of all contradictions, the one that the solution violates
+// most where there are several, or else all that contradict.
+func (p *problem) odd(c int32, conflicts []conflict) map[int32]int64 {
 	involved := witnesses(conflicts)
 	best, most := int32(-1), int64(-1)
 	for _, w := range sortedKeys(involved) {
@@ -445,13 +493,18 @@ func (p *problem) leaveOut(c int32, conflicts []conflict) {
 			best, most = w, v
 		}
 	}
+	if best < 0 {
+		return involved
+	}
+	return map[int32]int64{best: involved[best]}
+}
+
+// leaveOut drops a clock's edges with some neighbours, by which it contradicts others.
+func (p *problem) leaveOut(c int32, with map[int32]int64) {
 	for _, i := range p.of(c) {
-		o := p.links[i].other(c)
-		excess, ok := involved[o]
-		if !ok || (best >= 0 && o != best) {
-			continue
+		if excess, ok := with[p.links[i].other(c)]; ok {
+			p.leave(i, excess)
 		}
-		p.leave(i, excess)
 	}
 }
 

@@ -105,6 +105,46 @@ func TestWorkSuffices(t *testing.T) {
 	}
 }
 
+// Of a star and a mesh whose centre lies, and some about it, everybody is found who tells three
+// honest neighbours times that differ. Where two of three are told the same, or two in all, it
+// could be the third who lies. Who is next to two liars is not taken for one in their place.
+func TestStarAndMesh(t *testing.T) {
+	const star, clearly = 1, 100e3
+	for _, n := range []int{1000, 2000, 10_000} {
+		w, s := pathology(t, star, n, Options{})
+		lies := make([][]float64, pathologies[star].liars) // to honest neighbours
+		for i := range s.edges {
+			e := &s.edges[i]
+			src, dst := w.find(t, e.Src), w.find(t, e.Dst)
+			for _, p := range [][2]int{{src, dst}, {dst, src}} {
+				if liar, other := p[0], p[1]; liar < len(lies) && other >= len(lies) {
+					lies[liar] = append(lies[liar], math.Abs(float64(w.read(dst, 1e9)-w.read(src, 1e9)-e.Offset)))
+				}
+			}
+		}
+		var sure, maybe []string
+		for c, told := range lies {
+			different := 0
+			slices.Sort(told)
+			for i, lie := range told {
+				if i == 0 || lie-told[i-1] > clearly {
+					different++
+				}
+			}
+			if different >= fewestWitnesses {
+				sure = append(sure, w.names[c])
+			}
+			if len(told) >= fewestWitnesses-1 {
+				maybe = append(maybe, w.names[c])
+			}
+		}
+		found := untrustedOf(s.Solve())
+		require.Less(t, len(sure), len(lies), "all are to be found")
+		assert.Subset(t, found, sure, "%d clocks", n)
+		assert.Subset(t, maybe, found, "%d clocks", n)
+	}
+}
+
 // BenchmarkPathologies solves for graphs that take long.
 func BenchmarkPathologies(b *testing.B) {
 	for k, g := range pathologies {
