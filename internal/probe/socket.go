@@ -137,9 +137,8 @@ type reflecting struct {
 }
 
 type sentReply struct {
-	peer netip.AddrPort
-	ssid uint16
-	seq  uint32
+	peer   netip.AddrPort
+	number stamp.Number
 }
 
 // Received implements netstamp.Handler.
@@ -163,8 +162,7 @@ func (r *reflecting) Received(data []byte, from netip.AddrPort, at stamp.Stamp, 
 		r.count.sendErrors.Add(1)
 		return
 	}
-	ssid, seq := r.reflector.Numbers(reply)
-	if r.sent.put(id, sentReply{from, ssid, seq}) {
+	if r.sent.put(id, sentReply{from, r.reflector.Number()}) {
 		r.count.stampsLost.Add(1)
 	}
 }
@@ -174,6 +172,6 @@ func (r *reflecting) Sent(id uint32, at stamp.Stamp) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p, ok := r.sent.take(id); ok {
-		r.reflector.Sent(p.peer, p.ssid, p.seq, at)
+		r.reflector.Sent(p.peer, p.number, at)
 	}
 }

@@ -22,7 +22,7 @@ func BenchmarkExchange(b *testing.B) {
 				if reply, err = r.Handle(req, peerA, st, 64, now, reply[:0]); err != nil {
 					b.Fatal(err)
 				}
-				r.Sent(peerA, 0, seq, st)
+				r.Sent(peerA, r.Number(), st)
 				if done, err = s.Received(reply, st, done[:0]); err != nil {
 					b.Fatal(err)
 				}

@@ -29,6 +29,7 @@ const (
 
 const (
 	clockReceived = 16
+	clockInstance = 28
 	clockFollows  = 32
 	followLen     = 20
 	clockID       = clockFollows + MaxFollows*followLen
@@ -52,7 +53,8 @@ type Clock struct {
 	Path  uint8
 	Pair  uint32 // number of the coded pair
 	// Instance is a number that the reflector drew for the session: its count, and what
-	// it tells of earlier replies, begin anew with another.
+	// it tells of earlier replies, begin anew with another. A request repeats that of the
+	// reply before, 0 where there was none.
 	Instance uint32
 	ID       string // of the clock that the raw stamps of this packet are readings of
 	// Received is when the packet that this one answers arrived; ReceivedKind is
@@ -106,7 +108,7 @@ func (c *Clock) put(b *[clockLen]byte) {
 	be.PutUint32(b[0:], Enterprise)
 	b[4], b[5], b[6], b[7] = ClockVersion, c.Flags, c.Path, uint8(n)
 	be.PutUint32(b[8:], c.Pair)
-	be.PutUint32(b[28:], c.Instance)
+	be.PutUint32(b[clockInstance:], c.Instance)
 	be.PutUint32(b[12:], c.ReceivedWidth)
 	be.PutUint64(b[clockReceived:], uint64(c.Received))
 	b[24], b[25] = c.ReceivedKind, min(c.Count, MaxFollows)
@@ -148,7 +150,7 @@ func decodeClock(v []byte) (c Clock, id []byte, err error) {
 		return c, nil, fmt.Errorf("decode clock TLV: got %d follow-ups; want at most %d", v[25], MaxFollows)
 	}
 	c = Clock{
-		Flags: v[5], Path: v[6], Pair: be.Uint32(v[8:]), Instance: be.Uint32(v[28:]), Count: v[25],
+		Flags: v[5], Path: v[6], Pair: be.Uint32(v[8:]), Instance: be.Uint32(v[clockInstance:]), Count: v[25],
 		Received: int64(be.Uint64(v[clockReceived:])), ReceivedKind: v[24], ReceivedWidth: be.Uint32(v[12:]),
 	}
 	for i := range c.Follows[:c.Count] {

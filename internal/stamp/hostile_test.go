@@ -111,30 +111,6 @@ func TestReplaysCostNoCredit(t *testing.T) {
 	assert.Zero(t, w.r.Counters().Limited)
 }
 
-// TestSessionsOfOneAddressAreBounded: one recorded packet, sent again from all the
-// ports of an address, leaves room for others, and costs that address a few packets.
-func TestSessionsOfOneAddressAreBounded(t *testing.T) {
-	w := newWire(t, SenderConfig{Key: testKey(t)}, true)
-	recorded := w.send(second, Single)
-	now := int64(second)
-	for port := range 5000 {
-		now += 3 * ms / 10
-		_, err := w.r.Handle(recorded, netip.AddrPortFrom(peerB.Addr(), uint16(port+1)), w.stamp(now), 60, now, nil)
-		if port < DefaultPerPeer {
-			require.NoError(t, err)
-		} else {
-			require.ErrorIs(t, err, ErrFull)
-		}
-	}
-	_, err := w.r.Handle(w.send(now, Single), peerA, w.stamp(now), 60, now, nil)
-	require.NoError(t, err, "somebody else")
-	assert.Equal(t, map[netip.Addr]int{peerB.Addr(): DefaultPerPeer, peerA.Addr(): 1}, w.r.held)
-	now += idle
-	_, err = w.r.Handle(recorded, peerB, w.stamp(now), 60, now, nil)
-	require.NoError(t, err, "the old sessions are over")
-	assert.Equal(t, map[netip.Addr]int{peerB.Addr(): 1}, w.r.held)
-}
-
 func TestStrangersAreNotAnswered(t *testing.T) {
 	r := newReflector(t, ReflectorConfig{Peer: func(a netip.Addr) bool { return a == peerA.Addr() }})
 	_, err := ask(t, r, &Request{}, peerB, second)

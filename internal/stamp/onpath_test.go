@@ -118,8 +118,7 @@ func (p *onPath) request(b []byte) {
 	require.Len(p.t, out, len(b))
 	p.keep(&p.toSender, out)
 	if p.rng.IntN(4) > 0 {
-		ssid, seq := p.r.Numbers(out)
-		p.r.Sent(from, ssid, seq, p.stamp(p.now+p.ahead))
+		p.r.Sent(from, p.r.Number(), p.stamp(p.now+p.ahead))
 	}
 	if p.rng.IntN(2) == 0 {
 		p.now += p.rng.Int64N(ms)

@@ -1,12 +1,14 @@
 package stamp
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -22,6 +24,13 @@ const (
 	// idle is after how much silence a session is over: its number window and its
 	// count are forgotten, and another may take its place.
 	idle = int64(60 * time.Second)
+	// young is for how long a session of who tells no instance goes on before it has its
+	// place for itself, and stale after how much silence any may have to make room.
+	young = second
+	stale = int64(10 * time.Second)
+	// newcomers is of how many packets that a peer may send one more is answered without
+	// a session, where there is no place.
+	newcomers = 4
 )
 
 // Why a request is refused. ErrForged is another reason.
@@ -81,25 +90,40 @@ type sessionKey struct {
 type session struct {
 	window   window
 	at       int64 // raw ns, when window.top came
+	begun    int64
 	count    uint32
 	instance uint32
-	follows  follows
-	last     FollowUp
+	// proven: the sender told what only a reply could tell it, so these are no recorded
+	// requests from another port.
+	proven bool
+	// passing: it is of one packet, and its instance a ticket.
+	passing bool
+	follows follows
+	last    FollowUp
 }
 
-// limiter is a peer's credit: next is when it has none left unspent.
-type limiter struct{ next int64 }
+// limiter is a peer's credit: next is when it has none left unspent, passing when it has none
+// for requests without a session, and room when a session of it last gave way to another.
+type limiter struct{ next, passing, room int64 }
+
+// Number names a reply: by its session, by the instance of that, and in it.
+type Number struct {
+	SSID          uint16
+	Instance, Seq uint32
+}
 
 // Reflector answers requests.
 type Reflector struct {
 	cfg      ReflectorConfig
 	layout   *layout
 	cost     int64 // ns of credit per packet
-	burst    int64 // ns of credit that add up, two packets at least
+	secret   [32]byte
 	sessions *table[sessionKey, session]
 	peers    *table[netip.Addr, limiter]
-	held     map[netip.Addr]int // sessions by address
-	marked   bool               // the last request
+	held     map[netip.Addr][]sessionKey
+	now      int64 // raw ns, of the last request
+	number   Number
+	marked   bool // the last request
 	c        ReflectorCounters
 }
 
@@ -124,20 +148,29 @@ func NewReflector(cfg ReflectorConfig) (*Reflector, error) {
 	case len(cfg.ClockID) > MaxID:
 		return nil, fmt.Errorf("make reflector: got clock id of %d bytes; want at most %d", len(cfg.ClockID), MaxID)
 	}
-	cost := second / int64(cfg.Rate)
-	r := &Reflector{
-		cfg: cfg, layout: layoutOf(cfg.Key), cost: cost, burst: max(minBurst, 2*cost),
-		sessions: newTable[sessionKey, session](cfg.MaxSessions, idle),
-		peers:    newTable[netip.Addr, limiter](cfg.MaxSessions, idle),
-		held:     map[netip.Addr]int{},
-	}
-	r.sessions.dropped = r.release
+	r := &Reflector{cfg: cfg, layout: layoutOf(cfg.Key), cost: second / int64(cfg.Rate)}
+	_, _ = rand.Read(r.secret[:]) // which never fails
+	r.beginAnew()
 	return r, nil
 }
 
+// beginAnew forgets all sessions and what peers have sent. What is known of them rests on
+// readings of raw: once it has gone back, with the machine that it is of, they are ahead, and
+// every request would be refused until raw reads again what it did.
+func (r *Reflector) beginAnew() {
+	r.sessions = newTable[sessionKey, session](r.cfg.MaxSessions, idle)
+	r.sessions.dropped = r.release
+	r.peers = newTable[netip.Addr, limiter](r.cfg.MaxSessions, idle)
+	r.held = map[netip.Addr][]sessionKey{}
+}
+
 func (r *Reflector) release(k sessionKey) {
-	if r.held[k.peer.Addr()]--; r.held[k.peer.Addr()] == 0 {
-		delete(r.held, k.peer.Addr())
+	from := k.peer.Addr()
+	held := r.held[from]
+	i := slices.Index(held, k)
+	held[i] = held[len(held)-1]
+	if r.held[from] = held[:len(held)-1]; len(held) == 1 {
+		delete(r.held, from)
 	}
 }
 
@@ -152,13 +185,17 @@ func (r *Reflector) Marked() bool { return r.marked }
 // limit on arrival, now is raw ns.
 func (r *Reflector) Handle(req []byte, from netip.AddrPort, rx Stamp, ttl uint8, now int64, dst []byte) ([]byte, error) {
 	r.marked = false
+	if now < r.now {
+		r.beginAnew()
+	}
+	r.now = now
 	if err := r.admit(req, from.Addr(), rx); err != nil {
 		return dst, fmt.Errorf("handle request: %w", err)
 	}
 	var in Request
 	in.Seq = binary.BigEndian.Uint32(req)
 	in.Time, in.Error, in.SSID = getTime(req, r.layout)
-	s, err := r.session(sessionKey{from, in.SSID}, in.Seq, now)
+	s, err := r.session(sessionKey{from, in.SSID}, in.Seq, req, now)
 	if err != nil {
 		return dst, fmt.Errorf("handle request: %w", err)
 	}
@@ -168,9 +205,11 @@ func (r *Reflector) Handle(req []byte, from netip.AddrPort, rx Stamp, ttl uint8,
 		SenderSeq: in.Seq, SenderTime: in.Time, SenderError: in.Error, SenderTTL: ttl,
 		Time: PTP(rx.Unix + since),
 	}
-	if r.cfg.Stateful {
+	r.number = Number{SSID: in.SSID, Seq: in.Seq}
+	if r.cfg.Stateful && !s.passing {
 		out.Seq = s.count
 		s.count++
+		r.number.Instance, r.number.Seq = s.instance, out.Seq
 	}
 	start := len(dst)
 	dst = append(dst, req...)
@@ -191,11 +230,8 @@ func timeError(rx Stamp, since int64) uint32 {
 	return uint32(min(int64(rx.Width)+since/1000+1, math.MaxUint32))
 }
 
-// Numbers returns session and number of a reply that Handle made, as Sent wants
-// them.
-func (r *Reflector) Numbers(reply []byte) (ssid uint16, seq uint32) {
-	return binary.BigEndian.Uint16(reply[r.layout.ssidAt():]), binary.BigEndian.Uint32(reply)
-}
+// Number returns that of the reply that Handle made last, as Sent wants it.
+func (r *Reflector) Number() Number { return r.number }
 
 // admit refuses packets before anything is kept of them.
 func (r *Reflector) admit(req []byte, from netip.Addr, rx Stamp) error {
@@ -229,8 +265,9 @@ func (r *Reflector) admit(req []byte, from netip.Addr, rx Stamp) error {
 	return nil
 }
 
-// charge takes a packet from its sender's credit.
-func (r *Reflector) charge(from netip.Addr, now int64) error {
+// charge takes a packet from its sender's credit; what is passing has one of its own, so
+// that it takes nothing from sessions.
+func (r *Reflector) charge(from netip.Addr, now int64, passing bool) error {
 	r.peers.sweep(now)
 	l := r.peers.find(from)
 	if l == nil {
@@ -239,14 +276,22 @@ func (r *Reflector) charge(from netip.Addr, now int64) error {
 			return ErrFull
 		}
 		l = r.peers.add(from, now)
-		l.next = now - r.burst
+		l.next, l.passing = math.MinInt64, math.MinInt64
+		l.room = now - second
 	}
-	next := max(l.next, now-r.burst)
-	if next+r.cost > now {
+	spent, cost := &l.next, r.cost
+	taken := cost
+	if passing {
+		// Unevenly: who keeps time would come a moment before its turn, again and again.
+		spent, cost = &l.passing, newcomers*cost
+		taken = cost/2 + mathrand.Int64N(cost)
+	}
+	next := max(*spent, now-max(minBurst, 2*cost)) // two packets at least add up
+	if next+cost > now {
 		r.c.Limited++
 		return ErrRate
 	}
-	l.next = next + r.cost
+	*spent = next + taken
 	r.peers.use(from, now)
 	return nil
 }
@@ -281,30 +326,20 @@ func looksSigned(req []byte) bool {
 // kept: a stateless reflector without a key has nothing to remember. What is
 // refused costs no credit: neither what is unsigned nor what somebody recorded may
 // use up the credit of who signs.
-func (r *Reflector) session(k sessionKey, seq uint32, now int64) (*session, error) {
+func (r *Reflector) session(k sessionKey, seq uint32, req []byte, now int64) (*session, error) {
 	from := k.peer.Addr()
 	if !r.cfg.Stateful && r.cfg.Key == nil {
-		return nil, r.charge(from, now)
+		return nil, r.charge(from, now, false)
 	}
 	r.sessions.sweep(now)
 	s := r.sessions.find(k)
 	if s == nil {
-		if r.sessions.full() || r.held[from] >= r.cfg.PerPeer {
-			r.c.Full++
-			return nil, ErrFull
-		}
-		if err := r.charge(from, now); err != nil {
-			return nil, err
-		}
-		r.held[from]++
-		s = r.sessions.add(k, now)
-		*s = session{window: window{top: seq, seen: 1}, at: now, instance: rand.Uint32()}
-		return s, nil
+		return r.begin(k, seq, req, now)
 	}
 	if err := r.judge(s, seq, now); err != nil {
 		return nil, err
 	}
-	if err := r.charge(from, now); err != nil {
+	if err := r.charge(from, now, false); err != nil {
 		return nil, err
 	}
 	s.window.add(seq)
@@ -399,28 +434,31 @@ func (r *Reflector) clock(value *[clockLen]byte, s *session, rx Stamp) {
 		ID: r.cfg.ClockID, Received: rx.Raw, ReceivedKind: rx.Kind, ReceivedWidth: rx.Width,
 	}
 	if r.cfg.Stateful {
-		c.Flags |= ClockStateful
+		s.proven = s.proven || binary.BigEndian.Uint32(value[clockInstance:]) == s.instance
 		c.Instance = s.instance
+	}
+	if r.cfg.Stateful && !s.passing {
+		c.Flags |= ClockStateful
 		s.follows.fill(&c)
 	}
 	c.put(value)
 }
 
-// Sent tells when a reply left: peer is whom it went to, ssid and seq are its own.
-// Later replies of the session say so.
-func (r *Reflector) Sent(peer netip.AddrPort, ssid uint16, seq uint32, tx Stamp) {
+// Sent tells when a reply left: peer is whom it went to. Later replies of the session
+// say so.
+func (r *Reflector) Sent(peer netip.AddrPort, n Number, tx Stamp) {
 	if !r.cfg.Stateful || !tx.OK() {
 		return
 	}
-	s := r.sessions.find(sessionKey{peer, ssid})
-	if s == nil {
+	s := r.sessions.find(sessionKey{peer, n.SSID})
+	if s == nil || s.instance != n.Instance {
 		r.c.Stray++
 		return
 	}
-	if !s.follows.add(seq, tx) {
+	if !s.follows.add(n.Seq, tx) {
 		r.c.Untold++
 	}
-	s.last = FollowUp{Seq: seq, Time: PTP(tx.Unix), Mode: methodSoftware}
+	s.last = FollowUp{Seq: n.Seq, Time: PTP(tx.Unix), Mode: methodSoftware}
 	if tx.Kind == KindHardware {
 		s.last.Mode = methodHardware
 	}

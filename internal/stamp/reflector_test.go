@@ -282,7 +282,7 @@ func TestClockOfReply(t *testing.T) {
 			require.NoError(t, err)
 			rfc = append(rfc, f)
 			if i < 3 {
-				r.Sent(peerA, 0, reply.Seq, Stamp{Raw: now + 5, Unix: now + 6, Kind: KindHardware, Width: 8})
+				r.Sent(peerA, r.Number(), Stamp{Raw: now + 5, Unix: now + 6, Kind: KindHardware, Width: 8})
 			}
 		}
 		f := func(i int64) Follow {
@@ -291,7 +291,7 @@ func TestClockOfReply(t *testing.T) {
 		assert.Equal(t, [][]Follow{nil, {f(0)}, {f(1), f(0)}, {f(2), f(1)}, {f(2)}, nil}, told)
 		assert.Equal(t, FollowUp{}, rfc[0])
 		assert.Equal(t, FollowUp{Seq: 1, Time: PTP(2*second + 6), Mode: 1}, rfc[2])
-		r.Sent(peerB, 0, 1, Stamp{Kind: KindKernel})
+		r.Sent(peerB, r.Number(), Stamp{Kind: KindKernel})
 		assert.Equal(t, int64(1), r.Counters().Stray)
 	}
 }

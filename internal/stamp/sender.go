@@ -99,9 +99,11 @@ type Sender struct {
 	loss    Loss // not fetched yet
 	ready   []Exchange
 	peer    string
-	foreign bool // the last reply had no TLV of ours
-	tlvs    TLVs
-	c       SenderCounters
+	// instance is the reflector's, as the last reply told it.
+	instance uint32
+	foreign  bool // the last reply had no TLV of ours
+	tlvs     TLVs
+	c        SenderCounters
 }
 
 // NewSender returns a session that has sent nothing.
@@ -159,7 +161,7 @@ func (s *Sender) Next(now Stamp, part Part, dst []byte) (packet []byte, seq uint
 }
 
 func (s *Sender) extensions(ex *Exchange) TLVs {
-	c := Clock{Flags: uint8(ex.Part), Path: ex.Path, Pair: ex.Pair, ID: s.cfg.ClockID, Received: int64(s.cfg.Mark)}
+	c := Clock{Flags: uint8(ex.Part), Path: ex.Path, Pair: ex.Pair, ID: s.cfg.ClockID, Received: int64(s.cfg.Mark), Instance: s.instance}
 	t, err := s.tlvs[:0].AppendClock(&c)
 	if err != nil {
 		panic(err) // the id's length was checked
@@ -311,7 +313,7 @@ func (s *Sender) learn(r *Reply, e *slot) {
 		s.peer = string(id)
 		clear(s.early)
 	}
-	e.instance = c.Instance
+	e.instance, s.instance = c.Instance, c.Instance
 	e.ex.PeerClock, e.ex.Stateful = s.peer, c.Flags&ClockStateful != 0
 	e.ex.T2.Raw, e.ex.T2.Kind, e.ex.T2.Width = c.Received, c.ReceivedKind, c.ReceivedWidth
 	for _, f := range c.Follows[:c.Count] {

@@ -35,11 +35,15 @@ func (t *table[K, V]) find(k K) *V {
 // sweep forgets what was idle for too long.
 func (t *table[K, V]) sweep(now int64) {
 	for e := t.root.prev; e != &t.root && now-e.used >= t.idle; e = t.root.prev {
-		e.prev.next, e.next.prev = e.next, e.prev
-		delete(t.m, e.key)
-		if t.dropped != nil {
-			t.dropped(e.key)
-		}
+		t.drop(e)
+	}
+}
+
+func (t *table[K, V]) drop(e *entry[K, V]) {
+	e.prev.next, e.next.prev = e.next, e.prev
+	delete(t.m, e.key)
+	if t.dropped != nil {
+		t.dropped(e.key)
 	}
 }
 

@@ -22,9 +22,8 @@ type liar struct {
 }
 
 type reply struct {
-	to   netip.AddrPort
-	ssid uint16
-	seq  uint32
+	to     netip.AddrPort
+	number stamp.Number
 }
 
 func lie(ctx context.Context, n *plan.Node) error {
@@ -64,8 +63,7 @@ func (l *liar) Received(data []byte, from netip.AddrPort, s stamp.Stamp, ttl uin
 	}
 	// Of what is older no stamp comes any more.
 	delete(l.sent, id-1<<16)
-	ssid, seq := l.reflector.Numbers(answer)
-	l.sent[id] = reply{from, ssid, seq}
+	l.sent[id] = reply{from, l.reflector.Number()}
 }
 
 // Sent implements netstamp.Handler.
@@ -83,7 +81,7 @@ func (l *liar) Sent(id uint32, s stamp.Stamp) {
 	case plan.Asymmetric:
 		s.Raw -= l.plan.Lie.Size
 	}
-	l.reflector.Sent(r.to, r.ssid, r.seq, s)
+	l.reflector.Sent(r.to, r.number, s)
 }
 
 // different is what a peer is told too much: from minus the lie's size to plus, in equal
