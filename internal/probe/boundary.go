@@ -1,8 +1,7 @@
 package probe
 
 // boundary finds when windows end: at the first look after a multiple of their length on
-// REALTIME, so that all nodes' windows are of about one time, told as readings of RAW,
-// which nothing steps.
+// REALTIME, so that all nodes' windows are of about one time, told as readings of RAW.
 type boundary struct {
 	window int64 // ns
 	next   int64 // reading of RAW; 0 before the first pair of readings

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
 	"github.com/lockstep-otel/lockstep/internal/mesh"
 	"github.com/lockstep-otel/lockstep/internal/netstamp"
@@ -91,6 +92,9 @@ type Config struct {
 	// edges that are Prompt: of the outcome Until, Reading and Edges are set. It is called
 	// by the goroutine that calls Emit; nil: nobody asks for them.
 	Pairs func(Outcome)
+	// Record makes what is told of all that the estimator of a pair of clocks is given, by
+	// the goroutine that calls Emit and before it does; nil: nobody is.
+	Record func(own, peer string) func(pair.Input)
 	// Warn is told what goes wrong while the node runs; nil: nobody is.
 	Warn func(error)
 }

@@ -359,17 +359,24 @@ func (n *Node) probe() {
 func (n *Node) run(ctx context.Context) {
 	defer n.pacer.stop()
 	ends := boundary{window: int64(n.cfg.Window)}
-	expired := n.pairs.Read().Raw
+	last := n.pairs.Read().Raw
+	expired := last
+	var known []mesh.Member
 	ticker := time.NewTicker(min(20*time.Millisecond, n.cfg.Window/10))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case members := <-n.update:
-			n.setMembers(members)
+		case known = <-n.update:
+			n.setMembers(known)
 		case <-ticker.C:
 			p := n.pairs.Read()
+			if p.Raw < last {
+				ends.next, expired = 0, p.Raw
+				n.beginAnew(known)
+			}
+			last = p.Raw
 			n.tellPairs(p)
 			if ends.passed(p.Raw, p.Realtime) {
 				n.endWindow(p)
@@ -380,6 +387,18 @@ func (n *Node) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// beginAnew forgets what was measured by readings of RAW that come again, since it went
+// back: a virtual machine was restored. Nothing of that can be compared, and a reply would
+// be waited for until RAW reads what it did.
+func (n *Node) beginAnew(known []mesh.Member) {
+	for key, t := range n.targets {
+		n.retire(t)
+		delete(n.targets, key)
+	}
+	n.clocks.beginAnew()
+	n.setMembers(known)
 }
 
 // expireEvery is how often sessions give up what has waited for too long: a window

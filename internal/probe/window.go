@@ -209,7 +209,11 @@ func (c *clocks) admit(p *pathTrips) error {
 		if len(c.pairs) >= c.cfg.MaxClocks {
 			return errTooManyClocks
 		}
-		k = &peerClock{estimator: pair.New(pair.Config{Window: c.cfg.Window})}
+		cfg := pair.Config{Window: c.cfg.Window, Overlap: c.cfg.Window}
+		if c.cfg.Record != nil {
+			cfg.Record = c.cfg.Record(p.clocks.own, p.clocks.peer)
+		}
+		k = &peerClock{estimator: pair.New(cfg)}
 		c.pairs[p.clocks] = k
 	}
 	k.heard = c.window
@@ -237,6 +241,11 @@ func (c *clocks) hold(held, more []leg) []leg {
 		more = more[:room]
 	}
 	return append(held, more...)
+}
+
+func (c *clocks) beginAnew() {
+	clear(c.pairs)
+	clear(c.waits)
 }
 
 // judge ends a window of one pair of clocks; e is nil where nothing came.
