@@ -251,13 +251,21 @@ func TestCountersAreMetrics(t *testing.T) {
 	tl := e.(timeline.Provider).Timeline()
 	tl.Alias("localhost", "a")
 	tl.Alias("localhost", "b")
+	require.NoError(t, tl.AddEdge(model.ClockEdge{
+		Src: "host:a/1/raw", Dst: "host:a/1/realtime", At: 1e9, Span: 1e8, Lower: 1e18, Upper: 1e18 + 100, DriftBound: 1e-6,
+		Source: model.EdgePair, Stamps: model.StampUser, Prompt: true,
+	}), "neither is known yet")
 	for name, want := range map[string]int64{
+		"pairs_unused": 1, "edges_forgotten": 0, "edges_former": 0, "refused": 0,
 		"aliases_ambiguous": 1, "hosts_ambiguous": 0, "pairs": 0, "edges_overflowed": 0, "solutions_cut_short": 0, "solutions_unsettled": 0,
 	} {
 		m, err := tel.GetMetric("otelcol_extension_timeline_" + name)
 		require.NoError(t, err, name)
 		assert.Equal(t, want, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, name)
 	}
+	m, err := tel.GetMetric("otelcol_extension_timeline_clocks_doubted")
+	require.NoError(t, err)
+	assert.Zero(t, m.Data.(metricdata.Gauge[int64]).DataPoints[0].Value)
 	require.NoError(t, e.Shutdown(context.Background()))
 	require.NoError(t, tel.Shutdown(context.Background()))
 }

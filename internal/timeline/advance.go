@@ -151,6 +151,10 @@ func (t *Timeline) learn(s *graph.Solved, on *scale, now time.Time) *track {
 		tr.held = now
 		return keep(tr, was != tr.untrusted)
 	}
+	if t.referenceMoved(tr, on, &w) {
+		tr.held = now
+		return keep(tr, was != tr.untrusted)
+	}
 	if w, on, ok := t.again(tr, &w); ok {
 		news := w.by != tr.told
 		tr.told = w.by
@@ -165,6 +169,19 @@ func (t *Timeline) learn(s *graph.Solved, on *scale, now time.Time) *track {
 	}
 	t.current(tr)
 	return tr
+}
+
+// referenceMoved reports whether a clock jumps by what the reference can have been set by,
+// as its own host tells: one that few neighbours compare with it stays where it is until
+// enough of them do.
+func (t *Timeline) referenceMoved(tr *track, on *scale, w *window) bool {
+	ref := t.tracks[on.reference]
+	if ref == nil || ref == tr || ref.doubt == nil || ref.doubt.waits || len(tr.segments) == 0 {
+		return false
+	}
+	by, slack := tr.departs(on, w)
+	jump := math.Abs(float64(by))
+	return jump > slack && jump > float64(ref.doubt.by)/2 && jump < float64(ref.doubt.by)+slack
 }
 
 // leftAlone reports whether a clock that stood beside others is compared with nobody for

@@ -112,6 +112,30 @@ func TestRealtimeIsSetBack(t *testing.T) {
 	}
 }
 
+// What is under way while a clock is set bears readings of both of its lives, which are
+// marked, however far back it went: one that was less than a minute ago is there twice.
+func TestReadingsAroundAStepAreMarked(t *testing.T) {
+	for _, by := range []time.Duration{100 * time.Millisecond, 5 * time.Second, -5 * time.Second, -90 * time.Second, -8 * time.Minute} {
+		t.Run(by.String(), func(t *testing.T) {
+			w := prompt(t, 36, 5)
+			set := w.now + sec/5
+			stepping(w.world, map[int64]int64{set: by.Nanoseconds()})
+			w.changes[realtime(1)] = append(w.changes[realtime(1)], set)
+			for range 16 {
+				w.step()
+			}
+			assert.EqualValues(t, 1, w.tl.State().clock(t, realtime(1)).Steps)
+			for _, near := range []int64{-sec / 5, -sec / 100, 0, sec / 100, sec / 5} {
+				assert.True(t, w.contains(realtime(1), set+near).Stepped, "%v after", time.Duration(near))
+			}
+			if by > 0 || by < -time.Minute {
+				assert.False(t, w.contains(realtime(1), set+4*sec).Stepped)
+			}
+			assert.False(t, w.contains(realtime(2), set).Stepped)
+		})
+	}
+}
+
 // TestTwins: two machines bear one name, and both send what they measure in every
 // window, in any order. Nobody is moved, and the name is marked.
 func TestTwins(t *testing.T) {

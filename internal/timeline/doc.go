@@ -20,7 +20,9 @@
 //     where at least three raw clocks tell that it was this one.
 //   - Whose step it was. A scale goes on as most of the clocks on it do: where they all
 //     jump alike, its reference was set, and stands elsewhere on it from then on. Raw
-//     clocks decide: a time service can set all others together.
+//     clocks decide: a time service can set all others together. What was known before is
+//     bounded by as much more as they leave open. While the reference's own host tells
+//     that it can have been set, nobody else is moved by as much.
 //   - What is heard later counts. A window far behind the last one is late, until three
 //     solutions in a row go on from it: then the clock was set back, or where the rest
 //     agrees with it, what was known was of another time. Times that a scale gave to

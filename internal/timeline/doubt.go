@@ -141,7 +141,7 @@ func (t *Timeline) decide(tr *track) {
 		}
 	}
 	if tr.steps > steps {
-		tr.unsure = unsure
+		tr.unsure, tr.readWith, tr.readAt = unsure, raw.id, tr.steps
 	}
 }
 

@@ -81,8 +81,8 @@ type evidence struct {
 	Walls       int           `json:"realtime_clocks,omitempty"`
 	Raws        int           `json:"raw_clocks,omitempty"`
 	Contradicts []contradicts `json:"contradicts,omitempty"`
-	// Other is the only other real-time clock; Undecided: nothing tells which one of
-	// both is off, or was stepped.
+	// Undecided: nothing tells which one is off, or was stepped, this clock or Other. There
+	// is none where the reference of more than two clocks may have been stepped, or they.
 	Other     string `json:"other,omitempty"`
 	Undecided bool   `json:"undecided,omitempty"`
 }
@@ -101,7 +101,7 @@ func (w *watch) look(t *Timeline, ids []string, now time.Time) []model.Finding {
 	for part := range slices.Chunk(ids, chunk) {
 		t.mu.RLock()
 		for _, id := range part {
-			out = w.lookAt(id, t.tracks[id], out, now)
+			out = w.lookAt(t, id, out, now)
 		}
 		t.mu.RUnlock()
 	}
@@ -110,7 +110,8 @@ func (w *watch) look(t *Timeline, ids []string, now time.Time) []model.Finding {
 	return append(out, w.close(t, now)...)
 }
 
-func (w *watch) lookAt(id string, tr *track, out []model.Finding, now time.Time) []model.Finding {
+func (w *watch) lookAt(t *Timeline, id string, out []model.Finding, now time.Time) []model.Finding {
+	tr := t.tracks[id]
 	if tr == nil || tr.foreign || tr.doubt != nil && !tr.untrusted {
 		return out
 	}
@@ -121,6 +122,9 @@ func (w *watch) lookAt(id string, tr *track, out []model.Finding, now time.Time)
 	}
 	w.seen[id] = saw
 	faults := w.judge(tr, tr.steps > before.steps)
+	if f := faults[model.ClassStep]; f != nil && f.evidence.Undecided {
+		f.evidence.Other = t.steppedInstead(tr)
+	}
 	for _, class := range classes {
 		out = append(out, w.follow(episodeKey{class, id}, faults[class], tr, now)...)
 	}
@@ -152,6 +156,28 @@ func (w *watch) judge(tr *track, stepped bool) map[string]*fault {
 	faults[model.ClassSkew] = w.skew(tr)
 	faults[model.ClassDrift] = w.drift(tr)
 	return faults
+}
+
+// steppedInstead is the clock that may have been stepped where a step is told of this one: the
+// one that it was read together with, or that it stands against.
+func (t *Timeline) steppedInstead(tr *track) (other string) {
+	on := tr.last().scale
+	switch {
+	case tr.readAt == tr.steps:
+		return tr.readWith
+	case on.reference != tr.id:
+		return on.reference
+	}
+	for id, o := range t.tracks {
+		if o == tr || o.foreign || o.last().scale != on || o.name.raw != tr.name.raw {
+			continue
+		}
+		if other != "" {
+			return ""
+		}
+		other = id
+	}
+	return other
 }
 
 // skew: a real-time clock that is farther from the median of them than both bounds

@@ -3,6 +3,7 @@ package timeline
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -107,11 +108,15 @@ func (p *piece) place(reading int64) spot {
 	return at
 }
 
+// nearStep is for how long before and after a step readings are marked: what is under way
+// meanwhile bears readings of both lives.
+const nearStep = int64(time.Second)
+
 // stepped reports whether the clock was stepped near the reading.
 func (p *piece) stepped(reading int64) bool {
 	if len(p.segments) != 1 {
 		return true
 	}
 	s := p.segments[0]
-	return s.steppedAtStart && reading < s.windows[0].from || s.steppedAtEnd && reading > s.last().until
+	return s.steppedAtStart && reading < s.windows[0].from+nearStep || s.steppedAtEnd && reading > s.last().until-nearStep
 }

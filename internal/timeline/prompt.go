@@ -124,10 +124,12 @@ func (w *window) around(other *window, reading int64) int64 {
 
 // takePair lets a real-time clock know at once where its raw clock stands.
 func (t *Timeline) takePair(e *model.ClockEdge) {
-	p, wall, ok := newReading(e)
-	if !ok {
-		return
+	if p, wall, ok := newReading(e); ok && !t.takeReading(p, wall) && e.Prompt {
+		t.stats.Unused.Add(1)
 	}
+}
+
+func (t *Timeline) takeReading(p *reading, wall string) (taken bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tr := t.tracks[wall]
@@ -136,7 +138,7 @@ func (t *Timeline) takePair(e *model.ClockEdge) {
 	}
 	w, on, ok := t.byRaw(tr, p)
 	if !ok {
-		return
+		return false
 	}
 	last := tr.last().last()
 	switch by := last.by; {
@@ -148,17 +150,19 @@ func (t *Timeline) takePair(e *model.ClockEdge) {
 		if len(tr.segments) == 1 {
 			t.doubts(tr, on, &w)
 		}
-		return
+		return false
 	}
 	if t.doubts(tr, on, &w) {
-		return
+		return false
 	}
 	if tr.heardOf(on, &w) && tr.learn(on, w, &t.opt) {
 		tr.heard = t.opt.Now()
 		tr.expect(tr.heard)
 		t.current(tr)
 		t.stats.Prompt.Add(1)
+		return true
 	}
+	return false
 }
 
 // byRaw returns the window of a real-time clock by its raw clock, and the scale that
@@ -206,8 +210,13 @@ func (t *Timeline) again(tr *track, solved *window) (w window, on *scale, ok boo
 func (t *Timeline) checkPrompt(e *model.ClockEdge) error {
 	err := graph.Check(e)
 	if err == nil {
-		if _, _, ok := paired(e); ok {
+		if _, _, ok := newReading(e); ok {
 			return nil
+		}
+		if _, _, ok := paired(e); ok {
+			t.stats.Refused.Add(1)
+			return fmt.Errorf("add prompt clock edge %s to %s: got span %d ns, %d to %d ns, drift %v ± %v, contradicted by %d ns; want bounds over a span of up to %d ns, and no contradiction",
+				e.Src, e.Dst, e.Span, e.Lower, e.Upper, e.Drift, e.DriftBound, e.Contradicted, maxReading)
 		}
 		err = fmt.Errorf("add prompt clock edge %s to %s: got source %q; want %q, and the raw and the real-time clock of one boot of a host", e.Src, e.Dst, e.Source, model.EdgePair)
 	}

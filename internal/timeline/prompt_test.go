@@ -183,7 +183,8 @@ func TestStepInsideAPairEdge(t *testing.T) {
 	}
 }
 
-// What was read together is believed of one host's clocks that nobody contradicts.
+// What was read together is believed of one host's clocks that nobody contradicts. What cannot
+// be used, whatever is known, is refused and counted, and so is what cannot be used now.
 func TestPairsThatAreNotBelieved(t *testing.T) {
 	for name, spoil := range map[string]func(w *promptly, e *model.ClockEdge){
 		"packets":          func(_ *promptly, e *model.ClockEdge) { e.Source = model.EdgeProbe },
@@ -205,14 +206,21 @@ func TestPairsThatAreNotBelieved(t *testing.T) {
 			w := prompt(t, 93, 4)
 			w.step()
 			w.now += half
-			before := w.tl.Counters().PairsTaken
+			counted := w.tl.Counters()
+			before := counted.PairsTaken
 			require.NotZero(t, before)
 			e := w.pairOver([2]string{raw(1), realtime(1)}, w.now-sec, w.now)
 			e.Prompt = true
 			spoil(w, &e)
 			refused := w.tl.AddEdge(e)
-			assert.Equal(t, name == "packets" || name == "another host", refused != nil, "%v", refused)
-			assert.Equal(t, before, w.tl.Counters().PairsTaken)
+			useless := slices.Contains([]string{"packets", "another host", "unbounded", "no drift", "wide"}, name)
+			assert.Equal(t, useless, refused != nil, "%v", refused)
+			if counted.PairsUnused++; useless {
+				counted.PairsUnused--
+				counted.Refused++
+			}
+			now := w.tl.Counters()
+			assert.Equal(t, [3]int64{before, counted.PairsUnused, counted.Refused}, [3]int64{now.PairsTaken, now.PairsUnused, now.Refused})
 			require.NoError(t, w.tl.AddEdge(w.pairOver([2]string{raw(3), realtime(3)}, w.now-sec, w.now)))
 			assert.Equal(t, before+1, w.tl.Counters().PairsTaken, "that of another host is")
 		})

@@ -55,7 +55,9 @@ func (t *Timeline) onScales(sol *graph.Solution, now time.Time) ([]graph.Solved,
 		if l.own != nil && raws[ref] == 0 {
 			votes, waiting[ref] = t.hear(ref, l, by[ref], votes, now)
 		}
-		shifts[ref] = l.shift - leap(votes)
+		by := leap(votes)
+		shifts[ref] = l.shift - by.jump
+		t.blur(l.own, by.slack)
 	}
 	t.endWaits(sol, waiting, now)
 	solved = slices.DeleteFunc(solved, func(s graph.Solved) bool { return waiting[s.Reference] })
@@ -63,6 +65,23 @@ func (t *Timeline) onScales(sol *graph.Solution, now time.Time) ([]graph.Solved,
 		solved[i].Offset += shifts[solved[i].Reference]
 	}
 	return solved, shifts
+}
+
+// blur widens what was known of the clocks of a scale by how well it is known what its
+// reference was set by: what is known from then on is against where that stands now.
+func (t *Timeline) blur(s *scale, by int64) {
+	if s == nil || by == 0 {
+		return
+	}
+	for _, tr := range t.tracks {
+		if len(tr.segments) == 0 || tr.last().scale != s {
+			continue
+		}
+		windows := tr.last().windows
+		for i := max(0, len(windows)-windowsLooked); i < len(windows); i++ {
+			windows[i].bound = grow(windows[i].bound, by)
+		}
+	}
 }
 
 // lead is a reference that was known before.
@@ -111,7 +130,7 @@ func (l *lead) goes(s *graph.Solved, tr *track) (gone, bool) {
 // reference was set by. A time service can set all real-time clocks of a site, and what
 // traces tell of with them, so raw clocks decide, where there are some. Of two halves of
 // them the one is right that most of all clocks are with.
-func leap(all []gone) int64 {
+func leap(all []gone) gone {
 	voters := slices.DeleteFunc(slices.Clone(all), func(g gone) bool { return !g.raw })
 	if len(voters) == 0 {
 		voters = all
@@ -119,22 +138,24 @@ func leap(all []gone) int64 {
 	by, agree := mostJumped(voters)
 	switch {
 	case 2*agree > len(voters):
-		return by.jump
+		return by
 	case agree == 0 || 2*agree < len(voters):
-		return 0
+		return gone{}
 	}
 	if most, agree := mostJumped(all); 2*agree > len(all) {
-		return most.jump
+		return most
 	} else if len(voters) < len(all) && 2*agree < len(all) {
-		return 0
+		return gone{}
 	}
 	if setBefore(by, voters) {
-		return by.jump
+		return by
 	}
-	return 0
+	return gone{}
 }
 
-// mostJumped returns the median of those that jumped, and how many agree with it.
+// mostJumped returns what those that agree with the median of those that jumped did, and
+// how many these are: the middle of what all of them allow, as the median may be known to
+// much less than others.
 func mostJumped(all []gone) (mid gone, agree int) {
 	moved := slices.DeleteFunc(slices.Clone(all), func(g gone) bool { return distance(g.jump, 0) <= g.slack })
 	if len(moved) == 0 {
@@ -142,10 +163,16 @@ func mostJumped(all []gone) (mid gone, agree int) {
 	}
 	slices.SortFunc(moved, func(a, b gone) int { return cmp.Compare(a.jump, b.jump) })
 	mid = moved[len(moved)/2]
+	least, most := mid.jump-mid.slack, mid.jump+mid.slack
 	for _, g := range moved {
 		if distance(g.jump, mid.jump) <= g.slack+mid.slack {
 			agree++
+			least, most = max(least, g.jump-g.slack), min(most, g.jump+g.slack)
 		}
+	}
+	if least <= most {
+		mid.slack = (most - least + 1) / 2
+		mid.jump = least + mid.slack
 	}
 	return mid, agree
 }

@@ -228,7 +228,9 @@ func (t *Timeline) adopt(s *snapshot, r *restored) {
 		t.watch.episodes[episodeKey{ep.Class, ep.Clock}] = &episode{
 			Finding: ep.Finding, Wrong: ep.Wrong, Clean: ep.Clean, Size: ep.Size, Reported: time.Unix(0, ep.Reported),
 		}
-		t.watch.seen[ep.Clock] = observed{until: t.tracks[ep.Clock].last().last().until, steps: t.tracks[ep.Clock].steps}
+	}
+	for id, tr := range t.tracks {
+		t.watch.seen[id] = observed{until: tr.last().last().until, steps: tr.steps}
 	}
 }
 

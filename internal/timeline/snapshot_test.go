@@ -70,6 +70,30 @@ func TestSnapshotOfASnapshotIsTheSame(t *testing.T) {
 	assert.JSONEq(t, string(saved), string(again.Snapshot()))
 }
 
+// What was told of before a restart is not news after it, and what comes then is.
+func TestAKnownStepIsNotToldAfterARestart(t *testing.T) {
+	w := cluster(t, 32, 4)
+	for range 10 {
+		w.window()
+	}
+	w.set(raw(1), w.now, 5*sec)
+	for range 10 {
+		w.window()
+	}
+	require.NotEmpty(t, w.of(model.ClassStep))
+	w.restart()
+	w.findings = nil
+	for range 5 {
+		w.window()
+	}
+	assert.Empty(t, w.of(model.ClassStep))
+	w.set(raw(2), w.now, 5*sec)
+	for range 10 {
+		w.window()
+	}
+	w.only(t, model.ClassStep, raw(2))
+}
+
 func TestOldClocksAreNotRestored(t *testing.T) {
 	w := cluster(t, 32, 3)
 	w.window()

@@ -48,7 +48,9 @@ type Counters struct {
 	Edges graph.Counters
 
 	Clocks, Untrusted  int64 // now
+	Doubted            int64 // now: clocks of which nothing tells yet whether they were set
 	PairsTaken         int64 // readings of both clocks of a host that counted at once
+	PairsUnused        int64 // and that did not, though nothing is wrong with them
 	Refused            int64 // edges and models that could not be used
 	ModelsSolvedHere   int64 // models of others for clocks that are solved here
 	ClocksOverflowed   int64 // clocks beyond MaxClocks
@@ -101,15 +103,18 @@ func (t *Timeline) Counters() Counters {
 	edges := t.counted()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	untrusted := int64(0)
+	untrusted, doubted := int64(0), int64(0)
 	for _, tr := range t.tracks {
 		if tr.untrusted {
 			untrusted++
 		}
+		if tr.doubt != nil {
+			doubted++
+		}
 	}
 	return Counters{
-		Clocks: int64(len(t.tracks)), Untrusted: untrusted,
-		Edges: edges, PairsTaken: t.stats.Prompt.Load(), Refused: t.stats.Refused.Load(), ModelsSolvedHere: t.stats.Solved.Load(),
+		Clocks: int64(len(t.tracks)), Untrusted: untrusted, Doubted: doubted,
+		Edges: edges, PairsTaken: t.stats.Prompt.Load(), PairsUnused: t.stats.Unused.Load(), Refused: t.stats.Refused.Load(), ModelsSolvedHere: t.stats.Solved.Load(),
 		ClocksOverflowed: t.stats.Overflowed.Load(), ClocksForgotten: t.stats.Forgotten.Load(),
 		HostsAmbiguous: t.stats.HostsAmbiguous.Load(), AliasesAmbiguous: t.stats.AliasesAmbiguous.Load(), EdgesOverflowed: t.stats.InboxOverflowed.Load(),
 		AliasesOverflowed: t.stats.AliasesOverflowed.Load(), FindingsOverflowed: t.stats.FeedsOverflowed.Load(),

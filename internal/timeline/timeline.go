@@ -63,7 +63,7 @@ var _ clock.Placer = (*Timeline)(nil)
 // counters count what nobody else does.
 type counters struct {
 	Refused, Overflowed, Forgotten, Solved, FeedsOverflowed, InboxOverflowed atomic.Int64
-	Prompt                                                                   atomic.Int64
+	Prompt, Unused                                                           atomic.Int64
 	AliasesOverflowed, AliasesAmbiguous, HostsAmbiguous                      atomic.Int64
 }
 

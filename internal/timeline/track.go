@@ -35,10 +35,12 @@ type track struct {
 	// is where the latest of them ended, on the scale's reference.
 	behind   int
 	behindAt int64
-	unrest   int      // for how many windows it is restless, of what was restored
-	restored bool     // and not observed since
-	leapt    int64    // ns, by the last step
-	unsure   bool     // it can have been another clock that was stepped
+	unrest   int    // for how many windows it is restless, of what was restored
+	restored bool   // and not observed since
+	leapt    int64  // ns, by the last step
+	unsure   bool   // it can have been another clock that was stepped
+	readWith string // that one, where both are of one host; readAt is of which step
+	readAt   int64
 	told     *reading // what its last model given out rests on
 	doubt    *doubt   // whether it was set; nil where none
 }

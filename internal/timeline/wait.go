@@ -53,7 +53,7 @@ func (t *Timeline) hear(ref string, l *lead, solved []*graph.Solved, now []gone,
 	}
 	votes := w.all()
 	l.own.guessed = !agreed
-	t.settleMoved(ref, leap(votes) != 0)
+	t.settleMoved(ref, leap(votes).jumped())
 	return votes, false
 }
 

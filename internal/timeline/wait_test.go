@@ -92,20 +92,25 @@ func TestOfTwoClocksAStepIsUndecided(t *testing.T) {
 	}
 	require.NotEmpty(t, w.of(model.ClassStep))
 	for _, f := range w.of(model.ClassStep) {
-		assert.Contains(t, f.Evidence, `"undecided":true`)
+		e := numbers(t, f)
+		assert.True(t, e.Undecided)
+		assert.ElementsMatch(t, []string{realtime(0), realtime(1)}, []string{f.Clock, e.Other})
 	}
 }
 
 // The others are not waited for without end.
 func TestAWaitEnds(t *testing.T) {
 	w := walls(t, 4)
+	reference := w.reference()
 	w.sets(realtime(2), 2*sec)
 	for range int(waitsFor.Nanoseconds()/windowN) + 2 {
 		w.partly([2]string{realtime(0), realtime(2)})
 	}
 	assert.Empty(t, w.tl.waits)
 	require.NotEmpty(t, w.of(model.ClassStep))
-	assert.Contains(t, w.of(model.ClassStep)[0].Evidence, `"undecided":true`)
+	e := numbers(t, w.of(model.ClassStep)[0])
+	assert.True(t, e.Undecided)
+	assert.Equal(t, reference, e.Other, "who was compared with it")
 	for _, tr := range w.tl.tracks {
 		assert.Nil(t, tr.doubt, tr.id)
 	}

@@ -30,15 +30,19 @@ type TelemetryBuilder struct {
 	registrations                       []metric.Registration
 	ExtensionTimelineAliasesAmbiguous   metric.Int64ObservableCounter
 	ExtensionTimelineClocks             metric.Int64ObservableGauge
+	ExtensionTimelineClocksDoubted      metric.Int64ObservableGauge
 	ExtensionTimelineClocksForgotten    metric.Int64ObservableCounter
 	ExtensionTimelineClocksOverflowed   metric.Int64ObservableCounter
 	ExtensionTimelineClocksUntrusted    metric.Int64ObservableGauge
 	ExtensionTimelineEdges              metric.Int64ObservableCounter
+	ExtensionTimelineEdgesForgotten     metric.Int64ObservableCounter
+	ExtensionTimelineEdgesFormer        metric.Int64ObservableCounter
 	ExtensionTimelineEdgesLate          metric.Int64ObservableCounter
 	ExtensionTimelineEdgesOverflowed    metric.Int64ObservableCounter
 	ExtensionTimelineFindingsOverflowed metric.Int64ObservableCounter
 	ExtensionTimelineHostsAmbiguous     metric.Int64ObservableCounter
 	ExtensionTimelinePairs              metric.Int64ObservableCounter
+	ExtensionTimelinePairsUnused        metric.Int64ObservableCounter
 	ExtensionTimelineRefused            metric.Int64ObservableCounter
 	ExtensionTimelineSaveFailures       metric.Int64Counter
 	ExtensionTimelineSolutionsCutShort  metric.Int64ObservableCounter
@@ -79,6 +83,21 @@ func (builder *TelemetryBuilder) RegisterExtensionTimelineClocksCallback(cb metr
 		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineClocks, obs: o})
 		return nil
 	}, builder.ExtensionTimelineClocks)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelineClocksDoubtedCallback sets callback for observable ExtensionTimelineClocksDoubted metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineClocksDoubtedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineClocksDoubted, obs: o})
+		return nil
+	}, builder.ExtensionTimelineClocksDoubted)
 	if err != nil {
 		return err
 	}
@@ -139,6 +158,36 @@ func (builder *TelemetryBuilder) RegisterExtensionTimelineEdgesCallback(cb metri
 		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineEdges, obs: o})
 		return nil
 	}, builder.ExtensionTimelineEdges)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelineEdgesForgottenCallback sets callback for observable ExtensionTimelineEdgesForgotten metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineEdgesForgottenCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineEdgesForgotten, obs: o})
+		return nil
+	}, builder.ExtensionTimelineEdgesForgotten)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelineEdgesFormerCallback sets callback for observable ExtensionTimelineEdgesFormer metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineEdgesFormerCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineEdgesFormer, obs: o})
+		return nil
+	}, builder.ExtensionTimelineEdgesFormer)
 	if err != nil {
 		return err
 	}
@@ -214,6 +263,21 @@ func (builder *TelemetryBuilder) RegisterExtensionTimelinePairsCallback(cb metri
 		cb(ctx, &observerInt64{inst: builder.ExtensionTimelinePairs, obs: o})
 		return nil
 	}, builder.ExtensionTimelinePairs)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelinePairsUnusedCallback sets callback for observable ExtensionTimelinePairsUnused metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelinePairsUnusedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelinePairsUnused, obs: o})
+		return nil
+	}, builder.ExtensionTimelinePairsUnused)
 	if err != nil {
 		return err
 	}
@@ -308,6 +372,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{clock}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineClocksDoubted, err = builder.meter.Int64ObservableGauge(
+		"otelcol_extension_timeline_clocks_doubted",
+		metric.WithDescription("Clocks of which nothing tells yet whether it was they that were set; their bounds are wider by as much. [Alpha]"),
+		metric.WithUnit("{clock}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineClocksForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_extension_timeline_clocks_forgotten",
 		metric.WithDescription("Clocks dropped because nothing was heard of them for forget_after. [Alpha]"),
@@ -329,6 +399,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ExtensionTimelineEdges, err = builder.meter.Int64ObservableCounter(
 		"otelcol_extension_timeline_edges",
 		metric.WithDescription("Edges between clocks taken. [Alpha]"),
+		metric.WithUnit("{edge}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineEdgesForgotten, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_edges_forgotten",
+		metric.WithDescription("Edges dropped because they grew old, or a clock was set since. [Alpha]"),
+		metric.WithUnit("{edge}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineEdgesFormer, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_edges_former",
+		metric.WithDescription("Edges of those dropped that tell of a clock from before it was set. [Alpha]"),
 		metric.WithUnit("{edge}"),
 	)
 	errs = errors.Join(errs, err)
@@ -359,6 +441,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ExtensionTimelinePairs, err = builder.meter.Int64ObservableCounter(
 		"otelcol_extension_timeline_pairs",
 		metric.WithDescription("Readings of both clocks of a host that counted at once. [Alpha]"),
+		metric.WithUnit("{edge}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelinePairsUnused, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_pairs_unused",
+		metric.WithDescription("Readings of both clocks of a host that did not count at once, since either is not known yet, not trusted or in doubt, or they came late. [Alpha]"),
 		metric.WithUnit("{edge}"),
 	)
 	errs = errors.Join(errs, err)
