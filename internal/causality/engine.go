@@ -121,7 +121,7 @@ type Engine struct {
 	jobs     *jobs
 	batch    uint64
 	numbers  []uint64 // of the batch's spans in memory; 0 none
-	hashes   []uint64 // of the identities of those
+	names    []names  // of the batch's spans
 	pairs    []pairing
 	touched  []*meeting
 	orders   orders

@@ -52,16 +52,16 @@ type clockPair struct{ src, dst *Clock }
 type pairEvidence struct {
 	clockPair
 	est     *pair.Estimator
-	sources [3]int64        // samples since the last edge, by source
-	first   int64           // reading of src at which the window began
-	last    int64           // the latest
-	other   int64           // what dst read then, to within a message
-	open    bool            // first is set
-	known   bool            // an edge with an estimate has been made
-	anew    bool            // a clock was set, and no edge has told yet
-	half    int64           // ns, half the width of the latest edge
-	told    model.ClockEdge // the latest one with both bounds
-	batch   uint64          // of the latest sample
+	sources [3]int64      // samples since the last edge, by source
+	first   int64         // reading of src at which the window began
+	last    int64         // the latest
+	other   int64         // what dst read then, to within a message
+	open    bool          // first is set
+	known   bool          // an edge with an estimate has been made
+	anew    bool          // a clock was set, and no edge has told yet
+	told    pair.Estimate // the latest edge with both bounds
+	refuted bool          // a sample has contradicted it
+	batch   uint64        // of the latest sample
 	course  course
 	liars   int64 // told of
 	queued  bool
@@ -121,6 +121,7 @@ func (v *evidence) add(row *Row, from *Clock, fromAt int64, to *Clock, toAt, wid
 		p.upper.offer(s, v.cell(), p.est.Upper)
 	}
 	p.sources[sourceIndex(row.Source)]++
+	p.refuted = p.refuted || p.known && p.refutes(at, other-at, width, reversed)
 	if !p.open {
 		p.first, p.last, p.other, p.open = at, at, other, true
 	}
@@ -131,6 +132,15 @@ func (v *evidence) add(row *Row, from *Clock, fromAt int64, to *Clock, toAt, wid
 		p.queued = true
 		v.queue = append(v.queue, p)
 	}
+}
+
+// refutes reports whether a sample contradicts what was told of the pair.
+func (p *pairEvidence) refutes(at, offset, width int64, lower bool) bool {
+	low, high := p.told.BoundsAt(at)
+	if lower {
+		return offset-width > high
+	}
+	return offset+width < low
 }
 
 // cell is the time of which one sample of a direction is kept: what a window costs
@@ -252,13 +262,13 @@ func (p *pairEvidence) due(window int64, t Timeline) bool {
 		return true
 	}
 	lasted := p.last - p.first
-	if lasted < window || lasted >= checkWindows*window || !p.known {
+	if lasted < window || lasted >= checkWindows*window || !p.known || p.refuted || p.told.Provisional {
 		return lasted >= window
 	}
 	x, ok := t.Place(p.src.ID, p.last)
 	y, known := t.Place(p.dst.ID, p.other)
 	return !ok || !known || !x.Bounded || !y.Bounded || x.Timeline != y.Timeline ||
-		max(x.Bound, y.Bound) > mostBound || x.Bound+y.Bound > p.half/checkFactor
+		max(x.Bound, y.Bound) > mostBound || x.Bound+y.Bound > (p.told.Upper/2-p.told.Lower/2)/checkFactor
 }
 
 func (v *evidence) closePair(p *pairEvidence, add func(model.ClockEdge) error) (edges int) {
@@ -269,7 +279,7 @@ func (v *evidence) closePair(p *pairEvidence, add func(model.ClockEdge) error) (
 		edge.Stepped = edge.Stepped || p.anew
 		p.anew = false
 		if e.HasLower && e.HasUpper {
-			p.known, p.half, p.told = true, edge.Upper/2-edge.Lower/2, edge
+			p.known, p.told = true, e
 		}
 		if err := add(edge); err != nil {
 			v.stats.Refused++
@@ -278,7 +288,7 @@ func (v *evidence) closePair(p *pairEvidence, add func(model.ClockEdge) error) (
 		v.stats.Edges++
 		edges++
 	}
-	p.first, p.sources = p.last, [3]int64{}
+	p.first, p.sources, p.refuted = p.last, [3]int64{}, false
 	liars := p.est.Stats().Liars
 	v.stats.Liars += liars - p.liars
 	p.liars = liars

@@ -102,7 +102,7 @@ func TestEdgesArePaidFor(t *testing.T) {
 func TestEachClockIsAskedForItsOwnReading(t *testing.T) {
 	f := &asked{fakeClocks: fakeClocks{of: map[string]fakeClock{"a": {bound: 10}, "b": {bound: 10}}}, latest: map[string]int64{}}
 	e := New(testConfig(), f)
-	for n := range int64(50) {
+	for n := range int64(100) {
 		b := call(e, 1e6, 1e6)
 		for i := range b.Spans {
 			s := &b.Spans[i]
@@ -115,6 +115,33 @@ func TestEachClockIsAskedForItsOwnReading(t *testing.T) {
 	assert.Greater(t, f.latest["a"], base)
 	assert.Less(t, f.latest["b"], int64(3700e9))
 	assert.Greater(t, f.latest["b"], int64(3600e9))
+}
+
+// TestContradictionIsToldAtOnce: where packets know both clocks, a window of their
+// relations is long, until one of them contradicts what was told.
+func TestContradictionIsToldAtOnce(t *testing.T) {
+	f := &fakeClocks{of: map[string]fakeClock{"a": {bound: 10}, "b": {bound: 10}}}
+	e := New(testConfig(), f)
+	calls := int64(0)
+	after := func(seconds, ahead int64) (edges int) {
+		before := len(f.edges)
+		for range 10 * seconds {
+			b := call(e, 1e6+ahead, 1e6-ahead)
+			for i := range b.Spans {
+				s := &b.Spans[i]
+				s.Ref.Trace = traceID(uint64(calls))
+				s.Begin, s.Until = s.Begin+calls*100e6, s.Until+calls*100e6
+			}
+			calls++
+			e.Run(b)
+		}
+		return len(f.edges) - before
+	}
+	assert.Positive(t, after(30, 0))
+	quiet := int64(e.cfg.Window.Seconds() * (checkWindows + 1))
+	assert.LessOrEqual(t, after(quiet, 0), 2)
+	after(int64(e.cfg.Window.Seconds())*checkWindows/2, 0)
+	assert.Positive(t, after(quiet/4, 20e6)+after(quiet/4, 20e6))
 }
 
 // asked remembers the latest reading that was asked for.

@@ -21,7 +21,7 @@ func (e *Engine) judge(b *Batch) {
 		e.withhold(b)
 	}
 	e.doubt()
-	undecided := false
+	undecided := 0
 	for i := range e.pairs {
 		p := &e.pairs[i]
 		j := p.judged
@@ -32,15 +32,17 @@ func (e *Engine) judge(b *Batch) {
 		if j.class == Right {
 			continue
 		}
-		undecided = undecided || j.class == Undecided
+		if j.class == Undecided {
+			undecided++
+		}
 		p.verdict = int32(len(b.Verdicts))
 		b.Verdicts = append(b.Verdicts, Verdict{
 			Row: p.row, First: int(p.a), Second: int(p.b), FirstRef: p.first.Ref, SecondRef: p.second.Ref,
 			Class: j.class, Magnitude: j.magnitude,
 		})
 	}
-	if undecided {
-		e.order(b)
+	if undecided > 0 {
+		e.order(b, undecided)
 	}
 }
 
@@ -187,9 +189,9 @@ func (e *Engine) bound(p *pairing, first, second int64, x, y *Place, corrected i
 
 // order says of the undecided relations whether other messages order their ends,
 // trace by trace.
-func (e *Engine) order(b *Batch) {
+func (e *Engine) order(b *Batch, undecided int) {
 	o := &e.orders
-	o.begin(len(b.Spans))
+	o.begin(len(b.Spans), undecided)
 	for i := range e.pairs {
 		if p := &e.pairs[i]; p.judged.class == Undecided {
 			o.want(p.second.Ref.Trace)
@@ -197,11 +199,6 @@ func (e *Engine) order(b *Batch) {
 	}
 	for i := range e.pairs {
 		o.file(&e.pairs[i], int32(i))
-	}
-	for i := range e.pairs {
-		if p := &e.pairs[i]; p.judged.class == Undecided {
-			o.ask(p.second.Ref.Trace, question{verdict: p.verdict, pair: int32(i)})
-		}
 	}
 	for i := range o.traces {
 		e.orderTrace(b, &o.traces[i])
@@ -216,7 +213,7 @@ func (e *Engine) orderTrace(b *Batch, t *traceParts) {
 	o.chains.gather(e.pairs, t.pairs)
 	for _, j := range t.verdicts {
 		v := &b.Verdicts[j.verdict]
-		if !o.chains.possible(&e.pairs[j.pair], j.pair) {
+		if !o.chains.possible(&e.pairs[j.pair], j.pair) || !o.chains.leads(e.pairs, t.pairs, j.pair) {
 			v.OrderKnown = true
 			continue
 		}

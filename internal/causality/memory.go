@@ -72,9 +72,38 @@ func (m *memory) begin(spans int) {
 	m.recalled.reset()
 }
 
-// ahead loads what a span will be looked for in. Such loads do not wait for one
-// another, and those made one after the other, each when it is needed, do.
-func (m *memory) ahead(hash uint64) { m.touched ^= m.index.bucket(hash)[0] }
+// ahead loads what spans will be looked for in, and then what will be found there. Such
+// loads do not wait for one another, and those made one after the other, each when it is
+// needed, do.
+func (m *memory) ahead(all []names) {
+	touched := uint64(0)
+	for i := range all {
+		n := &all[i]
+		if n.own == 0 {
+			continue // it is not remembered
+		}
+		touched ^= m.index.bucket(n.own)[0]
+		if n.there < 0 {
+			touched ^= m.index.bucket(n.parent)[0]
+		}
+	}
+	for i := range all {
+		n := &all[i]
+		if n.own == 0 {
+			continue
+		}
+		if w := m.waits.get(m.index.latest(n.own, kindWait)); w != nil {
+			touched ^= w.of
+		}
+		if n.there >= 0 {
+			continue
+		}
+		if number := m.index.latest(n.parent, kindRecord); m.records.get(number) != nil {
+			touched ^= uint64(m.records.at(number).begin) ^ uint64(m.owners.at(number).clock.seen)
+		}
+	}
+	m.touched = touched
+}
 
 // add remembers a span, and returns its number; it calls visit for every span of an
 // earlier batch that waited for this one.
@@ -337,6 +366,16 @@ func hashOf(ref model.SpanRef) uint64 {
 func (x *index) bucket(hash uint64) []uint64 {
 	b := hash >> tagBits & x.mask * ways
 	return x.slots[b : b+ways : b+ways]
+}
+
+// latest is the greatest number of a kind with a hash's tag, 0 where none is.
+func (x *index) latest(hash, kind uint64) (number uint64) {
+	for _, slot := range x.bucket(hash) {
+		if slot&keyMask == kind|hash&tagMask {
+			number = max(number, slot>>numberShift)
+		}
+	}
+	return number
 }
 
 // put files a number in place of what is older than the oldest value of its kind, else

@@ -156,7 +156,7 @@ func TestNumbers(t *testing.T) {
 func TestChained(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	clocks := []*Clock{{ID: "a"}, {ID: "b"}, {ID: "c"}}
-	without, with := 0, 0
+	without, with, far := 0, 0, 0
 	for range 2000 {
 		spans := make([]Span, 2+rnd.IntN(8))
 		for i := range spans {
@@ -171,7 +171,7 @@ func TestChained(t *testing.T) {
 			all[i] = int32(i)
 		}
 		o := &orders{}
-		o.begin(len(spans))
+		o.begin(len(spans), 0)
 		require.True(t, o.solve(pairs, all))
 		o.chains.gather(pairs, all)
 		for i := range pairs {
@@ -179,15 +179,24 @@ func TestChained(t *testing.T) {
 			ordered := o.Before(Event{o.numberOf(p.a, p.first.Ref), p.row.From}, Event{o.numberOf(p.b, p.second.Ref), p.row.To})
 			possible := o.chains.possible(p, int32(i))
 			require.Equal(t, chained(pairs, i), possible)
-			if !possible {
-				without++
+			leads := o.chains.leads(pairs, all, int32(i))
+			if leads {
+				require.True(t, possible)
+			} else {
 				require.False(t, ordered)
-			} else if ordered {
+			}
+			switch {
+			case !possible:
+				without++
+			case !leads:
+				far++
+			case ordered:
 				with++
 			}
 		}
 	}
 	assert.Positive(t, without)
+	assert.Positive(t, far)
 	assert.Positive(t, with)
 }
 

@@ -11,8 +11,8 @@ import (
 // memory.
 type orders struct {
 	Order
-	byTrace map[model.TraceID]int
-	traces  []traceParts
+	slots  []int32 // traces by hash: their numbers from 1
+	traces []traceParts
 
 	round   int32
 	inBatch []spanNumber // by a span's number in the batch
@@ -59,6 +59,7 @@ func (n *numbers[K]) put(k K, v int) {
 }
 
 type traceParts struct {
+	id       model.TraceID
 	pairs    []int32 // relations
 	verdicts []question
 }
@@ -68,41 +69,55 @@ type question struct{ verdict, pair int32 }
 
 type spanNumber struct{ round, number int32 }
 
-// begin forgets the batch before.
-func (o *orders) begin(spans int) {
-	if o.byTrace == nil {
-		o.byTrace = map[model.TraceID]int{}
+// begin forgets the batch before; so many questions are about to come.
+func (o *orders) begin(spans, questions int) {
+	n := 64
+	for n < 2*questions {
+		n *= 2
 	}
-	clear(o.byTrace)
+	o.slots = zeroed(o.slots, n)
 	o.traces = o.traces[:0]
 	if len(o.inBatch) < spans {
 		o.inBatch, o.round = make([]spanNumber, spans), 0
 	}
 }
 
+// slot is where the number of a trace is, or would be.
+func (o *orders) slot(trace model.TraceID) *int32 {
+	mask := uint64(len(o.slots) - 1)
+	for i := hashOf(model.SpanRef{Trace: trace}) & mask; ; i = (i + 1) & mask {
+		if n := o.slots[i]; n == 0 || o.traces[n-1].id == trace {
+			return &o.slots[i]
+		}
+	}
+}
+
 // want opens a trace.
 func (o *orders) want(trace model.TraceID) {
-	if _, ok := o.byTrace[trace]; ok {
+	slot := o.slot(trace)
+	if *slot != 0 {
 		return
 	}
-	o.byTrace[trace] = len(o.traces)
-	if n := len(o.traces); n < cap(o.traces) {
+	n := len(o.traces)
+	if n < cap(o.traces) {
 		o.traces = o.traces[:n+1]
-		o.traces[n].pairs, o.traces[n].verdicts = o.traces[n].pairs[:0], o.traces[n].verdicts[:0]
-		return
+		o.traces[n].id, o.traces[n].pairs, o.traces[n].verdicts = trace, o.traces[n].pairs[:0], o.traces[n].verdicts[:0]
+	} else {
+		o.traces = append(o.traces, traceParts{id: trace})
 	}
-	o.traces = append(o.traces, traceParts{})
+	*slot = int32(n + 1)
 }
 
 func (o *orders) file(p *pairing, i int32) {
-	if t, ok := o.byTrace[p.second.Ref.Trace]; ok {
-		o.traces[t].pairs = append(o.traces[t].pairs, i)
+	n := *o.slot(p.second.Ref.Trace)
+	if n == 0 {
+		return
 	}
-}
-
-func (o *orders) ask(trace model.TraceID, q question) {
-	t := &o.traces[o.byTrace[trace]]
-	t.verdicts = append(t.verdicts, q)
+	t := &o.traces[n-1]
+	t.pairs = append(t.pairs, i)
+	if p.judged.class == Undecided {
+		t.verdicts = append(t.verdicts, question{verdict: p.verdict, pair: i})
+	}
 }
 
 // outermost is the reading that a clock of a trace is left at latest, or come to at
@@ -162,6 +177,13 @@ func (x *extremes) reach(c *Clock, reading int64, one int32) bool {
 type chains struct {
 	leaves, comes extremes
 	looked        int // at relations, ever
+	behind        []arrival
+}
+
+// arrival is the earliest reading of a clock that a chain has come to.
+type arrival struct {
+	clock   *Clock
+	reading int64
 }
 
 // gather looks through the relations of a trace.
@@ -183,6 +205,59 @@ func (c *chains) gather(all []pairing, of []int32) {
 func (c *chains) possible(p *pairing, i int32) bool {
 	return p.first.Clock == p.second.Clock ||
 		c.leaves.reach(p.first.Clock, p.first.reading(p.row.From), i) && c.comes.reach(p.second.Clock, -p.second.reading(p.row.To), i)
+}
+
+// fewRelations is of how many relations of a trace chains are followed for each
+// question: of more, vector times cost less.
+const fewRelations = 64
+
+// leads reports whether such a chain is there, as if of equal readings of a clock each
+// were before the other: it follows all that leave no earlier than what came before.
+func (c *chains) leads(all []pairing, of []int32, one int32) bool {
+	p := &all[one]
+	target, ends := p.second.Clock, p.second.reading(p.row.To)
+	if len(of) > fewRelations || p.first.Clock == target {
+		return true
+	}
+	c.behind = append(c.behind[:0], arrival{p.first.Clock, p.first.reading(p.row.From)})
+	for again := true; again; {
+		again = false
+		for _, i := range of {
+			q := &all[i]
+			if i == one || q.row.Usual || !c.follows(q.first.Clock, q.first.reading(q.row.From)) {
+				continue
+			}
+			at := q.second.reading(q.row.To)
+			if q.second.Clock == target && at <= ends {
+				return true
+			}
+			again = c.arrive(q.second.Clock, at) || again
+		}
+	}
+	return false
+}
+
+// follows reports whether a reading of a clock is behind what a chain has come to.
+func (c *chains) follows(clock *Clock, reading int64) bool {
+	for i := range c.behind {
+		if c.behind[i].clock == clock {
+			return reading >= c.behind[i].reading
+		}
+	}
+	return false
+}
+
+// arrive notes that a chain comes to a reading of a clock; false where it is known.
+func (c *chains) arrive(clock *Clock, reading int64) bool {
+	for i := range c.behind {
+		if b := &c.behind[i]; b.clock == clock {
+			earlier := reading < b.reading
+			b.reading = min(b.reading, reading)
+			return earlier
+		}
+	}
+	c.behind = append(c.behind, arrival{clock, reading})
+	return true
 }
 
 // solve computes the order of one trace from its relations.

@@ -70,8 +70,11 @@ func (e *Engine) agree(b *Batch) {
 		}
 		if s == nil || span.Ref.Trace != trace {
 			trace = span.Ref.Trace
-			s = e.stories.tell(trace, p, e.batch)
+			if s = e.kin(i); s == nil {
+				s = e.stories.tell(trace, p, e.batch)
+			}
 		}
+		e.pass(i, s)
 		if !s.stays && (growing || !s.fits(p)) {
 			s.stay(e.batch)
 		}

@@ -1,5 +1,10 @@
 // Package skewfloor writes on spans what clock_skew wrote on the same spans, knowing
 // it all: what pdata itself costs, which benchmarks put beside what clock_skew costs.
+//
+// It goes through the spans, shifts their times and those of their events, makes room for
+// the attributes at once and to the number, and puts them: pdata looks for each key among
+// those that are there, and allocates each value. Texts are there already. It reads no
+// attribute, and what it writes it reads from memory one after the other.
 package skewfloor
 
 import (

@@ -22,6 +22,7 @@ type Mapper struct {
 	sources []source
 	links   []model.SpanRef
 	worst   []int32 // of each span: 1 + the number of its verdict; 0 none
+	text    texts
 }
 
 // NewMapper returns a mapper for one engine.

@@ -1,9 +1,12 @@
 package skewmap
 
 import (
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/causality"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -52,7 +55,7 @@ func (m *Mapper) verdict(i int, it *item) {
 	attrs.PutStr(semconv.CausalityVerdict, causality.ClassName(v.Class))
 	attrs.PutDouble(semconv.CausalityMagnitude, seconds(v.Magnitude))
 	attrs.PutStr(semconv.CausalityRelation, v.Row.Name)
-	attrs.PutStr(semconv.CausalityOther, other.String())
+	attrs.PutStr(semconv.CausalityOther, m.text.of(&other))
 	switch {
 	case !v.OrderKnown:
 		if it.note.has&hasVerdict != 0 {
@@ -63,4 +66,28 @@ func (m *Mapper) verdict(i int, it *item) {
 	default:
 		attrs.PutStr(semconv.CausalityOrder, semconv.OrderConcurrent)
 	}
+}
+
+// texts makes the names of spans, many in one piece of memory. Who keeps one of them
+// keeps the piece, which is no larger than a page.
+type texts struct{ strings.Builder }
+
+const (
+	textPiece = 4096
+	textSize  = 2*len(model.TraceID{}) + 1 + 2*len(model.SpanID{})
+)
+
+// of is [model.SpanRef.String].
+func (t *texts) of(ref *model.SpanRef) string {
+	if t.Cap()-t.Len() < textSize {
+		t.Reset()
+		t.Grow(textPiece)
+	}
+	var b [textSize]byte
+	hex.Encode(b[:], ref.Trace[:])
+	b[2*len(ref.Trace)] = '-'
+	hex.Encode(b[2*len(ref.Trace)+1:], ref.Span[:])
+	from := t.Len()
+	t.Write(b[:])
+	return t.String()[from:]
 }

@@ -28,15 +28,12 @@ func (m *Mapper) Write(realign bool) {
 
 // The attributes of a place and of a verdict are given room at once: growing costs
 // as much as all of them.
-const (
-	placeAttributes   = 5
-	verdictAttributes = 5
-)
+const verdictAttributes = 5
 
 func (m *Mapper) makeRoom(it *item, i int) {
-	room := 0
-	if stands(&m.batch.Places[i]) && it.note.has&hasRawStart == 0 {
-		room = placeAttributes
+	room, p := 0, &m.batch.Places[i]
+	if it.note.has&hasRawStart == 0 && stands(p) {
+		room = placeAttributes(p)
 	}
 	if m.worst[i] != 0 && it.note.has&hasVerdict == 0 {
 		room += verdictAttributes
@@ -45,6 +42,18 @@ func (m *Mapper) makeRoom(it *item, i int) {
 		attrs := it.span.Attributes()
 		attrs.EnsureCapacity(attrs.Len() + room)
 	}
+}
+
+// placeAttributes is how many a place has: offset, timeline, where the span started, and
+// how well that is known.
+func placeAttributes(p *causality.Place) int {
+	n := 3
+	for _, has := range [...]bool{p.Bounded, p.Sigma > 0, p.Stepped, p.State == causality.Withheld} {
+		if has {
+			n++
+		}
+	}
+	return n
 }
 
 // annotate writes where a span would stand. One that was moved says so already,
