@@ -82,15 +82,21 @@ const soonest = 3
 // sigma is the standard deviation of a line whose strip is so wide. One that is wider than
 // usual lacks prompt samples of one direction or both, and the middle can be off by half of
 // what is too much. Until enough was compared it is taken from the width, which is too much.
-// Samples are those of the sparser direction.
-func (n *noise) sigma(width float64, samples int) float64 {
+func (n *noise) sigma(width float64) float64 {
 	apart, doubt := n.apart.median()
 	if doubt == 0 {
 		return max(width/4, 1)
 	}
 	usual, _ := n.width.median()
-	measured := math.Hypot(doubt*apart/halvesApart, soonest/float64(samples)*usual)
-	return max(math.Hypot(measured, max(0, width-usual)/4), 1)
+	return max(math.Hypot(doubt*apart/halvesApart, max(0, width-usual)/4), 1)
+}
+
+// least is what sigma is believed to be at least, of so many samples of the sparser direction.
+// It is for who weighs pairs against one another: evidence that does not belong to one line
+// is told by less.
+func (n *noise) least(samples int) float64 {
+	usual, _ := n.width.median()
+	return soonest / float64(samples) * usual
 }
 
 // doubt widens the sigmas of estimates to what they do from one to the next. Errors
@@ -120,6 +126,7 @@ const jumpsApart = 0.6745 * math.Sqrt2
 type fitting struct {
 	accepted [lengths + 2]line
 	sigmas   [lengths + 2]float64
+	least    float64           // of the last
 	few      [lengths + 2]bool // rests on too few samples to contradict a longer one
 	n        int
 }
@@ -128,7 +135,7 @@ func (f *fitting) best() (l line, sigma float64, ok bool) {
 	if f.n == 0 {
 		return line{}, 0, false
 	}
-	return f.accepted[f.n-1], f.sigmas[f.n-1], true
+	return f.accepted[f.n-1], math.Hypot(f.sigmas[f.n-1], f.least), true
 }
 
 // fit is the line between the envelopes of all evidence around [from, until] that
@@ -172,8 +179,9 @@ func (e *Estimator) lengthen(f *fitting, from, until int64) bool {
 	}
 	n := &e.noise[e.length(from, until)]
 	e.compare(n, width)
-	f.few[f.n] = min(all.ups, all.lows) < telling
-	f.accepted[f.n], f.sigmas[f.n] = l, n.sigma(width, min(all.ups, all.lows))
+	samples := min(all.ups, all.lows)
+	f.few[f.n] = samples < telling
+	f.accepted[f.n], f.sigmas[f.n], f.least = l, n.sigma(width), n.least(samples)
 	if f.n > 0 { // what agrees with less is no worse than that
 		f.sigmas[f.n] = min(f.sigmas[f.n], f.sigmas[f.n-1])
 	}

@@ -98,3 +98,16 @@ func TestRarePairsSpeakOfOneInstant(t *testing.T) {
 	t.Logf("%.2f of the pairs speak of one instant", share)
 	assert.Greater(t, share, 0.85)
 }
+
+// By how little a line is believed to be wrong is for who weighs pairs. Which evidence belongs to
+// a line is told by what its halves differ by, however wide its strip is: behind queues, where it
+// is wide, a bent line would pass for a straight one.
+func TestStripsAcceptNoEvidence(t *testing.T) {
+	var n noise
+	for range remembered {
+		n.apart.learn(10)
+		n.width.learn(10_000)
+	}
+	assert.Less(t, n.sigma(10_000), 30.0)
+	assert.InDelta(t, 300, n.least(100), 1e-9)
+}
