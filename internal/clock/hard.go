@@ -9,17 +9,36 @@ import (
 // bound of theta[b] - theta[a] in ns. All pairs are kept for meetings of up to
 // maxPairClocks members, and pairs with the first member beyond that.
 type constraints struct {
-	upper map[[2]int]float64
+	// dense holds the bounds by pair, row by row, where there are at most maxDense
+	// clocks; else they are in upper.
+	dense  []float64
+	clocks int
+	upper  map[[2]int]float64
 }
+
+// maxDense bounds the table of all pairs: 512 clocks are 2 MB.
+const maxDense = 512
 
 // maxPairClocks bounds the work: 64 clocks are 4,032 ordered pairs a meeting.
 // Above it only pairs with the first member are kept, 2 per clock.
 const maxPairClocks = 64
 
 func newConstraints(p *problem, meetings []Meeting, messages []Message, resolution float64) *constraints {
-	c := &constraints{upper: map[[2]int]float64{}}
-	for _, m := range messages {
-		s, r := p.clock(m.SendClock), p.clock(m.RecvClock)
+	sides := make([][2]int, len(messages))
+	for i, m := range messages {
+		sides[i] = [2]int{p.clock(m.SendClock), p.clock(m.RecvClock)}
+	}
+	c := &constraints{clocks: len(p.names)}
+	if c.clocks <= maxDense {
+		c.dense = make([]float64, c.clocks*c.clocks)
+		for i := range c.dense {
+			c.dense[i] = math.Inf(1)
+		}
+	} else {
+		c.upper = map[[2]int]float64{}
+	}
+	for i, m := range messages {
+		s, r := sides[i][0], sides[i][1]
 		c.leavesAfter(r, float64(m.RecvEnd-p.base), s, float64(m.SendStart-p.base), resolution)
 	}
 	for i := range meetings {
@@ -33,28 +52,69 @@ func (c *constraints) leavesAfter(leaver int, exit float64, enterer int, enter, 
 	if leaver == enterer {
 		return
 	}
-	key := [2]int{leaver, enterer}
 	bound := exit - enter + resolution
+	if c.dense != nil {
+		if at := &c.dense[leaver*c.clocks+enterer]; bound < *at {
+			*at = bound
+		}
+		return
+	}
+	key := [2]int{leaver, enterer}
 	if old, ok := c.upper[key]; !ok || bound < old {
 		c.upper[key] = bound
 	}
 }
 
 func (c *constraints) addMeeting(p *problem, m *Meeting, resolution float64) {
-	for i, a := range m.Arrivals {
-		for j, b := range m.Arrivals {
-			if i == j || a.ExitUnknown || !m.holds(i, j) || !keepPair(i, j, len(m.Arrivals)) {
+	at, several := p.at[:0], false
+	for i := range m.Arrivals {
+		if i > 0 && m.Arrivals[i].Clock == m.Arrivals[i-1].Clock {
+			at = append(at, at[i-1])
+			continue
+		}
+		at = append(at, p.index[m.Arrivals[i].Clock])
+		several = several || at[i] != at[0]
+	}
+	p.at = at
+	if !several || (!m.Synchronising && m.Root < 0) {
+		return
+	}
+	for i := range m.Arrivals {
+		a := &m.Arrivals[i]
+		if a.ExitUnknown {
+			continue
+		}
+		exit := float64(a.Exit - p.base)
+		for j := range m.Arrivals[:partners(i, len(m.Arrivals))] {
+			if i == j || !m.holds(i, j) {
 				continue
 			}
-			c.leavesAfter(p.index[a.Clock], float64(a.Exit-p.base), p.index[b.Clock], float64(b.Enter-p.base), resolution)
+			c.leavesAfter(at[i], exit, at[j], float64(m.Arrivals[j].Enter-p.base), resolution)
 		}
 	}
 }
 
-// keepPair bounds the work and the memory of large groups to pairs with one
-// fixed member, which is the reference where members are given in its order.
-func keepPair(i, j, members int) bool {
-	return members <= maxPairClocks || i == 0 || j == 0
+// bound returns the least upper bound of theta[b] - theta[a].
+func (c *constraints) bound(a, b int) (float64, bool) {
+	if c.dense == nil {
+		up, ok := c.upper[[2]int{a, b}]
+		return up, ok
+	}
+	if a >= c.clocks || b >= c.clocks {
+		return 0, false
+	}
+	up := c.dense[a*c.clocks+b]
+	return up, !math.IsInf(up, 1)
+}
+
+// partners returns with how many of the members, from the first on, the i-th is
+// paired: in large groups only pairs with the first are kept, which is the reference
+// where members are given in its order.
+func partners(i, members int) int {
+	if members <= maxPairClocks || i == 0 {
+		return members
+	}
+	return 1
 }
 
 // holds reports whether member i can only have left after member j entered.
@@ -69,6 +129,14 @@ func (m *Meeting) holds(i, j int) bool {
 // another.
 func (c *constraints) conflicts(clocks int) []bool {
 	out := make([]bool, clocks)
+	for a := 0; c.dense != nil && a < c.clocks; a++ {
+		for b := range a {
+			up, okUp := c.bound(a, b)
+			if down, ok := c.bound(b, a); ok && okUp && -down > up {
+				out[a], out[b] = true, true
+			}
+		}
+	}
 	for pair, up := range c.upper {
 		if down, ok := c.upper[[2]int{pair[1], pair[0]}]; ok && -down > up {
 			out[pair[0]], out[pair[1]] = true, true
@@ -82,8 +150,8 @@ func (c *constraints) interval(a, b int) (lower, upper time.Duration, ok bool) {
 	if a == b {
 		return 0, 0, true
 	}
-	up, okUp := c.upper[[2]int{a, b}]
-	down, okDown := c.upper[[2]int{b, a}]
+	up, okUp := c.bound(a, b)
+	down, okDown := c.bound(b, a)
 	if !okUp || !okDown {
 		return 0, 0, false
 	}

@@ -37,9 +37,10 @@ type problem struct {
 	byMem [][]place // of each clock
 	hard  *constraints
 	base  int64
-	hops  []int      // meetings between each clock and its reference
-	ends  []float64  // scratch
-	wants []weighted // scratch
+	hops  []int // meetings between each clock and its reference
+	at    []int // scratch, as the next two are
+	ends  []float64
+	wants []weighted
 }
 
 func newProblem(meetings []Meeting, messages []Message, opt Options) *problem {
@@ -95,6 +96,7 @@ func (p *problem) addRow(m *Meeting) {
 	}
 	r := row{class: class{name: m.Name, scale: bits.Len64(uint64(max(0, m.Bytes))), size: len(m.Arrivals)}}
 	r.sigma = priorSigma(m.Bytes)
+	r.member = make([]seen, 0, len(m.Arrivals))
 	for _, a := range m.Arrivals {
 		if a.ExitUnknown {
 			p.clock(a.Clock)

@@ -1,5 +1,7 @@
 package model
 
+import "strings"
+
 // Finding kinds, their classes and causes.
 const (
 	FindingStraggler = "straggler"
@@ -7,6 +9,13 @@ const (
 	ClassCompute = "compute"
 	ClassHost    = "host"
 	ClassLink    = "link"
+
+	ClassWorkImbalance  = "work_imbalance"
+	ClassStageImbalance = "stage_imbalance"
+	ClassKernelChoice   = "kernel_choice"
+	ClassJitter         = "jitter"
+	ClassNode           = "node"
+	ClassJobWide        = "job_wide"
 
 	FindingClock = "clock"
 
@@ -92,3 +101,17 @@ type Finding struct {
 
 // OutsideScopes reports whether the host was late where no scope was open.
 func (f *Finding) OutsideScopes() bool { return f.Class == ClassHost && f.Op == OpOther }
+
+// Blameless reports whether the finding names what costs time and nobody who is at
+// fault: the ranks that it may list are those concerned.
+func (f *Finding) Blameless() bool {
+	switch f.Class {
+	case ClassWorkImbalance, ClassStageImbalance, ClassJitter, ClassJobWide:
+		return f.Kind == FindingStraggler
+	}
+	return false
+}
+
+// EndDecided reports whether a finding of class link says which end of it is slow: a
+// card, whatever it sends to or receives from.
+func (f *Finding) EndDecided() bool { return f.Class == ClassLink && strings.Contains(f.Link, " nic ") }

@@ -24,6 +24,14 @@ type Rank struct {
 	ClockEpoch Optional[int64]
 }
 
+// MayBe reports whether two resources of one rank may be one process. Sources that know
+// less than others contradict nobody.
+func (r *Rank) MayBe(o *Rank) bool {
+	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
+	another := r.PID.OK && o.PID.OK && r.PID.V != o.PID.V
+	return !another && !differ(r.HostName, o.HostName) && !differ(r.HostID, o.HostID)
+}
+
 // RankOps are operations of one rank.
 type RankOps struct {
 	Rank Rank

@@ -59,10 +59,16 @@ const (
 	MetricWaitCaused      = "lockstep.wait.caused"
 	MetricWaitSuffered    = "lockstep.wait.suffered"
 	MetricStragglerExcess = "lockstep.straggler.excess"
-	MetricClockOffset     = "lockstep.clock.offset"
-	MetricClockBound      = "lockstep.clock.bound"
-	MetricFindings        = "lockstep.findings"
-	MetricEventsLost      = "lockstep.events.lost"
+	// MetricStragglerDivergence is how far the rank's rhythm of operations is from the
+	// others': the mean of its Kolmogorov-Smirnov distances to them, 0 to 1.
+	MetricStragglerDivergence = "lockstep.straggler.divergence"
+	// MetricOpFrequency counts operations over all ranks, by key: its rate is how often
+	// each occurs.
+	MetricOpFrequency = "lockstep.op.frequency"
+	MetricClockOffset = "lockstep.clock.offset"
+	MetricClockBound  = "lockstep.clock.bound"
+	MetricFindings    = "lockstep.findings"
+	MetricEventsLost  = "lockstep.events.lost"
 	// Of collectives and messages, by rank and function.
 	MetricCollectiveDuration     = "lockstep.collective.duration"      // s, exponential histogram
 	MetricCollectiveIO           = "lockstep.collective.io"            // By, counter
