@@ -3,6 +3,7 @@ package kineto
 import (
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -28,7 +29,7 @@ var collectiveNames = map[string]string{
 // collectiveName returns the model's name of a PyTorch collective, "send" or
 // "recv", or "" for one that the model does not know.
 func collectiveName(s string) string {
-	if len(s) > maxNameBytes {
+	if len(s) > kernelname.MaxBytes {
 		return ""
 	}
 	return collectiveNames[strings.ToLower(strings.ReplaceAll(s, "_", ""))]
@@ -69,7 +70,7 @@ var dtypes = map[string]dtype{
 }
 
 func dtypeOf(s string) (dtype, bool) {
-	if len(s) > maxNameBytes {
+	if len(s) > kernelname.MaxBytes {
 		return dtype{}, false
 	}
 	d, ok := dtypes[strings.ToLower(s)]

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -193,12 +194,12 @@ const maxRawName = 16 << 10
 const unnamed = "(unnamed)"
 
 func (n *names) make(raw string, kind eventKind) name {
-	out := name{text: clip(raw), step: -1}
+	out := name{text: kernelname.Clip(raw), step: -1}
 	switch kind {
 	case evKernel:
 		out.kern = parseKernelName(raw)
-		out.text = shownName(raw)
-		out.key = normalKey(raw)
+		out.text = kernelname.Shown(raw)
+		out.key = kernelname.Key(raw)
 	case evScope:
 		out.fam, out.step = n.step(raw)
 	case evLaunch:

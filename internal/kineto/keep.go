@@ -1,6 +1,9 @@
 package kineto
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // keep stores the event that was just scanned, if anything needs it. The scanned
 // slices are valid until the next event is read.
@@ -127,7 +130,7 @@ func (p *parser) keepMark(e *event, at int64) {
 	m, seq := p.metaOf(a, at)
 	e.ext, e.val = uint32Or(a.ext), seq
 	if m.name == "" {
-		m.name, m.local = markName(string(p.event.name[:min(len(p.event.name), maxNameBytes)]))
+		m.name, m.local = markName(string(p.event.name[:min(len(p.event.name), kernelname.MaxBytes)]))
 		if m.noSeq = m.name == nameSend || m.name == nameRecv; !m.noSeq {
 			m.local = -1
 		}

@@ -1,7 +1,6 @@
 package kineto
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -94,76 +93,4 @@ var kernelTypes = map[string]string{
 	"int32": "int32", "i32": "int32", "uint32": "uint32", "u32": "uint32",
 	"int64": "int64", "i64": "int64", "uint64": "uint64", "u64": "uint64",
 	"f8e4m3": "float8_e4m3", "f8e5m2": "float8_e5m2",
-}
-
-// maxNameBytes bounds a name as shown. Kernel names of templated libraries run
-// to thousands of bytes; what tells them apart stands in the first few hundred.
-const maxNameBytes = 256
-
-// shownName returns a kernel's name without its parameter list.
-func shownName(raw string) string {
-	s := strings.TrimPrefix(raw, "void ")
-	return clip(strings.TrimSpace(stripBrackets(s, '(', ')')))
-}
-
-func clip(s string) string {
-	if len(s) <= maxNameBytes {
-		return strings.ToValidUTF8(s, "?")
-	}
-	return strings.ToValidUTF8(s[:maxNameBytes], "")
-}
-
-var (
-	// tuned are parts of a name that an autotuner or a library's heuristic
-	// chooses: tile sizes, stages, warps, and Triton's trailing numbers.
-	tuned = regexp.MustCompile(`_(?:\d+x\d+(?:x\d+)*|tilesize\d+(?:x\d+)*|stage\d+|stages_\d+x\d+|warpsize\d+(?:x\d+)*|nthreads\d+|num_warps\d+|unroll\d+|split[kK]?\d+)(_|$)`)
-	// suffix is the number of a generated kernel and Triton's signature.
-	suffix = regexp.MustCompile(`(?:_(?:\d+[\dcde]*|__\d+))+$`)
-)
-
-// normalKey returns the name for comparison: no namespaces that say nothing, no
-// template arguments, parameters or tuning.
-func normalKey(raw string) string {
-	s := strings.TrimPrefix(raw, "void ")
-	s = strings.ReplaceAll(s, "(anonymous namespace)::", "")
-	s = stripBrackets(stripBrackets(s, '<', '>'), '(', ')')
-	for {
-		t := tuned.ReplaceAllString(s, "$1")
-		if t == s {
-			break
-		}
-		s = t
-	}
-	if t := suffix.ReplaceAllString(s, ""); t != "" {
-		s = t
-	}
-	return clip(strings.TrimSpace(s))
-}
-
-// stripBrackets removes what stands in brackets, save "(anonymous namespace)"
-// and the names of operators.
-func stripBrackets(s string, open, closing byte) string {
-	if strings.IndexByte(s, open) <= 0 || strings.Contains(s, "operator") {
-		return s
-	}
-	const anonymous = "(anonymous namespace)"
-	out := make([]byte, 0, len(s))
-	depth := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case depth == 0 && c == '(' && strings.HasPrefix(s[i:], anonymous):
-			out = append(out, anonymous...)
-			i += len(anonymous) - 1
-		case c == open:
-			depth++
-		case c == closing && depth > 0:
-			depth--
-		case depth == 0:
-			out = append(out, c)
-		}
-	}
-	if depth > 0 || len(out) == 0 {
-		return s
-	}
-	return string(out)
 }

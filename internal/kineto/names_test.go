@@ -8,35 +8,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-func TestKernelNames(t *testing.T) {
-	tests := []struct{ raw, text, key string }{
-		{
-			"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, 1> >(int, at::native::FillFunctor<float>)",
-			"at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, 1> >",
-			"at::native::vectorized_elementwise_kernel",
-		},
-		{
-			"void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>(float*, int)",
-			"at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>",
-			"at::native::cunn_SoftMaxForward",
-		},
-		{"ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn", "ampere_sgemm_tn"},
-		{"ampere_sgemm_32x128_tn", "ampere_sgemm_32x128_tn", "ampere_sgemm_tn"},
-		{
-			"sm80_xmma_gemm_f32f32_tn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
-			"sm80_xmma_gemm_f32f32_tn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
-			"sm80_xmma_gemm_f32f32_tn_n_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
-		},
-		{"triton_poi_fused_add_relu_3", "triton_poi_fused_add_relu_3", "triton_poi_fused_add_relu"},
-		{"triton__0d1d2de", "triton__0d1d2de", "triton_"},
-		{"12", "12", "12"},
-	}
-	for _, tt := range tests {
-		assert.Equal(t, tt.text, shownName(tt.raw), tt.raw)
-		assert.Equal(t, tt.key, normalKey(tt.raw), tt.raw)
-	}
-}
-
 func TestCommunicationKernelNames(t *testing.T) {
 	comm := func(collective, algo, proto, dtype string) kernelName {
 		return kernelName{comm: true, collective: collective, algo: algo, proto: proto, dtype: dtype}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -46,7 +47,7 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 	o = o.withDefaults()
 	f := &faults{}
 	p := &parser{o: o, faults: f, t: newTrace(name, o), names: newNames(o, &f.names), metas: map[meta]uint32{}}
-	p.texts = newTable(o.MaxStrings, maxNameBytes, &f.names)
+	p.texts = newTable(o.MaxStrings, kernelname.MaxBytes, &f.names)
 	p.ranks = newTable(maxRankLists, maxRanksBytes, &f.names)
 	count := &counter{r: r, tell: o.Progress}
 	plain, packed, err := uncompressed(count)
@@ -197,7 +198,7 @@ func (p *parser) key() (string, error) {
 	var key string
 	err = p.src.value(func(b []byte) (int, error) {
 		n, err := skipString(b, 0)
-		if err == nil && n <= maxNameBytes {
+		if err == nil && n <= kernelname.MaxBytes {
 			key = string(b[1 : n-1])
 		}
 		return n, err

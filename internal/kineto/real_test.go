@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
@@ -49,7 +50,7 @@ func invariants(tb testing.TB, t *Trace) {
 	for op := range t.Ops() {
 		require.GreaterOrEqual(tb, op.End, op.Start, op.Name)
 		require.NotEmpty(tb, op.ComparisonKey())
-		require.LessOrEqual(tb, len(op.Name), maxNameBytes)
+		require.LessOrEqual(tb, len(op.Name), kernelname.MaxBytes)
 		at := op.Step.Or(-1)
 		require.GreaterOrEqual(tb, at, last, "steps ascend")
 		last = at

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -58,7 +59,7 @@ func (t *Trace) header(key string, val []byte, at int64) {
 		if err := json.Unmarshal(val, &t.hostName); err != nil {
 			wrong = []string{inWords(key, err)}
 		}
-		t.hostName = clip(t.hostName)
+		t.hostName = kernelname.Clip(t.hostName)
 	case "distributedInfo":
 		t.info, wrong = decodeInfo(val)
 	}

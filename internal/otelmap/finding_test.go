@@ -86,6 +86,39 @@ func TestSentencePlaces(t *testing.T) {
 		"rank 1: straggler (confidence 0.90, 1 step judged)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.9, Evidence: `{"steps":1}`,
 		},
+		"rank 2 nic tx on n1: straggler (link) (confidence 0.90)": {
+			Kind: "straggler", Class: "link", Rank: model.Some(int64(2)), Host: "n1", Link: "rank 2 nic tx", Confidence: 0.9,
+		},
+		"link group c7: straggler (link); which end is at fault is not decided (confidence 0.90)": {
+			Kind: "straggler", Class: "link", Link: "group c7", Ranks: []int64{1, 2}, Confidence: 0.9,
+		},
+		"host n1 (8 ranks): straggler (node), cause throttle, all of its ranks alike; mending it alone would save 20ms per step (10.0 % of the step) (confidence 0.90)": {
+			Kind: "straggler", Class: "node", Cause: "throttle", Host: "n1", Ranks: []int64{0, 1, 2, 3, 4, 5, 6, 7}, CostSeconds: model.Some(0.020), CostShare: model.Some(0.1), Confidence: 0.9,
+		},
+		"rank 3 on n1: straggler (kernel_choice), another kernel than its peers' for the same work, at gemm (confidence 0.90)": {
+			Kind: "straggler", Class: "kernel_choice", Rank: model.Some(int64(3)), Host: "n1", Op: "gemm", Confidence: 0.9,
+		},
+		"stage 2 (1 rank): straggler (stage_imbalance), more work than the other stages; spreading the work evenly would save 20ms per step; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "stage_imbalance", Op: "stage 2", Ranks: []int64{9}, CostSeconds: model.Some(0.020), Confidence: 0.9,
+		},
+		"ranks 3, 7: straggler (work_imbalance), more work than their peers, at expert_gemm; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "work_imbalance", Ranks: []int64{3, 7}, Op: "expert_gemm", Confidence: 0.9,
+		},
+		"ranks 0, 1, 2, 3, 4, 5, 6, 7 and 92 more: straggler (work_imbalance), more work than their peers; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "work_imbalance", Ranks: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8}, RanksCount: model.Some(int64(100)), Confidence: 0.9,
+		},
+		"job j: straggler (work_imbalance), who has more work than its peers changes; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "work_imbalance", JobID: "j", Confidence: 0.9,
+		},
+		"job j: straggler (jitter), cause gc, pauses of 40ms rotate over the ranks, every 12 steps on each; being rid of them would save 20ms per step; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "jitter", Cause: "gc", JobID: "j", CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"pauses":{"median_seconds":0.04,"period_steps":12}}`,
+		},
+		"job j: straggler (jitter), pauses rotate over the ranks; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "jitter", JobID: "j", Confidence: 0.9, Evidence: "none",
+		},
+		"job j: straggler (job_wide), all ranks alike since step 40, at gemm; it adds 20ms per step; nobody is at fault (confidence 0.90)": {
+			Kind: "straggler", Class: "job_wide", JobID: "j", StepFirst: model.Some(int64(40)), Op: "gemm", CostSeconds: model.Some(0.020), Confidence: 0.9,
+		},
 		"communicator c1: desync (confidence 0.00)":        {Kind: "desync", CommID: "c1"},
 		"job j: epoch, cause checkpoint (confidence 1.00)": {Kind: "epoch", JobID: "j", Cause: "checkpoint", Confidence: 1},
 	}

@@ -3,6 +3,7 @@ package otelmap
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,21 +22,72 @@ func Sentence(f *model.Finding) string {
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		fmt.Fprintf(&b, ", cause %s", f.Cause)
 	}
+	b.WriteString(claim(f))
 	switch {
 	case f.OutsideScopes():
 		b.WriteString(", outside of any scope")
-	case f.Op != "":
+	case f.Op != "" && f.Class != model.ClassStageImbalance: // there it is the place
 		fmt.Fprintf(&b, ", at %s", f.Op)
 	}
 	writeNumbers(&b, f)
-	if f.Class == model.ClassLink {
+	switch {
+	case f.Class == model.ClassLink && !f.EndDecided():
 		b.WriteString("; which end is at fault is not decided")
+	case f.Blameless():
+		b.WriteString("; nobody is at fault")
 	}
 	if f.BeforeWindow {
 		b.WriteString("; the cause precedes the recording")
 	}
 	fmt.Fprintf(&b, " (confidence %.2f%s)", f.Confidence, judged(f))
 	return b.String()
+}
+
+// claim says what the classes are that name a structure, or a choice, instead of a
+// slow rank.
+func claim(f *model.Finding) string {
+	switch f.Class {
+	case model.ClassNode:
+		return ", all of its ranks alike"
+	case model.ClassKernelChoice:
+		return ", another kernel than its peers' for the same work"
+	case model.ClassStageImbalance:
+		return ", more work than the other stages"
+	case model.ClassWorkImbalance:
+		if len(f.Ranks) == 0 && !f.Rank.OK {
+			return ", who has more work than its peers changes"
+		}
+		return ", more work than their peers"
+	case model.ClassJitter:
+		return pauses(f)
+	case model.ClassJobWide:
+		if f.StepFirst.OK {
+			return fmt.Sprintf(", all ranks alike since step %d", f.StepFirst.V)
+		}
+		return ", all ranks alike"
+	}
+	return ""
+}
+
+// pauses says how long the pauses are and how often each rank has one, as far as
+// the evidence knows.
+func pauses(f *model.Finding) string {
+	var ev struct {
+		Pauses struct {
+			Median float64 `json:"median_seconds"`
+			Period float64 `json:"period_steps"`
+		} `json:"pauses"`
+	}
+	text := ", pauses"
+	known := json.Unmarshal([]byte(f.Evidence), &ev) == nil
+	if known && ev.Pauses.Median > 0 {
+		text += " of " + seconds(ev.Pauses.Median)
+	}
+	text += " rotate over the ranks"
+	if known && ev.Pauses.Period > 0 {
+		text += fmt.Sprintf(", every %.3g steps on each", ev.Pauses.Period)
+	}
+	return text
 }
 
 // judged says of how many steps the numbers are, which are not all in which the
@@ -59,21 +111,44 @@ func writeNumbers(b *strings.Builder, f *model.Finding) {
 			seconds(f.WaitCaused.V), share(f.WaitCausedShare, "all wait"))
 	}
 	if f.CostSeconds.OK {
-		fmt.Fprintf(b, "; mending it alone would save %s per step%s",
-			seconds(f.CostSeconds.V), share(f.CostShare, "the step"))
+		fmt.Fprintf(b, "; %s %s per step%s",
+			saves(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"))
 	}
+}
+
+// saves says what the cost is: the step's time less that without it.
+func saves(f *model.Finding) string {
+	switch f.Class {
+	case model.ClassStageImbalance, model.ClassWorkImbalance:
+		return "spreading the work evenly would save"
+	case model.ClassJitter:
+		return "being rid of them would save"
+	case model.ClassJobWide:
+		return "it adds"
+	}
+	return "mending it alone would save"
 }
 
 func place(f *model.Finding) string {
 	switch {
+	case f.EndDecided() && f.Host != "":
+		return f.Link + " on " + f.Host
+	case f.EndDecided():
+		return f.Link
 	case f.Class == model.ClassLink && f.Link != "" && f.Host != "":
 		return fmt.Sprintf("link %s, sent from %s", f.Link, f.Host)
 	case f.Class == model.ClassLink && f.Link != "":
 		return "link " + f.Link
+	case f.Class == model.ClassNode && f.Host != "":
+		return "host " + f.Host + ofRanks(f)
+	case f.Class == model.ClassStageImbalance && f.Op != "":
+		return f.Op + ofRanks(f)
 	case f.Rank.OK && f.Host != "":
 		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
 	case f.Rank.OK:
 		return fmt.Sprintf("rank %d", f.Rank.V)
+	case len(f.Ranks) > 0 && f.Kind == model.FindingStraggler:
+		return listed(f)
 	case len(f.Ranks) > 0:
 		return fmt.Sprintf("%d ranks", f.RanksCount.Or(int64(len(f.Ranks))))
 	case f.Host != "":
@@ -85,6 +160,38 @@ func place(f *model.Finding) string {
 	default:
 		return "job " + f.JobID
 	}
+}
+
+// ofRanks says how many ranks a place holds.
+func ofRanks(f *model.Finding) string {
+	switch n := f.RanksCount.Or(int64(len(f.Ranks))); n {
+	case 0:
+		return ""
+	case 1:
+		return " (1 rank)"
+	default:
+		return fmt.Sprintf(" (%d ranks)", n)
+	}
+}
+
+// maxListed is the most ranks that a sentence names; the attributes have more.
+const maxListed = 8
+
+func listed(f *model.Finding) string {
+	n := f.RanksCount.Or(int64(len(f.Ranks)))
+	words := make([]string, 0, maxListed)
+	for _, r := range f.Ranks[:min(len(f.Ranks), maxListed)] {
+		words = append(words, strconv.FormatInt(r, 10))
+	}
+	text := "ranks "
+	if n == 1 {
+		text = "rank "
+	}
+	text += strings.Join(words, ", ")
+	if rest := n - int64(len(words)); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text
 }
 
 // seconds renders with the microsecond as the least digit: less is noise here.

@@ -79,7 +79,7 @@ func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
 // ReadOps is TracesToOps for callers that count problems over many batches, of
 // which some hold only what lies outside of steps.
 func ReadOps(td ptrace.Traces, p *Problems) []model.RankOps {
-	g := rankGroups{index: map[rankKey]int{}}
+	g := rankGroups{index: map[rankKey][]int{}}
 	for _, rs := range td.ResourceSpans().All() {
 		g.addResource(rs, p)
 	}
@@ -98,11 +98,12 @@ type rankKey struct {
 
 type rankGroups struct {
 	ranks []model.RankOps
-	index map[rankKey]int
+	index map[rankKey][]int
 }
 
 func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
 	rank, homeless := readRank(rs.Resource(), p)
+	to := -1 // known with the first operation
 	for _, ss := range rs.ScopeSpans().All() {
 		left := ss.Spans().Len()
 		for _, s := range ss.Spans().All() {
@@ -112,25 +113,38 @@ func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
 			case homeless != nil:
 				p.fault(nil, homeless)
 			default:
-				g.add(&rank, s, left, p)
+				if to < 0 {
+					to = g.group(&rank)
+				}
+				addOp(&g.ranks[to], &rank, s, left, p)
 			}
 			left--
 		}
 	}
 }
 
-// add files an operation under its rank, with room for the given number more.
-// Two resources may be one rank seen by two sources; an operation keeps the
-// clock of the resource that it came with.
-func (g *rankGroups) add(r *model.Rank, s ptrace.Span, room int, p *Problems) {
+// maxProcesses bounds how many processes that call themselves one rank are kept apart:
+// the first is believed, the others are counted.
+const maxProcesses = 8
+
+// group returns where operations of the resource go. Two resources may be one rank seen
+// by two sources; two processes that call themselves one rank stay apart.
+func (g *rankGroups) group(r *model.Rank) int {
 	key := rankKey{r.JobID, r.Incarnation, r.Rank}
-	i, ok := g.index[key]
-	if !ok {
-		i = len(g.ranks)
-		g.index[key] = i
-		g.ranks = append(g.ranks, model.RankOps{Rank: *r})
+	known := g.index[key]
+	for n, i := range known {
+		if g.ranks[i].Rank.MayBe(r) || n == maxProcesses-1 {
+			return i
+		}
 	}
-	to := &g.ranks[i]
+	g.index[key] = append(known, len(g.ranks))
+	g.ranks = append(g.ranks, model.RankOps{Rank: *r})
+	return len(g.ranks) - 1
+}
+
+// addOp files an operation of resource r, with room for the given number more. It keeps
+// the clock of the resource that it came with.
+func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problems) {
 	if len(to.Ops) == cap(to.Ops) {
 		to.Ops = slices.Grow(to.Ops, room)
 	}

@@ -147,6 +147,32 @@ func TestOneRankOfTwoResources(t *testing.T) {
 	}, got[0].Ops)
 }
 
+func TestTwoProcessesOfOneRankStayApart(t *testing.T) {
+	first := model.Rank{JobID: "j", Incarnation: "i", Rank: 1, HostName: "a", PID: model.Some[int64](1)}
+	second := first
+	second.HostName, second.PID = "b", model.Some[int64](2)
+	less := model.Rank{JobID: "j", Incarnation: "i", Rank: 1, HostName: "b"} // another source of the second
+	td := OpsToTraces(&first, []model.Op{{Kind: model.KindHost, Name: "x"}})
+	AppendOps(td, &second, []model.Op{{Kind: model.KindHost, Name: "y"}})
+	AppendOps(td, &less, []model.Op{{Kind: model.KindHost, Name: "z"}})
+	got, problems := TracesToOps(td)
+	require.Empty(t, problems)
+	require.Len(t, got, 2)
+	assert.Equal(t, first, got[0].Rank)
+	assert.Len(t, got[0].Ops, 1)
+	assert.Equal(t, second, got[1].Rank)
+	assert.Len(t, got[1].Ops, 2)
+
+	for n := range int64(100) {
+		more := first
+		more.PID = model.Some(n + 10)
+		AppendOps(td, &more, []model.Op{{Kind: model.KindHost, Name: "x"}})
+	}
+	got, _ = TracesToOps(td)
+	assert.Len(t, got, maxProcesses)
+	assert.Len(t, got[0].Ops, 1, "what is beyond goes to none of the first")
+}
+
 func TestProblemsAreBounded(t *testing.T) {
 	var p Problems
 	for i := range int64(maxProblems + 10) {

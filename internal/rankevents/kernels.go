@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/lockstep-otel/lockstep/internal/gpuclock"
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
@@ -42,7 +43,7 @@ type kernelTable struct {
 	since  uint64 // when a step first waited for one; 0 never
 	// launched: launches are recorded; without, kernels are of no step.
 	launched bool
-	keys     []int32
+	keys     []kernelKey // by the code of their name
 	grids    map[[3]uint32]string
 }
 
@@ -235,23 +236,43 @@ func (r *Rank) kernelName(k *ring.Kernel) string {
 	return "kernel"
 }
 
-// kernelKey returns the key of a kernel's name, by its code where it has one.
-func (r *Rank) kernelKey(k *ring.Kernel) int {
-	name, t := r.kernelName(k), &r.kernels
+// kernelKey is by what kernels of a name are compared: what a library chose, as tile
+// sizes, is not in it.
+type kernelKey struct {
+	text string // "" where it is not known yet
+	id   int32  // plus one; 0 where no kernel of it was folded
+}
+
+// kernelKeyOf returns the key of a kernel, by the code of its name where it has one.
+func (r *Rank) kernelKeyOf(k *ring.Kernel) *kernelKey {
+	t := &r.kernels
 	if k.Name == 0 || r.src.String(k.Name) == "" {
-		return r.keys.idOf(name, maxKernelKeys)
+		return &kernelKey{text: r.kernelName(k)}
 	}
 	for len(t.keys) <= int(k.Name) {
-		t.keys = append(t.keys, 0)
+		t.keys = append(t.keys, kernelKey{})
 	}
-	if t.keys[k.Name] == 0 {
-		t.keys[k.Name] = int32(r.keys.idOf(name, maxKernelKeys)) + 1
+	key := &t.keys[k.Name]
+	if key.text == "" {
+		key.text = kernelname.Key(r.kernelName(k))
 	}
-	return int(t.keys[k.Name] - 1)
+	return key
+}
+
+// kernelKey returns the number of a kernel's key.
+func (r *Rank) kernelKey(k *ring.Kernel) int {
+	key := r.kernelKeyOf(k)
+	if key.id == 0 {
+		key.id = int32(r.keys.idOf(key.text, maxKernelKeys)) + 1
+	}
+	return int(key.id - 1)
 }
 
 func (r *Rank) kernelOp(op *model.Op, k *ring.Kernel, t ran) {
 	op.Kind, op.Name = model.KindCompute, r.kernelName(k)
+	if key := r.kernelKeyOf(k).text; key != op.Name {
+		op.Key = key
+	}
 	if k.Copy || k.Set {
 		op.Kind = model.KindCopy
 		op.WorkBytes = model.Some(int64(k.Bytes))

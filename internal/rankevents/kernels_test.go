@@ -413,7 +413,7 @@ func TestKernelKeysAreBounded(t *testing.T) {
 	f.mark(0, 0)
 	f.code("AllReduce") // codes of functions have 8 bits
 	for i := range 400 {
-		f.kernel(kernelSpec{name: fmt.Sprintf("kernel_%d", i), launch: 5, start: 10, end: 20})
+		f.kernel(kernelSpec{name: fmt.Sprintf("kernel%d", i), launch: 5, start: 10, end: 20})
 	}
 	r.Pass(at(50), g.emit(t))
 	f.op(opSpec{fn: "AllReduce", step: 0, launch: 10, start: 40, end: 60})
@@ -422,6 +422,30 @@ func TestKernelKeysAreBounded(t *testing.T) {
 	assert.Equal(t, int64(1), g.hist[0]["all_reduce world"])
 	assert.Len(t, opsOf(g.ops, model.KindCompute), 400, "operations keep their names")
 	assert.Positive(t, r.Stats().KeysOverflow)
+}
+
+// Kernels of one product whose tiles a library chose differently are compared.
+func TestAKernelsKeyLeavesOutWhatALibraryChose(t *testing.T) {
+	f := witnessed()
+	r, g := attach(f, DefaultConfig())
+	f.mark(0, 0)
+	f.kernel(kernelSpec{name: "ampere_sgemm_128x64_tn", launch: 5, start: 10, end: 20})
+	f.kernel(kernelSpec{name: "ampere_sgemm_32x32_tn", launch: 6, start: 20, end: 30})
+	f.kernel(kernelSpec{name: "flash_fwd_kernel", launch: 7, start: 30, end: 40})
+	f.kernel(kernelSpec{launch: 8, start: 40, end: 50})
+	r.Pass(at(60), g.emit(t))
+	r.Finish(at(100), false, g.emit(t))
+	var got [][]any
+	for _, op := range opsOf(g.ops, model.KindCompute) {
+		got = append(got, []any{op.Name, op.Key, op.Seq})
+	}
+	assert.Equal(t, [][]any{
+		{"ampere_sgemm_128x64_tn", "ampere_sgemm_tn", int64(0)},
+		{"ampere_sgemm_32x32_tn", "ampere_sgemm_tn", int64(1)},
+		{"flash_fwd_kernel", "", int64(0)},
+		{"kernel", "", int64(0)},
+	}, got, "numbers are those among operations of one key")
+	assert.Equal(t, map[string]int64{"ampere_sgemm_tn": 2, "flash_fwd_kernel": 1, "kernel": 1}, g.hist[0])
 }
 
 func TestStepsAfterARestartHaveTheirOwnKernels(t *testing.T) {

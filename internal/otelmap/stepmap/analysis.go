@@ -37,6 +37,9 @@ func NewAnalysis(cfg straggler.Config, now func() time.Time) *Analysis {
 	return &Analysis{engine: straggler.New(cfg, now)}
 }
 
+// Report says what of step reports is read besides the ranks.
+func (a *Analysis) Report(meetings, durations bool) { a.engine.Report(meetings, durations) }
+
 // Add takes the operations among the spans of td, and shows them to visit where
 // it is not nil.
 func (a *Analysis) Add(td ptrace.Traces, visit func(*model.Rank, []model.Op)) Outcome {
@@ -114,10 +117,8 @@ func (a *Analysis) refresh() {
 		return
 	}
 	now := map[string]model.Finding{}
-	for _, job := range a.engine.Jobs() {
-		for _, v := range job.Verdicts {
-			now[v.Finding.ID] = v.Finding
-		}
+	for _, f := range a.engine.Findings() {
+		now[f.ID] = f
 	}
 	kept := a.standing[:0]
 	for _, f := range a.standing {

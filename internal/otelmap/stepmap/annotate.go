@@ -1,6 +1,8 @@
 package stepmap
 
 import (
+	"cmp"
+	"encoding/json"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -18,7 +20,7 @@ type Annotator struct {
 
 	notes map[model.SpanRef]straggler.Note
 	ranks map[model.SpanRef]*straggler.RankStep // by step span
-	found map[place]*model.Finding
+	found map[place]*accusation
 }
 
 type place struct {
@@ -32,7 +34,7 @@ func NewAnnotator(reports []*straggler.StepReport, findings []model.Finding, his
 		Histograms: histograms,
 		notes:      map[model.SpanRef]straggler.Note{},
 		ranks:      map[model.SpanRef]*straggler.RankStep{},
-		found:      map[place]*model.Finding{},
+		found:      map[place]*accusation{},
 	}
 	for _, r := range reports {
 		for ref, n := range r.Notes {
@@ -43,11 +45,61 @@ func NewAnnotator(reports []*straggler.StepReport, findings []model.Finding, his
 		}
 	}
 	for i := range findings {
-		if f := &findings[i]; f.Rank.OK {
-			a.found[place{f.Incarnation, f.Rank.V}] = f
-		}
+		a.find(&findings[i])
 	}
 	return a
+}
+
+// find notes a finding for every rank that it names or lists. Of several about one
+// rank, the most pointed is told, and of these the most costly.
+func (a *Annotator) find(f *model.Finding) {
+	if f.Kind != model.FindingStraggler {
+		return
+	}
+	told := &accusation{Finding: f, typical: typicalExcess(f)}
+	note := func(rank int64) {
+		at := place{f.Incarnation, rank}
+		if old := a.found[at]; old == nil || morePointed(f, old.Finding) {
+			a.found[at] = told
+		}
+	}
+	if f.Rank.OK {
+		note(f.Rank.V)
+	}
+	for _, r := range f.Ranks {
+		note(r)
+	}
+}
+
+// accusation is a finding, and the excess that it found typical, s per step.
+type accusation struct {
+	*model.Finding
+	typical model.Optional[float64]
+}
+
+func typicalExcess(f *model.Finding) (s model.Optional[float64]) {
+	var ev struct {
+		Excess *float64 `json:"excess_seconds"`
+	}
+	if json.Unmarshal([]byte(f.Evidence), &ev) == nil && ev.Excess != nil {
+		s = model.Some(*ev.Excess)
+	}
+	return s
+}
+
+func morePointed(f, than *model.Finding) bool {
+	return cmp.Or(cmp.Compare(pointed(f), pointed(than)), cmp.Compare(f.CostSeconds.V, than.CostSeconds.V)) > 0
+}
+
+// pointed is how close a finding comes to saying that a rank is at fault.
+func pointed(f *model.Finding) int {
+	switch {
+	case f.Blameless():
+		return 0
+	case !f.Rank.OK:
+		return 1
+	}
+	return 2
 }
 
 // Annotate writes on every span of td that the reports know. Spans of others
@@ -58,26 +110,44 @@ func (a *Annotator) Annotate(td ptrace.Traces) {
 		if !ok {
 			continue
 		}
+		found := a.found[place{rank.Incarnation, rank.Rank}]
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
-				a.annotate(&rank, s)
+				a.annotate(&rank, found, s)
 			}
 		}
 	}
 }
 
-func (a *Annotator) annotate(rank *model.Rank, s ptrace.Span) {
+func (a *Annotator) annotate(rank *model.Rank, found *accusation, s ptrace.Span) {
 	kind, ok := otelmap.KindOf(s)
-	if !ok || (kind != model.KindStep && !kind.IsComm()) {
+	if !ok {
 		return
 	}
-	op := otelmap.SpanToOp(s, rank, nil)
-	ref := rank.Ref(&op)
-	if kind == model.KindStep {
-		a.annotateStep(ref, s)
-	} else if n, ok := a.notes[ref]; ok {
-		annotateMember(n, ref, s)
+	if found != nil && kind != model.KindStep && keyOf(s) == found.Op {
+		otelmap.WriteNote(&model.StragglerNote{Class: found.Class}, s)
 	}
+	ref := func() model.SpanRef {
+		op := otelmap.SpanToOp(s, rank, nil)
+		return rank.Ref(&op)
+	}
+	switch {
+	case kind == model.KindStep && (found != nil || len(a.ranks) > 0):
+		a.annotateStep(ref(), found, s)
+	case kind.IsComm() && len(a.notes) > 0:
+		self := ref()
+		if n, ok := a.notes[self]; ok {
+			annotateMember(n, self, s)
+		}
+	}
+}
+
+// keyOf is the operation's comparison key; it is omitted where it is the name.
+func keyOf(s ptrace.Span) string {
+	if key, ok := s.Attributes().Get(semconv.OpKey); ok && key.Str() != "" {
+		return key.Str()
+	}
+	return s.Name()
 }
 
 func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {
@@ -89,25 +159,47 @@ func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {
 }
 
 // annotateStep writes the summary, unless the source wrote one of more operations
-// than reached us: it saw all of them, and sent some. And, where a finding stands against the
-// rank, its id, class and the excess of this step. Without a finding nothing
-// accuses: half of all ranks are above the median.
-func (a *Annotator) annotateStep(ref model.SpanRef, s ptrace.Span) {
+// than reached us: it saw all of them, and sent some. And, where a finding stands that
+// names or lists the rank, its id, class and the excess: of this step once it was
+// analysed, else what the finding found typical. Without a finding nothing accuses: half
+// of all ranks are above the median.
+func (a *Annotator) annotateStep(ref model.SpanRef, found *accusation, s ptrace.Span) {
 	r := a.ranks[ref]
-	if r == nil {
+	if r != nil {
+		if sum := a.summary(r); otelmap.ReadSummary(s, nil).Ops <= sum.Ops {
+			otelmap.WriteSummary(&sum, s)
+		}
+	}
+	if found == nil {
 		return
 	}
-	if sum := a.summary(r); otelmap.ReadSummary(s, nil).Ops <= sum.Ops {
-		otelmap.WriteSummary(&sum, s)
+	note := model.StragglerNote{Class: found.Class, Excess: found.typical}
+	if x := excessOf(found.Class, r); x.OK {
+		note.Excess = x
 	}
-	if f := a.found[place{r.Rank.Incarnation, r.Rank.Rank}]; f != nil {
-		note := model.StragglerNote{Class: f.Class}
-		if x, ok := r.Excess[f.Class]; ok {
-			note.Excess = model.Some(x.Seconds())
+	otelmap.WriteNote(&note, s)
+	s.Attributes().PutStr(semconv.FindingID, found.ID)
+}
+
+// excessOf returns the part of a rank's excess in a step that a class speaks of, if the
+// step was analysed. That of a stage is over other stages, and not in it.
+func excessOf(class string, r *straggler.RankStep) (sum model.Optional[float64]) {
+	if r == nil {
+		return sum
+	}
+	parts := []string{class}
+	switch class {
+	case model.ClassKernelChoice, model.ClassWorkImbalance:
+		parts = []string{model.ClassCompute}
+	case model.ClassNode:
+		parts = []string{model.ClassCompute, model.ClassHost}
+	}
+	for _, part := range parts {
+		if x, ok := r.Excess[part]; ok {
+			sum = model.Some(sum.V + x.Seconds())
 		}
-		otelmap.WriteNote(&note, s)
-		s.Attributes().PutStr(semconv.FindingID, f.ID)
 	}
+	return sum
 }
 
 func (a *Annotator) summary(r *straggler.RankStep) otelmap.Summary {

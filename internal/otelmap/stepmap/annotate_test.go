@@ -1,6 +1,7 @@
 package stepmap
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,6 +83,58 @@ func TestAnnotate(t *testing.T) {
 
 	_, touched := spans[0]["gemm"].Attributes().Get("lockstep.wait.owed_to")
 	assert.False(t, touched)
+}
+
+// Before a step is analysed, what stands against its ranks is known all the same.
+func TestAnnotateWithoutAReport(t *testing.T) {
+	td := ptrace.NewTraces()
+	_, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+		if ops[0].Step.V == 5 {
+			otelmap.AppendOps(td, r, ops)
+		}
+	})
+	require.Equal(t, "gemm", findings[0].Op)
+	NewAnnotator(nil, findings, true).Annotate(td)
+	spans := spansOf(td)
+	assert.Equal(t, "compute", attr(t, spans[2]["step"], "lockstep.straggler.class"))
+	assert.Equal(t, findings[0].ID, attr(t, spans[2]["step"], "lockstep.finding.id"))
+	assert.Equal(t, "compute", attr(t, spans[2]["gemm"], "lockstep.straggler.class"), "the operation at fault")
+	assert.InDelta(t, 0.019, attr(t, spans[2]["step"], "lockstep.straggler.excess"), 0.001, "what is typical")
+	_, known := spans[2]["step"].Attributes().Get("lockstep.summary.wait")
+	assert.False(t, known)
+	for _, s := range []ptrace.Span{spans[2]["all_reduce"], spans[0]["gemm"], spans[0]["step"]} {
+		_, accused := s.Attributes().Get("lockstep.straggler.class")
+		assert.False(t, accused, s.Name())
+	}
+}
+
+func TestTheMostPointedFindingIsWritten(t *testing.T) {
+	const kind = model.FindingStraggler
+	all := []model.Finding{
+		{Kind: kind, Incarnation: "inc", ID: "stage", Class: model.ClassStageImbalance, Ranks: []int64{0, 1, 2, 3}, CostSeconds: model.Some(9.0), Evidence: `{"excess_seconds":0.5}`},
+		{Kind: kind, Incarnation: "inc", ID: "node", Class: model.ClassNode, Host: "n", Ranks: []int64{1, 2}, CostSeconds: model.Some(5.0)},
+		{Kind: kind, Incarnation: "inc", ID: "little", Class: model.ClassHost, Rank: model.Some(int64(2)), CostSeconds: model.Some(1.0)},
+		{Kind: kind, Incarnation: "inc", ID: "much", Class: model.ClassCompute, Rank: model.Some(int64(2)), CostSeconds: model.Some(2.0)},
+		{Kind: model.FindingClock, Incarnation: "inc", ID: "clock", Class: model.ClassSkew, Rank: model.Some(int64(3))},
+		{Kind: kind, Incarnation: "other", ID: "other", Class: model.ClassCompute, Rank: model.Some(int64(0))},
+	}
+	backward := slices.Clone(all)
+	slices.Reverse(backward)
+	for _, findings := range [][]model.Finding{all, backward} {
+		td := ptrace.NewTraces()
+		reports, _ := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+			if ops[0].Step.V == 5 {
+				otelmap.AppendOps(td, r, ops)
+			}
+		})
+		NewAnnotator(reports, findings, false).Annotate(td)
+		spans := spansOf(td)
+		for r, want := range map[int64]string{0: "stage", 1: "node", 2: "much", 3: "stage"} {
+			assert.Equal(t, want, attr(t, spans[r]["step"], "lockstep.finding.id"))
+		}
+		assert.InDelta(t, 0.5, attr(t, spans[0]["step"], "lockstep.straggler.excess"), 0, "the stage's, over other stages")
+		assert.InDelta(t, -0.002, attr(t, spans[1]["step"], "lockstep.straggler.excess"), 1e-9, "of this step: it computes for 11 ms, its peers for 10, 13 and 30")
+	}
 }
 
 func TestTheSummaryOfMoreOperationsStays(t *testing.T) {

@@ -1,6 +1,8 @@
 package stepmap
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -13,15 +15,16 @@ import (
 // Metrics are the metrics of the straggler analysis. They are not safe for
 // concurrent use.
 type Metrics struct {
-	stepDuration, caused, suffered, excess, offset *otelmap.Metric
+	stepDuration, caused, suffered, excess, divergence, frequency, offset *otelmap.Metric
 }
 
 // stepBounds divide step durations, s: a factor of 2 to 2.5 from the iteration
 // of an inference engine to a step with a checkpoint in it.
 var stepBounds = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100, 200, 500}
 
-// NewMetrics returns metrics of at most limit series each.
-func NewMetrics(limit int) *Metrics {
+// NewMetrics returns metrics of at most limit series each, and that of operations of
+// at most maxOps.
+func NewMetrics(limit, maxOps int) *Metrics {
 	return &Metrics{
 		stepDuration: &otelmap.Metric{
 			Name: semconv.MetricStepDuration, Unit: "s", Kind: otelmap.KindHistogram, Limit: limit, Bounds: stepBounds,
@@ -39,6 +42,14 @@ func NewMetrics(limit int) *Metrics {
 			Name: semconv.MetricStragglerExcess, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
 			Description: "Own time of the rank over the median of its peers, in the last step analysed.",
 		},
+		divergence: &otelmap.Metric{
+			Name: semconv.MetricStragglerDivergence, Unit: "1", Kind: otelmap.KindGauge, Limit: limit,
+			Description: "Mean Kolmogorov-Smirnov distance of the rank's rhythm of operations from the other ranks'.",
+		},
+		frequency: &otelmap.Metric{
+			Name: semconv.MetricOpFrequency, Unit: "{operation}", Kind: otelmap.KindCounter, Limit: maxOps,
+			Description: "Operations of all ranks, by comparison key.",
+		},
 		offset: &otelmap.Metric{
 			Name: semconv.MetricClockOffset, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
 			Description: "Offset added to the clock's stamps to place them on the job's timeline.",
@@ -50,15 +61,26 @@ func NewMetrics(limit int) *Metrics {
 func (m *Metrics) Record(rep *straggler.StepReport, now time.Time) {
 	job := otelmap.Text(semconv.JobID, rep.JobID)
 	m.stepDuration.Add(now, time.Duration(rep.End-rep.Start).Seconds(), job)
+	occurred := map[string]int64{}
 	for i := range rep.Ranks {
 		r := &rep.Ranks[i]
+		for key, h := range r.Durations {
+			occurred[key] += h.Count
+		}
 		rank := otelmap.Number(semconv.Rank, r.Rank.Rank)
 		m.caused.Add(now, r.WaitCaused.Seconds(), job, rank)
 		m.suffered.Add(now, r.WaitSuffered.Seconds(), job, rank)
 		for class, x := range r.Excess {
 			m.excess.Set(now, x.Seconds(), job, rank, otelmap.Text(semconv.PointClass, class))
 		}
+		if r.Divergence.OK {
+			m.divergence.Set(now, r.Divergence.V, job, rank)
+		}
 		m.offset.Set(now, r.Offset.Value.Seconds(), job, otelmap.Text(semconv.ClockID, r.Offset.Clock))
+	}
+	// In order, so that it does not change from run to run which find no room.
+	for _, key := range slices.Sorted(maps.Keys(occurred)) {
+		m.frequency.Add(now, float64(occurred[key]), job, otelmap.Text(semconv.OpKey, key))
 	}
 }
 
@@ -77,5 +99,5 @@ func (m *Metrics) Write(now time.Time) pmetric.Metrics {
 }
 
 func (m *Metrics) all() []*otelmap.Metric {
-	return []*otelmap.Metric{m.stepDuration, m.caused, m.suffered, m.excess, m.offset}
+	return []*otelmap.Metric{m.stepDuration, m.caused, m.suffered, m.excess, m.divergence, m.frequency, m.offset}
 }
