@@ -1,0 +1,366 @@
+package blame
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// launchLatency is how long after its launch an operation begins on an idle stream: 8 to
+// 13 µs on a V100. Idleness up to then is the host's.
+const launchLatency = int64(15 * time.Microsecond)
+
+// near is within what two ends are taken for one where it matters which of two
+// operations the next one had to wait for: operations of one stream follow each other
+// in 1 to 3 µs, and stamps are of whole microseconds. What ran before on the stream is
+// the simpler answer then.
+const near = int64(5 * time.Microsecond)
+
+// slop is by how much an operation may seem to begin before what it waited for was over:
+// sources that round begin and duration apart do that.
+const slop = int64(time.Microsecond)
+
+// idleLane is from what idleness on a stream on the next operation's begin tells what it
+// had waited for.
+const idleLane = int64(20 * time.Microsecond)
+
+// syncLatency is within what a host launches after its device has ended all, if it
+// waited for that.
+const syncLatency = int64(100 * time.Microsecond)
+
+const none = int32(-1)
+
+// node is an operation, or the end of a rank's step.
+type node struct {
+	start, end int64
+	launch     int64 // or unknown
+	lane       int64
+	base       int64 // end of the last thing that it waited for, else the rank's start
+	rank       int32
+	slot       int32 // what is compared with it
+	place      Place
+	prev       int32 // on its lane
+	bind       int32 // the operation that ended last before it, where that is not prev
+	covered    int32 // an operation that computes while it begins, where nothing else explains when
+	sync       int32 // the operation whose end the host had waited for before the launch
+	meet       int32 // meeting, or none
+	micro      int32
+	op         int32 // place among its rank's operations, none of the step's end
+	kind       Kind
+	over       bool // prev still ran when it began
+	beside     bool // communication of the rank ran when it began
+	holed      bool // it may have waited for communication that was lost
+}
+
+// Graph is a step's operations and what each waited for.
+type Graph struct {
+	// Refused: the step has more operations than allowed, and the graph is empty.
+	Refused bool
+
+	opt   Options
+	ranks []Rank
+	meets []meet
+	nodes []node
+	first []int32 // of each rank; one more for the end
+	// extraTo are further operations that nodes wait for, those of node i from
+	// extraAt[i] on.
+	extraAt, extraTo []int32
+
+	holed  bool  // some node is
+	origin int64 // Unix ns that the nodes' times are counted from
+	slots  slots
+	typ    typicals
+	plan   *plan
+}
+
+// meet is a meeting over nodes.
+type meet struct {
+	nodes   []int32
+	rule    Rule
+	root    int32 // place in nodes, or none
+	class   uint64
+	vague   int64
+	last    int32 // place in nodes of the one that is waited for
+	arrived int64
+}
+
+// Build joins the operations of a step. It keeps no reference to them.
+func Build(s *Step, opt Options) *Graph {
+	g := &Graph{opt: opt}
+	total := len(s.Ranks)
+	for i := range s.Ranks {
+		total += len(s.Ranks[i].Ops)
+	}
+	if limit := cmp.Or(opt.MaxOps, DefaultMaxOps); total > limit {
+		g.Refused = true
+		return g
+	}
+	g.nodes = make([]node, 0, total)
+	if len(s.Ranks) > 0 {
+		g.origin = s.Ranks[0].Start
+	}
+	b := builder{g: g, at: make([][]int32, len(s.Ranks)), follows: map[int32][]int32{}}
+	for i := range s.Ranks {
+		b.rank(&s.Ranks[i])
+	}
+	g.first = append(g.first, int32(len(g.nodes)))
+	b.meetings(s)
+	b.learn()
+	b.gaps()
+	return g
+}
+
+// builder holds what is needed while the graph is built.
+type builder struct {
+	g       *Graph
+	at      [][]int32 // of each rank, where its operations are among the nodes
+	ends    []int32   // a rank's nodes by end
+	follows map[int32][]int32
+	order   []int32
+}
+
+// rank adds the operations of a rank in order of their starts, and its end.
+func (b *builder) rank(r *Rank) {
+	g := b.g
+	i, from := int32(len(g.ranks)), int32(len(g.nodes))
+	g.first = append(g.first, from)
+	kept := *r
+	kept.Ops, kept.Syncs, kept.Holes = nil, nil, nil
+	b.at = append(b.at[:i], make([]int32, len(r.Ops)))
+	b.order = b.order[:0]
+	for k := range r.Ops {
+		b.order = append(b.order, int32(k))
+	}
+	byStart := func(x, y int32) int {
+		p, q := &r.Ops[x], &r.Ops[y]
+		return cmp.Or(cmp.Compare(p.Start, q.Start), cmp.Compare(p.End, q.End), cmp.Compare(x, y))
+	}
+	if !slices.IsSortedFunc(b.order, byStart) {
+		slices.SortFunc(b.order, byStart)
+	}
+	end := g.since(max(r.Start, r.End))
+	for _, k := range b.order {
+		op := &r.Ops[k]
+		b.at[i][k] = int32(len(g.nodes))
+		n := node{
+			start: g.since(op.Start), end: g.since(max(op.Start, op.End)), launch: unknown, lane: op.Lane, rank: i, place: op.Place,
+			prev: none, bind: none, covered: none, sync: none, meet: none, micro: op.Micro, op: k, kind: min(op.Kind, Comm),
+		}
+		n.slot = g.slots.of(slotKey{role: r.Role, place: op.Place, seq: op.Seq})
+		if op.Launch != 0 {
+			n.launch = g.since(op.Launch)
+		}
+		end = max(end, n.end)
+		g.nodes = append(g.nodes, n)
+	}
+	kept.End = end
+	kept.Start = min(g.since(r.Start), end)
+	g.ranks = append(g.ranks, kept)
+	g.nodes = append(g.nodes, node{
+		start: end, end: end, rank: i, place: endPlace, launch: unknown, prev: none, bind: none, covered: none, sync: none, meet: none, micro: -1, op: none, kind: Copy,
+		slot: g.slots.of(slotKey{role: r.Role, place: endPlace}),
+	})
+	b.holes(from, r)
+	b.local(from, int32(len(g.nodes)))
+	b.synchronise(from, int32(len(g.nodes)), r.Syncs)
+}
+
+// holes marks what began when communication may have been lost.
+func (b *builder) holes(from int32, r *Rank) {
+	holes := r.Holes
+	for i := from; i < int32(len(b.g.nodes)) && len(holes) > 0; i++ {
+		n := &b.g.nodes[i]
+		for len(holes) > 0 && b.g.since(holes[0][1]) < n.start {
+			holes = holes[1:]
+		}
+		n.holed = len(holes) > 0 && b.g.since(holes[0][0]) < n.start
+		b.g.holed = b.g.holed || n.holed
+	}
+}
+
+// local finds, for each node of a rank, what ran before it on its lane, what ended last
+// before it, and what computed while it began.
+func (b *builder) local(from, to int32) {
+	nodes := b.g.nodes
+	b.ends = b.ends[:0]
+	for i := from; i < to; i++ {
+		b.ends = append(b.ends, i)
+	}
+	byEnd := func(x, y int32) int { return cmp.Or(cmp.Compare(nodes[x].end, nodes[y].end), cmp.Compare(x, y)) }
+	if !slices.IsSortedFunc(b.ends, byEnd) {
+		slices.SortFunc(b.ends, byEnd)
+	}
+	var lanes []laneEnd
+	next, last, running, talking := 0, none, none, none
+	for i := from; i < to; i++ {
+		n := &nodes[i]
+		for next < len(b.ends) && b.ends[next] < i && nodes[b.ends[next]].end <= n.start+slop {
+			last = b.ends[next]
+			next++
+		}
+		if i < to-1 {
+			k := laneOf(&lanes, n.lane)
+			n.prev = lanes[k].last
+			lanes[k].last = i
+		}
+		if n.prev != none && nodes[n.prev].end > n.start+slop {
+			n.over = true
+		}
+		n.bind = last
+		if n.prev != none && !n.over && last != none && nodes[last].end-nodes[n.prev].end <= near {
+			n.bind = none
+		}
+		if running != none && nodes[running].end > n.start && nodes[running].start < n.start {
+			n.covered = running
+		}
+		n.beside = talking != none && nodes[talking].end > n.start && nodes[talking].start < n.start
+		switch {
+		case n.kind == Compute && (running == none || nodes[running].end < n.end):
+			running = i
+		case n.kind == Comm && (talking == none || nodes[talking].end < n.end):
+			talking = i
+		}
+	}
+}
+
+// since returns a time as the graph counts it, from the first rank's start on. Times
+// that are years away are taken for nearer, so that no sum of some overflows.
+func (g *Graph) since(t int64) int64 {
+	d := t - g.origin
+	if t > g.origin != (d > 0) { // overflow
+		d = -d
+	}
+	return min(max(d, -farAway), farAway)
+}
+
+const (
+	farAway = int64(1) << 58
+	unknown = -2 * farAway // launch
+)
+
+// laneEnd is the last operation of a lane.
+type laneEnd struct {
+	lane int64
+	last int32
+}
+
+// laneOf returns the lane's place. A rank has a handful of them; whoever has more than
+// maxLanes shares the last.
+func laneOf(lanes *[]laneEnd, lane int64) int {
+	for k := range *lanes {
+		if (*lanes)[k].lane == lane {
+			return k
+		}
+	}
+	if len(*lanes) >= maxLanes {
+		return maxLanes - 1
+	}
+	*lanes = append(*lanes, laneEnd{lane: lane, last: none})
+	return len(*lanes) - 1
+}
+
+const maxLanes = 64
+
+// synchronise finds, for each launch, the operation whose end the host had waited for
+// before: it launched when all that it had launched before was over, and had just
+// ended, or it was seen to wait.
+func (b *builder) synchronise(from, to int32, syncs []int64) {
+	nodes := b.g.nodes
+	b.order = b.order[:0]
+	for i := from; i < to-1; i++ {
+		if nodes[i].launch != unknown {
+			b.order = append(b.order, i)
+		}
+	}
+	byLaunch := func(x, y int32) int {
+		return cmp.Or(cmp.Compare(nodes[x].launch, nodes[y].launch), cmp.Compare(x, y))
+	}
+	if !slices.IsSortedFunc(b.order, byLaunch) {
+		slices.SortFunc(b.order, byLaunch)
+	}
+	seen := make([]int64, len(syncs))
+	for k, t := range syncs {
+		seen[k] = b.g.since(t)
+	}
+	slices.Sort(seen)
+	sync, longest := none, none
+	before := b.g.ranks[nodes[from].rank].Start
+	for _, i := range b.order {
+		n := &nodes[i]
+		if longest != none {
+			e := nodes[longest].end
+			drained := e > before && e <= n.launch
+			for len(seen) > 0 && seen[0] <= before {
+				seen = seen[1:]
+			}
+			told := len(seen) > 0 && seen[0] <= n.launch && e <= seen[0]+syncLatency
+			if drained && (n.launch-e <= syncLatency || told) {
+				sync = longest
+			}
+		}
+		n.sync = sync
+		before = max(before, n.launch)
+		if longest == none || nodes[longest].end < n.end {
+			longest = i
+		}
+	}
+}
+
+// meetings joins the ranks.
+func (b *builder) meetings(s *Step) {
+	g := b.g
+	for k := range s.Meetings {
+		m := &s.Meetings[k]
+		out := meet{rule: m.Rule, root: none, class: m.Class, vague: m.Vague}
+		for p, party := range m.Parties {
+			i, ok := b.find(party)
+			if !ok || g.nodes[i].meet != none || g.nodes[i].kind != Comm {
+				continue
+			}
+			if int32(p) == m.Root {
+				out.root = int32(len(out.nodes))
+			}
+			g.nodes[i].meet = int32(len(g.meets))
+			out.nodes = append(out.nodes, i)
+		}
+		if len(out.nodes) < 2 || out.rule != All && out.root == none || out.rule == Message && len(out.nodes) != 2 || out.rule > Message {
+			out.rule = Nobody
+		}
+		out.decide(g.nodes)
+		g.meets = append(g.meets, out)
+	}
+}
+
+func (b *builder) find(p Party) (int32, bool) {
+	if p.Rank < 0 || int(p.Rank) >= len(b.at) || p.Op < 0 || int(p.Op) >= len(b.at[p.Rank]) {
+		return none, false
+	}
+	return b.at[p.Rank][p.Op], true
+}
+
+// decide finds the one that is waited for. Of those whose order is not known it is the
+// one that stayed the least: it waited for nobody.
+func (m *meet) decide(nodes []node) {
+	if m.rule == Nobody {
+		return
+	}
+	if m.rule == Root || m.rule == Message {
+		m.last = m.root
+		m.arrived = nodes[m.nodes[m.root]].start
+		return
+	}
+	for p, i := range m.nodes {
+		if nodes[i].start > nodes[m.nodes[m.last]].start {
+			m.last = int32(p)
+		}
+	}
+	latest := nodes[m.nodes[m.last]].start
+	for p, i := range m.nodes {
+		if n := &nodes[i]; n.start >= latest-m.vague && n.stay() < nodes[m.nodes[m.last]].stay() {
+			m.last = int32(p)
+		}
+	}
+	m.arrived = nodes[m.nodes[m.last]].start
+}
+
+func (n *node) stay() int64 { return n.end - n.start }

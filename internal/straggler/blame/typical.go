@@ -1,0 +1,238 @@
+package blame
+
+import (
+	"cmp"
+	"slices"
+)
+
+// quantity is what of an operation is compared with peers.
+type quantity uint8
+
+const (
+	duration quantity = iota
+	hostGap
+	restGap
+)
+
+// typicals are values of peers, found when they are asked for: a walk passes few of a
+// step's places.
+type typicals struct {
+	at      []int32 // of each slot, where its nodes begin in nodes
+	nodes   []int32
+	byPlace map[Place][]int32 // slots
+	values  map[valueKey][]int64
+	spreads map[spreadKey]*spread
+	byClass []int32            // meetings
+	classes map[uint64][]int64 // transfers of meetings
+	looked  int                // operations and meetings looked at for these
+}
+
+type valueKey struct {
+	slot int32
+	what quantity
+}
+
+type spreadKey struct {
+	place Place
+	what  quantity
+}
+
+// spread is what each rank that was in a place typically took there.
+type spread struct {
+	ranks   []int32 // in order
+	medians []int64 // of these
+	sorted  []int64 // medians in order
+}
+
+// index sorts the nodes by slot.
+func (g *Graph) index() {
+	t := &g.typ
+	if t.at != nil {
+		return
+	}
+	t.at = make([]int32, len(g.slots.keys)+1)
+	for i := range g.nodes {
+		t.at[g.nodes[i].slot+1]++
+	}
+	for s := 1; s < len(t.at); s++ {
+		t.at[s] += t.at[s-1]
+	}
+	t.nodes = make([]int32, len(g.nodes))
+	next := slices.Clone(t.at)
+	for i := range g.nodes {
+		s := g.nodes[i].slot
+		t.nodes[next[s]] = int32(i)
+		next[s]++
+	}
+	t.values, t.spreads, t.classes = map[valueKey][]int64{}, map[spreadKey]*spread{}, map[uint64][]int64{}
+}
+
+// measure returns a quantity of a node.
+func (g *Graph) measure(i int32, what quantity) int64 {
+	n := &g.nodes[i]
+	g.typ.looked++
+	switch what {
+	case hostGap:
+		return g.gapOf(n).host
+	case restGap:
+		return g.gapOf(n).rest
+	}
+	return n.stay()
+}
+
+// typical returns the median of the node's peers, without its own value: ranks of its
+// role in the same place of the program; where there is none, any operation of the same
+// place on another rank. False where nobody else did it.
+func (g *Graph) typical(i int32, what quantity) (int64, bool) {
+	g.index()
+	n := &g.nodes[i]
+	own := g.measure(i, what)
+	if v := g.peers(n.slot, what); len(v) > 1 {
+		return medianWithout(v, own), true
+	}
+	return g.elsewhere(i, what)
+}
+
+func (g *Graph) peers(slot int32, what quantity) []int64 {
+	k := valueKey{slot: slot, what: what}
+	v, ok := g.typ.values[k]
+	if !ok {
+		for _, i := range g.typ.nodes[g.typ.at[slot]:g.typ.at[slot+1]] {
+			v = append(v, g.measure(i, what))
+		}
+		slices.Sort(v)
+		g.typ.values[k] = v
+	}
+	return v
+}
+
+// elsewhere returns the median over the same place on all other ranks. Each of them
+// counts with its own median: who did it more often has no more votes.
+func (g *Graph) elsewhere(i int32, what quantity) (int64, bool) {
+	n := &g.nodes[i]
+	if n.place == endPlace {
+		return 0, false
+	}
+	k := spreadKey{n.place, what}
+	s := g.typ.spreads[k]
+	if s == nil {
+		s = g.spread(n.place, what)
+		g.typ.spreads[k] = s
+	}
+	at, _ := slices.BinarySearch(s.ranks, n.rank)
+	if len(s.sorted) < 2 {
+		return 0, false
+	}
+	return medianWithout(s.sorted, s.medians[at]), true
+}
+
+// spread measures the place on all ranks that were there.
+func (g *Graph) spread(p Place, what quantity) *spread {
+	t := &g.typ
+	if t.byPlace == nil {
+		t.byPlace = map[Place][]int32{}
+		for s, k := range g.slots.keys {
+			t.byPlace[k.place] = append(t.byPlace[k.place], int32(s))
+		}
+	}
+	var nodes []int32
+	for _, s := range t.byPlace[p] {
+		nodes = append(nodes, t.nodes[t.at[s]:t.at[s+1]]...)
+	}
+	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(g.nodes[a].rank, g.nodes[b].rank) })
+	out := &spread{}
+	var v []int64
+	for k, i := range nodes {
+		v = append(v, g.measure(i, what))
+		if rank := g.nodes[i].rank; k == len(nodes)-1 || g.nodes[nodes[k+1]].rank != rank {
+			slices.Sort(v)
+			out.ranks, out.medians = append(out.ranks, rank), append(out.medians, middle(v))
+			v = v[:0]
+		}
+	}
+	out.sorted = slices.Clone(out.medians)
+	slices.Sort(out.sorted)
+	return out
+}
+
+// minTransfers is of how many other meetings the median of transfers is taken.
+const minTransfers = 2
+
+// typicalTransfer returns the median of the other meetings of the class.
+func (g *Graph) typicalTransfer(m *meet) (int64, bool) {
+	g.index()
+	v, ok := g.typ.classes[m.class]
+	if !ok {
+		for _, k := range g.ofClass(m.class) {
+			g.typ.looked++
+			v = append(v, g.transfer(&g.meets[k]))
+		}
+		slices.Sort(v)
+		g.typ.classes[m.class] = v
+	}
+	if len(v) <= minTransfers {
+		return 0, false
+	}
+	return medianWithout(v, g.transfer(m)), true
+}
+
+// ofClass returns the meetings of a class in which somebody was waited for.
+func (g *Graph) ofClass(class uint64) []int32 {
+	t := &g.typ
+	if t.byClass == nil {
+		t.byClass = make([]int32, 0, len(g.meets))
+		for k := range g.meets {
+			t.looked++
+			if g.meets[k].rule != Nobody {
+				t.byClass = append(t.byClass, int32(k))
+			}
+		}
+		slices.SortStableFunc(t.byClass, func(a, b int32) int { return cmp.Compare(g.meets[a].class, g.meets[b].class) })
+	}
+	from, _ := slices.BinarySearchFunc(t.byClass, class, func(k int32, c uint64) int { return cmp.Compare(g.meets[k].class, c) })
+	to := from
+	for to < len(t.byClass) && g.meets[t.byClass[to]].class == class {
+		to++
+	}
+	return t.byClass[from:to]
+}
+
+// transfer returns how long the meeting took after the one that was waited for had
+// come. Where all wait for all, that is how long that one stayed, on its own clock.
+func (g *Graph) transfer(m *meet) int64 {
+	last := &g.nodes[m.nodes[m.last]]
+	if m.rule == All {
+		return last.stay()
+	}
+	longest := int64(0)
+	for p, i := range m.nodes {
+		if n := &g.nodes[i]; int32(p) != m.last {
+			longest = max(longest, n.end-max(n.start, last.start))
+		}
+	}
+	return longest
+}
+
+// medianWithout returns the median of two or more sorted values less one that equals x.
+func medianWithout(sorted []int64, x int64) int64 {
+	skip, _ := slices.BinarySearch(sorted, x)
+	at := func(i int) int64 {
+		if i >= skip {
+			i++
+		}
+		return sorted[i]
+	}
+	n := len(sorted) - 1
+	if n%2 == 1 {
+		return at(n / 2)
+	}
+	return at(n/2-1) + (at(n/2)-at(n/2-1))/2
+}
+
+func middle(sorted []int64) int64 {
+	n := len(sorted)
+	if n%2 == 1 {
+		return sorted[n/2]
+	}
+	return sorted[n/2-1] + (sorted[n/2]-sorted[n/2-1])/2
+}
