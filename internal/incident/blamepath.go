@@ -13,11 +13,26 @@ type visit struct {
 	meeting *straggler.Meeting
 }
 
-// blamePath walks back from the meeting that ended last: who arrived last there,
-// in which meeting it had been before, who arrived last there, and so on to the
-// start of the step. The meetings on this path are those whose last arrivers
-// decided how long the step took. Latest first.
+// blamePath returns the meetings in which the step's critical path goes from one rank to
+// another, latest first: those whose last arrivers decided how long the step took. A
+// step that was not walked over all operations is walked over its meetings.
 func blamePath(r *straggler.StepReport) []*straggler.Meeting {
+	if len(r.Path) == 0 {
+		return pathOfMeetings(r)
+	}
+	path := make([]*straggler.Meeting, 0, len(r.PathMeetings))
+	for _, i := range r.PathMeetings {
+		if i < len(r.Meetings) && len(r.Meetings[i].Members) > 0 {
+			path = append(path, &r.Meetings[i])
+		}
+	}
+	return path
+}
+
+// pathOfMeetings walks back from the meeting that ended last: who arrived last there,
+// in which meeting it had been before, who arrived last there, and so on to the
+// start of the step.
+func pathOfMeetings(r *straggler.StepReport) []*straggler.Meeting {
 	visits := visitsByRank(r)
 	m := latest(r)
 	var path []*straggler.Meeting

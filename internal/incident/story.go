@@ -41,6 +41,7 @@ func SelectStory(r *straggler.StepReport, findings []model.Finding, context map[
 	t.addFindings(findings)
 	path := blamePath(r)
 	t.addMeetings(path)
+	t.addPath()
 	for _, rank := range blamed(findings, path) {
 		for _, ref := range context[rank] {
 			t.addOf(rank, ref)
@@ -137,6 +138,16 @@ func (t *teller) addMeetings(meetings []*straggler.Meeting) {
 			return
 		}
 		t.addMeeting(m)
+	}
+}
+
+// addPath picks the operations that took most of each stretch of the critical path.
+func (t *teller) addPath() {
+	for i := range t.report.Path {
+		s := &t.report.Path[i]
+		if s.Span != (model.SpanRef{}) && !t.addOf(s.Rank, s.Span) {
+			return
+		}
 	}
 }
 

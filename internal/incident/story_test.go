@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -137,4 +138,22 @@ func TestStoryContext(t *testing.T) {
 	assert.Contains(t, s.Spans, long(1), "on the blame path")
 	assert.Contains(t, s.Spans, long(2), "found")
 	assert.NotContains(t, s.Spans, long(0), "a victim")
+}
+
+// A path over all operations takes the place of one over meetings, and its operations
+// are told.
+func TestStoryFollowsTheStepsPath(t *testing.T) {
+	w := newWorld(3)
+	w.meet(0, arrival{1, 5}, arrival{0, 100})
+	w.meet(1, arrival{1, 115}, arrival{0, 200})
+	kernel := w.span(1, 7)
+	w.Path = []straggler.PathSegment{{Rank: 0, Start: 110, End: 200}, {Rank: 1, Span: kernel, Start: 0, End: 100}}
+	w.PathMeetings = []int{0, 12}
+	path := blamePath(&w.StepReport)
+	require.Len(t, path, 1, "a place that is not there is left out")
+	assert.Same(t, &w.Meetings[0], path[0])
+	s := SelectStory(&w.StepReport, nil, nil, 100)
+	assert.Contains(t, s.Spans, kernel)
+	assert.Contains(t, s.Spans, w.Ranks[1].Span)
+	assert.LessOrEqual(t, len(SelectStory(&w.StepReport, nil, nil, 3).Spans), 3)
 }

@@ -1,38 +1,184 @@
 package straggler
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
-// candidate is a rank under judgement over the window; seconds are per step.
+// candidate is a conclusion under examination: what it costs, and whether it is told.
+// Seconds are per step.
 type candidate struct {
-	rank *model.Rank
-	link bool // not the rank is suspected, but the link behind it
+	judge.Conclusion
+	place place
+	rank  *model.Rank // of Rank, nil where there is none
+	few   bool        // from single meetings of few steps
+	early bool        // more steps may come
 
-	top    int // trials in which it stood out
-	trials int
-	byStep bool    // trials are steps; else single meetings
-	early  bool    // more steps may come, and there are too few yet
-	oneOf  float64 // what chance alone would make of top
-	chance float64 // false alarm probability over all ranks
+	in    stretch // where it holds; what follows is of it
+	steps int     // in which something of it was seen
 
-	in    stretch // where it stands out; what follows is of it
-	steps int     // in which it was seen
-
-	caused    float64 // s per step
+	caused    float64
 	waitShare float64 // of all wait, 0 to 1
+	excess    own     // ns per step, of the segments of its ranks over their peers'
+	before    float64 // share of the wait caused that precedes the recording
 
-	excess      own     // ns per step, over its peers
-	mean        float64 // the sum of it, or what the link adds to the transfers
-	excessShare float64 // of its peers' own time, or of the link's transfers
-	typical     float64 // the median step's excess over the mean one's, at most 1
-	steadiness  float64 // the excess's median over its standard error
-
-	cost, costShare float64 // s per step, share of the step
-	before          float64 // share of the wait caused that precedes the recording
+	cost   float64 // alone
+	beside float64 // once all others are mended, where alone it is too little
+	costBy string
 }
 
-// Gates, in the order in which they are tried.
+// placeSort tells kinds of places apart.
+type placeSort string
+
+const (
+	placeRank  placeSort = "rank"
+	placeHost  placeSort = "host"
+	placeStage placeSort = "stage"
+	placeLink  placeSort = "link"
+	placeGroup placeSort = "group" // links of a communicator
+	placeWork  placeSort = "work"  // amounts of work: nobody
+	placeAll   placeSort = "all"   // pauses that rotate: nobody
+	placeJob   placeSort = "job"   // a change of the whole job: nobody
+)
+
+// place is the coarse place of a finding: what its identity rests on.
+type place struct {
+	sort placeSort
+	name string
+}
+
+func (p place) key() string {
+	if p.name == "" {
+		return string(p.sort)
+	}
+	return string(p.sort) + "/" + p.name
+}
+
+// accuses reports whether somebody is at fault.
+func (p place) accuses() bool {
+	return p.sort == placeRank || p.sort == placeHost || p.sort == placeLink || p.sort == placeGroup
+}
+
+func placeOf(c *judge.Conclusion) place {
+	switch c.Class {
+	case model.ClassNode:
+		return place{placeHost, c.Host}
+	case model.ClassStageImbalance:
+		return place{placeStage, strconv.Itoa(int(c.Stage))}
+	case model.ClassWorkImbalance:
+		return place{sort: placeWork}
+	case model.ClassJitter:
+		return place{sort: placeAll}
+	case model.ClassJobWide:
+		return place{sort: placeJob}
+	case model.ClassLink:
+		switch rank := strconv.FormatInt(c.Rank, 10); {
+		case c.Rank < 0:
+			return place{placeGroup, groupKey(c.Comm, c.Digest)}
+		case c.Side == judge.SideReceive:
+			return place{placeLink, "to/" + rank}
+		default:
+			return place{placeLink, rank}
+		}
+	}
+	return place{placeRank, strconv.FormatInt(c.Rank, 10)}
+}
+
+// groupKey tells groups apart: those without a common member may bear one name.
+func groupKey(comm, digest string) string {
+	if digest == "" {
+		return comm
+	}
+	return comm + "/" + digest
+}
+
+// candidate takes up a conclusion.
+func (j *job) candidate(told judge.Conclusion) *candidate {
+	c := &candidate{Conclusion: told, place: placeOf(&told)}
+	if told.Rank >= 0 {
+		if p := j.ranks[told.Rank]; p != nil {
+			c.rank = &p.rank
+		}
+		if len(c.Ranks) == 0 {
+			c.Ranks = []int64{told.Rank}
+		}
+	}
+	c.in = stretch(j.window).between(told.First, told.Last)
+	switch {
+	case c.place.sort == placeRank:
+		c.in = c.in.around(told.Rank, func(r *rankRecord) int64 { return r.excess.total() })
+	case c.place.sort == placeLink && c.in.wired(told.Rank):
+		c.in = c.in.around(told.Rank, func(r *rankRecord) int64 { return r.wire })
+	}
+	return c
+}
+
+// around returns the part of the stretch in which the rank's excess is more than half of
+// its typical one: the steps before an episode began, or after it ended, must not dilute
+// what it costs.
+func (in stretch) around(rank int64, of func(*rankRecord) int64) stretch {
+	excess := make([]float64, len(in))
+	for n, rec := range in {
+		if i, ok := rec.index[rank]; ok {
+			excess[n] = float64(of(&rec.ranks[i]))
+		}
+	}
+	typical := medianFloat(excess)
+	if typical <= 0 {
+		return in
+	}
+	best, from, to := 0.0, 0, len(in)
+	sum, begin := 0.0, 0
+	for n, x := range excess {
+		if sum <= 0 {
+			sum, begin = 0, n
+		}
+		// One wild step counts no more than two typical ones.
+		if sum += max(-typical, min(2*typical, x)) - typical/2; sum > best {
+			best, from, to = sum, begin, n+1
+		}
+	}
+	return in[from:to]
+}
+
+// between returns the part of the stretch from one step to another; all of it where
+// that is unknown or not kept any more.
+func (in stretch) between(first, last int64) stretch {
+	from, to := 0, len(in)
+	for from < to && in[from].step < first {
+		from++
+	}
+	for to > from && in[to-1].step > last {
+		to--
+	}
+	if from == to {
+		return in
+	}
+	if to-from < minTrials {
+		return in
+	}
+	return in[from:to]
+}
+
+// share returns what part of the step so many seconds are.
+func (c *candidate) share(seconds float64) float64 { return seconds / c.in.stepSeconds() }
+
+// worth is what mending the place is worth.
+func (c *candidate) worth() float64 { return max(c.cost, c.beside) }
+
+// typicality returns the typical step's excess over the mean one's, at most 1: one long
+// stall makes no steady straggler. What comes in some steps only is taken as its mean.
+func (c *candidate) typicality() float64 {
+	if c.few || c.Intermittent || c.Mean <= 0 || c.Excess <= 0 || !c.place.accuses() {
+		return 1
+	}
+	return min(1, c.Excess/c.Mean)
+}
+
+// Gates that are asked here; the judge has its own.
 const (
 	gateFewSteps   = "few_steps"
 	gateFalseAlarm = "false_alarm"
@@ -43,97 +189,82 @@ const (
 	gateLate       = "late"
 )
 
-// minTrials is the fewest steps that are judged as independent trials. Below
-// it single meetings are counted, which within a step are not independent; the
-// confidence says so.
-const minTrials = 3
-
-// minSteadiness is how many standard errors the median excess must stand above
-// zero.
-const minSteadiness = 3
-
-// addTrials counts one step's trials. In a step the rank with the largest excess
-// stands out, not the one that caused most wait: what a slow rank of a
-// tensor-parallel group delays, all of that group delay in turn. Where steps are
-// too few, single meetings count, in which somebody was waited for.
-func (c *candidate) addTrials(rec *record, i int) {
-	if c.byStep {
-		if worst, peers := rec.worst(c, rec.ranks[i].role); worst >= 0 {
-			c.trials++
-			c.oneOf += 1 / float64(peers)
-			if i == worst {
-				c.top++
-			}
-		}
-		return
-	}
-	for _, mr := range rec.meets {
-		if k := mr.find(c.rank.Rank); k >= 0 && mr.shown.WaitCaused() > 0 {
-			c.trials++
-			c.oneOf += 1 / float64(len(mr.members))
-			if mr.last == k {
-				c.top++
-			}
-		}
-	}
+// failure is the first gate that a candidate fails, "" for none.
+type failure struct {
+	gate      string
+	got, want float64
 }
 
-// samples returns the candidate's excess in one step: one value, or one for each
-// meeting where steps are too few.
-func (c *candidate) samples(rec *record, i int) (out []float64) {
-	if c.byStep {
-		return []float64{float64(rec.ranks[i].excess.total())}
-	}
-	for _, mr := range rec.meets {
-		if k := mr.find(c.rank.Rank); k >= 0 && mr.members[k].known {
-			out = append(out, float64(mr.members[k].excess.total()))
+func (c *candidate) failed(links, named []*candidate, cfg *Config) failure {
+	if c.few {
+		if f := c.failedFew(cfg); f.gate != "" {
+			return f
 		}
 	}
-	return out
-}
-
-// excessOf returns what the candidate is judged by, of any rank; false where there
-// was nothing to compare: such a rank could not have come out worst.
-func (c *candidate) excessOf(r *rankRecord) (excess int64, ok bool) {
-	if c.link {
-		return r.wire, r.wired
+	if c.orderly() && c.Chance > cfg.MaxFalseAlarm {
+		return failure{gateFalseAlarm, c.Chance, cfg.MaxFalseAlarm}
 	}
-	return r.excess.total(), r.weighed
+	if f := c.behindLink(links); f.gate != "" {
+		return f
+	}
+	if f := c.besideLateness(named); f.gate != "" {
+		return f
+	}
+	if got := c.share(c.worth()) * c.typicality(); got < cfg.MinCostShare {
+		return failure{gateCost, got, cfg.MinCostShare}
+	}
+	return failure{}
 }
 
-// worst returns the rank of the role with the largest excess of the candidate's
-// sort, or -1 where none has any, and how many ranks of the role could have.
-func (rec *record) worst(c *candidate, of role) (worst, peers int) {
-	worst, excess := -1, int64(0)
-	for i := range rec.ranks {
-		x, ok := c.excessOf(&rec.ranks[i])
-		if !ok || rec.ranks[i].role != of {
-			continue
+// behindLink reports whether a slow link may be all that makes the candidate
+// seem slower than its peers. Ranks leave a collective behind a slow link at
+// different times, so that it hides different parts of what their devices and
+// hosts do meanwhile. Where that was not recorded, what is left to see of it
+// differs by up to what the link adds.
+func (c *candidate) behindLink(links []*candidate) failure {
+	if c.place.sort != placeRank || !c.in.dark(c.Rank) {
+		return failure{}
+	}
+	for _, l := range links {
+		if l.Mean >= c.Mean {
+			return failure{gateLink, c.Mean, l.Mean}
 		}
-		peers++
-		if x > excess {
-			worst, excess = i, x
-		}
 	}
-	return worst, peers
+	return failure{}
 }
 
-// failedGate returns the first gate that the candidate fails, "" for none. In
-// few steps a rank that computes longer may just have had more to do. The effect
-// is asked of the typical step: one long stall does not make a steady straggler
-// of a rank that is hardly slower otherwise.
-func (c *candidate) failedGate(cfg *Config) (gate string, got, want float64) {
-	switch {
-	case c.early || !c.byStep && (c.link || c.excess.busy() >= c.excess.idle):
-		return gateFewSteps, float64(c.steps), minTrials
-	case c.chance > cfg.MaxFalseAlarm:
-		return gateFalseAlarm, c.chance, cfg.MaxFalseAlarm
-	case c.excessShare*c.typical < cfg.MinExcessShare:
-		return gateExcess, c.excessShare * c.typical, cfg.MinExcessShare
-	case c.steadiness < minSteadiness:
-		return gateSteadiness, c.steadiness, minSteadiness
-	case c.costShare*c.typical < cfg.MinCostShare:
-		return gateCost, c.costShare * c.typical, cfg.MinCostShare
+// lateShare is what a link must add, of what its rank is late by, to be more than
+// an effect of that: a tenth was seen where eight ranks share two cores.
+const lateShare = 0.25
+
+// besideLateness reports whether a link is that of a rank whose lateness may be
+// all there is. Who comes last sends while all others wait for it, and its sends
+// are not under the same conditions as theirs.
+func (c *candidate) besideLateness(named []*candidate) failure {
+	if c.place.sort != placeLink || c.Side == judge.SideReceive {
+		return failure{}
 	}
-	return "", 0, 0
+	for _, r := range named {
+		if want := lateShare * r.Mean; r.place.sort == placeRank && r.Rank == c.Rank && c.Mean < want {
+			return failure{gateLate, c.Mean, want}
+		}
+	}
+	return failure{}
+}
+
+// someDark reports whether in some step nothing but communication was recorded of some
+// rank's device.
+func (in stretch) someDark() bool {
+	return slices.ContainsFunc(in, func(rec *record) bool {
+		return slices.ContainsFunc(rec.ranks, func(r rankRecord) bool { return r.dark })
+	})
+}
+
+// dark reports whether in some step nothing but the rank's communication was
+// recorded of its device.
+func (in stretch) dark(rank int64) bool {
+	return slices.ContainsFunc(in, func(rec *record) bool {
+		i, ok := rec.index[rank]
+		return ok && rec.ranks[i].dark
+	})
 }

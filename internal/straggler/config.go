@@ -7,6 +7,10 @@ import (
 
 // Config bounds the engine and sets its gates.
 type Config struct {
+	// Method names stragglers: MethodLockstep, also where empty, or MethodKAIR.
+	Method string
+	// KAIRPlus has MethodKAIR look at computing only, over ranks that run the same program.
+	KAIRPlus bool
 	// Deadline is how long an incomplete step waits for its last ranks, counted
 	// from when something of it came last.
 	Deadline time.Duration
@@ -23,14 +27,20 @@ type Config struct {
 	// MaxWindowMembers bounds the members of meetings in the window, per job; the
 	// window is shorter where steps have many.
 	MaxWindowMembers int
+	// Brief leaves the notes, the meetings, spans and the histograms of durations out of
+	// step reports, for faces that want findings only.
+	Brief bool
+	// Rhythm keeps the ranks' rhythms of operations: their divergence, and how often each
+	// operation occurs.
+	Rhythm bool
 	// Clock applies estimated clock offsets; off, stamps are compared as they are.
 	Clock bool
 
 	// MinCostShare is the effect floor: a rank whose removal would save less
 	// than this share of the step is not named.
 	MinCostShare float64
-	// MinExcessShare is the second effect floor: the rank's excess per step over
-	// its peers' own time per step.
+	// MinExcessShare is the second effect floor: the excess per step over the
+	// peers' own time per step.
 	MinExcessShare float64
 	// MaxFalseAlarm is the significance gate: the probability, over all ranks,
 	// that chance alone made one rank cause the most wait so often.
@@ -39,11 +49,12 @@ type Config struct {
 
 // NewDefaultConfig returns the defaults.
 //
-// MinExcessShare is the 10 % that Greyhound and MegaScan use for compute;
-// MinCostShare 2 % keeps a rank unnamed that nobody would mend; MaxFalseAlarm
-// 1 % with five steps and eight ranks needs four of them. MaxOpenSteps lets a
+// MinExcessShare is less than half of the 10 % that Greyhound and MegaScan ask for:
+// a device that computes a tenth longer is idle for a third of many steps, and its
+// effect is gated by MinCostShare, whose 2 % keep a rank unnamed that nobody would
+// mend. MaxFalseAlarm is a probability per window. MaxOpenSteps lets a
 // file of 1,024 steps be read rank by rank; MaxOpenOps holds those steps to some
-// 200 MB, and MaxWindowMembers the window to as much.
+// 200 MB, and MaxWindowMembers the window to less than 1 GB.
 func NewDefaultConfig() Config {
 	return Config{
 		Deadline:          30 * time.Second,
@@ -55,15 +66,24 @@ func NewDefaultConfig() Config {
 		MaxOpsPerRankStep: 1 << 20,
 		MaxOpenOps:        4 << 20,
 		MaxWindowMembers:  1 << 20,
+		Rhythm:            true,
 		Clock:             true,
 		MinCostShare:      0.02,
-		MinExcessShare:    0.10,
+		MinExcessShare:    0.04,
 		MaxFalseAlarm:     0.01,
+		Method:            MethodLockstep,
 	}
 }
 
+// maxWindow bounds the memory of a window, which is kept for every rank: 56 bytes for each
+// of its steps, 0.9 GB for 16,384 ranks.
+const maxWindow = 1024
+
 // Validate reports the first field that is out of range.
 func (c *Config) Validate() error {
+	if c.Method != "" && c.Method != MethodLockstep && c.Method != MethodKAIR {
+		return fmt.Errorf("check method: got %q; want %s or %s", c.Method, MethodLockstep, MethodKAIR)
+	}
 	for _, f := range []struct {
 		name string
 		got  int
@@ -81,19 +101,26 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got)
 		}
 	}
+	if c.Window > maxWindow {
+		return fmt.Errorf("check window: got %d; want at most %d", c.Window, maxWindow)
+	}
 	if c.Deadline <= 0 {
 		return fmt.Errorf("check deadline: got %v; want more than 0", c.Deadline)
 	}
 	for _, f := range []struct {
 		name string
 		got  float64
+		zero bool // may be 0
 	}{
-		{"min_cost_share", c.MinCostShare},
-		{"min_excess_share", c.MinExcessShare},
-		{"max_false_alarm", c.MaxFalseAlarm},
+		{"min_cost_share", c.MinCostShare, true},
+		{"min_excess_share", c.MinExcessShare, false},
+		{"max_false_alarm", c.MaxFalseAlarm, false},
 	} {
-		if !(f.got >= 0 && f.got < 1) {
+		switch {
+		case f.zero && !(f.got >= 0 && f.got < 1):
 			return fmt.Errorf("check %s: got %v; want 0 to below 1", f.name, f.got)
+		case !f.zero && !(f.got > 0 && f.got < 1):
+			return fmt.Errorf("check %s: got %v; want more than 0 and below 1", f.name, f.got)
 		}
 	}
 	return nil

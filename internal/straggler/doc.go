@@ -1,8 +1,10 @@
 // Package straggler owns the question who makes the others wait, and what that
 // costs. It takes operations of all ranks of a job, step by step; puts the
 // ranks on one timeline (package clock); divides every rank's step into parts
-// that exclude each other; finds the last arriver of every collective; and names
-// a rank only where significance and effect both speak, else it abstains.
+// that exclude each other; finds the last arriver of every collective; has a judge
+// (package judge) draw conclusions from what the ranks did by themselves; and tells a
+// conclusion as a finding only where mending its place would shorten the step, else it
+// abstains.
 //
 // The engine has no collector import; the straggler processor and connector and
 // the lockstep command are faces of it.

@@ -16,12 +16,19 @@ type Engine struct {
 	jobs  map[jobKey]*job
 	stats Stats
 	final bool // Flush was called, and nothing added since
+	// What step reports hold besides the ranks.
+	meetings, durations bool
 }
 
 // New returns an engine; now is the clock that deadlines are taken from.
 func New(cfg Config, now func() time.Time) *Engine {
-	return &Engine{cfg: cfg, now: now, jobs: map[jobKey]*job{}}
+	return &Engine{cfg: cfg, now: now, jobs: map[jobKey]*job{}, meetings: !cfg.Brief, durations: !cfg.Brief}
 }
+
+// Report says what step reports are to hold besides the ranks: meetings, their notes and
+// all spans but those of the path; and histograms of durations. Both take long where nobody
+// reads them.
+func (e *Engine) Report(meetings, durations bool) { e.meetings, e.durations = meetings, durations }
 
 // jobKey is one life of one job. Sources that know no incarnation leave it
 // empty, so the job's id counts too.
@@ -32,6 +39,10 @@ type jobKey struct{ id, incarnation string }
 // step has been added: sources send it last.
 func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 	e.final = false
+	if rank.Rank < 0 {
+		e.stats.OpsWithoutRank += int64(len(ops))
+		return nil
+	}
 	j := e.job(&rank)
 	if !j.admit(&rank) {
 		e.stats.RanksRefused++
@@ -40,6 +51,7 @@ func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 	for i := range ops {
 		j.add(&rank, &ops[i])
 	}
+	j.taking = taking{}
 	out := j.closeWhere(func(s *openStep) bool { return j.complete(s) })
 	return append(out, j.shrink()...)
 }
@@ -103,8 +115,32 @@ func (e *Engine) Jobs() []JobReport {
 	return out
 }
 
+// Findings returns the findings of all jobs as they are now, those that ended lately
+// among them: what Jobs has, without what takes long where there are many ranks.
+func (e *Engine) Findings() []model.Finding {
+	var out []model.Finding
+	for _, j := range e.sorted() {
+		j.judge()
+		for _, s := range j.verdicts {
+			if s.verdict.Finding.Status != model.StatusClosed {
+				out = append(out, s.verdict.Finding)
+			}
+		}
+		for i := range j.past {
+			out = append(out, j.past[i].Finding)
+		}
+	}
+	return out
+}
+
 // Stats returns the engine's counters.
-func (e *Engine) Stats() Stats { return e.stats }
+func (e *Engine) Stats() Stats {
+	out := e.stats
+	for _, j := range e.jobs {
+		out.JudgeRefused += j.refused()
+	}
+	return out
+}
 
 func (e *Engine) sorted() []*job {
 	jobs := make([]*job, 0, len(e.jobs))
@@ -138,6 +174,7 @@ func (e *Engine) evictJob() {
 			oldest = j
 		}
 	}
+	e.stats.JudgeRefused += oldest.refused()
 	delete(e.jobs, jobKey{oldest.id, oldest.incarnation})
 	e.stats.JobsEvicted++
 }

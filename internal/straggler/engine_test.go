@@ -143,7 +143,7 @@ func TestHealthyJobsAreLeftAlone(t *testing.T) {
 		for n := range int64(6) {
 			w.step(n, jittered(rng, 8, 15, nil)...)
 		}
-		named += len(w.e.Verdicts())
+		named += len(accusations(w.e.Verdicts()))
 		assert.NotNil(t, w.e.Jobs()[0].Abstained, "seed %d: the strongest candidate and its gate are told", seed)
 	}
 	// The significance gate alone allows 1 %, that is 2 of 200.
@@ -157,10 +157,10 @@ func TestSlowRankIsFoundInNoise(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		slow := rng.IntN(8)
 		w := newWorld(t, 8)
-		for n := range int64(6) {
+		for n := range int64(8) {
 			w.step(n, jittered(rng, 8, 15, map[int]float64{slow: 40})...)
 		}
-		for _, v := range w.e.Verdicts() {
+		for _, v := range accusations(w.e.Verdicts()) {
 			require.Equal(t, int64(slow), v.Finding.Rank.V, "seed %d", seed)
 			require.Equal(t, "data", v.Finding.Op)
 			found++
@@ -406,7 +406,7 @@ func TestAFileOfAnotherRunLowersTheConfidence(t *testing.T) {
 
 func TestNearAGateAFindingDoesNotMultiply(t *testing.T) {
 	ids := func(cleanSteps int) map[string]bool {
-		w := newWorld(t, 4, func(c *Config) { c.Window, c.CleanSteps = 6, cleanSteps })
+		w := newWorld(t, 4, func(c *Config) { c.Window, c.CleanSteps, c.MinExcessShare = 6, cleanSteps, 0.10 })
 		out := map[string]bool{}
 		for n := range int64(120) {
 			// The excess swings between 9 and 12 % of its peers' own time. Recorded

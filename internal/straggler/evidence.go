@@ -1,6 +1,7 @@
 package straggler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,34 +9,45 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
 // Evidence is the JSON of lockstep.finding.evidence of kind straggler. Seconds
 // are per step where not said otherwise.
 type Evidence struct {
-	Steps         int      `json:"steps"`
-	Meetings      int      `json:"meetings"`
-	LastArrivals  int      `json:"last_arrivals"`
-	WaitAll       float64  `json:"wait_all_seconds"`
-	FalseAlarm    float64  `json:"false_alarm"`
-	Trials        string   `json:"trials"` // "step" or "meeting"
-	ExcessCompute float64  `json:"excess_compute_seconds"`
-	ExcessHost    float64  `json:"excess_host_seconds"`
-	ExcessShare   float64  `json:"excess_share"`
-	Steadiness    float64  `json:"steadiness"`
-	BeforeWindow  float64  `json:"before_window_share"`
-	Decisive      Decisive `json:"decisive"`
-	NextRanks     []int64  `json:"next_ranks"`
-	PlaceExcess   float64  `json:"place_excess_seconds"`
-	CohortRung    string   `json:"cohort_rung"`
-	Peers         int      `json:"peers"`                   // of the rank in the decisive meeting
-	MissingRanks  []int64  `json:"missing_ranks,omitempty"` // the first 64
-	MissingCount  int      `json:"missing_ranks_count,omitempty"`
-	ClockSigma    float64  `json:"clock_sigma_seconds"`
-	LoweredBy     []string `json:"confidence_lowered_by,omitempty"`
+	Method        string             `json:"method"`
+	Steps         int                `json:"steps"` // judged, of those in which it holds
+	Meetings      int                `json:"meetings"`
+	LastArrivals  int                `json:"last_arrivals"`
+	WaitAll       float64            `json:"wait_all_seconds"`
+	FalseAlarm    float64            `json:"false_alarm"`
+	Trials        string             `json:"trials"` // "step" or "meeting"
+	Excess        float64            `json:"excess_seconds"`
+	ExcessMean    float64            `json:"excess_mean_seconds"`
+	ExcessCompute float64            `json:"excess_compute_seconds"` // of the segments
+	ExcessHost    float64            `json:"excess_host_seconds"`
+	ExcessShare   float64            `json:"excess_share"`
+	Intermittent  bool               `json:"intermittent,omitempty"`
+	Steadiness    float64            `json:"steadiness"`
+	BeforeWindow  float64            `json:"before_window_share"`
+	Decisive      *Decisive          `json:"decisive,omitempty"`
+	NextRanks     []int64            `json:"next_ranks"`
+	PlaceExcess   float64            `json:"place_excess_seconds"`
+	CostBy        string             `json:"cost_by"`
+	CostBeside    float64            `json:"cost_once_others_are_mended_seconds,omitempty"`
+	CohortRung    string             `json:"cohort_rung"`
+	Peers         int                `json:"peers"`
+	BlameShare    float64            `json:"blame_share,omitempty"` // of the steps' time, on the critical path, over its peers
+	BlameOp       string             `json:"blame_op,omitempty"`
+	Pauses        *judge.Pauses      `json:"pauses,omitempty"`
+	Numbers       map[string]float64 `json:"numbers,omitempty"`
+	MissingRanks  []int64            `json:"missing_ranks,omitempty"` // the first 64
+	MissingCount  int                `json:"missing_ranks_count,omitempty"`
+	ClockSigma    float64            `json:"clock_sigma_seconds"`
+	LoweredBy     []string           `json:"confidence_lowered_by,omitempty"`
 }
 
-// Decisive is the meeting in which the rank caused most wait.
+// Decisive is the meeting in which the ranks named caused most wait.
 type Decisive struct {
 	Step       int64   `json:"step"`
 	Collective string  `json:"collective"`
@@ -44,35 +56,35 @@ type Decisive struct {
 	Gap        float64 `json:"gap_to_second_last_seconds"`
 }
 
-// cohortSameRole is the only rung there is so far: the members of the same
-// rendezvous that run the same program of communication.
-const cohortSameRole = "same role in the same rendezvous"
-
-// cause returns the class of the excess and the operation or place that holds
-// most of it, with its excess in s per step.
-func (j *job) cause(c *candidate) (class, key string, excess float64) {
-	class = model.ClassCompute
-	pick := func(r *rankRecord) map[uint32]int64 { return r.computeBy }
-	if c.excess.idle > c.excess.busy() {
-		class = model.ClassHost
-		pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
+// locate fills the operation or scope that holds most of a rank's excess, where the judge
+// was told none, and its cause.
+func (j *job) locate(c *candidate) {
+	if c.place.sort != placeRank {
+		return
 	}
-	id, ns := c.in.worstKey(c.rank.Rank, pick)
-	if class == model.ClassCompute && c.in.dark(c.rank.Rank) {
-		ns = min(ns, float64(c.excess.busy())) // part of its peers' work is out of sight
+	if c.Op == "" {
+		pick := func(r *rankRecord) map[uint32]int64 { return r.computeBy }
+		if c.Class == model.ClassHost {
+			pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
+		}
+		id, ns := c.in.worstKey(c.Rank, pick)
+		if c.Class != model.ClassHost && c.in.dark(c.Rank) {
+			ns = min(ns, float64(c.excess.busy())) // part of its peers' work is out of sight
+		}
+		c.Op, c.OpSec = j.keys.name(id), ns/1e9
 	}
-	return class, j.keys.name(id), ns / 1e9
+	c.Cause = c.why()
 }
 
 // why returns the cause of a rank's excess, where its scopes tell it: most of the
 // host's idleness beyond its peers' lies in scopes of one.
-func (c *candidate) why(class string) string {
-	if class != model.ClassHost {
+func (c *candidate) why() string {
+	if c.Class != model.ClassHost {
 		return model.CauseUnknown
 	}
 	name, most := model.CauseUnknown, float64(c.excess.idle)/2
 	for k := firstTold; k < causes; k++ {
-		if x := c.in.excess(c.rank.Rank, func(r *rankRecord) int64 { return r.idleFor[k] }); x > most {
+		if x := c.in.excess(c.Rank, func(r *rankRecord) int64 { return r.idleFor[k] }); x > most {
 			name, most = causeNames[k], x
 		}
 	}
@@ -130,53 +142,77 @@ func (in stretch) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) 
 	return best, excess
 }
 
-func (c *candidate) evidence() (*Meeting, Evidence) {
+// evidence returns the numbers that decided, and the meeting that shows them best; nil
+// where there is none.
+func (c *candidate) evidence(method string) (*Meeting, Evidence) {
 	ev := Evidence{
-		Steps: c.steps, FalseAlarm: c.chance, Trials: "meeting",
-		WaitAll:       c.caused / c.waitShare,
+		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
+		Excess: c.Excess, ExcessMean: c.Mean, ExcessShare: c.Share, Intermittent: c.Intermittent, Steadiness: bounded(c.Steadiness),
 		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
-		ExcessShare: c.excessShare, Steadiness: c.steadiness, BeforeWindow: c.before, CohortRung: cohortSameRole,
+		BeforeWindow: c.before, PlaceExcess: c.OpSec, CostBy: c.costBy, CostBeside: c.beside,
+		CohortRung: string(c.Rung), Peers: c.Peers, Pauses: c.Pauses, Numbers: finite(c.Numbers),
 	}
-	if c.byStep {
-		ev.Trials = "step"
+	if c.few {
+		ev.Trials = "meeting"
 	}
+	if c.steps == 0 {
+		ev.Steps = len(c.in)
+	}
+	if c.waitShare > 0 {
+		ev.WaitAll = c.caused / c.waitShare
+	}
+	ev.MissingRanks, ev.MissingCount = c.in.missing()
 	decisive := c.decisive(&ev)
 	if decisive == nil {
 		return nil, ev
 	}
-	ev.MissingRanks, ev.MissingCount = c.in.missing()
-	ev.Decisive = Decisive{
+	shown := decisive.show()
+	ev.Decisive = &Decisive{
 		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
-		Wait: decisive.shown.WaitCaused().Seconds(), Gap: decisive.shown.Gap().Seconds(),
+		Wait: shown.WaitCaused().Seconds(), Gap: shown.Gap().Seconds(),
 	}
-	ev.NextRanks = decisive.shown.next()
-	for k, i := 0, decisive.last; k < len(decisive.members); k++ {
-		if k != i && decisive.members[k].role == decisive.members[i].role {
-			ev.Peers++
-		}
+	if len(c.Ranks) == 1 {
+		ev.NextRanks = shown.next()
 	}
-	return decisive.shown, ev
+	if ev.Peers == 0 {
+		ev.Peers = decisive.peersOfLast()
+	}
+	return shown, ev
 }
 
-// decisive returns the meeting in which the rank caused most wait, and counts
-// its meetings; nil where it was waited for in none.
+// peersOfLast counts those in the role of the one that waits are owed to.
+func (mr *meetingRecord) peersOfLast() (n int) {
+	for k := range mr.members {
+		if k != mr.last && mr.members[k].role == mr.members[mr.last].role {
+			n++
+		}
+	}
+	return n
+}
+
+// decisive returns the meeting in which the candidate's ranks caused most wait, and
+// counts their meetings; nil where they were waited for in none.
 func (c *candidate) decisive(ev *Evidence) (decisive *meetingRecord) {
+	of := map[int64]bool{}
+	for _, r := range c.Ranks {
+		of[r] = true
+	}
 	for _, rec := range c.in {
-		if i, ok := rec.index[c.rank.Rank]; ok {
-			ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
+		for _, r := range c.Ranks {
+			if i, ok := rec.index[r]; ok {
+				ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
+			}
 		}
 		for _, mr := range rec.meets {
-			k := mr.find(c.rank.Rank)
-			if k < 0 || !mr.attributed {
+			if !mr.attributed || !slices.ContainsFunc(mr.ranks, func(r int64) bool { return of[r] }) {
 				continue
 			}
 			ev.Meetings++
-			if mr.last != k || mr.shown.WaitCaused() == 0 {
-				continue
-			}
-			ev.LastArrivals++
-			if decisive == nil || mr.shown.WaitCaused() > decisive.shown.WaitCaused() {
-				decisive = mr
+			if of[mr.ranks[mr.last]] && mr.waited > 0 {
+				ev.LastArrivals++
+				if decisive == nil || mr.waited > decisive.waited {
+					decisive = mr
+				}
 			}
 		}
 	}
@@ -281,19 +317,20 @@ func (in stretch) strangeHost() (host string, spread time.Duration) {
 	return host, spread
 }
 
+// confidence lowers what the judge is sure of by what the engine knows besides.
 func (c *candidate) confidence(ev *Evidence) float64 {
-	v := 1 - c.chance
+	v := c.Confidence
 	lower := func(factor float64, why string) {
 		v *= factor
 		ev.LoweredBy = append(ev.LoweredBy, why)
 	}
-	if !c.byStep {
+	if c.few {
 		lower(fewTrials, fmt.Sprintf("steps judged: %d, fewer than %d", len(c.in), minTrials))
 	}
 	if c.before >= 0.5 {
 		lower(beforeStart, "the cause precedes the recording")
 	}
-	if ev.ClockSigma > ev.Decisive.Gap {
+	if ev.Decisive != nil && ev.ClockSigma > ev.Decisive.Gap && c.place.sort == placeRank {
 		lower(clockVague, "clock offsets are as uncertain as the gap")
 	}
 	if host, spread := c.in.strangeHost(); host != "" {
@@ -303,6 +340,25 @@ func (c *candidate) confidence(ev *Evidence) float64 {
 		lower(share, missingWords(ev.MissingRanks, ev.MissingCount))
 	}
 	return certainty(v)
+}
+
+// finite leaves out what JSON cannot say.
+func finite(of map[string]float64) map[string]float64 {
+	out := map[string]float64{}
+	for name, x := range of {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			out[name] = x
+		}
+	}
+	return out
+}
+
+// bounded returns a number that JSON can say.
+func bounded(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return max(-math.MaxFloat32, min(math.MaxFloat32, x))
 }
 
 // certainty rounds a probability to what a confidence may say.

@@ -36,7 +36,7 @@ func (v *rankView) overlap(p party) (o overlapOf, ok bool) {
 		if !known {
 			break
 		}
-		if gap := p.op.Start - end; gap >= 0 && launch < end {
+		if gap := p.op.start - end; gap >= 0 && launch < end {
 			return overlapOf{end - start, gap <= max(launchLatency, (end-start)/hidingShare), p.pos < back}, true
 		}
 	}
@@ -71,7 +71,7 @@ func (mr *meetingRecord) overlap(parties []party) {
 // of the step before have numbers below 0.
 func (v *rankView) communicated(i int) (start, end int64, ok bool) {
 	if i >= 0 {
-		return v.comms[i].Start, v.comms[i].End, true
+		return v.comms[i].start, v.comms[i].end, true
 	}
 	if i += v.tailLen(); i >= 0 {
 		return v.tail.ops[i].start, v.tail.ops[i].exit, true
@@ -84,22 +84,17 @@ func (v *rankView) communicated(i int) (start, end int64, ok bool) {
 func (m *memberRecord) between() int64 { return m.stay + m.own.compute }
 
 // weighOverlap gives an overlapped member the excess that it has whether or not
-// work goes on beside communication, and remembers the most that it may have.
-func (mr *meetingRecord) weighOverlap(i int) {
-	m := &mr.members[i]
+// work goes on beside communication, and remembers the most that it may have. Its cohort
+// counts it too.
+func (m *memberRecord) weighOverlap(c *cohort) {
 	if !m.overlapped {
 		return
 	}
-	var stayed []int64
-	for k := range mr.members {
-		if o := &mr.members[k]; k != i && o.known && o.overlapped && o.role == m.role {
-			stayed = append(stayed, o.between())
-		}
+	some := len(c.between) > 1
+	if some {
+		m.beside = m.between() - medianWithout(c.between, m.between())
 	}
-	if len(stayed) > 0 {
-		m.beside = m.between() - median(stayed)
-	}
-	if len(stayed) == 0 || m.hidden {
+	if !some || m.hidden {
 		m.excess.compute = min(0, m.excess.compute) // when it was ready is not known, or nobody else's work
 		return
 	}

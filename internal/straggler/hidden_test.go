@@ -108,12 +108,16 @@ func TestAnExcessIsWhatBothReadingsGrant(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			peer := memberRecord{known: true, overlapped: true, stay: 100, own: own{compute: 50}}
 			m := memberRecord{known: true, overlapped: true, stay: tc.stay, own: own{compute: tc.compute}, excess: own{compute: tc.excess}}
-			mr := &meetingRecord{members: []memberRecord{m, peer, peer, peer}}
-			mr.weighOverlap(0)
-			assert.Equal(t, tc.want, mr.members[0].excess.compute)
-			assert.Equal(t, tc.censored, mr.members[0].censored)
+			var c cohort
+			for _, x := range []memberRecord{m, peer, peer, peer} {
+				c.add(&x)
+			}
+			c.sort()
+			m.weighOverlap(&c)
+			assert.Equal(t, tc.want, m.excess.compute)
+			assert.Equal(t, tc.censored, m.censored)
 			if tc.censored {
-				assert.Equal(t, tc.excess, mr.members[0].limit)
+				assert.Equal(t, tc.excess, m.limit)
 			}
 		})
 	}

@@ -2,11 +2,13 @@ package straggler
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
 // job is the state of one incarnation.
@@ -16,12 +18,25 @@ type job struct {
 	used                  time.Time
 	quiet                 bool // nothing has come of it for a while
 
-	world  int64
-	ranks  map[int64]*model.Rank
-	keys   *interner
-	open   map[int64]*openStep
-	held   int // activities in open steps
-	closed closedSteps
+	world   int64
+	ranks   map[int64]*process
+	keys    *interner
+	forms   commForms
+	matcher matcher
+	placer  placer
+	peering peering
+	does    map[int64]*roleMemory // by rank
+	pipes   pipes
+	anchors anchors
+	numbers map[streamKey]numbers // of the present step
+	sweeper sweeper
+	seatsAt []seatAt    // scratch
+	unused  []*rankView // views of the last step
+	spare   []*rankStep // of closed steps
+	open    map[int64]*openStep
+	taking  taking
+	held    int // activities in open steps
+	closed  closedSteps
 
 	clockHistory []clock.Meeting
 	tails        map[int64]*tail // by rank
@@ -30,6 +45,10 @@ type job struct {
 	totals       map[int64]*RankTotal
 	steps        int
 	stepTime     time.Duration
+
+	seats  map[int64]*judge.Seat
+	sheet  sheetDrawer
+	sheets func(*judge.Sheet) // who is told of each step's sheet
 
 	episodes             int64
 	meetings, attributed int
@@ -40,6 +59,12 @@ type job struct {
 	verdicts []*standing
 	past     []Verdict // closed, the latest
 	abstain  *Abstention
+	priced   bool // the abstention says what it costs
+
+	rhythm    *rhythm // nil where it is not kept
+	judgement *judge.Judge
+	faults    faults
+	walks     walks
 }
 
 // openStep gathers a step until every rank has delivered it.
@@ -47,6 +72,7 @@ type openStep struct {
 	step  int64
 	heard time.Time // when something of it came last
 	ranks map[int64]*rankStep
+	ready int // of them
 }
 
 // rankStep is what one rank delivered of a step.
@@ -54,10 +80,14 @@ type rankStep struct {
 	rank       model.Rank
 	start, end int64 // raw; of the step operation, else of what was seen
 	marked     bool  // the step operation was seen
+	again      int64 // operations that were delivered twice
 	came, want int64 // operations received, and announced by the step operation
+	longest    int64 // operation, ns
 	phase      string
 	acts       []activity
-	comms      []model.Op
+	comms      []commOp
+	tidied     bool // sorted, and nothing in it twice
+	ready      bool // marked, and as many came as were announced
 }
 
 // activity is an operation reduced to what the analysis of a step needs: 48
@@ -66,8 +96,10 @@ type activity struct {
 	start, end int64
 	launch     int64 // 0 where unknown
 	lane       int64
-	key        uint32
+	key        uint32 // what the device ran is told apart by name and shape, too
 	seq        uint32
+	work       float32 // tokens, else bytes; 0 where unknown
+	microbatch int16   // -1 where unknown
 	kind       actKind
 	cause      cause // of a scope
 }
@@ -82,11 +114,17 @@ const (
 )
 
 func newJob(e *Engine, r *model.Rank) *job {
-	return &job{
+	j := &job{
 		e: e, name: r.JobName, id: r.JobID, incarnation: r.Incarnation, used: e.now(),
-		ranks: map[int64]*model.Rank{}, keys: newInterner(), open: map[int64]*openStep{},
-		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{},
+		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{},
+		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{}, numbers: map[streamKey]numbers{},
 	}
+	j.judgement = judge.New(judge.Config{
+		Window: e.cfg.Window, MaxRanks: e.cfg.MaxRanks, MinExcessShare: e.cfg.MinExcessShare, MaxFalseAlarm: e.cfg.MaxFalseAlarm,
+	}, j.placeOf)
+	j.sheets = j.judgement.Add
+	j.rhythm = newRhythm(j.keys, &e.cfg)
+	return j
 }
 
 // admit registers the rank; false where the job has too many.
@@ -97,19 +135,23 @@ func (j *job) admit(r *model.Rank) bool {
 	} else {
 		j.world = max(j.world, size)
 	}
-	if _, ok := j.ranks[r.Rank]; !ok {
-		if len(j.ranks) >= j.e.cfg.MaxRanks {
-			return false
-		}
-		known := *r
-		j.ranks[r.Rank] = &known
+	if j.ranks[r.Rank] != nil {
+		return true
 	}
+	if len(j.ranks) >= j.e.cfg.MaxRanks {
+		return false
+	}
+	j.ranks[r.Rank] = &process{rank: *r, step: math.MinInt64}
 	return true
 }
 
 func (j *job) add(r *model.Rank, op *model.Op) {
 	if !op.Step.OK {
 		j.e.stats.OpsWithoutStep++
+		return
+	}
+	if t := &j.taking; t.rank != nil && t.step.step == op.Step.V {
+		j.take(t.step, t.rank, r, op)
 		return
 	}
 	if j.closed.has(op.Step.V) {
@@ -124,17 +166,55 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 	s.heard = j.used
 	rs := s.ranks[r.Rank]
 	if rs == nil {
-		rs = &rankStep{rank: *r}
+		rs = j.rankStep(r)
 		s.ranks[r.Rank] = rs
 	}
-	if rs.size() >= j.e.cfg.MaxOpsPerRankStep && op.Kind != model.KindStep {
-		rs.came++
-		j.e.stats.OpsDropped++
+	if j.twice(rs, r) {
 		return
 	}
+	j.taking = taking{s, rs}
+	j.take(s, rs, r, op)
+}
+
+// taking is the step of a rank to which the operations of one batch were added last.
+type taking struct {
+	step *openStep
+	rank *rankStep
+}
+
+// take adds an operation to a rank's step.
+func (j *job) take(s *openStep, rs *rankStep, r *model.Rank, op *model.Op) {
 	before := rs.size()
-	rs.add(op, j)
+	switch {
+	case j.refuse(r, op):
+		rs.leaveOut(op)
+	case before >= j.e.cfg.MaxOpsPerRankStep && op.Kind != model.KindStep:
+		rs.leaveOut(op)
+		j.e.stats.OpsDropped++
+	default:
+		rs.add(op, j)
+	}
 	j.held += rs.size() - before
+	s.count(rs)
+}
+
+// leaveOut takes the operation for one that came: a step does not wait for it.
+func (rs *rankStep) leaveOut(op *model.Op) {
+	if op.Kind != model.KindStep {
+		rs.came++
+	}
+}
+
+// count keeps the number of ranks that are ready.
+func (s *openStep) count(rs *rankStep) {
+	if ready := rs.marked && rs.came >= rs.want; ready != rs.ready {
+		rs.ready = ready
+		if ready {
+			s.ready++
+		} else {
+			s.ready--
+		}
+	}
 }
 
 func (rs *rankStep) size() int { return len(rs.acts) + len(rs.comms) }
@@ -145,9 +225,18 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 		return
 	}
 	rs.came++
+	rs.tidied = false
+	if op.Kind != model.KindScope && op.Kind != model.KindHost { // these may span many steps
+		rs.longest = max(rs.longest, op.Duration())
+	}
 	switch {
 	case op.Kind.IsComm():
-		rs.comms = append(rs.comms, *op)
+		form := j.forms.of(op)
+		if form == nil {
+			j.e.stats.PlacesOverflowed++
+			return
+		}
+		rs.comms = append(rs.comms, form.reduce(op))
 	default:
 		kind, ok := activityKind(op.Kind)
 		if !ok {
@@ -155,10 +244,17 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 		}
 		a := activity{
 			start: op.Start, end: max(op.Start, op.End), launch: op.Launch.Or(0), lane: op.Lane(),
-			key: j.keys.id(op.ComparisonKey(), &j.e.stats), seq: uint32(op.Seq), kind: kind,
+			seq: uint32(op.Seq), kind: kind, microbatch: microbatchOf(op),
 		}
-		if kind == actScope {
-			a.cause = causeOf(op)
+		switch kind {
+		case actScope, actHost:
+			a.key = j.keys.id(op.ComparisonKey(), &j.e.stats)
+			if kind == actScope {
+				a.cause = causeOf(op)
+			}
+		default:
+			a.key = j.keys.exact(op, &j.e.stats)
+			a.work = float32(max(0, op.WorkTokens.Or(op.WorkBytes.Or(0))))
 		}
 		rs.acts = append(rs.acts, a)
 	}
@@ -168,6 +264,13 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 		}
 		rs.start, rs.end = min(rs.start, op.Start), max(rs.end, op.End)
 	}
+}
+
+func microbatchOf(op *model.Op) int16 {
+	if m := op.Microbatch; m.OK && m.V >= 0 && m.V < math.MaxInt16 {
+		return int16(m.V)
+	}
+	return -1
 }
 
 func activityKind(k model.OpKind) (actKind, bool) {
@@ -185,7 +288,7 @@ func activityKind(k model.OpKind) (actKind, bool) {
 }
 
 func (j *job) complete(s *openStep) bool {
-	if j.world == 0 || int64(len(s.ranks)) < j.world {
+	if j.world == 0 || int64(len(s.ranks)) < j.world || s.ready < len(s.ranks) {
 		return false
 	}
 	for _, rs := range s.ranks {
@@ -218,6 +321,45 @@ func (rs *rankStep) allCame() bool {
 	return rs.came >= rs.want
 }
 
+// rankStep returns an empty one with the room of one that is not needed any more.
+func (j *job) rankStep(r *model.Rank) *rankStep {
+	n := len(j.spare)
+	if n == 0 {
+		return &rankStep{rank: *r}
+	}
+	rs := j.spare[n-1]
+	j.spare = j.spare[:n-1]
+	*rs = rankStep{rank: *r, acts: rs.acts[:0], comms: rs.comms[:0]}
+	return rs
+}
+
+// roomy is by how much a slice may be larger than what it held to be kept: one
+// unusual step must not hold memory for good.
+const roomy = 4
+
+// release takes back what an analysed step needed.
+func (j *job) release(views []*rankView) {
+	for _, v := range views {
+		rs := v.rankStep
+		if cap(rs.acts) > roomy*len(rs.acts) {
+			rs.acts = nil
+		}
+		if cap(rs.comms) > roomy*len(rs.comms) {
+			rs.comms = nil
+		}
+		if cap(v.pieces) > roomy*len(v.pieces) {
+			v.pieces, v.cum = nil, nil
+		}
+		v.rankStep, v.tail, v.clocks = nil, nil, nil
+		v.computeBy, v.idleBy = nil, nil
+		j.spare = append(j.spare, rs)
+	}
+	j.unused = append(j.unused, views...)
+	j.spare = j.spare[:min(len(j.spare), len(j.ranks))]
+	j.unused = j.unused[:min(len(j.unused), len(j.ranks))]
+	clear(j.seatsAt)
+}
+
 // shrink closes the oldest open steps while there are too many of them, or too
 // many activities in them.
 func (j *job) shrink() []*StepReport {
@@ -248,10 +390,16 @@ func (j *job) closeWhere(when func(*openStep) bool) []*StepReport {
 		}
 		delete(j.open, n)
 		j.closed.add(n)
-		for _, rs := range s.ranks {
+		j.noteUnended(s)
+		for rank, rs := range s.ranks {
 			j.held -= rs.size()
+			if !rs.marked && rs.size() == 0 {
+				delete(s.ranks, rank) // all of it was left out, so that it has no times
+			}
 		}
-		out = append(out, j.analyse(s))
+		if len(s.ranks) > 0 {
+			out = append(out, j.analyse(s))
+		}
 	}
 	return out
 }
@@ -275,9 +423,10 @@ func (j *job) report() JobReport {
 	j.judge()
 	out := JobReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
-		Steps: j.steps, StepTime: j.stepTime, Abstained: j.abstain,
-		Meetings: j.meetings, Attributed: j.attributed, Judged: len(j.window), Apart: j.apart(),
+		Steps: j.steps, StepTime: j.stepTime, Abstained: j.abstained(),
+		Meetings: j.meetings, Attributed: j.attributed, Judged: len(j.window), Apart: j.apart(), Problems: j.problems(),
 	}
+	j.rhythm.report(&out)
 	out.Missing, out.MissingCount = j.missing(func(r int64) bool { return j.ranks[r] != nil })
 	for _, t := range j.totals {
 		out.Ranks = append(out.Ranks, *t)
@@ -333,39 +482,6 @@ func (c *closedSteps) add(n int64) {
 	c.recent[n] = struct{}{}
 	c.order = append(c.order, n)
 }
-
-// interner numbers operation keys.
-type interner struct {
-	ids   map[string]uint32
-	names []string
-}
-
-// maxKeys bounds the distinct operation keys of a job; further ones are counted
-// and share the key otherKey.
-const (
-	maxKeys  = 1 << 16
-	otherKey = model.OpOther
-)
-
-func newInterner() *interner {
-	return &interner{ids: map[string]uint32{otherKey: 0}, names: []string{otherKey}}
-}
-
-func (in *interner) id(s string, stats *Stats) uint32 {
-	if i, ok := in.ids[s]; ok {
-		return i
-	}
-	if len(in.names) >= maxKeys {
-		stats.PlacesOverflowed++
-		return 0
-	}
-	i := uint32(len(in.names))
-	in.ids[s] = i
-	in.names = append(in.names, s)
-	return i
-}
-
-func (in *interner) name(i uint32) string { return in.names[i] }
 
 // longest returns the longest step in the window.
 func (j *job) longest() (d time.Duration) {

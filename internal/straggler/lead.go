@@ -1,7 +1,5 @@
 package straggler
 
-import "github.com/lockstep-otel/lockstep/internal/model"
-
 // Sources inside a communication library record collectives and nothing of what
 // the device does between them. There host and device are told apart by the
 // launch lead time: an operation that was launched and has not begun waits for
@@ -25,8 +23,8 @@ func (rs *rankStep) witnessed() bool {
 func (rs *rankStep) cover() {
 	for i := range rs.comms {
 		op := &rs.comms[i]
-		if rs.end = max(rs.end, op.Start); !op.EndInferred {
-			rs.end = max(rs.end, op.End)
+		if rs.end = max(rs.end, op.start); !op.inferred {
+			rs.end = max(rs.end, op.end)
 		}
 	}
 }
@@ -35,10 +33,10 @@ func (rs *rankStep) cover() {
 // it is which operation had to wait for it.
 const workBefore = "work before "
 
-func (v *rankView) unrecorded(op *model.Op) uint32 {
-	name := op.Collective.Name
+func (v *rankView) unrecorded(op *commOp) uint32 {
+	name := op.form.collective
 	if name == "" {
-		name = string(op.Kind)
+		name = string(op.form.kind)
 	}
 	return v.keys.id(workBefore+name, v.stats)
 }
@@ -59,9 +57,9 @@ func lead(launches []launched) {
 
 // launchOf returns when the operation was launched, 0 where that is unknown or
 // stamped by another clock than its start.
-func (v *rankView) launchOf(op *model.Op) int64 {
-	if op.ClockID != "" && op.ClockID != v.clockOf(&model.Op{}) {
+func (v *rankView) launchOf(op *commOp) int64 {
+	if op.clock != "" && op.clock != v.ownClock() {
 		return 0
 	}
-	return op.Launch.Or(0)
+	return op.launch
 }

@@ -2,6 +2,7 @@ package straggler
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -12,85 +13,180 @@ import (
 // party is one member's operation in a meeting under construction.
 type party struct {
 	at *rankView
-	op *model.Op
+	op *commOp
 	// pos is the operation's place among its rank's communication in the step.
 	pos int
 }
 
 // gathering is a meeting under construction.
 type gathering struct {
-	key     model.RendezvousKey
 	kind    model.OpKind
+	digest  string // of the members that its communicator has; "" where unknown
 	parties []party
+	other   *gathering // of the same key, with another digest
+	settled bool       // its members have joined another
+}
+
+// meetKey is a rendezvous key within one step of one job.
+type meetKey struct {
+	meet     uint32 // communicator, scope and name
+	src, dst int32  // of a message; -1
+	number   int64
+}
+
+// matcher joins operations. What it fills is used again for the next step.
+type matcher struct {
+	found map[meetKey]*gathering
+	order []*gathering // by the first that came
+	free  []*gathering
+	met   []*gathering // of the last step, by the first that came
+	// sorted are those in order, and begins where those of each place begin among them.
+	sorted []*gathering
+	begins []int
 }
 
 // match joins the communication operations of all ranks into meetings and
 // returns how many operations found no partner.
 func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 	unmatched = resyncOrdinals(views)
-	found := gatherings{}
+	m := &j.matcher
+	m.reset()
 	for _, v := range views {
 		for i := range v.comms {
 			op := &v.comms[i]
-			key, ok := model.Rendezvous(&v.rank, op)
+			key, ok := v.rendezvous(op)
 			if !ok {
 				unmatched++
 				continue
 			}
-			if !found.of(key, op).join(party{at: v, op: op, pos: i}) {
+			if !m.of(key, op).join(party{at: v, op: op, pos: i}) {
 				j.e.stats.DuplicateOps++
 			}
 		}
 	}
-	settled, twice := found.settled()
-	j.e.stats.DuplicateOps += int64(twice)
-	for _, g := range settled {
+	j.e.stats.DuplicateOps += int64(m.settle())
+	met = m.met[:0]
+	for _, g := range m.order {
+		if g.settled {
+			continue
+		}
 		if len(g.parties) < 2 || !g.consistent() {
 			unmatched += len(g.parties)
 			continue
 		}
 		met = append(met, g)
 	}
-	slices.SortFunc(met, func(a, b *gathering) int {
-		return cmp.Or(cmp.Compare(a.parties[0].pos, b.parties[0].pos), slices.Compare(a.key.Bytes(), b.key.Bytes()),
-			cmp.Compare(a.parties[0].at.index, b.parties[0].at.index))
-	})
-	return met, unmatched
+	m.met = met
+	return m.inOrder(), unmatched
 }
 
-// gatherings are meetings under construction, by key and by the members that
-// their communicator has. Groups without a common member may bear one name, as
-// PyTorch's split groups do; the digest of their ranks tells them apart.
-type gatherings map[model.RendezvousKey]map[string]*gathering
+// inOrder returns the meetings by the place of their first party's operation in its
+// rank's step, those of one place by that rank.
+func (m *matcher) inOrder() []*gathering {
+	m.begins = m.begins[:0]
+	for _, g := range m.met {
+		pos := g.parties[0].pos + 1
+		if more := pos + 1 - len(m.begins); more > 0 {
+			m.begins = append(m.begins, make([]int, more)...)
+		}
+		m.begins[pos]++
+	}
+	for i := 1; i < len(m.begins); i++ {
+		m.begins[i] += m.begins[i-1]
+	}
+	m.sorted = slices.Grow(m.sorted[:0], len(m.met))[:len(m.met)]
+	for _, g := range m.met {
+		at := &m.begins[g.parties[0].pos]
+		m.sorted[*at] = g
+		*at++
+	}
+	return m.sorted
+}
 
-func (gs gatherings) of(key model.RendezvousKey, op *model.Op) *gathering {
-	if gs[key] == nil {
-		gs[key] = map[string]*gathering{}
+// ends returns the ranks of a message; -1 of a collective.
+func (p *party) ends() (src, dst int32) {
+	if p.op.form.kind == model.KindCollective {
+		return -1, -1
 	}
-	g := gs[key][op.Comm.Digest]
-	if g == nil {
-		g = &gathering{key: key, kind: op.Kind}
-		gs[key][op.Comm.Digest] = g
+	src, dst = int32(p.at.rank.Rank), p.op.peer
+	if p.op.form.kind == model.KindRecv {
+		src, dst = dst, src
 	}
+	return src, dst
+}
+
+// rendezvous returns the key under which the operation meets others, as
+// model.Rendezvous does.
+func (v *rankView) rendezvous(op *commOp) (meetKey, bool) {
+	if !op.numbered || op.form.scope == model.ScopeProcess || op.form.scope == "" {
+		return meetKey{}, false
+	}
+	k := meetKey{meet: op.form.meet, src: -1, dst: -1, number: op.number}
+	if op.form.kind == model.KindCollective {
+		return k, true
+	}
+	if op.peer < 0 || v.rank.Rank < 0 || v.rank.Rank > math.MaxInt32 {
+		return meetKey{}, false
+	}
+	k.src, k.dst = int32(v.rank.Rank), op.peer
+	if op.form.kind == model.KindRecv {
+		k.src, k.dst = k.dst, k.src
+	}
+	return k, true
+}
+
+// reset takes back what the last step needed.
+func (m *matcher) reset() {
+	if m.found == nil {
+		m.found = map[meetKey]*gathering{}
+	}
+	clear(m.found)
+	for _, g := range m.order {
+		clear(g.parties)
+		*g = gathering{parties: g.parties[:0]}
+	}
+	m.free = append(m.free, m.order...)
+	m.order = m.order[:0]
+}
+
+// of returns the gathering of an operation. Groups without a common member may bear
+// one name, as PyTorch's split groups do; the digest of their ranks tells them apart.
+func (m *matcher) of(key meetKey, op *commOp) *gathering {
+	first := m.found[key]
+	for g := first; g != nil; g = g.other {
+		if g.digest == op.form.digest {
+			return g
+		}
+	}
+	var g *gathering
+	if n := len(m.free); n > 0 {
+		g, m.free = m.free[n-1], m.free[:n-1]
+	} else {
+		g = &gathering{}
+	}
+	g.kind, g.digest, g.other = op.form.kind, op.form.digest, first
+	m.found[key] = g
+	m.order = append(m.order, g)
 	return g
 }
 
-// settled returns all meetings. Members that do not know their group's ranks
-// belong to the only group there is, unless they are in it already; among several
-// groups they stay apart.
-func (gs gatherings) settled() (out []*gathering, twice int) {
-	for _, byDigest := range gs {
-		if unknown := byDigest[""]; unknown != nil && len(byDigest) == 2 {
-			delete(byDigest, "")
-			for _, only := range byDigest {
-				twice += only.absorb(unknown)
-			}
+// settle joins members that do not know their group's ranks with the only group there
+// is, unless they are in it already; among several groups they stay apart.
+func (m *matcher) settle() (twice int) {
+	for _, g := range m.found {
+		if g.other == nil || g.other.other != nil {
+			continue
 		}
-		for _, g := range byDigest {
-			out = append(out, g)
+		unknown, only := g, g.other
+		if unknown.digest != "" {
+			unknown, only = only, unknown
+		}
+		if unknown.digest == "" {
+			twice += only.absorb(unknown)
+			unknown.settled = true
 		}
 	}
-	return out, twice
+	return twice
 }
 
 // absorb takes the parties of o whose ranks are not in g, and counts the others.
@@ -126,7 +222,7 @@ func (g *gathering) size() int {
 	}
 	var n int64
 	for _, p := range g.parties {
-		n = max(n, p.op.Comm.Size.Or(0))
+		n = max(n, p.op.form.size)
 	}
 	return int(n)
 }
@@ -135,10 +231,10 @@ func (g *gathering) name() string {
 	if g.kind != model.KindCollective {
 		return model.SendRecv
 	}
-	return g.parties[0].op.Collective.Name
+	return g.parties[0].op.form.collective
 }
 
-func (g *gathering) bytes() int64 { return g.parties[0].op.Collective.Bytes.Or(0) }
+func (g *gathering) bytes() int64 { return max(0, g.parties[0].op.bytes) }
 
 // waiters says who waits for whom: every member for the last, or only some for
 // one.
@@ -173,11 +269,10 @@ func (g *gathering) waiters() waiters {
 // root returns the index of the root among the parties, or -1.
 func (g *gathering) root() int {
 	if g.kind != model.KindCollective {
-		return slices.IndexFunc(g.parties, func(p party) bool { return p.op.Kind == model.KindSend })
+		return slices.IndexFunc(g.parties, func(p party) bool { return p.op.form.kind == model.KindSend })
 	}
 	return slices.IndexFunc(g.parties, func(p party) bool {
-		root := p.op.Collective.Root
-		return root.OK && p.op.Comm.Rank.OK && p.op.Comm.Rank.V == root.V
+		return p.op.root >= 0 && p.op.commRank == p.op.root
 	})
 }
 
@@ -187,27 +282,82 @@ type meeting struct {
 	rule    waiters
 	enter   []int64 // of each party, corrected Unix ns
 	exit    []int64
-	last    int   // party that the others wait for
-	arrived int64 // its arrival
+	exposed []int64 // transfer of each party after the last arrival, no computing beside it
+	last    int     // party that the others wait for
+	arrived int64   // its arrival
 	// attributed: the waits are owed to parties[last].
 	attributed bool
 }
 
-func (j *job) place(g *gathering) *meeting {
-	m := &meeting{gathering: g, rule: g.waiters(), enter: make([]int64, len(g.parties)), exit: make([]int64, len(g.parties))}
-	for i, p := range g.parties {
-		m.enter[i] = p.op.Start + p.at.shift(p.op)
-		m.exit[i] = p.op.End + p.at.shift(p.op)
+// placer puts gatherings on the timeline. What it fills is used again for the next step.
+type placer struct {
+	meetings []meeting
+	times    []int64
+	out      []*meeting
+	arrivals []arrivalAt
+	arrived  []int64 // of every communication
+	waits    [][]int64
+}
+
+// arrivalAt is when the last member of a meeting arrived.
+type arrivalAt struct {
+	at int64
+	i  int32 // of the meeting, as they were placed
+}
+
+// byArrival returns the placed meetings by their last arrival.
+func (r *placer) byArrival() []*meeting {
+	r.arrivals = r.arrivals[:0]
+	for i := range r.meetings {
+		r.arrivals = append(r.arrivals, arrivalAt{r.meetings[i].arrived, int32(i)})
+	}
+	slices.SortFunc(r.arrivals, func(a, b arrivalAt) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return cmp.Compare(a.i, b.i)
+	})
+	for n, a := range r.arrivals {
+		r.out[n] = &r.meetings[a.i]
+	}
+	return r.out
+}
+
+func (r *placer) place(met []*gathering) []*meeting {
+	n := 0
+	for _, g := range met {
+		n += len(g.parties)
+	}
+	r.times = slices.Grow(r.times[:0], 3*n)[:3*n]
+	clear(r.times)
+	r.meetings = slices.Grow(r.meetings[:0], len(met))[:len(met)]
+	r.out = r.out[:0]
+	times := r.times
+	for i, g := range met {
+		m, n := &r.meetings[i], len(g.parties)
+		*m = meeting{gathering: g, rule: g.waiters(), enter: times[:n:n], exit: times[n : 2*n : 2*n], exposed: times[2*n : 3*n : 3*n]}
+		times = times[3*n:]
+		m.place()
+		r.out = append(r.out, m)
+	}
+	return r.out
+}
+
+// place fills when the parties came and went, and who is waited for.
+func (m *meeting) place() {
+	for i := range m.parties {
+		p := &m.parties[i]
+		shift := p.at.shift(p.op)
+		m.enter[i], m.exit[i] = p.op.start+shift, p.op.end+shift
 	}
 	switch m.rule {
 	case waitForRoot, waitForSender:
-		m.last = g.root()
+		m.last = m.root()
 	default:
 		m.last = argmax(m.enter)
 	}
 	m.arrived = m.enter[m.last]
-	m.attributed = m.rule != waitNobody && g.comparable()
-	return m
+	m.attributed = m.rule != waitNobody && m.comparable()
 }
 
 // wait returns how long party i waited for the last arriver.
@@ -224,9 +374,12 @@ func (m *meeting) wait(i int) time.Duration {
 // as the last arrivers of complete meetings of this kind do, or in a small part
 // of the time that the others waited for it.
 func withdraw(meetings []*meeting) {
+	if !slices.ContainsFunc(meetings, func(m *meeting) bool { return !m.complete() }) {
+		return
+	}
 	stays := map[kindOfMeeting][]int64{}
 	for _, m := range meetings {
-		if m.complete() && !m.parties[m.last].op.EndInferred {
+		if m.complete() && !m.parties[m.last].op.inferred {
 			stays[m.class()] = append(stays[m.class()], m.lastStay())
 		}
 	}
@@ -249,7 +402,7 @@ type kindOfMeeting struct {
 }
 
 func (m *meeting) class() kindOfMeeting {
-	return kindOfMeeting{m.name(), m.key.Comm, m.size(), bits.Len64(uint64(max(0, m.bytes())))}
+	return kindOfMeeting{m.name(), m.parties[0].op.form.comm, m.size(), bits.Len64(uint64(max(0, m.bytes())))}
 }
 
 // promptLeave is the share of the arrivals' spread within which a last arriver
@@ -268,13 +421,24 @@ func (g *gathering) complete() bool {
 
 // comparable reports whether the stamps of all parties stand on one timeline.
 func (g *gathering) comparable() bool {
-	first := g.parties[0]
-	return !slices.ContainsFunc(g.parties[1:], func(p party) bool {
+	first := &g.parties[0]
+	for i := 1; i < len(g.parties); i++ {
+		p := &g.parties[i]
+		if first.op.clock == "" && p.op.clock == "" {
+			a, b := &first.at.offset, &p.at.offset
+			if a.Reference != b.Reference || a.Conflict || b.Conflict {
+				return false
+			}
+			continue
+		}
 		a, b := first.at.clockOf(first.op), p.at.clockOf(p.op)
 		oa, _ := first.at.clocks.Offset(a)
 		ob, _ := p.at.clocks.Offset(b)
-		return !first.at.clocks.Comparable(a, b) || oa.Conflict || ob.Conflict
-	})
+		if !first.at.clocks.Comparable(a, b) || oa.Conflict || ob.Conflict {
+			return false
+		}
+	}
+	return true
 }
 
 // consistent reports whether the parties did the same thing: a name or a size
@@ -287,12 +451,17 @@ func (g *gathering) consistent() bool {
 	if size := g.size(); size > 0 && len(g.parties) > size {
 		return false
 	}
-	first := &g.parties[0].op.Collective
-	return !slices.ContainsFunc(g.parties, func(p party) bool {
-		c := &p.op.Collective
-		return c.Name != first.Name ||
-			(sameBytes(c.Name) && c.Bytes.OK && first.Bytes.OK && c.Bytes.V != first.Bytes.V)
-	})
+	first := g.parties[0].op
+	for i := range g.parties {
+		op := g.parties[i].op
+		if op.form != first.form && op.form.collective != first.form.collective {
+			return false
+		}
+		if op.bytes != first.bytes && op.bytes >= 0 && first.bytes >= 0 && sameBytes(op.form.collective) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameBytes reports whether all members of the named collective move as many

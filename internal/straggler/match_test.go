@@ -12,13 +12,12 @@ import (
 // joined returns an all-reduce on a communicator of four in which the members
 // seen entered in order over spread ns, and the last of them stayed for stay ns.
 func joined(comm string, seen int, spread, stay int64) *meeting {
-	g := &gathering{key: model.RendezvousKey{Comm: comm}, kind: model.KindCollective}
+	g := &gathering{kind: model.KindCollective}
 	m := &meeting{gathering: g, rule: waitAll, last: seen - 1, arrived: spread, attributed: true}
 	for i := range seen {
-		g.parties = append(g.parties, party{op: &model.Op{
-			Kind: model.KindCollective, Comm: model.Comm{Size: model.Some(int64(4))},
-			Collective: model.Collective{Name: model.AllReduce},
-		}})
+		g.parties = append(g.parties, party{op: &commOp{form: &commForm{
+			commName: commName{kind: model.KindCollective, comm: comm, size: 4, collective: model.AllReduce},
+		}}})
 		m.enter = append(m.enter, spread*int64(i)/int64(seen-1))
 		m.exit = append(m.exit, spread+stay)
 	}

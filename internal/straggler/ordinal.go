@@ -1,6 +1,7 @@
 package straggler
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 // ordinalKey names a sequence that was counted by us, within one step.
 type ordinalKey struct {
 	comm, digest, name string
-	step               int64
 }
 
 // resyncOrdinals mends the numbers of collectives that were counted within a
@@ -20,15 +20,18 @@ type ordinalKey struct {
 // partner is worse than none. It returns how many did. Messages are counted per
 // direction and peer, and not mended.
 func resyncOrdinals(views []*rankView) (lost int) {
-	groups := map[ordinalKey][][]*model.Op{} // by rank, in order
-	owner := map[ordinalKey]*rankView{}      // of the last sequence
+	if !unequal(views) {
+		return 0
+	}
+	groups := map[ordinalKey][][]*commOp{} // by rank, in order
+	owner := map[ordinalKey]*rankView{}    // of the last sequence
 	for _, v := range views {
 		for i := range v.comms {
 			op := &v.comms[i]
-			if op.Collective.SeqScope != model.ScopeOrdinal || op.Kind != model.KindCollective {
+			if op.form.scope != model.ScopeOrdinal || op.form.kind != model.KindCollective {
 				continue
 			}
-			k := ordinalKey{comm: op.Comm.ID, digest: op.Comm.Digest, name: op.Collective.Name, step: op.Step.Or(0)}
+			k := ordinalKey{comm: op.form.comm, digest: op.form.digest, name: op.form.collective}
 			if owner[k] != v {
 				groups[k] = append(groups[k], nil)
 				owner[k] = v
@@ -43,7 +46,54 @@ func resyncOrdinals(views []*rankView) (lost int) {
 	return lost
 }
 
-func resync(sequences [][]*model.Op) (lost int) {
+// sequenceOf sums up what a rank saw in a group.
+type sequenceOf struct {
+	group        uint32
+	count, bytes uint64
+}
+
+// unequal reports whether ranks saw different sequences in some group.
+func unequal(views []*rankView) bool {
+	first := map[uint32]sequenceOf{}
+	var here []sequenceOf
+	for _, v := range views {
+		here = v.sequences(here[:0])
+		for _, s := range here {
+			if f, ok := first[s.group]; !ok {
+				first[s.group] = s
+			} else if f != s {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sequences appends what the rank saw in each group whose numbers were counted by us.
+func (v *rankView) sequences(out []sequenceOf) []sequenceOf {
+	for i := range v.comms {
+		op := &v.comms[i]
+		if op.form.scope != model.ScopeOrdinal || op.form.kind != model.KindCollective {
+			continue
+		}
+		k := slices.IndexFunc(out, func(s sequenceOf) bool { return s.group == op.form.group })
+		if k < 0 {
+			if k = len(out); k >= maxStreams {
+				continue // compared with what others saw as far as it goes
+			}
+			out = append(out, sequenceOf{group: op.form.group})
+		}
+		bytes := int64(-1)
+		if sameBytes(op.form.collective) {
+			bytes = op.bytes
+		}
+		out[k].count++
+		out[k].bytes = mix(out[k].bytes, uint64(bytes), 9)
+	}
+	return out
+}
+
+func resync(sequences [][]*commOp) (lost int) {
 	usual := usualSequence(sequences)
 	for _, ops := range sequences {
 		if len(ops) == len(usual) && !contradicts(ops, usual) {
@@ -52,11 +102,11 @@ func resync(sequences [][]*model.Op) (lost int) {
 		shift, ok := uniqueShift(ops, usual)
 		for _, op := range ops {
 			if !ok {
-				op.Collective.Seq = model.Optional[int64]{}
+				op.numbered = false
 				lost++
 				continue
 			}
-			op.Collective.Seq.V += shift
+			op.number += shift
 		}
 	}
 	return lost
@@ -64,10 +114,10 @@ func resync(sequences [][]*model.Op) (lost int) {
 
 // contradicts reports whether sequences of one length differ in bytes that must
 // be equal.
-func contradicts(ops, usual []*model.Op) bool {
+func contradicts(ops, usual []*commOp) bool {
 	for i, op := range ops {
-		a, b := op.Collective.Bytes, usual[i].Collective.Bytes
-		if sameBytes(op.Collective.Name) && a.OK && b.OK && a.V != b.V {
+		a, b := op.bytes, usual[i].bytes
+		if sameBytes(op.form.collective) && a >= 0 && b >= 0 && a != b {
 			return true
 		}
 	}
@@ -76,12 +126,12 @@ func contradicts(ops, usual []*model.Op) bool {
 
 // usualSequence returns the sequence that most ranks have, in length and in
 // bytes; of equally frequent ones the longer, then the first.
-func usualSequence(sequences [][]*model.Op) []*model.Op {
+func usualSequence(sequences [][]*commOp) []*commOp {
 	count := map[string]int{}
 	for _, ops := range sequences {
 		count[fingerprint(ops)]++
 	}
-	var best []*model.Op
+	var best []*commOp
 	for _, ops := range sequences {
 		n, m := count[fingerprint(ops)], count[fingerprint(best)]
 		if best == nil || n > m || (n == m && len(ops) > len(best)) {
@@ -92,12 +142,12 @@ func usualSequence(sequences [][]*model.Op) []*model.Op {
 }
 
 // fingerprint renders what two sequences must have in common to be the same.
-func fingerprint(ops []*model.Op) string {
+func fingerprint(ops []*commOp) string {
 	var b strings.Builder
 	for _, op := range ops {
 		bytes := int64(-1)
-		if sameBytes(op.Collective.Name) {
-			bytes = op.Collective.Bytes.Or(-1)
+		if sameBytes(op.form.collective) {
+			bytes = op.bytes
 		}
 		b.WriteString(strconv.FormatInt(bytes, 10))
 		b.WriteByte(' ')
@@ -114,7 +164,7 @@ const minOverlap = 0.5
 
 // uniqueShift returns what must be added to the numbers of ops so that they
 // agree in bytes with usual; false unless exactly one shift does.
-func uniqueShift(ops, usual []*model.Op) (int64, bool) {
+func uniqueShift(ops, usual []*commOp) (int64, bool) {
 	found, shift := 0, 0
 	for s := -maxShift; s <= maxShift; s++ {
 		if agree(ops, usual, s) {
@@ -125,15 +175,15 @@ func uniqueShift(ops, usual []*model.Op) (int64, bool) {
 	return int64(shift), found == 1
 }
 
-func agree(ops, usual []*model.Op, shift int) bool {
+func agree(ops, usual []*commOp, shift int) bool {
 	overlap := 0
 	for i, op := range ops {
 		k := i + shift
 		if k < 0 || k >= len(usual) {
 			continue
 		}
-		a, b := op.Collective.Bytes, usual[k].Collective.Bytes
-		if !a.OK || !b.OK || a.V != b.V {
+		a, b := op.bytes, usual[k].bytes
+		if a < 0 || b < 0 || a != b {
 			return false
 		}
 		overlap++

@@ -75,7 +75,7 @@ func (p prefetching) named(t *testing.T, seed, steps int, slow float64) map[int6
 	out := map[int64]bool{}
 	for n := range steps {
 		p.step(w, rng, int64(n))
-		for _, v := range w.e.Verdicts() {
+		for _, v := range accusations(w.e.Verdicts()) {
 			out[v.Finding.Rank.V] = true
 		}
 	}

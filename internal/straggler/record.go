@@ -1,7 +1,6 @@
 package straggler
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -17,6 +16,7 @@ type record struct {
 	missing      []int64          // the first maxListed
 	missingCount int
 	index        map[int64]int // rank to place in ranks
+	replays      []doneReplay  // of chains that end here
 }
 
 // rankRecord is one rank of a recorded step; times in ns.
@@ -47,61 +47,71 @@ type rankRecord struct {
 type meetingRecord struct {
 	name       string
 	comm       string
+	digest     string // of the communicator's members, "" where unknown
 	rule       waiters
 	attributed bool
 	last       int
 	arrived    int64 // corrected Unix ns
 	step       int64
+	order      int32   // place in the record
 	ranks      []int64 // of the members
 	members    []memberRecord
-	shown      *Meeting // for reports
+	waited     int64 // by all members for the last, ns
+	shown      shownMeeting
 }
 
 // memberRecord is one member of a recorded meeting; corrected Unix ns.
 type memberRecord struct {
-	rank        int // place in the record's ranks
+	rank        int32 // place in the record's ranks
+	anchorAt    int32 // member of anchor
 	role        role
 	enter, exit int64
 	wait        int64
-	known       bool           // the segment is known
 	anchor      *meetingRecord // the rendezvous before the segment, or nil
-	anchorAt    int            // member of it
-	lead        bool           // no rendezvous before it was recorded
 	segment     int64          // raw time from the anchor's exit to enter
 	own         own            // own time in the segment
 	excess      own            // of it over the peers' median
+	place       uint64         // who share it are alike: role, and where the segment begins and ends
+	peers       *peerGroup     // of other meetings, where this one has too few
+	stay        int64          // in the communication that overlapped
+	limit       int64          // of excess in computing, where censored
+	beside      int64          // how much longer than its peers it took from arrival to arrival; they at most took that long
+	wire        *wire          // never nil
+	known       bool           // the segment is known
+	holed       bool           // something of it may be missing
+	lead        bool           // no rendezvous before it was recorded
 	weighed     bool           // there are peers to compare it with
 	overlapped  bool           // it was launched while the rank's communication before it ran
-	stay        int64          // in that
 	hidden      bool           // when it was ready to come is not known, only that it was by then
-	censored    bool           // its excess in computing may be more, up to limit
-	limit       int64
-	beside      int64 // how much longer than its peers it took from arrival to arrival; they at most took that long
-	wire        wire
+	censored    bool           // its excess in computing may be more
+	left        int64          // its exit in the latest replay
 }
 
 // analyse turns a closed step into its report and its record.
 func (j *job) analyse(s *openStep) *StepReport {
 	views := j.views(s)
 	met, unmatched := j.match(views)
-	assignRoles(views, met)
+	j.assignRoles(s.step, views, met)
+	j.assignSpots(views)
 	j.align(views, met)
-	meetings := make([]*meeting, len(met))
-	for i, g := range met {
-		meetings[i] = j.place(g)
-	}
+	meetings := j.placer.place(met)
 	withdraw(meetings)
-	waits := lastArrivals(views, meetings)
+	waits := j.placer.lastArrivals(views)
 	for i, v := range views {
-		v.sweep(waits[i])
+		v.sweep(waits[i], &j.sweeper)
 	}
-	slices.SortStableFunc(meetings, func(a, b *meeting) int { return cmp.Compare(a.arrived, b.arrived) })
+	meetings = j.placer.byArrival()
 	rec := j.record(s, views, meetings)
 	j.e.stats.UnmatchedOps += int64(unmatched)
+	j.drawSheet(rec, views, meetings)
+	j.walkBack(rec, views, meetings)
+	j.hearRhythm(rec, views)
 	j.remember(rec)
 	rep := j.stepReport(s, views, rec, meetings)
 	rep.Unmatched = unmatched
+	rep.Path, rep.PathMeetings = j.walks.path, j.walks.met
 	j.addTotals(rep)
+	j.release(views)
 	return rep
 }
 
@@ -109,26 +119,33 @@ func (j *job) analyse(s *openStep) *StepReport {
 // its last member arrived. Where that is not known, the operation counts as
 // transfer from its beginning: unexplained time must not look like a wait that
 // somebody owes.
-func lastArrivals(views []*rankView, meetings []*meeting) [][]int64 {
-	out := make([][]int64, len(views))
-	for i, v := range views {
-		out[i] = make([]int64, len(v.comms))
+func (r *placer) lastArrivals(views []*rankView) [][]int64 {
+	r.arrived, r.waits = r.arrived[:0], r.waits[:0]
+	for _, v := range views {
 		for k := range v.comms {
-			out[i][k] = v.comms[k].Start
+			r.arrived = append(r.arrived, v.comms[k].start)
 		}
 	}
-	for _, m := range meetings {
-		for i, p := range m.parties {
-			if m.attributed && i != m.last {
-				out[p.at.index][p.pos] = m.arrived - p.at.shift(p.op)
+	rest := r.arrived
+	for _, v := range views {
+		n := len(v.comms)
+		r.waits, rest = append(r.waits, rest[:n]), rest[n:]
+	}
+	for _, m := range r.out {
+		if !m.attributed {
+			continue
+		}
+		for i := range m.parties {
+			if p := &m.parties[i]; i != m.last {
+				r.waits[p.at.index][p.pos] = m.arrived - p.at.shift(p.op)
 			}
 		}
 	}
-	return out
+	return r.waits
 }
 
 func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *record {
-	rec := &record{step: s.step, index: map[int64]int{}}
+	rec := &record{step: s.step, index: make(map[int64]int, len(views)), ranks: make([]rankRecord, 0, len(views))}
 	rec.missing, rec.missingCount = j.missing(func(r int64) bool { return s.ranks[r] != nil })
 	for i, v := range views {
 		shift := int64(v.offset.Value)
@@ -136,23 +153,23 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		split := v.split()
 		rec.ranks = append(rec.ranks, rankRecord{
 			dark: v.dark, scoped: v.scoped(), idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
-			rank: j.ranks[v.rank.Rank], start: v.start + shift, end: v.end + shift,
+			rank: j.who(&v.rank, s.step), start: v.start + shift, end: v.end + shift,
 			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})
 	}
 	j.recordMeetings(rec, views, meetings)
-	rec.bound()
+	j.faults.goAstray(rec, rec.bound())
 	return rec
 }
 
 // bound fills when the step began and ended. A rank that met nobody stands on a
 // clock of its own and belongs to another story.
-func (rec *record) bound() {
-	some := slices.ContainsFunc(rec.ranks, func(r rankRecord) bool { return r.met })
-	first := true
+func (rec *record) bound() (astray map[int]bool) {
+	some, first := rec.someMet(), true
+	astray = rec.astray()
 	for i := range rec.ranks {
 		r := &rec.ranks[i]
-		if some && !r.met {
+		if some && !r.met || astray[i] {
 			continue
 		}
 		if first || r.start < rec.start {
@@ -163,40 +180,43 @@ func (rec *record) bound() {
 		}
 		first = false
 	}
+	return astray
 }
 
 func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting) {
-	placed := make([][]*meetingRecord, len(views)) // by rank, then by communication
-	for i, v := range views {
-		placed[i] = make([]*meetingRecord, len(v.comms))
-	}
+	placed := j.placed(views)
+	room := newMeetingRoom(meetings)
+	step := &shownStep{trace: model.StepTraceID(j.incarnation, rec.step), incarnation: j.incarnation, step: rec.step}
+	rec.meets = make([]*meetingRecord, 0, len(meetings))
 	for _, m := range meetings {
-		mr := &meetingRecord{
-			name: m.name(), comm: m.key.Comm, step: rec.step, rule: m.rule, attributed: m.attributed, last: m.last,
-			arrived: m.arrived, members: make([]memberRecord, len(m.parties)), shown: m.show(),
-		}
-		for i, p := range m.parties {
-			placed[p.at.index][p.pos] = mr
-			mr.ranks = append(mr.ranks, p.at.rank.Rank)
+		mr := room.next(m, step)
+		mr.order = int32(len(rec.meets))
+		for i := range m.parties {
+			p := &m.parties[i]
+			placed[p.at.index][p.pos] = seatAt{mr, int32(i)}
 			w := int64(m.wait(i))
-			mr.members[i] = memberRecord{rank: p.at.index, role: p.at.role, enter: m.enter[i], exit: m.exit[i], wait: w}
-			rec.ranks[m.parties[m.last].at.index].caused += w
+			member := &mr.members[i]
+			member.rank, member.role, member.enter, member.exit = int32(p.at.index), p.at.role, m.enter[i], m.exit[i]
+			member.wait, member.wire = w, &noWire
+			mr.waited += w
 			rec.ranks[p.at.index].met = true
 		}
+		rec.ranks[m.parties[m.last].at.index].caused += mr.waited
 		rec.meets = append(rec.meets, mr)
 	}
 	for i, v := range views {
 		v.findMet(placed[i])
 	}
 	for i, m := range meetings {
-		anchor(m, rec.meets[i], placed)
+		j.anchors.anchor(m, rec.meets[i], placed)
 		rec.meets[i].overlap(m.parties)
-		rec.meets[i].weigh()
 	}
+	j.peering.weigh(rec)
 	rec.balance()
 	rec.uncover()
 	for _, mr := range rec.meets {
-		for _, member := range mr.members {
+		for i := range mr.members {
+			member := &mr.members[i]
 			r := &rec.ranks[member.rank]
 			r.excess = r.excess.plus(member.excess)
 			r.weighed = r.weighed || member.weighed
@@ -206,8 +226,29 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	for i, v := range views {
 		last, measured := v.lastExit()
 		rec.ranks[i].tail, rec.ranks[i].tailUnknown = v.ownBetween(last, v.end), !measured
-		j.tails[v.rank.Rank] = v.makeTail(rec.step, placed[i])
+		j.tails[v.rank.Rank] = j.makeTail(v, rec.step, placed[i])
 	}
+}
+
+// seatAt is a member of a meeting.
+type seatAt struct {
+	in *meetingRecord
+	at int32
+}
+
+// placed returns room for the meeting of each communication, by rank.
+func (j *job) placed(views []*rankView) [][]seatAt {
+	n := 0
+	for _, v := range views {
+		n += len(v.comms)
+	}
+	j.seatsAt = slices.Grow(j.seatsAt[:0], n)[:n]
+	clear(j.seatsAt)
+	out, rest := make([][]seatAt, len(views)), j.seatsAt
+	for i, v := range views {
+		out[i], rest = rest[:len(v.comms)], rest[len(v.comms):]
+	}
+	return out
 }
 
 // lastExit returns when the rank's last communication ended, and whether that was
@@ -215,24 +256,35 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 func (v *rankView) lastExit() (last int64, measured bool) {
 	last, measured = v.start, true
 	for i := range v.comms {
-		if op := &v.comms[i]; op.End >= last {
-			last, measured = op.End, !op.EndInferred
+		if op := &v.comms[i]; op.end >= last {
+			last, measured = op.end, !op.inferred
 		}
 	}
 	return last, measured
 }
 
-func (v *rankView) makeTail(step int64, placed []*meetingRecord) *tail {
-	t := &tail{step: step, end: v.end}
-	for _, i := range v.met[max(0, len(v.met)-maxTail):] {
+func (j *job) makeTail(v *rankView, step int64, placed []seatAt) *tail {
+	t := j.tails[v.rank.Rank]
+	if t == nil {
+		t = &tail{}
+	}
+	last := v.met[max(0, len(v.met)-maxTail):]
+	clear(t.ops)
+	*t = tail{step: step, end: v.end, ops: slices.Grow(t.ops[:0], len(last))}
+	v.tail = nil // its room is used again
+	all := v.ownUntil(v.end)
+	for _, i := range last {
 		op := &v.comms[i]
-		t.ops = append(t.ops, tailOp{sig: signatureOf(op), start: op.Start, exit: op.End, after: v.ownBetween(op.End, v.end), meet: placed[i], inferred: op.EndInferred})
+		t.ops = append(t.ops, tailOp{spot: op.spot, start: op.start, exit: op.end, after: all.minus(v.ownUntil(op.end)), meet: placed[i].in, at: placed[i].at, inferred: op.inferred, holed: v.holed(op.end, v.end)})
 	}
 	return t
 }
 
 // remember appends the record to the window, and lets the oldest go.
 func (j *job) remember(rec *record) {
+	if n := len(j.window); n > 0 {
+		j.window[n-1].replays = nil
+	}
 	j.window = append(j.window, rec)
 	j.members += rec.members()
 	drop := max(0, len(j.window)-j.e.cfg.Window)
@@ -285,22 +337,4 @@ func (rec *record) forgetBefore() {
 			}
 		}
 	}
-}
-
-// show returns the meeting as reports carry it, members by arrival.
-func (m *meeting) show() *Meeting {
-	out := &Meeting{Key: m.key, Name: m.name(), CommID: m.key.Comm, Size: m.size(), Attributed: m.attributed}
-	end := int64(0)
-	for i, p := range m.parties {
-		out.Members = append(out.Members, Member{
-			Rank: p.at.rank.Rank, Span: p.at.rank.Ref(p.op), Enter: m.enter[i], Exit: m.exit[i], Wait: m.wait(i),
-		})
-		if !p.op.EndInferred {
-			end = max(end, m.exit[i])
-		}
-	}
-	out.Transfer = time.Duration(max(0, end-m.arrived))
-	out.LastRank = m.parties[m.last].at.rank.Rank
-	slices.SortStableFunc(out.Members, func(a, b Member) int { return cmp.Compare(a.Enter, b.Enter) })
-	return out
 }

@@ -1,13 +1,42 @@
 package straggler
 
-import "slices"
-
-// replayed are the simulated exits of one meeting, in the order of its members.
-type replayed []int64
+import (
+	"maps"
+	"slices"
+)
 
 // mending is what a replay takes to be as it is with the peers: the segments of
 // some ranks, and the links behind some.
-type mending struct{ ranks, links map[int64]bool }
+type mending struct {
+	ranks, links map[int64]bool
+	shrink       map[int64]float64 // part of a rank's own time that is taken away
+	passages     []passage         // transfers that are shortened
+	even         bool              // everybody's segments are as the mean of their role's
+}
+
+// passage tells transfers: of messages from one rank to another, -1 for any, or of a
+// group, and which part of them is excess.
+type passage struct {
+	from, to     int64
+	group        bool
+	comm, digest string // of the group
+	over         float64
+}
+
+// relief returns how much sooner the meeting would be over with the transfers shortened.
+func (p *passage) relief(mr *meetingRecord) int64 {
+	switch {
+	case p.group:
+		if mr.comm != p.comm || mr.digest != p.digest {
+			return 0
+		}
+	case mr.rule != waitForSender:
+		return 0
+	case p.from >= 0 && mr.ranks[mr.last] != p.from || p.to >= 0 && mr.ranks[1-mr.last] != p.to:
+		return 0
+	}
+	return int64(p.over * float64(mr.took()))
+}
 
 // replay runs the recorded steps again, with the segments of the given ranks
 // replaced by the median of their peers', and what the given ranks' links add to a
@@ -23,61 +52,200 @@ func replay(window []*record, mended mending) (saved int64) {
 		for to < len(window) && window[to].step == window[to-1].step+1 {
 			to++
 		}
-		saved += replayChain(window[from:to], mending{}) - replayChain(window[from:to], mended)
+		saved += replayedEnd(window[from:to], mending{}) - replayedEnd(window[from:to], mended)
 		from = to
 	}
 	return saved
 }
 
-// replayChain returns when the last step of the chain ends.
-func replayChain(chain []*record, mended mending) int64 {
-	exits := map[*meetingRecord]replayed{}
-	delta := map[int64]int64{} // how much later than recorded each rank runs
-	for n, rec := range chain {
-		for _, mr := range rec.meets {
-			exits[mr] = mr.replay(exits, delta, mended)
-		}
-		if n > 0 {
-			forget(exits, chain[n-1])
+// doneReplay is when a chain ends that began with a step, with what was mended.
+type doneReplay struct {
+	first, end int64
+	mended     mending
+}
+
+// maxReplayed bounds the replays that are remembered of chains that end alike. Every
+// candidate is compared with the chain as it was, and told with what it costs again.
+const maxReplayed = 8
+
+// replayedEnd returns when the chain ends, which is found once.
+func replayedEnd(chain []*record, mended mending) int64 {
+	last := chain[len(chain)-1]
+	for i := range last.replays {
+		if d := &last.replays[i]; d.first == chain[0].step && d.mended.equal(&mended) {
+			return d.end
 		}
 	}
-	return chain[len(chain)-1].replayEnd(delta, mended.ranks, chain[0].beginsRecording())
+	end := replayChain(chain, mended)
+	if len(last.replays) < maxReplayed {
+		last.replays = append(last.replays, doneReplay{chain[0].step, end, mended})
+	}
+	return end
+}
+
+func (m *mending) equal(o *mending) bool {
+	return m.even == o.even && maps.Equal(m.ranks, o.ranks) && maps.Equal(m.links, o.links) &&
+		maps.Equal(m.shrink, o.shrink) && slices.Equal(m.passages, o.passages)
+}
+
+// replayChain returns when the last step of the chain ends.
+func replayChain(chain []*record, mended mending) int64 {
+	r := replayer{mended: &mended, first: chain[0].step}
+	for _, rec := range chain {
+		r.enter(rec)
+		for _, mr := range rec.meets {
+			r.meet(mr)
+		}
+	}
+	return r.end(chain[len(chain)-1], chain[0].beginsRecording())
 }
 
 // beginsRecording reports whether the record's first segments begin with its
 // step, and not with a rendezvous of the step before.
 func (rec *record) beginsRecording() bool {
 	return slices.ContainsFunc(rec.meets, func(mr *meetingRecord) bool {
-		return slices.ContainsFunc(mr.members, func(m memberRecord) bool { return m.lead })
+		for i := range mr.members {
+			if mr.members[i].lead {
+				return true
+			}
+		}
+		return false
 	})
 }
 
-// forget frees what no later step is anchored in.
-func forget(exits map[*meetingRecord]replayed, rec *record) {
-	for _, mr := range rec.meets {
-		delete(exits, mr)
+// replayer is the state of a replay. When members leave a meeting stands with them.
+type replayer struct {
+	mended *mending
+	first  int64 // step
+	rec    *record
+	ids    map[int64]int32 // by rank; what follows is by id
+	id     []int32         // of each place in the present record
+	ranks  []replayedRank
+
+	arrivals []int64
+	peers    []int64 // scratch
+}
+
+// replayedRank is a rank in a replay.
+type replayedRank struct {
+	delta  int64 // how much later than recorded it runs
+	shrink float64
+	heard  int32 // from whom it last received, or -1
+	mend   bool
+}
+
+// enter begins a step.
+func (r *replayer) enter(rec *record) {
+	before := r.rec
+	if r.rec = rec; before != nil && rec.sameRanks(before) {
+		return
+	}
+	if r.ids == nil {
+		r.ids = make(map[int64]int32, len(rec.ranks))
+		r.ranks = make([]replayedRank, 0, len(rec.ranks))
+	}
+	r.id = r.id[:0]
+	for i := range rec.ranks {
+		rank := rec.ranks[i].rank.Rank
+		id, ok := r.ids[rank]
+		if !ok {
+			id = int32(len(r.ranks))
+			r.ids[rank] = id
+			r.ranks = append(r.ranks, replayedRank{heard: -1, mend: r.mended.ranks[rank], shrink: r.mended.shrink[rank]})
+		}
+		r.id = append(r.id, id)
 	}
 }
 
-func (mr *meetingRecord) replay(exits map[*meetingRecord]replayed, delta map[int64]int64, mended mending) replayed {
-	arrivals := make([]int64, len(mr.members))
-	for i := range mr.members {
-		arrivals[i] = mr.arrival(i, exits, delta, mended.ranks)
+// sameRanks reports whether the same ranks stand in the same places.
+func (rec *record) sameRanks(o *record) bool {
+	if len(rec.ranks) != len(o.ranks) {
+		return false
 	}
-	out := make(replayed, len(mr.members))
-	last, relief := arrivals[mr.last], mr.relief(mended.links)
-	if mr.attributed {
-		last = mr.release(arrivals)
-	}
-	for i, m := range mr.members {
-		if mr.attributed {
-			out[i] = max(last+m.exit-mr.arrived-relief, arrivals[i])
-		} else {
-			out[i] = arrivals[i] + m.exit - m.enter
+	for i := range rec.ranks {
+		if rec.ranks[i].rank != o.ranks[i].rank {
+			return false
 		}
-		delta[mr.ranks[i]] = out[i] - m.exit
 	}
-	return out
+	return true
+}
+
+// of returns the rank of a member.
+func (r *replayer) of(m *memberRecord) *replayedRank { return &r.ranks[r.id[m.rank]] }
+
+// meet computes when the members of a meeting leave it.
+func (r *replayer) meet(mr *meetingRecord) {
+	r.arrivals = slices.Grow(r.arrivals[:0], len(mr.members))[:len(mr.members)]
+	var even map[role]int64
+	if r.mended.even {
+		even = mr.means(r.mended.ranks)
+	}
+	for i := range mr.members {
+		r.arrivals[i] = r.arrival(mr, i, even)
+	}
+	r.passOn(mr)
+	last, relief := r.arrivals[mr.last], mr.relief(r.mended.links)
+	for i := range r.mended.passages {
+		relief = max(relief, r.mended.passages[i].relief(mr))
+	}
+	if mr.attributed {
+		last = mr.release(r.arrivals)
+	}
+	for i := range mr.members {
+		m := &mr.members[i]
+		if mr.attributed {
+			m.left = max(last+m.exit-mr.arrived-relief, r.arrivals[i])
+		} else {
+			m.left = r.arrivals[i] + m.exit - m.enter
+		}
+		r.of(m).delta = m.left - m.exit
+	}
+}
+
+// passOn lets members of whose segment something is missing come as much earlier as
+// those do whom they may have waited for: the others of a collective, whoever a sender
+// received from last, and the sender of what is received. Else one lost span would hold
+// for good what the mended ranks gain.
+func (r *replayer) passOn(mr *meetingRecord) {
+	if !mr.attributed {
+		return
+	}
+	switch mr.rule {
+	case waitForSender:
+		src, dst := &mr.members[mr.last], &mr.members[1-mr.last]
+		if from := r.of(src).heard; from >= 0 {
+			r.earlier(mr, mr.last, r.ranks[from].delta)
+		}
+		r.earlier(mr, 1-mr.last, r.arrivals[mr.last]-src.enter)
+		r.of(dst).heard = r.id[src.rank]
+	case waitAll:
+		var was, is int64
+		some, holed := false, false
+		for i := range mr.members {
+			m := &mr.members[i]
+			if m.holed {
+				holed = true
+				continue
+			}
+			if !some {
+				was, is, some = m.enter, r.arrivals[i], true
+			}
+			was, is = max(was, m.enter), max(is, r.arrivals[i])
+		}
+		if !some || !holed {
+			return
+		}
+		for i := range mr.members {
+			r.earlier(mr, i, is-was)
+		}
+	}
+}
+
+// earlier lets a member come as much earlier, where something of its segment is missing.
+func (r *replayer) earlier(mr *meetingRecord, i int, by int64) {
+	if m := &mr.members[i]; m.holed && !r.of(m).mend {
+		r.arrivals[i] = min(r.arrivals[i], m.enter+min(0, by))
+	}
 }
 
 // release returns when nobody is waited for any more.
@@ -88,80 +256,153 @@ func (mr *meetingRecord) release(arrivals []int64) int64 {
 	return arrivals[mr.last]
 }
 
-func (mr *meetingRecord) arrival(i int, exits map[*meetingRecord]replayed, delta map[int64]int64, mended map[int64]bool) int64 {
+func (r *replayer) arrival(mr *meetingRecord, i int, even map[role]int64) int64 {
 	m := &mr.members[i]
-	mend := mended[mr.ranks[i]]
+	rank := r.of(m)
 	if !m.known {
-		return m.enter + delta[mr.ranks[i]]
+		return m.enter + rank.delta
 	}
 	if m.lead {
 		// Before the recording nothing is known but when the rank got here.
-		if mend {
-			return min(m.enter, mr.medianOthers(i, mended, func(o *memberRecord) int64 { return o.enter }))
+		if rank.mend {
+			return min(m.enter, r.medianOthers(mr, i, func(o *memberRecord) int64 { return o.enter }))
 		}
-		return m.enter
+		return m.enter - m.shrunk(rank.shrink)
 	}
-	from := m.enter - m.segment + delta[mr.ranks[i]]
-	if ends := exits[m.anchor]; ends != nil && m.anchorAt >= 0 {
-		from = ends[m.anchorAt]
+	from := m.enter - m.segment + rank.delta
+	if r.replayed(m.anchor, mr) && m.anchorAt >= 0 {
+		from = m.anchor.members[m.anchorAt].left
 	}
 	segment := m.segment
 	switch {
-	case mend && m.overlapped:
+	case rank.mend && m.overlapped:
 		segment -= min(segment, max(0, m.excess.total()))
-	case mend:
-		segment = mr.medianOthers(i, mended, func(o *memberRecord) int64 { return o.segment })
+	case rank.mend:
+		segment = r.medianOthers(mr, i, func(o *memberRecord) int64 { return o.segment })
+	case even != nil && !m.overlapped:
+		segment = even[m.role]
+	}
+	if !rank.mend {
+		segment -= m.shrunk(rank.shrink)
 	}
 	return from + segment
+}
+
+// replayed reports whether a meeting came before another one in the replay.
+func (r *replayer) replayed(a, before *meetingRecord) bool {
+	return a != nil && a.step >= r.first && (a.step < before.step || a.order < before.order)
+}
+
+// medianOthers returns the median over the member's peers that are not being mended; the
+// member's own value where it has none.
+func (r *replayer) medianOthers(mr *meetingRecord, i int, f func(*memberRecord) int64) int64 {
+	r.peers = r.peers[:0]
+	m := &mr.members[i]
+	if m.peers != nil {
+		for _, o := range m.peers.members {
+			if o != m && !r.of(o).mend {
+				r.peers = append(r.peers, f(o))
+			}
+		}
+	} else {
+		for k := range mr.members {
+			if o := &mr.members[k]; k != i && o.comparable() && o.place == m.place && !r.of(o).mend {
+				r.peers = append(r.peers, f(o))
+			}
+		}
+	}
+	if len(r.peers) == 0 {
+		return f(m)
+	}
+	slices.Sort(r.peers)
+	return middle(r.peers)
+}
+
+// shrunk returns what is taken away of the segment where so large a part of its own time is.
+func (m *memberRecord) shrunk(over float64) int64 {
+	return max(0, min(m.segment, int64(over*float64(m.own.total()))))
+}
+
+// means returns the mean segment of each role, of those that are not being mended.
+func (mr *meetingRecord) means(mended map[int64]bool) map[role]int64 {
+	sum, n := map[role]int64{}, map[role]int64{}
+	for i := range mr.members {
+		if m := &mr.members[i]; m.known && !m.lead && !m.overlapped && !mended[mr.ranks[i]] {
+			sum[m.role] += m.segment
+			n[m.role]++
+		}
+	}
+	for r := range sum {
+		sum[r] /= n[r]
+	}
+	return sum
 }
 
 // medianOthers returns the median over the member's peers that are not being
 // mended; the member's own value where it has none.
 func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memberRecord) int64) int64 {
 	var v []int64
-	for k := range mr.members {
-		if k != i && !mended[mr.ranks[k]] && mr.members[k].known && mr.members[k].role == mr.members[i].role {
-			v = append(v, f(&mr.members[k]))
+	mr.each(i, func(o *memberRecord, rank int64) {
+		if o != &mr.members[i] && !mended[rank] {
+			v = append(v, f(o))
 		}
-	}
+	})
 	if len(v) == 0 {
 		return f(&mr.members[i])
 	}
 	return median(v)
 }
 
-// replayEnd returns when the record's last rank ends. With tails, what a mended
+// end returns when the record's last rank ends. With tails, what a mended
 // rank did after its last rendezvous is replaced like a segment; a chain whose
 // first segments begin in the step before has as many segments as steps already.
-func (rec *record) replayEnd(delta map[int64]int64, mended map[int64]bool, withTails bool) int64 {
-	tails := map[role][]int64{}
-	for _, r := range rec.ranks {
-		if !mended[r.rank.Rank] && !r.tailUnknown {
-			tails[r.role] = append(tails[r.role], r.tail.total())
+func (r *replayer) end(rec *record, withTails bool) int64 {
+	var tails map[role][]int64
+	if withTails && len(r.mended.ranks) > 0 {
+		tails = map[role][]int64{}
+		for i := range rec.ranks {
+			if t := &rec.ranks[i]; !r.ranks[r.id[i]].mend && !t.tailUnknown {
+				tails[t.role] = append(tails[t.role], t.tail.total())
+			}
 		}
 	}
-	some := slices.ContainsFunc(rec.ranks, func(r rankRecord) bool { return r.met })
+	some := rec.someMet()
 	var end int64
-	for _, r := range rec.ranks {
-		if some && !r.met {
+	for i := range rec.ranks {
+		of := &rec.ranks[i]
+		if some && !of.met {
 			continue
 		}
-		at := r.end + delta[r.rank.Rank]
-		if withTails && mended[r.rank.Rank] && !r.tailUnknown && len(tails[r.role]) > 0 {
-			at += median(tails[r.role]) - r.tail.total()
+		at := of.end + r.ranks[r.id[i]].delta
+		if r.ranks[r.id[i]].mend && !of.tailUnknown && len(tails[of.role]) > 0 {
+			at += median(tails[of.role]) - of.tail.total()
 		}
 		end = max(end, at)
 	}
 	return end
 }
 
+// someMet reports whether some rank met another one in the step.
+func (rec *record) someMet() bool {
+	for i := range rec.ranks {
+		if rec.ranks[i].met {
+			return true
+		}
+	}
+	return false
+}
+
 func median(v []int64) int64 {
-	s := slices.Sorted(slices.Values(v))
-	n := len(s)
-	switch {
-	case n == 0:
+	if len(v) == 0 {
 		return 0
-	case n%2 == 1:
+	}
+	return middle(slices.Sorted(slices.Values(v)))
+}
+
+// middle returns the median of sorted values.
+func middle(s []int64) int64 {
+	n := len(s)
+	if n%2 == 1 {
 		return s[n/2]
 	}
 	return s[n/2-1] + (s[n/2]-s[n/2-1])/2

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
+	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -41,6 +42,11 @@ type StepReport struct {
 	MissingCount                int        // all of them
 	// Notes are the annotations of operation spans: members of collectives.
 	Notes map[model.SpanRef]Note
+	// Path is the step's critical path, the latest first, and PathMeetings the places in
+	// Meetings of those in which it goes from one rank to another. Empty where the step
+	// was not walked.
+	Path         []PathSegment
+	PathMeetings []int
 	// Unmatched counts communication operations whose partners are not known.
 	Unmatched int
 }
@@ -48,7 +54,7 @@ type StepReport struct {
 // RankStep is one rank's share of a step.
 type RankStep struct {
 	Rank         model.Rank
-	Span         model.SpanRef // of the rank's step
+	Span         model.SpanRef // of the rank's step, where reports hold spans
 	Start, End   int64
 	Split        Split
 	Ops          int
@@ -64,6 +70,8 @@ type RankStep struct {
 	// Durations holds one histogram per operation key.
 	Durations map[string]*Histogram
 	Phase     string
+	// Divergence is as in JobReport, as it was after this step.
+	Divergence model.Optional[float64]
 }
 
 // Meeting is one collective, or one message, with every member that was seen.
@@ -162,12 +170,26 @@ type JobReport struct {
 	Apart []int64
 	// Abstained is the strongest candidate that was not named, and why.
 	Abstained *Abstention
+	// Problems are the faults of the job's input, in words.
+	Problems []string
+	// Suspects are the ranks by KAIR's abnormality score, the highest first, where it is
+	// the method.
+	Suspects []kair.Score
+	// Divergence is how far each rank's rhythm of computing was from those of its peers
+	// in recent steps: the mean Kolmogorov-Smirnov distance, 0 to 1. It shows where to
+	// look, and accuses nobody: who waits for another diverges as well.
+	Divergence map[int64]float64
+	// Heatmap is that divergence over the latest step, Frequency how often each operation
+	// occurred over the recent ones.
+	Heatmap   kair.Heatmap
+	Frequency kair.FrequencyView
 }
 
 // Abstention is a rank that was not named.
 type Abstention struct {
 	Rank       int64
 	Link       bool    // not the rank was suspected, but the link behind it
+	Class      string  // that it would have been; "" where that was not asked
 	Gate       string  // the first gate that it failed
 	Got, Want  float64 // the gate's quantity and its limit
 	WaitShare  float64 // of all wait, 0 to 1
@@ -194,6 +216,10 @@ type RankTotal struct {
 type Stats struct {
 	OpsDropped       int64 // beyond MaxOpsPerRankStep
 	OpsWithoutStep   int64
+	OpsWithoutRank   int64 // of a rank below 0
+	OpsUnsound       int64 // that end before they start, or last longer than a day
+	OpsOfTwins       int64 // of a second process that calls itself the same rank
+	StepsUnended     int64 // judged although a rank had not ended them
 	StepsEvicted     int64 // beyond MaxOpenSteps, analysed before they were complete
 	JobsEvicted      int64
 	LateOps          int64 // for a step that had been closed
@@ -204,4 +230,11 @@ type Stats struct {
 	ClockConflicts   int64 // steps in which clocks contradicted what was known of them
 	StepsForgotten   int64 // left the window before their time, beyond MaxWindowMembers
 	WorldsCapped     int64 // operations' batches that stated a world beyond MaxRanks
+	// ConclusionsDropped are places that stood out beside too many others, and were not
+	// looked into; of method kair, outliers that were not followed to their roots.
+	ConclusionsDropped int64
+	JudgeRefused       int64 // rows, cells and links of steps that the judge left out: not finite, or too many
+	// StepsTooLargeToWalk are steps with too many operations for a graph of all; a part is
+	// walked now and then.
+	StepsTooLargeToWalk int64
 }

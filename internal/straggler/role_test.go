@@ -29,9 +29,19 @@ func stages(t *testing.T, known bool, but map[int]program) []Verdict {
 	return w.e.Verdicts()
 }
 
+// accusations are the verdicts that name a rank.
+func accusations(vs []Verdict) (out []Verdict) {
+	for _, v := range vs {
+		if v.Finding.Rank.OK {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 func TestStagesAreNotComparedWithEachOther(t *testing.T) {
-	assert.Empty(t, stages(t, true, nil), "a stage with more work is nobody's fault")
-	vs := stages(t, true, map[int]program{6: "c60 *"})
+	assert.Empty(t, accusations(stages(t, true, nil)), "a stage with more work is nobody's fault")
+	vs := accusations(stages(t, true, map[int]program{6: "c60 *"}))
 	require.Len(t, vs, 1)
 	assert.Equal(t, int64(6), vs[0].Finding.Rank.V)
 	assert.Equal(t, 3, evidence(t, vs[0].Finding).Peers, "the others of its stage")
@@ -44,8 +54,7 @@ func TestALonelyRoleIsNotAccused(t *testing.T) {
 	for n := range int64(8) {
 		w.step(n, "c20 *", "c20 *", "c20 *", "c40 *")
 	}
-	assert.Empty(t, w.e.Verdicts())
-	assert.Equal(t, gateFalseAlarm, w.e.Jobs()[0].Abstained.Gate, "nobody does the same work as rank 3")
+	assert.Empty(t, accusations(w.e.Verdicts()), "nobody does the same work as rank 3")
 }
 
 func TestTheSidesOfAMessageAreNotPeers(t *testing.T) {
@@ -107,7 +116,7 @@ func TestANoisyRoleOfTwoIsNotAccusedByChance(t *testing.T) {
 			}
 			w.step(n, programs...)
 		}
-		named += len(w.e.Verdicts())
+		named += len(accusations(w.e.Verdicts()))
 	}
 	assert.LessOrEqual(t, named, 1)
 }
@@ -119,7 +128,7 @@ func TestExcessIsAShareOfThePeersOwnTime(t *testing.T) {
 		// 3 % over its only peer, and 30 % of what the other stages do.
 		w.step(n, "c10 *", "c10 *", "c10 *", "c10 *", "c10 *", "c10 *", "c100 *", "c103 *")
 	}
-	assert.Empty(t, w.e.Verdicts())
+	assert.Empty(t, accusations(w.e.Verdicts()))
 }
 
 func TestUnevenGathersMeet(t *testing.T) {

@@ -2,23 +2,81 @@ package straggler
 
 import "slices"
 
+// anchors finds where segments begin. What it fills is used again for the next
+// meeting.
+type anchors struct {
+	roles []role
+	peers []int
+	backs []int
+}
+
 // anchor finds the beginning of the segment that led each member to the
 // meeting: its own last rendezvous that every member of its role had left before
 // it came here. That must be the same one in their programs, so that segments
 // are alike; members of different groups (tensor parallel, say) have rendezvous
-// of their own that play the same part.
-func anchor(m *meeting, mr *meetingRecord, placed [][]*meetingRecord) {
-	for _, peers := range m.byRole() {
-		if back, ok := m.commonAnchor(peers); ok {
-			for _, i := range peers {
-				m.parties[i].at.anchorAt(m.parties[i], back, &mr.members[i], placed)
-			}
-		} else if m.allFirst(peers) {
-			for _, i := range peers {
-				m.parties[i].lead(&mr.members[i])
-			}
+// of their own that play the same part. A member whose span of it was lost begins
+// where it can, and is compared with nobody.
+func (a *anchors) anchor(m *meeting, mr *meetingRecord, placed [][]seatAt) {
+	a.roles = a.roles[:0]
+	for _, p := range m.parties {
+		if !slices.Contains(a.roles, p.at.role) {
+			a.roles = append(a.roles, p.at.role)
 		}
 	}
+	for _, r := range a.roles {
+		a.peers = a.peers[:0]
+		for i, p := range m.parties {
+			if p.at.role == r {
+				a.peers = append(a.peers, i)
+			}
+		}
+		a.cohort(m, mr, placed)
+	}
+}
+
+// cohort anchors the members of one role.
+func (a *anchors) cohort(m *meeting, mr *meetingRecord, placed [][]seatAt) {
+	at, ok := a.common(m)
+	switch {
+	case ok:
+		for n, i := range a.peers {
+			p := m.parties[i]
+			if back := a.backs[n]; back > 0 {
+				p.at.anchorAt(p, back, &mr.members[i], placed)
+				mr.members[i].place = p.place(at)
+			} else if back, spot := p.latest(); back > 0 {
+				p.at.anchorAt(p, back, &mr.members[i], placed)
+				mr.members[i].place = p.place(spot)
+			}
+		}
+	case m.allFirst(a.peers):
+		for _, i := range a.peers {
+			p := m.parties[i]
+			p.lead(&mr.members[i])
+			mr.members[i].place = p.place(1)
+		}
+	}
+}
+
+// place tells segments apart by role, by where they begin and end in the program, and
+// by what came before: own time is counted from there on.
+func (p party) place(from uint64) uint64 {
+	before, _, _ := p.at.before(p, 1)
+	return mix(mix(uint64(p.at.role), p.op.spot, from), before, 8)
+}
+
+// latest returns the last operation before p that was over when p began.
+func (p party) latest() (back int, spot uint64) {
+	for back = 1; back <= maxTail; back++ {
+		spot, exit, here := p.at.before(p, back)
+		if !here {
+			break
+		}
+		if exit <= p.op.start {
+			return back, spot
+		}
+	}
+	return 0, 0
 }
 
 // allFirst reports whether no rendezvous was recorded before this one.
@@ -32,42 +90,76 @@ func (m *meeting) allFirst(peers []int) bool {
 // lead takes the start of the step as the beginning of the segment.
 func (p party) lead(member *memberRecord) {
 	member.lead, member.known = true, true
-	member.segment = p.op.Start - p.at.start
-	member.own = p.at.ownBetween(p.at.start, p.op.Start)
+	member.segment = p.op.start - p.at.start
+	member.own = p.at.ownBetween(p.at.start, p.op.start)
 }
 
-// commonAnchor returns how many places before the meeting its anchor stands in
-// the sequence of every one of the parties.
-func (m *meeting) commonAnchor(peers []int) (back int, ok bool) {
-	for back = 1; back <= maxTail; back++ {
-		over, alike := true, true
-		var sig signature
-		for n, i := range peers {
-			p := m.parties[i]
-			s, exit, here := p.at.before(p, back)
-			if !here {
-				return 0, false
-			}
-			if n == 0 {
-				sig = s
-			}
-			alike = alike && s == sig
-			over = over && exit <= p.op.Start
+// common returns the last operation that most peers had before the meeting and all of
+// those had left when they came, and fills how many places before the meeting it stands
+// in the sequence of each, 0 for those who lack it.
+func (a *anchors) common(m *meeting) (spot uint64, ok bool) {
+	// Who did most before has lost least.
+	first := m.parties[a.peers[0]]
+	for _, i := range a.peers[1:] {
+		if p := m.parties[i]; p.order() > first.order() {
+			first = p
 		}
-		if over && alike {
-			return back, true
+	}
+	for back := 1; back <= maxTail; back++ {
+		spot, exit, here := first.at.before(first, back)
+		if !here {
+			return 0, false
+		}
+		if exit <= first.op.start && a.shared(m, spot, back) {
+			return spot, true
 		}
 	}
 	return 0, false
 }
 
+// shared reports whether most peers had the operation before the meeting, and all of
+// those had left it when they came.
+func (a *anchors) shared(m *meeting, spot uint64, back int) bool {
+	a.backs = a.backs[:0]
+	lack := 0
+	for _, i := range a.peers {
+		p := m.parties[i]
+		at, exit := p.find(spot, back)
+		if at > 0 && exit > p.op.start {
+			return false
+		}
+		if at == 0 {
+			lack++
+		}
+		a.backs = append(a.backs, at)
+	}
+	return 2*lack < len(a.peers)
+}
+
+// find returns how many places before p an operation stands, and when it was over; 0
+// where it is not found near the given place.
+func (p party) find(spot uint64, near int) (back int, exit int64) {
+	const reach = 8
+	for d := range reach {
+		for _, back := range [2]int{near - d, near + d} {
+			if back < 1 || back > maxTail || (d == 0 && back != near) {
+				continue
+			}
+			if s, exit, here := p.at.before(p, back); here && s == spot {
+				return back, exit
+			}
+		}
+	}
+	return 0, 0
+}
+
 // findMet indexes the operations that met others. What a rank does with nobody,
 // or with partners unknown, has no place in the others' programs.
-func (v *rankView) findMet(placed []*meetingRecord) {
-	v.metAt = make([]int, len(v.comms))
+func (v *rankView) findMet(placed []seatAt) {
+	v.metAt = slices.Grow(v.metAt[:0], len(v.comms))[:len(v.comms)]
 	for k, mr := range placed {
 		v.metAt[k] = len(v.met)
-		if mr != nil {
+		if mr.in != nil {
 			v.met = append(v.met, k)
 		}
 	}
@@ -78,24 +170,24 @@ func (p party) order() int { return p.at.metAt[p.pos] }
 
 // before returns the rank's operation that stands back places before p. Where its
 // end is no measurement, the others are not to look for another one: it begins no
-// segment (endsKnown).
-func (v *rankView) before(p party, back int) (sig signature, exit int64, ok bool) {
+// segment (endsKnown). Those of the step before have spots of their own.
+func (v *rankView) before(p party, back int) (spot uint64, exit int64, ok bool) {
 	at := p.order() - back
 	if at >= 0 {
 		op := &v.comms[v.met[at]]
-		if op.EndInferred {
-			return signatureOf(op), op.Start, true
+		if op.inferred {
+			return op.spot, op.start, true
 		}
-		return signatureOf(op), op.End, true
+		return op.spot, op.end, true
 	}
 	if at += v.tailLen(); at < 0 {
-		return signature{}, 0, false
+		return 0, 0, false
 	}
 	t := &v.tail.ops[at]
 	if t.inferred {
-		return t.sig, min(t.exit, p.op.Start), true
+		return ^t.spot, min(t.exit, p.op.start), true
 	}
-	return t.sig, t.exit, true
+	return ^t.spot, t.exit, true
 }
 
 func (v *rankView) tailLen() int {
@@ -106,29 +198,29 @@ func (v *rankView) tailLen() int {
 }
 
 // anchorAt fills the member's segment from the operation back places before it.
-func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]*meetingRecord) {
+func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]seatAt) {
 	if member.known = v.endsKnown(p, back); !member.known {
 		return
 	}
 	if at := p.order() - back; at >= 0 {
 		op := &v.comms[v.met[at]]
-		member.anchor = placed[v.index][v.met[at]]
-		member.segment = p.op.Start - op.End
-		member.own = v.ownBetween(max(op.End, v.lastArrival(p, back)), p.op.Start)
+		member.holed = v.holed(op.end, p.op.start)
+		from := placed[v.index][v.met[at]]
+		member.anchor, member.anchorAt = from.in, from.at
+		member.segment = p.op.start - op.end
+		member.own = v.ownBetween(max(op.end, v.lastArrival(p, back)), p.op.start)
 	} else {
 		t := &v.tail.ops[at+v.tailLen()]
-		member.anchor = t.meet
-		member.segment = p.op.Start - t.exit
+		member.holed = t.holed || v.holed(v.start, p.op.start)
+		member.anchor, member.anchorAt = t.meet, t.at
+		member.segment = p.op.start - t.exit
 		// Between the end of one step and the start of the next nothing was
 		// recorded: the host had launched nothing.
 		between := own{idle: max(0, v.start-max(v.tail.end, t.exit))}
-		member.own = t.after.plus(between).plus(v.ownBetween(max(v.start, v.tail.end), p.op.Start))
+		member.own = t.after.plus(between).plus(v.ownBetween(max(v.start, v.tail.end), p.op.start))
 		if here := v.lastArrival(p, back); here > 0 {
-			member.own = v.ownBetween(here, p.op.Start)
+			member.own = v.ownBetween(here, p.op.start)
 		}
-	}
-	if member.anchor != nil {
-		member.anchorAt = member.anchor.find(v.rank.Rank)
 	}
 }
 
@@ -137,7 +229,7 @@ func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]
 // not yet.
 func (v *rankView) endsKnown(p party, back int) bool {
 	for at := p.order() - back; at < p.order(); at++ {
-		if at >= 0 && v.comms[v.met[at]].EndInferred || at < 0 && v.tail.ops[at+v.tailLen()].inferred {
+		if at >= 0 && v.comms[v.met[at]].inferred || at < 0 && v.tail.ops[at+v.tailLen()].inferred {
 			return false
 		}
 	}
@@ -150,47 +242,206 @@ func (v *rankView) lastArrival(p party, back int) int64 {
 	if back == 1 || p.order() == 0 {
 		return 0
 	}
-	return v.comms[v.met[p.order()-1]].Start
+	return v.comms[v.met[p.order()-1]].start
 }
 
 // find returns the member of the given rank, or -1.
 func (mr *meetingRecord) find(rank int64) int { return slices.Index(mr.ranks, rank) }
 
-// weigh fills each member's excess: its own time in its segment over the median
-// of its peers'. The two sides of a message do different things, so that neither
-// is the other's peer.
-func (mr *meetingRecord) weigh() {
-	if mr.rule == waitForSender {
+// peerGroup are the members of several meetings that do the same in their programs.
+type peerGroup struct {
+	members []*memberRecord
+	ranks   []int64
+}
+
+// peering finds peers and compares them. What it fills is used again for the next step,
+// but for the groups.
+type peering struct {
+	groups map[uint64]int32 // by place
+	sizes  []int32
+	alike  map[uint64]int
+	alone  []alone
+	cohort cohort
+	done   []bool
+}
+
+// alone is a member that has few peers in its own meeting, and its group.
+type alone struct {
+	in        *meetingRecord
+	at, group int32
+}
+
+// fewPeers is how many members of a meeting that do the same are too few to compare
+// them with one another alone.
+const fewPeers = 2
+
+// find finds peers in other meetings for those that have few in their own, as in
+// a pipeline: who has the same role and does the same in the same spot of its program.
+func (p *peering) find(rec *record) []peerGroup {
+	if p.groups == nil {
+		p.groups, p.alike = map[uint64]int32{}, map[uint64]int{}
+	}
+	clear(p.groups)
+	p.sizes, p.alone = p.sizes[:0], p.alone[:0]
+	for _, mr := range rec.meets {
+		switch {
+		case len(mr.members) <= fewPeers:
+			for i := range mr.members {
+				if mr.members[i].comparable() {
+					p.add(mr, i)
+				}
+			}
+		case !mr.uniform():
+			p.addFew(mr)
+		}
+	}
+	groups := make([]peerGroup, len(p.sizes))
+	members, ranks := make([]*memberRecord, len(p.alone)), make([]int64, len(p.alone))
+	for g, n := range p.sizes {
+		groups[g] = peerGroup{members[:0:n], ranks[:0:n]}
+		members, ranks = members[n:], ranks[n:]
+	}
+	for _, a := range p.alone {
+		g, m := &groups[a.group], &a.in.members[a.at]
+		g.members, g.ranks = append(g.members, m), append(g.ranks, a.in.ranks[a.at])
+		m.peers = g
+	}
+	return groups
+}
+
+// addFew adds the members of a larger meeting that have few peers in it.
+func (p *peering) addFew(mr *meetingRecord) {
+	clear(p.alike)
+	for i := range mr.members {
+		if m := &mr.members[i]; m.comparable() {
+			p.alike[m.place]++
+		}
+	}
+	for i := range mr.members {
+		if m := &mr.members[i]; m.comparable() && p.alike[m.place] <= fewPeers {
+			p.add(mr, i)
+		}
+	}
+}
+
+func (p *peering) add(mr *meetingRecord, i int) {
+	place := mr.members[i].place
+	g, ok := p.groups[place]
+	if !ok {
+		g = int32(len(p.sizes))
+		p.groups[place] = g
+		p.sizes = append(p.sizes, 0)
+	}
+	p.sizes[g]++
+	p.alone = append(p.alone, alone{mr, int32(i), g})
+}
+
+// comparable reports whether all that the member did in its segment is known.
+func (m *memberRecord) comparable() bool { return m.known && !m.holed }
+
+// uniform reports whether all members are alike.
+func (mr *meetingRecord) uniform() bool {
+	first := mr.members[0].place
+	for i := range mr.members {
+		if m := &mr.members[i]; !m.comparable() || m.place != first {
+			return false
+		}
+	}
+	return true
+}
+
+// each calls f with the i-th member's peers, and with itself.
+func (mr *meetingRecord) each(i int, f func(o *memberRecord, rank int64)) {
+	m := &mr.members[i]
+	if m.peers != nil {
+		for k, o := range m.peers.members {
+			f(o, m.peers.ranks[k])
+		}
 		return
 	}
-	cohorts := map[role]*cohort{}
+	for k := range mr.members {
+		if o := &mr.members[k]; o.comparable() && o.place == m.place {
+			f(o, mr.ranks[k])
+		}
+	}
+}
+
+// weigh fills each member's excess: its own time in its segment over the median
+// of its peers'.
+func (p *peering) weigh(rec *record) {
+	groups := p.find(rec)
+	for g := range groups {
+		p.cohort.empty()
+		for _, m := range groups[g].members {
+			p.cohort.add(m)
+		}
+		p.cohort.sort()
+		for _, m := range groups[g].members {
+			m.weigh(&p.cohort)
+		}
+	}
+	for _, mr := range rec.meets {
+		if len(mr.members) > fewPeers {
+			p.weighMeeting(mr)
+		}
+	}
+}
+
+// weighMeeting compares the members that have enough peers in the meeting.
+func (p *peering) weighMeeting(mr *meetingRecord) {
+	n := len(mr.members)
+	p.done = slices.Grow(p.done[:0], n)[:n]
+	clear(p.done)
 	for i := range mr.members {
-		if m := &mr.members[i]; m.known {
-			c := cohorts[m.role]
-			if c == nil {
-				c = &cohort{}
-				cohorts[m.role] = c
+		m := &mr.members[i]
+		if p.done[i] || m.peers != nil || !m.comparable() {
+			continue
+		}
+		p.cohort.empty()
+		alike := func(k int) bool {
+			o := &mr.members[k]
+			return o.place == m.place && o.comparable()
+		}
+		for k := range mr.members {
+			if alike(k) {
+				p.cohort.add(&mr.members[k])
 			}
-			c.add(m.own)
+		}
+		p.cohort.sort()
+		for k := i; k < n; k++ {
+			if alike(k) {
+				p.done[k] = true
+				mr.members[k].weigh(&p.cohort)
+			}
 		}
 	}
-	for _, c := range cohorts {
-		c.sort()
-	}
-	for i := range mr.members {
-		if m := &mr.members[i]; m.known && len(cohorts[m.role].idle) > 1 {
-			m.excess = m.own.minus(cohorts[m.role].medianWithout(m.own))
-			m.weighed = true
-			mr.weighOverlap(i)
-		}
+}
+
+// weigh compares the member with its cohort, which counts it too.
+func (m *memberRecord) weigh(c *cohort) {
+	if len(c.idle) > 1 {
+		m.excess = m.own.minus(c.medianWithout(m.own))
+		m.weighed = true
+		m.weighOverlap(c)
 	}
 }
 
 // cohort holds the own times of the members of one role, each part for itself:
 // overlapped compute is slower than compute alone and not comparable with it.
-type cohort struct{ compute, overlapped, idle []int64 }
+type cohort struct {
+	compute, overlapped, idle []int64
+	between                   []int64 // of those whose communication overlapped
+}
 
-func (c *cohort) add(o own) {
+func (c *cohort) empty() {
+	c.compute, c.overlapped, c.idle, c.between = c.compute[:0], c.overlapped[:0], c.idle[:0], c.between[:0]
+}
+
+func (c *cohort) add(m *memberRecord) {
+	o := &m.own
+	if m.overlapped {
+		c.between = append(c.between, m.between())
+	}
 	c.compute = append(c.compute, o.compute)
 	c.overlapped = append(c.overlapped, o.overlapped)
 	c.idle = append(c.idle, o.idle)
@@ -200,6 +451,7 @@ func (c *cohort) sort() {
 	slices.Sort(c.compute)
 	slices.Sort(c.overlapped)
 	slices.Sort(c.idle)
+	slices.Sort(c.between)
 }
 
 func (c *cohort) medianWithout(o own) own {

@@ -10,14 +10,28 @@ import (
 func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings []*meeting) *StepReport {
 	out := &StepReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation, Step: s.step,
-		Start: rec.start, End: rec.end, Missing: rec.missing, MissingCount: rec.missingCount, Notes: map[model.SpanRef]Note{},
+		Start: rec.start, End: rec.end, Missing: rec.missing, MissingCount: rec.missingCount,
+	}
+	out.Ranks = make([]RankStep, 0, len(views))
+	if j.e.meetings {
+		out.Notes = map[model.SpanRef]Note{}
 	}
 	for i, v := range views {
-		out.Ranks = append(out.Ranks, v.report(&rec.ranks[i], s.step))
+		out.Ranks = append(out.Ranks, v.report(&rec.ranks[i]))
+		if j.e.meetings {
+			out.Ranks[i].Span = rec.ranks[i].rank.Ref(&model.Op{Kind: model.KindStep, Step: model.Some(s.step)})
+		}
+		if j.e.durations {
+			out.Ranks[i].Durations = v.durations()
+		}
 	}
 	for i, m := range meetings {
-		out.Meetings = append(out.Meetings, *rec.meets[i].shown)
 		out.addMeeting(m, rec.meets[i])
+		if j.e.meetings {
+			shown := rec.meets[i].show()
+			out.Meetings = append(out.Meetings, *shown)
+			out.note(shown)
+		}
 	}
 	for class, excess := range rec.excess() {
 		for i, x := range excess {
@@ -29,15 +43,15 @@ func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings [
 			out.Ranks[i].Excess[model.ClassLink] = time.Duration(r.wire)
 		}
 	}
+	j.rhythm.reportStep(out)
 	return out
 }
 
-func (v *rankView) report(r *rankRecord, step int64) RankStep {
-	op := model.Op{Kind: model.KindStep, Step: model.Some(step)}
+func (v *rankView) report(r *rankRecord) RankStep {
 	return RankStep{
-		Rank: *r.rank, Span: r.rank.Ref(&op), Start: r.start, End: r.end, Split: v.split(),
+		Rank: *r.rank, Start: r.start, End: r.end, Split: v.split(),
 		Ops: v.size(), Collectives: len(v.comms), WaitCaused: time.Duration(r.caused),
-		Excess: map[string]time.Duration{}, Offset: v.offset, Durations: v.durations(), Phase: v.phase,
+		Excess: map[string]time.Duration{}, Offset: v.offset, Phase: v.phase,
 	}
 }
 
@@ -65,30 +79,36 @@ func (v *rankView) durations() map[string]*Histogram {
 		}
 	}
 	for i := range v.comms {
-		if v.comms[i].EndInferred {
+		if v.comms[i].inferred {
 			continue
 		}
-		add(v.comms[i].ComparisonKey(), v.comms[i].Duration())
+		add(v.comms[i].form.key, v.comms[i].duration())
 	}
 	return out
 }
 
-// addMeeting adds the meeting's waits to its members' ranks and notes them.
+// addMeeting adds the meeting's waits to its members' ranks.
 func (rep *StepReport) addMeeting(m *meeting, mr *meetingRecord) {
-	lastSpan := m.parties[m.last].at.rank.Ref(m.parties[m.last].op)
+	caused := mr.waited > 0
 	for i, p := range m.parties {
 		r := &rep.Ranks[p.at.index]
 		r.WaitSuffered += time.Duration(mr.members[i].wait)
 		r.Met++
-		if !m.attributed {
-			continue
-		}
-		if i == m.last && mr.shown.WaitCaused() > 0 {
+		if m.attributed && i == m.last && caused {
 			r.LastArrivals++
 		}
-		rep.Notes[p.at.rank.Ref(p.op)] = Note{
-			OwedTo: m.parties[m.last].at.rank.Rank, LastSpan: lastSpan, Wait: time.Duration(mr.members[i].wait),
-		}
+	}
+}
+
+// note annotates the operations of a meeting.
+func (rep *StepReport) note(m *Meeting) {
+	if !m.Attributed {
+		return
+	}
+	last := m.Awaited().Span
+	for i := range m.Members {
+		of := &m.Members[i]
+		rep.Notes[of.Span] = Note{OwedTo: m.LastRank, LastSpan: last, Wait: of.Wait}
 	}
 }
 

@@ -24,133 +24,28 @@ const (
 // piece is a stretch of a step that belongs to one part.
 type piece struct {
 	start, end int64
-	part       part
 	key        uint32 // operation, where the part is compute or copy
-	cause      cause  // in a scope map, what the host was kept by
-}
-
-// edge is a point at which an activity of one sort begins or ends.
-type edge struct {
-	at    int64
-	what  part
-	delta int
-	key   uint32
+	part       part
+	cause      cause // in a scope map, what the host was kept by
 }
 
 // launchLatency is how long after its launch a kernel starts on an idle stream:
 // 8 to 13 µs on a V100. Idleness up to then is the host's.
 const launchLatency = int64(15 * time.Microsecond)
 
-// sweep divides the view's step into pieces. waits gives, for the i-th
-// communication of the step, the raw time at which its last member arrived;
-// before that the operation waits, after that it transfers.
-func (v *rankView) sweep(waits []int64) {
-	edges, launches := v.edges(waits)
-	var active [parts][]uint32 // operations that run, the last begun at the end
-	at := v.start
-	for i := 0; i <= len(edges); i++ {
-		next := v.end
-		if i < len(edges) {
-			next = min(max(edges[i].at, v.start), v.end)
-		}
-		if next > at {
-			what := owner(&active)
-			v.push(piece{start: at, end: next, part: what, key: keyOf(&active, what)}, launches)
-			at = next
-		}
-		if i < len(edges) {
-			edges[i].apply(&active)
-		}
-	}
-	v.accumulate()
+// running is an operation, or a part of one, that has begun.
+type running struct {
+	start, end int64
+	key        uint32
 }
 
-// apply begins or ends an operation.
-func (e *edge) apply(active *[parts][]uint32) {
-	running := active[e.what]
-	if e.delta > 0 {
-		active[e.what] = append(running, e.key)
-		return
-	}
-	for i := len(running) - 1; i >= 0; i-- {
-		if running[i] == e.key {
-			active[e.what] = slices.Delete(running, i, i+1)
-			return
-		}
-	}
-}
-
-func owner(active *[parts][]uint32) part {
-	runs := func(p part) bool { return len(active[p]) > 0 }
-	comm := runs(partWait) || runs(partTransfer)
-	switch {
-	case runs(partCompute) && comm:
-		return partOverlapped
-	case runs(partCompute):
-		return partCompute
-	case runs(partTransfer):
-		return partTransfer
-	case runs(partWait):
-		return partWait
-	case runs(partCopy):
-		return partCopy
-	}
-	return partIdle
-}
-
-// keyOf returns the operation that a part's time belongs to: of several that
-// run, the last begun.
-func keyOf(active *[parts][]uint32, p part) uint32 {
-	if p == partOverlapped {
-		p = partCompute
-	}
-	if running := active[p]; len(running) > 0 {
-		return running[len(running)-1]
-	}
-	return 0
-}
-
-// edges returns the sorted edges of everything that runs in the step, and the
-// launch times of operations by start, sorted.
-func (v *rankView) edges(waits []int64) (edges []edge, launches []launched) {
-	add := func(start, end int64, what part, key uint32) {
-		if end > start && end > v.start && start < v.end {
-			edges = append(edges, edge{start, what, 1, key}, edge{end, what, -1, key})
-		}
-	}
-	each := func(a *activity) {
-		switch a.kind {
-		case actCompute:
-			add(a.start, a.end, partCompute, a.key)
-		case actCopy:
-			add(a.start, a.end, partCopy, a.key)
-		default:
-			return
-		}
-		launches = append(launches, launched{start: a.start, launch: a.launch})
-	}
-	for i := range v.acts {
-		each(&v.acts[i])
-	}
-	for i := range v.comms {
-		op := &v.comms[i]
-		last := min(max(waits[i], op.Start), op.End)
-		add(op.Start, last, partWait, 0)
-		add(last, op.End, partTransfer, 0)
-		l := launched{start: op.Start, launch: v.launchOf(op)}
-		if v.dark {
-			l.key = v.unrecorded(op)
-		}
-		launches = append(launches, l)
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta)) })
-	slices.SortFunc(launches, func(a, b launched) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.launch, b.launch))
-	})
-	if v.dark {
-		lead(launches)
-	}
-	return edges, launches
+// sweeper divides steps into pieces. What it fills is used again for the next rank.
+type sweeper struct {
+	comms    [2][]running // waits and transfers, by start
+	launches []launched   // of the rank's communication, by start
+	active   [parts][]running
+	sums     []int64 // by key; 0 between ranks
+	touched  []uint32
 }
 
 // launched is when an operation began and when it was launched, raw; key is that
@@ -160,21 +55,147 @@ type launched struct {
 	key           uint32
 }
 
+// sweep divides the view's step into pieces. waits gives, for the i-th
+// communication of the step, the raw time at which its last member arrived;
+// before that the operation waits, after that it transfers.
+func (v *rankView) sweep(waits []int64, s *sweeper) {
+	s.begin(v, waits)
+	v.pieces = v.pieces[:0]
+	at, act, launch := v.start, 0, 0
+	var comm [2]int
+	for {
+		for act < len(v.acts) && !v.runs(&v.acts[act]) {
+			act++
+		}
+		next := v.end
+		if act < len(v.acts) {
+			next = min(next, v.acts[act].start)
+		}
+		for k := range comm {
+			if comm[k] < len(s.comms[k]) {
+				next = min(next, s.comms[k][comm[k]].start)
+			}
+		}
+		at = s.until(v, at, next, &launch)
+		if next >= v.end {
+			break
+		}
+		for ; act < len(v.acts) && v.acts[act].start <= next; act++ {
+			if a := &v.acts[act]; v.runs(a) {
+				what := partCompute
+				if a.kind == actCopy {
+					what = partCopy
+				}
+				s.active[what] = append(s.active[what], running{a.start, a.end, a.key})
+			}
+		}
+		for k, what := range [2]part{partWait, partTransfer} {
+			for ; comm[k] < len(s.comms[k]) && s.comms[k][comm[k]].start <= next; comm[k]++ {
+				s.active[what] = append(s.active[what], s.comms[k][comm[k]])
+			}
+		}
+	}
+	v.accumulate(s)
+}
+
+// runs reports whether the device spent time of the step on the activity.
+func (v *rankView) runs(a *activity) bool {
+	return a.kind <= actCopy && a.end > a.start && a.end > v.start && a.start < v.end
+}
+
+// begin prepares the rank's communication.
+func (s *sweeper) begin(v *rankView, waits []int64) {
+	s.comms[0], s.comms[1], s.launches = s.comms[0][:0], s.comms[1][:0], s.launches[:0]
+	for i := range s.active {
+		s.active[i] = s.active[i][:0]
+	}
+	add := func(k int, start, end int64) {
+		if end > start && end > v.start && start < v.end {
+			s.comms[k] = append(s.comms[k], running{start: start, end: end})
+		}
+	}
+	for i := range v.comms {
+		op := &v.comms[i]
+		last := min(max(waits[i], op.start), op.end)
+		add(0, op.start, last)
+		add(1, last, op.end)
+		l := launched{start: op.start, launch: v.launchOf(op)}
+		if v.dark {
+			l.key = v.unrecorded(op)
+		}
+		s.launches = append(s.launches, l)
+	}
+	for k := range s.comms {
+		slices.SortFunc(s.comms[k], func(a, b running) int { return cmp.Compare(a.start, b.start) })
+	}
+	slices.SortFunc(s.launches, func(a, b launched) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.launch, b.launch))
+	})
+	if v.dark {
+		lead(s.launches)
+	}
+}
+
+// until adds the pieces from at to the next beginning of something.
+func (s *sweeper) until(v *rankView, at, next int64, launch *int) int64 {
+	for at < next {
+		end := next
+		for p := range s.active {
+			of := s.active[p]
+			for len(of) > 0 && of[len(of)-1].end <= at {
+				of = of[:len(of)-1]
+			}
+			s.active[p] = of
+			if len(of) > 0 {
+				end = min(end, of[len(of)-1].end)
+			}
+		}
+		what, key := s.owner()
+		v.push(piece{start: at, end: end, part: what, key: key}, s.launches, launch)
+		at = end
+	}
+	return max(at, next)
+}
+
+// owner returns whose the present instant is, and the operation: of several that
+// run, the last begun.
+func (s *sweeper) owner() (part, uint32) {
+	compute := s.active[partCompute]
+	comm := len(s.active[partWait])+len(s.active[partTransfer]) > 0
+	switch {
+	case len(compute) > 0 && comm:
+		return partOverlapped, compute[len(compute)-1].key
+	case len(compute) > 0:
+		return partCompute, compute[len(compute)-1].key
+	case len(s.active[partTransfer]) > 0:
+		return partTransfer, 0
+	case comm:
+		return partWait, 0
+	case len(s.active[partCopy]) > 0:
+		copies := s.active[partCopy]
+		return partCopy, copies[len(copies)-1].key
+	}
+	return partIdle, 0
+}
+
 // push appends a piece; an idle one is divided at the launch of what ended it.
 // What follows the launch is idleness where all that the device ran was recorded,
 // else work.
-func (v *rankView) push(p piece, launches []launched) {
+func (v *rankView) push(p piece, launches []launched, act *int) {
 	if p.part != partIdle {
+		if n := len(v.pieces); n > 0 && v.pieces[n-1].end == p.start && v.pieces[n-1].part == p.part && v.pieces[n-1].key == p.key {
+			v.pieces[n-1].end = p.end
+			return
+		}
 		v.pieces = append(v.pieces, p)
 		return
 	}
 	p.part, p.key = partLaunchIdle, 0
 	ready, rest := p.end, piece{end: p.end, part: partDependencyIdle}
-	i, _ := slices.BinarySearchFunc(launches, p.end, func(l launched, at int64) int { return cmp.Compare(l.start, at) })
-	if i < len(launches) && launches[i].start == p.end && launches[i].launch != 0 {
-		ready = min(max(launches[i].launch+launchLatency, p.start), p.end)
+	if l, ok := v.launchAt(p.end, launches, act); ok && l.launch != 0 {
+		ready = min(max(l.launch+launchLatency, p.start), p.end)
 		if v.dark {
-			rest.part, rest.key = partCompute, launches[i].key
+			rest.part, rest.key = partCompute, l.key
 		}
 	}
 	if ready > p.start {
@@ -186,28 +207,77 @@ func (v *rankView) push(p piece, launches []launched) {
 	}
 }
 
-// accumulate fills the sums over the pieces: own time, by operation and place.
-func (v *rankView) accumulate() {
-	scopes := v.scopes()
-	v.cum = make([]own, 0, len(v.pieces))
-	var sum own
-	for _, p := range v.pieces {
-		v.cum = append(v.cum, sum)
-		sum = sum.plus(p.own(p.start, p.end))
-		switch p.part {
-		case partCompute, partOverlapped, partCopy:
-			v.computeBy[p.key] += p.end - p.start
-		case partLaunchIdle:
-			scopes.share(p.start, p.end, func(in *piece, d int64) {
-				v.idleBy[in.key] += d
-				v.idleFor[in.cause] += d
-			})
+// launchAt returns the first launched of what began at the given time. act is the
+// first activity that did not begin before the last time that was asked for.
+func (v *rankView) launchAt(at int64, launches []launched, act *int) (first launched, ok bool) {
+	i, ok := slices.BinarySearchFunc(launches, at, func(l launched, at int64) int { return cmp.Compare(l.start, at) })
+	if ok {
+		first = launches[i]
+	}
+	for *act < len(v.acts) && v.acts[*act].start < at {
+		*act++
+	}
+	for k := *act; k < len(v.acts) && v.acts[k].start == at; k++ {
+		if a := &v.acts[k]; a.kind <= actCopy && (!ok || a.launch < first.launch) {
+			first, ok = launched{start: at, launch: a.launch}, true
 		}
 	}
+	return first, ok
+}
+
+// accumulate fills the sums over the pieces: own time, by operation and place.
+func (v *rankView) accumulate(s *sweeper) {
+	v.scope = v.scopes()
+	v.cum = slices.Grow(v.cum[:0], len(v.pieces))
+	v.parts = [parts]int64{}
+	if len(s.sums) < len(v.keys.ops) {
+		s.sums = make([]int64, 2*len(v.keys.ops))
+	}
+	var sum own
+	for i := range v.pieces {
+		p := &v.pieces[i]
+		v.cum = append(v.cum, sum)
+		sum = sum.plus(p.own(p.start, p.end))
+		v.parts[p.part] += p.end - p.start
+		if p.part == partCompute || p.part == partOverlapped || p.part == partCopy {
+			s.count(v.keys.plain(p.key), p.end-p.start)
+		}
+	}
+	v.computeBy = s.take()
+	if v.parts[partLaunchIdle] > 0 {
+		for i := range v.pieces {
+			if p := &v.pieces[i]; p.part == partLaunchIdle {
+				v.scope.share(p.start, p.end, func(in *piece, d int64) {
+					s.count(in.key, d)
+					v.idleFor[in.cause] += d
+				})
+			}
+		}
+	}
+	v.idleBy = s.take()
+}
+
+// count adds time to a key.
+func (s *sweeper) count(key uint32, ns int64) {
+	if s.sums[key] == 0 {
+		s.touched = append(s.touched, key)
+	}
+	s.sums[key] += ns
+}
+
+// take returns the counted times by key, and begins anew.
+func (s *sweeper) take() map[uint32]int64 {
+	out := make(map[uint32]int64, len(s.touched))
+	for _, k := range s.touched {
+		out[k] = s.sums[k]
+		s.sums[k] = 0
+	}
+	s.touched = s.touched[:0]
+	return out
 }
 
 // own returns the own time of the piece between two instants inside it.
-func (p piece) own(from, to int64) own {
+func (p *piece) own(from, to int64) own {
 	switch p.part {
 	case partCompute, partCopy:
 		return own{compute: to - from}
@@ -224,11 +294,16 @@ func (v *rankView) ownUntil(t int64) own {
 	if len(v.pieces) == 0 || t <= v.start {
 		return own{}
 	}
-	i, found := slices.BinarySearchFunc(v.pieces, t, func(p piece, t int64) int { return cmp.Compare(p.start, t) })
-	if !found {
-		i--
+	// The last piece that began no later than t.
+	i, to := 0, len(v.pieces)
+	for to-i > 1 {
+		if mid := int(uint(i+to) >> 1); v.pieces[mid].start <= t {
+			i = mid
+		} else {
+			to = mid
+		}
 	}
-	p := v.pieces[i]
+	p := &v.pieces[i]
 	return v.cum[i].plus(p.own(p.start, min(t, p.end)))
 }
 
@@ -237,15 +312,12 @@ func (v *rankView) ownBetween(from, to int64) own {
 	return v.ownUntil(to).minus(v.ownUntil(from))
 }
 
-// split sums the pieces by part.
+// split returns the time of each part.
 func (v *rankView) split() Split {
-	var by [parts]time.Duration
-	for _, p := range v.pieces {
-		by[p.part] += time.Duration(p.end - p.start)
-	}
+	of := func(p part) time.Duration { return time.Duration(v.parts[p]) }
 	return Split{
-		Compute: by[partCompute], ComputeOverlapped: by[partOverlapped],
-		Transfer: by[partTransfer], Wait: by[partWait],
-		LaunchIdle: by[partLaunchIdle], DependencyIdle: by[partDependencyIdle], Copy: by[partCopy],
+		Compute: of(partCompute), ComputeOverlapped: of(partOverlapped),
+		Transfer: of(partTransfer), Wait: of(partWait),
+		LaunchIdle: of(partLaunchIdle), DependencyIdle: of(partDependencyIdle), Copy: of(partCopy),
 	}
 }

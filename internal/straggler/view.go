@@ -11,18 +11,23 @@ import (
 // rankView is one rank during the analysis of one step.
 type rankView struct {
 	*rankStep
-	keys   *interner
-	stats  *Stats
-	dark   bool // nobody recorded what the device ran besides communication
-	index  int  // among the step's ranks
-	tail   *tail
-	role   role
-	met    []int // places in comms of what met others, in order
-	metAt  []int // for each of comms, its place in met
-	clocks *clock.Timeline
-	offset clock.Offset
-	pieces []piece
-	cum    []own // own time up to the start of each piece
+	keys    *interner
+	stats   *Stats
+	dark    bool // nobody recorded what the device ran besides communication
+	index   int  // among the step's ranks
+	tail    *tail
+	role    role
+	streams []stream
+	holes   []span
+	seen    []streamSeen // scratch of findHoles
+	met     []int        // places in comms of what met others, in order
+	metAt   []int        // for each of comms, its place in met
+	clocks  *clock.Timeline
+	offset  clock.Offset
+	pieces  []piece
+	parts   [parts]int64 // sums of the pieces, ns
+	scope   scopeMap
+	cum     []own // own time up to the start of each piece
 	// computeBy and idleBy are exclusive own time by operation, and by the
 	// scope that the host was in, in ns.
 	computeBy, idleBy map[uint32]int64
@@ -38,30 +43,19 @@ type tail struct {
 
 // tailOp is one communication operation of the previous step.
 type tailOp struct {
-	sig   signature
+	spot  uint64
 	start int64 // raw, as exit is
 	exit  int64
 	after own // own time from the exit to the end of the step
 	meet  *meetingRecord
-	// inferred: the exit is no measurement
-	inferred bool
+	at    int32 // member of it
+	// inferred: the exit is no measurement; holed: something after it may be missing.
+	inferred, holed bool
 }
 
 // maxTail is how many operations of the previous step can serve as the
 // beginning of a segment; those before them are over when these are.
 const maxTail = 32
-
-// signature tells whether operations of different ranks play the same role in
-// their programs.
-type signature struct {
-	kind model.OpKind
-	name string
-	size int64
-}
-
-func signatureOf(op *model.Op) signature {
-	return signature{kind: op.Kind, name: op.Collective.Name, size: op.Comm.Size.Or(0)}
-}
 
 // own is time that a rank spent by itself, in ns.
 type own struct {
@@ -85,10 +79,13 @@ func (o own) busy() int64 { return o.compute + o.overlapped }
 
 // views prepares the step's ranks, in order of rank.
 func (j *job) views(s *openStep) []*rankView {
+	j.leaveOutAbsurd(s)
 	out := make([]*rankView, 0, len(s.ranks))
 	for _, rs := range s.ranks {
 		rs.tidy()
-		v := &rankView{rankStep: rs, keys: j.keys, stats: &j.e.stats, computeBy: map[uint32]int64{}, idleBy: map[uint32]int64{}}
+		j.e.stats.DuplicateOps += rs.again
+		v := j.view()
+		v.rankStep, v.keys, v.stats = rs, j.keys, &j.e.stats
 		if v.dark = !rs.witnessed(); v.dark {
 			rs.cover()
 		}
@@ -104,33 +101,88 @@ func (j *job) views(s *openStep) []*rankView {
 	for i, v := range out {
 		v.index = i
 	}
+	knowPeers(out)
 	return out
+}
+
+// view returns an empty view with the room of one that is not needed any more.
+func (j *job) view() *rankView {
+	n := len(j.unused)
+	if n == 0 {
+		return &rankView{}
+	}
+	v := j.unused[n-1]
+	j.unused = j.unused[:n-1]
+	*v = rankView{pieces: v.pieces[:0], cum: v.cum[:0], met: v.met[:0], metAt: v.metAt[:0], streams: v.streams[:0], holes: v.holes[:0], seen: v.seen[:0]}
+	return v
 }
 
 // tidy sorts the operations and drops those that were delivered twice.
 func (rs *rankStep) tidy() {
-	slices.SortFunc(rs.acts, func(a, b activity) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.lane, b.lane),
-			cmp.Compare(a.key, b.key), cmp.Compare(a.seq, b.seq))
-	})
-	rs.acts = slices.Compact(rs.acts)
+	if rs.tidied {
+		return
+	}
+	rs.tidied = true
+	before := rs.size()
+	if !inOrder(rs.acts) {
+		slices.SortFunc(rs.acts, func(a, b activity) int { return a.compare(&b) })
+		rs.acts = slices.Compact(rs.acts)
+	}
 	// The order of launches is the program's; starts of two that run side by
 	// side can swap.
-	order := func(op *model.Op) int64 { return op.Launch.Or(op.Start) }
-	slices.SortStableFunc(rs.comms, func(a, b model.Op) int {
-		return cmp.Or(cmp.Compare(order(&a), order(&b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Seq, b.Seq))
-	})
-	rs.comms = slices.CompactFunc(rs.comms, func(a, b model.Op) bool {
-		return a.Start == b.Start && a.Seq == b.Seq && a.ComparisonKey() == b.ComparisonKey() && a.Lane() == b.Lane()
-	})
+	sorted, twice := true, false
+	for i := 1; i < len(rs.comms); i++ {
+		sorted = sorted && rs.comms[i-1].compare(&rs.comms[i]) <= 0
+		twice = twice || rs.comms[i-1].start == rs.comms[i].start
+	}
+	if !sorted {
+		slices.SortStableFunc(rs.comms, func(a, b commOp) int { return a.compare(&b) })
+	}
+	if !sorted || twice {
+		rs.comms = slices.CompactFunc(rs.comms, func(a, b commOp) bool {
+			return a.start == b.start && a.seq == b.seq && a.lane == b.lane && a.form.key == b.form.key
+		})
+	}
 	rs.end = max(rs.start, rs.end)
+	rs.again += int64(before - rs.size())
+}
+
+// compare orders communication as the program issued it.
+func (o *commOp) compare(p *commOp) int {
+	if a, b := o.order(), p.order(); a != b {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Or(cmp.Compare(o.start, p.start), cmp.Compare(o.seq, p.seq))
+}
+
+// compare orders activities by start, the longer first.
+func (a *activity) compare(b *activity) int {
+	if a.start != b.start {
+		return cmp.Compare(a.start, b.start)
+	}
+	return cmp.Or(cmp.Compare(b.end, a.end), cmp.Compare(a.lane, b.lane), cmp.Compare(a.key, b.key), cmp.Compare(a.seq, b.seq))
+}
+
+// inOrder reports whether the activities are sorted and all different.
+func inOrder(acts []activity) bool {
+	for i := 1; i < len(acts); i++ {
+		if acts[i-1].compare(&acts[i]) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // clockOf returns the clock that stamped the operation.
-func (v *rankView) clockOf(op *model.Op) string {
-	if op.ClockID != "" {
-		return op.ClockID
+func (v *rankView) clockOf(op *commOp) string {
+	if op.clock != "" {
+		return op.clock
 	}
+	return v.ownClock()
+}
+
+// ownClock returns the clock that stamps the rank's operations where they name none.
+func (v *rankView) ownClock() string {
 	if v.rank.ClockID != "" {
 		return v.rank.ClockID
 	}
@@ -138,11 +190,11 @@ func (v *rankView) clockOf(op *model.Op) string {
 }
 
 // shift returns what places the operation's stamps on the timeline, in ns.
-func (v *rankView) shift(op *model.Op) int64 {
-	if op.ClockID == "" {
+func (v *rankView) shift(op *commOp) int64 {
+	if op.clock == "" {
 		return int64(v.offset.Value)
 	}
-	o, _ := v.clocks.Offset(op.ClockID)
+	o, _ := v.clocks.Offset(op.clock)
 	return int64(o.Value)
 }
 
@@ -161,17 +213,20 @@ func (j *job) align(views []*rankView, met []*gathering) *clock.Timeline {
 	fresh := 0
 	for _, g := range met {
 		if g.kind == model.KindCollective {
+			if !g.relates() {
+				continue
+			}
 			j.clockHistory = append(j.clockHistory, clockMeeting(g))
 			fresh++
 		} else if m, ok := clockMessage(g); ok {
 			messages = append(messages, m)
 		}
 	}
-	j.forgetMeetings()
+	j.forgetMeetings(fresh)
 	fresh = min(fresh, len(j.clockHistory))
 	clocks := make([]string, len(views))
 	for i, v := range views {
-		clocks[i] = v.clockOf(&model.Op{})
+		clocks[i] = v.ownClock()
 	}
 	opt := clock.Options{Clocks: clocks, Off: !j.e.cfg.Clock}
 	t := clock.Solve(j.clockHistory, messages, opt)
@@ -195,16 +250,25 @@ func (j *job) inConflict(t *clock.Timeline, clocks []string) bool {
 	})
 }
 
-func (j *job) forgetMeetings() {
+// relates reports whether members have different clocks: others tell nothing of
+// clocks, and would take the room of those that do.
+func (g *gathering) relates() bool {
+	first := g.parties[0]
+	return slices.ContainsFunc(g.parties[1:], func(p party) bool { return p.at.clockOf(p.op) != first.at.clockOf(first.op) })
+}
+
+// forgetMeetings keeps those of the last step, which may hold groups of many ranks that
+// each relate others, and some before.
+func (j *job) forgetMeetings(fresh int) {
 	arrivals, keep := 0, len(j.clockHistory)
-	for keep > 0 && len(j.clockHistory)-keep < clockMemory {
+	for keep > 0 && len(j.clockHistory)-keep < max(clockMemory, fresh) {
 		arrivals += len(j.clockHistory[keep-1].Arrivals)
 		if arrivals > clockArrivals && keep < len(j.clockHistory) {
 			break
 		}
 		keep--
 	}
-	j.clockHistory = slices.Clone(j.clockHistory[keep:])
+	j.clockHistory = slices.Delete(j.clockHistory, 0, keep)
 }
 
 func clockMeeting(g *gathering) clock.Meeting {
@@ -215,24 +279,23 @@ func clockMeeting(g *gathering) clock.Meeting {
 	if g.waiters() == waitForRoot {
 		m.Root = g.root()
 	}
-	for _, p := range g.parties {
-		m.Arrivals = append(m.Arrivals, clock.Arrival{Clock: p.at.clockOf(p.op), Enter: p.op.Start, Exit: p.op.End, ExitUnknown: p.op.EndInferred})
+	m.Arrivals = make([]clock.Arrival, 0, len(g.parties))
+	for i := range g.parties {
+		p := &g.parties[i]
+		m.Arrivals = append(m.Arrivals, clock.Arrival{Clock: p.at.clockOf(p.op), Enter: p.op.start, Exit: p.op.end, ExitUnknown: p.op.inferred})
 	}
 	return m
 }
 
+// clockMessage returns what a message tells of two clocks; false where it is of one.
 func clockMessage(g *gathering) (clock.Message, bool) {
-	s := g.root()
-	r := slices.IndexFunc(g.parties, func(p party) bool { return p.op.Kind == model.KindRecv })
-	if s < 0 || r < 0 {
+	send, recv := &g.parties[0], &g.parties[1]
+	if send.op.form.kind != model.KindSend {
+		send, recv = recv, send
+	}
+	if send.op.form.kind != model.KindSend || recv.op.form.kind != model.KindRecv || recv.op.inferred {
 		return clock.Message{}, false
 	}
-	send, recv := g.parties[s], g.parties[r]
-	if recv.op.EndInferred {
-		return clock.Message{}, false
-	}
-	return clock.Message{
-		SendClock: send.at.clockOf(send.op), RecvClock: recv.at.clockOf(recv.op),
-		SendStart: send.op.Start, RecvEnd: recv.op.End,
-	}, true
+	from, to := send.at.clockOf(send.op), recv.at.clockOf(recv.op)
+	return clock.Message{SendClock: from, RecvClock: to, SendStart: send.op.start, RecvEnd: recv.op.end}, from != to
 }

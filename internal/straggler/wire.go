@@ -22,6 +22,9 @@ type wire struct {
 	peers  int     // the others that sent
 }
 
+// noWire is that of a member of which no wait was recorded. It is never written.
+var noWire = wire{peer: -1}
+
 // rate returns the wait per sent step, ns. Who sends more, such as an inner node
 // of a tree, waits longer in all without a slower link.
 func (w *wire) rate() float64 { return float64(w.raw) / float64(w.steps) }
@@ -30,8 +33,16 @@ func (w *wire) rate() float64 { return float64(w.raw) / float64(w.steps) }
 // those of its peers: in a collective the members of one role that send, for a message
 // the messages that other ranks of the sender's role sent in the same place.
 func (rec *record) weighWires(meetings []*meeting) {
+	if !slices.ContainsFunc(meetings, (*meeting).wired) {
+		for k, m := range meetings {
+			if m.attributed {
+				m.takeWires(rec.meets[k])
+			}
+		}
+		return
+	}
 	sends := map[sendPlace][]*memberRecord{}
-	sent := map[int]int{} // messages of each rank so far
+	sent := map[int32]int{} // messages of each rank so far
 	for _, k := range byStart(meetings) {
 		m, mr := meetings[k], rec.meets[k]
 		if !m.attributed {
@@ -43,9 +54,11 @@ func (rec *record) weighWires(meetings []*meeting) {
 			weighRoles(mr.members)
 		case waitForSender:
 			from := &mr.members[m.last]
-			from.wire.exposed = mr.members[1-m.last].wire.exposed
-			from.wire.known = from.wire.known && !m.parties[1-m.last].op.EndInferred
 			at := sendPlace{from.role, sent[from.rank]}
+			if from.wire.known {
+				from.wire.exposed = m.exposed[1-m.last]
+				from.wire.known = !m.parties[1-m.last].op.inferred
+			}
 			sent[from.rank]++
 			sends[at] = append(sends[at], from)
 		}
@@ -76,25 +89,39 @@ func byStart(meetings []*meeting) []int {
 	return out
 }
 
+// wired reports whether waits on the wire were recorded of some party.
+func (m *meeting) wired() bool {
+	for i := range m.parties {
+		if m.parties[i].op.wired {
+			return true
+		}
+	}
+	return false
+}
+
 // takeWires reads the wire waits of those who sent. A receiver has none: what it
 // waits for is its sender's. An end that was not seen says nothing of how long
 // the waits were under way.
 func (m *meeting) takeWires(mr *meetingRecord) {
-	for i, p := range m.parties {
-		w := &mr.members[i].wire
-		w.peer = -1
-		w.stay = p.op.Duration()
-		from := max(p.op.Start, m.arrived-p.at.shift(p.op))
-		if p.op.End > from {
-			w.exposed = p.op.End - from - p.at.ownBetween(from, p.op.End).overlapped
+	for i := range m.parties {
+		p := &m.parties[i]
+		m.exposed[i] = 0
+		from := max(p.op.start, m.arrived-p.at.shift(p.op))
+		if p.op.end > from {
+			m.exposed[i] = p.op.end - from
+			if p.at.parts[partOverlapped] > 0 {
+				m.exposed[i] -= p.at.ownBetween(from, p.op.end).overlapped
+			}
 		}
 		if m.rule == waitForSender && i != m.last {
 			continue
 		}
-		seconds, steps := p.op.Waits.Wire, p.op.Waits.WireSteps.Or(0)
-		if w.known = seconds.OK && seconds.V >= 0 && seconds.V < maxWait && steps > 0 && !p.op.EndInferred; w.known {
-			w.raw, w.steps = int64(seconds.V*1e9), steps
-			w.peer = m.peerOf(p)
+		seconds, steps := p.op.wire, p.op.wireSteps
+		if p.op.wired && seconds >= 0 && seconds < maxWait && steps > 0 && !p.op.inferred {
+			mr.members[i].wire = &wire{
+				known: true, raw: int64(seconds * 1e9), steps: steps, peer: m.peerOf(*p),
+				stay: p.op.duration(), exposed: m.exposed[i],
+			}
 		}
 	}
 }
@@ -105,11 +132,11 @@ const maxWait = 86400
 
 // peerOf returns the global rank on the other side of the party's slowest link.
 func (m *meeting) peerOf(p party) int64 {
-	if p.op.Peer.OK && p.op.Peer.V != p.at.rank.Rank {
-		return p.op.Peer.V
+	if p.op.peer >= 0 && int64(p.op.peer) != p.at.rank.Rank {
+		return int64(p.op.peer)
 	}
 	for _, q := range m.parties {
-		if q.at != p.at && p.op.PeerLocal.OK && q.op.Comm.Rank.OK && q.op.Comm.Rank.V == p.op.PeerLocal.V {
+		if q.at != p.at && p.op.peerLocal >= 0 && q.op.commRank == p.op.peerLocal {
 			return q.at.rank.Rank
 		}
 	}
@@ -142,7 +169,10 @@ func weighPeers(peers []*memberRecord) {
 	}
 	slices.Sort(rates)
 	for _, m := range peers {
-		if m.wire.known = m.wire.known && len(rates) > minSenders; m.wire.known {
+		if !m.wire.known {
+			continue
+		}
+		if m.wire.known = len(rates) > minSenders; m.wire.known {
 			m.wire.peers, m.wire.usual = len(rates)-1, medianWithout(rates, m.wire.rate())
 			m.wire.excess = m.wire.over(m.wire.usual)
 		}
@@ -197,4 +227,35 @@ func (mr *meetingRecord) relief(links map[int64]bool) int64 {
 		}
 	}
 	return all - rest
+}
+
+// wireRelief returns how much sooner the transfer would be over with the given ranks'
+// links as fast as their peers', whether or not anything ran beside it.
+func (mr *meetingRecord) wireRelief(links map[int64]bool) int64 {
+	if len(links) == 0 || !mr.attributed {
+		return 0
+	}
+	took := mr.took()
+	var all, rest int64
+	for i := range mr.members {
+		w := mr.members[i].wire
+		if !w.known || w.raw <= 0 {
+			continue
+		}
+		x := float64(w.raw) - w.usual*float64(w.steps)
+		by := min(int64(max(0, x)*min(1, float64(took)/float64(w.raw))), took)
+		all = max(all, by)
+		if !links[mr.ranks[i]] {
+			rest = max(rest, by)
+		}
+	}
+	return all - rest
+}
+
+// took returns how long the transfer took after the last arrival.
+func (mr *meetingRecord) took() (ns int64) {
+	for i := range mr.members {
+		ns = max(ns, mr.members[i].exit-mr.arrived)
+	}
+	return ns
 }

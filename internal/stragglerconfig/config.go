@@ -10,6 +10,8 @@ import (
 
 // Config is straggler.Config under the keys that users write.
 type Config struct {
+	// Method names stragglers: lockstep, or kair, the published statistics.
+	Method string `mapstructure:"method"`
 	// Deadline is how long an incomplete step waits for its last ranks.
 	Deadline time.Duration `mapstructure:"deadline"`
 	// Window is the number of recent steps that a finding is judged over.
@@ -18,6 +20,10 @@ type Config struct {
 	CleanSteps int `mapstructure:"clean_steps"`
 	// Clock applies estimated clock offsets; off, stamps are compared as they are.
 	Clock bool `mapstructure:"clock"`
+
+	// Rhythm keeps the ranks' rhythms of operations: their divergence, and how often
+	// each operation occurs over a step.
+	Rhythm bool `mapstructure:"rhythm"`
 
 	MaxJobs           int `mapstructure:"max_jobs"`
 	MaxOpenSteps      int `mapstructure:"max_open_steps"`
@@ -37,7 +43,7 @@ type Config struct {
 func NewDefaultConfig() Config {
 	d := straggler.NewDefaultConfig()
 	return Config{
-		Deadline: d.Deadline, Window: d.Window, CleanSteps: d.CleanSteps, Clock: d.Clock,
+		Method: d.Method, Deadline: d.Deadline, Window: d.Window, CleanSteps: d.CleanSteps, Clock: d.Clock, Rhythm: d.Rhythm,
 		MaxJobs: d.MaxJobs, MaxOpenSteps: d.MaxOpenSteps, MaxRanks: d.MaxRanks,
 		MaxOpsPerRankStep: d.MaxOpsPerRankStep, MaxOpenOps: d.MaxOpenOps, MaxWindowMembers: d.MaxWindowMembers,
 		MinCostShare: d.MinCostShare, MinExcessShare: d.MinExcessShare, MaxFalseAlarm: d.MaxFalseAlarm,
@@ -47,7 +53,7 @@ func NewDefaultConfig() Config {
 // Engine returns the engine's configuration.
 func (c *Config) Engine() straggler.Config {
 	return straggler.Config{
-		Deadline: c.Deadline, Window: c.Window, CleanSteps: c.CleanSteps, Clock: c.Clock,
+		Method: c.Method, Deadline: c.Deadline, Window: c.Window, CleanSteps: c.CleanSteps, Clock: c.Clock, Rhythm: c.Rhythm,
 		MaxJobs: c.MaxJobs, MaxOpenSteps: c.MaxOpenSteps, MaxRanks: c.MaxRanks,
 		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps, MaxWindowMembers: c.MaxWindowMembers,
 		MinCostShare: c.MinCostShare, MinExcessShare: c.MinExcessShare, MaxFalseAlarm: c.MaxFalseAlarm,

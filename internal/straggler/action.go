@@ -1,0 +1,84 @@
+package straggler
+
+import (
+	"fmt"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// stageName is how a stage of a pipeline is named where an operation would be.
+func stageName(stage int32) string { return fmt.Sprintf("stage %d", stage) }
+
+// action says what to do next.
+func (c *candidate) action(f *model.Finding) string {
+	switch c.place.sort {
+	case placeLink, placeGroup:
+		return linkAction(f)
+	case placeHost:
+		return fmt.Sprintf("all %d ranks of host %s are slow alike: check what they share there (CPUs, memory, power and cooling, other tenants), or replace the host", len(c.Ranks), f.Host)
+	case placeStage:
+		return fmt.Sprintf("%s has more work than the others, and no rank is at fault: move layers from it to other stages, or split what only it has, such as the loss or an embedding", stageName(c.Stage))
+	case placeWork:
+		return workAction(c)
+	case placeAll:
+		return pauseAction(c)
+	case placeJob:
+		return fmt.Sprintf("the whole job became slower with step %d: look for what changed then for all ranks (software, clocks or power limits, storage, network load, sequence length)", c.First)
+	}
+	if c.Class == model.ClassKernelChoice {
+		return fmt.Sprintf("rank %d runs another kernel for %q than its peers: compare versions of libraries, autotuning caches and their results, and memory alignment", c.Rank, c.Op)
+	}
+	return action(f, c.in.scoped(c.Rank))
+}
+
+func workAction(c *candidate) string {
+	if len(c.Ranks) == 0 {
+		return "ranks are given unequal amounts of work in turn, and none is at fault: balance by length (packing, sorting within a batch, equal tokens for each rank)"
+	}
+	return fmt.Sprintf("%d ranks are given more work than their peers, and none is at fault: balance what decides it (tokens for each rank, the load of experts, the split of the data)", len(c.Ranks))
+}
+
+func pauseAction(c *candidate) string {
+	how := "hosts pause in turn, and no rank is at fault"
+	if p := c.Pauses; p != nil {
+		how = fmt.Sprintf("hosts pause in turn for %.0f ms, and no rank is at fault", 1e3*p.Median)
+		if p.Period > 0 {
+			how += fmt.Sprintf("; each does every %.0f steps", p.Period)
+		}
+	}
+	return how + ": pause on all ranks in the same step (collect garbage by hand: gc.disable, gc.freeze, gc.collect every so many steps)"
+}
+
+// action says what to do next about a rank; scoped is whether scopes of the rank were recorded.
+func action(f *model.Finding, scoped bool) string {
+	rank := f.Rank.V
+	switch {
+	case f.BeforeWindow:
+		return "record more steps, beginning earlier: the rank was late when the recording began"
+	case advice[f.Cause] != "":
+		return fmt.Sprintf(advice[f.Cause], rank, inScope(f))
+	case f.OutsideScopes() && !scoped:
+		return fmt.Sprintf("look at what the host of rank %d does: data loading, garbage collection, CPU contention. No scopes of it were recorded: record them to know more", rank)
+	case f.OutsideScopes():
+		return fmt.Sprintf("look at what the host of rank %d does outside of any scope: data loading, garbage collection, CPU contention. Mark scopes there to know more", rank)
+	case f.Class == model.ClassHost:
+		return fmt.Sprintf("look at what the host of rank %d does in %q: data loading, garbage collection, CPU contention", rank, f.Op)
+	}
+	return fmt.Sprintf("compare %q on rank %d with its peers: clocks, throttling, kernel choice, amount of work", f.Op, rank)
+}
+
+func inScope(f *model.Finding) string {
+	if f.OutsideScopes() {
+		return ""
+	}
+	return fmt.Sprintf(" in %q", f.Op)
+}
+
+// advice is what to do next about a host that is late for a known cause; of a rank,
+// and where it is.
+var advice = map[string]string{
+	model.CauseCompile:    "rank %d recompiles%s in every step: do its shapes or types change, is its cache lost, or is it alone without one? Log recompilations",
+	model.CauseDataLoader: "rank %d waits for its data%s: compare its storage and cache, its samples' size, and its workers and their CPUs with those of its peers; more workers or more batches ahead may hide it",
+	model.CauseGC:         "rank %d collects garbage%s while its peers do not: collect by hand at the same step on all ranks (gc.disable, gc.freeze), and look for what makes so many objects there",
+	model.CauseCheckpoint: "rank %d is kept by a checkpoint%s: save asynchronously or share the work among ranks, and compare the speed of its storage with that of its peers",
+}

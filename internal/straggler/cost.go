@@ -1,0 +1,472 @@
+package straggler
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/blame"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
+)
+
+// How a cost was found, for the evidence.
+const (
+	byMedian  = "replay with its segments at its peers' median"
+	byShrink  = "replay with its own time shortened by its excess"
+	byEven    = "replay with everybody's segments at the mean of their role"
+	byWire    = "replay with its sends as fast as its peers'"
+	byPassage = "replay with its transfers shortened by their excess"
+	byChange  = "typical step after the change less that before"
+	byWalks   = "replay of the walked steps' operations without its excess"
+	byLastOne = "replay of steps' operations without their excess"
+
+	byEvened    = "replay of steps' operations with everybody's work at the mean of their role"
+	byUnheld    = "replay of steps' operations with no host held up beyond its peers"
+	byLighter   = "replay of steps' operations with the stage's work shortened by its excess"
+	byTransfers = "replay of steps' operations with its transfers shortened by their excess"
+	byPace      = "excess of the stage over the others: a pipeline goes at the pace of its slowest"
+)
+
+// byOperations are the costs by replay of operations, which what others cost is taken from
+// in the same way.
+var byOperations = []string{byTransfers, byEvened, byUnheld, byLighter, byLastOne}
+
+// measure fills what the candidate costs.
+func (j *job) measure(c *candidate) {
+	for _, rank := range c.Ranks {
+		x, steps := c.in.excessOf(rank)
+		c.excess = c.excess.plus(x)
+		c.steps = max(c.steps, steps)
+		c.caused += c.in.caused(rank) / float64(len(c.in))
+	}
+	if all := c.in.allCaused() / float64(len(c.in)); c.caused > 0 {
+		c.waitShare = c.caused / max(c.caused, all)
+	}
+	switch c.place.sort {
+	case placeJob:
+		c.cost, c.costBy = j.change(c), byChange
+	case placeStage:
+		if c.cost, c.costBy = c.replayed(); c.cost < c.Mean && c.messaged() {
+			c.cost, c.costBy = c.Mean, byPace
+			if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > 0 {
+				c.cost, c.costBy = saved, byLighter
+			}
+		}
+	case placeLink, placeGroup:
+		c.cost, c.costBy = c.replayed()
+		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok {
+			c.cost, c.costBy = saved, byTransfers
+		}
+	case placeWork:
+		c.cost, c.costBy = c.replayed()
+		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && (saved > 0 || !c.in.someDark()) {
+			c.cost, c.costBy = saved, byEvened
+		}
+	case placeAll:
+		c.cost, c.costBy = c.replayed()
+		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > c.cost {
+			c.cost, c.costBy = saved, byUnheld
+		}
+	case placeHost:
+		c.cost, c.costBy = c.replayed()
+		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && !c.in.someDark() {
+			c.cost, c.costBy = saved, byLastOne
+		}
+	case placeRank:
+		c.before = c.in.beforeWindow(c.Rank)
+		c.cost, c.costBy = c.replayed()
+		if saved := j.walksWithout(c); saved > c.cost && !c.in.dark(c.Rank) {
+			c.cost, c.costBy = saved, byWalks
+		}
+		// Where spans were lost, the path may end before it comes to the rank.
+		if j.walks.holed() && !c.in.someDark() {
+			if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > c.cost {
+				c.cost, c.costBy = saved, byLastOne
+			}
+		}
+		if c.before < 0.5 && !c.in.dark(c.Rank) {
+			c.cost = min(c.cost, max(0, c.in.ownOf(c.Rank)-c.in.peersOwn(c.Rank))/1e9)
+		}
+	default:
+		c.cost, c.costBy = c.replayed()
+	}
+}
+
+// messaged reports whether the candidate's ranks send messages, as stages of a pipeline do.
+func (c *candidate) messaged() bool {
+	last := c.in[len(c.in)-1]
+	return slices.ContainsFunc(last.meets, func(mr *meetingRecord) bool {
+		return mr.rule == waitForSender && slices.ContainsFunc(mr.ranks, func(r int64) bool { return slices.Contains(c.Ranks, r) })
+	})
+}
+
+// walksWithout returns what the walked steps of the candidate's stretch would take less
+// without its rank's excess, s per step. Segments between rendezvous say little of a rank
+// that only sends and receives, or whose own group always waits for it. (Where nothing but
+// communication was recorded, they are all there is.)
+func (j *job) walksWithout(c *candidate) float64 {
+	first, last := c.in[0].step, c.in[len(c.in)-1].step
+	sum, steps := 0.0, 0
+	for i := range j.walks.steps {
+		w := &j.walks.steps[i]
+		if !w.replayed || w.step < first || w.step > last {
+			continue
+		}
+		steps++
+		for k := range w.causes {
+			if a := &w.causes[k]; a.rank == c.Rank && a.class != model.ClassLink {
+				sum += max(0, a.saved)
+			}
+		}
+	}
+	return sum / float64(max(1, steps))
+}
+
+// lastWithout returns what mending saves of the last step that was walked, as without
+// does; what tells apart what is asked of one place.
+func (j *job) lastWithout(c *candidate, what string, mends func(rec *record) []blame.Mend) (float64, bool) {
+	return j.without(c.place.key()+" "+what, c.in, mends)
+}
+
+// without returns what the last step that was walked would take less with so much mended,
+// s; false where not all of its operations are in a graph, or it is none of the stretch's.
+// Where the same was asked about in several steps it is their mean.
+func (j *job) without(key string, in stretch, mends func(rec *record) []blame.Mend) (float64, bool) {
+	w := &j.walks
+	if len(w.steps) == 0 {
+		return 0, false
+	}
+	last := &w.steps[len(w.steps)-1]
+	at := slices.IndexFunc(in, func(rec *record) bool { return rec.step == last.step })
+	if at < 0 || !last.replayed {
+		return 0, false
+	}
+	if w.last == nil {
+		w.last = blame.Build(&w.graph.Step, blame.Options{MaxOps: 2 * walkBudget})
+	}
+	if _, ok := last.without[key]; !ok {
+		if last.without == nil {
+			last.without = map[string]float64{}
+		}
+		last.without[key] = w.last.Saved(mends(in[at])...)
+	}
+	sum, n := 0.0, 0
+	for i := range w.steps {
+		step := &w.steps[i]
+		if saved, ok := step.without[key]; ok && step.step >= in[0].step && step.step <= last.step {
+			sum, n = sum+saved, n+1
+		}
+	}
+	return max(0, sum/float64(n)), true
+}
+
+// mends returns what a replay of operations takes to be mended; nil where it is not asked.
+func (c *candidate) mends(j *job) func(*record) []blame.Mend {
+	switch c.place.sort {
+	case placeLink, placeGroup:
+		return c.faster
+	case placeWork:
+		return j.evened
+	case placeAll:
+		return unheld
+	case placeStage:
+		return c.lighter
+	case placeRank, placeHost:
+		return asPeers(c.Ranks)
+	}
+	return nil
+}
+
+// asPeers mends all that ranks do by themselves.
+func asPeers(ranks []int64) func(*record) []blame.Mend {
+	return func(*record) (mends []blame.Mend) {
+		for _, r := range ranks {
+			mends = append(mends, blame.Own(r)...)
+		}
+		return mends
+	}
+}
+
+// faster shortens the transfers of the candidate's link by their excess. Between
+// rendezvous nothing is to be seen of transfers that run beside computing and hold up the
+// next ones.
+func (c *candidate) faster(rec *record) []blame.Mend {
+	m, _ := c.mending()
+	less := map[int32]int64{}
+	for k, mr := range rec.meets {
+		by := mr.wireRelief(m.links)
+		for i := range m.passages {
+			by = max(by, m.passages[i].relief(mr))
+		}
+		if by > 0 {
+			less[int32(k)] = by
+		}
+	}
+	return []blame.Mend{{Kind: blame.Link, Less: less}}
+}
+
+// unheld takes away what all hosts are held up by beyond their peers.
+func unheld(*record) []blame.Mend { return []blame.Mend{{Rank: -1, Peer: -1, Kind: blame.Host}} }
+
+// lighter has the candidate's stage compute no more than the others.
+func (c *candidate) lighter(*record) []blame.Mend {
+	return []blame.Mend{{Rank: -1, Peer: -1, Kind: blame.Stage, Stage: c.Stage, Scale: 1 / (1 + c.Share)}}
+}
+
+// evened shares all work of a role evenly, over its ranks and over its microbatches.
+func (j *job) evened(*record) []blame.Mend {
+	alike := func(p blame.Place) blame.Place { return blame.Place(j.keys.plainPlace(uint32(p))) }
+	return []blame.Mend{{Kind: blame.Work, Alike: alike}}
+}
+
+// replayed returns what mending the candidate saves per step.
+func (c *candidate) replayed() (cost float64, by string) {
+	m, by := c.mending()
+	return max(0, float64(replay(c.in, m))) / 1e9 / float64(len(c.in)), by
+}
+
+// saved returns how much less the stretch takes without the candidates, s.
+func (in stretch) saved(of ...*candidate) float64 {
+	m := mending{ranks: map[int64]bool{}, links: map[int64]bool{}, shrink: map[int64]float64{}}
+	for _, c := range of {
+		one, _ := c.mending()
+		m.add(one)
+	}
+	return float64(replay(in, m)) / 1e9
+}
+
+// beyond takes from what is nobody's fault the cost that others explain: those at fault,
+// and what else is nobody's. Stages are asked about each for itself, and what one is worth
+// once the others are mended comes beside.
+func (j *job) beyond(c *candidate, named []*candidate) {
+	if c.place.accuses() || c.place.sort == placeJob {
+		return
+	}
+	others := slices.DeleteFunc(slices.Clone(named), func(o *candidate) bool {
+		return o.place.sort == c.place.sort
+	})
+	switch {
+	case len(others) == len(named):
+	case c.costBy == byPace:
+		c.beside = c.Mean
+	default:
+		c.beside = j.marginal(c, named)
+	}
+	if len(others) > 0 {
+		c.cost = j.marginal(c, others)
+		c.costBy += ", those at fault mended before"
+	}
+}
+
+// paced takes from what stages cost by the pace of the pipeline what the next slowest
+// makes of it.
+func paced(suspects []*candidate) {
+	for _, c := range suspects {
+		for _, o := range suspects {
+			if c.costBy == byPace && o != c && o.place.sort == placeStage {
+				c.cost = min(c.cost, max(0, c.Mean-o.Mean))
+			}
+		}
+	}
+}
+
+// marginal returns what mending the candidate saves per step once others are, s.
+func (j *job) marginal(c *candidate, others []*candidate) float64 {
+	if slices.Contains(byOperations, c.costBy) {
+		names := names(others)
+		without, _ := j.lastWithout(c, "before: "+names, j.mendsOf(others))
+		all, ok := j.lastWithout(c, "beside: "+names, j.mendsOf(append(slices.Clone(others), c)))
+		if ok {
+			return max(0, all-without)
+		}
+	}
+	return max(0, c.in.saved(append(slices.Clone(others), c)...)-c.in.saved(others...)) / float64(len(c.in))
+}
+
+// names tells sets of candidates apart.
+func names(of []*candidate) string {
+	var keys []string
+	for _, c := range of {
+		keys = append(keys, c.place.key())
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, " ")
+}
+
+// mendsOf returns what mends all of the candidates that hold in a step.
+func (j *job) mendsOf(of []*candidate) func(*record) []blame.Mend {
+	return func(rec *record) (out []blame.Mend) {
+		for _, c := range of {
+			if f := c.mends(j); f != nil && rec.step >= c.in[0].step && rec.step <= c.in[len(c.in)-1].step {
+				out = append(out, f(rec)...)
+			}
+		}
+		return out
+	}
+}
+
+// joint returns what mending all of them saves per step, s: by replay of segments, or of
+// operations, as their own costs were found. All are worth no less than one.
+func (j *job) joint(named []*candidate) (joint float64) {
+	if len(named) == 0 {
+		return 0
+	}
+	segments, operations := false, false
+	for _, c := range named {
+		joint = max(joint, c.cost)
+		switch {
+		case c.costBy == byPace:
+			joint = max(joint, c.Mean)
+		case c.byOperations():
+			operations = true
+		default:
+			segments = true
+		}
+	}
+	if len(named) == 1 {
+		return joint
+	}
+	whole := stretch(j.window)
+	if operations {
+		if saved, ok := j.without("joint: "+names(named), whole, j.mendsOf(named)); ok {
+			joint = max(joint, saved)
+		}
+	}
+	if segments {
+		joint = max(joint, whole.saved(named...)/float64(len(whole)))
+	}
+	return joint
+}
+
+// byOperations reports whether the candidate's cost was found by replay of operations.
+func (c *candidate) byOperations() bool {
+	by, _, _ := strings.Cut(c.costBy, ",")
+	return by == byWalks || slices.Contains(byOperations, by)
+}
+
+// mending returns what a replay takes to be mended.
+func (c *candidate) mending() (m mending, by string) {
+	switch c.place.sort {
+	case placeJob:
+		return mending{}, byChange
+	case placeWork, placeAll:
+		return mending{even: true}, byEven
+	case placeStage:
+		return c.shrunk(), byShrink
+	case placeLink, placeGroup:
+		if c.Side == "" && c.Rank >= 0 && c.in.wired(c.Rank) {
+			return mending{links: map[int64]bool{c.Rank: true}}, byWire
+		}
+		return mending{passages: []passage{c.passage()}}, byPassage
+	}
+	m.ranks = map[int64]bool{}
+	for _, r := range c.Ranks {
+		m.ranks[r] = true
+	}
+	if c.Rung == judge.RungHistory || c.Rung == judge.RungKernel || !c.in.peered(m.ranks) {
+		return c.shrunk(), byShrink
+	}
+	return m, byMedian
+}
+
+// peered reports whether some segment of the ranks has peers' to be replaced by.
+func (in stretch) peered(ranks map[int64]bool) bool {
+	for _, rec := range in[max(0, len(in)-minTrials):] {
+		if slices.ContainsFunc(rec.meets, func(mr *meetingRecord) bool { return mr.peered(ranks) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (mr *meetingRecord) peered(ranks map[int64]bool) bool {
+	var of, others []role
+	for i := range mr.members {
+		switch m := &mr.members[i]; {
+		case !m.known:
+		case ranks[mr.ranks[i]]:
+			of = append(of, m.role)
+		case len(others) == 0 || others[len(others)-1] != m.role:
+			others = append(others, m.role)
+		}
+	}
+	return slices.ContainsFunc(of, func(r role) bool { return slices.Contains(others, r) })
+}
+
+// shrunk takes the candidate's excess away from its ranks' own time.
+func (c *candidate) shrunk() mending {
+	m := mending{shrink: map[int64]float64{}}
+	for _, r := range c.Ranks {
+		m.shrink[r] = overOf(c.Share)
+	}
+	return m
+}
+
+// overOf returns which part of a time is excess, where that is so much of the peers'.
+func overOf(share float64) float64 {
+	if share <= 0 {
+		return 0
+	}
+	return share / (1 + share)
+}
+
+// passage returns the transfers that the candidate's link lengthens.
+func (c *candidate) passage() passage {
+	p := passage{from: c.Rank, to: c.Peer, over: overOf(c.Share)}
+	// The judge measures links by the step, and says what their peers took.
+	if usual := c.Numbers[judge.NumberPeers]; usual > 0 && c.Mean > 0 {
+		p.over = c.Mean / (c.Mean + usual)
+	}
+	switch {
+	case c.Side == judge.SideReceive:
+		p.from, p.to = -1, c.Rank
+	case c.Rank < 0:
+		p.group, p.comm, p.digest = true, c.Comm, c.Digest
+	}
+	return p
+}
+
+func (m *mending) add(o mending) {
+	maps.Copy(m.ranks, o.ranks)
+	maps.Copy(m.links, o.links)
+	maps.Copy(m.shrink, o.shrink)
+	m.passages = append(m.passages, o.passages...)
+	m.even = m.even || o.even
+}
+
+// change returns how much longer the typical step is since the change; what the judge
+// remembers of it where no step before is kept.
+func (j *job) change(c *candidate) float64 {
+	lengths := func(in []*record) (v []float64) {
+		for _, rec := range in {
+			v = append(v, float64(rec.end-rec.start)/1e9)
+		}
+		return v
+	}
+	at, _ := slices.BinarySearchFunc(j.window, c.First, func(rec *record, step int64) int { return int(rec.step - step) })
+	if at < minTrials || len(j.window)-at < minTrials {
+		return max(0, c.Excess)
+	}
+	return max(0, medianFloat(lengths(j.window[at:]))-medianFloat(lengths(j.window[:at])))
+}
+
+// wired reports whether waits on the wire of the rank's sends were compared.
+func (in stretch) wired(rank int64) bool {
+	return slices.ContainsFunc(in, func(rec *record) bool {
+		i, ok := rec.index[rank]
+		return ok && rec.ranks[i].wired
+	})
+}
+
+// excessOf returns the rank's excess per step in which it was seen, ns.
+func (in stretch) excessOf(rank int64) (mean own, steps int) {
+	for _, rec := range in {
+		if i, ok := rec.index[rank]; ok {
+			steps++
+			mean = mean.plus(rec.ranks[i].excess)
+		}
+	}
+	n := int64(max(1, steps))
+	return own{mean.compute / n, mean.overlapped / n, mean.idle / n}, steps
+}

@@ -1,0 +1,120 @@
+package straggler
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Spans get lost. What a rank waited in a collective of which nothing was recorded
+// looks like idleness of its host, and must accuse nobody: where the numbers of its
+// communication have a gap, the time between the neighbours is a hole, in which idleness
+// says nothing.
+
+// numbers are the least and the largest number of a stream in a step, over all who
+// take part in it.
+type numbers struct{ low, high int64 }
+
+// findHoles fills the times of the step in which communication of the rank may be
+// missing: between those that have the numbers next to a missing one.
+func (v *rankView) findHoles(of map[streamKey]numbers) {
+	v.holes, v.seen = v.holes[:0], v.seen[:0]
+	for i := range v.comms {
+		op := &v.comms[i]
+		switch {
+		case op.met && op.stream >= 0:
+			v.count(v.streams[op.stream].key)
+		case op.numbered:
+			key := v.streamOf(op)
+			if _, met := of[key]; met {
+				v.count(key)
+			}
+		}
+	}
+	for _, s := range v.seen {
+		if n := of[s.key]; int64(s.count) <= n.high-n.low {
+			v.findMissing(s.key, n)
+		}
+	}
+	v.holes = merge(v.holes)
+}
+
+// streamSeen is how many of a stream the rank recorded.
+type streamSeen struct {
+	key   streamKey
+	count int
+}
+
+func (v *rankView) count(key streamKey) {
+	k := slices.IndexFunc(v.seen, func(s streamSeen) bool { return s.key == key })
+	if k < 0 {
+		if k = len(v.seen); k >= maxStreams {
+			return
+		}
+		v.seen = append(v.seen, streamSeen{key: key})
+	}
+	v.seen[k].count++
+}
+
+// findMissing adds the holes of one stream. Messages need not be numbered in the order
+// in which they were sent.
+func (v *rankView) findMissing(key streamKey, n numbers) {
+	var ops []*commOp
+	for i := range v.comms {
+		if op := &v.comms[i]; op.numbered && v.streamOf(op) == key {
+			ops = append(ops, op)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b *commOp) int { return cmp.Compare(a.number, b.number) })
+	last, end := n.low-1, v.start
+	for _, op := range ops {
+		if op.number > last+1 {
+			v.hole(end, op.start)
+		}
+		last, end = op.number, op.end
+	}
+	if n.high > last {
+		v.hole(end, v.end)
+	}
+}
+
+// lacks makes a hole of the whole step where a stream of the step before is missing,
+// which others went on with: where its operations were is not known.
+func (m *roleMemory) lacks(v *rankView, of map[streamKey]numbers) {
+	for _, key := range m.streams {
+		_, goesOn := of[key]
+		if goesOn && !slices.ContainsFunc(v.seen, func(s streamSeen) bool { return s.key == key }) {
+			v.holes = append(v.holes[:0], span{v.start, v.end})
+			break
+		}
+	}
+	m.streams = m.streams[:0]
+	for _, s := range v.streams[:min(len(v.streams), maxStreams)] {
+		m.streams = append(m.streams, s.key)
+	}
+}
+
+func (v *rankView) hole(from, to int64) {
+	if to != from {
+		v.holes = append(v.holes, span{min(from, to), max(from, to)})
+	}
+}
+
+// holed reports whether communication may be missing between two instants.
+func (v *rankView) holed(from, to int64) bool {
+	return slices.ContainsFunc(v.holes, func(h span) bool { return h.start < to && h.end > from })
+}
+
+// merge sorts spans and joins those that touch.
+func merge(of []span) []span {
+	slices.SortFunc(of, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	n := 0
+	for _, s := range of {
+		if n > 0 && s.start <= of[n-1].end {
+			of[n-1].end = max(of[n-1].end, s.end)
+			continue
+		}
+		of[n] = s
+		n++
+	}
+	return of[:n]
+}

@@ -1,0 +1,67 @@
+package straggler
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/sim/training"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
+)
+
+// What the simulated job takes less without one stage's layers, and without both stages',
+// is what the findings say.
+func TestStagesThatAreSlowTogether(t *testing.T) {
+	const steps = 12
+	run := func(first, second float64) (*Engine, float64) {
+		e := engineOf(t, training.Spec{
+			Name: "pipeline", Noise: training.DefaultNoise(), Steps: steps,
+			Layout: training.Layout{PP: 4, DP: 4, Microbatches: 8, Layers: 3, Scale: 0.25},
+			Faults: []training.Fault{{Family: training.Stage, Severity: first}, {Family: training.Stage, Severity: second}},
+		}, 3)
+		return e, e.Jobs()[0].StepTime.Seconds() / steps
+	}
+	e, both := run(0.75, 0.5)
+	_, withoutFirst := run(0, 0.5)
+	_, withoutSecond := run(0.75, 0)
+	_, healthy := run(0, 0)
+	vs := e.Jobs()[0].Verdicts
+	require.Len(t, vs, 2)
+	for i, want := range []float64{both - withoutFirst, both - withoutSecond} {
+		f := vs[i].Finding
+		assert.Equal(t, model.ClassStageImbalance, f.Class)
+		assert.InEpsilon(t, want, f.CostSeconds.V, 0.2, f.Op)
+		assert.InEpsilon(t, both-healthy, f.CostJoint.V, 0.1, f.Op)
+	}
+}
+
+func TestAPipelineGoesAtThePaceOfTheNextSlowest(t *testing.T) {
+	stage := func(mean float64) *candidate {
+		return &candidate{Conclusion: judge.Conclusion{Mean: mean}, place: place{sort: placeStage}, cost: mean, costBy: byPace}
+	}
+	slow, slower := stage(0.02), stage(0.05)
+	paced([]*candidate{slow, slower})
+	assert.InDelta(t, 0.03, slower.cost, 1e-12)
+	assert.Zero(t, slow.cost, "it waits for the slower one")
+	assert.InDelta(t, 0.05, (&job{}).joint([]*candidate{slower, slow}), 1e-12)
+}
+
+func TestAllFindingsTogetherCostNoLessThanOne(t *testing.T) {
+	w := newWorld(t, 4)
+	for n := range int64(16) {
+		p := "c20 *"
+		if n >= 8 {
+			p = "c30 *"
+		}
+		w.step(n, each(4, p, nil)...)
+	}
+	w.e.sorted()[0].judged = true
+	c := nobody(model.ClassJobWide, 16)
+	c.First = 8
+	vs := concluded(w, c)
+	require.Len(t, vs, 1)
+	assert.InDelta(t, 0.010, vs[0].Finding.CostSeconds.V, 1e-6)
+	assert.InDelta(t, 0.010, vs[0].Finding.CostJoint.V, 1e-6)
+}

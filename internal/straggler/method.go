@@ -1,0 +1,7 @@
+package straggler
+
+// Methods by which stragglers are named.
+const (
+	MethodLockstep = "lockstep"
+	MethodKAIR     = "kair"
+)
