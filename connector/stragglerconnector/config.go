@@ -25,6 +25,9 @@ type Config struct {
 	// MaxSeries is the most series of each metric; what comes later is summed in
 	// a series marked otel.metric.overflow.
 	MaxSeries int `mapstructure:"max_series"`
+	// MaxOperations is the most operations, over all jobs, that the frequency view
+	// tells apart.
+	MaxOperations int `mapstructure:"max_operations"`
 	// SeriesExpiration drops a series that has not changed for so long; 0 keeps all.
 	SeriesExpiration time.Duration `mapstructure:"series_expiration"`
 
@@ -35,8 +38,11 @@ const (
 	// defaultMaxHeldSpans at 0.8 KiB each are 105 MiB, and hold a hundred steps
 	// of eight ranks with a hundred collectives each, read rank by rank.
 	defaultMaxHeldSpans = 1 << 17
-	// defaultMaxSeries is one series for each of 16,384 ranks, in two classes.
-	defaultMaxSeries = 1 << 15
+	// defaultMaxSeries is one series for each of 16,384 ranks, in four classes.
+	defaultMaxSeries = 1 << 16
+	// defaultMaxOperations is ten jobs of a hundred kinds of operation: a training
+	// step has some tens.
+	defaultMaxOperations = 1 << 10
 )
 
 func newDefaultConfig() *Config {
@@ -47,6 +53,7 @@ func newDefaultConfig() *Config {
 		FlushInterval:    15 * time.Second, // Prometheus calls a series stale after 5 minutes, and many scrape every 15 s
 		RepeatInterval:   2 * time.Minute,  // a fifth of the silence after which the findings connector closes one
 		MaxSeries:        defaultMaxSeries,
+		MaxOperations:    defaultMaxOperations,
 		SeriesExpiration: time.Hour, // longer than a pause between steps, shorter than the life of a finished job matters
 	}
 }
@@ -61,6 +68,7 @@ func (c *Config) Validate() error {
 		{"story_spans", c.StorySpans},
 		{"max_held_spans", c.MaxHeldSpans},
 		{"max_series", c.MaxSeries},
+		{"max_operations", c.MaxOperations},
 	} {
 		if f.got < 1 {
 			err = errors.Join(err, fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got))

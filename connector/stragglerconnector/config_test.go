@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,10 +24,11 @@ func TestLoadConfig(t *testing.T) {
 		"straggler": newDefaultConfig(),
 		"straggler/all": {
 			Analysis: stragglerconfig.Config{
+				Method:   "kair",
 				Deadline: time.Minute, Window: 10, Clock: false, MaxJobs: 2, MaxOpenSteps: 3, MaxRanks: 4,
 				MaxOpsPerRankStep: 5, MaxOpenOps: 6, MaxWindowMembers: 11, CleanSteps: 12, MinCostShare: 0.1, MinExcessShare: 0.2, MaxFalseAlarm: 0.3,
 			},
-			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, RepeatInterval: time.Hour, MaxSeries: 9, SeriesExpiration: time.Minute,
+			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, RepeatInterval: time.Hour, MaxSeries: 9, MaxOperations: 10, SeriesExpiration: time.Minute,
 		},
 	} {
 		sub, err := cm.Sub(name)
@@ -40,7 +42,7 @@ func TestLoadConfig(t *testing.T) {
 
 func TestValidateNamesEveryFault(t *testing.T) {
 	cfg := newDefaultConfig()
-	cfg.Analysis.Window, cfg.StorySpans, cfg.MaxHeldSpans, cfg.MaxSeries = 0, 0, 0, 0
+	cfg.Analysis.Window, cfg.StorySpans, cfg.MaxHeldSpans, cfg.MaxSeries, cfg.MaxOperations = 0, 0, 0, 0, 0
 	cfg.FlushInterval, cfg.RepeatInterval, cfg.SeriesExpiration = 0, 0, -1
 	err := cfg.Validate()
 	for _, want := range []string{
@@ -48,6 +50,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"check story_spans: got 0; want at least 1",
 		"check max_held_spans: got 0; want at least 1",
 		"check max_series: got 0; want at least 1",
+		"check max_operations: got 0; want at least 1",
 		"check flush_interval: got 0s; want more than 0",
 		"check repeat_interval: got 0s; want more than 0",
 		"check series_expiration: got -1ns; want 0 or more",
@@ -79,5 +82,25 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	for _, m := range all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 		row := "| `" + m.Name() + "` | " + strings.ToLower(m.Type().String()) + " | " + m.Unit() + " | "
 		assert.Contains(t, string(readme), row+"`lockstep.job.id`")
+	}
+}
+
+// The queries name metrics as the prometheus exporter writes those of the table.
+func TestQueriesNameMetricsOfTheTable(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	suffix := map[string]string{"sum s": "_seconds_total", "gauge s": "_seconds", "gauge 1": "_ratio", "sum {operation}": "_total", "histogram s": "_seconds_count"}
+	known := map[string]bool{"lockstep_findings_total": true} // of the connector findings
+	for _, row := range regexp.MustCompile("(?m)^\\| `(lockstep[^`]*)` \\| (\\w+) \\| (\\S+) \\|").FindAllStringSubmatch(string(readme), -1) {
+		end, ok := suffix[row[2]+" "+row[3]]
+		require.True(t, ok, row[0])
+		known[strings.ReplaceAll(row[1], ".", "_")+end] = true
+	}
+	_, panels, ok := strings.Cut(string(readme), "\n### Panels\n")
+	require.True(t, ok)
+	used := regexp.MustCompile(`lockstep_[a-z_]+(\{|`+"`"+`)`).FindAllString(panels, -1)
+	require.Greater(t, len(used), 5)
+	for _, name := range used {
+		assert.True(t, known[name[:len(name)-1]], name)
 	}
 }

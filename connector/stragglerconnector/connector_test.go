@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
 // rig is the connector with all its outputs.
@@ -107,7 +108,7 @@ func step(n int64, marks bool) []ptrace.Traces {
 		if r == slow {
 			compute = 30 * ms
 		}
-		rank := model.Rank{JobName: "train", JobID: "job", Incarnation: "inc", Rank: r, WorldSize: model.Some(int64(world))}
+		rank := model.Rank{JobName: "train", JobID: "job", Incarnation: "inc", Rank: r, HostName: "node0", WorldSize: model.Some(int64(world))}
 		ops := []model.Op{
 			{Kind: model.KindCompute, Name: "gemm", Start: start, End: start + compute, Step: model.Some(n), Stream: model.Some(int64(7))},
 			{
@@ -132,6 +133,70 @@ func (r *rig) run(t *testing.T, steps int64) {
 			r.consume(t, td)
 		}
 	}
+}
+
+// life delivers four steps of one incarnation, in which each operation of rank slow
+// takes so long, and those of the others a millisecond.
+func (r *rig) life(t *testing.T, incarnation string, slowOp int64) {
+	t.Helper()
+	for n := range int64(4) {
+		start := time.Unix(1_700_000_000, 0).UnixNano() + n*100*ms
+		for k := range int64(world) {
+			each := ms
+			if k == slow {
+				each = slowOp
+			}
+			rank := model.Rank{JobName: "train", JobID: "job", Incarnation: incarnation, Rank: k, HostName: "node0", WorldSize: model.Some(int64(world))}
+			var ops []model.Op
+			for i := range int64(10) {
+				at := start + i*each
+				ops = append(ops, model.Op{Kind: model.KindCompute, Name: "gemm", Start: at, End: at + each, Step: model.Some(n), Stream: model.Some(int64(7)), Seq: i})
+			}
+			ops = append(ops, model.Op{Kind: model.KindStep, Name: "step", Start: start, End: start + 31*ms, Step: model.Some(n)})
+			r.consume(t, otelmap.OpsToTraces(&rank, ops))
+		}
+	}
+}
+
+// divergence returns that of each rank in the metrics sent last.
+func (r *rig) divergence() map[int64]float64 {
+	out := map[int64]float64{}
+	all := r.metrics.AllMetrics()
+	for _, m := range all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		if m.Name() != semconv.MetricStragglerDivergence {
+			continue
+		}
+		for _, p := range m.Gauge().DataPoints().All() {
+			rank, _ := p.Attributes().Get(semconv.Rank)
+			out[rank.Int()] = p.DoubleValue()
+		}
+	}
+	return out
+}
+
+// A job that was started again writes the series of the life that runs.
+func TestDivergenceIsOfTheLifeThatRuns(t *testing.T) {
+	for _, lives := range [][2]string{{"a", "z"}, {"z", "a"}} {
+		r := newRig(t, func(c *Config) { c.FlushInterval = time.Hour })
+		r.life(t, lives[0], 3*ms)
+		r.life(t, lives[1], ms)
+		r.stop(t)
+		got := r.divergence()
+		require.Len(t, got, world)
+		assert.Zero(t, got[slow], "lives %v, of which the second is healthy", lives)
+	}
+}
+
+func TestDivergenceOfAJobThatEndedExpires(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.FlushInterval, c.SeriesExpiration = time.Hour, time.Minute })
+	r.life(t, "inc", 3*ms)
+	h := r.faces[0].(*face).handle.Value
+	h.tick(time.Now())
+	require.Len(t, r.divergence(), world)
+	r.metrics.Reset()
+	h.tick(time.Now().Add(2 * time.Minute))
+	assert.Empty(t, r.metrics.AllMetrics(), "no series is left")
+	r.stop(t)
 }
 
 func TestFindingEvent(t *testing.T) {

@@ -47,5 +47,6 @@ func (f *factory) instance(set connector.Settings, cfg component.Config, attach 
 		return nil, err
 	}
 	attach(handle.Value)
+	handle.Value.attached()
 	return &face{handle: handle}, nil
 }

@@ -67,11 +67,19 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		telemetry: telemetry,
 		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 		teller:    stepmap.NewTeller(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
-		measures:  stepmap.NewMetrics(cfg.MaxSeries),
+		measures:  stepmap.NewMetrics(cfg.MaxSeries, cfg.MaxOperations),
 	}
 	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
+}
+
+// attached has reports hold what the consumers are told of: stories tell of meetings, and
+// metrics of durations.
+func (h *hub) attached() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.analysis.Report(len(h.traces) > 0, len(h.metrics) > 0)
 }
 
 // consume takes the operations among the spans. What the consumers refuse is
@@ -137,6 +145,12 @@ func (h *hub) warnOfLosses() {
 		{engine.WorldsCapped, said.WorldsCapped, "batches stated a world size beyond max_ranks"},
 		{engine.JobsEvicted, said.JobsEvicted, "jobs were given up, because of max_jobs"},
 		{engine.OpsWithoutStep, said.OpsWithoutStep, "operations belong to no step"},
+		{engine.OpsWithoutRank, said.OpsWithoutRank, "operations belong to no rank"},
+		{engine.OpsUnsound, said.OpsUnsound, "operations end before they start, or last longer than a day, and were left out"},
+		{engine.OpsOfTwins, said.OpsOfTwins, "operations came from a second process that says it is a rank which another has, and were left out; give each job its own lockstep.job.id"},
+		{engine.StepsForgotten, said.StepsForgotten, "steps left the window before their time, because of max_window_members"},
+		{engine.PlacesOverflowed, said.PlacesOverflowed, "operations share one key, since there are too many distinct ones; is a number or an address part of their names?"},
+		{engine.ConclusionsDropped, said.ConclusionsDropped, "places stood out beside too many others, and were not looked into"},
 	} {
 		if n := loss.now - loss.before; n > 0 {
 			h.logger.Warn("Straggler analysis lacks data: "+loss.what, zap.Int64("count", n))
@@ -215,6 +229,9 @@ func (h *hub) sendStory(ctx context.Context, rep *straggler.StepReport) error {
 // they are cumulative, or the last value is repeated.
 func (h *hub) sendMetrics(ctx context.Context, now time.Time) error {
 	h.measured = now
+	if len(h.metrics) == 0 {
+		return nil
+	}
 	var errs []error
 	for _, next := range h.metrics {
 		if md := h.measures.Write(now); md.DataPointCount() > 0 {

@@ -79,7 +79,8 @@ func TestEverythingIsSaidBeforeTheCollectorStops(t *testing.T) {
 	assert.Equal(t, 6*(1+4), names["step"], "six roots, and a step of four ranks each")
 	assert.Equal(t, map[string]bool{
 		"lockstep.step.duration": true, "lockstep.wait.caused": true, "lockstep.wait.suffered": true,
-		"lockstep.straggler.excess": true, "lockstep.clock.offset": true, "lockstep.findings": true,
+		"lockstep.straggler.excess": true, "lockstep.op.frequency": true, "lockstep.straggler.divergence": true,
+		"lockstep.clock.offset": true, "lockstep.findings": true,
 	}, metricNames(&out))
 }
 

@@ -15,21 +15,31 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*snapshot) int64
 	}{
+		{t.RegisterConnectorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
+		{t.RegisterConnectorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
 		{t.RegisterConnectorStragglerFindingsLostCallback, func(s *snapshot) int64 { return s.own.findingsLost }},
 		{t.RegisterConnectorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
+		{t.RegisterConnectorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},
 		{t.RegisterConnectorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
 		{t.RegisterConnectorStragglerOpsDroppedCallback, func(s *snapshot) int64 { return s.engine.OpsDropped }},
+		{t.RegisterConnectorStragglerOpsOfTwinsCallback, func(s *snapshot) int64 { return s.engine.OpsOfTwins }},
+		{t.RegisterConnectorStragglerOpsUnsoundCallback, func(s *snapshot) int64 { return s.engine.OpsUnsound }},
+		{t.RegisterConnectorStragglerOpsWithoutRankCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutRank }},
 		{t.RegisterConnectorStragglerOpsWithoutStepCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutStep }},
 		{t.RegisterConnectorStragglerPlacesOverflowedCallback, func(s *snapshot) int64 { return s.engine.PlacesOverflowed }},
 		{t.RegisterConnectorStragglerRanksRefusedCallback, func(s *snapshot) int64 { return s.engine.RanksRefused }},
 		{t.RegisterConnectorStragglerStepsAnalysedCallback, func(s *snapshot) int64 { return s.own.steps }},
 		{t.RegisterConnectorStragglerStepsEvictedCallback, func(s *snapshot) int64 { return s.engine.StepsEvicted }},
+		{t.RegisterConnectorStragglerStepsForgottenCallback, func(s *snapshot) int64 { return s.engine.StepsForgotten }},
+		{t.RegisterConnectorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
+		{t.RegisterConnectorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
 		{t.RegisterConnectorStragglerStoryOpsDroppedCallback, func(s *snapshot) int64 { return s.opsDropped }},
 		{t.RegisterConnectorStragglerStoryOpsHeldCallback, func(s *snapshot) int64 { return s.opsHeld }},
 		{t.RegisterConnectorStragglerStorySpansLostCallback, func(s *snapshot) int64 { return s.own.storySpansLost }},
 		{t.RegisterConnectorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
 		{t.RegisterConnectorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
+		{t.RegisterConnectorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.value(h.seen.Load()))

@@ -38,8 +38,10 @@ type HoldConfig struct {
 const defaultHeldSpans = 1 << 18
 
 func newDefaultConfig() *Config {
+	analysis := stragglerconfig.NewDefaultConfig()
+	analysis.Rhythm = false // nothing that is written on spans needs it
 	return &Config{
-		Analysis:   stragglerconfig.NewDefaultConfig(),
+		Analysis:   analysis,
 		Histograms: true,
 		Hold:       configoptional.Default(HoldConfig{MaxSpans: defaultHeldSpans, FlushInterval: time.Second}),
 	}

@@ -39,15 +39,21 @@ func TestLoadConfig(t *testing.T) {
 	assert.Equal(t, &HoldConfig{MaxSpans: 10, FlushInterval: time.Minute}, all.Hold.Get())
 	assert.False(t, all.Histograms)
 	assert.Equal(t, 8, all.Analysis.Window)
+	assert.Equal(t, "kair", all.Analysis.Method)
+	assert.True(t, all.Analysis.Rhythm)
+	assert.False(t, load(t, "straggler").Analysis.Rhythm, "nothing is written of it")
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {
 	cfg := newDefaultConfig()
 	cfg.Analysis.Window = 0
+	require.ErrorContains(t, cfg.Validate(), "check window: got 0; want at least 1")
+	cfg.Analysis.Method = "median"
+	require.ErrorContains(t, cfg.Validate(), `check method: got "median"; want lockstep or kair`)
+	cfg.Analysis.Method = ""
 	h := cfg.Hold.GetOrInsertDefault()
 	h.MaxSpans, h.FlushInterval = 0, 0
 	err := cfg.Validate()
-	require.ErrorContains(t, err, "check window: got 0; want at least 1")
 	require.ErrorContains(t, err, "check hold::max_spans: got 0; want at least 1")
 	require.ErrorContains(t, err, "check hold::flush_interval: got 0s; want more than 0")
 }

@@ -155,8 +155,9 @@ func (p *annotating) release(ctx context.Context, out stepmap.Outcome, td ptrace
 
 func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
 	p.own.steps += int64(len(out.Reports))
-	if len(out.Reports) > 0 {
-		stepmap.NewAnnotator(out.Reports, p.analysis.Standing(), p.cfg.Histograms).Annotate(td)
+	// Of a step that is not complete, findings of former steps say something all the same.
+	if standing := p.analysis.Standing(); len(out.Reports) > 0 || len(standing) > 0 {
+		stepmap.NewAnnotator(out.Reports, standing, p.cfg.Histograms).Annotate(td)
 	}
 	p.snapshot()
 }

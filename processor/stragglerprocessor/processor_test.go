@@ -147,6 +147,24 @@ func TestWithoutHoldNothingWaits(t *testing.T) {
 	stop(t, p)
 }
 
+// A finding that stands is written on spans of steps that are not complete, too.
+func TestStandingFindingsAreWrittenInTheSameCall(t *testing.T) {
+	var sink consumertest.TracesSink
+	p := start(t, &sink, nil)
+	for n := range int64(8) {
+		consume(t, p, ofAll(n))
+	}
+	sink.Reset()
+	consume(t, p, ofRank(8, slow))
+	consume(t, p, ofRank(8, slow+1))
+	assert.Equal(t, 6, sink.SpanCount())
+	assert.Equal(t, 2, having(&sink, "lockstep.straggler.class"), "the step of the slow rank, and what is slow in it")
+	assert.Equal(t, 1, having(&sink, "lockstep.finding.id"))
+	assert.Equal(t, 1, having(&sink, "lockstep.straggler.excess"), "what is typical of the rank")
+	assert.Zero(t, having(&sink, "lockstep.summary.wait"), "the step has not been analysed")
+	stop(t, p)
+}
+
 func TestHoldAnnotatesEverything(t *testing.T) {
 	var sink consumertest.TracesSink
 	p := start(t, &sink, hold(1000, time.Hour))

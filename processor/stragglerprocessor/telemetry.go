@@ -15,20 +15,30 @@ func (p *annotating) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*snapshot) int64
 	}{
+		{t.RegisterProcessorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
+		{t.RegisterProcessorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterProcessorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
 		{t.RegisterProcessorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
+		{t.RegisterProcessorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},
 		{t.RegisterProcessorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
 		{t.RegisterProcessorStragglerOpsDroppedCallback, func(s *snapshot) int64 { return s.engine.OpsDropped }},
+		{t.RegisterProcessorStragglerOpsOfTwinsCallback, func(s *snapshot) int64 { return s.engine.OpsOfTwins }},
+		{t.RegisterProcessorStragglerOpsUnsoundCallback, func(s *snapshot) int64 { return s.engine.OpsUnsound }},
+		{t.RegisterProcessorStragglerOpsWithoutRankCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutRank }},
 		{t.RegisterProcessorStragglerOpsWithoutStepCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutStep }},
 		{t.RegisterProcessorStragglerPlacesOverflowedCallback, func(s *snapshot) int64 { return s.engine.PlacesOverflowed }},
 		{t.RegisterProcessorStragglerRanksRefusedCallback, func(s *snapshot) int64 { return s.engine.RanksRefused }},
-		{t.RegisterProcessorStragglerStepsAnalysedCallback, func(s *snapshot) int64 { return s.own.steps }},
 		{t.RegisterProcessorStragglerSpansHeldCallback, func(s *snapshot) int64 { return s.held }},
 		{t.RegisterProcessorStragglerSpansLostCallback, func(s *snapshot) int64 { return s.own.spansLost }},
-		{t.RegisterProcessorStragglerStepsUnannotatedCallback, func(s *snapshot) int64 { return s.unannotated }},
+		{t.RegisterProcessorStragglerStepsAnalysedCallback, func(s *snapshot) int64 { return s.own.steps }},
 		{t.RegisterProcessorStragglerStepsEvictedCallback, func(s *snapshot) int64 { return s.engine.StepsEvicted }},
+		{t.RegisterProcessorStragglerStepsForgottenCallback, func(s *snapshot) int64 { return s.engine.StepsForgotten }},
+		{t.RegisterProcessorStragglerStepsUnannotatedCallback, func(s *snapshot) int64 { return s.unannotated }},
+		{t.RegisterProcessorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
+		{t.RegisterProcessorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
 		{t.RegisterProcessorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
 		{t.RegisterProcessorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
+		{t.RegisterProcessorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.value(p.seen.Load()))

@@ -25,24 +25,34 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                              metric.Meter
-	mu                                 sync.Mutex
-	registrations                      []metric.Registration
-	ConnectorStragglerDuplicateOps     metric.Int64ObservableCounter
-	ConnectorStragglerFindingsLost     metric.Int64ObservableCounter
-	ConnectorStragglerJobsEvicted      metric.Int64ObservableCounter
-	ConnectorStragglerLateOps          metric.Int64ObservableCounter
-	ConnectorStragglerOpsDropped       metric.Int64ObservableCounter
-	ConnectorStragglerOpsWithoutStep   metric.Int64ObservableCounter
-	ConnectorStragglerPlacesOverflowed metric.Int64ObservableCounter
-	ConnectorStragglerRanksRefused     metric.Int64ObservableCounter
-	ConnectorStragglerStepsAnalysed    metric.Int64ObservableCounter
-	ConnectorStragglerStepsEvicted     metric.Int64ObservableCounter
-	ConnectorStragglerStoryOpsDropped  metric.Int64ObservableCounter
-	ConnectorStragglerStoryOpsHeld     metric.Int64ObservableGauge
-	ConnectorStragglerStorySpansLost   metric.Int64ObservableCounter
-	ConnectorStragglerUnmatchedOps     metric.Int64ObservableCounter
-	ConnectorStragglerUnread           metric.Int64ObservableCounter
+	meter                                 metric.Meter
+	mu                                    sync.Mutex
+	registrations                         []metric.Registration
+	ConnectorStragglerClockConflicts      metric.Int64ObservableCounter
+	ConnectorStragglerConclusionsDropped  metric.Int64ObservableCounter
+	ConnectorStragglerDuplicateOps        metric.Int64ObservableCounter
+	ConnectorStragglerFindingsLost        metric.Int64ObservableCounter
+	ConnectorStragglerJobsEvicted         metric.Int64ObservableCounter
+	ConnectorStragglerJudgeRefused        metric.Int64ObservableCounter
+	ConnectorStragglerLateOps             metric.Int64ObservableCounter
+	ConnectorStragglerOpsDropped          metric.Int64ObservableCounter
+	ConnectorStragglerOpsOfTwins          metric.Int64ObservableCounter
+	ConnectorStragglerOpsUnsound          metric.Int64ObservableCounter
+	ConnectorStragglerOpsWithoutRank      metric.Int64ObservableCounter
+	ConnectorStragglerOpsWithoutStep      metric.Int64ObservableCounter
+	ConnectorStragglerPlacesOverflowed    metric.Int64ObservableCounter
+	ConnectorStragglerRanksRefused        metric.Int64ObservableCounter
+	ConnectorStragglerStepsAnalysed       metric.Int64ObservableCounter
+	ConnectorStragglerStepsEvicted        metric.Int64ObservableCounter
+	ConnectorStragglerStepsForgotten      metric.Int64ObservableCounter
+	ConnectorStragglerStepsTooLargeToWalk metric.Int64ObservableCounter
+	ConnectorStragglerStepsUnended        metric.Int64ObservableCounter
+	ConnectorStragglerStoryOpsDropped     metric.Int64ObservableCounter
+	ConnectorStragglerStoryOpsHeld        metric.Int64ObservableGauge
+	ConnectorStragglerStorySpansLost      metric.Int64ObservableCounter
+	ConnectorStragglerUnmatchedOps        metric.Int64ObservableCounter
+	ConnectorStragglerUnread              metric.Int64ObservableCounter
+	ConnectorStragglerWorldsCapped        metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -54,6 +64,36 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterConnectorStragglerClockConflictsCallback sets callback for observable ConnectorStragglerClockConflicts metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerClockConflictsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerClockConflicts, obs: o})
+		return nil
+	}, builder.ConnectorStragglerClockConflicts)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerConclusionsDroppedCallback sets callback for observable ConnectorStragglerConclusionsDropped metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerConclusionsDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerConclusionsDropped, obs: o})
+		return nil
+	}, builder.ConnectorStragglerConclusionsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterConnectorStragglerDuplicateOpsCallback sets callback for observable ConnectorStragglerDuplicateOps metric.
@@ -101,6 +141,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerJobsEvictedCallback(c
 	return nil
 }
 
+// RegisterConnectorStragglerJudgeRefusedCallback sets callback for observable ConnectorStragglerJudgeRefused metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerJudgeRefusedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerJudgeRefused, obs: o})
+		return nil
+	}, builder.ConnectorStragglerJudgeRefused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorStragglerLateOpsCallback sets callback for observable ConnectorStragglerLateOps metric.
 func (builder *TelemetryBuilder) RegisterConnectorStragglerLateOpsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -122,6 +177,51 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerOpsDroppedCallback(cb
 		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerOpsDropped, obs: o})
 		return nil
 	}, builder.ConnectorStragglerOpsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerOpsOfTwinsCallback sets callback for observable ConnectorStragglerOpsOfTwins metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerOpsOfTwinsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerOpsOfTwins, obs: o})
+		return nil
+	}, builder.ConnectorStragglerOpsOfTwins)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerOpsUnsoundCallback sets callback for observable ConnectorStragglerOpsUnsound metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerOpsUnsoundCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerOpsUnsound, obs: o})
+		return nil
+	}, builder.ConnectorStragglerOpsUnsound)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerOpsWithoutRankCallback sets callback for observable ConnectorStragglerOpsWithoutRank metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerOpsWithoutRankCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerOpsWithoutRank, obs: o})
+		return nil
+	}, builder.ConnectorStragglerOpsWithoutRank)
 	if err != nil {
 		return err
 	}
@@ -206,6 +306,51 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsEvictedCallback(
 	return nil
 }
 
+// RegisterConnectorStragglerStepsForgottenCallback sets callback for observable ConnectorStragglerStepsForgotten metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsForgottenCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsForgotten, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsForgotten)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerStepsTooLargeToWalkCallback sets callback for observable ConnectorStragglerStepsTooLargeToWalk metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsTooLargeToWalkCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsTooLargeToWalk, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsTooLargeToWalk)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerStepsUnendedCallback sets callback for observable ConnectorStragglerStepsUnended metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsUnendedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsUnended, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsUnended)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorStragglerStoryOpsDroppedCallback sets callback for observable ConnectorStragglerStoryOpsDropped metric.
 func (builder *TelemetryBuilder) RegisterConnectorStragglerStoryOpsDroppedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -281,6 +426,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerUnreadCallback(cb met
 	return nil
 }
 
+// RegisterConnectorStragglerWorldsCappedCallback sets callback for observable ConnectorStragglerWorldsCapped metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerWorldsCappedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerWorldsCapped, obs: o})
+		return nil
+	}, builder.ConnectorStragglerWorldsCapped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -309,6 +469,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ConnectorStragglerClockConflicts, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_clock_conflicts",
+		metric.WithDescription("Steps in which clocks contradicted what was known of them. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerConclusionsDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_conclusions_dropped",
+		metric.WithDescription("Places that stood out beside too many others; they were not looked into. [Alpha]"),
+		metric.WithUnit("{place}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerDuplicateOps, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_duplicate_ops",
 		metric.WithDescription("Operations received again with the same identity. [Alpha]"),
@@ -327,6 +499,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerJudgeRefused, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_judge_refused",
+		metric.WithDescription("What ranks and links showed in a step and the judge left out, since it is no number or too much. [Alpha]"),
+		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerLateOps, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_late_ops",
 		metric.WithDescription("Operations of steps that had been analysed already; they change nothing. [Alpha]"),
@@ -336,6 +514,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorStragglerOpsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_ops_dropped",
 		metric.WithDescription("Operations beyond max_ops_per_rank_step. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerOpsOfTwins, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_ops_of_twins",
+		metric.WithDescription("Operations of a second process that says it is a rank which another has; they are not analysed. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerOpsUnsound, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_ops_unsound",
+		metric.WithDescription("Operations that end before they start, or last longer than a day; they are not analysed. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerOpsWithoutRank, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_ops_without_rank",
+		metric.WithDescription("Operations of a rank below 0; they are not analysed. [Alpha]"),
 		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
@@ -369,6 +565,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_forgotten",
+		metric.WithDescription("Steps that left the window before their time because max_window_members was reached. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsTooLargeToWalk, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_too_large_to_walk",
+		metric.WithDescription("Steps of too many operations to seek the critical path over all of them; a part is walked now and then. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsUnended, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_unended",
+		metric.WithDescription("Steps analysed although a rank had not ended them. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerStoryOpsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_story_ops_dropped",
 		metric.WithDescription("Operations that a story could not show because max_held_spans was reached, or their step was never analysed. [Alpha]"),
@@ -395,8 +609,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerUnread, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_unread",
-		metric.WithDescription("Spans that are no operations, and attributes of a wrong type. [Alpha]"),
+		metric.WithDescription("Spans that are no operations, operations that cannot be true (no rank, an end before the start), and attributes of a wrong type. [Alpha]"),
 		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerWorldsCapped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_worlds_capped",
+		metric.WithDescription("Batches that stated a world beyond max_ranks. [Alpha]"),
+		metric.WithUnit("{batch}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

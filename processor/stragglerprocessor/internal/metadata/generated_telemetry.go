@@ -25,23 +25,33 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                              metric.Meter
-	mu                                 sync.Mutex
-	registrations                      []metric.Registration
-	ProcessorStragglerDuplicateOps     metric.Int64ObservableCounter
-	ProcessorStragglerJobsEvicted      metric.Int64ObservableCounter
-	ProcessorStragglerLateOps          metric.Int64ObservableCounter
-	ProcessorStragglerOpsDropped       metric.Int64ObservableCounter
-	ProcessorStragglerOpsWithoutStep   metric.Int64ObservableCounter
-	ProcessorStragglerPlacesOverflowed metric.Int64ObservableCounter
-	ProcessorStragglerRanksRefused     metric.Int64ObservableCounter
-	ProcessorStragglerSpansHeld        metric.Int64ObservableGauge
-	ProcessorStragglerSpansLost        metric.Int64ObservableCounter
-	ProcessorStragglerStepsAnalysed    metric.Int64ObservableCounter
-	ProcessorStragglerStepsEvicted     metric.Int64ObservableCounter
-	ProcessorStragglerStepsUnannotated metric.Int64ObservableCounter
-	ProcessorStragglerUnmatchedOps     metric.Int64ObservableCounter
-	ProcessorStragglerUnread           metric.Int64ObservableCounter
+	meter                                 metric.Meter
+	mu                                    sync.Mutex
+	registrations                         []metric.Registration
+	ProcessorStragglerClockConflicts      metric.Int64ObservableCounter
+	ProcessorStragglerConclusionsDropped  metric.Int64ObservableCounter
+	ProcessorStragglerDuplicateOps        metric.Int64ObservableCounter
+	ProcessorStragglerJobsEvicted         metric.Int64ObservableCounter
+	ProcessorStragglerJudgeRefused        metric.Int64ObservableCounter
+	ProcessorStragglerLateOps             metric.Int64ObservableCounter
+	ProcessorStragglerOpsDropped          metric.Int64ObservableCounter
+	ProcessorStragglerOpsOfTwins          metric.Int64ObservableCounter
+	ProcessorStragglerOpsUnsound          metric.Int64ObservableCounter
+	ProcessorStragglerOpsWithoutRank      metric.Int64ObservableCounter
+	ProcessorStragglerOpsWithoutStep      metric.Int64ObservableCounter
+	ProcessorStragglerPlacesOverflowed    metric.Int64ObservableCounter
+	ProcessorStragglerRanksRefused        metric.Int64ObservableCounter
+	ProcessorStragglerSpansHeld           metric.Int64ObservableGauge
+	ProcessorStragglerSpansLost           metric.Int64ObservableCounter
+	ProcessorStragglerStepsAnalysed       metric.Int64ObservableCounter
+	ProcessorStragglerStepsEvicted        metric.Int64ObservableCounter
+	ProcessorStragglerStepsForgotten      metric.Int64ObservableCounter
+	ProcessorStragglerStepsTooLargeToWalk metric.Int64ObservableCounter
+	ProcessorStragglerStepsUnannotated    metric.Int64ObservableCounter
+	ProcessorStragglerStepsUnended        metric.Int64ObservableCounter
+	ProcessorStragglerUnmatchedOps        metric.Int64ObservableCounter
+	ProcessorStragglerUnread              metric.Int64ObservableCounter
+	ProcessorStragglerWorldsCapped        metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -53,6 +63,36 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterProcessorStragglerClockConflictsCallback sets callback for observable ProcessorStragglerClockConflicts metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerClockConflictsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerClockConflicts, obs: o})
+		return nil
+	}, builder.ProcessorStragglerClockConflicts)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerConclusionsDroppedCallback sets callback for observable ProcessorStragglerConclusionsDropped metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerConclusionsDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerConclusionsDropped, obs: o})
+		return nil
+	}, builder.ProcessorStragglerConclusionsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterProcessorStragglerDuplicateOpsCallback sets callback for observable ProcessorStragglerDuplicateOps metric.
@@ -85,6 +125,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerJobsEvictedCallback(c
 	return nil
 }
 
+// RegisterProcessorStragglerJudgeRefusedCallback sets callback for observable ProcessorStragglerJudgeRefused metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerJudgeRefusedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerJudgeRefused, obs: o})
+		return nil
+	}, builder.ProcessorStragglerJudgeRefused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorStragglerLateOpsCallback sets callback for observable ProcessorStragglerLateOps metric.
 func (builder *TelemetryBuilder) RegisterProcessorStragglerLateOpsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -106,6 +161,51 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerOpsDroppedCallback(cb
 		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerOpsDropped, obs: o})
 		return nil
 	}, builder.ProcessorStragglerOpsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerOpsOfTwinsCallback sets callback for observable ProcessorStragglerOpsOfTwins metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerOpsOfTwinsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerOpsOfTwins, obs: o})
+		return nil
+	}, builder.ProcessorStragglerOpsOfTwins)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerOpsUnsoundCallback sets callback for observable ProcessorStragglerOpsUnsound metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerOpsUnsoundCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerOpsUnsound, obs: o})
+		return nil
+	}, builder.ProcessorStragglerOpsUnsound)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerOpsWithoutRankCallback sets callback for observable ProcessorStragglerOpsWithoutRank metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerOpsWithoutRankCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerOpsWithoutRank, obs: o})
+		return nil
+	}, builder.ProcessorStragglerOpsWithoutRank)
 	if err != nil {
 		return err
 	}
@@ -220,12 +320,57 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsEvictedCallback(
 	return nil
 }
 
+// RegisterProcessorStragglerStepsForgottenCallback sets callback for observable ProcessorStragglerStepsForgotten metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsForgottenCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsForgotten, obs: o})
+		return nil
+	}, builder.ProcessorStragglerStepsForgotten)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerStepsTooLargeToWalkCallback sets callback for observable ProcessorStragglerStepsTooLargeToWalk metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsTooLargeToWalkCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsTooLargeToWalk, obs: o})
+		return nil
+	}, builder.ProcessorStragglerStepsTooLargeToWalk)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorStragglerStepsUnannotatedCallback sets callback for observable ProcessorStragglerStepsUnannotated metric.
 func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsUnannotatedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsUnannotated, obs: o})
 		return nil
 	}, builder.ProcessorStragglerStepsUnannotated)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerStepsUnendedCallback sets callback for observable ProcessorStragglerStepsUnended metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsUnendedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsUnended, obs: o})
+		return nil
+	}, builder.ProcessorStragglerStepsUnended)
 	if err != nil {
 		return err
 	}
@@ -265,6 +410,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerUnreadCallback(cb met
 	return nil
 }
 
+// RegisterProcessorStragglerWorldsCappedCallback sets callback for observable ProcessorStragglerWorldsCapped metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerWorldsCappedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerWorldsCapped, obs: o})
+		return nil
+	}, builder.ProcessorStragglerWorldsCapped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -293,6 +453,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ProcessorStragglerClockConflicts, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_clock_conflicts",
+		metric.WithDescription("Steps in which clocks contradicted what was known of them. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerConclusionsDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_conclusions_dropped",
+		metric.WithDescription("Places that stood out beside too many others; they were not looked into. [Alpha]"),
+		metric.WithUnit("{place}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerDuplicateOps, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_duplicate_ops",
 		metric.WithDescription("Operations received again with the same identity. [Alpha]"),
@@ -305,6 +477,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerJudgeRefused, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_judge_refused",
+		metric.WithDescription("What ranks and links showed in a step and the judge left out, since it is no number or too much. [Alpha]"),
+		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerLateOps, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_late_ops",
 		metric.WithDescription("Operations of steps that had been analysed already; they change nothing. [Alpha]"),
@@ -314,6 +492,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorStragglerOpsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_ops_dropped",
 		metric.WithDescription("Operations beyond max_ops_per_rank_step. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerOpsOfTwins, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_ops_of_twins",
+		metric.WithDescription("Operations of a second process that says it is a rank which another has; they are not analysed. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerOpsUnsound, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_ops_unsound",
+		metric.WithDescription("Operations that end before they start, or last longer than a day; they are not analysed. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerOpsWithoutRank, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_ops_without_rank",
+		metric.WithDescription("Operations of a rank below 0; they are not analysed. [Alpha]"),
 		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
@@ -359,9 +555,27 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_steps_forgotten",
+		metric.WithDescription("Steps that left the window before their time because max_window_members was reached. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerStepsTooLargeToWalk, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_steps_too_large_to_walk",
+		metric.WithDescription("Steps of too many operations to seek the critical path over all of them; a part is walked now and then. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerStepsUnannotated, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_steps_unannotated",
 		metric.WithDescription("Steps whose held spans were passed on without annotation, because hold::max_spans was reached or no analysis came. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerStepsUnended, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_steps_unended",
+		metric.WithDescription("Steps analysed although a rank had not ended them. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
@@ -373,8 +587,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerUnread, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_unread",
-		metric.WithDescription("Spans that are no operations, and attributes of a wrong type. [Alpha]"),
+		metric.WithDescription("Spans that are no operations, operations that cannot be true (no rank, an end before the start), and attributes of a wrong type. [Alpha]"),
 		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerWorldsCapped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_worlds_capped",
+		metric.WithDescription("Batches that stated a world beyond max_ranks. [Alpha]"),
+		metric.WithUnit("{batch}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs
