@@ -21,6 +21,8 @@ type analyzeOptions struct {
 	json        bool
 	quiet       bool
 	noClock     bool
+	heatmap     bool
+	frequency   bool
 	job         string
 	rankPattern string
 	stepPattern string
@@ -55,6 +57,10 @@ func (o *analyzeOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.job, "job", "", "name of the job, where the traces do not say it (default: the directory's name)")
 	f.StringVar(&o.rankPattern, "rank-pattern", "", "regular expression for a rank in a file's name, its group 1 the number")
 	f.StringVar(&o.stepPattern, "step-pattern", "", "regular expression for step annotations, its group 1 the number")
+	f.BoolVar(&o.heatmap, "heatmap", false, "show how far each rank's rhythm of operations is from its role's, window by window")
+	f.BoolVar(&o.frequency, "frequency", false, "show how often each operation occurs over a step, window by window")
+	f.StringVar(&o.engine.Method, "method", o.engine.Method,
+		"who names stragglers: lockstep, or kair, the published statistics, as a baseline")
 	f.Float64Var(&o.engine.MinCostShare, "min-cost-share", o.engine.MinCostShare,
 		"name no rank whose mending would save less than this share of the step")
 	f.Float64Var(&o.engine.MaxFalseAlarm, "max-false-alarm", o.engine.MaxFalseAlarm,
@@ -169,7 +175,8 @@ func (a *analysis) report(jobs []straggler.JobReport) *report.Input {
 	return &report.Input{
 		Files: a.files, Bytes: a.bytes, Ops: a.ops, Jobs: jobs,
 		Problems: a.problems.list, ProblemsOmitted: a.problems.omitted,
-		Stats: a.engine.Stats(), RawClock: a.options.noClock,
+		Stats: a.engine.Stats(), Method: a.options.engine.Method, RawClock: a.options.noClock,
+		Heatmap: a.options.heatmap, Frequency: a.options.frequency,
 	}
 }
 

@@ -113,11 +113,62 @@ func TestAnalyzeRaisedGateAbstains(t *testing.T) {
 	assert.Equal(t, false, r.Jobs[0]["strongest_candidate"].(map[string]any)["link"])
 }
 
+// KAIR cannot name one of four ranks by three standard deviations, and the report
+// says what was asked.
+func TestAnalyzeByKAIR(t *testing.T) {
+	path := slowJob.write(t)
+	status, _ := analyzeJSON(t, "--method", "kair", path)
+	assert.Equal(t, exitNothing, status)
+	status, _ = analyzeJSON(t, "--method", "lockstep", path)
+	assert.Equal(t, exitFindings, status)
+	_, stdout, _ := call("analyze", "--method", "kair", path)
+	assert.Contains(t, words(stdout), "method kair, the published statistics")
+	_, stdout, _ = call("analyze", path)
+	assert.NotContains(t, stdout, "method")
+}
+
+// The ranks' rhythms of operations are drawn, and in the JSON, where they are asked for.
+func TestAnalyzeRhythms(t *testing.T) {
+	path := slowJob.write(t)
+	_, r := analyzeJSON(t, path)
+	assert.NotContains(t, r.Jobs[0], "heatmap")
+	assert.NotContains(t, r.Jobs[0], "frequency")
+	for _, rank := range r.Ranks {
+		assert.Contains(t, rank, semconv.MetricStragglerDivergence)
+	}
+	_, r = analyzeJSON(t, "--heatmap", "--frequency", path)
+	heatmap := r.Jobs[0]["heatmap"].(map[string]any)
+	require.Len(t, heatmap["rows"], 4)
+	assert.Len(t, heatmap["rows"].([]any)[0].(map[string]any)["ahead"], int(heatmap["windows"].(float64)))
+	frequency := r.Jobs[0]["frequency"].(map[string]any)
+	assert.EqualValues(t, 8, frequency["steps"])
+	assert.EqualValues(t, 4, frequency["workers"])
+	count := map[any]float64{}
+	for _, op := range frequency["ops"].([]any) {
+		op := op.(map[string]any)
+		assert.Len(t, op["share"], int(frequency["windows"].(float64)))
+		for _, n := range op["counts"].([]any) {
+			count[op["op"]] += n.(float64)
+		}
+	}
+	assert.Equal(t, map[any]float64{"gemm": 4, "all_reduce": 4}, count, "per step, over all ranks")
+
+	_, stdout, _ := call("analyze", "--heatmap", "--frequency", path)
+	assert.Contains(t, stdout, "rhythm of operations over the latest step")
+	assert.Contains(t, stdout, "how often operations occur over a step")
+	assert.Contains(t, stdout, "Finding 1")
+}
+
 func TestACandidateThatIsALinkSaysSo(t *testing.T) {
 	out := newJobOutput(&straggler.JobReport{Abstained: &straggler.Abstention{Rank: 2, Link: true, Gate: "cost_share"}})
 	b, err := json.Marshal(out.Abstained)
 	require.NoError(t, err)
 	assert.Contains(t, string(b), `"lockstep.rank":2,"link":true,"gate":"cost_share"`)
+
+	out = newJobOutput(&straggler.JobReport{Abstained: &straggler.Abstention{Rank: -1, Class: "jitter", Gate: "cost_share"}})
+	b, err = json.Marshal(out.Abstained)
+	require.NoError(t, err)
+	assert.Contains(t, string(b), `{"lockstep.finding.class":"jitter","link":false,"gate":"cost_share"`)
 }
 
 func TestAnalyzeMissingRankIsStated(t *testing.T) {
@@ -147,6 +198,7 @@ func TestAnalyzeUsageErrors(t *testing.T) {
 		"no path":         {"analyze"},
 		"unknown flag":    {"analyze", "--bogus", file},
 		"bad number":      {"analyze", "--min-cost-share", "much", file},
+		"unknown method":  {"analyze", "--method", "median", file},
 		"share above 1":   {"analyze", "--max-false-alarm", "2", file},
 		"rank pattern":    {"analyze", "--rank-pattern", "(", file},
 		"step pattern":    {"analyze", "--step-pattern", "(", file},

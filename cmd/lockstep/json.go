@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/report"
@@ -28,11 +29,12 @@ type output struct {
 }
 
 type inputOutput struct {
-	Files        int   `json:"files"`
-	FilesSkipped int   `json:"files_skipped"`
-	Bytes        int64 `json:"bytes"`
-	Operations   int64 `json:"operations"`
-	ClockApplied bool  `json:"clock_applied"`
+	Files        int    `json:"files"`
+	FilesSkipped int    `json:"files_skipped"`
+	Bytes        int64  `json:"bytes"`
+	Operations   int64  `json:"operations"`
+	ClockApplied bool   `json:"clock_applied"`
+	Method       string `json:"method"`
 }
 
 type jobOutput struct {
@@ -49,10 +51,14 @@ type jobOutput struct {
 	Attributed  int              `json:"collectives_attributed"`
 	Apart       []int64          `json:"apart_ranks"`
 	Abstained   *abstainedOutput `json:"strongest_candidate,omitempty"`
+	// Of --heatmap and --frequency.
+	Heatmap   *kair.Heatmap       `json:"heatmap,omitempty"`
+	Frequency *kair.FrequencyView `json:"frequency,omitempty"`
 }
 
 type abstainedOutput struct {
-	Rank       int64   `json:"lockstep.rank"`
+	Rank       *int64  `json:"lockstep.rank,omitempty"` // absent where it is no rank
+	Class      string  `json:"lockstep.finding.class,omitempty"`
 	Link       bool    `json:"link"` // not the rank, but the link behind it
 	Gate       string  `json:"gate"`
 	Got        float64 `json:"got"`
@@ -68,10 +74,16 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 		Verdict:  report.VerdictOf(jobs...),
 		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{},
 		Problems: append([]model.Problem{}, a.problems.list...), ProblemsOmitted: a.problems.omitted,
-		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock},
+		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock, a.options.engine.Method},
 		Lost: map[string]int64{
 			"operations_dropped":      stats.OpsDropped,
 			"operations_without_step": stats.OpsWithoutStep,
+			"operations_without_rank": stats.OpsWithoutRank,
+			"operations_unsound":      stats.OpsUnsound,
+			"operations_of_twins":     stats.OpsOfTwins,
+			"steps_too_large_to_walk": stats.StepsTooLargeToWalk,
+			"judge_refused":           stats.JudgeRefused,
+			"steps_unended":           stats.StepsUnended,
 			"operations_late":         stats.LateOps,
 			"operations_unmatched":    stats.UnmatchedOps,
 			"operations_duplicate":    stats.DuplicateOps,
@@ -81,10 +93,12 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 			"places_overflowed":       stats.PlacesOverflowed,
 			"steps_forgotten":         stats.StepsForgotten,
 			"worlds_capped":           stats.WorldsCapped,
+			"conclusions_dropped":     stats.ConclusionsDropped,
 		},
 	}
 	for i := range jobs {
 		out.Jobs = append(out.Jobs, newJobOutput(&jobs[i]))
+		a.drawings(&out.Jobs[i], &jobs[i])
 		for k := range jobs[i].Ranks {
 			out.Ranks = append(out.Ranks, rankOutput(&jobs[i], &jobs[i].Ranks[k]))
 		}
@@ -111,9 +125,22 @@ func newJobOutput(j *straggler.JobReport) jobOutput {
 		Apart:       append([]int64{}, j.Apart...),
 	}
 	if c := j.Abstained; c != nil {
-		out.Abstained = &abstainedOutput{c.Rank, c.Link, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}
+		out.Abstained = &abstainedOutput{nil, c.Class, c.Link, c.Gate, c.Got, c.Want, c.WaitShare, c.CostShare, c.FalseAlarm}
+		if c.Rank >= 0 {
+			out.Abstained.Rank = &c.Rank
+		}
 	}
 	return out
+}
+
+// drawings adds what was asked for of the ranks' rhythms.
+func (a *analysis) drawings(out *jobOutput, j *straggler.JobReport) {
+	if a.options.heatmap {
+		out.Heatmap = &j.Heatmap
+	}
+	if a.options.frequency {
+		out.Frequency = &j.Frequency
+	}
 }
 
 // findingsOutput returns the findings of all jobs, most costly first.
@@ -194,6 +221,9 @@ func rankOutput(j *straggler.JobReport, r *straggler.RankTotal) map[string]any {
 	}
 	if r.Host != "" {
 		out[semconv.HostName] = r.Host
+	}
+	if score, ok := j.Divergence[r.Rank]; ok {
+		out[semconv.MetricStragglerDivergence] = score
 	}
 	return out
 }

@@ -14,20 +14,24 @@ import (
 // members of collectives are those of 64 steps of 1,024 ranks with 128 collectives.
 func engineConfig() straggler.Config {
 	c := straggler.NewDefaultConfig()
+	c.Brief = true // of single steps nothing is printed
 	c.MaxOpenSteps = 1 << 20
 	c.MaxOpenOps = 64 << 20
 	c.MaxWindowMembers = 8 << 20
 	return c
 }
 
-// noteResult puts in front of the problems of files what the engine lost, and
-// which ranks it could not compare: these bear on the verdict most.
+// noteResult puts in front of the problems of files what the engine lost or could not
+// take for true, and which ranks it could not compare: these bear on the verdict most.
 func (a *analysis) noteResult() {
 	var first problems
 	for _, what := range limitsMet(&a.options.engine, a.engine.Stats()) {
 		first.add("", -1, errors.New(what))
 	}
 	for i := range a.jobs {
+		for _, what := range a.jobs[i].Problems {
+			first.add("", -1, errors.New(what))
+		}
 		for _, rank := range a.jobs[i].Apart {
 			first.add("", -1, errors.New(report.Apart(rank)))
 		}

@@ -23,6 +23,19 @@ type evidence struct {
 	MissingCount int           `json:"missing_ranks_count"`
 	LoweredBy    []string      `json:"confidence_lowered_by"`
 	Decisive     *evidenceMeet `json:"decisive"`
+	Pauses       pauses        `json:"pauses"`
+	Rung         string        `json:"cohort_rung"`
+	Peers        int64         `json:"peers"`
+	Intermittent bool          `json:"intermittent"`
+	CostBeside   float64       `json:"cost_once_others_are_mended_seconds"`
+	BlameShare   float64       `json:"blame_share"`
+	BlameOp      string        `json:"blame_op"`
+}
+
+// pauses are the law of pauses, s and steps; 0 where it is not known.
+type pauses struct {
+	Median float64 `json:"median_seconds"`
+	Period float64 `json:"period_steps"`
 }
 
 type evidenceMeet struct {
@@ -57,11 +70,14 @@ func (p *printer) finding(f *model.Finding, title string, of int) {
 	for _, l := range wrap(title+": "+headline(f), p.width()) {
 		p.line("%s", p.paint(red, l))
 	}
+	p.optional("its ranks", concerned(f))
 	p.optional("where", where(f, &ev))
 	p.optional("wait caused", waitText(f, &ev))
-	p.optional("cost", costText(f, of))
+	p.optional("path", pathText(f, &ev))
+	p.optional("cost", costText(f, &ev, of))
 	p.optional("next", nextText(&ev))
 	p.optional("when", whenText(f, &ev))
+	p.optional("compared with", comparedText(&ev))
 	p.field("confidence", confidenceText(f, &ev))
 	p.optional("missing", missingText(&ev))
 	p.optional("what to do", actionText(f))
@@ -80,12 +96,8 @@ func headline(f *model.Finding) string {
 	if f.Kind != model.FindingStraggler {
 		return clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", place(f), f.Kind, f.Class)))
 	}
-	does := " makes the others wait (class "
-	if f.Class == model.ClassLink {
-		does = " lengthens everybody's transfers (class "
-	}
-	text := place(f) + does + f.Class
-	if meaning := classMeaning(f.Class); meaning != "" {
+	text := place(f) + does(f) + " (class " + f.Class
+	if meaning := classMeaning(f); meaning != "" {
 		text += ": " + meaning
 	}
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
@@ -94,9 +106,77 @@ func headline(f *model.Finding) string {
 	return clean(text + ")")
 }
 
+// does says what the place does to the others.
+func does(f *model.Finding) string {
+	switch {
+	case f.Class == model.ClassLink:
+		return " lengthens everybody's transfers"
+	case f.Class == model.ClassJobWide && f.StepFirst.OK:
+		return fmt.Sprintf(" are slower since step %d", f.StepFirst.V)
+	case several(f):
+		return " make the others wait"
+	}
+	return " makes the others wait"
+}
+
+// several reports whether the place is one of many: the verb follows it.
+func several(f *model.Finding) bool {
+	switch f.Class {
+	case model.ClassJitter, model.ClassJobWide:
+		return true
+	case model.ClassNode, model.ClassStageImbalance, model.ClassLink:
+		return false
+	}
+	return !f.Rank.OK && f.RanksCount.Or(int64(len(f.Ranks))) > 1
+}
+
+// structure names the place of a finding that is about none, or more than a rank.
+func structure(f *model.Finding) string {
+	switch {
+	case f.Kind != model.FindingStraggler:
+		return ""
+	case f.Class == model.ClassNode && f.Host != "":
+		return "host " + shortName(f.Host) + ofRanks(f)
+	case f.Class == model.ClassStageImbalance && f.Op != "":
+		return shortName(f.Op) + ofRanks(f)
+	case f.Class == model.ClassWorkImbalance && !f.Rank.OK && len(f.Ranks) == 0:
+		return "unequal work that changes from rank to rank"
+	case f.Class == model.ClassJitter:
+		return pausesText(f)
+	case f.Class == model.ClassJobWide:
+		return "all ranks alike"
+	}
+	return ""
+}
+
+func ofRanks(f *model.Finding) string {
+	if n := f.RanksCount.Or(int64(len(f.Ranks))); n > 0 {
+		return " (" + plural(n, "rank") + ")"
+	}
+	return ""
+}
+
+func pausesText(f *model.Finding) string {
+	ev, _ := readEvidence(f)
+	text := "pauses"
+	if ev.Pauses.Median > 0 {
+		text += " of " + Seconds(ev.Pauses.Median)
+	}
+	text += " that rotate over the ranks"
+	if ev.Pauses.Period > 0 {
+		text += fmt.Sprintf(" (every %s steps on each)", significant(ev.Pauses.Period))
+	}
+	return text
+}
+
 func place(f *model.Finding) string {
+	if text := structure(f); text != "" {
+		return text
+	}
 	text := "job " + shortName(f.JobID)
 	switch {
+	case f.EndDecided():
+		text = f.Link
 	case f.Class == model.ClassLink && f.Link != "":
 		text = "the link " + f.Link
 		if f.Host != "" {
@@ -116,34 +196,58 @@ func place(f *model.Finding) string {
 // fromOrOn says what the host is to the place: a link has two, and the finding
 // names the sender's.
 func fromOrOn(f *model.Finding) string {
-	if f.Class == model.ClassLink {
+	if f.Class == model.ClassLink && !f.EndDecided() {
 		return " from "
 	}
 	return " on "
 }
 
-func classMeaning(class string) string {
-	switch class {
+func classMeaning(f *model.Finding) string {
+	if f.EndDecided() {
+		return "all of its transfers that way take longer than its peers'"
+	}
+	switch f.Class {
 	case model.ClassCompute:
 		return "its own computation takes longer than its peers'"
 	case model.ClassHost:
 		return "its host launches work late"
 	case model.ClassLink:
 		return "sends wait longer for the wire than its peers', which end is at fault is not decided"
+	case model.ClassNode:
+		return "all of its ranks are slow alike"
+	case model.ClassKernelChoice:
+		return "it runs another kernel than its peers for the same work"
+	case model.ClassStageImbalance:
+		return "more work than the other stages, nobody is at fault"
+	case model.ClassWorkImbalance:
+		return "more work than their peers, nobody is at fault"
+	case model.ClassJitter:
+		return "nobody is at fault"
+	case model.ClassJobWide:
+		return "nobody stands out"
 	}
 	return ""
+}
+
+// concerned lists the ranks where the place does not.
+func concerned(f *model.Finding) string {
+	if len(f.Ranks) == 0 || structure(f) == "" {
+		return ""
+	}
+	_, list, _ := strings.Cut(ranks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks))))), " ")
+	return list
 }
 
 // where names the operation, and what shows that it matters.
 func where(f *model.Finding, ev *evidence) string {
 	var parts []string
-	if f.Op != "" {
+	if f.Op != "" && f.Class != model.ClassStageImbalance { // there it is the place
 		part := fmt.Sprintf("%q", shortName(f.Op))
 		if f.OutsideScopes() {
 			part = "outside of any scope"
 		}
 		if ev.PlaceExcess != nil {
-			part += fmt.Sprintf(", %s per step more than its peers' median", Seconds(*ev.PlaceExcess))
+			part += excessText(f, *ev.PlaceExcess)
 		}
 		parts = append(parts, part)
 	}
@@ -162,6 +266,21 @@ func where(f *model.Finding, ev *evidence) string {
 	return clean(strings.Join(parts, "; "))
 }
 
+// excessText says beyond what an operation took so long; nothing where it went round and
+// is a sum over all ranks.
+func excessText(f *model.Finding, seconds float64) string {
+	more := fmt.Sprintf(", %s per step more than ", Seconds(seconds))
+	switch {
+	case f.Class == model.ClassJobWide:
+		return more + "before"
+	case len(f.Ranks) > 1:
+		return more + "their peers' median, summed over them"
+	case len(f.Ranks) == 0 && !f.Rank.OK:
+		return ""
+	}
+	return more + "its peers' median"
+}
+
 func waitText(f *model.Finding, ev *evidence) string {
 	if !f.WaitCaused.OK {
 		return ""
@@ -176,7 +295,7 @@ func waitText(f *model.Finding, ev *evidence) string {
 	return text
 }
 
-func costText(f *model.Finding, of int) string {
+func costText(f *model.Finding, ev *evidence, of int) string {
 	if !f.CostSeconds.OK {
 		return ""
 	}
@@ -184,21 +303,46 @@ func costText(f *model.Finding, of int) string {
 	if f.CostShare.OK {
 		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
 	}
-	text += " is all that mending this " + mended(f) + " alone would save"
+	text += saving(f)
+	if ev.CostBeside > f.CostSeconds.V {
+		text += fmt.Sprintf("; once the others are mended it is %s", Seconds(ev.CostBeside))
+	}
 	if of > 1 && f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
 		text += fmt.Sprintf("; mending all findings together saves %s", Seconds(f.CostJoint.V))
 	}
 	return text
 }
 
-func mended(f *model.Finding) string {
-	if f.Class == model.ClassLink {
-		return "link"
+// pathText says how much of the critical path the place holds beyond its peers.
+func pathText(f *model.Finding, ev *evidence) string {
+	if ev.BlameShare <= 0 {
+		return ""
 	}
-	if f.Rank.OK {
-		return "rank"
+	text := fmt.Sprintf("it holds %s of the steps on their critical path, over its peers", Share(ev.BlameShare))
+	if ev.BlameOp != "" && ev.BlameOp != f.Op {
+		text += fmt.Sprintf(", most in %q", shortName(ev.BlameOp))
 	}
-	return "place"
+	return clean(text)
+}
+
+// saving says what the cost is: the step's time less that without it.
+func saving(f *model.Finding) string {
+	what := "place"
+	switch {
+	case f.Class == model.ClassJitter:
+		return " is all that being rid of the pauses would save"
+	case f.Class == model.ClassJobWide:
+		return " is what a step takes longer than before"
+	case f.Class == model.ClassStageImbalance, f.Class == model.ClassWorkImbalance:
+		return " is all that spreading the work evenly would save"
+	case f.Class == model.ClassLink:
+		what = "link"
+	case f.Class == model.ClassNode:
+		what = "host"
+	case f.Rank.OK:
+		what = "rank"
+	}
+	return " is all that mending this " + what + " alone would save"
 }
 
 // nextText says who would be last in the decisive collective, and no other: who
@@ -230,10 +374,29 @@ func whenText(f *model.Finding, ev *evidence) string {
 	if ev.Steps > 0 && ev.Steps != f.StepLast.V-f.StepFirst.V+1 {
 		text += "; numbers are of " + plural(ev.Steps, "step")
 	}
+	if ev.Intermittent {
+		text += "; in some of them only"
+		// Lengths are those of hosts; what comes in each step is no rhythm.
+		if ev.Pauses.Median > 0 && f.Class != model.ClassCompute {
+			text += fmt.Sprintf(", for %s", Seconds(ev.Pauses.Median))
+		}
+		if ev.Pauses.Period > 1 {
+			text += fmt.Sprintf(", every %s steps", significant(ev.Pauses.Period))
+		}
+	}
 	if f.BeforeWindow {
 		text += "; the cause precedes the recording"
 	}
 	return text
+}
+
+// comparedText says who the peers are, and who else the evidence would fit.
+func comparedText(ev *evidence) string {
+	var parts []string
+	if ev.Rung != "" && ev.Peers > 0 {
+		parts = append(parts, fmt.Sprintf("%s: %s", plural(ev.Peers, "peer"), clean(ev.Rung)))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func confidenceText(f *model.Finding, ev *evidence) string {

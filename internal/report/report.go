@@ -22,8 +22,12 @@ type Input struct {
 	// ProblemsOmitted counts problems beyond those listed.
 	ProblemsOmitted int64
 	Stats           straggler.Stats
+	// Method is straggler.Method*; "" is the default.
+	Method string
 	// RawClock: stamps were compared as they are.
 	RawClock bool
+	// Heatmap and Frequency draw the ranks' rhythms of operations.
+	Heatmap, Frequency bool
 }
 
 // printer renders into memory: a report is some tens of kilobytes, and one
@@ -59,7 +63,7 @@ func Write(w io.Writer, in *Input, style Style) error {
 		p.input(in)
 	}
 	for i := range in.Jobs {
-		p.job(&in.Jobs[i])
+		p.job(&in.Jobs[i], in)
 	}
 	p.problems(in)
 	if _, err := w.Write(p.Bytes()); err != nil {
@@ -68,9 +72,15 @@ func Write(w io.Writer, in *Input, style Style) error {
 	return nil
 }
 
-func (p *printer) job(j *straggler.JobReport) {
+func (p *printer) job(j *straggler.JobReport, in *Input) {
 	p.header(j)
 	p.table(j)
+	if in.Heatmap {
+		p.heatmap(&j.Heatmap)
+	}
+	if in.Frequency {
+		p.frequency(&j.Frequency)
+	}
 	if len(j.Verdicts) == 0 {
 		p.noFinding(j)
 		return
@@ -83,6 +93,9 @@ func (p *printer) job(j *straggler.JobReport) {
 // input says once what was read for all jobs.
 func (p *printer) input(in *Input) {
 	p.field("input", fmt.Sprintf("%s, %s, %s", plural(int64(in.Files), "file"), Bytes(in.Bytes), plural(in.Ops, "operation")))
+	if in.Method == straggler.MethodKAIR {
+		p.field("method", "kair, the published statistics: a baseline that asks no limit of cost or chance, names victims, too, and by three standard deviations nobody among ten ranks or fewer")
+	}
 	if in.RawClock {
 		p.field("clocks", "compared as recorded: offsets are shown and not applied")
 	}
@@ -147,12 +160,16 @@ func losses(s *straggler.Stats) []string {
 	}{
 		{s.OpsDropped, "operation", "beyond the limit per rank and step"},
 		{s.OpsWithoutStep, "operation", "without a step"},
+		{s.OpsWithoutRank, "operation", "without a rank"},
+		{s.OpsUnsound, "operation", "whose stamps cannot be true"},
+		{s.OpsOfTwins, "operation", "of a second process that says it is a rank which another has"},
 		{s.StepsEvicted, "step", "judged before they were complete: too many were open"},
 		{s.JobsEvicted, "job", "given up: too many at once"},
 		{s.LateOps, "operation", "for a step that had been closed"},
 		{s.RanksRefused, "batch", "of ranks beyond the limit"},
 		{s.PlacesOverflowed, "operation", "under no name of its own: too many names"},
 		{s.StepsForgotten, "step", "forgotten before their time: too many members of collectives"},
+		{s.ConclusionsDropped, "place", "that stood out beside too many others, and were not looked into"},
 		{s.WorldsCapped, "batch", "of a world beyond the limit of ranks"},
 	} {
 		if l.n > 0 {
@@ -177,14 +194,25 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 }
 
 func candidate(a *straggler.Abstention) string {
-	if a.Link {
-		return fmt.Sprintf("the link behind rank %d, which is not named: %s (gate %s: got %s; limit %s). "+
-			"Mending it would save %s of the step",
-			a.Rank, linkGateMeaning(a.Gate), clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+	gate := gateMeaning(a.Gate)
+	var who string
+	switch {
+	case a.Link && a.Rank < 0:
+		who, gate = "a link, which is not named", linkGateMeaning(a.Gate)
+	case a.Link:
+		who, gate = fmt.Sprintf("the link behind rank %d, which is not named", a.Rank), linkGateMeaning(a.Gate)
+	case a.Rank < 0 && a.Class != "":
+		who = fmt.Sprintf("a place of class %s, which is not told", clean(a.Class))
+	case a.Rank < 0:
+		who = "a place that is no rank, which is not told"
+	default:
+		who = fmt.Sprintf("rank %d, which caused %s of all wait and is not named", a.Rank, Share(a.WaitShare))
+		if a.Class != "" {
+			who += " (it would be class " + clean(a.Class) + ")"
+		}
 	}
-	return fmt.Sprintf("rank %d, which caused %s of all wait and is not named: %s (gate %s: got %s; limit %s). "+
-		"Mending it would save %s of the step",
-		a.Rank, Share(a.WaitShare), gateMeaning(a.Gate), clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+	return fmt.Sprintf("%s: %s (gate %s: got %s; limit %s). Mending it would save %s of the step",
+		who, gate, clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
 }
 
 func linkGateMeaning(gate string) string {
@@ -207,6 +235,8 @@ func gateMeaning(gate string) string {
 		return "its rank is late by far more, and who comes last sends while all others wait"
 	case "steadiness":
 		return "what it takes longer varies too much from step to step"
+	case "work_unknown":
+		return "it takes longer only for what its peers sent it, and nothing recorded says how much that was"
 	case "cost_share":
 		return "mending it would save too little"
 	}

@@ -222,6 +222,14 @@ func TestALinkIsSaidToBeOne(t *testing.T) {
 	assert.NotContains(t, said, "wait caused")
 	j.Verdicts = nil
 	j.Attributed = 1
+	for want, a := range map[string]straggler.Abstention{
+		"a place of class jitter, which is not told: mending it would save too little":                                   {Rank: -1, Class: "jitter", Gate: "cost_share"},
+		"a place that is no rank, which is not told: mending it would save too little":                                   {Rank: -1, Gate: "cost_share"},
+		"a link, which is not named: its transfers take hardly longer than its peers'":                                   {Rank: -1, Link: true, Gate: "excess_share"},
+		"rank 4, which caused 50.0 % of all wait and is not named (it would be class host): what it takes longer varies": {Rank: 4, Class: "host", Gate: "steadiness", WaitShare: 0.5},
+	} {
+		assert.Contains(t, candidate(&a), want)
+	}
 	j.Abstained = &straggler.Abstention{Rank: 2, Link: true, Gate: "excess_share", Got: 0.02, Want: 0.1}
 	assert.Contains(t, words(render(t, input(j), Style{})), "the link behind rank 2, which is not named: its transfers take hardly longer")
 }

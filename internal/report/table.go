@@ -41,12 +41,7 @@ func (p *printer) table(j *straggler.JobReport) {
 	host := p.hostWidth(rows, widths)
 	p.line("%s", p.paint(dim, fmt.Sprintf("time per step, %s", scale.name)))
 	p.line("%s", p.paint(bold, tableLine(cells[0], widths, "host", host)))
-	accused := map[int64]bool{}
-	for i := range j.Verdicts {
-		if r := j.Verdicts[i].Finding.Rank; r.OK {
-			accused[r.V] = true
-		}
-	}
+	accused := accusedRanks(j)
 	for i := range rows {
 		text := tableLine(cells[i+1], widths, clean(rows[i].Host), host)
 		if accused[rows[i].Rank] {
@@ -55,6 +50,24 @@ func (p *printer) table(j *straggler.JobReport) {
 		p.line("%s", text)
 	}
 	p.legend(j, rows)
+}
+
+// accusedRanks are those that a finding names as at fault.
+func accusedRanks(j *straggler.JobReport) map[int64]bool {
+	accused := map[int64]bool{}
+	for i := range j.Verdicts {
+		f := &j.Verdicts[i].Finding
+		if f.Rank.OK {
+			accused[f.Rank.V] = true
+		}
+		if f.Blameless() {
+			continue
+		}
+		for _, r := range f.Ranks {
+			accused[r] = true
+		}
+	}
+	return accused
 }
 
 func (p *printer) legend(j *straggler.JobReport, rows []straggler.RankTotal) {

@@ -61,7 +61,11 @@ func verdictText(j *straggler.JobReport) (text, colour string) {
 	f := &j.Verdicts[0].Finding
 	text = plural(int64(len(j.Verdicts)), "finding") + ": " + place(f)
 	if f.CostSeconds.OK {
-		text += fmt.Sprintf(", which costs %s per step", Seconds(f.CostSeconds.V))
+		verb := "costs"
+		if several(f) {
+			verb = "cost"
+		}
+		text += fmt.Sprintf(", which %s %s per step", verb, Seconds(f.CostSeconds.V))
 	}
 	if n := int64(len(j.Verdicts)) - 1; n > 0 {
 		text += fmt.Sprintf(", and %s more", thousands(n))
