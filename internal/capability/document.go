@@ -74,15 +74,19 @@ func (c *Cell) short() string {
 	if c.Verdict != Bounds {
 		return short[c.Verdict]
 	}
-	var told []string
-	for _, x := range c.Told {
-		if x == Nobody {
-			told = append(told, x)
-		} else {
-			told = append(told, "`"+x+"`")
+	return short[c.Verdict] + ": " + listed(c.Told)
+}
+
+// listed are the classes under which somebody is told, for a reader.
+func listed(told []string) string {
+	var out []string
+	for _, x := range told {
+		if x != Nobody {
+			x = "`" + x + "`"
 		}
+		out = append(out, x)
 	}
-	return short[c.Verdict] + ": " + strings.Join(told, ", ")
+	return strings.Join(out, ", ")
 }
 
 // writeReasons tells why each row's verdict of a class is what it is, rows of one
@@ -108,10 +112,10 @@ func writeShapes(b *strings.Builder) {
 	columns := []Row{KernelChannels, Scopes, CUPTI, Kineto}
 	for _, part := range []struct {
 		fault string
-		of    func(*Shape) map[Row]string
+		of    func(*Shape) map[Row][]string
 	}{
-		{"A rank computes a third longer", func(s *Shape) map[Row]string { return s.Compute }},
-		{"A rank's host is late", func(s *Shape) map[Row]string { return s.Host }},
+		{"A rank computes a third longer", func(s *Shape) map[Row][]string { return s.Compute }},
+		{"A rank's host is late", func(s *Shape) map[Row][]string { return s.Host }},
 	} {
 		b.WriteString("\n")
 		row(b, append([]string{part.fault}, names(columns)...)...)
@@ -119,11 +123,7 @@ func writeShapes(b *strings.Builder) {
 		for i := range Shapes {
 			cells := []string{Shapes[i].Name}
 			for _, r := range columns {
-				told := part.of(&Shapes[i])[r]
-				if told != Nobody {
-					told = "`" + told + "`"
-				}
-				cells = append(cells, told)
+				cells = append(cells, listed(part.of(&Shapes[i])[r]))
 			}
 			row(b, cells...)
 		}

@@ -105,7 +105,7 @@ var elsewhere = []string{model.FindingClock, model.ClassSkew, model.ClassDrift, 
 
 // homonyms are files in which the name of a class stands for something else.
 var homonyms = map[string][]string{
-	"node": {"bench/clocks/lab/main.go", "receiver/owdprobereceiver/prober.go"},
+	"imbalance": {"internal/sim/training/scenario.go"},
 }
 
 // unjudgedIn returns the names of kinds and classes without an engine in a source.

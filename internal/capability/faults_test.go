@@ -19,31 +19,40 @@ func kept(name, scope, phase string) fault {
 
 // faults are those that are simulated, by the class that tells the truth of them.
 var faults = []fault{
-	{name: "compute", at: []int{culprit}, delay: always(delay{device: 1.35})},
+	{name: model.ClassCompute, at: []int{culprit}, delay: always(delay{device: 1.35})},
 	{name: "compute after", at: []int{culprit}, delay: always(delay{optimizer: 6})},
 	kept(model.ClassHost, "", ""),
 	kept(model.CauseDataLoader, model.ScopeDataLoading, ""),
 	kept(model.CauseGC, model.ScopeGarbageCollection, ""),
 	kept(model.CauseCheckpoint, model.ScopeCheckpointSave, model.PhaseCheckpoint),
 	kept(model.CauseCompile, model.ScopeCompile, model.PhaseCompile),
-	{name: "link", at: []int{culprit}, link: 6},
+	{name: model.ClassLink, at: []int{culprit}, link: 6},
 	// One rank has more tokens than the others in every step.
-	{name: "work_imbalance", at: []int{culprit}, delay: always(delay{device: 1.35})},
+	{name: model.ClassWorkImbalance, at: []int{culprit}, delay: always(delay{work: 1.35})},
+	// The grid of its products says nothing of that: as many blocks as the device holds.
+	{name: "persistent", at: []int{culprit}, delay: always(delay{work: 1.35, persistent: true})},
 	// The third stage of a pipeline has half as many layers again, in both replicas.
-	{name: "stage_imbalance", at: []int{4, 5}, delay: always(delay{device: 1.5})},
-	// Its library chose another matrix product.
-	{name: "kernel_choice", at: []int{culprit}, delay: always(delay{gemm: 1.6, gemmName: "gemm_64x64"})},
+	{name: model.ClassStageImbalance, at: []int{4, 5}, delay: always(delay{layers: 1})},
+	// Its library chose another matrix product, of half as large tiles.
+	{name: model.ClassKernelChoice, at: []int{culprit}, delay: always(delay{gemm: 1.6, gemmName: "ampere_sgemm_32x128_tn", gemmBlocks: 2048})},
 	// Held up for long in one step of five.
-	{name: "jitter", at: []int{culprit}, delay: func(j *job, _, step int) delay {
+	{name: "now and then", at: []int{culprit}, delay: func(_ *job, _, step int) delay {
 		if step%5 == 3 {
 			return delay{host: 40}
 		}
 		return delay{}
 	}},
+	// Each rank pauses in one step of sixteen, none with another.
+	{name: model.ClassJitter, delay: func(_ *job, rank, step int) delay {
+		if step%16 == rank*2 {
+			return delay{host: 40}
+		}
+		return delay{}
+	}},
 	// Both ranks of one node compute longer.
-	{name: "node", at: []int{4, 5}, delay: always(delay{device: 1.35})},
+	{name: model.ClassNode, at: []int{4, 5}, delay: always(delay{device: 1.35})},
 	// All do, from the middle of the job on.
-	{name: "job_wide", delay: func(_ *job, _, step int) delay {
+	{name: model.ClassJobWide, delay: func(_ *job, _, step int) delay {
 		if step >= steps/2 {
 			return delay{device: 1.35}
 		}
@@ -74,9 +83,11 @@ func scenesOf(key string) (out []scene) {
 		out = append(out, scene{faultNamed("compute after"), reads}, scene{faultNamed(key), readsAt})
 	case model.ClassHost:
 		shapes = []shape{reads, readsAt, sharded}
-	case "stage_imbalance":
+	case model.ClassWorkImbalance:
+		out = append(out, scene{faultNamed("persistent"), reads})
+	case model.ClassStageImbalance:
 		shapes = []shape{pipelined}
-	case "node", "job_wide", "jitter":
+	case model.ClassNode, model.ClassJobWide, model.ClassJitter:
 		shapes = []shape{reads}
 	}
 	for _, s := range shapes {

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
@@ -22,6 +23,7 @@ const (
 // kernel is one that is no communication.
 type kernel struct {
 	name               string
+	blocks             int // of its grid
 	launch, start, end float64
 }
 
@@ -55,9 +57,13 @@ type delay struct {
 	scope, phase string  // in which the host is kept; in none where empty
 	host         float64 // ms for which it is, longer than the device can be ahead where it never waits
 	device       float64 // factor of all kernels; 0: 1
+	work         float64 // factor of all kernels and of their grids; 0: 1
 	gemm         float64 // factor of the matrix products; 0: 1
 	optimizer    float64 // factor of what follows the last collective; 0: 1
+	layers       int     // more in the rank's stage of a pipeline
 	gemmName     string  // "" for the usual
+	gemmBlocks   int     // of its grid; 0 for the usual
+	persistent   bool    // that does not grow with the work
 }
 
 // fault is what is wrong with a job.
@@ -101,18 +107,9 @@ func (j *job) of(rank, step int) delay {
 	if j.delay != nil && (j.at == nil || slices.Contains(j.at, rank)) {
 		d = j.delay(j, rank, step)
 	}
-	if d.device == 0 {
-		d.device = 1
-	}
-	if d.gemm == 0 {
-		d.gemm = 1
-	}
-	if d.optimizer == 0 {
-		d.optimizer = 1
-	}
-	if d.gemmName == "" {
-		d.gemmName = "gemm_128x128"
-	}
+	d.gemmName, d.gemmBlocks = cmp.Or(d.gemmName, "ampere_sgemm_128x64_tn"), cmp.Or(d.gemmBlocks, 1024)
+	d.device, d.work = cmp.Or(d.device, 1), cmp.Or(d.work, 1)
+	d.gemm, d.optimizer = cmp.Or(d.gemm, 1), cmp.Or(d.optimizer, 1)
 	return d
 }
 
@@ -152,10 +149,25 @@ func (j *job) load(h *happened, d *delay, at float64) float64 {
 }
 
 // run lets the device run a kernel.
-func (j *job) run(r int, h *happened, name string, launch, took float64) {
+func (j *job) run(r int, h *happened, name string, blocks int, launch, took float64) {
 	start := max(j.device[r], launch+latency)
 	j.device[r] = start + took
-	h.kernels = append(h.kernels, kernel{name, launch, start, start + took})
+	h.kernels = append(h.kernels, kernel{name, blocks, launch, start, start + took})
+}
+
+// other runs a kernel that is no matrix product.
+func (j *job) other(r int, h *happened, d *delay, name string, launch, took float64) {
+	const blocks = 4096
+	j.run(r, h, name, int(blocks*d.work), launch, j.vary(took, 0.03)*d.device*d.work)
+}
+
+// product runs a matrix product.
+func (j *job) product(r int, h *happened, d *delay, launch, took float64) {
+	blocks := d.gemmBlocks
+	if !d.persistent {
+		blocks = int(float64(blocks) * d.work)
+	}
+	j.run(r, h, d.gemmName, blocks, launch, j.vary(took, 0.03)*d.device*d.gemm*d.work)
 }
 
 var buckets = []struct {
@@ -180,15 +192,15 @@ func (j *job) dataParallel(n int) []happened {
 		if d.scope != "" && d.scope != model.ScopeDataLoading && d.scope != model.ScopeCheckpointSave {
 			at = h.hold(&d, at+0.2)
 		}
-		j.run(r, h, d.gemmName, at+0.1, j.vary(6, 0.03)*d.device*d.gemm)
-		j.run(r, h, "attention", at+0.2, j.vary(3, 0.03)*d.device)
-		j.run(r, h, "norm", at+0.3, j.vary(1, 0.03)*d.device)
+		j.product(r, h, &d, at+0.1, 6)
+		j.other(r, h, &d, "attention", at+0.2, 3)
+		j.other(r, h, &d, "norm", at+0.3, 1)
 		at++
 		h.mark(model.ScopeForward, from, at)
 		from = at
 		for b, bucket := range buckets {
-			j.run(r, h, d.gemmName, at+0.1, j.vary(0.7*bucket.work, 0.03)*d.device*d.gemm)
-			j.run(r, h, "attention_backward", at+0.2, j.vary(0.3*bucket.work, 0.03)*d.device)
+			j.product(r, h, &d, at+0.1, 0.7*bucket.work)
+			j.other(r, h, &d, "attention_backward", at+0.2, 0.3*bucket.work)
 			if j.shape == readsAt {
 				at = max(at, j.device[r])
 			}
@@ -206,7 +218,7 @@ func (j *job) dataParallel(n int) []happened {
 	for r := range out {
 		h, d := &out[r], j.of(r, n)
 		j.device[r] = max(j.device[r], free[r])
-		j.run(r, h, "adam", optimizer[r]+0.1, j.vary(2, 0.03)*d.device*d.optimizer)
+		j.run(r, h, "adam", 320, optimizer[r]+0.1, j.vary(2, 0.03)*d.device*d.optimizer)
 		h.mark(model.ScopeOptimizer, optimizer[r], j.host[r])
 		h.end = j.wait(r)
 		if d.scope == model.ScopeCheckpointSave {
@@ -269,6 +281,7 @@ const (
 	replicas     = 2
 	stages       = ranks / replicas
 	microbatches = 4
+	stageLayers  = 2
 	hop          = 0.1 // ms that an activation takes
 )
 
@@ -309,7 +322,8 @@ func (j *job) gathering(n int) []happened {
 				took = 4
 			}
 			launch[r] += 0.04
-			j.run(r, &out[r], d.gemmName, launch[r], j.vary(took, 0.03)*d.device*d.gemm)
+			j.product(r, &out[r], &d, launch[r], 0.9*took)
+			j.other(r, &out[r], &d, "norm", launch[r], 0.1*took)
 		}
 	}
 	if j.shape != repeating {
@@ -373,7 +387,10 @@ func (j *job) micro(out []happened, n, stage, from int, took float64, m int) {
 			j.message(out, from*replicas+rep, r)
 		}
 		d := j.of(r, n)
-		j.run(r, &out[r], d.gemmName, j.host[r]+0.01*float64(m), j.vary(took, 0.03)*d.device)
+		for range stageLayers + d.layers {
+			j.product(r, &out[r], &d, j.host[r]+0.01*float64(m), 0.9*took/stageLayers)
+			j.other(r, &out[r], &d, "norm", j.host[r]+0.01*float64(m), 0.1*took/stageLayers)
+		}
 	}
 }
 

@@ -21,8 +21,10 @@ that are up to 3 ms apart. Of that, the row's witness records its part: the live
 are ring records that ` + "`internal/rankevents`" + ` reads as it does real ones, and Kineto's
 row are operations as its reader hands them on. The real engine judges, every 8 steps and
 at the end. A computing fault makes kernels 35 % longer (matrix products 60 % for a kernel that
-was chosen badly, a stage 50 %); a late host is kept 14 ms in every step; a slow link adds 6 ms to
-each collective; jitter is 40 ms in one step of five. What is smaller than the engine's gates
+was chosen badly, with tiles half as large); a rank with more to do has 35 % more, and a stage half
+as many layers again; a late host is kept 14 ms in every step; a slow link adds 6 ms to
+each collective; jitter is 40 ms, for each rank in another one of sixteen steps; a job that changes does
+in the middle. What is smaller than the engine's gates
 ([diagnosis.md](diagnosis.md), 5) is told by no row.
 
     go test ./internal/capability                                # 2 jobs for each cell
@@ -30,7 +32,8 @@ each collective; jitter is 40 ms in one step of five. What is smaller than the e
 
 The jobs of the table are data-parallel and sharded ones that read a value in each step, and for
 ` + "`stage_imbalance`" + ` a pipeline; [other programs](#the-program-decides-too) change what is told. That NCCL and CUPTI
-record what the rows take them to record is not shown here.
+record what the rows take them to record is not shown here. Larger jobs, smaller faults and other
+methods are in the [scoreboard](../bench/scoreboard/README.md).
 
 ## The rows
 
@@ -57,7 +60,13 @@ the world communicator, once 32 have been seen.
 * *What kept the host?* Scopes: the cause of a late host is that of the scope it was in.
 * *Which kernel, in sharded training or behind a host that waits for its device?* CUPTI, or for some
   steps Kineto. A slow device in many short segments is told by nothing else.
-* *More work, or slower?* Nothing yet: both are ` + "`compute`" + `. Compare the amounts of work.
+* *More work, or slower? Another kernel?* CUPTI, or for some steps Kineto: they have the grids and names of
+  kernels. Where grids do not grow with the work, operations with their tokens
+  (` + "`lockstep.work.tokens`" + `) tell more than either.
+* *Is it a whole node, do hosts pause in turn, is the whole job slower than before?* Kernel channels, over some
+  forty steps; ten of Kineto do not hold a change of the whole job.
+* *Has one stage of a pipeline more to do?* Kernel channels, and the attribute ` + "`lockstep.parallel.pp.rank`" + ` on each rank's
+  resource, which no witness here records.
 
 ## The table
 `
@@ -72,9 +81,9 @@ healthy jobs of each shape, under each row: ` + "`TestHealthyJobs`" + `.
 `
 
 const apart = `
-In the pipeline nobody is named: its segments end in messages, and the two sides of a message are
-no peers. Of sharded programs without a record of kernels, who is named depends on how steps are cut:
-count on nobody there.
+In the pipeline a rank has one peer, its replica. Its segments end in messages, so that without a record of
+kernels nobody can say what it costs; and of two that differ, ten steps are too few to name one. Of sharded programs without a record of kernels, who is named depends on how
+steps are cut: count on nobody there.
 
 **Mark the steps** of a program that repeats one collective and no other. Unmarked, it has no steps, since
 one collective may be one of many in a step, and nobody is named: ` + "`TestOneRepeatedCollective`" + `.

@@ -7,11 +7,18 @@ type Shape struct {
 	Job  string // of the simulation
 	// Compute and Host are under what a rank that computes longer, and one whose host
 	// is late, are named, by row.
-	Compute, Host map[Row]string
+	Compute, Host map[Row][]string
 }
 
-func byRow(channels, scopes, cupti, kineto string) map[Row]string {
-	return map[Row]string{KernelChannels: channels, Scopes: scopes, CUPTI: cupti, Kineto: kineto}
+func byRow(channels, scopes, cupti, kineto string) map[Row][]string {
+	return map[Row][]string{KernelChannels: {channels}, Scopes: {scopes}, CUPTI: {cupti}, Kineto: {kineto}}
+}
+
+// unsure is byRow of the one shape in which scopes tell in some jobs only.
+func unsure(channels, cupti, kineto string, scopes ...string) map[Row][]string {
+	m := byRow(channels, "", cupti, kineto)
+	m[Scopes] = scopes
+	return m
 }
 
 // Shapes of programs.
@@ -30,9 +37,9 @@ var Shapes = []Shape{
 		byRow(Nobody, Nobody, computeAs, computeAs), byRow(hostAs, hostAs, hostAs, hostAs),
 	}, {
 		"the same, and the host never waits", "unwaited",
-		byRow(computeAs, Nobody, computeAs, computeAs), byRow(hostAs, hostAs, hostAs, hostAs),
+		unsure(computeAs, computeAs, computeAs, computeAs, Nobody), byRow(hostAs, hostAs, hostAs, hostAs),
 	}, {
 		"a pipeline of four stages with two replicas", "pipelined",
-		byRow(Nobody, Nobody, Nobody, Nobody), byRow(Nobody, Nobody, Nobody, Nobody),
+		byRow(Nobody, Nobody, computeAs, Nobody), byRow(Nobody, Nobody, hostAs, Nobody),
 	},
 }

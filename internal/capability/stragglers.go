@@ -41,8 +41,6 @@ func bounds(why string, told ...string) *Cell { return &Cell{Verdict: Bounds, To
 
 func abstains(why string) *Cell { return &Cell{Verdict: Abstains, Why: why} }
 
-func notJudged(why string) *Cell { return &Cell{Verdict: NotJudged, Why: why} }
-
 const (
 	noEnds     = "Without completions every operation ends at its enqueueing: how long anybody took between two of them is unknown."
 	noScopes   = "`host` is told, its cause is not: nobody says in which scope the host was."
@@ -50,10 +48,16 @@ const (
 	noSends    = "That a collective took long for all is seen; whose sends were slow is not, and nobody is named for it."
 	sendsOf    = "Waits on the wire per sent step stand out from those of at least two other senders. Which end of the link is at fault is not decided."
 	unrecorded = "The profiler records no such scope by itself: `host` is told, its cause is not. A program that marks one by its standard name has it told."
-	asCompute  = "Whoever computes longer than its peers is called `compute`: that it had more to do is not told from that it was slower."
-	asKernel   = "Named as `compute`, with the kernel that took longer: whether its peers ran another one has to be looked up."
+	asCompute  = "Whoever computes longer than its peers is called `compute`: how much it had to do is not recorded."
+	byGrids    = "Whose kernels have larger grids has more to do, and nobody is accused. Kernels with as many blocks as the device holds, whatever they do, tell nothing of amounts: where most of the time is theirs, the rank is called `compute`."
+	asKernel   = "Named as `compute`: kernels are not seen."
+	otherName  = "Its peers run a kernel of another name for the same purpose: one that differs in what libraries choose, as tile sizes. What only arguments of a template tell, rings do not hold: then it is `compute`."
 	unmarked   = " In many short segments launched ahead, as in sharded training that reads one value a step, nobody is named."
-	eachAlone  = "Its ranks are named one by one as `compute`, not as a node; as each alone gains little while the other is as slow, one of them or both may stay unnamed."
+	noStages   = "Which stage a rank is of, no row records, and stages are no peers: none is accused for having more layers. Where `lockstep.parallel.pp.rank` says it, the stage is told from kernel channels on and by Kineto: `TestStagesThatAreSaid`."
+	inTurn     = "Hosts pause in turn, and none far more often than the others: they are told as a whole, with how long and how often, and nobody is accused. A rank that alone is held up in some steps is told as `host`, not in as few as ten: `TestARankThatIsHeldUpNowAndThen`."
+	together   = "Its ranks stand out together, and no others do: the node is told in place of its ranks."
+	sinceWhen  = "Compared with former steps, eight or more on both sides: since which step, and whether the device, the host or communication takes longer."
+	tooFew     = "Ten steps are fewer than eight before a change and eight after it."
 )
 
 const computeAs, hostAs = "compute", "host"
@@ -90,32 +94,29 @@ var stragglers = map[string]line{
 		host: *abstains(noEnds), channels: *abstains(noSends),
 		proxies: decides(model.ClassLink, sendsOf), kineto: abstains(noSends),
 	},
-	"work_imbalance": {
-		host: *notJudged(noEnds), channels: *bounds(asCompute+unmarked, computeAs, Nobody),
-		cupti: bounds(asCompute, computeAs), kineto: bounds(asCompute, computeAs),
+	model.ClassWorkImbalance: {
+		host: *abstains(noEnds), channels: *bounds(asCompute+unmarked, computeAs, Nobody),
+		cupti: bounds(byGrids+" In one sharded job of ten nobody was told: what evening the work saves came out too small.", computeAs, Nobody, model.ClassWorkImbalance), kineto: bounds(byGrids, computeAs, model.ClassWorkImbalance),
 	},
-	"stage_imbalance": {
-		host:     *notJudged(noEnds),
-		channels: *notJudged("Stages are no peers of each other, so that none is accused for having more layers. The pipeline's idleness is not told of."),
-		kineto:   notJudged("Stages are no peers of each other, so that none is accused for having more layers. The pipeline's idleness is not told of."),
+	model.ClassStageImbalance: {
+		host: *abstains(noEnds), channels: *abstains(noStages), kineto: abstains(noStages),
 	},
-	"kernel_choice": {
-		host: *notJudged(noEnds), channels: *bounds("Named as `compute`: kernels are not seen."+unmarked, computeAs, Nobody),
-		cupti: bounds(asKernel, computeAs), kineto: bounds(asKernel, computeAs),
+	model.ClassKernelChoice: {
+		host: *abstains(noEnds), channels: *bounds(asKernel+unmarked, computeAs, Nobody),
+		cupti: decides(model.ClassKernelChoice, otherName), kineto: decides(model.ClassKernelChoice, otherName),
 	},
-	"jitter": {
-		host:     *notJudged(noEnds),
-		channels: *notJudged("A rank held up in one step of five stands out in too few of them."),
-		kineto:   notJudged("A rank held up in one step of five stands out in too few of them."),
+	model.ClassJitter: {
+		host:     *decides(model.ClassJitter, "A host that pauses launches late: gaps between launches that go round over ranks are told, whatever they come of."),
+		channels: *decides(model.ClassJitter, inTurn),
+		kineto:   decides(model.ClassJitter, inTurn),
 	},
-	"node": {
-		host: *notJudged(noEnds), channels: *bounds(eachAlone, computeAs),
-		scopes: bounds(eachAlone, computeAs, Nobody), cupti: bounds(eachAlone, computeAs),
-		kineto: bounds(eachAlone, computeAs, Nobody),
+	model.ClassNode: {
+		host: *abstains(noEnds), channels: *decides(model.ClassNode, together),
+		kineto: decides(model.ClassNode, together),
 	},
-	"job_wide": {
-		host:     *notJudged(noEnds),
-		channels: *notJudged("All ranks are slower alike: there are no peers to compare with, and no former steps are."),
-		kineto:   notJudged("All ranks are slower alike: there are no peers to compare with, and no former steps are."),
+	model.ClassJobWide: {
+		host:     *decides(model.ClassJobWide, "That steps are longer than former ones, and since when; of what takes longer nothing is known."),
+		channels: *decides(model.ClassJobWide, sinceWhen),
+		kineto:   abstains(tooFew),
 	},
 }

@@ -76,7 +76,7 @@ var kinds = []struct {
 }{
 	{model.FindingStraggler, []string{
 		model.ClassCompute, model.ClassHost, model.ClassLink,
-		"work_imbalance", "stage_imbalance", "kernel_choice", "jitter", "node", "job_wide",
+		model.ClassWorkImbalance, model.ClassStageImbalance, model.ClassKernelChoice, model.ClassJitter, model.ClassNode, model.ClassJobWide,
 	}},
 	{"desync", []string{
 		"process_dead", "dump_missing", "not_scheduled", "stalled_op", "completion_lag", "network", "mismatch_op", "mismatch_size",

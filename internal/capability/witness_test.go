@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -20,6 +21,8 @@ import (
 type sees struct {
 	kernelChannels, proxies, scopes, kernels bool
 	kineto                                   bool
+	// stages are told of each rank by an attribute, which no witness records.
+	stages bool
 }
 
 var seen = map[Row]sees{
@@ -111,7 +114,7 @@ func watch(s sees, seed int) []*watched {
 			node = rankevents.NewNode(rankevents.DefaultConfig())
 			off = rng.Int64N(6e6) - 3e6
 		}
-		host := fmt.Sprintf("node%d", r/perNode)
+		host := hostOf(r)
 		w := &watched{sees: s, rank: r, rng: rng, gpu: gpuBase - rawBase + uint64(rng.Int64N(1e9)), got: map[int64][]model.Op{}}
 		w.memory = memory{
 			header: ring.Header{
@@ -133,6 +136,8 @@ func watch(s sees, seed int) []*watched {
 	}
 	return out
 }
+
+func hostOf(rank int) string { return fmt.Sprintf("node%d", rank/perNode) }
 
 // step writes what the witness sees of a step, and reads it.
 func (w *watched) step(t *testing.T, n int, h *happened) {
@@ -230,7 +235,7 @@ func (w *watched) kernelRecords(h *happened) {
 	for i, k := range h.kernels {
 		w.records = append(w.records, ring.Record{
 			1: uint64(ring.KindKernel) | 2<<8 | launched<<16, 2: cupti(k.start), 3: cupti(k.end), 4: cupti(k.launch),
-			5: w.code(k.name) | 77<<32, 6: 7, 7: uint64(i), 8: 1 | 1<<32 | 1<<48,
+			5: w.code(k.name) | 77<<32, 6: 7, 7: uint64(i), 8: uint64(k.blocks) | 1<<32 | 1<<48,
 		})
 	}
 }
@@ -256,8 +261,8 @@ func (w *watched) profile(n int, h *happened) {
 	for i, k := range h.kernels {
 		last = max(last, k.end)
 		ops = append(ops, model.Op{
-			Kind: model.KindCompute, Name: k.name, Seq: int64(i), Step: step, Stream: model.Some[int64](7),
-			Start: at(k.start), End: at(k.end), Launch: model.Some(at(k.launch)),
+			Kind: model.KindCompute, Name: k.name, Key: kernelname.Key(k.name), Seq: int64(i), Step: step, Stream: model.Some[int64](7),
+			Start: at(k.start), End: at(k.end), Launch: model.Some(at(k.launch)), WorkGrid: strconv.Itoa(k.blocks) + ",1,1",
 		})
 	}
 	for i, s := range h.scopes {
@@ -305,7 +310,8 @@ var collectives = map[string]string{"AllReduce": model.AllReduce, "AllGather": m
 type told struct {
 	rank, peer         int64
 	kind, class, cause string
-	op                 string
+	op, host           string
+	ranks              string // listed
 }
 
 // diagnose runs a job under a row's witness and returns all that the engine ever told
@@ -325,7 +331,8 @@ func diagnose(t *testing.T, s sees, f fault, sh shape, seed int) (out []told, ju
 	e := straggler.New(straggler.NewDefaultConfig(), func() time.Time { return time.Unix(0, epoch) })
 	tell := func() {
 		for _, v := range e.Verdicts() {
-			x := told{v.Finding.Rank.Or(-1), v.Finding.Peer.Or(-1), v.Finding.Kind, v.Finding.Class, v.Finding.Cause, v.Finding.Op}
+			f := &v.Finding
+			x := told{f.Rank.Or(-1), f.Peer.Or(-1), f.Kind, f.Class, f.Cause, f.Op, f.Host, fmt.Sprint(f.Ranks)}
 			if !slices.Contains(out, x) {
 				out = append(out, x)
 			}
@@ -360,5 +367,9 @@ func (w *watched) deliver(e *straggler.Engine, n int64) int {
 	if len(ops) == 0 {
 		return 0
 	}
-	return len(e.Add(w.id, ops))
+	id := w.id
+	if w.stages {
+		id.Parallel.PP = model.Some(int64(w.rank / replicas))
+	}
+	return len(e.Add(id, ops))
 }
