@@ -53,6 +53,8 @@ type keyValue struct {
 		String string `json:"stringValue"`
 		Int    string `json:"intValue"`
 		Bool   bool   `json:"boolValue"`
+		// Double is as it was written, so that nothing is rounded.
+		Double json.Number `json:"doubleValue"`
 	} `json:"value"`
 }
 
@@ -86,7 +88,7 @@ func (l *logLine) findings() []finding {
 				}
 				f := finding{}
 				for _, attribute := range record.Attributes {
-					f[attribute.Key] = attribute.Value.String + attribute.Value.Int
+					f[attribute.Key] = attribute.Value.String + attribute.Value.Int + attribute.Value.Double.String()
 				}
 				found = append(found, f)
 			}
