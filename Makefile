@@ -100,6 +100,10 @@ fmt: bin/golangci-lint ## Format all Go files
 bench: ## Run the benchmarks and the comparisons in bench/
 	scripts/bench.sh
 
+.PHONY: scoreboard
+scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
+	$(GO) run ./bench/scoreboard $(SCOREBOARD)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
