@@ -2,12 +2,10 @@ package ks
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -167,67 +165,6 @@ func FuzzTopK(f *testing.F) {
 	})
 }
 
-// BenchmarkTopK finds the top 8 of 16,384 workers by 128 windows. tight: all alike but
-// for 8; pace: a pace of its own for each, and 8 slower still; noise: rhythms that
-// wander widely, and 8 that stand out; nobody: the same, and none stands out, which
-// leaves the bounds least to tell. ms is what a call takes, its table's making too;
-// ratio how many times longer all pairs would take, going by those of 2,048 workers.
-func BenchmarkTopK(b *testing.B) {
-	const workers, sample, windows, top = 16384, 2048, 128, 8
-	for _, c := range []struct {
-		name               string
-		pace, jitter, slow float64
-	}{{"tight", 0, 0.0015, 1.3}, {"pace", 0.05, 0.0015, 1.3}, {"noise", 0, 0.03, 1.3}, {"nobody", 0, 0.03, 1}} {
-		b.Run(c.name, func(b *testing.B) {
-			rng := rand.New(rand.NewPCG(5, 6))
-			counts := make([]uint32, 0, workers*windows)
-			for i := range workers {
-				slow := 1 + c.pace*rng.NormFloat64()
-				if i%(workers/top) == 7 {
-					slow *= c.slow
-				}
-				counts = append(counts, rhythm(rng, windows, slow, c.jitter)...)
-			}
-			began := time.Now()
-			Normalised(counts[:sample*windows], windows).Pairwise()
-			pairs := time.Since(began).Seconds() * 1000 * (workers / sample) * (workers / sample)
-			var effort Effort
-			for b.Loop() {
-				_, effort = Normalised(counts, windows).TopK(top)
-			}
-			ms := b.Elapsed().Seconds() * 1000 / float64(b.N)
-			b.ReportMetric(ms, "ms")
-			b.ReportMetric(pairs/ms, "ratio")
-			b.ReportMetric(float64(effort.Scored), "scored")
-			b.ReportMetric(float64(effort.Abandoned), "abandoned")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// BenchmarkPairwise computes all pairs. Time grows with the square of the workers:
-// ms-16384 is what that makes of 16,384.
-func BenchmarkPairwise(b *testing.B) {
-	for _, workers := range []int{2048, 16384} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			if workers > 2048 && testing.Short() {
-				b.Skip("all pairs of 16,384 workers are left out of a short run")
-			}
-			rng := rand.New(rand.NewPCG(5, 6))
-			table := Normalised(healthy(rng, workers, 128, 0.0015), 128)
-			for b.Loop() {
-				table.Pairwise()
-			}
-			ms := b.Elapsed().Seconds() * 1000 / float64(b.N)
-			b.ReportMetric(ms, "ms")
-			if workers < 16384 {
-				b.ReportMetric(ms*math.Pow(16384/float64(workers), 2), "ms-16384")
-			}
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
 // brute ranks the workers by all pairs.
 func brute(t *Table, k int) []Score {
 	sums := t.pairwise()
@@ -285,18 +222,34 @@ func healthy(rng *rand.Rand, workers, windows int, jitter float64) (out []uint32
 	return out
 }
 
-// rhythm counts the ends of 8,192 equal operations of a worker that is slower by a
-// factor, and ends all that is left in the last window. Its progress wanders by a
-// random walk that reaches jitter at the end of the step.
-func rhythm(rng *rand.Rand, windows int, slow, jitter float64) []uint32 {
-	const ops = 8192
+// rhythm counts the ends of a worker that is slower by a factor and drifts.
+func rhythm(rng *rand.Rand, windows int, slow, drift float64) []uint32 {
+	return pace{slow: slow, drift: drift}.counts(rng, windows)
+}
+
+// pace is how a worker proceeds through a step.
+type pace struct {
+	slow   float64 // by what factor
+	drift  float64 // what its progress wanders by, as a random walk, by the end of the step
+	jitter float64 // what it is off by in each window, whatever it was before
+	ops    int     // 8,192 unless said
+}
+
+// counts returns how many of its equal operations end in each window: all that is left
+// in the last.
+func (p pace) counts(rng *rand.Rand, windows int) []uint32 {
+	ops := cmp.Or(p.ops, 8192)
 	out := make([]uint32, windows)
 	done, walk := 0, 0.0
 	for w := range windows {
-		walk += rng.NormFloat64() * jitter / math.Sqrt(float64(windows))
+		walk += rng.NormFloat64() * p.drift / math.Sqrt(float64(windows))
+		off := 0.0
+		if p.jitter > 0 {
+			off = p.jitter * rng.NormFloat64()
+		}
 		now := ops
 		if w < windows-1 {
-			now = int(ops * min(1, max(0, float64(w+1)/float64(windows)/slow+walk)))
+			now = int(float64(ops) * min(1, max(0, float64(w+1)/float64(windows)/p.slow+walk+off)))
 		}
 		if now > done {
 			out[w], done = uint32(now-done), now

@@ -12,6 +12,8 @@ const (
 	// each holds a 1 in every cell of a word, carry the highest bit of every cell.
 	each  = uint64(0x0001_0001_0001_0001)
 	carry = each << (cellBits - 1)
+
+	cellMask = 1<<cellBits - 1
 )
 
 // Table holds the rhythm of workers, a row for each. The zero value is not usable.
@@ -113,33 +115,4 @@ func (t *Table) mean(sum uint64) float64 {
 
 func cell(row []uint64, window int) uint16 {
 	return uint16(row[window/perWord] >> (window % perWord * cellBits))
-}
-
-// distance returns the largest difference of two rows, which is known to be at
-// least floor. A cell of x or y reaches its highest bit only where the difference
-// exceeds the largest so far, which is rare: the loop runs without a comparison of
-// single cells.
-func distance(a, b []uint64, floor uint64) uint64 {
-	b = b[:len(a)]
-	top := floor
-	room := each * (1<<(cellBits-1) - 1 - top)
-	for i, p := range a {
-		q := b[i]
-		x, y := p+room-q, q+room-p
-		if (x|y)&carry != 0 {
-			top = max(top, largest(p, q))
-			room = each * (1<<(cellBits-1) - 1 - top)
-		}
-	}
-	return top
-}
-
-// largest returns the largest difference of the cells of two words.
-func largest(p, q uint64) (d uint64) {
-	for range perWord {
-		x, y := p&Full, q&Full
-		d = max(d, max(x, y)-min(x, y))
-		p, q = p>>cellBits, q>>cellBits
-	}
-	return d
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Score is the mean distance of a worker from all others.
@@ -17,7 +18,7 @@ type Effort struct {
 	Rows      int   // that differ
 	Scored    int   // computed to the end
 	Abandoned int   // begun, and given up as too low
-	Pairs     int64 // distances computed, those from the pivot too
+	Pairs     int64 // distances computed, those from pivots too, and a quarter of those bounded by outlines
 	CutShort  bool  // more pairs were not allowed
 }
 
@@ -42,26 +43,40 @@ func (c *crowd) top(k int, pairs int64) ([]Score, Effort) {
 	if k <= 0 {
 		return nil, Effort{}
 	}
-	effort := Effort{Rows: c.rows(), Pairs: int64(c.rows())}
+	effort := Effort{Rows: c.rows(), Pairs: int64(c.rows() * len(c.pivots))}
 	best := leaders{k: k}
-	for _, i := range c.byUpper() {
-		if best.full() && c.upper(i) < best.least() {
+	open := make([]candidate, c.rows())
+	for i := range open {
+		open[i] = candidate{i, c.upper(i, 0)}
+	}
+	byUpper(open)
+	tried := 0 // since there are k
+	for len(open) > 0 {
+		if best.full() && open[0].below(best.least()) {
 			break
 		}
 		if effort.Pairs >= pairs {
 			effort.CutShort = true
 			break
 		}
-		sum, whole, pairs := c.score(i, &best)
-		effort.Pairs += pairs
-		if !whole {
-			effort.Abandoned++
+		if best.full() {
+			tried++
+		}
+		if tried == seed {
+			open = c.narrow(open, best.least())
 			continue
 		}
-		effort.Scored++
-		for _, w := range c.workers[i] {
-			best.add(leader{sum, w})
+		sum, whole, pairs := c.score(open[0].row, &best)
+		effort.Pairs += pairs
+		if whole {
+			effort.Scored++
+			for _, w := range c.workers[open[0].row] {
+				best.add(leader{sum, w})
+			}
+		} else {
+			effort.Abandoned++
 		}
+		open = open[1:]
 	}
 	out := make([]Score, len(best.list))
 	for i, l := range best.list {
@@ -70,14 +85,56 @@ func (c *crowd) top(k int, pairs int64) ([]Score, Effort) {
 	return out, effort
 }
 
-// byUpper returns the rows, the highest upper bound first.
-func (c *crowd) byUpper() []int {
-	order := make([]int, c.rows())
-	for i := range order {
-		order[i] = i
+// candidate is a row whose score may be among the best, and what it cannot exceed.
+type candidate struct {
+	row   int
+	upper uint64
+}
+
+// below reports whether the row cannot reach least: one that ties may come first by number.
+func (o candidate) below(least uint64) bool { return o.upper < least }
+
+// byUpper sorts candidates, the highest bound first.
+func byUpper(c []candidate) {
+	slices.SortFunc(c, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.upper, a.upper), cmp.Compare(a.row, b.row))
+	})
+}
+
+const (
+	// seed is how many rows are tried after the first k before candidates are narrowed,
+	// which needs to know about how high the k-th score is.
+	seed = 16
+	// few is how many candidates are scored without a look at spans, which costs as much.
+	few = 64
+	// many is for how many outlines are worth making.
+	many = 2 * few
+)
+
+// narrow returns the candidates whose score may reach least by closer bounds.
+func (c *crowd) narrow(open []candidate, least uint64) []candidate {
+	open = reaching(open, least)
+	if len(open) <= few || least == 0 {
+		return open
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.upper(b), c.upper(a)) })
-	return order
+	rows := make([]int, len(open))
+	for i, o := range open {
+		rows[i] = o.row
+	}
+	for i, upper := range c.tighten(rows, least, few) {
+		open[i].upper = min(open[i].upper, upper)
+	}
+	byUpper(open)
+	open = reaching(open, least)
+	if len(open) > many {
+		c.outline()
+	}
+	return open
+}
+
+// reaching returns those of sorted candidates that may reach least.
+func reaching(open []candidate, least uint64) []candidate {
+	return open[:sort.Search(len(open), func(i int) bool { return open[i].below(least) })]
 }
 
 // stretch is how many pairs are computed between two looks at the bound.
@@ -87,23 +144,49 @@ const stretch = 64
 // because it cannot be among the best any more. The rows farthest from the pivot come
 // first: with them the triangle leaves most open.
 func (c *crowd) score(i int, best *leaders) (sum uint64, whole bool, pairs int64) {
-	a, own := c.at(i), c.d[i]
+	a, far, peaks := c.at(i), c.from(i), c.peaks(i)
+	looked := best.full() && c.outlines != nil
+	if looked {
+		var open bool
+		c.stretches, open = c.beyond(i, best.least(), c.stretches)
+		pairs = int64(len(c.stretches)) * stretch / perLook
+		if !open {
+			return 0, false, pairs
+		}
+	}
 	for from := 0; from < c.rows(); from += stretch {
-		rest := c.rest[from] + c.weight[from]*own
-		if from <= i { // the row itself is no other
-			rest -= 2 * c.weighs(i) * own
+		rest := c.upper(i, from)
+		if looked {
+			rest = c.stretches[from/stretch]
 		}
 		if best.full() && sum+rest < best.least() {
 			return 0, false, pairs
 		}
 		to := min(from+stretch, c.rows())
-		for b := from; b < to; b++ {
-			floor := max(own, c.d[b]) - min(own, c.d[b])
-			sum += c.weighs(b) * distance(a, c.at(b), floor)
+		for k := from; k < to; k++ {
+			p, own, b := c.of[k], c.own[k], c.at(k)
+			floor := max(far[p], own) - min(far[p], own)
+			floor = max(floor, largest(a[peaks[p]], b[peaks[p]]))
+			sum += c.weighs[k] * distance(a, b, floor)
 		}
 		pairs += int64(to - from)
 	}
 	return sum, true, pairs
+}
+
+// peaks returns, by pivot, in which word the row is farthest from it: there it is far from
+// most that are near the pivot, and little is left for other words to add.
+func (c *crowd) peaks(i int) []int {
+	a, out := c.at(i), make([]int, len(c.pivots))
+	for p, pivot := range c.pivots {
+		most := uint64(0)
+		for w := range a {
+			if d := largest(a[w], pivot[w]); d > most {
+				most, out[p] = d, w
+			}
+		}
+	}
+	return out
 }
 
 // leaders are the best k workers so far, the best first.
