@@ -2,7 +2,6 @@ package kair
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -69,11 +68,21 @@ type Accusation struct {
 	Class       string // compute, host or link
 	Score       float64
 	Share       float64 // of the recent steps
-	Steps       int     // in which it was blamed
+	Recent      int     // steps
+	Steps       int     // of these, in which it was blamed
 	First, Last int64   // of these
 	Excess      float64 // s per step, what its roots explain
 	Peers       int
-	Why         string
+	Gates       Gates
+}
+
+// Gates are the limits that an accusation passed: there are none of cost, of what is
+// late, or of chance.
+type Gates struct {
+	Sigmas   float64
+	MinShare float64
+	MinSteps int
+	Windows  int // of the rhythms, which accuse nobody
 }
 
 // accusations returns those of the recent steps, the one that was blamed most often
@@ -95,11 +104,10 @@ func (v *votes) accusations(cfg *Config, name func(uint32) string) []Accusation 
 		}
 		c := o.heaviest()
 		a := Accusation{
-			Rank: r, Op: name(c.key), Class: c.class, Score: o.z / float64(o.steps), Share: share, Steps: o.steps,
+			Rank: r, Op: name(c.key), Class: c.class, Score: o.z / float64(o.steps), Share: share, Recent: total, Steps: o.steps,
 			First: o.first, Last: o.last, Excess: o.weight / float64(o.steps) / 1e9, Peers: o.peers,
+			Gates: Gates{Sigmas: cfg.Sigmas, MinShare: cfg.MinShare, MinSteps: cfg.MinSteps, Windows: cfg.Windows},
 		}
-		a.Why = fmt.Sprintf("root of what was late in %d of %d steps; its z-score among %d workers is %.1f, the limit %g",
-			o.steps, total, o.peers+1, a.Score, cfg.Sigmas)
 		out = append(out, a)
 	}
 	slices.SortFunc(out, func(a, b Accusation) int {
