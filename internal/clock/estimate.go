@@ -91,15 +91,23 @@ const madToSigma = 1.4826
 // learnSigmas replaces the prior spread of each class by the observed one where
 // that is larger: a prior must not claim more than the data show.
 func (p *problem) learnSigmas() {
-	residuals := map[class][]float64{}
+	for c, v := range p.apart {
+		p.apart[c] = v[:0]
+	}
 	for k := range p.rows {
 		r := &p.rows[k]
+		v := p.apart[r.class]
 		for _, m := range r.member {
-			residuals[r.class] = append(residuals[r.class], math.Abs(m.exit+p.theta[m.clock]-r.at))
+			v = append(v, math.Abs(m.exit+p.theta[m.clock]-r.at))
 		}
+		p.apart[r.class] = v
 	}
-	spread := make(map[class]float64, len(residuals))
-	for c, v := range residuals {
+	spread := make(map[class]float64, len(p.apart))
+	for c, v := range p.apart {
+		if len(v) == 0 {
+			delete(p.apart, c)
+			continue
+		}
 		spread[c] = madToSigma * medianOf(v)
 	}
 	for k := range p.rows {
@@ -108,8 +116,7 @@ func (p *problem) learnSigmas() {
 	}
 }
 
-func (p *problem) offsets(opt Options) []Offset {
-	out := make([]Offset, len(p.names))
+func (p *problem) offsets(opt Options, out []Offset) []Offset {
 	conflicts := p.hard.conflicts(len(p.names))
 	for i, name := range p.names {
 		o := Offset{
@@ -124,7 +131,7 @@ func (p *problem) offsets(opt Options) []Offset {
 		if !opt.Off {
 			o.Value = o.applied()
 		}
-		out[i] = o
+		out = append(out, o)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package clock
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,17 @@ type constraints struct {
 	dense  []float64
 	clocks int
 	upper  map[[2]int]float64
+	// Scratch of one meeting: of each clock of it, when the first member left and the last
+	// entered.
+	slots []int // of all clocks, 1 + the place among those that follow
+	ends  []clockEnds
+}
+
+// clockEnds is when the first of a clock's members of a meeting left, and the last entered.
+type clockEnds struct {
+	clock       int
+	exit, enter float64
+	left        bool // some exit is known
 }
 
 // maxDense bounds the table of all pairs: 512 clocks are 2 MB.
@@ -23,28 +35,35 @@ const maxDense = 512
 // Above it only pairs with the first member are kept, 2 per clock.
 const maxPairClocks = 64
 
-func newConstraints(p *problem, meetings []Meeting, messages []Message, resolution float64) *constraints {
-	sides := make([][2]int, len(messages))
-	for i, m := range messages {
-		sides[i] = [2]int{p.clock(m.SendClock), p.clock(m.RecvClock)}
+func (c *constraints) read(p *problem, meetings []Meeting, messages []Message, resolution float64) {
+	for _, m := range messages {
+		p.clock(m.SendClock)
+		p.clock(m.RecvClock)
 	}
-	c := &constraints{clocks: len(p.names)}
+	c.clocks = len(p.names)
+	c.slots = resized(c.slots, c.clocks)
+	clear(c.slots)
+	clear(c.upper)
 	if c.clocks <= maxDense {
-		c.dense = make([]float64, c.clocks*c.clocks)
+		c.dense = resized(c.dense, c.clocks*c.clocks)
 		for i := range c.dense {
 			c.dense[i] = math.Inf(1)
 		}
 	} else {
+		c.dense = nil
+	}
+	if c.upper == nil {
 		c.upper = map[[2]int]float64{}
 	}
-	for i, m := range messages {
-		s, r := sides[i][0], sides[i][1]
-		c.leavesAfter(r, float64(m.RecvEnd-p.base), s, float64(m.SendStart-p.base), resolution)
+	for _, m := range messages {
+		c.leavesAfter(p.clock(m.RecvClock), float64(m.RecvEnd-p.base), p.clock(m.SendClock), float64(m.SendStart-p.base), resolution)
 	}
+	of := p.of
 	for i := range meetings {
-		c.addMeeting(p, &meetings[i], resolution)
+		n := len(meetings[i].Arrivals)
+		c.addMeeting(p, &meetings[i], of[:n], resolution)
+		of = of[n:]
 	}
-	return c
 }
 
 // leavesAfter records exit + theta[leaver] >= enter + theta[enterer].
@@ -65,18 +84,14 @@ func (c *constraints) leavesAfter(leaver int, exit float64, enterer int, enter, 
 	}
 }
 
-func (c *constraints) addMeeting(p *problem, m *Meeting, resolution float64) {
-	at, several := p.at[:0], false
-	for i := range m.Arrivals {
-		if i > 0 && m.Arrivals[i].Clock == m.Arrivals[i-1].Clock {
-			at = append(at, at[i-1])
-			continue
-		}
-		at = append(at, p.index[m.Arrivals[i].Clock])
-		several = several || at[i] != at[0]
-	}
-	p.at = at
+// addMeeting adds what a meeting of members with these clocks tells.
+func (c *constraints) addMeeting(p *problem, m *Meeting, at []int, resolution float64) {
+	several := slices.ContainsFunc(at, func(clock int) bool { return clock != at[0] })
 	if !several || (!m.Synchronising && m.Root < 0) {
+		return
+	}
+	if m.Synchronising && len(at) <= maxPairClocks {
+		c.addAll(p, m, at, resolution)
 		return
 	}
 	for i := range m.Arrivals {
@@ -90,6 +105,34 @@ func (c *constraints) addMeeting(p *problem, m *Meeting, resolution float64) {
 				continue
 			}
 			c.leavesAfter(at[i], exit, at[j], float64(m.Arrivals[j].Enter-p.base), resolution)
+		}
+	}
+}
+
+// addAll adds the constraints of a meeting that nobody leaves before all have entered: of
+// two clocks, the first that left against the last that entered.
+func (c *constraints) addAll(p *problem, m *Meeting, at []int, resolution float64) {
+	c.ends = c.ends[:0]
+	for i, clock := range at {
+		a := &m.Arrivals[i]
+		exit, enter := float64(a.Exit-p.base), float64(a.Enter-p.base)
+		if c.slots[clock] == 0 {
+			c.ends = append(c.ends, clockEnds{clock: clock, exit: math.Inf(1), enter: enter})
+			c.slots[clock] = len(c.ends)
+		}
+		e := &c.ends[c.slots[clock]-1]
+		e.enter = max(e.enter, enter)
+		if !a.ExitUnknown {
+			e.exit, e.left = min(e.exit, exit), true
+		}
+	}
+	for i := range c.ends {
+		c.slots[c.ends[i].clock] = 0
+		if !c.ends[i].left {
+			continue
+		}
+		for j := range c.ends {
+			c.leavesAfter(c.ends[i].clock, c.ends[i].exit, c.ends[j].clock, c.ends[j].enter, resolution)
 		}
 	}
 }

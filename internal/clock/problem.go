@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -28,42 +29,76 @@ type class struct {
 	size  int
 }
 
+// problem is what is solved. What it fills is used again for the next one.
 type problem struct {
 	index map[string]int
 	names []string
 	rows  []row
+	seen  []seen // members of all rows
+	of    []int  // the clock of each arrival of all meetings
 	group []int
 	theta []float64
 	byMem [][]place // of each clock
-	hard  *constraints
+	held  []place   // by all of them
+	hard  constraints
 	base  int64
 	hops  []int // meetings between each clock and its reference
-	at    []int // scratch, as the next two are
 	ends  []float64
 	wants []weighted
+	apart map[class][]float64 // scratch of learnSigmas
 }
 
-func newProblem(meetings []Meeting, messages []Message, opt Options) *problem {
-	p := &problem{index: map[string]int{}, base: firstStamp(meetings, messages)}
+// read takes up what is to be solved.
+func (p *problem) read(meetings []Meeting, messages []Message, opt Options) {
+	if p.index == nil {
+		p.index, p.apart = map[string]int{}, map[class][]float64{}
+	}
+	clear(p.index)
+	p.names, p.rows, p.seen, p.of = p.names[:0], p.rows[:0], p.seen[:0], p.of[:0]
+	p.base = firstStamp(meetings, messages)
 	for _, c := range opt.Clocks {
 		p.clock(c)
 	}
+	members := 0
+	for i := range meetings {
+		members += len(meetings[i].Arrivals)
+	}
+	p.seen, p.of = slices.Grow(p.seen, members), slices.Grow(p.of, members)
 	for i := range meetings {
 		p.addRow(&meetings[i])
 	}
-	res := opt.Resolution
-	if res == 0 {
-		res = DefaultResolution
+	p.hard.read(p, meetings, messages, float64(cmp.Or(opt.Resolution, DefaultResolution)))
+	p.theta = resized(p.theta, len(p.names))
+	clear(p.theta)
+	p.holdRows()
+}
+
+// resized returns room for n values, which are as they were left.
+func resized[T any](v []T, n int) []T { return slices.Grow(v[:0], n)[:n] }
+
+// holdRows fills the places of each clock.
+func (p *problem) holdRows() {
+	p.byMem = resized(p.byMem, len(p.names))
+	p.hops = resized(p.hops, len(p.names)) // scratch
+	clear(p.hops)
+	n := 0
+	for k := range p.rows {
+		n += len(p.rows[k].member)
+		for _, m := range p.rows[k].member {
+			p.hops[m.clock]++
+		}
 	}
-	p.hard = newConstraints(p, meetings, messages, float64(res))
-	p.theta = make([]float64, len(p.names))
-	p.byMem = make([][]place, len(p.names))
+	p.held = resized(p.held, n)
+	at := 0
+	for i, n := range p.hops {
+		p.byMem[i] = p.held[at : at : at+n]
+		at += n
+	}
 	for k := range p.rows {
 		for n, m := range p.rows[k].member {
 			p.byMem[m.clock] = append(p.byMem[m.clock], place{k, n})
 		}
 	}
-	return p
 }
 
 func firstStamp(meetings []Meeting, messages []Message) int64 {
@@ -87,25 +122,36 @@ func (p *problem) clock(name string) int {
 	return len(p.names) - 1
 }
 
-func (p *problem) addRow(m *Meeting) {
-	if !m.EndsCoincide {
-		for _, a := range m.Arrivals {
-			p.clock(a.Clock)
+// clocks fills the clocks of a meeting's arrivals. They often follow those before them.
+func (p *problem) clocks(m *Meeting) []int {
+	from := len(p.of)
+	for i := range m.Arrivals {
+		if i > 0 && m.Arrivals[i].Clock == m.Arrivals[i-1].Clock {
+			p.of = append(p.of, p.of[len(p.of)-1])
+			continue
 		}
+		p.of = append(p.of, p.clock(m.Arrivals[i].Clock))
+	}
+	return p.of[from:]
+}
+
+func (p *problem) addRow(m *Meeting) {
+	clocks := p.clocks(m)
+	if !m.EndsCoincide {
 		return
 	}
 	r := row{class: class{name: m.Name, scale: bits.Len64(uint64(max(0, m.Bytes))), size: len(m.Arrivals)}}
 	r.sigma = priorSigma(m.Bytes)
-	r.member = make([]seen, 0, len(m.Arrivals))
-	for _, a := range m.Arrivals {
-		if a.ExitUnknown {
-			p.clock(a.Clock)
-			continue
+	from, several := len(p.seen), false
+	for i := range m.Arrivals {
+		if a := &m.Arrivals[i]; !a.ExitUnknown {
+			p.seen = append(p.seen, seen{clock: clocks[i], enter: float64(a.Enter - p.base), exit: float64(a.Exit - p.base)})
+			several = several || clocks[i] != p.seen[from].clock
 		}
-		r.member = append(r.member, seen{clock: p.clock(a.Clock), enter: float64(a.Enter - p.base), exit: float64(a.Exit - p.base)})
 	}
 	// One clock alone, however many members it stamps, says nothing of others.
-	if slices.ContainsFunc(r.member, func(m seen) bool { return m.clock != r.member[0].clock }) {
+	if several {
+		r.member = p.seen[from:len(p.seen):len(p.seen)]
 		p.rows = append(p.rows, r)
 	}
 }
@@ -124,7 +170,7 @@ func (p *problem) components() {
 			parent[max(a, b)] = min(a, b)
 		}
 	}
-	p.group = make([]int, len(parent))
+	p.group = resized(p.group, len(parent))
 	for i := range p.group {
 		p.group[i] = parent.root(i)
 	}
@@ -144,7 +190,8 @@ func (f forest) root(i int) int {
 // countHops fills how many meetings lie between each clock and its reference:
 // each adds its own error.
 func (p *problem) countHops() {
-	p.hops = make([]int, len(p.names))
+	p.hops = resized(p.hops, len(p.names))
+	clear(p.hops)
 	var frontier []int
 	for i, g := range p.group {
 		if i == g {

@@ -55,19 +55,30 @@ type Timeline struct {
 	hard    *constraints
 }
 
+// Solver solves one timeline after another, in the room of the last.
+type Solver struct {
+	problem problem
+	offsets []Offset
+}
+
 // Solve estimates the offsets from coinciding ends and collects the hard
 // constraints. It never fails: a clock without evidence has the offset zero,
 // and is its own reference.
 func Solve(meetings []Meeting, messages []Message, opt Options) *Timeline {
-	p := newProblem(meetings, messages, opt)
+	return new(Solver).Solve(meetings, messages, opt)
+}
+
+// Solve is as the function. The timeline is not to be used after the next call.
+func (s *Solver) Solve(meetings []Meeting, messages []Message, opt Options) *Timeline {
+	p := &s.problem
+	p.read(meetings, messages, opt)
 	p.components()
 	p.countHops()
 	p.solve()
 	p.learnSigmas()
 	p.solve()
-	t := &Timeline{index: p.index, groups: p.group, hard: p.hard}
-	t.offsets = p.offsets(opt)
-	return t
+	s.offsets = p.offsets(opt, s.offsets[:0])
+	return &Timeline{index: p.index, groups: p.group, hard: &p.hard, offsets: s.offsets}
 }
 
 // Offset returns what is known of a clock; false for one never mentioned.
