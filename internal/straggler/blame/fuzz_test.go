@@ -15,7 +15,8 @@ func FuzzGraph(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0x80}, uint8(2), uint8(1))
 	f.Fuzz(func(t *testing.T, data []byte, ranks, meetings uint8) {
 		s := randomStep(data, int(ranks%9), int(meetings%17))
-		g := Build(s, Options{})
+		alike := Options{Alike: func(p Place) Place { return p % 3 }}
+		g := Build(s, alike)
 		w := g.Walk()
 		assert.LessOrEqual(t, len(w.Path), 4*(len(g.nodes)+1))
 		for i := range w.Path {
@@ -36,8 +37,9 @@ func FuzzGraph(f *testing.F) {
 		for i := range w.Causes {
 			g.Saved(w.Causes[i].Mend())
 		}
-		again := Build(s, Options{}).Walk()
+		again := Build(s, alike).Walk()
 		assert.Equal(t, w, again, "the same step, the same walk")
+		assert.Equal(t, again, g.Rebuild(s, alike).Walk(), "in the room of the graph before")
 	})
 }
 

@@ -71,6 +71,18 @@ type Graph struct {
 	slots  slots
 	typ    typicals
 	plan   *plan
+	room   room
+}
+
+// room is what building and replaying a graph fills besides. It is used again, also by a
+// graph that is built over this one.
+type room struct {
+	builder builder
+	members []int32 // of all meetings
+	lanes   []laneEnd
+	plan    plan
+	planner planner
+	replay  replay
 }
 
 // meet is a meeting over nodes.
@@ -85,8 +97,12 @@ type meet struct {
 }
 
 // Build joins the operations of a step. It keeps no reference to them.
-func Build(s *Step, opt Options) *Graph {
-	g := &Graph{opt: opt}
+func Build(s *Step, opt Options) *Graph { return new(Graph).Rebuild(s, opt) }
+
+// Rebuild is Build in the room of a graph that is not needed any more. It returns that.
+func (g *Graph) Rebuild(s *Step, opt Options) *Graph {
+	g.empty()
+	g.opt = opt
 	total := len(s.Ranks)
 	for i := range s.Ranks {
 		total += len(s.Ranks[i].Ops)
@@ -95,11 +111,12 @@ func Build(s *Step, opt Options) *Graph {
 		g.Refused = true
 		return g
 	}
-	g.nodes = make([]node, 0, total)
+	g.nodes = slices.Grow(g.nodes, total)
 	if len(s.Ranks) > 0 {
 		g.origin = s.Ranks[0].Start
 	}
-	b := builder{g: g, at: make([][]int32, len(s.Ranks)), follows: map[int32][]int32{}}
+	b := &g.room.builder
+	b.begin(g, total)
 	for i := range s.Ranks {
 		b.rank(&s.Ranks[i])
 	}
@@ -110,13 +127,54 @@ func Build(s *Step, opt Options) *Graph {
 	return g
 }
 
+// empty takes the graph back to none, but for its room.
+func (g *Graph) empty() {
+	*g = Graph{
+		ranks: g.ranks[:0], meets: g.meets[:0], nodes: g.nodes[:0], first: g.first[:0], extraAt: g.extraAt[:0], extraTo: g.extraTo[:0],
+		slots: slots{ids: g.slots.ids, keys: g.slots.keys[:0], next: g.slots.next[:0]}, typ: g.typ.emptied(), room: g.room,
+	}
+	clear(g.slots.ids)
+}
+
+// Size returns how many operations the graph holds, the ends of the ranks' steps among them.
+func (g *Graph) Size() int { return len(g.nodes) }
+
+// NoScopes lets go what tells the scopes of hosts.
+func (g *Graph) NoScopes() { g.opt.Scope = nil }
+
 // builder holds what is needed while the graph is built.
 type builder struct {
 	g       *Graph
 	at      [][]int32 // of each rank, where its operations are among the nodes
+	places  []int32   // of all ranks
 	ends    []int32   // a rank's nodes by end
 	follows map[int32][]int32
 	order   []int32
+	// Of the present rank, or of all slots.
+	slotAt, messages []int32
+	awaited          []awaits
+	seen             []int64
+}
+
+// resized returns room for n values, which are as they were left.
+func resized[T any](v []T, n int) []T { return slices.Grow(v[:0], n)[:n] }
+
+// sortByLaunch sorts nodes by when they were launched, which they mostly are.
+func (g *Graph) sortByLaunch(of []int32) {
+	byLaunch := func(x, y int32) int {
+		return cmp.Or(cmp.Compare(g.nodes[x].launch, g.nodes[y].launch), cmp.Compare(x, y))
+	}
+	if !slices.IsSortedFunc(of, byLaunch) {
+		slices.SortFunc(of, byLaunch)
+	}
+}
+
+func (b *builder) begin(g *Graph, total int) {
+	b.g, b.at, b.places = g, b.at[:0], slices.Grow(b.places[:0], total)
+	if b.follows == nil {
+		b.follows = map[int32][]int32{}
+	}
+	clear(b.follows)
 }
 
 // rank adds the operations of a rank in order of their starts, and its end.
@@ -126,7 +184,9 @@ func (b *builder) rank(r *Rank) {
 	g.first = append(g.first, from)
 	kept := *r
 	kept.Ops, kept.Syncs, kept.Holes = nil, nil, nil
-	b.at = append(b.at[:i], make([]int32, len(r.Ops)))
+	places := len(b.places)
+	b.places = b.places[:places+len(r.Ops)]
+	b.at = append(b.at, b.places[places:])
 	b.order = b.order[:0]
 	for k := range r.Ops {
 		b.order = append(b.order, int32(k))
@@ -142,27 +202,34 @@ func (b *builder) rank(r *Rank) {
 	for _, k := range b.order {
 		op := &r.Ops[k]
 		b.at[i][k] = int32(len(g.nodes))
-		n := node{
-			start: g.since(op.Start), end: g.since(max(op.Start, op.End)), launch: unknown, lane: op.Lane, rank: i, place: op.Place,
-			prev: none, bind: none, covered: none, sync: none, meet: none, micro: op.Micro, op: k, kind: min(op.Kind, Comm),
-		}
+		n := g.next()
+		n.start, n.end, n.launch, n.lane = g.since(op.Start), g.since(max(op.Start, op.End)), unknown, op.Lane
+		n.place, n.micro, n.op, n.kind, n.rank = op.Place, op.Micro, k, min(op.Kind, Comm), i
 		n.slot = g.slots.of(slotKey{role: r.Role, place: op.Place, seq: op.Seq})
 		if op.Launch != 0 {
 			n.launch = g.since(op.Launch)
 		}
 		end = max(end, n.end)
-		g.nodes = append(g.nodes, n)
 	}
 	kept.End = end
 	kept.Start = min(g.since(r.Start), end)
 	g.ranks = append(g.ranks, kept)
-	g.nodes = append(g.nodes, node{
-		start: end, end: end, rank: i, place: endPlace, launch: unknown, prev: none, bind: none, covered: none, sync: none, meet: none, micro: -1, op: none, kind: Copy,
-		slot: g.slots.of(slotKey{role: r.Role, place: endPlace}),
-	})
+	n := g.next()
+	n.start, n.end, n.launch, n.rank, n.place, n.micro, n.op, n.kind = end, end, unknown, i, endPlace, -1, none, Copy
+	n.slot = g.slots.of(slotKey{role: r.Role, place: endPlace})
 	b.holes(from, r)
 	b.local(from, int32(len(g.nodes)))
 	b.synchronise(from, int32(len(g.nodes)), r.Syncs)
+}
+
+// next returns a new node that waits for nothing. It is filled in place: a copy would take
+// as long as all else that is done to build it.
+func (g *Graph) next() *node {
+	g.nodes = g.nodes[:len(g.nodes)+1]
+	n := &g.nodes[len(g.nodes)-1]
+	*n = node{}
+	n.prev, n.bind, n.covered, n.sync, n.meet = none, none, none, none, none
+	return n
 }
 
 // holes marks what began when communication may have been lost.
@@ -190,7 +257,7 @@ func (b *builder) local(from, to int32) {
 	if !slices.IsSortedFunc(b.ends, byEnd) {
 		slices.SortFunc(b.ends, byEnd)
 	}
-	var lanes []laneEnd
+	lanes := b.g.room.lanes[:0]
 	next, last, running, talking := 0, none, none, none
 	for i := from; i < to; i++ {
 		n := &nodes[i]
@@ -221,6 +288,7 @@ func (b *builder) local(from, to int32) {
 			talking = i
 		}
 	}
+	b.g.room.lanes = lanes
 }
 
 // since returns a time as the graph counts it, from the first rank's start on. Times
@@ -272,13 +340,9 @@ func (b *builder) synchronise(from, to int32, syncs []int64) {
 			b.order = append(b.order, i)
 		}
 	}
-	byLaunch := func(x, y int32) int {
-		return cmp.Or(cmp.Compare(nodes[x].launch, nodes[y].launch), cmp.Compare(x, y))
-	}
-	if !slices.IsSortedFunc(b.order, byLaunch) {
-		slices.SortFunc(b.order, byLaunch)
-	}
-	seen := make([]int64, len(syncs))
+	b.g.sortByLaunch(b.order)
+	b.seen = resized(b.seen, len(syncs))
+	seen := b.seen
 	for k, t := range syncs {
 		seen[k] = b.g.since(t)
 	}
@@ -309,26 +373,35 @@ func (b *builder) synchronise(from, to int32, syncs []int64) {
 // meetings joins the ranks.
 func (b *builder) meetings(s *Step) {
 	g := b.g
+	members := 0
+	for k := range s.Meetings {
+		members += len(s.Meetings[k].Parties)
+	}
+	all := slices.Grow(g.room.members[:0], members)
+	g.meets = slices.Grow(g.meets, len(s.Meetings))
 	for k := range s.Meetings {
 		m := &s.Meetings[k]
 		out := meet{rule: m.Rule, root: none, class: m.Class, vague: m.Vague}
+		from := len(all)
 		for p, party := range m.Parties {
 			i, ok := b.find(party)
 			if !ok || g.nodes[i].meet != none || g.nodes[i].kind != Comm {
 				continue
 			}
 			if int32(p) == m.Root {
-				out.root = int32(len(out.nodes))
+				out.root = int32(len(all) - from)
 			}
 			g.nodes[i].meet = int32(len(g.meets))
-			out.nodes = append(out.nodes, i)
+			all = append(all, i)
 		}
+		out.nodes = all[from:len(all):len(all)]
 		if len(out.nodes) < 2 || out.rule != All && out.root == none || out.rule == Message && len(out.nodes) != 2 || out.rule > Message {
 			out.rule = Nobody
 		}
 		out.decide(g.nodes)
 		g.meets = append(g.meets, out)
 	}
+	g.room.members = all
 }
 
 func (b *builder) find(p Party) (int32, bool) {

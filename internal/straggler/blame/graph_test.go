@@ -479,6 +479,51 @@ func TestWorkIsSharedEvenly(t *testing.T) {
 	assert.InDelta(t, 0.010, h.build().Saved(Mend{Kind: Work, Alike: own}), tiny, "30 are the mean of 20 and 40")
 }
 
+// What most others did not run is held against what they ran for the same.
+func TestAnotherKernelForTheSame(t *testing.T) {
+	const other = message + 100
+	opt := Options{Alike: func(p Place) Place {
+		if p == other {
+			return gemm
+		}
+		return p
+	}}
+	step := func(more int, chosen ...int) *hand {
+		h := newHand(5, 31)
+		for r := range 5 {
+			end := 22.0
+			h.op(r, Compute, gemm, 0, 10)
+			if slices.Contains(chosen, r) {
+				end = 30
+				for k := range more {
+					h.op(r, Compute, other, 10+float64(20*k/more), 10+float64(20*(k+1)/more))
+				}
+			} else {
+				h.op(r, Compute, gemm, 10, end)
+			}
+			h.op(r, Comm, reduce, end, 31)
+		}
+		h.meet(All, 0, 1, 2, 3, 4)
+		return h
+	}
+	saved := func(h *hand, opt Options, ranks ...int64) float64 {
+		var mends []Mend
+		for _, r := range ranks {
+			mends = append(mends, Own(r)...)
+		}
+		return Build(&h.Step, opt).Saved(mends...)
+	}
+	assert.InDelta(t, 0.008, saved(step(1, 2), opt, 2), tiny)
+	assert.Zero(t, saved(step(1, 2), Options{}, 2), "nobody says that it is for the same")
+	assert.Zero(t, saved(step(2, 2), opt, 2), "who does it more often has more to do")
+	assert.InDelta(t, 0.008, saved(step(1, 1, 2), opt, 1, 2), tiny, "both have the same other one")
+	assert.Zero(t, saved(step(1, 0, 1, 2), opt, 0, 1, 2), "most have it")
+	w := Build(&step(1, 2).Step, opt).Walk()
+	require.NotEmpty(t, w.Causes)
+	assert.Equal(t, int64(2), w.Causes[0].Rank)
+	assert.InDelta(t, 0.008, w.Causes[0].Excess, tiny)
+}
+
 func TestWorkThatKernelsDifferByStays(t *testing.T) {
 	h := reduced([]Place{gemm}, 40, 40.2, 40.4, 41)
 	assert.Zero(t, h.build().Saved(Mend{Kind: Work, Alike: func(p Place) Place { return p }}))

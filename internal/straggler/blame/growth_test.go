@@ -13,7 +13,7 @@ import (
 func growing(t *testing.T, of func(n int) *Step) {
 	t.Helper()
 	work := func(n int) (looks, bytes float64) {
-		g := Build(of(n), Options{})
+		g := Build(of(n), Options{Alike: func(Place) Place { return gemm }})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		require.NotEmpty(t, g.Walk().Path)

@@ -20,11 +20,12 @@ func (b *builder) learn() {
 			b.follow(n.slot, g.nodes[n.bind].slot)
 		}
 	}
-	at := make([]int32, len(g.slots.keys))
+	b.slotAt = resized(b.slotAt, len(g.slots.keys))
+	at := b.slotAt
 	for k := range at {
 		at[k] = none
 	}
-	g.extraAt = make([]int32, 0, len(g.nodes)+1)
+	g.extraAt = slices.Grow(g.extraAt, len(g.nodes)+1)
 	for r := range g.ranks {
 		from, to := g.first[r], g.first[r+1]
 		if len(b.follows) > 0 {
@@ -63,8 +64,8 @@ func (b *builder) follow(slot, other int32) {
 // the same microbatch; and at the end of the step, the last operation of each lane.
 func (b *builder) extras(from, to int32, at []int32) {
 	g := b.g
-	var lanes []laneEnd
-	var messages []int32
+	lanes := g.room.lanes[:0]
+	messages := b.messages[:0]
 	awaited := b.received(from, to)
 	for i := from; i < to; i++ {
 		g.extraAt = append(g.extraAt, int32(len(g.extraTo)))
@@ -99,6 +100,7 @@ func (b *builder) extras(from, to int32, at []int32) {
 		}
 		lanes[laneOf(&lanes, n.lane)].last = i
 	}
+	g.room.lanes, b.messages = lanes, messages
 }
 
 // awaits is an operation that waits for a message.
@@ -107,8 +109,9 @@ type awaits struct{ by, message int32 }
 // received returns, in order of the waiting operations, which of a rank's operations
 // waits for which message that it received: the first computation that was launched
 // after the receive, as programs receive what they go on with.
-func (b *builder) received(from, to int32) (out []awaits) {
+func (b *builder) received(from, to int32) []awaits {
 	g := b.g
+	out := b.awaited[:0]
 	for i := from; i < to; i++ {
 		if n := &g.nodes[i]; n.meet != none && n.launch != unknown {
 			if m := &g.meets[n.meet]; m.rule == Message && m.nodes[m.root] != i {
@@ -116,6 +119,7 @@ func (b *builder) received(from, to int32) (out []awaits) {
 			}
 		}
 	}
+	b.awaited = out
 	if len(out) == 0 {
 		return nil
 	}
@@ -125,9 +129,7 @@ func (b *builder) received(from, to int32) (out []awaits) {
 			b.order = append(b.order, i)
 		}
 	}
-	slices.SortFunc(b.order, func(x, y int32) int {
-		return cmp.Or(cmp.Compare(g.nodes[x].launch, g.nodes[y].launch), cmp.Compare(x, y))
-	})
+	g.sortByLaunch(b.order)
 	for k := range out {
 		launch := g.nodes[out[k].message].launch
 		at, _ := slices.BinarySearchFunc(b.order, launch, func(i int32, t int64) int { return cmp.Compare(g.nodes[i].launch, t+1) })

@@ -8,8 +8,13 @@ import (
 // mend prepares what is to be less than recorded.
 func (r *replay) mend(mends []Mend) {
 	g := r.g
-	r.less, r.sooner = make([]int64, len(g.nodes)), make([]int64, len(g.nodes))
-	r.host, r.quicker = make([]int64, len(g.nodes)), make([]int64, len(g.meets))
+	r.mended = true
+	for _, v := range []*[]int64{&r.less, &r.sooner, &r.host} {
+		*v = resized(*v, len(g.nodes))
+		clear(*v)
+	}
+	r.quicker = resized(r.quicker, len(g.meets))
+	clear(r.quicker)
 	for k := range mends {
 		switch m := &mends[k]; m.Kind {
 		case Link:

@@ -44,40 +44,38 @@ func (g *Graph) partner(m *meet, i int32) int32 {
 	return none
 }
 
-// waits calls f for each item that the item waits for.
-func (g *Graph) waits(item int32, f func(int32)) {
+// waits appends the items that the item waits for.
+func (g *Graph) waits(item int32, out []int32) []int32 {
 	n := int32(len(g.nodes))
 	switch {
 	case item < n:
-		g.nodeWaits(item, f)
+		return g.nodeWaits(item, out)
 	case item < 2*n:
 		i := item - n
-		f(i)
-		f(g.partner(&g.meets[g.nodes[i].meet], i))
+		return append(out, i, g.partner(&g.meets[g.nodes[i].meet], i))
 	default:
-		for _, i := range g.meets[item-2*n].nodes {
-			f(i)
-		}
+		return append(out, g.meets[item-2*n].nodes...)
 	}
 }
 
-func (g *Graph) nodeWaits(i int32, f func(int32)) {
+func (g *Graph) nodeWaits(i int32, out []int32) []int32 {
 	n := &g.nodes[i]
 	switch {
 	case n.prev != none && n.over:
-		f(n.prev)
+		out = append(out, n.prev)
 	case n.prev != none:
-		f(g.done(n.prev))
+		out = append(out, g.done(n.prev))
 	}
 	if n.bind != none {
-		f(g.done(n.bind))
+		out = append(out, g.done(n.bind))
 	}
 	for _, o := range g.extra(i) {
-		f(g.done(o))
+		out = append(out, g.done(o))
 	}
 	if n.sync != none && n.sync != i {
-		f(g.done(n.sync))
+		out = append(out, g.done(n.sync))
 	}
+	return out
 }
 
 // used reports whether the item exists.
@@ -92,64 +90,84 @@ func (g *Graph) used(item int32) bool {
 	return g.meets[item-2*n].rule == All
 }
 
+// planner holds what is needed while the order is sought.
+type planner struct {
+	before        []int32 // of each item, how many it waits for that are not done yet
+	at, followers []int32 // who waits for it, those of item i from at[i] on
+	waits, waitAt []int32 // for whom it waits
+	placed        []bool
+}
+
 // planned returns the order, found once.
 func (g *Graph) planned() *plan {
 	if g.plan != nil {
 		return g.plan
 	}
 	items := int32(2*len(g.nodes) + len(g.meets))
-	before := make([]int32, items) // waited for and not yet done
-	at := make([]int32, items+1)   // where an item's followers begin
-	total := 0
-	for item := range items {
-		if g.used(item) {
-			total++
-			g.waits(item, func(o int32) {
-				before[item]++
-				at[o+1]++
-			})
-		}
-	}
-	for i := range items {
-		at[i+1] += at[i]
-	}
-	next := slices.Clone(at)
-	followers := make([]int32, at[items])
-	for item := range items {
-		if g.used(item) {
-			g.waits(item, func(o int32) {
-				followers[next[o]] = item
-				next[o]++
-			})
-		}
-	}
-	p := &plan{order: make([]int32, 0, total)}
-	placed := make([]bool, items)
+	w, p := &g.room.planner, &g.room.plan
+	total := w.read(g, items)
+	p.forced, p.order = 0, slices.Grow(p.order[:0], total)
 	place := func(item int32) {
-		placed[item] = true
+		w.placed[item] = true
 		p.order = append(p.order, item)
 	}
 	for item := range items {
-		if g.used(item) && before[item] == 0 {
+		if w.before[item] == 0 && g.used(item) {
 			place(item)
 		}
 	}
-	circle := g.circles(before)
+	circle := g.circles(w.before)
 	for from := 0; len(p.order) < total; {
 		for ; from < len(p.order); from++ {
-			for _, f := range followers[at[p.order[from]]:at[p.order[from]+1]] {
-				if before[f]--; before[f] == 0 && !placed[f] {
+			for _, f := range w.followers[w.at[p.order[from]]:w.at[p.order[from]+1]] {
+				if w.before[f]--; w.before[f] == 0 && !w.placed[f] {
 					place(f)
 				}
 			}
 		}
 		if len(p.order) < total {
-			place(circle(placed))
+			place(circle(w.placed))
 			p.forced++
 		}
 	}
 	g.plan = p
 	return p
+}
+
+// read finds who waits for whom, and returns how many items are used.
+func (w *planner) read(g *Graph, items int32) (total int) {
+	w.before, w.at, w.waitAt = resized(w.before, int(items)), resized(w.at, int(items)+1), resized(w.waitAt, int(items)+1)
+	w.placed, w.waits = resized(w.placed, int(items)), w.waits[:0]
+	clear(w.at)
+	clear(w.placed)
+	for item := range items {
+		w.waitAt[item] = int32(len(w.waits))
+		if g.used(item) {
+			total++
+			w.waits = g.waits(item, w.waits)
+		}
+		w.before[item] = int32(len(w.waits)) - w.waitAt[item]
+	}
+	w.waitAt[items] = int32(len(w.waits))
+	for _, o := range w.waits {
+		w.at[o]++
+	}
+	sum := int32(0)
+	for i, n := range w.at {
+		w.at[i] = sum
+		sum += n
+	}
+	w.followers = resized(w.followers, len(w.waits))
+	for item := range items {
+		for _, o := range w.waits[w.waitAt[item]:w.waitAt[item+1]] {
+			w.followers[w.at[o]] = item
+			w.at[o]++
+		}
+	}
+	// Now each begins where its next does.
+	copy(w.at[1:], w.at[:items])
+	w.at[0] = 0
+	return total
 }
 
 // circles returns a function that picks, of the items that wait in a circle, the one

@@ -1,6 +1,9 @@
 package blame
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Mend is what a replay takes to be as it is with peers.
 type Mend struct {
@@ -82,6 +85,7 @@ func (g *Graph) end(mends []Mend) int64 {
 type replay struct {
 	g            *Graph
 	starts, ends []int64
+	mended       bool    // something is; else what follows freeRecorded is not filled
 	free         []int64 // of each meeting, when nobody waits any more; and as recorded
 	freeRecorded []int64
 	less         []int64 // of each node, by how much less its duration is
@@ -93,10 +97,8 @@ type replay struct {
 func (g *Graph) run(mends []Mend) *replay {
 	p := g.planned()
 	n := int32(len(g.nodes))
-	r := &replay{
-		g: g, starts: make([]int64, n), ends: make([]int64, n),
-		free: make([]int64, len(g.meets)), freeRecorded: make([]int64, len(g.meets)),
-	}
+	r := &g.room.replay
+	r.begins(g)
 	for i := range g.nodes {
 		r.starts[i], r.ends[i] = g.nodes[i].start, g.nodes[i].end
 	}
@@ -120,29 +122,32 @@ func (g *Graph) run(mends []Mend) *replay {
 	return r
 }
 
+// begins makes room for another run.
+func (r *replay) begins(g *Graph) {
+	nodes, meets := len(g.nodes), len(g.meets)
+	r.g, r.mended = g, false
+	r.starts, r.ends = resized(r.starts, nodes), resized(r.ends, nodes)
+	r.free, r.freeRecorded = resized(r.free, meets), resized(r.freeRecorded, meets)
+}
+
 // begin computes when a node begins, and ends if it waits for nobody.
 func (r *replay) begin(i int32) {
 	g := r.g
 	n := &g.nodes[i]
-	at, some := int64(0), false
-	after := func(o int32) {
-		if !some || r.ends[o] > at {
-			at, some = r.ends[o], true
-		}
-	}
+	at := int64(math.MinInt64)
 	if n.prev != none && !n.over {
-		after(n.prev)
+		at = r.ends[n.prev]
 	}
 	if n.bind != none {
-		after(n.bind)
+		at = max(at, r.ends[n.bind])
 	}
 	for _, o := range g.extra(i) {
-		after(o)
+		at = max(at, r.ends[o])
 	}
-	if !some {
+	if at == math.MinInt64 {
 		at = n.base
 	}
-	gap := n.start - n.base - of(r.sooner, i)
+	gap := n.start - n.base - r.of(r.sooner, i)
 	if n.holed {
 		gap = min(gap, max(0, g.typicalGap(i)))
 	}
@@ -151,7 +156,7 @@ func (r *replay) begin(i int32) {
 		at = max(at, r.starts[n.prev]+n.start-g.nodes[n.prev].start)
 	}
 	r.starts[i] = max(at, r.launched(i))
-	r.ends[i] = r.starts[i] + n.stay() - of(r.less, i)
+	r.ends[i] = r.starts[i] + n.stay() - r.of(r.less, i)
 }
 
 // typicalGap returns what the node's peers were idle for before it; what itself was where it
@@ -165,8 +170,9 @@ func (g *Graph) typicalGap(i int32) int64 {
 	return host + rest
 }
 
-func of(v []int64, i int32) int64 {
-	if v == nil {
+// of returns what is mended of a node or meeting.
+func (r *replay) of(v []int64, i int32) int64 {
+	if !r.mended {
 		return 0
 	}
 	return v[i]
@@ -180,9 +186,9 @@ func (r *replay) launched(i int32) int64 {
 	if n.launch == unknown || n.launch > n.start {
 		return unknown
 	}
-	at := min(n.launch+launchLatency, n.start) - of(r.host, i)
+	at := min(n.launch+launchLatency, n.start) - r.of(r.host, i)
 	if n.sync != none {
-		at += r.ends[n.sync] - r.g.nodes[n.sync].end + of(r.host, n.sync)
+		at += r.ends[n.sync] - r.g.nodes[n.sync].end + r.of(r.host, n.sync)
 	}
 	return at
 }
@@ -194,7 +200,7 @@ func (r *replay) meet(i int32) {
 	m := &g.meets[n.meet]
 	o := g.partner(m, i)
 	both := max(n.start, g.nodes[o].start)
-	r.ends[i] = max(r.starts[i], max(r.starts[i], r.starts[o])+n.end-both-of(r.quicker, n.meet))
+	r.ends[i] = max(r.starts[i], max(r.starts[i], r.starts[o])+n.end-both-r.of(r.quicker, n.meet))
 }
 
 // meetAll computes when nobody in a meeting waits any more, and when its members leave.
@@ -206,6 +212,6 @@ func (r *replay) meetAll(k int32) {
 	}
 	r.free[k] = last
 	for _, i := range m.nodes {
-		r.ends[i] = max(r.starts[i], last+r.g.nodes[i].end-r.freeRecorded[k]-of(r.quicker, k))
+		r.ends[i] = max(r.starts[i], last+r.g.nodes[i].end-r.freeRecorded[k]-r.of(r.quicker, k))
 	}
 }

@@ -99,6 +99,9 @@ type Options struct {
 	// Scope returns in which scope the host of the step's i-th rank was for most of
 	// the time; nil where none is known.
 	Scope func(i int, from, to int64) Place
+	// Alike returns the place that stands for all that do the same, by whatever kernel;
+	// nil where none is known.
+	Alike func(Place) Place
 }
 
 // DefaultMaxOps bounds the graph to some 60 MB.

@@ -19,9 +19,14 @@ const (
 type typicals struct {
 	at      []int32 // of each slot, where its nodes begin in nodes
 	nodes   []int32
+	next    []int32           // scratch of index
+	found   []int64           // room for values
 	byPlace map[Place][]int32 // slots
 	values  map[valueKey][]int64
 	spreads map[spreadKey]*spread
+	byAlike map[Place][]int32 // slots
+	served  map[purpose]*served
+	roles   map[uint64]int     // ranks of each
 	byClass []int32            // meetings
 	classes map[uint64][]int64 // transfers of meetings
 	looked  int                // operations and meetings looked at for these
@@ -47,25 +52,49 @@ type spread struct {
 // index sorts the nodes by slot.
 func (g *Graph) index() {
 	t := &g.typ
-	if t.at != nil {
+	if len(t.at) > 0 {
 		return
 	}
-	t.at = make([]int32, len(g.slots.keys)+1)
+	t.at = resized(t.at, len(g.slots.keys)+1)
+	clear(t.at)
 	for i := range g.nodes {
 		t.at[g.nodes[i].slot+1]++
 	}
 	for s := 1; s < len(t.at); s++ {
 		t.at[s] += t.at[s-1]
 	}
-	t.nodes = make([]int32, len(g.nodes))
-	next := slices.Clone(t.at)
+	t.nodes = resized(t.nodes, len(g.nodes))
+	t.next = append(t.next[:0], t.at...)
 	for i := range g.nodes {
 		s := g.nodes[i].slot
-		t.nodes[next[s]] = int32(i)
-		next[s]++
+		t.nodes[t.next[s]] = int32(i)
+		t.next[s]++
 	}
-	t.values, t.spreads, t.classes = map[valueKey][]int64{}, map[spreadKey]*spread{}, map[uint64][]int64{}
+	if t.values == nil {
+		t.values, t.spreads, t.classes = map[valueKey][]int64{}, map[spreadKey]*spread{}, map[uint64][]int64{}
+	}
 }
+
+// emptied returns none, in the room of these.
+func (t *typicals) emptied() typicals {
+	clear(t.values)
+	clear(t.spreads)
+	clear(t.classes)
+	return typicals{
+		at: t.at[:0], nodes: t.nodes[:0], next: t.next[:0], found: t.found[:0], values: t.values, spreads: t.spreads, classes: t.classes,
+	}
+}
+
+// room returns room for so many values.
+func (t *typicals) room(n int) []int64 {
+	if len(t.found)+n > cap(t.found) {
+		t.found = make([]int64, 0, max(n, 2*cap(t.found), leastRoom))
+	}
+	t.found = t.found[:len(t.found)+n]
+	return t.found[len(t.found)-n : len(t.found)-n : len(t.found)]
+}
+
+const leastRoom = 1024
 
 // measure returns a quantity of a node.
 func (g *Graph) measure(i int32, what quantity) int64 {
@@ -82,12 +111,19 @@ func (g *Graph) measure(i int32, what quantity) int64 {
 
 // typical returns the median of the node's peers, without its own value: ranks of its
 // role in the same place of the program; where there is none, any operation of the same
-// place on another rank. False where nobody else did it.
+// place on another rank. Where most of the role do the same by another kernel it is these.
+// False where nobody else did it.
 func (g *Graph) typical(i int32, what quantity) (int64, bool) {
 	g.index()
 	n := &g.nodes[i]
 	own := g.measure(i, what)
-	if v := g.peers(n.slot, what); len(v) > 1 {
+	v := g.peers(n.slot, what)
+	if what == duration && 2*len(v) < g.roleSize(g.ranks[n.rank].Role) {
+		if x, ok := g.instead(i); ok {
+			return x, true
+		}
+	}
+	if len(v) > 1 {
 		return medianWithout(v, own), true
 	}
 	return g.elsewhere(i, what)
@@ -97,7 +133,9 @@ func (g *Graph) peers(slot int32, what quantity) []int64 {
 	k := valueKey{slot: slot, what: what}
 	v, ok := g.typ.values[k]
 	if !ok {
-		for _, i := range g.typ.nodes[g.typ.at[slot]:g.typ.at[slot+1]] {
+		of := g.typ.nodes[g.typ.at[slot]:g.typ.at[slot+1]]
+		v = g.typ.room(len(of))
+		for _, i := range of {
 			v = append(v, g.measure(i, what))
 		}
 		slices.Sort(v)
