@@ -29,7 +29,7 @@ type Conclusion struct {
 	// Rank is the one at fault, or the sender of a link; -1 where a host, a stage,
 	// or nobody is named.
 	Rank  int64
-	Host  string
+	Host  string  // of a stage, the one that holds exactly it, where nothing tells which of them it is
 	Stage int32   // -1 where none
 	Ranks []int64 // at fault, or concerned (the stage; those with more work)
 	Peer  int64   // of a link; -1 where unknown
@@ -52,10 +52,16 @@ type Conclusion struct {
 	Intermittent bool
 	Chance       float64 // probability that chance alone names somebody so, over all ranks and looks
 	Steadiness   float64 // standard errors above zero
+	Memory       float64 // measured correlation of neighbouring steps of what it was judged by
 	Confidence   float64 // 0 to 1, of this place and class, before missing ranks and clocks lower it
 	Rung         Rung
 	Peers        int
 	Pauses       *Pauses // of jitter and of intermittent excess
+	// Held is for how long, s, in each step in which it was, a rank was held up longer than
+	// all others, or of jitter, all hosts together were. HeldFrom is the shortest pause of
+	// jitter.
+	Held     map[int64]float64
+	HeldFrom float64
 	// Numbers are further quantities that decided, for the evidence.
 	Numbers map[string]float64
 }
@@ -72,10 +78,12 @@ type Pauses struct {
 // Abstention is the strongest place that was not named, and why.
 type Abstention struct {
 	Rank      int64
+	Ranks     []int64 // that stand out alike, where half of a cohort or more does
 	Link      bool
 	Class     string // that it would have been
 	Gate      string // the first that it failed
 	Got, Want float64
 	Share     float64
 	Chance    float64
+	Seconds   float64 // per step, that Ranks take longer than the others
 }

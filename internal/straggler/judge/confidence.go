@@ -4,24 +4,29 @@ package judge
 type features struct {
 	gate, limit float64
 	pair        bool
+	events      int // that all rests on; 0 where each step counts
 }
 
 // confidence is a monotone table: of the rung, the excess over its gate, the number of
 // steps, and how near the chance comes to its limit. The factors are set so that what
 // only just passes all gates is wrong about once in four times.
 func confidence(c *Conclusion, f *features) float64 {
-	x := byRung(c.Rung)
+	x := RungConfidence(c.Rung)
 	if f.pair {
 		x = 0.7
 	}
 	x *= atLeast(c.Share/f.gate, []step{{1.1, 0.9}, {1.5, 0.95}, {2, 0.98}}, 1)
-	x *= atLeast(float64(c.Steps), []step{{5, 0.93}, {8, 0.97}, {16, 0.99}}, 1)
+	trials := c.Steps
+	if f.events > 0 {
+		trials = f.events
+	}
+	x *= atLeast(float64(trials), []step{{5, 0.93}, {8, 0.97}, {16, 0.99}}, 1)
 	x *= atLeast(f.limit/max(c.Chance, 1e-30), []step{{3, 0.93}, {10, 0.97}}, 1)
 	return x
 }
 
-// byRung is how far peers of a rung are to be trusted.
-func byRung(r Rung) float64 {
+// RungConfidence is how far peers of a rung are to be trusted.
+func RungConfidence(r Rung) float64 {
 	switch r {
 	case RungRole:
 		return 0.995

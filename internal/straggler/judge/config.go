@@ -21,13 +21,22 @@ const (
 	// the own time is idle and some of the rest is copies; it is four standard deviations
 	// of what devices of one kind differ by (workerSpread).
 	defaultExcessShare = 0.04
-	// defaultFalseAlarm is the engine's, per window and sort of conclusion: what is told of
-	// ranks and of links each may be chance so often. It holds for normal noise, with memory
-	// or without; the share gate takes most of what is left.
-	defaultFalseAlarm = 1e-3
+	// DefaultFalseAlarm is per window, over all that accuses, and what the engine asks. It holds for normal noise, with
+	// memory or without; the share gate takes most of what is left.
+	DefaultFalseAlarm = 3e-3
 	defaultRanks      = 1 << 15
 	defaultPlaces     = 1 << 16
 	defaultLinks      = 1 << 16
+)
+
+// The false alarms are divided over the sorts of conclusions that accuse, so that all of
+// them together raise no more (Bonferroni, weighted by what each is asked for).
+const (
+	rankAlarm      = 0.75
+	linkAlarm      = 0.05
+	hostAlarm      = 0.05
+	heldAlarm      = 0.1  // ranks held up in some steps only: chance makes and unmakes them as the window moves
+	stageHostAlarm = 0.05 // hosts that hold a stage
 )
 
 func (c *Config) setDefaults() {
@@ -36,7 +45,7 @@ func (c *Config) setDefaults() {
 	set(&c.MaxPlaces, defaultPlaces)
 	set(&c.MaxLinks, defaultLinks)
 	setShare(&c.MinExcessShare, defaultExcessShare)
-	setShare(&c.MaxFalseAlarm, defaultFalseAlarm)
+	setShare(&c.MaxFalseAlarm, DefaultFalseAlarm)
 }
 
 func set(x *int, to int) {

@@ -20,6 +20,7 @@ type outcome struct {
 	host          basis   // of the host
 	past          past
 	cohort        cohortKey
+	passes        // beyond what the device explains
 	choicePlace   PlaceID
 	workPlace     PlaceID
 	given, lonely bool
@@ -38,6 +39,8 @@ type basis struct {
 type past struct {
 	known        bool
 	host, device float64
+	// What the excess was lowered by, since the others without peers have it, too.
+	commonHost, commonDevice float64
 }
 
 // net returns the excess that somebody may be accused of.
@@ -65,6 +68,10 @@ type comparer struct {
 	tops     []int32
 	details  []detail
 	swaps    map[int32]*swap // by name
+	lossy    bool            // so much was lost that who did more may have lost less
+	slowed   []slowed
+	sorted   []slowed
+	devices  []float64 // by row, by how much slower
 }
 
 // compare fills the outcome of each row.
@@ -106,6 +113,7 @@ func (c *comparer) sum(r *Row, o *outcome) {
 		}
 	}
 	o.device = o.own[Compute] + o.own[Overlapped] + o.own[Copy]
+	o.passes = unknownPasses
 }
 
 func (o *outcome) all() float64 { return o.device + o.own[Host] }
@@ -152,6 +160,7 @@ func (c *comparer) cohort(co *cohort) {
 		o.basis, o.cohort, o.compared = basis{rung: co.rung, peers: n - 1}, co.key, true
 		o.host = o.basis
 	}
+	c.uneven(co)
 	c.top(co)
 	c.forget()
 }
@@ -159,21 +168,30 @@ func (c *comparer) cohort(co *cohort) {
 // hosts compares the idleness of the cohort's hosts, their longest gaps, and the own
 // time of all.
 func (c *comparer) hosts(co *cohort) {
-	of := func(f func(i int32) float64) middle {
-		c.v = grown(c.v, len(co.members))
-		for m, i := range co.members {
-			c.v[m] = f(i)
+	of := func(undivided bool, f func(i int32) float64) middle {
+		c.v = c.v[:0]
+		for _, i := range co.members {
+			if undivided || !c.rows[i].Undivided {
+				c.v = append(c.v, f(i))
+			}
 		}
 		return middleOf(c.v)
 	}
+	idle := func(i int32) float64 { return float64(c.rows[i].Idle) }
 	host := func(i int32) float64 { return c.out[i].own[Host] }
 	own := func(i int32) float64 { return c.out[i].all() }
 	longest := func(i int32) float64 { return c.longest(c.rows[i]) }
-	mh, mo, ml := of(host), of(own), of(longest)
+	mh, mi := of(false, host), of(true, idle)
+	mo, ml := of(true, own), of(true, longest)
 	for _, i := range co.judged {
 		o := &c.out[i]
 		o.base = mo.others(own(i))
-		if len(co.members) > 1 {
+		switch {
+		case len(co.members) < 2:
+		case c.rows[i].Undivided:
+			o.excess[Host] = idle(i) - mi.others(idle(i))
+			o.pause = max(0, longest(i)-ml.others(longest(i)))
+		case mh.n > 1:
 			o.excess[Host] = host(i) - mh.others(host(i))
 			o.pause = max(0, longest(i)-ml.others(longest(i)))
 		}

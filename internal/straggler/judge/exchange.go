@@ -41,7 +41,10 @@ func (c *comparer) exchanges() {
 	for i := range c.works {
 		w := &c.works[i]
 		switch s := c.swaps[w.name]; {
-		case s.outside || !s.between || s.shapesDiffer():
+		case !s.between || s.shapesDiffer():
+		case s.outside:
+			// What part of its time was the peers' nobody says.
+			w.unknown = s.sentMore(w)
 		case !s.unsent && differs(s.least, s.most):
 			w.amount = w.sent
 		default:
@@ -82,6 +85,15 @@ func (s *swap) shapesDiffer() bool {
 		}
 	}
 	return false
+}
+
+// sentMore reports whether the row sent back more than another.
+func (s *swap) sentMore(w *work) bool {
+	if w.between == 0 || s.unsent {
+		return false
+	}
+	each := w.sent / float64(w.between)
+	return each > s.least && differs(each, s.least)
 }
 
 // rest is by how much a rank stands out without the work whose amount nobody recorded.
@@ -126,7 +138,7 @@ func (t *trial) stands(s *standing, share, sigma float64, steps int) bool {
 		return false
 	}
 	_, p := t.chanceOf(share, sigma, steps, s.level)
-	return p*float64(len(t.ranks)*t.looks)*young(steps) <= t.cfg.MaxFalseAlarm
+	return p*float64(len(t.ranks)*t.looks)*young(steps) <= rankAlarm*t.cfg.MaxFalseAlarm
 }
 
 // heldByWork reports the same of the steps in which a rank was held up.

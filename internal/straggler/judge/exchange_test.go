@@ -97,6 +97,23 @@ func TestASlowDeviceIsNamedInAnExpertGroup(t *testing.T) {
 	}
 }
 
+// A persistent kernel has one shape whatever it does, and runs in the dense layers, too.
+func TestExpertsShareAKernelWithOtherLayers(t *testing.T) {
+	mixed := func(by, sent float64) *testJob {
+		return expertJob(8).with(func(_ int, rows []testRow) {
+			for r := range rows {
+				rows[r].kernels[0].between = 12
+			}
+			rows[3].kernels[0].each *= by
+			rows[3].kernels[0].sent *= sent
+		})
+	}
+	expectAbstained(t, mixed(1.5, 2).judged(), 3)
+	expect(t, mixed(1.5, 1).judged(), what{model.ClassCompute, 3})
+	expect(t, mixed(1.5, 0.5).judged(), what{model.ClassCompute, 3})
+	expect(t, mixed(1.5, 2).with(slowRank(3, 1.1)).judged(), what{model.ClassCompute, 3})
+}
+
 func TestAnotherKernelForAnUnknownAmount(t *testing.T) {
 	other := func(k int) *testJob {
 		return expertJob(8).with(func(_ int, rows []testRow) {

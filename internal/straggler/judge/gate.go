@@ -1,6 +1,9 @@
 package judge
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Gates, in order.
 const (
@@ -23,7 +26,7 @@ func (t *trial) gate(s *standing, x *test) string {
 	switch {
 	case x.share < t.cfg.MinExcessShare:
 		return gateShare
-	case x.chance > t.cfg.MaxFalseAlarm:
+	case x.chance > rankAlarm*t.cfg.MaxFalseAlarm:
 		return gateChance
 	case (x.share < pairShare || x.z < pairZ) && t.basis(s, x.from, x.to).pair:
 		return gatePair
@@ -60,7 +63,7 @@ func (t *trial) abstain(s *standing) {
 	case gateShare:
 		a.Got, a.Want = x.share, t.cfg.MinExcessShare
 	case gateChance:
-		a.Got, a.Want = x.chance, t.cfg.MaxFalseAlarm
+		a.Got, a.Want = x.chance, rankAlarm*t.cfg.MaxFalseAlarm
 	case gatePair:
 		a.Got, a.Want = x.share, pairShare
 	case gateWork:
@@ -70,12 +73,17 @@ func (t *trial) abstain(s *standing) {
 }
 
 // dropMajorities takes back the names of ranks where half of their cohort or more stands
-// out as they do: then nobody knows which half is as it should be. One host may still be
-// told from all others.
+// out as they do: then nobody knows which half is as it should be, unless the rest of the
+// stage does. One host may still be told from all others.
 func (t *trial) dropMajorities() {
 	size := map[cohortKey]int{}
 	for i := range t.ranks {
 		size[t.ranks[i].m.cohort]++
+	}
+	// Some are compared with more than are judged by them: those have better peers.
+	for i := range t.ranks {
+		m := t.ranks[i].m
+		size[m.cohort] = max(size[m.cohort], m.device.peers+1)
 	}
 	// Ranks without peers are compared with all.
 	size[cohortKey{}] = len(t.ranks)
@@ -93,21 +101,80 @@ func (t *trial) dropMajorities() {
 		from, _ := slices.BinarySearch(shares, s.test.share/alikeShare)
 		alike[s] = len(shares) - from
 	}
+	var dropped []*suspect
+	all := slices.Clone(t.suspects)
 	t.suspects = slices.DeleteFunc(t.suspects, func(s *suspect) bool {
 		half := (s.m.cohort != cohortKey{} || alike[s] > 1) && 2*alike[s] >= size[s.m.cohort]
-		if half && !whole[s.m.seat.Host] {
-			s.named = false
+		if half && !whole[s.m.seat.Host] && !t.settled(s) {
+			dropped = append(dropped, s)
 			if t.abstained == nil || t.abstained.Share < s.test.share {
 				t.abstained = &Abstention{
-					Rank: s.m.seat.Rank, Class: t.classOf(s.standing, s.test.from, s.test.to), Gate: gateHalf,
+					Rank: s.m.seat.Rank, Ranks: alikes(all, s), Class: t.classOf(s.standing, s.test.from, s.test.to), Gate: gateHalf,
 					Got: float64(alike[s]) / float64(size[s.m.cohort]), Want: 0.5,
-					Share: s.test.share, Chance: s.test.chance,
+					Share: s.test.share, Chance: s.test.chance, Seconds: s.test.share * s.level,
 				}
 			}
 			return true
 		}
 		return false
 	})
+	for _, s := range dropped {
+		s.named = false
+	}
+}
+
+// alikes returns the ranks of a suspect's cohort that stand out as it does.
+func alikes(all []*suspect, s *suspect) (out []int64) {
+	for _, o := range all {
+		if o.m.cohort == s.m.cohort && o.test.share >= s.test.share/alikeShare {
+			out = append(out, o.m.seat.Rank)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// settled reports whether the symmetric members of the stage say which half of the rank's
+// cohort is as it should be: they take as long as those of it that are not named. They are
+// the next rung of the ladder then.
+func (t *trial) settled(s *suspect) bool {
+	of := s.m.cohort
+	if of.level != levelSiblings {
+		return false
+	}
+	own := t.ownTimes()
+	var rest, members []float64
+	for i := range t.ranks {
+		o := &t.ranks[i]
+		switch k := o.m.cohort; {
+		case k == of && o.named:
+		case k == of:
+			rest = append(rest, own[i])
+		case k.level == levelSiblings && k.role == of.role && k.pp == of.pp:
+			members = append(members, own[i])
+		}
+	}
+	others := len(members)
+	if len(rest) == 0 || others < minCohort {
+		return false
+	}
+	usual, spread := spreadOf(members)
+	near := min(s.test.share/2, t.cfg.MinExcessShare) * usual
+	if spread > near || math.Abs(medianOf(rest)-usual) > near {
+		return false
+	}
+	s.among = basis{rung: RungMembers, peers: others}
+	return true
+}
+
+// ownTimes returns the typical own time of each rank, s, which is found once.
+func (t *trial) ownTimes() []float64 {
+	for i := len(t.owns); i < len(t.ranks); i++ {
+		t.buf = t.buf[:0]
+		t.over(t.ranks[i].n, 0, len(t.frames), func(e *entry) { t.buf = append(t.buf, float64(e.own)) })
+		t.owns = append(t.owns, medianOf(t.buf))
+	}
+	return t.owns
 }
 
 // alikeShare is within which factor others stand out as much: who stands out by twice as

@@ -33,8 +33,12 @@ func (c *comparer) goals(co *cohort) {
 	for _, g := range c.groups {
 		c.goal(co, g, judged)
 	}
+	if len(c.doubts) > 0 {
+		c.slowDevices(len(co.members))
+	}
 	for _, d := range c.doubts {
-		c.decide(&d, &c.out[co.members[c.purposes[d.at].row]])
+		row := c.purposes[d.at].row
+		c.decide(&d, c.devices[row], &c.out[co.members[row]])
 	}
 	for i := range c.works {
 		w := &c.works[i]
@@ -44,6 +48,9 @@ func (c *comparer) goals(co *cohort) {
 		}
 		if judged == nil || judged[row] {
 			c.charge(&c.out[row], w)
+			if c.lossy {
+				c.out[row].more(w)
+			}
 		}
 	}
 }
@@ -124,6 +131,7 @@ func (c *comparer) goal(co *cohort, g int32, judged map[int32]bool) {
 		over := q.time - mt.others(q.time)
 		counts, works := differs(q.count, mc.others(q.count)), differs(q.work, mw.others(q.work))
 		switch {
+		case c.lossy && (counts || works || q.odd):
 		case has && q.name != usual && !counts:
 			if !q.unknown { // libraries choose by the amount
 				c.doubts = append(c.doubts, doubt{p - 1, over, works})
@@ -144,20 +152,58 @@ type doubt struct {
 	works bool    // its amount of work is another, too
 }
 
+// unknownDevice is by how much a device may be slower that ran no kernel of its peers: by
+// that few healthy ones differ.
+const unknownDevice = 3 * workerSpread
+
+// slowDevices fills by how much each row's device is slower in what its peers run, too.
+func (c *comparer) slowDevices(rows int) {
+	c.devices = grown(c.devices, rows)
+	for i := range c.devices {
+		c.devices[i] = unknownDevice
+	}
+	for from := 0; from < len(c.works); {
+		row := c.works[from].row
+		c.slowed = c.slowed[:0]
+		for ; from < len(c.works) && c.works[from].row == row; from++ {
+			c.slowed = withUnit(c.slowed, &c.works[from])
+		}
+		if len(c.slowed) > 0 {
+			c.devices[row] = max(0, typicalSlowed(c.slowed))
+		}
+	}
+}
+
 // decide tells another kernel for the same work from other work. The grid of another
 // kernel says nothing of amounts; what else the row did does.
-func (c *comparer) decide(d *doubt, o *outcome) {
+//
+// A device that is slower takes longer for any kernel: only what it takes longer for this
+// one than for those that its peers run, too, is the choice.
+func (c *comparer) decide(d *doubt, device float64, o *outcome) {
 	q := &c.purposes[d.at]
+	choice := d.over - device*(q.time-d.over)
 	switch {
 	case d.works && (o.uneven || !o.even):
 		o.worked(q, d.over)
-	case d.over > 0:
-		if d.over > o.choice {
+	case choice > 0:
+		if choice > o.choice {
 			o.choicePlace = q.place
 		}
-		o.choice += d.over
+		o.choice += choice
 		q.chosen = true
 	}
+}
+
+// more adds what operations took longer by having more to do. Where spans were lost, of all
+// that tells of amounts only that is left: sums differ by what is missing.
+func (o *outcome) more(w *work) {
+	if w.more == 0 {
+		return
+	}
+	if float64(w.more) > o.work {
+		o.workPlace = w.place
+	}
+	o.work += float64(w.more)
 }
 
 // worked adds what slowness does not explain of a purpose to the row's amount of work.

@@ -34,6 +34,9 @@ func (e *entry) net() float64 {
 
 func (e *entry) host() float64 { return float64(e.excess[Host]) }
 
+// idle returns how long the rank's host was idle.
+func (e *entry) idle() float64 { return float64(e.own) - float64(e.device) }
+
 func (e *entry) slow() float64 { return e.net() - e.host() }
 
 func (e *entry) share(x float64) float64 { return x / max(float64(e.base), leastBase) }
@@ -49,6 +52,7 @@ type member struct {
 	device basis
 	host   basis
 	last   uint32 // frame in which it was seen
+	usual  *usual // of a rank without peers
 }
 
 // frame is what is kept of one step.
@@ -57,6 +61,7 @@ type frame struct {
 	step         int64
 	seconds      float64
 	ranks        int
+	lost         float64 // share of the operations that was not recorded, mean over the ranks
 	device, host float64 // medians of own time
 	correlation  float64 // of forward and backward times, median; NaN where unknown
 	variation    float64
@@ -70,12 +75,16 @@ type history struct {
 	frames  []frame // ring
 	count   uint32  // frames ever
 	members []member
-	entries []entry // by rank's number, then by frame
+	entries [][]entry // by rank's number, then by frame
+	passes  []passes  // the same of the first passRanks ranks, as shares
 	index   map[int64]int32
 	free    []int32
 	long    []longStep // ring of longMemory
 	longAt  int
 }
+
+// passRanks is of how many ranks passes are kept: work that nobody counts differs on all.
+const passRanks = 256
 
 // longStep is remembered of many steps, for change points.
 type longStep struct {
@@ -94,11 +103,21 @@ func newHistory(window int) history {
 
 // at returns a rank's entry in the frame, nil where it was absent.
 func (h *history) at(rank int32, f *frame) *entry {
-	e := &h.entries[int(rank)*h.window+int(f.number)%h.window]
+	e := &h.entries[rank][int(f.number)%h.window]
 	if e.seen != f.number+1 {
 		return nil
 	}
 	return e
+}
+
+// passesAt returns a rank's passes in the frame, and whether they are known.
+func (h *history) passesAt(rank int32, f *frame) (passes, bool) {
+	e := h.at(rank, f)
+	if e == nil || e.flags&entryCompared == 0 || rank >= passRanks {
+		return passes{}, false
+	}
+	p := h.passes[int(rank)*h.window+int(f.number)%h.window]
+	return p, p.known()
 }
 
 // each calls f with the window's frames, the oldest first.
@@ -110,6 +129,22 @@ func (h *history) each(f func(*frame)) {
 	for n := from; n < h.count; n++ {
 		f(&h.frames[int(n)%h.window])
 	}
+}
+
+// lost returns what share of the operations in the window was not recorded.
+func (h *history) lost() float64 {
+	sum, n := 0.0, 0
+	h.each(func(f *frame) { sum, n = sum+f.lost, n+1 })
+	return sum / float64(max(1, n))
+}
+
+// lost returns the mean share that was lost of the rows.
+func lost(rows []*Row) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		sum += float64(r.Lost)
+	}
+	return sum / float64(max(1, len(rows)))
 }
 
 // begin takes the oldest frame out and returns it for a new step.
@@ -133,11 +168,14 @@ func (h *history) number(seat *Seat, limit int) (int32, bool) {
 	if k := len(h.free); k > 0 {
 		n = h.free[k-1]
 		h.free = h.free[:k-1]
-		clear(h.entries[int(n)*h.window : (int(n)+1)*h.window])
+		clear(h.entries[n])
 	} else {
 		n = int32(len(h.members))
 		h.members = append(h.members, member{})
-		h.entries = append(h.entries, make([]entry, h.window)...)
+		h.entries = append(h.entries, make([]entry, h.window))
+		if n < passRanks {
+			h.passes = append(h.passes, make([]passes, h.window)...)
+		}
 	}
 	h.members[n] = member{seat: *seat}
 	h.index[seat.Rank] = n

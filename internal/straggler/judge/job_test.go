@@ -39,6 +39,7 @@ type kernel struct {
 	each             float64 // s
 	work             float64
 	overlapped       bool
+	backward         bool
 	between          int     // of n, those between two all_to_all's
 	sent             float64 // bytes, for each of them
 }
@@ -56,6 +57,7 @@ type testRow struct {
 	variation      float64
 	role           uint64
 	gone           bool
+	lost           float64 // share of the operations that is not recorded
 }
 
 var testKernels = []kernel{
@@ -142,7 +144,7 @@ func (j *testJob) row(rank int, r *testRow) Row {
 	if j.ep == 1 {
 		seat.EP = -1
 	}
-	out := Row{Seat: seat, Role: r.role, Seconds: float32(j.sheet.Seconds), Correlation: float32(r.correlation), Variation: float32(r.variation)}
+	out := Row{Seat: seat, Role: r.role, Seconds: float32(j.sheet.Seconds), Correlation: float32(r.correlation), Variation: float32(r.variation), Lost: float32(r.lost)}
 	for _, k := range r.kernels {
 		each := k.each * r.slow * j.chips[rank] * j.wobble(j.noise)
 		kind := Compute
@@ -154,7 +156,7 @@ func (j *testJob) row(rank int, r *testRow) Row {
 			own += each * (1 + 9*j.rng.Float64())
 		}
 		out.Cells = append(out.Cells, Cell{
-			Place: j.id(Place{Kind: kind, Key: k.key, Name: k.name, Shape: k.shape}),
+			Place: j.id(Place{Kind: kind, Key: k.key, Name: k.name, Shape: k.shape, Backward: k.backward}),
 			N:     uint32(k.n), Own: float32(own), Typical: float32(each), Longest: float32(each), Work: k.work * float64(k.n),
 			Between: uint32(k.between), Sent: k.sent * float64(k.between),
 		})

@@ -57,7 +57,7 @@ func (t *trial) jobWide() {
 			"compute_change": best.device, "host_change": best.host, "communication_change": best.moved,
 		},
 	}
-	c.Confidence = confidence(&c, &features{gate: wideShare, limit: t.cfg.MaxFalseAlarm}) / byRung(RungHistory) * byRung(RungKernel)
+	c.Confidence = confidence(&c, &features{gate: wideShare, limit: t.cfg.MaxFalseAlarm}) / RungConfidence(RungHistory) * RungConfidence(RungKernel)
 	t.out = append(t.out, c)
 }
 
@@ -136,12 +136,13 @@ func changeOf(steps []longStep) change {
 		return change{}
 	}
 	before, after := steps[:at], steps[at:]
-	logs := func(of []longStep) (mid, sigma float64) {
+	logs := func(of []longStep) (mid, variance float64) {
 		v := make([]float64, len(of))
 		for i := range of {
 			v[i] = math.Log(float64(of[i].seconds))
 		}
-		return spreadOf(v)
+		mid, sigma := spreadOf(slices.Clone(v))
+		return mid, sq(medianError*max(sigma, leastSpread)) * batched(v, mid, sigma) / float64(len(v))
 	}
 	mid := func(of []longStep, f func(*longStep) float32) float64 {
 		v := make([]float64, len(of))
@@ -151,12 +152,11 @@ func changeOf(steps []longStep) change {
 		return medianOf(v)
 	}
 	diff := func(f func(*longStep) float32) float64 { return mid(after, f) - mid(before, f) }
-	m0, s0 := logs(before)
-	m1, s1 := logs(after)
-	error2 := sq(medianError) * (sq(max(s0, leastSpread))/float64(len(before)) + sq(max(s1, leastSpread))/float64(len(after)))
+	m0, v0 := logs(before)
+	m1, v1 := logs(after)
 	c := change{
 		at: after[0].step, last: steps[n-1].step, after: len(after), share: math.Exp(m1-m0) - 1,
-		z: (m1 - m0) / math.Sqrt(error2), was: math.Exp(m0),
+		z: (m1 - m0) / math.Sqrt(v0+v1), was: math.Exp(m0),
 		device: diff(func(l *longStep) float32 { return l.device }),
 		host:   diff(func(l *longStep) float32 { return l.host }),
 		moved:  diff(func(l *longStep) float32 { return l.waited }),

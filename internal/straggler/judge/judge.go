@@ -17,7 +17,7 @@ type Judge struct {
 
 	rows  []*Row
 	seen  map[int64]struct{}
-	v, u  []float64
+	v     []float64
 	order []int32
 	swept uint32 // the last frame in which ranks that left were looked for
 }
@@ -27,6 +27,7 @@ type Judgement struct {
 	Conclusions []Conclusion // the largest share first
 	Abstained   *Abstention  // the strongest of those that were not named
 	Looks       int          // for which chances are corrected
+	Memory      float64      // correlation of neighbouring steps of what ranks exceed their peers by
 }
 
 // New returns a judge. It asks places for what a cell's place is, once for each.
@@ -60,15 +61,17 @@ func (j *Judge) Add(s *Sheet) {
 		return
 	}
 	j.accept(s)
-	out := j.comp.compare(j.rows)
 	f := j.history.begin()
-	f.step, f.seconds, f.ranks = s.Step, s.Seconds, len(j.rows)
+	f.step, f.seconds, f.ranks, f.lost = s.Step, s.Seconds, len(j.rows), lost(j.rows)
+	j.comp.lossy = j.history.lost() > sameAmount
+	out := j.comp.compare(j.rows)
 	j.order = grown(j.order, len(j.rows))
 	for i, r := range j.rows {
 		j.order[i] = j.meet(f, r, &out[i])
 	}
-	j.comp.common(out)
+	alone := j.comp.common(out) < 2
 	for i := range out {
+		j.learn(j.order[i], &out[i], alone)
 		j.keep(j.order[i], f, &out[i])
 	}
 	for _, d := range j.comp.details {
@@ -114,7 +117,7 @@ func saneRow(r *Row) bool {
 			return false
 		}
 	}
-	return sane(float64(r.Seconds))
+	return sane(float64(r.Seconds)) && sane(float64(r.Idle)) && sane(float64(r.Lost))
 }
 
 // washed returns the row without cells that cannot be.
@@ -163,7 +166,7 @@ func (j *Judge) meet(f *frame, r *Row, o *outcome) int32 {
 	m := &h.members[n]
 	m.last, m.device, m.host, m.cohort = f.number, o.basis, o.host, o.cohort
 	if o.lonely && !o.given && !o.host.pair {
-		j.ownHistory(n, f, o)
+		j.ownHistory(n, f, r, o)
 	}
 	return n
 }
@@ -191,36 +194,28 @@ func (j *Judge) keep(n int32, f *frame, o *outcome) {
 	if o.given {
 		e.flags |= entryGiven
 	}
-	h.entries[int(n)*h.window+int(f.number)%h.window] = e
+	h.entries[n][int(f.number)%h.window] = e
+	if n < passRanks {
+		h.passes[int(n)*h.window+int(f.number)%h.window] = o.passes.over(max(o.base, leastBase))
+	}
 }
 
-// ownHistory compares a rank that has no peers with itself in the steps before: its
-// host always, its device where nobody ran the same kernels.
-func (j *Judge) ownHistory(n int32, f *frame, o *outcome) {
-	j.v, j.u = j.v[:0], j.u[:0]
+// Excess returns the rank's own time beyond its peers' for the same work, by whatever
+// kernels, in the step that was added last, s; false where that is another step, or the
+// rank was compared with nobody.
+func (j *Judge) Excess(step, rank int64) (float32, bool) {
 	h := &j.history
-	h.each(func(g *frame) {
-		if g == f {
-			return
-		}
-		if e := h.at(n, g); e != nil {
-			j.v = append(j.v, float64(e.own-e.device))
-			j.u = append(j.u, float64(e.device))
-		}
-	})
-	if len(j.v) < leastHistory {
-		return
+	n, ok := h.index[rank]
+	if !ok || h.count == 0 {
+		return 0, false
 	}
-	o.past = past{known: true, host: medianOf(j.v), device: medianOf(j.u)}
-	o.excess[Host] = o.own[Host] - o.past.host
-	if o.rung == RungHistory {
-		o.excess[Compute] = o.device - o.past.device
-		o.compared = true
+	f := &h.frames[int(h.count-1)%h.window]
+	e := h.at(n, f)
+	if f.step != step || e == nil || e.flags&entryCompared == 0 {
+		return 0, false
 	}
+	return float32(e.net() + float64(e.choice)), true
 }
-
-// leastHistory is how many steps of its own a rank without peers is compared with.
-const leastHistory = 8
 
 // summarise fills the frame's numbers about all ranks.
 func (j *Judge) summarise(f *frame, out []outcome) {

@@ -20,6 +20,9 @@ const (
 	// switches. It counts as much as priorLinks links would.
 	linkSpread = 0.05
 	priorLinks = 8
+	// linkMemory is taken for granted while there are too few steps to measure it: traffic of
+	// other jobs lasts for many steps.
+	linkMemory = 0.5
 	// lateShare is how large the excess of a link must be beside that of its sender, if
 	// the sender itself is late: who comes last sends while all others wait for it, which
 	// is no fair comparison with theirs.
@@ -37,6 +40,7 @@ type trunk struct {
 	base           float64
 	mean           float64
 	chance, z      float64
+	memory, likely float64 // correlation of neighbouring steps, of its class: measured, and to be expected
 	bad            bool
 }
 
@@ -89,8 +93,19 @@ func (t *trial) measureTrunk(k *trunk) {
 
 // testTrunks judges the links of one class against each other.
 func (t *trial) testTrunks(of []*trunk, all int) {
+	memory := t.memoryOf(len(of), func(i, from, to int) {
+		for _, f := range t.frames[from:to] {
+			if e := t.links.at(of[i].n, f.number); e != nil {
+				t.buf = append(t.buf, float64(e.excess))
+			}
+		}
+	})
+	likely := memory
+	if len(t.frames) < MemoryBlock {
+		likely = max(memory, linkMemory)
+	}
 	for _, k := range of {
-		k.peers = len(of) - 1
+		k.peers, k.memory, k.likely = len(of)-1, memory, likely
 	}
 	for range rounds {
 		t.buf, t.buf2 = t.buf[:0], t.buf2[:0]
@@ -140,12 +155,13 @@ func (t *trial) testTrunk(k *trunk, between, within float64, n, all, tries int) 
 	worth := madWorth * float64(max(0, n-2))
 	b := (priorLinks*sq(linkSpread*k.base) + worth*sq(between)) / (priorLinks + worth)
 	b = max(b, sq(linkSpread*k.base/4), sq(timerFloor))
-	mine := madWorth * float64(k.steps-1)
-	w := (priorSteps*sq(within) + mine*sq(k.sigma)) / (priorSteps + mine) * sq(medianError) / float64(k.steps)
+	inflated := inflation(k.steps, k.likely)
+	mine := madWorth * max(1, float64(k.steps)/inflated-1)
+	w := (priorSteps*sq(within) + mine*sq(k.sigma)) / (priorSteps + mine) * sq(medianError) * inflated / float64(k.steps)
 	nu := sq(b+w) / (sq(b)/(priorLinks+worth) + sq(w)/(priorSteps+mine))
 	k.z = k.typical / math.Sqrt(b+w)
-	k.chance = min(1, studentTail(k.z, nu)*float64(all*t.looks*tries))
-	return k.typical >= linkRatio*k.base && k.typical >= linkStep*t.stepSeconds(k.from, k.to) && k.chance <= t.cfg.MaxFalseAlarm
+	k.chance = min(1, studentTail(k.z, nu)*float64(all*t.looks*tries)*young(k.steps))
+	return k.typical >= linkRatio*k.base && k.typical >= linkStep*t.stepSeconds(k.from, k.to) && k.chance <= linkAlarm*t.cfg.MaxFalseAlarm
 }
 
 // trunkStretch returns the frames in which the link's excess is most.
@@ -314,7 +330,7 @@ func (t *trial) tellLink(of []*trunk, rank, peer int64, side string) {
 	worst := slices.MaxFunc(of, func(a, b *trunk) int { return cmp.Compare(a.typical, b.typical) })
 	c := Conclusion{
 		Class: model.ClassLink, Rank: rank, Peer: peer, Side: side, Stage: -1, Comm: worst.group.comm, Digest: worst.group.digest, Op: worst.op,
-		OpSec: worst.typical, Rung: RungLinks, Peers: worst.peers, Steadiness: worst.z,
+		OpSec: worst.typical, Rung: RungLinks, Peers: worst.peers, Steadiness: worst.z, Memory: worst.memory,
 	}
 	from, to := worst.from, worst.to
 	ranks := map[int64]bool{}
@@ -346,7 +362,7 @@ func (t *trial) tellLink(of []*trunk, rank, peer int64, side string) {
 	c.First, c.Last = t.frames[from].step, t.frames[to-1].step
 	c.Share = c.Excess / t.stepSeconds(from, to)
 	c.Numbers = map[string]float64{"steadiness": worst.z, NumberPeers: base, "links": float64(len(of))}
-	c.Confidence = confidence(&c, &features{gate: linkStep, limit: t.cfg.MaxFalseAlarm})
+	c.Confidence = confidence(&c, &features{gate: linkStep, limit: linkAlarm * t.cfg.MaxFalseAlarm})
 	if worst.given && peer < 0 && side == "" {
 		c.Confidence *= 0.9
 	}

@@ -65,8 +65,8 @@ func (c *comparer) partner(row int32) *outcome {
 
 // common takes out of what ranks differ by from their own past what the others among
 // them differ by as well: that befell the job, and none of them. Hosts lose time, or take
-// longer for all they do; the more of both is common.
-func (c *comparer) common(out []outcome) {
+// longer for all they do; the more of both is common. It returns how many they are.
+func (c *comparer) common(out []outcome) int {
 	of := func(x func(o *outcome) float64) middle {
 		c.v = c.v[:0]
 		for i := range out {
@@ -81,16 +81,19 @@ func (c *comparer) common(out []outcome) {
 	slower := func(o *outcome) float64 { return o.device/max(o.past.device, leastBase) - 1 }
 	ml, mr, ms := of(lost), of(longer), of(slower)
 	if ml.n < 2 {
-		return
+		return ml.n
 	}
 	for i := range out {
 		o := &out[i]
 		if !o.past.known {
 			continue
 		}
-		o.excess[Host] -= max(0, min(max(ml.others(lost(o)), mr.others(longer(o))*o.past.host), lost(o)))
+		o.past.commonHost = max(0, min(max(ml.others(lost(o)), mr.others(longer(o))*o.past.host), lost(o)))
+		o.excess[Host] -= o.past.commonHost
+		o.past.commonDevice = max(0, ms.others(slower(o))*o.past.device)
 		if o.rung == RungHistory {
-			o.excess[Compute] -= max(0, ms.others(slower(o))*o.past.device)
+			o.excess[Compute] -= o.past.commonDevice
 		}
 	}
+	return ml.n
 }

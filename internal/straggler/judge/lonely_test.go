@@ -65,7 +65,7 @@ func TestOneOfTheLonelyIsNamed(t *testing.T) {
 	got := job.judged()
 	expect(t, got, what{model.ClassHost, 3})
 	if len(got.Conclusions) == 1 {
-		if c := got.Conclusions[0]; c.Rung != RungHistory || c.Peers != 0 || c.Confidence > byRung(RungHistory) {
+		if c := got.Conclusions[0]; c.Rung != RungHistory || c.Peers != 0 || c.Confidence > RungConfidence(RungHistory) {
 			t.Errorf("got rung %q, %d peers and confidence %g, want what own history is worth", c.Rung, c.Peers, c.Confidence)
 		}
 	}
@@ -81,6 +81,37 @@ func TestHalfOfTheLonelyIsNobody(t *testing.T) {
 		}
 	})
 	expect(t, job.judged())
+}
+
+// Of rank 5 nobody knows which of its idleness is the host's: it is compared by all of it,
+// and the others as ever.
+func TestIdlenessThatIsNotDividedIsComparedWhole(t *testing.T) {
+	for held, want := range map[float64][]what{0: nil, 20e-3: {{model.ClassHost, 5}}} {
+		job := newTestJob(8, 1)
+		judge := New(Config{}, job.place)
+		for step := range job.steps {
+			s := job.step(step)
+			for i := range s.Rows {
+				idle := float32(0)
+				for k := range s.Rows[i].Cells {
+					c := &s.Rows[i].Cells[k]
+					if job.places[c.Place].Kind != Host {
+						continue
+					}
+					if i == 5 { // with 20 ms that others spend waiting for their own devices
+						c.Own += float32(10e-3 + held/2)
+					}
+					idle += c.Own
+				}
+				if s.Rows[i].Undivided = i == 5; i != 5 {
+					idle += 20e-3
+				}
+				s.Rows[i].Idle = idle
+			}
+			judge.Add(s)
+		}
+		expect(t, judge.Judge(), want...)
+	}
 }
 
 // Rank 0 and its one sibling differ, since rank 0's host is less idle than all others.

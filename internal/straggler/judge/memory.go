@@ -5,59 +5,79 @@ import "math"
 // Noise may have memory: a warm device is slow for many steps, and steps that follow each
 // other say less than as many draws.
 const (
-	// memoryBlock is in how many steps memory is looked for, each block about its own
+	// MemoryBlock is in how many steps memory is looked for, each block about its own
 	// median, so that a rank that becomes slow for good has none.
-	memoryBlock = 16
+	MemoryBlock = 16
 	// leastMemory is what correlation of neighbouring steps chance and single pauses reach.
 	leastMemory = 0.25
 	mostMemory  = 0.95
+	// sureMemory is how many standard errors it must be above zero, and sureEarly before
+	// there is a whole block: it is asked anew with each step then.
+	sureMemory = 2
+	sureEarly  = 3
 )
 
 // memory returns the correlation of an excess with that of the step before, typical of
 // all ranks; 0 where it may be chance.
 func (t *trial) memory() float64 {
-	const block = memoryBlock
+	return t.memoryOf(len(t.ranks), func(i, from, to int) {
+		t.over(t.ranks[i].n, from, to, func(e *entry) { t.buf = append(t.buf, e.share(e.net())) })
+	})
+}
+
+// memoryOf does so for so many series, of which fill appends what they have in frames from
+// to.
+func (t *trial) memoryOf(series int, fill func(i, from, to int)) float64 {
+	block, sure := MemoryBlock, float64(sureMemory)
+	if len(t.frames) < block {
+		block, sure = len(t.frames), sureEarly
+	}
+	// Over few steps about their own middle it comes out too small (Kendall 1954).
+	n := float64(block)
+	left := 1 - 4/n
+	if left <= 0 {
+		return 0
+	}
 	var all []float64
-	for i := range t.ranks {
+	for i := range series {
 		for from := 0; from+block <= len(t.frames); from += block {
-			if r, ok := t.correlation(&t.ranks[i], from, from+block); ok {
-				all = append(all, r)
+			t.buf = t.buf[:0]
+			fill(i, from, from+block)
+			if 2*len(t.buf) < block || len(t.buf) < leastSteps {
+				continue
+			}
+			t.buf2 = append(t.buf2[:0], t.buf...)
+			if mid, sigma := spreadOf(t.buf2); sigma > 0 {
+				all = append(all, correlation(t.buf, mid, sigma))
 			}
 		}
 	}
 	if len(all) < minCohort {
 		return 0
 	}
-	// Over few steps about their own middle it comes out too small (Kendall 1954).
-	const n, lost = memoryBlock, 4.0 / memoryBlock
-	r := (medianOf(all) + 1.0/n) / (1 - lost)
-	if chance := 2 * medianError / math.Sqrt(n*float64(len(all))) / (1 - lost); r < max(leastMemory, chance) {
+	r := (medianOf(all) + 1/n) / left
+	if chance := sure * medianError / math.Sqrt(n*float64(len(all))) / left; r < max(leastMemory, chance) {
 		return 0
 	}
 	return min(r, mostMemory)
 }
 
-// correlation returns that of a rank's shares with those of the steps before. Single wild
-// steps count no more than three deviations.
-func (t *trial) correlation(s *standing, from, to int) (float64, bool) {
-	share := func(e *entry) float64 { return e.share(e.net()) }
-	t.buf = t.buf[:0]
-	t.over(s.n, from, to, func(e *entry) { t.buf = append(t.buf, share(e)) })
-	if len(t.buf) < memoryBlock/2 {
-		return 0, false
-	}
-	mid, sigma := spreadOf(t.buf)
-	if sigma <= 0 {
-		return 0, false
-	}
+// correlation returns that of values with those before. Single wild ones count no more
+// than three deviations.
+func correlation(v []float64, mid, sigma float64) float64 {
 	var before, products, squares float64
-	t.over(s.n, from, to, func(e *entry) {
-		x := max(-3, min(3, (share(e)-mid)/sigma))
+	for _, x := range v {
+		x = max(-3, min(3, (x-mid)/sigma))
 		products += x * before
 		squares += x * x
 		before = x
-	})
-	return products / squares, squares > 0
+	}
+	return products / squares
+}
+
+// Worth returns as how many independent steps so many count that have memory.
+func Worth(steps int, memory float64) float64 {
+	return float64(steps) / inflation(steps, memory)
 }
 
 // inflation is by how much the variance of a mean over so many steps exceeds that of as
@@ -70,4 +90,25 @@ func inflation(steps int, memory float64) float64 {
 	// 1 + 2 sum over k of (1 - k/n) memory^k
 	sum := (1+memory)/(1-memory) - 2*memory*(1-math.Pow(memory, n))/(n*sq(1-memory))
 	return max(1, sum)
+}
+
+// Batches of a series, and how long each is at least.
+const (
+	batches    = 8
+	leastBatch = 4
+)
+
+// batched is what inflation is, by the means of batches of steps (Schmeiser 1982): a slow
+// change beneath noise that forgets shows there, and hardly in neighbouring steps.
+func batched(v []float64, mid, sigma float64) float64 {
+	size := max(leastBatch, len(v)/batches)
+	sum, n := 0.0, 0
+	for ; len(v) >= size && sigma > 0; v = v[size:] {
+		mean := 0.0
+		for _, x := range v[:size] {
+			mean += max(-3, min(3, (x-mid)/sigma)) / float64(size)
+		}
+		sum, n = sum+sq(mean), n+1
+	}
+	return max(1, float64(size)*sum/float64(max(1, n)))
 }

@@ -62,3 +62,72 @@ func TestNoiseWithMemory(t *testing.T) {
 		expect(t, got, what{model.ClassCompute, 1})
 	}
 }
+
+// Memory is looked for before there is a whole block of steps. Of four ranks it is known
+// so badly that one healthy job in a hundred may be accused, whose noise is as much as a
+// fault.
+func TestNoiseWithMemoryIsSeenEarly(t *testing.T) {
+	accused, jobs := 0, 0
+	for _, dp := range []int{4, 8, 16} {
+		for seed := range uint64(100) {
+			job := newTestJob(dp, seed).with(remembering(seed+1000, dp, 0.1, 0.9))
+			job.steps, job.kernels = 20, testKernels[:1]
+			if n, _ := accusations(job, 1); n > 0 {
+				accused++
+			}
+			jobs++
+		}
+	}
+	if accused > jobs/100 {
+		t.Errorf("got %d of %d jobs accused, want at most one in a hundred", accused, jobs)
+	}
+}
+
+func TestLinksWithMemory(t *testing.T) {
+	const ranks, sd, memory = 8, 0.4, 0.9
+	for seed := range uint64(100) {
+		job := newTestJob(ranks, seed)
+		rng := rand.New(rand.NewPCG(seed, 3))
+		x := make([]float64, ranks)
+		job.kernels = testKernels[:1]
+		job.links = func(_ *rand.Rand, _ int) (out []Link) {
+			for r := range x {
+				x[r] = memory*x[r] + sd*math.Sqrt(1-memory*memory)*rng.NormFloat64()
+				out = append(out, Link{Src: int64(r), Dst: int64(r+1) % ranks, Class: 1, Own: float32(0.01 * math.Exp(x[r])), Bytes: 1e6, N: 4})
+			}
+			return out
+		}
+		if n, last := accusations(job, 1); n > 0 {
+			t.Errorf("seed %d: %d accusations, the last %+v", seed, n, last.Conclusions)
+		}
+	}
+}
+
+// A slow drift beneath noise that forgets makes steps longer for a while: no change of the
+// job, while one as large that stays is.
+func TestADriftIsNoChange(t *testing.T) {
+	const jobs, steps, memory, sd = 200, 200, 0.95, 0.06
+	found := func(shift, drift float64) (n int) {
+		for seed := range uint64(jobs) {
+			rng := rand.New(rand.NewPCG(seed, 4))
+			x, of := 0.0, make([]longStep, steps)
+			for i := range of {
+				x = memory*x + drift*math.Sqrt(1-memory*memory)*rng.NormFloat64()
+				of[i] = longStep{step: int64(i), seconds: float32(math.Exp(x + sd*rng.NormFloat64()))}
+				if i >= steps/2 {
+					of[i].seconds *= float32(1 + shift)
+				}
+			}
+			if c := changeOf(of); c.z >= wideZ && c.share >= wideShare {
+				n++
+			}
+		}
+		return n
+	}
+	if got := found(0, sd); got > 0 {
+		t.Errorf("got %d changes in %d jobs that drift, want none", got, jobs)
+	}
+	if got := found(0.15, 0); got < jobs*95/100 {
+		t.Errorf("got %d changes in %d jobs that change, want nearly all", got, jobs)
+	}
+}

@@ -57,6 +57,13 @@ func background(seed uint64, dp int) map[string]*testJob {
 				pausingRank(r, 13, 0.15)(step, rows)
 			}
 		}),
+		"long and seldom": job().with(func(_ int, rows []testRow) {
+			for r := range rows {
+				if pauses.Float64() < 0.005 {
+					rows[r].idle["forward"] += 0.3 * math.Exp(pauses.NormFloat64())
+				}
+			}
+		}),
 		"rare pauses": job().with(func(_ int, rows []testRow) {
 			for r := range rows {
 				if pauses.Float64() < 0.02 {

@@ -61,7 +61,7 @@ func (t *trial) hosts() {
 		// Ranks of a host may share what they have to do, and so the noise of steps.
 		z := mean / math.Sqrt(sq(workerSpread)+sq(within)/float64(len(of))+step)
 		chance := min(1, studentTail(z, priorWorkers+float64(min(len(t.frames), len(t.ranks))))*float64(len(by)*t.looks)*young(len(t.frames)))
-		if chance <= t.cfg.MaxFalseAlarm {
+		if chance <= hostAlarm*t.cfg.MaxFalseAlarm {
 			t.together[host] = hostTest{mean, z, chance}
 		}
 	}
@@ -157,8 +157,14 @@ func (t *trial) nodes() {
 		}
 		slices.Sort(c.Ranks)
 		t.measure(&c, of)
+		// They are no peers of each other here.
+		for _, s := range of[1:] {
+			if s.m.cohort == of[0].m.cohort && c.Peers > 0 {
+				c.Peers--
+			}
+		}
 		if len(size) == 2 {
-			c.Confidence = confidence(&c, &features{gate: t.cfg.MinExcessShare, limit: t.cfg.MaxFalseAlarm, pair: true})
+			c.Confidence = confidence(&c, &features{gate: t.cfg.MinExcessShare, limit: hostAlarm * t.cfg.MaxFalseAlarm, pair: true})
 		}
 		t.out = append(t.out, c)
 		t.suspects = slices.DeleteFunc(t.suspects, func(s *suspect) bool { return s.m.seat.Host == host })

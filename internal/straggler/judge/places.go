@@ -2,12 +2,13 @@ package judge
 
 // placeInfo is what comparison needs of a place.
 type placeInfo struct {
-	known bool
-	kind  Kind
-	unit  int32 // the same work: key, name and shape
-	group int32 // the same purpose: key
-	name  int32 // the same purpose by the same means: key and name
-	exact bool  // its shape is known
+	known    bool
+	kind     Kind
+	unit     int32 // the same work: key, name and shape
+	group    int32 // the same purpose: key
+	name     int32 // the same purpose by the same means: key and name
+	exact    bool  // its shape is known
+	backward bool  // of the backward pass
 }
 
 // placeTable numbers what places have in common. It grows with the places of the job,
@@ -44,7 +45,7 @@ func (t *placeTable) info(id PlaceID) (*placeInfo, bool) {
 			name = p.Key
 		}
 		*in = placeInfo{
-			known: true, kind: min(p.Kind, Host), exact: p.Shape != "",
+			known: true, kind: min(p.Kind, Host), exact: p.Shape != "", backward: p.Backward,
 			unit:  number(t.units, [3]string{p.Key, name, p.Shape}),
 			name:  number(t.names, [2]string{p.Key, name}),
 			group: number(t.groups, p.Key),

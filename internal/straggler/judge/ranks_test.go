@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -96,6 +97,40 @@ func TestHalfOfTheCohortIsNobody(t *testing.T) {
 	}
 }
 
+// Where half of a cohort or more is slower, each rank looks like chance, or like its peers.
+func TestADividedCohortIsNoHealth(t *testing.T) {
+	for _, c := range []struct {
+		ranks, slow, perHost int
+		by                   float64
+		want                 string
+	}{
+		{8, 4, 64, 1.2, gateHalf},
+		{8, 5, 64, 1.2, gateHalf},
+		{8, 6, 64, 1.1, gateHalf},
+		{8, 7, 64, 1.2, gateShare}, // one is faster, and the others are what is usual
+		{16, 8, 8, 1.2, gateHalf},  // one of two hosts
+		{16, 8, 4, 1.2, gateHalf},  // two of four
+		{8, 5, 64, 1.02, gateShare},
+		{8, 0, 64, 1, gateShare},
+	} {
+		job := newTestJob(c.ranks, 1)
+		job.perHost = c.perHost
+		var slow []int64
+		for r := range c.slow {
+			job.with(slowRank(r, c.by))
+			slow = append(slow, int64(r))
+		}
+		got := job.judged()
+		expect(t, got)
+		switch a := got.Abstained; {
+		case a == nil || a.Gate != c.want:
+			t.Errorf("%d of %d by %g: got %+v, want gate %s", c.slow, c.ranks, c.by, a, c.want)
+		case c.want == gateHalf && (!slices.Equal(a.Ranks, slow) || a.Seconds <= 0):
+			t.Errorf("%d of %d by %g: got %+v, want ranks %v", c.slow, c.ranks, c.by, a, slow)
+		}
+	}
+}
+
 func TestNodeIsNamed(t *testing.T) {
 	job := newTestJob(32, 1).with(func(_ int, rows []testRow) {
 		for r := 8; r < 16; r++ {
@@ -106,6 +141,9 @@ func TestNodeIsNamed(t *testing.T) {
 	expect(t, got, what{model.ClassNode, -1})
 	if len(got.Conclusions) == 1 && (got.Conclusions[0].Host != "nodeba" || len(got.Conclusions[0].Ranks) != 8) {
 		t.Errorf("got %+v, want nodeba with 8 ranks", got.Conclusions[0])
+	}
+	if len(got.Conclusions) == 1 && got.Conclusions[0].Peers != 24 {
+		t.Errorf("got %d peers, want the 24 ranks of other hosts", got.Conclusions[0].Peers)
 	}
 }
 
@@ -179,6 +217,40 @@ func TestExcessThatIsGiven(t *testing.T) {
 		expect(t, got, what{class, 2})
 		if len(got.Conclusions) == 1 && got.Conclusions[0].Rung != RungSegment {
 			t.Errorf("got rung %q, want %q", got.Conclusions[0].Rung, RungSegment)
+		}
+	}
+}
+
+// Where half of a cohort is slow, the other members of the stage tell which half it is,
+// if they agree.
+func TestHalfOfTheCohortAmongOthers(t *testing.T) {
+	const odd = 1
+	halves := func(others ...float64) *testJob {
+		job := newTestJob(4, 1)
+		job.tp, job.perHost = 4, 16
+		return job.with(func(_ int, rows []testRow) {
+			for r := range rows {
+				switch {
+				case rows[r].tp != odd:
+					rows[r].slow = others[rows[r].tp]
+				case rows[r].dp < 2:
+					rows[r].slow = 1.3
+				}
+			}
+		})
+	}
+	got := halves(1, 0, 1, 1).judged()
+	expect(t, got, what{model.ClassCompute, 1}, what{model.ClassCompute, 5})
+	for _, c := range got.Conclusions {
+		if c.Rung != RungMembers || c.Peers != 12 {
+			t.Errorf("got %d peers, %s, want the 12 other members of the stage", c.Peers, c.Rung)
+		}
+	}
+	for _, others := range [][]float64{{1.15, 0, 1.15, 1.15}, {1.3, 0, 1.3, 1.3}, {0.8, 0, 1.03, 1.3}} {
+		for _, w := range said(halves(others...).judged()) {
+			if w.rank >= 0 {
+				t.Errorf("others slow by %g: got %v, want nobody", others, w)
+			}
 		}
 	}
 }

@@ -37,6 +37,8 @@ type Place struct {
 	Name  string // exact name of the operation; "" where equal to Key
 	Shape string // grid and data type, "" where unknown: the same name and shape is the same work
 	Cause string // model.Cause* where the scope tells it
+	// Backward: the name says that it belongs to the backward pass.
+	Backward bool
 }
 
 // PlaceID numbers the places of a job from 0, in order of first appearance.
@@ -67,6 +69,12 @@ type Row struct {
 	// (nobody recorded what the device ran), and is not to be taken from cells.
 	Given  bool
 	Excess [Kinds]float32
+	// Idle is how long nothing ran and nobody was waited for, s. Undivided: all of it is in
+	// the cells of the host, as nobody knows when the host was idle and when its device.
+	Idle      float32
+	Undivided bool
+	// Lost is what share of the row's operations was not recorded, as far as that is known.
+	Lost float32
 	// Correlation is that of forward and backward times over the microbatches of the
 	// step, and Variation their coefficient of variation; NaN where unknown.
 	Correlation, Variation float32

@@ -22,8 +22,8 @@ type stageValue struct {
 // to be at fault, not the stage's amount of work.
 const kernelShare = 0.5
 
-// stageAlarm is what part of the false alarms may come from stages: of a few of them, each
-// of few ranks, nobody knows how they differ by chance.
+// stageAlarm is what part of the false alarms may come from stages, which accuse nobody: of
+// a few of them, each of few ranks, nobody knows how they differ by chance.
 const stageAlarm = 0.1
 
 // stages tells of stages that have more to do than others. It is asked of ranks that
@@ -69,7 +69,10 @@ func (t *trial) stages() {
 		if len(s.ranks) == 1 && s.ranks[0].named {
 			continue
 		}
-		c.Confidence = confidence(&c, &features{gate: t.cfg.MinExcessShare, limit: t.cfg.MaxFalseAlarm})
+		if s.covered < kernelCover {
+			c.Host = t.coincides(s)
+		}
+		c.Confidence = confidence(&c, &features{gate: t.cfg.MinExcessShare, limit: stageAlarm * t.cfg.MaxFalseAlarm})
 		t.out = append(t.out, c)
 	}
 }
@@ -78,26 +81,37 @@ func (t *trial) stages() {
 // host, where it holds all of the stage and nothing else, and stands out by more than
 // hosts do. Else nobody is told.
 func (t *trial) slowStage(s *stageValue, c *Conclusion, stages int) {
-	if len(s.hosts) != 1 || s.slow < t.cfg.MinExcessShare || len(s.ranks) < 2 {
+	host := t.coincides(s)
+	if host == "" || s.slow < t.cfg.MinExcessShare || len(s.ranks) < 2 {
 		return
 	}
-	for host, n := range s.hosts {
-		size, _ := t.hostCounts()
-		if host == "" || size[host] != n {
-			return
-		}
-		z := s.slow / math.Sqrt(sq(workerSpread)+sq(s.noise/max(s.seconds, leastBase)))
-		chance := min(1, studentTail(z, float64(priorWorkers+len(t.ranks)))*float64(len(size)*t.looks))
-		pair := stages == 2
-		if chance > t.cfg.MaxFalseAlarm || (pair && (s.slow < pairShare || z < pairZ)) {
-			return
-		}
-		c.Class, c.Host, c.Stage, c.Rung = model.ClassNode, host, -1, RungKernel
-		c.Chance, c.Steadiness = max(c.Chance, chance), z
-		c.Share, c.Excess, c.Mean = s.slow, s.slow*s.seconds/(1+s.slow), s.slow*s.seconds/(1+s.slow)
-		c.Confidence = confidence(c, &features{gate: t.cfg.MinExcessShare, limit: t.cfg.MaxFalseAlarm, pair: pair})
-		t.out = append(t.out, *c)
+	size, _ := t.hostCounts()
+	z := s.slow / math.Sqrt(sq(workerSpread)+sq(s.noise/max(s.seconds, leastBase)))
+	chance := min(1, studentTail(z, float64(priorWorkers+len(t.ranks)))*float64(len(size)*t.looks))
+	pair := stages == 2
+	if chance > stageHostAlarm*t.cfg.MaxFalseAlarm || (pair && (s.slow < pairShare || z < pairZ)) {
+		return
 	}
+	c.Class, c.Host, c.Stage, c.Rung = model.ClassNode, host, -1, RungKernel
+	c.Chance, c.Steadiness = max(c.Chance, chance), z
+	c.Share, c.Excess, c.Mean = s.slow, s.slow*s.seconds/(1+s.slow), s.slow*s.seconds/(1+s.slow)
+	c.Confidence = confidence(c, &features{gate: t.cfg.MinExcessShare, limit: stageHostAlarm * t.cfg.MaxFalseAlarm, pair: pair})
+	t.out = append(t.out, *c)
+}
+
+// coincides returns the host that holds all of the stage and nothing else, "" for none:
+// unless kernels tell them apart, the one may be slow or the other have more to do.
+func (t *trial) coincides(s *stageValue) string {
+	if len(s.hosts) != 1 {
+		return ""
+	}
+	size, _ := t.hostCounts()
+	for host, n := range s.hosts {
+		if size[host] == n {
+			return host
+		}
+	}
+	return ""
 }
 
 // stageValues measures the stages.

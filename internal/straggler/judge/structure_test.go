@@ -153,6 +153,25 @@ func TestAnotherKernelForTheSameWork(t *testing.T) {
 	}
 }
 
+// Devices of one kind differ by a percent, but not in which kernels they run: another one
+// is told where a slow device is not yet.
+func TestAnotherKernelIsToldSooner(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		by   float64
+		want []what
+	}{
+		{"gemm_64", 1.06, []what{{model.ClassKernelChoice, 5}}},
+		{"gemm_64", 1.03, nil},
+		{"gemm_128", 1.06, nil},
+	} {
+		expect(t, newTestJob(64, 1).with(func(_ int, rows []testRow) {
+			rows[5].kernels[0].name = c.name
+			rows[5].kernels[0].each *= c.by
+		}).judged(), c.want...)
+	}
+}
+
 // The grid of another kernel is another for the same work: how much there was to do, the
 // rank's other kernels say.
 func TestAnotherKernelHasAnotherGrid(t *testing.T) {
@@ -336,5 +355,40 @@ func TestUncountedWork(t *testing.T) {
 		for _, c := range warm.judged().Conclusions {
 			t.Errorf("%d ranks, noise that lasts: got %s", dp, c.Class)
 		}
+	}
+}
+
+// A host that holds exactly one stage is slow, or the stage has more to do: unless the same
+// kernels ran elsewhere, nothing tells which.
+func TestAStageAndAHostThatCoincide(t *testing.T) {
+	for name, of := range map[string]struct {
+		perHost int
+		shaped  bool
+		want    string
+	}{
+		"kernels as elsewhere":  {4, true, ""},
+		"nothing to compare":    {4, false, "nodebb"},
+		"a host of two stages":  {8, false, ""},
+		"a stage on four hosts": {1, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := pipelined(2, 4, 2, 1)
+			job.perHost = of.perHost
+			if !of.shaped {
+				job.kernels = unshaped()
+			}
+			job.with(func(_ int, rows []testRow) {
+				for r := range rows {
+					if of.perHost == 4 {
+						rows[r].host = fmt.Sprint("node", string("abcd"[rows[r].pp]), "b")
+					}
+				}
+			}).with(moreLayers(1, 1.5))
+			got := job.judged()
+			expect(t, got, what{model.ClassStageImbalance, -1})
+			if len(got.Conclusions) == 1 && got.Conclusions[0].Host != of.want {
+				t.Errorf("got host %q, want %q", got.Conclusions[0].Host, of.want)
+			}
+		})
 	}
 }

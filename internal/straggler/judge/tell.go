@@ -38,7 +38,7 @@ func (t *trial) classify(s *suspect) {
 func (t *trial) conclude(s *suspect) {
 	c := Conclusion{
 		Class: s.class, Rank: s.m.seat.Rank, Host: s.m.seat.Host, Stage: -1, Peer: -1,
-		Ranks: []int64{s.m.seat.Rank}, Intermittent: s.intermittent, Pauses: s.pauses,
+		Ranks: []int64{s.m.seat.Rank}, Intermittent: s.intermittent, Pauses: s.pauses, Held: s.held, Memory: t.noise.memory,
 	}
 	t.measure(&c, []*suspect{s})
 	t.out = append(t.out, c)
@@ -50,6 +50,9 @@ func (t *trial) measure(c *Conclusion, of []*suspect) {
 	from, to := first.test.from, first.test.to
 	c.Chance, c.Steadiness = 0, math.Inf(1)
 	on := t.basis(first.standing, first.test.from, first.test.to)
+	if first.among.peers > 0 {
+		on = first.among
+	}
 	c.Rung, c.Peers = on.rung, on.peers
 	var excess, mean, device, host float64
 	for _, s := range of {
@@ -73,7 +76,7 @@ func (t *trial) measure(c *Conclusion, of []*suspect) {
 		"noise_step": t.noise.step, "noise_worker": t.noise.worker, "ranks": float64(len(t.ranks)),
 	}
 	c.Confidence = confidence(c, &features{
-		gate: t.cfg.MinExcessShare, limit: t.cfg.MaxFalseAlarm, pair: on.pair,
+		gate: t.cfg.MinExcessShare, limit: rankAlarm * t.cfg.MaxFalseAlarm, pair: on.pair && !c.Intermittent, events: first.events,
 	})
 }
 

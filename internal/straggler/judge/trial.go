@@ -15,6 +15,7 @@ type trial struct {
 	looks  int
 	ranks  []standing
 	noise  noise
+	owns   []float64 // typical own time by rank, once somebody asked
 	buf    []float64
 	buf2   []float64
 
@@ -39,9 +40,12 @@ type suspect struct {
 	*standing
 	test  test
 	class string
+	among basis // who settled it, where half of the cohort stands out alike
 	// intermittent: in some steps only.
 	intermittent bool
+	events       int // in how many
 	pauses       *Pauses
+	held         map[int64]float64 // s, in these steps
 }
 
 // Of repeated looks at one window, most steps are shared; so many independent ones
@@ -68,7 +72,7 @@ func (j *Judge) Judge() Judgement {
 			cmp.Compare(a.Peer, b.Peer), compareGroups(group{a.Comm, a.Digest}, group{b.Comm, b.Digest}), slices.Compare(a.Ranks, b.Ranks),
 		)
 	})
-	return Judgement{Conclusions: t.out, Abstained: t.abstained, Looks: t.looks}
+	return Judgement{Conclusions: t.out, Abstained: t.abstained, Looks: t.looks, Memory: t.noise.memory}
 }
 
 // gather brings up each rank's typical excess.
@@ -127,6 +131,7 @@ func (t *trial) accuse() {
 	}
 	t.hosts()
 	t.dropMajorities()
+	t.divided()
 	for i := range t.ranks {
 		if s := &t.ranks[i]; !s.named {
 			t.abstain(s)

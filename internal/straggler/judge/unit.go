@@ -11,11 +11,14 @@ type work struct {
 	n                      [deviceKinds]uint32
 	amount                 float64
 	slow                   float32 // s beyond peers for the same work
+	more                   float32 // s beyond peers for more of it in each operation
 	exact, compared        bool
+	backward               bool // of the backward pass
 	between                uint32
 	sent                   float64
 	peers                  int32 // it was compared with
 	unknown                bool  // how much it was nobody says
+	counted                bool  // its amount is known, and another than the peers'
 	alone                  bool  // too few did the same work
 	goal                   int32 // its purpose
 	prev                   int32 // of the same unit, another row
@@ -61,7 +64,7 @@ func (c *comparer) add(row int32, cell *Cell, in *placeInfo) {
 			c.units = append(c.units, in.unit)
 		}
 		c.works = append(c.works, work{
-			row: row, unit: in.unit, group: in.group, name: in.name, exact: in.exact, place: cell.Place, prev: last,
+			row: row, unit: in.unit, group: in.group, name: in.name, exact: in.exact, backward: in.backward, place: cell.Place, prev: last,
 		})
 		last = int32(len(c.works))
 		c.lastWork[in.unit] = last
@@ -178,15 +181,18 @@ func (c *comparer) slowness(w *work, by *[deviceKinds]middle, each *middle, work
 	}
 	w.compared, w.peers = true, int32(len(c.at)-1)
 	ratio := mine / usual
+	took := ratio
 	if worked {
 		perOp := w.amount / max(1, w.count())
 		if other := each.others(perOp); other > 0 && differs(perOp, other) {
+			w.counted = true
 			// What goes away per unit of work is work. What a unit costs more because there
 			// are fewer of them is no slowness either.
 			ratio = min(ratio, ratio*other/perOp)
 		}
 	}
 	w.slow = float32(w.total() * (1 - 1/max(ratio, leastRatio)))
+	w.more = float32(w.total()*(1-1/max(took, leastRatio))) - w.slow
 }
 
 // leastRatio bounds by how much faster than its peers a row may be: whatever is said of

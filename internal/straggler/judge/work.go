@@ -19,11 +19,11 @@ func (t *trial) typicalOf(s *standing, of func(*entry) float64) (mid, sigma floa
 
 // mostly reports whether a part is the gate's share or more in at least half of the
 // rank's steps: else its median is less.
-func (t *trial) mostly(s *standing, of func(*entry) float64) bool {
+func (t *trial) mostly(s *standing, gate float64, of func(*entry) float64) bool {
 	n, all := 0, 0
 	t.over(s.n, 0, len(t.frames), func(e *entry) {
 		all++
-		if of(e) >= t.cfg.MinExcessShare*max(float64(e.base), leastBase) {
+		if of(e) >= gate*max(float64(e.base), leastBase) {
 			n++
 		}
 	})
@@ -34,20 +34,27 @@ func (e *entry) choiceSeconds() float64 { return float64(e.choice) }
 func (e *entry) workSeconds() float64   { return float64(e.work) }
 func (e *entry) moreSeconds() float64   { return float64(e.work) + e.slow() }
 
+// choiceGate is what part of the gate's share another kernel must take longer. The gate
+// keeps off what devices of one kind differ by, and by that no kernel gets another name.
+const choiceGate = 0.5
+
 // choices names ranks whose library chose another kernel than the peers' for the same
 // work, and which take longer by it.
 func (t *trial) choices() {
+	gate := choiceGate * t.cfg.MinExcessShare
 	for i := range t.ranks {
 		s := &t.ranks[i]
-		if !t.mostly(s, (*entry).choiceSeconds) {
+		if !t.mostly(s, gate, (*entry).choiceSeconds) {
 			continue
 		}
 		share, sigma, n := t.typicalOf(s, (*entry).choiceSeconds)
-		if share < t.cfg.MinExcessShare {
+		if share < gate {
 			continue
 		}
-		z, p := t.chanceOf(share, sigma, n, s.level)
-		chance := min(1, p*float64(len(t.ranks)*t.looks))
+		// Of who runs what its peers run the excess is none at all: what is uncertain is
+		// how much it is.
+		z := share / math.Hypot(leastSpread, sigma*medianError*math.Sqrt(inflation(n, t.noise.memory)/float64(n)))
+		chance := min(1, studentTail(z, float64(n+priorSteps))*float64(len(t.ranks)*t.looks))
 		if chance > t.cfg.MaxFalseAlarm {
 			continue
 		}
@@ -58,7 +65,7 @@ func (t *trial) choices() {
 		}
 		t.spread(&c, share*s.level)
 		t.place(&c, []*suspect{{standing: s}}, 0, len(t.frames))
-		c.Confidence = confidence(&c, &features{gate: t.cfg.MinExcessShare, limit: t.cfg.MaxFalseAlarm})
+		c.Confidence = confidence(&c, &features{gate: gate, limit: t.cfg.MaxFalseAlarm})
 		t.out = append(t.out, c)
 	}
 }
@@ -70,13 +77,17 @@ func (t *trial) spread(c *Conclusion, seconds float64) {
 }
 
 // What tells that compute that rotates is work, where nobody counts it: the microbatches
-// of a step differ, forward and backward alike (Lin et al., OSDI 2025). That ranks differ
-// from step to step is told by nothing: whatever is noise does that.
+// of a step, or the ranks, differ forward and backward alike (see passes). That ranks
+// differ from step to step is told by nothing: whatever is noise does that.
 const (
-	workVariation   = 0.04
+	// workCorrelation is the least correlation of the passes: most of what they differ by
+	// is the same.
 	workCorrelation = 0.6
 	// workPart is how much of the excess of who leads must be known as work otherwise.
 	workPart = 0.5
+	// workAlarm is what part of the false alarms may come from ranks that have more for good:
+	// of work that rotates some rank has most.
+	workAlarm = 0.3
 	// rotates is the largest share of steps in which one rank may lead.
 	rotates = 0.5
 )
@@ -86,7 +97,9 @@ const (
 func (t *trial) works() {
 	fixed := t.fixedWork()
 	t.cohortWork(fixed)
-	t.rotatingWork(fixed)
+	if !t.rotatingWork(fixed) {
+		t.unevenWork(fixed)
+	}
 }
 
 // fixedWork tells of ranks that have more to do than their peers for good.
@@ -97,7 +110,7 @@ func (t *trial) fixedWork() map[int32]bool {
 	most := 0.0
 	for i := range t.ranks {
 		s := &t.ranks[i]
-		if !t.mostly(s, (*entry).workSeconds) {
+		if !t.mostly(s, t.cfg.MinExcessShare, (*entry).workSeconds) {
 			continue
 		}
 		share, sigma, n := t.typicalOf(s, (*entry).workSeconds)
@@ -106,7 +119,7 @@ func (t *trial) fixedWork() map[int32]bool {
 		}
 		z := share / max(leastSpread, sigma*medianError/math.Sqrt(float64(n)))
 		chance := min(1, studentTail(z, float64(n))*float64(len(t.ranks)*t.looks))
-		if chance > t.cfg.MaxFalseAlarm {
+		if chance > workAlarm*t.cfg.MaxFalseAlarm {
 			continue
 		}
 		fixed[s.n] = true
@@ -211,7 +224,7 @@ type leader struct {
 }
 
 // rotatingWork tells of compute that is more on another rank in every step.
-func (t *trial) rotatingWork(fixed map[int32]bool) {
+func (t *trial) rotatingWork(fixed map[int32]bool) bool {
 	worst := make([]float64, 0, len(t.frames))
 	work := make([]float64, 0, len(t.frames))
 	leads := map[int32]int{}
@@ -248,7 +261,7 @@ func (t *trial) rotatingWork(fixed map[int32]bool) {
 		}
 	}
 	if len(worst) < leastSteps {
-		return
+		return false
 	}
 	lead, first := 0, int32(math.MaxInt32)
 	for rank, n := range leads {
@@ -264,23 +277,36 @@ func (t *trial) rotatingWork(fixed map[int32]bool) {
 		"noise": medianOf(noise), "correlation": medianOf(correlation), "variation": medianOf(variation),
 		"work_part": medianOf(work), "leader": float64(lead) / steps,
 	}
-	uneven := c.Numbers["variation"] >= workVariation && c.Numbers["correlation"] >= workCorrelation
+	// Microbatches that differ cost one after the other, however even their sum is.
+	longest := c.Numbers["variation"] * largestOf(&on)
+	uneven := longest >= t.cfg.MinExcessShare && c.Numbers["correlation"] >= workCorrelation
 	if uneven {
-		// Microbatches that differ cost one after the other, however even their sum is.
-		c.Share = max(c.Share, c.Numbers["variation"])
+		c.Share = max(c.Share, longest)
 	}
 	counted := c.Numbers["work_part"] >= workPart
 	if c.Share < t.cfg.MinExcessShare || (!uneven && !counted) || float64(lead) > rotates*steps {
-		return
+		return false
 	}
 	c.Chance = t.workChance(work, correlation, counted)
 	if c.Chance > t.cfg.MaxFalseAlarm {
-		return
+		return false
 	}
 	t.spread(&c, c.Share*t.level())
 	t.place(&c, nil, 0, len(t.frames))
 	c.Confidence = confidence(&c, &features{gate: t.cfg.MinExcessShare, limit: t.cfg.MaxFalseAlarm})
 	t.out = append(t.out, c)
+	return true
+}
+
+// largestOf returns by how many standard deviations the longest of the microbatches that
+// ranks of a role compute at a time exceeds the others, typically: all wait for it (Blom's
+// approximation of a normal maximum). How many there are is only known of a role.
+func largestOf(on *basis) float64 {
+	if on.rung != RungRole {
+		return 1
+	}
+	n := float64(on.peers + 1)
+	return max(1, math.Sqrt2*math.Erfinv(2*(n-0.375)/(n+0.25)-1))
 }
 
 // workChance returns how often chance would tell of work as surely: counts of it in most
