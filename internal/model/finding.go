@@ -99,8 +99,10 @@ type Finding struct {
 	IncidentID string
 }
 
-// OutsideScopes reports whether the host was late where no scope was open.
-func (f *Finding) OutsideScopes() bool { return f.Class == ClassHost && f.Op == OpOther }
+// OutsideScopes reports whether hosts were late where no scope was open.
+func (f *Finding) OutsideScopes() bool {
+	return (f.Class == ClassHost || f.Class == ClassJitter) && f.Op == OpOther
+}
 
 // Blameless reports whether the finding names what costs time and nobody who is at
 // fault: the ranks that it may list are those concerned.

@@ -17,6 +17,9 @@ func (c *candidate) action(f *model.Finding) string {
 	case placeHost:
 		return fmt.Sprintf("all %d ranks of host %s are slow alike: check what they share there (CPUs, memory, power and cooling, other tenants), or replace the host", len(c.Ranks), f.Host)
 	case placeStage:
+		if c.Host != "" {
+			return fmt.Sprintf("%[1]s has more work than the others, or host %[2]s is slow, which holds %[1]s and nothing else: nothing recorded tells which. Record kernels, or run %[1]s on another host", stageName(c.Stage), c.Host)
+		}
 		return fmt.Sprintf("%s has more work than the others, and no rank is at fault: move layers from it to other stages, or split what only it has, such as the loss or an embedding", stageName(c.Stage))
 	case placeWork:
 		return workAction(c)
@@ -28,14 +31,26 @@ func (c *candidate) action(f *model.Finding) string {
 	if c.Class == model.ClassKernelChoice {
 		return fmt.Sprintf("rank %d runs another kernel for %q than its peers: compare versions of libraries, autotuning caches and their results, and memory alignment", c.Rank, c.Op)
 	}
+	if c.spread() {
+		return fmt.Sprintf("rank %d takes longer in many kernels, most in %q: look at what slows its device as a whole (clocks, limits of power and temperature, other processes on it) before any one kernel", c.Rank, c.Op)
+	}
 	return action(f, c.in.scoped(c.Rank))
+}
+
+// spread reports whether no single kernel holds half of what a slow device takes longer.
+func (c *candidate) spread() bool {
+	return c.place.sort == placeRank && c.Class == model.ClassCompute && c.OpSec > 0 && 2*c.OpSec < c.Excess && c.before < 0.5
 }
 
 func workAction(c *candidate) string {
 	if len(c.Ranks) == 0 {
 		return "ranks are given unequal amounts of work in turn, and none is at fault: balance by length (packing, sorting within a batch, equal tokens for each rank)"
 	}
-	return fmt.Sprintf("%d ranks are given more work than their peers, and none is at fault: balance what decides it (tokens for each rank, the load of experts, the split of the data)", len(c.Ranks))
+	who := fmt.Sprintf("%d ranks are given more work than their peers, and none is at fault", len(c.Ranks))
+	if len(c.Ranks) == 1 {
+		who = fmt.Sprintf("rank %d is given more work than its peers, and is not at fault", c.Ranks[0])
+	}
+	return who + ": balance what decides it (tokens for each rank, the load of experts, the split of the data)"
 }
 
 func pauseAction(c *candidate) string {
@@ -65,6 +80,14 @@ func action(f *model.Finding, scoped bool) string {
 		return fmt.Sprintf("look at what the host of rank %d does in %q: data loading, garbage collection, CPU contention", rank, f.Op)
 	}
 	return fmt.Sprintf("compare %q on rank %d with its peers: clocks, throttling, kernel choice, amount of work", f.Op, rank)
+}
+
+// count renders a number of things with their noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func inScope(f *model.Finding) string {

@@ -14,6 +14,7 @@ type candidate struct {
 	judge.Conclusion
 	place place
 	rank  *model.Rank // of Rank, nil where there is none
+	twin  bool        // two processes say that they are Rank
 	few   bool        // from single meetings of few steps
 	early bool        // more steps may come
 
@@ -27,7 +28,11 @@ type candidate struct {
 
 	cost   float64 // alone
 	beside float64 // once all others are mended, where alone it is too little
-	costBy string
+	// Where ranks that were not seen may have been later, or hide whom it held up: what it
+	// costs at least and at most, and for how long it may have waited for them itself.
+	least        *float64 // nil where that is what it costs
+	most, stayed float64
+	costBy       string
 }
 
 // placeSort tells kinds of places apart.
@@ -102,18 +107,28 @@ func (j *job) candidate(told judge.Conclusion) *candidate {
 		if p := j.ranks[told.Rank]; p != nil {
 			c.rank = &p.rank
 		}
+		c.twin = j.faults.twins[told.Rank] != nil
 		if len(c.Ranks) == 0 {
 			c.Ranks = []int64{told.Rank}
 		}
 	}
 	c.in = stretch(j.window).between(told.First, told.Last)
 	switch {
+	case c.Intermittent: // the typical step shows nothing of it
 	case c.place.sort == placeRank:
-		c.in = c.in.around(told.Rank, func(r *rankRecord) int64 { return r.excess.total() })
+		c.in = c.in.around(told.Rank, beyondPeers)
 	case c.place.sort == placeLink && c.in.wired(told.Rank):
 		c.in = c.in.around(told.Rank, func(r *rankRecord) int64 { return r.wire })
 	}
 	return c
+}
+
+// beyondPeers is by how much a rank took longer than its peers, ns: as the judge finds it.
+func beyondPeers(r *rankRecord) int64 {
+	if r.judged {
+		return int64(float64(r.beyond) * 1e9)
+	}
+	return r.excess.total()
 }
 
 // around returns the part of the stretch in which the rank's excess is more than half of
@@ -187,6 +202,9 @@ const (
 	gateCost       = "cost_share"
 	gateLink       = "link"
 	gateLate       = "late"
+	gateUnseen     = "unseen"
+	gatePair       = "pair" // of the judge
+	gateHalf       = "half" // of the judge
 )
 
 // failure is the first gate that a candidate fails, "" for none.
@@ -210,7 +228,10 @@ func (c *candidate) failed(links, named []*candidate, cfg *Config) failure {
 	if f := c.besideLateness(named); f.gate != "" {
 		return f
 	}
-	if got := c.share(c.worth()) * c.typicality(); got < cfg.MinCostShare {
+	if f := c.behindUnseen(); f.gate != "" {
+		return f
+	}
+	if got := c.share(max(c.worth(), c.most)) * c.typicality(); got < cfg.MinCostShare {
 		return failure{gateCost, got, cfg.MinCostShare}
 	}
 	return failure{}

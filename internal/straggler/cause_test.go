@@ -75,7 +75,8 @@ func idleIn(t *testing.T, scopes ...model.Op) (byCause [causes]float64, byScope 
 		sum += byCause[i]
 	}
 	byScope = map[string]float64{}
-	for key, ns := range r.idleBy {
+	for _, of := range r.idleBy {
+		key, ns := of.key, of.ns
 		byScope[j.keys.name(key)] += float64(ns) / 1e6
 		sum += float64(ns) / 1e6
 	}

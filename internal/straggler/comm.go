@@ -67,18 +67,22 @@ type meetName struct {
 // rank of the largest.
 const maxForms = 1 << 17
 
-// of returns the form of an operation, or nil where there are too many. Programs
-// repeat, so that most are the one that came after the last one before.
-func (f *commForms) of(op *model.Op) *commForm {
-	n := commName{
-		kind: op.Kind, key: op.ComparisonKey(), collective: op.Collective.Name, comm: op.Comm.ID, digest: op.Comm.Digest,
-		scope: op.Collective.SeqScope, size: op.Comm.Size.Or(0),
+// of returns the form of an operation, or nil where there are too many. Programs repeat,
+// so that most are the one that is guessed, or came after the last one before.
+func (f *commForms) of(op *model.Op, guess *commForm) *commForm {
+	if guess != nil && guess.is(op) {
+		f.last = guess
+		return guess
 	}
 	if f.last != nil {
-		if next := f.last.next; next != nil && next.commName == n {
+		if next := f.last.next; next != nil && next.is(op) {
 			f.last = next
 			return next
 		}
+	}
+	n := commName{
+		kind: op.Kind, key: op.ComparisonKey(), collective: op.Collective.Name, comm: op.Comm.ID, digest: op.Comm.Digest,
+		scope: op.Collective.SeqScope, size: op.Comm.Size.Or(0),
 	}
 	form := f.known[n]
 	if form == nil {
@@ -98,6 +102,12 @@ func (f *commForms) of(op *model.Op) *commForm {
 	return form
 }
 
+// is reports whether the operation has the name.
+func (n *commName) is(op *model.Op) bool {
+	return n.comm == op.Comm.ID && n.key == op.ComparisonKey() && n.size == op.Comm.Size.Or(0) && n.kind == op.Kind &&
+		n.digest == op.Comm.Digest && n.collective == op.Collective.Name && n.scope == op.Collective.SeqScope
+}
+
 // meet numbers what operations that meet agree in.
 func (f *commForms) meet(n *commName, digest string) uint32 {
 	m := meetName{comm: n.comm, digest: digest, scope: n.scope, message: n.kind != model.KindCollective}
@@ -112,16 +122,17 @@ func (f *commForms) meet(n *commName, digest string) uint32 {
 	return i
 }
 
-// reduce returns what is kept of an operation.
-func (f *commForm) reduce(op *model.Op) commOp {
+// reduce fills what is kept of an operation, one by one in place: it is done for each.
+func (f *commForm) reduce(op *model.Op, out *commOp) {
 	c := &op.Collective
-	return commOp{
-		form: f, start: op.Start, end: op.End, launch: op.Launch.Or(0), lane: op.Lane(), seq: op.Seq,
-		number: c.Seq.V, numbered: c.Seq.OK, bytes: c.Bytes.Or(-1), carried: max(0, op.WorkBytes.Or(0)),
-		wire: op.Waits.Wire.V, wired: op.Waits.Wire.OK, wireSteps: op.Waits.WireSteps.Or(0),
-		commRank: small(op.Comm.Rank), root: small(c.Root), peer: small(op.Peer), peerLocal: small(op.PeerLocal),
-		clock: op.ClockID, inferred: op.EndInferred,
+	out.form, out.start, out.end, out.launch, out.lane, out.seq = f, op.Start, op.End, launchOf(op), op.Lane(), op.Seq
+	out.number, out.numbered, out.bytes, out.carried = c.Seq.V, c.Seq.OK, c.Bytes.Or(-1), max(0, op.WorkBytes.Or(0))
+	out.wire, out.wired, out.wireSteps = op.Waits.Wire.V, op.Waits.Wire.OK, op.Waits.WireSteps.Or(0)
+	out.commRank, out.root, out.peer, out.peerLocal = small(op.Comm.Rank), small(c.Root), small(op.Peer), small(op.PeerLocal)
+	if out.clock != op.ClockID {
+		out.clock = op.ClockID
 	}
+	out.inferred, out.met, out.stream, out.spot = op.EndInferred, false, 0, 0
 }
 
 // small returns the value of a rank, -1 where it is unknown or none.

@@ -55,5 +55,5 @@ func TestWhatACompilerCallsIsCompiling(t *testing.T) {
 	})
 	j := w.e.sorted()[0]
 	assert.Equal(t, int64(7e6), j.window[0].ranks[0].idleFor[byCompile])
-	assert.Equal(t, int64(2e6), j.window[0].ranks[0].idleBy[j.keys.ids[opName{key: "autotune"}]])
+	assert.Equal(t, int64(2e6), j.window[0].ranks[0].idleBy.of(j.keys.ids[opName{key: "autotune"}]))
 }

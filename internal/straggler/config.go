@@ -23,7 +23,7 @@ type Config struct {
 	MaxOpenSteps      int // per job
 	MaxRanks          int // per job
 	MaxOpsPerRankStep int
-	MaxOpenOps        int // per job, over all open steps
+	MaxOpenOps        int // per job, over all open steps; one alone may have more, and is counted
 	// MaxWindowMembers bounds the members of meetings in the window, per job; the
 	// window is shorter where steps have many.
 	MaxWindowMembers int

@@ -25,6 +25,8 @@ const (
 	byUnheld    = "replay of steps' operations with no host held up beyond its peers"
 	byLighter   = "replay of steps' operations with the stage's work shortened by its excess"
 	byTransfers = "replay of steps' operations with its transfers shortened by their excess"
+	byUnpaused  = "steps with such pauses less the typical one without, up to what was paused"
+	byNoPause   = "replay with no host held up for as long as its pauses"
 	byPace      = "excess of the stage over the others: a pipeline goes at the pace of its slowest"
 )
 
@@ -64,6 +66,10 @@ func (j *job) measure(c *candidate) {
 			c.cost, c.costBy = saved, byEvened
 		}
 	case placeAll:
+		if saved, ok := c.longerHeld(); ok {
+			c.cost, c.costBy = saved, byUnpaused
+			break
+		}
 		c.cost, c.costBy = c.replayed()
 		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > c.cost {
 			c.cost, c.costBy = saved, byUnheld
@@ -75,6 +81,10 @@ func (j *job) measure(c *candidate) {
 		}
 	case placeRank:
 		c.before = c.in.beforeWindow(c.Rank)
+		if saved, ok := c.longerHeld(); ok && c.Intermittent && !c.steadily() {
+			c.cost, c.costBy = saved, byUnpaused
+			return
+		}
 		c.cost, c.costBy = c.replayed()
 		if saved := j.walksWithout(c); saved > c.cost && !c.in.dark(c.Rank) {
 			c.cost, c.costBy = saved, byWalks
@@ -85,12 +95,11 @@ func (j *job) measure(c *candidate) {
 				c.cost, c.costBy = saved, byLastOne
 			}
 		}
-		if c.before < 0.5 && !c.in.dark(c.Rank) {
-			c.cost = min(c.cost, max(0, c.in.ownOf(c.Rank)-c.in.peersOwn(c.Rank))/1e9)
-		}
+		c.cost = c.atMost(c.cost)
 	default:
 		c.cost, c.costBy = c.replayed()
 	}
+	c.bound()
 }
 
 // messaged reports whether the candidate's ranks send messages, as stages of a pipeline do.
@@ -143,7 +152,7 @@ func (j *job) without(key string, in stretch, mends func(rec *record) []blame.Me
 		return 0, false
 	}
 	if w.last == nil {
-		w.last = blame.Build(&w.graph.Step, blame.Options{MaxOps: 2 * walkBudget})
+		w.last = blame.Build(&w.graph.Step, blame.Options{MaxOps: 2 * walkBudget, Alike: j.keys.alike})
 	}
 	if _, ok := last.without[key]; !ok {
 		if last.without == nil {
@@ -216,8 +225,7 @@ func (c *candidate) lighter(*record) []blame.Mend {
 
 // evened shares all work of a role evenly, over its ranks and over its microbatches.
 func (j *job) evened(*record) []blame.Mend {
-	alike := func(p blame.Place) blame.Place { return blame.Place(j.keys.plainPlace(uint32(p))) }
-	return []blame.Mend{{Kind: blame.Work, Alike: alike}}
+	return []blame.Mend{{Kind: blame.Work, Alike: j.keys.alike}}
 }
 
 // replayed returns what mending the candidate saves per step.
@@ -240,8 +248,8 @@ func (in stretch) saved(of ...*candidate) float64 {
 // and what else is nobody's. Stages are asked about each for itself, and what one is worth
 // once the others are mended comes beside.
 func (j *job) beyond(c *candidate, named []*candidate) {
-	if c.place.accuses() || c.place.sort == placeJob {
-		return
+	if c.place.accuses() || c.place.sort == placeJob || c.costBy == byUnpaused {
+		return // others hold up steps with and without pauses alike
 	}
 	others := slices.DeleteFunc(slices.Clone(named), func(o *candidate) bool {
 		return o.place.sort == c.place.sort
@@ -282,6 +290,49 @@ func (j *job) marginal(c *candidate, others []*candidate) float64 {
 		}
 	}
 	return max(0, c.in.saved(append(slices.Clone(others), c)...)-c.in.saved(others...)) / float64(len(c.in))
+}
+
+// besides finds what mending the candidate saves per step once all others are mended: by
+// operations, and where these do not show it, by segments. Between rendezvous little is to
+// be seen of who always waits for others of its group or for messages.
+func (j *job) besides(c *candidate, all []*candidate) {
+	rest := slices.DeleteFunc(slices.Clone(all), func(o *candidate) bool { return o == c })
+	c.beside = 0
+	if with, ok := j.without("all: "+names(all), c.in, j.mendsOf(all)); ok && with > 0 && !c.in.someDark() {
+		without, _ := j.without("all but "+c.place.key()+": "+names(rest), c.in, j.mendsOf(rest))
+		c.beside = c.atMost(max(0, with-without))
+	}
+	if c.share(c.beside) < j.e.cfg.MinCostShare {
+		c.beside = max(c.beside, c.atMost(max(0, c.in.saved(all...)-c.in.saved(rest...))/float64(len(c.in))))
+	}
+}
+
+// alikeShare is within which factor ranks are slow alike.
+const alikeShare = 2
+
+// carries reports whether a rank is one of several that are slow alike and together cost
+// enough, and carries its part of that, more or less: who mends the others would mend it,
+// too.
+func (j *job) carries(c *candidate, all []*candidate) bool {
+	alike := slices.DeleteFunc(slices.Clone(all), func(o *candidate) bool {
+		return o.place.sort != placeRank || o.Class != c.Class || max(o.Share, c.Share) > alikeShare*min(o.Share, c.Share)
+	})
+	if len(alike) < 2 || c.place.sort != placeRank || c.typicality() < 1/float64(alikeShare) {
+		return false
+	}
+	cost := c.in.saved(alike...) / float64(len(c.in))
+	if saved, ok := j.without("all: "+names(alike), c.in, j.mendsOf(alike)); ok && !c.in.someDark() {
+		cost = max(cost, saved)
+	}
+	return c.share(cost) >= j.e.cfg.MinCostShare && alikeShare*c.beside >= cost/float64(len(alike))
+}
+
+// atMost bounds what mending a rank saves by what it takes longer than its peers.
+func (c *candidate) atMost(cost float64) float64 {
+	if c.place.sort != placeRank || c.before >= 0.5 || c.in.dark(c.Rank) {
+		return cost
+	}
+	return min(cost, max(0, c.in.ownOf(c.Rank)-c.in.peersOwn(c.Rank))/1e9)
 }
 
 // names tells sets of candidates apart.
@@ -350,8 +401,10 @@ func (c *candidate) mending() (m mending, by string) {
 	switch c.place.sort {
 	case placeJob:
 		return mending{}, byChange
-	case placeWork, placeAll:
+	case placeWork:
 		return mending{even: true}, byEven
+	case placeAll:
+		return mending{held: int64(c.HeldFrom * 1e9)}, byNoPause
 	case placeStage:
 		return c.shrunk(), byShrink
 	case placeLink, placeGroup:
@@ -433,6 +486,7 @@ func (m *mending) add(o mending) {
 	maps.Copy(m.shrink, o.shrink)
 	m.passages = append(m.passages, o.passages...)
 	m.even = m.even || o.even
+	m.held = max(m.held, o.held)
 }
 
 // change returns how much longer the typical step is since the change; what the judge

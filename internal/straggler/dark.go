@@ -17,15 +17,22 @@ import (
 // Greyhound and MegaScan, since what the peers hide makes their own time too short.
 const minDarkShare = 0.10
 
+// minDarkSteps is in how many steps it is measured whether they are alike: before that a
+// rank that leads in each of them may be warm for a while, and no other test is asked.
+const minDarkSteps = judge.MemoryBlock
+
 // darkSuspects returns ranks of which only communication was recorded and that lead by
 // their excess in so many steps that it is no chance.
-func (j *job) darkSuspects(told []judge.Conclusion) (out []judge.Conclusion) {
-	if slices.ContainsFunc(told, func(c judge.Conclusion) bool { return c.Class != model.ClassLink }) {
+func (j *job) darkSuspects(told *judge.Judgement) (out []judge.Conclusion) {
+	if slices.ContainsFunc(told.Conclusions, func(c judge.Conclusion) bool { return c.Class != model.ClassLink }) {
 		return nil
 	}
 	in := stretch(j.window)
+	if len(in) < minDarkSteps {
+		return nil
+	}
 	for _, rank := range in.darkLeaders() {
-		if c := j.darkConclusion(in, rank); c.Share*c.typicality() >= minDarkShare && c.Steadiness >= minSteadiness {
+		if c := j.darkConclusion(in, rank, told.Memory); c.Share*c.typicality() >= minDarkShare && c.Steadiness >= minSteadiness {
 			out = append(out, c.Conclusion)
 		}
 	}
@@ -48,9 +55,10 @@ func (in stretch) darkLeaders() []int64 {
 	return leaders[:min(len(leaders), maxFew)]
 }
 
-func (j *job) darkConclusion(in stretch, rank int64) *candidate {
+func (j *job) darkConclusion(in stretch, rank int64, memory float64) *candidate {
 	c := j.candidate(judge.Conclusion{
 		Rank: rank, Stage: -1, Peer: -1, First: in[0].step, Last: in[len(in)-1].step, Rung: judge.RungSegment,
+		Memory: memory,
 	})
 	var samples []float64
 	for _, rec := range c.in {
@@ -67,9 +75,9 @@ func (j *job) darkConclusion(in stretch, rank int64) *candidate {
 	c.Mean = float64(excess.total()) / 1e9
 	c.Share = c.Mean * 1e9 / c.in.peersOwn(rank)
 	if len(samples) > 0 {
-		c.Excess, c.Steadiness = medianFloat(samples), steadiness(samples)
+		c.Excess, c.Steadiness = medianFloat(samples), steadiness(samples, judge.Worth(len(samples), memory))
 	}
 	c.Chance = j.byOrder(c, 1)
-	c.Confidence = 1 - c.Chance
+	c.Confidence = min(judge.RungConfidence(c.Rung), 1-c.Chance)
 	return c
 }

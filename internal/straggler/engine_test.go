@@ -157,7 +157,7 @@ func TestSlowRankIsFoundInNoise(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		slow := rng.IntN(8)
 		w := newWorld(t, 8)
-		for n := range int64(8) {
+		for n := range int64(12) {
 			w.step(n, jittered(rng, 8, 15, map[int]float64{slow: 40})...)
 		}
 		for _, v := range accusations(w.e.Verdicts()) {
@@ -553,7 +553,8 @@ func TestTimeBelongsToTheOperationThatStillRuns(t *testing.T) {
 	})
 	j := w.e.sorted()[0]
 	got := map[string]int64{}
-	for key, ns := range j.window[0].ranks[0].computeBy {
+	for _, of := range j.window[0].ranks[0].computeBy {
+		key, ns := of.key, of.ns
 		got[j.keys.name(key)] = ns
 	}
 	assert.Equal(t, map[string]int64{"gemm": 90e6, "norm": 10e6}, got)

@@ -35,6 +35,9 @@ type Evidence struct {
 	PlaceExcess   float64            `json:"place_excess_seconds"`
 	CostBy        string             `json:"cost_by"`
 	CostBeside    float64            `json:"cost_once_others_are_mended_seconds,omitempty"`
+	CostLeast     *float64           `json:"cost_at_least_seconds,omitempty"`
+	CostMost      float64            `json:"cost_at_most_seconds,omitempty"`
+	Lost          float64            `json:"lost_share,omitempty"` // of its operations
 	CohortRung    string             `json:"cohort_rung"`
 	Peers         int                `json:"peers"`
 	BlameShare    float64            `json:"blame_share,omitempty"` // of the steps' time, on the critical path, over its peers
@@ -63,9 +66,9 @@ func (j *job) locate(c *candidate) {
 		return
 	}
 	if c.Op == "" {
-		pick := func(r *rankRecord) map[uint32]int64 { return r.computeBy }
+		pick := func(r *rankRecord) ownTimes { return r.computeBy }
 		if c.Class == model.ClassHost {
-			pick = func(r *rankRecord) map[uint32]int64 { return r.idleBy }
+			pick = func(r *rankRecord) ownTimes { return r.idleBy }
 		}
 		id, ns := c.in.worstKey(c.Rank, pick)
 		if c.Class != model.ClassHost && c.in.dark(c.Rank) {
@@ -122,16 +125,16 @@ func (rec *record) peers(i int, of func(*rankRecord) int64) (out []int64) {
 
 // worstKey returns the key with the largest mean excess of the rank over its
 // peers' median, in ns per step.
-func (in stretch) worstKey(rank int64, pick func(*rankRecord) map[uint32]int64) (best uint32, excess float64) {
+func (in stretch) worstKey(rank int64, pick func(*rankRecord) ownTimes) (best uint32, excess float64) {
 	sums := map[uint32]float64{}
 	for _, rec := range in {
 		i, ok := rec.index[rank]
 		if !ok {
 			continue
 		}
-		for key, ns := range pick(&rec.ranks[i]) {
-			peers := rec.peers(i, func(r *rankRecord) int64 { return pick(r)[key] })
-			sums[key] += float64(ns-median(peers)) / float64(len(in))
+		for _, t := range pick(&rec.ranks[i]) {
+			peers := rec.peers(i, func(r *rankRecord) int64 { return pick(r).of(t.key) })
+			sums[t.key] += float64(t.ns-median(peers)) / float64(len(in))
 		}
 	}
 	for key, x := range sums {
@@ -149,8 +152,11 @@ func (c *candidate) evidence(method string) (*Meeting, Evidence) {
 		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
 		Excess: c.Excess, ExcessMean: c.Mean, ExcessShare: c.Share, Intermittent: c.Intermittent, Steadiness: bounded(c.Steadiness),
 		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
-		BeforeWindow: c.before, PlaceExcess: c.OpSec, CostBy: c.costBy, CostBeside: c.beside,
+		BeforeWindow: c.before, PlaceExcess: c.OpSec, CostBy: c.costBy, CostBeside: c.beside, CostLeast: c.least, CostMost: c.mostCost(),
 		CohortRung: string(c.Rung), Peers: c.Peers, Pauses: c.Pauses, Numbers: finite(c.Numbers),
+	}
+	if ops, _, _ := c.lost(); ops >= minLost {
+		ev.Lost = ops
 	}
 	if c.few {
 		ev.Trials = "meeting"
@@ -168,7 +174,7 @@ func (c *candidate) evidence(method string) (*Meeting, Evidence) {
 	}
 	shown := decisive.show()
 	ev.Decisive = &Decisive{
-		Step: decisive.step, Collective: decisive.name, Comm: decisive.comm,
+		Step: decisive.step, Collective: decisive.name, Comm: decisive.shown.form.comm,
 		Wait: shown.WaitCaused().Seconds(), Gap: shown.Gap().Seconds(),
 	}
 	if len(c.Ranks) == 1 {
@@ -278,6 +284,9 @@ const (
 	fewTrials    = 0.8 // collectives of one step are not independent
 	beforeStart  = 0.7 // the cause was not recorded
 	clockVague   = 0.7 // the clocks are known no better than the gap
+	eitherHost   = 0.5 // a host is as good an explanation
+	eitherIdle   = 0.8 // idleness is mostly the host's, but may be a dependency's
+	eitherTwin   = 0.5 // another process is as good a culprit
 	clockStrange = 0.5 // clocks of one host that are seconds apart: another run's file?
 )
 
@@ -333,13 +342,47 @@ func (c *candidate) confidence(ev *Evidence) float64 {
 	if ev.Decisive != nil && ev.ClockSigma > ev.Decisive.Gap && c.place.sort == placeRank {
 		lower(clockVague, "clock offsets are as uncertain as the gap")
 	}
+	if c.undivided() {
+		lower(eitherIdle, "no launches say whether its host was late, or its device waited for something else")
+	}
+	if c.twin {
+		lower(eitherTwin, "two processes say that they are this rank")
+	}
 	if host, spread := c.in.strangeHost(); host != "" {
 		lower(clockStrange, fmt.Sprintf("clocks of host %s differ by %v: files of different runs?", host, spread.Round(time.Millisecond)))
 	}
-	if share := c.in.seenShare(); share < 1 {
-		lower(share, missingWords(ev.MissingRanks, ev.MissingCount))
+	if c.place.sort == placeStage && c.Host != "" {
+		lower(eitherHost, fmt.Sprintf("host %s holds this stage and nothing else: it may be slow instead", c.Host))
+	}
+	switch ranks, members := c.in.seenShare(), c.in.seenMembers(); {
+	case ranks <= members && ranks < 1:
+		lower(ranks, missingWords(ev.MissingRanks, ev.MissingCount))
+	case members < 1:
+		lower(members, "members of collectives that were not seen")
+	}
+	if doubt := c.doubt(); doubt < 1 {
+		lower(doubt, fmt.Sprintf("it may itself have waited %v a step for who was not seen", time.Duration(c.stayed*1e9).Round(time.Microsecond)))
 	}
 	return certainty(v)
+}
+
+// undivided reports whether a host is accused of idleness of which neither launches nor scopes
+// say whose it is.
+func (c *candidate) undivided() bool {
+	if c.place.sort != placeRank || c.Class != model.ClassHost || c.Op != model.OpOther {
+		return false
+	}
+	idle := c.in.excess(c.Rank, func(r *rankRecord) int64 { return r.own.idle })
+	return 2*c.in.excess(c.Rank, func(r *rankRecord) int64 { return r.undivided }) > max(0, idle)
+}
+
+// mostCost returns what the candidate may cost at most, 0 where that is what it costs.
+func (c *candidate) mostCost() float64 {
+	most := max(c.most, c.whole())
+	if most <= c.worth() {
+		return 0
+	}
+	return most
 }
 
 // finite leaves out what JSON cannot say.

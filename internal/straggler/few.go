@@ -84,7 +84,7 @@ func (j *job) fewCandidate(rank int64, ranks int) *candidate {
 	}
 	c.Chance = min(1, float64(ranks)*binomialTail(top, trials, oneOf/float64(max(1, trials))))
 	c.Confidence = 1 - c.Chance
-	c.Steadiness = steadiness(samples)
+	c.Steadiness = steadiness(samples, float64(len(samples)))
 	excess, _ := in.excessOf(rank)
 	c.Mean = float64(excess.total()) / 1e9
 	c.Excess, c.Share = c.Mean, c.Mean*1e9/in.peersOwn(rank)

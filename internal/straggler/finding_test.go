@@ -3,6 +3,7 @@ package straggler
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -93,39 +94,121 @@ func TestAStageIsNamedAndNobodyOfIt(t *testing.T) {
 }
 
 func TestUnequalWorkCostsWhatLiesAboveTheMean(t *testing.T) {
-	for class, tc := range map[string]struct {
-		place place
-		by    string
-		cost  float64
-	}{
-		model.ClassWorkImbalance: {place{sort: placeWork}, byEvened, 0.015},
-		// Segments that begin where the recording does begin nowhere, and stay: seven of
-		// eight steps.
-		model.ClassJitter: {place{sort: placeAll}, byEven, 0.015 * 7 / 8},
-	} {
-		w := newWorld(t, 4)
-		for n := range int64(8) {
-			programs := make([]program, 4)
-			for r := range programs {
-				programs[r] = fmt.Sprintf("c%d *", 10*(1+(int64(r)+n)%4))
-			}
-			w.step(n, programs...)
+	w := newWorld(t, 4)
+	for n := range int64(8) {
+		programs := make([]program, 4)
+		for r := range programs {
+			programs[r] = fmt.Sprintf("c%d *", 10*(1+(int64(r)+n)%4))
 		}
-		c := nobody(class, 8)
-		c.Pauses = &judge.Pauses{Median: 0.03, Period: 12, Ranks: 4}
-		vs := concluded(w, c)
-		require.Len(t, vs, 1, class)
-		f := vs[0].Finding
-		assert.Equal(t, class, f.Class)
-		assert.False(t, f.Rank.OK)
-		assert.Empty(t, f.Ranks)
-		// 10, 20, 30 and 40 ms are 25 in the mean.
-		assert.InDelta(t, tc.cost, f.CostSeconds.V, 1e-6, class)
-		assert.Equal(t, tc.by, evidence(t, f).CostBy)
-		assert.Equal(t, model.FindingID("life", model.FindingStraggler, tc.place.key(), 0), f.ID)
-		assert.Contains(t, f.Action, " is at fault")
-		assert.InDelta(t, 12, evidence(t, f).Pauses.Period, 0)
+		w.step(n, programs...)
 	}
+	// 10, 20, 30 and 40 ms are 25 in the mean.
+	expectNobody(t, w, nobody(model.ClassWorkImbalance, 8), place{sort: placeWork}, 0.015, byEvened)
+}
+
+// expectNobody expects a conclusion to be told of nobody, with what it costs.
+func expectNobody(t *testing.T, w *world, c judge.Conclusion, at place, cost float64, by string) model.Finding {
+	t.Helper()
+	vs := concluded(w, c)
+	require.Len(t, vs, 1, c.Class)
+	f := vs[0].Finding
+	assert.Equal(t, c.Class, f.Class)
+	assert.False(t, f.Rank.OK)
+	assert.Empty(t, f.Ranks)
+	assert.InDelta(t, cost, f.CostSeconds.V, 1e-6, c.Class)
+	assert.Equal(t, by, evidence(t, f).CostBy)
+	assert.Equal(t, model.FindingID("life", model.FindingStraggler, at.key(), 0), f.ID)
+	assert.Contains(t, f.Action, " is at fault")
+	return f
+}
+
+// What ranks differ by else is no part of it: they compute 10 to 13 ms.
+func TestPausesCostWhatTheirStepsAreLonger(t *testing.T) {
+	for name, tc := range map[string]struct {
+		every int64 // steps, from one pause to the next
+		twice bool  // another rank pauses for as long, then
+		cost  float64
+		by    string
+	}{
+		"every other step":              {2, false, 0.02 / 2, byUnpaused},
+		"every other step, two at once": {2, true, 0.02 / 2, byUnpaused},
+		"every step":                    {1, false, 0.02, byUnheld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 4)
+			c := nobody(model.ClassJitter, 8)
+			c.Pauses = &judge.Pauses{Median: 0.02, Period: 12, Ranks: 4}
+			c.Intermittent, c.HeldFrom, c.Held = true, 0.02, map[int64]float64{}
+			for n := range int64(8) {
+				programs := make([]program, 4)
+				for r := range programs {
+					programs[r] = fmt.Sprintf("c%d *", 10+r)
+				}
+				if n%tc.every == 0 {
+					c.Held[n] = 0.02
+					programs[3] = "h20 c13 *"
+					if tc.twice {
+						c.Held[n] += 0.02
+						programs[2] = "h20 c12 *"
+					}
+				}
+				w.step(n, programs...)
+			}
+			f := expectNobody(t, w, c, place{sort: placeAll}, tc.cost, tc.by)
+			assert.InDelta(t, 12, evidence(t, f).Pauses.Period, 0)
+			// Segments that begin where the recording does begin nowhere, and stay.
+			window, shorter := w.e.sorted()[0].window, 20e6*(float64(len(c.Held))-1)
+			assert.InDelta(t, shorter, replay(window, mending{held: 19e6}), 1e3)
+			assert.Zero(t, replay(window, mending{held: 21e6}), "no pause is as long")
+		})
+	}
+}
+
+// What a rank is held up for in some steps only costs what these are longer, however short
+// the stretch that the typical step would choose, and no more than it is held up alone.
+func TestARankThatIsHeldUpNowAndThen(t *testing.T) {
+	w := newWorld(t, 4)
+	c := accusation(model.ClassHost, 3, 12)
+	c.Intermittent, c.Held = true, map[int64]float64{}
+	for n := range int64(12) {
+		programs := []program{"c10 *", "c10 *", "c10 *", "c10 *"}
+		switch {
+		case n%8 == 0 || n == 10: // another rank would hold the step up for half of it
+			c.Held[n], programs[3], programs[1] = 0.01, "h20 c10 *", "h10 c10 *"
+		case n > 4:
+			programs[3] = "h1 c10 *"
+		}
+		w.step(n, programs...)
+	}
+	vs := concluded(w, c)
+	require.Len(t, vs, 1)
+	assert.InDelta(t, 0.01*3/12, vs[0].Finding.CostSeconds.V, 1e-6)
+	assert.Equal(t, byUnpaused, evidence(t, vs[0].Finding).CostBy)
+}
+
+// A step that nobody marked begins with its first operation, not with the pause before it.
+func TestAStepTakesFromTheEndOfTheOneBefore(t *testing.T) {
+	in := stretch{{step: 1, start: 0, end: 10e6}, {step: 2, start: 15e6, end: 20e6}, {step: 4, start: 35e6, end: 40e6}}
+	assert.InDeltaSlice(t, []float64{0.01, 0.01, 0.005}, in.took(), 1e-12)
+}
+
+// Who is slow in all steps is so in those with pauses and in those without.
+func TestPausesBesideASlowRank(t *testing.T) {
+	w := newWorld(t, 4)
+	c := nobody(model.ClassJitter, 8)
+	c.Pauses, c.Intermittent, c.HeldFrom, c.Held = &judge.Pauses{}, true, 0.03, map[int64]float64{}
+	for n := range int64(8) {
+		programs := []program{"c20 *", "c10 *", "c10 *", "c10 *"}
+		if n%2 == 0 {
+			c.Held[n], programs[3] = 0.03, "h30 c10 *"
+		}
+		w.step(n, programs...)
+	}
+	vs := concluded(w, accusation(model.ClassCompute, 0, 8), c)
+	require.Len(t, vs, 2)
+	jitter := vs[slices.IndexFunc(vs, func(v Verdict) bool { return v.Finding.Class == model.ClassJitter })].Finding
+	assert.InDelta(t, 0.02/2, jitter.CostSeconds.V, 1e-6)
+	assert.Equal(t, byUnpaused, evidence(t, jitter).CostBy)
 }
 
 func TestAChangeOfTheWholeJobCostsTheDifference(t *testing.T) {
@@ -172,6 +255,34 @@ func TestRanksThatHideEachOthersCostAreBothNamed(t *testing.T) {
 	assert.Zero(t, cost[2])
 }
 
+// Ranks 1 and 2 cost 1.4 % of the step each, and 2.9 % together; rank 3 costs nothing.
+func TestRanksThatCostEnoughTogether(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shares map[int64]float64 // of excess
+		want   []int64
+	}{
+		"alone":             {map[int64]float64{1: 0.1}, nil},
+		"slow by much less": {map[int64]float64{1: 0.1, 2: 0.04}, nil},
+		"alike":             {map[int64]float64{1: 0.1, 2: 0.1, 3: 0.1}, []int64{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 8)
+			stepsOf(w, 6, each(8, "c40 * c40 *", map[int]program{1: "c41.2 * c40 *", 2: "c40 * c41.2 *", 3: "c40.1 * c40 *"})...)
+			var of []judge.Conclusion
+			for rank, share := range tc.shares {
+				c := accusation(model.ClassCompute, rank, 6)
+				c.Share = share
+				of = append(of, c)
+			}
+			var told []int64
+			for _, v := range concluded(w, of...) {
+				told = append(told, v.Finding.Rank.V)
+			}
+			assert.ElementsMatch(t, tc.want, told)
+		})
+	}
+}
+
 func TestWhatIsNobodysFaultCostsWhatCulpritsLeave(t *testing.T) {
 	w := newWorld(t, 5)
 	for n := range int64(8) {
@@ -189,6 +300,25 @@ func TestWhatIsNobodysFaultCostsWhatCulpritsLeave(t *testing.T) {
 	assert.InDelta(t, 0.060, vs[0].Finding.CostSeconds.V, 1e-6)
 	assert.InDelta(t, 0.015, vs[1].Finding.CostSeconds.V, 1e-6)
 	assert.Contains(t, evidence(t, vs[1].Finding).CostBy, "those at fault mended before")
+}
+
+// The same where culprits hide each other's cost.
+func TestWhatIsNobodysFaultCostsWhatSeveralCulpritsLeave(t *testing.T) {
+	w := newWorld(t, 6)
+	for n := range int64(8) {
+		programs := make([]program, 6)
+		for r := range programs {
+			programs[r] = fmt.Sprintf("c%d *", 10*(1+(int64(r)+n)%4))
+		}
+		programs[4], programs[5] = "c100 *", "c100 *"
+		w.step(n, programs...)
+	}
+	vs := concluded(w, accusation(model.ClassCompute, 4, 8), accusation(model.ClassCompute, 5, 8), nobody(model.ClassWorkImbalance, 8))
+	require.Len(t, vs, 3)
+	assert.Equal(t, model.ClassWorkImbalance, vs[2].Finding.Class)
+	// The median of all others, 30 ms, is what both take then, and the mean of all is a sixth
+	// of 160.
+	assert.InDelta(t, 0.040-0.160/6, vs[2].Finding.CostSeconds.V, 1e-6)
 }
 
 func TestAConclusionThatCostsNothingIsNotTold(t *testing.T) {
@@ -346,5 +476,30 @@ func TestFindingsOfKAIR(t *testing.T) {
 	assert.Equal(t, int64(5), f.Rank.V)
 	assert.Equal(t, model.ClassCompute, f.Class)
 	assert.Equal(t, "kair", evidence(t, f).Method)
-	assert.Greater(t, evidence(t, f).Numbers["z_score"], 3.0)
+	n := evidence(t, f).Numbers
+	assert.Greater(t, n["z_score"], n["z_score_limit"])
+	assert.Equal(t, map[string]float64{
+		"z_score": n["z_score"], "z_score_limit": 3, "steps_recent": 6, "steps_blamed": 6, "steps_blamed_limit": 3,
+		"steps_blamed_share": 1, "steps_blamed_share_limit": 0.5, "rhythm_windows": 128,
+	}, n, "by what gates it was told")
+}
+
+// A rank that is behind in every step has no step without it to compare with.
+func TestAPauseInEveryStepHasNoStepWithout(t *testing.T) {
+	of := func(behind int) *candidate {
+		c := &candidate{Conclusion: judge.Conclusion{Rank: 1, Held: map[int64]float64{0: 0.02, 1: 0.02, 2: 0.02}}}
+		for n := range 10 {
+			rec := &record{step: int64(n), index: map[int64]int{1: 0}, ranks: make([]rankRecord, 1)}
+			if n < behind {
+				rec.ranks[0].excess.idle = 15e6
+			}
+			c.in = append(c.in, rec)
+		}
+		return c
+	}
+	assert.True(t, of(6).steadily())
+	assert.False(t, of(5).steadily())
+	c := of(10)
+	c.Held = nil
+	assert.False(t, c.steadily())
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
 // Each case passes every gate but one.
@@ -68,12 +70,12 @@ func TestBinomialTail(t *testing.T) {
 }
 
 func TestSteadiness(t *testing.T) {
-	assert.Zero(t, steadiness([]float64{5}), "one sample says nothing of spread")
-	assert.Zero(t, steadiness([]float64{0, 0, 0}))
+	assert.Zero(t, steadiness([]float64{5}, 1), "one sample says nothing of spread")
+	assert.Zero(t, steadiness([]float64{0, 0, 0}, 3))
 	// Equal samples: the spread is floored at 1 %.
-	assert.InDelta(t, 2/(1.2533*0.01), steadiness([]float64{7, 7, 7, 7}), 1e-9)
+	assert.InDelta(t, 2/(1.2533*0.01), steadiness([]float64{7, 7, 7, 7}, 4), 1e-9)
 	// Median 10, deviations 1, 0, 1: MAD 1.
-	assert.InDelta(t, 10*1.7320508/(1.2533*1.4826), steadiness([]float64{9, 10, 11}), 1e-6)
+	assert.InDelta(t, 10*1.7320508/(1.2533*1.4826), steadiness([]float64{9, 10, 11}, 3), 1e-6)
 }
 
 func TestMedianWithout(t *testing.T) {
@@ -120,4 +122,30 @@ func TestStepsNeeded(t *testing.T) {
 		assert.LessOrEqual(t, chance(n), c.MaxFalseAlarm, ranks)
 		assert.Greater(t, chance(n-1), c.MaxFalseAlarm, ranks)
 	}
+}
+
+// A rank that is slow in kernel after kernel is no matter of one of them.
+func TestTheActionFollowsHowManyKernelsAreSlow(t *testing.T) {
+	for want, slow := range map[string]program{
+		"in many kernels, most in":             "c12:a c12:b c12:c c12:d *",
+		`compare "a" on rank 1 with its peers`: "c18:a c10:b c10:c c10:d *",
+	} {
+		w := newWorld(t, 4)
+		for n := range int64(8) {
+			w.step(n, each(4, "c10:a c10:b c10:c c10:d *", map[int]program{1: slow})...)
+		}
+		vs := w.e.Verdicts()
+		require.Len(t, vs, 1)
+		assert.Contains(t, vs[0].Finding.Action, want)
+	}
+}
+
+func TestActionOfWorkCountsItsRanks(t *testing.T) {
+	assert.Contains(t, workAction(&candidate{Conclusion: judge.Conclusion{Ranks: []int64{4}}}), "rank 4 is given more work than its peers, and is not at fault: balance")
+	assert.Contains(t, workAction(&candidate{Conclusion: judge.Conclusion{Ranks: []int64{4, 5}}}), "2 ranks are given more work than their peers, and none is at fault: balance")
+}
+
+func TestWhatAMiscountSays(t *testing.T) {
+	assert.Contains(t, (&miscounted{comm: "dp", by: 1, taken: 1}).say(2), "by +1 differently from other members: in 1 step nothing says which are the same, and they met nobody")
+	assert.Contains(t, (&miscounted{mended: 1, taken: 3}).say(2), "in 1 step their bytes and times say which are the same, and they were taken for these; in 3 steps nothing")
 }

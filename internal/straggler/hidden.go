@@ -46,25 +46,28 @@ func (v *rankView) overlap(p party) (o overlapOf, ok bool) {
 // overlap fills what the members' communication before the meeting may have hidden.
 // That of the step before hides work only where most began as soon as it ended
 // (parameters that are fetched in advance). Elsewhere the work waited for its result,
-// as a forward pass does for reduced gradients, and a gap is all of it.
-func (mr *meetingRecord) overlap(parties []party) {
+// as a forward pass does for reduced gradients, and a gap is all of it. It reports whether
+// there is such a member.
+func (mr *meetingRecord) overlap(parties []party) (some bool) {
 	earlier, hidden := false, 0
 	for i, p := range parties {
 		o, ok := p.at.overlap(p)
 		m := &mr.members[i]
 		m.stay, m.hidden, m.overlapped = o.stay, o.hidden, ok
+		some = some || ok
 		earlier = earlier || o.earlier
 		if o.hidden {
 			hidden++
 		}
 	}
 	if !earlier || 2*hidden >= len(parties) {
-		return
+		return some
 	}
 	for i := range parties {
 		m := &mr.members[i]
 		m.stay, m.hidden, m.overlapped = 0, false, false
 	}
+	return false
 }
 
 // communicated returns the times of the rank's i-th communication in the step; those

@@ -106,8 +106,8 @@ func TestAnExcessIsWhatBothReadingsGrant(t *testing.T) {
 		{"faster, the gap more so", 120, 20, -30, -10, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			peer := memberRecord{known: true, overlapped: true, stay: 100, own: own{compute: 50}}
-			m := memberRecord{known: true, overlapped: true, stay: tc.stay, own: own{compute: tc.compute}, excess: own{compute: tc.excess}}
+			peer := memberRecord{known: true, overlapped: true, inSegment: &inSegment{stay: 100, own: own{compute: 50}}}
+			m := memberRecord{known: true, overlapped: true, excess: own{compute: tc.excess}, inSegment: &inSegment{stay: tc.stay, own: own{compute: tc.compute}}}
 			var c cohort
 			for _, x := range []memberRecord{m, peer, peer, peer} {
 				c.add(&x)

@@ -14,6 +14,9 @@ import (
 // take part in it.
 type numbers struct{ low, high int64 }
 
+// size returns how many numbers there are, which need not be so many operations.
+func (n numbers) size() float64 { return float64(n.high) - float64(n.low) + 1 }
+
 // findHoles fills the times of the step in which communication of the rank may be
 // missing: between those that have the numbers next to a missing one.
 func (v *rankView) findHoles(of map[streamKey]numbers) {
@@ -31,11 +34,17 @@ func (v *rankView) findHoles(of map[streamKey]numbers) {
 		}
 	}
 	for _, s := range v.seen {
-		if n := of[s.key]; int64(s.count) <= n.high-n.low {
+		n := of[s.key]
+		all := n.size()
+		v.told += all
+		if lost := all - float64(s.count); lost > 0 {
+			v.lost += lost
 			v.findMissing(s.key, n)
 		}
 	}
-	v.holes = merge(v.holes)
+	if v.holes = merge(v.holes); v.dark && v.unlaunched {
+		v.holes = append(v.holes[:0], span{v.start, v.end}) // the launches were all there was
+	}
 }
 
 // streamSeen is how many of a stream the rank recorded.
@@ -81,9 +90,10 @@ func (v *rankView) findMissing(key streamKey, n numbers) {
 // which others went on with: where its operations were is not known.
 func (m *roleMemory) lacks(v *rankView, of map[streamKey]numbers) {
 	for _, key := range m.streams {
-		_, goesOn := of[key]
+		n, goesOn := of[key]
 		if goesOn && !slices.ContainsFunc(v.seen, func(s streamSeen) bool { return s.key == key }) {
 			v.holes = append(v.holes[:0], span{v.start, v.end})
+			v.lost, v.told = v.lost+n.size(), v.told+n.size()
 			break
 		}
 	}
@@ -98,6 +108,10 @@ func (v *rankView) hole(from, to int64) {
 		v.holes = append(v.holes, span{min(from, to), max(from, to)})
 	}
 }
+
+// lostShare returns what share of the rank's communication was lost. Whatever loses spans
+// does not choose, so that as much of everything else is taken to be lost.
+func (v *rankView) lostShare() float64 { return v.lost / max(1, v.told) }
 
 // holed reports whether communication may be missing between two instants.
 func (v *rankView) holed(from, to int64) bool {

@@ -22,10 +22,19 @@ type faults struct {
 	astray                     int64 // steps of ranks far from those of all others
 	lastAstray, lastAstrayStep int64
 	twins                      map[int64]*twin
+	launches                   contradicted
+	badLaunches                int64  // launches that cannot be true
+	firstLaunch                string // the first of these, in words
+	impossible                 impossible
+	mixed                      mixed
 	unended                    int64 // steps that some rank had not ended when they were judged
 	lastStep                   int64
 	lastRank                   int64
 	unlisted                   int64 // operations of twins of further ranks
+	miscounts                  map[int64]*miscounted
+	recounts                   int64   // steps in which somebody may count differently
+	unlistedCounts             int64   // steps of further ranks that count differently
+	lost, told                 float64 // communication that is missing by its numbers, of so much that they tell of
 }
 
 // twin is a second process that calls itself the same rank of the same job.
@@ -50,7 +59,7 @@ func (j *job) refuse(r *model.Rank, op *model.Op) bool {
 	}
 	j.e.stats.OpsUnsound++
 	if j.faults.unsound++; j.faults.firstBad == "" {
-		j.faults.firstBad = fmt.Sprintf("%q of rank %d in step %d, %v long", op.Name, r.Rank, op.Step.V, time.Duration(op.End-op.Start))
+		j.faults.firstBad = fmt.Sprintf("%q of rank %d in step %d, %v long", op.Name, r.Rank, op.Step.V, time.Duration(op.End-op.Start).Round(time.Second))
 	}
 	return true
 }
@@ -154,16 +163,32 @@ func (j *job) problems() (out []string) {
 		out = append(out, fmt.Sprintf("rank %d came from two processes in the same step: %s and %s. %d operations of the second were left out: do two runs bear one job id?",
 			rank, t.first, t.second, t.ops))
 	}
+	for _, rank := range sorted(f.miscounts) {
+		out = append(out, f.miscounts[rank].say(rank))
+	}
 	say := func(n int64, format string, args ...any) {
 		if n > 0 {
 			out = append(out, fmt.Sprintf(format, append([]any{n}, args...)...))
 		}
 	}
 	say(f.unlisted, "%d operations of further ranks came from a second process, too")
-	say(f.unsound, "%d operations were left out, since they end before they start or last longer than %v; the first: %s", maxOpTime, f.firstBad)
-	say(f.absurd, "%d operations were left out, since nothing in their step lasts so long; the first: %s", f.firstAbsurd)
+	say(f.unlistedCounts, "%d times further ranks counted collectives differently from the others, too")
+	say(f.unsound, "operations left out: %d, since they end before they start or last longer than %v; the first: %s", maxOpTime, f.firstBad)
+	say(f.absurd, "operations left out: %d, since nothing in their step lasts so long; the first: %s", f.firstAbsurd)
 	say(f.astray, "%d times a rank began a step minutes or more from all others, and counts for no step's length; the last: rank %d in step %d. Was its clock set?", f.lastAstray, f.lastAstrayStep)
+	say(f.badLaunches, "%d launches were left out, since they are more than %v from what they launched, or negative; the first: %s", maxOpTime, f.firstLaunch)
+	say(f.launches.steps, "in %d steps of ranks operations begin before they were launched: their launches were left out, and nothing tells idleness of their hosts from other idleness; the last: rank %d in step %d, by %v. Do two clocks stamp them?",
+		f.launches.rank, f.launches.step, f.launches.by())
+	if f.mixed.steps > 0 {
+		out = append(out, f.mixed.say())
+	}
+	if f.impossible.meetings > 0 {
+		out = append(out, f.impossible.say())
+	}
 	say(f.unended, "%d steps were judged although a rank had not ended them; the last: step %d of rank %d", f.lastStep, f.lastRank)
+	if lost := f.sayLost(); lost != "" {
+		out = append(out, lost)
+	}
 	if len(j.keys.ops) >= maxKeys {
 		out = append(out, fmt.Sprintf("more than %d distinct operations: further ones are told apart no more. Do their names hold numbers that count up?", maxKeys))
 	}

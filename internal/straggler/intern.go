@@ -46,23 +46,27 @@ func newInterner() *interner {
 	return &interner{ids: map[opName]uint32{{key: otherKey}: 0}, ops: []opKnown{{opName: opName{key: otherKey}}}}
 }
 
-// id returns the number of a key.
-func (in *interner) id(key string, stats *Stats) uint32 {
-	return in.number(opName{key: key}, stats)
+// id returns the number of a key; guess is what it may be.
+func (in *interner) id(key string, guess uint32, stats *Stats) uint32 {
+	return in.number(opName{key: key}, guess, stats)
 }
 
 // exact returns the number of an operation's key, name and shape. The keys of
 // operations beyond maxKeys are told apart no more.
-func (in *interner) exact(op *model.Op, stats *Stats) uint32 {
+func (in *interner) exact(op *model.Op, guess uint32, stats *Stats) uint32 {
 	name := op.Name
 	key := op.ComparisonKey()
-	if name == key && op.WorkGrid == "" {
+	if op.WorkGrid == "" && (op.Key == "" || name == key) {
 		name = ""
 	}
-	return in.number(opName{key: key, name: name, shape: op.WorkGrid}, stats)
+	return in.number(opName{key: key, name: name, shape: op.WorkGrid}, guess, stats)
 }
 
-func (in *interner) number(n opName, stats *Stats) uint32 {
+func (in *interner) number(n opName, guess uint32, stats *Stats) uint32 {
+	if int(guess) < len(in.ops) && in.ops[guess].opName == n {
+		in.last = guess
+		return guess
+	}
 	last := in.last
 	if next := in.ops[last].next; in.ops[next].opName == n {
 		in.last = next
@@ -84,7 +88,7 @@ func (in *interner) enter(n opName, stats *Stats) uint32 {
 	}
 	known := opKnown{opName: n, grid: blocks(n.shape), pass: passOf(n)}
 	if n.name != "" || n.shape != "" {
-		known.plain = in.number(opName{key: n.key}, stats)
+		known.plain = in.number(opName{key: n.key}, 0, stats)
 		if len(in.ops) >= maxKeys {
 			return known.plain
 		}
@@ -125,7 +129,7 @@ func blocks(shape string) float64 {
 func passOf(n opName) pass {
 	for _, s := range []string{n.key, n.name} {
 		s = strings.ToLower(s)
-		for _, word := range []string{"backward", "bwd", "dgrad", "wgrad"} {
+		for _, word := range []string{"backward", "bwd", "bprop", "cutlassb", "dgrad", "wgrad"} {
 			if strings.Contains(s, word) {
 				return passBackward
 			}

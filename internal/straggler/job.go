@@ -2,6 +2,7 @@ package straggler
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -18,27 +19,30 @@ type job struct {
 	used                  time.Time
 	quiet                 bool // nothing has come of it for a while
 
-	world   int64
-	ranks   map[int64]*process
-	keys    *interner
-	forms   commForms
-	matcher matcher
-	placer  placer
-	peering peering
-	does    map[int64]*roleMemory // by rank
-	pipes   pipes
-	anchors anchors
-	numbers map[streamKey]numbers // of the present step
-	sweeper sweeper
-	seatsAt []seatAt    // scratch
-	unused  []*rankView // views of the last step
-	spare   []*rankStep // of closed steps
-	open    map[int64]*openStep
-	taking  taking
-	held    int // activities in open steps
-	closed  closedSteps
+	world    int64
+	ranks    map[int64]*process
+	keys     *interner
+	forms    commForms
+	matcher  matcher
+	placer   placer
+	peering  peering
+	does     map[int64]*roleMemory // by rank
+	pipes    pipes
+	anchors  anchors
+	numbers  map[streamKey]numbers // of the present step
+	sweeper  sweeper
+	seatsAt  []seatAt // scratch, as the next is
+	segments []inSegment
+	unused   []*rankView         // views of the last step
+	spare    map[int64]*rankStep // of closed steps, by rank
+	open     map[int64]*openStep
+	taking   taking
+	held     int // activities in open steps
+	closed   closedSteps
 
+	clocks       clock.Solver
 	clockHistory []clock.Meeting
+	messages     []clock.Message // of the present step
 	tails        map[int64]*tail // by rank
 	window       []*record
 	members      int // of all meetings in the window
@@ -52,6 +56,9 @@ type job struct {
 
 	episodes             int64
 	meetings, attributed int
+	unowed               Unowed
+	unseen               float64 // sum over all steps of what who was not seen can have cost at most
+	unjoined             Unjoined
 	unjudged             int // steps since the last judgement
 	looks                int // judgements so far, at most maxLooks
 
@@ -72,7 +79,8 @@ type openStep struct {
 	step  int64
 	heard time.Time // when something of it came last
 	ranks map[int64]*rankStep
-	ready int // of them
+	ready int  // of them
+	large bool // it alone has more operations than all open steps may
 }
 
 // rankStep is what one rank delivered of a step.
@@ -88,6 +96,9 @@ type rankStep struct {
 	comms      []commOp
 	tidied     bool // sorted, and nothing in it twice
 	ready      bool // marked, and as many came as were announced
+	// badLaunches: some launch cannot be true, and is unknown.
+	badLaunches bool
+	freed       int // after how many steps it was not needed any more
 }
 
 // activity is an operation reduced to what the analysis of a step needs: 48
@@ -113,14 +124,19 @@ const (
 	actHost
 )
 
+// judgeAlarm is what part of the limit the judge has. Its table of chance is that of normal
+// noise, whose tails and memory few steps show badly; the order of ranks knows of neither
+// tails nor tables, and is asked for all of it.
+const judgeAlarm = 0.3
+
 func newJob(e *Engine, r *model.Rank) *job {
 	j := &job{
 		e: e, name: r.JobName, id: r.JobID, incarnation: r.Incarnation, used: e.now(),
-		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{},
+		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, spare: map[int64]*rankStep{},
 		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{}, numbers: map[streamKey]numbers{},
 	}
 	j.judgement = judge.New(judge.Config{
-		Window: e.cfg.Window, MaxRanks: e.cfg.MaxRanks, MinExcessShare: e.cfg.MinExcessShare, MaxFalseAlarm: e.cfg.MaxFalseAlarm,
+		Window: e.cfg.Window, MaxRanks: e.cfg.MaxRanks, MinExcessShare: e.cfg.MinExcessShare, MaxFalseAlarm: judgeAlarm * e.cfg.MaxFalseAlarm,
 	}, j.placeOf)
 	j.sheets = j.judgement.Add
 	j.rhythm = newRhythm(j.keys, &e.cfg)
@@ -192,6 +208,7 @@ func (j *job) take(s *openStep, rs *rankStep, r *model.Rank, op *model.Op) {
 		rs.leaveOut(op)
 		j.e.stats.OpsDropped++
 	default:
+		j.doubtLaunch(rs, op)
 		rs.add(op, j)
 	}
 	j.held += rs.size() - before
@@ -231,32 +248,16 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 	}
 	switch {
 	case op.Kind.IsComm():
-		form := j.forms.of(op)
-		if form == nil {
+		if !rs.addComm(op, j) {
 			j.e.stats.PlacesOverflowed++
 			return
 		}
-		rs.comms = append(rs.comms, form.reduce(op))
 	default:
 		kind, ok := activityKind(op.Kind)
 		if !ok {
 			return
 		}
-		a := activity{
-			start: op.Start, end: max(op.Start, op.End), launch: op.Launch.Or(0), lane: op.Lane(),
-			seq: uint32(op.Seq), kind: kind, microbatch: microbatchOf(op),
-		}
-		switch kind {
-		case actScope, actHost:
-			a.key = j.keys.id(op.ComparisonKey(), &j.e.stats)
-			if kind == actScope {
-				a.cause = causeOf(op)
-			}
-		default:
-			a.key = j.keys.exact(op, &j.e.stats)
-			a.work = float32(max(0, op.WorkTokens.Or(op.WorkBytes.Or(0))))
-		}
-		rs.acts = append(rs.acts, a)
+		rs.addActivity(op, kind, j)
 	}
 	if !rs.marked {
 		if rs.size() == 1 {
@@ -264,6 +265,52 @@ func (rs *rankStep) add(op *model.Op, j *job) {
 		}
 		rs.start, rs.end = min(rs.start, op.Start), max(rs.end, op.End)
 	}
+}
+
+// addComm adds a communication operation; false where it is one too many of its job.
+func (rs *rankStep) addComm(op *model.Op, j *job) bool {
+	var c *commOp
+	rs.comms, c = oneMore(rs.comms)
+	form := j.forms.of(op, c.form)
+	if form == nil {
+		rs.comms = rs.comms[:len(rs.comms)-1]
+		return false
+	}
+	form.reduce(op, c)
+	return true
+}
+
+// addActivity adds what else the rank did.
+func (rs *rankStep) addActivity(op *model.Op, kind actKind, j *job) {
+	var a *activity
+	rs.acts, a = oneMore(rs.acts)
+	// One by one in place: it is done for each operation.
+	a.cause, a.work = byContext, 0
+	switch kind {
+	case actScope, actHost:
+		a.key = j.keys.id(op.ComparisonKey(), a.key, &j.e.stats)
+		if kind == actScope {
+			a.cause = causeOf(op)
+		}
+	default:
+		a.key = j.keys.exact(op, a.key, &j.e.stats)
+		a.work = float32(max(0, op.WorkTokens.Or(op.WorkBytes.Or(0))))
+	}
+	a.start, a.end, a.launch, a.lane = op.Start, max(op.Start, op.End), launchOf(op), op.Lane()
+	a.seq, a.microbatch, a.kind = uint32(op.Seq), microbatchOf(op), kind
+}
+
+// oneMore lengthens a slice by one element and returns it, with what it held last: where the
+// room is that of the rank's step before, most likely the same operation of its program.
+func oneMore[T any](s []T) ([]T, *T) {
+	n := len(s)
+	if n == cap(s) {
+		var zero T
+		s = append(s, zero)
+	} else {
+		s = s[:n+1]
+	}
+	return s, &s[n]
 }
 
 func microbatchOf(op *model.Op) int16 {
@@ -321,14 +368,14 @@ func (rs *rankStep) allCame() bool {
 	return rs.came >= rs.want
 }
 
-// rankStep returns an empty one with the room of one that is not needed any more.
+// rankStep returns an empty one, with the room of the rank's last that is not needed any
+// more.
 func (j *job) rankStep(r *model.Rank) *rankStep {
-	n := len(j.spare)
-	if n == 0 {
+	rs := j.spare[r.Rank]
+	if rs == nil {
 		return &rankStep{rank: *r}
 	}
-	rs := j.spare[n-1]
-	j.spare = j.spare[:n-1]
+	delete(j.spare, r.Rank)
 	*rs = rankStep{rank: *r, acts: rs.acts[:0], comms: rs.comms[:0]}
 	return rs
 }
@@ -336,6 +383,9 @@ func (j *job) rankStep(r *model.Rank) *rankStep {
 // roomy is by how much a slice may be larger than what it held to be kept: one
 // unusual step must not hold memory for good.
 const roomy = 4
+
+// spareSteps is for how many steps the room of a rank that does not come is kept.
+const spareSteps = 16
 
 // release takes back what an analysed step needed.
 func (j *job) release(views []*rankView) {
@@ -352,12 +402,27 @@ func (j *job) release(views []*rankView) {
 		}
 		v.rankStep, v.tail, v.clocks = nil, nil, nil
 		v.computeBy, v.idleBy = nil, nil
-		j.spare = append(j.spare, rs)
+		rs.freed = j.steps
+		j.spare[rs.rank.Rank] = rs
 	}
+	maps.DeleteFunc(j.spare, func(_ int64, rs *rankStep) bool { return j.steps-rs.freed > spareSteps })
 	j.unused = append(j.unused, views...)
-	j.spare = j.spare[:min(len(j.spare), len(j.ranks))]
 	j.unused = j.unused[:min(len(j.unused), len(j.ranks))]
 	clear(j.seatsAt)
+}
+
+// noteLarge counts the only open step where it holds too much. It is judged whole all the
+// same: ranks of which a part was left out look slower or faster than they are.
+func (j *job) noteLarge() {
+	if j.held <= j.e.cfg.MaxOpenOps || len(j.open) > 1 {
+		return
+	}
+	for _, s := range j.open {
+		if !s.large {
+			s.large = true
+			j.e.stats.StepsLarge++
+		}
+	}
 }
 
 // shrink closes the oldest open steps while there are too many of them, or too
@@ -424,7 +489,7 @@ func (j *job) report() JobReport {
 	out := JobReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
 		Steps: j.steps, StepTime: j.stepTime, Abstained: j.abstained(),
-		Meetings: j.meetings, Attributed: j.attributed, Judged: len(j.window), Apart: j.apart(), Problems: j.problems(),
+		Meetings: j.meetings, Attributed: j.attributed, Unowed: j.unowedReport(), Unjoined: j.unjoined, Judged: len(j.window), Apart: j.apart(), Problems: j.problems(),
 	}
 	j.rhythm.report(&out)
 	out.Missing, out.MissingCount = j.missing(func(r int64) bool { return j.ranks[r] != nil })

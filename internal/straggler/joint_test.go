@@ -65,3 +65,27 @@ func TestAllFindingsTogetherCostNoLessThanOne(t *testing.T) {
 	assert.InDelta(t, 0.010, vs[0].Finding.CostSeconds.V, 1e-6)
 	assert.InDelta(t, 0.010, vs[0].Finding.CostJoint.V, 1e-6)
 }
+
+// Ranks that are slow alike, so that none alone costs anything: the others hold up the
+// same groups, or the gradients' exchange.
+func TestRanksThatHideEachOthersCost(t *testing.T) {
+	for name, slow := range map[string][]int64{
+		"one of each replica":   {2, 4, 11, 13},
+		"most of a group":       {0, 1, 3, 18},
+		"in all stages but one": {5, 9, 18, 20, 24, 29, 63},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := engineOf(t, training.Spec{
+				Name: "three", Noise: training.DefaultNoise(), Steps: 16,
+				Layout: training.Layout{DP: 4, PP: 4, TP: 4, Microbatches: 8, Layers: 1, Scale: 0.5, Coarse: true},
+				Faults: []training.Fault{{Family: training.GPUClock, Severity: 1.3, Ranks: slow}},
+			}, 5)
+			var told []int64
+			for _, v := range accusations(e.Jobs()[0].Verdicts) {
+				assert.Equal(t, model.ClassCompute, v.Finding.Class)
+				told = append(told, v.Finding.Ranks...)
+			}
+			assert.ElementsMatch(t, slow, told)
+		})
+	}
+}

@@ -24,7 +24,7 @@ func (j *job) judge() {
 	}
 	j.order(suspects)
 	j.settle(j.gated(suspects))
-	j.walks.last = nil
+	j.walks.release()
 }
 
 // minTrials is the fewest steps that are told apart from chance by comparing steps.
@@ -70,10 +70,13 @@ func (j *job) conclusions() []judge.Conclusion {
 	told := j.judgement.Judge()
 	if a := told.Abstained; a != nil && a.Rank >= 0 {
 		j.abstain = &Abstention{
-			Rank: a.Rank, Link: a.Link, Class: a.Class, Gate: a.Gate, Got: a.Got, Want: a.Want, FalseAlarm: a.Chance,
+			Rank: a.Rank, Ranks: a.Ranks, Link: a.Link, Class: a.Class, Gate: a.Gate, Got: a.Got, Want: a.Want, FalseAlarm: a.Chance,
+		}
+		if step := stretch(j.window).stepSeconds(); len(a.Ranks) > 1 {
+			j.abstain.CostShare = a.Seconds / step
 		}
 	}
-	return append(told.Conclusions, j.darkSuspects(told.Conclusions)...)
+	return append(told.Conclusions, j.darkSuspects(&told)...)
 }
 
 // gated returns the candidates that pass all gates, most costly first, and notes the
@@ -92,22 +95,28 @@ func (j *job) gated(suspects []*candidate) []*candidate {
 			links = append(links, c)
 		}
 	}
-	for _, c := range suspects {
-		j.beyond(c, named)
-		switch f := c.failed(links, named, &j.e.cfg); {
-		case f.gate == "":
-			named = append(named, c)
-		case f.gate == gateCost && c.place.accuses() && c.place.sort != placeLink:
-			poor = append(poor, c)
-		default:
-			j.decline(c, f)
+	pass := func(of []*candidate) {
+		for _, c := range of {
+			j.beyond(c, named)
+			switch f := c.failed(links, named, &j.e.cfg); {
+			case f.gate == "":
+				named = append(named, c)
+			case f.gate == gateCost && c.place.accuses() && c.place.sort != placeLink:
+				poor = append(poor, c)
+			default:
+				j.decline(c, f)
+			}
 		}
+		named, poor = j.together(named, poor)
 	}
-	named = append(named, j.together(named, poor)...)
+	nobodys := slices.IndexFunc(suspects, func(c *candidate) bool { return !c.place.accuses() })
+	if nobodys < 0 {
+		nobodys = len(suspects)
+	}
+	pass(suspects[:nobodys])
+	pass(suspects[nobodys:])
 	for _, c := range poor {
-		if !slices.Contains(named, c) {
-			j.decline(c, c.failed(nil, nil, &j.e.cfg))
-		}
+		j.decline(c, c.failed(nil, nil, &j.e.cfg))
 	}
 	slices.SortStableFunc(named, func(a, b *candidate) int { return cmp.Compare(b.worth(), a.worth()) })
 	return distinct(named)
@@ -125,26 +134,22 @@ func (c *candidate) turn() int {
 	return 0
 }
 
-// together returns those of the candidates that cost little alone, but not once the
-// others are mended: ranks that are equally slow hide each other's cost.
-func (j *job) together(named, poor []*candidate) (out []*candidate) {
+// together names those of the poor that cost little alone, but not once all others are
+// mended: ranks that are equally slow hide each other's cost.
+func (j *job) together(named, poor []*candidate) (rich, left []*candidate) {
 	if len(named)+len(poor) < 2 {
-		return nil
+		return named, poor
 	}
 	all := slices.Concat(named, poor)
 	for _, c := range poor {
-		var rest []*candidate
-		for _, o := range all {
-			if o != c {
-				rest = append(rest, o)
-			}
-		}
-		c.beside = max(0, c.in.saved(all...)-c.in.saved(rest...)) / float64(len(c.in))
-		if c.failed(nil, nil, &j.e.cfg).gate == "" {
-			out = append(out, c)
+		j.besides(c, all)
+		if f := c.failed(nil, nil, &j.e.cfg); f.gate == "" || f.gate == gateCost && j.carries(c, all) {
+			named = append(named, c)
+		} else {
+			left = append(left, c)
 		}
 	}
-	return out
+	return named, left
 }
 
 // order raises the probability that chance names a candidate to what the order of ranks
@@ -162,7 +167,7 @@ func (j *job) order(suspects []*candidate) {
 			if c.place.sort == placeRank {
 				m = among[c.in.role(c.Rank)]
 			}
-			c.Chance = max(c.Chance, j.byOrder(c, m))
+			c.Chance = max(c.Chance, j.byOrders(c, m))
 			c.Confidence = min(c.Confidence, 1-c.Chance)
 		}
 	}
@@ -187,7 +192,7 @@ func (j *job) decline(c *candidate, f failure) {
 	j.priced = true
 	j.abstain = &Abstention{
 		Rank: c.Rank, Link: c.place.sort == placeLink, Class: c.Class, Gate: f.gate, Got: f.got, Want: f.want,
-		WaitShare: c.waitShare, CostShare: c.share(c.cost), FalseAlarm: c.Chance,
+		WaitShare: c.waitShare, CostShare: c.share(c.cost), FalseAlarm: c.Chance, Dear: c.share(c.cost) >= j.e.cfg.MinCostShare,
 	}
 }
 
@@ -204,9 +209,14 @@ func (j *job) abstained() *Abstention {
 		return a
 	}
 	if a.Rank >= 0 && !a.Link {
-		c := j.candidate(judge.Conclusion{Class: model.ClassCompute, Rank: a.Rank, Stage: -1, Peer: -1})
+		c := j.candidate(judge.Conclusion{Class: model.ClassCompute, Rank: a.Rank, Ranks: a.Ranks, Stage: -1, Peer: -1})
 		j.measure(c)
-		a.WaitShare, a.CostShare = c.waitShare, c.share(c.cost)
+		a.WaitShare = c.waitShare
+		// What ranks alike cost together is by how much they are slower.
+		if len(a.Ranks) == 0 {
+			a.CostShare = c.share(c.cost)
+		}
+		a.Dear = a.CostShare >= j.e.cfg.MinCostShare
 	}
 	j.priced = true
 	return a

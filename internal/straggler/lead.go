@@ -38,7 +38,7 @@ func (v *rankView) unrecorded(op *commOp) uint32 {
 	if name == "" {
 		name = string(op.form.kind)
 	}
-	return v.keys.id(workBefore+name, v.stats)
+	return v.keys.id(workBefore+name, 0, v.stats)
 }
 
 // lead keeps of each launch the earliest of those that had not begun when it

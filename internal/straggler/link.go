@@ -86,7 +86,7 @@ func (c *candidate) linkEvidence(method string) (*meetingRecord, *LinkEvidence) 
 		ExcessShare: c.in.wireShare(c.Rank), Steadiness: bounded(c.Steadiness), CohortRung: string(c.Rung), Peers: w.peers,
 		CostBy: c.costBy, Numbers: finite(c.Numbers),
 		Decisive: WireMeet{
-			Step: mr.step, Collective: mr.name, Comm: mr.comm,
+			Step: mr.step, Collective: mr.name, Comm: mr.shown.form.comm,
 			Wire: float64(w.raw) / 1e9, Steps: w.steps, PerStep: w.rate() / 1e9, PeersStep: w.usual / 1e9,
 			Transfer: float64(w.exposed) / 1e9,
 		},

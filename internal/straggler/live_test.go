@@ -36,8 +36,8 @@ func TestUnrecordedWorkIsToldByLaunchLeadTime(t *testing.T) {
 	}
 	j := w.e.sorted()[0]
 	r := j.window[0].ranks[1]
-	assert.Equal(t, int64(20*ms-lat), r.computeBy[j.keys.ids[opName{key: "work before all_reduce"}]])
-	assert.Equal(t, int64(2*ms), r.idleBy[j.keys.ids[opName{key: "data_loading"}]])
+	assert.Equal(t, int64(20*ms-lat), r.computeBy.of(j.keys.ids[opName{key: "work before all_reduce"}]))
+	assert.Equal(t, int64(2*ms), r.idleBy.of(j.keys.ids[opName{key: "data_loading"}]))
 }
 
 func TestALateLaunchIsTheHosts(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -36,7 +35,7 @@ type meetKey struct {
 
 // matcher joins operations. What it fills is used again for the next step.
 type matcher struct {
-	found map[meetKey]*gathering
+	found meetTable
 	order []*gathering // by the first that came
 	free  []*gathering
 	met   []*gathering // of the last step, by the first that came
@@ -49,18 +48,31 @@ type matcher struct {
 // returns how many operations found no partner.
 func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 	unmatched = resyncOrdinals(views)
+	j.recount(views)
+	met, more := j.join(views)
+	return met, unmatched + more
+}
+
+// join joins operations that bear one key.
+func (j *job) join(views []*rankView) (met []*gathering, unmatched int) {
 	m := &j.matcher
-	m.reset()
+	comms := 0
+	for _, v := range views {
+		comms += len(v.comms)
+	}
+	m.reset(comms)
 	for _, v := range views {
 		for i := range v.comms {
 			op := &v.comms[i]
 			key, ok := v.rendezvous(op)
 			if !ok {
+				j.unjoined.refuse(op)
 				unmatched++
 				continue
 			}
 			if !m.of(key, op).join(party{at: v, op: op, pos: i}) {
 				j.e.stats.DuplicateOps++
+				v.twice++
 			}
 		}
 	}
@@ -71,6 +83,7 @@ func (j *job) match(views []*rankView) (met []*gathering, unmatched int) {
 			continue
 		}
 		if len(g.parties) < 2 || !g.consistent() {
+			j.unjoined.part(g)
 			unmatched += len(g.parties)
 			continue
 		}
@@ -135,12 +148,9 @@ func (v *rankView) rendezvous(op *commOp) (meetKey, bool) {
 	return k, true
 }
 
-// reset takes back what the last step needed.
-func (m *matcher) reset() {
-	if m.found == nil {
-		m.found = map[meetKey]*gathering{}
-	}
-	clear(m.found)
+// reset takes back what the last step needed, and makes ready for so many operations.
+func (m *matcher) reset(comms int) {
+	m.found.reset(comms)
 	for _, g := range m.order {
 		clear(g.parties)
 		*g = gathering{parties: g.parties[:0]}
@@ -152,7 +162,8 @@ func (m *matcher) reset() {
 // of returns the gathering of an operation. Groups without a common member may bear
 // one name, as PyTorch's split groups do; the digest of their ranks tells them apart.
 func (m *matcher) of(key meetKey, op *commOp) *gathering {
-	first := m.found[key]
+	at := m.found.at(key)
+	first := *at
 	for g := first; g != nil; g = g.other {
 		if g.digest == op.form.digest {
 			return g
@@ -165,7 +176,7 @@ func (m *matcher) of(key meetKey, op *commOp) *gathering {
 		g = &gathering{}
 	}
 	g.kind, g.digest, g.other = op.form.kind, op.form.digest, first
-	m.found[key] = g
+	*at = g
 	m.order = append(m.order, g)
 	return g
 }
@@ -173,7 +184,7 @@ func (m *matcher) of(key meetKey, op *commOp) *gathering {
 // settle joins members that do not know their group's ranks with the only group there
 // is, unless they are in it already; among several groups they stay apart.
 func (m *matcher) settle() (twice int) {
-	for _, g := range m.found {
+	for _, g := range m.found.first {
 		if g.other == nil || g.other.other != nil {
 			continue
 		}
@@ -238,7 +249,7 @@ func (g *gathering) bytes() int64 { return max(0, g.parties[0].op.bytes) }
 
 // waiters says who waits for whom: every member for the last, or only some for
 // one.
-type waiters int
+type waiters uint8
 
 const (
 	waitNobody    waiters = iota // not decidable from what was recorded
@@ -285,8 +296,10 @@ type meeting struct {
 	exposed []int64 // transfer of each party after the last arrival, no computing beside it
 	last    int     // party that the others wait for
 	arrived int64   // its arrival
-	// attributed: the waits are owed to parties[last].
-	attributed bool
+	// attributed: the waits are owed to parties[last]. open: they may be owed to a member
+	// of which nothing was recorded.
+	attributed, open bool
+	impossible       bool // it cannot have been as stamped
 }
 
 // placer puts gatherings on the timeline. What it fills is used again for the next step.
@@ -294,31 +307,35 @@ type placer struct {
 	meetings []meeting
 	times    []int64
 	out      []*meeting
-	arrivals []arrivalAt
-	arrived  []int64 // of every communication
+	arrivals []uint64 // when the last member of each arrived, and its place
+	arrived  []int64  // of every communication
 	waits    [][]int64
 }
 
-// arrivalAt is when the last member of a meeting arrived.
-type arrivalAt struct {
-	at int64
-	i  int32 // of the meeting, as they were placed
-}
-
-// byArrival returns the placed meetings by their last arrival.
+// byArrival returns the placed meetings by their last arrival, those of one instant as they
+// were placed.
 func (r *placer) byArrival() []*meeting {
+	if len(r.meetings) == 0 {
+		return r.out
+	}
+	first, last := r.meetings[0].arrived, r.meetings[0].arrived
+	for i := range r.meetings {
+		at := r.meetings[i].arrived
+		first, last = min(first, at), max(last, at)
+	}
+	// Both in one number, where there is room for both.
+	low := bits.Len(uint(len(r.meetings)))
+	if bits.Len64(uint64(last)-uint64(first))+low > 64 {
+		slices.SortStableFunc(r.out, func(a, b *meeting) int { return cmp.Compare(a.arrived, b.arrived) })
+		return r.out
+	}
 	r.arrivals = r.arrivals[:0]
 	for i := range r.meetings {
-		r.arrivals = append(r.arrivals, arrivalAt{r.meetings[i].arrived, int32(i)})
+		r.arrivals = append(r.arrivals, uint64(r.meetings[i].arrived-first)<<low|uint64(i))
 	}
-	slices.SortFunc(r.arrivals, func(a, b arrivalAt) int {
-		if a.at != b.at {
-			return cmp.Compare(a.at, b.at)
-		}
-		return cmp.Compare(a.i, b.i)
-	})
+	slices.Sort(r.arrivals)
 	for n, a := range r.arrivals {
-		r.out[n] = &r.meetings[a.i]
+		r.out[n] = &r.meetings[a&(1<<low-1)]
 	}
 	return r.out
 }
@@ -335,7 +352,7 @@ func (r *placer) place(met []*gathering) []*meeting {
 	times := r.times
 	for i, g := range met {
 		m, n := &r.meetings[i], len(g.parties)
-		*m = meeting{gathering: g, rule: g.waiters(), enter: times[:n:n], exit: times[n : 2*n : 2*n], exposed: times[2*n : 3*n : 3*n]}
+		m.gathering, m.rule, m.enter, m.exit, m.exposed = g, g.waiters(), times[:n:n], times[n:2*n:2*n], times[2*n:3*n:3*n]
 		times = times[3*n:]
 		m.place()
 		r.out = append(r.out, m)
@@ -357,15 +374,8 @@ func (m *meeting) place() {
 		m.last = argmax(m.enter)
 	}
 	m.arrived = m.enter[m.last]
-	m.attributed = m.rule != waitNobody && m.comparable()
-}
-
-// wait returns how long party i waited for the last arriver.
-func (m *meeting) wait(i int) time.Duration {
-	if !m.attributed || i == m.last {
-		return 0
-	}
-	return time.Duration(max(0, min(m.arrived, m.exit[i])-m.enter[i]))
+	m.attributed, m.open = m.rule != waitNobody && m.comparable(), false
+	m.impossible = false
 }
 
 // withdraw takes the attribution from incomplete meetings whose last seen member
@@ -390,7 +400,7 @@ func withdraw(meetings []*meeting) {
 		usual := median(stays[m.class()])
 		spread := float64(m.arrived - slices.Min(m.enter))
 		if m.lastStay() > max(usual, int64(promptLeave*spread)) {
-			m.attributed = false
+			m.open, m.attributed = m.attributed, false
 		}
 	}
 }

@@ -9,13 +9,21 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
-// warming shows a world steps whose kernels vary by so much, nine tenths of it as in the
-// step before, and returns the ranks that were accused. slow is a factor on rank 1.
-func warming(t *testing.T, seed uint64, ranks int, sd, slow float64) map[int64]bool {
+// computing and unrecorded are programs of a rank that takes so many times as long: in
+// kernels, or in what nobody recorded.
+func computing(by float64) program {
+	return fmt.Sprintf("h1:data c%.3f:gemm c%.3f:norm *", 20*by, 5*by)
+}
+
+func unrecorded(by float64) program { return fmt.Sprintf("h%.3f *", 25*by) }
+
+// warming shows a world steps that vary by so much, a part of it as in the step before, and
+// returns the ranks that were accused. slow is a factor on rank 1.
+func warming(t *testing.T, seed uint64, ranks int, sd, memory, slow float64, of func(by float64) program) map[int64]bool {
 	t.Helper()
-	const memory = 0.9
 	rng := rand.New(rand.NewPCG(seed, 3))
 	by := make([]float64, ranks)
 	w := newWorld(t, ranks)
@@ -28,7 +36,7 @@ func warming(t *testing.T, seed uint64, ranks int, sd, slow float64) map[int64]b
 			if r == 1 && n >= 40 {
 				f *= slow
 			}
-			programs[r] = fmt.Sprintf("h1:data c%.3f:gemm c%.3f:norm *", 20*f, 5*f)
+			programs[r] = of(f)
 		}
 		w.step(n, programs...)
 		if n%2 == 0 {
@@ -49,9 +57,30 @@ func TestNoiseWithMemoryAccusesNobody(t *testing.T) {
 	for _, ranks := range []int{4, 8} {
 		for _, sd := range []float64{0.03, 0.05} {
 			for seed := range uint64(4) {
-				assert.Empty(t, warming(t, seed, ranks, sd, 1), "%d ranks, deviation %g, seed %d", ranks, sd, seed)
+				assert.Empty(t, warming(t, seed, ranks, sd, 0.9, 1, computing), "%d ranks, deviation %g, seed %d", ranks, sd, seed)
 			}
 		}
-		assert.Equal(t, map[int64]bool{1: true}, warming(t, 9, ranks, 0.03, 1.3), "%d ranks, one slow by 1.3", ranks)
+		assert.Equal(t, map[int64]bool{1: true}, warming(t, 9, ranks, 0.03, 0.9, 1.3, computing), "%d ranks, one slow by 1.3", ranks)
 	}
+}
+
+// So it is where only communication was recorded, and the order of ranks is all that
+// tells. What is left is told by the judge in the first steps, which do not show memory.
+func TestNoiseWithMemoryInTheDarkAccusesNobody(t *testing.T) {
+	const jobs = 20
+	for _, ranks := range []int{4, 8} {
+		accused := 0
+		for seed := range uint64(jobs) {
+			if len(warming(t, seed+100, ranks, 0.1, 0.8, 1, unrecorded)) > 0 {
+				accused++
+			}
+		}
+		assert.LessOrEqual(t, accused, 3, "healthy jobs of %d ranks", ranks)
+		assert.Equal(t, map[int64]bool{1: true}, warming(t, 9, ranks, 0.03, 0.8, 1.5, unrecorded), "%d ranks, one slow by 1.5", ranks)
+	}
+}
+
+// The judge's own tests of false alarms are at the level at which it is asked here.
+func TestTheJudgeIsAskedAtTheLevelOfItsTests(t *testing.T) {
+	assert.InDelta(t, judge.DefaultFalseAlarm, judgeAlarm*NewDefaultConfig().MaxFalseAlarm, 1e-12)
 }

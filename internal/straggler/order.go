@@ -1,5 +1,11 @@
 package straggler
 
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
+)
+
 // In a step some rank of a role has the largest excess, whoever it is. That it is the
 // same one step after step is what chance does not do, whatever the noise looks like:
 // the judge's own test rests on how excess is spread, of which few steps say little.
@@ -22,7 +28,9 @@ func (c *candidate) by() ordering {
 // ordering is a quantity of a rank, and whether it could be compared with peers'.
 type ordering func(*rankRecord) (int64, bool)
 
-func byExcess(r *rankRecord) (int64, bool) { return r.excess.total(), r.weighed }
+// byExcess orders by what a rank is named for. Its segments tell less: those who meet in a
+// group are compared there, and where most of them are slow, none of them is.
+func byExcess(r *rankRecord) (int64, bool) { return beyondPeers(r), r.weighed }
 
 func byWires(r *rankRecord) (int64, bool) { return r.wire, r.wired }
 
@@ -50,9 +58,9 @@ func (j *job) byOrder(c *candidate, among int) float64 {
 	whole := stretch(j.window)
 	best := 1.0
 	for _, first := range []int{1, among} {
-		best = min(best, ranks*whole.leads(c.Rank, first, c.by()))
+		best = min(best, ranks*whole.leads(c, first))
 		if len(c.in) >= minTrials && !c.in.dark(c.Rank) {
-			best = min(best, ranks*c.in.leads(c.Rank, first, c.by())*float64(len(whole))/float64(len(c.in)))
+			best = min(best, ranks*c.in.leads(c, first)*float64(len(whole))/float64(len(c.in)))
 		}
 	}
 	if among > 1 {
@@ -61,8 +69,11 @@ func (j *job) byOrder(c *candidate, among int) float64 {
 	return min(1, best)
 }
 
-// leads returns the probability that a rank is among the first in as many steps.
-func (in stretch) leads(rank int64, first int, by ordering) float64 {
+// leads returns the probability that the candidate's rank is among the first in as many
+// steps. Of noise that lasts, steps count as fewer: who leads in one leads in the next. A part
+// of a step in which it led is none, and of one in which it did not is one.
+func (in stretch) leads(c *candidate, first int) float64 {
+	rank, by := c.Rank, c.by()
 	top, trials, share := 0, 0, 0.0
 	for _, rec := range in {
 		i, ok := rec.index[rank]
@@ -79,7 +90,10 @@ func (in stretch) leads(rank int64, first int, by ordering) float64 {
 			top++
 		}
 	}
-	return binomialTail(top, trials, share/float64(max(1, trials)))
+	worth := judge.Worth(trials, c.Memory) / float64(max(1, trials))
+	led := int(worth * float64(top))
+	not := int(math.Ceil(worth * float64(trials-top)))
+	return binomialTail(led, led+not, share/float64(max(1, trials)))
 }
 
 // position returns how many ranks of the i-th's role had more than it, all that could be
@@ -90,8 +104,11 @@ func (rec *record) position(i int, by ordering) (at, peers int) {
 		if rec.ranks[k].role != rec.ranks[i].role {
 			continue
 		}
-		if x, ok := by(&rec.ranks[k]); ok {
-			peers++
+		r := &rec.ranks[k]
+		if x, ok := by(r); ok {
+			if peers++; k != i && r.unlaunched {
+				x = min(x, r.excess.busy()) // its idleness is not only its host's
+			}
 			if x > self {
 				at++
 			}

@@ -1,7 +1,6 @@
 package straggler
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +55,9 @@ type sequenceOf struct {
 func unequal(views []*rankView) bool {
 	first := map[uint32]sequenceOf{}
 	var here []sequenceOf
+	var at byGroup
 	for _, v := range views {
-		here = v.sequences(here[:0])
+		here = v.sequences(here[:0], &at)
 		for _, s := range here {
 			if f, ok := first[s.group]; !ok {
 				first[s.group] = s
@@ -70,17 +70,14 @@ func unequal(views []*rankView) bool {
 }
 
 // sequences appends what the rank saw in each group whose numbers were counted by us.
-func (v *rankView) sequences(out []sequenceOf) []sequenceOf {
+func (v *rankView) sequences(out []sequenceOf, at *byGroup) []sequenceOf {
 	for i := range v.comms {
 		op := &v.comms[i]
 		if op.form.scope != model.ScopeOrdinal || op.form.kind != model.KindCollective {
 			continue
 		}
-		k := slices.IndexFunc(out, func(s sequenceOf) bool { return s.group == op.form.group })
-		if k < 0 {
-			if k = len(out); k >= maxStreams {
-				continue // compared with what others saw as far as it goes
-			}
+		k, known := at.place(op.form.group, len(out))
+		if !known {
 			out = append(out, sequenceOf{group: op.form.group})
 		}
 		bytes := int64(-1)
@@ -90,8 +87,28 @@ func (v *rankView) sequences(out []sequenceOf) []sequenceOf {
 		out[k].count++
 		out[k].bytes = mix(out[k].bytes, uint64(bytes), 9)
 	}
+	for _, s := range out {
+		at.forget(s.group)
+	}
 	return out
 }
+
+// byGroup finds what was noted of a group, by the group's number.
+type byGroup []int32 // 1 + its place, 0 for none
+
+// place returns where the group is noted; else it is from now on at next.
+func (b *byGroup) place(group uint32, next int) (at int, known bool) {
+	if more := int(group) + 1 - len(*b); more > 0 {
+		*b = append(*b, make([]int32, more)...)
+	}
+	if n := (*b)[group]; n > 0 {
+		return int(n) - 1, true
+	}
+	(*b)[group] = int32(next) + 1
+	return next, false
+}
+
+func (b byGroup) forget(group uint32) { b[group] = 0 }
 
 func resync(sequences [][]*commOp) (lost int) {
 	usual := usualSequence(sequences)

@@ -1,6 +1,7 @@
 package straggler
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,8 @@ type record struct {
 	missingCount int
 	index        map[int64]int // rank to place in ranks
 	replays      []doneReplay  // of chains that end here
+	unseen       float64       // what part of the step who was not seen can have cost at most
+	steady       bool          // a replay with nothing mended gives what was recorded
 }
 
 // rankRecord is one rank of a recorded step; times in ns.
@@ -30,10 +33,16 @@ type rankRecord struct {
 	caused            int64
 	excess            own  // summed over the segments of the step
 	weighed           bool // some of them could be compared with peers'
-	computeBy, idleBy map[uint32]int64
+	judged            bool
+	beyond            float32 // s, where judged: own time of the step over peers' as the judge finds it
+	computeBy, idleBy ownTimes
 	sigma, offset     time.Duration // of the clock
 	met               bool          // in some meeting of this step
 	dark              bool          // of its device nothing but communication was recorded
+	unlaunched        bool          // its launches were left out
+	lost, blind       float32       // shares of its communication that was lost, and of its step where that may have been
+	strays            bool          // its stamps are on no clock of the others
+	undivided         int64         // idleness of which no launch says whose it is
 	scoped            bool          // of its host some scope was recorded
 	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell
 	communicated      int64         // exposed, waits too
@@ -43,65 +52,98 @@ type rankRecord struct {
 	wire, transfer int64
 }
 
-// meetingRecord is one meeting of a recorded step.
+// meetingRecord is one meeting of a recorded step. What a replay reads stands first.
 type meetingRecord struct {
-	name       string
-	comm       string
-	digest     string // of the communicator's members, "" where unknown
-	rule       waiters
-	attributed bool
-	last       int
+	members    []memberRecord
 	arrived    int64 // corrected Unix ns
 	step       int64
-	order      int32   // place in the record
+	last       int
+	order      int32 // place in the record
+	rule       waiters
+	attributed bool
+	open       bool // the last one seen need not be the last
+	name       string
+	digest     string  // of the communicator's members, "" where unknown
 	ranks      []int64 // of the members
-	members    []memberRecord
-	waited     int64 // by all members for the last, ns
+	waited     int64   // by all members for the last, ns
 	shown      shownMeeting
 }
 
-// memberRecord is one member of a recorded meeting; corrected Unix ns.
+// memberRecord is one member of a recorded meeting; corrected Unix ns. What a replay reads
+// stands first, in half of its 128 bytes: a window holds some hundred thousand.
 type memberRecord struct {
 	rank        int32 // place in the record's ranks
-	anchorAt    int32 // member of anchor
-	role        role
+	anchored    anchored
+	known       bool // the segment is known
+	holed       bool // something of it may be missing
+	lead        bool // no rendezvous before it was recorded
+	weighed     bool // there are peers to compare it with
+	overlapped  bool // it was launched while the rank's communication before it ran
 	enter, exit int64
-	wait        int64
-	anchor      *meetingRecord // the rendezvous before the segment, or nil
-	segment     int64          // raw time from the anchor's exit to enter
-	own         own            // own time in the segment
-	excess      own            // of it over the peers' median
-	place       uint64         // who share it are alike: role, and where the segment begins and ends
-	peers       *peerGroup     // of other meetings, where this one has too few
-	stay        int64          // in the communication that overlapped
-	limit       int64          // of excess in computing, where censored
-	beside      int64          // how much longer than its peers it took from arrival to arrival; they at most took that long
-	wire        *wire          // never nil
-	known       bool           // the segment is known
-	holed       bool           // something of it may be missing
-	lead        bool           // no rendezvous before it was recorded
-	weighed     bool           // there are peers to compare it with
-	overlapped  bool           // it was launched while the rank's communication before it ran
-	hidden      bool           // when it was ready to come is not known, only that it was by then
-	censored    bool           // its excess in computing may be more
-	left        int64          // its exit in the latest replay
+	segment     int64         // raw time from the anchor's exit to enter
+	left        int64         // its exit in the latest replay
+	anchor      *memberRecord // the rank's in the rendezvous before the segment, or nil
+	peers       *peerGroup    // of other meetings, where this one has too few
+
+	role   role
+	place  uint64 // who share it are alike: role, and where the segment begins and ends
+	took   int64  // own time in the segment
+	excess own    // of it over the peers' median
+	wire   *wire  // never nil
+	*inSegment
+}
+
+// inSegment is what of a member is needed only while its step is analysed.
+type inSegment struct {
+	own      own   // own time in the segment
+	stay     int64 // in the communication that overlapped
+	limit    int64 // of excess in computing, where censored
+	beside   int64 // how much longer than its peers it took from arrival to arrival; they at most took that long
+	hidden   bool  // when it was ready to come is not known, only that it was by then
+	censored bool  // its excess in computing may be more
+}
+
+// anchored says where a segment begins.
+type anchored uint8
+
+const (
+	anchoredNowhere anchored = iota
+	anchoredHere             // in a meeting of the step that comes before in a replay
+	anchoredBefore           // in one of the step before
+)
+
+// wait returns how long member i waited for the last arriver, ns.
+func (mr *meetingRecord) wait(i int) int64 {
+	if !mr.attributed || i == mr.last {
+		return 0
+	}
+	m := &mr.members[i]
+	return max(0, min(mr.arrived, m.exit)-m.enter)
 }
 
 // analyse turns a closed step into its report and its record.
 func (j *job) analyse(s *openStep) *StepReport {
 	views := j.views(s)
 	met, unmatched := j.match(views)
+	if single := j.leaveOutMixed(s, views); len(single) < len(views) {
+		views = single
+		met, unmatched = j.join(views)
+	}
 	j.assignRoles(s.step, views, met)
 	j.assignSpots(views)
 	j.align(views, met)
 	meetings := j.placer.place(met)
+	j.doubtOrder(meetings)
 	withdraw(meetings)
+	j.unowed.count(meetings)
 	waits := j.placer.lastArrivals(views)
 	for i, v := range views {
 		v.sweep(waits[i], &j.sweeper)
 	}
 	meetings = j.placer.byArrival()
 	rec := j.record(s, views, meetings)
+	rec.unseen = rec.exposed(views, meetings)
+	j.unseen += rec.unseen
 	j.e.stats.UnmatchedOps += int64(unmatched)
 	j.drawSheet(rec, views, meetings)
 	j.walkBack(rec, views, meetings)
@@ -151,8 +193,10 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		shift := int64(v.offset.Value)
 		rec.index[v.rank.Rank] = i
 		split := v.split()
+		j.faults.lose(v)
 		rec.ranks = append(rec.ranks, rankRecord{
-			dark: v.dark, scoped: v.scoped(), idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
+			dark: v.dark, unlaunched: v.unlaunched, strays: v.strays(), undivided: v.undivided, scoped: v.scoped(), idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
+			lost: float32(v.lostShare()), blind: float32(v.blindShare()),
 			rank: j.who(&v.rank, s.step), start: v.start + shift, end: v.end + shift,
 			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})
@@ -163,13 +207,13 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 }
 
 // bound fills when the step began and ended. A rank that met nobody stands on a
-// clock of its own and belongs to another story.
+// clock of its own and belongs to another story, and so does one whose stamps stray.
 func (rec *record) bound() (astray map[int]bool) {
 	some, first := rec.someMet(), true
 	astray = rec.astray()
 	for i := range rec.ranks {
 		r := &rec.ranks[i]
-		if some && !r.met || astray[i] {
+		if some && !r.met || astray[i] || r.strays {
 			continue
 		}
 		if first || r.start < rec.start {
@@ -188,17 +232,19 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	room := newMeetingRoom(meetings)
 	step := &shownStep{trace: model.StepTraceID(j.incarnation, rec.step), incarnation: j.incarnation, step: rec.step}
 	rec.meets = make([]*meetingRecord, 0, len(meetings))
+	j.segments = slices.Grow(j.segments[:0], len(room.members))[:len(room.members)]
+	clear(j.segments)
+	rest := j.segments
 	for _, m := range meetings {
 		mr := room.next(m, step)
 		mr.order = int32(len(rec.meets))
 		for i := range m.parties {
 			p := &m.parties[i]
 			placed[p.at.index][p.pos] = seatAt{mr, int32(i)}
-			w := int64(m.wait(i))
 			member := &mr.members[i]
 			member.rank, member.role, member.enter, member.exit = int32(p.at.index), p.at.role, m.enter[i], m.exit[i]
-			member.wait, member.wire = w, &noWire
-			mr.waited += w
+			member.wire, member.inSegment, rest = &noWire, &rest[0], rest[1:]
+			mr.waited += mr.wait(i)
 			rec.ranks[p.at.index].met = true
 		}
 		rec.ranks[m.parties[m.last].at.index].caused += mr.waited
@@ -207,19 +253,24 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	for i, v := range views {
 		v.findMet(placed[i])
 	}
+	overlapped := false
 	for i, m := range meetings {
 		j.anchors.anchor(m, rec.meets[i], placed)
-		rec.meets[i].overlap(m.parties)
+		overlapped = rec.meets[i].overlap(m.parties) || overlapped
 	}
 	j.peering.weigh(rec)
-	rec.balance()
-	rec.uncover()
+	if overlapped {
+		rec.balance()
+		rec.uncover()
+	}
+	rec.steady = rec.stands()
 	for _, mr := range rec.meets {
 		for i := range mr.members {
 			member := &mr.members[i]
 			r := &rec.ranks[member.rank]
 			r.excess = r.excess.plus(member.excess)
 			r.weighed = r.weighed || member.weighed
+			member.took, member.inSegment = member.own.total(), nil
 		}
 	}
 	rec.weighWires(meetings)
@@ -228,12 +279,22 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 		rec.ranks[i].tail, rec.ranks[i].tailUnknown = v.ownBetween(last, v.end), !measured
 		j.tails[v.rank.Rank] = j.makeTail(v, rec.step, placed[i])
 	}
+	// They hold all meetings of their step, and serve the next one only.
+	maps.DeleteFunc(j.tails, func(_ int64, t *tail) bool { return t.step != rec.step && t.step != rec.step-1 })
 }
 
 // seatAt is a member of a meeting.
 type seatAt struct {
 	in *meetingRecord
 	at int32
+}
+
+// member returns the record of the member, nil where there is none.
+func (s seatAt) member() *memberRecord {
+	if s.in == nil {
+		return nil
+	}
+	return &s.in.members[s.at]
 }
 
 // placed returns room for the meeting of each communication, by rank.
@@ -275,7 +336,10 @@ func (j *job) makeTail(v *rankView, step int64, placed []seatAt) *tail {
 	all := v.ownUntil(v.end)
 	for _, i := range last {
 		op := &v.comms[i]
-		t.ops = append(t.ops, tailOp{spot: op.spot, start: op.start, exit: op.end, after: all.minus(v.ownUntil(op.end)), meet: placed[i].in, at: placed[i].at, inferred: op.inferred, holed: v.holed(op.end, v.end)})
+		var o *tailOp
+		t.ops, o = oneMore(t.ops)
+		o.spot, o.start, o.exit, o.inferred = op.spot, op.start, op.end, op.inferred
+		o.after, o.member, o.holed = all.minus(v.ownUntil(op.end)), placed[i].member(), v.holed(op.end, v.end)
 	}
 	return t
 }
@@ -332,8 +396,8 @@ func (rec *record) members() (n int) {
 func (rec *record) forgetBefore() {
 	for _, mr := range rec.meets {
 		for i := range mr.members {
-			if m := &mr.members[i]; m.anchor != nil && m.anchor.step < rec.step {
-				m.anchor = nil
+			if m := &mr.members[i]; m.anchored == anchoredBefore {
+				m.anchor, m.anchored = nil, anchoredNowhere
 			}
 		}
 	}

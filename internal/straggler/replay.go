@@ -12,6 +12,8 @@ type mending struct {
 	shrink       map[int64]float64 // part of a rank's own time that is taken away
 	passages     []passage         // transfers that are shortened
 	even         bool              // everybody's segments are as the mean of their role's
+	apart        bool              // members that were not seen hold up the others as they did
+	held         int64             // from so much idleness beyond its peers', ns per step, no host is idle longer than they
 }
 
 // passage tells transfers: of messages from one rank to another, -1 for any, or of a
@@ -27,7 +29,7 @@ type passage struct {
 func (p *passage) relief(mr *meetingRecord) int64 {
 	switch {
 	case p.group:
-		if mr.comm != p.comm || mr.digest != p.digest {
+		if mr.shown.form.comm != p.comm || mr.digest != p.digest {
 			return 0
 		}
 	case mr.rule != waitForSender:
@@ -84,12 +86,15 @@ func replayedEnd(chain []*record, mended mending) int64 {
 }
 
 func (m *mending) equal(o *mending) bool {
-	return m.even == o.even && maps.Equal(m.ranks, o.ranks) && maps.Equal(m.links, o.links) &&
+	return m.even == o.even && m.apart == o.apart && m.held == o.held && maps.Equal(m.ranks, o.ranks) && maps.Equal(m.links, o.links) &&
 		maps.Equal(m.shrink, o.shrink) && slices.Equal(m.passages, o.passages)
 }
 
 // replayChain returns when the last step of the chain ends.
 func replayChain(chain []*record, mended mending) int64 {
+	if mended.nothing() && !slices.ContainsFunc(chain, func(rec *record) bool { return !rec.steady }) {
+		return chain[len(chain)-1].lastEnd() // everything comes out as it was recorded
+	}
 	r := replayer{mended: &mended, first: chain[0].step}
 	for _, rec := range chain {
 		r.enter(rec)
@@ -98,6 +103,36 @@ func replayChain(chain []*record, mended mending) int64 {
 		}
 	}
 	return r.end(chain[len(chain)-1], chain[0].beginsRecording())
+}
+
+// nothing reports whether nothing is mended.
+func (m *mending) nothing() bool {
+	return !m.even && m.held == 0 && len(m.ranks) == 0 && len(m.links) == 0 && len(m.shrink) == 0 && len(m.passages) == 0
+}
+
+// lastEnd returns when the last of those ranks ended that met others.
+func (rec *record) lastEnd() (end int64) {
+	some := rec.someMet()
+	for i := range rec.ranks {
+		if r := &rec.ranks[i]; r.met || !some {
+			end = max(end, r.end)
+		}
+	}
+	return end
+}
+
+// stands reports whether every segment begins when the rendezvous before it was over as the
+// timeline has it. From step to step clocks may come to be placed otherwise.
+func (rec *record) stands() bool {
+	for _, mr := range rec.meets {
+		for i := range mr.members {
+			m := &mr.members[i]
+			if m.anchored != anchoredNowhere && m.anchor.exit != m.enter-m.segment {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // beginsRecording reports whether the record's first segments begin with its
@@ -188,12 +223,12 @@ func (r *replayer) meet(mr *meetingRecord) {
 	for i := range r.mended.passages {
 		relief = max(relief, r.mended.passages[i].relief(mr))
 	}
-	if mr.attributed {
+	if r.joined(mr) {
 		last = mr.release(r.arrivals)
 	}
 	for i := range mr.members {
 		m := &mr.members[i]
-		if mr.attributed {
+		if r.joined(mr) {
 			m.left = max(last+m.exit-mr.arrived-relief, r.arrivals[i])
 		} else {
 			m.left = r.arrivals[i] + m.exit - m.enter
@@ -202,12 +237,19 @@ func (r *replayer) meet(mr *meetingRecord) {
 	}
 }
 
+// joined reports whether the members of a meeting wait for each other in a replay. Those
+// of which nothing was recorded are taken to hold up nobody, as most members do; or, where
+// apart is asked for, to hold up all others for as long as they stayed.
+func (r *replayer) joined(mr *meetingRecord) bool {
+	return mr.attributed || mr.open && !r.mended.apart
+}
+
 // passOn lets members of whose segment something is missing come as much earlier as
 // those do whom they may have waited for: the others of a collective, whoever a sender
 // received from last, and the sender of what is received. Else one lost span would hold
 // for good what the mended ranks gain.
 func (r *replayer) passOn(mr *meetingRecord) {
-	if !mr.attributed {
+	if !r.joined(mr) {
 		return
 	}
 	switch mr.rule {
@@ -270,8 +312,8 @@ func (r *replayer) arrival(mr *meetingRecord, i int, even map[role]int64) int64 
 		return m.enter - m.shrunk(rank.shrink)
 	}
 	from := m.enter - m.segment + rank.delta
-	if r.replayed(m.anchor, mr) && m.anchorAt >= 0 {
-		from = m.anchor.members[m.anchorAt].left
+	if m.anchored == anchoredHere || m.anchored == anchoredBefore && mr.step > r.first {
+		from = m.anchor.left
 	}
 	segment := m.segment
 	switch {
@@ -283,14 +325,17 @@ func (r *replayer) arrival(mr *meetingRecord, i int, even map[role]int64) int64 
 		segment = even[m.role]
 	}
 	if !rank.mend {
-		segment -= m.shrunk(rank.shrink)
+		segment -= m.shrunk(rank.shrink) + r.paused(m)
 	}
 	return from + segment
 }
 
-// replayed reports whether a meeting came before another one in the replay.
-func (r *replayer) replayed(a, before *meetingRecord) bool {
-	return a != nil && a.step >= r.first && (a.step < before.step || a.order < before.order)
+// paused returns for how long a pause of its host lengthened the segment.
+func (r *replayer) paused(m *memberRecord) int64 {
+	if r.mended.held == 0 || r.rec.ranks[m.rank].excess.idle < r.mended.held {
+		return 0
+	}
+	return max(0, min(m.segment, m.excess.idle))
 }
 
 // medianOthers returns the median over the member's peers that are not being mended; the
@@ -320,7 +365,10 @@ func (r *replayer) medianOthers(mr *meetingRecord, i int, f func(*memberRecord) 
 
 // shrunk returns what is taken away of the segment where so large a part of its own time is.
 func (m *memberRecord) shrunk(over float64) int64 {
-	return max(0, min(m.segment, int64(over*float64(m.own.total()))))
+	if over == 0 {
+		return 0
+	}
+	return max(0, min(m.segment, int64(over*float64(m.took))))
 }
 
 // means returns the mean segment of each role, of those that are not being mended.

@@ -166,6 +166,8 @@ type JobReport struct {
 	// Meetings counts the rendezvous seen, Attributed those whose wait is owed to
 	// somebody: where there are none, nothing could be compared.
 	Meetings, Attributed int
+	Unowed               Unowed
+	Unjoined             Unjoined
 	// Apart are ranks that communicate but met nobody.
 	Apart []int64
 	// Abstained is the strongest candidate that was not named, and why.
@@ -188,6 +190,7 @@ type JobReport struct {
 // Abstention is a rank that was not named.
 type Abstention struct {
 	Rank       int64
+	Ranks      []int64 // that are slow as it is, of gate half
 	Link       bool    // not the rank was suspected, but the link behind it
 	Class      string  // that it would have been; "" where that was not asked
 	Gate       string  // the first gate that it failed
@@ -195,6 +198,21 @@ type Abstention struct {
 	WaitShare  float64 // of all wait, 0 to 1
 	CostShare  float64 // of the step, 0 to 1
 	FalseAlarm float64 // probability that chance alone did this, over all ranks and judgements
+	// Dear: mending it, or Ranks, would save as much as is worth telling.
+	Dear bool
+}
+
+// Undecided reports whether the place costs enough, and all that lacks is something to compare
+// it with: that nobody is named is no health then.
+func (a *Abstention) Undecided() bool {
+	if a == nil || !a.Dear {
+		return false
+	}
+	switch a.Gate {
+	case gateFewSteps, gatePair, gateHalf:
+		return true
+	}
+	return false
 }
 
 // RankTotal is one rank over all steps of a job.
@@ -214,22 +232,27 @@ type RankTotal struct {
 
 // Stats are the engine's counters of what it refused or lost.
 type Stats struct {
-	OpsDropped       int64 // beyond MaxOpsPerRankStep
-	OpsWithoutStep   int64
-	OpsWithoutRank   int64 // of a rank below 0
-	OpsUnsound       int64 // that end before they start, or last longer than a day
-	OpsOfTwins       int64 // of a second process that calls itself the same rank
-	StepsUnended     int64 // judged although a rank had not ended them
-	StepsEvicted     int64 // beyond MaxOpenSteps, analysed before they were complete
-	JobsEvicted      int64
-	LateOps          int64 // for a step that had been closed
-	UnmatchedOps     int64
-	DuplicateOps     int64
-	PlacesOverflowed int64
-	RanksRefused     int64
-	ClockConflicts   int64 // steps in which clocks contradicted what was known of them
-	StepsForgotten   int64 // left the window before their time, beyond MaxWindowMembers
-	WorldsCapped     int64 // operations' batches that stated a world beyond MaxRanks
+	OpsDropped     int64 // beyond MaxOpsPerRankStep
+	OpsWithoutStep int64
+	OpsWithoutRank int64 // of a rank below 0
+	OpsUnsound     int64 // that end before they start, or last longer than a day
+	OpsOfTwins     int64 // of a second process that calls itself the same rank
+	OpsMiscounted  int64 // collectives of a rank that counts differently from the others
+	// LaunchesContradicted are steps of ranks whose operations begin before they were
+	// launched, or days after it, and whose launches were left out.
+	LaunchesContradicted int64
+	StepsUnended         int64 // judged although a rank had not ended them
+	StepsEvicted         int64 // beyond MaxOpenSteps, analysed before they were complete
+	StepsLarge           int64 // that alone hold more operations than MaxOpenOps, and were judged whole
+	JobsEvicted          int64
+	LateOps              int64 // for a step that had been closed
+	UnmatchedOps         int64
+	DuplicateOps         int64
+	PlacesOverflowed     int64
+	RanksRefused         int64
+	ClockConflicts       int64 // steps in which clocks contradicted what was known of them
+	StepsForgotten       int64 // left the window before their time, beyond MaxWindowMembers
+	WorldsCapped         int64 // operations' batches that stated a world beyond MaxRanks
 	// ConclusionsDropped are places that stood out beside too many others, and were not
 	// looked into; of method kair, outliers that were not followed to their roots.
 	ConclusionsDropped int64

@@ -138,7 +138,7 @@ func (r *rhythm) keyOf(op *commOp, stats *Stats) uint32 {
 		r.forms = append(r.forms, make([]uint32, form+1-len(r.forms))...)
 	}
 	if r.forms[form] == 0 {
-		r.forms[form] = r.keys.id(op.form.key, stats)
+		r.forms[form] = r.keys.id(op.form.key, 0, stats)
 	}
 	return r.forms[form]
 }

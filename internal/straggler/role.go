@@ -73,10 +73,11 @@ func (m *roleMemory) sum(step int64) (r role) {
 // assignRoles gives every rank its role in this step.
 func (j *job) assignRoles(step int64, views []*rankView, met []*gathering) {
 	for _, g := range met {
+		fresh := false
 		for _, p := range g.parties {
-			p.at.does(p.op)
+			fresh = p.at.does(p.op) || fresh
 		}
-		if g.kind != model.KindCollective {
+		if fresh && g.kind != model.KindCollective {
 			j.pipes.join(g.parties[0].at.rank.Rank, g.parties[1].at.rank.Rank)
 		}
 	}
@@ -172,23 +173,25 @@ type streamKey struct {
 	src, dst int32
 }
 
-// does notes that the operation met others, and to which stream it belongs.
-func (v *rankView) does(op *commOp) {
+// does notes that the operation met others, and to which stream it belongs; true where it
+// is the first of it.
+func (v *rankView) does(op *commOp) bool {
 	key := v.streamOf(op)
 	op.met = true
 	for i := range v.streams {
 		if s := &v.streams[i]; s.key == key && s.sort == op.form.sort {
 			s.low, s.high = min(s.low, op.number), max(s.high, op.number)
 			op.stream = int32(i)
-			return
+			return false
 		}
 	}
 	if len(v.streams) >= maxStreams {
 		op.stream = -1
-		return
+		return true
 	}
 	op.stream = int32(len(v.streams))
 	v.streams = append(v.streams, stream{key: key, sort: op.form.sort, low: op.number, high: op.number})
+	return true
 }
 
 func (v *rankView) streamOf(op *commOp) streamKey {

@@ -18,15 +18,15 @@ type anchors struct {
 // where it can, and is compared with nobody.
 func (a *anchors) anchor(m *meeting, mr *meetingRecord, placed [][]seatAt) {
 	a.roles = a.roles[:0]
-	for _, p := range m.parties {
-		if !slices.Contains(a.roles, p.at.role) {
-			a.roles = append(a.roles, p.at.role)
+	for i := range m.parties {
+		if r := m.parties[i].at.role; !slices.Contains(a.roles, r) {
+			a.roles = append(a.roles, r)
 		}
 	}
 	for _, r := range a.roles {
 		a.peers = a.peers[:0]
-		for i, p := range m.parties {
-			if p.at.role == r {
+		for i := range m.parties {
+			if m.parties[i].at.role == r {
 				a.peers = append(a.peers, i)
 			}
 		}
@@ -110,7 +110,7 @@ func (a *anchors) common(m *meeting) (spot uint64, ok bool) {
 		if !here {
 			return 0, false
 		}
-		if exit <= first.op.start && a.shared(m, spot, back) {
+		if exit <= first.op.start && a.shared(m, &first, spot, back) {
 			return spot, true
 		}
 	}
@@ -118,12 +118,16 @@ func (a *anchors) common(m *meeting) (spot uint64, ok bool) {
 }
 
 // shared reports whether most peers had the operation before the meeting, and all of
-// those had left it when they came.
-func (a *anchors) shared(m *meeting, spot uint64, back int) bool {
+// those had left it when they came, as the first had, in so many places before.
+func (a *anchors) shared(m *meeting, first *party, spot uint64, back int) bool {
 	a.backs = a.backs[:0]
 	lack := 0
 	for _, i := range a.peers {
-		p := m.parties[i]
+		p := &m.parties[i]
+		if p.at == first.at {
+			a.backs = append(a.backs, back)
+			continue
+		}
 		at, exit := p.find(spot, back)
 		if at > 0 && exit > p.op.start {
 			return false
@@ -206,13 +210,17 @@ func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]
 		op := &v.comms[v.met[at]]
 		member.holed = v.holed(op.end, p.op.start)
 		from := placed[v.index][v.met[at]]
-		member.anchor, member.anchorAt = from.in, from.at
+		if from.in.order < placed[v.index][p.pos].in.order {
+			member.anchor, member.anchored = from.member(), anchoredHere
+		}
 		member.segment = p.op.start - op.end
 		member.own = v.ownBetween(max(op.end, v.lastArrival(p, back)), p.op.start)
 	} else {
 		t := &v.tail.ops[at+v.tailLen()]
 		member.holed = t.holed || v.holed(v.start, p.op.start)
-		member.anchor, member.anchorAt = t.meet, t.at
+		if t.member != nil {
+			member.anchor, member.anchored = t.member, anchoredBefore
+		}
 		member.segment = p.op.start - t.exit
 		// Between the end of one step and the start of the next nothing was
 		// recorded: the host had launched nothing.
@@ -431,10 +439,12 @@ func (m *memberRecord) weigh(c *cohort) {
 type cohort struct {
 	compute, overlapped, idle []int64
 	between                   []int64 // of those whose communication overlapped
+	some                      own     // bits of all, 0 where nobody had any
 }
 
 func (c *cohort) empty() {
 	c.compute, c.overlapped, c.idle, c.between = c.compute[:0], c.overlapped[:0], c.idle[:0], c.between[:0]
+	c.some = own{}
 }
 
 func (c *cohort) add(m *memberRecord) {
@@ -445,12 +455,20 @@ func (c *cohort) add(m *memberRecord) {
 	c.compute = append(c.compute, o.compute)
 	c.overlapped = append(c.overlapped, o.overlapped)
 	c.idle = append(c.idle, o.idle)
+	c.some = own{c.some.compute | o.compute, c.some.overlapped | o.overlapped, c.some.idle | o.idle}
 }
 
+// sort sorts what is not all the same, as it is where nobody had any.
 func (c *cohort) sort() {
-	slices.Sort(c.compute)
-	slices.Sort(c.overlapped)
-	slices.Sort(c.idle)
+	if c.some.compute != 0 {
+		slices.Sort(c.compute)
+	}
+	if c.some.overlapped != 0 {
+		slices.Sort(c.overlapped)
+	}
+	if c.some.idle != 0 {
+		slices.Sort(c.idle)
+	}
 	slices.Sort(c.between)
 }
 
@@ -464,9 +482,8 @@ func (c *cohort) medianWithout(o own) own {
 
 // medianWithout returns the median of the sorted values less one that equals x.
 func medianWithout[T int64 | float64](sorted []T, x T) T {
-	skip, _ := slices.BinarySearch(sorted, x)
-	at := func(i int) T {
-		if i >= skip {
+	at := func(i int) T { // the first x is at i or before it where the value at i is no less
+		if sorted[i] >= x {
 			i++
 		}
 		return sorted[i]

@@ -53,6 +53,10 @@ func (j *job) drawSheet(rec *record, views []*rankView, meetings []*meeting) {
 	d.caused(rec)
 	d.sheet.Links = d.links.draw(rec, views, meetings)
 	j.sheets(&d.sheet)
+	for i := range rec.ranks {
+		r := &rec.ranks[i]
+		r.beyond, r.judged = j.judgement.Excess(rec.step, r.rank.Rank)
+	}
 }
 
 // placeOf tells what a number of a sheet stands for.
@@ -89,8 +93,12 @@ func (d *sheetDrawer) row(v *rankView, r *rankRecord, seat *judge.Seat) judge.Ro
 	for i := from; i < len(d.cells); i++ {
 		d.slots[d.cells[i].Place] = -1
 	}
-	row := judge.Row{Seat: seat, Role: uint64(r.role), Seconds: float32(seconds(v.end - v.start))}
-	row.Correlation, row.Variation = d.passes.over(v)
+	row := judge.Row{
+		Seat: seat, Role: uint64(r.role), Seconds: float32(seconds(v.end - v.start)),
+		Idle: float32(seconds(v.parts[partLaunchIdle] + v.parts[partDependencyIdle])), Undivided: v.unlaunched,
+		Lost: float32(v.lostShare()),
+	}
+	row.Correlation, row.Variation = d.passes.over(d.cells[from:], d.sizes, d.by)
 	if v.dark && r.weighed {
 		row.Given = true
 		row.Excess[judge.Compute] = float32(seconds(r.excess.compute))
@@ -148,7 +156,7 @@ const besideShare = 0.05
 // durations fills how many operations the row's cells hold, how long they ran, and
 // how much work they did.
 func (d *sheetDrawer) durations(v *rankView, from int) {
-	d.timed = d.timed[:0]
+	d.timed, d.passes.ops = d.timed[:0], d.passes.ops[:0]
 	busy := &d.busy
 	v.besides(busy)
 	d.swaps.take(v)
@@ -178,6 +186,7 @@ func (d *sheetDrawer) durations(v *rankView, from int) {
 			}
 		}
 		d.timed = append(d.timed, timed{cell: d.slots[c.Place], seconds: s})
+		d.passes.add(v, a, d.slots[c.Place], s)
 	}
 	d.medians(from)
 }
@@ -215,7 +224,7 @@ func (d *sheetDrawer) caused(rec *record) {
 	for _, mr := range rec.meets {
 		for i := range mr.members {
 			m := &mr.members[i]
-			d.sheet.Rows[m.rank].Suffered += float32(seconds(m.wait))
+			d.sheet.Rows[m.rank].Suffered += float32(seconds(mr.wait(i)))
 		}
 	}
 }

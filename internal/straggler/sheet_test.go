@@ -2,6 +2,7 @@ package straggler
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -133,21 +134,59 @@ func TestASheetCorrelatesThePassesOfMicrobatches(t *testing.T) {
 	n := int64(0)
 	w.change = func(_ int64, op *model.Op) {
 		if op.Kind == model.KindCompute {
-			op.Microbatch = model.Some(n / 2 % 4)
+			op.Microbatch = model.Some(n / 4 % 4)
 			n++
 		}
 	}
 	sheets := sheetsOf(w)
-	long := "c1:forward c2:backward c2:forward c4:backward c3:forward c6:backward c4:forward c8:backward *"
+	long := "c1:flash c5:gemm c2:flash_bwd c5:gemm c2:flash c5:gemm c4:flash_bwd c5:gemm c3:flash c5:gemm c6:flash_bwd c50:gemm c4:flash c5:gemm c8:flash_bwd c5:gemm *"
 	w.step(0, long, long)
 	row := (*sheets)[0].Rows[0]
 	assert.InDelta(t, 1, row.Correlation, 1e-5)
-	assert.InDelta(t, math.Sqrt(1.25)/2.5, row.Variation, 1e-5)
+	// Both passes, of 17.5 ms that a microbatch typically takes.
+	assert.InDelta(t, 3*math.Sqrt(5.0/3)/17.5, row.Variation, 1e-5)
+
+	n = 0
+	slow := "c20:flash c4:gemm c40:flash_bwd c4:norm c30:flash c6:gemm c60:flash_bwd c6:norm c40:flash c8:gemm c80:flash_bwd c8:norm c50:flash c10:gemm c100:flash_bwd c10:norm *"
+	w.step(1, slow, slow)
+	row = (*sheets)[1].Rows[0]
+	assert.False(t, row.Correlation > 0.01 && row.Variation > 0.01, "a device that is slow for some microbatches: got %v, %v", row.Correlation, row.Variation)
 
 	w.change = nil
-	w.step(1, long, long)
-	row = (*sheets)[1].Rows[0]
+	w.step(2, long, long)
+	row = (*sheets)[2].Rows[0]
 	assert.True(t, math.IsNaN(float64(row.Correlation)) && math.IsNaN(float64(row.Variation)), "microbatches unknown")
+}
+
+// Of noise the passes do not go together, however much of it there is and whatever single
+// operations take long.
+func TestNoiseOfMicrobatches(t *testing.T) {
+	const steps, micro, kernels = 400, 8, 6
+	rng := rand.New(rand.NewPCG(1, 2))
+	var m microbatches
+	var all []float64
+	for range steps {
+		m.ops = m.ops[:0]
+		cells, ends, by := make([]judge.Cell, kernels), make([]int32, kernels), []float32(nil)
+		for k := range cells {
+			of := make([]float32, micro)
+			for i := range of {
+				of[i] = float32(1e-3 * math.Exp(0.1*rng.NormFloat64()))
+				if rng.Float64() < 0.02 {
+					of[i] *= 5
+				}
+				m.ops = append(m.ops, passOp{cell: int32(k), key: uint32(k), microbatch: int16(i), pass: pass(k % 3 / 2), seconds: of[i]})
+			}
+			by = append(by, of...)
+			cells[k] = judge.Cell{N: micro, Typical: quickMedian(of)}
+			ends[k] = int32(len(by))
+		}
+		r, _ := m.over(cells, ends, by)
+		require.False(t, math.IsNaN(float64(r)))
+		all = append(all, float64(r))
+	}
+	slices.Sort(all)
+	assert.InDelta(t, 0, all[steps/2], 0.1)
 }
 
 func TestASheetOfADarkRankCarriesItsExcess(t *testing.T) {

@@ -2,6 +2,7 @@ package straggler
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
@@ -13,6 +14,10 @@ type linkDrawer struct {
 	sent  map[sentKey]int
 	loose []uint64 // by link, its class whatever the roles
 	count map[uint64]int
+	forms []int32 // links, by form of the sender
+	// Scratch of one group.
+	exposed []int64
+	hosts   map[string]bool
 }
 
 // linkKey tells groups apart, and what they do.
@@ -34,6 +39,7 @@ func (d *linkDrawer) draw(rec *record, views []*rankView, meetings []*meeting) [
 	d.links, d.loose = d.links[:0], d.loose[:0]
 	if d.at == nil {
 		d.at, d.sent, d.count = map[linkKey]int{}, map[sentKey]int{}, map[uint64]int{}
+		d.hosts = map[string]bool{}
 	}
 	clear(d.at)
 	clear(d.sent)
@@ -65,7 +71,11 @@ func (d *linkDrawer) message(m *meeting, rec *record) {
 	bytes := max(m.bytes(), src.op.carried, dst.op.carried)
 	size := uint64(bits.Len64(uint64(max(0, bytes)))) // messages may carry packed sequences
 	k := sentKey{src.at.rank.Rank, dst.at.rank.Rank, mix(uint64(src.at.role), uint64(dst.at.role), size)}
-	i, ok := d.sent[k]
+	guess := d.guess(src.op.form)
+	i, ok := int(*guess), true
+	if i >= len(d.links) || (sentKey{d.links[i].Src, d.links[i].Dst, d.links[i].Class}) != k {
+		i, ok = d.sent[k]
+	}
 	if !ok {
 		near := uint64(0)
 		if src.at.rank.HostName == dst.at.rank.HostName {
@@ -74,7 +84,16 @@ func (d *linkDrawer) message(m *meeting, rec *record) {
 		i = d.begin(judge.Link{Src: k.src, Dst: k.dst, Op: m.name(), Class: k.class}, mix(1, near, size))
 		d.sent[k] = i
 	}
+	*guess = int32(i)
 	d.add(i, own, bytes)
+}
+
+// guess returns the place of the link over which a message of the form went last.
+func (d *linkDrawer) guess(form *commForm) *int32 {
+	for int(form.id) >= len(d.forms) {
+		d.forms = append(d.forms, 0)
+	}
+	return &d.forms[form.id]
 }
 
 // group adds the exposed transfer of a meeting: the median over its members.
@@ -82,20 +101,23 @@ func (d *linkDrawer) group(m *meeting, mr *meetingRecord) {
 	if len(m.parties) == 2 && m.size() > 2 {
 		return
 	}
-	var exposed []int64
-	wired := 0
-	roles, hosts := uint64(0), map[string]bool{}
-	for i, p := range m.parties {
+	d.exposed = d.exposed[:0]
+	clear(d.hosts)
+	wired, roles := 0, uint64(0)
+	for i := range m.parties {
+		p := &m.parties[i]
 		if mr.members[i].wire.known {
 			wired++
 		}
 		if !p.op.inferred {
-			exposed = append(exposed, max(0, m.exposed[i]))
+			d.exposed = append(d.exposed, max(0, m.exposed[i]))
 		}
 		roles += mix(uint64(p.at.role), 0, 0)
-		hosts[p.at.rank.HostName] = true
+		if i == 0 || p.at.rank.HostName != m.parties[i-1].at.rank.HostName {
+			d.hosts[p.at.rank.HostName] = true
+		}
 	}
-	if len(exposed) == 0 || 2*wired > len(m.parties) {
+	if len(d.exposed) == 0 || 2*wired > len(m.parties) {
 		return
 	}
 	scale := uint64(bits.Len64(uint64(max(0, m.bytes()))))
@@ -103,10 +125,11 @@ func (d *linkDrawer) group(m *meeting, mr *meetingRecord) {
 	k := linkKey{src: -1, dst: -1, comm: m.parties[0].op.form.comm, digest: m.digest, op: m.name(), class: mix(does, roles, 2)}
 	at, ok := d.at[k]
 	if !ok {
-		at = d.begin(judge.Link{Src: k.src, Dst: k.dst, Comm: k.comm, Digest: k.digest, Members: mr.ranks, Op: k.op, Class: k.class}, mix(does, uint64(len(hosts)), 3))
+		at = d.begin(judge.Link{Src: k.src, Dst: k.dst, Comm: k.comm, Digest: k.digest, Members: mr.ranks, Op: k.op, Class: k.class}, mix(does, uint64(len(d.hosts)), 3))
 		d.at[k] = at
 	}
-	d.add(at, median(exposed), m.bytes())
+	slices.Sort(d.exposed)
+	d.add(at, middle(d.exposed), m.bytes())
 }
 
 // begin adds a link that has carried nothing yet.

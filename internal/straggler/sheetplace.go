@@ -37,7 +37,7 @@ func (t *placeTable) place(id judge.PlaceID, keys *interner) judge.Place {
 	}
 	k := t.known[id]
 	op := &keys.ops[k.key]
-	out := judge.Place{Kind: k.kind, Key: op.key, Shape: op.shape, Cause: causeNames[k.why]}
+	out := judge.Place{Kind: k.kind, Key: op.key, Shape: op.shape, Cause: causeNames[k.why], Backward: op.pass == passBackward}
 	if op.name != op.key {
 		out.Name = op.name
 	}

@@ -57,18 +57,18 @@ func newMeetingRoom(meetings []*meeting) *meetingRoom {
 func (r *meetingRoom) next(m *meeting, step *shownStep) *meetingRecord {
 	mr, n := &r.meets[0], len(m.parties)
 	first := &m.parties[0]
-	*mr = meetingRecord{
-		name: m.name(), comm: first.op.form.comm, digest: m.digest, step: step.step, rule: m.rule, attributed: m.attributed, last: m.last,
-		arrived: m.arrived, ranks: r.ranks[:n:n], members: r.members[:n:n],
-		shown: shownMeeting{in: step, form: first.op.form, size: m.size(), number: first.op.number, spans: r.spans[:n:n]},
-	}
-	mr.shown.src, mr.shown.dst = first.ends()
+	mr.name, mr.digest, mr.step, mr.rule, mr.attributed, mr.open, mr.last = m.name(), m.digest, step.step, m.rule, m.attributed, m.open, m.last
+	mr.arrived, mr.ranks, mr.members = m.arrived, r.ranks[:n:n], r.members[:n:n]
+	shown := &mr.shown
+	shown.in, shown.form, shown.size, shown.number, shown.spans = step, first.op.form, m.size(), first.op.number, r.spans[:n:n]
+	shown.src, shown.dst = first.ends()
 	r.meets, r.ranks, r.members, r.spans = r.meets[1:], r.ranks[n:], r.members[n:], r.spans[n:]
 	var end int64
 	for i := range m.parties {
 		p := &m.parties[i]
 		mr.ranks[i] = p.at.rank.Rank
-		mr.shown.spans[i] = shownSpan{p.op.form, p.op.lane, p.op.seq}
+		span := &shown.spans[i]
+		span.form, span.lane, span.seq = p.op.form, p.op.lane, p.op.seq
 		if !p.op.inferred {
 			end = max(end, m.exit[i])
 		}
@@ -81,13 +81,13 @@ func (r *meetingRoom) next(m *meeting, step *shownStep) *meetingRecord {
 func (mr *meetingRecord) show() *Meeting {
 	s := &mr.shown
 	out := &Meeting{
-		Key: s.key(), Name: mr.name, CommID: mr.comm, Size: s.size, Attributed: mr.attributed,
+		Key: s.key(), Name: mr.name, CommID: s.form.comm, Size: s.size, Attributed: mr.attributed,
 		LastRank: mr.ranks[mr.last], Transfer: s.transfer, Members: make([]Member, 0, len(mr.members)),
 	}
 	for i := range mr.members {
 		m, of := &mr.members[i], &s.spans[i]
 		out.Members = append(out.Members, Member{
-			Rank: mr.ranks[i], Enter: m.enter, Exit: m.exit, Wait: time.Duration(m.wait),
+			Rank: mr.ranks[i], Enter: m.enter, Exit: m.exit, Wait: time.Duration(mr.wait(i)),
 			Span: model.SpanRef{Trace: s.in.trace, Span: model.OpSpanID(s.in.trace, mr.ranks[i], of.lane, of.form.key, of.seq)},
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
@@ -112,6 +113,25 @@ func TestTheLastWalkCostsOnlyWhatItIsOf(t *testing.T) {
 	}
 	_, ok = j.lastWithout(c, "", asPeers(c.Ranks))
 	assert.False(t, ok)
+}
+
+// What another kernel costs shows where nobody else ran it: in a pipeline its segments
+// hide it.
+func TestWhatAnotherKernelCosts(t *testing.T) {
+	spec := training.Spec{
+		Name: "three", Noise: training.DefaultNoise(), Steps: 16,
+		Layout: training.Layout{DP: 2, PP: 2, TP: 2, Microbatches: 4, Layers: 2, Scale: 0.5, PerNode: 2},
+		Faults: []training.Fault{{Family: training.KernelChoice, Severity: 3}},
+	}
+	job, err := training.New(spec, 7)
+	require.NoError(t, err)
+	for range spec.Steps {
+		job.Next()
+	}
+	vs := engineOf(t, spec, 7).Jobs()[0].Verdicts
+	require.Len(t, vs, 1)
+	assert.Equal(t, model.ClassKernelChoice, vs[0].Finding.Class)
+	assert.InEpsilon(t, job.Truth().Culprits[0].Cost, vs[0].Finding.CostSeconds.V, 0.15)
 }
 
 // A span that was lost somewhere else must not hold what mending a rank gains.

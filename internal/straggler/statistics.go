@@ -25,9 +25,9 @@ func binomialTail(k, n int, p float64) float64 {
 
 // steadiness returns the median of the samples over its standard error, taken
 // from the median absolute deviation so that one wild step does not hide a
-// steady excess. The spread is floored at 1 % of the median: equal samples say
+// steady excess, and so many independent samples as these are worth. The spread is floored at 1 % of the median: equal samples say
 // that the timer is coarse, not that the certainty is endless.
-func steadiness(samples []float64) float64 {
+func steadiness(samples []float64, worth float64) float64 {
 	if len(samples) < 2 {
 		return 0
 	}
@@ -41,7 +41,7 @@ func steadiness(samples []float64) float64 {
 	if spread == 0 {
 		return 0
 	}
-	return mid / (medianEfficiency * spread / math.Sqrt(float64(len(samples))))
+	return mid / (medianEfficiency * spread / math.Sqrt(worth))
 }
 
 func medianFloat(v []float64) float64 {

@@ -92,7 +92,7 @@ func (rep *StepReport) addMeeting(m *meeting, mr *meetingRecord) {
 	caused := mr.waited > 0
 	for i, p := range m.parties {
 		r := &rep.Ranks[p.at.index]
-		r.WaitSuffered += time.Duration(mr.members[i].wait)
+		r.WaitSuffered += time.Duration(mr.wait(i))
 		r.Met++
 		if m.attributed && i == m.last && caused {
 			r.LastArrivals++

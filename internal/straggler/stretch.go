@@ -81,7 +81,7 @@ func (in stretch) beforeWindow(rank int64) float64 {
 			}
 			w := 0.0
 			for i := range mr.members {
-				w += float64(mr.members[i].wait)
+				w += float64(mr.wait(i))
 			}
 			all += w
 			if m := &mr.members[mr.last]; m.lead && 2*mr.leadOf(mr.last) > mr.lateness(mr.last) {

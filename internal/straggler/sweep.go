@@ -46,7 +46,11 @@ type sweeper struct {
 	active   [parts][]running
 	sums     []int64 // by key; 0 between ranks
 	touched  []uint32
+	room     ownTimes // for what take returns
 }
+
+// runningParts are the parts of operations that run.
+var runningParts = [...]part{partCompute, partTransfer, partWait, partCopy}
 
 // launched is when an operation began and when it was launched, raw; key is that
 // of the work it waited for, where nobody recorded it.
@@ -126,13 +130,26 @@ func (s *sweeper) begin(v *rankView, waits []int64) {
 		s.launches = append(s.launches, l)
 	}
 	for k := range s.comms {
-		slices.SortFunc(s.comms[k], func(a, b running) int { return cmp.Compare(a.start, b.start) })
+		sortMostly(s.comms[k], func(a, b *running) int { return cmp.Compare(a.start, b.start) })
 	}
-	slices.SortFunc(s.launches, func(a, b launched) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.launch, b.launch))
+	sortMostly(s.launches, func(a, b *launched) int {
+		if a.start != b.start {
+			return cmp.Compare(a.start, b.start)
+		}
+		return cmp.Compare(a.launch, b.launch)
 	})
 	if v.dark {
 		lead(s.launches)
+	}
+}
+
+// sortMostly sorts what mostly is in order.
+func sortMostly[T any](v []T, by func(a, b *T) int) {
+	for i := 1; i < len(v); i++ {
+		if by(&v[i-1], &v[i]) > 0 {
+			slices.SortFunc(v, func(a, b T) int { return by(&a, &b) })
+			return
+		}
 	}
 }
 
@@ -140,7 +157,7 @@ func (s *sweeper) begin(v *rankView, waits []int64) {
 func (s *sweeper) until(v *rankView, at, next int64, launch *int) int64 {
 	for at < next {
 		end := next
-		for p := range s.active {
+		for _, p := range runningParts {
 			of := s.active[p]
 			for len(of) > 0 && of[len(of)-1].end <= at {
 				of = of[:len(of)-1]
@@ -151,7 +168,11 @@ func (s *sweeper) until(v *rankView, at, next int64, launch *int) int64 {
 			}
 		}
 		what, key := s.owner()
-		v.push(piece{start: at, end: end, part: what, key: key}, s.launches, launch)
+		if what == partIdle {
+			v.pushIdle(at, end, s.launches, launch)
+		} else {
+			v.push(at, end, what, key)
+		}
 		at = end
 	}
 	return max(at, next)
@@ -178,32 +199,43 @@ func (s *sweeper) owner() (part, uint32) {
 	return partIdle, 0
 }
 
-// push appends a piece; an idle one is divided at the launch of what ended it.
-// What follows the launch is idleness where all that the device ran was recorded,
-// else work.
-func (v *rankView) push(p piece, launches []launched, act *int) {
-	if p.part != partIdle {
-		if n := len(v.pieces); n > 0 && v.pieces[n-1].end == p.start && v.pieces[n-1].part == p.part && v.pieces[n-1].key == p.key {
-			v.pieces[n-1].end = p.end
+// push appends a piece, or lengthens the last by it.
+func (v *rankView) push(start, end int64, what part, key uint32) {
+	if n := len(v.pieces); n > 0 {
+		if last := &v.pieces[n-1]; last.end == start && last.part == what && last.key == key {
+			last.end = end
 			return
 		}
-		v.pieces = append(v.pieces, p)
-		return
 	}
-	p.part, p.key = partLaunchIdle, 0
-	ready, rest := p.end, piece{end: p.end, part: partDependencyIdle}
-	if l, ok := v.launchAt(p.end, launches, act); ok && l.launch != 0 {
-		ready = min(max(l.launch+launchLatency, p.start), p.end)
+	v.pushNew(start, end, what, key)
+}
+
+func (v *rankView) pushNew(start, end int64, what part, key uint32) {
+	var p *piece
+	v.pieces, p = oneMore(v.pieces)
+	p.start, p.end, p.key, p.part, p.cause = start, end, key, what, byContext
+}
+
+// pushIdle appends an idle piece, divided at the launch of what ended it.
+// What follows the launch is idleness where all that the device ran was recorded,
+// else work.
+func (v *rankView) pushIdle(start, end int64, launches []launched, act *int) {
+	ready, rest, key := end, partDependencyIdle, uint32(0)
+	l, ok := v.launchAt(end, launches, act)
+	if ok && l.launch == 0 {
+		v.undivided += end - start
+	}
+	if ok && l.launch != 0 {
+		ready = min(max(l.launch+launchLatency, start), end)
 		if v.dark {
-			rest.part, rest.key = partCompute, l.key
+			rest, key = partCompute, l.key
 		}
 	}
-	if ready > p.start {
-		v.pieces = append(v.pieces, piece{start: p.start, end: ready, part: partLaunchIdle})
+	if ready > start {
+		v.pushNew(start, ready, partLaunchIdle, 0)
 	}
-	if ready < p.end {
-		rest.start = ready
-		v.pieces = append(v.pieces, rest)
+	if ready < end {
+		v.pushNew(ready, end, rest, key)
 	}
 }
 
@@ -265,15 +297,40 @@ func (s *sweeper) count(key uint32, ns int64) {
 	s.sums[key] += ns
 }
 
-// take returns the counted times by key, and begins anew.
-func (s *sweeper) take() map[uint32]int64 {
-	out := make(map[uint32]int64, len(s.touched))
+// take returns the counted times, and begins anew.
+func (s *sweeper) take() ownTimes {
+	if len(s.room)+len(s.touched) > cap(s.room) {
+		s.room = make(ownTimes, 0, max(timesAtOnce, len(s.touched)))
+	}
+	from := len(s.room)
 	for _, k := range s.touched {
-		out[k] = s.sums[k]
+		s.room = append(s.room, keyTime{s.sums[k], k})
 		s.sums[k] = 0
 	}
 	s.touched = s.touched[:0]
-	return out
+	return s.room[from:len(s.room):len(s.room)]
+}
+
+// ownTimes are times by operation or scope.
+type ownTimes []keyTime
+
+type keyTime struct {
+	ns  int64
+	key uint32
+}
+
+// timesAtOnce is for how many of them room is made at once: they are kept in records, some
+// for each rank of each step.
+const timesAtOnce = 512
+
+// of returns the time of a key.
+func (t ownTimes) of(key uint32) int64 {
+	for i := range t {
+		if t[i].key == key {
+			return t[i].ns
+		}
+	}
+	return 0
 }
 
 // own returns the own time of the piece between two instants inside it.
@@ -294,8 +351,13 @@ func (v *rankView) ownUntil(t int64) own {
 	if len(v.pieces) == 0 || t <= v.start {
 		return own{}
 	}
-	// The last piece that began no later than t.
+	// The last piece that began no later than t. What is asked next is mostly near.
 	i, to := 0, len(v.pieces)
+	if k := v.asked; k < to && v.pieces[k].start <= t {
+		if i = k; k+nearPieces < to && t < v.pieces[k+nearPieces].start {
+			to = k + nearPieces
+		}
+	}
 	for to-i > 1 {
 		if mid := int(uint(i+to) >> 1); v.pieces[mid].start <= t {
 			i = mid
@@ -303,13 +365,19 @@ func (v *rankView) ownUntil(t int64) own {
 			to = mid
 		}
 	}
+	v.asked = i
 	p := &v.pieces[i]
 	return v.cum[i].plus(p.own(p.start, min(t, p.end)))
 }
 
+// nearPieces is how many pieces on from the one that was asked for last the next is
+// looked for first.
+const nearPieces = 8
+
 // ownBetween returns the own time between two instants of the step.
 func (v *rankView) ownBetween(from, to int64) own {
-	return v.ownUntil(to).minus(v.ownUntil(from))
+	before := v.ownUntil(from)
+	return v.ownUntil(to).minus(before)
 }
 
 // split returns the time of each part.

@@ -37,6 +37,9 @@ func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
 		f.Links = []model.SpanRef{shown.spanOf(shown.LastRank)}
 	}
 	f.Action = c.action(&f)
+	if c.undivided() {
+		f.Action += ". No launches are known by which to tell its host from something that its device waited for, such as another stream: record them"
+	}
 	return Verdict{Finding: f, Decisive: shown, Steps: len(c.in)}, true
 }
 

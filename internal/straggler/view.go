@@ -11,26 +11,33 @@ import (
 // rankView is one rank during the analysis of one step.
 type rankView struct {
 	*rankStep
-	keys    *interner
-	stats   *Stats
-	dark    bool // nobody recorded what the device ran besides communication
-	index   int  // among the step's ranks
-	tail    *tail
-	role    role
-	streams []stream
-	holes   []span
-	seen    []streamSeen // scratch of findHoles
-	met     []int        // places in comms of what met others, in order
-	metAt   []int        // for each of comms, its place in met
-	clocks  *clock.Timeline
-	offset  clock.Offset
-	pieces  []piece
-	parts   [parts]int64 // sums of the pieces, ns
-	scope   scopeMap
-	cum     []own // own time up to the start of each piece
+	keys  *interner
+	stats *Stats
+	dark  bool // nobody recorded what the device ran besides communication
+	// unlaunched: its launches were left out.
+	unlaunched bool
+	twice      int   // operations for meetings that it was in already
+	undivided  int64 // ns of idleness of which no launch says whose it is
+	odd        int   // meetings that cannot have been, and could without it
+	index      int   // among the step's ranks
+	tail       *tail
+	role       role
+	streams    []stream
+	holes      []span
+	seen       []streamSeen // scratch of findHoles
+	lost, told float64      // communication that is missing by its numbers, of so much that they tell of
+	met        []int        // places in comms of what met others, in order
+	metAt      []int        // for each of comms, its place in met
+	clocks     *clock.Timeline
+	offset     clock.Offset
+	pieces     []piece
+	parts      [parts]int64 // sums of the pieces, ns
+	scope      scopeMap
+	cum        []own // own time up to the start of each piece
+	asked      int   // the piece in which own time was asked for last
 	// computeBy and idleBy are exclusive own time by operation, and by the
 	// scope that the host was in, in ns.
-	computeBy, idleBy map[uint32]int64
+	computeBy, idleBy ownTimes
 	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell, ns
 }
 
@@ -43,12 +50,11 @@ type tail struct {
 
 // tailOp is one communication operation of the previous step.
 type tailOp struct {
-	spot  uint64
-	start int64 // raw, as exit is
-	exit  int64
-	after own // own time from the exit to the end of the step
-	meet  *meetingRecord
-	at    int32 // member of it
+	spot   uint64
+	start  int64 // raw, as exit is
+	exit   int64
+	after  own // own time from the exit to the end of the step
+	member *memberRecord
 	// inferred: the exit is no measurement; holed: something after it may be missing.
 	inferred, holed bool
 }
@@ -101,6 +107,7 @@ func (j *job) views(s *openStep) []*rankView {
 	for i, v := range out {
 		v.index = i
 	}
+	j.doubtLaunches(s.step, out)
 	knowPeers(out)
 	return out
 }
@@ -209,7 +216,7 @@ const clockArrivals = 1 << 16
 
 // align solves the timeline from this step's meetings and the recent ones.
 func (j *job) align(views []*rankView, met []*gathering) *clock.Timeline {
-	var messages []clock.Message
+	messages := j.messages[:0]
 	fresh := 0
 	for _, g := range met {
 		if g.kind == model.KindCollective {
@@ -222,6 +229,7 @@ func (j *job) align(views []*rankView, met []*gathering) *clock.Timeline {
 			messages = append(messages, m)
 		}
 	}
+	j.messages = messages
 	j.forgetMeetings(fresh)
 	fresh = min(fresh, len(j.clockHistory))
 	clocks := make([]string, len(views))
@@ -229,12 +237,12 @@ func (j *job) align(views []*rankView, met []*gathering) *clock.Timeline {
 		clocks[i] = v.ownClock()
 	}
 	opt := clock.Options{Clocks: clocks, Off: !j.e.cfg.Clock}
-	t := clock.Solve(j.clockHistory, messages, opt)
+	t := j.clocks.Solve(j.clockHistory, messages, opt)
 	if j.inConflict(t, clocks) {
 		// Offsets that were true once are not any more: only this step counts.
 		j.e.stats.ClockConflicts++
 		j.clockHistory = slices.Clone(j.clockHistory[len(j.clockHistory)-fresh:])
-		t = clock.Solve(j.clockHistory, messages, opt)
+		t = j.clocks.Solve(j.clockHistory, messages, opt)
 	}
 	for i, v := range views {
 		v.clocks = t
@@ -297,5 +305,8 @@ func clockMessage(g *gathering) (clock.Message, bool) {
 		return clock.Message{}, false
 	}
 	from, to := send.at.clockOf(send.op), recv.at.clockOf(recv.op)
-	return clock.Message{SendClock: from, RecvClock: to, SendStart: send.op.start, RecvEnd: recv.op.end}, from != to
+	if from == to {
+		return clock.Message{}, false
+	}
+	return clock.Message{SendClock: from, RecvClock: to, SendStart: send.op.start, RecvEnd: recv.op.end}, true
 }

@@ -30,7 +30,7 @@ type walks struct {
 	graph  stepGraph
 	credit int // operations that may be walked
 	steps  []walkedStep
-	last   *blame.Graph // of the last step, for as long as candidates are judged
+	last   *blame.Graph // of the last step, for as long as candidates are judged, or its room is kept
 	// path and met are those of the last step; met are places in its meetings.
 	path []PathSegment
 	met  []int
@@ -108,13 +108,28 @@ func (j *job) walkBack(rec *record, views []*rankView, meetings []*meeting) {
 		return
 	}
 	w.credit -= size
-	w.last = nil
 	w.graph.read(rec, views, meetings, keep)
-	g := blame.Build(&w.graph.Step, blame.Options{MaxOps: 2 * walkBudget, Scope: w.graph.scopeIn})
+	if w.last == nil {
+		w.last = &blame.Graph{}
+	}
+	g := w.last.Rebuild(&w.graph.Step, blame.Options{MaxOps: 2 * walkBudget, Scope: w.graph.scopeIn, Alike: j.keys.alike})
 	found := g.Walk()
 	w.report(&found, rec.step, j)
 	w.remember(rec.step, g, &found, keep == nil)
+	g.NoScopes() // the views that they are in are used again
+	w.release()
 }
+
+// release lets a graph go that is too large to be kept from step to step.
+func (w *walks) release() {
+	if w.last != nil && w.last.Size() > maxKept {
+		w.last = nil
+	}
+}
+
+// maxKept is how many operations a graph has at most that is kept: it takes some 200 bytes
+// for each.
+const maxKept = 1 << 14
 
 // classes are the finding classes of what the path's time was spent on.
 var classes = map[blame.Kind]string{
@@ -268,6 +283,9 @@ func (j *job) blamed(rank int64) (share float64, op string) {
 	}
 	return excess / total, j.keys.placeName(blame.Place(best))
 }
+
+// alike returns the place that stands for all that do the same by whatever kernel.
+func (in *interner) alike(p blame.Place) blame.Place { return blame.Place(in.plainPlace(uint32(p))) }
 
 // plainPlace returns the number of a place's key alone.
 func (in *interner) plainPlace(p uint32) uint32 {

@@ -63,29 +63,19 @@ func (s *stepGraph) readRank(v *rankView) {
 	from, shift := len(s.ops), int64(v.offset.Value)
 	for i := range v.acts {
 		if a := &v.acts[i]; a.kind <= actCopy {
-			op := blame.Op{
-				Start: a.start + shift, End: a.end + shift, Lane: a.lane, Place: blame.Place(a.key), Seq: a.seq,
-				Micro: int32(a.microbatch), Kind: blame.Compute,
-			}
+			op := s.next()
+			op.Start, op.End, op.Lane, op.Launch = a.start+shift, a.end+shift, a.lane, shifted(a.launch, shift)
+			op.Place, op.Seq, op.Micro, op.Kind = blame.Place(a.key), a.seq, int32(a.microbatch), blame.Compute
 			if a.kind == actCopy {
 				op.Kind = blame.Copy
 			}
-			if a.launch != 0 {
-				op.Launch = a.launch + shift
-			}
-			s.ops = append(s.ops, op)
 		}
 	}
 	for i := range v.comms {
 		c := &v.comms[i]
-		op := blame.Op{
-			Start: c.start + v.shift(c), End: c.end + v.shift(c), Lane: c.lane, Place: s.placeOf(c, v),
-			Seq: uint32(c.seq), Micro: -1, Kind: blame.Comm,
-		}
-		if l := v.launchOf(c); l != 0 {
-			op.Launch = l + shift
-		}
-		s.ops = append(s.ops, op)
+		op := s.next()
+		op.Start, op.End, op.Lane, op.Launch = c.start+v.shift(c), c.end+v.shift(c), c.lane, shifted(v.launchOf(c), shift)
+		op.Place, op.Seq, op.Micro, op.Kind = s.placeOf(c, v), uint32(c.seq), -1, blame.Comm
 	}
 	ops := s.ops[from:len(s.ops):len(s.ops)]
 	if v.dark {
@@ -96,6 +86,13 @@ func (s *stepGraph) readRank(v *rankView) {
 		Rank: v.rank.Rank, Role: uint64(v.role), Stage: int32(v.rank.Parallel.PP.Or(-1)),
 		Start: v.start + shift, End: v.end + shift, Ops: ops, Dark: v.dark, Syncs: v.syncs(shift), Holes: v.holesAt(shift),
 	})
+}
+
+// next returns a new operation, all of which is to be filled.
+func (s *stepGraph) next() *blame.Op {
+	var op *blame.Op
+	s.ops, op = oneMore(s.ops)
+	return op
 }
 
 // holesAt returns the holes on the graph's timeline.
@@ -112,7 +109,7 @@ func (s *stepGraph) placeOf(c *commOp, v *rankView) blame.Place {
 		s.forms = append(s.forms, 0)
 	}
 	if s.forms[c.form.id] == 0 {
-		s.forms[c.form.id] = v.keys.id(c.form.key, v.stats)
+		s.forms[c.form.id] = v.keys.id(c.form.key, 0, v.stats)
 	}
 	return blame.Place(s.forms[c.form.id])
 }

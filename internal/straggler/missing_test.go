@@ -1,0 +1,137 @@
+package straggler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/sim/training"
+)
+
+// accused returns the ranks that an engine accuses of a simulated job.
+func accused(t *testing.T, spec training.Spec, seed uint64) (out []int64, evidenceOf []Evidence) {
+	t.Helper()
+	for _, v := range engineOf(t, spec, seed).Verdicts() {
+		if f := v.Finding; f.Rank.OK {
+			out = append(out, f.Rank.V)
+			evidenceOf = append(evidenceOf, evidence(t, f))
+		}
+	}
+	return out, evidenceOf
+}
+
+var fewSeen = map[string]training.Layout{
+	"data parallel":     {DP: 32, Coarse: true},
+	"three dimensional": {DP: 4, PP: 2, TP: 4, Microbatches: 4, Layers: 1, Scale: 0.5, Coarse: true},
+}
+
+// A fifth of the ranks is not seen: who is slow is named all the same, wherever it is seen
+// itself.
+func TestMissingRanksLeaveTheRest(t *testing.T) {
+	for name, layout := range fewSeen {
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			for seed := uint64(1); seed <= 6; seed++ {
+				spec := training.Spec{
+					Name: name, Layout: layout, Noise: training.DefaultNoise(), Steps: 24, Missing: 0.2,
+					Faults: []training.Fault{{Family: training.GPUClock, Severity: 1.5}},
+				}
+				job, err := training.New(spec, seed)
+				require.NoError(t, err)
+				culprit := job.Truth().Culprits[0]
+				ranks, ev := accused(t, spec, seed)
+				if culprit.Unseen {
+					assert.Empty(t, ranks, "seed %d", seed)
+					continue
+				}
+				seen++
+				assert.Equal(t, culprit.Ranks, ranks, "seed %d", seed)
+				for i := range ev {
+					assert.NotZero(t, ev[i].MissingCount)
+				}
+			}
+			assert.Greater(t, seen, 2)
+		})
+	}
+}
+
+func TestMissingRanksAccuseNobody(t *testing.T) {
+	for name, layout := range fewSeen {
+		for _, faults := range [][]training.Fault{nil, {{Family: training.SeqLen, Severity: 0.4}}} {
+			for seed := uint64(1); seed <= 4; seed++ {
+				ranks, _ := accused(t, training.Spec{
+					Name: name, Layout: layout, Noise: training.DefaultNoise(), Steps: 24, Missing: 0.25, Faults: faults,
+				}, seed)
+				assert.Empty(t, ranks, "%s, seed %d, %v", name, seed, faults)
+			}
+		}
+	}
+}
+
+// What a slow rank costs is known as an interval where whom it held up was not seen.
+func TestCostBehindMissingRanks(t *testing.T) {
+	c := &candidate{cost: 0.001, most: 0.01, in: stretch{{start: 0, end: int64(100 * time.Millisecond)}}}
+	cfg := NewDefaultConfig()
+	assert.Empty(t, c.failed(nil, nil, &cfg).gate, "it may cost a tenth")
+	assert.InDelta(t, 0.01, c.mostCost(), 0)
+	c.cost = 0.02
+	assert.Zero(t, c.mostCost(), "what it costs is known")
+	c.cost, c.most = 0.001, 0
+	assert.Equal(t, gateCost, c.failed(nil, nil, &cfg).gate)
+}
+
+// Who was not seen may have been later than the last one seen: what of the meeting is open.
+func TestWhatUnseenMembersLeaveOpen(t *testing.T) {
+	const ms = int64(1e6)
+	meeting := func(open bool, last int, enter ...int64) *meetingRecord {
+		mr := &meetingRecord{attributed: !open, open: open, last: last, arrived: enter[last], rule: waitAll}
+		mr.shown.size = 4
+		for i, at := range enter {
+			mr.ranks = append(mr.ranks, int64(i))
+			mr.members = append(mr.members, memberRecord{rank: int32(i), enter: at, exit: enter[last] + 5*ms})
+		}
+		return mr
+	}
+	in := stretch{{missingCount: 1, meets: []*meetingRecord{meeting(true, 2, 0, ms, 4*ms), meeting(false, 0, 3*ms, 0, 2*ms)}}}
+	open, stayed, ahead := in.unseenBy(map[int64]bool{2: true})
+	assert.True(t, open)
+	assert.InDelta(t, 0.005, stayed, 1e-12, "after it had come itself")
+	assert.InDelta(t, 0.003, ahead, 1e-12, "later than rank 1")
+	in[0].missingCount, in[0].ranks = 0, make([]rankRecord, 4)
+	_, stayed, _ = in.unseenBy(map[int64]bool{2: true})
+	assert.Zero(t, stayed, "an operation was lost of a rank that was seen")
+	in[0].ranks = in[0].ranks[:3]
+	_, stayed, ahead = in.unseenBy(map[int64]bool{1: true})
+	assert.InDelta(t, 0.005, stayed, 1e-12)
+	assert.Zero(t, ahead, "it kept nobody waiting")
+	assert.InDelta(t, 6.0/8, in.seenMembers(), 1e-12)
+
+	c := &candidate{cost: 0.002, stayed: 0.008}
+	assert.InDelta(t, 0.25, c.doubt(), 1e-12)
+	assert.Equal(t, gateUnseen, c.behindUnseen().gate)
+	c.most = 0.004
+	assert.Empty(t, c.behindUnseen().gate, "it kept others waiting")
+	c.stayed = 0.001
+	assert.InDelta(t, 1, c.doubt(), 0)
+}
+
+// Rank 3 is slow, and rank 2 a little. Where nothing was recorded of rank 3, what mending
+// rank 2 saves may be nothing.
+func TestALittleSlowBehindOneWhoWasNotSeen(t *testing.T) {
+	w := newWorld(t, 8)
+	w.drop = map[int64]bool{3: true}
+	usual := strings.Repeat("c10 * ", 4)
+	for step := range int64(20) {
+		w.step(step, each(8, usual, map[int]program{2: strings.Repeat("c11 * ", 4), 3: strings.Repeat("c20 * ", 4)})...)
+	}
+	w.e.Flush()
+	assert.Empty(t, w.e.Verdicts())
+	a := w.e.Jobs()[0].Abstained
+	require.NotNil(t, a)
+	assert.Equal(t, gateUnseen, a.Gate)
+	assert.Equal(t, int64(2), a.Rank)
+	assert.Less(t, a.Got, a.Want)
+}
