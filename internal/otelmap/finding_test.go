@@ -83,6 +83,12 @@ func TestSentencePlaces(t *testing.T) {
 		"rank 1: straggler; mending it alone would save 20ms per step (confidence 0.90, 64 steps judged)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"steps":64}`,
 		},
+		"rank 1: straggler; mending it alone would save 20ms per step, or up to 30ms by way of what was not seen (confidence 0.90)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"cost_at_most_seconds":0.03}`,
+		},
+		"rank 1: straggler (method kair, 64 steps judged)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.99, Evidence: `{"method":"kair","steps":64}`,
+		},
 		"rank 1: straggler (confidence 0.90, 1 step judged)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.9, Evidence: `{"steps":1}`,
 		},

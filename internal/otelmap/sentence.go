@@ -39,7 +39,12 @@ func Sentence(f *model.Finding) string {
 	if f.BeforeWindow {
 		b.WriteString("; the cause precedes the recording")
 	}
-	fmt.Fprintf(&b, " (confidence %.2f%s)", f.Confidence, judged(f))
+	ev := readEvidence(f)
+	if ev.Method == methodKAIR { // it knows no probability
+		fmt.Fprintf(&b, " (method %s%s)", ev.Method, judged(ev.Steps))
+	} else {
+		fmt.Fprintf(&b, " (confidence %.2f%s)", f.Confidence, judged(ev.Steps))
+	}
 	return b.String()
 }
 
@@ -72,19 +77,12 @@ func claim(f *model.Finding) string {
 // pauses says how long the pauses are and how often each rank has one, as far as
 // the evidence knows.
 func pauses(f *model.Finding) string {
-	var ev struct {
-		Pauses struct {
-			Median float64 `json:"median_seconds"`
-			Period float64 `json:"period_steps"`
-		} `json:"pauses"`
-	}
-	text := ", pauses"
-	known := json.Unmarshal([]byte(f.Evidence), &ev) == nil
-	if known && ev.Pauses.Median > 0 {
+	ev, text := readEvidence(f), ", pauses"
+	if ev.Pauses.Median > 0 {
 		text += " of " + seconds(ev.Pauses.Median)
 	}
 	text += " rotate over the ranks"
-	if known && ev.Pauses.Period > 0 {
+	if ev.Pauses.Period > 0 {
 		text += fmt.Sprintf(", every %.3g steps on each", ev.Pauses.Period)
 	}
 	return text
@@ -92,17 +90,35 @@ func pauses(f *model.Finding) string {
 
 // judged says of how many steps the numbers are, which are not all in which the
 // finding was seen. Evidence of other kinds may not say it.
-func judged(f *model.Finding) string {
-	var ev struct {
-		Steps int64 `json:"steps"`
-	}
-	switch err := json.Unmarshal([]byte(f.Evidence), &ev); {
-	case err != nil || ev.Steps < 1:
+func judged(steps int64) string {
+	switch {
+	case steps < 1:
 		return ""
-	case ev.Steps == 1:
+	case steps == 1:
 		return ", 1 step judged"
 	}
-	return fmt.Sprintf(", %d steps judged", ev.Steps)
+	return fmt.Sprintf(", %d steps judged", steps)
+}
+
+// methodKAIR is how evidence names the published statistics.
+const methodKAIR = "kair"
+
+// evidence is what a sentence says of a finding's evidence, as far as that knows it.
+type evidence struct {
+	Method string `json:"method"`
+	Steps  int64  `json:"steps"`
+	Pauses struct {
+		Median float64 `json:"median_seconds"`
+		Period float64 `json:"period_steps"`
+	} `json:"pauses"`
+	CostMost float64 `json:"cost_at_most_seconds"`
+}
+
+func readEvidence(f *model.Finding) (ev evidence) {
+	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
+		return evidence{}
+	}
+	return ev
 }
 
 func writeNumbers(b *strings.Builder, f *model.Finding) {
@@ -113,6 +129,9 @@ func writeNumbers(b *strings.Builder, f *model.Finding) {
 	if f.CostSeconds.OK {
 		fmt.Fprintf(b, "; %s %s per step%s",
 			saves(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"))
+		if most := readEvidence(f).CostMost; most > f.CostSeconds.V {
+			fmt.Fprintf(b, ", or up to %s by way of what was not seen", seconds(most))
+		}
 	}
 }
 

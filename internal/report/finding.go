@@ -12,6 +12,7 @@ import (
 // evidence is what the report reads of lockstep.finding.evidence. Absent fields
 // are left out of the report: evidence of other kinds has other fields.
 type evidence struct {
+	Method       string        `json:"method"`
 	Steps        int64         `json:"steps"`
 	Meetings     int64         `json:"meetings"`
 	LastArrivals int64         `json:"last_arrivals"`
@@ -27,9 +28,15 @@ type evidence struct {
 	Rung         string        `json:"cohort_rung"`
 	Peers        int64         `json:"peers"`
 	Intermittent bool          `json:"intermittent"`
+	Excess       float64       `json:"excess_seconds"`
 	CostBeside   float64       `json:"cost_once_others_are_mended_seconds"`
+	CostLeast    *float64      `json:"cost_at_least_seconds"`
+	CostMost     float64       `json:"cost_at_most_seconds"`
+	Lost         float64       `json:"lost_share"`
 	BlameShare   float64       `json:"blame_share"`
 	BlameOp      string        `json:"blame_op"`
+
+	Numbers map[string]float64 `json:"numbers"`
 }
 
 // pauses are the law of pauses, s and steps; 0 where it is not known.
@@ -67,7 +74,7 @@ func titleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of)
 // finding renders one of so many that are told together.
 func (p *printer) finding(f *model.Finding, title string, of int) {
 	ev, ok := readEvidence(f)
-	for _, l := range wrap(title+": "+headline(f), p.width()) {
+	for _, l := range wrap(title+": "+headline(f, &ev), p.width()) {
 		p.line("%s", p.paint(red, l))
 	}
 	p.optional("its ranks", concerned(f))
@@ -78,6 +85,7 @@ func (p *printer) finding(f *model.Finding, title string, of int) {
 	p.optional("next", nextText(&ev))
 	p.optional("when", whenText(f, &ev))
 	p.optional("compared with", comparedText(&ev))
+	p.optional("gates", kairGates(&ev))
 	p.field("confidence", confidenceText(f, &ev))
 	p.optional("missing", missingText(&ev))
 	p.optional("what to do", actionText(f))
@@ -92,11 +100,11 @@ func (p *printer) optional(label, text string) {
 	}
 }
 
-func headline(f *model.Finding) string {
+func headline(f *model.Finding, ev *evidence) string {
 	if f.Kind != model.FindingStraggler {
 		return clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", place(f), f.Kind, f.Class)))
 	}
-	text := place(f) + does(f) + " (class " + f.Class
+	text := place(f) + does(f, ev) + " (class " + f.Class
 	if meaning := classMeaning(f); meaning != "" {
 		text += ": " + meaning
 	}
@@ -106,9 +114,12 @@ func headline(f *model.Finding) string {
 	return clean(text + ")")
 }
 
-// does says what the place does to the others.
-func does(f *model.Finding) string {
+// does says what the place does to the others. Who keeps them waiting for less than mending it
+// saves once others are mended does so only then.
+func does(f *model.Finding, ev *evidence) string {
 	switch {
+	case ev.CostBeside > f.CostSeconds.Or(0) && f.WaitCaused.Or(0) < ev.CostBeside && !f.Blameless() && f.Class != model.ClassLink:
+		return " would make the others wait once those that are slower are mended"
 	case f.Class == model.ClassLink:
 		return " lengthens everybody's transfers"
 	case f.Class == model.ClassJobWide && f.StepFirst.OK:
@@ -249,6 +260,9 @@ func where(f *model.Finding, ev *evidence) string {
 		if ev.PlaceExcess != nil {
 			part += excessText(f, *ev.PlaceExcess)
 		}
+		if spread(f, ev) {
+			part = fmt.Sprintf("many kernels, %s per step more than its peers' in all; most of it in %s", Seconds(ev.Excess), part)
+		}
 		parts = append(parts, part)
 	}
 	if d := ev.Decisive; d != nil && d.Collective != "" {
@@ -264,6 +278,11 @@ func where(f *model.Finding, ev *evidence) string {
 		parts = append(parts, "communicator "+shortName(f.CommID))
 	}
 	return clean(strings.Join(parts, "; "))
+}
+
+// spread reports whether no single kernel holds half of what a slow device takes longer.
+func spread(f *model.Finding, ev *evidence) bool {
+	return f.Class == model.ClassCompute && f.Rank.OK && ev.PlaceExcess != nil && *ev.PlaceExcess > 0 && 2**ev.PlaceExcess < ev.Excess
 }
 
 // excessText says beyond what an operation took so long; nothing where it went round and
@@ -307,10 +326,24 @@ func costText(f *model.Finding, ev *evidence, of int) string {
 	if ev.CostBeside > f.CostSeconds.V {
 		text += fmt.Sprintf("; once the others are mended it is %s", Seconds(ev.CostBeside))
 	}
+	if ev.CostLeast != nil {
+		text += fmt.Sprintf(" if who was not seen came in time, else down to %s", Seconds(*ev.CostLeast))
+	}
+	if ev.CostMost > f.CostSeconds.V {
+		text += fmt.Sprintf("; %s: up to %s", unseen(ev), Seconds(ev.CostMost))
+	}
 	if of > 1 && f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
 		text += fmt.Sprintf("; mending all findings together saves %s", Seconds(f.CostJoint.V))
 	}
 	return text
+}
+
+// unseen says why a cost is known as an interval.
+func unseen(ev *evidence) string {
+	if ev.Lost > 0 {
+		return fmt.Sprintf("%s of its operations were lost", Share(ev.Lost))
+	}
+	return "who was not seen hides whom it held up"
 }
 
 // pathText says how much of the critical path the place holds beyond its peers.
@@ -320,7 +353,11 @@ func pathText(f *model.Finding, ev *evidence) string {
 	}
 	text := fmt.Sprintf("it holds %s of the steps on their critical path, over its peers", Share(ev.BlameShare))
 	if ev.BlameOp != "" && ev.BlameOp != f.Op {
-		text += fmt.Sprintf(", most in %q", shortName(ev.BlameOp))
+		in := fmt.Sprintf("in %q", shortName(ev.BlameOp))
+		if ev.BlameOp == model.OpOther {
+			in = "outside of any scope"
+		}
+		text += ", most " + in
 	}
 	return clean(text)
 }
@@ -400,6 +437,9 @@ func comparedText(ev *evidence) string {
 }
 
 func confidenceText(f *model.Finding, ev *evidence) string {
+	if ev.Method == straggler.MethodKAIR {
+		return fmt.Sprintf("none: method kair knows no probability of error; the rank was blamed in %s of the recent steps", Share(f.Confidence))
+	}
 	text := fmt.Sprintf("%.2f of 1", f.Confidence)
 	if len(ev.LoweredBy) > 0 {
 		text += "; lowered by: " + clean(strings.Join(ev.LoweredBy, "; "))

@@ -77,6 +77,9 @@ func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+	if strings.HasSuffix(noun, "ch") {
+		noun += "e"
+	}
 	return thousands(n) + " " + noun + "s"
 }
 

@@ -59,8 +59,13 @@ func (p *printer) field(label, text string) {
 // problems.
 func Write(w io.Writer, in *Input, style Style) error {
 	p := &printer{Style: style}
-	if len(in.Jobs) > 0 {
+	switch {
+	case len(in.Jobs) > 0:
 		p.input(in)
+	default: // why, is all that is left to say
+		for _, loss := range losses(&in.Stats) {
+			p.field("lost", loss)
+		}
 	}
 	for i := range in.Jobs {
 		p.job(&in.Jobs[i], in)
@@ -162,6 +167,8 @@ func losses(s *straggler.Stats) []string {
 		{s.OpsWithoutStep, "operation", "without a step"},
 		{s.OpsWithoutRank, "operation", "without a rank"},
 		{s.OpsUnsound, "operation", "whose stamps cannot be true"},
+		{s.OpsMiscounted, "collective", "of ranks that count differently from the others"},
+		{s.LaunchesContradicted, "step", "of ranks without their launches, which come after what they launched"},
 		{s.OpsOfTwins, "operation", "of a second process that says it is a rank which another has"},
 		{s.StepsEvicted, "step", "judged before they were complete: too many were open"},
 		{s.JobsEvicted, "job", "given up: too many at once"},
@@ -181,12 +188,13 @@ func losses(s *straggler.Stats) []string {
 
 // noFinding says how it was judged that nobody is named.
 func (p *printer) noFinding(j *straggler.JobReport) {
-	if VerdictOf(*j) == None {
+	if VerdictOf(*j) == None || j.Abstained.Undecided() {
 		p.field("judged over", judgedText(j))
 	}
 	if a := j.Abstained; a != nil {
 		p.field("strongest", candidate(a))
 	}
+	p.optional("most awaited", unexplained(j))
 	if len(j.Missing) > 0 {
 		p.field("missing", ranks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
 	}
@@ -196,6 +204,7 @@ func (p *printer) noFinding(j *straggler.JobReport) {
 func candidate(a *straggler.Abstention) string {
 	gate := gateMeaning(a.Gate)
 	var who string
+	save := "Mending it would save"
 	switch {
 	case a.Link && a.Rank < 0:
 		who, gate = "a link, which is not named", linkGateMeaning(a.Gate)
@@ -207,12 +216,15 @@ func candidate(a *straggler.Abstention) string {
 		who = "a place that is no rank, which is not told"
 	default:
 		who = fmt.Sprintf("rank %d, which caused %s of all wait and is not named", a.Rank, Share(a.WaitShare))
+		if n := len(a.Ranks); n > 1 {
+			who, save = fmt.Sprintf("%s, which caused %s of all wait and are not named", ranks(a.Ranks, n), Share(a.WaitShare)), "Mending them would save at most"
+		}
 		if a.Class != "" {
 			who += " (it would be class " + clean(a.Class) + ")"
 		}
 	}
-	return fmt.Sprintf("%s: %s (gate %s: got %s; limit %s). Mending it would save %s of the step",
-		who, gate, clean(a.Gate), significant(a.Got), significant(a.Want), Share(a.CostShare))
+	return fmt.Sprintf("%s: %s (gate %s: got %s; limit %s). %s %s of the step",
+		who, gate, clean(a.Gate), significant(a.Got), significant(a.Want), save, Share(a.CostShare))
 }
 
 func linkGateMeaning(gate string) string {
@@ -231,8 +243,16 @@ func gateMeaning(gate string) string {
 		return "it is hardly slower than its peers by itself"
 	case "link":
 		return "a slow link may be all that makes it seem slower, since what its device did was not recorded"
+	case "unseen":
+		return "it may itself have waited, and for longer, for a rank that was not seen"
 	case "late":
 		return "its rank is late by far more, and who comes last sends while all others wait"
+	case "few_steps":
+		return "too few steps were recorded to tell it from chance"
+	case "pair":
+		return "of two that differ nobody says which is as it should be"
+	case "half":
+		return "half or more of the ranks that do the same are slower than the rest, and nobody says which are as they should be"
 	case "steadiness":
 		return "what it takes longer varies too much from step to step"
 	case "work_unknown":

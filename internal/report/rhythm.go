@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // shades draw a share of the darkest; the first is nothing.
@@ -139,4 +140,17 @@ func (p *printer) note(text string) {
 		p.line("%s", p.paint(dim, l))
 	}
 	p.line("")
+}
+
+// kairGates says by which limits method kair accuses, and which it does not ask.
+func kairGates(ev *evidence) string {
+	n := ev.Numbers
+	if ev.Method != straggler.MethodKAIR || n["z_score_limit"] == 0 {
+		return ""
+	}
+	return fmt.Sprintf("z-score %s on average among %s, over %g; blamed in %s of %s recent steps, at least %g and %s of them. "+
+		"The rhythm of %s windows accuses nobody. No limit of cost, of excess or of chance is asked.",
+		significant(n["z_score"]), plural(ev.Peers+1, "rank"), n["z_score_limit"],
+		thousands(int64(n["steps_blamed"])), thousands(int64(n["steps_recent"])), n["steps_blamed_limit"], Share(n["steps_blamed_share_limit"]),
+		thousands(int64(n["rhythm_windows"])))
 }

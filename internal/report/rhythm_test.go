@@ -54,6 +54,17 @@ func TestFrequency(t *testing.T) {
 	assert.Contains(t, words(said), "at more of the 8 workers; darkest: at 100 % of them. Of 10 steps, 500 ms long on average, in 3 windows.")
 }
 
+// A finding of method kair says which limits it passed, and which were not asked.
+func TestGatesOfKAIR(t *testing.T) {
+	j := threeRanks()
+	j.Verdicts[0].Finding.Evidence = `{"method":"kair","peers":31,"numbers":{"z_score":4.25,"z_score_limit":3,"steps_recent":20,` +
+		`"steps_blamed":15,"steps_blamed_limit":3,"steps_blamed_share":0.75,"steps_blamed_share_limit":0.5,"rhythm_windows":128}}`
+	assert.Contains(t, words(render(t, input(j), Style{Width: 80})),
+		"gates z-score 4.25 on average among 32 ranks, over 3; blamed in 15 of 20 recent steps, at least 3 and 50.0 % of them. "+
+			"The rhythm of 128 windows accuses nobody. No limit of cost, of excess or of chance is asked.")
+	assert.NotContains(t, render(t, input(threeRanks()), Style{Width: 80}), "gates")
+}
+
 func TestShade(t *testing.T) {
 	for v, want := range map[float64]rune{-1: ' ', 0: ' ', 1e-9: '░', 0.25: '░', 0.26: '▒', 0.75: '▓', 1: '█', 2: '█'} {
 		assert.Equal(t, string(want), string(shade(v, 1)), "%v", v)

@@ -106,6 +106,17 @@ func TestEvidenceIsTold(t *testing.T) {
 	assert.Contains(t, said, "steps 1 to 9; in some of them only, for 40.0 ms, every 12.0 steps")
 	assert.Contains(t, said, "would save; once the others are mended it is 20.0 ms")
 
+	for evidence, want := range map[string]string{
+		`{"cost_at_most_seconds":0.02}`:                    "; who was not seen hides whom it held up: up to 20.0 ms",
+		`{"cost_at_most_seconds":0.02,"lost_share":0.25}`:  "; 25.0 % of its operations were lost: up to 20.0 ms",
+		`{"cost_at_most_seconds":0.001,"lost_share":0.25}`: "would save when",
+	} {
+		f.Evidence = evidence
+		b.Reset()
+		require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
+		assert.Contains(t, words(b.String()), want)
+	}
+
 	// A host's pauses say nothing of a slow device, and what comes in each step has no period.
 	f.Class, f.Evidence = model.ClassCompute, `{"intermittent":true,"pauses":{"median_seconds":0.001,"period_steps":1}}`
 	b.Reset()

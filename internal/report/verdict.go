@@ -3,8 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
+	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -12,24 +15,30 @@ import (
 type Verdict string
 
 // The verdicts. CannotTell is not None: where no wait is owed to anybody, a
-// straggler would not have shown.
+// straggler would not have shown, unless it costs too little; and where a rank costs enough,
+// and only something to compare it with lacks, it may be one.
 const (
 	Found      Verdict = "findings"
 	None       Verdict = "none"
 	CannotTell Verdict = "cannot_tell"
 )
 
-// VerdictOf returns the verdict over jobs: findings where any has one, none
-// where in any something could be compared.
+// VerdictOf returns the verdict over jobs: findings where any has one, none where in any
+// something could be compared, and in none somebody is undecided.
 func VerdictOf(jobs ...straggler.JobReport) Verdict {
-	verdict := CannotTell
+	verdict, undecided := CannotTell, false
 	for i := range jobs {
 		switch {
 		case len(jobs[i].Verdicts) > 0:
 			return Found
-		case jobs[i].Attributed > 0:
+		case jobs[i].Abstained.Undecided():
+			undecided = true
+		case jobs[i].Attributed > 0 || (jobs[i].Meetings > 0 && jobs[i].Unowed.Harmless()):
 			verdict = None
 		}
+	}
+	if undecided {
+		return CannotTell
 	}
 	return verdict
 }
@@ -53,10 +62,14 @@ func verdictText(j *straggler.JobReport) (text, colour string) {
 	case CannotTell:
 		return "Cannot tell: " + cannotTell(j), yellow
 	case None:
+		among := ""
 		if j.MissingCount > 0 {
-			return fmt.Sprintf("No straggler found among the %s ranks that were seen.", ofWorld(j)), green
+			among = fmt.Sprintf(" among the %s ranks that were seen", ofWorld(j))
 		}
-		return "No straggler found.", green
+		if why := doubt(j); why != "" {
+			return "No straggler is certain" + among + ": " + why + ".", yellow
+		}
+		return "No straggler found" + among + ".", green
 	}
 	f := &j.Verdicts[0].Finding
 	text = plural(int64(len(j.Verdicts)), "finding") + ": " + place(f)
@@ -84,16 +97,93 @@ func cannotTell(j *straggler.JobReport) string {
 		seen = ofWorld(j) + " ranks seen"
 	}
 	switch {
+	case j.Abstained.Undecided():
+		return undecided(j.Abstained)
 	case j.Steps == 0:
-		return seen + ", and no step."
+		return seen + ", and no step." + lacks("steps", 0, 1, "operations with "+semconv.Step)
 	case j.Meetings == 0 && operations(j) == 0:
-		return seen + ", and no collective."
+		return seen + ", and no collective." + lacks("collectives", 0, 1, "operations with "+semconv.OpKind+" collective, or messages")
 	case j.Meetings == 0:
-		return fmt.Sprintf("%s, and %s, but of none more than one member.", seen, plural(operations(j), "collective"))
+		return fmt.Sprintf("%s, and %s, but of none more than one member.", seen, plural(operations(j), "collective")) +
+			lacks("members", 1, 2, joining(&j.Unjoined))
 	}
 	return fmt.Sprintf("%s, and %s, but of none can it be told who was waited for: "+
 		"members were not seen, clocks cannot be compared, or members need not wait.",
-		seen, plural(int64(j.Meetings), "collective"))
+		seen, plural(int64(j.Meetings), "collective")) + unowed(j)
+}
+
+// lacks names the gate that was not passed, and what would pass it.
+func lacks(gate string, got, want float64, what string) string {
+	number := func(v float64) string {
+		if v == math.Trunc(v) {
+			return strconv.FormatFloat(v, 'f', 0, 64)
+		}
+		return significant(v)
+	}
+	return fmt.Sprintf(" (Gate %s: got %s; want %s. What lacks: %s.)", gate, number(got), number(want), what)
+}
+
+// joining says what most operations that met nobody would have to have.
+func joining(u *straggler.Unjoined) string {
+	what, most := "operations of other ranks that agree in "+semconv.CommID+" and "+semconv.CollectiveSeq, u.Alone
+	for _, l := range []struct {
+		n    int
+		what string
+	}{
+		{u.Scope, semconv.CollectiveSeqScope + " that says over what the ranks count together"},
+		{u.Number, semconv.CollectiveSeq},
+		{u.Peer, semconv.Peer},
+		{u.Crowded, semconv.CommSize + " that is true: more ranks take part"},
+		{u.Unlike, "operations of one " + semconv.CollectiveSeq + " that agree in " + semconv.CollectiveName + " and " + semconv.CollectiveBytes},
+	} {
+		if l.n > most {
+			what, most = l.what, l.n
+		}
+	}
+	if most > 0 {
+		what += fmt.Sprintf(" (%s joined nothing for this)", plural(int64(most), "operation"))
+	}
+	return what
+}
+
+// absent says whose operations lack, of ranks that were seen.
+func absent(j *straggler.JobReport) string {
+	var silent []int64
+	for i := range j.Ranks {
+		if j.Ranks[i].Meetings == 0 {
+			silent = append(silent, j.Ranks[i].Rank)
+		}
+	}
+	switch {
+	case len(silent) > 0:
+		return "communication of " + ranks(silent, len(silent)) + ", of which none was recorded"
+	case len(j.Apart) > 0:
+		return "operations of " + ranks(j.Apart, len(j.Apart)) + " that meet those of the others"
+	}
+	return joining(&j.Unjoined)
+}
+
+// unowed says which of the reasons it is, that of most collectives.
+func unowed(j *straggler.JobReport) string {
+	u := &j.Unowed
+	lacking := absent(j)
+	if j.MissingCount > 0 {
+		lacking = "operations of " + ranks(j.Missing, j.MissingCount)
+	}
+	switch most := max(u.Members, u.Clocks, u.Order, u.Kind); {
+	case most == 0:
+		return ""
+	case u.Members == most && u.Share < 1:
+		return fmt.Sprintf(" Nobody who was seen is named, and %s of the step may be waits for who was not.", Share(u.Share)) +
+			lacks("unseen_share", u.Share, u.Want, lacking)
+	case u.Members == most:
+		return lacks("unseen_members", float64(u.Members), 0, lacking)
+	case u.Order == most:
+		return lacks("order", float64(u.Order), 0, "stamps by which nobody leaves a collective before all have come")
+	case u.Clocks == most:
+		return lacks("clocks", 0, 1, "a common "+semconv.ClockID+", or collectives that relate the clocks")
+	}
+	return lacks("synchronising", 0, 1, "collectives in which all wait for all, or "+semconv.CollectiveRoot)
 }
 
 // operations returns the most collectives that any rank took part in.

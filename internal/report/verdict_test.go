@@ -99,3 +99,48 @@ func TestLongNamesAreCut(t *testing.T) {
 	assert.Contains(t, b.String(), "xxx…")
 	assert.Contains(t, words(b.String()), "… now", "what follows the name stays")
 }
+
+func TestWhatLacksIsNamed(t *testing.T) {
+	met := func(missing int, u straggler.Unowed) *straggler.JobReport {
+		j := seen(8-missing, missing)
+		j.Meetings, j.Unowed = 10, u
+		return j
+	}
+	for want, j := range map[string]*straggler.JobReport{
+		"(Gate steps: got 0; want 1. What lacks: operations with lockstep.step.)":                                                          {Ranks: seen(4, 0).Ranks},
+		"(Gate collectives: got 0; want 1. What lacks: operations with lockstep.op.kind collective":                                        {Steps: 1, Ranks: make([]straggler.RankTotal, 4)},
+		"that agree in lockstep.comm.id and lockstep.collective.seq.)":                                                                     seen(1, 15),
+		"and 23.0 % of the step may be waits for who was not. (Gate unseen_share: got 0.23; want 0.02. What lacks: operations of rank 7.)": met(1, straggler.Unowed{Members: 10, Share: 0.23, Want: 0.02}),
+		"(Gate unseen_members: got 10; want 0. What lacks: operations of rank 7.)":                                                         met(1, straggler.Unowed{Members: 10, Share: 1, Want: 0.02}),
+		"(Gate clocks: got 0; want 1. What lacks: a common lockstep.clock.id":                                                              met(0, straggler.Unowed{Members: 1, Clocks: 9}),
+		"(Gate synchronising: got 0; want 1. What lacks: collectives in which all wait for all, or lockstep.collective.root.)":             met(0, straggler.Unowed{Kind: 10}),
+	} {
+		assert.Contains(t, words(render(t, input(j), Style{})), want)
+		assert.Equal(t, CannotTell, VerdictOf(*j))
+	}
+	for want, change := range map[string]func(j *straggler.JobReport){
+		"What lacks: communication of rank 5, of which none was recorded.)":                                   func(j *straggler.JobReport) { j.Ranks[5].Meetings = 0 },
+		"What lacks: operations of rank 2 that meet those of the others.)":                                    func(j *straggler.JobReport) { j.Apart = []int64{2} },
+		"What lacks: lockstep.comm.size that is true: more ranks take part (12 operations joined nothing for": func(j *straggler.JobReport) { j.Unjoined = straggler.Unjoined{Alone: 3, Crowded: 12} },
+	} {
+		j := met(0, straggler.Unowed{Members: 10, Share: 0.2, Want: 0.02})
+		change(j)
+		assert.Contains(t, words(render(t, input(j), Style{})), want)
+	}
+	for want, u := range map[string]straggler.Unjoined{
+		"lockstep.collective.seq.scope that says over what the ranks count together (24 operations joined nothing for this).)": {Scope: 24, Alone: 23},
+		"What lacks: lockstep.collective.seq (": {Number: 1},
+		"What lacks: lockstep.peer (":           {Peer: 1},
+		"that agree in lockstep.collective.name and lockstep.collective.bytes (1 operation joined nothing for this).)": {Unlike: 1},
+		"that agree in lockstep.comm.id and lockstep.collective.seq (2 operations":                                     {Alone: 2, Unlike: 1},
+	} {
+		j := seen(8, 0)
+		j.Unjoined = u
+		assert.Contains(t, words(render(t, input(j), Style{})), want)
+	}
+	harmless := met(1, straggler.Unowed{Members: 10, Share: 0.01, Want: 0.02})
+	assert.Equal(t, None, VerdictOf(*harmless))
+	assert.Contains(t, words(render(t, input(harmless), Style{})), "No straggler found among the 7 of 8 ranks that were seen.")
+	harmless.Unowed.Clocks = 1
+	assert.Equal(t, CannotTell, VerdictOf(*harmless))
+}
