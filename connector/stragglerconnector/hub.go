@@ -148,6 +148,8 @@ func (h *hub) warnOfLosses() {
 		{engine.OpsWithoutRank, said.OpsWithoutRank, "operations belong to no rank"},
 		{engine.OpsUnsound, said.OpsUnsound, "operations end before they start, or last longer than a day, and were left out"},
 		{engine.OpsOfTwins, said.OpsOfTwins, "operations came from a second process that says it is a rank which another has, and were left out; give each job its own lockstep.job.id"},
+		{engine.OpsMiscounted, said.OpsMiscounted, "collectives have other numbers on one rank than on the others; does its recording begin later, or does a rank skip one?"},
+		{engine.LaunchesContradicted, said.LaunchesContradicted, "steps of ranks have operations that begin before their launch, and are judged without launches; are the clocks of host and device converted alike?"},
 		{engine.StepsForgotten, said.StepsForgotten, "steps left the window before their time, because of max_window_members"},
 		{engine.PlacesOverflowed, said.PlacesOverflowed, "operations share one key, since there are too many distinct ones; is a number or an address part of their names?"},
 		{engine.ConclusionsDropped, said.ConclusionsDropped, "places stood out beside too many others, and were not looked into"},

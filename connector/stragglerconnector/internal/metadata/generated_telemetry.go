@@ -25,34 +25,37 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                 metric.Meter
-	mu                                    sync.Mutex
-	registrations                         []metric.Registration
-	ConnectorStragglerClockConflicts      metric.Int64ObservableCounter
-	ConnectorStragglerConclusionsDropped  metric.Int64ObservableCounter
-	ConnectorStragglerDuplicateOps        metric.Int64ObservableCounter
-	ConnectorStragglerFindingsLost        metric.Int64ObservableCounter
-	ConnectorStragglerJobsEvicted         metric.Int64ObservableCounter
-	ConnectorStragglerJudgeRefused        metric.Int64ObservableCounter
-	ConnectorStragglerLateOps             metric.Int64ObservableCounter
-	ConnectorStragglerOpsDropped          metric.Int64ObservableCounter
-	ConnectorStragglerOpsOfTwins          metric.Int64ObservableCounter
-	ConnectorStragglerOpsUnsound          metric.Int64ObservableCounter
-	ConnectorStragglerOpsWithoutRank      metric.Int64ObservableCounter
-	ConnectorStragglerOpsWithoutStep      metric.Int64ObservableCounter
-	ConnectorStragglerPlacesOverflowed    metric.Int64ObservableCounter
-	ConnectorStragglerRanksRefused        metric.Int64ObservableCounter
-	ConnectorStragglerStepsAnalysed       metric.Int64ObservableCounter
-	ConnectorStragglerStepsEvicted        metric.Int64ObservableCounter
-	ConnectorStragglerStepsForgotten      metric.Int64ObservableCounter
-	ConnectorStragglerStepsTooLargeToWalk metric.Int64ObservableCounter
-	ConnectorStragglerStepsUnended        metric.Int64ObservableCounter
-	ConnectorStragglerStoryOpsDropped     metric.Int64ObservableCounter
-	ConnectorStragglerStoryOpsHeld        metric.Int64ObservableGauge
-	ConnectorStragglerStorySpansLost      metric.Int64ObservableCounter
-	ConnectorStragglerUnmatchedOps        metric.Int64ObservableCounter
-	ConnectorStragglerUnread              metric.Int64ObservableCounter
-	ConnectorStragglerWorldsCapped        metric.Int64ObservableCounter
+	meter                                  metric.Meter
+	mu                                     sync.Mutex
+	registrations                          []metric.Registration
+	ConnectorStragglerClockConflicts       metric.Int64ObservableCounter
+	ConnectorStragglerConclusionsDropped   metric.Int64ObservableCounter
+	ConnectorStragglerDuplicateOps         metric.Int64ObservableCounter
+	ConnectorStragglerFindingsLost         metric.Int64ObservableCounter
+	ConnectorStragglerJobsEvicted          metric.Int64ObservableCounter
+	ConnectorStragglerJudgeRefused         metric.Int64ObservableCounter
+	ConnectorStragglerLateOps              metric.Int64ObservableCounter
+	ConnectorStragglerLaunchesContradicted metric.Int64ObservableCounter
+	ConnectorStragglerOpsDropped           metric.Int64ObservableCounter
+	ConnectorStragglerOpsMiscounted        metric.Int64ObservableCounter
+	ConnectorStragglerOpsOfTwins           metric.Int64ObservableCounter
+	ConnectorStragglerOpsUnsound           metric.Int64ObservableCounter
+	ConnectorStragglerOpsWithoutRank       metric.Int64ObservableCounter
+	ConnectorStragglerOpsWithoutStep       metric.Int64ObservableCounter
+	ConnectorStragglerPlacesOverflowed     metric.Int64ObservableCounter
+	ConnectorStragglerRanksRefused         metric.Int64ObservableCounter
+	ConnectorStragglerStepsAnalysed        metric.Int64ObservableCounter
+	ConnectorStragglerStepsEvicted         metric.Int64ObservableCounter
+	ConnectorStragglerStepsForgotten       metric.Int64ObservableCounter
+	ConnectorStragglerStepsLarge           metric.Int64ObservableCounter
+	ConnectorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
+	ConnectorStragglerStepsUnended         metric.Int64ObservableCounter
+	ConnectorStragglerStoryOpsDropped      metric.Int64ObservableCounter
+	ConnectorStragglerStoryOpsHeld         metric.Int64ObservableGauge
+	ConnectorStragglerStorySpansLost       metric.Int64ObservableCounter
+	ConnectorStragglerUnmatchedOps         metric.Int64ObservableCounter
+	ConnectorStragglerUnread               metric.Int64ObservableCounter
+	ConnectorStragglerWorldsCapped         metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -171,12 +174,42 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerLateOpsCallback(cb me
 	return nil
 }
 
+// RegisterConnectorStragglerLaunchesContradictedCallback sets callback for observable ConnectorStragglerLaunchesContradicted metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerLaunchesContradictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerLaunchesContradicted, obs: o})
+		return nil
+	}, builder.ConnectorStragglerLaunchesContradicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorStragglerOpsDroppedCallback sets callback for observable ConnectorStragglerOpsDropped metric.
 func (builder *TelemetryBuilder) RegisterConnectorStragglerOpsDroppedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerOpsDropped, obs: o})
 		return nil
 	}, builder.ConnectorStragglerOpsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerOpsMiscountedCallback sets callback for observable ConnectorStragglerOpsMiscounted metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerOpsMiscountedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerOpsMiscounted, obs: o})
+		return nil
+	}, builder.ConnectorStragglerOpsMiscounted)
 	if err != nil {
 		return err
 	}
@@ -312,6 +345,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsForgottenCallbac
 		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsForgotten, obs: o})
 		return nil
 	}, builder.ConnectorStragglerStepsForgotten)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerStepsLargeCallback sets callback for observable ConnectorStragglerStepsLarge metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsLargeCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsLarge, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsLarge)
 	if err != nil {
 		return err
 	}
@@ -511,9 +559,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerLaunchesContradicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_launches_contradicted",
+		metric.WithDescription("Steps of ranks whose operations begin before they were launched; those launches are left out. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerOpsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_ops_dropped",
 		metric.WithDescription("Operations beyond max_ops_per_rank_step. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerOpsMiscounted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_ops_miscounted",
+		metric.WithDescription("Collectives of a rank that numbers them differently from the others. [Alpha]"),
 		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
@@ -568,6 +628,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_steps_forgotten",
 		metric.WithDescription("Steps that left the window before their time because max_window_members was reached. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsLarge, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_large",
+		metric.WithDescription("Steps that alone held more operations than may be held, and were judged whole. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)

@@ -25,33 +25,36 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                 metric.Meter
-	mu                                    sync.Mutex
-	registrations                         []metric.Registration
-	ProcessorStragglerClockConflicts      metric.Int64ObservableCounter
-	ProcessorStragglerConclusionsDropped  metric.Int64ObservableCounter
-	ProcessorStragglerDuplicateOps        metric.Int64ObservableCounter
-	ProcessorStragglerJobsEvicted         metric.Int64ObservableCounter
-	ProcessorStragglerJudgeRefused        metric.Int64ObservableCounter
-	ProcessorStragglerLateOps             metric.Int64ObservableCounter
-	ProcessorStragglerOpsDropped          metric.Int64ObservableCounter
-	ProcessorStragglerOpsOfTwins          metric.Int64ObservableCounter
-	ProcessorStragglerOpsUnsound          metric.Int64ObservableCounter
-	ProcessorStragglerOpsWithoutRank      metric.Int64ObservableCounter
-	ProcessorStragglerOpsWithoutStep      metric.Int64ObservableCounter
-	ProcessorStragglerPlacesOverflowed    metric.Int64ObservableCounter
-	ProcessorStragglerRanksRefused        metric.Int64ObservableCounter
-	ProcessorStragglerSpansHeld           metric.Int64ObservableGauge
-	ProcessorStragglerSpansLost           metric.Int64ObservableCounter
-	ProcessorStragglerStepsAnalysed       metric.Int64ObservableCounter
-	ProcessorStragglerStepsEvicted        metric.Int64ObservableCounter
-	ProcessorStragglerStepsForgotten      metric.Int64ObservableCounter
-	ProcessorStragglerStepsTooLargeToWalk metric.Int64ObservableCounter
-	ProcessorStragglerStepsUnannotated    metric.Int64ObservableCounter
-	ProcessorStragglerStepsUnended        metric.Int64ObservableCounter
-	ProcessorStragglerUnmatchedOps        metric.Int64ObservableCounter
-	ProcessorStragglerUnread              metric.Int64ObservableCounter
-	ProcessorStragglerWorldsCapped        metric.Int64ObservableCounter
+	meter                                  metric.Meter
+	mu                                     sync.Mutex
+	registrations                          []metric.Registration
+	ProcessorStragglerClockConflicts       metric.Int64ObservableCounter
+	ProcessorStragglerConclusionsDropped   metric.Int64ObservableCounter
+	ProcessorStragglerDuplicateOps         metric.Int64ObservableCounter
+	ProcessorStragglerJobsEvicted          metric.Int64ObservableCounter
+	ProcessorStragglerJudgeRefused         metric.Int64ObservableCounter
+	ProcessorStragglerLateOps              metric.Int64ObservableCounter
+	ProcessorStragglerLaunchesContradicted metric.Int64ObservableCounter
+	ProcessorStragglerOpsDropped           metric.Int64ObservableCounter
+	ProcessorStragglerOpsMiscounted        metric.Int64ObservableCounter
+	ProcessorStragglerOpsOfTwins           metric.Int64ObservableCounter
+	ProcessorStragglerOpsUnsound           metric.Int64ObservableCounter
+	ProcessorStragglerOpsWithoutRank       metric.Int64ObservableCounter
+	ProcessorStragglerOpsWithoutStep       metric.Int64ObservableCounter
+	ProcessorStragglerPlacesOverflowed     metric.Int64ObservableCounter
+	ProcessorStragglerRanksRefused         metric.Int64ObservableCounter
+	ProcessorStragglerSpansHeld            metric.Int64ObservableGauge
+	ProcessorStragglerSpansLost            metric.Int64ObservableCounter
+	ProcessorStragglerStepsAnalysed        metric.Int64ObservableCounter
+	ProcessorStragglerStepsEvicted         metric.Int64ObservableCounter
+	ProcessorStragglerStepsForgotten       metric.Int64ObservableCounter
+	ProcessorStragglerStepsLarge           metric.Int64ObservableCounter
+	ProcessorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
+	ProcessorStragglerStepsUnannotated     metric.Int64ObservableCounter
+	ProcessorStragglerStepsUnended         metric.Int64ObservableCounter
+	ProcessorStragglerUnmatchedOps         metric.Int64ObservableCounter
+	ProcessorStragglerUnread               metric.Int64ObservableCounter
+	ProcessorStragglerWorldsCapped         metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -155,12 +158,42 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerLateOpsCallback(cb me
 	return nil
 }
 
+// RegisterProcessorStragglerLaunchesContradictedCallback sets callback for observable ProcessorStragglerLaunchesContradicted metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerLaunchesContradictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerLaunchesContradicted, obs: o})
+		return nil
+	}, builder.ProcessorStragglerLaunchesContradicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorStragglerOpsDroppedCallback sets callback for observable ProcessorStragglerOpsDropped metric.
 func (builder *TelemetryBuilder) RegisterProcessorStragglerOpsDroppedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerOpsDropped, obs: o})
 		return nil
 	}, builder.ProcessorStragglerOpsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerOpsMiscountedCallback sets callback for observable ProcessorStragglerOpsMiscounted metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerOpsMiscountedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerOpsMiscounted, obs: o})
+		return nil
+	}, builder.ProcessorStragglerOpsMiscounted)
 	if err != nil {
 		return err
 	}
@@ -335,6 +368,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsForgottenCallbac
 	return nil
 }
 
+// RegisterProcessorStragglerStepsLargeCallback sets callback for observable ProcessorStragglerStepsLarge metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsLargeCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsLarge, obs: o})
+		return nil
+	}, builder.ProcessorStragglerStepsLarge)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorStragglerStepsTooLargeToWalkCallback sets callback for observable ProcessorStragglerStepsTooLargeToWalk metric.
 func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsTooLargeToWalkCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -489,9 +537,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerLaunchesContradicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_launches_contradicted",
+		metric.WithDescription("Steps of ranks whose operations begin before they were launched; those launches are left out. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerOpsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_ops_dropped",
 		metric.WithDescription("Operations beyond max_ops_per_rank_step. [Alpha]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerOpsMiscounted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_ops_miscounted",
+		metric.WithDescription("Collectives of a rank that numbers them differently from the others. [Alpha]"),
 		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
@@ -558,6 +618,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_steps_forgotten",
 		metric.WithDescription("Steps that left the window before their time because max_window_members was reached. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerStepsLarge, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_steps_large",
+		metric.WithDescription("Steps that alone held more operations than may be held, and were judged whole. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
