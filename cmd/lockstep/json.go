@@ -75,26 +75,7 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{},
 		Problems: append([]model.Problem{}, a.problems.list...), ProblemsOmitted: a.problems.omitted,
 		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock, a.options.engine.Method},
-		Lost: map[string]int64{
-			"operations_dropped":      stats.OpsDropped,
-			"operations_without_step": stats.OpsWithoutStep,
-			"operations_without_rank": stats.OpsWithoutRank,
-			"operations_unsound":      stats.OpsUnsound,
-			"operations_of_twins":     stats.OpsOfTwins,
-			"steps_too_large_to_walk": stats.StepsTooLargeToWalk,
-			"judge_refused":           stats.JudgeRefused,
-			"steps_unended":           stats.StepsUnended,
-			"operations_late":         stats.LateOps,
-			"operations_unmatched":    stats.UnmatchedOps,
-			"operations_duplicate":    stats.DuplicateOps,
-			"steps_evicted":           stats.StepsEvicted,
-			"jobs_evicted":            stats.JobsEvicted,
-			"ranks_refused":           stats.RanksRefused,
-			"places_overflowed":       stats.PlacesOverflowed,
-			"steps_forgotten":         stats.StepsForgotten,
-			"worlds_capped":           stats.WorldsCapped,
-			"conclusions_dropped":     stats.ConclusionsDropped,
-		},
+		Lost:  lostOutput(&stats),
 	}
 	for i := range jobs {
 		out.Jobs = append(out.Jobs, newJobOutput(&jobs[i]))
@@ -110,6 +91,34 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil
+}
+
+// lostOutput names all counters of the engine.
+func lostOutput(stats *straggler.Stats) map[string]int64 {
+	return map[string]int64{
+		"operations_dropped":      stats.OpsDropped,
+		"operations_without_step": stats.OpsWithoutStep,
+		"operations_without_rank": stats.OpsWithoutRank,
+		"operations_unsound":      stats.OpsUnsound,
+		"operations_miscounted":   stats.OpsMiscounted,
+		"launches_contradicted":   stats.LaunchesContradicted,
+		"clock_conflicts":         stats.ClockConflicts,
+		"operations_of_twins":     stats.OpsOfTwins,
+		"steps_too_large_to_walk": stats.StepsTooLargeToWalk,
+		"judge_refused":           stats.JudgeRefused,
+		"steps_unended":           stats.StepsUnended,
+		"operations_late":         stats.LateOps,
+		"operations_unmatched":    stats.UnmatchedOps,
+		"operations_duplicate":    stats.DuplicateOps,
+		"steps_large":             stats.StepsLarge,
+		"steps_evicted":           stats.StepsEvicted,
+		"jobs_evicted":            stats.JobsEvicted,
+		"ranks_refused":           stats.RanksRefused,
+		"places_overflowed":       stats.PlacesOverflowed,
+		"steps_forgotten":         stats.StepsForgotten,
+		"worlds_capped":           stats.WorldsCapped,
+		"conclusions_dropped":     stats.ConclusionsDropped,
+	}
 }
 
 func newJobOutput(j *straggler.JobReport) jobOutput {

@@ -50,17 +50,19 @@ func limitsMet(c *straggler.Config, s straggler.Stats) (out []string) {
 		what  string
 		limit string
 	}{
-		{s.OpsDropped, "operations were left out", fmt.Sprintf("at most %d operations of one rank and step", c.MaxOpsPerRankStep)},
-		{s.StepsEvicted, "steps were judged before all of their operations had been read", fmt.Sprintf(
+		{s.OpsDropped, "operations left out", fmt.Sprintf("at most %d operations of one rank and step", c.MaxOpsPerRankStep)},
+		{s.StepsEvicted, "steps judged before all of their operations had been read", fmt.Sprintf(
 			"at most %d operations held (--max-ops raises it) in at most %d steps", c.MaxOpenOps, c.MaxOpenSteps)},
-		{s.StepsForgotten, "steps were left out of the judgement", fmt.Sprintf(
+		{s.StepsLarge, "steps judged whole that alone held more operations", fmt.Sprintf(
+			"at most %d operations held (--max-ops raises it)", c.MaxOpenOps)},
+		{s.StepsForgotten, "steps left out of the judgement", fmt.Sprintf(
 			"at most %d members of collectives in the steps that are judged", c.MaxWindowMembers)},
-		{s.JobsEvicted, "jobs were given up", fmt.Sprintf("at most %d jobs", c.MaxJobs)},
-		{s.RanksRefused, "batches of further ranks were left out", fmt.Sprintf("at most %d ranks of a job", c.MaxRanks)},
-		{s.WorldsCapped, "batches stated a larger world", fmt.Sprintf("at most %d ranks of a job", c.MaxRanks)},
+		{s.JobsEvicted, "jobs given up", fmt.Sprintf("at most %d jobs", c.MaxJobs)},
+		{s.RanksRefused, "batches of further ranks left out", fmt.Sprintf("at most %d ranks of a job", c.MaxRanks)},
+		{s.WorldsCapped, "batches that stated a larger world", fmt.Sprintf("at most %d ranks of a job", c.MaxRanks)},
 	} {
 		if l.lost > 0 {
-			out = append(out, fmt.Sprintf("keep to limits: %d %s; want %s", l.lost, l.what, l.limit))
+			out = append(out, fmt.Sprintf("keep to limits: %s: %d; want %s", l.what, l.lost, l.limit))
 		}
 	}
 	return out

@@ -119,17 +119,23 @@ func TestRankApartIsAProblem(t *testing.T) {
 
 // What docs/analyze.md says of attributes that collectives need to join.
 func TestCollectivesThatJoinNothingCannotTell(t *testing.T) {
-	for name, change := range map[string]func(rank int64, meet *model.Op){
-		"no scope":          func(_ int64, meet *model.Op) { meet.Collective.SeqScope = "" },
-		"scope of nobody":   func(_ int64, meet *model.Op) { meet.Collective.SeqScope = model.ScopeProcess },
-		"no number":         func(_ int64, meet *model.Op) { meet.Collective.Seq.OK = false },
-		"no name":           func(_ int64, meet *model.Op) { meet.Collective.Name = "" },
-		"groups of oneself": func(rank int64, meet *model.Op) { meet.Comm.ID = strings.Repeat("g", int(rank)+1) },
+	for name, tc := range map[string]struct {
+		change func(rank int64, meet *model.Op)
+		lacks  string
+	}{
+		"no scope":          {func(_ int64, meet *model.Op) { meet.Collective.SeqScope = "" }, "lockstep.collective.seq.scope that says"},
+		"scope of nobody":   {func(_ int64, meet *model.Op) { meet.Collective.SeqScope = model.ScopeProcess }, "lockstep.collective.seq.scope that says"},
+		"no number":         {func(_ int64, meet *model.Op) { meet.Collective.Seq.OK = false }, "lockstep.collective.seq (32 operations"},
+		"no name":           {func(_ int64, meet *model.Op) { meet.Collective.Name = "" }, "collectives in which all wait for all"},
+		"groups of oneself": {func(rank int64, meet *model.Op) { meet.Comm.ID = strings.Repeat("g", int(rank)+1) }, "operations of other ranks that agree"},
+		"small groups":      {func(_ int64, meet *model.Op) { meet.Comm.Size = model.Some[int64](2) }, "lockstep.comm.size that is true: more ranks take part (32 operations"},
+		"unlike":            {func(rank int64, meet *model.Op) { meet.Collective.Bytes = model.Some(rank + 1) }, "lockstep.collective.name and lockstep.collective.bytes (32 operations"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, stdout, _ := call("analyze", writeChanged(t, change))
+			status, stdout, _ := call("analyze", writeChanged(t, tc.change))
 			assert.Equal(t, exitUnusable, status)
 			assert.Contains(t, stdout, "Cannot tell: 4 ranks seen, and 8 collectives")
+			assert.Contains(t, words(stdout), tc.lacks)
 		})
 	}
 }
@@ -138,6 +144,10 @@ func TestLimitThatWasMetIsAProblem(t *testing.T) {
 	// A rank of a step has two operations besides the step itself.
 	_, r := analyzeJSON(t, "--max-ops", "10", slowJob.write(t))
 	assert.Empty(t, r.Problems, "one step of four ranks is held at a time")
+
+	_, r = analyzeJSON(t, "--max-ops", "7", slowJob.write(t))
+	require.Len(t, r.Problems, 1)
+	assert.Contains(t, r.Problems[0].What, "keep to limits: steps judged whole that alone held more operations: 8; want at most 7")
 
 	// Rank by rank, all eight steps are held.
 	lines := slowJob.lines(t)
@@ -167,7 +177,7 @@ func TestLimitsMetNameTheirValue(t *testing.T) {
 	got := strings.Join(limitsMet(&c, straggler.Stats{
 		OpsDropped: 1, StepsEvicted: 2, StepsForgotten: 3, JobsEvicted: 4, RanksRefused: 5, WorldsCapped: 6,
 	}), "\n")
-	for _, want := range []string{"1 operations", "1048576", "2 steps", "67108864", "3 steps", "8388608", "4 jobs", "64 jobs", "5 batches", "6 batches", "32768"} {
+	for _, want := range []string{"operations left out: 1;", "1048576", "had been read: 2;", "67108864", "judgement: 3;", "8388608", "given up: 4;", "64 jobs", "further ranks left out: 5;", "larger world: 6;", "32768"} {
 		assert.Contains(t, got, want)
 	}
 }
