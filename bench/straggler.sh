@@ -42,7 +42,7 @@ GOMEMLIMIT=900MiB LOCKSTEP_BENCH_RANKS=$ranks run 'Growth' 1 1x ./internal/strag
 
 grep -m 1 '^cpu:' "$out"
 printf '%-58s %10s %-7s %6s\n' "" measured "" aim
-for job in tight pace noise nobody; do
+for job in tight pace noise nobody barrier clusters ties; do
 	row "exact top 8 of the K-S scores, 16,384 x 128, $job" "$(value "BenchmarkTopK/$job" ms)" ms 100
 done
 row "all pairs of them, from those of 2,048" "$(value BenchmarkPairwise/workers=2048 ms-16384)" ms ""

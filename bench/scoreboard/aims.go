@@ -60,7 +60,7 @@ func recall(all []outcome, method, what string, small bool) []string {
 	for i := range all {
 		if o := &all[i]; of(method, partFaults)(o) {
 			for _, f := range o.Result.Faults {
-				if (small || !f.Small) && (f.Slowdown == 0 || f.Slowdown >= leastSlowdown) {
+				if !f.Unseen && (small || !f.Small) && (f.Slowdown == 0 || f.Slowdown >= leastSlowdown) {
 					faults++
 					right += count(f.WithClass)
 				}

@@ -29,6 +29,7 @@ type tally struct {
 	victims                   int
 	told, toldRight           int // findings that accuse nobody
 
+	unseen                          int // faults of which nothing was recorded
 	uneven, smallUneven, unevenTold int // imbalances in jobs without culprits
 
 	healthySteps, unevenSteps int
@@ -52,11 +53,11 @@ func (t *tally) add(o *outcome) {
 	t.faultyJobs += count(o.Culprits > 0)
 	for i := range o.Result.Faults {
 		t.fault(&o.Result.Faults[i])
-		if !o.Result.Faults[i].Small {
+		if o.Result.Faults[i].Asked() {
 			t.floored += o.Floor
 		}
 	}
-	if slices.ContainsFunc(o.Result.Faults, func(f score.Fault) bool { return !f.Small }) {
+	if slices.ContainsFunc(o.Result.Faults, func(f score.Fault) bool { return f.Asked() }) {
 		t.tops++
 		if o.Result.Top {
 			t.top++
@@ -69,6 +70,10 @@ func (t *tally) add(o *outcome) {
 }
 
 func (t *tally) fault(f *score.Fault) {
+	if f.Unseen {
+		t.unseen++
+		return
+	}
 	if f.Small {
 		t.small++
 		switch {

@@ -305,7 +305,7 @@ func varied(w io.Writer, all []outcome, part, what, title string, label func(*ou
 	if len(labels) == 0 {
 		return
 	}
-	head := []string{what, "jobs", "faults"}
+	head := []string{what, "jobs", "faults", "unseen"}
 	for _, m := range present(all) {
 		head = append(head, m.Name)
 	}
@@ -315,7 +315,7 @@ func varied(w io.Writer, all []outcome, part, what, title string, label func(*ou
 		for i, m := range present(all) {
 			t := sum(all, func(o *outcome) bool { return of(m.Name, part)(o) && label(o) == l })
 			if i == 0 {
-				row = append(row, strconv.Itoa(t.jobs), strconv.Itoa(t.faults))
+				row = append(row, strconv.Itoa(t.jobs), strconv.Itoa(t.faults), strconv.Itoa(t.unseen))
 			}
 			n := t.class
 			if !m.Classes {
@@ -325,5 +325,5 @@ func varied(w io.Writer, all []outcome, part, what, title string, label func(*ou
 		}
 		rows = append(rows, row)
 	}
-	table(w, title, head, rows)
+	table(w, title, head, rows, "unseen: nothing was recorded of whoever is at fault. Silence is right there; naming another is not.")
 }

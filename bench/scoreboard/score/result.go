@@ -20,6 +20,8 @@ type Fault struct {
 	Slowdown float64 `json:"slowdown,omitempty"`
 	// Small: it costs less than must be told.
 	Small bool `json:"small"`
+	// Unseen: nothing was recorded of whoever is at fault.
+	Unseen bool `json:"unseen,omitempty"`
 	// Decided: somebody was accused for it, right or wrong. Of an imbalance: it was told,
 	// or somebody was accused.
 	Decided bool `json:"decided"`
@@ -37,6 +39,9 @@ type Fault struct {
 	// BuiltIn: every job of the layout has it, and it counts nowhere.
 	BuiltIn bool `json:"built_in,omitempty"`
 }
+
+// Asked reports whether silence about it is wrong.
+func (f *Fault) Asked() bool { return !f.Small && !f.Unseen }
 
 // Row is one accusation, judged.
 type Row struct {
@@ -170,7 +175,7 @@ func (j *Judge) begin(c *training.Culprit) Fault {
 	share := j.Share(c)
 	return Fault{
 		Family: c.Family, Class: c.Class, Cause: c.Cause, First: c.First, Share: share, Slowdown: c.Slowdown,
-		Small: share < j.Small, HasOp: len(c.Ops) > 0, Steps: -1, BlameError: -1,
+		Small: share < j.Small, Unseen: c.Unseen, HasOp: len(c.Ops) > 0, Steps: -1, BlameError: -1,
 	}
 }
 

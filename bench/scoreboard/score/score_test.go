@@ -181,6 +181,16 @@ func TestSmallFault(t *testing.T) {
 	assert.False(t, j.Finish(31, nil).Faults[0].Small)
 }
 
+func TestUnseenFault(t *testing.T) {
+	of := slowGPU(3)
+	of.Unseen = true
+	j := judge(culprit(of, 0.10))
+	res := j.Finish(31, []methods.Accusation{named("compute", "gemm", 2)})
+	assert.True(t, res.Faults[0].Unseen)
+	assert.False(t, res.Faults[0].Asked())
+	assert.True(t, res.Rows[0].Victim, "another may be accused no more than elsewhere")
+}
+
 func TestNodeSingly(t *testing.T) {
 	j := judge(culprit(slowNode("b", 2, 3), 0.10))
 	half := j.Finish(31, []methods.Accusation{named("compute", "x", 2)})
