@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
 // accused returns the ranks that an engine accuses of a simulated job.
@@ -108,6 +109,17 @@ func TestWhatUnseenMembersLeaveOpen(t *testing.T) {
 	assert.InDelta(t, 0.005, stayed, 1e-12)
 	assert.Zero(t, ahead, "it kept nobody waiting")
 	assert.InDelta(t, 6.0/8, in.seenMembers(), 1e-12)
+
+	whole := stretch{{ranks: make([]rankRecord, 9), missingCount: 1, meets: in[0].meets[1:]}}
+	told := &candidate{place: place{sort: placeRank}, in: whole, Conclusion: judge.Conclusion{Rank: 0, Ranks: []int64{0}, Mean: 0.01}}
+	told.bound()
+	assert.InDelta(t, 0.001, told.most, 1e-12, "later than rank 2")
+	told.Mean, told.most = 0.0004, 0
+	told.bound()
+	assert.InDelta(t, 0.0004, told.most, 1e-12, "no more than its excess")
+	whole[0].missingCount, told.most = 0, 0
+	told.bound()
+	assert.Zero(t, told.most, "all were seen")
 
 	c := &candidate{cost: 0.002, stayed: 0.008}
 	assert.InDelta(t, 0.25, c.doubt(), 1e-12)
