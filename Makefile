@@ -86,7 +86,8 @@ e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_sc
 	.venv/bin/pip install --quiet torch==2.15.0 numpy || { rm -rf .venv; exit 1; }
 
 .PHONY: lint
-lint: bin/golangci-lint ## Run the linters over the root and e2e modules
+lint: bin/golangci-lint ## Run the linters over the root and e2e modules, and look for built files among the sources
+	scripts/check-tree.sh
 	bin/golangci-lint run --timeout 20m
 	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
 	cd bench/skew && ../../bin/golangci-lint run --timeout 20m --config ../../.golangci.yml
@@ -122,6 +123,9 @@ check-generate: bin/builder ## Fail where generated sources are stale
 distro: ## Compile the full collector into bin/otelcol-lockstep
 	@mkdir -p bin
 	cd distro && $(DISTRO_BUILD) -o ../bin/otelcol-lockstep .
+
+.PHONY: lockstep
+lockstep: bin/lockstep ## Build the command, bin/lockstep
 
 .PHONY: bin/lockstep
 bin/lockstep:
