@@ -1,7 +1,9 @@
 package ks
 
 import (
-	"cmp"
+	"math"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -19,9 +21,6 @@ type crowd struct {
 	far     []uint64 // distances from all pivots, row after row
 	rest    []uint64 // rest[i] sums weight times distance from their pivot over rows i and after
 	weight  []uint64 // weight of rows i and after by pivot, row after row
-
-	outlines  []uint64 // of the rows, where they are made
-	stretches []uint64 // reused by score
 }
 
 func (c *crowd) rows() int { return len(c.workers) }
@@ -39,39 +38,40 @@ func (t *Table) gather() *crowd {
 	workers := t.distinct()
 	pivots := t.pivots()
 	n, m := len(workers), len(pivots)
-	type place struct {
-		own uint64
-		row int32
-		of  uint8
-	}
-	far, order := make([]uint64, 0, n*m), make([]place, n)
+	far, order := make([]uint64, 0, n*m), make([]uint64, n)
 	for i, w := range workers {
 		row := t.row(int(w[0]))
 		for _, p := range pivots {
 			far = append(far, distance(row, p, 0))
 		}
-		of := nearest(far[i*m:])
-		order[i] = place{far[i*m+of], int32(i), uint8(of)}
+		own := far[i*m+nearest(far[i*m:])]
+		order[i] = (Full-own)<<32 | uint64(i)
 	}
-	slices.SortFunc(order, func(a, b place) int {
-		return cmp.Or(cmp.Compare(b.own, a.own), cmp.Compare(a.row, b.row))
-	})
-	c := &crowd{
-		Table: t, cells: make([]uint64, 0, n*t.words), workers: make([][]int32, n), pivots: pivots,
-		of: make([]uint8, n), own: make([]uint64, n), weighs: make([]uint64, n), far: make([]uint64, 0, n*m), rest: make([]uint64, n+1), weight: make([]uint64, (n+1)*m),
-	}
+	slices.Sort(order)
+	c := &crowd{Table: t, cells: make([]uint64, 0, n*t.words), workers: make([][]int32, n), weighs: make([]uint64, n)}
+	c.pivots, c.far, c.of, c.own = pivots, make([]uint64, 0, n*m), make([]uint8, n), make([]uint64, n)
 	for i, o := range order {
-		c.workers[i], c.of[i], c.own[i] = workers[o.row], o.of, o.own
+		row := int(o & math.MaxUint32)
+		c.workers[i] = workers[row]
 		c.weighs[i] = uint64(len(c.workers[i]))
-		c.far = append(c.far, far[int(o.row)*m:(int(o.row)+1)*m]...)
 		c.cells = append(c.cells, t.row(int(c.workers[i][0]))...)
+		c.far = append(c.far, far[row*m:(row+1)*m]...)
+		at := nearest(c.from(i))
+		c.of[i], c.own[i] = uint8(at), c.from(i)[at]
 	}
+	c.add()
+	return c
+}
+
+// add sums what upper needs of the rows from each on.
+func (c *crowd) add() {
+	n := c.rows()
+	c.rest, c.weight = make([]uint64, n+1), make([]uint64, (n+1)*len(c.pivots))
 	for i := n - 1; i >= 0; i-- {
 		copy(c.weights(i), c.weights(i+1))
 		c.weights(i)[c.of[i]] += c.weighs[i]
 		c.rest[i] = c.rest[i+1] + c.weighs[i]*c.own[i]
 	}
-	return c
 }
 
 // nearest returns where the least of the distances is, the first of equals.
@@ -87,27 +87,44 @@ func nearest(far []uint64) int {
 
 // distinct groups the workers by their row.
 func (t *Table) distinct() [][]int32 {
-	var groups [][]int32
-	byHash := make(map[uint64][]int32, t.Workers()) // groups
-next:
-	for i := range t.Workers() {
+	n := t.Workers()
+	slots := make([]int32, 1<<bits.Len(uint(2*n))) // the first worker of a row, and one
+	mask := uint64(len(slots) - 1)
+	first, size := make([]int32, n), make([]int32, n)
+	groups := 0
+	for i := range n {
 		row := t.row(i)
-		h := hash(row)
-		for _, g := range byHash[h] {
-			if slices.Equal(row, t.row(int(groups[g][0]))) {
-				groups[g] = append(groups[g], int32(i))
-				continue next
-			}
+		at := hash(row) & mask
+		for slots[at] != 0 && !slices.Equal(row, t.row(int(slots[at]-1))) {
+			at = (at + 1) & mask
 		}
-		byHash[h] = append(byHash[h], int32(len(groups)))
-		groups = append(groups, []int32{int32(i)})
+		if slots[at] == 0 {
+			slots[at] = int32(i) + 1
+			groups++
+		}
+		first[i] = slots[at] - 1
+		size[first[i]]++
 	}
-	return groups
+	// All groups lie in one list, each with room for its own workers.
+	list, out := make([]int32, n), make([][]int32, 0, groups)
+	group := make([]int32, n) // by first worker
+	for i, f := range first {
+		if int(f) == i {
+			group[i] = int32(len(out))
+			out = append(out, list[:0:size[i]])
+			list = list[size[i]:]
+		}
+		out[group[f]] = append(out[group[f]], int32(i))
+	}
+	return out
 }
+
+// chosen keeps who sends rows from choosing hashes that fall on one another.
+var chosen = rand.Uint64() //nolint:gosec // who guesses it makes a search slow, no more
 
 func hash(row []uint64) uint64 {
 	const odd = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
-	h := uint64(odd)
+	h := chosen
 	for _, w := range row {
 		h = (h ^ w) * odd
 		h ^= h >> 29

@@ -25,6 +25,18 @@ func distance(a, b []uint64, floor uint64) uint64 {
 	return top
 }
 
+// within reports whether no cells of two rows differ by more than most.
+func within(a, b []uint64, most uint64) bool {
+	b = b[:len(a)]
+	room := roomAbove(most)
+	for i, p := range a {
+		if q := b[i]; ((p+room-q)|(q+room-p))&carry != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // roomAbove returns what, added to a difference of cells, sets the highest bit of those
 // that are larger than top.
 func roomAbove(top uint64) uint64 { return each * (1<<(cellBits-1) - 1 - top) }

@@ -60,27 +60,36 @@ func TestNoBoundIsBelowTheSum(t *testing.T) {
 			table := Normalised(counts, windows)
 			sums := table.pairwise()
 			c := table.gather()
-			c.outline()
-			rows := make([]int, c.rows())
-			for i := range rows {
-				rows[i] = i
-			}
-			for _, least := range []uint64{1, slices.Min(sums) + 1, slices.Max(sums) / 2, slices.Max(sums), 4 * slices.Max(sums)} {
-				upper := c.tighten(rows, max(1, least), 0)
+			rows := upTo(c.rows())
+			within := func(upper func(i int) uint64, said string) {
 				for i := range rows {
-					said := fmt.Sprintf("%s, %d windows, row %d, least %d", name, windows, i, least)
-					sum := sums[c.workers[i][0]]
-					require.GreaterOrEqual(t, upper[i], sum, said)
-					require.GreaterOrEqual(t, c.upper(i, 0), sum, said)
-					require.LessOrEqual(t, c.lower()[i], sum, said)
-					rest, open := c.beyond(i, least, nil)
-					require.True(t, open || sum < least, said)
-					for s := range rest {
-						if open {
-							require.GreaterOrEqual(t, rest[s], c.pairsFrom(i, s*stretch), said)
+					require.GreaterOrEqual(t, upper(i), sums[c.workers[i][0]], "%s, %d windows, row %d, %s", name, windows, i, said)
+				}
+			}
+			for i, lower := range c.lower() {
+				require.LessOrEqual(t, lower, sums[c.workers[i][0]], "%s, %d windows, row %d", name, windows, i)
+			}
+			for range 2 { // by few pivots, and by more
+				within(func(i int) uint64 { return c.upper(i, 0) }, fmt.Sprintf("%d pivots", len(c.pivots)))
+				for i := range rows {
+					for first := range rows {
+						require.GreaterOrEqual(t, c.upper(i, first), c.pairsFrom(i, first))
+					}
+				}
+				for _, least := range []uint64{1, slices.Min(sums) + 1, slices.Max(sums) / 2, slices.Max(sums), 4 * slices.Max(sums)} {
+					for _, words := range c.lengths() {
+						for _, spare := range spares {
+							b := c.bracket(rows, 1, max(1, least))
+							for k := range b.spare {
+								b.spare[k] = spare
+							}
+							b.open(rows)
+							b.cut(rows, words)
+							within(func(i int) uint64 { return b.upper[i] }, fmt.Sprintf("least %d, %d words, spare %v", least, words, spare))
 						}
 					}
 				}
+				c.refine(rows)
 			}
 		}
 	}
@@ -100,7 +109,7 @@ func TestFewPairsDecideWhereNobodyStandsOut(t *testing.T) {
 	for _, c := range []struct {
 		job  string
 		most float64 // of all pairs
-	}{{"nobody", 0.05}, {"barrier", 0.05}, {"clusters", 0.07}, {"ties", 0.15}} {
+	}{{"nobody", 0.05}, {"barrier", 0.05}, {"clusters", 0.07}, {"ties", 0.07}} {
 		t.Run(c.job, func(t *testing.T) {
 			_, effort := Normalised(countsOf(c.job, workers, windows), windows).TopK(8)
 			t.Logf("%+v, %.3f of all", effort, float64(effort.Pairs)/(workers*(workers-1)/2))
@@ -109,30 +118,88 @@ func TestFewPairsDecideWhereNobodyStandsOut(t *testing.T) {
 	}
 }
 
-// Where many are left, outlines are made, and spare part of the distances of those that
-// are given up.
-func TestOutlinesSpareDistances(t *testing.T) {
-	const workers, windows = 4000, 128
-	table := Normalised(countsOf("ties", workers, windows), windows)
-	c := table.gather()
-	got, _ := c.top(8, math.MaxInt64)
-	require.Equal(t, brute(table, 8), got)
-	require.NotEmpty(t, c.outlines)
-	var best leaders
-	for best.k = 8; !best.full(); {
-		s := got[len(best.list)]
-		best.add(leader{uint64(math.Round(s.Score * Full * (workers - 1))), int32(s.Worker)})
-	}
-	given := func() (pairs int64) {
-		for i := range 200 {
-			_, _, n := c.score(i, &best)
-			pairs += n
+// With finer pivots each row has the nearest, and what is asked for knows how far all are.
+// Rhythms that have nothing in common keep the pivots that they had.
+func TestFinerPivots(t *testing.T) {
+	const workers, windows = 2000, 64
+	for _, job := range []string{"nobody", "clusters", "ties"} {
+		c := Normalised(countsOf(job, workers, windows), windows).gather()
+		few := len(c.pivots)
+		before := c.rest[0]
+		asked := []int{0, 7, c.rows() - 1}
+		more, pairs := c.refine(asked)
+		require.True(t, more, job)
+		require.Less(t, few, len(c.pivots), job)
+		require.Less(t, float64(c.rest[0]), 0.9*float64(before), job)
+		assert.GreaterOrEqual(t, pairs, int64(c.rows()), job)
+		for i := range c.rows() {
+			far := make([]uint64, len(c.pivots))
+			for p, pivot := range c.pivots {
+				far[p] = distance(c.at(i), pivot, 0)
+			}
+			require.Equal(t, slices.Min(far), c.own[i], "%s, row %d", job, i)
+			require.Equal(t, c.own[i], far[c.of[i]], "%s, row %d", job, i)
+			if slices.Contains(asked, i) {
+				require.Equal(t, far, c.from(i), "%s, row %d", job, i)
+			}
 		}
-		return pairs
 	}
-	with := given()
-	c.outlines = nil
-	assert.Less(t, with, given())
+	c := Normalised(countsOf("barrier", workers, windows), windows).gather()
+	more, _ := c.refine([]int{0})
+	assert.False(t, more)
+	assert.Len(t, c.pivots, 1)
+}
+
+// A trial says about how many rows a cut leaves, for windows that have nothing to do with
+// each other and for rhythms that drift.
+func TestTrialsTellWhichCutIsWorthIt(t *testing.T) {
+	const workers, windows = 3000, 128
+	for _, job := range []string{"nobody", "barrier", "ties"} {
+		c := Normalised(countsOf(job, workers, windows), windows).gather()
+		rows := upTo(c.rows())
+		c.refine(rows)
+		top, _ := c.TopK(8)
+		least := uint64(math.Round(top[7].Score * Full * (workers - 1)))
+		rows = slices.DeleteFunc(rows, func(i int) bool { return c.upper(i, 0) < least })
+		for _, words := range c.lengths() {
+			b := c.bracket(rows, 1, least)
+			open := b.open(upTo(len(rows)))
+			spare, part := b.try(open, words)
+			for k := range b.spare {
+				b.spare[k] = spare
+			}
+			got := 1 - float64(len(b.cut(open, words)))/float64(len(open))
+			assert.InDelta(t, got, part, 0.35, "%s, %d rows, %d words, spare %v", job, len(open), words, spare)
+		}
+	}
+}
+
+// By the definition: the allowance, and by what the numbers of each window exceed it.
+// Allowances that are alike take another way than those that are not.
+func TestWindowsSumWhatExceedsTheAllowance(t *testing.T) {
+	const workers, windows = 60, 7
+	for _, alike := range []bool{true, false} {
+		c := Normalised(countsOf("barrier", workers, windows), windows).gather()
+		require.Len(t, c.pivots, 1)
+		rows := upTo(c.rows())
+		b := c.bracket(rows, 1, c.upper(0, 0)/2)
+		if !alike {
+			b.spare[3] = 1
+		}
+		b.open(rows)
+		b.lower(0, rows, 0)
+		require.Equal(t, alike, slices.Min(b.allowed) == slices.Max(b.allowed))
+		for i := range rows {
+			want := workers * b.allowed[i]
+			for k := range c.rows() {
+				for w := range windows {
+					apart := int(cell(c.at(i), w)) - int(cell(c.at(k), w))
+					want += int(c.weighs[k]) * max(0, apart-b.allowed[i], -apart-b.allowed[i])
+				}
+			}
+			require.Equal(t, uint64(want), b.sums[i], "row %d", i)
+		}
+	}
 }
 
 // By hand: nine workers at the pivot, one 4 above it, two 5 below. The sums of all three
@@ -185,6 +252,15 @@ func TestRamp(t *testing.T) {
 		r.sum()
 		for v, want := range map[int]uint64{-Full: 0, 1: 0, 2: 1, 5: 6, 7: 12, 8: 16, 10: 24} {
 			assert.Equal(t, want, r.at(v), "at %d", v)
+		}
+		for v := -2; v < 12; v++ {
+			for _, allowed := range []int{0, 1, 2, 5} {
+				want := 0
+				for _, u := range []int{1, 4, 4, 7} {
+					want += max(0, u-v-allowed, v-u-allowed)
+				}
+				assert.Equal(t, uint64(want), r.beyond(v, allowed), "at %d, beyond %d", v, allowed)
+			}
 		}
 		r.clear()
 	}

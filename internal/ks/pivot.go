@@ -40,16 +40,32 @@ func (t *Table) sample() [][]uint64 {
 }
 
 // split returns the pivots and one more, moved to the midst of what is nearest to each,
-// and the sum of the distances from them. The new one begins at a row that is farther
-// away than nine tenths, so that few that stand out are no cluster.
+// and the sum of the distances from them.
 func (t *Table) split(sample, pivots [][]uint64) ([][]uint64, uint64) {
-	of, _ := share(sample, pivots)
+	pivots = spread(sample, pivots, len(pivots)+1)
+	t.settle(sample, pivots)
+	_, far := share(sample, pivots)
+	return pivots, far
+}
+
+// spread returns the pivots and more, n in all. A new one is a row that is farther away
+// than nine tenths, so that few that stand out are no cluster.
+func spread(sample, pivots [][]uint64, n int) [][]uint64 {
+	pivots = slices.Clone(pivots)
 	order := make([]int, len(sample))
-	for i := range order {
-		order[i] = i
+	for len(pivots) < n {
+		of, _ := share(sample, pivots)
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return int(of[a].far) - int(of[b].far) })
+		pivots = append(pivots, sample[order[len(order)*9/10]])
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(of[a].far) - int(of[b].far) })
-	pivots = append(slices.Clone(pivots), sample[order[len(order)*9/10]])
+	return pivots
+}
+
+// settle moves pivots to the midst of what is nearest to each.
+func (t *Table) settle(sample, pivots [][]uint64) {
 	for range rounds {
 		of, _ := share(sample, pivots)
 		for p := range pivots {
@@ -64,8 +80,6 @@ func (t *Table) split(sample, pivots [][]uint64) ([][]uint64, uint64) {
 			}
 		}
 	}
-	_, far := share(sample, pivots)
-	return pivots, far
 }
 
 type shared struct {

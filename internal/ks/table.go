@@ -1,7 +1,5 @@
 package ks
 
-import "math"
-
 // Full is what a share of 1 is stored as. With 14 bits a cell, four cells of a word
 // can be subtracted at once, with room for a carry in each.
 const Full = 1<<14 - 1
@@ -12,8 +10,6 @@ const (
 	// each holds a 1 in every cell of a word, carry the highest bit of every cell.
 	each  = uint64(0x0001_0001_0001_0001)
 	carry = each << (cellBits - 1)
-
-	cellMask = 1<<cellBits - 1
 )
 
 // Table holds the rhythm of workers, a row for each. The zero value is not usable.
@@ -34,7 +30,7 @@ func NewTable(windows int) *Table {
 // worker's cells are shares of its own operations, in steps of 1/Full; one without
 // operations has none in any window.
 func Normalised(counts []uint32, windows int) *Table {
-	t := NewTable(windows)
+	t := tableFor(counts, windows)
 	for i := 0; i+t.windows <= len(counts); i += t.windows {
 		row := counts[i : i+t.windows]
 		t.add(row, sum(row))
@@ -46,7 +42,7 @@ func Normalised(counts []uint32, windows int) *Table {
 // scaled by the one with most operations, and a worker with fewer stays apart from
 // one with more. Distances are numbers of operations.
 func Counted(counts []uint32, windows int) *Table {
-	t := NewTable(windows)
+	t := tableFor(counts, windows)
 	var most uint64
 	for i := 0; i+t.windows <= len(counts); i += t.windows {
 		most = max(most, sum(counts[i:i+t.windows]))
@@ -55,6 +51,13 @@ func Counted(counts []uint32, windows int) *Table {
 	for i := 0; i+t.windows <= len(counts); i += t.windows {
 		t.add(counts[i:i+t.windows], most)
 	}
+	return t
+}
+
+// tableFor returns an empty table with room for the workers of counts.
+func tableFor(counts []uint32, windows int) *Table {
+	t := NewTable(windows)
+	t.cells = make([]uint64, 0, len(counts)/t.windows*t.words)
 	return t
 }
 
@@ -67,21 +70,23 @@ func sum(counts []uint32) (s uint64) {
 
 // add appends a worker; total is what counts as a share of 1.
 func (t *Table) add(counts []uint32, total uint64) {
-	at := len(t.cells)
-	for range t.words {
-		t.cells = append(t.cells, 0)
+	per := 0.0
+	if total > 0 {
+		per = Full / float64(total)
 	}
-	if total == 0 {
-		return
-	}
-	row, per := t.cells[at:], Full/float64(total)
 	var cum, share uint64
-	for w, n := range counts {
-		if n != 0 {
-			cum += uint64(n)
-			share = uint64(math.Round(float64(cum) * per))
+	for len(counts) > 0 {
+		word := uint64(0)
+		here := counts[:min(perWord, len(counts))]
+		for i, n := range here {
+			if n != 0 {
+				cum += uint64(n)
+				share = uint64(float64(float64(cum)*per) + 0.5)
+			}
+			word |= share << (i * cellBits)
 		}
-		row[w/perWord] |= share << (w % perWord * cellBits)
+		t.cells = append(t.cells, word)
+		counts = counts[len(here):]
 	}
 }
 

@@ -18,7 +18,7 @@ type Effort struct {
 	Rows      int   // that differ
 	Scored    int   // computed to the end
 	Abandoned int   // begun, and given up as too low
-	Pairs     int64 // distances computed, those from pivots too, and a quarter of those bounded by outlines
+	Pairs     int64 // distances computed, those from pivots too
 	CutShort  bool  // more pairs were not allowed
 }
 
@@ -34,8 +34,9 @@ func (t *Table) TopK(k int) ([]Score, Effort) {
 // highest of those that were computed.
 func (t *Table) Leaders(k int, pairs int64) ([]Score, []Interval, Effort) {
 	c := t.gather()
+	within := c.bounds() // by the pivots that Bounds has
 	top, effort := c.top(k, pairs)
-	return top, c.bounds(), effort
+	return top, within, effort
 }
 
 func (c *crowd) top(k int, pairs int64) ([]Score, Effort) {
@@ -63,7 +64,9 @@ func (c *crowd) top(k int, pairs int64) ([]Score, Effort) {
 			tried++
 		}
 		if tried == seed {
-			open = c.narrow(open, best.least())
+			var pairs int64
+			open, pairs = c.narrow(open, best.least())
+			effort.Pairs += pairs
 			continue
 		}
 		sum, whole, pairs := c.score(open[0].row, &best)
@@ -107,29 +110,41 @@ const (
 	seed = 16
 	// few is how many candidates are scored without a look at spans, which costs as much.
 	few = 64
-	// many is for how many outlines are worth making.
-	many = 2 * few
 )
 
-// narrow returns the candidates whose score may reach least by closer bounds.
-func (c *crowd) narrow(open []candidate, least uint64) []candidate {
+// narrow returns the candidates whose score may reach least by closer bounds, and how many
+// pairs it computed for these.
+func (c *crowd) narrow(open []candidate, least uint64) ([]candidate, int64) {
 	open = reaching(open, least)
 	if len(open) <= few || least == 0 {
-		return open
+		return open, 0
 	}
-	rows := make([]int, len(open))
-	for i, o := range open {
-		rows[i] = o.row
+	more, pairs := c.refine(rowsOf(open))
+	if more {
+		open = lowered(open, least, func(i int) uint64 { return c.upper(open[i].row, 0) })
 	}
-	for i, upper := range c.tighten(rows, least, few) {
-		open[i].upper = min(open[i].upper, upper)
+	if len(open) > few {
+		upper := c.tighten(rowsOf(open), least, few)
+		open = lowered(open, least, func(i int) uint64 { return upper[i] })
+	}
+	return open, pairs
+}
+
+// lowered returns the candidates that may reach least by other bounds as well.
+func lowered(open []candidate, least uint64, upper func(i int) uint64) []candidate {
+	for i := range open {
+		open[i].upper = min(open[i].upper, upper(i))
 	}
 	byUpper(open)
-	open = reaching(open, least)
-	if len(open) > many {
-		c.outline()
+	return reaching(open, least)
+}
+
+func rowsOf(open []candidate) []int {
+	out := make([]int, len(open))
+	for i, o := range open {
+		out[i] = o.row
 	}
-	return open
+	return out
 }
 
 // reaching returns those of sorted candidates that may reach least.
@@ -145,21 +160,8 @@ const stretch = 64
 // first: with them the triangle leaves most open.
 func (c *crowd) score(i int, best *leaders) (sum uint64, whole bool, pairs int64) {
 	a, far, peaks := c.at(i), c.from(i), c.peaks(i)
-	looked := best.full() && c.outlines != nil
-	if looked {
-		var open bool
-		c.stretches, open = c.beyond(i, best.least(), c.stretches)
-		pairs = int64(len(c.stretches)) * stretch / perLook
-		if !open {
-			return 0, false, pairs
-		}
-	}
 	for from := 0; from < c.rows(); from += stretch {
-		rest := c.upper(i, from)
-		if looked {
-			rest = c.stretches[from/stretch]
-		}
-		if best.full() && sum+rest < best.least() {
+		if best.full() && sum+c.upper(i, from) < best.least() {
 			return 0, false, pairs
 		}
 		to := min(from+stretch, c.rows())
