@@ -82,6 +82,7 @@ type room struct {
 	lanes   []laneEnd
 	plan    plan
 	planner planner
+	byRank  byRank
 	replay  replay
 }
 
@@ -148,8 +149,10 @@ type builder struct {
 	at      [][]int32 // of each rank, where its operations are among the nodes
 	places  []int32   // of all ranks
 	ends    []int32   // a rank's nodes by end
-	follows map[int32][]int32
+	follows []follows // of each slot
+	joins   bool      // some follow
 	order   []int32
+	merged  []int32
 	// Of the present rank, or of all slots.
 	slotAt, messages []int32
 	awaited          []awaits
@@ -171,10 +174,6 @@ func (g *Graph) sortByLaunch(of []int32) {
 
 func (b *builder) begin(g *Graph, total int) {
 	b.g, b.at, b.places = g, b.at[:0], slices.Grow(b.places[:0], total)
-	if b.follows == nil {
-		b.follows = map[int32][]int32{}
-	}
-	clear(b.follows)
 }
 
 // rank adds the operations of a rank in order of their starts, and its end.
@@ -195,9 +194,7 @@ func (b *builder) rank(r *Rank) {
 		p, q := &r.Ops[x], &r.Ops[y]
 		return cmp.Or(cmp.Compare(p.Start, q.Start), cmp.Compare(p.End, q.End), cmp.Compare(x, y))
 	}
-	if !slices.IsSortedFunc(b.order, byStart) {
-		slices.SortFunc(b.order, byStart)
-	}
+	b.sortRuns(byStart)
 	end := g.since(max(r.Start, r.End))
 	for _, k := range b.order {
 		op := &r.Ops[k]
@@ -220,6 +217,38 @@ func (b *builder) rank(r *Rank) {
 	b.holes(from, r)
 	b.local(from, int32(len(g.nodes)))
 	b.synchronise(from, int32(len(g.nodes)), r.Syncs)
+}
+
+// sortRuns sorts the order, which mostly is of two sorted parts: what a rank computed, and
+// its communication.
+func (b *builder) sortRuns(by func(x, y int32) int) {
+	descends := func(from int) int {
+		for i := from; i < len(b.order); i++ {
+			if by(b.order[i-1], b.order[i]) > 0 {
+				return i
+			}
+		}
+		return len(b.order)
+	}
+	second := descends(1)
+	if second >= len(b.order) {
+		return
+	}
+	if descends(second+1) < len(b.order) {
+		slices.SortFunc(b.order, by)
+		return
+	}
+	x, y := b.order[:second], b.order[second:]
+	b.merged = b.merged[:0]
+	for len(x) > 0 && len(y) > 0 {
+		if by(x[0], y[0]) <= 0 {
+			b.merged, x = append(b.merged, x[0]), x[1:]
+		} else {
+			b.merged, y = append(b.merged, y[0]), y[1:]
+		}
+	}
+	b.merged = append(append(b.merged, x...), y...)
+	b.order, b.merged = b.merged, b.order
 }
 
 // next returns a new node that waits for nothing. It is filled in place: a copy would take

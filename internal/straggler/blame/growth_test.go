@@ -86,3 +86,20 @@ func TestElsewhereIsTheMedianOfTheOtherRanks(t *testing.T) {
 	_, ok = typical(3)
 	assert.False(t, ok, "nobody else did it")
 }
+
+// Whoever has a root waits for that one alone.
+func TestWorkGrowsWithMembersOfARoot(t *testing.T) {
+	looks := func(n int) int {
+		s := &Step{Meetings: []Meeting{{Rule: Root, Root: 0}}}
+		for r := range n {
+			s.Ranks = append(s.Ranks, Rank{Rank: int64(r), Stage: -1, End: 2000, Ops: []Op{{Start: int64(r % 7), End: 1900, Place: reduce, Micro: -1, Kind: Comm}}})
+			s.Meetings[0].Parties = append(s.Meetings[0].Parties, Party{Rank: int32(r)})
+		}
+		g := Build(s, Options{})
+		require.Len(t, g.planned().order, 2*n+n-1)
+		return g.room.byRank.looked
+	}
+	few := looks(256)
+	require.Positive(t, few)
+	assert.LessOrEqual(t, looks(8*256), 10*few)
+}

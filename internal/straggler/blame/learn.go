@@ -14,6 +14,8 @@ const maxFollows = 3
 // program. Without that, taking away the longer one would save too much.
 func (b *builder) learn() {
 	g := b.g
+	b.follows, b.joins = resized(b.follows, len(g.slots.keys)), false
+	clear(b.follows)
 	for i := range g.nodes {
 		n := &g.nodes[i]
 		if g.joins(n) {
@@ -28,13 +30,13 @@ func (b *builder) learn() {
 	g.extraAt = slices.Grow(g.extraAt, len(g.nodes)+1)
 	for r := range g.ranks {
 		from, to := g.first[r], g.first[r+1]
-		if len(b.follows) > 0 {
+		if b.joins {
 			for i := from; i < to; i++ {
 				at[g.nodes[i].slot] = i
 			}
 		}
 		b.extras(from, to, at)
-		if len(b.follows) > 0 {
+		if b.joins {
 			for i := from; i < to; i++ {
 				at[g.nodes[i].slot] = none
 			}
@@ -54,9 +56,17 @@ func (g *Graph) joins(n *node) bool {
 	return idle && !n.over && o.lane != n.lane && n.start-o.end <= launchLatency && n.start-n.launch > launchLatency
 }
 
+// follows are the slots of what those of a slot were seen to wait for.
+type follows struct {
+	slots [maxFollows]int32
+	n     int32
+}
+
 func (b *builder) follow(slot, other int32) {
-	if f := b.follows[slot]; slot != other && len(f) < maxFollows && !slices.Contains(f, other) {
-		b.follows[slot] = append(f, other)
+	if f := &b.follows[slot]; slot != other && f.n < maxFollows && !slices.Contains(f.slots[:f.n], other) {
+		f.slots[f.n] = other
+		f.n++
+		b.joins = true
 	}
 }
 
@@ -70,8 +80,9 @@ func (b *builder) extras(from, to int32, at []int32) {
 	for i := from; i < to; i++ {
 		g.extraAt = append(g.extraAt, int32(len(g.extraTo)))
 		n := &g.nodes[i]
-		if len(b.follows) > 0 {
-			for _, slot := range b.follows[n.slot] {
+		if b.joins {
+			f := &b.follows[n.slot]
+			for _, slot := range f.slots[:f.n] {
 				g.wait(i, at[slot])
 			}
 		}

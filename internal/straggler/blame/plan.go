@@ -104,9 +104,25 @@ func (g *Graph) planned() *plan {
 		return g.plan
 	}
 	items := int32(2*len(g.nodes) + len(g.meets))
-	w, p := &g.room.planner, &g.room.plan
-	total := w.read(g, items)
-	p.forced, p.order = 0, slices.Grow(p.order[:0], total)
+	total := 0
+	for item := range items {
+		if g.used(item) {
+			total++
+		}
+	}
+	g.plan = &g.room.plan
+	g.plan.forced, g.plan.order = 0, slices.Grow(g.plan.order[:0], total)
+	if !g.room.byRank.order(g, g.plan, int(items), total) {
+		g.planAll(items, total)
+	}
+	return g.plan
+}
+
+// planAll finds an order for whatever waits for what.
+func (g *Graph) planAll(items int32, total int) {
+	w, p := &g.room.planner, g.plan
+	w.read(g, items)
+	p.order = p.order[:0]
 	place := func(item int32) {
 		w.placed[item] = true
 		p.order = append(p.order, item)
@@ -130,12 +146,10 @@ func (g *Graph) planned() *plan {
 			p.forced++
 		}
 	}
-	g.plan = p
-	return p
 }
 
-// read finds who waits for whom, and returns how many items are used.
-func (w *planner) read(g *Graph, items int32) (total int) {
+// read finds who waits for whom.
+func (w *planner) read(g *Graph, items int32) {
 	w.before, w.at, w.waitAt = resized(w.before, int(items)), resized(w.at, int(items)+1), resized(w.waitAt, int(items)+1)
 	w.placed, w.waits = resized(w.placed, int(items)), w.waits[:0]
 	clear(w.at)
@@ -143,7 +157,6 @@ func (w *planner) read(g *Graph, items int32) (total int) {
 	for item := range items {
 		w.waitAt[item] = int32(len(w.waits))
 		if g.used(item) {
-			total++
 			w.waits = g.waits(item, w.waits)
 		}
 		w.before[item] = int32(len(w.waits)) - w.waitAt[item]
@@ -167,7 +180,6 @@ func (w *planner) read(g *Graph, items int32) (total int) {
 	// Now each begins where its next does.
 	copy(w.at[1:], w.at[:items])
 	w.at[0] = 0
-	return total
 }
 
 // circles returns a function that picks, of the items that wait in a circle, the one

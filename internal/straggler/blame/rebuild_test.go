@@ -1,7 +1,9 @@
 package blame
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,4 +55,56 @@ func TestRebuiltGraphsCompareAnew(t *testing.T) {
 	for _, s := range []*Step{short, long, short} {
 		require.Equal(t, Build(s, Options{}).Walk(), g.Rebuild(s, Options{}).Walk())
 	}
+}
+
+func TestRunsAreSorted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for n := range 60 {
+		var b builder
+		at := make([]int, n)
+		for i := range at {
+			at[i] = rng.IntN(n)
+			b.order = append(b.order, int32(i))
+		}
+		for runs := rng.IntN(4); runs > 0; runs-- {
+			from := rng.IntN(n + 1)
+			slices.Sort(at[from:])
+			slices.Sort(at[:from])
+		}
+		by := func(x, y int32) int { return cmp.Or(cmp.Compare(at[x], at[y]), cmp.Compare(x, y)) }
+		want := slices.Clone(b.order)
+		slices.SortFunc(want, by)
+		b.sortRuns(by)
+		require.Equal(t, want, b.order)
+	}
+}
+
+// The order rank by rank gives what any other does, and leaves circles to the other.
+func TestOrdersGiveTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 3))
+	byRanks, circles := 0, 0
+	for range 400 {
+		data := make([]byte, 64+rng.IntN(4000))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		s := randomStep(data, rng.IntN(9), rng.IntN(17))
+		g, want := Build(s, Options{}), Build(s, Options{})
+		total := len(g.planned().order)
+		want.plan = &plan{}
+		want.planAll(int32(2*len(want.nodes)+len(want.meets)), total)
+		require.Equal(t, want.plan.forced, g.plan.forced)
+		require.Len(t, want.plan.order, total)
+		if g.plan.forced > 0 {
+			circles++
+		} else if !slices.Equal(want.plan.order, g.plan.order) {
+			byRanks++
+		}
+		require.InDelta(t, want.Saved(), g.Saved(), 0)
+		for rank := range int64(3) {
+			require.InDelta(t, want.Saved(Own(rank)...), g.Saved(Own(rank)...), 0)
+		}
+	}
+	assert.Positive(t, byRanks)
+	assert.Positive(t, circles)
 }

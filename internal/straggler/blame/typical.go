@@ -19,17 +19,20 @@ const (
 type typicals struct {
 	at      []int32 // of each slot, where its nodes begin in nodes
 	nodes   []int32
-	next    []int32           // scratch of index
+	next    []int32           // scratch of what sorts
 	found   []int64           // room for values
 	byPlace map[Place][]int32 // slots
 	values  map[valueKey][]int64
 	spreads map[spreadKey]*spread
 	byAlike map[Place][]int32 // slots
 	served  map[purpose]*served
-	roles   map[uint64]int     // ranks of each
-	byClass []int32            // meetings
-	classes map[uint64][]int64 // transfers of meetings
-	looked  int                // operations and meetings looked at for these
+	roles   map[uint64]int // ranks of each
+	byClass []int32        // meetings
+	// Classes have numbers; the meetings of the n-th are those of byClass from classAt[n] on.
+	classNumbers map[uint64]int32
+	classAt      []int32
+	classes      map[uint64][]int64 // transfers of meetings
+	looked       int                // operations and meetings looked at for these
 }
 
 type valueKey struct {
@@ -80,7 +83,9 @@ func (t *typicals) emptied() typicals {
 	clear(t.values)
 	clear(t.spreads)
 	clear(t.classes)
+	clear(t.classNumbers)
 	return typicals{
+		classNumbers: t.classNumbers, classAt: t.classAt[:0],
 		at: t.at[:0], nodes: t.nodes[:0], next: t.next[:0], found: t.found[:0], values: t.values, spreads: t.spreads, classes: t.classes,
 	}
 }
@@ -218,21 +223,51 @@ func (g *Graph) typicalTransfer(m *meet) (int64, bool) {
 func (g *Graph) ofClass(class uint64) []int32 {
 	t := &g.typ
 	if t.byClass == nil {
-		t.byClass = make([]int32, 0, len(g.meets))
-		for k := range g.meets {
-			t.looked++
-			if g.meets[k].rule != Nobody {
-				t.byClass = append(t.byClass, int32(k))
-			}
+		g.indexClasses()
+	}
+	n, ok := t.classNumbers[class]
+	if !ok {
+		return nil
+	}
+	return t.byClass[t.classAt[n]:t.classAt[n+1]]
+}
+
+// indexClasses sorts the meetings by class.
+func (g *Graph) indexClasses() {
+	t := &g.typ
+	if t.classNumbers == nil {
+		t.classNumbers = map[uint64]int32{}
+	}
+	t.classAt = append(t.classAt[:0], 0)
+	number := make([]int32, len(g.meets))
+	counted := 0
+	for k := range g.meets {
+		t.looked++
+		m := &g.meets[k]
+		if m.rule == Nobody {
+			continue
 		}
-		slices.SortStableFunc(t.byClass, func(a, b int32) int { return cmp.Compare(g.meets[a].class, g.meets[b].class) })
+		n, ok := t.classNumbers[m.class]
+		if !ok {
+			n = int32(len(t.classAt)) - 1
+			t.classNumbers[m.class] = n
+			t.classAt = append(t.classAt, 0)
+		}
+		number[k] = n
+		t.classAt[n+1]++
+		counted++
 	}
-	from, _ := slices.BinarySearchFunc(t.byClass, class, func(k int32, c uint64) int { return cmp.Compare(g.meets[k].class, c) })
-	to := from
-	for to < len(t.byClass) && g.meets[t.byClass[to]].class == class {
-		to++
+	for n := 1; n < len(t.classAt); n++ {
+		t.classAt[n] += t.classAt[n-1]
 	}
-	return t.byClass[from:to]
+	t.byClass = make([]int32, counted)
+	t.next = append(t.next[:0], t.classAt...)
+	for k := range g.meets {
+		if g.meets[k].rule != Nobody {
+			t.byClass[t.next[number[k]]] = int32(k)
+			t.next[number[k]]++
+		}
+	}
 }
 
 // transfer returns how long the meeting took after the one that was waited for had
