@@ -43,7 +43,7 @@ type alike struct {
 	correlation float64 // of forward and backward, each without what is typical of its rank
 	memory      float64 // of what a rank had more to do, from step to step
 	share       float64 // that who leads a step has more, typically
-	leader      float64 // share of steps in which the most frequent of them leads
+	leader      float64 // share of the steps that are worth telling in which the most frequent of them leads
 	first       int32   // the number of that rank
 	steps       int
 }
@@ -106,20 +106,24 @@ func (a *alike) follow(t *trial, of []int32) {
 		}
 	}
 	a.memory = correlationOf(now, before, &t.buf)
-	a.lead(tops)
+	a.lead(tops, t.cfg.MinExcessShare)
 }
 
-// lead fills who had most to do in each step, and by how much.
-func (a *alike) lead(tops []leader) {
+// lead fills who had most to do in each step, and by how much; and how often the same rank had
+// it by what is worth telling. Of one rank that has more in every second step it is all that is.
+func (a *alike) lead(tops []leader, least float64) {
 	worst := make([]float64, 0, len(tops))
 	leads := map[int32]int{}
-	most := 0
+	most, told := 0, 0
 	for _, l := range tops {
 		if l.share <= 0 {
 			continue
 		}
 		worst = append(worst, l.share)
-		leads[l.n]++
+		if l.share >= least {
+			leads[l.n]++
+			told++
+		}
 	}
 	for rank, n := range leads {
 		if n > most || (n == most && rank < a.first) {
@@ -127,7 +131,7 @@ func (a *alike) lead(tops []leader) {
 		}
 	}
 	a.steps = len(worst)
-	a.share, a.leader = medianOf(worst), float64(most)/float64(max(1, a.steps))
+	a.share, a.leader = medianOf(worst), float64(most)/float64(max(1, told))
 }
 
 // centre takes the median out of the values, and returns it.

@@ -7,7 +7,8 @@ import (
 
 // divided remembers a cohort of which half or more is slower than the rest. The noise between
 // its ranks is as large as what divides them then, and the slower may be its median: each rank
-// by itself looks like chance, or like its peers, which is no health.
+// by itself looks like chance, or like its peers, which is no health. Nor has all of such a
+// cohort more to do: what a whole cohort has, the faster ones have, too.
 func (t *trial) divided() {
 	of := map[cohortKey][]*standing{}
 	for i := range t.ranks {
@@ -30,6 +31,9 @@ func (t *trial) divided() {
 		if share < t.cfg.MinExcessShare || 2*len(slower) < len(ranks) || float64(len(slower)) > nodeShare*float64(len(ranks)) ||
 			slices.ContainsFunc(slower, func(s *standing) bool { return s.named }) {
 			continue
+		}
+		for _, s := range slower {
+			s.divided = true
 		}
 		if a := t.abstained; a != nil && (a.Share > share || a.Share == share && a.Rank <= worst.m.seat.Rank) {
 			continue

@@ -8,6 +8,7 @@ type outcome struct {
 	excess        [Kinds]float64
 	own           [Kinds]float64
 	work, choice  float64
+	usual         float64 // of a pair, what the other is faster by with a kernel that is not the usual one
 	base          float64 // peers' own time
 	pause         float64 // longest gap of the host beyond the peers' longest
 	device        float64
@@ -26,6 +27,7 @@ type outcome struct {
 	given, lonely bool
 	even, uneven  bool // of some purpose, the amount of work is the peers', or another
 	compared      bool
+	hollow        bool // its idleness may be operations, if any are lost
 }
 
 // basis says with whom a rank is compared.
@@ -72,6 +74,7 @@ type comparer struct {
 	slowed   []slowed
 	sorted   []slowed
 	devices  []float64 // by row, by how much slower
+	serving  []int32   // by row, 1 + the place of what it did for the purpose that is asked about
 }
 
 // compare fills the outcome of each row.

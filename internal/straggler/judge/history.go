@@ -26,6 +26,7 @@ type entryFlags uint32
 const (
 	entryCompared entryFlags = 1 << iota // with peers
 	entryGiven
+	entryHollow // its idleness may be operations, if any are lost
 )
 
 func (e *entry) net() float64 {

@@ -58,6 +58,7 @@ type testRow struct {
 	role           uint64
 	gone           bool
 	lost           float64 // share of the operations that is not recorded
+	hollow         bool
 }
 
 var testKernels = []kernel{
@@ -144,7 +145,7 @@ func (j *testJob) row(rank int, r *testRow) Row {
 	if j.ep == 1 {
 		seat.EP = -1
 	}
-	out := Row{Seat: seat, Role: r.role, Seconds: float32(j.sheet.Seconds), Correlation: float32(r.correlation), Variation: float32(r.variation), Lost: float32(r.lost)}
+	out := Row{Seat: seat, Role: r.role, Seconds: float32(j.sheet.Seconds), Correlation: float32(r.correlation), Variation: float32(r.variation), Lost: float32(r.lost), Hollow: r.hollow}
 	for _, k := range r.kernels {
 		each := k.each * r.slow * j.chips[rank] * j.wobble(j.noise)
 		kind := Compute

@@ -72,6 +72,7 @@ func (j *Judge) Add(s *Sheet) {
 	alone := j.comp.common(out) < 2
 	for i := range out {
 		j.learn(j.order[i], &out[i], alone)
+		out[i].hollow = j.rows[i].Hollow
 		j.keep(j.order[i], f, &out[i])
 	}
 	for _, d := range j.comp.details {
@@ -193,6 +194,9 @@ func (j *Judge) keep(n int32, f *frame, o *outcome) {
 	}
 	if o.given {
 		e.flags |= entryGiven
+	}
+	if o.hollow {
+		e.flags |= entryHollow
 	}
 	h.entries[n][int(f.number)%h.window] = e
 	if n < passRanks {

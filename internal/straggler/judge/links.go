@@ -20,8 +20,7 @@ const (
 	// switches. It counts as much as priorLinks links would.
 	linkSpread = 0.05
 	priorLinks = 8
-	// linkMemory is taken for granted while there are too few steps to measure it: traffic of
-	// other jobs lasts for many steps.
+	// linkMemory is expected of links: traffic of other jobs lasts for many steps.
 	linkMemory = 0.5
 	// lateShare is how large the excess of a link must be beside that of its sender, if
 	// the sender itself is late: who comes last sends while all others wait for it, which
@@ -40,7 +39,7 @@ type trunk struct {
 	base           float64
 	mean           float64
 	chance, z      float64
-	memory, likely float64 // correlation of neighbouring steps, of its class: measured, and to be expected
+	memories       // of its class
 	bad            bool
 }
 
@@ -93,19 +92,15 @@ func (t *trial) measureTrunk(k *trunk) {
 
 // testTrunks judges the links of one class against each other.
 func (t *trial) testTrunks(of []*trunk, all int) {
-	memory := t.memoryOf(len(of), func(i, from, to int) {
+	memory := t.memoryOf(len(of), linkMemory, func(i, from, to int) {
 		for _, f := range t.frames[from:to] {
 			if e := t.links.at(of[i].n, f.number); e != nil {
 				t.buf = append(t.buf, float64(e.excess))
 			}
 		}
 	})
-	likely := memory
-	if len(t.frames) < MemoryBlock {
-		likely = max(memory, linkMemory)
-	}
 	for _, k := range of {
-		k.peers, k.memory, k.likely = len(of)-1, memory, likely
+		k.peers, k.memories = len(of)-1, memory
 	}
 	for range rounds {
 		t.buf, t.buf2 = t.buf[:0], t.buf2[:0]
@@ -330,7 +325,7 @@ func (t *trial) tellLink(of []*trunk, rank, peer int64, side string) {
 	worst := slices.MaxFunc(of, func(a, b *trunk) int { return cmp.Compare(a.typical, b.typical) })
 	c := Conclusion{
 		Class: model.ClassLink, Rank: rank, Peer: peer, Side: side, Stage: -1, Comm: worst.group.comm, Digest: worst.group.digest, Op: worst.op,
-		OpSec: worst.typical, Rung: RungLinks, Peers: worst.peers, Steadiness: worst.z, Memory: worst.memory,
+		OpSec: worst.typical, Rung: RungLinks, Peers: worst.peers, Steadiness: worst.z, Memory: worst.measured,
 	}
 	from, to := worst.from, worst.to
 	ranks := map[int64]bool{}

@@ -16,6 +16,7 @@ func (c *comparer) kernels(all *cohort) {
 			c.charge(&c.out[w.row], w)
 		}
 	}
+	c.pairChoices(all)
 	for _, i := range all.judged {
 		c.lonely(&c.out[i], i)
 	}
@@ -38,7 +39,7 @@ func (c *comparer) lonely(o *outcome, row int32) {
 	case o.pair:
 		other := c.partner(row)
 		o.basis, o.compared = basis{RungMembers, 1, true}, true
-		o.excess[Compute] = o.own[Compute] + o.own[Overlapped] - other.own[Compute] - other.own[Overlapped]
+		o.excess[Compute] = o.own[Compute] + o.own[Overlapped] - other.own[Compute] - other.own[Overlapped] - o.choice - o.usual
 		o.excess[Overlapped] = 0
 		o.excess[Copy] = o.own[Copy] - other.own[Copy]
 		mine, theirs := o.unknown+o.fed, other.unknown+other.fed
@@ -53,14 +54,16 @@ func (c *comparer) lonely(o *outcome, row int32) {
 }
 
 // partner returns the outcome of the other row of a pair.
-func (c *comparer) partner(row int32) *outcome {
+func (c *comparer) partner(row int32) *outcome { return &c.out[c.partnerRow(row)] }
+
+func (c *comparer) partnerRow(row int32) int32 {
 	co := &c.ladder.cohorts[c.ladder.at[levelRole][row]]
 	for _, i := range co.members {
 		if i != row {
-			return &c.out[i]
+			return i
 		}
 	}
-	return &c.out[row]
+	return row
 }
 
 // common takes out of what ranks differ by from their own past what the others among

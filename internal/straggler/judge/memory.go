@@ -11,34 +11,55 @@ const (
 	// leastMemory is what correlation of neighbouring steps chance and single pauses reach.
 	leastMemory = 0.25
 	mostMemory  = 0.95
-	// sureMemory is how many standard errors it must be above zero, and sureEarly before
-	// there is a whole block: it is asked anew with each step then.
+	// sureMemory is how many standard errors it must be above zero.
 	sureMemory = 2
-	sureEarly  = 3
+	// rankMemory is expected of ranks, and priorMemory is by how much noise of any sort differs
+	// from what is expected of it: before there is a block, steps say little of it.
+	rankMemory  = 0.2
+	priorMemory = 0.5
 )
 
-// memory returns the correlation of an excess with that of the step before, typical of
-// all ranks; 0 where it may be chance.
-func (t *trial) memory() float64 {
-	return t.memoryOf(len(t.ranks), func(i, from, to int) {
+// memories are correlations of an excess with that of the step before, typical of all
+// series: measured, 0 where it may be chance or there is no block of steps, and likely, by
+// which significance goes. Where there is no block, that is the mean of what is expected and
+// of what the steps show by more than a standard error, weighted by how well these are known:
+// of noise that forgets five in six show less.
+type memories struct{ measured, likely float64 }
+
+// memory returns those of the ranks.
+func (t *trial) memory() memories {
+	return t.memoryOf(len(t.ranks), rankMemory, func(i, from, to int) {
 		t.over(t.ranks[i].n, from, to, func(e *entry) { t.buf = append(t.buf, e.share(e.net())) })
 	})
 }
 
-// memoryOf does so for so many series, of which fill appends what they have in frames from
-// to.
-func (t *trial) memoryOf(series int, fill func(i, from, to int)) float64 {
-	block, sure := MemoryBlock, float64(sureMemory)
-	if len(t.frames) < block {
-		block, sure = len(t.frames), sureEarly
-	}
+// memoryOf does so for so many series, of which so much is expected and of which fill
+// appends what they have in frames from to.
+func (t *trial) memoryOf(series int, expected float64, fill func(i, from, to int)) memories {
+	block := min(MemoryBlock, len(t.frames))
+	all := t.correlations(series, block, fill)
 	// Over few steps about their own middle it comes out too small (Kendall 1954).
 	n := float64(block)
 	left := 1 - 4/n
-	if left <= 0 {
-		return 0
+	known := len(all) >= minCohort && left > 0
+	r, err := 0.0, math.Inf(1)
+	if known {
+		r = (medianOf(all) + 1/n) / left
+		err = medianError / math.Sqrt(n*float64(len(all))) / left
 	}
-	var all []float64
+	switch {
+	case block < MemoryBlock:
+		worth := sq(priorMemory / err)
+		return memories{likely: max(0, min(mostMemory, (expected+worth*max(0, r-err))/(1+worth)))}
+	case !known || r < max(leastMemory, sureMemory*err):
+		return memories{}
+	}
+	r = min(r, mostMemory)
+	return memories{r, r}
+}
+
+// correlations returns that of each series in each block of so many steps.
+func (t *trial) correlations(series, block int, fill func(i, from, to int)) (all []float64) {
 	for i := range series {
 		for from := 0; from+block <= len(t.frames); from += block {
 			t.buf = t.buf[:0]
@@ -52,14 +73,7 @@ func (t *trial) memoryOf(series int, fill func(i, from, to int)) float64 {
 			}
 		}
 	}
-	if len(all) < minCohort {
-		return 0
-	}
-	r := (medianOf(all) + 1/n) / left
-	if chance := sure * medianError / math.Sqrt(n*float64(len(all))) / left; r < max(leastMemory, chance) {
-		return 0
-	}
-	return min(r, mostMemory)
+	return all
 }
 
 // correlation returns that of values with those before. Single wild ones count no more

@@ -30,7 +30,7 @@ func TestMemoryIsMeasured(t *testing.T) {
 		tr := &trial{cfg: &judge.cfg, h: &judge.history, places: &judge.places, links: &judge.links}
 		tr.h.each(func(f *frame) { tr.frames = append(tr.frames, f) })
 		tr.gather()
-		if got := tr.memory(); math.Abs(got-memory) > 0.12 {
+		if got := tr.memory().measured; math.Abs(got-memory) > 0.12 {
 			t.Errorf("got memory %g, want %g", got, memory)
 		}
 	}
@@ -129,5 +129,144 @@ func TestADriftIsNoChange(t *testing.T) {
 	}
 	if got := found(0.15, 0); got < jobs*95/100 {
 		t.Errorf("got %d changes in %d jobs that change, want nearly all", got, jobs)
+	}
+}
+
+// trialOf returns a trial of what a job did, before anybody is accused.
+func trialOf(job *testJob) *trial {
+	judge := New(Config{}, job.place)
+	for step := range job.steps {
+		judge.Add(job.step(step))
+	}
+	t := &trial{cfg: &judge.cfg, h: &judge.history, places: &judge.places, links: &judge.links, looks: 1}
+	t.h.each(func(f *frame) { t.frames = append(t.frames, f) })
+	t.gather()
+	t.noise.memories = t.memory()
+	t.estimate()
+	return t
+}
+
+// Of three steps nothing is known but what is expected; the more steps and ranks, the more
+// they say. From a block on it is what was measured.
+func TestMemoryIsExpectedBeforeItIsMeasured(t *testing.T) {
+	likely := func(ranks, steps int, memory float64) float64 {
+		sum := 0.0
+		const jobs = 20
+		for seed := range uint64(jobs) {
+			job := newTestJob(ranks, seed).with(remembering(seed, ranks, 0.05, memory))
+			job.steps, job.kernels = steps, testKernels[:1]
+			m := trialOf(job).noise.memories
+			if steps < MemoryBlock && m.measured != 0 || steps >= MemoryBlock && m.measured != m.likely {
+				t.Fatalf("%d steps: got %+v", steps, m)
+			}
+			sum += m.likely / jobs
+		}
+		return sum
+	}
+	for _, memory := range []float64{0, 0.8} {
+		if got := likely(8, 4, memory); math.Abs(got-rankMemory) > 1e-9 {
+			t.Errorf("memory %g, 4 steps: got %g, want what is expected", memory, got)
+		}
+		far := func(x float64) float64 { return math.Abs(x - memory) }
+		if few, many := far(likely(8, 12, memory)), far(likely(64, 12, memory)); few > far(rankMemory)*3/4 || many > far(rankMemory)/2 {
+			t.Errorf("memory %g, 12 steps: got %.2f from it of 8 ranks, and %.2f of 64; want both nearer than what is expected", memory, few, many)
+		}
+	}
+}
+
+// What devices differ by is believed as long as the ranks bear it out. Where noise lasts they do
+// not, before that can be measured; where they differ for good and nothing varies, it is no noise.
+func TestWhatDevicesDifferByIsContradicted(t *testing.T) {
+	priorOf := func(steps int, change func(job *testJob, seed uint64)) float64 {
+		var all []float64
+		for seed := range uint64(40) {
+			job := newTestJob(8, seed)
+			job.steps, job.kernels = steps, testKernels[:1]
+			change(job, seed)
+			all = append(all, trialOf(job).noise.prior)
+		}
+		return medianOf(all)
+	}
+	noise := func(memory float64) func(*testJob, uint64) {
+		return func(job *testJob, seed uint64) { job.with(remembering(seed, 8, 0.1, memory)) }
+	}
+	constant := func(job *testJob, _ uint64) {
+		job.noise, job.hostNoise, job.lottery = 0, 0, 0.1
+	}
+	for name, of := range map[string]struct {
+		steps       int
+		change      func(*testJob, uint64)
+		least, most float64
+	}{
+		"noise that forgets":         {5, noise(0), priorWorkers, priorWorkers},
+		"noise that lasts":           {5, noise(0.95), 0, priorWorkers / 2},
+		"noise that can be measured": {MemoryBlock, noise(0.95), priorWorkers, priorWorkers},
+		"nothing varies":             {5, constant, priorWorkers, priorWorkers},
+	} {
+		if got := priorOf(of.steps, of.change); got < of.least || got > of.most {
+			t.Errorf("%s: got %g, want from %g to %g", name, got, of.least, of.most)
+		}
+	}
+}
+
+// Links and ranks go by one rule, whatever is expected of each: chance by what is likely, and
+// what is told is what was measured.
+func TestLinksAndRanksRememberAlike(t *testing.T) {
+	for _, steps := range []int{4, 12, 2 * MemoryBlock} {
+		job := newTestJob(8, 1).with(remembering(1, 8, 0.1, 0.9))
+		job.steps, job.kernels = steps, testKernels[:1]
+		var own []float32
+		job.with(func(_ int, rows []testRow) {
+			own = own[:0]
+			for r := range rows {
+				own = append(own, float32(0.01*rows[r].slow))
+			}
+			rows[3].slow *= 3
+		})
+		job.links = func(*rand.Rand, int) (out []Link) {
+			for r, s := range own {
+				out = append(out, Link{Src: int64(r), Dst: int64(r+1) % 8, Class: 1, Own: s * float32(when(r == 5, 5)), Bytes: 1e6, N: 4})
+			}
+			return out
+		}
+		tr := trialOf(job)
+		ranks := tr.noise.memories
+		for _, k := range tr.trunks() {
+			switch {
+			case k.measured != k.likely && steps >= MemoryBlock || k.measured != 0 && steps < MemoryBlock:
+				t.Errorf("%d steps: got %+v of a link", steps, k.memories)
+			case steps == 4 && math.Abs(k.likely-linkMemory) > 1e-9:
+				t.Errorf("%d steps: got %+v of a link, want what is expected", steps, k.memories)
+			case steps > 4 && math.Abs(k.likely-ranks.likely) > 0.2:
+				t.Errorf("%d steps: got %+v of a link, %+v of ranks", steps, k.memories, ranks)
+			}
+		}
+		tr.accuse()
+		tr.structure()
+		told := map[string]float64{}
+		for _, c := range tr.out {
+			told[c.Class] = c.Memory
+		}
+		link, linked := told[model.ClassLink]
+		rank, ranked := told[model.ClassCompute]
+		if !linked || !ranked || (link > 0) != (steps >= MemoryBlock) || rank != ranks.measured {
+			t.Errorf("%d steps: got %v told, %+v of ranks", steps, told, ranks)
+		}
+	}
+}
+
+// Noise that forgets seems to last by chance: that is not believed at once.
+func TestNoiseThatForgetsHardlySeemsToLast(t *testing.T) {
+	const jobs = 100
+	lasts := 0
+	for seed := range uint64(jobs) {
+		job := newTestJob(8, seed).with(remembering(seed, 8, 0.05, 0))
+		job.steps, job.kernels = 12, testKernels[:1]
+		if trialOf(job).noise.likely > rankMemory {
+			lasts++
+		}
+	}
+	if lasts > jobs/20 {
+		t.Errorf("got %d of %d jobs in which it does, want at most one in twenty", lasts, jobs)
 	}
 }

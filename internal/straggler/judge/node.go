@@ -57,7 +57,7 @@ func (t *trial) hosts() {
 			continue
 		}
 		mean := sum / float64(len(of))
-		step := sq(medianError*t.noise.step) * inflation(len(t.frames), t.noise.memory) / float64(len(t.frames))
+		step := sq(medianError*t.noise.step) * inflation(len(t.frames), t.noise.likely) / float64(len(t.frames))
 		// Ranks of a host may share what they have to do, and so the noise of steps.
 		z := mean / math.Sqrt(sq(workerSpread)+sq(within)/float64(len(of))+step)
 		chance := min(1, studentTail(z, priorWorkers+float64(min(len(t.frames), len(t.ranks))))*float64(len(by)*t.looks)*young(len(t.frames)))
@@ -76,7 +76,7 @@ func (t *trial) hosts() {
 			x := t.try(s)
 			x.chance = min(x.chance, found.chance)
 			s.named = true
-			t.suspects = append(t.suspects, &suspect{standing: s, test: x})
+			t.suspects = append(t.suspects, &suspect{standing: s, test: x, limit: hostAlarm * t.cfg.MaxFalseAlarm})
 		}
 	}
 	slices.SortStableFunc(t.suspects, func(a, b *suspect) int { return int(a.n) - int(b.n) })

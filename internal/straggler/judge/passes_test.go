@@ -195,10 +195,12 @@ func TestWhoLeads(t *testing.T) {
 	for range 5 {
 		tops = append(tops, leader{n: 7, share: 0.1}, leader{n: 3, share: 0.2}, leader{n: 3, share: 0.3}, leader{})
 	}
-	var a alike
-	a.lead(tops)
-	if a.steps != 15 || a.first != 3 || a.leader != 10.0/15 || a.share != 0.2 {
-		t.Errorf("got %+v, want rank 3 in two thirds of 15 steps, and 0.2", a)
+	for least, leads := range map[float64]float64{0: 10.0 / 15, 0.15: 1} {
+		var a alike
+		a.lead(tops, least)
+		if a.steps != 15 || a.first != 3 || a.leader != leads || a.share != 0.2 {
+			t.Errorf("got %+v, want rank 3 in %g of 15 steps, and 0.2", a, leads)
+		}
 	}
 }
 
@@ -235,5 +237,37 @@ func TestTheLargestOfMany(t *testing.T) {
 	}
 	if got := largestOf(&basis{rung: RungKernel, peers: 99}); got != 1 {
 		t.Errorf("got %.3f where nobody knows how many there are, want 1", got)
+	}
+}
+
+// One rank whose passes are long in every second step leads in all steps that anybody leads by
+// much: that is no work that rotates, whatever it is.
+func TestOneRankLeads(t *testing.T) {
+	for seed := range uint64(10) {
+		job := passJob(4, seed, func(step, rank int, k *kernel) float64 {
+			if rank == 2 && attends(k) {
+				return []float64{0.8, 1.2}[step%2]
+			}
+			return 1
+		})
+		job.noise = 0.002
+		for _, c := range job.judged().Conclusions {
+			if c.Class == model.ClassWorkImbalance {
+				t.Errorf("seed %d: got %+v", seed, c)
+			}
+		}
+	}
+}
+
+// Steps that are like the one before say less of how passes go together.
+func TestChanceOfPassesThatGoTogether(t *testing.T) {
+	tr := &trial{looks: 1}
+	const steps = 20
+	of := func(memory float64) float64 {
+		return tr.alikeChance(&alike{steps: steps, correlation: 0.7, memory: memory})
+	}
+	few := tr.alikeChance(&alike{steps: 2, correlation: 0.7})
+	if lasts, forgets := of(0.9), of(0); Worth(steps, 0.9) > 2 || lasts < few || forgets > lasts/10 {
+		t.Errorf("got %g where work lasts and %g where it does not; want the former as of less than two steps, %g", lasts, forgets, few)
 	}
 }

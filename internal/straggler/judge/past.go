@@ -7,6 +7,10 @@ const leastHistory = 8
 // last: noise with memory stays at two or three of them for as long as a fault would.
 const lasting = 4
 
+// lastingSteps is after how many steps an excess that still lasts is what is usual: what was
+// before is older by then than all else that is remembered of the job.
+const lastingSteps = longMemory
+
 // usual is what a rank without peers is compared with: what it did in the steps before,
 // but for those of an excess that still lasts. These would become what is usual, and the
 // excess would seem to be over while it goes on.
@@ -22,13 +26,14 @@ type pastTime struct {
 	excess       [leastHistory]float64 // ring, shares of the own time
 	common       [leastHistory]float64 // ring, shares that befell the others without peers as well
 	seen         int                   // in these two
+	lasted       int                   // steps that were kept out of s; one let in, as chance does, takes some back
 	typical      float64
 	spread       float64 // of s, standard deviation
 	typicalKnown bool
 }
 
 func (p *pastTime) add(s float64, window int) {
-	p.typicalKnown = false
+	p.typicalKnown, p.lasted = false, max(0, p.lasted-leastHistory)
 	if len(p.s) < window {
 		p.s = append(p.s, s)
 		return
@@ -116,6 +121,10 @@ func (j *Judge) learn(n int32, o *outcome, alone bool) {
 		}
 		if alone || !p.held(max(j.cfg.MinExcessShare/2, lasting*share*p.spread), j.v) {
 			p.add(s, j.history.window)
+			return
+		}
+		if p.lasted++; p.lasted >= lastingSteps {
+			j.history.members[n].usual = nil // what the window knows is
 		}
 	}
 	part(&u.host, o.own[Host], o.excess[Host], o.past.commonHost)

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -43,6 +44,32 @@ func TestWhatLastsIsNotUsual(t *testing.T) {
 					expect(t, got, what{of.class, 3})
 				case step >= to+defaultWindow:
 					expect(t, got)
+				}
+			})
+		})
+	}
+}
+
+// What has lasted for longer than anything is remembered is usual by then: a finding ends that
+// only the past tells.
+func TestWhatLastsForVeryLongIsUsual(t *testing.T) {
+	const from, usual = 40, 40 + lastingSteps
+	for name, change := range map[string]func(row *testRow){
+		"device": func(row *testRow) { row.slow = 1.2 },
+		"host":   func(row *testRow) { row.idle["forward"] += 15e-3 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := pipelined(1, 4, 1, 1)
+			job.kernels, job.steps = unshaped(), usual+8*defaultWindow
+			job.with(func(step int, rows []testRow) {
+				if step >= from {
+					change(&rows[2])
+				}
+			})
+			job.looks(from+40, func(step int, got Judgement) {
+				named := slices.ContainsFunc(got.Conclusions, func(c Conclusion) bool { return c.Rank == 2 })
+				if now := step >= usual+4*defaultWindow; named && now || step < usual && !named {
+					t.Errorf("got named %v in step %d, want %v", named, step, !now)
 				}
 			})
 		})

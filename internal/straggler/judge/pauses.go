@@ -37,7 +37,7 @@ const (
 // events finds for each rank that is not named the steps in which it was held up.
 func (t *trial) events() []pausing {
 	out := make([]pausing, 0, len(t.ranks))
-	limit := max(t.cfg.MinExcessShare, wildSteps*t.noise.step)
+	limit, lossy := max(t.cfg.MinExcessShare, wildSteps*t.noise.step), t.h.lost() > sameAmount
 	for i := range t.ranks {
 		s := &t.ranks[i]
 		if s.named {
@@ -51,7 +51,11 @@ func (t *trial) events() []pausing {
 			if e == nil || e.flags&entryCompared == 0 {
 				continue
 			}
-			x := e.share(s.held(e, idle))
+			held := s.held(e, idle)
+			if lossy && e.flags&entryHollow != 0 {
+				held = min(held, e.slow())
+			}
+			x := e.share(held)
 			p.mean += x / float64(s.steps)
 			if x > from {
 				p.events, p.shares = append(p.events, k), append(p.shares, x)
@@ -156,7 +160,7 @@ func (t *trial) heldMore(all []pausing, questions int) {
 		}
 		p.s.named = true
 		t.suspects = append(t.suspects, &suspect{
-			standing: p.s, intermittent: true, events: k, class: t.classOfEvents(p), pauses: t.law(all[i : i+1]), held: t.alone(p),
+			standing: p.s, limit: heldAlarm * t.cfg.MaxFalseAlarm, intermittent: true, events: k, class: t.classOfEvents(p), pauses: t.law(all[i : i+1]), held: t.alone(p),
 			test: test{
 				from: p.events[0], to: min(p.next(), len(t.frames)), steps: p.s.steps, share: p.mean, mean: p.mean,
 				chance: chances[i], z: math.Sqrt(float64(k)),

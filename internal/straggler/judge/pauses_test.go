@@ -56,6 +56,28 @@ func TestEvenPausesOfAll(t *testing.T) {
 	expect(t, job.judged(), what{model.ClassJitter, -1})
 }
 
+// Where operations are lost, idleness of which no launch says whose it is may be one of them.
+func TestIdlenessThatMayBeLostOperations(t *testing.T) {
+	told := func(lost float64, hollow bool) *testJob {
+		job := newTestJob(8, 1).with(func(_ int, rows []testRow) {
+			for r := range rows {
+				rows[r].lost, rows[r].hollow = lost, hollow
+			}
+		})
+		for r := range 8 {
+			job.with(pausingAt(r, 0.2, 3+r, 19+2*r, 40+r))
+		}
+		return job
+	}
+	expect(t, told(0.1, true).judged())
+	expect(t, told(0.1, false).judged(), what{model.ClassJitter, -1})
+	expect(t, told(0, true).judged(), what{model.ClassJitter, -1})
+	one := told(0.1, true)
+	expect(t, one.with(pausingAt(3, 0.5, 0, 9, 22, 31, 48, 50)).judged())
+	slow := told(0.1, true)
+	expect(t, slow.with(slowRank(3, 1.3)).judged(), what{model.ClassCompute, 3})
+}
+
 // Long pauses of one rank do not drown among short ones of all.
 func TestLongPausesAmongShortOnes(t *testing.T) {
 	short := func() *testJob {
@@ -172,4 +194,37 @@ func within(span, n int, f func([]int)) {
 		}
 	}
 	choose(1, nil)
+}
+
+// One of eight ranks has all of four pauses by chance once in 8^3 times, whichever it is, and
+// they come by the clock in one of choose(47, 2) ways. Both were asked, which are two questions,
+// of as many sizes of pauses as there are.
+func TestTheChanceOfFewPauses(t *testing.T) {
+	tr := &trial{cfg: &Config{MaxFalseAlarm: 0.01}, looks: 1}
+	held := func(questions int, events ...int) float64 {
+		all := make([]pausing, 8)
+		for i := range all {
+			all[i].s = &standing{steps: 64}
+		}
+		all[0].events = events
+		_, chances := tr.heldUp(all, questions)
+		return chances[0]
+	}
+	lone := 1.0 / 512
+	for _, questions := range []int{1, 3} {
+		q := float64(questions)
+		if got, want := held(questions, 0, 16, 32, 48), q*2*lone/1081; math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%d questions: got %g by the clock, want %g", questions, got, want)
+		}
+		if got, want := held(questions, 0, 9, 31, 48), q*lone; math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%d questions: got %g, want %g", questions, got, want)
+		}
+	}
+}
+
+// Pauses that cost less than half of what a rank in excess costs are not worth telling.
+func TestPausesThatHardlyMatter(t *testing.T) {
+	for s, want := range map[float64][]what{0.01: nil, 0.04: {{model.ClassHost, 3}}} {
+		expect(t, newTestJob(8, 1).with(pausingAt(3, s, 2, 12, 22, 32, 42, 52)).judged(), want...)
+	}
 }

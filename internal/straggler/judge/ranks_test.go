@@ -158,7 +158,7 @@ func TestOneHostOfTwo(t *testing.T) {
 		got := job.judged()
 		expect(t, got, want...)
 		for _, c := range got.Conclusions {
-			if c.Confidence > 0.7 {
+			if c.Confidence > pairConfidence {
 				t.Errorf("slow by %g: got confidence %g, want that of a pair", by, c.Confidence)
 			}
 		}
@@ -252,5 +252,18 @@ func TestHalfOfTheCohortAmongOthers(t *testing.T) {
 				t.Errorf("others slow by %g: got %v, want nobody", others, w)
 			}
 		}
+	}
+}
+
+// Of two ranks that are judged by a larger cohort, since others of it have better peers, one is
+// no half of it.
+func TestFewAreJudgedByMany(t *testing.T) {
+	job := newTestJob(4, 1).with(slowRank(1, 1.3))
+	job.tp = 2
+	job.missing = func(_, rank int) bool { return rank == 5 || rank == 7 }
+	got := job.judged()
+	expect(t, got, what{model.ClassCompute, 1})
+	if len(got.Conclusions) == 1 && got.Conclusions[0].Peers != 5 {
+		t.Errorf("got %d peers, want all others of the role", got.Conclusions[0].Peers)
 	}
 }

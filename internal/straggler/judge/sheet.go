@@ -73,6 +73,9 @@ type Row struct {
 	// the cells of the host, as nobody knows when the host was idle and when its device.
 	Idle      float32
 	Undivided bool
+	// Hollow: of some of Idle no launch says whose it is, so that where operations are lost it
+	// may be one of those.
+	Hollow bool
 	// Lost is what share of the row's operations was not recorded, as far as that is known.
 	Lost float32
 	// Correlation is that of forward and backward times over the microbatches of the

@@ -7,7 +7,8 @@ type noise struct {
 	step    float64 // one rank's from step to step
 	worker  float64 // between ranks, of their typical excess
 	workers int
-	memory  float64 // correlation of neighbouring steps
+	prior   float64 // how many ranks workerSpread counts as
+	memories
 }
 
 // Priors and floors of what is estimated from few.
@@ -16,6 +17,8 @@ const (
 	// percent (chips of one lot). It counts as much as priorWorkers ranks would.
 	workerSpread = 0.01
 	priorWorkers = 8
+	// conflict is from what ratio of variances on that counts as less.
+	conflict = 2
 	// leastSpread is never undercut: where simulated or idle ranks are equal to the
 	// nanosecond, a thousandth is no news.
 	leastSpread = 0.0025
@@ -35,12 +38,29 @@ func (t *trial) estimate() {
 			t.buf2 = append(t.buf2, s.sigma)
 		}
 	}
-	t.noise.workers = len(t.buf)
+	t.noise.workers, t.noise.prior = len(t.buf), priorWorkers
 	if len(t.buf) == 0 {
 		return
 	}
 	_, t.noise.worker = spreadOf(t.buf)
 	t.noise.step = medianOf(t.buf2)
+	t.noise.prior = t.priorWorth()
+}
+
+// priorWorth returns how many ranks it counts as by what devices differ. Before there is a
+// block of steps nobody tells noise that lasts from what ranks differ by for good. Where they
+// differ by more than devices do, and than steps that forget explain, it counts as fewer, and
+// the ranks themselves say more (Evans and Moshonov 2006: a prior that the data contradict).
+// What does not change from step to step is no noise, however long it may last.
+func (t *trial) priorWorth() float64 {
+	steps := len(t.frames)
+	if steps >= MemoryBlock {
+		return priorWorkers
+	}
+	step := sq(t.noise.step)
+	forgets := sq(workerSpread) + sq(medianError)*step/float64(steps)
+	lasts := sq(workerSpread) + step/max(leastOwn, 1-inflation(steps, mostMemory)/float64(steps))
+	return priorWorkers / max(1, min(sq(t.noise.worker), lasts)/(conflict*forgets))
 }
 
 // test says how far a rank's excess is from what chance does.
@@ -90,9 +110,9 @@ const leastOwn = 0.1
 // no number of steps removes, and what a median over so many steps is uncertain by.
 func (t *trial) chanceOf(share, own float64, steps int, level float64) (z, p float64) {
 	worth := madWorth * float64(max(0, t.noise.workers-2))
-	between := (priorWorkers*sq(workerSpread) + worth*sq(t.noise.worker)) / (priorWorkers + worth)
+	between := (t.noise.prior*sq(workerSpread) + worth*sq(t.noise.worker)) / (t.noise.prior + worth)
 	between = max(between, sq(leastSpread), sq(timerFloor/max(level, leastBase)))
-	inflated := inflation(steps, t.noise.memory)
+	inflated := inflation(steps, t.noise.likely)
 	mine := madWorth * max(1, float64(steps)/inflated-1)
 	if inflated > 1 {
 		// Steps that are alike spread less than ranks do over long.
@@ -103,7 +123,7 @@ func (t *trial) chanceOf(share, own float64, steps int, level float64) (z, p flo
 	within *= sq(medianError) * inflated / float64(steps)
 	all := between + within
 	// Satterthwaite's degrees of freedom of a sum of two estimates.
-	nu := sq(all) / (sq(between)/(priorWorkers+worth) + sq(within)/(shared+mine))
+	nu := sq(all) / (sq(between)/(t.noise.prior+worth) + sq(within)/(shared+mine))
 	z = share / math.Sqrt(all)
 	return z, studentTail(z, nu)
 }
@@ -144,7 +164,7 @@ func (t *trial) burst(s *standing, x *test, tries float64) {
 		}
 	}
 	rate := float64(others+1) / float64(steps+1)
-	if inflated := inflation(n, t.noise.memory); inflated > 1 {
+	if inflated := inflation(n, t.noise.likely); inflated > 1 {
 		k, n = int(math.Ceil(float64(k)/inflated)), int(math.Ceil(float64(n)/inflated))
 	}
 	x.chance = max(x.chance, min(1, binomialTail(k, n, rate)*float64(len(t.ranks)*t.looks)*tries))

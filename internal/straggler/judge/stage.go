@@ -143,7 +143,7 @@ func (t *trial) stageValues() []stageValue {
 func (t *trial) measureStage(s *stageValue) {
 	var typical, noise []float64
 	for _, r := range s.ranks {
-		if r.named && len(s.ranks) > 2 {
+		if (r.named || r.divided) && len(s.ranks) > 2 {
 			continue
 		}
 		t.buf = t.buf[:0]

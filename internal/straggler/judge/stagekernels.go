@@ -110,9 +110,11 @@ func (c *comparer) between(co *cohort, u int32) {
 			}
 		}
 		w := &c.works[x.at]
-		if other := medianOf(c.u); other > 0 && x.x > 0 && !math.IsInf(x.x, 1) {
-			w.compared = true
-			w.slow = float32(w.total() * (1 - other/x.x))
+		other := medianOf(c.u)
+		// Durations of which one is next to nothing are as many times the other as no number holds.
+		slow := float32(w.total() * (1 - other/x.x))
+		if other > 0 && x.x > 0 && !math.IsInf(x.x, 1) && math.Abs(float64(slow)) <= math.MaxFloat32 {
+			w.compared, w.slow = true, slow
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (t *trial) classify(s *suspect) {
 func (t *trial) conclude(s *suspect) {
 	c := Conclusion{
 		Class: s.class, Rank: s.m.seat.Rank, Host: s.m.seat.Host, Stage: -1, Peer: -1,
-		Ranks: []int64{s.m.seat.Rank}, Intermittent: s.intermittent, Pauses: s.pauses, Held: s.held, Memory: t.noise.memory,
+		Ranks: []int64{s.m.seat.Rank}, Intermittent: s.intermittent, Pauses: s.pauses, Held: s.held, Memory: t.noise.measured,
 	}
 	t.measure(&c, []*suspect{s})
 	t.out = append(t.out, c)
@@ -48,6 +48,7 @@ func (t *trial) conclude(s *suspect) {
 func (t *trial) measure(c *Conclusion, of []*suspect) {
 	first := of[0]
 	from, to := first.test.from, first.test.to
+	limit := first.limit
 	c.Chance, c.Steadiness = 0, math.Inf(1)
 	on := t.basis(first.standing, first.test.from, first.test.to)
 	if first.among.peers > 0 {
@@ -58,6 +59,7 @@ func (t *trial) measure(c *Conclusion, of []*suspect) {
 	for _, s := range of {
 		from, to = min(from, s.test.from), max(to, s.test.to)
 		c.Chance, c.Steadiness = max(c.Chance, s.test.chance), min(c.Steadiness, s.test.z)
+		limit = min(limit, s.limit)
 		c.Share += s.test.share / float64(len(of))
 		x, m := t.seconds(s.standing, s.test.from, s.test.to)
 		excess, mean = excess+x/float64(len(of)), mean+m/float64(len(of))
@@ -76,7 +78,7 @@ func (t *trial) measure(c *Conclusion, of []*suspect) {
 		"noise_step": t.noise.step, "noise_worker": t.noise.worker, "ranks": float64(len(t.ranks)),
 	}
 	c.Confidence = confidence(c, &features{
-		gate: t.cfg.MinExcessShare, limit: rankAlarm * t.cfg.MaxFalseAlarm, pair: on.pair && !c.Intermittent, events: first.events,
+		gate: t.cfg.MinExcessShare, limit: limit, pair: on.pair && !c.Intermittent, events: first.events,
 	})
 }
 

@@ -32,6 +32,7 @@ type standing struct {
 	steps          int
 	typical, sigma float64 // of the share, over steps
 	named          bool
+	divided        bool    // of the slower part of a divided cohort
 	level          float64 // s, peers' own time
 }
 
@@ -39,6 +40,7 @@ type standing struct {
 type suspect struct {
 	*standing
 	test  test
+	limit float64 // of chance, by which it was named
 	class string
 	among basis // who settled it, where half of the cohort stands out alike
 	// intermittent: in some steps only.
@@ -62,7 +64,7 @@ func (j *Judge) Judge() Judgement {
 	t.looks = max(1, min(int(t.h.count)-leastSteps+1, maxLooks))
 	if len(t.frames) >= leastSteps {
 		t.gather()
-		t.noise.memory = t.memory()
+		t.noise.memories = t.memory()
 		t.accuse()
 		t.structure()
 	}
@@ -72,7 +74,7 @@ func (j *Judge) Judge() Judgement {
 			cmp.Compare(a.Peer, b.Peer), compareGroups(group{a.Comm, a.Digest}, group{b.Comm, b.Digest}), slices.Compare(a.Ranks, b.Ranks),
 		)
 	})
-	return Judgement{Conclusions: t.out, Abstained: t.abstained, Looks: t.looks, Memory: t.noise.memory}
+	return Judgement{Conclusions: t.out, Abstained: t.abstained, Looks: t.looks, Memory: t.noise.measured}
 }
 
 // gather brings up each rank's typical excess.
@@ -122,7 +124,7 @@ func (t *trial) accuse() {
 			x := t.try(s)
 			if t.gate(s, &x) == "" {
 				s.named, found = true, true
-				t.suspects = append(t.suspects, &suspect{standing: s, test: x})
+				t.suspects = append(t.suspects, &suspect{standing: s, test: x, limit: rankAlarm * t.cfg.MaxFalseAlarm})
 			}
 		}
 		if !found {

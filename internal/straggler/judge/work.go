@@ -53,14 +53,14 @@ func (t *trial) choices() {
 		}
 		// Of who runs what its peers run the excess is none at all: what is uncertain is
 		// how much it is.
-		z := share / math.Hypot(leastSpread, sigma*medianError*math.Sqrt(inflation(n, t.noise.memory)/float64(n)))
+		z := share / math.Hypot(leastSpread, sigma*medianError*math.Sqrt(inflation(n, t.noise.likely)/float64(n)))
 		chance := min(1, studentTail(z, float64(n+priorSteps))*float64(len(t.ranks)*t.looks))
 		if chance > t.cfg.MaxFalseAlarm {
 			continue
 		}
 		c := Conclusion{
 			Class: model.ClassKernelChoice, Rank: s.m.seat.Rank, Host: s.m.seat.Host, Stage: -1, Peer: -1,
-			Ranks: []int64{s.m.seat.Rank}, Rung: s.m.device.rung, Peers: s.m.device.peers,
+			Ranks: []int64{s.m.seat.Rank}, Rung: choiceRung(s.m.device), Peers: s.m.device.peers,
 			Share: share, Chance: chance, Steadiness: z, Steps: n,
 		}
 		t.spread(&c, share*s.level)
@@ -68,6 +68,14 @@ func (t *trial) choices() {
 		c.Confidence = confidence(&c, &features{gate: gate, limit: t.cfg.MaxFalseAlarm})
 		t.out = append(t.out, c)
 	}
+}
+
+// choiceRung returns who says which kernel is usual: of a pair that is the rest of the job.
+func choiceRung(b basis) Rung {
+	if b.pair {
+		return RungKernel
+	}
+	return b.rung
 }
 
 // spread fills a conclusion about the whole window.
