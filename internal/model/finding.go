@@ -87,6 +87,8 @@ type Finding struct {
 	CostSeconds Optional[float64] // per step
 	CostShare   Optional[float64] // of the step
 	CostJoint   Optional[float64] // s per step, all findings removed together
+	// CostLeast and CostMost bound CostSeconds where what was not recorded leaves it open.
+	CostLeast, CostMost Optional[float64]
 
 	WaitCaused      Optional[float64] // s per step, summed over the others
 	WaitCausedShare Optional[float64] // of all wait of the same steps

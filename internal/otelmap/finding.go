@@ -41,6 +41,8 @@ var findingFields = newTable(
 	optFloat(semconv.FindingCostSeconds, func(f *model.Finding) *optionalFloat { return &f.CostSeconds }),
 	optFloat(semconv.FindingCostShare, func(f *model.Finding) *optionalFloat { return &f.CostShare }),
 	optFloat(semconv.FindingCostJoint, func(f *model.Finding) *optionalFloat { return &f.CostJoint }),
+	optFloat(semconv.FindingCostAtLeast, func(f *model.Finding) *optionalFloat { return &f.CostLeast }),
+	optFloat(semconv.FindingCostAtMost, func(f *model.Finding) *optionalFloat { return &f.CostMost }),
 	optFloat(semconv.FindingWaitCaused, func(f *model.Finding) *optionalFloat { return &f.WaitCaused }),
 	optFloat(semconv.FindingWaitCausedShare, func(f *model.Finding) *optionalFloat { return &f.WaitCausedShare }),
 

@@ -83,8 +83,15 @@ func TestSentencePlaces(t *testing.T) {
 		"rank 1: straggler; mending it alone would save 20ms per step (confidence 0.90, 64 steps judged)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"steps":64}`,
 		},
-		"rank 1: straggler; mending it alone would save 20ms per step, or up to 30ms by way of what was not seen (confidence 0.90)": {
-			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"cost_at_most_seconds":0.03}`,
+		"rank 1: straggler; mending it alone would save at least 20ms per step, or up to 30ms by way of what was not seen (confidence 0.90)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), CostLeast: model.Some(0.020), CostMost: model.Some(0.03), Confidence: 0.9,
+		},
+		"rank 1: straggler; mending it alone would save 0s per step, and 4ms once the other stragglers are mended (confidence 0.90)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.0), Confidence: 0.9,
+			Evidence: `{"cost_once_others_are_mended_seconds":0.004}`,
+		},
+		"rank 1: straggler; mending it alone would save 20ms per step, or down to 0s where who was not seen was late, too (confidence 0.90)": {
+			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), CostLeast: model.Some(0.0), Confidence: 0.9,
 		},
 		"rank 1: straggler (method kair, 64 steps judged)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.99, Evidence: `{"method":"kair","steps":64}`,

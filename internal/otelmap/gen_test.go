@@ -87,7 +87,8 @@ func randomOp(t *testing.T, seed uint64, sparse bool) model.Op {
 	}
 	op.Kind = kinds[seed%uint64(len(kinds))]
 	op.Step.V = max(op.Step.V, ^op.Step.V) // at least 0
-	op.Start, op.End = max(op.Start, ^op.Start), max(op.End, ^op.End)
+	inTime := func(at int64) int64 { return model.EarliestTime + max(at, ^at)%(model.LatestTime-model.EarliestTime) }
+	op.Start, op.End = inTime(op.Start), inTime(op.End)
 	op.Start, op.End = min(op.Start, op.End), max(op.Start, op.End)
 	if !op.Step.OK {
 		op.Step.V = 0

@@ -28,6 +28,7 @@ type Problems struct {
 type problemKey struct {
 	rank model.Optional[int64]
 	kind string
+	read bool // it was read all the same
 }
 
 type problemKind struct {
@@ -35,11 +36,13 @@ type problemKind struct {
 	what  string // of the first
 }
 
-// Count returns how many faults were met in all.
+// Count returns how many faults were met in all: what was doubted and read is none.
 func (p *Problems) Count() int64 {
 	n := p.overflow
-	for _, k := range p.kinds {
-		n += k.count
+	for key, k := range p.kinds {
+		if !key.read {
+			n += k.count
+		}
 	}
 	return n
 }
@@ -62,7 +65,7 @@ func (p *Problems) List() []model.Problem {
 }
 
 func (p *Problems) add(rank *int64, what string) {
-	if k := p.kind(rank, what); k != nil {
+	if k := p.kind(rank, what, false); k != nil {
 		k.what = what
 		k.count++
 	}
@@ -70,22 +73,31 @@ func (p *Problems) add(rank *int64, what string) {
 
 // fault counts a span that is left out.
 func (p *Problems) fault(rank *int64, f *fault) {
-	k := p.kind(rank, f.what+f.want)
+	p.kind(rank, f.what+f.want, false).first("leave out span: " + f.String())
+}
+
+// doubt counts a span that is read although something of it is hardly so.
+func (p *Problems) doubt(rank *int64, f *fault) {
+	p.kind(rank, f.what+f.want, true).first("doubt span: " + f.String())
+}
+
+// first counts a fault of which the first is told.
+func (k *problemKind) first(what string) {
 	if k == nil {
 		return
 	}
 	if k.count == 0 {
-		k.what = f.String()
+		k.what = what
 	}
 	k.count++
 }
 
 // kind returns where equal faults are counted; nil where there is no room.
-func (p *Problems) kind(rank *int64, kind string) *problemKind {
+func (p *Problems) kind(rank *int64, kind string, read bool) *problemKind {
 	if p == nil {
 		return nil
 	}
-	key := problemKey{kind: kind}
+	key := problemKey{kind: kind, read: read}
 	if rank != nil {
 		key.rank = model.Some(*rank)
 	}

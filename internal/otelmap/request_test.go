@@ -13,7 +13,7 @@ import (
 )
 
 func stepFor(refs ...model.SpanRef) model.Op {
-	return model.Op{Kind: model.KindStep, Name: "step", Step: model.Some(int64(7)), Start: 100, End: 300, Links: refs}
+	return model.Op{Kind: model.KindStep, Name: "step", Step: model.Some(int64(7)), Start: model.EarliestTime + 100, End: model.EarliestTime + 300, Links: refs}
 }
 
 func refOf(n byte) model.SpanRef {
@@ -66,7 +66,7 @@ func TestRequestSpans(t *testing.T) {
 	assert.Equal(t, ptrace.SpanKindInternal, s.Kind())
 	assert.Equal(t, pcommon.TraceID(refOf(1).Trace), s.TraceID())
 	assert.Equal(t, pcommon.SpanID(refOf(1).Span), s.ParentSpanID())
-	assert.Equal(t, []pcommon.Timestamp{100, 300}, []pcommon.Timestamp{s.StartTimestamp(), s.EndTimestamp()})
+	assert.Equal(t, []pcommon.Timestamp{pcommon.Timestamp(model.EarliestTime + 100), pcommon.Timestamp(model.EarliestTime + 300)}, []pcommon.Timestamp{s.StartTimestamp(), s.EndTimestamp()})
 	assert.Equal(t, map[string]any{
 		"lockstep.request.span": true, "lockstep.step": int64(7), "lockstep.rank": int64(3),
 		"lockstep.job.id": "j", "lockstep.job.incarnation": "i",

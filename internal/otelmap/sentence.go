@@ -105,13 +105,13 @@ const methodKAIR = "kair"
 
 // evidence is what a sentence says of a finding's evidence, as far as that knows it.
 type evidence struct {
-	Method string `json:"method"`
-	Steps  int64  `json:"steps"`
+	Method string  `json:"method"`
+	Steps  int64   `json:"steps"`
+	Beside float64 `json:"cost_once_others_are_mended_seconds"`
 	Pauses struct {
 		Median float64 `json:"median_seconds"`
 		Period float64 `json:"period_steps"`
 	} `json:"pauses"`
-	CostMost float64 `json:"cost_at_most_seconds"`
 }
 
 func readEvidence(f *model.Finding) (ev evidence) {
@@ -127,12 +127,31 @@ func writeNumbers(b *strings.Builder, f *model.Finding) {
 			seconds(f.WaitCaused.V), share(f.WaitCausedShare, "all wait"))
 	}
 	if f.CostSeconds.OK {
-		fmt.Fprintf(b, "; %s %s per step%s",
-			saves(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"))
-		if most := readEvidence(f).CostMost; most > f.CostSeconds.V {
-			fmt.Fprintf(b, ", or up to %s by way of what was not seen", seconds(most))
+		fmt.Fprintf(b, "; %s %s%s per step%s%s",
+			saves(f), orMore(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"), unseen(f))
+		if beside := readEvidence(f).Beside; beside > f.CostSeconds.V {
+			fmt.Fprintf(b, ", and %s once the other stragglers are mended", seconds(beside))
 		}
 	}
+}
+
+// orMore says that the cost is the least that there is.
+func orMore(f *model.Finding) string {
+	if f.CostMost.OK && f.CostLeast.Or(0) >= f.CostSeconds.V {
+		return "at least "
+	}
+	return ""
+}
+
+// unseen says how much more or less than told it may be, for what was not recorded.
+func unseen(f *model.Finding) (text string) {
+	if least := f.CostLeast.Or(f.CostSeconds.V); least < f.CostSeconds.V {
+		text = fmt.Sprintf(", or down to %s where who was not seen was late, too", seconds(least))
+	}
+	if most := f.CostMost.Or(0); most > f.CostSeconds.V {
+		text += fmt.Sprintf(", or up to %s by way of what was not seen", seconds(most))
+	}
+	return text
 }
 
 // saves says what the cost is: the step's time less that without it.

@@ -156,6 +156,9 @@ func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problem
 		to.Ops = to.Ops[:len(to.Ops)-1]
 		return
 	}
+	if f := unitFault(op); f != nil {
+		p.doubt(&r.Rank, f)
+	}
 	if op.ClockID == "" && r.ClockID != to.Rank.ClockID {
 		op.ClockID = r.ClockID
 	}

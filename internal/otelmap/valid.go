@@ -19,7 +19,7 @@ type fault struct {
 }
 
 func (f *fault) String() string {
-	return fmt.Sprintf("leave out span: %s: got %s; want %s", f.what, f.got, f.want)
+	return fmt.Sprintf("%s: got %s; want %s", f.what, f.got, f.want)
 }
 
 // maxShown bounds, in bytes, what is told of a value.

@@ -67,6 +67,7 @@ var (
 		"lockstep.finding.ranks": typeSlice, "lockstep.finding.ranks.count": typeInt,
 		"lockstep.finding.step.first": typeInt, "lockstep.finding.step.last": typeInt, "lockstep.finding.before_window": typeBool,
 		"lockstep.finding.cost.seconds": typeDouble, "lockstep.finding.cost.share": typeDouble, "lockstep.finding.cost.joint": typeDouble,
+		"lockstep.finding.cost.at_least": typeDouble, "lockstep.finding.cost.at_most": typeDouble,
 		"lockstep.finding.wait_caused.seconds": typeDouble, "lockstep.finding.wait_caused.share": typeDouble,
 		"lockstep.finding.confidence": typeDouble, "lockstep.finding.evidence": typeStr, "lockstep.finding.action": typeStr,
 		"lockstep.finding.links": typeSlice, "lockstep.incident.id": typeStr,

@@ -33,6 +33,10 @@ const (
 	FindingCostSeconds  = "lockstep.finding.cost.seconds"
 	FindingCostShare    = "lockstep.finding.cost.share"
 	FindingCostJoint    = "lockstep.finding.cost.joint"
+	// FindingCostAtLeast and FindingCostAtMost bound the cost, s per step, where what was
+	// not recorded leaves it open.
+	FindingCostAtLeast = "lockstep.finding.cost.at_least"
+	FindingCostAtMost  = "lockstep.finding.cost.at_most"
 	// FindingWaitCaused is the wait that the place caused all others, s per
 	// step. It is not a cost: others may be nearly as late.
 	FindingWaitCaused = "lockstep.finding.wait_caused.seconds"
