@@ -22,6 +22,7 @@ type candidate struct {
 	steps int     // in which something of it was seen
 
 	caused    float64
+	perhaps   float64 // of it, what may be owed to who was not seen
 	waitShare float64 // of all wait, 0 to 1
 	excess    own     // ns per step, of the segments of its ranks over their peers'
 	before    float64 // share of the wait caused that precedes the recording

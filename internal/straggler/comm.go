@@ -54,6 +54,7 @@ type commForms struct {
 	known map[commName]*commForm
 	meets map[meetName]uint32
 	last  *commForm
+	most  int64 // members of a group
 }
 
 // meetName is what operations that meet agree in, but for their number.
@@ -94,6 +95,7 @@ func (f *commForms) of(op *model.Op, guess *commForm) *commForm {
 		}
 		form = &commForm{commName: n, id: uint32(len(f.known)), meet: f.meet(&n, ""), group: f.meet(&n, n.digest), sort: sortOf(&n)}
 		f.known[n] = form
+		f.most = max(f.most, n.size)
 	}
 	if f.last != nil {
 		f.last.next = form

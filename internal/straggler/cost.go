@@ -39,6 +39,7 @@ func (j *job) measure(c *candidate) {
 		c.excess = c.excess.plus(x)
 		c.steps = max(c.steps, steps)
 		c.caused += c.in.caused(rank) / float64(len(c.in))
+		c.perhaps += c.in.perhapsCaused(rank)
 	}
 	if all := c.in.allCaused() / float64(len(c.in)); c.caused > 0 {
 		c.waitShare = c.caused / max(c.caused, all)
@@ -49,18 +50,18 @@ func (j *job) measure(c *candidate) {
 	case placeStage:
 		if c.cost, c.costBy = c.replayed(); c.cost < c.Mean && c.messaged() {
 			c.cost, c.costBy = c.Mean, byPace
-			if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > 0 {
+			if saved, ok := j.lastWithout(c); ok && saved > 0 {
 				c.cost, c.costBy = saved, byLighter
 			}
 		}
 	case placeLink, placeGroup:
 		c.cost, c.costBy = c.replayed()
-		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok {
+		if saved, ok := j.lastWithout(c); ok {
 			c.cost, c.costBy = saved, byTransfers
 		}
 	case placeWork:
 		c.cost, c.costBy = c.replayed()
-		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && (saved > 0 || !c.in.someDark()) {
+		if saved, ok := j.lastWithout(c); ok && (saved > 0 || !c.in.someDark()) {
 			c.cost, c.costBy = saved, byEvened
 		}
 	case placeAll:
@@ -69,12 +70,12 @@ func (j *job) measure(c *candidate) {
 			break
 		}
 		c.cost, c.costBy = c.replayed()
-		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > c.cost {
+		if saved, ok := j.lastWithout(c); ok && saved > c.cost {
 			c.cost, c.costBy = saved, byUnheld
 		}
 	case placeHost:
 		c.cost, c.costBy = c.replayed()
-		if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && !c.in.someDark() {
+		if saved, ok := j.lastWithout(c); ok && !c.in.someDark() {
 			c.cost, c.costBy = saved, byLastOne
 		}
 	case placeRank:
@@ -89,7 +90,7 @@ func (j *job) measure(c *candidate) {
 		}
 		// Where spans were lost, the path may end before it comes to the rank.
 		if j.walks.holed() && !c.in.someDark() {
-			if saved, ok := j.lastWithout(c, "", c.mends(j)); ok && saved > c.cost {
+			if saved, ok := j.lastWithout(c); ok && saved > c.cost {
 				c.cost, c.costBy = saved, byLastOne
 			}
 		}
@@ -130,42 +131,10 @@ func (j *job) walksWithout(c *candidate) float64 {
 	return sum / float64(max(1, steps))
 }
 
-// lastWithout returns what mending saves of the last step that was walked, as without
-// does; what tells apart what is asked of one place.
-func (j *job) lastWithout(c *candidate, what string, mends func(rec *record) []blame.Mend) (float64, bool) {
-	return j.without(c.place.key()+" "+what, c.in, mends)
-}
-
-// without returns what the last step that was walked would take less with so much mended,
-// s; false where not all of its operations are in a graph, or it is none of the stretch's.
-// Where the same was asked about in several steps it is their mean.
-func (j *job) without(key string, in stretch, mends func(rec *record) []blame.Mend) (float64, bool) {
-	w := &j.walks
-	if len(w.steps) == 0 {
-		return 0, false
-	}
-	last := &w.steps[len(w.steps)-1]
-	at := slices.IndexFunc(in, func(rec *record) bool { return rec.step == last.step })
-	if at < 0 || !last.replayed {
-		return 0, false
-	}
-	if w.last == nil {
-		w.last = blame.Build(&w.graph.Step, blame.Options{MaxOps: 2 * walkBudget, Alike: j.keys.alike})
-	}
-	if _, ok := last.without[key]; !ok {
-		if last.without == nil {
-			last.without = map[string]float64{}
-		}
-		last.without[key] = w.last.Saved(mends(in[at])...)
-	}
-	sum, n := 0.0, 0
-	for i := range w.steps {
-		step := &w.steps[i]
-		if saved, ok := step.without[key]; ok && step.step >= in[0].step && step.step <= last.step {
-			sum, n = sum+saved, n+1
-		}
-	}
-	return max(0, sum/float64(n)), true
+// lastWithout returns what mending the candidate saves of the last step that was walked, as
+// without does.
+func (j *job) lastWithout(c *candidate) (float64, bool) {
+	return j.without(c.in, question{c.place.key(), c.mends(j)})
 }
 
 // mends returns what a replay of operations takes to be mended; nil where it is not asked.
@@ -280,11 +249,8 @@ func paced(suspects []*candidate) {
 // marginal returns what mending the candidate saves per step once others are, s.
 func (j *job) marginal(c *candidate, others []*candidate) float64 {
 	if slices.Contains(byOperations, c.costBy) {
-		names := names(others)
-		without, _ := j.lastWithout(c, "before: "+names, j.mendsOf(others))
-		all, ok := j.lastWithout(c, "beside: "+names, j.mendsOf(append(slices.Clone(others), c)))
-		if ok {
-			return max(0, all-without)
+		if saved, ok := j.gained(c.in, j.mended(append(slices.Clone(others), c)), j.mended(others)); ok {
+			return saved
 		}
 	}
 	return max(0, c.in.saved(append(slices.Clone(others), c)...)-c.in.saved(others...)) / float64(len(c.in))
@@ -296,9 +262,9 @@ func (j *job) marginal(c *candidate, others []*candidate) float64 {
 func (j *job) besides(c *candidate, all []*candidate) {
 	rest := slices.DeleteFunc(slices.Clone(all), func(o *candidate) bool { return o == c })
 	c.beside = 0
-	if with, ok := j.without("all: "+names(all), c.in, j.mendsOf(all)); ok && with > 0 && !c.in.someDark() {
-		without, _ := j.without("all but "+c.place.key()+": "+names(rest), c.in, j.mendsOf(rest))
-		c.beside = c.atMost(max(0, with-without))
+	if with, ok := j.without(c.in, j.mended(all)); ok && with > 0 && !c.in.someDark() {
+		saved, _ := j.gained(c.in, j.mended(all), j.mended(rest))
+		c.beside = c.atMost(saved)
 	}
 	if c.share(c.beside) < j.e.cfg.MinCostShare {
 		c.beside = max(c.beside, c.atMost(max(0, c.in.saved(all...)-c.in.saved(rest...))/float64(len(c.in))))
@@ -319,7 +285,7 @@ func (j *job) carries(c *candidate, all []*candidate) bool {
 		return false
 	}
 	cost := c.in.saved(alike...) / float64(len(c.in))
-	if saved, ok := j.without("all: "+names(alike), c.in, j.mendsOf(alike)); ok && !c.in.someDark() {
+	if saved, ok := j.without(c.in, j.mended(alike)); ok && !c.in.someDark() {
 		cost = max(cost, saved)
 	}
 	return c.share(cost) >= j.e.cfg.MinCostShare && alikeShare*c.beside >= cost/float64(len(alike))
@@ -378,7 +344,7 @@ func (j *job) joint(named []*candidate) (joint float64) {
 	}
 	whole := stretch(j.window)
 	if operations {
-		if saved, ok := j.without("joint: "+names(named), whole, j.mendsOf(named)); ok {
+		if saved, ok := j.without(whole, j.mended(named)); ok {
 			joint = max(joint, saved)
 		}
 	}

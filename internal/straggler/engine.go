@@ -52,6 +52,7 @@ func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 		j.add(&rank, &ops[i])
 	}
 	j.taking = taking{}
+	j.outgrow(j.forms.most, "ranks are members of one group")
 	j.noteLarge()
 	out := j.closeWhere(func(s *openStep) bool { return j.complete(s) })
 	return append(out, j.shrink()...)

@@ -20,7 +20,9 @@ type Evidence struct {
 	Meetings      int                `json:"meetings"`
 	LastArrivals  int                `json:"last_arrivals"`
 	WaitAll       float64            `json:"wait_all_seconds"`
+	WaitLeast     *float64           `json:"wait_caused_at_least_seconds,omitempty"`
 	FalseAlarm    float64            `json:"false_alarm"`
+	Undivided     bool               `json:"host_or_device,omitempty"`
 	Trials        string             `json:"trials"` // "step" or "meeting"
 	Excess        float64            `json:"excess_seconds"`
 	ExcessMean    float64            `json:"excess_mean_seconds"`
@@ -152,7 +154,7 @@ func (c *candidate) evidence(method string) (*Meeting, Evidence) {
 		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
 		Excess: c.Excess, ExcessMean: c.Mean, ExcessShare: c.Share, Intermittent: c.Intermittent, Steadiness: bounded(c.Steadiness),
 		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
-		BeforeWindow: c.before, PlaceExcess: c.OpSec, CostBy: c.costBy, CostBeside: c.beside, CostLeast: c.least, CostMost: c.mostCost(),
+		BeforeWindow: c.before, PlaceExcess: c.OpSec, CostBy: c.costBy, CostBeside: c.beside, CostLeast: c.leastCost(), CostMost: c.mostCost(),
 		CohortRung: string(c.Rung), Peers: c.Peers, Pauses: c.Pauses, Numbers: finite(c.Numbers),
 	}
 	if ops, _, _ := c.lost(); ops >= minLost {
@@ -166,6 +168,10 @@ func (c *candidate) evidence(method string) (*Meeting, Evidence) {
 	}
 	if c.waitShare > 0 {
 		ev.WaitAll = c.caused / c.waitShare
+	}
+	if c.perhaps > 0 {
+		least := max(0, c.caused-c.perhaps)
+		ev.WaitLeast = &least
 	}
 	ev.MissingRanks, ev.MissingCount = c.in.missing()
 	decisive := c.decisive(&ev)
@@ -199,30 +205,49 @@ func (mr *meetingRecord) peersOfLast() (n int) {
 // decisive returns the meeting in which the candidate's ranks caused most wait, and
 // counts their meetings; nil where they were waited for in none.
 func (c *candidate) decisive(ev *Evidence) (decisive *meetingRecord) {
-	of := map[int64]bool{}
-	for _, r := range c.Ranks {
-		of[r] = true
-	}
 	for _, rec := range c.in {
-		for _, r := range c.Ranks {
-			if i, ok := rec.index[r]; ok {
-				ev.ClockSigma = max(ev.ClockSigma, rec.ranks[i].sigma.Seconds())
-			}
-		}
-		for _, mr := range rec.meets {
-			if !mr.attributed || !slices.ContainsFunc(mr.ranks, func(r int64) bool { return of[r] }) {
+		var worst *meetingRecord
+		for _, rank := range c.Ranks {
+			i, ok := rec.index[rank]
+			if !ok {
 				continue
 			}
-			ev.Meetings++
-			if of[mr.ranks[mr.last]] && mr.waited > 0 {
-				ev.LastArrivals++
-				if decisive == nil || mr.waited > decisive.waited {
-					decisive = mr
+			r := &rec.ranks[i]
+			ev.ClockSigma = max(ev.ClockSigma, r.sigma.Seconds())
+			ev.LastArrivals += int(r.lasts)
+			if r.lasts > 0 {
+				if mr := rec.meets[r.worst]; worst == nil || mr.waited > worst.waited || mr.waited == worst.waited && mr.order < worst.order {
+					worst = mr
 				}
+			}
+			if len(c.Ranks) == 1 {
+				ev.Meetings += int(r.attributed)
+			}
+		}
+		if worst != nil && (decisive == nil || worst.waited > decisive.waited) {
+			decisive = worst
+		}
+	}
+	if len(c.Ranks) > 1 {
+		ev.Meetings = c.in.meetingsOf(c.Ranks)
+	}
+	return decisive
+}
+
+// meetingsOf counts the meetings in which somebody was waited for and some of the ranks were.
+func (in stretch) meetingsOf(ranks []int64) (n int) {
+	of := make(map[int64]bool, len(ranks))
+	for _, r := range ranks {
+		of[r] = true
+	}
+	for _, rec := range in {
+		for _, mr := range rec.meets {
+			if mr.attributed && slices.ContainsFunc(mr.ranks, func(r int64) bool { return of[r] }) {
+				n++
 			}
 		}
 	}
-	return decisive
+	return n
 }
 
 // missing lists the ranks that at least half of the steps lack, the first 64,
@@ -290,12 +315,16 @@ const (
 	clockStrange = 0.5 // clocks of one host that are seconds apart: another run's file?
 )
 
-// seenShare returns the share of the world's ranks that was seen per step.
+// seenShare returns the share of the world's ranks that was seen per step. Of those that have
+// nothing to do with who was seen nothing is asked.
 func (in stretch) seenShare() float64 {
 	seen, all := 0, 0
 	for _, rec := range in {
 		seen += len(rec.ranks)
-		all += len(rec.ranks) + rec.missingCount
+		all += len(rec.ranks)
+		if !rec.apart {
+			all += rec.missingCount
+		}
 	}
 	return float64(seen) / float64(max(1, all))
 }
@@ -342,8 +371,11 @@ func (c *candidate) confidence(ev *Evidence) float64 {
 	if ev.Decisive != nil && ev.ClockSigma > ev.Decisive.Gap && c.place.sort == placeRank {
 		lower(clockVague, "clock offsets are as uncertain as the gap")
 	}
-	if c.undivided() {
-		lower(eitherIdle, "no launches say whether its host was late, or its device waited for something else")
+	if ev.Undivided = c.undivided(); ev.Undivided {
+		lower(eitherIdle, "no launches say whether its host was late, or its device "+c.otherwise())
+	}
+	if c.place.sort == placeRank && c.Class == model.ClassHost && c.in.hostless(c.Rank) {
+		lower(clockVague, "its host and its device are stamped by clocks that contradict each other")
 	}
 	if c.twin {
 		lower(eitherTwin, "two processes say that they are this rank")
@@ -376,6 +408,14 @@ func (c *candidate) undivided() bool {
 	return 2*c.in.excess(c.Rank, func(r *rankRecord) int64 { return r.undivided }) > max(0, idle)
 }
 
+// otherwise is what the device may have done in idleness that nothing divides.
+func (c *candidate) otherwise() string {
+	if c.in.someDark() {
+		return "did what was not recorded"
+	}
+	return "waited for something else"
+}
+
 // mostCost returns what the candidate may cost at most, 0 where that is what it costs.
 func (c *candidate) mostCost() float64 {
 	most := max(c.most, c.whole())
@@ -383,6 +423,15 @@ func (c *candidate) mostCost() float64 {
 		return 0
 	}
 	return most
+}
+
+// leastCost returns what the candidate costs at least, nil where that is what it costs: a
+// replay of steps of which something was lost gains less than there is.
+func (c *candidate) leastCost() *float64 {
+	if c.least != nil || c.mostCost() == 0 {
+		return c.least
+	}
+	return &c.cost
 }
 
 // finite leaves out what JSON cannot say.

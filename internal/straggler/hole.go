@@ -18,50 +18,56 @@ type numbers struct{ low, high int64 }
 func (n numbers) size() float64 { return float64(n.high) - float64(n.low) + 1 }
 
 // findHoles fills the times of the step in which communication of the rank may be
-// missing: between those that have the numbers next to a missing one.
-func (v *rankView) findHoles(of map[streamKey]numbers) {
+// missing: between those that have the numbers next to a missing one; and where a stream is
+// missing that it had in the step before.
+func (v *rankView) findHoles(t *streamTable, does *roleMemory) {
 	v.holes, v.seen = v.holes[:0], v.seen[:0]
 	for i := range v.comms {
 		op := &v.comms[i]
 		switch {
 		case op.met && op.stream >= 0:
-			v.count(v.streams[op.stream].key)
+			v.count(v.streams[op.stream].id, t)
 		case op.numbered:
-			key := v.streamOf(op)
-			if _, met := of[key]; met {
-				v.count(key)
+			if id, met := t.find(v.streamOf(op)); met {
+				v.count(id, t)
 			}
 		}
 	}
 	for _, s := range v.seen {
-		n := of[s.key]
+		n := t.known[s.id].of
 		all := n.size()
 		v.told += all
 		if lost := all - float64(s.count); lost > 0 {
 			v.lost += lost
-			v.findMissing(s.key, n)
+			v.findMissing(t.known[s.id].key, n)
 		}
 	}
 	if v.holes = merge(v.holes); v.dark && v.unlaunched {
 		v.holes = append(v.holes[:0], span{v.start, v.end}) // the launches were all there was
 	}
+	does.lacks(v, t)
+	for _, s := range v.seen {
+		t.known[s.id].seen = 0
+	}
 }
 
 // streamSeen is how many of a stream the rank recorded.
 type streamSeen struct {
-	key   streamKey
+	id    int32
 	count int
 }
 
-func (v *rankView) count(key streamKey) {
-	k := slices.IndexFunc(v.seen, func(s streamSeen) bool { return s.key == key })
-	if k < 0 {
-		if k = len(v.seen); k >= maxStreams {
+func (v *rankView) count(id int32, t *streamTable) {
+	k := t.known[id].seen
+	if k == 0 {
+		if len(v.seen) >= maxStreams {
 			return
 		}
-		v.seen = append(v.seen, streamSeen{key: key})
+		v.seen = append(v.seen, streamSeen{id: id})
+		k = int32(len(v.seen))
+		t.known[id].seen = k
 	}
-	v.seen[k].count++
+	v.seen[k-1].count++
 }
 
 // findMissing adds the holes of one stream. Messages need not be numbered in the order
@@ -88,18 +94,19 @@ func (v *rankView) findMissing(key streamKey, n numbers) {
 
 // lacks makes a hole of the whole step where a stream of the step before is missing,
 // which others went on with: where its operations were is not known.
-func (m *roleMemory) lacks(v *rankView, of map[streamKey]numbers) {
-	for _, key := range m.streams {
-		n, goesOn := of[key]
-		if goesOn && !slices.ContainsFunc(v.seen, func(s streamSeen) bool { return s.key == key }) {
+func (m *roleMemory) lacks(v *rankView, t *streamTable) {
+	for _, was := range m.streams {
+		id, goesOn := t.findNear(was.key, was.id)
+		if goesOn && t.known[id].seen == 0 {
+			n := t.known[id].of
 			v.holes = append(v.holes[:0], span{v.start, v.end})
 			v.lost, v.told = v.lost+n.size(), v.told+n.size()
 			break
 		}
 	}
 	m.streams = m.streams[:0]
-	for _, s := range v.streams[:min(len(v.streams), maxStreams)] {
-		m.streams = append(m.streams, s.key)
+	for i := range v.streams {
+		m.streams = append(m.streams, streamAt{v.streams[i].key, v.streams[i].id})
 	}
 }
 

@@ -88,7 +88,7 @@ func TestAnInferredEndMakesNoStepLongerAndNoDuration(t *testing.T) {
 	w := newWorld(t, 1)
 	op := collective(1, 0, 8, 10, 100)
 	op.EndInferred = true
-	reports := w.e.Add(w.rank(0), []model.Op{op, collective(1, 1, 8, 4, 5), stepOp(1, 0, 11)})
+	reports := w.alone([]model.Op{op, collective(1, 1, 8, 4, 5), stepOp(1, 0, 11)})
 	require.Len(t, reports, 1)
 	assert.Equal(t, 11*ms, reports[0].Ranks[0].Split.Sum())
 	var n uint64

@@ -27,6 +27,9 @@ type faults struct {
 	firstLaunch                string // the first of these, in words
 	impossible                 impossible
 	mixed                      mixed
+	worlds                     worlds
+	marks                      misplaced
+	units                      otherUnit
 	unended                    int64 // steps that some rank had not ended when they were judged
 	lastStep                   int64
 	lastRank                   int64
@@ -179,8 +182,17 @@ func (j *job) problems() (out []string) {
 	say(f.badLaunches, "%d launches were left out, since they are more than %v from what they launched, or negative; the first: %s", maxOpTime, f.firstLaunch)
 	say(f.launches.steps, "in %d steps of ranks operations begin before they were launched: their launches were left out, and nothing tells idleness of their hosts from other idleness; the last: rank %d in step %d, by %v. Do two clocks stamp them?",
 		f.launches.rank, f.launches.step, f.launches.by())
+	if text := j.sayWorld(); text != "" {
+		out = append(out, text)
+	}
 	if f.mixed.steps > 0 {
 		out = append(out, f.mixed.say())
+	}
+	if text := f.units.say(); text != "" {
+		out = append(out, text)
+	}
+	if f.marks.steps > 0 {
+		out = append(out, f.marks.say())
 	}
 	if f.impossible.meetings > 0 {
 		out = append(out, f.impossible.say())

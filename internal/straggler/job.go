@@ -29,8 +29,9 @@ type job struct {
 	does     map[int64]*roleMemory // by rank
 	pipes    pipes
 	anchors  anchors
-	numbers  map[streamKey]numbers // of the present step
+	numbers  streamTable
 	sweeper  sweeper
+	scratch  scratch
 	seatsAt  []seatAt // scratch, as the next is
 	segments []inSegment
 	unused   []*rankView         // views of the last step
@@ -94,6 +95,8 @@ type rankStep struct {
 	phase      string
 	acts       []activity
 	comms      []commOp
+	scopes     bool // some activity is a scope
+	hosts      bool // some is the host's
 	tidied     bool // sorted, and nothing in it twice
 	ready      bool // marked, and as many came as were announced
 	// badLaunches: some launch cannot be true, and is unknown.
@@ -133,7 +136,7 @@ func newJob(e *Engine, r *model.Rank) *job {
 	j := &job{
 		e: e, name: r.JobName, id: r.JobID, incarnation: r.Incarnation, used: e.now(),
 		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, spare: map[int64]*rankStep{},
-		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{}, numbers: map[streamKey]numbers{},
+		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{},
 	}
 	j.judgement = judge.New(judge.Config{
 		Window: e.cfg.Window, MaxRanks: e.cfg.MaxRanks, MinExcessShare: e.cfg.MinExcessShare, MaxFalseAlarm: judgeAlarm * e.cfg.MaxFalseAlarm,
@@ -145,12 +148,7 @@ func newJob(e *Engine, r *model.Rank) *job {
 
 // admit registers the rank; false where the job has too many.
 func (j *job) admit(r *model.Rank) bool {
-	if size := r.WorldSize.Or(0); size > int64(j.e.cfg.MaxRanks) {
-		j.e.stats.WorldsCapped++
-		j.world = int64(j.e.cfg.MaxRanks)
-	} else {
-		j.world = max(j.world, size)
-	}
+	j.heed(r)
 	if j.ranks[r.Rank] != nil {
 		return true
 	}
@@ -158,6 +156,7 @@ func (j *job) admit(r *model.Rank) bool {
 		return false
 	}
 	j.ranks[r.Rank] = &process{rank: *r, step: math.MinInt64}
+	j.outgrow(int64(len(j.ranks)), "ranks came")
 	return true
 }
 
@@ -291,8 +290,10 @@ const spareSteps = 16
 
 // release takes back what an analysed step needed.
 func (j *job) release(views []*rankView) {
+	ops := 0
 	for _, v := range views {
 		rs := v.rankStep
+		ops += rs.size()
 		if cap(rs.acts) > roomy*len(rs.acts) {
 			rs.acts = nil
 		}
@@ -302,7 +303,7 @@ func (j *job) release(views []*rankView) {
 		if cap(v.pieces) > roomy*len(v.pieces) {
 			v.pieces, v.cum = nil, nil
 		}
-		v.rankStep, v.tail, v.clocks = nil, nil, nil
+		v.rankStep, v.tail, v.clocks, v.placed = nil, nil, nil, nil
 		v.computeBy, v.idleBy = nil, nil
 		rs.freed = j.steps
 		j.spare[rs.rank.Rank] = rs
@@ -311,6 +312,9 @@ func (j *job) release(views []*rankView) {
 	j.unused = append(j.unused, views...)
 	j.unused = j.unused[:min(len(j.unused), len(j.ranks))]
 	clear(j.seatsAt)
+	if j.scratch.tooLarge(ops) {
+		j.letGo()
+	}
 }
 
 // noteLarge counts the only open step where it holds too much. It is judged whole all the
@@ -391,7 +395,7 @@ func (j *job) report() JobReport {
 	out := JobReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
 		Steps: j.steps, StepTime: j.stepTime, Abstained: j.abstained(),
-		Meetings: j.meetings, Attributed: j.attributed, Unowed: j.unowedReport(), Unjoined: j.unjoined, Judged: len(j.window), Apart: j.apart(), Problems: j.problems(),
+		Meetings: j.meetings, Attributed: j.attributed, Unowed: j.unowedReport(), Unjoined: j.unjoined, Judged: len(j.window), OffUnit: j.faults.units.whole(), Apart: j.apart(), Problems: j.problems(),
 	}
 	j.rhythm.report(&out)
 	out.Missing, out.MissingCount = j.missing(func(r int64) bool { return j.ranks[r] != nil })

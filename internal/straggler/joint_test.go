@@ -89,3 +89,38 @@ func TestRanksThatHideEachOthersCost(t *testing.T) {
 		})
 	}
 }
+
+// Of two that are slow alike each carries its part where its typical step does: what few long
+// steps add to the mean is no reason to mend either.
+func TestWhoIsHeldUpSeldomCarriesNothing(t *testing.T) {
+	for typical, want := range map[float64]int{1: 2, 0.4: 0} {
+		w := newWorld(t, 4)
+		stepsOf(w, 16, each(4, "c100 *", map[int]program{1: "c104 *", 2: "c104 *"})...)
+		a, b := accusation(model.ClassCompute, 1, 16), accusation(model.ClassCompute, 2, 16)
+		for _, c := range []*judge.Conclusion{&a, &b} {
+			c.Mean, c.Share = 0.004, 0.04
+			c.Excess = typical * c.Mean
+		}
+		assert.Len(t, accusations(concluded(w, a, b)), want, "typical step %g of the mean", typical)
+	}
+}
+
+// Steps that were walked outside of a stretch say nothing of it.
+func TestWalksOutsideOfTheStretchDoNotCount(t *testing.T) {
+	w := newWorld(t, 4)
+	stepsOf(w, 8, each(4, "c100 *", nil)...)
+	j := onlyJob(t, w.e)
+	told := accusation(model.ClassCompute, 1, 8)
+	told.First, told.Last = 2, 5
+	c := j.candidate(told)
+	c.in = stretch(j.window).between(2, 5)
+	j.walks.steps = nil
+	for step := range int64(8) {
+		saved := 100.0
+		if step >= 2 && step <= 5 {
+			saved = 0.001
+		}
+		j.walks.steps = append(j.walks.steps, walkedStep{step: step, replayed: true, causes: []walkedCause{{rank: 1, class: model.ClassCompute, saved: saved}}})
+	}
+	assert.InDelta(t, 0.001, j.walksWithout(c), 1e-12)
+}

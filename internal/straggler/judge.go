@@ -36,8 +36,8 @@ const minTrials = 3
 // named then, so that such a look raises no alarm.
 func (j *job) early() bool { return j.steps < minTrials && !j.e.final && !j.quiet }
 
-// maxSuspects bounds how many conclusions are looked into: each costs one or two
-// replays of its steps.
+// maxSuspects bounds how many conclusions are looked into: each costs a few replays of its
+// steps, alone, beside others, and as if who was not seen had been late.
 const maxSuspects = 16
 
 // suspects returns whom the judged steps accuse, and notes whom they do not.

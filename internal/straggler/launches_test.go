@@ -173,3 +173,31 @@ func TestHostsWithoutLaunchesAreLessCertain(t *testing.T) {
 		})
 	}
 }
+
+// Of communication alone, without launches, nobody can say whether a host or its device was late.
+func TestHostOrDeviceIsOpenWithoutLaunches(t *testing.T) {
+	told := func(kinds ...model.OpKind) Evidence {
+		w := newWorld(t, 4)
+		w.sink = func(rank int64, ops []model.Op) {
+			ops = slices.DeleteFunc(slices.Clone(ops), func(op model.Op) bool { return slices.Contains(kinds, op.Kind) })
+			for i := range ops {
+				ops[i].Launch = model.Optional[int64]{}
+			}
+			w.e.Add(w.rank(rank), ops)
+		}
+		for step := range int64(20) {
+			w.step(step, each(4, "c30 * c5 *", map[int]program{2: "c50 * c5 *"})...)
+		}
+		w.e.Flush()
+		vs := w.e.Verdicts()
+		require.Len(t, vs, 1)
+		assert.Equal(t, int64(2), vs[0].Finding.Rank.V)
+		return evidence(t, vs[0].Finding)
+	}
+	dark := told(model.KindCompute)
+	assert.True(t, dark.Undivided)
+	assert.Contains(t, dark.LoweredBy, "no launches say whether its host was late, or its device did what was not recorded")
+	seen := told()
+	assert.False(t, seen.Undivided)
+	assert.Empty(t, seen.LoweredBy)
+}

@@ -19,7 +19,8 @@ func (rs *rankStep) witnessed() bool {
 }
 
 // cover extends the step to the end of its communication. A host that does not
-// wait for its device marks the end of a step that the device has just begun.
+// wait for its device marks the end of a step that the device has just begun, and one whose
+// clock is early marks it while the device is at work.
 func (rs *rankStep) cover() {
 	for i := range rs.comms {
 		op := &rs.comms[i]

@@ -72,7 +72,7 @@ func TestWhatWasLaunchedFirstTellsSinceWhenTheDeviceWorks(t *testing.T) {
 	}
 	// Stream 8 was given work at 1 ms and could begin at 12; stream 7 was given
 	// its own at 8, and began at 10. In between a collective of stream 9 ran.
-	reports := w.e.Add(w.rank(0), []model.Op{
+	reports := w.alone([]model.Op{
 		op(0, 7, 8, 10, 11), op(1, 8, 1, 12, 13), op(2, 9, 0.5, 4, 6), stepOp(1, 0, 13),
 	})
 	require.Len(t, reports, 1)
@@ -83,12 +83,12 @@ func TestWhatWasLaunchedFirstTellsSinceWhenTheDeviceWorks(t *testing.T) {
 
 func TestAnUnknownLaunchTellsNothing(t *testing.T) {
 	w := newWorld(t, 1)
-	reports := w.e.Add(w.rank(0), []model.Op{collective(1, 0, 8, 10, 11), stepOp(1, 0, 11)})
+	reports := w.alone([]model.Op{collective(1, 0, 8, 10, 11), stepOp(1, 0, 11)})
 	assert.Equal(t, Split{LaunchIdle: 10 * ms, Transfer: ms}, reports[0].Ranks[0].Split)
 	// A launch on another clock than the start is not known either.
 	raw := collective(2, 0, 8, 30, 31)
 	raw.ClockID, raw.Launch = "gpu:0/globaltimer", model.Some(nanos(22))
-	reports = w.e.Add(w.rank(0), []model.Op{raw, stepOp(2, 20, 31)})
+	reports = w.alone([]model.Op{raw, stepOp(2, 20, 31)})
 	assert.Equal(t, 10*ms, reports[0].Ranks[0].Split.LaunchIdle)
 }
 
@@ -96,7 +96,7 @@ func TestRanksWithDeviceRecordsKeepTheirDependencies(t *testing.T) {
 	w := newWorld(t, 1)
 	late := collective(1, 0, 8, 10, 11)
 	late.Launch = model.Some(nanos(2))
-	reports := w.e.Add(w.rank(0), []model.Op{
+	reports := w.alone([]model.Op{
 		{Kind: model.KindCompute, Name: "gemm", Start: nanos(0), End: nanos(1), Step: model.Some(int64(1))}, late, stepOp(1, 0, 11),
 	})
 	lat := time.Duration(launchLatency)

@@ -34,10 +34,17 @@ func TestCostWhereSpansAreLost(t *testing.T) {
 				ev := evidence(t, vs[0].Finding)
 				if lost == 0 {
 					assert.Zero(t, ev.CostMost)
+					assert.False(t, vs[0].Finding.CostMost.OK)
 					assert.Zero(t, ev.Lost)
 					continue
 				}
 				assert.InDelta(t, lost, ev.Lost, 0.12, "seed %d", seed) // of some 24
+				f := vs[0].Finding
+				if ev.CostMost > f.CostSeconds.V {
+					assert.Equal(t, model.Some(ev.CostMost), f.CostMost)
+					require.True(t, f.CostLeast.OK, "it is told as the least")
+					assert.LessOrEqual(t, f.CostLeast.V, f.CostSeconds.V)
+				}
 				truth := job.Truth().Culprits[0].Cost
 				assert.LessOrEqual(t, vs[0].Finding.CostSeconds.V, 1.1*truth, "%s, %g lost, seed %d", fault.Family, lost, seed)
 				assert.GreaterOrEqual(t, max(ev.CostMost, vs[0].Finding.CostSeconds.V), 0.95*truth, "%s, %g lost, seed %d", fault.Family, lost, seed)

@@ -297,7 +297,7 @@ type meeting struct {
 	last    int     // party that the others wait for
 	arrived int64   // its arrival
 	// attributed: the waits are owed to parties[last]. open: they may be owed to a member
-	// of which nothing was recorded.
+	// of which nothing was recorded; where both, that one was hardly later.
 	attributed, open bool
 	impossible       bool // it cannot have been as stamped
 }
@@ -382,7 +382,8 @@ func (m *meeting) place() {
 // may have waited itself, for one who was not seen. A member that waits for
 // nobody spends the transfer only: so it stays attributed where it left as fast
 // as the last arrivers of complete meetings of this kind do, or in a small part
-// of the time that the others waited for it.
+// of the time that the others waited for it. In the latter case one who was not seen may
+// still have been the last, by less than that.
 func withdraw(meetings []*meeting) {
 	if !slices.ContainsFunc(meetings, func(m *meeting) bool { return !m.complete() }) {
 		return
@@ -399,8 +400,9 @@ func withdraw(meetings []*meeting) {
 		}
 		usual := median(stays[m.class()])
 		spread := float64(m.arrived - slices.Min(m.enter))
-		if m.lastStay() > max(usual, int64(promptLeave*spread)) {
-			m.open, m.attributed = m.attributed, false
+		if stay := m.lastStay(); stay > usual {
+			m.open = m.attributed
+			m.attributed = m.attributed && stay <= int64(promptLeave*spread)
 		}
 	}
 }

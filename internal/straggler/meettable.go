@@ -21,10 +21,7 @@ func (t *meetTable) reset(keys int) {
 			t.seed[i] = rand.Uint64() | 1 //nolint:gosec // who guesses it makes a step slow, no more
 		}
 	}
-	size := 16
-	for size < 2*keys {
-		size *= 2
-	}
+	size := slotsFor(keys)
 	if size > len(t.slots) || size < len(t.slots)/roomy {
 		t.slots = make([]int32, size)
 	} else {

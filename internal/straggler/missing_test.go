@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
@@ -78,8 +79,10 @@ func TestCostBehindMissingRanks(t *testing.T) {
 	cfg := NewDefaultConfig()
 	assert.Empty(t, c.failed(nil, nil, &cfg).gate, "it may cost a tenth")
 	assert.InDelta(t, 0.01, c.mostCost(), 0)
+	assert.InDelta(t, 0.001, *c.leastCost(), 0, "and no less than what a replay shows")
 	c.cost = 0.02
 	assert.Zero(t, c.mostCost(), "what it costs is known")
+	assert.Nil(t, c.leastCost())
 	c.cost, c.most = 0.001, 0
 	assert.Equal(t, gateCost, c.failed(nil, nil, &cfg).gate)
 }
@@ -101,6 +104,11 @@ func TestWhatUnseenMembersLeaveOpen(t *testing.T) {
 	assert.True(t, open)
 	assert.InDelta(t, 0.005, stayed, 1e-12, "after it had come itself")
 	assert.InDelta(t, 0.003, ahead, 1e-12, "later than rank 1")
+	in[0].meets[0].attributed = true
+	open, stayed, _ = in.unseenBy(map[int64]bool{2: true})
+	assert.True(t, open)
+	assert.Zero(t, stayed, "it left as who is the last")
+	in[0].meets[0].attributed = false
 	in[0].missingCount, in[0].ranks = 0, make([]rankRecord, 4)
 	_, stayed, _ = in.unseenBy(map[int64]bool{2: true})
 	assert.Zero(t, stayed, "an operation was lost of a rank that was seen")
@@ -108,7 +116,19 @@ func TestWhatUnseenMembersLeaveOpen(t *testing.T) {
 	_, stayed, ahead = in.unseenBy(map[int64]bool{1: true})
 	assert.InDelta(t, 0.005, stayed, 1e-12)
 	assert.Zero(t, ahead, "it kept nobody waiting")
+	for _, mr := range in[0].meets {
+		in[0].count(mr)
+	}
 	assert.InDelta(t, 6.0/8, in.seenMembers(), 1e-12)
+
+	for i := range in[0].ranks {
+		in[0].ranks[i].rank = &model.Rank{Rank: int64(i)}
+	}
+	c := &candidate{place: place{sort: placeRank}, in: in, cost: 1, Conclusion: judge.Conclusion{Rank: 1, Ranks: []int64{1}, Class: model.ClassCompute}}
+	_, c.costBy = c.mending()
+	c.bound()
+	require.NotNil(t, c.least, "what it costs at least is asked where a member was not seen")
+	assert.InDelta(t, 0.005, c.stayed, 1e-12)
 
 	whole := stretch{{ranks: make([]rankRecord, 9), missingCount: 1, meets: in[0].meets[1:]}}
 	told := &candidate{place: place{sort: placeRank}, in: whole, Conclusion: judge.Conclusion{Rank: 0, Ranks: []int64{0}, Mean: 0.01}}
@@ -121,7 +141,7 @@ func TestWhatUnseenMembersLeaveOpen(t *testing.T) {
 	told.bound()
 	assert.Zero(t, told.most, "all were seen")
 
-	c := &candidate{cost: 0.002, stayed: 0.008}
+	c = &candidate{cost: 0.002, stayed: 0.008}
 	assert.InDelta(t, 0.25, c.doubt(), 1e-12)
 	assert.Equal(t, gateUnseen, c.behindUnseen().gate)
 	c.most = 0.004
@@ -146,4 +166,45 @@ func TestALittleSlowBehindOneWhoWasNotSeen(t *testing.T) {
 	assert.Equal(t, gateUnseen, a.Gate)
 	assert.Equal(t, int64(2), a.Rank)
 	assert.Less(t, a.Got, a.Want)
+}
+
+// Rank 3 was not seen, and came 3 ms after rank 2, for whom the others seem to wait 20 ms.
+// They waited for both.
+func TestWhoNearlyWasTheLast(t *testing.T) {
+	for name, tc := range map[string]struct {
+		drop  map[int64]bool
+		third program
+		open  bool
+	}{
+		"rank 3 came later, unseen":    {map[int64]bool{3: true}, "c33 *", true},
+		"rank 3 came with the others":  {nil, "c10 *", false},
+		"rank 3 came so, and was seen": {nil, "c33 *", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 8)
+			w.drop = tc.drop
+			for step := range int64(20) {
+				w.step(step, each(8, "c10 *", map[int]program{2: "c30 *", 3: tc.third})...)
+			}
+			w.e.Flush()
+			var f model.Finding
+			for _, v := range w.e.Verdicts() {
+				if v.Finding.Rank.V == 2 {
+					f = v.Finding
+				}
+			}
+			require.True(t, f.Rank.OK)
+			ev := evidence(t, f)
+			if !tc.open {
+				assert.Nil(t, ev.WaitLeast)
+				assert.False(t, f.CostLeast.OK)
+				return
+			}
+			assert.InDelta(t, 6*0.020, f.WaitCaused.V, 1e-6)
+			require.NotNil(t, ev.WaitLeast)
+			assert.InDelta(t, 0, *ev.WaitLeast, 1e-6)
+			assert.InDelta(t, 0.020, f.CostSeconds.V, 1e-4)
+			assert.InDelta(t, 0, f.CostLeast.Or(-1), 1e-4, "mended, nobody would have waited less")
+		})
+	}
 }

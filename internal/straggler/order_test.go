@@ -46,3 +46,18 @@ func TestShareOfAStepIsNotLed(t *testing.T) {
 	c := &candidate{place: place{sort: placeRank}, Conclusion: judge.Conclusion{Memory: 0.9}}
 	assert.InEpsilon(t, 1-0.75*0.75, in.leads(c, 1), 1e-9)
 }
+
+// Of a rank whose launches are unknown all idleness is compared, whatever it waited for: another
+// is not behind it for that.
+func TestIdlenessOfUnknownLaunchesLeadsNobody(t *testing.T) {
+	for unlaunched, want := range map[bool]int{true: 0, false: 1} {
+		rec := &record{ranks: []rankRecord{
+			{weighed: true, excess: own{compute: 10}},
+			{weighed: true, excess: own{compute: 1, idle: 100}, unlaunched: unlaunched},
+			{weighed: true, excess: own{compute: 2}},
+		}}
+		at, peers := rec.position(0, byExcess)
+		assert.Equal(t, want, at, "launches unknown: %t", unlaunched)
+		assert.Equal(t, 3, peers)
+	}
+}

@@ -58,6 +58,7 @@ func (rs *rankStep) addActivity(op *model.Op, kind actKind, j *job) {
 	a.cause, a.work = byContext, 0
 	switch kind {
 	case actScope, actHost:
+		rs.scopes, rs.hosts = rs.scopes || kind == actScope, rs.hosts || kind == actHost
 		a.key = j.keys.id(op.ComparisonKey(), a.key, &j.e.stats)
 		if kind == actScope {
 			a.cause = causeOf(op)

@@ -16,10 +16,15 @@ type record struct {
 	meets        []*meetingRecord // by arrival
 	missing      []int64          // the first maxListed
 	missingCount int
+	apart        bool          // those missing share nothing with those seen
 	index        map[int64]int // rank to place in ranks
 	replays      []doneReplay  // of chains that end here
 	unseen       float64       // what part of the step who was not seen can have cost at most
 	steady       bool          // a replay with nothing mended gives what was recorded
+	open         bool          // some meeting is
+	leads        bool          // some member leads
+	holed        bool          // something of some member's segment may be missing
+	seen, size   int           // members of collectives that were seen, and all, where it is known how many
 }
 
 // rankRecord is one rank of a recorded step; times in ns.
@@ -28,28 +33,33 @@ type rankRecord struct {
 	start, end        int64 // corrected
 	role              role
 	own               own
-	tail              own  // own time after the last exit
-	tailUnknown       bool // that exit is no measurement
+	tail              own // own time after the last exit
 	caused            int64
-	excess            own  // summed over the segments of the step
-	weighed           bool // some of them could be compared with peers'
-	judged            bool
+	excess            own     // summed over the segments of the step
 	beyond            float32 // s, where judged: own time of the step over peers' as the judge finds it
+	lost, blind       float32 // shares of its communication that was lost, and of its step where that may have been
+	attributed        int32   // meetings that it was in, and
+	lasts             int32   // in which it was the last, and somebody waited
+	worst             int32   // place of the one of these in which it caused most
 	computeBy, idleBy ownTimes
 	sigma, offset     time.Duration // of the clock
-	met               bool          // in some meeting of this step
-	dark              bool          // of its device nothing but communication was recorded
-	unlaunched        bool          // its launches were left out
-	lost, blind       float32       // shares of its communication that was lost, and of its step where that may have been
-	strays            bool          // its stamps are on no clock of the others
 	undivided         int64         // idleness of which no launch says whose it is
-	scoped            bool          // of its host some scope was recorded
 	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell
 	communicated      int64         // exposed, waits too
 	// wire sums the excess of its wire waits, where wired: they and those of peers
 	// were recorded. transfer is the exposed transfer of the same operations.
-	wired          bool
 	wire, transfer int64
+
+	wired       bool
+	weighed     bool // some of its segments could be compared with peers'
+	judged      bool
+	tailUnknown bool // the last exit is no measurement
+	met         bool // in some meeting of this step
+	dark        bool // of its device nothing but communication was recorded
+	unlaunched  bool // its launches were left out
+	hostless    bool // the stamps of its host were left out
+	strays      bool // its stamps are on no clock of the others
+	scoped      bool // of its host some scope was recorded
 }
 
 // meetingRecord is one meeting of a recorded step. What a replay reads stands first.
@@ -61,7 +71,7 @@ type meetingRecord struct {
 	order      int32 // place in the record
 	rule       waiters
 	attributed bool
-	open       bool // the last one seen need not be the last
+	open       bool // the last one seen need not be the last; where attributed, it nearly was
 	name       string
 	digest     string  // of the communicator's members, "" where unknown
 	ranks      []int64 // of the members
@@ -149,7 +159,7 @@ func (j *job) analyse(s *openStep) *StepReport {
 	j.walkBack(rec, views, meetings)
 	j.hearRhythm(rec, views)
 	j.remember(rec)
-	rep := j.stepReport(s, views, rec, meetings)
+	rep := j.stepReport(s, views, rec)
 	rep.Unmatched = unmatched
 	rep.Path, rep.PathMeetings = j.walks.path, j.walks.met
 	j.addTotals(rep)
@@ -194,14 +204,19 @@ func (j *job) record(s *openStep, views []*rankView, meetings []*meeting) *recor
 		rec.index[v.rank.Rank] = i
 		split := v.split()
 		j.faults.lose(v)
+		j.doubtUnit(v, s.step)
 		rec.ranks = append(rec.ranks, rankRecord{
-			dark: v.dark, unlaunched: v.unlaunched, strays: v.strays(), undivided: v.undivided, scoped: v.scoped(), idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
+			dark: v.dark, unlaunched: v.unlaunched, hostless: v.hostless, strays: v.strays(), undivided: v.undivided, scoped: v.scoped(), idleFor: v.idleFor, communicated: int64(split.Transfer + split.Wait),
 			lost: float32(v.lostShare()), blind: float32(v.blindShare()),
 			rank: j.who(&v.rank, s.step), start: v.start + shift, end: v.end + shift,
 			role: v.role, own: v.ownUntil(v.end), computeBy: v.computeBy, idleBy: v.idleBy, sigma: v.offset.Sigma, offset: v.offset.Value,
 		})
 	}
 	j.recordMeetings(rec, views, meetings)
+	rec.apart = rec.missingCount > 0 && !touched(views, meetings)
+	if rec.apart {
+		j.faults.worlds.apart++
+	}
 	j.faults.goAstray(rec, rec.bound())
 	return rec
 }
@@ -240,14 +255,24 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 		mr.order = int32(len(rec.meets))
 		for i := range m.parties {
 			p := &m.parties[i]
-			placed[p.at.index][p.pos] = seatAt{mr, int32(i)}
+			placed[p.at.index][p.pos] = seatAt{in: mr, at: int32(i)}
 			member := &mr.members[i]
 			member.rank, member.role, member.enter, member.exit = int32(p.at.index), p.at.role, m.enter[i], m.exit[i]
 			member.wire, member.inSegment, rest = &noWire, &rest[0], rest[1:]
-			mr.waited += mr.wait(i)
-			rec.ranks[p.at.index].met = true
+			wait, r := mr.wait(i), &rec.ranks[p.at.index]
+			mr.waited += wait
+			p.at.suffered += wait
+			r.met = true
+			if mr.attributed {
+				r.attributed++
+			}
 		}
-		rec.ranks[m.parties[m.last].at.index].caused += mr.waited
+		if last := &rec.ranks[m.parties[m.last].at.index]; mr.waited > 0 {
+			last.caused += mr.waited
+			if last.lasts++; last.lasts == 1 || mr.waited > rec.meets[last.worst].waited {
+				last.worst = mr.order
+			}
+		}
 		rec.meets = append(rec.meets, mr)
 	}
 	for i, v := range views {
@@ -265,11 +290,13 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	}
 	rec.steady = rec.stands()
 	for _, mr := range rec.meets {
+		rec.count(mr)
 		for i := range mr.members {
 			member := &mr.members[i]
 			r := &rec.ranks[member.rank]
 			r.excess = r.excess.plus(member.excess)
 			r.weighed = r.weighed || member.weighed
+			rec.leads, rec.holed = rec.leads || member.lead, rec.holed || member.holed
 			member.took, member.inSegment = member.own.total(), nil
 		}
 	}
@@ -283,10 +310,19 @@ func (j *job) recordMeetings(rec *record, views []*rankView, meetings []*meeting
 	maps.DeleteFunc(j.tails, func(_ int64, t *tail) bool { return t.step != rec.step && t.step != rec.step-1 })
 }
 
+// count notes who was seen of a meeting: to look for it in all of a window takes long.
+func (rec *record) count(mr *meetingRecord) {
+	rec.open = rec.open || mr.open
+	if size := mr.shown.size; size > 0 && mr.rule != waitForSender {
+		rec.seen, rec.size = rec.seen+min(size, len(mr.members)), rec.size+size
+	}
+}
+
 // seatAt is a member of a meeting.
 type seatAt struct {
-	in *meetingRecord
-	at int32
+	in  *meetingRecord
+	at  int32
+	nth int32 // of those of its rank that met others, how many came before
 }
 
 // member returns the record of the member, nil where there is none.
@@ -334,7 +370,8 @@ func (j *job) makeTail(v *rankView, step int64, placed []seatAt) *tail {
 	*t = tail{step: step, end: v.end, ops: slices.Grow(t.ops[:0], len(last))}
 	v.tail = nil // its room is used again
 	all := v.ownUntil(v.end)
-	for _, i := range last {
+	for _, m := range last {
+		i := m.at
 		op := &v.comms[i]
 		var o *tailOp
 		t.ops, o = oneMore(t.ops)

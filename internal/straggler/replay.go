@@ -95,7 +95,7 @@ func replayChain(chain []*record, mended mending) int64 {
 	if mended.nothing() && !slices.ContainsFunc(chain, func(rec *record) bool { return !rec.steady }) {
 		return chain[len(chain)-1].lastEnd() // everything comes out as it was recorded
 	}
-	r := replayer{mended: &mended, first: chain[0].step}
+	r := replayer{mended: &mended, first: chain[0].step, holed: slices.ContainsFunc(chain, func(rec *record) bool { return rec.holed })}
 	for _, rec := range chain {
 		r.enter(rec)
 		for _, mr := range rec.meets {
@@ -152,6 +152,7 @@ func (rec *record) beginsRecording() bool {
 type replayer struct {
 	mended *mending
 	first  int64 // step
+	holed  bool  // something of some segment may be missing
 	rec    *record
 	ids    map[int64]int32 // by rank; what follows is by id
 	id     []int32         // of each place in the present record
@@ -218,7 +219,9 @@ func (r *replayer) meet(mr *meetingRecord) {
 	for i := range mr.members {
 		r.arrivals[i] = r.arrival(mr, i, even)
 	}
-	r.passOn(mr)
+	if r.holed {
+		r.passOn(mr)
+	}
 	last, relief := r.arrivals[mr.last], mr.relief(r.mended.links)
 	for i := range r.mended.passages {
 		relief = max(relief, r.mended.passages[i].relief(mr))
@@ -241,7 +244,7 @@ func (r *replayer) meet(mr *meetingRecord) {
 // of which nothing was recorded are taken to hold up nobody, as most members do; or, where
 // apart is asked for, to hold up all others for as long as they stayed.
 func (r *replayer) joined(mr *meetingRecord) bool {
-	return mr.attributed || mr.open && !r.mended.apart
+	return (mr.attributed || mr.open) && (!r.mended.apart || !r.rec.undecided(mr))
 }
 
 // passOn lets members of whose segment something is missing come as much earlier as
@@ -342,25 +345,21 @@ func (r *replayer) paused(m *memberRecord) int64 {
 // member's own value where it has none.
 func (r *replayer) medianOthers(mr *meetingRecord, i int, f func(*memberRecord) int64) int64 {
 	r.peers = r.peers[:0]
-	m := &mr.members[i]
-	if m.peers != nil {
-		for _, o := range m.peers.members {
-			if o != m && !r.of(o).mend {
-				r.peers = append(r.peers, f(o))
-			}
+	mr.each(i, func(o *memberRecord) {
+		if !r.of(o).mend {
+			r.peers = append(r.peers, f(o))
 		}
-	} else {
-		for k := range mr.members {
-			if o := &mr.members[k]; k != i && o.comparable() && o.place == m.place && !r.of(o).mend {
-				r.peers = append(r.peers, f(o))
-			}
-		}
+	})
+	return medianOr(r.peers, f(&mr.members[i]))
+}
+
+// medianOr returns the median, own where there is nothing.
+func medianOr(v []int64, own int64) int64 {
+	if len(v) == 0 {
+		return own
 	}
-	if len(r.peers) == 0 {
-		return f(m)
-	}
-	slices.Sort(r.peers)
-	return middle(r.peers)
+	slices.Sort(v)
+	return middle(v)
 }
 
 // shrunk returns what is taken away of the segment where so large a part of its own time is.
@@ -384,21 +383,6 @@ func (mr *meetingRecord) means(mended map[int64]bool) map[role]int64 {
 		sum[r] /= n[r]
 	}
 	return sum
-}
-
-// medianOthers returns the median over the member's peers that are not being
-// mended; the member's own value where it has none.
-func (mr *meetingRecord) medianOthers(i int, mended map[int64]bool, f func(*memberRecord) int64) int64 {
-	var v []int64
-	mr.each(i, func(o *memberRecord, rank int64) {
-		if o != &mr.members[i] && !mended[rank] {
-			v = append(v, f(o))
-		}
-	})
-	if len(v) == 0 {
-		return f(&mr.members[i])
-	}
-	return median(v)
 }
 
 // end returns when the record's last rank ends. With tails, what a mended

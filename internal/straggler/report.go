@@ -168,6 +168,9 @@ type JobReport struct {
 	Meetings, Attributed int
 	Unowed               Unowed
 	Unjoined             Unjoined
+	// OffUnit are the steps of ranks, where all of them have stamps that are hardly
+	// nanoseconds: by how much anybody differs cannot be judged then.
+	OffUnit int64
 	// Apart are ranks that communicate but met nobody.
 	Apart []int64
 	// Abstained is the strongest candidate that was not named, and why.
@@ -241,18 +244,25 @@ type Stats struct {
 	// LaunchesContradicted are steps of ranks whose operations begin before they were
 	// launched, or days after it, and whose launches were left out.
 	LaunchesContradicted int64
-	StepsUnended         int64 // judged although a rank had not ended them
-	StepsEvicted         int64 // beyond MaxOpenSteps, analysed before they were complete
-	StepsLarge           int64 // that alone hold more operations than MaxOpenOps, and were judged whole
-	JobsEvicted          int64
-	LateOps              int64 // for a step that had been closed
-	UnmatchedOps         int64
-	DuplicateOps         int64
-	PlacesOverflowed     int64
-	RanksRefused         int64
-	ClockConflicts       int64 // steps in which clocks contradicted what was known of them
-	StepsForgotten       int64 // left the window before their time, beyond MaxWindowMembers
-	WorldsCapped         int64 // operations' batches that stated a world beyond MaxRanks
+	// HostsContradicted are steps of ranks in which their operations cannot have been, and
+	// of which what the host's clock stamped was left out.
+	HostsContradicted int64
+	// StepsOffUnit are steps of ranks that lie before 1990, after 2100, or last less than a
+	// microsecond: stamps in another unit than nanoseconds.
+	StepsOffUnit       int64
+	StepsUnended       int64 // judged although a rank had not ended them
+	StepsEvicted       int64 // beyond MaxOpenSteps, analysed before they were complete
+	StepsLarge         int64 // that alone hold more operations than MaxOpenOps, and were judged whole
+	JobsEvicted        int64
+	LateOps            int64 // for a step that had been closed
+	UnmatchedOps       int64
+	DuplicateOps       int64
+	PlacesOverflowed   int64
+	RanksRefused       int64
+	ClockConflicts     int64 // steps in which clocks contradicted what was known of them
+	StepsForgotten     int64 // left the window before their time, beyond MaxWindowMembers
+	WorldsCapped       int64 // operations' batches that stated a world beyond MaxRanks
+	WorldsContradicted int64 // batches that stated another world than others, or one too small for who came
 	// ConclusionsDropped are places that stood out beside too many others, and were not
 	// looked into; of method kair, outliers that were not followed to their roots.
 	ConclusionsDropped int64

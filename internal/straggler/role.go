@@ -21,7 +21,21 @@ type role uint64
 type roleMemory struct {
 	sorts   [maxSorts]sortSeen
 	n       int
-	streams []streamKey // of the last step
+	streams []streamAt // of the last step
+}
+
+// streamAt is a stream and what number the table of streams had for it.
+type streamAt struct {
+	key streamKey
+	id  int32
+}
+
+// guess returns the number that the i-th stream of a step most likely has.
+func (m *roleMemory) guess(i int) int32 {
+	if i < len(m.streams) {
+		return m.streams[i].id
+	}
+	return 0
 }
 
 type sortSeen struct {
@@ -158,6 +172,7 @@ func (p *pipes) settle() {
 // communicator and name, or messages in one direction to one peer.
 type stream struct {
 	key  streamKey
+	id   int32  // in the table of streams
 	sort uint64 // kind, name and group size
 	nth  uint64 // of its sort, in order of their first operation
 	// The least and the largest number of the step on this rank, and the least of all.
@@ -178,6 +193,7 @@ type streamKey struct {
 func (v *rankView) does(op *commOp) bool {
 	key := v.streamOf(op)
 	op.met = true
+	v.joined++
 	for i := range v.streams {
 		if s := &v.streams[i]; s.key == key && s.sort == op.form.sort {
 			s.low, s.high = min(s.low, op.number), max(s.high, op.number)
@@ -187,6 +203,7 @@ func (v *rankView) does(op *commOp) bool {
 	}
 	if len(v.streams) >= maxStreams {
 		op.stream = -1
+		v.joined--
 		return true
 	}
 	op.stream = int32(len(v.streams))
@@ -220,36 +237,34 @@ func (v *rankView) spotOf(op *commOp) uint64 {
 // assignSpots gives each operation that met others its spot, and finds where some are
 // missing.
 func (j *job) assignSpots(views []*rankView) {
-	of := j.numbers
-	clear(of)
+	t := &j.numbers
+	t.begin()
 	for _, v := range views {
+		does := j.does[v.rank.Rank]
 		for i := range v.streams {
 			s := &v.streams[i]
-			n, ok := of[s.key]
-			if !ok {
-				n = numbers{s.low, s.high}
-			}
-			of[s.key] = numbers{min(n.low, s.low), max(n.high, s.high)}
+			s.id = t.add(s.key, does.guess(i), s.low, s.high)
 		}
 	}
 	// Whose partner's span was lost has a number all the same.
 	for _, v := range views {
 		for i := range v.comms {
+			if v.joined == len(v.comms) {
+				break
+			}
 			if op := &v.comms[i]; op.numbered && (!op.met || op.stream < 0) {
-				key := v.streamOf(op)
-				if n, ok := of[key]; ok && (op.number < n.low || op.number > n.high) {
-					of[key] = numbers{min(n.low, op.number), max(n.high, op.number)}
+				if id, ok := t.find(v.streamOf(op)); ok {
+					t.add(t.known[id].key, id, op.number, op.number)
 				}
 			}
 		}
 	}
 	for _, v := range views {
 		for i := range v.streams {
-			v.streams[i].first = of[v.streams[i].key].low
+			v.streams[i].first = t.known[v.streams[i].id].of.low
 		}
-		v.order()
-		v.findHoles(of)
-		j.does[v.rank.Rank].lacks(v, of)
+		t.counted = v.order(t.counted)
+		v.findHoles(t, j.does[v.rank.Rank])
 		for i := range v.comms {
 			if op := &v.comms[i]; op.met {
 				op.spot = v.spotOf(op)
@@ -258,18 +273,22 @@ func (j *job) assignSpots(views []*rankView) {
 	}
 }
 
-// order numbers the streams of each sort by their first operation in the step.
-func (v *rankView) order() {
+// order numbers the streams of each sort by their first operation in the step. It works in
+// the room, and returns it.
+func (v *rankView) order(room []bool) []bool {
 	if len(v.streams) < 2 {
-		return
+		return room
 	}
-	counted := make([]bool, len(v.streams))
-	for i := range v.comms {
+	counted := slices.Grow(room[:0], len(v.streams))[:len(v.streams)]
+	clear(counted)
+	rest := len(counted)
+	for i := 0; i < len(v.comms) && rest > 0; i++ {
 		op := &v.comms[i]
 		if !op.met || op.stream < 0 || counted[op.stream] {
 			continue
 		}
 		counted[op.stream] = true
+		rest--
 		s := &v.streams[op.stream]
 		for k := range v.streams {
 			if counted[k] && int32(k) != op.stream && v.streams[k].sort == s.sort {
@@ -277,6 +296,7 @@ func (v *rankView) order() {
 			}
 		}
 	}
+	return counted
 }
 
 func hashRole(parts ...string) role {

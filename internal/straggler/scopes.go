@@ -10,11 +10,17 @@ import (
 // begins in one place and ends in another overlap as they like.
 type scopeMap []piece
 
-// scopes builds the map from the rank's scopes: those of the thread that keeps the
+// scopeMap builds the map from the rank's scopes: those of the thread that keeps the
 // host, since what another is in does not. Where none was open, the key is otherKey.
-func (v *rankView) scopes() scopeMap {
+func (v *rankView) scopeMap() scopeMap {
+	out := v.scope[:0]
+	if !v.scopes {
+		if v.end > v.start {
+			out = append(out, piece{start: v.start, end: v.end})
+		}
+		return out
+	}
 	var open []activity
-	var out scopeMap
 	at, keeps := v.start, v.hostThread()
 	advance := func(to int64) {
 		for len(open) > 0 && at < to {
@@ -80,9 +86,7 @@ func (v *rankView) hostThread() int64 {
 }
 
 // scoped reports whether any scope of the rank was recorded.
-func (v *rankView) scoped() bool {
-	return slices.ContainsFunc(v.acts, func(a activity) bool { return a.kind == actScope })
-}
+func (v *rankView) scoped() bool { return v.scopes }
 
 // share calls f with each scope and its share of the time from start to end.
 func (m scopeMap) share(start, end int64, f func(in *piece, d int64)) {

@@ -19,14 +19,14 @@ type anchors struct {
 func (a *anchors) anchor(m *meeting, mr *meetingRecord, placed [][]seatAt) {
 	a.roles = a.roles[:0]
 	for i := range m.parties {
-		if r := m.parties[i].at.role; !slices.Contains(a.roles, r) {
+		if r := mr.members[i].role; !slices.Contains(a.roles, r) {
 			a.roles = append(a.roles, r)
 		}
 	}
 	for _, r := range a.roles {
 		a.peers = a.peers[:0]
 		for i := range m.parties {
-			if m.parties[i].at.role == r {
+			if mr.members[i].role == r {
 				a.peers = append(a.peers, i)
 			}
 		}
@@ -160,17 +160,23 @@ func (p party) find(spot uint64, near int) (back int, exit int64) {
 // findMet indexes the operations that met others. What a rank does with nobody,
 // or with partners unknown, has no place in the others' programs.
 func (v *rankView) findMet(placed []seatAt) {
-	v.metAt = slices.Grow(v.metAt[:0], len(v.comms))[:len(v.comms)]
-	for k, mr := range placed {
-		v.metAt[k] = len(v.met)
-		if mr.in != nil {
-			v.met = append(v.met, k)
+	v.placed = placed
+	for k := range placed {
+		placed[k].nth = int32(len(v.met))
+		if placed[k].in == nil {
+			continue
 		}
+		op := &v.comms[k]
+		m := metOp{spot: op.spot, exit: op.end, at: int32(k), inferred: op.inferred}
+		if op.inferred {
+			m.exit = op.start
+		}
+		v.met = append(v.met, m)
 	}
 }
 
 // order returns the party's place among what its rank met others in, this step.
-func (p party) order() int { return p.at.metAt[p.pos] }
+func (p party) order() int { return int(p.at.placed[p.pos].nth) }
 
 // before returns the rank's operation that stands back places before p. Where its
 // end is no measurement, the others are not to look for another one: it begins no
@@ -178,11 +184,7 @@ func (p party) order() int { return p.at.metAt[p.pos] }
 func (v *rankView) before(p party, back int) (spot uint64, exit int64, ok bool) {
 	at := p.order() - back
 	if at >= 0 {
-		op := &v.comms[v.met[at]]
-		if op.inferred {
-			return op.spot, op.start, true
-		}
-		return op.spot, op.end, true
+		return v.met[at].spot, v.met[at].exit, true
 	}
 	if at += v.tailLen(); at < 0 {
 		return 0, 0, false
@@ -207,14 +209,14 @@ func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]
 		return
 	}
 	if at := p.order() - back; at >= 0 {
-		op := &v.comms[v.met[at]]
-		member.holed = v.holed(op.end, p.op.start)
-		from := placed[v.index][v.met[at]]
+		op := &v.met[at]
+		member.holed = v.holed(op.exit, p.op.start)
+		from := placed[v.index][op.at]
 		if from.in.order < placed[v.index][p.pos].in.order {
 			member.anchor, member.anchored = from.member(), anchoredHere
 		}
-		member.segment = p.op.start - op.end
-		member.own = v.ownBetween(max(op.end, v.lastArrival(p, back)), p.op.start)
+		member.segment = p.op.start - op.exit
+		member.own = v.ownBetween(max(op.exit, v.lastArrival(p, back)), p.op.start)
 	} else {
 		t := &v.tail.ops[at+v.tailLen()]
 		member.holed = t.holed || v.holed(v.start, p.op.start)
@@ -237,7 +239,7 @@ func (v *rankView) anchorAt(p party, back int, member *memberRecord, placed [][]
 // not yet.
 func (v *rankView) endsKnown(p party, back int) bool {
 	for at := p.order() - back; at < p.order(); at++ {
-		if at >= 0 && v.comms[v.met[at]].inferred || at < 0 && v.tail.ops[at+v.tailLen()].inferred {
+		if at >= 0 && v.met[at].inferred || at < 0 && v.tail.ops[at+v.tailLen()].inferred {
 			return false
 		}
 	}
@@ -250,22 +252,19 @@ func (v *rankView) lastArrival(p party, back int) int64 {
 	if back == 1 || p.order() == 0 {
 		return 0
 	}
-	return v.comms[v.met[p.order()-1]].start
+	return v.comms[v.met[p.order()-1].at].start
 }
 
 // find returns the member of the given rank, or -1.
 func (mr *meetingRecord) find(rank int64) int { return slices.Index(mr.ranks, rank) }
 
 // peerGroup are the members of several meetings that do the same in their programs.
-type peerGroup struct {
-	members []*memberRecord
-	ranks   []int64
-}
+type peerGroup struct{ members []*memberRecord }
 
 // peering finds peers and compares them. What it fills is used again for the next step,
 // but for the groups.
 type peering struct {
-	groups map[uint64]int32 // by place
+	groups hashNumbers // places
 	sizes  []int32
 	alike  map[uint64]int
 	alone  []alone
@@ -286,10 +285,10 @@ const fewPeers = 2
 // find finds peers in other meetings for those that have few in their own, as in
 // a pipeline: who has the same role and does the same in the same spot of its program.
 func (p *peering) find(rec *record) []peerGroup {
-	if p.groups == nil {
-		p.groups, p.alike = map[uint64]int32{}, map[uint64]int{}
+	if p.alike == nil {
+		p.alike = map[uint64]int{}
 	}
-	clear(p.groups)
+	p.groups.reset()
 	p.sizes, p.alone = p.sizes[:0], p.alone[:0]
 	for _, mr := range rec.meets {
 		switch {
@@ -304,14 +303,13 @@ func (p *peering) find(rec *record) []peerGroup {
 		}
 	}
 	groups := make([]peerGroup, len(p.sizes))
-	members, ranks := make([]*memberRecord, len(p.alone)), make([]int64, len(p.alone))
+	members := make([]*memberRecord, len(p.alone))
 	for g, n := range p.sizes {
-		groups[g] = peerGroup{members[:0:n], ranks[:0:n]}
-		members, ranks = members[n:], ranks[n:]
+		groups[g].members, members = members[:0:n], members[n:]
 	}
 	for _, a := range p.alone {
 		g, m := &groups[a.group], &a.in.members[a.at]
-		g.members, g.ranks = append(g.members, m), append(g.ranks, a.in.ranks[a.at])
+		g.members = append(g.members, m)
 		m.peers = g
 	}
 	return groups
@@ -333,11 +331,8 @@ func (p *peering) addFew(mr *meetingRecord) {
 }
 
 func (p *peering) add(mr *meetingRecord, i int) {
-	place := mr.members[i].place
-	g, ok := p.groups[place]
-	if !ok {
-		g = int32(len(p.sizes))
-		p.groups[place] = g
+	g := p.groups.number(mr.members[i].place)
+	if int(g) == len(p.sizes) {
 		p.sizes = append(p.sizes, 0)
 	}
 	p.sizes[g]++
@@ -358,18 +353,20 @@ func (mr *meetingRecord) uniform() bool {
 	return true
 }
 
-// each calls f with the i-th member's peers, and with itself.
-func (mr *meetingRecord) each(i int, f func(o *memberRecord, rank int64)) {
+// each calls f with the i-th member's peers.
+func (mr *meetingRecord) each(i int, f func(o *memberRecord)) {
 	m := &mr.members[i]
 	if m.peers != nil {
-		for k, o := range m.peers.members {
-			f(o, m.peers.ranks[k])
+		for _, o := range m.peers.members {
+			if o != m {
+				f(o)
+			}
 		}
 		return
 	}
 	for k := range mr.members {
-		if o := &mr.members[k]; o.comparable() && o.place == m.place {
-			f(o, mr.ranks[k])
+		if o := &mr.members[k]; k != i && o.comparable() && o.place == m.place {
+			f(o)
 		}
 	}
 }

@@ -21,6 +21,11 @@ func collective(step, seq, bytes int64, from, to float64) model.Op {
 	}
 }
 
+// alone delivers a step of rank 0 alone, whose collectives have members that never come.
+func (w *world) alone(ops []model.Op) []*StepReport {
+	return append(w.e.Add(w.rank(0), ops), w.e.Flush()...)
+}
+
 func stepOp(step int64, from, to float64) model.Op {
 	return model.Op{Kind: model.KindStep, Name: "step", Start: nanos(from), End: nanos(to), Step: model.Some(step)}
 }

@@ -50,7 +50,6 @@ func (j *job) drawSheet(rec *record, views []*rankView, meetings []*meeting) {
 		d.sheet.Rows[i].Cells = d.cells[from:to:to]
 		from = to
 	}
-	d.caused(rec)
 	d.sheet.Links = d.links.draw(rec, views, meetings)
 	j.sheets(&d.sheet)
 	for i := range rec.ranks {
@@ -85,7 +84,7 @@ func (j *job) seat(v *rankView) *judge.Seat {
 	return &moved
 }
 
-// row draws one rank's share, but for the waits.
+// row draws one rank's share.
 func (d *sheetDrawer) row(v *rankView, r *rankRecord, seat *judge.Seat) judge.Row {
 	from := len(d.cells)
 	d.own(v, from)
@@ -95,8 +94,8 @@ func (d *sheetDrawer) row(v *rankView, r *rankRecord, seat *judge.Seat) judge.Ro
 	}
 	row := judge.Row{
 		Seat: seat, Role: uint64(r.role), Seconds: float32(seconds(v.end - v.start)),
-		Idle: float32(seconds(v.parts[partLaunchIdle] + v.parts[partDependencyIdle])), Undivided: v.unlaunched,
-		Lost: float32(v.lostShare()),
+		Idle: float32(seconds(v.parts[partLaunchIdle] + v.parts[partDependencyIdle])), Undivided: v.unlaunched, Hollow: v.undivided > 0,
+		Lost: float32(v.lostShare()), Caused: float32(seconds(r.caused)), Suffered: float32(seconds(v.suffered)),
 	}
 	row.Correlation, row.Variation = d.passes.over(d.cells[from:], d.sizes, d.by)
 	if v.dark && r.weighed {
@@ -212,19 +211,6 @@ func (d *sheetDrawer) medians(from int) {
 		if end := d.sizes[i]; end > begin {
 			cells[i].Typical = quickMedian(d.by[begin:end])
 			begin = end
-		}
-	}
-}
-
-// caused adds the waits of all meetings to the rows.
-func (d *sheetDrawer) caused(rec *record) {
-	for i := range d.sheet.Rows {
-		d.sheet.Rows[i].Caused = float32(seconds(rec.ranks[i].caused))
-	}
-	for _, mr := range rec.meets {
-		for i := range mr.members {
-			m := &mr.members[i]
-			d.sheet.Rows[m.rank].Suffered += float32(seconds(mr.wait(i)))
 		}
 	}
 }

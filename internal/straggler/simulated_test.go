@@ -104,14 +104,14 @@ func TestTheLastWalkCostsOnlyWhatItIsOf(t *testing.T) {
 	j := engineOf(t, spec, 7).sorted()[0]
 	c := &candidate{in: stretch(j.window)}
 	c.Ranks = job.Truth().Culprits[0].Ranks
-	saved, ok := j.lastWithout(c, "", asPeers(c.Ranks))
+	saved, ok := j.without(c.in, question{"rank", asPeers(c.Ranks)})
 	assert.True(t, ok)
 	assert.Positive(t, saved)
 	last := j.walks.steps[len(j.walks.steps)-1].step
 	for c.in[len(c.in)-1].step >= last {
 		c.in = c.in[:len(c.in)-1]
 	}
-	_, ok = j.lastWithout(c, "", asPeers(c.Ranks))
+	_, ok = j.without(c.in, question{"rank", asPeers(c.Ranks)})
 	assert.False(t, ok)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // stepReport renders the analysis of one step.
-func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings []*meeting) *StepReport {
+func (j *job) stepReport(s *openStep, views []*rankView, rec *record) *StepReport {
 	out := &StepReport{
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation, Step: s.step,
 		Start: rec.start, End: rec.end, Missing: rec.missing, MissingCount: rec.missingCount,
@@ -25,22 +25,11 @@ func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings [
 			out.Ranks[i].Durations = v.durations()
 		}
 	}
-	for i, m := range meetings {
-		out.addMeeting(m, rec.meets[i])
-		if j.e.meetings {
-			shown := rec.meets[i].show()
+	if j.e.meetings {
+		for _, mr := range rec.meets {
+			shown := mr.show()
 			out.Meetings = append(out.Meetings, *shown)
 			out.note(shown)
-		}
-	}
-	for class, excess := range rec.excess() {
-		for i, x := range excess {
-			out.Ranks[i].Excess[class] = time.Duration(x)
-		}
-	}
-	for i := range rec.ranks {
-		if r := &rec.ranks[i]; r.wired {
-			out.Ranks[i].Excess[model.ClassLink] = time.Duration(r.wire)
 		}
 	}
 	j.rhythm.reportStep(out)
@@ -48,10 +37,14 @@ func (j *job) stepReport(s *openStep, views []*rankView, rec *record, meetings [
 }
 
 func (v *rankView) report(r *rankRecord) RankStep {
+	excess := map[string]time.Duration{model.ClassCompute: time.Duration(r.excess.busy()), model.ClassHost: time.Duration(r.excess.idle)}
+	if r.wired {
+		excess[model.ClassLink] = time.Duration(r.wire)
+	}
 	return RankStep{
 		Rank: *r.rank, Start: r.start, End: r.end, Split: v.split(),
-		Ops: v.size(), Collectives: len(v.comms), WaitCaused: time.Duration(r.caused),
-		Excess: map[string]time.Duration{}, Offset: v.offset, Phase: v.phase,
+		Ops: v.size(), Collectives: len(v.comms), WaitCaused: time.Duration(r.caused), WaitSuffered: time.Duration(v.suffered),
+		Met: len(v.met), LastArrivals: int(r.lasts), Excess: excess, Offset: v.offset, Phase: v.phase,
 	}
 }
 
@@ -85,19 +78,6 @@ func (v *rankView) durations() map[string]*Histogram {
 		add(v.comms[i].form.key, v.comms[i].duration())
 	}
 	return out
-}
-
-// addMeeting adds the meeting's waits to its members' ranks.
-func (rep *StepReport) addMeeting(m *meeting, mr *meetingRecord) {
-	caused := mr.waited > 0
-	for i, p := range m.parties {
-		r := &rep.Ranks[p.at.index]
-		r.WaitSuffered += time.Duration(mr.wait(i))
-		r.Met++
-		if m.attributed && i == m.last && caused {
-			r.LastArrivals++
-		}
-	}
 }
 
 // note annotates the operations of a meeting.
@@ -142,18 +122,4 @@ func (s Split) plus(o Split) Split {
 		LaunchIdle: s.LaunchIdle + o.LaunchIdle, DependencyIdle: s.DependencyIdle + o.DependencyIdle,
 		Copy: s.Copy + o.Copy,
 	}
-}
-
-// excess returns, by class, each rank's own time over its peers' median, summed
-// over the segments of the step, in ns.
-func (rec *record) excess() map[string][]int64 {
-	compute, host := make([]int64, len(rec.ranks)), make([]int64, len(rec.ranks))
-	for _, mr := range rec.meets {
-		for i := range mr.members {
-			m := &mr.members[i]
-			compute[m.rank] += m.excess.busy()
-			host[m.rank] += m.excess.idle
-		}
-	}
-	return map[string][]int64{model.ClassCompute: compute, model.ClassHost: host}
 }

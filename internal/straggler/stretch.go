@@ -73,38 +73,44 @@ func (in stretch) stepSeconds() float64 {
 // beforeWindow returns the share of the wait that the rank caused in meetings to
 // which it came late because it was late when the recording began.
 func (in stretch) beforeWindow(rank int64) float64 {
-	var before, all float64
+	var before, all int64
 	for _, rec := range in {
+		if i, ok := rec.index[rank]; ok {
+			all += rec.ranks[i].caused
+		}
+		if !rec.leads {
+			continue
+		}
 		for _, mr := range rec.meets {
 			if !mr.attributed || mr.ranks[mr.last] != rank {
 				continue
 			}
-			w := 0.0
-			for i := range mr.members {
-				w += float64(mr.wait(i))
-			}
-			all += w
 			if m := &mr.members[mr.last]; m.lead && 2*mr.leadOf(mr.last) > mr.lateness(mr.last) {
-				before += w
+				before += mr.waited
 			}
 		}
 	}
-	if all == 0 {
-		return 0
-	}
-	return before / all
+	return float64(before) / float64(max(1, all))
 }
 
 // leadOf returns how much later than its peers' median the member's step began.
 func (mr *meetingRecord) leadOf(i int) int64 {
 	began := func(m *memberRecord) int64 { return m.enter - m.segment }
-	return began(&mr.members[i]) - mr.medianOthers(i, nil, began)
+	return mr.beyondOthers(i, began)
 }
 
 // lateness returns how much later than its peers' median the member arrived.
 func (mr *meetingRecord) lateness(i int) int64 {
 	enter := func(m *memberRecord) int64 { return m.enter }
-	return mr.members[i].enter - mr.medianOthers(i, nil, enter)
+	return mr.beyondOthers(i, enter)
+}
+
+// beyondOthers returns how much more the member has than its peers' median; 0 without peers.
+func (mr *meetingRecord) beyondOthers(i int, f func(*memberRecord) int64) int64 {
+	var peers []int64
+	mr.each(i, func(o *memberRecord) { peers = append(peers, f(o)) })
+	own := f(&mr.members[i])
+	return own - medianOr(peers, own)
 }
 
 // role returns the rank's role in the last step that it was seen in.

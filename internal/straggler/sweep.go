@@ -43,6 +43,7 @@ type running struct {
 type sweeper struct {
 	comms    [2][]running // waits and transfers, by start
 	launches []launched   // of the rank's communication, by start
+	left     []launched   // of them, those that idleness was not asked about yet
 	active   [parts][]running
 	sums     []int64 // by key; 0 between ranks
 	touched  []uint32
@@ -141,6 +142,7 @@ func (s *sweeper) begin(v *rankView, waits []int64) {
 	if v.dark {
 		lead(s.launches)
 	}
+	s.left = s.launches
 }
 
 // sortMostly sorts what mostly is in order.
@@ -159,17 +161,20 @@ func (s *sweeper) until(v *rankView, at, next int64, launch *int) int64 {
 		end := next
 		for _, p := range runningParts {
 			of := s.active[p]
-			for len(of) > 0 && of[len(of)-1].end <= at {
-				of = of[:len(of)-1]
+			n := len(of)
+			for n > 0 && of[n-1].end <= at {
+				n--
 			}
-			s.active[p] = of
-			if len(of) > 0 {
-				end = min(end, of[len(of)-1].end)
+			if n < len(of) {
+				s.active[p] = of[:n]
+			}
+			if n > 0 {
+				end = min(end, of[n-1].end)
 			}
 		}
 		what, key := s.owner()
 		if what == partIdle {
-			v.pushIdle(at, end, s.launches, launch)
+			v.pushIdle(at, end, s, launch)
 		} else {
 			v.push(at, end, what, key)
 		}
@@ -219,9 +224,9 @@ func (v *rankView) pushNew(start, end int64, what part, key uint32) {
 // pushIdle appends an idle piece, divided at the launch of what ended it.
 // What follows the launch is idleness where all that the device ran was recorded,
 // else work.
-func (v *rankView) pushIdle(start, end int64, launches []launched, act *int) {
+func (v *rankView) pushIdle(start, end int64, s *sweeper, act *int) {
 	ready, rest, key := end, partDependencyIdle, uint32(0)
-	l, ok := v.launchAt(end, launches, act)
+	l, ok := v.launchAt(end, s, act)
 	if ok && l.launch == 0 {
 		v.undivided += end - start
 	}
@@ -240,11 +245,14 @@ func (v *rankView) pushIdle(start, end int64, launches []launched, act *int) {
 }
 
 // launchAt returns the first launched of what began at the given time. act is the
-// first activity that did not begin before the last time that was asked for.
-func (v *rankView) launchAt(at int64, launches []launched, act *int) (first launched, ok bool) {
-	i, ok := slices.BinarySearchFunc(launches, at, func(l launched, at int64) int { return cmp.Compare(l.start, at) })
-	if ok {
-		first = launches[i]
+// first activity that did not begin before the last time that was asked for, and so it is
+// with the launches that are left.
+func (v *rankView) launchAt(at int64, s *sweeper, act *int) (first launched, ok bool) {
+	for len(s.left) > 0 && s.left[0].start < at {
+		s.left = s.left[1:]
+	}
+	if len(s.left) > 0 && s.left[0].start == at {
+		first, ok = s.left[0], true
 	}
 	for *act < len(v.acts) && v.acts[*act].start < at {
 		*act++
@@ -259,7 +267,7 @@ func (v *rankView) launchAt(at int64, launches []launched, act *int) (first laun
 
 // accumulate fills the sums over the pieces: own time, by operation and place.
 func (v *rankView) accumulate(s *sweeper) {
-	v.scope = v.scopes()
+	v.scope = v.scopeMap()
 	v.cum = slices.Grow(v.cum[:0], len(v.pieces))
 	v.parts = [parts]int64{}
 	if len(s.sums) < len(v.keys.ops) {
@@ -354,8 +362,12 @@ func (v *rankView) ownUntil(t int64) own {
 	// The last piece that began no later than t. What is asked next is mostly near.
 	i, to := 0, len(v.pieces)
 	if k := v.asked; k < to && v.pieces[k].start <= t {
-		if i = k; k+nearPieces < to && t < v.pieces[k+nearPieces].start {
-			to = k + nearPieces
+		i = k
+		for near := min(to, k+nearPieces); i+1 < near && v.pieces[i+1].start <= t; {
+			i++
+		}
+		if i+1 < to && t < v.pieces[i+1].start {
+			to = i + 1
 		}
 	}
 	for to-i > 1 {

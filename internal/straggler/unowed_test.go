@@ -133,8 +133,8 @@ func TestWhoWasNotSeenHoldsUpItsGroup(t *testing.T) {
 // An operation that met nobody may have waited for who was not seen.
 func TestWhoMetNobodyMayHaveWaited(t *testing.T) {
 	rec := &record{end: 100, ranks: []rankRecord{{communicated: 30}, {communicated: 7}}}
-	alone := &rankView{rankStep: &rankStep{comms: make([]commOp, 2)}, met: []int{0}}
-	met := &rankView{rankStep: &rankStep{comms: make([]commOp, 1)}, met: []int{0}}
+	alone := &rankView{rankStep: &rankStep{comms: make([]commOp, 2)}, met: make([]metOp, 1)}
+	met := &rankView{rankStep: &rankStep{comms: make([]commOp, 1)}, met: make([]metOp, 1)}
 	assert.InDelta(t, 0.3, rec.exposed([]*rankView{alone, met}, nil), 1e-12)
 	assert.Zero(t, rec.exposed([]*rankView{met, met}, nil))
 }

@@ -1,5 +1,7 @@
 package straggler
 
+import "slices"
+
 // Of members that were not seen nobody knows when they came. A replay that takes them for
 // punctual says what a rank costs at most by way of them, one that takes them to have held
 // up all others for as long as those stayed says what it costs at least.
@@ -15,18 +17,26 @@ func (c *candidate) bound() {
 	if c.place.sort != placeRank && c.place.sort != placeHost || c.few {
 		return
 	}
+	missing := c.in.seenShare() <= 1-minMissing
+	if !missing && !slices.ContainsFunc(c.in, func(rec *record) bool { return rec.open }) {
+		return
+	}
 	of := map[int64]bool{}
 	for _, r := range c.Ranks {
 		of[r] = true
 	}
 	open, stayed, ahead := c.in.unseenBy(of)
-	if m, by := c.mending(); open && by == c.costBy {
+	// A walk crosses what is open as if nobody had come later, too.
+	if m, by := c.mending(); open && (by == c.costBy || c.costBy == byWalks) {
 		m.apart = true
 		if least := max(0, float64(replay(c.in, m))) / 1e9 / float64(len(c.in)); least < c.cost {
-			c.least, c.stayed = &least, stayed
+			c.least = &least
+			if by == c.costBy {
+				c.stayed = stayed
+			}
 		}
 	}
-	if c.in.seenShare() <= 1-minMissing {
+	if missing {
 		c.most = min(c.Mean, ahead)
 	}
 }
@@ -41,7 +51,7 @@ func (in stretch) unseenBy(of map[int64]bool) (open bool, stayed, ahead float64)
 			if !mr.attributed && !mr.open {
 				continue
 			}
-			open = open || mr.open
+			open = open || rec.undecided(mr)
 			var second int64
 			others := false
 			for i := range mr.members {
@@ -49,7 +59,7 @@ func (in stretch) unseenBy(of map[int64]bool) (open bool, stayed, ahead float64)
 				switch {
 				case !of[mr.ranks[i]]:
 					second, others = max(second, m.enter), true
-				case mr.open && rec.lacks(mr):
+				case mr.open && !mr.attributed && rec.lacks(mr):
 					stay[mr.ranks[i]] += max(0, m.exit-mr.arrived)
 				}
 			}
@@ -70,6 +80,26 @@ func (in stretch) unseenBy(of map[int64]bool) (open bool, stayed, ahead float64)
 // that rank is judged itself.
 func (rec *record) lacks(mr *meetingRecord) bool {
 	return rec.missingCount > 0 || mr.shown.size > len(rec.ranks)
+}
+
+// undecided reports whether a member that was not seen may have come later than the last one
+// seen. Who left promptly can only have waited for a rank of which nothing was recorded.
+func (rec *record) undecided(mr *meetingRecord) bool {
+	return mr.open && (!mr.attributed || rec.lacks(mr))
+}
+
+// perhapsCaused is which part of the wait that a rank caused, s per step, may be owed to who
+// was not seen.
+func (in stretch) perhapsCaused(rank int64) float64 {
+	sum := int64(0)
+	for _, rec := range in {
+		for _, mr := range rec.meets {
+			if mr.attributed && mr.ranks[mr.last] == rank && rec.undecided(mr) {
+				sum += mr.waited
+			}
+		}
+	}
+	return seconds(sum) / float64(len(in))
 }
 
 // doubt is what part of what the candidate is worth stands against what it may have waited
@@ -100,11 +130,7 @@ func (c *candidate) behindUnseen() failure {
 func (in stretch) seenMembers() float64 {
 	seen, all := 0, 0
 	for _, rec := range in {
-		for _, mr := range rec.meets {
-			if size := mr.shown.size; size > 0 && mr.rule != waitForSender {
-				seen, all = seen+min(size, len(mr.members)), all+size
-			}
-		}
+		seen, all = seen+rec.seen, all+rec.size
 	}
 	if all == 0 {
 		return 1

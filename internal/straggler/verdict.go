@@ -38,7 +38,7 @@ func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
 	}
 	f.Action = c.action(&f)
 	if c.undivided() {
-		f.Action += ". No launches are known by which to tell its host from something that its device waited for, such as another stream: record them"
+		f.Action += ". No launches are known by which to tell its host from what its device did or waited for: record them"
 	}
 	return Verdict{Finding: f, Decisive: shown, Steps: len(c.in)}, true
 }
@@ -53,6 +53,12 @@ func (j *job) finding(c *candidate, joint float64) model.Finding {
 		ID:        model.FindingID(j.incarnation, model.FindingStraggler, c.place.key(), j.episodes),
 		StepFirst: model.Some(first.step), StepLast: model.Some(last.step),
 		CostSeconds: model.Some(c.cost), CostShare: model.Some(c.share(c.cost)), CostJoint: model.Some(joint),
+	}
+	if least := c.leastCost(); least != nil {
+		f.CostLeast = model.Some(*least)
+	}
+	if most := c.mostCost(); most > 0 {
+		f.CostMost = model.Some(most)
 	}
 	switch {
 	case c.place.sort == placeHost:

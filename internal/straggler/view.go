@@ -16,6 +16,7 @@ type rankView struct {
 	dark  bool // nobody recorded what the device ran besides communication
 	// unlaunched: its launches were left out.
 	unlaunched bool
+	hostless   bool  // the stamps of its host were left out
 	twice      int   // operations for meetings that it was in already
 	undivided  int64 // ns of idleness of which no launch says whose it is
 	odd        int   // meetings that cannot have been, and could without it
@@ -24,12 +25,14 @@ type rankView struct {
 	role       role
 	streams    []stream
 	holes      []span
+	joined     int          // operations that are in one of the streams
 	seen       []streamSeen // scratch of findHoles
 	lost, told float64      // communication that is missing by its numbers, of so much that they tell of
-	met        []int        // places in comms of what met others, in order
-	metAt      []int        // for each of comms, its place in met
+	met        []metOp      // of what met others, in order
+	placed     []seatAt     // for each of comms, its meeting
 	clocks     *clock.Timeline
 	offset     clock.Offset
+	suffered   int64 // wait
 	pieces     []piece
 	parts      [parts]int64 // sums of the pieces, ns
 	scope      scopeMap
@@ -39,6 +42,15 @@ type rankView struct {
 	// scope that the host was in, in ns.
 	computeBy, idleBy ownTimes
 	idleFor           [causes]int64 // idleness of the host by the cause that its scopes tell, ns
+}
+
+// metOp is what segments need of a communication that met others: they look for it among
+// all of its rank's, in the order of meetings.
+type metOp struct {
+	spot     uint64
+	exit     int64 // its start, where inferred
+	at       int32 // place in comms
+	inferred bool  // the exit is no measurement
 }
 
 // tail is what the next step must know of a rank's last communication.
@@ -92,15 +104,8 @@ func (j *job) views(s *openStep) []*rankView {
 		j.e.stats.DuplicateOps += rs.again
 		v := j.view()
 		v.rankStep, v.keys, v.stats = rs, j.keys, &j.e.stats
-		if v.dark = !rs.witnessed(); v.dark {
-			rs.cover()
-		}
-		if t := j.tails[rs.rank.Rank]; t != nil && t.step == s.step-1 {
-			v.tail = t
-			// The host enqueues a step while the device still runs the one
-			// before: an instant belongs to the earlier.
-			v.start = min(max(v.start, t.end), v.end)
-		}
+		v.dark = !rs.witnessed()
+		rs.cover()
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b *rankView) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
@@ -108,8 +113,24 @@ func (j *job) views(s *openStep) []*rankView {
 		v.index = i
 	}
 	j.doubtLaunches(s.step, out)
+	j.doubtMarks(s.step, out)
+	for _, v := range out {
+		if t := j.tails[v.rank.Rank]; t != nil && t.step == s.step-1 {
+			v.follow(t)
+		}
+	}
 	knowPeers(out)
 	return out
+}
+
+// follow lets the rank's step begin no earlier than the one before ended: the host enqueues a
+// step while the device still runs that one, and an instant belongs to the earlier.
+func (v *rankView) follow(t *tail) {
+	v.tail = t
+	if v.hostless {
+		v.start = t.end // nothing says when its host began
+	}
+	v.start = min(max(v.start, t.end), v.end)
 }
 
 // view returns an empty view with the room of one that is not needed any more.
@@ -120,7 +141,7 @@ func (j *job) view() *rankView {
 	}
 	v := j.unused[n-1]
 	j.unused = j.unused[:n-1]
-	*v = rankView{pieces: v.pieces[:0], cum: v.cum[:0], met: v.met[:0], metAt: v.metAt[:0], streams: v.streams[:0], holes: v.holes[:0], seen: v.seen[:0]}
+	*v = rankView{pieces: v.pieces[:0], cum: v.cum[:0], met: v.met[:0], streams: v.streams[:0], holes: v.holes[:0], seen: v.seen[:0], scope: v.scope[:0]}
 	return v
 }
 
@@ -173,7 +194,7 @@ func (a *activity) compare(b *activity) int {
 // inOrder reports whether the activities are sorted and all different.
 func inOrder(acts []activity) bool {
 	for i := 1; i < len(acts); i++ {
-		if acts[i-1].compare(&acts[i]) >= 0 {
+		if acts[i-1].start >= acts[i].start && acts[i-1].compare(&acts[i]) >= 0 {
 			return false
 		}
 	}

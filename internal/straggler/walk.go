@@ -28,7 +28,8 @@ type PathSegment struct {
 // walks is what the walks of a job's steps found.
 type walks struct {
 	graph  stepGraph
-	credit int // operations that may be walked
+	stale  bool // the graph's room is to be let go
+	credit int  // operations that may be walked
 	steps  []walkedStep
 	last   *blame.Graph // of the last step, for as long as candidates are judged, or its room is kept
 	// path and met are those of the last step; met are places in its meetings.
@@ -43,7 +44,7 @@ type walkedStep struct {
 	replayed bool // all operations are in the graph
 	holed    bool // communication may have been lost
 	causes   []walkedCause
-	without  map[string]float64 // by place that was asked about, what the step would be shorter by, s
+	without  map[string]answer
 }
 
 // holed reports whether communication of the last step may have been lost.
@@ -108,6 +109,9 @@ func (j *job) walkBack(rec *record, views []*rankView, meetings []*meeting) {
 		return
 	}
 	w.credit -= size
+	if w.stale {
+		w.graph, w.stale = stepGraph{}, false // not before: the last step is asked about until here
+	}
 	w.graph.read(rec, views, meetings, keep)
 	if w.last == nil {
 		w.last = &blame.Graph{}

@@ -133,6 +133,9 @@ func leadOf(ops []blame.Op) {
 
 // syncs returns when calls ended in which the host had waited for its device.
 func (v *rankView) syncs(shift int64) (out []int64) {
+	if !v.hosts {
+		return nil
+	}
 	for i := range v.acts {
 		if a := &v.acts[i]; a.kind == actHost && v.keys.syncs(a.key) {
 			out = append(out, a.end+shift)

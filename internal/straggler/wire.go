@@ -35,7 +35,7 @@ func (w *wire) rate() float64 { return float64(w.raw) / float64(w.steps) }
 func (rec *record) weighWires(meetings []*meeting) {
 	if !slices.ContainsFunc(meetings, (*meeting).wired) {
 		for k, m := range meetings {
-			if m.attributed {
+			if m.attributed && m.rule == waitAll { // of messages nothing else is asked
 				m.takeWires(rec.meets[k])
 			}
 		}
