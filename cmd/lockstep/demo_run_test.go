@@ -120,7 +120,9 @@ func seesWhatTheWitnessSees(t *testing.T) {
 	} {
 		t.Run(witness, func(t *testing.T) {
 			findings, summary := demoLines(t, "--fault", "host", "--witness", witness, "--steps", "35", "--dir", t.TempDir())
-			assert.Equal(t, want.found, len(findings) > 0, "%+v", findings)
+			// Hosts of a busy machine do pause in turn, which is told of nobody.
+			accused := slices.ContainsFunc(findings, func(f demoFinding) bool { return f.Rank != nil })
+			assert.Equal(t, want.found, accused, "%+v", findings)
 			assert.Equal(t, want.notCompared, summary.NotCompared)
 			assert.Equal(t, 4, summary.Ranks)
 		})

@@ -59,6 +59,14 @@ func TestWhoIsUndecidedIsNoHealth(t *testing.T) {
 	assert.Equal(t, Found, VerdictOf(*compared(&straggler.Abstention{Gate: "half", Dear: true}), *threeRanks()))
 }
 
+// Nobody is told to be healthy by stamps in another unit.
+func TestAnotherUnitIsNoHealth(t *testing.T) {
+	j := compared(nil)
+	j.OffUnit = 16
+	assert.Equal(t, CannotTell, VerdictOf(*j))
+	assert.Contains(t, words(render(t, input(j), Style{})), "Cannot tell: 8 ranks seen, and stamps of another unit than nanoseconds, in which they are compared. (Gate unit: got 16; want 0. What lacks: stamps in nanoseconds since 1970.)")
+}
+
 // Rank 5 keeps all others waiting, and nothing that is compared explains it.
 func TestWhoIsMostAwaitedIsTold(t *testing.T) {
 	late := func(split straggler.Split) *straggler.JobReport {

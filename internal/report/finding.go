@@ -28,8 +28,10 @@ type evidence struct {
 	Rung         string        `json:"cohort_rung"`
 	Peers        int64         `json:"peers"`
 	Intermittent bool          `json:"intermittent"`
+	Undivided    bool          `json:"host_or_device"`
 	Excess       float64       `json:"excess_seconds"`
 	CostBeside   float64       `json:"cost_once_others_are_mended_seconds"`
+	WaitLeast    *float64      `json:"wait_caused_at_least_seconds"`
 	CostLeast    *float64      `json:"cost_at_least_seconds"`
 	CostMost     float64       `json:"cost_at_most_seconds"`
 	Lost         float64       `json:"lost_share"`
@@ -105,7 +107,7 @@ func headline(f *model.Finding, ev *evidence) string {
 		return clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", place(f), f.Kind, f.Class)))
 	}
 	text := place(f) + does(f, ev) + " (class " + f.Class
-	if meaning := classMeaning(f); meaning != "" {
+	if meaning := classMeaning(f, ev); meaning != "" {
 		text += ": " + meaning
 	}
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
@@ -213,7 +215,7 @@ func fromOrOn(f *model.Finding) string {
 	return " on "
 }
 
-func classMeaning(f *model.Finding) string {
+func classMeaning(f *model.Finding, ev *evidence) string {
 	if f.EndDecided() {
 		return "all of its transfers that way take longer than its peers'"
 	}
@@ -221,6 +223,9 @@ func classMeaning(f *model.Finding) string {
 	case model.ClassCompute:
 		return "its own computation takes longer than its peers'"
 	case model.ClassHost:
+		if ev.Undivided {
+			return "nothing that was recorded ran for longer than on its peers: its host launches work late, or its device does what was not recorded"
+		}
 		return "its host launches work late"
 	case model.ClassLink:
 		return "sends wait longer for the wire than its peers', which end is at fault is not decided"
@@ -308,6 +313,9 @@ func waitText(f *model.Finding, ev *evidence) string {
 	if f.WaitCausedShare.OK {
 		text += fmt.Sprintf(": %s of all wait", Share(f.WaitCausedShare.V))
 	}
+	if ev.WaitLeast != nil {
+		text += fmt.Sprintf("; for it alone at least %s, as others who were not seen may have been later", Seconds(*ev.WaitLeast))
+	}
 	if ev.Meetings > 0 {
 		text += fmt.Sprintf("; last in %d of %d collectives", ev.LastArrivals, ev.Meetings)
 	}
@@ -319,6 +327,9 @@ func costText(f *model.Finding, ev *evidence, of int) string {
 		return ""
 	}
 	text := Seconds(f.CostSeconds.V) + " per step"
+	if ev.CostMost > f.CostSeconds.V && ev.CostLeast != nil && *ev.CostLeast >= f.CostSeconds.V {
+		text = "at least " + text
+	}
 	if f.CostShare.OK {
 		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
 	}
@@ -326,7 +337,7 @@ func costText(f *model.Finding, ev *evidence, of int) string {
 	if ev.CostBeside > f.CostSeconds.V {
 		text += fmt.Sprintf("; once the others are mended it is %s", Seconds(ev.CostBeside))
 	}
-	if ev.CostLeast != nil {
+	if ev.CostLeast != nil && *ev.CostLeast < f.CostSeconds.V {
 		text += fmt.Sprintf(" if who was not seen came in time, else down to %s", Seconds(*ev.CostLeast))
 	}
 	if ev.CostMost > f.CostSeconds.V {

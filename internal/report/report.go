@@ -169,6 +169,8 @@ func losses(s *straggler.Stats) []string {
 		{s.OpsUnsound, "operation", "whose stamps cannot be true"},
 		{s.OpsMiscounted, "collective", "of ranks that count differently from the others"},
 		{s.LaunchesContradicted, "step", "of ranks without their launches, which come after what they launched"},
+		{s.HostsContradicted, "step", "of ranks without what their hosts tell, which contradicts their operations"},
+		{s.StepsOffUnit, "step", "of ranks whose stamps are hardly nanoseconds since 1970"},
 		{s.OpsOfTwins, "operation", "of a second process that says it is a rank which another has"},
 		{s.StepsEvicted, "step", "judged before they were complete: too many were open"},
 		{s.JobsEvicted, "job", "given up: too many at once"},
@@ -178,6 +180,7 @@ func losses(s *straggler.Stats) []string {
 		{s.StepsForgotten, "step", "forgotten before their time: too many members of collectives"},
 		{s.ConclusionsDropped, "place", "that stood out beside too many others, and were not looked into"},
 		{s.WorldsCapped, "batch", "of a world beyond the limit of ranks"},
+		{s.WorldsContradicted, "batch", "that stated a world size which others contradict"},
 	} {
 		if l.n > 0 {
 			out = append(out, plural(l.n, l.noun)+" "+l.why)

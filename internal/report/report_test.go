@@ -241,6 +241,10 @@ func TestAHostOutsideOfScopesIsSaidToBe(t *testing.T) {
 	said := words(render(t, input(j), Style{}))
 	assert.Contains(t, said, "outside of any scope, 20.0 ms per step more than its peers' median")
 	assert.NotContains(t, said, "(other)")
+	assert.Contains(t, said, "(class host: its host launches work late)")
+
+	f.Evidence = `{"steps":2,"host_or_device":true}`
+	assert.Contains(t, words(render(t, input(j), Style{})), "its host launches work late, or its device does what was not recorded")
 }
 
 func TestOffsets(t *testing.T) {

@@ -110,12 +110,21 @@ func TestEvidenceIsTold(t *testing.T) {
 		`{"cost_at_most_seconds":0.02}`:                    "; who was not seen hides whom it held up: up to 20.0 ms",
 		`{"cost_at_most_seconds":0.02,"lost_share":0.25}`:  "; 25.0 % of its operations were lost: up to 20.0 ms",
 		`{"cost_at_most_seconds":0.001,"lost_share":0.25}`: "would save when",
+
+		`{"cost_at_least_seconds":0.001,"cost_at_most_seconds":0.02}`: "cost at least 1.00 ms per step",
+		`{"cost_at_least_seconds":0.0005}`:                            "would save if who was not seen came in time, else down to 500 µs",
 	} {
 		f.Evidence = evidence
 		b.Reset()
 		require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
 		assert.Contains(t, words(b.String()), want)
 	}
+
+	f.WaitCaused, f.Evidence = model.Some(0.12), `{"wait_caused_at_least_seconds":0.02}`
+	b.Reset()
+	require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
+	assert.Contains(t, words(b.String()), "120 ms per step, summed over the others; for it alone at least 20.0 ms")
+	f.WaitCaused = model.Optional[float64]{}
 
 	// A host's pauses say nothing of a slow device, and what comes in each step has no period.
 	f.Class, f.Evidence = model.ClassCompute, `{"intermittent":true,"pauses":{"median_seconds":0.001,"period_steps":1}}`

@@ -31,7 +31,7 @@ func VerdictOf(jobs ...straggler.JobReport) Verdict {
 		switch {
 		case len(jobs[i].Verdicts) > 0:
 			return Found
-		case jobs[i].Abstained.Undecided():
+		case jobs[i].Abstained.Undecided() || jobs[i].OffUnit > 0:
 			undecided = true
 		case jobs[i].Attributed > 0 || (jobs[i].Meetings > 0 && jobs[i].Unowed.Harmless()):
 			verdict = None
@@ -97,6 +97,8 @@ func cannotTell(j *straggler.JobReport) string {
 		seen = ofWorld(j) + " ranks seen"
 	}
 	switch {
+	case j.OffUnit > 0:
+		return seen + ", and stamps of another unit than nanoseconds, in which they are compared." + lacks("unit", float64(j.OffUnit), 0, "stamps in nanoseconds since 1970")
 	case j.Abstained.Undecided():
 		return undecided(j.Abstained)
 	case j.Steps == 0:
