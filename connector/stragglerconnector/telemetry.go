@@ -19,6 +19,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
 		{t.RegisterConnectorStragglerFindingsLostCallback, func(s *snapshot) int64 { return s.own.findingsLost }},
+		{t.RegisterConnectorStragglerHostsContradictedCallback, func(s *snapshot) int64 { return s.engine.HostsContradicted }},
 		{t.RegisterConnectorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
 		{t.RegisterConnectorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},
 		{t.RegisterConnectorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
@@ -35,6 +36,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorStragglerStepsEvictedCallback, func(s *snapshot) int64 { return s.engine.StepsEvicted }},
 		{t.RegisterConnectorStragglerStepsForgottenCallback, func(s *snapshot) int64 { return s.engine.StepsForgotten }},
 		{t.RegisterConnectorStragglerStepsLargeCallback, func(s *snapshot) int64 { return s.engine.StepsLarge }},
+		{t.RegisterConnectorStragglerStepsOffUnitCallback, func(s *snapshot) int64 { return s.engine.StepsOffUnit }},
 		{t.RegisterConnectorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
 		{t.RegisterConnectorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
 		{t.RegisterConnectorStragglerStoryOpsDroppedCallback, func(s *snapshot) int64 { return s.opsDropped }},
@@ -43,6 +45,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
 		{t.RegisterConnectorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
 		{t.RegisterConnectorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},
+		{t.RegisterConnectorStragglerWorldsContradictedCallback, func(s *snapshot) int64 { return s.engine.WorldsContradicted }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.value(h.seen.Load()))

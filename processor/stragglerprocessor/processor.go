@@ -2,6 +2,7 @@ package stragglerprocessor
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -134,23 +136,29 @@ func (p *annotating) tick(now time.Time) {
 }
 
 // release adds the held spans of the reported steps to td, annotates, and passes
-// on. What the consumer refuses is lost.
+// on.
 func (p *annotating) release(ctx context.Context, out stepmap.Outcome, td ptrace.Traces) error {
 	for _, rep := range out.Reports {
 		p.held.release(rep, td)
 	}
 	p.held.shrink(td)
 	p.annotate(out, td)
-	spans := td.SpanCount()
-	if spans == 0 {
-		return nil
+	return p.pass(ctx, td)
+}
+
+// pass gives td to the consumer in pieces, as it may hold all that was held. What
+// the consumer refuses is lost, and only that.
+func (p *annotating) pass(ctx context.Context, td ptrace.Traces) error {
+	var errs []error
+	for piece := range otelmap.Pieces(td, otelmap.MaxPieceSpans) {
+		spans := piece.SpanCount() // the consumer owns what it is given
+		if err := p.next.ConsumeTraces(ctx, piece); err != nil {
+			p.own.spansLost += int64(spans)
+			p.snapshot()
+			errs = append(errs, err)
+		}
 	}
-	err := p.next.ConsumeTraces(ctx, td)
-	if err != nil {
-		p.own.spansLost += int64(spans)
-		p.snapshot()
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {

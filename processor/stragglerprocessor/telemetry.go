@@ -18,6 +18,7 @@ func (p *annotating) observe() error {
 		{t.RegisterProcessorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
 		{t.RegisterProcessorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterProcessorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
+		{t.RegisterProcessorStragglerHostsContradictedCallback, func(s *snapshot) int64 { return s.engine.HostsContradicted }},
 		{t.RegisterProcessorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
 		{t.RegisterProcessorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},
 		{t.RegisterProcessorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
@@ -37,11 +38,13 @@ func (p *annotating) observe() error {
 		{t.RegisterProcessorStragglerStepsForgottenCallback, func(s *snapshot) int64 { return s.engine.StepsForgotten }},
 		{t.RegisterProcessorStragglerStepsUnannotatedCallback, func(s *snapshot) int64 { return s.unannotated }},
 		{t.RegisterProcessorStragglerStepsLargeCallback, func(s *snapshot) int64 { return s.engine.StepsLarge }},
+		{t.RegisterProcessorStragglerStepsOffUnitCallback, func(s *snapshot) int64 { return s.engine.StepsOffUnit }},
 		{t.RegisterProcessorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
 		{t.RegisterProcessorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
 		{t.RegisterProcessorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
 		{t.RegisterProcessorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
 		{t.RegisterProcessorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},
+		{t.RegisterProcessorStragglerWorldsContradictedCallback, func(s *snapshot) int64 { return s.engine.WorldsContradicted }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.value(p.seen.Load()))

@@ -32,6 +32,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerConclusionsDropped   metric.Int64ObservableCounter
 	ConnectorStragglerDuplicateOps         metric.Int64ObservableCounter
 	ConnectorStragglerFindingsLost         metric.Int64ObservableCounter
+	ConnectorStragglerHostsContradicted    metric.Int64ObservableCounter
 	ConnectorStragglerJobsEvicted          metric.Int64ObservableCounter
 	ConnectorStragglerJudgeRefused         metric.Int64ObservableCounter
 	ConnectorStragglerLateOps              metric.Int64ObservableCounter
@@ -48,6 +49,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerStepsEvicted         metric.Int64ObservableCounter
 	ConnectorStragglerStepsForgotten       metric.Int64ObservableCounter
 	ConnectorStragglerStepsLarge           metric.Int64ObservableCounter
+	ConnectorStragglerStepsOffUnit         metric.Int64ObservableCounter
 	ConnectorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
 	ConnectorStragglerStepsUnended         metric.Int64ObservableCounter
 	ConnectorStragglerStoryOpsDropped      metric.Int64ObservableCounter
@@ -56,6 +58,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerUnmatchedOps         metric.Int64ObservableCounter
 	ConnectorStragglerUnread               metric.Int64ObservableCounter
 	ConnectorStragglerWorldsCapped         metric.Int64ObservableCounter
+	ConnectorStragglerWorldsContradicted   metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -120,6 +123,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerFindingsLostCallback(
 		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerFindingsLost, obs: o})
 		return nil
 	}, builder.ConnectorStragglerFindingsLost)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerHostsContradictedCallback sets callback for observable ConnectorStragglerHostsContradicted metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerHostsContradictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerHostsContradicted, obs: o})
+		return nil
+	}, builder.ConnectorStragglerHostsContradicted)
 	if err != nil {
 		return err
 	}
@@ -369,6 +387,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsLargeCallback(cb
 	return nil
 }
 
+// RegisterConnectorStragglerStepsOffUnitCallback sets callback for observable ConnectorStragglerStepsOffUnit metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsOffUnitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsOffUnit, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsOffUnit)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorStragglerStepsTooLargeToWalkCallback sets callback for observable ConnectorStragglerStepsTooLargeToWalk metric.
 func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsTooLargeToWalkCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -489,6 +522,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerWorldsCappedCallback(
 	return nil
 }
 
+// RegisterConnectorStragglerWorldsContradictedCallback sets callback for observable ConnectorStragglerWorldsContradicted metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerWorldsContradictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerWorldsContradicted, obs: o})
+		return nil
+	}, builder.ConnectorStragglerWorldsContradicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -539,6 +587,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_straggler_findings_lost",
 		metric.WithDescription("Changes of findings that a consumer refused, once per refusing consumer. [Alpha]"),
 		metric.WithUnit("{finding}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerHostsContradicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_hosts_contradicted",
+		metric.WithDescription("Steps of ranks in which their operations cannot have been; what the clock of their host stamped is left out. [Alpha]"),
+		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerJobsEvicted, err = builder.meter.Int64ObservableCounter(
@@ -637,6 +691,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsOffUnit, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_off_unit",
+		metric.WithDescription("Steps of ranks before 1990, after 2100 or shorter than a microsecond, whose stamps are hardly nanoseconds. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerStepsTooLargeToWalk, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_steps_too_large_to_walk",
 		metric.WithDescription("Steps of too many operations to seek the critical path over all of them; a part is walked now and then. [Alpha]"),
@@ -682,6 +742,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorStragglerWorldsCapped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_worlds_capped",
 		metric.WithDescription("Batches that stated a world beyond max_ranks. [Alpha]"),
+		metric.WithUnit("{batch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerWorldsContradicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_worlds_contradicted",
+		metric.WithDescription("Batches that stated another world size than others, or one that is too small for the ranks that there are. [Alpha]"),
 		metric.WithUnit("{batch}"),
 	)
 	errs = errors.Join(errs, err)

@@ -31,6 +31,7 @@ type TelemetryBuilder struct {
 	ProcessorStragglerClockConflicts       metric.Int64ObservableCounter
 	ProcessorStragglerConclusionsDropped   metric.Int64ObservableCounter
 	ProcessorStragglerDuplicateOps         metric.Int64ObservableCounter
+	ProcessorStragglerHostsContradicted    metric.Int64ObservableCounter
 	ProcessorStragglerJobsEvicted          metric.Int64ObservableCounter
 	ProcessorStragglerJudgeRefused         metric.Int64ObservableCounter
 	ProcessorStragglerLateOps              metric.Int64ObservableCounter
@@ -49,12 +50,14 @@ type TelemetryBuilder struct {
 	ProcessorStragglerStepsEvicted         metric.Int64ObservableCounter
 	ProcessorStragglerStepsForgotten       metric.Int64ObservableCounter
 	ProcessorStragglerStepsLarge           metric.Int64ObservableCounter
+	ProcessorStragglerStepsOffUnit         metric.Int64ObservableCounter
 	ProcessorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
 	ProcessorStragglerStepsUnannotated     metric.Int64ObservableCounter
 	ProcessorStragglerStepsUnended         metric.Int64ObservableCounter
 	ProcessorStragglerUnmatchedOps         metric.Int64ObservableCounter
 	ProcessorStragglerUnread               metric.Int64ObservableCounter
 	ProcessorStragglerWorldsCapped         metric.Int64ObservableCounter
+	ProcessorStragglerWorldsContradicted   metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -104,6 +107,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerDuplicateOpsCallback(
 		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerDuplicateOps, obs: o})
 		return nil
 	}, builder.ProcessorStragglerDuplicateOps)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerHostsContradictedCallback sets callback for observable ProcessorStragglerHostsContradicted metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerHostsContradictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerHostsContradicted, obs: o})
+		return nil
+	}, builder.ProcessorStragglerHostsContradicted)
 	if err != nil {
 		return err
 	}
@@ -383,6 +401,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsLargeCallback(cb
 	return nil
 }
 
+// RegisterProcessorStragglerStepsOffUnitCallback sets callback for observable ProcessorStragglerStepsOffUnit metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsOffUnitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsOffUnit, obs: o})
+		return nil
+	}, builder.ProcessorStragglerStepsOffUnit)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorStragglerStepsTooLargeToWalkCallback sets callback for observable ProcessorStragglerStepsTooLargeToWalk metric.
 func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsTooLargeToWalkCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -473,6 +506,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerWorldsCappedCallback(
 	return nil
 }
 
+// RegisterProcessorStragglerWorldsContradictedCallback sets callback for observable ProcessorStragglerWorldsContradicted metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerWorldsContradictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerWorldsContradicted, obs: o})
+		return nil
+	}, builder.ProcessorStragglerWorldsContradicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -517,6 +565,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_straggler_duplicate_ops",
 		metric.WithDescription("Operations received again with the same identity. [Alpha]"),
 		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerHostsContradicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_hosts_contradicted",
+		metric.WithDescription("Steps of ranks in which their operations cannot have been; what the clock of their host stamped is left out. [Alpha]"),
+		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerJobsEvicted, err = builder.meter.Int64ObservableCounter(
@@ -627,6 +681,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerStepsOffUnit, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_steps_off_unit",
+		metric.WithDescription("Steps of ranks before 1990, after 2100 or shorter than a microsecond, whose stamps are hardly nanoseconds. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerStepsTooLargeToWalk, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_steps_too_large_to_walk",
 		metric.WithDescription("Steps of too many operations to seek the critical path over all of them; a part is walked now and then. [Alpha]"),
@@ -660,6 +720,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorStragglerWorldsCapped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_worlds_capped",
 		metric.WithDescription("Batches that stated a world beyond max_ranks. [Alpha]"),
+		metric.WithUnit("{batch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerWorldsContradicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_worlds_contradicted",
+		metric.WithDescription("Batches that stated another world size than others, or one that is too small for the ranks that there are. [Alpha]"),
 		metric.WithUnit("{batch}"),
 	)
 	errs = errors.Join(errs, err)
