@@ -233,7 +233,7 @@ func TestDamagedFileAloneIsAPermanentError(t *testing.T) {
 }
 
 const oneKernel = `{"traceEvents": [
-{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 100, "dur": 5, "args": {"stream": 7, "correlation": 1}}
+{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1700000000000100, "dur": 5, "args": {"stream": 7, "correlation": 1}}
 ]}`
 
 func TestRankOfAFileThatDoesNotSay(t *testing.T) {
