@@ -24,6 +24,26 @@ const (
 	ClassStep      = "step"
 	ClassUntrusted = "untrusted"
 
+	FindingDesync = "desync"
+
+	ClassProcessDead    = "process_dead"
+	ClassDumpMissing    = "dump_missing"
+	ClassNotScheduled   = "not_scheduled"
+	ClassStalledOp      = "stalled_op"
+	ClassCompletionLag  = "completion_lag"
+	ClassNetwork        = "network"
+	ClassMismatchOp     = "mismatch_op"
+	ClassMismatchSize   = "mismatch_size"
+	ClassMismatchDType  = "mismatch_dtype"
+	ClassMismatchRoot   = "mismatch_root"
+	ClassSplitImbalance = "split_imbalance"
+	ClassOrderCycle     = "order_cycle"
+	ClassP2PUnmatched   = "p2p_unmatched"
+	ClassInitIncomplete = "init_incomplete"
+	// ClassIncompleteEvidence: something hangs, and what was recorded does not decide
+	// why. Candidates has who can be at fault.
+	ClassIncompleteEvidence = "incomplete_evidence"
+
 	CauseUnknown    = "unknown"
 	CauseCompile    = "compile"
 	CauseGC         = "gc"
@@ -74,6 +94,7 @@ type Finding struct {
 	HWID       string
 	Op         string
 	CommID     string
+	CommName   string // for people: the process group's description
 	Peer       Optional[int64]
 	Link       string
 	Clock      string // clock id, of findings of kind clock
@@ -92,6 +113,17 @@ type Finding struct {
 
 	WaitCaused      Optional[float64] // s per step, summed over the others
 	WaitCausedShare Optional[float64] // of all wait of the same steps
+
+	// Waiting are the ranks that wait for the place of a hang themselves, Through how many
+	// more wait for those.
+	Waiting      []int64
+	WaitingCount Optional[int64]
+	Through      Optional[int64]
+	// Candidates are the ranks that can be at fault where the evidence does not decide.
+	Candidates      []int64
+	CandidatesCount Optional[int64]
+	// Stack is the call stack of the operation, or of what the host is in, as recorded.
+	Stack string
 
 	Confidence float64 // 0 to 1
 	Evidence   string  // JSON

@@ -4,6 +4,8 @@ package semconv
 const (
 	EventFinding          = "lockstep.finding"
 	EventOpOpen           = "lockstep.op.open"
+	EventRankState        = "lockstep.rank.state"
+	EventRankAbsent       = "lockstep.rank.absent"
 	EventClockEdge        = "lockstep.clock.edge"
 	EventClockModel       = "lockstep.clock.model"
 	EventEpochObservation = "lockstep.epoch.observation"
@@ -23,6 +25,7 @@ const (
 	FindingHWID         = "lockstep.finding.hw.id"
 	FindingOp           = "lockstep.finding.op"
 	FindingCommID       = "lockstep.finding.comm.id"
+	FindingCommName     = "lockstep.finding.comm.name"
 	FindingPeer         = "lockstep.finding.peer"
 	FindingLink         = "lockstep.finding.link"
 	FindingRanks        = "lockstep.finding.ranks" // []i, at most MaxFindingRanks
@@ -42,6 +45,14 @@ const (
 	FindingWaitCaused = "lockstep.finding.wait_caused.seconds"
 	// FindingWaitCausedShare is its share of all wait in the same steps, 0 to 1.
 	FindingWaitCausedShare = "lockstep.finding.wait_caused.share"
+	// Of a hang: who waits for its place itself, how many wait for those in turn, and who
+	// can be at fault where the evidence does not decide.
+	FindingWaiting         = "lockstep.finding.waiting"          // []i, at most MaxFindingRanks
+	FindingWaitingCount    = "lockstep.finding.waiting.count"    // i
+	FindingWaitingThrough  = "lockstep.finding.waiting.through"  // i
+	FindingCandidates      = "lockstep.finding.candidates"       // []i, at most MaxFindingRanks
+	FindingCandidatesCount = "lockstep.finding.candidates.count" // i
+	FindingStack           = "lockstep.finding.stack"            // s, as recorded
 	FindingConfidence      = "lockstep.finding.confidence"
 	FindingEvidence        = "lockstep.finding.evidence"
 	FindingAction          = "lockstep.finding.action"
@@ -56,6 +67,14 @@ const (
 // MaxFindingRanks is the most ranks that a finding lists; the count is exact
 // all the same. 64 keep the record under a kilobyte.
 const MaxFindingRanks = 64
+
+// Attributes of lockstep.host.fact, one observed fact of a node or a rank. The resource is
+// whose fact it is, the body says it in words.
+const (
+	FactSource  = "lockstep.fact.source"  // s, who observed it: nccl_ras
+	FactKind    = "lockstep.fact.kind"    // s: nccl_async_error, nccl_init_error, nccl_aborted
+	FactNetwork = "lockstep.fact.network" // b, about the way between ranks, not a device or host; absent where not
+)
 
 // Metric names.
 const (
@@ -74,10 +93,22 @@ const (
 	MetricFindings    = "lockstep.findings"
 	MetricEventsLost  = "lockstep.events.lost"
 	// Of collectives and messages, by rank and function.
-	MetricCollectiveDuration     = "lockstep.collective.duration"      // s, exponential histogram
-	MetricCollectiveIO           = "lockstep.collective.io"            // By, counter
-	MetricCollectiveBusBandwidth = "lockstep.collective.bus_bandwidth" // By/s
-	MetricOverflowAttribute      = "otel.metric.overflow"
+	MetricCollectiveDuration = "lockstep.collective.duration" // s, exponential histogram
+	// MetricCollectiveSchedulingLatency is from when the host enqueued an operation to when
+	// it was seen to have started.
+	MetricCollectiveSchedulingLatency = "lockstep.collective.scheduling_latency" // s, exponential histogram
+	MetricCollectiveIO                = "lockstep.collective.io"                 // By, counter
+	MetricCollectiveBusBandwidth      = "lockstep.collective.bus_bandwidth"      // By/s
+	// Of what NCCL's RAS says.
+	MetricNCCLLaunched = "lockstep.nccl.launched" // {operation}, gauge by job, rank and function: on all communicators that there are
+	MetricNCCLAbsent   = "lockstep.nccl.absent"   // {rank}, gauge by job and reason
+
+	// Of hangs, gauges by job; the limit by phase, too.
+	MetricHangOpen    = "lockstep.hang.open"    // {finding}
+	MetricHangWaiting = "lockstep.hang.waiting" // {rank}
+	MetricHangLimit   = "lockstep.hang.limit"   // s
+
+	MetricOverflowAttribute = "otel.metric.overflow"
 )
 
 // Data-point attributes beside those of the resource.

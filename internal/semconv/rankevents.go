@@ -42,3 +42,22 @@ const (
 	SummaryWaitFlush = "lockstep.summary.wait.flush"    // d, s
 	SummaryLinks     = "lockstep.summary.links"         // s, JSON, see the README of the rank_events receiver
 )
+
+// Attributes of lockstep.rank.state, what a rank's communication had come to. The resource
+// is the rank's. The encoded state counts; the others are for people and for filters.
+const (
+	RankStateData    = "lockstep.rank.state.data"    // bytes, see docs/format/rank-state.md
+	RankStateSource  = "lockstep.rank.state.source"  // s: flight_recorder, rank_events, nccl_ras
+	RankStateName    = "lockstep.rank.state.name"    // s, file or address
+	RankStatePartial = "lockstep.rank.state.partial" // s, why it is not whole
+	RankStateProcess = "lockstep.rank.state.process" // s: running, stopped, traced, dead
+	RankStateOpen    = "lockstep.rank.state.open"    // i, operations that are not over
+	RankStateAge     = "lockstep.rank.state.age"     // d, s since the oldest of them was enqueued
+)
+
+// Attributes of lockstep.rank.absent, a rank of which there is no state. The resource is
+// the rank's.
+const (
+	RankAbsentReason = "lockstep.rank.absent.reason" // s: dead, unreadable, refused, stale, late, missing
+	RankAbsentDetail = "lockstep.rank.absent.detail" // s, the file and the fault, or the witness
+)
