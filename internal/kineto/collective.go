@@ -3,37 +3,15 @@ package kineto
 import (
 	"strings"
 
-	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/torchname"
 )
 
 // Directions of point-to-point operations, as PyTorch names them.
 const (
-	nameSend = "send"
-	nameRecv = "recv"
+	nameSend = torchname.Send
+	nameRecv = torchname.Recv
 )
-
-// collectiveNames maps PyTorch's names, without underscores, to the model's.
-var collectiveNames = map[string]string{
-	"allreduce": model.AllReduce, "allreducecoalesced": model.AllReduce, "allreducesparse": model.AllReduce,
-	"allgather": model.AllGather, "allgatherbase": model.AllGather, "allgatherintotensor": model.AllGather,
-	"allgatherintotensorcoalesced": model.AllGather, "allgathercoalesced": model.AllGather,
-	"reducescatter": model.ReduceScatter, "reducescatterbase": model.ReduceScatter, "reducescattertensor": model.ReduceScatter,
-	"reducescattertensorcoalesced": model.ReduceScatter, "reducescattercoalesced": model.ReduceScatter,
-	"broadcast": model.Broadcast, "broadcastoop": model.Broadcast, "reduce": model.Reduce, "reduceoop": model.Reduce,
-	"alltoall": model.AllToAll, "alltoallv": model.AllToAll, "alltoallbase": model.AllToAll, "alltoallsingle": model.AllToAll,
-	"send": nameSend, "recv": nameRecv, "recvanysource": nameRecv,
-	"sendrecv": model.SendRecv, "barrier": model.Barrier,
-}
-
-// collectiveName returns the model's name of a PyTorch collective, "send" or
-// "recv", or "" for one that the model does not know.
-func collectiveName(s string) string {
-	if len(s) > kernelname.MaxBytes {
-		return ""
-	}
-	return collectiveNames[strings.ToLower(strings.ReplaceAll(s, "_", ""))]
-}
 
 // markName takes the collective out of an annotation's name: "nccl:all_reduce",
 // "nccl:send 0->1", "gloo:all_reduce", "c10d::allreduce_". peer is the number
@@ -47,34 +25,7 @@ func markName(s string) (collective string, peer int64) {
 			peer = n
 		}
 	}
-	return collectiveName(s), peer
-}
-
-// dtype is an element type: its name in the model, and its size.
-type dtype struct {
-	name string
-	size int64
-}
-
-// dtypes maps the spellings of PyTorch's scalar types and of C++ to types.
-var dtypes = map[string]dtype{
-	"float": {"float32", 4}, "double": {"float64", 8}, "half": {"float16", 2}, "c10::half": {"float16", 2},
-	"bfloat16": {"bfloat16", 2}, "c10::bfloat16": {"bfloat16", 2},
-	"byte": {"uint8", 1}, "unsigned char": {"uint8", 1}, "char": {"int8", 1}, "signed char": {"int8", 1},
-	"short": {"int16", 2}, "short int": {"int16", 2}, "int": {"int32", 4}, "long": {"int64", 8}, "long int": {"int64", 8},
-	"bool": {"bool", 1}, "uint16": {"uint16", 2}, "uint32": {"uint32", 4}, "uint64": {"uint64", 8},
-	"complexfloat": {"complex64", 8}, "c10::complex<float>": {"complex64", 8},
-	"complexdouble": {"complex128", 16}, "c10::complex<double>": {"complex128", 16},
-	"float8_e4m3fn": {"float8_e4m3", 1}, "c10::float8_e4m3fn": {"float8_e4m3", 1},
-	"float8_e5m2": {"float8_e5m2", 1}, "c10::float8_e5m2": {"float8_e5m2", 1},
-}
-
-func dtypeOf(s string) (dtype, bool) {
-	if len(s) > kernelname.MaxBytes {
-		return dtype{}, false
-	}
-	d, ok := dtypes[strings.ToLower(s)]
-	return d, ok
+	return torchname.Collective(s), peer
 }
 
 // meta are the arguments of a collective. It is comparable, so that the

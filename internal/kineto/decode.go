@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/torchname"
 )
 
 // rawEvent are the members of an event, as written.
@@ -248,13 +249,13 @@ func (p *parser) metaOf(a *rawArgs, at int64) (m meta, seq int64) {
 	if a.collective == nil {
 		return m, seq
 	}
-	m.name = collectiveName(string(text(a.collective)))
+	m.name = torchname.Collective(string(text(a.collective)))
 	if n, ok := parseInt(a.nelems); ok && n >= 0 {
 		m.nelems = n
 	}
-	if d, ok := dtypeOf(string(text(a.dtype))); ok {
-		m.dtype = d.name
-		m.bytes = times(m.nelems, d.size)
+	if d, ok := torchname.DTypeOf(string(text(a.dtype))); ok {
+		m.dtype = d.Name
+		m.bytes = times(m.nelems, d.Size)
 	}
 	m.size = intOr(a.size)
 	m.pg, m.desc = p.texts.id(text(a.pg), at), p.texts.id(text(a.desc), at)

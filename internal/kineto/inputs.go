@@ -3,6 +3,8 @@ package kineto
 import (
 	"encoding/json"
 	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/torchname"
 )
 
 // inputs reads "Input Dims" and "Input type": how many elements all inputs have,
@@ -22,10 +24,10 @@ func inputs(dims, types []byte) (nelems, size int64, dtype string) {
 			continue
 		}
 		nelems = plus(nelems, n)
-		d, ok := dtypeOf(t)
+		d, ok := torchname.DTypeOf(t)
 		if known = known && ok; ok {
-			size = plus(size, times(n, d.size))
-			dtype = d.name
+			size = plus(size, times(n, d.Size))
+			dtype = d.Name
 		}
 	}
 	if !known {

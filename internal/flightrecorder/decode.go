@@ -1,0 +1,98 @@
+package flightrecorder
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+)
+
+// ErrEmpty says that there is nothing in a file: its writer had not begun, or died.
+var ErrEmpty = errors.New("dump is empty")
+
+// ErrNothing says that a dump ends before anything of it was whole.
+var ErrNothing = errors.New("dump is cut off before anything was whole")
+
+// Decode reads a dump, a pickle or JSON, which is told by its content. Of a dump that is
+// cut off, what is whole is returned, and Partial says so. What is no dump, needs code or
+// goes beyond a limit is an error.
+func Decode(data []byte, o Options) (*Dump, error) {
+	o = o.withDefaults()
+	if len(data) > o.Limits.Pickle.Bytes {
+		return nil, fmt.Errorf("read dump: got %d bytes; want at most %d", len(data), o.Limits.Pickle.Bytes)
+	}
+	text := bytes.TrimLeft(data, " \t\r\n")
+	if len(text) == 0 {
+		return nil, ErrEmpty
+	}
+	var b *builder
+	var err error
+	if text[0] == '{' || text[0] == '[' {
+		b = newBuilder(o, len(data), JSON)
+		err = b.json(text)
+	} else {
+		b = newBuilder(o, len(data), Pickle)
+		err = b.pickle(data)
+	}
+	if err != nil && !errors.Is(err, pickle.ErrTruncated) {
+		return nil, fmt.Errorf("read dump: %w", err)
+	}
+	if err != nil {
+		if len(b.d.Entries) == 0 && len(b.d.Status) == 0 && len(b.d.Groups) == 0 {
+			return nil, fmt.Errorf("read dump: %w: %w", ErrNothing, err)
+		}
+		b.d.truncated = true
+		b.d.Partial = fmt.Sprintf("cut off: %v", err)
+	}
+	return b.finish()
+}
+
+// ReadFile reads the dump of a file, plain or gzip.
+func ReadFile(path string, o Options) (*Dump, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open dump: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	limit := int64(o.withDefaults().Limits.Pickle.Bytes)
+	size := int64(0)
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	data, err := readAll(f, size, limit)
+	if err == nil && bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		data, err = gunzip(data, limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read dump: %w", err)
+	}
+	return Decode(data, o)
+}
+
+// readAll reads all of what may be at most limit bytes.
+func readAll(r io.Reader, size, limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(int(min(size, limit)) + bytes.MinRead)
+	_, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+	if int64(buf.Len()) > limit {
+		return nil, fmt.Errorf("got more than %d bytes; want at most %d", limit, limit)
+	}
+	return buf.Bytes(), err
+}
+
+// gunzip inflates as far as it goes: what is cut off may have ended within the dump.
+func gunzip(data []byte, limit int64) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	out, err := readAll(z, 0, limit)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return out, err
+}
