@@ -28,11 +28,12 @@ var findingFields = newTable(
 	str(semconv.FindingHWID, func(f *model.Finding) *string { return &f.HWID }),
 	str(semconv.FindingOp, func(f *model.Finding) *string { return &f.Op }),
 	str(semconv.FindingCommID, func(f *model.Finding) *string { return &f.CommID }),
+	str(semconv.FindingCommName, func(f *model.Finding) *string { return &f.CommName }),
 	optInt(semconv.FindingPeer, func(f *model.Finding) *optionalInt { return &f.Peer }),
 	str(semconv.FindingLink, func(f *model.Finding) *string { return &f.Link }),
 	str(semconv.FindingClockID, func(f *model.Finding) *string { return &f.Clock }),
-	findingRanks(),
-	findingRanksCount(),
+	findingRanks(semconv.FindingRanks, func(f *model.Finding) *[]int64 { return &f.Ranks }),
+	findingCount(semconv.FindingRanksCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.RanksCount, f.Ranks }),
 
 	optInt(semconv.FindingStepFirst, func(f *model.Finding) *optionalInt { return &f.StepFirst }),
 	optInt(semconv.FindingStepLast, func(f *model.Finding) *optionalInt { return &f.StepLast }),
@@ -45,6 +46,13 @@ var findingFields = newTable(
 	optFloat(semconv.FindingCostAtMost, func(f *model.Finding) *optionalFloat { return &f.CostMost }),
 	optFloat(semconv.FindingWaitCaused, func(f *model.Finding) *optionalFloat { return &f.WaitCaused }),
 	optFloat(semconv.FindingWaitCausedShare, func(f *model.Finding) *optionalFloat { return &f.WaitCausedShare }),
+
+	findingRanks(semconv.FindingWaiting, func(f *model.Finding) *[]int64 { return &f.Waiting }),
+	findingCount(semconv.FindingWaitingCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.WaitingCount, f.Waiting }),
+	optInt(semconv.FindingWaitingThrough, func(f *model.Finding) *optionalInt { return &f.Through }),
+	findingRanks(semconv.FindingCandidates, func(f *model.Finding) *[]int64 { return &f.Candidates }),
+	findingCount(semconv.FindingCandidatesCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.CandidatesCount, f.Candidates }),
+	str(semconv.FindingStack, func(f *model.Finding) *string { return &f.Stack }),
 
 	float(semconv.FindingConfidence, func(f *model.Finding) *float64 { return &f.Confidence }),
 	str(semconv.FindingEvidence, func(f *model.Finding) *string { return &f.Evidence }),
@@ -62,16 +70,17 @@ func FindingAttributes(f *model.Finding) map[string]any {
 	return m.AsRaw()
 }
 
-func findingRanks() field[model.Finding] {
-	const name = semconv.FindingRanks
+// findingRanks is a list of ranks, cut where it is long.
+func findingRanks(name string, at func(*model.Finding) *[]int64) field[model.Finding] {
 	return field[model.Finding]{
 		name: name,
 		put: func(f *model.Finding, m pcommon.Map) {
-			if len(f.Ranks) == 0 {
+			ranks := *at(f)
+			if len(ranks) == 0 {
 				return
 			}
 			s := m.PutEmptySlice(name)
-			for _, r := range f.Ranks[:min(len(f.Ranks), semconv.MaxFindingRanks)] {
+			for _, r := range ranks[:min(len(ranks), semconv.MaxFindingRanks)] {
 				s.AppendEmpty().SetInt(r)
 			}
 		},
@@ -79,13 +88,14 @@ func findingRanks() field[model.Finding] {
 			if v.Type() != pcommon.ValueTypeSlice {
 				return false
 			}
+			ranks := at(f)
 			for _, e := range v.Slice().All() {
 				if e.Type() != pcommon.ValueTypeInt {
-					f.Ranks = nil
+					*ranks = nil
 					return false
 				}
-				if len(f.Ranks) < semconv.MaxFindingRanks {
-					f.Ranks = append(f.Ranks, e.Int())
+				if len(*ranks) < semconv.MaxFindingRanks {
+					*ranks = append(*ranks, e.Int())
 				}
 			}
 			return true
@@ -93,15 +103,17 @@ func findingRanks() field[model.Finding] {
 	}
 }
 
-// findingRanksCount states the exact count where the list had to be cut.
-func findingRanksCount() field[model.Finding] {
-	const name = semconv.FindingRanksCount
-	f := optInt(name, func(f *model.Finding) *optionalInt { return &f.RanksCount })
+// findingCount states the exact count where the list had to be cut.
+func findingCount(name string, at func(*model.Finding) (*optionalInt, []int64)) field[model.Finding] {
+	f := optInt(name, func(f *model.Finding) *optionalInt {
+		count, _ := at(f)
+		return count
+	})
 	put := f.put
 	f.put = func(f *model.Finding, m pcommon.Map) {
 		put(f, m)
-		if !f.RanksCount.OK && len(f.Ranks) > semconv.MaxFindingRanks {
-			m.PutInt(name, int64(len(f.Ranks)))
+		if count, ranks := at(f); !count.OK && len(ranks) > semconv.MaxFindingRanks {
+			m.PutInt(name, int64(len(ranks)))
 		}
 	}
 	return f

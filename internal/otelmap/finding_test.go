@@ -63,8 +63,8 @@ func TestFindingLogRecord(t *testing.T) {
 func TestSentencePlaces(t *testing.T) {
 	tests := map[string]model.Finding{
 		"rank 0 on n1: straggler (confidence 0.00)": {Kind: "straggler", Rank: model.Some(int64(0)), Host: "n1"},
-		"3 ranks: desync (confidence 0.00)":         {Kind: "desync", Ranks: []int64{1, 2, 3}},
-		"900 ranks: desync (confidence 0.00)":       {Kind: "desync", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},
+		"3 ranks: fabric (confidence 0.00)":         {Kind: "fabric", Ranks: []int64{1, 2, 3}},
+		"900 ranks: fabric (confidence 0.00)":       {Kind: "fabric", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},
 		"host n1: clock (confidence 0.00)":          {Kind: "clock", Host: "n1"},
 		"link a-b: fabric (confidence 0.00)":        {Kind: "fabric", Link: "a-b"},
 		"link rank 2 -> rank 3, sent from n1: straggler (link), at all_reduce; mending it alone would save 20ms per step; which end is at fault is not decided (confidence 0.90)": {
@@ -182,10 +182,12 @@ func TestFindingSpanTrace(t *testing.T) {
 }
 
 func TestFindingRanksAreCut(t *testing.T) {
-	f := model.Finding{Ranks: make([]int64, semconv.MaxFindingRanks+1)}
-	a := FindingAttributes(&f)
-	assert.Len(t, a[semconv.FindingRanks], semconv.MaxFindingRanks)
-	assert.Equal(t, int64(semconv.MaxFindingRanks+1), a[semconv.FindingRanksCount])
+	many := make([]int64, semconv.MaxFindingRanks+1)
+	a := FindingAttributes(&model.Finding{Ranks: many, Waiting: many, Candidates: many})
+	for _, list := range []string{semconv.FindingRanks, semconv.FindingWaiting, semconv.FindingCandidates} {
+		assert.Len(t, a[list], semconv.MaxFindingRanks)
+		assert.Equal(t, int64(semconv.MaxFindingRanks+1), a[list+".count"])
+	}
 }
 
 func TestFindingAttributesAreJSON(t *testing.T) {

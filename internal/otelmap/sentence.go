@@ -11,7 +11,8 @@ import (
 )
 
 // Sentence says a finding in one sentence: the place, what it is, the operation,
-// the wait it caused and, apart from it, what mending it would save.
+// the wait it caused and, apart from it, what mending it would save. Of a hang it says what
+// was not done, who waits, and since when.
 func Sentence(f *model.Finding) string {
 	var b strings.Builder
 	b.WriteString(place(f))
@@ -24,6 +25,8 @@ func Sentence(f *model.Finding) string {
 	}
 	b.WriteString(claim(f))
 	switch {
+	case f.Kind == model.FindingDesync:
+		b.WriteString(hang(f))
 	case f.OutsideScopes():
 		b.WriteString(", outside of any scope")
 	case f.Op != "" && f.Class != model.ClassStageImbalance: // there it is the place
@@ -185,8 +188,8 @@ func place(f *model.Finding) string {
 		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
 	case f.Rank.OK:
 		return fmt.Sprintf("rank %d", f.Rank.V)
-	case len(f.Ranks) > 0 && f.Kind == model.FindingStraggler:
-		return listed(f)
+	case len(f.Ranks) > 0 && (f.Kind == model.FindingStraggler || f.Kind == model.FindingDesync):
+		return listed(f.Ranks, f.RanksCount)
 	case len(f.Ranks) > 0:
 		return fmt.Sprintf("%d ranks", f.RanksCount.Or(int64(len(f.Ranks))))
 	case f.Host != "":
@@ -194,7 +197,7 @@ func place(f *model.Finding) string {
 	case f.Link != "":
 		return "link " + f.Link
 	case f.CommID != "":
-		return "communicator " + f.CommID
+		return "communicator " + firstOf(f.CommName, f.CommID)
 	default:
 		return "job " + f.JobID
 	}
@@ -215,10 +218,11 @@ func ofRanks(f *model.Finding) string {
 // maxListed is the most ranks that a sentence names; the attributes have more.
 const maxListed = 8
 
-func listed(f *model.Finding) string {
-	n := f.RanksCount.Or(int64(len(f.Ranks)))
+// listed names the first of the ranks; count says how many there are where not all are given.
+func listed(ranks []int64, count optionalInt) string {
+	n := count.Or(int64(len(ranks)))
 	words := make([]string, 0, maxListed)
-	for _, r := range f.Ranks[:min(len(f.Ranks), maxListed)] {
+	for _, r := range ranks[:min(len(ranks), maxListed)] {
 		words = append(words, strconv.FormatInt(r, 10))
 	}
 	text := "ranks "

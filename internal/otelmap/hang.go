@@ -1,0 +1,97 @@
+package otelmap
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// hangClaims say what each class of a hang is; %s is the operation. Those of one are told
+// when a rank is named, those of all when several are, or none.
+var hangClaims = map[string]struct{ one, all string }{
+	model.ClassProcessDead:        {"its process is gone, and with it the end of %s", "their processes are gone, and with them the end of %s"},
+	model.ClassDumpMissing:        {"nothing is known of it, and nobody else is missing in %s", "nothing is known of them, and nobody else is missing in %s"},
+	model.ClassNotScheduled:       {"has not entered %s", "have not entered %s"},
+	model.ClassStalledOp:          {"does not get out of %s, which all members have entered", "all members have entered %s, and nobody gets out"},
+	model.ClassCompletionLag:      {"its device has not completed %s, which others have", "their devices have not completed %s, which others have"},
+	model.ClassNetwork:            {"the network holds up %s, which all members have entered", "the network holds up %s, which all members have entered"},
+	model.ClassMismatchOp:         {"calls another operation than the others in the place of %s", "the members call different operations in the place of %s"},
+	model.ClassMismatchSize:       {"has another size than the others in %s", "the members have different sizes in %s"},
+	model.ClassMismatchDType:      {"has another data type than the others in %s", "the members have different data types in %s"},
+	model.ClassMismatchRoot:       {"names another root than the others in %s", "the members name different roots in %s"},
+	model.ClassSplitImbalance:     {"what its peers send and receive differs in %s", "what the members send is not what they receive in %s"},
+	model.ClassOrderCycle:         {"waits for itself by way of others, at %s", "wait for one another, each in what it entered first, at %s"},
+	model.ClassP2PUnmatched:       {"nobody answers its %s", "nobody answers %s"},
+	model.ClassInitIncomplete:     {"has not come to set up %s", "have not come to set up %s"},
+	model.ClassIncompleteEvidence: {"hangs in %s; the evidence does not decide", "%s hangs; the evidence does not decide"},
+}
+
+// hang says what was not done, who waits, who can be at fault, and since when.
+func hang(f *model.Finding) string {
+	var b strings.Builder
+	if c, ok := hangClaims[f.Class]; ok {
+		claim := c.all
+		if f.Rank.OK || f.RanksCount.Or(int64(len(f.Ranks))) == 1 {
+			claim = c.one
+		}
+		b.WriteString(": " + strings.Replace(claim, "%s", hungOp(f), 1))
+	} else if f.Op != "" {
+		b.WriteString(", at " + hungOp(f))
+	}
+	if len(f.Candidates) > 0 {
+		b.WriteString(": candidates are " + listed(f.Candidates, f.CandidatesCount))
+	}
+	b.WriteString(waiters(f))
+	if f.Start > 0 {
+		b.WriteString("; " + span(f))
+	}
+	return b.String()
+}
+
+// hungOp names the operation and its communicator, as far as they are known.
+func hungOp(f *model.Finding) string {
+	comm := firstOf(f.CommName, f.CommID)
+	switch {
+	case f.Op == "" && comm == "":
+		return "an operation"
+	case f.Op == "" && f.Class == model.ClassInitIncomplete:
+		return comm
+	case f.Op == "":
+		return "an operation of " + comm
+	case comm == "":
+		return f.Op
+	}
+	return f.Op + " of " + comm
+}
+
+// waiters says how many wait for the place themselves, and how many for those.
+func waiters(f *model.Finding) string {
+	n, through := f.WaitingCount.Or(int64(len(f.Waiting))), f.Through.Or(0)
+	var text string
+	switch {
+	case n == 1:
+		text = ", in which 1 rank waits"
+	case n > 1:
+		text = fmt.Sprintf(", in which %d ranks wait", n)
+	case through > 0:
+		return fmt.Sprintf("; %d wait through others", through)
+	}
+	if f.Class == model.ClassIncompleteEvidence || f.Class == model.ClassInitIncomplete {
+		text = strings.Replace(text, ", in which", ";", 1)
+	}
+	if through > 0 {
+		text += fmt.Sprintf(", %d more through others", through)
+	}
+	return text
+}
+
+// span says since when, or from when to when, by the clock of the ranks.
+func span(f *model.Finding) string {
+	clock := func(ns int64) string { return time.Unix(0, ns).UTC().Format(time.TimeOnly) }
+	if f.Status == model.StatusClosed {
+		return fmt.Sprintf("from %s to %s UTC", clock(f.Start), clock(f.Time))
+	}
+	return fmt.Sprintf("since %s UTC", clock(f.Start))
+}

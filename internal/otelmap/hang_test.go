@@ -1,0 +1,80 @@
+package otelmap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func TestHangSentences(t *testing.T) {
+	at := time.Date(2026, 11, 23, 14, 3, 12, 999, time.UTC).UnixNano()
+	rank9 := model.Finding{
+		Kind: model.FindingDesync, Rank: model.Some(int64(9)), Host: "node3", Op: "all_reduce 812", CommID: "0xaa", CommName: "TENSOR_MODEL_PARALLEL_GROUP",
+		Waiting: []int64{8, 10, 11}, Through: model.Some(int64(12)), Start: at, Confidence: 0.95, Status: model.StatusOpen,
+	}
+	with := func(change func(*model.Finding)) model.Finding {
+		f := rank9
+		change(&f)
+		return f
+	}
+	for want, f := range map[string]model.Finding{
+		"rank 9 on node3: desync (not_scheduled): has not entered all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, in which 3 ranks wait, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+			f.Class = "not_scheduled"
+		}),
+		"rank 9 on node3: desync (not_scheduled), cause dataloader: has not entered all_reduce 812 of 0xaa; from 14:03:12 to 14:03:15 UTC (confidence 0.95)": with(func(f *model.Finding) {
+			f.Class, f.Cause, f.CommName, f.Waiting, f.Through = "not_scheduled", "dataloader", "", nil, model.Some(int64(0))
+			f.Status, f.Time = model.StatusClosed, at+3e9
+		}),
+		"ranks 9, 14: desync (completion_lag): their devices have not completed all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, which others have; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+			f.Class, f.Rank, f.Host, f.Ranks = "completion_lag", model.Optional[int64]{}, "", []int64{9, 14}
+			f.Waiting, f.Through = nil, model.Optional[int64]{}
+		}),
+		"rank 9 on node3: desync (process_dead): its process is gone, and with it the end of all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, in which 1 rank waits; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+			f.Class, f.Waiting, f.Through = "process_dead", nil, model.Optional[int64]{}
+			f.WaitingCount = model.Some(int64(1))
+		}),
+		"communicator TENSOR_MODEL_PARALLEL_GROUP: desync (incomplete_evidence): all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP hangs; the evidence does not decide: candidates are ranks 3, 5; 3 ranks wait, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+			f.Class, f.Rank, f.Host, f.Candidates = "incomplete_evidence", model.Optional[int64]{}, "", []int64{3, 5}
+		}),
+		"rank 9: desync (init_incomplete): has not come to set up 0xaa; 3 ranks wait (confidence 0.00)": {
+			Kind: "desync", Class: "init_incomplete", Rank: model.Some(int64(9)), CommID: "0xaa", Waiting: []int64{1, 2, 3},
+		},
+		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 2 wait through others (confidence 0.00)": {
+			Kind: "desync", Class: "dump_missing", Rank: model.Some(int64(9)), Through: model.Some(int64(2)),
+		},
+		"ranks 0, 1: desync (mismatch_size): the members have different sizes in an operation of c (confidence 0.00)": {
+			Kind: "desync", Class: "mismatch_size", Ranks: []int64{0, 1}, CommID: "c",
+		},
+		"rank 3: desync (some_class), at send 4 (confidence 0.00)": {Kind: "desync", Class: "some_class", Rank: model.Some(int64(3)), Op: "send 4"},
+		"communicator c1: desync (confidence 0.00)":                {Kind: "desync", CommID: "c1"},
+		"ranks 1 and 899 more: desync (confidence 0.00)":           {Kind: "desync", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},
+	} {
+		assert.Equal(t, want, Sentence(&f))
+	}
+}
+
+// Every class of a hang is said in words of its own, for one rank and for several.
+func TestEveryHangClassIsSaid(t *testing.T) {
+	seen := map[string]string{}
+	for _, class := range []string{
+		model.ClassProcessDead, model.ClassDumpMissing, model.ClassNotScheduled, model.ClassStalledOp, model.ClassCompletionLag,
+		model.ClassNetwork, model.ClassMismatchOp, model.ClassMismatchSize, model.ClassMismatchDType, model.ClassMismatchRoot,
+		model.ClassSplitImbalance, model.ClassOrderCycle, model.ClassP2PUnmatched, model.ClassInitIncomplete, model.ClassIncompleteEvidence,
+	} {
+		for _, f := range []model.Finding{
+			{Class: class, Rank: model.Some(int64(1)), Op: "all_reduce 7", CommName: "G"}, {Class: class, Ranks: []int64{1, 2}, Op: "all_reduce 7", CommName: "G"},
+		} {
+			text := hang(&f)
+			assert.Contains(t, text, "all_reduce 7 of G", class)
+			assert.NotContains(t, text, "%")
+			if of, ok := seen[text]; ok {
+				assert.Equal(t, of, class, text)
+			}
+			seen[text] = class
+		}
+	}
+	assert.Len(t, hangClaims, 15)
+}

@@ -1,0 +1,243 @@
+package rankstate
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Decode reads what Encode wrote. The state refers to nothing of b.
+func Decode(b []byte) (model.RankState, error) {
+	var d Decoder
+	return d.Decode(b)
+}
+
+// Decoder reads the states of many ranks and shares the lists of members that they have in
+// common, which nobody must change: 16,384 ranks of one job would hold 2 GiB of them. The
+// zero value is ready; it is not safe for concurrent use.
+type Decoder struct {
+	lists  map[string][]int64
+	shared int // bytes of lists
+}
+
+// maxShared bounds what a Decoder keeps to share, bytes: all ranks of a job of 131,072 in
+// some sixty groups each.
+const maxShared = 64 << 20
+
+const bytesOfRank = 8
+
+// list returns the ranks that form encodes, which expand reads where they are not known.
+func (d *Decoder) list(form []byte, expand func() []int64) []int64 {
+	if ranks, ok := d.lists[string(form)]; ok {
+		return ranks
+	}
+	ranks := expand()
+	size := len(form) + bytesOfRank*len(ranks)
+	if d.lists == nil || d.shared+size > maxShared {
+		d.lists, d.shared = map[string][]int64{}, 0
+	}
+	d.lists[string(form)] = ranks
+	d.shared += size
+	return ranks
+}
+
+// Decode is as the function of that name.
+func (d *Decoder) Decode(b []byte) (model.RankState, error) {
+	var s model.RankState
+	r := reader{data: b, shared: d, room: MaxMembers}
+	r.whole(&s)
+	if r.err != nil {
+		return model.RankState{}, r.err
+	}
+	return s, nil
+}
+
+type reader struct {
+	data    []byte // to the end of what may be read
+	at      int
+	err     error
+	strings []string // the first is empty
+	shared  *Decoder
+	room    int // for members
+}
+
+// fail keeps the first error.
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("decode rank state: byte %d: "+format, append([]any{r.at}, args...)...)
+	}
+}
+
+func (r *reader) whole(s *model.RankState) {
+	head := len(magic) + 1
+	switch {
+	case len(r.data) > MaxBytes:
+		r.fail("got %d bytes; want at most %d", len(r.data), MaxBytes)
+	case len(r.data) < head || string(r.data[:len(magic)]) != magic:
+		r.fail("got no %q and version", magic)
+	case r.data[len(magic)] != Version:
+		r.fail("got version %d; want %d", r.data[len(magic)], Version)
+	}
+	if r.err != nil {
+		return
+	}
+	all := r.data
+	var seen uint64
+	for r.at = head; r.err == nil && r.at < len(all); {
+		tag := r.uvarint()
+		n := r.bytes("a section", MaxBytes)
+		if r.err != nil || tag >= sectionsEnd {
+			r.at += n // of a newer writer: not for us
+			continue
+		}
+		if seen>>tag != 0 {
+			r.fail("got section %d again or out of order", tag)
+			return
+		}
+		seen |= 1 << tag
+		r.data = all[:r.at+n]
+		r.section(tag, s)
+		if r.err == nil && r.at != len(r.data) {
+			r.fail("got %d bytes behind the end of section %d", len(r.data)-r.at, tag)
+		}
+		r.data = all
+	}
+	if r.err == nil && seen != 1<<sectionsEnd-1<<sectionStrings {
+		r.fail("got no section %d", bits.TrailingZeros64(^(seen | 1)))
+	}
+	for i := range s.Ops {
+		if got := s.Ops[i].Stack; got > len(s.Stacks) {
+			r.fail("read operation: got call stack %d of %d", got, len(s.Stacks))
+		}
+	}
+}
+
+func (r *reader) section(tag uint64, s *model.RankState) {
+	switch tag {
+	case sectionStrings:
+		r.table()
+	case sectionRank:
+		r.rank(&s.Rank)
+	case sectionState:
+		r.state(s)
+	case sectionComms:
+		r.comms(s)
+	case sectionOps:
+		r.ops(s)
+	case sectionStacks:
+		r.stacks(s)
+	default:
+		r.fail("got section %d; want at least %d", tag, sectionStrings)
+	}
+}
+
+func (r *reader) uvarint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.data[r.at:])
+	if n <= 0 {
+		r.fail("read number: got none in %d bytes", len(r.data)-r.at)
+		return 0
+	}
+	r.at += n
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v := r.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// count reads how many of what follow.
+func (r *reader) count(what string, limit int) int {
+	return r.within(r.uvarint(), "number of "+what, limit)
+}
+
+// records reads how many records follow, each of at least size bytes, so that none is made
+// that can not be there.
+func (r *reader) records(what string, limit, size int) int {
+	v := r.uvarint()
+	return r.within(v, "number of "+what, min(limit, (len(r.data)-r.at)/size))
+}
+
+// bytes reads how long what follows is.
+func (r *reader) bytes(what string, limit int) int {
+	v := r.uvarint()
+	return r.within(v, "length of "+what, min(limit, len(r.data)-r.at))
+}
+
+func (r *reader) within(v uint64, what string, limit int) int {
+	if v > uint64(limit) {
+		r.fail("read %s: got %d; want at most %d", what, v, limit)
+		return 0
+	}
+	return int(v)
+}
+
+func (r *reader) mask(end uint64) uint64 {
+	m := r.uvarint()
+	if m >= end {
+		r.fail("read flags: got %#x; want less than %#x", m, end)
+		return 0
+	}
+	return m
+}
+
+func (r *reader) float() float64 {
+	v := math.Float64frombits(bits.ReverseBytes64(r.uvarint()))
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		r.fail("read number: got %v; want a finite one", v)
+	}
+	return v
+}
+
+func (r *reader) optFloat(known bool) (o model.Optional[float64]) {
+	if known {
+		o = model.Some(r.float())
+	}
+	return o
+}
+
+func (r *reader) optInts(mask, first uint64, to ...*model.Optional[int64]) {
+	for i, o := range to {
+		if mask&(first<<i) != 0 {
+			*o = model.Some(r.varint())
+		}
+	}
+}
+
+func (r *reader) text() string {
+	ref := r.uvarint()
+	if ref >= uint64(len(r.strings)) && r.err == nil {
+		r.fail("read string: got place %d in a table of %d", ref, len(r.strings))
+	}
+	if r.err != nil {
+		return ""
+	}
+	return r.strings[ref]
+}
+
+func (r *reader) texts(to ...*string) {
+	for _, t := range to {
+		*t = r.text()
+	}
+}
+
+// table reads the strings, all as parts of one.
+func (r *reader) table() {
+	n := r.records("strings", MaxStrings, 1)
+	base, whole := r.at, string(r.data[r.at:]) // one allocation for all
+	r.strings = make([]string, 1, n+1)
+	for range n {
+		length := r.bytes("a string", MaxString)
+		if r.err != nil {
+			return
+		}
+		r.strings = append(r.strings, whole[r.at-base:r.at-base+length])
+		r.at += length
+	}
+}
