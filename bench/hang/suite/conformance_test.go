@@ -1,0 +1,28 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The aims, on a small part of what `go run ./bench/hang` runs: whole dumps, some of them
+// missing. Floors, and dumps that are wrapped, cut or of what is active only, are judged by the
+// command, which says where an aim is missed.
+func TestAims(t *testing.T) {
+	var tally Tally
+	s := Selection{Layouts: []string{"ddp8", "pipe4", "batch4", "moe16", "gloo8"}, Evidences: []string{"whole", "json"}, Rates: []int{0, 30}, Seeds: WorkSeeds[:1]}
+	var wrong strings.Builder
+	require.NoError(t, Run(&s, Engine, 2, func(c Case) {
+		tally.Add(&c)
+		if c.Wrong() {
+			wrong.WriteString("go run ./bench/hang " + c.Name() + " -print\n")
+			c.PrintVerdict(&wrong)
+		}
+	}))
+	assert.Positive(t, tally.all.decided)
+	assert.Positive(t, tally.quiet.jobs)
+	assert.Empty(t, tally.aims(), wrong.String())
+}

@@ -1,0 +1,3 @@
+// Package suite judges the diagnosis of hangs on simulated jobs with known truth: every
+// family of faults, with dumps missing, cut or wrapped.
+package suite
