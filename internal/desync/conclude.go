@@ -1,0 +1,253 @@
+package desync
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Conclude judges what was added, as of at, Unix ns; 0: as of the states. It is called once.
+func (a *Analyzer) Conclude(at int64) *Report {
+	a.job.ID, a.job.Name = cmp.Or(a.job.ID, a.told.ID), cmp.Or(a.job.Name, a.told.Name)
+	a.job.Incarnation = cmp.Or(a.job.Incarnation, a.told.Incarnation)
+	w := a.world()
+	rep := &Report{Job: a.job, Stats: a.stats}
+	for _, r := range w.ranks {
+		if r.view != nil {
+			rep.Ranks++
+		}
+	}
+	rep.Absent = w.absences()
+	rep.Groups, rep.GroupsOmitted = w.groupTable()
+	switch {
+	case rep.Ranks == 0:
+		rep.Verdict = NoData
+	case w.moved != "" && len(w.nodes) > 0:
+		a.problem("%s", w.moved)
+		rep.Verdict = Healthy
+	case !w.old(at):
+		rep.Verdict = Healthy
+	default:
+		w.tell(rep, at)
+	}
+	slices.Sort(a.problems)
+	rep.Problems = slices.Compact(a.problems)
+	rep.Stats = a.stats
+	return rep
+}
+
+// old reports whether anything is open for long enough to be called a hang. Where no state
+// says when it was taken, what is open counts.
+func (w *world) old(at int64) bool {
+	if len(w.nodes) == 0 {
+		return slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && r.view.hides() })
+	}
+	timed := false
+	for _, n := range w.nodes {
+		for i := range n.holders {
+			h := &n.holders[i]
+			now := max(at, w.ranks[h.rank].view.time)
+			if now == 0 || h.op.created == 0 {
+				return true
+			}
+			timed = true
+			if time.Duration(now-h.op.created) >= w.a.cfg.StallAfter {
+				return true
+			}
+		}
+	}
+	return !timed
+}
+
+// absences lists the ranks of which there is no state.
+func (w *world) absences() []model.Absence {
+	var out []model.Absence
+	for _, r := range w.ranks {
+		if r.view != nil {
+			continue
+		}
+		b, ok := w.a.absent[r.id]
+		if !ok {
+			b = model.Absence{Rank: r.id, Reason: model.AbsentMissing}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// tell fills in the roots.
+func (w *world) tell(rep *Report, at int64) {
+	found := w.foremost(w.roots())
+	victims := make([]*reach, len(found))
+	for i := range found {
+		victims[i] = w.reach(&found[i])
+	}
+	order := make([]int, len(found))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(place(!open(found[x].class))-place(!open(found[y].class)), victims[y].total()-victims[x].total(), compareRoots(&found[x], &found[y]))
+	})
+	waiting := map[int32]bool{}
+	rep.Verdict = Undecided
+	for _, i := range order {
+		for _, r := range victims[i].all {
+			waiting[r] = true
+		}
+		if !open(found[i].class) {
+			rep.Verdict = Hang
+		}
+		rep.Roots = append(rep.Roots, w.say(&found[i], victims[i], at))
+	}
+	rep.Victims = len(waiting)
+	for i := range rep.Roots {
+		if s := rep.Roots[i].Finding.Start; s != 0 && (rep.Since == 0 || s < rep.Since) {
+			rep.Since = s
+		}
+	}
+}
+
+// foremost keeps as many roots as are told, those in whose operations most ranks are: who
+// waits for each is looked for only then.
+func (w *world) foremost(found []root) []root {
+	most := w.a.cfg.MaxRoots
+	if len(found) <= most {
+		return found
+	}
+	held := func(r *root) int {
+		if r.node == nil {
+			return 0
+		}
+		return len(r.node.holders)
+	}
+	slices.SortStableFunc(found, func(x, y root) int {
+		return cmp.Or(place(!open(x.class))-place(!open(y.class)), held(&y)-held(&x), compareRoots(&x, &y))
+	})
+	w.a.stats.RootsOmitted += int64(len(found) - most)
+	return found[:most]
+}
+
+// open reports whether a class says that nothing is decided.
+func open(class string) bool {
+	return class == model.ClassIncompleteEvidence || class == model.ClassDumpMissing
+}
+
+func compareRoots(x, y *root) int {
+	if c := cmp.Compare(x.class, y.class); c != 0 {
+		return c
+	}
+	if c := slices.Compare(x.ranks, y.ranks); c != 0 {
+		return c
+	}
+	if x.node != nil && y.node != nil {
+		return compareKeys(x.node.key, y.node.key)
+	}
+	return 0
+}
+
+// reach is who waits for a root: directly, in all, and by which way.
+type reach struct {
+	direct, all []int32
+	next        map[int32]int32 // of each vertex: the next on its way to the root
+}
+
+func (r *reach) total() int { return len(r.all) }
+
+// reach walks the edges back from a root, once for each root that is told.
+func (w *world) reach(to *root) *reach {
+	if w.back == nil {
+		w.back = w.reverse()
+	}
+	out := &reach{next: map[int32]int32{}}
+	accused := map[int32]bool{}
+	for _, r := range slices.Concat(to.ranks, to.candidates) {
+		accused[r] = true
+	}
+	// By how many ranks away a vertex is: who waits in an operation is one further than it.
+	depth := make(map[int32]int, len(to.vertices))
+	level, next := slices.Clone(to.vertices), []int32(nil)
+	for _, v := range level {
+		depth[v] = 0
+	}
+	for d := 0; len(level) > 0; d++ {
+		for i := 0; i < len(level); i++ {
+			v := level[i]
+			for _, from := range w.back[v] {
+				if _, ok := depth[from]; ok {
+					continue
+				}
+				out.next[from] = v
+				if !w.isRank(from) && w.follows(from, v) {
+					depth[from] = d
+					level = append(level, from)
+					continue
+				}
+				if !w.isRank(from) { // by way of a rank that stands behind v
+					depth[from] = d + 1
+					next = append(next, from)
+					continue
+				}
+				depth[from] = d + 1
+				next = append(next, from)
+				if accused[from] {
+					continue
+				}
+				out.all = append(out.all, from)
+				if d == 0 {
+					out.direct = append(out.direct, from)
+				}
+			}
+		}
+		level, next = next, level[:0:0]
+	}
+	slices.Sort(out.all)
+	slices.Sort(out.direct)
+	return out
+}
+
+// follows reports whether an operation waits for v itself: a rank, or an earlier operation of
+// the same communicator.
+func (w *world) follows(from, v int32) bool {
+	if w.isRank(v) {
+		return true
+	}
+	x, y := w.nodeAt(from).key, w.nodeAt(v).key
+	return x.group == y.group && x.fn == y.fn
+}
+
+func (w *world) reverse() [][]int32 {
+	back := make([][]int32, len(w.edges))
+	for v := range w.edges {
+		for _, list := range [][]int32{w.edges[v], w.maybe[v]} {
+			for _, to := range list {
+				back[to] = append(back[to], int32(v))
+			}
+		}
+	}
+	return back
+}
+
+// opText names an operation as everywhere else: all_reduce 812, send 3 -> 4.
+func (n *node) opText(seq int64) string {
+	switch {
+	case n.message && n.key.src != none && n.key.dst != none:
+		return fmt.Sprintf("%s %d -> %d", n.messageName(), n.key.src, n.key.dst)
+	case n.message:
+		return n.messageName()
+	}
+	return fmt.Sprintf("%s %d", cmp.Or(n.name, "collective"), seq)
+}
+
+func (n *node) messageName() string {
+	if len(n.holders) == 1 {
+		if n.holders[0].op.kind == model.KindRecv {
+			return "recv"
+		}
+		return "send"
+	}
+	return "message"
+}

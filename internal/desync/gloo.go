@@ -1,0 +1,76 @@
+package desync
+
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// gloo is the backend that has no device: an operation leaves its list when the host comes
+// out of it, be it that it is over or that it failed, as when a peer died.
+const gloo = "gloo"
+
+// failedCalls takes the last operation of a Gloo rank for open where not all members are
+// through with it: nobody comes out of it before, except by its failure.
+func (w *world) failedCalls() {
+	least := w.leastThrough()
+	for _, r := range w.ranks {
+		v := r.view
+		if v == nil || len(v.open) > 0 || v.partial != "" {
+			continue
+		}
+		last := newestOf(v)
+		if last == nil || last.message() || w.a.groups.all[last.group].backend != gloo || !model.Synchronising(w.a.sigs.all[last.sig].Name) {
+			continue
+		}
+		if through, known := least[last.group]; known && last.seq > through {
+			failed := *last
+			failed.failed = true
+			v.open = append(v.open, failed)
+			for i := range v.done {
+				if &v.done[i] == last {
+					v.done = append(v.done[:i], v.done[i+1:]...)
+					break
+				}
+			}
+		}
+	}
+}
+
+// leastThrough is up to where all members of each Gloo communicator are through; none where
+// of one there is no state.
+func (w *world) leastThrough() map[int32]int64 {
+	dark := slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view == nil })
+	least := map[int32]int64{}
+	for g, of := range w.a.groups.all {
+		if of.backend != gloo {
+			continue
+		}
+		all, first := none, true
+		for _, id := range of.members {
+			reached := none
+			if v := w.ranks[w.index[id]].view; v != nil {
+				reached = v.lastOver(int32(g))
+			}
+			if first || reached < all {
+				all, first = reached, false
+			}
+		}
+		if of.inferred && dark { // who was not seen may be a member
+			all = none
+		}
+		least[int32(g)] = all
+	}
+	return least
+}
+
+// lastOver is the highest number of a communicator that a rank came out of.
+func (v *view) lastOver(group int32) int64 {
+	last := none
+	for i := range v.done {
+		if o := &v.done[i]; o.group == group && !o.message() {
+			last = max(last, o.seq)
+		}
+	}
+	return last
+}

@@ -1,0 +1,26 @@
+package desync
+
+import "github.com/lockstep-otel/lockstep/internal/model"
+
+// Job is whose hang it is.
+type Job struct {
+	Name, ID, Incarnation string
+	// WorldSize is how many ranks it has, where that is known.
+	WorldSize model.Optional[int64]
+}
+
+// Witness is a fact of somebody else, of a network or a node, that can explain why an
+// operation which all members have joined does not end.
+type Witness struct {
+	// Kind says who tells: "fabric", "nccl_ras", "host".
+	Kind string
+	// What is it in words: "port mlx5_0 is down".
+	What string
+	// Host, Rank, Peer and Link are the place, as far as it is known.
+	Host       string
+	Rank, Peer model.Optional[int64]
+	Link       string
+	// Network: it is about the way between ranks, not about a rank's own device or host.
+	Network     bool
+	From, Until int64 // Unix ns; Until 0: it lasts
+}

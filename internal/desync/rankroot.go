@@ -1,0 +1,136 @@
+package desync
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// rankRoot is a rank that waits for nothing, while others wait for it.
+func (w *world) rankRoot(v int32, found, open *[]root) {
+	r := w.ranks[v]
+	n := w.wanted(v)
+	to := root{ranks: []int32{v}, node: n, vertices: []int32{v}}
+	if n != nil && w.stuck[v] && slices.Contains(n.missing, v) && !r.held() {
+		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, to.ranks, nil
+		to.notes = append(to.notes, "it has operations open, which did not stop others that have the same open; "+
+			"programs let some ranks wait for values to print, so that it may wait for them all the same")
+		*open = append(*open, to)
+		return
+	}
+	switch {
+	case r.gone():
+		to.class, to.confidence = model.ClassProcessDead, sureDead
+		if r.process == model.ProcessEnded {
+			to.notes = append(to.notes, "its process had ended in order")
+		}
+	case r.held():
+		to.class, to.confidence = model.ClassNotScheduled, sureTwo
+		to.notes = append(to.notes, "its process is "+string(r.process))
+	case r.view == nil, n == nil, !slices.Contains(n.missing, v), r.view.hides():
+		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, to.ranks, nil
+		*open = append(*open, to)
+		return
+	case w.alone(n):
+		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, w.bothSides(n), nil
+		to.notes = append(to.notes, "fewer ranks are in it than have not come: either they are late, or who is in it should not be")
+		*open = append(*open, to)
+		return
+	default:
+		w.notScheduled(&to, r, n)
+	}
+	*found = append(*found, to)
+}
+
+// wanted returns the operation that most ranks wait in for a rank.
+func (w *world) wanted(v int32) *node {
+	var best *node
+	for _, n := range w.nodes {
+		if !slices.Contains(n.missing, v) && !slices.Contains(n.absent, v) && !slices.Contains(n.unknown, v) && n.holds(v) == nil {
+			continue
+		}
+		if best == nil || preferred(n, best, v) {
+			best = n
+		}
+	}
+	return best
+}
+
+// preferred orders operations by how much they tell of rank v: what it certainly misses
+// first, then by who waits, then by the order of issue.
+func preferred(n, best *node, v int32) bool {
+	a, b := slices.Contains(n.missing, v), slices.Contains(best.missing, v)
+	if a != b {
+		return a
+	}
+	if len(n.holders) != len(best.holders) {
+		return len(n.holders) > len(best.holders)
+	}
+	return compareKeys(n.key, best.key) < 0
+}
+
+func compareKeys(x, y nodeKey) int {
+	return cmp.Or(cmp.Compare(x.group, y.group), cmp.Compare(x.fn, y.fn), cmp.Compare(x.seq, y.seq),
+		cmp.Compare(x.src, y.src), cmp.Compare(x.dst, y.dst))
+}
+
+// alone reports whether most members have not come to an operation, and wait for nothing:
+// then who is in it may be who went wrong.
+func (w *world) alone(n *node) bool {
+	if n.message {
+		return false
+	}
+	idle := 0
+	for _, r := range n.missing {
+		if len(w.heads[r]) == 0 {
+			idle++
+		}
+	}
+	return idle >= 2 && idle > len(n.holders)+len(n.done)
+}
+
+func (w *world) bothSides(n *node) []int32 {
+	all := slices.Clone(n.missing)
+	for i := range n.holders {
+		all = append(all, n.holders[i].rank)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w *world) notScheduled(to *root, r *rank, n *node) {
+	to.class, to.confidence = model.ClassNotScheduled, sureTwo
+	c := r.view.comm(n.key.group)
+	switch {
+	case c == nil && !n.message && n.key.seq <= 1:
+		to.class = model.ClassInitIncomplete
+	case c != nil && (c.p2pShared || r.view.onlyActive && c.front(n.key.fn, false) == nil):
+		to.confidence = sureOne
+	}
+	if c != nil && c.gloo {
+		to.confidence = min(to.confidence, sureUntold)
+		to.notes = append(to.notes, "Gloo records no messages: it may wait in one")
+	}
+	if u := r.view.untracked(); u != "" {
+		to.confidence = min(to.confidence, sureUntold)
+		to.notes = append(to.notes, "it may wait in what is not recorded: "+u)
+	}
+	if w.votesAgree(r, n) {
+		to.confidence = sureDead
+		to.notes = append(to.notes, "RAS counts fewer launches of it than of the others, too")
+	}
+	to.cause = causeOf(r)
+}
+
+// causes are the findings' causes by the phase or scope that a host is in.
+var causes = map[string]string{
+	"dataloader": model.CauseDataLoader, "gc": model.CauseGC, "checkpoint": model.CauseCheckpoint, "compile": model.CauseCompile,
+}
+
+func causeOf(r *rank) string {
+	if c, ok := causes[r.scope]; ok {
+		return c
+	}
+	return causes[r.phase]
+}

@@ -1,0 +1,274 @@
+package desync
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// say makes a root what is told of it.
+func (w *world) say(r *root, by *reach, at int64) Root {
+	out := Root{Finding: w.finding(r, by, at)}
+	if r.node != nil {
+		out.Op = w.ref(r.node, r.seq())
+		out.Members, out.MembersOmitted = w.members(r)
+	}
+	out.Path = w.path(by)
+	return out
+}
+
+func (r *root) seq() int64 {
+	if r.mismatch != nil {
+		return r.mismatch.seq
+	}
+	if r.node != nil {
+		return r.node.key.seq
+	}
+	return 0
+}
+
+func (w *world) finding(r *root, by *reach, at int64) model.Finding {
+	j := w.a.job
+	f := model.Finding{
+		Severity: model.SeverityError, JobName: j.Name, JobID: j.ID, Incarnation: j.Incarnation,
+		Kind: model.FindingDesync, Class: r.class, Cause: r.cause, Status: model.StatusOpen, Revision: 1,
+		Confidence: r.confidence, Action: action(r), Through: model.Some(int64(len(by.all) - len(by.direct))),
+	}
+	if f.Cause == "" {
+		f.Cause = model.CauseUnknown
+	}
+	f.Ranks, f.RanksCount = w.list(r.ranks)
+	if len(r.ranks) == 1 && !r.sides {
+		who := w.ranks[r.ranks[0]]
+		f.Rank, f.Host, f.HWID = model.Some(who.id), who.host, who.hwid
+	}
+	f.Candidates, f.CandidatesCount = w.list(r.candidates)
+	f.Waiting, f.WaitingCount = w.list(by.direct)
+	place := r.class
+	if n := r.node; n != nil {
+		f.Op, f.CommID, f.CommName = n.opText(r.seq()), n.group.comm.ID, n.group.comm.Name
+		if len(r.ranks) == 0 {
+			place += " " + f.CommID + n.group.comm.Digest
+		}
+		f.Start = n.since()
+		if n.message && len(n.holders) == 1 && len(r.ranks) == 1 {
+			f.Peer = model.Some(w.ranks[n.holders[0].rank].id)
+		}
+	}
+	if wit := r.witness; wit != nil {
+		f.Link, f.Host = wit.Link, wit.Host
+	}
+	f.ID = model.FindingID(j.Incarnation, model.FindingDesync, place+w.numbers(r.ranks), 0)
+	f.Time = max(at, w.latest(), f.Start)
+	f.Stack = w.stack(r)
+	f.Evidence = w.evidence(r, by)
+	return f
+}
+
+// numbers writes ranks out.
+func (w *world) numbers(ranks []int32) string {
+	var s strings.Builder
+	for _, v := range ranks {
+		s.WriteString(" " + number(w.ranks[v].id))
+	}
+	return s.String()
+}
+
+// since is when the first of those who wait in it enqueued it; 0 where nobody says.
+func (n *node) since() (ns int64) {
+	for i := range n.holders {
+		if c := n.holders[i].op.created; c > 0 && (ns == 0 || c < ns) {
+			ns = c
+		}
+	}
+	return ns
+}
+
+func (w *world) latest() (ns int64) {
+	for _, r := range w.ranks {
+		if r.view != nil {
+			ns = max(ns, r.view.time, r.view.lastEnqueue)
+		}
+	}
+	return ns
+}
+
+// list renders ranks, at most as many as a finding lists.
+func (w *world) list(ranks []int32) (ids []int64, count model.Optional[int64]) {
+	for _, r := range ranks[:min(len(ranks), semconv.MaxFindingRanks)] {
+		ids = append(ids, w.ranks[r].id)
+	}
+	if len(ranks) > 0 {
+		count = model.Some(int64(len(ranks)))
+	}
+	return ids, count
+}
+
+// stack is the call stack of what the first rank at fault did last, or of who waits where
+// nobody is.
+func (w *world) stack(r *root) string {
+	for _, v := range slices.Concat(r.ranks, r.candidates) {
+		if s := w.lastStack(v, r.node); s != "" {
+			return s
+		}
+	}
+	if r.node != nil {
+		for i := range r.node.holders {
+			h := &r.node.holders[i]
+			if s := w.ranks[h.rank].view.stackOf(h.op); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// lastStack is that of the operation of n where the rank has it open, else of its newest one.
+func (w *world) lastStack(v int32, n *node) string {
+	view := w.ranks[v].view
+	if view == nil {
+		return ""
+	}
+	if n != nil {
+		if h := n.holds(v); h != nil {
+			return view.stackOf(h.op)
+		}
+	}
+	newest := newestOf(view)
+	if newest == nil {
+		return ""
+	}
+	return view.stackOf(newest)
+}
+
+func newestOf(v *view) *op {
+	var newest *op
+	for _, list := range [][]op{v.open, v.done} {
+		for i := range list {
+			if newest == nil || list[i].order > newest.order {
+				newest = &list[i]
+			}
+		}
+	}
+	return newest
+}
+
+func (v *view) stackOf(o *op) string {
+	if o.stack < 1 || int(o.stack) > len(v.stacks) {
+		return ""
+	}
+	return v.stacks[o.stack-1]
+}
+
+// evidence is the numbers that decided, as JSON.
+type evidence struct {
+	Ranks    int      `json:"ranks_seen"`
+	World    int64    `json:"world_size,omitempty"`
+	Absent   int      `json:"ranks_absent,omitempty"`
+	Members  int      `json:"members,omitempty"`
+	Joined   int      `json:"members_in_it,omitempty"`
+	Done     int      `json:"members_through,omitempty"`
+	Missing  int      `json:"members_not_come,omitempty"`
+	Unknown  int      `json:"members_unknown,omitempty"`
+	Inferred bool     `json:"members_inferred,omitempty"`
+	Lag      int64    `json:"behind_operations,omitempty"`
+	Want     string   `json:"most_called,omitempty"`
+	Got      string   `json:"called,omitempty"`
+	Sent     int64    `json:"elements_sent,omitempty"`
+	Received int64    `json:"elements_received,omitempty"`
+	Victims  int      `json:"ranks_waiting"`
+	Witness  string   `json:"witness,omitempty"`
+	Order    []string `json:"order,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+func (w *world) evidence(r *root, by *reach) string {
+	e := evidence{World: w.a.job.WorldSize.Or(0), Lag: r.lag, Sent: r.in, Received: r.out, Victims: len(by.all), Notes: r.notes}
+	for _, x := range w.ranks {
+		if x.view != nil {
+			e.Ranks++
+		} else {
+			e.Absent++
+		}
+	}
+	if n := r.node; n != nil {
+		e.Members, e.Joined, e.Done = len(n.group.members), len(n.holders), len(n.done)
+		e.Missing, e.Unknown, e.Inferred = len(n.missing), len(n.absent)+len(n.unknown), n.group.inferred
+	}
+	if m := r.mismatch; m != nil {
+		e.Want, e.Got = m.want, m.got
+	}
+	if r.witness != nil {
+		e.Witness = r.witness.What
+	}
+	e.Order = w.order(r)
+	if !w.timed() {
+		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from its being there")
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return "{}" // strings and numbers always encode
+	}
+	return string(text)
+}
+
+// timed reports whether any state says when it was taken.
+func (w *world) timed() bool {
+	return slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && r.view.time != 0 })
+}
+
+// maxOrder bounds the hops of a cycle that are spelled out.
+const maxOrder = 16
+
+// order spells a cycle out: who is in what, before what.
+func (w *world) order(r *root) (out []string) {
+	for _, v := range r.cycle {
+		if w.isRank(v) {
+			continue
+		}
+		n := w.nodeAt(v)
+		if len(out) >= maxOrder {
+			return append(out, "...")
+		}
+		ids, count := w.list(holdersOf(n, true))
+		out = append(out, fmt.Sprintf("%s of %s: entered by %v (%d)", n.opText(n.key.seq), n.group.label(), ids, count.Or(0)))
+	}
+	return out
+}
+
+func holdersOf(n *node, head bool) (out []int32) {
+	for i := range n.holders {
+		if n.holders[i].head || !head {
+			out = append(out, n.holders[i].rank)
+		}
+	}
+	return out
+}
+
+// actions are what an operator would do next.
+var actions = map[string]string{
+	model.ClassProcessDead:        "read the log of that process and its node's kernel log (OOM, Xid); restart the job without that node if it is its fault",
+	model.ClassDumpMissing:        "look whether the process of that rank lives, and get its stack (py-spy dump); nothing else is missing",
+	model.ClassNotScheduled:       "get the Python stack of that rank (py-spy dump --pid): its host has not come to the operation that the others wait in",
+	model.ClassStalledOp:          "look at the network and at NCCL's own log of the members: all have entered, nobody gets out",
+	model.ClassCompletionLag:      "look at the device of that rank (nvidia-smi, Xid in the kernel log): its host goes on, its device does not",
+	model.ClassNetwork:            "look at the link named by the witness",
+	model.ClassMismatchOp:         "compare the call stacks of the members: they run different branches",
+	model.ClassMismatchSize:       "compare the sizes that the members hand in: an uneven batch, or a parameter that not all have",
+	model.ClassMismatchDType:      "compare the data types that the members hand in",
+	model.ClassMismatchRoot:       "compare the root that the members name",
+	model.ClassSplitImbalance:     "compare the split sizes of the members: what one sends another must expect",
+	model.ClassOrderCycle:         "make all ranks enter the communicators in one order",
+	model.ClassP2PUnmatched:       "compare the schedules of both ends: one waits for a message that the other does not exchange",
+	model.ClassInitIncomplete:     "look what keeps that rank from setting the communicator up",
+	model.ClassIncompleteEvidence: "get the dumps or stacks of the candidates",
+}
+
+func action(r *root) string { return actions[r.class] }

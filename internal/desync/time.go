@@ -1,0 +1,162 @@
+package desync
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// sameIncident is how far apart dumps of one incident are written: the ranks look for the
+// order to dump every second, and those that symbolise stacks take up to 15 s.
+const sameIncident = time.Minute
+
+// lane is one function of one communicator, or all of them where they are counted together.
+type lane struct{ group, fn int32 }
+
+// outdated finds states that were taken before others. Nobody is through an operation that
+// none can leave before all have entered it, unless all had entered it then: who had not in
+// its own state moved on after that was taken. Where both are of one incident the job runs, or
+// ran while they were taken; otherwise the older is one of before.
+func (w *world) outdated() {
+	through := w.through()
+	for i, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		for j := range r.view.comms {
+			c := &r.view.comms[j]
+			if c.p2pShared || c.inferred {
+				continue
+			}
+			for _, f := range c.fronts {
+				t, ok := through[lane{c.group, f.fn}]
+				if !ok || f.enqueued == none || f.enqueued >= t.seq || r.view == nil || r.view.partial != "" {
+					continue
+				}
+				w.contradicts(i, t, c.group)
+			}
+		}
+	}
+	w.outdatedMessages()
+}
+
+// channel is a direction between two ranks on a communicator.
+type channel struct {
+	group    int32
+	src, dst int64
+}
+
+// outdatedMessages finds senders that had not sent, in their states, what others had received.
+func (w *world) outdatedMessages() {
+	sent, received := map[channel]furthest{}, map[channel]furthest{}
+	for i, r := range w.ranks {
+		if r.view == nil || !r.view.numbered {
+			continue
+		}
+		for k, list := range [][]op{r.view.open, r.view.done} {
+			for j := range list {
+				o := &list[j]
+				switch {
+				case !o.message() || o.peer == none:
+				case o.kind == model.KindSend:
+					further(sent, channel{o.group, r.id, o.peer}, o.nth, i)
+				case k == 1:
+					further(received, channel{o.group, o.peer, r.id}, o.nth, i)
+				}
+			}
+		}
+	}
+	for c, t := range received {
+		i, ok := w.index[c.src]
+		if s, sends := sent[c]; ok && w.ranks[i].view != nil && w.ranks[i].view.numbered && w.ranks[t.rank].view != nil && sends && s.seq < t.seq {
+			w.contradicts(int(i), t, c.group)
+		}
+	}
+}
+
+func further(all map[channel]furthest, c channel, seq int64, rank int) {
+	if t, ok := all[c]; !ok || seq > t.seq {
+		all[c] = furthest{seq, rank}
+	}
+}
+
+type furthest struct {
+	seq  int64
+	rank int
+}
+
+// through is up to where somebody is through each lane.
+func (w *world) through() map[lane]furthest {
+	all := map[lane]furthest{}
+	note := func(l lane, seq int64, rank int) {
+		if t, ok := all[l]; !ok || seq > t.seq {
+			all[l] = furthest{seq, rank}
+		}
+	}
+	only := w.synchronisingLanes()
+	for i, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		for k := range r.view.done {
+			if o := &r.view.done[k]; !o.message() && w.compares(o.group) && model.Synchronising(w.a.sigs.all[o.sig].Name) {
+				note(lane{o.group, o.fn}, o.seq, i)
+			}
+		}
+		for j := range r.view.comms {
+			c := &r.view.comms[j]
+			for _, f := range c.fronts {
+				if l := (lane{c.group, f.fn}); only[l] && w.compares(c.group) && !c.p2pShared && !c.inferred && f.completed != none {
+					note(l, f.completed, i)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// compares reports whether ranks count a communicator's operations alike.
+func (w *world) compares(group int32) bool {
+	scope := w.a.groups.all[group].scope
+	return scope != model.ScopeProcess && scope != model.ScopeOrdinal
+}
+
+// synchronisingLanes are those of which only operations are known that none can leave before
+// all have entered.
+func (w *world) synchronisingLanes() map[lane]bool {
+	only := map[lane]bool{}
+	for _, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		for _, list := range [][]op{r.view.open, r.view.done} {
+			for i := range list {
+				if o := &list[i]; !o.message() {
+					l := lane{o.group, o.fn}
+					known, ok := only[l]
+					only[l] = (known || !ok) && model.Synchronising(w.a.sigs.all[o.sig].Name)
+				}
+			}
+		}
+	}
+	return only
+}
+
+func (w *world) contradicts(i int, t furthest, group int32) {
+	r, other := w.ranks[i], w.ranks[t.rank]
+	text := fmt.Sprintf("rank %d was through operation %d of %s, which rank %d had not enqueued", other.id, t.seq, w.a.groups.all[group].label(), r.id)
+	apart := time.Duration(other.view.lastEnqueue - r.view.lastEnqueue)
+	if apart.Abs() < sameIncident || r.view.lastEnqueue == 0 || other.view.lastEnqueue == 0 {
+		if w.moved == "" {
+			w.moved = text + ": the job went on while its states were taken"
+		}
+		return
+	}
+	if apart < 0 {
+		return // its own state is the newer one: numbers of another run
+	}
+	w.a.problem("%s: its state is of before, and was left out", text)
+	w.a.absent[r.id] = model.Absence{Rank: r.id, Reason: model.AbsentStale, Detail: text}
+	r.view = nil
+}
