@@ -196,7 +196,8 @@ func TestFindingsComeOut(t *testing.T) {
 		}
 	}
 	require.Len(t, found, 1)
-	assert.Equal(t, []string{"clock", "skew", "host:a/1/realtime", "a"}, []string{found[0].Kind, found[0].Class, found[0].Clock, found[0].Host})
+	// Other findings know a host by its name.
+	assert.Equal(t, []string{"clock", "skew", "host:a/1/realtime", "node-a"}, []string{found[0].Kind, found[0].Class, found[0].Clock, found[0].Host})
 }
 
 // holder is a timeline extension.

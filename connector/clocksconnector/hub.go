@@ -120,6 +120,9 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 		h.timeline.Advance(now)
 	}
 	out := h.feed.Take()
+	for i := range out.Findings {
+		out.Findings[i].Host = h.timeline.NameOf(out.Findings[i].Host)
+	}
 	h.own.overflowed.Store(h.timeline.Counters().FindingsOverflowed)
 	var errs []error
 	if n := len(out.Models) + len(out.Findings); n > 0 {

@@ -9,7 +9,8 @@ import (
 // group is one incident: findings of one cause, as far as time and place tell.
 type group struct {
 	id      string
-	seq     int64 // of its first finding
+	seq     int64  // of its first finding
+	job     string // of the findings that are of one; what is of none concerns a host's jobs alike
 	members []*entry
 }
 
@@ -44,7 +45,7 @@ func (e *Engine) join(n *entry) []Event {
 
 func newGroup(n *entry) *group {
 	f := &n.finding
-	g := &group{id: f.IncidentID, seq: n.seq, members: []*entry{n}}
+	g := &group{id: f.IncidentID, seq: n.seq, job: f.JobID, members: []*entry{n}}
 	if g.id == "" {
 		g.id = model.FindingID(f.Incarnation, "incident", f.ID, 0)
 	}
@@ -54,6 +55,9 @@ func newGroup(n *entry) *group {
 
 func (g *group) take(n *entry) {
 	g.members = append(g.members, n)
+	if g.job == "" {
+		g.job = n.finding.JobID
+	}
 	n.incident = g
 	n.finding.IncidentID = g.id
 }
@@ -77,27 +81,46 @@ func (g *group) absorb(o *group, cause *entry) []Event {
 	return events
 }
 
-// touching returns the incidents of the findings that n shares time and place with.
+// touching returns the incidents of the findings that n shares time and place with. A
+// finding of no job, as of a host's clock, joins the oldest of them, and never makes one of
+// the incidents of several jobs.
 func (e *Engine) touching(n *entry) []*group {
 	var groups []*group
 	for _, m := range e.byID {
-		if m != n && m.incident != nil && related(&m.finding, &n.finding) && !slices.Contains(groups, m.incident) {
+		if m != n && m.incident != nil && related(&m.finding, &n.finding) && !slices.Contains(groups, m.incident) && m.incident.of(&n.finding) {
 			groups = append(groups, m.incident)
 		}
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return int(a.seq - b.seq) })
-	return groups
+	switch {
+	case n.finding.JobID != "" || len(groups) == 0:
+		return groups
+	case n.incident != nil:
+		return nil // it stays where it was first
+	}
+	return groups[:1]
 }
+
+// of reports whether a finding can be of the incident: it is of the same job, or one of them
+// is of none.
+func (g *group) of(f *model.Finding) bool { return g.job == "" || f.JobID == "" || g.job == f.JobID }
 
 // related reports whether two findings are of one incident.
 func related(a, b *model.Finding) bool {
-	return sameJob(a, b) && a.Start <= b.Time && b.Start <= a.Time && samePlace(a, b)
+	return mayShareJob(a, b) && a.Start <= b.Time && b.Start <= a.Time && samePlace(a, b)
+}
+
+// mayShareJob is sameJob of findings that may not know their job, as of a host's clock, or
+// not which of its lives, as of dumps.
+func mayShareJob(a, b *model.Finding) bool {
+	may := func(x, y string) bool { return x == y || x == "" || y == "" }
+	return may(a.JobID, b.JobID) && may(a.Incarnation, b.Incarnation)
 }
 
 func samePlace(a, b *model.Finding) bool {
 	same := func(x, y string) bool { return x != "" && x == y }
 	return same(a.Host, b.Host) || same(a.HWID, b.HWID) || same(a.Link, b.Link) ||
-		same(a.CommID, b.CommID) || shareRank(a, b)
+		same(a.CommID, b.CommID) || a.JobID == b.JobID && shareRank(a, b)
 }
 
 func shareRank(a, b *model.Finding) bool {
@@ -105,9 +128,12 @@ func shareRank(a, b *model.Finding) bool {
 	return slices.ContainsFunc(ranksOf(a), func(r int64) bool { return slices.Contains(of, r) })
 }
 
+// ranksOf are the ranks that a finding is about: those at fault, and those that can be. Who
+// waits is of every incident.
 func ranksOf(f *model.Finding) []int64 {
+	ranks := slices.Concat(f.Ranks, f.Candidates)
 	if f.Rank.OK {
-		return append([]int64{f.Rank.V}, f.Ranks...)
+		ranks = append(ranks, f.Rank.V)
 	}
-	return f.Ranks
+	return ranks
 }

@@ -94,3 +94,49 @@ func TestIncidentOfTheSourceIsKept(t *testing.T) {
 	f.IncidentID = "given"
 	assert.Equal(t, "given", e.Add(f, t0)[0].Finding.IncidentID)
 }
+
+// A hang, the straggler that the same rank was before, the clock of its host, and what dumps
+// say that do not know the job's life are one incident.
+func TestHangJoinsStragglerAndClock(t *testing.T) {
+	e := engine(nil)
+	add := func(f model.Finding) model.Finding {
+		events := e.Add(f, t0)
+		return events[len(events)-1].Finding
+	}
+	slow := add(model.Finding{
+		ID: "slow", Revision: 1, Kind: model.FindingStraggler, JobID: "j", Incarnation: "i", Start: 10, Time: 40,
+		Rank: model.Some(int64(9)), Host: "node3",
+	})
+	hang := add(model.Finding{
+		ID: "hang", Revision: 1, Kind: model.FindingDesync, Class: model.ClassNotScheduled, JobID: "j", Incarnation: "i", Start: 35, Time: 50,
+		Rank: model.Some(int64(9)), Host: "node3", CommID: "0xabc", Waiting: []int64{1, 2},
+	})
+	clock := add(model.Finding{ID: "clock", Revision: 1, Kind: model.FindingClock, Class: model.ClassStep, Start: 30, Time: 45, Host: "node3"})
+	dumps := add(model.Finding{
+		ID: "dumps", Revision: 1, Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, JobID: "j", Start: 36, Time: 55,
+		Candidates: []int64{8, 9},
+	})
+	for _, f := range []model.Finding{hang, clock, dumps} {
+		assert.Equal(t, slow.IncidentID, f.IncidentID, f.ID)
+	}
+	victim := add(model.Finding{
+		ID: "victim", Revision: 1, Kind: model.FindingStraggler, JobID: "j", Incarnation: "i", Start: 35, Time: 40, Rank: model.Some(int64(2)), Host: "node1",
+	})
+	assert.NotEqual(t, slow.IncidentID, victim.IncidentID, "who waits for a hang has no part in it")
+}
+
+// The clock of a host concerns all of its jobs, and makes no incident of two of them.
+func TestClockDoesNotJoinJobs(t *testing.T) {
+	e := engine(nil)
+	of := func(id, job string, kind string) model.Finding {
+		events := e.Add(model.Finding{ID: id, Revision: 1, Kind: kind, JobID: job, Incarnation: job, Start: 10, Time: 40, Host: "node3"}, t0)
+		return events[len(events)-1].Finding
+	}
+	a, clock := of("a", "job a", model.FindingDesync), of("clock", "", model.FindingClock)
+	b := of("b", "job b", model.FindingDesync)
+	assert.Equal(t, a.IncidentID, clock.IncidentID)
+	assert.NotEqual(t, a.IncidentID, b.IncidentID)
+	events := e.Add(model.Finding{ID: "clock", Revision: 2, Kind: model.FindingClock, Start: 10, Time: 60, Host: "node3"}, t0)
+	assert.Len(t, events, 1, "nobody changes incident")
+	assert.Equal(t, a.IncidentID, events[0].Finding.IncidentID)
+}

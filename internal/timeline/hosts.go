@@ -183,6 +183,27 @@ func (t *Timeline) Alias(name, host string) {
 	}
 }
 
+// NameOf returns the name that Alias told of a host, if it is one alone, else the host as it
+// is given: spans and findings of ranks know hosts by name.
+func (t *Timeline) NameOf(host string) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	found := ""
+	for name, a := range t.aliases {
+		if told, ok := a.host(t.opt.Now(), t.opt.Forget); !ok || told != host {
+			continue
+		}
+		if found != "" {
+			return host
+		}
+		found = name
+	}
+	if found == "" {
+		return host
+	}
+	return found
+}
+
 // forgetAliases drops names that nobody tells any more, of hosts that are gone.
 func (t *Timeline) forgetAliases(now time.Time) {
 	for name, a := range t.aliases {

@@ -141,3 +141,16 @@ func TestClockOfAnyBoot(t *testing.T) {
 	id, _ := next.Resolve("h1")
 	assert.Equal(t, realtime(1), id)
 }
+
+func TestNameOfAHost(t *testing.T) {
+	w := cluster(t, 92, 2)
+	w.window()
+	assert.Equal(t, "h0", w.tl.NameOf("h0"), "nobody told one")
+	w.tl.Alias("node-0", "h0")
+	assert.Equal(t, "node-0", w.tl.NameOf("h0"))
+	assert.Equal(t, "h1", w.tl.NameOf("h1"))
+	w.tl.Alias("localhost", "h0")
+	assert.Equal(t, "h0", w.tl.NameOf("h0"), "it has two")
+	w.tl.Alias("localhost", "h1")
+	assert.Equal(t, "node-0", w.tl.NameOf("h0"), "localhost names nobody")
+}

@@ -1,0 +1,69 @@
+package watch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// BenchmarkTick is one look at a job that hangs, of which all ranks but one wait in eight
+// communicators: a thousand ranks to each.
+func BenchmarkTick(b *testing.B) {
+	for _, ranks := range []int{1024, 16_384} {
+		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
+			w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
+			members := make([]int64, ranks)
+			for i := range members {
+				members[i] = int64(i)
+			}
+			feed := func() {
+				now = now.Add(2 * time.Second)
+				for i := range ranks {
+					w.AddState(benchState(int64(i), members, now), now)
+				}
+			}
+			feed()
+			now = now.Add(10 * time.Minute)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				feed()
+				b.StartTimer()
+				w.Tick(now)
+			}
+			if w.Stats().Told != 1 {
+				b.Fatalf("told %d findings; want 1", w.Stats().Told)
+			}
+		})
+	}
+}
+
+func benchState(rank int64, members []int64, now time.Time) *model.RankState {
+	enqueued := int64(1_760_000_000) * int64(time.Second)
+	s := &model.RankState{
+		Rank: model.Rank{JobID: "job", Rank: rank}, Time: now.UnixNano(), Source: model.StateRankEvents, LastEnqueue: enqueued,
+		Process: model.ProcessRunning,
+	}
+	for c := range 8 {
+		id, size := fmt.Sprintf("0x%d", c), min(len(members), 1024)
+		from := int(rank) / size * size
+		if c > 0 {
+			id = fmt.Sprintf("%s/%d", id, from)
+		}
+		state := model.CommState{
+			Comm: model.Comm{ID: id}, Members: members[from : from+size], Scope: model.ScopeCommFunc,
+			Frontiers: []model.Frontier{{Func: model.AllReduce, Enqueued: model.Some(int64(6)), Completed: model.Some(int64(6))}},
+		}
+		if c == 0 {
+			state.Members = members
+		}
+		if rank != 5 {
+			state.Frontiers[0].Enqueued = model.Some(int64(7))
+			s.Ops = append(s.Ops, model.StateOp{Kind: model.KindCollective, Name: model.AllReduce, Comm: c, Seq: 7, Created: enqueued})
+		}
+		s.Comms = append(s.Comms, state)
+	}
+	return s
+}

@@ -1,0 +1,89 @@
+package watch
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// dumps are what has come of one incident's dumps. They are written once, when it is too late
+// for anything else: all of them are waited for, and judged together.
+type dumps struct {
+	first, last time.Time
+	ranks       map[int64]struct{}
+	judged      bool
+	// ready: they have been waited for, and count with whatever else is known.
+	ready bool
+}
+
+// Dumps of ranks that come one by one are not waited for longer than so many times DumpWait;
+// what comes so long after the last is of another incident.
+const dumpPatience = 6
+
+// addDump notes a rank's dump, the first of another incident after those of the former are
+// forgotten.
+func (w *Watch) addDump(j *job, from *rank, now time.Time) {
+	d := &j.dumps
+	if d.judged && now.Sub(d.last) > dumpPatience*w.cfg.DumpWait {
+		for _, r := range j.ranks {
+			if r != from {
+				delete(r.states, model.StateFlightRecorder)
+				r.absence = nil
+			}
+		}
+		*d = dumps{}
+	}
+	if d.ranks == nil {
+		d.ranks, d.first = map[int64]struct{}{}, now
+	}
+	from.absence = nil
+	d.ranks[from.of.Rank] = struct{}{}
+	d.last, d.judged = now, false
+}
+
+// due reports whether dumps have come that are not judged yet, and no others are to be
+// waited for.
+func (w *Watch) due(j *job, now time.Time) bool {
+	d := &j.dumps
+	if len(d.ranks) == 0 || d.judged {
+		return false
+	}
+	return now.Sub(d.last) >= w.cfg.DumpWait || now.Sub(d.first) >= dumpPatience*w.cfg.DumpWait ||
+		j.world.OK && int64(len(d.ranks))+j.absences() >= j.world.V
+}
+
+// absences counts the ranks of which it is known that no dump will come.
+func (j *job) absences() (n int64) {
+	for of, r := range j.ranks {
+		if _, dumped := j.dumps.ranks[of]; r.absence != nil && !dumped {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeDumps judges what has come, with all else that is known.
+func (w *Watch) judgeDumps(j *job, now time.Time) {
+	j.dumps.judged, j.dumps.ready = true, true
+	ev := w.gather(j, now)
+	for of := range j.world.Or(0) {
+		if of >= int64(w.cfg.MaxRanks) {
+			break
+		}
+		if r := j.ranks[of]; r == nil || len(r.states) == 0 && r.absence == nil {
+			ev.Absences = append(ev.Absences, model.Absence{
+				Rank: of, Reason: model.AbsentLate, Time: now.UnixNano(),
+				Detail: "no dump of it had come " + w.cfg.DumpWait.String() + " after the last",
+			})
+		}
+	}
+	report := w.judgement(j, &ev, now)
+	for i := range report.Roots {
+		f := &report.Roots[i].Finding
+		if !ev.live {
+			w.tell(j, f, &look{blamed: blamed(f), of: "dumps"}, now)
+		} else if l := w.look(j, f, w.standing(j, now), now); l.why == "" {
+			w.tell(j, f, &l, now)
+		}
+	}
+}

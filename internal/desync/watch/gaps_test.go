@@ -1,0 +1,96 @@
+package watch
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func TestBucketsHoldWhatTheySay(t *testing.T) {
+	for _, ns := range []uint64{0, 1, 15, 16, 17, 31, 32, 33, 1000, 999_999_937, uint64(longest), math.MaxInt64} {
+		b := bucketOf(ns)
+		assert.GreaterOrEqual(t, upperOf(b), ns)
+		assert.LessOrEqual(t, float64(upperOf(b)), float64(ns)*17/16+1, "within a sixteenth")
+		if b > 0 {
+			assert.Less(t, upperOf(b-1), ns)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	var h histogram
+	for range 1998 {
+		h.add(100 * time.Millisecond)
+	}
+	h.add(3 * time.Second)
+	assert.InEpsilon(t, 0.1, h.quantile(gapQuantile).Seconds(), 0.07, "1 of 1999 is beyond the percentile")
+	h.add(3 * time.Second)
+	h.add(3 * time.Second)
+	assert.InEpsilon(t, 3, h.quantile(gapQuantile).Seconds(), 0.07, "3 of 2001 are not")
+}
+
+func TestOldGapsCountLess(t *testing.T) {
+	var h histogram
+	for range maxGaps - 1 {
+		h.add(time.Second)
+	}
+	h.add(time.Second)
+	assert.Equal(t, maxGaps/2, h.n)
+}
+
+func TestLimit(t *testing.T) {
+	cfg := NewDefaultConfig()
+	var few, quick, slow histogram
+	for i := range 1000 {
+		if i < cfg.MinGaps-1 {
+			few.add(time.Second)
+		}
+		quick.add(10 * time.Millisecond)
+		slow.add(time.Second)
+	}
+	assert.Equal(t, 10*time.Minute, cfg.limit(nil), "a phase never seen")
+	assert.Equal(t, 10*time.Minute, cfg.limit(&few))
+	assert.Equal(t, 2*time.Second, cfg.limit(&quick), "ten times 10 ms are less than the floor")
+	assert.InEpsilon(t, 10, cfg.limit(&slow).Seconds(), 0.07)
+}
+
+// A checkpoint of rank 0, in which the others wait, is told by a scope that may come after
+// their gaps.
+func TestLongGapsWaitForTheirPhase(t *testing.T) {
+	var r rhythm
+	now := time.Unix(1000, 0)
+	s := int64(time.Second)
+	r.gap(0, s/10, time.Second/2, now)
+	assert.Equal(t, 1, r.phases[model.PhaseTrain].n, "a short one is of training at once")
+	r.gap(s, 21*s, time.Second/2, now)
+	r.gap(30*s, 33*s, time.Second/2, now)
+	r.stretch(stretch{2 * s, 20 * s, model.PhaseCheckpoint})
+	r.settle(now.Add(fileAfter - 1))
+	assert.Len(t, r.pending, 2)
+	r.settle(now.Add(fileAfter))
+	assert.Empty(t, r.pending)
+	assert.Equal(t, 1, r.phases[model.PhaseCheckpoint].n)
+	assert.Equal(t, 2, r.phases[model.PhaseTrain].n, "nothing tells of the other")
+}
+
+func TestHalfOfAGapMustBeOfThePhase(t *testing.T) {
+	var r rhythm
+	r.stretch(stretch{0, 9, model.PhaseEval})
+	assert.Equal(t, model.PhaseTrain, r.phaseOf(0, 20))
+	assert.Equal(t, model.PhaseEval, r.phaseOf(0, 18))
+}
+
+func TestRhythmIsBounded(t *testing.T) {
+	var r rhythm
+	for i := range int64(2 * maxPending) {
+		r.gap(i*10, i*10+9, 1, time.Unix(0, 0))
+		r.stretch(stretch{i * 10, i*10 + 5, model.PhaseEval})
+	}
+	assert.Len(t, r.pending, maxPending)
+	assert.Equal(t, int64(maxPending), r.hurried)
+	assert.Len(t, r.stretches, maxStretches)
+}

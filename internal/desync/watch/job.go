@@ -1,0 +1,159 @@
+package watch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// jobKey is one life of one job.
+type jobKey struct{ id, incarnation string }
+
+// job is what is known of it.
+type job struct {
+	key   jobKey
+	name  string
+	world model.Optional[int64]
+	heard time.Time
+	ranks map[int64]*rank
+
+	rhythm rhythm
+	dumps  dumps
+	// living counts the live states that may be judged: none of a job that works.
+	living map[int64]struct{}
+
+	judged time.Time
+	cost   time.Duration // of the last judgement
+	told   []*told
+
+	replaced bool // a later life of the job goes on
+	// native: its ranks send their states.
+	native bool
+}
+
+// rank returns a rank to note something of, nil where there is no room.
+func (w *Watch) rank(j *job, of *model.Rank, now time.Time) *rank {
+	r := j.ranks[of.Rank]
+	switch {
+	case of.Rank < 0:
+		w.stats.RanksRefused++
+		return nil
+	case r == nil && len(j.ranks) >= w.cfg.MaxRanks:
+		w.stats.RanksRefused++
+		return nil
+	case r == nil:
+		r = &rank{of: *of}
+		j.ranks[of.Rank] = r
+	case !r.of.MayBe(of):
+		if now.Sub(r.heard) <= w.cfg.StateTTL && !r.gone {
+			w.stats.StatesOfTwins++
+			return nil
+		}
+		*r = rank{of: *of} // it was started anew
+	default:
+		r.know(of)
+	}
+	r.heard = now
+	return r
+}
+
+// job returns the job of a rank. What does not say whose life it is of is of the job's latest.
+func (w *Watch) job(of *model.Rank, now time.Time) *job {
+	id := of.JobID
+	if id == "" {
+		id = of.JobName
+	}
+	key := jobKey{id, of.Incarnation}
+	if key.incarnation == "" {
+		if latest, ok := w.latest[id]; ok {
+			key = latest
+		}
+	}
+	j := w.jobs[key]
+	if j == nil {
+		j = w.adopt(key, now)
+	}
+	j.heard = now
+	if of.JobName != "" {
+		j.name = of.JobName
+	}
+	if of.WorldSize.OK {
+		j.world = of.WorldSize
+	}
+	return j
+}
+
+// adopt makes a job. One of which no life was known becomes the first that is.
+func (w *Watch) adopt(key jobKey, now time.Time) *job {
+	if before, ok := w.latest[key.id]; ok {
+		old := w.jobs[before]
+		if before.incarnation == "" {
+			delete(w.jobs, before)
+			old.key, w.jobs[key], w.latest[key.id] = key, old, key
+			return old
+		}
+		old.replaced = true
+	}
+	if len(w.jobs) >= w.cfg.MaxJobs {
+		w.evict()
+	}
+	j := &job{key: key, ranks: map[int64]*rank{}, living: map[int64]struct{}{}, heard: now}
+	w.jobs[key], w.latest[key.id] = j, key
+	return j
+}
+
+// evict gives up the job that was silent longest.
+func (w *Watch) evict() {
+	var oldest *job
+	for _, j := range w.jobs {
+		if oldest == nil || j.heard.Before(oldest.heard) {
+			oldest = j
+		}
+	}
+	w.stats.JobsEvicted++
+	w.drop(oldest)
+}
+
+func (w *Watch) drop(j *job) {
+	delete(w.jobs, j.key)
+	if w.latest[j.key.id] == j.key {
+		delete(w.latest, j.key.id)
+	}
+	for _, t := range slices.Clone(j.told) {
+		w.close(j, t, t.confirmed)
+	}
+}
+
+// limitOf is how long the job may stand in a phase.
+func (w *Watch) limitOf(j *job, phase string) time.Duration {
+	if phase == phaseHeld {
+		return w.cfg.HeldLimit
+	}
+	return w.cfg.limit(j.rhythm.phases[phase])
+}
+
+// shortest is the least limit of all phases: what stands for less hangs in none.
+func (w *Watch) shortest(j *job) time.Duration {
+	least := min(w.cfg.StartLimit, w.cfg.HeldLimit)
+	for phase := range j.rhythm.phases {
+		least = min(least, w.limitOf(j, phase))
+	}
+	return least
+}
+
+// know adds what another source knows of a rank.
+func (r *rank) know(of *model.Rank) {
+	if r.of.HostName == "" {
+		r.of.HostName = of.HostName
+	}
+	if r.of.HostID == "" {
+		r.of.HostID = of.HostID
+	}
+	if r.of.HWID == "" {
+		r.of.HWID = of.HWID
+	}
+	if !r.of.PID.OK {
+		r.of.PID = of.PID
+	}
+}

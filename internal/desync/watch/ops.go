@@ -1,0 +1,129 @@
+package watch
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// longest is the longest time between two completions that is believed: beyond it, a clock
+// was set, or the job stood.
+const longest = 24 * time.Hour
+
+// AddOps takes operations that are over, of one rank: what it completed, and the gaps between.
+func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
+	w.stats.Ops += int64(len(ops.Ops))
+	j := w.job(&ops.Rank, now)
+	r := w.rank(j, &ops.Rank, now)
+	if r == nil {
+		return
+	}
+	before := r.completed
+	for i := range ops.Ops {
+		o := &ops.Ops[i]
+		switch {
+		case o.Kind == model.KindScope:
+			j.rhythm.stretch(stretch{o.Start, rawEnd(o), phaseOfScope(o.Phase, o.Name)})
+		case o.Kind.IsComm() && o.Comm.ID != "" && !o.EndInferred && o.Collective.SeqScope != model.ScopeComm: // not of a dump
+			w.completed(j, r, o, now)
+		}
+	}
+	if r.completed > before {
+		j.replaced = false // another life has begun, and this one goes on as well
+		r.goOn(now)
+	}
+}
+
+// rawEnd is the end as the rank's own host has it: its states are of that clock.
+func rawEnd(o *model.Op) int64 {
+	if o.Clock.RawStart.OK {
+		return o.Clock.RawStart.V + o.Duration()
+	}
+	return o.End
+}
+
+func (w *Watch) completed(j *job, r *rank, o *model.Op, now time.Time) {
+	p := r.comms[o.Comm.ID]
+	if p == nil {
+		if len(r.comms) >= w.cfg.MaxComms {
+			w.stats.CommsRefused++
+			return
+		}
+		if r.comms == nil {
+			r.comms = map[string]*progress{}
+		}
+		p = &progress{comm: o.Comm}
+		r.comms[o.Comm.ID] = p
+	}
+	end := rawEnd(o)
+	p.reach(o)
+	if end <= p.ended {
+		return // of another stream, or told before
+	}
+	if p.ended > 0 && end-p.ended < int64(longest) {
+		j.rhythm.gap(p.ended, end, w.cfg.Floor/4, now)
+	}
+	p.ended = end
+	r.completed = max(r.completed, end)
+}
+
+// maxFuncs bounds the functions of one communicator that are told apart: NCCL has a dozen.
+const maxFuncs = 32
+
+func (p *progress) reach(o *model.Op) {
+	c := &o.Collective
+	if !c.Seq.OK || o.Kind != model.KindCollective {
+		return
+	}
+	f := p.funcs[c.Name]
+	if f == nil {
+		if len(p.funcs) >= maxFuncs {
+			return
+		}
+		if p.funcs == nil {
+			p.funcs = map[string]*reached{}
+		}
+		f = &reached{seq: c.Seq.V}
+		p.funcs[c.Name] = f
+	}
+	f.scope, f.seq = c.SeqScope, max(f.seq, c.Seq.V)
+}
+
+// goOn notes that a rank that stood has completed something since.
+func (r *rank) goOn(now time.Time) {
+	for _, h := range r.states {
+		if h.state.Time != 0 && r.completed > h.state.Time {
+			r.moved, r.absence = now, nil
+		}
+	}
+}
+
+// fromSpans is the state of a rank of which nothing but what it completed is known: what it
+// had enqueued beyond that, it would have told of once that did not end.
+func (r *rank) fromSpans() *model.RankState {
+	s := &model.RankState{Rank: r.of, Time: r.completed, Source: model.StateRankEvents, Name: fromEvents}
+	for _, p := range r.comms {
+		s.Comms = append(s.Comms, p.state())
+	}
+	sortComms(s.Comms)
+	return s
+}
+
+// state is how far the rank is on a communicator.
+func (p *progress) state() model.CommState {
+	c := model.CommState{Comm: p.comm}
+	for name, f := range p.funcs {
+		c.Scope = f.scope
+		to := model.Frontier{Enqueued: model.Some(f.seq), Completed: model.Some(f.seq)}
+		if f.scope == model.ScopeCommFunc {
+			to.Func = name
+		} else if len(c.Frontiers) > 0 {
+			at := &c.Frontiers[0]
+			at.Enqueued.V, at.Completed.V = max(at.Enqueued.V, f.seq), max(at.Completed.V, f.seq)
+			continue
+		}
+		c.Frontiers = append(c.Frontiers, to)
+	}
+	sortFrontiers(c.Frontiers)
+	return c
+}

@@ -1,0 +1,268 @@
+package watch
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// seed makes signatures; they mean nothing outside of this process.
+var seed = maphash.MakeSeed()
+
+// rank is what is known of one rank of a job.
+type rank struct {
+	of    model.Rank
+	heard time.Time // by this watch's clock, as all times here but those in ns
+	comms map[string]*progress
+	// completed is when the rank last completed an operation, Unix ns by its host.
+	completed int64
+	// moved is when it was last noticed that it had moved, after it had stood.
+	moved time.Time
+
+	states  map[model.StateSource]*held
+	absence *model.Absence
+	// gone: its process was seen dead, or to have ended.
+	gone bool
+
+	phase      string    // of the newest state
+	phaseSince time.Time // when it was noticed; zero where it was the first
+	phaseFrom  int64     // Unix ns by its host
+
+	opens map[openKey]*model.OpenOp
+}
+
+// progress is how far a rank has come on a communicator, as its spans say.
+type progress struct {
+	comm  model.Comm
+	ended int64 // Unix ns by its host at which an operation last completed
+	funcs map[string]*reached
+}
+
+type reached struct {
+	scope model.SeqScope
+	seq   int64
+}
+
+// held is the newest state of a rank of one source.
+type held struct {
+	state *model.RankState
+	came  time.Time
+	// all and done tell two states apart: in anything, and in what was completed or stands
+	// first. allSince and doneSince are since when at the latest they are as they are.
+	all, done           uint64
+	allSince, doneSince time.Time
+	// alike is how many states have come, in a row, in which nothing was completed; still in
+	// which nothing was enqueued either.
+	alike, still int
+	heads        []head
+	// before is the last state of the living process, of one that is gone.
+	before *model.RankState
+}
+
+// head is the operation that holds up a communicator, or a stream of it: the first in flight.
+type head struct {
+	comm  string
+	name  string
+	seq   int64
+	since time.Time
+}
+
+// take keeps a state if it is newer than the one known, and reports whether it is.
+func (r *rank) take(s *model.RankState, now time.Time) bool {
+	old := r.states[s.Source]
+	if old != nil && s.Time != 0 && s.Time < old.state.Time {
+		return false
+	}
+	h := &held{state: s, came: now, alike: 1, still: 1}
+	h.heads = r.headsOf(s, now)
+	h.all, h.done = signatures(s, h.heads)
+	h.allSince = r.local(s, max(s.LastEnqueue, r.completedBy(s)), now)
+	h.doneSince = h.allSince
+	for i := range h.heads {
+		h.doneSince = later(h.doneSince, h.heads[i].since)
+	}
+	gone := s.Process == model.ProcessDead || s.Process == model.ProcessEnded
+	if old != nil {
+		h.follow(old)
+		if gone {
+			h.before = old.before
+			if !r.gone {
+				h.before = old.state
+			}
+		}
+		if h.done != old.done && s.Source != model.StateFlightRecorder {
+			r.moved, r.absence = now, nil
+		}
+	}
+	if r.states == nil {
+		r.states = map[model.StateSource]*held{}
+	}
+	r.states[s.Source] = h
+	if gone || s.Process != "" {
+		r.gone = gone
+	}
+	return true
+}
+
+// follow takes over since when what has not changed is as it is. What has changed did so
+// after the state before.
+func (h *held) follow(old *held) {
+	if h.all == old.all {
+		h.allSince, h.still = old.allSince, old.still+1
+	} else {
+		h.allSince = later(h.allSince, old.came)
+	}
+	if h.done == old.done {
+		h.doneSince, h.alike = old.doneSince, old.alike+1
+	} else {
+		h.doneSince = later(h.doneSince, old.came)
+	}
+	for i := range h.heads {
+		at := &h.heads[i]
+		before, ok := old.head(at.comm, at.name)
+		switch {
+		case ok && before.seq == at.seq:
+			at.since = before.since
+		case ok:
+			at.since = later(at.since, old.came)
+		}
+	}
+}
+
+func (h *held) head(comm, name string) (head, bool) {
+	for i := range h.heads {
+		if h.heads[i].comm == comm && h.heads[i].name == name {
+			return h.heads[i], true
+		}
+	}
+	return head{}, false
+}
+
+// standing is for how long the operation has stood that has held up a communicator longest;
+// of any communicator where comm is empty.
+func (h *held) standing(comm string, now time.Time) (longest time.Duration) {
+	for i := range h.heads {
+		if comm == "" || h.heads[i].comm == comm {
+			longest = max(longest, now.Sub(h.heads[i].since))
+		}
+	}
+	return longest
+}
+
+// maxHeads bounds the heads of one state that are followed: each is the first of its
+// communicator and function, and those of one hang are few.
+const maxHeads = 256
+
+// headsOf are the first operations in flight, by communicator and name: collectives of one
+// function complete in their order.
+func (r *rank) headsOf(s *model.RankState, now time.Time) (heads []head) {
+	type place struct {
+		comm int
+		name string
+	}
+	seen := map[place]bool{}
+	for i := range s.Ops {
+		o := &s.Ops[i]
+		if o.Done || o.Comm < 0 || o.Comm >= len(s.Comms) || seen[place{o.Comm, o.Name}] || len(heads) >= maxHeads {
+			continue
+		}
+		seen[place{o.Comm, o.Name}] = true
+		comm := s.Comms[o.Comm].Comm.ID
+		since := o.Created
+		if p := r.comms[comm]; p != nil && (s.Time == 0 || p.ended <= s.Time) {
+			since = max(since, p.ended) // until then it waited for those before it
+		}
+		heads = append(heads, head{comm: comm, name: o.Name, seq: o.Seq, since: r.local(s, since, now)})
+	}
+	return heads
+}
+
+// local places a time of the rank's host, before its state was taken, on this watch's clock.
+func (r *rank) local(s *model.RankState, at int64, now time.Time) time.Time {
+	if at <= 0 || s.Time <= at {
+		return now
+	}
+	return now.Add(-time.Duration(s.Time - at))
+}
+
+// completedBy is when the rank last completed an operation before its state was taken.
+func (r *rank) completedBy(s *model.RankState) int64 {
+	if s.Time != 0 && r.completed > s.Time {
+		return 0
+	}
+	return r.completed
+}
+
+func signatures(s *model.RankState, heads []head) (all, done uint64) {
+	var a, d maphash.Hash
+	a.SetSeed(seed)
+	d.SetSeed(seed)
+	for i := range s.Comms {
+		c := &s.Comms[i]
+		for k := range c.Frontiers {
+			f := &c.Frontiers[k]
+			maphash.WriteComparable(&d, [2]string{c.Comm.ID, f.Func})
+			maphash.WriteComparable(&d, f.Completed)
+			if s.Source == model.StateRAS { // it knows launches only
+				maphash.WriteComparable(&d, f.Enqueued)
+			}
+			maphash.WriteComparable(&a, f.Enqueued)
+		}
+	}
+	for i := range heads {
+		maphash.WriteComparable(&d, [2]string{heads[i].comm, heads[i].name})
+		maphash.WriteComparable(&d, heads[i].seq)
+	}
+	for i := range s.Ops {
+		if o := &s.Ops[i]; !o.Done {
+			maphash.WriteComparable(&a, [2]int64{int64(o.Comm), o.Seq})
+		}
+	}
+	maphash.WriteComparable(&a, d.Sum64())
+	return a.Sum64(), d.Sum64()
+}
+
+// live is the newest state of a rank that counts now, of those that tell of the present; nil
+// where there is none.
+func (r *rank) live(now time.Time, cfg *Config) (newest *held) {
+	for source, h := range r.states {
+		if source == model.StateFlightRecorder || r.stale(h, now, cfg) {
+			continue
+		}
+		if newest == nil || h.state.Source == model.StateRankEvents {
+			newest = h
+		}
+	}
+	return newest
+}
+
+// stale: nothing was heard of it for long, or the rank has completed something since. A
+// process that is gone stays gone.
+func (r *rank) stale(h *held, now time.Time, cfg *Config) bool {
+	if h.state.Process == model.ProcessDead || h.state.Process == model.ProcessEnded {
+		return false
+	}
+	return now.Sub(h.came) > h.ttl(cfg) || h.state.Time != 0 && r.completed > h.state.Time
+}
+
+// rasAnswers is how many times as rarely RAS is asked as states of ranks come.
+const rasAnswers = 3
+
+// ttl is for how long the state counts: as long as its source takes to send the next.
+func (h *held) ttl(cfg *Config) time.Duration {
+	switch {
+	case h.state.Source == model.StateRAS:
+		return rasAnswers * cfg.StateTTL
+	case h.state.Name == fromEvents:
+		return openRepeat + cfg.StateTTL
+	}
+	return cfg.StateTTL
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

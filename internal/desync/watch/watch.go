@@ -1,0 +1,193 @@
+package watch
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Watch follows any number of jobs. It is not safe for concurrent use. Times that it is given
+// are of one clock, that of who uses it.
+type Watch struct {
+	cfg       Config
+	judge     func(*Evidence) *desync.Report
+	jobs      map[jobKey]*job
+	latest    map[string]jobKey // by job id, its life that began last
+	witnesses []witness
+	out       []model.Finding // changed since the last Tick
+	closed    []string        // ids
+	stats     Stats
+}
+
+func newWatch(cfg Config, judge func(*Evidence) *desync.Report) *Watch {
+	return &Watch{cfg: cfg, judge: judge, jobs: map[jobKey]*job{}, latest: map[string]jobKey{}}
+}
+
+// AddState takes the state of a rank; nothing of s may change afterwards.
+func (w *Watch) AddState(s *model.RankState, now time.Time) {
+	w.stats.States++
+	j := w.job(&s.Rank, now)
+	r := w.rank(j, &s.Rank, now)
+	if r == nil {
+		return
+	}
+	w.take(j, r, s, now)
+}
+
+func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
+	if !r.take(s, now) {
+		w.stats.StatesLate++
+		return
+	}
+	if s.Source == model.StateFlightRecorder {
+		w.stats.Dumps++
+		if !j.world.OK {
+			j.world = widest(s)
+		}
+		w.addDump(j, r, now)
+		return
+	}
+	j.native = j.native || s.Name != fromEvents
+	if phase := phaseOf(s); phase != r.phase {
+		if r.phase != "" {
+			r.phaseSince = now
+		}
+		r.phase, r.phaseFrom = phase, s.Time
+	} else if phase != model.PhaseTrain {
+		j.rhythm.stretch(stretch{r.phaseFrom, s.Time, phase})
+	}
+	if !r.gone {
+		j.living[s.Rank.Rank] = struct{}{}
+	}
+}
+
+// widest is the size of the largest communicator of a dump: that of the world, unless it says
+// another.
+func widest(s *model.RankState) (size model.Optional[int64]) {
+	for i := range s.Comms {
+		if n := int64(len(s.Comms[i].Members)); n > size.V {
+			size = model.Some(n)
+		}
+	}
+	return size
+}
+
+// AddAbsence takes that there is no state of a rank of the job that of says.
+func (w *Watch) AddAbsence(of *model.Rank, a model.Absence, now time.Time) {
+	w.stats.Absences++
+	j := w.job(of, now)
+	var heard time.Time // of itself; this is of others
+	if r := j.ranks[of.Rank]; r != nil {
+		heard = r.heard
+	}
+	r := w.rank(j, of, now)
+	if r == nil {
+		return
+	}
+	r.absence, r.heard = &a, heard
+	r.gone = r.gone || a.Reason == model.AbsentDead
+}
+
+// Tick judges what is due, and returns the findings that have changed since the last.
+func (w *Watch) Tick(now time.Time) []model.Finding {
+	for _, j := range w.jobs {
+		j.rhythm.settle(now)
+		if w.due(j, now) {
+			w.judgeDumps(j, now)
+		}
+		switch {
+		case j.replaced || len(j.living) == 0:
+			w.settleTold(j, now)
+		default:
+			w.judgeLive(j, now)
+		}
+		if len(j.told) == 0 && now.Sub(j.heard) >= w.cfg.Forget {
+			w.drop(j)
+		}
+	}
+	w.forgetWitnesses(now)
+	return w.changed()
+}
+
+// Flush judges dumps that are still waited for, and returns what has changed. What hangs is
+// not closed: that nobody watches any more mends nothing.
+func (w *Watch) Flush(now time.Time) []model.Finding {
+	for _, j := range w.jobs {
+		if len(j.dumps.ranks) > 0 && !j.dumps.judged {
+			w.judgeDumps(j, now)
+		}
+	}
+	return w.changed()
+}
+
+func (w *Watch) changed() []model.Finding {
+	out := w.out
+	w.out = nil
+	return out
+}
+
+// Standing returns the findings that are open, as they were last told.
+func (w *Watch) Standing() (all []model.Finding) {
+	for _, j := range w.jobs {
+		for _, t := range j.told {
+			all = append(all, t.f)
+		}
+	}
+	return all
+}
+
+// Stats returns the counters.
+func (w *Watch) Stats() Stats {
+	s := w.stats
+	for _, j := range w.jobs {
+		s.GapsHurried += j.rhythm.hurried
+	}
+	return s
+}
+
+// Limit is how long a job may stand in a phase.
+type Limit struct {
+	Job, Phase string
+	Limit      time.Duration
+	// Gaps is how many gaps of the phase are known.
+	Gaps int
+}
+
+// Limits lists the limits in force, of phases of which there are gaps.
+func (w *Watch) Limits() (list []Limit) {
+	for _, j := range w.jobs {
+		if j.replaced {
+			continue
+		}
+		for phase, h := range j.rhythm.phases {
+			if phase != phaseHang {
+				list = append(list, Limit{j.key.id, phase, w.limitOf(j, phase), h.n})
+			}
+		}
+	}
+	return list
+}
+
+// Hang is what is open of a job.
+type Hang struct {
+	Job      string
+	Findings int
+	Waiting  int64 // ranks, themselves or through others
+}
+
+// Hangs sums up what is open, by job; a job that works is listed with zeros.
+func (w *Watch) Hangs() (list []Hang) {
+	for _, j := range w.jobs {
+		h := Hang{Job: j.key.id}
+		for _, t := range j.told {
+			h.Findings++
+			h.Waiting = max(h.Waiting, t.f.WaitingCount.Or(int64(len(t.f.Waiting)))+t.f.Through.Or(0))
+		}
+		list = append(list, h)
+	}
+	slices.SortFunc(list, func(a, b Hang) int { return strings.Compare(a.Job, b.Job) })
+	return list
+}

@@ -1,0 +1,58 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// witness is a fact of somebody else that counts for as long as it is told.
+type witness struct {
+	desync.Witness
+	id, job string // of the finding that tells it
+	heard   time.Time
+}
+
+// AddFinding takes what another analysis says of a network or a node, where it says that.
+func (w *Watch) AddFinding(f *model.Finding, what string, now time.Time) {
+	if f.Kind != "fabric" {
+		return
+	}
+	w.stats.Witnesses++
+	until := int64(0)
+	if f.Status == model.StatusClosed {
+		until = f.Time
+	}
+	x := witness{id: f.ID, job: f.JobID, heard: now, Witness: desync.Witness{
+		Kind: f.Kind, What: what, Host: f.Host, Rank: f.Rank, Peer: f.Peer, Link: f.Link, Network: true, From: f.Start, Until: until,
+	}}
+	w.addWitness(x)
+}
+
+// AddFact takes a fact of a rank; that it is told again says that it still is one.
+func (w *Watch) AddFact(f *model.Fact, now time.Time) {
+	w.stats.Witnesses++
+	w.addWitness(witness{id: fmt.Sprintf("%s %d", f.Kind, f.Rank.Rank), job: f.Rank.JobID, heard: now, Witness: desync.Witness{
+		Kind: f.Source, What: f.What, Host: f.Rank.HostName, Rank: model.Some(f.Rank.Rank), Network: f.Network, From: f.Time,
+	}})
+}
+
+func (w *Watch) addWitness(x witness) {
+	at := slices.IndexFunc(w.witnesses, func(o witness) bool { return o.id == x.id && o.job == x.job })
+	switch {
+	case at >= 0:
+		w.witnesses[at] = x
+	case len(w.witnesses) >= w.cfg.MaxWitnesses:
+		w.stats.WitnessesDropped++
+	default:
+		w.witnesses = append(w.witnesses, x)
+	}
+}
+
+// forgetWitnesses gives up what nobody has told for long.
+func (w *Watch) forgetWitnesses(now time.Time) {
+	w.witnesses = slices.DeleteFunc(w.witnesses, func(x witness) bool { return now.Sub(x.heard) >= w.cfg.Forget })
+}
