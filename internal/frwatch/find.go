@@ -1,0 +1,131 @@
+package frwatch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// NameFunc tells the rank that a file's name speaks of and what precedes it; false where
+// the name tells none.
+type NameFunc func(path string) (rank int64, prefix string, ok bool)
+
+// File is a file whose name is that of a rank's dump.
+type File struct {
+	Path   string
+	Prefix string // of the path, in front of the rank
+	Rank   int64
+	Size   int64
+	Time   time.Time // of its last change
+	// Regular: it is neither a link nor a pipe nor the like.
+	Regular bool
+}
+
+// Finder lists dumps.
+type Finder struct {
+	// Include are files, folders and globs of both, Exclude globs of names, or of paths where
+	// they hold a separator.
+	Include, Exclude []string
+	Name             NameFunc
+	MaxFiles         int
+}
+
+// Listing is what one look found.
+type Listing struct {
+	Files []File // by path
+	// Ignored counts those that MaxFiles left out, Nameless those whose names tell no rank.
+	Ignored, Nameless int
+	// Problems are folders that can not be listed, in words.
+	Problems []string
+}
+
+// maxNames bounds the names that one folder is asked for: others than dumps lie there, too.
+const maxNames = 1 << 18
+
+// List looks once. Patterns that match nothing yet are none of its problems.
+func (f *Finder) List() Listing {
+	var l Listing
+	seen := map[string]bool{}
+	for _, pattern := range f.Include {
+		f.pattern(pattern, &l, seen)
+	}
+	slices.SortFunc(l.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return l
+}
+
+func (f *Finder) pattern(pattern string, l *Listing, seen map[string]bool) {
+	if info, err := os.Stat(pattern); err == nil {
+		f.path(filepath.Clean(pattern), info.IsDir(), l, seen)
+		return
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		l.Problems = append(l.Problems, fmt.Sprintf("find dumps: %v", err))
+		return
+	}
+	matches, err := filepath.Glob(pattern)
+	if err != nil {
+		l.Problems = append(l.Problems, fmt.Sprintf("find dumps of %q: %v", pattern, err))
+	}
+	for _, m := range matches {
+		info, err := os.Stat(m)
+		f.path(filepath.Clean(m), err == nil && info.IsDir(), l, seen)
+	}
+}
+
+func (f *Finder) path(path string, dir bool, l *Listing, seen map[string]bool) {
+	if !dir {
+		f.add(path, l, seen)
+		return
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
+		return
+	}
+	defer func() { _ = d.Close() }() // it was only read
+	names, err := d.Readdirnames(maxNames)
+	if err != nil && len(names) > 0 {
+		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f.add(filepath.Join(path, name), l, seen)
+	}
+}
+
+func (f *Finder) add(path string, l *Listing, seen map[string]bool) {
+	if seen[path] || f.excluded(path) || strings.HasSuffix(path, PipeSuffix) {
+		return
+	}
+	seen[path] = true
+	info, err := os.Lstat(path)
+	if err != nil || info.IsDir() {
+		return // gone since it was listed, or no file
+	}
+	rank, prefix, ok := f.Name(path)
+	switch {
+	case !ok:
+		l.Nameless++
+	case len(l.Files) >= f.MaxFiles:
+		l.Ignored++
+	default:
+		l.Files = append(l.Files, File{
+			Path: path, Prefix: prefix, Rank: rank, Size: info.Size(), Time: info.ModTime(), Regular: info.Mode().IsRegular(),
+		})
+	}
+}
+
+func (f *Finder) excluded(path string) bool {
+	return slices.ContainsFunc(f.Exclude, func(glob string) bool {
+		name := filepath.Base(path)
+		if strings.ContainsRune(glob, filepath.Separator) {
+			name, glob = path, filepath.Clean(glob)
+		}
+		ok, err := filepath.Match(glob, name)
+		return err == nil && ok
+	})
+}

@@ -1,0 +1,171 @@
+package frwatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Keeper copies dumps, since the next incident's overwrite them. What it holds is bounded:
+// the oldest copies go first.
+type Keeper struct {
+	Directory string
+	MaxBytes  int64
+	MaxFiles  int
+
+	// Removed counts the copies that made room for others.
+	Removed int64
+
+	folders map[string]time.Time // by job: the folder of its incident, and its last use
+	names   map[string]string
+	copies  []kept // oldest first
+	bytes   int64
+	loaded  bool
+}
+
+type kept struct {
+	path string
+	size int64
+	time time.Time
+}
+
+const (
+	// folderTime begins the name of an incident's folder. Nothing in other folders is
+	// touched.
+	folderTime = "20060102T150405Z"
+	// sameIncident is for how long after a copy the next goes to its folder.
+	sameIncident = 2 * time.Minute
+	// maxFolders bounds the jobs that are remembered.
+	maxFolders = 1 << 12
+)
+
+var ourFolder = regexp.MustCompile(`^\d{8}T\d{6}Z-`)
+
+// Keep writes a copy of a dump of a job. The names of jobs and files are no paths.
+func (k *Keeper) Keep(now time.Time, job, source string, data []byte) error {
+	if err := k.load(); err != nil {
+		return err
+	}
+	size := int64(len(data))
+	if size > k.MaxBytes {
+		return fmt.Errorf("keep copy of %s: got %d bytes; want at most %d (max_bytes)", source, size, k.MaxBytes)
+	}
+	dir := filepath.Join(k.Directory, k.folder(now, job))
+	path := filepath.Join(dir, plain(filepath.Base(source)))
+	k.forget(path)
+	k.makeRoom(size)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keep copy of %s: %w", source, err)
+	}
+	if err := writeWhole(path, data); err != nil {
+		return fmt.Errorf("keep copy of %s: %w", source, err)
+	}
+	k.copies = append(k.copies, kept{path, size, now})
+	k.bytes += size
+	return nil
+}
+
+// folder returns the folder of the incident that a job is in.
+func (k *Keeper) folder(now time.Time, job string) string {
+	if last, ok := k.folders[job]; !ok || now.Sub(last) > sameIncident {
+		if k.folders == nil || len(k.folders) >= maxFolders {
+			k.folders, k.names = map[string]time.Time{}, map[string]string{}
+		}
+		k.names[job] = now.UTC().Format(folderTime) + "-" + plain(job)
+	}
+	k.folders[job] = now
+	return k.names[job]
+}
+
+// plain makes a name of anything: it can not leave its folder.
+func plain(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '/' || r == filepath.Separator || r < ' ' {
+			return '_'
+		}
+		return r
+	}, name)
+	const maxName = 200 // of the 255 bytes that file systems take
+	if len(name) > maxName {
+		name = name[len(name)-maxName:]
+	}
+	if strings.Trim(name, ".") == "" {
+		return "_"
+	}
+	return name
+}
+
+// load finds the copies of earlier runs.
+func (k *Keeper) load() error {
+	if k.loaded {
+		return nil
+	}
+	if err := os.MkdirAll(k.Directory, 0o700); err != nil {
+		return fmt.Errorf("keep copies of dumps: %w", err)
+	}
+	folders, err := os.ReadDir(k.Directory)
+	if err != nil {
+		return fmt.Errorf("keep copies of dumps: %w", err)
+	}
+	for _, f := range folders {
+		if !f.IsDir() || !ourFolder.MatchString(f.Name()) {
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(k.Directory, f.Name()))
+		if err != nil {
+			return fmt.Errorf("keep copies of dumps: %w", err)
+		}
+		for _, file := range files {
+			info, err := file.Info()
+			if err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			k.copies = append(k.copies, kept{filepath.Join(k.Directory, f.Name(), file.Name()), info.Size(), info.ModTime()})
+			k.bytes += info.Size()
+		}
+	}
+	slices.SortStableFunc(k.copies, func(a, b kept) int { return a.time.Compare(b.time) })
+	k.loaded = true
+	return nil
+}
+
+// forget takes a copy off the list that is to be written anew.
+func (k *Keeper) forget(path string) {
+	if i := slices.IndexFunc(k.copies, func(c kept) bool { return c.path == path }); i >= 0 {
+		k.bytes -= k.copies[i].size
+		k.copies = slices.Delete(k.copies, i, i+1)
+	}
+}
+
+func (k *Keeper) makeRoom(size int64) {
+	for len(k.copies) > 0 && (k.bytes+size > k.MaxBytes || len(k.copies) >= k.MaxFiles) {
+		oldest := k.copies[0]
+		k.copies = k.copies[1:]
+		k.bytes -= oldest.size
+		if err := os.Remove(oldest.path); err == nil || errors.Is(err, os.ErrNotExist) {
+			k.Removed++
+		}
+		_ = os.Remove(filepath.Dir(oldest.path)) // fails while it holds others
+	}
+}
+
+// writeWhole leaves a whole file or none.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".copy-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package frwatch
+
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// tellEvery is how often it is told of an operation that stays open.
+const tellEvery = 30 * time.Second
+
+// maxTold bounds the operations that are remembered; beyond, all are told of anew.
+const maxTold = 1 << 16
+
+// Opens remembers which open operations were told of: of one that is open in several dumps
+// of a rank it is told now and then, and when it has ended. The zero value is ready.
+type Opens struct{ told map[openKey]toldOpen }
+
+type openKey struct {
+	job  string
+	rank int64
+	comm string
+	kind model.OpKind
+	name string
+	seq  int64
+}
+
+type toldOpen struct {
+	at time.Time
+	op model.OpenOp
+}
+
+// Tell returns what is to be told now of a rank's open operations, in the order of open, and
+// of those that have ended.
+func (o *Opens) Tell(now time.Time, s *model.RankState, open []model.OpenOp) []model.OpenOp {
+	var out []model.OpenOp
+	for _, op := range open {
+		key := openKey{s.Rank.JobID, s.Rank.Rank, op.Op.Comm.ID, op.Op.Kind, op.Op.Name, op.Op.Collective.Seq.V}
+		was, known := o.told[key]
+		switch {
+		case known && now.Sub(was.at) < tellEvery:
+			continue
+		case known:
+			op.Status = model.StatusUpdated
+		case o.told == nil || len(o.told) >= maxTold:
+			o.told = map[openKey]toldOpen{}
+		}
+		o.told[key] = toldOpen{now, op}
+		out = append(out, op)
+	}
+	return append(out, o.ended(now, s)...)
+}
+
+// ended returns those that were told of and are over, by now at the latest. One that a state does not have may have
+// been overwritten: nothing is told of it.
+func (o *Opens) ended(now time.Time, s *model.RankState) (out []model.OpenOp) {
+	for i := range s.Ops {
+		op := &s.Ops[i]
+		c := commOf(s, op.Comm)
+		if !op.Done || c == nil {
+			continue
+		}
+		key := openKey{s.Rank.JobID, s.Rank.Rank, c.Comm.ID, op.Kind, op.Name, op.Seq}
+		was, known := o.told[key]
+		if !known || was.op.Op.Start != op.Created {
+			continue
+		}
+		delete(o.told, key)
+		was.op.Time, was.op.Age = now.UnixNano(), seconds(now.UnixNano()-op.Created)
+		was.op.Status, was.op.Op.Collective.State = model.StatusClosed, stateCompleted
+		out = append(out, was.op)
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package flightrecorderreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
+)
+
+// format is the name of what is received in the collector's own telemetry.
+const format = "flight_recorder"
+
+// delivery hands on what the hub has read. The consumers are set before it is used; then one
+// goroutine uses it.
+type delivery struct {
+	cfg       *Config
+	log       *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	obs       *receiverhelper.ObsReport
+	logs      consumer.Logs // nil where no pipeline takes them
+	traces    consumer.Traces
+	metrics   consumer.Metrics
+	opens     frwatch.Opens
+
+	//nolint:containedctx // a poll's calls have no context of their own
+	ctx  context.Context
+	last bool // what is refused now is not offered again
+}
+
+// incident hands on the states of ranks, what they have open, and who is absent, of whom of
+// says the job.
+func (d *delivery) incident(of *model.Rank, in *frwatch.Incident) {
+	if d.logs == nil {
+		return
+	}
+	now := time.Now()
+	for part := range slices.Chunk(in.States, d.cfg.BatchStates) {
+		if d.events(len(part), func(ld plog.Logs) {
+			for i := range part {
+				otelmap.AppendRankState(ld, &part[i])
+			}
+		}) {
+			d.telemetry.ReceiverFlightRecorderStatesEmitted.Add(d.ctx, int64(len(part)))
+		}
+	}
+	for part := range slices.Chunk(in.Absent, d.cfg.BatchStates) {
+		if d.events(len(part), func(ld plog.Logs) {
+			for _, a := range part {
+				a.Time = now.UnixNano()
+				otelmap.AppendAbsence(ld, of, &a)
+			}
+		}) {
+			d.telemetry.ReceiverFlightRecorderAbsencesEmitted.Add(d.ctx, int64(len(part)))
+		}
+	}
+	for i := range in.States {
+		d.open(&in.States[i], in.Began, now)
+	}
+}
+
+// open hands on the operations that a rank has open.
+func (d *delivery) open(s *model.RankState, began, now time.Time) {
+	at := began.UnixNano()
+	if s.Time > 0 {
+		at = s.Time
+	}
+	open, omitted := frwatch.Open(s, min(at, now.UnixNano()), d.cfg.StallAfter, d.cfg.MaxOpenEvents)
+	if omitted > 0 {
+		d.telemetry.ReceiverFlightRecorderOpenEventsOmitted.Add(d.ctx, omitted)
+	}
+	if open = d.opens.Tell(now, s, open); len(open) > 0 {
+		d.events(len(open), func(ld plog.Logs) { otelmap.AppendOpen(ld, &s.Rank, open) })
+	}
+}
+
+// events hands on a batch of events, and reports whether it was taken.
+func (d *delivery) events(n int, build func(plog.Logs)) bool {
+	ctx := d.obs.StartLogsOp(d.ctx)
+	left, err := d.offer(ctx, n, func(ctx context.Context) error {
+		ld := plog.NewLogs()
+		build(ld)
+		observed(ld, pcommon.NewTimestampFromTime(time.Now()))
+		return d.logs.ConsumeLogs(ctx, ld)
+	})
+	d.obs.EndLogsOp(ctx, format, n, err)
+	if err != nil {
+		d.telemetry.ReceiverFlightRecorderEventsDropped.Add(d.ctx, int64(left))
+		d.log.Error("Events refused by the next component", zap.Int("events", left), zap.Error(err))
+	}
+	return err == nil
+}
+
+// observed stamps the events that do not say when they happened.
+func observed(ld plog.Logs, now pcommon.Timestamp) {
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, lr := range sl.LogRecords().All() {
+				if lr.ObservedTimestamp() == 0 {
+					lr.SetObservedTimestamp(now)
+				}
+			}
+		}
+	}
+}
+
+// ops hands on operations of one rank.
+func (d *delivery) ops(rank *model.Rank, ops []model.Op) {
+	if d.traces == nil {
+		return
+	}
+	for part := range slices.Chunk(ops, d.cfg.BatchOps) {
+		ctx := d.obs.StartTracesOp(d.ctx)
+		left, err := d.offer(ctx, len(part), func(ctx context.Context) error {
+			return d.traces.ConsumeTraces(ctx, otelmap.OpsToTraces(rank, part))
+		})
+		d.obs.EndTracesOp(ctx, format, len(part), err)
+		d.telemetry.ReceiverFlightRecorderOperationsEmitted.Add(d.ctx, int64(len(part)-left))
+		if err != nil {
+			d.telemetry.ReceiverFlightRecorderOperationsDropped.Add(d.ctx, int64(left))
+			d.log.Error("Operations refused by the next component", zap.Int64("rank", rank.Rank), zap.Int("operations", left), zap.Error(err))
+		}
+	}
+}
+
+// sendMetrics sends the series that changed. Refused, they are sent with the next poll: they
+// only grow.
+func (d *delivery) sendMetrics(r *recorded, now time.Time) {
+	if d.metrics == nil || !r.changed {
+		return
+	}
+	md := pmetric.NewMetrics()
+	r.write(md, now)
+	points := md.DataPointCount()
+	ctx := d.obs.StartMetricsOp(d.ctx)
+	err := d.metrics.ConsumeMetrics(ctx, md)
+	d.obs.EndMetricsOp(ctx, format, points, err)
+	if err != nil {
+		d.log.Warn("Metrics refused by the next component", zap.Error(err))
+		return
+	}
+	r.changed = false
+}
+
+// offer gives a batch to the next component until it takes it, refuses it for good, or time
+// is up. It returns how many items were not taken. The next component owns what it is given,
+// even if it refuses it, so each attempt builds its own.
+func (d *delivery) offer(ctx context.Context, items int, give func(context.Context) error) (left int, err error) {
+	retry := d.cfg.RetryOnFailure
+	delay := backoff.ExponentialBackOff{
+		InitialInterval: retry.InitialInterval, RandomizationFactor: retry.RandomizationFactor,
+		Multiplier: retry.Multiplier, MaxInterval: retry.MaxInterval,
+	}
+	begin := time.Now()
+	for {
+		err := give(ctx)
+		if err == nil {
+			return 0, nil
+		}
+		var part consumererror.Traces
+		if errors.As(err, &part) {
+			items, give = part.Data().SpanCount(), d.again(part.Data())
+		}
+		if !retry.Enabled || d.last || consumererror.IsPermanent(err) {
+			return items, fmt.Errorf("hand on: %w", err)
+		}
+		wait := delay.NextBackOff()
+		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
+			return items, fmt.Errorf("hand on: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
+				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
+		}
+		d.telemetry.ReceiverFlightRecorderDeliveryRetries.Add(ctx, 1)
+		select {
+		case <-d.ctx.Done():
+			return items, fmt.Errorf("hand on: got told to stop after: %w", err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// again offers what came back: only that was not taken.
+func (d *delivery) again(data ptrace.Traces) func(context.Context) error {
+	return func(ctx context.Context) error {
+		td := ptrace.NewTraces()
+		data.CopyTo(td)
+		return d.traces.ConsumeTraces(ctx, td)
+	}
+}

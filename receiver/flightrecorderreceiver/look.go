@@ -1,0 +1,199 @@
+package flightrecorderreceiver
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Reasons for which nothing is taken of a dump, beside those of incidents.
+const (
+	failedDamaged    = "damaged"
+	failedEmpty      = "empty"
+	failedUnreadable = "unreadable"
+	failedTooLarge   = "too_large"
+	failedNotRegular = "not_regular"
+	failedNoDump     = "not_a_dump"
+	failedNoRank     = "no_rank"
+)
+
+// Reasons for which files are left alone.
+const (
+	ignoredMaxFiles = "max_files"
+	ignoredOld      = "old"
+)
+
+// look reads the files that are due.
+func (h *hub) look(now time.Time) {
+	l := h.finder.List()
+	if l.Ignored > 0 {
+		h.telemetry.ReceiverFlightRecorderFilesIgnored.Add(h.out.ctx, int64(l.Ignored), reason(ignoredMaxFiles))
+	}
+	h.note(l.Problems)
+	for _, dir := range h.jobs.Learn(l.Files) {
+		h.telemetry.ReceiverFlightRecorderProblems.Add(h.out.ctx, 1)
+		h.log.Warn("Folder holds dumps of several jobs: what is in front of the rank in their names tells them apart", zap.String("folder", dir))
+	}
+	due, old := h.tracker.Look(now, l.Files)
+	if old > 0 {
+		h.telemetry.ReceiverFlightRecorderFilesIgnored.Add(h.out.ctx, int64(old), reason(ignoredOld))
+	}
+	h.index(l.Files)
+	for i := range due {
+		if h.out.ctx.Err() != nil {
+			return
+		}
+		h.read(&due[i])
+	}
+}
+
+// note tells of problems that the last look did not have.
+func (h *hub) note(problems []string) {
+	is := make(map[string]bool, len(problems))
+	for _, p := range problems {
+		is[p] = true
+		if !h.noted[p] {
+			h.telemetry.ReceiverFlightRecorderProblems.Add(h.out.ctx, 1)
+			h.log.Warn("Dumps can not be looked for", zap.String("problem", p))
+		}
+	}
+	h.noted = is
+}
+
+// index remembers the newest file of each rank.
+func (h *hub) index(files []frwatch.File) {
+	h.newest = make(map[rankKey]frwatch.File, len(files))
+	for i := range files {
+		k := rankKey{h.jobs.Of(&files[i]), files[i].Rank}
+		if of, ok := h.newest[k]; !ok || files[i].Time.After(of.Time) {
+			h.newest[k] = files[i]
+		}
+	}
+}
+
+// known says what is known of a rank of which nothing was read.
+func (h *hub) known(job string, rank int64) (written time.Time, writing, ok bool) {
+	f, ok := h.newest[rankKey{job, rank}]
+	return f.Time, ok && h.tracker.Unsettled(f.Path), ok
+}
+
+// read reads one file, and gives it to its incident. A file that is not whole is looked at
+// again, unless nobody writes it any more.
+func (h *hub) read(due *frwatch.Due) {
+	f := &due.File
+	if !f.Regular {
+		if due.Settled {
+			h.tracker.Done(f)
+			h.fail(failedNotRegular, f.Path, f.Rank, errors.New("open dump: got a link, a pipe or the like; want a regular file"))
+		}
+		return
+	}
+	data, err := frwatch.Read(f.Path, h.cfg.MaxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // the next look tells
+	}
+	var dump *flightrecorder.Dump
+	if err == nil {
+		dump, err = flightrecorder.Decode(data, h.options)
+	}
+	if !due.Settled && (err != nil || dump.Partial != "") {
+		return
+	}
+	h.tracker.Done(f)
+	job := h.jobs.Of(f)
+	h.keep(job, f.Path, data)
+	if err != nil {
+		h.unreadable(job, f, data, err)
+		return
+	}
+	h.take(dump, &source{job: job, name: f.Path, rank: f.Rank, time: f.Time, inFile: true, onRequest: h.onRequest(f.Time)})
+}
+
+// unreadable tells of a file of which nothing can be read. One that is no dump at all says
+// nothing of the rank in its name.
+func (h *hub) unreadable(job string, f *frwatch.File, data []byte, err error) {
+	why := failedDamaged
+	switch {
+	case errors.Is(err, frwatch.ErrTooLarge):
+		why = failedTooLarge
+	case errors.Is(err, frwatch.ErrNotRegular):
+		why = failedNotRegular
+	case errors.Is(err, flightrecorder.ErrEmpty):
+		why = failedEmpty
+	case data == nil:
+		why = failedUnreadable
+	case !frwatch.MayBeDump(data):
+		why = failedNoDump
+	}
+	h.fail(why, f.Path, f.Rank, err)
+	if why != failedNoDump && why != failedNotRegular {
+		h.incidents.Add(time.Now(), frwatch.Dump{Job: job, Source: f.Path, Rank: f.Rank, Time: f.Time, Fault: err.Error()})
+	}
+}
+
+func (h *hub) keep(job, path string, data []byte) {
+	if h.keeper == nil || len(data) == 0 {
+		return
+	}
+	before := h.keeper.Removed
+	if err := h.keeper.Keep(time.Now(), job, path, data); err != nil {
+		h.telemetry.ReceiverFlightRecorderCopiesFailed.Add(h.out.ctx, 1)
+		h.log.Error("No copy of a dump could be kept", zap.String("file", path), zap.Error(err))
+	} else {
+		h.telemetry.ReceiverFlightRecorderCopiesWritten.Add(h.out.ctx, 1)
+	}
+	if n := h.keeper.Removed - before; n > 0 {
+		h.telemetry.ReceiverFlightRecorderCopiesRemoved.Add(h.out.ctx, n)
+	}
+}
+
+// source is where a dump came from.
+type source struct {
+	job, name string
+	rank      int64
+	time      time.Time
+	inFile    bool
+	// onRequest: it was asked for, so that it does not say that anything is wrong.
+	onRequest bool
+}
+
+// take gives a dump to its incident, and what is over in it to the pipelines.
+func (h *hub) take(dump *flightrecorder.Dump, s *source) *model.RankState {
+	tel, ctx := h.telemetry, h.out.ctx
+	tel.ReceiverFlightRecorderDumpsRead.Add(ctx, 1)
+	tel.ReceiverFlightRecorderEntriesRead.Add(ctx, dump.Stats.Entries)
+	if n := dump.Stats.BadEntries + dump.Stats.EntriesDropped + dump.Stats.EntriesCut; n > 0 {
+		tel.ReceiverFlightRecorderEntriesSkipped.Add(ctx, n)
+	}
+	if dump.Partial != "" {
+		tel.ReceiverFlightRecorderDumpsPartial.Add(ctx, 1)
+	}
+	h.problems(dump, s.name)
+	state := h.state(dump, s)
+	ops := h.recorded.add(time.Now(), &state, dump)
+	h.out.ops(&state.Rank, ops)
+	if s.inFile {
+		h.incidents.Add(time.Now(), frwatch.Dump{Job: s.job, Source: s.name, Rank: s.rank, Time: s.time, State: &state})
+	}
+	return &state
+}
+
+// maxLoggedProblems bounds the log lines of one dump; the rest is counted.
+const maxLoggedProblems = 10
+
+func (h *hub) problems(dump *flightrecorder.Dump, name string) {
+	h.telemetry.ReceiverFlightRecorderProblems.Add(h.out.ctx, int64(len(dump.Problems)))
+	for i, p := range dump.Problems {
+		if i == maxLoggedProblems {
+			h.log.Warn("Further problems of a dump", zap.String("source", name), zap.Int("count", len(dump.Problems)-i))
+			return
+		}
+		h.log.Warn("Problem of a dump", zap.String("source", name), zap.String("problem", p))
+	}
+}

@@ -1,0 +1,75 @@
+package flightrecorderreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// expireAfter is how long a series is sent that nothing is added to.
+const expireAfter = time.Hour
+
+// recorded is what dumps say of operations that are over. Dumps of one rank overlap, so that
+// it remembers what it has told of.
+type recorded struct {
+	limit   int
+	newest  map[rankKey]int64 // Unix ns at which the last operation told of was seen to be over
+	changed bool
+
+	duration, latency otelmap.Metric
+}
+
+func newRecorded(cfg *Config) recorded {
+	return recorded{
+		limit: cfg.MaxFiles, newest: map[rankKey]int64{},
+		duration: otelmap.Metric{
+			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: otelmap.KindExponential, Limit: cfg.MaxSeries,
+			Description: "Durations of collectives and messages.",
+		},
+		latency: otelmap.Metric{
+			Name: semconv.MetricCollectiveSchedulingLatency, Unit: "s", Kind: otelmap.KindExponential, Limit: cfg.MaxSeries,
+			Description: "From when the host enqueued a collective or message to when it was seen to have started.",
+		},
+	}
+}
+
+// add takes the operations of a dump that are over, and returns those that are new.
+func (r *recorded) add(now time.Time, s *model.RankState, dump *flightrecorder.Dump) []model.Op {
+	key := rankKey{s.Rank.JobID, s.Rank.Rank}
+	after, known := r.newest[key]
+	if !known && len(r.newest) >= r.limit {
+		clear(r.newest) // what is told twice then are spans with the ids that they had
+	}
+	var ops []model.Op
+	for f := range frwatch.Finished(s, dump, after) {
+		r.newest[key] = max(r.newest[key], f.Op.End)
+		ops = append(ops, f.Op)
+		attrs := []otelmap.Attr{
+			otelmap.Text(semconv.JobID, s.Rank.JobID), otelmap.Number(semconv.Rank, s.Rank.Rank),
+			otelmap.Text(semconv.CollectiveName, f.Op.Name),
+		}
+		if f.Latency.OK {
+			r.changed = true
+			r.latency.Add(now, f.Latency.V, attrs...)
+		}
+		if f.Duration.OK {
+			r.changed = true
+			r.duration.Add(now, f.Duration.V, append(attrs, otelmap.Text(semconv.PointTimingSource, f.Timing))...)
+		}
+	}
+	return ops
+}
+
+func (r *recorded) write(md pmetric.Metrics, now time.Time) {
+	before := now.Add(-expireAfter)
+	for _, m := range []*otelmap.Metric{&r.duration, &r.latency} {
+		m.Expire(before)
+	}
+	otelmap.WriteMetrics(md, now, &r.duration, &r.latency)
+}
