@@ -1,0 +1,137 @@
+package ras
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// world says which global rank a process is: its rank in the world communicator.
+type world struct {
+	comm *Comm
+	rank map[seat]int
+}
+
+// seat is one rank's place: a process, and the device where it drives several.
+type seat struct {
+	host      string
+	pid, cuda int
+}
+
+// known reports whether the process is told of, so that it is one seat everywhere.
+func (p *Process) seat() (s seat, known bool) {
+	return seat{p.Host, p.PID, p.CUDADev}, p.PID >= 0
+}
+
+// findWorld returns the world communicator: the largest, where it has every process that any
+// has. Two of one size must give every process the same rank. The error says why there is none.
+func findWorld(s *Status) (*world, error) {
+	var best *world
+	for _, c := range bySize(s.Comms) {
+		if best != nil && c.Size < best.comm.Size {
+			break
+		}
+		w := &world{comm: c, rank: map[seat]int{}}
+		for i := range c.Ranks {
+			w.seat(&c.Ranks[i].Process)
+		}
+		for i := range c.Missing {
+			w.seat(&c.Missing[i].Process)
+		}
+		if best != nil && !best.agrees(w) {
+			return nil, fmt.Errorf("find world: got %s and %s of %d ranks in different orders; want one",
+				hashText(best.comm.Hash), hashText(c.Hash), c.Size)
+		}
+		if best == nil || c.Hash < best.comm.Hash {
+			best = w
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("find world: got no communicator")
+	}
+	for i := range s.Comms {
+		for j := range s.Comms[i].Ranks {
+			p := &s.Comms[i].Ranks[j].Process
+			if at, known := p.seat(); known {
+				if _, ok := best.rank[at]; !ok {
+					return nil, fmt.Errorf("find world: got process %d on %s outside of the largest communicator, of %d ranks",
+						p.PID, p.Host, best.comm.Size)
+				}
+			}
+		}
+	}
+	return best, nil
+}
+
+func bySize(comms []Comm) []*Comm {
+	list := make([]*Comm, len(comms))
+	for i := range comms {
+		list[i] = &comms[i]
+	}
+	slices.SortStableFunc(list, func(a, b *Comm) int { return b.Size - a.Size })
+	return list
+}
+
+func (w *world) seat(p *Process) {
+	if at, known := p.seat(); known {
+		w.rank[at] = p.Rank
+	}
+}
+
+// agrees reports whether the two give no process different ranks.
+func (w *world) agrees(o *world) bool {
+	for at, rank := range o.rank {
+		if r, ok := w.rank[at]; ok && r != rank {
+			return false
+		}
+	}
+	return true
+}
+
+// global returns the global rank of a member of c.
+func (w *world) global(c *Comm, p *Process) (int64, bool) {
+	if c == w.comm {
+		return int64(p.Rank), true
+	}
+	at, known := p.seat()
+	if !known {
+		return 0, false
+	}
+	rank, ok := w.rank[at]
+	return int64(rank), ok
+}
+
+// members lists the global ranks of c in their order, where all are known.
+func (w *world) members(c *Comm) []int64 {
+	ranks := make([]int64, c.Size)
+	for i := range ranks {
+		ranks[i] = -1
+		if c == w.comm {
+			ranks[i] = int64(i)
+		}
+	}
+	put := func(p *Process) {
+		if g, ok := w.global(c, p); ok {
+			ranks[p.Rank] = g
+		}
+	}
+	for i := range c.Ranks {
+		put(&c.Ranks[i].Process)
+	}
+	for i := range c.Missing {
+		put(&c.Missing[i].Process)
+	}
+	if slices.Contains(ranks, -1) {
+		return nil
+	}
+	return ranks
+}
+
+// hashText spells a communicator's hash as other sources do.
+func hashText(hash uint64) string { return fmt.Sprintf("0x%016x", hash) }
+
+// incarnation names the job's life as who reads the profiler's events does.
+func (w *world) incarnation() string {
+	return model.Incarnation(model.World{CommHash: hashText(w.comm.Hash)})
+}

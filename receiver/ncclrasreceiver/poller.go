@@ -1,0 +1,193 @@
+package ncclrasreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/ras"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver/internal/metadata"
+)
+
+// What came of an answer.
+const (
+	answerTold     = "told"
+	answerQuiet    = "nothing_new"
+	answerNone     = "nobody_listens"
+	answerFailed   = "failed"
+	answerTextOnly = "text_only"
+	answerNoWorld  = "no_world"
+)
+
+// What was left out.
+const (
+	faultApart   = "members_unknown"
+	faultEvicted = "jobs_forgotten"
+)
+
+// poller asks and hands on what comes of it. One goroutine, the interval's, uses all but the
+// consumers' fields, which are set before.
+type poller struct {
+	cfg       *Config
+	log       *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	logs      consumer.Logs // nil where no pipeline takes them
+	metrics   consumer.Metrics
+
+	interval *shared.Interval
+	//nolint:containedctx // the interval's calls have no context of their own
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	tracker ras.Tracker
+	evicted int64
+	series  series
+	said    map[string]string // by endpoint, what its log line said last
+}
+
+func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry: %w", err)
+	}
+	p := &poller{
+		cfg: cfg, log: set.Logger, telemetry: telemetry, said: map[string]string{}, series: newSeries(cfg.MaxSeries),
+		tracker: ras.Tracker{Interval: cfg.PollInterval, Heartbeat: cfg.Heartbeat},
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.interval = shared.NewInterval(cfg.PollInterval, p.poll)
+	return p, nil
+}
+
+func (p *poller) stop() {
+	p.cancel()
+	p.interval.Stop(p.telemetry.Shutdown)
+}
+
+// answer is what came from one endpoint.
+type answer struct {
+	status *ras.Status
+	err    error
+	at     time.Time
+}
+
+// poll asks all endpoints at once, and takes their answers in order.
+func (p *poller) poll(time.Time) {
+	answers := make([]answer, len(p.cfg.Endpoints))
+	var wait sync.WaitGroup
+	for i, e := range p.cfg.Endpoints {
+		wait.Go(func() {
+			c := ras.Client{Address: e, Wait: p.cfg.Wait, Timeout: p.cfg.Timeout, MaxBytes: p.cfg.MaxBytes}
+			status, err := c.Status(p.ctx)
+			answers[i] = answer{status, err, time.Now()}
+		})
+	}
+	wait.Wait()
+	for i := range answers {
+		if p.ctx.Err() != nil {
+			return
+		}
+		what, err := p.take(p.cfg.Endpoints[i], &answers[i])
+		p.telemetry.ReceiverNcclRasAnswers.Add(p.ctx, 1, reason(what))
+		p.say(p.cfg.Endpoints[i], what, err)
+	}
+	if n := p.tracker.Evicted(); n > p.evicted {
+		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, n-p.evicted, reason(faultEvicted))
+		p.evicted = n
+	}
+}
+
+// take hands on what an answer says; what says what came of it.
+func (p *poller) take(endpoint string, a *answer) (what string, err error) {
+	switch {
+	case errors.Is(a.err, ras.ErrTextOnly):
+		return answerTextOnly, a.err
+	case nobody(a.err):
+		return answerNone, a.err
+	case a.err != nil:
+		return answerFailed, a.err
+	}
+	if len(a.status.Comms) == 0 {
+		return answerQuiet, nil
+	}
+	j, err := ras.NewJob(a.status, p.cfg.JobID, p.cfg.JobName, endpoint, a.at.UnixNano())
+	if err != nil {
+		return answerNoWorld, err
+	}
+	p.measure(j, a.at)
+	if !p.tracker.Tell(j, a.at) {
+		return answerQuiet, nil
+	}
+	if j.Apart > 0 {
+		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, int64(j.Apart), reason(faultApart))
+	}
+	p.tell(j)
+	return answerTold, nil
+}
+
+// nobody reports whether no process listens: there is no job, or it has no RAS.
+func nobody(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// say tells the log of what came of an answer where that is not what it was.
+func (p *poller) say(endpoint, what string, err error) {
+	kind := what
+	if what == answerTold || what == answerQuiet {
+		kind = "answers"
+	}
+	if p.said[endpoint] == kind {
+		return
+	}
+	p.said[endpoint] = kind
+	at := zap.String("endpoint", endpoint)
+	switch kind {
+	case "answers":
+		p.log.Info("NCCL's RAS answers", at)
+	case answerNone:
+		p.log.Info("No NCCL process listens for its RAS", at, zap.Error(err))
+	case answerNoWorld:
+		p.log.Warn("Ranks of communicators cannot be told to be those of the job: no states are told", at, zap.Error(err))
+	default:
+		p.log.Warn("NCCL's RAS gives no answer that can be used", at, zap.Error(err))
+	}
+}
+
+// tell hands on states, absences and facts.
+func (p *poller) tell(j *ras.Job) {
+	if p.logs == nil {
+		return
+	}
+	ld := plog.NewLogs()
+	for i := range j.States {
+		otelmap.AppendRankState(ld, &j.States[i])
+	}
+	for i := range j.Absent {
+		of := j.Identity(&j.Absent[i])
+		otelmap.AppendAbsence(ld, &of, &j.Absent[i].Absence)
+	}
+	for i := range j.Facts {
+		otelmap.AppendFact(ld, &j.Facts[i])
+	}
+	n := int64(ld.LogRecordCount())
+	if err := p.logs.ConsumeLogs(p.ctx, ld); err != nil {
+		p.telemetry.ReceiverNcclRasEventsDropped.Add(p.ctx, n)
+		p.log.Error("States of ranks refused by the next component", zap.Int64("events", n), zap.Error(err))
+		return
+	}
+	p.telemetry.ReceiverNcclRasEventsEmitted.Add(p.ctx, n)
+}
+
+func reason(r string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", r)))
+}

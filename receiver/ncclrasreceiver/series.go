@@ -1,0 +1,62 @@
+package ncclrasreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/ras"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// forgetAfter is after how many intervals without an answer a job's series are not sent any
+// more.
+const forgetAfter = 3
+
+// series are the metrics of RAS.
+type series struct{ launched, absent otelmap.Metric }
+
+func newSeries(limit int) series {
+	return series{
+		launched: otelmap.Metric{
+			Name: semconv.MetricNCCLLaunched, Unit: "{operation}", Kind: otelmap.KindGauge, Limit: limit,
+			Description: "Collectives that a rank has launched on all communicators that there are, by function.",
+		},
+		absent: otelmap.Metric{
+			Name: semconv.MetricNCCLAbsent, Unit: "{rank}", Kind: otelmap.KindGauge, Limit: limit,
+			Description: "Ranks that do not answer NCCL's RAS, by whether it considers them dead.",
+		},
+	}
+}
+
+// measure hands on the metrics of a job.
+func (p *poller) measure(j *ras.Job, now time.Time) {
+	if p.metrics == nil {
+		return
+	}
+	s := &p.series
+	job := []otelmap.Attr{otelmap.Text(semconv.JobID, j.ID), otelmap.Text(semconv.JobIncarnation, j.Incarnation)}
+	for _, n := range j.Launched() {
+		s.launched.Set(now, float64(n.N), append(job[:len(job):len(job)],
+			otelmap.Number(semconv.Rank, n.Rank), otelmap.Text(semconv.CollectiveName, n.Func))...)
+	}
+	counts := map[model.AbsenceReason]int{model.AbsentDead: 0, model.AbsentMissing: 0}
+	for i := range j.Absent {
+		counts[j.Absent[i].Reason]++
+	}
+	for reason, n := range counts {
+		s.absent.Set(now, float64(n), append(job[:len(job):len(job)], otelmap.Text(semconv.PointReason, string(reason)))...)
+	}
+	old := now.Add(-forgetAfter * p.cfg.PollInterval)
+	s.launched.Expire(old)
+	s.absent.Expire(old)
+	md := pmetric.NewMetrics()
+	otelmap.WriteMetrics(md, now, &s.launched, &s.absent)
+	if err := p.metrics.ConsumeMetrics(p.ctx, md); err != nil {
+		p.telemetry.ReceiverNcclRasMetricsDropped.Add(p.ctx, 1)
+		p.log.Error("Metrics refused by the next component", zap.Error(err))
+	}
+}
