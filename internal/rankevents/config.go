@@ -26,6 +26,9 @@ type Config struct {
 	// StallAfter is for how long an operation is the oldest in flight on its
 	// communicator until it is told of, again each StallRepeat.
 	StallAfter, StallRepeat time.Duration
+	// StateInterval is how often the state of a rank is handed on that stalls, or has had
+	// no traffic for StallAfter; 0: never.
+	StateInterval time.Duration
 	// StepDeadline is how long a step waits for what is in flight of it after a
 	// later one began.
 	StepDeadline time.Duration
@@ -51,6 +54,6 @@ type Anchor struct {
 func DefaultConfig() Config {
 	return Config{
 		Level: ring.LevelCollectives, MaxOpenSteps: 4096, MaxStepOps: 1 << 16, MaxStepBytes: 32 << 20, BatchOps: 4096,
-		StallAfter: 2 * time.Second, StallRepeat: 30 * time.Second, StepDeadline: 30 * time.Second,
+		StallAfter: 2 * time.Second, StallRepeat: 30 * time.Second, StateInterval: 2 * time.Second, StepDeadline: 30 * time.Second,
 	}
 }

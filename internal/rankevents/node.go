@@ -110,6 +110,30 @@ func (m *members) digestOf() string {
 	return model.RanksDigest(ranks)
 }
 
+// maxMembers bounds the members that are listed: as many ranks as an analysis holds.
+const maxMembers = 1 << 17
+
+// membersOf lists the global ranks of a communicator where all of them are known.
+func (n *Node) membersOf(hash uint64) []int64 {
+	m := n.comms[hash]
+	if m == nil || m.size <= 0 || m.size > maxMembers || (!m.identity && len(m.global) < int(m.size)) {
+		return nil
+	}
+	ranks := make([]int64, m.size)
+	for local := range ranks {
+		global, ok := m.global[int32(local)]
+		switch {
+		case ok:
+			ranks[local] = global
+		case m.identity:
+			ranks[local] = int64(local)
+		default:
+			return nil
+		}
+	}
+	return ranks
+}
+
 // globalRank returns the global rank of a communicator's member; unknown where
 // it is not local and ranks are not those of the world.
 func (n *Node) globalRank(hash uint64, local int32) model.Optional[int64] {

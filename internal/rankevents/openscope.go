@@ -5,7 +5,7 @@ import "github.com/lockstep-otel/lockstep/internal/model"
 // hostScope says in which scope the host is: the main thread, whose id is the
 // process's, else the thread that has been in one longest. Of several threads that
 // work, the first is the program's own, the others are mostly its loaders.
-func (r *Rank) hostScope(o *model.OpenOp) {
+func (r *Rank) hostScope() (scope, phase string, forSeconds model.Optional[float64]) {
 	r.scopes = r.src.OpenScopes(r.scopes[:0])
 	best := -1
 	for i := range r.scopes {
@@ -19,9 +19,8 @@ func (r *Rank) hostScope(o *model.OpenOp) {
 		}
 	}
 	if best < 0 {
-		return
+		return "", "", forSeconds
 	}
 	s := &r.scopes[best]
-	o.Scope = firstOf(r.src.String(s.Name), "scope")
-	o.ScopeFor = model.Some(seconds(r.now - min(s.Since, r.now)))
+	return firstOf(r.src.String(s.Name), "scope"), phaseName(s.Phase), model.Some(seconds(r.now - min(s.Since, r.now)))
 }

@@ -13,6 +13,7 @@ type Batch struct {
 	Ops       []model.Op
 	Summaries []Summary // of the operations of kind step, in their order
 	Open      []model.OpenOp
+	States    []model.RankState
 }
 
 // Emit takes a batch; it is valid until Emit returns.
@@ -93,6 +94,7 @@ type Rank struct {
 	pairs     []ring.ClockPair
 	scopes    []ring.OpenScope
 	stalls    stallTable
+	standing  standing
 	proxyKeys map[proxyKey]string
 	closing   []Link
 	pass      uint64
@@ -194,6 +196,7 @@ func (r *Rank) Pass(now uint64, emit Emit) {
 	}
 	r.expire()
 	r.stalled()
+	r.watch()
 	r.flush()
 }
 
@@ -215,6 +218,7 @@ func (r *Rank) Finish(now uint64, died bool, emit Emit) {
 	for len(r.steps.open) > 0 {
 		r.closeStep()
 	}
+	r.ended(died)
 	if died {
 		r.died()
 	}
@@ -270,13 +274,14 @@ func (r *Rank) inFlight() (horizon uint64, oldest int64) {
 }
 
 func (r *Rank) flush() {
-	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 {
+	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 && len(r.batch.States) == 0 {
 		return
 	}
 	r.batch.Rank = r.Identity()
 	r.stats.Emitted += int64(len(r.batch.Ops))
 	r.emit(&r.batch)
 	r.batch.Ops, r.batch.Summaries, r.batch.Open = r.batch.Ops[:0], r.batch.Summaries[:0], r.batch.Open[:0]
+	r.batch.States = r.batch.States[:0]
 }
 
 // next returns room for one operation more in the batch.

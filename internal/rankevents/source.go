@@ -18,4 +18,7 @@ type Source interface {
 	Witnesses() ring.Witness
 	CUPTI() (state ring.CUPTIState, result uint32)
 	Heartbeat() uint64
+	Alive() (alive, closed bool, err error)
+	Holder() (pid int, ok bool)
+	Drops() [ring.DropCount]uint64
 }

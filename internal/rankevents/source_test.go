@@ -26,6 +26,9 @@ type fakeRing struct {
 	feeds   ring.Witness
 	cupti   ring.CUPTIState
 	old     []ring.Record // handed on already
+	closed  bool
+	holder  int // 0: nobody holds the lock
+	drops   [ring.DropCount]uint64
 }
 
 const (
@@ -92,6 +95,9 @@ func (f *fakeRing) OpenScopes(dst []ring.OpenScope) []ring.OpenScope {
 func (f *fakeRing) Witnesses() ring.Witness          { return f.feeds }
 func (f *fakeRing) CUPTI() (ring.CUPTIState, uint32) { return f.cupti, 0 }
 func (f *fakeRing) Heartbeat() uint64                { return f.beat }
+func (f *fakeRing) Alive() (bool, bool, error)       { return !f.closed, f.closed, nil }
+func (f *fakeRing) Holder() (int, bool)              { return f.holder, f.holder > 0 }
+func (f *fakeRing) Drops() [ring.DropCount]uint64    { return f.drops }
 func (f *fakeRing) Step() (int64, bool)              { return f.step, f.step >= 0 }
 
 func (f *fakeRing) code(text string) uint64 {
@@ -226,6 +232,8 @@ type got struct {
 	sums map[int64]Summary // by step
 	hist map[int64]map[string]int64
 	open []model.OpenOp
+
+	states []model.RankState
 }
 
 func newGot() *got { return &got{sums: map[int64]Summary{}, hist: map[int64]map[string]int64{}} }
@@ -236,6 +244,7 @@ func (g *got) emit(t *testing.T) Emit {
 		g.rank = b.Rank
 		g.ops = append(g.ops, b.Ops...)
 		g.open = append(g.open, b.Open...)
+		g.states = append(g.states, b.States...)
 		steps := b.ops(model.KindStep)
 		require.Len(t, b.Summaries, len(steps))
 		for i, s := range b.Summaries {

@@ -239,7 +239,7 @@ func (r *Rank) openOp(s *ring.Slot, behind int64) model.OpenOp {
 		open.ProxyFor = model.Some(seconds(r.now - min(s.ProxySince, r.now)))
 		r.peer(&open.Op, c, s.ProxyPeer)
 	}
-	r.hostScope(&open)
+	open.Scope, _, open.ScopeFor = r.hostScope()
 	r.reach(&open, rec.Comm(), rec.Func())
 	return open
 }

@@ -104,3 +104,19 @@ func TestLastSeen(t *testing.T) {
 		assert.Equal(t, want, rec.LastSeen(), "%v", kind)
 	}
 }
+
+// The kernel knows who holds a ring, whatever the ring says.
+func TestHolder(t *testing.T) {
+	w := startWriter(t, "--threads", "1", "--records", "0", "--lanes", "2", "--capacity", "64", "--seconds", "60")
+	r := openRing(t, w.path)
+	pid, ok := r.Holder()
+	assert.True(t, ok)
+	assert.Equal(t, w.cmd.Process.Pid, pid)
+	require.NoError(t, w.cmd.Process.Kill())
+	_ = w.cmd.Wait()
+	_, ok = r.Holder()
+	assert.False(t, ok)
+	require.NoError(t, r.Close())
+	_, ok = r.Holder()
+	assert.False(t, ok)
+}

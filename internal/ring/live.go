@@ -32,6 +32,16 @@ func (r *Ring) Alive() (alive, closed bool, err error) {
 	return alive && !closed, closed, nil
 }
 
+// Holder is the pid, in our own namespace, of the process that holds the ring's lock;
+// false where nobody does, or nobody that has a pid here.
+func (r *Ring) Holder() (pid int, ok bool) {
+	if r.err != nil {
+		return 0, false
+	}
+	held, id, err := holder(r.file)
+	return int(id), held && err == nil && id > 0
+}
+
 // Heartbeat is the last sign of life, ns; producers give one a second.
 func (r *Ring) Heartbeat() uint64 { return r.word(atHeartbeat) }
 

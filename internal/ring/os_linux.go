@@ -37,16 +37,24 @@ func ownerOf(info os.FileInfo) (uid, gid uint32, ok bool) {
 }
 
 // locked asks whether another process holds a record lock on the first byte.
-// The kernel answers across pid namespaces (with pid 0 where it has no name for
-// the holder), and asking leaves all locks as they are.
 func locked(file *os.File) (bool, error) {
+	held, _, err := holder(file)
+	return held, err
+}
+
+// holder asks who does. The kernel answers across pid namespaces, with pid 0 where
+// ours has no name for the holder, and asking leaves all locks as they are.
+func holder(file *os.File) (held bool, pid int32, err error) {
 	for {
 		l := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: 0, Start: 0, Len: 1}
 		err := syscall.FcntlFlock(file.Fd(), syscall.F_GETLK, &l)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		return err == nil && l.Type != syscall.F_UNLCK, err
+		if err != nil || l.Type == syscall.F_UNLCK {
+			return false, 0, err
+		}
+		return true, l.Pid, nil
 	}
 }
 

@@ -18,6 +18,8 @@ func ownerOf(os.FileInfo) (uid, gid uint32, ok bool) { return 0, 0, false }
 
 func locked(*os.File) (bool, error) { return false, errors.ErrUnsupported }
 
+func holder(*os.File) (held bool, pid int32, err error) { return false, 0, errors.ErrUnsupported }
+
 // Now reads the clock that rings use: CLOCK_MONOTONIC_RAW, ns. 0 on systems
 // without rings.
 func Now() uint64 { return 0 }

@@ -158,6 +158,13 @@ func (r *Ring) ClockPairs(dst []ClockPair) []ClockPair {
 // DropCount is how many reasons for drops a producer counts.
 const DropCount = 32
 
+// Reasons for which what a producer does is not all to be seen: its tables were full.
+const (
+	DropSlots     = 2 // operations, scopes or NVTX domains not followed
+	DropComms     = 3 // communicators, or their GPUs, not named
+	DropFrontiers = 4 // frontiers not kept
+)
+
 var dropNames = [DropCount]string{
 	"shared_lane", "shared_busy", "slots_full", "comms_full", "frontiers_full", "strings_full",
 	"foreign_pid", "stale_handle", "null_args", "finalized", "bad_gpu_time", "inferred",

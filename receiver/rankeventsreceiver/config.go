@@ -44,6 +44,9 @@ type Config struct {
 	StallAfter time.Duration `mapstructure:"stall_after"`
 	// StallRepeat is how often it is told of again.
 	StallRepeat time.Duration `mapstructure:"stall_repeat"`
+	// StateInterval is how often the state of a rank is told of that stalls, or has had no
+	// traffic for stall_after; 0 is never.
+	StateInterval time.Duration `mapstructure:"state_interval"`
 	// StepDeadline is how long a step waits for what is in flight of it.
 	StepDeadline time.Duration `mapstructure:"step_deadline"`
 
@@ -128,6 +131,7 @@ func newDefaultConfig() *Config {
 		BatchOps:       engine.BatchOps,
 		StallAfter:     engine.StallAfter,
 		StallRepeat:    engine.StallRepeat,
+		StateInterval:  engine.StateInterval,
 		StepDeadline:   engine.StepDeadline,
 		Kernels:        kernelOperations,
 		RequestSpans:   true,
@@ -161,6 +165,9 @@ func (c *Config) Validate() error {
 		if f.got < minDuration {
 			errs = append(errs, fmt.Errorf("check %s: got %v; want at least %v, with a unit", f.name, f.got, minDuration))
 		}
+	}
+	if c.StateInterval != 0 && c.StateInterval < minDuration {
+		errs = append(errs, fmt.Errorf("check state_interval: got %v; want 0 for never, or at least %v, with a unit", c.StateInterval, minDuration))
 	}
 	if c.RemoveDead < 0 {
 		errs = append(errs, fmt.Errorf("check remove_dead: got %v; want 0 to leave rings, or a time", c.RemoveDead))
@@ -223,6 +230,7 @@ func (c *Config) engine() rankevents.Config {
 	}
 	e.MaxOpenSteps, e.BatchOps = c.MaxOpenSteps, c.BatchOps
 	e.StallAfter, e.StallRepeat, e.StepDeadline = c.StallAfter, c.StallRepeat, c.StepDeadline
+	e.StateInterval = c.StateInterval
 	e.Anchor = rankevents.Anchor{Function: c.Anchor.Function, Every: c.Anchor.Every}
 	e.JobID, e.JobName = c.JobID, c.JobName
 	return e

@@ -39,7 +39,15 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 	// First, since who hangs is told of even where operations are refused for long.
 	t.stalled = t.stalled || slices.ContainsFunc(b.Open, func(o model.OpenOp) bool { return o.Status == model.StatusOpen })
 	if rd.logs != nil && len(b.Open) > 0 {
-		rd.deliverOpen(b)
+		rd.deliverLogs(b, len(b.Open), func(ld plog.Logs) { otelmap.AppendOpen(ld, &b.Rank, b.Open) })
+	}
+	if rd.logs != nil && len(b.States) > 0 {
+		rd.deliverLogs(b, len(b.States), func(ld plog.Logs) {
+			for i := range b.States {
+				b.States[i].Name = t.path
+				otelmap.AppendRankState(ld, &b.States[i])
+			}
+		})
 	}
 	if rd.traces != nil && len(b.Ops) > 0 {
 		rd.deliverOps(b)
@@ -60,17 +68,18 @@ func (rd *reader) deliverOps(b *rankevents.Batch) {
 	}
 }
 
-func (rd *reader) deliverOpen(b *rankevents.Batch) {
+// deliverLogs hands on n events, which write makes anew for each attempt.
+func (rd *reader) deliverLogs(b *rankevents.Batch, n int, write func(plog.Logs)) {
 	ctx := rd.obs.StartLogsOp(rd.ctx)
-	left, err := rd.offer(ctx, len(b.Open), func(ctx context.Context) error {
+	left, err := rd.offer(ctx, n, func(ctx context.Context) error {
 		ld := plog.NewLogs()
-		otelmap.AppendOpen(ld, &b.Rank, b.Open)
+		write(ld)
 		return rd.logs.ConsumeLogs(ctx, ld)
 	})
-	rd.obs.EndLogsOp(ctx, format, len(b.Open), err)
+	rd.obs.EndLogsOp(ctx, format, n, err)
 	if err != nil {
 		add(rd.telemetry.ReceiverRankEventsEventsDropped.Add, rd, int64(left))
-		rd.log.Error("Events of open operations refused by the next component", zap.Int64("rank", b.Rank.Rank), zap.Error(err))
+		rd.log.Error("Events of open operations and states refused by the next component", zap.Int64("rank", b.Rank.Rank), zap.Error(err))
 	}
 }
 

@@ -32,11 +32,15 @@ func (f *twoRanks) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
 	return append(dst, ring.ClockPair{Raw: 1, Realtime: 1})
 }
 func (f *twoRanks) InFlight(dst []ring.Slot) []ring.Slot { return dst }
-func (f *twoRanks) GPUs(dst []ring.GPU) []ring.GPU       { return dst }
-func (f *twoRanks) String(uint16) string                 { return "AllReduce" }
-func (f *twoRanks) CUPTI() (ring.CUPTIState, uint32)     { return ring.CUPTIUnasked, 0 }
-func (f *twoRanks) Witnesses() ring.Witness              { return ring.WitnessNCCL }
-func (f *twoRanks) Step() (int64, bool)                  { return f.step, true }
+func (f *twoRanks) Frontiers([]ring.Frontier) []ring.Frontier {
+	return nil
+}
+func (f *twoRanks) Drops() (d [ring.DropCount]uint64) { return d }
+func (f *twoRanks) GPUs(dst []ring.GPU) []ring.GPU    { return dst }
+func (f *twoRanks) String(uint16) string              { return "AllReduce" }
+func (f *twoRanks) CUPTI() (ring.CUPTIState, uint32)  { return ring.CUPTIUnasked, 0 }
+func (f *twoRanks) Witnesses() ring.Witness           { return ring.WitnessNCCL }
+func (f *twoRanks) Step() (int64, bool)               { return f.step, true }
 func (f *twoRanks) Poll(_ ring.Level, fn func(int, *ring.Record)) ring.Counts {
 	for i := range f.records {
 		fn(0, &f.records[i])

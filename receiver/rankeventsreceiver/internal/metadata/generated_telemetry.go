@@ -84,7 +84,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverRankEventsEventsDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_rank_events_events_dropped",
-		metric.WithDescription("Events of open operations that the next component refused for good, or for longer than retry_on_failure allows. [Alpha]"),
+		metric.WithDescription("Events of open operations and of states that the next component refused for good, or for longer than retry_on_failure allows. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

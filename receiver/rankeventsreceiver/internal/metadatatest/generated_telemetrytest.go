@@ -40,7 +40,7 @@ func AssertEqualReceiverRankEventsDeliveryRetries(t *testing.T, tt *componenttes
 func AssertEqualReceiverRankEventsEventsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_rank_events_events_dropped",
-		Description: "Events of open operations that the next component refused for good, or for longer than retry_on_failure allows. [Alpha]",
+		Description: "Events of open operations and of states that the next component refused for good, or for longer than retry_on_failure allows. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
