@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
+	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -24,6 +25,7 @@ type analyzeOptions struct {
 	heatmap     bool
 	frequency   bool
 	job         string
+	worldSize   int64
 	rankPattern string
 	stepPattern string
 	engine      straggler.Config
@@ -33,13 +35,15 @@ func newAnalyze() *cobra.Command {
 	o := &analyzeOptions{engine: engineConfig()}
 	cmd := &cobra.Command{
 		Use:   "analyze PATH...",
-		Short: "Read traces of a job and say which rank made the others wait",
+		Short: "Read traces or dumps of a job and say which rank makes the others wait",
 		Long: "Reads the traces of all ranks of a job: directories (with those below), globs and files, of the\n" +
 			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank) or OTLP JSON of operation spans.\n" +
+			"Of Flight Recorder dumps (pickle or JSON, one file per rank) it says what hangs.\n" +
 			"A file's format is told by its content. Damaged files are reported and cost nothing else.\n\n" +
 			"Exit status: 0 nothing found, 3 findings, 2 nothing could be analysed or compared, or wrong usage.",
 		Example: "  lockstep analyze traces/\n" +
-			"  lockstep analyze --json 'traces/*.pt.trace.json.gz' | jq '.findings[0]'",
+			"  lockstep analyze --json 'traces/*.pt.trace.json.gz' | jq '.findings[0]'\n" +
+			"  lockstep analyze ~/.cache/torch/",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
@@ -55,6 +59,7 @@ func (o *analyzeOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.quiet, "quiet", false, "draw no progress bar")
 	f.BoolVar(&o.noClock, "no-clock", false, "compare stamps as recorded: estimate clock offsets, apply none")
 	f.StringVar(&o.job, "job", "", "name of the job, where the traces do not say it (default: the directory's name)")
+	f.Int64Var(&o.worldSize, "world-size", 0, "number of ranks of the job, where dumps do not say it (default: that of its largest group)")
 	f.StringVar(&o.rankPattern, "rank-pattern", "", "regular expression for a rank in a file's name, its group 1 the number")
 	f.StringVar(&o.stepPattern, "step-pattern", "", "regular expression for step annotations, its group 1 the number")
 	f.BoolVar(&o.heatmap, "heatmap", false, "show how far each rank's rhythm of operations is from its role's, window by window")
@@ -95,7 +100,8 @@ type analysis struct {
 	problems problems
 	progress *progress
 	stderr   io.Writer
-	files    int // of which something was analysed
+	dumps    *dumpset.Result // what hangs; nil: there were no dumps
+	files    int             // of which something was analysed
 	skipped  int
 	bytes    int64
 	ops      int64
@@ -138,27 +144,48 @@ func (a *analysis) add(rank model.Rank, ops []model.Op) {
 
 // conclude prints the result and returns the status.
 func (a *analysis) conclude(stdout, stderr io.Writer) error {
-	usable := usable(a.jobs)
-	var err error
-	switch {
-	case a.options.json:
-		err = a.writeJSON(stdout, a.jobs)
-	case usable:
-		err = report.Write(stdout, a.report(a.jobs), styleOf(stdout, os.Getenv))
-	default:
-		_, _ = fmt.Fprintln(stderr, "lockstep: nothing could be analysed")
-		err = report.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
-	}
-	if err != nil {
+	if err := a.print(stdout, stderr); err != nil {
 		return failure{err}
 	}
-	switch report.VerdictOf(a.jobs...) {
+	switch a.verdict() {
 	case report.Found:
 		return statusError(exitFindings)
 	case report.CannotTell:
 		return statusError(exitUnusable)
 	}
 	return nil
+}
+
+// print prints what hangs, and then what the traces came to, if there were any.
+func (a *analysis) print(stdout, stderr io.Writer) error {
+	if a.options.json {
+		return a.writeJSON(stdout, a.jobs)
+	}
+	if err := a.writeHangs(stdout, styleOf(stdout, os.Getenv)); err != nil {
+		return err
+	}
+	switch {
+	case usable(a.jobs):
+		return report.Write(stdout, a.report(a.jobs), styleOf(stdout, os.Getenv))
+	case a.dumps == nil || len(a.dumps.Hangs) == 0:
+		_, _ = fmt.Fprintln(stderr, "lockstep: nothing could be analysed")
+	case len(a.jobs) == 0 && len(a.problems.list) == 0:
+		return nil
+	}
+	return report.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
+}
+
+// verdict is that of traces and dumps together: a finding in any is one.
+func (a *analysis) verdict() report.Verdict {
+	traces := report.VerdictOf(a.jobs...)
+	if a.dumps == nil {
+		return traces
+	}
+	dumps := dumpsVerdict(a.dumps)
+	if traces == report.Found || dumps == report.CannotTell && len(a.jobs) > 0 {
+		return traces
+	}
+	return dumps
 }
 
 // usable reports whether any step of any job was analysed.

@@ -13,12 +13,15 @@ import (
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 
 	"github.com/lockstep-otel/lockstep/connector/clocksconnector"
+	"github.com/lockstep-otel/lockstep/connector/desyncconnector"
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
+	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/owdprobereceiver"
 	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
@@ -30,9 +33,11 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	f.Telemetry = otelconftelemetry.NewFactory()
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		t.receiver(rankeventsreceiver.NewFactory()),
+		t.receiver(flightrecorderreceiver.NewFactory()),
 		t.receiver(ncclinspectorreceiver.NewFactory()),
 		t.receiver(torchtracereceiver.NewFactory()),
 		t.receiver(owdprobereceiver.NewFactory()),
+		t.receiver(ncclrasreceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {
 		return f, err
@@ -46,6 +51,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		clocksconnector.NewFactory(),
 		stragglerconnector.NewFactory(),
+		desyncconnector.NewFactory(),
 		findingsconnector.NewFactory(),
 	); err != nil {
 		return f, err

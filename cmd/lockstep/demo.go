@@ -19,12 +19,16 @@ type demoOptions struct {
 	level   string
 	witness string
 	torch   string // interpreter; empty: our worker
-	once    bool
-	json    bool
-	dir     string
-	keep    bool
-	bare    bool     // no padding of kernels
-	args    []string // to the workers, unchecked
+	// unattended: nobody looks, and so it must end by itself.
+	unattended bool
+	once       bool
+	json       bool
+	// progress: steps are told as JSON, too.
+	progress bool
+	dir      string
+	keep     bool
+	bare     bool     // no padding of kernels
+	args     []string // to the workers, unchecked
 }
 
 // maxDemoRanks is what the worker accepts; some 16 run in lockstep on 2 cores.
@@ -34,7 +38,7 @@ const maxDemoRanks = 64
 const unattendedSteps = 200
 
 var (
-	demoFaults = []string{"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint"}
+	demoFaults = []string{"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint", "hang", "exit", "mismatch"}
 	demoLevels = []string{"summary", "collectives", "all"}
 )
 
@@ -42,23 +46,27 @@ func newDemo() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Train a small model on some ranks, one of them slow, and watch it being found",
+		Short: "Train a small model on some ranks, one of them at fault, and watch it being found",
 		Long: "Starts worker processes that train a small model together, each with the profiler plugin, and\n" +
-			"runs a collector beside them in this process. One rank is made slow; what is found is printed\n" +
-			"while the job runs. No GPU is needed: docs/demo.md says what is real and what is simulated.\n\n" +
+			"runs a collector beside them in this process. One rank is made slow, or the job is made to hang;\n" +
+			"what is found is printed while the job runs. No GPU is needed: docs/demo.md says what is real and what is simulated.\n\n" +
 			"Ctrl-C ends it, a second one at once. Where the output is no terminal, it ends after " +
-			strconv.Itoa(unattendedSteps) + " steps.\n\n" +
+			strconv.Itoa(unattendedSteps) + " steps,\n" +
+			"and a job that hangs when that was found, or after " + hangPatience.String() + ".\n\n" +
 			"Exit status: 0 done, with findings or without, 1 a worker or the collector failed, 2 wrong usage.",
 		Example: "  lockstep demo\n" +
 			"  lockstep demo --fault link --rank 1 --once\n" +
 			"  lockstep demo --fault none --ranks 8 --steps 200\n" +
+			"  lockstep demo --fault hang\n" +
 			"  lockstep demo --fault link --witness kernels\n" +
 			"  lockstep demo --torch=.venv/bin/python --fault gc",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("steps") && !isTerminal(cmd.OutOrStdout()) {
+			o.unattended = !isTerminal(cmd.OutOrStdout())
+			if !cmd.Flags().Changed("steps") && o.unattended && !o.hangs() {
 				o.steps = unattendedSteps
 			}
+			o.ofHang(cmd.Flags().Changed)
 			given := cmd.Flags().Changed("rank")
 			if !given {
 				o.rank = min(o.rank, o.ranks-1)
@@ -76,9 +84,9 @@ func newDemo() *cobra.Command {
 func (o *demoOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.ranks, "ranks", 4, "number of ranks, one process each, 1 to "+strconv.Itoa(maxDemoRanks))
-	f.StringVar(&o.fault, "fault", "compute", "what ails the slow rank: "+oneOf(demoFaults))
-	f.IntVar(&o.rank, "rank", 2, "which rank is slow, 0 to ranks - 1; not given, the last where there are fewer; none with --fault none")
-	f.Int64Var(&o.from, "fault-from", 0, "first step with the fault")
+	f.StringVar(&o.fault, "fault", "compute", "what ails one rank: "+oneOf(demoFaults))
+	f.IntVar(&o.rank, "rank", 2, "which rank that is, 0 to ranks - 1; not given, the last where there are fewer; none with --fault none")
+	f.Int64Var(&o.from, "fault-from", 0, "first step with the fault; of one by which the job hangs "+strconv.Itoa(hangFrom)+" where not given")
 	f.Int64Var(&o.steps, "steps", 0, "end after so many steps; 0: when interrupted")
 	f.StringVar(&o.level, "level", "collectives", "detail of the events: "+oneOf(demoLevels)+"; nothing is judged by summaries alone")
 	f.StringVar(&o.witness, "witness", witnessScopes, "what the job is watched with, each with what is before it: "+oneOf(demoWitnesses))
@@ -86,6 +94,7 @@ func (o *demoOptions) flags(cmd *cobra.Command) {
 	f.Lookup("torch").NoOptDefVal = anyPython
 	f.BoolVar(&o.once, "once", false, "end at the first finding")
 	f.BoolVar(&o.json, "json", false, "print findings and the summary as JSON, one object a line")
+	f.BoolVar(&o.progress, "progress", false, "with --json: a line for each step that the job tells of, too")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "where to make the private directory for the rings")
 	f.BoolVar(&o.keep, "keep", false, "do not remove that directory in the end")
 	f.BoolVar(&o.bare, "no-pace", false, "do not pad kernels to the time they would take on a device")
@@ -111,6 +120,8 @@ func (o *demoOptions) check(rankGiven bool) error {
 		return fmt.Errorf("check --fault-from: got %d; want 0 or more", o.from)
 	case o.steps < 0:
 		return fmt.Errorf("check --steps: got %d; want 0 or more", o.steps)
+	case o.hangs() && o.ranks < 2:
+		return fmt.Errorf("check --fault: got %s with --ranks %d; want at least 2, since one rank waits for nobody", o.fault, o.ranks)
 	case o.torch != "":
 		return o.checkTorch()
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
@@ -31,11 +32,18 @@ func (s *demoScreen) opened(f *model.Finding) {
 	s.known[f.ID] = t
 	s.clear()
 	if s.o.json {
-		s.json(jsonFinding(f, s.step))
+		told := jsonFinding(f, s.step)
+		told.hang(f, time.Since(s.stepAt))
+		s.json(told)
 		return
 	}
 	_, _ = fmt.Fprintf(s.w, "The job is at step %d.\n", s.step)
-	_ = report.Finding(s.w, f, fmt.Sprintf("Finding %d", t.number), s.style) // the writer remembers an error
+	title := fmt.Sprintf("Finding %d", t.number)
+	if f.Kind == model.FindingDesync {
+		_ = report.HangFinding(s.w, f, title, otelmap.Sentence(f), s.style) // the writer remembers an error
+		return
+	}
+	_ = report.Finding(s.w, f, title, s.style)
 }
 
 // updateEvery leaves time to read a line; a revision that is not told is
@@ -96,6 +104,7 @@ type demoFinding struct {
 	StepLast  *int64  `json:"step_last,omitempty"`
 	Cost      float64 `json:"cost_seconds"`
 	AtStep    int64   `json:"at_step"`
+	demoHang
 }
 
 func jsonFinding(f *model.Finding, atStep int64) demoFinding {

@@ -63,6 +63,7 @@ type demo struct {
 	janitor   *janitor  // nil: the workers clean up
 	began     time.Time // when the workers were started
 	stopping  bool
+	hangFound time.Time // when a hang was told of first
 	signalled time.Time // when the first signal came
 }
 
@@ -130,11 +131,17 @@ func (d *demo) watch(signals <-chan os.Signal, found <-chan model.Finding, open 
 			d.screen.line(&l)
 		case now := <-look.C:
 			d.screen.still(now)
+			if d.hung(now) {
+				d.stop()
+			}
 		case said := <-open:
 			d.screen.open(said)
 		case f := <-found:
 			d.screen.finding(&f)
-			if d.options.once {
+			if f.Kind == model.FindingDesync && d.hangFound.IsZero() {
+				d.hangFound = time.Now()
+			}
+			if d.enough(&f) {
 				d.stop()
 			}
 		case <-signals:

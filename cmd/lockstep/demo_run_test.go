@@ -49,6 +49,7 @@ func TestDemo(t *testing.T) {
 	demoBin(t)
 	t.Run("finds every fault", findsEveryFault)
 	t.Run("sees what the witness sees", seesWhatTheWitnessSees)
+	t.Run("names every hang", namesEveryHang)
 	t.Run("ends at the first finding", endsAtTheFirstFinding)
 	t.Run("finds nothing in a healthy job", findsNothingInAHealthyJob)
 	t.Run("fails with its workers", failsWithItsWorkers)

@@ -48,6 +48,9 @@ var faultTold = map[string]string{
 	"dataloader": "rank %d loads its data 30 ms late in every step",
 	"gc":         "rank %d collects garbage for 30 ms in every step",
 	"checkpoint": "all ranks save a checkpoint after every step, and rank %d takes 70 ms longer",
+	"hang":       "the host of rank %d is to stand still, and to tell nobody in what",
+	"exit":       "the process of rank %d is to end without a word",
+	"mismatch":   "rank %d is to call a collective in another size than the others",
 }
 
 func (s *demoScreen) begin() {
@@ -102,6 +105,9 @@ func (s *demoScreen) line(l *demoLine) {
 		return
 	}
 	s.step, s.stepAt, s.opens = l.Step, time.Now(), 0
+	if s.o.progress && s.o.json {
+		s.json(map[string]int64{"step": l.Step})
+	}
 	if s.live {
 		s.draw(fmt.Sprintf("step %d   %.1f ms per step   loss %.4f", l.Step, l.last(), l.Loss))
 	}

@@ -18,18 +18,20 @@ import (
 
 func TestDemoWrongUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"--ranks 0":             "check --ranks: got 0; want 1 to 64",
-		"--ranks 65":            "got 65",
-		"--fault fire":          `check --fault: got "fire"; want none, compute, host, link, compile, dataloader, gc, checkpoint`,
-		"--rank 4":              "check --rank: got 4; want 0 to 3, since there are 4 ranks",
-		"--ranks 2 --rank 2":    "check --rank: got 2",
-		"--rank 1 --fault none": "check --rank: got 1 with --fault none",
-		"--level some":          `check --level: got "some"`,
-		"--witness eyes":        `check --witness: got "eyes"; want host-events, kernels, proxy, scopes, cupti`,
-		"--steps=-1":            "check --steps: got -1",
-		"--fault-from=-1":       "check --fault-from: got -1",
-		"surplus":               "unknown command",
-		"--fault none --rank=x": "invalid argument",
+		"--ranks 0":              "check --ranks: got 0; want 1 to 64",
+		"--ranks 65":             "got 65",
+		"--fault fire":           `check --fault: got "fire"; want none, compute, host, link, compile, dataloader, gc, checkpoint, hang, exit, mismatch`,
+		"--fault hang --ranks 1": "check --fault: got hang with --ranks 1; want at least 2",
+		"--fault hang --torch":   "check --fault: got \"hang\"; want none, compute",
+		"--rank 4":               "check --rank: got 4; want 0 to 3, since there are 4 ranks",
+		"--ranks 2 --rank 2":     "check --rank: got 2",
+		"--rank 1 --fault none":  "check --rank: got 1 with --fault none",
+		"--level some":           `check --level: got "some"`,
+		"--witness eyes":         `check --witness: got "eyes"; want host-events, kernels, proxy, scopes, cupti`,
+		"--steps=-1":             "check --steps: got -1",
+		"--fault-from=-1":        "check --fault-from: got -1",
+		"surplus":                "unknown command",
+		"--fault none --rank=x":  "invalid argument",
 	} {
 		status, _, stderr := call(append([]string{"demo"}, strings.Fields(args)...)...)
 		assert.Equal(t, exitUnusable, status, args)

@@ -33,6 +33,7 @@ type demoJob struct {
 	err     error           // why the job failed, once lines is closed
 	torch   bool            // the ranks are PyTorch's
 	grace   time.Duration   // to end after a signal
+	dies    int             // rank that is to end before the others; -1: none
 	began   atomic.Bool     // a step has been told of
 	asked   atomic.Bool     // to end
 
@@ -78,7 +79,10 @@ var demoRing = []string{"LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_RECORDS=4096", "
 func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer) (*demoJob, error) {
 	j := &demoJob{
 		lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), ended: make([]bool, o.ranks),
-		torch: o.torch != "", grace: o.grace(),
+		torch: o.torch != "", grace: o.grace(), dies: -1,
+	}
+	if o.fault == "exit" {
+		j.dies = o.rank
 	}
 	started := make(chan error)
 	go func() {
@@ -140,6 +144,9 @@ func (o *demoOptions) workerArgs(rank int, dir string) []string {
 	}
 	if o.fault == "checkpoint" {
 		args = append(args, "--checkpoint-every", "1")
+	}
+	if o.hangs() {
+		args = append(args, "--patient")
 	}
 	if !o.marks() {
 		args = append(args, "--no-markers")
@@ -221,7 +228,7 @@ func (j *demoJob) wait() {
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			j.ended[rank] = true
-			if err != nil && !j.calledOff() {
+			if err != nil && !j.calledOff() && rank != j.dies {
 				failed[rank] = fmt.Errorf("run worker of rank %d: %w", rank, err)
 				j.signal(syscall.SIGTERM)
 				if grace == nil {

@@ -26,6 +26,7 @@ type inputs struct {
 	seen     map[string]bool
 	skipped  int    // files in directories that are of no known format
 	other    string // what reads the first of those for which something does
+	strange  []strangeFile
 	problems *problems
 }
 
@@ -38,6 +39,7 @@ func discover(paths []string, p *problems) *inputs {
 	for _, path := range paths {
 		in.addPath(path)
 	}
+	in.damagedDumps()
 	return in
 }
 
@@ -100,7 +102,7 @@ func (in *inputs) addDir(dir string) {
 		in.problems.add(dir, -1, fmt.Errorf("read directory: %w", bare(err)))
 	}
 	if len(in.files) == before && in.problems.in(dir) == 0 {
-		in.problems.add(dir, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces or OTLP JSON files of spans"), in.other))
+		in.problems.add(dir, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces, Flight Recorder dumps or OTLP JSON files of spans"), in.other))
 	}
 }
 
@@ -120,11 +122,21 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	switch {
 	case f != sniff.Unknown:
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
+	case namedAsDump(path):
+		in.strange = append(in.strange, strangeFile{input{path: path, size: info.Size()}, named, err})
+	default:
+		in.pass(path, info, named, err)
+	}
+}
+
+// pass tells of a file of no known format, or passes it over in silence.
+func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
+	switch {
 	case err != nil && (named || tracelike(path)):
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: %w", bare(err)), elsewhere(path, info)))
 	case named:
 		in.problems.add(path, -1, orElse(
-			errors.New("tell format: got neither a PyTorch trace (traceEvents) nor OTLP JSON of spans (resourceSpans)"), elsewhere(path, info)))
+			errors.New("tell format: got neither a PyTorch trace (traceEvents), nor OTLP JSON of spans (resourceSpans), nor a Flight Recorder dump"), elsewhere(path, info)))
 	default:
 		in.skipped++
 		if in.other == "" {

@@ -22,6 +22,7 @@ type output struct {
 	Findings        []map[string]any `json:"findings"`
 	Ranks           []map[string]any `json:"ranks"`
 	Jobs            []jobOutput      `json:"jobs"`
+	Hangs           []hangOutput     `json:"hangs"`
 	Problems        []model.Problem  `json:"problems"`
 	ProblemsOmitted int64            `json:"problems_omitted"`
 	Input           inputOutput      `json:"input"`
@@ -71,11 +72,19 @@ type abstainedOutput struct {
 func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 	stats := a.engine.Stats()
 	out := output{
-		Verdict:  report.VerdictOf(jobs...),
-		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{},
+		Verdict:  a.verdict(),
+		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{}, Hangs: hangsOutput(a.dumps),
 		Problems: append([]model.Problem{}, a.problems.list...), ProblemsOmitted: a.problems.omitted,
 		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock, a.options.engine.Method},
 		Lost:  lostOutput(&stats),
+	}
+	if a.dumps != nil {
+		out.Problems = append(out.Problems, a.dumps.Problems...)
+		for i := range out.Hangs {
+			for _, r := range out.Hangs[i].Roots {
+				out.Findings = append(out.Findings, r.Finding)
+			}
+		}
 	}
 	for i := range jobs {
 		out.Jobs = append(out.Jobs, newJobOutput(&jobs[i]))

@@ -25,7 +25,7 @@ func (o *analyzeOptions) readers() ([]reader, error) {
 	if step != nil {
 		options.StepPattern = step
 	}
-	return []reader{newTorchReader(options), otlpReader{}}, nil
+	return []reader{newTorchReader(options), otlpReader{}, dumpReader{o.job, o.worldSize, rank}}, nil
 }
 
 // pattern compiles the value of a flag; nil where it is empty.

@@ -17,9 +17,10 @@ type Format int
 
 // The formats.
 const (
-	Unknown Format = iota
-	Torch          // Chrome JSON of the PyTorch profiler
-	OTLP           // OTLP JSON with spans
+	Unknown        Format = iota
+	Torch                 // Chrome JSON of the PyTorch profiler
+	OTLP                  // OTLP JSON with spans
+	FlightRecorder        // a Flight Recorder dump: a pickle, or its JSON twin
 )
 
 // formatKeys are the top-level keys that tell a format. Others, as a PyTorch
@@ -31,6 +32,40 @@ var formatKeys = map[string]Format{
 	"schemaVersion":    Torch,
 	"deviceProperties": Torch,
 	"distributedInfo":  Torch,
+	"pg_config":        FlightRecorder,
+	"pg_status":        FlightRecorder,
+	"nccl_comm_state":  FlightRecorder,
+	"nccl_version":     FlightRecorder,
+	"comm_lib_version": FlightRecorder,
+}
+
+// entryKeys are in the first entry of every dump that has one, and the groups in the
+// beginning of every pickle of a dump.
+var entryKeys = [][]byte{[]byte("profiling_name"), []byte("record_id"), []byte("pg_config")}
+
+// dumpHead is how much of a dump is searched for them: a call stack of some 60 frames may
+// stand in front.
+const dumpHead = 16 << 10
+
+// isDump reports whether content begins as a dump does. JSON of dumps has its keys sorted,
+// so that all entries may stand in front of the others.
+func isDump(head []byte) bool {
+	const pickleProto = 0x80
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case len(text) == 0:
+		return false
+	case head[0] == pickleProto && len(head) > 1 && head[1] >= 2 && head[1] <= 5:
+	case text[0] == '[', text[0] == '{' && bytes.HasPrefix(bytes.TrimLeft(text[1:], " \t\r\n"), []byte(`"entries"`)):
+	default:
+		return false
+	}
+	for _, k := range entryKeys {
+		if bytes.Contains(head, k) {
+			return true
+		}
+	}
+	return false
 }
 
 // sniffLimit bounds how much of a file is looked at.
@@ -63,7 +98,11 @@ func File(path string) (Format, error) {
 		return Unknown, err
 	}
 	defer func() { _ = c.Close() }()
-	head := &io.LimitedReader{R: r, N: sniffLimit}
+	b := bufio.NewReaderSize(r, dumpHead)
+	if start, _ := b.Peek(dumpHead); isDump(start) {
+		return FlightRecorder, nil
+	}
+	head := &io.LimitedReader{R: b, N: sniffLimit}
 	f, err := sniffJSON(head)
 	if head.N <= 0 {
 		err = nil // the end of what is looked at, not of the file

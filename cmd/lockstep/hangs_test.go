@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder/frwrite"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
+)
+
+// writeDumps writes the dumps of four ranks that have finished nine collectives. Those not
+// listed as behind have enqueued a tenth, and wait in it.
+func writeDumps(t *testing.T, behind ...int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "llama")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	late := map[int]bool{}
+	for _, r := range behind {
+		late[r] = true
+	}
+	for r := range 4 {
+		d := &frwrite.Dump{Stacks: true, Groups: []frwrite.Group{{Name: "0", Desc: "default_pg", Ranks: []int64{0, 1, 2, 3}}}}
+		last := int64(10)
+		if late[r] {
+			last = 9
+		}
+		for seq := int64(1); seq <= last; seq++ {
+			e := frwrite.Entry{
+				RecordID: seq - 1, Group: "0", Desc: "default_pg", CollectiveSeq: seq, OpID: seq, Name: "nccl:all_reduce",
+				Created: 1758580155_000_000_000 + seq*1e9, In: [][]int64{{4}}, Out: [][]int64{{4}},
+				InTypes: []string{"Float"}, OutTypes: []string{"Float"}, State: frwrite.Completed, Completed: 1758580155_000_001_000 + seq*1e9,
+				Retired: true, TimeoutMS: 600_000, Frames: []frwrite.Frame{{Name: "forward", File: "train.py", Line: seq}},
+			}
+			if seq == 10 {
+				e.State, e.Completed, e.Retired = frwrite.Scheduled, 0, false
+			}
+			d.Entries = append(d.Entries, e)
+		}
+		d.Status = []frwrite.Status{{Enqueued: last, Started: -1, Completed: 9}}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r)), frwrite.Pickle(d), 0o600))
+	}
+	return dir
+}
+
+func TestAnalyzeDumps(t *testing.T) {
+	dir := writeDumps(t, 2)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "README"), []byte("hello"), 0o600))
+	status, stdout, stderr := call("analyze", dir)
+	assert.Equal(t, exitFindings, status)
+	assert.Empty(t, stderr)
+	for _, want := range []string{"job llama", "rank 2", "not_scheduled", "all_reduce 10", "default_pg", "Call stack of rank 2", "forward (train.py:9)"} {
+		assert.Contains(t, stdout, want)
+	}
+
+	status, stdout, stderr = call("analyze", writeDumps(t, 0, 1, 2, 3))
+	assert.Equal(t, exitNothing, status)
+	assert.Empty(t, stderr)
+	assert.Contains(t, stdout, "Nothing hangs.")
+}
+
+func TestAnalyzeDumpsAsJSON(t *testing.T) {
+	status, r := analyzeJSON(t, writeDumps(t, 2))
+	assert.Equal(t, exitFindings, status)
+	assert.Empty(t, r.Problems)
+	assert.Equal(t, 4, r.Input.Files)
+	require.Len(t, r.Findings, 1)
+	assert.Equal(t, model.ClassNotScheduled, r.Findings[0][semconv.FindingClass])
+	assert.InDelta(t, 2, r.Findings[0][semconv.FindingRank], 0)
+
+	_, stdout, _ := call("analyze", "--json", writeDumps(t, 2))
+	var out struct {
+		Verdict string       `json:"verdict"`
+		Hangs   []hangOutput `json:"hangs"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
+	assert.Equal(t, "findings", out.Verdict)
+	require.Len(t, out.Hangs, 1)
+	h := out.Hangs[0]
+	assert.Equal(t, []any{"llama", 4, 4, int64(39)}, []any{h.Job, h.Ranks, h.Files, h.Entries})
+	require.Len(t, h.Roots, 1)
+	assert.Equal(t, int64(10), h.Roots[0].Op.Seq)
+	require.NotEmpty(t, h.Groups)
+	assert.Equal(t, int64(9), *h.Groups[0].Enqueued[0])
+	assert.Equal(t, int64(10), *h.Groups[0].Enqueued[1])
+	assert.Equal(t, []int64{2}, h.Groups[0].Absent)
+}
+
+// What lies beside dumps under a name like theirs is a damaged dump, not a stranger.
+func TestAnalyzeDamagedDumps(t *testing.T) {
+	dir := writeDumps(t, 2)
+	path := filepath.Join(dir, "nccl_trace_rank_3")
+	require.NoError(t, os.Truncate(path, 0))
+	status, r := analyzeJSON(t, dir)
+	assert.Equal(t, exitFindings, status)
+	require.Len(t, r.Problems, 1)
+	assert.Equal(t, path, r.Problems[0].File)
+	assert.Contains(t, r.Problems[0].What, "dump is empty")
+	assert.Equal(t, int64(3), *r.Problems[0].Rank)
+
+	t.Run("alone they are none", func(t *testing.T) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "nccl_trace_rank_3"), nil, 0o600))
+		status, _, stderr := call("analyze", dir)
+		assert.Equal(t, exitUnusable, status)
+		assert.Contains(t, stderr, "nothing could be analysed")
+	})
+	t.Run("all of them", func(t *testing.T) {
+		dir := writeDumps(t)
+		for r := range 4 {
+			require.NoError(t, os.Truncate(filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r)), 40))
+		}
+		status, r := analyzeJSON(t, dir)
+		assert.Equal(t, exitUnusable, status)
+		assert.NotEmpty(t, r.Problems)
+	})
+}
+
+func TestAnalyzeDumpsWithAPattern(t *testing.T) {
+	dir := writeDumps(t, 2)
+	for r := range 4 {
+		from := filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r))
+		require.NoError(t, os.Rename(from, filepath.Join(dir, "r"+strconv.Itoa(r)+"_of_4")))
+	}
+	status, r := analyzeJSON(t, "--rank-pattern", `r(\d+)_of`, dir)
+	assert.Equal(t, exitFindings, status)
+	require.Len(t, r.Findings, 1)
+	assert.InDelta(t, 2, r.Findings[0][semconv.FindingRank], 0)
+}
+
+// Traces and dumps in one call: each is told.
+func TestAnalyzeTracesAndDumps(t *testing.T) {
+	status, r := analyzeJSON(t, testdata.Recording(t, "slow"), writeDumps(t, 2))
+	assert.Equal(t, exitFindings, status)
+	kinds := map[any]bool{}
+	for _, f := range r.Findings {
+		kinds[f[semconv.FindingKind]] = true
+	}
+	assert.Equal(t, map[any]bool{model.FindingStraggler: true, model.FindingDesync: true}, kinds)
+}

@@ -1,0 +1,122 @@
+package dumpset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/rankstate"
+)
+
+// item is one file and what is kept of it.
+type item struct {
+	path, prefix string
+	rank         int64
+	named        bool // its name tells a rank
+	size         int64
+	changed      time.Time
+
+	err      error // why there is no state
+	problems []string
+	state    []byte           // rankstate
+	light    *model.RankState // what tells dumps apart
+	timeout  time.Duration    // the longest of its operations
+	version  string
+	entries  int64
+	stacks   bool
+}
+
+// lightOps is how many operations of a state are kept to tell whether two dumps are of one
+// process: what is open is open in both.
+const lightOps = 4
+
+// read reads a file; what goes wrong is in the item.
+func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
+	info, err := os.Stat(it.path)
+	if err != nil {
+		it.err = bare(err)
+		return
+	}
+	it.size, it.changed = info.Size(), info.ModTime()
+	d, err := flightrecorder.ReadFile(it.path, flightrecorder.Options{Stacks: stacks, Limits: o.Limits, Cache: cache})
+	if err != nil {
+		it.err = bare(err)
+		return
+	}
+	it.problems = d.Problems
+	if d.Partial != "" {
+		it.problems = append(it.problems, "read as far as it goes: "+d.Partial)
+	}
+	it.version, it.entries, it.stacks = d.Version.String(), d.Stats.Entries, d.Stacks
+	if it.err = it.ownRank(d); it.err != nil {
+		return
+	}
+	it.keep(d)
+}
+
+// ownRank settles whose dump it is. A process has only groups of which it is a member: a
+// name that says another rank is wrong.
+func (it *item) ownRank(d *flightrecorder.Dump) error {
+	member := func(g flightrecorder.Group) bool { return len(g.Ranks) == 0 || slices.Contains(g.Ranks, it.rank) }
+	wrong := slices.IndexFunc(d.Groups, func(g flightrecorder.Group) bool { return g.Name != "" && !member(g) })
+	if it.named && wrong < 0 {
+		return nil
+	}
+	own, ok := frwatch.OwnRank(d.Groups)
+	switch {
+	case ok && it.named:
+		it.problems = append(it.problems, fmt.Sprintf("take it for the dump of rank %d: its name says %d, which is no member of its process group %q", own, it.rank, d.Groups[wrong].Name))
+	case ok:
+	case it.named:
+		return fmt.Errorf("find rank of dump: its name says %d, which is no member of its process group %q", it.rank, d.Groups[wrong].Name)
+	default:
+		return errors.New("find rank of dump: got no number at the end of its name; want one, or --rank-pattern")
+	}
+	it.rank, it.named = own, true
+	return nil
+}
+
+// keep makes the small forms of a dump.
+func (it *item) keep(d *flightrecorder.Dump) {
+	s := d.State(model.Rank{Rank: it.rank}, filepath.Base(it.path), flightrecorder.StateOptions{})
+	// The file's time is that of the dump only where it is that of the newest operation, too:
+	// who copies files changes it.
+	if age := it.changed.Sub(time.Unix(0, s.LastEnqueue)); s.LastEnqueue > 0 && age >= 0 && age < freshFor {
+		s.Time = it.changed.UnixNano()
+	}
+	for i := range s.Ops {
+		it.timeout = max(it.timeout, time.Duration(s.Ops[i].Timeout.Or(0)*float64(time.Second)))
+	}
+	it.state = rankstate.Encode(&s)
+	light := model.RankState{Rank: s.Rank, Name: it.path, LastEnqueue: s.LastEnqueue, LibVersion: s.LibVersion, Partial: s.Partial, OnlyActive: s.OnlyActive}
+	for i := range s.Comms {
+		c := &s.Comms[i]
+		light.Comms = append(light.Comms, model.CommState{Comm: model.Comm{ID: c.Comm.ID, Name: c.Comm.Name, Digest: c.Comm.Digest, Size: c.Comm.Size}, Members: c.Members})
+	}
+	for i := range s.Ops {
+		if o := &s.Ops[i]; !o.Done && len(light.Ops) < lightOps {
+			light.Ops = append(light.Ops, model.StateOp{Kind: o.Kind, Comm: o.Comm, Seq: o.Seq, Created: o.Created})
+		}
+	}
+	it.light = &light
+}
+
+// freshFor is how soon after its newest operation a dump is written of a job that moves:
+// as soon as something that is open is told of (stall_after).
+const freshFor = 2 * time.Second
+
+// bare drops the path of a file error: problems name the file already.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("read dump: %w", pe.Err)
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package dumpset
+
+import (
+	"cmp"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+)
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }
+
+// group are the items of one job.
+type group struct {
+	job   string
+	items []*item
+}
+
+// jobs tells the dumps of different jobs apart. All are taken for one job's, in however
+// many folders they lie, unless two of them are of one rank: then each folder is a job's,
+// and within a folder each beginning of names.
+func (r *run) jobs() []group {
+	var with []*item
+	seen := map[int64]bool{}
+	twins := false
+	for i := range r.items {
+		it := &r.items[i]
+		if !it.named {
+			continue // nobody knows whose it is
+		}
+		with = append(with, it)
+		twins = twins || seen[it.rank]
+		seen[it.rank] = true
+	}
+	switch {
+	case len(with) == 0:
+		return nil
+	case r.o.Job != "":
+		return []group{{r.o.Job, with}}
+	case !twins:
+		return []group{{commonFolder(with), with}}
+	}
+	split := frwatch.Jobs{Window: r.window(with)}
+	var files []frwatch.File
+	newest := newestOf(with)
+	for _, it := range with {
+		files = append(files, it.file(newest))
+	}
+	split.Learn(files)
+	byJob := map[string]*group{}
+	for i, it := range with {
+		job := split.Of(&files[i])
+		if byJob[job] == nil {
+			byJob[job] = &group{job: job}
+		}
+		byJob[job].items = append(byJob[job].items, it)
+	}
+	var out []group
+	for _, job := range slices.Sorted(maps.Keys(byJob)) {
+		out = append(out, *byJob[job])
+	}
+	return out
+}
+
+func (it *item) file(newest time.Time) frwatch.File {
+	return frwatch.File{
+		Path: it.path, Prefix: filepath.Join(filepath.Dir(it.path), it.prefix), Rank: it.rank,
+		Size: it.size, Time: it.writtenOr(newest), Regular: true,
+	}
+}
+
+// writtenOr is when a dump was written, as far as it says that: when its newest operation
+// was enqueued. Copies have other times than what they are copies of.
+// One without operations says nothing, and is taken for one of the newest.
+func (it *item) writtenOr(newest time.Time) time.Time {
+	if it.light != nil && it.light.LastEnqueue > 0 {
+		return time.Unix(0, it.light.LastEnqueue)
+	}
+	return newest
+}
+
+func newestOf(items []*item) (newest time.Time) {
+	for _, it := range items {
+		if t := it.writtenOr(newest); t.After(newest) {
+			newest = t
+		}
+	}
+	return newest
+}
+
+// Whoever waits longer than the operation's timeout is given up: the newest operations of
+// two ranks of one incident can not be farther apart, whatever hangs, than one timeout of
+// the one and one of the other.
+const (
+	leastWindow   = 10 * time.Minute // NCCL's default
+	unknownWindow = time.Hour        // where no dump says a timeout
+)
+
+func (r *run) window(items []*item) time.Duration {
+	longest := time.Duration(0)
+	for _, it := range items {
+		longest = max(longest, it.timeout)
+	}
+	if longest == 0 {
+		return unknownWindow
+	}
+	return max(2*longest, leastWindow)
+}
+
+// commonFolder names the folder that all lie below.
+func commonFolder(items []*item) string {
+	dir := ""
+	for i, it := range items {
+		d, err := filepath.Abs(filepath.Dir(it.path))
+		if err != nil {
+			return ""
+		}
+		if i == 0 {
+			dir = d
+		}
+		for dir != d && !strings.HasPrefix(d, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)) {
+			dir = filepath.Dir(dir)
+		}
+	}
+	return filepath.Base(dir)
+}
+
+func versionsOf(items []*item, of func(*item) string) []string {
+	seen := map[string]bool{}
+	for _, it := range items {
+		if v := of(it); v != "" {
+			seen[v] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}

@@ -1,0 +1,143 @@
+package dumpset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/rankstate"
+)
+
+// judge says what hangs in one job. Where stacks were recorded, those concerned are read
+// again with them.
+func (r *run) judge(g group) {
+	inc, taken := r.incident(g)
+	h := Hang{Files: len(g.items)}
+	h.Versions = versionsOf(taken, func(it *item) string { return it.version })
+	h.Libs = versionsOf(taken, func(it *item) string { return it.light.LibVersion })
+	for _, it := range taken {
+		h.Entries += it.entries
+		if it.light.OnlyActive {
+			h.OnlyActive++
+		}
+		if it.light.Partial != "" {
+			h.Partial++
+		}
+	}
+	h.Report = r.conclude(g.job, inc, taken)
+	if again := r.withStacks(h.Report, taken); len(again) > 0 {
+		r.readAll(again, true)
+		h.Report = r.conclude(g.job, inc, taken)
+	}
+	if len(h.Versions) > 1 {
+		h.Problems = append(h.Problems, fmt.Sprintf("the dumps are of %d versions: %v", len(h.Versions), h.Versions))
+	}
+	r.out.Hangs = append(r.out.Hangs, h)
+}
+
+// incident finds which dumps speak for their ranks, by the rules of the receiver.
+func (r *run) incident(g group) (frwatch.Incident, []*item) {
+	window := r.window(g.items)
+	newest := newestOf(g.items)
+	in := frwatch.NewIncidents(frwatch.IncidentConfig{
+		Window: window, AllRanks: true, WorldSize: r.world(g.items), MaxRanks: frwatch.MaxRanks, MaxJobs: 1,
+	})
+	byPath := map[string]*item{}
+	for _, it := range g.items {
+		byPath[it.path] = it
+		d := frwatch.Dump{Job: g.job, Source: it.path, Rank: it.rank, Time: it.writtenOr(newest), State: it.light}
+		if it.err != nil {
+			d.State, d.Fault = nil, it.err.Error()
+		}
+		in.Add(newest, d)
+	}
+	var inc frwatch.Incident
+	for _, i := range in.End(true) {
+		inc = i
+	}
+	for _, refused := range slices.Concat(inc.Refused, in.TakeOverflow()) {
+		r.out.Stats.Refused++
+		r.problem(byPath[refused.Source], refused.What+"; the dump is left out")
+	}
+	var taken []*item
+	for i := range inc.States {
+		taken = append(taken, byPath[inc.States[i].Name])
+	}
+	return inc, taken
+}
+
+// world is how many ranks the job has: as many as its largest group, and as the greatest
+// rank of a dump says. Dumps of Gloo do not say the members of groups.
+func (r *run) world(items []*item) int64 {
+	if r.o.WorldSize > 0 {
+		return min(r.o.WorldSize, frwatch.MaxRanks)
+	}
+	world := int64(0)
+	for _, it := range items {
+		world = max(world, it.rank+1)
+		if it.light == nil {
+			continue
+		}
+		for i := range it.light.Comms {
+			world = max(world, int64(len(it.light.Comms[i].Members)))
+		}
+	}
+	return min(world, frwatch.MaxRanks)
+}
+
+// conclude gives the analysis one state after the other.
+func (r *run) conclude(job string, inc frwatch.Incident, taken []*item) *desync.Report {
+	a := desync.New(r.o.Engine)
+	a.SetJob(desync.Job{Name: job, ID: job, Incarnation: model.Incarnation(model.World{Launcher: []string{job}})})
+	var d rankstate.Decoder
+	for _, it := range taken {
+		s, err := d.Decode(it.state)
+		if err != nil {
+			r.problem(it, fmt.Sprintf("keep state of dump: %v", err))
+			continue
+		}
+		a.Add(&s)
+	}
+	for _, absence := range inc.Absent {
+		a.AddAbsence(absence)
+	}
+	return a.Conclude(0)
+}
+
+// maxStacked bounds the dumps that are read again for their call stacks.
+const maxStacked = 256
+
+// withStacks returns the places of the dumps whose call stacks the report wants.
+func (r *run) withStacks(rep *desync.Report, taken []*item) []int {
+	want := map[int64]bool{}
+	note := func(ranks ...int64) {
+		for _, rank := range ranks {
+			if len(want) < maxStacked {
+				want[rank] = true
+			}
+		}
+	}
+	for i := range rep.Roots {
+		root := &rep.Roots[i]
+		note(root.Finding.Ranks...)
+		note(root.Finding.Candidates...)
+		for _, m := range root.Members {
+			note(m.Rank)
+		}
+		for _, hop := range root.Path {
+			note(hop.Rank)
+		}
+	}
+	var out []int
+	for i := range r.items {
+		it := &r.items[i]
+		if it.stacks && want[it.rank] && slices.Contains(taken, it) {
+			out = append(out, i)
+		}
+	}
+	slices.SortFunc(out, func(x, y int) int { return cmp.Compare(r.items[x].rank, r.items[y].rank) })
+	return out
+}

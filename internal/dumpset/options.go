@@ -1,0 +1,65 @@
+package dumpset
+
+import (
+	"runtime"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Options say how a set is read.
+type Options struct {
+	// Job names the job of all dumps; empty: their folder does.
+	Job string
+	// WorldSize is how many ranks the job has; 0: what the dumps say.
+	WorldSize int64
+	// RankOf tells the rank that a file's name speaks of, and what precedes it;
+	// nil: flightrecorder.RankOf.
+	RankOf func(path string) (rank int64, prefix string, ok bool)
+	// Workers is how many dumps are read at a time; 0: one per core.
+	Workers int
+	Engine  desync.Config
+	Limits  flightrecorder.Limits
+	// Progress is told how many bytes were read since the last call. It may be nil.
+	Progress func(bytes int64)
+}
+
+func (o Options) withDefaults() Options {
+	if o.RankOf == nil {
+		o.RankOf = flightrecorder.RankOf
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(int64) {}
+	}
+	return o
+}
+
+// Result is what came of a set.
+type Result struct {
+	// Hangs are the reports, one for each job.
+	Hangs    []Hang
+	Problems []model.Problem
+	Stats    Stats
+}
+
+// Hang is the report on one job.
+type Hang struct {
+	*desync.Report
+	// Files are of how many dumps it speaks; Entries is how many operations they recorded.
+	Files   int
+	Entries int64
+	// Versions are those of the dumps, Libs those of their communication libraries.
+	Versions, Libs []string
+	// OnlyActive: dumps from which what was over had been left out. Partial: cut or damaged.
+	OnlyActive, Partial int
+}
+
+// Stats count what was read and what was not taken.
+type Stats struct {
+	Files, Unreadable, Refused, Partial int
+	Bytes, Entries                      int64
+}

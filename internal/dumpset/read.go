@@ -1,0 +1,107 @@
+package dumpset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Read reads the files, each a dump or one that should be one, and says what hangs.
+func Read(ctx context.Context, paths []string, o Options) *Result {
+	o = o.withDefaults()
+	items := make([]item, len(paths))
+	for i, p := range paths {
+		items[i].path = p
+		items[i].rank, items[i].prefix, items[i].named = o.RankOf(p)
+	}
+	r := &run{o: o, ctx: ctx, items: items, cache: flightrecorder.NewCache(), out: &Result{}}
+	all := make([]int, len(items))
+	for i := range all {
+		all[i] = i
+	}
+	r.readAll(all, false)
+	r.count()
+	for _, group := range r.jobs() {
+		r.judge(group)
+	}
+	slices.SortStableFunc(r.out.Problems, func(a, b model.Problem) int { return compareText(a.File, b.File) })
+	return r.out
+}
+
+// run is one reading.
+type run struct {
+	o     Options
+	ctx   context.Context
+	items []item
+	cache *flightrecorder.Cache
+	out   *Result
+}
+
+// readAll reads the items of these places, several at a time.
+func (r *run) readAll(places []int, stacks bool) {
+	next := make(chan int)
+	var wait sync.WaitGroup
+	var told sync.Mutex
+	for range min(r.o.Workers, len(places)) {
+		wait.Go(func() {
+			for i := range next {
+				it := &r.items[i]
+				it.read(&r.o, r.cache, stacks)
+				if !stacks {
+					told.Lock()
+					r.o.Progress(it.size)
+					told.Unlock()
+				}
+			}
+		})
+	}
+	for _, i := range places {
+		if r.ctx.Err() != nil {
+			r.items[i].err = r.ctx.Err()
+			continue
+		}
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+}
+
+// maxProblems bounds the problems that are listed of one set.
+const maxProblems = 10_000
+
+func (r *run) problem(it *item, what string) {
+	if len(r.out.Problems) >= maxProblems {
+		return
+	}
+	p := model.Problem{File: it.path, Offset: -1, What: what}
+	if it.named {
+		rank := it.rank
+		p.Rank = &rank
+	}
+	r.out.Problems = append(r.out.Problems, p)
+}
+
+// count counts what was read and tells what was wrong with single files.
+func (r *run) count() {
+	s := &r.out.Stats
+	for i := range r.items {
+		it := &r.items[i]
+		s.Files++
+		s.Bytes += it.size
+		s.Entries += it.entries
+		for _, p := range it.problems {
+			r.problem(it, p)
+		}
+		switch {
+		case it.err != nil:
+			s.Unreadable++
+			r.problem(it, fmt.Sprintf("%v; the dump is left out", it.err))
+		case it.light.Partial != "":
+			s.Partial++
+		}
+	}
+}

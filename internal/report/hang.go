@@ -1,0 +1,176 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/dumpset"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// HangInput is all that a report on hangs speaks of.
+type HangInput struct {
+	*dumpset.Result
+	// Sentence says a finding in one sentence.
+	Sentence func(*model.Finding) string
+}
+
+// WriteHangs renders what hangs, for each job: one sentence for each root first, for those
+// who read no more; then the process groups and their states, what the members of each
+// root did, and the call stacks; the problems of files last.
+func WriteHangs(w io.Writer, in *HangInput, style Style) error {
+	p := &printer{Style: style}
+	for i := range in.Hangs {
+		p.hang(&in.Hangs[i], in)
+	}
+	p.problems(&Input{Problems: in.Problems})
+	if _, err := w.Write(p.Bytes()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// maxRootsShown bounds the roots that are printed, those with the most victims first.
+const maxRootsShown = 8
+
+func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
+	p.line("%s", p.paint(bold, "job "+shortName(clean(h.Job.Name))))
+	for _, l := range p.sentences(h, in) {
+		p.line("%s", l)
+	}
+	p.line("")
+	p.facts(h)
+	p.line("")
+	p.groups(h.Report)
+	for i := range h.Roots[:min(len(h.Roots), maxRootsShown)] {
+		p.root(&h.Roots[i], titleOfRoot(i, len(h.Roots)))
+	}
+	p.stacks(h.Report)
+	for _, what := range h.Problems {
+		p.field("contradiction", clean(what))
+	}
+	if len(h.Problems) > 0 {
+		p.line("")
+	}
+}
+
+// sentences say what it came to: one for each root.
+func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
+	colour, texts := red, []string(nil)
+	switch h.Verdict {
+	case desync.Healthy:
+		colour, texts = green, []string{"Nothing hangs" + amongSeen(h.Report) + "."}
+	case desync.NoData:
+		colour, texts = yellow, []string{"Cannot tell: no dump could be read."}
+	case desync.Undecided:
+		colour = yellow
+	}
+	shown := min(len(h.Roots), maxRootsShown)
+	for i := range h.Roots[:shown] {
+		texts = append(texts, in.Sentence(&h.Roots[i].Finding))
+	}
+	if rest := int64(len(h.Roots)-shown) + h.Stats.RootsOmitted; rest > 0 {
+		texts = append(texts, "And "+plural(rest, "more root")+"; --json lists those that are kept.")
+	}
+	if len(texts) == 0 {
+		colour, texts = yellow, []string{"Something hangs, and the evidence does not tell why."}
+	}
+	for _, t := range texts {
+		for _, l := range wrap(clean(t), p.width()) {
+			lines = append(lines, p.paint(colour, l))
+		}
+	}
+	return lines
+}
+
+func amongSeen(r *desync.Report) string {
+	if len(r.Absent) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" among the %s whose state is known", plural(int64(r.Ranks), "rank"))
+}
+
+// facts are what the verdict rests on.
+func (p *printer) facts(h *dumpset.Hang) {
+	world := int64(h.Ranks + len(h.Absent))
+	p.field("ranks", fmt.Sprintf("%s of %s known", thousands(int64(h.Ranks)), thousands(world)))
+	p.optional("absent", absentText(h.Absent))
+	if h.Since > 0 {
+		p.field("hangs since", time.Unix(0, h.Since).UTC().Format("2006-01-02 15:04:05.000")+" UTC, by the clocks of the ranks")
+	}
+	if h.Victims > 0 {
+		p.field("waiting", plural(int64(h.Victims), "rank")+" in all, directly or through others")
+	}
+	p.field("dumps", dumpsText(h))
+}
+
+// absentText names who is absent, by reason.
+func absentText(list []model.Absence) string {
+	by := map[model.AbsenceReason][]int64{}
+	var order []model.AbsenceReason
+	for _, a := range list {
+		if by[a.Reason] == nil {
+			order = append(order, a.Reason)
+		}
+		by[a.Reason] = append(by[a.Reason], a.Rank)
+	}
+	var parts []string
+	for _, reason := range order {
+		parts = append(parts, string(reason)+": "+spans(by[reason]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func dumpsText(h *dumpset.Hang) string {
+	text := plural(int64(h.Files), "file") + ", " + plural(h.Entries, "operation") + " recorded"
+	if len(h.Versions) > 0 {
+		text += "; version " + strings.Join(h.Versions, ", ")
+	}
+	if len(h.Libs) > 0 {
+		text += "; library " + clean(strings.Join(h.Libs, ", "))
+	}
+	if h.OnlyActive > 0 {
+		text += fmt.Sprintf("; %s without what was over", thousands(int64(h.OnlyActive)))
+	}
+	if h.Partial > 0 {
+		text += fmt.Sprintf("; %s not whole", thousands(int64(h.Partial)))
+	}
+	return text
+}
+
+// The spans of ranks that are listed, in a sentence and in a cell of a table.
+const (
+	maxSpans     = 12
+	maxCellSpans = 3
+)
+
+// spans lists ordered ranks: "0-7, 12, 14".
+func spans(list []int64) string { return atMostSpans(list, maxSpans) }
+
+func atMostSpans(list []int64, most int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		k := i
+		for k+1 < len(list) && list[k+1] == list[k]+1 {
+			k++
+		}
+		if len(parts) == most {
+			return strings.Join(parts, ", ") + fmt.Sprintf(" and %s more", thousands(int64(len(list)-i)))
+		}
+		first, last := strconv.FormatInt(list[i], 10), strconv.FormatInt(list[k], 10)
+		switch k - i {
+		case 0:
+			parts = append(parts, first)
+		case 1:
+			parts = append(parts, first, last)
+		default:
+			parts = append(parts, first+"-"+last)
+		}
+		i = k + 1
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/dumpset"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// hung is a report on rank 5, for which others wait.
+func hung() *desync.Report {
+	some := model.Some[int64]
+	tp := model.Comm{ID: "37", Name: "tp"}
+	op := desync.OpRef{Name: "all_reduce", Comm: tp, Ranks: []int64{4, 5, 6, 7}, Seq: 812}
+	return &desync.Report{
+		Job: desync.Job{Name: "llama", ID: "llama"}, Verdict: desync.Hang, Since: 1758580156069236457, Ranks: 15, Victims: 14,
+		Absent: []model.Absence{{Rank: 13, Reason: model.AbsentUnreadable, Detail: "rank_13: dump is empty"}},
+		Roots: []desync.Root{{
+			Finding: model.Finding{
+				Kind: model.FindingDesync, Class: model.ClassNotScheduled, Rank: some(5), Op: "all_reduce 812", CommID: "37",
+				Waiting: []int64{4, 6, 7}, WaitingCount: some(3), Through: some(11), Confidence: 0.95,
+				Evidence: `{"members":4}`, Action: "get its stack", Stack: "next (loader.py:7)\nmain (train.py:40)",
+			},
+			Op:      op,
+			Path:    []desync.Hop{{Rank: 0, Op: desync.OpRef{Name: "broadcast", Comm: model.Comm{ID: "1"}, Seq: 9}, For: 4, Why: "it has not enqueued it"}},
+			Members: []desync.Member{{Rank: 5, State: "not enqueued"}, {Rank: 4, State: "waits in it", What: "nccl:all_reduce 812 [[4]]", Stack: "main (train.py:41)"}},
+		}},
+		Groups: []desync.Group{
+			{Comm: tp, Ranks: []int64{4, 5, 6, 7}, Members: 4, Seen: 4, EnqueuedMin: some(811), EnqueuedMax: some(812), CompletedMin: some(811), CompletedMax: some(811), Head: op, HasHead: true, Open: 3, Absent: []int64{5}},
+			{Comm: model.Comm{ID: "0", Name: "default_pg"}, Members: 16, Seen: 15},
+		},
+	}
+}
+
+func renderHang(t *testing.T, width int, hangs ...dumpset.Hang) string {
+	t.Helper()
+	var b bytes.Buffer
+	in := &HangInput{Result: &dumpset.Result{Hangs: hangs}, Sentence: func(f *model.Finding) string {
+		return fmt.Sprintf("rank %d: has not entered %s", f.Rank.V, f.Op)
+	}}
+	require.NoError(t, WriteHangs(&b, in, Style{Width: width}))
+	return b.String()
+}
+
+// Who, what and since when come first, then the groups, then who waits, then the stacks.
+func TestHangIsToldInOrder(t *testing.T) {
+	out := renderHang(t, 120, dumpset.Hang{Report: hung(), Files: 16, Entries: 32000, Versions: []string{"2.9", "2.10"}, Libs: []string{"2.27.3"}, OnlyActive: 2, Partial: 1})
+	at := 0
+	for _, want := range []string{
+		"job llama", "rank 5: has not entered all_reduce 812",
+		"15 of 16 known", "unreadable: 13", "2025-09-22 22:29:16.069 UTC", "14 ranks in all",
+		"16 files, 32,000 operations recorded; version 2.9, 2.10; library 2.27.3; 2 without what was over; 1 not", "whole",
+		"process group", "tp (37)", "4-7", "811-812", "811", "3", "all_reduce 812", "5", "and 1 more group with nothing open",
+		"Root 1 of 1: rank 5, not_scheduled", "all_reduce 812 of tp (37), ranks 4-7",
+		"ranks 4, 6, 7 wait for it themselves; 11 more through others",
+		"rank 0 is in broadcast 9, it has not enqueued it, waits for rank 4",
+		"0.95", "get its stack", "not enqueued", "waits in it", "nccl:all_reduce 812 [[4]]",
+		"Call stack of rank 5, all_reduce 812", "next (loader.py:7)", "main (train.py:40)",
+		"Call stack of rank 4, which waits in it", "main (train.py:41)",
+	} {
+		i := strings.Index(out[at:], want)
+		require.GreaterOrEqual(t, i, 0, "%q behind %q in\n%s", want, out[:at], out)
+		at += i
+	}
+}
+
+func TestUndecidedHangNamesTheCandidates(t *testing.T) {
+	r := hung()
+	r.Verdict = desync.Undecided
+	f := &r.Roots[0].Finding
+	f.Class, f.Rank = model.ClassIncompleteEvidence, model.Optional[int64]{}
+	f.Candidates, f.CandidatesCount = []int64{5, 13}, model.Some[int64](2)
+	out := renderHang(t, 80, dumpset.Hang{Report: r})
+	assert.Contains(t, out, "Root 1 of 1: one of 2 ranks, incomplete_evidence")
+	assert.Contains(t, out, "the evidence does not decide between ranks 5, 13")
+}
+
+func TestNothingHangs(t *testing.T) {
+	out := renderHang(t, 80, dumpset.Hang{Report: &desync.Report{Job: desync.Job{Name: "x"}, Verdict: desync.Healthy, Ranks: 4}})
+	assert.Contains(t, out, "Nothing hangs.")
+	out = renderHang(t, 80, dumpset.Hang{Report: &desync.Report{Job: desync.Job{Name: "x"}, Verdict: desync.Healthy, Ranks: 4, Absent: []model.Absence{{Rank: 4, Reason: model.AbsentMissing}}}})
+	assert.Contains(t, out, "Nothing hangs among the 4 ranks whose state is known.")
+	out = renderHang(t, 80, dumpset.Hang{Report: &desync.Report{Job: desync.Job{Name: "x"}, Verdict: desync.NoData}})
+	assert.Contains(t, out, "Cannot tell: no dump could be read.")
+}
+
+// What others wrote does not drive the terminal, nor fill it.
+func TestHostileHang(t *testing.T) {
+	r := hung()
+	r.Job.Name = "a\x1b[2J" + strings.Repeat("b", 10_000)
+	r.Roots[0].Finding.Stack = strings.Repeat("f (x.py:1)\x07\n", 10_000)
+	r.Roots[0].Members[1].What = strings.Repeat("w", 10_000)
+	r.Groups[0].Comm.Name = strings.Repeat("g\x00", 10_000)
+	for range 200 {
+		r.Roots = append(r.Roots, r.Roots[0])
+		r.Groups = append(r.Groups, r.Groups[0])
+	}
+	out := renderHang(t, 80, dumpset.Hang{Report: r})
+	assert.NotContains(t, out, "\x1b[2J")
+	assert.NotContains(t, out, "\x07")
+	assert.NotContains(t, out, "\x00")
+	assert.Less(t, len(out), 40_000)
+	assert.Contains(t, out, "And 193 more roots")
+	assert.Contains(t, out, "and 9,977 more frames")
+}
+
+func TestSpans(t *testing.T) {
+	assert.Empty(t, spans(nil))
+	assert.Equal(t, "3", spans([]int64{3}))
+	assert.Equal(t, "3, 4", spans([]int64{3, 4}))
+	assert.Equal(t, "0-2, 5, 7-9", spans([]int64{0, 1, 2, 5, 7, 8, 9}))
+	var odd []int64
+	for i := range int64(20) {
+		odd = append(odd, 2*i)
+	}
+	assert.Equal(t, "0, 2, 4 and 17 more", atMostSpans(odd, maxCellSpans))
+	assert.Equal(t, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 8 more", spans(odd))
+}

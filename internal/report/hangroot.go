@@ -1,0 +1,164 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func titleOfRoot(i, of int) string { return fmt.Sprintf("Root %d of %d", i+1, of) }
+
+// root says what is at fault, who waits for it, and what the members did.
+func (p *printer) root(r *desync.Root, title string) {
+	f := &r.Finding
+	p.line("%s", p.paint(bold, title+": "+clean(rootPlace(f))+", "+f.Class))
+	p.optional("cause", causeText(f))
+	p.optional("operation", rootOp(r))
+	p.optional("candidates", candidatesText(f))
+	p.optional("who waits", victimsText(f))
+	p.optional("one way", pathOf(r.Path))
+	p.field("confidence", fmt.Sprintf("%.2f", f.Confidence))
+	p.optional("evidence", clean(f.Evidence))
+	p.optional("what to do", clean(f.Action))
+	p.line("")
+	p.members(r)
+}
+
+func rootPlace(f *model.Finding) string {
+	switch {
+	case f.Rank.OK && f.Host != "":
+		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
+	case f.Rank.OK:
+		return fmt.Sprintf("rank %d", f.Rank.V)
+	case len(f.Ranks) > 0:
+		return "ranks " + spans(f.Ranks) + more(len(f.Ranks), f.RanksCount)
+	case len(f.Candidates) > 0:
+		return "one of " + plural(f.CandidatesCount.Or(int64(len(f.Candidates))), "rank")
+	}
+	return "no rank"
+}
+
+func more(listed int, count model.Optional[int64]) string {
+	if rest := count.Or(0) - int64(listed); rest > 0 {
+		return fmt.Sprintf(" and %s more", thousands(rest))
+	}
+	return ""
+}
+
+func causeText(f *model.Finding) string {
+	if f.Cause == model.CauseUnknown {
+		return ""
+	}
+	return f.Cause
+}
+
+func rootOp(r *desync.Root) string {
+	op := opText(&r.Op)
+	if op == "" {
+		return ""
+	}
+	text := op + " of " + commText(r.Op.Comm)
+	if len(r.Op.Ranks) > 0 {
+		text += ", ranks " + spans(r.Op.Ranks)
+	}
+	return clean(text)
+}
+
+func candidatesText(f *model.Finding) string {
+	if len(f.Candidates) == 0 {
+		return ""
+	}
+	return "the evidence does not decide between ranks " + spans(f.Candidates) + more(len(f.Candidates), f.CandidatesCount)
+}
+
+// victimsText says who waits for the place itself, and how many through others.
+func victimsText(f *model.Finding) string {
+	var parts []string
+	switch n := f.WaitingCount.Or(int64(len(f.Waiting))); {
+	case n == 1 && len(f.Waiting) == 1:
+		parts = append(parts, fmt.Sprintf("rank %d waits for it itself", f.Waiting[0]))
+	case n > 0:
+		parts = append(parts, "ranks "+spans(f.Waiting)+more(len(f.Waiting), f.WaitingCount)+" wait for it themselves")
+	}
+	if f.Through.V > 0 {
+		parts = append(parts, thousands(f.Through.V)+" more through others")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// pathOf tells how one that is far away comes to wait for the root.
+func pathOf(path []desync.Hop) string {
+	var parts []string
+	for _, h := range path {
+		text := fmt.Sprintf("rank %d is in %s", h.Rank, opText(&h.Op))
+		if h.Why != "" {
+			text += ", " + h.Why
+		}
+		if h.For >= 0 {
+			text += fmt.Sprintf(", waits for rank %d", h.For)
+		}
+		parts = append(parts, text)
+	}
+	return clean(strings.Join(parts, "; "))
+}
+
+// maxMembersShown bounds the rows of one root: the odd ones come first.
+const maxMembersShown = 16
+
+// whatMargin is what the columns in front of a member's operation take.
+const whatMargin = 24
+
+// members is the table of what each rank concerned did instead.
+func (p *printer) members(r *desync.Root) {
+	if len(r.Members) == 0 {
+		return
+	}
+	rows := [][]string{{"rank", "host", "state", "its operation"}}
+	shown := min(len(r.Members), maxMembersShown)
+	for _, m := range r.Members[:shown] {
+		rows = append(rows, []string{strconv.FormatInt(m.Rank, 10), cut(clean(m.Host), 24), clean(m.State), cut(clean(m.What), p.width()-whatMargin)})
+	}
+	p.grid(rows)
+	if rest := len(r.Members) - shown + r.MembersOmitted; rest > 0 {
+		p.line("%s", p.paint(dim, "and "+plural(int64(rest), "more member")))
+	}
+	p.line("")
+}
+
+// The limits of the call stacks that are printed: those of a few ranks, as deep as one
+// screen.
+const (
+	maxStacksShown = 8
+	maxFramesShown = 24
+)
+
+// stacks prints the call stacks of those at fault, and of who differs, each once.
+func (p *printer) stacks(r *desync.Report) {
+	seen := map[string]bool{}
+	show := func(title, stack string) {
+		if stack == "" || seen[stack] || len(seen) >= maxStacksShown {
+			return
+		}
+		seen[stack] = true
+		p.line("%s", p.paint(bold, title))
+		frames := strings.Split(stack, "\n")
+		for i, f := range frames {
+			if i == maxFramesShown {
+				p.line("    and %s", plural(int64(len(frames)-i), "more frame"))
+				break
+			}
+			p.line("    %s", cut(clean(f), 2*maxName))
+		}
+		p.line("")
+	}
+	for i := range r.Roots {
+		root := &r.Roots[i]
+		show("Call stack of "+clean(rootPlace(&root.Finding))+", "+opText(&root.Op), root.Finding.Stack)
+		for _, m := range root.Members {
+			show(fmt.Sprintf("Call stack of rank %d, which %s", m.Rank, clean(m.State)), m.Stack)
+		}
+	}
+}
