@@ -42,6 +42,10 @@ type said struct {
 	Cost     float64 `json:"cost_seconds"`
 	Steps    int64   `json:"steps"`
 	Findings *int    `json:"findings"`
+	Step     *int64  `json:"step"`
+	Limit    float64 `json:"stall_limit_seconds"`
+	Phase    string  `json:"limit_of_phase"`
+	Still    float64 `json:"still_seconds"`
 }
 
 // faults runs the demo with every fault, and without one, and prints how often

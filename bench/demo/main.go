@@ -1,7 +1,8 @@
 // Command demo measures with the demo's job: what a job pays for the profiler
 // plugin (cost), what its training thread feels of being watched (pause), whether
-// every fault is found (faults), and with which witnesses (witnesses). The scripts beside it build what it
-// needs.
+// every fault is found (faults), with which witnesses (witnesses), whether a job that hangs is
+// told of (hangs) and one that only stands still is not (quiet). The scripts beside it build what
+// it needs.
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 	"syscall"
 )
 
-const usage = `usage: demo cost|pause|faults|witnesses [flags]
+const usage = `usage: demo cost|pause|faults|witnesses|hangs|quiet [flags]
 Needs bin/ of the repository: lockstep, lockstep-demo-worker, the plugin, and for
 witnesses the stand-in for CUPTI.
 `
@@ -39,10 +40,11 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	}
 	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
 		"cost": cost, "pause": pause, "faults": faults, "witnesses": witnesses,
+		"hangs": hangs, "quiet": quiet,
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		return fmt.Errorf("parse command: got %q; want cost, pause, faults or witnesses", args[0])
+		return fmt.Errorf("parse command: got %q; want cost, pause, faults, witnesses, hangs or quiet", args[0])
 	}
 	return command(ctx, flag.NewFlagSet(args[0], flag.ContinueOnError), args[1:], w)
 }

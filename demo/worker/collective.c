@@ -229,9 +229,10 @@ static void post(struct collective *c, void *group_api, void *coll_api)
     event_stop(group);
 }
 
-uint64_t all_reduce(float *data, size_t count, struct stream *after, uint64_t ticket)
+static uint64_t reduce(float *data, size_t count, bool odd, struct stream *after, uint64_t ticket)
 {
     struct collective *c = take(data, count);
+    c->odd = odd;
     c->mask = profiler.table != NULL ? atomic_load_explicit(&profiler.mask, memory_order_relaxed) : 0;
     bool api = profiler.abi >= 5;
     void *group_api = start_if(api && (c->mask & UNDER_API), (struct descr){.type = EV_GROUP_API, .group_api.depth = 1});
@@ -245,4 +246,14 @@ uint64_t all_reduce(float *data, size_t count, struct stream *after, uint64_t ti
     post(c, group_api, coll_api);
     event_stop(group_api);
     return mine;
+}
+
+uint64_t all_reduce(float *data, size_t count, struct stream *after, uint64_t ticket)
+{
+    return reduce(data, count, false, after, ticket);
+}
+
+uint64_t all_reduce_odd(float *data, size_t count, struct stream *after, uint64_t ticket)
+{
+    return reduce(data, count, true, after, ticket);
 }

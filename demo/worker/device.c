@@ -131,11 +131,32 @@ uint64_t stream_push(struct stream *s, struct kernel k)
     return ticket;
 }
 
+// Waits for a change, or until who is patient was told to stop: its peers end as well, and
+// the job has no last step.
+static void wait_a_little(void)
+{
+    if (!opt.patient) {
+        pthread_cond_wait(&changed, &lock);
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100 * (long)MS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int late = pthread_cond_timedwait(&changed, &lock, &until);
+    if (late != 0 && atomic_load(&stopping) && !atomic_load(&failed)) {
+        pthread_mutex_unlock(&lock);
+        give_up();
+        pthread_mutex_lock(&lock);
+    }
+}
+
 bool stream_wait(struct stream *s, uint64_t ticket)
 {
     pthread_mutex_lock(&lock);
     while (s->done < ticket) {
-        pthread_cond_wait(&changed, &lock);
+        wait_a_little();
     }
     pthread_mutex_unlock(&lock);
     return !atomic_load(&failed);

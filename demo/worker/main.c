@@ -33,6 +33,7 @@ atomic_bool failed, stopping;
 
 static pthread_mutex_t reason_lock = PTHREAD_MUTEX_INITIALIZER;
 static char reason[512];
+static atomic_bool gave_up;
 static pid_t parent;
 
 void fail(const char *fmt, ...)
@@ -46,6 +47,13 @@ void fail(const char *fmt, ...)
     }
     atomic_store(&failed, true);
     pthread_mutex_unlock(&reason_lock);
+    device_wake();
+}
+
+void give_up(void)
+{
+    atomic_store(&gave_up, true);
+    atomic_store(&failed, true);
     device_wake();
 }
 
@@ -119,6 +127,47 @@ static void dawdle(long step)
     }
 }
 
+// Stands still until it is told to stop, where no scope tells of it, or ends without a word.
+static bool stand_or_end(long step)
+{
+    if (faulty(FAULT_EXIT, step)) {
+        _exit(1);
+    }
+    while (faulty(FAULT_HANG, step) && !atomic_load(&stopping)) {
+        usleep(50000);
+    }
+    if (faulty(FAULT_HANG, step)) {
+        give_up();
+        return false;
+    }
+    return true;
+}
+
+static int phase_of(const char *scope)
+{
+    return strcmp(scope, "compile") == 0           ? PHASE_COMPILE
+           : strcmp(scope, "evaluation") == 0      ? PHASE_EVAL
+           : strcmp(scope, "checkpoint_save") == 0 ? PHASE_CHECKPOINT
+                                                   : PHASE_TRAIN;
+}
+
+static void take_pauses(long step)
+{
+    for (int i = 0; i < opt.pause_count; i++) {
+        const struct pause *p = &opt.pauses[i];
+        bool now = p->rank == opt.rank && (step == p->first || (p->every > 0 && step > p->first && (step - p->first) % p->every == 0));
+        if (!now) {
+            continue;
+        }
+        uint64_t from = now_ns(), ns = (uint64_t)p->ms * MS, scope = scope_begin_phase(p->scope, phase_of(p->scope));
+        while (now_ns() - from < ns && !atomic_load(&stopping)) {
+            uint64_t left = ns - (now_ns() - from);
+            sleep_until(now_ns(), left < 50 * MS ? left : 50 * MS);
+        }
+        scope_end(scope);
+    }
+}
+
 // A collector runs where an allocation happens to start it: inside of whatever the
 // program does. That of a healthy rank is too short to be seen, and not told of.
 static void collect_garbage(long step)
@@ -156,12 +205,14 @@ static void enqueue_forward(long step)
 }
 
 // Each bucket is reduced while the gradients of the layers below are computed.
-static uint64_t enqueue_backward(void)
+static uint64_t enqueue_backward(long step)
 {
     uint64_t scope = scope_begin("backward"), reduced = 0;
     for (int l = LAYERS - 1; l >= 0; l--) {
         uint64_t ticket = stream_push(&compute_stream, (struct kernel){.run = run_backward, .n = l, .name = BACKWARD_KERNEL, .nominal = BACKWARD_NS});
-        reduced = all_reduce(buckets[l].data, buckets[l].count, &compute_stream, ticket);
+        bool odd = l == LAYERS - 1 && faulty(FAULT_MISMATCH, step);
+        reduced = odd ? all_reduce_odd(buckets[0].data, 2 * buckets[l].count, &compute_stream, ticket)
+                      : all_reduce(buckets[l].data, buckets[l].count, &compute_stream, ticket);
     }
     scope_end(scope);
     return reduced;
@@ -179,6 +230,7 @@ static uint64_t enqueue_update(uint64_t reduced)
 static bool train_step(long step)
 {
     step_begin(step);
+    take_pauses(step);
     model_vote(atomic_load(&stopping) || (opt.steps > 0 && step + 1 >= opt.steps));
     if (faulty(FAULT_COMPUTE, step)) {
         device_slow(SLOWDOWN);
@@ -187,8 +239,11 @@ static bool train_step(long step)
     load_data(step);
     compile(step);
     dawdle(step);
+    if (!stand_or_end(step)) {
+        return false;
+    }
     enqueue_forward(step);
-    uint64_t last = enqueue_update(enqueue_backward());
+    uint64_t last = enqueue_update(enqueue_backward(step));
     if (!stream_wait(&compute_stream, last)) {
         return false;
     }
@@ -264,7 +319,7 @@ static void clean_up(void)
 
 static int end(int status)
 {
-    if (atomic_load(&failed)) {
+    if (atomic_load(&failed) && !atomic_load(&gave_up)) {
         fprintf(stderr, "rank %d: %s\n", opt.rank, reason);
         status = 1;
     }
@@ -283,10 +338,10 @@ static int work(void)
     proxy_stop();
     profiler_finalize();
     comm_close();
-    if (!atomic_load(&failed)) {
+    if (!atomic_load(&failed) || atomic_load(&gave_up)) {
         stats_print(steps, first, last, identical);
     }
-    return end(identical ? 0 : 3);
+    return end(identical || atomic_load(&gave_up) ? 0 : 3);
 }
 
 int main(int argc, char **argv)

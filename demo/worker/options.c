@@ -19,7 +19,7 @@ struct options opt = {
     .poll_ns = 200000,
 };
 
-enum { O_RANK = 1, O_RANKS, O_CHANNELS, O_STEPS, O_FAULT, O_FROM, O_EVERY, O_NO_PACE, O_NO_MARKERS, O_NO_CALLBACKS, O_PROGRESS, O_CHUNK, O_LINK, O_POLL, O_ABI, O_MEET, O_CLEANUP, O_TIMES, O_HELP };
+enum { O_RANK = 1, O_RANKS, O_CHANNELS, O_STEPS, O_FAULT, O_FROM, O_EVERY, O_NO_PACE, O_NO_MARKERS, O_NO_CALLBACKS, O_PROGRESS, O_CHUNK, O_LINK, O_POLL, O_ABI, O_MEET, O_CLEANUP, O_TIMES, O_PATIENT, O_PAUSE, O_HELP };
 
 static const struct option longs[] = {
     {"rank", 1, 0, O_RANK},          {"ranks", 1, 0, O_RANKS},           {"channels", 1, 0, O_CHANNELS},
@@ -28,11 +28,11 @@ static const struct option longs[] = {
     {"progress", 0, 0, O_PROGRESS},  {"chunk", 1, 0, O_CHUNK},           {"link-rate", 1, 0, O_LINK},
     {"poll-us", 1, 0, O_POLL},       {"abi", 1, 0, O_ABI},               {"meet", 1, 0, O_MEET},
     {"cleanup", 1, 0, O_CLEANUP},    {"times", 1, 0, O_TIMES},           {"help", 0, 0, O_HELP},
-    {"checkpoint-every", 1, 0, O_EVERY},
+    {"checkpoint-every", 1, 0, O_EVERY}, {"patient", 0, 0, O_PATIENT},    {"pause", 1, 0, O_PAUSE},
     {0},
 };
 
-#define FAULTS "none, compute, host, link, compile, dataloader, gc or checkpoint"
+#define FAULTS "none, compute, host, link, compile, dataloader, gc, checkpoint, hang, exit or mismatch"
 
 static const char usage[] =
     "usage: lockstep-demo-worker --meet DIR [--rank R --ranks N] [options]\n"
@@ -43,6 +43,10 @@ static const char usage[] =
     "  --fault-from STEP    first step with the fault (0)\n"
     "  --checkpoint-every N write weights to DIR every N steps (0: never; with\n"
     "                       fault `checkpoint` 1)\n"
+    "  --pause RANK:SCOPE:FIRST:EVERY:MS\n"
+    "                       the rank spends MS in the scope before step FIRST, and\n"
+    "                       every EVERY steps (0: once); up to 8\n"
+    "  --patient            wait for a rank that is gone, until SIGINT or SIGTERM\n"
     "  --no-pace            no padding to nominal device time\n"
     "  --no-markers         do not tell the profiler of steps and scopes\n"
     "  --channels N         2 (1 to 4)\n"
@@ -72,7 +76,7 @@ static bool number(const char *name, const char *text, long min, long max, long 
 
 static bool fault_of(const char *text)
 {
-    static const char *const names[] = {"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint"};
+    static const char *const names[] = {"none", "compute", "host", "link", "compile", "dataloader", "gc", "checkpoint", "hang", "exit", "mismatch"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(text, names[i]) == 0) {
             opt.fault = (enum fault)i;
@@ -110,6 +114,20 @@ static bool take_number(int o, const char *name, const char *text)
     return true;
 }
 
+// All ranks are told of all pauses.
+static bool take_pause(const char *text)
+{
+    struct pause p = {0};
+    int end = 0;
+    if (sscanf(text, "%d:%31[a-z_]:%ld:%ld:%ld%n", &p.rank, p.scope, &p.first, &p.every, &p.ms, &end) != 5 || text[end] != '\0' ||
+        p.first < 0 || p.every < 0 || p.ms < 0 || opt.pause_count == MAX_PAUSES) {
+        fprintf(stderr, "parse --pause: got %s; want RANK:SCOPE:FIRST:EVERY:MS, at most %d\n", text, MAX_PAUSES);
+        return false;
+    }
+    opt.pauses[opt.pause_count++] = p;
+    return true;
+}
+
 // Returns 0 to go on, -1 for --help, 2 for wrong usage.
 static int take(int o, const char *name)
 {
@@ -118,6 +136,8 @@ static int take(int o, const char *name)
     case O_NO_PACE: opt.pace = false; return 0;
     case O_NO_MARKERS: opt.markers = false; return 0;
     case O_NO_CALLBACKS: opt.callback_times = false; return 0;
+    case O_PATIENT: opt.patient = true; return 0;
+    case O_PAUSE: return take_pause(optarg) ? 0 : 2;
     case O_PROGRESS: opt.progress = true; return 0;
     case O_MEET: opt.meet = optarg; return 0;
     case O_CLEANUP: opt.cleanup = optarg; return 0;

@@ -159,31 +159,39 @@ static size_t allowed(size_t left)
     return (double)left < bucket.tokens ? left : (size_t)bucket.tokens;
 }
 
-static bool broken(ssize_t n, int peer)
+// A connection that is gone says so again for ever: who is patient closes it.
+static bool broken(ssize_t n, int *fd, int peer)
 {
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) {
         return false;
+    }
+    if (opt.patient) {
+        if (*fd >= 0) {
+            close(*fd);
+            *fd = -1;
+        }
+        return true;
     }
     fail("rank %d is gone: %s", peer, n == 0 ? "connection closed" : strerror(errno));
     return true;
 }
 
-static void take_credits(struct flow *f, int fd)
+static void take_credits(struct flow *f, int *fd)
 {
     char credit[FIFO];
-    ssize_t n = recv(fd, credit, sizeof credit, MSG_DONTWAIT);
-    if (!broken(n, peer_of(true)) && n > 0) {
+    ssize_t n = recv(*fd, credit, sizeof credit, MSG_DONTWAIT);
+    if (!broken(n, fd, peer_of(true)) && n > 0) {
         f->credits += (unsigned)n;
     }
 }
 
-static void give_credits(struct flow *f, int fd)
+static void give_credits(struct flow *f, int *fd)
 {
     static const char credit[FIFO];
     while (f->credits > 0) {
-        ssize_t n = send(fd, credit, f->credits < FIFO ? f->credits : FIFO, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(*fd, credit, f->credits < FIFO ? f->credits : FIFO, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n <= 0) {
-            (void)broken(n, peer_of(false));
+            (void)broken(n, fd, peer_of(false));
             return;
         }
         f->credits -= (unsigned)n;
@@ -202,7 +210,7 @@ static bool push(struct flow *f, struct channel *ch, const struct collective *c,
         const char *from = (const char *)ch->send_buf[f->done % FIFO] + f->bytes;
         ssize_t out = send(ch->send_fd, from, n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (out <= 0) {
-            (void)broken(out, peer_of(true));
+            (void)broken(out, &ch->send_fd, peer_of(true));
             return false;
         }
         f->bytes += (size_t)out;
@@ -234,6 +242,9 @@ static bool progress_send(int channel)
     while (f->posted < end && f->posted < f->done + FIFO) {
         step_start(f, c, channel, ST_SEND_GPU_WAIT);
     }
+    if (c->odd) {
+        return f->posted + f->peered + f->moving + f->done != before;
+    }
     uint64_t ready = atomic_load(&ch->ready);
     if (f->moving < f->peered) { // NCCL tells of it again at every try
         step_state(f, f->moving, ST_SEND_PEER_WAIT, chunk_of_step(c, channel, f->moving, true).count * sizeof(float));
@@ -242,7 +253,7 @@ static bool progress_send(int channel)
         step_state(f, f->peered, ST_SEND_PEER_WAIT, chunk_of_step(c, channel, f->peered, true).count * sizeof(float));
     }
     if (f->credits == 0 && f->moving < f->peered) {
-        take_credits(f, ch->send_fd);
+        take_credits(f, &ch->send_fd);
     }
     // One after the other where the socket takes them at once, so that no chunk's
     // time on the wire holds that of those before it.
@@ -267,7 +278,7 @@ static bool pull(struct flow *f, struct channel *ch, const struct collective *c,
         char *to = (char *)ch->recv_buf[f->moving % FIFO] + f->bytes;
         ssize_t n = recv(ch->recv_fd, to, size - f->bytes, MSG_DONTWAIT);
         if (n <= 0) {
-            (void)broken(n, peer_of(false));
+            (void)broken(n, &ch->recv_fd, peer_of(false));
             return false;
         }
         f->bytes += (size_t)n;
@@ -290,7 +301,10 @@ static bool progress_recv(int channel)
         step_start(f, c, channel, ST_RECV_WAIT);
         f->credits++;
     }
-    give_credits(f, ch->recv_fd);
+    if (c->odd) {
+        return f->posted + f->moving + f->done != before;
+    }
+    give_credits(f, &ch->recv_fd);
     while (f->moving < f->posted && pull(f, ch, c, channel)) {
         size_t size = chunk_of_step(c, channel, f->moving, false).count * sizeof(float);
         op_progress(f);

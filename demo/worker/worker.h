@@ -25,9 +25,22 @@ enum fault {
     FAULT_DATALOADER,
     FAULT_GC,
     FAULT_CHECKPOINT,
+    // After these the job stands still.
+    FAULT_HANG,
+    FAULT_EXIT,
+    FAULT_MISMATCH,
 };
 
-enum { PHASE_COMPILE = 2, PHASE_TRAIN = 3, PHASE_CHECKPOINT = 5 }; // enum lockstep_phase
+enum { PHASE_COMPILE = 2, PHASE_TRAIN = 3, PHASE_EVAL = 4, PHASE_CHECKPOINT = 5 }; // enum lockstep_phase
+
+// A time that the host spends in a scope, before a step and every so many after it.
+struct pause {
+    int rank;
+    char scope[32];
+    long first, every; // steps; every 0: once
+    long ms;
+};
+#define MAX_PAUSES 8
 
 struct options {
     int rank, ranks, channels;
@@ -36,6 +49,9 @@ struct options {
     long fault_from; // first step with the fault
     long checkpoint_every; // steps; 0: never
     bool pace, markers, callback_times, progress;
+    bool patient; // waits for a peer that is gone, until told to stop, as NCCL does without a timeout
+    struct pause pauses[MAX_PAUSES];
+    int pause_count;
     uint32_t chunk;      // bytes of one step of the proxy
     uint64_t link_rate;  // bytes per second of a throttled link
     uint64_t poll_ns;    // pause of the profiler thread between looks
@@ -58,6 +74,7 @@ void sleep_until(uint64_t from_raw, uint64_t ns);
 extern atomic_bool failed;
 extern atomic_bool stopping; // SIGINT or SIGTERM came
 void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void give_up(void); // ends what waits, as failure does, and is none
 
 // Model: a perceptron of three layers, its gradients in three buckets.
 enum { LAYERS = 3, BATCH = 16 };
@@ -147,6 +164,7 @@ struct collective {
     size_t count;
     uint64_t seq;
     int mask; // events asked for when it was enqueued
+    bool odd; // of another size than the peers': nothing of it moves
     void *handle;
     atomic_int users; // device, poller, each flow of the proxy
     struct part {
@@ -165,6 +183,8 @@ void collective_release(struct collective *c);
 void collective_first(void); // the next one has sequence number 0
 // Returns its ticket on comm_stream.
 uint64_t all_reduce(float *data, size_t count, struct stream *after, uint64_t ticket);
+// The same in a size that no peer has.
+uint64_t all_reduce_odd(float *data, size_t count, struct stream *after, uint64_t ticket);
 
 // Connections and the buffers between device and proxy.
 struct channel {

@@ -52,11 +52,11 @@ class Case(unittest.TestCase):
         path.write_text(textwrap.dedent(code), encoding="utf-8")
         return str(path)
 
-    def start(self, code, *arguments, under=(), **env):
+    def start(self, code, *arguments, under=(), stdin=None, **env):
         """Starts a program, through `python -m lockstep_scope` where under holds its options."""
         prefix = ["-m", "lockstep_scope", *under] if under is not None else []
         return subprocess.Popen([sys.executable, *prefix, self.script(code), *arguments], env=self.environment(**env),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)  # fmt: skip
+                                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)  # fmt: skip
 
     def run_program(self, code, *arguments, status=0, **options):
         """Runs one to its end, and returns what it printed on each stream."""

@@ -207,12 +207,12 @@ class Training(Case):
 
     def test_everything_is_put_back(self):
         self.run_program("""
-            import gc, sys, warnings, torch, torch.distributed as dist, torch.distributed.checkpoint, torch._dynamo
+            import gc, pdb, sys, warnings, torch, torch.distributed as dist, torch.distributed.checkpoint, torch._dynamo
             import lockstep_scope
             from lockstep_scope import hooks
             from torch.nn.modules import module
             from torch.optim import optimizer
-            owners = [torch, torch.serialization, torch.autograd, torch.distributed, dist.distributed_c10d,
+            owners = [torch, pdb.Pdb, torch.serialization, torch.autograd, torch.distributed, dist.distributed_c10d,
                       torch.utils.data.dataloader._BaseDataLoaderIter, torch.autograd.profiler.profile,
                       torch.nn.parallel.DistributedDataParallel, torch.distributed.checkpoint,
                       torch._dynamo.callback.CompilationCallbackHandler]

@@ -19,6 +19,7 @@ from . import (
     compilation,
     data,
     ddp,
+    debuggers,
     garbage,
     modules,
     optimizers,
@@ -29,7 +30,7 @@ from . import (
 from .patch import Hook
 
 ALL = ("modules", "backward", "optimizer", "steps", "data", "gc", "compile", "process_group", "checkpoint",
-       "profiler", "collectives", "ddp", "spans")  # fmt: skip
+       "profiler", "collectives", "ddp", "spans", "debugger")  # fmt: skip
 """The names of all hooks, as LOCKSTEP_SCOPE_HOOKS takes them."""
 
 WANTED = f"all, none, or some of {', '.join(ALL)}"
@@ -102,6 +103,7 @@ def _make(names: List[str], submodules: str) -> List[Hook]:
         "collectives": collectives.Collectives,
         "ddp": ddp.DataParallel,
         "spans": spans.Spans,
+        "debugger": debuggers.Debugger,
     }
     steps.find_steps(marks_steps)
     return [makers[name]() for name in names]
