@@ -36,6 +36,10 @@ func writeKind(b *strings.Builder, kind string) {
 		row(b, cells...)
 	}
 	b.WriteString("\n")
+	if kind == model.FindingDesync {
+		writeHangs(b)
+		return
+	}
 	if kind != model.FindingStraggler {
 		fmt.Fprintf(b, "%s Test: `%s`.\n", unjudged[kind], testUnjudged)
 		return
@@ -46,6 +50,17 @@ func writeKind(b *strings.Builder, kind string) {
 		}
 	}
 	fmt.Fprintf(b, "\n`%s`, every class: %s Test: `%s`.\n", FlightRecorder, unread, testUnjudged)
+}
+
+// writeHangs says of each class of hang what dumps tell.
+func writeHangs(b *strings.Builder) {
+	fmt.Fprintf(b, "Live rows and Kineto: %s\n\n`%s` (test `%s`; how often it is right, also of what is missing or damaged: [bench/hang](../bench/hang/README.md)):\n\n", ofHangs, FlightRecorder, testHangs)
+	for _, c := range Classes() {
+		if c.Kind == model.FindingDesync {
+			cell, _ := Of(FlightRecorder, c)
+			fmt.Fprintf(b, "* %s: %s. %s\n", c.code(), cell.Verdict, cell.Why)
+		}
+	}
 }
 
 func names(rows []Row) (out []string) {

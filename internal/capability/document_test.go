@@ -84,7 +84,7 @@ func TestNobodyTellsOfOtherClasses(t *testing.T) {
 	})
 	assert.Greater(t, files, 100, "the tree was looked at")
 	slices.Sort(told)
-	want := slices.Concat(judged, elsewhere, []string{model.FindingStraggler})
+	want := slices.Concat(judged, elsewhere, ofDesync(), []string{model.FindingStraggler})
 	slices.Sort(want)
 	assert.Equal(t, want, told, "kinds and classes that the tree can tell of")
 }
@@ -92,20 +92,31 @@ func TestNobodyTellsOfOtherClasses(t *testing.T) {
 // The name of a class is found wherever it stands.
 func TestANameOfAClassIsFound(t *testing.T) {
 	for _, body := range []string{
-		`tell("desync", x)`, `return "desync"`, "const kind = `desync`", `f := Finding{Kind: "desync"}`, `f.Kind = "desync"`, `if k == "desync" {}`,
+		`tell("epoch", x)`, `return "epoch"`, "const kind = `epoch`", `f := Finding{Kind: "epoch"}`, `f.Kind = "epoch"`, `if k == "epoch" {}`,
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() {"+body+"}", parser.SkipObjectResolution)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"desync"}, unjudgedIn(f), body)
+		assert.Equal(t, []string{"epoch"}, unjudgedIn(f), body)
 	}
 }
 
 // elsewhere are the kind and classes that are told from what no row has.
 var elsewhere = []string{model.FindingClock, model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted}
 
+// ofDesync are the kind and the classes of hangs, which have an engine.
+func ofDesync() []string {
+	out := []string{model.FindingDesync}
+	for name := range hangs {
+		out = append(out, name)
+	}
+	return out
+}
+
 // homonyms are files in which the name of a class stands for something else.
 var homonyms = map[string][]string{
 	"imbalance": {"internal/sim/training/scenario.go"},
+	"fabric":    {"internal/desync/watch/witness.go", "bench/hang/suite/analyze.go"}, // of who else tells
+	"partial":   {"internal/desync/statetest/statetest.go"},                          // of a dump
 }
 
 // unjudgedIn returns the names of kinds and classes without an engine in a source.
@@ -122,7 +133,7 @@ func unjudgedIn(f *ast.File) (out []string) {
 }
 
 func isUnjudged(name string) bool {
-	return !slices.Contains(elsewhere, name) && slices.ContainsFunc(Classes(), func(c Class) bool {
+	return !slices.Contains(elsewhere, name) && !slices.Contains(ofDesync(), name) && slices.ContainsFunc(Classes(), func(c Class) bool {
 		return (c.Name == name && !slices.Contains(judged, name)) || (c.Kind == name && name != model.FindingStraggler)
 	})
 }
@@ -173,23 +184,6 @@ func walk(t *testing.T, visit func(path string, f *ast.File)) {
 		return nil
 	})
 	require.NoError(t, err)
-}
-
-// Nothing reads Flight Recorder dumps. Who adds a reader changes its row.
-func TestFlightRecorderIsNotRead(t *testing.T) {
-	for _, dir := range []string{"internal", "receiver"} {
-		entries, err := os.ReadDir(filepath.Join(root, dir))
-		require.NoError(t, err)
-		for _, e := range entries {
-			name := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(e.Name()))
-			assert.NotContains(t, name, "flight", "%s", dir)
-		}
-	}
-	for _, c := range Classes() {
-		cell, ok := Of(FlightRecorder, c)
-		require.True(t, ok)
-		assert.Contains(t, []Verdict{NotJudged, Elsewhere}, cell.Verdict)
-	}
 }
 
 func TestOfKnowsItsRowsAndClasses(t *testing.T) {

@@ -13,7 +13,7 @@ engines tell it? Each cell is one of
   every job. The cell says as what; *nobody* means that some jobs end without a finding.
 * **abstains**: the evidence is missing. Nothing is told, and nobody is accused in its stead.
 * **abstains (not judged yet)**: no engine judges this class, whatever is recorded.
-* **abstains (told elsewhere)**: this class is told from what no row has, such as packets between nodes.
+* **abstains (told elsewhere)**: this class is told from what no row has, such as packets between nodes, or not on the jobs of this table.
 
 The cells were found out, not wished. A simulated job of 8 ranks on 4 nodes runs 40 steps of
 some 45 ms with a known fault, noise of 3 % in kernels and 10 % on hosts, and clocks of nodes
@@ -48,7 +48,7 @@ stand alone.
 | + scopes | steps and phases of the host | ` + "`lockstep_scope`" + `, NVTX ranges, or calls of ` + "`inject/lockstep.h`" + ` |
 | + CUPTI | all other kernels, with their launches | ` + "`CUDA_INJECTION64_PATH`" + `, opt-in |
 | Kineto | kernels, collectives and the profiler's own scopes of 10 steps | PyTorch's profiler |
-| Flight Recorder | the last collectives of each process group | nothing here reads its dumps yet |
+| Flight Recorder | the last collectives of each process group | [dumps](hangs.md) of PyTorch, for hangs |
 
 Rows before scopes have no marks of steps: they are numbered by the sequence of collectives on
 the world communicator, once 32 have been seen.

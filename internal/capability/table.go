@@ -78,9 +78,10 @@ var kinds = []struct {
 		model.ClassCompute, model.ClassHost, model.ClassLink,
 		model.ClassWorkImbalance, model.ClassStageImbalance, model.ClassKernelChoice, model.ClassJitter, model.ClassNode, model.ClassJobWide,
 	}},
-	{"desync", []string{
-		"process_dead", "dump_missing", "not_scheduled", "stalled_op", "completion_lag", "network", "mismatch_op", "mismatch_size",
-		"mismatch_dtype", "mismatch_root", "split_imbalance", "order_cycle", "p2p_unmatched", "init_incomplete", "incomplete_evidence",
+	{model.FindingDesync, []string{
+		model.ClassProcessDead, model.ClassDumpMissing, model.ClassNotScheduled, model.ClassStalledOp, model.ClassCompletionLag,
+		model.ClassNetwork, model.ClassMismatchOp, model.ClassMismatchSize, model.ClassMismatchDType, model.ClassMismatchRoot,
+		model.ClassSplitImbalance, model.ClassOrderCycle, model.ClassP2PUnmatched, model.ClassInitIncomplete, model.ClassIncompleteEvidence,
 	}},
 	{model.FindingClock, []string{model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted}},
 	{"fabric", []string{
@@ -118,6 +119,8 @@ func Of(row Row, c Class) (Cell, bool) {
 	}
 	cell := Cell{Verdict: NotJudged, Test: testUnjudged, Why: unread}
 	switch {
+	case c.Kind == model.FindingDesync:
+		return hangCellOf(row, c), true
 	case c.Kind == model.FindingClock:
 		cell.Verdict, cell.Why = Elsewhere, unjudged[c.Kind]
 	case c.Kind != model.FindingStraggler:

@@ -2,12 +2,11 @@ package capability
 
 import "github.com/lockstep-otel/lockstep/internal/model"
 
-const unread = "Nothing here reads its dumps yet."
+const unread = "Its dumps are read for hangs; what they say of stragglers is not judged."
 
 // unjudged says of each kind that no engine judges what the witnesses see of it, and
 // what more it would take, or who tells of it instead.
 var unjudged = map[string]string{
-	"desync":           "The plugin's open operations are told of as `lockstep.op.open`, a fact for each rank; nothing compares them over ranks. Without a plugin, Flight Recorder dumps would say what was scheduled; nothing here reads them.",
 	model.FindingClock: "Told by the connector `clocks`, where nodes probe one another (`owd_probe`) or services call one another, and tested there. What a rank's witnesses see of clocks is used to place its spans (`clock_skew`, `straggler`), with bounds; no finding made of that alone is tested. Flight Recorder stamps are not read.",
 	"fabric":           "No row has a witness of network cards or switches: it would take their counters. What they do to a job shows as `straggler`/`link`, from proxy steps on.",
 	"epoch":            "No row has a witness of what was saved or published under which generation: checkpoints and fleets would have to say.",

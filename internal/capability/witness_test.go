@@ -71,6 +71,9 @@ func (m *memory) Frontiers(dst []ring.Frontier) []ring.Frontier    { return dst 
 func (m *memory) Comms(dst []ring.Comm) []ring.Comm                { return append(dst, m.comms...) }
 func (m *memory) GPUs(dst []ring.GPU) []ring.GPU                   { return dst }
 func (m *memory) Heartbeat() uint64                                { return 0 }
+func (m *memory) Alive() (bool, bool, error)                       { return true, false, nil }
+func (m *memory) Holder() (int, bool)                              { return 0, false }
+func (m *memory) Drops() (d [ring.DropCount]uint64)                { return d }
 func (m *memory) Step() (int64, bool)                              { return m.step, m.step >= 0 }
 func (m *memory) OpenScopes(dst []ring.OpenScope) []ring.OpenScope { return dst }
 func (m *memory) Witnesses() ring.Witness                          { return ring.WitnessNCCL }
