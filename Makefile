@@ -20,7 +20,7 @@ help: ## List the targets
 		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 .PHONY: run
-run: inject ## Train on four processes, one of them slow, and say which, live (DEMO="--fault host": another fault)
+run: inject ## Train on four processes, one of them slow, and say which, live (DEMO="--fault hang": another fault)
 	@$(GO) build -o bin/lockstep ./cmd/lockstep
 	@bin/lockstep demo $(DEMO)
 

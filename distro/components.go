@@ -14,6 +14,7 @@ import (
 	findingsconnector "github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	clocksconnector "github.com/lockstep-otel/lockstep/connector/clocksconnector"
 	stragglerconnector "github.com/lockstep-otel/lockstep/connector/stragglerconnector"
+	desyncconnector "github.com/lockstep-otel/lockstep/connector/desyncconnector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -37,8 +38,10 @@ import (
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	torchtracereceiver "github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
 	rankeventsreceiver "github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
+	flightrecorderreceiver "github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver"
 	ncclinspectorreceiver "github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
 	owdprobereceiver "github.com/lockstep-otel/lockstep/receiver/owdprobereceiver"
+	ncclrasreceiver "github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	otlpjsonfilereceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver"
@@ -87,8 +90,10 @@ func components() (otelcol.Factories, error) {
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		torchtracereceiver.NewFactory(),
 		rankeventsreceiver.NewFactory(),
+		flightrecorderreceiver.NewFactory(),
 		ncclinspectorreceiver.NewFactory(),
 		owdprobereceiver.NewFactory(),
+		ncclrasreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
 		otlpjsonfilereceiver.NewFactory(),
@@ -99,8 +104,10 @@ func components() (otelcol.Factories, error) {
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		torchtracereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		rankeventsreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		flightrecorderreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		ncclinspectorreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		owdprobereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		ncclrasreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.158.0",
 		otlpjsonfilereceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver v0.158.0",
@@ -154,6 +161,7 @@ func components() (otelcol.Factories, error) {
 		findingsconnector.NewFactory(),
 		clocksconnector.NewFactory(),
 		stragglerconnector.NewFactory(),
+		desyncconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	)
 	if err != nil {
@@ -163,6 +171,7 @@ func components() (otelcol.Factories, error) {
 		findingsconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		clocksconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		stragglerconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		desyncconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		forwardconnector.NewFactory().Type(): "go.opentelemetry.io/collector/connector/forwardconnector v0.158.0",
 	})
 

@@ -14,9 +14,9 @@ import (
 // ours is what otelcol-lockstep adds to upstream's components, by the section
 // of the `components` listing.
 var ours = map[string][]string{
-	"receivers":  {"torch_trace", "rank_events", "nccl_inspector", "owd_probe"},
+	"receivers":  {"torch_trace", "rank_events", "flight_recorder", "nccl_inspector", "nccl_ras", "owd_probe"},
 	"processors": {"straggler", "clock_skew"},
-	"connectors": {"straggler", "findings", "clocks"},
+	"connectors": {"straggler", "desync", "findings", "clocks"},
 	"extensions": {"timeline"},
 }
 
