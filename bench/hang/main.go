@@ -36,7 +36,7 @@ type options struct {
 	failures           string
 	workers            int
 
-	scale             bool
+	scale, plain      bool
 	dir, generate, in string
 	ranks             int
 }
@@ -57,6 +57,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.StringVar(&o.failures, "failures", "", "write what went wrong into this `file`")
 	fs.BoolVar(&o.scale, "scale", false, "measure time and memory of large jobs instead")
 	fs.StringVar(&o.dir, "dir", os.TempDir(), "where -scale writes its dumps, 6 GB at most, and removes them again")
+	fs.BoolVar(&o.plain, "plain", false, "of -generate: all of the job's parallelism is over data")
 	fs.StringVar(&o.generate, "generate", "", "part of -scale: write dumps into this `folder`")
 	fs.StringVar(&o.in, "analyze", "", "part of -scale: judge the dumps of this `folder`")
 	fs.IntVar(&o.ranks, "ranks", 0, "of -scale: at most so many; of -generate: so many")
@@ -103,7 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	switch {
 	case o.generate != "":
-		return generate(o.generate, o.ranks)
+		return generate(o.generate, o.ranks, o.plain)
 	case o.in != "":
 		return analyze(ctx, o.in, stdout)
 	case o.scale:

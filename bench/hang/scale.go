@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder/frwrite"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/hang"
 )
 
@@ -30,6 +31,14 @@ func scaleLayout(world int) hang.Layout {
 	return hang.Layout{
 		Name: "scale" + strconv.Itoa(world), TP: 8, DP: world / 128, PP: 16, EP: 8, Layers: 4, Micro: 16, Steps: 6, Warm: 4,
 		Sharded: true, Batched: true, RunAhead: 64, SyncEvery: 1,
+	}
+}
+
+// plainLayout is a job in which all ranks do the same all the time.
+func plainLayout(world int) hang.Layout {
+	return hang.Layout{
+		Name: "plain" + strconv.Itoa(world), TP: 1, DP: world, PP: 1, EP: 1, Layers: 16, Micro: 2, Steps: 150, Warm: 140,
+		RunAhead: 64, SyncEvery: 1,
 	}
 }
 
@@ -97,12 +106,23 @@ func self(ctx context.Context, stderr io.Writer, result any, args ...string) (*o
 	return cmd.ProcessState, nil
 }
 
-// generate writes the dumps of a job with one stuck host into dir/dumps, and their
-// summaries of each node into dir/summaries.
-func generate(dir string, world int) error {
-	j, err := hang.Run(scaleLayout(world), hang.HostStuck, 1)
+// generate writes the dumps of a job with one stuck host into dir/dumps, their summaries
+// of each node into dir/summaries, and which rank's it is into dir/truth.json.
+func generate(dir string, world int, plain bool) error {
+	layout := scaleLayout(world)
+	if plain {
+		layout = plainLayout(world)
+	}
+	j, err := hang.Run(layout, hang.HostStuck, 1)
 	if err != nil {
 		return err
+	}
+	truth, err := json.Marshal(map[string]any{"class": model.ClassNotScheduled, "ranks": j.Truth().Faults[0].Ranks, "world_size": world})
+	if err != nil {
+		return fmt.Errorf("write truth: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "truth.json"), truth, 0o600); err != nil {
+		return fmt.Errorf("write truth: %w", err)
 	}
 	for _, sub := range []string{"dumps", "summaries"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o750); err != nil {
