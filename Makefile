@@ -76,6 +76,11 @@ e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch,
 	PYTHON=$(abspath $(PYTHON)) testdata/recordings/regenerate.sh bin/recordings
 	cd e2e && LOCKSTEP_RECORDINGS=$(CURDIR)/bin/recordings $(GO) test -count=1 -v -run TestRecordingsAreJudgedRight ./...
 
+.PHONY: record-hangs
+record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdata/hangs, and judge each
+	PYTHON=$(abspath $(PYTHON)) testdata/hangs/regenerate.sh
+	$(GO) test -count=1 -v -run TestRecordedHangs ./internal/dumpset
+
 .PHONY: e2e-torch
 e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
 	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m ./inject/python
