@@ -39,7 +39,7 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 	f := model.Finding{
 		Severity: model.SeverityError, JobName: j.Name, JobID: j.ID, Incarnation: j.Incarnation,
 		Kind: model.FindingDesync, Class: r.class, Cause: r.cause, Status: model.StatusOpen, Revision: 1,
-		Confidence: r.confidence, Action: action(r), Through: model.Some(int64(len(by.all) - len(by.direct))),
+		Confidence: w.sure(r), Action: action(r), Through: model.Some(int64(len(by.all) - len(by.direct))),
 	}
 	if f.Cause == "" {
 		f.Cause = model.CauseUnknown
@@ -218,6 +218,24 @@ func (w *world) evidence(r *root, by *reach) string {
 	}
 	return string(text)
 }
+
+// momentary are the classes that a job which runs shows, too, for a moment: that it stands
+// still is what they rest on.
+var momentary = []string{
+	model.ClassNotScheduled, model.ClassStalledOp, model.ClassCompletionLag, model.ClassNetwork, model.ClassP2PUnmatched, model.ClassInitIncomplete,
+}
+
+// sure is how sure a root is told: less where no state says how old what is open was.
+func (w *world) sure(r *root) float64 {
+	if !w.timed() && slices.Contains(momentary, r.class) {
+		return r.confidence * untimed
+	}
+	return r.confidence
+}
+
+// untimed is what is left of a confidence where the states may be of a job that runs: with
+// two pieces of evidence, about what one that something unrecorded could explain has.
+const untimed = 2.0 / 3
 
 // timed reports whether any state says when it was taken.
 func (w *world) timed() bool {

@@ -57,6 +57,7 @@ func checkTruth(t *testing.T, name string, of *truth, rep *desync.Report) {
 		for i := range rep.Roots {
 			assert.Empty(t, rep.Roots[i].Finding.Ranks, "named")
 			assert.Empty(t, rep.Roots[i].Finding.Candidates)
+			assert.Less(t, rep.Roots[i].Finding.Confidence, 0.7)
 		}
 		return
 	}
