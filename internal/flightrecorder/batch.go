@@ -41,6 +41,7 @@ func (t *stater) addBatches() {
 	}
 	for _, c := range t.comms {
 		t.closeRun(c, &runs[c.place])
+		t.cutRun(&runs[c.place])
 	}
 	for _, r := range t.endless {
 		if t.outlived(r) {
@@ -73,6 +74,22 @@ func (t *stater) makeRoles() {
 	if t.roles == nil {
 		n := len(t.d.Entries)
 		t.roles, t.end, t.batch = make([]role, n), make([]int32, n), make([]int32, n)
+	}
+}
+
+// cutRun leaves out the last messages of a file that is cut behind them: the end of their
+// batch, which alone carries their state, may be what is lost.
+func (t *stater) cutRun(r *run) {
+	newest := len(t.d.Entries) - 1
+	if t.d.Partial == "" || len(r.members) == 0 || r.members[len(r.members)-1] != int32(newest) {
+		return
+	}
+	if e := &t.d.Entries[newest]; !e.IsP2P || t.done(newest) {
+		return
+	}
+	t.makeRoles()
+	for _, m := range r.members {
+		t.roles[m] = unended
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 
@@ -63,15 +64,26 @@ func ReadFile(path string, o Options) (*Dump, error) {
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 		size = info.Size()
 	}
+	if size > limit {
+		return nil, fmt.Errorf("read dump: got %d bytes; want at most %d", size, limit)
+	}
 	data, err := readAll(f, size, limit)
+	sum := maphash.Bytes(seed, data)
 	if err == nil && bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		data, err = gunzip(data, limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read dump: %w", err)
 	}
-	return Decode(data, o)
+	d, err := Decode(data, o)
+	if err == nil {
+		d.Sum = sum
+	}
+	return d, err
 }
+
+// seed is that of sums.
+var seed = maphash.MakeSeed()
 
 // readAll reads all of what may be at most limit bytes.
 func readAll(r io.Reader, size, limit int64) ([]byte, error) {

@@ -294,6 +294,11 @@ func TestReadFile(t *testing.T) {
 	o.Limits.Pickle.Bytes = 100
 	_, err = ReadFile(path, o)
 	require.ErrorContains(t, err, "want at most 100")
+	huge := filepath.Join(t.TempDir(), "rank_4") // told by its size, before any of it is read
+	require.NoError(t, os.WriteFile(huge, nil, 0o600))
+	require.NoError(t, os.Truncate(huge, 1<<40))
+	_, err = ReadFile(huge, Options{})
+	require.ErrorContains(t, err, "got 1099511627776 bytes; want at most 268435456")
 
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)

@@ -54,6 +54,9 @@ type Dump struct {
 
 	// Stacks: call stacks were recorded, asked for or not.
 	Stacks bool
+	// Sum is a hash of the file that it was read from, to be compared within one process; 0
+	// where it was not read from a file.
+	Sum uint64
 	// Partial says why the dump is not whole, in words; empty where it is.
 	Partial string
 	// Problems are what could not be taken as it stands, in words.

@@ -62,6 +62,7 @@ const (
 	plain   role = iota
 	closing      // it ends a batch, and is no operation itself
 	closed       // a member of a batch that is over, whose end was left out
+	unended      // a message whose state may stand in what was cut off
 )
 
 // State returns what the dump says of its rank, and of where it came from, for people.
