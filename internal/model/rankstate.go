@@ -43,6 +43,9 @@ type RankState struct {
 	// Stacks are call stacks, referred to by StateOp.Stack. They are filled only where
 	// they were asked for.
 	Stacks []string
+	// HostStack is where the program's main thread was, innermost call first, one a line; empty
+	// where nobody asked.
+	HostStack string
 }
 
 // StateSource says who observed a RankState.

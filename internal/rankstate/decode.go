@@ -105,7 +105,7 @@ func (r *reader) whole(s *model.RankState) {
 		}
 		r.data = all
 	}
-	if r.err == nil && seen != 1<<sectionsEnd-1<<sectionStrings {
+	if r.err == nil && seen|1<<sectionHost != 1<<sectionsEnd-1<<sectionStrings {
 		r.fail("got no section %d", bits.TrailingZeros64(^(seen | 1)))
 	}
 	for i := range s.Ops {
@@ -129,6 +129,8 @@ func (r *reader) section(tag uint64, s *model.RankState) {
 		r.ops(s)
 	case sectionStacks:
 		r.stacks(s)
+	case sectionHost:
+		s.HostStack = r.text()
 	default:
 		r.fail("got section %d; want at least %d", tag, sectionStrings)
 	}

@@ -46,6 +46,7 @@ const (
 	sectionComms
 	sectionOps
 	sectionStacks
+	sectionHost // there only where there is something in it
 	sectionsEnd
 )
 

@@ -32,12 +32,13 @@ func encode(s *model.RankState) ([]byte, bool) {
 		sectionComms:  w.section(func() { w.comms(s.Comms) }),
 		sectionOps:    w.section(func() { w.ops(s.Ops) }),
 		sectionStacks: w.section(func() { w.stacks(s.Stacks) }),
+		sectionHost:   w.section(func() { w.text(s.HostStack) }),
 	}
 	table := binary.AppendUvarint(make([]byte, 0, len(w.table)+binary.MaxVarintLen32), uint64(len(w.refs)-1))
 	sections[sectionStrings] = append(table, w.table...)
 	out := append([]byte(magic), Version)
 	for i, section := range sections {
-		if i >= sectionStrings {
+		if i >= sectionStrings && (i != sectionHost || s.HostStack != "") {
 			out = binary.AppendUvarint(out, uint64(i))
 			out = binary.AppendUvarint(out, uint64(len(section)))
 			out = append(out, section...)

@@ -18,6 +18,7 @@ func fit(s *model.RankState) model.RankState {
 	} {
 		*t = cut(*t, MaxWord)
 	}
+	c.HostStack = cut(c.HostStack, MaxString)
 	c.Silent, c.ScopeFor = finite(c.Silent), finite(c.ScopeFor)
 	fitStacks(&c)
 	fitComms(&c)
@@ -127,10 +128,10 @@ func leftOut(c *model.RankState, what string) {
 // reports false where it can do no more; all together leave a rank and little else.
 var reductions = []func(*model.RankState) bool{
 	func(c *model.RankState) bool {
-		if len(c.Stacks) == 0 {
+		if len(c.Stacks) == 0 && c.HostStack == "" {
 			return false
 		}
-		c.Stacks = nil
+		c.Stacks, c.HostStack = nil, ""
 		for i := range c.Ops {
 			c.Ops[i].Stack = 0
 		}
