@@ -1,7 +1,9 @@
 package desync
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -12,6 +14,7 @@ type Analyzer struct {
 	cfg       Config
 	job       Job
 	told      Job // by states
+	doubt     Doubt
 	groups    groupTable
 	names     interner
 	sigs      sigTable
@@ -45,6 +48,9 @@ func (a *Analyzer) SetJob(j Job) {
 	a.job = j
 }
 
+// SetDoubt says that what stands still may do so for a moment only.
+func (a *Analyzer) SetDoubt(d Doubt) { a.doubt = d }
+
 // Add takes what one source says of one rank. Nothing of s is kept.
 func (a *Analyzer) Add(s *model.RankState) {
 	id := s.Rank.Rank
@@ -68,7 +74,7 @@ func (a *Analyzer) Add(s *model.RankState) {
 	v := a.view(s)
 	switch {
 	case s.Source == model.StateRAS:
-		r.votes = append(r.votes[:min(len(r.votes), maxVotes-1)], v)
+		a.vote(r, v)
 	case r.view == nil, better(s, r.view):
 		if r.view != nil {
 			a.twin(s, r.view)
@@ -81,6 +87,18 @@ func (a *Analyzer) Add(s *model.RankState) {
 
 // maxVotes bounds what RAS says of one rank: one answer per incident is usual.
 const maxVotes = 4
+
+// vote keeps what RAS says of a rank, of many answers the newest.
+func (a *Analyzer) vote(r *rank, v *view) {
+	at, _ := slices.BinarySearchFunc(r.votes, v, func(x, y *view) int {
+		return cmp.Or(cmp.Compare(y.time, x.time), cmp.Compare(x.name, y.name))
+	})
+	r.votes = slices.Insert(r.votes, at, v)
+	if len(r.votes) > maxVotes {
+		r.votes = r.votes[:maxVotes]
+		a.stats.VotesDropped++
+	}
+}
 
 // better reports whether s says more of a rank than what is known: a dump has operations in
 // detail, and of two of one source the newer counts.

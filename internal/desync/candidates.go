@@ -10,6 +10,7 @@ import (
 // decided, those count, too, who would be at fault if nobody were missing.
 func (w *world) undecided(open, found []root) []root {
 	to := open[0]
+	to.vertices, to.notes = nil, nil
 	seen := map[int32]bool{}
 	for _, o := range open {
 		if o.node != nil && (to.node == nil || len(o.node.holders) > len(to.node.holders)) {
@@ -18,8 +19,7 @@ func (w *world) undecided(open, found []root) []root {
 		for _, r := range o.candidates {
 			seen[r] = true
 		}
-		to.vertices = append(slices.Clone(to.vertices), o.vertices...)
-		to.notes = append(slices.Clone(to.notes), o.notes...)
+		to.vertices, to.notes = append(to.vertices, o.vertices...), append(to.notes, o.notes...)
 	}
 	w.closeOver(seen)
 	if len(found) == 0 {
@@ -63,9 +63,9 @@ func (w *world) otherwise(seen map[int32]bool) {
 		if len(set) < 2 {
 			continue
 		}
-		round := shortest(set, w.edges)
+		round := w.shortest(set, w.edges)
 		if len(round) == 0 {
-			round = shortest(set, all)
+			round = w.shortest(set, all)
 		}
 		for _, by := range w.turns(round) {
 			for _, r := range by {

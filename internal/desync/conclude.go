@@ -14,6 +14,7 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	a.job.ID, a.job.Name = cmp.Or(a.job.ID, a.told.ID), cmp.Or(a.job.Name, a.told.Name)
 	a.job.Incarnation = cmp.Or(a.job.Incarnation, a.told.Incarnation)
 	w := a.world()
+	w.stood = w.standing(at)
 	rep := &Report{Job: a.job, Stats: a.stats}
 	for _, r := range w.ranks {
 		if r.view != nil {
@@ -24,11 +25,11 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	rep.Groups, rep.GroupsOmitted = w.groupTable()
 	switch {
 	case rep.Ranks == 0:
-		rep.Verdict = NoData
+		w.byCounts(rep, at)
 	case w.moved != "" && len(w.nodes) > 0:
 		a.problem("%s", w.moved)
 		rep.Verdict = Healthy
-	case !w.old(at):
+	case !w.old():
 		rep.Verdict = Healthy
 	default:
 		w.tell(rep, at)
@@ -39,28 +40,48 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	return rep
 }
 
-// old reports whether anything is open for long enough to be called a hang. Where no state
-// says when it was taken, what is open counts.
-func (w *world) old(at int64) bool {
+// standing is for how long what is open has been so, by the states that say it.
+type standing struct {
+	longest time.Duration
+	// atLeast is for how long by what its rank enqueued afterwards, which every state says.
+	atLeast time.Duration
+	timed   bool // some state says it
+	untimed bool // some does not
+}
+
+func (w *world) standing(at int64) (s standing) {
+	for _, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		now := max(at, r.view.time)
+		for i := range r.view.open {
+			created := r.view.open[i].created
+			if created > 0 {
+				s.atLeast = max(s.atLeast, time.Duration(r.view.lastEnqueue-created))
+			}
+			if now == 0 || created == 0 {
+				s.untimed = true
+				continue
+			}
+			s.timed = true
+			s.longest = max(s.longest, time.Duration(now-created))
+		}
+	}
+	return s
+}
+
+// old reports whether anything is open for long enough to be called a hang. What nobody says
+// the age of counts.
+func (w *world) old() bool {
 	if len(w.nodes) == 0 {
 		return slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && r.view.hides() })
 	}
-	timed := false
-	for _, n := range w.nodes {
-		for i := range n.holders {
-			h := &n.holders[i]
-			now := max(at, w.ranks[h.rank].view.time)
-			if now == 0 || h.op.created == 0 {
-				return true
-			}
-			timed = true
-			if time.Duration(now-h.op.created) >= w.a.cfg.StallAfter {
-				return true
-			}
-		}
-	}
-	return !timed
+	return w.stood.longest >= w.a.cfg.StallAfter || w.stood.untimed || !w.stood.timed
 }
+
+// timed reports whether it is known of something that it is open for long.
+func (w *world) timed() bool { return w.stood.longest >= w.a.cfg.StallAfter }
 
 // absences lists the ranks of which there is no state.
 func (w *world) absences() []model.Absence {
@@ -102,6 +123,9 @@ func (w *world) tell(rep *Report, at int64) {
 			rep.Verdict = Hang
 		}
 		rep.Roots = append(rep.Roots, w.say(&found[i], victims[i], at))
+	}
+	if rep.Verdict == Undecided {
+		rep.MayRun = w.ran
 	}
 	rep.Victims = len(waiting)
 	for i := range rep.Roots {

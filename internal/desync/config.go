@@ -43,6 +43,8 @@ func (c Config) withDefaults() Config {
 type Stats struct {
 	States, StatesRefused, OpsDropped, GroupsDropped, RootsOmitted int64
 	WitnessesDropped, ProblemsOmitted                              int64
+	// VotesDropped counts older answers of RAS about a rank of which there are newer ones.
+	VotesDropped int64
 	// HeadsDropped counts operations in which ranks wait that were not compared with all
 	// members, since too many of one communicator are open.
 	HeadsDropped int64

@@ -9,9 +9,9 @@ import (
 // cycle is a set of vertices that wait for one another. Told of is the shortest way round in
 // it: the others of the set wait for that.
 func (w *world) cycle(vertices []int32, certain bool) root {
-	round := shortest(vertices, w.edges)
+	round := w.shortest(vertices, w.edges)
 	if len(round) == 0 {
-		round = shortest(vertices, w.both())
+		round = w.shortest(vertices, w.both())
 	}
 	to := root{class: model.ClassOrderCycle, cycle: round, vertices: vertices, confidence: sureCycle, ranks: compact(slices.Concat(w.turns(round)...))}
 	if !certain {
@@ -20,6 +20,10 @@ func (w *world) cycle(vertices []int32, certain bool) root {
 	}
 	if m := w.mismatchIn(vertices); m != nil {
 		return w.mismatchRoot(root{node: m.node, vertices: vertices, cycle: round}, m)
+	}
+	if len(round) == 0 {
+		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, w.touching(vertices), nil
+		return to
 	}
 	lanes, messages, groups := map[lane]bool{}, []*node(nil), map[int32]bool{}
 	for _, v := range round {
@@ -47,6 +51,19 @@ func (w *world) cycle(vertices []int32, certain bool) root {
 	return to
 }
 
+// touching are the ranks of a set, and all ends and members that its operations wait for.
+func (w *world) touching(vertices []int32) (ranks []int32) {
+	for _, v := range vertices {
+		if w.isRank(v) {
+			ranks = append(ranks, v)
+			continue
+		}
+		n := w.nodeAt(v)
+		ranks = slices.Concat(ranks, holdersOf(n, false), n.missing, n.absent, n.unknown)
+	}
+	return compact(ranks)
+}
+
 // mismatchIn looks for a disagreement in any of the operations.
 func (w *world) mismatchIn(vertices []int32) *mismatch {
 	for _, v := range vertices {
@@ -65,33 +82,32 @@ func (w *world) mismatchIn(vertices []int32) *mismatch {
 const maxCycleStarts = 256
 
 // shortest finds a shortest cycle within the vertices, breadth first from each.
-func shortest(vertices []int32, out [][]int32) []int32 {
+func (w *world) shortest(vertices []int32, out [][]int32) []int32 {
 	in := make(map[int32]bool, len(vertices))
 	for _, v := range vertices {
 		in[v] = true
 	}
 	var best []int32
 	for _, start := range vertices[:min(len(vertices), maxCycleStarts)] {
-		if c := back(start, in, out); c != nil && (best == nil || len(c) < len(best)) {
+		if c := w.wayRound(start, in, out); c != nil && (best == nil || len(c) < len(best)) {
 			best = c
 		}
 	}
 	return best
 }
 
-// back returns the shortest way from a vertex to itself.
-func back(start int32, in map[int32]bool, out [][]int32) []int32 {
+// wayRound returns the shortest way from a vertex to itself, but for one among the messages of a
+// single batch: these end together, and wait for their other ends.
+func (w *world) wayRound(start int32, in map[int32]bool, out [][]int32) []int32 {
 	from := map[int32]int32{}
 	for queue := []int32{start}; len(queue) > 0; queue = queue[1:] {
 		v := queue[0]
 		for _, to := range out[v] {
 			if to == start {
-				way := []int32{v}
-				for v != start {
-					v = from[v]
-					way = append(way, v)
+				way := wayTo(v, start, from)
+				if w.oneBatch(way) {
+					continue
 				}
-				slices.Reverse(way)
 				return way
 			}
 			if _, seen := from[to]; !seen && in[to] {
@@ -101,6 +117,45 @@ func back(start int32, in map[int32]bool, out [][]int32) []int32 {
 		}
 	}
 	return nil
+}
+
+// wayTo is the way that was found from start to v.
+func wayTo(v, start int32, from map[int32]int32) []int32 {
+	way := []int32{v}
+	for v != start {
+		v = from[v]
+		way = append(way, v)
+	}
+	slices.Reverse(way)
+	return way
+}
+
+// oneBatch reports whether a way round leads by nothing but messages of one rank's batch.
+func (w *world) oneBatch(way []int32) bool {
+	if w.isRank(way[0]) {
+		return false
+	}
+	return slices.ContainsFunc(w.nodeAt(way[0]).holders, func(h holder) bool {
+		for i, v := range way {
+			if !w.batched(v, way[(i+1)%len(way)], h.rank) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// batched reports whether a message waits for another one only since a rank has both in one
+// batch.
+func (w *world) batched(v, next, rank int32) bool {
+	if w.isRank(v) || w.isRank(next) || !w.nodeAt(v).message {
+		return false
+	}
+	h, other := w.nodeAt(v).holds(rank), w.nodeAt(next).holds(rank)
+	if h == nil || other == nil || h.op.batch == none || !other.op.leads(h.op) {
+		return false
+	}
+	return !slices.ContainsFunc(w.nodeAt(v).holders, func(o holder) bool { return !o.head && w.vertex(o.at) == next })
 }
 
 // both are all edges, certain or not.
@@ -146,7 +201,7 @@ func (w *world) between(n *node, before int32) (ranks []int32) {
 		if h.head {
 			at = w.vertex(w.first[h.rank])
 		}
-		if at == before {
+		if at == before && w.ordered(h) {
 			ranks = append(ranks, h.rank)
 		}
 	}
@@ -214,7 +269,7 @@ func (w *world) functions(to *root) {
 		}
 	}
 	to.ranks = compact(odd)
-	if !decides(len(most.holders), total-len(most.holders), len(most.group.members)) {
+	if !decides(len(most.holders), total-len(most.holders), w.bound(most.group)) {
 		to.ranks, to.sides = compact(all), true
 		return
 	}

@@ -9,8 +9,9 @@ import (
 // explained leaves out what something else that was found is the reason of: an operation
 // that all have joined, one of whom a device holds up; a host that is behind the others, whose
 // device does not end what it has joined; the same disagreement seen twice.
-func (w *world) explained(found []root) []root {
+func (w *world) explained(found, open []root) []root {
 	culprits := culprits(found)
+	late := lateMaybe(open)
 	var out []root
 	seen := map[string]bool{}
 	for _, f := range found {
@@ -24,10 +25,13 @@ func (w *world) explained(found []root) []root {
 			}
 			seen[key] = true
 		}
-		if len(f.cycle) > 0 && f.mismatch == nil && slices.ContainsFunc(f.ranks, func(r int32) bool { return culprits[r] }) {
+		if len(f.cycle) > 0 && f.mismatch == nil && w.heldUp(f.cycle, culprits) {
 			continue
 		}
-		if f.class == model.ClassStalledOp && slices.ContainsFunc(f.node.holders, func(h holder) bool { return culprits[h.rank] }) {
+		if f.class == model.ClassStalledOp && slices.ContainsFunc(f.node.holders, func(h holder) bool { return culprits[h.rank] || late[h.rank] }) {
+			continue
+		}
+		if f.class == model.ClassNotScheduled && len(f.ranks) == 1 && w.onlySentTo(f.ranks[0], culprits) {
 			continue
 		}
 		if len(f.vertices) == 1 && w.isRank(f.vertices[0]) && w.stuck[f.vertices[0]] && !w.heldByOthers(f.vertices[0], culprits) {
@@ -38,13 +42,52 @@ func (w *world) explained(found []root) []root {
 	return out
 }
 
+// heldUp reports whether a device that is at fault takes part in a cycle.
+func (w *world) heldUp(cycle []int32, culprits map[int32]bool) bool {
+	return slices.ContainsFunc(cycle, func(v int32) bool {
+		if w.isRank(v) {
+			return culprits[v]
+		}
+		return slices.ContainsFunc(w.nodeAt(v).holders, func(h holder) bool { return culprits[h.rank] })
+	})
+}
+
+// lateMaybe are the ranks whose devices may be late in what is not decided.
+func lateMaybe(open []root) map[int32]bool {
+	out := map[int32]bool{}
+	for _, o := range open {
+		if o.node == nil || !o.node.passed() {
+			continue
+		}
+		for _, r := range holdersOf(o.node, true) {
+			out[r] = true
+		}
+	}
+	return out
+}
+
+// onlySentTo reports whether nobody waits for a rank but with messages of a device that is at
+// fault: what it sent may have come, though it was not seen to end.
+func (w *world) onlySentTo(r int32, culprits map[int32]bool) bool {
+	sent := false
+	for _, n := range w.nodes {
+		if !slices.Contains(n.missing, r) {
+			continue
+		}
+		if sent = n.message && n.key.dst == w.ranks[r].id && !slices.ContainsFunc(n.holders, func(h holder) bool { return !culprits[h.rank] }); !sent {
+			return false
+		}
+	}
+	return sent
+}
+
 // skewed drops who is not through what others are through, where its host had not come further
 // either and something else is at fault: its state was taken a little earlier. The host of a
 // device that stands still goes on. Where it is not known whether something else is, the rank
 // is a candidate.
 func (w *world) skewed(found, open []root) (kept, undecided []root) {
 	other := slices.ContainsFunc(found, func(r root) bool { return r.class != model.ClassCompletionLag })
-	if !other && len(open) == 0 {
+	if !other && len(open) == 0 && w.timed() {
 		return found, open
 	}
 	for _, r := range found {
@@ -72,6 +115,74 @@ func (w *world) hostWentOn(v int32, n *node) bool {
 	return !slices.ContainsFunc(w.nodes, func(o *node) bool {
 		return o.key.group == n.key.group && o.key.fn == n.key.fn && !o.message && o.key.seq > n.key.seq
 	})
+}
+
+// fleeting takes back what a job that runs shows, too, for a moment, where it may run.
+func (w *world) fleeting(found, open []root) (kept, undecided []root) {
+	all := w.mayRun()
+	for _, r := range found {
+		why := all
+		if why == "" && r.class == model.ClassCompletionLag && w.apart() && !w.holdsUp(&r) {
+			why = "nobody waits for it, and none says that it has stood for a minute: its state may be older than the others"
+		}
+		if why == "" || !slices.Contains(momentary, r.class) {
+			kept = append(kept, r)
+			continue
+		}
+		if r.candidates = r.ranks; len(r.ranks) == 0 {
+			r.candidates = holdersOf(r.node, false)
+		}
+		r.class, r.ranks, r.sides = model.ClassIncompleteEvidence, nil, false
+		r.notes, w.ran = append(r.notes, why), why
+		open = append(open, r)
+	}
+	return kept, open
+}
+
+// holdsUp reports whether somebody else has something open.
+func (w *world) holdsUp(r *root) bool {
+	for i := range w.ranks {
+		if len(w.heads[i]) > 0 && !slices.Contains(r.ranks, int32(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayRun says why the job may run; empty where it does not. What stands still holds most ranks
+// soon, while in a job that ends the others are done, and one state is a little older than
+// theirs: that something has stood for longer than states of one incident are apart excludes it.
+func (w *world) mayRun() string {
+	switch d := &w.a.doubt; {
+	case d.Why != "" && max(w.stood.longest, w.stood.atLeast) < d.Until:
+		return d.Why
+	case w.apart() && w.mostlyDone():
+		return "most ranks have nothing open, and none says that it has stood for a minute: the job may have gone on"
+	}
+	return ""
+}
+
+// apart reports whether what is open may be over in the states of others, since these were taken
+// later: dumps are, while recorders tell what is so now.
+func (w *world) apart() bool {
+	return max(w.stood.longest, w.stood.atLeast) < sameIncident && slices.ContainsFunc(w.ranks, func(r *rank) bool {
+		return r.view != nil && r.view.source == model.StateFlightRecorder && (len(r.view.open) > 0 || r.view.hides())
+	})
+}
+
+// mostlyDone reports whether most ranks that were seen have nothing open.
+func (w *world) mostlyDone() bool {
+	seen, waiting := 0, 0
+	for i, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		seen++
+		if len(w.heads[i]) > 0 || r.view.hides() {
+			waiting++
+		}
+	}
+	return 2*waiting < seen
 }
 
 // culprits are ranks whose device or process is at fault.
@@ -170,6 +281,7 @@ func (w *world) together(found []root) []root {
 		return found
 	}
 	var out []root
+	joined := map[int]bool{}
 	for _, f := range found {
 		i := slices.IndexFunc(out, func(o root) bool {
 			return o.class == f.class && o.node == f.node && o.cause == f.cause && len(f.ranks) > 0 && f.mismatch == nil && len(f.cycle) == 0 &&
@@ -179,9 +291,15 @@ func (w *world) together(found []root) []root {
 			out = append(out, f)
 			continue
 		}
-		out[i].ranks = compact(append(slices.Clone(out[i].ranks), f.ranks...))
-		out[i].vertices = compact(append(slices.Clone(out[i].vertices), f.vertices...))
-		out[i].confidence = min(out[i].confidence, f.confidence)
+		o := &out[i]
+		if !joined[i] {
+			o.ranks, o.vertices, joined[i] = slices.Clone(o.ranks), slices.Clone(o.vertices), true
+		}
+		o.ranks, o.vertices = append(o.ranks, f.ranks...), append(o.vertices, f.vertices...)
+		o.confidence = min(o.confidence, f.confidence)
+	}
+	for i := range joined {
+		out[i].ranks, out[i].vertices = compact(out[i].ranks), compact(out[i].vertices)
 	}
 	return out
 }

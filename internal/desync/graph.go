@@ -13,7 +13,7 @@ func (n *node) passed() bool {
 		return false
 	}
 	entered := len(n.missing)+len(n.absent)+len(n.unknown) == 0
-	return model.Synchronising(n.name) || n.name == model.AllToAll && entered
+	return model.Synchronising(n.name) || n.name == "" && n.outrun || n.name == model.AllToAll && entered
 }
 
 // connect draws who waits for whom.
@@ -94,14 +94,22 @@ func (w *world) alongside(i int32, h *holder) {
 			}
 		}
 	}
-	if first := w.first[h.rank]; first != i && !w.sameBatch(first, h) {
+	if first := w.first[h.rank]; first != i && !w.sameBatch(first, h) && w.ordered(h) {
 		w.maybe[from] = append(w.maybe[from], w.vertex(first))
 	}
 }
 
-// ready reports whether both ends of a message are at the front of their streams.
+// ordered reports whether it is recorded which was issued first, an operation or that at the
+// front of all streams of its rank.
+func (w *world) ordered(h *holder) bool {
+	first := w.nodes[w.first[h.rank]].holds(h.rank)
+	return !h.head || first == nil || !h.op.guessed() || !first.op.guessed()
+}
+
+// ready reports whether both ends of a message are at the front of their streams, or its sender
+// is through.
 func (n *node) ready() bool {
-	return len(n.holders) == 2 && n.holders[0].head && n.holders[1].head
+	return len(n.done) > 0 || len(n.holders) == 2 && n.holders[0].head && n.holders[1].head
 }
 
 func (w *world) sameBatch(n int32, h *holder) bool {

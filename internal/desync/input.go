@@ -1,12 +1,23 @@
 package desync
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // Job is whose hang it is.
 type Job struct {
 	Name, ID, Incarnation string
 	// WorldSize is how many ranks it has, where that is known.
 	WorldSize model.Optional[int64]
+}
+
+// Doubt is why states may be of a job that runs, although something is open in them.
+type Doubt struct {
+	Why string
+	// Until is how long something must be known to be open to be beyond doubt.
+	Until time.Duration
 }
 
 // Witness is a fact of somebody else, of a network or a node, that can explain why an

@@ -50,6 +50,25 @@ func TestSourcesAgree(t *testing.T) {
 	assert.LessOrEqual(t, differ.Roots[0].Finding.Confidence, alone.Roots[0].Finding.Confidence)
 }
 
+// Of many answers of RAS the newest count, whatever order they come in, and the others are
+// counted.
+func TestManyAnswersOfRAS(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(`
+		group W 0-3
+		group R 0-3 func
+		rank 0-2: W ar 42; R=-
+		rank 3: W ar 41 done; R=-
+		rank 0-2 {ras t=50}: R ar 17; W=-
+		rank 3 {ras t=50}: R ar 17; W=-`)
+	for i := range 6 { // older, when it had not come
+		fmt.Fprintf(&text, "\nrank 3 {ras t=%d}: R ar 16; W=-", 10+i)
+	}
+	rep := conclude(t, text.String())
+	assert.Equal(t, int64(3), rep.Stats.VotesDropped)
+	unmoved(t, text.String(), rep)
+}
+
 // What RAS says alone decides nothing.
 func TestOnlyRAS(t *testing.T) {
 	rep := conclude(t, `

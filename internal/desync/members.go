@@ -100,7 +100,7 @@ func (w *world) position(r *rank, n *node) position {
 	switch seq := n.key.seq; {
 	case f.completed != none && f.completed >= seq:
 		return atDone
-	case f.enqueued != none && f.enqueued < seq && (v.partial == "" || f.completed != none && c.untracked == "" && !c.gloo):
+	case f.enqueued != none && f.enqueued < seq && v.counts(c, *f):
 		return atMissing
 	case f.enqueued == none && f.completed == none:
 		return v.byOperations(n, c, f)

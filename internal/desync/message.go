@@ -139,7 +139,11 @@ func (w *world) otherEnd(n *node, r *rank) position {
 			}
 			if how == bySeq {
 				newest = max(newest, o.seq<<seqShift|(1<<seqShift-1))
-				if o.seq == n.key.seq>>seqShift {
+				switch {
+				case o.seq != n.key.seq>>seqShift:
+				case k == 1 && sends == (o.kind == model.KindSend) && o.peer == peer:
+					return atDone
+				default:
 					return atMissing // it did something else in that place
 				}
 			}
@@ -150,7 +154,7 @@ func (w *world) otherEnd(n *node, r *rank) position {
 		return atUnknown // of messages that are over only the last are told
 	case newest < n.key.seq:
 		return atMissing
-	case sends:
+	case sends || how == byNth: // what was received is over, even where its sender does not see it
 		return atDone
 	}
 	return atMissing

@@ -121,12 +121,21 @@ func (w *world) compare(n *node, seq int64, calls []call) *mismatch {
 		if !open && !a.over {
 			continue
 		}
-		if m := disagree(calls, a.of, len(n.group.members)); m != nil {
+		if m := disagree(calls, a.of, w.bound(n.group)); m != nil {
 			m.class, m.node, m.seq = a.class, n, seq
 			return m
 		}
 	}
 	return nil
+}
+
+// bound is how many members a communicator has at most: of inferred ones those alone are known
+// that recorded something.
+func (w *world) bound(g *group) int {
+	if g.inferred {
+		return len(w.ranks)
+	}
+	return len(g.members)
 }
 
 // disagree divides members by a value; those that do not say one agree with all.
@@ -169,9 +178,10 @@ func disagree(calls []call, of func(*signature) string, members int) *mismatch {
 }
 
 // decides reports whether so many that agree outweigh the others: those of whom there is
-// nothing could not turn it, or several outweigh few two to one.
+// nothing could not turn it, or three at least outweigh the others two to one. Two against one
+// do not, where others were not seen: two that went wrong together leave the same.
 func decides(most, others, members int) bool {
-	return 2*most > members && most > others || most >= 2 && others == 1 || most >= 2*others && most >= 3
+	return 2*most > members && most > others || most >= 2*others && most >= 3
 }
 
 func rootOf(s *signature) string {

@@ -49,6 +49,12 @@ func (w *world) opRoot(v int32, confidence float64, found, open []root) ([]root,
 		}
 		return append(found, to), open
 	}
+	if beside := slices.Concat(n.absent, n.unknown, w.guessedOf(n)); len(n.done) > 0 && len(beside) > 0 {
+		to.class = model.ClassIncompleteEvidence
+		to.candidates = compact(slices.Concat(beside, n.done, holdersOf(n, false)))
+		to.notes = append(to.notes, "some are through and others not, and what all of them called was not seen")
+		return found, append(open, to)
+	}
 	to.class = model.ClassStalledOp
 	if wit := w.network(n); wit != nil {
 		// That something is wrong with a way between members does not say that it holds this up.
@@ -64,7 +70,7 @@ func (w *world) mismatchRoot(to root, m *mismatch) root {
 	}
 	switch {
 	case len(m.odd) > 0:
-	case len(m.both) == len(m.node.group.members) || m.node.message: // which side is wrong is not decided
+	case len(m.both) == w.bound(m.node.group) || m.node.message: // which side is wrong is not decided
 		to.ranks, to.sides, to.confidence = m.both, true, sureCycle
 	default: // those that were not seen would decide
 		to.candidates, to.confidence = m.both, sureOne
@@ -93,11 +99,15 @@ func (w *world) hiding(n *node) (out []int32) {
 	return out
 }
 
-// unseenCalls reports whether what the others called who are through with n, and with nothing
-// after it, is not among what they tell: who called a smaller size may be through.
+// unseenCalls reports whether what those called who are through with n, and with nothing after
+// it, or those who are in it, is not among what they tell: who called a smaller size may be
+// through.
 func (w *world) unseenCalls(n *node) bool {
 	if n.message || w.lag(n, holdersOf(n, true)) >= 2 {
 		return false
+	}
+	if len(w.guessedOf(n)) > 0 && 2*len(n.done) <= len(n.group.members) {
+		return true
 	}
 	for _, r := range n.done {
 		if w.ranks[r].view.over(n.key.opKey) {
@@ -148,6 +158,10 @@ func (w *world) guessed(n *node) (out []int32) {
 	if n.passed() {
 		return nil
 	}
+	return w.guessedOf(n)
+}
+
+func (w *world) guessedOf(n *node) (out []int32) {
 	for i := range n.holders {
 		if n.holders[i].op.guessed() {
 			out = append(out, n.holders[i].rank)

@@ -68,6 +68,7 @@ type view struct {
 	open     []op   // in the order of issue
 	done     []op
 	stacks   []string
+	host     string // stack of its main thread
 }
 
 // comm is one communicator of a view.
@@ -118,15 +119,23 @@ func (o *op) message() bool { return o.kind != model.KindCollective }
 func (a *Analyzer) view(s *model.RankState) *view {
 	v := &view{
 		source: s.Source, name: s.Name, time: s.Time, lastEnqueue: s.LastEnqueue, partial: s.Partial,
-		onlyActive: s.OnlyActive, stacks: slices.Clone(s.Stacks),
+		onlyActive: s.OnlyActive, stacks: slices.Clone(s.Stacks), host: s.HostStack,
 	}
 	if s.Dropped > 0 && v.partial == "" {
 		v.partial = "operations found no room"
 	}
+	v.comms = make([]comm, 0, len(s.Comms))
 	places := make([]int32, len(s.Comms))
 	for i := range s.Comms {
 		places[i] = a.comm(v, &s.Comms[i], s.Rank.Rank)
 	}
+	done := 0
+	for i := range s.Ops {
+		if s.Ops[i].Done {
+			done++
+		}
+	}
+	v.done, v.open = make([]op, 0, done), make([]op, 0, min(len(s.Ops)-done, a.cfg.MaxOpen))
 	for i := range s.Ops {
 		a.op(v, &s.Ops[i], places, int32(i))
 	}
@@ -149,7 +158,9 @@ func (a *Analyzer) comm(v *view, c *model.CommState, self int64) int32 {
 			return g // listed twice
 		}
 	}
-	to := comm{group: g, scope: c.Scope, p2pShared: c.P2PShared, inferred: c.FrontiersInferred, untracked: c.Untracked, gloo: c.Backend == gloo}
+	to := comm{
+		fronts: make([]front, 0, len(c.Frontiers)), group: g, scope: c.Scope, p2pShared: c.P2PShared, inferred: c.FrontiersInferred, untracked: c.Untracked, gloo: c.Backend == gloo,
+	}
 	for i := range c.Frontiers {
 		f := &c.Frontiers[i]
 		to.fronts = append(to.fronts, front{

@@ -12,7 +12,7 @@ func (w *world) rankRoot(v int32, found, open *[]root) {
 	r := w.ranks[v]
 	n := w.wanted(v)
 	to := root{ranks: []int32{v}, node: n, vertices: []int32{v}}
-	if n != nil && w.stuck[v] && slices.Contains(n.missing, v) && !r.held() {
+	if n != nil && w.stuck[v] && n.misses(v) && !r.held() {
 		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, to.ranks, nil
 		to.notes = append(to.notes, "it has operations open, which did not stop others that have the same open; "+
 			"programs let some ranks wait for values to print, so that it may wait for them all the same")
@@ -28,7 +28,7 @@ func (w *world) rankRoot(v int32, found, open *[]root) {
 	case r.held():
 		to.class, to.confidence = model.ClassNotScheduled, sureTwo
 		to.notes = append(to.notes, "its process is "+string(r.process))
-	case r.view == nil, n == nil, !slices.Contains(n.missing, v), r.view.hides():
+	case r.view == nil, n == nil, !n.misses(v), r.view.hides():
 		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, to.ranks, nil
 		*open = append(*open, to)
 		return
@@ -47,7 +47,7 @@ func (w *world) rankRoot(v int32, found, open *[]root) {
 func (w *world) wanted(v int32) *node {
 	var best *node
 	for _, n := range w.nodes {
-		if !slices.Contains(n.missing, v) && !slices.Contains(n.absent, v) && !slices.Contains(n.unknown, v) && n.holds(v) == nil {
+		if !n.misses(v) && !slices.Contains(n.absent, v) && !slices.Contains(n.unknown, v) && n.holds(v) == nil {
 			continue
 		}
 		if best == nil || preferred(n, best, v) {
@@ -57,10 +57,16 @@ func (w *world) wanted(v int32) *node {
 	return best
 }
 
+// misses reports whether a rank has not come to an operation.
+func (n *node) misses(rank int32) bool {
+	_, ok := slices.BinarySearch(n.missing, rank)
+	return ok
+}
+
 // preferred orders operations by how much they tell of rank v: what it certainly misses
 // first, then by who waits, then by the order of issue.
 func preferred(n, best *node, v int32) bool {
-	a, b := slices.Contains(n.missing, v), slices.Contains(best.missing, v)
+	a, b := n.misses(v), best.misses(v)
 	if a != b {
 		return a
 	}
@@ -81,13 +87,15 @@ func (w *world) alone(n *node) bool {
 	if n.message {
 		return false
 	}
-	idle := 0
-	for _, r := range n.missing {
-		if len(w.heads[r]) == 0 {
-			idle++
+	if n.idle < 0 {
+		n.idle = 0
+		for _, r := range n.missing {
+			if len(w.heads[r]) == 0 {
+				n.idle++
+			}
 		}
 	}
-	return idle >= 2 && idle > len(n.holders)+len(n.done)
+	return n.idle >= 2 && n.idle > len(n.holders)+len(n.done)
 }
 
 func (w *world) bothSides(n *node) []int32 {
@@ -123,14 +131,18 @@ func (w *world) notScheduled(to *root, r *rank, n *node) {
 	to.cause = causeOf(r)
 }
 
-// causes are the findings' causes by the phase or scope that a host is in.
-var causes = map[string]string{
-	"dataloader": model.CauseDataLoader, "gc": model.CauseGC, "checkpoint": model.CauseCheckpoint, "compile": model.CauseCompile,
-}
+// scopeCauses and phaseCauses are the findings' causes by what a host is in.
+var (
+	scopeCauses = map[string]string{
+		model.ScopeDataLoading: model.CauseDataLoader, model.ScopeGarbageCollection: model.CauseGC, model.ScopeCompile: model.CauseCompile,
+		model.ScopeCheckpointSave: model.CauseCheckpoint, model.ScopeCheckpointLoad: model.CauseCheckpoint,
+	}
+	phaseCauses = map[string]string{model.PhaseCheckpoint: model.CauseCheckpoint, model.PhaseCompile: model.CauseCompile}
+)
 
 func causeOf(r *rank) string {
-	if c, ok := causes[r.scope]; ok {
+	if c, ok := scopeCauses[r.scope]; ok {
 		return c
 	}
-	return causes[r.phase]
+	return phaseCauses[r.phase]
 }

@@ -246,17 +246,25 @@ func TestHeldProcesses(t *testing.T) {
 		require.Equal(t, []string{"not_scheduled 3: all_reduce 42 of W; 0-2 wait"}, said(rep))
 		assert.Contains(t, rep.Roots[0].Finding.Evidence, state)
 	}
-	// Running, but in a data loader.
-	rep := conclude(t, `
-		group W 0-3
-		rank 0-2: W ar 42
-		rank 3 {scope=dataloader host=n7}: W ar 41 done stack=train.py:10`)
-	require.Len(t, rep.Roots, 1)
-	f := rep.Roots[0].Finding
-	assert.Equal(t, model.CauseDataLoader, f.Cause)
-	assert.Equal(t, "n7", f.Host)
-	assert.Equal(t, "train.py:10", f.Stack)
-	assert.Equal(t, model.SeverityError, f.Severity)
+}
+
+// Running, but in something: scopes are named as lockstep_scope names them.
+func TestCauseIsWhatTheHostIsIn(t *testing.T) {
+	for scope, cause := range map[string]string{
+		"data_loading": "dataloader", "garbage_collection": "gc", "compile": "compile",
+		"checkpoint_save": "checkpoint", "checkpoint_load": "checkpoint", "forward": "unknown",
+	} {
+		rep := conclude(t, `
+			group W 0-3
+			rank 0-2: W ar 42
+			rank 3 {scope=`+scope+` host=n7}: W ar 41 done stack=train.py:10`)
+		require.Len(t, rep.Roots, 1)
+		f := rep.Roots[0].Finding
+		assert.Equal(t, cause, f.Cause, scope)
+		assert.Equal(t, "n7", f.Host)
+		assert.Equal(t, "train.py:10", f.Stack)
+		assert.Equal(t, model.SeverityError, f.Severity)
+	}
 }
 
 func TestInitIncomplete(t *testing.T) {

@@ -21,6 +21,8 @@ const (
 type Report struct {
 	Job     Job
 	Verdict Verdict
+	// MayRun says why the job may not hang at all, where that is all that is undecided.
+	MayRun string
 	// Since is when the hang began at the latest, Unix ns: when the last operation that
 	// was enqueued before everything stood still was. 0 where no source stamps.
 	Since int64
@@ -78,8 +80,12 @@ type Member struct {
 	Host  string
 	State string // "waits", "not enqueued", "completed", "behind", "no dump", ...
 	What  string // its own operation in that place, where it differs: name, sizes, type
-	Stack string
+	Stack string // of that operation
 }
+
+// LastCall is what Member.What begins with where a rank has nothing in that place: its newest
+// operation follows, open or over.
+const LastCall = "last: "
 
 // Group is one communicator over its members.
 type Group struct {

@@ -1,6 +1,10 @@
 package desync
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // root is one fault, before it is said.
 type root struct {
@@ -56,7 +60,8 @@ func (w *world) roots() []root {
 		found = w.cyclesOfSeen(found)
 	}
 	found, open = w.skewed(w.once(found), open)
-	found = w.explained(found)
+	found = w.explained(found, open)
+	found, open = w.fleeting(found, open)
 	open = w.stillOpen(open, found)
 	if len(found)+len(open) == 0 {
 		open = w.unseen()
@@ -82,9 +87,10 @@ func (w *world) cyclesOfSeen(found []root) []root {
 			}
 		}
 		if ranks > 1 {
-			c := w.cycle(sink, true)
-			c.confidence = min(c.confidence, sureOne)
-			found = append(found, c)
+			if c := w.cycle(sink, true); c.class != model.ClassIncompleteEvidence {
+				c.confidence = min(c.confidence, sureOne)
+				found = append(found, c)
+			}
 		}
 	}
 	return found
@@ -127,44 +133,70 @@ func (w *world) suspected(suspects map[int32]bool, must [][]int32, found, open *
 
 // addCycle takes a cycle for one only where nobody in it may have something else open.
 func (w *world) addCycle(c root, found, open *[]root) {
-	for _, r := range c.ranks {
-		if v := w.ranks[r].view; c.mismatch == nil && v != nil && (v.partial != "" || v.hides()) {
-			c.class, c.candidates, c.ranks = model.ClassIncompleteEvidence, c.ranks, nil
-			c.notes = append(c.notes, "they may have open what their buffers do not hold any more")
-			*open = append(*open, c)
-			return
-		}
+	if c.class == model.ClassIncompleteEvidence {
+		*open = append(*open, c)
+		return
+	}
+	if turns := w.turning(c.cycle); c.mismatch == nil && slices.ContainsFunc(turns, func(r int32) bool { return w.ranks[r].blind() }) {
+		c.class, c.candidates, c.ranks, c.sides = model.ClassIncompleteEvidence, turns, nil, false
+		c.notes = append(c.notes, "they may have open what their buffers do not hold any more")
+		*open = append(*open, c)
+		return
 	}
 	*found = append(*found, c)
 }
 
+// turning are the ranks by which the operations of a cycle wait for one another.
+func (w *world) turning(cycle []int32) []int32 {
+	ranks := slices.Concat(w.turns(cycle)...)
+	for _, v := range cycle {
+		if w.isRank(v) {
+			ranks = append(ranks, v)
+		}
+	}
+	return compact(ranks)
+}
+
 // rounds returns the sets within a sink that wait for one another for certain, and for no
-// other such set: an operation that also stands behind one of them does not loosen it.
+// other such set: an operation that also stands behind one of them does not loosen it. It looks
+// at nothing but the sink, of which there may be as many as ranks.
 func (w *world) rounds(sink []int32) [][]int32 {
-	in := map[int32]bool{}
-	for _, v := range sink {
-		in[v] = true
+	place := make(map[int32]int32, len(sink))
+	for i, v := range sink {
+		place[v] = int32(i)
 	}
-	c := tarjan(len(w.edges), func(v int32) []int32 { return w.edges[v] }, func(v int32) bool { return in[v] })
-	sets := map[int32][]int32{}
-	for _, v := range sink {
-		sets[c.comp[v]] = append(sets[c.comp[v]], v)
+	edges := make([][]int32, len(sink))
+	for i, v := range sink {
+		for _, to := range w.edges[v] {
+			if p, ok := place[to]; ok {
+				edges[i] = append(edges[i], p)
+			}
+		}
 	}
-	leads := map[int32]bool{} // components from which a larger one can be reached
+	c := tarjan(len(sink), func(i int32) []int32 { return edges[i] }, everything)
+	sets := make([][]int32, c.count)
+	for i := range int32(len(sink)) {
+		sets[c.comp[i]] = append(sets[c.comp[i]], i)
+	}
+	leads := make([]bool, c.count) // components from which a larger one can be reached
 	for id := range c.count {
-		for _, v := range sets[id] {
-			for _, to := range w.edges[v] {
-				if o := c.comp[to]; in[to] && o != id && (len(sets[o]) > 1 || leads[o]) {
+		for _, i := range sets[id] {
+			for _, to := range edges[i] {
+				if o := c.comp[to]; o != id && (len(sets[o]) > 1 || leads[o]) {
 					leads[id] = true
 				}
 			}
 		}
 	}
 	var out [][]int32
-	for id := range c.count {
-		if len(sets[id]) > 1 && !leads[id] {
-			out = append(out, sets[id])
+	for id, set := range sets {
+		if len(set) < 2 || leads[id] {
+			continue
 		}
+		for k, i := range set {
+			set[k] = sink[i]
+		}
+		out = append(out, set)
 	}
 	return out
 }

@@ -130,7 +130,8 @@ func (w *world) stack(r *root) string {
 	return ""
 }
 
-// lastStack is that of the operation of n where the rank has it open, else of its newest one.
+// lastStack is that of the operation of n where the rank has it open, else where its host is, or
+// was when it called its newest one.
 func (w *world) lastStack(v int32, n *node) string {
 	view := w.ranks[v].view
 	if view == nil {
@@ -140,6 +141,9 @@ func (w *world) lastStack(v int32, n *node) string {
 		if h := n.holds(v); h != nil {
 			return view.stackOf(h.op)
 		}
+	}
+	if view.host != "" {
+		return view.host
 	}
 	newest := newestOf(view)
 	if newest == nil {
@@ -236,11 +240,6 @@ func (w *world) sure(r *root) float64 {
 // untimed is what is left of a confidence where the states may be of a job that runs: with
 // two pieces of evidence, about what one that something unrecorded could explain has.
 const untimed = 2.0 / 3
-
-// timed reports whether any state says when it was taken.
-func (w *world) timed() bool {
-	return slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && r.view.time != 0 })
-}
 
 // maxOrder bounds the hops of a cycle that are spelled out.
 const maxOrder = 16

@@ -11,7 +11,7 @@ const maxWitnessesOfHost = 4
 // operation that the others went on to becomes a node, whether somebody waits in it yet or not.
 func (w *world) standStill() {
 	w.stuck = make([]bool, len(w.ranks))
-	holders := w.openIndex()
+	holders, p := w.openIndex(), places{byView: map[*view]map[opKey]int32{}}
 	for r := range w.ranks {
 		v := w.ranks[r].view
 		if v == nil || len(v.open) == 0 || v.hides() {
@@ -23,7 +23,7 @@ func (w *world) standStill() {
 				if c.p2pShared || f.enqueued == none {
 					continue
 				}
-				if w.wentOn(v, holders[opKey{c.group, f.fn, f.enqueued + 1}]) {
+				if w.wentOn(&p, v, holders[opKey{c.group, f.fn, f.enqueued + 1}]) {
 					w.stuck[r] = true
 				}
 			}
@@ -57,10 +57,10 @@ func (w *world) openIndex() map[opKey][]opened {
 
 // wentOn reports whether one of the others had all open that v has, before the operation that
 // v did not come to; that becomes a node.
-func (w *world) wentOn(v *view, others []opened) bool {
+func (w *world) wentOn(p *places, v *view, others []opened) bool {
 	for _, o := range others {
 		other := w.ranks[o.rank].view
-		if other.source == v.source && other.hadAllOf(v, o.op.order) {
+		if other.source == v.source && p.hadAllOf(other, v, o.op.order) {
 			w.node(nodeKey{opKey: o.op.opKey, src: none, dst: none}, o.op)
 			return true
 		}
@@ -70,21 +70,43 @@ func (w *world) wentOn(v *view, others []opened) bool {
 
 // hadAllOf reports whether everything that is open in other is open here, too, and was issued
 // before order.
-func (v *view) hadAllOf(other *view, order int32) bool {
+func (p *places) hadAllOf(v, other *view, order int32) bool {
+	at := p.of(v)
 	for i := range other.open {
 		o := &other.open[i]
-		if o.message() || !v.opened(o, order) {
+		if o.message() {
+			return false
+		}
+		k, ok := at[o.opKey]
+		if !ok || v.open[k].sig != o.sig || v.open[k].order >= order {
 			return false
 		}
 	}
 	return true
 }
 
-func (v *view) opened(other *op, before int32) bool {
+// places finds the open collectives of those whom hosts are compared with, which are few at a
+// time: neighbours have the same.
+type places struct{ byView map[*view]map[opKey]int32 }
+
+// maxPlaces bounds the views of which places are kept.
+const maxPlaces = 64
+
+func (p *places) of(v *view) map[opKey]int32 {
+	if at, ok := p.byView[v]; ok {
+		return at
+	}
+	if len(p.byView) >= maxPlaces {
+		clear(p.byView)
+	}
+	at := make(map[opKey]int32, len(v.open))
 	for i := range v.open {
-		if o := &v.open[i]; o.opKey == other.opKey && o.sig == other.sig && !o.message() {
-			return o.order < before
+		if o := &v.open[i]; !o.message() {
+			if _, twice := at[o.opKey]; !twice {
+				at[o.opKey] = int32(i)
+			}
 		}
 	}
-	return false
+	p.byView[v] = at
+	return at
 }

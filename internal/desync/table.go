@@ -95,7 +95,7 @@ func (w *world) did(v int32, r *root) string {
 		}
 	}
 	if o := newestOf(view); o != nil {
-		return "last: " + w.callText(o)
+		return LastCall + w.callText(o)
 	}
 	return ""
 }

@@ -1,7 +1,10 @@
 package desync
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -31,7 +34,7 @@ func (w *world) outdated() {
 			}
 			for _, f := range c.fronts {
 				t, ok := through[lane{c.group, f.fn}]
-				if !ok || f.enqueued == none || f.enqueued >= t.seq || r.view == nil || r.view.partial != "" {
+				if !ok || f.enqueued == none || f.enqueued >= t.seq || r.view == nil || !r.view.counts(c, f) {
 					continue
 				}
 				w.contradicts(i, t, c.group)
@@ -39,6 +42,12 @@ func (w *world) outdated() {
 		}
 	}
 	w.outdatedMessages()
+}
+
+// counts reports whether a frontier is the library's own count: what was read of a torn file
+// may be less.
+func (v *view) counts(c *comm, f front) bool {
+	return v.partial == "" || f.completed != none && c.untracked == "" && !c.gloo
 }
 
 // channel is a direction between two ranks on a communicator.
@@ -67,12 +76,17 @@ func (w *world) outdatedMessages() {
 			}
 		}
 	}
-	for c, t := range received {
+	for _, c := range slices.SortedFunc(maps.Keys(received), compareChannels) {
+		t := received[c]
 		i, ok := w.index[c.src]
 		if s, sends := sent[c]; ok && w.ranks[i].view != nil && w.ranks[i].view.numbered && w.ranks[t.rank].view != nil && sends && s.seq < t.seq {
 			w.contradicts(int(i), t, c.group)
 		}
 	}
+}
+
+func compareChannels(a, b channel) int {
+	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst))
 }
 
 func further(all map[channel]furthest, c channel, seq int64, rank int) {
@@ -86,30 +100,22 @@ type furthest struct {
 	rank int
 }
 
-// through is up to where somebody is through each lane.
+// through is up to where somebody is through each lane, by operations that are recorded: of one
+// that was overwritten it is not known whether its members left it together.
 func (w *world) through() map[lane]furthest {
 	all := map[lane]furthest{}
-	note := func(l lane, seq int64, rank int) {
-		if t, ok := all[l]; !ok || seq > t.seq {
-			all[l] = furthest{seq, rank}
-		}
-	}
-	only := w.synchronisingLanes()
 	for i, r := range w.ranks {
 		if r.view == nil {
 			continue
 		}
 		for k := range r.view.done {
-			if o := &r.view.done[k]; !o.message() && w.compares(o.group) && model.Synchronising(w.a.sigs.all[o.sig].Name) {
-				note(lane{o.group, o.fn}, o.seq, i)
+			o := &r.view.done[k]
+			if o.message() || !w.compares(o.group) || !model.Synchronising(w.a.sigs.all[o.sig].Name) {
+				continue
 			}
-		}
-		for j := range r.view.comms {
-			c := &r.view.comms[j]
-			for _, f := range c.fronts {
-				if l := (lane{c.group, f.fn}); only[l] && w.compares(c.group) && !c.p2pShared && !c.inferred && f.completed != none {
-					note(l, f.completed, i)
-				}
+			l := lane{o.group, o.fn}
+			if t, ok := all[l]; !ok || o.seq > t.seq {
+				all[l] = furthest{o.seq, i}
 			}
 		}
 	}
@@ -120,27 +126,6 @@ func (w *world) through() map[lane]furthest {
 func (w *world) compares(group int32) bool {
 	scope := w.a.groups.all[group].scope
 	return scope != model.ScopeProcess && scope != model.ScopeOrdinal
-}
-
-// synchronisingLanes are those of which only operations are known that none can leave before
-// all have entered.
-func (w *world) synchronisingLanes() map[lane]bool {
-	only := map[lane]bool{}
-	for _, r := range w.ranks {
-		if r.view == nil {
-			continue
-		}
-		for _, list := range [][]op{r.view.open, r.view.done} {
-			for i := range list {
-				if o := &list[i]; !o.message() {
-					l := lane{o.group, o.fn}
-					known, ok := only[l]
-					only[l] = (known || !ok) && model.Synchronising(w.a.sigs.all[o.sig].Name)
-				}
-			}
-		}
-	}
-	return only
 }
 
 func (w *world) contradicts(i int, t furthest, group int32) {

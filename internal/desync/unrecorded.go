@@ -89,16 +89,15 @@ func (v *view) has(k opKey) bool {
 // nameNodes names operations as most of those in them call them; where nobody recorded it, as
 // those who are through do.
 func (w *world) nameNodes() {
-	var unnamed map[opKey]*node
+	unnamed, lanes := map[opKey]*node{}, map[lane][]*node{}
 	for _, n := range w.nodes {
 		if n.name = w.mostCalled(n); n.name == "" && !n.message {
-			if unnamed == nil {
-				unnamed = map[opKey]*node{}
-			}
 			unnamed[n.key.opKey] = n
+			l := lane{n.key.group, n.key.fn}
+			lanes[l] = append(lanes[l], n)
 		}
 	}
-	if unnamed == nil {
+	if len(unnamed) == 0 {
 		return
 	}
 	for _, r := range w.ranks {
@@ -107,8 +106,15 @@ func (w *world) nameNodes() {
 		}
 		for i := range r.view.done {
 			o := &r.view.done[i]
-			if n := unnamed[o.opKey]; n != nil && !o.message() {
-				n.name = max(n.name, w.a.sigs.all[o.sig].Name)
+			if o.message() {
+				continue
+			}
+			name := w.a.sigs.all[o.sig].Name
+			if n := unnamed[o.opKey]; n != nil {
+				n.name = max(n.name, name)
+			}
+			for _, n := range lanes[lane{o.group, o.fn}] {
+				n.outrun = n.outrun || o.seq > n.key.seq && model.Synchronising(name)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package desync
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -19,7 +20,9 @@ type world struct {
 	maybe [][]int32 // edges that may hold
 	back  [][]int32 // both, reversed; made when first asked for
 	stuck []bool    // by rank: its host stands still, though what it has open did not stop others
-	moved string    // why the states cannot be of one time; empty: they can
+	stood standing
+	moved string // why the states cannot be of one time; empty: they can
+	ran   string // why what was found may be of a job that runs; empty: it is not
 }
 
 // nodeKey is an operation over all ranks. A message has two ends, and is numbered from the
@@ -51,6 +54,8 @@ type node struct {
 	missing []int32 // have not enqueued it
 	absent  []int32 // there is no state of them
 	unknown []int32 // what is recorded does not tell
+	outrun  bool    // somebody is through a later one that none can leave before all have entered
+	idle    int     // of missing, those that wait for nothing; -1: not counted yet
 	before  int32   // the node before it on its communicator that others wait in; -1: none
 }
 
@@ -128,15 +133,42 @@ func (w *world) addRanks(known []*rank) {
 	}
 }
 
-// share spreads that a communicator's numbers count messages, too.
+// share spreads that a communicator's numbers count messages, too: it is known where a state
+// says so, and may be where messages were sent and a state has nothing but the numbers.
 func (w *world) share(known []*rank) {
+	messages := make([]bool, len(w.a.groups.all))
 	for _, r := range known {
+		for o := range r.recorded() {
+			messages[o.group] = messages[o.group] || o.message()
+		}
+	}
+	by := make([]int32, len(messages)) // who recorded something last
+	for i, r := range known {
 		if r.view == nil || r.view.source != model.StateFlightRecorder {
 			continue
 		}
-		for i := range r.view.comms {
-			c := &r.view.comms[i]
-			c.p2pShared = c.p2pShared || w.a.groups.all[c.group].shared
+		for o := range r.recorded() {
+			by[o.group] = int32(i + 1)
+		}
+		for k := range r.view.comms {
+			c := &r.view.comms[k]
+			c.p2pShared = c.p2pShared || w.a.groups.all[c.group].shared || messages[c.group] && by[c.group] != int32(i+1)
+		}
+	}
+}
+
+// recorded are the operations of a rank's view, those that are open first.
+func (r *rank) recorded() iter.Seq[*op] {
+	return func(yield func(*op) bool) {
+		if r.view == nil {
+			return
+		}
+		for _, list := range [][]op{r.view.open, r.view.done} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -155,16 +187,16 @@ func (o *op) stream() stream {
 	return stream{o.group, none}
 }
 
-// front finds which operation of a rank is at the front of each stream.
-func fronts(v *view) map[stream]int {
-	at := map[stream]int{}
+// fronts finds which operation of a rank is at the front of each stream, into a map that is
+// used again.
+func fronts(v *view, at map[stream]int) {
+	clear(at)
 	for i := range v.open {
 		s := v.open[i].stream()
 		if _, ok := at[s]; !ok {
 			at[s] = i
 		}
 	}
-	return at
 }
 
 // leads reports whether o runs at the front of its stream, which op f does: members of a
@@ -175,12 +207,14 @@ func (o *op) leads(f *op) bool {
 
 // addHeads makes a node of every operation at the front of a stream.
 func (w *world) addHeads() {
+	at := map[stream]int{}
 	for r := range w.ranks {
 		v := w.ranks[r].view
 		if v == nil || len(v.open) == 0 {
 			continue
 		}
-		at, keys := fronts(v), w.keys(v, w.ranks[r].id)
+		fronts(v, at)
+		keys := w.keys(v, w.ranks[r].id)
 		for i := range v.open {
 			o := &v.open[i]
 			if !o.leads(&v.open[at[o.stream()]]) {
@@ -202,7 +236,7 @@ func (w *world) node(k nodeKey, o *op) int32 {
 	i := int32(len(w.nodes))
 	g := w.a.groups.all[k.group]
 	w.nodes = append(w.nodes, &node{
-		key: k, group: g, name: w.a.sigs.all[o.sig].Name, message: o.message(), before: -1,
+		key: k, group: g, name: w.a.sigs.all[o.sig].Name, message: o.message(), idle: -1, before: -1,
 		local: !o.message() && k.src != none || o.message() && (k.dst == none || k.src == none),
 	})
 	w.byKey[k] = i
@@ -211,12 +245,14 @@ func (w *world) node(k nodeKey, o *op) int32 {
 
 // addHolders notes who has each of the nodes open, at the front of a stream or behind.
 func (w *world) addHolders() {
+	at := map[stream]int{}
 	for r := range w.ranks {
 		v := w.ranks[r].view
 		if v == nil || len(v.open) == 0 {
 			continue
 		}
-		at, keys := fronts(v), w.keys(v, w.ranks[r].id)
+		fronts(v, at)
+		keys := w.keys(v, w.ranks[r].id)
 		for i := range v.open {
 			n, ok := w.byKey[keys[i]]
 			if !ok {
