@@ -29,17 +29,28 @@ type hub struct {
 	// Instances that take a signal; constant after the first Start.
 	spans, records int
 
-	mu       sync.Mutex // guards what follows, and keeps events in order on their way out
-	logs     outlet[consumer.Logs]
-	metrics  outlet[consumer.Metrics]
-	watch    *watch.Watch
-	states   otelmap.StateReader
+	inbox inbox
+
+	// sending keeps events in order on their way out. It is held while a consumer has them,
+	// and nobody who brings data takes it.
+	sending  sync.Mutex
 	series   *series
-	own      ownStats
 	flushed  time.Time // when metrics were sent last
 	repeated time.Time // when standing findings were
 
-	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
+	// watching guards the watch. It is held while a job is judged, so that who brings data
+	// does not wait for it. Taken after sending.
+	watching sync.Mutex
+	watch    *watch.Watch
+
+	outlets sync.Mutex // guards what follows; taken last
+	logs    outlet[consumer.Logs]
+	metrics outlet[consumer.Metrics]
+	giveUp  context.CancelFunc // of what the interval sends; nil while it sends nothing
+	leaving int                // instances that wait for sending
+
+	lost atomic.Int64                // findings that the consumer refused
+	seen atomic.Pointer[watch.Stats] // read by telemetry, which must not wait
 }
 
 // outlet is where one signal goes: next, as long as any instance is open.
@@ -48,12 +59,12 @@ type outlet[C any] struct {
 	open int
 }
 
-// ownStats count what the watch does not see.
-type ownStats struct{ foreign, unread, lost int64 }
-
-type snapshot struct {
-	watch watch.Stats
-	own   ownStats
+// now is the outlet without its consumer where no instance is open any more.
+func (o outlet[C]) now() outlet[C] {
+	if o.open == 0 {
+		return outlet[C]{}
+	}
+	return o
 }
 
 func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
@@ -70,8 +81,8 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 }
 
 func (h *hub) toLogs(feeds *int, next consumer.Logs) *face {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.outlets.Lock()
+	defer h.outlets.Unlock()
 	h.logs.next = next
 	h.logs.open++
 	*feeds++
@@ -79,8 +90,8 @@ func (h *hub) toLogs(feeds *int, next consumer.Logs) *face {
 }
 
 func (h *hub) toMetrics(feeds *int, next consumer.Metrics) *face {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.outlets.Lock()
+	defer h.outlets.Unlock()
 	h.metrics.next = next
 	h.metrics.open++
 	*feeds++
@@ -89,52 +100,103 @@ func (h *hub) toMetrics(feeds *int, next consumer.Metrics) *face {
 
 // tick looks whether something stands for too long, and gives out what has changed.
 func (h *hub) tick(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	ctx := context.Background()
-	changed := h.watch.Tick(now)
-	err := h.sendFindings(ctx, changed)
-	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
-		h.repeated = now
-		err = errors.Join(err, h.sendFindings(ctx, h.watch.Standing()))
+	h.sending.Lock()
+	defer h.sending.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h.outlets.Lock()
+	logs, metrics, leaving := h.logs.now(), h.metrics.now(), h.leaving > 0
+	h.giveUp = cancel
+	h.outlets.Unlock()
+	if leaving {
+		return
 	}
-	if len(changed) > 0 || now.Sub(h.flushed) >= h.cfg.FlushInterval {
-		err = errors.Join(err, h.sendMetrics(ctx, now))
-	}
+	changed, standing, md := h.judge(now)
+	err := errors.Join(h.sendFindings(ctx, &logs, changed), h.sendFindings(ctx, &logs, standing), sendMetrics(ctx, &metrics, md))
 	if err != nil {
 		h.logger.Warn("send what hangs on the interval", zap.Error(err))
 	}
+}
+
+// judge takes what was brought, and returns what is to be given out: consumers are called
+// without the watch.
+func (h *hub) judge(now time.Time) (changed, standing []model.Finding, md pmetric.Metrics) {
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	h.inbox.drain(h.watch)
+	md = pmetric.NewMetrics()
+	changed = h.watch.Tick(now)
+	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
+		h.repeated = now
+		standing = h.watch.Standing()
+	}
+	if len(changed) > 0 || now.Sub(h.flushed) >= h.cfg.FlushInterval {
+		md = h.measure(now)
+	}
 	h.snapshot()
+	return changed, standing, md
 }
 
 // leaveLogs gives out, with the last instance that can, what is to be said.
 func (h *hub) leaveLogs(ctx context.Context) (err error) {
-	h.mu.Lock()
-	if h.logs.open--; h.logs.open == 0 {
-		err = h.sendFindings(ctx, h.watch.Flush(time.Now()))
-		h.snapshot()
+	h.outlets.Lock()
+	h.logs.open--
+	out := h.logs
+	h.outlets.Unlock()
+	if out.open == 0 {
+		h.lastly(func() {
+			h.watching.Lock()
+			h.inbox.drain(h.watch)
+			changed := h.watch.Flush(time.Now())
+			h.snapshot()
+			h.watching.Unlock()
+			err = h.sendFindings(ctx, &out, changed)
+		})
 	}
-	h.mu.Unlock()
 	h.end()
 	return err
 }
 
 func (h *hub) leaveMetrics(ctx context.Context) (err error) {
-	h.mu.Lock()
-	if h.metrics.open == 1 {
-		err = h.sendMetrics(ctx, time.Now())
-	}
+	h.outlets.Lock()
 	h.metrics.open--
-	h.mu.Unlock()
+	out := h.metrics
+	h.outlets.Unlock()
+	if out.open == 0 {
+		h.lastly(func() {
+			h.watching.Lock()
+			h.inbox.drain(h.watch)
+			md := h.measure(time.Now())
+			h.watching.Unlock()
+			err = sendMetrics(ctx, &out, md)
+		})
+	}
 	h.end()
 	return err
 }
 
+// lastly gives out what is left, in place of what the interval sends: a consumer that does
+// not take that must not hold up the end.
+func (h *hub) lastly(give func()) {
+	h.outlets.Lock()
+	h.leaving++
+	if h.giveUp != nil {
+		h.giveUp()
+	}
+	h.outlets.Unlock()
+	h.sending.Lock()
+	defer h.sending.Unlock()
+	h.outlets.Lock()
+	h.leaving--
+	h.outlets.Unlock()
+	give()
+}
+
 // end stops the interval once nothing goes out any more.
 func (h *hub) end() {
-	h.mu.Lock()
+	h.outlets.Lock()
 	last := h.logs.open == 0 && h.metrics.open == 0
-	h.mu.Unlock()
+	h.outlets.Unlock()
 	if last {
 		h.interval.Stop(h.telemetry.Shutdown)
 	}
@@ -142,30 +204,35 @@ func (h *hub) end() {
 
 // sendFindings gives findings out. What the consumer refuses is lost and counted: what stands
 // is repeated.
-func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error {
-	if len(findings) == 0 || h.logs.next == nil {
+func (h *hub) sendFindings(ctx context.Context, to *outlet[consumer.Logs], findings []model.Finding) error {
+	if len(findings) == 0 || to.next == nil {
 		return nil
 	}
-	err := h.logs.next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
+	err := to.next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
 	if err != nil {
-		h.own.lost += int64(len(findings))
+		h.lost.Add(int64(len(findings)))
 	}
 	return err
 }
 
-// sendMetrics gives out all series; a value that is lost is repeated.
-func (h *hub) sendMetrics(ctx context.Context, now time.Time) error {
+// measure takes the values of all series; one that is lost is repeated.
+func (h *hub) measure(now time.Time) pmetric.Metrics {
 	h.flushed = now
-	if h.metrics.open == 0 {
-		return nil
-	}
 	h.series.set(h.watch, now)
 	md := pmetric.NewMetrics()
 	otelmap.WriteMetrics(md, now, h.series.all()...)
-	if md.MetricCount() == 0 {
-		return nil
-	}
-	return h.metrics.next.ConsumeMetrics(ctx, md)
+	return md
 }
 
-func (h *hub) snapshot() { h.seen.Store(&snapshot{watch: h.watch.Stats(), own: h.own}) }
+func sendMetrics(ctx context.Context, to *outlet[consumer.Metrics], md pmetric.Metrics) error {
+	if to.next == nil || md.MetricCount() == 0 {
+		return nil
+	}
+	return to.next.ConsumeMetrics(ctx, md)
+}
+
+// snapshot is called with the watch.
+func (h *hub) snapshot() {
+	s := h.watch.Stats()
+	h.seen.Store(&s)
+}

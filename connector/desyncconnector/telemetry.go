@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 )
 
 // observe registers the counters of the component's own telemetry.
@@ -13,26 +15,28 @@ func (h *hub) observe() error {
 	var errs []error
 	for _, c := range []struct {
 		register func(metric.Int64Callback) error
-		value    func(*snapshot) int64
+		value    func(*watch.Stats) int64
 	}{
-		{t.RegisterConnectorDesyncAbsencesCallback, func(s *snapshot) int64 { return s.watch.Absences }},
-		{t.RegisterConnectorDesyncCommsRefusedCallback, func(s *snapshot) int64 { return s.watch.CommsRefused }},
-		{t.RegisterConnectorDesyncFindingsLostCallback, func(s *snapshot) int64 { return s.own.lost }},
-		{t.RegisterConnectorDesyncFindingsOpenedCallback, func(s *snapshot) int64 { return s.watch.Told }},
-		{t.RegisterConnectorDesyncForeignRecordsCallback, func(s *snapshot) int64 { return s.own.foreign }},
-		{t.RegisterConnectorDesyncGapsHurriedCallback, func(s *snapshot) int64 { return s.watch.GapsHurried }},
-		{t.RegisterConnectorDesyncJobsEvictedCallback, func(s *snapshot) int64 { return s.watch.JobsEvicted }},
-		{t.RegisterConnectorDesyncJudgementsCallback, func(s *snapshot) int64 { return s.watch.Judged }},
-		{t.RegisterConnectorDesyncOpensDroppedCallback, func(s *snapshot) int64 { return s.watch.OpensDropped }},
-		{t.RegisterConnectorDesyncOpsCallback, func(s *snapshot) int64 { return s.watch.Ops }},
-		{t.RegisterConnectorDesyncRanksRefusedCallback, func(s *snapshot) int64 { return s.watch.RanksRefused }},
-		{t.RegisterConnectorDesyncStatesCallback, func(s *snapshot) int64 { return s.watch.States }},
-		{t.RegisterConnectorDesyncStatesLateCallback, func(s *snapshot) int64 { return s.watch.StatesLate }},
-		{t.RegisterConnectorDesyncStatesOfTwinsCallback, func(s *snapshot) int64 { return s.watch.StatesOfTwins }},
-		{t.RegisterConnectorDesyncUnanalysedCallback, func(s *snapshot) int64 { return s.watch.Unanalysed }},
-		{t.RegisterConnectorDesyncUnreadCallback, func(s *snapshot) int64 { return s.own.unread }},
-		{t.RegisterConnectorDesyncWithheldCallback, func(s *snapshot) int64 { return s.watch.Withheld }},
-		{t.RegisterConnectorDesyncWitnessesDroppedCallback, func(s *snapshot) int64 { return s.watch.WitnessesDropped }},
+		{t.RegisterConnectorDesyncAbsencesCallback, func(s *watch.Stats) int64 { return s.Absences }},
+		{t.RegisterConnectorDesyncCommsRefusedCallback, func(s *watch.Stats) int64 { return s.CommsRefused }},
+		{t.RegisterConnectorDesyncFindingsLostCallback, func(*watch.Stats) int64 { return h.lost.Load() }},
+		{t.RegisterConnectorDesyncFindingsOpenedCallback, func(s *watch.Stats) int64 { return s.Told }},
+		{t.RegisterConnectorDesyncForeignRecordsCallback, func(*watch.Stats) int64 { return h.inbox.foreign.Load() }},
+		{t.RegisterConnectorDesyncGapsHurriedCallback, func(s *watch.Stats) int64 { return s.GapsHurried }},
+		{t.RegisterConnectorDesyncInboxDroppedCallback, func(*watch.Stats) int64 { return h.inbox.dropped.Load() }},
+		{t.RegisterConnectorDesyncJobsEvictedCallback, func(s *watch.Stats) int64 { return s.JobsEvicted }},
+		{t.RegisterConnectorDesyncJudgementsCallback, func(s *watch.Stats) int64 { return s.Judged }},
+		{t.RegisterConnectorDesyncOpensDroppedCallback, func(s *watch.Stats) int64 { return s.OpensDropped }},
+		{t.RegisterConnectorDesyncOpsCallback, func(s *watch.Stats) int64 { return s.Ops }},
+		{t.RegisterConnectorDesyncRanksRefusedCallback, func(s *watch.Stats) int64 { return s.RanksRefused }},
+		{t.RegisterConnectorDesyncStatesCallback, func(s *watch.Stats) int64 { return s.States }},
+		{t.RegisterConnectorDesyncStatesForeignCallback, func(s *watch.Stats) int64 { return s.StatesForeign }},
+		{t.RegisterConnectorDesyncStatesLateCallback, func(s *watch.Stats) int64 { return s.StatesLate }},
+		{t.RegisterConnectorDesyncStatesOfTwinsCallback, func(s *watch.Stats) int64 { return s.StatesOfTwins }},
+		{t.RegisterConnectorDesyncUnanalysedCallback, func(s *watch.Stats) int64 { return s.Unanalysed }},
+		{t.RegisterConnectorDesyncUnreadCallback, func(*watch.Stats) int64 { return h.inbox.unread.Load() }},
+		{t.RegisterConnectorDesyncWithheldCallback, func(s *watch.Stats) int64 { return s.Withheld }},
+		{t.RegisterConnectorDesyncWitnessesDroppedCallback, func(s *watch.Stats) int64 { return s.WitnessesDropped }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.value(h.seen.Load()))

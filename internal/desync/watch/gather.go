@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -25,8 +26,9 @@ func (w *Watch) gather(j *job, now time.Time) Evidence {
 	states := make(map[int64]*sources, len(j.ranks))
 	live, dumped := 0, 0
 	died := j.firstTold()
-	for of, r := range j.ranks {
-		s := w.sources(j, r, died, now)
+	order := slices.Sorted(maps.Keys(j.ranks))
+	for _, of := range order {
+		s := w.sources(j, j.ranks[of], died, now)
 		states[of] = &s
 		if s.ring != nil {
 			live++
@@ -37,15 +39,14 @@ func (w *Watch) gather(j *job, now time.Time) Evidence {
 	}
 	ev.live = live >= dumped
 	join := newJoiner()
-	for _, s := range states {
-		if ev.live && s.ring != nil && s.dump != nil {
+	for _, of := range order {
+		if s := states[of]; ev.live && s.ring != nil && s.dump != nil {
 			join.learn(s.ring, s.dump)
 		}
 	}
-	for of, r := range j.ranks {
-		w.evidence(&ev, j, r, of, states[of], join, now)
+	for _, of := range order {
+		w.evidence(&ev, j, j.ranks[of], of, states[of], join, now)
 	}
-	slices.SortFunc(ev.States, func(a, b *model.RankState) int { return int(a.Rank.Rank - b.Rank.Rank) })
 	for i := range w.witnesses {
 		if x := &w.witnesses[i]; x.job == "" || x.job == j.key.id {
 			ev.Witnesses = append(ev.Witnesses, x.Witness)
@@ -55,7 +56,7 @@ func (w *Watch) gather(j *job, now time.Time) Evidence {
 }
 
 // sources are the states of one rank that count.
-type sources struct{ ring, ras, dump *model.RankState }
+type sources struct{ ring, ras, formerRAS, dump *model.RankState }
 
 func (w *Watch) sources(j *job, r *rank, died, now time.Time) (s sources) {
 	for source, h := range r.states {
@@ -72,7 +73,7 @@ func (w *Watch) sources(j *job, r *rank, died, now time.Time) (s sources) {
 			continue
 		}
 		if source == model.StateRAS {
-			s.ras = state
+			s.ras, s.formerRAS = state, h.former
 		} else {
 			s.ring = state
 		}
@@ -93,6 +94,9 @@ func (w *Watch) evidence(ev *Evidence, j *job, r *rank, of int64, s *sources, jo
 		ev.States = append(ev.States, s.ring)
 	case s.dump != nil:
 		ev.States = append(ev.States, s.dump)
+	}
+	if s.formerRAS != nil && len(ev.States) == n {
+		ev.States = append(ev.States, s.formerRAS)
 	}
 	if s.ras != nil {
 		ev.States = append(ev.States, s.ras)

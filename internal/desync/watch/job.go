@@ -1,7 +1,10 @@
 package watch
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -9,6 +12,12 @@ import (
 
 // jobKey is one life of one job.
 type jobKey struct{ id, incarnation string }
+
+// lifeless reports whether a key does not say which life of the job it is of: sources that know
+// no more than the job's id, as dumps, make an incarnation of that.
+func (k jobKey) lifeless() bool {
+	return k.incarnation == "" || k.incarnation == model.Incarnation(model.World{Launcher: []string{k.id}})
+}
 
 // job is what is known of it.
 type job struct {
@@ -22,6 +31,8 @@ type job struct {
 	dumps  dumps
 	// living counts the live states that may be judged: none of a job that works.
 	living map[int64]struct{}
+	// opened are the ranks whose operations told what is in no state yet.
+	opened map[int64]*rank
 
 	judged time.Time
 	cost   time.Duration // of the last judgement
@@ -65,7 +76,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 		id = of.JobName
 	}
 	key := jobKey{id, of.Incarnation}
-	if key.incarnation == "" {
+	if key.lifeless() {
 		if latest, ok := w.latest[id]; ok {
 			key = latest
 		}
@@ -88,7 +99,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 func (w *Watch) adopt(key jobKey, now time.Time) *job {
 	if before, ok := w.latest[key.id]; ok {
 		old := w.jobs[before]
-		if before.incarnation == "" {
+		if before.lifeless() {
 			delete(w.jobs, before)
 			old.key, w.jobs[key], w.latest[key.id] = key, old, key
 			return old
@@ -107,12 +118,21 @@ func (w *Watch) adopt(key jobKey, now time.Time) *job {
 func (w *Watch) evict() {
 	var oldest *job
 	for _, j := range w.jobs {
-		if oldest == nil || j.heard.Before(oldest.heard) {
+		if oldest == nil || j.heard.Before(oldest.heard) || j.heard.Equal(oldest.heard) && compareKeys(j.key, oldest.key) < 0 {
 			oldest = j
 		}
 	}
 	w.stats.JobsEvicted++
 	w.drop(oldest)
+}
+
+func compareKeys(a, b jobKey) int {
+	return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.incarnation, b.incarnation))
+}
+
+// inOrder are the jobs, always in one order: what is told depends on it.
+func (w *Watch) inOrder() []*job {
+	return slices.SortedFunc(maps.Values(w.jobs), func(a, b *job) int { return compareKeys(a.key, b.key) })
 }
 
 func (w *Watch) drop(j *job) {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -20,6 +21,8 @@ const maxJoined = 64
 // dump. Both number operations in their own ways, so that numbers are never compared.
 type joiner struct {
 	registry *model.Registry
+	// byName are pairs of a communicator and a process group that their names join.
+	byName map[[2]string]bool
 	// digests are those of lists of members, which the ranks of a job share.
 	digests map[list]string
 }
@@ -31,12 +34,13 @@ type list struct {
 }
 
 func newJoiner() *joiner {
-	return &joiner{registry: model.NewRegistry(model.DefaultRegistryLimit), digests: map[list]string{}}
+	return &joiner{registry: model.NewRegistry(model.DefaultRegistryLimit), byName: map[[2]string]bool{}, digests: map[list]string{}}
 }
 
 // learn registers which of a rank's communicators and process groups are one: those alone of
-// their ordered ranks.
+// their ordered ranks, and where a dump does not say the ranks, as of Gloo, those of one name.
 func (j *joiner) learn(live, dump *model.RankState) {
+	j.learnNames(live, dump)
 	groups := j.alone(dump)
 	for digest, i := range j.alone(live) {
 		k, ok := groups[digest]
@@ -48,6 +52,39 @@ func (j *joiner) learn(live, dump *model.RankState) {
 			ID: c.Comm.ID, Hashes: []string{g.Comm.ID}, Name: g.Comm.ID, Description: g.Comm.Name, Ranks: g.Members,
 		})
 	}
+}
+
+func (j *joiner) learnNames(live, dump *model.RankState) {
+	named := make(map[string]int, len(live.Comms))
+	for i := range live.Comms {
+		name := live.Comms[i].Comm.Name
+		if _, twice := named[name]; twice {
+			i = -1
+		}
+		named[name] = i
+	}
+	for k := range dump.Comms {
+		g := &dump.Comms[k]
+		i, ok := named[toldAs(g)]
+		if !ok || i < 0 || g.Comm.ID == "" || j.digest(g) != "" {
+			continue
+		}
+		c := &live.Comms[i]
+		j.registry.Add(model.Group{ID: c.Comm.ID, Name: g.Comm.ID, Description: g.Comm.Name, Ranks: c.Members})
+		j.byName[[2]string{c.Comm.ID, g.Comm.ID}] = true
+	}
+}
+
+// toldAs is the name that lockstep_scope gives a process group: its name, description and
+// backend.
+func toldAs(g *model.CommState) string {
+	return strings.Join(strings.Fields(g.Comm.ID+" "+g.Comm.Name+" "+g.Backend), " ")
+}
+
+// one reports whether a communicator and a process group are one.
+func (j *joiner) one(c, g *model.CommState) bool {
+	digest := j.digest(c)
+	return digest != "" && j.digest(g) == digest || j.byName[[2]string{c.Comm.ID, g.Comm.ID}]
 }
 
 // alone finds the places of communicators by their ordered ranks; -1 where several have the same.
@@ -88,6 +125,9 @@ func (j *joiner) join(live, dump *model.RankState) *model.RankState {
 	if dump == nil {
 		return &s
 	}
+	if s.HostStack == "" {
+		s.HostStack = dump.HostStack
+	}
 	if s.LibVersion == "" {
 		s.LibVersion = dump.LibVersion
 	}
@@ -108,13 +148,12 @@ func (j *joiner) same(s *model.RankState, o *model.StateOp, dump *model.RankStat
 	if o.Comm < 0 || o.Comm >= len(s.Comms) {
 		return best
 	}
-	digest := j.digest(&s.Comms[o.Comm])
 	for k := range dump.Ops {
 		d := &dump.Ops[k]
 		if taken[k] || d.Name != o.Name || d.Comm < 0 || d.Comm >= len(dump.Comms) || o.Created == 0 {
 			continue
 		}
-		if by := max(d.Created-o.Created, o.Created-d.Created); by < apart && digest != "" && j.digest(&dump.Comms[d.Comm]) == digest {
+		if by := max(d.Created-o.Created, o.Created-d.Created); by < apart && j.one(&s.Comms[o.Comm], &dump.Comms[d.Comm]) {
 			best, apart = k, by
 		}
 	}

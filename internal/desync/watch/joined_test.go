@@ -11,11 +11,11 @@ import (
 )
 
 // dump is what the Flight Recorder of a rank says of the plant's communicator: by another
-// name, numbered over all functions, of no job's life.
+// name, numbered over all functions, of a life that nothing but the job's id says.
 func (p *plant) dump(rank int, stack string) *model.RankState {
 	r := p.ranks[rank]
 	s := &model.RankState{
-		Rank:   model.Rank{JobID: "job", Rank: int64(rank)},
+		Rank:   model.Rank{JobID: "job", Incarnation: model.Incarnation(model.World{Launcher: []string{"job"}}), Rank: int64(rank)},
 		Source: model.StateFlightRecorder, Name: "trace", OnlyActive: true, LastEnqueue: r.enqueued.UnixNano(), Stacks: []string{stack},
 		Comms: []model.CommState{{
 			Comm: model.Comm{ID: "0", Name: "default_pg"}, Backend: "nccl", Scope: model.ScopeComm,
@@ -56,4 +56,40 @@ func TestDumpsJoinLiveEvents(t *testing.T) {
 	assert.Equal(t, "train.py:117 backward", f.Stack)
 	assert.Greater(t, f.Revision, live.Revision)
 	assert.Equal(t, "life", f.Incarnation)
+}
+
+// Dumps of Gloo do not say who is in a group. lockstep_scope names groups as PyTorch does.
+func TestDumpsOfGlooJoinByName(t *testing.T) {
+	op := func(comm int, at int64) model.StateOp {
+		return model.StateOp{Kind: model.KindCollective, Name: model.AllReduce, Comm: comm, Created: at}
+	}
+	live := model.RankState{
+		Comms: []model.CommState{
+			{Comm: model.Comm{ID: "0xa", Name: "0 default_pg gloo"}},
+			{Comm: model.Comm{ID: "0xb", Name: "5 gradients gloo"}, Members: []int64{0, 1}},
+			{Comm: model.Comm{ID: "0xc", Name: "6 twice gloo"}},
+			{Comm: model.Comm{ID: "0xd", Name: "6 twice gloo"}},
+		},
+		Ops: []model.StateOp{op(1, 1000), op(2, 2000)},
+	}
+	dump := model.RankState{
+		Comms: []model.CommState{
+			{Comm: model.Comm{ID: "0", Name: "default_pg"}, Backend: "gloo"},
+			{Comm: model.Comm{ID: "5", Name: "gradients"}, Backend: "gloo"},
+			{Comm: model.Comm{ID: "6", Name: "twice"}, Backend: "gloo"},
+		},
+		Ops:    []model.StateOp{op(0, 1000), op(1, 1300), op(2, 2000)},
+		Stacks: []string{"of another group", "of this", "of which of two?"},
+	}
+	for i := range dump.Ops {
+		dump.Ops[i].Stack = i + 1
+	}
+	j := newJoiner()
+	j.learn(&live, &dump)
+	s := j.join(&live, &dump)
+	assert.Equal(t, "gradients", s.Comms[1].Comm.Name)
+	assert.Equal(t, []string{"of this"}, s.Stacks)
+	assert.Equal(t, 1, s.Ops[0].Stack)
+	assert.Zero(t, s.Ops[1].Stack)
+	assert.Equal(t, "6 twice gloo", s.Comms[2].Comm.Name)
 }

@@ -113,6 +113,17 @@ func TestLivesOfAJob(t *testing.T) {
 	assert.Len(t, p.w.jobs, 2)
 }
 
+// Dumps that come first are of the life that is seen then.
+func TestDumpsBeforeTheLifeIsKnown(t *testing.T) {
+	p := newPlant(t, 4, 100*time.Millisecond)
+	p.w.AddState(p.dump(0, ""), p.now)
+	p.run(5 * time.Second)
+	require.Len(t, p.w.jobs, 1)
+	j := p.w.jobs[jobKey{"job", "life"}]
+	require.NotNil(t, j)
+	assert.False(t, j.replaced)
+}
+
 // A rank of which nobody has ever heard may be in any phase: it has the start limit.
 func TestUnheardRankHasTheStartLimit(t *testing.T) {
 	p := newPlant(t, 4, 100*time.Millisecond)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +54,40 @@ func (w *Watch) AddOpen(of *model.Rank, o *model.OpenOp, now time.Time) {
 		copied := *o
 		r.opens[key] = &copied
 	}
-	w.take(j, r, r.fromOpens(o), now)
+	r.opened = &opened{last: *o, came: now}
+	if o.ProcessDied { // who starts in its place may come with the next
+		w.settleOpens(j, r)
+		return
+	}
+	if j.opened == nil {
+		j.opened = map[int64]*rank{}
+	}
+	j.opened[of.Rank] = r
+}
+
+// opened is what the newest event of an operation told, of which no state is made yet: a rank
+// tells of many at a time, and one state of them all is enough.
+type opened struct {
+	last model.OpenOp
+	came time.Time
+}
+
+// settleOpens makes the state of a rank of what its operations have told since the last time.
+func (w *Watch) settleOpens(j *job, r *rank) {
+	o := r.opened
+	r.opened = nil
+	if h := r.states[model.StateRankEvents]; o == nil || h != nil && h.state.Name != fromEvents {
+		return
+	}
+	w.take(j, r, r.fromOpens(&o.last), o.came)
+}
+
+// settleAllOpens does so for the ranks of a job.
+func (w *Watch) settleAllOpens(j *job) {
+	for _, of := range slices.Sorted(maps.Keys(j.opened)) {
+		w.settleOpens(j, j.opened[of])
+	}
+	clear(j.opened)
 }
 
 // fromOpens is the state of a rank as its operations that do not end tell it; last is the

@@ -29,7 +29,8 @@ type rank struct {
 	phaseSince time.Time // when it was noticed; zero where it was the first
 	phaseFrom  int64     // Unix ns by its host
 
-	opens map[openKey]*model.OpenOp
+	opens  map[openKey]*model.OpenOp
+	opened *opened // nil: the state is of all that was told
 }
 
 // progress is how far a rank has come on a communicator, as its spans say.
@@ -58,6 +59,8 @@ type held struct {
 	heads        []head
 	// before is the last state of the living process, of one that is gone.
 	before *model.RankState
+	// former is the answer of RAS before this one: both tell whether the rank moves.
+	former *model.RankState
 }
 
 // head is the operation that holds up a communicator, or a stream of it: the first in flight.
@@ -85,6 +88,9 @@ func (r *rank) take(s *model.RankState, now time.Time) bool {
 	gone := s.Process == model.ProcessDead || s.Process == model.ProcessEnded
 	if old != nil {
 		h.follow(old)
+		if s.Source == model.StateRAS {
+			h.former = old.state
+		}
 		if gone {
 			h.before = old.before
 			if !r.gone {
@@ -223,18 +229,15 @@ func signatures(s *model.RankState, heads []head) (all, done uint64) {
 	return a.Sum64(), d.Sum64()
 }
 
-// live is the newest state of a rank that counts now, of those that tell of the present; nil
-// where there is none.
-func (r *rank) live(now time.Time, cfg *Config) (newest *held) {
-	for source, h := range r.states {
-		if source == model.StateFlightRecorder || r.stale(h, now, cfg) {
-			continue
-		}
-		if newest == nil || h.state.Source == model.StateRankEvents {
-			newest = h
+// live is the state of a rank that counts now, of those that tell of the present: its own
+// before what RAS counts; nil where there is none.
+func (r *rank) live(now time.Time, cfg *Config) *held {
+	for _, source := range []model.StateSource{model.StateRankEvents, model.StateRAS} {
+		if h := r.states[source]; h != nil && !r.stale(h, now, cfg) {
+			return h
 		}
 	}
-	return newest
+	return nil
 }
 
 // stale: nothing was heard of it for long, or the rank has completed something since. A

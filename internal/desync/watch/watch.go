@@ -29,6 +29,12 @@ func newWatch(cfg Config, judge func(*Evidence) *desync.Report) *Watch {
 // AddState takes the state of a rank; nothing of s may change afterwards.
 func (w *Watch) AddState(s *model.RankState, now time.Time) {
 	w.stats.States++
+	switch s.Source {
+	case model.StateFlightRecorder, model.StateRankEvents, model.StateRAS:
+	default:
+		w.stats.StatesForeign++
+		return
+	}
 	j := w.job(&s.Rank, now)
 	r := w.rank(j, &s.Rank, now)
 	if r == nil {
@@ -93,7 +99,8 @@ func (w *Watch) AddAbsence(of *model.Rank, a model.Absence, now time.Time) {
 
 // Tick judges what is due, and returns the findings that have changed since the last.
 func (w *Watch) Tick(now time.Time) []model.Finding {
-	for _, j := range w.jobs {
+	for _, j := range w.inOrder() {
+		w.settleAllOpens(j)
 		j.rhythm.settle(now)
 		if w.due(j, now) {
 			w.judgeDumps(j, now)
@@ -115,7 +122,8 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 // Flush judges dumps that are still waited for, and returns what has changed. What hangs is
 // not closed: that nobody watches any more mends nothing.
 func (w *Watch) Flush(now time.Time) []model.Finding {
-	for _, j := range w.jobs {
+	for _, j := range w.inOrder() {
+		w.settleAllOpens(j)
 		if len(j.dumps.ranks) > 0 && !j.dumps.judged {
 			w.judgeDumps(j, now)
 		}
@@ -131,7 +139,7 @@ func (w *Watch) changed() []model.Finding {
 
 // Standing returns the findings that are open, as they were last told.
 func (w *Watch) Standing() (all []model.Finding) {
-	for _, j := range w.jobs {
+	for _, j := range w.inOrder() {
 		for _, t := range j.told {
 			all = append(all, t.f)
 		}

@@ -34,12 +34,14 @@ type TelemetryBuilder struct {
 	ConnectorDesyncFindingsOpened   metric.Int64ObservableCounter
 	ConnectorDesyncForeignRecords   metric.Int64ObservableCounter
 	ConnectorDesyncGapsHurried      metric.Int64ObservableCounter
+	ConnectorDesyncInboxDropped     metric.Int64ObservableCounter
 	ConnectorDesyncJobsEvicted      metric.Int64ObservableCounter
 	ConnectorDesyncJudgements       metric.Int64ObservableCounter
 	ConnectorDesyncOpensDropped     metric.Int64ObservableCounter
 	ConnectorDesyncOps              metric.Int64ObservableCounter
 	ConnectorDesyncRanksRefused     metric.Int64ObservableCounter
 	ConnectorDesyncStates           metric.Int64ObservableCounter
+	ConnectorDesyncStatesForeign    metric.Int64ObservableCounter
 	ConnectorDesyncStatesLate       metric.Int64ObservableCounter
 	ConnectorDesyncStatesOfTwins    metric.Int64ObservableCounter
 	ConnectorDesyncUnanalysed       metric.Int64ObservableCounter
@@ -149,6 +151,21 @@ func (builder *TelemetryBuilder) RegisterConnectorDesyncGapsHurriedCallback(cb m
 	return nil
 }
 
+// RegisterConnectorDesyncInboxDroppedCallback sets callback for observable ConnectorDesyncInboxDropped metric.
+func (builder *TelemetryBuilder) RegisterConnectorDesyncInboxDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncInboxDropped, obs: o})
+		return nil
+	}, builder.ConnectorDesyncInboxDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorDesyncJobsEvictedCallback sets callback for observable ConnectorDesyncJobsEvicted metric.
 func (builder *TelemetryBuilder) RegisterConnectorDesyncJobsEvictedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -230,6 +247,21 @@ func (builder *TelemetryBuilder) RegisterConnectorDesyncStatesCallback(cb metric
 		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncStates, obs: o})
 		return nil
 	}, builder.ConnectorDesyncStates)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorDesyncStatesForeignCallback sets callback for observable ConnectorDesyncStatesForeign metric.
+func (builder *TelemetryBuilder) RegisterConnectorDesyncStatesForeignCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncStatesForeign, obs: o})
+		return nil
+	}, builder.ConnectorDesyncStatesForeign)
 	if err != nil {
 		return err
 	}
@@ -393,6 +425,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{gap}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorDesyncInboxDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_desync_inbox_dropped",
+		metric.WithDescription("Items that came while a job was judged and found no room to wait. [Alpha]"),
+		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncJobsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_jobs_evicted",
 		metric.WithDescription("Jobs given up because of max_jobs. [Alpha]"),
@@ -426,6 +464,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorDesyncStates, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_states",
 		metric.WithDescription("States of ranks taken, those of dumps among them. [Alpha]"),
+		metric.WithUnit("{state}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorDesyncStatesForeign, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_desync_states_foreign",
+		metric.WithDescription("States from a source that is not known, left out. [Alpha]"),
 		metric.WithUnit("{state}"),
 	)
 	errs = errors.Join(errs, err)

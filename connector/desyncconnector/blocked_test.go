@@ -1,0 +1,78 @@
+package desyncconnector
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/lockstep-otel/lockstep/internal/desync/watch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+)
+
+// stuckLogs takes nothing until it is told to stop.
+type stuckLogs struct{ calls int }
+
+func (*stuckLogs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (s *stuckLogs) ConsumeLogs(ctx context.Context, _ plog.Logs) error {
+	s.calls++
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A consumer that takes nothing holds up neither who brings data nor the end.
+func TestStuckConsumerHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := &stuckLogs{}
+		r := newRig(t, stuck, nil)
+		r.hang(t)
+		require.Equal(t, 1, stuck.calls, "it has a finding, and does not give it back")
+		before := counter(t, r, "otelcol_connector_desync_states")
+		began := time.Now()
+		ld := plog.NewLogs()
+		otelmap.AppendRankState(ld, state(0, 150, true, began.Add(-time.Minute)))
+		r.send(t, ld)
+		of := rankOf(0)
+		r.complete(t, &of, reduce(149, began))
+		assert.Zero(t, time.Since(began))
+		assert.Equal(t, before+1, counter(t, r, "otelcol_connector_desync_states"), "it came to the watch")
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, f := range r.faces {
+			assert.NoError(t, f.Shutdown(ctx))
+		}
+		assert.Zero(t, time.Since(began), "what is sent ends with the connector")
+	})
+}
+
+// While a job is judged, what is brought waits in a place of bounded size.
+func TestInboxIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, nil)
+		h := r.faces[0].(*face).handle.Value
+		h.watching.Lock()
+		h.inbox.mu.Lock()
+		h.inbox.add(maxInbox-1, func(*watch.Watch) {})
+		h.inbox.mu.Unlock()
+		of := rankOf(0)
+		for range 3 {
+			require.NoError(t, r.traces[0].ConsumeTraces(t.Context(), otelmap.OpsToTraces(&of, []model.Op{reduce(0, time.Now())})))
+		}
+		assert.Equal(t, maxInbox, h.inbox.size)
+		h.watching.Unlock()
+		assert.EqualValues(t, 2, counter(t, r, "otelcol_connector_desync_inbox_dropped"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Zero(t, h.inbox.size)
+		assert.EqualValues(t, 1, counter(t, r, "otelcol_connector_desync_ops"))
+		r.stop(t)
+	})
+}
