@@ -12,6 +12,11 @@ import (
 
 // incident tells what has come of a job, and who is absent.
 func (in *Incidents) incident(id string, j *job, expected []int64) Incident {
+	for _, of := range j.waiting {
+		for i := range of {
+			in.bytes -= sizeOf(&of[i])
+		}
+	}
 	c := conclusion{in: in, job: j, absent: map[int64]model.Absence{}}
 	c.refuseStale()
 	var picked []Dump

@@ -3,6 +3,7 @@ package frwatch
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,6 +34,8 @@ type Finder struct {
 	Include, Exclude []string
 	Name             NameFunc
 	MaxFiles         int
+
+	maxNames int // of one folder; 0: maxNames
 }
 
 // Listing is what one look found.
@@ -40,7 +43,12 @@ type Listing struct {
 	Files []File // by path
 	// Ignored counts those that MaxFiles left out, Nameless those whose names tell no rank.
 	Ignored, Nameless int
-	// Problems are folders that can not be listed, in words.
+	// Cut counts the folders that hold more names than are looked at.
+	Cut int
+	// Outside counts the files whose ranks no job has.
+	Outside int
+	// Problems are folders that can not be listed whole, and names that tell no possible rank,
+	// in words.
 	Problems []string
 }
 
@@ -87,9 +95,17 @@ func (f *Finder) path(path string, dir bool, l *Listing, seen map[string]bool) {
 		return
 	}
 	defer func() { _ = d.Close() }() // it was only read
-	names, err := d.Readdirnames(maxNames)
-	if err != nil && len(names) > 0 {
+	limit := f.maxNames
+	if limit == 0 {
+		limit = maxNames
+	}
+	names, err := d.Readdirnames(limit)
+	if err != nil && !errors.Is(err, io.EOF) {
 		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
+	}
+	if more, _ := d.Readdirnames(1); len(more) > 0 {
+		l.Cut++
+		l.Problems = append(l.Problems, fmt.Sprintf("list folder %s: got more than %d names; want at most that: the others are not looked at", path, limit))
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -110,6 +126,10 @@ func (f *Finder) add(path string, l *Listing, seen map[string]bool) {
 	switch {
 	case !ok:
 		l.Nameless++
+	case rank < 0 || rank >= MaxRanks:
+		if l.Outside++; l.Outside == 1 { // one tells of all
+			l.Problems = append(l.Problems, fmt.Sprintf("read rank in name of %s: got %d; want 0 to %d", path, rank, MaxRanks-1))
+		}
 	case len(l.Files) >= f.MaxFiles:
 		l.Ignored++
 	default:

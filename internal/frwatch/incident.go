@@ -1,9 +1,11 @@
 package frwatch
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -36,6 +38,8 @@ type IncidentConfig struct {
 	WorldSize int64
 	// MaxRanks and MaxJobs bound what is held.
 	MaxRanks, MaxJobs int
+	// MaxBytes bounds the memory of what waits, about; 0: 512 MiB.
+	MaxBytes int64
 	// Known says what is known of a rank of which nothing was read: when its newest file
 	// was written, and whether it is being written.
 	Known func(job string, rank int64) (written time.Time, writing, ok bool)
@@ -67,11 +71,15 @@ type Incident struct {
 // Incidents gathers dumps until those of an incident are there. It is not safe for
 // concurrent use.
 type Incidents struct {
-	cfg  IncidentConfig
-	jobs map[string]*job
+	cfg   IncidentConfig
+	jobs  map[string]*job
+	bytes int64 // of what waits
 	// overflow are dumps that found no room.
 	overflow []Refusal
 }
+
+// defaultMaxBytes is 32 KiB for each of 16,384 ranks: a state has some kilobytes.
+const defaultMaxBytes = 512 << 20
 
 // job is one job, between incidents or in one.
 type job struct {
@@ -89,6 +97,9 @@ func NewIncidents(cfg IncidentConfig) *Incidents {
 	if cfg.Known == nil {
 		cfg.Known = func(string, int64) (time.Time, bool, bool) { return time.Time{}, false, false }
 	}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = defaultMaxBytes
+	}
 	return &Incidents{cfg: cfg, jobs: map[string]*job{}}
 }
 
@@ -99,18 +110,68 @@ func (in *Incidents) Add(now time.Time, d Dump) {
 		in.overflow = append(in.overflow, Refusal{Reason: RefusedOverflow, Source: d.Source, What: "find room for a dump: there are too many", Rank: d.Rank})
 		return
 	}
+	of, twin, freed := replace(j.waiting[d.Rank], &d)
+	size := sizeOf(&d)
+	if in.bytes-freed+size > in.cfg.MaxBytes {
+		in.overflow = append(in.overflow, Refusal{
+			Reason: RefusedOverflow, Source: d.Source, Rank: d.Rank,
+			What: fmt.Sprintf("find room for a dump: got %d bytes beside %d of others; want at most %d in all", size, in.bytes, in.cfg.MaxBytes),
+		})
+		return
+	}
+	if twin != nil {
+		in.overflow = append(in.overflow, Refusal{
+			Reason: RefusedTwin, Source: twin.Source, Rank: twin.Rank,
+			What: fmt.Sprintf("tell dumps of rank %d apart: got more than %d", twin.Rank, maxTwins),
+		})
+	}
 	if len(j.waiting) == 0 {
 		j.first = now
 	}
 	j.last = now
-	of := slices.DeleteFunc(j.waiting[d.Rank], func(o Dump) bool { return o.Source == d.Source })
-	if len(of) >= maxTwins {
-		of = of[1:]
-	}
+	in.bytes += size - freed
 	j.waiting[d.Rank] = append(of, d)
 	if d.State != nil {
 		j.world = max(j.world, worldOf(d.State))
 	}
+}
+
+// replace returns what stays of a rank's dumps beside one that comes, the oldest of too many
+// twins, which goes, and how much room the others had, an earlier one of its source included.
+func replace(all []Dump, d *Dump) (stay []Dump, twin *Dump, freed int64) {
+	for i := range all {
+		if all[i].Source == d.Source {
+			freed += sizeOf(&all[i])
+		} else {
+			stay = append(stay, all[i])
+		}
+	}
+	if len(stay) >= maxTwins {
+		twin, stay = &stay[0], stay[1:]
+		freed += sizeOf(twin)
+	}
+	return stay, twin, freed
+}
+
+// sizeOf is about how much memory a dump holds, bytes. Lists of members are left out, since
+// the dumps of a job share them.
+func sizeOf(d *Dump) int64 {
+	n := int64(unsafe.Sizeof(*d)) + int64(len(d.Source)+len(d.Fault)+len(d.Job))
+	if d.State == nil {
+		return n
+	}
+	n += int64(unsafe.Sizeof(*d.State)) + int64(len(d.State.Comms))*int64(unsafe.Sizeof(model.CommState{}))
+	for i := range d.State.Comms {
+		n += int64(len(d.State.Comms[i].Frontiers)) * int64(unsafe.Sizeof(model.Frontier{}))
+	}
+	for i := range d.State.Ops {
+		o := &d.State.Ops[i]
+		n += int64(unsafe.Sizeof(*o)) + int64(len(o.In)+len(o.Out)+len(o.Recorded))
+	}
+	for _, stack := range d.State.Stacks {
+		n += int64(len(stack))
+	}
+	return n
 }
 
 // job returns a job's place; nil where there is no room for one more.

@@ -20,6 +20,8 @@ type Keeper struct {
 
 	// Removed counts the copies that made room for others.
 	Removed int64
+	// Overwritten counts the copies that one of the same name took the place of.
+	Overwritten int64
 
 	folders map[string]time.Time // by job: the folder of its incident, and its last use
 	names   map[string]string
@@ -57,13 +59,16 @@ func (k *Keeper) Keep(now time.Time, job, source string, data []byte) error {
 	}
 	dir := filepath.Join(k.Directory, k.folder(now, job))
 	path := filepath.Join(dir, plain(filepath.Base(source)))
-	k.forget(path)
+	rewritten := k.forget(path)
 	k.makeRoom(size)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("keep copy of %s: %w", source, err)
 	}
 	if err := writeWhole(path, data); err != nil {
 		return fmt.Errorf("keep copy of %s: %w", source, err)
+	}
+	if rewritten {
+		k.Overwritten++
 	}
 	k.copies = append(k.copies, kept{path, size, now})
 	k.bytes += size
@@ -134,12 +139,16 @@ func (k *Keeper) load() error {
 	return nil
 }
 
-// forget takes a copy off the list that is to be written anew.
-func (k *Keeper) forget(path string) {
-	if i := slices.IndexFunc(k.copies, func(c kept) bool { return c.path == path }); i >= 0 {
-		k.bytes -= k.copies[i].size
-		k.copies = slices.Delete(k.copies, i, i+1)
+// forget takes a copy off the list that is to be written anew, and reports whether there
+// is one.
+func (k *Keeper) forget(path string) bool {
+	i := slices.IndexFunc(k.copies, func(c kept) bool { return c.path == path })
+	if i < 0 {
+		return false
 	}
+	k.bytes -= k.copies[i].size
+	k.copies = slices.Delete(k.copies, i, i+1)
+	return true
 }
 
 func (k *Keeper) makeRoom(size int64) {

@@ -62,6 +62,7 @@ func TestRewrittenCopy(t *testing.T) {
 		require.NoError(t, k.Keep(at(float64(i)), "j", "rank_0", []byte("12345678")))
 	}
 	assert.Zero(t, k.Removed)
+	assert.EqualValues(t, 4, k.Overwritten)
 	assert.EqualValues(t, 8, k.bytes)
 	assert.Equal(t, time.Duration(0), at(4).Sub(k.folders["j"]))
 }

@@ -14,7 +14,13 @@ const maxTold = 1 << 16
 
 // Opens remembers which open operations were told of: of one that is open in several dumps
 // of a rank it is told now and then, and when it has ended. The zero value is ready.
-type Opens struct{ told map[openKey]toldOpen }
+type Opens struct {
+	// Forgotten counts the operations that were forgotten while open, for want of room: they
+	// are told of anew, and not when they end.
+	Forgotten int64
+
+	told map[openKey]toldOpen
+}
 
 type openKey struct {
 	job  string
@@ -43,6 +49,7 @@ func (o *Opens) Tell(now time.Time, s *model.RankState, open []model.OpenOp) []m
 		case known:
 			op.Status = model.StatusUpdated
 		case o.told == nil || len(o.told) >= maxTold:
+			o.Forgotten += int64(len(o.told))
 			o.told = map[openKey]toldOpen{}
 		}
 		o.told[key] = toldOpen{now, op}

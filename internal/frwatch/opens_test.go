@@ -70,4 +70,5 @@ func TestToldOperationsAreBounded(t *testing.T) {
 		o.Tell(at(0), &model.RankState{}, []model.OpenOp{{Op: model.Op{Collective: model.Collective{Seq: model.Some(i)}}}})
 	}
 	assert.LessOrEqual(t, len(o.told), maxTold)
+	assert.EqualValues(t, maxTold, o.Forgotten)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
@@ -72,6 +73,7 @@ type Puller struct {
 	client  *http.Client
 	limit   int64
 	options flightrecorder.Options
+	cache   atomic.Pointer[flightrecorder.Cache]
 }
 
 // maxConnections bounds those that are open to servers at a time, once they are idle.
@@ -80,13 +82,19 @@ const maxConnections = 64
 // NewPuller returns one that reads at most limit bytes of an answer, and waits for it as
 // long as timeout; options are those of decoding.
 func NewPuller(timeout time.Duration, limit int64, options flightrecorder.Options) *Puller {
-	return &Puller{limit: limit, options: options, client: &http.Client{
+	p := &Puller{limit: limit, options: options, client: &http.Client{
 		Timeout: timeout,
 		// The servers are in the job: no proxy is between, and none of them refers to another.
 		Transport:     &http.Transport{MaxIdleConns: maxConnections, MaxIdleConnsPerHost: 1, IdleConnTimeout: timeout},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	p.Renew()
+	return p
 }
+
+// Renew forgets what the dumps had in common that were read so far: the groups of jobs that
+// are over would fill the room of those that run.
+func (p *Puller) Renew() { p.cache.Store(flightrecorder.NewCache()) }
 
 // Close closes idle connections.
 func (p *Puller) Close() { p.client.CloseIdleConnections() }
@@ -165,7 +173,9 @@ func (p *Puller) dump(ctx context.Context, address string) (*flightrecorder.Dump
 	if err != nil {
 		return nil, err
 	}
-	dump, err := flightrecorder.Decode(body, p.options)
+	options := p.options
+	options.Cache = p.cache.Load()
+	dump, err := flightrecorder.Decode(body, options)
 	if err != nil {
 		return nil, fmt.Errorf("read answer of %s: %w: %w", address, ErrDamaged, err)
 	}

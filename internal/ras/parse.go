@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,9 +145,11 @@ func (p *parser) rank(c *Comm) error {
 	}
 	r := Rank{Process: m.Process, Errors: m.Status.Errors}
 	for _, name := range slices.Sorted(maps.Keys(m.Counts)) {
-		if n := m.Counts[name]; n <= math.MaxInt64 {
-			r.Counts = append(r.Counts, Count{Func: p.name(name), N: int64(n)})
+		n := m.Counts[name]
+		if n > maxCount {
+			return fmt.Errorf("read rank %d: got %d launches of %.40q; want at most %d", m.Rank, n, name, int64(maxCount))
 		}
+		r.Counts = append(r.Counts, Count{Func: p.name(name), N: int64(n)})
 	}
 	c.Ranks = append(c.Ranks, r)
 	return nil

@@ -3,6 +3,7 @@ package ras
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -309,4 +310,16 @@ func FuzzParse(f *testing.F) {
 			require.Less(t, j.States[i].Rank.Rank, int64(j.WorldSize))
 		}
 	})
+}
+
+// Counts that nothing was launched as often are refused, and no sum overflows.
+func TestCountsOutOfRange(t *testing.T) {
+	w, _, _ := fourRanks()
+	w.Members[2].AllReduce = maxCount
+	parse(t, rastest.JSON(w))
+	w.Members[2].AllReduce = maxCount + 1
+	_, err := Parse(strings.NewReader(rastest.JSON(w)), 1<<20)
+	require.ErrorContains(t, err, "rank 2: got 35184372088833 launches of \"AllReduce\"; want at most 35184372088832")
+	assert.Equal(t, int64(math.MaxInt64), add(math.MaxInt64-1, 2))
+	assert.Equal(t, int64(5), add(2, 3))
 }

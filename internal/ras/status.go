@@ -18,6 +18,9 @@ const (
 	maxRankBytes = 4096
 	// maxFunctions bounds the functions of one entry; NCCL has under ten.
 	maxFunctions = 64
+	// maxCount bounds the launches of a function: a million a second take a year and a half.
+	// What is more was not counted.
+	maxCount = 1 << 45
 	// maxNames bounds the names of functions that are kept.
 	maxNames = 256
 )

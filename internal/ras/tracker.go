@@ -1,6 +1,7 @@
 package ras
 
 import (
+	"math"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -84,7 +85,7 @@ func (j *Job) launched() map[int64]int64 {
 		sum := int64(0)
 		for k := range j.States[i].Comms {
 			for _, f := range j.States[i].Comms[k].Frontiers {
-				sum += f.Enqueued.V + 1
+				sum = add(sum, f.Enqueued.V+1)
 			}
 		}
 		sums[j.States[i].Rank.Rank] = sum
@@ -184,9 +185,17 @@ func (j *Job) Launched() []Launched {
 func addLaunched(out []Launched, first int, rank int64, f *model.Frontier) []Launched {
 	for i := first; i < len(out); i++ {
 		if out[i].Func == f.Func {
-			out[i].N += f.Enqueued.V + 1
+			out[i].N = add(out[i].N, f.Enqueued.V+1)
 			return out
 		}
 	}
 	return append(out, Launched{Rank: rank, Func: f.Func, N: f.Enqueued.V + 1})
+}
+
+// add adds counts; a sum that has no room stays at the greatest number.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

@@ -84,7 +84,12 @@ func (d *delivery) open(s *model.RankState, began, now time.Time) {
 	if omitted > 0 {
 		d.telemetry.ReceiverFlightRecorderOpenEventsOmitted.Add(d.ctx, omitted)
 	}
-	if open = d.opens.Tell(now, s, open); len(open) > 0 {
+	forgotten := d.opens.Forgotten
+	open = d.opens.Tell(now, s, open)
+	if n := d.opens.Forgotten - forgotten; n > 0 {
+		d.telemetry.ReceiverFlightRecorderOpenEventsForgotten.Add(d.ctx, n)
+	}
+	if len(open) > 0 {
 		d.events(len(open), func(ld plog.Logs) { otelmap.AppendOpen(ld, &s.Rank, open) })
 	}
 }

@@ -15,11 +15,13 @@ const requestFor = 20 * time.Second
 // last tick, or a file server's.
 const fileClock = time.Second
 
-// onRequest reports whether a file was written because it was asked for.
-func (h *hub) onRequest(written time.Time) bool {
-	asked := h.requested.Load()
-	after := time.Duration(written.UnixNano() - asked)
-	return asked > 0 && after >= -fileClock && after < requestFor
+// askedFor is when a file was asked for; zero where it was not.
+func (h *hub) askedFor(written time.Time) (asked time.Time) {
+	at := h.requested.Load()
+	if after := time.Duration(written.UnixNano() - at); at > 0 && after >= -fileClock && after < requestFor {
+		asked = time.Unix(0, at)
+	}
+	return asked
 }
 
 // identity returns who a rank of a job is.
@@ -45,11 +47,13 @@ func (h *hub) identity(job string, rank int64, inFile bool) model.Rank {
 }
 
 // state makes a rank's state of its dump. A dump that came by itself says that something
-// was wrong, and not when it was written; one that was asked for is of when it was.
+// was wrong, and not when it was written; one that was asked for is of then, or of its newest operation: finding
+// names for its stacks takes seconds, in which a job that runs goes on.
 func (h *hub) state(dump *flightrecorder.Dump, s *source) model.RankState {
 	state := dump.State(h.identity(s.job, s.rank, s.inFile), s.name, flightrecorder.StateOptions{})
-	if s.onRequest {
-		state.Time = s.time.UnixNano()
+	if !s.asked.IsZero() {
+		state.Time = max(s.asked.UnixNano(), state.LastEnqueue)
 	}
+	state.HostStack = s.host
 	return state
 }

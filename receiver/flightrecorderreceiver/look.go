@@ -27,6 +27,7 @@ const (
 const (
 	ignoredMaxFiles = "max_files"
 	ignoredOld      = "old"
+	ignoredOutside  = "rank_out_of_range"
 )
 
 // look reads the files that are due.
@@ -34,6 +35,12 @@ func (h *hub) look(now time.Time) {
 	l := h.finder.List()
 	if l.Ignored > 0 {
 		h.telemetry.ReceiverFlightRecorderFilesIgnored.Add(h.out.ctx, int64(l.Ignored), reason(ignoredMaxFiles))
+	}
+	if l.Outside > 0 {
+		h.telemetry.ReceiverFlightRecorderFilesIgnored.Add(h.out.ctx, int64(l.Outside), reason(ignoredOutside))
+	}
+	if l.Cut > 0 {
+		h.telemetry.ReceiverFlightRecorderFoldersCut.Add(h.out.ctx, int64(l.Cut))
 	}
 	h.note(l.Problems)
 	for _, dir := range h.jobs.Learn(l.Files) {
@@ -112,7 +119,7 @@ func (h *hub) read(due *frwatch.Due) {
 		h.unreadable(job, f, data, err)
 		return
 	}
-	h.take(dump, &source{job: job, name: f.Path, rank: f.Rank, time: f.Time, inFile: true, onRequest: h.onRequest(f.Time)})
+	h.take(dump, &source{job: job, name: f.Path, rank: f.Rank, time: f.Time, inFile: true, asked: h.askedFor(f.Time)})
 }
 
 // unreadable tells of a file of which nothing can be read. One that is no dump at all says
@@ -141,12 +148,15 @@ func (h *hub) keep(job, path string, data []byte) {
 	if h.keeper == nil || len(data) == 0 {
 		return
 	}
-	before := h.keeper.Removed
+	before, overwritten := h.keeper.Removed, h.keeper.Overwritten
 	if err := h.keeper.Keep(time.Now(), job, path, data); err != nil {
 		h.telemetry.ReceiverFlightRecorderCopiesFailed.Add(h.out.ctx, 1)
 		h.log.Error("No copy of a dump could be kept", zap.String("file", path), zap.Error(err))
 	} else {
 		h.telemetry.ReceiverFlightRecorderCopiesWritten.Add(h.out.ctx, 1)
+	}
+	if n := h.keeper.Overwritten - overwritten; n > 0 {
+		h.telemetry.ReceiverFlightRecorderCopiesOverwritten.Add(h.out.ctx, n)
 	}
 	if n := h.keeper.Removed - before; n > 0 {
 		h.telemetry.ReceiverFlightRecorderCopiesRemoved.Add(h.out.ctx, n)
@@ -159,8 +169,10 @@ type source struct {
 	rank      int64
 	time      time.Time
 	inFile    bool
-	// onRequest: it was asked for, so that it does not say that anything is wrong.
-	onRequest bool
+	// asked is when it was asked for, so that it does not say that anything is wrong; zero where
+	// it was not.
+	asked time.Time
+	host  string // where the process's main thread is
 }
 
 // take gives a dump to its incident, and what is over in it to the pipelines.

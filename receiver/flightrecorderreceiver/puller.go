@@ -17,6 +17,10 @@ type puller struct {
 	client    *frwatch.Puller
 	endpoints []frwatch.Endpoint
 	interval  time.Duration
+	stacks    bool
+	// mute is, of servers that did not say where their process is, the newest operation then:
+	// one that holds Python's lock would have more and more requests waiting for it.
+	mute []int64
 
 	now      chan struct{}
 	out      chan pulled
@@ -26,8 +30,10 @@ type puller struct {
 // pulled is what came of one server, or the end of a round.
 type pulled struct {
 	endpoint *frwatch.Endpoint
-	at       time.Time
+	asked    time.Time // the dump is of no earlier
+	at       time.Time // when the answer came
 	dump     *flightrecorder.Dump
+	host     string // where the process's main thread is; empty where unknown
 	err      error
 	end      bool
 }
@@ -39,7 +45,7 @@ func newPuller(cfg *Config, options flightrecorder.Options) (*puller, error) {
 	}
 	return &puller{
 		client: frwatch.NewPuller(cfg.Pull.Timeout, cfg.MaxFileBytes, options), endpoints: endpoints, interval: cfg.Pull.Interval,
-		now: make(chan struct{}, 1), out: make(chan pulled),
+		stacks: cfg.Stacks, mute: make([]int64, len(endpoints)), now: make(chan struct{}, 1), out: make(chan pulled),
 	}, nil
 }
 
@@ -100,22 +106,45 @@ func (p *puller) run(ctx context.Context) {
 }
 
 func (p *puller) round(ctx context.Context) {
+	p.client.Renew()
 	var workers sync.WaitGroup
-	next := make(chan *frwatch.Endpoint)
+	next := make(chan int)
 	for range min(maxParallel, len(p.endpoints)) {
 		workers.Go(func() {
-			for e := range next {
-				dump, err := p.client.Pull(ctx, e)
-				p.give(ctx, pulled{endpoint: e, at: time.Now(), dump: dump, err: err})
+			for i := range next {
+				got := pulled{endpoint: &p.endpoints[i], asked: time.Now()}
+				got.dump, got.err = p.client.Pull(ctx, got.endpoint)
+				if got.err == nil && p.stacks && frwatch.Idle(got.dump) {
+					got.host = p.traceback(ctx, i, got.dump)
+				}
+				got.at = time.Now()
+				p.give(ctx, got)
 			}
 		})
 	}
 	for i := range p.endpoints {
-		next <- &p.endpoints[i]
+		next <- i
 	}
 	close(next)
 	workers.Wait()
 	p.give(ctx, pulled{end: true})
+}
+
+// traceback returns where the process is that gave a dump in which nothing is open. A server that
+// does not say it is asked again once its process has called something.
+func (p *puller) traceback(ctx context.Context, i int, dump *flightrecorder.Dump) string {
+	newest := int64(1) // nothing recorded
+	for k := range dump.Entries {
+		newest = max(newest, dump.Entries[k].Created)
+	}
+	if p.mute[i] == newest {
+		return ""
+	}
+	host, err := p.client.Traceback(ctx, &p.endpoints[i])
+	if p.mute[i] = 0; err != nil {
+		p.mute[i] = newest
+	}
+	return host
 }
 
 func (p *puller) give(ctx context.Context, d pulled) {

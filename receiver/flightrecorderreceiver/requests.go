@@ -103,7 +103,7 @@ func (h *hub) pulled(p pulled) {
 		}
 	}
 	delete(h.failing, p.endpoint.URL)
-	state := h.take(p.dump, &source{job: h.jobs.ID, name: p.endpoint.URL, rank: rank, time: p.at, onRequest: true})
+	state := h.take(p.dump, &source{job: h.jobs.ID, name: p.endpoint.URL, rank: rank, time: p.at, asked: p.asked, host: p.host})
 	h.pulls.Add(p.at, frwatch.Dump{Job: h.jobs.ID, Source: p.endpoint.URL, Rank: rank, Time: p.at, State: state})
 }
 

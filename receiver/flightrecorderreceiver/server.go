@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -67,6 +69,10 @@ func (s *server) stop(ctx context.Context) error {
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /trigger", func(w http.ResponseWriter, r *http.Request) {
+		if rebound(r) {
+			http.Error(w, "a page may ask by address only, not by name", http.StatusForbidden)
+			return
+		}
 		a := s.request(r.Context(), time.Now())
 		w.Header().Set("Content-Type", "application/json")
 		switch a.Outcome {
@@ -80,4 +86,18 @@ func (s *server) handler() http.Handler {
 		_ = json.NewEncoder(w).Encode(a) // a client that has gone needs no answer
 	})
 	return mux
+}
+
+// rebound reports whether a browser asks by a name: a page whose name was made to lead to this
+// host is of one origin with it, so that only an address tells whom it meant.
+func rebound(r *http.Request) bool {
+	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" {
+		return false // no browser
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err != nil && !strings.EqualFold(host, "localhost")
 }

@@ -135,7 +135,7 @@ func (c *Config) nameFunc() (frwatch.NameFunc, error) {
 			return 0, "", false
 		}
 		rank, err := strconv.ParseInt(name[at[2]:at[3]], 10, 64)
-		return rank, dir + name[:at[2]], err == nil && rank < frwatch.MaxRanks
+		return rank, dir + name[:at[2]], err == nil
 	}, nil
 }
 

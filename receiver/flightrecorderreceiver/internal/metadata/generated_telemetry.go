@@ -23,29 +23,32 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                   metric.Meter
-	mu                                      sync.Mutex
-	registrations                           []metric.Registration
-	ReceiverFlightRecorderAbsencesEmitted   metric.Int64Counter
-	ReceiverFlightRecorderCopiesFailed      metric.Int64Counter
-	ReceiverFlightRecorderCopiesRemoved     metric.Int64Counter
-	ReceiverFlightRecorderCopiesWritten     metric.Int64Counter
-	ReceiverFlightRecorderDeliveryRetries   metric.Int64Counter
-	ReceiverFlightRecorderDumpsFailed       metric.Int64Counter
-	ReceiverFlightRecorderDumpsPartial      metric.Int64Counter
-	ReceiverFlightRecorderDumpsRead         metric.Int64Counter
-	ReceiverFlightRecorderEntriesRead       metric.Int64Counter
-	ReceiverFlightRecorderEntriesSkipped    metric.Int64Counter
-	ReceiverFlightRecorderEventsDropped     metric.Int64Counter
-	ReceiverFlightRecorderFilesIgnored      metric.Int64Counter
-	ReceiverFlightRecorderIncidents         metric.Int64Counter
-	ReceiverFlightRecorderOpenEventsOmitted metric.Int64Counter
-	ReceiverFlightRecorderOperationsDropped metric.Int64Counter
-	ReceiverFlightRecorderOperationsEmitted metric.Int64Counter
-	ReceiverFlightRecorderProblems          metric.Int64Counter
-	ReceiverFlightRecorderPullsFailed       metric.Int64Counter
-	ReceiverFlightRecorderRequests          metric.Int64Counter
-	ReceiverFlightRecorderStatesEmitted     metric.Int64Counter
+	meter                                     metric.Meter
+	mu                                        sync.Mutex
+	registrations                             []metric.Registration
+	ReceiverFlightRecorderAbsencesEmitted     metric.Int64Counter
+	ReceiverFlightRecorderCopiesFailed        metric.Int64Counter
+	ReceiverFlightRecorderCopiesOverwritten   metric.Int64Counter
+	ReceiverFlightRecorderCopiesRemoved       metric.Int64Counter
+	ReceiverFlightRecorderCopiesWritten       metric.Int64Counter
+	ReceiverFlightRecorderDeliveryRetries     metric.Int64Counter
+	ReceiverFlightRecorderDumpsFailed         metric.Int64Counter
+	ReceiverFlightRecorderDumpsPartial        metric.Int64Counter
+	ReceiverFlightRecorderDumpsRead           metric.Int64Counter
+	ReceiverFlightRecorderEntriesRead         metric.Int64Counter
+	ReceiverFlightRecorderEntriesSkipped      metric.Int64Counter
+	ReceiverFlightRecorderEventsDropped       metric.Int64Counter
+	ReceiverFlightRecorderFilesIgnored        metric.Int64Counter
+	ReceiverFlightRecorderFoldersCut          metric.Int64Counter
+	ReceiverFlightRecorderIncidents           metric.Int64Counter
+	ReceiverFlightRecorderOpenEventsForgotten metric.Int64Counter
+	ReceiverFlightRecorderOpenEventsOmitted   metric.Int64Counter
+	ReceiverFlightRecorderOperationsDropped   metric.Int64Counter
+	ReceiverFlightRecorderOperationsEmitted   metric.Int64Counter
+	ReceiverFlightRecorderProblems            metric.Int64Counter
+	ReceiverFlightRecorderPullsFailed         metric.Int64Counter
+	ReceiverFlightRecorderRequests            metric.Int64Counter
+	ReceiverFlightRecorderStatesEmitted       metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -86,6 +89,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ReceiverFlightRecorderCopiesFailed, err = builder.meter.Int64Counter(
 		"otelcol_receiver_flight_recorder_copies_failed",
 		metric.WithDescription("Dumps of which no copy could be kept. [Alpha]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverFlightRecorderCopiesOverwritten, err = builder.meter.Int64Counter(
+		"otelcol_receiver_flight_recorder_copies_overwritten",
+		metric.WithDescription("Copies of dumps that a copy of the same name took the place of. [Alpha]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
@@ -145,14 +154,26 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverFlightRecorderFilesIgnored, err = builder.meter.Int64Counter(
 		"otelcol_receiver_flight_recorder_files_ignored",
-		metric.WithDescription("Files left alone, by reason. Those of max_files are counted once per poll. [Alpha]"),
+		metric.WithDescription("Files left alone, by reason. Those of max_files and rank_out_of_range are counted once per poll. [Alpha]"),
 		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverFlightRecorderFoldersCut, err = builder.meter.Int64Counter(
+		"otelcol_receiver_flight_recorder_folders_cut",
+		metric.WithDescription("Folders that hold more names than are looked at, counted once per poll. [Alpha]"),
+		metric.WithUnit("{folder}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverFlightRecorderIncidents, err = builder.meter.Int64Counter(
 		"otelcol_receiver_flight_recorder_incidents",
 		metric.WithDescription("Gatherings of dumps that were told of, late ones and those of servers included. [Alpha]"),
 		metric.WithUnit("{incident}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverFlightRecorderOpenEventsForgotten, err = builder.meter.Int64Counter(
+		"otelcol_receiver_flight_recorder_open_events_forgotten",
+		metric.WithDescription("Open operations that were forgotten for want of room. They are told of anew, and not when they end. [Alpha]"),
+		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverFlightRecorderOpenEventsOmitted, err = builder.meter.Int64Counter(

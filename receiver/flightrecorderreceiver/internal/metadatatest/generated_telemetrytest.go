@@ -53,6 +53,22 @@ func AssertEqualReceiverFlightRecorderCopiesFailed(t *testing.T, tt *componentte
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualReceiverFlightRecorderCopiesOverwritten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_flight_recorder_copies_overwritten",
+		Description: "Copies of dumps that a copy of the same name took the place of. [Alpha]",
+		Unit:        "{file}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_flight_recorder_copies_overwritten")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverFlightRecorderCopiesRemoved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_flight_recorder_copies_removed",
@@ -200,7 +216,7 @@ func AssertEqualReceiverFlightRecorderEventsDropped(t *testing.T, tt *componentt
 func AssertEqualReceiverFlightRecorderFilesIgnored(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_flight_recorder_files_ignored",
-		Description: "Files left alone, by reason. Those of max_files are counted once per poll. [Alpha]",
+		Description: "Files left alone, by reason. Those of max_files and rank_out_of_range are counted once per poll. [Alpha]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -209,6 +225,22 @@ func AssertEqualReceiverFlightRecorderFilesIgnored(t *testing.T, tt *componentte
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_flight_recorder_files_ignored")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverFlightRecorderFoldersCut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_flight_recorder_folders_cut",
+		Description: "Folders that hold more names than are looked at, counted once per poll. [Alpha]",
+		Unit:        "{folder}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_flight_recorder_folders_cut")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -225,6 +257,22 @@ func AssertEqualReceiverFlightRecorderIncidents(t *testing.T, tt *componenttest.
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_flight_recorder_incidents")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverFlightRecorderOpenEventsForgotten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_flight_recorder_open_events_forgotten",
+		Description: "Open operations that were forgotten for want of room. They are told of anew, and not when they end. [Alpha]",
+		Unit:        "{operation}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_flight_recorder_open_events_forgotten")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

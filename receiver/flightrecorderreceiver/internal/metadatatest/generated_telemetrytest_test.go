@@ -21,6 +21,7 @@ func TestSetupTelemetry(t *testing.T) {
 	defer tb.Shutdown()
 	tb.ReceiverFlightRecorderAbsencesEmitted.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderCopiesFailed.Add(context.Background(), 1)
+	tb.ReceiverFlightRecorderCopiesOverwritten.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderCopiesRemoved.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderCopiesWritten.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderDeliveryRetries.Add(context.Background(), 1)
@@ -31,7 +32,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverFlightRecorderEntriesSkipped.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderEventsDropped.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderFilesIgnored.Add(context.Background(), 1)
+	tb.ReceiverFlightRecorderFoldersCut.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderIncidents.Add(context.Background(), 1)
+	tb.ReceiverFlightRecorderOpenEventsForgotten.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderOpenEventsOmitted.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderOperationsDropped.Add(context.Background(), 1)
 	tb.ReceiverFlightRecorderOperationsEmitted.Add(context.Background(), 1)
@@ -43,6 +46,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverFlightRecorderCopiesFailed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverFlightRecorderCopiesOverwritten(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverFlightRecorderCopiesRemoved(t, testTel,
@@ -75,7 +81,13 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverFlightRecorderFilesIgnored(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverFlightRecorderFoldersCut(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverFlightRecorderIncidents(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverFlightRecorderOpenEventsForgotten(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverFlightRecorderOpenEventsOmitted(t, testTel,
