@@ -159,7 +159,7 @@ func TestStaleDump(t *testing.T) {
 	dumps[1] = world(4, -7200)[1]
 	r := Read(t.Context(), write(t, t.TempDir(), "rank_", dumps), Options{})
 	require.Len(t, r.Hangs, 1)
-	assert.Contains(t, problemsOf(r), "rank_1: find incident of dump: got one written 2h0m0s before the newest; want at most 20m0s")
+	assert.Contains(t, problemsOf(r), "rank_1: find incident of dump: got one written at least 1h59m59s before operations of the others; the dump is left out")
 	assert.Equal(t, []model.Absence{{Rank: 1, Reason: model.AbsentStale, Detail: r.Hangs[0].Absent[0].Detail}}, r.Hangs[0].Absent)
 }
 
@@ -182,7 +182,10 @@ func TestCopies(t *testing.T) {
 	paths := append(write(t, dir, "a_", dumps), write(t, dir, "b_", dumps)...)
 	r := Read(t.Context(), paths, Options{Job: "llama"})
 	assert.Zero(t, r.Stats.Refused, problemsOf(r))
+	assert.Equal(t, 4, r.Stats.Copies)
+	assert.Contains(t, problemsOf(r), "b_3: has the same content as "+paths[3]+"; the copy is left out")
 	namesRank2(t, &r.Hangs[0])
+	assert.Equal(t, 4, r.Hangs[0].Files)
 }
 
 func TestDamagedDumps(t *testing.T) {

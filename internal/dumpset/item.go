@@ -19,8 +19,10 @@ import (
 type item struct {
 	path, prefix string
 	rank         int64
-	named        bool // its name tells a rank
+	named        bool // it is known whose it is
+	byName       bool // its name tells that
 	size         int64
+	sum          uint64 // of its content
 	changed      time.Time
 
 	err      error // why there is no state
@@ -28,9 +30,15 @@ type item struct {
 	state    []byte           // rankstate
 	light    *model.RankState // what tells dumps apart
 	timeout  time.Duration    // the longest of its operations
+	pause    time.Duration    // that the rank made at times
 	version  string
 	entries  int64
 	stacks   bool
+
+	tells  bool   // it says of any operation that it was, or how far its rank came
+	until  int64  // when it had been written for certain, Unix ns; 0: unknown
+	copyOf string // the file of the same content that is taken
+	alone  string // why it is of no incident
 }
 
 // lightOps is how many operations of a state are kept to tell whether two dumps are of one
@@ -44,13 +52,17 @@ func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
 		it.err = bare(err)
 		return
 	}
+	if !info.Mode().IsRegular() { // a pipe would be waited for
+		it.err = fmt.Errorf("read dump: got mode %s; want a regular file", info.Mode())
+		return
+	}
 	it.size, it.changed = info.Size(), info.ModTime()
 	d, err := flightrecorder.ReadFile(it.path, flightrecorder.Options{Stacks: stacks, Limits: o.Limits, Cache: cache})
 	if err != nil {
 		it.err = bare(err)
 		return
 	}
-	it.problems = d.Problems
+	it.problems, it.sum = d.Problems, d.Sum
 	if d.Partial != "" {
 		it.problems = append(it.problems, "read as far as it goes: "+d.Partial)
 	}
@@ -79,7 +91,7 @@ func (it *item) ownRank(d *flightrecorder.Dump) error {
 	default:
 		return errors.New("find rank of dump: got no number at the end of its name; want one, or --rank-pattern")
 	}
-	it.rank, it.named = own, true
+	it.rank, it.named, it.byName = own, true, false
 	return nil
 }
 
@@ -94,6 +106,8 @@ func (it *item) keep(d *flightrecorder.Dump) {
 	for i := range s.Ops {
 		it.timeout = max(it.timeout, time.Duration(s.Ops[i].Timeout.Or(0)*float64(time.Second)))
 	}
+	it.until, it.tells = it.writtenBy(&s), tells(&s)
+	it.pause = pause(d)
 	it.state = rankstate.Encode(&s)
 	light := model.RankState{Rank: s.Rank, Name: it.path, LastEnqueue: s.LastEnqueue, LibVersion: s.LibVersion, Partial: s.Partial, OnlyActive: s.OnlyActive}
 	for i := range s.Comms {
@@ -108,9 +122,12 @@ func (it *item) keep(d *flightrecorder.Dump) {
 	it.light = &light
 }
 
-// freshFor is how soon after its newest operation a dump is written of a job that moves:
-// as soon as something that is open is told of (stall_after).
-const freshFor = 2 * time.Second
+// tells reports whether a state says anything that can be compared.
+func tells(s *model.RankState) bool {
+	return len(s.Ops) > 0 || slices.ContainsFunc(s.Comms, func(c model.CommState) bool {
+		return slices.ContainsFunc(c.Frontiers, func(f model.Frontier) bool { return f.Enqueued.Or(-1) >= 0 || f.Completed.Or(-1) >= 0 })
+	})
+}
 
 // bare drops the path of a file error: problems name the file already.
 func bare(err error) error {

@@ -28,8 +28,8 @@ func (r *run) jobs() []group {
 	twins := false
 	for i := range r.items {
 		it := &r.items[i]
-		if !it.named {
-			continue // nobody knows whose it is
+		if !it.named || it.copyOf != "" {
+			continue // nobody knows whose it is, or it is there twice
 		}
 		with = append(with, it)
 		twins = twins || seen[it.rank]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
@@ -11,11 +12,11 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/rankstate"
 )
 
-// judge says what hangs in one job. Where stacks were recorded, those concerned are read
+// judge says what hangs in one incident of a job. Where stacks were recorded, those concerned are read
 // again with them.
-func (r *run) judge(g group) {
-	inc, taken := r.incident(g)
-	h := Hang{Files: len(g.items)}
+func (r *run) judge(g group, p part) {
+	inc, taken := r.incident(g, p)
+	h := Hang{Files: len(p.items), Incidents: p.of, Began: p.began, Times: p.times}
 	h.Versions = versionsOf(taken, func(it *item) string { return it.version })
 	h.Libs = versionsOf(taken, func(it *item) string { return it.light.LibVersion })
 	for _, it := range taken {
@@ -27,10 +28,13 @@ func (r *run) judge(g group) {
 			h.Partial++
 		}
 	}
-	h.Report = r.conclude(g.job, inc, taken)
+	h.Report = r.conclude(g.job, p.began, inc, taken)
 	if again := r.withStacks(h.Report, taken); len(again) > 0 {
 		r.readAll(again, true)
-		h.Report = r.conclude(g.job, inc, taken)
+		h.Report = r.conclude(g.job, p.began, inc, taken)
+	}
+	if nothingTold(&h, taken) {
+		h.Verdict, h.Roots = desync.NoData, nil
 	}
 	if len(h.Versions) > 1 {
 		h.Problems = append(h.Problems, fmt.Sprintf("the dumps are of %d versions: %v", len(h.Versions), h.Versions))
@@ -38,15 +42,33 @@ func (r *run) judge(g group) {
 	r.out.Hangs = append(r.out.Hangs, h)
 }
 
+// nothingTold reports whether the dumps recorded no operation, and what their counts say is
+// neither that all is over nor who is at fault: who records nothing may well stand still.
+func nothingTold(h *Hang, taken []*item) bool {
+	switch {
+	case h.Entries > 0:
+		return false
+	case h.Verdict == desync.Undecided:
+		return true
+	}
+	return h.Verdict == desync.Healthy && !slices.ContainsFunc(taken, func(it *item) bool { return it.tells })
+}
+
 // incident finds which dumps speak for their ranks, by the rules of the receiver.
-func (r *run) incident(g group) (frwatch.Incident, []*item) {
-	window := r.window(g.items)
-	newest := newestOf(g.items)
+func (r *run) incident(g group, p part) (frwatch.Incident, []*item) {
+	window := r.window(p.items)
+	newest := newestOf(p.items)
 	in := frwatch.NewIncidents(frwatch.IncidentConfig{
 		Window: window, AllRanks: true, WorldSize: r.world(g.items), MaxRanks: frwatch.MaxRanks, MaxJobs: 1,
 	})
 	byPath := map[string]*item{}
+	lone := map[int64]*item{}
 	for _, it := range g.items {
+		if it.alone != "" {
+			lone[it.rank] = it
+		}
+	}
+	for _, it := range p.items {
 		byPath[it.path] = it
 		d := frwatch.Dump{Job: g.job, Source: it.path, Rank: it.rank, Time: it.writtenOr(newest), State: it.light}
 		if it.err != nil {
@@ -62,6 +84,7 @@ func (r *run) incident(g group) (frwatch.Incident, []*item) {
 		r.out.Stats.Refused++
 		r.problem(byPath[refused.Source], refused.What+"; the dump is left out")
 	}
+	p.elsewhere(inc.Absent, lone)
 	var taken []*item
 	for i := range inc.States {
 		taken = append(taken, byPath[inc.States[i].Name])
@@ -76,6 +99,9 @@ func (r *run) world(items []*item) int64 {
 		return min(r.o.WorldSize, frwatch.MaxRanks)
 	}
 	world := int64(0)
+	if !slices.ContainsFunc(items, func(it *item) bool { return it.light != nil }) {
+		return 0 // the names of what can not be read alone say nothing of others
+	}
 	for _, it := range items {
 		world = max(world, it.rank+1)
 		if it.light == nil {
@@ -89,9 +115,13 @@ func (r *run) world(items []*item) int64 {
 }
 
 // conclude gives the analysis one state after the other.
-func (r *run) conclude(job string, inc frwatch.Incident, taken []*item) *desync.Report {
+func (r *run) conclude(job string, began int64, inc frwatch.Incident, taken []*item) *desync.Report {
 	a := desync.New(r.o.Engine)
-	a.SetJob(desync.Job{Name: job, ID: job, Incarnation: model.Incarnation(model.World{Launcher: []string{job}})})
+	launcher := []string{job}
+	if began > 0 { // findings of two incidents are not one
+		launcher = append(launcher, strconv.FormatInt(began, 10))
+	}
+	a.SetJob(desync.Job{Name: job, ID: job, Incarnation: model.Incarnation(model.World{Launcher: launcher})})
 	var d rankstate.Decoder
 	for _, it := range taken {
 		s, err := d.Decode(it.state)
@@ -104,6 +134,7 @@ func (r *run) conclude(job string, inc frwatch.Incident, taken []*item) *desync.
 	for _, absence := range inc.Absent {
 		a.AddAbsence(absence)
 	}
+	a.SetDoubt(doubt(taken))
 	return a.Conclude(0)
 }
 

@@ -40,15 +40,23 @@ func (o Options) withDefaults() Options {
 
 // Result is what came of a set.
 type Result struct {
-	// Hangs are the reports, one for each job.
-	Hangs    []Hang
-	Problems []model.Problem
-	Stats    Stats
+	// Hangs are the reports, one for each incident of a job, the worst first.
+	Hangs []Hang
+	// Problems are of files, at most 10,000; ProblemsOmitted counts the others.
+	Problems        []model.Problem
+	ProblemsOmitted int64
+	Stats           Stats
 }
 
-// Hang is the report on one job.
+// Hang is the report on one incident of a job.
 type Hang struct {
 	*desync.Report
+	// Incidents is of how many incidents there are dumps of the job. Where they are several,
+	// Began is the newest operation of the first dump of this one, Unix ns.
+	Incidents int
+	Began     int64
+	// Times says where nothing tells whether its dumps were written together, in a sentence.
+	Times string
 	// Files are of how many dumps it speaks; Entries is how many operations they recorded.
 	Files   int
 	Entries int64
@@ -60,6 +68,6 @@ type Hang struct {
 
 // Stats count what was read and what was not taken.
 type Stats struct {
-	Files, Unreadable, Refused, Partial int
-	Bytes, Entries                      int64
+	Files, Unreadable, Refused, Partial, Copies int
+	Bytes, Entries                              int64
 }

@@ -1,11 +1,13 @@
 package dumpset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -17,6 +19,7 @@ func Read(ctx context.Context, paths []string, o Options) *Result {
 	for i, p := range paths {
 		items[i].path = p
 		items[i].rank, items[i].prefix, items[i].named = o.RankOf(p)
+		items[i].byName = items[i].named
 	}
 	r := &run{o: o, ctx: ctx, items: items, cache: flightrecorder.NewCache(), out: &Result{}}
 	all := make([]int, len(items))
@@ -24,12 +27,24 @@ func Read(ctx context.Context, paths []string, o Options) *Result {
 		all[i] = i
 	}
 	r.readAll(all, false)
+	r.copies()
 	r.count()
 	for _, group := range r.jobs() {
-		r.judge(group)
+		for _, p := range r.incidents(group) {
+			r.judge(group, p)
+		}
 	}
+	slices.SortStableFunc(r.out.Hangs, byWeight)
 	slices.SortStableFunc(r.out.Problems, func(a, b model.Problem) int { return compareText(a.File, b.File) })
 	return r.out
+}
+
+// weight is the order in which verdicts are told: what hangs first.
+var weight = map[desync.Verdict]int{desync.Hang: 0, desync.Undecided: 1, desync.NoData: 2, desync.Healthy: 3}
+
+// byWeight orders reports: the worst first, of those the one of most ranks, and the latest.
+func byWeight(a, b Hang) int {
+	return cmp.Or(cmp.Compare(weight[a.Verdict], weight[b.Verdict]), cmp.Compare(b.Ranks, a.Ranks), cmp.Compare(b.Began, a.Began))
 }
 
 // run is one reading.
@@ -75,6 +90,7 @@ const maxProblems = 10_000
 
 func (r *run) problem(it *item, what string) {
 	if len(r.out.Problems) >= maxProblems {
+		r.out.ProblemsOmitted++
 		return
 	}
 	p := model.Problem{File: it.path, Offset: -1, What: what}
@@ -97,6 +113,9 @@ func (r *run) count() {
 			r.problem(it, p)
 		}
 		switch {
+		case it.copyOf != "":
+			s.Copies++
+			r.problem(it, "has the same content as "+it.copyOf+"; the copy is left out")
 		case it.err != nil:
 			s.Unreadable++
 			r.problem(it, fmt.Sprintf("%v; the dump is left out", it.err))

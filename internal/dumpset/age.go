@@ -1,0 +1,78 @@
+package dumpset
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+)
+
+const (
+	// freshFor is how soon after its newest operation a dump is written of a job that moves:
+	// as soon as something that is open is told of (stall_after).
+	freshFor = 2 * time.Second
+	// namingFor is how long after it was taken a dump with call stacks is written at most: so
+	// long PyTorch waits for one before it writes it without (TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC).
+	// The first of a process imports what finds the names.
+	namingFor = 15 * time.Second
+	// ownPauses is how often a rank must have paused for so long that it is a rhythm, which
+	// what happens once or twice, as a compilation, is not.
+	ownPauses = 3
+)
+
+// quiet is how long before it was written the dump's newest operation was enqueued. Copies
+// have other times, so that it says no more than that nothing can have stood for longer.
+func (it *item) quiet() (d time.Duration, known bool) {
+	if it.light == nil || it.light.LastEnqueue <= 0 {
+		return 0, false
+	}
+	d = it.changed.Sub(time.Unix(0, it.light.LastEnqueue))
+	return d, d >= 0
+}
+
+// pause is the shortest of the longest pauses that a rank made between two operations.
+func pause(d *flightrecorder.Dump) time.Duration {
+	var longest [ownPauses]time.Duration // falling
+	for i := 1; i < len(d.Entries); i++ {
+		before, after := d.Entries[i-1].Created, d.Entries[i].Created
+		if before <= 0 || after <= before {
+			continue
+		}
+		p := time.Duration(after - before)
+		for k := range longest {
+			if p > longest[k] {
+				p, longest[k] = longest[k], p
+			}
+		}
+	}
+	return longest[ownPauses-1]
+}
+
+// doubt says until when the dumps of one incident may be of a job that runs: a dump with call
+// stacks is older than its file by the time that naming them took, unless one that waits is
+// older than that takes; and who pauses no longer than it did before keeps its rhythm.
+func doubt(taken []*item) (d desync.Doubt) {
+	waits, stacks, inRhythm, longest := time.Duration(-1), false, len(taken) > 0, freshFor
+	for _, it := range taken {
+		q, known := it.quiet()
+		ranOut := it.timeout > 0 && q >= it.timeout // its watchdog wrote it
+		inRhythm = inRhythm && known && q <= it.pause && !ranOut
+		longest = max(longest, it.pause)
+		if known && len(it.light.Ops) > 0 {
+			waits = max(waits, q)
+		}
+		stacks = stacks || it.stacks
+	}
+	after := waits.Round(100 * time.Millisecond)
+	switch {
+	case waits < 0:
+	case inRhythm:
+		d.Until = longest
+		d.Why = fmt.Sprintf("the dumps were written %v after their newest operations, and each rank has paused for as long %d times before: the job may be running", after, ownPauses)
+	case stacks && waits < namingFor:
+		d.Until = namingFor
+		d.Why = fmt.Sprintf("the dumps were written %v after their newest operations, and one with call stacks may be older than its file by as much: the job may be running; dumps that come later decide", after)
+	}
+	return d
+}
