@@ -22,7 +22,7 @@ func TestDemoWrongUsage(t *testing.T) {
 		"--ranks 65":             "got 65",
 		"--fault fire":           `check --fault: got "fire"; want none, compute, host, link, compile, dataloader, gc, checkpoint, hang, exit, mismatch`,
 		"--fault hang --ranks 1": "check --fault: got hang with --ranks 1; want at least 2",
-		"--fault hang --torch":   "check --fault: got \"hang\"; want none, compute",
+		"--fault exit --torch":   "check --fault: got \"exit\"; want none, compute, compile, dataloader, gc, checkpoint, hang",
 		"--rank 4":               "check --rank: got 4; want 0 to 3, since there are 4 ranks",
 		"--ranks 2 --rank 2":     "check --rank: got 2",
 		"--rank 1 --fault none":  "check --rank: got 1 with --fault none",

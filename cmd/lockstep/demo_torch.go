@@ -17,8 +17,9 @@ import (
 // anyPython is the value of --torch without one.
 const anyPython = "default"
 
-// torchFaults are what the training program knows of.
-var torchFaults = []string{"none", "compute", "compile", "dataloader", "gc", "checkpoint"}
+// torchFaults are what the training program knows of. After exit and mismatch, Gloo ends the
+// others with an error, so that there is nothing that stands still.
+var torchFaults = []string{"none", "compute", "compile", "dataloader", "gc", "checkpoint", "hang"}
 
 var torchFaultTold = map[string]string{
 	"none":       "nothing ails any of them",
@@ -27,6 +28,7 @@ var torchFaultTold = map[string]string{
 	"dataloader": "rank %d reads its data from a store that is far away",
 	"gc":         "rank %d collects its garbage in every step",
 	"checkpoint": "rank %d saves checkpoints often, to a slow store",
+	"hang":       "rank %d waits for its 61st batch, which never comes, and the job stands still",
 }
 
 // faults are those to choose from.

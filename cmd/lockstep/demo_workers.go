@@ -32,6 +32,7 @@ type demoJob struct {
 	lines   chan demoLine   // closed when all have ended
 	err     error           // why the job failed, once lines is closed
 	torch   bool            // the ranks are PyTorch's
+	hangs   bool            // the job is to stand still
 	grace   time.Duration   // to end after a signal
 	dies    int             // rank that is to end before the others; -1: none
 	began   atomic.Bool     // a step has been told of
@@ -79,7 +80,7 @@ var demoRing = []string{"LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_RECORDS=4096", "
 func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer) (*demoJob, error) {
 	j := &demoJob{
 		lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), ended: make([]bool, o.ranks),
-		torch: o.torch != "", grace: o.grace(), dies: -1,
+		torch: o.torch != "", hangs: o.hangs(), grace: o.grace(), dies: -1,
 	}
 	if o.fault == "exit" {
 		j.dies = o.rank
@@ -285,10 +286,10 @@ func (o *demoOptions) grace() time.Duration {
 	return demoGrace
 }
 
-// calledOff reports whether the ranks were to end before they had begun. PyTorch's
-// cannot be asked while they load it: a signal ends them, or the loss of another
-// rank, and that is what was wanted.
-func (j *demoJob) calledOff() bool { return j.torch && j.asked.Load() && !j.began.Load() }
+// calledOff reports whether the ranks were to end before they had begun, or stand still.
+// PyTorch's cannot be asked then: a signal ends them, or the loss of another rank, and that is
+// what was wanted.
+func (j *demoJob) calledOff() bool { return j.torch && j.asked.Load() && (j.hangs || !j.began.Load()) }
 
 // stop asks all workers to end, and kills those that do not.
 func (j *demoJob) stop() *time.Timer {

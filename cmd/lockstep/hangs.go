@@ -26,13 +26,19 @@ func (a *analysis) writeHangs(w io.Writer, style report.Style) error {
 // dumpsVerdict says what dumps came to, in the words of the whole.
 func dumpsVerdict(r *dumpset.Result) report.Verdict {
 	verdict := report.CannotTell
+	mayRun := false
 	for i := range r.Hangs {
-		switch r.Hangs[i].Verdict {
-		case desync.Hang, desync.Undecided:
+		switch h := &r.Hangs[i]; {
+		case h.Verdict == desync.Hang, h.Verdict == desync.Undecided && h.MayRun == "":
 			return report.Found
-		case desync.Healthy:
+		case h.Verdict == desync.Undecided:
+			mayRun = true
+		case h.Verdict == desync.Healthy:
 			verdict = report.None
 		}
+	}
+	if mayRun {
+		return report.CannotTell
 	}
 	return verdict
 }
@@ -40,7 +46,11 @@ func dumpsVerdict(r *dumpset.Result) report.Verdict {
 // hangOutput is the report on one job in JSON; docs/hangs.md is its reference.
 type hangOutput struct {
 	Job      string         `json:"lockstep.job.id"`
+	Of       int            `json:"incidents_of_job"`
+	Began    int64          `json:"incident_unix_nano,omitempty"`
+	Times    string         `json:"times,omitempty"`
 	Verdict  desync.Verdict `json:"verdict"`
+	MayRun   string         `json:"may_run,omitempty"`
 	Since    int64          `json:"since_unix_nano,omitempty"`
 	Ranks    int            `json:"ranks_known"`
 	Victims  int            `json:"ranks_waiting"`
@@ -122,7 +132,7 @@ func hangsOutput(r *dumpset.Result) []hangOutput {
 
 func newHangOutput(h *dumpset.Hang) hangOutput {
 	out := hangOutput{
-		Job: h.Job.ID, Verdict: h.Verdict, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
+		Job: h.Job.ID, Of: h.Incidents, Began: h.Began, Times: h.Times, Verdict: h.Verdict, MayRun: h.MayRun, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
 		Absent: []absentOutput{}, Roots: []rootOutput{}, Groups: []groupOutput{}, Omitted: h.GroupsOmitted,
 		Problems: append([]string{}, h.Problems...), Files: h.Files, Entries: h.Entries,
 		Versions: append([]string{}, h.Versions...), Libs: append([]string{}, h.Libs...), Active: h.OnlyActive, Partial: h.Partial,

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,7 +37,7 @@ func writeDumps(t *testing.T, behind ...int) string {
 		for seq := int64(1); seq <= last; seq++ {
 			e := frwrite.Entry{
 				RecordID: seq - 1, Group: "0", Desc: "default_pg", CollectiveSeq: seq, OpID: seq, Name: "nccl:all_reduce",
-				Created: 1758580155_000_000_000 + seq*1e9, In: [][]int64{{4}}, Out: [][]int64{{4}},
+				Created: 1758580155_000_000_000 + seq*1e9 + int64(r), In: [][]int64{{4}}, Out: [][]int64{{4}},
 				InTypes: []string{"Float"}, OutTypes: []string{"Float"}, State: frwrite.Completed, Completed: 1758580155_000_001_000 + seq*1e9,
 				Retired: true, TimeoutMS: 600_000, Frames: []frwrite.Frame{{Name: "forward", File: "train.py", Line: seq}},
 			}
@@ -56,7 +58,7 @@ func TestAnalyzeDumps(t *testing.T) {
 	status, stdout, stderr := call("analyze", dir)
 	assert.Equal(t, exitFindings, status)
 	assert.Empty(t, stderr)
-	for _, want := range []string{"job llama", "rank 2", "not_scheduled", "all_reduce 10", "default_pg", "Call stack of rank 2", "forward (train.py:9)"} {
+	for _, want := range []string{"job llama", "rank 2", "not_scheduled", "all_reduce 10", "default_pg", "Last call of rank 2", "forward (train.py:9)"} {
 		assert.Contains(t, stdout, want)
 	}
 
@@ -64,6 +66,24 @@ func TestAnalyzeDumps(t *testing.T) {
 	assert.Equal(t, exitNothing, status)
 	assert.Empty(t, stderr)
 	assert.Contains(t, stdout, "Nothing hangs.")
+}
+
+// Dumps with stacks that are written seconds after their newest operation may be of a job that
+// runs: nothing is said to hang.
+func TestAnalyzeDumpsThatAreYoung(t *testing.T) {
+	dir := writeDumps(t, 2)
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, p := range paths {
+		at := time.Unix(1758580155+10+3, 0)
+		require.NoError(t, os.Chtimes(p, at, at))
+	}
+	status, stdout, _ := call("analyze", dir)
+	assert.Equal(t, exitUnusable, status)
+	assert.Contains(t, stdout, "Cannot tell whether anything hangs: the dumps were written 3s after")
+	_, stdout, _ = call("analyze", "--json", dir)
+	assert.Contains(t, stdout, `"may_run"`)
+	assert.Contains(t, stdout, `"verdict": "undecided"`)
 }
 
 func TestAnalyzeDumpsAsJSON(t *testing.T) {
@@ -105,13 +125,6 @@ func TestAnalyzeDamagedDumps(t *testing.T) {
 	assert.Contains(t, r.Problems[0].What, "dump is empty")
 	assert.Equal(t, int64(3), *r.Problems[0].Rank)
 
-	t.Run("alone they are none", func(t *testing.T) {
-		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "nccl_trace_rank_3"), nil, 0o600))
-		status, _, stderr := call("analyze", dir)
-		assert.Equal(t, exitUnusable, status)
-		assert.Contains(t, stderr, "nothing could be analysed")
-	})
 	t.Run("all of them", func(t *testing.T) {
 		dir := writeDumps(t)
 		for r := range 4 {
@@ -144,4 +157,79 @@ func TestAnalyzeTracesAndDumps(t *testing.T) {
 		kinds[f[semconv.FindingKind]] = true
 	}
 	assert.Equal(t, map[any]bool{model.FindingStraggler: true, model.FindingDesync: true}, kinds)
+}
+
+// Where nothing can be read, each file is named, and what is wrong with it.
+func TestAnalyzeDamagedDumpsAlone(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"nccl_trace_rank_0": "", "nccl_trace_rank_1": "hello", "_dump_2": "\x80\x02}q\x00", "7": "\x80\x02cos\nsystem\n"}
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	status, stdout, _ := call("analyze", dir)
+	assert.Equal(t, exitUnusable, status)
+	assert.Contains(t, stdout, "Cannot tell: no dump could be read.")
+	assert.Contains(t, stdout, "absent        unreadable: 0-2, 7\n", "and nobody in between, of whom nothing is known")
+	flat := strings.Join(strings.Fields(stdout), " ")
+	for _, want := range []string{"nccl_trace_rank_0: dump is empty", "nccl_trace_rank_1: read dump: offset 0: got no PROTO", "_dump_2: read dump: got a dict without version and entries", "7: read dump: offset"} {
+		assert.Contains(t, flat, want)
+	}
+	_, r := analyzeJSON(t, dir)
+	assert.Len(t, r.Problems, 4)
+
+	t.Run("many", func(t *testing.T) {
+		dir := t.TempDir()
+		for r := range 300 {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r)), nil, 0o600))
+		}
+		_, stdout, _ := call("analyze", dir)
+		assert.Contains(t, stdout, "- and 280 more\n")
+	})
+	t.Run("beside traces", func(t *testing.T) {
+		_, r := analyzeJSON(t, testdata.Recording(t, "slow"), filepath.Join(dir, "nccl_trace_rank_0"), dir)
+		var named []string
+		for _, p := range r.Problems {
+			named = append(named, filepath.Base(p.File))
+		}
+		assert.Equal(t, []string{"nccl_trace_rank_0", "nccl_trace_rank_1"}, named)
+	})
+	t.Run("not what is none", func(t *testing.T) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "events.1700000000.host.0"), []byte("hello"), 0o600))
+		status, stdout, stderr := call("analyze", dir)
+		assert.Equal(t, exitUnusable, status)
+		assert.Empty(t, stdout)
+		assert.Contains(t, strings.Join(strings.Fields(stderr), " "), "read directory: got no trace")
+	})
+}
+
+// Who recorded nothing is not said to be healthy.
+func TestAnalyzeDumpsWithoutOperations(t *testing.T) {
+	dir := writeDumps(t)
+	for r := range 4 {
+		d := frwrite.Dump{Groups: []frwrite.Group{{Name: "0", Desc: "default_pg", Ranks: []int64{0, 1, 2, 3}}}, Status: []frwrite.Status{{Enqueued: -1, Started: -1, Completed: -1}}}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r)), frwrite.Pickle(&d), 0o600))
+	}
+	status, stdout, _ := call("analyze", dir)
+	assert.Equal(t, exitUnusable, status)
+	assert.Contains(t, stdout, "Cannot tell: the dumps recorded no operation.")
+
+	for enqueued, want := range map[int64]int{9: exitNothing, 10: exitUnusable} {
+		for r := range 4 {
+			d := frwrite.Dump{Groups: []frwrite.Group{{Name: "0", Desc: "default_pg", Ranks: []int64{0, 1, 2, 3}}}, Status: []frwrite.Status{{Enqueued: enqueued, Started: -1, Completed: 9}}}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r)), frwrite.Pickle(&d), 0o600))
+		}
+		status, r := analyzeJSON(t, dir)
+		assert.Equal(t, want, status, "%d of 9 completed", enqueued)
+		assert.Empty(t, r.Findings)
+	}
+}
+
+// A directory may be named by a link to it.
+func TestAnalyzeALinkToADirectory(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(writeDumps(t, 2), link))
+	status, stdout, _ := call("analyze", link)
+	assert.Equal(t, exitFindings, status)
+	assert.Contains(t, stdout, "rank 2")
 }

@@ -27,6 +27,7 @@ type inputs struct {
 	skipped  int    // files in directories that are of no known format
 	other    string // what reads the first of those for which something does
 	strange  []strangeFile
+	without  []folder // in which no known format was found
 	problems *problems
 }
 
@@ -40,6 +41,7 @@ func discover(paths []string, p *problems) *inputs {
 		in.addPath(path)
 	}
 	in.damagedDumps()
+	in.tellWithout()
 	return in
 }
 
@@ -82,7 +84,8 @@ func (in *inputs) addGlob(pattern string) {
 func (in *inputs) addDir(dir string) {
 	before := len(in.files)
 	in.other = ""
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	// With the separator a link to a directory is followed.
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			in.problems.add(path, -1, fmt.Errorf("read directory: %w", bare(err)))
 			return nil
@@ -93,7 +96,7 @@ func (in *inputs) addDir(dir string) {
 		info, err := os.Stat(path)
 		if err != nil {
 			in.problems.add(path, -1, fmt.Errorf("find file: %w", bare(err)))
-		} else if info.Mode().IsRegular() {
+		} else if info.Mode().IsRegular() || !info.IsDir() && namedAsDump(path) {
 			in.addFile(path, info, false)
 		}
 		return nil
@@ -101,8 +104,22 @@ func (in *inputs) addDir(dir string) {
 	if err != nil {
 		in.problems.add(dir, -1, fmt.Errorf("read directory: %w", bare(err)))
 	}
-	if len(in.files) == before && in.problems.in(dir) == 0 {
-		in.problems.add(dir, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces, Flight Recorder dumps or OTLP JSON files of spans"), in.other))
+	if len(in.files) == before {
+		in.without = append(in.without, folder{dir, in.other})
+	}
+}
+
+// folder is a directory, and what reads what was found there.
+type folder struct{ path, other string }
+
+// tellWithout tells of directories of which nothing is read and nothing was told.
+func (in *inputs) tellWithout() {
+	for _, dir := range in.without {
+		prefix := filepath.Clean(dir.path) + string(filepath.Separator)
+		below := slices.ContainsFunc(in.files, func(f input) bool { return strings.HasPrefix(filepath.Clean(f.path), prefix) })
+		if !below && in.problems.in(dir.path) == 0 {
+			in.problems.add(dir.path, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces, Flight Recorder dumps or OTLP JSON files of spans"), dir.other))
+		}
 	}
 }
 

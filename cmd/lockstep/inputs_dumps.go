@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
@@ -23,22 +25,27 @@ func namedAsDump(path string) bool {
 	return ok
 }
 
+// series are dumps of one folder whose names differ in the rank.
+type series struct{ dir, prefix string }
+
+func seriesOf(path string) series {
+	_, prefix, _ := flightrecorder.RankOf(path)
+	return series{filepath.Dir(path), prefix}
+}
+
 // damagedDumps takes for dumps what lies beside dumps under a name like theirs: that a
-// rank's dump can not be read is evidence, too.
+// rank's dump can not be read is evidence, too. So it does with what has a name that PyTorch
+// gives, and, where there is nothing else at all, with what looks like damaged dumps.
 func (in *inputs) damagedDumps() {
-	type series struct{ dir, prefix string }
 	dumps := map[series]bool{}
-	of := func(path string) series {
-		_, prefix, _ := flightrecorder.RankOf(path)
-		return series{filepath.Dir(path), prefix}
-	}
 	for _, f := range in.files {
 		if f.format == sniff.FlightRecorder {
-			dumps[of(f.path)] = true
+			dumps[seriesOf(f.path)] = true
 		}
 	}
+	nothing := len(in.files) == 0
 	for _, f := range in.strange {
-		if dumps[of(f.path)] {
+		if dumps[seriesOf(f.path)] || damagedDump(f.path) && (nothing || ownName.MatchString(f.path)) {
 			f.format = sniff.FlightRecorder
 			in.files = append(in.files, f.input)
 			continue
@@ -48,4 +55,33 @@ func (in *inputs) damagedDumps() {
 		}
 	}
 	in.strange = nil
+}
+
+// ownName are the names that PyTorch gives to dumps.
+var ownName = regexp.MustCompile(`(nccl|comm_lib)_trace_rank_\d+$`)
+
+// dumpName finds what names of dumps have beside the rank.
+var dumpName = regexp.MustCompile(`(?i)rank|dump|trace`)
+
+// damagedDump reports whether a file, of which nothing but the name says a rank, may be what
+// is left of a dump: by the rest of its name, or as it is empty or begins like a pickle. Traces
+// and what something else reads are none.
+func damagedDump(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || tracelike(path) || elsewhere(path, info) != "" {
+		return false
+	}
+	return info.Size() == 0 || dumpName.MatchString(filepath.Base(path)) || startsWith(path, 0x80)
+}
+
+// startsWith reports whether b is a file's first byte.
+func startsWith(path string, b byte) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	var head [1]byte
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && head[0] == b
 }

@@ -80,6 +80,7 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 	}
 	if a.dumps != nil {
 		out.Problems = append(out.Problems, a.dumps.Problems...)
+		out.ProblemsOmitted += a.dumps.ProblemsOmitted
 		for i := range out.Hangs {
 			for _, r := range out.Hangs[i].Roots {
 				out.Findings = append(out.Findings, r.Finding)

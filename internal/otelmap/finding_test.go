@@ -117,7 +117,7 @@ func TestSentencePlaces(t *testing.T) {
 		"ranks 3, 7: straggler (work_imbalance), more work than their peers, at expert_gemm; nobody is at fault (confidence 0.90)": {
 			Kind: "straggler", Class: "work_imbalance", Ranks: []int64{3, 7}, Op: "expert_gemm", Confidence: 0.9,
 		},
-		"ranks 0, 1, 2, 3, 4, 5, 6, 7 and 92 more: straggler (work_imbalance), more work than their peers; nobody is at fault (confidence 0.90)": {
+		"ranks 0-8 and 91 more: straggler (work_imbalance), more work than their peers; nobody is at fault (confidence 0.90)": {
 			Kind: "straggler", Class: "work_imbalance", Ranks: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8}, RanksCount: model.Some(int64(100)), Confidence: 0.9,
 		},
 		"job j: straggler (work_imbalance), who has more work than its peers changes; nobody is at fault (confidence 0.90)": {

@@ -41,7 +41,11 @@ func hang(f *model.Finding) string {
 		b.WriteString(", at " + hungOp(f))
 	}
 	if len(f.Candidates) > 0 {
-		b.WriteString(": candidates are " + listed(f.Candidates, f.CandidatesCount))
+		verb := "candidates are "
+		if f.CandidatesCount.Or(int64(len(f.Candidates))) == 1 {
+			verb = "the candidate is "
+		}
+		b.WriteString(": " + verb + listed(f.Candidates, f.CandidatesCount))
 	}
 	b.WriteString(waiters(f))
 	if f.Start > 0 {
@@ -66,25 +70,36 @@ func hungOp(f *model.Finding) string {
 	return f.Op + " of " + comm
 }
 
-// waiters says how many wait for the place themselves, and how many for those.
+// waiters says how many wait for the place itself, in whatever operation, and how many for
+// those.
 func waiters(f *model.Finding) string {
 	n, through := f.WaitingCount.Or(int64(len(f.Waiting))), f.Through.Or(0)
 	var text string
 	switch {
 	case n == 1:
-		text = ", in which 1 rank waits"
+		text = "; 1 rank waits" + forWhom(f)
 	case n > 1:
-		text = fmt.Sprintf(", in which %d ranks wait", n)
+		text = fmt.Sprintf("; %d ranks wait%s", n, forWhom(f))
+	case through == 1:
+		return "; 1 waits through others"
 	case through > 0:
 		return fmt.Sprintf("; %d wait through others", through)
-	}
-	if f.Class == model.ClassIncompleteEvidence || f.Class == model.ClassInitIncomplete {
-		text = strings.Replace(text, ", in which", ";", 1)
 	}
 	if through > 0 {
 		text += fmt.Sprintf(", %d more through others", through)
 	}
 	return text
+}
+
+// forWhom refers to the place, where that is ranks.
+func forWhom(f *model.Finding) string {
+	switch n := f.RanksCount.Or(int64(len(f.Ranks))); {
+	case n > 1 && !f.Rank.OK:
+		return " for them"
+	case n > 0, f.Rank.OK:
+		return " for it"
+	}
+	return ""
 }
 
 // span says since when, or from when to when, by the clock of the ranks.

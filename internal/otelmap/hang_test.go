@@ -21,7 +21,7 @@ func TestHangSentences(t *testing.T) {
 		return f
 	}
 	for want, f := range map[string]model.Finding{
-		"rank 9 on node3: desync (not_scheduled): has not entered all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, in which 3 ranks wait, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+		"rank 9 on node3: desync (not_scheduled): has not entered all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP; 3 ranks wait for it, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
 			f.Class = "not_scheduled"
 		}),
 		"rank 9 on node3: desync (not_scheduled), cause dataloader: has not entered all_reduce 812 of 0xaa; from 14:03:12 to 14:03:15 UTC (confidence 0.95)": with(func(f *model.Finding) {
@@ -32,21 +32,30 @@ func TestHangSentences(t *testing.T) {
 			f.Class, f.Rank, f.Host, f.Ranks = "completion_lag", model.Optional[int64]{}, "", []int64{9, 14}
 			f.Waiting, f.Through = nil, model.Optional[int64]{}
 		}),
-		"rank 9 on node3: desync (process_dead): its process is gone, and with it the end of all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, in which 1 rank waits; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+		"rank 9 on node3: desync (process_dead): its process is gone, and with it the end of all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP; 1 rank waits for it; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
 			f.Class, f.Waiting, f.Through = "process_dead", nil, model.Optional[int64]{}
 			f.WaitingCount = model.Some(int64(1))
 		}),
 		"communicator TENSOR_MODEL_PARALLEL_GROUP: desync (incomplete_evidence): all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP hangs; the evidence does not decide: candidates are ranks 3, 5; 3 ranks wait, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
 			f.Class, f.Rank, f.Host, f.Candidates = "incomplete_evidence", model.Optional[int64]{}, "", []int64{3, 5}
 		}),
-		"rank 9: desync (init_incomplete): has not come to set up 0xaa; 3 ranks wait (confidence 0.00)": {
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: the candidate is rank 9; 1 rank waits (confidence 0.00)": {
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{9}, Waiting: []int64{1},
+		},
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0-9, 12, 14 and 88 more (confidence 0.00)": {
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14}, CandidatesCount: model.Some(int64(100)),
+		},
+		"rank 9: desync (init_incomplete): has not come to set up 0xaa; 3 ranks wait for it (confidence 0.00)": {
 			Kind: "desync", Class: "init_incomplete", Rank: model.Some(int64(9)), CommID: "0xaa", Waiting: []int64{1, 2, 3},
 		},
 		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 2 wait through others (confidence 0.00)": {
 			Kind: "desync", Class: "dump_missing", Rank: model.Some(int64(9)), Through: model.Some(int64(2)),
 		},
-		"ranks 0, 1: desync (mismatch_size): the members have different sizes in an operation of c (confidence 0.00)": {
-			Kind: "desync", Class: "mismatch_size", Ranks: []int64{0, 1}, CommID: "c",
+		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 1 waits through others (confidence 0.00)": {
+			Kind: "desync", Class: "dump_missing", Rank: model.Some(int64(9)), Through: model.Some(int64(1)),
+		},
+		"ranks 0, 1: desync (mismatch_size): the members have different sizes in an operation of c; 2 ranks wait for them (confidence 0.00)": {
+			Kind: "desync", Class: "mismatch_size", Ranks: []int64{0, 1}, CommID: "c", Waiting: []int64{2, 3},
 		},
 		"rank 3: desync (some_class), at send 4 (confidence 0.00)": {Kind: "desync", Class: "some_class", Rank: model.Some(int64(3)), Op: "send 4"},
 		"communicator c1: desync (confidence 0.00)":                {Kind: "desync", CommID: "c1"},

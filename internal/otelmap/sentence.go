@@ -3,7 +3,6 @@ package otelmap
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -215,22 +214,20 @@ func ofRanks(f *model.Finding) string {
 	}
 }
 
-// maxListed is the most ranks that a sentence names; the attributes have more.
+// maxListed is the most ranks, or spans of them, that a sentence names; the attributes have
+// more.
 const maxListed = 8
 
 // listed names the first of the ranks; count says how many there are where not all are given.
 func listed(ranks []int64, count optionalInt) string {
 	n := count.Or(int64(len(ranks)))
-	words := make([]string, 0, maxListed)
-	for _, r := range ranks[:min(len(ranks), maxListed)] {
-		words = append(words, strconv.FormatInt(r, 10))
-	}
+	words, told := model.Spans(ranks, maxListed)
 	text := "ranks "
 	if n == 1 {
 		text = "rank "
 	}
 	text += strings.Join(words, ", ")
-	if rest := n - int64(len(words)); rest > 0 {
+	if rest := n - int64(told); rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)
 	}
 	return text

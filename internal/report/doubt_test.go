@@ -38,7 +38,7 @@ func TestWhoIsUndecidedIsNoHealth(t *testing.T) {
 		{
 			straggler.Abstention{Rank: 3, Ranks: []int64{0, 1, 2, 3}, Gate: "half", Got: 0.5, Want: 0.5, CostShare: 0.14, Dear: true},
 			CannotTell,
-			"Cannot tell: ranks 0, 1, 2 and 3 may slow the job by up to 14.0 %, but half or more of the ranks that do the same are slower than the rest, and nobody says which are as they should be. (Gate half: got 0.50; want less than 0.50.",
+			"Cannot tell: ranks 0-3 may slow the job by up to 14.0 %, but half or more of the ranks that do the same are slower than the rest, and nobody says which are as they should be. (Gate half: got 0.50; want less than 0.50.",
 		},
 		{straggler.Abstention{Rank: 3, Gate: "few_steps", Got: 1, Want: 3, CostShare: 0.005}, None, "No straggler found."},
 		{

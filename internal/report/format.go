@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Duration renders d with three significant digits and the unit that suits it;
@@ -83,17 +85,14 @@ func plural(n int64, noun string) string {
 	return thousands(n) + " " + noun + "s"
 }
 
-// maxListed bounds the ranks of a list in a sentence; who needs the others
-// reads them in the JSON.
+// maxListed bounds the ranks, and spans of them, of a list in a sentence; who needs the
+// others reads them in the JSON.
 const maxListed = 16
 
-// ranks renders rank numbers as "rank 2" or "ranks 2, 6 and 9".
+// ranks renders rank numbers as "rank 2" or "ranks 2-6 and 9".
 func ranks(list []int64, count int) string {
-	words := make([]string, 0, maxListed+1)
-	for _, r := range list[:min(len(list), maxListed)] {
-		words = append(words, strconv.FormatInt(r, 10))
-	}
-	if rest := count - len(words); rest > 0 {
+	words, listed := model.Spans(list, maxListed)
+	if rest := count - listed; rest > 0 {
 		words = append(words, thousands(int64(rest))+" more")
 	}
 	if count == 1 {

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ func WriteHangs(w io.Writer, in *HangInput, style Style) error {
 	for i := range in.Hangs {
 		p.hang(&in.Hangs[i], in)
 	}
-	p.problems(&Input{Problems: in.Problems})
+	p.problems(&Input{Problems: in.Problems, ProblemsOmitted: in.ProblemsOmitted})
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -38,7 +37,7 @@ func WriteHangs(w io.Writer, in *HangInput, style Style) error {
 const maxRootsShown = 8
 
 func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
-	p.line("%s", p.paint(bold, "job "+shortName(clean(h.Job.Name))))
+	p.line("%s", p.paint(bold, "job "+shortName(clean(h.Job.Name))+incidentText(h)))
 	for _, l := range p.sentences(h, in) {
 		p.line("%s", l)
 	}
@@ -58,16 +57,30 @@ func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
 	}
 }
 
+// incidentText tells the incidents of one job apart.
+func incidentText(h *dumpset.Hang) string {
+	if h.Incidents < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", one of %d incidents, its dumps of %s UTC on", h.Incidents, time.Unix(0, h.Began).UTC().Format(time.DateTime))
+}
+
 // sentences say what it came to: one for each root.
 func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 	colour, texts := red, []string(nil)
 	switch h.Verdict {
 	case desync.Healthy:
 		colour, texts = green, []string{"Nothing hangs" + amongSeen(h.Report) + "."}
+		if len(h.Problems) > 0 {
+			colour, texts = yellow, []string{"Nothing hangs" + amongSeen(h.Report) + ", if the dumps are of one run. " + capital(h.Problems[0]) + "."}
+		}
 	case desync.NoData:
-		colour, texts = yellow, []string{"Cannot tell: no dump could be read."}
+		colour, texts = yellow, []string{noDataText(h)}
 	case desync.Undecided:
 		colour = yellow
+		if h.MayRun != "" {
+			texts = []string{"Cannot tell whether anything hangs: " + h.MayRun + ". If it does:"}
+		}
 	}
 	shown := min(len(h.Roots), maxRootsShown)
 	for i := range h.Roots[:shown] {
@@ -84,7 +97,28 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 			lines = append(lines, p.paint(colour, l))
 		}
 	}
+	if h.Times != "" {
+		for _, l := range wrap(clean(h.Times), p.width()) {
+			lines = append(lines, p.paint(yellow, l))
+		}
+	}
 	return lines
+}
+
+// capital begins a sentence.
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// noDataText says why nothing can be told.
+func noDataText(h *dumpset.Hang) string {
+	if h.Ranks == 0 {
+		return "Cannot tell: no dump could be read."
+	}
+	return "Cannot tell: the dumps recorded no operation. Was the recorder on (TORCH_FR_BUFFER_SIZE)?"
 }
 
 func amongSeen(r *desync.Report) string {
@@ -152,25 +186,15 @@ const (
 func spans(list []int64) string { return atMostSpans(list, maxSpans) }
 
 func atMostSpans(list []int64, most int) string {
-	var parts []string
-	for i := 0; i < len(list); {
-		k := i
-		for k+1 < len(list) && list[k+1] == list[k]+1 {
-			k++
-		}
-		if len(parts) == most {
-			return strings.Join(parts, ", ") + fmt.Sprintf(" and %s more", thousands(int64(len(list)-i)))
-		}
-		first, last := strconv.FormatInt(list[i], 10), strconv.FormatInt(list[k], 10)
-		switch k - i {
-		case 0:
-			parts = append(parts, first)
-		case 1:
-			parts = append(parts, first, last)
-		default:
-			parts = append(parts, first+"-"+last)
-		}
-		i = k + 1
+	parts, listed := model.Spans(list, most)
+	return strings.Join(parts, ", ") + more(listed, model.Some(int64(len(list))))
+}
+
+// spansOf names a rank, or several of count.
+func spansOf(list []int64, count model.Optional[int64]) string {
+	parts, listed := model.Spans(list, maxSpans)
+	if len(list) == 1 && count.Or(1) == 1 {
+		return "rank " + parts[0]
 	}
-	return strings.Join(parts, ", ")
+	return "ranks " + strings.Join(parts, ", ") + more(listed, model.Some(max(count.Or(0), int64(len(list)))))
 }

@@ -28,9 +28,13 @@ func hung() *desync.Report {
 				Waiting: []int64{4, 6, 7}, WaitingCount: some(3), Through: some(11), Confidence: 0.95,
 				Evidence: `{"members":4}`, Action: "get its stack", Stack: "next (loader.py:7)\nmain (train.py:40)",
 			},
-			Op:      op,
-			Path:    []desync.Hop{{Rank: 0, Op: desync.OpRef{Name: "broadcast", Comm: model.Comm{ID: "1"}, Seq: 9}, For: 4, Why: "it has not enqueued it"}},
-			Members: []desync.Member{{Rank: 5, State: "not enqueued"}, {Rank: 4, State: "waits in it", What: "nccl:all_reduce 812 [[4]]", Stack: "main (train.py:41)"}},
+			Op:   op,
+			Path: []desync.Hop{{Rank: 0, Op: desync.OpRef{Name: "broadcast", Comm: model.Comm{ID: "1"}, Seq: 9}, For: 4, Why: "it has not enqueued it"}},
+			Members: []desync.Member{
+				{Rank: 5, State: "not enqueued", What: "last: nccl:all_gather 7 [[8]]", Stack: "next (loader.py:7)\nmain (train.py:40)"},
+				{Rank: 4, State: "waits in it", What: "nccl:all_reduce 812 [[4]]", Stack: "main (train.py:41)"},
+				{Rank: 6, State: "waits in it", What: "nccl:all_reduce 812 [[4]]", Stack: "main (train.py:41)"},
+			},
 		}},
 		Groups: []desync.Group{
 			{Comm: tp, Ranks: []int64{4, 5, 6, 7}, Members: 4, Seen: 4, EnqueuedMin: some(811), EnqueuedMax: some(812), CompletedMin: some(811), CompletedMax: some(811), Head: op, HasHead: true, Open: 3, Absent: []int64{5}},
@@ -62,8 +66,8 @@ func TestHangIsToldInOrder(t *testing.T) {
 		"ranks 4, 6, 7 wait for it themselves; 11 more through others",
 		"rank 0 is in broadcast 9, it has not enqueued it, waits for rank 4",
 		"0.95", "get its stack", "not enqueued", "waits in it", "nccl:all_reduce 812 [[4]]",
-		"Call stack of rank 5, all_reduce 812", "next (loader.py:7)", "main (train.py:40)",
-		"Call stack of rank 4, which waits in it", "main (train.py:41)",
+		"Last call of rank 5: nccl:all_gather 7 [[8]]", "next (loader.py:7)", "main (train.py:40)",
+		"Call stack of ranks 4, 6, in nccl:all_reduce 812 [[4]]", "main (train.py:41)",
 	} {
 		i := strings.Index(out[at:], want)
 		require.GreaterOrEqual(t, i, 0, "%q behind %q in\n%s", want, out[:at], out)
@@ -80,6 +84,13 @@ func TestUndecidedHangNamesTheCandidates(t *testing.T) {
 	out := renderHang(t, 80, dumpset.Hang{Report: r})
 	assert.Contains(t, out, "Root 1 of 1: one of 2 ranks, incomplete_evidence")
 	assert.Contains(t, out, "the evidence does not decide between ranks 5, 13")
+}
+
+func TestWhatMayRunIsSaidFirst(t *testing.T) {
+	r := hung()
+	r.Verdict, r.MayRun = desync.Undecided, "its dumps were written late"
+	out := renderHang(t, 200, dumpset.Hang{Report: r})
+	assert.Contains(t, out, "Cannot tell whether anything hangs: its dumps were written late. If it does:\n")
 }
 
 func TestNothingHangs(t *testing.T) {
@@ -113,8 +124,6 @@ func TestHostileHang(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	assert.Empty(t, spans(nil))
-	assert.Equal(t, "3", spans([]int64{3}))
-	assert.Equal(t, "3, 4", spans([]int64{3, 4}))
 	assert.Equal(t, "0-2, 5, 7-9", spans([]int64{0, 1, 2, 5, 7, 8, 9}))
 	var odd []int64
 	for i := range int64(20) {
@@ -122,4 +131,67 @@ func TestSpans(t *testing.T) {
 	}
 	assert.Equal(t, "0, 2, 4 and 17 more", atMostSpans(odd, maxCellSpans))
 	assert.Equal(t, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 8 more", spans(odd))
+	assert.Equal(t, "ranks 0-2 and 97 more", spansOf([]int64{0, 1, 2}, model.Some[int64](100)))
+	assert.Equal(t, "rank 7", spansOf([]int64{7}, model.Optional[int64]{}))
+}
+
+// Whose stack it is, and of which call, is what the member did, not what the others wait in.
+func TestStacksAreOfTheirOwnCalls(t *testing.T) {
+	r := hung()
+	root := &r.Roots[0]
+	r.Roots[0].Members[0].What = ""
+	assert.Equal(t, "Call stack of rank 5 (not enqueued)", stacksOf(root)[0].title)
+	root.Members, root.Finding.Stack = nil, "main (train.py:41)"
+	assert.Equal(t, []namedStack{{"Call stack of one that waits in all_reduce 812", "main (train.py:41)"}}, stacksOf(root))
+	root.Op = desync.OpRef{}
+	assert.Equal(t, "Call stack of rank 5", stacksOf(root)[0].title)
+	root.Finding.Stack = ""
+	assert.Empty(t, stacksOf(root))
+}
+
+func TestOneCandidate(t *testing.T) {
+	r := hung()
+	f := &r.Roots[0].Finding
+	f.Class, f.Rank = model.ClassIncompleteEvidence, model.Optional[int64]{}
+	f.Candidates, f.CandidatesCount = []int64{9}, model.Some[int64](1)
+	out := renderHang(t, 100, dumpset.Hang{Report: r})
+	assert.Contains(t, out, "Root 1 of 1: perhaps rank 9, incomplete_evidence")
+	assert.Contains(t, out, "rank 9; the evidence does not decide whether it is at fault")
+}
+
+// That what is compared contradicts itself bears on whether nothing hangs.
+func TestNothingHangsInDumpsThatContradict(t *testing.T) {
+	r := &desync.Report{Verdict: desync.Healthy, Ranks: 4, Problems: []string{"rank 2 was through operation 7, which rank 0 had not enqueued: the job went on"}}
+	out := renderHang(t, 120, dumpset.Hang{Report: r})
+	assert.Contains(t, strings.Join(strings.Fields(out), " "), "Nothing hangs, if the dumps are of one run. Rank 2 was through operation 7, which rank 0 had not enqueued: the job went on.")
+}
+
+func TestNoOperationRecorded(t *testing.T) {
+	out := renderHang(t, 200, dumpset.Hang{Report: &desync.Report{Verdict: desync.NoData, Ranks: 4}})
+	assert.Contains(t, out, "Cannot tell: the dumps recorded no operation.")
+}
+
+// Which incident it is, and that nothing tells whether it is one, stands at the top.
+func TestIncidentsAreToldApart(t *testing.T) {
+	out := renderHang(t, 200, dumpset.Hang{Report: hung(), Incidents: 2, Began: 1758580156069236457, Times: "The newest operation of rank 2 is 5m1s before."})
+	assert.Contains(t, out, "job llama, one of 2 incidents, its dumps of 2025-09-22 22:29:16 UTC on\n")
+	lines := strings.Split(out, "\n")
+	assert.Equal(t, "The newest operation of rank 2 is 5m1s before.", lines[2])
+	assert.NotContains(t, renderHang(t, 200, dumpset.Hang{Report: hung(), Incidents: 1}), "incident")
+}
+
+func TestHangEvidenceInWords(t *testing.T) {
+	lines := func(evidence string) []string { return evidenceLines(&model.Finding{Evidence: evidence}) }
+	assert.Equal(t, []string{
+		"1,024 members (as far as recorded): 1,000 in it, 3 through, 20 not come, 1 unknown", "most called all_reduce; who differs called all_gather",
+		"the members send 8 elements and expect 9 elements", "behind the others by 2 operations", "witness: mlx5_0 is down",
+		"all_reduce 6 of tp: entered by [0] (1)", "a note", "another",
+	}, lines(`{"members":1024,"members_in_it":1000,"members_through":3,"members_not_come":20,"members_unknown":1,"members_inferred":true,
+		"most_called":"all_reduce","called":"all_gather","elements_sent":8,"elements_received":9,"behind_operations":2,"witness":"mlx5_0 is down",
+		"order":["all_reduce 6 of tp: entered by [0] (1)"],"notes":["a note","another"]}`))
+	tie := evidenceLines(&model.Finding{Ranks: []int64{3, 4}, Evidence: `{"members":2,"most_called":"all_reduce","called":"all_gather"}`})
+	assert.Equal(t, []string{"2 members", "some called all_reduce, some all_gather"}, tie)
+	assert.Equal(t, []string{"2 members"}, lines(`{"members":2,"ranks_seen":4}`))
+	assert.Empty(t, lines(`{"ranks_seen":4}`))
+	assert.Equal(t, []string{"no JSON"}, lines("no JSON"))
 }

@@ -21,7 +21,13 @@ func (p *printer) root(r *desync.Root, title string) {
 	p.optional("who waits", victimsText(f))
 	p.optional("one way", pathOf(r.Path))
 	p.field("confidence", fmt.Sprintf("%.2f", f.Confidence))
-	p.optional("evidence", clean(f.Evidence))
+	for i, l := range evidenceLines(f) {
+		label := ""
+		if i == 0 {
+			label = "evidence"
+		}
+		p.field(label, l)
+	}
 	p.optional("what to do", clean(f.Action))
 	p.line("")
 	p.members(r)
@@ -34,7 +40,9 @@ func rootPlace(f *model.Finding) string {
 	case f.Rank.OK:
 		return fmt.Sprintf("rank %d", f.Rank.V)
 	case len(f.Ranks) > 0:
-		return "ranks " + spans(f.Ranks) + more(len(f.Ranks), f.RanksCount)
+		return spansOf(f.Ranks, f.RanksCount)
+	case len(f.Candidates) == 1 && f.CandidatesCount.Or(1) == 1:
+		return fmt.Sprintf("perhaps rank %d", f.Candidates[0])
 	case len(f.Candidates) > 0:
 		return "one of " + plural(f.CandidatesCount.Or(int64(len(f.Candidates))), "rank")
 	}
@@ -68,10 +76,13 @@ func rootOp(r *desync.Root) string {
 }
 
 func candidatesText(f *model.Finding) string {
-	if len(f.Candidates) == 0 {
+	switch {
+	case len(f.Candidates) == 0:
 		return ""
+	case f.CandidatesCount.Or(int64(len(f.Candidates))) == 1:
+		return fmt.Sprintf("rank %d; the evidence does not decide whether it is at fault", f.Candidates[0])
 	}
-	return "the evidence does not decide between ranks " + spans(f.Candidates) + more(len(f.Candidates), f.CandidatesCount)
+	return "the evidence does not decide between " + spansOf(f.Candidates, f.CandidatesCount)
 }
 
 // victimsText says who waits for the place itself, and how many through others.
@@ -81,7 +92,7 @@ func victimsText(f *model.Finding) string {
 	case n == 1 && len(f.Waiting) == 1:
 		parts = append(parts, fmt.Sprintf("rank %d waits for it itself", f.Waiting[0]))
 	case n > 0:
-		parts = append(parts, "ranks "+spans(f.Waiting)+more(len(f.Waiting), f.WaitingCount)+" wait for it themselves")
+		parts = append(parts, spansOf(f.Waiting, f.WaitingCount)+" wait for it themselves")
 	}
 	if f.Through.V > 0 {
 		parts = append(parts, thousands(f.Through.V)+" more through others")
@@ -126,39 +137,4 @@ func (p *printer) members(r *desync.Root) {
 		p.line("%s", p.paint(dim, "and "+plural(int64(rest), "more member")))
 	}
 	p.line("")
-}
-
-// The limits of the call stacks that are printed: those of a few ranks, as deep as one
-// screen.
-const (
-	maxStacksShown = 8
-	maxFramesShown = 24
-)
-
-// stacks prints the call stacks of those at fault, and of who differs, each once.
-func (p *printer) stacks(r *desync.Report) {
-	seen := map[string]bool{}
-	show := func(title, stack string) {
-		if stack == "" || seen[stack] || len(seen) >= maxStacksShown {
-			return
-		}
-		seen[stack] = true
-		p.line("%s", p.paint(bold, title))
-		frames := strings.Split(stack, "\n")
-		for i, f := range frames {
-			if i == maxFramesShown {
-				p.line("    and %s", plural(int64(len(frames)-i), "more frame"))
-				break
-			}
-			p.line("    %s", cut(clean(f), 2*maxName))
-		}
-		p.line("")
-	}
-	for i := range r.Roots {
-		root := &r.Roots[i]
-		show("Call stack of "+clean(rootPlace(&root.Finding))+", "+opText(&root.Op), root.Finding.Stack)
-		for _, m := range root.Members {
-			show(fmt.Sprintf("Call stack of rank %d, which %s", m.Rank, clean(m.State)), m.Stack)
-		}
-	}
 }

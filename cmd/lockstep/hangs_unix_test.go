@@ -1,0 +1,36 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A pipe under the name of a dump is not opened: nobody may ever write into it.
+func TestAnalyzeAPipe(t *testing.T) {
+	dir := writeDumps(t, 2)
+	pipe := filepath.Join(dir, "nccl_trace_rank_3")
+	require.NoError(t, os.Remove(pipe))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	var files []string
+	for r := range 4 {
+		files = append(files, filepath.Join(dir, "nccl_trace_rank_"+strconv.Itoa(r)))
+	}
+	for _, paths := range [][]string{{dir}, files} {
+		status, stdout, _ := call(append([]string{"analyze"}, paths...)...)
+		assert.Equal(t, exitFindings, status)
+		assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "nccl_trace_rank_3: read dump: got mode prw-------; want a regular file")
+		assert.Contains(t, stdout, "unreadable: 3")
+	}
+	status, _, stderr := call("analyze", pipe)
+	assert.Equal(t, exitUnusable, status)
+	assert.Contains(t, stderr, "want a regular file")
+}
