@@ -20,11 +20,13 @@ for job in "${jobs[@]%/}"; do
 	ranks=$(sed -n 's/.*"world_size": *\([0-9]*\).*/\1/p' "$job/truth.json")
 	json=
 	[[ $job != *_json ]] || json=1
-	# To look names up for stacks takes seconds: the dump of a job that runs would be of
-	# before it was written by as much.
 	bare=
-	[[ $job != healthy ]] || bare=1
-	(cd "$work" && JSON=$json BARE=$bare PYTHONPATH=$work/packages PYTHONDONTWRITEBYTECODE=1 \
+	[[ $job != healthy && $job != *_bare ]] || bare=1
+	# The first dump of a process with stacks is written seconds after it was taken. Of what
+	# only stands still, a dump that comes no later than that does not say that it does.
+	wait=5
+	case $job in stuck_* | send_unreceived) wait=20 ;; esac
+	(cd "$work" && JSON=$json BARE=$bare WAIT=$wait PYTHONPATH=$work/packages PYTHONDONTWRITEBYTECODE=1 \
 		"$python" run.py "$job" "$ranks" "$work/out")
 	rm -rf "$here/$job/dumps"
 	mkdir "$here/$job/dumps"

@@ -1,5 +1,5 @@
 """Runs one job of this folder: run.py FOLDER WORLD_SIZE OUT. Starts its ranks, waits for
-the fault and five seconds more, in which the others come to wait, asks the living for
+the fault and WAIT seconds more, in which the others come to wait, asks the living for
 their dumps, and ends all. seen.json says when each dump was written, by the file system,
 and which processes had ended by themselves, with their exit status."""
 
@@ -29,7 +29,7 @@ ranks = [
 ]
 try:
     wait_for((out / "fault").exists, "the fault", 120)
-    time.sleep(5)
+    time.sleep(float(os.environ["WAIT"]))
     (out / "dump").touch()
     living = [rank for rank, process in enumerate(ranks) if process.poll() is None]
     wait_for(lambda: all((out / f"rank_{rank}").exists() for rank in living), "dumps", 60)
