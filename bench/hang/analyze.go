@@ -82,8 +82,9 @@ func fromSummaries(paths []string) (*desync.Report, int64, error) {
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	for w := range errs {
 		wg.Go(func() {
+			var d rankstate.Decoder
 			for path := range todo {
-				states, n, err := readSummary(path)
+				states, n, err := readSummary(path, &d)
 				errs[w] = errors.Join(errs[w], err)
 				mu.Lock()
 				total += n
@@ -117,7 +118,7 @@ func appendSummary(b []byte, s model.RankState) []byte {
 	return append(b, e...)
 }
 
-func readSummary(path string) (out []model.RankState, n int64, err error) {
+func readSummary(path string, d *rankstate.Decoder) (out []model.RankState, n int64, err error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the files are our own
 	if err != nil {
 		return nil, 0, fmt.Errorf("read summary: %w", err)
@@ -125,7 +126,7 @@ func readSummary(path string) (out []model.RankState, n int64, err error) {
 	n = int64(len(data))
 	for len(data) > 4 {
 		length := int(binary.LittleEndian.Uint32(data))
-		s, err := rankstate.Decode(data[4 : 4+length])
+		s, err := d.Decode(data[4 : 4+length])
 		if err != nil {
 			return nil, n, fmt.Errorf("read summary: %w", err)
 		}

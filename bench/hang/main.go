@@ -34,6 +34,7 @@ type options struct {
 	suite.Selection
 	held, check, print bool
 	failures           string
+	copied             bool
 	workers            int
 
 	scale, plain      bool
@@ -57,6 +58,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.StringVar(&o.failures, "failures", "", "write what went wrong into this `file`")
 	fs.BoolVar(&o.scale, "scale", false, "measure time and memory of large jobs instead")
 	fs.StringVar(&o.dir, "dir", os.TempDir(), "where -scale writes its dumps, 6 GB at most, and removes them again")
+	fs.BoolVar(&o.copied, "copied", false, "judge jobs that run by dumps that do not say when they were taken instead")
 	fs.BoolVar(&o.plain, "plain", false, "of -generate: all of the job's parallelism is over data")
 	fs.StringVar(&o.generate, "generate", "", "part of -scale: write dumps into this `folder`")
 	fs.StringVar(&o.in, "analyze", "", "part of -scale: judge the dumps of this `folder`")
@@ -107,6 +109,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return generate(o.generate, o.ranks, o.plain)
 	case o.in != "":
 		return analyze(ctx, o.in, stdout)
+	case o.copied:
+		return copied(o, stdout)
 	case o.scale:
 		return scale(ctx, o, stdout, stderr)
 	}

@@ -150,10 +150,14 @@ func generate(dir string, world int, plain bool) error {
 // perNode is how many ranks a node has: their states make one summary.
 const perNode = 8
 
+// clockStep is by how much the clock of a rank differs from that of the one before, ns: no two
+// ranks record the same times.
+const clockStep = 101
+
 func generateNode(j *hang.Job, dir string, node int) error {
 	var summary []byte
 	for r := node * perNode; r < (node+1)*perNode; r++ {
-		d := j.Dump(r, hang.View{At: j.Last() + int64(10*time.Minute), Buffer: entries, Version: "2.10", Stacks: true, Timeout: 10 * time.Minute})
+		d := j.Dump(r, hang.View{At: j.Last() + int64(10*time.Minute), Clock: int64(r) * clockStep, Buffer: entries, Version: "2.10", Stacks: true, Timeout: 10 * time.Minute})
 		d.Entries = d.Entries[max(0, len(d.Entries)-entries):]
 		if len(d.Entries) < entries {
 			return fmt.Errorf("write dump of rank %d: got %d entries; want %d", r, len(d.Entries), entries)

@@ -42,7 +42,7 @@ var classes = map[string][]string{
 	hang.NoDump:         {model.ClassDumpMissing},
 	hang.DeviceStopped:  {model.ClassCompletionLag},
 	hang.DeviceOne:      {model.ClassCompletionLag},
-	hang.DeviceSilent:   {model.ClassStalledOp},
+	hang.DeviceSilent:   {model.ClassStalledOp, model.ClassNotScheduled},
 	hang.StalledOp:      {model.ClassStalledOp},
 	hang.StalledMessage: {model.ClassStalledOp},
 	hang.Network:        {model.ClassNetwork},
@@ -54,7 +54,7 @@ var classes = map[string][]string{
 	hang.UnevenSplit:    {model.ClassSplitImbalance},
 	hang.SwappedGroups:  {model.ClassOrderCycle},
 	hang.SwappedOps:     append([]string{model.ClassOrderCycle}, mismatches...),
-	hang.SkippedOp:      append([]string{model.ClassOrderCycle}, mismatches...),
+	hang.SkippedOp:      append([]string{model.ClassOrderCycle, model.ClassP2PUnmatched}, mismatches...),
 	hang.ExtraOp:        append([]string{model.ClassOrderCycle}, mismatches...),
 	hang.NoRecv:         {model.ClassP2PUnmatched, model.ClassOrderCycle},
 	hang.WrongPeer:      {model.ClassP2PUnmatched, model.ClassOrderCycle},
@@ -67,16 +67,33 @@ type bench struct {
 	world int
 	seen  map[int64]bool // a state is there
 	whole map[int64]bool // and is not cut
+	shows map[shown]bool // and has the operation
+	// members of communicators, by id
+	members map[string][]int64
 	// joined: roots are known, and what hosts are in.
 	joined bool
 }
 
+// shown is an operation of a rank's state.
+type shown struct {
+	rank int64
+	comm string
+	seq  int64
+}
+
 func newBench(j *hang.Job, in *Input, e hang.Evidence) *bench {
-	b := &bench{truth: j.Truth(), world: j.World(), seen: map[int64]bool{}, whole: map[int64]bool{}}
+	b := &bench{truth: j.Truth(), world: j.World(), seen: map[int64]bool{}, whole: map[int64]bool{}, shows: map[shown]bool{}, members: map[string][]int64{}}
 	for i := range in.States {
 		s := &in.States[i]
 		b.seen[s.Rank.Rank] = true
 		b.whole[s.Rank.Rank] = s.Partial == "" && e.Buffer == 0
+		for k := range s.Comms {
+			b.members[s.Comms[k].Comm.ID] = s.Comms[k].Members
+		}
+		for k := range s.Ops {
+			o := &s.Ops[k]
+			b.shows[shown{s.Rank.Rank, s.Comms[o.Comm].Comm.ID, o.Seq}] = true
+		}
 	}
 	if e.Joined {
 		b.joined = true
@@ -209,6 +226,8 @@ func (b *bench) right(f *model.Finding, t *hang.Fault) bool {
 	switch {
 	case f.Class == model.ClassDumpMissing:
 		return meets(who, t.Ranks) && within(who, b.atFault(f)) && !meetsMap(b.seen, who)
+	case t.Family == hang.DeviceSilent && f.Class == model.ClassNotScheduled:
+		return len(who) == 1 && within(who, t.Ranks)
 	case t.Blameless:
 		return (!f.Rank.OK || t.Family == hang.Network) && within(who, t.Concerned)
 	case f.Class == model.ClassOrderCycle || f.Class == model.ClassP2PUnmatched:
@@ -222,8 +241,14 @@ func (b *bench) right(f *model.Finding, t *hang.Fault) bool {
 // causeOf is the cause of a finding about a host that is stuck in a scope.
 func causeOf(scope string) string {
 	switch scope {
-	case "dataloader", "gc", "checkpoint", "compile":
-		return scope // the model's names of causes are those of scopes
+	case "data_loading":
+		return "dataloader"
+	case "garbage_collection":
+		return "gc"
+	case "checkpoint_save":
+		return "checkpoint"
+	case "compile":
+		return "compile"
 	}
 	return model.CauseUnknown
 }
@@ -246,15 +271,20 @@ func (b *bench) allWhole(ranks []int64) bool {
 	return !slices.ContainsFunc(ranks, func(r int64) bool { return !b.whole[r] })
 }
 
-// tied: not more than half of those concerned are seen to do right.
+// tied: not more than half of the members are seen to do right. Of a file that is cut before
+// the operation nothing is seen of it.
 func (b *bench) tied(t *hang.Fault) bool {
-	good := 0
-	for _, r := range t.Concerned {
-		if b.seen[r] && !slices.Contains(t.Ranks, r) {
+	good, members := 0, t.Concerned
+	if of := b.members[t.Op.Group]; t.Cycle && len(of) > 0 {
+		members = of // those concerned are of the circle
+	}
+	for _, r := range members {
+		cut := !b.whole[r] && t.Op.Name != "" && !b.shows[shown{r, t.Op.Group, t.Op.Seq}]
+		if b.seen[r] && !cut && !slices.Contains(t.Ranks, r) {
 			good++
 		}
 	}
-	return 2*good <= len(t.Concerned)
+	return 2*good <= len(members)
 }
 
 // victims counts ranks that a finding accuses and that are at fault nowhere, nor part of
@@ -264,7 +294,7 @@ func (b *bench) victims(f *model.Finding) (n int) {
 		slices.Contains(mismatches, f.Class)
 	for _, r := range named(f) {
 		blamed := slices.ContainsFunc(b.truth.Faults, func(t hang.Fault) bool {
-			return !t.Blameless && slices.Contains(t.Ranks, r) ||
+			return (!t.Blameless || t.Family == hang.DeviceSilent) && slices.Contains(t.Ranks, r) ||
 				both && !f.Rank.OK && slices.Contains(t.Concerned, r) && (t.Blameless || !slices.Contains(mismatches, f.Class) || b.tied(&t)) ||
 				t.Family == hang.Network && slices.Contains(t.Concerned, r)
 		})

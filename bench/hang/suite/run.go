@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/sim/hang"
@@ -20,12 +21,15 @@ type Selection struct {
 	Families, Layouts, Evidences []string
 	Rates                        []int
 	Seeds                        []uint64
+	// Copied: no dump says when it was taken. Skew, where it is set, is within how long all are.
+	Copied bool
+	Skew   time.Duration
 }
 
 // Seeds that the work on the engine looks at, and those that are held out.
 var (
-	WorkSeeds = []uint64{1, 2}
-	HeldSeeds = []uint64{1001, 1002}
+	WorkSeeds = []uint64{1, 2, 1001, 1002, 2001, 2002, 3001, 3002, 3003, 3004, 4001, 4002, 4003, 4004}
+	HeldSeeds = []uint64{5001, 5002, 5003, 5004}
 )
 
 // Case is one job under one evidence.
@@ -126,7 +130,10 @@ func (s *Selection) run(j *job, judge Judge) (out []Case, err error) {
 			}
 			e := hang.Evidences[name]
 			e.Missing = float64(rate) / 100
-			in, err := read(run, e, j.mix(name, strconv.Itoa(rate)), j.seed%2 == 0 || j.family == hang.Healthy)
+			if s.Skew > 0 {
+				e.Skew = s.Skew
+			}
+			in, err := read(run, e, j.mix(name, strconv.Itoa(rate)), !s.Copied && (j.seed%2 == 0 || j.family == hang.Healthy))
 			if err != nil {
 				return out, err
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/sim/hang"
 )
@@ -95,28 +96,66 @@ func (t *Tally) aims() (out []string) {
 	return out
 }
 
+// floored is a cell with a floor.
+type floored struct {
+	kind, sight string
+	rate        int
+}
+
+// byFloor sums up what one floor counts for.
+func (t *Tally) byFloor() (order []floored, sums map[floored]*sum) {
+	sums = map[floored]*sum{}
+	for _, k := range t.keys() {
+		f := floored{faultKind(k.family, k.evidence), sight(k.evidence), k.rate}
+		if f.kind == "" || k.evidence == "only_active" && k.family == hang.WrongSizeShort {
+			continue
+		}
+		if sums[f] == nil {
+			sums[f] = &sum{}
+			order = append(order, f)
+		}
+		sums[f].merge(t.cells[k])
+	}
+	return order, sums
+}
+
 // below lists floors.
 func (t *Tally) below() (out []string) {
-	groups := map[key]*sum{}
-	var order []key
-	for _, k := range t.keys() {
-		g := k
-		if k.evidence != "wrapped" && k.evidence != "torn" && Floor(k.family, k.evidence, k.rate) == Floor(k.family, "whole", k.rate) {
-			g.evidence = "whole" // whose floor they have
-		}
-		if groups[g] == nil {
-			groups[g] = &sum{}
-			order = append(order, g)
-		}
-		groups[g].merge(t.cells[k])
-	}
-	for _, k := range order {
-		s := groups[k]
-		if floor := Floor(k.family, k.evidence, k.rate); s.faults > 0 && float64(s.told) < floor*float64(s.faults) {
-			out = append(out, fmt.Sprintf("%s, %s, %d %% missing: got %d of %d faults told; want %.0f %%", k.family, k.evidence, k.rate, s.told, s.faults, 100*floor))
+	order, sums := t.byFloor()
+	for _, f := range order {
+		s := sums[f]
+		if floor := Floor(f.kind, f.sight, f.rate); s.faults > 0 && float64(s.told) < floor*float64(s.faults) {
+			out = append(out, fmt.Sprintf("%s, %s, %d %% missing: got %d of %d faults told; want %.0f %%", f.kind, f.sight, f.rate, s.told, s.faults, 100*floor))
 		}
 	}
 	return out
+}
+
+// printFloors writes the shares that have floors, and these in brackets.
+func (t *Tally) printFloors(w io.Writer) {
+	order, sums := t.byFloor()
+	fmt.Fprint(w, "\n| fault | dumps |")
+	for _, rate := range Rates {
+		fmt.Fprintf(w, " %d %% missing |", rate)
+	}
+	fmt.Fprintln(w, "\n| --- | --- |"+strings.Repeat(" --- |", len(Rates)))
+	seen := map[floored]bool{}
+	for _, f := range order {
+		f.rate = 0
+		if seen[f] {
+			continue
+		}
+		seen[f] = true
+		fmt.Fprintf(w, "| %s | %s |", f.kind, f.sight)
+		for _, f.rate = range Rates {
+			s := sums[f]
+			if s == nil {
+				s = &sum{}
+			}
+			fmt.Fprintf(w, " %s of %d (%.0f) |", share(s.told, s.faults), s.faults, 100*Floor(f.kind, f.sight, f.rate))
+		}
+		fmt.Fprintln(w)
+	}
 }
 
 func (t *Tally) keys() (out []key) {
@@ -152,6 +191,7 @@ func (t *Tally) Print(w io.Writer) {
 	}
 	t.all.write(w, "all with a fault | ")
 	t.quiet.write(w, "all healthy | ")
+	t.printFloors(w)
 }
 
 func index(family string) int { return slices.Index(hang.Families(), family) }

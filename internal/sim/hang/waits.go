@@ -184,8 +184,8 @@ func (j *Job) makeTruth(family string) Truth {
 	return t
 }
 
-// scopes are what hosts get stuck in.
-var scopes = []string{"dataloader", "gc", "checkpoint", "compile", "forward"}
+// scopes are what hosts get stuck in, as lockstep_scope names it.
+var scopes = []string{"data_loading", "garbage_collection", "checkpoint_save", "compile", "forward"}
 
 func (j *Job) fault(h *hit) Fault {
 	f := Fault{Family: h.family, Ranks: []int64{int64(h.rank)}, Op: h.op}
