@@ -35,7 +35,9 @@ func TestTorchFlightRecorder(t *testing.T) {
 	t.Run("servers", func(t *testing.T) {
 		ports := freePorts(t, hangRanks)
 		c := collectDumps(t, t.TempDir(), ports)
-		c.names(t, hangStuck, startHang(t, python, ports, nil))
+		found := c.names(t, hangStuck, startHang(t, python, ports, nil))
+		stack, _, _ := strings.Cut(found["lockstep.finding.stack"], "\n")
+		require.Contains(t, stack, "e2e/testdata/torch/hang.py:", "where its host is: it is in no operation")
 	})
 }
 
@@ -64,7 +66,7 @@ func collectDumps(t *testing.T, dumps string, servers []string) *dumpCollector {
 }
 
 // names waits until the rank is named, and checks that no other is.
-func (c *dumpCollector) names(t *testing.T, rank int, ranks []*process) {
+func (c *dumpCollector) names(t *testing.T, rank int, ranks []*process) (last map[string]string) {
 	t.Helper()
 	eventually(t, 3*time.Minute, func() error {
 		found, err := findingsIn(c.findings)
@@ -74,12 +76,14 @@ func (c *dumpCollector) names(t *testing.T, rank int, ranks []*process) {
 		for _, f := range found {
 			require.Equal(t, []string{"desync", "not_scheduled", strconv.Itoa(rank)},
 				[]string{f["lockstep.finding.kind"], f["lockstep.finding.class"], f["lockstep.finding.rank"]}, "%v", f)
+			last = f
 		}
 		if len(found) == 0 {
 			return errors.New("find who holds up the others: got no finding")
 		}
 		return nil
 	}, append(ranks, c.process)...)
+	return last
 }
 
 func startHang(t *testing.T, python string, ports []string, env map[string]string) []*process {

@@ -17,6 +17,7 @@ import signal
 import statistics
 import sys
 import tempfile
+import threading
 import time
 
 import torch
@@ -24,7 +25,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-FAULTS = ("none", "compute", "dataloader", "gc", "checkpoint", "compile")
+FAULTS = ("none", "compute", "dataloader", "gc", "checkpoint", "compile", "hang")
 WIDTH, HIDDEN, BATCH = 128, 512, 16
 FACTORS = 8  # what the inputs are made of, so few that some dozen steps show that it learns
 AGREE_STEPS = 4  # how often the ranks ask each other whether to stop
@@ -32,13 +33,14 @@ SLOW_READ_S = 0.04  # of a batch, from a store that is far away
 SLOW_WRITE_S = 0.12  # of a checkpoint
 GARBAGE = 60_000  # objects that each collection has to look at
 EXTRA_PASSES = 8  # forward and backward passes too many
+HANG_STEP = 60  # whose batch never comes: before it, who watches has seen the job's rhythm
 
 
 class Samples(Dataset):
     """Batch i of a rank: a function of (rank, i) that the model has to learn."""
 
-    def __init__(self, rank, steps, delay):
-        self.rank, self.steps, self.delay = rank, steps or 1 << 40, delay
+    def __init__(self, rank, steps, delay, stuck):
+        self.rank, self.steps, self.delay, self.stuck = rank, steps or 1 << 40, delay, stuck
 
     def __len__(self):
         return self.steps
@@ -46,6 +48,8 @@ class Samples(Dataset):
     def __getitem__(self, index):
         if self.delay:
             time.sleep(self.delay)
+        if index == self.stuck:
+            threading.Event().wait()
         source = torch.Generator().manual_seed(self.rank * 1_000_003 + index)
         hidden = torch.randn(BATCH, FACTORS, generator=source)
         inputs = hidden.repeat(1, WIDTH // FACTORS)
@@ -116,9 +120,10 @@ def step_once(args, step, model, optimizer, batch):
 class Stop:
     """Whether a signal has come, and all ranks know it."""
 
-    def __init__(self):
+    def __init__(self, agrees):
         self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # Who waits for ever in a collective agrees to nothing: a signal ends it.
+        for number in (signal.SIGINT, signal.SIGTERM) if agrees else ():
             signal.signal(number, self.ask)
 
     def ask(self, *_):
@@ -133,10 +138,11 @@ class Stop:
 
 
 def train(args, rank, world, folder):
-    stop = Stop()
+    stop = Stop(not args.hangs)
     model = build(args)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loader = DataLoader(Samples(rank, args.steps, SLOW_READ_S if args.fault == "dataloader" else 0), batch_size=None)
+    delay = SLOW_READ_S if args.fault == "dataloader" else 0
+    loader = DataLoader(Samples(rank, args.steps, delay, HANG_STEP if args.fault == "hang" else -1), batch_size=None)
     ballast = [[] for _ in range(GARBAGE)] if args.fault == "gc" else None
     save_every = 2 if args.fault == "checkpoint" else args.save_every
     losses, took, told = [], [], 0.0
@@ -178,6 +184,7 @@ def parse_args():
     parser.add_argument("--compile", nargs="?", const="aot_eager", help="torch.compile the model, with this backend")
     parser.add_argument("--progress", action="store_true", help="a line on stdout now and then")
     args = parser.parse_args()
+    args.hangs = args.fault == "hang"
     if args.fault == "compile":
         args.compile = args.compile or "aot_eager"
     return args
