@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,8 +84,11 @@ func fromSummaries(paths []string) (*desync.Report, int64, error) {
 	for w := range errs {
 		wg.Go(func() {
 			var d rankstate.Decoder
+			var states []model.RankState // used again: nothing of them is kept
 			for path := range todo {
-				states, n, err := readSummary(path, &d)
+				var n int64
+				var err error
+				states, n, err = readSummary(path, &d, states)
 				errs[w] = errors.Join(errs[w], err)
 				mu.Lock()
 				total += n
@@ -118,19 +122,22 @@ func appendSummary(b []byte, s model.RankState) []byte {
 	return append(b, e...)
 }
 
-func readSummary(path string, d *rankstate.Decoder) (out []model.RankState, n int64, err error) {
+func readSummary(path string, d *rankstate.Decoder, states []model.RankState) ([]model.RankState, int64, error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the files are our own
 	if err != nil {
 		return nil, 0, fmt.Errorf("read summary: %w", err)
 	}
-	n = int64(len(data))
+	n := int64(len(data))
+	out := states[:0]
 	for len(data) > 4 {
 		length := int(binary.LittleEndian.Uint32(data))
-		s, err := d.Decode(data[4 : 4+length])
-		if err != nil {
+		if out = slices.Grow(out, 1)[:len(out)+1]; len(data) < 4+length {
+			return nil, n, fmt.Errorf("read summary: got %d bytes; want %d", len(data)-4, length)
+		}
+		if err := d.DecodeTo(data[4:4+length], &out[len(out)-1]); err != nil {
 			return nil, n, fmt.Errorf("read summary: %w", err)
 		}
-		out, data = append(out, s), data[4+length:]
+		data = data[4+length:]
 	}
 	return out, n, nil
 }

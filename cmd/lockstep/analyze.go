@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -59,7 +60,7 @@ func (o *analyzeOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.quiet, "quiet", false, "draw no progress bar")
 	f.BoolVar(&o.noClock, "no-clock", false, "compare stamps as recorded: estimate clock offsets, apply none")
 	f.StringVar(&o.job, "job", "", "name of the job, where the traces do not say it (default: the directory's name)")
-	f.Int64Var(&o.worldSize, "world-size", 0, "number of ranks of the job, where dumps do not say it (default: that of its largest group)")
+	f.Int64Var(&o.worldSize, "world-size", 0, "number of ranks of the job, where dumps do not say it, as those of Gloo (default: that of its largest group)")
 	f.StringVar(&o.rankPattern, "rank-pattern", "", "regular expression for a rank in a file's name, its group 1 the number")
 	f.StringVar(&o.stepPattern, "step-pattern", "", "regular expression for step annotations, its group 1 the number")
 	f.BoolVar(&o.heatmap, "heatmap", false, "show how far each rank's rhythm of operations is from its role's, window by window")
@@ -78,6 +79,9 @@ func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
 	o.engine.Clock = !o.noClock
 	if err := o.engine.Validate(); err != nil {
 		return fmt.Errorf("check flags: %w", err)
+	}
+	if o.worldSize < 0 || o.worldSize > frwatch.MaxRanks {
+		return fmt.Errorf("check flags: check --world-size: got %d; want 1 to %d, or 0 for what the dumps say", o.worldSize, frwatch.MaxRanks)
 	}
 	readers, err := o.readers()
 	if err != nil {

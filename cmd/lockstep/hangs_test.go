@@ -233,3 +233,13 @@ func TestAnalyzeALinkToADirectory(t *testing.T) {
 	assert.Equal(t, exitFindings, status)
 	assert.Contains(t, stdout, "rank 2")
 }
+
+func TestASizeThatNoJobHas(t *testing.T) {
+	dir := writeDumps(t, 2)
+	for _, size := range []string{"-1", "131073", "999999999999"} {
+		status, stdout, stderr := call("analyze", "--world-size", size, dir)
+		assert.Equal(t, exitUnusable, status)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, "check --world-size: got "+size+"; want 1 to 131072, or 0")
+	}
+}

@@ -39,7 +39,7 @@ func (d described) file(t *testing.T) string {
 	t.Helper()
 	var out bytes.Buffer
 	random := rand.New(rand.NewPCG(1, 2))
-	start := epoch
+	start := firstStep
 	for step := range d.steps {
 		ops, end := d.step(step, start, random)
 		for rank := range int64(describedRanks) {

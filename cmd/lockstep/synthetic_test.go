@@ -28,7 +28,7 @@ const (
 	computeTime  = 10 * ms
 	slowExtra    = 8 * ms
 	transferTime = 1 * ms
-	epoch        = int64(1_700_000_000_000_000_000)
+	firstStep    = int64(1_700_000_000_000_000_000)
 )
 
 // jitter makes ranks and steps differ by some microseconds, as real ones do.
@@ -50,7 +50,7 @@ func (s synthetic) rank(rank int64) model.Rank {
 }
 
 func (s synthetic) ops(rank, step int64) []model.Op {
-	start := epoch + step*stepTime
+	start := firstStep + step*stepTime
 	var last int64
 	for r := range s.ranks {
 		last = max(last, start+s.compute(r, step))

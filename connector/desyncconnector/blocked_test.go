@@ -76,3 +76,13 @@ func TestInboxIsBounded(t *testing.T) {
 		r.stop(t)
 	})
 }
+
+// A dump takes as much room as what it holds.
+func TestLargeStatesTakeMoreRoom(t *testing.T) {
+	small := state(0, 1, true, time.Unix(0, 0))
+	assert.Equal(t, 1, sizeOf(small))
+	large := *small
+	large.Ops = make([]model.StateOp, 160*opsPerItem)
+	large.Stacks = []string{string(make([]byte, 10*bytesPerItem))}
+	assert.Equal(t, 1+160+10, sizeOf(&large))
+}

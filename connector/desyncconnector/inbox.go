@@ -12,8 +12,12 @@ import (
 // 16,384 ranks, which send one every two seconds.
 const maxInbox = 1 << 16
 
-// opsPerItem is how many operations that are over take as much room as one state.
-const opsPerItem = 16
+// opsPerItem is how many operations, and bytesPerItem how many bytes of call stacks, take as much
+// room as a small state: about 4 KiB.
+const (
+	opsPerItem   = 16
+	bytesPerItem = 4 << 10
+)
 
 // feed gives the watch one thing that was brought.
 type feed func(*watch.Watch)

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -47,13 +48,23 @@ func (h *hub) takeRecords(ld plog.Logs) {
 	h.deliver()
 }
 
+// sizeOf is the room that a state takes, in items. Most say what is in flight; a dump has
+// thousands of operations. Lists of members are shared by the ranks of a job.
+func sizeOf(s *model.RankState) int {
+	stacks := 0
+	for _, text := range s.Stacks {
+		stacks += len(text)
+	}
+	return 1 + len(s.Ops)/opsPerItem + stacks/bytesPerItem
+}
+
 // take reports whether a record is of a kind that concerns hangs. Records are the caller's
 // again afterwards, so that they are read here.
 func (b *inbox) take(of pcommon.Resource, lr plog.LogRecord, p *otelmap.Problems, now time.Time) bool {
 	switch lr.EventName() {
 	case semconv.EventRankState:
 		if s, ok := b.states.LogToRankState(of, lr, p); ok {
-			b.add(1, func(w *watch.Watch) { w.AddState(&s, now) })
+			b.add(sizeOf(&s), func(w *watch.Watch) { w.AddState(&s, now) })
 		}
 	case semconv.EventRankAbsent:
 		if r, a, ok := otelmap.LogToAbsence(of, lr, p); ok {

@@ -40,10 +40,25 @@ func (w *world) undecided(open, found []root) []root {
 		to.candidates = append(to.candidates, r)
 	}
 	slices.Sort(to.candidates)
-	if len(to.candidates) == 1 && w.ranks[to.candidates[0]].view == nil {
+	to.node = w.lacking(to.node, to.candidates)
+	if len(to.candidates) == 1 && w.ranks[to.candidates[0]].view == nil && (to.node == nil || !w.unlisted(to.node.group)) {
 		to.class, to.confidence = model.ClassDumpMissing, sureAbsent
 	}
 	return []root{to}
+}
+
+// lacking is the operation to tell of where n may be over, as its host came out of it: one that
+// others wait in for a candidate.
+func (w *world) lacking(n *node, candidates []int32) *node {
+	if n == nil || !n.maybeOver() {
+		return n
+	}
+	for _, r := range candidates {
+		if other := w.wanted(r); other != nil && other.misses(r) {
+			return other
+		}
+	}
+	return n
 }
 
 // maxConcerned is of how many members an operation that all have joined makes candidates.

@@ -3,6 +3,7 @@ package desync
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -21,16 +22,21 @@ func (a *Analyzer) Conclude(at int64) *Report {
 			rep.Ranks++
 		}
 	}
-	rep.Absent = w.absences()
+	rep.Absent, rep.Unlisted = w.absences(), slices.ContainsFunc(a.groups.all, w.unlisted)
 	rep.Groups, rep.GroupsOmitted = w.groupTable()
 	switch {
 	case rep.Ranks == 0:
 		w.byCounts(rep, at)
 	case w.moved != "" && len(w.nodes) > 0:
 		a.problem("%s", w.moved)
-		rep.Verdict = Healthy
+		w.quiet(rep, w.moved)
+	case w.movedOrFailed != "" && len(w.nodes) > 0:
+		a.doubt = Doubt{Why: w.movedOrFailed, Until: math.MaxInt64}
+		if w.tell(rep, at); rep.Verdict == Undecided {
+			rep.MayRun = w.movedOrFailed
+		}
 	case !w.old():
-		rep.Verdict = Healthy
+		w.quiet(rep, "nothing that was seen stands still")
 	default:
 		w.tell(rep, at)
 	}
@@ -122,6 +128,7 @@ func (w *world) tell(rep *Report, at int64) {
 		if !open(found[i].class) {
 			rep.Verdict = Hang
 		}
+		rep.Untimed = rep.Untimed || !w.timed() && (open(found[i].class) || slices.Contains(momentary, found[i].class))
 		rep.Roots = append(rep.Roots, w.say(&found[i], victims[i], at))
 	}
 	if rep.Verdict == Undecided {

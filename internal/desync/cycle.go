@@ -96,19 +96,14 @@ func (w *world) shortest(vertices []int32, out [][]int32) []int32 {
 	return best
 }
 
-// wayRound returns the shortest way from a vertex to itself, but for one among the messages of a
-// single batch: these end together, and wait for their other ends.
+// wayRound returns the shortest way from a vertex to itself.
 func (w *world) wayRound(start int32, in map[int32]bool, out [][]int32) []int32 {
 	from := map[int32]int32{}
 	for queue := []int32{start}; len(queue) > 0; queue = queue[1:] {
 		v := queue[0]
 		for _, to := range out[v] {
 			if to == start {
-				way := wayTo(v, start, from)
-				if w.oneBatch(way) {
-					continue
-				}
-				return way
+				return wayTo(v, start, from)
 			}
 			if _, seen := from[to]; !seen && in[to] {
 				from[to] = v
@@ -128,34 +123,6 @@ func wayTo(v, start int32, from map[int32]int32) []int32 {
 	}
 	slices.Reverse(way)
 	return way
-}
-
-// oneBatch reports whether a way round leads by nothing but messages of one rank's batch.
-func (w *world) oneBatch(way []int32) bool {
-	if w.isRank(way[0]) {
-		return false
-	}
-	return slices.ContainsFunc(w.nodeAt(way[0]).holders, func(h holder) bool {
-		for i, v := range way {
-			if !w.batched(v, way[(i+1)%len(way)], h.rank) {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// batched reports whether a message waits for another one only since a rank has both in one
-// batch.
-func (w *world) batched(v, next, rank int32) bool {
-	if w.isRank(v) || w.isRank(next) || !w.nodeAt(v).message {
-		return false
-	}
-	h, other := w.nodeAt(v).holds(rank), w.nodeAt(next).holds(rank)
-	if h == nil || other == nil || h.op.batch == none || !other.op.leads(h.op) {
-		return false
-	}
-	return !slices.ContainsFunc(w.nodeAt(v).holders, func(o holder) bool { return !o.head && w.vertex(o.at) == next })
 }
 
 // both are all edges, certain or not.

@@ -41,6 +41,8 @@ func TestDoubt(t *testing.T) {
 	assert.Zero(t, f.Confidence)
 	assert.Contains(t, f.Evidence, late.Why)
 	assert.Equal(t, late.Why, rep.MayRun)
+	rep = doubted(t, "group W 0-3 gloo\nrank 0-3: W ar 42", late) // undecided anyway
+	assert.Equal(t, late.Why, rep.MayRun)
 
 	rep = doubted(t, waiting, desync.Doubt{})
 	assert.Equal(t, []string{"not_scheduled 3: all_reduce 42 of W; 0-2 wait"}, said(rep))
@@ -105,4 +107,34 @@ func TestStackOfWhoIsInNoOperation(t *testing.T) {
 	rep := judge(c, desync.NewDefaultConfig(), 0)
 	require.Len(t, rep.Roots, 1)
 	assert.Equal(t, "read (data.py:7)", rep.Roots[0].Finding.Stack)
+}
+
+// The states of a job that runs are not of one instant: where nothing tells when they were taken,
+// several devices that seem to be late are no evidence, while one is less.
+func TestManyLateAtOnce(t *testing.T) {
+	text := func(flags string) string {
+		return "group W 0-7\nrank 0-3" + flags + ": W ar 40 done; W ar 41 done at=10; W ar 42 at=11\n" +
+			"rank 4-7" + flags + ": W ar 40 done; W ar 41 at=10; W ar 42 at=11"
+	}
+	several := conclude(t, text(""))
+	assert.Equal(t, desync.Undecided, several.Verdict)
+	assert.Contains(t, several.MayRun, "the devices of 4 ranks seem to be late")
+	require.Len(t, several.Roots, 1)
+	assert.Empty(t, several.Roots[0].Finding.Ranks)
+	assert.Subset(t, several.Roots[0].Finding.Candidates, []int64{4, 5, 6, 7})
+
+	timed := conclude(t, text(" {t=700}"))
+	assert.Equal(t, desync.Hang, timed.Verdict)
+	assert.Empty(t, timed.MayRun)
+	require.Len(t, timed.Roots, 1)
+	assert.Equal(t, []int64{4, 5, 6, 7}, timed.Roots[0].Finding.Ranks)
+
+	// What a rank enqueued later shows that it waits for longer than states are apart.
+	stood := conclude(t, "group W 0-7\ngroup P 0-3\nrank 0-3: W ar 40 done; W ar 41 done at=10; W ar 42 at=11; P ar 7 at=90\nrank 4-7: W ar 40 done; W ar 41 at=10; W ar 42 at=11")
+	assert.Equal(t, desync.Hang, stood.Verdict, "%v", stood.MayRun)
+
+	one := conclude(t, "group W 0-7\nrank 0-6: W ar 40 done; W ar 41 done; W ar 42\nrank 7: W ar 40 done; W ar 41; W ar 42")
+	assert.Equal(t, desync.Hang, one.Verdict)
+	require.Len(t, one.Roots, 1)
+	assert.Equal(t, []int64{7}, one.Roots[0].Finding.Ranks)
 }

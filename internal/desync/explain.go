@@ -1,6 +1,8 @@
 package desync
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -119,7 +121,10 @@ func (w *world) hostWentOn(v int32, n *node) bool {
 
 // fleeting takes back what a job that runs shows, too, for a moment, where it may run.
 func (w *world) fleeting(found, open []root) (kept, undecided []root) {
-	all := w.mayRun()
+	all := cmp.Or(w.mayRun(), w.manyLate(found))
+	if len(open) > 0 {
+		w.ran = all
+	}
 	for _, r := range found {
 		why := all
 		if why == "" && r.class == model.ClassCompletionLag && w.apart() && !w.holdsUp(&r) {
@@ -137,6 +142,25 @@ func (w *world) fleeting(found, open []root) (kept, undecided []root) {
 		open = append(open, r)
 	}
 	return kept, open
+}
+
+// manyDevices is how many devices do not fail at once: a published hang has two that did.
+const manyDevices = 3
+
+// manyLate says why the job may run where nothing tells when its states were taken and the devices
+// of several ranks seem to be late: so look the states of a job that runs, which are not of one
+// instant, while devices fail alone or by twos.
+func (w *world) manyLate(found []root) string {
+	late := 0
+	for i := range found {
+		if found[i].class == model.ClassCompletionLag {
+			late += len(found[i].ranks)
+		}
+	}
+	if late < manyDevices || w.timed() || w.stood.atLeast >= w.a.cfg.StallAfter {
+		return ""
+	}
+	return fmt.Sprintf("the devices of %d ranks seem to be late, and nothing tells when the states were taken: a job that runs looks so, too", late)
 }
 
 // holdsUp reports whether somebody else has something open.

@@ -155,7 +155,7 @@ func bounded(t *testing.T, rep *desync.Report, cfg desync.Config) {
 	case desync.Healthy, desync.NoData:
 		assert.Empty(t, rep.Roots)
 	default:
-		assert.NotEmpty(t, rep.Roots, "verdict %s", rep.Verdict)
+		assert.True(t, len(rep.Roots) > 0 || rep.MayRun != "", "verdict %s", rep.Verdict)
 	}
 	for i := range rep.Roots {
 		r := &rep.Roots[i]

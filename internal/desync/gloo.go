@@ -38,8 +38,10 @@ func (w *world) failedCalls() {
 }
 
 // leastThrough is up to where all members of each Gloo communicator are through; none where
-// of one there is no state.
+// of one there is no state, or can be none. Where nobody at all has anything open, nothing speaks
+// for a failure of theirs.
 func (w *world) leastThrough() map[int32]int64 {
+	waiting := slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && len(r.view.open) > 0 })
 	dark := slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view == nil })
 	least := map[int32]int64{}
 	for g, of := range w.a.groups.all {
@@ -56,7 +58,7 @@ func (w *world) leastThrough() map[int32]int64 {
 				all, first = reached, false
 			}
 		}
-		if of.inferred && dark { // who was not seen may be a member
+		if waiting && (of.inferred && dark || w.unlisted(of)) { // who was not seen may be a member
 			all = none
 		}
 		least[int32(g)] = all
@@ -73,4 +75,15 @@ func (v *view) lastOver(group int32) int64 {
 		}
 	}
 	return last
+}
+
+// maybeOver reports whether nobody has n open but those whose hosts came out of it.
+func (n *node) maybeOver() bool {
+	return len(n.holders) > 0 && !slices.ContainsFunc(n.holders, func(h holder) bool { return !h.op.failed })
+}
+
+// mayHaveFailed reports whether a rank may have come out of its newest operation by a failure.
+func (w *world) mayHaveFailed(r *rank, t furthest, group int32) bool {
+	last := newestOf(r.view)
+	return last != nil && last.group == group && last.seq == t.seq && w.a.groups.all[group].backend == gloo
 }

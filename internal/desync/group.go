@@ -1,6 +1,7 @@
 package desync
 
 import (
+	"math"
 	"slices"
 	"unsafe"
 
@@ -13,7 +14,8 @@ type group struct {
 	backend string
 	members []int64 // ordered as in the communicator; inferred ones by rank
 	sorted  []int64
-	// inferred: no state says the members; they are who recorded operations here.
+	// inferred: no state says the members; they are who recorded operations here, and not known
+	// to be as many as the communicator has.
 	inferred bool
 	scope    model.SeqScope
 	// shared: numbers count messages, too. Who has no message left does not know it.
@@ -127,6 +129,9 @@ func (t *groupTable) add(c *model.CommState, self int64) (int32, bool) {
 
 func (g *group) learn(c *model.CommState) {
 	g.comm.Name, g.backend = named(g.comm.Name, c.Comm.Name), named(g.backend, c.Backend)
+	if !g.comm.Size.OK {
+		g.comm.Size = c.Comm.Size
+	}
 	g.shared = g.shared || c.P2PShared
 	g.inferred = g.inferred && (c.MembersInferred || len(c.Members) == 0)
 }
@@ -166,7 +171,8 @@ func (a *Analyzer) settleGroups(ranks []*rank) {
 	}
 	for i, ids := range observers {
 		g := a.groups.all[i]
-		g.members, g.sorted, g.inferred = ids, ids, true // ranks come in order
+		g.members, g.sorted = ids, ids // ranks come in order
+		g.inferred = int64(len(ids)) < g.comm.Size.Or(math.MaxInt64)
 	}
 }
 

@@ -97,7 +97,7 @@ func noWorse(t *testing.T, how string, whole *desync.Report, c statetest.Case) {
 			assert.Contains(t, truth, f.Rank.V, "%s: %v, but was %v", how, said(rep), said(whole))
 		}
 	}
-	if rep.Verdict == desync.Healthy || rep.Verdict == desync.NoData || len(truth) == 0 {
+	if len(rep.Roots) == 0 || len(truth) == 0 {
 		return // who waited is gone
 	}
 	found := slices.ContainsFunc(named(rep), func(id int64) bool { return slices.Contains(truth, id) })

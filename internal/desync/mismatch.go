@@ -2,6 +2,7 @@ package desync
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -43,11 +44,17 @@ func (w *world) disagreements() (found []root) {
 			last[l] = n
 		}
 	}
+	var lasts []*node
 	for _, n := range w.nodes {
 		if last[lane{n.key.group, n.key.fn}] == n && !n.message {
-			if m := w.disagreement(n); m != nil {
-				found = append(found, w.mismatchRoot(w.rootAt(n), m))
-			}
+			lasts = append(lasts, n)
+		}
+	}
+	of := make([]*mismatch, len(lasts))
+	each(len(lasts), func(i int) { of[i] = w.disagreement(lasts[i]) })
+	for i, m := range of {
+		if m != nil {
+			found = append(found, w.mismatchRoot(w.rootAt(lasts[i]), m))
 		}
 	}
 	return found
@@ -132,7 +139,10 @@ func (w *world) compare(n *node, seq int64, calls []call) *mismatch {
 // bound is how many members a communicator has at most: of inferred ones those alone are known
 // that recorded something.
 func (w *world) bound(g *group) int {
-	if g.inferred {
+	switch {
+	case w.unlisted(g):
+		return math.MaxInt32
+	case g.inferred:
 		return len(w.ranks)
 	}
 	return len(g.members)

@@ -19,6 +19,11 @@ func (w *world) opRoot(v int32, confidence float64, found, open []root) ([]root,
 		to.class, to.ranks, to.confidence = model.ClassProcessDead, dead, sureOne
 		return append(found, to), open
 	}
+	if w.unlisted(n.group) && !n.passed() && !n.message && !n.local {
+		to.class, to.candidates = model.ClassIncompleteEvidence, compact(append(hidden, w.cameOut(n)...))
+		to.notes = append(to.notes, unlistedWhy+": somebody else may be missing in it")
+		return found, append(open, to)
+	}
 	if len(hidden) > 0 || n.local {
 		to.class, to.candidates = model.ClassIncompleteEvidence, compact(append(hidden, w.cameOut(n)...))
 		if n.local {

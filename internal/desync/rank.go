@@ -69,6 +69,10 @@ type view struct {
 	done     []op
 	stacks   []string
 	host     string // stack of its main thread
+	// Of the operations that are open, while the world is made: those at the front of their
+	// streams, and their keys.
+	at   []int32
+	keys []nodeKey
 }
 
 // comm is one communicator of a view.
@@ -101,6 +105,7 @@ type opKey struct {
 type op struct {
 	opKey
 	kind       model.OpKind
+	p2p        bool // by kind, which is asked for of each operation many times
 	sig        int32
 	stack      int32 // place in stacks + 1
 	order      int32 // of issue
@@ -113,7 +118,7 @@ type op struct {
 	send, recv *model.ProxyWait
 }
 
-func (o *op) message() bool { return o.kind != model.KindCollective }
+func (o *op) message() bool { return o.p2p }
 
 // view takes a state over.
 func (a *Analyzer) view(s *model.RankState) *view {
@@ -189,6 +194,7 @@ func (a *Analyzer) op(v *view, o *model.StateOp, places []int32, order int32) {
 	if to.kind == "" {
 		to.kind = model.KindCollective
 	}
+	to.p2p = to.kind != model.KindCollective
 	if a.groups.all[g].scope == model.ScopeCommFunc && to.kind == model.KindCollective {
 		to.fn = a.names.of(o.Name)
 	}

@@ -116,6 +116,10 @@ func (w *world) notScheduled(to *root, r *rank, n *node) {
 	case c != nil && (c.p2pShared || r.view.onlyActive && c.front(n.key.fn, false) == nil):
 		to.confidence = sureOne
 	}
+	if !n.message && len(n.group.members) == 2 && !w.missed(r, n) {
+		to.confidence = min(to.confidence, sureOne)
+		to.notes = append(to.notes, "of two ranks one is in it: the other may be right, and this call one too many")
+	}
 	if c != nil && c.gloo {
 		to.confidence = min(to.confidence, sureUntold)
 		to.notes = append(to.notes, "Gloo records no messages: it may wait in one")
@@ -129,6 +133,12 @@ func (w *world) notScheduled(to *root, r *rank, n *node) {
 		to.notes = append(to.notes, "RAS counts fewer launches of it than of the others, too")
 	}
 	to.cause = causeOf(r)
+}
+
+// missed reports whether a rank has not come to anything else that others wait in.
+func (w *world) missed(r *rank, but *node) bool {
+	v := w.index[r.id]
+	return slices.ContainsFunc(w.nodes, func(n *node) bool { return n != but && n.misses(v) })
 }
 
 // scopeCauses and phaseCauses are the findings' causes by what a host is in.

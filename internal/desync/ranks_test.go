@@ -94,8 +94,7 @@ func TestNobodyWaits(t *testing.T) {
 		"all is over":          "group W 0-3\nrank 0-3: W ar 41 done; W ar 42 done",
 		"some are further":     "group W 0-3\nrank 0-2: W bc 41 done; W bc 42 done\nrank 3: W bc 41 done",
 		"nothing was called":   "group W 0-3\nrank 0-3: W=-1/-1",
-		"a dump is missing":    "group W 0-3\nrank 0-2: W ar 42 done\nabsent 3 missing",
-		"a rank is dead":       "group W 0-3\nrank 0-2: W ar 42 done\nabsent 3 dead",
+		"all of Gloo's ranks":  "world 4\ngroup W 0-3 gloo\nrank 0-3: W ar 42 done",
 		"a process is stopped": "group W 0-3\nrank 0-3 {stopped}: W ar 42 done",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +104,25 @@ func TestNobodyWaits(t *testing.T) {
 		})
 	}
 	assert.Equal(t, desync.NoData, conclude(t, "world 4\nabsent 0-3 missing").Verdict)
+}
+
+// Who holds others up has often nothing open itself: where not everybody was seen, that nothing
+// is open tells nothing of the job.
+func TestNobodyWhoWasSeenWaits(t *testing.T) {
+	for name, c := range map[string]struct{ text, why string }{
+		"a dump is missing":              {"group W 0-3\nrank 0-2: W ar 42 done\nabsent 3 missing", "of 1 of 4 ranks there is no state"},
+		"the culprit's alone":            {"group W 0-15\nrank 9: W ar 42 done", "of 15 of 16 ranks there is no state"},
+		"a rank is dead":                 {"group W 0-3\nrank 0-2: W ar 42 done\nabsent 3 dead", "of 1 of 4 ranks there is no state"},
+		"a dump is torn":                 {"group W 0-3\nrank 0-2: W ar 42 done\nrank 3 {partial}: W ar 42 done", "of 1 of 4 ranks the state is not whole"},
+		"who else there is is not known": {"group W 0-3 gloo\nrank 0-3: W ar 42 done", "how many ranks the job has is recorded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := conclude(t, c.text)
+			assert.Equal(t, desync.Undecided, rep.Verdict)
+			assert.Contains(t, rep.MayRun, c.why)
+			assert.Empty(t, rep.Roots)
+		})
+	}
 }
 
 func TestProcessDead(t *testing.T) {

@@ -103,7 +103,7 @@ func (w *world) deadByCounts() (to root, waiting []int32) {
 		return root{}, nil
 	}
 	to.class, to.confidence = model.ClassProcessDead, sureOne
-	to.notes = []string{"nothing but the counts of RAS is known"}
+	to.notes = []string{"nothing but the counts of RAS is known, which calls dead what it could not reach for a minute: a node that is cut off looks the same"}
 	return to, waiting
 }
 

@@ -23,6 +23,12 @@ type Report struct {
 	Verdict Verdict
 	// MayRun says why the job may not hang at all, where that is all that is undecided.
 	MayRun string
+	// Untimed: no state says when it was taken, and what is said of who is at fault rests on
+	// the job having stood still then, as the states of one that runs can look alike.
+	Untimed bool
+	// Unlisted: there are communicators of which neither the members nor the size of the job is
+	// known, so that somebody of whom there is no state may be missing in them.
+	Unlisted bool
 	// Since is when the hang began at the latest, Unix ns: when the last operation that
 	// was enqueued before everything stood still was. 0 where no source stamps.
 	Since int64
@@ -66,7 +72,9 @@ type OpRef struct {
 	Src, Dst model.Optional[int64]
 }
 
-// Hop is one edge of a path: Rank is in Op, and waits for For, which Why says.
+// Hop is one edge of a path: Rank is in Op, and waits for the rank For, -1 for none, for the
+// reason Why, a clause that follows Op. Where Op only stands behind another operation, Why
+// names that one.
 type Hop struct {
 	Rank int64
 	Op   OpRef

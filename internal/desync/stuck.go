@@ -1,6 +1,10 @@
 package desync
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // maxWitnessesOfHost bounds the ranks that a host is compared with about one operation.
 const maxWitnessesOfHost = 4
@@ -36,10 +40,10 @@ type opened struct {
 	op   *op
 }
 
-// openIndex finds who has each collective open: at most so many of each as a host is compared
-// with.
+// openIndex finds who has each collective open that somebody may not have come to: at most so
+// many of each as a host is compared with.
 func (w *world) openIndex() map[opKey][]opened {
-	index := map[opKey][]opened{}
+	index, least := map[opKey][]opened{}, w.leastEnqueued()
 	for r := range w.ranks {
 		v := w.ranks[r].view
 		if v == nil {
@@ -47,12 +51,37 @@ func (w *world) openIndex() map[opKey][]opened {
 		}
 		for i := range v.open {
 			o := &v.open[i]
+			if o.seq <= least[o.group] {
+				continue // all have come to it
+			}
 			if list := index[o.opKey]; !o.message() && len(list) < maxWitnessesOfHost && w.a.groups.all[o.group].scope != model.ScopeProcess {
 				index[o.opKey] = append(list, opened{int32(r), o})
 			}
 		}
 	}
 	return index
+}
+
+// leastEnqueued is up to where all who say it have enqueued, of each communicator.
+func (w *world) leastEnqueued() []int64 {
+	least := make([]int64, len(w.a.groups.all))
+	for i := range least {
+		least[i] = math.MaxInt64
+	}
+	for _, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		for i := range r.view.comms {
+			c := &r.view.comms[i]
+			for _, f := range c.fronts {
+				if f.enqueued != none {
+					least[c.group] = min(least[c.group], f.enqueued)
+				}
+			}
+		}
+	}
+	return least
 }
 
 // wentOn reports whether one of the others had all open that v has, before the operation that

@@ -143,16 +143,20 @@ func (w *world) path(by *reach) []Hop {
 		if !ok || w.isRank(n) {
 			break
 		}
-		hop := Hop{Rank: w.ranks[v].id, Op: w.ref(w.nodeAt(n), w.nodeAt(n).key.seq), For: -1, Why: "all have entered it"}
+		first := w.nodeAt(n)
+		hop := Hop{Rank: w.ranks[v].id, Op: w.ref(first, first.key.seq), For: -1, Why: "which all have entered"}
 		// From an operation the way leads to a rank, or by other operations to one.
 		to, ok := by.next[n]
 		for ok && !w.isRank(to) {
-			hop.Why = "it stands behind " + w.nodeAt(to).opText(w.nodeAt(to).key.seq)
 			n = to
 			to, ok = by.next[n]
 		}
+		last := w.nodeAt(n)
 		if ok {
-			hop.For, hop.Why = w.ranks[to].id, w.why(w.nodeAt(n), to)
+			hop.For, hop.Why = w.ranks[to].id, w.why(last, to)
+		}
+		if last != first {
+			hop.Why = "which stands behind " + last.opText(last.key.seq) + " of " + last.group.label() + ", " + hop.Why
 		}
 		out = append(out, hop)
 		if !ok {
@@ -174,18 +178,22 @@ func (w *world) distance(v int32, by *reach) (d int) {
 	}
 }
 
+// why says why rank r holds up n, as a clause that follows its name.
 func (w *world) why(n *node, r int32) string {
+	who := "rank " + number(w.ranks[r].id)
 	switch {
 	case w.ranks[r].gone():
-		return "its process is dead"
+		return "and the process of " + who + " is dead"
 	case w.ranks[r].held():
-		return "its process is " + string(w.ranks[r].process)
+		return "and the process of " + who + " is " + string(w.ranks[r].process)
 	case slices.Contains(n.missing, r):
-		return "it has not enqueued it"
+		return "which " + who + " has not enqueued"
 	case slices.Contains(n.absent, r):
-		return "there is no state of it"
+		return "and of " + who + " there is no state"
+	case n.holds(r) != nil:
+		return "which " + who + " has behind another"
 	}
-	return "it is not known to have enqueued it"
+	return "which " + who + " is not known to have enqueued"
 }
 
 // groupTable lists the communicators, those with something open and the largest first.
@@ -209,7 +217,7 @@ func (w *world) groupTable() ([]Group, int) {
 			g.see(c)
 		}
 		for i := range r.view.open {
-			if g := byGroup[r.view.open[i].group]; g != nil {
+			if g := byGroup[r.view.open[i].group]; g != nil && !r.view.open[i].failed {
 				g.Open++
 			}
 		}
@@ -258,6 +266,9 @@ func extend(least, most *model.Optional[int64], v int64) {
 func (w *world) groupHeads(byGroup []*Group) {
 	best := map[int32]*node{}
 	for _, n := range w.nodes {
+		if n.maybeOver() {
+			continue
+		}
 		if b := best[n.key.group]; b == nil || compareKeys(n.key, b.key) < 0 {
 			best[n.key.group] = n
 		}

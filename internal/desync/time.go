@@ -133,7 +133,10 @@ func (w *world) contradicts(i int, t furthest, group int32) {
 	text := fmt.Sprintf("rank %d was through operation %d of %s, which rank %d had not enqueued", other.id, t.seq, w.a.groups.all[group].label(), r.id)
 	apart := time.Duration(other.view.lastEnqueue - r.view.lastEnqueue)
 	if apart.Abs() < sameIncident || r.view.lastEnqueue == 0 || other.view.lastEnqueue == 0 {
-		if w.moved == "" {
+		switch {
+		case w.mayHaveFailed(other, t, group):
+			w.movedOrFailed = text + ": the job went on while its states were taken, or that operation failed"
+		case w.moved == "":
 			w.moved = text + ": the job went on while its states were taken"
 		}
 		return

@@ -22,7 +22,9 @@ type world struct {
 	stuck []bool    // by rank: its host stands still, though what it has open did not stop others
 	stood standing
 	moved string // why the states cannot be of one time; empty: they can
-	ran   string // why what was found may be of a job that runs; empty: it is not
+	// movedOrFailed is why they cannot, unless an operation of Gloo failed.
+	movedOrFailed string
+	ran           string // why what was found may be of a job that runs; empty: it is not
 }
 
 // nodeKey is an operation over all ranks. A message has two ends, and is numbered from the
@@ -187,16 +189,34 @@ func (o *op) stream() stream {
 	return stream{o.group, none}
 }
 
-// fronts finds which operation of a rank is at the front of each stream, into a map that is
-// used again.
-func fronts(v *view, at map[stream]int) {
-	clear(at)
+// fewStreams is up to how many streams of a rank are looked through one by one.
+const fewStreams = 16
+
+// fronts finds of each operation that a rank has open which is at the front of its stream: the
+// places of those operations, in the order of v.open.
+func fronts(v *view) []int32 {
+	var first []int32 // of each stream
+	var more map[stream]int32
+	of := make([]int32, len(v.open))
 	for i := range v.open {
 		s := v.open[i].stream()
-		if _, ok := at[s]; !ok {
-			at[s] = i
+		k := slices.IndexFunc(first, func(f int32) bool { return v.open[f].stream() == s })
+		at, known := more[s]
+		switch {
+		case k >= 0:
+			at = first[k]
+		case known:
+		case len(first) < fewStreams:
+			at, first = int32(i), append(first, int32(i))
+		default:
+			if more == nil {
+				more = map[stream]int32{}
+			}
+			at, more[s] = int32(i), int32(i)
 		}
+		of[i] = at
 	}
+	return of
 }
 
 // leads reports whether o runs at the front of its stream, which op f does: members of a
@@ -207,20 +227,22 @@ func (o *op) leads(f *op) bool {
 
 // addHeads makes a node of every operation at the front of a stream.
 func (w *world) addHeads() {
-	at := map[stream]int{}
+	each(len(w.ranks), func(r int) {
+		if v := w.ranks[r].view; v != nil && len(v.open) > 0 {
+			v.at, v.keys = fronts(v), w.keys(v, w.ranks[r].id)
+		}
+	})
 	for r := range w.ranks {
 		v := w.ranks[r].view
-		if v == nil || len(v.open) == 0 {
+		if v == nil {
 			continue
 		}
-		fronts(v, at)
-		keys := w.keys(v, w.ranks[r].id)
 		for i := range v.open {
 			o := &v.open[i]
-			if !o.leads(&v.open[at[o.stream()]]) {
+			if !o.leads(&v.open[v.at[i]]) {
 				continue
 			}
-			n := w.node(keys[i], o)
+			n := w.node(v.keys[i], o)
 			w.heads[r] = append(w.heads[r], n)
 			if w.first[r] < 0 {
 				w.first[r] = n
@@ -245,27 +267,24 @@ func (w *world) node(k nodeKey, o *op) int32 {
 
 // addHolders notes who has each of the nodes open, at the front of a stream or behind.
 func (w *world) addHolders() {
-	at := map[stream]int{}
 	for r := range w.ranks {
 		v := w.ranks[r].view
 		if v == nil || len(v.open) == 0 {
 			continue
 		}
-		fronts(v, at)
-		keys := w.keys(v, w.ranks[r].id)
 		for i := range v.open {
-			n, ok := w.byKey[keys[i]]
+			n, ok := w.byKey[v.keys[i]]
 			if !ok {
 				continue
 			}
-			o := &v.open[i]
-			front := at[o.stream()]
+			o, front := &v.open[i], v.at[i]
 			h := holder{rank: int32(r), op: o, head: o.leads(&v.open[front]), at: n}
 			if !h.head {
-				h.at = w.byKey[keys[front]]
+				h.at = w.byKey[v.keys[front]]
 			}
 			w.nodes[n].holders = append(w.nodes[n].holders, h)
 		}
+		v.at, v.keys = nil, nil
 	}
 }
 

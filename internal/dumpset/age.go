@@ -76,3 +76,26 @@ func doubt(taken []*item) (d desync.Doubt) {
 	}
 	return d
 }
+
+// byWatchdog reports whether the files are as a watchdog leaves them, which writes where an
+// operation has run out: one was changed within a minute after its oldest open operation had, and
+// all others within a minute of it. Copies that keep no times are later, dumps that were asked for
+// earlier.
+func byWatchdog(taken []*item) bool {
+	var first, last time.Time
+	found := false
+	for _, it := range taken {
+		if first.IsZero() || it.changed.Before(first) {
+			first = it.changed
+		}
+		if it.changed.After(last) {
+			last = it.changed
+		}
+		if len(it.light.Ops) == 0 || it.light.Ops[0].Created <= 0 || it.timeout <= 0 {
+			continue
+		}
+		over := it.changed.Sub(time.Unix(0, it.light.Ops[0].Created)) - it.timeout
+		found = found || over >= 0 && over <= sameIncident
+	}
+	return found && last.Sub(first) <= sameIncident
+}

@@ -1,10 +1,13 @@
 package dumpset
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -74,4 +77,52 @@ func TestPause(t *testing.T) {
 	d.Entries = append(d.Entries, flightrecorder.Entry{}) // it does not say when
 	assert.Equal(t, 7*time.Second, pause(&d))
 	assert.Zero(t, pause(&flightrecorder.Dump{}))
+}
+
+func TestByWatchdog(t *testing.T) {
+	const s = time.Second
+	waits := func(after time.Duration) *item {
+		it := ranOut(aged(after, 0, false))
+		it.light.Ops[0].Created = it.light.LastEnqueue
+		return it
+	}
+	for _, c := range []struct {
+		name  string
+		taken []*item
+		want  bool
+	}{
+		{"as soon as it had run out", []*item{waits(600 * s), waits(599 * s)}, true},
+		{"call stacks were named meanwhile", []*item{waits(631 * s), done(waits(630 * s))}, true},
+		{"who was asked before", []*item{waits(599 * s)}, false},
+		{"a copy", []*item{waits(700 * s)}, false},
+		{"one is a copy", []*item{waits(600 * s), waits(700 * s)}, false},
+		{"nothing is open", []*item{done(waits(600 * s))}, false},
+		{"no timeout is known", []*item{aged(600*s, 0, false)}, false},
+		{"nothing", nil, false},
+	} {
+		assert.Equal(t, c.want, byWatchdog(c.taken), c.name)
+	}
+}
+
+// What a watchdog wrote had stood for the timeout: it is told for certain, while of copies and of
+// what was asked for nothing tells that the job stood still.
+func TestWhatAWatchdogWroteStoodStill(t *testing.T) {
+	confidence := func(after time.Duration) (float64, bool) {
+		paths := write(t, filepath.Join(t.TempDir(), "llama"), "rank_", world(8, 0))
+		for _, p := range paths {
+			at := time.Unix(1758580155+10, 0).Add(after) // after the operation that is open
+			require.NoError(t, os.Chtimes(p, at, at))
+		}
+		r := Read(t.Context(), paths, Options{})
+		require.Len(t, r.Hangs, 1)
+		namesRank2(t, &r.Hangs[0])
+		return r.Hangs[0].Roots[0].Finding.Confidence, r.Hangs[0].Untimed
+	}
+	sure, untimed := confidence(10*time.Minute + 2*time.Second)
+	assert.False(t, untimed)
+	for _, other := range []time.Duration{5 * time.Minute, 20 * time.Minute, 365 * 24 * time.Hour} {
+		less, untimed := confidence(other)
+		assert.True(t, untimed, other)
+		assert.Less(t, less, sure, other)
+	}
 }

@@ -82,6 +82,7 @@ func (r *run) incidents(g group) []part {
 			from = i
 		}
 	}
+	several := len(found) > 1
 	found = r.dropLone(found)
 	out := make([]part, max(len(found), 1))
 	for i, items := range found {
@@ -98,6 +99,9 @@ func (r *run) incidents(g group) []part {
 		}
 	}
 	last := &out[len(out)-1]
+	if several {
+		last.times = strings.TrimSpace(last.times + " " + untimedText(untimed))
+	}
 	last.items = append(slices.Clone(last.items), untimed...)
 	return out
 }
@@ -171,17 +175,43 @@ func timesText(items []*item) string {
 	for _, it := range few {
 		ranks[it.rank] = true
 	}
-	spans, listed := model.Spans(slices.Sorted(maps.Keys(ranks)), maxSpans)
-	who, whose := "rank ", "its dump is"
+	who, whose := ranksText(ranks), "its dump is"
 	if len(ranks) > 1 {
-		who, whose = "ranks ", "their dumps are"
+		whose = "their dumps are"
+	}
+	return fmt.Sprintf("The newest operation of %s is %v %s those of the others; that %s of the same incident is not certain.",
+		who, time.Duration(widest).Round(time.Second), word, whose)
+}
+
+// untimedText says whose dumps tell no time at all; those that could not be read are told of
+// elsewhere. Empty: there are none.
+func untimedText(items []*item) string {
+	ranks := map[int64]bool{}
+	for _, it := range items {
+		if it.light != nil {
+			ranks[it.rank] = true
+		}
+	}
+	switch len(ranks) {
+	case 0:
+		return ""
+	case 1:
+		return "The dump of " + ranksText(ranks) + " tells no time; that it is of the same incident is not certain."
+	}
+	return "The dumps of " + ranksText(ranks) + " tell no time; that they are of the same incident is not certain."
+}
+
+func ranksText(ranks map[int64]bool) string {
+	spans, listed := model.Spans(slices.Sorted(maps.Keys(ranks)), maxSpans)
+	who := "rank "
+	if len(ranks) > 1 {
+		who = "ranks "
 	}
 	who += strings.Join(spans, ", ")
 	if rest := len(ranks) - listed; rest > 0 {
 		who += fmt.Sprintf(" and %d more", rest)
 	}
-	return fmt.Sprintf("The newest operation of %s is %v %s those of the others; that %s of the same incident is not certain.",
-		who, time.Duration(widest).Round(time.Second), word, whose)
+	return who
 }
 
 // maxSpans bounds the spans of ranks in a sentence.

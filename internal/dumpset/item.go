@@ -66,7 +66,7 @@ func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
 	if d.Partial != "" {
 		it.problems = append(it.problems, "read as far as it goes: "+d.Partial)
 	}
-	it.version, it.entries, it.stacks = d.Version.String(), d.Stats.Entries, d.Stacks
+	it.version, it.entries, it.stacks = d.Version.String(), int64(len(d.Entries)), d.Stacks
 	if it.err = it.ownRank(d); it.err != nil {
 		return
 	}

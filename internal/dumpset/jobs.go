@@ -17,6 +17,9 @@ func compareText(a, b string) int { return cmp.Compare(a, b) }
 type group struct {
 	job   string
 	items []*item
+	// world is how many ranks it has. guessed: it may have more.
+	world   int64
+	guessed bool
 }
 
 // jobs tells the dumps of different jobs apart. All are taken for one job's, in however
@@ -39,9 +42,9 @@ func (r *run) jobs() []group {
 	case len(with) == 0:
 		return nil
 	case r.o.Job != "":
-		return []group{{r.o.Job, with}}
+		return []group{{job: r.o.Job, items: with}}
 	case !twins:
-		return []group{{commonFolder(with), with}}
+		return []group{{job: commonFolder(with), items: with}}
 	}
 	split := frwatch.Jobs{Window: r.window(with)}
 	var files []frwatch.File

@@ -28,10 +28,14 @@ func (r *run) judge(g group, p part) {
 			h.Partial++
 		}
 	}
-	h.Report = r.conclude(g.job, p.began, inc, taken)
+	job := desync.Job{Name: g.job, ID: g.job, Incarnation: incarnation(g.job, p.began)}
+	if !g.guessed {
+		job.WorldSize = model.Some(g.world)
+	}
+	h.Report = r.conclude(job, inc, taken)
 	if again := r.withStacks(h.Report, taken); len(again) > 0 {
 		r.readAll(again, true)
-		h.Report = r.conclude(g.job, p.began, inc, taken)
+		h.Report = r.conclude(job, inc, taken)
 	}
 	if nothingTold(&h, taken) {
 		h.Verdict, h.Roots = desync.NoData, nil
@@ -46,12 +50,12 @@ func (r *run) judge(g group, p part) {
 // neither that all is over nor who is at fault: who records nothing may well stand still.
 func nothingTold(h *Hang, taken []*item) bool {
 	switch {
-	case h.Entries > 0:
+	case h.Entries > 0, h.Verdict == desync.Hang:
 		return false
-	case h.Verdict == desync.Undecided:
+	case len(h.Roots) > 0:
 		return true
 	}
-	return h.Verdict == desync.Healthy && !slices.ContainsFunc(taken, func(it *item) bool { return it.tells })
+	return !slices.ContainsFunc(taken, func(it *item) bool { return it.tells })
 }
 
 // incident finds which dumps speak for their ranks, by the rules of the receiver.
@@ -59,7 +63,7 @@ func (r *run) incident(g group, p part) (frwatch.Incident, []*item) {
 	window := r.window(p.items)
 	newest := newestOf(p.items)
 	in := frwatch.NewIncidents(frwatch.IncidentConfig{
-		Window: window, AllRanks: true, WorldSize: r.world(g.items), MaxRanks: frwatch.MaxRanks, MaxJobs: 1,
+		Window: window, AllRanks: true, WorldSize: g.world, MaxRanks: frwatch.MaxRanks, MaxJobs: 1,
 	})
 	byPath := map[string]*item{}
 	lone := map[int64]*item{}
@@ -69,6 +73,9 @@ func (r *run) incident(g group, p part) (frwatch.Incident, []*item) {
 		}
 	}
 	for _, it := range p.items {
+		if g.outside(it) {
+			continue
+		}
 		byPath[it.path] = it
 		d := frwatch.Dump{Job: g.job, Source: it.path, Rank: it.rank, Time: it.writtenOr(newest), State: it.light}
 		if it.err != nil {
@@ -92,42 +99,29 @@ func (r *run) incident(g group, p part) (frwatch.Incident, []*item) {
 	return inc, taken
 }
 
-// world is how many ranks the job has: as many as its largest group, and as the greatest
-// rank of a dump says. Dumps of Gloo do not say the members of groups.
-func (r *run) world(items []*item) int64 {
-	if r.o.WorldSize > 0 {
-		return min(r.o.WorldSize, frwatch.MaxRanks)
+// incarnation tells the findings of two incidents of a job apart.
+func incarnation(job string, began int64) string {
+	launcher := []string{job}
+	if began > 0 {
+		launcher = append(launcher, strconv.FormatInt(began, 10))
 	}
-	world := int64(0)
-	if !slices.ContainsFunc(items, func(it *item) bool { return it.light != nil }) {
-		return 0 // the names of what can not be read alone say nothing of others
-	}
-	for _, it := range items {
-		world = max(world, it.rank+1)
-		if it.light == nil {
-			continue
-		}
-		for i := range it.light.Comms {
-			world = max(world, int64(len(it.light.Comms[i].Members)))
-		}
-	}
-	return min(world, frwatch.MaxRanks)
+	return model.Incarnation(model.World{Launcher: launcher})
 }
 
 // conclude gives the analysis one state after the other.
-func (r *run) conclude(job string, began int64, inc frwatch.Incident, taken []*item) *desync.Report {
+func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item) *desync.Report {
 	a := desync.New(r.o.Engine)
-	launcher := []string{job}
-	if began > 0 { // findings of two incidents are not one
-		launcher = append(launcher, strconv.FormatInt(began, 10))
-	}
-	a.SetJob(desync.Job{Name: job, ID: job, Incarnation: model.Incarnation(model.World{Launcher: launcher})})
+	a.SetJob(job)
 	var d rankstate.Decoder
+	written := byWatchdog(taken)
+	var s model.RankState // used again: nothing of it is kept
 	for _, it := range taken {
-		s, err := d.Decode(it.state)
-		if err != nil {
+		if err := d.DecodeTo(it.state, &s); err != nil {
 			r.problem(it, fmt.Sprintf("keep state of dump: %v", err))
 			continue
+		}
+		if written {
+			s.Time = it.changed.UnixNano()
 		}
 		a.Add(&s)
 	}

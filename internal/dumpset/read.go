@@ -30,6 +30,7 @@ func Read(ctx context.Context, paths []string, o Options) *Result {
 	r.copies()
 	r.count()
 	for _, group := range r.jobs() {
+		r.settle(&group)
 		for _, p := range r.incidents(group) {
 			r.judge(group, p)
 		}

@@ -12,7 +12,7 @@ import (
 // when a rank is named, those of all when several are, or none.
 var hangClaims = map[string]struct{ one, all string }{
 	model.ClassProcessDead:        {"its process is gone, and with it the end of %s", "their processes are gone, and with them the end of %s"},
-	model.ClassDumpMissing:        {"nothing is known of it, and nobody else is missing in %s", "nothing is known of them, and nobody else is missing in %s"},
+	model.ClassDumpMissing:        {"nothing is known of it, and nobody else is missing in %s", "nothing is known of the candidate, and nobody else is missing in %s"},
 	model.ClassNotScheduled:       {"has not entered %s", "have not entered %s"},
 	model.ClassStalledOp:          {"does not get out of %s, which all members have entered", "all members have entered %s, and nobody gets out"},
 	model.ClassCompletionLag:      {"its device has not completed %s, which others have", "their devices have not completed %s, which others have"},
@@ -46,6 +46,9 @@ func hang(f *model.Finding) string {
 			verb = "the candidate is "
 		}
 		b.WriteString(": " + verb + listed(f.Candidates, f.CandidatesCount))
+		if ev := readEvidence(f); ev.Inferred && ev.World == 0 {
+			b.WriteString(", or somebody of whom nothing is known")
+		}
 	}
 	b.WriteString(waiters(f))
 	if f.Start > 0 {
@@ -81,9 +84,9 @@ func waiters(f *model.Finding) string {
 	case n > 1:
 		text = fmt.Sprintf("; %d ranks wait%s", n, forWhom(f))
 	case through == 1:
-		return "; 1 waits through others"
+		return "; 1 rank waits through others"
 	case through > 0:
-		return fmt.Sprintf("; %d wait through others", through)
+		return fmt.Sprintf("; %d ranks wait through others", through)
 	}
 	if through > 0 {
 		text += fmt.Sprintf(", %d more through others", through)

@@ -45,13 +45,19 @@ func TestHangSentences(t *testing.T) {
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0-9, 12, 14 and 88 more (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14}, CandidatesCount: model.Some(int64(100)),
 		},
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or somebody of whom nothing is known (confidence 0.00)": {
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: `{"members_inferred": true}`,
+		},
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 1, 2 (confidence 0.00)": {
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{1, 2}, Evidence: `{"members_inferred": true, "world_size": 4}`,
+		},
 		"rank 9: desync (init_incomplete): has not come to set up 0xaa; 3 ranks wait for it (confidence 0.00)": {
 			Kind: "desync", Class: "init_incomplete", Rank: model.Some(int64(9)), CommID: "0xaa", Waiting: []int64{1, 2, 3},
 		},
-		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 2 wait through others (confidence 0.00)": {
+		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 2 ranks wait through others (confidence 0.00)": {
 			Kind: "desync", Class: "dump_missing", Rank: model.Some(int64(9)), Through: model.Some(int64(2)),
 		},
-		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 1 waits through others (confidence 0.00)": {
+		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 1 rank waits through others (confidence 0.00)": {
 			Kind: "desync", Class: "dump_missing", Rank: model.Some(int64(9)), Through: model.Some(int64(1)),
 		},
 		"ranks 0, 1: desync (mismatch_size): the members have different sizes in an operation of c; 2 ranks wait for them (confidence 0.00)": {

@@ -110,7 +110,10 @@ type evidence struct {
 	Method string  `json:"method"`
 	Steps  int64   `json:"steps"`
 	Beside float64 `json:"cost_once_others_are_mended_seconds"`
-	Pauses struct {
+	// Of hangs: nobody recorded the members, and the size of the job where it is known.
+	Inferred bool  `json:"members_inferred"`
+	World    int64 `json:"world_size"`
+	Pauses   struct {
 		Median float64 `json:"median_seconds"`
 		Period float64 `json:"period_steps"`
 	} `json:"pauses"`

@@ -19,8 +19,9 @@ func Decode(b []byte) (model.RankState, error) {
 // common, which nobody must change: 16,384 ranks of one job would hold 2 GiB of them. The
 // zero value is ready; it is not safe for concurrent use.
 type Decoder struct {
-	lists  map[string][]int64
-	shared int // bytes of lists
+	lists   map[string][]int64
+	shared  int      // bytes of lists
+	strings []string // of the last state, for their room
 }
 
 // maxShared bounds what a Decoder keeps to share, bytes: all ranks of a job of 131,072 in
@@ -47,12 +48,38 @@ func (d *Decoder) list(form []byte, expand func() []int64) []int64 {
 // Decode is as the function of that name.
 func (d *Decoder) Decode(b []byte) (model.RankState, error) {
 	var s model.RankState
-	r := reader{data: b, shared: d, room: MaxMembers}
-	r.whole(&s)
+	err := d.DecodeTo(b, &s)
+	return s, err
+}
+
+// DecodeTo does so into s, whose slices of operations, communicators, frontiers and call stacks
+// it uses again: nobody else may hold them. s is zero but for these after an error.
+func (d *Decoder) DecodeTo(b []byte, s *model.RankState) error {
+	reuse(s)
+	r := reader{data: b, shared: d, room: MaxMembers, strings: d.strings[:0]}
+	r.whole(s)
+	clear(r.strings) // their text is the state's alone
+	d.strings = r.strings[:0]
 	if r.err != nil {
-		return model.RankState{}, r.err
+		reuse(s)
+		return r.err
 	}
-	return s, nil
+	return nil
+}
+
+// reuse empties a state but for the room of its slices.
+func reuse(s *model.RankState) {
+	*s = model.RankState{Comms: s.Comms[:0], Ops: s.Ops[:0], Stacks: s.Stacks[:0]}
+}
+
+// sized returns n zero elements, in the room of list where that is enough.
+func sized[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	list = list[:n]
+	clear(list)
+	return list
 }
 
 type reader struct {
@@ -156,25 +183,25 @@ func (r *reader) varint() int64 {
 
 // count reads how many of what follow.
 func (r *reader) count(what string, limit int) int {
-	return r.within(r.uvarint(), "number of "+what, limit)
+	return r.within(r.uvarint(), "number of ", what, limit)
 }
 
 // records reads how many records follow, each of at least size bytes, so that none is made
 // that can not be there.
 func (r *reader) records(what string, limit, size int) int {
 	v := r.uvarint()
-	return r.within(v, "number of "+what, min(limit, (len(r.data)-r.at)/size))
+	return r.within(v, "number of ", what, min(limit, (len(r.data)-r.at)/size))
 }
 
 // bytes reads how long what follows is.
 func (r *reader) bytes(what string, limit int) int {
 	v := r.uvarint()
-	return r.within(v, "length of "+what, min(limit, len(r.data)-r.at))
+	return r.within(v, "length of ", what, min(limit, len(r.data)-r.at))
 }
 
-func (r *reader) within(v uint64, what string, limit int) int {
+func (r *reader) within(v uint64, unit, what string, limit int) int {
 	if v > uint64(limit) {
-		r.fail("read %s: got %d; want at most %d", what, v, limit)
+		r.fail("read %s%s: got %d; want at most %d", unit, what, v, limit)
 		return 0
 	}
 	return int(v)
@@ -233,7 +260,7 @@ func (r *reader) texts(to ...*string) {
 func (r *reader) table() {
 	n := r.records("strings", MaxStrings, 1)
 	base, whole := r.at, string(r.data[r.at:]) // one allocation for all
-	r.strings = make([]string, 1, n+1)
+	r.strings = sized(r.strings, n+1)[:1]
 	for range n {
 		length := r.bytes("a string", MaxString)
 		if r.err != nil {

@@ -358,3 +358,25 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("LRS\x01"))
 	f.Fuzz(checkDecode)
 }
+
+// What is decoded into the room of another state is the same as what is decoded into none.
+func TestDecodeToUsesRoomAgain(t *testing.T) {
+	var d Decoder
+	var again model.RankState
+	for seed := range uint64(500) {
+		want := randomState(t, seed, seed%2 == 1)
+		b := Encode(&want)
+		if seed%7 == 0 { // an error in between leaves nothing behind
+			require.Error(t, d.DecodeTo(b[:len(b)-1], &again))
+			assert.Empty(t, again.Ops)
+			assert.Empty(t, again.Rank)
+		}
+		require.NoError(t, d.DecodeTo(b, &again))
+		assert.Equal(t, b, Encode(&again), "seed %d", seed)
+	}
+	typical := typicalState(4321, 16384)
+	b := Encode(&typical)
+	require.NoError(t, d.DecodeTo(b, &again))
+	const texts = 1 // all strings are parts of one, which is new
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = d.DecodeTo(b, &again) }), float64(texts))
+}

@@ -40,8 +40,12 @@ func (r *reader) comms(s *model.RankState) {
 	if n == 0 {
 		return
 	}
-	s.Comms = make([]model.CommState, n)
+	if cap(s.Comms) < n {
+		s.Comms = make([]model.CommState, n)
+	}
+	s.Comms = s.Comms[:n]
 	for i := range s.Comms {
+		s.Comms[i] = model.CommState{Frontiers: s.Comms[i].Frontiers[:0]}
 		if r.err != nil {
 			return
 		}
@@ -62,7 +66,7 @@ func (r *reader) comm(c *model.CommState) {
 	if n == 0 {
 		return
 	}
-	c.Frontiers = make([]model.Frontier, n)
+	c.Frontiers = sized(c.Frontiers, n)
 	for i := range c.Frontiers {
 		f := &c.Frontiers[i]
 		f.Func = r.text()
@@ -75,7 +79,7 @@ func (r *reader) ops(s *model.RankState) {
 	if n == 0 {
 		return
 	}
-	s.Ops = make([]model.StateOp, n)
+	s.Ops = sized(s.Ops, n)
 	var created, seq int64
 	for i := range s.Ops {
 		if r.err != nil {
@@ -129,7 +133,7 @@ func (r *reader) stacks(s *model.RankState) {
 	if n == 0 {
 		return
 	}
-	s.Stacks = make([]string, n)
+	s.Stacks = sized(s.Stacks, n)
 	for i := range s.Stacks {
 		s.Stacks[i] = r.text()
 	}

@@ -76,10 +76,15 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 		}
 	case desync.NoData:
 		colour, texts = yellow, []string{noDataText(h)}
+	case desync.Hang:
+		texts = stoodStill(h)
 	case desync.Undecided:
-		colour = yellow
+		colour, texts = yellow, stoodStill(h)
 		if h.MayRun != "" {
-			texts = []string{"Cannot tell whether anything hangs: " + h.MayRun + ". If it does:"}
+			texts = []string{"Cannot tell whether anything hangs: " + h.MayRun + "."}
+			if len(h.Roots) > 0 {
+				texts[0] += " If it does:"
+			}
 		}
 	}
 	shown := min(len(h.Roots), maxRootsShown)
@@ -89,7 +94,7 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 	if rest := int64(len(h.Roots)-shown) + h.Stats.RootsOmitted; rest > 0 {
 		texts = append(texts, "And "+plural(rest, "more root")+"; --json lists those that are kept.")
 	}
-	if len(texts) == 0 {
+	if len(texts) == 0 { // nothing is told of it
 		colour, texts = yellow, []string{"Something hangs, and the evidence does not tell why."}
 	}
 	for _, t := range texts {
@@ -105,6 +110,14 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 	return lines
 }
 
+// stoodStill says what the sentences rest on where nothing tells when the dumps were taken.
+func stoodStill(h *dumpset.Hang) []string {
+	if !h.Untimed {
+		return nil
+	}
+	return []string{"If the job stood still when its dumps were taken, which none of them tells:"}
+}
+
 // capital begins a sentence.
 func capital(s string) string {
 	if s == "" {
@@ -117,6 +130,9 @@ func capital(s string) string {
 func noDataText(h *dumpset.Hang) string {
 	if h.Ranks == 0 {
 		return "Cannot tell: no dump could be read."
+	}
+	if h.Partial > 0 {
+		return "Cannot tell: no operation could be read from the dumps, which are not whole."
 	}
 	return "Cannot tell: the dumps recorded no operation. Was the recorder on (TORCH_FR_BUFFER_SIZE)?"
 }
@@ -133,6 +149,9 @@ func (p *printer) facts(h *dumpset.Hang) {
 	world := int64(h.Ranks + len(h.Absent))
 	p.field("ranks", fmt.Sprintf("%s of %s known", thousands(int64(h.Ranks)), thousands(world)))
 	p.optional("absent", absentText(h.Absent))
+	if h.Unlisted {
+		p.field("job size", "recorded nowhere, nor are the members of all groups: with --world-size more is decided")
+	}
 	if h.Since > 0 {
 		p.field("hangs since", time.Unix(0, h.Since).UTC().Format("2006-01-02 15:04:05.000")+" UTC, by the clocks of the ranks")
 	}

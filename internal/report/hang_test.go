@@ -29,7 +29,7 @@ func hung() *desync.Report {
 				Evidence: `{"members":4}`, Action: "get its stack", Stack: "next (loader.py:7)\nmain (train.py:40)",
 			},
 			Op:   op,
-			Path: []desync.Hop{{Rank: 0, Op: desync.OpRef{Name: "broadcast", Comm: model.Comm{ID: "1"}, Seq: 9}, For: 4, Why: "it has not enqueued it"}},
+			Path: []desync.Hop{{Rank: 0, Op: desync.OpRef{Name: "broadcast", Comm: model.Comm{ID: "1"}, Seq: 9}, For: 4, Why: "which rank 4 has not enqueued"}},
 			Members: []desync.Member{
 				{Rank: 5, State: "not enqueued", What: "last: nccl:all_gather 7 [[8]]", Stack: "next (loader.py:7)\nmain (train.py:40)"},
 				{Rank: 4, State: "waits in it", What: "nccl:all_reduce 812 [[4]]", Stack: "main (train.py:41)"},
@@ -64,7 +64,7 @@ func TestHangIsToldInOrder(t *testing.T) {
 		"process group", "tp (37)", "4-7", "811-812", "811", "3", "all_reduce 812", "5", "and 1 more group with nothing open",
 		"Root 1 of 1: rank 5, not_scheduled", "all_reduce 812 of tp (37), ranks 4-7",
 		"ranks 4, 6, 7 wait for it themselves; 11 more through others",
-		"rank 0 is in broadcast 9, it has not enqueued it, waits for rank 4",
+		"rank 0 is in broadcast 9, which rank 4 has not enqueued",
 		"0.95", "get its stack", "not enqueued", "waits in it", "nccl:all_reduce 812 [[4]]",
 		"Last call of rank 5: nccl:all_gather 7 [[8]]", "next (loader.py:7)", "main (train.py:40)",
 		"Call stack of ranks 4, 6, in nccl:all_reduce 812 [[4]]", "main (train.py:41)",
@@ -91,6 +91,28 @@ func TestWhatMayRunIsSaidFirst(t *testing.T) {
 	r.Verdict, r.MayRun = desync.Undecided, "its dumps were written late"
 	out := renderHang(t, 200, dumpset.Hang{Report: r})
 	assert.Contains(t, out, "Cannot tell whether anything hangs: its dumps were written late. If it does:\n")
+	r.Roots = nil
+	out = renderHang(t, 200, dumpset.Hang{Report: r})
+	assert.Contains(t, out, "Cannot tell whether anything hangs: its dumps were written late.\n")
+}
+
+// That no dump says when it was taken is said before anybody is named.
+func TestWhatRestsOnStandingStillIsSaidFirst(t *testing.T) {
+	r := hung()
+	r.Untimed = true
+	lines := strings.Split(renderHang(t, 200, dumpset.Hang{Report: r}), "\n")
+	assert.Equal(t, "If the job stood still when its dumps were taken, which none of them tells:", lines[1])
+	assert.Contains(t, lines[2], "rank 5: ")
+	r.Verdict = desync.Undecided
+	lines = strings.Split(renderHang(t, 200, dumpset.Hang{Report: r}), "\n")
+	assert.Equal(t, "If the job stood still when its dumps were taken, which none of them tells:", lines[1])
+}
+
+func TestASizeThatNobodyRecorded(t *testing.T) {
+	r := hung()
+	assert.NotContains(t, renderHang(t, 200, dumpset.Hang{Report: r}), "--world-size")
+	r.Unlisted = true
+	assert.Contains(t, renderHang(t, 200, dumpset.Hang{Report: r}), "with --world-size more is decided")
 }
 
 func TestNothingHangs(t *testing.T) {
@@ -169,6 +191,8 @@ func TestNothingHangsInDumpsThatContradict(t *testing.T) {
 func TestNoOperationRecorded(t *testing.T) {
 	out := renderHang(t, 200, dumpset.Hang{Report: &desync.Report{Verdict: desync.NoData, Ranks: 4}})
 	assert.Contains(t, out, "Cannot tell: the dumps recorded no operation.")
+	out = renderHang(t, 200, dumpset.Hang{Report: &desync.Report{Verdict: desync.NoData, Ranks: 4}, Partial: 1})
+	assert.Contains(t, out, "Cannot tell: no operation could be read from the dumps, which are not whole.")
 }
 
 // Which incident it is, and that nothing tells whether it is one, stands at the top.

@@ -73,7 +73,7 @@ func limitText(f *model.Finding) string {
 	if ev.Phase != "" {
 		text += " in phase " + clean(ev.Phase)
 	}
-	return text + ", by the job's own gaps; it had stood for " + Seconds(*ev.Stood)
+	return text + ", by the job's own gaps; nothing had moved for " + Seconds(*ev.Stood)
 }
 
 func (p *printer) stack(text string) {

@@ -30,7 +30,7 @@ func TestAHangIsTold(t *testing.T) {
 		"operation all_reduce 812, TENSOR, 0xaa",
 		"who waits ranks 8, 10, 11 wait for it themselves; 12 more through others",
 		"since 2026-11-23 14:03:12.250 UTC, for 4.50 s",
-		"stall limit 2.00 s in phase train, by the job's own gaps; it had stood for 4.50 s",
+		"stall limit 2.00 s in phase train, by the job's own gaps; nothing had moved for 4.50 s",
 		"confidence 0.95 of 1",
 		"what to do get its stack",
 		"call stack next (data.py:3) main (train.py:9)",

@@ -70,7 +70,7 @@ func rootOp(r *desync.Root) string {
 	}
 	text := op + " of " + commText(r.Op.Comm)
 	if len(r.Op.Ranks) > 0 {
-		text += ", ranks " + spans(r.Op.Ranks)
+		text += ", " + spansOf(r.Op.Ranks, model.Optional[int64]{})
 	}
 	return clean(text)
 }
@@ -107,9 +107,6 @@ func pathOf(path []desync.Hop) string {
 		text := fmt.Sprintf("rank %d is in %s", h.Rank, opText(&h.Op))
 		if h.Why != "" {
 			text += ", " + h.Why
-		}
-		if h.For >= 0 {
-			text += fmt.Sprintf(", waits for rank %d", h.For)
 		}
 		parts = append(parts, text)
 	}

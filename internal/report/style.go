@@ -2,6 +2,7 @@ package report
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -63,11 +64,12 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// clean replaces control characters: names come from files that others wrote,
-// and must not drive the terminal.
+// clean replaces characters that control, or that nobody sees and that turn the
+// direction of what follows: names come from files that others wrote, and must
+// not drive the terminal, nor show another order than they have.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == utf8.RuneError {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
 			return '?'
 		}
 		return r

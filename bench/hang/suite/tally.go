@@ -23,9 +23,10 @@ type key struct {
 
 // sum is of one cell of a table.
 type sum struct {
-	jobs, decided, right, victims   int
-	faults, told, listed, silent    int
-	wronged, candidates, candidated int
+	jobs, decided, right, victims int
+	faults, told, listed, silent  int
+	wronged, hidden               int
+	candidates, candidated        int
 }
 
 func (s *sum) add(o *Outcome) {
@@ -48,6 +49,8 @@ func (s *sum) add(o *Outcome) {
 			s.silent++
 		case Wronged:
 			s.wronged++
+		case Hidden:
+			s.hidden++
 		}
 	}
 }
@@ -191,6 +194,7 @@ func (t *Tally) Print(w io.Writer) {
 	}
 	t.all.write(w, "all with a fault | ")
 	t.quiet.write(w, "all healthy | ")
+	t.all.writeFates(w)
 	t.printFloors(w)
 }
 
@@ -206,8 +210,16 @@ func (s *sum) merge(o *sum) {
 	s.listed += o.listed
 	s.silent += o.silent
 	s.wronged += o.wronged
+	s.hidden += o.hidden
 	s.candidates += o.candidates
 	s.candidated += o.candidated
+}
+
+// writeFates says what became of all faults, also of those that "among candidates" leaves out.
+func (s *sum) writeFates(w io.Writer) {
+	open := s.faults - s.told
+	fmt.Fprintf(w, "\nOf %d faults %d were told, %d were among the candidates, %d were silent, %d hidden, %d had something wrong said instead. "+
+		"Of all that were not told, %s were among the candidates.\n", s.faults, s.told, s.listed, s.silent, s.hidden, s.wronged, share(s.listed, open))
 }
 
 func (s *sum) write(w io.Writer, name string) {
