@@ -57,13 +57,42 @@ const maxNames = 1 << 18
 
 // List looks once. Patterns that match nothing yet are none of its problems.
 func (f *Finder) List() Listing {
-	var l Listing
-	seen := map[string]bool{}
+	var all []Listing
 	for _, pattern := range f.Include {
-		f.pattern(pattern, &l, seen)
+		all = append(all, f.Of(pattern))
 	}
-	slices.SortFunc(l.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return f.Join(all)
+}
+
+// Of looks once for one pattern.
+func (f *Finder) Of(pattern string) (l Listing) {
+	f.pattern(pattern, &l, map[string]bool{})
 	return l
+}
+
+// Join makes one of what was found of several patterns: a file that several match is one.
+func (f *Finder) Join(of []Listing) (all Listing) {
+	seen := map[string]bool{}
+	for i := range of {
+		l := &of[i]
+		all.Ignored += l.Ignored
+		all.Nameless += l.Nameless
+		all.Cut += l.Cut
+		all.Outside += l.Outside
+		all.Problems = append(all.Problems, l.Problems...)
+		for _, file := range l.Files {
+			switch {
+			case seen[file.Path]:
+			case len(all.Files) >= f.MaxFiles:
+				all.Ignored++
+			default:
+				seen[file.Path] = true
+				all.Files = append(all.Files, file)
+			}
+		}
+	}
+	slices.SortFunc(all.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return all
 }
 
 func (f *Finder) pattern(pattern string, l *Listing, seen map[string]bool) {

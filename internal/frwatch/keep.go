@@ -105,7 +105,8 @@ func plain(name string) string {
 	return name
 }
 
-// load finds the copies of earlier runs.
+// load finds the copies of earlier runs. A folder that can not be looked into is left as it is,
+// and its copies are not counted.
 func (k *Keeper) load() error {
 	if k.loaded {
 		return nil
@@ -123,7 +124,7 @@ func (k *Keeper) load() error {
 		}
 		files, err := os.ReadDir(filepath.Join(k.Directory, f.Name()))
 		if err != nil {
-			return fmt.Errorf("keep copies of dumps: %w", err)
+			continue
 		}
 		for _, file := range files {
 			info, err := file.Info()

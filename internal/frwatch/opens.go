@@ -58,6 +58,20 @@ func (o *Opens) Tell(now time.Time, s *model.RankState, open []model.OpenOp) []m
 	return append(out, o.ended(now, s)...)
 }
 
+// Refused takes back that a rank's operations were told of: the next state of the rank that
+// has them tells of them again.
+func (o *Opens) Refused(s *model.RankState, ops []model.OpenOp) {
+	for _, op := range ops {
+		key := openKey{s.Rank.JobID, s.Rank.Rank, op.Op.Comm.ID, op.Op.Kind, op.Op.Name, op.Op.Collective.Seq.V}
+		switch op.Status {
+		case model.StatusUpdated, model.StatusClosed:
+			o.told[key] = toldOpen{op: op}
+		default:
+			delete(o.told, key)
+		}
+	}
+}
+
 // ended returns those that were told of and are over, by now at the latest. One that a state does not have may have
 // been overwritten: nothing is told of it.
 func (o *Opens) ended(now time.Time, s *model.RankState) (out []model.OpenOp) {

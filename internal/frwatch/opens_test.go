@@ -72,3 +72,27 @@ func TestToldOperationsAreBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(o.told), maxTold)
 	assert.EqualValues(t, maxTold, o.Forgotten)
 }
+
+func TestWhatWasRefusedIsToldOfAgain(t *testing.T) {
+	var o Opens
+	tell := func(now float64, s *model.RankState, refused bool) (out []string) {
+		open, _ := Open(s, int64(100e9), time.Second, 10)
+		told := o.Tell(at(now), s, open)
+		for _, op := range told {
+			out = append(out, op.Status)
+		}
+		if refused {
+			o.Refused(s, told)
+		}
+		return out
+	}
+	s := opened()
+	assert.Equal(t, []string{"open", "open", "open"}, tell(0, s, true))
+	assert.Equal(t, []string{"open", "open", "open"}, tell(1, s, false))
+	assert.Equal(t, []string{"updated", "updated", "updated"}, tell(31, s, true))
+	assert.Equal(t, []string{"updated", "updated", "updated"}, tell(32, s, false))
+	s.Ops[0].Done = true
+	assert.Equal(t, []string{"closed"}, tell(33, s, true))
+	assert.Equal(t, []string{"closed"}, tell(34, s, false))
+	assert.Empty(t, tell(35, s, false))
+}

@@ -7,9 +7,10 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// maxJobs bounds the jobs that are remembered: those of one node's users, and of the
-// incarnations that they leave behind.
-const maxJobs = 16
+// maxJobs bounds the jobs that are remembered: four for each of the 64 endpoints that may be
+// asked, the jobs of one node's users and the incarnations that they leave behind. With fewer
+// than there are, each would be new at every poll.
+const maxJobs = 256
 
 // Tracker says which answers are told of. The processes of several jobs on one node share an
 // address and answer in turn; each job is remembered apart.
@@ -58,6 +59,13 @@ func (t *Tracker) Tell(j *Job, now time.Time) bool {
 		s.told = now
 	}
 	return tell
+}
+
+// Refused takes back that an answer was told of: the next one of the job is.
+func (t *Tracker) Refused(j *Job) {
+	if s := t.jobs[j.Incarnation]; s != nil {
+		s.told = time.Time{}
+	}
 }
 
 func (t *Tracker) remember(incarnation string) *seen {

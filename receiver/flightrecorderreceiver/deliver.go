@@ -89,8 +89,8 @@ func (d *delivery) open(s *model.RankState, began, now time.Time) {
 	if n := d.opens.Forgotten - forgotten; n > 0 {
 		d.telemetry.ReceiverFlightRecorderOpenEventsForgotten.Add(d.ctx, n)
 	}
-	if len(open) > 0 {
-		d.events(len(open), func(ld plog.Logs) { otelmap.AppendOpen(ld, &s.Rank, open) })
+	if len(open) > 0 && !d.events(len(open), func(ld plog.Logs) { otelmap.AppendOpen(ld, &s.Rank, open) }) {
+		d.opens.Refused(s, open)
 	}
 }
 
@@ -181,6 +181,10 @@ func (d *delivery) offer(ctx context.Context, items int, give func(context.Conte
 		if errors.As(err, &part) {
 			items, give = part.Data().SpanCount(), d.again(part.Data())
 		}
+		var events consumererror.Logs
+		if errors.As(err, &events) {
+			items, give = events.Data().LogRecordCount(), d.eventsAgain(events.Data())
+		}
 		if !retry.Enabled || d.last || consumererror.IsPermanent(err) {
 			return items, fmt.Errorf("hand on: %w", err)
 		}
@@ -195,6 +199,15 @@ func (d *delivery) offer(ctx context.Context, items int, give func(context.Conte
 			return items, fmt.Errorf("hand on: got told to stop after: %w", err)
 		case <-time.After(wait):
 		}
+	}
+}
+
+// eventsAgain offers what came back of events.
+func (d *delivery) eventsAgain(data plog.Logs) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ld := plog.NewLogs()
+		data.CopyTo(ld)
+		return d.logs.ConsumeLogs(ctx, ld)
 	}
 }
 

@@ -264,3 +264,43 @@ func TestWhatIsRefusedForNowIsOfferedAgain(t *testing.T) {
 	assert.Equal(t, 1, next.LogRecordCount())
 	assert.Zero(t, b.counter(t, "events_dropped"))
 }
+
+// inParts takes one event at a time, and gives the others back.
+type inParts struct{ consumertest.LogsSink }
+
+func (p *inParts) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	first, rest := plog.NewLogs(), plog.NewLogs()
+	ld.CopyTo(first)
+	ld.CopyTo(rest)
+	n := 0
+	keep := func(of plog.Logs, one bool) {
+		n = 0
+		of.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool {
+			rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
+				sl.LogRecords().RemoveIf(func(plog.LogRecord) bool { n++; return (n == 1) != one })
+				return sl.LogRecords().Len() == 0
+			})
+			return rl.ScopeLogs().Len() == 0
+		})
+	}
+	keep(first, true)
+	keep(rest, false)
+	if err := p.LogsSink.ConsumeLogs(ctx, first); err != nil || rest.LogRecordCount() == 0 {
+		return err
+	}
+	return consumererror.NewLogs(errors.New("one at a time"), rest)
+}
+
+func TestWhatIsTakenInPartsIsTakenOnce(t *testing.T) {
+	dir := jobDir(t)
+	whole, parts := &consumertest.LogsSink{}, &inParts{}
+	for rank := range int64(2) {
+		writeDump(t, dumpPath(dir, rank), frwrite.Pickle(dumpOf(rank)))
+	}
+	a, b := start(t, config(dir), whole), start(t, config(dir), parts)
+	a.waitCount(t, 2, "states_emitted")
+	b.waitCount(t, 2, "states_emitted")
+	a.shutdown()
+	b.shutdown()
+	assert.Equal(t, whole.LogRecordCount(), parts.LogRecordCount())
+}

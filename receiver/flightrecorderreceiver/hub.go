@@ -30,9 +30,12 @@ type hub struct {
 	telemetry *metadata.TelemetryBuilder
 	out       *delivery
 	options   flightrecorder.Options
+	readFile  func(path string, limit int64) ([]byte, error)
 	host      hostid.Host
 
+	disk      frwatch.Disk // shared with calls that have not come back
 	finder    frwatch.Finder
+	listed    []frwatch.Listing // of each pattern, at the last look
 	tracker   frwatch.Tracker
 	jobs      frwatch.Jobs
 	incidents *frwatch.Incidents
@@ -86,6 +89,8 @@ func newHub(set receiver.Settings, cfg *Config) (*hub, error) {
 		jobs:    frwatch.Jobs{ID: jobID(cfg), Window: cfg.Window},
 		noted:   map[string]bool{},
 	}
+	h.readFile = frwatch.Read
+	h.listed = make([]frwatch.Listing, len(h.finder.Include))
 	h.options = flightrecorder.DefaultOptions()
 	h.options.Stacks, h.options.Cache = cfg.Stacks, flightrecorder.NewCache()
 	h.options.Limits.Pickle.Bytes = int(cfg.MaxFileBytes)

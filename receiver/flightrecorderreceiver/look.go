@@ -3,6 +3,8 @@ package flightrecorderreceiver
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,7 +34,7 @@ const (
 
 // look reads the files that are due.
 func (h *hub) look(now time.Time) {
-	l := h.finder.List()
+	l := h.list()
 	if l.Ignored > 0 {
 		h.telemetry.ReceiverFlightRecorderFilesIgnored.Add(h.out.ctx, int64(l.Ignored), reason(ignoredMaxFiles))
 	}
@@ -42,7 +44,6 @@ func (h *hub) look(now time.Time) {
 	if l.Cut > 0 {
 		h.telemetry.ReceiverFlightRecorderFoldersCut.Add(h.out.ctx, int64(l.Cut))
 	}
-	h.note(l.Problems)
 	for _, dir := range h.jobs.Learn(l.Files) {
 		h.telemetry.ReceiverFlightRecorderProblems.Add(h.out.ctx, 1)
 		h.log.Warn("Folder holds dumps of several jobs: what is in front of the rank in their names tells them apart", zap.String("folder", dir))
@@ -56,8 +57,29 @@ func (h *hub) look(now time.Time) {
 		if h.out.ctx.Err() != nil {
 			return
 		}
-		h.read(&due[i])
+		if err := h.read(&due[i]); err != nil {
+			l.Problems = append(l.Problems, err.Error())
+		}
 	}
+	h.note(l.Problems)
+}
+
+// list looks for dumps. Of a pattern whose file system does not answer counts what it last told.
+func (h *hub) list() frwatch.Listing {
+	all := make([]frwatch.Listing, len(h.finder.Include))
+	var wait sync.WaitGroup
+	for i, pattern := range h.finder.Include {
+		wait.Go(func() { // so that several that are silent are waited for once
+			l, err := frwatch.Do(h.out.ctx, &h.disk, pattern, frwatch.ListLimit, func() frwatch.Listing { return h.finder.Of(pattern) })
+			if err != nil {
+				l = frwatch.Listing{Files: h.listed[i].Files, Problems: []string{err.Error()}}
+			}
+			all[i] = l
+		})
+	}
+	wait.Wait()
+	h.listed = all
+	return h.finder.Join(all)
 }
 
 // note tells of problems that the last look did not have.
@@ -91,20 +113,30 @@ func (h *hub) known(job string, rank int64) (written time.Time, writing, ok bool
 }
 
 // read reads one file, and gives it to its incident. A file that is not whole is looked at
-// again, unless nobody writes it any more.
-func (h *hub) read(due *frwatch.Due) {
+// again, unless nobody writes it any more. One whose file system does not answer, too: that is
+// the error.
+func (h *hub) read(due *frwatch.Due) error {
 	f := &due.File
 	if !f.Regular {
 		if due.Settled {
 			h.tracker.Done(f)
 			h.fail(failedNotRegular, f.Path, f.Rank, errors.New("open dump: got a link, a pipe or the like; want a regular file"))
 		}
-		return
+		return nil
 	}
-	data, err := frwatch.Read(f.Path, h.cfg.MaxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return // the next look tells
+	data, err := h.content(f.Path)
+	if errors.As(err, new(*silentError)) {
+		return err
 	}
+	if !errors.Is(err, fs.ErrNotExist) { // else the next look tells
+		h.got(due, data, err)
+	}
+	return nil
+}
+
+// got takes what a file holds, or why it could not be read.
+func (h *hub) got(due *frwatch.Due, data []byte, err error) {
+	f := &due.File
 	var dump *flightrecorder.Dump
 	if err == nil {
 		dump, err = flightrecorder.Decode(data, h.options)
@@ -120,6 +152,24 @@ func (h *hub) read(due *frwatch.Due) {
 		return
 	}
 	h.take(dump, &source{job: job, name: f.Path, rank: f.Rank, time: f.Time, inFile: true, asked: h.askedFor(f.Time)})
+}
+
+// silentError is that a file system does not answer.
+type silentError struct{ error }
+
+func (h *hub) content(path string) ([]byte, error) {
+	type content struct {
+		data []byte
+		err  error
+	}
+	c, err := frwatch.Do(h.out.ctx, &h.disk, filepath.Dir(path), frwatch.ReadLimit, func() content {
+		data, err := h.readFile(path, h.cfg.MaxFileBytes)
+		return content{data, err}
+	})
+	if err != nil {
+		return nil, &silentError{err}
+	}
+	return c.data, c.err
 }
 
 // unreadable tells of a file of which nothing can be read. One that is no dump at all says
@@ -148,18 +198,27 @@ func (h *hub) keep(job, path string, data []byte) {
 	if h.keeper == nil || len(data) == 0 {
 		return
 	}
-	before, overwritten := h.keeper.Removed, h.keeper.Overwritten
-	if err := h.keeper.Keep(time.Now(), job, path, data); err != nil {
+	type kept struct {
+		removed, overwritten int64
+		err                  error
+	}
+	k, err := frwatch.Do(h.out.ctx, &h.disk, h.keeper.Directory, frwatch.ReadLimit, func() (k kept) {
+		removed, overwritten := h.keeper.Removed, h.keeper.Overwritten
+		k.err = h.keeper.Keep(time.Now(), job, path, data)
+		k.removed, k.overwritten = h.keeper.Removed-removed, h.keeper.Overwritten-overwritten
+		return k
+	})
+	if err = errors.Join(err, k.err); err != nil {
 		h.telemetry.ReceiverFlightRecorderCopiesFailed.Add(h.out.ctx, 1)
 		h.log.Error("No copy of a dump could be kept", zap.String("file", path), zap.Error(err))
 	} else {
 		h.telemetry.ReceiverFlightRecorderCopiesWritten.Add(h.out.ctx, 1)
 	}
-	if n := h.keeper.Overwritten - overwritten; n > 0 {
-		h.telemetry.ReceiverFlightRecorderCopiesOverwritten.Add(h.out.ctx, n)
+	if k.overwritten > 0 {
+		h.telemetry.ReceiverFlightRecorderCopiesOverwritten.Add(h.out.ctx, k.overwritten)
 	}
-	if n := h.keeper.Removed - before; n > 0 {
-		h.telemetry.ReceiverFlightRecorderCopiesRemoved.Add(h.out.ctx, n)
+	if k.removed > 0 {
+		h.telemetry.ReceiverFlightRecorderCopiesRemoved.Add(h.out.ctx, k.removed)
 	}
 }
 

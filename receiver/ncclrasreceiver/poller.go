@@ -133,7 +133,9 @@ func (p *poller) take(endpoint string, a *answer) (what string, err error) {
 	if j.Apart > 0 {
 		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, int64(j.Apart), reason(faultApart))
 	}
-	p.tell(j)
+	if !p.tell(j) {
+		p.tracker.Refused(j)
+	}
 	return answerTold, nil
 }
 
@@ -163,10 +165,10 @@ func (p *poller) say(endpoint, what string, err error) {
 	}
 }
 
-// tell hands on states, absences and facts.
-func (p *poller) tell(j *ras.Job) {
+// tell hands on states, absences and facts, and reports whether they were taken.
+func (p *poller) tell(j *ras.Job) bool {
 	if p.logs == nil {
-		return
+		return true
 	}
 	ld := plog.NewLogs()
 	for i := range j.States {
@@ -183,9 +185,10 @@ func (p *poller) tell(j *ras.Job) {
 	if err := p.logs.ConsumeLogs(p.ctx, ld); err != nil {
 		p.telemetry.ReceiverNcclRasEventsDropped.Add(p.ctx, n)
 		p.log.Error("States of ranks refused by the next component", zap.Int64("events", n), zap.Error(err))
-		return
+		return false
 	}
 	p.telemetry.ReceiverNcclRasEventsEmitted.Add(p.ctx, n)
+	return true
 }
 
 func reason(r string) metric.MeasurementOption {

@@ -3,6 +3,7 @@ package ncclrasreceiver
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -260,4 +261,25 @@ func TestRefusedDataAreCounted(t *testing.T) {
 	s := rastest.Start(t, rastest.JSON(twoRanks(0xab, 3)))
 	b := start(t, config(s), logs, metrics)
 	eventually(t, func() bool { return b.counter("events_dropped", "") >= 2 && b.counter("metrics_dropped", "") >= 1 })
+}
+
+// TestWhatWasRefusedIsToldAgain: with the next answer, and not with the next heartbeat.
+func TestWhatWasRefusedIsToldAgain(t *testing.T) {
+	grow := make([]string, 50)
+	for i := range grow {
+		c := twoRanks(0xab, int64(5+i))
+		c.Members[0].AllReduce = int64(5 + i)
+		grow[i] = rastest.JSON(c)
+	}
+	var refusals atomic.Int64
+	logs, err := consumer.NewLogs(func(context.Context, plog.Logs) error {
+		if refusals.Add(1) <= 2 {
+			return errors.New("memory is short")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	b := start(t, config(rastest.Start(t, grow...)), logs, nil)
+	eventually(t, func() bool { return b.counter("events_emitted", "") > 0 })
+	assert.Equal(t, int64(3), b.counter("answers", answerTold), "twice refused, and once taken")
 }
