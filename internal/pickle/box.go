@@ -19,13 +19,15 @@ func (m *Machine) pushBox(k Kind, n int) error {
 	return m.push(v)
 }
 
-func (m *Machine) tupleFromMark() error {
+func (m *Machine) tupleFromMark() error { return m.tupleFromMarkAs(Tuple) }
+
+func (m *Machine) tupleFromMarkAs(k Kind) error {
 	if len(m.marks) == 0 {
 		return m.failf("got no mark; want one")
 	}
 	n := len(m.stack) - m.floor()
 	m.marks = m.marks[:len(m.marks)-1]
-	return m.pushBox(Tuple, n)
+	return m.pushBox(k, n)
 }
 
 // fromMark hands what lies above the last mark, and the value below it, to do.
@@ -55,6 +57,12 @@ func (m *Machine) fromTop(n int, do func(to Value, items []Value, whole bool) er
 }
 
 func (m *Machine) appendTo(to Value, items []Value, _ bool) error {
+	if to.kind == Object {
+		var err error
+		if to, err = m.contents(to, List); err != nil {
+			return err
+		}
+	}
 	if to.kind != List {
 		return m.failf("got %v; want a list to append to", to.kind)
 	}
@@ -66,6 +74,12 @@ func (m *Machine) appendTo(to Value, items []Value, _ bool) error {
 }
 
 func (m *Machine) setIn(to Value, pairs []Value, whole bool) error {
+	if to.kind == Object {
+		var err error
+		if to, err = m.contents(to, Dict); err != nil {
+			return err
+		}
+	}
 	if to.kind != Dict {
 		return m.failf("got %v; want a dict to set in", to.kind)
 	}

@@ -47,14 +47,19 @@ func FuzzMachine(f *testing.F) {
 		"", "\x80\x02N.", "\x80\x02}(X\x01\x00\x00\x00aq\x00](K\x01M\x01\x02J\xfe\xff\xff\xffe\x86h\x00\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40u.",
 		"\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00\x8c\x01a\x94]\x94h\x00aN}\x88s\x87.", "\x80\x02]q\x00h\x00a.",
 		"\x80\x02](]q\x00]q\x01eh\x00K\x01ah\x01K\x02ah\x00K\x03a\x87.", "\x80\x02cos\nsystem\n)R.",
+		"\x80\x02ca\nb\n)\x81}X\x01\x00\x00\x00xK\x01sb.", "\x80\x04\x8c\x01a\x94\x8c\x01b\x94\x93)R(K\x01K\x02uK\x03a.",
+		"\x80\x02ca\nb\nq\x00)}\x92q\x01h\x01b\x8f(K\x01\x90(\x91N0\x320Q\x87.",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := Limits{Text: 64, Stack: 256, Memo: 64, Values: 512, Depth: 8}
-		for _, take := range []bool{false, true} {
-			m := NewMachine(data, DataOnly, l)
-			if take {
+		for _, how := range []struct {
+			policy *Policy
+			take   bool
+		}{{DataOnly, false}, {DataOnly, true}, {Inert, false}, {Inert, true}} {
+			m := NewMachine(data, how.policy, l)
+			if how.take {
 				m.Take = func(pairs []Value, _ bool) (int32, bool) {
 					for _, v := range pairs {
 						show(m, v, 2)

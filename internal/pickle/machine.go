@@ -157,7 +157,7 @@ func (m *Machine) stepRare() error {
 		}
 		return nil
 	}
-	return m.failf("got it out of place; want it at the beginning only")
+	return m.stepObject()
 }
 
 func (m *Machine) push(v Value) error {
@@ -195,10 +195,7 @@ func (m *Machine) put(at int64) error {
 		return m.failf("got no value; want one to remember")
 	}
 	v := m.stack[len(m.stack)-1]
-	if v.kind >= List {
-		m.boxes[v.n].shared = true
-		m.pinned = len(m.boxes)
-	}
+	m.share(v)
 	switch n := int64(len(m.memo)); {
 	case at < n:
 		m.memo[at] = v

@@ -161,10 +161,21 @@ func (p *Policy) allowsAll(ops []Opcode) bool {
 
 // DataOnly takes what makes numbers, texts, bytes, lists, tuples and dicts, and nothing
 // that names code: no GLOBAL, REDUCE, BUILD, NEWOBJ, INST, OBJ or persistent id.
-var DataOnly = newPolicy("data only",
+var DataOnly = newPolicy("data only", dataOps...)
+
+// Inert takes what DataOnly takes, and what names code too, as descriptions: a class is its
+// name, an object the name of its class with its arguments and attributes. Nothing is
+// imported, called or constructed. What only the protocols 0 and 1 write is refused.
+var Inert = newPolicy("data, or a description of objects", append([]Opcode{
+	opGlobal, opStackGlobal, opReduce, opNewObj, opNewObjEx, opBuild, opBinPersID,
+	opEmptySet, opAddItems, opFrozenSet, opPop, opPopMark, opDup, opLong4, opByteArray8,
+}, dataOps...)...)
+
+var dataOps = []Opcode{
 	opProto, opFrame, opStop, opMark,
 	opNone, opNewTrue, opNewFalse, opBinInt, opBinInt1, opBinInt2, opLong1, opBinFloat,
 	opShortBinUnicode, opBinUnicode, opBinUnicode8, opShortBinBytes, opBinBytes, opBinBytes8,
 	opEmptyList, opAppend, opAppends, opEmptyDict, opSetItem, opSetItems,
 	opEmptyTuple, opTuple, opTuple1, opTuple2, opTuple3,
-	opBinPut, opLongBinPut, opMemoize, opBinGet, opLongBinGet)
+	opBinPut, opLongBinPut, opMemoize, opBinGet, opLongBinGet,
+}

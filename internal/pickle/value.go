@@ -17,9 +17,16 @@ const (
 	List
 	Tuple
 	Dict
+	Set        // of Inert only, as those below
+	Global     // the name of a class or function
+	Object     // what a class or function would make
+	Persistent // an id of something that lies outside the pickle
 )
 
-var kindNames = [...]string{"None", "a bool", "an int", "a float", "a large int", "a string", "bytes", "a list", "a tuple", "a dict"}
+var kindNames = [...]string{
+	"None", "a bool", "an int", "a float", "a large int", "a string", "bytes", "a list", "a tuple", "a dict",
+	"a set", "a class", "an object", "a persistent id",
+}
 
 // String names the kind for people: "a list".
 func (k Kind) String() string { return kindNames[k] }
@@ -66,7 +73,8 @@ func (m *Machine) Text(v Value) []byte {
 	return m.scan.data[t.off : t.off+t.n]
 }
 
-// Items returns the values of a list or tuple, or keys and values of a dict in turn.
+// Items returns the values of a list, tuple or set, keys and values of a dict in turn, or
+// the one id of something persistent.
 // They are the machine's, until its next step. A value may contain itself: who walks
 // deeper must bound the depth.
 func (m *Machine) Items(v Value) []Value {
