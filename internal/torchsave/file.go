@@ -1,0 +1,128 @@
+package torchsave
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+)
+
+// ErrLegacy says that a file is of torch.save before 1.6, which is no zip file: nothing in
+// it says where it ends.
+var ErrLegacy = errors.New("file is of torch.save before PyTorch 1.6")
+
+// legacyMagic is how such a file begins: a pickle of the number 0x1950a86a20f9469cfc6c.
+var legacyMagic = []byte("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.")
+
+// maxDirectory bounds the zip directory, bytes: 100 bytes for each of 600,000 storages.
+const maxDirectory = 64 << 20
+
+// File is an open file of torch.save.
+type File struct {
+	zip *zip.Reader
+	// prefix is the folder within the archive: the name that the file was first given.
+	prefix string
+	root   *zip.File // data.pkl
+}
+
+// Open reads the directory of a file. A file that does not end as a zip file does is torn.
+func Open(r io.ReaderAt, size int64) (*File, error) {
+	dir, err := findDirectory(r, size)
+	if err != nil {
+		return nil, notAZip(r, size, err)
+	}
+	if dir.size > maxDirectory {
+		return nil, fmt.Errorf("read zip directory: got %d bytes; want at most %d", dir.size, maxDirectory)
+	}
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("read zip directory: %w", err)
+	}
+	f := &File{zip: z}
+	for _, e := range z.File {
+		if name, ok := strings.CutSuffix(e.Name, "/data.pkl"); ok && !strings.Contains(name, "/") {
+			if f.root != nil {
+				return nil, errors.New("read zip directory: got two data.pkl; want one")
+			}
+			f.root, f.prefix = e, name
+		}
+	}
+	if f.root == nil {
+		return nil, errors.New("read zip directory: got no data.pkl; want a file of torch.save")
+	}
+	return f, nil
+}
+
+// notAZip says what a file is instead.
+func notAZip(r io.ReaderAt, size int64, err error) error {
+	head := make([]byte, min(size, int64(len(legacyMagic))))
+	if n, _ := r.ReadAt(head, 0); n == len(legacyMagic) && bytes.Equal(head, legacyMagic) {
+		return ErrLegacy
+	}
+	return err
+}
+
+// Value reads data.pkl, whose checksum is compared. The machine has the value's parts.
+func (f *File) Value(l pickle.Limits) (*pickle.Machine, pickle.Value, error) {
+	l = l.Or(pickle.DefaultLimits())
+	data, err := f.record(f.root, int64(l.Bytes))
+	if err != nil {
+		return nil, pickle.Value{}, fmt.Errorf("read data.pkl: %w", err)
+	}
+	m := pickle.NewMachine(data, pickle.Inert, l)
+	v, err := m.Run()
+	if err != nil {
+		return nil, pickle.Value{}, fmt.Errorf("read data.pkl: %w", err)
+	}
+	return m, v, nil
+}
+
+// record reads a record of at most limit bytes.
+func (f *File) record(e *zip.File, limit int64) ([]byte, error) {
+	if e.UncompressedSize64 > uint64(limit) {
+		return nil, fmt.Errorf("got %d bytes; want at most %d", e.UncompressedSize64, limit)
+	}
+	r, err := open(e)
+	if err != nil {
+		return nil, err
+	}
+	// A compressed record may be longer than it says.
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("got more than %d bytes; want at most that", limit)
+	}
+	return data, nil
+}
+
+// open opens a record. Its checksum is compared where it has one: PyTorch can be told to
+// compute none, and leaves 0.
+func open(e *zip.File) (io.Reader, error) {
+	if e.CRC32 == 0 && e.Method == zip.Store {
+		return e.OpenRaw()
+	}
+	return e.Open()
+}
+
+// Verify reads every record and compares its checksum. Records without one are counted.
+func (f *File) Verify() (unchecked int, err error) {
+	for _, e := range f.zip.File {
+		if e.CRC32 == 0 && e.UncompressedSize64 > 0 {
+			unchecked++
+		}
+		r, err := open(e)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+		}
+		if err != nil {
+			return unchecked, fmt.Errorf("verify record %.80q: %w", e.Name, err)
+		}
+	}
+	return unchecked, nil
+}

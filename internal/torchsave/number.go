@@ -1,0 +1,86 @@
+package torchsave
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+)
+
+// Number returns a whole number: an int, a float without a fraction, or a tensor of one
+// element, whose few bytes are read. False where v is something else.
+func (f *File) Number(m *pickle.Machine, v pickle.Value) (int64, bool) {
+	switch v.Kind() {
+	case pickle.Int:
+		return v.Int(), true
+	case pickle.Float:
+		return integral(v.Float())
+	case pickle.Object:
+		return f.scalar(m, v)
+	}
+	return 0, false
+}
+
+func integral(x float64) (int64, bool) {
+	const exact = 1 << 53 // beyond, a float64 does not hold every whole number
+	if x != math.Trunc(x) || math.Abs(x) > exact {
+		return 0, false
+	}
+	return int64(x), true
+}
+
+// scalar reads a tensor of one element: torch._utils._rebuild_tensor_v2(storage, offset,
+// size, stride, ...), where the storage is the persistent id ("storage", class, key,
+// location, elements).
+func (f *File) scalar(m *pickle.Machine, v pickle.Value) (int64, bool) {
+	args := m.Args(v)
+	if !m.Is(v, "torch._utils", "_rebuild_tensor_v2") || len(args) < 3 {
+		return 0, false
+	}
+	for _, n := range m.Items(args[2]) {
+		if n.Kind() != pickle.Int || n.Int() != 1 {
+			return 0, false
+		}
+	}
+	if args[0].Kind() != pickle.Persistent || args[1].Kind() != pickle.Int || args[2].Kind() != pickle.Tuple {
+		return 0, false
+	}
+	id := m.Items(m.Items(args[0])[0])
+	if len(id) < 5 || string(m.Text(id[0])) != "storage" || id[4].Kind() != pickle.Int {
+		return 0, false
+	}
+	_, class, _ := m.Class(id[1])
+	return f.element(string(class), string(m.Text(id[2])), args[1].Int(), id[4].Int())
+}
+
+// maxScalarStorage bounds the record that a single number is read from, bytes: optimizers
+// keep one storage for each number, and a page is read at once anyway.
+const maxScalarStorage = 4096
+
+// element reads the element at offset of a storage.
+func (f *File) element(class, key string, offset, elements int64) (int64, bool) {
+	width := map[string]int64{"FloatStorage": 4, "DoubleStorage": 8, "LongStorage": 8, "IntStorage": 4}[class]
+	if width == 0 || offset < 0 || offset >= elements || elements > maxScalarStorage/width {
+		return 0, false
+	}
+	for _, e := range f.zip.File {
+		if e.Name != f.prefix+"/data/"+key {
+			continue
+		}
+		b, err := f.record(e, maxScalarStorage)
+		if err != nil || int64(len(b)) < (offset+1)*width {
+			return 0, false
+		}
+		b = b[offset*width:]
+		switch class {
+		case "FloatStorage":
+			return integral(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
+		case "DoubleStorage":
+			return integral(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		case "IntStorage":
+			return int64(int32(binary.LittleEndian.Uint32(b))), true
+		}
+		return int64(binary.LittleEndian.Uint64(b)), true
+	}
+	return 0, false
+}
