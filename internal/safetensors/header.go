@@ -1,0 +1,147 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Limits bound what reading a header may cost. Zero limits mean the defaults.
+type Limits struct {
+	Header int64 // bytes; 100 MB is the format's own limit
+}
+
+const maxHeader = 100_000_000
+
+// Tensor is one entry of a header.
+type Tensor struct {
+	Name       string
+	DType      string
+	Shape      []int64
+	Begin, End int64 // bytes, from the end of the header
+}
+
+// Header is what a file holds.
+type Header struct {
+	Tensors  []Tensor // by where they lie
+	Metadata map[string]string
+}
+
+// Read reads the header of a file of so many bytes: 8 bytes of length, little-endian, and a
+// JSON object of {name: {dtype, shape, data_offsets}}. Tensors follow without a gap to the
+// end of the file; a file that is shorter or longer is torn.
+func Read(r io.ReaderAt, size int64, l Limits) (*Header, error) {
+	limit := l.Header
+	if limit <= 0 {
+		limit = maxHeader
+	}
+	var length [8]byte
+	if size < int64(len(length)) {
+		return nil, fmt.Errorf("read header: got a file of %d bytes; want at least 8", size)
+	}
+	if _, err := r.ReadAt(length[:], 0); err != nil {
+		return nil, fmt.Errorf("read header: %w", err)
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > uint64(limit) || int64(n) > size-8 {
+		return nil, fmt.Errorf("read header: got a length of %d; want at most %d", n, min(limit, size-8))
+	}
+	b := make([]byte, n)
+	if _, err := r.ReadAt(b, 8); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read header: %w", err)
+	}
+	h, err := parse(b)
+	if err == nil {
+		err = h.fit(size - 8 - int64(n))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read header: %w", err)
+	}
+	return h, nil
+}
+
+type entry struct {
+	DType   string   `json:"dtype"`
+	Shape   []int64  `json:"shape"`
+	Offsets []uint64 `json:"data_offsets"`
+}
+
+func parse(b []byte) (*Header, error) {
+	var raw map[string]json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&raw); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("got more behind the object; want white space")
+	}
+	h := &Header{Tensors: make([]Tensor, 0, len(raw))}
+	for name, value := range raw {
+		if name == "__metadata__" {
+			if err := json.Unmarshal(value, &h.Metadata); err != nil {
+				return nil, fmt.Errorf("read __metadata__: %w", err)
+			}
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal(value, &e); err != nil {
+			return nil, fmt.Errorf("read tensor %.80q: %w", name, err)
+		}
+		if len(e.Offsets) != 2 || e.Offsets[0] > e.Offsets[1] || e.Offsets[1] > 1<<62 {
+			return nil, fmt.Errorf("read tensor %.80q: got data_offsets %v; want begin and end", name, e.Offsets)
+		}
+		t := Tensor{name, e.DType, e.Shape, int64(e.Offsets[0]), int64(e.Offsets[1])}
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("read tensor %.80q: %w", name, err)
+		}
+		h.Tensors = append(h.Tensors, t)
+	}
+	slices.SortFunc(h.Tensors, func(x, y Tensor) int {
+		return cmp.Or(cmp.Compare(x.Begin, y.Begin), cmp.Compare(x.End, y.End), cmp.Compare(x.Name, y.Name))
+	})
+	return h, nil
+}
+
+// bits are how long an element is, by its type.
+var bits = map[string]int64{
+	"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
+	"U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32,
+	"U64": 64, "I64": 64, "F64": 64, "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
+}
+
+// check reports whether a tensor is as long as its shape; of an unknown type nobody can say.
+func (t *Tensor) check() error {
+	const most = 1 << 50 // bits: 140 TB
+	size, known := bits[t.DType]
+	for _, n := range t.Shape {
+		if n < 0 || n > most || size > 0 && n > most/size {
+			return fmt.Errorf("got shape %v; want sizes of 0 and more, and at most %d bits in all", t.Shape, int64(most))
+		}
+		size *= n
+	}
+	if got := t.End - t.Begin; known && got != (size+7)/8 {
+		return fmt.Errorf("got %d bytes; want %d of shape %v and type %s", got, (size+7)/8, t.Shape, t.DType)
+	}
+	return nil
+}
+
+// fit reports whether the tensors fill so many bytes, one behind the other.
+func (h *Header) fit(size int64) error {
+	at := int64(0)
+	for i := range h.Tensors {
+		t := &h.Tensors[i]
+		if t.Begin != at {
+			return fmt.Errorf("got tensor %.80q at %d; want it at %d, behind the one before", t.Name, t.Begin, at)
+		}
+		at = t.End
+	}
+	if at != size {
+		return fmt.Errorf("got %d bytes of tensors; want %d", size, at)
+	}
+	return nil
+}
