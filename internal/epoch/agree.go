@@ -1,0 +1,61 @@
+package epoch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Agree judges what the domains of one save hold: one observation for each domain. It joins
+// their epochs on the flat lattice unknown < e < mixed; only domains that are committed to
+// an epoch contribute. The save's own name is one more domain: where all hold one epoch and
+// the save is called another, that is mixed too.
+func Agree(save int64, obs []model.EpochObservation) Judgement {
+	j := Judgement{Domains: len(obs), Verdict: Unknown}
+	at := map[int64]int{} // of an epoch in Held
+	for i := range obs {
+		o := &obs[i]
+		if !confirms(o) {
+			j.doubt(o.Domain, o.State)
+			continue
+		}
+		j.hold(at, o.Epoch.V, o.Domain)
+	}
+	slices.SortFunc(j.Held, func(a, b Held) int { return cmp.Compare(a.Epoch, b.Epoch) })
+	switch {
+	case len(j.Held) > 1, len(j.Held) == 1 && j.Held[0].Epoch != save:
+		j.Verdict = MixedEpoch
+	case len(j.Held) == 0:
+	case j.MissingCount > 0:
+		j.Verdict = Converging
+	default:
+		j.Verdict, j.Epoch = Converged, model.Some(save)
+	}
+	return j
+}
+
+// confirms: a domain that is committed, and nobody knows to what, confirms nothing.
+func confirms(o *model.EpochObservation) bool {
+	return o.State == model.DomainCommitted && o.Epoch.OK
+}
+
+func (j *Judgement) doubt(d model.Domain, s model.DomainState) {
+	j.MissingCount++
+	if len(j.Missing) < MaxNamed {
+		j.Missing = append(j.Missing, Doubt{d, s})
+	}
+}
+
+func (j *Judgement) hold(at map[int64]int, e int64, d model.Domain) {
+	i, known := at[e]
+	if !known {
+		i, at[e] = len(j.Held), len(j.Held)
+		j.Held = append(j.Held, Held{Epoch: e})
+	}
+	h := &j.Held[i]
+	h.Count++
+	if len(h.Domains) < MaxNamed {
+		h.Domains = append(h.Domains, d)
+	}
+}

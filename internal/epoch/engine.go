@@ -1,0 +1,344 @@
+package epoch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Config bounds what an engine keeps. Zero limits mean the defaults.
+type Config struct {
+	Jobs        int
+	Generations int // of one job; the least in order leave
+	Saves       int // of one generation; those of the lowest epochs leave
+	Domains     int // of one generation
+	Observers   int
+	Registers   int // in all
+}
+
+// DefaultConfig has room for 16,384 ranks with 8 domains each, and their last 30 saves.
+func DefaultConfig() Config {
+	return Config{
+		Jobs: 256, Generations: 8, Saves: 256, Observers: 32_768,
+		Domains:   1 << 18,
+		Registers: 4 << 20, // 32 bytes each
+	}
+}
+
+func (c Config) or(def Config) Config {
+	for _, p := range []struct {
+		to  *int
+		def int
+	}{
+		{&c.Jobs, def.Jobs},
+		{&c.Generations, def.Generations},
+		{&c.Saves, def.Saves},
+		{&c.Domains, def.Domains},
+		{&c.Observers, def.Observers},
+		{&c.Registers, def.Registers},
+	} {
+		if *p.to <= 0 {
+			*p.to = p.def
+		}
+	}
+	return c
+}
+
+// Stats count what an engine has taken and left out.
+type Stats struct {
+	Observations int64
+	Refused      int64 // of unknown states or kinds
+	JobsLost     int64 // observations of jobs beyond Config.Jobs
+	SavesLost    int64 // saves that left, or came too late
+	Overflowed   int64 // observations beyond domains, observers or registers: they taint
+	Registers    int   // held now
+}
+
+// Engine keeps what observers say of the saves of jobs. What it holds is the join of all
+// observations: duplicates, and their order, are nothing to it. It is not safe for concurrent
+// use.
+type Engine struct {
+	cfg       Config
+	jobs      map[string]*job
+	observers map[string]int32
+	names     []string // of observers
+	gone      []bool   // observers that are not heard from any more
+	stats     Stats
+}
+
+type job struct{ generations map[string]*generation }
+
+// generation is the life of one set of domains of a job.
+type generation struct {
+	index   map[model.Domain]int32
+	domains []model.Domain
+	order   []int32 // of domains, sorted; stale while it is shorter than they are
+	saves   map[int64]*save
+	// tainted: something was left out for want of room, so that nothing can be confirmed.
+	tainted bool
+}
+
+// save holds registers by domain: the first observer's in cells, those of others in more.
+type save struct {
+	cells []cell
+	more  map[int32][]cell
+	of    map[model.DomainKind]int64 // how many domains of a kind there are, where somebody says
+}
+
+type cell struct {
+	register
+	observer int32
+}
+
+// New returns an engine that holds nothing.
+func New(c Config) *Engine {
+	return &Engine{cfg: c.or(DefaultConfig()), jobs: map[string]*job{}, observers: map[string]int32{}}
+}
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats { return e.stats }
+
+// Observe joins one observation.
+func (e *Engine) Observe(o *model.EpochObservation) {
+	st, ok := stateOf[o.State]
+	if !ok || o.Domain.Kind == "" {
+		e.stats.Refused++
+		return
+	}
+	e.stats.Observations++
+	g := e.generation(o.JobID, o.Generation)
+	if g == nil {
+		e.stats.JobsLost++
+		return
+	}
+	s := e.save(g, o.Save)
+	if s == nil {
+		return
+	}
+	by, ok := e.observer(o.Observer)
+	at, ok2 := g.domain(o.Domain, e.cfg.Domains)
+	if !ok || !ok2 {
+		e.overflow(g)
+		return
+	}
+	if o.Of > int64(e.cfg.Domains) { // more than can ever be heard of
+		e.overflow(g)
+	} else if o.Of > s.of[o.Domain.Kind] {
+		s.of[o.Domain.Kind] = o.Of
+	}
+	v := value{state: st}
+	if o.Epoch.OK && (st == committed || st == absent) {
+		v.epoch, v.known = o.Epoch.V, true
+	}
+	e.join(g, s, at, cell{register{o.Revision, v}, by})
+}
+
+func (e *Engine) overflow(g *generation) {
+	e.stats.Overflowed++
+	g.tainted = true
+}
+
+func (e *Engine) join(g *generation, s *save, at int32, c cell) {
+	for int(at) >= len(s.cells) {
+		s.cells = append(s.cells, cell{})
+	}
+	first := &s.cells[at]
+	if first.value.state == silent || first.observer == c.observer {
+		if first.value.state == silent && !e.room(g) {
+			return
+		}
+		*first = cell{first.register.join(c.register), c.observer}
+		return
+	}
+	others := s.more[at]
+	for i := range others {
+		if others[i].observer == c.observer {
+			others[i].register = others[i].register.join(c.register)
+			return
+		}
+	}
+	if !e.room(g) {
+		return
+	}
+	if s.more == nil {
+		s.more = map[int32][]cell{}
+	}
+	s.more[at] = append(others, c)
+}
+
+func (e *Engine) room(g *generation) bool {
+	if e.stats.Registers >= e.cfg.Registers {
+		e.overflow(g)
+		return false
+	}
+	e.stats.Registers++
+	return true
+}
+
+func (e *Engine) generation(id, name string) *generation {
+	j := e.jobs[id]
+	if j == nil {
+		if len(e.jobs) >= e.cfg.Jobs {
+			return nil
+		}
+		j = &job{map[string]*generation{}}
+		e.jobs[id] = j
+	}
+	g := j.generations[name]
+	if g == nil {
+		if len(j.generations) >= e.cfg.Generations {
+			e.evictGeneration(j)
+		}
+		g = &generation{index: map[model.Domain]int32{}, saves: map[int64]*save{}}
+		j.generations[name] = g
+	}
+	return g
+}
+
+// evictGeneration drops the generation whose newest save is the oldest.
+func (e *Engine) evictGeneration(j *job) {
+	var oldest string
+	var best int64
+	for name, g := range j.generations {
+		newest := g.newest()
+		if oldest == "" || cmp.Or(cmp.Compare(newest, best), cmp.Compare(name, oldest)) < 0 {
+			oldest, best = name, newest
+		}
+	}
+	for n := range j.generations[oldest].saves {
+		e.drop(j.generations[oldest], n)
+	}
+	delete(j.generations, oldest)
+}
+
+func (g *generation) newest() int64 {
+	newest := int64(-1)
+	for n := range g.saves {
+		newest = max(newest, n)
+	}
+	return newest
+}
+
+// save returns a save; of too many, those of the lowest epochs leave.
+func (e *Engine) save(g *generation, n int64) *save {
+	if s := g.saves[n]; s != nil {
+		return s
+	}
+	if len(g.saves) >= e.cfg.Saves {
+		lowest := n
+		for other := range g.saves {
+			lowest = min(lowest, other)
+		}
+		e.stats.SavesLost++
+		if lowest == n {
+			return nil
+		}
+		e.drop(g, lowest)
+	}
+	s := &save{of: map[model.DomainKind]int64{}}
+	g.saves[n] = s
+	return s
+}
+
+func (e *Engine) drop(g *generation, n int64) {
+	s := g.saves[n]
+	for i := range s.cells {
+		if s.cells[i].value.state != silent {
+			e.stats.Registers--
+		}
+	}
+	for _, more := range s.more {
+		e.stats.Registers -= len(more)
+	}
+	delete(g.saves, n)
+}
+
+func (e *Engine) observer(name string) (int32, bool) {
+	if i, ok := e.observers[name]; ok {
+		e.gone[i] = false
+		return i, true
+	}
+	if len(e.names) >= e.cfg.Observers {
+		return 0, false
+	}
+	i := int32(len(e.names))
+	e.observers[name] = i
+	e.names, e.gone = append(e.names, name), append(e.gone, false)
+	return i, true
+}
+
+// Forget takes back what an observer said: it is not heard from any more, and what it saw may
+// have changed since. When that is so, is the caller's to say, by a clock of its own. An
+// observer that is heard from again is believed again.
+func (e *Engine) Forget(observer string) {
+	if i, ok := e.observers[observer]; ok {
+		e.gone[i] = true
+	}
+}
+
+func (g *generation) domain(d model.Domain, limit int) (int32, bool) {
+	if i, ok := g.index[d]; ok {
+		return i, true
+	}
+	if len(g.domains) >= limit {
+		return 0, false
+	}
+	i := int32(len(g.domains))
+	g.index[d] = i
+	g.domains = append(g.domains, d)
+	return i, true
+}
+
+// sorted returns the domains in a fixed order, whichever came first.
+func (g *generation) sorted() []int32 {
+	if len(g.order) < len(g.domains) {
+		g.order = g.order[:0]
+		for i := range g.domains {
+			g.order = append(g.order, int32(i))
+		}
+		slices.SortFunc(g.order, func(a, b int32) int { return compareDomains(g.domains[a], g.domains[b]) })
+	}
+	return g.order
+}
+
+// Jobs returns the jobs that are known, in order.
+func (e *Engine) Jobs() []string { return sortedKeys(e.jobs) }
+
+// Generations returns the generations of a job, the one with the newest save last.
+func (e *Engine) Generations(id string) []string {
+	j := e.jobs[id]
+	if j == nil {
+		return nil
+	}
+	names := sortedKeys(j.generations)
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(j.generations[a].newest(), j.generations[b].newest())
+	})
+	return names
+}
+
+// Saves returns the epochs of the saves of a generation, ascending.
+func (e *Engine) Saves(id, name string) []int64 {
+	g := e.find(id, name)
+	if g == nil {
+		return nil
+	}
+	return sortedKeys(g.saves)
+}
+
+func (e *Engine) find(id, name string) *generation {
+	if j := e.jobs[id]; j != nil {
+		return j.generations[name]
+	}
+	return nil
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

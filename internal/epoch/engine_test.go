@@ -1,0 +1,224 @@
+package epoch
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+const (
+	testJob = "job"
+	testGen = "2 ranks"
+)
+
+// tell makes an observation of a rank's model.
+func tell(save int64, rank int, revision int64, s model.DomainState, e ...int64) model.EpochObservation {
+	o := seen(model.DomainModel, fmt.Sprint(rank), s, e...)
+	o.Save, o.Revision = save, revision
+	return o
+}
+
+func observe(e *Engine, obs ...model.EpochObservation) {
+	for i := range obs {
+		e.Observe(&obs[i])
+	}
+}
+
+func TestASaveConverges(t *testing.T) {
+	e := New(Config{})
+	c := model.DomainCommitted
+	require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+	observe(e, tell(100, 0, 1, model.DomainTentative), tell(100, 1, 1, model.DomainTentative))
+	require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+	observe(e, tell(100, 0, 2, c, 100))
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
+	require.False(t, e.Frontier(testJob, testGen).OK)
+	observe(e, tell(100, 1, 2, c, 100))
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+	require.Equal(t, model.Some[int64](100), e.Frontier(testJob, testGen))
+
+	observe(e, tell(200, 0, 3, c, 200))
+	j := e.Judge(testJob, testGen, 200)
+	require.Equal(t, Converging, j.Verdict, "rank 1 was heard of before, and has said nothing of this save")
+	require.Equal(t, 1, j.MissingCount)
+	lags, n := e.Lags(testJob, testGen, 10)
+	require.Equal(t, 1, n)
+	require.Equal(t, Lag{model.Domain{Kind: model.DomainModel, ID: "0"}, 200, 100}, lags[0])
+}
+
+func TestRetentionRevokes(t *testing.T) {
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainCommitted, 100))
+	observe(e, tell(100, 1, 2, model.DomainAbsent, 100))
+	require.Equal(t, Revoked, e.Judge(testJob, testGen, 100).Verdict)
+	require.False(t, e.Frontier(testJob, testGen).OK)
+	observe(e, tell(100, 1, 3, model.DomainCommitted, 100))
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict, "it was saved again")
+}
+
+func TestWhatWasNeverThereIsNotRevoked(t *testing.T) {
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
+}
+
+func TestDomainsThatNobodySpokeOfAreMissing(t *testing.T) {
+	e := New(Config{})
+	o := tell(100, 0, 1, model.DomainCommitted, 100)
+	o.Of = 4
+	observe(e, o)
+	j := e.Judge(testJob, testGen, 100)
+	require.Equal(t, Converging, j.Verdict)
+	require.Equal(t, 3, j.MissingCount)
+	require.Equal(t, 4, j.Domains)
+}
+
+func TestAPointerDoesNotRecover(t *testing.T) {
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100))
+	tracker := seen(model.DomainTracker, "latest", model.DomainTentative)
+	observe(e, tracker)
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
+	require.Equal(t, model.Some[int64](100), e.Frontier(testJob, testGen))
+}
+
+// TestObserversThatDisagree: of two who look at one domain, and see different things, nobody
+// knows which sees an old copy.
+func TestObserversThatDisagree(t *testing.T) {
+	e := New(Config{})
+	mine, theirs := tell(100, 0, 5, model.DomainCommitted, 100), tell(100, 0, 1, model.DomainTentative)
+	theirs.Observer = "b"
+	observe(e, mine, theirs)
+	require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+	e.Forget("b")
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+	theirs.State, theirs.Epoch, theirs.Revision = model.DomainCommitted, model.Some[int64](99), 2
+	observe(e, theirs)
+	require.Equal(t, MixedEpoch, e.Judge(testJob, testGen, 100).Verdict)
+	e.Forget("a")
+	e.Forget("b")
+	require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict, "nobody is heard from")
+}
+
+func TestGenerationsAreNotCompared(t *testing.T) {
+	e := New(Config{})
+	old := tell(100, 0, 1, model.DomainCommitted, 100)
+	grown := tell(200, 0, 1, model.DomainCommitted, 200)
+	grown.Generation = "1 rank"
+	observe(e, old, tell(100, 1, 1, model.DomainCommitted, 100), grown)
+	require.Equal(t, Converged, e.Judge(testJob, "1 rank", 200).Verdict)
+	require.Equal(t, []string{testGen, "1 rank"}, e.Generations(testJob))
+}
+
+func TestLimits(t *testing.T) {
+	t.Run("domains taint", func(t *testing.T) {
+		e := New(Config{Domains: 1})
+		observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))
+		require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+		require.EqualValues(t, 1, e.Stats().Overflowed)
+	})
+	t.Run("registers taint", func(t *testing.T) {
+		e := New(Config{Registers: 1})
+		observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))
+		require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+		require.Equal(t, 1, e.Stats().Registers)
+	})
+	t.Run("observers taint", func(t *testing.T) {
+		e := New(Config{Observers: 1})
+		o := tell(100, 0, 9, model.DomainAbsent)
+		o.Observer = "b"
+		observe(e, tell(100, 0, 1, model.DomainCommitted, 100), o)
+		require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+	})
+	t.Run("saves leave from below", func(t *testing.T) {
+		e := New(Config{Saves: 2})
+		for _, n := range []int64{300, 100, 200, 50} {
+			observe(e, tell(n, 0, 1, model.DomainCommitted, n))
+		}
+		require.Equal(t, []int64{200, 300}, e.Saves(testJob, testGen))
+		require.EqualValues(t, 2, e.Stats().SavesLost)
+		require.Equal(t, 2, e.Stats().Registers)
+	})
+	t.Run("generations leave by their saves", func(t *testing.T) {
+		e := New(Config{Generations: 2})
+		for i, g := range []string{"x", "y", "z"} {
+			o := tell(int64(100+i), 0, 1, model.DomainCommitted, 100)
+			o.Generation = g
+			observe(e, o)
+		}
+		require.Equal(t, []string{"y", "z"}, e.Generations(testJob))
+	})
+	t.Run("jobs", func(t *testing.T) {
+		e := New(Config{Jobs: 1})
+		o := tell(100, 0, 1, model.DomainCommitted, 100)
+		o.JobID = "another"
+		observe(e, tell(100, 0, 1, model.DomainCommitted, 100), o)
+		require.Equal(t, []string{testJob}, e.Jobs())
+		require.EqualValues(t, 1, e.Stats().JobsLost)
+	})
+	t.Run("what is no observation", func(t *testing.T) {
+		e := New(Config{})
+		observe(e, tell(100, 0, 1, "done", 100), model.EpochObservation{State: model.DomainCommitted})
+		require.EqualValues(t, 2, e.Stats().Refused)
+		require.Empty(t, e.Jobs())
+	})
+}
+
+// TestMergeForgetsNothing: what keeps one engine from confirming keeps the merged one.
+func TestMergeForgetsNothing(t *testing.T) {
+	tainted := New(Config{Domains: 1})
+	observe(tainted, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))
+	merged := New(Config{})
+	merged.Merge(tainted)
+	require.Equal(t, Unknown, merged.Judge(testJob, testGen, 100).Verdict)
+
+	forgetful := New(Config{})
+	observe(forgetful, tell(100, 0, 1, model.DomainCommitted, 100))
+	forgetful.Forget("a")
+	merged = New(Config{})
+	merged.Merge(forgetful)
+	require.Equal(t, Unknown, merged.Judge(testJob, testGen, 100).Verdict)
+}
+
+func TestMoreDomainsThanCanBe(t *testing.T) {
+	e := New(Config{})
+	o := tell(100, 0, 1, model.DomainCommitted, 100)
+	o.Of = math.MaxInt64
+	other := seen(model.DomainOptimizer, "0", model.DomainCommitted, 100)
+	other.Of = math.MaxInt64
+	observe(e, o, other)
+	require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
+	require.EqualValues(t, 2, e.Stats().Overflowed)
+}
+
+func BenchmarkEvaluate16384x8(b *testing.B) {
+	e := New(Config{})
+	kinds := []model.DomainKind{
+		model.DomainModel, model.DomainOptimizer, model.DomainScheduler, model.DomainRNG,
+		model.DomainDataLoader, model.DomainTracker, model.DomainCommit, "extra",
+	}
+	o := model.EpochObservation{JobID: testJob, Generation: testGen, Save: 100, Epoch: model.Some[int64](100), State: model.DomainCommitted, Observer: "a", Revision: 1}
+	for rank := range 16_384 {
+		for _, k := range kinds {
+			o.Domain = model.Domain{Kind: k, ID: fmt.Sprintf("rank %d", rank)}
+			e.Observe(&o)
+		}
+	}
+	require.Equal(b, Converged, e.Judge(testJob, testGen, 100).Verdict)
+	b.Run("judge", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			e.Judge(testJob, testGen, 100)
+		}
+	})
+	b.Run("observe", func(b *testing.B) {
+		for b.Loop() {
+			o.Revision++
+			e.Observe(&o)
+		}
+	})
+}

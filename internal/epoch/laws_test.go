@@ -1,0 +1,182 @@
+package epoch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// cases is how many random cases each law is tried on.
+const cases = 100_000
+
+func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 8)) }
+
+func randomRegister(r *rand.Rand) register {
+	v := value{state: state(r.IntN(int(conflict) + 1))}
+	if v.state == silent || v.state == conflict {
+		if v.state == silent {
+			return register{}
+		}
+		return register{int64(r.IntN(3)), v}
+	}
+	if r.IntN(2) == 0 && (v.state == absent || v.state == committed) {
+		v.epoch, v.known = int64(r.IntN(3)), true
+	}
+	return register{int64(r.IntN(3)), v}
+}
+
+// TestLawsOfRegisters: the join is commutative, associative and idempotent, and never below
+// what it joins.
+func TestLawsOfRegisters(t *testing.T) {
+	r := source(1)
+	for range cases {
+		a, b, c := randomRegister(r), randomRegister(r), randomRegister(r)
+		require.Equal(t, a.join(b), b.join(a), "commutative: %v %v", a, b)
+		require.Equal(t, a.join(b).join(c), a.join(b.join(c)), "associative: %v %v %v", a, b, c)
+		require.Equal(t, a, a.join(a), "idempotent: %v", a)
+		require.Equal(t, a.join(b), a.join(b).join(a), "monotone: %v %v", a, b)
+		require.Equal(t, register{}.join(a), a, "the least: %v", a)
+	}
+}
+
+// TestLawsOfViews: in which order observers are heard is nothing, and one who does not confirm
+// is not overruled.
+func TestLawsOfViews(t *testing.T) {
+	r := source(2)
+	for range cases {
+		values := make([]value, 1+r.IntN(4))
+		for i := range values {
+			for values[i].state == silent {
+				values[i] = randomRegister(r).value
+			}
+		}
+		var a, b view
+		for _, v := range values {
+			a.add(v)
+		}
+		r.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+		for _, v := range values {
+			b.add(v)
+		}
+		b.add(values[0])
+		require.Equal(t, a, b)
+		confirms := true
+		for _, v := range values {
+			confirms = confirms && v.confirms() && v.epoch == values[0].epoch
+		}
+		require.Equal(t, confirms, a.confirms(), "%v", values)
+	}
+}
+
+// history is what observers saw while a job saved, in the order in which they saw it.
+func history(r *rand.Rand) []model.EpochObservation {
+	states := []model.DomainState{model.DomainTentative, model.DomainReflecting, model.DomainCommitted, model.DomainAbsent}
+	obs := make([]model.EpochObservation, r.IntN(24))
+	for i := range obs {
+		o := tell(int64(100*(1+r.IntN(2))), r.IntN(3), int64(r.IntN(4)), states[r.IntN(len(states))])
+		o.Observer = fmt.Sprint("observer ", r.IntN(2))
+		o.Of = int64(r.IntN(2) * 3)
+		if r.IntN(2) == 0 {
+			o.Epoch = model.Some(int64(100 * (1 + r.IntN(2))))
+		}
+		obs[i] = o
+	}
+	return obs
+}
+
+// TestOrderAndDuplicatesAreNothing (P6, P8, P9): any order, any duplicates, any split over two
+// engines that are merged, and any restart in between, come to the same.
+func TestOrderAndDuplicatesAreNothing(t *testing.T) {
+	r := source(3)
+	for range cases {
+		obs := history(r)
+		straight := New(Config{})
+		observe(straight, obs...)
+		again := append([]model.EpochObservation{}, obs...)
+		for range r.IntN(4) {
+			if len(obs) > 0 {
+				again = append(again, obs[r.IntN(len(obs))])
+			}
+		}
+		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+		cut := r.IntN(len(again) + 1)
+		one, two := New(Config{}), New(Config{})
+		observe(one, again[:cut]...)
+		observe(two, again[cut:]...)
+		two.Merge(one)
+		require.Equal(t, straight.Observations(), two.Observations())
+		for _, save := range []int64{100, 200} {
+			require.Equal(t, straight.Judge(testJob, testGen, save), two.Judge(testJob, testGen, save))
+		}
+		require.Equal(t, straight.Frontier(testJob, testGen), two.Frontier(testJob, testGen))
+	}
+}
+
+// TestLossNeverConfirms (P2 to P5): of a save whose domains hold what they hold, whatever part
+// of the observations arrives, converged is said only where all hold the save's epoch, and all
+// were heard; mixed only where they differ.
+func TestLossNeverConfirms(t *testing.T) {
+	r := source(4)
+	converged, mixed := 0, 0
+	for range cases {
+		n := 1 + r.IntN(5)
+		truth := make([]int64, n) // 0: not written
+		uniform, whole := true, true
+		for i := range truth {
+			truth[i] = 100
+			switch r.IntN(8) {
+			case 0:
+				truth[i] = 0
+			case 1:
+				truth[i] = 99
+			}
+			whole = whole && truth[i] == 100
+			uniform = uniform && (truth[i] == 0 || truth[i] == 100)
+		}
+		e := New(Config{})
+		heard := map[int]bool{}
+		for range r.IntN(4 * n) {
+			i := r.IntN(n)
+			heard[i] = true
+			o := tell(100, i, 1, model.DomainAbsent)
+			if truth[i] != 0 {
+				o = tell(100, i, 1, model.DomainCommitted, truth[i])
+			}
+			o.Of = int64(n)
+			observe(e, o)
+		}
+		switch got := e.Judge(testJob, testGen, 100).Verdict; got {
+		case Converged:
+			converged++
+			require.True(t, whole && len(heard) == n, "%v heard %v", truth, heard)
+		case MixedEpoch:
+			mixed++
+			require.False(t, uniform, "%v heard %v", truth, heard)
+		default:
+			require.False(t, whole && len(heard) == n, "%s: %v heard %v", got, truth, heard)
+		}
+	}
+	t.Logf("%d cases: %d converged, %d mixed", cases, converged, mixed)
+	require.Greater(t, converged, cases/20, "the test tries too few that converge")
+	require.Greater(t, mixed, cases/20)
+}
+
+// TestTimesDecideNothing (P11).
+func TestTimesDecideNothing(t *testing.T) {
+	r := source(5)
+	for range 10_000 {
+		obs := history(r)
+		a, b := New(Config{}), New(Config{})
+		observe(a, obs...)
+		for i := range obs {
+			obs[i].Time = r.Int64() - r.Int64()
+		}
+		observe(b, obs...)
+		require.Equal(t, a.Observations(), b.Observations())
+		require.Equal(t, a.Judge(testJob, testGen, 100), b.Judge(testJob, testGen, 100))
+	}
+}

@@ -1,0 +1,59 @@
+package model
+
+// DomainKind is what a persistence domain holds.
+type DomainKind string
+
+// Kinds of persistence domains.
+const (
+	DomainModel      DomainKind = "model"
+	DomainOptimizer  DomainKind = "optimizer"
+	DomainScheduler  DomainKind = "scheduler"
+	DomainRNG        DomainKind = "rng"
+	DomainDataLoader DomainKind = "dataloader"
+	// DomainTracker is a pointer to the save that a resume takes.
+	DomainTracker DomainKind = "tracker"
+	// DomainCommit is a marker that is written when everything else has been.
+	DomainCommit DomainKind = "commit"
+)
+
+// Domain is the smallest unit that one writer persists and can lose independently: a kind,
+// and of whom and where within that, such as "rank 3".
+type Domain struct {
+	Kind DomainKind
+	ID   string
+}
+
+// DomainState is how far a domain is with an epoch.
+type DomainState string
+
+// States of a domain. Only DomainCommitted confirms.
+const (
+	DomainTentative  DomainState = "tentative"  // begun, torn, or in doubt
+	DomainReflecting DomainState = "reflecting" // whole, and its confirmation is under way
+	DomainCommitted  DomainState = "committed"
+	DomainAbsent     DomainState = "absent" // expected, and not there; or there no more
+)
+
+// EpochObservation is what one look at one domain of one save found.
+type EpochObservation struct {
+	Time       int64 // Unix ns of the look; for people, it decides nothing
+	JobID      string
+	Generation string // of the job's set of domains: another world size is another one
+	// Save is the epoch that the save is of which the domain is a part: what its folder or its
+	// tag says, and what a resume would ask for.
+	Save   int64
+	Domain Domain
+	// Of is how many domains of this kind the save has in all; 0 where the observer sees only
+	// its own.
+	Of int64
+	// Epoch is what the domain itself holds; unknown where nothing says so. Of a domain that is
+	// absent it is what the domain held: it was there, and was deleted.
+	Epoch      Optional[int64]
+	State      DomainState
+	Witness    string // what Epoch was read from
+	Confidence float64
+	// Observer names one life of one who looks, Revision counts its looks at changes: of two
+	// observations of one observer the one with the higher revision holds.
+	Observer string
+	Revision int64
+}
