@@ -1,0 +1,144 @@
+package ckpt
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// builder gathers what a reader finds of one save.
+type builder struct {
+	*scan
+	save Save
+	at   map[model.Domain]int // of a domain in save.Domains
+	lost bool                 // there are more domains than Limits.Domains
+	// last is the file that was written after all others that are now read, nil where no file
+	// is known to be: what is newer was overwritten since, by another attempt at this epoch.
+	last *marker
+	// hasCommon: the DCP metadata names what Megatron keeps for all ranks.
+	hasCommon bool
+}
+
+func (s *scan) newSave(f Format, path string, epoch model.Optional[int64]) *builder {
+	return &builder{scan: s, save: Save{Format: f, Path: path, Epoch: epoch}, at: map[model.Domain]int{}}
+}
+
+// domain returns where a domain stands; one that is new is committed until something is
+// found against it.
+func (b *builder) domain(kind model.DomainKind, id, file string) int {
+	key := model.Domain{Kind: kind, ID: id}
+	if i, ok := b.at[key]; ok {
+		return i
+	}
+	if len(b.save.Domains) >= b.opt.Limits.Domains {
+		b.lost = true
+		return len(b.save.Domains) - 1
+	}
+	b.at[key] = len(b.save.Domains)
+	b.save.Domains = append(b.save.Domains, Domain{Domain: key, State: model.DomainCommitted, File: file})
+	return len(b.save.Domains) - 1
+}
+
+// doubt notes what is wrong with a domain. What is only torn may not hide what is missing.
+func (b *builder) doubt(i int, state model.DomainState, p Problem) {
+	if d := &b.save.Domains[i]; d.State != model.DomainAbsent {
+		d.State = state
+	}
+	b.problem(&b.save, p)
+}
+
+// torn says that a domain is there, and not whole.
+func (b *builder) torn(i int, check Check, file, format string, args ...any) {
+	b.doubt(i, model.DomainTentative, Problem{check, Partial, file, fmt.Sprintf(format, args...)})
+}
+
+// missing says that a domain which must be there is not.
+func (b *builder) missing(i int, check Check, file, format string, args ...any) {
+	b.doubt(i, model.DomainAbsent, Problem{check, Partial, file, fmt.Sprintf(format, args...)})
+}
+
+// hold notes the epoch that a domain's content says. A domain whose contents say two is
+// split: one of them is as much of the save as the other.
+func (b *builder) hold(i int, epoch int64, witness, file string) {
+	d := &b.save.Domains[i]
+	if d.Own && d.Epoch.V != epoch {
+		j := b.domain(d.Kind, d.ID+" in "+path.Base(file), file)
+		if j == i {
+			b.lost = true
+			return
+		}
+		i = j
+		d = &b.save.Domains[i]
+	}
+	d.Epoch, d.Own, d.Witness = model.Some(epoch), true, witness+" in "+file
+}
+
+// done finishes the save: domains of which no content says an epoch are of the save's.
+func (b *builder) done() {
+	by := "name of " + path.Base(b.save.Path)
+	epoch := b.save.Epoch
+	for i := range b.save.Domains {
+		d := &b.save.Domains[i]
+		if !d.Epoch.OK && d.State == model.DomainCommitted && epoch.OK {
+			d.Epoch, d.Witness = epoch, by
+		}
+	}
+	b.noteMixed()
+	if b.lost {
+		b.save.Domains = append(b.save.Domains, Domain{Domain: model.Domain{Kind: model.DomainModel, ID: "beyond the limit"}, State: model.DomainTentative})
+		b.problem(&b.save, Problem{CheckInput, Unreadable, b.save.Path, fmt.Sprintf("got more than %d domains; want at most that", b.opt.Limits.Domains)})
+	}
+	slices.SortStableFunc(b.save.Domains, func(x, y Domain) int {
+		if c := cmp.Compare(x.Kind, y.Kind); c != 0 {
+			return c
+		}
+		return natural(x.ID, y.ID)
+	})
+	if len(b.root.Saves) >= b.opt.Limits.Saves {
+		b.root.Counts.SavesLeftOut++
+		return
+	}
+	b.root.Saves = append(b.root.Saves, b.save)
+}
+
+// noteMixed names the domains that hold another epoch than the save is called by.
+func (b *builder) noteMixed() {
+	for i := range b.save.Domains {
+		d := &b.save.Domains[i]
+		if d.Own && d.Epoch.OK && b.save.Epoch.OK && d.Epoch != b.save.Epoch {
+			b.problem(&b.save, Problem{CheckWitness, Mixed, d.File, fmt.Sprintf("got epoch %d by %s; want %d", d.Epoch.V, d.Witness, b.save.Epoch.V)})
+		}
+	}
+}
+
+// natural orders numbers in texts by their value: "rank 9" before "rank 10".
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x > 0 && y > 0 {
+			m, n := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+			if c := cmp.Or(cmp.Compare(len(m), len(n)), strings.Compare(m, n)); c != 0 {
+				return c
+			}
+			a, b = a[x:], b[y:]
+			continue
+		}
+		if a[0] != b[0] {
+			break
+		}
+		a, b = a[1:], b[1:]
+	}
+	return strings.Compare(a, b)
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}

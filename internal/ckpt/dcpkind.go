@@ -1,0 +1,46 @@
+package ckpt
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func rankID(r int64) string { return "rank " + strconv.FormatInt(r, 10) }
+
+// quote shows a name from a file: at most 80 characters, with what controls escaped.
+func quote(s string) string { return fmt.Sprintf("%.80q", s) }
+
+// dcpKind tells by the name of an item what it is of. Names are the application's: what is
+// not recognised is taken for the model.
+func dcpKind(fqn string) model.DomainKind {
+	for part := range strings.FieldsFuncSeq(strings.ToLower(fqn), func(r rune) bool { return r == '.' || r == '/' }) {
+		switch part {
+		case "optimizer", "optim", "optimizers", "exp_avg", "exp_avg_sq":
+			return model.DomainOptimizer
+		case "lr_scheduler", "scheduler", "lr_schedulers", "opt_param_scheduler":
+			return model.DomainScheduler
+		case "rng", "rng_state", "rng_states":
+			return model.DomainRNG
+		case "dataloader", "data_loader", "train_dataloader":
+			return model.DomainDataLoader
+		}
+	}
+	return model.DomainModel
+}
+
+// isStep reports whether an item holds the step of the whole job: "step", "train_state.step",
+// "iteration". Deeper ones, and those of an optimizer or scheduler, count something else.
+func isStep(fqn string) bool {
+	parts := strings.FieldsFunc(fqn, func(r rune) bool { return r == '.' || r == '/' })
+	if len(parts) == 0 || len(parts) > 2 || dcpKind(fqn) != model.DomainModel {
+		return false
+	}
+	switch parts[len(parts)-1] {
+	case "step", "iteration", "global_step", "global_steps":
+		return len(parts) == 1 || parts[0] != "model"
+	}
+	return false
+}

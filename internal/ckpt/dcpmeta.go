@@ -1,0 +1,72 @@
+package ckpt
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+)
+
+// dcpItem is one item of a DCP save: where its bytes lie.
+type dcpItem struct {
+	fqn            string
+	file           string // relative to the save
+	offset, length int64
+	transformed    bool // compressed or otherwise changed, so that it is no file of torch.save
+}
+
+// dcpItems reads storage_data out of a .metadata: a dict of
+// torch.distributed.checkpoint.metadata.MetadataIndex to
+// torch.distributed.checkpoint.filesystem._StorageInfo.
+func (s *scan) dcpItems(data []byte) ([]dcpItem, error) {
+	m := pickle.NewMachine(data, pickle.Inert, s.opt.Limits.Pickle)
+	root, err := m.Run()
+	if err != nil {
+		return nil, err
+	}
+	if !m.Is(root, "torch.distributed.checkpoint.metadata", "Metadata") {
+		return nil, errors.New("got another value; want torch.distributed.checkpoint.metadata.Metadata")
+	}
+	storage, ok := m.Get(root, "storage_data")
+	if !ok || storage.Kind() != pickle.Dict {
+		return nil, errors.New("got no dict storage_data; want one")
+	}
+	pairs := m.Items(storage)
+	items := make([]dcpItem, 0, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		item, err := dcpItemOf(m, pairs[i], pairs[i+1])
+		if err != nil {
+			return nil, fmt.Errorf("read storage_data, item %d: %w", i/2, err)
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+func dcpItemOf(m *pickle.Machine, key, info pickle.Value) (dcpItem, error) {
+	var item dcpItem
+	fqn, _ := m.Get(key, "fqn")
+	item.fqn = string(m.Text(fqn))
+	name, ok := m.Get(info, "relative_path")
+	if !ok || name.Kind() != pickle.String {
+		return item, errors.New("got no relative_path; want the name of a file")
+	}
+	item.file = string(m.Text(name))
+	if !path.IsAbs(item.file) {
+		item.file = path.Clean(item.file)
+	}
+	offset, ok1 := m.Get(info, "offset")
+	length, ok2 := m.Get(info, "length")
+	if !ok1 || !ok2 || offset.Kind() != pickle.Int || length.Kind() != pickle.Int {
+		return item, errors.New("got no offset and length; want both")
+	}
+	item.offset, item.length = offset.Int(), length.Int()
+	if item.offset < 0 || item.length < 0 || item.offset+item.length < 0 {
+		return item, fmt.Errorf("got offset %d and length %d; want none below 0", item.offset, item.length)
+	}
+	if t, ok := m.Get(info, "transform_descriptors"); ok && t.Kind() != pickle.None {
+		item.transformed = true
+	}
+	return item, nil
+}

@@ -1,0 +1,229 @@
+package ckpt
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+)
+
+// deepspeed gathers one tag of DeepSpeed.
+type deepspeed struct {
+	*builder
+	f     *folder
+	there map[string]bool // files, without the prefix bf16_
+
+	known      bool // a model file said how many ranks there are
+	dp, mp     int64
+	stage      int64 // of ZeRO; -1 where the configuration does not say
+	noOptimum  bool  // the model files hold no optimizer's state
+	sawOptim   bool
+	sawSharded bool // parameters are sharded too (stage 3)
+
+	skipped int64 // steps that the optimizer left out, of all
+	inner   []innerStep
+}
+
+// innerStep is what the optimizer within a ZeRO shard counts.
+type innerStep struct {
+	domain int
+	step   int64
+	known  bool
+	file   string
+}
+
+// model reads a file of model states, which says the step and the world.
+func (d *deepspeed) model(name string) {
+	path := d.f.join(name)
+	id := trimPT(name)
+	d.there[id] = true
+	if deepspeedModel3.MatchString(name) {
+		d.sawSharded = true
+	}
+	i := d.domain(model.DomainModel, id, path)
+	z := d.torchShard(i, path, nil)
+	if z == nil {
+		return
+	}
+	n, ok := z.number("global_steps")
+	if !ok {
+		d.torn(i, CheckWitness, path, "got no global_steps; want it")
+		return
+	}
+	d.hold(i, n, "global_steps", path)
+	dp, ok1 := z.number("dp_world_size")
+	mp, ok2 := z.number("mp_world_size")
+	if !ok1 || !ok2 {
+		return
+	}
+	if d.known && (dp != d.dp || mp != d.mp) {
+		d.doubt(i, model.DomainTentative, Problem{CheckShards, Partial, path, fmt.Sprintf("got a rank of another world, %d data-parallel and %d model-parallel ranks; want %d and %d", dp, mp, d.dp, d.mp)})
+		return
+	}
+	if !d.known {
+		d.stage = -1
+		if n, ok := z.number("ds_config", "zero_optimization", "stage"); ok {
+			d.stage = n
+		}
+		v, ok := z.get("optimizer")
+		d.noOptimum = !ok || v.Kind() == pickle.None
+	}
+	if n, ok := z.number("skipped_steps"); ok {
+		d.skipped = n
+	}
+	d.dp, d.mp, d.known = dp, mp, true
+}
+
+func trimPT(name string) string {
+	if len(name) > 3 {
+		return name[:len(name)-3]
+	}
+	return name
+}
+
+// optimizer reads a shard of ZeRO. It says no step of the job's; that of the optimizer in it
+// grows with the job's, so that shards of one save count the same.
+func (d *deepspeed) optimizer(name string) {
+	path := d.f.join(name)
+	id := trimPT(name)
+	if len(id) > 5 && id[:5] == "bf16_" {
+		id = id[5:]
+	}
+	d.there[id] = true
+	d.sawOptim = true
+	i := d.domain(model.DomainOptimizer, id, path)
+	z := d.torchShard(i, path, nil)
+	if z == nil {
+		return
+	}
+	step, ok := z.innerStep()
+	d.inner = append(d.inner, innerStep{i, step, ok, path})
+}
+
+// maxInner bounds the values that are looked at for an optimizer's step: it is among the
+// first.
+const maxInner = 20_000
+
+// innerStep finds the step of an optimizer: the first number called "step".
+func (t *torch) innerStep() (int64, bool) {
+	queue := []pickle.Value{t.root}
+	for n := 0; n < len(queue) && n < maxInner; n++ {
+		v := queue[n]
+		if v.Kind() == pickle.Object {
+			if c := t.m.Contents(v); c.Kind() == pickle.Dict {
+				v = c
+			} else {
+				v = t.m.State(v)
+			}
+		}
+		switch v.Kind() {
+		case pickle.Dict:
+			if s, ok := t.m.Get(v, "step"); ok {
+				if n, ok := t.Number(t.m, s); ok {
+					return n, true
+				}
+			}
+			items := t.m.Items(v)
+			for k := 1; k < len(items) && len(queue) < maxInner; k += 2 {
+				queue = append(queue, items[k])
+			}
+		case pickle.List, pickle.Tuple:
+			for _, item := range t.m.Items(v) {
+				if len(queue) < maxInner {
+					queue = append(queue, item)
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// expect lists what the world has and the folder has not.
+func (d *deepspeed) expect() {
+	limit := int64(d.opt.Limits.Domains)
+	if !d.known {
+		d.save.WorldUnknown = true
+		if len(d.there) == 0 {
+			i := d.domain(model.DomainModel, "all", d.f.path)
+			d.missing(i, CheckShards, d.f.path, "got no file of any rank; want mp_rank_00_model_states.pt or the like")
+		}
+		return
+	}
+	if d.dp < 1 || d.mp < 1 || d.dp > limit || d.mp > limit/d.dp {
+		i := d.domain(model.DomainModel, "all", d.f.path)
+		d.torn(i, CheckShards, d.f.path, "got a world of %d data-parallel and %d model-parallel ranks; want a product of 1 to %d", d.dp, d.mp, limit)
+		return
+	}
+	d.save.World = some(d.dp*d.mp, true)
+	for mp := range d.mp {
+		if d.sawSharded {
+			for dp := range d.dp {
+				d.want(model.DomainModel, fmt.Sprintf("zero_pp_rank_%d_mp_rank_%02d_model_states", dp, mp))
+			}
+		} else {
+			d.want(model.DomainModel, fmt.Sprintf("mp_rank_%02d_model_states", mp))
+		}
+		if !d.sawOptim && (d.stage == 0 || !d.noOptimum) {
+			continue // the optimizer's state is in the model's files
+		}
+		for dp := range d.dp {
+			d.want(model.DomainOptimizer, fmt.Sprintf("zero_pp_rank_%d_mp_rank_%02d_optim_states", dp, mp))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.there)) {
+		if i, ok := d.at[model.Domain{Kind: d.kindOf(id), ID: id}]; ok && d.there[id] {
+			d.doubt(i, model.DomainTentative, Problem{CheckShards, Suspect, d.f.join(id + ".pt"), "got a shard that this world does not have; want none: the tag was used before, and nothing says which of its shards are new"})
+		}
+	}
+}
+
+func (d *deepspeed) kindOf(id string) model.DomainKind {
+	if deepspeedOptim.MatchString(id + ".pt") {
+		return model.DomainOptimizer
+	}
+	return model.DomainModel
+}
+
+// want notes a shard that must be there. What is left in there was not wanted.
+func (d *deepspeed) want(kind model.DomainKind, id string) {
+	if _, ok := d.there[id]; ok {
+		d.there[id] = false
+		return
+	}
+	i := d.domain(kind, id, "")
+	d.missing(i, CheckShards, d.f.join(id+".pt"), "got no such file; want it of %d data-parallel and %d model-parallel ranks", d.dp, d.mp)
+}
+
+// compareInner compares what the optimizers of all shards count. They began together, so that
+// a shard that counts another number than the first is of another save, by so many steps.
+func (d *deepspeed) compareInner() {
+	if len(d.inner) == 0 || !d.inner[0].known || !d.save.Epoch.OK {
+		return
+	}
+	ref := d.inner[0].step
+	for _, s := range d.inner {
+		if s.known && s.step != ref {
+			d.hold(s.domain, d.save.Epoch.V+s.step-ref, "the optimizer's step", s.file)
+		}
+	}
+}
+
+// proveInner compares what the optimizers count with the step of the model, less what was
+// skipped: under a tag that says no step, all shards may be of another save than the model.
+func (d *deepspeed) proveInner() {
+	if !d.save.Epoch.OK {
+		return
+	}
+	want := d.save.Epoch.V - d.skipped
+	for _, s := range d.inner {
+		switch {
+		case !s.known:
+		case s.step == want:
+			d.hold(s.domain, d.save.Epoch.V, "the optimizer's step", s.file)
+		default:
+			d.doubt(s.domain, model.DomainTentative, Problem{CheckWitness, Suspect, s.file, fmt.Sprintf("got an optimizer that counts %d steps; want %d: it is of another save, or was started anew", s.step, want)})
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package ckpt
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+const (
+	hfPrefix = "checkpoint-"
+	hfState  = "trainer_state.json"
+)
+
+// rootHF reads the folder of Hugging Face's Trainer. Its get_last_checkpoint takes the highest
+// checkpoint-N, whole or not.
+func rootHF(s *scan, f *folder) bool {
+	saves := s.dated(f, hfPrefix)
+	for _, e := range f.entries {
+		if strings.HasPrefix(e.Name(), "tmp-"+hfPrefix) {
+			s.problem(nil, Problem{CheckUnfinished, Suspect, f.join(e.Name()), "got a save under its temporary name; want none: it is under way, or was cut off"})
+		}
+	}
+	if len(saves) == 0 {
+		return false
+	}
+	last := saves[len(saves)-1]
+	have := s.companionsOf(paths(saves))
+	for _, d := range saves {
+		sub, err := s.folder(d.path)
+		if err != nil {
+			s.unreadable(FormatHFTrainer, d, err)
+			continue
+		}
+		b := s.newSave(FormatHFTrainer, d.path, model.Some(d.epoch))
+		b.readHF(sub)
+		b.accompanied(sub, have)
+		b.done()
+	}
+	s.root.Resumes = append(s.root.Resumes, Resume{Path: last.path, Epoch: model.Some(last.epoch), By: "the highest checkpoint-N"})
+	return true
+}
+
+func saveHF(s *scan, f *folder) bool {
+	if !f.has(hfState) {
+		return false
+	}
+	b := s.newSave(FormatHFTrainer, f.path, model.Optional[int64]{})
+	b.readHF(f)
+	b.save.Epoch = onlyOwn(&b.save)
+	b.done()
+	return true
+}
+
+// hf gathers one save of the Trainer.
+type hf struct {
+	*builder
+	f         *folder
+	step      model.Optional[int64] // of trainer_state.json
+	modelOnly bool                  // save_only_model
+	world     int64                 // processes; 0 where nothing says
+	deepspeed bool
+}
+
+// readHF: the model, training_args.bin, optimizer, scheduler, scaler and RNG states, and last,
+// by rank 0 only, trainer_state.json.
+func (b *builder) readHF(f *folder) {
+	h := &hf{builder: b, f: f, world: b.opt.WorldSize}
+	h.state()
+	h.documents()
+	h.arguments()
+	h.model()
+	if h.modelOnly {
+		return
+	}
+	h.optimizer()
+	h.single(model.DomainScheduler, "scheduler.pt", !h.deepspeed, schedulerSteps)
+	h.single(model.DomainOptimizer, "scaler.pt", false, uncounted)
+	h.rng()
+}
+
+// state reads trainer_state.json, which says the step.
+func (h *hf) state() {
+	name := h.f.join(hfState)
+	i := h.domain(model.DomainCommit, hfState, name)
+	x := h.shard(i, name, 1, nil)
+	if x == nil {
+		return
+	}
+	x.close()
+	var doc struct {
+		Step *int64 `json:"global_step"`
+	}
+	if err := h.json(name, &doc); err != nil {
+		h.torn(i, CheckTorn, name, "%v", err)
+		return
+	}
+	if doc.Step == nil {
+		h.torn(i, CheckWitness, name, "got no global_step; want one")
+		return
+	}
+	h.step = model.Some(*doc.Step)
+	h.last = &marker{name: name, mod: x.mod}
+	h.hold(i, *doc.Step, "global_step", name)
+}
+
+// documents reads the other JSON files that the Trainer writes with the model.
+func (h *hf) documents() {
+	for _, name := range []string{"config.json", "generation_config.json", "adapter_config.json"} {
+		if h.f.has(name) {
+			h.jsonFile(h.domain(model.DomainModel, name, h.f.join(name)), h.f.join(name))
+		}
+	}
+}
+
+// arguments reads training_args.bin: whether the optimizer is saved at all, and how many
+// processes there were.
+func (h *hf) arguments() {
+	const file = "training_args.bin"
+	name := h.f.join(file)
+	z := h.torchShard(h.domain(model.DomainModel, file, name), name, nil)
+	if z == nil {
+		return
+	}
+	if v, ok := z.get("save_only_model"); ok {
+		h.modelOnly = v.Int() == 1
+	}
+	if n, ok := z.number("distributed_state", "num_processes"); ok && h.world == 0 && n > 0 {
+		h.world = n
+	}
+}
+
+// model reads the weights, in whichever form they are.
+func (h *hf) model() {
+	f := h.f
+	switch {
+	case f.has(safetensorsIndex):
+		h.readIndex(f, safetensorsIndex, h.safetensorsShard)
+	case f.has(torchIndex):
+		h.readIndex(f, torchIndex, h.torchModel)
+	case f.has(safetensorsSingle), f.has("adapter_model.safetensors"):
+		for _, name := range []string{safetensorsSingle, "adapter_model.safetensors"} {
+			if f.has(name) {
+				h.safetensorsShard(f.join(name), nil)
+			}
+		}
+	case f.has(torchSingle), f.has("adapter_model.bin"):
+		for _, name := range []string{torchSingle, "adapter_model.bin"} {
+			if f.has(name) {
+				h.torchModel(f.join(name), nil)
+			}
+		}
+	case h.sharded("pytorch_model_fsdp_", model.DomainModel):
+	case h.hasDeepSpeed():
+	default:
+		i := h.domain(model.DomainModel, "weights", "")
+		h.missing(i, CheckShards, f.path, "got no weights; want %s, %s or their shards", safetensorsSingle, torchSingle)
+	}
+}
+
+func (b *builder) torchModel(name string, m *marker) map[string]bool {
+	b.torchShard(b.domain(model.DomainModel, name[strings.LastIndexByte(name, '/')+1:], name), name, m)
+	return nil
+}
+
+// sharded reads the DCP folders that FSDP leaves: pytorch_model_fsdp_0, optimizer_0.
+func (h *hf) sharded(prefix string, kind model.DomainKind) bool {
+	found := false
+	for _, e := range h.f.entries {
+		if _, ok := numbered(e.Name(), prefix); !ok || !h.isFolder(h.f, e) {
+			continue
+		}
+		found = true
+		h.nested(e.Name(), kind)
+	}
+	return found
+}
+
+// nested reads a DCP folder as domains of this save.
+func (h *hf) nested(name string, kind model.DomainKind) {
+	sub, err := h.folder(h.f.join(name))
+	if err != nil {
+		i := h.domain(kind, name, h.f.join(name))
+		h.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, h.f.join(name), err.Error()})
+		return
+	}
+	inner := h.newSave(FormatDCP, sub.path, h.save.Epoch)
+	inner.readDCP(sub)
+	h.take(inner, name)
+}
+
+// take adds the domains of a save within this one.
+func (b *builder) take(inner *builder, name string) {
+	for _, d := range inner.save.Domains {
+		i := b.domain(d.Kind, d.ID+" in "+name, d.File)
+		to := &b.save.Domains[i]
+		to.State, to.Epoch, to.Own, to.Witness = d.State, d.Epoch, d.Own, d.Witness
+	}
+	for _, p := range inner.save.Problems {
+		b.problem(&b.save, p)
+	}
+	b.save.WorldUnknown = b.save.WorldUnknown || inner.save.WorldUnknown
+	b.lost = b.lost || inner.lost
+}
+
+func (h *hf) hasDeepSpeed() bool {
+	h.deepspeed = h.deepspeed || slices.ContainsFunc(h.f.entries, func(e fs.DirEntry) bool {
+		_, ok := numbered(e.Name(), deepspeedTag)
+		return ok
+	})
+	return h.deepspeed
+}

@@ -1,0 +1,119 @@
+package ckpt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func (h *hf) optimizer() {
+	if h.hasDeepSpeed() {
+		h.readTags()
+		return
+	}
+	if h.sharded("optimizer_", model.DomainOptimizer) {
+		return
+	}
+	for _, file := range []string{"optimizer.pt", "optimizer.bin"} {
+		if h.f.has(file) {
+			h.single(model.DomainOptimizer, file, true, (*torch).innerStep)
+			return
+		}
+	}
+	i := h.domain(model.DomainOptimizer, "optimizer", "")
+	h.missing(i, CheckShards, h.f.path, "got no optimizer; want optimizer.pt: training_args.bin does not say that the model alone is saved")
+}
+
+// readTags reads the folder that DeepSpeed leaves in the save, which its own latest names.
+func (h *hf) readTags() {
+	var inner Root
+	s := &scan{ctx: h.ctx, fsys: h.fsys, opt: h.opt, root: &inner}
+	rootDeepSpeed(s, h.f)
+	h.root.Counts.Files += inner.Counts.Files
+	h.root.Counts.Folders += inner.Counts.Folders
+	h.root.Counts.BytesRead += inner.Counts.BytesRead
+	for i := range inner.Saves {
+		b := &builder{scan: h.scan, save: inner.Saves[i]}
+		if b.save.World.OK && h.world == 0 {
+			h.world = b.save.World.V
+		}
+		h.take(b, b.save.Path[strings.LastIndexByte(b.save.Path, '/')+1:])
+	}
+	for _, p := range inner.Problems {
+		h.problem(&h.save, p)
+	}
+}
+
+// single reads a file of torch.save. What it counts must be the step that the state says;
+// counters may stand behind for good reasons, such as steps that a scaler skipped, so that
+// another number makes the file doubtful, and does not make it another epoch.
+func (h *hf) single(kind model.DomainKind, file string, needed bool, count func(*torch) (int64, bool)) {
+	name := h.f.join(file)
+	if !h.f.has(file) {
+		if needed {
+			h.missing(h.domain(kind, file, ""), CheckShards, name, "got no such file; want it")
+		}
+		return
+	}
+	i := h.domain(kind, file, name)
+	z := h.torchShard(i, name, nil)
+	if z == nil || !h.step.OK {
+		return
+	}
+	n, ok := count(z)
+	skips := h.f.has("scaler.pt")
+	switch {
+	case !ok:
+	case n == h.step.V:
+		h.hold(i, n, "the count of steps", name)
+	case n < h.step.V && skips:
+	default:
+		h.doubt(i, model.DomainTentative, Problem{CheckWitness, Suspect, name, fmt.Sprintf("got a count of %d steps; want %d: it is of another save, or was started anew", n, h.step.V)})
+	}
+}
+
+// schedulerSteps is how often a scheduler was stepped; one that waits for a plateau counts
+// evaluations.
+func schedulerSteps(z *torch) (int64, bool) {
+	if _, plateau := z.get("num_bad_epochs"); plateau {
+		return 0, false
+	}
+	return z.number("last_epoch")
+}
+
+func uncounted(*torch) (int64, bool) { return 0, false }
+
+// rng reads the states of random numbers: one file, or one of each process.
+func (h *hf) rng() {
+	var ranks []int64
+	for _, e := range h.f.entries {
+		n, ok := numbered(strings.TrimSuffix(e.Name(), ".pth"), "rng_state_")
+		if !ok || !strings.HasSuffix(e.Name(), ".pth") {
+			continue
+		}
+		ranks = append(ranks, n)
+		if n > 0 {
+			h.last = nil // the other processes wait for nobody
+		}
+		h.torchShard(h.domain(model.DomainRNG, rankID(n), h.f.join(e.Name())), h.f.join(e.Name()), nil)
+	}
+	slices.Sort(ranks)
+	if len(ranks) == 0 {
+		if h.world > 1 {
+			h.expectOf(nil)
+			return
+		}
+		h.single(model.DomainRNG, "rng_state.pth", true, uncounted)
+		return
+	}
+	h.expectOf(ranks)
+}
+
+func (h *hf) expectOf(ranks []int64) {
+	given := h.opt.WorldSize
+	h.opt.WorldSize = h.world
+	h.expectRanks(ranks, func(r int64) int { return h.domain(model.DomainRNG, rankID(r), "") })
+	h.opt.WorldSize = given
+}

@@ -1,0 +1,160 @@
+package ckpt
+
+import (
+	"errors"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+const (
+	lightningExt   = ".ckpt"
+	lightningLast  = "last.ckpt"
+	nemoUnfinished = "-unfinished"
+)
+
+// stepIn finds the step in a name such as "epoch=3-step=1000.ckpt".
+var stepIn = regexp.MustCompile(`(?:^|[-_])step=(\d+)`)
+
+// rootLightning reads the folder of Lightning's ModelCheckpoint, or of NeMo's, which marks
+// what is not finished by a file beside it.
+func rootLightning(s *scan, f *folder) bool {
+	var saves []fs.DirEntry
+	nemo := false
+	for _, e := range f.entries {
+		name := e.Name()
+		switch {
+		case strings.HasSuffix(name, nemoUnfinished):
+			nemo = true
+		case strings.HasSuffix(name, lightningExt), s.isFolder(f, e) && stepIn.MatchString(name):
+			saves = append(saves, e)
+			nemo = nemo || !strings.HasSuffix(name, lightningExt)
+		}
+	}
+	if len(saves) == 0 && !nemo {
+		return false
+	}
+	format := FormatLightning
+	if nemo {
+		format = FormatNeMo
+	}
+	var folders []string
+	for _, e := range saves {
+		if s.isFolder(f, e) {
+			folders = append(folders, f.join(e.Name()))
+		}
+	}
+	have := s.companionsOf(folders)
+	for k, e := range saves {
+		if k >= s.opt.Limits.Saves {
+			s.root.Counts.SavesLeftOut += int64(len(saves) - k)
+			break
+		}
+		s.readLightning(format, f, e, have)
+	}
+	if f.has(lightningLast) {
+		s.resumeLast(f)
+	}
+	return true
+}
+
+// resumeLast: ckpt_path="last" takes last.ckpt, whatever is in it.
+func (s *scan) resumeLast(f *folder) {
+	r := Resume{Path: f.join(lightningLast), By: lightningLast}
+	for i := range s.root.Saves {
+		if s.root.Saves[i].Path == r.Path {
+			r.Epoch = onlyOwn(&s.root.Saves[i])
+		}
+	}
+	s.root.Resumes = append(s.root.Resumes, r)
+}
+
+// readLightning reads a file, or a folder that a strategy of several processes leaves.
+func (s *scan) readLightning(format Format, f *folder, e fs.DirEntry, have map[string]string) {
+	name := f.join(e.Name())
+	var epoch model.Optional[int64]
+	if m := stepIn.FindStringSubmatch(e.Name()); m != nil {
+		n, ok := number(m[1])
+		epoch = some(n, ok)
+	}
+	b := s.newSave(format, name, epoch)
+	for _, mark := range []string{e.Name(), strings.TrimSuffix(e.Name(), lightningExt)} {
+		if f.has(mark + nemoUnfinished) {
+			i := b.domain(model.DomainCommit, mark+nemoUnfinished, f.join(mark+nemoUnfinished))
+			b.torn(i, CheckUnfinished, f.join(mark+nemoUnfinished), "got the marker of an unfinished save; want none")
+			break
+		}
+	}
+	if s.isFolder(f, e) {
+		b.lightningFolder(name, have)
+	} else {
+		b.lightningFile(name, "checkpoint")
+	}
+	if !b.save.Epoch.OK {
+		b.save.Epoch = onlyOwn(&b.save)
+		b.unnamed()
+	}
+	b.done()
+}
+
+// lightningFile reads one file of everything.
+func (b *builder) lightningFile(name, id string) {
+	i := b.domain(model.DomainModel, id, name)
+	z := b.torchShard(i, name, nil)
+	if z == nil {
+		return
+	}
+	n, ok := z.number("global_step")
+	if !ok {
+		b.torn(i, CheckWitness, name, "got no global_step; want one")
+		return
+	}
+	b.hold(i, n, "global_step", name)
+}
+
+func (b *builder) lightningFolder(name string, have map[string]string) {
+	f, err := b.folder(name)
+	if err == nil {
+		b.accompanied(f, have)
+		err = b.lightningParts(f)
+	}
+	if err != nil {
+		i := b.domain(model.DomainModel, "all", name)
+		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()})
+	}
+}
+
+func (b *builder) lightningParts(f *folder) error {
+	if f.has("checkpoint") { // of the DeepSpeed strategy, the tag is always "checkpoint"
+		sub, err := b.folder(f.join("checkpoint"))
+		if err != nil {
+			return err
+		}
+		b.readDeepSpeed(sub)
+		return nil
+	}
+	weights := f
+	for _, name := range []string{"weights", "model_weights"} {
+		if f.has(name) { // of NeMo
+			sub, err := b.folder(f.join(name))
+			if err != nil {
+				return err
+			}
+			weights = sub
+		}
+	}
+	switch {
+	case weights != f && isDCP(weights), weights.has("metadata.json"):
+		b.readMegatronDist(weights)
+	case isDCP(weights):
+		b.readDCP(weights)
+	default:
+		return errors.New("got a folder of no known strategy; want one of DeepSpeed, FSDP or NeMo")
+	}
+	if weights == f { // of the FSDP strategy, which writes what is no tensor last
+		b.lightningFile(f.join("meta.pt"), "meta")
+	}
+	return nil
+}

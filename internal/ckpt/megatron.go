@@ -1,0 +1,133 @@
+package ckpt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+const (
+	megatronTracker = "latest_checkpointed_iteration.txt"
+	megatronRelease = "release"
+)
+
+// rootMegatron reads Megatron's folder: iter_0001000 and so on, and the tracker that names
+// the one to load. Its loader takes what the tracker says, whole or not.
+func rootMegatron(s *scan, f *folder) bool {
+	saves := s.dated(f, "iter_")
+	if len(saves) == 0 && !f.has(megatronTracker) {
+		return false
+	}
+	t := s.tracker(f, megatronTracker, func(text string) (int64, bool) {
+		if text == megatronRelease {
+			return 0, true // a model without an iteration begins at 0
+		}
+		return number(text)
+	})
+	if f.has(megatronRelease) {
+		saves = append([]dated{{f.join(megatronRelease), megatronRelease, 0}}, saves...)
+	}
+	for _, d := range saves {
+		s.readMegatron(d, t)
+	}
+	s.root.Resumes = append(s.root.Resumes, megatronResume(t, saves))
+	return true
+}
+
+func megatronResume(t *tracker, saves []dated) Resume {
+	r := Resume{By: t.file}
+	if !t.there || t.err != nil {
+		return r
+	}
+	r.Epoch = t.epoch
+	r.Path = fmt.Sprintf("iter_%07d", t.epoch.V)
+	if i := slices.IndexFunc(saves, func(d dated) bool { return d.epoch == t.epoch.V }); i >= 0 {
+		r.Path = saves[i].path
+	}
+	return r
+}
+
+// readMegatron reads one iteration: DCP files with a metadata.json, or a folder for each
+// model-parallel rank.
+func (s *scan) readMegatron(d dated, t *tracker) {
+	sub, err := s.folder(d.path)
+	if err != nil {
+		s.unreadable(FormatMegatronLegacy, d, err)
+		return
+	}
+	format := FormatMegatronLegacy
+	dist := isDCP(sub) || sub.has("metadata.json")
+	if dist {
+		format = FormatMegatronDist
+	}
+	b := s.newSave(format, d.path, model.Some(d.epoch))
+	if dist {
+		b.readMegatronDist(sub)
+	} else {
+		if t.there && t.err == nil && t.epoch.V == d.epoch {
+			b.last = &marker{name: t.file, mod: t.mod}
+		}
+		b.readMegatronLegacy(sub)
+	}
+	b.point(t)
+	b.done()
+}
+
+// readMegatronDist: shards, a barrier, .metadata, metadata.json, in this order.
+func (b *builder) readMegatronDist(f *folder) {
+	b.readDCP(f)
+	name := f.join("metadata.json")
+	i := b.domain(model.DomainCommit, "metadata.json", name)
+	if m := b.shard(i, name, 1, nil); m != nil {
+		m.close()
+		var meta struct {
+			Backend string `json:"sharded_backend"`
+		}
+		if err := b.json(name, &meta); err != nil {
+			b.torn(i, CheckTorn, name, "%v", err)
+		} else if meta.Backend != "torch_dist" {
+			b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, "got sharded_backend " + quote(meta.Backend) + "; want torch_dist"})
+		}
+	}
+	if f.has("common.pt") || !b.hasCommon { // of older versions; newer ones keep it with the tensors
+		name := f.join("common.pt")
+		i := b.domain(model.DomainModel, "common", name)
+		if z := b.torchShard(i, name, nil); z != nil {
+			if n, ok := z.number("iteration"); ok {
+				b.hold(i, n, "iteration", name)
+			}
+		}
+	}
+	b.readEnergon(f, 0)
+}
+
+// megatronRank is a folder of one model-parallel rank: mp_rank_TT[_PPP][_EEE].
+type megatronRank struct {
+	name  string
+	parts []int64
+}
+
+func megatronRanks(f *folder) []megatronRank {
+	var out []megatronRank
+	for _, e := range f.entries {
+		rest, ok := strings.CutPrefix(e.Name(), "mp_rank_")
+		if !ok {
+			continue
+		}
+		r := megatronRank{name: e.Name()}
+		for part := range strings.SplitSeq(rest, "_") {
+			n, ok := number(part)
+			if !ok {
+				r.parts = nil
+				break
+			}
+			r.parts = append(r.parts, n)
+		}
+		if len(r.parts) > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}

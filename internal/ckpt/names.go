@@ -1,0 +1,28 @@
+package ckpt
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// numbered reads the number of a name such as "step-100" or "iter_0001000".
+func numbered(name, prefix string) (int64, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	return number(rest)
+}
+
+// number reads decimal digits and nothing else.
+func number(s string) (int64, bool) {
+	if s == "" || digits(s) != len(s) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+func some(n int64, ok bool) model.Optional[int64] { return model.Optional[int64]{V: n, OK: ok} }

@@ -1,0 +1,112 @@
+package ckpt
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+	"github.com/lockstep-otel/lockstep/internal/torchsave"
+)
+
+// marker is the file that commits others, and how sure it is that it was written last.
+type marker struct {
+	name string
+	mod  time.Time
+	// reused: the folder may have held an earlier save, whose marker this could be. A shard
+	// that was written in the marker's own tick of the clock may then be newer than it.
+	reused bool
+}
+
+// newer reports whether a shard may have been written after the marker that commits it.
+func (m *marker) newer(mod time.Time) bool {
+	return mod.After(m.mod) || m.reused && mod.Equal(m.mod)
+}
+
+// shard opens a file of a domain and looks at what every format needs: that it is there, is
+// at least so long, has no hole, and is not newer than the marker, if there is one. The
+// caller closes what it gets; nil where it can not be read.
+func (b *builder) shard(i int, name string, atLeast int64, m *marker) *file {
+	f, err := b.open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		b.missing(i, CheckShards, name, "got no such file; want it")
+		return nil
+	case err != nil:
+		b.doubt(i, "tentative", Problem{CheckInput, Unreadable, name, err.Error()})
+		return nil
+	}
+	if f.size < atLeast {
+		b.torn(i, CheckSize, name, "got %d bytes; want at least %d", f.size, atLeast)
+	}
+	if off, found := f.hole(); found {
+		b.torn(i, CheckTorn, name, "got no data at offset %d of %d; want it: what was written there did not reach the disk", off, f.size)
+	}
+	if m == nil {
+		m = b.last
+	}
+	if m != nil && m.newer(f.mod) {
+		b.doubt(i, "tentative", Problem{
+			CheckOrder, Suspect, name,
+			"got a file that is not older than " + m.name + ", which commits it; want it older: it was overwritten since, or copied without its times",
+		})
+	}
+	return f
+}
+
+// torch is an open file of torch.save with its value.
+type torch struct {
+	*torchsave.File
+	m    *pickle.Machine
+	root pickle.Value
+}
+
+// torchShard reads a shard that torch.save wrote. It returns nil where its value can not be
+// read, which is then noted.
+func (b *builder) torchShard(i int, name string, m *marker) *torch {
+	f := b.shard(i, name, 1, m)
+	if f == nil {
+		return nil
+	}
+	defer f.close()
+	return b.torchValue(i, name, f)
+}
+
+func (b *builder) torchValue(i int, name string, f *file) *torch {
+	z, err := torchsave.Open(f, f.size)
+	if err != nil {
+		b.torn(i, CheckTorn, name, "%v", err)
+		return nil
+	}
+	machine, root, err := z.Value(b.opt.Limits.Pickle)
+	if err != nil {
+		b.torn(i, CheckTorn, name, "%v", err)
+		return nil
+	}
+	if b.opt.Verify {
+		if _, err := z.Verify(); err != nil {
+			b.torn(i, CheckTorn, name, "%v", err)
+		}
+	}
+	return &torch{z, machine, root}
+}
+
+// number follows keys into the value, and returns the whole number there.
+func (t *torch) number(keys ...string) (int64, bool) {
+	v, ok := t.get(keys...)
+	if !ok {
+		return 0, false
+	}
+	return t.Number(t.m, v)
+}
+
+func (t *torch) get(keys ...string) (pickle.Value, bool) {
+	v := t.root
+	for _, k := range keys {
+		var ok bool
+		if v, ok = t.m.Get(v, k); !ok {
+			return v, false
+		}
+	}
+	return v, true
+}
