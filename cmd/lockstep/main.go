@@ -90,6 +90,6 @@ func newRoot() *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newAnalyze(), newDemo(), newRings(), newRun(), newVersion())
+	root.AddCommand(newAnalyze(), newDemo(), newPreflight(), newRings(), newRun(), newVersion())
 	return root
 }

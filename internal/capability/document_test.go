@@ -116,7 +116,11 @@ func ofDesync() []string {
 var homonyms = map[string][]string{
 	"imbalance": {"internal/sim/training/scenario.go"},
 	"fabric":    {"internal/desync/watch/witness.go", "bench/hang/suite/analyze.go"}, // of who else tells
-	"partial":   {"internal/desync/statetest/statetest.go"},                          // of a dump
+	// Of a dump, and of a save, to which lockstep preflight answers: no finding is told.
+	"partial": {"internal/desync/statetest/statetest.go", "internal/ckpt/ckpt.go", "internal/ckptsim/truth.go"},
+	"epoch":   {"cmd/lockstep/preflight.go", "internal/report/preflight.go", "internal/ckptsim/jobs_lightning.go"},
+	"mixed":   {"internal/ckpt/ckpt.go", "internal/ckptsim/truth.go", "internal/epoch/verdict.go"},
+	"revoked": {"internal/epoch/verdict.go"},
 }
 
 // unjudgedIn returns the names of kinds and classes without an engine in a source.

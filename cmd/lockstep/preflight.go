@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
+	"github.com/lockstep-otel/lockstep/internal/report"
+)
+
+// preflightOptions are the flags of preflight.
+type preflightOptions struct {
+	json      bool
+	epoch     int64
+	worldSize int64
+	verify    bool
+	timeout   time.Duration
+}
+
+func newPreflight() *cobra.Command {
+	o := &preflightOptions{}
+	cmd := &cobra.Command{
+		Use:   "preflight DIR...",
+		Short: "Say whether a job may resume from its checkpoint: is it whole, and of one epoch?",
+		Long: "Reads the checkpoints in DIR (a folder of saves, or one save), or in one DIR for each storage\n" +
+			"that has parts of them, and says whether every persistence domain confirms the epoch that the\n" +
+			"job would resume from. It loads no tensor and writes nothing. For an init container, or a\n" +
+			"prolog of Slurm.\n\n" +
+			"Exit status: 0 every domain confirms the epoch, 3 not so or not known, 2 nothing could be read,\n" +
+			"or wrong usage.",
+		Example: "  lockstep preflight /checkpoints/job7\n" +
+			"  lockstep preflight --epoch 12000 --json /checkpoints/job7 | jq .verdict\n" +
+			"  lockstep preflight /nvme/node-0/ckpt /nvme/node-1/ckpt",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print one JSON object instead of text")
+	f.Int64Var(&o.epoch, "epoch", -1, "epoch (step, iteration) to resume from (default: what the job's own loader would take)")
+	f.Int64Var(&o.worldSize, "world-size", 0, "number of ranks that wrote a save, where it does not say so itself")
+	f.BoolVar(&o.verify, "verify", false, "read all bytes of files with checksums and compare")
+	f.Lookup("epoch").DefValue = "0" // which is not shown
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "give up on file systems that do not answer within this time")
+	return cmd
+}
+
+func (o *preflightOptions) run(cmd *cobra.Command, dirs []string) error {
+	if err := o.check(cmd); err != nil {
+		return fmt.Errorf("check flags: %w", err)
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	places, err := o.read(ctx, dirs)
+	if err != nil {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "lockstep: %v\n", err)
+		return statusError(exitUnusable)
+	}
+	var asked model.Optional[int64]
+	if cmd.Flags().Changed("epoch") {
+		asked = model.Some(o.epoch)
+	}
+	r := preflight.Judge(places, asked)
+	if err := o.write(cmd.OutOrStdout(), r); err != nil {
+		return failure{err}
+	}
+	if !r.OK() {
+		return statusError(exitFindings)
+	}
+	return nil
+}
+
+func (o *preflightOptions) check(cmd *cobra.Command) error {
+	switch {
+	case cmd.Flags().Changed("epoch") && o.epoch < 0:
+		return fmt.Errorf("check --epoch: got %d; want 0 or more", o.epoch)
+	case o.worldSize < 0 || o.worldSize > frwatch.MaxRanks:
+		return fmt.Errorf("check --world-size: got %d; want 1 to %d, or 0 for what the save says", o.worldSize, frwatch.MaxRanks)
+	case o.timeout <= 0:
+		return fmt.Errorf("check --timeout: got %v; want more than 0", o.timeout)
+	}
+	return nil
+}
+
+func (o *preflightOptions) write(w io.Writer, r *preflight.Result) error {
+	if o.json {
+		return writePreflightJSON(w, r)
+	}
+	return report.WritePreflight(w, r, styleOf(w, os.Getenv))
+}
+
+// read reads every folder. A file system that does not answer is waited for until ctx is
+// done; its call is left behind, and ends with the program.
+func (o *preflightOptions) read(ctx context.Context, dirs []string) ([]preflight.Place, error) {
+	places := make([]preflight.Place, 0, len(dirs))
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		if seen[dir] {
+			return nil, fmt.Errorf("read %q: it is given twice; want different folders", dir)
+		}
+		seen[dir] = true
+		p, err := o.readOne(ctx, dir)
+		if err != nil {
+			return nil, fmt.Errorf("read %q: %w", dir, err)
+		}
+		places = append(places, p)
+	}
+	return places, nil
+}
+
+func (o *preflightOptions) readOne(ctx context.Context, dir string) (preflight.Place, error) {
+	type answer struct {
+		place preflight.Place
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		d, err := ckpt.OpenDir(dir)
+		if err != nil {
+			done <- answer{err: err}
+			return
+		}
+		defer func() { _ = d.Close() }()
+		root := ckpt.Read(ctx, d, ckpt.Options{WorldSize: o.worldSize, Verify: o.verify})
+		done <- answer{place: preflight.Place{Name: dir, Root: root}, err: ctx.Err()}
+	}()
+	select {
+	case a := <-done:
+		return a.place, a.err
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return preflight.Place{}, fmt.Errorf("the file system does not answer: got nothing in %v; want it within --timeout", o.timeout)
+		}
+		return preflight.Place{}, ctx.Err()
+	}
+}

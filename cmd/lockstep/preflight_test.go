@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// megatronSave makes a folder of Megatron's with one save of two tensor-parallel ranks, each
+// with a file that PyTorch wrote, and a tracker.
+func megatronSave(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := os.ReadFile("../../internal/torchsave/testdata/megatron.pt")
+	require.NoError(t, err)
+	for _, rank := range []string{"mp_rank_00", "mp_rank_01"} {
+		sub := filepath.Join(dir, "iter_0001000", rank)
+		require.NoError(t, os.MkdirAll(sub, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(sub, "model_optim_rng.pt"), file, 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("1000"), 0o644))
+	return dir
+}
+
+func runPreflight(args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	status = Main(append([]string{"preflight"}, args...), &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestPreflightOfARealFile(t *testing.T) {
+	dir := megatronSave(t)
+	status, out, stderr := runPreflight(dir)
+	require.Equal(t, exitNothing, status, out+stderr)
+	require.Contains(t, out, "Safe to resume from epoch 1000: all 3 domains confirm it.")
+
+	require.NoError(t, os.Truncate(filepath.Join(dir, "iter_0001000", "mp_rank_01", "model_optim_rng.pt"), 3000))
+	status, out, _ = runPreflight(dir)
+	require.Equal(t, exitFindings, status)
+	require.Contains(t, out, "Not safe to resume from epoch 1000: 1 of 3 domains do not confirm it")
+	require.Contains(t, out, "C6")
+}
+
+func TestPreflightJSON(t *testing.T) {
+	dir := megatronSave(t)
+	status, out, _ := runPreflight("--json", "--epoch", "1000", dir)
+	require.Equal(t, exitNothing, status)
+	var got struct {
+		Verdict  string
+		Safe     bool
+		Epoch    *int64
+		Frontier *int64
+		Judged   struct {
+			Domains int
+			Held    []struct{ Epoch, Count int64 }
+		}
+		Resumes []struct{ By string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
+	require.Equal(t, "converged", got.Verdict)
+	require.True(t, got.Safe)
+	require.EqualValues(t, 1000, *got.Epoch)
+	require.EqualValues(t, 1000, *got.Frontier)
+	require.Equal(t, 3, got.Judged.Domains)
+	require.Equal(t, "latest_checkpointed_iteration.txt", got.Resumes[0].By)
+
+	status, out, _ = runPreflight("--json", "--epoch", "5", dir)
+	require.Equal(t, exitFindings, status)
+	require.Contains(t, out, `"judged": null`)
+}
+
+func TestPreflightUsage(t *testing.T) {
+	dir := megatronSave(t)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":          {nil, "requires at least 1 arg"},
+		"no such folder":   {[]string{filepath.Join(dir, "nowhere")}, "no such file or directory"},
+		"a file":           {[]string{filepath.Join(dir, "latest_checkpointed_iteration.txt")}, "not a directory"},
+		"twice":            {[]string{dir, dir}, "it is given twice"},
+		"an epoch below 0": {[]string{"--epoch", "-1", dir}, "check --epoch: got -1; want 0 or more"},
+		"a world below 0":  {[]string{"--world-size", "-1", dir}, "check --world-size: got -1"},
+		"no time":          {[]string{"--timeout", "0s", dir}, "check --timeout: got 0s; want more than 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, out, stderr := runPreflight(tc.args...)
+			require.Equal(t, exitUnusable, status)
+			require.Empty(t, out)
+			require.Contains(t, stderr, tc.want)
+		})
+	}
+}
+
+func TestPreflightOfNothing(t *testing.T) {
+	status, out, _ := runPreflight(t.TempDir())
+	require.Equal(t, exitFindings, status)
+	require.Contains(t, out, "there is no save to resume from")
+	require.Contains(t, out, "got no checkpoint of")
+}
