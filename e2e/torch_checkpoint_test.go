@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// preflightAnswer is what `lockstep preflight --json` says.
+type preflightAnswer struct {
+	Verdict string
+	Safe    bool
+	Epoch   *int64
+	Why     string
+	Judged  struct{ Domains int }
+}
+
+func preflight(t *testing.T, args ...string) preflightAnswer {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(repoRoot(t), "bin", "lockstep"), append([]string{"preflight", "--json"}, args...)...)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	require.True(t, err == nil || errors.As(err, &exit) && exit.ExitCode() == 3, "%v: %s", err, out)
+	var a preflightAnswer
+	require.NoError(t, json.Unmarshal(out, &a))
+	require.Equal(t, a.Safe, err == nil)
+	return a
+}
+
+// saveDCP saves with real PyTorch processes. Where kill is positive, all of them are killed so
+// long after they began to save; it returns whether the save was done before.
+func saveDCP(t *testing.T, ranks int, folder string, step int, kill time.Duration, how ...string) bool {
+	t.Helper()
+	args := append([]string{filepath.Join(repoRoot(t), "e2e", "testdata", "save_dcp.py"), strconv.Itoa(ranks), folder, strconv.Itoa(step)}, how...)
+	cmd := exec.CommandContext(t.Context(), torchPython(t), args...)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo", "PYTHONWARNINGS=ignore")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	saved := false
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if lines.Text() == "saving" && kill > 0 {
+			time.Sleep(kill)
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		saved = saved || lines.Text() == "saved"
+	}
+	err = cmd.Wait()
+	require.True(t, kill > 0 || err == nil, "save: %v: %s", err, stderr.String())
+	return saved
+}
+
+// TestTorchCheckpointWhole: what real processes saved is confirmed, and no part of it.
+func TestTorchCheckpointWhole(t *testing.T) {
+	for _, ranks := range []int{2, 4} {
+		dir := filepath.Join(t.TempDir(), "step-100")
+		saveDCP(t, ranks, dir, 100, 0)
+		a := preflight(t, dir)
+		require.True(t, a.Safe, a.Why)
+		require.EqualValues(t, 100, *a.Epoch)
+		require.Equal(t, "converged", preflight(t, "--verify", "--epoch", "100", filepath.Dir(dir)).Verdict, "as torchtitan lays it out")
+		require.Equal(t, "converged", preflight(t, "--verify", dir).Verdict)
+		noPartPasses(t, dir)
+	}
+}
+
+// TestTorchCheckpointLocal: where each rank commits for itself, only who knows how many there
+// are can say that none is missing.
+func TestTorchCheckpointLocal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "save")
+	saveDCP(t, 2, dir, 100, 0, "local")
+	require.Equal(t, "unknown", preflight(t, dir).Verdict)
+	a := preflight(t, "--world-size", "2", dir)
+	require.True(t, a.Safe, a.Why)
+	require.EqualValues(t, 100, *a.Epoch)
+	require.False(t, preflight(t, "--world-size", "3", dir).Safe)
+	noPartPasses(t, dir, "--world-size", "2")
+}
+
+// noPartPasses removes, empties and cuts each file of a save in turn.
+func noPartPasses(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.NotEmpty(t, entries)
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		whole, err := os.ReadFile(name)
+		require.NoError(t, err)
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		for what, content := range map[string][]byte{"missing": nil, "empty": {}, "cut": whole[:len(whole)-1], "cut in two": whole[:len(whole)/2]} {
+			require.NoError(t, os.Remove(name))
+			if content != nil {
+				require.NoError(t, os.WriteFile(name, content, 0o644))
+				require.NoError(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+			}
+			require.False(t, preflight(t, append(args, dir)...).Safe, "%s is %s", e.Name(), what)
+			require.NoError(t, os.WriteFile(name, whole, 0o644))
+			require.NoError(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+		}
+	}
+	require.True(t, preflight(t, append(args, dir)...).Safe, "put back as it was")
+}
+
+// TestTorchCheckpointKilled: real processes are killed while they save over an earlier save.
+// What they leave is called safe only where it is whole, of the save before or of this one.
+func TestTorchCheckpointKilled(t *testing.T) {
+	const kills = 5 // each of them starts PyTorch
+	rng := rand.New(rand.NewPCG(8, 8))
+	whole, doubtful := 0, 0
+	for i := range kills {
+		dir := filepath.Join(t.TempDir(), "save"+strconv.Itoa(i))
+		saveDCP(t, 2, dir, 100, 0)
+		before := contents(t, dir)
+		saved := saveDCP(t, 2, dir, 200, time.Duration(1+rng.IntN(60))*time.Millisecond)
+		a := preflight(t, dir)
+		switch after := contents(t, dir); {
+		case saved:
+			require.True(t, a.Safe && *a.Epoch == 200, "the save was done: %+v", a)
+			whole++
+		case a.Safe && *a.Epoch == 100:
+			require.Equal(t, before, after, "called whole as it was before")
+			whole++
+		case a.Safe:
+			// Killed between the last rename and the word of it.
+			require.EqualValues(t, 200, *a.Epoch)
+			for name := range after {
+				require.NotEqual(t, before[name], after[name], "%s is of the save before", name)
+			}
+			whole++
+		default:
+			doubtful++
+		}
+	}
+	t.Logf("%d saves killed: %d left whole, %d in doubt", kills, whole, doubtful)
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		out[e.Name()] = string(b)
+	}
+	return out
+}
