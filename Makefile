@@ -57,6 +57,10 @@ e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti/13.5.25 ## Ru
 
 # NVIDIA's libraries as their packages have them, one of each generation; no driver
 # and no GPU is needed to load them. The program that does comes from inject/cupti.
+.PHONY: crash-checkpoints
+crash-checkpoints: ## Kill jobs while they save, and crash their machines, and judge what they leave: some minutes
+	LOCKSTEP_CKPT_KILLS=200 LOCKSTEP_CKPT_CRASHES=10000 $(GO) test -count=1 -timeout 30m -v -run '^(TestKilled|TestCrashStates)$$' ./internal/ckpt
+
 .PHONY: e2e-cupti
 e2e-cupti: inject bin/cupti/13.5.25 ## Run the CUPTI client with NVIDIA's own libraries, without a driver
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
@@ -84,11 +88,21 @@ record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdat
 .PHONY: e2e-torch
 e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
 	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m ./inject/python
+	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
 	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 20m -v -run '^TestTorch' ./...
+
+# What is saved by is asked for by name: a framework that is not to be had is skipped.
+FRAMEWORKS ?= transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 orbax-checkpoint==0.12.8 jax==0.10.2
+
+.PHONY: e2e-frameworks
+e2e-frameworks: bin/lockstep $(PYTHON) ## Judge what real Hugging Face, Lightning, DeepSpeed and Orbax save; FRAMEWORKS= names what is installed beside PyTorch
+	$(PYTHON) -m pip install --quiet --no-cache-dir $(FRAMEWORKS)
+	DS_BUILD_OPS=0 $(PYTHON) -m pip install --quiet --no-cache-dir --no-build-isolation setuptools deepspeed==0.19.8
+	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 20m -v -run '^TestFrameworks$$' ./...
 
 .venv/bin/python:
 	python3 -m venv .venv
-	.venv/bin/pip install --quiet torch==2.15.0 numpy || { rm -rf .venv; exit 1; }
+	.venv/bin/pip install --quiet --no-cache-dir torch==2.15.0 numpy || { rm -rf .venv; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run the linters over the root and e2e modules, and look for built files among the sources
@@ -109,6 +123,10 @@ bench: ## Run the benchmarks and the comparisons in bench/
 .PHONY: scoreboard
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
 	$(GO) run ./bench/scoreboard $(SCOREBOARD)
+
+.PHONY: models
+models: ## Check the models of save orders in docs/models with Spin, half a minute
+	docs/models/check.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each
