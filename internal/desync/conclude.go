@@ -27,6 +27,9 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	switch {
 	case rep.Ranks == 0:
 		w.byCounts(rep, at)
+	case w.mixed != "" && len(w.nodes) > 0:
+		a.problem("%s", w.mixed)
+		rep.Verdict, rep.MayRun = Undecided, w.mixed
 	case w.moved != "" && len(w.nodes) > 0:
 		a.problem("%s", w.moved)
 		w.quiet(rep, w.moved)
@@ -128,7 +131,7 @@ func (w *world) tell(rep *Report, at int64) {
 		if !open(found[i].class) {
 			rep.Verdict = Hang
 		}
-		rep.Untimed = rep.Untimed || !w.timed() && (open(found[i].class) || slices.Contains(momentary, found[i].class))
+		rep.Untimed = rep.Untimed || !w.timed() && (open(found[i].class) || w.passes(found[i].class))
 		rep.Roots = append(rep.Roots, w.say(&found[i], victims[i], at))
 	}
 	if rep.Verdict == Undecided {

@@ -1,8 +1,6 @@
 package desync
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -117,96 +115,6 @@ func (w *world) hostWentOn(v int32, n *node) bool {
 	return !slices.ContainsFunc(w.nodes, func(o *node) bool {
 		return o.key.group == n.key.group && o.key.fn == n.key.fn && !o.message && o.key.seq > n.key.seq
 	})
-}
-
-// fleeting takes back what a job that runs shows, too, for a moment, where it may run.
-func (w *world) fleeting(found, open []root) (kept, undecided []root) {
-	all := cmp.Or(w.mayRun(), w.manyLate(found))
-	if len(open) > 0 {
-		w.ran = all
-	}
-	for _, r := range found {
-		why := all
-		if why == "" && r.class == model.ClassCompletionLag && w.apart() && !w.holdsUp(&r) {
-			why = "nobody waits for it, and none says that it has stood for a minute: its state may be older than the others"
-		}
-		if why == "" || !slices.Contains(momentary, r.class) {
-			kept = append(kept, r)
-			continue
-		}
-		if r.candidates = r.ranks; len(r.ranks) == 0 {
-			r.candidates = holdersOf(r.node, false)
-		}
-		r.class, r.ranks, r.sides = model.ClassIncompleteEvidence, nil, false
-		r.notes, w.ran = append(r.notes, why), why
-		open = append(open, r)
-	}
-	return kept, open
-}
-
-// manyDevices is how many devices do not fail at once: a published hang has two that did.
-const manyDevices = 3
-
-// manyLate says why the job may run where nothing tells when its states were taken and the devices
-// of several ranks seem to be late: so look the states of a job that runs, which are not of one
-// instant, while devices fail alone or by twos.
-func (w *world) manyLate(found []root) string {
-	late := 0
-	for i := range found {
-		if found[i].class == model.ClassCompletionLag {
-			late += len(found[i].ranks)
-		}
-	}
-	if late < manyDevices || w.timed() || w.stood.atLeast >= w.a.cfg.StallAfter {
-		return ""
-	}
-	return fmt.Sprintf("the devices of %d ranks seem to be late, and nothing tells when the states were taken: a job that runs looks so, too", late)
-}
-
-// holdsUp reports whether somebody else has something open.
-func (w *world) holdsUp(r *root) bool {
-	for i := range w.ranks {
-		if len(w.heads[i]) > 0 && !slices.Contains(r.ranks, int32(i)) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayRun says why the job may run; empty where it does not. What stands still holds most ranks
-// soon, while in a job that ends the others are done, and one state is a little older than
-// theirs: that something has stood for longer than states of one incident are apart excludes it.
-func (w *world) mayRun() string {
-	switch d := &w.a.doubt; {
-	case d.Why != "" && max(w.stood.longest, w.stood.atLeast) < d.Until:
-		return d.Why
-	case w.apart() && w.mostlyDone():
-		return "most ranks have nothing open, and none says that it has stood for a minute: the job may have gone on"
-	}
-	return ""
-}
-
-// apart reports whether what is open may be over in the states of others, since these were taken
-// later: dumps are, while recorders tell what is so now.
-func (w *world) apart() bool {
-	return max(w.stood.longest, w.stood.atLeast) < sameIncident && slices.ContainsFunc(w.ranks, func(r *rank) bool {
-		return r.view != nil && r.view.source == model.StateFlightRecorder && (len(r.view.open) > 0 || r.view.hides())
-	})
-}
-
-// mostlyDone reports whether most ranks that were seen have nothing open.
-func (w *world) mostlyDone() bool {
-	seen, waiting := 0, 0
-	for i, r := range w.ranks {
-		if r.view == nil {
-			continue
-		}
-		seen++
-		if len(w.heads[i]) > 0 || r.view.hides() {
-			waiting++
-		}
-	}
-	return 2*waiting < seen
 }
 
 // culprits are ranks whose device or process is at fault.

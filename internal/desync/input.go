@@ -18,6 +18,9 @@ type Doubt struct {
 	Why string
 	// Until is how long something must be known to be open to be beyond doubt.
 	Until time.Duration
+	// TimesLost is why it can no longer be told when the states were taken; empty: it can. Then
+	// what a job that runs shows at most moments decides nothing.
+	TimesLost string
 }
 
 // Witness is a fact of somebody else, of a network or a node, that can explain why an

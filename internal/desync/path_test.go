@@ -21,5 +21,5 @@ rank 2: P=0/0`)
 	assert.Equal(t, int64(0), h.Rank)
 	assert.Equal(t, "all_reduce", h.Op.Name)
 	assert.Equal(t, int64(2), h.For)
-	assert.Equal(t, "which stands behind send 1 -> 2 of P, which rank 2 has not enqueued", h.Why)
+	assert.Equal(t, "which stands behind send 1 -> 2 of P, whose other end rank 2 has not enqueued", h.Why)
 }

@@ -39,7 +39,7 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 	f := model.Finding{
 		Severity: model.SeverityError, JobName: j.Name, JobID: j.ID, Incarnation: j.Incarnation,
 		Kind: model.FindingDesync, Class: r.class, Cause: r.cause, Status: model.StatusOpen, Revision: 1,
-		Confidence: w.sure(r), Action: action(r), Through: model.Some(int64(len(by.all) - len(by.direct))),
+		Confidence: w.sure(r), Action: w.action(r), Through: model.Some(int64(len(by.all) - len(by.direct))),
 	}
 	if f.Cause == "" {
 		f.Cause = model.CauseUnknown
@@ -231,10 +231,16 @@ var momentary = []string{
 
 // sure is how sure a root is told: less where no state says how old what is open was.
 func (w *world) sure(r *root) float64 {
-	if !w.timed() && slices.Contains(momentary, r.class) {
+	if !w.timed() && w.passes(r.class) {
 		return r.confidence * untimed
 	}
 	return r.confidence
+}
+
+// passes reports whether a job that runs shows a class, too: of copies without times also a cycle,
+// as their states are of several instants.
+func (w *world) passes(class string) bool {
+	return slices.Contains(momentary, class) || class == model.ClassOrderCycle && w.timesLost() != ""
 }
 
 // untimed is what is left of a confidence where the states may be of a job that runs: with
@@ -268,24 +274,3 @@ func holdersOf(n *node, head bool) (out []int32) {
 	}
 	return out
 }
-
-// actions are what an operator would do next.
-var actions = map[string]string{
-	model.ClassProcessDead:        "read the log of that process and its node's kernel log (OOM, Xid); restart the job without that node if it is its fault",
-	model.ClassDumpMissing:        "look whether the process of that rank lives, and get its stack (py-spy dump); nothing else is missing",
-	model.ClassNotScheduled:       "get the Python stack of that rank (py-spy dump --pid): its host has not come to the operation that the others wait in",
-	model.ClassStalledOp:          "look at the network and at NCCL's own log of the members: all have entered, nobody gets out",
-	model.ClassCompletionLag:      "look at the device of that rank (nvidia-smi, Xid in the kernel log): its host goes on, its device does not",
-	model.ClassNetwork:            "look at the link named by the witness",
-	model.ClassMismatchOp:         "compare the call stacks of the members: they run different branches",
-	model.ClassMismatchSize:       "compare the sizes that the members hand in: an uneven batch, or a parameter that not all have",
-	model.ClassMismatchDType:      "compare the data types that the members hand in",
-	model.ClassMismatchRoot:       "compare the root that the members name",
-	model.ClassSplitImbalance:     "compare the split sizes of the members: what one sends another must expect",
-	model.ClassOrderCycle:         "make all ranks enter the communicators in one order",
-	model.ClassP2PUnmatched:       "compare the schedules of both ends: one waits for a message that the other does not exchange",
-	model.ClassInitIncomplete:     "look what keeps that rank from setting the communicator up",
-	model.ClassIncompleteEvidence: "get the dumps or stacks of the candidates",
-}
-
-func action(r *root) string { return actions[r.class] }

@@ -186,6 +186,8 @@ func (w *world) why(n *node, r int32) string {
 		return "and the process of " + who + " is dead"
 	case w.ranks[r].held():
 		return "and the process of " + who + " is " + string(w.ranks[r].process)
+	case slices.Contains(n.missing, r) && n.message:
+		return "whose other end " + who + " has not enqueued"
 	case slices.Contains(n.missing, r):
 		return "which " + who + " has not enqueued"
 	case slices.Contains(n.absent, r):

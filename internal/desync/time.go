@@ -2,7 +2,6 @@ package desync
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -130,10 +129,12 @@ func (w *world) compares(group int32) bool {
 
 func (w *world) contradicts(i int, t furthest, group int32) {
 	r, other := w.ranks[i], w.ranks[t.rank]
-	text := fmt.Sprintf("rank %d was through operation %d of %s, which rank %d had not enqueued", other.id, t.seq, w.a.groups.all[group].label(), r.id)
+	text := w.beyond(other.id, t.seq, group, r.id)
 	apart := time.Duration(other.view.lastEnqueue - r.view.lastEnqueue)
 	if apart.Abs() < sameIncident || r.view.lastEnqueue == 0 || other.view.lastEnqueue == 0 {
 		switch {
+		case r.view.tellsTime() != other.view.tellsTime():
+			w.mixed = text + ": their states are not of one time, or not of one job"
 		case w.mayHaveFailed(other, t, group):
 			w.movedOrFailed = text + ": the job went on while its states were taken, or that operation failed"
 		case w.moved == "":

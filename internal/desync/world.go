@@ -22,6 +22,7 @@ type world struct {
 	stuck []bool    // by rank: its host stands still, though what it has open did not stop others
 	stood standing
 	moved string // why the states cannot be of one time; empty: they can
+	mixed string // why some of them tell no time and are of another; empty: nothing says so
 	// movedOrFailed is why they cannot, unless an operation of Gloo failed.
 	movedOrFailed string
 	ran           string // why what was found may be of a job that runs; empty: it is not
@@ -75,6 +76,7 @@ func (a *Analyzer) world() *world {
 	w.addRanks(known)
 	w.addUnrecorded()
 	w.share(known)
+	w.foreign()
 	w.outdated()
 	w.failedCalls()
 	w.addHeads()

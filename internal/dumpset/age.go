@@ -64,6 +64,9 @@ func doubt(taken []*item) (d desync.Doubt) {
 		}
 		stacks = stacks || it.stacks
 	}
+	if timesLost(taken) {
+		d.TimesLost = timesLostWhy
+	}
 	after := waits.Round(100 * time.Millisecond)
 	switch {
 	case waits < 0:
@@ -75,6 +78,29 @@ func doubt(taken []*item) (d desync.Doubt) {
 		d.Why = fmt.Sprintf("the dumps were written %v after their newest operations, and one with call stacks may be older than its file by as much: the job may be running; dumps that come later decide", after)
 	}
 	return d
+}
+
+const timesLostWhy = "nothing tells when the dumps were taken, as of copies that do not keep the times of files (cp -p does): a job that runs shows this, too, for a moment"
+
+// timesLost reports whether the files are copies that have not the times of what they are copies
+// of: each that has something open is older than its newest operation, or was changed when what
+// is open would long have been given up.
+func timesLost(taken []*item) bool {
+	lost := false
+	for _, it := range taken {
+		if it.light == nil || len(it.light.Ops) == 0 {
+			continue
+		}
+		given := it.timeout
+		if given == 0 {
+			given = unknownWindow
+		}
+		if q, known := it.quiet(); known && q <= given+sameIncident {
+			return false
+		}
+		lost = true
+	}
+	return lost
 }
 
 // byWatchdog reports whether the files are as a watchdog leaves them, which writes where an

@@ -33,6 +33,28 @@ func ranOut(it *item) *item {
 	return it
 }
 
+// Files that were changed when what is open in them would have been given up are copies, and so
+// are those that are older than what is in them.
+func TestLostTimes(t *testing.T) {
+	const m = time.Minute
+	for _, c := range []struct {
+		name  string
+		taken []*item
+		lost  bool
+	}{
+		{"long after the timeout", []*item{ranOut(aged(12*m, 0, false)), ranOut(aged(20*m, 0, false))}, true},
+		{"one is not", []*item{ranOut(aged(12*m, 0, false)), ranOut(aged(10*m, 0, false))}, false},
+		{"who has nothing open waits for nobody", []*item{ranOut(aged(12*m, 0, false)), done(aged(m, 0, false))}, true},
+		{"of before", []*item{ranOut(aged(-m, 0, false))}, true},
+		{"the timeout is not known", []*item{aged(59*m, 0, false)}, false},
+		{"nor is it ever so long", []*item{aged(62*m, 0, false)}, true},
+		{"nothing is open", []*item{done(aged(90*m, 0, false))}, false},
+		{"nothing is known", []*item{{}}, false},
+	} {
+		assert.Equal(t, c.lost, doubt(c.taken).TimesLost != "", c.name)
+	}
+}
+
 func TestDoubt(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {

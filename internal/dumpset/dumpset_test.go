@@ -302,6 +302,39 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(items)
 }
 
+// A real dump of another incident of the same job, which tells no time as nothing is open in it,
+// is left out; nobody is accused for it.
+func TestARealDumpOfAnotherIncident(t *testing.T) {
+	shared := testdata.Shared(t, "flight-recorder")
+	for _, foreign := range []int64{9, 14} {
+		dir := t.TempDir()
+		for rank := range int64(16) {
+			incident := "gpu_error_2nd"
+			if rank == foreign {
+				incident = "lock_gil_1st"
+			}
+			name := "_dump_" + strconv.FormatInt(rank, 10)
+			b, err := os.ReadFile(filepath.Join(shared, incident, name))
+			require.NoError(t, err)
+			put(t, filepath.Join(dir, name), b)
+		}
+		paths, err := filepath.Glob(filepath.Join(dir, "_dump_*"))
+		require.NoError(t, err)
+		r := Read(t.Context(), paths, Options{})
+		require.Len(t, r.Hangs, 1)
+		require.Len(t, r.Hangs[0].Absent, 1)
+		assert.Equal(t, foreign, r.Hangs[0].Absent[0].Rank)
+		assert.Equal(t, model.AbsentStale, r.Hangs[0].Absent[0].Reason)
+		require.Len(t, r.Hangs[0].Problems, 1)
+		assert.Contains(t, r.Hangs[0].Problems[0], "which tells no time, is of another time or another job")
+		for _, root := range r.Hangs[0].Roots {
+			assert.Subset(t, []int64{9 + 14 - foreign}, root.Finding.Ranks)
+			assert.NotEqual(t, model.ClassStalledOp, root.Finding.Class)
+		}
+		assert.Equal(t, []int64{9 + 14 - foreign}, r.Hangs[0].Roots[0].Finding.Ranks)
+	}
+}
+
 // The real dumps, whose faults are in the logs beside them: in both, ranks 9 and 14.
 func TestRealHangs(t *testing.T) {
 	for incident, class := range map[string]string{"gpu_error_2nd": model.ClassCompletionLag, "lock_gil_1st": model.ClassNotScheduled} {

@@ -20,6 +20,7 @@ type group struct {
 	// world is how many ranks it has. guessed: it may have more.
 	world   int64
 	guessed bool
+	refused bool // a size was given that the dumps contradict
 }
 
 // jobs tells the dumps of different jobs apart. All are taken for one job's, in however

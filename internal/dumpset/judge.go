@@ -16,7 +16,7 @@ import (
 // again with them.
 func (r *run) judge(g group, p part) {
 	inc, taken := r.incident(g, p)
-	h := Hang{Files: len(p.items), Incidents: p.of, Began: p.began, Times: p.times}
+	h := Hang{Files: len(p.items), Incidents: p.of, Began: p.began, Times: p.times, SizeRefused: g.refused}
 	h.Versions = versionsOf(taken, func(it *item) string { return it.version })
 	h.Libs = versionsOf(taken, func(it *item) string { return it.light.LibVersion })
 	for _, it := range taken {

@@ -57,6 +57,8 @@ type Hang struct {
 	Began     int64
 	// Times says where nothing tells whether its dumps were written together, in a sentence.
 	Times string
+	// SizeRefused: a size of the job was given that its dumps contradict.
+	SizeRefused bool
 	// Files are of how many dumps it speaks; Entries is how many operations they recorded.
 	Files   int
 	Entries int64

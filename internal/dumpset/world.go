@@ -41,6 +41,7 @@ func (r *run) settle(g *group) {
 	case said > 0:
 		r.problem(greatest, fmt.Sprintf("find size of job: got a dump of rank %d; want less than %d, the size that was given; it is not used", greatest.rank, said))
 	}
+	g.refused = said > 0
 	g.world = min(max(g.world, greatest.rank+1), frwatch.MaxRanks)
 	g.guessed = largest < g.world
 }

@@ -22,6 +22,7 @@ func TestASizeThatDumpsContradict(t *testing.T) {
 		assert.Contains(t, problemsOf(r), want)
 		require.Len(t, r.Hangs, 1)
 		namesRank2(t, &r.Hangs[0])
+		assert.True(t, r.Hangs[0].SizeRefused)
 	}
 	dumps := world(8, 0)
 	dumps[7], dumps[6] = nil, nil
@@ -35,6 +36,7 @@ func TestASizeThatIsGiven(t *testing.T) {
 	r := Read(t.Context(), write(t, filepath.Join(t.TempDir(), "llama"), "rank_", world(4, 0)), Options{WorldSize: 6})
 	assert.Empty(t, r.Problems)
 	assert.Len(t, r.Hangs[0].Absent, 2)
+	assert.False(t, r.Hangs[0].SizeRefused)
 }
 
 // What lies beside the dumps of a job and cannot be read is no rank of it for its name alone.

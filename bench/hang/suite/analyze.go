@@ -19,6 +19,7 @@ type Input struct {
 	States    []model.RankState
 	Absent    []model.Absence
 	Witnesses []desync.Witness
+	Doubt     desync.Doubt
 }
 
 // open tells whether anything is.

@@ -15,5 +15,6 @@ func Engine(in *Input) *desync.Report {
 	for _, w := range in.Witnesses {
 		a.AddWitness(w)
 	}
+	a.SetDoubt(in.Doubt)
 	return a.Conclude(0)
 }

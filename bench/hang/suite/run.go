@@ -137,6 +137,9 @@ func (s *Selection) run(j *job, judge Judge) (out []Case, err error) {
 			if err != nil {
 				return out, err
 			}
+			if s.Copied {
+				in.Doubt.TimesLost = "the files are copies"
+			}
 			if j.family != hang.Healthy && !in.open() {
 				continue // nothing that is seen shows that it hangs
 			}
