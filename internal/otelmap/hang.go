@@ -2,15 +2,19 @@ package otelmap
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
+// hangClaim says what one rank did or did not, and what several did.
+type hangClaim struct{ one, all string }
+
 // hangClaims say what each class of a hang is; %s is the operation. Those of one are told
 // when a rank is named, those of all when several are, or none.
-var hangClaims = map[string]struct{ one, all string }{
+var hangClaims = map[string]hangClaim{
 	model.ClassProcessDead:        {"its process is gone, and with it the end of %s", "their processes are gone, and with them the end of %s"},
 	model.ClassDumpMissing:        {"nothing is known of it, and nobody else is missing in %s", "nothing is known of the candidate, and nobody else is missing in %s"},
 	model.ClassNotScheduled:       {"has not entered %s", "have not entered %s"},
@@ -28,10 +32,47 @@ var hangClaims = map[string]struct{ one, all string }{
 	model.ClassIncompleteEvidence: {"hangs in %s; the evidence does not decide", "%s hangs; the evidence does not decide"},
 }
 
+// someThrough are claims of what others are through.
+var someThrough = map[string]hangClaim{
+	model.ClassStalledOp: {"does not get out of %s, which others are through", "members do not get out of %s, which others are through"},
+	model.ClassNetwork:   {"the network holds up %s, which some are through", "the network holds up %s, which some are through"},
+}
+
+func claimOf(f *model.Finding) (c hangClaim, ok bool) {
+	if readEvidence(f).Done > 0 {
+		if c, ok = someThrough[f.Class]; ok {
+			return c, true
+		}
+	}
+	if c, ok = otherEnd(f); ok {
+		return c, true
+	}
+	c, ok = hangClaims[f.Class]
+	return c, ok
+}
+
+// otherEnd is said of who has not come to a message whose other end waits: "send 1 -> 9" is what
+// rank 1 called, and rank 9 has not received.
+func otherEnd(f *model.Finding) (hangClaim, bool) {
+	if f.Class != model.ClassNotScheduled || !f.Rank.OK {
+		return hangClaim{}, false
+	}
+	call, ends, _ := strings.Cut(f.Op, " ")
+	src, dst, ok := strings.Cut(ends, " -> ")
+	rank := strconv.FormatInt(f.Rank.V, 10)
+	switch {
+	case ok && call == model.OpSend && dst == rank:
+		return hangClaim{one: "has not come to receive from rank " + src + ", which waits in %s"}, true
+	case ok && call == model.OpRecv && src == rank:
+		return hangClaim{one: "has not come to send to rank " + dst + ", which waits in %s"}, true
+	}
+	return hangClaim{}, false
+}
+
 // hang says what was not done, who waits, who can be at fault, and since when.
 func hang(f *model.Finding) string {
 	var b strings.Builder
-	if c, ok := hangClaims[f.Class]; ok {
+	if c, ok := claimOf(f); ok {
 		claim := c.all
 		if f.Rank.OK || f.RanksCount.Or(int64(len(f.Ranks))) == 1 {
 			claim = c.one
@@ -57,9 +98,19 @@ func hang(f *model.Finding) string {
 	return b.String()
 }
 
+// counted reports whether a communicator's id is a number, as PyTorch counts its groups: ids of
+// libraries are hashes.
+func counted(id string) bool {
+	_, err := strconv.ParseUint(id, 10, 32)
+	return err == nil
+}
+
 // hungOp names the operation and its communicator, as far as they are known.
 func hungOp(f *model.Finding) string {
 	comm := firstOf(f.CommName, f.CommID)
+	if f.CommName != "" && f.CommID != f.CommName && counted(f.CommID) {
+		comm += " (" + f.CommID + ")" // several groups may have the name
+	}
 	switch {
 	case f.Op == "" && comm == "":
 		return "an operation"

@@ -63,6 +63,21 @@ func TestHangSentences(t *testing.T) {
 		"ranks 0, 1: desync (mismatch_size): the members have different sizes in an operation of c; 2 ranks wait for them (confidence 0.00)": {
 			Kind: "desync", Class: "mismatch_size", Ranks: []int64{0, 1}, CommID: "c", Waiting: []int64{2, 3},
 		},
+		"rank 9: desync (not_scheduled): has not come to receive from rank 1, which waits in send 1 -> 9 of P (42); 1 rank waits for it (confidence 0.00)": {
+			Kind: "desync", Class: "not_scheduled", Rank: model.Some(int64(9)), Op: "send 1 -> 9", CommID: "42", CommName: "P", Waiting: []int64{1},
+		},
+		"rank 1: desync (not_scheduled): has not come to send to rank 9, which waits in recv 1 -> 9 of P (42); 1 rank waits for it (confidence 0.00)": {
+			Kind: "desync", Class: "not_scheduled", Rank: model.Some(int64(1)), Op: "recv 1 -> 9", CommID: "42", CommName: "P", Waiting: []int64{9},
+		},
+		"rank 1: desync (not_scheduled): has not entered send 1 -> 9 of P (42) (confidence 0.00)": {
+			Kind: "desync", Class: "not_scheduled", Rank: model.Some(int64(1)), Op: "send 1 -> 9", CommID: "42", CommName: "P",
+		},
+		"communicator P: desync (stalled_op): members do not get out of all_reduce 7 of P (42), which others are through; 2 ranks wait (confidence 0.00)": {
+			Kind: "desync", Class: "stalled_op", Op: "all_reduce 7", CommID: "42", CommName: "P", Waiting: []int64{1, 2}, Evidence: `{"members_through": 1}`,
+		},
+		"communicator P: desync (stalled_op): all members have entered all_reduce 7 of P (42), and nobody gets out; 2 ranks wait (confidence 0.00)": {
+			Kind: "desync", Class: "stalled_op", Op: "all_reduce 7", CommID: "42", CommName: "P", Waiting: []int64{1, 2}, Evidence: `{"members_in_it": 2}`,
+		},
 		"rank 3: desync (some_class), at send 4 (confidence 0.00)": {Kind: "desync", Class: "some_class", Rank: model.Some(int64(3)), Op: "send 4"},
 		"communicator c1: desync (confidence 0.00)":                {Kind: "desync", CommID: "c1"},
 		"ranks 1 and 899 more: desync (confidence 0.00)":           {Kind: "desync", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},

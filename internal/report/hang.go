@@ -102,12 +102,31 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 			lines = append(lines, p.paint(colour, l))
 		}
 	}
-	if h.Times != "" {
-		for _, l := range wrap(clean(h.Times), p.width()) {
-			lines = append(lines, p.paint(yellow, l))
+	for _, text := range []string{h.Times, staleText(h.Absent)} {
+		if text != "" {
+			for _, l := range wrap(clean(text), p.width()) {
+				lines = append(lines, p.paint(yellow, l))
+			}
 		}
 	}
 	return lines
+}
+
+// staleText says whose dumps were left out.
+func staleText(list []model.Absence) string {
+	var of []int64
+	for _, a := range list {
+		if a.Reason == model.AbsentStale {
+			of = append(of, a.Rank)
+		}
+	}
+	switch len(of) {
+	case 0:
+		return ""
+	case 1:
+		return "The dump of rank " + spans(of) + " is not of this incident, and was left out."
+	}
+	return "The dumps of ranks " + spans(of) + " are not of this incident, and were left out."
 }
 
 // stoodStill says what the sentences rest on where nothing tells when the dumps were taken.
@@ -149,7 +168,10 @@ func (p *printer) facts(h *dumpset.Hang) {
 	world := int64(h.Ranks + len(h.Absent))
 	p.field("ranks", fmt.Sprintf("%s of %s known", thousands(int64(h.Ranks)), thousands(world)))
 	p.optional("absent", absentText(h.Absent))
-	if h.Unlisted {
+	switch {
+	case h.Unlisted && h.SizeRefused:
+		p.field("job size", "recorded nowhere, nor are the members of all groups; the dumps contradict the one that was given")
+	case h.Unlisted:
 		p.field("job size", "recorded nowhere, nor are the members of all groups: with --world-size more is decided")
 	}
 	if h.Since > 0 {

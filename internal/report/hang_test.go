@@ -113,6 +113,19 @@ func TestASizeThatNobodyRecorded(t *testing.T) {
 	assert.NotContains(t, renderHang(t, 200, dumpset.Hang{Report: r}), "--world-size")
 	r.Unlisted = true
 	assert.Contains(t, renderHang(t, 200, dumpset.Hang{Report: r}), "with --world-size more is decided")
+	out := renderHang(t, 200, dumpset.Hang{Report: r, SizeRefused: true})
+	assert.Contains(t, out, "the dumps contradict the one that was given")
+	assert.NotContains(t, out, "with --world-size")
+}
+
+// Whose dump was left out is said beside what is concluded without it.
+func TestStaleDumpsAreSaid(t *testing.T) {
+	r := hung()
+	r.Absent = []model.Absence{{Rank: 1, Reason: model.AbsentStale}, {Rank: 2, Reason: model.AbsentMissing}}
+	lines := strings.Split(renderHang(t, 200, dumpset.Hang{Report: r}), "\n")
+	assert.Equal(t, "The dump of rank 1 is not of this incident, and was left out.", lines[2])
+	r.Absent[1].Reason = model.AbsentStale
+	assert.Contains(t, renderHang(t, 200, dumpset.Hang{Report: r}), "The dumps of ranks 1, 2 are not of this incident, and were left out.\n")
 }
 
 func TestNothingHangs(t *testing.T) {
