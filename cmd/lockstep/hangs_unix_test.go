@@ -34,3 +34,29 @@ func TestAnalyzeAPipe(t *testing.T) {
 	assert.Equal(t, exitUnusable, status)
 	assert.Contains(t, stderr, "want a regular file")
 }
+
+// A folder, or a link that leads nowhere, under the name of a dump is one that can not be read.
+func TestAnalyzeWhatIsNoFile(t *testing.T) {
+	for what, make := range map[string]func(path string) error{
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"link":   func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		dir := writeDumps(t, 2)
+		path := filepath.Join(dir, "nccl_trace_rank_3")
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, make(path))
+		status, stdout, _ := call("analyze", dir)
+		assert.Equal(t, exitFindings, status, what)
+		assert.Contains(t, stdout, "unreadable: 3", what)
+		assert.NotContains(t, stdout, "missing: 3", what)
+	}
+}
+
+// A folder of dumps may end in a number, too.
+func TestAnalyzeAFolderWithTheNameOfADump(t *testing.T) {
+	dir := filepath.Join(filepath.Dir(writeDumps(t, 2)), "run_3")
+	require.NoError(t, os.Rename(writeDumps(t, 2), dir))
+	status, stdout, _ := call("analyze", filepath.Dir(dir))
+	assert.Equal(t, exitFindings, status)
+	assert.NotContains(t, stdout, "run_3: ")
+}

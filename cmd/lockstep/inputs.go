@@ -91,12 +91,16 @@ func (in *inputs) addDir(dir string) {
 			return nil
 		}
 		if d.IsDir() {
+			in.folderAsDump(dir, path)
 			return nil
 		}
 		info, err := os.Stat(path)
-		if err != nil {
+		switch {
+		case err != nil && namedAsDump(path):
+			in.strange = append(in.strange, strangeFile{input: input{path: path}, err: err})
+		case err != nil:
 			in.problems.add(path, -1, fmt.Errorf("find file: %w", bare(err)))
-		} else if info.Mode().IsRegular() || !info.IsDir() && namedAsDump(path) {
+		case info.Mode().IsRegular() || !info.IsDir() && namedAsDump(path):
 			in.addFile(path, info, false)
 		}
 		return nil
@@ -115,9 +119,7 @@ type folder struct{ path, other string }
 // tellWithout tells of directories of which nothing is read and nothing was told.
 func (in *inputs) tellWithout() {
 	for _, dir := range in.without {
-		prefix := filepath.Clean(dir.path) + string(filepath.Separator)
-		below := slices.ContainsFunc(in.files, func(f input) bool { return strings.HasPrefix(filepath.Clean(f.path), prefix) })
-		if !below && in.problems.in(dir.path) == 0 {
+		if !in.below(dir.path) && in.problems.in(dir.path) == 0 {
 			in.problems.add(dir.path, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces, Flight Recorder dumps or OTLP JSON files of spans"), dir.other))
 		}
 	}
@@ -140,7 +142,7 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	case f != sniff.Unknown:
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
 	case namedAsDump(path):
-		in.strange = append(in.strange, strangeFile{input{path: path, size: info.Size()}, named, err})
+		in.strange = append(in.strange, strangeFile{input: input{path: path, size: info.Size()}, named: named, err: err})
 	default:
 		in.pass(path, info, named, err)
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
@@ -14,8 +17,9 @@ import (
 // that was killed leaves it empty or cut.
 type strangeFile struct {
 	input
-	named bool
-	err   error
+	named  bool
+	err    error
+	folder bool
 }
 
 // namedAsDump reports whether a file's name ends as those of dumps do. Dumps have no
@@ -45,16 +49,36 @@ func (in *inputs) damagedDumps() {
 	}
 	nothing := len(in.files) == 0
 	for _, f := range in.strange {
+		if f.folder && in.below(f.path) {
+			continue
+		}
 		if dumps[seriesOf(f.path)] || damagedDump(f.path) && (nothing || ownName.MatchString(f.path)) {
 			f.format = sniff.FlightRecorder
 			in.files = append(in.files, f.input)
 			continue
 		}
-		if info, err := os.Stat(f.path); err == nil {
+		switch info, err := os.Stat(f.path); {
+		case f.folder:
+		case err != nil:
+			in.problems.add(f.path, -1, fmt.Errorf("find file: %w", bare(err)))
+		default:
 			in.pass(f.path, info, f.named, f.err)
 		}
 	}
 	in.strange = nil
+}
+
+// folderAsDump notes a folder below dir that has the name of a dump.
+func (in *inputs) folderAsDump(dir, path string) {
+	if filepath.Clean(path) != filepath.Clean(dir) && namedAsDump(path) && len(in.strange) < maxFiles {
+		in.strange = append(in.strange, strangeFile{input: input{path: path}, folder: true})
+	}
+}
+
+// below reports whether anything is read that lies in a folder.
+func (in *inputs) below(folder string) bool {
+	prefix := filepath.Clean(folder) + string(filepath.Separator)
+	return slices.ContainsFunc(in.files, func(f input) bool { return strings.HasPrefix(filepath.Clean(f.path), prefix) })
 }
 
 // ownName are the names that PyTorch gives to dumps.
