@@ -103,14 +103,47 @@ func (f *Finder) pattern(pattern string, l *Listing, seen map[string]bool) {
 		l.Problems = append(l.Problems, fmt.Sprintf("find dumps: %v", err))
 		return
 	}
-	matches, err := filepath.Glob(pattern)
-	if err != nil {
-		l.Problems = append(l.Problems, fmt.Sprintf("find dumps of %q: %v", pattern, err))
-	}
-	for _, m := range matches {
+	for _, m := range f.matches(filepath.Clean(pattern), l) {
 		info, err := os.Stat(m)
-		f.path(filepath.Clean(m), err == nil && info.IsDir(), l, seen)
+		f.path(m, err == nil && info.IsDir(), l, seen)
 	}
+}
+
+// matches are the paths that a pattern matches: of each folder on the way at most as many names
+// are looked at as of any, and those that can not be read are told.
+func (f *Finder) matches(pattern string, l *Listing) (out []string) {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		if _, err := os.Lstat(pattern); err == nil {
+			out = append(out, pattern)
+		}
+		return out
+	}
+	dir, name := filepath.Split(pattern)
+	folders := []string{"."}
+	if dir != "" {
+		folders = f.matches(filepath.Clean(dir), l)
+	}
+	for _, folder := range folders {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			continue
+		}
+		for _, n := range f.names(folder, l) {
+			ok, err := filepath.Match(name, n)
+			switch {
+			case err != nil:
+				l.Problems = append(l.Problems, fmt.Sprintf("find dumps of %q: %v", pattern, err))
+				return out
+			case !ok:
+			case len(out) >= f.most():
+				l.Cut++
+				l.Problems = append(l.Problems, fmt.Sprintf("find dumps of %q: got more than %d matches; want at most that: the others are not looked at", pattern, f.most()))
+				return out
+			default:
+				out = append(out, filepath.Join(folder, n))
+			}
+		}
+	}
+	return out
 }
 
 func (f *Finder) path(path string, dir bool, l *Listing, seen map[string]bool) {
@@ -118,16 +151,28 @@ func (f *Finder) path(path string, dir bool, l *Listing, seen map[string]bool) {
 		f.add(path, l, seen)
 		return
 	}
+	for _, name := range f.names(path, l) {
+		f.add(filepath.Join(path, name), l, seen)
+	}
+}
+
+// most is how many names of a folder are looked at.
+func (f *Finder) most() int {
+	if f.maxNames == 0 {
+		return maxNames
+	}
+	return f.maxNames
+}
+
+// names are those in a folder, in order.
+func (f *Finder) names(path string, l *Listing) []string {
 	d, err := os.Open(path)
 	if err != nil {
 		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
-		return
+		return nil
 	}
 	defer func() { _ = d.Close() }() // it was only read
-	limit := f.maxNames
-	if limit == 0 {
-		limit = maxNames
-	}
+	limit := f.most()
 	names, err := d.Readdirnames(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
 		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
@@ -137,9 +182,7 @@ func (f *Finder) path(path string, dir bool, l *Listing, seen map[string]bool) {
 		l.Problems = append(l.Problems, fmt.Sprintf("list folder %s: got more than %d names; want at most that: the others are not looked at", path, limit))
 	}
 	slices.Sort(names)
-	for _, name := range names {
-		f.add(filepath.Join(path, name), l, seen)
-	}
+	return names
 }
 
 func (f *Finder) add(path string, l *Listing, seen map[string]bool) {

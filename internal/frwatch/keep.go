@@ -59,12 +59,17 @@ func (k *Keeper) Keep(now time.Time, job, source string, data []byte) error {
 	}
 	dir := filepath.Join(k.Directory, k.folder(now, job))
 	path := filepath.Join(dir, plain(filepath.Base(source)))
-	rewritten := k.forget(path)
-	k.makeRoom(size)
+	before, rewritten := k.forget(path)
+	if err := k.makeRoom(size); err != nil {
+		k.restore(before)
+		return fmt.Errorf("keep copy of %s: %w", source, err)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		k.restore(before)
 		return fmt.Errorf("keep copy of %s: %w", source, err)
 	}
 	if err := writeWhole(path, data); err != nil {
+		k.restore(before)
 		return fmt.Errorf("keep copy of %s: %w", source, err)
 	}
 	if rewritten {
@@ -142,26 +147,47 @@ func (k *Keeper) load() error {
 
 // forget takes a copy off the list that is to be written anew, and reports whether there
 // is one.
-func (k *Keeper) forget(path string) bool {
+func (k *Keeper) forget(path string) (kept, bool) {
 	i := slices.IndexFunc(k.copies, func(c kept) bool { return c.path == path })
 	if i < 0 {
-		return false
+		return kept{}, false
 	}
-	k.bytes -= k.copies[i].size
+	c := k.copies[i]
+	k.bytes -= c.size
 	k.copies = slices.Delete(k.copies, i, i+1)
-	return true
+	return c, true
 }
 
-func (k *Keeper) makeRoom(size int64) {
-	for len(k.copies) > 0 && (k.bytes+size > k.MaxBytes || len(k.copies) >= k.MaxFiles) {
-		oldest := k.copies[0]
-		k.copies = k.copies[1:]
-		k.bytes -= oldest.size
-		if err := os.Remove(oldest.path); err == nil || errors.Is(err, os.ErrNotExist) {
-			k.Removed++
+// restore puts a copy back on the list in whose place none could be written: it is still there.
+func (k *Keeper) restore(c kept) {
+	if c.path == "" {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(k.copies, c, func(a, b kept) int { return a.time.Compare(b.time) })
+	k.copies = slices.Insert(k.copies, i, c)
+	k.bytes += c.size
+}
+
+// makeRoom removes the oldest copies. What can not be removed takes its room on.
+func (k *Keeper) makeRoom(size int64) error {
+	full := func() bool {
+		return k.bytes+size > k.MaxBytes || len(k.copies) >= k.MaxFiles
+	}
+	for i := 0; full() && i < len(k.copies); {
+		oldest := k.copies[i]
+		if err := os.Remove(oldest.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			i++
+			continue
 		}
+		k.Removed++
+		k.copies = slices.Delete(k.copies, i, i+1)
+		k.bytes -= oldest.size
 		_ = os.Remove(filepath.Dir(oldest.path)) // fails while it holds others
 	}
+	if full() {
+		return fmt.Errorf("make room for %d bytes: %d copies of %d bytes can not be removed", size, len(k.copies), k.bytes)
+	}
+	return nil
 }
 
 // writeWhole leaves a whole file or none.

@@ -66,3 +66,31 @@ func TestRewrittenCopy(t *testing.T) {
 	assert.EqualValues(t, 8, k.bytes)
 	assert.Equal(t, time.Duration(0), at(4).Sub(k.folders["j"]))
 }
+
+// What can not be removed takes its room on: no more is kept than was allowed.
+func TestCopiesThatCanNotBeRemoved(t *testing.T) {
+	dir := t.TempDir()
+	k := &Keeper{Directory: dir, MaxBytes: 20, MaxFiles: 10}
+	require.NoError(t, k.Keep(at(0), "j", "rank_0", []byte("12345678")))
+	require.NoError(t, k.Keep(at(1000), "j", "rank_0", []byte("12345678")))
+	for i := range k.copies { // a folder that is not empty stays
+		require.NoError(t, os.Remove(k.copies[i].path))
+		write(t, filepath.Join(k.copies[i].path, "of others"), "x")
+	}
+	require.ErrorContains(t, k.Keep(at(2000), "j", "rank_0", []byte("12345678")), "make room for 8 bytes: 2 copies of 16 bytes can not be removed")
+	assert.EqualValues(t, 16, k.bytes)
+	assert.Zero(t, k.Removed)
+	require.NoError(t, k.Keep(at(3000), "j", "rank_0", []byte("1234")), "there is room for this")
+}
+
+// What could not be written anew is there still, and counts.
+func TestACopyThatCanNotBeRewritten(t *testing.T) {
+	k := &Keeper{Directory: t.TempDir(), MaxBytes: 20, MaxFiles: 10}
+	require.NoError(t, k.Keep(at(0), "j", "rank_0", []byte("12345678")))
+	require.NoError(t, os.Remove(k.copies[0].path))
+	require.NoError(t, os.Mkdir(k.copies[0].path, 0o700)) // no file can take its place
+	require.Error(t, k.Keep(at(1), "j", "rank_0", []byte("1")))
+	assert.EqualValues(t, 8, k.bytes)
+	assert.Len(t, k.copies, 1)
+	assert.Zero(t, k.Overwritten)
+}

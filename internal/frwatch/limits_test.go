@@ -3,6 +3,7 @@ package frwatch
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +101,35 @@ func TestPullerForgets(t *testing.T) {
 	require.NotNil(t, first)
 	p.Renew()
 	assert.NotSame(t, first, p.cache.Load())
+}
+
+// Patterns look at no more names than folders do, and tell of what they can not look into.
+func TestPatternsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 5 {
+		write(t, filepath.Join(dir, "a", "rank_"+strconv.Itoa(i)), "x")
+		write(t, filepath.Join(dir, "b", "rank_"+strconv.Itoa(i)), "x")
+	}
+	f := Finder{Include: []string{filepath.Join(dir, "a", "rank_*")}, Name: flightrecorder.RankOf, MaxFiles: 10, maxNames: 3}
+	l := f.List()
+	assert.Len(t, l.Files, 3)
+	assert.Equal(t, 1, l.Cut)
+	require.Len(t, l.Problems, 1)
+	assert.Contains(t, l.Problems[0], "got more than 3 names; want at most that")
+
+	f.maxNames = 5
+	f.Include = []string{filepath.Join(dir, "?", "rank_*")}
+	l = f.List()
+	assert.Len(t, l.Files, 5, "of two folders as many together")
+	assert.Equal(t, 1, l.Cut)
+	require.Len(t, l.Problems, 1)
+	assert.Contains(t, l.Problems[0], "got more than 5 matches; want at most that")
+
+	f.maxNames = 10
+	assert.Len(t, f.List().Files, 10)
+	f.Include = []string{filepath.Join(dir, "none", "rank_*"), filepath.Join(dir, "[", "rank_*")}
+	l = f.List()
+	assert.Empty(t, l.Files)
+	require.Len(t, l.Problems, 1)
+	assert.Contains(t, l.Problems[0], "syntax error in pattern")
 }

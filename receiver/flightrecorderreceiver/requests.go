@@ -3,7 +3,6 @@ package flightrecorderreceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -133,8 +132,8 @@ func (h *hub) notPulled(p *pulled) {
 		why, absence = pullTimeout, model.AbsentLate
 	}
 	h.telemetry.ReceiverFlightRecorderPullsFailed.Add(h.out.ctx, 1, reason(why))
-	if text := fmt.Sprint(p.err); h.failing[p.endpoint.URL] != text {
-		h.failing[p.endpoint.URL] = text // said once as long as it stays so
+	if h.failing[p.endpoint.URL] != why {
+		h.failing[p.endpoint.URL] = why // said once as long as it stays so; texts have ports that change
 		h.log.Warn("No dump of a debug server", zap.String("url", p.endpoint.URL), zap.String("reason", why), zap.Error(p.err))
 	}
 	if p.endpoint.HasRank {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
@@ -78,30 +77,34 @@ func (p *poller) stop() {
 
 // answer is what came from one endpoint.
 type answer struct {
-	status *ras.Status
-	err    error
-	at     time.Time
+	endpoint string
+	status   *ras.Status
+	err      error
+	at       time.Time
 }
 
-// poll asks all endpoints at once, and takes their answers in order.
+// poll asks all endpoints at once, and takes their answers as they come: who does not answer
+// holds nobody up.
 func (p *poller) poll(time.Time) {
-	answers := make([]answer, len(p.cfg.Endpoints))
-	var wait sync.WaitGroup
-	for i, e := range p.cfg.Endpoints {
-		wait.Go(func() {
+	answers := make(chan answer, len(p.cfg.Endpoints)) // nobody waits to put one in
+	for _, e := range p.cfg.Endpoints {
+		go func() {
 			c := ras.Client{Address: e, Wait: p.cfg.Wait, Timeout: p.cfg.Timeout, MaxBytes: p.cfg.MaxBytes}
 			status, err := c.Status(p.ctx)
-			answers[i] = answer{status, err, time.Now()}
-		})
+			answers <- answer{e, status, err, time.Now()}
+		}()
 	}
-	wait.Wait()
-	for i := range answers {
+	for range p.cfg.Endpoints {
+		a := <-answers // each comes, at the latest when its timeout is over
 		if p.ctx.Err() != nil {
-			return
+			continue
 		}
-		what, err := p.take(p.cfg.Endpoints[i], &answers[i])
+		what, err := p.take(&a)
 		p.telemetry.ReceiverNcclRasAnswers.Add(p.ctx, 1, reason(what))
-		p.say(p.cfg.Endpoints[i], what, err)
+		p.say(a.endpoint, what, err)
+	}
+	if p.ctx.Err() != nil {
+		return
 	}
 	if n := p.tracker.Evicted(); n > p.evicted {
 		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, n-p.evicted, reason(faultEvicted))
@@ -110,7 +113,7 @@ func (p *poller) poll(time.Time) {
 }
 
 // take hands on what an answer says; what says what came of it.
-func (p *poller) take(endpoint string, a *answer) (what string, err error) {
+func (p *poller) take(a *answer) (what string, err error) {
 	switch {
 	case errors.Is(a.err, ras.ErrTextOnly):
 		return answerTextOnly, a.err
@@ -122,7 +125,7 @@ func (p *poller) take(endpoint string, a *answer) (what string, err error) {
 	if len(a.status.Comms) == 0 {
 		return answerQuiet, nil
 	}
-	j, err := ras.NewJob(a.status, p.cfg.JobID, p.cfg.JobName, endpoint, a.at.UnixNano())
+	j, err := ras.NewJob(a.status, p.cfg.JobID, p.cfg.JobName, a.endpoint, a.at.UnixNano())
 	if err != nil {
 		return answerNoWorld, err
 	}
