@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -93,4 +94,23 @@ func TestRhythmIsBounded(t *testing.T) {
 	assert.Len(t, r.pending, maxPending)
 	assert.Equal(t, int64(maxPending), r.hurried)
 	assert.Len(t, r.stretches, maxStretches)
+}
+
+// Of two operations at once the later may end first: both ends count, whichever was told first.
+func TestGapsOfOperationsAtOnce(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	now := time.Unix(1_760_000_000, 0)
+	w := New(NewDefaultConfig())
+	of := model.Rank{JobID: "job"}
+	for step := range int64(100) {
+		at := now.UnixNano() + step*10*ms
+		op := func(start, end int64) model.Op {
+			return model.Op{Kind: model.KindCollective, Name: model.AllReduce, Start: at + start*ms, End: at + end*ms, Comm: model.Comm{ID: "c"}}
+		}
+		w.AddOps(&model.RankOps{Rank: of, Ops: []model.Op{op(0, 5), op(1, 3)}}, now)
+	}
+	require.Len(t, w.jobs, 1)
+	for _, j := range w.jobs {
+		assert.Equal(t, 199, j.rhythm.phases[model.PhaseTrain].n)
+	}
 }

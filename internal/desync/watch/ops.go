@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -19,15 +21,23 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 		return
 	}
 	before := r.completed
+	over := w.over[:0]
 	for i := range ops.Ops {
 		o := &ops.Ops[i]
 		switch {
 		case o.Kind == model.KindScope:
 			j.rhythm.stretch(stretch{o.Start, rawEnd(o), phaseOfScope(o.Phase, o.Name)})
 		case o.Kind.IsComm() && o.Comm.ID != "" && !o.EndInferred && o.Collective.SeqScope != model.ScopeComm: // not of a dump
-			w.completed(j, r, o, now)
+			over = append(over, o)
 		}
 	}
+	// They come as they began. Of several at once, the later may have ended first.
+	slices.SortStableFunc(over, func(x, y *model.Op) int { return cmp.Compare(rawEnd(x), rawEnd(y)) })
+	for _, o := range over {
+		w.completed(j, r, o, now)
+	}
+	clear(over)
+	w.over = over[:0]
 	if r.completed > before {
 		j.replaced = false // another life has begun, and this one goes on as well
 		r.goOn(now)

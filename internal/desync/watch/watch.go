@@ -17,6 +17,7 @@ type Watch struct {
 	jobs      map[jobKey]*job
 	latest    map[string]jobKey // by job id, its life that began last
 	witnesses []witness
+	over      []*model.Op     // of one call of AddOps
 	out       []model.Finding // changed since the last Tick
 	closed    []string        // ids
 	stats     Stats
