@@ -8,9 +8,7 @@ import (
 )
 
 // Agree judges what the domains of one save hold: one observation for each domain. It joins
-// their epochs on the flat lattice unknown < e < mixed; only domains that are committed to
-// an epoch contribute. The save's own name is one more domain: where all hold one epoch and
-// the save is called another, that is mixed too.
+// their epochs (Agreement); only domains that are committed to an epoch contribute.
 func Agree(save int64, obs []model.EpochObservation) Judgement {
 	j := Judgement{Domains: len(obs), Verdict: Unknown}
 	at := map[int64]int{} // of an epoch in Held
@@ -24,7 +22,7 @@ func Agree(save int64, obs []model.EpochObservation) Judgement {
 	}
 	slices.SortFunc(j.Held, func(a, b Held) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	switch {
-	case len(j.Held) > 1, len(j.Held) == 1 && j.Held[0].Epoch != save:
+	case j.agreement(save).Mixed():
 		j.Verdict = MixedEpoch
 	case len(j.Held) == 0:
 	case j.MissingCount > 0:

@@ -8,8 +8,8 @@ import (
 )
 
 // Observations returns what the engine holds, as observations in a fixed order: two engines
-// that know the same return the same. Who was forgotten, and that something was left out for
-// want of room, is not in them: Merge carries both.
+// that know the same return the same. Who was forgotten, what is expected of which nothing is held,
+// and that something was left out is not in them: Snapshot has all.
 func (e *Engine) Observations() []model.EpochObservation {
 	var out []model.EpochObservation
 	for _, id := range e.Jobs() {
@@ -52,28 +52,20 @@ func (e *Engine) appendSave(out []model.EpochObservation, of model.EpochObservat
 }
 
 // Merge joins what another engine holds. Whom either has forgotten stays so until heard again,
-// and what either left out keeps a generation from being confirmed.
-func (e *Engine) Merge(o *Engine) {
+// what either expects is expected, and what either left out keeps a generation from being confirmed.
+func (e *Engine) Merge(o *Engine) error {
 	gone := map[string]bool{}
 	for i, name := range e.names {
 		gone[name] = e.gone[i]
 	}
-	for i, name := range o.names {
-		gone[name] = gone[name] || o.gone[i]
-	}
-	for _, x := range o.Observations() {
-		e.Observe(&x)
+	data, err := o.Snapshot()
+	if err == nil {
+		err = e.Restore(data)
 	}
 	for name, is := range gone {
 		if is {
 			e.Forget(name)
 		}
 	}
-	for id, j := range o.jobs {
-		for name, g := range j.generations {
-			if mine := e.find(id, name); mine != nil && g.tainted {
-				mine.tainted = true
-			}
-		}
-	}
+	return err
 }

@@ -3,18 +3,19 @@ package epoch
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Config bounds what an engine keeps. Zero limits mean the defaults.
 type Config struct {
-	Jobs        int
-	Generations int // of one job; the least in order leave
+	Jobs        int // those that were not heard of for longest leave
+	Generations int // of one job; those whose newest save is the oldest leave
 	Saves       int // of one generation; those of the lowest epochs leave
 	Domains     int // of one generation
-	Observers   int
-	Registers   int // in all
+	Observers   int // those that were forgotten leave
+	Registers   int // in all; of the generation that has most, the saves of the lowest epochs leave
 }
 
 // DefaultConfig has room for 16,384 ranks with 8 domains each, and their last 30 saves.
@@ -48,10 +49,10 @@ func (c Config) or(def Config) Config {
 // Stats count what an engine has taken and left out.
 type Stats struct {
 	Observations int64
-	Refused      int64 // of unknown states or kinds
-	JobsLost     int64 // observations of jobs beyond Config.Jobs
+	Refused      int64 // of unknown states, or with names that can not be
+	JobsLost     int64 // jobs and generations that left
 	SavesLost    int64 // saves that left, or came too late
-	Overflowed   int64 // observations beyond domains, observers or registers: they taint
+	Overflowed   int64 // observations beyond domains or observers: they taint
 	Registers    int   // held now
 }
 
@@ -67,14 +68,18 @@ type Engine struct {
 	stats     Stats
 }
 
-type job struct{ generations map[string]*generation }
+type job struct {
+	generations map[string]*generation
+	heard       int64 // as many observations had been taken when it was last heard of
+}
 
 // generation is the life of one set of domains of a job.
 type generation struct {
-	index   map[model.Domain]int32
-	domains []model.Domain
-	order   []int32 // of domains, sorted; stale while it is shorter than they are
-	saves   map[int64]*save
+	index     map[model.Domain]int32
+	domains   []model.Domain
+	order     []int32 // of domains, sorted; stale while it is shorter than they are
+	saves     map[int64]*save
+	registers int
 	// tainted: something was left out for want of room, so that nothing can be confirmed.
 	tainted bool
 }
@@ -102,22 +107,19 @@ func (e *Engine) Stats() Stats { return e.stats }
 // Observe joins one observation.
 func (e *Engine) Observe(o *model.EpochObservation) {
 	st, ok := stateOf[o.State]
-	if !ok || o.Domain.Kind == "" {
+	if !ok || o.Domain.Kind == "" || !named(o) {
 		e.stats.Refused++
 		return
 	}
 	e.stats.Observations++
 	g := e.generation(o.JobID, o.Generation)
-	if g == nil {
-		e.stats.JobsLost++
-		return
-	}
+	// The domain is expected from now on, whatever becomes of what is said of it.
+	at, ok := g.domain(o.Domain, e.cfg.Domains)
 	s := e.save(g, o.Save)
 	if s == nil {
 		return
 	}
-	by, ok := e.observer(o.Observer)
-	at, ok2 := g.domain(o.Domain, e.cfg.Domains)
+	by, ok2 := e.observer(o.Observer)
 	if !ok || !ok2 {
 		e.overflow(g)
 		return
@@ -131,7 +133,20 @@ func (e *Engine) Observe(o *model.EpochObservation) {
 	if o.Epoch.OK && (st == committed || st == absent) {
 		v.epoch, v.known = o.Epoch.V, true
 	}
-	e.join(g, s, at, cell{register{o.Revision, v}, by})
+	e.join(g, o.Save, at, cell{register{o.Revision, v}, by})
+}
+
+// maxName bounds every name: a path is not longer.
+const maxName = 4096
+
+// named reports whether the names can be kept, and written down.
+func named(o *model.EpochObservation) bool {
+	for _, s := range []string{o.JobID, o.Generation, string(o.Domain.Kind), o.Domain.ID, o.Observer} {
+		if len(s) > maxName || !utf8.ValidString(s) {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *Engine) overflow(g *generation) {
@@ -139,13 +154,14 @@ func (e *Engine) overflow(g *generation) {
 	g.tainted = true
 }
 
-func (e *Engine) join(g *generation, s *save, at int32, c cell) {
+func (e *Engine) join(g *generation, n int64, at int32, c cell) {
+	s := g.saves[n]
 	for int(at) >= len(s.cells) {
 		s.cells = append(s.cells, cell{})
 	}
 	first := &s.cells[at]
 	if first.value.state == silent || first.observer == c.observer {
-		if first.value.state == silent && !e.room(g) {
+		if first.value.state == silent && !e.room(g, n) {
 			return
 		}
 		*first = cell{first.register.join(c.register), c.observer}
@@ -158,7 +174,7 @@ func (e *Engine) join(g *generation, s *save, at int32, c cell) {
 			return
 		}
 	}
-	if !e.room(g) {
+	if !e.room(g, n) {
 		return
 	}
 	if s.more == nil {
@@ -167,24 +183,16 @@ func (e *Engine) join(g *generation, s *save, at int32, c cell) {
 	s.more[at] = append(others, c)
 }
 
-func (e *Engine) room(g *generation) bool {
-	if e.stats.Registers >= e.cfg.Registers {
-		e.overflow(g)
-		return false
-	}
-	e.stats.Registers++
-	return true
-}
-
 func (e *Engine) generation(id, name string) *generation {
 	j := e.jobs[id]
 	if j == nil {
 		if len(e.jobs) >= e.cfg.Jobs {
-			return nil
+			e.evictJob()
 		}
-		j = &job{map[string]*generation{}}
+		j = &job{generations: map[string]*generation{}}
 		e.jobs[id] = j
 	}
+	j.heard = e.stats.Observations
 	g := j.generations[name]
 	if g == nil {
 		if len(j.generations) >= e.cfg.Generations {
@@ -194,22 +202,6 @@ func (e *Engine) generation(id, name string) *generation {
 		j.generations[name] = g
 	}
 	return g
-}
-
-// evictGeneration drops the generation whose newest save is the oldest.
-func (e *Engine) evictGeneration(j *job) {
-	var oldest string
-	var best int64
-	for name, g := range j.generations {
-		newest := g.newest()
-		if oldest == "" || cmp.Or(cmp.Compare(newest, best), cmp.Compare(name, oldest)) < 0 {
-			oldest, best = name, newest
-		}
-	}
-	for n := range j.generations[oldest].saves {
-		e.drop(j.generations[oldest], n)
-	}
-	delete(j.generations, oldest)
 }
 
 func (g *generation) newest() int64 {
@@ -241,23 +233,13 @@ func (e *Engine) save(g *generation, n int64) *save {
 	return s
 }
 
-func (e *Engine) drop(g *generation, n int64) {
-	s := g.saves[n]
-	for i := range s.cells {
-		if s.cells[i].value.state != silent {
-			e.stats.Registers--
-		}
-	}
-	for _, more := range s.more {
-		e.stats.Registers -= len(more)
-	}
-	delete(g.saves, n)
-}
-
 func (e *Engine) observer(name string) (int32, bool) {
 	if i, ok := e.observers[name]; ok {
 		e.gone[i] = false
 		return i, true
+	}
+	if len(e.names) >= e.cfg.Observers {
+		e.sweep()
 	}
 	if len(e.names) >= e.cfg.Observers {
 		return 0, false

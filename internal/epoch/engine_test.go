@@ -3,6 +3,7 @@ package epoch
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,53 @@ func TestWhatWasNeverThereIsNotRevoked(t *testing.T) {
 	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
 }
 
+func TestWhatWasLostOfAnotherEpochIsNotRevoked(t *testing.T) {
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent, 90))
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
+}
+
+// TestDomainsStayExpected: a rank that is dead is missed at every save, also where those of which
+// it spoke have left, and at those before it was first heard.
+func TestDomainsStayExpected(t *testing.T) {
+	e := New(Config{Saves: 2})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainCommitted, 100))
+	for _, n := range []int64{200, 300, 400} {
+		observe(e, tell(n, 0, 1, model.DomainCommitted, n))
+		require.Equal(t, Converging, e.Judge(testJob, testGen, n).Verdict)
+	}
+	require.Equal(t, []int64{300, 400}, e.Saves(testJob, testGen))
+
+	data, err := e.Snapshot()
+	require.NoError(t, err)
+	again := New(Config{})
+	require.NoError(t, again.Restore(data))
+	require.Equal(t, Converging, again.Judge(testJob, testGen, 400).Verdict, "nor does a restart forget it")
+	observe(again, tell(400, 1, 1, model.DomainCommitted, 400))
+	require.Equal(t, Converged, again.Judge(testJob, testGen, 400).Verdict)
+	observe(again, tell(500, 2, 1, model.DomainCommitted, 500))
+	require.Equal(t, Converging, again.Judge(testJob, testGen, 400).Verdict, "a third rank was there all along")
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	for data, want := range map[string]string{
+		`{`:             "restore epochs: ",
+		`{"version":2}`: "check version: got 2; want 1",
+		`{"version":1,"observers":["a"],"gone":[1]}`: "check gone: got observer 1; want one of 1",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[1,0,1,4,1,1]]}]}]}`: "got domain 1; want one of 1",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,1,1,4,1,1]]}]}]}`: "got observer 1; want one of 1",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,9,1,1]]}]}]}`: "got state 9; want 1 to 5",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,2,1,1]]}]}]}`: "got an epoch of a state that has none",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,4,0,1]]}]}]}`: "got epoch 1 with mark 0",
+		`{"version":1,"generations":[{"domains":[["","0"]]}]}`:                                                                         "got a domain without a kind",
+		`{"version":1,"generations":[{"saves":[{"save":1,"of":{"":1}}]}]}`:                                                             "got a count of no kind",
+	} {
+		e := New(Config{})
+		require.ErrorContains(t, e.Restore([]byte(data)), want, data)
+		require.Empty(t, e.Jobs(), data)
+	}
+}
+
 func TestDomainsThatNobodySpokeOfAreMissing(t *testing.T) {
 	e := New(Config{})
 	o := tell(100, 0, 1, model.DomainCommitted, 100)
@@ -121,11 +169,50 @@ func TestLimits(t *testing.T) {
 		require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
 		require.EqualValues(t, 1, e.Stats().Overflowed)
 	})
-	t.Run("registers taint", func(t *testing.T) {
+	t.Run("a save that does not fit leaves whole", func(t *testing.T) {
 		e := New(Config{Registers: 1})
 		observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))
 		require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict)
-		require.Equal(t, 1, e.Stats().Registers)
+		require.Zero(t, e.Stats().Registers)
+		require.EqualValues(t, 1, e.Stats().SavesLost)
+	})
+	t.Run("the lowest saves make room for registers", func(t *testing.T) {
+		e := New(Config{Registers: 10})
+		for n := int64(100); n <= 2000; n += 100 {
+			for rank := range 4 {
+				observe(e, tell(n, rank, 1, model.DomainCommitted, n))
+			}
+			require.Equal(t, Converged, e.Judge(testJob, testGen, n).Verdict, "%d", n)
+		}
+		require.Equal(t, []int64{1900, 2000}, e.Saves(testJob, testGen))
+		require.Equal(t, 8, e.Stats().Registers)
+		require.Zero(t, e.Stats().Overflowed)
+	})
+	t.Run("the generation with most makes room", func(t *testing.T) {
+		e := New(Config{Registers: 6})
+		small := tell(10, 0, 1, model.DomainCommitted, 10)
+		small.JobID = "small"
+		observe(e, small)
+		for n := int64(100); n <= 1000; n += 100 {
+			observe(e, tell(n, 0, 1, model.DomainCommitted, n), tell(n, 1, 1, model.DomainCommitted, n))
+		}
+		require.Equal(t, Converged, e.Judge("small", testGen, 10).Verdict)
+		require.Equal(t, Converged, e.Judge(testJob, testGen, 1000).Verdict)
+	})
+	t.Run("observers that were forgotten leave", func(t *testing.T) {
+		e := New(Config{Observers: 2})
+		for life := range 10 {
+			o := tell(100, 0, 1, model.DomainTentative)
+			o.Observer = fmt.Sprint("life ", life)
+			observe(e, o)
+			o = tell(100, 0, 1, model.DomainCommitted, 100)
+			o.Observer = "b"
+			observe(e, o)
+			e.Forget(fmt.Sprint("life ", life))
+		}
+		require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+		require.Zero(t, e.Stats().Overflowed)
+		require.LessOrEqual(t, e.Stats().Registers, 2)
 	})
 	t.Run("observers taint", func(t *testing.T) {
 		e := New(Config{Observers: 1})
@@ -157,13 +244,19 @@ func TestLimits(t *testing.T) {
 		o := tell(100, 0, 1, model.DomainCommitted, 100)
 		o.JobID = "another"
 		observe(e, tell(100, 0, 1, model.DomainCommitted, 100), o)
-		require.Equal(t, []string{testJob}, e.Jobs())
+		require.Equal(t, []string{"another"}, e.Jobs(), "of the other nothing was heard for longer")
 		require.EqualValues(t, 1, e.Stats().JobsLost)
+		require.Equal(t, 1, e.Stats().Registers)
 	})
 	t.Run("what is no observation", func(t *testing.T) {
 		e := New(Config{})
 		observe(e, tell(100, 0, 1, "done", 100), model.EpochObservation{State: model.DomainCommitted})
-		require.EqualValues(t, 2, e.Stats().Refused)
+		for _, name := range []string{"\xff", strings.Repeat("x", maxName+1)} {
+			o := tell(100, 0, 1, model.DomainCommitted, 100)
+			o.Domain.ID = name
+			observe(e, o)
+		}
+		require.EqualValues(t, 4, e.Stats().Refused)
 		require.Empty(t, e.Jobs())
 	})
 }
@@ -173,14 +266,14 @@ func TestMergeForgetsNothing(t *testing.T) {
 	tainted := New(Config{Domains: 1})
 	observe(tainted, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))
 	merged := New(Config{})
-	merged.Merge(tainted)
+	require.NoError(t, merged.Merge(tainted))
 	require.Equal(t, Unknown, merged.Judge(testJob, testGen, 100).Verdict)
 
 	forgetful := New(Config{})
 	observe(forgetful, tell(100, 0, 1, model.DomainCommitted, 100))
 	forgetful.Forget("a")
 	merged = New(Config{})
-	merged.Merge(forgetful)
+	require.NoError(t, merged.Merge(forgetful))
 	require.Equal(t, Unknown, merged.Judge(testJob, testGen, 100).Verdict)
 }
 

@@ -2,49 +2,32 @@ package epoch
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Judge says what is known of one save. Expected are the domains that anybody spoke of for
-// this save or for an earlier one of the generation, and as many of each kind as anybody says
-// that there are: a domain that was never heard of is not confirmed.
+// Judge says what is known of one save. Expected are all domains that anybody ever spoke of in
+// the generation, for whichever save, and as many of each kind as anybody says that there are: a
+// domain of which nobody speaks is not confirmed.
 func (e *Engine) Judge(id, generationName string, epoch int64) Judgement {
 	g := e.find(id, generationName)
 	if g == nil || g.saves[epoch] == nil {
 		return Judgement{Verdict: Unknown}
 	}
-	return e.judge(g, g.expected(), epoch, func(model.DomainKind) bool { return true })
+	return e.judge(g, epoch, func(model.DomainKind) bool { return true })
 }
 
-// expected returns of each domain the first save that somebody spoke of it for.
-func (g *generation) expected() []int64 {
-	first := make([]int64, len(g.domains))
-	for i := range first {
-		first[i] = math.MaxInt64
-	}
-	for n, s := range g.saves {
-		for i := range s.cells {
-			if s.cells[i].value.state != silent {
-				first[i] = min(first[i], n)
-			}
-		}
-	}
-	return first
-}
-
-func (e *Engine) judge(g *generation, first []int64, epoch int64, counts func(model.DomainKind) bool) Judgement {
+func (e *Engine) judge(g *generation, epoch int64, counts func(model.DomainKind) bool) Judgement {
 	s := g.saves[epoch]
 	t := tally{at: map[int64]int{}, kinds: map[model.DomainKind]int64{}}
 	for _, i := range g.sorted() {
 		d := g.domains[i]
-		if first[i] > epoch || !counts(d.Kind) {
+		if !counts(d.Kind) {
 			continue
 		}
 		w := e.view(s, i)
-		t.add(d, &w)
+		t.add(d, &w, epoch)
 	}
 	for _, kind := range sortedKeys(s.of) {
 		if counts(kind) {
@@ -78,10 +61,10 @@ type tally struct {
 	j     Judgement
 	at    map[int64]int
 	kinds map[model.DomainKind]int64
-	lost  int // domains that somebody saw go
+	lost  int // domains that somebody saw lose the epoch
 }
 
-func (t *tally) add(d model.Domain, w *view) {
+func (t *tally) add(d model.Domain, w *view, epoch int64) {
 	t.j.Domains++
 	t.kinds[d.Kind]++
 	if w.holds && w.held[0] != w.held[1] {
@@ -93,7 +76,7 @@ func (t *tally) add(d model.Domain, w *view) {
 		t.j.hold(t.at, w.held[0], d)
 		return
 	}
-	if w.lost {
+	if w.loses && w.lost == [2]int64{epoch, epoch} {
 		t.lost++
 	}
 	t.j.doubt(d, w.state().model())
@@ -113,11 +96,13 @@ func (t *tally) conclude(epoch int64, tainted bool) Judgement {
 	j := t.j
 	slices.SortFunc(j.Held, func(a, b Held) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	switch {
-	case len(j.Held) > 1, len(j.Held) == 1 && j.Held[0].Epoch != epoch:
+	case j.agreement(epoch).Mixed():
 		j.Verdict = MixedEpoch
+	case tainted:
+		j.Verdict = Unknown
 	case t.lost > 0 && t.lost == j.MissingCount:
 		j.Verdict, j.Epoch = Revoked, model.Some(epoch)
-	case len(j.Held) == 0, tainted:
+	case len(j.Held) == 0:
 		j.Verdict = Unknown
 	case j.MissingCount > 0:
 		j.Verdict = Converging
@@ -138,10 +123,9 @@ func (e *Engine) Frontier(id, generationName string) model.Optional[int64] {
 	if g == nil {
 		return model.Optional[int64]{}
 	}
-	first := g.expected()
 	epochs := sortedKeys(g.saves)
 	for _, n := range slices.Backward(epochs) {
-		if e.judge(g, first, n, func(k model.DomainKind) bool { return k != model.DomainTracker }).Verdict == Converged {
+		if e.judge(g, n, func(k model.DomainKind) bool { return k != model.DomainTracker }).Verdict == Converged {
 			return model.Some(n)
 		}
 	}

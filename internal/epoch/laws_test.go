@@ -107,7 +107,7 @@ func TestOrderAndDuplicatesAreNothing(t *testing.T) {
 		one, two := New(Config{}), New(Config{})
 		observe(one, again[:cut]...)
 		observe(two, again[cut:]...)
-		two.Merge(one)
+		require.NoError(t, two.Merge(one))
 		require.Equal(t, straight.Observations(), two.Observations())
 		for _, save := range []int64{100, 200} {
 			require.Equal(t, straight.Judge(testJob, testGen, save), two.Judge(testJob, testGen, save))
@@ -163,6 +163,126 @@ func TestLossNeverConfirms(t *testing.T) {
 	t.Logf("%d cases: %d converged, %d mixed", cases, converged, mixed)
 	require.Greater(t, converged, cases/20, "the test tries too few that converge")
 	require.Greater(t, mixed, cases/20)
+}
+
+// TestLawsOfAgreement: the join on the flat lattice is commutative, associative and idempotent, and
+// never below what it joins; unknown is the least, mixed the greatest.
+func TestLawsOfAgreement(t *testing.T) {
+	r := source(6)
+	random := func() Agreement {
+		switch n := r.IntN(6); n {
+		case 0:
+			return Agreement{}
+		case 1:
+			return Holds(1).Join(Holds(2))
+		default:
+			return Holds(int64(n))
+		}
+	}
+	below := func(a, b Agreement) bool { return a.Join(b) == b }
+	for range cases {
+		a, b, c := random(), random(), random()
+		require.Equal(t, a.Join(b), b.Join(a), "commutative")
+		require.Equal(t, a.Join(b).Join(c), a.Join(b.Join(c)), "associative")
+		require.Equal(t, a, a.Join(a), "idempotent")
+		require.True(t, below(a, a.Join(b)), "not below")
+		require.True(t, !below(a, b) || below(a.Join(c), b.Join(c)), "monotone")
+		require.True(t, below(Agreement{}, a) && below(a, Holds(1).Join(Holds(2))))
+		require.Equal(t, a.Mixed() || b.Mixed() || a.level == one && b.level == one && a != b, a.Join(b).Mixed())
+	}
+}
+
+// TestNothingThatWasHeardOfIsMissed: with small limits, so that saves, observers and registers
+// leave, with observers that are forgotten and restarts in between, and where nobody says how many
+// domains there are, converged is said only of what all domains hold that were ever heard of.
+func TestNothingThatWasHeardOfIsMissed(t *testing.T) {
+	r := source(7)
+	converged, left := 0, int64(0)
+	for range cases {
+		cfg := Config{Saves: 1 + r.IntN(3), Registers: 2 + r.IntN(12), Observers: 1 + r.IntN(3)}
+		n := 1 + r.IntN(4)
+		truth := map[int64][]int64{} // by save: what domains hold; 0: nothing
+		for _, save := range []int64{100, 200, 300, 400} {
+			holds := make([]int64, n)
+			for i := range holds {
+				if holds[i] = save; r.IntN(10) == 0 {
+					holds[i] = []int64{0, save - 1}[r.IntN(2)]
+				}
+			}
+			truth[save] = holds
+		}
+		e, heard := New(cfg), map[int]bool{}
+		for range r.IntN(40) {
+			save, i := int64(100*(1+r.IntN(4))), r.IntN(n)
+			o := tell(save, i, 1, model.DomainAbsent)
+			if h := truth[save][i]; h != 0 {
+				o = tell(save, i, 1, model.DomainCommitted, h)
+			}
+			o.Observer = fmt.Sprint(i, " life ", r.IntN(3))
+			heard[i] = true
+			e.Observe(&o)
+			switch r.IntN(12) {
+			case 0:
+				e.Forget(fmt.Sprint(r.IntN(n), " life ", r.IntN(3)))
+			case 1:
+				data, err := e.Snapshot()
+				require.NoError(t, err)
+				left += e.Stats().SavesLost
+				e = New(cfg)
+				require.NoError(t, e.Restore(data))
+			}
+			for _, at := range e.Saves(testJob, testGen) {
+				if e.Judge(testJob, testGen, at).Verdict != Converged {
+					continue
+				}
+				converged++
+				for d := range heard {
+					require.Equal(t, at, truth[at][d], "save %d of domain %d", at, d)
+				}
+			}
+			require.LessOrEqual(t, e.Stats().Registers, cfg.Registers)
+		}
+		left += e.Stats().SavesLost
+	}
+	t.Logf("%d cases: %d times converged, %d saves left", cases, converged, left)
+	require.Greater(t, converged, cases)
+	require.Greater(t, left, int64(cases))
+}
+
+// FuzzRestore: whatever a snapshot holds, it is refused or taken; what was taken comes back the
+// same, and no limit is passed.
+func FuzzRestore(f *testing.F) {
+	for seed := range uint64(4) {
+		e := New(Config{})
+		observe(e, history(source(seed))...)
+		e.Forget("observer 1")
+		data, err := e.Snapshot()
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	cfg := Config{Jobs: 2, Generations: 2, Saves: 3, Domains: 8, Observers: 4, Registers: 16}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e := New(cfg)
+		if e.Restore(data) != nil {
+			require.Empty(t, e.Jobs())
+			return
+		}
+		require.LessOrEqual(t, e.Stats().Registers, cfg.Registers)
+		once, err := e.Snapshot()
+		require.NoError(t, err)
+		again := New(cfg)
+		require.NoError(t, again.Restore(once))
+		twice, err := again.Snapshot()
+		require.NoError(t, err)
+		require.Equal(t, string(once), string(twice))
+		for _, id := range e.Jobs() {
+			for _, g := range e.Generations(id) {
+				for _, n := range e.Saves(id, g) {
+					require.Equal(t, e.Judge(id, g, n), again.Judge(id, g, n))
+				}
+			}
+		}
+	})
 }
 
 // TestTimesDecideNothing (P11).

@@ -74,12 +74,18 @@ type view struct {
 	said  uint8    // bits by state
 	held  [2]int64 // epochs that were confirmed: the least, and the greatest
 	holds bool
-	lost  bool // somebody saw it go
+	lost  [2]int64 // epochs that somebody saw it lose: the least, and the greatest
+	loses bool
 }
 
 func (w *view) add(v value) {
 	w.said |= 1 << v.state
-	w.lost = w.lost || v.tombstone()
+	if v.tombstone() {
+		if !w.loses {
+			w.lost, w.loses = [2]int64{v.epoch, v.epoch}, true
+		}
+		w.lost = [2]int64{min(w.lost[0], v.epoch), max(w.lost[1], v.epoch)}
+	}
 	if !v.confirms() {
 		if v.state == committed { // to nobody knows what
 			w.said |= 1 << tentative

@@ -11,7 +11,7 @@ const (
 	Converging Verdict = "converging" // some domains confirm, and others have not yet
 	Converged  Verdict = "converged"  // every domain confirms one epoch
 	MixedEpoch Verdict = "mixed"      // domains hold different epochs
-	Revoked    Verdict = "revoked"    // it was converged, and a domain has lost it since
+	Revoked    Verdict = "revoked"    // every domain has confirmed it, and some have lost it since
 )
 
 // Judgement is a verdict with what decided it.

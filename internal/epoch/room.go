@@ -1,0 +1,146 @@
+package epoch
+
+import (
+	"cmp"
+	"slices"
+)
+
+// room makes room for one register of save n, and reports whether there is some: where that save
+// itself had to leave there is none. What leaves leaves whole, since of a save of which a part was
+// left out nothing could be confirmed ever.
+func (e *Engine) room(g *generation, n int64) bool {
+	for e.stats.Registers >= e.cfg.Registers {
+		fullest := e.fullest()
+		if fullest == nil {
+			return false
+		}
+		lowest := slices.Min(sortedKeys(fullest.saves))
+		e.stats.SavesLost++
+		e.drop(fullest, lowest)
+		if fullest == g && lowest == n {
+			return false
+		}
+	}
+	e.stats.Registers++
+	g.registers++
+	return true
+}
+
+// fullest is the generation with most registers, of several the first by name.
+func (e *Engine) fullest() (best *generation) {
+	for _, id := range e.Jobs() {
+		j := e.jobs[id]
+		for _, name := range sortedKeys(j.generations) {
+			if g := j.generations[name]; len(g.saves) > 0 && (best == nil || g.registers > best.registers) {
+				best = g
+			}
+		}
+	}
+	return best
+}
+
+func (e *Engine) drop(g *generation, n int64) {
+	held := g.saves[n].registers()
+	e.stats.Registers -= held
+	g.registers -= held
+	delete(g.saves, n)
+}
+
+func (s *save) registers() (n int) {
+	for i := range s.cells {
+		if s.cells[i].value.state != silent {
+			n++
+		}
+	}
+	for _, more := range s.more {
+		n += len(more)
+	}
+	return n
+}
+
+// evictJob drops the job of which nothing was heard for longest.
+func (e *Engine) evictJob() {
+	var oldest string
+	var of *job
+	for id, j := range e.jobs {
+		if of == nil || cmp.Or(cmp.Compare(j.heard, of.heard), cmp.Compare(id, oldest)) < 0 {
+			oldest, of = id, j
+		}
+	}
+	for name := range of.generations {
+		e.dropGeneration(of, name)
+	}
+	delete(e.jobs, oldest)
+}
+
+// evictGeneration drops the generation whose newest save is the oldest.
+func (e *Engine) evictGeneration(j *job) {
+	var oldest string
+	var best int64
+	for name, g := range j.generations {
+		newest := g.newest()
+		if oldest == "" || cmp.Or(cmp.Compare(newest, best), cmp.Compare(name, oldest)) < 0 {
+			oldest, best = name, newest
+		}
+	}
+	e.dropGeneration(j, oldest)
+}
+
+func (e *Engine) dropGeneration(j *job, name string) {
+	e.stats.Registers -= j.generations[name].registers
+	e.stats.JobsLost++
+	delete(j.generations, name)
+}
+
+// sweep gives up the observers that were forgotten, with what they said, which no view counts.
+func (e *Engine) sweep() {
+	to, names := make([]int32, len(e.names)), []string(nil)
+	for i, name := range e.names {
+		if to[i] = -1; !e.gone[i] {
+			to[i] = int32(len(names))
+			names = append(names, name)
+		}
+	}
+	if len(names) == len(e.names) {
+		return
+	}
+	for _, j := range e.jobs {
+		for _, g := range j.generations {
+			for _, s := range g.saves {
+				before := s.registers()
+				s.renumber(to)
+				left := before - s.registers()
+				g.registers -= left
+				e.stats.Registers -= left
+			}
+		}
+	}
+	e.names, e.gone = names, make([]bool, len(names))
+	clear(e.observers)
+	for i, name := range names {
+		e.observers[name] = int32(i)
+	}
+}
+
+// renumber gives observers new numbers; what those said that have none is dropped.
+func (s *save) renumber(to []int32) {
+	for at := range s.cells {
+		c := &s.cells[at]
+		if c.value.state == silent {
+			continue
+		}
+		all := append([]cell{*c}, s.more[int32(at)]...)
+		all = slices.DeleteFunc(all, func(c cell) bool { return to[c.observer] < 0 })
+		for i := range all {
+			all[i].observer = to[all[i].observer]
+		}
+		*c = cell{}
+		delete(s.more, int32(at))
+		if len(all) > 0 {
+			*c = all[0]
+		}
+		if len(all) > 1 {
+			s.more[int32(at)] = all[1:]
+		}
+	}
+}

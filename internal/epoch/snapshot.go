@@ -1,0 +1,185 @@
+package epoch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// snapshotVersion is that of the form in which an engine survives a restart.
+const snapshotVersion = 1
+
+type snapshot struct {
+	Version   int                  `json:"version"`
+	Observers []string             `json:"observers,omitempty"`
+	Gone      []int32              `json:"gone,omitempty"` // observers that were forgotten
+	Jobs      []generationSnapshot `json:"generations,omitempty"`
+}
+
+type generationSnapshot struct {
+	Job        string         `json:"job"`
+	Generation string         `json:"generation"`
+	Tainted    bool           `json:"tainted,omitempty"`
+	Domains    [][2]string    `json:"domains"` // kind, id
+	Saves      []saveSnapshot `json:"saves"`
+}
+
+type saveSnapshot struct {
+	Save int64                      `json:"save"`
+	Of   map[model.DomainKind]int64 `json:"of,omitempty"`
+	// Registers are of domain, observer, revision, state, whether it has an epoch, epoch.
+	Registers [][6]int64 `json:"registers"`
+}
+
+// Snapshot returns all that the engine holds, as JSON: what was said, by whom, who was forgotten,
+// which domains are expected, and where something was left out.
+func (e *Engine) Snapshot() ([]byte, error) {
+	s := snapshot{Version: snapshotVersion, Observers: e.names}
+	for i, is := range e.gone {
+		if is {
+			s.Gone = append(s.Gone, int32(i))
+		}
+	}
+	for _, id := range e.Jobs() {
+		for _, name := range e.Generations(id) {
+			s.Jobs = append(s.Jobs, e.jobs[id].generations[name].snapshot(id, name))
+		}
+	}
+	return json.Marshal(s)
+}
+
+func (g *generation) snapshot(id, name string) generationSnapshot {
+	out := generationSnapshot{Job: id, Generation: name, Tainted: g.tainted}
+	for _, d := range g.domains {
+		out.Domains = append(out.Domains, [2]string{string(d.Kind), d.ID})
+	}
+	for _, n := range sortedKeys(g.saves) {
+		s := g.saves[n]
+		of := saveSnapshot{Save: n, Of: s.of}
+		put := func(at int, c cell) {
+			known := int64(0)
+			if c.value.known {
+				known = 1
+			}
+			of.Registers = append(of.Registers, [6]int64{int64(at), int64(c.observer), c.revision, int64(c.value.state), known, c.value.epoch})
+		}
+		for at, c := range s.cells {
+			if c.value.state == silent {
+				continue
+			}
+			put(at, c)
+			for _, other := range s.more[int32(at)] {
+				put(at, other)
+			}
+		}
+		out.Saves = append(out.Saves, of)
+	}
+	return out
+}
+
+// Restore joins what a snapshot holds. Of one that is not right nothing is taken.
+func (e *Engine) Restore(data []byte) error {
+	var s snapshot
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("restore epochs: %w", err)
+	}
+	if err := s.check(); err != nil {
+		return fmt.Errorf("restore epochs: %w", err)
+	}
+	for i := range s.Jobs {
+		e.restore(&s, &s.Jobs[i])
+	}
+	for _, i := range s.Gone {
+		e.Forget(s.Observers[i])
+	}
+	return nil
+}
+
+func (s *snapshot) check() error {
+	if s.Version != snapshotVersion {
+		return fmt.Errorf("check version: got %d; want %d", s.Version, snapshotVersion)
+	}
+	for _, i := range s.Gone {
+		if i < 0 || int(i) >= len(s.Observers) {
+			return fmt.Errorf("check gone: got observer %d; want one of %d", i, len(s.Observers))
+		}
+	}
+	for i := range s.Jobs {
+		g := &s.Jobs[i]
+		for _, of := range g.Saves {
+			for kind := range of.Of {
+				if kind == "" {
+					return fmt.Errorf("check generation %q of job %q: save %d: got a count of no kind", g.Generation, g.Job, of.Save)
+				}
+			}
+		}
+		for k := range g.Saves {
+			for _, r := range g.Saves[k].Registers {
+				if err := s.checkRegister(g, r); err != nil {
+					return fmt.Errorf("check generation %q of job %q: save %d: %w", g.Generation, g.Job, g.Saves[k].Save, err)
+				}
+			}
+		}
+		for _, d := range g.Domains {
+			if d[0] == "" {
+				return fmt.Errorf("check generation %q of job %q: got a domain without a kind", g.Generation, g.Job)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) checkRegister(g *generationSnapshot, r [6]int64) error {
+	switch {
+	case r[0] < 0 || r[0] >= int64(len(g.Domains)):
+		return fmt.Errorf("got domain %d; want one of %d", r[0], len(g.Domains))
+	case r[1] < 0 || r[1] >= int64(len(s.Observers)):
+		return fmt.Errorf("got observer %d; want one of %d", r[1], len(s.Observers))
+	case r[3] <= int64(silent) || r[3] > int64(conflict):
+		return fmt.Errorf("got state %d; want %d to %d", r[3], absent, conflict)
+	case r[4] != 0 && r[4] != 1, r[4] == 0 && r[5] != 0:
+		return fmt.Errorf("got epoch %d with mark %d; want mark 1, or 0 without an epoch", r[5], r[4])
+	case r[4] == 1 && r[3] != int64(committed) && r[3] != int64(absent):
+		return errors.New("got an epoch of a state that has none")
+	}
+	return nil
+}
+
+func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
+	g := e.generation(from.Job, from.Generation)
+	g.tainted = g.tainted || from.Tainted
+	at := make([]int32, len(from.Domains))
+	for i, d := range from.Domains {
+		k, ok := g.domain(model.Domain{Kind: model.DomainKind(d[0]), ID: d[1]}, e.cfg.Domains)
+		if at[i] = k; !ok {
+			at[i] = -1
+			e.overflow(g)
+		}
+	}
+	for i := range from.Saves {
+		of := &from.Saves[i]
+		to := e.save(g, of.Save)
+		if to == nil {
+			continue
+		}
+		for kind, n := range of.Of {
+			if n > int64(e.cfg.Domains) {
+				e.overflow(g)
+			} else if n > to.of[kind] {
+				to.of[kind] = n
+			}
+		}
+		for _, r := range of.Registers {
+			by, ok := e.observer(s.Observers[r[1]])
+			if !ok || at[r[0]] < 0 {
+				e.overflow(g)
+				continue
+			}
+			if g.saves[of.Save] == to { // else it had to leave meanwhile
+				e.join(g, of.Save, at[r[0]], cell{register{r[2], value{r[5], state(r[3]), r[4] == 1}}, by})
+			}
+		}
+	}
+}
