@@ -241,6 +241,11 @@ func TestNothingThatWasHeardOfIsMissed(t *testing.T) {
 				}
 			}
 			require.LessOrEqual(t, e.Stats().Registers, cfg.Registers)
+			held := 0
+			for _, g := range e.Generations(testJob) {
+				held += e.find(testJob, g).registers
+			}
+			require.Equal(t, e.Stats().Registers, held)
 		}
 		left += e.Stats().SavesLost
 	}
