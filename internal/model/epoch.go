@@ -14,6 +14,9 @@ const (
 	DomainTracker DomainKind = "tracker"
 	// DomainCommit is a marker that is written when everything else has been.
 	DomainCommit DomainKind = "commit"
+	// DomainPlace is what one who looks at a save, or at the part of it that one node holds, says of
+	// all that is in it: that there is nothing else, and that nothing else is wrong.
+	DomainPlace DomainKind = "place"
 )
 
 // Domain is the smallest unit that one writer persists and can lose independently: a kind,

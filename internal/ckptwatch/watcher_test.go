@@ -1,0 +1,181 @@
+package ckptwatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+var begin = time.Unix(1_760_000_000, 0)
+
+func at(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
+
+func watcher() *Watcher {
+	return New(Config{JobID: "job", Observer: "here", Heartbeat: time.Minute, MaxDomains: 100})
+}
+
+// root has one save of two ranks, of which the second is in a state.
+func root(epoch int64, second model.DomainState) *ckpt.Root {
+	domain := func(rank int, s model.DomainState) ckpt.Domain {
+		d := ckpt.Domain{Domain: model.Domain{Kind: model.DomainModel, ID: fmt.Sprint("rank ", rank)}, State: s}
+		if s == model.DomainCommitted {
+			d.Epoch = model.Some(epoch)
+		}
+		return d
+	}
+	return &ckpt.Root{Saves: []ckpt.Save{{
+		Path: "x", Epoch: model.Some(epoch), World: model.Some[int64](2), Domains: []ckpt.Domain{domain(0, model.DomainCommitted), domain(1, second)},
+	}}}
+}
+
+func revisions(obs []model.EpochObservation) (out []int64) {
+	for i := range obs {
+		out = append(out, obs[i].Revision)
+	}
+	return out
+}
+
+func told(obs []model.EpochObservation) (out []string) {
+	for i := range obs {
+		o := &obs[i]
+		text := fmt.Sprintf("%d %s %s: %s", o.Save, o.Domain.Kind, o.Domain.ID, o.State)
+		if o.Epoch.OK {
+			text += fmt.Sprint(" ", o.Epoch.V)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestChangesAreToldOnceAndAllOnAHeartbeat(t *testing.T) {
+	w := watcher()
+	first := w.Look(root(10, model.DomainCommitted), at(0))
+	all := []string{"10 place : reflecting", "10 model rank 0: committed 10", "10 model rank 1: committed 10", "10 place : committed 10"}
+	require.Equal(t, all, told(first))
+	for _, o := range first {
+		assert.Equal(t, []any{"job", "here", "2 ranks", at(0).UnixNano()}, []any{o.JobID, o.Observer, o.Generation, o.Time})
+	}
+	assert.Equal(t, []int64{2, 2, 2, 3}, revisions(first))
+	assert.Empty(t, w.Look(root(10, model.DomainCommitted), at(30)))
+	again := w.Look(root(10, model.DomainCommitted), at(60))
+	assert.Equal(t, all, told(again))
+	assert.Equal(t, []int64{2, 2, 2, 3}, revisions(again), "nothing has changed since")
+
+	torn := w.Look(root(10, model.DomainTentative), at(61))
+	assert.Equal(t, []string{"10 model rank 1: tentative"}, told(torn))
+	assert.Equal(t, []int64{8}, revisions(torn))
+}
+
+// What stands for domains that are not known yet is none: it makes the save doubtful.
+func TestWhatNeverConfirmedIsNoDomain(t *testing.T) {
+	w := watcher()
+	obs := w.Look(root(10, model.DomainAbsent), at(0))
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 0: committed 10"}, told(obs))
+	assert.Equal(t, "model rank 1 is absent", obs[0].Witness)
+	w.Look(root(10, model.DomainCommitted), at(1))
+	obs = w.Look(root(20, model.DomainAbsent), at(2))
+	assert.Contains(t, told(obs), "20 model rank 1: absent", "it has confirmed before")
+
+	r := root(30, model.DomainCommitted)
+	r.Saves[0].Unproven = "nothing proves it"
+	assert.Contains(t, told(w.Look(r, at(3))), "30 place : tentative")
+	r.Saves[0].Unproven, r.Saves[0].WorldUnknown = "", true
+	obs = w.Look(r, at(4))
+	require.Len(t, obs, 1)
+	assert.Equal(t, "nothing says how many ranks wrote it", obs[0].Witness)
+}
+
+func TestWhatIsThereNoMoreIsATombstone(t *testing.T) {
+	w := watcher()
+	w.Look(root(10, model.DomainCommitted), at(0))
+	both := root(10, model.DomainCommitted)
+	both.Saves = append(both.Saves, root(20, model.DomainCommitted).Saves...)
+	w.Look(both, at(1))
+	gone := w.Look(root(20, model.DomainCommitted), at(2))
+	assert.Equal(t, []string{"10 place : absent 10", "10 model rank 0: absent 10", "10 model rank 1: absent 10"}, told(gone))
+	assert.Equal(t, 6, w.Len())
+	for i := range goneFor + 1 {
+		assert.Equal(t, i < goneFor, len(w.Look(root(20, model.DomainCommitted), at(60*(i+1)))) == 7, "heartbeat %d", i)
+	}
+	assert.Equal(t, 3, w.Len(), "it is followed no longer")
+}
+
+// A folder that could not be read whole proves nothing of what was not found in it.
+func TestWhatIsNotSeenMayBeThere(t *testing.T) {
+	for name, spoil := range map[string]func(*ckpt.Root){
+		"unreadable":       func(r *ckpt.Root) { r.Problems = append(r.Problems, ckpt.Problem{Severity: ckpt.Unreadable}) },
+		"saves left out":   func(r *ckpt.Root) { r.Counts.SavesLeftOut = 1 },
+		"entries left out": func(r *ckpt.Root) { r.Counts.EntriesLeftOut = 1 },
+		"problems lost":    func(r *ckpt.Root) { r.Counts.ProblemsLost = 1 },
+	} {
+		w := watcher()
+		w.Look(root(10, model.DomainCommitted), at(0))
+		r := &ckpt.Root{}
+		spoil(r)
+		assert.Empty(t, w.Look(r, at(1)), name)
+		assert.EqualValues(t, 1, w.Stats().Partial, name)
+		assert.Len(t, w.Look(&ckpt.Root{}, at(2)), 3, name)
+	}
+}
+
+// A save of which a part can not be read for a moment, as on a network file system, is not worse
+// for it; where it stays so, it is.
+func TestWhatCanNotBeReadForAMoment(t *testing.T) {
+	w := watcher()
+	w.Look(root(10, model.DomainCommitted), at(0))
+	shaky := root(10, model.DomainTentative)
+	shaky.Saves[0].Problems = []ckpt.Problem{{Severity: ckpt.Unreadable}}
+	assert.Empty(t, w.Look(shaky, at(1)))
+	assert.EqualValues(t, 1, w.Stats().Held)
+	assert.Empty(t, w.Look(root(10, model.DomainCommitted), at(2)))
+	assert.Empty(t, w.Look(shaky, at(3)), "once more, after it was well")
+	assert.Equal(t, []string{"10 model rank 1: tentative"}, told(w.Look(shaky, at(4))))
+	assert.Equal(t, []string{"10 model rank 1: committed 10"}, told(w.Look(root(10, model.DomainCommitted), at(5))))
+}
+
+func TestWhatIsRefusedIsToldAgain(t *testing.T) {
+	w := watcher()
+	obs := w.Look(root(10, model.DomainCommitted), at(0))
+	w.Refused(obs[:2])
+	w.Refused([]model.EpochObservation{{Save: 99}})
+	assert.Equal(t, told(obs), append(told(w.Look(root(10, model.DomainCommitted), at(1))[:2]), told(obs)[2:]...))
+	assert.Empty(t, w.Look(root(10, model.DomainCommitted), at(2)))
+}
+
+func TestSavesOfOneEpochAndOfNone(t *testing.T) {
+	w := watcher()
+	w.cfg.Where = "of node7"
+	r := root(10, model.DomainCommitted)
+	twin := root(10, model.DomainCommitted).Saves[0]
+	twin.Path = "y"
+	nobody := ckpt.Save{Path: "z", Domains: []ckpt.Domain{{State: model.DomainCommitted}}}
+	contents := root(20, model.DomainCommitted).Saves[0]
+	contents.Epoch = model.Optional[int64]{}
+	for i := range contents.Domains {
+		contents.Domains[i].Own = true
+	}
+	r.Saves = append(r.Saves, twin, nobody, contents)
+	got := told(w.Look(r, at(0)))
+	assert.Contains(t, got, "10 model rank 1 of node7: committed 10")
+	assert.Contains(t, got, "10 model rank 1 in y of node7: committed 10")
+	assert.Contains(t, got, "20 model rank 1 of node7: committed 20")
+	assert.Contains(t, got, "10 place in y of node7: tentative")
+	assert.Len(t, got, 9)
+	assert.EqualValues(t, 1, w.Stats().Unnamed)
+}
+
+func TestDomainsAreBounded(t *testing.T) {
+	w := watcher()
+	w.cfg.MaxDomains = 4
+	for e := int64(10); e <= 50; e += 10 {
+		w.Look(root(e, model.DomainCommitted), at(int(e)))
+		assert.LessOrEqual(t, w.Len(), 8)
+	}
+	assert.Positive(t, w.Stats().Dropped)
+}

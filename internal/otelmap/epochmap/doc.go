@@ -1,0 +1,2 @@
+// Package epochmap owns how observations of persistence domains look as log events.
+package epochmap

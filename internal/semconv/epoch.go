@@ -1,0 +1,17 @@
+package semconv
+
+// Attributes of lockstep.epoch.observation, what one look at one persistence domain of one save
+// found. The resource has the job.
+const (
+	EpochGeneration = "lockstep.epoch.generation"  // s, the job's set of domains; absent where nothing tells two apart
+	EpochSave       = "lockstep.epoch.save"        // i, the epoch that the save is of
+	EpochDomainKind = "lockstep.epoch.domain.kind" // s: model, optimizer, scheduler, rng, dataloader, tracker, commit, place
+	EpochDomainID   = "lockstep.epoch.domain.id"   // s, of whom and where: "rank 3"
+	EpochDomainOf   = "lockstep.epoch.domain.of"   // i, domains of the kind in the save; absent where the observer sees its own only
+	EpochHeld       = "lockstep.epoch.held"        // i, the epoch that the domain itself holds; absent where nothing says it
+	EpochState      = "lockstep.epoch.state"       // s: tentative, reflecting, committed, absent
+	EpochWitness    = "lockstep.epoch.witness"     // s, what the epoch was read from
+	EpochConfidence = "lockstep.epoch.confidence"  // d, 0 to 1
+	EpochObserver   = "lockstep.epoch.observer"    // s, one life of one who looks
+	EpochRevision   = "lockstep.epoch.revision"    // i, of that observer's looks at changes
+)
