@@ -42,6 +42,7 @@ import (
 	ncclinspectorreceiver "github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
 	owdprobereceiver "github.com/lockstep-otel/lockstep/receiver/owdprobereceiver"
 	ncclrasreceiver "github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver"
+	checkpointreceiver "github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	otlpjsonfilereceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver"
@@ -94,6 +95,7 @@ func components() (otelcol.Factories, error) {
 		ncclinspectorreceiver.NewFactory(),
 		owdprobereceiver.NewFactory(),
 		ncclrasreceiver.NewFactory(),
+		checkpointreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
 		otlpjsonfilereceiver.NewFactory(),
@@ -108,6 +110,7 @@ func components() (otelcol.Factories, error) {
 		ncclinspectorreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		owdprobereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		ncclrasreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		checkpointreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.158.0",
 		otlpjsonfilereceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver v0.158.0",

@@ -105,7 +105,9 @@ type Root struct {
 	Saves    []Save // ascending by epoch, those without one first
 	Resumes  []Resume
 	Problems []Problem // of the folder itself
-	Counts   Counts
+	// Empty: the folder could be read, and holds nothing of a known layout.
+	Empty  bool
+	Counts Counts
 }
 
 // Counts tell what a reading cost and left out.

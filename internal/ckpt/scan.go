@@ -77,6 +77,7 @@ func (s *scan) dispatch(f *folder) {
 			return
 		}
 	}
+	s.root.Empty = true
 	s.problem(nil, Problem{CheckInput, Unreadable, f.path, "got no checkpoint of a known layout; want a folder of saves, or a save"})
 }
 

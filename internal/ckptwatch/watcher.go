@@ -105,6 +105,9 @@ func (w *Watcher) Refused(obs []model.EpochObservation) {
 
 // whole reports whether a folder was read so that what was not found is not there.
 func whole(root *ckpt.Root) bool {
+	if root.Empty {
+		return root.Counts.EntriesLeftOut == 0
+	}
 	return root.Counts.SavesLeftOut == 0 && root.Counts.EntriesLeftOut == 0 && root.Counts.ProblemsLost == 0 &&
 		!slices.ContainsFunc(root.Problems, func(p ckpt.Problem) bool { return p.Severity == ckpt.Unreadable })
 }
@@ -156,6 +159,9 @@ func (w *Watcher) observations(root *ckpt.Root, now time.Time) {
 		}
 		if why := unproven(s); why != "" {
 			doubt(why)
+		}
+		if root.Counts.EntriesLeftOut > 0 {
+			doubt("a folder has more entries than are read")
 		}
 		w.seePlace(place, shaky, grew)
 	}

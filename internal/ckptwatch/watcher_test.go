@@ -124,6 +124,22 @@ func TestWhatIsNotSeenMayBeThere(t *testing.T) {
 	}
 }
 
+// A folder that can be read, and holds no save, has lost those that it had.
+func TestAFolderThatWasCleared(t *testing.T) {
+	w := watcher()
+	w.Look(root(10, model.DomainCommitted), at(0))
+	r := &ckpt.Root{Empty: true, Problems: []ckpt.Problem{{Severity: ckpt.Unreadable, What: "got no checkpoint of a known layout"}}}
+	assert.Equal(t, []string{"10 place : absent 10", "10 model rank 0: absent 10", "10 model rank 1: absent 10"}, told(w.Look(r, at(1))))
+}
+
+// What is in a folder with more entries than are read may lack what was not read.
+func TestEntriesThatAreNotRead(t *testing.T) {
+	w := watcher()
+	r := root(10, model.DomainCommitted)
+	r.Counts.EntriesLeftOut = 1
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 0: committed 10", "10 model rank 1: committed 10"}, told(w.Look(r, at(0))))
+}
+
 // A save of which a part can not be read for a moment, as on a network file system, is not worse
 // for it; where it stays so, it is.
 func TestWhatCanNotBeReadForAMoment(t *testing.T) {

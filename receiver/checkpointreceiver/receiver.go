@@ -1,0 +1,92 @@
+package checkpointreceiver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/ckptwatch"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver/internal/metadata"
+)
+
+// looker looks at all folders, each in its own time.
+type looker struct {
+	cfg       *Config
+	log       *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	next      consumer.Logs
+	disk      frwatch.Disk
+	folders   []*folder
+
+	//nolint:containedctx // the intervals' calls have no context of their own
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// folder is one root. Only its interval's goroutine uses it.
+type folder struct {
+	*looker
+	cfg      *RootConfig
+	watcher  *ckptwatch.Watcher
+	interval *shared.Interval
+	counted  ckptwatch.Stats
+	said     string        // what its log line said last
+	rest     time.Time     // until when it is left alone
+	took     time.Duration // the last look
+}
+
+func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry: %w", err)
+	}
+	node := cfg.Node
+	if node == "" {
+		if node, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("name this node: %w; set node", err)
+		}
+	}
+	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, next: next}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	observer := fmt.Sprintf("%s %d %d", node, os.Getpid(), time.Now().UnixNano())
+	for i := range cfg.Roots {
+		r := &cfg.Roots[i]
+		of := ckptwatch.Config{
+			JobID: r.JobID, Observer: fmt.Sprintf("%s %s", observer, r.Path), World: r.WorldSize,
+			Heartbeat: cfg.Heartbeat, MaxDomains: cfg.MaxDomains,
+		}
+		if r.Places > 0 {
+			of.Where, of.Places = "of "+node, r.Places
+		}
+		f := &folder{looker: l, cfg: r, watcher: ckptwatch.New(of)}
+		f.interval = shared.NewInterval(cfg.PollInterval, f.look)
+		l.folders = append(l.folders, f)
+	}
+	return l, nil
+}
+
+// Start begins to look.
+func (l *looker) Start(context.Context, component.Host) error {
+	for _, f := range l.folders {
+		f.interval.Start()
+	}
+	return nil
+}
+
+// Shutdown ends all looks. One of a file system that does not answer is not waited for.
+func (l *looker) Shutdown(context.Context) error {
+	l.cancel()
+	for _, f := range l.folders {
+		f.interval.Stop(func() {})
+	}
+	l.telemetry.Shutdown()
+	return nil
+}
