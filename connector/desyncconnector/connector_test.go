@@ -247,6 +247,43 @@ func TestRefusalIsCounted(t *testing.T) {
 	})
 }
 
+// That a finding is closed is told again where it was refused: nobody would hear of it otherwise.
+func TestARefusedEndIsToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := false
+		var r *rig
+		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+			if refuse {
+				return errors.New("memory is short")
+			}
+			return r.logs.ConsumeLogs(ctx, ld)
+		})
+		require.NoError(t, err)
+		r = newRig(t, next, nil)
+		r.hang(t)
+		require.NotEmpty(t, r.findings())
+		refuse = true
+		since := time.Now()
+		for rank := range int64(2) {
+			of := rankOf(rank)
+			r.complete(t, &of, reduce(150, since), reduce(151, since.Add(time.Millisecond)))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		last := func() string { all := r.findings(); return string(all[len(all)-1].Status) }
+		require.NotEqual(t, model.StatusClosed, last())
+		refuse = false
+		time.Sleep(newDefaultConfig().RepeatInterval)
+		synctest.Wait()
+		assert.EqualValues(t, model.StatusClosed, last())
+		n := len(r.findings())
+		time.Sleep(3 * newDefaultConfig().RepeatInterval)
+		synctest.Wait()
+		assert.Len(t, r.findings(), n, "once")
+		r.stop(t)
+	})
+}
+
 func TestForeignAndBadRecordsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)

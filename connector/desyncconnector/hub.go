@@ -35,8 +35,9 @@ type hub struct {
 	// and nobody who brings data takes it.
 	sending  sync.Mutex
 	series   *series
-	flushed  time.Time // when metrics were sent last
-	repeated time.Time // when standing findings were
+	flushed  time.Time       // when metrics were sent last
+	repeated time.Time       // when standing findings were
+	ended    []model.Finding // of which the consumer refused to hear that they are closed
 
 	// watching guards the watch. It is held while a job is judged, so that who brings data
 	// does not wait for it. Taken after sending.
@@ -128,7 +129,8 @@ func (h *hub) judge(now time.Time) (changed, standing []model.Finding, md pmetri
 	changed = h.watch.Tick(now)
 	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
-		standing = h.watch.Standing()
+		standing = append(h.watch.Standing(), h.ended...)
+		h.ended = nil
 	}
 	if len(changed) > 0 || now.Sub(h.flushed) >= h.cfg.FlushInterval {
 		md = h.measure(now)
@@ -147,7 +149,8 @@ func (h *hub) leaveLogs(ctx context.Context) (err error) {
 		h.lastly(func() {
 			h.watching.Lock()
 			h.inbox.drain(h.watch)
-			changed := h.watch.Flush(time.Now())
+			changed := append(h.ended, h.watch.Flush(time.Now())...)
+			h.ended = nil
 			h.snapshot()
 			h.watching.Unlock()
 			err = h.sendFindings(ctx, &out, changed)
@@ -202,8 +205,11 @@ func (h *hub) end() {
 	}
 }
 
-// sendFindings gives findings out. What the consumer refuses is lost and counted: what stands
-// is repeated.
+// maxEnded bounds the closed findings that wait to be told again.
+const maxEnded = 1024
+
+// sendFindings gives findings out. What the consumer refuses is counted, and told again with what
+// stands: the end of one, too, that nobody would hear of otherwise.
 func (h *hub) sendFindings(ctx context.Context, to *outlet[consumer.Logs], findings []model.Finding) error {
 	if len(findings) == 0 || to.next == nil {
 		return nil
@@ -211,6 +217,11 @@ func (h *hub) sendFindings(ctx context.Context, to *outlet[consumer.Logs], findi
 	err := to.next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
 	if err != nil {
 		h.lost.Add(int64(len(findings)))
+		for i := range findings {
+			if findings[i].Status == model.StatusClosed && len(h.ended) < maxEnded {
+				h.ended = append(h.ended, findings[i])
+			}
+		}
 	}
 	return err
 }

@@ -403,7 +403,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncFindingsLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_findings_lost",
-		metric.WithDescription("Findings that the consumer refused; what stands is repeated. [Alpha]"),
+		metric.WithDescription("Findings that the consumer refused; what stands, and what is closed, is told again. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)

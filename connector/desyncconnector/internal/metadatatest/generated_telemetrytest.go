@@ -56,7 +56,7 @@ func AssertEqualConnectorDesyncCommsRefused(t *testing.T, tt *componenttest.Tele
 func AssertEqualConnectorDesyncFindingsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_findings_lost",
-		Description: "Findings that the consumer refused; what stands is repeated. [Alpha]",
+		Description: "Findings that the consumer refused; what stands, and what is closed, is told again. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
