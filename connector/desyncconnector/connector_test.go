@@ -270,12 +270,12 @@ func TestARefusedEndIsToldAgain(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		last := func() string { all := r.findings(); return string(all[len(all)-1].Status) }
+		last := func() string { all := r.findings(); return all[len(all)-1].Status }
 		require.NotEqual(t, model.StatusClosed, last())
 		refuse = false
 		time.Sleep(newDefaultConfig().RepeatInterval)
 		synctest.Wait()
-		assert.EqualValues(t, model.StatusClosed, last())
+		assert.Equal(t, model.StatusClosed, last())
 		n := len(r.findings())
 		time.Sleep(3 * newDefaultConfig().RepeatInterval)
 		synctest.Wait()

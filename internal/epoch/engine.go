@@ -104,36 +104,57 @@ func New(c Config) *Engine {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats { return e.stats }
 
+// Change is what an observation changed.
+type Change uint8
+
+// Changes.
+const (
+	Nothing Change = iota // it was heard before, or is older than what was
+	OfSave                // what its save holds
+	OfAll                 // what is expected of all saves of its generation, too
+	Refused               // nothing: it is none
+)
+
 // Observe joins one observation.
-func (e *Engine) Observe(o *model.EpochObservation) {
+func (e *Engine) Observe(o *model.EpochObservation) Change {
 	st, ok := stateOf[o.State]
 	if !ok || o.Domain.Kind == "" || !named(o) {
 		e.stats.Refused++
-		return
+		return Refused
 	}
 	e.stats.Observations++
 	g := e.generation(o.JobID, o.Generation)
 	// The domain is expected from now on, whatever becomes of what is said of it.
+	domains := len(g.domains)
 	at, ok := g.domain(o.Domain, e.cfg.Domains)
+	change := Nothing
+	if len(g.domains) > domains {
+		change = OfAll
+	}
 	s := e.save(g, o.Save)
 	if s == nil {
-		return
+		return change
 	}
 	by, ok2 := e.observer(o.Observer)
 	if !ok || !ok2 {
 		e.overflow(g)
-		return
+		return OfAll
 	}
 	if o.Of > int64(e.cfg.Domains) { // more than can ever be heard of
 		e.overflow(g)
+		change = OfAll
 	} else if o.Of > s.of[o.Domain.Kind] {
 		s.of[o.Domain.Kind] = o.Of
+		change = max(change, OfSave)
 	}
 	v := value{state: st}
 	if o.Epoch.OK && (st == committed || st == absent) {
 		v.epoch, v.known = o.Epoch.V, true
 	}
-	e.join(g, o.Save, at, cell{register{o.Revision, v}, by})
+	if e.join(g, o.Save, at, cell{register{o.Revision, v}, by}) {
+		change = max(change, OfSave)
+	}
+	return change
 }
 
 // maxName bounds every name: a path is not longer.
@@ -154,7 +175,8 @@ func (e *Engine) overflow(g *generation) {
 	g.tainted = true
 }
 
-func (e *Engine) join(g *generation, n int64, at int32, c cell) {
+// join reports whether the register has changed.
+func (e *Engine) join(g *generation, n int64, at int32, c cell) bool {
 	s := g.saves[n]
 	for int(at) >= len(s.cells) {
 		s.cells = append(s.cells, cell{})
@@ -162,25 +184,28 @@ func (e *Engine) join(g *generation, n int64, at int32, c cell) {
 	first := &s.cells[at]
 	if first.value.state == silent || first.observer == c.observer {
 		if first.value.state == silent && !e.room(g, n) {
-			return
+			return true
 		}
+		before := *first
 		*first = cell{first.register.join(c.register), c.observer}
-		return
+		return *first != before
 	}
 	others := s.more[at]
 	for i := range others {
 		if others[i].observer == c.observer {
+			before := others[i]
 			others[i].register = others[i].register.join(c.register)
-			return
+			return others[i] != before
 		}
 	}
 	if !e.room(g, n) {
-		return
+		return true
 	}
 	if s.more == nil {
 		s.more = map[int32][]cell{}
 	}
 	s.more[at] = append(others, c)
+	return true
 }
 
 func (e *Engine) generation(id, name string) *generation {
@@ -307,6 +332,12 @@ func (e *Engine) Saves(id, name string) []int64 {
 		return nil
 	}
 	return sortedKeys(g.saves)
+}
+
+// Has reports whether a save is held.
+func (e *Engine) Has(id, name string, save int64) bool {
+	g := e.find(id, name)
+	return g != nil && g.saves[save] != nil
 }
 
 func (e *Engine) find(id, name string) *generation {

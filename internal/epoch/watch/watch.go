@@ -1,0 +1,275 @@
+package watch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Watch follows the saves of any number of jobs. It is not safe for concurrent use. Times that it
+// is given are of one clock, that of who uses it.
+type Watch struct {
+	cfg       Config
+	engine    *epoch.Engine
+	observers map[string]*observer
+	saves     map[saveKey]*save
+	open      map[saveKey]*Episode
+	frontiers map[genKey]model.Optional[int64]
+	stats     Stats
+}
+
+type genKey struct{ job, generation string }
+
+type saveKey struct {
+	genKey
+	save int64
+}
+
+type observer struct {
+	heard time.Time
+	gone  bool
+}
+
+// save is what is known of one beside what the engine holds.
+type save struct {
+	changed time.Time // when something of it was last told that was new
+	heard   time.Time // or again
+	judged  bool
+	verdict epoch.Judgement
+}
+
+// New returns a watch that has heard nothing.
+func New(cfg Config) *Watch {
+	return &Watch{
+		cfg: cfg, engine: epoch.New(cfg.Engine), observers: map[string]*observer{}, saves: map[saveKey]*save{},
+		open: map[saveKey]*Episode{}, frontiers: map[genKey]model.Optional[int64]{},
+	}
+}
+
+// Stats returns the counters.
+func (w *Watch) Stats() Stats {
+	s := w.stats
+	s.Engine = w.engine.Stats()
+	return s
+}
+
+// Observe takes one observation.
+func (w *Watch) Observe(o *model.EpochObservation, now time.Time) {
+	change := w.engine.Observe(o)
+	if change == epoch.Refused {
+		return
+	}
+	w.hear(o.Observer, now)
+	k := saveKey{genKey{o.JobID, o.Generation}, o.Save}
+	if change == epoch.OfAll {
+		w.judgeAnew(func(other genKey) bool { return other == k.genKey })
+	}
+	s := w.saves[k]
+	switch {
+	case s == nil && !w.engine.Has(k.job, k.generation, k.save):
+		return // it found no room
+	case s == nil:
+		s = &save{changed: now}
+		w.saves[k] = s
+	case change != epoch.Nothing:
+		s.changed, s.judged = now, false
+	}
+	s.heard = now
+}
+
+// hear notes that an observer lives.
+func (w *Watch) hear(name string, now time.Time) {
+	by := w.observers[name]
+	switch {
+	case by == nil && len(w.observers) >= w.cfg.MaxObservers:
+		w.stats.Unfollowed++
+		return
+	case by == nil:
+		by = &observer{}
+		w.observers[name] = by
+	case by.gone: // what it said counts again
+		by.gone = false
+		w.judgeAnew(func(genKey) bool { return true })
+	}
+	by.heard = now
+}
+
+// judgeAnew has saves judged with the next Tick.
+func (w *Watch) judgeAnew(which func(genKey) bool) {
+	for k, s := range w.saves {
+		if which(k.genKey) {
+			s.judged = false
+		}
+	}
+}
+
+// Tick judges what has changed, and returns the episodes that were opened, updated or closed.
+func (w *Watch) Tick(now time.Time) []Episode {
+	w.forget(now)
+	var out []Episode
+	for _, k := range w.order() {
+		s := w.saves[k]
+		if !w.engine.Has(k.job, k.generation, k.save) { // it had to leave
+			delete(w.saves, k)
+			out = w.close(out, k, now)
+			continue
+		}
+		if !s.judged {
+			s.verdict, s.judged = w.engine.Judge(k.job, k.generation, k.save), true
+			w.stats.Judged++
+		}
+	}
+	w.frontier()
+	for _, k := range w.order() {
+		out = w.look(out, k, w.saves[k], now)
+	}
+	return out
+}
+
+// order lists the saves, of each generation ascending.
+func (w *Watch) order() []saveKey {
+	return slices.SortedFunc(maps.Keys(w.saves), func(a, b saveKey) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.generation, b.generation), cmp.Compare(a.save, b.save))
+	})
+}
+
+// forget takes back what observers said that fell silent.
+func (w *Watch) forget(now time.Time) {
+	for name, by := range w.observers {
+		silent := now.Sub(by.heard)
+		switch {
+		case by.gone && silent >= 2*w.cfg.Silent:
+			delete(w.observers, name) // the engine drops it when it needs the room
+		case !by.gone && silent >= w.cfg.Silent:
+			by.gone = true
+			w.engine.Forget(name)
+			w.stats.Forgotten++
+			w.judgeAnew(func(genKey) bool { return true })
+		}
+	}
+}
+
+// frontier notes the newest save of each generation that was converged, ever.
+func (w *Watch) frontier() {
+	for k, s := range w.saves {
+		if s.verdict.Verdict != epoch.Converged {
+			continue
+		}
+		if f := w.frontiers[k.genKey]; !f.OK || f.V < k.save {
+			w.frontiers[k.genKey] = model.Some(k.save)
+		}
+	}
+	for k := range w.frontiers {
+		if len(w.engine.Saves(k.job, k.generation)) == 0 {
+			delete(w.frontiers, k)
+		}
+	}
+}
+
+// look opens, updates or closes what is wrong with a save.
+func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode {
+	class, wrong := w.class(k, s, now)
+	e := w.open[k]
+	switch {
+	case e != nil && s.verdict.Verdict == epoch.Unknown && now.Sub(s.heard) < 2*w.cfg.Silent:
+		return out // that nobody sees it any more mends nothing
+	case !wrong && e == nil:
+		return out
+	case !wrong:
+		return w.close(out, k, now)
+	case e == nil && len(w.open) >= w.cfg.MaxEpisodes:
+		w.stats.Withheld++
+		return out
+	case e == nil:
+		e = &Episode{Job: k.job, Generation: k.generation, Save: k.save, Class: class, Judgement: s.verdict, Began: s.changed, Revision: 1}
+		w.open[k] = e
+		w.stats.Opened++
+		return append(out, *e)
+	case e.Class == class && alike(&e.Judgement, &s.verdict):
+		return out
+	}
+	e.Class, e.Judgement, e.Revision = class, s.verdict, e.Revision+1
+	return append(out, *e)
+}
+
+// alike reports whether two judgements say the same to people.
+func alike(a, b *epoch.Judgement) bool {
+	return a.Verdict == b.Verdict && a.MissingCount == b.MissingCount && slices.Equal(a.Missing, b.Missing) &&
+		slices.EqualFunc(a.Held, b.Held, func(x, y epoch.Held) bool { return x.Epoch == y.Epoch && x.Count == y.Count })
+}
+
+// class says what is wrong with a save, where that has stood for long enough.
+func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
+	settled := now.Sub(s.changed) >= w.cfg.Settle
+	switch s.verdict.Verdict {
+	case epoch.MixedEpoch:
+		return Mixed, settled
+	case epoch.Converging:
+		return Partial, settled && lacks(&s.verdict)
+	case epoch.Revoked:
+		// Retention deletes old saves: that is none's loss while there is a newer one.
+		return Revoked, settled && w.frontiers[k.genKey] == model.Some(k.save)
+	case epoch.Unknown, epoch.Converged:
+	}
+	return "", false
+}
+
+// lacks reports whether a part of the save itself does not confirm it. A pointer to it is none, and
+// that who looks at a place is not sure of it may be for the format.
+func lacks(j *epoch.Judgement) bool {
+	return j.MissingCount > len(j.Missing) || slices.ContainsFunc(j.Missing, func(d epoch.Doubt) bool {
+		return d.Domain.Kind != model.DomainTracker && d.Domain.Kind != model.DomainPlace
+	})
+}
+
+// close ends an episode.
+func (w *Watch) close(out []Episode, k saveKey, now time.Time) []Episode {
+	e := w.open[k]
+	if e == nil {
+		return out
+	}
+	delete(w.open, k)
+	w.stats.Closed++
+	e.Ended, e.Revision = now, e.Revision+1
+	return append(out, *e)
+}
+
+// Standing returns the episodes that are open.
+func (w *Watch) Standing() (all []Episode) {
+	for _, k := range w.order() {
+		if e := w.open[k]; e != nil {
+			all = append(all, *e)
+		}
+	}
+	return all
+}
+
+// Job is what a job can recover.
+type Job struct {
+	ID, Generation string
+	Frontier       model.Optional[int64] // the newest epoch that every domain confirms
+	Mixed          int                   // saves that are called mixed
+}
+
+// Jobs sums up the newest generation of each job.
+func (w *Watch) Jobs() (list []Job) {
+	for _, id := range w.engine.Jobs() {
+		gens := w.engine.Generations(id)
+		if len(gens) == 0 {
+			continue
+		}
+		j := Job{ID: id, Generation: gens[len(gens)-1]}
+		j.Frontier = w.engine.Frontier(id, j.Generation)
+		for k, e := range w.open {
+			if k.job == id && k.generation == j.Generation && e.Class == Mixed {
+				j.Mixed++
+			}
+		}
+		list = append(list, j)
+	}
+	return list
+}
