@@ -15,6 +15,7 @@ import (
 	clocksconnector "github.com/lockstep-otel/lockstep/connector/clocksconnector"
 	stragglerconnector "github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	desyncconnector "github.com/lockstep-otel/lockstep/connector/desyncconnector"
+	epochconnector "github.com/lockstep-otel/lockstep/connector/epochconnector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -165,6 +166,7 @@ func components() (otelcol.Factories, error) {
 		clocksconnector.NewFactory(),
 		stragglerconnector.NewFactory(),
 		desyncconnector.NewFactory(),
+		epochconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	)
 	if err != nil {
@@ -175,6 +177,7 @@ func components() (otelcol.Factories, error) {
 		clocksconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		stragglerconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		desyncconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		epochconnector.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		forwardconnector.NewFactory().Type(): "go.opentelemetry.io/collector/connector/forwardconnector v0.158.0",
 	})
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -161,4 +162,44 @@ func contents(t *testing.T, dir string) map[string]string {
 		out[e.Name()] = string(b)
 	}
 	return out
+}
+
+// TestTorchCheckpointWatched: what real processes save while a collector watches becomes what the
+// job can recover; what is lost of it is told.
+func TestTorchCheckpointWatched(t *testing.T) {
+	dir := t.TempDir()
+	c := startCollector(t, "checkpoints.yaml", map[string]string{
+		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_SETTLE": "3s",
+		"LOCKSTEP_EVENTS": filepath.Join(t.TempDir(), "events.jsonl"),
+	})
+	frontier := func(want string) {
+		t.Helper()
+		eventually(t, answerLimit, func() error {
+			page, err := get("http://" + c.prometheus + "/metrics")
+			if err == nil && !strings.Contains(string(page), want) {
+				err = fmt.Errorf("find %q: got\n%s", want, page)
+			}
+			return err
+		}, c.process)
+	}
+	for _, step := range []int{100, 200} {
+		saveDCP(t, 2, filepath.Join(dir, "step-"+strconv.Itoa(step)), step, 0)
+		frontier(`lockstep_epoch_frontier{lockstep_job_id="llama"} ` + strconv.Itoa(step))
+	}
+	shards, err := filepath.Glob(filepath.Join(dir, "step-200", "*.distcp"))
+	require.NoError(t, err)
+	require.NotEmpty(t, shards)
+	require.NoError(t, os.Remove(shards[0]))
+	frontier(`lockstep_epoch_frontier{lockstep_job_id="llama"} 100`)
+	var found []finding
+	eventually(t, answerLimit, func() (err error) {
+		if found, err = findingsIn(c.findings); err == nil && len(found) == 0 {
+			err = fmt.Errorf("find one event in %s: got none", c.findings)
+		}
+		return err
+	}, c.process)
+	require.Len(t, found, 1)
+	require.Equal(t, []string{"epoch", "save 200", "llama"}, []string{found[0]["lockstep.finding.kind"], found[0]["lockstep.finding.op"], found[0]["lockstep.job.id"]})
+	t.Log(found[0])
+	require.Zero(t, c.terminate(t, stopLimit))
 }

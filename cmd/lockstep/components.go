@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/clocksconnector"
 	"github.com/lockstep-otel/lockstep/connector/desyncconnector"
+	"github.com/lockstep-otel/lockstep/connector/epochconnector"
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
@@ -54,6 +55,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 		clocksconnector.NewFactory(),
 		stragglerconnector.NewFactory(),
 		desyncconnector.NewFactory(),
+		epochconnector.NewFactory(),
 		findingsconnector.NewFactory(),
 	); err != nil {
 		return f, err

@@ -92,16 +92,19 @@ func TestNobodyTellsOfOtherClasses(t *testing.T) {
 // The name of a class is found wherever it stands.
 func TestANameOfAClassIsFound(t *testing.T) {
 	for _, body := range []string{
-		`tell("epoch", x)`, `return "epoch"`, "const kind = `epoch`", `f := Finding{Kind: "epoch"}`, `f.Kind = "epoch"`, `if k == "epoch" {}`,
+		`tell("crash", x)`, `return "crash"`, "const kind = `crash`", `f := Finding{Kind: "crash"}`, `f.Kind = "crash"`, `if k == "crash" {}`,
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() {"+body+"}", parser.SkipObjectResolution)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"epoch"}, unjudgedIn(f), body)
+		assert.Equal(t, []string{"crash"}, unjudgedIn(f), body)
 	}
 }
 
 // elsewhere are the kind and classes that are told from what no row has.
-var elsewhere = []string{model.FindingClock, model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted}
+var elsewhere = []string{
+	model.FindingClock, model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted,
+	model.FindingEpoch, model.ClassMixed, model.ClassPartial, model.ClassRevoked,
+}
 
 // ofDesync are the kind and the classes of hangs, which have an engine.
 func ofDesync() []string {
@@ -116,11 +119,6 @@ func ofDesync() []string {
 var homonyms = map[string][]string{
 	"imbalance": {"internal/sim/training/scenario.go"},
 	"fabric":    {"internal/desync/watch/witness.go", "bench/hang/suite/analyze.go"}, // of who else tells
-	// Of a dump, and of a save, to which lockstep preflight answers: no finding is told.
-	"partial": {"internal/desync/statetest/statetest.go", "internal/ckpt/ckpt.go", "internal/ckptsim/truth.go"},
-	"epoch":   {"cmd/lockstep/preflight.go", "internal/report/preflight.go", "internal/ckptsim/jobs_lightning.go"},
-	"mixed":   {"internal/ckpt/ckpt.go", "internal/ckptsim/truth.go", "internal/epoch/verdict.go"},
-	"revoked": {"internal/epoch/verdict.go"},
 }
 
 // unjudgedIn returns the names of kinds and classes without an engine in a source.

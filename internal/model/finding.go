@@ -44,6 +44,13 @@ const (
 	// why. Candidates has who can be at fault.
 	ClassIncompleteEvidence = "incomplete_evidence"
 
+	// FindingEpoch is of a save of a job.
+	FindingEpoch = "epoch"
+
+	ClassMixed   = "mixed"   // domains hold different epochs
+	ClassPartial = "partial" // some confirm it, others do not, and none moves
+	ClassRevoked = "revoked" // the newest that could be recovered can be no more
+
 	CauseUnknown    = "unknown"
 	CauseCompile    = "compile"
 	CauseGC         = "gc"

@@ -26,6 +26,8 @@ func Sentence(f *model.Finding) string {
 	switch {
 	case f.Kind == model.FindingDesync:
 		b.WriteString(hang(f))
+	case f.Kind == model.FindingEpoch:
+		b.WriteString(ofEpoch(f))
 	case f.OutsideScopes():
 		b.WriteString(", outside of any scope")
 	case f.Op != "" && f.Class != model.ClassStageImbalance: // there it is the place

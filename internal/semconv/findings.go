@@ -103,6 +103,11 @@ const (
 	MetricNCCLLaunched = "lockstep.nccl.launched" // {operation}, gauge by job, rank and function: on all communicators that there are
 	MetricNCCLAbsent   = "lockstep.nccl.absent"   // {rank}, gauge by job and reason
 
+	// Of the saves of jobs, gauges by job.
+	MetricEpochFrontier = "lockstep.epoch.frontier" // {epoch}
+	MetricEpochLag      = "lockstep.epoch.lag"      // {epoch}
+	MetricEpochMixed    = "lockstep.epoch.mixed"    // {save}
+
 	// Of hangs, gauges by job; the limit by phase, too.
 	MetricHangOpen    = "lockstep.hang.open"    // {finding}
 	MetricHangWaiting = "lockstep.hang.waiting" // {rank}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Config are the limits of a watch.
@@ -58,9 +59,9 @@ type Class string
 
 // Classes.
 const (
-	Mixed   Class = "mixed"   // domains hold different epochs
-	Partial Class = "partial" // some confirm, others do not, and none moves
-	Revoked Class = "revoked" // it was the newest that the job could recover, and there is no newer
+	Mixed   Class = model.ClassMixed   // domains hold different epochs
+	Partial Class = model.ClassPartial // some confirm, others do not, and none moves
+	Revoked Class = model.ClassRevoked // it was the newest that the job could recover, and there is no newer
 )
 
 // Episode is one thing that is wrong, from when it was first told to its end.

@@ -248,10 +248,16 @@ func (w *Watch) Standing() (all []Episode) {
 	return all
 }
 
+// Frontier is the newest epoch of a generation that every domain confirms.
+func (w *Watch) Frontier(job, generation string) model.Optional[int64] {
+	return w.engine.Frontier(job, generation)
+}
+
 // Job is what a job can recover.
 type Job struct {
 	ID, Generation string
 	Frontier       model.Optional[int64] // the newest epoch that every domain confirms
+	Lag            int64                 // of the domain that is farthest ahead of the frontier
 	Mixed          int                   // saves that are called mixed
 }
 
@@ -264,6 +270,9 @@ func (w *Watch) Jobs() (list []Job) {
 		}
 		j := Job{ID: id, Generation: gens[len(gens)-1]}
 		j.Frontier = w.engine.Frontier(id, j.Generation)
+		if lags, _ := w.engine.Lags(id, j.Generation, 1); len(lags) > 0 {
+			j.Lag = lags[0].Epochs
+		}
 		for k, e := range w.open {
 			if k.job == id && k.generation == j.Generation && e.Class == Mixed {
 				j.Mixed++

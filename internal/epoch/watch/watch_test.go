@@ -73,7 +73,7 @@ func TestHealthySavesAreNotTold(t *testing.T) {
 		if save > 20 {
 			r.tell(save-20, -1, -1) // retention
 		}
-		assert.Equal(t, []Job{{"job", "g", model.Some(save), 0}}, r.Jobs())
+		assert.Equal(t, []Job{{ID: "job", Generation: "g", Frontier: model.Some(save)}}, r.Jobs())
 	}
 }
 
@@ -100,7 +100,7 @@ func TestASaveThatIsMixed(t *testing.T) {
 	r.tell(10, 10, 10)
 	r.tell(20, 20, 10) // rank 1 has loaded or kept another
 	assert.Equal(t, []string{"20 mixed 1"}, r.pass(11*time.Minute))
-	assert.Equal(t, []Job{{"job", "g", model.Some[int64](10), 1}}, r.Jobs())
+	assert.Equal(t, []Job{{ID: "job", Generation: "g", Frontier: model.Some[int64](10), Lag: 10, Mixed: 1}}, r.Jobs())
 
 	r.tell(20, 20, 0)
 	assert.Equal(t, []string{"20 mixed 2 ended", "20 partial 1"}, r.pass(12*time.Minute), "what changes is not judged")

@@ -1,0 +1,53 @@
+package epochconnector
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+)
+
+func TestLoadConfig(t *testing.T) {
+	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	for name, want := range map[string]*Config{
+		"epoch": newDefaultConfig(),
+		"epoch/all": {
+			Settle: time.Minute, Silent: 5 * time.Minute, CheckInterval: time.Second, FlushInterval: 30 * time.Second, RepeatInterval: time.Minute,
+			MaxJobs: 1, MaxDomains: 2, MaxSaves: 3, MaxRegisters: 4, MaxFindings: 5, MaxSeries: 6,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub, err := cm.Sub(name)
+			require.NoError(t, err)
+			cfg := NewFactory().CreateDefaultConfig()
+			require.NoError(t, sub.Unmarshal(cfg))
+			assert.Equal(t, want, cfg)
+			assert.NoError(t, confmap.Validate(cfg))
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"check settle: got 0s; want at least 1s, with a unit": func(c *Config) { c.Settle = 0 },
+		"check silent: got 1m0s; want at least settle":        func(c *Config) { c.Silent = time.Minute },
+		"check check_interval: got 0s; want more than 0":      func(c *Config) { c.CheckInterval = 0 },
+		"check flush_interval: got 0s; want more than 0":      func(c *Config) { c.FlushInterval = 0 },
+		"check repeat_interval: got 0s; want more than 0":     func(c *Config) { c.RepeatInterval = 0 },
+		"check max_jobs: got 0; want at least 1":              func(c *Config) { c.MaxJobs = 0 },
+		"check max_domains: got 0; want at least 1":           func(c *Config) { c.MaxDomains = 0 },
+		"check max_saves: got 0; want at least 1":             func(c *Config) { c.MaxSaves = 0 },
+		"check max_registers: got 0; want at least 1":         func(c *Config) { c.MaxRegisters = 0 },
+		"check max_findings: got 0; want at least 1":          func(c *Config) { c.MaxFindings = 0 },
+		"check max_series: got 0; want at least 1":            func(c *Config) { c.MaxSeries = 0 },
+	} {
+		cfg := newDefaultConfig()
+		change(cfg)
+		require.EqualError(t, cfg.Validate(), want)
+	}
+}

@@ -1,0 +1,42 @@
+package epochconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/lockstep-otel/lockstep/internal/shared"
+)
+
+// face is one instance of the connector: one pair of signals. Every instance of
+// one configuration is sent the same records, so the first alone feeds the hub,
+// which serves the consumers of all of them.
+type face struct {
+	handle *shared.Handle[*hub]
+}
+
+// Start implements component.Component.
+func (f *face) Start(context.Context, component.Host) error {
+	return f.handle.Value.start()
+}
+
+// Capabilities implements consumer.Logs.
+func (*face) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: false} }
+
+// ConsumeLogs implements consumer.Logs. It never fails: what cannot be used is
+// counted, and would not be usable another time.
+func (f *face) ConsumeLogs(_ context.Context, ld plog.Logs) error {
+	if f.handle.First {
+		f.handle.Value.consume(ld)
+	}
+	return nil
+}
+
+// Shutdown flushes with the first instance that stops: the collector stops what
+// feeds any instance before, and what any instance feeds after, all of them.
+func (f *face) Shutdown(ctx context.Context) error {
+	defer f.handle.Release()
+	return f.handle.Value.stop(ctx)
+}

@@ -1,0 +1,46 @@
+package epochconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+
+	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+)
+
+// NewFactory returns the factory of the epoch connector.
+func NewFactory() connector.Factory {
+	f := &factory{}
+	return connector.NewFactory(
+		metadata.Type,
+		func() component.Config { return newDefaultConfig() },
+		connector.WithLogsToLogs(f.logsToLogs, metadata.LogsToLogsStability),
+		connector.WithLogsToMetrics(f.logsToMetrics, metadata.LogsToMetricsStability),
+	)
+}
+
+// factory remembers which configuration has a hub already.
+type factory struct {
+	hubs shared.Map[*Config, *hub]
+}
+
+func (f *factory) logsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
+	return f.instance(set, cfg, func(h *hub) { h.logs = append(h.logs, next) })
+}
+
+func (f *factory) logsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
+	return f.instance(set, cfg, func(h *hub) { h.metrics = append(h.metrics, next) })
+}
+
+func (f *factory) instance(set connector.Settings, cfg component.Config, attach func(*hub)) (connector.Logs, error) {
+	c := cfg.(*Config)
+	handle, err := f.hubs.Acquire(c, func() (*hub, error) { return newHub(c, set.TelemetrySettings) })
+	if err != nil {
+		return nil, err
+	}
+	attach(handle.Value)
+	return &face{handle: handle}, nil
+}

@@ -1,0 +1,177 @@
+package epochconnector
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+)
+
+// hub is what the instances of one configuration have in common.
+type hub struct {
+	cfg       *Config
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	interval  *shared.Interval
+
+	// Consumers are attached before Start and constant afterwards.
+	logs    []consumer.Logs
+	metrics []consumer.Metrics
+
+	watching sync.Mutex // guards the watch and the names of jobs; nobody is called with it
+	watch    *watch.Watch
+	names    map[string]string
+
+	// What follows is the interval's.
+	series            *series
+	flushed, repeated time.Time
+	ended             []model.Finding // of which a consumer refused to hear that they are closed
+
+	foreign, unread, refused atomic.Int64
+	why                      atomic.Pointer[error] // the first that could not be read since the last tick
+	seen                     atomic.Pointer[watch.Stats]
+}
+
+func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, watch: watch.New(cfg.watch()), names: map[string]string{}, series: newSeries(cfg.MaxSeries)}
+	h.seen.Store(&watch.Stats{})
+	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
+	return h, h.observe()
+}
+
+func (h *hub) start() error {
+	h.interval.Start()
+	return nil
+}
+
+// consume takes the observations among the records.
+func (h *hub) consume(ld plog.Logs) {
+	now := time.Now()
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, lr := range sl.LogRecords().All() {
+				o, ok, err := epochmap.LogToObservation(rl.Resource(), lr)
+				switch {
+				case !ok:
+					h.foreign.Add(1)
+				case err != nil:
+					h.unread.Add(1)
+					h.why.CompareAndSwap(nil, &err)
+				default:
+					if name, ok := rl.Resource().Attributes().Get(semconv.ServiceName); ok && len(h.names) < h.cfg.MaxJobs {
+						h.names[o.JobID] = name.AsString()
+					}
+					h.watch.Observe(&o, now)
+				}
+			}
+		}
+	}
+}
+
+// tick gives out what has changed.
+func (h *hub) tick(now time.Time) {
+	if why := h.why.Swap(nil); why != nil {
+		h.logger.Warn("leave out observations that cannot be read; the first since the last interval", zap.Error(*why))
+	}
+	if err := h.give(context.Background(), now, false); err != nil {
+		h.logger.Warn("send findings of saves on the interval", zap.Error(err))
+	}
+}
+
+// stop ends the interval and gives out what is left; calls after the first do nothing.
+func (h *hub) stop(ctx context.Context) (err error) {
+	h.interval.Stop(func() {
+		err = h.give(ctx, time.Now(), true)
+		h.telemetry.Shutdown()
+	})
+	return err
+}
+
+// give judges, and sends what is to be said to all consumers; one that fails costs the others
+// nothing.
+func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
+	flush := last || now.Sub(h.flushed) >= h.cfg.FlushInterval
+	changed, standing, jobs := h.judge(now, flush)
+	changed = append(changed, h.ended...)
+	h.ended = nil
+	var errs []error
+	for _, findings := range [][]model.Finding{changed, standing} {
+		errs = append(errs, h.sendFindings(ctx, findings))
+	}
+	if flush {
+		h.flushed = now
+		h.series.set(jobs, now)
+		for _, next := range h.metrics {
+			md := pmetric.NewMetrics()
+			otelmap.WriteMetrics(md, now, h.series.all()...)
+			if md.MetricCount() > 0 {
+				errs = append(errs, next.ConsumeMetrics(ctx, md))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// judge asks the watch, and holds it for no longer.
+func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Finding, jobs []watch.Job) {
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	changed = h.findings(h.watch.Tick(now), now)
+	if flush {
+		jobs = h.watch.Jobs()
+	}
+	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
+		h.repeated = now
+		standing = h.findings(h.watch.Standing(), now)
+	}
+	s := h.watch.Stats()
+	h.seen.Store(&s)
+	return changed, standing, jobs
+}
+
+// maxEnded bounds the closed findings that wait to be told again.
+const maxEnded = 1024
+
+// sendFindings gives findings out. What is refused is counted, and told again: what stands with the
+// next repetition, what is closed with the next look.
+func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, next := range h.logs {
+		err := next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
+		if err == nil {
+			continue
+		}
+		errs = append(errs, err)
+		h.refused.Add(int64(len(findings)))
+		for i := range findings {
+			if findings[i].Status == model.StatusClosed && len(h.ended) < maxEnded {
+				h.ended = append(h.ended, findings[i])
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

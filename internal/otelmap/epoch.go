@@ -1,0 +1,89 @@
+package otelmap
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// EpochEvidence is what decided a finding of kind epoch, as JSON.
+type EpochEvidence struct {
+	Save       int64       `json:"save"`
+	Generation string      `json:"generation,omitempty"`
+	Held       []EpochHeld `json:"held,omitempty"`
+	Domains    int         `json:"domains"`
+	// Missing are domains that do not confirm, at most as many as a finding lists; MissingCount is
+	// how many there are.
+	Missing      []EpochMissing `json:"missing,omitempty"`
+	MissingCount int            `json:"missing_count,omitempty"`
+	// Frontier is the newest epoch that every domain confirms.
+	Frontier *int64 `json:"frontier,omitempty"`
+}
+
+// EpochHeld is how many domains hold an epoch, and the first of them.
+type EpochHeld struct {
+	Epoch   int64  `json:"epoch"`
+	Domains int    `json:"domains"`
+	First   string `json:"first,omitempty"`
+}
+
+// EpochMissing is a domain that does not confirm.
+type EpochMissing struct {
+	Domain string `json:"domain"`
+	State  string `json:"state"`
+}
+
+// epochClaims say what each class is; the sentence goes on with what decided it.
+var epochClaims = map[string]string{
+	model.ClassMixed:   "save %d is mixed",
+	model.ClassPartial: "save %d is not whole, and nothing of it moves",
+	model.ClassRevoked: "save %d, the newest that could be recovered, can be no more",
+}
+
+// ofEpoch says what is wrong with a save, who does not fit, and what can be recovered.
+func ofEpoch(f *model.Finding) string {
+	claim, ok := epochClaims[f.Class]
+	if !ok {
+		return ""
+	}
+	var ev EpochEvidence
+	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, ": "+claim, ev.Save)
+	if f.Class == model.ClassMixed {
+		for i, h := range ev.Held {
+			b.WriteString([]string{": ", ", "}[min(i, 1)])
+			fmt.Fprintf(&b, "%s %d", holders(h.Domains), h.Epoch)
+			if i > 0 || h.Domains == 1 {
+				fmt.Fprintf(&b, " (%s)", first(h.First, h.Domains))
+			}
+		}
+	} else if len(ev.Missing) > 0 {
+		fmt.Fprintf(&b, ": %d of %d domains do not confirm it, the first %s, which is %s", ev.MissingCount, ev.Domains, ev.Missing[0].Domain, ev.Missing[0].State)
+	}
+	switch {
+	case ev.Frontier == nil:
+		b.WriteString("; no save is known that can be recovered")
+	default:
+		fmt.Fprintf(&b, "; the newest that can be recovered is %d", *ev.Frontier)
+	}
+	return b.String()
+}
+
+func holders(n int) string {
+	if n == 1 {
+		return "1 domain holds"
+	}
+	return fmt.Sprintf("%d domains hold", n)
+}
+
+func first(name string, of int) string {
+	if of == 1 {
+		return name
+	}
+	return "the first " + name
+}
