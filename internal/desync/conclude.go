@@ -32,7 +32,11 @@ func (a *Analyzer) Conclude(at int64) *Report {
 		rep.Verdict, rep.MayRun = Undecided, w.mixed
 	case w.moved != "" && len(w.nodes) > 0:
 		a.problem("%s", w.moved)
-		w.quiet(rep, w.moved)
+		if w.seenToMove() {
+			w.quiet(rep, w.moved)
+		} else {
+			rep.Verdict, rep.MayRun = Undecided, w.moved+", or they are not of one run"
+		}
 	case w.movedOrFailed != "" && len(w.nodes) > 0:
 		a.doubt = Doubt{Why: w.movedOrFailed, Until: math.MaxInt64}
 		if w.tell(rep, at); rep.Verdict == Undecided {
@@ -47,6 +51,14 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	rep.Problems = slices.Compact(a.problems)
 	rep.Stats = a.stats
 	return rep
+}
+
+// seenToMove reports whether that states contradict one another is because the job went on: of dumps
+// nothing but their times tells that they are not of several runs.
+func (w *world) seenToMove() bool {
+	return w.a.doubt.InRhythm || !w.old() || slices.ContainsFunc(w.ranks, func(r *rank) bool {
+		return r.view != nil && r.view.source != model.StateFlightRecorder
+	})
 }
 
 // standing is for how long what is open has been so, by the states that say it.

@@ -16,6 +16,7 @@ func doubted(t *testing.T, text string, d desync.Doubt) *desync.Report {
 	t.Helper()
 	c := statetest.Read(t, text)
 	a := desync.New(desync.NewDefaultConfig())
+	a.SetJob(desync.Job{WorldSize: c.WorldSize})
 	for i := range c.States {
 		a.Add(&c.States[i])
 	}

@@ -2,6 +2,7 @@ package desync_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -103,14 +104,50 @@ func TestForeignDumpsThatAreNotFew(t *testing.T) {
 	}
 }
 
-// Where a job went on while its dumps were taken, one that tells no time is none of another.
-func TestNoDumpTellsItsTime(t *testing.T) {
-	rep := conclude(t, `
+// Where a job goes on while its dumps are taken, they contradict one another, and so do those of
+// several runs: nothing hangs only where they are known to be fresh.
+func TestDumpsThatContradict(t *testing.T) {
+	const text = `
 		group W 0-2
 		rank 0-1: W ar 41 done; W ar 42
-		rank 2: W=40/40`)
-	assert.Equal(t, desync.Healthy, rep.Verdict)
+		rank 2: W=40/40`
+	rep := conclude(t, text)
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	assert.Empty(t, named(rep))
 	assert.Empty(t, rep.Absent)
+	assert.Contains(t, rep.MayRun, "the job went on while its states were taken, or they are not of one run")
+	assert.Equal(t, desync.Healthy, doubted(t, text, desync.Doubt{Why: "they are fresh", Until: time.Second, InRhythm: true}).Verdict)
+}
+
+// Who is through more than others had enqueued is of another time, whatever it was: whose device is
+// late has enqueued what the others are through.
+func TestWhoHadNotEnqueuedIsNotLate(t *testing.T) {
+	rep := conclude(t, `
+		group W 0-3
+		rank 0-2 {active}: W=1000/1000; W ar 1001 at=60
+		rank 3 {active}: W=20/10; W ar 11 at=58; W ar 20 at=59`)
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	assert.Empty(t, named(rep))
+	assert.Contains(t, rep.MayRun, "which rank 3 had not enqueued")
+	rep = conclude(t, `
+		group W 0-3
+		rank 0-2 {active}: W=20/20; W ar 21 at=60
+		rank 3 {active}: W=20/10; W ar 11 at=58; W ar 20 at=59`)
+	assert.Equal(t, []int64{3}, accused(rep))
+}
+
+// A state that is left out is looked at no further.
+func TestAStateOfBeforeWithSeveralGroups(t *testing.T) {
+	rep := conclude(t, `
+		group A 0-3
+		group B 0-3
+		group C 0-3
+		rank 0-2: A ar 41 done at=100; B ar 7 done at=100; C ar 5 done at=100; A ar 42 at=101
+		rank 3: A ar 20 done at=5; B ar 3 done at=5; C ar 2 done at=5`)
+	require.Len(t, rep.Absent, 1)
+	assert.Equal(t, int64(3), rep.Absent[0].Rank)
+	assert.Equal(t, model.AbsentStale, rep.Absent[0].Reason)
+	assert.Empty(t, accused(rep))
 }
 
 // The place of the copies' lost times: what a job that runs shows at most moments decides nothing.

@@ -91,15 +91,16 @@ func TestTheJobWentOnOrAnOperationFailed(t *testing.T) {
 		assert.Contains(t, r.Finding.Candidates, int64(3))
 	}
 	// What came after it shows that it did not fail.
-	rep = conclude(t, "world 4\ngroup W 0-3 gloo\nrank 0-2: W ar 9 done; W ar 10 done; W ar 11\nrank 3: W ar 9 done")
+	rep = doubted(t, "world 4\ngroup W 0-3 gloo\nrank 0-2: W ar 9 done; W ar 10 done; W ar 11\nrank 3: W ar 9 done", desync.Doubt{InRhythm: true})
 	assert.Equal(t, desync.Healthy, rep.Verdict)
 }
 
 // That some went on says nothing of those that were not seen.
 func TestSomeWentOnAndSomeWereNotSeen(t *testing.T) {
 	const text = "group W 0-7\nrank 0-3: W ar 9 done; W ar 10\nrank 4: W ar 9 done; W ar 10 done; W ar 11\nrank 5-6: W ar 8 done\n"
-	assert.Equal(t, desync.Healthy, conclude(t, text+"rank 7: W ar 8 done").Verdict)
-	rep := conclude(t, text+"absent 7 missing")
+	moving := desync.Doubt{InRhythm: true}
+	assert.Equal(t, desync.Healthy, doubted(t, text+"rank 7: W ar 8 done", moving).Verdict)
+	rep := doubted(t, "world 8\n"+text, moving)
 	assert.Equal(t, desync.Undecided, rep.Verdict)
 	assert.Contains(t, rep.MayRun, "of 1 of 8 ranks there is no state")
 }

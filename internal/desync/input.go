@@ -18,6 +18,8 @@ type Doubt struct {
 	Why string
 	// Until is how long something must be known to be open to be beyond doubt.
 	Until time.Duration
+	// InRhythm: the times of the states say that each rank did what it does when the job runs.
+	InRhythm bool
 	// TimesLost is why it can no longer be told when the states were taken; empty: it can. Then
 	// what a job that runs shows at most moments decides nothing.
 	TimesLost string

@@ -47,7 +47,11 @@ func (w *world) opRoot(v int32, confidence float64, found, open []root) ([]root,
 		to.notes = append(to.notes, "what those that are through called is not recorded any more: it may have been another size")
 		return found, append(open, to)
 	}
-	if late := w.late(n); len(late) > 0 {
+	if late := w.late(n); slices.ContainsFunc(late, func(r int32) bool { return w.outran(n, r) }) {
+		to.class, to.candidates = model.ClassIncompleteEvidence, compact(append(late, n.done...))
+		to.notes = append(to.notes, "others are through more than it had enqueued: their states may not be of one time, nor of one run")
+		return found, append(open, to)
+	} else if len(late) > 0 {
 		to.class, to.ranks, to.lag = model.ClassCompletionLag, late, w.lag(n, late)
 		if to.lag < 2 {
 			to.confidence = min(confidence, sureOne)
@@ -205,6 +209,31 @@ func (w *world) late(n *node) []int32 {
 		}
 	}
 	return out
+}
+
+// outran reports whether others are through more operations of the communicator than a rank has
+// enqueued: a device that is late alone does not show that.
+func (w *world) outran(n *node, rank int32) bool {
+	enqueued := func(r int32, completed bool) int64 {
+		v := w.ranks[r].view
+		if v == nil {
+			return none
+		}
+		c := v.comm(n.key.group)
+		if c == nil || c.p2pShared {
+			return none
+		}
+		f := c.front(n.key.fn, false)
+		switch {
+		case f == nil:
+			return none
+		case completed:
+			return f.completed
+		}
+		return f.enqueued
+	}
+	own := enqueued(rank, false)
+	return own != none && slices.ContainsFunc(n.done, func(r int32) bool { return enqueued(r, true) > own })
 }
 
 // lag is by how many operations of the communicator the late ones are behind at least.

@@ -22,25 +22,34 @@ type lane struct{ group, fn int32 }
 // ran while they were taken; otherwise the older is one of before.
 func (w *world) outdated() {
 	through := w.through()
-	for i, r := range w.ranks {
-		if r.view == nil {
+	for i := range w.ranks {
+		w.outdatedRank(i, through)
+	}
+	w.outdatedMessages()
+}
+
+// outdatedRank compares one rank with who is the farthest; once its state is left out, what else is
+// in it is nothing.
+func (w *world) outdatedRank(i int, through map[lane]furthest) {
+	v := w.ranks[i].view
+	if v == nil {
+		return
+	}
+	for j := range v.comms {
+		c := &v.comms[j]
+		if c.p2pShared || c.inferred {
 			continue
 		}
-		for j := range r.view.comms {
-			c := &r.view.comms[j]
-			if c.p2pShared || c.inferred {
+		for _, f := range c.fronts {
+			t, ok := through[lane{c.group, f.fn}]
+			if !ok || f.enqueued == none || f.enqueued >= t.seq || w.ranks[t.rank].view == nil || !v.counts(c, f) {
 				continue
 			}
-			for _, f := range c.fronts {
-				t, ok := through[lane{c.group, f.fn}]
-				if !ok || f.enqueued == none || f.enqueued >= t.seq || r.view == nil || !r.view.counts(c, f) {
-					continue
-				}
-				w.contradicts(i, t, c.group)
+			if w.contradicts(i, t, c.group); w.ranks[i].view == nil {
+				return
 			}
 		}
 	}
-	w.outdatedMessages()
 }
 
 // counts reports whether a frontier is the library's own count: what was read of a torn file
@@ -99,10 +108,11 @@ type furthest struct {
 	rank int
 }
 
-// through is up to where somebody is through each lane, by operations that are recorded: of one
-// that was overwritten it is not known whether its members left it together.
+// through is up to where somebody is through each lane: by operations that are recorded, as of one
+// that was overwritten it is not known whether its members left it together, and by how many a
+// member can be ahead of another at most.
 func (w *world) through() map[lane]furthest {
-	all := map[lane]furthest{}
+	all, known := map[lane]furthest{}, w.synchronising()
 	for i, r := range w.ranks {
 		if r.view == nil {
 			continue
@@ -112,13 +122,28 @@ func (w *world) through() map[lane]furthest {
 			if o.message() || !w.compares(o.group) || !model.Synchronising(w.a.sigs.all[o.sig].Name) {
 				continue
 			}
-			l := lane{o.group, o.fn}
-			if t, ok := all[l]; !ok || o.seq > t.seq {
-				all[l] = furthest{o.seq, i}
+			getTo(all, lane{o.group, o.fn}, o.seq, i)
+		}
+		for k := range r.view.comms {
+			c := &r.view.comms[k]
+			if !w.countsForAll(c) {
+				continue
+			}
+			for _, f := range c.fronts {
+				if f.completed != none {
+					l := lane{c.group, f.fn}
+					getTo(all, l, passed(known[l], f.completed), i)
+				}
 			}
 		}
 	}
 	return all
+}
+
+func getTo(all map[lane]furthest, l lane, seq int64, rank int) {
+	if t, ok := all[l]; !ok || seq > t.seq {
+		all[l] = furthest{seq, rank}
+	}
 }
 
 // compares reports whether ranks count a communicator's operations alike.

@@ -71,7 +71,7 @@ func doubt(taken []*item) (d desync.Doubt) {
 	switch {
 	case waits < 0:
 	case inRhythm:
-		d.Until = longest
+		d.Until, d.InRhythm = longest, true
 		d.Why = fmt.Sprintf("the dumps were written %v after their newest operations, and each rank has paused for as long %d times before: the job may be running", after, ownPauses)
 	case stacks && waits < namingFor:
 		d.Until = namingFor

@@ -335,6 +335,30 @@ func TestARealDumpOfAnotherIncident(t *testing.T) {
 	}
 }
 
+// Few dumps of one incident beside those of another that tell no time: nobody is accused for it.
+func TestFewRealDumpsOfTwoIncidents(t *testing.T) {
+	shared := testdata.Shared(t, "flight-recorder")
+	for _, of := range [][2][]int{{{0, 1, 2, 3, 4, 5, 6, 7, 11}, {9, 14}}, {{4, 5, 11}, {14}}, {{0, 2, 3, 5, 6, 8, 10, 12}, {9, 14}}} {
+		dir := t.TempDir()
+		var paths []string
+		for i, incident := range []string{"gpu_error_2nd", "lock_gil_1st"} {
+			for _, rank := range of[i] {
+				name := "_dump_" + strconv.Itoa(rank)
+				b, err := os.ReadFile(filepath.Join(shared, incident, name))
+				require.NoError(t, err)
+				paths = append(paths, put(t, filepath.Join(dir, name), b))
+			}
+		}
+		r := Read(t.Context(), paths, Options{})
+		require.Len(t, r.Hangs, 1)
+		for _, root := range r.Hangs[0].Roots {
+			for _, rank := range root.Finding.Ranks {
+				assert.Contains(t, []int64{9, 14}, rank, "%v: %s", of, root.Finding.Class)
+			}
+		}
+	}
+}
+
 // The real dumps, whose faults are in the logs beside them: in both, ranks 9 and 14.
 func TestRealHangs(t *testing.T) {
 	for incident, class := range map[string]string{"gpu_error_2nd": model.ClassCompletionLag, "lock_gil_1st": model.ClassNotScheduled} {

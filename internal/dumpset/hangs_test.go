@@ -104,6 +104,32 @@ func checkHealthy(t *testing.T, name string, rep *desync.Report) {
 	}
 }
 
+// One dump of another run, a minute before or after, makes no job healthy that hangs.
+func TestADumpOfAnotherRun(t *testing.T) {
+	root := filepath.Join(testdata.Root(t), "testdata", "hangs")
+	for _, of := range [][2]string{{"wrong_op", "opposite_order"}, {"exit", "killed"}, {"opposite_order", "exit"}, {"exit", "wrong_size"}} {
+		for _, lost := range []bool{false, true} {
+			var paths []string
+			for i, job := range of {
+				for _, p := range asWritten(t, filepath.Join(root, job)) {
+					if (filepath.Base(p) == "rank_3") != (i == 1) {
+						continue
+					}
+					if lost {
+						at := time.Now().Add(time.Hour)
+						require.NoError(t, os.Chtimes(p, at, at))
+					}
+					paths = append(paths, p)
+				}
+			}
+			r := Read(t.Context(), paths, Options{WorldSize: 4, Job: "job"})
+			for i := range r.Hangs {
+				assert.NotEqual(t, desync.Healthy, r.Hangs[i].Verdict, "%v, times lost: %v", of, lost)
+			}
+		}
+	}
+}
+
 // Healthy jobs are dumped in the midst of steps: where copies have lost the times, each would be
 // told to hang, unless its dumps contradict one another. So their recordings test something.
 func TestRecordedHealthIsInTheMidst(t *testing.T) {

@@ -65,10 +65,9 @@ func ofEpoch(f *model.Finding) string {
 	} else if len(ev.Missing) > 0 {
 		fmt.Fprintf(&b, ": %d of %d domains do not confirm it, the first %s, which is %s", ev.MissingCount, ev.Domains, ev.Missing[0].Domain, ev.Missing[0].State)
 	}
-	switch {
-	case ev.Frontier == nil:
+	if ev.Frontier == nil {
 		b.WriteString("; no save is known that can be recovered")
-	default:
+	} else {
 		fmt.Fprintf(&b, "; the newest that can be recovered is %d", *ev.Frontier)
 	}
 	return b.String()

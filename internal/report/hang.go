@@ -23,6 +23,12 @@ type HangInput struct {
 // root did, and the call stacks; the problems of files last.
 func WriteHangs(w io.Writer, in *HangInput, style Style) error {
 	p := &printer{Style: style}
+	if n := fragments(in.Hangs); n > 1 {
+		for _, l := range wrap(fmt.Sprintf("There are few dumps each of %d jobs, told apart by their folders and the beginnings of their names. If they are of one job, say so with --job NAME.", n), p.width()) {
+			p.line("%s", p.paint(yellow, l))
+		}
+		p.line("")
+	}
 	for i := range in.Hangs {
 		p.hang(&in.Hangs[i], in)
 	}
@@ -31,6 +37,19 @@ func WriteHangs(w io.Writer, in *HangInput, style Style) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// fragments counts the jobs, of several, of most of whose ranks there is no dump.
+func fragments(hangs []dumpset.Hang) (n int) {
+	seen := map[string]bool{}
+	for i := range hangs {
+		h := &hangs[i]
+		if len(h.Absent) > h.Ranks && !seen[h.Job.Name] {
+			seen[h.Job.Name] = true
+			n++
+		}
+	}
+	return n
 }
 
 // maxRootsShown bounds the roots that are printed, those with the most victims first.

@@ -118,6 +118,22 @@ func TestASizeThatNobodyRecorded(t *testing.T) {
 	assert.NotContains(t, out, "with --world-size")
 }
 
+// One dump each of many jobs is mostly one job's, in a folder for each node.
+func TestFewDumpsOfManyJobs(t *testing.T) {
+	job := func(name string) dumpset.Hang {
+		r := hung()
+		r.Job.Name, r.Ranks = name, 1
+		r.Absent = []model.Absence{{Rank: 1}, {Rank: 2}}
+		return dumpset.Hang{Report: r}
+	}
+	assert.NotContains(t, renderHang(t, 200, job("a")), "--job")
+	assert.Contains(t, strings.Join(strings.Fields(renderHang(t, 300, job("a"), job("b"))), " "),
+		"There are few dumps each of 2 jobs, told apart by their folders and the beginnings of their names. If they are of one job, say so with --job NAME. job a")
+	whole := job("c")
+	whole.Absent = nil
+	assert.NotContains(t, renderHang(t, 200, job("a"), whole), "--job")
+}
+
 // Whose dump was left out is said beside what is concluded without it.
 func TestStaleDumpsAreSaid(t *testing.T) {
 	r := hung()
