@@ -89,9 +89,10 @@ func (w *Watch) hear(name string, now time.Time) {
 		w.stats.Unfollowed++
 		return
 	case by == nil:
-		by = &observer{}
+		by = &observer{gone: true} // it may have been heard before, and be forgotten since
 		w.observers[name] = by
-	case by.gone: // what it said counts again
+	}
+	if by.gone { // what it said counts again
 		by.gone = false
 		w.judgeAnew(func(genKey) bool { return true })
 	}

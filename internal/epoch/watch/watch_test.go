@@ -166,8 +166,8 @@ func TestSilence(t *testing.T) {
 
 	r.revision--
 	r.tell(10, 10, 10)
-	r.pass(time.Minute)
-	assert.Equal(t, model.Some[int64](10), r.Jobs()[0].Frontier, "they are heard again, with nothing new")
+	assert.Equal(t, []string{"20 partial 1"}, r.pass(time.Minute), "they are heard again, with nothing new")
+	assert.Equal(t, model.Some[int64](10), r.Jobs()[0].Frontier)
 }
 
 // A domain that is heard of for the first time is expected of all saves.
