@@ -109,7 +109,7 @@ func (b *builder) shape(key []byte) int32 {
 func (b *builder) addEntry(e *Entry) {
 	b.d.Stats.Entries++
 	switch {
-	case e.name == 0 || e.Coll < 0 && e.P2P < 0:
+	case e.name == 0, e.Coll < 0 && e.P2P <= 0 && !e.IsP2P: // nobody else has an operation without a number
 		b.d.Stats.BadEntries++
 	case len(b.d.Entries) >= b.o.Limits.Entries:
 		b.d.Stats.EntriesDropped++

@@ -199,6 +199,8 @@ func TestBadFieldsAndEntries(t *testing.T) {
 	}{
 		"whole":                {entry(""), 0, 0},
 		"no number":            {`{"record_id": 1, "profiling_name": "nccl:barrier", "state": "scheduled"}`, 1, 0},
+		"a message's alone":    {`{"record_id": 1, "p2p_seq_id": 0, "profiling_name": "nccl:barrier", "state": "scheduled"}`, 1, 0},
+		"a number below zero":  {entry(`, "collective_seq_id": -3`), 1, 0},
 		"no name":              {`{"record_id": 1, "collective_seq_id": 2, "state": "scheduled"}`, 1, 0},
 		"no object":            {`7`, 1, 0},
 		"sizes are a number":   {entry(`, "input_sizes": 4`), 0, 1},
