@@ -3,6 +3,7 @@ package desyncconnector
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,10 +251,10 @@ func TestRefusalIsCounted(t *testing.T) {
 // That a finding is closed is told again where it was refused: nobody would hear of it otherwise.
 func TestARefusedEndIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refuse := false
+		var refuse atomic.Bool
 		var r *rig
 		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
-			if refuse {
+			if refuse.Load() {
 				return errors.New("memory is short")
 			}
 			return r.logs.ConsumeLogs(ctx, ld)
@@ -262,7 +263,7 @@ func TestARefusedEndIsToldAgain(t *testing.T) {
 		r = newRig(t, next, nil)
 		r.hang(t)
 		require.NotEmpty(t, r.findings())
-		refuse = true
+		refuse.Store(true)
 		since := time.Now()
 		for rank := range int64(2) {
 			of := rankOf(rank)
@@ -272,7 +273,7 @@ func TestARefusedEndIsToldAgain(t *testing.T) {
 		synctest.Wait()
 		last := func() string { all := r.findings(); return all[len(all)-1].Status }
 		require.NotEqual(t, model.StatusClosed, last())
-		refuse = false
+		refuse.Store(false)
 		time.Sleep(newDefaultConfig().RepeatInterval)
 		synctest.Wait()
 		assert.Equal(t, model.StatusClosed, last())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,10 +189,11 @@ func TestTheNewestIsLost(t *testing.T) {
 // What stands is told again, and what was refused, too: nobody would hear of its end otherwise.
 func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refuse := true
+		var refuse atomic.Bool
+		refuse.Store(true)
 		var r *rig
 		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
-			if refuse {
+			if refuse.Load() {
 				return errors.New("memory is short")
 			}
 			return r.logs.ConsumeLogs(ctx, ld)
@@ -201,13 +203,13 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 		r.tell(t, 10, 10, 0)
 		r.pass(t, 11*time.Minute)
 		assert.Positive(t, r.counter(t, "findings_refused"))
-		refuse = false
+		refuse.Store(false)
 		r.pass(t, newDefaultConfig().RepeatInterval)
 		require.Len(t, r.said(t), 1)
-		refuse = true
+		refuse.Store(true)
 		r.tell(t, 10, 10, 10)
 		r.pass(t, time.Minute)
-		refuse = false
+		refuse.Store(false)
 		r.pass(t, newDefaultConfig().CheckInterval)
 		said := r.said(t)
 		require.Len(t, said, 2)

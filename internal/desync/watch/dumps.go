@@ -78,12 +78,13 @@ func (w *Watch) judgeDumps(j *job, now time.Time) {
 		}
 	}
 	report := w.judgement(j, &ev, now)
+	found := make(map[*told]bool, len(report.Roots))
 	for i := range report.Roots {
 		f := &report.Roots[i].Finding
 		if !ev.live {
-			w.tell(j, f, &look{blamed: blamed(f), of: "dumps"}, now)
+			found[w.tell(j, f, &look{blamed: blamed(f), of: "dumps"}, found, now)] = true
 		} else if l := w.look(j, f, w.standing(j, now), now); l.why == "" {
-			w.tell(j, f, &l, now)
+			found[w.tell(j, f, &l, found, now)] = true
 		}
 	}
 }

@@ -33,11 +33,11 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 		f := &report.Roots[i].Finding
 		l := w.look(j, f, standing, now)
 		if l.why == "" {
-			found[w.tell(j, f, &l, now)] = true
+			found[w.tell(j, f, &l, found, now)] = true
 			continue
 		}
 		w.stats.Withheld++
-		if t := j.match(f); t != nil { // it is there, and stays told
+		if t := j.match(f, found); t != nil { // it is there, and stays told
 			found[t] = true
 		}
 	}

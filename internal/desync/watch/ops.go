@@ -40,7 +40,9 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 	w.over = over[:0]
 	if r.completed > before {
 		j.replaced = false // another life has begun, and this one goes on as well
+		r.came = now
 		r.goOn(now)
+		w.alive(r, now)
 	}
 }
 
@@ -73,7 +75,7 @@ func (w *Watch) completed(j *job, r *rank, o *model.Op, now time.Time) {
 	if p.ended > 0 && end-p.ended < int64(longest) {
 		j.rhythm.gap(p.ended, end, w.cfg.Floor/4, now)
 	}
-	p.ended = end
+	p.ended, p.came = end, now
 	r.completed = max(r.completed, end)
 }
 
@@ -106,6 +108,15 @@ func (r *rank) goOn(now time.Time) {
 			r.moved, r.absence = now, nil
 		}
 	}
+}
+
+// alive takes back what others said of a rank that has completed something since; what it told
+// before may come a little later. What its own process's end says stays.
+func (w *Watch) alive(r *rank, now time.Time) {
+	if r.absence == nil || r.ownEnd || now.Sub(r.absentAt) <= w.cfg.StateTTL {
+		return
+	}
+	r.absence, r.gone, r.moved = nil, false, now
 }
 
 // fromSpans is the state of a rank of which nothing but what it completed is known: what it

@@ -22,6 +22,12 @@ type rank struct {
 
 	states  map[model.StateSource]*held
 	absence *model.Absence
+	// absentAt is when the absence was told; by it alone the process is gone, unless its own state
+	// says so.
+	absentAt time.Time
+	ownEnd   bool
+	// came is when what it completed last was heard of.
+	came time.Time
 	// gone: its process was seen dead, or to have ended.
 	gone bool
 
@@ -36,7 +42,8 @@ type rank struct {
 // progress is how far a rank has come on a communicator, as its spans say.
 type progress struct {
 	comm  model.Comm
-	ended int64 // Unix ns by its host at which an operation last completed
+	ended int64     // Unix ns by its host at which an operation last completed
+	came  time.Time // when that was heard of
 	funcs map[string]*reached
 }
 
@@ -80,7 +87,8 @@ func (r *rank) take(s *model.RankState, now time.Time) bool {
 	h := &held{state: s, came: now, alike: 1, still: 1}
 	h.heads = r.headsOf(s, now)
 	h.all, h.done = signatures(s, h.heads)
-	h.allSince = r.local(s, max(s.LastEnqueue, r.completedBy(s)), now)
+	// A clock that is set makes anything old: who was heard to complete something had not stood.
+	h.allSince = later(r.local(s, max(s.LastEnqueue, r.completedBy(s)), now), r.came)
 	h.doneSince = h.allSince
 	for i := range h.heads {
 		h.doneSince = later(h.doneSince, h.heads[i].since)
@@ -106,7 +114,10 @@ func (r *rank) take(s *model.RankState, now time.Time) bool {
 	}
 	r.states[s.Source] = h
 	if gone || s.Process != "" {
-		r.gone = gone
+		r.gone, r.ownEnd = gone, gone
+	}
+	if !gone && s.Process != "" && s.Source == model.StateRankEvents {
+		r.absence = nil // it tells of itself
 	}
 	return true
 }
@@ -179,9 +190,17 @@ func (r *rank) headsOf(s *model.RankState, now time.Time) (heads []head) {
 		if p := r.comms[comm]; p != nil && (s.Time == 0 || p.ended <= s.Time) {
 			since = max(since, p.ended) // until then it waited for those before it
 		}
-		heads = append(heads, head{comm: comm, name: o.Name, seq: o.Seq, since: r.local(s, since, now)})
+		heads = append(heads, head{comm: comm, name: o.Name, seq: o.Seq, since: later(r.local(s, since, now), r.cameOn(comm))})
 	}
 	return heads
+}
+
+// cameOn is when an operation that the rank completed on a communicator was last heard of.
+func (r *rank) cameOn(comm string) time.Time {
+	if p := r.comms[comm]; p != nil {
+		return p.came
+	}
+	return time.Time{}
 }
 
 // local places a time of the rank's host, before its state was taken, on this watch's clock.

@@ -32,9 +32,9 @@ const updateEvery = 5 * time.Second
 const missedBefore = 2
 
 // tell opens a finding, or updates the one that this is.
-func (w *Watch) tell(j *job, f *model.Finding, l *look, now time.Time) *told {
+func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*told]bool, now time.Time) *told {
 	n := w.finished(j, f, l, now)
-	t := j.match(f)
+	t := j.match(f, found)
 	if t == nil {
 		if len(j.told) >= maxEpisodes {
 			w.stats.Withheld++
@@ -151,16 +151,21 @@ func placeOf(f *model.Finding) string {
 }
 
 // match returns the finding that is open and that this is one with: the evidence grows, and
-// with it what is known of one and the same hang.
-func (j *job) match(f *model.Finding) *told {
-	for _, same := range []func(a, b *model.Finding) bool{sameRank, sameOperation, sameSuspects} {
+// with it what is known of one and the same hang. Those that were found by this judgement already
+// are others.
+func (j *job) match(f *model.Finding, found map[*told]bool) *told {
+	for _, same := range []func(a, b *model.Finding) bool{samePlace, sameRank, sameOperation, sameSuspects} {
 		for _, t := range j.told {
-			if same(&t.f, f) {
+			if !found[t] && same(&t.f, f) {
 				return t
 			}
 		}
 	}
 	return nil
+}
+
+func samePlace(a, b *model.Finding) bool {
+	return a.Class == b.Class && a.Rank == b.Rank && a.CommID == b.CommID && a.Op == b.Op && slices.Equal(a.Ranks, b.Ranks)
 }
 
 func sameRank(a, b *model.Finding) bool { return a.Rank.OK && a.Rank == b.Rank }

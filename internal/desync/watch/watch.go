@@ -58,6 +58,9 @@ func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
 		return
 	}
 	j.native = j.native || s.Name != fromEvents
+	if s.Source == model.StateRankEvents && s.Name != fromEvents && !r.gone {
+		j.replaced = false // its ranks are there, whatever else was heard of
+	}
 	if phase := phaseOf(s); phase != r.phase {
 		if r.phase != "" {
 			r.phaseSince = now
@@ -94,7 +97,7 @@ func (w *Watch) AddAbsence(of *model.Rank, a model.Absence, now time.Time) {
 	if r == nil {
 		return
 	}
-	r.absence, r.heard = &a, heard
+	r.absence, r.heard, r.absentAt = &a, heard, now
 	r.gone = r.gone || a.Reason == model.AbsentDead
 }
 
@@ -189,13 +192,18 @@ type Hang struct {
 
 // Hangs sums up what is open, by job; a job that works is listed with zeros.
 func (w *Watch) Hangs() (list []Hang) {
+	of := map[string]int{} // a job may have several lives
 	for _, j := range w.jobs {
-		h := Hang{Job: j.key.id}
+		at, known := of[j.key.id]
+		if !known {
+			at = len(list)
+			of[j.key.id], list = at, append(list, Hang{Job: j.key.id})
+		}
+		h := &list[at]
 		for _, t := range j.told {
 			h.Findings++
 			h.Waiting = max(h.Waiting, t.f.WaitingCount.Or(int64(len(t.f.Waiting)))+t.f.Through.Or(0))
 		}
-		list = append(list, h)
 	}
 	slices.SortFunc(list, func(a, b Hang) int { return strings.Compare(a.Job, b.Job) })
 	return list
