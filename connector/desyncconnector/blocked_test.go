@@ -85,4 +85,6 @@ func TestLargeStatesTakeMoreRoom(t *testing.T) {
 	large.Ops = make([]model.StateOp, 160*opsPerItem)
 	large.Stacks = []string{string(make([]byte, 10*bytesPerItem))}
 	assert.Equal(t, 1+160+10, sizeOf(&large))
+	large.Comms = make([]model.CommState, 100*opsPerItem)
+	assert.Equal(t, 1+160+100+10, sizeOf(&large))
 }

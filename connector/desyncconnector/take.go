@@ -55,7 +55,7 @@ func sizeOf(s *model.RankState) int {
 	for _, text := range s.Stacks {
 		stacks += len(text)
 	}
-	return 1 + len(s.Ops)/opsPerItem + stacks/bytesPerItem
+	return 1 + (len(s.Ops)+len(s.Comms))/opsPerItem + stacks/bytesPerItem
 }
 
 // take reports whether a record is of a kind that concerns hangs. Records are the caller's

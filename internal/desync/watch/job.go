@@ -61,7 +61,7 @@ func (w *Watch) rank(j *job, of *model.Rank, now time.Time) *rank {
 			w.stats.StatesOfTwins++
 			return nil
 		}
-		*r = rank{of: *of} // it was started anew
+		*r = rank{of: *of, moved: now} // it was started anew: what it waited in is over
 	default:
 		r.know(of)
 	}

@@ -80,6 +80,28 @@ func TestAWordOfAFormerLife(t *testing.T) {
 	assert.Len(t, p.w.Standing(), 1, "it hangs still")
 }
 
+// A job that is started anew and tells no other incarnation hangs no more.
+func TestARestartThatTellsNoLife(t *testing.T) {
+	p := newPlant(t, 4, 100*time.Millisecond)
+	for _, r := range p.ranks {
+		r.rank.Incarnation = ""
+	}
+	p.run(30 * time.Second)
+	p.ranks[2].stuck = true
+	p.run(20 * time.Second)
+	require.Len(t, p.w.Standing(), 1)
+	for _, r := range p.ranks {
+		r.mute = true
+	}
+	p.run(15 * time.Second) // the job is killed, and its agents with it
+	for i, r := range p.ranks {
+		r.mute, r.stuck, r.inOp, r.seq, r.told = false, false, false, 0, false
+		r.rank.PID = model.Some(int64(5000 + i))
+	}
+	p.run(2 * time.Minute)
+	assert.Empty(t, p.w.Standing())
+}
+
 // What is open of a job is one number, however many lives of it are known.
 func TestHangsOfAJobOfTwoLives(t *testing.T) {
 	p := newPlant(t, 4, 100*time.Millisecond)
