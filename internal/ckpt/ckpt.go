@@ -93,6 +93,15 @@ type Save struct {
 	Unproven string
 }
 
+// Called is the epoch that a save is called by, or where nothing calls it, the only one that its
+// contents say.
+func (s *Save) Called() model.Optional[int64] {
+	if s.Epoch.OK {
+		return s.Epoch
+	}
+	return onlyOwn(s)
+}
+
 // Resume is the save that the framework's own loader would take if it were started now.
 type Resume struct {
 	Path  string // "" where it would find none

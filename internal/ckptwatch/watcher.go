@@ -117,7 +117,7 @@ func (w *Watcher) observations(root *ckpt.Root, now time.Time) {
 	times := map[int64]int{} // how many saves have this epoch
 	for i := range root.Saves {
 		s := &root.Saves[i]
-		e := named(s)
+		e := s.Called()
 		if !e.OK {
 			w.stats.Unnamed++
 			continue
@@ -220,24 +220,6 @@ func (w *Watcher) generation(s *ckpt.Save) string {
 		w.last = fmt.Sprintf("%d ranks", n)
 	}
 	return w.last // of one that does not say it yet, as of the save before
-}
-
-// named is the epoch that a save is called by, or the only one that its contents say.
-func named(s *ckpt.Save) model.Optional[int64] {
-	if s.Epoch.OK {
-		return s.Epoch
-	}
-	var e model.Optional[int64]
-	for i := range s.Domains {
-		switch d := &s.Domains[i]; {
-		case !d.Own || !d.Epoch.OK:
-		case !e.OK:
-			e = d.Epoch
-		case e != d.Epoch:
-			return model.Optional[int64]{}
-		}
-	}
-	return e
 }
 
 // unproven says why a save is not confirmed though all of its domains are.

@@ -19,7 +19,7 @@ func joinSaves(places []Place) []Save {
 	for i, p := range places {
 		for j := range p.Root.Saves {
 			s := &p.Root.Saves[j]
-			k := key{epoch: named(s)}
+			k := key{epoch: s.Called()}
 			if !k.epoch.OK {
 				k.path = s.Path
 			}
@@ -36,25 +36,6 @@ func joinSaves(places []Place) []Save {
 	}
 	slices.SortStableFunc(saves, byEpoch)
 	return saves
-}
-
-// named is the epoch that a save is called by, or where nothing calls it, the only one that
-// its contents say.
-func named(s *ckpt.Save) model.Optional[int64] {
-	if s.Epoch.OK {
-		return s.Epoch
-	}
-	var e model.Optional[int64]
-	for i := range s.Domains {
-		switch d := &s.Domains[i]; {
-		case !d.Own || !d.Epoch.OK:
-		case !e.OK:
-			e = d.Epoch
-		case e != d.Epoch:
-			return model.Optional[int64]{}
-		}
-	}
-	return e
 }
 
 // join judges one epoch over all places.
