@@ -68,6 +68,16 @@ func TestAClockThatIsSetForward(t *testing.T) {
 	assert.Empty(t, p.findings, "seven seconds of a pause")
 }
 
+// Nor has an operation stood for longer than since one before it was heard to end.
+func TestAnOperationAfterTheClockWasSet(t *testing.T) {
+	now := time.Unix(1_760_000_000, 0)
+	r := rank{comms: map[string]*progress{"c": {came: now.Add(-3 * time.Second)}}}
+	s := still(0, now.Add(time.Hour).UnixNano(), true)
+	s.Ops[0].Created = now.UnixNano()
+	require.True(t, r.take(s, now))
+	assert.Equal(t, 3*time.Second, r.states[s.Source].standing("c", now))
+}
+
 // A late word of a life that is over ends nothing of the one that goes on, and hangs.
 func TestAWordOfAFormerLife(t *testing.T) {
 	p := newPlant(t, 4, 100*time.Millisecond)
