@@ -33,6 +33,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorDesyncStatesForeignCallback, func(s *watch.Stats) int64 { return s.StatesForeign }},
 		{t.RegisterConnectorDesyncStatesLateCallback, func(s *watch.Stats) int64 { return s.StatesLate }},
 		{t.RegisterConnectorDesyncStatesOfTwinsCallback, func(s *watch.Stats) int64 { return s.StatesOfTwins }},
+		{t.RegisterConnectorDesyncTimesAheadCallback, func(s *watch.Stats) int64 { return s.TimesAhead }},
 		{t.RegisterConnectorDesyncUnanalysedCallback, func(s *watch.Stats) int64 { return s.Unanalysed }},
 		{t.RegisterConnectorDesyncUnreadCallback, func(*watch.Stats) int64 { return h.inbox.unread.Load() }},
 		{t.RegisterConnectorDesyncWithheldCallback, func(s *watch.Stats) int64 { return s.Withheld }},

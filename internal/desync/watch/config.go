@@ -85,6 +85,8 @@ type Stats struct {
 	// StatesLate were older than the one known; StatesOfTwins of a second process that says it
 	// is a rank which another has.
 	StatesLate, StatesOfTwins int64
+	// TimesAhead are operations and states of a time that has not been yet, left out.
+	TimesAhead int64
 	// StatesForeign came from a source that is not known.
 	StatesForeign int64
 	// JobsEvicted, RanksRefused, CommsRefused, OpensDropped and WitnessesDropped found no room.

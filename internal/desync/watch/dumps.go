@@ -20,11 +20,13 @@ type dumps struct {
 // what comes so long after the last is of another incident.
 const dumpPatience = 6
 
+func (w *Watch) patience() time.Duration { return dumpPatience * w.cfg.DumpWait }
+
 // addDump notes a rank's dump, the first of another incident after those of the former are
 // forgotten.
 func (w *Watch) addDump(j *job, from *rank, now time.Time) {
 	d := &j.dumps
-	if d.judged && now.Sub(d.last) > dumpPatience*w.cfg.DumpWait {
+	if d.judged && now.Sub(d.last) > w.patience() {
 		for _, r := range j.ranks {
 			if r != from {
 				delete(r.states, model.StateFlightRecorder)
@@ -48,7 +50,7 @@ func (w *Watch) due(j *job, now time.Time) bool {
 	if len(d.ranks) == 0 || d.judged {
 		return false
 	}
-	return now.Sub(d.last) >= w.cfg.DumpWait || now.Sub(d.first) >= dumpPatience*w.cfg.DumpWait ||
+	return now.Sub(d.last) >= w.cfg.DumpWait || now.Sub(d.first) >= w.patience() ||
 		j.world.OK && int64(len(d.ranks))+j.absences() >= j.world.V
 }
 

@@ -89,9 +89,9 @@ func (w *Watch) evidence(ev *Evidence, j *job, r *rank, of int64, s *sources, jo
 	n := len(ev.States)
 	switch {
 	case ev.live && s.ring != nil && j.dumps.ready:
-		ev.States = append(ev.States, join.join(s.ring, s.dump))
+		ev.States = append(ev.States, ofOneClock(join.join(s.ring, s.dump)))
 	case ev.live && s.ring != nil:
-		ev.States = append(ev.States, s.ring)
+		ev.States = append(ev.States, ofOneClock(s.ring))
 	case s.dump != nil:
 		ev.States = append(ev.States, s.dump)
 	}
@@ -107,7 +107,7 @@ func (w *Watch) evidence(ev *Evidence, j *job, r *rank, of int64, s *sources, jo
 	if len(ev.States) > n || r.absence != nil {
 		return
 	}
-	a := model.Absence{Rank: of, Reason: model.AbsentMissing, Detail: "nothing was heard of it for " + now.Sub(r.heard).Round(time.Second).String()}
+	a := model.Absence{Rank: of, Reason: model.AbsentMissing, Detail: "nothing new was heard of it for " + now.Sub(r.news()).Round(time.Second).String()}
 	switch {
 	case s.ring != nil && s.ring.Process == model.ProcessDead:
 		a.Reason, a.Detail, a.Time = model.AbsentDead, "its process is gone", s.ring.Time

@@ -72,9 +72,10 @@ func (w *Watch) standing(j *job, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// goesOn: it was heard of lately, and not that it stands.
+// goesOn: it was heard lately that something was over. That it is heard of is not enough: a
+// state that does not count says nothing of the kind.
 func (w *Watch) goesOn(r *rank, now time.Time) bool {
-	return !r.gone && now.Sub(r.heard) <= w.cfg.StateTTL
+	return !r.gone && now.Sub(later(r.worked, r.moved)) <= w.cfg.StateTTL
 }
 
 // blamed are the ranks that a finding is at the cost of, or may be.

@@ -45,6 +45,7 @@ func (w *Watch) AddOpen(of *model.Rank, o *model.OpenOp, now time.Time) {
 	switch {
 	case o.Status == model.StatusClosed:
 		delete(r.opens, key)
+		r.worked = now
 	case r.opens[key] == nil && len(r.opens) >= maxOpens:
 		w.stats.OpensDropped++
 	default:

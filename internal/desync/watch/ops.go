@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -20,11 +21,14 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 	if r == nil {
 		return
 	}
+	latest := r.hearOps(ops.Ops, now)
 	before := r.completed
 	over := w.over[:0]
 	for i := range ops.Ops {
 		o := &ops.Ops[i]
 		switch {
+		case rawEnd(o) > latest:
+			w.stats.TimesAhead++
 		case o.Kind == model.KindScope:
 			j.rhythm.stretch(stretch{o.Start, rawEnd(o), phaseOfScope(o.Phase, o.Name)})
 		case o.Kind.IsComm() && o.Comm.ID != "" && !o.EndInferred && o.Collective.SeqScope != model.ScopeComm: // not of a dump
@@ -44,6 +48,30 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 		r.goOn(now)
 		w.alive(r, now)
 	}
+}
+
+// hearOps notes what the ends of operations that come now say of the clock of the rank's host, and
+// returns the latest that is believed.
+func (r *rank) hearOps(ops []model.Op, now time.Time) (latest int64) {
+	latest = r.host.latest(now)
+	newest, ahead := int64(0), int64(math.MaxInt64)
+	for i := range ops {
+		if end := rawEnd(&ops[i]); end <= latest {
+			newest = max(newest, end)
+		} else {
+			ahead = min(ahead, end)
+		}
+	}
+	switch {
+	case newest > 0:
+		r.hear(newest, now)
+	case ahead < math.MaxInt64:
+		r.hear(ahead, now)
+	}
+	if newest > r.newest || ahead < math.MaxInt64 {
+		r.newest, r.worked = max(r.newest, newest), now
+	}
+	return r.host.latest(now)
 }
 
 // rawEnd is the end as the rank's own host has it: its states are of that clock.

@@ -39,6 +39,8 @@ type worker struct {
 	told, reported bool
 	toldAt         time.Time
 	mute           bool // its node is lost
+	// clock is how far its host is ahead; what was enqueued before it was set has its former time.
+	clock, enqueuedBy time.Duration
 }
 
 const tickEvery = 10 * time.Millisecond
@@ -61,7 +63,7 @@ func (p *plant) run(d time.Duration) {
 		p.now = p.now.Add(tickEvery)
 		for _, r := range p.ranks {
 			if !r.inOp && !r.stuck && r.process == model.ProcessRunning && !p.now.Before(r.busy) {
-				r.inOp, r.enqueued, r.moved = true, p.now, p.now
+				r.inOp, r.enqueued, r.moved, r.enqueuedBy = true, p.now, p.now, r.clock
 			}
 		}
 		p.meet()
@@ -88,7 +90,7 @@ func (p *plant) meet() {
 		r.busy = p.now.Add(p.step + time.Duration(i)*tickEvery)
 		if !r.mute {
 			p.w.AddOps(&model.RankOps{Rank: r.rank, Ops: []model.Op{{
-				Kind: model.KindCollective, Name: model.AllReduce, Start: r.enqueued.UnixNano(), End: p.now.UnixNano(),
+				Kind: model.KindCollective, Name: model.AllReduce, Start: r.enqueuedAt(), End: p.now.Add(r.clock).UnixNano(),
 				Comm:       model.Comm{ID: "0xabc", Name: "world"},
 				Collective: model.Collective{Name: model.AllReduce, Seq: model.Some(r.seq), SeqScope: model.ScopeCommFunc},
 			}}}, p.now)
@@ -127,7 +129,7 @@ func (p *plant) open(r *worker) {
 			Kind: model.KindCollective, Name: model.AllReduce, Comm: model.Comm{ID: "0xabc", Name: "world"},
 			Collective: model.Collective{Name: model.AllReduce, Seq: model.Some(r.seq), SeqScope: model.ScopeCommFunc},
 		},
-		Time: p.now.UnixNano(), Status: model.StatusUpdated, Age: p.now.Sub(r.enqueued).Seconds(),
+		Time: p.now.Add(r.clock).UnixNano(), Status: model.StatusUpdated, Age: p.now.Sub(r.enqueued).Seconds(),
 		Enqueued: model.Some(r.seq), Completed: model.Some(r.seq - 1),
 	}
 	switch {
@@ -143,8 +145,8 @@ func (p *plant) open(r *worker) {
 
 func (p *plant) state(r *worker) {
 	s := model.RankState{
-		Rank: r.rank, Time: p.now.UnixNano(), Source: model.StateRankEvents, Name: "ring", Process: r.process,
-		Phase: r.phase, Scope: r.scope, LastEnqueue: r.enqueued.UnixNano(),
+		Rank: r.rank, Time: p.now.Add(r.clock).UnixNano(), Source: model.StateRankEvents, Name: "ring", Process: r.process,
+		Phase: r.phase, Scope: r.scope, LastEnqueue: r.enqueuedAt(),
 	}
 	c := model.CommState{
 		Comm: model.Comm{ID: "0xabc", Name: "world"}, Backend: "nccl", Scope: model.ScopeCommFunc,
@@ -156,7 +158,7 @@ func (p *plant) state(r *worker) {
 	if r.inOp {
 		c.Frontiers[0].Enqueued = model.Some(r.seq)
 		s.Ops = []model.StateOp{{
-			Kind: model.KindCollective, Name: model.AllReduce, Seq: r.seq, Created: r.enqueued.UnixNano(), Bytes: model.Some(r.bytes),
+			Kind: model.KindCollective, Name: model.AllReduce, Seq: r.seq, Created: r.enqueuedAt(), Bytes: model.Some(r.bytes),
 		}}
 	}
 	s.Comms = []model.CommState{c}
@@ -165,6 +167,8 @@ func (p *plant) state(r *worker) {
 	}
 	p.w.AddState(&s, p.now)
 }
+
+func (r *worker) enqueuedAt() int64 { return r.enqueued.Add(r.enqueuedBy).UnixNano() }
 
 // die ends the process of a rank without a word.
 func (p *plant) die(rank int) {

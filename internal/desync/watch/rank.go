@@ -26,8 +26,12 @@ type rank struct {
 	// says so.
 	absentAt time.Time
 	ownEnd   bool
-	// came is when what it completed last was heard of.
-	came time.Time
+	// came is when what it completed last was heard of; worked is when it was heard that
+	// anything new was over, also at a time that is not believed, and newest its time.
+	came, worked time.Time
+	newest       int64
+	// host is the clock of its operations and of its own states, asked that of who asks RAS.
+	host, asked hostClock
 	// gone: its process was seen dead, or to have ended.
 	gone bool
 
@@ -81,7 +85,7 @@ type head struct {
 // take keeps a state if it is newer than the one known, and reports whether it is.
 func (r *rank) take(s *model.RankState, now time.Time) bool {
 	old := r.states[s.Source]
-	if old != nil && s.Time != 0 && s.Time < old.state.Time {
+	if !r.inTime(old, s, now) {
 		return false
 	}
 	h := &held{state: s, came: now, alike: 1, still: 1}
@@ -120,6 +124,50 @@ func (r *rank) take(s *model.RankState, now time.Time) bool {
 		r.absence = nil // it tells of itself
 	}
 	return true
+}
+
+// inTime reports whether a state is of no time before that of the one known, nor of one that has
+// not been yet. A clock that was set makes neither.
+func (r *rank) inTime(old *held, s *model.RankState, now time.Time) bool {
+	if s.Time == 0 {
+		return true
+	}
+	clock := r.clockOf(s.Source)
+	if clock == nil {
+		return old == nil || s.Time >= old.state.Time
+	}
+	if clock == &r.host {
+		r.hear(s.Time, now)
+	} else {
+		clock.hear(s.Time, now)
+	}
+	if s.Time > clock.latest(now) {
+		return false
+	}
+	return old == nil || s.Time >= old.state.Time || clock.times == 0 && old.state.Time > clock.reached(now)
+}
+
+// clockOf is the clock that states of a source are of; nil of dumps, which are files of any time.
+func (r *rank) clockOf(source model.StateSource) *hostClock {
+	switch source {
+	case model.StateRankEvents:
+		return &r.host
+	case model.StateRAS:
+		return &r.asked
+	}
+	return nil
+}
+
+// news is when anything was last heard of the rank that counts.
+func (r *rank) news() time.Time {
+	last := later(r.worked, r.moved)
+	for _, h := range r.states {
+		last = later(last, h.came)
+	}
+	if last.IsZero() {
+		return r.heard
+	}
+	return last
 }
 
 // follow takes over since when what has not changed is as it is. What has changed did so

@@ -45,8 +45,15 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 }
 
 func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
+	if old := r.states[s.Source]; old != nil && s.Source == model.StateFlightRecorder && now.Sub(old.came) > w.patience() {
+		delete(r.states, s.Source) // of another incident, whatever its time
+	}
 	if !r.take(s, now) {
-		w.stats.StatesLate++
+		if clock := r.clockOf(s.Source); clock != nil && s.Time > clock.latest(now) {
+			w.stats.TimesAhead++
+		} else {
+			w.stats.StatesLate++
+		}
 		return
 	}
 	if s.Source == model.StateFlightRecorder {

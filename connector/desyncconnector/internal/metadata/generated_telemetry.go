@@ -44,6 +44,7 @@ type TelemetryBuilder struct {
 	ConnectorDesyncStatesForeign    metric.Int64ObservableCounter
 	ConnectorDesyncStatesLate       metric.Int64ObservableCounter
 	ConnectorDesyncStatesOfTwins    metric.Int64ObservableCounter
+	ConnectorDesyncTimesAhead       metric.Int64ObservableCounter
 	ConnectorDesyncUnanalysed       metric.Int64ObservableCounter
 	ConnectorDesyncUnread           metric.Int64ObservableCounter
 	ConnectorDesyncWithheld         metric.Int64ObservableCounter
@@ -301,6 +302,21 @@ func (builder *TelemetryBuilder) RegisterConnectorDesyncStatesOfTwinsCallback(cb
 	return nil
 }
 
+// RegisterConnectorDesyncTimesAheadCallback sets callback for observable ConnectorDesyncTimesAhead metric.
+func (builder *TelemetryBuilder) RegisterConnectorDesyncTimesAheadCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncTimesAhead, obs: o})
+		return nil
+	}, builder.ConnectorDesyncTimesAhead)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorDesyncUnanalysedCallback sets callback for observable ConnectorDesyncUnanalysed metric.
 func (builder *TelemetryBuilder) RegisterConnectorDesyncUnanalysedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -482,6 +498,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorDesyncStatesOfTwins, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_states_of_twins",
 		metric.WithDescription("Batches, states and events of a second process that says it is a rank which another has, left out. [Alpha]"),
+		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorDesyncTimesAhead, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_desync_times_ahead",
+		metric.WithDescription("Operations and states of a time that has not been yet by their host's clock, left out. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
