@@ -12,15 +12,15 @@ type reached [enoughWitnesses]furthest
 // extents are what the states that tell their time say.
 type extents struct {
 	through, enqueued map[lane]*reached
-	known             map[lane][]int64   // operations that nobody leaves before all have entered
-	lists             []int              // by group: how many list it
-	named             map[string][]int32 // groups by id
+	known             map[lane][]int64 // operations that nobody leaves before all have entered
+	lists             []int            // by group: how many list it
+	named             groupsByID
 }
 
 func (w *world) extent() *extents {
-	e := &extents{known: w.synchronising(), through: map[lane]*reached{}, enqueued: map[lane]*reached{}, lists: make([]int, len(w.a.groups.all)), named: map[string][]int32{}}
+	e := &extents{known: w.synchronising(), through: map[lane]*reached{}, enqueued: map[lane]*reached{}, lists: make([]int, len(w.a.groups.all)), named: newGroupsByID()}
 	for i, g := range w.a.groups.all {
-		e.named[g.comm.ID] = append(e.named[g.comm.ID], int32(i))
+		e.named.add(g.comm.ID, int32(i))
 	}
 	for i, r := range w.ranks {
 		if r.view == nil || !r.view.tellsTime() {

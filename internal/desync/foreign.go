@@ -126,7 +126,7 @@ func (w *world) otherMembers(r *rank, c *comm, e *extents) string {
 	if g.inferred || e.lists[c.group] > 0 {
 		return ""
 	}
-	for _, i := range e.named[g.comm.ID] {
+	for _, i := range e.named.of(w.a.groups.all, g.comm.ID, r.id) {
 		if o := w.a.groups.all[i]; o != g && o.scope == g.scope && o.has(r.id) && e.lists[i] >= enoughWitnesses {
 			return fmt.Sprintf("communicator %s: rank %d lists %d members, others list it among %d", g.label(), r.id, len(g.members), len(o.members))
 		}

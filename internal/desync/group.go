@@ -45,14 +45,14 @@ type groupTable struct {
 	limit   int
 	all     []*group
 	byKey   map[groupKey]int32
-	pending map[string][]int32 // by id, groups with members that are known
+	pending groupsByID // those with members that are known
 	// last finds the digest of a slice of members that was seen before, since a reader
 	// that parses each list once hands out the same slice for all ranks.
 	last map[*int64]string
 }
 
 func newGroupTable(limit int) groupTable {
-	return groupTable{limit: limit, byKey: map[groupKey]int32{}, pending: map[string][]int32{}, last: map[*int64]string{}}
+	return groupTable{limit: limit, byKey: map[groupKey]int32{}, pending: newGroupsByID(), last: map[*int64]string{}}
 }
 
 // maxLast bounds the slices that are remembered: more than the groups of one rank.
@@ -122,7 +122,7 @@ func (t *groupTable) add(c *model.CommState, self int64) (int32, bool) {
 		t.byKey[groupKey{digest: key.digest}] = i
 	}
 	if len(members) > 0 {
-		t.pending[c.Comm.ID] = append(t.pending[c.Comm.ID], i)
+		t.pending.add(c.Comm.ID, i)
 	}
 	return i, true
 }
@@ -178,7 +178,7 @@ func (a *Analyzer) settleGroups(ranks []*rank) {
 
 // known returns a group of that name that has the rank: of several the first by members.
 func (t *groupTable) known(g *group, rank int64) (least int32, ok bool) {
-	for _, i := range t.pending[g.comm.ID] {
+	for _, i := range t.pending.of(t.all, g.comm.ID, rank) {
 		if t.all[i].scope == g.scope && t.all[i].has(rank) && (!ok || slices.Compare(t.all[i].members, t.all[least].members) < 0) {
 			least, ok = i, true
 		}
@@ -194,7 +194,7 @@ func (a *Analyzer) contradictions(ranks []*rank) {
 		}
 		for i := range r.view.comms {
 			g := a.groups.all[r.view.comms[i].group]
-			for _, j := range a.groups.pending[g.comm.ID] {
+			for _, j := range a.groups.pending.of(a.groups.all, g.comm.ID, r.id) {
 				if o := a.groups.all[j]; o != g && o.has(r.id) && len(g.members) > 0 && o.scope == g.scope {
 					a.problem("communicator %s: rank %d lists %d members, others list it among %d", g.label(), r.id, len(g.members), len(o.members))
 				}

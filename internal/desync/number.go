@@ -13,7 +13,7 @@ func (a *Analyzer) renumber(ranks []*rank) {
 	})
 	fns := order(a.names.texts, cmp.Compare[string])
 	a.groups.all, a.names.texts = moved(a.groups.all, groups), moved(a.names.texts, fns)
-	a.groups.byKey, a.groups.pending, a.groups.last, a.names.byText = nil, nil, nil, nil // nothing is added any more
+	a.groups.byKey, a.groups.pending, a.groups.last, a.names.byText = nil, groupsByID{}, nil, nil // nothing is added any more
 	for _, r := range ranks {
 		for _, v := range append(r.votes, r.view) {
 			if v != nil {

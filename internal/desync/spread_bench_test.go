@@ -13,9 +13,17 @@ import (
 // All are in the world's communicator and in one of eight.
 func spread(r, n int64, c *cluster, odd string) (s model.RankState, ok bool) {
 	s = model.RankState{Rank: model.Rank{Rank: r}, Source: model.StateFlightRecorder}
-	for i, members := range [][]int64{c.members(0, 1, n), c.members(r/8*8, 1, 8)} {
+	lists := [][]int64{c.members(0, 1, n), c.members(r/8*8, 1, 8)}
+	if odd == "others" { // whom all but two ranks do not list
+		lists[0] = []int64{r, (r + 1) % n}
+	}
+	for i, members := range lists {
+		id := fmt.Sprintf("%d.%d", i, members[0])
+		if i == 0 {
+			id = "world"
+		}
 		s.Comms = append(s.Comms, model.CommState{
-			Comm: model.Comm{ID: fmt.Sprintf("%d.%d", i, members[0])}, Backend: "nccl", Scope: model.ScopeComm, Members: members,
+			Comm: model.Comm{ID: id}, Backend: "nccl", Scope: model.ScopeComm, Members: members,
 			Frontiers: []model.Frontier{{Enqueued: model.Some(int64(10)), Completed: model.Some(int64(9))}},
 		})
 		late := r%2 == 1 && odd == "late" && i == 0
@@ -36,10 +44,10 @@ func spread(r, n int64, c *cluster, odd string) (s model.RankState, ok bool) {
 }
 
 // BenchmarkSpread measures one analysis where what is wrong is everywhere: ranks that have not
-// come, ranks without a state, an operation that stalls in each communicator of eight. Time for
-// each rank is to stay level.
+// come, ranks without a state, an operation that stalls in each communicator of eight, other members
+// of the world on each rank. Time for each rank is to stay level.
 func BenchmarkSpread(b *testing.B) {
-	for _, odd := range []string{"late", "absent", "each"} {
+	for _, odd := range []string{"late", "absent", "each", "others"} {
 		for _, n := range []int64{1024, 4096, 16384} {
 			b.Run(odd+"/"+strconv.FormatInt(n, 10)+"_ranks", func(b *testing.B) {
 				c := &cluster{n: n, lists: map[[3]int64][]int64{}}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -10,6 +11,7 @@ import (
 // for anything else: all of them are waited for, and judged together.
 type dumps struct {
 	first, last time.Time
+	looked      time.Time // when they were judged last
 	ranks       map[int64]struct{}
 	judged      bool
 	// ready: they have been waited for, and count with whatever else is known.
@@ -50,7 +52,10 @@ func (w *Watch) due(j *job, now time.Time) bool {
 	if len(d.ranks) == 0 || d.judged {
 		return false
 	}
-	return now.Sub(d.last) >= w.cfg.DumpWait || now.Sub(d.first) >= w.patience() ||
+	if now.Sub(j.judged) < j.pause() {
+		return false
+	}
+	return now.Sub(d.last) >= w.cfg.DumpWait || now.Sub(later(d.first, d.looked)) >= w.patience() ||
 		j.world.OK && int64(len(d.ranks))+j.absences() >= j.world.V
 }
 
@@ -66,7 +71,7 @@ func (j *job) absences() (n int64) {
 
 // judgeDumps judges what has come, with all else that is known.
 func (w *Watch) judgeDumps(j *job, now time.Time) {
-	j.dumps.judged, j.dumps.ready = true, true
+	j.dumps.judged, j.dumps.ready, j.dumps.looked = true, true, now
 	ev := w.gather(j, now)
 	for of := range j.world.Or(0) {
 		if of >= int64(w.cfg.MaxRanks) {
@@ -84,9 +89,22 @@ func (w *Watch) judgeDumps(j *job, now time.Time) {
 	for i := range report.Roots {
 		f := &report.Roots[i].Finding
 		if !ev.live {
-			found[w.tell(j, f, &look{blamed: blamed(f), of: "dumps"}, found, now)] = true
+			found[w.tell(j, f, &look{blamed: blamed(f), of: byDumps}, found, now)] = true
 		} else if l := w.look(j, f, w.standing(j, now), now); l.why == "" {
 			found[w.tell(j, f, &l, found, now)] = true
+		}
+	}
+	if !ev.live {
+		w.takeBack(j, found, now)
+	}
+}
+
+// takeBack closes what fewer dumps have told, and all that have come by now do not: none is lost
+// in between.
+func (w *Watch) takeBack(j *job, found map[*told]bool, now time.Time) {
+	for _, t := range slices.Clone(j.told) {
+		if t.by == byDumps && !found[t] {
+			w.close(j, t, now)
 		}
 	}
 }

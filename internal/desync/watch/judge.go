@@ -23,7 +23,7 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 		w.settleTold(j, now)
 		return
 	}
-	if now.Sub(j.judged) < max(judgeEvery, time.Duration(float64(j.cost)/judgeShare)) {
+	if now.Sub(j.judged) < j.pause() {
 		return
 	}
 	ev := w.gather(j, now)
@@ -42,6 +42,11 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 		}
 	}
 	w.missing(j, found, now)
+}
+
+// pause is how long a job is not judged after it was.
+func (j *job) pause() time.Duration {
+	return max(judgeEvery, time.Duration(float64(j.cost)/judgeShare))
 }
 
 // judgement runs the analysis, and notes what it costs.
@@ -94,7 +99,7 @@ type look struct {
 	phase  string // whose limit holds
 	limit  time.Duration
 	stood  time.Duration
-	of     string // "live" or "dumps"
+	of     string // byStates or byDumps
 	why    string // it is not told; empty: it is
 }
 
@@ -104,7 +109,7 @@ const undecidedFor = 4 * time.Second
 
 // look tells whether a root has stood for the limit of who is blamed, and not moved.
 func (w *Watch) look(j *job, f *model.Finding, standing time.Duration, now time.Time) look {
-	l := look{blamed: blamed(f), stood: standing, of: "live"}
+	l := look{blamed: blamed(f), stood: standing, of: byStates}
 	if n := w.waited(j, f, now); n > 0 {
 		l.stood = n
 	}

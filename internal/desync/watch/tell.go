@@ -22,6 +22,12 @@ type told struct {
 	by                     string
 }
 
+// By what a finding is told: by states that come all the time, or by dumps, which come once.
+const (
+	byStates = "live"
+	byDumps  = "dumps"
+)
+
 // maxEpisodes bounds the findings of one job that are open at a time.
 const maxEpisodes = 256
 
@@ -190,7 +196,7 @@ func (w *Watch) missing(j *job, found map[*told]bool, now time.Time) {
 			continue
 		}
 		t.missed++
-		if t.missed >= missedBefore && (w.moved(j, t) || t.by == "live") {
+		if t.missed >= missedBefore && (w.moved(j, t) || t.by == byStates) {
 			w.close(j, t, now)
 		}
 	}
