@@ -244,7 +244,11 @@ func TestRefusalIsCounted(t *testing.T) {
 		r := newRig(t, consumertest.NewErr(errors.New("no")), nil)
 		r.hang(t)
 		assert.Positive(t, counter(t, r, "otelcol_connector_desync_findings_lost"))
-		r.stop(t)
+		var errs []error
+		for _, f := range r.faces {
+			errs = append(errs, f.Shutdown(t.Context()))
+		}
+		assert.ErrorContains(t, errors.Join(errs...), "no", "it is asked once more at the end")
 	})
 }
 

@@ -35,9 +35,9 @@ type hub struct {
 	// and nobody who brings data takes it.
 	sending  sync.Mutex
 	series   *series
-	flushed  time.Time       // when metrics were sent last
-	repeated time.Time       // when standing findings were
-	ended    []model.Finding // of which the consumer refused to hear that they are closed
+	flushed  time.Time // when metrics were sent last
+	repeated time.Time // when standing findings were
+	refused  refused
 
 	// watching guards the watch. It is held while a job is judged, so that who brings data
 	// does not wait for it. Taken after sending.
@@ -50,8 +50,9 @@ type hub struct {
 	giveUp  context.CancelFunc // of what the interval sends; nil while it sends nothing
 	leaving int                // instances that wait for sending
 
-	lost atomic.Int64                // findings that the consumer refused
-	seen atomic.Pointer[watch.Stats] // read by telemetry, which must not wait
+	lost      atomic.Int64                // findings that the consumer refused
+	forgotten atomic.Int64                // those of them for which there was no room to be told again
+	seen      atomic.Pointer[watch.Stats] // read by telemetry, which must not wait
 }
 
 // outlet is where one signal goes: next, as long as any instance is open.
@@ -101,7 +102,9 @@ func (h *hub) toMetrics(feeds *int, next consumer.Metrics) *face {
 
 // tick looks whether something stands for too long, and gives out what has changed.
 func (h *hub) tick(now time.Time) {
-	h.sending.Lock()
+	if !h.sending.TryLock() {
+		return // the last words are being said
+	}
 	defer h.sending.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -129,8 +132,7 @@ func (h *hub) judge(now time.Time) (changed, standing []model.Finding, md pmetri
 	changed = h.watch.Tick(now)
 	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
-		standing = append(h.watch.Standing(), h.ended...)
-		h.ended = nil
+		standing = append(h.watch.Standing(), h.refused.closed()...)
 	}
 	if len(changed) > 0 || now.Sub(h.flushed) >= h.cfg.FlushInterval {
 		md = h.measure(now)
@@ -149,10 +151,11 @@ func (h *hub) leaveLogs(ctx context.Context) (err error) {
 		h.lastly(func() {
 			h.watching.Lock()
 			h.inbox.drain(h.watch)
-			changed := append(h.ended, h.watch.Flush(time.Now())...)
-			h.ended = nil
+			changed := append(h.refused.all(), h.watch.Flush(time.Now())...)
 			h.snapshot()
 			h.watching.Unlock()
+			ctx, cancel := context.WithTimeout(ctx, lastSend)
+			defer cancel()
 			err = h.sendFindings(ctx, &out, changed)
 		})
 	}
@@ -177,6 +180,10 @@ func (h *hub) leaveMetrics(ctx context.Context) (err error) {
 	h.end()
 	return err
 }
+
+// lastSend is how long the consumer has to take what is said at the end: who stops a collector
+// waits for it, and may have set no limit.
+const lastSend = 5 * time.Second
 
 // lastly gives out what is left, in place of what the interval sends: a consumer that does
 // not take that must not hold up the end.
@@ -205,23 +212,22 @@ func (h *hub) end() {
 	}
 }
 
-// maxEnded bounds the closed findings that wait to be told again.
-const maxEnded = 1024
-
 // sendFindings gives findings out. What the consumer refuses is counted, and told again with what
-// stands: the end of one, too, that nobody would hear of otherwise.
+// stands, or at the end: what is closed, too, of which nobody would hear otherwise. One that took
+// nothing until it was told to stop is not asked again.
 func (h *hub) sendFindings(ctx context.Context, to *outlet[consumer.Logs], findings []model.Finding) error {
 	if len(findings) == 0 || to.next == nil {
 		return nil
 	}
 	err := to.next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
-	if err != nil {
+	switch {
+	case err == nil:
+		h.refused.taken(findings)
+	case ctx.Err() == nil:
+		h.forgotten.Add(h.refused.add(findings))
+		fallthrough
+	default:
 		h.lost.Add(int64(len(findings)))
-		for i := range findings {
-			if findings[i].Status == model.StatusClosed && len(h.ended) < maxEnded {
-				h.ended = append(h.ended, findings[i])
-			}
-		}
 	}
 	return err
 }

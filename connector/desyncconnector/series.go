@@ -15,11 +15,13 @@ func newSeries(limit int) *series {
 	gauge := func(name, unit, description string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
 	}
-	return &series{
+	s := &series{
 		open:    gauge(semconv.MetricHangOpen, "{finding}", "Findings of kind desync that are open."),
 		waiting: gauge(semconv.MetricHangWaiting, "{rank}", "Ranks that wait for what hangs, themselves or through others."),
 		limit:   gauge(semconv.MetricHangLimit, "s", "How long the job may stand still in a phase until that is called a hang."),
 	}
+	s.open.Sums, s.waiting.Sums = true, true
+	return s
 }
 
 func (s *series) all() []*otelmap.Metric { return []*otelmap.Metric{&s.open, &s.waiting, &s.limit} }

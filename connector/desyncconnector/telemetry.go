@@ -19,6 +19,7 @@ func (h *hub) observe() error {
 	}{
 		{t.RegisterConnectorDesyncAbsencesCallback, func(s *watch.Stats) int64 { return s.Absences }},
 		{t.RegisterConnectorDesyncCommsRefusedCallback, func(s *watch.Stats) int64 { return s.CommsRefused }},
+		{t.RegisterConnectorDesyncFindingsForgottenCallback, func(*watch.Stats) int64 { return h.forgotten.Load() }},
 		{t.RegisterConnectorDesyncFindingsLostCallback, func(*watch.Stats) int64 { return h.lost.Load() }},
 		{t.RegisterConnectorDesyncFindingsOpenedCallback, func(s *watch.Stats) int64 { return s.Told }},
 		{t.RegisterConnectorDesyncForeignRecordsCallback, func(*watch.Stats) int64 { return h.inbox.foreign.Load() }},

@@ -15,11 +15,13 @@ func newSeries(limit int) *series {
 	gauge := func(name, unit, description string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
 	}
-	return &series{
+	s := &series{
 		frontier: gauge(semconv.MetricEpochFrontier, "{epoch}", "The newest epoch that every domain of the job confirms."),
 		lag:      gauge(semconv.MetricEpochLag, "{epoch}", "How far the domain that is farthest ahead of the frontier is ahead of it."),
 		mixed:    gauge(semconv.MetricEpochMixed, "{save}", "Saves of the job that are called mixed."),
 	}
+	s.mixed.Sums = true
+	return s
 }
 
 func (s *series) all() []*otelmap.Metric { return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed} }

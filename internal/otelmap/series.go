@@ -38,13 +38,15 @@ func Text(name, v string) Attr { return Attr{name: name, text: v} }
 func Number(name string, v int64) Attr { return Attr{name: name, number: v, isNumber: true} }
 
 // Metric is one metric with a bounded set of series. What comes after the limit
-// goes into one series marked otel.metric.overflow. It is not safe for
-// concurrent use.
+// goes into one series marked otel.metric.overflow; of a gauge that is the greatest
+// of what was set at the time of the latest, or its sum. It is not safe for concurrent
+// use.
 type Metric struct {
 	Name, Unit, Description string
 	Kind                    SeriesKind
 	Limit                   int       // most series, the overflow series not counted
 	Bounds                  []float64 // upper bounds of the buckets of a histogram, ascending
+	Sums                    bool      // of a gauge: values of several series add up to something
 
 	points   map[string]*point
 	overflow *point
@@ -89,7 +91,20 @@ func (m *Metric) AddAll(now time.Time, values []float64, attrs ...Attr) {
 }
 
 // Set sets a gauge.
-func (m *Metric) Set(now time.Time, v float64, attrs ...Attr) { m.point(now, attrs).value = v }
+func (m *Metric) Set(now time.Time, v float64, attrs ...Attr) {
+	var before time.Time
+	if m.overflow != nil {
+		before = m.overflow.updated
+	}
+	switch p := m.point(now, attrs); {
+	case p != m.overflow || !before.Equal(now):
+		p.value = v
+	case m.Sums:
+		p.value += v
+	default:
+		p.value = max(p.value, v)
+	}
+}
 
 func (m *Metric) point(now time.Time, attrs []Attr) *point {
 	key := seriesKey(attrs)
@@ -132,6 +147,9 @@ func seriesKey(attrs []Attr) string {
 // Expire drops the series that nothing was added to since before.
 func (m *Metric) Expire(before time.Time) {
 	maps.DeleteFunc(m.points, func(_ string, p *point) bool { return p.updated.Before(before) })
+	if m.Kind == KindGauge && m.overflow != nil && m.overflow.updated.Before(before) {
+		m.overflow = nil // what counts goes on from where it was
+	}
 }
 
 // Len returns the number of series, the overflow series not counted.

@@ -99,3 +99,35 @@ func TestNoSeriesNoMetric(t *testing.T) {
 	WriteMetrics(md, t0, &Metric{Name: "n", Limit: 1})
 	assert.Zero(t, md.MetricCount())
 }
+
+// Of gauges that find no room one series tells the greatest, or the sum, of those of one time, and
+// ends with them.
+func TestOverflowOfGauges(t *testing.T) {
+	for _, c := range []struct {
+		sums bool
+		want float64
+	}{{false, 7}, {true, 12}} {
+		m := &Metric{Name: "g", Kind: KindGauge, Limit: 1, Sums: c.sums}
+		now := time.Unix(1_760_000_000, 0)
+		value := func() float64 {
+			md := pmetric.NewMetrics()
+			WriteMetrics(md, now, m)
+			points := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints()
+			require.Equal(t, 2, points.Len())
+			return points.At(1).DoubleValue()
+		}
+		for range 2 { // what was before is not added to
+			for i, v := range []float64{100, 2, 7, 3} {
+				m.Set(now, v, Number("i", int64(i)))
+			}
+			assert.InDelta(t, c.want, value(), 0)
+			now = now.Add(time.Second)
+		}
+		m.Set(now, 1, Number("i", 1))
+		assert.InDelta(t, 1, value(), 0)
+		m.Set(now.Add(time.Second), 100, Number("i", 0))
+		m.Expire(now.Add(time.Second))
+		assert.Equal(t, 1, m.Len())
+		assert.Nil(t, m.overflow)
+	}
+}

@@ -22,11 +22,11 @@ type series struct{ launched, absent otelmap.Metric }
 func newSeries(limit int) series {
 	return series{
 		launched: otelmap.Metric{
-			Name: semconv.MetricNCCLLaunched, Unit: "{operation}", Kind: otelmap.KindGauge, Limit: limit,
+			Name: semconv.MetricNCCLLaunched, Unit: "{operation}", Kind: otelmap.KindGauge, Limit: limit, Sums: true,
 			Description: "Collectives that a rank has launched on all communicators that there are, by function.",
 		},
 		absent: otelmap.Metric{
-			Name: semconv.MetricNCCLAbsent, Unit: "{rank}", Kind: otelmap.KindGauge, Limit: limit,
+			Name: semconv.MetricNCCLAbsent, Unit: "{rank}", Kind: otelmap.KindGauge, Limit: limit, Sums: true,
 			Description: "Ranks that do not answer NCCL's RAS, by whether it considers them dead.",
 		},
 	}

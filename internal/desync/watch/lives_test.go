@@ -115,7 +115,7 @@ func TestARestartThatTellsNoLife(t *testing.T) {
 // What is open of a job is one number, however many lives of it are known.
 func TestHangsOfAJobOfTwoLives(t *testing.T) {
 	p := newPlant(t, 4, 100*time.Millisecond)
-	p.run(30 * time.Second)
+	p.run(40 * time.Second)
 	for _, r := range p.ranks {
 		r.rank.Incarnation, r.rank.PID = "second", model.Some(2000+r.rank.Rank)
 	}
@@ -126,6 +126,15 @@ func TestHangsOfAJobOfTwoLives(t *testing.T) {
 	hangs := p.w.Hangs()
 	require.Len(t, hangs, 1)
 	assert.Equal(t, 1, hangs[0].Findings)
+
+	most := 0
+	for _, j := range p.w.jobs {
+		j.replaced = false // both go on
+		most = max(most, j.rhythm.phases[model.PhaseTrain].n)
+	}
+	limits := p.w.Limits()
+	require.Len(t, limits, 1)
+	assert.Equal(t, most, limits[0].Gaps)
 }
 
 // Two things that are wrong with one rank at once are two findings, each told once.

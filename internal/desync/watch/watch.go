@@ -175,15 +175,23 @@ type Limit struct {
 	Gaps int
 }
 
-// Limits lists the limits in force, of phases of which there are gaps.
+// Limits lists the limits in force, of phases of which there are gaps: of a job with several
+// lives that go on, the limit that rests on most.
 func (w *Watch) Limits() (list []Limit) {
-	for _, j := range w.jobs {
+	at := map[[2]string]int{}
+	for _, j := range w.inOrder() {
 		if j.replaced {
 			continue
 		}
 		for phase, h := range j.rhythm.phases {
-			if phase != phaseHang {
-				list = append(list, Limit{j.key.id, phase, w.limitOf(j, phase), h.n})
+			if phase == phaseHang {
+				continue
+			}
+			key, l := [2]string{j.key.id, phase}, Limit{j.key.id, phase, w.limitOf(j, phase), h.n}
+			if i, twice := at[key]; !twice {
+				at[key], list = len(list), append(list, l)
+			} else if l.Gaps > list[i].Gaps {
+				list[i] = l
 			}
 		}
 	}

@@ -25,30 +25,31 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                           metric.Meter
-	mu                              sync.Mutex
-	registrations                   []metric.Registration
-	ConnectorDesyncAbsences         metric.Int64ObservableCounter
-	ConnectorDesyncCommsRefused     metric.Int64ObservableCounter
-	ConnectorDesyncFindingsLost     metric.Int64ObservableCounter
-	ConnectorDesyncFindingsOpened   metric.Int64ObservableCounter
-	ConnectorDesyncForeignRecords   metric.Int64ObservableCounter
-	ConnectorDesyncGapsHurried      metric.Int64ObservableCounter
-	ConnectorDesyncInboxDropped     metric.Int64ObservableCounter
-	ConnectorDesyncJobsEvicted      metric.Int64ObservableCounter
-	ConnectorDesyncJudgements       metric.Int64ObservableCounter
-	ConnectorDesyncOpensDropped     metric.Int64ObservableCounter
-	ConnectorDesyncOps              metric.Int64ObservableCounter
-	ConnectorDesyncRanksRefused     metric.Int64ObservableCounter
-	ConnectorDesyncStates           metric.Int64ObservableCounter
-	ConnectorDesyncStatesForeign    metric.Int64ObservableCounter
-	ConnectorDesyncStatesLate       metric.Int64ObservableCounter
-	ConnectorDesyncStatesOfTwins    metric.Int64ObservableCounter
-	ConnectorDesyncTimesAhead       metric.Int64ObservableCounter
-	ConnectorDesyncUnanalysed       metric.Int64ObservableCounter
-	ConnectorDesyncUnread           metric.Int64ObservableCounter
-	ConnectorDesyncWithheld         metric.Int64ObservableCounter
-	ConnectorDesyncWitnessesDropped metric.Int64ObservableCounter
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	ConnectorDesyncAbsences          metric.Int64ObservableCounter
+	ConnectorDesyncCommsRefused      metric.Int64ObservableCounter
+	ConnectorDesyncFindingsForgotten metric.Int64ObservableCounter
+	ConnectorDesyncFindingsLost      metric.Int64ObservableCounter
+	ConnectorDesyncFindingsOpened    metric.Int64ObservableCounter
+	ConnectorDesyncForeignRecords    metric.Int64ObservableCounter
+	ConnectorDesyncGapsHurried       metric.Int64ObservableCounter
+	ConnectorDesyncInboxDropped      metric.Int64ObservableCounter
+	ConnectorDesyncJobsEvicted       metric.Int64ObservableCounter
+	ConnectorDesyncJudgements        metric.Int64ObservableCounter
+	ConnectorDesyncOpensDropped      metric.Int64ObservableCounter
+	ConnectorDesyncOps               metric.Int64ObservableCounter
+	ConnectorDesyncRanksRefused      metric.Int64ObservableCounter
+	ConnectorDesyncStates            metric.Int64ObservableCounter
+	ConnectorDesyncStatesForeign     metric.Int64ObservableCounter
+	ConnectorDesyncStatesLate        metric.Int64ObservableCounter
+	ConnectorDesyncStatesOfTwins     metric.Int64ObservableCounter
+	ConnectorDesyncTimesAhead        metric.Int64ObservableCounter
+	ConnectorDesyncUnanalysed        metric.Int64ObservableCounter
+	ConnectorDesyncUnread            metric.Int64ObservableCounter
+	ConnectorDesyncWithheld          metric.Int64ObservableCounter
+	ConnectorDesyncWitnessesDropped  metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -83,6 +84,21 @@ func (builder *TelemetryBuilder) RegisterConnectorDesyncCommsRefusedCallback(cb 
 		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncCommsRefused, obs: o})
 		return nil
 	}, builder.ConnectorDesyncCommsRefused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorDesyncFindingsForgottenCallback sets callback for observable ConnectorDesyncFindingsForgotten metric.
+func (builder *TelemetryBuilder) RegisterConnectorDesyncFindingsForgottenCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncFindingsForgotten, obs: o})
+		return nil
+	}, builder.ConnectorDesyncFindingsForgotten)
 	if err != nil {
 		return err
 	}
@@ -415,6 +431,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_desync_comms_refused",
 		metric.WithDescription("Operations of communicators beyond max_comms of their rank, whose gaps are not known. [Alpha]"),
 		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorDesyncFindingsForgotten, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_desync_findings_forgotten",
+		metric.WithDescription("Findings that the next component refused, and for which there was no room to be told again. [Alpha]"),
+		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncFindingsLost, err = builder.meter.Int64ObservableCounter(

@@ -1,0 +1,48 @@
+package desyncconnector
+
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// maxRefused bounds the findings that wait to be told again: more than are ever open of a job.
+const maxRefused = 1024
+
+// refused are the findings that the consumer would not take, each as it was last known.
+type refused struct{ list []model.Finding }
+
+func (r *refused) at(id string) int {
+	return slices.IndexFunc(r.list, func(f model.Finding) bool { return f.ID == id })
+}
+
+// add notes what was refused, and returns for how many there was no room.
+func (r *refused) add(findings []model.Finding) (dropped int64) {
+	for i := range findings {
+		switch k := r.at(findings[i].ID); {
+		case k >= 0:
+			r.list[k] = findings[i]
+		case len(r.list) >= maxRefused:
+			dropped++
+		default:
+			r.list = append(r.list, findings[i])
+		}
+	}
+	return dropped
+}
+
+// taken forgets what the consumer has heard of since.
+func (r *refused) taken(findings []model.Finding) {
+	for i := range findings {
+		if k := r.at(findings[i].ID); k >= 0 {
+			r.list = slices.Delete(r.list, k, k+1)
+		}
+	}
+}
+
+func (r *refused) all() []model.Finding { return slices.Clone(r.list) }
+
+// closed are those that nobody tells of any more.
+func (r *refused) closed() []model.Finding {
+	return slices.DeleteFunc(r.all(), func(f model.Finding) bool { return f.Status != model.StatusClosed })
+}
