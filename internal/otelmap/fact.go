@@ -24,9 +24,16 @@ func AppendFact(ld plog.Logs, f *model.Fact) {
 	factFields.write(f, lr.Attributes())
 }
 
-// LogToFact reads it; false where the record is another event or its resource names no rank.
+// ofNode are kinds of facts that are a node's and no rank's.
+var ofNode = map[string]bool{model.FactVersion: true, model.FactDriverMismatch: true, model.FactFabricManagerMismatch: true}
+
+// LogToFact reads it; false where the record is another event, a fact of a node, or its resource
+// names no rank.
 func LogToFact(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.Fact, bool) {
 	if lr.EventName() != semconv.EventHostFact {
+		return model.Fact{}, false
+	}
+	if kind, ok := lr.Attributes().Get(semconv.FactKind); ok && ofNode[kind.AsString()] {
 		return model.Fact{}, false
 	}
 	r, ok := ResourceToRank(resource, p)

@@ -71,8 +71,8 @@ const MaxFindingRanks = 64
 // Attributes of lockstep.host.fact, one observed fact of a node or a rank. The resource is
 // whose fact it is, the body says it in words.
 const (
-	FactSource  = "lockstep.fact.source"  // s, who observed it: nccl_ras
-	FactKind    = "lockstep.fact.kind"    // s: nccl_async_error, nccl_init_error, nccl_aborted
+	FactSource  = "lockstep.fact.source"  // s, who observed it: nccl_ras, fleet_version
+	FactKind    = "lockstep.fact.kind"    // s: nccl_async_error, nccl_init_error, nccl_aborted; of a node: version, driver_mismatch, fabric_manager_mismatch
 	FactNetwork = "lockstep.fact.network" // b, about the way between ranks, not a device or host; absent where not
 )
 

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/strict"
 )
 
 func full() model.EpochObservation {
@@ -64,7 +65,7 @@ func TestWhatIsNotRightIsRefused(t *testing.T) {
 		"read attribute lockstep.epoch.domain.of: got -1; want 0 or more":                                  func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.domain.of", -1) },
 		"read attribute lockstep.epoch.confidence: got NaN; want 0 to 1":                                   func(_, m pcommon.Map) { m.PutDouble("lockstep.epoch.confidence", math.NaN()) },
 		"read attribute lockstep.epoch.confidence: got type Bool; want Double":                             func(_, m pcommon.Map) { m.PutBool("lockstep.epoch.confidence", true) },
-		"read attribute lockstep.epoch.domain.id: got 4097 bytes; want at most 4096":                       func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.domain.id", strings.Repeat("x", maxText+1)) },
+		"read attribute lockstep.epoch.domain.id: got 4097 bytes; want at most 4096":                       func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.domain.id", strings.Repeat("x", strict.MaxText+1)) },
 		`read attribute lockstep.epoch.generation: got what is no text: "\xff"`:                            func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.generation", "\xff") },
 	} {
 		o := full()

@@ -1,0 +1,3 @@
+// Package versionmap owns how versions of nodes, and what does not fit together in one, look as log
+// events.
+package versionmap
