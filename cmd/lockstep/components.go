@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver"
@@ -41,6 +42,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 		t.receiver(owdprobereceiver.NewFactory()),
 		t.receiver(ncclrasreceiver.NewFactory()),
 		t.receiver(checkpointreceiver.NewFactory()),
+		t.receiver(fleetversionreceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {
 		return f, err

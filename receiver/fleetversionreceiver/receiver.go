@@ -1,0 +1,70 @@
+package fleetversionreceiver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/fleet"
+	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/hostid"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver/internal/metadata"
+)
+
+// looker looks at one node.
+type looker struct {
+	cfg       *Config
+	log       *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	next      consumer.Logs
+	interval  *shared.Interval
+	host      hostid.Host
+
+	//nolint:containedctx // the interval's calls have no context of their own
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	// What follows is the interval's.
+	calls  frwatch.Disk
+	teller *fleet.Teller
+	all    time.Time // when everything was looked at last
+	driver string    // that was loaded when it was
+	said   string    // what the log line of problems said last
+}
+
+func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry: %w", err)
+	}
+	host, err := hostid.Find(cfg.HostID)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Node != "" {
+		host.Name = cfg.Node
+	}
+	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, next: next, host: host, teller: fleet.NewTeller(host.Name, host.ID, time.Now())}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.interval = shared.NewInterval(cfg.PollInterval, l.look)
+	return l, nil
+}
+
+// Start begins to look.
+func (l *looker) Start(context.Context, component.Host) error {
+	l.interval.Start()
+	return nil
+}
+
+// Shutdown ends all looks. A program or a driver that hangs is not waited for.
+func (l *looker) Shutdown(context.Context) error {
+	l.cancel()
+	l.interval.Stop(l.telemetry.Shutdown)
+	return nil
+}

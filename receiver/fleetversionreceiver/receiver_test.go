@@ -1,0 +1,211 @@
+package fleetversionreceiver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
+	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver/internal/metadatatest"
+)
+
+// bench is a receiver of a made-up node, with what it tells and to whom.
+type bench struct {
+	*looker
+	dir  string
+	sink *consumertest.LogsSink
+	tel  *componenttest.Telemetry
+	said *observer.ObservedLogs
+	now  time.Time
+}
+
+const answer = `<nvidia_smi_log><driver_version>550.90.07</driver_version><cuda_version>12.4</cuda_version>` +
+	`<gpu><uuid>GPU-1</uuid><product_name>H100</product_name><vbios_version>96.1</vbios_version></gpu>` +
+	`<gpu><uuid>GPU-2</uuid><product_name>H100</product_name><vbios_version>96.2</vbios_version></gpu></nvidia_smi_log>`
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o700))
+}
+
+func newBench(t *testing.T, next consumer.Logs, change func(*Config)) *bench {
+	t.Helper()
+	b := &bench{dir: t.TempDir(), sink: &consumertest.LogsSink{}, tel: componenttest.NewTelemetry(), now: time.Unix(1_760_000_000, 0)}
+	write(t, b.dir, "proc/sys/kernel/osrelease", "5.15.0-107-generic\n")
+	write(t, b.dir, "sys/module/nvidia/version", "550.90.07\n")
+	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\necho '"+answer+"'\n")
+	cfg := newDefaultConfig()
+	cfg.RootPath, cfg.Node, cfg.HostID = b.dir, "node7", "id7"
+	cfg.NvidiaSMI, cfg.FabricManager = filepath.Join(b.dir, "bin", "nvidia-smi"), filepath.Join(b.dir, "bin", "nv-fabricmanager")
+	if change != nil {
+		change(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	set := metadatatest.NewSettings(b.tel)
+	core, logs := observer.New(zap.DebugLevel)
+	set.Logger, b.said = zap.New(core), logs
+	if next == nil {
+		next = b.sink
+	}
+	var err error
+	b.looker, err = newLooker(set, cfg, next)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, b.Shutdown(context.Background()))
+		assert.NoError(t, b.tel.Shutdown(context.Background()))
+	})
+	return b
+}
+
+// looks looks once, some time later, and returns what is told.
+func (b *bench) looks(t *testing.T) []string {
+	t.Helper()
+	b.now = b.now.Add(b.cfg.PollInterval)
+	b.sink.Reset()
+	b.look(b.now)
+	return told(t, b.sink)
+}
+
+// told are the bodies of what was told.
+func told(t *testing.T, sink *consumertest.LogsSink) (out []string) {
+	t.Helper()
+	for _, ld := range sink.AllLogs() {
+		for _, rl := range ld.ResourceLogs().All() {
+			assert.Equal(t, map[string]any{"host.name": "node7", "host.id": "id7"}, rl.Resource().Attributes().AsRaw())
+			for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+				_, _, err := versionmap.LogToVersion(rl.Resource(), lr)
+				require.NoError(t, err)
+				out = append(out, lr.Body().Str())
+			}
+		}
+	}
+	return out
+}
+
+func (b *bench) counter(name, key, value string) (sum int64) {
+	m, err := b.tel.GetMetric("otelcol_receiver_fleet_version_" + name)
+	if err != nil {
+		return 0 // never added to
+	}
+	for _, dp := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		if v, _ := dp.Attributes.Value(attribute.Key(key)); key == "" || v.AsString() == value {
+			sum += dp.Value
+		}
+	}
+	return sum
+}
+
+var all = []string{
+	"cuda 12.4", "gpu_vbios 96.1 of GPU-1 (H100)", "gpu_vbios 96.2 of GPU-2 (H100)", "kernel 5.15.0-107-generic",
+	"nvidia_kernel_driver 550.90.07", "nvidia_user_driver 550.90.07",
+}
+
+// All is told first and with each heartbeat, and between them what changed.
+func TestVersionsAreTold(t *testing.T) {
+	b := newBench(t, nil, nil)
+	assert.Equal(t, all, b.looks(t))
+	assert.Empty(t, b.looks(t))
+	write(t, b.dir, "proc/sys/kernel/osrelease", "5.15.0-113-generic\n") // as after a live patch
+	assert.Equal(t, []string{"kernel 5.15.0-113-generic"}, b.looks(t))
+	assert.Empty(t, b.looks(t))
+	assert.Empty(t, b.looks(t))
+	assert.Len(t, b.looks(t), len(all), "a heartbeat")
+	assert.EqualValues(t, 3, b.counter("looks", "outcome", lookTold))
+	assert.EqualValues(t, 3, b.counter("looks", "outcome", lookNothingNew))
+	assert.EqualValues(t, 2*len(all)+1, b.counter("facts_emitted", "", ""))
+	assert.Zero(t, b.counter("faults", "", ""))
+}
+
+// With another driver, programs are asked at once; what does not fit together is told.
+func TestAnotherDriver(t *testing.T) {
+	b := newBench(t, nil, nil)
+	b.looks(t)
+	write(t, b.dir, "sys/module/nvidia/version", "580.126.09\n")
+	require.NoError(t, os.MkdirAll(filepath.Join(b.dir, "usr", "lib64"), 0o755))
+	require.NoError(t, os.Symlink("libnvidia-ml.so.550.90.07", filepath.Join(b.dir, "usr", "lib64", "libnvidia-ml.so.1")))
+	said := b.looks(t)
+	assert.Contains(t, said, "nvidia_kernel_driver 580.126.09")
+	assert.Contains(t, said, "cuda 12.4")
+	assert.Contains(t, said[len(said)-1], "the kernel has NVIDIA's driver 580.126.09 loaded")
+	assert.Empty(t, b.looks(t))
+}
+
+func TestWhatIsRefusedIsToldAgain(t *testing.T) {
+	refuse := true
+	var b *bench
+	next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+		if refuse {
+			return errors.New("memory is short")
+		}
+		return b.sink.ConsumeLogs(ctx, ld)
+	})
+	require.NoError(t, err)
+	b = newBench(t, next, nil)
+	assert.Empty(t, b.looks(t))
+	assert.EqualValues(t, len(all), b.counter("facts_dropped", "", ""))
+	refuse = false
+	assert.Equal(t, all, b.looks(t))
+}
+
+// A program that says nonsense costs only what it would have said.
+func TestAProgramThatSaysNonsense(t *testing.T) {
+	b := newBench(t, nil, nil)
+	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\necho nonsense\n")
+	want := []string{"kernel 5.15.0-107-generic", "nvidia_kernel_driver 550.90.07"}
+	assert.Equal(t, want, b.looks(t))
+	b.all = time.Time{}
+	b.looks(t)
+	assert.EqualValues(t, 2, b.counter("faults", "reason", faultUnreadable))
+	require.Equal(t, 1, b.said.FilterMessage("Some versions of this node can not be read").Len(), "once")
+	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\necho '"+answer+"'\n")
+	b.all = time.Time{}
+	assert.Equal(t, all, b.looks(t))
+	assert.Equal(t, 1, b.said.FilterMessage("All versions of this node can be read again").Len())
+}
+
+// A program that hangs holds up neither what files say nor the end.
+func TestAProgramThatHangs(t *testing.T) {
+	b := newBench(t, nil, func(c *Config) { c.PollInterval, c.Timeout = time.Second, 10*time.Minute })
+	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\nexec sleep 600\n")
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	time.Sleep(1500 * time.Millisecond) // it is being asked
+	began := time.Now()
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.Less(t, time.Since(began), 10*time.Second)
+
+	b = newBench(t, nil, func(c *Config) { c.Timeout = time.Second })
+	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\nexec sleep 600\n")
+	assert.Equal(t, []string{"kernel 5.15.0-107-generic", "nvidia_kernel_driver 550.90.07"}, b.looks(t))
+	assert.EqualValues(t, 1, b.counter("faults", "reason", faultUnreadable))
+}
+
+// By its own clock it looks, until it is shut down; a node without any of NVIDIA's is one, too.
+func TestLooksByItself(t *testing.T) {
+	cfg := newDefaultConfig()
+	cfg.PollInterval, cfg.RootPath, cfg.NvidiaSMI, cfg.FabricManager = time.Second, t.TempDir(), "", ""
+	write(t, cfg.RootPath, "proc/sys/kernel/osrelease", "5.15\n")
+	sink := &consumertest.LogsSink{}
+	r, err := NewFactory().CreateLogs(t.Context(), metadatatest.NewSettings(componenttest.NewTelemetry()), cfg, sink)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return sink.LogRecordCount() == 1 }, 30*time.Second, 50*time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	time.Sleep(1500 * time.Millisecond)
+	assert.Equal(t, 1, sink.LogRecordCount())
+}
