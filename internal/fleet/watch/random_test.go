@@ -1,0 +1,193 @@
+package watch
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// message is an observation on its way.
+type message struct {
+	at time.Time
+	o  model.VersionObservation
+}
+
+// unreliable is a way on which what nodes tell is late by up to a quarter of Settle, lost, for long
+// too, out of order, and told again at any time.
+type unreliable struct {
+	rng *rand.Rand
+	cut []time.Time // until when a node can not be heard
+	way []message
+}
+
+func (u *unreliable) send(node int, o *model.VersionObservation, now time.Time, most time.Duration) {
+	if u.rng.IntN(40) == 0 {
+		u.cut[node] = now.Add(time.Duration(u.rng.Int64N(int64(time.Hour))))
+	}
+	if now.Before(u.cut[node]) || u.rng.IntN(10) == 0 {
+		return
+	}
+	u.way = append(u.way, message{now.Add(time.Duration(u.rng.Int64N(int64(most)))), *o})
+	for u.rng.IntN(4) == 0 {
+		u.way = append(u.way, message{now.Add(time.Duration(u.rng.Int64N(int64(3 * time.Hour)))), *o})
+	}
+}
+
+// arrived takes what has come, in any order.
+func (u *unreliable) arrived(now time.Time) (out []message) {
+	u.way = slices.DeleteFunc(u.way, func(m message) bool {
+		if m.at.After(now) {
+			return false
+		}
+		out = append(out, m)
+		return true
+	})
+	u.rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// fleet are nodes of communicators, which are updated together: none ever spans two versions.
+type fleet struct {
+	*rig
+	*unreliable
+	lives    []int64
+	looks    []int64     // of this life
+	updated  []time.Time // by communicator
+	versions []string
+}
+
+const (
+	inEach   = 4
+	ofComms  = 3
+	quickest = 30 * time.Minute // nobody updates and rolls back within less
+)
+
+func newFleet(seed uint64) *fleet {
+	r := newRig(nil)
+	f := &fleet{rig: r, unreliable: &unreliable{rng: rand.New(rand.NewPCG(seed, 5)), cut: make([]time.Time, inEach*ofComms)}}
+	for c := range ofComms {
+		p := plan{name: string(rune('a' + c)), comms: [][]int64{{}}}
+		for i := range inEach {
+			p.nodes = append(p.nodes, c*inEach+i)
+			p.comms[0] = append(p.comms[0], int64(i))
+		}
+		r.jobs = append(r.jobs, p)
+		f.updated, f.versions = append(f.updated, r.now), append(f.versions, oldDriver)
+	}
+	f.lives, f.looks = slices.Repeat([]int64{1}, inEach*ofComms), make([]int64, inEach*ofComms)
+	return f
+}
+
+// minute lets one pass: some communicators are updated, nodes tell, and what has come is heard.
+func (f *fleet) minute() []Episode {
+	f.now = f.now.Add(time.Minute)
+	for c := range f.versions {
+		if f.now.Sub(f.updated[c]) >= quickest && f.rng.IntN(60) == 0 {
+			f.updated[c] = f.now
+			f.versions[c] = []string{oldDriver, newDriver, "590.1"}[f.rng.IntN(3)]
+			for i := range inEach { // they reboot
+				if f.rng.IntN(2) == 0 {
+					f.lives[c*inEach+i]++
+					f.looks[c*inEach+i] = 0
+				}
+			}
+		}
+	}
+	for n := range f.lives {
+		if f.rng.IntN(4) == 0 {
+			f.looks[n]++
+			o := version(n, model.VersionKernelDriver, f.versions[n/inEach], f.looks[n])
+			o.Life = f.lives[n]
+			f.send(n, &o, f.now, f.cfg.Settle/4)
+		}
+	}
+	for _, m := range f.arrived(f.now) {
+		f.Observe(&m.o, f.now)
+	}
+	for i := range f.jobs {
+		f.states(&f.jobs[i])
+	}
+	return f.Tick(f.now)
+}
+
+// Order, delay, repetition and loss of what is told never make up that a communicator is mixed.
+func TestNothingIsMadeUp(t *testing.T) {
+	for seed := range uint64(300) {
+		f := newFleet(seed)
+		for range 8 * 60 {
+			require.Empty(t, f.minute(), "seed %d", seed)
+		}
+		require.Positive(t, f.Stats().Late)
+	}
+}
+
+// What is so for long is found all the same, over the same way; and then again what is not.
+func TestWhatIsSoIsFound(t *testing.T) {
+	found, ended := 0, 0
+	for seed := range uint64(100) {
+		f := newFleet(seed)
+		f.updated = slices.Repeat([]time.Time{f.now.Add(1e6 * time.Hour)}, ofComms) // nothing changes by itself
+		odd := model.VersionObservation{}
+		for range 6 * 60 {
+			f.looks[0]++
+			odd = version(0, model.VersionKernelDriver, newDriver, f.looks[0])
+			odd.Life = 2
+			f.Observe(&odd, f.now)
+			f.lives[0] = 2
+			f.cut[0] = f.now.Add(time.Hour) // it is heard by this alone
+			f.minute()
+		}
+		for _, e := range f.Standing() {
+			require.Equal(t, "a", e.Job, "seed %d", seed)
+			found++
+		}
+		f.cut[0] = time.Time{}
+		for range 6 * 60 {
+			f.minute()
+		}
+		if len(f.Standing()) == 0 {
+			ended++
+		}
+	}
+	assert.GreaterOrEqual(t, found, 95, "of 100")
+	assert.GreaterOrEqual(t, ended, 95, "of 100")
+}
+
+// What is known does not depend on the order in which it came, as far as it came at once.
+func TestOrder(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		var want []Count
+		for try := range 4 {
+			r := newRig(nil)
+			var obs []model.VersionObservation
+			for n := range 5 {
+				for rev := range int64(4) {
+					for unit := range int64(3) {
+						o := version(n, model.VersionNICFirmware, string(rune('1'+(int64(n)+rev*unit)%3)), rev+1)
+						o.Unit, o.Model, o.Of = string(rune('a'+unit)), "board", 3
+						obs = append(obs, o)
+					}
+				}
+			}
+			obs = append(obs, obs[:20]...)
+			if try > 0 {
+				rng.Shuffle(len(obs), func(i, j int) { obs[i], obs[j] = obs[j], obs[i] })
+			}
+			for i := range obs {
+				r.Observe(&obs[i], r.now)
+			}
+			got := r.Counts(r.now)
+			if try == 0 {
+				want = got
+			}
+			require.Equal(t, want, got)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package watch
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// rollout is a fleet of nodes with eight ranks each, on which jobs of several sizes run, and whose
+// driver is updated node by node.
+type rollout struct {
+	*Watch
+	now    time.Time
+	tick   int64
+	driver []string
+	jobs   []tenant
+}
+
+// tenant is a job on nodes in a row.
+type tenant struct {
+	first, nodes int
+	states       []model.RankState
+	// spans is since when it spans two drivers, and longest for how long it ever did.
+	spans   time.Time
+	longest time.Duration
+}
+
+const ranksPerNode = 8
+
+// newRollout has jobs of 4096, 1024, 256, 64 and 8 nodes, as many as there is room for.
+func newRollout(nodes int) *rollout {
+	cfg := NewDefaultConfig()
+	cfg.Compatible = map[model.VersionDomain][][]string{model.VersionNICFirmware: {{"28.39.*", "28.41.*"}}}
+	r := &rollout{Watch: New(cfg), now: time.Unix(1_759_999_800, 0), driver: make([]string, nodes)}
+	for i := range r.driver {
+		r.driver[i] = oldDriver
+	}
+	for at := 0; at < nodes; {
+		size := 8
+		for _, s := range []int{4096, 1024, 256, 64} {
+			if len(r.jobs) < map[int]int{4096: 1, 1024: 3, 256: 9, 64: 20}[s] && s <= nodes-at {
+				size = s
+				break
+			}
+		}
+		size = min(size, nodes-at)
+		r.jobs = append(r.jobs, newTenant(len(r.jobs), at, size))
+		at += size
+	}
+	return r
+}
+
+// newTenant makes a job: communicators of all ranks, of those of one place in each node, of each
+// node, and of pairs of neighbours.
+func newTenant(n, first, nodes int) tenant {
+	t := tenant{first: first, nodes: nodes, states: make([]model.RankState, nodes*ranksPerNode)}
+	for i := range t.states {
+		host := hostName(first + i/ranksPerNode)
+		t.states[i] = model.RankState{Source: model.StateRankEvents, Rank: model.Rank{
+			JobID: fmt.Sprint("job", n), Incarnation: fmt.Sprint("life", n), Rank: int64(i), HostName: host, HostID: "id-" + host,
+		}}
+	}
+	add := func(name string, members []int64) {
+		c := model.CommState{Comm: model.Comm{ID: name}, Backend: "nccl", Members: members}
+		for _, m := range members {
+			t.states[m].Comms = append(t.states[m].Comms, c)
+		}
+	}
+	row := func(from, step, count int) (out []int64) {
+		for i := range count {
+			out = append(out, int64(from+i*step))
+		}
+		return out
+	}
+	add("world", row(0, 1, nodes*ranksPerNode))
+	for i := range ranksPerNode {
+		add(fmt.Sprint("data", i), row(i, ranksPerNode, nodes))
+	}
+	for i := range nodes {
+		add(fmt.Sprint("tensor", i), row(i*ranksPerNode, 1, ranksPerNode))
+		for k := range ranksPerNode {
+			if i%2 == 0 && i+1 < nodes {
+				add(fmt.Sprint("stage", i*ranksPerNode+k), row(i*ranksPerNode+k, ranksPerNode, 2))
+			}
+		}
+	}
+	return t
+}
+
+// tell has a node tell of all of its versions.
+func (r *rollout) tell(node int) {
+	for _, v := range []struct {
+		domain         model.VersionDomain
+		model, version string
+	}{
+		{model.VersionKernelDriver, "", r.driver[node]},
+		{model.VersionUserDriver, "", r.driver[node]},
+		{model.VersionCUDA, "", r.driver[node][:3]},
+		{model.VersionGSP, "h100", r.driver[node]},
+		{model.VersionVBIOS, "h100", "96.00.89.00.01"},
+		{model.VersionNICFirmware, "MT_0000000838", []string{"28.39.1002", "28.41.1000"}[node%2]},
+		{model.VersionNICDriver, "mlx5_core", "24.04-0.6.6"},
+		{model.VersionKernel, "", "5.15.0-107-generic"},
+	} {
+		o := version(node, v.domain, v.version, r.tick)
+		o.Model = v.model
+		r.Observe(&o, r.now)
+	}
+}
+
+// minute lets one pass: a fifth of the nodes has its heartbeat, ranks are heard of, and so many
+// nodes are updated, in order, and tell of it.
+func (r *rollout) minute(updated, more int) []Episode {
+	r.now = r.now.Add(time.Minute)
+	r.tick++
+	for n := range r.driver {
+		if n >= updated && n < updated+more {
+			r.driver[n] = newDriver
+			r.tell(n)
+		} else if int64(n)%5 == r.tick%5 {
+			r.tell(n)
+		}
+	}
+	for i := range r.jobs {
+		t := &r.jobs[i]
+		for k := range t.states {
+			if s := &t.states[k]; !r.Knows(&s.Rank, s.Source, r.now) {
+				r.AddState(s, r.now)
+			}
+		}
+		if r.driver[t.first] == r.driver[t.first+t.nodes-1] { // they are updated in order
+			t.spans = time.Time{}
+			continue
+		}
+		if t.spans.IsZero() {
+			t.spans = r.now
+		}
+		t.longest = max(t.longest, r.now.Sub(t.spans)+time.Minute)
+	}
+	return r.Tick(r.now)
+}
+
+func (r *rollout) job(e *Episode) *tenant {
+	var n int
+	if _, err := fmt.Sscanf(e.Job, "job%d", &n); err != nil {
+		return nil
+	}
+	return &r.jobs[n]
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A driver is rolled out over 10,000 nodes. Who spans it for long is told of, and nobody else; and
+// when the rollout is through, nothing is open.
+func TestRollout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("80,000 ranks")
+	}
+	const nodes, perMinute, around = 10_000, 160, 6
+	before := heap()
+	r := newRollout(nodes)
+	made := heap()
+	told := map[string]bool{}
+	var longest time.Duration
+	peak := 0
+	for minute := range around + nodes/perMinute + 1 + around {
+		updated, more := max(minute-around, 0)*perMinute, perMinute
+		if minute < around {
+			more = 0
+		}
+		began := time.Now()
+		for _, e := range r.minute(updated, more) {
+			if e.Ended.IsZero() {
+				told[e.Job] = true
+			}
+		}
+		longest = max(longest, time.Since(began))
+		peak = max(peak, len(r.Standing()))
+		for _, e := range r.Standing() {
+			require.False(t, r.job(&e).spans.IsZero(), "minute %d: %s of %s spans no two drivers", minute, e.CommID, e.Job)
+			require.Equal(t, "world", e.CommID, "it has all the others")
+			require.Equal(t, model.VersionKernelDriver, e.Domain, "the others follow from it")
+		}
+	}
+	assert.Empty(t, r.Standing())
+	assert.Equal(t, r.Stats().Opened, r.Stats().Closed)
+	long, short := 0, 0
+	for i := range r.jobs {
+		j := &r.jobs[i]
+		name := fmt.Sprint("job", i)
+		switch { // a heartbeat later than Settle, and a minute
+		case j.longest >= r.cfg.Settle+6*time.Minute:
+			long++
+			assert.True(t, told[name], "%s spanned for %v", name, j.longest)
+		case j.longest < r.cfg.Settle:
+			short++
+			assert.False(t, told[name], "%s spanned for %v", name, j.longest)
+		}
+	}
+	assert.Positive(t, long)
+	assert.Positive(t, short)
+	t.Logf("%d nodes, %d ranks, %d communicators of %d members in all, %d jobs (%d told, at most %d at once): the longest minute took %v; heap %.0f MiB, the states themselves %.0f MiB",
+		nodes, r.ranks, r.comms, r.members, len(r.jobs), len(told), peak, longest.Round(time.Millisecond),
+		float64(heap()-made)/(1<<20), float64(made-before)/(1<<20))
+	runtime.KeepAlive(r)
+}
+
+// What one look costs while two drivers are out, by nodes.
+func BenchmarkTick(b *testing.B) {
+	for _, nodes := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			before := heap()
+			r := newRollout(nodes)
+			made := heap()
+			for range 25 {
+				r.minute(0, nodes/2)
+			}
+			held := heap()
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				r.Tick(r.now)
+			}
+			b.ReportMetric(float64(held-made)/float64(nodes), "heap-B/node")
+			runtime.KeepAlive(before)
+		})
+	}
+}
+
+// What taking one version costs.
+func BenchmarkObserve(b *testing.B) {
+	r := newRollout(10_000)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		o := version(i%10_000, model.VersionKernelDriver, oldDriver, int64(i+1))
+		r.Observe(&o, r.now)
+	}
+}
