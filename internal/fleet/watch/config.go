@@ -118,8 +118,9 @@ func (c *Config) class(domain model.VersionDomain, version string) string {
 // Stats count what was taken, and what was not and why.
 type Stats struct {
 	Versions, States int64
-	// Late counts versions that were told before what is known, and of lives that are over; Refused
-	// those that contradict themselves, or are of more units than are held.
+	// Late counts versions that were told before what is known, of lives that are over, and by the
+	// clock of their node longer ago than a quarter of Settle; Refused those that contradict
+	// themselves, are of more units than are held, or of hardware without its model.
 	Late, Refused int64
 	// NodesRefused, VersionsRefused, RanksRefused and CommsRefused count what found no room, each
 	// time that it is told; JobsEvicted jobs that left for others.

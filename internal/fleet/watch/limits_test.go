@@ -18,13 +18,13 @@ func TestLimitsOfNodes(t *testing.T) {
 	for i := range int64(4) {
 		o := version(0, model.VersionNICFirmware, "1", 2)
 		o.Unit, o.Model, o.Of = fmt.Sprint(i), "board", 4
-		r.Observe(&o, r.now)
+		r.observe(&o)
 	}
 	assert.EqualValues(t, 3, r.Stats().VersionsRefused)
 	assert.Equal(t, 3, r.held)
 	o := version(0, model.VersionNICFirmware, "1", 3)
 	o.Model = "board"
-	r.Observe(&o, r.now)
+	r.observe(&o)
 	assert.Equal(t, 3, r.held, "a part that was never whole makes room")
 	r.drivers = nil
 	r.pass(time.Hour)
@@ -77,15 +77,15 @@ func TestVersionsThatAreRefused(t *testing.T) {
 		before := r.Stats().Refused
 		o := version(0, model.VersionKernelDriver, oldDriver, 1)
 		change(&o)
-		r.Observe(&o, r.now)
+		r.observe(&o)
 		assert.Equal(t, before+1, r.Stats().Refused, name)
 	}
 	o := version(0, model.VersionKernelDriver, oldDriver, 1)
 	o.Of = 2
-	r.Observe(&o, r.now)
+	r.observe(&o)
 	before := r.Stats().Refused
 	o.Of = 3
-	r.Observe(&o, r.now)
+	r.observe(&o)
 	assert.Equal(t, before+1, r.Stats().Refused, "a look is of so many, or of so many")
 }
 

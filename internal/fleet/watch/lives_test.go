@@ -18,7 +18,7 @@ func TestTwins(t *testing.T) {
 		for life, v := range []string{newDriver, newDriver, newDriver} { // even where they agree
 			o := version(1, model.VersionKernelDriver, v, i+1)
 			o.Life = int64(life + 1)
-			r.Observe(&o, r.now)
+			r.observe(&o)
 		}
 		require.Empty(t, r.pass(5*time.Minute))
 	}
@@ -33,7 +33,7 @@ func TestLives(t *testing.T) {
 	tell := func(life, revision int64, v string) {
 		o := version(1, model.VersionKernelDriver, v, revision)
 		o.Life = life
-		r.Observe(&o, r.now)
+		r.observe(&o)
 	}
 	driver := func() string {
 		if s := &r.nodes["id-node1"].sets[0]; r.live(r.nodes["id-node1"], s, r.now) {
@@ -82,7 +82,7 @@ func TestWhereRanksAre(t *testing.T) {
 	for _, n := range [][2]string{{"id-a", "a"}, {"id-b", "b"}, {"id-c", "twin"}, {"id-d", "twin"}, {"", "e"}} {
 		o := version(0, model.VersionKernelDriver, oldDriver, 1)
 		o.HostID, o.HostName = n[0], n[1]
-		r.Observe(&o, r.now)
+		r.observe(&o)
 	}
 	r.Tick(r.now)
 	for _, c := range []struct{ id, name, want string }{

@@ -87,6 +87,10 @@ func (w *Watch) Observe(o *model.VersionObservation, now time.Time) {
 		return
 	}
 	w.stats.Versions++
+	if now.UnixNano()-o.Time > int64(w.cfg.Settle/4) { // it lay in a queue, or its node's clock is far behind
+		w.stats.Late++
+		return
+	}
 	n := w.node(o, now)
 	if n == nil {
 		return

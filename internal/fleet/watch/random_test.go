@@ -18,24 +18,28 @@ type message struct {
 	o  model.VersionObservation
 }
 
-// unreliable is a way on which what nodes tell is late by up to a quarter of Settle, lost, for long
-// too, out of order, and told again at any time.
+// unreliable is a way on which what nodes tell is late, now and then for hours, lost, for long too,
+// out of order, and told again at any time.
 type unreliable struct {
 	rng *rand.Rand
 	cut []time.Time // until when a node can not be heard
 	way []message
 }
 
-func (u *unreliable) send(node int, o *model.VersionObservation, now time.Time, most time.Duration) {
+func (u *unreliable) send(node int, o *model.VersionObservation, now time.Time) {
 	if u.rng.IntN(40) == 0 {
 		u.cut[node] = now.Add(time.Duration(u.rng.Int64N(int64(time.Hour))))
 	}
 	if now.Before(u.cut[node]) || u.rng.IntN(10) == 0 {
 		return
 	}
-	u.way = append(u.way, message{now.Add(time.Duration(u.rng.Int64N(int64(most)))), *o})
-	for u.rng.IntN(4) == 0 {
-		u.way = append(u.way, message{now.Add(time.Duration(u.rng.Int64N(int64(3 * time.Hour)))), *o})
+	o.Time = now.UnixNano()
+	late := []time.Duration{time.Second, 5 * time.Minute, 20 * time.Minute, 3 * time.Hour}
+	for {
+		u.way = append(u.way, message{now.Add(time.Duration(u.rng.Int64N(int64(late[u.rng.IntN(len(late))])))), *o})
+		if u.rng.IntN(4) > 0 {
+			return
+		}
 	}
 }
 
@@ -104,7 +108,7 @@ func (f *fleet) minute() []Episode {
 			f.looks[n]++
 			o := version(n, model.VersionKernelDriver, f.versions[n/inEach], f.looks[n])
 			o.Life = f.lives[n]
-			f.send(n, &o, f.now, f.cfg.Settle/4)
+			f.send(n, &o, f.now)
 		}
 	}
 	for _, m := range f.arrived(f.now) {
@@ -138,7 +142,7 @@ func TestWhatIsSoIsFound(t *testing.T) {
 			f.looks[0]++
 			odd = version(0, model.VersionKernelDriver, newDriver, f.looks[0])
 			odd.Life = 2
-			f.Observe(&odd, f.now)
+			f.observe(&odd)
 			f.lives[0] = 2
 			f.cut[0] = f.now.Add(time.Hour) // it is heard by this alone
 			f.minute()
@@ -181,7 +185,7 @@ func TestOrder(t *testing.T) {
 				rng.Shuffle(len(obs), func(i, j int) { obs[i], obs[j] = obs[j], obs[i] })
 			}
 			for i := range obs {
-				r.Observe(&obs[i], r.now)
+				r.observe(&obs[i])
 			}
 			got := r.Counts(r.now)
 			if try == 0 {

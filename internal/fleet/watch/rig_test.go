@@ -45,13 +45,19 @@ func version(node int, domain model.VersionDomain, v string, revision int64) mod
 	}
 }
 
+// observe takes a version that was told just now.
+func (r *rig) observe(o *model.VersionObservation) {
+	o.Time = r.now.UnixNano()
+	r.Observe(o, r.now)
+}
+
 // tell has all nodes tell of their drivers, and all ranks of their communicators.
 func (r *rig) tell() {
 	r.revision++
 	for i, v := range r.drivers {
 		if v != "" {
 			o := version(i, model.VersionKernelDriver, v, r.revision)
-			r.Observe(&o, r.now)
+			r.observe(&o)
 		}
 	}
 	for i := range r.jobs {

@@ -110,6 +110,7 @@ func (r *rollout) tell(node int) {
 	} {
 		o := version(node, v.domain, v.version, r.tick)
 		o.Model = v.model
+		o.Time = r.now.UnixNano()
 		r.Observe(&o, r.now)
 	}
 }
@@ -244,6 +245,7 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		o := version(i%10_000, model.VersionKernelDriver, oldDriver, int64(i+1))
+		o.Time = r.now.UnixNano()
 		r.Observe(&o, r.now)
 	}
 }

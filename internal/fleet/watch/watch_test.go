@@ -112,7 +112,7 @@ func TestWhatFollowsFromTheDriver(t *testing.T) {
 	cuda := func(a, b string) {
 		for i, v := range []string{a, b} {
 			o := version(i, model.VersionCUDA, v, r.revision+1)
-			r.Observe(&o, r.now)
+			r.observe(&o)
 		}
 	}
 	var said []string
@@ -145,7 +145,7 @@ func TestUnits(t *testing.T) {
 		for i := range 12 {
 			for _, o := range obs {
 				o.Revision = int64(i + 1)
-				r.Observe(&o, r.now)
+				r.observe(&o)
 			}
 			for n := range int64(2) {
 				s := state(&plan{"job", []int{0, 1}, [][]int64{{0, 1}}}, n)

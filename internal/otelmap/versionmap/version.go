@@ -100,6 +100,8 @@ func LogToVersion(resource pcommon.Resource, lr plog.LogRecord) (o model.Version
 		return o, true, node.Err
 	case o.HostName == "" && o.HostID == "":
 		r.Fail("read resource: got neither %s nor %s; want one", semconv.HostName, semconv.HostID)
+	case o.Time <= 0:
+		r.Fail("read timestamp: got none; want when it was looked")
 	case !slices.Contains(model.VersionDomains, o.Domain):
 		r.Fail("read attribute %s: got %.40q; want one that is known", semconv.VersionDomain, o.Domain)
 	}

@@ -30,7 +30,7 @@ func written(o *model.VersionObservation) (pcommon.Resource, plog.LogRecord) {
 func TestRoundTrip(t *testing.T) {
 	all := full()
 	all.Unit, all.Units = "", 8
-	least := model.VersionObservation{HostName: "n", Domain: model.VersionKernel, Version: "5.15", Units: 1, Of: 1, Life: 1, Revision: 1}
+	least := model.VersionObservation{Time: 1, HostName: "n", Domain: model.VersionKernel, Version: "5.15", Units: 1, Of: 1, Life: 1, Revision: 1}
 	for body, want := range map[string]model.VersionObservation{
 		"nic_firmware 28.39.1002 of mlx5_0 (MT_0000000838)": full(),
 		"nic_firmware 28.39.1002 of all 8 (MT_0000000838)":  all,
@@ -90,6 +90,10 @@ func TestWhatIsNotRightIsRefused(t *testing.T) {
 		assert.True(t, ok, want)
 		require.EqualError(t, err, want)
 	}
+	untimed := full()
+	untimed.Time = 0
+	_, _, err := LogToVersion(written(&untimed))
+	require.EqualError(t, err, "read timestamp: got none; want when it was looked")
 }
 
 // Whatever record comes, reading it fails nowhere, and what was read survives being written and
