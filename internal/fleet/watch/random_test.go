@@ -22,13 +22,19 @@ type message struct {
 // out of order, and told again at any time.
 type unreliable struct {
 	rng *rand.Rand
-	cut []time.Time // until when a node can not be heard
+	cut []time.Time     // until when a node can not be heard
+	lag []time.Duration // of all that a node tells, as of a queue
 	way []message
+	// calm: there are no queues.
+	calm bool
 }
 
 func (u *unreliable) send(node int, o *model.VersionObservation, now time.Time) {
 	if u.rng.IntN(40) == 0 {
 		u.cut[node] = now.Add(time.Duration(u.rng.Int64N(int64(time.Hour))))
+	}
+	if !u.calm && u.rng.IntN(20) == 0 {
+		u.lag[node] = time.Duration(u.rng.Int64N(2)) * time.Duration(u.rng.Int64N(int64(time.Hour)))
 	}
 	if now.Before(u.cut[node]) || u.rng.IntN(10) == 0 {
 		return
@@ -36,7 +42,7 @@ func (u *unreliable) send(node int, o *model.VersionObservation, now time.Time) 
 	o.Time = now.UnixNano()
 	late := []time.Duration{time.Second, 5 * time.Minute, 20 * time.Minute, 3 * time.Hour}
 	for {
-		u.way = append(u.way, message{now.Add(time.Duration(u.rng.Int64N(int64(late[u.rng.IntN(len(late))])))), *o})
+		u.way = append(u.way, message{now.Add(u.lag[node] + time.Duration(u.rng.Int64N(int64(late[u.rng.IntN(len(late))])))), *o})
 		if u.rng.IntN(4) > 0 {
 			return
 		}
@@ -74,7 +80,7 @@ const (
 
 func newFleet(seed uint64) *fleet {
 	r := newRig(nil)
-	f := &fleet{rig: r, unreliable: &unreliable{rng: rand.New(rand.NewPCG(seed, 5)), cut: make([]time.Time, inEach*ofComms)}}
+	f := &fleet{rig: r, unreliable: &unreliable{rng: rand.New(rand.NewPCG(seed, 5)), cut: make([]time.Time, inEach*ofComms), lag: make([]time.Duration, inEach*ofComms)}}
 	for c := range ofComms {
 		p := plan{name: string(rune('a' + c)), comms: [][]int64{{}}}
 		for i := range inEach {
@@ -131,11 +137,12 @@ func TestNothingIsMadeUp(t *testing.T) {
 	}
 }
 
-// What is so for long is found all the same, over the same way; and then again what is not.
+// What is so for long is found all the same, without queues; and then again what is not.
 func TestWhatIsSoIsFound(t *testing.T) {
 	found, ended := 0, 0
 	for seed := range uint64(100) {
 		f := newFleet(seed)
+		f.calm = true
 		f.updated = slices.Repeat([]time.Time{f.now.Add(1e6 * time.Hour)}, ofComms) // nothing changes by itself
 		odd := model.VersionObservation{}
 		for range 6 * 60 {
