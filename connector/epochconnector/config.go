@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
+	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Config configures the epoch connector.
@@ -28,16 +30,36 @@ type Config struct {
 	MaxDomains   int `mapstructure:"max_domains"`
 	MaxSaves     int `mapstructure:"max_saves"`
 	MaxRegisters int `mapstructure:"max_registers"`
-	// MaxFindings bounds the findings that are open.
+	// MaxFindings bounds the findings that are open, of saves and of versions each.
 	MaxFindings int `mapstructure:"max_findings"`
 	// MaxSeries is the most series of each metric.
 	MaxSeries int `mapstructure:"max_series"`
+	// Fleet is about the versions that nodes run.
+	Fleet FleetConfig `mapstructure:"fleet"`
+
+	_ struct{}
+}
+
+// FleetConfig is about the versions that nodes run.
+type FleetConfig struct {
+	// Settle is for how long two nodes must have been heard to run different versions at once.
+	Settle time.Duration `mapstructure:"settle"`
+	// Silent is after how long what was told of a node or a rank counts no more.
+	Silent time.Duration `mapstructure:"silent"`
+	// Compatible are, by domain, sets of versions that may mix.
+	Compatible map[string][][]string `mapstructure:"compatible"`
+	// MaxNodes, MaxVersions, MaxRanks, MaxCommunicators and MaxMembers bound what is held in all.
+	MaxNodes         int `mapstructure:"max_nodes"`
+	MaxVersions      int `mapstructure:"max_versions"`
+	MaxRanks         int `mapstructure:"max_ranks"`
+	MaxCommunicators int `mapstructure:"max_communicators"`
+	MaxMembers       int `mapstructure:"max_members"`
 
 	_ struct{}
 }
 
 func newDefaultConfig() *Config {
-	w := watch.NewDefaultConfig()
+	w, f := watch.NewDefaultConfig(), fleet.NewDefaultConfig()
 	return &Config{
 		Settle: w.Settle, Silent: w.Silent,
 		CheckInterval:  5 * time.Second,  // saves take longer
@@ -45,7 +67,26 @@ func newDefaultConfig() *Config {
 		RepeatInterval: 2 * time.Minute,  // a fifth of the silence after which the findings connector closes one
 		MaxJobs:        w.Engine.Jobs, MaxDomains: w.Engine.Domains, MaxSaves: w.Engine.Saves, MaxRegisters: w.Engine.Registers,
 		MaxFindings: w.MaxEpisodes, MaxSeries: 1024,
+		Fleet: FleetConfig{
+			Settle: f.Settle, Silent: f.Silent,
+			MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxCommunicators: f.MaxComms, MaxMembers: f.MaxMembers,
+		},
 	}
+}
+
+func (c *Config) fleet() fleet.Config {
+	f := &c.Fleet
+	w := fleet.Config{
+		Settle: f.Settle, Silent: f.Silent, MaxJobs: c.MaxJobs, MaxEpisodes: c.MaxFindings,
+		MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxComms: f.MaxCommunicators, MaxMembers: f.MaxMembers,
+	}
+	if len(f.Compatible) > 0 {
+		w.Compatible = map[model.VersionDomain][][]string{}
+	}
+	for domain, sets := range f.Compatible {
+		w.Compatible[model.VersionDomain(domain)] = sets
+	}
+	return w
 }
 
 func (c *Config) watch() watch.Config {
@@ -75,6 +116,12 @@ func (c *Config) Validate() error {
 		"max_findings": c.MaxFindings, "max_series": c.MaxSeries,
 	} {
 		check(n > 0, name, n, "at least 1")
+	}
+	if len(errs) == 0 { // of what both have, it would say the same
+		f := c.fleet()
+		if err := f.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("check fleet: %w", err))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -19,6 +19,10 @@ func TestLoadConfig(t *testing.T) {
 		"epoch/all": {
 			Settle: time.Minute, Silent: 5 * time.Minute, CheckInterval: time.Second, FlushInterval: 30 * time.Second, RepeatInterval: time.Minute,
 			MaxJobs: 1, MaxDomains: 2, MaxSaves: 3, MaxRegisters: 4, MaxFindings: 5, MaxSeries: 6,
+			Fleet: FleetConfig{
+				Settle: 2 * time.Minute, Silent: 4 * time.Minute, MaxNodes: 7, MaxVersions: 8, MaxRanks: 9, MaxCommunicators: 10, MaxMembers: 11,
+				Compatible: map[string][][]string{"kernel": {{"5.15.*", "6.8.0-40-generic"}}, "nic_firmware": {{"*"}}},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +49,12 @@ func TestValidate(t *testing.T) {
 		"check max_registers: got 0; want at least 1":         func(c *Config) { c.MaxRegisters = 0 },
 		"check max_findings: got 0; want at least 1":          func(c *Config) { c.MaxFindings = 0 },
 		"check max_series: got 0; want at least 1":            func(c *Config) { c.MaxSeries = 0 },
+		"check fleet: check settle: got 0s; want at least 1s, with a unit\ncheck max_communicators: got 0; want at least 1": func(c *Config) {
+			c.Fleet.Settle, c.Fleet.MaxCommunicators = 0, 0
+		},
+		"check fleet: check compatible: kernel: set 0: got 0 versions; want 1 to 256": func(c *Config) {
+			c.Fleet.Compatible = map[string][][]string{"kernel": {{}}}
+		},
 	} {
 		cfg := newDefaultConfig()
 		change(cfg)

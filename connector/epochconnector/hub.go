@@ -9,15 +9,18 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
+	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 )
@@ -33,9 +36,11 @@ type hub struct {
 	logs    []consumer.Logs
 	metrics []consumer.Metrics
 
-	watching sync.Mutex // guards the watch and the names of jobs; nobody is called with it
+	watching sync.Mutex // guards the watches and what they read with; nobody is called with it
 	watch    *watch.Watch
-	names    map[string]string
+	names    map[string]string // of jobs
+	fleet    *fleet.Watch
+	states   otelmap.StateReader
 
 	// What follows is the interval's.
 	series            *series
@@ -44,7 +49,13 @@ type hub struct {
 
 	foreign, unread, refused atomic.Int64
 	why                      atomic.Pointer[error] // the first that could not be read since the last tick
-	seen                     atomic.Pointer[watch.Stats]
+	seen                     atomic.Pointer[seen]
+}
+
+// seen are the counters of the watches as of the last look.
+type seen struct {
+	saves watch.Stats
+	fleet fleet.Stats
 }
 
 func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
@@ -52,8 +63,11 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, watch: watch.New(cfg.watch()), names: map[string]string{}, series: newSeries(cfg.MaxSeries)}
-	h.seen.Store(&watch.Stats{})
+	h := &hub{
+		cfg: cfg, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
+		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
+	}
+	h.seen.Store(&seen{})
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
 	return h, h.observe()
 }
@@ -71,22 +85,64 @@ func (h *hub) consume(ld plog.Logs) {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
-				o, ok, err := epochmap.LogToObservation(rl.Resource(), lr)
+				ok, err := h.take(rl.Resource(), lr, now)
 				switch {
-				case !ok:
-					h.foreign.Add(1)
 				case err != nil:
 					h.unread.Add(1)
 					h.why.CompareAndSwap(nil, &err)
-				default:
-					if name, ok := rl.Resource().Attributes().Get(semconv.ServiceName); ok && len(h.names) < h.cfg.MaxJobs {
-						h.names[o.JobID] = name.AsString()
-					}
-					h.watch.Observe(&o, now)
+				case !ok:
+					h.foreign.Add(1)
 				}
 			}
 		}
 	}
+}
+
+// take takes what a record tells of saves, of versions, or of who computes with whom; false where
+// it tells of none.
+func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool, error) {
+	switch lr.EventName() {
+	case semconv.EventEpochObservation:
+		o, ok, err := epochmap.LogToObservation(of, lr)
+		if !ok || err != nil {
+			return ok, err
+		}
+		if name, ok := of.Attributes().Get(semconv.ServiceName); ok && len(h.names) < h.cfg.MaxJobs {
+			h.names[o.JobID] = name.AsString()
+		}
+		h.watch.Observe(&o, now)
+	case semconv.EventHostFact:
+		o, ok, err := versionmap.LogToVersion(of, lr)
+		if !ok || err != nil {
+			return ok, err
+		}
+		h.fleet.Observe(&o, now)
+	case semconv.EventRankState:
+		return true, h.takeState(of, lr, now)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// takeState takes who a rank computes with. Of one that was heard of just now nothing is read.
+func (h *hub) takeState(of pcommon.Resource, lr plog.LogRecord, now time.Time) error {
+	var problems otelmap.Problems
+	if source, ok := lr.Attributes().Get(semconv.RankStateSource); ok {
+		r, known := otelmap.ResourceToRank(of, &problems)
+		if known && h.fleet.Knows(&r, model.StateSource(source.AsString()), now) {
+			return nil
+		}
+		problems = otelmap.Problems{} // they are met again
+	}
+	if s, ok := h.states.LogToRankState(of, lr, &problems); ok {
+		h.fleet.AddState(&s, now)
+		return nil
+	}
+	if list := problems.List(); len(list) > 0 {
+		return errors.New(list[0].What)
+	}
+	return nil
 }
 
 // tick gives out what has changed.
@@ -95,7 +151,7 @@ func (h *hub) tick(now time.Time) {
 		h.logger.Warn("leave out observations that cannot be read; the first since the last interval", zap.Error(*why))
 	}
 	if err := h.give(context.Background(), now, false); err != nil {
-		h.logger.Warn("send findings of saves on the interval", zap.Error(err))
+		h.logger.Warn("send findings on the interval", zap.Error(err))
 	}
 }
 
@@ -112,7 +168,7 @@ func (h *hub) stop(ctx context.Context) (err error) {
 // nothing.
 func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	flush := last || now.Sub(h.flushed) >= h.cfg.FlushInterval
-	changed, standing, jobs := h.judge(now, flush)
+	changed, standing, sums := h.judge(now, flush)
 	changed = append(changed, h.ended...)
 	h.ended = nil
 	var errs []error
@@ -121,7 +177,7 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	}
 	if flush {
 		h.flushed = now
-		h.series.set(jobs, now)
+		h.series.set(&sums, now)
 		for _, next := range h.metrics {
 			md := pmetric.NewMetrics()
 			otelmap.WriteMetrics(md, now, h.series.all()...)
@@ -134,20 +190,19 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 }
 
 // judge asks the watch, and holds it for no longer.
-func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Finding, jobs []watch.Job) {
+func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Finding, sums sums) {
 	h.watching.Lock()
 	defer h.watching.Unlock()
-	changed = h.findings(h.watch.Tick(now), now)
+	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
 	if flush {
-		jobs = h.watch.Jobs()
+		sums.jobs, sums.mixed, sums.counts = h.watch.Jobs(), h.fleet.Mixed(), h.fleet.Counts(now)
 	}
 	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
-		standing = h.findings(h.watch.Standing(), now)
+		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
 	}
-	s := h.watch.Stats()
-	h.seen.Store(&s)
-	return changed, standing, jobs
+	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats()})
+	return changed, standing, sums
 }
 
 // maxEnded bounds the closed findings that wait to be told again.

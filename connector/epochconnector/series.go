@@ -4,38 +4,56 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
+	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// series are the metrics of saves.
-type series struct{ frontier, lag, mixed otelmap.Metric }
+// series are the metrics of saves, and of the versions of nodes.
+type series struct{ frontier, lag, mixed, fleetMixed, fleetNodes otelmap.Metric }
+
+// sums are what their values are taken from.
+type sums struct {
+	jobs   []watch.Job
+	mixed  []fleet.Mixed
+	counts []fleet.Count
+}
 
 func newSeries(limit int) *series {
 	gauge := func(name, unit, description string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
 	}
 	s := &series{
-		frontier: gauge(semconv.MetricEpochFrontier, "{epoch}", "The newest epoch that every domain of the job confirms."),
-		lag:      gauge(semconv.MetricEpochLag, "{epoch}", "How far the domain that is farthest ahead of the frontier is ahead of it."),
-		mixed:    gauge(semconv.MetricEpochMixed, "{save}", "Saves of the job that are called mixed."),
+		frontier:   gauge(semconv.MetricEpochFrontier, "{epoch}", "The newest epoch that every domain of the job confirms."),
+		lag:        gauge(semconv.MetricEpochLag, "{epoch}", "How far the domain that is farthest ahead of the frontier is ahead of it."),
+		mixed:      gauge(semconv.MetricEpochMixed, "{save}", "Saves of the job that are called mixed."),
+		fleetMixed: gauge(semconv.MetricFleetMixed, "{communicator}", "Communicators of the job of which findings say that versions are mixed."),
+		fleetNodes: gauge(semconv.MetricFleetNodes, "{node}", "Nodes that run the version."),
 	}
-	s.mixed.Sums = true
+	s.mixed.Sums, s.fleetMixed.Sums, s.fleetNodes.Sums = true, true, true
 	return s
 }
 
-func (s *series) all() []*otelmap.Metric { return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed} }
+func (s *series) all() []*otelmap.Metric {
+	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes}
+}
 
 // set takes the values of now; the series of jobs that are forgotten end. Where nothing can be
 // recovered there is no frontier, and no value of it.
-func (s *series) set(jobs []watch.Job, now time.Time) {
-	for _, j := range jobs {
+func (s *series) set(of *sums, now time.Time) {
+	for _, j := range of.jobs {
 		job := otelmap.Text(semconv.JobID, j.ID)
 		if j.Frontier.OK {
 			s.frontier.Set(now, float64(j.Frontier.V), job)
 		}
 		s.lag.Set(now, float64(j.Lag), job)
 		s.mixed.Set(now, float64(j.Mixed), job)
+	}
+	for _, m := range of.mixed {
+		s.fleetMixed.Set(now, float64(m.Episodes), otelmap.Text(semconv.JobID, m.Job), otelmap.Text(semconv.VersionDomain, string(m.Domain)))
+	}
+	for _, c := range of.counts {
+		s.fleetNodes.Set(now, float64(c.Nodes), otelmap.Text(semconv.VersionDomain, string(c.Domain)), otelmap.Text(semconv.VersionValue, c.Version))
 	}
 	for _, m := range s.all() {
 		m.Expire(now)

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 )
 
 // observe registers the counters of the component's own telemetry.
@@ -15,17 +13,26 @@ func (h *hub) observe() error {
 	var errs []error
 	for _, c := range []struct {
 		register func(metric.Int64Callback) error
-		value    func(*watch.Stats) int64
+		value    func(*seen) int64
 	}{
-		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *watch.Stats) int64 { return s.Opened }},
-		{t.RegisterConnectorEpochFindingsRefusedCallback, func(*watch.Stats) int64 { return h.refused.Load() }},
-		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *watch.Stats) int64 { return s.Withheld }},
-		{t.RegisterConnectorEpochForeignRecordsCallback, func(*watch.Stats) int64 { return h.foreign.Load() }},
-		{t.RegisterConnectorEpochObservationsCallback, func(s *watch.Stats) int64 { return s.Engine.Observations }},
-		{t.RegisterConnectorEpochObserversForgottenCallback, func(s *watch.Stats) int64 { return s.Forgotten }},
-		{t.RegisterConnectorEpochOverflowedCallback, func(s *watch.Stats) int64 { return s.Engine.Overflowed }},
-		{t.RegisterConnectorEpochSavesLeftCallback, func(s *watch.Stats) int64 { return s.Engine.SavesLost }},
-		{t.RegisterConnectorEpochUnreadCallback, func(*watch.Stats) int64 { return h.unread.Load() }},
+		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 { return s.saves.Opened + s.fleet.Opened }},
+		{t.RegisterConnectorEpochFindingsRefusedCallback, func(*seen) int64 { return h.refused.Load() }},
+		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 { return s.saves.Withheld + s.fleet.Withheld }},
+		{t.RegisterConnectorEpochFleetAbstainedCallback, func(s *seen) int64 { return s.fleet.Abstained }},
+		{t.RegisterConnectorEpochFleetContestedCallback, func(s *seen) int64 { return s.fleet.Contested }},
+		{t.RegisterConnectorEpochFleetLateCallback, func(s *seen) int64 { return s.fleet.Late }},
+		{t.RegisterConnectorEpochFleetMembersUnknownCallback, func(s *seen) int64 { return s.fleet.MembersUnknown }},
+		{t.RegisterConnectorEpochFleetOverflowedCallback, func(s *seen) int64 { return s.fleet.Overflowed() }},
+		{t.RegisterConnectorEpochFleetRefusedCallback, func(s *seen) int64 { return s.fleet.Refused }},
+		{t.RegisterConnectorEpochFleetRestartedCallback, func(s *seen) int64 { return s.fleet.Restarted }},
+		{t.RegisterConnectorEpochFleetStatesCallback, func(s *seen) int64 { return s.fleet.States }},
+		{t.RegisterConnectorEpochFleetVersionsCallback, func(s *seen) int64 { return s.fleet.Versions }},
+		{t.RegisterConnectorEpochForeignRecordsCallback, func(*seen) int64 { return h.foreign.Load() }},
+		{t.RegisterConnectorEpochObservationsCallback, func(s *seen) int64 { return s.saves.Engine.Observations }},
+		{t.RegisterConnectorEpochObserversForgottenCallback, func(s *seen) int64 { return s.saves.Forgotten }},
+		{t.RegisterConnectorEpochOverflowedCallback, func(s *seen) int64 { return s.saves.Engine.Overflowed }},
+		{t.RegisterConnectorEpochSavesLeftCallback, func(s *seen) int64 { return s.saves.Engine.SavesLost }},
+		{t.RegisterConnectorEpochUnreadCallback, func(*seen) int64 { return h.unread.Load() }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.value(h.seen.Load()))

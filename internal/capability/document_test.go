@@ -103,7 +103,7 @@ func TestANameOfAClassIsFound(t *testing.T) {
 // elsewhere are the kind and classes that are told from what no row has.
 var elsewhere = []string{
 	model.FindingClock, model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted,
-	model.FindingEpoch, model.ClassMixed, model.ClassPartial, model.ClassRevoked,
+	model.FindingEpoch, model.ClassMixed, model.ClassPartial, model.ClassRevoked, model.ClassFleetMixed,
 }
 
 // ofDesync are the kind and the classes of hangs, which have an engine.

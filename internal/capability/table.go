@@ -88,7 +88,7 @@ var kinds = []struct {
 		"nic_down", "flap", "congestion", "imbalance", "degraded", "asymmetry", "path_loss", "host_unreachable",
 		"transport_mismatch", "misconfigured",
 	}},
-	{model.FindingEpoch, []string{model.ClassMixed, model.ClassPartial, model.ClassRevoked, "fleet_mixed"}},
+	{model.FindingEpoch, []string{model.ClassMixed, model.ClassPartial, model.ClassRevoked, model.ClassFleetMixed}},
 	{"crash", []string{"first_failure"}},
 }
 
@@ -121,7 +121,7 @@ func Of(row Row, c Class) (Cell, bool) {
 	switch {
 	case c.Kind == model.FindingDesync:
 		return hangCellOf(row, c), true
-	case c.Kind == model.FindingClock, c.Kind == model.FindingEpoch && c.Name != "fleet_mixed":
+	case c.Kind == model.FindingClock, c.Kind == model.FindingEpoch:
 		cell.Verdict, cell.Why = Elsewhere, unjudged[c.Kind]
 	case c.Kind != model.FindingStraggler:
 		cell.Why = unjudged[c.Kind]

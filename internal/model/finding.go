@@ -44,12 +44,14 @@ const (
 	// why. Candidates has who can be at fault.
 	ClassIncompleteEvidence = "incomplete_evidence"
 
-	// FindingEpoch is of a save of a job.
+	// FindingEpoch is of a save of a job, or of the versions that its nodes run.
 	FindingEpoch = "epoch"
 
 	ClassMixed   = "mixed"   // domains hold different epochs
 	ClassPartial = "partial" // some confirm it, others do not, and none moves
 	ClassRevoked = "revoked" // the newest that could be recovered can be no more
+	// ClassFleetMixed: members of a communicator run versions that may not mix.
+	ClassFleetMixed = "fleet_mixed"
 
 	CauseUnknown    = "unknown"
 	CauseCompile    = "compile"

@@ -26,6 +26,8 @@ func Sentence(f *model.Finding) string {
 	switch {
 	case f.Kind == model.FindingDesync:
 		b.WriteString(hang(f))
+	case f.Class == model.ClassFleetMixed:
+		b.WriteString(ofFleet(f))
 	case f.Kind == model.FindingEpoch:
 		b.WriteString(ofEpoch(f))
 	case f.OutsideScopes():
@@ -178,6 +180,8 @@ func saves(f *model.Finding) string {
 
 func place(f *model.Finding) string {
 	switch {
+	case f.Class == model.ClassFleetMixed && f.CommID != "":
+		return fmt.Sprintf("communicator %s of job %s", firstOf(f.CommName, f.CommID), f.JobID)
 	case f.EndDecided() && f.Host != "":
 		return f.Link + " on " + f.Host
 	case f.EndDecided():

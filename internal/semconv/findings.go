@@ -108,6 +108,10 @@ const (
 	MetricEpochLag      = "lockstep.epoch.lag"      // {epoch}
 	MetricEpochMixed    = "lockstep.epoch.mixed"    // {save}
 
+	// Of the versions that nodes run, gauges: by job and domain, and by domain and version.
+	MetricFleetMixed = "lockstep.fleet.mixed" // {communicator}
+	MetricFleetNodes = "lockstep.fleet.nodes" // {node}
+
 	// Of hangs, gauges by job; the limit by phase, too.
 	MetricHangOpen    = "lockstep.hang.open"    // {finding}
 	MetricHangWaiting = "lockstep.hang.waiting" // {rank}

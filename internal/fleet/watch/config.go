@@ -138,6 +138,11 @@ type Stats struct {
 	Nodes, Contested, Comms, Abstained int64
 }
 
+// Overflowed is how often anything found no room.
+func (s *Stats) Overflowed() int64 {
+	return s.NodesRefused + s.VersionsRefused + s.RanksRefused + s.CommsRefused + s.JobsEvicted
+}
+
 // Held is a class of versions in a communicator.
 type Held struct {
 	Versions []string // at most maxVersions, sorted
@@ -167,6 +172,7 @@ type Judgement struct {
 type Episode struct {
 	Job, JobName, Incarnation string
 	CommID, CommName          string
+	First                     int64 // of its members
 	Domain                    model.VersionDomain
 	Judgement                 Judgement
 	// Covers is how many other communicators of the job, whose members are all in this one, span

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -132,7 +133,7 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 		nccl := strings.HasPrefix(c.Backend, "nccl")
 		// The version that RAS says is that of the process that was asked, not of each.
 		if nccl && s.Source == model.StateFlightRecorder && s.LibVersion != "" {
-			r.nccl = s.LibVersion
+			r.nccl = intern(s.LibVersion)
 		}
 		w.comm(j, c, nccl, now)
 	}
@@ -140,10 +141,10 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 
 func (r *rank) know(of *model.Rank, source int, now time.Time) {
 	if of.HostID != "" || of.HostName != "" {
-		r.hostID, r.hostName, r.placed = cmp.Or(of.HostID, r.hostID), cmp.Or(of.HostName, r.hostName), 0
+		r.hostID, r.hostName, r.placed = intern(cmp.Or(of.HostID, r.hostID)), intern(cmp.Or(of.HostName, r.hostName)), 0
 		r.heard = now
 	}
-	r.hwid = cmp.Or(of.HWID, r.hwid)
+	r.hwid = intern(cmp.Or(of.HWID, r.hwid))
 	r.sources[source].told = now
 	if of.PID.OK {
 		r.sources[source].pid = of.PID
@@ -231,8 +232,15 @@ func (w *Watch) comm(j *job, s *model.CommState, nccl bool, now time.Time) {
 	if c.torn {
 		w.stats.MembersUnknown++
 	}
-	c.heard, c.name, c.nccl = now, cmp.Or(s.Comm.Name, c.name), c.nccl || nccl
+	if s.Comm.Name != "" && c.name != s.Comm.Name {
+		c.name = intern(s.Comm.Name)
+	}
+	c.heard, c.nccl = now, c.nccl || nccl
 }
+
+// intern returns the one copy of a text: those of a state that was read are parts of all of its
+// texts, and would keep them.
+func intern(s string) string { return unique.Make(s).Value() }
 
 func (c *comm) has(members []int64) bool {
 	return slices.EqualFunc(c.members, members, func(r *rank, n int64) bool { return r.n == n })
@@ -243,6 +251,7 @@ func (w *Watch) newComm(j *job, k commKey, members []int64) *comm {
 	if w.comms >= w.cfg.MaxComms || w.members+len(members) > w.cfg.MaxMembers {
 		return nil
 	}
+	k.id = intern(k.id)
 	c := &comm{key: k, members: make([]*rank, 0, len(members))}
 	for _, n := range members {
 		if n < 0 {

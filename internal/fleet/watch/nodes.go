@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
-	"unique"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -147,7 +146,7 @@ func (w *Watch) take(s *set, o *model.VersionObservation, now time.Time) {
 	}
 	e := entry{o.Unit, o.Model, o.Version, w.cfg.class(o.Domain, o.Version)}
 	for _, text := range []*string{&e.unit, &e.model, &e.version, &e.class} {
-		*text = unique.Make(*text).Value() // most nodes say the same
+		*text = intern(*text)
 	}
 	at, known := slices.BinarySearchFunc(s.next, e, byUnit)
 	if known {

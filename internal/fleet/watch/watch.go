@@ -120,7 +120,7 @@ func (w *Watch) begin(j *job, c *comm, k caseKey, began time.Time, judged Judgem
 		began = now
 	}
 	e := &episode{key: k, mixed: now, fresh: true, Episode: Episode{
-		Job: cmp.Or(j.id, j.key), JobName: j.name, Incarnation: j.key, CommID: c.key.id, CommName: c.name,
+		Job: cmp.Or(j.id, j.key), JobName: j.name, Incarnation: j.key, CommID: c.key.id, CommName: c.name, First: c.key.first,
 		Domain: model.VersionDomains[k.place], Judgement: judged, Began: began, Revision: 1,
 	}}
 	for _, r := range c.members {

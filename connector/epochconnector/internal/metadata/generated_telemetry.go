@@ -25,18 +25,27 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                            metric.Meter
-	mu                               sync.Mutex
-	registrations                    []metric.Registration
-	ConnectorEpochFindingsOpened     metric.Int64ObservableCounter
-	ConnectorEpochFindingsRefused    metric.Int64ObservableCounter
-	ConnectorEpochFindingsWithheld   metric.Int64ObservableCounter
-	ConnectorEpochForeignRecords     metric.Int64ObservableCounter
-	ConnectorEpochObservations       metric.Int64ObservableCounter
-	ConnectorEpochObserversForgotten metric.Int64ObservableCounter
-	ConnectorEpochOverflowed         metric.Int64ObservableCounter
-	ConnectorEpochSavesLeft          metric.Int64ObservableCounter
-	ConnectorEpochUnread             metric.Int64ObservableCounter
+	meter                             metric.Meter
+	mu                                sync.Mutex
+	registrations                     []metric.Registration
+	ConnectorEpochFindingsOpened      metric.Int64ObservableCounter
+	ConnectorEpochFindingsRefused     metric.Int64ObservableCounter
+	ConnectorEpochFindingsWithheld    metric.Int64ObservableCounter
+	ConnectorEpochFleetAbstained      metric.Int64ObservableGauge
+	ConnectorEpochFleetContested      metric.Int64ObservableGauge
+	ConnectorEpochFleetLate           metric.Int64ObservableCounter
+	ConnectorEpochFleetMembersUnknown metric.Int64ObservableCounter
+	ConnectorEpochFleetOverflowed     metric.Int64ObservableCounter
+	ConnectorEpochFleetRefused        metric.Int64ObservableCounter
+	ConnectorEpochFleetRestarted      metric.Int64ObservableCounter
+	ConnectorEpochFleetStates         metric.Int64ObservableCounter
+	ConnectorEpochFleetVersions       metric.Int64ObservableCounter
+	ConnectorEpochForeignRecords      metric.Int64ObservableCounter
+	ConnectorEpochObservations        metric.Int64ObservableCounter
+	ConnectorEpochObserversForgotten  metric.Int64ObservableCounter
+	ConnectorEpochOverflowed          metric.Int64ObservableCounter
+	ConnectorEpochSavesLeft           metric.Int64ObservableCounter
+	ConnectorEpochUnread              metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -86,6 +95,141 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochFindingsWithheldCallback(
 		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFindingsWithheld, obs: o})
 		return nil
 	}, builder.ConnectorEpochFindingsWithheld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetAbstainedCallback sets callback for observable ConnectorEpochFleetAbstained metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetAbstainedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetAbstained, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetAbstained)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetContestedCallback sets callback for observable ConnectorEpochFleetContested metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetContestedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetContested, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetContested)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetLateCallback sets callback for observable ConnectorEpochFleetLate metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetLateCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetLate, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetLate)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetMembersUnknownCallback sets callback for observable ConnectorEpochFleetMembersUnknown metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetMembersUnknownCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetMembersUnknown, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetMembersUnknown)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetOverflowedCallback sets callback for observable ConnectorEpochFleetOverflowed metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetOverflowedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetOverflowed, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetOverflowed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetRefusedCallback sets callback for observable ConnectorEpochFleetRefused metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetRefusedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetRefused, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetRefused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetRestartedCallback sets callback for observable ConnectorEpochFleetRestarted metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetRestartedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetRestarted, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetRestarted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetStatesCallback sets callback for observable ConnectorEpochFleetStates metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetStatesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetStates, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetStates)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFleetVersionsCallback sets callback for observable ConnectorEpochFleetVersions metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFleetVersionsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFleetVersions, obs: o})
+		return nil
+	}, builder.ConnectorEpochFleetVersions)
 	if err != nil {
 		return err
 	}
@@ -231,9 +375,63 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetAbstained, err = builder.meter.Int64ObservableGauge(
+		"otelcol_connector_epoch_fleet_abstained",
+		metric.WithDescription("Domains of communicators of which nothing can be said because the versions of members are not known, at the last look. [Alpha]"),
+		metric.WithUnit("{domain}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetContested, err = builder.meter.Int64ObservableGauge(
+		"otelcol_connector_epoch_fleet_contested",
+		metric.WithDescription("Nodes of which two observers tell, so that nothing counts. [Alpha]"),
+		metric.WithUnit("{node}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetLate, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_late",
+		metric.WithDescription("Versions told too late, again, or by observers of which a later life was heard. [Alpha]"),
+		metric.WithUnit("{version}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetMembersUnknown, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_members_unknown",
+		metric.WithDescription("Communicators that a rank named without their members, or with others than another rank. [Alpha]"),
+		metric.WithUnit("{communicator}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetOverflowed, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_overflowed",
+		metric.WithDescription("Nodes, versions, ranks, communicators and jobs beyond what is followed, each time that they are told of. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetRefused, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_refused",
+		metric.WithDescription("Versions that contradict themselves, or are of hardware without its model. [Alpha]"),
+		metric.WithUnit("{version}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetRestarted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_restarted",
+		metric.WithDescription("Jobs of which a rank was found on another host or in another process, so that its communicators were forgotten. [Alpha]"),
+		metric.WithUnit("{job}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetStates, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_states",
+		metric.WithDescription("States of ranks that were taken for who computes with whom. [Alpha]"),
+		metric.WithUnit("{state}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFleetVersions, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fleet_versions",
+		metric.WithDescription("Versions of nodes taken. [Alpha]"),
+		metric.WithUnit("{version}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorEpochForeignRecords, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_foreign_records",
-		metric.WithDescription("Log records received that have nothing to do with saves; they go nowhere from here. [Alpha]"),
+		metric.WithDescription("Log records received that tell neither of saves, versions nor ranks; they go nowhere from here. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -263,8 +461,8 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochUnread, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_unread",
-		metric.WithDescription("Observations that could not be read and were left out. [Alpha]"),
-		metric.WithUnit("{observation}"),
+		metric.WithDescription("Events that could not be read and were left out. [Alpha]"),
+		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

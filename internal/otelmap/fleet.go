@@ -1,0 +1,72 @@
+package otelmap
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// FleetEvidence is what decided a finding of class fleet_mixed, as JSON.
+type FleetEvidence struct {
+	Domain string `json:"domain"`
+	// Model is of what hardware the versions are.
+	Model string `json:"model,omitempty"`
+	// Held are the classes of versions, that of most nodes first.
+	Held []FleetHeld `json:"held"`
+	// Ranks is how many the communicator has, Known of how many of them the version is known.
+	Ranks int `json:"ranks"`
+	Known int `json:"known"`
+	// Hosts are the first that are not of the first class.
+	Hosts []string `json:"minority_hosts,omitempty"`
+	// Covers is how many further communicators of ranks of this one span classes, too.
+	Covers int `json:"covered_communicators,omitempty"`
+}
+
+// FleetHeld is one class of versions that may mix.
+type FleetHeld struct {
+	Versions []string `json:"versions"`
+	Nodes    int      `json:"nodes"`
+	Ranks    int      `json:"ranks"`
+	First    string   `json:"first_host,omitempty"`
+}
+
+// ofFleet says which versions the members of a communicator run, who does not fit, and of how many
+// it is known.
+func ofFleet(f *model.Finding) string {
+	var ev FleetEvidence
+	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Held) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(": " + ev.Domain)
+	if ev.Model != "" {
+		fmt.Fprintf(&b, " of %s", ev.Model)
+	}
+	b.WriteString(" is ")
+	for i, h := range ev.Held {
+		if i > 0 {
+			b.WriteString(", and ")
+		}
+		fmt.Fprintf(&b, "%s on %s", strings.Join(h.Versions, " or "), plural(h.Ranks, "rank"))
+		if ev.Domain != string(model.VersionNCCL) {
+			fmt.Fprintf(&b, " of %s", plural(h.Nodes, "node"))
+		}
+		if i > 0 && h.First != "" {
+			fmt.Fprintf(&b, " (the first %s)", h.First)
+		}
+	}
+	fmt.Fprintf(&b, "; known of %d of %s", ev.Known, plural(ev.Ranks, "rank"))
+	if ev.Covers > 0 {
+		fmt.Fprintf(&b, "; so are %s of these ranks", plural(ev.Covers, "further communicator"))
+	}
+	return b.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
