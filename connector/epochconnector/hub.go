@@ -117,7 +117,7 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 			return ok, err
 		}
 		h.fleet.Observe(&o, now)
-	case semconv.EventRankState:
+	case semconv.EventRankState, semconv.EventRankMembers:
 		return true, h.takeState(of, lr, now)
 	default:
 		return false, nil
@@ -135,7 +135,7 @@ func (h *hub) takeState(of pcommon.Resource, lr plog.LogRecord, now time.Time) e
 		}
 		problems = otelmap.Problems{} // they are met again
 	}
-	if s, ok := h.states.LogToRankState(of, lr, &problems); ok {
+	if s, ok := h.states.LogToRankMembers(of, lr, &problems); ok {
 		h.fleet.AddState(&s, now)
 		return nil
 	}

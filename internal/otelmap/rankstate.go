@@ -35,6 +35,15 @@ func AppendRankState(ld plog.Logs, s *model.RankState) {
 	m.PutEmptyBytes(semconv.RankStateData).FromRaw(rankstate.Encode(s))
 }
 
+// AppendRankMembers adds to ld which communicators a rank is a member of, as s has them.
+func AppendRankMembers(ld plog.Logs, s *model.RankState) {
+	lr := appendRankEvent(ld, &s.Rank, s.Time, semconv.EventRankMembers)
+	setSeverity(lr, model.SeverityInfo)
+	lr.Body().SetStr(fmt.Sprintf("rank %d is a member of %s", s.Rank.Rank, plural(len(s.Comms), "communicator")))
+	putKnown(lr.Attributes(), semconv.RankStateSource, string(s.Source))
+	lr.Attributes().PutEmptyBytes(semconv.RankStateData).FromRaw(rankstate.Encode(s))
+}
+
 // StateReader reads the states of many ranks; those of one job share what they have in
 // common, which nobody must change. The zero value is ready; it is not safe for concurrent
 // use.
@@ -45,6 +54,19 @@ func (r *StateReader) LogToRankState(resource pcommon.Resource, lr plog.LogRecor
 	if lr.EventName() != semconv.EventRankState {
 		return model.RankState{}, false
 	}
+	return r.read(resource, lr, p)
+}
+
+// LogToRankMembers reads which communicators a rank is a member of, from such an event or from its
+// whole state; false where the record is another event, or none that can be read.
+func (r *StateReader) LogToRankMembers(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.RankState, bool) {
+	if lr.EventName() != semconv.EventRankState && lr.EventName() != semconv.EventRankMembers {
+		return model.RankState{}, false
+	}
+	return r.read(resource, lr, p)
+}
+
+func (r *StateReader) read(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.RankState, bool) {
 	v, ok := lr.Attributes().Get(semconv.RankStateData)
 	if !ok || v.Type() != pcommon.ValueTypeBytes {
 		p.add(nil, "rank state without "+semconv.RankStateData+" was left out")

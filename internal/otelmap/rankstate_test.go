@@ -177,3 +177,26 @@ func FuzzLogToRankState(f *testing.F) {
 		}
 	})
 }
+
+// Which communicators a rank is a member of is read from its state, too, and is none itself.
+func TestRankMembers(t *testing.T) {
+	want := model.RankState{
+		Rank: model.Rank{JobID: "j", Incarnation: "i", Rank: 3}, Source: model.StateRankEvents, Time: 9,
+		Comms: []model.CommState{{Comm: model.Comm{ID: "0xabc"}, Members: []int64{3, 4}}},
+	}
+	for _, event := range []func(plog.Logs, *model.RankState){AppendRankMembers, AppendRankState} {
+		ld := plog.NewLogs()
+		event(ld, &want)
+		res, lr := record(t, ld)
+		var r StateReader
+		got, ok := r.LogToRankMembers(res, lr, nil)
+		assert.True(t, ok)
+		assert.Equal(t, want.Comms[0].Members, got.Comms[0].Members)
+		assert.Equal(t, want.Rank, got.Rank)
+		_, ok = LogToRankState(res, lr, nil)
+		assert.Equal(t, lr.EventName() == "lockstep.rank.state", ok)
+	}
+	var r StateReader
+	_, ok := r.LogToRankMembers(pcommon.NewResource(), plog.NewLogRecord(), nil)
+	assert.False(t, ok)
+}

@@ -29,6 +29,9 @@ type Config struct {
 	// StateInterval is how often the state of a rank is handed on that stalls, or has had
 	// no traffic for StallAfter; 0: never.
 	StateInterval time.Duration
+	// MembersInterval is how often it is handed on which communicators a rank that has had
+	// traffic is a member of; 0: never.
+	MembersInterval time.Duration
 	// StepDeadline is how long a step waits for what is in flight of it after a
 	// later one began.
 	StepDeadline time.Duration

@@ -14,6 +14,8 @@ type Batch struct {
 	Summaries []Summary // of the operations of kind step, in their order
 	Open      []model.OpenOp
 	States    []model.RankState
+	// Members are states that say which communicators the rank is a member of, and nothing else.
+	Members []model.RankState
 }
 
 // Emit takes a batch; it is valid until Emit returns.
@@ -95,6 +97,7 @@ type Rank struct {
 	scopes    []ring.OpenScope
 	stalls    stallTable
 	standing  standing
+	membersAt uint64 // when its communicators are told of next
 	proxyKeys map[proxyKey]string
 	closing   []Link
 	pass      uint64
@@ -197,6 +200,7 @@ func (r *Rank) Pass(now uint64, emit Emit) {
 	r.expire()
 	r.stalled()
 	r.watch()
+	r.members()
 	r.flush()
 }
 
@@ -274,7 +278,7 @@ func (r *Rank) inFlight() (horizon uint64, oldest int64) {
 }
 
 func (r *Rank) flush() {
-	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 && len(r.batch.States) == 0 {
+	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 && len(r.batch.States) == 0 && len(r.batch.Members) == 0 {
 		return
 	}
 	r.batch.Rank = r.Identity()
@@ -282,6 +286,7 @@ func (r *Rank) flush() {
 	r.emit(&r.batch)
 	r.batch.Ops, r.batch.Summaries, r.batch.Open = r.batch.Ops[:0], r.batch.Summaries[:0], r.batch.Open[:0]
 	r.batch.States = r.batch.States[:0]
+	r.batch.Members = r.batch.Members[:0]
 }
 
 // next returns room for one operation more in the batch.

@@ -233,7 +233,8 @@ type got struct {
 	hist map[int64]map[string]int64
 	open []model.OpenOp
 
-	states []model.RankState
+	states  []model.RankState
+	members []model.RankState
 }
 
 func newGot() *got { return &got{sums: map[int64]Summary{}, hist: map[int64]map[string]int64{}} }
@@ -245,6 +246,7 @@ func (g *got) emit(t *testing.T) Emit {
 		g.ops = append(g.ops, b.Ops...)
 		g.open = append(g.open, b.Open...)
 		g.states = append(g.states, b.States...)
+		g.members = append(g.members, b.Members...)
 		steps := b.ops(model.KindStep)
 		require.Len(t, b.Summaries, len(steps))
 		for i, s := range b.Summaries {

@@ -6,6 +6,7 @@ const (
 	EventOpOpen           = "lockstep.op.open"
 	EventRankState        = "lockstep.rank.state"
 	EventRankAbsent       = "lockstep.rank.absent"
+	EventRankMembers      = "lockstep.rank.members"
 	EventClockEdge        = "lockstep.clock.edge"
 	EventClockModel       = "lockstep.clock.model"
 	EventEpochObservation = "lockstep.epoch.observation"

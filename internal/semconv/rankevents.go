@@ -43,7 +43,8 @@ const (
 	SummaryLinks     = "lockstep.summary.links"         // s, JSON, see the README of the rank_events receiver
 )
 
-// Attributes of lockstep.rank.state, what a rank's communication had come to. The resource
+// Attributes of lockstep.rank.state and of lockstep.rank.members, which says no more than which
+// communicators a rank is a member of: what a rank's communication had come to. The resource
 // is the rank's. The encoded state counts; the others are for people and for filters.
 const (
 	RankStateData    = "lockstep.rank.state.data"    // bytes, see docs/format/rank-state.md

@@ -47,6 +47,9 @@ type Config struct {
 	// StateInterval is how often the state of a rank is told of that stalls, or has had no
 	// traffic for stall_after; 0 is never.
 	StateInterval time.Duration `mapstructure:"state_interval"`
+	// MembersInterval is how often it is told of each rank that works which communicators it is
+	// a member of; 0 is never.
+	MembersInterval time.Duration `mapstructure:"members_interval"`
 	// StepDeadline is how long a step waits for what is in flight of it.
 	StepDeadline time.Duration `mapstructure:"step_deadline"`
 
@@ -166,8 +169,10 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("check %s: got %v; want at least %v, with a unit", f.name, f.got, minDuration))
 		}
 	}
-	if c.StateInterval != 0 && c.StateInterval < minDuration {
-		errs = append(errs, fmt.Errorf("check state_interval: got %v; want 0 for never, or at least %v, with a unit", c.StateInterval, minDuration))
+	for name, got := range map[string]time.Duration{"state_interval": c.StateInterval, "members_interval": c.MembersInterval} {
+		if got != 0 && got < minDuration {
+			errs = append(errs, fmt.Errorf("check %s: got %v; want 0 for never, or at least %v, with a unit", name, got, minDuration))
+		}
 	}
 	if c.RemoveDead < 0 {
 		errs = append(errs, fmt.Errorf("check remove_dead: got %v; want 0 to leave rings, or a time", c.RemoveDead))
@@ -230,7 +235,7 @@ func (c *Config) engine() rankevents.Config {
 	}
 	e.MaxOpenSteps, e.BatchOps = c.MaxOpenSteps, c.BatchOps
 	e.StallAfter, e.StallRepeat, e.StepDeadline = c.StallAfter, c.StallRepeat, c.StepDeadline
-	e.StateInterval = c.StateInterval
+	e.StateInterval, e.MembersInterval = c.StateInterval, c.MembersInterval
 	e.Anchor = rankevents.Anchor{Function: c.Anchor.Function, Every: c.Anchor.Every}
 	e.JobID, e.JobName = c.JobID, c.JobName
 	return e

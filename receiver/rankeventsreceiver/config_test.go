@@ -28,7 +28,7 @@ func TestLoadConfig(t *testing.T) {
 		"rank_events/all": {
 			Directory: "/var/run/rings", PollInterval: time.Second, Level: "all", Record: "unchanged", DetailOnStall: true,
 			RemoveDead: time.Minute, MaxRings: 8, MaxOpenSteps: 4, BatchOps: 100,
-			StallAfter: 5 * time.Second, StallRepeat: time.Minute, StateInterval: 7 * time.Second, StepDeadline: 10 * time.Second,
+			StallAfter: 5 * time.Second, StallRepeat: time.Minute, StateInterval: 7 * time.Second, MembersInterval: 5 * time.Minute, StepDeadline: 10 * time.Second,
 			GPUClock: "raw", Kernels: "summary", Anchor: AnchorConfig{Function: "all_reduce", Every: 12},
 			JobID: "llama", JobName: "Llama pre-training",
 			RetryOnFailure: configretry.BackOffConfig{
@@ -68,6 +68,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		`check record: got "collectives" with level "all"; want at least as much as level`:  func(c *Config) { c.Level, c.Record = "all", "collectives" },
 		"check stall_after: got 0s; want at least 1ms, with a unit":                         func(c *Config) { c.StallAfter = 0 },
 		"check state_interval: got -1s; want 0 for never, or at least 1ms, with a unit":     func(c *Config) { c.StateInterval = -time.Second },
+		"check members_interval: got 2ns; want 0 for never, or at least 1ms, with a unit":   func(c *Config) { c.MembersInterval = 2 },
 		"check state_interval: got 2ns; want 0 for never, or at least 1ms, with a unit":     func(c *Config) { c.StateInterval = 2 },
 		"check stall_repeat: got 0s; want at least 1ms, with a unit":                        func(c *Config) { c.StallRepeat = 0 },
 		"check step_deadline: got 0s; want at least 1ms, with a unit":                       func(c *Config) { c.StepDeadline = 0 },

@@ -49,6 +49,13 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 			}
 		})
 	}
+	if rd.logs != nil && len(b.Members) > 0 {
+		rd.deliverLogs(b, len(b.Members), func(ld plog.Logs) {
+			for i := range b.Members {
+				otelmap.AppendRankMembers(ld, &b.Members[i])
+			}
+		})
+	}
 	if rd.traces != nil && len(b.Ops) > 0 {
 		rd.deliverOps(b)
 	}

@@ -2,11 +2,8 @@ package watch
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
-	"unique"
-	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -54,26 +51,6 @@ func sourceOf(s model.StateSource) int {
 		return 2
 	}
 	return -1
-}
-
-// commKey tells communicators apart: several groups may have one id, and have other members.
-type commKey struct {
-	id    string
-	first int64
-	size  int
-}
-
-// comm is one communicator, by what its members say.
-type comm struct {
-	key     commKey
-	name    string
-	nccl    bool
-	members []*rank
-	heard   time.Time
-	// last is the list of members that was compared last: a reader hands out one for all ranks.
-	last *int64
-	// torn: two members name other members.
-	torn bool
 }
 
 // memberEvery is for how long at most what a rank said of its communicators is not read again:
@@ -135,7 +112,7 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 		if nccl && s.Source == model.StateFlightRecorder && s.LibVersion != "" {
 			r.nccl = intern(s.LibVersion)
 		}
-		w.comm(j, c, nccl, now)
+		w.comm(j, r, c, nccl, now)
 	}
 }
 
@@ -207,67 +184,6 @@ func (w *Watch) rank(j *job, n int64) *rank {
 		j.ranks[n] = r
 	}
 	return r
-}
-
-// comm takes a communicator as a member has it.
-func (w *Watch) comm(j *job, s *model.CommState, nccl bool, now time.Time) {
-	if len(s.Members) == 0 || s.MembersInferred || s.Comm.ID == "" {
-		w.stats.MembersUnknown++
-		return
-	}
-	k := commKey{s.Comm.ID, s.Members[0], len(s.Members)}
-	c := j.comms[k]
-	if c == nil {
-		if c = w.newComm(j, k, s.Members); c == nil {
-			w.stats.CommsRefused++
-			return
-		}
-	}
-	if at := unsafe.SliceData(s.Members); c.last != at {
-		c.last = at
-		if !c.has(s.Members) {
-			c.torn = true
-		}
-	}
-	if c.torn {
-		w.stats.MembersUnknown++
-	}
-	if s.Comm.Name != "" && c.name != s.Comm.Name {
-		c.name = intern(s.Comm.Name)
-	}
-	c.heard, c.nccl = now, c.nccl || nccl
-}
-
-// intern returns the one copy of a text: those of a state that was read are parts of all of its
-// texts, and would keep them.
-func intern(s string) string { return unique.Make(s).Value() }
-
-func (c *comm) has(members []int64) bool {
-	return slices.EqualFunc(c.members, members, func(r *rank, n int64) bool { return r.n == n })
-}
-
-// newComm makes a communicator; nil where there is no room, or its members can not be ranks.
-func (w *Watch) newComm(j *job, k commKey, members []int64) *comm {
-	if w.comms >= w.cfg.MaxComms || w.members+len(members) > w.cfg.MaxMembers {
-		return nil
-	}
-	k.id = intern(k.id)
-	c := &comm{key: k, members: make([]*rank, 0, len(members))}
-	for _, n := range members {
-		if n < 0 {
-			return nil
-		}
-		r := w.rank(j, n)
-		if r == nil {
-			return nil
-		}
-		c.members = append(c.members, r)
-	}
-	w.comms++
-	w.members += len(members)
-	j.comms[k] = c
-	j.order = nil
-	return c
 }
 
 // forgetJobs forgets communicators of which nothing is heard any more, and jobs that have none.

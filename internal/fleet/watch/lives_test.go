@@ -154,3 +154,34 @@ func TestMembersThatSayNothing(t *testing.T) {
 	assert.Empty(t, run(func(_ int64, s *model.RankState) { s.Source = "hearsay" }))
 	assert.Empty(t, run(func(_ int64, s *model.RankState) { s.Rank.HostName, s.Rank.HostID = "", "" }), "as NCCL's RAS has it")
 }
+
+// A communicator of which each member knows its own place only is as good, if its id is no other's.
+func TestMembersThatSayTheirPlace(t *testing.T) {
+	run := func(id string, place func(n int64) int64) (said []string, r *rig) {
+		r = newRig(nil, oldDriver, newDriver)
+		for range 12 {
+			for n := range int64(2) {
+				s := state(&plan{"job", []int{0, 1}, [][]int64{{0, 1}}}, n)
+				s.Comms[0].Comm = model.Comm{ID: id, Size: model.Some[int64](3), Rank: model.Some(place(n))}
+				s.Comms[0].Members = nil
+				r.AddState(&s, r.now)
+			}
+			said = append(said, r.pass(5*time.Minute)...)
+		}
+		return said, r
+	}
+	own := func(n int64) int64 { return n }
+	said, r := run("0xabc", own)
+	assert.Equal(t, []string{"0xabc nvidia_kernel_driver: 1×550.90.07, 1×580.126.09; minority [1] on [node1]"}, said)
+	assert.Equal(t, []int{3, 2}, []int{r.Standing()[0].Judgement.Ranks, r.Standing()[0].Judgement.Known}, "of the third nothing is known")
+	r.pass(time.Hour)
+	assert.Zero(t, r.members)
+
+	said, _ = run("7", own)
+	assert.Empty(t, said, "each process counts its groups")
+	said, r = run("0xabc", func(int64) int64 { return 1 })
+	assert.Empty(t, said, "two have one place")
+	assert.Positive(t, r.Stats().MembersUnknown)
+	said, _ = run("0xabc", func(int64) int64 { return 3 })
+	assert.Empty(t, said)
+}

@@ -228,6 +228,9 @@ func (w *Watch) namesakes() {
 
 // nodeOf returns the node that a rank is on; nil where that is not known for sure.
 func (w *Watch) nodeOf(r *rank) *node {
+	if r == nobody { // of all watches
+		return nil
+	}
 	if r.placed == w.moved {
 		return r.at
 	}

@@ -124,7 +124,9 @@ func (w *Watch) begin(j *job, c *comm, k caseKey, began time.Time, judged Judgem
 		Domain: model.VersionDomains[k.place], Judgement: judged, Began: began, Revision: 1,
 	}}
 	for _, r := range c.members {
-		e.ranks = append(e.ranks, r.n)
+		if r != nobody {
+			e.ranks = append(e.ranks, r.n)
+		}
 	}
 	slices.Sort(e.ranks)
 	w.open[k] = e
@@ -158,11 +160,8 @@ func (w *Watch) covered(k caseKey, c *comm) bool {
 }
 
 func (e *episode) contains(c *comm) bool {
-	if len(c.members) > len(e.ranks) {
-		return false
-	}
 	for _, r := range c.members {
-		if _, ok := slices.BinarySearch(e.ranks, r.n); !ok {
+		if _, ok := slices.BinarySearch(e.ranks, r.n); !ok && r != nobody {
 			return false
 		}
 	}
