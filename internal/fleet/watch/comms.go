@@ -39,7 +39,7 @@ var nobody = &rank{n: noFirst}
 // comm takes a communicator as a member has it.
 func (w *Watch) comm(j *job, r *rank, s *model.CommState, nccl bool, now time.Time) {
 	var k commKey
-	switch listed := len(s.Members) > 0 && !s.MembersInferred; {
+	switch listed := len(s.Members) > 0 && s.Members[0] >= 0 && !s.MembersInferred; {
 	case s.Comm.ID == "":
 	case listed:
 		k = commKey{s.Comm.ID, s.Members[0], len(s.Members)}

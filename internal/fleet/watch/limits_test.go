@@ -48,9 +48,11 @@ func TestLimitsOfJobs(t *testing.T) {
 	assert.EqualValues(t, 1, r.Stats().JobsEvicted)
 	assert.Nil(t, r.Watch.jobs["life of a"], "it was silent longest")
 	assert.Equal(t, []int{4, 0, 0}, []int{r.ranks, r.comms, r.members})
-	s.Comms = []model.CommState{{Comm: model.Comm{ID: "c"}, Members: []int64{0, -1}}}
-	r.AddState(&s, r.now)
-	assert.Zero(t, r.comms)
+	for _, members := range [][]int64{{0, -1}, {-1, 0}} {
+		s.Comms = []model.CommState{{Comm: model.Comm{ID: "c", Rank: model.Some[int64](7)}, Members: members}}
+		r.AddState(&s, r.now)
+		assert.Zero(t, r.comms)
+	}
 }
 
 func TestLimitOfEpisodes(t *testing.T) {
