@@ -2,7 +2,9 @@ package watch
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,13 +21,15 @@ type rollout struct {
 	now    time.Time
 	tick   int64
 	driver []string
+	order  []int // in which nodes are updated
 	jobs   []tenant
+	of     []int // the job that is on each node
 }
 
 // tenant is a job on nodes in a row.
 type tenant struct {
-	first, nodes int
-	states       []model.RankState
+	nodes, updated int
+	states         []model.RankState
 	// spans is since when it spans two drivers, and longest for how long it ever did.
 	spans   time.Time
 	longest time.Duration
@@ -40,6 +44,7 @@ func newRollout(nodes int) *rollout {
 	r := &rollout{Watch: New(cfg), now: time.Unix(1_759_999_800, 0), driver: make([]string, nodes)}
 	for i := range r.driver {
 		r.driver[i] = oldDriver
+		r.order = append(r.order, i)
 	}
 	for at := 0; at < nodes; {
 		size := 8
@@ -50,6 +55,7 @@ func newRollout(nodes int) *rollout {
 			}
 		}
 		size = min(size, nodes-at)
+		r.of = append(r.of, slices.Repeat([]int{len(r.jobs)}, size)...)
 		r.jobs = append(r.jobs, newTenant(len(r.jobs), at, size))
 		at += size
 	}
@@ -59,7 +65,7 @@ func newRollout(nodes int) *rollout {
 // newTenant makes a job: communicators of all ranks, of those of one place in each node, of each
 // node, and of pairs of neighbours.
 func newTenant(n, first, nodes int) tenant {
-	t := tenant{first: first, nodes: nodes, states: make([]model.RankState, nodes*ranksPerNode)}
+	t := tenant{nodes: nodes, states: make([]model.RankState, nodes*ranksPerNode)}
 	for i := range t.states {
 		host := hostName(first + i/ranksPerNode)
 		t.states[i] = model.RankState{Source: model.StateRankEvents, Rank: model.Rank{
@@ -120,11 +126,13 @@ func (r *rollout) tell(node int) {
 func (r *rollout) minute(updated, more int) []Episode {
 	r.now = r.now.Add(time.Minute)
 	r.tick++
+	for _, n := range r.order[min(updated, len(r.order)):min(updated+more, len(r.order))] {
+		r.driver[n] = newDriver
+		r.jobs[r.of[n]].updated++
+		r.tell(n)
+	}
 	for n := range r.driver {
-		if n >= updated && n < updated+more {
-			r.driver[n] = newDriver
-			r.tell(n)
-		} else if int64(n)%5 == r.tick%5 {
+		if int64(n)%5 == r.tick%5 {
 			r.tell(n)
 		}
 	}
@@ -135,7 +143,7 @@ func (r *rollout) minute(updated, more int) []Episode {
 				r.AddState(&t.states[k], r.now)
 			}
 		}
-		if r.driver[t.first] == r.driver[t.first+t.nodes-1] { // they are updated in order
+		if t.updated == 0 || t.updated == t.nodes {
 			t.spans = time.Time{}
 			continue
 		}
@@ -162,16 +170,36 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A driver is rolled out over 10,000 nodes. Who spans it for long is told of, and nobody else; and
-// when the rollout is through, nothing is open.
+// A driver is rolled out over 10,000 nodes, one job after the other. Who spans it for long is told
+// of, and nobody else; and when the rollout is through, nothing is open.
 func TestRollout(t *testing.T) {
 	if testing.Short() {
 		t.Skip("80,000 ranks")
 	}
-	const nodes, perMinute, around = 10_000, 160, 6
 	before := heap()
-	r := newRollout(nodes)
+	r := newRollout(10_000)
 	made := heap()
+	long, short := r.rollOut(t, 160)
+	assert.Positive(t, long)
+	assert.Positive(t, short)
+	t.Logf("heap %.0f MiB, the states themselves %.0f MiB", float64(heap()-made)/(1<<20), float64(made-before)/(1<<20))
+	runtime.KeepAlive(r)
+}
+
+// The same over nodes here and there, so that all jobs span it at once.
+func TestRolloutHereAndThere(t *testing.T) {
+	r := newRollout(1000)
+	rand.New(rand.NewPCG(1, 7)).Shuffle(len(r.order), func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
+	long, _ := r.rollOut(t, 10)
+	assert.Equal(t, len(r.jobs), long)
+}
+
+// rollOut updates so many nodes a minute, and counts the jobs that spanned both drivers for so long
+// that they must be told of, and those that must not.
+func (r *rollout) rollOut(t *testing.T, perMinute int) (long, short int) {
+	t.Helper()
+	const around = 6
+	nodes := len(r.driver)
 	told := map[string]bool{}
 	var longest time.Duration
 	peak := 0
@@ -196,7 +224,6 @@ func TestRollout(t *testing.T) {
 	}
 	assert.Empty(t, r.Standing())
 	assert.Equal(t, r.Stats().Opened, r.Stats().Closed)
-	long, short := 0, 0
 	for i := range r.jobs {
 		j := &r.jobs[i]
 		name := fmt.Sprint("job", i)
@@ -209,12 +236,9 @@ func TestRollout(t *testing.T) {
 			assert.False(t, told[name], "%s spanned for %v", name, j.longest)
 		}
 	}
-	assert.Positive(t, long)
-	assert.Positive(t, short)
-	t.Logf("%d nodes, %d ranks, %d communicators of %d members in all, %d jobs (%d told, at most %d at once): the longest minute took %v; heap %.0f MiB, the states themselves %.0f MiB",
-		nodes, r.ranks, r.comms, r.members, len(r.jobs), len(told), peak, longest.Round(time.Millisecond),
-		float64(heap()-made)/(1<<20), float64(made-before)/(1<<20))
-	runtime.KeepAlive(r)
+	t.Logf("%d nodes, %d ranks, %d communicators of %d members in all, %d jobs (%d told, at most %d at once): the longest minute took %v",
+		nodes, r.ranks, r.comms, r.members, len(r.jobs), len(told), peak, longest.Round(time.Millisecond))
+	return long, short
 }
 
 // What one look costs while two drivers are out, by nodes.
@@ -224,8 +248,9 @@ func BenchmarkTick(b *testing.B) {
 			before := heap()
 			r := newRollout(nodes)
 			made := heap()
-			for range 25 {
-				r.minute(0, nodes/2)
+			r.minute(0, nodes/2)
+			for range 24 {
+				r.minute(0, 0)
 			}
 			held := heap()
 			b.ReportAllocs()
