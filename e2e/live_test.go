@@ -96,8 +96,9 @@ func ringDirectory(t *testing.T) string {
 	return dir
 }
 
-// startWorkers starts the demo's job, which trains until it is interrupted.
-func startWorkers(t *testing.T, dir, fault string) []*process {
+// startWorkers starts the demo's job, which trains until it is interrupted. hosts are the ids that
+// ranks give their host, in turn.
+func startWorkers(t *testing.T, dir, fault string, hosts ...string) []*process {
 	t.Helper()
 	program, plugin := built(t, "lockstep-demo-worker"), built(t, "libnccl-profiler-lockstep.so")
 	meet := t.TempDir()
@@ -107,11 +108,15 @@ func startWorkers(t *testing.T, dir, fault string) []*process {
 		if rank == slowRank {
 			args = append(args, "--fault", fault)
 		}
-		workers[rank] = start(t, map[string]string{
+		env := map[string]string{
 			"LOCKSTEP_DIR": dir, "NCCL_PROFILER_PLUGIN": plugin, "LOCKSTEP_JOB_ID": "live",
 			"RANK": strconv.Itoa(rank), "WORLD_SIZE": strconv.Itoa(liveRanks), "LOCAL_RANK": strconv.Itoa(rank),
 			"LOCKSTEP_RING_RECORDS": "4096", "LOCKSTEP_RING_LANES": "8",
-		}, program, args...)
+		}
+		if len(hosts) > 0 {
+			env["LOCKSTEP_HOST_ID"] = hosts[rank%len(hosts)]
+		}
+		workers[rank] = start(t, env, program, args...)
 	}
 	return workers
 }
