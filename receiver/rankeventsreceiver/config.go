@@ -169,9 +169,12 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("check %s: got %v; want at least %v, with a unit", f.name, f.got, minDuration))
 		}
 	}
-	for name, got := range map[string]time.Duration{"state_interval": c.StateInterval, "members_interval": c.MembersInterval} {
-		if got != 0 && got < minDuration {
-			errs = append(errs, fmt.Errorf("check %s: got %v; want 0 for never, or at least %v, with a unit", name, got, minDuration))
+	for _, f := range []struct {
+		name string
+		got  time.Duration
+	}{{"state_interval", c.StateInterval}, {"members_interval", c.MembersInterval}} {
+		if f.got != 0 && f.got < minDuration {
+			errs = append(errs, fmt.Errorf("check %s: got %v; want 0 for never, or at least %v, with a unit", f.name, f.got, minDuration))
 		}
 	}
 	if c.RemoveDead < 0 {
