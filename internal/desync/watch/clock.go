@@ -39,6 +39,7 @@ type hostClock struct {
 func (c *hostClock) hear(at int64, now time.Time) (set bool) {
 	d := time.Duration(at - now.UnixNano())
 	switch {
+	case at <= 0: // of no clock
 	case !c.known:
 		c.known, c.ahead = true, d
 	case d > c.ahead && d <= clockOff: // what came before came late, or its clock was behind
@@ -64,7 +65,7 @@ func (c *hostClock) latest(now time.Time) int64 {
 	if !c.known {
 		return math.MaxInt64
 	}
-	return now.Add(max(c.ahead, 0) + clockOff).UnixNano()
+	return after(now, max(c.ahead, 0)+clockOff)
 }
 
 // reached is the latest time by the clock as it is now, also of one that is behind.
@@ -72,7 +73,16 @@ func (c *hostClock) reached(now time.Time) int64 {
 	if !c.known {
 		return math.MaxInt64
 	}
-	return now.Add(c.ahead + clockOff).UnixNano()
+	return after(now, c.ahead+clockOff)
+}
+
+// after is a time in ns, and the last that there is where it would be beyond.
+func after(now time.Time, d time.Duration) int64 {
+	at := now.UnixNano()
+	if int64(d) > math.MaxInt64-at {
+		return math.MaxInt64
+	}
+	return at + int64(d)
 }
 
 func apart(a, b time.Duration) time.Duration { return max(a-b, b-a) }

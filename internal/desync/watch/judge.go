@@ -83,6 +83,15 @@ func (w *Watch) goesOn(r *rank, now time.Time) bool {
 	return !r.gone && now.Sub(later(r.worked, r.moved)) <= w.cfg.StateTTL
 }
 
+// unsettledFor is for how many times as long as a state counts those are waited for of a rank
+// whose clock was set: unless it is set again and again, they count before that.
+const unsettledFor = 3
+
+// unsettled: states of it come, and which time they are of is not known yet.
+func (w *Watch) unsettled(r *rank, now time.Time) bool {
+	return now.Sub(r.unplaced) <= w.cfg.StateTTL && now.Sub(r.news()) <= unsettledFor*w.cfg.StateTTL
+}
+
 // blamed are the ranks that a finding is at the cost of, or may be.
 func blamed(f *model.Finding) []int64 {
 	list := slices.Concat(f.Ranks, f.Candidates)
@@ -127,8 +136,11 @@ func (w *Watch) look(j *job, f *model.Finding, standing time.Duration, now time.
 		}
 		h := r.live(now, &w.cfg)
 		if h == nil {
-			if w.goesOn(r, now) {
+			switch {
+			case w.goesOn(r, now):
 				l.why = "goes on"
+			case w.unsettled(r, now):
+				l.why = "its clock was set"
 			}
 			continue
 		}

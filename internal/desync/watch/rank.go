@@ -30,6 +30,8 @@ type rank struct {
 	// anything new was over, also at a time that is not believed, and newest its time.
 	came, worked time.Time
 	newest       int64
+	// unplaced is when a state came that was of no time which can be.
+	unplaced time.Time
 	// host is the clock of its operations and of its own states, asked that of who asks RAS.
 	host, asked hostClock
 	// gone: its process was seen dead, or to have ended.
@@ -86,6 +88,7 @@ type head struct {
 func (r *rank) take(s *model.RankState, now time.Time) bool {
 	old := r.states[s.Source]
 	if !r.inTime(old, s, now) {
+		r.unplaced = now
 		return false
 	}
 	h := &held{state: s, came: now, alike: 1, still: 1}
