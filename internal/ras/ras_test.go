@@ -203,6 +203,21 @@ func TestProcessThatIsNotKnown(t *testing.T) {
 	assert.Empty(t, j.States[1].Comms[1].Members)
 }
 
+// Where several ranks give one host, process and device, which of them is in another communicator is
+// not known, and nobody's counts are taken for those of another.
+func TestSeveralRanksOfOneProcess(t *testing.T) {
+	w, even, odd := fourRanks()
+	for _, m := range []*rastest.Member{&w.Members[1], &w.Members[3], &odd.Members[0], &odd.Members[1]} {
+		m.Host, m.PID = "10.0.0.1", 1
+	}
+	j := job(t, w, even, odd)
+	require.Len(t, j.States, 4)
+	assert.Equal(t, 1, j.Apart)
+	for rank, comms := range []int{2, 1, 2, 1} {
+		assert.Len(t, j.States[rank].Comms, comms, "rank %d", rank)
+	}
+}
+
 func TestTracker(t *testing.T) {
 	tr := Tracker{Interval: 10 * time.Second, Heartbeat: time.Minute}
 	at := time.Unix(1000, 0)

@@ -74,10 +74,20 @@ func bySize(comms []Comm) []*Comm {
 }
 
 func (w *world) seat(p *Process) {
-	if at, known := p.seat(); known {
-		w.rank[at] = p.Rank
+	at, known := p.seat()
+	if !known {
+		return
 	}
+	if rank, twice := w.rank[at]; twice && rank != p.Rank {
+		w.rank[at] = manyRanks
+		return
+	}
+	w.rank[at] = p.Rank
 }
+
+// manyRanks is the rank of what several ranks give as their host, process and device, as in
+// containers that each count their own.
+const manyRanks = -1
 
 // agrees reports whether the two give no process different ranks.
 func (w *world) agrees(o *world) bool {
@@ -99,7 +109,7 @@ func (w *world) global(c *Comm, p *Process) (int64, bool) {
 		return 0, false
 	}
 	rank, ok := w.rank[at]
-	return int64(rank), ok
+	return int64(rank), ok && rank != manyRanks
 }
 
 // members lists the global ranks of c in their order, where all are known.

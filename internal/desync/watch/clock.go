@@ -111,6 +111,38 @@ func past(at, reached int64) int64 {
 	return at
 }
 
+// inTime reports whether a state is of no time before that of the one known, nor of one that has
+// not been yet. A clock that was set makes neither.
+func (r *rank) inTime(old *held, s *model.RankState, now time.Time) bool {
+	if s.Time == 0 {
+		return true
+	}
+	clock := r.clockOf(s.Source)
+	if clock == nil {
+		return old == nil || s.Time >= old.state.Time
+	}
+	if clock == &r.host {
+		r.hear(s.Time, now)
+	} else {
+		clock.hear(s.Time, now)
+	}
+	if s.Time > clock.latest(now) {
+		return false
+	}
+	return old == nil || s.Time >= old.state.Time || clock.times == 0 && old.state.Time > clock.reached(now)
+}
+
+// clockOf is the clock that states of a source are of; nil of dumps, which are files of any time.
+func (r *rank) clockOf(source model.StateSource) *hostClock {
+	switch source {
+	case model.StateRankEvents:
+		return &r.host
+	case model.StateRAS:
+		return &r.asked
+	}
+	return nil
+}
+
 // ofOneClock returns the state without the stamps of operations that were enqueued, by these,
 // after it was taken: the clock was set meanwhile, and for how long they have stood is known to the
 // watch alone.
