@@ -38,6 +38,27 @@ func TestDumpsThatTrickleIn(t *testing.T) {
 	assert.True(t, w.jobs[w.latest["job"]].dumps.judged)
 }
 
+// Nor does what they told stay where all of them together do not decide.
+func TestWhatFewDumpsToldIsDoubtedLater(t *testing.T) {
+	w := newWatch(NewDefaultConfig(), func(ev *Evidence) *desync.Report {
+		f := model.Finding{Class: model.ClassStalledOp, Rank: model.Some(int64(1)), Op: "o", CommID: "c", Waiting: []int64{0}}
+		if len(ev.States) > 2 {
+			f.Class, f.Rank, f.Candidates = model.ClassIncompleteEvidence, model.Optional[int64]{}, []int64{1, 2}
+		}
+		return &desync.Report{Roots: []desync.Root{{Finding: f}}}
+	})
+	now := time.Unix(1_760_000_000, 0)
+	w.AddState(dumpOf(0), now)
+	w.AddState(dumpOf(1), now)
+	now = now.Add(w.cfg.DumpWait)
+	first := w.Tick(now)
+	require.Len(t, first, 1)
+	w.AddState(dumpOf(2), now)
+	second := w.Tick(now.Add(w.cfg.DumpWait))
+	require.Len(t, second, 1)
+	assert.Equal(t, []any{first[0].ID, model.StatusUpdated, model.ClassIncompleteEvidence}, []any{second[0].ID, second[0].Status, second[0].Class})
+}
+
 // What the first dumps told is taken back where the later ones say otherwise.
 func TestWhatFewDumpsToldIsTakenBack(t *testing.T) {
 	w := newWatch(NewDefaultConfig(), func(ev *Evidence) *desync.Report {

@@ -56,8 +56,8 @@ func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*told]bool, no
 		return t
 	}
 	t.confirmed, t.missed = now, 0
-	if decided(&t.f) && !decided(&n) {
-		return t // what was known once stays known: evidence is lost, as with an agent
+	if ofDumps := t.by == byDumps && l.of == byDumps; decided(&t.f) && !decided(&n) && !ofDumps {
+		return t // what was known once stays known: evidence is lost, as with an agent; dumps are not
 	}
 	n.ID, n.Start, n.Revision, n.Status = t.f.ID, t.f.Start, t.f.Revision, model.StatusUpdated
 	another, more := t.f.Class != n.Class || t.f.Rank != n.Rank || !slices.Equal(t.f.Ranks, n.Ranks), differ(&t.f, &n)
