@@ -35,6 +35,8 @@ const (
 	DomainReflecting DomainState = "reflecting" // whole, and its confirmation is under way
 	DomainCommitted  DomainState = "committed"
 	DomainAbsent     DomainState = "absent" // expected, and not there; or there no more
+	// DomainWithdrawn takes back what the observer said of the domain: it is no part of this save.
+	DomainWithdrawn DomainState = "withdrawn"
 )
 
 // EpochObservation is what one look at one domain of one save found.
@@ -49,14 +51,18 @@ type EpochObservation struct {
 	// Of is how many domains of this kind the save has in all; 0 where the observer sees only
 	// its own.
 	Of int64
+	// Parts is, of a place, of how many other domains of the save its observer tells; 0: not said.
+	Parts int64
 	// Epoch is what the domain itself holds; unknown where nothing says so. Of a domain that is
 	// absent it is what the domain held: it was there, and was deleted.
 	Epoch      Optional[int64]
 	State      DomainState
 	Witness    string // what Epoch was read from
 	Confidence float64
-	// Observer names one life of one who looks, Revision counts its looks at changes: of two
-	// observations of one observer the one with the higher revision holds.
+	// Observer names who looks, Life which of its lives it is, the later the greater; 0: it has one.
+	// Revision counts the looks of a life at changes: of two observations of one life the one with
+	// the higher revision holds.
 	Observer string
+	Life     int64
 	Revision int64
 }

@@ -29,7 +29,7 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 	lr.SetSeverityText("INFO")
 	lr.Body().SetStr(sentence(o))
 	m := lr.Attributes()
-	m.EnsureCapacity(11)
+	m.EnsureCapacity(13)
 	put := func(name, value string) {
 		if value != "" {
 			m.PutStr(name, value)
@@ -42,6 +42,9 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 	if o.Of > 0 {
 		m.PutInt(semconv.EpochDomainOf, o.Of)
 	}
+	if o.Parts > 0 {
+		m.PutInt(semconv.EpochParts, o.Parts)
+	}
 	if o.Epoch.OK {
 		m.PutInt(semconv.EpochHeld, o.Epoch.V)
 	}
@@ -49,6 +52,9 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 	put(semconv.EpochWitness, o.Witness)
 	m.PutDouble(semconv.EpochConfidence, o.Confidence)
 	put(semconv.EpochObserver, o.Observer)
+	if o.Life != 0 {
+		m.PutInt(semconv.EpochLife, o.Life)
+	}
 	m.PutInt(semconv.EpochRevision, o.Revision)
 }
 
@@ -70,6 +76,7 @@ func sentence(o *model.EpochObservation) string {
 // states are those that are known.
 var states = map[model.DomainState]bool{
 	model.DomainTentative: true, model.DomainReflecting: true, model.DomainCommitted: true, model.DomainAbsent: true,
+	model.DomainWithdrawn: true,
 }
 
 // LogToObservation reads an observation; ok is false where the record is another event. One that
@@ -89,14 +96,18 @@ func LogToObservation(resource pcommon.Resource, lr plog.LogRecord) (o model.Epo
 		r.Fail("read attribute %s: got none; want one", semconv.EpochSave)
 	}
 	o.Of, _ = r.Integer(semconv.EpochDomainOf)
+	o.Parts, _ = r.Integer(semconv.EpochParts)
+	o.Life, _ = r.Integer(semconv.EpochLife)
 	o.Epoch.V, o.Epoch.OK = r.Integer(semconv.EpochHeld)
 	o.Revision, _ = r.Integer(semconv.EpochRevision)
 	o.Confidence = r.Share(semconv.EpochConfidence)
 	switch {
 	case r.Err == nil && !states[o.State]:
-		r.Fail("read attribute %s: got %.20q; want tentative, reflecting, committed or absent", semconv.EpochState, o.State)
+		r.Fail("read attribute %s: got %.20q; want tentative, reflecting, committed, absent or withdrawn", semconv.EpochState, o.State)
 	case o.Of < 0:
 		r.Fail("read attribute %s: got %d; want 0 or more", semconv.EpochDomainOf, o.Of)
+	case o.Parts < 0:
+		r.Fail("read attribute %s: got %d; want 0 or more", semconv.EpochParts, o.Parts)
 	}
 	if job.Err != nil {
 		return o, true, job.Err

@@ -16,8 +16,8 @@ import (
 
 func full() model.EpochObservation {
 	return model.EpochObservation{
-		Time: 7, JobID: "job", Generation: "4 ranks", Save: 100, Domain: model.Domain{Kind: model.DomainModel, ID: "rank 3"}, Of: 4,
-		Epoch: model.Some[int64](99), State: model.DomainCommitted, Witness: "iteration in x.pt", Confidence: 0.5, Observer: "node1 12", Revision: 9,
+		Time: 7, JobID: "job", Generation: "4 ranks", Save: 100, Domain: model.Domain{Kind: model.DomainModel, ID: "rank 3"}, Of: 4, Parts: 9,
+		Epoch: model.Some[int64](99), State: model.DomainCommitted, Witness: "iteration in x.pt", Confidence: 0.5, Observer: "node1 12", Life: 5, Revision: 9,
 	}
 }
 
@@ -56,17 +56,18 @@ func TestOtherEventsAreNobodys(t *testing.T) {
 
 func TestWhatIsNotRightIsRefused(t *testing.T) {
 	for want, change := range map[string]func(job, m pcommon.Map){
-		"read attribute lockstep.job.id: got none; want one":                                               func(job, _ pcommon.Map) { job.Remove("lockstep.job.id") },
-		"read attribute lockstep.epoch.save: got none; want one":                                           func(_, m pcommon.Map) { m.Remove("lockstep.epoch.save") },
-		"read attribute lockstep.epoch.save: got type Str; want Int":                                       func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.save", "100") },
-		"read attribute lockstep.epoch.domain.kind: got none; want one":                                    func(_, m pcommon.Map) { m.Remove("lockstep.epoch.domain.kind") },
-		"read attribute lockstep.epoch.observer: got none; want one":                                       func(_, m pcommon.Map) { m.Remove("lockstep.epoch.observer") },
-		`read attribute lockstep.epoch.state: got "done"; want tentative, reflecting, committed or absent`: func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.state", "done") },
-		"read attribute lockstep.epoch.domain.of: got -1; want 0 or more":                                  func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.domain.of", -1) },
-		"read attribute lockstep.epoch.confidence: got NaN; want 0 to 1":                                   func(_, m pcommon.Map) { m.PutDouble("lockstep.epoch.confidence", math.NaN()) },
-		"read attribute lockstep.epoch.confidence: got type Bool; want Double":                             func(_, m pcommon.Map) { m.PutBool("lockstep.epoch.confidence", true) },
-		"read attribute lockstep.epoch.domain.id: got 4097 bytes; want at most 4096":                       func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.domain.id", strings.Repeat("x", strict.MaxText+1)) },
-		`read attribute lockstep.epoch.generation: got what is no text: "\xff"`:                            func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.generation", "\xff") },
+		"read attribute lockstep.job.id: got none; want one":                                                          func(job, _ pcommon.Map) { job.Remove("lockstep.job.id") },
+		"read attribute lockstep.epoch.save: got none; want one":                                                      func(_, m pcommon.Map) { m.Remove("lockstep.epoch.save") },
+		"read attribute lockstep.epoch.save: got type Str; want Int":                                                  func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.save", "100") },
+		"read attribute lockstep.epoch.domain.kind: got none; want one":                                               func(_, m pcommon.Map) { m.Remove("lockstep.epoch.domain.kind") },
+		"read attribute lockstep.epoch.observer: got none; want one":                                                  func(_, m pcommon.Map) { m.Remove("lockstep.epoch.observer") },
+		`read attribute lockstep.epoch.state: got "done"; want tentative, reflecting, committed, absent or withdrawn`: func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.state", "done") },
+		"read attribute lockstep.epoch.domain.of: got -1; want 0 or more":                                             func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.domain.of", -1) },
+		"read attribute lockstep.epoch.parts: got -1; want 0 or more":                                                 func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.parts", -1) },
+		"read attribute lockstep.epoch.confidence: got NaN; want 0 to 1":                                              func(_, m pcommon.Map) { m.PutDouble("lockstep.epoch.confidence", math.NaN()) },
+		"read attribute lockstep.epoch.confidence: got type Bool; want Double":                                        func(_, m pcommon.Map) { m.PutBool("lockstep.epoch.confidence", true) },
+		"read attribute lockstep.epoch.domain.id: got 4097 bytes; want at most 4096":                                  func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.domain.id", strings.Repeat("x", strict.MaxText+1)) },
+		`read attribute lockstep.epoch.generation: got what is no text: "\xff"`:                                       func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.generation", "\xff") },
 	} {
 		o := full()
 		job, lr := written(&o)
