@@ -36,7 +36,7 @@ func (e *Engine) appendSave(out []model.EpochObservation, of model.EpochObservat
 			o.Domain, o.Observer, o.Revision = g.domains[i], e.names[c.observer], c.revision
 			o.Of = s.of[o.Domain.Kind]
 			o.Epoch = model.Optional[int64]{V: c.value.epoch, OK: c.value.known}
-			o.State = c.value.state.model()
+			o.State, o.Parts = c.value.state.model(), int64(c.value.parts)
 			if c.value.state == conflict { // two that differ make one again
 				o.State = model.DomainAbsent
 				out = append(out, o)

@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -89,6 +90,7 @@ type save struct {
 	cells []cell
 	more  map[int32][]cell
 	of    map[model.DomainKind]int64 // how many domains of a kind there are, where somebody says
+	spoke int                        // registers that were not withdrawn
 }
 
 type cell struct {
@@ -151,6 +153,9 @@ func (e *Engine) Observe(o *model.EpochObservation) Change {
 	if o.Epoch.OK && (st == committed || st == absent) {
 		v.epoch, v.known = o.Epoch.V, true
 	}
+	if o.Domain.Kind == model.DomainPlace && v.speaks() {
+		v.parts = int32(min(max(o.Parts, 0), math.MaxInt32))
+	}
 	if e.join(g, o.Save, at, cell{register{o.Revision, v}, by}) {
 		change = max(change, OfSave)
 	}
@@ -186,16 +191,14 @@ func (e *Engine) join(g *generation, n int64, at int32, c cell) bool {
 		if first.value.state == silent && !e.room(g, n) {
 			return true
 		}
-		before := *first
-		*first = cell{first.register.join(c.register), c.observer}
-		return *first != before
+		joined := first.register.join(c.register)
+		first.observer = c.observer
+		return s.put(&first.register, joined)
 	}
 	others := s.more[at]
 	for i := range others {
 		if others[i].observer == c.observer {
-			before := others[i]
-			others[i].register = others[i].register.join(c.register)
-			return others[i] != before
+			return s.put(&others[i].register, others[i].register.join(c.register))
 		}
 	}
 	if !e.room(g, n) {
@@ -204,7 +207,22 @@ func (e *Engine) join(g *generation, n int64, at int32, c cell) bool {
 	if s.more == nil {
 		s.more = map[int32][]cell{}
 	}
-	s.more[at] = append(others, c)
+	s.more[at] = append(others, cell{observer: c.observer})
+	return s.put(&s.more[at][len(others)].register, c.register)
+}
+
+// put sets a register, and reports whether its value has changed.
+func (s *save) put(r *register, to register) bool {
+	before := r.value
+	if *r = to; before == to.value {
+		return false
+	}
+	if before.speaks() {
+		s.spoke--
+	}
+	if to.value.speaks() {
+		s.spoke++
+	}
 	return true
 }
 
@@ -231,8 +249,10 @@ func (e *Engine) generation(id, name string) *generation {
 
 func (g *generation) newest() int64 {
 	newest := int64(-1)
-	for n := range g.saves {
-		newest = max(newest, n)
+	for n, s := range g.saves {
+		if s.spoke > 0 {
+			newest = max(newest, n)
+		}
 	}
 	return newest
 }

@@ -100,13 +100,15 @@ func TestRestoreRefuses(t *testing.T) {
 		`{`:             "restore epochs: ",
 		`{"version":2}`: "check version: got 2; want 1",
 		`{"version":1,"observers":["a"],"gone":[1]}`: "check gone: got observer 1; want one of 1",
-		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[1,0,1,4,1,1]]}]}]}`: "got domain 1; want one of 1",
-		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,1,1,4,1,1]]}]}]}`: "got observer 1; want one of 1",
-		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,9,1,1]]}]}]}`: "got state 9; want 1 to 5",
-		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,2,1,1]]}]}]}`: "got an epoch of a state that has none",
-		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,4,0,1]]}]}]}`: "got epoch 1 with mark 0",
-		`{"version":1,"generations":[{"domains":[["","0"]]}]}`:                                                                         "got a domain without a kind",
-		`{"version":1,"generations":[{"saves":[{"save":1,"of":{"":1}}]}]}`:                                                             "got a count of no kind",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[1,0,1,4,1,1]]}]}]}`:    "got domain 1; want one of 1",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,1,1,4,1,1]]}]}]}`:    "got observer 1; want one of 1",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,9,1,1]]}]}]}`:    "got state 9; want 1 to 6",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,2,1,1]]}]}]}`:    "got an epoch of a state that has none",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,4,0,1]]}]}]}`:    "got epoch 1 with mark 0",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["model","0"]],"saves":[{"save":1,"registers":[[0,0,1,4,1,1,2]]}]}]}`:  "got parts of what is no place",
+		`{"version":1,"observers":["a"],"generations":[{"domains":[["place","0"]],"saves":[{"save":1,"registers":[[0,0,1,4,1,1,-2]]}]}]}`: "got -2 parts; want 0 to 2147483647",
+		`{"version":1,"generations":[{"domains":[["","0"]]}]}`:                                                                            "got a domain without a kind",
+		`{"version":1,"generations":[{"saves":[{"save":1,"of":{"":1}}]}]}`:                                                                "got a count of no kind",
 	} {
 		e := New(Config{})
 		require.ErrorContains(t, e.Restore([]byte(data)), want, data)
@@ -123,6 +125,76 @@ func TestDomainsThatNobodySpokeOfAreMissing(t *testing.T) {
 	require.Equal(t, Converging, j.Verdict)
 	require.Equal(t, 3, j.MissingCount)
 	require.Equal(t, 4, j.Domains)
+}
+
+// place is what an observer says of all that it tells of a save.
+func place(save, revision, of, parts int64) model.EpochObservation {
+	o := seen(model.DomainPlace, "", model.DomainCommitted, save)
+	o.Save, o.Revision, o.Of, o.Parts = save, revision, of, parts
+	return o
+}
+
+// TestWhatIsToldOfASaveIsExpectedOfIt: where somebody says how many domains a save has, others that
+// earlier saves had are none of it.
+func TestWhatIsToldOfASaveIsExpectedOfIt(t *testing.T) {
+	e := New(Config{})
+	for rank := range 3 {
+		observe(e, tell(100, rank, 1, model.DomainCommitted, 100))
+	}
+	observe(e, place(100, 2, 1, 3))
+	for rank := range 2 {
+		observe(e, tell(200, rank, 3, model.DomainCommitted, 200))
+	}
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 200).Verdict, "nobody has said how many there are")
+	observe(e, place(200, 4, 1, 2))
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 200).Verdict)
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+}
+
+// TestWhatWasToldAndNotHeard: of what an observer tells of, a part is late or lost.
+func TestWhatWasToldAndNotHeard(t *testing.T) {
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), place(100, 2, 1, 2))
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
+	theirs := tell(100, 1, 1, model.DomainCommitted, 100)
+	theirs.Observer = "b"
+	observe(e, theirs)
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict, "another tells of it")
+	require.Equal(t, model.Optional[int64]{}, e.Frontier(testJob, testGen))
+	data, err := e.Snapshot()
+	require.NoError(t, err)
+	again := New(Config{})
+	require.NoError(t, again.Restore(data))
+	require.Equal(t, Converging, again.Judge(testJob, testGen, 100).Verdict)
+	observe(e, tell(100, 1, 1, model.DomainCommitted, 100))
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+}
+
+func TestWhatIsWithdrawnIsNotExpected(t *testing.T) {
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainTentative), place(100, 2, 1, 1))
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict)
+	require.Equal(t, []string{"a"}, e.Doubters(testJob, testGen, 100, func(model.DomainKind) bool { return true }))
+	observe(e, tell(100, 1, 3, model.DomainWithdrawn))
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+	require.Empty(t, e.Doubters(testJob, testGen, 100, func(model.DomainKind) bool { return true }))
+	other := tell(100, 0, 1, model.DomainCommitted, 100)
+	other.Generation = "b"
+	observe(e, other, tell(100, 0, 4, model.DomainWithdrawn))
+	gone := place(100, 4, 1, 1)
+	gone.State = model.DomainWithdrawn
+	observe(e, gone)
+	require.Equal(t, Judgement{Verdict: Unknown}, e.Judge(testJob, testGen, 100))
+	require.Equal(t, []string{testGen, "b"}, e.Generations(testJob), "the one that has a save comes last")
+}
+
+// TestARevisionIsNoChange: that it was looked at again is nothing new.
+func TestARevisionIsNoChange(t *testing.T) {
+	e := New(Config{})
+	for revision, want := range []Change{OfAll, Nothing, Nothing} {
+		o := tell(100, 0, int64(revision), model.DomainCommitted, 100)
+		require.Equal(t, want, e.Observe(&o))
+	}
 }
 
 func TestAPointerDoesNotRecover(t *testing.T) {

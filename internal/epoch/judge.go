@@ -7,9 +7,11 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Judge says what is known of one save. Expected are all domains that anybody ever spoke of in
-// the generation, for whichever save, and as many of each kind as anybody says that there are: a
-// domain of which nobody speaks is not confirmed.
+// Judge says what is known of one save. Where somebody says how many domains it has, those are
+// expected that were told of it, as many of each kind as anybody says that there are, and as many
+// as each observer of a place says that it tells. Where nobody does, all are expected that anybody
+// ever spoke of in the generation, for whichever save. A domain of which nobody speaks is not
+// confirmed.
 func (e *Engine) Judge(id, generationName string, epoch int64) Judgement {
 	g := e.find(id, generationName)
 	if g == nil || g.saves[epoch] == nil {
@@ -20,10 +22,13 @@ func (e *Engine) Judge(id, generationName string, epoch int64) Judgement {
 
 func (e *Engine) judge(g *generation, epoch int64, counts func(model.DomainKind) bool) Judgement {
 	s := g.saves[epoch]
+	if s.spoke == 0 { // all was taken back
+		return Judgement{Verdict: Unknown}
+	}
 	t := tally{at: map[int64]int{}, kinds: map[model.DomainKind]int64{}}
 	for _, i := range g.sorted() {
 		d := g.domains[i]
-		if !counts(d.Kind) {
+		if !counts(d.Kind) || len(s.of) > 0 && !s.tells(i) {
 			continue
 		}
 		w := e.view(s, i)
@@ -34,7 +39,50 @@ func (e *Engine) judge(g *generation, epoch int64, counts func(model.DomainKind)
 			t.unheard(kind, s.of[kind]-t.kinds[kind])
 		}
 	}
+	t.unheard("", e.untold(s))
 	return t.conclude(epoch, g.tainted)
+}
+
+// tells reports whether a domain was told of as one of the save, by whomever.
+func (s *save) tells(at int32) bool {
+	return int(at) < len(s.cells) && (s.cells[at].value.speaks() ||
+		slices.ContainsFunc(s.more[at], func(c cell) bool { return c.value.speaks() }))
+}
+
+// untold is how many domains observers of places tell of that were not heard.
+func (e *Engine) untold(s *save) (n int64) {
+	var parts, heard map[int32]int64
+	each := func(f func(*cell)) {
+		for at := range s.cells {
+			f(&s.cells[at])
+		}
+		for _, more := range s.more {
+			for i := range more {
+				f(&more[i])
+			}
+		}
+	}
+	each(func(c *cell) {
+		if c.value.parts > 0 && !e.gone[c.observer] {
+			if parts == nil {
+				parts, heard = map[int32]int64{}, map[int32]int64{}
+			}
+			parts[c.observer] = max(parts[c.observer], int64(c.value.parts))
+			heard[c.observer]-- // the place itself
+		}
+	})
+	if parts == nil {
+		return 0
+	}
+	each(func(c *cell) {
+		if c.value.speaks() {
+			heard[c.observer]++
+		}
+	})
+	for by, told := range parts {
+		n += max(0, told-heard[by])
+	}
+	return n
 }
 
 // view is what the observers that are still heard from say of a domain.

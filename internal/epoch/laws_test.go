@@ -74,12 +74,15 @@ func TestLawsOfViews(t *testing.T) {
 
 // history is what observers saw while a job saved, in the order in which they saw it.
 func history(r *rand.Rand) []model.EpochObservation {
-	states := []model.DomainState{model.DomainTentative, model.DomainReflecting, model.DomainCommitted, model.DomainAbsent}
+	states := []model.DomainState{model.DomainTentative, model.DomainReflecting, model.DomainCommitted, model.DomainAbsent, model.DomainWithdrawn}
 	obs := make([]model.EpochObservation, r.IntN(24))
 	for i := range obs {
 		o := tell(int64(100*(1+r.IntN(2))), r.IntN(3), int64(r.IntN(4)), states[r.IntN(len(states))])
 		o.Observer = fmt.Sprint("observer ", r.IntN(2))
 		o.Of = int64(r.IntN(2) * 3)
+		if r.IntN(4) == 0 {
+			o.Domain.Kind, o.Parts = model.DomainPlace, int64(r.IntN(4))
+		}
 		if r.IntN(2) == 0 {
 			o.Epoch = model.Some(int64(100 * (1 + r.IntN(2))))
 		}

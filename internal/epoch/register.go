@@ -5,6 +5,7 @@ import "github.com/lockstep-otel/lockstep/internal/model"
 // value is what one look at a domain of a save says, with the epoch where it has one.
 type value struct {
 	epoch int64
+	parts int32 // of a place: how many other domains its observer tells of
 	state state
 	known bool // epoch
 }
@@ -18,11 +19,13 @@ const (
 	reflecting              // whole, not yet confirmed
 	committed               // confirms its epoch
 	conflict                // two looks with one revision say different things
+	withdrawn               // what was said is taken back
 )
 
 var stateOf = map[model.DomainState]state{
 	model.DomainAbsent: absent, model.DomainTentative: tentative,
 	model.DomainReflecting: reflecting, model.DomainCommitted: committed,
+	model.DomainWithdrawn: withdrawn,
 }
 
 func (s state) model() model.DomainState {
@@ -35,12 +38,15 @@ func (s state) model() model.DomainState {
 		return model.DomainCommitted
 	case tentative, conflict:
 		return model.DomainTentative
+	case withdrawn:
+		return model.DomainWithdrawn
 	case silent:
 	}
 	return ""
 }
 
 func (v value) confirms() bool  { return v.state == committed && v.known }
+func (v value) speaks() bool    { return v.state != silent && v.state != withdrawn }
 func (v value) tombstone() bool { return v.state == absent && v.known }
 
 // register is what one observer says last of one domain of one save. Registers form a

@@ -124,6 +124,7 @@ func (e *Engine) sweep() {
 
 // renumber gives observers new numbers; what those said that have none is dropped.
 func (s *save) renumber(to []int32) {
+	s.spoke = 0
 	for at := range s.cells {
 		c := &s.cells[at]
 		if c.value.state == silent {
@@ -133,6 +134,9 @@ func (s *save) renumber(to []int32) {
 		all = slices.DeleteFunc(all, func(c cell) bool { return to[c.observer] < 0 })
 		for i := range all {
 			all[i].observer = to[all[i].observer]
+			if all[i].value.speaks() {
+				s.spoke++
+			}
 		}
 		*c = cell{}
 		delete(s.more, int32(at))

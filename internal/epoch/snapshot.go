@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -29,8 +30,8 @@ type generationSnapshot struct {
 type saveSnapshot struct {
 	Save int64                      `json:"save"`
 	Of   map[model.DomainKind]int64 `json:"of,omitempty"`
-	// Registers are of domain, observer, revision, state, whether it has an epoch, epoch.
-	Registers [][6]int64 `json:"registers"`
+	// Registers are of domain, observer, revision, state, whether it has an epoch, epoch, parts.
+	Registers [][7]int64 `json:"registers"`
 }
 
 // Snapshot returns all that the engine holds, as JSON: what was said, by whom, who was forgotten,
@@ -63,7 +64,7 @@ func (g *generation) snapshot(id, name string) generationSnapshot {
 			if c.value.known {
 				known = 1
 			}
-			of.Registers = append(of.Registers, [6]int64{int64(at), int64(c.observer), c.revision, int64(c.value.state), known, c.value.epoch})
+			of.Registers = append(of.Registers, [7]int64{int64(at), int64(c.observer), c.revision, int64(c.value.state), known, c.value.epoch, int64(c.value.parts)})
 		}
 		for at, c := range s.cells {
 			if c.value.state == silent {
@@ -131,18 +132,22 @@ func (s *snapshot) check() error {
 	return nil
 }
 
-func (s *snapshot) checkRegister(g *generationSnapshot, r [6]int64) error {
+func (s *snapshot) checkRegister(g *generationSnapshot, r [7]int64) error {
 	switch {
 	case r[0] < 0 || r[0] >= int64(len(g.Domains)):
 		return fmt.Errorf("got domain %d; want one of %d", r[0], len(g.Domains))
 	case r[1] < 0 || r[1] >= int64(len(s.Observers)):
 		return fmt.Errorf("got observer %d; want one of %d", r[1], len(s.Observers))
-	case r[3] <= int64(silent) || r[3] > int64(conflict):
-		return fmt.Errorf("got state %d; want %d to %d", r[3], absent, conflict)
+	case r[3] <= int64(silent) || r[3] > int64(withdrawn):
+		return fmt.Errorf("got state %d; want %d to %d", r[3], absent, withdrawn)
 	case r[4] != 0 && r[4] != 1, r[4] == 0 && r[5] != 0:
 		return fmt.Errorf("got epoch %d with mark %d; want mark 1, or 0 without an epoch", r[5], r[4])
 	case r[4] == 1 && r[3] != int64(committed) && r[3] != int64(absent):
 		return errors.New("got an epoch of a state that has none")
+	case r[6] < 0 || r[6] > math.MaxInt32:
+		return fmt.Errorf("got %d parts; want 0 to %d", r[6], math.MaxInt32)
+	case r[6] > 0 && (g.Domains[r[0]][0] != string(model.DomainPlace) || !value{state: state(r[3])}.speaks()):
+		return errors.New("got parts of what is no place")
 	}
 	return nil
 }
@@ -178,7 +183,7 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 				continue
 			}
 			if g.saves[of.Save] == to { // else it had to leave meanwhile
-				e.join(g, of.Save, at[r[0]], cell{register{r[2], value{r[5], state(r[3]), r[4] == 1}}, by})
+				e.join(g, of.Save, at[r[0]], cell{register{r[2], value{r[5], int32(r[6]), state(r[3]), r[4] == 1}}, by})
 			}
 		}
 	}
