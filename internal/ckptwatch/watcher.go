@@ -1,10 +1,8 @@
 package ckptwatch
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
@@ -14,8 +12,9 @@ import (
 // Config says what a folder is of, and how it is told of.
 type Config struct {
 	JobID string
-	// Observer names this life of who looks.
+	// Observer names who looks, Life which of its lives it is, the later the greater.
 	Observer string
+	Life     int64
 	// Where is added to what domains are called, of a folder that holds a part of each save, as a
 	// node's own disk does: "of node7". Empty: the folder holds all of each save.
 	Where string
@@ -42,6 +41,8 @@ type Stats struct {
 type Watcher struct {
 	cfg     Config
 	domains map[key]*seen
+	// withdrawn was told of sets of domains of which it is not.
+	withdrawn map[withdrawn]*seen
 	// confirmed are the domains that have confirmed an epoch, whichever.
 	confirmed map[model.Domain]bool
 	last      string // generation
@@ -53,6 +54,11 @@ type Watcher struct {
 type key struct {
 	save   int64
 	domain model.Domain
+}
+
+type withdrawn struct {
+	key
+	generation string
 }
 
 // seen is what was told of a domain, and what may have to be told.
@@ -72,21 +78,21 @@ const goneFor = 3
 
 // New returns a watcher that has seen nothing.
 func New(cfg Config) *Watcher {
-	return &Watcher{cfg: cfg, domains: map[key]*seen{}, confirmed: map[model.Domain]bool{}}
+	return &Watcher{cfg: cfg, domains: map[key]*seen{}, withdrawn: map[withdrawn]*seen{}, confirmed: map[model.Domain]bool{}}
 }
 
 // Stats returns the counters.
 func (w *Watcher) Stats() Stats { return w.stats }
 
 // Len is how many domains are followed.
-func (w *Watcher) Len() int { return len(w.domains) }
+func (w *Watcher) Len() int { return len(w.domains) + len(w.withdrawn) }
 
 // Look takes what a folder holds, and returns what is to be told of it, in a fixed order.
 func (w *Watcher) Look(root *ckpt.Root, now time.Time) []model.EpochObservation {
 	w.revision++
 	w.observations(root, now)
 	if whole(root) {
-		w.vanish(now)
+		w.vanish(root, now)
 	} else {
 		w.stats.Partial++
 	}
@@ -97,7 +103,12 @@ func (w *Watcher) Look(root *ckpt.Root, now time.Time) []model.EpochObservation 
 // told in parts is told no part behind one that was refused.
 func (w *Watcher) Refused(obs []model.EpochObservation) {
 	for i := range obs {
-		if s := w.domains[key{obs[i].Save, obs[i].Domain}]; s != nil {
+		k := key{obs[i].Save, obs[i].Domain}
+		s := w.domains[k]
+		if obs[i].State == model.DomainWithdrawn {
+			s = w.withdrawn[withdrawn{k, obs[i].Generation}]
+		}
+		if s != nil {
 			s.told = false
 		}
 	}
@@ -109,68 +120,77 @@ func whole(root *ckpt.Root) bool {
 		return root.Counts.EntriesLeftOut == 0
 	}
 	return root.Counts.SavesLeftOut == 0 && root.Counts.EntriesLeftOut == 0 && root.Counts.ProblemsLost == 0 &&
-		!slices.ContainsFunc(root.Problems, func(p ckpt.Problem) bool { return p.Severity == ckpt.Unreadable })
+		!unreadable(root.Problems) && !slices.ContainsFunc(root.Saves, func(s ckpt.Save) bool {
+		return !s.Called().OK && unreadable(s.Problems)
+	})
+}
+
+func unreadable(problems []ckpt.Problem) bool {
+	return slices.ContainsFunc(problems, func(p ckpt.Problem) bool { return p.Severity == ckpt.Unreadable })
 }
 
 // observations sees what the saves of a folder hold.
 func (w *Watcher) observations(root *ckpt.Root, now time.Time) {
-	times := map[int64]int{} // how many saves have this epoch
-	for i := range root.Saves {
-		s := &root.Saves[i]
-		e := s.Called()
-		if !e.OK {
-			w.stats.Unnamed++
+	for _, g := range w.group(root) {
+		w.observe(root, &g, now)
+	}
+}
+
+// observe sees what the saves of one epoch hold. That their place confirms them is said only where
+// all of its domains do.
+func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
+	of := model.EpochObservation{
+		Time: now.UnixNano(), JobID: w.cfg.JobID, Generation: w.generation(g.world), Save: g.epoch, Confidence: 1,
+		Observer: w.cfg.Observer, Life: w.cfg.Life, Revision: 2 * w.revision,
+	}
+	place := w.place(of)
+	doubt := func(why string) {
+		if place.State == model.DomainCommitted {
+			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, why
+		}
+	}
+	for _, d := range g.domains {
+		o := of
+		o.Domain, o.Epoch, o.State, o.Witness = model.Domain{Kind: d.Kind, ID: d.ID + w.where()}, d.Epoch, d.State, d.Witness
+		if !w.isDomain(&o) {
+			doubt(fmt.Sprintf("%s %s is %s", d.Kind, d.ID, d.State))
 			continue
 		}
-		where := ""
-		if times[e.V]++; times[e.V] > 1 { // which of them a resume takes is not known: both must hold
-			where = " in " + s.Path
+		said := w.see(o, g.shaky)
+		if said == nil {
+			doubt("there are more domains than are followed")
+			continue
 		}
-		if w.cfg.Where != "" {
-			where += " " + w.cfg.Where
+		place.Parts++
+		switch {
+		case d.Kind == model.DomainTracker: // a pointer is no part of the save
+		case said.State != model.DomainCommitted:
+			doubt(fmt.Sprintf("%s %s is %s", d.Kind, d.ID, said.State))
+		case said.Epoch != model.Some(g.epoch):
+			doubt(fmt.Sprintf("%s %s holds %d", d.Kind, d.ID, said.Epoch.V))
 		}
-		of := model.EpochObservation{
-			Time: now.UnixNano(), JobID: w.cfg.JobID, Generation: w.generation(s), Save: e.V, Confidence: 1,
-			Observer: w.cfg.Observer, Revision: 2 * w.revision,
-		}
-		shaky := slices.ContainsFunc(s.Problems, func(p ckpt.Problem) bool { return p.Severity == ckpt.Unreadable })
-		place := w.place(of, where)
-		grew := false
-		doubt := func(why string) {
-			if place.State == model.DomainCommitted {
-				place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, why
-			}
-		}
-		for k := range s.Domains {
-			d := &s.Domains[k]
-			o := of
-			o.Domain, o.Epoch, o.State, o.Witness = model.Domain{Kind: d.Kind, ID: d.ID + where}, d.Epoch, d.State, d.Witness
-			if !w.isDomain(&o) {
-				doubt(fmt.Sprintf("%s %s is %s", d.Kind, d.ID, d.State))
-				continue
-			}
-			switch w.see(o, shaky) {
-			case added:
-				grew = true
-			case noRoom:
-				doubt("there are more domains than are followed")
-			case known:
-			}
-		}
-		if why := unproven(s); why != "" {
-			doubt(why)
-		}
-		if root.Counts.EntriesLeftOut > 0 {
-			doubt("a folder has more entries than are read")
-		}
-		w.seePlace(place, shaky, grew)
 	}
+	if g.unproven != "" {
+		doubt(g.unproven)
+	}
+	if root.Counts.EntriesLeftOut > 0 {
+		doubt("a folder has more entries than are read")
+	}
+	w.see(place, g.shaky)
+}
+
+// where is what is added to the names of domains.
+func (w *Watcher) where() string {
+	if w.cfg.Where == "" {
+		return ""
+	}
+	return " " + w.cfg.Where
 }
 
 // place says that what is seen of a save is all. Its revision is one more than that of what
 // goes before it.
-func (w *Watcher) place(of model.EpochObservation, where string) model.EpochObservation {
-	of.Domain, of.Of = model.Domain{Kind: model.DomainPlace, ID: strings.TrimPrefix(where, " ")}, 1
+func (w *Watcher) place(of model.EpochObservation) model.EpochObservation {
+	of.Domain, of.Of = model.Domain{Kind: model.DomainPlace, ID: w.cfg.Where}, 1
 	of.State, of.Epoch, of.Witness = model.DomainCommitted, model.Some(of.Save), "all that is looked at"
 	of.Revision++
 	if w.cfg.Where != "" {
@@ -180,25 +200,6 @@ func (w *Watcher) place(of model.EpochObservation, where string) model.EpochObse
 	}
 	return of
 }
-
-// seePlace takes what is said of all of a save: again, where it grew.
-func (w *Watcher) seePlace(o model.EpochObservation, shaky, grew bool) {
-	if w.see(o, shaky) != known || !grew {
-		return
-	}
-	if s := w.domains[key{o.Save, o.Domain}]; s.worse == nil {
-		s.said, s.told = o, false
-	}
-}
-
-// taken is what came of an observation.
-type taken uint8
-
-const (
-	known taken = iota
-	added
-	noRoom
-)
 
 // isDomain reports whether an observation is of what is known to be a domain: it has confirmed an
 // epoch, of whichever save. Until then it may stand for what is not known yet, as a reader names
@@ -215,28 +216,18 @@ func (w *Watcher) isDomain(o *model.EpochObservation) bool {
 }
 
 // generation tells sets of domains apart: saves of another number of ranks have others.
-func (w *Watcher) generation(s *ckpt.Save) string {
-	if n := s.World.Or(w.cfg.World); n > 0 {
+func (w *Watcher) generation(world model.Optional[int64]) string {
+	if n := world.Or(w.cfg.World); n > 0 {
 		w.last = fmt.Sprintf("%d ranks", n)
 	}
 	return w.last // of one that does not say it yet, as of the save before
 }
 
-// unproven says why a save is not confirmed though all of its domains are.
-func unproven(s *ckpt.Save) string {
-	switch {
-	case s.Unproven != "":
-		return s.Unproven
-	case s.WorldUnknown:
-		return "nothing says how many ranks wrote it"
-	}
-	return ""
-}
-
-// see takes one observation. Where parts of the save could not be read at all (shaky), what is
-// worse than what was told is believed when it is seen twice in a row: a network file system that
-// does not answer for a moment is no loss.
-func (w *Watcher) see(o model.EpochObservation, shaky bool) taken {
+// see takes one observation, and returns what is told of the domain; nil where there is no room.
+// Where parts of the save could not be read at all (shaky), what is worse than what was told is
+// believed when it is seen twice in a row: a network file system that does not answer for a moment
+// is no loss.
+func (w *Watcher) see(o model.EpochObservation, shaky bool) *model.EpochObservation {
 	k := key{o.Save, o.Domain}
 	s := w.domains[k]
 	if s == nil {
@@ -246,13 +237,11 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) taken {
 		}
 		if len(w.domains) >= limit {
 			w.stats.Dropped++
-			return noRoom
+			return nil
 		}
-		w.domains[k] = &seen{said: o, look: w.revision}
-		return added
-	}
-	if s.look == w.revision {
-		return known // one save has the domain twice
+		s = &seen{said: o, look: w.revision}
+		w.domains[k] = s
+		return &s.said
 	}
 	s.look, s.absent = w.revision, 0
 	switch {
@@ -262,77 +251,28 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) taken {
 		s.worse = &o
 		w.stats.Held++
 	default:
+		w.withdraw(s, &o)
 		s.said, s.worse, s.told = o, nil, false
 	}
-	return known
+	return &s.said
+}
+
+// withdraw has what was told of a domain taken back, where it was told of another set of domains.
+func (w *Watcher) withdraw(s *seen, now *model.EpochObservation) {
+	if s.said.Generation == now.Generation {
+		return
+	}
+	was := s.said
+	was.State, was.Epoch, was.Witness, was.Parts = model.DomainWithdrawn, model.Optional[int64]{}, "it is of another number of ranks", 0
+	was.Revision = now.Revision
+	k := withdrawn{key{was.Save, was.Domain}, was.Generation}
+	if _, ok := w.withdrawn[k]; !ok && len(w.withdrawn) >= w.cfg.MaxDomains {
+		w.stats.Dropped++
+		return
+	}
+	w.withdrawn[k] = &seen{said: was, look: w.revision}
 }
 
 func same(a, b *model.EpochObservation) bool {
-	return a.State == b.State && a.Epoch == b.Epoch && a.Witness == b.Witness && a.Generation == b.Generation && a.Of == b.Of
-}
-
-// vanish finds what is there no more. Of what had confirmed an epoch that is a tombstone.
-func (w *Watcher) vanish(now time.Time) {
-	for _, s := range w.domains {
-		if s.look == w.revision || s.said.State == model.DomainAbsent {
-			continue
-		}
-		o := s.said
-		o.Time, o.Revision, o.State, o.Witness = now.UnixNano(), 2*w.revision, model.DomainAbsent, ""
-		if s.place() {
-			o.Revision++
-		}
-		if s.said.State != model.DomainCommitted {
-			o.Epoch = model.Optional[int64]{}
-		}
-		s.said, s.worse, s.told = o, nil, false
-	}
-}
-
-// due are the observations that were not told yet, and on a heartbeat all.
-func (w *Watcher) due(now time.Time) (out []model.EpochObservation) {
-	all := now.Sub(w.beat) >= w.cfg.Heartbeat
-	if all {
-		w.beat = now
-	}
-	for k, s := range w.domains {
-		if all && s.look != w.revision && s.said.State == model.DomainAbsent {
-			if s.absent++; s.absent > goneFor {
-				delete(w.domains, k)
-				continue
-			}
-		}
-		if !s.told || all {
-			s.told = true
-			o := s.said
-			o.Time = now.UnixNano()
-			out = append(out, o)
-			if s.place() && o.State == model.DomainCommitted {
-				out = append(out, announced(o))
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b model.EpochObservation) int {
-		return cmp.Or(cmp.Compare(a.Save, b.Save), cmp.Compare(turn(&a), turn(&b)), cmp.Compare(a.Domain.Kind, b.Domain.Kind), cmp.Compare(a.Domain.ID, b.Domain.ID))
-	})
-	return out
-}
-
-// announced goes before all that is told of a save: that it will be said of the place that this was
-// all. Who hears only a part does not take it for the whole; to who has heard all it is old.
-func announced(o model.EpochObservation) model.EpochObservation {
-	o.State, o.Epoch, o.Witness = model.DomainReflecting, model.Optional[int64]{}, ""
-	o.Revision--
-	return o
-}
-
-// turn is when an observation is told: that the place confirms it last, that it does not first.
-func turn(o *model.EpochObservation) int {
-	switch {
-	case o.Domain.Kind != model.DomainPlace:
-		return 1
-	case o.State == model.DomainCommitted:
-		return 2
-	}
-	return 0
+	return a.State == b.State && a.Epoch == b.Epoch && a.Witness == b.Witness && a.Generation == b.Generation && a.Of == b.Of && a.Parts == b.Parts
 }

@@ -2,6 +2,7 @@ package ckptwatch
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -68,8 +70,9 @@ func TestChangesAreToldOnceAndAllOnAHeartbeat(t *testing.T) {
 	assert.Equal(t, []int64{2, 2, 2, 3}, revisions(again), "nothing has changed since")
 
 	torn := w.Look(root(10, model.DomainTentative), at(61))
-	assert.Equal(t, []string{"10 model rank 1: tentative"}, told(torn))
-	assert.Equal(t, []int64{8}, revisions(torn))
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 1: tentative"}, told(torn))
+	assert.Equal(t, []int64{9, 8}, revisions(torn))
+	assert.Equal(t, "model rank 1 is tentative", torn[0].Witness)
 }
 
 // What stands for domains that are not known yet is none: it makes the save doubtful.
@@ -159,7 +162,7 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	w := watcher()
 	obs := w.Look(root(10, model.DomainCommitted), at(0))
 	w.Refused(obs[:2])
-	w.Refused([]model.EpochObservation{{Save: 99}})
+	w.Refused([]model.EpochObservation{{Save: 99}, {Save: 99, State: model.DomainWithdrawn}})
 	assert.Equal(t, told(obs), append(told(w.Look(root(10, model.DomainCommitted), at(1))[:2]), told(obs)[2:]...))
 	assert.Empty(t, w.Look(root(10, model.DomainCommitted), at(2)))
 }
@@ -179,10 +182,9 @@ func TestSavesOfOneEpochAndOfNone(t *testing.T) {
 	r.Saves = append(r.Saves, twin, nobody, contents)
 	got := told(w.Look(r, at(0)))
 	assert.Contains(t, got, "10 model rank 1 of node7: committed 10")
-	assert.Contains(t, got, "10 model rank 1 in y of node7: committed 10")
 	assert.Contains(t, got, "20 model rank 1 of node7: committed 20")
-	assert.Contains(t, got, "10 place in y of node7: tentative")
-	assert.Len(t, got, 9)
+	assert.Contains(t, got, "10 place of node7: tentative")
+	assert.Len(t, got, 6)
 	assert.EqualValues(t, 1, w.Stats().Unnamed)
 }
 
@@ -194,4 +196,83 @@ func TestDomainsAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, w.Len(), 8)
 	}
 	assert.Positive(t, w.Stats().Dropped)
+}
+
+// Of two saves of one epoch both must hold; that one of them goes is no loss of the other.
+func TestACopyOfASave(t *testing.T) {
+	w := watcher()
+	both := root(10, model.DomainCommitted)
+	twin := root(10, model.DomainTentative).Saves[0]
+	twin.Path = "last"
+	both.Saves = append(both.Saves, twin)
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 0: committed 10"}, told(w.Look(both, at(0)))[:2])
+	assert.Equal(t, []string{"10 model rank 1: committed 10", "10 place : committed 10", "10 place : reflecting"}, sorted(told(w.Look(root(10, model.DomainCommitted), at(1)))))
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 1: tentative"}, told(w.Look(both, at(2))))
+
+	old := root(10, model.DomainCommitted)
+	old.Saves[0].Domains[1].Epoch = model.Some[int64](9)
+	both.Saves[1] = old.Saves[0]
+	obs := w.Look(both, at(3))
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 1: committed 9"}, told(obs))
+	assert.Equal(t, "model rank 1 holds 9", obs[0].Witness)
+}
+
+func sorted(s []string) []string {
+	slices.Sort(s)
+	return s
+}
+
+// What was told before the number of ranks was known is taken back where it was told.
+func TestWhatWasToldOfAnotherNumberOfRanks(t *testing.T) {
+	w := watcher()
+	w.Look(root(10, model.DomainCommitted), at(0))
+	both := root(10, model.DomainCommitted)
+	next := root(20, model.DomainCommitted).Saves[0]
+	next.World, next.WorldUnknown = model.Optional[int64]{}, true
+	both.Saves = append(both.Saves, next)
+	for _, o := range w.Look(both, at(1)) {
+		assert.Equal(t, "2 ranks", o.Generation)
+	}
+	both.Saves[1].World, both.Saves[1].WorldUnknown = model.Some[int64](4), false
+	obs := w.Look(both, at(2))
+	var back []string
+	e := epoch.New(epoch.Config{})
+	for i := range obs {
+		if obs[i].State == model.DomainWithdrawn {
+			assert.Equal(t, "2 ranks", obs[i].Generation)
+			back = append(back, fmt.Sprintf("%s %s", obs[i].Domain.Kind, obs[i].Domain.ID))
+		}
+	}
+	assert.Equal(t, []string{"model rank 0", "model rank 1", "place "}, sorted(back))
+	w.Refused(obs)
+	for _, o := range w.Look(both, at(3)) {
+		e.Observe(&o)
+	}
+	assert.Equal(t, epoch.Converged, e.Judge("job", "4 ranks", 20).Verdict)
+	assert.Zero(t, e.Judge("job", "2 ranks", 20).Domains)
+	for i := range goneFor + 1 {
+		w.Look(both, at(100*(i+1)))
+	}
+	assert.Equal(t, 6, w.Len(), "that it was taken back is told no longer")
+}
+
+// A save whose folder does not answer for a moment has lost nothing; where that stays so, nothing
+// confirms it, and nothing says that it is gone.
+func TestASaveThatCanNotBeRead(t *testing.T) {
+	w := watcher()
+	w.Look(root(10, model.DomainCommitted), at(0))
+	stale := &ckpt.Root{Saves: []ckpt.Save{{
+		Path: "x", Epoch: model.Some[int64](10), World: model.Some[int64](2), Unproven: "it can not be read",
+		Problems: []ckpt.Problem{{Severity: ckpt.Unreadable}},
+	}}}
+	assert.Empty(t, w.Look(stale, at(1)))
+	assert.EqualValues(t, 3, w.Stats().Held)
+	assert.Empty(t, w.Look(root(10, model.DomainCommitted), at(2)))
+	assert.Empty(t, w.Look(stale, at(3)))
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 0: tentative", "10 model rank 1: tentative"}, told(w.Look(stale, at(4))))
+	assert.Empty(t, w.Look(stale, at(5)))
+	stale.Saves[0].Epoch = model.Optional[int64]{} // nor what it is called
+	assert.Empty(t, w.Look(stale, at(6)))
+	assert.EqualValues(t, 1, w.Stats().Partial)
+	assert.Len(t, w.Look(root(10, model.DomainCommitted), at(7)), 4)
 }

@@ -56,11 +56,11 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 	}
 	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, next: next}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	observer := fmt.Sprintf("%s %d %d", node, os.Getpid(), time.Now().UnixNano())
+	life := time.Now().UnixNano()
 	for i := range cfg.Roots {
 		r := &cfg.Roots[i]
 		of := ckptwatch.Config{
-			JobID: r.JobID, Observer: fmt.Sprintf("%s %s", observer, r.Path), World: r.WorldSize,
+			JobID: r.JobID, Observer: fmt.Sprintf("%s %s", node, r.Path), Life: life, World: r.WorldSize,
 			Heartbeat: cfg.Heartbeat, MaxDomains: cfg.MaxDomains,
 		}
 		if r.Places > 0 {

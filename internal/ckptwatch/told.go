@@ -1,0 +1,114 @@
+package ckptwatch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// vanish finds what is there no more. Of what had confirmed an epoch that is a tombstone.
+func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
+	shaky := map[int64]bool{}
+	for i := range root.Saves {
+		if s := &root.Saves[i]; unreadable(s.Problems) {
+			shaky[s.Called().V] = true
+		}
+	}
+	for _, s := range w.domains {
+		if s.look == w.revision || s.said.State == model.DomainAbsent {
+			continue
+		}
+		o := s.said
+		o.Time, o.Revision, o.State, o.Witness, o.Parts = now.UnixNano(), 2*w.revision, model.DomainAbsent, "", 0
+		if s.place() {
+			o.Revision++
+		}
+		if shaky[o.Save] { // what is there can not be read
+			o.State, o.Epoch, o.Witness = model.DomainTentative, model.Optional[int64]{}, "the save can not be read"
+			if same(&s.said, &o) {
+				continue
+			}
+			if s.worse == nil || !same(s.worse, &o) {
+				s.worse = &o
+				w.stats.Held++
+				continue
+			}
+		}
+		if s.said.State != model.DomainCommitted {
+			o.Epoch = model.Optional[int64]{}
+		}
+		s.said, s.worse, s.told = o, nil, false
+	}
+}
+
+// due are the observations that were not told yet, and on a heartbeat all.
+func (w *Watcher) due(now time.Time) (out []model.EpochObservation) {
+	all := now.Sub(w.beat) >= w.cfg.Heartbeat
+	if all {
+		w.beat = now
+	}
+	for k, s := range w.withdrawn {
+		if w.outlived(s, all) {
+			delete(w.withdrawn, k)
+			continue
+		}
+		out = s.tell(out, all, now)
+	}
+	for k, s := range w.domains {
+		if s.said.State == model.DomainAbsent && w.outlived(s, all) {
+			delete(w.domains, k)
+			continue
+		}
+		out = s.tell(out, all, now)
+	}
+	slices.SortFunc(out, func(a, b model.EpochObservation) int {
+		return cmp.Or(cmp.Compare(a.Save, b.Save), cmp.Compare(turn(&a), turn(&b)), cmp.Compare(a.Domain.Kind, b.Domain.Kind), cmp.Compare(a.Domain.ID, b.Domain.ID))
+	})
+	return out
+}
+
+// outlived reports whether of what is there no more enough was told.
+func (w *Watcher) outlived(s *seen, beat bool) bool {
+	if !beat || s.look == w.revision {
+		return false
+	}
+	s.absent++
+	return s.absent > goneFor
+}
+
+// tell adds what is to be told of a domain.
+func (s *seen) tell(out []model.EpochObservation, all bool, now time.Time) []model.EpochObservation {
+	if s.told && !all {
+		return out
+	}
+	s.told = true
+	o := s.said
+	o.Time = now.UnixNano()
+	out = append(out, o)
+	if s.place() && o.State == model.DomainCommitted {
+		out = append(out, announced(o))
+	}
+	return out
+}
+
+// announced goes before all that is told of a save: that it will be said of the place that this was
+// all. Who hears only a part does not take it for the whole; to who has heard all it is old.
+func announced(o model.EpochObservation) model.EpochObservation {
+	o.State, o.Epoch, o.Witness = model.DomainReflecting, model.Optional[int64]{}, ""
+	o.Revision--
+	return o
+}
+
+// turn is when an observation is told: that the place confirms it last, that it does not first.
+func turn(o *model.EpochObservation) int {
+	switch {
+	case o.Domain.Kind != model.DomainPlace:
+		return 1
+	case o.State == model.DomainCommitted:
+		return 2
+	}
+	return 0
+}
