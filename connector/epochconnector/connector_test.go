@@ -32,11 +32,13 @@ type rig struct {
 	logs      consumertest.LogsSink
 	metrics   consumertest.MetricsSink
 	revision  int64
+	beats     map[int64]plog.Logs // what was told last, by save
+	sent      int64               // observations
 }
 
 func newRig(t *testing.T, logs consumer.Logs) *rig {
 	t.Helper()
-	r := &rig{telemetry: componenttest.NewTelemetry()}
+	r := &rig{telemetry: componenttest.NewTelemetry(), beats: map[int64]plog.Logs{}}
 	if logs == nil {
 		logs = &r.logs
 	}
@@ -90,6 +92,8 @@ func (r *rig) tell(t *testing.T, save int64, holds ...int64) {
 		}
 		epochmap.ObservationToLog(&o, records.AppendEmpty())
 	}
+	r.beats[save] = ld
+	r.sent += int64(ld.LogRecordCount())
 	r.send(t, ld)
 }
 
@@ -134,6 +138,14 @@ func (r *rig) counter(t *testing.T, name string) int64 {
 // pass lets time pass; observers send their heartbeats.
 func (r *rig) pass(t *testing.T, d time.Duration) {
 	t.Helper()
+	const heartbeat = 5 * time.Minute
+	for ; d > heartbeat; d -= heartbeat {
+		time.Sleep(heartbeat)
+		for _, ld := range r.beats {
+			r.sent += int64(ld.LogRecordCount())
+			r.send(t, ld)
+		}
+	}
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -164,7 +176,7 @@ func TestSaves(t *testing.T) {
 		said = r.said(t)
 		require.Len(t, said, 3)
 		assert.Equal(t, "open: job job: epoch (partial): save 30 is not whole, and nothing of it moves: 1 of 2 domains do not confirm it, the first model rank 1, which is tentative; the newest that can be recovered is 20 (confidence 1.00)", said[2])
-		assert.EqualValues(t, 8, r.counter(t, "observations"))
+		assert.Equal(t, r.sent, r.counter(t, "observations"))
 		assert.EqualValues(t, 2, r.counter(t, "findings_opened"))
 		r.stop(t)
 	})
@@ -235,4 +247,23 @@ func TestBadInputIsCounted(t *testing.T) {
 		assert.Zero(t, r.counter(t, "observations"))
 		r.stop(t)
 	})
+}
+
+// Of jobs that were left for others no name is kept.
+func TestNamesOfJobs(t *testing.T) {
+	c := newDefaultConfig()
+	c.MaxJobs = 3
+	h, err := newHub(c, componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	for i := range 6 {
+		ld := plog.NewLogs()
+		rl := ld.ResourceLogs().AppendEmpty()
+		id := fmt.Sprint("job", i)
+		epochmap.JobToResource(id, "name of "+id, rl.Resource())
+		o := model.EpochObservation{JobID: id, Save: 1, Domain: model.Domain{Kind: model.DomainModel}, State: model.DomainTentative, Observer: "o"}
+		epochmap.ObservationToLog(&o, rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
+		h.consume(ld)
+		require.Equal(t, "name of "+id, h.names[id])
+		require.LessOrEqual(t, len(h.names), 3)
+	}
 }

@@ -3,6 +3,7 @@ package epochconnector
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,10 +108,8 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 		if !ok || err != nil {
 			return ok, err
 		}
-		if name, ok := of.Attributes().Get(semconv.ServiceName); ok && len(h.names) < h.cfg.MaxJobs {
-			h.names[o.JobID] = name.AsString()
-		}
 		h.watch.Observe(&o, now)
+		h.name(of, o.JobID)
 	case semconv.EventHostFact:
 		o, ok, err := versionmap.LogToVersion(of, lr)
 		if !ok || err != nil {
@@ -123,6 +122,20 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 		return false, nil
 	}
 	return true, nil
+}
+
+// name notes what a job is called. Of jobs that the watch has left no name is kept.
+func (h *hub) name(of pcommon.Resource, job string) {
+	name, ok := of.Attributes().Get(semconv.ServiceName)
+	if !ok || h.names[job] == name.AsString() {
+		return
+	}
+	if len(h.names) >= h.cfg.MaxJobs {
+		maps.DeleteFunc(h.names, func(id, _ string) bool { return !h.watch.Holds(id) })
+	}
+	if len(h.names) < h.cfg.MaxJobs {
+		h.names[job] = name.AsString()
+	}
 }
 
 // takeState takes who a rank computes with. Of one that was heard of just now nothing is read.

@@ -29,6 +29,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorEpochFleetVersionsCallback, func(s *seen) int64 { return s.fleet.Versions }},
 		{t.RegisterConnectorEpochForeignRecordsCallback, func(*seen) int64 { return h.foreign.Load() }},
 		{t.RegisterConnectorEpochObservationsCallback, func(s *seen) int64 { return s.saves.Engine.Observations }},
+		{t.RegisterConnectorEpochObservationsLateCallback, func(s *seen) int64 { return s.saves.Late }},
 		{t.RegisterConnectorEpochObserversForgottenCallback, func(s *seen) int64 { return s.saves.Forgotten }},
 		{t.RegisterConnectorEpochOverflowedCallback, func(s *seen) int64 { return s.saves.Engine.Overflowed }},
 		{t.RegisterConnectorEpochSavesLeftCallback, func(s *seen) int64 { return s.saves.Engine.SavesLost }},

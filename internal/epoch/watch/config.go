@@ -82,5 +82,7 @@ type Stats struct {
 	Opened, Closed, Withheld int64
 	// Forgotten counts observers that fell silent, Unfollowed those beyond MaxObservers.
 	Forgotten, Unfollowed int64
-	Judged                int64
+	// Late counts observations of a life of an observer after a later one was heard.
+	Late   int64
+	Judged int64
 }

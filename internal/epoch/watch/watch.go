@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ type Watch struct {
 	cfg       Config
 	engine    *epoch.Engine
 	observers map[string]*observer
+	lives     map[string]string // the newest observer of each name
 	saves     map[saveKey]*save
 	open      map[saveKey]*Episode
 	frontiers map[genKey]model.Optional[int64]
@@ -29,9 +31,13 @@ type saveKey struct {
 	save int64
 }
 
+// observer is one life of one who looks.
 type observer struct {
+	name  string // of all of its lives
+	life  int64
 	heard time.Time
 	gone  bool
+	over  bool // a later life was heard
 }
 
 // save is what is known of one beside what the engine holds.
@@ -40,12 +46,14 @@ type save struct {
 	heard   time.Time // or again
 	judged  bool
 	verdict epoch.Judgement
+	// doubters are who keeps it from being confirmed.
+	doubters []string
 }
 
 // New returns a watch that has heard nothing.
 func New(cfg Config) *Watch {
 	return &Watch{
-		cfg: cfg, engine: epoch.New(cfg.Engine), observers: map[string]*observer{}, saves: map[saveKey]*save{},
+		cfg: cfg, engine: epoch.New(cfg.Engine), observers: map[string]*observer{}, lives: map[string]string{}, saves: map[saveKey]*save{},
 		open: map[saveKey]*Episode{}, frontiers: map[genKey]model.Optional[int64]{},
 	}
 }
@@ -57,13 +65,22 @@ func (w *Watch) Stats() Stats {
 	return s
 }
 
-// Observe takes one observation.
-func (w *Watch) Observe(o *model.EpochObservation, now time.Time) {
-	change := w.engine.Observe(o)
+// Observe takes one observation. What comes of a life of an observer after a later one was heard
+// is left out.
+func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
+	o := *of
+	if o.Life != 0 {
+		o.Observer = fmt.Sprintf("%s, life %d", o.Observer, o.Life)
+	}
+	if by := w.observers[o.Observer]; by != nil && by.over {
+		w.stats.Late++
+		return
+	}
+	change := w.engine.Observe(&o)
 	if change == epoch.Refused {
 		return
 	}
-	w.hear(o.Observer, now)
+	w.hear(o.Observer, of, now)
 	k := saveKey{genKey{o.JobID, o.Generation}, o.Save}
 	if change == epoch.OfAll {
 		w.judgeAnew(func(other genKey) bool { return other == k.genKey })
@@ -82,21 +99,39 @@ func (w *Watch) Observe(o *model.EpochObservation, now time.Time) {
 }
 
 // hear notes that an observer lives.
-func (w *Watch) hear(name string, now time.Time) {
+func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 	by := w.observers[name]
 	switch {
 	case by == nil && len(w.observers) >= w.cfg.MaxObservers:
 		w.stats.Unfollowed++
 		return
 	case by == nil:
-		by = &observer{gone: true} // it may have been heard before, and be forgotten since
+		by = &observer{name: o.Observer, life: o.Life, gone: true} // it may have been heard before, and be forgotten since
 		w.observers[name] = by
+		w.supersede(name, by)
 	}
 	if by.gone { // what it said counts again
 		by.gone = false
 		w.judgeAnew(func(genKey) bool { return true })
 	}
 	by.heard = now
+}
+
+// supersede takes back what the life before said: what it saw may have changed since, and this one
+// tells all anew. A life that is not later takes back nothing: a clock may have been set, so that
+// both count until one falls silent.
+func (w *Watch) supersede(name string, by *observer) {
+	last, ok := w.lives[by.name]
+	before := w.observers[last]
+	switch {
+	case !ok || before == nil:
+	case by.life <= before.life:
+		return
+	default:
+		w.engine.Forget(last)
+		before.gone, before.over = true, true
+	}
+	w.lives[by.name] = name
 }
 
 // judgeAnew has saves judged with the next Tick.
@@ -121,6 +156,7 @@ func (w *Watch) Tick(now time.Time) []Episode {
 		}
 		if !s.judged {
 			s.verdict, s.judged = w.engine.Judge(k.job, k.generation, k.save), true
+			s.doubters = w.doubters(k, s)
 			w.stats.Judged++
 		}
 	}
@@ -129,6 +165,17 @@ func (w *Watch) Tick(now time.Time) []Episode {
 		out = w.look(out, k, w.saves[k], now)
 	}
 	return out
+}
+
+// doubters are who keeps a save from being confirmed. A pointer is no part of it, and that who looks
+// at a place is not sure of it may be for the format.
+func (w *Watch) doubters(k saveKey, s *save) []string {
+	if v := s.verdict.Verdict; v == epoch.Unknown || v == epoch.Converged {
+		return nil
+	}
+	return w.engine.Doubters(k.job, k.generation, k.save, func(d model.DomainKind) bool {
+		return s.verdict.Verdict != epoch.Converging || d != model.DomainTracker && d != model.DomainPlace
+	})
 }
 
 // order lists the saves, of each generation ascending.
@@ -145,6 +192,9 @@ func (w *Watch) forget(now time.Time) {
 		switch {
 		case by.gone && silent >= 2*w.cfg.Silent:
 			delete(w.observers, name) // the engine drops it when it needs the room
+			if w.lives[by.name] == name {
+				delete(w.lives, by.name)
+			}
 		case !by.gone && silent >= w.cfg.Silent:
 			by.gone = true
 			w.engine.Forget(name)
@@ -176,10 +226,10 @@ func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode
 	class, wrong := w.class(k, s, now)
 	e := w.open[k]
 	switch {
-	case e != nil && s.verdict.Verdict == epoch.Unknown && now.Sub(s.heard) < 2*w.cfg.Silent:
-		return out // that nobody sees it any more mends nothing
 	case !wrong && e == nil:
 		return out
+	case !wrong && unseen(s) && now.Sub(s.heard) < 2*w.cfg.Silent:
+		return out // that nobody sees it any more mends nothing
 	case !wrong:
 		return w.close(out, k, now)
 	case e == nil && len(w.open) >= w.cfg.MaxEpisodes:
@@ -205,26 +255,37 @@ func alike(a, b *epoch.Judgement) bool {
 
 // class says what is wrong with a save, where that has stood for long enough.
 func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
-	settled := now.Sub(s.changed) >= w.cfg.Settle
+	if now.Sub(s.changed) < w.cfg.Settle || !w.stillSaid(k, s) {
+		return "", false
+	}
 	switch s.verdict.Verdict {
 	case epoch.MixedEpoch:
-		return Mixed, settled
+		return Mixed, true
 	case epoch.Converging:
-		return Partial, settled && lacks(&s.verdict)
+		return Partial, true
 	case epoch.Revoked:
 		// Retention deletes old saves: that is none's loss while there is a newer one.
-		return Revoked, settled && w.frontiers[k.genKey] == model.Some(k.save)
+		return Revoked, w.frontiers[k.genKey] == model.Some(k.save)
 	case epoch.Unknown, epoch.Converged:
 	}
 	return "", false
 }
 
-// lacks reports whether a part of the save itself does not confirm it. A pointer to it is none, and
-// that who looks at a place is not sure of it may be for the format.
-func lacks(j *epoch.Judgement) bool {
-	return j.MissingCount > len(j.Missing) || slices.ContainsFunc(j.Missing, func(d epoch.Doubt) bool {
-		return d.Domain.Kind != model.DomainTracker && d.Domain.Kind != model.DomainPlace
+// stillSaid reports whether somebody who doubts a save was heard after it could have changed: who
+// fell silent in the midst of a save has not seen its end.
+func (w *Watch) stillSaid(k saveKey, s *save) bool {
+	if w.open[k] != nil {
+		return len(s.doubters) > 0
+	}
+	return slices.ContainsFunc(s.doubters, func(name string) bool {
+		by := w.observers[name]
+		return by == nil || by.heard.Sub(s.changed) >= w.cfg.Settle/2 // one who is not followed is always heard
 	})
+}
+
+// unseen reports whether nobody doubts a save, and nobody confirms it.
+func unseen(s *save) bool {
+	return s.verdict.Domains > 0 && s.verdict.Verdict != epoch.Converged && len(s.doubters) == 0
 }
 
 // close ends an episode.
@@ -253,6 +314,9 @@ func (w *Watch) Standing() (all []Episode) {
 func (w *Watch) Frontier(job, generation string) model.Optional[int64] {
 	return w.engine.Frontier(job, generation)
 }
+
+// Holds reports whether anything of a job is held.
+func (w *Watch) Holds(job string) bool { return len(w.engine.Generations(job)) > 0 }
 
 // Job is what a job can recover.
 type Job struct {

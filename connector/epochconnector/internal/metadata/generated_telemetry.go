@@ -42,6 +42,7 @@ type TelemetryBuilder struct {
 	ConnectorEpochFleetVersions       metric.Int64ObservableCounter
 	ConnectorEpochForeignRecords      metric.Int64ObservableCounter
 	ConnectorEpochObservations        metric.Int64ObservableCounter
+	ConnectorEpochObservationsLate    metric.Int64ObservableCounter
 	ConnectorEpochObserversForgotten  metric.Int64ObservableCounter
 	ConnectorEpochOverflowed          metric.Int64ObservableCounter
 	ConnectorEpochSavesLeft           metric.Int64ObservableCounter
@@ -269,6 +270,21 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochObservationsCallback(cb m
 	return nil
 }
 
+// RegisterConnectorEpochObservationsLateCallback sets callback for observable ConnectorEpochObservationsLate metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochObservationsLateCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochObservationsLate, obs: o})
+		return nil
+	}, builder.ConnectorEpochObservationsLate)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorEpochObserversForgottenCallback sets callback for observable ConnectorEpochObserversForgotten metric.
 func (builder *TelemetryBuilder) RegisterConnectorEpochObserversForgottenCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -438,6 +454,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorEpochObservations, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_observations",
 		metric.WithDescription("Observations taken. [Alpha]"),
+		metric.WithUnit("{observation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochObservationsLate, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_observations_late",
+		metric.WithDescription("Observations that came of a life of an observer after a later one was heard. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)

@@ -1,0 +1,137 @@
+package watch
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// node has a node tell of its own part of a save, one of so many, as its receiver does.
+func (r *rig) node(n int, of, save int64, s model.DomainState) {
+	r.revision++
+	for _, kind := range []model.DomainKind{model.DomainModel, model.DomainPlace} {
+		o := model.EpochObservation{
+			JobID: "job", Generation: "g", Save: save, Domain: model.Domain{Kind: kind, ID: fmt.Sprint("of n", n)},
+			State: s, Observer: fmt.Sprint("node", n), Revision: r.revision,
+		}
+		if s == model.DomainCommitted {
+			o.Epoch = model.Some(save)
+		}
+		if kind == model.DomainPlace {
+			o.Of, o.Parts = of, 1
+		}
+		r.hear(o)
+	}
+}
+
+func (r *rig) verdict(save int64) epoch.Verdict { return r.engine.Judge("job", "g", save).Verdict }
+
+// A node of which nothing is heard any more makes no save partial: nobody has seen it lack one.
+func TestOneObserverFallsSilent(t *testing.T) {
+	r := newRig(nil)
+	for _, save := range []int64{100, 200} {
+		r.node(0, 2, save, model.DomainCommitted)
+		r.node(1, 2, save, model.DomainCommitted)
+	}
+	assert.Empty(t, r.pass(20*time.Minute))
+	r.fall("node1")
+	assert.Empty(t, r.pass(2*time.Hour))
+	assert.Equal(t, epoch.Converging, r.verdict(200), "nor is it confirmed")
+	assert.False(t, r.Jobs()[0].Frontier.OK)
+}
+
+// An agent that ends in the midst of a save has not seen its end.
+func TestAnObserverEndsInTheMidst(t *testing.T) {
+	r := newRig(nil)
+	r.node(0, 2, 100, model.DomainCommitted)
+	r.node(1, 2, 100, model.DomainTentative)
+	r.fall("node1")
+	assert.Empty(t, r.pass(2*time.Hour))
+}
+
+// A node that is there, and lacks a save that the others have, is what a mixed resume is made of.
+func TestANodeLacksASave(t *testing.T) {
+	r := newRig(nil)
+	r.node(0, 2, 100, model.DomainCommitted)
+	r.node(1, 2, 100, model.DomainCommitted)
+	r.node(0, 2, 200, model.DomainCommitted)
+	assert.Equal(t, []string{"200 partial 1"}, r.pass(30*time.Minute))
+	r.node(1, 2, 200, model.DomainCommitted)
+	assert.Equal(t, []string{"200 partial 2 ended"}, r.pass(time.Minute))
+	assert.Equal(t, model.Some[int64](200), r.Jobs()[0].Frontier)
+}
+
+// Of a node that a spare has replaced nothing is expected any more.
+func TestANodeIsReplaced(t *testing.T) {
+	r := newRig(nil)
+	r.node(0, 2, 100, model.DomainCommitted)
+	r.node(1, 2, 100, model.DomainCommitted)
+	assert.Empty(t, r.pass(20*time.Minute))
+	r.fall("node1")
+	r.node(0, 2, 200, model.DomainCommitted)
+	r.node(2, 2, 200, model.DomainCommitted)
+	assert.Empty(t, r.pass(2*time.Hour))
+	assert.Equal(t, epoch.Converged, r.verdict(200))
+	assert.Equal(t, []Job{{ID: "job", Generation: "g", Frontier: model.Some[int64](200)}}, r.Jobs())
+}
+
+// What an earlier life of an observer said is taken back by a later one, whatever comes of it late.
+func TestALaterLife(t *testing.T) {
+	r := newRig(nil)
+	tell := func(life, revision int64, s model.DomainState) {
+		o := model.EpochObservation{
+			JobID: "job", Generation: "g", Save: 100, Domain: model.Domain{Kind: model.DomainModel}, Of: 1, State: s,
+			Observer: "node0", Life: life, Revision: revision,
+		}
+		if s == model.DomainCommitted {
+			o.Epoch = model.Some[int64](100)
+		}
+		r.Observe(&o, r.now)
+	}
+	tell(1, 9, model.DomainTentative)
+	tell(2, 1, model.DomainCommitted)
+	assert.Equal(t, epoch.Converged, r.verdict(100))
+	tell(1, 10, model.DomainTentative)
+	assert.Equal(t, epoch.Converged, r.verdict(100))
+	assert.EqualValues(t, 1, r.Stats().Late)
+
+	r.mute = true
+	tell(0, 1, model.DomainTentative)
+	assert.Equal(t, epoch.Unknown, r.verdict(100), "one without lives is another")
+
+	r = newRig(nil)
+	tell(5, 1, model.DomainCommitted)
+	tell(3, 1, model.DomainTentative) // of a clock that was set back, or late
+	assert.Equal(t, epoch.Unknown, r.verdict(100), "both count")
+	r.pass(10 * time.Minute)
+	tell(3, 2, model.DomainCommitted)
+	r.pass(10 * time.Minute)
+	assert.Equal(t, epoch.Converged, r.verdict(100))
+	assert.EqualValues(t, 1, r.Stats().Forgotten, "the one that fell silent")
+	r.pass(time.Hour)
+	assert.Empty(t, r.observers)
+	assert.Empty(t, r.lives)
+}
+
+// Of a save whose number of ranks was told wrong at first nothing is left.
+func TestWhatIsWithdrawn(t *testing.T) {
+	r := newRig(nil)
+	r.tell(10, 10, 0)
+	assert.Equal(t, []string{"10 partial 1"}, r.pass(14*time.Minute))
+	r.revision++
+	for _, o := range maps.Clone(r.said) {
+		o.State, o.Epoch, o.Revision = model.DomainWithdrawn, model.Optional[int64]{}, r.revision
+		r.hear(o)
+		o.Generation, o.State, o.Epoch = "h", model.DomainCommitted, model.Some[int64](10)
+		r.hear(o)
+	}
+	assert.Equal(t, []string{"10 partial 2 ended"}, r.pass(time.Minute))
+	assert.Empty(t, r.pass(time.Hour))
+	assert.Equal(t, []Job{{ID: "job", Generation: "h", Frontier: model.Some[int64](10)}}, r.Jobs())
+}
