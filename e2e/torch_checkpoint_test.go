@@ -169,7 +169,7 @@ func contents(t *testing.T, dir string) map[string]string {
 func TestTorchCheckpointWatched(t *testing.T) {
 	dir := t.TempDir()
 	c := startCollector(t, "checkpoints.yaml", map[string]string{
-		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_SETTLE": "3s",
+		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_HEARTBEAT": "1s", "LOCKSTEP_SETTLE": "3s",
 		"LOCKSTEP_EVENTS": filepath.Join(t.TempDir(), "events.jsonl"),
 	})
 	frontier := func(want string) {

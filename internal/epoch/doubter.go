@@ -55,7 +55,7 @@ func (e *Engine) lack(by map[int32]bool, g *generation, s *save) {
 			continue
 		}
 		for _, other := range g.saves {
-			if int(i) < len(other.cells) && other.cells[i].value.speaks() && !e.gone[other.cells[i].observer] {
+			if i < len(other.cells) && other.cells[i].value.speaks() && !e.gone[other.cells[i].observer] {
 				elsewhere[int32(i)] = max(elsewhere[int32(i)], other.cells[i].observer)
 			}
 		}
