@@ -21,6 +21,8 @@ type builder struct {
 	last *marker
 	// hasCommon: the DCP metadata names what Megatron keeps for all ranks.
 	hasCommon bool
+	blobs     bool      // an item of DCP is a file of torch.save
+	raw       []rawItem // those that are none
 }
 
 func (s *scan) newSave(f Format, path string, epoch model.Optional[int64]) *builder {

@@ -1,7 +1,7 @@
 package ckpt
 
 import (
-	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -65,6 +65,7 @@ func (b *builder) readDCP(f *folder) {
 		b.torn(commit, CheckUnfinished, f.join(dcpMetadata+".tmp"), "got metadata that was not renamed; want none: a save is under way, or was cut off")
 	}
 	files := b.readDCPMetadata(f, dcpMetadata, commit, -1)
+	b.judgeRaw()
 	b.extraShards(f, files)
 	if files == nil {
 		b.uncommitted(f)
@@ -169,7 +170,7 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 	if b.save.Domains[i].State == model.DomainAbsent {
 		return
 	}
-	if !last.transformed && isZip(shard, last.offset) {
+	if b.isBlob(i, shard, last) {
 		blob := io.NewSectionReader(shard, last.offset, last.length)
 		if _, err := torchsave.Open(blob, last.length); err != nil {
 			b.torn(i, CheckTorn, shard.path, "item %s at offset %d: %v", quote(last.fqn), last.offset, err)
@@ -177,14 +178,21 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 	}
 	for k := range items {
 		it := &items[k]
-		if b.opt.Verify && !it.transformed && isZip(shard, it.offset) {
+		if b.opt.Verify && b.isBlob(i, shard, it) {
 			b.verifyBlob(i, shard, it)
 		}
 		if it.transformed || !isStep(it.fqn) || it.offset+it.length > shard.size {
 			continue
 		}
-		if n, ok := b.blobNumber(shard, it); ok {
-			b.hold(b.domain(dcpKind(it.fqn), b.save.Domains[i].ID, shard.path), n, it.fqn, shard.path)
+		of := b.domain(dcpKind(it.fqn), b.save.Domains[i].ID, shard.path)
+		if !b.isBlob(of, shard, it) {
+			continue
+		}
+		switch n, ok, err := b.blobNumber(shard, it); {
+		case err != nil:
+			b.doubt(of, model.DomainTentative, Problem{CheckWitness, Unreadable, shard.path, fmt.Sprintf("item %s at offset %d: %v", quote(it.fqn), it.offset, err)})
+		case ok:
+			b.hold(of, n, it.fqn, shard.path)
 		}
 	}
 }
@@ -199,26 +207,21 @@ func (b *builder) verifyBlob(i int, shard *file, it *dcpItem) {
 	}
 }
 
-// blobNumber reads an item that is a number, or a tensor of one element.
-func (b *builder) blobNumber(shard *file, it *dcpItem) (int64, bool) {
+// blobNumber reads an item that is a number, or a tensor of one element; false where it is
+// something else.
+func (b *builder) blobNumber(shard *file, it *dcpItem) (int64, bool, error) {
 	const most = 1 << 20 // a number with its frame is 1.5 kB
 	if it.length > most {
-		return 0, false
+		return 0, false, nil
 	}
 	z, err := torchsave.Open(io.NewSectionReader(shard, it.offset, it.length), it.length)
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	m, v, err := z.Value(b.opt.Limits.Pickle)
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
-	return z.Number(m, v)
-}
-
-// isZip: with other serialization formats items are no files of torch.save.
-func isZip(f *file, off int64) bool {
-	var head [4]byte
-	_, err := f.ReadAt(head[:], off)
-	return err == nil && bytes.Equal(head[:], []byte("PK\x03\x04"))
+	n, ok := z.Number(m, v)
+	return n, ok, z.Err()
 }

@@ -33,6 +33,9 @@ func (s *scan) dcpItems(data []byte) ([]dcpItem, error) {
 		return nil, errors.New("got no dict storage_data; want one")
 	}
 	pairs := m.Items(storage)
+	if len(pairs) == 0 {
+		return nil, errors.New("got no item in storage_data; want at least one")
+	}
 	items := make([]dcpItem, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		item, err := dcpItemOf(m, pairs[i], pairs[i+1])

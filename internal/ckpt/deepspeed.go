@@ -101,7 +101,7 @@ func (s *scan) deepspeedTags(f *folder) []deepspeedSave {
 		n, ok := numbered(e.Name(), deepspeedTag)
 		if err != nil {
 			if ok {
-				s.unreadable(FormatDeepSpeed, dated{f.join(e.Name()), e.Name(), n}, err)
+				s.unreadable(FormatDeepSpeed, dated{path: f.join(e.Name()), name: e.Name(), epoch: n}, err)
 			}
 			continue
 		}
@@ -147,6 +147,7 @@ func (b *builder) readDeepSpeed(f *folder) {
 	d.expect()
 	if b.save.Epoch.OK {
 		d.compareInner()
+		d.doubtInner()
 		return
 	}
 	b.save.Epoch = onlyOwn(&b.save) // a tag of the user's: its contents say the step

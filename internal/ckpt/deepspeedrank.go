@@ -106,8 +106,9 @@ func (d *deepspeed) optimizer(name string) {
 // first.
 const maxInner = 20_000
 
-// innerStep finds the step of an optimizer: the first number called "step".
-func (t *torch) innerStep() (int64, bool) {
+// innerStep finds the step of an optimizer: the greatest number called "step". A parameter that was
+// without a gradient for some steps counts fewer than others.
+func (t *torch) innerStep() (most int64, found bool) {
 	queue := []pickle.Value{t.root}
 	for n := 0; n < len(queue) && n < maxInner; n++ {
 		v := queue[n]
@@ -121,8 +122,8 @@ func (t *torch) innerStep() (int64, bool) {
 		switch v.Kind() {
 		case pickle.Dict:
 			if s, ok := t.m.Get(v, "step"); ok {
-				if n, ok := t.Number(t.m, s); ok {
-					return n, true
+				if n, ok := t.read(s); ok && (!found || n > most) {
+					most, found = n, true
 				}
 			}
 			items := t.m.Items(v)
@@ -137,7 +138,7 @@ func (t *torch) innerStep() (int64, bool) {
 			}
 		}
 	}
-	return 0, false
+	return most, found
 }
 
 // expect lists what the world has and the folder has not.
@@ -199,15 +200,31 @@ func (d *deepspeed) want(kind model.DomainKind, id string) {
 // compareInner compares what the optimizers of all shards count. They began together, so that
 // a shard that counts another number than the first is of another save, by so many steps.
 func (d *deepspeed) compareInner() {
-	if len(d.inner) == 0 || !d.inner[0].known || !d.save.Epoch.OK {
+	first := slices.IndexFunc(d.inner, func(s innerStep) bool { return s.known })
+	if first < 0 || !d.save.Epoch.OK {
 		return
 	}
-	ref := d.inner[0].step
+	ref := d.inner[first].step
 	for _, s := range d.inner {
 		if s.known && s.step != ref {
 			d.hold(s.domain, d.save.Epoch.V+s.step-ref, "the optimizer's step", s.file)
 		}
 	}
+}
+
+// doubtInner compares what the optimizers count with the step of the tag, less what was skipped: all
+// shards together may be of another save.
+func (d *deepspeed) doubtInner() {
+	want := d.save.Epoch.V - d.skipped
+	for _, s := range d.inner {
+		if s.known && s.step != want && !d.save.Domains[s.domain].Own {
+			d.doubtStep(s, want)
+		}
+	}
+}
+
+func (d *deepspeed) doubtStep(s innerStep, want int64) {
+	d.doubt(s.domain, model.DomainTentative, Problem{CheckWitness, Suspect, s.file, fmt.Sprintf("got an optimizer that counts %d steps; want %d: it is of another save, or was started anew", s.step, want)})
 }
 
 // proveInner compares what the optimizers count with the step of the model, less what was
@@ -223,7 +240,7 @@ func (d *deepspeed) proveInner() {
 		case s.step == want:
 			d.hold(s.domain, d.save.Epoch.V, "the optimizer's step", s.file)
 		default:
-			d.doubt(s.domain, model.DomainTentative, Problem{CheckWitness, Suspect, s.file, fmt.Sprintf("got an optimizer that counts %d steps; want %d: it is of another save, or was started anew", s.step, want)})
+			d.doubtStep(s, want)
 		}
 	}
 }

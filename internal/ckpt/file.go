@@ -1,7 +1,6 @@
 package ckpt
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -125,7 +124,7 @@ func (s *scan) json(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(b, v); err != nil {
+	if err := unmarshal(b, v); err != nil {
 		return fmt.Errorf("read JSON: %w", err)
 	}
 	return nil

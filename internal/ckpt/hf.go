@@ -28,7 +28,7 @@ func rootHF(s *scan, f *folder) bool {
 	last := saves[len(saves)-1]
 	have := s.companionsOf(paths(saves))
 	for _, d := range saves {
-		sub, err := s.folder(d.path)
+		sub, err := s.folderOf(d)
 		if err != nil {
 			s.unreadable(FormatHFTrainer, d, err)
 			continue

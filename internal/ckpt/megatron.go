@@ -27,7 +27,7 @@ func rootMegatron(s *scan, f *folder) bool {
 		return number(text)
 	})
 	if f.has(megatronRelease) {
-		saves = append([]dated{{f.join(megatronRelease), megatronRelease, 0}}, saves...)
+		saves = append([]dated{{path: f.join(megatronRelease), name: megatronRelease}}, saves...)
 	}
 	for _, d := range saves {
 		s.readMegatron(d, t)
@@ -52,7 +52,7 @@ func megatronResume(t *tracker, saves []dated) Resume {
 // readMegatron reads one iteration: DCP files with a metadata.json, or a folder for each
 // model-parallel rank.
 func (s *scan) readMegatron(d dated, t *tracker) {
-	sub, err := s.folder(d.path)
+	sub, err := s.folderOf(d)
 	if err != nil {
 		s.unreadable(FormatMegatronLegacy, d, err)
 		return

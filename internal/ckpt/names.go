@@ -25,4 +25,14 @@ func number(s string) (int64, bool) {
 	return n, err == nil
 }
 
+// overlong reports whether a name has a number that 64 bits do not hold.
+func overlong(name, prefix string) bool {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok || rest == "" || digits(rest) != len(rest) {
+		return false
+	}
+	_, ok = number(rest)
+	return !ok
+}
+
 func some(n int64, ok bool) model.Optional[int64] { return model.Optional[int64]{V: n, OK: ok} }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,7 +19,8 @@ const (
 )
 
 // rootOrbax reads Orbax's folder of steps. A step is written beside under a temporary name,
-// and renamed when it is whole.
+// and renamed when it is whole. Where one step is of Orbax, each folder with such a name is one to
+// the loader, empty or not.
 func rootOrbax(s *scan, f *folder) bool {
 	var steps []dated
 	found := false
@@ -29,15 +31,21 @@ func rootOrbax(s *scan, f *folder) bool {
 			continue
 		}
 		n, ok := number(e.Name())
+		prefix := ""
 		if !ok { // with a prefix of the user's: checkpoint_100
-			n, ok = number(e.Name()[strings.LastIndexByte(e.Name(), '_')+1:])
+			prefix = e.Name()[:strings.LastIndexByte(e.Name(), '_')+1]
+			n, ok = numbered(e.Name(), prefix)
+		}
+		d := dated{path: f.join(e.Name()), name: e.Name(), epoch: n}
+		if overlong(e.Name(), prefix) {
+			ok, d.epoch, d.bad = true, math.MaxInt64, errOverlong
 		}
 		if !ok || !s.isFolder(f, e) {
 			continue
 		}
-		if sub, err := s.folder(f.join(e.Name())); err != nil || isOrbax(s, sub) {
-			steps = append(steps, dated{f.join(e.Name()), e.Name(), n})
-			found = found || err == nil
+		steps = append(steps, d)
+		if sub, err := s.folderOf(d); err == nil && isOrbax(s, sub) {
+			found = true
 		}
 	}
 	if !found {
@@ -45,13 +53,13 @@ func rootOrbax(s *scan, f *folder) bool {
 	}
 	resume := Resume{By: "the highest step that was renamed"}
 	for _, d := range s.newest(steps) {
-		sub, err := s.folder(d.path)
+		sub, err := s.folderOf(d)
+		if !resume.Epoch.OK || d.epoch >= resume.Epoch.V {
+			resume.Path, resume.Epoch = d.path, model.Some(d.epoch)
+		}
 		if err != nil {
 			s.unreadable(FormatOrbax, d, err)
 			continue
-		}
-		if !resume.Epoch.OK || d.epoch >= resume.Epoch.V {
-			resume.Path, resume.Epoch = d.path, model.Some(d.epoch)
 		}
 		b := s.newSave(FormatOrbax, d.path, model.Some(d.epoch))
 		b.readOrbax(sub)

@@ -147,13 +147,18 @@ func (f *folder) has(name string) bool {
 	return ok
 }
 
-// isFolder reports whether an entry is a folder, or a link to one within the root.
+// isFolder reports whether an entry is a folder, or a link to one within the root. A link of which
+// that can not be told, as it leads out of the root or its disk does not answer, may be one: who
+// opens it gets the error.
 func (s *scan) isFolder(f *folder, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir()
 	}
 	info, err := fs.Stat(s.fsys, f.join(e.Name()))
-	return err == nil && info.IsDir()
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return info.IsDir()
 }
 
 // newest sorts by epoch, and leaves the oldest out where there are too many.

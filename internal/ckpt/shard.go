@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/pickle"
 	"github.com/lockstep-otel/lockstep/internal/torchsave"
 )
@@ -59,6 +60,11 @@ type torch struct {
 	*torchsave.File
 	m    *pickle.Machine
 	root pickle.Value
+
+	b      *builder // what it is read for
+	domain int
+	name   string
+	told   bool // that a number could not be read
 }
 
 // torchShard reads a shard that torch.save wrote. It returns nil where its value can not be
@@ -75,12 +81,12 @@ func (b *builder) torchShard(i int, name string, m *marker) *torch {
 func (b *builder) torchValue(i int, name string, f *file) *torch {
 	z, err := torchsave.Open(f, f.size)
 	if err != nil {
-		b.torn(i, CheckTorn, name, "%v", err)
+		b.unread(i, name, err)
 		return nil
 	}
 	machine, root, err := z.Value(b.opt.Limits.Pickle)
 	if err != nil {
-		b.torn(i, CheckTorn, name, "%v", err)
+		b.unread(i, name, err)
 		return nil
 	}
 	if b.opt.Verify {
@@ -88,7 +94,18 @@ func (b *builder) torchValue(i int, name string, f *file) *torch {
 			b.torn(i, CheckTorn, name, "%v", err)
 		}
 	}
-	return &torch{z, machine, root}
+	return &torch{File: z, m: machine, root: root, b: b, domain: i, name: name}
+}
+
+// unread says that a file can not be read: it is torn, but where it is of a form that is not read
+// at all, or its disk does not answer.
+func (b *builder) unread(i int, name string, err error) {
+	var disk *fs.PathError
+	if errors.Is(err, torchsave.ErrLegacy) || errors.As(err, &disk) {
+		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()})
+		return
+	}
+	b.torn(i, CheckTorn, name, "%v", err)
 }
 
 // number follows keys into the value, and returns the whole number there.
@@ -97,7 +114,18 @@ func (t *torch) number(keys ...string) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	return t.Number(t.m, v)
+	return t.read(v)
+}
+
+// read reads a whole number. That one is there and can not be read makes its domain doubtful: it
+// may say that the domain is of another epoch.
+func (t *torch) read(v pickle.Value) (int64, bool) {
+	n, ok := t.Number(t.m, v)
+	if err := t.Err(); err != nil && !t.told {
+		t.told = true
+		t.b.doubt(t.domain, model.DomainTentative, Problem{CheckWitness, Unreadable, t.name, err.Error()})
+	}
+	return n, ok
 }
 
 func (t *torch) get(keys ...string) (pickle.Value, bool) {

@@ -1,6 +1,18 @@
 package ckpt
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"regexp"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// torchtitanStep is how torchtitan's loader finds the number in a name, wherever it stands; what it
+// opens then is step-N.
+var torchtitanStep = regexp.MustCompile(`step-(\d+)`)
 
 // rootTorchtitan reads torchtitan's folder of step-N, each a DCP save. Its loader takes the
 // highest one that has a .metadata, or an index of safetensors.
@@ -11,8 +23,9 @@ func rootTorchtitan(s *scan, f *folder) bool {
 	}
 	resume := Resume{By: "the highest step-N with a .metadata"}
 	for _, d := range steps {
-		sub, err := s.folder(d.path)
-		if err != nil {
+		sub, err := s.folderOf(d)
+		if err != nil { // it may be whole to the loader
+			resume.Path, resume.Epoch = d.path, model.Some(d.epoch)
 			s.unreadable(FormatTorchtitan, d, err)
 			continue
 		}
@@ -27,8 +40,31 @@ func rootTorchtitan(s *scan, f *folder) bool {
 		}
 		b.done()
 	}
+	s.torchtitanOthers(f, &resume)
 	s.root.Resumes = append(s.root.Resumes, resume)
 	return true
+}
+
+// torchtitanOthers looks for folders such as step-300.bak, which the loader takes for step-300.
+func (s *scan) torchtitanOthers(f *folder, resume *Resume) {
+	for _, e := range f.entries {
+		at := torchtitanStep.FindStringSubmatch(e.Name())
+		if len(at) == 0 || at[0] == e.Name() || !s.isFolder(f, e) {
+			continue
+		}
+		n, ok := number(at[1])
+		if !ok || resume.Epoch.OK && n <= resume.Epoch.V || !s.holds(f.join(e.Name()), dcpMetadata) && !s.holds(f.join(e.Name()), safetensorsIndex) {
+			continue
+		}
+		resume.Path, resume.Epoch = f.join(fmt.Sprintf("step-%d", n)), model.Some(n)
+		resume.By = "the highest step-N with a .metadata, here of " + e.Name()
+	}
+}
+
+// holds reports whether a folder may have a file.
+func (s *scan) holds(folder, name string) bool {
+	_, err := fs.Stat(s.fsys, folder+"/"+name)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // dated is an entry whose name says its epoch.
@@ -36,6 +72,15 @@ type dated struct {
 	path  string
 	name  string
 	epoch int64
+	bad   error // why it can not be looked into
+}
+
+// folderOf lists the folder of a save.
+func (s *scan) folderOf(d dated) (*folder, error) {
+	if d.bad != nil {
+		return nil, d.bad
+	}
+	return s.folder(d.path)
 }
 
 func paths(ds []dated) []string {
@@ -51,12 +96,19 @@ func paths(ds []dated) []string {
 func (s *scan) dated(f *folder, prefix string) []dated {
 	var out []dated
 	for _, e := range f.entries {
-		if n, ok := numbered(e.Name(), prefix); ok && s.isFolder(f, e) {
-			out = append(out, dated{f.join(e.Name()), e.Name(), n})
+		n, ok := numbered(e.Name(), prefix)
+		d := dated{path: f.join(e.Name()), name: e.Name(), epoch: n}
+		if overlong(e.Name(), prefix) {
+			ok, d.epoch, d.bad = true, math.MaxInt64, errOverlong
+		}
+		if ok && s.isFolder(f, e) {
+			out = append(out, d)
 		}
 	}
 	return s.newest(out)
 }
+
+var errOverlong = errors.New("got a number of more than 64 bits in the name; want fewer")
 
 // unreadable lists a save that can not be looked into.
 func (s *scan) unreadable(format Format, d dated, err error) {

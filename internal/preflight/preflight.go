@@ -222,6 +222,9 @@ func recoverable(s *Save) bool {
 	if j.Verdict == epoch.Converged {
 		return true
 	}
+	if s.unproven != "" {
+		return false
+	}
 	if len(j.Held) != 1 || j.Held[0].Epoch != s.Epoch.V || j.MissingCount != len(j.Missing) || j.MissingCount == 0 {
 		return false
 	}

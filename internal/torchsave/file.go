@@ -27,7 +27,11 @@ type File struct {
 	// prefix is the folder within the archive: the name that the file was first given.
 	prefix string
 	root   *zip.File // data.pkl
+	err    error     // the first that kept a number from being read
 }
+
+// Err returns the first error that kept Number from reading a number that is there.
+func (f *File) Err() error { return f.err }
 
 // Open reads the directory of a file. A file that does not end as a zip file does is torn.
 func Open(r io.ReaderAt, size int64) (*File, error) {

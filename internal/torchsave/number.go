@@ -2,13 +2,15 @@ package torchsave
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/pickle"
 )
 
 // Number returns a whole number: an int, a float without a fraction, or a tensor of one
-// element, whose few bytes are read. False where v is something else.
+// element, whose few bytes are read. False where v is something else, or where its bytes could not
+// be read, of which Err tells.
 func (f *File) Number(m *pickle.Machine, v pickle.Value) (int64, bool) {
 	switch v.Kind() {
 	case pickle.Int:
@@ -68,7 +70,11 @@ func (f *File) element(class, key string, offset, elements int64) (int64, bool) 
 			continue
 		}
 		b, err := f.record(e, maxScalarStorage)
-		if err != nil || int64(len(b)) < (offset+1)*width {
+		if err == nil && int64(len(b)) < (offset+1)*width {
+			err = fmt.Errorf("got %d bytes; want at least %d", len(b), (offset+1)*width)
+		}
+		if err != nil {
+			f.fail(fmt.Errorf("read record data/%s: %w", key, err))
 			return 0, false
 		}
 		b = b[offset*width:]
@@ -82,5 +88,12 @@ func (f *File) element(class, key string, offset, elements int64) (int64, bool) 
 		}
 		return int64(binary.LittleEndian.Uint64(b)), true
 	}
+	f.fail(fmt.Errorf("got no record data/%s; want the storage of a number", key))
 	return 0, false
+}
+
+func (f *File) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
 }

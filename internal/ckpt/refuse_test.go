@@ -1,0 +1,245 @@
+package ckpt_test
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/ckptsim"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
+)
+
+// saves makes whole saves of a job of some format.
+func saves(t *testing.T, name string, epochs ...int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, job := range ckptsim.Jobs() {
+		if job.Name != name {
+			continue
+		}
+		for _, e := range epochs {
+			require.NoError(t, job.Save(e, nil).Make(t.Context(), dir, func(ckptsim.Op) {}))
+		}
+		return dir
+	}
+	require.Fail(t, "no such job", name)
+	return ""
+}
+
+func gate(t *testing.T, fsys fs.FS, verify bool) *preflight.Result {
+	t.Helper()
+	return preflight.Judge([]preflight.Place{{Name: "x", Root: ckpt.Read(t.Context(), fsys, ckpt.Options{Verify: verify})}}, model.Optional[int64]{})
+}
+
+func judgeDir(t *testing.T, dir string) *preflight.Result {
+	t.Helper()
+	d, err := ckpt.OpenDir(dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	return gate(t, d, false)
+}
+
+// zero has nothing but zeros for a file, whose times stay.
+func zero(t *testing.T, file string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, make([]byte, info.Size()), 0o600))
+	require.NoError(t, os.Chtimes(file, info.ModTime(), info.ModTime()))
+}
+
+// A shard whose bytes were never written is not one of another serialization, nor are all.
+func TestShardsOfZeros(t *testing.T) {
+	for job, shards := range map[string]string{
+		"torchtitan": "step-100/*.distcp", "megatron, torch_dist": "iter_0000100/*.distcp",
+	} {
+		found, err := filepath.Glob(filepath.Join(saves(t, job, 100), shards))
+		require.NoError(t, err)
+		require.Greater(t, len(found), 2, job)
+		for i := range found {
+			dir := saves(t, job, 100)
+			require.True(t, gate(t, os.DirFS(dir), false).OK(), job)
+			all, _ := filepath.Glob(filepath.Join(dir, shards))
+			zero(t, all[i])
+			for _, verify := range []bool{false, true} {
+				require.False(t, gate(t, os.DirFS(dir), verify).OK(), "%s: %s", job, all[i])
+			}
+			for _, f := range all {
+				zero(t, f)
+			}
+			require.False(t, gate(t, os.DirFS(dir), false).OK(), job)
+		}
+	}
+}
+
+// Whichever one look at the disk fails, a save of which a part is of another epoch is not confirmed:
+// a step that can not be read may be another.
+func TestAnyLookMayFail(t *testing.T) {
+	for job, file := range map[string]string{
+		"deepspeed, ZeRO 1":       "global_step200/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt",
+		"torchtitan":              "step-200/__0_0.distcp",
+		"hf trainer, one process": "checkpoint-200/optimizer.pt",
+		"megatron, legacy":        "iter_0000200/mp_rank_00_000/model_optim_rng.pt",
+	} {
+		t.Run(job, func(t *testing.T) {
+			dir := saves(t, job, 100, 200)
+			require.True(t, gate(t, os.DirFS(dir), false).OK())
+			old, err := os.ReadFile(filepath.Join(dir, strings.Replace(file, "200", "100", 1)))
+			require.NoError(t, err)
+			now, err := os.Stat(filepath.Join(dir, file))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, file), old, 0o600))
+			require.NoError(t, os.Chtimes(filepath.Join(dir, file), now.ModTime(), now.ModTime()))
+			require.False(t, gate(t, os.DirFS(dir), false).OK())
+			fails := 0
+			for f := (&failing{FS: os.DirFS(dir), at: 1}); ; f.at++ {
+				f.looks = 0
+				r := gate(t, f, false)
+				if f.looks < f.at {
+					break
+				}
+				fails++
+				require.False(t, r.OK(), "look %d", f.at)
+				require.NotEqual(t, model.Some[int64](200), r.Frontier, "look %d", f.at)
+			}
+			require.Greater(t, fails, 10)
+		})
+	}
+}
+
+// failing is a file system of which one look fails, as of a network.
+type failing struct {
+	fs.FS
+	at, looks int
+}
+
+func (f *failing) look(name string) error {
+	if f.looks++; f.looks == f.at {
+		return &fs.PathError{Op: "read", Path: name, Err: syscall.ESTALE}
+	}
+	return nil
+}
+
+func (f *failing) Open(name string) (fs.File, error) {
+	if err := f.look(name); err != nil {
+		return nil, err
+	}
+	file, err := f.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return failingFile{file, f, name}, nil
+}
+
+type failingFile struct {
+	fs.File
+	of   *failing
+	name string
+}
+
+func (f failingFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.of.look(f.name); err != nil {
+		return 0, err
+	}
+	return f.File.(io.ReaderAt).ReadAt(p, off)
+}
+
+func (f failingFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	if err := f.of.look(f.name); err != nil {
+		return nil, err
+	}
+	return f.File.(fs.ReadDirFile).ReadDir(n)
+}
+
+// The newest save is what the loader takes, also where it can not be looked into.
+func TestTheNewestIsNotLeftOut(t *testing.T) {
+	for _, tc := range []struct{ job, newest string }{
+		{"hf trainer, one process", "checkpoint-200"}, {"torchtitan", "step-200"}, {"orbax", "200"},
+	} {
+		t.Run(tc.job, func(t *testing.T) {
+			dir := saves(t, tc.job, 100, 200)
+			require.True(t, judgeDir(t, dir).OK())
+			away := filepath.Join(t.TempDir(), "away")
+			require.NoError(t, os.Rename(filepath.Join(dir, tc.newest), away))
+			require.True(t, judgeDir(t, dir).OK(), "what is not there is not taken")
+			require.NoError(t, os.Symlink(away, filepath.Join(dir, tc.newest)))
+			require.False(t, judgeDir(t, dir).OK(), "a link out of the root")
+		})
+		t.Run(tc.job+", a number of more than 64 bits", func(t *testing.T) {
+			dir := saves(t, tc.job, 100, 200)
+			name := strings.Replace(tc.newest, "200", "99999999999999999999", 1)
+			require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+			require.False(t, judgeDir(t, dir).OK())
+		})
+	}
+	dir := saves(t, "orbax", 100, 200)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "300"), 0o700))
+	require.False(t, judgeDir(t, dir).OK(), "a step of Orbax without anything in it")
+
+	dir = saves(t, "torchtitan", 100, 200, 300)
+	require.NoError(t, os.Rename(filepath.Join(dir, "step-300"), filepath.Join(dir, "step-300.bak")))
+	require.False(t, judgeDir(t, dir).OK(), "the loader opens step-300")
+	require.NoError(t, os.Remove(filepath.Join(dir, "step-300.bak", ".metadata")))
+	require.True(t, judgeDir(t, dir).OK(), "the loader does not count it")
+}
+
+// A save of which only the pointer lacks, and that nothing proves, is not what can be recovered.
+func TestWhatIsNotProvenIsNoFrontier(t *testing.T) {
+	dir := saves(t, "deepspeed, ZeRO 1", 100, 200)
+	require.NoError(t, os.Remove(filepath.Join(dir, "latest")))
+	require.Equal(t, model.Some[int64](200), judgeDir(t, dir).Frontier)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "global_step200", "offloaded_tensors"), 0o700))
+	require.Equal(t, model.Some[int64](100), judgeDir(t, dir).Frontier)
+}
+
+// Metadata that names nothing commits nothing.
+func TestMetadataOfNothing(t *testing.T) {
+	_, ok := safe(t, one(metadata()), ckpt.Options{})
+	require.False(t, ok)
+	_, ok = safe(t, one(metadata(item{"__0_0.distcp", 0, 100})), ckpt.Options{})
+	require.True(t, ok)
+}
+
+func one(metadata *fstest.MapFile) fs.FS {
+	return fstest.MapFS{"step-7/.metadata": metadata, "step-7/__0_0.distcp": shard(100)}
+}
+
+// All shards of ZeRO may be of another save than the model.
+func TestShardsOfZeROOfAnotherSave(t *testing.T) {
+	dir := saves(t, "deepspeed, ZeRO 1", 100, 200)
+	shards, err := filepath.Glob(filepath.Join(dir, "global_step200", "*optim_states.pt"))
+	require.NoError(t, err)
+	require.Len(t, shards, 3)
+	for _, f := range shards {
+		old, err := os.ReadFile(filepath.Join(dir, "global_step100", filepath.Base(f)))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(f, old, 0o600))
+	}
+	require.False(t, judgeDir(t, dir).OK())
+}
+
+// Python writes numbers that are no JSON.
+func TestNumbersThatAreNotFinite(t *testing.T) {
+	for _, tc := range []struct {
+		add  string
+		want bool
+	}{
+		{`"loss": NaN, "top": Infinity, "low": -Infinity, "text": "\\\"NaN {"`, true}, {`"loss": Nan`, false}, {`"loss": NaNa`, false},
+	} {
+		dir := saves(t, "hf trainer, one process", 100)
+		file := filepath.Join(dir, "checkpoint-100", "trainer_state.json")
+		state, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, []byte("{"+tc.add+", "+strings.TrimPrefix(string(state), "{")), 0o600))
+		require.Equal(t, tc.want, judgeDir(t, dir).OK(), tc.add)
+	}
+}
