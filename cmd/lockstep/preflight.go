@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,10 +110,11 @@ func (o *preflightOptions) read(ctx context.Context, dirs []string) ([]preflight
 	places := make([]preflight.Place, 0, len(dirs))
 	seen := map[string]bool{}
 	for _, dir := range dirs {
-		if seen[dir] {
+		place := filepath.Clean(dir)
+		if seen[place] {
 			return nil, fmt.Errorf("read %q: it is given twice; want different folders", dir)
 		}
-		seen[dir] = true
+		seen[place] = true
 		p, err := o.readOne(ctx, dir)
 		if err != nil {
 			return nil, fmt.Errorf("read %q: %w", dir, err)

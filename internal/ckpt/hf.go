@@ -71,6 +71,7 @@ func (b *builder) readHF(f *folder) {
 	h.documents()
 	h.arguments()
 	h.model()
+	h.forms()
 	if h.modelOnly {
 		return
 	}
@@ -156,6 +157,29 @@ func (h *hf) model() {
 	default:
 		i := h.domain(model.DomainModel, "weights", "")
 		h.missing(i, CheckShards, f.path, "got no weights; want %s, %s or their shards", safetensorsSingle, torchSingle)
+	}
+}
+
+// forms doubts weights of which there are several: the loader takes the first that it looks for, a
+// single file before an index, and not what was saved last.
+func (h *hf) forms() {
+	var there []string
+	for _, name := range []string{safetensorsSingle, torchSingle, safetensorsIndex, torchIndex} {
+		if h.f.has(name) {
+			there = append(there, name)
+		}
+	}
+	if len(there) < 2 {
+		return
+	}
+	for i := range h.save.Domains {
+		if h.save.Domains[i].Kind == model.DomainModel {
+			h.doubt(i, model.DomainTentative, Problem{
+				CheckShards, Suspect, h.f.join(there[0]),
+				"got it beside " + strings.Join(there[1:], ", ") + "; want one: the loader does not take what was saved last",
+			})
+			return
+		}
 	}
 }
 

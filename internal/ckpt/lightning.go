@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -17,6 +18,9 @@ const (
 
 // stepIn finds the step in a name such as "epoch=3-step=1000.ckpt".
 var stepIn = regexp.MustCompile(`(?:^|[-_])step=(\d+)`)
+
+// lastIn are the names that ckpt_path="last" looks for.
+var lastIn = regexp.MustCompile(`^last(-v\d+)?\.ckpt$`)
 
 // rootLightning reads the folder of Lightning's ModelCheckpoint, or of NeMo's, which marks
 // what is not finished by a file beside it.
@@ -54,21 +58,35 @@ func rootLightning(s *scan, f *folder) bool {
 		}
 		s.readLightning(format, f, e, have)
 	}
-	if f.has(lightningLast) {
-		s.resumeLast(f)
-	}
+	s.resumeLast(f)
 	return true
 }
 
-// resumeLast: ckpt_path="last" takes last.ckpt, whatever is in it.
+// resumeLast: ckpt_path="last" takes last.ckpt, whatever is in it, or of last-v1.ckpt and so on that
+// with the latest time. Which that is decides nothing where they differ.
 func (s *scan) resumeLast(f *folder) {
-	r := Resume{Path: f.join(lightningLast), By: lightningLast}
-	for i := range s.root.Saves {
-		if s.root.Saves[i].Path == r.Path {
-			r.Epoch = onlyOwn(&s.root.Saves[i])
+	var r Resume
+	for _, e := range f.entries {
+		if !lastIn.MatchString(e.Name()) {
+			continue
 		}
+		path, first := f.join(e.Name()), r.Path == ""
+		var epoch model.Optional[int64]
+		if i := slices.IndexFunc(s.root.Saves, func(save Save) bool { return save.Path == path }); i >= 0 {
+			epoch = onlyOwn(&s.root.Saves[i])
+		}
+		switch {
+		case first:
+			r = Resume{Path: path, Epoch: epoch, By: e.Name()}
+			continue
+		case r.Epoch != epoch:
+			r.Epoch = model.Optional[int64]{}
+		}
+		r.Path, r.By = path, "the latest of "+lightningLast+", last-v1.ckpt and so on"
 	}
-	s.root.Resumes = append(s.root.Resumes, r)
+	if r.Path != "" {
+		s.root.Resumes = append(s.root.Resumes, r)
+	}
 }
 
 // readLightning reads a file, or a folder that a strategy of several processes leaves.

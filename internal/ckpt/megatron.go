@@ -2,7 +2,7 @@ package ckpt
 
 import (
 	"fmt"
-	"slices"
+	"path"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -32,20 +32,21 @@ func rootMegatron(s *scan, f *folder) bool {
 	for _, d := range saves {
 		s.readMegatron(d, t)
 	}
-	s.root.Resumes = append(s.root.Resumes, megatronResume(t, saves))
+	s.root.Resumes = append(s.root.Resumes, megatronResume(t))
 	return true
 }
 
-func megatronResume(t *tracker, saves []dated) Resume {
+func megatronResume(t *tracker) Resume {
 	r := Resume{By: t.file}
 	if !t.there || t.err != nil {
 		return r
 	}
 	r.Epoch = t.epoch
-	r.Path = fmt.Sprintf("iter_%07d", t.epoch.V)
-	if i := slices.IndexFunc(saves, func(d dated) bool { return d.epoch == t.epoch.V }); i >= 0 {
-		r.Path = saves[i].path
+	name := fmt.Sprintf("iter_%07d", t.epoch.V) // whatever else has the number
+	if t.text == megatronRelease {
+		name = megatronRelease
 	}
+	r.Path = path.Join(path.Dir(t.file), name)
 	return r
 }
 

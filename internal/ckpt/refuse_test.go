@@ -243,3 +243,59 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 		require.Equal(t, tc.want, judgeDir(t, dir).OK(), tc.add)
 	}
 }
+
+// Of two forms of the weights the loader takes the one that it looks for first.
+func TestTwoFormsOfWeights(t *testing.T) {
+	dir := saves(t, "hf trainer, one process", 100, 200)
+	stale, err := os.ReadFile(filepath.Join(dir, "checkpoint-100", "model.safetensors"))
+	require.NoError(t, err)
+	save := filepath.Join(dir, "checkpoint-200")
+	require.True(t, judgeDir(t, dir).OK())
+	require.NoError(t, os.WriteFile(filepath.Join(save, "model.safetensors.index.json"), []byte(`{"weight_map": {"w": "model-1.safetensors"}}`), 0o600))
+	require.NoError(t, os.Rename(filepath.Join(save, "model.safetensors"), filepath.Join(save, "model-1.safetensors")))
+	require.NoError(t, os.WriteFile(filepath.Join(save, "model.safetensors"), stale, 0o600))
+	r := judgeDir(t, dir)
+	require.False(t, r.OK())
+	require.Contains(t, told(r), "got it beside model.safetensors.index.json")
+}
+
+func told(r *preflight.Result) (text string) {
+	for i := range r.Saves {
+		for _, p := range r.Saves[i].Problems {
+			text += p.What + "\n"
+		}
+	}
+	return text
+}
+
+// Which of several copies is the last is known by nothing but times.
+func TestSeveralLastCheckpoints(t *testing.T) {
+	dir := saves(t, "lightning, last.ckpt", 100)
+	require.True(t, judgeDir(t, dir).OK())
+	require.NoError(t, os.Rename(filepath.Join(dir, "last.ckpt"), filepath.Join(dir, "last-v1.ckpt")))
+	r := judgeDir(t, dir)
+	require.True(t, r.OK())
+	require.Equal(t, "last-v1.ckpt", r.By)
+	other := saves(t, "lightning, last.ckpt", 200)
+	require.NoError(t, os.Rename(filepath.Join(other, "last.ckpt"), filepath.Join(dir, "last.ckpt")))
+	require.False(t, judgeDir(t, dir).OK())
+	same := saves(t, "lightning, last.ckpt", 100)
+	require.NoError(t, os.Rename(filepath.Join(same, "last.ckpt"), filepath.Join(dir, "last.ckpt")))
+	require.True(t, judgeDir(t, dir).OK())
+}
+
+// A loader opens a path, not a number.
+func TestTheLoaderOpensAPath(t *testing.T) {
+	for job, names := range map[string][2]string{
+		"torchtitan":           {"step-200", "step-0200"},
+		"megatron, torch_dist": {"iter_0000200", "iter_200"},
+		"deepspeed, ZeRO 1":    {"global_step200", "global_step0200"},
+	} {
+		dir := saves(t, job, 100, 200)
+		require.True(t, judgeDir(t, dir).OK(), job)
+		require.NoError(t, os.Rename(filepath.Join(dir, names[0]), filepath.Join(dir, names[1])))
+		r := judgeDir(t, dir)
+		require.False(t, r.OK(), job)
+		require.Contains(t, r.Why, "but a resume would open", job)
+	}
+}

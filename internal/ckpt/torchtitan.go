@@ -30,7 +30,7 @@ func rootTorchtitan(s *scan, f *folder) bool {
 			continue
 		}
 		if (sub.has(dcpMetadata) || sub.has(safetensorsIndex)) && (!resume.Epoch.OK || d.epoch > resume.Epoch.V) {
-			resume.Path, resume.Epoch = d.path, model.Some(d.epoch)
+			resume.Path, resume.Epoch = f.join(fmt.Sprintf("step-%d", d.epoch)), model.Some(d.epoch)
 		}
 		b := s.newSave(FormatTorchtitan, d.path, model.Some(d.epoch))
 		if sub.has(safetensorsIndex) && !isDCP(sub) {

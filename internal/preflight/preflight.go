@@ -163,6 +163,8 @@ func (r *Result) conclude(s *Save) {
 		switch {
 		case s.Epoch.OK && p.Epoch.OK && p.Epoch != s.Epoch:
 			r.Why = fmt.Sprintf("epoch %d is whole, but a resume would take %d (by %s)", s.Epoch.V, p.Epoch.V, p.By)
+		case s.Epoch.OK && p.Epoch.OK && p.Path != "" && !slices.Contains(s.Paths, p.Path):
+			r.Why = fmt.Sprintf("epoch %d is whole in %q, but a resume would open %q (by %s)", s.Epoch.V, s.Paths[0], p.Path, p.By)
 		case p.Path != "" && !p.Epoch.OK && !slices.Contains(s.Paths, p.Path):
 			r.Why = fmt.Sprintf("this save is whole, but a resume would take %q (by %s), and nothing says of which epoch that is", p.Path, p.By)
 		default:
