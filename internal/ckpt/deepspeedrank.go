@@ -215,6 +215,9 @@ func (d *deepspeed) compareInner() {
 // doubtInner compares what the optimizers count with the step of the tag, less what was skipped: all
 // shards together may be of another save.
 func (d *deepspeed) doubtInner() {
+	if !d.known { // nor how many steps were skipped
+		return
+	}
 	want := d.save.Epoch.V - d.skipped
 	for _, s := range d.inner {
 		if s.known && s.step != want && !d.save.Domains[s.domain].Own {
