@@ -64,6 +64,7 @@ func TestChangesAreToldOnceAndAllOnAHeartbeat(t *testing.T) {
 		assert.Equal(t, []any{"job", "here", "2 ranks", at(0).UnixNano()}, []any{o.JobID, o.Observer, o.Generation, o.Time})
 	}
 	assert.Equal(t, []int64{2, 2, 2, 3}, revisions(first))
+	assert.EqualValues(t, 2, first[3].Parts)
 	assert.Empty(t, w.Look(root(10, model.DomainCommitted), at(30)))
 	again := w.Look(root(10, model.DomainCommitted), at(60))
 	assert.Equal(t, all, told(again))

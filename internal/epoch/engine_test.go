@@ -166,6 +166,12 @@ func TestWhatWasToldAndNotHeard(t *testing.T) {
 	again := New(Config{})
 	require.NoError(t, again.Restore(data))
 	require.Equal(t, Converging, again.Judge(testJob, testGen, 100).Verdict)
+	more := place(100, 2, 1, 1)
+	more.Observer = "b"
+	observe(e, more)
+	theirs.Domain.ID = "0"
+	observe(e, theirs)
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict, "another was heard to tell of more than it says")
 	observe(e, tell(100, 1, 1, model.DomainCommitted, 100))
 	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
 }

@@ -67,6 +67,21 @@ func TestANodeLacksASave(t *testing.T) {
 	assert.Equal(t, model.Some[int64](200), r.Jobs()[0].Frontier)
 }
 
+// While a node that must have a part of each save is silent, the part that is missing may be its own.
+func TestANodeLacksASaveAndAnotherIsSilent(t *testing.T) {
+	r := newRig(nil)
+	for n := range 3 {
+		r.node(n, 3, 100, model.DomainCommitted)
+	}
+	assert.Empty(t, r.pass(20*time.Minute))
+	r.fall("node2")
+	assert.Empty(t, r.pass(20*time.Minute))
+	r.node(0, 3, 200, model.DomainCommitted)
+	assert.Empty(t, r.pass(2*time.Hour))
+	r.node(2, 3, 200, model.DomainCommitted)
+	assert.Equal(t, []string{"200 partial 1"}, r.pass(20*time.Minute))
+}
+
 // Of a node that a spare has replaced nothing is expected any more.
 func TestANodeIsReplaced(t *testing.T) {
 	r := newRig(nil)
