@@ -114,6 +114,9 @@ type Root struct {
 	Saves    []Save // ascending by epoch, those without one first
 	Resumes  []Resume
 	Problems []Problem // of the folder itself
+	// Families are ways of several frameworks to name saves that the folder has side by side; of
+	// those one was read. Empty where there is one.
+	Families []string
 	// Empty: the folder could be read, and holds nothing of a known layout.
 	Empty  bool
 	Counts Counts

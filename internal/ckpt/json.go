@@ -4,21 +4,50 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"strings"
 )
 
 // unmarshal reads JSON as Python's json writes it: with the numbers NaN, Infinity and -Infinity,
 // which are no JSON and are null here.
 func unmarshal(b []byte, v any) error {
-	err := json.Unmarshal(b, v)
+	var doc map[string]json.RawMessage
+	err := json.Unmarshal(b, &doc)
 	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
+	if errors.As(err, &syntax) {
+		finite := withoutNonFinite(b)
+		if finite == nil {
+			return err
+		}
+		b = finite
+		err = json.Unmarshal(b, &doc)
+	}
+	if err != nil || !folded(doc, v) {
+		return json.Unmarshal(b, v)
+	}
+	if b, err = json.Marshal(doc); err != nil {
 		return err
 	}
-	finite := withoutNonFinite(b)
-	if finite == nil {
-		return err
+	return json.Unmarshal(b, v)
+}
+
+// folded takes the keys out of a document that encoding/json would take for one of v's, and Python
+// would not: those that differ from it in case. It reports whether there were any.
+func folded(doc map[string]json.RawMessage, v any) (found bool) {
+	t := reflect.TypeOf(v).Elem()
+	if t.Kind() != reflect.Struct {
+		return false
 	}
-	return json.Unmarshal(finite, v)
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		for key := range doc {
+			if key != name && strings.EqualFold(key, name) {
+				delete(doc, key)
+				found = true
+			}
+		}
+	}
+	return found
 }
 
 // withoutNonFinite has null for each number that is not finite; nil where there is none.

@@ -17,7 +17,7 @@ const (
 // the one to load. Its loader takes what the tracker says, whole or not.
 func rootMegatron(s *scan, f *folder) bool {
 	saves := s.dated(f, "iter_")
-	if len(saves) == 0 && !f.has(megatronTracker) {
+	if len(saves) == 0 && (!f.has(megatronTracker) || f.has(deepspeedLatest)) { // Megatron-DeepSpeed has both
 		return false
 	}
 	t := s.tracker(f, megatronTracker, func(text string) (int64, bool) {

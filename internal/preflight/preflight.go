@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
@@ -89,8 +90,20 @@ func Judge(places []Place, asked model.Optional[int64]) *Result {
 		r.judgeResume(len(places))
 	}
 	r.leftOut(places)
+	r.several(places)
 	r.Lagging = r.Frontier.OK && r.Frontier != r.Epoch
 	return r
+}
+
+// several: of saves of several frameworks in one folder, those of one were read, and nothing says which
+// a resume reads.
+func (r *Result) several(places []Place) {
+	for _, p := range places {
+		if len(p.Root.Families) > 0 && r.OK() {
+			r.Verdict = epoch.Unknown
+			r.Why = fmt.Sprintf("%s holds saves of several frameworks (%s), and nothing says which a resume reads; give each a folder of its own", p.Name, strings.Join(p.Root.Families, ", "))
+		}
+	}
 }
 
 // leftOut: where a folder has more entries than are read, what is not seen may be what a
