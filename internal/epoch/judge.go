@@ -52,17 +52,7 @@ func (s *save) tells(at int32) bool {
 // untold is how many domains observers of places tell of that were not heard.
 func (e *Engine) untold(s *save) (n int64) {
 	var parts, heard map[int32]int64
-	each := func(f func(*cell)) {
-		for at := range s.cells {
-			f(&s.cells[at])
-		}
-		for _, more := range s.more {
-			for i := range more {
-				f(&more[i])
-			}
-		}
-	}
-	each(func(c *cell) {
+	s.each(func(c *cell) {
 		if c.value.parts > 0 && !e.gone[c.observer] {
 			if parts == nil {
 				parts, heard = map[int32]int64{}, map[int32]int64{}
@@ -74,7 +64,7 @@ func (e *Engine) untold(s *save) (n int64) {
 	if parts == nil {
 		return 0
 	}
-	each(func(c *cell) {
+	s.each(func(c *cell) {
 		if c.value.speaks() {
 			heard[c.observer]++
 		}

@@ -47,15 +47,22 @@ func (e *Engine) drop(g *generation, n int64) {
 }
 
 func (s *save) registers() (n int) {
-	for i := range s.cells {
-		if s.cells[i].value.state != silent {
-			n++
+	s.each(func(*cell) { n++ })
+	return n
+}
+
+// each calls f with all registers in which something was said.
+func (s *save) each(f func(*cell)) {
+	for at := range s.cells {
+		if s.cells[at].value.state != silent {
+			f(&s.cells[at])
 		}
 	}
 	for _, more := range s.more {
-		n += len(more)
+		for i := range more {
+			f(&more[i])
+		}
 	}
-	return n
 }
 
 // evictJob drops the job of which nothing was heard for longest.

@@ -37,21 +37,40 @@ type saveSnapshot struct {
 // Snapshot returns all that the engine holds, as JSON: what was said, by whom, who was forgotten,
 // which domains are expected, and where something was left out.
 func (e *Engine) Snapshot() ([]byte, error) {
-	s := snapshot{Version: snapshotVersion, Observers: e.names}
-	for i, is := range e.gone {
-		if is {
-			s.Gone = append(s.Gone, int32(i))
-		}
-	}
+	s := snapshot{Version: snapshotVersion}
+	number := e.number(&s)
 	for _, id := range e.Jobs() {
 		for _, name := range e.Generations(id) {
-			s.Jobs = append(s.Jobs, e.jobs[id].generations[name].snapshot(id, name))
+			s.Jobs = append(s.Jobs, e.jobs[id].generations[name].snapshot(id, name, number))
 		}
 	}
 	return json.Marshal(s)
 }
 
-func (g *generation) snapshot(id, name string) generationSnapshot {
+// number numbers, by name, the observers that anything is held of: in which order they came, and
+// who else there was, is nothing that an engine that is restored would know.
+func (e *Engine) number(s *snapshot) map[int32]int32 {
+	held := map[string]int32{}
+	for _, j := range e.jobs {
+		for _, g := range j.generations {
+			for _, of := range g.saves {
+				of.each(func(c *cell) { held[e.names[c.observer]] = c.observer })
+			}
+		}
+	}
+	number := make(map[int32]int32, len(held))
+	for _, name := range sortedKeys(held) {
+		at := int32(len(s.Observers))
+		number[held[name]] = at
+		s.Observers = append(s.Observers, name)
+		if e.gone[held[name]] {
+			s.Gone = append(s.Gone, at)
+		}
+	}
+	return number
+}
+
+func (g *generation) snapshot(id, name string, number map[int32]int32) generationSnapshot {
 	out := generationSnapshot{Job: id, Generation: name, Tainted: g.tainted}
 	for _, d := range g.domains {
 		out.Domains = append(out.Domains, [2]string{string(d.Kind), d.ID})
@@ -64,7 +83,7 @@ func (g *generation) snapshot(id, name string) generationSnapshot {
 			if c.value.known {
 				known = 1
 			}
-			of.Registers = append(of.Registers, [7]int64{int64(at), int64(c.observer), c.revision, int64(c.value.state), known, c.value.epoch, int64(c.value.parts)})
+			of.Registers = append(of.Registers, [7]int64{int64(at), int64(number[c.observer]), c.revision, int64(c.value.state), known, c.value.epoch, int64(c.value.parts)})
 		}
 		for at, c := range s.cells {
 			if c.value.state == silent {
