@@ -249,21 +249,27 @@ func TestBadInputIsCounted(t *testing.T) {
 	})
 }
 
-// Of jobs that were left for others no name is kept.
+// Of jobs that were left for others no name is kept; who is heard meanwhile has its name from the
+// next look on.
 func TestNamesOfJobs(t *testing.T) {
 	c := newDefaultConfig()
 	c.MaxJobs = 3
 	h, err := newHub(c, componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
-	for i := range 6 {
+	hear := func(id, name string) {
 		ld := plog.NewLogs()
 		rl := ld.ResourceLogs().AppendEmpty()
-		id := fmt.Sprint("job", i)
-		epochmap.JobToResource(id, "name of "+id, rl.Resource())
+		epochmap.JobToResource(id, name, rl.Resource())
 		o := model.EpochObservation{JobID: id, Save: 1, Domain: model.Domain{Kind: model.DomainModel}, State: model.DomainTentative, Observer: "o"}
 		epochmap.ObservationToLog(&o, rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
 		h.consume(ld)
-		require.Equal(t, "name of "+id, h.names[id])
 		require.LessOrEqual(t, len(h.names), 3)
+	}
+	for i := range 6 {
+		id := fmt.Sprint("job", i)
+		hear(id, "of "+id)
+		h.judge(time.Now(), false)
+		hear(id, "name of "+id)
+		require.Equal(t, "name of "+id, h.names[id])
 	}
 }

@@ -130,11 +130,15 @@ func (h *hub) name(of pcommon.Resource, job string) {
 	if !ok || h.names[job] == name.AsString() {
 		return
 	}
+	if _, known := h.names[job]; known || len(h.names) < h.cfg.MaxJobs {
+		h.names[job] = name.AsString()
+	}
+}
+
+// forget makes room for names of jobs. It is done with each look, since it asks for all of them.
+func (h *hub) forget() {
 	if len(h.names) >= h.cfg.MaxJobs {
 		maps.DeleteFunc(h.names, func(id, _ string) bool { return !h.watch.Holds(id) })
-	}
-	if len(h.names) < h.cfg.MaxJobs {
-		h.names[job] = name.AsString()
 	}
 }
 
@@ -214,6 +218,7 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 		h.repeated = now
 		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
 	}
+	h.forget()
 	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats()})
 	return changed, standing, sums
 }

@@ -11,17 +11,23 @@ import (
 
 // vanish finds what is there no more. Of what had confirmed an epoch that is a tombstone.
 func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
-	shaky := map[int64]bool{}
+	shaky, generations := map[int64]bool{}, w.generations()
 	for i := range root.Saves {
 		if s := &root.Saves[i]; unreadable(s.Problems) {
 			shaky[s.Called().V] = true
 		}
 	}
-	for _, s := range w.domains {
+	for k, s := range w.domains {
 		if s.look == w.revision || s.said.State == model.DomainAbsent {
 			continue
 		}
 		o := s.said
+		if g, ok := generations[k.save]; ok && g != o.Generation { // the save is another than was thought, and this no part of it
+			o.Generation, o.Revision = g, 2*w.revision
+			w.withdraw(s, &o)
+			delete(w.domains, k)
+			continue
+		}
 		o.Time, o.Revision, o.State, o.Witness, o.Parts = now.UnixNano(), 2*w.revision, model.DomainAbsent, "", 0
 		if s.place() {
 			o.Revision++
@@ -44,7 +50,19 @@ func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
 	}
 }
 
-// due are the observations that were not told yet, and on a heartbeat all.
+// generations are those of the saves that the last look saw.
+func (w *Watcher) generations() map[int64]string {
+	all := map[int64]string{}
+	for k, s := range w.domains {
+		if s.look == w.revision {
+			all[k.save] = s.said.Generation
+		}
+	}
+	return all
+}
+
+// due are the observations that were not told yet, and on a heartbeat all that the last look saw:
+// what it did not see is not said again, so that nobody takes it for seen.
 func (w *Watcher) due(now time.Time) (out []model.EpochObservation) {
 	all := now.Sub(w.beat) >= w.cfg.Heartbeat
 	if all {
@@ -58,11 +76,15 @@ func (w *Watcher) due(now time.Time) (out []model.EpochObservation) {
 		out = s.tell(out, all, now)
 	}
 	for k, s := range w.domains {
-		if s.said.State == model.DomainAbsent && w.outlived(s, all) {
+		gone := s.said.State == model.DomainAbsent && !w.blind
+		if gone && w.outlived(s, all) {
 			delete(w.domains, k)
 			continue
 		}
-		out = s.tell(out, all, now)
+		out = s.tell(out, all && (gone || s.look == w.revision), now)
+	}
+	for i := range out {
+		out[i].Blind = w.blind
 	}
 	slices.SortFunc(out, func(a, b model.EpochObservation) int {
 		return cmp.Or(cmp.Compare(a.Save, b.Save), cmp.Compare(turn(&a), turn(&b)), cmp.Compare(a.Domain.Kind, b.Domain.Kind), cmp.Compare(a.Domain.ID, b.Domain.ID))

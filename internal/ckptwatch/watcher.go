@@ -47,6 +47,7 @@ type Watcher struct {
 	confirmed map[model.Domain]bool
 	last      string // generation
 	revision  int64
+	blind     bool      // the last look did not see the whole folder
 	beat      time.Time // when all was told last
 	stats     Stats
 }
@@ -91,10 +92,11 @@ func (w *Watcher) Len() int { return len(w.domains) + len(w.withdrawn) }
 func (w *Watcher) Look(root *ckpt.Root, now time.Time) []model.EpochObservation {
 	w.revision++
 	w.observations(root, now)
-	if whole(root) {
-		w.vanish(root, now)
-	} else {
+	w.blind = !whole(root)
+	if w.blind {
 		w.stats.Partial++
+	} else {
+		w.vanish(root, now)
 	}
 	return w.due(now)
 }
@@ -161,7 +163,9 @@ func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
 			doubt("there are more domains than are followed")
 			continue
 		}
-		place.Parts++
+		if d.Kind.IsPart() && said.State != model.DomainAbsent {
+			place.Parts++
+		}
 		switch {
 		case d.Kind == model.DomainTracker: // a pointer is no part of the save
 		case said.State != model.DomainCommitted:
@@ -266,7 +270,7 @@ func (w *Watcher) withdraw(s *seen, now *model.EpochObservation) {
 	was.State, was.Epoch, was.Witness, was.Parts = model.DomainWithdrawn, model.Optional[int64]{}, "it is of another number of ranks", 0
 	was.Revision = now.Revision
 	k := withdrawn{key{was.Save, was.Domain}, was.Generation}
-	if _, ok := w.withdrawn[k]; !ok && len(w.withdrawn) >= w.cfg.MaxDomains {
+	if _, ok := w.withdrawn[k]; !ok && len(w.withdrawn) >= 2*w.cfg.MaxDomains { // places, too
 		w.stats.Dropped++
 		return
 	}

@@ -277,3 +277,45 @@ func TestASaveThatCanNotBeRead(t *testing.T) {
 	assert.EqualValues(t, 1, w.Stats().Partial)
 	assert.Len(t, w.Look(root(10, model.DomainCommitted), at(7)), 4)
 }
+
+// What the last look did not see is not told again on a heartbeat, and that there is more is said.
+func TestAHeartbeatOfWhatWasSeen(t *testing.T) {
+	w := watcher()
+	one, two := root(10, model.DomainCommitted), root(20, model.DomainCommitted)
+	both := &ckpt.Root{Saves: append(slices.Clone(one.Saves), two.Saves...)}
+	for _, o := range w.Look(both, at(0)) {
+		assert.False(t, o.Blind)
+	}
+	unreadable := []ckpt.Problem{{Check: ckpt.CheckInput, Severity: ckpt.Unreadable}}
+	one.Problems = unreadable
+	obs := w.Look(one, at(60))
+	assert.Equal(t, []string{"10 place : reflecting", "10 model rank 0: committed 10", "10 model rank 1: committed 10", "10 place : committed 10"}, told(obs))
+	for _, o := range obs {
+		assert.True(t, o.Blind)
+	}
+	assert.Empty(t, w.Look(&ckpt.Root{Problems: unreadable}, at(120)))
+	obs = w.Look(both, at(180))
+	require.Len(t, obs, 8)
+	assert.False(t, obs[0].Blind)
+
+	w.Look(&ckpt.Root{Saves: two.Saves}, at(181)) // 10 is gone
+	assert.Empty(t, w.Look(&ckpt.Root{Problems: unreadable}, at(241)), "nor is it known that it is gone still")
+	assert.Len(t, w.Look(&ckpt.Root{Saves: two.Saves}, at(301)), 4+3)
+}
+
+// What went with a change of the number of ranks was no part of the save: it is not lost.
+func TestWhatVanishesWithAnotherNumberOfRanks(t *testing.T) {
+	w, e := watcher(), epoch.New(epoch.Config{})
+	take := func(obs []model.EpochObservation) {
+		for i := range obs {
+			e.Observe(&obs[i])
+		}
+	}
+	take(w.Look(root(10, model.DomainCommitted), at(0)))
+	one := root(10, model.DomainCommitted)
+	one.Saves[0].World, one.Saves[0].Domains = model.Some[int64](1), one.Saves[0].Domains[:1]
+	take(w.Look(one, at(1)))
+	assert.Equal(t, epoch.Unknown, e.Judge("job", "2 ranks", 10).Verdict)
+	assert.Equal(t, epoch.Converged, e.Judge("job", "1 ranks", 10).Verdict)
+	assert.Equal(t, 2+3, w.Len())
+}

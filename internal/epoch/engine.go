@@ -91,6 +91,7 @@ type save struct {
 	more  map[int32][]cell
 	of    map[model.DomainKind]int64 // how many domains of a kind there are, where somebody says
 	spoke int                        // registers that were not withdrawn
+	told  set                        // domains that observers told of of which nothing is held any more
 }
 
 type cell struct {

@@ -7,11 +7,11 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Judge says what is known of one save. Where somebody says how many domains it has, those are
-// expected that were told of it, as many of each kind as anybody says that there are, and as many
-// as each observer of a place says that it tells. Where nobody does, all are expected that anybody
-// ever spoke of in the generation, for whichever save. A domain of which nobody speaks is not
-// confirmed.
+// Judge says what is known of one save. Those domains are expected that were told of it, as many of
+// each kind as anybody says that there are, and as many as each observer of a place says that it
+// tells. Of a kind of which nobody says how many there are, where no observer says either of how
+// many domains it tells, all are expected that anybody ever spoke of in the generation, for whichever
+// save. A domain of which nobody speaks is not confirmed; a pointer that has moved on is none.
 func (e *Engine) Judge(id, generationName string, epoch int64) Judgement {
 	g := e.find(id, generationName)
 	if g == nil || g.saves[epoch] == nil {
@@ -26,9 +26,10 @@ func (e *Engine) judge(g *generation, epoch int64, counts func(model.DomainKind)
 		return Judgement{Verdict: Unknown}
 	}
 	t := tally{at: map[int64]int{}, kinds: map[model.DomainKind]int64{}}
+	untold, listed := e.untold(g, s)
 	for _, i := range g.sorted() {
 		d := g.domains[i]
-		if !counts(d.Kind) || len(s.of) > 0 && !s.tells(i) {
+		if !counts(d.Kind) || (listed || s.of[d.Kind] > 0) && !s.tells(i) {
 			continue
 		}
 		w := e.view(s, i)
@@ -39,40 +40,44 @@ func (e *Engine) judge(g *generation, epoch int64, counts func(model.DomainKind)
 			t.unheard(kind, s.of[kind]-t.kinds[kind])
 		}
 	}
-	t.unheard("", e.untold(s))
+	t.unheard("", untold)
 	return t.conclude(epoch, g.tainted)
 }
 
 // tells reports whether a domain was told of as one of the save, by whomever.
 func (s *save) tells(at int32) bool {
-	return int(at) < len(s.cells) && (s.cells[at].value.speaks() ||
-		slices.ContainsFunc(s.more[at], func(c cell) bool { return c.value.speaks() }))
+	if int(at) >= len(s.cells) || s.cells[at].value.state == silent {
+		return s.told.has(at)
+	}
+	return s.cells[at].value.speaks() || slices.ContainsFunc(s.more[at], func(c cell) bool { return c.value.speaks() })
 }
 
-// untold is how many domains observers of places tell of that were not heard.
-func (e *Engine) untold(s *save) (n int64) {
-	var parts, heard map[int32]int64
-	s.each(func(c *cell) {
+// untold is how many domains observers of places tell of that were not heard; listed: there is
+// one who says of how many it tells.
+func (e *Engine) untold(g *generation, s *save) (n int64, listed bool) {
+	var parts map[int32]int64
+	s.each(func(_ int32, c *cell) {
+		listed = listed || c.value.parts > 0
 		if c.value.parts > 0 && !e.gone[c.observer] {
 			if parts == nil {
-				parts, heard = map[int32]int64{}, map[int32]int64{}
+				parts = map[int32]int64{}
 			}
 			parts[c.observer] = max(parts[c.observer], int64(c.value.parts))
-			heard[c.observer]-- // the place itself
 		}
 	})
 	if parts == nil {
-		return 0
+		return 0, listed
 	}
-	s.each(func(c *cell) {
-		if c.value.speaks() {
+	heard := make(map[int32]int64, len(parts))
+	s.each(func(at int32, c *cell) {
+		if c.value.speaks() && c.value.state != absent && g.domains[at].Kind.IsPart() {
 			heard[c.observer]++
 		}
 	})
 	for by, told := range parts {
 		n += max(0, told-heard[by])
 	}
-	return n
+	return n, listed
 }
 
 // view is what the observers that are still heard from say of a domain.
@@ -103,6 +108,9 @@ type tally struct {
 }
 
 func (t *tally) add(d model.Domain, w *view, epoch int64) {
+	if d.Kind == model.DomainTracker && w.said == 1<<absent && w.loses { // it points elsewhere by now
+		return
+	}
 	t.j.Domains++
 	t.kinds[d.Kind]++
 	if w.holds && w.held[0] != w.held[1] {

@@ -47,20 +47,20 @@ func (e *Engine) drop(g *generation, n int64) {
 }
 
 func (s *save) registers() (n int) {
-	s.each(func(*cell) { n++ })
+	s.each(func(int32, *cell) { n++ })
 	return n
 }
 
-// each calls f with all registers in which something was said.
-func (s *save) each(f func(*cell)) {
+// each calls f with all registers in which something was said, and of which domain that is.
+func (s *save) each(f func(at int32, c *cell)) {
 	for at := range s.cells {
 		if s.cells[at].value.state != silent {
-			f(&s.cells[at])
+			f(int32(at), &s.cells[at])
 		}
 	}
-	for _, more := range s.more {
+	for at, more := range s.more {
 		for i := range more {
-			f(&more[i])
+			f(at, &more[i])
 		}
 	}
 }
@@ -129,13 +129,17 @@ func (e *Engine) sweep() {
 	}
 }
 
-// renumber gives observers new numbers; what those said that have none is dropped.
+// renumber gives observers new numbers; of what those said that have none only remains that the
+// domain is one of the save.
 func (s *save) renumber(to []int32) {
 	s.spoke = 0
 	for at := range s.cells {
 		c := &s.cells[at]
 		if c.value.state == silent {
 			continue
+		}
+		if s.tells(int32(at)) {
+			s.told.add(int32(at))
 		}
 		all := append([]cell{*c}, s.more[int32(at)]...)
 		all = slices.DeleteFunc(all, func(c cell) bool { return to[c.observer] < 0 })

@@ -30,6 +30,7 @@ type generationSnapshot struct {
 type saveSnapshot struct {
 	Save int64                      `json:"save"`
 	Of   map[model.DomainKind]int64 `json:"of,omitempty"`
+	Told []int32                    `json:"told,omitempty"` // domains of which none that are held speak
 	// Registers are of domain, observer, revision, state, whether it has an epoch, epoch, parts.
 	Registers [][7]int64 `json:"registers"`
 }
@@ -54,7 +55,7 @@ func (e *Engine) number(s *snapshot) map[int32]int32 {
 	for _, j := range e.jobs {
 		for _, g := range j.generations {
 			for _, of := range g.saves {
-				of.each(func(c *cell) { held[e.names[c.observer]] = c.observer })
+				of.each(func(_ int32, c *cell) { held[e.names[c.observer]] = c.observer })
 			}
 		}
 	}
@@ -86,6 +87,9 @@ func (g *generation) snapshot(id, name string, number map[int32]int32) generatio
 			of.Registers = append(of.Registers, [7]int64{int64(at), int64(number[c.observer]), c.revision, int64(c.value.state), known, c.value.epoch, int64(c.value.parts)})
 		}
 		for at, c := range s.cells {
+			if s.told.has(int32(at)) {
+				of.Told = append(of.Told, int32(at))
+			}
 			if c.value.state == silent {
 				continue
 			}
@@ -136,6 +140,11 @@ func (s *snapshot) check() error {
 			}
 		}
 		for k := range g.Saves {
+			for _, at := range g.Saves[k].Told {
+				if at < 0 || int(at) >= len(g.Domains) {
+					return fmt.Errorf("check generation %q of job %q: save %d: got domain %d; want one of %d", g.Generation, g.Job, g.Saves[k].Save, at, len(g.Domains))
+				}
+			}
 			for _, r := range g.Saves[k].Registers {
 				if err := s.checkRegister(g, r); err != nil {
 					return fmt.Errorf("check generation %q of job %q: save %d: %w", g.Generation, g.Job, g.Saves[k].Save, err)
@@ -193,6 +202,11 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 				e.overflow(g)
 			} else if n > to.of[kind] {
 				to.of[kind] = n
+			}
+		}
+		for _, i := range of.Told {
+			if at[i] >= 0 {
+				to.expect(at[i])
 			}
 		}
 		for _, r := range of.Registers {

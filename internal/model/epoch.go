@@ -26,6 +26,10 @@ type Domain struct {
 	ID   string
 }
 
+// IsPart reports whether a domain of the kind holds something of the save: a place is where parts
+// lie, a tracker points at the whole.
+func (k DomainKind) IsPart() bool { return k != DomainPlace && k != DomainTracker }
+
 // DomainState is how far a domain is with an epoch.
 type DomainState string
 
@@ -51,8 +55,11 @@ type EpochObservation struct {
 	// Of is how many domains of this kind the save has in all; 0 where the observer sees only
 	// its own.
 	Of int64
-	// Parts is, of a place, of how many other domains of the save its observer tells; 0: not said.
+	// Parts is, of a place, of how many parts of the save that are there its observer tells (places
+	// and pointers are none); 0: not said.
 	Parts int64
+	// Blind: the look was not one at all that there is, so that what is not said of it means nothing.
+	Blind bool
 	// Epoch is what the domain itself holds; unknown where nothing says so. Of a domain that is
 	// absent it is what the domain held: it was there, and was deleted.
 	Epoch      Optional[int64]

@@ -8,7 +8,7 @@ const (
 	EpochDomainKind = "lockstep.epoch.domain.kind" // s: model, optimizer, scheduler, rng, dataloader, tracker, commit, place
 	EpochDomainID   = "lockstep.epoch.domain.id"   // s, of whom and where: "rank 3"
 	EpochDomainOf   = "lockstep.epoch.domain.of"   // i, domains of the kind in the save; absent where the observer sees its own only
-	EpochParts      = "lockstep.epoch.parts"       // i, of a place: other domains of the save of which its observer tells
+	EpochParts      = "lockstep.epoch.parts"       // i, of a place: parts of the save that are there, of which its observer tells
 	EpochHeld       = "lockstep.epoch.held"        // i, the epoch that the domain itself holds; absent where nothing says it
 	EpochState      = "lockstep.epoch.state"       // s: tentative, reflecting, committed, absent, withdrawn
 	EpochWitness    = "lockstep.epoch.witness"     // s, what the epoch was read from
@@ -16,4 +16,5 @@ const (
 	EpochObserver   = "lockstep.epoch.observer"    // s, who looks
 	EpochLife       = "lockstep.epoch.life"        // i, of the observer, the later the greater; absent where it has one
 	EpochRevision   = "lockstep.epoch.revision"    // i, of that life's looks at changes
+	EpochBlind      = "lockstep.epoch.blind"       // b, the look was not one at all that there is; absent where it was
 )

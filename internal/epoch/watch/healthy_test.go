@@ -57,13 +57,19 @@ func (a *agent) save(name string, ranks int, epoch int64) {
 func (a *agent) quiet(minutes int) {
 	a.t.Helper()
 	for range minutes {
-		a.now = a.now.Add(time.Minute)
-		obs := a.looks.Look(ckpt.Read(a.t.Context(), os.DirFS(a.dir), ckpt.Options{}), a.now)
-		for i := range obs {
-			a.Observe(&obs[i], a.now)
-		}
-		assert.Empty(a.t, a.Tick(a.now))
+		a.look(ckpt.Read(a.t.Context(), os.DirFS(a.dir), ckpt.Options{}))
 	}
+}
+
+// look sees what is there a minute later, of which nothing may be said.
+func (a *agent) look(root *ckpt.Root) {
+	a.t.Helper()
+	a.now = a.now.Add(time.Minute)
+	obs := a.looks.Look(root, a.now)
+	for i := range obs {
+		a.Observe(&obs[i], a.now)
+	}
+	assert.Empty(a.t, a.Tick(a.now))
 }
 
 func (a *agent) frontier(want int64) {
@@ -113,6 +119,26 @@ func TestHealthyJobs(t *testing.T) {
 		a.quiet(1)
 		a.rename("hidden", shard)
 		a.restart()
+		a.quiet(1)
+		a.frontier(200)
+		a.quiet(60)
+	})
+	t.Run("the folder can not be read from the midst of a save on", func(t *testing.T) {
+		a := newAgent(t)
+		a.save("deepspeed, ZeRO 1", 0, 100)
+		a.quiet(15)
+		a.save("deepspeed, ZeRO 1", 0, 200)
+		shards, err := filepath.Glob(filepath.Join(a.dir, "global_step200", "*zero_pp_rank_2*optim*"))
+		require.NoError(t, err)
+		require.Len(t, shards, 1)
+		shard := filepath.Join("global_step200", filepath.Base(shards[0]))
+		a.rename(shard, "hidden")
+		a.quiet(1)
+		a.rename("hidden", shard)
+		for range 60 {
+			a.look(&ckpt.Root{Problems: []ckpt.Problem{{Check: ckpt.CheckInput, Severity: ckpt.Unreadable}}})
+		}
+		assert.False(t, a.Jobs()[0].Frontier.OK, "what nobody sees is not confirmed")
 		a.quiet(1)
 		a.frontier(200)
 		a.quiet(60)

@@ -36,8 +36,11 @@ type observer struct {
 	name  string // of all of its lives
 	life  int64
 	heard time.Time
-	gone  bool
-	over  bool // a later life was heard
+	// seen is when it last said what was known of all that it looks at, since when it is heard
+	// without having fallen silent.
+	seen, since time.Time
+	gone        bool
+	over        bool // a later life was heard
 }
 
 // save is what is known of one beside what the engine holds.
@@ -72,7 +75,7 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 	if o.Life != 0 {
 		o.Observer = fmt.Sprintf("%s, life %d", o.Observer, o.Life)
 	}
-	if by := w.observers[o.Observer]; by != nil && by.over {
+	if w.late(of, o.Observer) {
 		w.stats.Late++
 		return
 	}
@@ -98,40 +101,53 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 	s.heard = now
 }
 
+// late reports whether a life of an observer is over: a later one is heard. After a clock was set
+// back that may be the older one, which counts when the later has fallen silent.
+func (w *Watch) late(o *model.EpochObservation, name string) bool {
+	if by := w.observers[name]; by != nil && by.over {
+		return true
+	}
+	newest := w.observers[w.lives[o.Observer]]
+	return newest != nil && newest.life > o.Life && o.Life != 0 && !newest.gone
+}
+
 // hear notes that an observer lives.
 func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 	by := w.observers[name]
-	switch {
-	case by == nil && len(w.observers) >= w.cfg.MaxObservers:
-		w.stats.Unfollowed++
-		return
-	case by == nil:
+	if by == nil {
+		w.supersede(o)
+		if len(w.observers) >= w.cfg.MaxObservers {
+			w.stats.Unfollowed++
+			return
+		}
 		by = &observer{name: o.Observer, life: o.Life, gone: true} // it may have been heard before, and be forgotten since
 		w.observers[name] = by
-		w.supersede(name, by)
+	}
+	if newest := w.observers[w.lives[o.Observer]]; newest == nil || newest.over {
+		w.lives[o.Observer] = name
 	}
 	if by.gone { // what it said counts again
-		by.gone = false
+		by.gone, by.since = false, now
 		w.judgeAnew(func(genKey) bool { return true })
 	}
-	by.heard = now
+	if by.heard = now; !o.Blind {
+		by.seen = now
+	}
 }
 
 // supersede takes back what the life before said: what it saw may have changed since, and this one
-// tells all anew. A life that is not later takes back nothing: a clock may have been set, so that
-// both count until one falls silent.
-func (w *Watch) supersede(name string, by *observer) {
-	last, ok := w.lives[by.name]
+// tells all anew.
+func (w *Watch) supersede(o *model.EpochObservation) {
+	last := w.lives[o.Observer]
 	before := w.observers[last]
-	switch {
-	case !ok || before == nil:
-	case by.life <= before.life:
+	if before == nil || before.life >= o.Life {
 		return
-	default:
-		w.engine.Forget(last)
-		before.gone, before.over = true, true
 	}
-	w.lives[by.name] = name
+	w.engine.Forget(last)
+	before.gone, before.over = true, true
+	if len(w.observers) >= w.cfg.MaxObservers {
+		delete(w.observers, last)
+	}
 }
 
 // judgeAnew has saves judged with the next Tick.
@@ -255,7 +271,7 @@ func alike(a, b *epoch.Judgement) bool {
 
 // class says what is wrong with a save, where that has stood for long enough.
 func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
-	if now.Sub(s.changed) < w.cfg.Settle || !w.stillSaid(k, s) {
+	if now.Sub(s.changed) < w.cfg.Settle || !w.stillSaid(k, s, now) {
 		return "", false
 	}
 	switch s.verdict.Verdict {
@@ -264,22 +280,40 @@ func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
 	case epoch.Converging:
 		return Partial, true
 	case epoch.Revoked:
-		// Retention deletes old saves: that is none's loss while there is a newer one.
-		return Revoked, w.frontiers[k.genKey] == model.Some(k.save)
+		return Revoked, w.newest(k)
 	case epoch.Unknown, epoch.Converged:
 	}
 	return "", false
 }
 
-// stillSaid reports whether somebody who doubts a save was heard after it could have changed: who
-// fell silent in the midst of a save has not seen its end.
-func (w *Watch) stillSaid(k saveKey, s *save) bool {
+// newest reports whether a save is the newest that its job could ever recover, with whatever number of
+// ranks. Retention deletes old ones: that is none's loss while there is a newer one.
+func (w *Watch) newest(k saveKey) bool {
+	for of, f := range w.frontiers {
+		if of.job == k.job && (f.V > k.save || f.V == k.save && of != k.genKey) {
+			return false
+		}
+	}
+	return w.frontiers[k.genKey] == model.Some(k.save)
+}
+
+// stillSaid reports whether somebody who doubts a save has looked at all that there is after it could
+// have changed: who fell silent in the midst of a save, or can not read its folder, has not seen its
+// end. One who was silent, and is heard again, may be heard to say what was before.
+func (w *Watch) stillSaid(k saveKey, s *save, now time.Time) bool {
 	if w.open[k] != nil {
 		return len(s.doubters) > 0
 	}
 	return slices.ContainsFunc(s.doubters, func(name string) bool {
 		by := w.observers[name]
-		return by == nil || by.heard.Sub(s.changed) >= w.cfg.Settle/2 // one who is not followed is always heard
+		if by == nil { // it is not followed: nobody knows
+			return false
+		}
+		from := s.changed
+		if by.since.After(from) {
+			from = by.since
+		}
+		return by.seen.Sub(from) >= w.cfg.Settle/2 && now.Sub(from) >= w.cfg.Settle
 	})
 }
 

@@ -189,8 +189,10 @@ func TestSilence(t *testing.T) {
 	assert.Equal(t, []string{"20 partial 2 ended"}, r.pass(14*time.Minute))
 
 	r.revision--
-	r.tell(10, 10, 10)
-	assert.Equal(t, []string{"20 partial 1"}, r.pass(time.Minute), "they are heard again, with nothing new")
+	r.mute = false
+	r.tell(10, 10, 10) // they are heard again, with nothing new
+	assert.Empty(t, r.pass(9*time.Minute), "of what they said before nobody knows whether it is so")
+	assert.Equal(t, []string{"20 partial 1"}, r.pass(5*time.Minute))
 	assert.Equal(t, model.Some[int64](10), r.Jobs()[0].Frontier)
 }
 
@@ -212,7 +214,7 @@ func TestBounds(t *testing.T) {
 		c.Silent = time.Hour
 	})
 	for save := int64(10); save <= 50; save += 10 {
-		r.tell(save, save, 0)
+		r.tell(save, 0, save)
 	}
 	assert.Equal(t, []string{"20 partial 1", "30 partial 1"}, r.pass(10*time.Minute))
 	assert.Positive(t, r.Stats().Withheld)
@@ -220,6 +222,8 @@ func TestBounds(t *testing.T) {
 	assert.Len(t, r.saves, 4)
 	r.tell(60, 60, 60)
 	assert.Equal(t, []string{"20 partial 2 ended", "40 partial 1"}, r.pass(time.Minute), "it has left")
+	r.tell(70, 70, 0)
+	assert.NotContains(t, r.pass(30*time.Minute), "70 partial 1", "when one was heard who is not followed, nobody knows")
 	bad := model.EpochObservation{State: "done"}
 	r.Observe(&bad, r.now)
 	assert.EqualValues(t, 1, r.Stats().Engine.Refused)

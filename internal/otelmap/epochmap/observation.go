@@ -29,7 +29,7 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 	lr.SetSeverityText("INFO")
 	lr.Body().SetStr(sentence(o))
 	m := lr.Attributes()
-	m.EnsureCapacity(13)
+	m.EnsureCapacity(14)
 	put := func(name, value string) {
 		if value != "" {
 			m.PutStr(name, value)
@@ -56,6 +56,9 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 		m.PutInt(semconv.EpochLife, o.Life)
 	}
 	m.PutInt(semconv.EpochRevision, o.Revision)
+	if o.Blind {
+		m.PutBool(semconv.EpochBlind, true)
+	}
 }
 
 func sentence(o *model.EpochObservation) string {
@@ -100,6 +103,7 @@ func LogToObservation(resource pcommon.Resource, lr plog.LogRecord) (o model.Epo
 	o.Life, _ = r.Integer(semconv.EpochLife)
 	o.Epoch.V, o.Epoch.OK = r.Integer(semconv.EpochHeld)
 	o.Revision, _ = r.Integer(semconv.EpochRevision)
+	o.Blind = r.Flag(semconv.EpochBlind)
 	o.Confidence = r.Share(semconv.EpochConfidence)
 	switch {
 	case r.Err == nil && !states[o.State]:

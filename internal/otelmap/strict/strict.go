@@ -70,6 +70,12 @@ func (r *Reader) Integer(name string) (int64, bool) {
 	return 0, false
 }
 
+// Flag reads a boolean; without one it is false.
+func (r *Reader) Flag(name string) bool {
+	v, ok := r.value(name, pcommon.ValueTypeBool)
+	return ok && v.Bool()
+}
+
 // Share is a number from 0 to 1, 1 where there is none.
 func (r *Reader) Share(name string) float64 {
 	v, ok := r.M.Get(name)

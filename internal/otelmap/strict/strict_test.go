@@ -18,6 +18,7 @@ func TestReader(t *testing.T) {
 	m.PutInt("number", 7)
 	m.PutInt("whole", 1)
 	m.PutDouble("half", 0.5)
+	m.PutBool("yes", true)
 	r := Reader{M: m}
 	n, ok := r.Integer("number")
 	assert.True(t, ok)
@@ -26,6 +27,7 @@ func TestReader(t *testing.T) {
 	assert.False(t, ok)
 	assert.Equal(t, []string{"x", "x", ""}, []string{r.Text("text"), r.Needed("text"), r.Text("none")})
 	assert.Equal(t, []float64{1, 0.5, 1}, []float64{r.Share("whole"), r.Share("half"), r.Share("none")})
+	assert.Equal(t, []bool{true, false}, []bool{r.Flag("yes"), r.Flag("none")})
 	require.NoError(t, r.Err)
 }
 
