@@ -261,8 +261,10 @@ func TestNothingThatWasHeardOfIsMissed(t *testing.T) {
 // observers came.
 func TestSnapshotOrder(t *testing.T) {
 	tell := func(save int64, by string) model.EpochObservation {
-		return model.EpochObservation{JobID: testJob, Generation: fmt.Sprint(save), Save: save, Domain: model.Domain{Kind: model.DomainModel},
-			State: model.DomainCommitted, Epoch: model.Some(save), Observer: by, Revision: 1}
+		return model.EpochObservation{
+			JobID: testJob, Generation: fmt.Sprint(save), Save: save, Domain: model.Domain{Kind: model.DomainModel},
+			State: model.DomainCommitted, Epoch: model.Some(save), Observer: by, Revision: 1,
+		}
 	}
 	one, other := New(Config{}), New(Config{Saves: 1})
 	observe(one, tell(3, "b"), tell(5, "a"))

@@ -31,18 +31,6 @@ type saveKey struct {
 	save int64
 }
 
-// observer is one life of one who looks.
-type observer struct {
-	name  string // of all of its lives
-	life  int64
-	heard time.Time
-	// seen is when it last said what was known of all that it looks at, since when it is heard
-	// without having fallen silent.
-	seen, since time.Time
-	gone        bool
-	over        bool // a later life was heard
-}
-
 // save is what is known of one beside what the engine holds.
 type save struct {
 	changed time.Time // when something of it was last told that was new
@@ -101,55 +89,6 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 	s.heard = now
 }
 
-// late reports whether a life of an observer is over: a later one is heard. After a clock was set
-// back that may be the older one, which counts when the later has fallen silent.
-func (w *Watch) late(o *model.EpochObservation, name string) bool {
-	if by := w.observers[name]; by != nil && by.over {
-		return true
-	}
-	newest := w.observers[w.lives[o.Observer]]
-	return newest != nil && newest.life > o.Life && o.Life != 0 && !newest.gone
-}
-
-// hear notes that an observer lives.
-func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
-	by := w.observers[name]
-	if by == nil {
-		w.supersede(o)
-		if len(w.observers) >= w.cfg.MaxObservers {
-			w.stats.Unfollowed++
-			return
-		}
-		by = &observer{name: o.Observer, life: o.Life, gone: true} // it may have been heard before, and be forgotten since
-		w.observers[name] = by
-	}
-	if newest := w.observers[w.lives[o.Observer]]; newest == nil || newest.over {
-		w.lives[o.Observer] = name
-	}
-	if by.gone { // what it said counts again
-		by.gone, by.since = false, now
-		w.judgeAnew(func(genKey) bool { return true })
-	}
-	if by.heard = now; !o.Blind {
-		by.seen = now
-	}
-}
-
-// supersede takes back what the life before said: what it saw may have changed since, and this one
-// tells all anew.
-func (w *Watch) supersede(o *model.EpochObservation) {
-	last := w.lives[o.Observer]
-	before := w.observers[last]
-	if before == nil || before.life >= o.Life {
-		return
-	}
-	w.engine.Forget(last)
-	before.gone, before.over = true, true
-	if len(w.observers) >= w.cfg.MaxObservers {
-		delete(w.observers, last)
-	}
-}
-
 // judgeAnew has saves judged with the next Tick.
 func (w *Watch) judgeAnew(which func(genKey) bool) {
 	for k, s := range w.saves {
@@ -199,25 +138,6 @@ func (w *Watch) order() []saveKey {
 	return slices.SortedFunc(maps.Keys(w.saves), func(a, b saveKey) int {
 		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.generation, b.generation), cmp.Compare(a.save, b.save))
 	})
-}
-
-// forget takes back what observers said that fell silent.
-func (w *Watch) forget(now time.Time) {
-	for name, by := range w.observers {
-		silent := now.Sub(by.heard)
-		switch {
-		case by.gone && silent >= 2*w.cfg.Silent:
-			delete(w.observers, name) // the engine drops it when it needs the room
-			if w.lives[by.name] == name {
-				delete(w.lives, by.name)
-			}
-		case !by.gone && silent >= w.cfg.Silent:
-			by.gone = true
-			w.engine.Forget(name)
-			w.stats.Forgotten++
-			w.judgeAnew(func(genKey) bool { return true })
-		}
-	}
 }
 
 // frontier notes the newest save of each generation that was converged, ever.
