@@ -170,6 +170,8 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 	if b.save.Domains[i].State == model.DomainAbsent {
 		return
 	}
+	before := len(b.raw)
+	defer func() { b.onlyZeros(shard, items, b.raw[before:]) }()
 	if b.isBlob(i, shard, last) {
 		blob := io.NewSectionReader(shard, last.offset, last.length)
 		if _, err := torchsave.Open(blob, last.length); err != nil {

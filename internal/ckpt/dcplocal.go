@@ -24,6 +24,7 @@ func (b *builder) readDCPLocal(f *folder, ranks []int64) {
 			b.missing(i, CheckShards, f.join(e.Name()), "got a shard without a metadata file of its rank; want both")
 		}
 	}
+	b.judgeRaw()
 	b.expectRanks(ranks, func(r int64) int { return b.domain(model.DomainCommit, rankID(r), "") })
 	b.localEpoch()
 }

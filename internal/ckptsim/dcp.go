@@ -16,6 +16,8 @@ type dcpItem struct {
 	value  any // a tensor, or what else torch.save takes
 	offset int
 	length int
+	// transforms are what the bytes went through; nil for none.
+	transforms list
 }
 
 // dcpShard lays items out in one file, each a file of torch.save of its own.
@@ -58,9 +60,13 @@ func dcpMetadata(files []string, items [][]dcpItem, saveID string) []byte {
 				state = append(state, it.fqn, object{global{dcpModule, "BytesStorageMetadata"}, dict{}})
 			}
 			seen[it.fqn] = true
+			info := dict{"relative_path", name, "offset", it.offset, "length", it.length}
+			if it.transforms != nil {
+				info = append(info, "transform_descriptors", it.transforms)
+			}
 			storage = append(storage,
 				object{global{dcpModule, "MetadataIndex"}, dict{"fqn", it.fqn, "index", 0, "offset", offset}},
-				object{global{dcpStorage, "_StorageInfo"}, dict{"relative_path", name, "offset", it.offset, "length", it.length}})
+				object{global{dcpStorage, "_StorageInfo"}, info})
 		}
 	}
 	return pickled(object{global{dcpModule, "Metadata"}, dict{
