@@ -19,23 +19,20 @@ const (
 )
 
 // rootOrbax reads Orbax's folder of steps. A step is written beside under a temporary name,
-// and renamed when it is whole. Where one step is of Orbax, each folder with such a name is one to
-// the loader, empty or not.
+// and renamed when it is whole. Where one step is of Orbax, each folder that is called so, with the
+// same prefix, is one to the loader, empty or not.
 func rootOrbax(s *scan, f *folder) bool {
 	var steps []dated
+	prefixOf, prefixes := map[string]string{}, map[string]bool{}
 	found := false
 	for _, e := range f.entries {
-		if strings.Contains(e.Name(), orbaxTmp) {
-			found = true
+		if final, _, tmp := strings.Cut(e.Name(), orbaxTmp); tmp {
+			prefix, _, _ := orbaxStep(final)
+			found, prefixes[prefix] = true, true
 			s.problem(nil, Problem{CheckUnfinished, Suspect, f.join(e.Name()), "got a save under its temporary name; want none: it is under way, or was cut off"})
 			continue
 		}
-		n, ok := number(e.Name())
-		prefix := ""
-		if !ok { // with a prefix of the user's: checkpoint_100
-			prefix = e.Name()[:strings.LastIndexByte(e.Name(), '_')+1]
-			n, ok = numbered(e.Name(), prefix)
-		}
+		prefix, n, ok := orbaxStep(e.Name())
 		d := dated{path: f.join(e.Name()), name: e.Name(), epoch: n}
 		if overlong(e.Name(), prefix) {
 			ok, d.epoch, d.bad = true, math.MaxInt64, errOverlong
@@ -44,10 +41,12 @@ func rootOrbax(s *scan, f *folder) bool {
 			continue
 		}
 		steps = append(steps, d)
+		prefixOf[d.name] = prefix
 		if sub, err := s.folderOf(d); err == nil && isOrbax(s, sub) {
-			found = true
+			found, prefixes[prefix] = true, true
 		}
 	}
+	steps = slices.DeleteFunc(steps, func(d dated) bool { return !prefixes[prefixOf[d.name]] })
 	if !found {
 		return false
 	}
@@ -67,6 +66,16 @@ func rootOrbax(s *scan, f *folder) bool {
 	}
 	s.root.Resumes = append(s.root.Resumes, resume)
 	return true
+}
+
+// orbaxStep reads what a step is called: its number, or that behind a prefix of the user's, as in
+// checkpoint_100.
+func orbaxStep(name string) (prefix string, n int64, ok bool) {
+	if n, ok = number(name); !ok {
+		prefix = name[:strings.LastIndexByte(name, '_')+1]
+		n, ok = numbered(name, prefix)
+	}
+	return prefix, n, ok
 }
 
 func isOrbax(s *scan, f *folder) bool {
