@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/pickle"
 )
@@ -44,7 +45,38 @@ func (s *scan) dcpItems(data []byte) ([]dcpItem, error) {
 		}
 		items = append(items, item)
 	}
-	return items, nil
+	return items, unstored(m, root, items)
+}
+
+// unstored reports a key of state_dict_metadata of which nothing is stored: a loader that asks for it
+// fails. Of a tensor without elements nothing need be.
+func unstored(m *pickle.Machine, root pickle.Value, items []dcpItem) error {
+	stored := make(map[string]bool, len(items))
+	for i := range items {
+		stored[items[i].fqn] = true
+	}
+	state, _ := m.Get(root, "state_dict_metadata")
+	if state.Kind() != pickle.Dict {
+		return errors.New("got no dict state_dict_metadata; want one")
+	}
+	pairs := m.Items(state)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if key := m.Text(pairs[i]); !stored[string(key)] && !isEmptyTensor(m, pairs[i+1]) {
+			return fmt.Errorf("got no item of %s in storage_data; want one", quote(string(key)))
+		}
+	}
+	return nil
+}
+
+// isEmptyTensor reports whether a TensorStorageMetadata is of a size, a call of torch.Size with a tuple,
+// of which a dimension is 0.
+func isEmptyTensor(m *pickle.Machine, of pickle.Value) bool {
+	size, ok := m.Get(of, "size")
+	if !ok || size.Kind() != pickle.Object {
+		return false
+	}
+	args := m.Args(size)
+	return len(args) == 1 && slices.ContainsFunc(m.Items(args[0]), func(n pickle.Value) bool { return n.Kind() == pickle.Int && n.Int() == 0 })
 }
 
 func dcpItemOf(m *pickle.Machine, key, info pickle.Value) (dcpItem, error) {

@@ -44,6 +44,25 @@ func (h *hf) readTags() {
 	for _, p := range inner.Problems {
 		h.problem(&h.save, p)
 	}
+	h.innerLatest(&inner)
+}
+
+// innerLatest compares with the save what its own latest names, of which DeepSpeed loads the model
+// and the optimizer whatever else lies beside.
+func (h *hf) innerLatest(inner *Root) {
+	file := h.f.join(deepspeedLatest)
+	i := h.domain(model.DomainCommit, deepspeedLatest, file)
+	if len(inner.Resumes) == 0 || inner.Resumes[0].Path == "" {
+		h.torn(i, CheckTracker, file, "got no name of a folder; want the one that DeepSpeed loads")
+		return
+	}
+	r := inner.Resumes[0]
+	switch {
+	case !slices.ContainsFunc(inner.Saves, func(s Save) bool { return s.Path == r.Path }):
+		h.missing(i, CheckTracker, r.Path, "got no such folder; want it: %s names it", deepspeedLatest)
+	case r.Epoch.OK:
+		h.hold(i, r.Epoch.V, "what it names", file)
+	}
 }
 
 // single reads a file of torch.save. What it counts must be the step that the state says;

@@ -40,16 +40,21 @@ func metadata(items ...item) *fstest.MapFile { return named("layer", items) }
 // commonMetadata is one of Megatron's, with what it keeps for all ranks among the items.
 func commonMetadata(items ...item) *fstest.MapFile { return named("common_state/", items) }
 
-func named(prefix string, items []item) *fstest.MapFile {
+// named has, as state, the items, and what else is given: pickled keys and values.
+func named(prefix string, items []item, more ...string) *fstest.MapFile {
 	const module = "torch.distributed.checkpoint.metadata\n"
 	var b strings.Builder
-	b.WriteString("\x80\x02c" + module + "Metadata\n)\x81}" + pickleText("storage_data") + "}(")
+	b.WriteString("\x80\x02c" + module + "Metadata\n)\x81}(" + pickleText("storage_data") + "}(")
 	for i, it := range items {
 		b.WriteString("c" + module + "MetadataIndex\n)\x81}(" + pickleText("fqn") + pickleText(fmt.Sprint(prefix, i)) + "ub")
 		b.WriteString("ctorch.distributed.checkpoint.filesystem\n_StorageInfo\n)\x81}(" +
 			pickleText("relative_path") + pickleText(it.file) + pickleText("offset") + pickleInt(it.offset) + pickleText("length") + pickleInt(it.length) + "ub")
 	}
-	b.WriteString("usb.")
+	b.WriteString("u" + pickleText("state_dict_metadata") + "}(")
+	for i := range items {
+		b.WriteString(pickleText(fmt.Sprint(prefix, i)) + "c" + module + "BytesStorageMetadata\n)\x81")
+	}
+	b.WriteString(strings.Join(more, "") + "uub.")
 	return &fstest.MapFile{Data: []byte(b.String()), ModTime: time.Unix(100, 0)}
 }
 

@@ -2,6 +2,7 @@ package ckpt_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -294,6 +295,20 @@ func TestMetadataOfNothing(t *testing.T) {
 	require.True(t, ok)
 }
 
+// What the metadata lists, and nobody wrote, is missing; of a tensor without elements nothing is written.
+func TestKeysThatWereNotWritten(t *testing.T) {
+	items := []item{{"__0_0.distcp", 0, 100}}
+	tensor := func(n int64) string {
+		return pickleText("lost") + "ctorch.distributed.checkpoint.metadata\nTensorStorageMetadata\n)\x81}" +
+			pickleText("size") + "ctorch\nSize\n(" + pickleInt(3) + pickleInt(n) + "t\x85Rsb"
+	}
+	_, ok := safe(t, one(named("layer", items, tensor(0))), ckpt.Options{})
+	require.True(t, ok)
+	r, ok := safe(t, one(named("layer", items, tensor(4))), ckpt.Options{})
+	require.False(t, ok)
+	require.Contains(t, fmt.Sprint(r.Saves), `got no item of "lost" in storage_data; want one`)
+}
+
 func one(metadata *fstest.MapFile) fs.FS {
 	return fstest.MapFS{"step-7/.metadata": metadata, "step-7/__0_0.distcp": shard(100)}
 }
@@ -383,4 +398,37 @@ func TestTheLoaderOpensAPath(t *testing.T) {
 		require.False(t, r.OK(), job)
 		require.Contains(t, r.Why, "but a resume would open", job)
 	}
+}
+
+// DeepSpeed within a save of the Trainer loads what its own latest names, whatever else lies beside.
+func TestLatestWithinASaveOfTheTrainer(t *testing.T) {
+	dir := saves(t, "hf trainer, one process", 100)
+	save := filepath.Join(dir, "checkpoint-100")
+	inner := saves(t, "deepspeed, ZeRO 1", 90, 100)
+	move := func(name string) {
+		require.NoError(t, os.Rename(filepath.Join(inner, name), filepath.Join(save, name)))
+	}
+	move("global_step100")
+	move("latest")
+	rng, err := os.ReadFile(filepath.Join(save, "rng_state.pth"))
+	require.NoError(t, err)
+	for _, rank := range []string{"0", "1", "2"} {
+		require.NoError(t, os.WriteFile(filepath.Join(save, "rng_state_"+rank+".pth"), rng, 0o600))
+	}
+	require.NoError(t, os.Remove(filepath.Join(save, "rng_state.pth")))
+	r := judgeDir(t, dir)
+	require.True(t, r.OK(), r.Why)
+	latest := filepath.Join(save, "latest")
+	for what, text := range map[string]string{"is not there": "global_step70", "is none": "x"} {
+		require.NoError(t, os.WriteFile(latest, []byte(text), 0o600))
+		require.False(t, judgeDir(t, dir).OK(), what)
+	}
+	move("global_step90")
+	require.NoError(t, os.WriteFile(latest, []byte("global_step90"), 0o600))
+	require.False(t, judgeDir(t, dir).OK(), "it is of another epoch")
+	require.NoError(t, os.RemoveAll(filepath.Join(save, "global_step90")))
+	require.NoError(t, os.WriteFile(latest, []byte("global_step100"), 0o600))
+	require.True(t, judgeDir(t, dir).OK())
+	require.NoError(t, os.Remove(latest))
+	require.False(t, judgeDir(t, dir).OK(), "nothing says what is loaded")
 }
