@@ -419,7 +419,7 @@ func TestLatestWithinASaveOfTheTrainer(t *testing.T) {
 	r := judgeDir(t, dir)
 	require.True(t, r.OK(), r.Why)
 	latest := filepath.Join(save, "latest")
-	for what, text := range map[string]string{"is not there": "global_step70", "is none": "x"} {
+	for what, text := range map[string]string{"is not there": "global_step300", "is older": "global_step70", "is none": "x"} {
 		require.NoError(t, os.WriteFile(latest, []byte(text), 0o600))
 		require.False(t, judgeDir(t, dir).OK(), what)
 	}
