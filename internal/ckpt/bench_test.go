@@ -1,6 +1,7 @@
 package ckpt_test
 
 import (
+	"bytes"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -21,7 +22,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			data, files := ckptsim.LargeMetadata(c.tensors, c.ranks)
 			fsys := fstest.MapFS{".metadata": {Data: data, ModTime: time.Unix(100, 0)}}
-			shard := make([]byte, 1024*(c.tensors+1))
+			shard := bytes.Repeat([]byte("x"), 1024*(c.tensors+1))
 			for _, name := range files {
 				fsys[name] = &fstest.MapFile{Data: shard}
 			}

@@ -413,7 +413,10 @@ func TestLatestWithinASaveOfTheTrainer(t *testing.T) {
 	rng, err := os.ReadFile(filepath.Join(save, "rng_state.pth"))
 	require.NoError(t, err)
 	for _, rank := range []string{"0", "1", "2"} {
-		require.NoError(t, os.WriteFile(filepath.Join(save, "rng_state_"+rank+".pth"), rng, 0o600))
+		file := filepath.Join(save, "rng_state_"+rank+".pth")
+		require.NoError(t, os.WriteFile(file, rng, 0o600))
+		before := time.Now().Add(-time.Hour) // the step was written
+		require.NoError(t, os.Chtimes(file, before, before))
 	}
 	require.NoError(t, os.Remove(filepath.Join(save, "rng_state.pth")))
 	r := judgeDir(t, dir)
