@@ -151,7 +151,7 @@ func (b *builder) readDCPFile(f *folder, items []dcpItem, m *marker, rank int64)
 			last = items[k]
 		}
 	}
-	shard := b.shard(domains[0], f.join(name), last.offset+last.length, m)
+	shard := b.sparse(domains[0], f.join(name), last.offset+last.length, m)
 	if shard != nil {
 		defer shard.close()
 		b.dcpBlobs(domains[0], shard, items, &last)
@@ -178,10 +178,17 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 			b.torn(i, CheckTorn, shard.path, "item %s at offset %d: %v", quote(last.fqn), last.offset, err)
 		}
 	}
+	if !b.opt.Verify {
+		b.noHole(i, shard, sparseOrLost)
+	}
 	for k := range items {
 		it := &items[k]
-		if b.opt.Verify && b.isBlob(i, shard, it) {
+		switch {
+		case !b.opt.Verify:
+		case b.isBlob(i, shard, it):
 			b.verifyBlob(i, shard, it)
+		default:
+			b.noHole(i, shard, uncheckedHole)
 		}
 		if it.transformed || !isStep(it.fqn) || it.offset+it.length > shard.size {
 			continue
@@ -200,13 +207,13 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 }
 
 func (b *builder) verifyBlob(i int, shard *file, it *dcpItem) {
+	of := fmt.Sprintf("item %s at offset %d: ", quote(it.fqn), it.offset)
 	z, err := torchsave.Open(io.NewSectionReader(shard, it.offset, it.length), it.length)
-	if err == nil {
-		_, err = z.Verify()
-	}
 	if err != nil {
-		b.torn(i, CheckTorn, shard.path, "item %s at offset %d: %v", quote(it.fqn), it.offset, err)
+		b.torn(i, CheckTorn, shard.path, "%s%v", of, err)
+		return
 	}
+	b.checksums(i, shard, z, of)
 }
 
 // blobNumber reads an item that is a number, or a tensor of one element; false where it is

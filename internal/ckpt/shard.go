@@ -24,10 +24,32 @@ func (m *marker) newer(mod time.Time) bool {
 	return mod.After(m.mod) || m.reused && mod.Equal(m.mod)
 }
 
+const (
+	sparseOrLost  = "what was written there did not reach the disk, or the copy is sparse, which only its checksums tell"
+	uncheckedHole = "it has no checksums that tell a sparse copy from data that did not reach the disk"
+)
+
 // shard opens a file of a domain and looks at what every format needs: that it is there, is
 // at least so long, has no hole, and is not newer than the marker, if there is one. The
 // caller closes what it gets; nil where it can not be read.
 func (b *builder) shard(i int, name string, atLeast int64, m *marker) *file {
+	f := b.sparse(i, name, atLeast, m)
+	if f != nil {
+		b.noHole(i, f, "what was written there did not reach the disk")
+	}
+	return f
+}
+
+// noHole says that a file with a hole is torn.
+func (b *builder) noHole(i int, f *file, why string) {
+	if off, found := f.hole(); found {
+		b.torn(i, CheckTorn, f.path, "got no data at offset %d of %d; want it: %s", off, f.size, why)
+	}
+}
+
+// sparse is shard for a file that may have holes: of one with checksums it can be told whether zeros
+// that a sparse copy left out were there, or data was that never reached the disk.
+func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 	f, err := b.open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -39,9 +61,6 @@ func (b *builder) shard(i int, name string, atLeast int64, m *marker) *file {
 	}
 	if f.size < atLeast {
 		b.torn(i, CheckSize, name, "got %d bytes; want at least %d", f.size, atLeast)
-	}
-	if off, found := f.hole(); found {
-		b.torn(i, CheckTorn, name, "got no data at offset %d of %d; want it: what was written there did not reach the disk", off, f.size)
 	}
 	if m == nil {
 		m = b.last
@@ -70,7 +89,7 @@ type torch struct {
 // torchShard reads a shard that torch.save wrote. It returns nil where its value can not be
 // read, which is then noted.
 func (b *builder) torchShard(i int, name string, m *marker) *torch {
-	f := b.shard(i, name, 1, m)
+	f := b.sparse(i, name, 1, m)
 	if f == nil {
 		return nil
 	}
@@ -89,12 +108,23 @@ func (b *builder) torchValue(i int, name string, f *file) *torch {
 		b.unread(i, name, err)
 		return nil
 	}
-	if b.opt.Verify {
-		if _, err := z.Verify(); err != nil {
-			b.torn(i, CheckTorn, name, "%v", err)
-		}
-	}
+	b.checksums(i, f, z, "")
 	return &torch{File: z, m: machine, root: root, b: b, domain: i, name: name}
+}
+
+// checksums compares those of a file of torch.save, or of one within a file, if they are to be. Where
+// they are not, or there are none, a hole is a loss.
+func (b *builder) checksums(i int, f *file, z *torchsave.File, of string) {
+	if !b.opt.Verify {
+		b.noHole(i, f, sparseOrLost)
+		return
+	}
+	switch unchecked, err := z.Verify(); {
+	case err != nil:
+		b.torn(i, CheckTorn, f.path, "%s%v", of, err)
+	case unchecked > 0:
+		b.noHole(i, f, uncheckedHole)
+	}
 }
 
 // unread says that a file can not be read: it is torn, but where it is of a form that is not read
