@@ -14,7 +14,7 @@ extern "C" {
 #define LOCKSTEP_EXPORT __attribute__((visibility("default")))
 
 // Version of this interface. It only grows.
-LOCKSTEP_EXPORT uint32_t lockstep_abi(void); // 2; 1 had steps and the first two calls for scopes
+LOCKSTEP_EXPORT uint32_t lockstep_abi(void); // 3; 2 had no resumes, 1 steps and the first two calls for scopes
 
 // Where the ring is, or why there is none; and how CUPTI came off. Never NULL.
 LOCKSTEP_EXPORT const char *lockstep_status(void);
@@ -40,6 +40,14 @@ LOCKSTEP_EXPORT void lockstep_scope_pop(uint32_t name_phase);
 
 // The current step works for a span of a trace: W3C trace id and span id, as bytes.
 LOCKSTEP_EXPORT void lockstep_link(const uint8_t trace_id[16], const uint8_t span_id[8]);
+
+// What this process has loaded as it resumed, before its first step: step, from 0;
+// optimizer_step -1: not said; data_cursor, where the data begin, rng_digest, of the states of
+// random generators, and replica, which names the ranks that share those two, NULL: not said.
+// Texts have 32 bytes at most; a longer one is left out. Ranks of one job agree on both steps, and
+// those of one replica on the rest; the n-th call of a rank is compared with the n-th of others.
+LOCKSTEP_EXPORT void lockstep_resumed(int64_t step, int64_t optimizer_step, const char *data_cursor,
+                                      const uint8_t rng_digest[16], const char *replica);
 
 // Collectives of libraries that have no profiler interface (Gloo, say). A group is
 // known by a hash on which its members agree. Operations are numbered per group and

@@ -702,6 +702,36 @@ static void links_name_a_span(void)
     CHECK_EQ(head_of_mine(r), head);
 }
 
+static void resumes_say_what_was_loaded(void)
+{
+    struct lockstep_ring *r = process_ring();
+    const char fits[] = "0123456789abcdef0123456789ABCDEF"; // 32 bytes
+    const uint8_t digest[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    lockstep_resumed(41, 40, fits, digest, "dp 3");
+    const lockstep_word *w = last_record(r);
+    CHECK_EQ(w[1], lockstep_head(LOCKSTEP_RESUME, LOCKSTEP_LEVEL_SUMMARY, 0xf, 0, 0, 0));
+    CHECK(w[2] == 41 && w[3] == 40 && w[4] != 0 && w[4] <= lockstep_now());
+    CHECK_EQ(w[5], lockstep_pair((uint32_t)gettid(), 1));
+    CHECK(memcmp((const char *)&w[6], digest, 16) == 0 && memcmp((const char *)&w[8], fits, 32) == 0);
+    CHECK(memcmp((const char *)&w[12], "dp 3", 5) == 0);
+    lockstep_resumed(0, -1, NULL, NULL, "");
+    w = last_record(r);
+    CHECK_EQ(w[1], lockstep_head(LOCKSTEP_RESUME, LOCKSTEP_LEVEL_SUMMARY, 0, 0, 0, 0));
+    CHECK_EQ(w[5], lockstep_pair((uint32_t)gettid(), 2));
+    for (int i = 2; i < 16; i++) {
+        CHECK(i == 4 || i == 5 || w[i] == 0);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_RESUMES), 0);
+    lockstep_resumed(7, 7, "0123456789abcdef0123456789ABCDEF0", digest, NULL); // what was cut would agree with others
+    CHECK_EQ(last_record(r)[1], lockstep_head(LOCKSTEP_RESUME, LOCKSTEP_LEVEL_SUMMARY, 3, 0, 0, 0));
+    CHECK_EQ(last_record(r)[8], 0);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_RESUMES), 1);
+    uint64_t head = head_of_mine(r);
+    lockstep_resumed(-1, 7, NULL, NULL, NULL);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_RESUMES), 2);
+    CHECK_EQ(head_of_mine(r), head);
+}
+
 static void collectives_are_followed(void)
 {
     struct lockstep_ring *r = process_ring();
@@ -924,7 +954,7 @@ static void collectives_of_many_threads(void)
 
 static void the_status_tells_of_cupti(void)
 {
-    CHECK_EQ(lockstep_abi(), 2);
+    CHECK_EQ(lockstep_abi(), 3);
     struct lockstep_ring *r = process_ring();
     CHECK(strcmp(lockstep_status(), lockstep_ring_status()) == 0);
     atomic_store(&r->header->cupti, LOCKSTEP_CUPTI_ACTIVE);
@@ -968,6 +998,7 @@ static const struct test_case cases[] = {
     {"functions_keep_their_codes", functions_keep_their_codes},
     {"threads_agree_on_names", threads_agree_on_names},
     {"links_name_a_span", links_name_a_span},
+    {"resumes_say_what_was_loaded", resumes_say_what_was_loaded},
     {"collectives_are_followed", collectives_are_followed},
     {"collectives_that_cannot_be", collectives_that_cannot_be},
     {"a_closed_group_is_over", a_closed_group_is_over},

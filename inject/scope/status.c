@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define ABI 2u
+#define ABI 3u
 
 uint32_t lockstep_abi(void) { return ABI; }
 

@@ -47,6 +47,7 @@ func useAll(r *Ring) (n int) {
 		rec.Kernel()
 		rec.Clock()
 		rec.Link()
+		rec.Resume()
 		rec.LastSeen()
 		rec.Waits()
 		_, _ = rec.ProxyStop()

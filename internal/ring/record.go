@@ -32,9 +32,10 @@ const (
 	KindKernel        Kind = 8  // a kernel, copy or set that the device ran
 	KindClock         Kind = 9  // readings of CUPTI's clock and the host's together
 	KindLink          Kind = 10 // a span of a trace that the step works for
+	KindResume        Kind = 11 // what the process loaded as it resumed
 )
 
-var kindNames = [...]string{"none", "op", "step", "scope", "proxy_step", "kernel_channel", "api", "net", "kernel", "clock", "link"}
+var kindNames = [...]string{"none", "op", "step", "scope", "proxy_step", "kernel_channel", "api", "net", "kernel", "clock", "link", "resume"}
 
 func (k Kind) String() string { return nameOf(kindNames[:], uint64(k)) }
 
@@ -199,6 +200,8 @@ func (r *Record) LastSeen() uint64 {
 		return r[2]
 	case KindLink:
 		return r[6]
+	case KindResume:
+		return r[4]
 	case KindScope, KindAPI, KindNet:
 		return max(r[2], r[3])
 	case KindProxyStep:

@@ -171,7 +171,7 @@ var dropNames = [DropCount]string{
 	"unknown_event", "reserved", "steps_full", "control",
 	"scopes_rate", "scopes_unbalanced", "scopes_given_up", "names", "cupti_lost", "cupti_garbage",
 	"cupti_no_time", "cupti_no_buffer", "cupti_no_launch", "links",
-	"reserved_26", "reserved_27", "reserved_28", "reserved_29", "reserved_30", "reserved_31",
+	"resumes", "reserved_27", "reserved_28", "reserved_29", "reserved_30", "reserved_31",
 }
 
 // DropName names a reason for which a producer dropped or put right something,

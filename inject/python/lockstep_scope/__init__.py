@@ -6,9 +6,10 @@ is not to be had; :func:`status` says why. The interface beneath is
 """
 
 from .hooks import install, uninstall
+from .resume import resumed, rng_digest
 from .scopes import disable, enable, scope
 from .steps import every, link, step
 from .summary import status
 
 __version__ = "0.1.0"
-__all__ = ["disable", "enable", "every", "install", "link", "scope", "status", "step", "uninstall"]
+__all__ = ["disable", "enable", "every", "install", "link", "resumed", "rng_digest", "scope", "status", "step", "uninstall"]

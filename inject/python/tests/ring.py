@@ -19,7 +19,7 @@ class Ring:
         for i in range(8):
             kind, size, offset, count = struct.unpack_from("<IIQQ", self.data, 1024 + 32 * i)
             self.sections[kind] = (offset, size, count)
-        self.steps, self.scopes, self.links, self.ops = [], [], [], []
+        self.steps, self.scopes, self.links, self.ops, self.resumes = [], [], [], [], []
         for words in self._records():
             self._add(words)
         self.scopes.sort(key=lambda s: s["begin"])
@@ -63,6 +63,13 @@ class Ring:
         elif kind == 10:
             ids = struct.pack("<QQQ", *w[3:6])
             self.links.append({"step": w[2], "trace": ids[:16].hex(), "span": ids[16:].hex()})
+        elif kind == 11:
+            flags, data = w[1] >> 16 & 0xFFFF, struct.pack("<10Q", *w[6:16])
+            self.resumes.append({
+                "step": w[2], "optimizer": w[3] if flags & 1 else None, "rng": data[:16].hex() if flags & 2 else None,
+                "cursor": data[16:48].rstrip(b"\0").decode() if flags & 4 else None,
+                "replica": data[48:80].rstrip(b"\0").decode() if flags & 8 else None, "number": w[5] >> 32,
+            })  # fmt: skip
         elif kind == 1:
             self.ops.append({
                 "func": self.string(w[1] >> 48 & 0xFF), "dtype": self.string(w[1] >> 56), "seq": w[3], "bytes": w[4],
