@@ -32,6 +32,8 @@ type Config struct {
 	// MembersInterval is how often it is handed on which communicators a rank that has had
 	// traffic is a member of; 0: never.
 	MembersInterval time.Duration
+	// ResumeInterval is how often it is handed on again what a rank has loaded; 0: once.
+	ResumeInterval time.Duration
 	// StepDeadline is how long a step waits for what is in flight of it after a
 	// later one began.
 	StepDeadline time.Duration
@@ -58,5 +60,6 @@ func DefaultConfig() Config {
 	return Config{
 		Level: ring.LevelCollectives, MaxOpenSteps: 4096, MaxStepOps: 1 << 16, MaxStepBytes: 32 << 20, BatchOps: 4096,
 		StallAfter: 2 * time.Second, StallRepeat: 30 * time.Second, StateInterval: 2 * time.Second, StepDeadline: 30 * time.Second,
+		ResumeInterval: time.Minute,
 	}
 }

@@ -35,6 +35,8 @@ func (r *Rank) record(_ int, rec *ring.Record) {
 		r.clockRecord(rec)
 	case ring.KindLink:
 		r.link(rec)
+	case ring.KindResume:
+		r.resumed(rec)
 	default:
 		r.stats.NotMapped++
 	}

@@ -16,6 +16,7 @@ type Batch struct {
 	States    []model.RankState
 	// Members are states that say which communicators the rank is a member of, and nothing else.
 	Members []model.RankState
+	Resumes []model.Resume
 }
 
 // Emit takes a batch; it is valid until Emit returns.
@@ -52,6 +53,7 @@ type Stats struct {
 	KernelClockSteps       int64 // times that their clock was seen to be stepped
 	LinksDropped           int64 // spans that a step works for, beyond its bound
 	LinksInvalid           int64 // links to no span
+	ResumesInvalid         int64 // resumes without a step or a number
 }
 
 // Rank folds the records of one ring. It is not safe for concurrent use.
@@ -97,6 +99,7 @@ type Rank struct {
 	scopes    []ring.OpenScope
 	stalls    stallTable
 	standing  standing
+	loaded    resumeState
 	membersAt uint64 // when its communicators are told of next
 	proxyKeys map[proxyKey]string
 	closing   []Link
@@ -201,6 +204,7 @@ func (r *Rank) Pass(now uint64, emit Emit) {
 	r.stalled()
 	r.watch()
 	r.members()
+	r.tellResume()
 	r.flush()
 }
 
@@ -222,6 +226,7 @@ func (r *Rank) Finish(now uint64, died bool, emit Emit) {
 	for len(r.steps.open) > 0 {
 		r.closeStep()
 	}
+	r.tellResume()
 	r.ended(died)
 	if died {
 		r.died()
@@ -278,7 +283,7 @@ func (r *Rank) inFlight() (horizon uint64, oldest int64) {
 }
 
 func (r *Rank) flush() {
-	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 && len(r.batch.States) == 0 && len(r.batch.Members) == 0 {
+	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 && len(r.batch.States) == 0 && len(r.batch.Members) == 0 && len(r.batch.Resumes) == 0 {
 		return
 	}
 	r.batch.Rank = r.Identity()
@@ -286,7 +291,7 @@ func (r *Rank) flush() {
 	r.emit(&r.batch)
 	r.batch.Ops, r.batch.Summaries, r.batch.Open = r.batch.Ops[:0], r.batch.Summaries[:0], r.batch.Open[:0]
 	r.batch.States = r.batch.States[:0]
-	r.batch.Members = r.batch.Members[:0]
+	r.batch.Members, r.batch.Resumes = r.batch.Members[:0], r.batch.Resumes[:0]
 }
 
 // next returns room for one operation more in the batch.

@@ -235,6 +235,7 @@ type got struct {
 
 	states  []model.RankState
 	members []model.RankState
+	resumes []model.Resume
 }
 
 func newGot() *got { return &got{sums: map[int64]Summary{}, hist: map[int64]map[string]int64{}} }
@@ -247,6 +248,7 @@ func (g *got) emit(t *testing.T) Emit {
 		g.open = append(g.open, b.Open...)
 		g.states = append(g.states, b.States...)
 		g.members = append(g.members, b.Members...)
+		g.resumes = append(g.resumes, b.Resumes...)
 		steps := b.ops(model.KindStep)
 		require.Len(t, b.Summaries, len(steps))
 		for i, s := range b.Summaries {

@@ -7,6 +7,7 @@ const (
 	EventRankState        = "lockstep.rank.state"
 	EventRankAbsent       = "lockstep.rank.absent"
 	EventRankMembers      = "lockstep.rank.members"
+	EventRankResumed      = "lockstep.rank.resumed"
 	EventClockEdge        = "lockstep.clock.edge"
 	EventClockModel       = "lockstep.clock.model"
 	EventEpochObservation = "lockstep.epoch.observation"

@@ -50,6 +50,8 @@ type Config struct {
 	// MembersInterval is how often it is told of each rank that works which communicators it is
 	// a member of; 0 is never.
 	MembersInterval time.Duration `mapstructure:"members_interval"`
+	// ResumeInterval is how often it is told again what a rank has said that it loaded; 0 is once.
+	ResumeInterval time.Duration `mapstructure:"resume_interval"`
 	// StepDeadline is how long a step waits for what is in flight of it.
 	StepDeadline time.Duration `mapstructure:"step_deadline"`
 
@@ -135,6 +137,7 @@ func newDefaultConfig() *Config {
 		StallAfter:     engine.StallAfter,
 		StallRepeat:    engine.StallRepeat,
 		StateInterval:  engine.StateInterval,
+		ResumeInterval: engine.ResumeInterval,
 		StepDeadline:   engine.StepDeadline,
 		Kernels:        kernelOperations,
 		RequestSpans:   true,
@@ -172,7 +175,7 @@ func (c *Config) Validate() error {
 	for _, f := range []struct {
 		name string
 		got  time.Duration
-	}{{"state_interval", c.StateInterval}, {"members_interval", c.MembersInterval}} {
+	}{{"state_interval", c.StateInterval}, {"members_interval", c.MembersInterval}, {"resume_interval", c.ResumeInterval}} {
 		if f.got != 0 && f.got < minDuration {
 			errs = append(errs, fmt.Errorf("check %s: got %v; want 0 for never, or at least %v, with a unit", f.name, f.got, minDuration))
 		}
@@ -238,7 +241,7 @@ func (c *Config) engine() rankevents.Config {
 	}
 	e.MaxOpenSteps, e.BatchOps = c.MaxOpenSteps, c.BatchOps
 	e.StallAfter, e.StallRepeat, e.StepDeadline = c.StallAfter, c.StallRepeat, c.StepDeadline
-	e.StateInterval, e.MembersInterval = c.StateInterval, c.MembersInterval
+	e.StateInterval, e.MembersInterval, e.ResumeInterval = c.StateInterval, c.MembersInterval, c.ResumeInterval
 	e.Anchor = rankevents.Anchor{Function: c.Anchor.Function, Every: c.Anchor.Every}
 	e.JobID, e.JobName = c.JobID, c.JobName
 	return e

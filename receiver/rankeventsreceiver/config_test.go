@@ -28,7 +28,7 @@ func TestLoadConfig(t *testing.T) {
 		"rank_events/all": {
 			Directory: "/var/run/rings", PollInterval: time.Second, Level: "all", Record: "unchanged", DetailOnStall: true,
 			RemoveDead: time.Minute, MaxRings: 8, MaxOpenSteps: 4, BatchOps: 100,
-			StallAfter: 5 * time.Second, StallRepeat: time.Minute, StateInterval: 7 * time.Second, MembersInterval: 5 * time.Minute, StepDeadline: 10 * time.Second,
+			StallAfter: 5 * time.Second, StallRepeat: time.Minute, StateInterval: 7 * time.Second, MembersInterval: 5 * time.Minute, ResumeInterval: 20 * time.Second, StepDeadline: 10 * time.Second,
 			GPUClock: "raw", Kernels: "summary", Anchor: AnchorConfig{Function: "all_reduce", Every: 12},
 			JobID: "llama", JobName: "Llama pre-training",
 			RetryOnFailure: configretry.BackOffConfig{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -53,6 +54,13 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 		rd.deliverLogs(b, len(b.Members), func(ld plog.Logs) {
 			for i := range b.Members {
 				otelmap.AppendRankMembers(ld, &b.Members[i])
+			}
+		})
+	}
+	if rd.logs != nil && len(b.Resumes) > 0 {
+		rd.deliverLogs(b, len(b.Resumes), func(ld plog.Logs) {
+			for i := range b.Resumes {
+				resumemap.Append(ld, &b.Resumes[i])
 			}
 		})
 	}

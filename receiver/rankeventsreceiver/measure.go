@@ -83,6 +83,7 @@ func oddities(was, is *rankevents.Stats) []oddity {
 		{"kernel_clock_stepped", is.KernelClockSteps - was.KernelClockSteps},
 		{"links_dropped", is.LinksDropped - was.LinksDropped},
 		{"link_invalid", is.LinksInvalid - was.LinksInvalid},
+		{"resume_invalid", is.ResumesInvalid - was.ResumesInvalid},
 	}
 }
 

@@ -3,7 +3,8 @@
 // middle of an operation), "hang" (stays in the middle of one), "unlock" (so, having
 // closed all its descriptors), "witness" (as hang, with kernels, requests and a scope
 // that its host does not leave) or "fill" (steps
-// of 64 operations 10 us apart, as fast as can be, their times made up).
+// of 64 operations 10 us apart, as fast as can be, their times made up). RESUMED is the
+// step that it says it has loaded.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,10 @@ int main(int argc, char **argv)
         fill(r, comm, func, steps);
         lockstep_ring_close(r);
         return 0;
+    }
+    const char *loaded = getenv("RESUMED");
+    if (loaded != NULL) {
+        lockstep_resumed(atoll(loaded), -1, "7", NULL, "dp 0");
     }
     bool witnessed = strcmp(argv[2], "witness") == 0;
     uint64_t before = 0;

@@ -1,0 +1,2 @@
+// Package resumemap owns how what ranks say that they have loaded looks as log events.
+package resumemap
