@@ -36,6 +36,8 @@ type Config struct {
 	MaxSeries int `mapstructure:"max_series"`
 	// Fleet is about the versions that nodes run.
 	Fleet FleetConfig `mapstructure:"fleet"`
+	// Resume is about what ranks have loaded as they resume.
+	Resume ResumeConfig `mapstructure:"resume"`
 
 	_ struct{}
 }
@@ -71,6 +73,7 @@ func newDefaultConfig() *Config {
 			Settle: f.Settle, Silent: f.Silent,
 			MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxCommunicators: f.MaxComms, MaxMembers: f.MaxMembers,
 		},
+		Resume: newDefaultResumeConfig(),
 	}
 }
 
@@ -121,6 +124,10 @@ func (c *Config) Validate() error {
 		f := c.fleet()
 		if err := f.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("check fleet: %w", err))
+		}
+		r := c.resume()
+		if err := r.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("check resume: %w", err))
 		}
 	}
 	return errors.Join(errs...)

@@ -23,6 +23,7 @@ func TestLoadConfig(t *testing.T) {
 				Settle: 2 * time.Minute, Silent: 4 * time.Minute, MaxNodes: 7, MaxVersions: 8, MaxRanks: 9, MaxCommunicators: 10, MaxMembers: 11,
 				Compatible: map[string][][]string{"kernel": {{"5.15.*", "6.8.0-40-generic"}}, "nic_firmware": {{"*"}}},
 			},
+			Resume: ResumeConfig{Silent: 3 * time.Minute, MaxIncarnations: 12, MaxRanks: 13},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +55,9 @@ func TestValidate(t *testing.T) {
 		},
 		"check fleet: check compatible: kernel: set 0: got 0 versions; want 1 to 256": func(c *Config) {
 			c.Fleet.Compatible = map[string][][]string{"kernel": {{}}}
+		},
+		"check resume: check silent: got 0s; want at least 1s\ncheck max_incarnations: got 0; want at least 1\ncheck max_ranks: got -1; want at least 1": func(c *Config) {
+			c.Resume = ResumeConfig{MaxRanks: -1}
 		},
 	} {
 		cfg := newDefaultConfig()

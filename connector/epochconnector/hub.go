@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -41,6 +42,7 @@ type hub struct {
 	watch    *watch.Watch
 	names    map[string]string // of jobs
 	fleet    *fleet.Watch
+	resume   *resume.Watch
 	states   otelmap.StateReader
 
 	// What follows is the interval's.
@@ -57,6 +59,7 @@ type hub struct {
 type seen struct {
 	saves watch.Stats
 	fleet fleet.Stats
+	ranks resume.Stats
 }
 
 func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
@@ -67,6 +70,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	h := &hub{
 		cfg: cfg, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
 		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
+		resume: resume.NewWatch(cfg.resume()),
 	}
 	h.seen.Store(&seen{})
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
@@ -118,6 +122,8 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 		h.fleet.Observe(&o, now)
 	case semconv.EventRankState, semconv.EventRankMembers:
 		return true, h.takeState(of, lr, now)
+	case semconv.EventRankResumed:
+		return true, h.takeResume(of, lr, now)
 	default:
 		return false, nil
 	}
@@ -211,15 +217,18 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 	h.watching.Lock()
 	defer h.watching.Unlock()
 	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
+	changed = append(changed, resumeFindings(h.resume.Tick(now), now)...)
 	if flush {
 		sums.jobs, sums.mixed, sums.counts = h.watch.Jobs(), h.fleet.Mixed(), h.fleet.Counts(now)
+		sums.resumes = h.resume.Mixed()
 	}
 	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
 		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
+		standing = append(standing, resumeFindings(h.resume.Standing(), now)...)
 	}
 	h.forget()
-	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats()})
+	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats()})
 	return changed, standing, sums
 }
 

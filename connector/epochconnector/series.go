@@ -9,14 +9,16 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// series are the metrics of saves, and of the versions of nodes.
-type series struct{ frontier, lag, mixed, fleetMixed, fleetNodes otelmap.Metric }
+// series are the metrics of saves, of the versions of nodes, and of what ranks have loaded.
+type series struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes otelmap.Metric }
 
 // sums are what their values are taken from.
 type sums struct {
 	jobs   []watch.Job
 	mixed  []fleet.Mixed
 	counts []fleet.Count
+	// resumes counts, by job, lives of it whose ranks have loaded different states.
+	resumes map[string]int
 }
 
 func newSeries(limit int) *series {
@@ -29,13 +31,14 @@ func newSeries(limit int) *series {
 		mixed:      gauge(semconv.MetricEpochMixed, "{save}", "Saves of the job that are called mixed."),
 		fleetMixed: gauge(semconv.MetricFleetMixed, "{communicator}", "Communicators of the job of which findings say that versions are mixed."),
 		fleetNodes: gauge(semconv.MetricFleetNodes, "{node}", "Nodes that run the version."),
+		resumes:    gauge(semconv.MetricResumeMixed, "{incarnation}", "Lives of the job of which findings say that ranks have loaded different states."),
 	}
-	s.mixed.Sums, s.fleetMixed.Sums, s.fleetNodes.Sums = true, true, true
+	s.mixed.Sums, s.fleetMixed.Sums, s.fleetNodes.Sums, s.resumes.Sums = true, true, true, true
 	return s
 }
 
 func (s *series) all() []*otelmap.Metric {
-	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes}
+	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes, &s.resumes}
 }
 
 // set takes the values of now; the series of jobs that are forgotten end. Where nothing can be
@@ -54,6 +57,9 @@ func (s *series) set(of *sums, now time.Time) {
 	}
 	for _, c := range of.counts {
 		s.fleetNodes.Set(now, float64(c.Nodes), otelmap.Text(semconv.VersionDomain, string(c.Domain)), otelmap.Text(semconv.VersionValue, c.Version))
+	}
+	for id, n := range of.resumes {
+		s.resumes.Set(now, float64(n), otelmap.Text(semconv.JobID, id))
 	}
 	for _, m := range s.all() {
 		m.Expire(now)

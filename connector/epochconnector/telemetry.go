@@ -15,9 +15,9 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*seen) int64
 	}{
-		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 { return s.saves.Opened + s.fleet.Opened }},
+		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 { return s.saves.Opened + s.fleet.Opened + s.ranks.Opened }},
 		{t.RegisterConnectorEpochFindingsRefusedCallback, func(*seen) int64 { return h.refused.Load() }},
-		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 { return s.saves.Withheld + s.fleet.Withheld }},
+		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 { return s.saves.Withheld + s.fleet.Withheld + s.ranks.Withheld }},
 		{t.RegisterConnectorEpochFleetAbstainedCallback, func(s *seen) int64 { return s.fleet.Abstained }},
 		{t.RegisterConnectorEpochFleetContestedCallback, func(s *seen) int64 { return s.fleet.Contested }},
 		{t.RegisterConnectorEpochFleetLateCallback, func(s *seen) int64 { return s.fleet.Late }},
@@ -32,6 +32,9 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorEpochObservationsLateCallback, func(s *seen) int64 { return s.saves.Late }},
 		{t.RegisterConnectorEpochObserversForgottenCallback, func(s *seen) int64 { return s.saves.Forgotten }},
 		{t.RegisterConnectorEpochOverflowedCallback, func(s *seen) int64 { return s.saves.Engine.Overflowed }},
+		{t.RegisterConnectorEpochResumesCallback, func(s *seen) int64 { return s.ranks.Resumes }},
+		{t.RegisterConnectorEpochResumesLeftCallback, func(s *seen) int64 { return s.ranks.Left }},
+		{t.RegisterConnectorEpochResumesOverflowedCallback, func(s *seen) int64 { return s.ranks.Overflowed }},
 		{t.RegisterConnectorEpochSavesLeftCallback, func(s *seen) int64 { return s.saves.Engine.SavesLost }},
 		{t.RegisterConnectorEpochUnreadCallback, func(*seen) int64 { return h.unread.Load() }},
 	} {

@@ -53,6 +53,9 @@ const (
 	// ClassFleetMixed: members of a communicator run versions that may not mix.
 	ClassFleetMixed = "fleet_mixed"
 
+	// OpResume is the operation of findings of kind epoch of what ranks have loaded.
+	OpResume = "resume"
+
 	CauseUnknown    = "unknown"
 	CauseCompile    = "compile"
 	CauseGC         = "gc"

@@ -28,6 +28,8 @@ func Sentence(f *model.Finding) string {
 		b.WriteString(hang(f))
 	case f.Class == model.ClassFleetMixed:
 		b.WriteString(ofFleet(f))
+	case f.Kind == model.FindingEpoch && f.Op == model.OpResume:
+		b.WriteString(ofResume(f))
 	case f.Kind == model.FindingEpoch:
 		b.WriteString(ofEpoch(f))
 	case f.OutsideScopes():

@@ -109,6 +109,7 @@ const (
 	MetricEpochFrontier = "lockstep.epoch.frontier" // {epoch}
 	MetricEpochLag      = "lockstep.epoch.lag"      // {epoch}
 	MetricEpochMixed    = "lockstep.epoch.mixed"    // {save}
+	MetricResumeMixed   = "lockstep.resume.mixed"   // {incarnation}
 
 	// Of the versions that nodes run, gauges: by job and domain, and by domain and version.
 	MetricFleetMixed = "lockstep.fleet.mixed" // {communicator}

@@ -18,7 +18,7 @@ type Config struct {
 	MaxEpisodes int
 }
 
-// NewDefaultConfig returns the defaults: room for eight jobs of 16,384 ranks, some 64 MiB.
+// NewDefaultConfig returns the defaults: room for eight jobs of 16,384 ranks, some 50 MiB.
 func NewDefaultConfig() Config {
 	return Config{
 		Incarnations: 1024, Ranks: 1 << 17, MaxEpisodes: 1024,

@@ -45,6 +45,9 @@ type TelemetryBuilder struct {
 	ConnectorEpochObservationsLate    metric.Int64ObservableCounter
 	ConnectorEpochObserversForgotten  metric.Int64ObservableCounter
 	ConnectorEpochOverflowed          metric.Int64ObservableCounter
+	ConnectorEpochResumes             metric.Int64ObservableCounter
+	ConnectorEpochResumesLeft         metric.Int64ObservableCounter
+	ConnectorEpochResumesOverflowed   metric.Int64ObservableCounter
 	ConnectorEpochSavesLeft           metric.Int64ObservableCounter
 	ConnectorEpochUnread              metric.Int64ObservableCounter
 }
@@ -315,6 +318,51 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochOverflowedCallback(cb met
 	return nil
 }
 
+// RegisterConnectorEpochResumesCallback sets callback for observable ConnectorEpochResumes metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochResumesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochResumes, obs: o})
+		return nil
+	}, builder.ConnectorEpochResumes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochResumesLeftCallback sets callback for observable ConnectorEpochResumesLeft metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochResumesLeftCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochResumesLeft, obs: o})
+		return nil
+	}, builder.ConnectorEpochResumesLeft)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochResumesOverflowedCallback sets callback for observable ConnectorEpochResumesOverflowed metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochResumesOverflowedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochResumesOverflowed, obs: o})
+		return nil
+	}, builder.ConnectorEpochResumesOverflowed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorEpochSavesLeftCallback sets callback for observable ConnectorEpochSavesLeft metric.
 func (builder *TelemetryBuilder) RegisterConnectorEpochSavesLeftCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -473,6 +521,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_epoch_overflowed",
 		metric.WithDescription("Observations of domains or observers beyond what is followed. Their generation of saves is not confirmed any more. [Alpha]"),
 		metric.WithUnit("{observation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochResumes, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_resumes",
+		metric.WithDescription("What ranks say that they have loaded, taken, each time that it is told. [Alpha]"),
+		metric.WithUnit("{resume}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochResumesLeft, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_resumes_left",
+		metric.WithDescription("Lives of jobs that left for others, so that what their ranks have loaded is known no more. [Alpha]"),
+		metric.WithUnit("{incarnation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochResumesOverflowed, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_resumes_overflowed",
+		metric.WithDescription("What ranks say that they have loaded, left out for want of room. [Alpha]"),
+		metric.WithUnit("{resume}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochSavesLeft, err = builder.meter.Int64ObservableCounter(

@@ -1,0 +1,115 @@
+package python
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
+	"github.com/lockstep-otel/lockstep/internal/rankevents"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// resuming is a program that joins its group, says what it has loaded, and goes on with its second
+// step when it is told to.
+const resuming = `
+import random, sys
+from lockstep_scope import resumed, rng_digest, step
+from lockstep_scope.library import LIBRARY
+
+rank, loaded, seed = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+assert LIBRARY.group_open(0xfeed, 3, rank, b"world")
+random.seed(seed)
+resumed(loaded, optimizer_step=loaded, data_cursor=f"sample {loaded * 64}", rng_digest=rng_digest(), replica=0)
+step(loaded)
+print("resumed", flush=True)
+sys.stdin.read()
+`
+
+// job is processes that have resumed, each from a step and with a seed of its own, and wait.
+func job(t *testing.T, loaded, seeds [3]int) (rings string) {
+	t.Helper()
+	python, lib, rings := interpreter(t), library(t), t.TempDir()
+	for rank := range loaded {
+		cmd := exec.Command(python, "-B", "-c", resuming, fmt.Sprint(rank), fmt.Sprint(loaded[rank]), fmt.Sprint(seeds[rank]))
+		cmd.Env = append(os.Environ(), "PYTHONPATH=.", "LOCKSTEP_LIBRARY="+lib, "LOCKSTEP_DIR="+rings, "LOCKSTEP_JOB_ID=job-7",
+			fmt.Sprintf("LOCKSTEP_RANK=%d", rank), "LOCKSTEP_WORLD_SIZE=3", "LOCKSTEP_RING_LANES=4")
+		cmd.Stderr = os.Stderr
+		stdin, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = stdin.Close()
+			assert.NoError(t, cmd.Wait(), "rank %d", rank)
+		})
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "resumed\n", line)
+	}
+	return rings
+}
+
+// judged reads the rings once, as the receiver does, has what they tell go the way that log events
+// go, and says what comes of it.
+func judged(t *testing.T, rings string) []resume.Episode {
+	t.Helper()
+	paths, refused := ring.Discover(rings, ring.Options{})
+	require.Empty(t, refused)
+	require.Len(t, paths, 3)
+	node, watch := rankevents.NewNode(rankevents.DefaultConfig()), resume.NewWatch(resume.NewDefaultConfig())
+	told := 0
+	for _, path := range paths {
+		r, err := ring.Open(path, ring.Options{})
+		require.NoError(t, err)
+		node.Attach(r, "").Pass(ring.Now(), func(b *rankevents.Batch) {
+			ld := plog.NewLogs()
+			for i := range b.Resumes {
+				resumemap.Append(ld, &b.Resumes[i])
+			}
+			for _, rl := range ld.ResourceLogs().All() {
+				v, ok, err := resumemap.FromLog(rl.Resource(), rl.ScopeLogs().At(0).LogRecords().At(0))
+				require.NoError(t, err)
+				require.True(t, ok)
+				watch.Observe(&v, time.Now())
+				told++
+			}
+		})
+		require.NoError(t, r.Close())
+	}
+	require.Equal(t, 3, told)
+	return watch.Tick(time.Now())
+}
+
+// Real processes that have loaded different steps are told of while they wait for their second.
+func TestRanksResumeAtDifferentSteps(t *testing.T) {
+	episodes := judged(t, job(t, [3]int{1200, 1100, 1200}, [3]int{1, 1, 1}))
+	require.Len(t, episodes, 1)
+	e := episodes[0]
+	assert.Equal(t, []any{"job-7", epoch.MixedEpoch, 3, 3, []int64{1}}, []any{e.Job, e.Verdict, e.Ranks, e.Of, e.Minority})
+	require.Len(t, e.Fields, 3)
+	assert.Equal(t, []any{"step", "optimizer_step", "data_cursor"}, []any{e.Fields[0].Name, e.Fields[1].Name, e.Fields[2].Name})
+	assert.Equal(t, resume.Held{Value: "1200", Ranks: []int64{0, 2}, Count: 2}, e.Fields[0].Held[0])
+	assert.Equal(t, resume.Held{Value: "sample 70400", Ranks: []int64{1}, Count: 1}, e.Fields[2].Held[1])
+}
+
+func TestRanksOfOneReplicaWithDifferentGenerators(t *testing.T) {
+	episodes := judged(t, job(t, [3]int{1200, 1200, 1200}, [3]int{1, 1, 2}))
+	require.Len(t, episodes, 1)
+	require.Len(t, episodes[0].Fields, 1)
+	assert.Equal(t, []any{"rng_digest", "0", []int64{2}}, []any{episodes[0].Fields[0].Name, episodes[0].Fields[0].Replica, episodes[0].Minority})
+}
+
+func TestRanksThatResumeAlike(t *testing.T) {
+	assert.Empty(t, judged(t, job(t, [3]int{1200, 1200, 1200}, [3]int{1, 1, 1})))
+}
