@@ -38,6 +38,8 @@ type Config struct {
 	Fleet FleetConfig `mapstructure:"fleet"`
 	// Resume is about what ranks have loaded as they resume.
 	Resume ResumeConfig `mapstructure:"resume"`
+	// LogLines is about lines of ordinary logs that say that something mixed.
+	LogLines LogLinesConfig `mapstructure:"log_lines"`
 
 	_ struct{}
 }
@@ -73,7 +75,8 @@ func newDefaultConfig() *Config {
 			Settle: f.Settle, Silent: f.Silent,
 			MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxCommunicators: f.MaxComms, MaxMembers: f.MaxMembers,
 		},
-		Resume: newDefaultResumeConfig(),
+		Resume:   newDefaultResumeConfig(),
+		LogLines: newDefaultLogLinesConfig(),
 	}
 }
 
@@ -128,6 +131,10 @@ func (c *Config) Validate() error {
 		r := c.resume()
 		if err := r.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("check resume: %w", err))
+		}
+		l := c.lines()
+		if err := l.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("check log_lines: %w", err))
 		}
 	}
 	return errors.Join(errs...)

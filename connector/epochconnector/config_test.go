@@ -23,7 +23,8 @@ func TestLoadConfig(t *testing.T) {
 				Settle: 2 * time.Minute, Silent: 4 * time.Minute, MaxNodes: 7, MaxVersions: 8, MaxRanks: 9, MaxCommunicators: 10, MaxMembers: 11,
 				Compatible: map[string][][]string{"kernel": {{"5.15.*", "6.8.0-40-generic"}}, "nic_firmware": {{"*"}}},
 			},
-			Resume: ResumeConfig{Silent: 3 * time.Minute, MaxIncarnations: 12, MaxRanks: 13},
+			Resume:   ResumeConfig{Silent: 3 * time.Minute, MaxIncarnations: 12, MaxRanks: 13},
+			LogLines: LogLinesConfig{Silent: 14 * time.Minute},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,6 +60,7 @@ func TestValidate(t *testing.T) {
 		"check resume: check silent: got 0s; want at least 1s\ncheck max_incarnations: got 0; want at least 1\ncheck max_ranks: got -1; want at least 1": func(c *Config) {
 			c.Resume = ResumeConfig{MaxRanks: -1}
 		},
+		"check log_lines: check silent: got 0s; want at least 1s": func(c *Config) { c.LogLines.Silent = 0 },
 	} {
 		cfg := newDefaultConfig()
 		change(cfg)

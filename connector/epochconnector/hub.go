@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
@@ -43,6 +44,7 @@ type hub struct {
 	names    map[string]string // of jobs
 	fleet    *fleet.Watch
 	resume   *resume.Watch
+	lines    *logline.Watch
 	states   otelmap.StateReader
 
 	// What follows is the interval's.
@@ -60,6 +62,7 @@ type seen struct {
 	saves watch.Stats
 	fleet fleet.Stats
 	ranks resume.Stats
+	lines logline.Stats
 }
 
 func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
@@ -70,7 +73,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	h := &hub{
 		cfg: cfg, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
 		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
-		resume: resume.NewWatch(cfg.resume()),
+		resume: resume.NewWatch(cfg.resume()), lines: logline.New(cfg.lines()),
 	}
 	h.seen.Store(&seen{})
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
@@ -103,8 +106,8 @@ func (h *hub) consume(ld plog.Logs) {
 	}
 }
 
-// take takes what a record tells of saves, of versions, or of who computes with whom; false where
-// it tells of none.
+// take takes what a record tells of saves, of versions, of who computes with whom, or of what mixed;
+// false where it tells of none.
 func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool, error) {
 	switch lr.EventName() {
 	case semconv.EventEpochObservation:
@@ -125,7 +128,7 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 	case semconv.EventRankResumed:
 		return true, h.takeResume(of, lr, now)
 	default:
-		return false, nil
+		return h.takeLine(of, lr, now), nil
 	}
 	return true, nil
 }
@@ -218,6 +221,7 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 	defer h.watching.Unlock()
 	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
 	changed = append(changed, resumeFindings(h.resume.Tick(now), now)...)
+	changed = append(changed, lineFindings(h.lines.Tick(now), now)...)
 	if flush {
 		sums.jobs, sums.mixed, sums.counts = h.watch.Jobs(), h.fleet.Mixed(), h.fleet.Counts(now)
 		sums.resumes = h.resume.Mixed()
@@ -226,9 +230,10 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 		h.repeated = now
 		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
 		standing = append(standing, resumeFindings(h.resume.Standing(), now)...)
+		standing = append(standing, lineFindings(h.lines.Standing(), now)...)
 	}
 	h.forget()
-	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats()})
+	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats(), h.lines.Stats()})
 	return changed, standing, sums
 }
 

@@ -15,9 +15,9 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*seen) int64
 	}{
-		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 { return s.saves.Opened + s.fleet.Opened + s.ranks.Opened }},
+		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 { return s.saves.Opened + s.fleet.Opened + s.ranks.Opened + s.lines.Opened }},
 		{t.RegisterConnectorEpochFindingsRefusedCallback, func(*seen) int64 { return h.refused.Load() }},
-		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 { return s.saves.Withheld + s.fleet.Withheld + s.ranks.Withheld }},
+		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 { return s.saves.Withheld + s.fleet.Withheld + s.ranks.Withheld + s.lines.Withheld }},
 		{t.RegisterConnectorEpochFleetAbstainedCallback, func(s *seen) int64 { return s.fleet.Abstained }},
 		{t.RegisterConnectorEpochFleetContestedCallback, func(s *seen) int64 { return s.fleet.Contested }},
 		{t.RegisterConnectorEpochFleetLateCallback, func(s *seen) int64 { return s.fleet.Late }},
@@ -28,6 +28,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorEpochFleetStatesCallback, func(s *seen) int64 { return s.fleet.States }},
 		{t.RegisterConnectorEpochFleetVersionsCallback, func(s *seen) int64 { return s.fleet.Versions }},
 		{t.RegisterConnectorEpochForeignRecordsCallback, func(*seen) int64 { return h.foreign.Load() }},
+		{t.RegisterConnectorEpochLogLinesCallback, func(s *seen) int64 { return s.lines.Lines }},
 		{t.RegisterConnectorEpochObservationsCallback, func(s *seen) int64 { return s.saves.Engine.Observations }},
 		{t.RegisterConnectorEpochObservationsLateCallback, func(s *seen) int64 { return s.saves.Late }},
 		{t.RegisterConnectorEpochObserversForgottenCallback, func(s *seen) int64 { return s.saves.Forgotten }},

@@ -55,6 +55,9 @@ const (
 
 	// OpResume is the operation of findings of kind epoch of what ranks have loaded.
 	OpResume = "resume"
+	// OpLogLine begins the operation of findings of kind epoch of what a line of a log says; which
+	// line, follows.
+	OpLogLine = "log "
 
 	CauseUnknown    = "unknown"
 	CauseCompile    = "compile"

@@ -26,6 +26,8 @@ func Sentence(f *model.Finding) string {
 	switch {
 	case f.Kind == model.FindingDesync:
 		b.WriteString(hang(f))
+	case f.Kind == model.FindingEpoch && strings.HasPrefix(f.Op, model.OpLogLine):
+		b.WriteString(ofLogLine(f))
 	case f.Class == model.ClassFleetMixed:
 		b.WriteString(ofFleet(f))
 	case f.Kind == model.FindingEpoch && f.Op == model.OpResume:

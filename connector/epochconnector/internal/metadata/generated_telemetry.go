@@ -41,6 +41,7 @@ type TelemetryBuilder struct {
 	ConnectorEpochFleetStates         metric.Int64ObservableCounter
 	ConnectorEpochFleetVersions       metric.Int64ObservableCounter
 	ConnectorEpochForeignRecords      metric.Int64ObservableCounter
+	ConnectorEpochLogLines            metric.Int64ObservableCounter
 	ConnectorEpochObservations        metric.Int64ObservableCounter
 	ConnectorEpochObservationsLate    metric.Int64ObservableCounter
 	ConnectorEpochObserversForgotten  metric.Int64ObservableCounter
@@ -249,6 +250,21 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochForeignRecordsCallback(cb
 		cb(ctx, &observerInt64{inst: builder.ConnectorEpochForeignRecords, obs: o})
 		return nil
 	}, builder.ConnectorEpochForeignRecords)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochLogLinesCallback sets callback for observable ConnectorEpochLogLines metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochLogLinesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochLogLines, obs: o})
+		return nil
+	}, builder.ConnectorEpochLogLines)
 	if err != nil {
 		return err
 	}
@@ -496,6 +512,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorEpochForeignRecords, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_foreign_records",
 		metric.WithDescription("Log records received that tell neither of saves, versions nor ranks; they go nowhere from here. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochLogLines, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_log_lines",
+		metric.WithDescription("Lines of logs that say that something mixed. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

@@ -1,0 +1,62 @@
+package otelmap
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// LogLineEvidence is what a finding rests on that a line of a log says, as JSON.
+type LogLineEvidence struct {
+	Pattern string `json:"pattern"`
+	// Line is the first that came, at most its first 512 bytes; Time is its own, in RFC 3339.
+	Line string `json:"line"`
+	Time string `json:"time,omitempty"`
+	// Said is what that line says, by name.
+	Said map[string]string `json:"said,omitempty"`
+	// Lines is how many came. Hosts and Ranks are whose they are, as far as is known; More: these are
+	// not all.
+	Lines int64    `json:"lines"`
+	Hosts []string `json:"hosts,omitempty"`
+	Ranks []int64  `json:"ranks,omitempty"`
+	More  bool     `json:"more,omitempty"`
+}
+
+// ofLogLine says what the line means, and that it is the line which says so.
+func ofLogLine(f *model.Finding) string {
+	var ev LogLineEvidence
+	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
+		return ""
+	}
+	said := func(name string) string {
+		if v := ev.Said[name]; v != "" {
+			return v
+		}
+		return "another"
+	}
+	var claim string
+	switch ev.Pattern {
+	case "megatron_iteration":
+		claim = fmt.Sprintf("the tracker named iteration %s where the greatest of all ranks was %s, which is loaded", said("iteration"), said("max_iteration"))
+	case "deepspeed_shards":
+		claim = fmt.Sprintf("shards of the optimizer's state are not there, the first %s, and it is not loaded", said("first"))
+	case "nccl_version":
+		claim = fmt.Sprintf("ranks of one communicator run different versions of NCCL, %s on rank %s and %s on rank %s", said("version"), said("rank"), said("other_version"), said("other_rank"))
+	case "nccl_net_devices":
+		claim = fmt.Sprintf("ranks of one communicator see different numbers of network devices, %s to %s", said("min"), said("max"))
+	case "nvidia_api", "nvml_library":
+		claim = "the driver's libraries are not of the version of its kernel module"
+		if ev.Said["client"] != "" {
+			claim = fmt.Sprintf("the driver's libraries are %s, its kernel module %s", said("client"), said("kernel_module"))
+		}
+	case "fabric_manager":
+		claim = fmt.Sprintf("the fabric manager is %s, the driver %s", said("fabric_manager"), said("driver"))
+	default:
+		return ""
+	}
+	if ev.Lines == 1 {
+		return fmt.Sprintf(": %s, as a line of a log says", claim)
+	}
+	return fmt.Sprintf(": %s, as %d lines of logs say, this the first", claim, ev.Lines)
+}
