@@ -14,7 +14,7 @@ extern "C" {
 #define LOCKSTEP_EXPORT __attribute__((visibility("default")))
 
 // Version of this interface. It only grows.
-LOCKSTEP_EXPORT uint32_t lockstep_abi(void); // 3; 2 had no resumes, 1 steps and the first two calls for scopes
+LOCKSTEP_EXPORT uint32_t lockstep_abi(void); // 3; 2 had neither resumes nor fingerprints, 1 steps and the first two calls for scopes
 
 // Where the ring is, or why there is none; and how CUPTI came off. Never NULL.
 LOCKSTEP_EXPORT const char *lockstep_status(void);
@@ -48,6 +48,11 @@ LOCKSTEP_EXPORT void lockstep_link(const uint8_t trace_id[16], const uint8_t spa
 // those of one replica on the rest; the n-th call of a rank is compared with the n-th of others.
 LOCKSTEP_EXPORT void lockstep_resumed(int64_t step, int64_t optimizer_step, const char *data_cursor,
                                       const uint8_t rng_digest[16], const char *replica);
+
+// What total parameters from start on hash to after a step. Replicas of one group, of which there
+// are so many (0: not said), hash alike. The group's name has 1 to 32 bytes.
+LOCKSTEP_EXPORT void lockstep_fingerprint(int64_t step, uint64_t hash, uint64_t start, uint64_t total,
+                                          const char *group, uint32_t replicas);
 
 // Collectives of libraries that have no profiler interface (Gloo, say). A group is
 // known by a hash on which its members agree. Operations are numbered per group and

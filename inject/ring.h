@@ -40,6 +40,7 @@ enum lockstep_kind {
     LOCKSTEP_CLOCK = 9,      // readings of CUPTI's clock and the host's together
     LOCKSTEP_LINK = 10,      // a span of a trace that the step works for
     LOCKSTEP_RESUME = 11,    // what the process loaded as it resumed
+    LOCKSTEP_FINGERPRINT = 12, // what a slice of its parameters hashes to
 };
 
 // Levels of detail; bits 8..15 of word 1, and the control word.
@@ -136,7 +137,7 @@ enum lockstep_drop {
     LOCKSTEP_D_CUPTI_NO_BUFFER = 23,   // buffers that CUPTI asked for and did not get
     LOCKSTEP_D_CUPTI_NO_LAUNCH = 24,   // kernels whose launch was not seen
     LOCKSTEP_D_LINKS = 25,             // links to spans that say nothing
-    LOCKSTEP_D_RESUMES = 26,           // resumes without a step, texts of them that are too long
+    LOCKSTEP_D_RESUMES = 26,           // resumes and fingerprints without a step, texts of them that are too long
     LOCKSTEP_DROPS = 32,
 };
 

@@ -112,7 +112,7 @@ func TestPluginExportsNothingElse(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4", "ncclProfiler_v5",
 		"ncclProfiler_v6", "ncclProfiler_v7",
-		"lockstep_abi", "lockstep_status", "lockstep_step_begin", "lockstep_link", "lockstep_resumed",
+		"lockstep_abi", "lockstep_status", "lockstep_step_begin", "lockstep_link", "lockstep_resumed", "lockstep_fingerprint",
 		"lockstep_scope_begin", "lockstep_scope_end", "lockstep_scope_name", "lockstep_scope_push", "lockstep_scope_pop",
 		"lockstep_group_open", "lockstep_group_close", "lockstep_collective_begin", "lockstep_collective_end",
 		"lockstep_cupti_pause", "lockstep_cupti_resume",

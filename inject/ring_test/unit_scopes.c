@@ -732,6 +732,25 @@ static void resumes_say_what_was_loaded(void)
     CHECK_EQ(head_of_mine(r), head);
 }
 
+static void fingerprints_have_a_group(void)
+{
+    struct lockstep_ring *r = process_ring();
+    lockstep_fingerprint(300, 0xfedcba9876543210u, 1000, 5000, "dp 3", 8);
+    const lockstep_word *w = last_record(r);
+    CHECK_EQ(w[1], lockstep_head(LOCKSTEP_FINGERPRINT, LOCKSTEP_LEVEL_SUMMARY, 0, 0, 0, 0));
+    CHECK(w[2] == 300 && w[3] == 0xfedcba9876543210u && w[4] != 0 && w[4] <= lockstep_now());
+    CHECK_EQ(w[5], lockstep_pair((uint32_t)gettid(), 8));
+    CHECK(w[6] == 1000 && w[7] == 5000 && memcmp((const char *)&w[8], "dp 3", 5) == 0);
+    uint64_t head = head_of_mine(r);
+    lockstep_fingerprint(300, 1, 0, 0, NULL, 8);
+    lockstep_fingerprint(300, 1, 0, 0, "", 8);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_RESUMES), 0);
+    lockstep_fingerprint(300, 1, 0, 0, "0123456789abcdef0123456789ABCDEF0", 8);
+    lockstep_fingerprint(-1, 1, 0, 0, "dp 3", 8);
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_RESUMES), 2);
+    CHECK_EQ(head_of_mine(r), head);
+}
+
 static void collectives_are_followed(void)
 {
     struct lockstep_ring *r = process_ring();
@@ -999,6 +1018,7 @@ static const struct test_case cases[] = {
     {"threads_agree_on_names", threads_agree_on_names},
     {"links_name_a_span", links_name_a_span},
     {"resumes_say_what_was_loaded", resumes_say_what_was_loaded},
+    {"fingerprints_have_a_group", fingerprints_have_a_group},
     {"collectives_are_followed", collectives_are_followed},
     {"collectives_that_cannot_be", collectives_that_cannot_be},
     {"a_closed_group_is_over", a_closed_group_is_over},

@@ -5,19 +5,16 @@
 
 #include <string.h>
 
-#define TEXT_BYTES 32u // of a data cursor, or the name of a replica
-
 enum { FLAG_OPTIMIZER = 1, FLAG_RNG = 2, FLAG_CURSOR = 4, FLAG_REPLICA = 8 };
 
 // How often the process has resumed. A ring says of which process it is.
 static _Atomic uint32_t resumes;
 
-// Puts a text that fits into its words. One that was cut would agree with others that begin alike,
-// so it is left out.
-static bool put_text(struct lockstep_ring *r, uint64_t *words, const char *text)
+// One that was cut would agree with others that begin alike.
+bool scope_put_text(struct lockstep_ring *r, uint64_t *words, const char *text)
 {
-    size_t n = text != NULL ? strnlen(text, TEXT_BYTES + 1) : 0;
-    if (n > TEXT_BYTES) {
+    size_t n = text != NULL ? strnlen(text, SCOPE_TEXT + 1) : 0;
+    if (n > SCOPE_TEXT) {
         lockstep_drop(r, LOCKSTEP_D_RESUMES);
         return false;
     }
@@ -52,8 +49,8 @@ void lockstep_resumed(int64_t step, int64_t optimizer_step, const char *data_cur
         memcpy(&word[6], rng_digest, 16);
         flags |= FLAG_RNG;
     }
-    flags |= put_text(r, &word[8], data_cursor) ? FLAG_CURSOR : 0;
-    flags |= put_text(r, &word[12], replica) ? FLAG_REPLICA : 0;
+    flags |= scope_put_text(r, &word[8], data_cursor) ? FLAG_CURSOR : 0;
+    flags |= scope_put_text(r, &word[12], replica) ? FLAG_REPLICA : 0;
     word[1] = lockstep_head(LOCKSTEP_RESUME, LOCKSTEP_LEVEL_SUMMARY, flags, 0, 0, 0);
     scope_write(r, t, word);
 }

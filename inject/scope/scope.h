@@ -107,6 +107,10 @@ static inline uint64_t scope_shown(uint16_t code, uint16_t depth, uint8_t phase)
 // rate.c: whether a lane has room for one more scope.
 bool scope_take(struct lockstep_ring *r, uint32_t lane, uint64_t now);
 
+// resume.c: puts a text into four words; false where there is none, or it does not fit.
+#define SCOPE_TEXT 32u // bytes
+bool scope_put_text(struct lockstep_ring *r, uint64_t *words, const char *text);
+
 // scope.c: scopes with handles.
 uint64_t scope_open(struct lockstep_ring *r, uint16_t code, uint8_t phase, unsigned flags); // 0: left out
 void scope_close(struct lockstep_ring *r, uint64_t handle);

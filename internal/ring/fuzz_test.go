@@ -48,6 +48,7 @@ func useAll(r *Ring) (n int) {
 		rec.Clock()
 		rec.Link()
 		rec.Resume()
+		rec.Fingerprint()
 		rec.LastSeen()
 		rec.Waits()
 		_, _ = rec.ProxyStop()

@@ -33,9 +33,10 @@ const (
 	KindClock         Kind = 9  // readings of CUPTI's clock and the host's together
 	KindLink          Kind = 10 // a span of a trace that the step works for
 	KindResume        Kind = 11 // what the process loaded as it resumed
+	KindFingerprint   Kind = 12 // what a slice of its parameters hashes to
 )
 
-var kindNames = [...]string{"none", "op", "step", "scope", "proxy_step", "kernel_channel", "api", "net", "kernel", "clock", "link", "resume"}
+var kindNames = [...]string{"none", "op", "step", "scope", "proxy_step", "kernel_channel", "api", "net", "kernel", "clock", "link", "resume", "fingerprint"}
 
 func (k Kind) String() string { return nameOf(kindNames[:], uint64(k)) }
 
@@ -200,7 +201,7 @@ func (r *Record) LastSeen() uint64 {
 		return r[2]
 	case KindLink:
 		return r[6]
-	case KindResume:
+	case KindResume, KindFingerprint:
 		return r[4]
 	case KindScope, KindAPI, KindNet:
 		return max(r[2], r[3])

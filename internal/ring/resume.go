@@ -52,6 +52,25 @@ func (r *Record) Resume() Resume {
 	return v
 }
 
+// Fingerprint is a record of KindFingerprint: what a slice of the process's parameters hashes to.
+type Fingerprint struct {
+	Step         int64
+	Hash         uint64
+	Start, Total uint64 // first element of the slice; elements of all slices
+	Group        string // of replicas; empty where it is no text
+	Replicas     uint32 // 0: not said
+	At           uint64 // ns
+	TID          uint32
+}
+
+// Fingerprint reads a record of KindFingerprint.
+func (r *Record) Fingerprint() Fingerprint {
+	return Fingerprint{
+		Step: int64(r[2]), Hash: r[3], At: r[4], TID: uint32(r[5]), Replicas: uint32(r[5] >> 32),
+		Start: r[6], Total: r[7], Group: textOf(r[8:12]),
+	}
+}
+
 // textOf is the text in some words. What is no text, or would steer a terminal, is none rather than
 // put right: two that differ would become one.
 func textOf(w []uint64) string {

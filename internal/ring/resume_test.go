@@ -27,6 +27,12 @@ func TestResume(t *testing.T) {
 	assert.Equal(t, "resumes", DropName(26))
 }
 
+func TestFingerprint(t *testing.T) {
+	r := Record{1: 12 | 1<<8, 2: 300, 3: 0xfedc, 4: 99, 5: 77 | 8<<32, 6: 1000, 7: 5000, 8: 0x7064}
+	assert.Equal(t, Fingerprint{Step: 300, Hash: 0xfedc, At: 99, TID: 77, Replicas: 8, Start: 1000, Total: 5000, Group: "dp"}, r.Fingerprint())
+	assert.Equal(t, []any{KindFingerprint, "fingerprint", uint64(99)}, []any{r.Kind(), r.Kind().String(), r.LastSeen()})
+}
+
 func TestTextsOfResumesAreNotPutRight(t *testing.T) {
 	for name, word := range map[string]uint64{"no UTF-8": 0xff61, "a terminal's": 0x1b61, "empty": 0} {
 		r := Record{1: 11 | 1<<8 | 0xc<<16, 8: word, 12: word}

@@ -31,7 +31,7 @@ class Library:
 
     def __init__(self) -> None:
         nothing: Callable[..., Any] = _nothing
-        self.step_begin = self.scope_name = self.push = self.pop = self.link = self.resumed = nothing
+        self.step_begin = self.scope_name = self.push = self.pop = self.link = self.resumed = self.fingerprint = nothing
         self.group_open = self.group_close = nothing
         self.collective_begin = self.collective_end = nothing
         self.cupti_pause = self.cupti_resume = nothing
@@ -121,6 +121,7 @@ def _bind(library: Library, hot: ctypes.CDLL, slow: ctypes.CDLL) -> None:
     library.link = declare(hot, "link", None, bits, bits)
     if hasattr(hot, "lockstep_resumed"):  # interface 3
         library.resumed = declare(hot, "resumed", None, i64, i64, text, bits, text)
+        library.fingerprint = declare(hot, "fingerprint", None, i64, u64, u64, u64, text, u32)
     library.group_open = declare(hot, "group_open", u32, u64, i32, i32, text)
     library.group_close = declare(hot, "group_close", None, u32)
     library.collective_begin = declare(hot, "collective_begin", u64, u32, text, u64, i32, text)

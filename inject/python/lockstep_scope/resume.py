@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 import sys
 from typing import Any, Callable, Optional, Tuple, Union
 
+from .checks import integer, text
 from .library import LIBRARY
 
-_TEXT = 32  # bytes that a record has for a text
 _DIGEST = 16
-_STEPS = range(2**63)
 
 
 def resumed(
@@ -35,41 +33,10 @@ def resumed(
     its life, as all others then do, calls it again. None says nothing of a value.
     Raises TypeError or ValueError where a value is not as above, and then records nothing.
     """
-    step = _integer("step", step)
-    optimizer_step = -1 if optimizer_step is None else _integer("optimizer_step", optimizer_step)
-    cursor, name = _text("data_cursor", data_cursor), _text("replica", replica)
+    step = integer("tell resume: step", step)
+    optimizer_step = -1 if optimizer_step is None else integer("tell resume: optimizer_step", optimizer_step)
+    cursor, name = text("tell resume: data_cursor", data_cursor), text("tell resume: replica", replica)
     LIBRARY.resumed(step, optimizer_step, cursor, _digest(rng_digest), name)
-
-
-def _integer(what: str, n: Any) -> int:
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise TypeError(f"tell resume: {what}: got {n!r:.80}; want an integer") from None
-    if n not in _STEPS:
-        raise ValueError(f"tell resume: {what}: got {_short(n)}; want 0 to 2**63-1")
-    return n
-
-
-def _short(n: int) -> str:
-    return str(n) if n.bit_length() < 256 else f"an integer of {n.bit_length()} bits"
-
-
-def _text(what: str, value: Any) -> Optional[bytes]:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        return str(_integer(what, value)).encode()
-    try:
-        text = value.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"tell resume: {what}: got {value!a:.80}; want text") from None
-    if not 0 < len(text) <= _TEXT:
-        raise ValueError(f"tell resume: {what}: got {len(text)} bytes; want 1 to {_TEXT}: a digest of what is longer")
-    # The reader takes such a text for none.
-    if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
-        raise ValueError(f"tell resume: {what}: got {value!a:.80}; want text without control characters")
-    return text
 
 
 def _digest(value: Any) -> Optional[bytes]:
@@ -84,7 +51,8 @@ def _digest(value: Any) -> Optional[bytes]:
     if not isinstance(value, (bytes, bytearray)):
         raise TypeError(f"tell resume: rng_digest: got {type(got).__name__}; want text or bytes")
     if len(value) != _DIGEST:
-        raise ValueError(f"tell resume: rng_digest: got {got!r:.80}; want {2 * _DIGEST} hexadecimal digits or {_DIGEST} bytes")
+        want = f"{2 * _DIGEST} hexadecimal digits or {_DIGEST} bytes"
+        raise ValueError(f"tell resume: rng_digest: got {got!r:.80}; want {want}")
     return bytes(value)
 
 

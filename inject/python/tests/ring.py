@@ -19,7 +19,7 @@ class Ring:
         for i in range(8):
             kind, size, offset, count = struct.unpack_from("<IIQQ", self.data, 1024 + 32 * i)
             self.sections[kind] = (offset, size, count)
-        self.steps, self.scopes, self.links, self.ops, self.resumes = [], [], [], [], []
+        self.steps, self.scopes, self.links, self.ops, self.resumes, self.fingerprints = [], [], [], [], [], []
         for words in self._records():
             self._add(words)
         self.scopes.sort(key=lambda s: s["begin"])
@@ -69,6 +69,12 @@ class Ring:
                 "step": w[2], "optimizer": w[3] if flags & 1 else None, "rng": data[:16].hex() if flags & 2 else None,
                 "cursor": data[16:48].rstrip(b"\0").decode() if flags & 4 else None,
                 "replica": data[48:80].rstrip(b"\0").decode() if flags & 8 else None, "number": w[5] >> 32,
+            })  # fmt: skip
+        elif kind == 12:
+            group = struct.pack("<4Q", *w[8:12]).rstrip(b"\0").decode()
+            self.fingerprints.append({
+                "step": w[2], "hash": f"{w[3]:016x}", "start": w[6], "total": w[7],
+                "group": group, "replicas": w[5] >> 32,
             })  # fmt: skip
         elif kind == 1:
             self.ops.append({

@@ -9,7 +9,7 @@ from unittest import mock
 import lockstep_scope
 from lockstep_scope import rng_digest
 
-from .helper import Case
+from .helper import Case, needs_torch
 
 
 def tell(*arguments, **named):
@@ -26,9 +26,11 @@ class Resume(Case):
         """, under=None)  # fmt: skip
         r = self.ring()
         self.assertEqual(r.resumes, [
-            {"step": 1200, "optimizer": 1199, "rng": "00" * 15 + "ff", "cursor": "shard-7:48812", "replica": "3", "number": 1},
+            {"step": 1200, "optimizer": 1199, "rng": "00" * 15 + "ff", "cursor": "shard-7:48812",
+             "replica": "3", "number": 1},
             {"step": 0, "optimizer": None, "rng": None, "cursor": None, "replica": None, "number": 2},
-            {"step": 2**63 - 1, "optimizer": 0, "rng": bytes(range(16)).hex(), "cursor": "0", "replica": "x" * 32, "number": 3},
+            {"step": 2**63 - 1, "optimizer": 0, "rng": bytes(range(16)).hex(), "cursor": "0",
+             "replica": "x" * 32, "number": 3},
         ])  # fmt: skip
         self.assertEqual(r.drops[26], 0)
 
@@ -138,3 +140,17 @@ class Digest(unittest.TestCase):
                 sys.modules.pop(name, None)
             self.assertIsNone(rng_digest())
             self.assertNotIn("random", sys.modules)
+
+
+@needs_torch
+class Torch(unittest.TestCase):
+    def test_its_generator_is_seen(self):
+        import torch
+
+        torch.manual_seed(3)
+        first = rng_digest()
+        self.assertEqual(rng_digest(), first)
+        torch.rand(1)
+        self.assertNotEqual(rng_digest(), first)
+        torch.manual_seed(3)
+        self.assertEqual(rng_digest(), first)

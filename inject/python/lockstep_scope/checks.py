@@ -1,0 +1,41 @@
+"""Arguments of calls that end up in one record, and have its bounds."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Optional
+
+_TEXT = 32  # bytes that a record has for a text
+
+
+def integer(what: str, n: Any, least: int = 0) -> int:
+    """Returns n, an integer from least to 2**63-1; what says of which call and argument it is."""
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"{what}: got {n!r:.80}; want an integer") from None
+    if not least <= n < 2**63:
+        raise ValueError(f"{what}: got {_short(n)}; want {least} to 2**63-1")
+    return n
+
+
+def _short(n: int) -> str:
+    return str(n) if n.bit_length() < 256 else f"an integer of {n.bit_length()} bits"
+
+
+def text(what: str, value: Any) -> Optional[bytes]:
+    """Returns the bytes of a text, or of an integer from 0; None of None."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return str(integer(what, value)).encode()
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what}: got {value!a:.80}; want text") from None
+    if not 0 < len(data) <= _TEXT:
+        raise ValueError(f"{what}: got {len(data)} bytes; want 1 to {_TEXT}: a digest of what is longer")
+    # The reader takes such a text for none.
+    if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
+        raise ValueError(f"{what}: got {value!a:.80}; want text without control characters")
+    return data
