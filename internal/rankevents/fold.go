@@ -37,6 +37,8 @@ func (r *Rank) record(_ int, rec *ring.Record) {
 		r.link(rec)
 	case ring.KindResume:
 		r.resumed(rec)
+	case ring.KindFingerprint:
+		r.fingerprint(rec)
 	default:
 		r.stats.NotMapped++
 	}

@@ -17,6 +17,12 @@ type Batch struct {
 	// Members are states that say which communicators the rank is a member of, and nothing else.
 	Members []model.RankState
 	Resumes []model.Resume
+
+	Fingerprints []model.Fingerprint
+}
+
+func (b *Batch) empty() bool {
+	return len(b.Ops)+len(b.Open)+len(b.States)+len(b.Members)+len(b.Resumes)+len(b.Fingerprints) == 0
 }
 
 // Emit takes a batch; it is valid until Emit returns.
@@ -54,6 +60,7 @@ type Stats struct {
 	LinksDropped           int64 // spans that a step works for, beyond its bound
 	LinksInvalid           int64 // links to no span
 	ResumesInvalid         int64 // resumes without a step or a number
+	FingerprintsInvalid    int64 // fingerprints without a step, a group or a slice
 }
 
 // Rank folds the records of one ring. It is not safe for concurrent use.
@@ -283,7 +290,7 @@ func (r *Rank) inFlight() (horizon uint64, oldest int64) {
 }
 
 func (r *Rank) flush() {
-	if len(r.batch.Ops) == 0 && len(r.batch.Open) == 0 && len(r.batch.States) == 0 && len(r.batch.Members) == 0 && len(r.batch.Resumes) == 0 {
+	if r.batch.empty() {
 		return
 	}
 	r.batch.Rank = r.Identity()
@@ -292,6 +299,7 @@ func (r *Rank) flush() {
 	r.batch.Ops, r.batch.Summaries, r.batch.Open = r.batch.Ops[:0], r.batch.Summaries[:0], r.batch.Open[:0]
 	r.batch.States = r.batch.States[:0]
 	r.batch.Members, r.batch.Resumes = r.batch.Members[:0], r.batch.Resumes[:0]
+	r.batch.Fingerprints = r.batch.Fingerprints[:0]
 }
 
 // next returns room for one operation more in the batch.

@@ -236,6 +236,7 @@ type got struct {
 	states  []model.RankState
 	members []model.RankState
 	resumes []model.Resume
+	prints  []model.Fingerprint
 }
 
 func newGot() *got { return &got{sums: map[int64]Summary{}, hist: map[int64]map[string]int64{}} }
@@ -249,6 +250,7 @@ func (g *got) emit(t *testing.T) Emit {
 		g.states = append(g.states, b.States...)
 		g.members = append(g.members, b.Members...)
 		g.resumes = append(g.resumes, b.Resumes...)
+		g.prints = append(g.prints, b.Fingerprints...)
 		steps := b.ops(model.KindStep)
 		require.Len(t, b.Summaries, len(steps))
 		for i, s := range b.Summaries {

@@ -8,6 +8,7 @@ const (
 	EventRankAbsent       = "lockstep.rank.absent"
 	EventRankMembers      = "lockstep.rank.members"
 	EventRankResumed      = "lockstep.rank.resumed"
+	EventRankFingerprint  = "lockstep.rank.fingerprint"
 	EventClockEdge        = "lockstep.clock.edge"
 	EventClockModel       = "lockstep.clock.model"
 	EventEpochObservation = "lockstep.epoch.observation"

@@ -64,6 +64,9 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 			}
 		})
 	}
+	if rd.logs != nil && len(b.Fingerprints) > 0 {
+		rd.deliverLogs(b, len(b.Fingerprints), func(ld plog.Logs) { resumemap.AppendFingerprints(ld, &b.Rank, b.Fingerprints) })
+	}
 	if rd.traces != nil && len(b.Ops) > 0 {
 		rd.deliverOps(b)
 	}

@@ -84,6 +84,7 @@ func oddities(was, is *rankevents.Stats) []oddity {
 		{"links_dropped", is.LinksDropped - was.LinksDropped},
 		{"link_invalid", is.LinksInvalid - was.LinksInvalid},
 		{"resume_invalid", is.ResumesInvalid - was.ResumesInvalid},
+		{"fingerprint_invalid", is.FingerprintsInvalid - was.FingerprintsInvalid},
 	}
 }
 

@@ -27,13 +27,30 @@ func (b *bench) resumes(t *testing.T) (out []model.Resume) {
 	return out
 }
 
+// fingerprints returns what their parameters hashed to.
+func (b *bench) fingerprints(t *testing.T) (out []model.Fingerprint) {
+	t.Helper()
+	for _, ld := range b.events.AllLogs() {
+		for _, rl := range ld.ResourceLogs().All() {
+			for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+				v, ok, err := resumemap.FingerprintFromLog(rl.Resource(), lr)
+				require.NoError(t, err)
+				if ok {
+					out = append(out, v)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // What ranks have loaded is known while they live, and before they have gone far.
 func TestResumesOfALiveJob(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)
 	b := start(t, cfg, nil)
 	j := startJob(t, dir, 2, 3, "hang", "RESUMED=41")
-	require.Eventually(t, func() bool { return len(b.resumes(t)) >= 2 }, patience, cfg.PollInterval)
+	require.Eventually(t, func() bool { return len(b.resumes(t)) >= 2 && len(b.fingerprints(t)) >= 2 }, patience, cfg.PollInterval)
 	seen := map[int64]bool{}
 	for _, v := range b.resumes(t) {
 		seen[v.Rank.Rank] = true
@@ -43,7 +60,12 @@ func TestResumesOfALiveJob(t *testing.T) {
 		assert.NotEmpty(t, v.Life)
 	}
 	assert.Len(t, seen, 2)
+	for _, v := range b.fingerprints(t) {
+		assert.Equal(t, []any{int64(42), uint64(0xabc), int64(0), int64(100), "dp", int64(2)}, []any{v.Step, v.Hash, v.Start, v.Total, v.Group, v.Replicas})
+		assert.Equal(t, "job-7", v.Rank.JobID)
+	}
 	b.stop()
+	assert.Len(t, b.fingerprints(t), 2)
 	assert.Len(t, b.resumes(t), 2, "once, within resume_interval")
 	assert.Zero(t, b.counter(t, "oddities", "not_mapped"))
 }

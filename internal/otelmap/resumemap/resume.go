@@ -2,7 +2,6 @@ package resumemap
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"unicode"
 
@@ -53,14 +52,9 @@ func FromLog(resource pcommon.Resource, lr plog.LogRecord) (v model.Resume, ok b
 	if lr.EventName() != semconv.EventRankResumed {
 		return v, false, nil
 	}
-	var problems otelmap.Problems
-	rank, known := otelmap.ResourceToRank(resource, &problems)
-	list := problems.List()
-	switch {
-	case len(list) > 0:
-		return v, true, errors.New(list[0].What)
-	case !known || rank.Rank < 0 || rank.Incarnation == "":
-		return v, true, fmt.Errorf("read %s: the resource names no rank of a job", semconv.EventRankResumed)
+	rank, err := rankOf(resource, semconv.EventRankResumed)
+	if err != nil {
+		return v, true, err
 	}
 	r := strict.Reader{M: lr.Attributes()}
 	v = model.Resume{

@@ -157,6 +157,7 @@ int main(int argc, char **argv)
     const char *loaded = getenv("RESUMED");
     if (loaded != NULL) {
         lockstep_resumed(atoll(loaded), -1, "7", NULL, "dp 0");
+        lockstep_fingerprint(atoll(loaded) + 1, 0xabc, 0, 100, "dp", 2);
     }
     bool witnessed = strcmp(argv[2], "witness") == 0;
     uint64_t before = 0;

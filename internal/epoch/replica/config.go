@@ -1,0 +1,62 @@
+package replica
+
+import "time"
+
+// Config are the limits of a watch. Those that are 0 mean the defaults.
+type Config struct {
+	// Groups bounds the groups of all jobs: the one that was not heard of for longest leaves.
+	Groups int
+	// Ranks bounds the ranks of all of them.
+	Ranks int
+	// Silent is after how long a group of which nothing is heard is forgotten.
+	Silent time.Duration
+	// MaxEpisodes bounds the episodes that are open, of all jobs.
+	MaxEpisodes int
+}
+
+// NewDefaultConfig returns the defaults.
+func NewDefaultConfig() Config {
+	return Config{
+		Groups: 1 << 14, Ranks: 1 << 17, MaxEpisodes: 1024,
+		Silent: time.Hour, // a hundred steps may take as long
+	}
+}
+
+func (c Config) or(def Config) Config {
+	for _, p := range []struct {
+		to  *int
+		def int
+	}{{&c.Groups, def.Groups}, {&c.Ranks, def.Ranks}, {&c.MaxEpisodes, def.MaxEpisodes}} {
+		if *p.to <= 0 {
+			*p.to = p.def
+		}
+	}
+	if c.Silent <= 0 {
+		c.Silent = def.Silent
+	}
+	return c
+}
+
+const (
+	// maxSteps bounds the steps of a group that are compared: ranks are seldom one fingerprint apart.
+	maxSteps = 4
+	// maxSlices bounds the slices of a group that are in doubt: a fault that grows is told by the first.
+	maxSlices = 64
+	// maxRanks is as many as a finding lists, maxHeld what an operator reads.
+	maxRanks = 64
+	maxHeld  = 16
+)
+
+// Stats count what was taken, and what was not and why.
+type Stats struct {
+	Fingerprints int64 // taken, repetitions among them
+	// Late counts those of steps that are compared no more, or of an earlier life of a rank; Overflowed
+	// those left out for want of room.
+	Late, Overflowed int64
+	// Left counts groups that left for others, Silent those that were forgotten.
+	Left, Silent int64
+	// Opened and Closed count episodes; Withheld those beyond MaxEpisodes, each time they are found.
+	Opened, Closed, Withheld int64
+	// Ranks are held now.
+	Ranks int
+}
