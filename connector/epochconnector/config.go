@@ -40,6 +40,8 @@ type Config struct {
 	Resume ResumeConfig `mapstructure:"resume"`
 	// LogLines is about lines of ordinary logs that say that something mixed.
 	LogLines LogLinesConfig `mapstructure:"log_lines"`
+	// Replicas is about what the parameters of replicas hash to.
+	Replicas ReplicasConfig `mapstructure:"replicas"`
 
 	_ struct{}
 }
@@ -75,8 +77,7 @@ func newDefaultConfig() *Config {
 			Settle: f.Settle, Silent: f.Silent,
 			MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxCommunicators: f.MaxComms, MaxMembers: f.MaxMembers,
 		},
-		Resume:   newDefaultResumeConfig(),
-		LogLines: newDefaultLogLinesConfig(),
+		Resume: newDefaultResumeConfig(), Replicas: newDefaultReplicasConfig(), LogLines: newDefaultLogLinesConfig(),
 	}
 }
 
@@ -135,6 +136,9 @@ func (c *Config) Validate() error {
 		l := c.lines()
 		if err := l.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("check log_lines: %w", err))
+		}
+		if err := c.Replicas.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("check replicas: %w", err))
 		}
 	}
 	return errors.Join(errs...)

@@ -25,6 +25,7 @@ func TestLoadConfig(t *testing.T) {
 			},
 			Resume:   ResumeConfig{Silent: 3 * time.Minute, MaxIncarnations: 12, MaxRanks: 13},
 			LogLines: LogLinesConfig{Silent: 14 * time.Minute},
+			Replicas: ReplicasConfig{Silent: 40 * time.Minute, MaxGroups: 14, MaxRanks: 15},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +62,9 @@ func TestValidate(t *testing.T) {
 			c.Resume = ResumeConfig{MaxRanks: -1}
 		},
 		"check log_lines: check silent: got 0s; want at least 1s": func(c *Config) { c.LogLines.Silent = 0 },
+		"check replicas: check silent: got 0s; want at least 1s, with a unit\ncheck max_groups: got 0; want at least 1\ncheck max_ranks: got -1; want at least 1": func(c *Config) {
+			c.Replicas = ReplicasConfig{MaxRanks: -1}
+		},
 	} {
 		cfg := newDefaultConfig()
 		change(cfg)

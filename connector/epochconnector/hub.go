@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
+	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
@@ -45,6 +46,7 @@ type hub struct {
 	fleet    *fleet.Watch
 	resume   *resume.Watch
 	lines    *logline.Watch
+	replicas *replica.Watch
 	states   otelmap.StateReader
 
 	// What follows is the interval's.
@@ -59,10 +61,11 @@ type hub struct {
 
 // seen are the counters of the watches as of the last look.
 type seen struct {
-	saves watch.Stats
-	fleet fleet.Stats
-	ranks resume.Stats
-	lines logline.Stats
+	saves  watch.Stats
+	fleet  fleet.Stats
+	ranks  resume.Stats
+	prints replica.Stats
+	lines  logline.Stats
 }
 
 func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
@@ -73,7 +76,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	h := &hub{
 		cfg: cfg, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
 		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
-		resume: resume.NewWatch(cfg.resume()), lines: logline.New(cfg.lines()),
+		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}
 	h.seen.Store(&seen{})
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
@@ -127,6 +130,8 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 		return true, h.takeState(of, lr, now)
 	case semconv.EventRankResumed:
 		return true, h.takeResume(of, lr, now)
+	case semconv.EventRankFingerprint:
+		return true, h.takeFingerprint(of, lr, now)
 	default:
 		return h.takeLine(of, lr, now), nil
 	}
@@ -222,18 +227,20 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
 	changed = append(changed, resumeFindings(h.resume.Tick(now), now)...)
 	changed = append(changed, lineFindings(h.lines.Tick(now), now)...)
+	changed = append(changed, replicaFindings(h.replicas.Tick(now), now)...)
 	if flush {
 		sums.jobs, sums.mixed, sums.counts = h.watch.Jobs(), h.fleet.Mixed(), h.fleet.Counts(now)
-		sums.resumes = h.resume.Mixed()
+		sums.resumes, sums.replicas = h.resume.Mixed(), h.replicas.Mixed()
 	}
 	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
 		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
 		standing = append(standing, resumeFindings(h.resume.Standing(), now)...)
+		standing = append(standing, replicaFindings(h.replicas.Standing(), now)...)
 		standing = append(standing, lineFindings(h.lines.Standing(), now)...)
 	}
 	h.forget()
-	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats(), h.lines.Stats()})
+	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats(), h.replicas.Stats(), h.lines.Stats()})
 	return changed, standing, sums
 }
 

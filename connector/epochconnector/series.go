@@ -10,7 +10,7 @@ import (
 )
 
 // series are the metrics of saves, of the versions of nodes, and of what ranks have loaded.
-type series struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes otelmap.Metric }
+type series struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes, replicas otelmap.Metric }
 
 // sums are what their values are taken from.
 type sums struct {
@@ -19,6 +19,8 @@ type sums struct {
 	counts []fleet.Count
 	// resumes counts, by job, lives of it whose ranks have loaded different states.
 	resumes map[string]int
+	// replicas counts, by job, groups whose replicas hold different parameters.
+	replicas map[string]int
 }
 
 func newSeries(limit int) *series {
@@ -33,12 +35,14 @@ func newSeries(limit int) *series {
 		fleetNodes: gauge(semconv.MetricFleetNodes, "{node}", "Nodes that run the version."),
 		resumes:    gauge(semconv.MetricResumeMixed, "{incarnation}", "Lives of the job of which findings say that ranks have loaded different states."),
 	}
+	s.replicas = gauge(semconv.MetricReplicaMixed, "{group}", "Groups of the job of which findings say that replicas hold different parameters.")
+	s.replicas.Sums = true
 	s.mixed.Sums, s.fleetMixed.Sums, s.fleetNodes.Sums, s.resumes.Sums = true, true, true, true
 	return s
 }
 
 func (s *series) all() []*otelmap.Metric {
-	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes, &s.resumes}
+	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes, &s.resumes, &s.replicas}
 }
 
 // set takes the values of now; the series of jobs that are forgotten end. Where nothing can be
@@ -60,6 +64,9 @@ func (s *series) set(of *sums, now time.Time) {
 	}
 	for id, n := range of.resumes {
 		s.resumes.Set(now, float64(n), otelmap.Text(semconv.JobID, id))
+	}
+	for id, n := range of.replicas {
+		s.replicas.Set(now, float64(n), otelmap.Text(semconv.JobID, id))
 	}
 	for _, m := range s.all() {
 		m.Expire(now)

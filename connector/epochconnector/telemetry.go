@@ -15,9 +15,17 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*seen) int64
 	}{
-		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 { return s.saves.Opened + s.fleet.Opened + s.ranks.Opened + s.lines.Opened }},
+		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 {
+			return s.saves.Opened + s.fleet.Opened + s.ranks.Opened + s.prints.Opened + s.lines.Opened
+		}},
 		{t.RegisterConnectorEpochFindingsRefusedCallback, func(*seen) int64 { return h.refused.Load() }},
-		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 { return s.saves.Withheld + s.fleet.Withheld + s.ranks.Withheld + s.lines.Withheld }},
+		{t.RegisterConnectorEpochFindingsWithheldCallback, func(s *seen) int64 {
+			return s.saves.Withheld + s.fleet.Withheld + s.ranks.Withheld + s.prints.Withheld + s.lines.Withheld
+		}},
+		{t.RegisterConnectorEpochFingerprintsCallback, func(s *seen) int64 { return s.prints.Fingerprints }},
+		{t.RegisterConnectorEpochFingerprintsLateCallback, func(s *seen) int64 { return s.prints.Late }},
+		{t.RegisterConnectorEpochFingerprintsLeftCallback, func(s *seen) int64 { return s.prints.Left }},
+		{t.RegisterConnectorEpochFingerprintsOverflowedCallback, func(s *seen) int64 { return s.prints.Overflowed }},
 		{t.RegisterConnectorEpochFleetAbstainedCallback, func(s *seen) int64 { return s.fleet.Abstained }},
 		{t.RegisterConnectorEpochFleetContestedCallback, func(s *seen) int64 { return s.fleet.Contested }},
 		{t.RegisterConnectorEpochFleetLateCallback, func(s *seen) int64 { return s.fleet.Late }},

@@ -53,8 +53,10 @@ const (
 	// ClassFleetMixed: members of a communicator run versions that may not mix.
 	ClassFleetMixed = "fleet_mixed"
 
-	// OpResume is the operation of findings of kind epoch of what ranks have loaded.
-	OpResume = "resume"
+	// OpResume is the operation of findings of kind epoch of what ranks have loaded, OpFingerprint of
+	// those of replicas whose parameters differ.
+	OpResume      = "resume"
+	OpFingerprint = "fingerprint"
 	// OpLogLine begins the operation of findings of kind epoch of what a line of a log says; which
 	// line, follows.
 	OpLogLine = "log "

@@ -32,6 +32,8 @@ func Sentence(f *model.Finding) string {
 		b.WriteString(ofFleet(f))
 	case f.Kind == model.FindingEpoch && f.Op == model.OpResume:
 		b.WriteString(ofResume(f))
+	case f.Kind == model.FindingEpoch && f.Op == model.OpFingerprint:
+		b.WriteString(ofReplicas(f))
 	case f.Kind == model.FindingEpoch:
 		b.WriteString(ofEpoch(f))
 	case f.OutsideScopes():

@@ -111,6 +111,7 @@ const (
 	MetricEpochLag      = "lockstep.epoch.lag"      // {epoch}
 	MetricEpochMixed    = "lockstep.epoch.mixed"    // {save}
 	MetricResumeMixed   = "lockstep.resume.mixed"   // {incarnation}
+	MetricReplicaMixed  = "lockstep.replica.mixed"  // {group}
 
 	// Of the versions that nodes run, gauges: by job and domain, and by domain and version.
 	MetricFleetMixed = "lockstep.fleet.mixed" // {communicator}

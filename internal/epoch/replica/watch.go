@@ -160,6 +160,18 @@ func (w *Watch) tell(out []Episode, k Key, j *Judgement, now time.Time) []Episod
 	return append(out, *e)
 }
 
+// Mixed returns, by job, how many of its groups that are held have replicas that differ.
+func (w *Watch) Mixed() map[string]int {
+	jobs := map[string]int{}
+	for k := range w.groups {
+		jobs[k.Job] += 0 // one that agrees has a value, too
+		if w.open[k] != nil {
+			jobs[k.Job]++
+		}
+	}
+	return jobs
+}
+
 // Standing returns the episodes that are open.
 func (w *Watch) Standing() (out []Episode) {
 	for _, k := range sortedKeys(w.open) {

@@ -70,9 +70,11 @@ func TestAMinorityIsNamedWithItsGPU(t *testing.T) {
 	assert.Equal(t, []any{"llama", []string{"node0"}, []string{"GPU-1"}, 1, 3, 3, true, 1},
 		[]any{e.JobName, e.Hosts, e.HWIDs, e.MinorityCount, e.Told, e.Replicas, e.Decided, e.Slices})
 	assert.Equal(t, []Held{{8, []int64{0, 2}, 2}, {9, []int64{1}, 1}}, e.Held)
+	assert.Equal(t, map[string]int{"job": 1}, r.Mixed())
 	assert.Empty(t, r.all(200, 8, 9, 8).said(), "what is told again is no news")
 	assert.Empty(t, r.all(300, 3, 3, 3).all(1100, 3, 3, 3).said(), "that other slices agree, or have, ends nothing")
 	assert.Equal(t, []string{"first revision 2 over true step 200 from 200 minority [1]"}, r.all(1200, 5, 5, 5).said())
+	assert.Equal(t, map[string]int{"job": 0}, r.Mixed())
 	assert.Equal(t, []int64{18, 1, 1, 3}, []int64{r.Stats().Fingerprints, r.Stats().Opened, r.Stats().Closed, int64(r.Stats().Ranks)})
 }
 

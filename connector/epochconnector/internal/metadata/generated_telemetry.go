@@ -25,32 +25,36 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                             metric.Meter
-	mu                                sync.Mutex
-	registrations                     []metric.Registration
-	ConnectorEpochFindingsOpened      metric.Int64ObservableCounter
-	ConnectorEpochFindingsRefused     metric.Int64ObservableCounter
-	ConnectorEpochFindingsWithheld    metric.Int64ObservableCounter
-	ConnectorEpochFleetAbstained      metric.Int64ObservableGauge
-	ConnectorEpochFleetContested      metric.Int64ObservableGauge
-	ConnectorEpochFleetLate           metric.Int64ObservableCounter
-	ConnectorEpochFleetMembersUnknown metric.Int64ObservableCounter
-	ConnectorEpochFleetOverflowed     metric.Int64ObservableCounter
-	ConnectorEpochFleetRefused        metric.Int64ObservableCounter
-	ConnectorEpochFleetRestarted      metric.Int64ObservableCounter
-	ConnectorEpochFleetStates         metric.Int64ObservableCounter
-	ConnectorEpochFleetVersions       metric.Int64ObservableCounter
-	ConnectorEpochForeignRecords      metric.Int64ObservableCounter
-	ConnectorEpochLogLines            metric.Int64ObservableCounter
-	ConnectorEpochObservations        metric.Int64ObservableCounter
-	ConnectorEpochObservationsLate    metric.Int64ObservableCounter
-	ConnectorEpochObserversForgotten  metric.Int64ObservableCounter
-	ConnectorEpochOverflowed          metric.Int64ObservableCounter
-	ConnectorEpochResumes             metric.Int64ObservableCounter
-	ConnectorEpochResumesLeft         metric.Int64ObservableCounter
-	ConnectorEpochResumesOverflowed   metric.Int64ObservableCounter
-	ConnectorEpochSavesLeft           metric.Int64ObservableCounter
-	ConnectorEpochUnread              metric.Int64ObservableCounter
+	meter                                metric.Meter
+	mu                                   sync.Mutex
+	registrations                        []metric.Registration
+	ConnectorEpochFindingsOpened         metric.Int64ObservableCounter
+	ConnectorEpochFindingsRefused        metric.Int64ObservableCounter
+	ConnectorEpochFindingsWithheld       metric.Int64ObservableCounter
+	ConnectorEpochFingerprints           metric.Int64ObservableCounter
+	ConnectorEpochFingerprintsLate       metric.Int64ObservableCounter
+	ConnectorEpochFingerprintsLeft       metric.Int64ObservableCounter
+	ConnectorEpochFingerprintsOverflowed metric.Int64ObservableCounter
+	ConnectorEpochFleetAbstained         metric.Int64ObservableGauge
+	ConnectorEpochFleetContested         metric.Int64ObservableGauge
+	ConnectorEpochFleetLate              metric.Int64ObservableCounter
+	ConnectorEpochFleetMembersUnknown    metric.Int64ObservableCounter
+	ConnectorEpochFleetOverflowed        metric.Int64ObservableCounter
+	ConnectorEpochFleetRefused           metric.Int64ObservableCounter
+	ConnectorEpochFleetRestarted         metric.Int64ObservableCounter
+	ConnectorEpochFleetStates            metric.Int64ObservableCounter
+	ConnectorEpochFleetVersions          metric.Int64ObservableCounter
+	ConnectorEpochForeignRecords         metric.Int64ObservableCounter
+	ConnectorEpochLogLines               metric.Int64ObservableCounter
+	ConnectorEpochObservations           metric.Int64ObservableCounter
+	ConnectorEpochObservationsLate       metric.Int64ObservableCounter
+	ConnectorEpochObserversForgotten     metric.Int64ObservableCounter
+	ConnectorEpochOverflowed             metric.Int64ObservableCounter
+	ConnectorEpochResumes                metric.Int64ObservableCounter
+	ConnectorEpochResumesLeft            metric.Int64ObservableCounter
+	ConnectorEpochResumesOverflowed      metric.Int64ObservableCounter
+	ConnectorEpochSavesLeft              metric.Int64ObservableCounter
+	ConnectorEpochUnread                 metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -100,6 +104,66 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochFindingsWithheldCallback(
 		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFindingsWithheld, obs: o})
 		return nil
 	}, builder.ConnectorEpochFindingsWithheld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFingerprintsCallback sets callback for observable ConnectorEpochFingerprints metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFingerprintsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFingerprints, obs: o})
+		return nil
+	}, builder.ConnectorEpochFingerprints)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFingerprintsLateCallback sets callback for observable ConnectorEpochFingerprintsLate metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFingerprintsLateCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFingerprintsLate, obs: o})
+		return nil
+	}, builder.ConnectorEpochFingerprintsLate)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFingerprintsLeftCallback sets callback for observable ConnectorEpochFingerprintsLeft metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFingerprintsLeftCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFingerprintsLeft, obs: o})
+		return nil
+	}, builder.ConnectorEpochFingerprintsLeft)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFingerprintsOverflowedCallback sets callback for observable ConnectorEpochFingerprintsOverflowed metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFingerprintsOverflowedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFingerprintsOverflowed, obs: o})
+		return nil
+	}, builder.ConnectorEpochFingerprintsOverflowed)
 	if err != nil {
 		return err
 	}
@@ -453,6 +517,30 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_epoch_findings_withheld",
 		metric.WithDescription("Findings beyond max_findings, each time that they are found. [Alpha]"),
 		metric.WithUnit("{finding}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFingerprints, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fingerprints",
+		metric.WithDescription("Hashes of parameters taken. [Alpha]"),
+		metric.WithUnit("{fingerprint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFingerprintsLate, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fingerprints_late",
+		metric.WithDescription("Hashes of parameters of steps that are compared no more, or of an earlier process of a rank. [Alpha]"),
+		metric.WithUnit("{fingerprint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFingerprintsLeft, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fingerprints_left",
+		metric.WithDescription("Groups of replicas that left for others. [Alpha]"),
+		metric.WithUnit("{group}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFingerprintsOverflowed, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_fingerprints_overflowed",
+		metric.WithDescription("Hashes of parameters left out for want of room. [Alpha]"),
+		metric.WithUnit("{fingerprint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochFleetAbstained, err = builder.meter.Int64ObservableGauge(

@@ -1,0 +1,64 @@
+package otelmap
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// ReplicaEvidence is what decided a finding that the parameters of replicas differ, as JSON.
+type ReplicaEvidence struct {
+	Group string `json:"group"`
+	// Step is the last after which a slice was seen to differ that is still in doubt, Start the slice's
+	// first element, Total how many all slices have, Slices how many of them are in doubt.
+	Step   int64 `json:"step"`
+	Start  int64 `json:"start"`
+	Total  int64 `json:"total"`
+	Slices int   `json:"slices"`
+	// Held are the first of Hashes, that of most replicas first; Told is how many told one.
+	Held     []ResumeHeld `json:"held"`
+	Hashes   int          `json:"hashes"`
+	Told     int          `json:"told"`
+	Replicas int          `json:"replicas,omitempty"`
+	// Decided: the first hash is that of the majority of all replicas.
+	Decided bool `json:"decided"`
+	// Hosts and GPUs are those of the minority.
+	Hosts []string `json:"minority_hosts,omitempty"`
+	GPUs  []string `json:"minority_gpus,omitempty"`
+}
+
+// ofReplicas says which replicas hash otherwise than most, where that is known.
+func ofReplicas(f *model.Finding) string {
+	var ev ReplicaEvidence
+	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Held) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, ": replicas of group %s hold different parameters after step %d: from element %d of %d on, ", ev.Group, ev.Step, ev.Start, ev.Total)
+	for i, h := range ev.Held[:min(len(ev.Held), namedValues)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s on %s", h.Value, plural(h.Count, "rank"))
+		if (i > 0 || !ev.Decided) && len(h.Ranks) > 0 {
+			fmt.Fprintf(&b, " (%s)", firstRanks(&h))
+		}
+	}
+	if more := ev.Hashes - namedValues; more > 0 {
+		fmt.Fprintf(&b, ", and %s", plural(more, "more value"))
+	}
+	if ev.Replicas > 0 {
+		fmt.Fprintf(&b, "; told by %d of %s", ev.Told, plural(max(ev.Replicas, ev.Told), "rank"))
+	}
+	if ev.Slices > 1 {
+		fmt.Fprintf(&b, "; %d slices differ", ev.Slices)
+	}
+	if !ev.Decided {
+		b.WriteString("; who is wrong is not decided")
+	} else if len(ev.GPUs) == 1 {
+		fmt.Fprintf(&b, "; its GPU is %s", ev.GPUs[0])
+	}
+	return b.String()
+}
