@@ -249,6 +249,48 @@ func TestBadInputIsCounted(t *testing.T) {
 	})
 }
 
+// What stands, and was refused, is told at the end; a consumer that takes nothing does not hold it up.
+func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refuse, hang atomic.Bool
+		refuse.Store(true)
+		var r *rig
+		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+			if hang.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if refuse.Load() {
+				return errors.New("memory is short")
+			}
+			return r.logs.ConsumeLogs(ctx, ld)
+		})
+		require.NoError(t, err)
+		for _, hangs := range []bool{false, true} {
+			refuse.Store(true)
+			hang.Store(false)
+			r = newRig(t, next)
+			r.tell(t, 10, 10, 0)
+			r.pass(t, 11*time.Minute)
+			require.Empty(t, r.said(t))
+			refuse.Store(false)
+			hang.Store(hangs)
+			at := time.Now()
+			for _, f := range r.faces {
+				err := f.Shutdown(t.Context())
+				if !hangs {
+					require.NoError(t, err)
+				}
+			}
+			require.LessOrEqual(t, time.Since(at), lastSend)
+			if !hangs {
+				require.Len(t, r.said(t), 1)
+			}
+			require.NoError(t, r.telemetry.Shutdown(t.Context()))
+		}
+	})
+}
+
 // Of jobs that were left for others no name is kept; who is heard meanwhile has its name from the
 // next look on.
 func TestNamesOfJobs(t *testing.T) {
@@ -268,7 +310,7 @@ func TestNamesOfJobs(t *testing.T) {
 	for i := range 6 {
 		id := fmt.Sprint("job", i)
 		hear(id, "of "+id)
-		h.judge(time.Now(), false)
+		h.judge(time.Now(), false, false)
 		hear(id, "name of "+id)
 		require.Equal(t, "name of "+id, h.names[id])
 	}

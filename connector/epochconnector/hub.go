@@ -53,6 +53,7 @@ type hub struct {
 	series            *series
 	flushed, repeated time.Time
 	ended             []model.Finding // of which a consumer refused to hear that they are closed
+	owed              bool            // a consumer refused what stands, and has not heard of it since
 
 	foreign, unread, refused atomic.Int64
 	why                      atomic.Pointer[error] // the first that could not be read since the last tick
@@ -186,9 +187,15 @@ func (h *hub) tick(now time.Time) {
 	}
 }
 
+// lastSend is how long consumers have to take what is said at the end: who stops a collector waits for
+// them, and may have set no limit.
+const lastSend = 5 * time.Second
+
 // stop ends the interval and gives out what is left; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
 	h.interval.Stop(func() {
+		ctx, cancel := context.WithTimeout(ctx, lastSend)
+		defer cancel()
 		err = h.give(ctx, time.Now(), true)
 		h.telemetry.Shutdown()
 	})
@@ -199,10 +206,13 @@ func (h *hub) stop(ctx context.Context) (err error) {
 // nothing.
 func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	flush := last || now.Sub(h.flushed) >= h.cfg.FlushInterval
-	changed, standing, sums := h.judge(now, flush)
+	changed, standing, sums := h.judge(now, flush, last && h.owed)
 	changed = append(changed, h.ended...)
 	h.ended = nil
 	var errs []error
+	if len(standing) > 0 {
+		h.owed = false
+	}
 	for _, findings := range [][]model.Finding{changed, standing} {
 		errs = append(errs, h.sendFindings(ctx, findings))
 	}
@@ -220,8 +230,9 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	return errors.Join(errs...)
 }
 
-// judge asks the watch, and holds it for no longer.
-func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Finding, sums sums) {
+// judge asks the watches, and holds them for no longer; what stands is asked for in its turn, or where
+// all is wanted.
+func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.Finding, sums sums) {
 	h.watching.Lock()
 	defer h.watching.Unlock()
 	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
@@ -232,7 +243,7 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 		sums.jobs, sums.mixed, sums.counts = h.watch.Jobs(), h.fleet.Mixed(), h.fleet.Counts(now)
 		sums.resumes, sums.replicas = h.resume.Mixed(), h.replicas.Mixed()
 	}
-	if now.Sub(h.repeated) >= h.cfg.RepeatInterval {
+	if all || now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
 		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
 		standing = append(standing, resumeFindings(h.resume.Standing(), now)...)
@@ -248,7 +259,7 @@ func (h *hub) judge(now time.Time, flush bool) (changed, standing []model.Findin
 const maxEnded = 1024
 
 // sendFindings gives findings out. What is refused is counted, and told again: what stands with the
-// next repetition, what is closed with the next look.
+// next repetition or at the end, what is closed with the next look.
 func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error {
 	if len(findings) == 0 {
 		return nil
@@ -262,7 +273,10 @@ func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error 
 		errs = append(errs, err)
 		h.refused.Add(int64(len(findings)))
 		for i := range findings {
-			if findings[i].Status == model.StatusClosed && len(h.ended) < maxEnded {
+			switch {
+			case findings[i].Status != model.StatusClosed:
+				h.owed = true
+			case len(h.ended) < maxEnded:
 				h.ended = append(h.ended, findings[i])
 			}
 		}

@@ -71,7 +71,7 @@ func TestBodiesThatAreMaps(t *testing.T) {
 		lr := ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 		lr.Body().SetEmptyMap().PutStr(name, nvmlLine)
 		h.consume(ld)
-		changed, _, _ := h.judge(time.Now(), false)
+		changed, _, _ := h.judge(time.Now(), false, false)
 		require.Len(t, changed, 1, name)
 		assert.Equal(t, []any{"", "node7", "fleet_mixed", "log nvml_library"}, []any{changed[0].JobID, changed[0].Host, changed[0].Class, changed[0].Op})
 
@@ -87,7 +87,7 @@ func TestLinesOfLogsSwitchedOff(t *testing.T) {
 	h, err := newHub(c, componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	h.consume(line(nvmlLine, nil))
-	changed, _, _ := h.judge(time.Now(), false)
+	changed, _, _ := h.judge(time.Now(), false, false)
 	assert.Empty(t, changed)
 }
 
