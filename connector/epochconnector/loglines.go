@@ -77,22 +77,28 @@ func attribute(m pcommon.Map, name string) string {
 }
 
 // meanings are what is said of each pattern. The confidence is that of software which has compared what
-// it says, and of lines which may be quoted or old; of DeepSpeed's less, since it says the same where
-// a model is loaded on purpose without the optimizer.
+// it says, and of lines which may be quoted or old. Of DeepSpeed's shards it is less, since it says the
+// same where a model is loaded on purpose without the optimizer; of its tags, since ranks may load as
+// they have saved; of Megatron's iteration, since what it
+// compares with is garbage where not all ranks took part.
 var meanings = map[logline.Pattern]struct {
 	class      string
 	severity   model.Severity
 	confidence float64
 	action     string
 }{
-	logline.MegatronIteration: {model.ClassMixed, model.SeverityError, 0.9, "stop the job before it saves: a rank has read another tracker than the others, or an all-reduce gave garbage; lockstep preflight says which save is whole, and --ckpt-step names it to Megatron"},
+	logline.MegatronIteration: {model.ClassMixed, model.SeverityError, 0.6, "stop the job before it saves: a rank has read another tracker than the others, or an all-reduce gave garbage; lockstep preflight says which save is whole, and --ckpt-step names it to Megatron"},
 	logline.DeepSpeedShards:   {model.ClassPartial, model.SeverityWarn, 0.7, "unless the optimizer is left out on purpose, stop the job, and take a save that lockstep preflight calls whole"},
+	logline.DeepSpeedTag:      {model.ClassMixed, model.SeverityError, 0.7, "give save_checkpoint one tag on all ranks, and resume from no save that lockstep preflight does not call whole"},
 	logline.NCCLVersion:       {model.ClassFleetMixed, model.SeverityWarn, 0.9, "give all ranks one container image or one version of NCCL"},
 	logline.NCCLNetDevices:    {model.ClassFleetMixed, model.SeverityWarn, 0.9, "look at the NICs of the nodes with fewer devices, and at what of /dev/infiniband their containers have"},
 	logline.DriverAPI:         {model.ClassFleetMixed, model.SeverityWarn, 0.9, "load the kernel module of the driver that is installed: drain the node, and reload it or restart the node"},
 	logline.DriverLibrary:     {model.ClassFleetMixed, model.SeverityWarn, 0.9, "load the kernel module of the driver that is installed: drain the node, and reload it or restart the node"},
 	logline.FabricManager:     {model.ClassFleetMixed, model.SeverityWarn, 0.9, "install the fabric manager of the driver's version, and start it"},
 }
+
+// absurd is the confidence of lines that say what can not be: something is wrong, if not what they say.
+const absurd = 0.3
 
 // lineFindings makes what is told everywhere of what lines of logs say.
 func lineFindings(episodes []logline.Episode, now time.Time) []model.Finding {
@@ -115,6 +121,9 @@ func lineFinding(e *logline.Episode, now time.Time) model.Finding {
 		JobID: e.JobID, JobName: e.JobName, Kind: model.FindingEpoch, Class: meaning.class, Cause: model.CauseUnknown, Op: op,
 		Confidence: meaning.confidence, Action: meaning.action, Revision: e.Revision, Status: model.StatusUpdated,
 		ID: model.FindingID(of, model.FindingEpoch, op, e.Began.UnixNano()), Evidence: lineEvidence(e),
+	}
+	if e.Absurd {
+		f.Confidence, f.Severity = absurd, model.SeverityWarn
 	}
 	if len(e.Hosts) == 1 && !e.More {
 		f.Host = e.Hosts[0]

@@ -41,7 +41,7 @@ func TestLinesOfLogs(t *testing.T) {
 		r.send(t, line("step 7: loss 2.3", of))
 		r.send(t, line(megatronLine, of))
 		r.pass(t, newDefaultConfig().CheckInterval)
-		const mixed = "rank 3 on node7: epoch (mixed): the tracker named iteration 1500 where the greatest of all ranks was 2000, which is loaded, as a line of a log says (confidence 0.90)"
+		const mixed = "rank 3 on node7: epoch (mixed): the tracker named iteration 1500 where the greatest of all ranks was 2000, which is loaded, as a line of a log says (confidence 0.60)"
 		assert.Equal(t, []string{"open: " + mixed}, r.said(t), "with the next look")
 		rl := r.logs.AllLogs()[0].ResourceLogs().At(0)
 		lr := rl.ScopeLogs().At(0).LogRecords().At(0)
@@ -91,10 +91,21 @@ func TestLinesOfLogsSwitchedOff(t *testing.T) {
 	assert.Empty(t, changed)
 }
 
+// What can not be is said, and believed less.
+func TestLinesThatCanNotBe(t *testing.T) {
+	h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	h.consume(line("on rank 3 found iteration 9 in the metadata while max iteration across the ranks is 7, replacing it with max iteration.", nil))
+	changed, _, _ := h.judge(time.Now(), false, false)
+	require.Len(t, changed, 1)
+	assert.Equal(t, []any{0.3, model.SeverityWarn}, []any{changed[0].Confidence, changed[0].Severity})
+}
+
 // Each pattern has a meaning, and a sentence.
 func TestMeanings(t *testing.T) {
 	for _, text := range []string{
 		megatronLine, nvmlLine,
+		"[rank=5] The checkpoint tag name 'x' is not consistent across all ranks. Including rank unique information in checkpoint tag could",
 		"The following zero checkpoints paths are missing: ['/x/a.pt']",
 		"NCCL WARN Mismatched NCCL version detected : rank 0 version 22703 rank 8 version 22602",
 		"NCCL INFO Detected mixed local Net device counts across ranks (min 1, max 2). Ignoring due to NCCL_IGNORE_NET_MISMATCH.",

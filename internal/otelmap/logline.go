@@ -41,6 +41,8 @@ func ofLogLine(f *model.Finding) string {
 		claim = fmt.Sprintf("the tracker named iteration %s where the greatest of all ranks was %s, which is loaded", said("iteration"), said("max_iteration"))
 	case "deepspeed_shards":
 		claim = fmt.Sprintf("shards of the optimizer's state are not there, the first %s, and it is not loaded", said("first"))
+	case "deepspeed_tag":
+		claim = fmt.Sprintf("ranks save one checkpoint under different tags, here %s", said("tag"))
 	case "nccl_version":
 		claim = fmt.Sprintf("ranks of one communicator run different versions of NCCL, %s on rank %s and %s on rank %s", said("version"), said("rank"), said("other_version"), said("other_rank"))
 	case "nccl_net_devices":

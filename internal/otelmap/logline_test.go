@@ -17,6 +17,7 @@ func TestLogLineSentences(t *testing.T) {
 		": the driver's libraries are not of the version of its kernel module, as a line of a log says":                                 `{"pattern":"nvml_library","lines":1}`,
 		": the driver's libraries are 550.1, its kernel module another, as a line of a log says":                                        `{"pattern":"nvidia_api","said":{"client":"550.1"},"lines":1}`,
 		": the fabric manager is 530.30.02, the driver 530.41.03, as a line of a log says":                                              `{"pattern":"fabric_manager","said":{"fabric_manager":"530.30.02","driver":"530.41.03"},"lines":1}`,
+		": ranks save one checkpoint under different tags, here x, as a line of a log says":                                             `{"pattern":"deepspeed_tag","said":{"tag":"x"},"lines":1}`,
 		"": `{`,
 	} {
 		f := model.Finding{Kind: model.FindingEpoch, Class: model.ClassFleetMixed, Op: model.OpLogLine + "x", JobID: "j", Confidence: 0.9, Evidence: evidence}

@@ -1,6 +1,7 @@
 package logline
 
 import (
+	"math"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -17,6 +18,8 @@ const (
 	// DeepSpeedShards: shards of the optimizer's state are not there, and it is not loaded;
 	// _get_all_zero_checkpoints of DeepSpeed's runtime/engine.py, which newer releases have not.
 	DeepSpeedShards Pattern = "deepspeed_shards"
+	// DeepSpeedTag: ranks save one checkpoint under different tags; _checkpoint_tag_validation there.
+	DeepSpeedTag Pattern = "deepspeed_tag"
 	// NCCLVersion: ranks of a communicator run different versions of NCCL; src/init.cc.
 	NCCLVersion Pattern = "nccl_version"
 	// NCCLNetDevices: ranks of a communicator see different numbers of network devices; src/init.cc.
@@ -37,6 +40,8 @@ type Hit struct {
 	Rank model.Optional[int64]
 	// Fields are what else the line says, as it says it.
 	Fields []Field
+	// Absurd: what the line says can not be, so that it shows less than it says.
+	Absurd bool
 }
 
 // Field is one thing that a line says.
@@ -56,6 +61,7 @@ var patterns = []struct {
 }{
 	{MegatronIteration, " in the metadata while max iteration across the ranks is ", readMegatron},
 	{DeepSpeedShards, "The following zero checkpoints paths are missing: ", readShards},
+	{DeepSpeedTag, "' is not consistent across all ranks. Including rank unique information in checkpoint tag", readTag},
 	{NCCLVersion, "Mismatched NCCL version detected : rank ", readNCCL},
 	{NCCLNetDevices, "Detected mixed local Net device counts across ranks (min ", readNetDevices},
 	{DriverAPI, "API mismatch: the client ", readDriver},
@@ -81,7 +87,8 @@ func Recognise(line string) (Hit, bool) {
 	return Hit{}, false
 }
 
-// readMegatron: "on rank R found iteration I" stands before, "M, replacing it with max iteration"
+// readMegatron: what is not the greatest of all, or no 32 bits' number, comes of an all-reduce in which
+// not all ranks took part (https://github.com/intelligent-machine-learning/dlrover/issues/1233). "on rank R found iteration I" stands before, "M, replacing it with max iteration"
 // behind.
 func readMegatron(before, rest string, h *Hit) bool {
 	at := strings.LastIndex(before, "on rank ")
@@ -98,6 +105,9 @@ func readMegatron(before, rest string, h *Hit) bool {
 	h.Rank = model.Some(n)
 	h.add("iteration", iteration)
 	h.add("max_iteration", most)
+	own, ok1 := whole(iteration)
+	greatest, ok2 := whole(most)
+	h.Absurd = !ok1 || !ok2 || greatest < own || greatest > math.MaxInt32
 	return true
 }
 
@@ -112,6 +122,20 @@ func readShards(_, rest string, h *Hit) bool {
 		return false
 	}
 	h.add("first", first)
+	return true
+}
+
+// readTag: "[rank=R] The checkpoint tag name 'T" stands before.
+func readTag(before, _ string, h *Hit) bool {
+	at := strings.LastIndex(before, "The checkpoint tag name '")
+	if at < 0 {
+		return false
+	}
+	h.add("tag", before[at+len("The checkpoint tag name '"):])
+	if k := strings.LastIndex(before[:at], "[rank="); k >= 0 {
+		rank, _ := digits(before[k+len("[rank="):])
+		h.Rank.V, h.Rank.OK = whole(rank)
+	}
 	return true
 }
 

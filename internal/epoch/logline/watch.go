@@ -72,6 +72,7 @@ type Episode struct {
 	Text          string   // of the first line
 	Fields        []Field  // of the first line
 	Time          int64    // of the first line, Unix ns by its own clock; 0: it said none
+	Absurd        bool     // all lines say what can not be
 	Count         int64
 	Began, Latest time.Time // when lines came
 	Ended         time.Time // zero: it is open
@@ -119,7 +120,7 @@ func (w *Watch) Observe(l *Line, now time.Time) bool {
 			w.stats.Withheld++
 			return true
 		}
-		e = &Episode{Pattern: h.Pattern, Text: cut(l.Text), Fields: own(h.Fields), Time: l.Time, Began: now, changed: true}
+		e = &Episode{Pattern: h.Pattern, Text: cut(l.Text), Fields: own(h.Fields), Time: l.Time, Began: now, Absurd: true, changed: true}
 		if !ofHosts[h.Pattern] {
 			e.JobID, e.JobName = strings.Clone(l.JobID), strings.Clone(l.JobName)
 		}
@@ -127,6 +128,8 @@ func (w *Watch) Observe(l *Line, now time.Time) bool {
 		w.stats.Opened++
 	}
 	e.Latest = now
+	e.changed = e.changed || e.Absurd && !h.Absurd
+	e.Absurd = e.Absurd && h.Absurd
 	e.Count++
 	if name := cmp.Or(l.Host, l.HostID); name != "" {
 		e.Hosts = named(e, e.Hosts, strings.Clone(name))

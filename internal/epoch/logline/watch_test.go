@@ -116,3 +116,17 @@ func TestValidate(t *testing.T) {
 	bad := Config{}
 	require.EqualError(t, bad.Validate(), "check silent: got 0s; want at least 1s\ncheck max_episodes: got 0; want at least 1")
 }
+
+// One line that can be is worth more than any that can not.
+func TestLinesThatCanNotBe(t *testing.T) {
+	w := New(NewDefaultConfig())
+	absurd := "on rank 3 found iteration 9 in the metadata while max iteration across the ranks is 7, replacing it with max iteration."
+	w.Observe(&Line{JobID: "j", Text: absurd}, after(0))
+	assert.True(t, w.Tick(after(0))[0].Absurd)
+	w.Observe(&Line{JobID: "j", Text: megatron(3)}, after(1))
+	out := w.Tick(after(1))
+	require.Len(t, out, 1)
+	assert.False(t, out[0].Absurd)
+	w.Observe(&Line{JobID: "j", Text: absurd}, after(2))
+	assert.Empty(t, w.Tick(after(2)))
+}
