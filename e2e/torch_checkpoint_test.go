@@ -168,7 +168,9 @@ func contents(t *testing.T, dir string) map[string]string {
 // job can recover; what is lost of it is told.
 func TestTorchCheckpointWatched(t *testing.T) {
 	dir := t.TempDir()
+	spans := filepath.Join(t.TempDir(), "spans.jsonl")
 	c := startCollector(t, "checkpoints.yaml", map[string]string{
+		"LOCKSTEP_SPANS": spans,
 		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_HEARTBEAT": "1s", "LOCKSTEP_SETTLE": "3s",
 		"LOCKSTEP_EVENTS": filepath.Join(t.TempDir(), "events.jsonl"),
 	})
@@ -186,6 +188,13 @@ func TestTorchCheckpointWatched(t *testing.T) {
 		saveDCP(t, 2, filepath.Join(dir, "step-"+strconv.Itoa(step)), step, 0)
 		frontier(`lockstep_epoch_frontier{lockstep_job_id="llama"} ` + strconv.Itoa(step))
 	}
+	eventually(t, answerLimit, func() error { // of the first save nobody saw the beginning
+		text, err := os.ReadFile(spans)
+		if n := strings.Count(string(text), `"name":"checkpoint save"`); err == nil && (n != 1 || !strings.Contains(string(text), `lockstep.epoch.begun_by","value":{"stringValue":"file"`)) {
+			err = fmt.Errorf("find the span of one save, begun with its files: got %s", text)
+		}
+		return err
+	}, c.process)
 	shards, err := filepath.Glob(filepath.Join(dir, "step-200", "*.distcp"))
 	require.NoError(t, err)
 	require.NotEmpty(t, shards)

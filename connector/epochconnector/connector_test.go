@@ -31,6 +31,7 @@ type rig struct {
 	faces     []connector.Logs
 	logs      consumertest.LogsSink
 	metrics   consumertest.MetricsSink
+	traces    consumertest.TracesSink
 	revision  int64
 	beats     map[int64]plog.Logs // what was told last, by save
 	sent      int64               // observations
@@ -49,7 +50,9 @@ func newRig(t *testing.T, logs consumer.Logs) *rig {
 	require.NoError(t, err)
 	toMetrics, err := f.CreateLogsToMetrics(t.Context(), set, cfg, &r.metrics)
 	require.NoError(t, err)
-	r.faces = []connector.Logs{toLogs, toMetrics}
+	toTraces, err := f.CreateLogsToTraces(t.Context(), set, cfg, &r.traces)
+	require.NoError(t, err)
+	r.faces = []connector.Logs{toLogs, toMetrics, toTraces}
 	for _, face := range r.faces {
 		require.NoError(t, face.Start(t.Context(), componenttest.NewNopHost()))
 	}

@@ -19,6 +19,7 @@ func NewFactory() connector.Factory {
 		func() component.Config { return newDefaultConfig() },
 		connector.WithLogsToLogs(f.logsToLogs, metadata.LogsToLogsStability),
 		connector.WithLogsToMetrics(f.logsToMetrics, metadata.LogsToMetricsStability),
+		connector.WithLogsToTraces(f.logsToTraces, metadata.LogsToTracesStability),
 	)
 }
 
@@ -33,6 +34,10 @@ func (f *factory) logsToLogs(_ context.Context, set connector.Settings, cfg comp
 
 func (f *factory) logsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
 	return f.instance(set, cfg, func(h *hub) { h.metrics = append(h.metrics, next) })
+}
+
+func (f *factory) logsToTraces(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Traces) (connector.Logs, error) {
+	return f.instance(set, cfg, func(h *hub) { h.traces = append(h.traces, next) })
 }
 
 func (f *factory) instance(set connector.Settings, cfg component.Config, attach func(*hub)) (connector.Logs, error) {

@@ -50,6 +50,14 @@ func TestComponentLifecycle(t *testing.T) {
 				return factory.CreateLogsToMetrics(ctx, set, cfg, router)
 			},
 		},
+
+		{
+			name: "logs_to_traces",
+			createFn: func(ctx context.Context, set connector.Settings, cfg component.Config) (component.Component, error) {
+				router := connector.NewTracesRouter(map[pipeline.ID]consumer.Traces{pipeline.NewID(pipeline.SignalTraces): consumertest.NewNop()})
+				return factory.CreateLogsToTraces(ctx, set, cfg, router)
+			},
+		},
 	}
 
 	cm, err := confmaptest.LoadConf("metadata.yaml")

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
@@ -39,6 +40,7 @@ type hub struct {
 	// Consumers are attached before Start and constant afterwards.
 	logs    []consumer.Logs
 	metrics []consumer.Metrics
+	traces  []consumer.Traces
 
 	watching sync.Mutex // guards the watches and what they read with; nobody is called with it
 	watch    *watch.Watch
@@ -56,6 +58,7 @@ type hub struct {
 	owed              bool            // a consumer refused what stands, and has not heard of it since
 
 	foreign, unread, refused atomic.Int64
+	spansRefused             atomic.Int64
 	why                      atomic.Pointer[error] // the first that could not be read since the last tick
 	seen                     atomic.Pointer[seen]
 }
@@ -206,10 +209,10 @@ func (h *hub) stop(ctx context.Context) (err error) {
 // nothing.
 func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	flush := last || now.Sub(h.flushed) >= h.cfg.FlushInterval
-	changed, standing, sums := h.judge(now, flush, last && h.owed)
+	changed, standing, sums, saves := h.judge(now, flush, last && h.owed)
 	changed = append(changed, h.ended...)
 	h.ended = nil
-	var errs []error
+	errs := []error{h.sendSaves(ctx, saves)}
 	if len(standing) > 0 {
 		h.owed = false
 	}
@@ -232,7 +235,7 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 
 // judge asks the watches, and holds them for no longer; what stands is asked for in its turn, or where
 // all is wanted.
-func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.Finding, sums sums) {
+func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.Finding, sums sums, saves ptrace.Traces) {
 	h.watching.Lock()
 	defer h.watching.Unlock()
 	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
@@ -252,7 +255,7 @@ func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.F
 	}
 	h.forget()
 	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats(), h.replicas.Stats(), h.lines.Stats()})
-	return changed, standing, sums
+	return changed, standing, sums, h.saves(h.watch.Spans())
 }
 
 // maxEnded bounds the closed findings that wait to be told again.

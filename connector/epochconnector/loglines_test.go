@@ -71,7 +71,7 @@ func TestBodiesThatAreMaps(t *testing.T) {
 		lr := ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 		lr.Body().SetEmptyMap().PutStr(name, nvmlLine)
 		h.consume(ld)
-		changed, _, _ := h.judge(time.Now(), false, false)
+		changed, _, _, _ := h.judge(time.Now(), false, false)
 		require.Len(t, changed, 1, name)
 		assert.Equal(t, []any{"", "node7", "fleet_mixed", "log nvml_library"}, []any{changed[0].JobID, changed[0].Host, changed[0].Class, changed[0].Op})
 
@@ -87,7 +87,7 @@ func TestLinesOfLogsSwitchedOff(t *testing.T) {
 	h, err := newHub(c, componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	h.consume(line(nvmlLine, nil))
-	changed, _, _ := h.judge(time.Now(), false, false)
+	changed, _, _, _ := h.judge(time.Now(), false, false)
 	assert.Empty(t, changed)
 }
 
@@ -96,7 +96,7 @@ func TestLinesThatCanNotBe(t *testing.T) {
 	h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	h.consume(line("on rank 3 found iteration 9 in the metadata while max iteration across the ranks is 7, replacing it with max iteration.", nil))
-	changed, _, _ := h.judge(time.Now(), false, false)
+	changed, _, _, _ := h.judge(time.Now(), false, false)
 	require.Len(t, changed, 1)
 	assert.Equal(t, []any{0.3, model.SeverityWarn}, []any{changed[0].Confidence, changed[0].Severity})
 }

@@ -45,6 +45,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorEpochResumesLeftCallback, func(s *seen) int64 { return s.ranks.Left }},
 		{t.RegisterConnectorEpochResumesOverflowedCallback, func(s *seen) int64 { return s.ranks.Overflowed }},
 		{t.RegisterConnectorEpochSavesLeftCallback, func(s *seen) int64 { return s.saves.Engine.SavesLost }},
+		{t.RegisterConnectorEpochSpansLostCallback, func(s *seen) int64 { return s.saves.SpansLost + h.spansRefused.Load() }},
 		{t.RegisterConnectorEpochUnreadCallback, func(*seen) int64 { return h.unread.Load() }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {

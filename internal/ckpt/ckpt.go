@@ -1,6 +1,10 @@
 package ckpt
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // Format is a way in which checkpoints are laid out and committed.
 type Format string
@@ -83,6 +87,9 @@ type Save struct {
 	Epoch    model.Optional[int64]
 	Domains  []Domain // in a fixed order
 	Problems []Problem
+	// FirstWrite is the oldest modification time of the files that were read of it. It is a hint for
+	// people, and decides nothing.
+	FirstWrite time.Time
 	// World is how many ranks wrote it; unknown where nothing in it says so.
 	World model.Optional[int64]
 	// WorldUnknown: the save has one domain per rank and nothing says how many ranks there

@@ -224,6 +224,9 @@ func (b *builder) take(inner *builder, name string) {
 	for _, p := range inner.save.Problems {
 		b.problem(&b.save, p)
 	}
+	if !inner.save.FirstWrite.IsZero() {
+		b.save.wrote(inner.save.FirstWrite)
+	}
 	b.save.WorldUnknown = b.save.WorldUnknown || inner.save.WorldUnknown
 	b.lost = b.lost || inner.lost
 }

@@ -59,6 +59,7 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 		b.doubt(i, "tentative", Problem{CheckInput, Unreadable, name, err.Error()})
 		return nil
 	}
+	b.save.wrote(f.mod)
 	if f.size < atLeast {
 		b.torn(i, CheckSize, name, "got %d bytes; want at least %d", f.size, atLeast)
 	}
@@ -72,6 +73,13 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 		})
 	}
 	return f
+}
+
+// wrote notes when a file was written.
+func (s *Save) wrote(at time.Time) {
+	if s.FirstWrite.IsZero() || at.Before(s.FirstWrite) {
+		s.FirstWrite = at
+	}
 }
 
 // torch is an open file of torch.save with its value.

@@ -3,6 +3,7 @@ package ckptwatch
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -15,7 +16,8 @@ type group struct {
 	world    model.Optional[int64]
 	domains  []ckpt.Domain // one of each, in a fixed order
 	unproven string
-	shaky    bool // a part could not be read at all
+	first    time.Time // write of any
+	shaky    bool      // a part could not be read at all
 }
 
 // group sorts the saves of a folder by what they are called.
@@ -39,6 +41,9 @@ func (w *Watcher) group(root *ckpt.Root) []group {
 		g.world = model.Optional[int64]{V: max(g.world.V, s.World.V), OK: g.world.OK || s.World.OK}
 		g.domains = append(g.domains, s.Domains...)
 		g.unproven = cmp.Or(g.unproven, unproven(s))
+		if at := s.FirstWrite; !at.IsZero() && (g.first.IsZero() || at.Before(g.first)) {
+			g.first = at
+		}
 		g.shaky = g.shaky || unreadable(s.Problems)
 	}
 	for i := range all {

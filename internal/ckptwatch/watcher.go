@@ -146,6 +146,9 @@ func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
 		Observer: w.cfg.Observer, Life: w.cfg.Life, Revision: 2 * w.revision,
 	}
 	place := w.place(of)
+	if !g.first.IsZero() {
+		place.FirstWrite = max(0, g.first.UnixNano())
+	}
 	doubt := func(why string) {
 		if place.State == model.DomainCommitted {
 			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, why
@@ -250,7 +253,7 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) *model.EpochObservat
 	s.look, s.absent = w.revision, 0
 	switch {
 	case same(&s.said, &o):
-		s.worse = nil
+		s.worse, s.said.FirstWrite = nil, o.FirstWrite
 	case shaky && s.said.State == model.DomainCommitted && o.State != model.DomainCommitted && (s.worse == nil || !same(s.worse, &o)):
 		s.worse = &o
 		w.stats.Held++

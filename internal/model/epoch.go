@@ -58,6 +58,9 @@ type EpochObservation struct {
 	// Parts is, of a place, of how many parts of the save that are there its observer tells (places
 	// and pointers are none); 0: not said.
 	Parts int64
+	// FirstWrite is, of a place, when the oldest file of the save there was modified last, in Unix ns of
+	// its file system's clock; 0: not said. It decides nothing.
+	FirstWrite int64
 	// Blind: the look was not one at all that there is, so that what is not said of it means nothing.
 	Blind bool
 	// Epoch is what the domain itself holds; unknown where nothing says so. Of a domain that is

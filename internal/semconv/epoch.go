@@ -16,5 +16,11 @@ const (
 	EpochObserver   = "lockstep.epoch.observer"    // s, who looks
 	EpochLife       = "lockstep.epoch.life"        // i, of the observer, the later the greater; absent where it has one
 	EpochRevision   = "lockstep.epoch.revision"    // i, of that life's looks at changes
+	EpochFirstWrite = "lockstep.epoch.first_write" // i, of a place: Unix ns, modification time of the oldest file there; a hint
+
+	// Attributes of the span of a save, "checkpoint save".
+	EpochDomains    = "lockstep.epoch.domains"     // i, of the save
+	EpochLastDomain = "lockstep.epoch.last_domain" // s, that confirmed last, as far as was heard: "optimizer rank 3"
+	EpochBegunBy    = "lockstep.epoch.begun_by"    // s: file (its oldest file's modification time), observation (when it was heard of first)
 	EpochBlind      = "lockstep.epoch.blind"       // b, the look was not one at all that there is; absent where it was
 )

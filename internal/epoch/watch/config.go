@@ -83,6 +83,9 @@ type Stats struct {
 	// Forgotten counts observers that fell silent, Unfollowed those beyond MaxObservers.
 	Forgotten, Unfollowed int64
 	// Late counts observations of a life of an observer after a later one was heard.
-	Late   int64
-	Judged int64
+	Late int64
+	// SpansLost counts saves that became whole, and have no span: nobody knows when they were begun, or
+	// there was no room.
+	SpansLost int64
+	Judged    int64
 }

@@ -21,6 +21,7 @@ type Watch struct {
 	saves     map[saveKey]*save
 	open      map[saveKey]*Episode
 	frontiers map[genKey]model.Optional[int64]
+	spans     []Span
 	stats     Stats
 }
 
@@ -35,6 +36,7 @@ type saveKey struct {
 type save struct {
 	changed time.Time // when something of it was last told that was new
 	heard   time.Time // or again
+	spans   spanning
 	judged  bool
 	verdict epoch.Judgement
 	// doubters are who keeps it from being confirmed.
@@ -81,12 +83,13 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 	case s == nil && !w.engine.Has(k.job, k.generation, k.save):
 		return // it found no room
 	case s == nil:
-		s = &save{changed: now}
+		s = &save{changed: now, spans: spanning{heard: now}}
 		w.saves[k] = s
 	case change != epoch.Nothing:
 		s.changed, s.judged = now, false
 	}
 	s.heard = now
+	s.spans.take(of, w.observers[o.Observer], change != epoch.Nothing)
 }
 
 // judgeAnew has saves judged with the next Tick.
@@ -113,6 +116,7 @@ func (w *Watch) Tick(now time.Time) []Episode {
 			s.verdict, s.judged = w.engine.Judge(k.job, k.generation, k.save), true
 			s.doubters = w.doubters(k, s)
 			w.stats.Judged++
+			w.span(k, s, now)
 		}
 	}
 	w.frontier()

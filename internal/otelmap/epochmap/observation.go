@@ -29,7 +29,7 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 	lr.SetSeverityText("INFO")
 	lr.Body().SetStr(sentence(o))
 	m := lr.Attributes()
-	m.EnsureCapacity(14)
+	m.EnsureCapacity(15)
 	put := func(name, value string) {
 		if value != "" {
 			m.PutStr(name, value)
@@ -56,6 +56,9 @@ func ObservationToLog(o *model.EpochObservation, lr plog.LogRecord) {
 		m.PutInt(semconv.EpochLife, o.Life)
 	}
 	m.PutInt(semconv.EpochRevision, o.Revision)
+	if o.FirstWrite > 0 {
+		m.PutInt(semconv.EpochFirstWrite, o.FirstWrite)
+	}
 	if o.Blind {
 		m.PutBool(semconv.EpochBlind, true)
 	}
@@ -103,6 +106,7 @@ func LogToObservation(resource pcommon.Resource, lr plog.LogRecord) (o model.Epo
 	o.Life, _ = r.Integer(semconv.EpochLife)
 	o.Epoch.V, o.Epoch.OK = r.Integer(semconv.EpochHeld)
 	o.Revision, _ = r.Integer(semconv.EpochRevision)
+	o.FirstWrite, _ = r.Integer(semconv.EpochFirstWrite)
 	o.Blind = r.Flag(semconv.EpochBlind)
 	o.Confidence = r.Share(semconv.EpochConfidence)
 	switch {
@@ -110,6 +114,8 @@ func LogToObservation(resource pcommon.Resource, lr plog.LogRecord) (o model.Epo
 		r.Fail("read attribute %s: got %.20q; want tentative, reflecting, committed, absent or withdrawn", semconv.EpochState, o.State)
 	case o.Of < 0:
 		r.Fail("read attribute %s: got %d; want 0 or more", semconv.EpochDomainOf, o.Of)
+	case o.FirstWrite < 0:
+		r.Fail("read attribute %s: got %d; want 0 or more", semconv.EpochFirstWrite, o.FirstWrite)
 	case o.Parts < 0:
 		r.Fail("read attribute %s: got %d; want 0 or more", semconv.EpochParts, o.Parts)
 	}

@@ -17,7 +17,7 @@ import (
 func full() model.EpochObservation {
 	return model.EpochObservation{
 		Time: 7, JobID: "job", Generation: "4 ranks", Save: 100, Domain: model.Domain{Kind: model.DomainModel, ID: "rank 3"}, Of: 4, Parts: 9,
-		Epoch: model.Some[int64](99), State: model.DomainCommitted, Witness: "iteration in x.pt", Confidence: 0.5, Observer: "node1 12", Life: 5, Revision: 9, Blind: true,
+		Epoch: model.Some[int64](99), State: model.DomainCommitted, Witness: "iteration in x.pt", Confidence: 0.5, Observer: "node1 12", Life: 5, Revision: 9, Blind: true, FirstWrite: 3,
 	}
 }
 
@@ -64,6 +64,7 @@ func TestWhatIsNotRightIsRefused(t *testing.T) {
 		`read attribute lockstep.epoch.state: got "done"; want tentative, reflecting, committed, absent or withdrawn`: func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.state", "done") },
 		"read attribute lockstep.epoch.domain.of: got -1; want 0 or more":                                             func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.domain.of", -1) },
 		"read attribute lockstep.epoch.blind: got type Str; want Bool":                                                func(_, m pcommon.Map) { m.PutStr("lockstep.epoch.blind", "yes") },
+		"read attribute lockstep.epoch.first_write: got -1; want 0 or more":                                           func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.first_write", -1) },
 		"read attribute lockstep.epoch.parts: got -1; want 0 or more":                                                 func(_, m pcommon.Map) { m.PutInt("lockstep.epoch.parts", -1) },
 		"read attribute lockstep.epoch.confidence: got NaN; want 0 to 1":                                              func(_, m pcommon.Map) { m.PutDouble("lockstep.epoch.confidence", math.NaN()) },
 		"read attribute lockstep.epoch.confidence: got type Bool; want Double":                                        func(_, m pcommon.Map) { m.PutBool("lockstep.epoch.confidence", true) },

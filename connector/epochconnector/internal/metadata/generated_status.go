@@ -16,4 +16,5 @@ var (
 const (
 	LogsToLogsStability    = component.StabilityLevelDevelopment
 	LogsToMetricsStability = component.StabilityLevelDevelopment
+	LogsToTracesStability  = component.StabilityLevelDevelopment
 )

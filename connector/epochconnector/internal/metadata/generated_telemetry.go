@@ -54,6 +54,7 @@ type TelemetryBuilder struct {
 	ConnectorEpochResumesLeft            metric.Int64ObservableCounter
 	ConnectorEpochResumesOverflowed      metric.Int64ObservableCounter
 	ConnectorEpochSavesLeft              metric.Int64ObservableCounter
+	ConnectorEpochSpansLost              metric.Int64ObservableCounter
 	ConnectorEpochUnread                 metric.Int64ObservableCounter
 }
 
@@ -458,6 +459,21 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochSavesLeftCallback(cb metr
 	return nil
 }
 
+// RegisterConnectorEpochSpansLostCallback sets callback for observable ConnectorEpochSpansLost metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochSpansLostCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochSpansLost, obs: o})
+		return nil
+	}, builder.ConnectorEpochSpansLost)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorEpochUnreadCallback sets callback for observable ConnectorEpochUnread metric.
 func (builder *TelemetryBuilder) RegisterConnectorEpochUnreadCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -655,6 +671,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_epoch_saves_left",
 		metric.WithDescription("Saves that made room for others, those of the lowest epochs first. [Alpha]"),
 		metric.WithUnit("{save}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochSpansLost, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_spans_lost",
+		metric.WithDescription("Saves that became whole and have no span, because nobody saw their beginning, or the consumer refused it. [Alpha]"),
+		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochUnread, err = builder.meter.Int64ObservableCounter(
