@@ -319,3 +319,31 @@ func TestWhatVanishesWithAnotherNumberOfRanks(t *testing.T) {
 	assert.Equal(t, epoch.Converged, e.Judge("job", "1 ranks", 10).Verdict)
 	assert.Equal(t, 2+3, w.Len())
 }
+
+// When a save was begun is told with its place, and decides nothing.
+func TestTheFirstWriteIsTold(t *testing.T) {
+	w := watcher()
+	r := root(10, model.DomainCommitted)
+	r.Saves[0].FirstWrite = at(-60)
+	again := r.Saves[0] // a copy of it that is older
+	again.Path, again.FirstWrite = "y", at(-90)
+	r.Saves = append(r.Saves, again)
+	for _, o := range w.Look(r, at(0)) {
+		want := int64(0)
+		if o.Domain.Kind == model.DomainPlace {
+			want = at(-90).UnixNano()
+		}
+		assert.Equal(t, want, o.FirstWrite, o.Domain)
+	}
+	r.Saves[1].FirstWrite = at(-80)
+	assert.Empty(t, w.Look(r, at(1)), "it is no change")
+	for _, o := range w.Look(r, at(60)) {
+		if o.Domain.Kind == model.DomainPlace {
+			assert.Equal(t, at(-80).UnixNano(), o.FirstWrite)
+		}
+	}
+	r.Saves[0].FirstWrite, r.Saves[1].FirstWrite = time.Unix(-7, 0), time.Time{}
+	for _, o := range w.Look(r, at(120)) {
+		assert.Zero(t, o.FirstWrite, "before 1970")
+	}
+}

@@ -1,0 +1,38 @@
+package ckpt_test
+
+import (
+	"fmt"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/ckpt"
+)
+
+// Metadata that names nothing commits nothing.
+func TestMetadataOfNothing(t *testing.T) {
+	_, ok := safe(t, one(metadata()), ckpt.Options{})
+	require.False(t, ok)
+	_, ok = safe(t, one(metadata(item{"__0_0.distcp", 0, 100})), ckpt.Options{})
+	require.True(t, ok)
+}
+
+// What the metadata lists, and nobody wrote, is missing; of a tensor without elements nothing is written.
+func TestKeysThatWereNotWritten(t *testing.T) {
+	items := []item{{"__0_0.distcp", 0, 100}}
+	tensor := func(n int64) string {
+		return pickleText("lost") + "ctorch.distributed.checkpoint.metadata\nTensorStorageMetadata\n)\x81}" +
+			pickleText("size") + "ctorch\nSize\n(" + pickleInt(3) + pickleInt(n) + "t\x85Rsb"
+	}
+	_, ok := safe(t, one(named("layer", items, tensor(0))), ckpt.Options{})
+	require.True(t, ok)
+	r, ok := safe(t, one(named("layer", items, tensor(4))), ckpt.Options{})
+	require.False(t, ok)
+	require.Contains(t, fmt.Sprint(r.Saves), `got no item of "lost" in storage_data; want one`)
+}
+
+func one(metadata *fstest.MapFile) fs.FS {
+	return fstest.MapFS{"step-7/.metadata": metadata, "step-7/__0_0.distcp": shard(100)}
+}
