@@ -35,9 +35,12 @@ func TestPartsAreWhatIsThere(t *testing.T) {
 	place.Parts = 2
 	gone := committedBy("n", model.DomainModel, "rank 7", 0, 10)
 	gone.State = model.DomainAbsent
-	observe(e, place, committedBy("n", model.DomainModel, "rank 0", 0, 10), committedBy("n", model.DomainTracker, "latest", 0, 10))
+	observe(e, place, gone, committedBy("n", model.DomainTracker, "latest", 0, 10))
+	require.Equal(t, 3, e.Judge(testJob, "g", 10).MissingCount, "two parts that are there, and one that is not")
+	gone.State, gone.Revision = model.DomainWithdrawn, 2
+	observe(e, gone, committedBy("n", model.DomainModel, "rank 0", 0, 10))
 	require.False(t, e.Frontier(testJob, "g").OK, "the other part was not heard")
-	gone.Domain.Kind, gone.Domain.ID = model.DomainTracker, "latest"
+	gone.Domain.Kind, gone.Domain.ID, gone.State = model.DomainTracker, "latest", model.DomainAbsent
 	gone.Revision = 2
 	observe(e, gone)
 	require.False(t, e.Frontier(testJob, "g").OK)

@@ -222,14 +222,20 @@ func TestBounds(t *testing.T) {
 	assert.Len(t, r.saves, 4)
 	r.tell(60, 60, 60)
 	assert.Equal(t, []string{"20 partial 2 ended", "40 partial 1"}, r.pass(time.Minute), "it has left")
-	r.tell(70, 70, 0)
-	assert.NotContains(t, r.pass(30*time.Minute), "70 partial 1", "when one was heard who is not followed, nobody knows")
 	bad := model.EpochObservation{State: "done"}
 	r.Observe(&bad, r.now)
 	assert.EqualValues(t, 1, r.Stats().Engine.Refused)
 	low := model.EpochObservation{JobID: "job", Generation: "g", Save: 1, Domain: model.Domain{Kind: model.DomainModel, ID: "rank 0"}, State: model.DomainTentative, Observer: "node0"}
 	r.Observe(&low, r.now)
 	assert.Len(t, r.saves, 4, "it is lower than all that there is room for")
+}
+
+// When one was heard who is not followed, nobody knows.
+func TestWhoIsNotFollowedAccusesNobody(t *testing.T) {
+	r := newRig(func(c *Config) { c.MaxObservers = 1 })
+	r.tell(10, 10, 0)
+	assert.Empty(t, r.pass(time.Hour))
+	assert.Positive(t, r.Stats().Unfollowed)
 }
 
 func TestValidate(t *testing.T) {
