@@ -31,7 +31,8 @@ def fingerprint(
     0. every: steps between two fingerprints. group: whose ranks must agree: a ProcessGroup of
     torch.distributed, None for all ranks, or a name, an integer from 0 or 1 to 32 bytes of text, the
     same on these ranks and on no others; with a name, replicas says how many they are, and nobody is
-    named without. elements: in one slice. The next fingerprint takes the next slice, so that all are
+    named without. Of sharded parameters (FSDP, tensor parallel) a group is needed: that of the ranks
+    which hold the same shards. elements: in one slice. The next fingerprint takes the next slice, so that all are
     seen after every * ceil(all / elements) steps. All ranks must give the same.
 
     Returns the hash, 16 hexadecimal digits, or None in other steps. The slice is hashed on the
@@ -46,7 +47,7 @@ def fingerprint(
     torch = sys.modules.get("torch")
     if torch is None:
         raise TypeError("fingerprint: parameters: want tensors of torch, which is not imported")
-    parts = _parts(torch, parameters)
+    parts = _parts(torch, parameters, group is None)
     total = sum(n for _, n in parts)
     if total == 0:
         return None
@@ -75,11 +76,22 @@ def _group(group: Any, replicas: Any) -> Tuple[bytes, int]:
     return f"ranks {digest}".encode(), len(ranks)
 
 
-def _parts(torch: Any, parameters: Iterable[Any]) -> List[Tuple[Any, int]]:
+def _sharded(p: Any) -> bool:
+    """Whether ranks rightly hold different values: a DTensor, FSDP's flat ones, Megatron's."""
+    return (
+        any(not placement.is_replicate() for placement in getattr(p, "placements", ()))
+        or getattr(p, "_is_flat_param", False)
+        or getattr(p, "tensor_model_parallel", False)
+    )
+
+
+def _parts(torch: Any, parameters: Iterable[Any], of_all: bool) -> List[Tuple[Any, int]]:
     parts = []
     for i, p in enumerate(parameters):
         if not isinstance(p, torch.Tensor):
             raise TypeError(f"fingerprint: parameters: got {type(p).__name__} as number {i}; want tensors")
+        if of_all and _sharded(p):
+            raise ValueError(f"fingerprint: group: got None with number {i} sharded; want the ranks of one shard")
         if hasattr(p, "to_local"):
             p = p.detach().to_local()
         if p.layout == torch.strided and not p.is_quantized and p.device.type != "meta":

@@ -102,6 +102,24 @@ class Hashes(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "got list as number 0; want tensors"):
             lockstep_scope.fingerprint([[1.0]], 0, group="g")
 
+    def test_of_shards_who_shares_them_must_be_said(self):
+        for name, value in (
+            ("_is_flat_param", True),
+            ("tensor_model_parallel", True),
+            ("placements", (mock.Mock(is_replicate=lambda: True), mock.Mock(is_replicate=lambda: False))),
+        ):
+            p = self.torch.zeros(3)
+            setattr(p, name, value)
+            with self.subTest(name):
+                with self.assertRaisesRegex(ValueError, "group: got None with number 1 sharded; want the ranks"):
+                    lockstep_scope.fingerprint([self.torch.zeros(2), p], 0)
+                self.assertEqual(self.told, [])
+                lockstep_scope.fingerprint([p], 0, group="g")
+                self.told.clear()
+        whole = self.torch.zeros(3)
+        whole.placements, whole.tensor_model_parallel = (mock.Mock(is_replicate=lambda: True),), False
+        self.assertIsNotNone(lockstep_scope.fingerprint([whole], 0))
+
 
 @needs_torch
 class Recorded(Case):

@@ -35,6 +35,9 @@ type rank struct {
 type step struct {
 	start, total int64
 	told         map[int64]said
+	// unlike: ranks have told of different slices, or of models of different sizes. They are no
+	// replicas, and nothing is compared.
+	unlike bool
 }
 
 // said is what one rank told of one step: a hash, or several, where it contradicts itself and
@@ -83,11 +86,11 @@ func (g *group) observe(r *rank, v *model.Fingerprint) (late bool) {
 	r.host, r.hwid = v.Rank.HostName, v.Rank.HWID
 	s := g.steps[v.Step]
 	if s == nil {
-		if s = g.room(v.Step); s == nil {
+		if s = g.room(v); s == nil {
 			return true
 		}
 	}
-	s.start, s.total = max(s.start, v.Start), max(s.total, v.Total)
+	s.unlike = s.unlike || s.start != v.Start || s.total != v.Total
 	p := s.told[v.Rank.Rank]
 	if p.life != r.lives {
 		p = said{life: r.lives}
@@ -100,7 +103,8 @@ func (g *group) observe(r *rank, v *model.Fingerprint) (late bool) {
 
 // room makes room for a step; those that come after it push out the lowest, which is judged for the
 // last time. Nil where this would be the one.
-func (g *group) room(n int64) *step {
+func (g *group) room(v *model.Fingerprint) *step {
+	n := v.Step
 	if len(g.steps) >= maxSteps {
 		lowest := slices.Min(slices.Collect(maps.Keys(g.steps)))
 		if n < lowest {
@@ -109,7 +113,7 @@ func (g *group) room(n int64) *step {
 		g.settle(lowest)
 		delete(g.steps, lowest)
 	}
-	s := &step{told: map[int64]said{}}
+	s := &step{start: v.Start, total: v.Total, told: map[int64]said{}}
 	g.steps[n] = s
 	return s
 }
@@ -141,6 +145,9 @@ func (g *group) settle(n int64) {
 // compare joins what was told after a step by ranks that were started equally often.
 func (g *group) compare(n int64, s *step) (j Judgement, mixed bool) {
 	j = Judgement{Step: n, Start: s.start, Total: s.total, Replicas: int(g.replicas)}
+	if s.unlike {
+		return j, false
+	}
 	life := 0
 	for _, p := range s.told {
 		life = max(life, p.life)

@@ -108,6 +108,26 @@ func TestWhatConfirmsNothing(t *testing.T) {
 	assert.Equal(t, int64(1), r.Stats().Late, "of the life before")
 }
 
+// Ranks that have told of different slices, as the stages of a pipeline do, are no replicas.
+func TestWhoIsNoReplica(t *testing.T) {
+	for name, change := range map[string]func(*model.Fingerprint){
+		"another size":  func(v *model.Fingerprint) { v.Total++ },
+		"another slice": func(v *model.Fingerprint) { v.Start++ },
+	} {
+		for _, order := range [][]int64{{0, 1, 2}, {2, 1, 0}} {
+			r := newRig(Config{})
+			for _, rank := range order {
+				v := printed(rank, 3, 100, uint64(rank))
+				if rank == 2 {
+					change(v)
+				}
+				r.tell(v)
+			}
+			assert.Empty(t, r.said(), name)
+		}
+	}
+}
+
 func TestADoubtStaysUntilTheSliceAgrees(t *testing.T) {
 	r := newRig(Config{})
 	r.all(200, 8, 9, 8).said()
