@@ -125,7 +125,8 @@ func lineFinding(e *logline.Episode, now time.Time) model.Finding {
 	if e.Absurd {
 		f.Confidence, f.Severity = absurd, model.SeverityWarn
 	}
-	if len(e.Hosts) == 1 && !e.More {
+	// Who prints that ranks of a job differ is not who is wrong.
+	if len(e.Hosts) == 1 && !e.More && (e.JobID == "" || len(e.Ranks) == 1) {
 		f.Host = e.Hosts[0]
 	}
 	if len(e.Ranks) > 0 {

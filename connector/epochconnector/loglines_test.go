@@ -101,6 +101,18 @@ func TestLinesThatCanNotBe(t *testing.T) {
 	assert.Equal(t, []any{0.3, model.SeverityWarn}, []any{changed[0].Confidence, changed[0].Severity})
 }
 
+// A host whose log says that ranks of its job differ is not called the place.
+func TestWhoSaysItIsNotWhoIsWrong(t *testing.T) {
+	h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	h.consume(line("NCCL WARN Mismatched NCCL version detected : rank 0 version 22703 rank 8 version 22602", map[string]string{"lockstep.job.id": "j", "host.name": "n"}))
+	changed, _, _, _ := h.judge(time.Now(), false, false)
+	require.Len(t, changed, 1)
+	assert.Empty(t, changed[0].Host)
+	assert.Contains(t, otelmap.Sentence(&changed[0]), "job j: ")
+	assert.Contains(t, changed[0].Evidence, `"hosts":["n"]`)
+}
+
 // Each pattern has a meaning, and a sentence.
 func TestMeanings(t *testing.T) {
 	for _, text := range []string{

@@ -22,5 +22,7 @@ func TestLogLineSentences(t *testing.T) {
 	} {
 		f := model.Finding{Kind: model.FindingEpoch, Class: model.ClassFleetMixed, Op: model.OpLogLine + "x", JobID: "j", Confidence: 0.9, Evidence: evidence}
 		assert.Equal(t, "job j: epoch (fleet_mixed)"+want+" (confidence 0.90)", Sentence(&f))
+		f.JobID = ""
+		assert.Equal(t, "a job or host that nothing names: epoch (fleet_mixed)"+want+" (confidence 0.90)", Sentence(&f))
 	}
 }

@@ -214,6 +214,8 @@ func place(f *model.Finding) string {
 		return "link " + f.Link
 	case f.CommID != "":
 		return "communicator " + firstOf(f.CommName, f.CommID)
+	case f.JobID == "":
+		return "a job or host that nothing names"
 	default:
 		return "job " + f.JobID
 	}
