@@ -57,6 +57,7 @@ class Values(unittest.TestCase):
     def test_what_is_wrong_is_said(self):
         for error, text, arguments, named in (
             (TypeError, "step: got nan; want an integer", (float("nan"),), {}),
+            (TypeError, "step: got True; want an integer", (True,), {}),
             (TypeError, "step: got '7'; want an integer", ("7",), {}),
             (ValueError, "step: got -1; want 0 to", (-1,), {}),
             (ValueError, "step: got 9223372036854775808; want 0 to", (2**63,), {}),
