@@ -212,7 +212,7 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	changed, standing, sums, saves := h.judge(now, flush, last && h.owed)
 	changed = append(changed, h.ended...)
 	h.ended = nil
-	errs := []error{h.sendSaves(ctx, saves)}
+	var errs []error
 	if len(standing) > 0 {
 		h.owed = false
 	}
@@ -230,7 +230,7 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.sendSaves(ctx, saves))...)
 }
 
 // judge asks the watches, and holds them for no longer; what stands is asked for in its turn, or where

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
@@ -37,6 +38,38 @@ func TestASaveIsASpan(t *testing.T) {
 		assert.Equal(t, "model rank 1", last.AsString())
 		assert.EqualValues(t, 1, r.counter(t, "spans_lost"), "the first was whole when it was heard of")
 		r.stop(t)
+	})
+}
+
+// Who takes no spans costs the findings nothing.
+func TestFindingsGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		logs, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return r.logs.ConsumeLogs(ctx, ld)
+		})
+		require.NoError(t, err)
+		r = newRig(t, logs)
+		next, err := consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.NoError(t, err)
+		r.tell(t, 10, 10, 10)
+		r.pass(t, time.Minute)
+		r.faces[0].(*face).handle.Value.traces = []consumer.Traces{next}
+		r.tell(t, 20, 20, 0)
+		r.pass(t, time.Minute)
+		r.tell(t, 20, 20, 20)
+		r.send(t, line(nvmlLine, nil))
+		for _, f := range r.faces {
+			_ = f.Shutdown(t.Context())
+		}
+		assert.Len(t, r.said(t), 1)
+		require.NoError(t, r.telemetry.Shutdown(t.Context()))
 	})
 }
 
