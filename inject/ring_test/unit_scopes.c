@@ -732,6 +732,27 @@ static void resumes_say_what_was_loaded(void)
     CHECK_EQ(head_of_mine(r), head);
 }
 
+// The n-th load of a rank is compared with the n-th of others: one that is left out has its number.
+static void resumes_that_are_left_out_count(void)
+{
+    struct lockstep_ring *r = ring_of("2", "64");
+    uint32_t tid = (uint32_t)gettid();
+    uint64_t calls = 1, each = lockstep_pair(tid, 1) - lockstep_pair(tid, 0);
+    lockstep_resumed(7, -1, NULL, NULL, NULL);
+    uint64_t first = last_record(r)[5];
+    for (; drops_of(r, LOCKSTEP_D_SCOPES_RATE) == 0 && calls < 100000; calls++) {
+        lockstep_resumed(7, -1, NULL, NULL, NULL);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_SCOPES_RATE), 1);
+    uint64_t head = head_of_mine(r);
+    for (int i = 0; i < 10000 && head_of_mine(r) == head; i++, calls++) {
+        usleep(1000);
+        lockstep_resumed(8, -1, NULL, NULL, NULL);
+    }
+    CHECK(head_of_mine(r) > head);
+    CHECK_EQ(last_record(r)[5] - first, (calls - 1) * each);
+}
+
 static void fingerprints_have_a_group(void)
 {
     struct lockstep_ring *r = process_ring();
@@ -1018,6 +1039,7 @@ static const struct test_case cases[] = {
     {"threads_agree_on_names", threads_agree_on_names},
     {"links_name_a_span", links_name_a_span},
     {"resumes_say_what_was_loaded", resumes_say_what_was_loaded},
+    {"resumes_that_are_left_out_count", resumes_that_are_left_out_count},
     {"fingerprints_have_a_group", fingerprints_have_a_group},
     {"collectives_are_followed", collectives_are_followed},
     {"collectives_that_cannot_be", collectives_that_cannot_be},

@@ -33,12 +33,13 @@ void lockstep_resumed(int64_t step, int64_t optimizer_step, const char *data_cur
         lockstep_drop(r, LOCKSTEP_D_RESUMES);
         return;
     }
+    // One that finds no room counts, too: those that follow would be compared with others' of before.
+    uint32_t number = atomic_fetch_add_explicit(&resumes, 1, memory_order_relaxed) + 1;
     struct scope_thread *t = scope_thread_of(r);
     uint64_t now = lockstep_now();
     if (!scope_take(r, t->lane, now)) {
         return;
     }
-    uint32_t number = atomic_fetch_add_explicit(&resumes, 1, memory_order_relaxed) + 1;
     uint64_t word[LOCKSTEP_WORDS] = {[2] = (uint64_t)step, [4] = now, [5] = lockstep_pair(t->tid, number)};
     unsigned flags = 0;
     if (optimizer_step >= 0) {
