@@ -170,7 +170,7 @@ func TestTorchCheckpointWatched(t *testing.T) {
 	dir := t.TempDir()
 	spans := filepath.Join(t.TempDir(), "spans.jsonl")
 	c := startCollector(t, "checkpoints.yaml", map[string]string{
-		"LOCKSTEP_SPANS": spans,
+		"LOCKSTEP_SPANS":       spans,
 		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_HEARTBEAT": "1s", "LOCKSTEP_SETTLE": "3s",
 		"LOCKSTEP_EVENTS": filepath.Join(t.TempDir(), "events.jsonl"),
 	})
