@@ -1,7 +1,6 @@
 package epochconnector
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -38,18 +37,13 @@ func (h *hub) finding(e *watch.Episode, frontier model.Optional[int64], now time
 	f := model.Finding{
 		Time: now.UnixNano(), Start: e.Began.UnixNano(), Severity: model.SeverityError,
 		JobID: e.Job, JobName: h.names[e.Job], Kind: model.FindingEpoch, Class: string(e.Class), Cause: model.CauseUnknown,
-		Op: fmt.Sprintf("save %d", e.Save), Confidence: 1, Action: actions[e.Class], Revision: e.Revision, Status: model.StatusUpdated,
+		Op: fmt.Sprintf("save %d", e.Save), Confidence: 1, Action: actions[e.Class],
 		ID: model.FindingID(e.Job, model.FindingEpoch, fmt.Sprintf("%s %d", e.Generation, e.Save), e.Began.UnixNano()),
 	}
 	if e.Class == watch.Partial { // it may be a job that was stopped: nothing is lost but the save
 		f.Severity = model.SeverityWarn
 	}
-	switch {
-	case !e.Ended.IsZero():
-		f.Status, f.Time = model.StatusClosed, e.Ended.UnixNano()
-	case e.Revision == 1:
-		f.Status = model.StatusOpen
-	}
+	setStatus(&f, e.Revision, e.Ended)
 	f.Evidence = evidence(e, frontier)
 	return f
 }
@@ -70,11 +64,7 @@ func evidence(e *watch.Episode, frontier model.Optional[int64]) string {
 	if frontier.OK {
 		ev.Frontier = &frontier.V
 	}
-	text, err := json.Marshal(ev)
-	if err != nil {
-		return "{}" // numbers and texts always encode
-	}
-	return string(text)
+	return encoded(ev)
 }
 
 func domainText(d model.Domain) string {

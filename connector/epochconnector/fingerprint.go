@@ -1,7 +1,6 @@
 package epochconnector
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -67,11 +66,7 @@ const (
 
 // replicaFindings makes what is told everywhere of replicas whose parameters differ.
 func replicaFindings(episodes []replica.Episode, now time.Time) []model.Finding {
-	out := make([]model.Finding, 0, len(episodes))
-	for i := range episodes {
-		out = append(out, replicaFinding(&episodes[i], now))
-	}
-	return out
+	return findingsOf(episodes, now, replicaFinding)
 }
 
 func replicaFinding(e *replica.Episode, now time.Time) model.Finding {
@@ -80,7 +75,7 @@ func replicaFinding(e *replica.Episode, now time.Time) model.Finding {
 		Time: now.UnixNano(), Start: e.Began.UnixNano(), Severity: model.SeverityError,
 		JobID: e.Job, JobName: e.JobName, Incarnation: e.Incarnation,
 		Kind: model.FindingEpoch, Class: model.ClassMixed, Cause: model.CauseUnknown, Op: model.OpFingerprint,
-		Confidence: 1, Action: undecidedAction, Revision: e.Revision, Status: model.StatusUpdated,
+		Confidence: 1, Action: undecidedAction,
 		ID: model.FindingID(e.Incarnation, model.FindingEpoch, model.OpFingerprint+" "+e.Group, e.Began.UnixNano()),
 	}
 	if j.MinorityCount > 0 {
@@ -95,12 +90,7 @@ func replicaFinding(e *replica.Episode, now time.Time) model.Finding {
 	if len(j.Hosts) == 1 {
 		f.Host = j.Hosts[0]
 	}
-	switch {
-	case !e.Ended.IsZero():
-		f.Status, f.Time = model.StatusClosed, e.Ended.UnixNano()
-	case e.Revision == 1:
-		f.Status = model.StatusOpen
-	}
+	setStatus(&f, e.Revision, e.Ended)
 	f.Evidence = replicaEvidence(e)
 	return f
 }
@@ -114,9 +104,5 @@ func replicaEvidence(e *replica.Episode) string {
 	for _, h := range j.Held {
 		ev.Held = append(ev.Held, otelmap.ResumeHeld{Value: fmt.Sprintf("%016x", h.Hash), Count: h.Count, Ranks: h.Ranks})
 	}
-	text, err := json.Marshal(ev)
-	if err != nil {
-		return "{}" // numbers and texts always encode
-	}
-	return string(text)
+	return encoded(ev)
 }

@@ -1,7 +1,6 @@
 package epochconnector
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,11 +14,7 @@ const fleetAction = "bring the nodes of the minority to the version of the other
 
 // fleetFindings makes what is told everywhere of what the watch of versions says.
 func fleetFindings(episodes []fleet.Episode, now time.Time) []model.Finding {
-	out := make([]model.Finding, 0, len(episodes))
-	for i := range episodes {
-		out = append(out, fleetFinding(&episodes[i], now))
-	}
-	return out
+	return findingsOf(episodes, now, fleetFinding)
 }
 
 func fleetFinding(e *fleet.Episode, now time.Time) model.Finding {
@@ -33,7 +28,7 @@ func fleetFinding(e *fleet.Episode, now time.Time) model.Finding {
 		JobID: e.Job, JobName: e.JobName, Incarnation: e.Incarnation, CommID: e.CommID, CommName: e.CommName,
 		Kind: model.FindingEpoch, Class: model.ClassFleetMixed, Cause: model.CauseUnknown, Op: op,
 		Ranks: j.Minority, RanksCount: model.Some(int64(j.MinorityCount)),
-		Confidence: 1, Action: fleetAction, Revision: e.Revision, Status: model.StatusUpdated,
+		Confidence: 1, Action: fleetAction,
 		ID: model.FindingID(e.Incarnation, model.FindingEpoch, fmt.Sprintf("%s %d %d %s", e.CommID, e.First, j.Ranks, op), e.Began.UnixNano()),
 	}
 	if len(j.MinorityHosts) == 1 {
@@ -42,12 +37,7 @@ func fleetFinding(e *fleet.Episode, now time.Time) model.Finding {
 	if j.MinorityCount == 1 {
 		f.Rank = model.Some(j.Minority[0])
 	}
-	switch {
-	case !e.Ended.IsZero():
-		f.Status, f.Time = model.StatusClosed, e.Ended.UnixNano()
-	case e.Revision == 1:
-		f.Status = model.StatusOpen
-	}
+	setStatus(&f, e.Revision, e.Ended)
 	f.Evidence = fleetEvidence(e)
 	return f
 }
@@ -60,9 +50,5 @@ func fleetEvidence(e *fleet.Episode) string {
 	for _, h := range j.Held {
 		ev.Held = append(ev.Held, otelmap.FleetHeld{Versions: h.Versions, Nodes: h.Nodes, Ranks: h.Ranks, First: h.First})
 	}
-	text, err := json.Marshal(ev)
-	if err != nil {
-		return "{}" // numbers and texts always encode
-	}
-	return string(text)
+	return encoded(ev)
 }

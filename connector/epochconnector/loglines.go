@@ -2,7 +2,6 @@ package epochconnector
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -102,11 +101,7 @@ const absurd = 0.3
 
 // lineFindings makes what is told everywhere of what lines of logs say.
 func lineFindings(episodes []logline.Episode, now time.Time) []model.Finding {
-	out := make([]model.Finding, 0, len(episodes))
-	for i := range episodes {
-		out = append(out, lineFinding(&episodes[i], now))
-	}
-	return out
+	return findingsOf(episodes, now, lineFinding)
 }
 
 func lineFinding(e *logline.Episode, now time.Time) model.Finding {
@@ -119,7 +114,7 @@ func lineFinding(e *logline.Episode, now time.Time) model.Finding {
 	f := model.Finding{
 		Time: now.UnixNano(), Start: e.Began.UnixNano(), Severity: meaning.severity,
 		JobID: e.JobID, JobName: e.JobName, Kind: model.FindingEpoch, Class: meaning.class, Cause: model.CauseUnknown, Op: op,
-		Confidence: meaning.confidence, Action: meaning.action, Revision: e.Revision, Status: model.StatusUpdated,
+		Confidence: meaning.confidence, Action: meaning.action,
 		ID: model.FindingID(of, model.FindingEpoch, op, e.Began.UnixNano()), Evidence: lineEvidence(e),
 	}
 	if e.Absurd {
@@ -138,12 +133,7 @@ func lineFinding(e *logline.Episode, now time.Time) model.Finding {
 	if len(e.Ranks) == 1 && !e.More {
 		f.Rank = model.Some(e.Ranks[0])
 	}
-	switch {
-	case !e.Ended.IsZero():
-		f.Status, f.Time = model.StatusClosed, e.Ended.UnixNano()
-	case e.Revision == 1:
-		f.Status = model.StatusOpen
-	}
+	setStatus(&f, e.Revision, e.Ended)
 	return f
 }
 
@@ -158,9 +148,5 @@ func lineEvidence(e *logline.Episode) string {
 		}
 		ev.Said[field.Name] = field.Value
 	}
-	text, err := json.Marshal(ev)
-	if err != nil {
-		return "{}" // numbers and texts always encode
-	}
-	return string(text)
+	return encoded(ev)
 }

@@ -1,7 +1,6 @@
 package epochconnector
 
 import (
-	"encoding/json"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -48,11 +47,7 @@ const resumeAction = "stop the job before it saves, and have all ranks load one 
 
 // resumeFindings makes what is told everywhere of ranks that have loaded different states.
 func resumeFindings(episodes []resume.Episode, now time.Time) []model.Finding {
-	out := make([]model.Finding, 0, len(episodes))
-	for i := range episodes {
-		out = append(out, resumeFinding(&episodes[i], now))
-	}
-	return out
+	return findingsOf(episodes, now, resumeFinding)
 }
 
 func resumeFinding(e *resume.Episode, now time.Time) model.Finding {
@@ -61,7 +56,7 @@ func resumeFinding(e *resume.Episode, now time.Time) model.Finding {
 		Time: now.UnixNano(), Start: e.Began.UnixNano(), Severity: model.SeverityError,
 		JobID: e.Job, JobName: e.JobName, Incarnation: e.Incarnation,
 		Kind: model.FindingEpoch, Class: model.ClassMixed, Cause: model.CauseUnknown, Op: model.OpResume,
-		Confidence: 1, Action: resumeAction, Revision: e.Revision, Status: model.StatusUpdated,
+		Confidence: 1, Action: resumeAction,
 		ID: model.FindingID(e.Incarnation, model.FindingEpoch, model.OpResume, e.Began.UnixNano()),
 	}
 	if j.MinorityCount > 0 { // else both sides may be wrong
@@ -76,12 +71,7 @@ func resumeFinding(e *resume.Episode, now time.Time) model.Finding {
 	if j.MinorityCount == 1 && len(j.HWIDs) == 1 {
 		f.HWID = j.HWIDs[0]
 	}
-	switch {
-	case !e.Ended.IsZero():
-		f.Status, f.Time = model.StatusClosed, e.Ended.UnixNano()
-	case e.Revision == 1:
-		f.Status = model.StatusOpen
-	}
+	setStatus(&f, e.Revision, e.Ended)
 	f.Evidence = resumeEvidence(j)
 	return f
 }
@@ -96,9 +86,5 @@ func resumeEvidence(j *resume.Judgement) string {
 		}
 		ev.Fields = append(ev.Fields, to)
 	}
-	text, err := json.Marshal(ev)
-	if err != nil {
-		return "{}" // numbers and texts always encode
-	}
-	return string(text)
+	return encoded(ev)
 }

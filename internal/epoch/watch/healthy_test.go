@@ -83,6 +83,23 @@ func (a *agent) rename(from, to string) {
 	require.NoError(a.t, os.Rename(filepath.Join(a.dir, from), filepath.Join(a.dir, to)))
 }
 
+// midst is an agent that has seen a save without its last shard, which has come since.
+func midst(t *testing.T) *agent {
+	t.Helper()
+	a := newAgent(t)
+	a.save("deepspeed, ZeRO 1", 0, 100)
+	a.quiet(15)
+	a.save("deepspeed, ZeRO 1", 0, 200)
+	shards, err := filepath.Glob(filepath.Join(a.dir, "global_step200", "*zero_pp_rank_2*optim*"))
+	require.NoError(t, err)
+	require.Len(t, shards, 1)
+	shard := filepath.Join("global_step200", filepath.Base(shards[0]))
+	a.rename(shard, "hidden")
+	a.quiet(1)
+	a.rename("hidden", shard)
+	return a
+}
+
 // TestHealthyJobs: what jobs do beside saving one epoch after the other costs them no accusation,
 // and their newest save is what they can recover.
 func TestHealthyJobs(t *testing.T) {
@@ -107,34 +124,14 @@ func TestHealthyJobs(t *testing.T) {
 		a.frontier(200)
 	})
 	t.Run("the agent restarts during a save", func(t *testing.T) {
-		a := newAgent(t)
-		a.save("deepspeed, ZeRO 1", 0, 100)
-		a.quiet(15)
-		a.save("deepspeed, ZeRO 1", 0, 200)
-		shards, err := filepath.Glob(filepath.Join(a.dir, "global_step200", "*zero_pp_rank_2*optim*"))
-		require.NoError(t, err)
-		require.Len(t, shards, 1)
-		shard := filepath.Join("global_step200", filepath.Base(shards[0]))
-		a.rename(shard, "hidden")
-		a.quiet(1)
-		a.rename("hidden", shard)
+		a := midst(t)
 		a.restart()
 		a.quiet(1)
 		a.frontier(200)
 		a.quiet(60)
 	})
 	t.Run("the folder can not be read from the midst of a save on", func(t *testing.T) {
-		a := newAgent(t)
-		a.save("deepspeed, ZeRO 1", 0, 100)
-		a.quiet(15)
-		a.save("deepspeed, ZeRO 1", 0, 200)
-		shards, err := filepath.Glob(filepath.Join(a.dir, "global_step200", "*zero_pp_rank_2*optim*"))
-		require.NoError(t, err)
-		require.Len(t, shards, 1)
-		shard := filepath.Join("global_step200", filepath.Base(shards[0]))
-		a.rename(shard, "hidden")
-		a.quiet(1)
-		a.rename("hidden", shard)
+		a := midst(t)
 		for range 60 {
 			a.look(&ckpt.Root{Problems: []ckpt.Problem{{Check: ckpt.CheckInput, Severity: ckpt.Unreadable}}})
 		}
