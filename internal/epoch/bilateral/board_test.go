@@ -1,0 +1,341 @@
+package bilateral
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+var limits = Config{MaxJobs: 4, MaxDomains: 40, Silent: time.Hour}
+
+// speaker is a domain that tells what it is made to.
+type speaker struct {
+	t     *testing.T
+	board *Board
+	tell  Tell
+}
+
+func speakers(t *testing.T, b *Board, n int) (list []*speaker) {
+	t.Helper()
+	for i := range n {
+		list = append(list, &speaker{t, b, Tell{Job: "job", Domain: fmt.Sprintf("rank %d", i), Domains: n, Life: fmt.Sprintf("%x", 0xa0+i)}})
+	}
+	return list
+}
+
+func (s *speaker) says(session string, slots ...Slot) Answer {
+	s.t.Helper()
+	s.tell.Sequence++
+	s.tell.Session, s.tell.Slots = session, slots
+	a, err := s.board.Tell(&s.tell, Until{}, time.Now())
+	require.NoError(s.t, err)
+	return a
+}
+
+func slot(epoch int64, session string, state State) Slot {
+	return Slot{Attempt{epoch, session}, state}
+}
+
+func TestSession(t *testing.T) {
+	b := New(limits)
+	all := speakers(t, b, 3)
+	assert.Equal(t, Answer{Domains: 3, Heard: 1}, all[0].says(""))
+	assert.Empty(t, all[1].says("").Session, "one is not heard")
+	session := all[2].says("").Session
+	require.NotEmpty(t, session)
+	assert.Equal(t, 1, all[0].says(session).Joined)
+	assert.Equal(t, 1, all[0].says(session).Joined, "told twice")
+	assert.Equal(t, 2, all[1].says(session).Joined)
+	a := all[2].says(session)
+	assert.Equal(t, 3, a.Joined)
+	assert.False(t, a.Recoverable.OK, "nobody holds anything")
+
+	t.Run("a life more is another session, of which nobody is", func(t *testing.T) {
+		all[1].tell.Life, all[1].tell.Sequence = "bb", 0
+		a := all[1].says("")
+		assert.NotEmpty(t, a.Session)
+		assert.NotEqual(t, session, a.Session)
+		assert.Zero(t, a.Joined)
+	})
+	t.Run("the life before is not heard", func(t *testing.T) {
+		late := all[1].tell
+		late.Life, late.Sequence = "a1", 99
+		_, err := b.Tell(&late, Until{}, time.Now())
+		require.ErrorIs(t, err, ErrConflict)
+		assert.ErrorContains(t, err, `tell job "job": conflict: check life of "rank 1"`)
+	})
+	t.Run("another board names the session alike", func(t *testing.T) {
+		other := New(limits)
+		for _, s := range speakers(t, other, 3) {
+			s.says("")
+			if s.tell.Domain == "rank 2" {
+				assert.Equal(t, session, s.says("").Session)
+			}
+		}
+	})
+}
+
+func TestRecoverable(t *testing.T) {
+	for name, c := range map[string]struct {
+		slots             [3][]Slot
+		recoverable, lost model.Optional[Attempt]
+	}{
+		"nothing": {},
+		"one that all hold": {
+			slots:       [3][]Slot{{slot(1, "e", Tentative)}, {slot(1, "e", Committed)}, {slot(1, "e", Reflecting)}},
+			recoverable: model.Some(Attempt{1, "e"}),
+		},
+		"the newest of those": {
+			slots: [3][]Slot{
+				{slot(1, "e", Committed), slot(2, "f", Tentative), slot(3, "f", Tentative)},
+				{slot(1, "e", Committed), slot(2, "f", Tentative)},
+				{slot(1, "e", Committed), slot(2, "f", Tentative)},
+			},
+			recoverable: model.Some(Attempt{2, "f"}),
+		},
+		"parts of two attempts are no save": {
+			slots:       [3][]Slot{{slot(1, "e", Committed), slot(2, "f", Tentative)}, {slot(1, "e", Committed), slot(2, "aa", Tentative)}, {slot(1, "e", Committed), slot(2, "f", Tentative)}},
+			recoverable: model.Some(Attempt{1, "e"}),
+		},
+		"dropped for the newer by some": {
+			slots:       [3][]Slot{{slot(2, "e", Committed)}, {slot(1, "e", Committed), slot(2, "e", Reflecting)}, {slot(2, "e", Committed)}},
+			recoverable: model.Some(Attempt{2, "e"}),
+		},
+		"a part was lost": {
+			slots: [3][]Slot{{slot(2, "e", Committed)}, {}, {slot(2, "e", Committed)}},
+			lost:  model.Some(Attempt{2, "e"}),
+		},
+		"a part was lost, and all hold the one before": {
+			slots:       [3][]Slot{{slot(1, "e", Committed), slot(2, "e", Reflecting)}, {slot(1, "e", Committed)}, {slot(1, "e", Committed), slot(2, "e", Tentative)}},
+			recoverable: model.Some(Attempt{1, "e"}), lost: model.Some(Attempt{2, "e"}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := speakers(t, New(limits), 3)
+			var a Answer
+			session := ""
+			for range 2 {
+				for i, s := range all {
+					assert.False(t, a.Recoverable.OK || a.Lost.OK, "not all take part")
+					a = s.says(session, c.slots[i]...)
+				}
+				session = a.Session
+			}
+			assert.Equal(t, c.recoverable, a.Recoverable)
+			assert.Equal(t, c.lost, a.Lost)
+		})
+	}
+}
+
+func TestCount(t *testing.T) {
+	all := speakers(t, New(limits), 2)
+	all[0].says("", slot(5, "e", Committed), slot(6, "f", Tentative))
+	a := all[1].says("", slot(5, "e", Reflecting), slot(6, "aa", Tentative))
+	assert.Equal(t, []Count{{Attempt{5, "e"}, 2, 2, 1}, {Attempt{6, "aa"}, 1, 0, 0}}, a.Saves)
+
+	stale := all[0].tell
+	all[0].says("", slot(6, "aa", Committed))
+	stale.Slots = []Slot{slot(5, "e", Tentative)}
+	a, err := all[0].board.Tell(&stale, Until{}, time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, []Count{{Attempt{5, "e"}, 1, 1, 0}}, a.Saves, "what was on its way for longer is not taken")
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(limits)
+		all := speakers(t, b, 3)
+		var done sync.WaitGroup
+		for i, s := range all {
+			done.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				s.tell.Sequence++
+				a, err := b.Wait(t.Context(), &s.tell, Until{})
+				assert.NoError(t, err)
+				s.tell.Sequence++
+				s.tell.Session = a.Session
+				a, err = b.Wait(t.Context(), &s.tell, Until{})
+				assert.NoError(t, err)
+				assert.Equal(t, 3, a.Joined)
+				s.tell.Sequence++
+				s.tell.Slots = []Slot{slot(1, "e", Tentative)}
+				a, err = b.Wait(t.Context(), &s.tell, Until{State: Tentative, Epoch: 1})
+				assert.NoError(t, err)
+				assert.Equal(t, 3, a.Saves[0].Tentative)
+			})
+		}
+		done.Wait()
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begin := time.Now()
+		all[0].tell.Sequence++
+		a, err := b.Wait(ctx, &all[0].tell, Until{State: Reflecting, Epoch: 1, Missing: true})
+		require.NoError(t, err)
+		assert.Equal(t, time.Minute, time.Since(begin))
+		assert.Equal(t, []string{"rank 0", "rank 1", "rank 2"}, a.Missing)
+		_, err = b.Wait(ctx, &all[0].tell, Until{State: Reflecting, Epoch: 7})
+		require.NoError(t, err, "nobody waits for what it does not hold")
+	})
+}
+
+func TestMissing(t *testing.T) {
+	b := New(limits)
+	all := speakers(t, b, 30)
+	all[3].says("")
+	all[3].tell.Sequence++
+	a, err := b.Tell(&all[3].tell, Until{Missing: true}, time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, []any{1, 30, []string{"rank 3"}}, []any{a.Heard, a.MissingCount, a.Missing}, "29 are not known by name")
+	for _, s := range all[:29] {
+		s.says("", slot(1, "e", Tentative))
+	}
+	all[29].says("")
+	a, err = b.Tell(&all[3].tell, Until{State: Tentative, Epoch: 1, Missing: true}, time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, []any{1, []string{"rank 29"}}, []any{a.MissingCount, a.Missing})
+	a, err = b.Tell(&all[3].tell, Until{State: Reflecting, Epoch: 1, Missing: true}, time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, []int{30, maxMissing}, []int{a.MissingCount, len(a.Missing)})
+}
+
+func TestLimits(t *testing.T) {
+	b := New(limits)
+	tell := func(job, domain string, domains int, slots ...Slot) error {
+		_, err := b.Tell(&Tell{Job: job, Domain: domain, Domains: domains, Life: "a", Sequence: 1, Slots: slots}, Until{}, time.Now())
+		return err
+	}
+	for i := range 4 {
+		for k := range 10 {
+			require.NoError(t, tell(fmt.Sprint("job ", i), fmt.Sprint(k), 10+i))
+		}
+	}
+	require.ErrorIs(t, tell("job 0", "11", 10), ErrFull)
+	require.ErrorIs(t, tell("job 0", "1", 9), ErrFull)
+	require.NoError(t, tell("job 0", "1", 10), "one that is known")
+	b.cfg.MaxDomains = 1000
+	require.ErrorIs(t, tell("job 9", "1", 9), ErrFull)
+	require.ErrorIs(t, tell("job 0", "11", 10), ErrConflict)
+	assert.Equal(t, Stats{Told: 41, Overflows: 3, Conflicts: 1, Jobs: 4, Domains: 40}, b.Stats())
+
+	b.Forget(time.Now().Add(time.Hour))
+	assert.Equal(t, Stats{Told: 41, Overflows: 3, Conflicts: 1, Forgotten: 4}, b.Stats())
+}
+
+func TestAttemptsAreBounded(t *testing.T) {
+	all := speakers(t, New(limits), 10)
+	wild := func(i int) (slots []Slot) {
+		for e := range int64(MaxSlots) {
+			slots = append(slots, slot(e, fmt.Sprintf("%x", i), Tentative))
+		}
+		return slots
+	}
+	for i := range maxAttempts / MaxSlots {
+		all[i].says("", wild(i)...)
+	}
+	s := all[9]
+	s.tell.Sequence, s.tell.Slots = 1, wild(9)
+	_, err := s.board.Tell(&s.tell, Until{}, time.Now())
+	require.ErrorIs(t, err, ErrFull)
+	all[0].says("", wild(77)...) // those it held go
+	assert.Len(t, s.board.jobs[key{"job", 10}].far, maxAttempts)
+}
+
+func TestFormerLivesAreBounded(t *testing.T) {
+	b := New(limits)
+	s := speakers(t, b, 1)[0]
+	for i := range 100 {
+		s.tell.Life = fmt.Sprintf("%x", i)
+		s.says("")
+	}
+	assert.Len(t, b.jobs[key{"job", 1}].members["rank 0"].former, maxFormer)
+}
+
+func TestCheck(t *testing.T) {
+	right := Tell{Job: "j", Domain: "d", Domains: 2, Life: "a", Sequence: 1, Session: "b", Slots: []Slot{slot(1, "c", Tentative)}}
+	require.NoError(t, right.Check())
+	for want, change := range map[string]func(*Tell){
+		`check job: got ""; want 1 to 128 bytes of text`:                  func(t *Tell) { t.Job = "" },
+		`check domain: got "a\n"`:                                         func(t *Tell) { t.Domain = "a\n" },
+		"check domain: got \"\\xff\"":                                     func(t *Tell) { t.Domain = "\xff" },
+		`check job: got "` + strings.Repeat("x", 40) + `"; want 1 to 128`: func(t *Tell) { t.Job = strings.Repeat("x", 129) },
+		"check domains: got 0; want 1 to 131072":                          func(t *Tell) { t.Domains = 0 },
+		"check domains: got 131073":                                       func(t *Tell) { t.Domains = MaxDomains + 1 },
+		`check life: got "G"; want 1 to 64 hexadecimal digits`:            func(t *Tell) { t.Life = "G" },
+		"check sequence: got 0; want 1 or more":                           func(t *Tell) { t.Sequence = 0 },
+		`check session: got "x"`:                                          func(t *Tell) { t.Session = "x" },
+		"check slots: got 9; want at most 8":                              func(t *Tell) { t.Slots = make([]Slot, 9) },
+		"check slots: 0: got epoch -1; want 0 or more":                    func(t *Tell) { t.Slots[0].Epoch = -1 },
+		`check slots: 0: got attempt ""; want 1 to 64 hexadecimal digits`: func(t *Tell) { t.Slots[0].Session = "" },
+		"check slots: 0: got state 4; want 1 to 3":                        func(t *Tell) { t.Slots[0].State = 4 },
+		"check slots: 1: got epoch 1 after 1; want them ascending":        func(t *Tell) { t.Slots = append(t.Slots, t.Slots[0]) },
+	} {
+		bad := right
+		bad.Slots = append([]Slot(nil), right.Slots...)
+		change(&bad)
+		assert.ErrorContains(t, bad.Check(), want)
+		_, err := New(limits).Tell(&bad, Until{}, time.Now())
+		assert.Error(t, err)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	b := New(limits)
+	s := speakers(t, b, 1)[0]
+	type of struct {
+		epoch int64
+		state model.DomainState
+	}
+	last := int64(0)
+	changes := func(all bool) (list []of) {
+		for _, c := range b.Changes(all) {
+			assert.Equal(t, []any{"job", "rank 0", 1}, []any{c.Job, c.Domain, c.Domains})
+			if !all {
+				assert.Greater(t, c.Revision, last)
+				last = c.Revision
+			}
+			list = append(list, of{c.Epoch, c.State})
+		}
+		return list
+	}
+	s.says("", slot(1, "e", Committed), slot(2, "e", Tentative))
+	assert.Equal(t, []of{{1, model.DomainCommitted}, {2, model.DomainTentative}}, changes(false))
+	assert.Empty(t, changes(false))
+	assert.Equal(t, []of{{1, model.DomainCommitted}, {2, model.DomainTentative}}, changes(true))
+	s.says("", slot(1, "e", Committed))
+	assert.Equal(t, []of{{2, model.DomainWithdrawn}}, changes(false), "it was never committed")
+	s.says("", slot(1, "e", Committed), slot(2, "f", Reflecting))
+	assert.Equal(t, []of{{2, model.DomainReflecting}}, changes(false))
+	s.says("", slot(2, "f", Committed))
+	assert.Equal(t, []of{{2, model.DomainCommitted}, {1, model.DomainAbsent}}, changes(false), "dropped for the newer")
+	assert.Equal(t, []of{{2, model.DomainCommitted}}, changes(true))
+}
+
+func TestJobs(t *testing.T) {
+	b := New(limits)
+	speakers(t, b, 2)[0].says("", slot(3, "e", Reflecting))
+	speakers(t, b, 1)[0].says("")
+	jobs := b.Jobs()
+	require.Len(t, jobs, 2)
+	assert.Equal(t, []any{"job", 1, 1, 2, 1}, []any{jobs[0].Name, jobs[0].Domains, jobs[0].Heard, jobs[1].Domains, jobs[1].Heard})
+	assert.Equal(t, []Count{{Attempt{3, "e"}, 1, 1, 0}}, jobs[1].Saves)
+}
+
+func TestParseState(t *testing.T) {
+	for s := Tentative; s <= Committed; s++ {
+		got, err := ParseState(string(s.Model()))
+		require.NoError(t, err)
+		assert.Equal(t, s, got)
+	}
+	_, err := ParseState("")
+	assert.ErrorContains(t, err, `parse state: got ""; want tentative`)
+}

@@ -1,0 +1,201 @@
+package bilateral
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// key is a job with so many domains: with more or fewer, it holds its saves in other parts.
+type key struct {
+	name    string
+	domains int
+}
+
+func (k key) compare(o key) int {
+	return cmp.Or(cmp.Compare(k.name, o.name), cmp.Compare(k.domains, o.domains))
+}
+
+// job is what is known of the domains of one.
+type job struct {
+	domains int
+	members map[string]*member
+	mark    [sha256.Size]byte // exclusive or of the members'
+	session string            // of all members' lives, empty until all are heard
+	joined  map[string]int    // members by the session that they take part in
+	// far counts per attempt the members that are at least so far.
+	far     map[Attempt]*[Committed + 1]int
+	heard   time.Time
+	changed chan struct{} // closed when what somebody may wait for has come
+	missing map[need]missing
+	dirty   map[string]struct{} // members of which there may be something to say
+}
+
+// member is what one domain told last.
+type member struct {
+	life     string
+	sequence int64
+	session  string
+	slots    []Slot
+	heard    time.Time
+	// former are lives that are over: what comes of them late is not heard.
+	former []string
+	told   map[int64]said // of it, by epoch
+}
+
+// maxFormer bounds the former lives that are known of a domain: who is started anew more often has none
+// of the first alive.
+const maxFormer = 16
+
+// maxAttempts bounds the attempts that are counted for a job: twice what domains that are in step hold,
+// for each of which some may hold the same epochs of another attempt.
+const maxAttempts = 4 * MaxSlots
+
+func newJob(domains int) *job {
+	return &job{
+		domains: domains, members: map[string]*member{}, joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
+		changed: make(chan struct{}), missing: map[need]missing{}, dirty: map[string]struct{}{},
+	}
+}
+
+// take takes what a domain tells. What is refused changes nothing.
+func (j *job) take(t *Tell, now time.Time) error {
+	m := j.members[t.Domain]
+	switch {
+	case m == nil && len(j.members) >= j.domains:
+		return fmt.Errorf("%w: check domain: got %q; want one of the %d that the job has", ErrConflict, t.Domain, j.domains)
+	case m != nil && slices.Contains(m.former, t.Life):
+		return fmt.Errorf("%w: check life of %q: got that of a process after which another has begun; want the newest", ErrConflict, t.Domain)
+	case !j.countable(m, t.Slots):
+		return fmt.Errorf("%w: check slots of %q: got attempts that others of the job have none of; want at most %d attempts in all", ErrFull, t.Domain, maxAttempts)
+	}
+	j.heard = now
+	if m == nil {
+		m = &member{told: map[int64]said{}}
+		j.members[t.Domain] = m
+	}
+	m.heard = now
+	if m.life == t.Life && t.Sequence <= m.sequence {
+		return nil // it was on its way for longer than what is known
+	}
+	j.live(t.Domain, m, t.Life)
+	m.sequence = t.Sequence
+	j.join(m, t.Session)
+	if j.hold(m, t.Slots) {
+		j.dirty[t.Domain] = struct{}{}
+	}
+	return nil
+}
+
+// countable reports whether there is room for attempts that are new.
+func (j *job) countable(m *member, slots []Slot) bool {
+	room := maxAttempts - len(j.far)
+	for _, s := range slots {
+		if j.far[s.Attempt] == nil {
+			room--
+		}
+	}
+	if m != nil && room < 0 { // those that it alone has held go
+		for _, s := range m.slots {
+			if j.far[s.Attempt][Tentative] == 1 && !slices.ContainsFunc(slots, func(o Slot) bool { return o.Attempt == s.Attempt }) {
+				room++
+			}
+		}
+	}
+	return room >= 0
+}
+
+// live notes the life of a member, and with it the session.
+func (j *job) live(domain string, m *member, life string) {
+	if m.life == life {
+		return
+	}
+	if m.life != "" {
+		j.stir(domain, m.life)
+		m.former = append(m.former, m.life)
+		m.former = m.former[max(0, len(m.former)-maxFormer):]
+	}
+	m.life = life
+	j.stir(domain, life)
+	j.resession()
+}
+
+// stir puts a member's life into the mark, or takes it out again.
+func (j *job) stir(domain, life string) {
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q", domain, life))
+	for i := range j.mark {
+		j.mark[i] ^= h[i]
+	}
+}
+
+// resession names the session of the lives that are heard.
+func (j *job) resession() {
+	j.session = ""
+	if len(j.members) == j.domains {
+		j.session = hex.EncodeToString(j.mark[:16])
+	}
+	j.wake()
+}
+
+func (j *job) join(m *member, session string) {
+	if m.session == session {
+		return
+	}
+	if m.session != "" {
+		if j.joined[m.session]--; j.joined[m.session] == 0 {
+			delete(j.joined, m.session)
+		}
+	}
+	if m.session = session; session == "" {
+		return
+	}
+	if j.joined[session]++; j.joined[session] == j.domains {
+		j.wake()
+	}
+}
+
+// hold notes what a member holds.
+func (j *job) hold(m *member, slots []Slot) bool {
+	if slices.Equal(m.slots, slots) {
+		return false
+	}
+	was := m.slots
+	m.slots = slices.Clone(slots)
+	for _, s := range was {
+		n := j.far[s.Attempt]
+		for at := Tentative; at <= s.State; at++ {
+			n[at]--
+		}
+	}
+	for _, s := range m.slots {
+		j.count(s)
+	}
+	for _, s := range was {
+		if n := j.far[s.Attempt]; n != nil && n[Tentative] == 0 {
+			delete(j.far, s.Attempt)
+		}
+	}
+	return true
+}
+
+func (j *job) count(s Slot) {
+	n := j.far[s.Attempt]
+	if n == nil {
+		n = new([Committed + 1]int)
+		j.far[s.Attempt] = n
+	}
+	for at := Tentative; at <= s.State; at++ {
+		if n[at]++; n[at] == j.domains {
+			j.wake()
+		}
+	}
+}
+
+// wake has all who wait look anew.
+func (j *job) wake() {
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
