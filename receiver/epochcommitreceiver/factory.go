@@ -1,0 +1,24 @@
+package epochcommitreceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
+)
+
+// NewFactory returns the factory of the epoch_commit receiver.
+func NewFactory() receiver.Factory {
+	return receiver.NewFactory(
+		metadata.Type,
+		func() component.Config { return newDefaultConfig() },
+		receiver.WithLogs(createLogs, metadata.LogsStability),
+	)
+}
+
+func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+	return newCarrier(set, cfg.(*Config), next)
+}

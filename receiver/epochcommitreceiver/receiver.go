@@ -1,0 +1,125 @@
+package epochcommitreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
+	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
+)
+
+// carrier carries what domains tell to one another.
+type carrier struct {
+	cfg       *Config
+	set       receiver.Settings
+	telemetry *metadata.TelemetryBuilder
+	next      consumer.Logs
+	board     *bilateral.Board
+	interval  *shared.Interval
+	observer  string
+	life      int64
+
+	server   *http.Server
+	finished chan struct{} // closed when the server has ended; nil: it never began
+	waiting  atomic.Int64  // messages that wait for their answers
+
+	// What follows is the interval's.
+	pending []bilateral.Change // that were refused
+	told    time.Time          // when all was told last
+
+	//nolint:containedctx // the calls of the interval and of the server have none that ends with the receiver
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrier, error) {
+	node := cfg.Node
+	if node == "" {
+		var err error
+		if node, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("name this node: %w; set node", err)
+		}
+	}
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry: %w", err)
+	}
+	c := &carrier{
+		cfg: cfg, set: set, telemetry: telemetry, next: next,
+		board:    bilateral.New(bilateral.Config{MaxJobs: cfg.MaxJobs, MaxDomains: cfg.MaxDomains, Silent: cfg.Silent}),
+		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(),
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.interval = shared.NewInterval(cfg.Interval, c.tick)
+	return c, c.observe()
+}
+
+// observe tells how much the board holds.
+func (c *carrier) observe() error {
+	return errors.Join(
+		c.telemetry.RegisterReceiverEpochCommitDomainsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(c.board.Stats().Domains))
+			return nil
+		}),
+		c.telemetry.RegisterReceiverEpochCommitJobsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(c.board.Stats().Jobs))
+			return nil
+		}),
+		c.telemetry.RegisterReceiverEpochCommitJobsForgottenCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.board.Stats().Forgotten)
+			return nil
+		}),
+	)
+}
+
+// Start begins to listen.
+func (c *carrier) Start(ctx context.Context, host component.Host) error {
+	var err error
+	if c.server, err = c.cfg.ToServer(ctx, host.GetExtensions(), c.set.TelemetrySettings, c.handler()); err != nil {
+		return fmt.Errorf("create server of commits: %w", err)
+	}
+	listener, err := c.cfg.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("listen for commits: %w", err)
+	}
+	c.set.Logger.Info("Listen for commits of checkpoints", zap.Stringer("address", listener.Addr()))
+	c.finished = make(chan struct{})
+	go func() {
+		defer close(c.finished)
+		if err := c.server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("serve commits: %w", err)))
+		}
+	}()
+	c.interval.Start()
+	return nil
+}
+
+// Shutdown answers who waits, and tells what has changed since it told last.
+func (c *carrier) Shutdown(ctx context.Context) error {
+	c.cancel()
+	var err error
+	if c.finished != nil {
+		if err = c.server.Shutdown(ctx); err != nil {
+			err = errors.Join(fmt.Errorf("stop server of commits: %w", err), c.server.Close())
+		}
+		<-c.finished
+	}
+	c.interval.Stop(func() {
+		c.emit(ctx, c.board.Changes(false), time.Now())
+		c.telemetry.Shutdown()
+	})
+	return err
+}
