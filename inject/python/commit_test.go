@@ -1,0 +1,176 @@
+package python
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver"
+)
+
+const committers = 3
+
+// commits is a job whose ranks commit their saves by a real receiver, again and again.
+type commits struct {
+	t              *testing.T
+	python, folder string
+	address        string
+	service        receiver.Logs
+	confirmed      int // the newest epoch that any rank committed
+}
+
+func newCommits(t *testing.T) *commits {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	c := &commits{t: t, python: interpreter(t), folder: t.TempDir(), address: listener.Addr().String()}
+	c.serve()
+	t.Cleanup(func() { require.NoError(t, c.service.Shutdown(t.Context())) })
+	return c
+}
+
+// serve begins the receiver, one that knows nothing.
+func (c *commits) serve() {
+	f := epochcommitreceiver.NewFactory()
+	cfg := f.CreateDefaultConfig().(*epochcommitreceiver.Config)
+	cfg.NetAddr.Endpoint = c.address
+	var err error
+	c.service, err = f.CreateLogs(c.t.Context(), receivertest.NewNopSettings(f.Type()), cfg, consumertest.NewNop())
+	require.NoError(c.t, err)
+	require.NoError(c.t, c.service.Start(c.t.Context(), componenttest.NewNopHost()))
+}
+
+// rank is one process, and what it said.
+type rank struct {
+	cmd            *exec.Cmd
+	began          bool // it recovered
+	recovered      int
+	data           string
+	committed, ops int
+	ended          error
+}
+
+// run runs the job once; the rank that is to die is killed before what it does as the die-th, and the
+// others a little later.
+func (c *commits) run(name string, saves, dying, die int) (ranks [committers]rank) {
+	c.t.Helper()
+	var ends sync.WaitGroup
+	for i := range ranks {
+		r := &ranks[i]
+		of := 0
+		if i == dying {
+			of = die
+		}
+		r.cmd = exec.CommandContext(c.t.Context(), c.python, "-B", "testdata/committing.py",
+			fmt.Sprint(i), fmt.Sprint(committers), c.folder, name, fmt.Sprint(saves), fmt.Sprint(of))
+		r.cmd.Env = append(os.Environ(), "PYTHONPATH=.", "LOCKSTEP_COMMIT_URL=http://"+c.address)
+		r.cmd.Stderr = c.t.Output()
+		out, err := r.cmd.StdoutPipe()
+		require.NoError(c.t, err)
+		require.NoError(c.t, r.cmd.Start())
+		ends.Go(func() {
+			r.hear(out)
+			r.ended = r.cmd.Wait()
+			if i == dying && r.ended != nil {
+				time.Sleep(rand.N(20 * time.Millisecond))
+				for k := range ranks {
+					_ = ranks[k].cmd.Process.Kill() // it may have ended
+				}
+			}
+		})
+	}
+	ends.Wait()
+	return ranks
+}
+
+func (r *rank) hear(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "recovered":
+			r.began = true
+			_, _ = fmt.Sscan(rest, &r.recovered)
+			_, r.data, _ = strings.Cut(rest, " ")
+		case "committed":
+			_, _ = fmt.Sscan(rest, &r.committed)
+		case "done":
+			_, _ = fmt.Sscan(rest, &r.ops)
+		}
+	}
+}
+
+// requireOneSave checks that all ranks that recovered hold whole parts of one save, of one run, and not
+// of one before that which anybody was told to be confirmed.
+func (c *commits) requireOneSave(ranks []rank) {
+	c.t.Helper()
+	data := map[string]bool{}
+	for i := range ranks {
+		r := &ranks[i]
+		if !r.began {
+			continue
+		}
+		require.GreaterOrEqual(c.t, r.recovered, c.confirmed, "rank %d", i)
+		if r.recovered > 0 {
+			require.Regexp(c.t, fmt.Sprintf(`^\S+ %d end$`, r.recovered), r.data, "rank %d", i)
+		}
+		data[r.data] = true
+	}
+	require.LessOrEqual(c.t, len(data), 1, "%v", data)
+	for i := range ranks {
+		c.confirmed = max(c.confirmed, ranks[i].committed)
+	}
+}
+
+// TestCommitSurvivesCrashesAtEveryPoint kills a rank before each thing that it does to disk or network
+// while it recovers and saves twice, and the others a little later.
+func TestCommitSurvivesCrashesAtEveryPoint(t *testing.T) {
+	c := newCommits(t)
+	ranks := c.run("first", 2, -1, 0)
+	for i := range ranks {
+		require.NoError(t, ranks[i].ended, "rank %d", i)
+		require.Equal(t, 20, ranks[i].committed)
+	}
+	c.requireOneSave(ranks[:])
+	killed := 0
+	for die := 1; ; die++ {
+		if die%5 == 0 { // the service forgets all
+			require.NoError(t, c.service.Shutdown(t.Context()))
+			c.serve()
+		}
+		ranks := c.run(fmt.Sprint("run", die), 2, die%committers, die)
+		c.requireOneSave(ranks[:])
+		if ranks[die%committers].ended == nil {
+			break
+		}
+		killed++
+	}
+	ranks = c.run("last", 1, -1, 0)
+	c.requireOneSave(ranks[:])
+	for i := range ranks {
+		require.NoError(t, ranks[i].ended, "rank %d", i)
+		require.GreaterOrEqual(t, ranks[i].recovered, 20)
+	}
+	records, err := filepath.Glob(filepath.Join(c.folder, ".lockstep-commit", "*.json"))
+	require.NoError(t, err)
+	assert.Len(t, records, committers)
+	t.Logf("killed at %d points; the newest save is %d", killed, c.confirmed)
+	assert.Greater(t, killed, 40)
+}

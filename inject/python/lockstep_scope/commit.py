@@ -1,0 +1,286 @@
+"""Commits saves of a job's domains together, with each confirmation reflected back."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+
+from .bilateral import COMMITTED, MAX_SLOTS, Answer, Domain, Slot
+from .checks import integer
+from .records import Record
+from .service import MAX_WAIT, Refused, Service, Unreachable
+
+_PAUSE, _MAX_PAUSE = 0.1, 2.0  # seconds, after an answer that came early, or none
+_BEAT = 15.0  # seconds: so long others wait at most for who need not wait himself
+_MAX_NAME = 64  # bytes; percent-encoded, a file name has room for them
+
+
+class NotConfirmed(RuntimeError):
+    """Not all domains have confirmed in time. Nothing is lost: what all hold can be recovered.
+
+    missing names the first of those that were waited for, as far as they are known.
+    """
+
+    def __init__(self, text: str, missing: Tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.missing = missing
+
+
+class Restarted(NotConfirmed):
+    """A domain was begun anew: all must recover() before they save again."""
+
+
+class Lost(RuntimeError):
+    """A save that all domains held is not held by all any more."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """epoch: of the save to load; None where there is none. attempt tells attempts at it apart."""
+
+    epoch: Optional[int]
+    attempt: Optional[str] = None
+
+
+class Committer:
+    """Commits one domain's part of the saves of a job, and finds the save to resume from.
+
+    job: as others of the job call it; domain: names this part of it, such as "rank 3", 1 to 64 bytes;
+    domains: how many there are. folder: where this domain keeps its parts, its own or shared with
+    others; its records are in folder/.lockstep-commit. url: of an epoch_commit receiver,
+    LOCKSTEP_COMMIT_URL by default. headers: sent with each message, for authentication. context: for
+    https. All domains of a job do the same:
+
+        with Committer(job, f"rank {rank}", world_size, folder) as committer:
+            found = committer.recover()
+            if found.epoch is not None: load(found.epoch)
+            ...
+                write(path)                        # of a name that no save had before
+                committer.commit(step, [path])
+
+    Each save needs new names: what is held must not be changed until held() lists it no more.
+    May be used from any thread; calls wait for one another.
+    Raises ValueError or TypeError where an argument or the record is not right, RuntimeError where
+    another process is the same domain.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        domain: str,
+        domains: int,
+        folder: Union[str, "os.PathLike[str]"],
+        url: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        self._names = {"job": _name("job", job), "domain": _name("domain", domain)}
+        domains = integer("commit: domains", domains, 1)
+        self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context)
+        self._mutex = threading.Lock()
+        self._heart = _Heart(self._idle)
+        self._record = Record(os.fspath(folder), job, domain, domains)
+        try:
+            slots = self._record.read()
+            self._written: Optional[Tuple[Slot, ...]] = slots
+            self._domain = Domain(domains, slots)
+        except BaseException:
+            self._record.close()
+            raise
+
+    def __enter__(self) -> "Committer":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the domain to another process. What is held stays held."""
+        self._heart.stop()
+        with self._mutex:
+            self._service.close()
+            self._record.close()
+
+    def held(self) -> Tuple[int, ...]:
+        """Returns the epochs whose parts this domain must keep. What else there is of saves may go."""
+        with self._mutex:
+            return tuple(self._domain.epochs())
+
+    def recover(self, timeout: float = 600.0, older: bool = False) -> Recovered:
+        """Returns the newest save of which every domain holds its part, and commits it.
+
+        Called by all domains as they begin, and again after Restarted; waits for all of them. Parts
+        of newer saves, which not all hold, are held no more.
+        Raises NotConfirmed where not all came within timeout seconds. Raises Lost where a domain
+        knows that all held a save which is not held by all now, since what is left is older than a
+        save that was confirmed; older=True takes that.
+        """
+        with self._mutex:
+            self._domain.begin()
+            self._look()
+            deadline = time.monotonic() + timeout
+            while True:
+                answer = self._until(self._domain.join, lambda: {"for": "session"}, deadline, "recover")
+                if answer.lost and not older:
+                    left = f"the newest that all hold is {answer.recoverable[0]}" if answer.recoverable else "there is none that all hold"
+                    raise Lost(f"recover: save {answer.lost[0]} was held by all domains, and is not any more; {left}")
+                self._put(self._domain.decide(answer))
+                if answer.recoverable is None:
+                    break
+                try:
+                    self._reflect(answer.recoverable[0], deadline, "recover")
+                    break
+                except Restarted:  # one more comes, with whom all is as it was
+                    continue
+            self._domain.decided = True
+            self._heart.beat()
+            return Recovered(*answer.recoverable) if answer.recoverable else Recovered(None)
+
+    def commit(self, epoch: int, paths: Iterable[Union[str, "os.PathLike[str]"]], timeout: float = 600.0) -> None:
+        """Commits the save of an epoch, of which this domain's part is below paths.
+
+        epoch: greater than those of the saves before, the same on all domains. paths: files or
+        folders of this domain alone, in or below folder; they are brought to the disk first. Returns
+        when all domains have confirmed, and this one knows that all know: from then on this save is
+        what all recover, and those before are held no more.
+        Raises NotConfirmed after timeout seconds: it is gone on with in the background, and may still
+        be confirmed; Restarted where a domain was begun anew; Refused where the service will have none
+        of it; OSError where the disk will not.
+        """
+        epoch = integer("commit: epoch", epoch)
+        with self._mutex:
+            held = self._domain.epochs()
+            if not self._domain.decided:
+                raise RuntimeError(f"commit save {epoch}: want recover() first")
+            if held and epoch <= held[-1]:
+                raise ValueError(f"commit save {epoch}: want an epoch after {held[-1]}, which is held")
+            if len(held) >= MAX_SLOTS:
+                raise RuntimeError(f"commit save {epoch}: got {len(held)} saves that are not confirmed; want fewer than {MAX_SLOTS}")
+            deadline = time.monotonic() + timeout
+            parts = self._record.settle([os.fspath(p) for p in paths])
+            self._put(self._domain.save(epoch, parts))
+            self._reflect(epoch, deadline, "commit")
+
+    def _look(self) -> None:
+        """Lets go of slots whose parts are there no more."""
+        kept = []
+        for slot in self._record.read():
+            gone = self._record.there(slot)
+            if gone:
+                warnings.warn(f"recover: this domain's part of save {slot.epoch} is not there any more: {gone}", RuntimeWarning, stacklevel=3)
+            else:
+                kept.append(slot)
+        self._domain.wrote(tuple(kept))
+
+    def _put(self, slots: Tuple[Slot, ...]) -> None:
+        if slots != self._written:
+            self._written = None  # until it is there for certain
+            self._record.write(slots)
+            self._written = slots
+        self._domain.wrote(slots)
+
+    def _reflect(self, epoch: int, deadline: float, what: str) -> None:
+        """Goes on with a save until it is committed here."""
+
+        def committed(answer: Answer) -> bool:
+            if self._domain.restarted(answer):
+                raise Restarted(f"{what} save {epoch}: a domain was begun anew; want recover() on all")
+            slots = self._domain.advance(answer)
+            if slots is not None:
+                self._put(slots)
+            return self._domain.state(epoch) == COMMITTED
+
+        if self._domain.state(epoch) != COMMITTED:
+            self._until(committed, lambda: {"for": self._domain.waits(epoch), "epoch": epoch}, deadline, f"{what} save {epoch}")
+        self._tell()
+
+    def _idle(self) -> None:
+        """Goes on where the call that began has given up, and lets others go on."""
+        if not self._mutex.acquire(blocking=False):
+            return  # a call tells
+        try:
+            answer = self._tell() if self._record.open and self._domain.decided else None
+            slots = None if answer is None or self._domain.restarted(answer) else self._domain.advance(answer)
+            if slots is not None:
+                self._put(slots)
+        except OSError as e:
+            warnings.warn(f"commit: {e}; it is tried again", RuntimeWarning, stacklevel=1)
+        finally:
+            self._mutex.release()
+
+    def _tell(self) -> Optional[Answer]:
+        """Lets others see how far this domain is, where it need not wait for them."""
+        try:
+            return self._service.exchange({**self._names, **self._domain.message()}, 0.0)
+        except (Refused, Unreachable):
+            return None  # it is told again
+
+    def _until(self, met: Callable[[Answer], bool], wait: Callable[[], Dict[str, Any]], deadline: float, what: str) -> Answer:
+        """Tells how far this domain is, again and again, until an answer is what is waited for."""
+        pause, answer = _PAUSE, None
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            wanted = {**wait(), "seconds": min(MAX_WAIT, left), "missing": left <= MAX_WAIT}
+            was, began, problem = self._domain.progress(), time.monotonic(), ""
+            try:
+                answer = self._service.exchange({**self._names, **self._domain.message(), "wait": wanted}, wanted["seconds"])
+                if met(answer):
+                    return answer
+            except Unreachable as e:
+                problem = str(e)
+            if time.monotonic() >= deadline:
+                raise _late(what, answer, problem)
+            if self._domain.progress() != was:
+                pause = _PAUSE
+            elif time.monotonic() - began < wanted["seconds"] / 2:  # it answered at once, or not at all
+                time.sleep(min(pause, left))
+                pause = min(2 * pause, _MAX_PAUSE)
+
+
+def _late(what: str, answer: Optional[Answer], problem: str) -> NotConfirmed:
+    if problem:
+        return NotConfirmed(f"{what}: {problem}")
+    if answer is None or not answer.missing_count:
+        return NotConfirmed(f"{what}: not confirmed in time")
+    names = ", ".join(answer.missing) or "none of them heard of"
+    text = f"{what}: waited for {answer.missing_count} of {answer.domains} domains ({names})"
+    if answer.heard < answer.domains:
+        text += f"; {answer.domains - answer.heard} were not heard of"
+    return NotConfirmed(text, answer.missing)
+
+
+def _name(what: str, name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"commit: {what}: got {type(name).__name__}; want text")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"commit: {what}: got {name!a:.80}; want text") from None
+    if not 0 < size <= _MAX_NAME or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in name):
+        raise ValueError(f"commit: {what}: got {name!a:.80}; want 1 to {_MAX_NAME} bytes of text without control characters")
+    return name
+
+
+class _Heart:
+    """Tells now and then how far a domain is: a service that was begun anew knows of nobody."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell, self._end = tell, threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def beat(self) -> None:
+        if self._thread is None or not self._thread.is_alive():  # it does not live on in a fork
+            self._thread = threading.Thread(target=self._run, name="lockstep-commit", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._end.wait(_BEAT):
+            self._tell()
+
+    def stop(self) -> None:
+        self._end.set()

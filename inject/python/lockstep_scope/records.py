@@ -1,0 +1,190 @@
+"""The record in which a domain writes down how far it is, and its parts' way to the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import warnings
+from typing import Any, Dict, Iterable, Tuple
+from urllib.parse import quote
+
+from .bilateral import MAX_SLOTS, STATES, Part, Slot
+
+try:
+    import fcntl
+except ImportError:  # not a Unix: nobody keeps a second process away
+    fcntl = None  # type: ignore[assignment]
+
+FOLDER = ".lockstep-commit"
+
+_MAX_RECORD = 1 << 20  # bytes; eight slots of 64 paths have less
+_MAX_PARTS = 64
+_VERSION = 1
+
+
+class Record:
+    """A file below folder that holds the slots of one domain. It is replaced as a whole."""
+
+    def __init__(self, folder: str, job: str, domain: str, domains: int) -> None:
+        self._root = os.path.abspath(folder)
+        self._folder = os.path.join(self._root, FOLDER)
+        self._head = {"version": _VERSION, "job": job, "domain": domain, "domains": domains}
+        os.makedirs(self._folder, exist_ok=True)
+        _sync(self._root)
+        self.path = os.path.join(self._folder, quote(domain, safe=" ") + ".json")
+        self._lock = _lock(self.path + ".lock")
+        self.open = True
+
+    def close(self) -> None:
+        if self.open and self._lock >= 0:
+            os.close(self._lock)
+        self.open = False
+
+    def read(self) -> Tuple[Slot, ...]:
+        """Returns the slots that are written down, () where there is no record.
+
+        Raises ValueError where the record is not right: who took it for none would forget a save that
+        others rely on.
+        """
+        try:
+            with open(self.path, "rb") as f:
+                data = f.read(_MAX_RECORD + 1)
+        except FileNotFoundError:
+            return ()
+        try:
+            return self._parse(data)
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise ValueError(f"read commit record {self.path}: {e}") from None
+
+    def _parse(self, data: bytes) -> Tuple[Slot, ...]:
+        if len(data) > _MAX_RECORD:
+            raise ValueError(f"got more than {_MAX_RECORD} bytes; want at most so many")
+        text, _, digest = data.rstrip(b"\n").rpartition(b"\n")
+        want = hashlib.sha256(text).hexdigest()
+        if digest != want.encode():
+            raise ValueError(f"got checksum {digest[:64]!r}; want {want}")
+        of = json.loads(text)
+        for name, value in self._head.items():
+            if of[name] != value:
+                raise ValueError(f"got {name} {of[name]!r:.80}; want {value!r}")
+        slots = tuple(_slot(s) for s in of["slots"])
+        if len(slots) > MAX_SLOTS or any(a.epoch >= b.epoch for a, b in zip(slots, slots[1:])):
+            raise ValueError(f"got {len(slots)} slots of epochs {[s.epoch for s in slots]!r:.80}; want at most {MAX_SLOTS}, ascending")
+        return slots
+
+    def write(self, slots: Iterable[Slot]) -> None:
+        """Replaces the record, and returns once that would survive a loss of power."""
+        of: Dict[str, Any] = dict(self._head)
+        of["slots"] = [
+            {
+                "epoch": s.epoch, "attempt": s.attempt, "state": s.state,
+                "parts": [{"path": p.path, "files": p.files, "bytes": p.bytes} for p in s.parts],
+            }
+            for s in slots
+        ]
+        text = json.dumps(of).encode()
+        if len(text) > _MAX_RECORD - 128:
+            raise ValueError(f"write commit record {self.path}: got {len(text)} bytes; want at most {_MAX_RECORD - 128}: give folders instead of files")
+        new = self.path + ".new"
+        with open(new, "wb") as f:
+            f.write(text + b"\n" + hashlib.sha256(text).hexdigest().encode() + b"\n")
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(new, self.path)
+        _sync(self._folder)
+
+    def settle(self, paths: Iterable[str]) -> Tuple[Part, ...]:
+        """Has what is below paths reach the disk, with the names that lead there, and returns it."""
+        parts = []
+        for path in paths:
+            full = os.path.join(self._root, os.fspath(path))
+            relative = os.path.relpath(full, self._root)
+            if relative.split(os.sep)[0] in (os.pardir, os.curdir, FOLDER):
+                raise ValueError(f"commit {path}: want what is below {self._root}")
+            files, size = _walk(full, sync=True)
+            if files == 0:
+                raise ValueError(f"commit {path}: got no file; want what was saved")
+            above = os.path.dirname(full)
+            while True:
+                _sync(above)
+                if above == self._root:
+                    break
+                above = os.path.dirname(above)
+            parts.append(Part(relative, files, size))
+        if len(parts) > _MAX_PARTS:
+            raise ValueError(f"commit {len(parts)} paths: want at most {_MAX_PARTS}: give folders instead of files")
+        return tuple(parts)
+
+    def there(self, slot: Slot) -> str:
+        """Returns what of a slot's parts is there no more; empty where all is."""
+        for p in slot.parts:
+            try:
+                files, size = _walk(os.path.join(self._root, p.path), sync=False)
+            except (OSError, ValueError) as e:
+                return f"{p.path}: {e}"
+            if files < p.files or size < p.bytes:
+                return f"{p.path}: got {files} files with {size} bytes; want {p.files} with {p.bytes}"
+        return ""
+
+
+def _slot(s: Any) -> Slot:
+    epoch, attempt, state = s["epoch"], s["attempt"], s["state"]
+    if type(epoch) is not int or epoch < 0 or type(attempt) is not str or state not in STATES:
+        raise ValueError(f"got slot {s!r:.80}; want an epoch, an attempt and a state")
+    parts = tuple(Part(p["path"], p["files"], p["bytes"]) for p in s["parts"])
+    if any(type(p.path) is not str or type(p.files) is not int or type(p.bytes) is not int for p in parts):
+        raise ValueError(f"got parts {s['parts']!r:.80}; want path, files and bytes")
+    return Slot(epoch, attempt, state, parts)
+
+
+def _walk(path: str, sync: bool) -> Tuple[int, int]:
+    """Returns how many files are at and below path, and their bytes. Links are not followed."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISREG(mode):
+        if sync:
+            _sync(path)
+        return 1, os.lstat(path).st_size
+    if not stat.S_ISDIR(mode):
+        raise ValueError("got neither a file nor a folder; want one")
+    files = size = 0
+    for folder, _, names in os.walk(path, onerror=_raise):
+        for name in names:
+            full = os.path.join(folder, name)
+            if not stat.S_ISREG(os.lstat(full).st_mode):
+                continue
+            if sync:
+                _sync(full)
+            files, size = files + 1, size + os.lstat(full).st_size
+        if sync:
+            _sync(folder)
+    return files, size
+
+
+def _raise(e: OSError) -> None:
+    raise e
+
+
+def _sync(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _lock(path: str) -> int:
+    """Keeps another process from being the same domain. The kernel takes it back when this one ends."""
+    if fcntl is None:
+        return -1
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise RuntimeError(f"lock {path}: another process commits for this domain; want one") from None
+    except OSError as e:
+        warnings.warn(f"lock {path}: {e}; nothing keeps a second process away", RuntimeWarning, stacklevel=4)
+    return fd
+

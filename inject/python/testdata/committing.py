@@ -1,0 +1,66 @@
+"""A rank that recovers and saves, and is killed before the DIE-th thing that it does to disk or network.
+
+Prints what it recovered, with what its part of that save holds, and what it committed.
+"""
+
+import os
+import shutil
+import signal
+import sys
+
+from lockstep_scope import records, service
+from lockstep_scope.commit import Committer
+
+rank, world, folder, run, saves, die = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]), int(sys.argv[6])
+done = 0
+
+
+def deadly(f):
+    def g(*args, **kw):
+        global done
+        done += 1
+        if done == die:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f(*args, **kw)
+
+    return g
+
+
+class Mortal(service.http.client.HTTPConnection):
+    request = deadly(service.http.client.HTTPConnection.request)
+    getresponse = deadly(service.http.client.HTTPConnection.getresponse)
+
+
+os.fsync, os.replace, records.open = deadly(os.fsync), deadly(os.replace), deadly(open)
+service.http.client.HTTPConnection = Mortal
+
+
+def part(epoch):
+    return os.path.join(folder, f"step-{epoch}", f"rank-{rank}")
+
+
+def sweep(committer):
+    for name in os.listdir(folder):
+        if name.startswith("step-") and int(name[5:]) not in committer.held():
+            shutil.rmtree(part(int(name[5:])), ignore_errors=True)
+
+
+with Committer("job", f"rank {rank}", world, folder) as committer:
+    found = committer.recover(timeout=60)
+    holds = ""
+    if found.epoch is not None:
+        with open(os.path.join(part(found.epoch), "data")) as f:
+            holds = f.read()
+    print("recovered", found.epoch or 0, holds, flush=True)
+    sweep(committer)
+    epoch = found.epoch or 0
+    for _ in range(saves):
+        epoch += 10
+        os.makedirs(part(epoch))
+        with open(os.path.join(part(epoch), "data"), "w") as f:
+            f.write(f"{run} {epoch} ")
+            f.write("end")
+        committer.commit(epoch, [part(epoch)], timeout=60)
+        print("committed", epoch, flush=True)
+        sweep(committer)
+print("done", done, flush=True)
