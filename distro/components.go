@@ -44,6 +44,7 @@ import (
 	owdprobereceiver "github.com/lockstep-otel/lockstep/receiver/owdprobereceiver"
 	ncclrasreceiver "github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver"
 	checkpointreceiver "github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
+	epochcommitreceiver "github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver"
 	fleetversionreceiver "github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
@@ -98,6 +99,7 @@ func components() (otelcol.Factories, error) {
 		owdprobereceiver.NewFactory(),
 		ncclrasreceiver.NewFactory(),
 		checkpointreceiver.NewFactory(),
+		epochcommitreceiver.NewFactory(),
 		fleetversionreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
@@ -114,6 +116,7 @@ func components() (otelcol.Factories, error) {
 		owdprobereceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		ncclrasreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		checkpointreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		epochcommitreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		fleetversionreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.158.0",

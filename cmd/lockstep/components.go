@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
@@ -42,6 +43,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 		t.receiver(owdprobereceiver.NewFactory()),
 		t.receiver(ncclrasreceiver.NewFactory()),
 		t.receiver(checkpointreceiver.NewFactory()),
+		t.receiver(epochcommitreceiver.NewFactory()),
 		t.receiver(fleetversionreceiver.NewFactory()),
 		t.receiver(otlpreceiver.NewFactory()),
 	); err != nil {
