@@ -14,6 +14,8 @@ const (
 	DomainTracker DomainKind = "tracker"
 	// DomainCommit is a marker that is written when everything else has been.
 	DomainCommit DomainKind = "commit"
+	// DomainPart is all that one rank saves, where nothing says of which kinds that is.
+	DomainPart DomainKind = "part"
 	// DomainPlace is what one who looks at a save, or at the part of it that one node holds, says of
 	// all that is in it: that there is nothing else, and that nothing else is wrong.
 	DomainPlace DomainKind = "place"

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// perBatch is how many observations are handed on at once.
+	// perBatch is how many changes are handed on at once.
 	perBatch = 1000
 	// maxPending bounds the changes that wait to be told again, some 100 bytes each.
 	maxPending = 1 << 18
@@ -39,7 +39,7 @@ func (c *carrier) tick(now time.Time) {
 // the later holds.
 func (c *carrier) emit(ctx context.Context, changes []bilateral.Change, now time.Time) {
 	if room := maxPending - len(c.pending); len(changes) > room {
-		c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(len(changes)-room))
+		c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(2*(len(changes)-room)))
 		changes = changes[:room]
 	}
 	c.pending = append(c.pending, changes...)
@@ -47,10 +47,10 @@ func (c *carrier) emit(ctx context.Context, changes []bilateral.Change, now time
 	for len(c.pending) > 0 {
 		n := min(len(c.pending), perBatch)
 		if err := c.next.ConsumeLogs(ctx, c.batch(c.pending[:n], now)); err != nil {
-			c.set.Logger.Warn("Observations of commits refused by the next component; they are told again", zap.Int("observations", len(c.pending)), zap.Error(err))
+			c.set.Logger.Warn("Observations of commits refused by the next component; they are told again", zap.Int("observations", 2*len(c.pending)), zap.Error(err))
 			return
 		}
-		c.telemetry.ReceiverEpochCommitObservationsEmitted.Add(ctx, int64(n))
+		c.telemetry.ReceiverEpochCommitObservationsEmitted.Add(ctx, int64(2*n))
 		c.pending = c.pending[n:]
 	}
 	c.pending = nil
@@ -68,20 +68,28 @@ func (c *carrier) batch(changes []bilateral.Change, now time.Time) plog.Logs {
 			sl.Scope().SetName(otelmap.ScopeName)
 			records = sl.LogRecords()
 		}
-		o := c.observation(&changes[i], now)
-		epochmap.ObservationToLog(&o, records.AppendEmpty())
+		for _, o := range c.observations(&changes[i], now) {
+			epochmap.ObservationToLog(&o, records.AppendEmpty())
+		}
 	}
 	return ld
 }
 
-func (c *carrier) observation(of *bilateral.Change, now time.Time) model.EpochObservation {
+// observations are of a rank's part, which is whole on its disk as soon as the rank tells of it, and of
+// its commit.
+func (c *carrier) observations(of *bilateral.Change, now time.Time) [2]model.EpochObservation {
 	o := model.EpochObservation{
 		Time: now.UnixNano(), JobID: of.Job, Generation: fmt.Sprintf("%d ranks", of.Domains), Save: of.Epoch,
 		Domain: model.Domain{Kind: model.DomainCommit, ID: of.Domain}, Of: int64(of.Domains),
 		State: of.State, Witness: witness, Confidence: 1, Observer: c.observer, Life: c.life, Revision: of.Revision,
 	}
-	if of.State == model.DomainCommitted || of.State == model.DomainAbsent {
+	if of.Held && (of.State == model.DomainCommitted || of.State == model.DomainAbsent) {
 		o.Epoch = model.Some(of.Epoch)
 	}
-	return o
+	part := o
+	part.Domain.Kind = model.DomainPart
+	if of.State == model.DomainTentative || of.State == model.DomainReflecting {
+		part.State, part.Epoch = model.DomainCommitted, model.Some(of.Epoch)
+	}
+	return [2]model.EpochObservation{part, o}
 }

@@ -84,7 +84,8 @@ func (c *carrier) tell(r *http.Request) (bilateral.Answer, error) {
 	defer c.waiting.Add(-1)
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
+	stop := context.AfterFunc(c.ctx, cancel)
+	defer stop()
 	return c.board.Wait(ctx, &told, until)
 }
 

@@ -320,6 +320,40 @@ func TestChanges(t *testing.T) {
 	assert.Equal(t, []of{{2, model.DomainCommitted}}, changes(true))
 }
 
+func TestChangesOfOneThatOthersAreAheadOf(t *testing.T) {
+	b := New(limits)
+	all := speakers(t, b, 3)
+	all[2].says("", slot(1, "e", Committed))
+	all[1].says("", slot(1, "e", Committed))
+	all[0].says("", slot(1, "e", Committed))
+	b.Changes(false)
+	changes := func() map[string]Change {
+		of := map[string]Change{}
+		for _, c := range b.Changes(false) {
+			of[fmt.Sprint(c.Domain, ", ", c.Epoch)] = Change{State: c.State, Held: c.Held}
+		}
+		return of
+	}
+	all[0].says("", slot(1, "e", Committed), slot(2, "f", Tentative))
+	absent := Change{State: model.DomainAbsent}
+	assert.Equal(t, map[string]Change{"rank 0, 2": {State: model.DomainTentative, Held: true}, "rank 1, 2": absent, "rank 2, 2": absent}, changes())
+	all[1].says("", slot(1, "e", Committed), slot(2, "f", Tentative))
+	assert.Equal(t, map[string]Change{"rank 1, 2": {State: model.DomainTentative, Held: true}}, changes())
+	all[0].says("", slot(1, "e", Committed))
+	all[1].says("", slot(1, "e", Committed))
+	withdrawn := Change{State: model.DomainWithdrawn}
+	assert.Equal(t, map[string]Change{"rank 0, 2": withdrawn, "rank 1, 2": withdrawn, "rank 2, 2": withdrawn}, changes())
+	for _, s := range all {
+		s.says("", slot(3, "f", Committed))
+	}
+	dropped := Change{State: model.DomainAbsent, Held: true}
+	committed := Change{State: model.DomainCommitted, Held: true}
+	assert.Equal(t, map[string]Change{
+		"rank 0, 1": dropped, "rank 1, 1": dropped, "rank 2, 1": dropped,
+		"rank 0, 3": committed, "rank 1, 3": committed, "rank 2, 3": committed,
+	}, changes())
+}
+
 func TestJobs(t *testing.T) {
 	b := New(limits)
 	speakers(t, b, 2)[0].says("", slot(3, "e", Reflecting))

@@ -10,7 +10,7 @@ import (
 
 // said is what was said last of a domain and an epoch.
 type said struct {
-	state    State
+	state    State // 0: that others have it
 	revision int64
 }
 
@@ -20,6 +20,7 @@ type Change struct {
 	Domains     int // of the job
 	Epoch       int64
 	State       model.DomainState
+	Held        bool  // the domain holds its part, or did
 	Revision    int64 // of two changes of one epoch the one with the higher holds
 }
 
@@ -28,58 +29,79 @@ func (b *Board) Changes(all bool) (list []Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for k, j := range b.jobs {
-		if !all && len(j.dirty) == 0 {
+		if !all && !j.dirty {
 			continue
 		}
+		partial := j.partial()
 		for name, m := range j.members {
-			if _, dirty := j.dirty[name]; !all && !dirty {
-				continue
-			}
-			for _, c := range m.changes(all, &b.revision) {
+			for _, c := range m.changes(partial, all, &b.revision) {
 				c.Job, c.Domain, c.Domains = k.name, name, k.domains
 				list = append(list, c)
 			}
 		}
-		clear(j.dirty)
+		j.dirty = false
 	}
 	return list
 }
 
-// changes compares what a member holds with what was said of it.
-func (m *member) changes(all bool, revision *int64) (list []Change) {
-	held := map[int64]State{}
+// partial are the epochs that some domains hold, and some do not.
+func (j *job) partial() (epochs []int64) {
+	for at, n := range j.far {
+		if n[Tentative] < j.domains && !slices.Contains(epochs, at.Epoch) {
+			epochs = append(epochs, at.Epoch)
+		}
+	}
+	slices.Sort(epochs)
+	return epochs
+}
+
+// changes compares what a member holds, and what is expected of it since others hold it, with what was
+// said of it.
+func (m *member) changes(partial []int64, all bool, revision *int64) (list []Change) {
+	now := map[int64]State{}
+	for _, epoch := range partial {
+		if !m.past(epoch) {
+			now[epoch] = 0
+		}
+	}
 	for _, s := range m.slots {
-		held[s.Epoch] = s.State
-		was, known := m.told[s.Epoch]
-		if !known || was.state != s.State {
-			*revision++
-			was = said{s.State, *revision}
-			m.told[s.Epoch] = was
-		} else if !all {
+		now[s.Epoch] = s.State
+	}
+	for _, epoch := range slices.Sorted(maps.Keys(now)) {
+		was, known := m.told[epoch]
+		if known && was.state == now[epoch] && !all {
 			continue
 		}
-		list = append(list, Change{Epoch: s.Epoch, State: s.State.Model(), Revision: was.revision})
+		c := Change{Epoch: epoch, State: model.DomainAbsent, Held: now[epoch] != 0}
+		if c.Held {
+			c.State = now[epoch].Model()
+		}
+		if !known || was.state != now[epoch] {
+			*revision++
+			was = said{now[epoch], *revision}
+			m.told[epoch] = was
+		}
+		c.Revision = was.revision
+		list = append(list, c)
 	}
 	for _, epoch := range slices.Sorted(maps.Keys(m.told)) {
-		if held[epoch] != 0 {
+		if _, still := now[epoch]; still {
 			continue
 		}
-		delete(m.told, epoch)
 		*revision++
-		list = append(list, Change{Epoch: epoch, State: m.left(epoch), Revision: *revision})
+		c := Change{Epoch: epoch, State: model.DomainWithdrawn, Revision: *revision}
+		if m.told[epoch].state != 0 && m.past(epoch) {
+			c.State, c.Held = model.DomainAbsent, true
+		}
+		delete(m.told, epoch)
+		list = append(list, c)
 	}
 	return list
 }
 
-// left is what became of an epoch that a member holds no more: it was dropped for a newer one that is
-// committed, or was never committed and is taken back.
-func (m *member) left(epoch int64) model.DomainState {
-	for _, s := range m.slots {
-		if s.Epoch > epoch && s.State == Committed {
-			return model.DomainAbsent
-		}
-	}
-	return model.DomainWithdrawn
+// past reports whether a member has committed a newer save, and needs none of the epoch.
+func (m *member) past(epoch int64) bool {
+	return slices.ContainsFunc(m.slots, func(s Slot) bool { return s.Epoch > epoch && s.State == Committed })
 }
 
 // Job is what is known of a job, for people.

@@ -31,7 +31,7 @@ type job struct {
 	heard   time.Time
 	changed chan struct{} // closed when what somebody may wait for has come
 	missing map[need]missing
-	dirty   map[string]struct{} // members of which there may be something to say
+	dirty   bool // there may be something to say
 }
 
 // member is what one domain told last.
@@ -57,7 +57,7 @@ const maxAttempts = 4 * MaxSlots
 func newJob(domains int) *job {
 	return &job{
 		domains: domains, members: map[string]*member{}, joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
-		changed: make(chan struct{}), missing: map[need]missing{}, dirty: map[string]struct{}{},
+		changed: make(chan struct{}), missing: map[need]missing{},
 	}
 }
 
@@ -75,7 +75,7 @@ func (j *job) take(t *Tell, now time.Time) error {
 	j.heard = now
 	if m == nil {
 		m = &member{told: map[int64]said{}}
-		j.members[t.Domain] = m
+		j.members[t.Domain], j.dirty = m, true
 	}
 	m.heard = now
 	if m.life == t.Life && t.Sequence <= m.sequence {
@@ -84,9 +84,7 @@ func (j *job) take(t *Tell, now time.Time) error {
 	j.live(t.Domain, m, t.Life)
 	m.sequence = t.Sequence
 	j.join(m, t.Session)
-	if j.hold(m, t.Slots) {
-		j.dirty[t.Domain] = struct{}{}
-	}
+	j.dirty = j.hold(m, t.Slots) || j.dirty
 	return nil
 }
 
