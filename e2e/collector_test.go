@@ -37,7 +37,7 @@ type collector struct {
 func startCollector(t *testing.T, config string, env map[string]string) *collector {
 	t.Helper()
 	program := built(t, "otelcol-lockstep")
-	ports := freePorts(t, 7)
+	ports := freePorts(t, 8)
 	c := &collector{
 		otlp:       ports[0],
 		prometheus: ports[2],
@@ -61,6 +61,7 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		"LOCKSTEP_STATE":               t.TempDir(),
 		"LOCKSTEP_TIMELINE_ENDPOINT":   ports[5],
 		"LOCKSTEP_PROBE_ADDRESS":       ports[6],
+		"LOCKSTEP_COMMIT_ENDPOINT":     ports[7],
 	}
 	maps.Copy(all, env)
 	args := []string{"--config", configPath(config)}
