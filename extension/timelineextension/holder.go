@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
@@ -26,7 +27,7 @@ type holder struct {
 	telemetry *metadata.TelemetryBuilder
 	timeline  *timeline.Timeline
 
-	store  *store
+	store  *keep.Value
 	server *http.Server
 	served chan struct{} // closed when the server has ended
 
@@ -86,14 +87,17 @@ func (h *holder) solve(time.Time) {
 	h.telemetry.ExtensionTimelineSolveDuration.Record(context.Background(), time.Since(begin).Seconds())
 }
 
+const stateKey = "timeline"
+
 // restore reads what the run before kept. A state that cannot be read costs that
 // state, and is told.
 func (h *holder) restore(ctx context.Context, host component.Host) error {
-	var err error
-	if h.store, err = openStore(ctx, host, h.cfg.Storage, h.set.ID); err != nil || h.store == nil {
+	client, err := keep.Open(ctx, host, h.cfg.Storage, component.KindExtension, h.set.ID)
+	if err != nil || client == nil {
 		return err
 	}
-	data, err := h.store.load(ctx)
+	h.store = keep.NewValue(client, stateKey)
+	data, err := h.store.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +111,7 @@ func (h *holder) restore(ctx context.Context, host component.Host) error {
 }
 
 func (h *holder) save(ctx context.Context) {
-	if err := h.store.save(ctx, h.timeline.Snapshot()); err != nil {
+	if err := h.store.Save(ctx, h.timeline.Snapshot()); err != nil {
 		h.telemetry.ExtensionTimelineSaveFailures.Add(ctx, 1)
 		h.set.Logger.Warn("keep the timeline", zap.Error(err))
 	}
@@ -152,7 +156,7 @@ func (h *holder) Shutdown(ctx context.Context) error {
 	}
 	if h.store != nil {
 		h.save(ctx)
-		errs = append(errs, h.store.close(ctx))
+		errs = append(errs, h.store.Close(ctx))
 		h.store = nil
 	}
 	h.telemetry.Shutdown()

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/keep"
 )
 
 // store keeps how far files were read, one entry a file, in a storage extension; nil
@@ -34,20 +36,9 @@ func entryKey(id int64) string { return "file/" + strconv.FormatInt(id, 10) }
 
 // openStore finds the extension. It is an error where the configured one is none.
 func openStore(ctx context.Context, host component.Host, id *component.ID, self component.ID) (*store, error) {
-	if id == nil {
-		return nil, nil //nolint:nilnil // no storage is no error, and nil is usable
-	}
-	ext, ok := host.GetExtensions()[*id]
-	if !ok {
-		return nil, fmt.Errorf("find storage: got no extension %q; want one that is listed under service::extensions", id)
-	}
-	s, ok := ext.(storage.Extension)
-	if !ok {
-		return nil, fmt.Errorf("find storage: got extension %q, which stores nothing; want one such as file_storage", id)
-	}
-	client, err := s.GetClient(ctx, component.KindReceiver, self, "")
-	if err != nil {
-		return nil, fmt.Errorf("open storage: %w", err)
+	client, err := keep.Open(ctx, host, id, component.KindReceiver, self)
+	if err != nil || client == nil {
+		return nil, err
 	}
 	return &store{client: client, known: map[int64]kept{}, old: map[int64]position{}}, nil
 }

@@ -1,0 +1,74 @@
+// Package keep owns how components find a storage extension, and keep one value in it.
+package keep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// Open finds the storage extension that a component is configured to use; nil where it is to use none.
+// It is an error where the configured one is none.
+func Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, self component.ID) (storage.Client, error) {
+	if id == nil {
+		return nil, nil //nolint:nilnil // no storage is no error
+	}
+	ext, ok := host.GetExtensions()[*id]
+	if !ok {
+		return nil, fmt.Errorf("find storage: got no extension %q; want one that is listed under service::extensions", id)
+	}
+	s, ok := ext.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("find storage: got extension %q, which stores nothing; want one such as file_storage", id)
+	}
+	client, err := s.GetClient(ctx, kind, self, "")
+	if err != nil {
+		return nil, fmt.Errorf("open storage: %w", err)
+	}
+	return client, nil
+}
+
+// Value is one value of a component, under a key.
+type Value struct {
+	client storage.Client
+	key    string
+}
+
+// NewValue returns the value under a key; nil where there is no storage.
+func NewValue(client storage.Client, key string) *Value {
+	if client == nil {
+		return nil
+	}
+	return &Value{client, key}
+}
+
+// Load returns what was saved last; nil for nothing.
+func (v *Value) Load(ctx context.Context) ([]byte, error) {
+	data, err := v.client.Get(ctx, v.key)
+	if err != nil {
+		return nil, fmt.Errorf("read storage: %w", err)
+	}
+	return data, nil
+}
+
+// Save replaces the value.
+func (v *Value) Save(ctx context.Context, data []byte) error {
+	if data == nil {
+		return errors.New("write storage: got no state; want one")
+	}
+	if err := v.client.Set(ctx, v.key, data); err != nil {
+		return fmt.Errorf("write storage: %w", err)
+	}
+	return nil
+}
+
+// Close gives the storage back.
+func (v *Value) Close(ctx context.Context) error {
+	if err := v.client.Close(ctx); err != nil {
+		return fmt.Errorf("close storage: %w", err)
+	}
+	return nil
+}
