@@ -84,3 +84,23 @@ func (e *Engine) older(by map[int32]bool, g *generation, epoch int64, at int32) 
 	}
 	return found
 }
+
+// Tellers names observers, at most MaxNamed, that speak of domains of a save.
+func (e *Engine) Tellers(id, generationName string, epoch int64) []string {
+	g := e.find(id, generationName)
+	if g == nil || g.saves[epoch] == nil {
+		return nil
+	}
+	by := map[int32]bool{}
+	g.saves[epoch].each(func(_ int32, c *cell) {
+		if c.value.speaks() {
+			by[c.observer] = true
+		}
+	})
+	names := make([]string, 0, len(by))
+	for i := range by {
+		names = append(names, e.names[i])
+	}
+	slices.Sort(names)
+	return names[:min(len(names), MaxNamed)]
+}

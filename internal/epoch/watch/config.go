@@ -73,6 +73,8 @@ type Episode struct {
 	Began           time.Time // since when it is so, as far as was seen
 	Ended           time.Time // zero: it is open
 	Revision        int64
+
+	unseen bool // since a restart
 }
 
 // Stats count what was taken, and what was not and why.

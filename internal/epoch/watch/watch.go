@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +22,9 @@ type Watch struct {
 	frontiers map[genKey]model.Optional[int64]
 	spans     []Span
 	stats     Stats
+
+	restored time.Time         // zero: it knows nothing of before
+	before   map[genKey]before // of which nobody has told since
 }
 
 type genKey struct{ job, generation string }
@@ -47,7 +49,7 @@ type save struct {
 func New(cfg Config) *Watch {
 	return &Watch{
 		cfg: cfg, engine: epoch.New(cfg.Engine), observers: map[string]*observer{}, lives: map[string]string{}, saves: map[saveKey]*save{},
-		open: map[saveKey]*Episode{}, frontiers: map[genKey]model.Optional[int64]{},
+		open: map[saveKey]*Episode{}, frontiers: map[genKey]model.Optional[int64]{}, before: map[genKey]before{},
 	}
 }
 
@@ -119,7 +121,8 @@ func (w *Watch) Tick(now time.Time) []Episode {
 			w.span(k, s, now)
 		}
 	}
-	w.frontier()
+	w.frontier(now)
+	out = w.away(out, now)
 	for _, k := range w.order() {
 		out = w.look(out, k, w.saves[k], now)
 	}
@@ -139,13 +142,11 @@ func (w *Watch) doubters(k saveKey, s *save) []string {
 
 // order lists the saves, of each generation ascending.
 func (w *Watch) order() []saveKey {
-	return slices.SortedFunc(maps.Keys(w.saves), func(a, b saveKey) int {
-		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.generation, b.generation), cmp.Compare(a.save, b.save))
-	})
+	return slices.SortedFunc(maps.Keys(w.saves), saveKey.compare)
 }
 
 // frontier notes the newest save of each generation that was converged, ever.
-func (w *Watch) frontier() {
+func (w *Watch) frontier(now time.Time) {
 	for k, s := range w.saves {
 		if s.verdict.Verdict != epoch.Converged {
 			continue
@@ -155,8 +156,9 @@ func (w *Watch) frontier() {
 		}
 	}
 	for k := range w.frontiers {
-		if len(w.engine.Saves(k.job, k.generation)) == 0 {
+		if len(w.engine.Saves(k.job, k.generation)) == 0 && now.Sub(w.restored) >= 2*w.cfg.Silent {
 			delete(w.frontiers, k)
+			delete(w.before, k)
 		}
 	}
 }
@@ -168,6 +170,8 @@ func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode
 	switch {
 	case !wrong && e == nil:
 		return out
+	case !wrong && e.unseen && now.Sub(s.changed) < w.cfg.Settle && s.verdict.Verdict != epoch.Converged:
+		return out // it is being told of again
 	case !wrong && unseen(s) && now.Sub(s.heard) < 2*w.cfg.Silent:
 		return out // that nobody sees it any more mends nothing
 	case !wrong:
@@ -180,7 +184,9 @@ func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode
 		w.open[k] = e
 		w.stats.Opened++
 		return append(out, *e)
-	case e.Class == class && alike(&e.Judgement, &s.verdict):
+	}
+	e.unseen = false
+	if e.Class == class && alike(&e.Judgement, &s.verdict) {
 		return out
 	}
 	e.Class, e.Judgement, e.Revision = class, s.verdict, e.Revision+1
@@ -260,10 +266,8 @@ func (w *Watch) close(out []Episode, k saveKey, now time.Time) []Episode {
 
 // Standing returns the episodes that are open.
 func (w *Watch) Standing() (all []Episode) {
-	for _, k := range w.order() {
-		if e := w.open[k]; e != nil {
-			all = append(all, *e)
-		}
+	for _, k := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
+		all = append(all, *w.open[k])
 	}
 	return all
 }
@@ -275,33 +279,3 @@ func (w *Watch) Frontier(job, generation string) model.Optional[int64] {
 
 // Holds reports whether anything of a job is held.
 func (w *Watch) Holds(job string) bool { return len(w.engine.Generations(job)) > 0 }
-
-// Job is what a job can recover.
-type Job struct {
-	ID, Generation string
-	Frontier       model.Optional[int64] // the newest epoch that every domain confirms
-	Lag            int64                 // of the domain that is farthest ahead of the frontier
-	Mixed          int                   // saves that are called mixed
-}
-
-// Jobs sums up the newest generation of each job.
-func (w *Watch) Jobs() (list []Job) {
-	for _, id := range w.engine.Jobs() {
-		gens := w.engine.Generations(id)
-		if len(gens) == 0 {
-			continue
-		}
-		j := Job{ID: id, Generation: gens[len(gens)-1]}
-		j.Frontier = w.engine.Frontier(id, j.Generation)
-		if lags, _ := w.engine.Lags(id, j.Generation, 1); len(lags) > 0 {
-			j.Lag = lags[0].Epochs
-		}
-		for k, e := range w.open {
-			if k.job == id && k.generation == j.Generation && e.Class == Mixed {
-				j.Mixed++
-			}
-		}
-		list = append(list, j)
-	}
-	return list
-}
