@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
+
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -34,6 +36,9 @@ type Config struct {
 	MaxFindings int `mapstructure:"max_findings"`
 	// MaxSeries is the most series of each metric.
 	MaxSeries int `mapstructure:"max_series"`
+	// StorageID names a storage extension, in which is kept which saves were whole and what is open of
+	// them.
+	StorageID *component.ID `mapstructure:"storage"`
 	// Fleet is about the versions that nodes run.
 	Fleet FleetConfig `mapstructure:"fleet"`
 	// Resume is about what ranks have loaded as they resume.

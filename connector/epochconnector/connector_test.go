@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
@@ -39,11 +40,17 @@ type rig struct {
 
 func newRig(t *testing.T, logs consumer.Logs) *rig {
 	t.Helper()
+	return newRigWith(t, logs, nil, componenttest.NewNopHost())
+}
+
+func newRigWith(t *testing.T, logs consumer.Logs, storage *component.ID, host component.Host) *rig {
+	t.Helper()
 	r := &rig{telemetry: componenttest.NewTelemetry(), beats: map[int64]plog.Logs{}}
 	if logs == nil {
 		logs = &r.logs
 	}
 	f, cfg := NewFactory(), newDefaultConfig()
+	cfg.StorageID = storage
 	set := connectortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
 	toLogs, err := f.CreateLogsToLogs(t.Context(), set, cfg, logs)
@@ -54,7 +61,7 @@ func newRig(t *testing.T, logs consumer.Logs) *rig {
 	require.NoError(t, err)
 	r.faces = []connector.Logs{toLogs, toMetrics, toTraces}
 	for _, face := range r.faces {
-		require.NoError(t, face.Start(t.Context(), componenttest.NewNopHost()))
+		require.NoError(t, face.Start(t.Context(), host))
 	}
 	return r
 }
@@ -299,7 +306,7 @@ func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
 func TestNamesOfJobs(t *testing.T) {
 	c := newDefaultConfig()
 	c.MaxJobs = 3
-	h, err := newHub(c, componenttest.NewNopTelemetrySettings())
+	h, err := newHub(c, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	hear := func(id, name string) {
 		ld := plog.NewLogs()

@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
@@ -33,9 +34,12 @@ import (
 // hub is what the instances of one configuration have in common.
 type hub struct {
 	cfg       *Config
+	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
+	begin     sync.Once
+	kept      *keep.Value // nil: nothing is kept
 
 	// Consumers are attached before Start and constant afterwards.
 	logs    []consumer.Logs
@@ -55,6 +59,7 @@ type hub struct {
 	series            *series
 	flushed, repeated time.Time
 	ended             []model.Finding // of which a consumer refused to hear that they are closed
+	saved             []byte          // what was kept last
 	owed              bool            // a consumer refused what stands, and has not heard of it since
 
 	foreign, unread, refused atomic.Int64
@@ -72,13 +77,13 @@ type seen struct {
 	lines  logline.Stats
 }
 
-func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
+func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
+		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
 		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
 		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}
@@ -87,9 +92,14 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	return h, h.observe()
 }
 
-func (h *hub) start() error {
-	h.interval.Start()
-	return nil
+// start takes what was kept and begins the interval; calls after the first do nothing.
+func (h *hub) start(ctx context.Context, host component.Host) (err error) {
+	h.begin.Do(func() {
+		if err = h.restore(ctx, host); err == nil {
+			h.interval.Start()
+		}
+	})
+	return err
 }
 
 // consume takes the observations among the records.
@@ -199,7 +209,7 @@ func (h *hub) stop(ctx context.Context) (err error) {
 	h.interval.Stop(func() {
 		ctx, cancel := context.WithTimeout(ctx, lastSend)
 		defer cancel()
-		err = h.give(ctx, time.Now(), true)
+		err = errors.Join(h.give(ctx, time.Now(), true), h.leave(ctx))
 		h.telemetry.Shutdown()
 	})
 	return err
@@ -221,6 +231,9 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	}
 	if flush {
 		h.flushed = now
+		if !last {
+			h.save(ctx)
+		}
 		h.series.set(&sums, now)
 		for _, next := range h.metrics {
 			md := pmetric.NewMetrics()

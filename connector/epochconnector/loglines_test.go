@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -65,7 +66,7 @@ func TestLinesOfLogs(t *testing.T) {
 // A journal's record has its line in a field; without a job it is of the node.
 func TestBodiesThatAreMaps(t *testing.T) {
 	for _, name := range []string{"MESSAGE", "message", "msg", "log"} {
-		h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
+		h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 		require.NoError(t, err)
 		ld := line("", map[string]string{"k8s.node.name": "node7"})
 		lr := ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
@@ -84,7 +85,7 @@ func TestBodiesThatAreMaps(t *testing.T) {
 func TestLinesOfLogsSwitchedOff(t *testing.T) {
 	c := newDefaultConfig()
 	c.LogLines.Enabled = false
-	h, err := newHub(c, componenttest.NewNopTelemetrySettings())
+	h, err := newHub(c, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	h.consume(line(nvmlLine, nil))
 	changed, _, _, _ := h.judge(time.Now(), false, false)
@@ -93,7 +94,7 @@ func TestLinesOfLogsSwitchedOff(t *testing.T) {
 
 // What can not be is said, and believed less.
 func TestLinesThatCanNotBe(t *testing.T) {
-	h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
+	h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	h.consume(line("on rank 3 found iteration 9 in the metadata while max iteration across the ranks is 7, replacing it with max iteration.", nil))
 	changed, _, _, _ := h.judge(time.Now(), false, false)
@@ -103,7 +104,7 @@ func TestLinesThatCanNotBe(t *testing.T) {
 
 // A host whose log says that ranks of its job differ is not called the place.
 func TestWhoSaysItIsNotWhoIsWrong(t *testing.T) {
-	h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
+	h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	h.consume(line("NCCL WARN Mismatched NCCL version detected : rank 0 version 22703 rank 8 version 22602", map[string]string{"lockstep.job.id": "j", "host.name": "n"}))
 	changed, _, _, _ := h.judge(time.Now(), false, false)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -74,7 +75,7 @@ func TestFindingsGoFirst(t *testing.T) {
 }
 
 func TestSpansThatAreRefused(t *testing.T) {
-	h, err := newHub(newDefaultConfig(), componenttest.NewNopTelemetrySettings())
+	h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	next, err := consumer.NewTraces(func(context.Context, ptrace.Traces) error { return errors.New("full") })
 	require.NoError(t, err)

@@ -55,6 +55,7 @@ type TelemetryBuilder struct {
 	ConnectorEpochResumesOverflowed      metric.Int64ObservableCounter
 	ConnectorEpochSavesLeft              metric.Int64ObservableCounter
 	ConnectorEpochSpansLost              metric.Int64ObservableCounter
+	ConnectorEpochStorageFailures        metric.Int64Counter
 	ConnectorEpochUnread                 metric.Int64ObservableCounter
 }
 
@@ -677,6 +678,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_epoch_spans_lost",
 		metric.WithDescription("Saves that became whole and have no span, because nobody saw their beginning, or the consumer refused it. [Alpha]"),
 		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_connector_epoch_storage_failures",
+		metric.WithDescription("Times at which what is known of saves could not be kept in the storage extension. [Alpha]"),
+		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochUnread, err = builder.meter.Int64ObservableCounter(

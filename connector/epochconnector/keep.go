@@ -1,0 +1,61 @@
+package epochconnector
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/keep"
+)
+
+const keptKey = "saves"
+
+// restore takes what the run before kept. What cannot be read costs that, and is told.
+func (h *hub) restore(ctx context.Context, host component.Host) error {
+	client, err := keep.Open(ctx, host, h.cfg.StorageID, component.KindConnector, h.id)
+	if err != nil || client == nil {
+		return err
+	}
+	h.kept = keep.NewValue(client, keptKey)
+	data, err := h.kept.Load(ctx)
+	if err != nil || data == nil {
+		return err
+	}
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	if err := h.watch.Restore(data, time.Now()); err != nil {
+		h.logger.Warn("start without what was known of saves before", zap.Error(err))
+	}
+	return nil
+}
+
+// save keeps what nobody would tell again, where that has changed.
+func (h *hub) save(ctx context.Context) {
+	if h.kept == nil {
+		return
+	}
+	h.watching.Lock()
+	data, err := h.watch.Snapshot()
+	h.watching.Unlock()
+	if err == nil && !bytes.Equal(data, h.saved) {
+		if err = h.kept.Save(ctx, data); err == nil {
+			h.saved = data
+		}
+	}
+	if err != nil {
+		h.telemetry.ConnectorEpochStorageFailures.Add(ctx, 1)
+		h.logger.Warn("keep what is known of saves", zap.Error(err))
+	}
+}
+
+// leave keeps what is known at the end, and gives the storage back.
+func (h *hub) leave(ctx context.Context) error {
+	if h.kept == nil {
+		return nil
+	}
+	h.save(ctx)
+	return h.kept.Close(ctx)
+}

@@ -1,0 +1,107 @@
+package epochconnector
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// memory is a storage extension that keeps everything in memory.
+type memory struct {
+	component.StartFunc
+	component.ShutdownFunc
+	storage.Client
+
+	data   map[string][]byte
+	sets   int
+	closed int
+	fail   error
+}
+
+func (m *memory) GetClient(_ context.Context, kind component.Kind, id component.ID, _ string) (storage.Client, error) {
+	if kind != component.KindConnector || id.Type().String() != "epoch" {
+		return nil, errors.New("another's")
+	}
+	return m, nil
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) { return m.data[key], nil }
+
+func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	if m.fail != nil {
+		return m.fail
+	}
+	m.sets++
+	m.data[key] = value
+	return nil
+}
+
+func (m *memory) Close(context.Context) error { m.closed++; return nil }
+
+type keeping struct {
+	component.Host
+
+	storage component.Component
+}
+
+var storageID = component.MustNewID("memory")
+
+func (h keeping) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{storageID: h.storage}
+}
+
+func TestASaveIsLostWhileTheCollectorIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{}}
+		r := newRigWith(t, nil, &storageID, keeping{componenttest.NewNopHost(), m})
+		r.tell(t, 100, 100, 100)
+		r.tell(t, 200, 200, 200)
+		r.pass(t, 20*time.Minute)
+		require.Empty(t, r.said(t))
+		assert.Equal(t, 1, m.sets, "what does not change is not written again")
+		r.stop(t)
+		assert.Equal(t, 1, m.closed, "one storage for all instances")
+
+		again := newRigWith(t, nil, &storageID, keeping{componenttest.NewNopHost(), m})
+		again.revision = r.revision
+		again.tell(t, 100, 100, 100)
+		again.tell(t, 200, -1, -1)
+		again.pass(t, 30*time.Minute)
+		said := again.said(t)
+		require.Len(t, said, 1)
+		assert.Contains(t, said[0], "open: job job: epoch (revoked): save 200")
+		again.stop(t)
+	})
+}
+
+func TestStorageThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{keptKey: []byte("{")}, fail: errors.New("disk full")}
+		r := newRigWith(t, nil, &storageID, keeping{componenttest.NewNopHost(), m})
+		r.tell(t, 100, 100, 100)
+		r.pass(t, time.Minute)
+		assert.Positive(t, r.counter(t, "storage_failures"))
+		assert.Equal(t, 100.0, r.gauges()["lockstep.epoch.frontier"], "it costs nothing else")
+		m.fail = nil
+		r.pass(t, time.Minute)
+		assert.Equal(t, 1, m.sets, "it is tried again")
+		r.stop(t)
+	})
+}
+
+func TestStorageThatIsNone(t *testing.T) {
+	cfg := newDefaultConfig()
+	cfg.StorageID = &storageID
+	h, err := newHub(cfg, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	assert.ErrorContains(t, h.start(t.Context(), componenttest.NewNopHost()), `find storage: got no extension "memory"`)
+	require.NoError(t, h.stop(t.Context()))
+}
