@@ -164,6 +164,40 @@ func contents(t *testing.T, dir string) map[string]string {
 	return out
 }
 
+// TestTorchCheckpointLostWhileDown: the newest save is deleted while the collector, which was killed with
+// SIGKILL, does not look. The next one, which never saw it, says that it is lost.
+func TestTorchCheckpointLostWhileDown(t *testing.T) {
+	dir := t.TempDir()
+	env := map[string]string{
+		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_HEARTBEAT": "1s", "LOCKSTEP_SETTLE": "5s",
+		"LOCKSTEP_EVENTS": filepath.Join(t.TempDir(), "events.jsonl"), "LOCKSTEP_STATE": t.TempDir(),
+	}
+	c := startCollector(t, "checkpoints.yaml", env)
+	for _, step := range []int{100, 200} {
+		saveDCP(t, 2, filepath.Join(dir, "step-"+strconv.Itoa(step)), step, 0)
+	}
+	eventually(t, answerLimit, func() error {
+		page, err := get("http://" + c.prometheus + "/metrics")
+		if err == nil && !strings.Contains(string(page), `lockstep_epoch_frontier{lockstep_job_id="llama"} 200`) {
+			err = fmt.Errorf("find frontier 200: got\n%s", page)
+		}
+		return err
+	}, c.process)
+	time.Sleep(20 * time.Second) // a flush_interval, after which it is kept, and some
+	require.NoError(t, c.cmd.Process.Kill())
+	<-c.done
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "step-200")))
+	c = startCollector(t, "checkpoints.yaml", env)
+	f := awaitFinding(t, c, "open")
+	t.Log(f)
+	require.Equal(t, []string{"epoch", "revoked", "save 200", "llama"}, []string{
+		f["lockstep.finding.kind"], f["lockstep.finding.class"], f["lockstep.finding.op"], f["lockstep.job.id"],
+	})
+	saveDCP(t, 2, filepath.Join(dir, "step-300"), 300, 0)
+	awaitFinding(t, c, "closed")
+	require.Zero(t, c.terminate(t, stopLimit))
+}
+
 // TestTorchCheckpointWatched: what real processes save while a collector watches becomes what the
 // job can recover; what is lost of it is told.
 func TestTorchCheckpointWatched(t *testing.T) {
