@@ -153,6 +153,8 @@ class Committer:
         of it; OSError where the disk will not.
         """
         epoch = integer("commit: epoch", epoch)
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            raise TypeError(f"commit save {epoch}: paths: got {paths!r:.80}; want a list of paths")
         with self._mutex:
             held = self._domain.epochs()
             if not self._domain.decided:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -31,6 +32,9 @@ class Record:
         self._root = os.path.abspath(folder)
         self._folder = os.path.join(self._root, FOLDER)
         self._head = {"version": _VERSION, "job": job, "domain": domain, "domains": domains}
+        # A folder that is not there may be a disk that is not mounted, with all that was saved.
+        if not os.path.isdir(self._root):
+            raise FileNotFoundError(f"open folder {self._root}: got none; want one that is there")
         os.makedirs(self._folder, exist_ok=True)
         _sync(self._root)
         self.path = os.path.join(self._folder, quote(domain, safe=" ") + ".json")
@@ -170,6 +174,10 @@ def _sync(path: str) -> None:
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
+    except OSError as e:
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP) or not stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise
+        warnings.warn(f"sync folder {path}: {e.strerror}; names in it may be lost with the power", RuntimeWarning, stacklevel=3)
     finally:
         os.close(fd)
 

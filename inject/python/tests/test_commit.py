@@ -1,6 +1,7 @@
 """Committers with a service of their own; commit_test.go has the real one, and processes that are killed."""
 
 import contextlib
+import errno
 import http.server
 import json
 import os
@@ -212,6 +213,9 @@ class CommitterTest(Case):
         ):
             with self.subTest(epoch=epoch, paths=paths), self.assertRaisesRegex(error, text):
                 c.commit(epoch, paths)
+        for path in ("step-10", self.folder):
+            with self.subTest(path=path), self.assertRaisesRegex(TypeError, "paths: got .*; want a list of paths"):
+                c.commit(10, path)
         (self.folder / "empty").mkdir()
         with self.assertRaisesRegex(ValueError, "got no file; want what was saved"):
             c.commit(10, ["empty"])
@@ -254,6 +258,28 @@ class RecordTest(unittest.TestCase):
         return r
 
     slots = (Slot(1, "aa", COMMITTED, (Part("step-1", 2, 30),)), Slot(2, "bb", TENTATIVE))
+
+    def test_a_folder_that_is_not_there(self):
+        with self.assertRaisesRegex(FileNotFoundError, "open folder .*nowhere: got none; want one that is there"):
+            Record(os.path.join(self.folder, "nowhere"), "job", "rank 0", 2)
+
+    def test_folders_that_cannot_be_synced(self):
+        r = self.record()
+        real = os.fsync
+
+        def fsync(error):
+            def f(fd):
+                if os.path.isdir(f"/proc/self/fd/{fd}"):
+                    raise OSError(error, os.strerror(error))
+                return real(fd)
+
+            return f
+
+        with unittest.mock.patch.object(os, "fsync", fsync(errno.EINVAL)), self.assertWarnsRegex(RuntimeWarning, "sync folder .*; names in it may be lost"):
+            r.write(self.slots)
+        self.assertEqual(self.slots, r.read())
+        with unittest.mock.patch.object(os, "fsync", fsync(errno.EIO)), self.assertRaises(OSError):
+            r.write(self.slots)
 
     def test_reads_what_it_wrote(self):
         r = self.record("a/b é")
