@@ -2,8 +2,7 @@
 
 python save_dcp.py RANKS FOLDER STEP [local]
 
-Each save says "saving" when its processes begin, and "saved" when all are done. With
-"local" each rank commits for itself (use_collectives=False).
+With "local" each rank commits for itself (use_collectives=False).
 """
 
 import os
@@ -32,13 +31,7 @@ def work(rank, ranks, folder, step, local, store):
         "rng": torch.get_rng_state(),
         "step": step,
     }
-    dist.barrier()
-    if rank == 0:
-        print("saving", flush=True)
     dcp.save(state, checkpoint_id=folder, **({"use_collectives": False} if local else {}))
-    dist.barrier()
-    if rank == 0:
-        print("saved", flush=True)
     dist.destroy_process_group()
 
 
