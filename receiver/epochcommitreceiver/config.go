@@ -34,9 +34,13 @@ const (
 	defaultEndpoint  = "localhost:13181"
 	defaultInterval  = time.Second
 	defaultHeartbeat = 5 * time.Minute
-	// defaultSilent is longer than jobs go without a save.
-	defaultSilent  = 24 * time.Hour
-	defaultMaxJobs = 1024
+	// defaultSilent keeps a job that stands still, as in a debugger, where people look for it. Domains
+	// that live tell every 15 s.
+	defaultSilent = 24 * time.Hour
+	// defaultReadTimeout is for a message of some kilobytes, and for the time that its answer may wait:
+	// the server takes it for both.
+	defaultReadTimeout = bilateral.MaxWait + 5*time.Second
+	defaultMaxJobs     = 1024
 	// defaultMaxDomains are two jobs of the largest size.
 	defaultMaxDomains = 2 * bilateral.MaxDomains
 
@@ -52,6 +56,7 @@ func newDefaultConfig() *Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = defaultEndpoint
 	server.MaxRequestBodySize = maxBody
+	server.ReadTimeout = defaultReadTimeout
 	return &Config{
 		ServerConfig: server, Interval: defaultInterval, Heartbeat: defaultHeartbeat, Silent: defaultSilent,
 		MaxJobs: defaultMaxJobs, MaxDomains: defaultMaxDomains,
@@ -73,5 +78,6 @@ func (c *Config) Validate() error {
 	check(c.MaxJobs >= 1 && c.MaxJobs <= maxMaxJobs, "check max_jobs: got %d; want 1 to %d", c.MaxJobs, maxMaxJobs)
 	check(c.MaxDomains >= 1 && c.MaxDomains <= maxMaxDomains, "check max_domains: got %d; want 1 to %d", c.MaxDomains, maxMaxDomains)
 	check(c.WriteTimeout == 0 || c.WriteTimeout > bilateral.MaxWait, "check write_timeout: got %v; want more than %v, for which answers may wait", c.WriteTimeout, bilateral.MaxWait)
+	check(c.ReadTimeout == 0 || c.ReadTimeout > bilateral.MaxWait, "check read_timeout: got %v; want more than %v, for which answers may wait", c.ReadTimeout, bilateral.MaxWait)
 	return errors.Join(errs...)
 }

@@ -38,6 +38,7 @@ func TestValidate(t *testing.T) {
 		"check max_jobs: got 0; want 1 to 1048576":                                    func(c *Config) { c.MaxJobs = 0 },
 		"check max_domains: got 4194305; want 1 to 4194304":                           func(c *Config) { c.MaxDomains = 4194305 },
 		"check write_timeout: got 5s; want more than 10s, for which answers may wait": func(c *Config) { c.WriteTimeout = 5 * time.Second },
+		"check read_timeout: got 10s; want more than 10s, for which answers may wait": func(c *Config) { c.ReadTimeout = 10 * time.Second },
 	} {
 		cfg := newDefaultConfig()
 		require.NoError(t, cfg.Validate())

@@ -1,10 +1,8 @@
 package epochcommitreceiver
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -19,8 +17,6 @@ import (
 const (
 	// perBatch is how many changes are handed on at once.
 	perBatch = 1000
-	// maxPending bounds the changes that wait to be told again, some 100 bytes each.
-	maxPending = 1 << 18
 	// witness is what an epoch was read from.
 	witness = "the domain's own commit record"
 )
@@ -29,47 +25,44 @@ const (
 func (c *carrier) tick(now time.Time) {
 	c.board.Forget(now)
 	all := now.Sub(c.told) >= c.cfg.Heartbeat
-	if all {
+	if c.emit(c.ctx, all, now) && all {
 		c.told = now
 	}
-	c.emit(c.ctx, c.board.Changes(all), now)
 }
 
-// emit hands changes on. What is refused is told again before what follows, since of two of one epoch
-// the later holds.
-func (c *carrier) emit(ctx context.Context, changes []bilateral.Change, now time.Time) {
-	if room := maxPending - len(c.pending); len(changes) > room {
-		c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(2*(len(changes)-room)))
-		changes = changes[:room]
-	}
-	c.pending = append(c.pending, changes...)
-	slices.SortStableFunc(c.pending, func(a, b bilateral.Change) int { return cmp.Compare(a.Job, b.Job) })
+// emit hands on what was refused before, and then what has changed since. While the next component takes
+// nothing, changes stay with the board, which knows how each domain was told of last.
+func (c *carrier) emit(ctx context.Context, all bool, now time.Time) bool {
+	return c.flush(ctx, now) && c.board.Changes(all, func(of []bilateral.Change) bool {
+		c.pending = of
+		return c.flush(ctx, now)
+	})
+}
+
+func (c *carrier) flush(ctx context.Context, now time.Time) bool {
 	for len(c.pending) > 0 {
 		n := min(len(c.pending), perBatch)
 		if err := c.next.ConsumeLogs(ctx, c.batch(c.pending[:n], now)); err != nil {
 			c.set.Logger.Warn("Observations of commits refused by the next component; they are told again", zap.Int("observations", 2*len(c.pending)), zap.Error(err))
-			return
+			return false
 		}
 		c.telemetry.ReceiverEpochCommitObservationsEmitted.Add(ctx, int64(2*n))
 		c.pending = c.pending[n:]
 	}
 	c.pending = nil
+	return true
 }
 
-// batch is changes as log events, under one resource for each job.
+// batch is changes of one job as log events.
 func (c *carrier) batch(changes []bilateral.Change, now time.Time) plog.Logs {
 	ld := plog.NewLogs()
-	var records plog.LogRecordSlice
+	rl := ld.ResourceLogs().AppendEmpty()
+	epochmap.JobToResource(changes[0].Job, "", rl.Resource())
+	sl := rl.ScopeLogs().AppendEmpty()
+	sl.Scope().SetName(otelmap.ScopeName)
 	for i := range changes {
-		if i == 0 || changes[i].Job != changes[i-1].Job {
-			rl := ld.ResourceLogs().AppendEmpty()
-			epochmap.JobToResource(changes[i].Job, "", rl.Resource())
-			sl := rl.ScopeLogs().AppendEmpty()
-			sl.Scope().SetName(otelmap.ScopeName)
-			records = sl.LogRecords()
-		}
 		for _, o := range c.observations(&changes[i], now) {
-			epochmap.ObservationToLog(&o, records.AppendEmpty())
+			epochmap.ObservationToLog(&o, sl.LogRecords().AppendEmpty())
 		}
 	}
 	return ld

@@ -78,7 +78,11 @@ func (c *carrier) tell(r *http.Request) (bilateral.Answer, error) {
 	if err != nil {
 		return bilateral.Answer{}, err
 	}
-	if wait == 0 || !c.mayWait() {
+	if wait == 0 {
+		return c.board.Tell(&told, until, time.Now())
+	}
+	if !c.mayWait() {
+		c.telemetry.ReceiverEpochCommitMessagesHurried.Add(r.Context(), 1)
 		return c.board.Tell(&told, until, time.Now())
 	}
 	defer c.waiting.Add(-1)

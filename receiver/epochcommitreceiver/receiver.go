@@ -37,7 +37,7 @@ type carrier struct {
 	waiting  atomic.Int64  // messages that wait for their answers
 
 	// What follows is the interval's.
-	pending []bilateral.Change // that were refused
+	pending []bilateral.Change // of one job, that were refused
 	told    time.Time          // when all was told last
 
 	//nolint:containedctx // the calls of the interval and of the server have none that ends with the receiver
@@ -82,6 +82,10 @@ func (c *carrier) observe() error {
 			o.Observe(c.board.Stats().Forgotten)
 			return nil
 		}),
+		c.telemetry.RegisterReceiverEpochCommitDomainsReplacedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.board.Stats().Left)
+			return nil
+		}),
 	)
 }
 
@@ -112,14 +116,30 @@ func (c *carrier) Shutdown(ctx context.Context) error {
 	c.cancel()
 	var err error
 	if c.finished != nil {
-		if err = c.server.Shutdown(ctx); err != nil {
-			err = errors.Join(fmt.Errorf("stop server of commits: %w", err), c.server.Close())
-		}
+		err = c.stop(ctx)
 		<-c.finished
 	}
 	c.interval.Stop(func() {
-		c.emit(ctx, c.board.Changes(false), time.Now())
+		if !c.emit(ctx, false, time.Now()) {
+			c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(2*len(c.pending)))
+		}
 		c.telemetry.Shutdown()
 	})
 	return err
+}
+
+// grace is for how long answers that were begun may take at the end. All who wait are answered at once;
+// what takes longer is a client that does not send what it announced.
+const grace = 2 * time.Second
+
+func (c *carrier) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := c.server.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(fmt.Errorf("stop server of commits: %w", err), c.server.Close())
+	}
+	if err := c.server.Close(); err != nil {
+		return fmt.Errorf("close server of commits: %w", err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,13 +18,16 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
-	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
+	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadatatest"
 )
 
@@ -174,6 +178,9 @@ func TestWaiting(t *testing.T) {
 		_, text := b.post(wait)
 		assert.Contains(t, text, `"missing_count":1`)
 		assert.EqualValues(t, 2, b.waiting.Load())
+		m, err := b.tel.GetMetric("otelcol_receiver_epoch_commit_messages_hurried")
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 	})
 }
 
@@ -210,8 +217,9 @@ func TestObservations(t *testing.T) {
 	b.post(says("rank 1", 1, 5, "tentative"))
 	b.post(says("rank 0", 2, 5, "reflecting"))
 	b.post(says("rank 1", 2, 5, "reflecting"))
+	assert.Equal(t, epoch.Converging, judge(5), "nobody says that all know")
 	b.post(says("rank 0", 3, 5, "committed"))
-	assert.Equal(t, epoch.Converging, judge(5), "of 2 ranks 1")
+	assert.Equal(t, epoch.Converged, judge(5), "rank 1 recovers it, too, told of it or not")
 	b.post(says("rank 1", 3, 5, "committed"))
 	assert.Equal(t, epoch.Converged, judge(5))
 	b.post(says("rank 0", 4, 7, "committed"))
@@ -259,12 +267,69 @@ func TestRefusedObservationsAreToldAgain(t *testing.T) {
 	assert.Equal(t, []model.DomainState{model.DomainCommitted, model.DomainTentative, model.DomainCommitted, model.DomainReflecting}, states, "of part and commit")
 }
 
-func TestPendingIsBounded(t *testing.T) {
-	next := consumertest.NewErr(errors.New("no"))
+// Where the next component takes nothing for long, nothing is lost but what was told in between.
+func TestRefusedForLong(t *testing.T) {
+	refuse, sink := true, &consumertest.LogsSink{}
+	next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+		if refuse {
+			return errors.New("no")
+		}
+		return sink.ConsumeLogs(ctx, ld)
+	})
+	require.NoError(t, err)
 	b := start(t, nil, next)
-	b.emit(t.Context(), make([]bilateral.Change, maxPending+7), b.now)
-	assert.Len(t, b.pending, maxPending)
+	b.post(says("rank 0", 1, 5, "tentative"))
+	b.post(says("rank 1", 1, 5, "tentative"))
+	b.tick(b.now)
+	b.post(says("rank 0", 2, 6, "tentative"))
+	for range 10 {
+		b.now = b.now.Add(b.cfg.Heartbeat)
+		b.tick(b.now)
+		assert.Len(t, b.pending, 2, "what the board knows does not pile up")
+	}
+	refuse = false
+	b.tick(b.now)
+	last := map[string]model.DomainState{}
+	for _, o := range observations(t, sink.AllLogs()) {
+		last[fmt.Sprint(o.Domain.Kind, " of ", o.Domain.ID, ", ", o.Save)] = o.State
+	}
+	assert.Equal(t, map[string]model.DomainState{
+		"part of rank 0, 5": model.DomainAbsent, "commit of rank 0, 5": model.DomainAbsent, "part of rank 1, 5": model.DomainCommitted, "commit of rank 1, 5": model.DomainTentative,
+		"part of rank 0, 6": model.DomainCommitted, "commit of rank 0, 6": model.DomainTentative, "part of rank 1, 6": model.DomainAbsent, "commit of rank 1, 6": model.DomainAbsent,
+	}, last)
+}
+
+func TestWhatIsRefusedToTheEndIsCounted(t *testing.T) {
+	b := start(t, nil, consumertest.NewErr(errors.New("no")))
+	b.post(says("rank 0", 1, 5, "tentative"))
+	require.NoError(t, b.Shutdown(t.Context()))
 	m, err := b.tel.GetMetric("otelcol_receiver_epoch_commit_observations_dropped")
 	require.NoError(t, err)
-	assert.EqualValues(t, 14, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+	assert.EqualValues(t, 2, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+}
+
+// A client that does not send what it announced keeps nobody from ending.
+func TestASlowClientHoldsUpNoEnd(t *testing.T) {
+	cfg := newDefaultConfig()
+	cfg.NetAddr.Endpoint = "127.0.0.1:0"
+	c, err := newCarrier(receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+	require.NoError(t, err)
+	logs, printed := observer.New(zap.InfoLevel)
+	c.set.Logger = zap.New(logs)
+	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	address := printed.FilterMessageSnippet("Listen").All()[0].ContextMap()["address"].(string)
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", path)
+	require.NoError(t, err)
+	time.Sleep(50 * time.Millisecond) // it is read as far as it goes
+	ended := make(chan error)
+	go func() { ended <- c.Shutdown(context.Background()) }()
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(10 * grace):
+		t.Fatal("it waits")
+	}
 }

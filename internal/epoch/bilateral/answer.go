@@ -25,6 +25,8 @@ type Answer struct {
 	// for them.
 	Missing      []string
 	MissingCount int
+
+	rest time.Duration // until lives have come to rest, of who waits for a session
 }
 
 // Count is how many domains are how far with an attempt.

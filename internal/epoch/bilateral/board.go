@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,10 +28,8 @@ type Config struct {
 
 // Stats are counters of a board, and how much it holds.
 type Stats struct {
-	Told      int64 // by domains
-	Conflicts int64
-	Overflows int64 // for want of room
-	Forgotten int64 // jobs
+	Forgotten int64 // jobs, that were silent for long or made room
+	Left      int64 // domains that made room for others of their jobs
 	Jobs      int
 	Domains   int
 }
@@ -71,9 +68,17 @@ func (b *Board) Tell(t *Tell, until Until, now time.Time) (Answer, error) {
 // returned, too.
 func (b *Board) Wait(ctx context.Context, t *Tell, until Until) (Answer, error) {
 	a, changed, err := b.tell(t, until, time.Now())
-	for err == nil && !until.met(t, &a) {
+	for err == nil {
+		var rested <-chan time.Time
+		if until.met(t, &a) {
+			if a.rest <= 0 {
+				break
+			}
+			rested = time.After(a.rest)
+		}
 		select {
 		case <-changed:
+		case <-rested:
 		case <-ctx.Done():
 			return a, nil
 		}
@@ -88,15 +93,19 @@ func (b *Board) tell(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j, err := b.job(t)
+	j, err := b.job(t, now)
 	if err == nil {
-		was := len(j.members)
+		was, left := len(j.members), len(j.left)
 		err = j.take(t, now)
 		b.members += len(j.members) - was
+		b.stats.Left += int64(len(j.left) - left)
 	}
-	b.count(err)
 	if err != nil {
 		return Answer{}, nil, fmt.Errorf("tell job %q: %w", t.Job, err)
+	}
+	if j.session != "" && j.joined[j.session] == j.domains && j.met != j.session {
+		j.met = j.session
+		b.goesOn(key{t.Job, t.Domains})
 	}
 	return j.tellMissing(t, until, now), j.changed, nil
 }
@@ -112,8 +121,24 @@ func (b *Board) look(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 	return j.tellMissing(t, until, now), j.changed
 }
 
+// goesOn notes that a job of another number of domains is over, since all of this one have met.
+func (b *Board) goesOn(with key) {
+	for k, j := range b.jobs {
+		if k.name == with.name && k.domains != with.domains {
+			j.over, j.dirty = true, true
+		}
+	}
+}
+
+// restFor is for how long no life must have begun before all are told of the session anew: where a
+// whole job begins, one answer will do for each domain instead of one for each that begins.
+const restFor = 250 * time.Millisecond
+
 func (j *job) tellMissing(t *Tell, until Until, now time.Time) Answer {
 	a := j.answer(t)
+	if until.State == 0 && a.Joined < a.Domains {
+		a.rest = restFor - now.Sub(j.begun)
+	}
 	if until.Missing && !until.met(t, &a) {
 		of := need{state: until.State}
 		if i := slices.IndexFunc(t.Slots, func(s Slot) bool { return s.Epoch == until.Epoch }); i >= 0 && until.State != 0 {
@@ -135,15 +160,18 @@ func (u Until) met(t *Tell, a *Answer) bool {
 }
 
 // job finds a teller's job, or makes it where there is room for it.
-func (b *Board) job(t *Tell) (*job, error) {
+func (b *Board) job(t *Tell, now time.Time) (*job, error) {
 	k := key{t.Job, t.Domains}
 	j := b.jobs[k]
-	switch {
-	case (j == nil || j.members[t.Domain] == nil) && b.members >= b.cfg.MaxDomains:
-		return nil, fmt.Errorf("%w: got one domain more; want at most %d of all jobs", ErrFull, b.cfg.MaxDomains)
-	case j != nil:
+	for (j == nil || j.members[t.Domain] == nil && len(j.members) < j.domains) && b.members >= b.cfg.MaxDomains {
+		if !b.makeRoom(k, now) {
+			return nil, fmt.Errorf("%w: got one domain more; want at most %d of all jobs", ErrFull, b.cfg.MaxDomains)
+		}
+	}
+	if j != nil {
 		return j, nil
-	case len(b.jobs) >= b.cfg.MaxJobs:
+	}
+	if len(b.jobs) >= b.cfg.MaxJobs && !b.makeRoom(k, now) {
 		return nil, fmt.Errorf("%w: got one job more; want at most %d", ErrFull, b.cfg.MaxJobs)
 	}
 	j = newJob(t.Domains)
@@ -151,30 +179,38 @@ func (b *Board) job(t *Tell) (*job, error) {
 	return j, nil
 }
 
-func (b *Board) count(err error) {
-	switch {
-	case errors.Is(err, ErrConflict):
-		b.stats.Conflicts++
-	case errors.Is(err, ErrFull):
-		b.stats.Overflows++
-	default:
-		b.stats.Told++
+// makeRoom forgets the job beside one that has been silent for longest, where that is long.
+func (b *Board) makeRoom(beside key, now time.Time) bool {
+	var silent *key
+	for k, j := range b.jobs {
+		if k != beside && now.Sub(j.heard) >= idle && (silent == nil || j.heard.Before(b.jobs[*silent].heard)) {
+			silent = &k
+		}
 	}
+	if silent == nil {
+		return false
+	}
+	b.forget(*silent)
+	return true
 }
 
 // Forget leaves the jobs that nobody has told of for long.
 func (b *Board) Forget(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.jobs, func(_ key, j *job) bool {
-		if now.Sub(j.heard) < b.cfg.Silent {
-			return false
+	for k, j := range b.jobs {
+		if now.Sub(j.heard) >= b.cfg.Silent {
+			b.forget(k)
 		}
-		b.members -= len(j.members)
-		b.stats.Forgotten++
-		close(j.changed)
-		return true
-	})
+	}
+}
+
+func (b *Board) forget(k key) {
+	j := b.jobs[k]
+	delete(b.jobs, k)
+	b.members -= len(j.members)
+	b.stats.Forgotten++
+	close(j.changed)
 }
 
 // Stats returns the counters.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,9 @@ func slot(epoch int64, session string, state State) Slot {
 func TestSession(t *testing.T) {
 	b := New(limits)
 	all := speakers(t, b, 3)
-	assert.Equal(t, Answer{Domains: 3, Heard: 1}, all[0].says(""))
+	first := all[0].says("")
+	first.rest = 0
+	assert.Equal(t, Answer{Domains: 3, Heard: 1}, first)
 	assert.Empty(t, all[1].says("").Session, "one is not heard")
 	session := all[2].says("").Session
 	require.NotEmpty(t, session)
@@ -219,16 +222,108 @@ func TestLimits(t *testing.T) {
 			require.NoError(t, tell(fmt.Sprint("job ", i), fmt.Sprint(k), 10+i))
 		}
 	}
-	require.ErrorIs(t, tell("job 0", "11", 10), ErrFull)
+	require.ErrorIs(t, tell("job 0", "11", 10), ErrConflict)
 	require.ErrorIs(t, tell("job 0", "1", 9), ErrFull)
 	require.NoError(t, tell("job 0", "1", 10), "one that is known")
 	b.cfg.MaxDomains = 1000
 	require.ErrorIs(t, tell("job 9", "1", 9), ErrFull)
 	require.ErrorIs(t, tell("job 0", "11", 10), ErrConflict)
-	assert.Equal(t, Stats{Told: 41, Overflows: 3, Conflicts: 1, Jobs: 4, Domains: 40}, b.Stats())
+	assert.Equal(t, Stats{Jobs: 4, Domains: 40}, b.Stats())
 
 	b.Forget(time.Now().Add(time.Hour))
-	assert.Equal(t, Stats{Told: 41, Overflows: 3, Conflicts: 1, Forgotten: 4}, b.Stats())
+	assert.Equal(t, Stats{Forgotten: 4}, b.Stats())
+}
+
+// Who is over makes room: a job of another name, or a rank, does not wait for a day.
+func TestWhoIsSilentMakesRoom(t *testing.T) {
+	b, now := New(limits), time.Now()
+	tell := func(job, domain string, domains int, slots ...Slot) error {
+		_, err := b.Tell(&Tell{Job: job, Domain: domain, Domains: domains, Life: "a", Sequence: now.UnixNano(), Slots: slots}, Until{}, now)
+		return err
+	}
+	for i := range 4 {
+		now = now.Add(time.Second)
+		for k := range 10 {
+			require.NoError(t, tell(fmt.Sprint("job ", i), fmt.Sprint(k), 10))
+		}
+	}
+	now = now.Add(idle - 2*time.Second)
+	require.NoError(t, tell("job 0", "0", 10))
+	require.NoError(t, tell("job 9", "0", 10), "instead of job 1, which is silent for longest")
+	assert.Equal(t, Stats{Forgotten: 1, Jobs: 4, Domains: 31}, b.Stats())
+	assert.NotContains(t, b.jobs, key{"job 1", 10})
+	require.ErrorIs(t, tell("job 8", "0", 10), ErrFull, "the others were heard a moment ago")
+	require.ErrorIs(t, tell("job 3", "new", 10), ErrConflict)
+
+	now = now.Add(idle)
+	require.NoError(t, tell("job 3", "0", 10, slot(1, "e", Tentative)))
+	require.NoError(t, tell("job 3", "new", 10, slot(1, "e", Tentative)), "instead of rank 1")
+	j := b.jobs[key{"job 3", 10}]
+	assert.NotContains(t, j.members, "1")
+	assert.Len(t, j.members, 10)
+	assert.EqualValues(t, 1, b.Stats().Left)
+	a, err := b.Tell(&Tell{Job: "job 3", Domain: "0", Domains: 10, Life: "a", Sequence: 1}, Until{}, now)
+	require.NoError(t, err)
+	other := New(limits)
+	for name, m := range j.members {
+		a2, err := other.Tell(&Tell{Job: "job 3", Domain: name, Domains: 10, Life: m.life, Sequence: 1}, Until{}, now)
+		require.NoError(t, err)
+		if len(other.jobs[key{"job 3", 10}].members) == 10 {
+			assert.Equal(t, a2.Session, a.Session, "of those that are there now")
+		}
+	}
+}
+
+func TestWhoMakesRoomIsWithdrawn(t *testing.T) {
+	b, now := New(limits), time.Now()
+	tell := func(domain string, slots ...Slot) {
+		_, err := b.Tell(&Tell{Job: "job", Domain: domain, Domains: 2, Life: "a", Sequence: now.UnixNano(), Slots: slots}, Until{}, now)
+		require.NoError(t, err)
+	}
+	tell("0", slot(1, "e", Committed))
+	tell("1", slot(1, "e", Committed))
+	require.Len(t, changes(b, false), 2)
+	now = now.Add(idle)
+	tell("0", slot(1, "e", Committed))
+	tell("2")
+	list := changes(b, false)
+	require.Len(t, list, 2)
+	assert.Equal(t, []any{"2", model.DomainAbsent}, []any{list[0].Domain, list[0].State})
+	assert.Equal(t, []any{"1", model.DomainWithdrawn}, []any{list[1].Domain, list[1].State})
+	assert.Empty(t, changes(b, false))
+}
+
+// Where a whole job begins, each domain is told of the session once and not once for each that begins.
+func TestSessionsComeToRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const domains = 40
+		b := New(limits)
+		all := speakers(t, b, domains)
+		for _, s := range all {
+			s.says("")
+		}
+		began := time.Now()
+		var met sync.WaitGroup
+		var answers atomic.Int64
+		for i, s := range all {
+			met.Go(func() {
+				time.Sleep(time.Duration(i) * restFor / 2)
+				s.tell.Life, s.tell.Sequence, s.tell.Session = fmt.Sprintf("b%x", i), 0, ""
+				for {
+					s.tell.Sequence++
+					a, err := b.Wait(t.Context(), &s.tell, Until{})
+					answers.Add(1)
+					if !assert.NoError(t, err) || a.Joined == domains {
+						return
+					}
+					s.tell.Session = a.Session
+				}
+			})
+		}
+		met.Wait()
+		assert.LessOrEqual(t, answers.Load(), int64(2*domains))
+		assert.Less(t, time.Since(began), domains*restFor)
+	})
 }
 
 func TestAttemptsAreBounded(t *testing.T) {
@@ -288,6 +383,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func changes(b *Board, all bool) (list []Change) {
+	b.Changes(all, func(of []Change) bool {
+		list = append(list, of...)
+		return true
+	})
+	return list
+}
+
 func TestChanges(t *testing.T) {
 	b := New(limits)
 	s := speakers(t, b, 1)[0]
@@ -296,8 +399,8 @@ func TestChanges(t *testing.T) {
 		state model.DomainState
 	}
 	last := int64(0)
-	changes := func(all bool) (list []of) {
-		for _, c := range b.Changes(all) {
+	said := func(all bool) (list []of) {
+		for _, c := range changes(b, all) {
 			assert.Equal(t, []any{"job", "rank 0", 1}, []any{c.Job, c.Domain, c.Domains})
 			if !all {
 				assert.Greater(t, c.Revision, last)
@@ -308,16 +411,16 @@ func TestChanges(t *testing.T) {
 		return list
 	}
 	s.says("", slot(1, "e", Committed), slot(2, "e", Tentative))
-	assert.Equal(t, []of{{1, model.DomainCommitted}, {2, model.DomainTentative}}, changes(false))
-	assert.Empty(t, changes(false))
-	assert.Equal(t, []of{{1, model.DomainCommitted}, {2, model.DomainTentative}}, changes(true))
+	assert.Equal(t, []of{{1, model.DomainCommitted}, {2, model.DomainTentative}}, said(false))
+	assert.Empty(t, said(false))
+	assert.Equal(t, []of{{1, model.DomainCommitted}, {2, model.DomainTentative}}, said(true))
 	s.says("", slot(1, "e", Committed))
-	assert.Equal(t, []of{{2, model.DomainWithdrawn}}, changes(false), "it was never committed")
+	assert.Equal(t, []of{{2, model.DomainWithdrawn}}, said(false), "it was never committed")
 	s.says("", slot(1, "e", Committed), slot(2, "f", Reflecting))
-	assert.Equal(t, []of{{2, model.DomainReflecting}}, changes(false))
+	assert.Equal(t, []of{{2, model.DomainReflecting}}, said(false))
 	s.says("", slot(2, "f", Committed))
-	assert.Equal(t, []of{{2, model.DomainCommitted}, {1, model.DomainAbsent}}, changes(false), "dropped for the newer")
-	assert.Equal(t, []of{{2, model.DomainCommitted}}, changes(true))
+	assert.Equal(t, []of{{2, model.DomainCommitted}, {1, model.DomainAbsent}}, said(false), "dropped for the newer")
+	assert.Equal(t, []of{{2, model.DomainCommitted}}, said(true))
 }
 
 func TestChangesOfOneThatOthersAreAheadOf(t *testing.T) {
@@ -326,23 +429,23 @@ func TestChangesOfOneThatOthersAreAheadOf(t *testing.T) {
 	all[2].says("", slot(1, "e", Committed))
 	all[1].says("", slot(1, "e", Committed))
 	all[0].says("", slot(1, "e", Committed))
-	b.Changes(false)
-	changes := func() map[string]Change {
+	changes(b, false)
+	said := func() map[string]Change {
 		of := map[string]Change{}
-		for _, c := range b.Changes(false) {
+		for _, c := range changes(b, false) {
 			of[fmt.Sprint(c.Domain, ", ", c.Epoch)] = Change{State: c.State, Held: c.Held}
 		}
 		return of
 	}
 	all[0].says("", slot(1, "e", Committed), slot(2, "f", Tentative))
 	absent := Change{State: model.DomainAbsent}
-	assert.Equal(t, map[string]Change{"rank 0, 2": {State: model.DomainTentative, Held: true}, "rank 1, 2": absent, "rank 2, 2": absent}, changes())
+	assert.Equal(t, map[string]Change{"rank 0, 2": {State: model.DomainTentative, Held: true}, "rank 1, 2": absent, "rank 2, 2": absent}, said())
 	all[1].says("", slot(1, "e", Committed), slot(2, "f", Tentative))
-	assert.Equal(t, map[string]Change{"rank 1, 2": {State: model.DomainTentative, Held: true}}, changes())
+	assert.Equal(t, map[string]Change{"rank 1, 2": {State: model.DomainTentative, Held: true}}, said())
 	all[0].says("", slot(1, "e", Committed))
 	all[1].says("", slot(1, "e", Committed))
 	withdrawn := Change{State: model.DomainWithdrawn}
-	assert.Equal(t, map[string]Change{"rank 0, 2": withdrawn, "rank 1, 2": withdrawn, "rank 2, 2": withdrawn}, changes())
+	assert.Equal(t, map[string]Change{"rank 0, 2": withdrawn, "rank 1, 2": withdrawn, "rank 2, 2": withdrawn}, said())
 	for _, s := range all {
 		s.says("", slot(3, "f", Committed))
 	}
@@ -351,7 +454,82 @@ func TestChangesOfOneThatOthersAreAheadOf(t *testing.T) {
 	assert.Equal(t, map[string]Change{
 		"rank 0, 1": dropped, "rank 1, 1": dropped, "rank 2, 1": dropped,
 		"rank 0, 3": committed, "rank 1, 3": committed, "rank 2, 3": committed,
-	}, changes())
+	}, said())
+}
+
+// What nobody takes is not lost, and what is told of one job waits for no other.
+func TestChangesThatAreNotTaken(t *testing.T) {
+	b := New(limits)
+	for _, job := range []string{"a", "b"} {
+		_, err := b.Tell(&Tell{Job: job, Domain: "0", Domains: 1, Life: "a", Sequence: 1, Slots: []Slot{slot(1, "e", Tentative)}}, Until{}, time.Now())
+		require.NoError(t, err)
+	}
+	var jobs []string
+	assert.False(t, b.Changes(false, func(of []Change) bool { jobs = append(jobs, of[0].Job); return false }))
+	assert.True(t, b.Changes(false, func(of []Change) bool { jobs = append(jobs, of[0].Job); return true }))
+	assert.Equal(t, []string{"a", "b"}, jobs)
+}
+
+// What one has committed all recover, also those that were not told of it any more.
+func TestChangesOfWhatOneHasCommitted(t *testing.T) {
+	b := New(limits)
+	all := speakers(t, b, 3)
+	for _, s := range all {
+		s.says("", slot(1, "e", Committed))
+	}
+	changes(b, false)
+	for _, s := range all {
+		s.says("", slot(1, "e", Committed), slot(2, "f", Reflecting))
+	}
+	for _, c := range changes(b, false) {
+		assert.Equal(t, []any{int64(2), model.DomainReflecting}, []any{c.Epoch, c.State})
+	}
+	all[1].says("", slot(2, "f", Committed))
+	by := map[int64][]model.DomainState{}
+	for _, c := range changes(b, false) {
+		by[c.Epoch] = append(by[c.Epoch], c.State)
+	}
+	committed, absent := model.DomainCommitted, model.DomainAbsent
+	assert.Equal(t, map[int64][]model.DomainState{1: {absent, absent, absent}, 2: {committed, committed, committed}}, by)
+}
+
+// Parts of two attempts at one epoch are no parts of one save.
+func TestChangesOfTwoAttempts(t *testing.T) {
+	b := New(limits)
+	all := speakers(t, b, 3)
+	all[0].says("", slot(1, "e", Committed))
+	all[1].says("", slot(1, "f", Committed))
+	all[2].says("", slot(1, "e", Tentative))
+	states := map[string]model.DomainState{}
+	for _, c := range changes(b, false) {
+		states[c.Domain] = c.State
+	}
+	assert.Equal(t, map[string]model.DomainState{"rank 0": model.DomainCommitted, "rank 1": model.DomainAbsent, "rank 2": model.DomainTentative}, states)
+}
+
+// Of a job that goes on with another number of domains, what it had not committed is expected no more.
+func TestChangesOfAnotherNumberOfDomains(t *testing.T) {
+	b := New(limits)
+	before := speakers(t, b, 2)
+	before[0].says("", slot(1, "e", Committed), slot(2, "e", Tentative))
+	before[1].says("", slot(1, "e", Committed))
+	require.Len(t, changes(b, false), 4)
+	after := speakers(t, b, 3)
+	for _, s := range after {
+		s.says("")
+	}
+	session := after[0].says("").Session
+	for _, s := range after {
+		assert.Empty(t, changes(b, false), "not all have met")
+		s.says(session)
+	}
+	list := changes(b, false)
+	require.Len(t, list, 2)
+	for _, c := range list {
+		assert.Equal(t, []any{2, int64(2), model.DomainWithdrawn}, []any{c.Domains, c.Epoch, c.State})
+	}
+	before[0].says("", slot(1, "e", Committed), slot(2, "e", Tentative))
+	assert.Len(t, changes(b, false), 2, "it lives all the same")
 }
 
 func TestJobs(t *testing.T) {

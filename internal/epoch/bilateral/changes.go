@@ -1,6 +1,7 @@
 package bilateral
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -24,47 +25,97 @@ type Change struct {
 	Revision    int64 // of two changes of one epoch the one with the higher holds
 }
 
-// Changes returns what has changed since it was called last, or all that is held.
-func (b *Board) Changes(all bool) (list []Change) {
+// Changes hands on what has changed since it was called last, or all that is held, job by job, until
+// one is not taken.
+func (b *Board) Changes(all bool, take func([]Change) bool) bool {
+	for _, k := range b.keys() {
+		if list := b.changes(k, all); len(list) > 0 && !take(list) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Board) keys() []key {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for k, j := range b.jobs {
-		if !all && !j.dirty {
-			continue
-		}
-		partial := j.partial()
-		for name, m := range j.members {
-			for _, c := range m.changes(partial, all, &b.revision) {
-				c.Job, c.Domain, c.Domains = k.name, name, k.domains
-				list = append(list, c)
-			}
-		}
-		j.dirty = false
+	return slices.SortedFunc(maps.Keys(b.jobs), key.compare)
+}
+
+func (b *Board) changes(k key, all bool) (list []Change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[k]
+	if j == nil || !all && !j.dirty {
+		return nil
 	}
+	epochs := j.epochs()
+	add := func(name string, m *member, slots []Slot) {
+		for _, c := range m.changes(slots, epochs, all, &b.revision) {
+			c.Job, c.Domain, c.Domains = k.name, name, k.domains
+			list = append(list, c)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.members)) {
+		add(name, j.members[name], j.effective(j.members[name], epochs))
+	}
+	for _, m := range j.left {
+		clear(epochs) // nothing is expected of who has left
+		add(m.name, m.member, nil)
+	}
+	j.left, j.dirty = nil, false
 	return list
 }
 
-// partial are the epochs that some domains hold, and some do not.
-func (j *job) partial() (epochs []int64) {
+// held is how an epoch is held by the domains of a job.
+type held struct {
+	attempt Attempt // of several, that which most hold
+	count   *[Committed + 1]int
+	partial bool // not all hold it
+	void    bool // of a job that goes on with another number of domains, and has not committed it
+}
+
+func (j *job) epochs() map[int64]held {
+	out := map[int64]held{}
 	for at, n := range j.far {
-		if n[Tentative] < j.domains && !slices.Contains(epochs, at.Epoch) {
-			epochs = append(epochs, at.Epoch)
+		h, ok := out[at.Epoch]
+		if !ok || cmp.Or(cmp.Compare(n[Tentative], h.count[Tentative]), cmp.Compare(at.Session, h.attempt.Session)) > 0 {
+			partial := n[Tentative] < j.domains
+			out[at.Epoch] = held{at, n, partial, j.over && (partial || n[Committed] == 0)}
 		}
 	}
-	slices.Sort(epochs)
-	return epochs
+	return out
+}
+
+// effective are a member's slots as far as anybody knows. Where one has committed, all are reflecting, and
+// recover that save: it is what they hold. Of two attempts at one epoch, parts are no parts of one save.
+func (j *job) effective(m *member, epochs map[int64]held) (slots []Slot) {
+	for _, s := range m.slots {
+		h := epochs[s.Epoch]
+		if h.attempt != s.Attempt || h.void {
+			continue
+		}
+		if s.State == Reflecting && h.count[Committed] > 0 {
+			s.State = Committed
+		}
+		if s.State == Committed {
+			slots = slots[:0]
+		}
+		slots = append(slots, s)
+	}
+	return slots
 }
 
 // changes compares what a member holds, and what is expected of it since others hold it, with what was
 // said of it.
-func (m *member) changes(partial []int64, all bool, revision *int64) (list []Change) {
+func (m *member) changes(slots []Slot, epochs map[int64]held, all bool, revision *int64) (list []Change) {
 	now := map[int64]State{}
-	for _, epoch := range partial {
-		if !m.past(epoch) {
+	for epoch, h := range epochs {
+		if h.partial && !h.void && !past(slots, epoch) {
 			now[epoch] = 0
 		}
 	}
-	for _, s := range m.slots {
+	for _, s := range slots {
 		now[s.Epoch] = s.State
 	}
 	for _, epoch := range slices.Sorted(maps.Keys(now)) {
@@ -90,7 +141,7 @@ func (m *member) changes(partial []int64, all bool, revision *int64) (list []Cha
 		}
 		*revision++
 		c := Change{Epoch: epoch, State: model.DomainWithdrawn, Revision: *revision}
-		if m.told[epoch].state != 0 && m.past(epoch) {
+		if m.told[epoch].state != 0 && past(slots, epoch) {
 			c.State, c.Held = model.DomainAbsent, true
 		}
 		delete(m.told, epoch)
@@ -99,9 +150,9 @@ func (m *member) changes(partial []int64, all bool, revision *int64) (list []Cha
 	return list
 }
 
-// past reports whether a member has committed a newer save, and needs none of the epoch.
-func (m *member) past(epoch int64) bool {
-	return slices.ContainsFunc(m.slots, func(s Slot) bool { return s.Epoch > epoch && s.State == Committed })
+// past reports whether who holds slots has committed a newer save, and needs none of the epoch.
+func past(slots []Slot, epoch int64) bool {
+	return slices.ContainsFunc(slots, func(s Slot) bool { return s.Epoch > epoch && s.State == Committed })
 }
 
 // Job is what is known of a job, for people.

@@ -29,9 +29,19 @@ type job struct {
 	// far counts per attempt the members that are at least so far.
 	far     map[Attempt]*[Committed + 1]int
 	heard   time.Time
+	begun   time.Time     // when a life was first heard last
 	changed chan struct{} // closed when what somebody may wait for has come
 	missing map[need]missing
-	dirty   bool // there may be something to say
+	left    []leaver // who made room since changes were asked for
+	met     string   // the session that all have taken part in last
+	over    bool     // the job goes on with another number of domains
+	dirty   bool     // there may be something to say
+}
+
+// leaver is a member that made room for another.
+type leaver struct {
+	name string
+	*member
 }
 
 // member is what one domain told last.
@@ -61,18 +71,31 @@ func newJob(domains int) *job {
 	}
 }
 
+// idle is after which time without a word a domain, or a job, makes room for others: twenty beats of
+// one that lives.
+const idle = 5 * time.Minute
+
 // take takes what a domain tells. What is refused changes nothing.
 func (j *job) take(t *Tell, now time.Time) error {
 	m := j.members[t.Domain]
+	full := m == nil && len(j.members) >= j.domains
+	silent := ""
+	if full {
+		silent = j.silent(now)
+	}
 	switch {
-	case m == nil && len(j.members) >= j.domains:
+	case full && silent == "":
 		return fmt.Errorf("%w: check domain: got %q; want one of the %d that the job has", ErrConflict, t.Domain, j.domains)
 	case m != nil && slices.Contains(m.former, t.Life):
 		return fmt.Errorf("%w: check life of %q: got that of a process after which another has begun; want the newest", ErrConflict, t.Domain)
 	case !j.countable(m, t.Slots):
 		return fmt.Errorf("%w: check slots of %q: got attempts that others of the job have none of; want at most %d attempts in all", ErrFull, t.Domain, maxAttempts)
 	}
+	if full {
+		j.leave(silent)
+	}
 	j.heard = now
+	j.dirty, j.over = j.dirty || j.over, false
 	if m == nil {
 		m = &member{told: map[int64]said{}}
 		j.members[t.Domain], j.dirty = m, true
@@ -81,7 +104,7 @@ func (j *job) take(t *Tell, now time.Time) error {
 	if m.life == t.Life && t.Sequence <= m.sequence {
 		return nil // it was on its way for longer than what is known
 	}
-	j.live(t.Domain, m, t.Life)
+	j.live(t.Domain, m, t.Life, now)
 	m.sequence = t.Sequence
 	j.join(m, t.Session)
 	j.dirty = j.hold(m, t.Slots) || j.dirty
@@ -106,8 +129,29 @@ func (j *job) countable(m *member, slots []Slot) bool {
 	return room >= 0
 }
 
+// silent is the member that has been silent for longest, where that is long.
+func (j *job) silent(now time.Time) (name string) {
+	var longest time.Duration
+	for of, m := range j.members {
+		if d := now.Sub(m.heard); d >= idle && (d > longest || d == longest && of < name) {
+			name, longest = of, d
+		}
+	}
+	return name
+}
+
+// leave has a member make room for another.
+func (j *job) leave(name string) {
+	m := j.members[name]
+	j.hold(m, nil)
+	j.join(m, "")
+	j.stir(name, m.life)
+	delete(j.members, name)
+	j.left = append(j.left, leaver{name, m})
+}
+
 // live notes the life of a member, and with it the session.
-func (j *job) live(domain string, m *member, life string) {
+func (j *job) live(domain string, m *member, life string, now time.Time) {
 	if m.life == life {
 		return
 	}
@@ -116,7 +160,7 @@ func (j *job) live(domain string, m *member, life string) {
 		m.former = append(m.former, m.life)
 		m.former = m.former[max(0, len(m.former)-maxFormer):]
 	}
-	m.life = life
+	m.life, j.begun = life, now
 	j.stir(domain, life)
 	j.resession()
 }
@@ -131,10 +175,11 @@ func (j *job) stir(domain, life string) {
 
 // resession names the session of the lives that are heard.
 func (j *job) resession() {
-	j.session = ""
-	if len(j.members) == j.domains {
-		j.session = hex.EncodeToString(j.mark[:16])
+	if len(j.members) < j.domains {
+		j.session = ""
+		return
 	}
+	j.session = hex.EncodeToString(j.mark[:16])
 	j.wake()
 }
 
@@ -162,33 +207,44 @@ func (j *job) hold(m *member, slots []Slot) bool {
 	}
 	was := m.slots
 	m.slots = slices.Clone(slots)
-	for _, s := range was {
-		n := j.far[s.Attempt]
-		for at := Tentative; at <= s.State; at++ {
-			n[at]--
-		}
-	}
 	for _, s := range m.slots {
-		j.count(s)
+		j.move(s.Attempt, stateOf(was, s.Attempt), s.State)
 	}
 	for _, s := range was {
-		if n := j.far[s.Attempt]; n != nil && n[Tentative] == 0 {
-			delete(j.far, s.Attempt)
+		if stateOf(m.slots, s.Attempt) == 0 {
+			j.move(s.Attempt, s.State, 0)
 		}
 	}
 	return true
 }
 
-func (j *job) count(s Slot) {
-	n := j.far[s.Attempt]
+// stateOf is how far slots are with an attempt, 0 where they have none of it.
+func stateOf(slots []Slot, at Attempt) State {
+	for i := range slots {
+		if slots[i].Attempt == at {
+			return slots[i].State
+		}
+	}
+	return 0
+}
+
+// move counts that a member came from one state of an attempt to another.
+func (j *job) move(at Attempt, from, to State) {
+	n := j.far[at]
 	if n == nil {
 		n = new([Committed + 1]int)
-		j.far[s.Attempt] = n
+		j.far[at] = n
 	}
-	for at := Tentative; at <= s.State; at++ {
-		if n[at]++; n[at] == j.domains {
+	for s := from + 1; s <= to; s++ {
+		if n[s]++; n[s] == j.domains {
 			j.wake()
 		}
+	}
+	for s := to + 1; s <= from; s++ {
+		n[s]--
+	}
+	if n[Tentative] == 0 {
+		delete(j.far, at)
 	}
 }
 

@@ -82,6 +82,6 @@ func FuzzParseMessage(f *testing.F) {
 		require.LessOrEqual(t, a.Heard, 1)
 		_, err = json.Marshal(&a)
 		require.NoError(t, err)
-		b.Changes(true)
+		changes(b, true)
 	})
 }

@@ -51,7 +51,9 @@ func (w *Watch) Snapshot() ([]byte, error) {
 	}
 	for _, of := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
 		e := w.open[of]
-		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, e.Judgement})
+		said := e.Judgement
+		said.Held = said.Held[:min(len(said.Held), epoch.MaxNamed)]
+		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, said})
 	}
 	return json.Marshal(k)
 }
@@ -133,6 +135,10 @@ func (k *kept) check(cfg *Config) error {
 			return fmt.Errorf("check episodes: %d: got class %.40q; want mixed, partial or revoked", i, e.Class)
 		case e.Revision < 1:
 			return fmt.Errorf("check episodes: %d: got revision %d; want 1 or more", i, e.Revision)
+		case len(e.Judgement.Missing) > epoch.MaxNamed || len(e.Judgement.Held) > epoch.MaxNamed:
+			return fmt.Errorf("check episodes: %d: got %d missing domains and %d epochs; want at most %d and %d", i, len(e.Judgement.Missing), len(e.Judgement.Held), epoch.MaxNamed, epoch.MaxNamed)
+		case slices.ContainsFunc(e.Judgement.Held, func(h epoch.Held) bool { return len(h.Domains) > epoch.MaxNamed }):
+			return fmt.Errorf("check episodes: %d: got an epoch with more than %d domains; want at most so many", i, epoch.MaxNamed)
 		}
 	}
 	return nil
@@ -182,12 +188,12 @@ func (w *Watch) away(out []Episode, now time.Time) []Episode {
 }
 
 // overlooked reports whether one who spoke of a generation's newest save before a restart speaks of
-// others of that generation now, has looked at all for long enough, and is silent of that one.
+// others of that generation now, has looked at its files for long enough, and is silent of that one.
 func (w *Watch) overlooked(of genKey, now time.Time) bool {
 	for _, save := range w.engine.Saves(of.job, of.generation) {
 		for _, life := range w.engine.Tellers(of.job, of.generation, save) {
 			by := w.observers[life]
-			if by == nil || by.gone || !slices.Contains(w.before[of].observers, by.name) {
+			if by == nil || by.gone || !by.looks || !slices.Contains(w.before[of].observers, by.name) {
 				continue
 			}
 			if by.seen.Sub(by.since) >= w.cfg.Settle && now.Sub(by.since) >= w.cfg.Settle {

@@ -40,17 +40,28 @@ func (r *rig) reborn(saves ...int64) {
 	}
 }
 
+// look has each rank's observer tell of a save as it looks at its files.
+func (r *rig) look(save int64, holds ...int64) {
+	r.tell(save, holds...)
+	for rank := range holds {
+		name := fmt.Sprint("node", rank)
+		o := r.said[fmt.Sprint(name, "g", save, model.Domain{Kind: model.DomainModel, ID: fmt.Sprint("rank ", rank)})]
+		o.Domain = model.Domain{Kind: model.DomainPlace, ID: name}
+		r.hear(o)
+	}
+}
+
 const beat = 5 * time.Minute
 
 func TestRestartOfAHealthyJob(t *testing.T) {
 	r := newRig(nil)
 	for save := int64(10); save <= 40; save += 10 {
-		r.tell(save, save, 0)
+		r.look(save, save, 0)
 		r.pass(3 * time.Minute)
 		r.restart(t, time.Minute)
-		r.tell(save, save, save)
+		r.look(save, save, save)
 		assert.Empty(t, r.pass(30*time.Minute))
-		r.tell(save-10, -1, -1) // retention
+		r.look(save-10, -1, -1) // retention
 		r.restart(t, time.Minute)
 		assert.Empty(t, r.pass(30*time.Minute))
 	}
@@ -58,13 +69,13 @@ func TestRestartOfAHealthyJob(t *testing.T) {
 
 func TestTheNewestIsLostWhileNobodyLooks(t *testing.T) {
 	for name, lose := range map[string]func(*rig){
-		"who looks at the files has seen it":   func(r *rig) { r.tell(20, -1, -1) },
+		"who looks at the files has seen it":   func(r *rig) { r.look(20, -1, -1) },
 		"who looks at the files was away, too": func(r *rig) { r.reborn(10) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(nil)
-			r.tell(10, 10, 10)
-			r.tell(20, 20, 20)
+			r.look(10, 10, 10)
+			r.look(20, 20, 20)
 			require.Empty(t, r.pass(30*time.Minute))
 			r.restart(t, time.Hour)
 			lose(r)
@@ -75,19 +86,19 @@ func TestTheNewestIsLostWhileNobodyLooks(t *testing.T) {
 			r.restart(t, time.Hour)
 			assert.Empty(t, r.pass(time.Hour), "it stands")
 			require.Len(t, r.Standing(), 1)
-			r.tell(30, 30, 30)
+			r.look(30, 30, 30)
 			assert.Equal(t, []string{"20 revoked 2 ended"}, r.pass(time.Hour), "there is a newer one")
 		})
 	}
 	t.Run("it comes again", func(t *testing.T) {
 		r := newRig(nil)
-		r.tell(10, 10, 10)
-		r.tell(20, 20, 20)
+		r.look(10, 10, 10)
+		r.look(20, 20, 20)
 		r.pass(30 * time.Minute)
 		r.restart(t, time.Hour)
 		r.reborn(10)
 		assert.Equal(t, []string{"20 revoked 1"}, r.pass(time.Hour))
-		r.tell(20, 20, 20)
+		r.look(20, 20, 20)
 		assert.Equal(t, []string{"20 revoked 2 ended"}, r.pass(time.Hour))
 	})
 }
@@ -95,11 +106,35 @@ func TestTheNewestIsLostWhileNobodyLooks(t *testing.T) {
 func TestWhatIsNoLoss(t *testing.T) {
 	begin := func() *rig {
 		r := newRig(nil)
-		r.tell(10, 10, 10)
-		r.tell(20, 20, 20)
+		r.look(10, 10, 10)
+		r.look(20, 20, 20)
 		r.pass(30 * time.Minute)
 		return r
 	}
+	t.Run("who tells of it knows what it was told since it began", func(t *testing.T) {
+		r := newRig(nil)
+		r.tell(10, 10, 10)
+		r.tell(20, 20, 20)
+		r.pass(30 * time.Minute)
+		r.restart(t, time.Hour)
+		r.reborn(10)
+		assert.Empty(t, r.pass(2*time.Hour))
+	})
+	t.Run("more frontiers than there is room for", func(t *testing.T) {
+		r := newRig(func(c *Config) { c.Engine.Jobs, c.Engine.Generations = 1, 2 })
+		for i := range 3 {
+			for _, generation := range []string{"a", "b"} {
+				r.hear(model.EpochObservation{
+					JobID: fmt.Sprint("job ", i), Generation: generation, Save: 10, Domain: model.Domain{Kind: model.DomainModel, ID: "rank 0"},
+					State: model.DomainCommitted, Epoch: model.Some(int64(10)), Observer: "node", Revision: 1,
+				})
+			}
+			r.pass(time.Minute)
+			r.said = map[string]model.EpochObservation{}
+			r.restart(t, time.Minute)
+		}
+		assert.Len(t, r.frontiers, 2)
+	})
 	t.Run("nothing was kept", func(t *testing.T) {
 		r := begin()
 		r.Watch = New(r.cfg)
@@ -110,7 +145,7 @@ func TestWhatIsNoLoss(t *testing.T) {
 		r := begin()
 		r.restart(t, time.Hour)
 		r.reborn()
-		r.tell(30, 30, 30)
+		r.look(30, 30, 30)
 		assert.Empty(t, r.pass(2*time.Hour))
 	})
 	t.Run("another number of ranks goes on", func(t *testing.T) {
@@ -169,7 +204,7 @@ func TestWhatIsOpenGoesOn(t *testing.T) {
 	begin := func(t *testing.T) *rig {
 		t.Helper()
 		r := newRig(nil)
-		r.tell(10, 10, 0)
+		r.look(10, 10, 0)
 		require.Equal(t, []string{"10 partial 1"}, r.pass(20*time.Minute))
 		r.restart(t, time.Minute)
 		require.Len(t, r.Standing(), 1, "it is told, too")
@@ -179,17 +214,17 @@ func TestWhatIsOpenGoesOn(t *testing.T) {
 	t.Run("as it was", func(t *testing.T) {
 		r := begin(t)
 		assert.Empty(t, r.pass(time.Hour))
-		r.tell(10, 10, 10)
+		r.look(10, 10, 10)
 		assert.Equal(t, []string{"10 partial 2 ended"}, r.pass(time.Hour))
 	})
 	t.Run("mended meanwhile", func(t *testing.T) {
 		r := begin(t)
-		r.tell(10, 10, 10)
+		r.look(10, 10, 10)
 		assert.Equal(t, []string{"10 partial 2 ended"}, r.pass(beat), "at once")
 	})
 	t.Run("worse meanwhile", func(t *testing.T) {
 		r := begin(t)
-		r.tell(10, 10, 7)
+		r.look(10, 10, 7)
 		assert.Equal(t, []string{"10 mixed 2"}, r.pass(time.Hour))
 	})
 	t.Run("nobody tells of it", func(t *testing.T) {
@@ -223,8 +258,8 @@ func TestSnapshotsThatAreNotRight(t *testing.T) {
 
 func FuzzRestore(f *testing.F) {
 	r := newRig(nil)
-	r.tell(10, 10, 10)
-	r.tell(20, 20, 7)
+	r.look(10, 10, 10)
+	r.look(20, 20, 7)
 	r.pass(time.Hour)
 	data, err := r.Snapshot()
 	require.NoError(f, err)
@@ -236,7 +271,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		first, err := r.Snapshot()
 		require.NoError(t, err)
-		r.tell(10, 10, 10)
+		r.look(10, 10, 10)
 		r.pass(time.Hour)
 		r.Standing()
 		_, err = r.Snapshot()

@@ -14,6 +14,7 @@ type observer struct {
 	// seen is when it last said what was known of all that it looks at, since when it is heard
 	// without having fallen silent.
 	seen, since time.Time
+	looks       bool // it looks at files, and sees what is gone; others know what they were told
 	gone        bool
 	over        bool // a later life was heard
 }
@@ -47,6 +48,7 @@ func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 		by.gone, by.since = false, now
 		w.judgeAnew(func(genKey) bool { return true })
 	}
+	by.looks = by.looks || o.Domain.Kind == model.DomainPlace
 	if by.heard = now; !o.Blind {
 		by.seen = now
 	}

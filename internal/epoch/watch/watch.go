@@ -155,6 +155,14 @@ func (w *Watch) frontier(now time.Time) {
 			w.frontiers[k.genKey] = model.Some(k.save)
 		}
 	}
+	for k := range w.before { // those before a restart are beside those that the engine has room for
+		if len(w.frontiers) <= w.cfg.Engine.Jobs*w.cfg.Engine.Generations {
+			break
+		}
+		delete(w.frontiers, k)
+		delete(w.before, k)
+		w.stats.Withheld++
+	}
 	for k := range w.frontiers {
 		if len(w.engine.Saves(k.job, k.generation)) == 0 && now.Sub(w.restored) >= 2*w.cfg.Silent {
 			delete(w.frontiers, k)

@@ -29,9 +29,11 @@ type TelemetryBuilder struct {
 	mu                                     sync.Mutex
 	registrations                          []metric.Registration
 	ReceiverEpochCommitDomains             metric.Int64ObservableGauge
+	ReceiverEpochCommitDomainsReplaced     metric.Int64ObservableCounter
 	ReceiverEpochCommitJobs                metric.Int64ObservableGauge
 	ReceiverEpochCommitJobsForgotten       metric.Int64ObservableCounter
 	ReceiverEpochCommitMessages            metric.Int64Counter
+	ReceiverEpochCommitMessagesHurried     metric.Int64Counter
 	ReceiverEpochCommitObservationsDropped metric.Int64Counter
 	ReceiverEpochCommitObservationsEmitted metric.Int64Counter
 }
@@ -53,6 +55,21 @@ func (builder *TelemetryBuilder) RegisterReceiverEpochCommitDomainsCallback(cb m
 		cb(ctx, &observerInt64{inst: builder.ReceiverEpochCommitDomains, obs: o})
 		return nil
 	}, builder.ReceiverEpochCommitDomains)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverEpochCommitDomainsReplacedCallback sets callback for observable ReceiverEpochCommitDomainsReplaced metric.
+func (builder *TelemetryBuilder) RegisterReceiverEpochCommitDomainsReplacedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverEpochCommitDomainsReplaced, obs: o})
+		return nil
+	}, builder.ReceiverEpochCommitDomainsReplaced)
 	if err != nil {
 		return err
 	}
@@ -126,6 +143,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{domain}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverEpochCommitDomainsReplaced, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_epoch_commit_domains_replaced",
+		metric.WithDescription("Domains that were silent for long, and made room for others of their jobs. [Alpha]"),
+		metric.WithUnit("{domain}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverEpochCommitJobs, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_epoch_commit_jobs",
 		metric.WithDescription("Jobs that are known. [Alpha]"),
@@ -134,7 +157,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverEpochCommitJobsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_epoch_commit_jobs_forgotten",
-		metric.WithDescription("Jobs of which nobody has told for long. [Alpha]"),
+		metric.WithDescription("Jobs of which nobody has told for long, or which were silent and made room for others. [Alpha]"),
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)
@@ -144,9 +167,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverEpochCommitMessagesHurried, err = builder.meter.Int64Counter(
+		"otelcol_receiver_epoch_commit_messages_hurried",
+		metric.WithDescription("Messages that were answered before what they wait for has come, since too many wait. [Alpha]"),
+		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverEpochCommitObservationsDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_epoch_commit_observations_dropped",
-		metric.WithDescription("Observations that the next component refused and for which there was no room to tell them again. [Alpha]"),
+		metric.WithDescription("Observations that the next component refused to the end. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)

@@ -35,6 +35,22 @@ func AssertEqualReceiverEpochCommitDomains(t *testing.T, tt *componenttest.Telem
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualReceiverEpochCommitDomainsReplaced(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_epoch_commit_domains_replaced",
+		Description: "Domains that were silent for long, and made room for others of their jobs. [Alpha]",
+		Unit:        "{domain}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_epoch_commit_domains_replaced")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverEpochCommitJobs(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_epoch_commit_jobs",
@@ -52,7 +68,7 @@ func AssertEqualReceiverEpochCommitJobs(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualReceiverEpochCommitJobsForgotten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_epoch_commit_jobs_forgotten",
-		Description: "Jobs of which nobody has told for long. [Alpha]",
+		Description: "Jobs of which nobody has told for long, or which were silent and made room for others. [Alpha]",
 		Unit:        "{job}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -81,10 +97,26 @@ func AssertEqualReceiverEpochCommitMessages(t *testing.T, tt *componenttest.Tele
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualReceiverEpochCommitMessagesHurried(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_epoch_commit_messages_hurried",
+		Description: "Messages that were answered before what they wait for has come, since too many wait. [Alpha]",
+		Unit:        "{message}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_epoch_commit_messages_hurried")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverEpochCommitObservationsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_epoch_commit_observations_dropped",
-		Description: "Observations that the next component refused and for which there was no room to tell them again. [Alpha]",
+		Description: "Observations that the next component refused to the end. [Alpha]",
 		Unit:        "{observation}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
