@@ -108,6 +108,16 @@ func (n *tally) check(t *testing.T, job *ckptsim.Job, saves []*ckptsim.Save, sta
 	if job.TellWorld {
 		opt.WorldSize = int64(job.World)
 	}
+	n.judged(t, job, saves, state, name, opt)
+	if job.Digests {
+		opt.Verify = true
+		n.judged(t, job, saves, state, name+", verified", opt)
+	}
+}
+
+// judged reads the folder in one way.
+func (n *tally) judged(t *testing.T, job *ckptsim.Job, saves []*ckptsim.Save, state holder, name string, opt ckpt.Options) {
+	t.Helper()
 	said := judge(ckpt.Read(t.Context(), state, opt))
 	wrong := func(what string, epoch int64) {
 		n.wrong++
@@ -117,7 +127,9 @@ func (n *tally) check(t *testing.T, job *ckptsim.Job, saves []*ckptsim.Save, sta
 		truth := state.Truth(of, saves)
 		converged := said.converged(of.Epoch)
 		finished := state.Finished(of, saves)
-		n.count(truth, finished, converged)
+		if !opt.Verify { // each state is counted once
+			n.count(truth, finished, converged)
+		}
 		switch {
 		case converged && truth != ckptsim.Whole:
 			wrong("called converged, and is "+truth.String(), of.Epoch)

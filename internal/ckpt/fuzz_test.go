@@ -46,6 +46,7 @@ func FuzzTexts(f *testing.F) {
 		for _, fsys := range []fstest.MapFS{
 			{"latest": text, "global_step7/mp_rank_00_model_states.pt": text},
 			{"latest_checkpointed_iteration.txt": text, "iter_0000007/mp_rank_00/model_optim_rng.pt": text, "iter_0000007/metadata.json": text},
+			{"iter_0000007/.metadata": text, "iter_0000007/metadata.json": text, "iter_0000007/integrity.json": text},
 			{"checkpoint-7/trainer_state.json": text, "checkpoint-7/model.safetensors.index.json": text, "checkpoint-7/model.safetensors": text},
 			{"7/_CHECKPOINT_METADATA": text, "7/state/manifest.ocdbt": text, "7/state/_METADATA": text},
 			{"last.ckpt": text},

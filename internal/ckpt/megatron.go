@@ -76,7 +76,7 @@ func (s *scan) readMegatron(d dated, t *tracker) {
 	b.done()
 }
 
-// readMegatronDist: shards, a barrier, .metadata, metadata.json, in this order.
+// readMegatronDist: shards, a barrier, .metadata, metadata.json, integrity.json, in this order.
 func (b *builder) readMegatronDist(f *folder) {
 	b.readDCP(f)
 	name := f.join("metadata.json")
@@ -101,6 +101,7 @@ func (b *builder) readMegatronDist(f *folder) {
 			}
 		}
 	}
+	b.readIntegrity(f)
 	b.readEnergon(f, 0)
 }
 

@@ -20,6 +20,8 @@ type Job struct {
 	// Unproven: nothing that a reader looks at proves a save of one epoch, so that it may
 	// leave a finished one unconfirmed.
 	Unproven bool
+	// Digests: a finished save has the digest of each of its files, which a reader is to compare too.
+	Digests bool
 	// Blurs: what is left of two attempts at one epoch can be a mixture that nothing in it
 	// tells from a save.
 	Blurs Blur

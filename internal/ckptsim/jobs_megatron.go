@@ -1,6 +1,8 @@
 package ckptsim
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"path"
 )
@@ -12,17 +14,36 @@ func megatronDir(e int64) string { return fmt.Sprintf("iter_%07d", e) }
 // megatronJobs save with Megatron-LM.
 func megatronJobs() []Job {
 	return []Job{
-		{Name: "megatron, torch_dist", Format: "megatron_dist", World: 3, dir: megatronDir, make: megatronDist},
+		{Name: "megatron, torch_dist", Format: "megatron_dist", World: 3, dir: megatronDir, make: func(s *Save) { megatronDist(s, false) }},
+		{Name: "megatron, torch_dist, integrity.json", Format: "megatron_dist", World: 3, Digests: true, dir: megatronDir, make: func(s *Save) { megatronDist(s, true) }},
 		{Name: "megatron, legacy", Format: "megatron_legacy", World: 4, Blurs: CrashBlurs, dir: megatronDir, make: megatronLegacy},
 	}
 }
 
-// megatronDist: shards, a barrier, metadata.json, the tracker.
-func megatronDist(s *Save) {
+// megatronDist: shards, a barrier, metadata.json, the digests of all if they are asked for, the tracker.
+func megatronDist(s *Save, digests bool) {
 	s.dcp(dcpItem{fqn: "common_state", value: dict{"iteration", s.Epoch}})
 	s.rank(0).part(path.Join(s.Dir, "metadata.json"), []byte(`{"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1}`))
 	s.barrier()
+	if digests {
+		s.rank(0).integrity()
+		s.barrier()
+	}
 	s.megatronPoint()
+}
+
+// integrity writes the digests of what the save has. A loader that is not asked to compare them does
+// without.
+func (r rank) integrity() {
+	files := map[string]string{}
+	for name, data := range r.save.Files {
+		files[path.Base(name)] = fmt.Sprintf("%x", sha256.Sum256(data))
+	}
+	b, err := json.MarshalIndent(map[string]any{"algorithm": "sha256", "files": files}, "", "  ")
+	if err != nil {
+		panic(err) // texts alone
+	}
+	r.side(path.Join(r.save.Dir, "integrity.json"), b)
 }
 
 // megatronPoint sets the tracker. Nothing is synced, and nothing renamed.
