@@ -136,4 +136,5 @@ type Counts struct {
 	SavesLeftOut   int64 // beyond Limits.Saves
 	EntriesLeftOut int64 // folders with more entries than Limits.Entries, counted once each
 	ProblemsLost   int64 // beyond Limits.Problems
+	TooLarge       int64 // files and parts of them that are larger than what is read of one
 }

@@ -1,7 +1,6 @@
 package ckpt
 
 import (
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -96,12 +95,12 @@ func (b *builder) readDCPMetadata(f *folder, name string, commit int, rank int64
 	defer m.close()
 	data, err := readBounded(m, m.size, int64(b.opt.Limits.Pickle.Bytes))
 	if err != nil {
-		b.torn(commit, CheckTorn, name, "%v", err)
+		b.unread(commit, CheckTorn, name, err)
 		return nil
 	}
 	items, err := b.dcpItems(data)
 	if err != nil {
-		b.torn(commit, CheckTorn, name, "%v", err)
+		b.unread(commit, CheckTorn, name, err)
 		return nil
 	}
 	b.readDCPFiles(f, items, &marker{name: name, mod: m.mod, reused: !b.save.Epoch.OK}, rank)
@@ -175,7 +174,7 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 	if b.isBlob(i, shard, last) {
 		blob := io.NewSectionReader(shard, last.offset, last.length)
 		if _, err := torchsave.Open(blob, last.length); err != nil {
-			b.torn(i, CheckTorn, shard.path, "item %s at offset %d: %v", quote(last.fqn), last.offset, err)
+			b.unread(i, CheckTorn, shard.path, last.failed(err))
 		}
 	}
 	if !b.opt.Verify {
@@ -199,7 +198,8 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 		}
 		switch n, ok, err := b.blobNumber(shard, it); {
 		case err != nil:
-			b.doubt(of, model.DomainTentative, Problem{CheckWitness, Unreadable, shard.path, fmt.Sprintf("item %s at offset %d: %v", quote(it.fqn), it.offset, err)})
+			check, severity := b.beyond(CheckWitness, Unreadable, err)
+			b.doubt(of, model.DomainTentative, Problem{check, severity, shard.path, it.failed(err).Error()})
 		case ok:
 			b.hold(of, n, it.fqn, shard.path)
 		}
@@ -207,13 +207,12 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 }
 
 func (b *builder) verifyBlob(i int, shard *file, it *dcpItem) {
-	of := fmt.Sprintf("item %s at offset %d: ", quote(it.fqn), it.offset)
 	z, err := torchsave.Open(io.NewSectionReader(shard, it.offset, it.length), it.length)
 	if err != nil {
-		b.torn(i, CheckTorn, shard.path, "%s%v", of, err)
+		b.unread(i, CheckTorn, shard.path, it.failed(err))
 		return
 	}
-	b.checksums(i, shard, z, of)
+	b.checksums(i, shard, z, it.failed)
 }
 
 // blobNumber reads an item that is a number, or a tensor of one element; false where it is

@@ -17,6 +17,11 @@ type dcpItem struct {
 	transformed    bool // compressed or otherwise changed, so that it is no file of torch.save
 }
 
+// failed says of an error which item it is of.
+func (it *dcpItem) failed(err error) error {
+	return fmt.Errorf("item %s at offset %d: %w", quote(it.fqn), it.offset, err)
+}
+
 // dcpItems reads storage_data out of a .metadata: a dict of
 // torch.distributed.checkpoint.metadata.MetadataIndex to
 // torch.distributed.checkpoint.filesystem._StorageInfo.

@@ -96,7 +96,7 @@ func (s *scan) whole(path string, limit int64) ([]byte, error) {
 // readBounded reads size bytes, at most limit.
 func readBounded(r io.ReaderAt, size, limit int64) ([]byte, error) {
 	if size > limit {
-		return nil, fmt.Errorf("got %d bytes; want at most %d", size, limit)
+		return nil, fmt.Errorf("got %d bytes; want at most %d: %w", size, limit, errLimit)
 	}
 	b := make([]byte, size)
 	n, err := r.ReadAt(b, 0)

@@ -94,7 +94,7 @@ func (h *hf) state() {
 		Step *int64 `json:"global_step"`
 	}
 	if err := h.json(name, &doc); err != nil {
-		h.torn(i, CheckTorn, name, "%v", err)
+		h.unread(i, CheckTorn, name, err)
 		return
 	}
 	if doc.Step == nil {

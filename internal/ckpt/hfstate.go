@@ -34,6 +34,7 @@ func (h *hf) readTags() {
 	h.root.Counts.Files += inner.Counts.Files
 	h.root.Counts.Folders += inner.Counts.Folders
 	h.root.Counts.BytesRead += inner.Counts.BytesRead
+	h.root.Counts.TooLarge += inner.Counts.TooLarge
 	for i := range inner.Saves {
 		b := &builder{scan: h.scan, save: inner.Saves[i]}
 		if b.save.World.OK && h.world == 0 {

@@ -40,7 +40,7 @@ func (b *builder) readIntegrity(f *folder) {
 		Files     map[string]string `json:"files"`
 	}
 	if err := b.json(name, &doc); err != nil {
-		b.torn(i, CheckTorn, name, "%v", err)
+		b.unread(i, CheckTorn, name, err)
 		return
 	}
 	if a := string(doc.Algorithm); a != "" && a != `"`+integrityAlgorithm+`"` {
@@ -52,7 +52,7 @@ func (b *builder) readIntegrity(f *folder) {
 		b.torn(i, CheckTorn, name, "got no files; want the digest of each")
 		return
 	case n > b.opt.Limits.Entries:
-		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, fmt.Sprintf("got %d files; want at most %d", n, b.opt.Limits.Entries)})
+		b.unread(i, CheckTorn, name, fmt.Errorf("got %d files; want at most %d: %w", n, b.opt.Limits.Entries, errLimit))
 		return
 	}
 	of := b.domainsByFile()

@@ -87,7 +87,7 @@ func (b *builder) readMegatronDist(f *folder) {
 			Backend string `json:"sharded_backend"`
 		}
 		if err := b.json(name, &meta); err != nil {
-			b.torn(i, CheckTorn, name, "%v", err)
+			b.unread(i, CheckTorn, name, err)
 		} else if meta.Backend != "torch_dist" {
 			b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, "got sharded_backend " + quote(meta.Backend) + "; want torch_dist"})
 		}

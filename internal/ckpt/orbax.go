@@ -113,7 +113,7 @@ func (b *builder) readOrbax(f *folder) {
 		m.close()
 		switch err := b.json(name, &meta); {
 		case err != nil:
-			b.torn(commit, CheckTorn, name, "%v", err)
+			b.unread(commit, CheckTorn, name, err)
 		case meta.Commit == nil || *meta.Commit <= 0:
 			b.torn(commit, CheckUnfinished, name, "got no commit_timestamp_nsecs; want one: the save was not committed")
 		}

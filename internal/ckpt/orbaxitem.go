@@ -135,7 +135,7 @@ func (b *builder) jsonFile(i int, name string) {
 	x.close()
 	var doc any
 	if err := b.json(name, &doc); err != nil {
-		b.torn(i, CheckTorn, name, "%v", err)
+		b.unread(i, CheckTorn, name, err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (b *builder) ocdbt(i int, dir string) {
 		return inside(r.File)
 	})
 	if err != nil {
-		b.torn(i, CheckTorn, dir+"/"+ocdbt.Manifest, "%v", err)
+		b.unread(i, CheckTorn, dir+"/"+ocdbt.Manifest, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(ends)) {
 		if inside(name) != nil {

@@ -57,7 +57,7 @@ func (b *builder) readIndex(f *folder, index string, shard func(name string, m *
 		Weights map[string]string `json:"weight_map"`
 	}
 	if err := b.json(name, &doc); err != nil {
-		b.torn(i, CheckTorn, name, "%v", err)
+		b.unread(i, CheckTorn, name, err)
 		return
 	}
 	if len(doc.Weights) == 0 {
@@ -101,7 +101,7 @@ func (b *builder) safetensorsShard(name string, m *marker) map[string]bool {
 	defer f.close()
 	h, err := safetensors.Read(f, f.size, safetensors.Limits{})
 	if err != nil {
-		b.torn(i, CheckSize, name, "%v", err)
+		b.unread(i, CheckSize, name, err)
 		return nil
 	}
 	names := make(map[string]bool, len(h.Tensors))

@@ -108,42 +108,31 @@ func (b *builder) torchShard(i int, name string, m *marker) *torch {
 func (b *builder) torchValue(i int, name string, f *file) *torch {
 	z, err := torchsave.Open(f, f.size)
 	if err != nil {
-		b.unread(i, name, err)
+		b.unread(i, CheckTorn, name, err)
 		return nil
 	}
 	machine, root, err := z.Value(b.opt.Limits.Pickle)
 	if err != nil {
-		b.unread(i, name, err)
+		b.unread(i, CheckTorn, name, err)
 		return nil
 	}
-	b.checksums(i, f, z, "")
+	b.checksums(i, f, z, func(err error) error { return err })
 	return &torch{File: z, m: machine, root: root, b: b, domain: i, name: name}
 }
 
 // checksums compares those of a file of torch.save, or of one within a file, if they are to be. Where
 // they are not, or there are none, a hole is a loss.
-func (b *builder) checksums(i int, f *file, z *torchsave.File, of string) {
+func (b *builder) checksums(i int, f *file, z *torchsave.File, of func(error) error) {
 	if !b.opt.Verify {
 		b.noHole(i, f, sparseOrLost)
 		return
 	}
 	switch unchecked, err := z.Verify(); {
 	case err != nil:
-		b.torn(i, CheckTorn, f.path, "%s%v", of, err)
+		b.unread(i, CheckTorn, f.path, of(err))
 	case unchecked > 0:
 		b.noHole(i, f, uncheckedHole)
 	}
-}
-
-// unread says that a file can not be read: it is torn, but where it is of a form that is not read
-// at all, or its disk does not answer.
-func (b *builder) unread(i int, name string, err error) {
-	var disk *fs.PathError
-	if errors.Is(err, torchsave.ErrLegacy) || errors.As(err, &disk) {
-		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()})
-		return
-	}
-	b.torn(i, CheckTorn, name, "%v", err)
 }
 
 // number follows keys into the value, and returns the whole number there.
@@ -161,7 +150,8 @@ func (t *torch) read(v pickle.Value) (int64, bool) {
 	n, ok := t.Number(t.m, v)
 	if err := t.Err(); err != nil && !t.told {
 		t.told = true
-		t.b.doubt(t.domain, model.DomainTentative, Problem{CheckWitness, Unreadable, t.name, err.Error()})
+		check, severity := t.b.beyond(CheckWitness, Unreadable, err)
+		t.b.doubt(t.domain, model.DomainTentative, Problem{check, severity, t.name, err.Error()})
 	}
 	return n, ok
 }

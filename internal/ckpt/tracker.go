@@ -12,12 +12,14 @@ import (
 
 // tracker is a file that names the save which a resume takes.
 type tracker struct {
-	file  string // relative to the root
-	there bool
-	text  string                // without white space around it
-	epoch model.Optional[int64] // unknown where the text names none
-	err   error
-	mod   time.Time
+	file   string // relative to the root
+	there  bool
+	text   string                // without white space around it
+	epoch  model.Optional[int64] // unknown where the text names none
+	err    error
+	check  Check // that err breaks
+	weight Severity
+	mod    time.Time
 }
 
 // tracker reads a tracker; epochOf reads the epoch out of its text.
@@ -42,7 +44,8 @@ func (s *scan) tracker(f *folder, name string, epochOf func(string) (int64, bool
 		t.mod = info.ModTime()
 	}
 	if t.err != nil {
-		s.problem(nil, Problem{CheckTracker, Partial, t.file, t.err.Error()})
+		t.check, t.weight = s.beyond(CheckTracker, Partial, t.err)
+		s.problem(nil, Problem{t.check, t.weight, t.file, t.err.Error()})
 	}
 	return t
 }
@@ -54,7 +57,7 @@ func (b *builder) point(t *tracker) {
 	case !t.there:
 		b.missing(i, CheckTracker, t.file, "got no tracker; want one that names this save")
 	case t.err != nil:
-		b.torn(i, CheckTracker, t.file, "%v", t.err)
+		b.doubt(i, model.DomainTentative, Problem{t.check, t.weight, t.file, t.err.Error()})
 	case t.epoch.V < b.save.Epoch.V:
 		b.doubt(i, model.DomainTentative, Problem{CheckLag, Suspect, t.file, fmt.Sprintf("got %s; want this save or a later one: it is not published", quote(t.text))})
 	}

@@ -56,7 +56,10 @@ func body(b []byte, magic uint32) ([]byte, error) {
 			return nil, fmt.Errorf("make zstd reader: %w", err)
 		}
 		out, err := z.DecodeAll(packed, nil)
-		if err != nil {
+		switch {
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return nil, fmt.Errorf("unpack: got more than %d bytes; want at most that: %w", maxBody, ErrLimit)
+		case err != nil:
 			return nil, fmt.Errorf("unpack: %w", err)
 		}
 		return out, nil

@@ -5,7 +5,7 @@ import "fmt"
 // node walks a node and what is below it.
 func (w *walker) node(ref place, height int) error {
 	if w.nodes++; w.nodes > w.limits.Nodes {
-		return fmt.Errorf("walk nodes: got more than %d; want at most that", w.limits.Nodes)
+		return fmt.Errorf("walk nodes: got more than %d; want at most that: %w", w.limits.Nodes, ErrLimit)
 	}
 	if height > maxHeight {
 		return fmt.Errorf("walk nodes: got a tree of height %d; want at most %d", height, maxHeight)
@@ -39,7 +39,7 @@ func (w *walker) node(ref place, height int) error {
 
 func (w *walker) tell(ref Ref) error {
 	if w.refs++; w.refs > w.limits.Refs {
-		return fmt.Errorf("walk nodes: got more than %d parts of files; want at most that", w.limits.Refs)
+		return fmt.Errorf("walk nodes: got more than %d parts of files; want at most that: %w", w.limits.Refs, ErrLimit)
 	}
 	return w.visit(ref)
 }

@@ -20,6 +20,9 @@ type Source func(name string) (r io.ReaderAt, size int64, err error)
 // Manifest is the file that names the newest tree.
 const Manifest = "manifest.ocdbt"
 
+// ErrLimit says that a database has more of something than Limits allow.
+var ErrLimit = errors.New("larger than what is read of one")
+
 // Limits bound a walk. Zero limits mean the defaults.
 type Limits struct {
 	Nodes int   // 1,000,000: a database of 100 million keys
@@ -77,11 +80,11 @@ func (w *walker) read(ref Ref) ([]byte, error) {
 	if ref.Length < 0 {
 		ref.Length = size
 	}
-	if ref.Length > w.limits.Node {
-		return nil, fmt.Errorf("got %d bytes; want at most %d", ref.Length, w.limits.Node)
-	}
 	if ref.Offset > size || ref.Length > size-ref.Offset {
 		return nil, fmt.Errorf("got a file of %d bytes; want %d at %d", size, ref.Length, ref.Offset)
+	}
+	if ref.Length > w.limits.Node {
+		return nil, fmt.Errorf("got %d bytes; want at most %d: %w", ref.Length, w.limits.Node, ErrLimit)
 	}
 	b := make([]byte, ref.Length)
 	if n, err := r.ReadAt(b, ref.Offset); err != nil && (!errors.Is(err, io.EOF) || n < len(b)) {

@@ -125,6 +125,7 @@ func TestNothingMayBeMissing(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for _, l := range []Limits{{Nodes: 2}, {Refs: 10}, {Node: 100}} {
 		_, err := golden(t, "deep").walk(l)
+		require.ErrorIs(t, err, ErrLimit)
 		require.ErrorContains(t, err, "want at most")
 	}
 }

@@ -163,7 +163,7 @@ func (m *Machine) raise(b *box, items []Value) error {
 		}
 		if h := m.boxes[v.n].height; h >= b.height {
 			if int(h) >= m.limits.Depth {
-				return m.failf("got values nested deeper than %d; want at most that", m.limits.Depth)
+				return m.limitf("got values nested deeper than %d; want at most that", m.limits.Depth)
 			}
 			b.height = h + 1
 		}

@@ -34,7 +34,7 @@ func NewMachine(data []byte, policy *Policy, limits Limits) *Machine {
 // complete.
 func (m *Machine) Run() (Value, error) {
 	if len(m.scan.data) > m.limits.Bytes {
-		return Value{}, &Error{What: fmt.Sprintf("got a pickle of %d bytes; want at most %d", len(m.scan.data), m.limits.Bytes)}
+		return Value{}, &Error{What: fmt.Sprintf("got a pickle of %d bytes; want at most %d", len(m.scan.data), m.limits.Bytes), Err: ErrLimit}
 	}
 	if err := m.header(); err != nil {
 		return Value{}, err
@@ -83,6 +83,11 @@ func (m *Machine) failf(format string, args ...any) error {
 	return m.scan.fail(fmt.Sprintf(format, args...))
 }
 
+// limitf is failf for what is beyond a limit.
+func (m *Machine) limitf(format string, args ...any) error {
+	return &Error{Offset: m.scan.At, Op: m.scan.Op, What: fmt.Sprintf(format, args...), Err: ErrLimit}
+}
+
 // step executes one opcode, those that are frequent first.
 func (m *Machine) step() error {
 	s := &m.scan
@@ -102,7 +107,7 @@ func (m *Machine) step() error {
 		return m.push(Value{kind: Bool})
 	case opMark:
 		if len(m.marks) >= m.limits.Depth {
-			return m.failf("got %d open marks; want at most %d", len(m.marks)+1, m.limits.Depth)
+			return m.limitf("got %d open marks; want at most %d", len(m.marks)+1, m.limits.Depth)
 		}
 		m.marks = append(m.marks, int32(len(m.stack)))
 		return nil
@@ -162,7 +167,7 @@ func (m *Machine) stepRare() error {
 
 func (m *Machine) push(v Value) error {
 	if len(m.stack) >= m.limits.Stack {
-		return m.failf("got %d values that wait for their place; want at most %d", len(m.stack)+1, m.limits.Stack)
+		return m.limitf("got %d values that wait for their place; want at most %d", len(m.stack)+1, m.limits.Stack)
 	}
 	m.stack = append(m.stack, v)
 	return nil
@@ -170,7 +175,7 @@ func (m *Machine) push(v Value) error {
 
 func (m *Machine) pushText(k Kind) error {
 	if len(m.scan.Text) > m.limits.Text {
-		return m.failf("got %d bytes; want at most %d", len(m.scan.Text), m.limits.Text)
+		return m.limitf("got %d bytes; want at most %d", len(m.scan.Text), m.limits.Text)
 	}
 	if err := m.room(1); err != nil {
 		return err
@@ -183,7 +188,7 @@ func (m *Machine) pushText(k Kind) error {
 // room reports whether n more values may be held.
 func (m *Machine) room(n int) error {
 	if held := len(m.arena) + len(m.boxes) + len(m.texts) + n; held > m.limits.Values {
-		return m.failf("got %d values; want at most %d", held, m.limits.Values)
+		return m.limitf("got %d values; want at most %d", held, m.limits.Values)
 	}
 	return nil
 }
@@ -202,7 +207,7 @@ func (m *Machine) put(at int64) error {
 	case at > n:
 		return m.failf("got place %d of the memo; want at most %d, the next", at, n)
 	case len(m.memo) >= m.limits.Memo:
-		return m.failf("got %d remembered values; want at most %d", n+1, m.limits.Memo)
+		return m.limitf("got %d remembered values; want at most %d", n+1, m.limits.Memo)
 	default:
 		m.memo = append(m.memo, v)
 	}

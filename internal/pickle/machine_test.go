@@ -121,6 +121,7 @@ func TestRefused(t *testing.T) {
 			_, err := NewMachine([]byte(tt.pickle), DataOnly, Limits{}).Run()
 			require.EqualError(t, err, tt.want)
 			assert.NotErrorIs(t, err, ErrTruncated)
+			assert.NotErrorIs(t, err, ErrLimit)
 		})
 	}
 }
@@ -162,7 +163,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := NewMachine([]byte(tt.pickle), DataOnly, tt.limits).Run()
-			require.Error(t, err)
+			require.ErrorIs(t, err, ErrLimit)
 			assert.NotErrorIs(t, err, ErrTruncated)
 			assert.EqualError(t, err, tt.want)
 		})

@@ -167,8 +167,11 @@ func (m *Machine) share(v Value) {
 // pushGlobal pushes the class that GLOBAL's two lines name.
 func (m *Machine) pushGlobal() error {
 	i := bytes.IndexByte(m.scan.Text, '\n')
-	if i < 0 || len(m.scan.Text) > m.limits.Text {
-		return m.failf("got a name of %d bytes; want a module and a name of at most %d", len(m.scan.Text), m.limits.Text)
+	if len(m.scan.Text) > m.limits.Text {
+		return m.limitf("got a name of %d bytes; want at most %d", len(m.scan.Text), m.limits.Text)
+	}
+	if i < 0 {
+		return m.failf("got a name of %d bytes; want a module and a name", len(m.scan.Text))
 	}
 	if err := m.room(2); err != nil {
 		return err

@@ -11,12 +11,15 @@ import (
 // ErrTruncated says that a pickle ends before its STOP.
 var ErrTruncated = errors.New("pickle is cut off")
 
+// ErrLimit says that a pickle has more of something than Limits allow.
+var ErrLimit = errors.New("pickle is larger than what is read of one")
+
 // Error says where in a pickle, and why, its reading ended.
 type Error struct {
 	Offset int    // bytes
 	Op     Opcode // at that offset; 0 where there is none
 	What   string
-	Err    error // ErrTruncated, or nil
+	Err    error // ErrTruncated, ErrLimit, or nil
 }
 
 func (e *Error) Error() string {

@@ -18,6 +18,9 @@ type Limits struct {
 
 const maxHeader = 100_000_000
 
+// ErrLimit says that a header is larger than Limits allow.
+var ErrLimit = errors.New("header is larger than what is read of one")
+
 // Tensor is one entry of a header.
 type Tensor struct {
 	Name       string
@@ -48,8 +51,11 @@ func Read(r io.ReaderAt, size int64, l Limits) (*Header, error) {
 		return nil, fmt.Errorf("read header: %w", err)
 	}
 	n := binary.LittleEndian.Uint64(length[:])
-	if n > uint64(limit) || int64(n) > size-8 {
-		return nil, fmt.Errorf("read header: got a length of %d; want at most %d", n, min(limit, size-8))
+	if n > uint64(size-8) {
+		return nil, fmt.Errorf("read header: got a length of %d; want at most %d", n, size-8)
+	}
+	if n > uint64(limit) {
+		return nil, fmt.Errorf("read header: got a length of %d; want at most %d: %w", n, limit, ErrLimit)
 	}
 	b := make([]byte, n)
 	if _, err := r.ReadAt(b, 8); err != nil && !errors.Is(err, io.EOF) {

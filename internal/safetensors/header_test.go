@@ -78,6 +78,10 @@ func TestWhatIsNoSafetensors(t *testing.T) {
 func TestLimits(t *testing.T) {
 	_, err := read(file(two, 32), Limits{Header: 100})
 	require.ErrorContains(t, err, "want at most 100")
+	require.ErrorIs(t, err, ErrLimit)
+	_, err = read(file(two, 32)[:60], Limits{Header: 100})
+	require.ErrorContains(t, err, "want at most 52", "it ends before its header does")
+	require.NotErrorIs(t, err, ErrLimit)
 	deep := strings.Repeat("[", 20_000)
 	_, err = read(file(`{"a":`+deep+`}`, 0), Limits{})
 	require.Error(t, err)

@@ -15,6 +15,10 @@ import (
 // it says where it ends.
 var ErrLegacy = errors.New("file is of torch.save before PyTorch 1.6")
 
+// ErrLimit says that a file has a record, or a directory, that is larger than what is read of one.
+// What is too large in the pickle itself is pickle.ErrLimit.
+var ErrLimit = errors.New("larger than what is read of one")
+
 // legacyMagic is how such a file begins: a pickle of the number 0x1950a86a20f9469cfc6c.
 var legacyMagic = []byte("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.")
 
@@ -24,6 +28,7 @@ const maxDirectory = 64 << 20
 // File is an open file of torch.save.
 type File struct {
 	zip *zip.Reader
+	at  io.ReaderAt // of the whole file
 	// prefix is the folder within the archive: the name that the file was first given.
 	prefix string
 	root   *zip.File // data.pkl
@@ -40,13 +45,13 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 		return nil, notAZip(r, size, err)
 	}
 	if dir.size > maxDirectory {
-		return nil, fmt.Errorf("read zip directory: got %d bytes; want at most %d", dir.size, maxDirectory)
+		return nil, fmt.Errorf("read zip directory: got %d bytes; want at most %d: %w", dir.size, maxDirectory, ErrLimit)
 	}
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("read zip directory: %w", err)
 	}
-	f := &File{zip: z}
+	f := &File{zip: z, at: r}
 	for _, e := range z.File {
 		if name, ok := strings.CutSuffix(e.Name, "/data.pkl"); ok && !strings.Contains(name, "/") {
 			if f.root != nil {
@@ -88,7 +93,7 @@ func (f *File) Value(l pickle.Limits) (*pickle.Machine, pickle.Value, error) {
 // record reads a record of at most limit bytes.
 func (f *File) record(e *zip.File, limit int64) ([]byte, error) {
 	if e.UncompressedSize64 > uint64(limit) {
-		return nil, fmt.Errorf("got %d bytes; want at most %d", e.UncompressedSize64, limit)
+		return nil, fmt.Errorf("got %d bytes; want at most %d: %w", e.UncompressedSize64, limit, ErrLimit)
 	}
 	r, err := open(e)
 	if err != nil {
@@ -100,7 +105,7 @@ func (f *File) record(e *zip.File, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("got more than %d bytes; want at most that", limit)
+		return nil, fmt.Errorf("got more than %d bytes; want at most that: %w", limit, ErrLimit)
 	}
 	return data, nil
 }

@@ -3,9 +3,11 @@ package torchsave
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -143,6 +145,51 @@ func TestZipBomb(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = f.Value(pickle.Limits{Bytes: 1 << 16})
 	require.ErrorContains(t, err, "want at most 65536")
+	require.ErrorIs(t, err, ErrLimit)
+}
+
+// A number may be a view into a storage of any size, of which nothing else is read.
+func TestNumberInALargeStorage(t *testing.T) {
+	const elements, at = 1 << 16, 1<<16 - 2
+	storage := make([]byte, 4*elements)
+	binary.LittleEndian.PutUint32(storage[4*at:], math.Float32bits(1000))
+	text := func(s string) string { return "X" + string([]byte{byte(len(s)), 0, 0, 0}) + s }
+	whole := func(n int) string { return "J" + string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
+	view := "\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + whole(elements) + "tQ" + whole(at) + ")tR."
+	number := func(data string, method uint16) (n int64, ok bool, read int64, err error) {
+		b := archive(t, map[string]string{"a/data.pkl": view, "a/data/0": data}, method)
+		r := &counted{ReaderAt: bytes.NewReader(b)}
+		f, err := Open(r, int64(len(b)))
+		require.NoError(t, err)
+		m, root, err := f.Value(pickle.Limits{})
+		require.NoError(t, err)
+		before := r.n
+		n, ok = f.Number(m, root)
+		return n, ok, r.n - before, f.Err()
+	}
+	n, ok, read, err := number(string(storage), zip.Store)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 1000, n)
+	require.Less(t, read, int64(100))
+	_, ok, _, err = number(string(storage[:4*at]), zip.Store)
+	require.False(t, ok)
+	require.ErrorContains(t, err, "read record data/0: got 262136 bytes; want at least 262140")
+	_, ok, _, err = number(string(storage), zip.Deflate)
+	require.False(t, ok)
+	require.ErrorIs(t, err, ErrLimit)
+}
+
+// counted counts what is read.
+type counted struct {
+	io.ReaderAt
+	n int64
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, off)
+	c.n += int64(n)
+	return n, err
 }
 
 func TestHostilePickleIsADescription(t *testing.T) {

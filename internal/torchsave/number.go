@@ -1,8 +1,10 @@
 package torchsave
 
 import (
+	"archive/zip"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/pickle"
@@ -55,29 +57,25 @@ func (f *File) scalar(m *pickle.Machine, v pickle.Value) (int64, bool) {
 	return f.element(string(class), string(m.Text(id[2])), args[1].Int(), id[4].Int())
 }
 
-// maxScalarStorage bounds the record that a single number is read from, bytes: optimizers
-// keep one storage for each number, and a page is read at once anyway.
-const maxScalarStorage = 4096
+// maxWhole bounds a record that is read whole for a number in it, bytes: optimizers keep one storage for
+// each number, and a page is read at once anyway.
+const maxWhole = 4096
 
 // element reads the element at offset of a storage.
 func (f *File) element(class, key string, offset, elements int64) (int64, bool) {
 	width := map[string]int64{"FloatStorage": 4, "DoubleStorage": 8, "LongStorage": 8, "IntStorage": 4}[class]
-	if width == 0 || offset < 0 || offset >= elements || elements > maxScalarStorage/width {
+	if width == 0 || offset < 0 || offset >= elements || elements > math.MaxInt64/width {
 		return 0, false
 	}
 	for _, e := range f.zip.File {
 		if e.Name != f.prefix+"/data/"+key {
 			continue
 		}
-		b, err := f.record(e, maxScalarStorage)
-		if err == nil && int64(len(b)) < (offset+1)*width {
-			err = fmt.Errorf("got %d bytes; want at least %d", len(b), (offset+1)*width)
-		}
+		b, err := f.part(e, offset*width, width)
 		if err != nil {
 			f.fail(fmt.Errorf("read record data/%s: %w", key, err))
 			return 0, false
 		}
-		b = b[offset*width:]
 		switch class {
 		case "FloatStorage":
 			return integral(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
@@ -90,6 +88,31 @@ func (f *File) element(class, key string, offset, elements int64) (int64, bool) 
 	}
 	f.fail(fmt.Errorf("got no record data/%s; want the storage of a number", key))
 	return 0, false
+}
+
+// part reads n bytes of a record. Of a large one, which the number is a view into, nothing else is read,
+// so that its checksum is not compared: Verify does.
+func (f *File) part(e *zip.File, off, n int64) ([]byte, error) {
+	if e.UncompressedSize64 < uint64(off+n) {
+		return nil, fmt.Errorf("got %d bytes; want at least %d", e.UncompressedSize64, off+n)
+	}
+	if e.Method == zip.Store && e.UncompressedSize64 > maxWhole {
+		at, err := e.DataOffset()
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, n)
+		_, err = io.ReadFull(io.NewSectionReader(f.at, at+off, n), b)
+		return b, err
+	}
+	b, err := f.record(e, maxWhole)
+	if err == nil && int64(len(b)) < off+n {
+		err = fmt.Errorf("got %d bytes; want at least %d", len(b), off+n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b[off : off+n], nil
 }
 
 func (f *File) fail(err error) {
