@@ -107,12 +107,18 @@ func (b *builder) done() {
 	b.root.Saves = append(b.root.Saves, b.save)
 }
 
-// noteMixed names the domains that hold another epoch than the save is called by.
+// noteMixed names the domains that hold another epoch than the save is called by, or where nothing calls
+// it, than the first one that says its own.
 func (b *builder) noteMixed() {
+	want, as := b.save.Epoch, ""
 	for i := range b.save.Domains {
 		d := &b.save.Domains[i]
-		if d.Own && d.Epoch.OK && b.save.Epoch.OK && d.Epoch != b.save.Epoch {
-			b.problem(&b.save, Problem{CheckWitness, Mixed, d.File, fmt.Sprintf("got epoch %d by %s; want %d", d.Epoch.V, d.Witness, b.save.Epoch.V)})
+		switch {
+		case !d.Own || !d.Epoch.OK:
+		case !want.OK:
+			want, as = d.Epoch, ", by "+d.Witness
+		case d.Epoch != want:
+			b.problem(&b.save, Problem{CheckWitness, Mixed, d.File, fmt.Sprintf("got epoch %d by %s; want %d%s", d.Epoch.V, d.Witness, want.V, as)})
 		}
 	}
 }

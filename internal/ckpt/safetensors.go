@@ -1,6 +1,8 @@
 package ckpt
 
 import (
+	"encoding/json"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -16,20 +18,50 @@ const (
 	torchSingle       = "pytorch_model.bin"
 )
 
-// saveSafetensors reads a folder of safetensors that is nothing else: a model without an epoch.
+// saveSafetensors reads a folder of safetensors that is nothing else. Only its files can say an epoch.
 func saveSafetensors(s *scan, f *folder) bool {
 	if !slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
-		return strings.HasSuffix(e.Name(), ".safetensors") || e.Name() == safetensorsIndex
+		return isSafetensors(e) || e.Name() == safetensorsIndex
 	}) {
 		return false
 	}
 	b := s.newSave(FormatSafetensors, f.path, model.Optional[int64]{})
 	b.readSafetensors(f)
-	if len(b.save.Domains) > 1 {
-		b.save.Unproven = "nothing says of which save each file is, so that one of an earlier save would leave no trace"
-	}
+	b.besideSafetensors(f)
+	b.save.Epoch = onlyOwn(&b.save)
+	b.unnamedFiles(f)
 	b.done()
 	return true
+}
+
+func isSafetensors(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), ".safetensors") }
+
+// besideSafetensors reads the files that lie beside a model's. Where an index lists the shards, one that
+// it does not list says that the index may be of another save.
+func (b *builder) besideSafetensors(f *folder) {
+	for _, e := range f.entries {
+		of := model.Domain{Kind: model.DomainModel, ID: e.Name()}
+		if _, read := b.at[of]; read || !isSafetensors(e) {
+			continue
+		}
+		name := f.join(e.Name())
+		b.safetensorsShard(name, nil)
+		if i, ok := b.at[of]; ok && f.has(safetensorsIndex) {
+			b.doubt(i, model.DomainTentative, Problem{CheckShards, Suspect, name, "got a file that " + safetensorsIndex + " does not list; want none: it is of another save, or the index is"})
+		}
+	}
+}
+
+// unnamedFiles: what lies in one file is of one save. Of several each must say its step, and an index how
+// many there are.
+func (b *builder) unnamedFiles(f *folder) {
+	if len(b.save.Domains) < 2 {
+		return
+	}
+	b.unnamed()
+	if b.save.Unproven == "" && !f.has(safetensorsIndex) {
+		b.save.Unproven = "no " + safetensorsIndex + " says how many files there are, so that one that is missing would leave no trace"
+	}
 }
 
 // readSafetensors reads a model in one file, or in those that an index lists.
@@ -54,7 +86,8 @@ func (b *builder) readIndex(f *folder, index string, shard func(name string, m *
 	}
 	m.close()
 	var doc struct {
-		Weights map[string]string `json:"weight_map"`
+		Weights  map[string]string `json:"weight_map"`
+		Metadata json.RawMessage   `json:"metadata"`
 	}
 	if err := b.json(name, &doc); err != nil {
 		b.unread(i, CheckTorn, name, err)
@@ -64,6 +97,7 @@ func (b *builder) readIndex(f *folder, index string, shard func(name string, m *
 		b.torn(i, CheckTorn, name, "got no weight_map; want the file of each tensor")
 		return
 	}
+	b.holdStep(i, indexMetadata(doc.Metadata), name)
 	tensors := map[string][]string{}
 	for t, file := range doc.Weights {
 		tensors[file] = append(tensors[file], t)
@@ -73,21 +107,43 @@ func (b *builder) readIndex(f *folder, index string, shard func(name string, m *
 		files = append(files, file)
 	}
 	slices.Sort(files)
-	mark := &marker{name: name, mod: m.mod, reused: !b.save.Epoch.OK}
+	// Of safetensors alone nothing is confirmed whose shards do not each say their step. An index of an
+	// earlier save that lists just what they hold is as good as theirs, so that equal times do no harm.
+	alone := b.save.Format == FormatSafetensors
+	mark := &marker{name: name, mod: m.mod, reused: !b.save.Epoch.OK && !alone}
 	for _, file := range files {
 		if !fs.ValidPath(file) || strings.Contains(file, "/") {
 			b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, "got a shard " + quote(file) + "; want one beside the index"})
 			continue
 		}
 		has := shard(f.join(file), mark)
+		if has == nil {
+			continue
+		}
+		j := b.domain(model.DomainModel, file, f.join(file))
 		for _, t := range tensors[file] {
-			if has != nil && !has[t] {
-				j := b.domain(model.DomainModel, file, f.join(file))
+			if !has[t] {
 				b.torn(j, CheckShards, f.join(file), "got no tensor %s; want it: %s names it here", quote(t), index)
 				break
 			}
 		}
+		if alone && len(has) > len(tensors[file]) {
+			b.doubt(j, model.DomainTentative, Problem{CheckShards, Suspect, f.join(file), fmt.Sprintf("got %d tensors; want the %d that %s lists here: it is of another save, or the index is", len(has), len(tensors[file]), index)})
+		}
 	}
+}
+
+// indexMetadata is what an index says beside its weight_map, each value as text.
+func indexMetadata(b json.RawMessage) map[string]string {
+	var raw map[string]json.RawMessage
+	if json.Unmarshal(b, &raw) != nil {
+		return nil // it is another's
+	}
+	texts := make(map[string]string, len(raw))
+	for key, value := range raw {
+		texts[key] = strings.Trim(string(value), `"`)
+	}
+	return texts
 }
 
 // safetensorsShard looks at one file; it returns the names of its tensors, nil where they can
@@ -104,6 +160,7 @@ func (b *builder) safetensorsShard(name string, m *marker) map[string]bool {
 		b.unread(i, CheckSize, name, err)
 		return nil
 	}
+	b.holdStep(i, h.Metadata, name)
 	names := make(map[string]bool, len(h.Tensors))
 	for k := range h.Tensors {
 		names[h.Tensors[k].Name] = true
@@ -111,12 +168,38 @@ func (b *builder) safetensorsShard(name string, m *marker) map[string]bool {
 	return names
 }
 
+// stepKeys are the keys of __metadata__ that name the step of the job. Others, such as epoch, count
+// something else.
+var stepKeys = []string{"step", "global_step", "global_steps", "iteration"}
+
+// holdStep notes the step that the metadata of a file says, in decimal digits. Two that differ say
+// nothing.
+func (b *builder) holdStep(i int, metadata map[string]string, name string) {
+	var step model.Optional[int64]
+	by := ""
+	for _, key := range stepKeys {
+		text, ok := metadata[key]
+		n, isNumber := number(text)
+		switch {
+		case !ok, !isNumber && !overlong(text, ""):
+		case !isNumber, step.OK && step.V != n:
+			b.doubt(i, model.DomainTentative, Problem{CheckWitness, Unreadable, name, "got " + key + " " + quote(text) + " in its metadata; want one step, of at most 64 bits"})
+			return
+		default:
+			step, by = model.Some(n), key
+		}
+	}
+	if step.OK {
+		b.hold(i, step.V, by, name)
+	}
+}
+
 // looseSafetensors reads shards without their index: named "model-00001-of-00004", they say
 // themselves how many there are.
 func (b *builder) looseSafetensors(f *folder) {
 	of := int64(0)
 	for _, e := range f.entries {
-		if !strings.HasSuffix(e.Name(), ".safetensors") {
+		if !isSafetensors(e) {
 			continue
 		}
 		b.safetensorsShard(f.join(e.Name()), nil)

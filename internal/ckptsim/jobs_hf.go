@@ -1,6 +1,9 @@
 package ckptsim
 
-import "fmt"
+import (
+	"fmt"
+	"path"
+)
 
 // hfJobs save with Hugging Face's Trainer, or leave a model of safetensors alone.
 func hfJobs() []Job {
@@ -12,6 +15,20 @@ func hfJobs() []Job {
 		{
 			Name: "safetensors, overwrite in place", Format: "safetensors", World: 1, dir: here, InPlace: true, Unproven: true,
 			make: func(s *Save) { s.rank(0).safetensorsModel(3) },
+		},
+		{
+			Name: "safetensors, each shard says its step", Format: "safetensors", World: 1, dir: here, InPlace: true, Blurs: CrashBlurs,
+			make: func(s *Save) { s.rank(0).safetensorsNamed(3) },
+		},
+		{
+			Name: "safetensors, a shard of each rank", Format: "safetensors", World: 3, dir: here, InPlace: true, Blurs: CrashBlurs,
+			make: safetensorsRanks,
+		},
+		{
+			Name: "safetensors, one file that says its step", Format: "safetensors", World: 1, dir: here, InPlace: true,
+			make: func(s *Save) {
+				s.rank(0).part("model.safetensors", safetensorsFile(s.seed(), fmt.Sprintf(`,"iteration":"%d"`, s.Epoch), shardTensors(0)...))
+			},
 		},
 	}
 }
@@ -40,7 +57,7 @@ func (r rank) hfModel(shards int) {
 	s := r.save
 	r.side(s.Dir+"/config.json", []byte(`{"model_type": "llama", "num_hidden_layers": 2}`))
 	if shards == 1 {
-		r.part(s.Dir+"/model.safetensors", safetensorsFile(s.seed(), shardTensors(0)...))
+		r.part(s.Dir+"/model.safetensors", safetensorsFile(s.seed(), "", shardTensors(0)...))
 	} else {
 		r.safetensorsModel(shards)
 	}
@@ -51,14 +68,33 @@ func (r rank) hfModel(shards int) {
 	r.part(s.Dir+"/scheduler.pt", torchSaved(dict{"base_lrs", list{0.001}, "last_epoch", s.Epoch, "_step_count", s.Epoch + 1, "_last_lr", list{0.0005}}))
 }
 
-// safetensorsModel writes the shards of a model and then their index.
+// safetensorsModel writes the shards of a model and then their index. Nothing in them says
+// the step.
 func (r rank) safetensorsModel(shards int) {
-	prefix := r.save.Dir + "/"
-	if r.save.Dir == "." {
-		prefix = ""
-	}
 	for i := range shards {
-		r.part(prefix+shardName(i, shards), safetensorsFile(r.save.seed(), shardTensors(i)...))
+		r.safetensorsShard(i, shards, "")
 	}
-	r.part(prefix+"model.safetensors.index.json", safetensorsIndex(shards))
+	r.part(path.Join(r.save.Dir, "model.safetensors.index.json"), safetensorsIndex(shards, ""))
+}
+
+func (r rank) safetensorsShard(i, shards int, metadata string) {
+	r.part(path.Join(r.save.Dir, shardName(i, shards)), safetensorsFile(r.save.seed(), metadata, shardTensors(i)...))
+}
+
+// safetensorsRanks: each rank writes its shard, and rank 0 when all have the index, which says the step
+// too.
+func safetensorsRanks(s *Save) {
+	s.each(func(r rank) { r.safetensorsShard(r.n, len(s.Ranks), fmt.Sprintf(`,"step":"%d"`, s.Epoch)) })
+	s.barrier()
+	s.rank(0).part("model.safetensors.index.json", safetensorsIndex(len(s.Ranks), fmt.Sprintf(`,"step":%d`, s.Epoch)))
+	s.barrier()
+}
+
+// safetensorsNamed has shards that say their step. What their index lists is the same for each save of
+// the job, so that one of an earlier save does as well; its own bytes are others.
+func (r rank) safetensorsNamed(shards int) {
+	for i := range shards {
+		r.safetensorsShard(i, shards, fmt.Sprintf(`,"global_step":"%d"`, r.save.Epoch))
+	}
+	r.side("model.safetensors.index.json", safetensorsIndex(shards, fmt.Sprintf(`,"save_id":"%d"`, r.save.seed())))
 }

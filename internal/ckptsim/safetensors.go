@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// safetensorsFile is a file of safetensors with tensors of 32-bit floats.
-func safetensorsFile(epoch int64, names ...string) []byte {
+// safetensorsFile is a file of safetensors with tensors of 32-bit floats. Metadata is what it says beside
+// its format: `,"key":"value"` and so on.
+func safetensorsFile(seed int64, metadata string, names ...string) []byte {
 	var head strings.Builder
 	var data []byte
-	head.WriteString(`{"__metadata__":{"format":"pt"}`)
+	head.WriteString(`{"__metadata__":{"format":"pt"` + metadata + `}`)
 	for _, name := range names {
-		t := weights(24, epoch, name).bytes()
+		t := weights(24, seed, name).bytes()
 		fmt.Fprintf(&head, `,%q:{"dtype":"F32","shape":[%d],"data_offsets":[%d,%d]}`, name, len(t)/4, len(data), len(data)+len(t))
 		data = append(data, t...)
 	}
@@ -24,10 +25,10 @@ func safetensorsFile(epoch int64, names ...string) []byte {
 	return append(append(b, head.String()...), data...)
 }
 
-// safetensorsIndex lists which of n shards holds which tensor, two in each.
-func safetensorsIndex(n int) []byte {
+// safetensorsIndex lists which of n shards holds which tensor, two in each. Metadata is what else it says.
+func safetensorsIndex(n int, metadata string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"metadata":{"total_size":%d},"weight_map":{`, n*2*24*4)
+	fmt.Fprintf(&b, `{"metadata":{"total_size":%d%s},"weight_map":{`, n*2*24*4, metadata)
 	for i := range n {
 		for k, name := range shardTensors(i) {
 			if i+k > 0 {
