@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import queue
 import shutil
 
 import torch
@@ -9,6 +10,7 @@ import torch.distributed as dist
 from megatron.core import dist_checkpointing
 from megatron.core.dist_checkpointing import ShardedTensor
 from megatron.core.dist_checkpointing.mapping import ShardedObject
+from megatron.core.dist_checkpointing.strategies import filesystem_async
 
 import contents
 import jobs_dcp
@@ -28,6 +30,9 @@ class TorchDist:
 
     def run(self, rank, epochs, report):
         dist.init_process_group("gloo")
+        # It would start a process that imports all of PyTorch anew, for a queue that is of use where another
+        # process saves.
+        filesystem_async._results_queue = queue.Queue()
         arguments = argparse.Namespace(world_size=self.world, tensor_model_parallel_size=1, pipeline_model_parallel_size=1, data_parallel_size=self.world)
         for i, epoch in enumerate(epochs):
             report.begin(epoch)

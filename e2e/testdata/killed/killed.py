@@ -98,8 +98,6 @@ class Run:
                 return True
             *lines, self._rest = (self._rest + data).split(b"\n")
             self.lines += [line.decode().split() for line in lines]
-            if until == float("inf"):
-                return False
         return False
 
     def begun(self):
@@ -115,11 +113,15 @@ class Run:
         return max(times) - min(times)
 
     def kill(self):
-        os.killpg(self._pids[0], signal.SIGKILL)
+        try:
+            os.killpg(self._pids[0], signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
     def wait(self):
         """Waits for all ranks, and returns whether any was killed; raises where one failed by itself."""
-        self.read(time.monotonic() + PATIENCE)
+        if not self.read(time.monotonic() + PATIENCE):
+            self.kill()
         os.close(self._pipe)
         killed, failed = False, []
         for rank, pid in enumerate(self._pids):
@@ -128,6 +130,7 @@ class Run:
                 killed = True
             elif os.WEXITSTATUS(status) != 0:
                 failed.append(rank)
+        self.kill()  # what ranks have started, and left behind
         # Who loses a peer to the kill may fail of that first.
         if failed and not killed:
             with open(f"{self.folder}.{failed[0]}.log") as f:
@@ -153,8 +156,6 @@ def reference(job, folder):
         twice = []
         for n in range(2):
             run = Run(job, f"{folder}/reference-{epoch}-{n}", epoch)
-            if not run.read(time.monotonic() + PATIENCE):
-                run.kill()
             if run.wait() or run.done() != epoch:
                 raise RuntimeError(f"{run.folder}: got no save of {epoch} within {PATIENCE} s")
             span = run.span()
