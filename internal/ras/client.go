@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -34,14 +36,38 @@ type Client struct {
 	MaxBytes int64
 }
 
+// CheckAddress says why an address can not be asked.
+func CheckAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("got %q; want host:port: %w", address, err)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || n == 0 {
+		return fmt.Errorf("got %q; want host:port", address)
+	}
+	return nil
+}
+
+// Nobody reports whether an error is that no process listens: there is no job, or it has no RAS.
+func Nobody(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
 // Status asks for the state of the job of whichever process answers. Errors of the network
 // are wrapped, ErrTextOnly too.
-func (c *Client) Status(ctx context.Context) (*Status, error) {
+func (c *Client) Status(ctx context.Context) (s *Status, err error) {
+	err = c.talk(ctx, func(conn io.ReadWriter) error {
+		s, err = c.status(conn)
+		return err
+	})
+	return s, err
+}
+
+// talk connects, and has the exchange done.
+func (c *Client) talk(ctx context.Context, exchange func(io.ReadWriter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.Address)
 	if err != nil {
-		return nil, fmt.Errorf("ask NCCL's RAS: %w", err)
+		return fmt.Errorf("ask NCCL's RAS: %w", err)
 	}
 	// Closing is what makes a read that waits return.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -49,17 +75,38 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 		stop()
 		_ = conn.Close() // only read from
 	}()
-	s, err := c.exchange(conn)
+	err = exchange(conn)
 	switch {
 	case err == nil:
-		return s, nil
+		return nil
 	case ctx.Err() != nil:
 		err = fmt.Errorf("got no whole answer in %v: %w", c.Timeout, ctx.Err())
 	}
-	return nil, fmt.Errorf("ask NCCL's RAS at %s: %w", c.Address, err)
+	return fmt.Errorf("ask NCCL's RAS at %s: %w", c.Address, err)
 }
 
-func (c *Client) exchange(conn io.ReadWriter) (*Status, error) {
+func (c *Client) status(conn io.ReadWriter) (*Status, error) {
+	in, err := c.greet(conn)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := command(conn, in, "SET FORMAT json")
+	switch {
+	case err != nil:
+		return nil, err
+	case hasPrefixFold(answer, "ERROR"):
+		return nil, fmt.Errorf("set format: got %q: %w", answer, ErrTextOnly)
+	case !strings.EqualFold(answer, "OK"):
+		return nil, fmt.Errorf("set format: got %q; want OK", answer)
+	}
+	if err := send(conn, "VERBOSE STATUS"); err != nil {
+		return nil, err
+	}
+	return Parse(in, c.MaxBytes)
+}
+
+// greet begins an exchange, and says how long to wait.
+func (c *Client) greet(conn io.ReadWriter) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(conn, maxLine)
 	answer, err := command(conn, in, "CLIENT PROTOCOL "+protocol)
 	if err != nil {
@@ -74,19 +121,7 @@ func (c *Client) exchange(conn io.ReadWriter) (*Status, error) {
 	if !strings.EqualFold(answer, "OK") {
 		return nil, fmt.Errorf("set timeout: got %q; want OK", answer)
 	}
-	answer, err = command(conn, in, "SET FORMAT json")
-	switch {
-	case err != nil:
-		return nil, err
-	case hasPrefixFold(answer, "ERROR"):
-		return nil, fmt.Errorf("set format: got %q: %w", answer, ErrTextOnly)
-	case !strings.EqualFold(answer, "OK"):
-		return nil, fmt.Errorf("set format: got %q; want OK", answer)
-	}
-	if err := send(conn, "VERBOSE STATUS"); err != nil {
-		return nil, err
-	}
-	return Parse(in, c.MaxBytes)
+	return in, nil
 }
 
 // command sends a line and reads the one that answers it.

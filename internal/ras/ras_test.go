@@ -1,8 +1,10 @@
 package ras
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -302,6 +304,115 @@ func TestClientFaults(t *testing.T) {
 	big := rastest.Start(t, `{"communicators":[],"x":"`+strings.Repeat("y", 1<<20)+`"}`)
 	_, err = client(big).Status(t.Context())
 	require.ErrorContains(t, err, "got more than 1048576 bytes")
+}
+
+// The version is the first line of prose; what follows is waited for, and decides nothing.
+func TestVersion(t *testing.T) {
+	s := rastest.Start(t)
+	s.Prose(rastest.Prose("2.24.3"))
+	v, err := client(s).Version(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "2.24.3", v)
+	assert.Equal(t, []string{"CLIENT PROTOCOL 2", "TIMEOUT 3", "STATUS"}, s.Commands(), "no JSON, which is of every rank")
+
+	s.TextOnly()
+	s.Prose("NCCL version 2.31.2+custom compiled with CUDA 13.0\n" + strings.Repeat("y", 2<<20))
+	v, err = client(s).Version(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "2.31.2+custom", v)
+}
+
+// A job that does not answer to the end has told the version all the same; who asks waits for it, since
+// a process would spin on a connection that was closed.
+func TestVersionOfAJobThatHangs(t *testing.T) {
+	s := rastest.Start(t)
+	s.Prose(rastest.Prose("2.28.7"))
+	s.Stall()
+	c := client(s)
+	c.Timeout = 300 * time.Millisecond
+	began := time.Now()
+	v, err := c.Version(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "2.28.7", v)
+	assert.GreaterOrEqual(t, time.Since(began), c.Timeout)
+
+	c.Timeout = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	v, err = c.Version(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, "2.28.7", v)
+}
+
+func TestVersionFaults(t *testing.T) {
+	s := rastest.Start(t)
+	for prose, want := range map[string]string{
+		"": `read status: got "ERROR: Unknown command STATUS"; want NCCL version and a number`,
+		"NCCL version unknown compiled with CUDA 12.9\n": `got "NCCL version unknown compiled with CUDA 12.9"; want NCCL version and a number`,
+		"NCCL version 2.2":                 `read answer to "STATUS": EOF`,
+		strings.Repeat("y", 2*maxLine):     `read answer to "STATUS": bufio: buffer full`,
+		"HTTP/1.1 400 Bad Request\r\n\r\n": `got "HTTP/1.1 400 Bad Request"; want`,
+	} {
+		s.Prose(prose)
+		v, err := client(s).Version(t.Context())
+		require.ErrorContains(t, err, want)
+		assert.Empty(t, v)
+	}
+	s.Silent()
+	c := client(s)
+	c.Timeout = 50 * time.Millisecond
+	_, err := c.Version(t.Context())
+	require.ErrorContains(t, err, "got no whole answer in 50ms")
+	assert.False(t, Nobody(err))
+	c.Address = "127.0.0.1:1"
+	_, err = c.Version(t.Context())
+	assert.True(t, Nobody(err))
+}
+
+// stream is a connection that says what it says, whatever it is told.
+type stream struct{ io.Reader }
+
+func (stream) Write(b []byte) (int, error) { return len(b), nil }
+
+// Who never stops talking is hung up on.
+func TestVersionIsBounded(t *testing.T) {
+	endless := &zeros{left: 1 << 30}
+	said := "SERVER PROTOCOL 2\nOK\n" + rastest.Prose("2.28.7")
+	c := Client{Wait: time.Second, MaxBytes: 1 << 20}
+	v, err := c.version(stream{io.MultiReader(strings.NewReader(said), endless)})
+	require.NoError(t, err)
+	assert.Equal(t, "2.28.7", v)
+	assert.LessOrEqual(t, 1<<30-endless.left, 1<<20+maxLine)
+}
+
+// zeros are so many.
+type zeros struct{ left int }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	n := min(len(b), z.left)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	z.left -= n
+	clear(b[:n])
+	return n, nil
+}
+
+// Whatever answers, the version is a word that was in it, or there is an error.
+func FuzzVersion(f *testing.F) {
+	f.Add([]byte("SERVER PROTOCOL 2\nOK\n" + rastest.Prose("2.28.7")))
+	f.Add([]byte("SERVER PROTOCOL 2\r\nok\r\nNCCL version 2.1"))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		c := Client{Wait: time.Second, MaxBytes: 1 << 10}
+		v, err := c.version(stream{bytes.NewReader(said)})
+		if err != nil {
+			require.Empty(t, v)
+			return
+		}
+		require.Regexp(t, `^\d+\.\d+\S*$`, v)
+		require.Less(t, len(v), maxLine)
+		require.Contains(t, string(said), v)
+	})
 }
 
 func FuzzParse(f *testing.F) {

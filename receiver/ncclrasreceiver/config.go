@@ -3,9 +3,9 @@ package ncclrasreceiver
 import (
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/ras"
 )
 
 // Config configures the nccl_ras receiver.
@@ -85,12 +85,8 @@ func (c *Config) Validate() error {
 }
 
 func checkEndpoint(e string) error {
-	host, port, err := net.SplitHostPort(e)
-	if err != nil {
-		return fmt.Errorf("check endpoints: got %q; want host:port: %w", e, err)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || n == 0 {
-		return fmt.Errorf("check endpoints: got %q; want host:port", e)
+	if err := ras.CheckAddress(e); err != nil {
+		return fmt.Errorf("check endpoints: %w", err)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
@@ -117,7 +116,7 @@ func (p *poller) take(a *answer) (what string, err error) {
 	switch {
 	case errors.Is(a.err, ras.ErrTextOnly):
 		return answerTextOnly, a.err
-	case nobody(a.err):
+	case ras.Nobody(a.err):
 		return answerNone, a.err
 	case a.err != nil:
 		return answerFailed, a.err
@@ -141,9 +140,6 @@ func (p *poller) take(a *answer) (what string, err error) {
 	}
 	return answerTold, nil
 }
-
-// nobody reports whether no process listens: there is no job, or it has no RAS.
-func nobody(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // say tells the log of what came of an answer where that is not what it was.
 func (p *poller) say(endpoint, what string, err error) {

@@ -20,6 +20,8 @@ type Server struct {
 	mu       sync.Mutex
 	answers  []string // of VERBOSE STATUS, in turn
 	next     int
+	prose    string
+	stalled  bool
 	textOnly bool
 	silent   bool
 	commands []string
@@ -45,6 +47,12 @@ func Start(t *testing.T, answers ...string) *Server {
 
 // TextOnly makes it answer as servers before NCCL 2.28.7.
 func (s *Server) TextOnly() { s.set(func() { s.textOnly = true }) }
+
+// Prose is what it answers to STATUS, unless JSON was asked for.
+func (s *Server) Prose(text string) { s.set(func() { s.prose = text }) }
+
+// Stall makes it end no status: the connection stays as it is.
+func (s *Server) Stall() { s.set(func() { s.stalled = true }) }
 
 // Silent makes it take connections and say nothing.
 func (s *Server) Silent() { s.set(func() { s.silent = true }) }
@@ -109,8 +117,17 @@ func (s *Server) answer(line string) (answer string, more bool) {
 		answer = s.answers[s.next%len(s.answers)]
 		s.next++
 		return answer, false
+	case command == "status" && s.prose != "":
+		return s.prose, s.stalled
 	}
 	return "ERROR: Unknown command " + line + "\n", true
+}
+
+// Prose is what STATUS begins with, and an end.
+func Prose(version string) string {
+	return "NCCL version " + version + " compiled with CUDA 12.9\nCUDA runtime version 12090, driver version 13000\n\n" +
+		"Job summary\n===========\n\n  Nodes  Processes         GPUs  Processes     GPUs\n" +
+		"(total)   per node  per process    (total)  (total)\n      2          8            1         16       16\n\nCommunicators..."
 }
 
 // Member is a rank of a communicator.
