@@ -94,6 +94,35 @@ func TestVersionsOfAFleet(t *testing.T) {
 	})
 }
 
+// What nodes tell of NCCL is counted, and accuses nobody.
+func TestNCCLOfNodesIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		for range 12 {
+			ld := plog.NewLogs()
+			for i, v := range []string{"2.27.5", "2.28.7", "2.28.7"} {
+				host := fmt.Sprint("node", i)
+				rl := ld.ResourceLogs().AppendEmpty()
+				versionmap.NodeToResource(host, "id-"+host, rl.Resource())
+				versionmap.VersionToLog(&model.VersionObservation{
+					Time: time.Now().UnixNano(), Domain: model.VersionNCCL, Version: v, Units: 1, Of: 1, Life: 1, Revision: r.revision + 1,
+					Witness: "NCCL's RAS at localhost:28028",
+				}, rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
+			}
+			r.send(t, ld)
+			r.fleetOf(t, 5*time.Minute, "550.90.07", "550.90.07", "550.90.07")
+		}
+		assert.Empty(t, r.said(t))
+		nodes := func(v string) float64 {
+			return r.point(t, "lockstep.fleet.nodes", map[string]any{"lockstep.version.domain": "nccl", "lockstep.version.value": v})
+		}
+		assert.Equal(t, []float64{1, 2}, []float64{nodes("2.27.5"), nodes("2.28.7")})
+		assert.Zero(t, r.gauge(t, "fleet_abstained"))
+		assert.Zero(t, r.counter(t, "unread"))
+		r.stop(t)
+	})
+}
+
 func TestBadVersionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

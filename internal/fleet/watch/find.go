@@ -32,7 +32,8 @@ func (w *Watch) find(now time.Time) {
 	}
 }
 
-// placeNCCL is that of the domain that nodes do not tell of.
+// placeNCCL is that of the domain that nobody is judged by as nodes tell it: what a node tells is of
+// whichever of its processes was asked, perhaps of another job. It is judged by what processes recorded.
 var placeNCCL = places[model.VersionNCCL]
 
 // glance leaves of the domains that differ somewhere those that may do so in a communicator. Where

@@ -45,7 +45,7 @@ type value struct {
 func (w *Watch) values(r *rank, place int, now time.Time) ([]value, bool) {
 	out := w.buf[:0]
 	defer func() { w.buf = out[:0] }()
-	if model.VersionDomains[place] == model.VersionNCCL {
+	if place == placeNCCL {
 		told := r.sources[sourceOf(model.StateFlightRecorder)].told
 		if r.nccl == "" || now.Sub(told) >= w.cfg.Silent {
 			return nil, false

@@ -70,6 +70,7 @@ type fleet struct {
 	looks    []int64     // of this life
 	updated  []time.Time // by communicator
 	versions []string
+	beside   func(o *model.VersionObservation) // what came with an observation; nil: nothing
 }
 
 const (
@@ -119,6 +120,9 @@ func (f *fleet) minute() []Episode {
 	}
 	for _, m := range f.arrived(f.now) {
 		f.Observe(&m.o, f.now)
+		if f.beside != nil {
+			f.beside(&m.o)
+		}
 	}
 	for i := range f.jobs {
 		f.states(&f.jobs[i])
@@ -199,6 +203,45 @@ func TestOrder(t *testing.T) {
 				want = got
 			}
 			require.Equal(t, want, got)
+		}
+	}
+}
+
+// Whatever nodes tell of NCCL with the rest, all that is said is the same as if they had not.
+func TestWhatNodesTellOfNCCLDecidesNothing(t *testing.T) {
+	versions, said, told := []string{"2.19.3", "2.20.5", "2.28.7"}, 0, 0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		with, without := newFleet(seed), newFleet(seed)
+		with.beside = func(o *model.VersionObservation) {
+			nccl := *o
+			nccl.Domain, nccl.Version = model.VersionNCCL, versions[rng.IntN(3)]
+			with.Observe(&nccl, with.now)
+		}
+		for minute := range 6 * 60 {
+			if minute%10 == 0 {
+				with.recorded(without, func() string { return versions[min(rng.IntN(8), 1)] })
+			}
+			want, got := without.minute(), with.minute()
+			require.Equal(t, want, got, "seed %d", seed)
+			require.Equal(t, without.Stats().Abstained, with.Stats().Abstained, "seed %d", seed)
+			said += len(got)
+		}
+		told += len(with.Counts(with.now)) - len(without.Counts(with.now))
+	}
+	require.Positive(t, said)
+	require.Positive(t, told)
+}
+
+// recorded has both fleets hear of the same records of processes, of any version each.
+func (f *fleet) recorded(other *fleet, version func() string) {
+	for i := range f.jobs {
+		for n := range int64(inEach) {
+			s := state(&f.jobs[i], n)
+			s.Source, s.LibVersion = model.StateFlightRecorder, version()
+			again := s
+			f.AddState(&s, f.now)
+			other.AddState(&again, other.now)
 		}
 	}
 }

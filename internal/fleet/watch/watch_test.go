@@ -195,3 +195,61 @@ func TestNCCL(t *testing.T) {
 		assert.Equal(t, c.said, said, "%s %s", c.source, c.backend)
 	}
 }
+
+// What nodes tell of NCCL is of any process of theirs: it is counted, and makes up no finding, hides
+// none, ends none, and is nothing that is not known.
+func TestNCCLAsNodesTellIt(t *testing.T) {
+	const older, newer = "2.19.3", "2.20.5"
+	const mixed = "job-0 nccl: 1×2.19.3, 1×2.20.5"
+	for name, c := range map[string]struct {
+		nodes, processes [2]string // empty: nothing is told, or recorded
+		said             []string
+	}{
+		"nodes differ, and processes recorded nothing": {[2]string{older, newer}, [2]string{}, nil},
+		"nodes differ, and a process recorded nothing": {[2]string{older, newer}, [2]string{older, ""}, nil},
+		"nodes differ, and processes do not":           {[2]string{older, newer}, [2]string{newer, newer}, nil},
+		"processes differ, and nodes do not":           {[2]string{older, older}, [2]string{older, newer}, []string{mixed + "; minority [1] on [node1]"}},
+		"nodes have it the other way round":            {[2]string{newer, older}, [2]string{older, newer}, []string{mixed + "; minority [1] on [node1]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil, oldDriver, oldDriver)
+			said := r.library(c.nodes, c.processes)
+			assert.Equal(t, c.said, said)
+			assert.Zero(t, r.Stats().Abstained)
+			nodes := map[string]int{}
+			for _, n := range r.Counts(r.now) {
+				if n.Domain == model.VersionNCCL {
+					nodes[n.Version] += n.Nodes
+				}
+			}
+			want := map[string]int{}
+			for _, v := range c.nodes {
+				want[v]++
+			}
+			assert.Equal(t, want, nodes)
+			if c.said == nil {
+				return
+			}
+			assert.Empty(t, r.library([2]string{newer, newer}, c.processes), "it goes on")
+			assert.Equal(t, []string{mixed + "; ended"}, r.library(c.nodes, [2]string{newer, newer}), "processes end it")
+		})
+	}
+}
+
+// library lets an hour pass in which two nodes tell of NCCL, and of a job's processes on them those that
+// recorded which they run.
+func (r *rig) library(nodes, processes [2]string) (said []string) {
+	for range 12 {
+		for n := range int64(2) {
+			o := version(int(n), model.VersionNCCL, nodes[n], r.revision+1)
+			r.observe(&o)
+			s := state(&plan{"job", []int{0, 1}, [][]int64{{0, 1}}}, n)
+			if processes[n] != "" {
+				s.Source, s.LibVersion = model.StateFlightRecorder, processes[n]
+			}
+			r.AddState(&s, r.now)
+		}
+		said = append(said, r.pass(5*time.Minute)...)
+	}
+	return said
+}
