@@ -15,7 +15,8 @@ const (
 	VersionNICDriver     VersionDomain = "nic_driver"
 	VersionKernel        VersionDomain = "kernel"
 	VersionImage         VersionDomain = "container_image"
-	// VersionNCCL is of a process, and told by its own records.
+	// VersionNCCL is of a process, and told by its own records. What a node tells is of one of its
+	// processes: it is counted, and nobody is judged by it.
 	VersionNCCL VersionDomain = "nccl"
 )
 

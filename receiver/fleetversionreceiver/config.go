@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/fleet"
+	"github.com/lockstep-otel/lockstep/internal/ras"
 )
 
 // Config configures the fleet_version receiver.
 type Config struct {
 	// PollInterval is how often files of the system are looked at.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
-	// Heartbeat is how often everything is looked at, programs are asked, and all is told again.
+	// Heartbeat is how often everything is looked at, programs and NCCL are asked, and all is told again.
 	Heartbeat time.Duration `mapstructure:"heartbeat"`
-	// Timeout is how long a program, or the system's files, may take.
+	// Timeout is how long a program, NCCL's RAS, or the system's files, may take.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// RootPath is where the node's file system is, as /hostfs in a container.
 	RootPath string `mapstructure:"root_path"`
@@ -24,6 +25,9 @@ type Config struct {
 	// NvidiaSMI and FabricManager are the programs that are asked; empty: none is.
 	NvidiaSMI     string `mapstructure:"nvidia_smi"`
 	FabricManager string `mapstructure:"fabric_manager"`
+	// NCCLRAS is where NCCL processes of this node answer for their RAS, host:port; empty: none is
+	// asked.
+	NCCLRAS string `mapstructure:"nccl_ras"`
 	// ContainerImage is the image that the node's work runs in; ContainerImageFile a file that
 	// says it, which is read where ContainerImage is empty.
 	ContainerImage     string `mapstructure:"container_image"`
@@ -56,6 +60,7 @@ func newDefaultConfig() *Config {
 			"run/nvidia/driver/usr/lib/x86_64-linux-gnu", "run/nvidia/driver/usr/lib/aarch64-linux-gnu", "run/nvidia/driver/usr/lib64",
 		},
 		NvidiaSMI: "nvidia-smi", FabricManager: "nv-fabricmanager",
+		// NCCLRAS is empty: who asks one process of a job has all of them answer.
 	}
 }
 
@@ -84,5 +89,10 @@ func (c *Config) Validate() error {
 	check(c.Timeout >= minInterval, "check timeout: got %v; want at least %v, with a unit", c.Timeout, minInterval)
 	check(filepath.IsAbs(c.RootPath), "check root_path: got %q; want a path from the root", c.RootPath)
 	check(len(c.LibraryPaths) <= maxLibraryPaths, "check library_paths: got %d; want at most %d", len(c.LibraryPaths), maxLibraryPaths)
+	if c.NCCLRAS != "" {
+		if err := ras.CheckAddress(c.NCCLRAS); err != nil {
+			errs = append(errs, fmt.Errorf("check nccl_ras: %w", err))
+		}
+	}
 	return errors.Join(errs...)
 }

@@ -18,7 +18,7 @@ func TestLoadConfig(t *testing.T) {
 		"fleet_version": newDefaultConfig(),
 		"fleet_version/all": {
 			PollInterval: 10 * time.Second, Heartbeat: 2 * time.Minute, Timeout: 5 * time.Second, RootPath: "/hostfs",
-			LibraryPaths: []string{"opt/lib"}, NvidiaSMI: "/usr/local/bin/nvidia-smi",
+			LibraryPaths: []string{"opt/lib"}, NvidiaSMI: "/usr/local/bin/nvidia-smi", NCCLRAS: "localhost:28028",
 			ContainerImage: "llama:7", ContainerImageFile: "/etc/image", Node: "node7", HostID: "id7",
 		},
 	} {
@@ -39,6 +39,8 @@ func TestValidate(t *testing.T) {
 		"check heartbeat: got 5s; want at least poll_interval, 1m0s":   func(c *Config) { c.Heartbeat = 5 * time.Second },
 		"check timeout: got 0s; want at least 1s, with a unit":         func(c *Config) { c.Timeout = 0 },
 		`check root_path: got "hostfs"; want a path from the root`:     func(c *Config) { c.RootPath = "hostfs" },
+		`check nccl_ras: got ":28028"; want host:port`:                 func(c *Config) { c.NCCLRAS = ":28028" },
+		`check nccl_ras: got "localhost:0"; want host:port`:            func(c *Config) { c.NCCLRAS = "localhost:0" },
 		"check library_paths: got 65; want at most 64":                 func(c *Config) { c.LibraryPaths = make([]string, 65) },
 	} {
 		cfg := newDefaultConfig()

@@ -35,6 +35,7 @@ const (
 	sourceFiles   = "files of the system"
 	sourceSMI     = "nvidia-smi"
 	sourceManager = "nv-fabricmanager"
+	sourceRAS     = "NCCL's RAS"
 )
 
 // killed is how much longer than a program may take its end is waited for.
@@ -58,6 +59,9 @@ func (l *looker) look(now time.Time) {
 		}
 		if l.cfg.FabricManager != "" {
 			reads = append(reads, l.ask(sourceManager, func() *fleet.Read { return fleet.FabricManager(l.ctx, l.command(l.cfg.FabricManager)) }))
+		}
+		if l.cfg.NCCLRAS != "" {
+			reads = append(reads, l.ask(sourceRAS, func() *fleet.Read { return fleet.NCCL(l.ctx, l.cfg.NCCLRAS, l.cfg.Timeout) }))
 		}
 	}
 	if l.ctx.Err() != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
+	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
 	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver/internal/metadatatest"
 )
 
@@ -193,6 +195,54 @@ func TestAProgramThatHangs(t *testing.T) {
 	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\nexec sleep 600\n")
 	assert.Equal(t, []string{"kernel 5.15.0-107-generic", "nvidia_kernel_driver 550.90.07"}, b.looks(t))
 	assert.EqualValues(t, 1, b.counter("faults", "reason", faultUnreadable))
+}
+
+// job has a process with NCCL listen on the node.
+func job(t *testing.T, version string) (*rastest.Server, func(*Config)) {
+	t.Helper()
+	s := rastest.Start(t)
+	s.Prose(rastest.Prose(version))
+	return s, func(c *Config) { c.NCCLRAS = s.Address }
+}
+
+// NCCL is asked with each heartbeat, and is not told any more where nobody runs it.
+func TestNCCL(t *testing.T) {
+	s, configured := job(t, "2.28.7")
+	b := newBench(t, nil, configured)
+	with := slices.Insert(slices.Clone(all), 4, "nccl 2.28.7")
+	assert.Equal(t, with, b.looks(t))
+	attributes := b.sink.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(4).Attributes().AsRaw()
+	assert.Equal(t, []any{"nccl", "2.28.7", "NCCL's RAS at " + s.Address},
+		[]any{attributes["lockstep.version.domain"], attributes["lockstep.version.value"], attributes["lockstep.version.witness"]})
+	for range 4 {
+		assert.Empty(t, b.looks(t))
+	}
+	assert.Len(t, s.Commands(), 3, "one question, until the next heartbeat")
+	s.Prose(rastest.Prose("2.30.3")) // another job began
+	assert.Contains(t, b.looks(t), "nccl 2.30.3")
+	b.cfg.NCCLRAS = "127.0.0.1:1" // no job runs
+	b.all = time.Time{}
+	assert.Equal(t, all, b.looks(t))
+	assert.Zero(t, b.counter("faults", "", ""))
+	assert.Zero(t, b.said.Len(), "it is no fault")
+}
+
+// A job whose processes do not answer holds up neither what others say nor the end.
+func TestAJobThatHangs(t *testing.T) {
+	s, configured := job(t, "2.28.7")
+	s.Silent()
+	b := newBench(t, nil, func(c *Config) { configured(c); c.Timeout = time.Second })
+	assert.Equal(t, all, b.looks(t))
+	assert.EqualValues(t, 1, b.counter("faults", "reason", faultUnreadable))
+	assert.Equal(t, 1, b.said.FilterMessage("Some versions of this node can not be read").Len())
+
+	b = newBench(t, nil, func(c *Config) { configured(c); c.PollInterval, c.Timeout = time.Second, 10*time.Minute })
+	asked := len(s.Commands())
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(s.Commands()) > asked }, 30*time.Second, 10*time.Millisecond)
+	began := time.Now()
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.Less(t, time.Since(began), 10*time.Second)
 }
 
 // By its own clock it looks, until it is shut down; a node without any of NVIDIA's is one, too.
