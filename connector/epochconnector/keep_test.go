@@ -3,6 +3,7 @@ package epochconnector
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,9 @@ type memory struct {
 	data   map[string][]byte
 	sets   int
 	closed int
-	fail   error
+
+	mu   sync.Mutex
+	fail error // of Set
 }
 
 func (m *memory) GetClient(_ context.Context, kind component.Kind, id component.ID, _ string) (storage.Client, error) {
@@ -35,7 +38,15 @@ func (m *memory) GetClient(_ context.Context, kind component.Kind, id component.
 
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) { return m.data[key], nil }
 
+func (m *memory) failing(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = err
+}
+
 func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.fail != nil {
 		return m.fail
 	}
@@ -90,7 +101,7 @@ func TestStorageThatFails(t *testing.T) {
 		r.pass(t, time.Minute)
 		assert.Positive(t, r.counter(t, "storage_failures"))
 		assert.InDelta(t, 100, r.gauges()["lockstep.epoch.frontier"], 0, "it costs nothing else")
-		m.fail = nil
+		m.failing(nil)
 		r.pass(t, time.Minute)
 		assert.Equal(t, 1, m.sets, "it is tried again")
 		r.stop(t)
