@@ -29,6 +29,7 @@ var killedJobs = []struct{ name, module string }{
 	{"hf/one", "transformers"},
 	{"hf/two", "transformers"},
 	{"lightning/last", "lightning"},
+	{"nemo/marked", "nemo"},
 	{"orbax/manager", "orbax.checkpoint"},
 }
 

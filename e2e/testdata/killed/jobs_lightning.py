@@ -19,19 +19,23 @@ class Model(lightning.LightningModule):
         return torch.optim.AdamW(self.parameters())
 
 
-class Tell(lightning.pytorch.callbacks.ModelCheckpoint):
-    def __init__(self, report, **options):
-        super().__init__(**options)
-        self._report = report
+class Tell:
+    """What a callback that saves has beside: what it saves is a matter of the step alone, and it tells."""
+
+    report = None
 
     def on_train_batch_end(self, trainer, module, outputs, batch, index):
         step = trainer.global_step
         with torch.no_grad():
             for p in module.parameters():
                 p.fill_(float(step))
-        self._report.begin(step)
+        self.report.begin(step)
         super().on_train_batch_end(trainer, module, outputs, batch, index)
-        self._report.done(step)
+        self.report.done(step)
+
+
+class Save(Tell, lightning.pytorch.callbacks.ModelCheckpoint):
+    pass
 
 
 class Newest:
@@ -41,17 +45,21 @@ class Newest:
 
     def run(self, rank, epochs, report):
         torch.manual_seed(0)
-        save = Tell(report, dirpath="out", filename="{step}", every_n_train_steps=1, save_last=True, save_top_k=2, monitor="step", mode="max")
+        save = self.callback(dirpath="out", filename="{step}", every_n_train_steps=1, save_last=True, save_top_k=2, monitor="step", mode="max")
+        save.report = report
         trainer = lightning.Trainer(
             max_steps=epochs[-1], callbacks=[save], accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False
         )
         trainer.fit(Model(), DataLoader(torch.ones(64, 128), batch_size=4))
 
+    def callback(self, **options):
+        return Save(**options)
+
     def content(self, root, epoch):
         """A save is whole where a file has it: its own, or the one that is called last."""
-        for name in (f"out/step={epoch}.ckpt", "out/last.ckpt"):
+        for name in (f"step={epoch}.ckpt", "last.ckpt"):
             try:
-                of = torch.load(f"{root}/{name}", weights_only=False, map_location="cpu")
+                of = torch.load(f"{root}/out/{name}", weights_only=False, map_location="cpu")
             except Exception:  # whatever torch raises of what is cut off
                 continue
             if of["global_step"] == epoch:
