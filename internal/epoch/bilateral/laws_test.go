@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,4 +116,40 @@ func BenchmarkCommit(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*3*domains), "µs/tell")
+}
+
+// BenchmarkBegin is a job of 4,096 domains that begins anew within a second, on a board that knows its lives of
+// before: how many answers each domain is given until all have met.
+func BenchmarkBegin(b *testing.B) {
+	const domains = 1 << 12
+	board := New(Config{MaxJobs: 1, MaxDomains: domains, Silent: time.Hour})
+	var answers atomic.Int64
+	begin := func(i, n int) {
+		t := Tell{Job: "job", Domain: fmt.Sprint("rank ", i), Domains: domains, Life: fmt.Sprintf("%x", n<<16|i)}
+		for {
+			t.Sequence++
+			a, err := board.Wait(b.Context(), &t, Until{})
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			answers.Add(1)
+			if a.Joined == domains {
+				return
+			}
+			t.Session = a.Session
+		}
+	}
+	n := 1
+	for ; b.Loop(); n++ {
+		var all sync.WaitGroup
+		for i := range domains {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second / domains)
+				begin(i, n)
+			})
+		}
+		all.Wait()
+	}
+	b.ReportMetric(float64(answers.Load())/float64((n-1)*domains), "answers/domain")
 }
