@@ -17,7 +17,7 @@ func (h *hub) saves(spans []watch.Span) ptrace.Traces {
 		s := &spans[i]
 		epochmap.AppendSave(&epochmap.Save{
 			JobID: s.Job, JobName: h.names[s.Job], Generation: s.Generation, Epoch: s.Save,
-			Start: s.Start, End: s.End, FromFiles: s.FromFiles, Domains: s.Domains, Last: s.Last,
+			Start: s.Start, End: s.End, FromFiles: s.FromFiles, Domains: s.Domains, Last: s.Last, Confirmed: s.Confirmed,
 		}, td)
 	}
 	return td

@@ -28,6 +28,12 @@ type Domain struct {
 	ID   string
 }
 
+// Confirmation is a domain that was heard to confirm.
+type Confirmation struct {
+	Domain Domain
+	Time   int64 // Unix ns
+}
+
 // IsPart reports whether a domain of the kind holds something of the save: a place is where parts
 // lie, a tracker points at the whole.
 func (k DomainKind) IsPart() bool { return k != DomainPlace && k != DomainTracker }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +20,16 @@ type Span struct {
 	Domains   int
 	// Last is the domain that confirmed last, as far as it was heard.
 	Last model.Domain
+	// Confirmed is of each kind which domain of it confirmed last, and when that was heard; in that order.
+	Confirmed []model.Confirmation
 }
 
 // maxSave is the longest that a save takes: a file that is older than that when its save is whole was
 // copied, or its clock is wrong.
 const maxSave = 24 * time.Hour
+
+// maxKinds is more than there are kinds of domains.
+const maxKinds = 16
 
 // maxSpans bounds the spans that wait to be taken.
 const maxSpans = 1024
@@ -33,13 +39,14 @@ type spanning struct {
 	heard   time.Time // first
 	written int64     // first, Unix ns; 0: nobody says
 	last    model.Domain
-	partial bool // it was judged before it was whole
-	missed  bool // it was begun before one who looks at a part of it did
+	kinds   []model.Confirmation // one of each kind
+	partial bool                 // it was judged before it was whole
+	missed  bool                 // it was begun before one who looks at a part of it did
 	given   bool
 }
 
 // take notes what one who looks says; by is nil where it is not followed.
-func (s *spanning) take(o *model.EpochObservation, by *observer, changed bool) {
+func (s *spanning) take(o *model.EpochObservation, by *observer, changed bool, now time.Time) {
 	switch {
 	case by == nil:
 		s.missed = true
@@ -53,6 +60,10 @@ func (s *spanning) take(o *model.EpochObservation, by *observer, changed bool) {
 	}
 	if changed && o.State == model.DomainCommitted && o.Domain.Kind.IsPart() {
 		s.last = model.Domain{Kind: o.Domain.Kind, ID: strings.Clone(o.Domain.ID)}
+		s.kinds = slices.DeleteFunc(s.kinds, func(c model.Confirmation) bool { return c.Domain.Kind == s.last.Kind })
+		if len(s.kinds) < maxKinds {
+			s.kinds = append(s.kinds, model.Confirmation{Domain: s.last, Time: now.UnixNano()})
+		}
 	}
 }
 
@@ -78,7 +89,7 @@ func (w *Watch) span(k saveKey, s *save, now time.Time) {
 	}
 	w.spans = append(w.spans, Span{
 		Job: k.job, Generation: k.generation, Save: k.save, Start: start, End: now, FromFiles: files,
-		Domains: s.verdict.Domains, Last: s.spans.last,
+		Domains: s.verdict.Domains, Last: s.spans.last, Confirmed: s.spans.kinds,
 	})
 }
 

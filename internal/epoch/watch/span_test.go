@@ -57,6 +57,7 @@ func TestASaveIsASpan(t *testing.T) {
 	assert.Equal(t, []Span{{
 		Job: "job", Generation: "g", Save: 200, Start: begun, End: begun.Add(6 * time.Minute), FromFiles: true,
 		Domains: 4, Last: model.Domain{Kind: model.DomainModel, ID: "b"},
+		Confirmed: []model.Confirmation{{Domain: model.Domain{Kind: model.DomainModel, ID: "b"}, Time: begun.Add(5 * time.Minute).UnixNano()}},
 	}}, r.Spans())
 	r.wrote(1, 200, 5*time.Minute, model.DomainTentative)
 	r.pass(time.Minute)

@@ -91,7 +91,7 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 		s.changed, s.judged = now, false
 	}
 	s.heard = now
-	s.spans.take(of, w.observers[o.Observer], change != epoch.Nothing)
+	s.spans.take(of, w.observers[o.Observer], change != epoch.Nothing, now)
 }
 
 // judgeAnew has saves judged with the next Tick.

@@ -21,7 +21,8 @@ type Save struct {
 	// FromFiles: Start is a modification time; else it is when the save was heard of first.
 	FromFiles bool
 	Domains   int
-	Last      model.Domain // that confirmed; none where it is not known
+	Last      model.Domain         // that confirmed; none where it is not known
+	Confirmed []model.Confirmation // the last of each kind
 }
 
 // AppendSave adds a save as a span: the only one of its trace.
@@ -46,6 +47,15 @@ func AppendSave(s *Save, to ptrace.Traces) {
 	m.PutInt(semconv.EpochDomains, int64(s.Domains))
 	if s.Last.Kind != "" {
 		m.PutStr(semconv.EpochLastDomain, strings.TrimSpace(string(s.Last.Kind)+" "+s.Last.ID))
+	}
+	for _, c := range s.Confirmed {
+		event := span.Events().AppendEmpty()
+		event.SetName(string(c.Domain.Kind) + " confirmed")
+		event.SetTimestamp(pcommon.Timestamp(c.Time)) //nolint:gosec // a time of today
+		event.Attributes().PutStr(semconv.EpochDomainKind, string(c.Domain.Kind))
+		if c.Domain.ID != "" {
+			event.Attributes().PutStr(semconv.EpochDomainID, c.Domain.ID)
+		}
 	}
 	m.PutStr(semconv.EpochBegunBy, map[bool]string{true: "file", false: "observation"}[s.FromFiles])
 }

@@ -16,6 +16,7 @@ func TestSavesAreSpans(t *testing.T) {
 	full := Save{
 		JobID: "job", JobName: "llama", Generation: "8 ranks", Epoch: 100, Start: start, End: start.Add(time.Minute), FromFiles: true,
 		Domains: 9, Last: model.Domain{Kind: model.DomainOptimizer, ID: "rank 3"},
+		Confirmed: []model.Confirmation{{Domain: model.Domain{Kind: model.DomainCommit}, Time: start.UnixNano()}, {Domain: model.Domain{Kind: model.DomainOptimizer, ID: "rank 3"}, Time: start.Add(time.Minute).UnixNano()}},
 	}
 	td := ptrace.NewTraces()
 	AppendSave(&full, td)
@@ -31,6 +32,11 @@ func TestSavesAreSpans(t *testing.T) {
 		"lockstep.epoch.save": int64(100), "lockstep.epoch.generation": "8 ranks", "lockstep.epoch.domains": int64(9),
 		"lockstep.epoch.last_domain": "optimizer rank 3", "lockstep.epoch.begun_by": "file",
 	}, span(0).Attributes().AsRaw())
+	require.Equal(t, 2, span(0).Events().Len())
+	last := span(0).Events().At(1)
+	assert.Equal(t, []any{"optimizer confirmed", span(0).EndTimestamp()}, []any{last.Name(), last.Timestamp()})
+	assert.Equal(t, map[string]any{"lockstep.epoch.domain.kind": "optimizer", "lockstep.epoch.domain.id": "rank 3"}, last.Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"lockstep.epoch.domain.kind": "commit"}, span(0).Events().At(0).Attributes().AsRaw())
 	assert.Equal(t, map[string]any{"lockstep.epoch.save": int64(100), "lockstep.epoch.domains": int64(0), "lockstep.epoch.begun_by": "observation"}, span(2).Attributes().AsRaw())
 	assert.Equal(t, span(0).TraceID(), span(1).TraceID(), "one save is one span, however often it is told")
 	assert.Equal(t, span(0).SpanID(), span(1).SpanID())
