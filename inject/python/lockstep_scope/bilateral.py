@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Tuple
 TENTATIVE, REFLECTING, COMMITTED = STATES = ("tentative", "reflecting", "committed")
 
 MAX_SLOTS = 8  # saves side by side, as many as a message may have
+MAX_DOMAINS = 131072  # of a job, as many as a message may say
 
 
 @dataclass(frozen=True)

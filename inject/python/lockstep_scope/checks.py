@@ -8,16 +8,16 @@ from typing import Any, Optional
 _TEXT = 32  # bytes that a record has for a text
 
 
-def integer(what: str, n: Any, least: int = 0) -> int:
-    """Returns n, an integer from least to 2**63-1; what says of which call and argument it is."""
+def integer(what: str, n: Any, least: int = 0, most: int = 2**63 - 1) -> int:
+    """Returns n, an integer from least to most; what says of which call and argument it is."""
     try:
         if isinstance(n, bool):  # a flag that was passed in its place
             raise TypeError
         n = operator.index(n)
     except TypeError:
         raise TypeError(f"{what}: got {n!r:.80}; want an integer") from None
-    if not least <= n < 2**63:
-        raise ValueError(f"{what}: got {_short(n)}; want {least} to 2**63-1")
+    if not least <= n <= most:
+        raise ValueError(f"{what}: got {_short(n)}; want {least} to {'2**63-1' if most == 2**63 - 1 else most}")
     return n
 
 

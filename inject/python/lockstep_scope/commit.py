@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
 
-from .bilateral import COMMITTED, MAX_SLOTS, Answer, Domain, Slot
+from .bilateral import COMMITTED, MAX_DOMAINS, MAX_SLOTS, Answer, Domain, Slot
 from .checks import integer
 from .records import Record
 from .service import MAX_WAIT, Refused, Service, Unreachable
@@ -80,7 +80,7 @@ class Committer:
         context: Optional[ssl.SSLContext] = None,
     ) -> None:
         self._names = {"job": _name("job", job), "domain": _name("domain", domain)}
-        domains = integer("commit: domains", domains, 1)
+        domains = integer("commit: domains", domains, 1, MAX_DOMAINS)
         self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context)
         self._mutex = threading.Lock()
         self._heart = _Heart(self._idle)
@@ -145,7 +145,9 @@ class Committer:
         """Commits the save of an epoch, of which this domain's part is below paths.
 
         epoch: greater than those of the saves before, the same on all domains. paths: files or
-        folders of this domain alone, in or below folder; they are brought to the disk first. Returns
+        folders of this domain alone, below folder, and relative to it where they are relative; they
+        are brought to the disk first. Links are refused, as is whatever is neither file nor folder,
+        since what they lead to would not be on the disk. Returns
         when all domains have confirmed, and this one knows that all know: from then on this save is
         what all recover, and those before are held no more.
         Raises NotConfirmed after timeout seconds: it is gone on with in the background, and may still

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import stat
 import warnings
-from typing import Any, Dict, Iterable, Tuple
+from typing import Any, Dict, Iterable, Sequence, Tuple
 from urllib.parse import quote
 
 from .bilateral import MAX_SLOTS, STATES, Part, Slot
-
-try:
-    import fcntl
-except ImportError:  # not a Unix: nobody keeps a second process away
-    fcntl = None  # type: ignore[assignment]
 
 FOLDER = ".lockstep-commit"
 
@@ -37,6 +33,7 @@ class Record:
             raise FileNotFoundError(f"open folder {self._root}: got none; want one that is there")
         os.makedirs(self._folder, exist_ok=True)
         _sync(self._root)
+        _sync_name(self._root)
         self.path = os.path.join(self._folder, quote(domain, safe=" ") + ".json")
         self._lock = _lock(self.path + ".lock")
         self.open = True
@@ -99,27 +96,34 @@ class Record:
         os.replace(new, self.path)
         _sync(self._folder)
 
-    def settle(self, paths: Iterable[str]) -> Tuple[Part, ...]:
+    def settle(self, paths: Sequence[str]) -> Tuple[Part, ...]:
         """Has what is below paths reach the disk, with the names that lead there, and returns it."""
-        parts = []
-        for path in paths:
-            full = os.path.join(self._root, os.fspath(path))
-            relative = os.path.relpath(full, self._root)
-            if relative.split(os.sep)[0] in (os.pardir, os.curdir, FOLDER):
-                raise ValueError(f"commit {path}: want what is below {self._root}")
-            files, size = _walk(full, sync=True)
-            if files == 0:
-                raise ValueError(f"commit {path}: got no file; want what was saved")
-            above = os.path.dirname(full)
-            while True:
-                _sync(above)
-                if above == self._root:
-                    break
-                above = os.path.dirname(above)
-            parts.append(Part(relative, files, size))
-        if len(parts) > _MAX_PARTS:
-            raise ValueError(f"commit {len(parts)} paths: want at most {_MAX_PARTS}: give folders instead of files")
-        return tuple(parts)
+        if not 0 < len(paths) <= _MAX_PARTS:
+            raise ValueError(f"commit {len(paths)} paths: want 1 to {_MAX_PARTS}: give folders instead of files")
+        return tuple(self._settle(path) for path in paths)
+
+    def _settle(self, path: str) -> Part:
+        relative = self._below(path)
+        full = os.path.join(self._root, relative)
+        files, size = _walk(full, sync=True)
+        if files == 0:
+            raise ValueError(f"commit {path}: got no file; want what was saved")
+        above = full
+        while above != self._root:
+            above = os.path.dirname(above)
+            _sync(above)
+        return Part(relative, files, size)
+
+    def _below(self, path: str) -> str:
+        """Returns a path from the folder on, without detours: each of its folders is one to be synced."""
+        full = os.path.join(self._root, path)
+        relative = os.path.relpath(full, self._root)
+        if relative.split(os.sep)[0] in (os.pardir, os.curdir, FOLDER):
+            raise ValueError(f"commit {path}: want what is below {self._root}")
+        really = os.path.realpath(full)
+        if really != os.path.join(os.path.realpath(self._root), relative):
+            raise ValueError(f"commit {path}: got a link, to {really}; want none at or above what was saved")
+        return relative
 
     def there(self, slot: Slot) -> str:
         """Returns what of a slot's parts is there no more; empty where all is."""
@@ -144,26 +148,32 @@ def _slot(s: Any) -> Slot:
 
 
 def _walk(path: str, sync: bool) -> Tuple[int, int]:
-    """Returns how many files are at and below path, and their bytes. Links are not followed."""
-    mode = os.lstat(path).st_mode
-    if stat.S_ISREG(mode):
-        if sync:
-            _sync(path)
-        return 1, os.lstat(path).st_size
-    if not stat.S_ISDIR(mode):
-        raise ValueError("got neither a file nor a folder; want one")
+    """Returns how many files are at and below path, and their bytes.
+
+    Who syncs wants nothing else there: what a link leads to would not be on the disk. Who looks later
+    does not mind what was put beside.
+    """
+    if stat.S_ISREG(os.lstat(path).st_mode):
+        return 1, _size(path, sync)
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        raise ValueError(f"got {path}, neither a file nor a folder; want one")
     files = size = 0
-    for folder, _, names in os.walk(path, onerror=_raise):
-        for name in names:
-            full = os.path.join(folder, name)
-            if not stat.S_ISREG(os.lstat(full).st_mode):
-                continue
-            if sync:
-                _sync(full)
-            files, size = files + 1, size + os.lstat(full).st_size
+    for folder, folders, names in os.walk(path, onerror=_raise):
+        for full in (os.path.join(folder, name) for name in folders + names):
+            mode = os.lstat(full).st_mode
+            if stat.S_ISREG(mode):
+                files, size = files + 1, size + _size(full, sync)
+            elif sync and not stat.S_ISDIR(mode):
+                raise ValueError(f"got {full}, neither a file nor a folder; want nothing else below {path}")
         if sync:
             _sync(folder)
     return files, size
+
+
+def _size(path: str, sync: bool) -> int:
+    if sync:
+        _sync(path)
+    return os.lstat(path).st_size
 
 
 def _raise(e: OSError) -> None:
@@ -182,10 +192,16 @@ def _sync(path: str) -> None:
         os.close(fd)
 
 
+def _sync_name(folder: str) -> None:
+    """Has the name of a folder reach the disk: the job may just have made it."""
+    try:
+        _sync(os.path.dirname(os.path.realpath(folder)))
+    except PermissionError:
+        pass  # a folder that cannot be read: who made what is in it was somebody else
+
+
 def _lock(path: str) -> int:
     """Keeps another process from being the same domain. The kernel takes it back when this one ends."""
-    if fcntl is None:
-        return -1
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

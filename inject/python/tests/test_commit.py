@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pathlib
+import signal
 import tempfile
 import threading
 import unittest
@@ -19,6 +20,22 @@ from lockstep_scope.records import Record
 from lockstep_scope.service import Refused
 
 from .test_bilateral import Board
+
+
+@contextlib.contextmanager
+def ends_soon(seconds=20):
+    """Raises in what takes so long."""
+
+    def late(*_):
+        raise AssertionError(f"not ended after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -210,6 +227,8 @@ class CommitterTest(Case):
             (10, [".lockstep-commit"], ValueError, "want what is below"),
             (10, ["../x"], ValueError, "want what is below"),
             (10, ["/dev/null"], ValueError, "want what is below"),
+            (10, [], ValueError, "commit 0 paths: want 1 to 64"),
+            (10, ["step-10"] * 65, ValueError, "commit 65 paths: want 1 to 64"),
         ):
             with self.subTest(epoch=epoch, paths=paths), self.assertRaisesRegex(error, text):
                 c.commit(epoch, paths)
@@ -227,6 +246,7 @@ class CommitterTest(Case):
     def test_wrong_arguments(self):
         for args, error, text in (
             (("job", "rank 0", 0, self.folder), ValueError, "commit: domains: got 0; want 1 to"),
+            (("job", "rank 0", 131073, self.folder), ValueError, "commit: domains: got 131073; want 1 to 131072"),
             (("job", "rank 0", "2", self.folder), TypeError, "commit: domains: got '2'; want an integer"),
             ((7, "rank 0", 2, self.folder), TypeError, "commit: job: got int; want text"),
             (("job", "", 2, self.folder), ValueError, "commit: domain: got ''; want 1 to 64 bytes"),
@@ -351,10 +371,66 @@ class RecordTest(unittest.TestCase):
         pathlib.Path(self.folder, "step-1", "c").unlink()
         self.assertEqual("step-1: got 1 files with 1 bytes; want 2 with 3", r.there(slot))
 
-    def test_neither_files_nor_folders(self):
+    def test_paths_with_detours(self):
+        deep = pathlib.Path(self.folder, "run", "step-1")
+        deep.mkdir(parents=True)
+        (deep / "data").write_text("x")
+        above, name = os.path.split(self.folder)
+        for folder in (self.folder, f"{above}//{name}", f"{above}/./{name}/", f"{self.folder}/run/..", os.path.relpath(self.folder)):
+            with contextlib.closing(Record(folder, "job", "rank 0", 2)) as r:
+                for path in (
+                    deep, "run/step-1", "run//step-1", "run/step-1/", "./run/./step-1", "run/../run/step-1", f"{above}//{name}/run/step-1",
+                    f"{os.path.abspath(folder)}//run/step-1/", f"{self.folder}/run/../run/step-1",
+                ):
+                    with self.subTest(folder=folder, path=path), ends_soon():
+                        self.assertEqual((Part("run/step-1", 1, 1),), r.settle([os.fspath(path)]))
+
+    def test_a_detour_by_a_link(self):
+        """What is beside a link is not what is beside that to which it leads."""
         r = self.record()
+        os.makedirs(os.path.join(self.folder, "a", "b"))
+        for name in ("a", "."):
+            pathlib.Path(self.folder, name, "data").write_text("x")
+        os.symlink("a/b", os.path.join(self.folder, "link"))
+        for path in ("link/../data", "link", "link/deep"):
+            with self.subTest(path), self.assertRaisesRegex(ValueError, "got a link, to .*; want none at or above what was saved"):
+                r.settle([path])
+
+    def test_the_folder_by_a_link(self):
+        with tempfile.TemporaryDirectory() as other:
+            link = os.path.join(other, "link")
+            os.symlink(self.folder, link)
+            pathlib.Path(self.folder, "data").write_text("x")
+            with contextlib.closing(Record(link, "job", "rank 0", 2)) as r:
+                self.assertEqual((Part("data", 1, 1),), r.settle([link + "/data"]))
+
+    def test_the_name_of_the_folder_reaches_the_disk(self):
+        synced = []
+
+        def fsync(fd):
+            synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+        with unittest.mock.patch.object(os, "fsync", fsync):
+            self.record()
+        self.assertEqual([os.path.realpath(self.folder), os.path.dirname(os.path.realpath(self.folder))], synced)
+
+    def test_what_is_neither_file_nor_folder_in_a_part(self):
+        r = self.record()
+        os.makedirs(os.path.join(self.folder, "part", "deep"))
+        for name in ("data", "other"):
+            pathlib.Path(self.folder, "part", name).write_text("x")
+        slot = Slot(1, "aa", COMMITTED, r.settle(["part"]))
+        for name, make in (
+            ("file", lambda path: os.symlink("../other", path)), ("folder", lambda path: os.symlink("/etc", path)), ("pipe", os.mkfifo),
+        ):
+            path = os.path.join(self.folder, "part", "deep", name)
+            make(path)
+            with self.subTest(name), self.assertRaisesRegex(ValueError, f"got .*part/deep/{name}, neither a file nor a folder; want nothing else below"):
+                r.settle(["part"])
+            self.assertEqual("", r.there(slot), "what was put beside later does no harm")
+            os.unlink(path)
+
+    def test_neither_files_nor_folders(self):
         os.mkfifo(os.path.join(self.folder, "pipe"))
-        os.symlink("/etc", os.path.join(self.folder, "link"))
-        for name in ("pipe", "link"):
-            with self.subTest(name), self.assertRaisesRegex(ValueError, "got neither a file nor a folder"):
-                r.settle([name])
+        with self.assertRaisesRegex(ValueError, "got .*pipe, neither a file nor a folder; want one"):
+            self.record().settle(["pipe"])
