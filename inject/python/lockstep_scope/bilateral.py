@@ -9,13 +9,17 @@ specifies what is told and what is kept.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Optional, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 TENTATIVE, REFLECTING, COMMITTED = STATES = ("tentative", "reflecting", "committed")
 
 MAX_SLOTS = 8  # saves side by side, as many as a message may have
 MAX_DOMAINS = 131072  # of a job, as many as a message may say
+
+# Sessions of one life that are remembered. Each domain that begins makes one, and where all begin anew
+# because they have left too many, that makes fewer than would have them do so again.
+_LEFT_MIN, _LEFT_EACH = 100, 4
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Slot:
-    """A save of which the domain holds its part. attempt tells attempts at one epoch apart."""
+    """A save of which the domain holds its part. attempt tells attempts at one epoch apart.
+
+    gone: it held it, and the part is not there any more. That is not told; how far all were with it
+    stays known.
+    """
 
     epoch: int
     attempt: str
     state: str
     parts: Tuple[Part, ...] = ()
+    gone: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,7 @@ class Domain:
         self.life = secrets.token_hex(16)
         self.sequence = 0
         self.session = ""
+        self.left: Set[str] = set()
         self.decided = False
 
     def message(self) -> Dict[str, Any]:
@@ -119,7 +129,7 @@ class Domain:
         self.sequence += 1
         return {
             "version": 1, "domains": self.domains, "life": self.life, "sequence": self.sequence, "session": self.session,
-            "slots": [{"epoch": s.epoch, "attempt": s.attempt, "state": s.state} for s in self.slots],
+            "slots": [{"epoch": s.epoch, "attempt": s.attempt, "state": s.state} for s in self.slots if not s.gone],
         }
 
     def wrote(self, slots: Tuple[Slot, ...]) -> None:
@@ -132,9 +142,24 @@ class Domain:
         with it is not from before.
         """
         if answer.session and answer.session != self.session:
-            self.session, self.decided = answer.session, False
+            self._leave(answer.session)
             return False
         return self.joined(answer)
+
+    def _leave(self, session: str) -> None:
+        """Leaves a session for another, and never comes back to it in this life.
+
+        A service that forgot may hear late what was told with a session that is over, of domains
+        which hold something else now. Where it comes to that all the same, a new life makes a name
+        that nobody has left. Were that so each time that a session is left, the domains that it was
+        left by would drive one another on for ever.
+        """
+        if session in self.left or len(self.left) >= _LEFT_MIN + _LEFT_EACH * self.domains:
+            self.begin()
+            return
+        if self.session:
+            self.left.add(self.session)
+        self.session, self.decided = session, False
 
     def joined(self, answer: Answer) -> bool:
         return bool(self.session) and answer.session == self.session and answer.joined == self.domains == answer.domains
@@ -146,6 +171,18 @@ class Domain:
         """
         epoch = answer.recoverable[0] if answer.recoverable else -1
         return tuple(s for s in self.slots if s.epoch <= epoch)
+
+    def lost(self, answer: Answer) -> Optional[Tuple[int, str]]:
+        """Returns the newest save that all held, newer than what all hold; None where there is none.
+
+        Who has lost its own part does not tell of it any more; that all held the save, it still knows.
+        """
+        known = [(s.epoch, s.attempt) for s in self.slots if s.gone and s.state != TENTATIVE]
+        if answer.lost is not None:
+            known.append(answer.lost)
+        newest = max(known, default=None)
+        held = answer.recoverable[0] if answer.recoverable else -1
+        return newest if newest is not None and newest[0] > held else None
 
     def restarted(self, answer: Answer) -> bool:
         """Reports whether a domain of the session was begun anew."""

@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
 
 from .bilateral import COMMITTED, MAX_DOMAINS, MAX_SLOTS, Answer, Domain, Slot
@@ -116,9 +116,10 @@ class Committer:
 
         Called by all domains as they begin, and again after Restarted; waits for all of them. Parts
         of newer saves, which not all hold, are held no more.
-        Raises NotConfirmed where not all came within timeout seconds. Raises Lost where a domain
-        knows that all held a save which is not held by all now, since what is left is older than a
-        save that was confirmed; older=True takes that.
+        Raises NotConfirmed where not all came within timeout seconds. Raises Lost where this
+        domain, or one that still has its part, knows that all held a save which is not held by all now:
+        what is left is older than a save that was confirmed. Then nothing is let go, and older=True,
+        given on all domains, takes what is left.
         """
         with self._mutex:
             self._domain.begin()
@@ -126,9 +127,10 @@ class Committer:
             deadline = time.monotonic() + timeout
             while True:
                 answer = self._until(self._domain.join, lambda: {"for": "session"}, deadline, "recover")
-                if answer.lost and not older:
+                lost = self._domain.lost(answer)
+                if lost is not None and not older:
                     left = f"the newest that all hold is {answer.recoverable[0]}" if answer.recoverable else "there is none that all hold"
-                    raise Lost(f"recover: save {answer.lost[0]} was held by all domains, and is not any more; {left}")
+                    raise Lost(f"recover: save {lost[0]} was held by all domains, and is not any more; {left}")
                 self._put(self._domain.decide(answer))
                 if answer.recoverable is None:
                     break
@@ -171,15 +173,14 @@ class Committer:
             self._reflect(epoch, deadline, "commit")
 
     def _look(self) -> None:
-        """Lets go of slots whose parts are there no more."""
-        kept = []
+        """Finds out of which saves the parts are there. The record forgets nothing before all decide."""
+        slots = []
         for slot in self._record.read():
             gone = self._record.there(slot)
             if gone:
                 warnings.warn(f"recover: this domain's part of save {slot.epoch} is not there any more: {gone}", RuntimeWarning, stacklevel=3)
-            else:
-                kept.append(slot)
-        self._domain.wrote(tuple(kept))
+            slots.append(replace(slot, gone=bool(gone)))
+        self._domain.wrote(tuple(slots))
 
     def _put(self, slots: Tuple[Slot, ...]) -> None:
         if slots != self._written:

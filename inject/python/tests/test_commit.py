@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pathlib
+import shutil
 import signal
 import tempfile
 import threading
@@ -172,6 +173,37 @@ class CommitterTest(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.assertEqual([None, None], [f.epoch for f in self.both(lambda i, c: c.recover(20, older=True))])
+
+    def test_all_parts_are_gone(self):
+        """Somebody removes what all hold, of a shared file system."""
+        self.begin()
+        self.save(10)
+        for c in self.pair:
+            c.close()
+        shutil.move(self.folder / "step-10", self.folder / "away")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for again in range(2):
+                for f in self.begin():
+                    self.assertRegex(repr(f), "Lost.*save 10 was held by all domains, and is not any more; there is none that all hold")
+                self.assertEqual([(10,), (10,)], [c.held() for c in self.pair], "whoever brings a file back")
+                for c in self.pair:
+                    c.close()
+            shutil.move(self.folder / "away", self.folder / "step-10")
+            self.assertEqual([10, 10], [f.epoch for f in self.begin()], "has it as before")
+            shutil.rmtree(self.folder / "step-10")
+            self.assertEqual([Lost, Lost], [type(f) for f in self.both(lambda i, c: c.recover(20))])
+            self.assertEqual([None, None], [f.epoch for f in self.both(lambda i, c: c.recover(20, older=True))])
+            self.assertEqual([(), ()], [c.held() for c in self.pair])
+            self.assertEqual([None, None], [f.epoch for f in self.both(lambda i, c: c.recover(20))])
+
+    def test_the_only_part_is_gone(self):
+        c = self.alone()
+        c.recover(20)
+        c.commit(10, [self.part()])
+        shutil.rmtree(self.folder / "step-10")
+        with self.assertWarns(RuntimeWarning), self.assertRaises(Lost):
+            c.recover(20)
 
     def test_one_that_was_begun_anew(self):
         self.begin()
