@@ -185,7 +185,7 @@ class Committer:
     def _put(self, slots: Tuple[Slot, ...]) -> None:
         if slots != self._written:
             self._written = None  # until it is there for certain
-            self._record.write(slots)
+            self._record.write(slots, self._domain.life)
             self._written = slots
         self._domain.wrote(slots)
 

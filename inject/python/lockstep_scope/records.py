@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import warnings
-from typing import Any, Dict, Iterable, Sequence, Tuple
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 from urllib.parse import quote
 
 from .bilateral import MAX_SLOTS, STATES, Part, Slot
@@ -22,12 +22,15 @@ _VERSION = 1
 
 
 class Record:
-    """A file below folder that holds the slots of one domain. It is replaced as a whole."""
+    """A file below folder that holds the slots of one domain. It is replaced as a whole.
+
+    It belongs to who wrote it last: who finds another's in its place writes no more.
+    """
 
     def __init__(self, folder: str, job: str, domain: str, domains: int) -> None:
         self._root = os.path.abspath(folder)
         self._folder = os.path.join(self._root, FOLDER)
-        self._head = {"version": _VERSION, "job": job, "domain": domain, "domains": domains}
+        self._head = {"job": job, "domain": domain, "domains": domains}
         # A folder that is not there may be a disk that is not mounted, with all that was saved.
         if not os.path.isdir(self._root):
             raise FileNotFoundError(f"open folder {self._root}: got none; want one that is there")
@@ -36,10 +39,16 @@ class Record:
         _sync_name(self._root)
         self.path = os.path.join(self._folder, quote(domain, safe=" ") + ".json")
         self._lock = _lock(self.path + ".lock")
+        self._owner = os.getpid()
+        self._written = False
+        self._known: Tuple[Optional[bytes], ...] = ()  # what may be on the disk as far as this process knows
         self.open = True
 
     def close(self) -> None:
-        if self.open and self._lock >= 0:
+        """Leaves the domain to another process. In a fork, it stays with who opened it."""
+        if self.open:
+            if os.getpid() == self._owner:
+                _unlock(self._lock)  # a fork may have the file open, too
             os.close(self._lock)
         self.open = False
 
@@ -47,17 +56,28 @@ class Record:
         """Returns the slots that are written down, () where there is no record.
 
         Raises ValueError where the record is not right: who took it for none would forget a save that
-        others rely on.
+        others rely on. Raises RuntimeError where this process wrote it, and another has since.
         """
+        data = self._load()
         try:
-            with open(self.path, "rb") as f:
-                data = f.read(_MAX_RECORD + 1)
-        except FileNotFoundError:
-            return ()
-        try:
-            return self._parse(data)
+            slots = () if data is None else self._parse(data)
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ValueError(f"read commit record {self.path}: {e}") from None
+        if self._written:
+            self._check("read", data)
+        self._known = (data,)
+        return slots
+
+    def _load(self) -> Optional[bytes]:
+        try:
+            with open(self.path, "rb") as f:
+                return f.read(_MAX_RECORD + 1)
+        except FileNotFoundError:
+            return None
+
+    def _check(self, what: str, data: Optional[bytes]) -> None:
+        if data not in self._known:
+            raise RuntimeError(f"{what} commit record {self.path}: got {_whose(data)}; want what this process wrote or read last: another commits for this domain")
 
     def _parse(self, data: bytes) -> Tuple[Slot, ...]:
         if len(data) > _MAX_RECORD:
@@ -67,17 +87,39 @@ class Record:
         if digest != want.encode():
             raise ValueError(f"got checksum {digest[:64]!r}; want {want}")
         of = json.loads(text)
-        for name, value in self._head.items():
-            if of[name] != value:
-                raise ValueError(f"got {name} {of[name]!r:.80}; want {value!r}")
+        if of["version"] != _VERSION:
+            raise ValueError(f"got version {of['version']!r:.20}; want {_VERSION}")
         slots = tuple(_slot(s) for s in of["slots"])
+        for name, value in self._head.items():
+            if of[name] != value and slots:  # who holds nothing may become another
+                raise ValueError(f"got {name} {of[name]!r:.80}; want {value!r}")
         if len(slots) > MAX_SLOTS or any(a.epoch >= b.epoch for a, b in zip(slots, slots[1:])):
             raise ValueError(f"got {len(slots)} slots of epochs {[s.epoch for s in slots]!r:.80}; want at most {MAX_SLOTS}, ascending")
         return slots
 
-    def write(self, slots: Iterable[Slot]) -> None:
-        """Replaces the record, and returns once that would survive a loss of power."""
-        of: Dict[str, Any] = dict(self._head)
+    def write(self, slots: Iterable[Slot], life: str) -> None:
+        """Replaces the record, and returns once that would survive a loss of power.
+
+        Raises RuntimeError, and changes nothing, where it is closed, or not what this process wrote or
+        read last.
+        """
+        if not self.open:
+            raise RuntimeError(f"write commit record {self.path}: it is closed")
+        data = self._encode(slots, life)
+        there = self._load()
+        self._check("write", there)
+        self._written, self._known = True, (there, data)  # either, until the new one is there for certain
+        new = self.path + ".new"
+        with open(new, "wb") as f:
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(new, self.path)
+        _sync(self._folder)
+        self._known = (data,)
+
+    def _encode(self, slots: Iterable[Slot], life: str) -> bytes:
+        of: Dict[str, Any] = {"version": _VERSION, **self._head, "life": life}
         of["slots"] = [
             {
                 "epoch": s.epoch, "attempt": s.attempt, "state": s.state,
@@ -88,13 +130,7 @@ class Record:
         text = json.dumps(of).encode()
         if len(text) > _MAX_RECORD - 128:
             raise ValueError(f"write commit record {self.path}: got {len(text)} bytes; want at most {_MAX_RECORD - 128}: give folders instead of files")
-        new = self.path + ".new"
-        with open(new, "wb") as f:
-            f.write(text + b"\n" + hashlib.sha256(text).hexdigest().encode() + b"\n")
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(new, self.path)
-        _sync(self._folder)
+        return text + b"\n" + hashlib.sha256(text).hexdigest().encode() + b"\n"
 
     def settle(self, paths: Sequence[str]) -> Tuple[Part, ...]:
         """Has what is below paths reach the disk, with the names that lead there, and returns it."""
@@ -135,6 +171,15 @@ class Record:
             if files < p.files or size < p.bytes:
                 return f"{p.path}: got {files} files with {size} bytes; want {p.files} with {p.bytes}"
         return ""
+
+
+def _whose(data: Optional[bytes]) -> str:
+    if data is None:
+        return "none"
+    try:
+        return f"one of life {json.loads(data.splitlines()[0])['life']!r:.80}"
+    except (IndexError, ValueError, KeyError, TypeError):
+        return "another"
 
 
 def _slot(s: Any) -> Slot:
@@ -212,3 +257,9 @@ def _lock(path: str) -> int:
         warnings.warn(f"lock {path}: {e}; nothing keeps a second process away", RuntimeWarning, stacklevel=4)
     return fd
 
+
+def _unlock(fd: int) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    except OSError:
+        pass  # there are no locks here

@@ -298,6 +298,11 @@ class CommitterTest(Case):
             self.committer()
 
 
+def no_locks():
+    """Two nodes, or a file system without locks."""
+    return unittest.mock.patch.object(records.fcntl, "flock", side_effect=lambda *_: None)
+
+
 class RecordTest(unittest.TestCase):
     def setUp(self):
         work = tempfile.TemporaryDirectory(prefix="lockstep-")
@@ -307,6 +312,7 @@ class RecordTest(unittest.TestCase):
     def record(self, domain="rank 0", domains=2):
         r = Record(self.folder, "job", domain, domains)
         self.addCleanup(r.close)
+        r.read()
         return r
 
     slots = (Slot(1, "aa", COMMITTED, (Part("step-1", 2, 30),)), Slot(2, "bb", TENTATIVE))
@@ -328,15 +334,15 @@ class RecordTest(unittest.TestCase):
             return f
 
         with unittest.mock.patch.object(os, "fsync", fsync(errno.EINVAL)), self.assertWarnsRegex(RuntimeWarning, "sync folder .*; names in it may be lost"):
-            r.write(self.slots)
+            r.write(self.slots, "aa")
         self.assertEqual(self.slots, r.read())
         with unittest.mock.patch.object(os, "fsync", fsync(errno.EIO)), self.assertRaises(OSError):
-            r.write(self.slots)
+            r.write(self.slots, "aa")
 
     def test_reads_what_it_wrote(self):
         r = self.record("a/b é")
         self.assertEqual((), r.read())
-        r.write(self.slots)
+        r.write(self.slots, "aa")
         self.assertEqual(self.slots, r.read())
         self.assertEqual(pathlib.Path(self.folder, ".lockstep-commit"), pathlib.Path(r.path).parent)
 
@@ -352,7 +358,7 @@ class RecordTest(unittest.TestCase):
             return g
 
         with unittest.mock.patch.object(os, "fsync", note("fsync", os.fsync)), unittest.mock.patch.object(os, "replace", note("replace", os.replace)):
-            r.write(self.slots)
+            r.write(self.slots, "aa")
             self.assertEqual([("fsync", "rank%200.json.new".replace("%20", " ")), ("replace", "rank 0.json.new", "rank 0.json"), ("fsync", ".lockstep-commit")], done)
             del done[:]
             os.makedirs(os.path.join(self.folder, "step-1", "deep"))
@@ -362,7 +368,7 @@ class RecordTest(unittest.TestCase):
 
     def test_records_that_are_not_right(self):
         r = self.record()
-        r.write(self.slots)
+        r.write(self.slots, "aa")
         whole = pathlib.Path(r.path).read_bytes()
         text = whole.split(b"\n")[0]
 
@@ -388,6 +394,71 @@ class RecordTest(unittest.TestCase):
                 pathlib.Path(r.path).write_bytes(data)
                 with self.assertRaisesRegex(ValueError, "read commit record .*rank 0.json: .*" + name.strip()):
                     r.read()
+
+    def test_who_does_not_own_it_writes_nothing(self):
+        with no_locks():
+            old = self.record()
+            old.write(self.slots, "aa")
+            new = self.record()
+            old.write(self.slots[:1], "aa")
+            with self.assertRaisesRegex(RuntimeError, "write commit record .*got one of life 'aa'; want what this process wrote or read last"):
+                new.write((), "bb")
+            self.assertEqual(self.slots[:1], new.read(), "it had written nothing yet")
+            new.write(self.slots, "bb")
+            for call in (lambda: old.write((), "aa"), old.read):
+                with self.assertRaisesRegex(RuntimeError, "commit record .*got one of life 'bb'; .*: another commits for this domain"):
+                    call()
+            self.assertEqual(self.slots, new.read())
+            os.unlink(new.path)
+            with self.assertRaisesRegex(RuntimeError, "got none; want"):
+                new.write((), "bb")
+            self.assertFalse(os.path.exists(new.path))
+
+    def test_one_that_is_closed(self):
+        r = self.record()
+        r.close()
+        with self.assertRaisesRegex(RuntimeError, "write commit record .*: it is closed"):
+            r.write(self.slots, "aa")
+        self.assertFalse(os.path.exists(r.path))
+
+    def test_writes_that_fail(self):
+        """What is on the disk then is the old or the new, and its own."""
+        r = self.record()
+        r.write(self.slots[:1], "aa")
+        for name, function in (("replace", "replace"), ("the folder", "fsync")):
+            real, calls = getattr(os, function), []
+
+            def fails(*args):
+                calls.append(args)
+                if function == "replace" or len(calls) == 2:
+                    raise OSError(errno.EIO, "broken")
+                return real(*args)
+
+            for _ in range(3):
+                del calls[:]
+                with self.subTest(name), unittest.mock.patch.object(os, function, fails), self.assertRaisesRegex(OSError, "broken"):
+                    r.write(self.slots, "aa")
+            r.write(self.slots[:1], "aa")
+            self.assertEqual(self.slots[:1], r.read())
+
+    def test_one_without_a_life(self):
+        with contextlib.closing(self.record()) as r:
+            r.write(self.slots, "aa")
+            text = pathlib.Path(r.path).read_bytes().split(b"\n")[0].replace(b'"life": "aa", ', b"")
+            self.assertNotIn(b"life", text)
+            pathlib.Path(r.path).write_bytes(text + b"\n" + records.hashlib.sha256(text).hexdigest().encode() + b"\n")
+        r = self.record()
+        self.assertEqual(self.slots, r.read())
+        r.write(self.slots, "bb")
+
+    def test_who_holds_nothing_may_become_another(self):
+        with contextlib.closing(self.record()) as r:
+            r.write((), "aa")
+        with contextlib.closing(self.record(domains=3)) as r:
+            self.assertEqual((), r.read())
+            r.write(self.slots, "bb")
+        with self.assertRaisesRegex(ValueError, "got domains 3; want 2"):
+            self.record()
 
     def test_what_is_there(self):
         r = self.record()
