@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 import threading
 import time
 import warnings
+import weakref
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
 from .bilateral import COMMITTED, MAX_DOMAINS, MAX_SLOTS, Answer, Domain, Slot
 from .checks import integer
 from .records import Record
-from .service import MAX_WAIT, Refused, Service, Unreachable
+from .service import MAX_WAIT, PATIENCE, Refused, Service, Unreachable
 
 _PAUSE, _MAX_PAUSE = 0.1, 2.0  # seconds, after an answer that came early, or none
 _BEAT = 15.0  # seconds: so long others wait at most for who need not wait himself
+_GRACE = 1.0  # seconds that a call's last answer may take to come, after its timeout
+_BRIEF = 5.0  # seconds to tell others what they may wait for and this domain need not
 _MAX_NAME = 64  # bytes; percent-encoded, a file name has room for them
 
 
@@ -58,13 +62,18 @@ class Committer:
 
         with Committer(job, f"rank {rank}", world_size, folder) as committer:
             found = committer.recover()
+            delete_all_parts_but(committer.held())     # also what a crash left half written
             if found.epoch is not None: load(found.epoch)
             ...
-                write(path)                        # of a name that no save had before
+                write(path)                            # where nothing is
                 committer.commit(step, [path])
+                delete_all_parts_but(committer.held())
 
-    Each save needs new names: what is held must not be changed until held() lists it no more.
-    May be used from any thread; calls wait for one another.
+    What is held must not be changed until held() lists it no more; so each save needs a name that no
+    save has that is there.
+    May be used from any thread; calls wait for one another. Belongs to the process that made it: in a
+    fork all but close() raise RuntimeError, as they do once it is closed, or another process has taken
+    the domain.
     Raises ValueError or TypeError where an argument or the record is not right, RuntimeError where
     another process is the same domain.
     """
@@ -82,16 +91,20 @@ class Committer:
         self._names = {"job": _name("job", job), "domain": _name("domain", domain)}
         domains = integer("commit: domains", domains, 1, MAX_DOMAINS)
         self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context)
+        self._owner = os.getpid()
         self._mutex = threading.Lock()
         self._heart = _Heart(self._idle)
         self._record = Record(os.fspath(folder), job, domain, domains)
+        _open.add(self)
         try:
             slots = self._record.read()
-            self._written: Optional[Tuple[Slot, ...]] = slots
-            self._domain = Domain(domains, slots)
         except BaseException:
             self._record.close()
             raise
+        self._written: Optional[Tuple[Slot, ...]] = slots
+        self._untold = False  # something is written down that nobody was told
+        self._domain = Domain(domains, slots)
+        self._held = tuple(self._domain.epochs())
 
     def __enter__(self) -> "Committer":
         return self
@@ -100,33 +113,66 @@ class Committer:
         self.close()
 
     def close(self) -> None:
-        """Leaves the domain to another process. What is held stays held."""
+        """Leaves the domain to another process. What is held stays held.
+
+        What was written down last and could not be told is told now, for some seconds at most.
+        """
+        if os.getpid() != self._owner:
+            self._forked()
+            return
         self._heart.stop()
         with self._mutex:
+            if self._record.open:
+                self._farewell()
             self._service.close()
             self._record.close()
 
+    def _forked(self) -> None:
+        """Lets go of what a fork has of its parent's. The mutex may be held by a thread that there is no more."""
+        self._service.abandon()
+        self._record.close()
+
     def held(self) -> Tuple[int, ...]:
         """Returns the epochs whose parts this domain must keep. What else there is of saves may go."""
-        with self._mutex:
-            return tuple(self._domain.epochs())
+        self._check("held")
+        return self._held
+
+    def _check(self, what: str) -> None:
+        """Raises RuntimeError where this is not the domain any more: another process may be."""
+        if os.getpid() != self._owner:
+            raise RuntimeError(f"{what}: got process {os.getpid()}; want {self._owner}, which made the committer, of which this is a fork")
+        if not self._record.open:
+            raise RuntimeError(f"{what}: the committer is closed")
+
+    @contextlib.contextmanager
+    def _call(self, what: str, timeout: float) -> Iterator[float]:
+        """Has the committer for one call; yields when the call's time is over."""
+        self._check(what)
+        timeout = max(0.0, min(timeout, threading.TIMEOUT_MAX))
+        end = time.monotonic() + timeout
+        if not self._mutex.acquire(timeout=timeout):
+            raise NotConfirmed(f"{what}: another call has not ended in time; this one has done nothing")
+        try:
+            self._check(what)
+            yield end
+        finally:
+            self._mutex.release()
 
     def recover(self, timeout: float = 600.0, older: bool = False) -> Recovered:
         """Returns the newest save of which every domain holds its part, and commits it.
 
         Called by all domains as they begin, and again after Restarted; waits for all of them. Parts
         of newer saves, which not all hold, are held no more.
-        Raises NotConfirmed where not all came within timeout seconds. Raises Lost where this
+        Raises NotConfirmed where not all came within timeout seconds, 1 s later at most. Raises Lost where this
         domain, or one that still has its part, knows that all held a save which is not held by all now:
         what is left is older than a save that was confirmed. Then nothing is let go, and older=True,
         given on all domains, takes what is left.
         """
-        with self._mutex:
+        with self._call("recover", timeout) as end:
             self._domain.begin()
             self._look()
-            deadline = time.monotonic() + timeout
             while True:
-                answer = self._until(self._domain.join, lambda: {"for": "session"}, deadline, "recover")
+                answer = self._until(self._domain.join, lambda: {"for": "session"}, end, "recover")
                 lost = self._domain.lost(answer)
                 if lost is not None and not older:
                     left = f"the newest that all hold is {answer.recoverable[0]}" if answer.recoverable else "there is none that all hold"
@@ -135,7 +181,7 @@ class Committer:
                 if answer.recoverable is None:
                     break
                 try:
-                    self._reflect(answer.recoverable[0], deadline, "recover")
+                    self._reflect(answer.recoverable[0], end, f"recover save {answer.recoverable[0]}")
                     break
                 except Restarted:  # one more comes, with whom all is as it was
                     continue
@@ -149,60 +195,92 @@ class Committer:
         epoch: greater than those of the saves before, the same on all domains. paths: files or
         folders of this domain alone, below folder, and relative to it where they are relative; they
         are brought to the disk first. Links are refused, as is whatever is neither file nor folder,
-        since what they lead to would not be on the disk. Returns
-        when all domains have confirmed, and this one knows that all know: from then on this save is
-        what all recover, and those before are held no more.
-        Raises NotConfirmed after timeout seconds: it is gone on with in the background, and may still
-        be confirmed; Restarted where a domain was begun anew; Refused where the service will have none
-        of it; OSError where the disk will not.
+        since what they lead to would not be on the disk. Returns when all domains have confirmed, and
+        this one knows that all know: from then on this save is what all recover, and those before are
+        held no more.
+        Raises NotConfirmed where that has not come after timeout seconds, 1 s later at most; where the
+        disk takes longer, the others are asked once then. If held() lists the save, it is gone on with
+        in the background, and may still be confirmed. Raises Restarted where a domain was begun anew;
+        Refused where the service will have none of it; OSError where the disk will not: then write the
+        part anew, since a second fsync says nothing of what the first has lost.
         """
         epoch = integer("commit: epoch", epoch)
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(f"commit save {epoch}: paths: got {paths!r:.80}; want a list of paths")
-        with self._mutex:
+        what = f"commit save {epoch}"
+        with self._call(what, timeout) as end:
             held = self._domain.epochs()
             if not self._domain.decided:
-                raise RuntimeError(f"commit save {epoch}: want recover() first")
+                raise RuntimeError(f"{what}: want recover() first")
             if held and epoch <= held[-1]:
-                raise ValueError(f"commit save {epoch}: want an epoch after {held[-1]}, which is held")
+                raise ValueError(f"{what}: want an epoch after {held[-1]}, which is held")
             if len(held) >= MAX_SLOTS:
-                raise RuntimeError(f"commit save {epoch}: got {len(held)} saves that are not confirmed; want fewer than {MAX_SLOTS}")
-            deadline = time.monotonic() + timeout
+                raise RuntimeError(f"{what}: got {len(held)} saves that are not confirmed; want fewer than {MAX_SLOTS}")
             parts = self._record.settle([os.fspath(p) for p in paths])
+            end = max(end, time.monotonic())
+            self._ask(what, end)
             self._put(self._domain.save(epoch, parts))
-            self._reflect(epoch, deadline, "commit")
+            self._reflect(epoch, end, what)
+
+    def _ask(self, what: str, end: float) -> None:
+        """Has the service say whether another life of this domain has begun, before anything is written."""
+        try:
+            answer = self._exchange({}, 0.0, end)
+        except Unreachable:
+            return  # the record says it, too, but for what is written at the same moment
+        self._together(what, answer)
+
+    def _together(self, what: str, answer: Answer) -> None:
+        if self._domain.restarted(answer):
+            self._domain.decided = False
+            raise Restarted(f"{what}: a domain was begun anew; want recover() on all")
 
     def _look(self) -> None:
-        """Finds out of which saves the parts are there. The record forgets nothing before all decide."""
-        slots = []
-        for slot in self._record.read():
+        """Finds out of which saves the parts are there. The record forgets nothing before all decide.
+
+        It is written anew first: from here on it is this life's, and no earlier process writes it.
+        """
+        slots, there = [], self._record.read()
+        self._write(there)
+        for slot in there:
             gone = self._record.there(slot)
             if gone:
                 warnings.warn(f"recover: this domain's part of save {slot.epoch} is not there any more: {gone}", RuntimeWarning, stacklevel=3)
             slots.append(replace(slot, gone=bool(gone)))
-        self._domain.wrote(tuple(slots))
+        self._take(tuple(slots))
 
     def _put(self, slots: Tuple[Slot, ...]) -> None:
         if slots != self._written:
-            self._written = None  # until it is there for certain
+            self._write(slots)
+            self._untold = True
+        self._take(slots)
+
+    def _write(self, slots: Tuple[Slot, ...]) -> None:
+        self._written = None  # until it is there for certain
+        try:
             self._record.write(slots, self._domain.life)
-            self._written = slots
+        except RuntimeError:  # another process is the domain
+            self._domain.decided = False
+            raise
+        self._written = slots
+
+    def _take(self, slots: Tuple[Slot, ...]) -> None:
         self._domain.wrote(slots)
+        self._held = tuple(self._domain.epochs())
 
-    def _reflect(self, epoch: int, deadline: float, what: str) -> None:
+    def _reflect(self, epoch: int, end: float, what: str) -> None:
         """Goes on with a save until it is committed here."""
-
-        def committed(answer: Answer) -> bool:
-            if self._domain.restarted(answer):
-                raise Restarted(f"{what} save {epoch}: a domain was begun anew; want recover() on all")
-            slots = self._domain.advance(answer)
-            if slots is not None:
-                self._put(slots)
-            return self._domain.state(epoch) == COMMITTED
-
         if self._domain.state(epoch) != COMMITTED:
-            self._until(committed, lambda: {"for": self._domain.waits(epoch), "epoch": epoch}, deadline, f"{what} save {epoch}")
-        self._tell()
+
+            def committed(answer: Answer) -> bool:
+                self._together(what, answer)
+                slots = self._domain.advance(answer)
+                if slots is not None:
+                    self._put(slots)
+                return self._domain.state(epoch) == COMMITTED
+
+            self._until(committed, lambda: {"for": self._domain.waits(epoch), "epoch": epoch}, end, what)
+        self._tell(end)
 
     def _idle(self) -> None:
         """Goes on where the call that began has given up, and lets others go on."""
@@ -213,35 +291,51 @@ class Committer:
             slots = None if answer is None or self._domain.restarted(answer) else self._domain.advance(answer)
             if slots is not None:
                 self._put(slots)
-        except OSError as e:
-            warnings.warn(f"commit: {e}; it is tried again", RuntimeWarning, stacklevel=1)
         finally:
             self._mutex.release()
 
-    def _tell(self) -> Optional[Answer]:
+    def _tell(self, end: float = float("inf")) -> Optional[Answer]:
         """Lets others see how far this domain is, where it need not wait for them."""
         try:
-            return self._service.exchange({**self._names, **self._domain.message()}, 0.0)
+            return self._exchange({}, 0.0, min(end, time.monotonic() + _BRIEF - _GRACE))
         except (Refused, Unreachable):
             return None  # it is told again
 
-    def _until(self, met: Callable[[Answer], bool], wait: Callable[[], Dict[str, Any]], deadline: float, what: str) -> Answer:
+    def _farewell(self) -> None:
+        """Tells once more what could not be told: nobody else will ever know."""
+        end = time.monotonic() + _BRIEF
+        while self._untold and time.monotonic() < end:
+            if self._tell(end - _GRACE) is None:
+                time.sleep(_PAUSE)
+
+    def _exchange(self, wait: Dict[str, Any], seconds: float, end: float) -> Answer:
+        """Tells how far this domain is; the answer comes within seconds and the way, or the call's time."""
+        message = {**self._names, **self._domain.message(), **wait}
+        try:
+            answer = self._service.exchange(message, min(time.monotonic() + seconds + PATIENCE, end + _GRACE))
+        except Refused:
+            self._untold = False  # and will not be heard
+            raise
+        self._untold = False
+        return answer
+
+    def _until(self, met: Callable[[Answer], bool], wait: Callable[[], Dict[str, Any]], end: float, what: str) -> Answer:
         """Tells how far this domain is, again and again, until an answer is what is waited for."""
         pause, answer = _PAUSE, None
         while True:
-            left = max(0.0, deadline - time.monotonic())
+            left = max(0.0, end - time.monotonic())
             wanted = {**wait(), "seconds": min(MAX_WAIT, left), "missing": left <= MAX_WAIT}
             was, began, problem = self._domain.progress(), time.monotonic(), ""
             try:
-                answer = self._service.exchange({**self._names, **self._domain.message(), "wait": wanted}, wanted["seconds"])
+                answer = self._exchange({"wait": wanted}, wanted["seconds"], end)
                 if met(answer):
                     return answer
             except Unreachable as e:
                 problem = str(e)
-            if time.monotonic() >= deadline:
-                raise _late(what, answer, problem)
             if self._domain.progress() != was:
                 pause = _PAUSE
+            elif time.monotonic() >= end:
+                raise _late(what, answer, problem)
             elif time.monotonic() - began < wanted["seconds"] / 2:  # it answered at once, or not at all
                 time.sleep(min(pause, left))
                 pause = min(2 * pause, _MAX_PAUSE)
@@ -279,13 +373,36 @@ class _Heart:
         self._thread: Optional[threading.Thread] = None
 
     def beat(self) -> None:
-        if self._thread is None or not self._thread.is_alive():  # it does not live on in a fork
+        if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="lockstep-commit", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
+        warned = False
         while not self._end.wait(_BEAT):
-            self._tell()
+            try:
+                self._tell()
+            except Exception as e:  # who dies of it keeps all others waiting
+                if not warned:
+                    _warn(f"commit: {e}; it is tried again")
+                warned = True
 
     def stop(self) -> None:
         self._end.set()
+
+
+def _warn(text: str) -> None:
+    """Warns where nobody could catch it if warnings are errors."""
+    with contextlib.suppress(Warning):
+        warnings.warn(text, RuntimeWarning, stacklevel=1)
+
+
+_open: "weakref.WeakSet[Committer]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for committer in list(_open):
+        committer._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

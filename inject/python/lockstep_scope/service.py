@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import io
 import json
+import os
+import socket
 import ssl
-from typing import Any, Dict, Mapping, Optional
+import threading
+import time
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
 from .bilateral import Answer
 
 MAX_WAIT = 10.0  # seconds that the service keeps an answer back at most
+PATIENCE = 15.0  # seconds for the way there and back
 
 _PATH = "/v1/commit"
-_PATIENCE = 15.0  # seconds for the way there and back
 _MAX_ANSWER = 1 << 20  # bytes; eight saves and sixteen names have less than 8 KiB
 
 
@@ -39,38 +45,50 @@ class Service:
         self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._path = parts.path.rstrip("/") + _PATH
         self._headers = {"Content-Type": "application/json", **(headers or {})}
-        self._make = lambda timeout: (
-            http.client.HTTPSConnection(parts.hostname, port, timeout=timeout, context=context)
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(parts.hostname, port, timeout=timeout)
-        )
-        self._connection: Optional[http.client.HTTPConnection] = None
+        tls = (context or ssl.create_default_context()) if parts.scheme == "https" else None
+        self._make = lambda: _Connection(parts.hostname or "", port or (80 if tls is None else 443), tls)
+        self._connection: Optional[_Connection] = None
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
-    def exchange(self, message: Dict[str, Any], wait: float) -> Answer:
-        """Sends a message and returns the answer, which may take wait seconds and the way.
+    def abandon(self) -> None:
+        """Closes a fork's copy of the connection, which its parent goes on with."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):
+                os.close(connection.sock.detach())  # a thread that there is no more may have been reading
+
+    def exchange(self, message: Dict[str, Any], limit: float) -> Answer:
+        """Sends a message and returns the answer, which is there before limit, of the monotonic clock.
 
         Raises Refused where the service will have none of it, Unreachable where it could not be asked
-        or has no room now.
+        in time or has no room now.
         """
         body = json.dumps(message).encode()
         try:
-            if self._connection is None:
-                self._connection = self._make(_PATIENCE + MAX_WAIT)
-            self._connection.timeout = wait + _PATIENCE
-            if self._connection.sock is not None:
-                self._connection.sock.settimeout(wait + _PATIENCE)
-            self._connection.request("POST", self._path, body, self._headers)
-            response = self._connection.getresponse()
-            data = response.read(_MAX_ANSWER + 1)
+            try:
+                used = self._connection is not None
+                status, data = self._send(body, limit)
+            except ConnectionError:
+                if not used:
+                    raise
+                self.close()  # it was closed since the last message, which may be long ago
+                status, data = self._send(body, limit)
         except (OSError, http.client.HTTPException) as e:
             self.close()
             raise Unreachable(f"ask {self._url}: {str(e) or type(e).__name__}") from e
-        return self._answer(response.status, data)
+        return self._answer(status, data)
+
+    def _send(self, body: bytes, limit: float) -> Tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = self._make()
+        self._connection.limit = limit
+        self._connection.request("POST", self._path, body, self._headers)
+        response = self._connection.getresponse()
+        return response.status, response.read(_MAX_ANSWER + 1)
 
     def _answer(self, status: int, data: bytes) -> Answer:
         if len(data) > _MAX_ANSWER:
@@ -87,3 +105,107 @@ class Service:
         if status in (400, 401, 403, 404, 405, 409, 415):
             raise Refused(text)
         raise Unreachable(text)
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection of which all ends before limit, of the monotonic clock.
+
+    A socket's own timeout begins anew with each address of a name and each byte of an answer.
+    """
+
+    limit = 0.0
+    sock: Any
+
+    def __init__(self, host: str, port: int, tls: Optional[ssl.SSLContext]) -> None:
+        self.default_port = 80 if tls is None else 443
+        super().__init__(host, port)
+        self._tls = tls
+
+    def connect(self) -> None:
+        sock = _dial(self.host, self.port, self.limit)
+        try:
+            if self._tls is not None:
+                sock.settimeout(_left(self.limit))
+                sock = self._tls.wrap_socket(sock, server_hostname=self.host)
+        except BaseException:
+            sock.close()
+            raise
+        self.sock = _Socket(sock, self)
+
+
+class _Socket:
+    """What http.client needs of a socket."""
+
+    def __init__(self, sock: socket.socket, connection: _Connection) -> None:
+        self._sock, self._connection = sock, connection
+        self.close, self.detach = sock.close, sock.detach
+
+    def sendall(self, data: Any) -> None:
+        self._sock.settimeout(_left(self._connection.limit))
+        self._sock.sendall(data)
+
+    def makefile(self, *_: Any) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self._sock, self._connection))
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, sock: socket.socket, connection: _Connection) -> None:
+        self._sock, self._connection = sock, connection
+        self._file = sock.makefile("rb", buffering=0)  # keeps the socket open until it is read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        self._sock.settimeout(_left(self._connection.limit))
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _left(limit: float) -> float:
+    left = limit - time.monotonic()
+    if left <= 0:
+        raise socket.timeout("timed out")
+    return left
+
+
+def _dial(host: str, port: int, limit: float) -> socket.socket:
+    """Connects to one of a name's addresses, each of which gets its share of the time."""
+    addresses, problem = _resolve(host, port, limit), OSError(f"resolve {host}: got no address")
+    for i, (family, kind, proto, _, address) in enumerate(addresses):
+        sock = socket.socket(family, kind, proto)
+        try:
+            sock.settimeout(_left(limit) / (len(addresses) - i))
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+        except OSError as e:
+            sock.close()
+            problem = e
+    raise problem
+
+
+def _resolve(host: str, port: int, limit: float) -> List[Any]:
+    """Returns a name's addresses. That cannot be given a time; so a thread of its own waits for it."""
+    found: List[Any] = []
+
+    def resolve() -> None:
+        try:
+            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as e:
+            found.append(e)
+
+    thread = threading.Thread(target=resolve, name="lockstep-resolve", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as e:  # the interpreter ends, or there is no room
+        raise OSError(f"resolve {host}: {e}") from None
+    thread.join(_left(limit))
+    if not found:
+        raise socket.timeout(f"resolve {host}: timed out")
+    if isinstance(found[0], Exception):
+        raise OSError(f"resolve {host}: {found[0]}")
+    return found[0]

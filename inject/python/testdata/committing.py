@@ -3,12 +3,13 @@
 Prints what it recovered, with what its part of that save holds, and what it committed.
 """
 
+import http.client
 import os
 import shutil
 import signal
 import sys
 
-from lockstep_scope import records, service
+from lockstep_scope import records
 from lockstep_scope.commit import Committer
 
 rank, world, folder, run, saves, die = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]), int(sys.argv[6])
@@ -26,13 +27,9 @@ def deadly(f):
     return g
 
 
-class Mortal(service.http.client.HTTPConnection):
-    request = deadly(service.http.client.HTTPConnection.request)
-    getresponse = deadly(service.http.client.HTTPConnection.getresponse)
-
-
+connection = http.client.HTTPConnection
+connection.request, connection.getresponse = deadly(connection.request), deadly(connection.getresponse)
 os.fsync, os.replace, records.open = deadly(os.fsync), deadly(os.replace), deadly(open)
-service.http.client.HTTPConnection = Mortal
 
 
 def part(epoch):

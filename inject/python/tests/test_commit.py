@@ -8,17 +8,21 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
+import ssl
+import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 import warnings
 
-from lockstep_scope import commit, records
+from lockstep_scope import commit, records, service
 from lockstep_scope.bilateral import COMMITTED, TENTATIVE, Part, Slot
 from lockstep_scope.commit import Committer, Lost, NotConfirmed, Restarted
 from lockstep_scope.records import Record
-from lockstep_scope.service import Refused
+from lockstep_scope.service import Refused, Unreachable
 
 from .test_bilateral import Board
 
@@ -41,6 +45,7 @@ def ends_soon(seconds=20):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    hangs_up = False
 
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -63,6 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "missing": missing, "missing_count": a.domains - a.heard or 1,
             }
         data = json.dumps(of).encode()
+        self.close_connection = self.hangs_up
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -216,6 +222,22 @@ class CommitterTest(Case):
         self.pair[0].recover(20)
         first.join()
 
+    def test_after_restarted_nothing_is_saved(self):
+        self.begin()
+        self.save(10)
+        self.pair[1].close()
+        self.pair[1] = self.committer(1)
+        with self.assertRaises(NotConfirmed):
+            self.pair[1].recover(0.1)
+        with self.assertRaisesRegex(Restarted, "commit save 20: a domain was begun anew"):
+            self.pair[0].commit(20, [self.part("step-20/0")], 20)
+        for _ in range(9):
+            with self.assertRaisesRegex(RuntimeError, "commit save 20: want recover.. first"):
+                self.pair[0].commit(20, [self.part("step-20/0")], 20)
+        self.assertEqual((10,), self.pair[0].held())
+        self.assertEqual([10], [s.epoch for s in self.pair[0]._record.read()])
+        self.assertEqual([10, 10], [f.epoch for f in self.both(lambda i, c: c.recover(20))])
+
     def test_nobody_else(self):
         with self.assertRaisesRegex(NotConfirmed, r"recover: waited for 1 of 2 domains \(rank 1\); 1 were not heard of") as caught:
             self.committer().recover(0.2)
@@ -301,6 +323,315 @@ class CommitterTest(Case):
 def no_locks():
     """Two nodes, or a file system without locks."""
     return unittest.mock.patch.object(records.fcntl, "flock", side_effect=lambda *_: None)
+
+
+class OwnerTest(Case):
+    def domain(self):
+        c = self.alone()
+        c.recover(20)
+        c.commit(10, [self.part("step-10")], 20)
+        return c
+
+    def on_disk(self):
+        with no_locks(), contextlib.closing(Record(self.folder, "job", "rank 0", 1)) as r:
+            return [(s.epoch, s.state) for s in r.read()]
+
+    def test_one_that_is_closed(self):
+        old = self.domain()
+        old.close()
+        new = self.committer(domains=1)
+        new.recover(20)
+        new.commit(20, [self.part("step-20")], 20)
+        for call in (lambda: old.commit(30, [self.part("step-30")], 20), lambda: old.recover(20), old.held):
+            with self.assertRaisesRegex(RuntimeError, "the committer is closed"):
+                call()
+        self.assertEqual([(20, COMMITTED)], self.on_disk())
+        old.close()
+        new.commit(30, [self.part("step-30")], 20)
+
+    def test_one_that_was_superseded(self):
+        """The lock does not reach it; whether the service knows of it, or is away, or has forgotten."""
+        for name, error, text in (("knows", Refused, "status 409"), ("away", RuntimeError, "got one of life"), ("forgot", RuntimeError, "got one of life")):
+            with self.subTest(name), tempfile.TemporaryDirectory() as work, no_locks():
+                self.folder, self.server.fault = pathlib.Path(work), None
+                old = self.domain()
+                new = self.committer(domains=1)
+                new.recover(20)
+                new.commit(20, [self.part("step-20")], 20)
+                self.server.fault = (503, {"error": "away"}) if name == "away" else None
+                if name == "forgot":
+                    self.server.board = Board(1)
+                for _ in range(2):
+                    with self.assertRaisesRegex(error, text):
+                        old.commit(30, [self.part("step-30")], 1)
+                    error, text = RuntimeError, "want recover.. first" if name != "knows" else "status 409"
+                with self.assertRaisesRegex(RuntimeError, "read commit record .*got one of life .*: another commits for this domain"):
+                    old.recover(1)
+                self.assertEqual([(20, COMMITTED)], self.on_disk())
+                self.server.fault, self.server.board = None, Board(1)
+                new.commit(30, [self.part("step-30")], 20)
+                self.assertEqual([(30, COMMITTED)], self.on_disk())
+                new.close()
+                old.close()
+
+    def test_one_that_begins_takes_the_record(self):
+        with no_locks():
+            old = self.domain()
+            new = self.committer(domains=1)
+            old.commit(20, [self.part("step-20")], 20)
+            self.assertEqual(20, new.recover(20).epoch, "what was written until then")
+            self.server.board = Board(1)
+            with self.assertRaisesRegex(RuntimeError, "got one of life"):
+                old.commit(30, [self.part("step-30")], 20)
+            third = self.committer(domains=1)
+            self.assertEqual(20, third.recover(20).epoch)
+            self.server.board = Board(1)
+            with self.assertRaisesRegex(RuntimeError, "got one of life"):
+                new.commit(30, [self.part("step-30")], 20)
+            self.assertEqual([(20, COMMITTED)], self.on_disk())
+
+    def test_what_is_refused_is_not_written(self):
+        c = self.domain()
+        self.server.fault = (409, {"error": "no"})
+        with self.assertRaises(Refused):
+            c.commit(20, [self.part("step-20")], 20)
+        self.assertEqual([(10, COMMITTED)], self.on_disk())
+        self.assertEqual((10,), c.held())
+
+    def forked(self, call):
+        """Returns what a call comes to in a fork, or that it did not end."""
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(ours)
+            signal.alarm(10)
+            try:
+                said = repr(call())
+            except BaseException as e:
+                said = repr(e)
+            os.write(theirs, said.encode())
+            os._exit(0)
+        os.close(theirs)
+        with open(ours) as f:
+            said = f.read()
+        os.waitpid(pid, 0)
+        return said
+
+    def test_a_fork_is_not_the_domain(self):
+        c = self.domain()
+        with c._mutex:  # as a thread has it that there is not in the fork
+            for call in (lambda: c.commit(20, [self.part("step-20")], 20), lambda: c.recover(20), c.held):
+                self.assertRegex(self.forked(call), r"RuntimeError\('.*: got process \d+; want \d+, which made the committer")
+            self.assertEqual("None", self.forked(c.close))
+            self.assertRegex(self.forked(lambda: c._record.write((), "aa")), "RuntimeError.*it is closed")
+        self.assertEqual([(10, COMMITTED)], self.on_disk())
+        with self.assertRaisesRegex(RuntimeError, "another process commits for this domain"):
+            self.committer(domains=1)  # a fork that closed it did not unlock it
+        c.commit(20, [self.part("step-20")], 20)
+        self.assertEqual([(20, COMMITTED)], self.on_disk())
+
+    def test_a_fork_does_not_hold_the_domain(self):
+        for name, hook in (("hook", True), ("without", False)):
+            with self.subTest(name):
+                c = self.domain() if name == "hook" else self.committer(domains=1)
+                c.recover(20)
+                sock = c._service._connection.sock._sock
+                with unittest.mock.patch.object(commit, "_open", commit._open if hook else ()):
+                    ours, theirs = os.pipe()
+                    pid = os.fork()
+                    if pid == 0:
+                        os.write(theirs, str(sock.fileno()).encode())
+                        signal.pause()
+                said = os.read(ours, 9)
+                try:
+                    self.assertEqual(hook, said == b"-1")
+                    c.close()
+                    with contextlib.closing(self.committer(domains=1)) as other:
+                        other.recover(20)
+                finally:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    os.close(ours)
+                    os.close(theirs)
+
+    def test_a_fork_does_not_hang_up(self):
+        c = self.domain()
+        connection = c._service._connection
+        self.forked(c.close)
+        with c._mutex, unittest.mock.patch.object(commit, "_open", ()):  # a fork that Python does not know of
+            self.assertEqual("None", self.forked(c.close))
+        c.commit(20, [self.part("step-20")], 20)
+        self.assertIs(connection, c._service._connection)
+
+
+class TimeTest(Case):
+    def listen(self, answer=None):
+        """Begins a service that says what it is given, slowly."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        heard = []
+
+        def speak(connection):
+            with contextlib.suppress(OSError), connection:
+                connection.recv(1 << 16)
+                for byte in answer or b"":
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.05)
+                time.sleep(30)
+
+        def run():
+            with contextlib.suppress(OSError):
+                while True:
+                    heard.append(listener.accept()[0])
+                    threading.Thread(target=speak, args=(heard[-1],), daemon=True).start()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    @contextlib.contextmanager
+    def within(self, seconds):
+        began = time.monotonic()
+        yield
+        self.assertLess(time.monotonic() - began, seconds)
+
+    def test_a_service_that_is_slow(self):
+        for name, answer in (
+            ("says nothing", b""), ("line by line", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 99), ("the answer", b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + b" " * 999),
+        ):
+            with self.subTest(name), tempfile.TemporaryDirectory() as work:
+                self.folder = pathlib.Path(work)
+                self.listen(answer)
+                with contextlib.closing(self.committer()) as c, self.within(6), self.assertRaisesRegex(NotConfirmed, "timed out"):
+                    c.recover(0.2)
+
+    def test_a_name_that_is_slow(self):
+        with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: time.sleep(9)):
+            with self.within(6), self.assertRaisesRegex(NotConfirmed, "resolve 127.0.0.1: timed out"):
+                self.committer().recover(0.2)
+
+    def test_addresses_that_do_not_answer(self):
+        listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.addCleanup(listener.close)
+        address = listener.getsockname()
+        for _ in range(4):  # as many as nobody accepts
+            full = socket.socket()
+            self.addCleanup(full.close)
+            full.setblocking(False)
+            full.connect_ex(address)
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address)] * 5
+        with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: found), self.within(4), self.assertRaises(socket.timeout):
+            service._dial("many", 80, time.monotonic() + 1)
+        found.append((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", self.server.server_port)))
+        with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: found), self.within(4):
+            service._dial("many", 80, time.monotonic() + 1).close()
+
+    def test_another_call_takes_long(self):
+        c = self.committer()
+        other = threading.Thread(target=lambda: self.assertRaises(NotConfirmed, c.recover, 6))
+        other.start()
+        while not c._mutex.locked():
+            time.sleep(0.01)
+        with self.within(4), self.assertRaisesRegex(NotConfirmed, "commit save 10: another call has not ended in time; this one has done nothing"):
+            c.commit(10, [self.part()], 0.2)
+        with self.within(1):
+            self.assertEqual((), c.held())
+        other.join()
+
+    def test_a_disk_that_takes_long(self):
+        c = self.alone()
+        c.recover(20)
+        settle = c._record.settle
+
+        def slow(paths):
+            time.sleep(1.5)
+            return settle(paths)
+
+        with unittest.mock.patch.object(c._record, "settle", slow):
+            c.commit(10, [self.part()], 0.2)
+        self.assertEqual((10,), c.held())
+
+    def away(self, c, times):
+        """Has the service be away as often as it is to hear of a save that is committed."""
+        exchange, tries = c._service.exchange, []
+
+        def patched(message, limit):
+            if any(s["state"] == COMMITTED for s in message["slots"]):
+                tries.append(limit)
+                if len(tries) <= times:
+                    raise Unreachable("away")
+            return exchange(message, limit)
+
+        c._service.exchange = patched
+        return tries
+
+    def told(self):
+        return [s["state"] for _, m in self.server.messages for s in m["slots"]]
+
+    def test_the_last_word(self):
+        c = self.alone()
+        c.recover(20)
+        tries = self.away(c, 3)
+        c.commit(10, [self.part()], 20)
+        self.assertNotIn(COMMITTED, self.told())
+        c.close()
+        self.assertIn(COMMITTED, self.told())
+        c.close()
+        self.assertEqual(4, len(tries), "it is told once")
+
+    def test_the_last_word_is_not_heard(self):
+        c = self.alone()
+        c.recover(20)
+        tries = self.away(c, 999)
+        c.commit(10, [self.part()], 20)
+        with self.within(4), unittest.mock.patch.object(commit, "_BRIEF", 1.0):
+            c.close()
+        self.assertGreater(len(tries), 2)
+
+    def test_a_connection_that_was_closed_meanwhile(self):
+        c = self.alone()
+        with unittest.mock.patch.object(Handler, "hangs_up", True):
+            c.recover(20)
+            for _ in range(3):
+                self.assertIsNotNone(c._tell())
+
+    def test_the_heart_goes_on(self):
+        c = self.alone()
+        beats = []
+
+        def idle():
+            beats.append(1)
+            if len(beats) < 3:
+                raise ValueError("it stumbles")
+
+        c._heart = commit._Heart(idle)
+        self.addCleanup(c._heart.stop)
+        with unittest.mock.patch.object(commit, "_BEAT", 0.01), warnings.catch_warnings(record=True) as caught, ends_soon():
+            warnings.simplefilter("always")
+            c._heart.beat()
+            while len(beats) < 5:
+                time.sleep(0.01)
+        self.assertEqual(["commit: it stumbles; it is tried again"], [str(w.message) for w in caught])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            commit._warn("nobody catches this")
+
+    @unittest.skipUnless(shutil.which("openssl"), "needs openssl to make a certificate")
+    def test_https(self):
+        key, certificate = self.folder / "key", self.folder / "certificate"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+             "-keyout", key, "-out", certificate], check=True, capture_output=True,
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"https://localhost:{self.server.server_port}"
+        with contextlib.closing(self.alone()) as c, self.within(6), self.assertRaisesRegex(NotConfirmed, "certificate verify failed"):
+            c.recover(0.5)
+        self.server.board = Board(1)
+        c = self.committer(domains=1, context=ssl.create_default_context(cafile=str(certificate)))
+        self.assertIsNone(c.recover(20).epoch)
+        c.commit(10, [self.part()], 20)
 
 
 class RecordTest(unittest.TestCase):
