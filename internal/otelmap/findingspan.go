@@ -1,6 +1,8 @@
 package otelmap
 
 import (
+	"cmp"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -27,7 +29,8 @@ func FindingsToTraces(findings []model.Finding) ptrace.Traces {
 
 func jobSpans(td ptrace.Traces, job jobKey) ptrace.SpanSlice {
 	rs := td.ResourceSpans().AppendEmpty()
-	jobResource(job.name, job.id, job.incarnation, rs.Resource())
+	// Who draws spans sorts them by service.
+	jobResource(cmp.Or(job.name, job.id), job.id, job.incarnation, rs.Resource())
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(ScopeName)
 	return ss.Spans()

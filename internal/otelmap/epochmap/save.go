@@ -1,6 +1,7 @@
 package epochmap
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -28,7 +29,8 @@ type Save struct {
 // AppendSave adds a save as a span: the only one of its trace.
 func AppendSave(s *Save, to ptrace.Traces) {
 	rs := to.ResourceSpans().AppendEmpty()
-	JobToResource(s.JobID, s.JobName, rs.Resource())
+	// Who draws spans sorts them by service.
+	JobToResource(s.JobID, cmp.Or(s.JobName, s.JobID), rs.Resource())
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(otelmap.ScopeName)
 	span := ss.Spans().AppendEmpty()

@@ -26,6 +26,7 @@ func TestSavesAreSpans(t *testing.T) {
 	require.Equal(t, 3, td.SpanCount())
 	span := func(i int) ptrace.Span { return td.ResourceSpans().At(i).ScopeSpans().At(0).Spans().At(0) }
 	assert.Equal(t, map[string]any{"lockstep.job.id": "job", "service.name": "llama"}, td.ResourceSpans().At(0).Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"lockstep.job.id": "job", "service.name": "job"}, td.ResourceSpans().At(2).Resource().Attributes().AsRaw(), "Jaeger lists services")
 	assert.Equal(t, "checkpoint save", span(0).Name())
 	assert.Equal(t, time.Minute, span(0).EndTimestamp().AsTime().Sub(span(0).StartTimestamp().AsTime()))
 	assert.Equal(t, map[string]any{
