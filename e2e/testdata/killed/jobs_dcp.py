@@ -66,7 +66,7 @@ class Over(Fresh):
         pass
 
 
-class Local(Fresh):
+class Local(Over):
     """Each rank commits for itself."""
 
     collectives, args = False, ["--world-size", "2"]
