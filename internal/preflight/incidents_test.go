@@ -5,12 +5,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/ckptsim"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
@@ -94,6 +99,42 @@ func judge(t *testing.T, asked model.Optional[int64], roots ...fstest.MapFS) *pr
 	return preflight.Judge(places, asked)
 }
 
+// sub is what there is below a folder.
+func sub(t *testing.T, fsys fstest.MapFS, dir string) fstest.MapFS {
+	t.Helper()
+	out := fstest.MapFS{}
+	for name, file := range fsys {
+		if below, ok := strings.CutPrefix(name, dir+"/"); ok {
+			out[below] = file
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// dcp is what is there of a job of DCP that had saved at 100, and is in the midst of its save at 200.
+func dcp(t *testing.T, job string) fstest.MapFS {
+	t.Helper()
+	jobs := ckptsim.Jobs()
+	i := slices.IndexFunc(jobs, func(j ckptsim.Job) bool { return j.Name == job })
+	trial, err := ckptsim.NewTrial(&jobs[i], 2, 100, 200)
+	require.NoError(t, err)
+	state, err := trial.At(trial.Steps()/2, ckptsim.Kill, rand.New(rand.NewPCG(1, 8)))
+	require.NoError(t, err)
+	out := fstest.MapFS{}
+	require.NoError(t, fs.WalkDir(state, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		require.NoError(t, err)
+		data, err := fs.ReadFile(state, name)
+		out[name] = &fstest.MapFile{Data: data, ModTime: info.ModTime()}
+		return err
+	}))
+	return out
+}
+
 var loader model.Optional[int64] // what the job's own loader would take
 
 // TestIncidents rebuilds failures that users of the frameworks reported. The sentence is what
@@ -127,6 +168,16 @@ func TestIncidents(t *testing.T) {
 		[]fstest.MapFS{a},
 		loader,
 		epoch.Converging, "1 of 4 domains do not confirm it, the first optimizer zero_pp_rank_1_mp_rank_00_optim_states, which is absent", 100,
+	})
+
+	a = fstest.MapFS{"run-120000/latest": text("global_step200")}
+	deepspeed(t, a, "run-120000/global_step200", 200, 0)
+	deepspeed(t, a, "run-120001/global_step200", 200, 1) // its clock had moved on
+	incidents = append(incidents, incident{
+		"TensorAuto/OpenTau#396: one rank saves into a folder of another second",
+		[]fstest.MapFS{sub(t, a, "run-120000")},
+		loader,
+		epoch.Converging, "1 of 4 domains do not confirm it, the first optimizer zero_pp_rank_1_mp_rank_00_optim_states, which is absent", 0,
 	})
 
 	a = fstest.MapFS{"latest": text("global_step200")}
@@ -200,6 +251,18 @@ func TestIncidents(t *testing.T) {
 		epoch.Converging, "1 of 6 domains do not confirm it, the first commit trainer_state.json, which is absent", 100,
 	})
 
+	a, b = fstest.MapFS{}, fstest.MapFS{}
+	hf(t, a, 100)
+	hf(t, a, 200)
+	hf(t, b, 100)
+	b["tmp-checkpoint-200/rng_state_1.pth"] = torchFile(t, pair{"python", 1})
+	incidents = append(incidents, incident{
+		"hiyouga/LlamaFactory#2398: a worker node keeps tmp-checkpoint-*",
+		[]fstest.MapFS{a, b},
+		loader,
+		epoch.MixedEpoch, "places would resume from different epochs: node-0 from 200 by the highest checkpoint-N, node-1 from 100 by the highest checkpoint-N", 100,
+	})
+
 	a = fstest.MapFS{}
 	hf(t, a, 100)
 	hf(t, a, 200)
@@ -239,6 +302,18 @@ func TestIncidents(t *testing.T) {
 		[]fstest.MapFS{a},
 		loader,
 		epoch.Converging, "1 of 2 domains do not confirm it, the first commit _CHECKPOINT_METADATA, which is tentative", 0,
+	})
+
+	incidents = append(incidents, incident{
+		"ByteDance-Seed/VeOmni#1181: metadata of the save before beside new shards",
+		[]fstest.MapFS{dcp(t, "dcp, overwrite in place")},
+		loader,
+		epoch.Converging, "6 of 10 domains do not confirm it, the first dataloader rank 1, which is tentative", 0,
+	}, incident{
+		"KempnerForge#102: the newest is named before it is on the disk",
+		[]fstest.MapFS{dcp(t, "torchtitan")},
+		model.Some[int64](200), // by a link, latest
+		epoch.Unknown, "4 of 4 domains do not confirm it, the first commit .metadata, which is absent", 100,
 	})
 
 	for _, in := range incidents {
