@@ -37,10 +37,10 @@ func contents(t *testing.T, file string) []byte {
 func TestDigestsTellWhatIsOfAnotherSave(t *testing.T) {
 	for file, other := range map[string]func(dir string) []byte{
 		"__1_0.distcp": func(dir string) []byte {
-			return contents(t, filepath.Join(dir, "iter_0000100/__1_0.distcp"))
+			return contents(t, filepath.Join(dir, "iter_0000100", "__1_0.distcp"))
 		},
 		"metadata.json": func(dir string) []byte {
-			b := contents(t, filepath.Join(dir, "iter_0000200/metadata.json"))
+			b := contents(t, filepath.Join(dir, "iter_0000200", "metadata.json"))
 			return []byte(strings.Replace(string(b), `"common_backend_version": 1`, `"common_backend_version": 2`, 1))
 		},
 	} {
@@ -134,7 +134,7 @@ func TestIntegrityOfWhatever(t *testing.T) {
 // Whichever one look at the disk fails, a shard of another save is not confirmed.
 func TestDigestsOnADiskThatFails(t *testing.T) {
 	dir := saves(t, integrityJob, 100, 200)
-	overwrite(t, filepath.Join(dir, "iter_0000200/__1_0.distcp"), contents(t, filepath.Join(dir, "iter_0000100/__1_0.distcp")))
+	overwrite(t, filepath.Join(dir, "iter_0000200", "__1_0.distcp"), contents(t, filepath.Join(dir, "iter_0000100", "__1_0.distcp")))
 	f := &failing{FS: os.DirFS(dir), at: 1}
 	for ; ; f.at++ {
 		f.looks = 0
