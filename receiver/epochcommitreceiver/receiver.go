@@ -121,11 +121,21 @@ func (c *carrier) Shutdown(ctx context.Context) error {
 	}
 	c.interval.Stop(func() {
 		if !c.emit(ctx, false, time.Now()) {
-			c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(2*len(c.pending)))
+			c.drop(ctx, len(c.pending))
+			c.board.Changes(false, func(of []bilateral.Change) bool {
+				c.drop(ctx, len(of))
+				return true
+			})
 		}
+		c.drop(ctx, int(c.board.Stats().Unsaid))
 		c.telemetry.Shutdown()
 	})
 	return err
+}
+
+// drop counts changes that nobody will be told of.
+func (c *carrier) drop(ctx context.Context, changes int) {
+	c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(2*changes))
 }
 
 // grace is for how long answers that were begun may take at the end. All who wait are answered at once;

@@ -301,11 +301,13 @@ func TestRefusedForLong(t *testing.T) {
 
 func TestWhatIsRefusedToTheEndIsCounted(t *testing.T) {
 	b := start(t, nil, consumertest.NewErr(errors.New("no")))
-	b.post(says("rank 0", 1, 5, "tentative"))
+	for _, job := range []string{"job", "another", "third"} {
+		b.post(strings.Replace(says("rank 0", 1, 5, "tentative"), `"job": "job"`, `"job": "`+job+`"`, 1))
+	}
 	require.NoError(t, b.Shutdown(t.Context()))
 	m, err := b.tel.GetMetric("otelcol_receiver_epoch_commit_observations_dropped")
 	require.NoError(t, err)
-	assert.EqualValues(t, 2, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+	assert.EqualValues(t, 6, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 }
 
 // A client that does not send what it announced keeps nobody from ending.

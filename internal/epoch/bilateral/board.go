@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Errors that callers tell apart.
@@ -30,6 +32,7 @@ type Config struct {
 type Stats struct {
 	Forgotten int64 // jobs, that were silent for long or made room
 	Left      int64 // domains that made room for others of their jobs
+	Unsaid    int64 // changes of forgotten jobs for which there was no room
 	Jobs      int
 	Domains   int
 }
@@ -43,7 +46,16 @@ type Board struct {
 	members  int
 	revision int64
 	stats    Stats
+	// pass are the jobs of which is still to be told in the pass that is under way, of what has changed or
+	// of all.
+	pass    []key
+	passAll bool
+	gone    [][]Change // of jobs that were forgotten, each of one
 }
+
+// maxGone bounds the lists of what is to be told of forgotten jobs: more than are forgotten before somebody
+// takes them, but where nobody does.
+const maxGone = 4096
 
 // New returns a board that has heard nothing.
 func New(cfg Config) *Board { return &Board{cfg: cfg, jobs: map[key]*job{}} }
@@ -205,8 +217,19 @@ func (b *Board) Forget(now time.Time) {
 	}
 }
 
+// forget forgets a job. Of what not all of it held nobody would tell any more that it is over; what all held
+// stays said.
 func (b *Board) forget(k key) {
 	j := b.jobs[k]
+	j.over, j.dirty = true, true
+	list := slices.DeleteFunc(b.changes(k, false), func(c Change) bool { return c.State != model.DomainWithdrawn })
+	switch {
+	case len(list) == 0:
+	case len(b.gone) < maxGone:
+		b.gone = append(b.gone, list)
+	default:
+		b.stats.Unsaid += int64(len(list))
+	}
 	delete(b.jobs, k)
 	b.members -= len(j.members)
 	b.stats.Forgotten++

@@ -293,6 +293,62 @@ func TestWhoMakesRoomIsWithdrawn(t *testing.T) {
 	assert.Empty(t, changes(b, false))
 }
 
+// Who made room and comes back at once is told of as it is, whatever was known of it.
+func TestWhoMakesRoomAndComesBack(t *testing.T) {
+	b, now := New(limits), time.Now()
+	tell := func(domain string, slots ...Slot) {
+		_, err := b.Tell(&Tell{Job: "job", Domain: domain, Domains: 2, Life: "a", Sequence: now.UnixNano(), Slots: slots}, Until{}, now)
+		require.NoError(t, err)
+	}
+	tell("node-a", slot(1, "e", Committed))
+	tell("node-b", slot(1, "e", Committed))
+	changes(b, false)
+	now = now.Add(idle)
+	tell("node-c", slot(1, "e", Committed)) // instead of node-a
+	tell("node-a", slot(1, "e", Committed)) // instead of node-b
+	last := map[string]Change{}
+	for _, c := range append(changes(b, false), changes(b, true)...) {
+		if c.Revision >= last[c.Domain].Revision {
+			last[c.Domain] = c
+		}
+	}
+	require.Len(t, last, 3)
+	assert.Equal(t, model.DomainCommitted, last["node-c"].State)
+	assert.Equal(t, model.DomainCommitted, last["node-a"].State)
+	assert.Equal(t, model.DomainWithdrawn, last["node-b"].State)
+}
+
+// What not all of a forgotten job held nobody will tell of any more: it is taken back. What all held stays.
+func TestWhatIsForgottenIsWithdrawn(t *testing.T) {
+	b, now := New(limits), time.Now()
+	for i, slots := range [][]Slot{{slot(1, "e", Committed), slot(2, "e", Tentative)}, {slot(1, "e", Committed)}} {
+		_, err := b.Tell(&Tell{Job: "job", Domain: fmt.Sprint(i), Domains: 2, Life: "a", Sequence: 1, Slots: slots}, Until{}, now)
+		require.NoError(t, err)
+	}
+	require.Len(t, changes(b, false), 4)
+	b.Forget(now.Add(limits.Silent))
+	list := changes(b, false)
+	require.Len(t, list, 2)
+	for _, c := range list {
+		assert.Equal(t, []any{int64(2), model.DomainWithdrawn}, []any{c.Epoch, c.State})
+	}
+	assert.Empty(t, changes(b, true))
+}
+
+func TestWhatIsForgottenIsBounded(t *testing.T) {
+	b, now := New(limits), time.Now()
+	for i := range maxGone + 3 {
+		_, err := b.Tell(&Tell{Job: fmt.Sprint(i), Domain: "0", Domains: 2, Life: "a", Sequence: 1, Slots: []Slot{slot(1, "e", Tentative)}}, Until{}, now)
+		require.NoError(t, err)
+		b.pass = nil
+		b.changes(key{fmt.Sprint(i), 2}, false)
+		now = now.Add(limits.Silent)
+		b.Forget(now)
+	}
+	assert.EqualValues(t, 3, b.Stats().Unsaid)
+	assert.Len(t, changes(b, false), maxGone)
+}
+
 // Where a whole job begins, each domain is told of the session once and not once for each that begins.
 func TestSessionsComeToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -468,6 +524,36 @@ func TestChangesThatAreNotTaken(t *testing.T) {
 	assert.False(t, b.Changes(false, func(of []Change) bool { jobs = append(jobs, of[0].Job); return false }))
 	assert.True(t, b.Changes(false, func(of []Change) bool { jobs = append(jobs, of[0].Job); return true }))
 	assert.Equal(t, []string{"a", "b"}, jobs)
+}
+
+// Where now and then one is not taken, all come to be told, and the last as often as the first.
+func TestChangesAreFair(t *testing.T) {
+	b := New(Config{MaxJobs: 10, MaxDomains: 10, Silent: time.Hour})
+	for job := range 10 {
+		_, err := b.Tell(&Tell{Job: fmt.Sprint(job), Domain: "0", Domains: 1, Life: "a", Sequence: 1, Slots: []Slot{slot(1, "e", Tentative)}}, Until{}, time.Now())
+		require.NoError(t, err)
+	}
+	told, calls := map[string]int{}, 0
+	for range 100 {
+		b.Changes(true, func(of []Change) bool {
+			told[of[0].Job]++
+			calls++
+			return calls%4 != 0
+		})
+	}
+	require.Len(t, told, 10)
+	for job, n := range told {
+		assert.InDelta(t, calls/10, n, 2, job)
+	}
+}
+
+// A pass over what has changed that was broken off is none over all.
+func TestChangesOfAllAfterSome(t *testing.T) {
+	b := New(limits)
+	s := speakers(t, b, 1)[0]
+	s.says("", slot(1, "e", Tentative))
+	require.False(t, b.Changes(false, func([]Change) bool { return false }))
+	assert.Len(t, changes(b, true), 1)
 }
 
 // What one has committed all recover, also those that were not told of it any more.

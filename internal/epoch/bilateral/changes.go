@@ -25,26 +25,53 @@ type Change struct {
 	Revision    int64 // of two changes of one epoch the one with the higher holds
 }
 
-// Changes hands on what has changed since it was called last, or all that is held, job by job, until
-// one is not taken.
+// Changes hands on what has changed since it was called last, or all that is held, job by job, until one
+// is not taken; it goes on there when it is called again. It returns whether it came to the end.
 func (b *Board) Changes(all bool, take func([]Change) bool) bool {
-	for _, k := range b.keys() {
-		if list := b.changes(k, all); len(list) > 0 && !take(list) {
+	b.begin(all)
+	for {
+		list, more := b.next()
+		if len(list) > 0 && !take(list) {
 			return false
 		}
+		if more {
+			continue
+		}
+		if all && !b.passAll { // what was gone on with was of what has changed alone
+			b.begin(all)
+			continue
+		}
+		return true
 	}
-	return true
 }
 
-func (b *Board) keys() []key {
+// begin begins a pass over the jobs where none is under way.
+func (b *Board) begin(all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(b.jobs), key.compare)
+	if len(b.pass) == 0 {
+		b.pass, b.passAll = slices.SortedFunc(maps.Keys(b.jobs), key.compare), all
+	}
 }
 
+// next is what there is to be told of forgotten jobs, or of the next one of the pass, and whether there is more.
+func (b *Board) next() (list []Change, more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.gone) > 0 {
+		list, b.gone = b.gone[0], b.gone[1:]
+		return list, true
+	}
+	if len(b.pass) == 0 {
+		return nil, false
+	}
+	k := b.pass[0]
+	b.pass = b.pass[1:]
+	return b.changes(k, b.passAll), true
+}
+
+// changes is what there is to be told of one job; the caller holds the lock.
 func (b *Board) changes(k key, all bool) (list []Change) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	j := b.jobs[k]
 	if j == nil || !all && !j.dirty {
 		return nil

@@ -97,7 +97,7 @@ func (j *job) take(t *Tell, now time.Time) error {
 	j.heard = now
 	j.dirty, j.over = j.dirty || j.over, false
 	if m == nil {
-		m = &member{told: map[int64]said{}}
+		m = &member{told: j.back(t.Domain)}
 		j.members[t.Domain], j.dirty = m, true
 	}
 	m.heard = now
@@ -148,6 +148,17 @@ func (j *job) leave(name string) {
 	j.stir(name, m.life)
 	delete(j.members, name)
 	j.left = append(j.left, leaver{name, m})
+}
+
+// back is what was said of a domain that made room and comes back before that was told.
+func (j *job) back(name string) map[int64]said {
+	for i := range j.left {
+		if m := j.left[i]; m.name == name {
+			j.left = slices.Delete(j.left, i, i+1)
+			return m.told
+		}
+	}
+	return map[int64]said{}
 }
 
 // live notes the life of a member, and with it the session.

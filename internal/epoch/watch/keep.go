@@ -51,11 +51,19 @@ func (w *Watch) Snapshot() ([]byte, error) {
 	}
 	for _, of := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
 		e := w.open[of]
-		said := e.Judgement
-		said.Held = said.Held[:min(len(said.Held), epoch.MaxNamed)]
-		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, said})
+		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, bounded(e.Judgement)})
 	}
 	return json.Marshal(k)
+}
+
+// bounded is a judgement without what is beyond the domains and epochs that one names.
+func bounded(j epoch.Judgement) epoch.Judgement {
+	j.Missing = j.Missing[:min(len(j.Missing), epoch.MaxNamed)]
+	j.Held = slices.Clone(j.Held[:min(len(j.Held), epoch.MaxNamed)])
+	for i := range j.Held {
+		j.Held[i].Domains = j.Held[i].Domains[:min(len(j.Held[i].Domains), epoch.MaxNamed)]
+	}
+	return j
 }
 
 func (k genKey) compare(o genKey) int {
@@ -104,6 +112,7 @@ func (w *Watch) Restore(data []byte, now time.Time) error {
 	}
 	for _, e := range k.Episodes {
 		of := saveKey{genKey{e.Job, e.Generation}, e.Save}
+		e.Judgement = bounded(e.Judgement)
 		w.open[of] = &Episode{
 			Job: e.Job, Generation: e.Generation, Save: e.Save, Class: e.Class, Judgement: e.Judgement,
 			Began: time.Unix(0, e.Began), Revision: e.Revision, unseen: true,
@@ -135,10 +144,6 @@ func (k *kept) check(cfg *Config) error {
 			return fmt.Errorf("check episodes: %d: got class %.40q; want mixed, partial or revoked", i, e.Class)
 		case e.Revision < 1:
 			return fmt.Errorf("check episodes: %d: got revision %d; want 1 or more", i, e.Revision)
-		case len(e.Judgement.Missing) > epoch.MaxNamed || len(e.Judgement.Held) > epoch.MaxNamed:
-			return fmt.Errorf("check episodes: %d: got %d missing domains and %d epochs; want at most %d and %d", i, len(e.Judgement.Missing), len(e.Judgement.Held), epoch.MaxNamed, epoch.MaxNamed)
-		case slices.ContainsFunc(e.Judgement.Held, func(h epoch.Held) bool { return len(h.Domains) > epoch.MaxNamed }):
-			return fmt.Errorf("check episodes: %d: got an epoch with more than %d domains; want at most so many", i, epoch.MaxNamed)
 		}
 	}
 	return nil
