@@ -20,7 +20,9 @@ from .service import MAX_WAIT, PATIENCE, Refused, Service, Unreachable
 _PAUSE, _MAX_PAUSE = 0.1, 2.0  # seconds, after an answer that came early, or none
 _BEAT = 15.0  # seconds: so long others wait at most for who need not wait himself
 _GRACE = 1.0  # seconds that a call's last answer may take to come, after its timeout
+_PIECE = 0.25  # seconds that may go by before it is seen that the committer is closed
 _BRIEF = 5.0  # seconds to tell others what they may wait for and this domain need not
+_CONFLICT = 409  # a status: what was told contradicts what others have
 _MAX_NAME = 64  # bytes; percent-encoded, a file name has room for them
 
 
@@ -92,7 +94,15 @@ class Committer:
         domains = integer("commit: domains", domains, 1, MAX_DOMAINS)
         self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context)
         self._owner = os.getpid()
-        self._mutex = threading.Lock()
+        self._turn = threading.Lock()  # has the call that runs, also while its part goes to the disk
+        # Has who tells or writes the record: the heart only while no call does. Its thread gets it again, so
+        # that a signal handler can close what it has interrupted.
+        self._mutex = threading.RLock()
+        self._busy = False  # who has the mutex is at something that a signal handler must not end
+        self._wanted = False  # a call waits for the heart
+        self._closing = self._leaving = False
+        self._leave_by = 0.0
+        self._service.ended = lambda: not self._leaving and (self._closing or self._wanted)
         self._heart = _Heart(self._idle)
         self._record = Record(os.fspath(folder), job, domain, domains)
         _open.add(self)
@@ -115,15 +125,37 @@ class Committer:
     def close(self) -> None:
         """Leaves the domain to another process. What is held stays held.
 
-        What was written down last and could not be told is told now, for some seconds at most.
+        What was written down last and could not be told is told now, for some seconds at most. A call
+        that runs raises RuntimeError after about a second, or once the disk has done what it was asked;
+        one that brings a part to the disk is not waited for, and commits nothing. Where a call takes
+        longer, or this is called by a signal handler that has interrupted it, the call leaves the domain as
+        it ends, and this returns before.
         """
         if os.getpid() != self._owner:
             self._forked()
             return
-        self._heart.stop()
-        with self._mutex:
+        if not self._closing:
+            self._leave_by, self._closing = time.monotonic() + _BRIEF, True
+            self._heart.stop()  # once: a signal handler may have interrupted just this
+        got = self._mutex.acquire(blocking=False)
+        if not (got and not self._busy or self._leaving):
+            self._service.interrupt()
+        if not got and not self._mutex.acquire(timeout=_BRIEF + _GRACE):
+            return  # who has it leaves
+        try:
+            if not self._busy:
+                self._leave()
+        finally:
+            self._mutex.release()
+
+    def _leave(self) -> None:
+        if self._leaving:
+            return  # a signal handler has interrupted it
+        self._leaving = True
+        try:
             if self._record.open:
                 self._farewell()
+        finally:
             self._service.close()
             self._record.close()
 
@@ -141,22 +173,53 @@ class Committer:
         """Raises RuntimeError where this is not the domain any more: another process may be."""
         if os.getpid() != self._owner:
             raise RuntimeError(f"{what}: got process {os.getpid()}; want {self._owner}, which made the committer, of which this is a fork")
-        if not self._record.open:
+        if self._closing or not self._record.open:
             raise RuntimeError(f"{what}: the committer is closed")
 
     @contextlib.contextmanager
     def _call(self, what: str, timeout: float) -> Iterator[float]:
-        """Has the committer for one call; yields when the call's time is over."""
+        """Keeps other calls away for one; yields when the call's time is over."""
         self._check(what)
-        timeout = max(0.0, min(timeout, threading.TIMEOUT_MAX))
-        end = time.monotonic() + timeout
-        if not self._mutex.acquire(timeout=timeout):
-            raise NotConfirmed(f"{what}: another call has not ended in time; this one has done nothing")
+        end = time.monotonic() + max(0.0, min(timeout, threading.TIMEOUT_MAX))
+        self._acquire(self._turn, what, end)
         try:
-            self._check(what)
             yield end
         finally:
-            self._mutex.release()
+            self._turn.release()
+
+    def _acquire(self, lock: Any, what: str, end: float) -> None:
+        while not lock.acquire(timeout=max(0.0, min(_PIECE, end - time.monotonic()))):
+            self._check(what)
+            if time.monotonic() >= end:
+                raise NotConfirmed(f"{what}: another call has not ended in time; this one has done nothing")
+
+    @contextlib.contextmanager
+    def _alone(self, what: str, end: float) -> Iterator[None]:
+        """Has record, service and rule for a call: the heart, which alone may have them, is cut short."""
+        if not self._mutex.acquire(timeout=_PIECE):
+            self._wanted = True
+            try:
+                self._service.interrupt()
+                self._acquire(self._mutex, what, end)
+            finally:
+                self._wanted = False
+        with self._doing():
+            self._check(what)
+            yield
+
+    @contextlib.contextmanager
+    def _doing(self) -> Iterator[None]:
+        """Gives the mutex back, and leaves the domain where close() was called meanwhile."""
+        try:
+            self._busy = True
+            yield
+        finally:
+            self._busy = False
+            try:
+                if self._closing:
+                    self._leave()
+            finally:
+                self._mutex.release()
 
     def recover(self, timeout: float = 600.0, older: bool = False) -> Recovered:
         """Returns the newest save of which every domain holds its part, and commits it.
@@ -168,26 +231,38 @@ class Committer:
         what is left is older than a save that was confirmed. Then nothing is let go, and older=True,
         given on all domains, takes what is left.
         """
-        with self._call("recover", timeout) as end:
-            self._domain.begin()
-            self._look()
-            while True:
-                answer = self._until(self._domain.join, lambda: {"for": "session"}, end, "recover")
-                lost = self._domain.lost(answer)
-                if lost is not None and not older:
-                    left = f"the newest that all hold is {answer.recoverable[0]}" if answer.recoverable else "there is none that all hold"
-                    raise Lost(f"recover: save {lost[0]} was held by all domains, and is not any more; {left}")
-                self._put(self._domain.decide(answer))
-                if answer.recoverable is None:
-                    break
-                try:
-                    self._reflect(answer.recoverable[0], end, f"recover save {answer.recoverable[0]}")
-                    break
-                except Restarted:  # one more comes, with whom all is as it was
-                    continue
-            self._domain.decided = True
-            self._heart.beat()
-            return Recovered(*answer.recoverable) if answer.recoverable else Recovered(None)
+        with self._call("recover", timeout) as end, self._alone("recover", end):
+            try:
+                return self._recover(end, older)
+            except Refused as e:
+                if e.status != _CONFLICT:
+                    raise
+            # A message of an older life, held back until a service forgot, makes that refuse this one, as
+            # though the older were the newer. Whoever called again would begin a new life, too; whether the
+            # record is still this domain's is looked at again. Once, so that two of one name do not
+            # drive each other on for ever.
+            return self._recover(end, older)
+
+    def _recover(self, end: float, older: bool) -> Recovered:
+        self._domain.begin()
+        self._look()
+        while True:
+            answer = self._until(self._domain.join, lambda: {"for": "session"}, end, "recover")
+            lost = self._domain.lost(answer)
+            if lost is not None and not older:
+                left = f"the newest that all hold is {answer.recoverable[0]}" if answer.recoverable else "there is none that all hold"
+                raise Lost(f"recover: save {lost[0]} was held by all domains, and is not any more; {left}")
+            self._put(self._domain.decide(answer))
+            if answer.recoverable is None:
+                break
+            try:
+                self._reflect(answer.recoverable[0], end, f"recover save {answer.recoverable[0]}")
+                break
+            except Restarted:  # one more comes, with whom all is as it was
+                continue
+        self._domain.decided = True
+        self._heart.beat()
+        return Recovered(*answer.recoverable) if answer.recoverable else Recovered(None)
 
     def commit(self, epoch: int, paths: Iterable[Union[str, "os.PathLike[str]"]], timeout: float = 600.0) -> None:
         """Commits the save of an epoch, of which this domain's part is below paths.
@@ -209,24 +284,32 @@ class Committer:
             raise TypeError(f"commit save {epoch}: paths: got {paths!r:.80}; want a list of paths")
         what = f"commit save {epoch}"
         with self._call(what, timeout) as end:
-            held = self._domain.epochs()
-            if not self._domain.decided:
-                raise RuntimeError(f"{what}: want recover() first")
-            if held and epoch <= held[-1]:
-                raise ValueError(f"{what}: want an epoch after {held[-1]}, which is held")
-            if len(held) >= MAX_SLOTS:
-                raise RuntimeError(f"{what}: got {len(held)} saves that are not confirmed; want fewer than {MAX_SLOTS}")
+            with self._alone(what, end):
+                self._may_save(epoch, what)
+            # The disk may take minutes, in which the heart tells: a service lets those make room that are silent.
             parts = self._record.settle([os.fspath(p) for p in paths])
-            end = max(end, time.monotonic())
-            self._ask(what, end)
-            self._put(self._domain.save(epoch, parts))
-            self._reflect(epoch, end, what)
+            with self._alone(what, float("inf")):  # the heart may be waiting for the same disk
+                self._may_save(epoch, what)  # it may have found that another process is the domain
+                end = max(end, time.monotonic())
+                self._ask(what, end)
+                self._put(self._domain.save(epoch, parts))
+                self._reflect(epoch, end, what)
+
+    def _may_save(self, epoch: int, what: str) -> None:
+        held = self._domain.epochs()
+        if not self._domain.decided:
+            raise RuntimeError(f"{what}: want recover() first")
+        if held and epoch <= held[-1]:
+            raise ValueError(f"{what}: want an epoch after {held[-1]}, which is held")
+        if len(held) >= MAX_SLOTS:
+            raise RuntimeError(f"{what}: got {len(held)} saves that are not confirmed; want fewer than {MAX_SLOTS}")
 
     def _ask(self, what: str, end: float) -> None:
         """Has the service say whether another life of this domain has begun, before anything is written."""
         try:
             answer = self._exchange({}, 0.0, end)
         except Unreachable:
+            self._check(what)
             return  # the record says it, too, but for what is written at the same moment
         self._together(what, answer)
 
@@ -245,7 +328,7 @@ class Committer:
         for slot in there:
             gone = self._record.there(slot)
             if gone:
-                warnings.warn(f"recover: this domain's part of save {slot.epoch} is not there any more: {gone}", RuntimeWarning, stacklevel=3)
+                warnings.warn(f"recover: this domain's part of save {slot.epoch} is not there any more: {gone}", RuntimeWarning, stacklevel=4)
             slots.append(replace(slot, gone=bool(gone)))
         self._take(tuple(slots))
 
@@ -286,13 +369,11 @@ class Committer:
         """Goes on where the call that began has given up, and lets others go on."""
         if not self._mutex.acquire(blocking=False):
             return  # a call tells
-        try:
+        with self._doing():
             answer = self._tell() if self._record.open and self._domain.decided else None
             slots = None if answer is None or self._domain.restarted(answer) else self._domain.advance(answer)
             if slots is not None:
                 self._put(slots)
-        finally:
-            self._mutex.release()
 
     def _tell(self, end: float = float("inf")) -> Optional[Answer]:
         """Lets others see how far this domain is, where it need not wait for them."""
@@ -303,13 +384,15 @@ class Committer:
 
     def _farewell(self) -> None:
         """Tells once more what could not be told: nobody else will ever know."""
-        end = time.monotonic() + _BRIEF
+        end = max(self._leave_by, time.monotonic() + _GRACE)
         while self._untold and time.monotonic() < end:
             if self._tell(end - _GRACE) is None:
                 time.sleep(_PAUSE)
 
     def _exchange(self, wait: Dict[str, Any], seconds: float, end: float) -> Answer:
         """Tells how far this domain is; the answer comes within seconds and the way, or the call's time."""
+        if self._service.ended():
+            raise Unreachable("the committer is closed, or a call waits for it")
         message = {**self._names, **self._domain.message(), **wait}
         try:
             answer = self._service.exchange(message, min(time.monotonic() + seconds + PATIENCE, end + _GRACE))
@@ -323,6 +406,7 @@ class Committer:
         """Tells how far this domain is, again and again, until an answer is what is waited for."""
         pause, answer = _PAUSE, None
         while True:
+            self._check(what)
             left = max(0.0, end - time.monotonic())
             wanted = {**wait(), "seconds": min(MAX_WAIT, left), "missing": left <= MAX_WAIT}
             was, began, problem = self._domain.progress(), time.monotonic(), ""
@@ -331,14 +415,21 @@ class Committer:
                 if met(answer):
                     return answer
             except Unreachable as e:
+                self._check(what)
                 problem = str(e)
             if self._domain.progress() != was:
                 pause = _PAUSE
             elif time.monotonic() >= end:
                 raise _late(what, answer, problem)
             elif time.monotonic() - began < wanted["seconds"] / 2:  # it answered at once, or not at all
-                time.sleep(min(pause, left))
+                self._rest(min(pause, left))
                 pause = min(2 * pause, _MAX_PAUSE)
+
+    def _rest(self, seconds: float) -> None:
+        """Sleeps until it is over, or the committer is closed."""
+        end = time.monotonic() + seconds
+        while not self._closing and time.monotonic() < end:
+            time.sleep(max(0.0, min(_PIECE, end - time.monotonic())))
 
 
 def _late(what: str, answer: Optional[Answer], problem: str) -> NotConfirmed:

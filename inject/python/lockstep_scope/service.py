@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
 from .bilateral import Answer
@@ -19,12 +19,17 @@ from .bilateral import Answer
 MAX_WAIT = 10.0  # seconds that the service keeps an answer back at most
 PATIENCE = 15.0  # seconds for the way there and back
 
+_PIECE = 0.25  # seconds that may go by before it is seen that an exchange is to be given up
 _PATH = "/v1/commit"
 _MAX_ANSWER = 1 << 20  # bytes; eight saves and sixteen names have less than 8 KiB
 
 
 class Refused(RuntimeError):
-    """The service refused what this domain told; the text says why."""
+    """The service refused what this domain told; the text says why, status is HTTP's."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class Unreachable(RuntimeError):
@@ -32,7 +37,10 @@ class Unreachable(RuntimeError):
 
 
 class Service:
-    """One connection, which is made anew where it was lost. url is as http://gateway:13181."""
+    """One connection, which is made anew where it was lost. url is as http://gateway:13181.
+
+    ended says whether an exchange is to be given up; who makes it say so calls interrupt() then.
+    """
 
     def __init__(self, url: str, headers: Optional[Mapping[str, str]], context: Optional[ssl.SSLContext]) -> None:
         try:
@@ -46,13 +54,20 @@ class Service:
         self._path = parts.path.rstrip("/") + _PATH
         self._headers = {"Content-Type": "application/json", **(headers or {})}
         tls = (context or ssl.create_default_context()) if parts.scheme == "https" else None
-        self._make = lambda: _Connection(parts.hostname or "", port or (80 if tls is None else 443), tls)
+        self.ended: Callable[[], bool] = lambda: False
+        self._make = lambda: _Connection(parts.hostname or "", port or (80 if tls is None else 443), tls, lambda: self.ended())
         self._connection: Optional[_Connection] = None
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
+
+    def interrupt(self) -> None:
+        """Ends an exchange that another thread is at, or that a signal handler has interrupted. Takes no lock."""
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
 
     def abandon(self) -> None:
         """Closes a fork's copy of the connection, which its parent goes on with."""
@@ -73,7 +88,7 @@ class Service:
                 used = self._connection is not None
                 status, data = self._send(body, limit)
             except ConnectionError:
-                if not used:
+                if not used or self.ended():
                     raise
                 self.close()  # it was closed since the last message, which may be long ago
                 status, data = self._send(body, limit)
@@ -103,7 +118,7 @@ class Service:
             why = str(e)
         text = f"ask {self._url}: status {status}: {why:.400}"
         if status in (400, 401, 403, 404, 405, 409, 415):
-            raise Refused(text)
+            raise Refused(text, status)
         raise Unreachable(text)
 
 
@@ -116,17 +131,32 @@ class _Connection(http.client.HTTPConnection):
     limit = 0.0
     sock: Any
 
-    def __init__(self, host: str, port: int, tls: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, host: str, port: int, tls: Optional[ssl.SSLContext], ended: Callable[[], bool]) -> None:
         self.default_port = 80 if tls is None else 443
         super().__init__(host, port)
-        self._tls = tls
+        self._tls, self._ended = tls, ended
+        self._current: Optional[socket.socket] = None
+
+    def interrupt(self) -> None:
+        sock = self._current
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not TLS's own, which would go on in the clear
+
+    def _check(self, sock: Optional[socket.socket] = None) -> None:
+        """Has interrupt() end what is done with a socket from here on; raises where it came before."""
+        self._current = sock
+        if self._ended():
+            raise OSError("given up")
 
     def connect(self) -> None:
-        sock = _dial(self.host, self.port, self.limit)
+        sock = _dial(self.host, self.port, self.limit, self._check)
         try:
             if self._tls is not None:
+                sock = self._tls.wrap_socket(sock, server_hostname=self.host, do_handshake_on_connect=False)
+                self._check(sock)
                 sock.settimeout(_left(self.limit))
-                sock = self._tls.wrap_socket(sock, server_hostname=self.host)
+                sock.do_handshake()
         except BaseException:
             sock.close()
             raise
@@ -172,12 +202,13 @@ def _left(limit: float) -> float:
     return left
 
 
-def _dial(host: str, port: int, limit: float) -> socket.socket:
+def _dial(host: str, port: int, limit: float, check: Callable[..., None] = lambda *_: None) -> socket.socket:
     """Connects to one of a name's addresses, each of which gets its share of the time."""
-    addresses, problem = _resolve(host, port, limit), OSError(f"resolve {host}: got no address")
+    addresses, problem = _resolve(host, port, limit, check), OSError(f"resolve {host}: got no address")
     for i, (family, kind, proto, _, address) in enumerate(addresses):
         sock = socket.socket(family, kind, proto)
         try:
+            check(sock)
             sock.settimeout(_left(limit) / (len(addresses) - i))
             sock.connect(address)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -188,7 +219,7 @@ def _dial(host: str, port: int, limit: float) -> socket.socket:
     raise problem
 
 
-def _resolve(host: str, port: int, limit: float) -> List[Any]:
+def _resolve(host: str, port: int, limit: float, check: Callable[..., None]) -> List[Any]:
     """Returns a name's addresses. That cannot be given a time; so a thread of its own waits for it."""
     found: List[Any] = []
 
@@ -203,9 +234,11 @@ def _resolve(host: str, port: int, limit: float) -> List[Any]:
         thread.start()
     except RuntimeError as e:  # the interpreter ends, or there is no room
         raise OSError(f"resolve {host}: {e}") from None
-    thread.join(_left(limit))
-    if not found:
-        raise socket.timeout(f"resolve {host}: timed out")
+    while thread.is_alive():
+        thread.join(min(_PIECE, max(0.0, limit - time.monotonic())))
+        check()
+        if not found and time.monotonic() >= limit:
+            raise socket.timeout(f"resolve {host}: timed out")
     if isinstance(found[0], Exception):
         raise OSError(f"resolve {host}: {found[0]}")
     return found[0]

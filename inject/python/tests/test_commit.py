@@ -46,6 +46,7 @@ def ends_soon(seconds=20):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     hangs_up = False
+    delay = 0.0
 
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -68,11 +69,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "missing": missing, "missing_count": a.domains - a.heard or 1,
             }
         data = json.dumps(of).encode()
+        time.sleep(self.delay)
         self.close_connection = self.hangs_up
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(BrokenPipeError):
+            self.wfile.write(data)
 
     def log_message(self, *args):
         pass
@@ -252,8 +255,10 @@ class CommitterTest(Case):
         for status in (400, 401, 403, 404, 409):
             with self.subTest(status=status), contextlib.closing(self.alone()) as c:
                 self.server.fault = (status, {"error": "no"})
+                del self.server.messages[:]
                 with self.assertRaisesRegex(Refused, f"status {status}: no"):
                     c.recover(20)
+                self.assertEqual(2 if status == 409 else 1, len({m["life"] for _, m in self.server.messages}))
 
     def test_answers_that_are_none(self):
         for of in ([], {"version": 9}, {"version": 1}):
@@ -261,6 +266,34 @@ class CommitterTest(Case):
                 self.server.fault = (200, of)
                 with self.assertRaisesRegex(NotConfirmed, "recover: ask http://"):
                     c.recover(0.1)
+
+    def test_a_late_message_of_an_older_life(self):
+        """A service that forgot takes it for the newer, and refuses the living."""
+        self.begin()
+        self.save(10)
+        with self.server.mutex:
+            late = {**next(m for _, m in self.server.messages if m["domain"] == "rank 0"), "life": "00ff"}
+            self.server.board = Board(2)
+            for _, m in self.server.messages[-4:]:
+                self.server.board.tell(m["domain"], m)
+            self.server.board.tell("rank 0", late)
+        with self.assertRaisesRegex(Refused, "status 409"):
+            self.pair[0].commit(20, [self.part("step-20/0")], 20)
+        self.assertEqual((10,), self.pair[0].held(), "nothing is lost by it")
+        self.assertEqual([10, 10], [f.epoch for f in self.both(lambda i, c: c.recover(20))])
+        out = []
+        first = threading.Thread(target=lambda: out.append(self.pair[0].recover(20)))
+        told = len(self.server.messages)
+        first.start()
+        while len(self.server.messages) < told + 2:
+            time.sleep(0.01)
+        with self.server.mutex:  # it comes while the domain recovers
+            self.server.board = Board(2)
+            self.server.board.tell("rank 0", self.server.messages[-1][1])
+            self.server.board.tell("rank 0", {**late, "life": "00fe"})
+        self.assertEqual(10, self.pair[1].recover(20).epoch)
+        first.join()
+        self.assertEqual([10], [f.epoch for f in out])
 
     def test_headers(self):
         self.server.board = Board(1)
@@ -529,7 +562,7 @@ class TimeTest(Case):
         c = self.committer()
         other = threading.Thread(target=lambda: self.assertRaises(NotConfirmed, c.recover, 6))
         other.start()
-        while not c._mutex.locked():
+        while not c._turn.locked():
             time.sleep(0.01)
         with self.within(4), self.assertRaisesRegex(NotConfirmed, "commit save 10: another call has not ended in time; this one has done nothing"):
             c.commit(10, [self.part()], 0.2)
@@ -549,6 +582,185 @@ class TimeTest(Case):
         with unittest.mock.patch.object(c._record, "settle", slow):
             c.commit(10, [self.part()], 0.2)
         self.assertEqual((10,), c.held())
+
+    @contextlib.contextmanager
+    def slow_disk(self):
+        """Has the part's data reach the disk when an event is set; yields it, and one of when that began."""
+        began, go, real = threading.Event(), threading.Event(), os.fsync
+
+        def fsync(fd):
+            if os.readlink(f"/proc/self/fd/{fd}").endswith("/data"):
+                began.set()
+                go.wait(20)
+            return real(fd)
+
+        with unittest.mock.patch.object(os, "fsync", fsync), ends_soon():
+            try:
+                yield began, go
+            finally:
+                go.set()
+
+    def calls(self, call):
+        """Begins a call; returns its thread, and what comes of it."""
+        out = []
+
+        def run():
+            try:
+                out.append(call())
+            except Exception as e:
+                out.append(e)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread, out
+
+    def test_it_is_told_while_the_disk_takes_long(self):
+        with unittest.mock.patch.object(commit, "_BEAT", 0.05), self.slow_disk() as (began, go):
+            c = self.alone()
+            c.recover(20)
+            path, other = self.part(), self.part("step-20", "more")
+            first, out = self.calls(lambda: c.commit(10, [path], 20))
+            began.wait()
+            told = len(self.server.messages)
+            while len(self.server.messages) < told + 3:
+                time.sleep(0.01)
+            with self.within(4), self.assertRaisesRegex(NotConfirmed, "another call has not ended in time; this one has done nothing"):
+                c.commit(20, [other], 0.2)
+            second, later = self.calls(lambda: c.commit(20, [other], 20))
+            time.sleep(0.3)
+            self.assertEqual(([], []), (out, later))
+            self.assertEqual((), c.held())
+            go.set()
+            first.join()
+            second.join()
+        self.assertEqual(([None], [None], (20,)), (out, later, c.held()))
+
+    def test_a_heart_that_waits_is_cut_short(self):
+        with unittest.mock.patch.object(commit, "_BEAT", 0.05), self.slow_disk() as (began, go):
+            c = self.alone()
+            c.recover(20)
+            path = self.part()
+            first, out = self.calls(lambda: c.commit(10, [path], 20))
+            began.wait()
+            with unittest.mock.patch.object(Handler, "delay", 3.5):
+                told = len(self.server.messages)
+                while len(self.server.messages) == told:
+                    time.sleep(0.01)
+            with self.within(2.5):
+                go.set()
+                first.join()
+        self.assertEqual(([None], (10,)), (out, c.held()))
+
+    def test_what_was_found_while_the_disk_took_long(self):
+        c = self.alone()
+        c.recover(20)
+        settle = c._record.settle
+
+        def slow(paths):
+            c._domain.decided = False  # as the heart does where another process is the domain
+            return settle(paths)
+
+        with unittest.mock.patch.object(c._record, "settle", slow), self.assertRaisesRegex(RuntimeError, "commit save 10: want recover.. first"):
+            c.commit(10, [self.part()], 20)
+        self.assertEqual(((), ()), (c.held(), c._record.read()))
+
+    def test_close_while_the_disk_takes_long(self):
+        with self.slow_disk() as (began, go):
+            c = self.alone()
+            c.recover(20)
+            path = self.part()
+            first, out = self.calls(lambda: c.commit(10, [path], 20))
+            began.wait()
+            waits, other = self.calls(lambda: c.commit(20, [path], 20))
+            with self.within(3):
+                c.close()
+                waits.join()
+            with contextlib.closing(self.committer(domains=1)) as successor:
+                go.set()
+                first.join()
+                self.assertEqual((), successor.held())
+        for e in out + other:
+            self.assertRegex(repr(e), r"RuntimeError\('commit.*: the committer is closed'\)")
+
+    def waiting(self):
+        """Yields committers of which a call has to wait, each for something else."""
+        yield "others", self.committer()
+        self.listen()
+        yield "an answer", self.committer()
+        listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.addCleanup(listener.close)
+        for _ in range(4):  # as many as nobody accepts
+            full = socket.socket()
+            self.addCleanup(full.close)
+            full.setblocking(False)
+            full.connect_ex(listener.getsockname())
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield "a connection", self.committer()
+        with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: time.sleep(9)):
+            yield "a name", self.committer()
+        self.listen()
+        self.url = self.url.replace("http", "https")
+        yield "TLS", self.committer()
+
+    def test_close_while_another_thread_waits(self):
+        for name, c in self.waiting():
+            with self.subTest(name), ends_soon():
+                thread, out = self.calls(lambda: c.recover(60))
+                time.sleep(0.5)
+                with self.within(2.5):
+                    c.close()
+                    thread.join()
+                self.assertRegex(repr(out), r"RuntimeError\('recover: the committer is closed'\)")
+                self.assertFalse(c._record.open)
+
+    def test_close_by_a_signal_handler(self):
+        before = signal.signal(signal.SIGUSR1, lambda *_: c.close())
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        for name, c in self.waiting():
+            timer = threading.Timer(0.5, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+            with self.subTest(name), ends_soon(), self.within(3), self.assertRaisesRegex(RuntimeError, "recover: the committer is closed"):
+                timer.start()
+                c.recover(60)
+            self.assertFalse(c._record.open, "the call left the domain")
+
+    def test_close_by_a_signal_handler_tells_what_is_written_down(self):
+        self.server.board = Board(1)
+        with self.assertRaises(SystemExit), ends_soon(), self.committer(domains=1) as c:
+            c.recover(20)
+            exchange = c._service.exchange
+
+            def patched(message, limit):
+                if message["slots"] and not c._closing:
+                    signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+                    raise Unreachable("away")
+                return exchange(message, limit)
+
+            def handler(*_):
+                c.close()
+                raise SystemExit
+
+            self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, handler))
+            c._service.exchange = patched
+            c.commit(10, [self.part()], 20)
+        self.assertEqual([TENTATIVE], self.told())
+        self.assertFalse(c._record.open)
+
+    def test_close_where_the_record_takes_long(self):
+        c, go = self.alone(), threading.Event()
+        self.addCleanup(go.set)
+        write = c._record.write
+        with unittest.mock.patch.object(c._record, "write", lambda *a: (go.wait(20), write(*a))), unittest.mock.patch.object(commit, "_BRIEF", 0.3):
+            thread, out = self.calls(lambda: c.recover(20))
+            while not c._turn.locked():
+                time.sleep(0.01)
+            time.sleep(0.1)
+            with self.within(3):
+                c.close()
+            self.assertTrue(c._record.open, "not while it writes")
+            go.set()
+            thread.join()
+        self.assertRegex(repr(out), "the committer is closed")
+        self.assertFalse(c._record.open)
 
     def away(self, c, times):
         """Has the service be away as often as it is to hear of a save that is committed."""
