@@ -81,7 +81,11 @@ func (b *builder) hold(i int, epoch int64, witness, file string) {
 
 // done finishes the save: domains of which no content says an epoch are of the save's.
 func (b *builder) done() {
-	by := "name of " + path.Base(b.save.Path)
+	name := path.Base(b.save.Path)
+	if name == "." && b.name != "" {
+		name = b.name
+	}
+	by := "name of " + name
 	epoch := b.save.Epoch
 	for i := range b.save.Domains {
 		d := &b.save.Domains[i]

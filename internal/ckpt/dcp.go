@@ -38,12 +38,26 @@ func dcpRank(name string) (int64, bool) {
 	return number(rest[:n])
 }
 
+// saveDCP reads a folder of DCP, plain or with what Megatron or Lightning adds to it.
 func saveDCP(s *scan, f *folder) bool {
 	if !isDCP(f) {
 		return false
 	}
-	b := s.newSave(FormatDCP, f.path, model.Optional[int64]{})
+	epoch, named := numbered(s.name, megatronPrefix)
+	b := s.newSave(FormatDCP, f.path, some(epoch, named))
 	b.readDCP(f)
+	switch {
+	case named, b.hasCommon, hasMegatronFile(f): // one iteration of Megatron's, without its tracker
+		b.save.Format = FormatMegatronDist
+		b.readMegatronFiles(f)
+		if !b.save.Epoch.OK {
+			b.save.Epoch = onlyOwn(&b.save)
+		}
+	case strings.HasSuffix(s.name, lightningExt), f.has(lightningMeta):
+		b.save.Format = FormatLightning
+		b.lightningFile(f.join(lightningMeta), "meta")
+		b.lightningEpoch(s.name)
+	}
 	b.done()
 	return true
 }

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	hfPrefix = "checkpoint-"
-	hfState  = "trainer_state.json"
+	hfPrefix    = "checkpoint-"
+	hfState     = "trainer_state.json"
+	hfArguments = "training_args.bin"
 )
 
 // rootHF reads the folder of Hugging Face's Trainer. Its get_last_checkpoint takes the highest
@@ -42,15 +43,36 @@ func rootHF(s *scan, f *folder) bool {
 	return true
 }
 
+// saveHF reads one save of the Trainer. Its trainer_state.json comes last: one that was cut off has what is
+// written before, or nothing but its name.
 func saveHF(s *scan, f *folder) bool {
-	if !f.has(hfState) {
+	epoch, named := numbered(s.name, hfPrefix)
+	if !f.has(hfState) && (!named && !hasTrainerFile(f) || !hasModelFile(f)) {
 		return false
 	}
-	b := s.newSave(FormatHFTrainer, f.path, model.Optional[int64]{})
+	b := s.newSave(FormatHFTrainer, f.path, some(epoch, named))
 	b.readHF(f)
-	b.save.Epoch = onlyOwn(&b.save)
+	if !named {
+		b.save.Epoch = onlyOwn(&b.save)
+	}
 	b.done()
 	return true
+}
+
+// hasTrainerFile reports whether a folder has what the Trainer writes between the model and its state.
+func hasTrainerFile(f *folder) bool {
+	return slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
+		name := e.Name()
+		return slices.Contains([]string{hfArguments, "optimizer.pt", "scheduler.pt", "scaler.pt"}, name) ||
+			strings.HasPrefix(name, "rng_state") && strings.HasSuffix(name, ".pth")
+	})
+}
+
+// hasModelFile reports whether a folder has something of a model that the Trainer saves.
+func hasModelFile(f *folder) bool {
+	return slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
+		return isSafetensors(e) || slices.Contains([]string{"config.json", safetensorsIndex, torchIndex, torchSingle}, e.Name())
+	})
 }
 
 // hf gathers one save of the Trainer.
@@ -118,9 +140,8 @@ func (h *hf) documents() {
 // arguments reads training_args.bin: whether the optimizer is saved at all, and how many
 // processes there were.
 func (h *hf) arguments() {
-	const file = "training_args.bin"
-	name := h.f.join(file)
-	z := h.torchShard(h.domain(model.DomainModel, file, name), name, nil)
+	name := h.f.join(hfArguments)
+	z := h.torchShard(h.domain(model.DomainModel, hfArguments, name), name, nil)
 	if z == nil {
 		return
 	}

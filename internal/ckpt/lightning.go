@@ -12,6 +12,7 @@ import (
 
 const (
 	lightningExt   = ".ckpt"
+	lightningMeta  = "meta.pt" // of the FSDP strategy, in its folder, written last
 	lightningLast  = "last.ckpt"
 	nemoUnfinished = "-unfinished"
 )
@@ -92,12 +93,7 @@ func (s *scan) resumeLast(f *folder) {
 // readLightning reads a file, or a folder that a strategy of several processes leaves.
 func (s *scan) readLightning(format Format, f *folder, e fs.DirEntry, have map[string]string) {
 	name := f.join(e.Name())
-	var epoch model.Optional[int64]
-	if m := stepIn.FindStringSubmatch(e.Name()); m != nil {
-		n, ok := number(m[1])
-		epoch = some(n, ok)
-	}
-	b := s.newSave(format, name, epoch)
+	b := s.newSave(format, name, lightningStep(e.Name()))
 	for _, mark := range []string{e.Name(), strings.TrimSuffix(e.Name(), lightningExt)} {
 		if f.has(mark + nemoUnfinished) {
 			i := b.domain(model.DomainCommit, mark+nemoUnfinished, f.join(mark+nemoUnfinished))
@@ -110,11 +106,26 @@ func (s *scan) readLightning(format Format, f *folder, e fs.DirEntry, have map[s
 	} else {
 		b.lightningFile(name, "checkpoint")
 	}
+	b.lightningEpoch(e.Name())
+	b.done()
+}
+
+// lightningStep is the step in a name.
+func lightningStep(name string) model.Optional[int64] {
+	m := stepIn.FindStringSubmatch(name)
+	if m == nil {
+		return model.Optional[int64]{}
+	}
+	return some(number(m[1]))
+}
+
+// lightningEpoch calls a save by its name, or by what is in it.
+func (b *builder) lightningEpoch(name string) {
+	b.save.Epoch = lightningStep(name)
 	if !b.save.Epoch.OK {
 		b.save.Epoch = onlyOwn(&b.save)
 		b.unnamed()
 	}
-	b.done()
 }
 
 // lightningFile reads one file of everything.
@@ -172,7 +183,7 @@ func (b *builder) lightningParts(f *folder) error {
 		return errors.New("got a folder of no known strategy; want one of DeepSpeed, FSDP or NeMo")
 	}
 	if weights == f { // of the FSDP strategy, which writes what is no tensor last
-		b.lightningFile(f.join("meta.pt"), "meta")
+		b.lightningFile(f.join(lightningMeta), "meta")
 	}
 	return nil
 }

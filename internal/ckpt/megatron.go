@@ -11,12 +11,15 @@ import (
 const (
 	megatronTracker = "latest_checkpointed_iteration.txt"
 	megatronRelease = "release"
+	megatronPrefix  = "iter_"
+	megatronMeta    = "metadata.json"
+	megatronCommon  = "common.pt"
 )
 
 // rootMegatron reads Megatron's folder: iter_0001000 and so on, and the tracker that names
 // the one to load. Its loader takes what the tracker says, whole or not.
 func rootMegatron(s *scan, f *folder) bool {
-	saves := s.dated(f, "iter_")
+	saves := s.dated(f, megatronPrefix)
 	if len(saves) == 0 && (!f.has(megatronTracker) || f.has(deepspeedLatest)) { // Megatron-DeepSpeed has both
 		return false
 	}
@@ -59,7 +62,7 @@ func (s *scan) readMegatron(d dated, t *tracker) {
 		return
 	}
 	format := FormatMegatronLegacy
-	dist := isDCP(sub) || sub.has("metadata.json")
+	dist := isDCP(sub) || sub.has(megatronMeta)
 	if dist {
 		format = FormatMegatronDist
 	}
@@ -79,8 +82,18 @@ func (s *scan) readMegatron(d dated, t *tracker) {
 // readMegatronDist: shards, a barrier, .metadata, metadata.json, integrity.json, in this order.
 func (b *builder) readMegatronDist(f *folder) {
 	b.readDCP(f)
-	name := f.join("metadata.json")
-	i := b.domain(model.DomainCommit, "metadata.json", name)
+	b.readMegatronFiles(f)
+}
+
+// hasMegatronFile reports whether a folder of DCP has what only Megatron writes there.
+func hasMegatronFile(f *folder) bool {
+	return f.has(megatronMeta) || f.has(megatronCommon) || f.has(megatronIntegrity)
+}
+
+// readMegatronFiles reads what Megatron adds to a save of DCP.
+func (b *builder) readMegatronFiles(f *folder) {
+	name := f.join(megatronMeta)
+	i := b.domain(model.DomainCommit, megatronMeta, name)
 	if m := b.shard(i, name, 1, nil); m != nil {
 		m.close()
 		var meta struct {
@@ -92,8 +105,8 @@ func (b *builder) readMegatronDist(f *folder) {
 			b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, "got sharded_backend " + quote(meta.Backend) + "; want torch_dist"})
 		}
 	}
-	if f.has("common.pt") || !b.hasCommon { // of older versions; newer ones keep it with the tensors
-		name := f.join("common.pt")
+	if f.has(megatronCommon) || !b.hasCommon { // of older versions; newer ones keep it with the tensors
+		name := f.join(megatronCommon)
 		i := b.domain(model.DomainModel, "common", name)
 		if z := b.torchShard(i, name, nil); z != nil {
 			if n, ok := z.number("iteration"); ok {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +20,8 @@ const (
 	torchSingle       = "pytorch_model.bin"
 )
 
-// saveSafetensors reads a folder of safetensors that is nothing else. Only its files can say an epoch.
+// saveSafetensors reads a folder of safetensors that is nothing else: where it has anything that is state
+// of a job, it is in doubt. Only its files can say an epoch.
 func saveSafetensors(s *scan, f *folder) bool {
 	if !slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
 		return isSafetensors(e) || e.Name() == safetensorsIndex
@@ -30,6 +33,7 @@ func saveSafetensors(s *scan, f *folder) bool {
 	b.besideSafetensors(f)
 	b.save.Epoch = onlyOwn(&b.save)
 	b.unnamedFiles(f)
+	b.stateBeside(f)
 	b.done()
 	return true
 }
@@ -172,8 +176,8 @@ func (b *builder) safetensorsShard(name string, m *marker) map[string]bool {
 // something else.
 var stepKeys = []string{"step", "global_step", "global_steps", "iteration"}
 
-// holdStep notes the step that the metadata of a file says, in decimal digits. Two that differ say
-// nothing.
+// holdStep notes the step that the metadata of a file says, in decimal digits. Keys that
+// differ, or a number that 64 bits do not hold, put the file in doubt: it may be of either step.
 func (b *builder) holdStep(i int, metadata map[string]string, name string) {
 	var step model.Optional[int64]
 	by := ""
@@ -203,8 +207,8 @@ func (b *builder) looseSafetensors(f *folder) {
 			continue
 		}
 		b.safetensorsShard(f.join(e.Name()), nil)
-		if _, n, ok := shardOf(e.Name()); ok {
-			of = max(of, n)
+		if n, ok := shardOf(e.Name()); ok {
+			of = max(of, n, 1) // "of 0" is one all the same
 		}
 	}
 	if of == 0 {
@@ -214,13 +218,19 @@ func (b *builder) looseSafetensors(f *folder) {
 	b.missing(i, CheckShards, f.join(safetensorsIndex), "got no index; want the one of %d shards", of)
 }
 
-// shardOf reads "model-00001-of-00004.safetensors".
-func shardOf(name string) (k, n int64, ok bool) {
-	parts := strings.Split(strings.TrimSuffix(name, ".safetensors"), "-")
-	if len(parts) < 4 || parts[len(parts)-2] != "of" {
-		return 0, 0, false
+// ofHowMany is how a shard says which it is, and of how many: "model-00001-of-00004.safetensors",
+// "model_1-of-4.safetensors".
+var ofHowMany = regexp.MustCompile(`\d+-of-(\d+)`)
+
+// shardOf reads of how many a shard is one.
+func shardOf(name string) (n int64, ok bool) {
+	at := ofHowMany.FindStringSubmatch(name)
+	if at == nil {
+		return 0, false
 	}
-	k, ok1 := number(parts[len(parts)-3])
-	n, ok2 := number(parts[len(parts)-1])
-	return k, n, ok1 && ok2
+	n, ok = number(at[1])
+	if !ok {
+		n = math.MaxInt64 // more digits than any number of files has
+	}
+	return n, true
 }

@@ -41,6 +41,7 @@ type scan struct {
 	fsys fs.FS
 	opt  Options
 	root *Root
+	name string // what the root is called; "" where the file system does not tell
 }
 
 // Read reads a folder of checkpoints, or a folder that is one. It never fails as a whole:
@@ -48,6 +49,9 @@ type scan struct {
 func Read(ctx context.Context, fsys fs.FS, o Options) *Root {
 	o.Limits = o.Limits.or(DefaultLimits())
 	s := &scan{ctx: ctx, fsys: fsys, opt: o, root: &Root{}}
+	if d, ok := fsys.(interface{ Name() string }); ok {
+		s.name = d.Name()
+	}
 	f, err := s.folder(".")
 	if err != nil {
 		s.problem(nil, Problem{CheckInput, Unreadable, ".", err.Error()})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ocdbt"
@@ -20,8 +21,9 @@ var errLimit = errors.New("larger than what is read of one")
 // answer. Then nothing is known of it.
 func (b *builder) unread(i int, check Check, name string, err error) {
 	var disk *fs.PathError
+	var errno syscall.Errno // the same, from where the path was left out
 	check, severity := b.beyond(check, Partial, err)
-	if errors.Is(err, torchsave.ErrLegacy) || errors.As(err, &disk) {
+	if errors.Is(err, torchsave.ErrLegacy) || errors.As(err, &disk) || errors.As(err, &errno) {
 		check, severity = CheckInput, Unreadable
 	}
 	b.doubt(i, model.DomainTentative, Problem{check, severity, name, err.Error()})

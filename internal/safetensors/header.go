@@ -16,9 +16,12 @@ type Limits struct {
 	Header int64 // bytes; 100 MB is the format's own limit
 }
 
-const maxHeader = 100_000_000
+const (
+	maxHeader   = 100_000_000
+	maxMetadata = 4 << 20 // bytes of __metadata__: many small entries cost far more in memory than in the file
+)
 
-// ErrLimit says that a header is larger than Limits allow.
+// ErrLimit says that a header, or the __metadata__ in it, is larger than is read.
 var ErrLimit = errors.New("header is larger than what is read of one")
 
 // Tensor is one entry of a header.
@@ -89,6 +92,9 @@ func parse(b []byte) (*Header, error) {
 	h := &Header{Tensors: make([]Tensor, 0, len(raw))}
 	for name, value := range raw {
 		if name == "__metadata__" {
+			if len(value) > maxMetadata {
+				return nil, fmt.Errorf("read __metadata__: got %d bytes; want at most %d: %w", len(value), maxMetadata, ErrLimit)
+			}
 			if err := json.Unmarshal(value, &h.Metadata); err != nil {
 				return nil, fmt.Errorf("read __metadata__: %w", err)
 			}

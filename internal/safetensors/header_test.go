@@ -104,3 +104,9 @@ func FuzzRead(f *testing.F) {
 		require.LessOrEqual(t, end, int64(len(b)))
 	})
 }
+
+func TestMetadataIsBounded(t *testing.T) {
+	_, err := read(file(`{"__metadata__":{"a":"`+strings.Repeat("x", maxMetadata)+`"}}`, 0), Limits{})
+	require.ErrorIs(t, err, ErrLimit)
+	require.ErrorContains(t, err, "read __metadata__: got")
+}
