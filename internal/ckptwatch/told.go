@@ -43,8 +43,8 @@ func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
 				continue
 			}
 		}
-		if s.said.State != model.DomainCommitted {
-			o.Epoch = model.Optional[int64]{}
+		if o.State == model.DomainAbsent {
+			o.Epoch = s.held
 		}
 		s.said, s.worse, s.told = o, nil, false
 	}

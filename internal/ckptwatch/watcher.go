@@ -66,7 +66,9 @@ type withdrawn struct {
 type seen struct {
 	said model.EpochObservation
 	// worse: what it was last, if that is less than it was told to be, and was seen once.
-	worse  *model.EpochObservation
+	worse *model.EpochObservation
+	// held is the epoch that it has confirmed last: what it loses when it is there no more, however it goes.
+	held   model.Optional[int64]
 	told   bool // said was taken by who is told
 	look   int64
 	absent int // heartbeats since it was there
@@ -247,10 +249,14 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) *model.EpochObservat
 			return nil
 		}
 		s = &seen{said: o, look: w.revision}
+		s.hold()
 		w.domains[k] = s
 		return &s.said
 	}
 	s.look, s.absent = w.revision, 0
+	if o.State == model.DomainAbsent && !o.Epoch.OK && o.Generation == s.said.Generation {
+		o.Epoch = s.held
+	}
 	switch {
 	case same(&s.said, &o):
 		s.worse, s.said.FirstWrite = nil, o.FirstWrite
@@ -260,8 +266,16 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) *model.EpochObservat
 	default:
 		w.withdraw(s, &o)
 		s.said, s.worse, s.told = o, nil, false
+		s.hold()
 	}
 	return &s.said
+}
+
+// hold notes what is confirmed.
+func (s *seen) hold() {
+	if s.said.State == model.DomainCommitted {
+		s.held = s.said.Epoch
+	}
 }
 
 // withdraw has what was told of a domain taken back, where it was told of another set of domains.
@@ -269,6 +283,7 @@ func (w *Watcher) withdraw(s *seen, now *model.EpochObservation) {
 	if s.said.Generation == now.Generation {
 		return
 	}
+	s.held = model.Optional[int64]{}
 	was := s.said
 	was.State, was.Epoch, was.Witness, was.Parts = model.DomainWithdrawn, model.Optional[int64]{}, "it is of another number of ranks", 0
 	was.Revision = now.Revision

@@ -110,6 +110,21 @@ func TestWhatIsThereNoMoreIsATombstone(t *testing.T) {
 	assert.Equal(t, 3, w.Len(), "it is followed no longer")
 }
 
+// A save that is deleted bit by bit is lost as one that is deleted at once.
+func TestWhatGoesBitByBitIsATombstone(t *testing.T) {
+	w := watcher()
+	w.Look(root(10, model.DomainCommitted), at(0))
+	assert.Equal(t, []string{"10 place : tentative", "10 model rank 1: absent 10"}, told(w.Look(root(10, model.DomainAbsent), at(1))))
+	assert.Equal(t, []string{"10 place : absent 10", "10 model rank 0: absent 10"}, told(w.Look(&ckpt.Root{}, at(2))))
+
+	never := watcher()
+	never.Look(root(10, model.DomainCommitted), at(0)) // its ranks are known
+	both := root(10, model.DomainCommitted)
+	both.Saves = append(both.Saves, root(20, model.DomainTentative).Saves...)
+	never.Look(both, at(1))
+	assert.Equal(t, []string{"20 place : absent", "20 model rank 0: absent 20", "20 model rank 1: absent"}, told(never.Look(root(10, model.DomainCommitted), at(2))), "it was never whole")
+}
+
 // A folder that could not be read whole proves nothing of what was not found in it.
 func TestWhatIsNotSeenMayBeThere(t *testing.T) {
 	for name, spoil := range map[string]func(*ckpt.Root){

@@ -61,6 +61,24 @@ func TestRetentionRevokes(t *testing.T) {
 	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict, "it was saved again")
 }
 
+// Who looks at a place is not sure of it any more as soon as a part is gone.
+func TestRevokedBeneathAPlace(t *testing.T) {
+	place := func(revision int64, s model.DomainState, held ...int64) model.EpochObservation {
+		o := tell(100, 0, revision, s, held...)
+		o.Domain = model.Domain{Kind: model.DomainPlace}
+		return o
+	}
+	e := New(Config{})
+	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainCommitted, 100), place(2, model.DomainCommitted, 100))
+	require.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+	observe(e, place(3, model.DomainTentative))
+	require.Equal(t, Converging, e.Judge(testJob, testGen, 100).Verdict, "nothing is seen to be gone")
+	observe(e, tell(100, 1, 3, model.DomainAbsent, 100))
+	require.Equal(t, Revoked, e.Judge(testJob, testGen, 100).Verdict)
+	observe(e, tell(100, 0, 4, model.DomainTentative))
+	require.Equal(t, Unknown, e.Judge(testJob, testGen, 100).Verdict, "the other is being written")
+}
+
 func TestWhatWasNeverThereIsNotRevoked(t *testing.T) {
 	e := New(Config{})
 	observe(e, tell(100, 0, 1, model.DomainCommitted, 100), tell(100, 1, 1, model.DomainAbsent))

@@ -105,6 +105,8 @@ type tally struct {
 	at    map[int64]int
 	kinds map[model.DomainKind]int64
 	lost  int // domains that somebody saw lose the epoch
+	// places are those whose looker is not sure of them: of what they hold the domains in them tell.
+	places int
 }
 
 func (t *tally) add(d model.Domain, w *view, epoch int64) {
@@ -122,8 +124,11 @@ func (t *tally) add(d model.Domain, w *view, epoch int64) {
 		t.j.hold(t.at, w.held[0], d)
 		return
 	}
-	if w.loses && w.lost == [2]int64{epoch, epoch} {
+	switch {
+	case w.loses && w.lost == [2]int64{epoch, epoch}:
 		t.lost++
+	case d.Kind == model.DomainPlace && w.said == 1<<tentative:
+		t.places++
 	}
 	t.j.doubt(d, w.state().model())
 }
@@ -146,7 +151,7 @@ func (t *tally) conclude(epoch int64, tainted bool) Judgement {
 		j.Verdict = MixedEpoch
 	case tainted:
 		j.Verdict = Unknown
-	case t.lost > 0 && t.lost == j.MissingCount:
+	case t.lost > 0 && t.lost+t.places == j.MissingCount:
 		j.Verdict, j.Epoch = Revoked, model.Some(epoch)
 	case len(j.Held) == 0:
 		j.Verdict = Unknown

@@ -218,10 +218,23 @@ func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
 	case epoch.Converging:
 		return Partial, true
 	case epoch.Revoked:
+		if len(s.verdict.Held) > 0 && w.ahead(k) {
+			return Partial, true
+		}
 		return Revoked, w.newest(k)
 	case epoch.Unknown, epoch.Converged:
 	}
 	return "", false
+}
+
+// ahead reports whether a save is newer than all that its job could ever recover: it was never whole.
+func (w *Watch) ahead(k saveKey) bool {
+	for of, f := range w.frontiers {
+		if of.job == k.job && f.V >= k.save {
+			return false
+		}
+	}
+	return true
 }
 
 // newest reports whether a save is the newest that its job could ever recover, with whatever number of

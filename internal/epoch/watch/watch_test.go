@@ -159,6 +159,21 @@ func TestRevoked(t *testing.T) {
 	assert.Equal(t, []string{"20 revoked 2 ended"}, r.pass(time.Minute), "there is a newer one")
 }
 
+// What was never whole is not lost, also where parts of it are gone.
+func TestWhatWasNeverWholeIsPartial(t *testing.T) {
+	r := newRig(nil)
+	r.tell(10, 10, 10)
+	r.pass(time.Minute)
+	r.tell(20, 20, 0)
+	r.pass(time.Minute)
+	r.tell(20, 20, -1)
+	assert.Equal(t, []string{"20 partial 1"}, r.pass(12*time.Minute))
+	r.tell(30, 30, 30)
+	assert.Equal(t, []string{"20 partial 2 ended"}, r.pass(time.Minute), "there is a newer one")
+	r.tell(10, -1, 10)
+	assert.Empty(t, r.pass(12*time.Minute), "retention stops in the midst of an older one")
+}
+
 // A heartbeat is no change; it keeps what is known.
 func TestHeartbeats(t *testing.T) {
 	r := newRig(nil)
