@@ -30,8 +30,8 @@ func TestRead(t *testing.T) {
 	require.Empty(t, h.Tensors)
 	_, err = read(file(`{"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"F8_E4M3","shape":[0,5],"data_offsets":[8,8]}}`, 8), Limits{})
 	require.NoError(t, err, "a number, and an empty tensor")
-	_, err = read(file(`{"x":{"dtype":"F7","shape":[3],"data_offsets":[0,5]}}`, 5), Limits{})
-	require.NoError(t, err, "of a type that is not known the length is not either")
+	_, err = read(file(`{"x":{"dtype":"F32","DTYPE":"ZZZ","more":1,"shape":[1],"data_offsets":[0,4]}}`, 4), Limits{})
+	require.NoError(t, err, "keys that the library does not know")
 }
 
 // TestNoPartPasses: a file that was cut anywhere, or that goes on, is refused.
@@ -53,25 +53,43 @@ func TestWhatIsNoSafetensors(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"no JSON":                {file("PK\x03\x04", 0), "invalid character"},
-		"a list":                 {file("[]", 0), "cannot unmarshal"},
-		"bytes behind the JSON":  {file(`{}{}`, 0), "got more behind the object"},
-		"a length beyond all":    {binary.LittleEndian.AppendUint64(nil, 1<<63), "got a length of 9223372036854775808; want at most 0"},
-		"one offset":             {tensor("F32", "[2]", "[0]"), "want begin and end"},
-		"offsets backwards":      {tensor("F32", "[2]", "[8,0]"), "want begin and end"},
-		"offsets below 0":        {tensor("F32", "[2]", "[-8,0]"), "cannot unmarshal"},
-		"huge offsets":           {tensor("F32", "[2]", "[0,18446744073709551615]"), "want begin and end"},
-		"a gap":                  {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "want it at 0"},
-		"an overlap":             {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "want it at 8"},
-		"a shape of other size":  {tensor("F32", "[3]", "[0,8]"), "got 8 bytes; want 12"},
-		"a shape below 0":        {tensor("F32", "[-2]", "[0,8]"), "got shape [-2]"},
-		"a shape that overflows": {tensor("F32", "[4294967296,4294967296,4294967296]", "[0,8]"), "got shape"},
-		"metadata of numbers":    {file(`{"__metadata__":{"a":1}}`, 0), "read __metadata__"},
+		"no JSON":                 {file("PK\x03\x04", 0), "invalid character"},
+		"a list":                  {file("[]", 0), "want an object"},
+		"null":                    {file("null", 0), "want an object"},
+		"an object cut off":       {file(`{"a":{}`, 0), "got data_offsets []"},
+		"another type":            {tensor("ZZZ", "[2]", "[0,8]"), `read tensor "a": got type "ZZZ"; want one that safetensors knows`},
+		"no type":                 {file(`{"a":{"shape":[2],"data_offsets":[0,8]}}`, 8), `got type ""`},
+		"no shape":                {file(`{"a":{"dtype":"I64","data_offsets":[0,8]}}`, 8), "got no shape"},
+		"metadata twice":          {file(`{"__metadata__":{"step":"1"},"__metadata__":{"step":"2"}}`, 0), `got "__metadata__" twice`},
+		"a tensor twice":          {file(`{"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]}}`, 8), `got "a" twice`},
+		"a tensor twice, escaped": {file(`{"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"\u0061":{"dtype":"I64","shape":[],"data_offsets":[0,8]}}`, 8), `got "a" twice`},
+		"a type twice":            {file(`{"a":{"dtype":"F32","dtype":"I64","shape":[],"data_offsets":[0,8]}}`, 8), `got "dtype" twice`},
+		"bytes behind the JSON":   {file(`{}{}`, 0), "got more behind the object"},
+		"a length beyond all":     {binary.LittleEndian.AppendUint64(nil, 1<<63), "got a length of 9223372036854775808; want at most 0"},
+		"one offset":              {tensor("F32", "[2]", "[0]"), "want begin and end"},
+		"offsets backwards":       {tensor("F32", "[2]", "[8,0]"), "want begin and end"},
+		"offsets below 0":         {tensor("F32", "[2]", "[-8,0]"), "cannot unmarshal"},
+		"huge offsets":            {tensor("F32", "[2]", "[0,18446744073709551615]"), "want begin and end"},
+		"a gap":                   {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "want it at 0"},
+		"an overlap":              {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "want it at 8"},
+		"a shape of other size":   {tensor("F32", "[3]", "[0,8]"), "got 8 bytes; want 12"},
+		"a shape below 0":         {tensor("F32", "[-2]", "[0,8]"), "got shape [-2]"},
+		"a shape that overflows":  {tensor("F32", "[4294967296,4294967296,4294967296]", "[0,8]"), "got shape"},
+		"metadata of numbers":     {file(`{"__metadata__":{"a":1}}`, 0), "read __metadata__"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(tc.b, Limits{})
 			require.ErrorContains(t, err, tc.want)
 		})
+	}
+}
+
+// TestTypes: those of the library, of any number of elements that end with a byte.
+func TestTypes(t *testing.T) {
+	require.Len(t, bits, 22)
+	for dtype, n := range bits {
+		_, err := read(file(fmt.Sprintf(`{"a":{"dtype":%q,"shape":[4],"data_offsets":[0,%d]}}`, dtype, n/2), int(n/2)), Limits{})
+		require.NoError(t, err, dtype)
 	}
 }
 
