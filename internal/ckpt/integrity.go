@@ -44,7 +44,7 @@ func (b *builder) readIntegrity(f *folder) {
 		return
 	}
 	if a := string(doc.Algorithm); a != "" && a != `"`+integrityAlgorithm+`"` {
-		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, fmt.Sprintf("got algorithm %s; want %s, the only one that Megatron's loader takes", quote(a), integrityAlgorithm)})
+		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, fmt.Sprintf("got algorithm %s; want %s, the only one that Megatron's loader takes", quoteJSON(doc.Algorithm), integrityAlgorithm)})
 		return
 	}
 	switch n := len(doc.Files); {
@@ -64,6 +64,15 @@ func (b *builder) readIntegrity(f *folder) {
 		}
 		b.listedFile(of, f, file, doc.Files[file], mark)
 	}
+}
+
+// quoteJSON quotes a text as it reads, and any other value as it was written.
+func quoteJSON(value json.RawMessage) string {
+	var text string
+	if value[0] != '"' || json.Unmarshal(value, &text) != nil {
+		text = string(value)
+	}
+	return quote(text)
 }
 
 // isDigest reports whether a text is a SHA-256 as Megatron writes it, and compares it: in small letters.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 )
 
 // unmarshal reads JSON as Python's json writes it: with the numbers NaN, Infinity and -Infinity,
-// which are no JSON and are null here.
+// which are no JSON and are null here. A document with a key twice is refused, as Python writes none:
+// it keeps the last of both where it reads, and encoding/json mixes them.
 func unmarshal(b []byte, v any) error {
 	var doc map[string]json.RawMessage
 	err := json.Unmarshal(b, &doc)
@@ -22,13 +24,50 @@ func unmarshal(b []byte, v any) error {
 		b = finite
 		err = json.Unmarshal(b, &doc)
 	}
-	if err != nil || !folded(doc, v) {
+	if err != nil {
+		return json.Unmarshal(b, v) // no object
+	}
+	if err := once(b, 2); err != nil {
+		return err
+	}
+	if !folded(doc, v) {
 		return json.Unmarshal(b, v)
 	}
 	if b, err = json.Marshal(doc); err != nil {
 		return err
 	}
 	return json.Unmarshal(b, v)
+}
+
+// once refuses an object with a key twice, and such objects in it, so many levels deep. What lies
+// deeper is not read into maps. It is for JSON that was found to be such.
+func once(b []byte, levels int) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		var value json.RawMessage
+		token, err := d.Token()
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string)
+		if seen[key] {
+			return fmt.Errorf("got key %s twice; want it once", quote(key))
+		}
+		seen[key] = true
+		if levels > 1 && value[0] == '{' {
+			if err := once(value, levels-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // folded takes the keys out of a document that encoding/json would take for one of v's, and Python
