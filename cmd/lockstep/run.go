@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,9 +26,8 @@ func newRun() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run CONFIG...",
 		Short: "Run a small collector in this process; it ends when its files have been read",
-		Long: "Runs an OpenTelemetry collector of few components: receivers torch_trace, rank_events and otlp,\n" +
-			"processor straggler, connectors straggler and findings, exporters otlp_grpc and debug. CONFIG is a file\n" +
-			"or a URI (file:, env:, yaml:); later ones are merged into earlier ones.\n\n" +
+		Long: "Runs an OpenTelemetry collector of few components:\n" + componentsText() +
+			"\nCONFIG is a file or a URI (file:, env:, yaml:); later ones are merged into earlier ones.\n\n" +
 			"Where files are read once, the collector shuts down when all of them have flowed; else on\n" +
 			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter.\n\n" +
 			"Exit status: 0 done, 1 the collector failed or its files held nothing, 2 wrong usage.",
@@ -38,6 +38,38 @@ func newRun() *cobra.Command {
 			return runCollector(cmd.Context(), args, cmd.OutOrStdout())
 		},
 	}
+}
+
+// componentsText lists the components by kind, from the factories themselves, so that none is left out.
+func componentsText() string {
+	f, err := components(newTap())
+	if err != nil {
+		return "  " + err.Error() + "\n"
+	}
+	return componentsOf("receivers", f.Receivers) + componentsOf("processors", f.Processors) +
+		componentsOf("connectors", f.Connectors) + componentsOf("extensions", f.Extensions) + componentsOf("exporters", f.Exporters)
+}
+
+func componentsOf[F any](kind string, of map[component.Type]F) string {
+	const width = 100
+	var names []string
+	for t := range of {
+		names = append(names, t.String())
+	}
+	slices.Sort(names)
+	var text strings.Builder
+	line := fmt.Sprintf("  %-11s", kind)
+	for i, name := range names {
+		if i > 0 && len(line)+len(name)+3 > width {
+			text.WriteString(line + "\n")
+			line = strings.Repeat(" ", 13)
+		}
+		line += " " + name
+		if i < len(names)-1 {
+			line += ","
+		}
+	}
+	return text.String() + line + "\n"
 }
 
 // runCollector runs the collector to its end and prints what it found.

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
@@ -79,4 +83,24 @@ func TestRunBadConfig(t *testing.T) {
 func TestRunWithoutFindingAdvisesWhatCanBeDone(t *testing.T) {
 	assert.Contains(t, noFinding(true), "`lockstep analyze`")
 	assert.Equal(t, "No finding reached an exporter.", noFinding(false))
+}
+
+// The help names every component that a configuration may.
+func TestRunHelpNamesTheComponents(t *testing.T) {
+	status, stdout, stderr := call("run", "--help")
+	require.Equal(t, exitNothing, status, stderr)
+	f, err := components(newTap())
+	require.NoError(t, err)
+	for _, types := range [][]component.Type{
+		slices.Collect(maps.Keys(f.Receivers)), slices.Collect(maps.Keys(f.Processors)), slices.Collect(maps.Keys(f.Connectors)),
+		slices.Collect(maps.Keys(f.Extensions)), slices.Collect(maps.Keys(f.Exporters)),
+	} {
+		require.NotEmpty(t, types)
+		for _, name := range types {
+			assert.Regexp(t, `[ ]`+name.String()+`[,\n]`, stdout)
+		}
+	}
+	for line := range strings.Lines(stdout) {
+		assert.LessOrEqual(t, len(line), 112, line)
+	}
 }

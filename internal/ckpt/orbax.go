@@ -126,9 +126,11 @@ func (b *builder) readOrbax(f *folder) {
 	if f.has(ocdbt.Manifest) || f.has("_METADATA") {
 		b.orbaxItem(f, "default", "")
 		items++
+	} else if f.has(orbaxSuccess) {
+		b.orbaxMarker(commit, f)
 	}
 	for _, e := range f.entries {
-		if !b.isFolder(f, e) || e.Name() == "d" || strings.HasPrefix(e.Name(), "ocdbt.process_") || e.Name() == "array_metadatas" {
+		if !b.isFolder(f, e) || e.Name() == "d" || e.Name() == orbaxSuccess || strings.HasPrefix(e.Name(), "ocdbt.process_") || e.Name() == "array_metadatas" {
 			continue
 		}
 		sub, err := b.folder(f.join(e.Name()))

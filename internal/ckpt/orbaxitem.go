@@ -33,10 +33,11 @@ func (b *builder) orbaxItem(f *folder, item, handler string) {
 		name := f.join(e.Name())
 		isJSON := e.Name() == "metadata" && strings.Contains(handler, "Json")
 		switch {
-		case e.Name() == "_sharding": // where arrays were; nothing of them is lost with it
+		case e.Name() == orbaxSuccess:
+			b.orbaxMarker(i, f)
 		case strings.HasPrefix(e.Name(), ocdbtProcess):
 			b.orbaxProcess(i, name)
-		case e.Type().IsRegular() && (isJSON || strings.HasPrefix(e.Name(), "_") || strings.HasSuffix(e.Name(), ".json")):
+		case isJSON, orbaxNames(e):
 			b.jsonFile(i, name)
 			proven = proven || isJSON
 		}
@@ -58,6 +59,24 @@ func (b *builder) orbaxItem(f *folder, item, handler string) {
 	}
 	if !proven {
 		b.save.Unproven = "nothing says which files " + f.path + " has, so that one that is missing would leave no trace"
+	}
+}
+
+// orbaxNames reports whether an entry is called as JSON of Orbax's is. What it is in truth, opening it
+// tells: a loader that finds a folder, a pipe, or a link that leads nowhere under such a name fails. Where
+// arrays were (_sharding) may be missing, and must be right where it is there.
+func orbaxNames(e fs.DirEntry) bool {
+	name := e.Name()
+	if strings.HasPrefix(name, "_") && !e.IsDir() {
+		return true
+	}
+	return name == "_METADATA" || name == "_sharding" || strings.HasSuffix(name, ".json")
+}
+
+// orbaxMarker opens a commit_success.txt that is there. What it says, no loader reads.
+func (b *builder) orbaxMarker(i int, f *folder) {
+	if x := b.shard(i, f.join(orbaxSuccess), 0, nil); x != nil {
+		x.close()
 	}
 }
 
