@@ -70,7 +70,7 @@ class Record:
 
     def _load(self) -> Optional[bytes]:
         try:
-            with open(self.path, "rb") as f:
+            with open(self.path, "rb", opener=_open) as f:
                 return f.read(_MAX_RECORD + 1)
         except FileNotFoundError:
             return None
@@ -110,7 +110,7 @@ class Record:
         self._check("write", there)
         self._written, self._known = True, (there, data)  # either, until the new one is there for certain
         new = self.path + ".new"
-        with open(new, "wb") as f:
+        with open(new, "wb", opener=_open) as f:
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
@@ -245,9 +245,27 @@ def _sync_name(folder: str) -> None:
         pass  # a folder that cannot be read: who made what is in it was somebody else
 
 
+def _open(path: str, flags: int) -> int:
+    """Opens a regular file. Anything else is refused; that of a pipe would wait for its other end for ever."""
+    try:
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as e:
+        if e.errno not in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads or a socket; a folder
+            raise
+        raise _irregular(path) from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise _irregular(path)
+    return fd
+
+
+def _irregular(path: str) -> ValueError:
+    return ValueError(f"open {path}: got no regular file; want one, or nothing there")
+
+
 def _lock(path: str) -> int:
     """Keeps another process from being the same domain. The kernel takes it back when this one ends."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

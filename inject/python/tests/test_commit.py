@@ -1080,3 +1080,22 @@ class RecordTest(unittest.TestCase):
         os.mkfifo(os.path.join(self.folder, "pipe"))
         with self.assertRaisesRegex(ValueError, "got .*pipe, neither a file nor a folder; want one"):
             self.record().settle(["pipe"])
+
+    def test_records_that_are_no_regular_files(self):
+        """A pipe would be waited for for ever, as it is opened."""
+        for suffix in ("", ".lock", ".new"):
+            for name, make in (("pipe", os.mkfifo), ("folder", os.mkdir), ("link to a pipe", self.link_to_a_pipe)):
+                with self.subTest(name, suffix=suffix), tempfile.TemporaryDirectory() as self.folder, ends_soon():
+                    r = self.record()
+                    r.close()
+                    path = r.path + suffix
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(path)
+                    make(path)
+                    with self.assertRaises(ValueError) as raised:
+                        self.record().write(self.slots, "aa")
+                    self.assertIn(f"open {path}: got no regular file; want one", str(raised.exception))
+
+    def link_to_a_pipe(self, path):
+        os.mkfifo(os.path.join(self.folder, "pipe"))
+        os.symlink(os.path.join(self.folder, "pipe"), path)
