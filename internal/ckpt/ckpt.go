@@ -98,6 +98,8 @@ type Save struct {
 	// Unproven says why the save is not confirmed although all that is looked at is whole; ""
 	// where nothing is missing for that.
 	Unproven string
+	// Misnamed says why Epoch, which its name has, is not the number that it says; "" where it is.
+	Misnamed string
 }
 
 // Called is the epoch that a save is called by, or where nothing calls it, the only one that its

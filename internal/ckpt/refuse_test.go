@@ -154,7 +154,9 @@ func TestTheNewestIsNotLeftOut(t *testing.T) {
 			dir := saves(t, tc.job, 100, 200)
 			name := strings.Replace(tc.newest, "200", "99999999999999999999", 1)
 			require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
-			require.False(t, judgeDir(t, dir).OK())
+			r := judgeDir(t, dir)
+			require.False(t, r.OK())
+			require.Equal(t, `the number in the name of "`+name+`" is larger than is read, which is 9223372036854775807 at most`, r.Why)
 		})
 	}
 	dir := saves(t, "orbax", 100, 200)

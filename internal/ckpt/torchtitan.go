@@ -113,6 +113,9 @@ var errOverlong = errors.New("got a number of more than 64 bits in the name; wan
 // unreadable lists a save that can not be looked into.
 func (s *scan) unreadable(format Format, d dated, err error) {
 	b := s.newSave(format, d.path, model.Some(d.epoch))
+	if errors.Is(err, errOverlong) {
+		b.save.Misnamed = fmt.Sprintf("the number in the name of %s is larger than is read, which is %d at most", quote(d.name), d.epoch)
+	}
 	i := b.domain(model.DomainModel, "all", d.path)
 	b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, d.path, err.Error()})
 	b.done()

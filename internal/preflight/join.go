@@ -59,6 +59,9 @@ func join(e model.Optional[int64], places []Place, parts [][]*ckpt.Save) Save {
 			case s.WorldUnknown:
 				out.unproven = "nothing in it says how many ranks wrote it, so that one that is missing would leave no trace; give --world-size"
 			}
+			if s.Misnamed != "" {
+				out.misnamed = s.Misnamed
+			}
 			where := ""
 			if len(places) > 1 {
 				where = " of " + p.Name

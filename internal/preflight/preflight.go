@@ -25,6 +25,7 @@ type Save struct {
 	Judgement epoch.Judgement
 	Problems  []Problem
 	unproven  string // why it is unknown although all domains confirm
+	misnamed  string // why its epoch is not what its name says
 }
 
 // Problem is a problem of a place.
@@ -192,6 +193,8 @@ func (r *Result) conclude(s *Save) {
 func reason(s *Save) string {
 	j := &s.Judgement
 	switch {
+	case s.misnamed != "":
+		return s.misnamed
 	case len(j.Held) > 1:
 		return "domains hold different epochs: " + heldText(j.Held)
 	case j.Verdict == epoch.MixedEpoch:
