@@ -21,6 +21,7 @@ func TestOrbaxFilesAreOpened(t *testing.T) {
 		"a pipe":            {func(_ *testing.T, name string) error { return syscall.Mkfifo(name, 0o600) }, "got a pipe; want a regular file"},
 		"a link to nothing": {func(_ *testing.T, name string) error { return os.Symlink("nothing", name) }, "got no such file; want it"},
 		"a link that leads out": {func(t *testing.T, name string) error {
+			t.Helper()
 			out := filepath.Join(t.TempDir(), "out")
 			require.NoError(t, os.WriteFile(out, []byte("{}"), 0o600))
 			return os.Symlink(out, name)
