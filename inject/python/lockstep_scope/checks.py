@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from typing import Any, Optional
 
 _TEXT = 32  # bytes that a record has for a text
@@ -19,6 +20,29 @@ def integer(what: str, n: Any, least: int = 0, most: int = 2**63 - 1) -> int:
     if not least <= n <= most:
         raise ValueError(f"{what}: got {_short(n)}; want {least} to {'2**63-1' if most == 2**63 - 1 else most}")
     return n
+
+
+def seconds(what: str, value: Any) -> float:
+    """Returns a number of seconds, which may be infinite; what says of which call and argument it is."""
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{what}: got {value!r:.80}; want seconds")
+    try:
+        n = float(value)
+    except OverflowError:  # an integer that is larger than any float
+        return float("inf") if value > 0 else float("-inf")
+    except TypeError:
+        raise TypeError(f"{what}: got {value!r:.80}; want seconds") from None
+    if n != n:
+        raise ValueError(f"{what}: got nan; want seconds")
+    return n
+
+
+def path(what: str, value: Any) -> str:
+    """Returns a path as text."""
+    try:
+        return os.fsdecode(value)
+    except TypeError:
+        raise TypeError(f"{what}: got {value!r:.80}; want a path") from None
 
 
 def _short(n: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
 from .bilateral import COMMITTED, MAX_DOMAINS, MAX_SLOTS, Answer, Domain, Slot
-from .checks import integer
+from .checks import integer, path, seconds
 from .records import Record
 from .service import MAX_WAIT, PATIENCE, Refused, Service, Unreachable
 
@@ -92,6 +92,7 @@ class Committer:
     ) -> None:
         self._names = {"job": _name("job", job), "domain": _name("domain", domain)}
         domains = integer("commit: domains", domains, 1, MAX_DOMAINS)
+        folder = path("commit: folder", folder)
         self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context)
         self._owner = os.getpid()
         self._turn = threading.Lock()  # has the call that runs, also while its part goes to the disk
@@ -104,7 +105,7 @@ class Committer:
         self._leave_by = 0.0
         self._service.ended = lambda: not self._leaving and (self._closing or self._wanted)
         self._heart = _Heart(self._idle)
-        self._record = Record(os.fspath(folder), job, domain, domains)
+        self._record = Record(folder, job, domain, domains)
         _open.add(self)
         try:
             slots = self._record.read()
@@ -231,6 +232,7 @@ class Committer:
         what is left is older than a save that was confirmed. Then nothing is let go, and older=True,
         given on all domains, takes what is left.
         """
+        timeout = seconds("recover: timeout", timeout)
         with self._call("recover", timeout) as end, self._alone("recover", end):
             try:
                 return self._recover(end, older)
@@ -282,12 +284,18 @@ class Committer:
         epoch = integer("commit: epoch", epoch)
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(f"commit save {epoch}: paths: got {paths!r:.80}; want a list of paths")
+        try:
+            each = iter(paths)
+        except TypeError:
+            raise TypeError(f"commit: paths: got {paths!r:.80}; want a list of paths") from None
+        below = [path("commit: paths", p) for p in each]
+        timeout = seconds("commit: timeout", timeout)
         what = f"commit save {epoch}"
         with self._call(what, timeout) as end:
             with self._alone(what, end):
                 self._may_save(epoch, what)
             # The disk may take minutes, in which the heart tells: a service lets those make room that are silent.
-            parts = self._record.settle([os.fspath(p) for p in paths])
+            parts = self._record.settle(below)
             with self._alone(what, float("inf")):  # the heart may be waiting for the same disk
                 self._may_save(epoch, what)  # it may have found that another process is the domain
                 end = max(end, time.monotonic())

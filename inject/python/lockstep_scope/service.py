@@ -43,6 +43,8 @@ class Service:
     """
 
     def __init__(self, url: str, headers: Optional[Mapping[str, str]], context: Optional[ssl.SSLContext]) -> None:
+        if not isinstance(url, str):
+            raise TypeError(f"commit: url: got {url!r:.80}; want text")
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -50,8 +52,8 @@ class Service:
             raise ValueError(f"commit: url: got {url!r:.80}: {e}") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"commit: url: got {url!r:.80}; want http://host:port, or LOCKSTEP_COMMIT_URL set so")
-        self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._path = parts.path.rstrip("/") + _PATH
+        self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"  # for messages, so without a password
         self._headers = {"Content-Type": "application/json", **(headers or {})}
         tls = (context or ssl.create_default_context()) if parts.scheme == "https" else None
         self.ended: Callable[[], bool] = lambda: False

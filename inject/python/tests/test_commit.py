@@ -347,6 +347,34 @@ class CommitterTest(Case):
             with self.subTest(url=url), self.assertRaisesRegex(ValueError, "commit: url: got"):
                 Committer("job", "rank 0", 2, self.folder, url=url)
 
+        for url in (5, b"http://x"):
+            with self.subTest(url=url), self.assertRaisesRegex(TypeError, "commit: url: got .*; want text"):
+                Committer("job", "rank 0", 2, self.folder, url=url)
+        with self.assertRaisesRegex(TypeError, "commit: folder: got None; want a path"):
+            Committer("job", "rank 0", 2, None, url=self.url)
+
+    def test_wrong_arguments_of_calls(self):
+        c = self.alone()
+        c.recover(20)
+        for paths in ([None], 5, None):
+            with self.subTest(paths=paths), self.assertRaisesRegex(TypeError, "commit: paths: got (None|5); want a"):
+                c.commit(10, paths)
+        for timeout, error in (("5", TypeError), (None, TypeError), (True, TypeError), (float("nan"), ValueError)):
+            with self.subTest(timeout=timeout):
+                with self.assertRaisesRegex(error, "commit: timeout: got .*; want seconds"):
+                    c.commit(10, [self.part()], timeout)
+                with self.assertRaisesRegex(error, "recover: timeout: got .*; want seconds"):
+                    c.recover(timeout)
+        c.commit(10, [self.part("step-10")], float("inf"))
+        c.commit(20, [self.part("step-20")], 10**400)
+        self.assertEqual((20,), c.held())
+
+    def test_the_whole_url_is_told(self):
+        self.server.fault = (404, {"error": "not found"})
+        self.url = self.url.replace("http://", "http://user:word@") + "/more/"
+        with self.assertRaisesRegex(Refused, r"ask http://127[^@]*:\d+/more/v1/commit: status 404: not found"):
+            self.alone().recover(20)
+
     def test_two_processes_are_not_one_domain(self):
         self.alone()
         with self.assertRaisesRegex(RuntimeError, "another process commits for this domain"):
