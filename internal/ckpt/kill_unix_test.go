@@ -4,19 +4,16 @@ package ckpt_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,9 +61,7 @@ func TestKilledChild(t *testing.T) {
 		}
 		for _, s := range savesOf(&jobs[i]) {
 			step := func(op ckptsim.Op) {
-				if op.Kind == ckptsim.Barrier || op.Kind == ckptsim.Fsync {
-					awaitTick(t, what[0])
-				}
+				awaitPhase(t, what[0], op)
 				if op.Kind != ckptsim.Barrier && left.Add(-1) == 0 {
 					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				}
@@ -76,25 +71,6 @@ func TestKilledChild(t *testing.T) {
 				step(ckptsim.Op{})
 			}
 		}
-	}
-}
-
-// awaitTick waits until the clock of the file system has moved on, as it does while a real save goes from one
-// phase to the next. It stands still for some milliseconds, for longer on a machine with much to do.
-func awaitTick(t *testing.T, dir string) {
-	t.Helper()
-	probe, err := os.CreateTemp(filepath.Dir(dir), "tick")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, errors.Join(probe.Close(), os.Remove(probe.Name()))) }()
-	modified := func() time.Time {
-		_, err := probe.WriteAt([]byte{0}, 0)
-		require.NoError(t, err)
-		info, err := probe.Stat()
-		require.NoError(t, err)
-		return info.ModTime()
-	}
-	for began := modified(); modified().Equal(began); {
-		time.Sleep(time.Millisecond)
 	}
 }
 
