@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"path"
@@ -187,7 +188,11 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 	defer func() { b.onlyZeros(shard, items, b.raw[before:]) }()
 	if b.isBlob(i, shard, last) {
 		blob := io.NewSectionReader(shard, last.offset, last.length)
-		if _, err := torchsave.Open(blob, last.length); err != nil {
+		z, err := torchsave.Open(blob, last.length)
+		if err == nil && !b.opt.Verify { // else it is looked at below, as all are
+			err = z.Storages(b.opt.Limits.Pickle)
+		}
+		if err != nil {
 			b.unread(i, CheckTorn, shard.path, last.failed(err))
 		}
 	}
@@ -226,6 +231,9 @@ func (b *builder) verifyBlob(i int, shard *file, it *dcpItem) {
 		b.unread(i, CheckTorn, shard.path, it.failed(err))
 		return
 	}
+	if err := z.Storages(b.opt.Limits.Pickle); err != nil {
+		b.unread(i, CheckTorn, shard.path, it.failed(err))
+	}
 	b.checksums(i, shard, z, it.failed)
 }
 
@@ -245,5 +253,5 @@ func (b *builder) blobNumber(shard *file, it *dcpItem) (int64, bool, error) {
 		return 0, false, err
 	}
 	n, ok := z.Number(m, v)
-	return n, ok, z.Err()
+	return n, ok, cmp.Or(z.Err(), z.Lost())
 }

@@ -116,6 +116,9 @@ func (b *builder) torchValue(i int, name string, f *file) *torch {
 		b.unread(i, CheckTorn, name, err)
 		return nil
 	}
+	if err := z.Lost(); err != nil {
+		b.unread(i, CheckTorn, name, err) // what epoch it is of is known all the same
+	}
 	b.checksums(i, f, z, func(err error) error { return err })
 	return &torch{File: z, m: machine, root: root, b: b, domain: i, name: name}
 }

@@ -10,6 +10,9 @@ type Machine struct {
 	// is false where the pickle ended within the dict.
 	Take func(pairs []Value, whole bool) (token int32, ok bool)
 
+	// Persist may be set before Run. It is given each persistent id when it is read.
+	Persist func(id Value)
+
 	scan   Scanner
 	policy *Policy
 	limits Limits

@@ -105,7 +105,7 @@ func (m *Machine) stepObject() error {
 	case opBuild:
 		return m.build()
 	case opBinPersID:
-		return m.pushBox(Persistent, 1)
+		return m.persist()
 	case opEmptySet:
 		return m.pushBox(Set, 0)
 	case opAddItems:
@@ -114,6 +114,16 @@ func (m *Machine) stepObject() error {
 		return m.tupleFromMarkAs(Set)
 	}
 	return m.stepStack()
+}
+
+func (m *Machine) persist() error {
+	if err := m.pushBox(Persistent, 1); err != nil {
+		return err
+	}
+	if m.Persist != nil {
+		m.Persist(m.Items(m.stack[len(m.stack)-1])[0])
+	}
+	return nil
 }
 
 // stepStack executes the opcodes that C's and Python's picklers never write but others may.

@@ -29,10 +29,15 @@ const maxDirectory = 64 << 20
 type File struct {
 	zip *zip.Reader
 	at  io.ReaderAt // of the whole file
+	// size of the whole file, bytes
+	size int64
 	// prefix is the folder within the archive: the name that the file was first given.
 	prefix string
 	root   *zip.File // data.pkl
-	err    error     // the first that kept a number from being read
+	// records are those of storages, by their key; nil until one is asked for.
+	records map[string]*zip.File
+	err     error // the first that kept a number from being read
+	lost    error // the first storage that the pickle names and is not there as it says
 }
 
 // Err returns the first error that kept Number from reading a number that is there.
@@ -51,7 +56,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read zip directory: %w", err)
 	}
-	f := &File{zip: z, at: r}
+	f := &File{zip: z, at: r, size: size}
 	for _, e := range z.File {
 		if name, ok := strings.CutSuffix(e.Name, "/data.pkl"); ok && !strings.Contains(name, "/") {
 			if f.root != nil {
@@ -75,14 +80,17 @@ func notAZip(r io.ReaderAt, size int64, err error) error {
 	return err
 }
 
-// Value reads data.pkl, whose checksum is compared. The machine has the value's parts.
+// Value reads data.pkl, whose checksum is compared. The machine has the value's parts. Whether the
+// storages that it names are there, Lost tells then.
 func (f *File) Value(l pickle.Limits) (*pickle.Machine, pickle.Value, error) {
 	l = l.Or(pickle.DefaultLimits())
+	f.lost = nil
 	data, err := f.record(f.root, int64(l.Bytes))
 	if err != nil {
 		return nil, pickle.Value{}, fmt.Errorf("read data.pkl: %w", err)
 	}
 	m := pickle.NewMachine(data, pickle.Inert, l)
+	m.Persist = func(id pickle.Value) { f.persist(m, id) }
 	v, err := m.Run()
 	if err != nil {
 		return nil, pickle.Value{}, fmt.Errorf("read data.pkl: %w", err)
@@ -119,8 +127,12 @@ func open(e *zip.File) (io.Reader, error) {
 	return e.Open()
 }
 
-// Verify reads every record and compares its checksum. Records without one are counted.
+// Verify compares the directory with what lies before each record, and reads every record and compares
+// its checksum. Records without one are counted.
 func (f *File) Verify() (unchecked int, err error) {
+	if err := f.checkDirectory(); err != nil {
+		return 0, fmt.Errorf("verify zip directory: %w", err)
+	}
 	for _, e := range f.zip.File {
 		if e.CRC32 == 0 && e.UncompressedSize64 > 0 {
 			unchecked++

@@ -34,8 +34,7 @@ func integral(x float64) (int64, bool) {
 }
 
 // scalar reads a tensor of one element: torch._utils._rebuild_tensor_v2(storage, offset,
-// size, stride, ...), where the storage is the persistent id ("storage", class, key,
-// location, elements).
+// size, stride, ...), where the storage is a persistent id.
 func (f *File) scalar(m *pickle.Machine, v pickle.Value) (int64, bool) {
 	args := m.Args(v)
 	if !m.Is(v, "torch._utils", "_rebuild_tensor_v2") || len(args) < 3 {
@@ -49,12 +48,11 @@ func (f *File) scalar(m *pickle.Machine, v pickle.Value) (int64, bool) {
 	if args[0].Kind() != pickle.Persistent || args[1].Kind() != pickle.Int || args[2].Kind() != pickle.Tuple {
 		return 0, false
 	}
-	id := m.Items(m.Items(args[0])[0])
-	if len(id) < 5 || string(m.Text(id[0])) != "storage" || id[4].Kind() != pickle.Int {
+	class, key, elements, ok := storage(m, m.Items(args[0])[0])
+	if !ok {
 		return 0, false
 	}
-	_, class, _ := m.Class(id[1])
-	return f.element(string(class), string(m.Text(id[2])), args[1].Int(), id[4].Int())
+	return f.element(class, key, args[1].Int(), elements)
 }
 
 // maxWhole bounds a record that is read whole for a number in it, bytes: optimizers keep one storage for
@@ -67,27 +65,25 @@ func (f *File) element(class, key string, offset, elements int64) (int64, bool) 
 	if width == 0 || offset < 0 || offset >= elements || elements > math.MaxInt64/width {
 		return 0, false
 	}
-	for _, e := range f.zip.File {
-		if e.Name != f.prefix+"/data/"+key {
-			continue
-		}
-		b, err := f.part(e, offset*width, width)
-		if err != nil {
-			f.fail(fmt.Errorf("read record data/%s: %w", key, err))
-			return 0, false
-		}
-		switch class {
-		case "FloatStorage":
-			return integral(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
-		case "DoubleStorage":
-			return integral(math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		case "IntStorage":
-			return int64(int32(binary.LittleEndian.Uint32(b))), true
-		}
-		return int64(binary.LittleEndian.Uint64(b)), true
+	e := f.storageRecord(key)
+	if e == nil {
+		f.fail(fmt.Errorf("got no record data/%s; want the storage of a number", key))
+		return 0, false
 	}
-	f.fail(fmt.Errorf("got no record data/%s; want the storage of a number", key))
-	return 0, false
+	b, err := f.part(e, offset*width, width)
+	if err != nil {
+		f.fail(fmt.Errorf("read record data/%s: %w", key, err))
+		return 0, false
+	}
+	switch class {
+	case "FloatStorage":
+		return integral(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
+	case "DoubleStorage":
+		return integral(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+	case "IntStorage":
+		return int64(int32(binary.LittleEndian.Uint32(b))), true
+	}
+	return int64(binary.LittleEndian.Uint64(b)), true
 }
 
 // part reads n bytes of a record. Of a large one, which the number is a view into, nothing else is read,
