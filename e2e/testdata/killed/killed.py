@@ -2,7 +2,7 @@
 
 Imports the framework once, and has forks of this process be the ranks of a job that saves again and
 again. Each job is killed, all its ranks at once and with SIGKILL, at a random moment between its first
-save and some time after its last. Prints one line of JSON for each:
+save and some time after its last; one more is not. Prints one line of JSON for each:
 
     folder  where its saves are, below FOLDER
     killed  whether it was still at work
@@ -180,14 +180,15 @@ def whole(job, folder, contents):
     return out
 
 
-def trial(job, folder, contents, span, rng):
+def trial(job, folder, contents, after):
+    """Has a job killed so long after its first save began."""
     run = Run(job, folder, job.epochs[-1])
     deadline = time.monotonic() + PATIENCE
     while not run.lines and time.monotonic() < deadline:
         if run.read(min(deadline, time.monotonic() + 0.05)):
             break
-    run.read(time.monotonic() + rng.uniform(0, 1.1 * span))
-    run.kill()
+    if not run.read(time.monotonic() + after):
+        run.kill()
     killed = run.wait()
     out = {
         "folder": os.path.relpath(os.path.join(folder, job.root), sys.argv[2]), "killed": killed, "begun": run.begun(), "done": run.done(),
@@ -203,7 +204,8 @@ def main():
     contents, span = reference(job, folder)
     rng = random.Random(seed)
     for i in range(kills):
-        trial(job, f"{folder}/{i}", contents, span, rng)
+        trial(job, f"{folder}/{i}", contents, rng.uniform(0, 1.1 * span))
+    trial(job, f"{folder}/{kills}", contents, PATIENCE)
     for epoch in job.epochs:
         for n in range(2):
             shutil.rmtree(f"{folder}/reference-{epoch}-{n}", ignore_errors=True)
