@@ -210,6 +210,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
+		_ = file.checkDirectory()
 		l := pickle.Limits{Bytes: 1 << 16, Text: 1 << 12, Stack: 1 << 10, Memo: 1 << 10, Values: 1 << 12}
 		m, root, err := file.Value(l)
 		if err != nil {
