@@ -3,9 +3,10 @@
 package testdata
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -13,14 +14,36 @@ import (
 // repository is taken.
 const EnvData = "LOCKSTEP_DATA"
 
-// Root returns the repository's root folder.
+// module is the line of go.mod by which Root knows the repository's root.
+const module = "module github.com/lockstep-otel/lockstep\n"
+
+// Root returns the repository's root folder. It climbs from the working folder, which
+// the Go tool sets to the package under test: paths compiled into a program have no
+// folder under -trimpath.
 func Root(tb testing.TB) string {
 	tb.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		tb.Fatal("find repository root: no caller information")
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatalf("find repository root: %v", err)
 	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	root, err := rootAbove(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return root
+}
+
+// rootAbove returns the nearest folder at or above dir that holds the go.mod of this module.
+func rootAbove(dir string) (string, error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		text, err := os.ReadFile(filepath.Join(at, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), module) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("find repository root: got no go.mod of %q at or above %s; run the test inside a checkout", strings.TrimSpace(module), dir)
+		}
+	}
 }
 
 // Shared returns a folder of real traces, and skips the test where it is absent.
