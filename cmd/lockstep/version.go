@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -23,10 +24,10 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// versionLine is what `version` and --version print.
+// versionLine returns what `version` and --version print.
 func versionLine() string {
-	return fmt.Sprintf("lockstep %s (collector %s, %s, %s/%s)",
-		version(), dependency(collectorModule), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("lockstep %s%s (collector %s, %s, %s/%s)",
+		version(), commit(), dependency(collectorModule), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version returns the module's version as the Go tool recorded it.
@@ -36,6 +37,37 @@ func version() string {
 		return "(devel)"
 	}
 	return info.Main.Version
+}
+
+// commit returns the commit and its date as the Go tool recorded them, or nothing.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return describe(info.Settings)
+}
+
+// commitDigits is the length of an abbreviated commit, as in the Go tool's pseudo-versions.
+const commitDigits = 12
+
+func describe(settings []debug.BuildSetting) string {
+	recorded := map[string]string{}
+	for _, s := range settings {
+		recorded[s.Key] = s.Value
+	}
+	revision := recorded["vcs.revision"]
+	if revision == "" {
+		return ""
+	}
+	text := fmt.Sprintf(" commit %.*s", commitDigits, revision)
+	if date, _, ok := strings.Cut(recorded["vcs.time"], "T"); ok {
+		text += " of " + date
+	}
+	if recorded["vcs.modified"] == "true" {
+		text += ", modified"
+	}
+	return text
 }
 
 func dependency(path string) string {
