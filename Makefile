@@ -9,8 +9,14 @@ FUZZTIME   ?= 10s
 CONFIG     ?= distro/config/replay.yaml
 PYTHON     ?= .venv/bin/python
 
-# Static, without paths of the building machine, without symbol tables.
-DISTRO_BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -tags grpcnotrace
+# Makes a part that many checkouts share; scripts/cached.sh says how it is keyed.
+CACHED := scripts/cached.sh
+
+# With the commit in it, also where the environment switches that off.
+BUILD_LOCKSTEP := $(GO) build -trimpath -buildvcs=auto -o bin/lockstep ./cmd/lockstep
+
+TORCH := torch==2.15.0 numpy==2.4.6
+NVTX  := nvtx==0.2.17 nvidia-nvtx==13.2.86
 
 .DEFAULT_GOAL := help
 
@@ -21,18 +27,18 @@ help: ## List the targets
 
 .PHONY: run
 run: inject ## Train on four processes, one of them slow, and say which, live (DEMO="--fault hang": another fault)
-	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@$(BUILD_LOCKSTEP)
 	@bin/lockstep demo $(DEMO)
 
 .PHONY: run-torch
 run-torch: inject $(PYTHON) ## The same with PyTorch, on the CPU; PYTHON= names an interpreter that has it
-	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@$(BUILD_LOCKSTEP)
 	@bin/lockstep demo --torch=$(PYTHON) $(DEMO)
 
 .PHONY: replay
 replay: ## Replay the recording in testdata/ through a small collector and print the finding
 	@mkdir -p bin
-	@$(GO) build -o bin/lockstep ./cmd/lockstep
+	@$(BUILD_LOCKSTEP)
 	@bin/lockstep run $(CONFIG)
 
 .PHONY: inject
@@ -50,7 +56,7 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 	LOCKSTEP_CAPABILITY_JOBS=10 $(GO) test -count=1 ./internal/capability
 
 .PHONY: e2e
-e2e: distro inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti/13.5.25 ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
+e2e: distro distro-agent inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
 	cd bench/skew && $(GO) test -count=1 ./...
@@ -62,16 +68,15 @@ crash-checkpoints: ## Kill jobs while they save, and crash their machines, and j
 	LOCKSTEP_CKPT_KILLS=200 LOCKSTEP_CKPT_CRASHES=10000 $(GO) test -count=1 -timeout 30m -v -run '^(TestKilled|TestCrashStates)$$' ./internal/ckpt
 
 .PHONY: e2e-cupti
-e2e-cupti: inject bin/cupti/13.5.25 ## Run the CUPTI client with NVIDIA's own libraries, without a driver
+e2e-cupti: inject bin/cupti ## Run the CUPTI client with NVIDIA's own libraries, without a driver
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -count=1 -v -run TestRealCupti ./...
 
-bin/cupti/%:
-	@mkdir -p bin/cupti/wheels
-	python3 -m pip download --quiet --no-deps --dest bin/cupti/wheels nvidia-cuda-cupti-cu11==11.8.87
-	python3 -m pip download --quiet --no-deps --dest bin/cupti/wheels nvidia-cuda-cupti-cu12==12.9.79
-	python3 -m pip download --quiet --no-deps --dest bin/cupti/wheels nvidia-cuda-cupti==$*
-	for v in 11.8.87 12.9.79 $*; do python3 -m zipfile -e bin/cupti/wheels/*-$$v-*.whl bin/cupti/$$v; done
+CUPTI_WHEELS := nvidia-cuda-cupti-cu11==11.8.87 nvidia-cuda-cupti-cu12==12.9.79 nvidia-cuda-cupti==13.5.25
+
+.PHONY: bin/cupti
+bin/cupti:
+	@$(CACHED) $@ "$(CUPTI_WHEELS)" scripts/parts.sh cupti $(CUPTI_WHEELS)
 
 # Apart from e2e, since PyTorch is gigabytes.
 .PHONY: e2e-recordings
@@ -100,15 +105,20 @@ FRAMEWORKS_ALONE ?= torchtitan==0.3.0 torch_checkpointing==0.1.1 spmd_types==0.2
 KILLS      ?= 200
 
 .PHONY: e2e-frameworks
-e2e-frameworks: bin/lockstep $(PYTHON) ## Judge what real frameworks save, and what they leave that are killed while they do, KILLS= times each: an hour
-	$(PYTHON) -m pip install --quiet --no-cache-dir $(FRAMEWORKS)
-	DS_BUILD_OPS=0 $(PYTHON) -m pip install --quiet --no-cache-dir --no-build-isolation setuptools deepspeed==0.19.8
-	$(PYTHON) -m pip install --quiet --no-cache-dir --no-deps $(FRAMEWORKS_ALONE)
-	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath $(PYTHON)) LOCKSTEP_KILLS=$(KILLS) $(GO) test -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
+e2e-frameworks: bin/lockstep .venv-frameworks/bin/python ## Judge what real frameworks save, and what they leave that are killed while they do, KILLS= times each: an hour
+	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir $(FRAMEWORKS)
+	DS_BUILD_OPS=0 .venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-build-isolation setuptools deepspeed==0.19.8
+	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-deps $(FRAMEWORKS_ALONE)
+	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath .venv-frameworks/bin/python) LOCKSTEP_KILLS=$(KILLS) $(GO) test -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
 
+# An environment of its own: the frameworks would change that which checkouts share.
+.venv-frameworks/bin/python:
+	python3 -m venv .venv-frameworks
+	.venv-frameworks/bin/pip install --quiet --no-cache-dir $(TORCH) || { rm -rf .venv-frameworks; exit 1; }
+
+.PHONY: .venv/bin/python
 .venv/bin/python:
-	python3 -m venv .venv
-	.venv/bin/pip install --quiet --no-cache-dir torch==2.15.0 numpy || { rm -rf .venv; exit 1; }
+	@$(CACHED) .venv "$$(python3 --version)" scripts/parts.sh venv $(TORCH)
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run the linters over the root and e2e modules, and look for built files among the sources
@@ -149,9 +159,12 @@ check-generate: bin/builder ## Fail where generated sources are stale
 	scripts/check-metadata.sh
 
 .PHONY: distro
-distro: ## Compile the full collector into bin/otelcol-lockstep
-	@mkdir -p bin
-	cd distro && $(DISTRO_BUILD) -o ../bin/otelcol-lockstep .
+distro: ## Compile the full collector, bin/otelcol-lockstep
+	@scripts/distro.sh builder-config.yaml distro bin/otelcol-lockstep
+
+.PHONY: distro-agent
+distro-agent: ## Compile the lean collector for nodes, bin/otelcol-lockstep-agent
+	@scripts/distro.sh builder-config-agent.yaml distro/agent bin/otelcol-lockstep-agent
 
 .PHONY: lockstep
 lockstep: bin/lockstep ## Build the command, bin/lockstep
@@ -159,25 +172,22 @@ lockstep: bin/lockstep ## Build the command, bin/lockstep
 .PHONY: bin/lockstep
 bin/lockstep:
 	@mkdir -p bin
-	$(GO) build -o bin/lockstep ./cmd/lockstep
+	$(BUILD_LOCKSTEP)
 
-# The tools are compiled once per version, not once per call.
-bin/builder: tools/go.mod tools/go.sum
-	@mkdir -p bin
-	cd tools && $(GO) build -o ../bin/builder go.opentelemetry.io/collector/cmd/builder
+# Parts that take minutes and depend on lock files alone are made once for all checkouts.
+.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv
+bin/builder:
+	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
 
-bin/golangci-lint: tools/go.mod tools/go.sum
-	@mkdir -p bin
-	cd tools && $(GO) build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/golangci-lint:
+	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-bin/jaeger: e2e/jaeger/go.mod e2e/jaeger/go.sum
-	@mkdir -p bin
-	cd e2e/jaeger && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../bin/jaeger github.com/jaegertracing/jaeger/cmd/jaeger
+bin/jaeger:
+	@$(CACHED) $@ "$$(cat e2e/jaeger/go.mod e2e/jaeger/go.sum | sha256sum)" scripts/parts.sh jaeger
 
 # NVTX as a Python program has it, and the header of a C program.
 bin/nvtx-venv:
-	@mkdir -p bin
-	{ python3 -m venv $@ && $@/bin/pip install --quiet nvtx==0.2.17 nvidia-nvtx==13.2.86; } || { rm -rf $@; exit 1; }
+	@$(CACHED) $@ "$$(python3 --version)" scripts/parts.sh venv $(NVTX)
 
 .PHONY: clean
 clean: ## Remove what was built

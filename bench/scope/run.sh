@@ -12,7 +12,7 @@ out=${BUILD:-$PWD/bin/inject}
 make -s -C inject/nccl OUT="$PWD/bin" BUILD="$out"
 include=${NVTX_INCLUDE:-}
 if [[ -z $include ]]; then
-	include=$(find bin/nvtx-venv -type d -path "*/include/nvtx3" 2>/dev/null | head -n 1 || true)
+	include=$(find bin/nvtx-venv/ -type d -path "*/include/nvtx3" 2>/dev/null | head -n 1 || true)
 	include=${include%/nvtx3}
 fi
 flags=()
