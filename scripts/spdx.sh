@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Lists the source files that git tracks and that lack a line with their license, and
+# fails where there are any; with --fix it adds the line. Generated files are left out:
+# their generators own them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+line='SPDX-License-Identifier: Apache-2.0'
+
+# missing prints the files without the line among their first five.
+missing() {
+	git ls-files --cached --others --exclude-standard -- '*.go' '*.c' '*.h' '*.py' '*.sh' '*.pml'
+		'Makefile' '*/Makefile' '*.mk' '.ci/run' ':!testdata' ':!*/testdata/*' ':!distro/*.go' |
+		while IFS= read -r file; do
+			head -n 5 "$file" | grep -q -F -e "$line" -e 'Code generated' || printf '%s\n' "$file"
+		done
+}
+
+# add writes the line at the top of a file, below a line that names its interpreter.
+add() {
+	local text
+	case $1 in
+	*.go | *.c | *.h) text="// $line"$'\n' ;;
+	*.pml) text="/* $line */"$'\n' ;;
+	*) text="# $line" ;;
+	esac
+	if head -n 1 "$1" | grep -q '^#!'; then
+		sed -i "1a $text" "$1"
+	else
+		printf '%s\n' "$text" | cat - "$1" >"$1.new"
+		cat "$1.new" >"$1"
+		rm "$1.new"
+	fi
+}
+
+if [ "${1:-}" = --fix ]; then
+	missing | while IFS= read -r file; do add "$file"; done
+fi
+files=$(missing)
+if [ -n "$files" ]; then
+	printf 'check licenses: want a line "%s" near the top (scripts/spdx.sh --fix adds it):\n%s\n' "$line" "$files" >&2
+	exit 1
+fi
+echo "every source file names its license"
