@@ -11,7 +11,7 @@ line='SPDX-License-Identifier: Apache-2.0'
 
 # missing prints the files without the line among their first five.
 missing() {
-	git ls-files --cached --others --exclude-standard -- '*.go' '*.c' '*.h' '*.py' '*.sh' '*.pml'
+	git ls-files --cached --others --exclude-standard -- '*.go' '*.c' '*.h' '*.py' '*.sh' '*.pml' \
 		'Makefile' '*/Makefile' '*.mk' '.ci/run' ':!testdata' ':!*/testdata/*' ':!distro/*.go' |
 		while IFS= read -r file; do
 			head -n 5 "$file" | grep -q -F -e "$line" -e 'Code generated' || printf '%s\n' "$file"
