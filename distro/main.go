@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	addressconverter "github.com/lockstep-otel/lockstep/converter/addressconverter"
 	hintconverter "github.com/lockstep-otel/lockstep/converter/hintconverter"
 	envprovider "go.opentelemetry.io/collector/confmap/provider/envprovider"
 	fileprovider "go.opentelemetry.io/collector/confmap/provider/fileprovider"
@@ -37,6 +38,7 @@ func main() {
 					yamlprovider.NewFactory(),
 				},
 				ConverterFactories: []confmap.ConverterFactory{
+					addressconverter.NewFactory(),
 					hintconverter.NewFactory(),
 				},
 			},
@@ -49,6 +51,7 @@ func main() {
 			yamlprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/yamlprovider v1.71.0",
 		},
 		ConverterModules: []string{
+			"github.com/lockstep-otel/lockstep v0.0.0",
 			"github.com/lockstep-otel/lockstep v0.0.0",
 		},
 	}

@@ -125,6 +125,7 @@ var elsewhere = []hint{
 	absent("exporters", "exporter/awss3exporter", "awss3", "aws_s3"),
 	absent("exporters", "exporter/googlecloudexporter", "googlecloud", "google_cloud"),
 	absent("exporters", "exporter/azuremonitorexporter", "azuremonitor", "azure_monitor"),
+	absent("exporters", "exporter/signalfxexporter", "signalfx"),
 	absent("exporters", "exporter/splunkhecexporter", "splunk_hec"),
 	absent("extensions", "extension/healthcheckv2extension", "healthcheckv2", "health_check_v2"),
 	absent("extensions", "extension/opampextension", "opamp"),
