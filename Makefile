@@ -140,6 +140,10 @@ bench: ## Run the benchmarks and the comparisons in bench/
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
 	$(GO) run ./bench/scoreboard $(SCOREBOARD)
 
+.PHONY: mutation
+mutation: ## Measure how many mutants of the full tier of tests the quick tier kills, an hour or two (MUTATION="-n 20": fewer)
+	$(GO) run -trimpath ./bench/mutation $(MUTATION)
+
 .PHONY: models
 models: ## Check the models of save orders in docs/models with Spin, half a minute
 	docs/models/check.sh

@@ -1,0 +1,3 @@
+// Command mutation measures how many of the mutants that the full tier of tests kills are
+// killed by the quick tier: see README.md.
+package main
