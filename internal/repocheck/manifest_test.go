@@ -60,16 +60,21 @@ func (m manifest) kinds() map[string][]component {
 
 func readManifest(t *testing.T) manifest {
 	t.Helper()
+	return readManifestFile(t, "builder-config.yaml")
+}
+
+func readManifestFile(t *testing.T, name string) manifest {
+	t.Helper()
 	var m manifest
-	require.NoError(t, yaml.Unmarshal(readFile(t, "builder-config.yaml"), &m))
+	require.NoError(t, yaml.Unmarshal(readFile(t, name), &m))
 	return m
 }
 
 // registered returns, by kind, the import paths whose factories the
-// generated distro/components.go registers.
-func registered(t *testing.T) map[string][]string {
+// generated components.go of a folder registers.
+func registered(t *testing.T, folder ...string) map[string][]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "components.go", readFile(t, "distro", "components.go"), 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "components.go", readFile(t, append(folder, "components.go")...), 0)
 	require.NoError(t, err)
 	imports := importsByName(t, file)
 	found := map[string][]string{}
@@ -133,16 +138,33 @@ func selector(e ast.Expr) string {
 }
 
 func TestManifestMatchesGeneratedComponents(t *testing.T) {
-	got := registered(t)
-	for kind, entries := range readManifest(t).kinds() {
-		want := make([]string, 0, len(entries))
-		for _, entry := range entries {
-			want = append(want, entry.importPath())
+	for name, folder := range map[string][]string{
+		"builder-config.yaml":       {"distro"},
+		"builder-config-agent.yaml": {"distro", "agent"},
+	} {
+		got := registered(t, folder...)
+		for kind, entries := range readManifestFile(t, name).kinds() {
+			want := make([]string, 0, len(entries))
+			for _, entry := range entries {
+				want = append(want, entry.importPath())
+			}
+			assert.ElementsMatch(t, want, got[kind],
+				"%s and %v/components.go disagree on %ss: run 'make generate'", name, folder, kind)
 		}
-		assert.NotEmpty(t, want, "manifest lists no %s", kind)
-		assert.ElementsMatch(t, want, got[kind],
-			"builder-config.yaml and distro/components.go disagree on %ss: run 'make generate'", kind)
 	}
+	for kind, entries := range readManifest(t).kinds() {
+		assert.NotEmpty(t, entries, "manifest lists no %s", kind)
+	}
+}
+
+// What the collector for nodes holds, the full collector holds in the same version.
+func TestAgentManifest_EachEntry_IsOfTheFullManifest(t *testing.T) {
+	full, agent := readManifest(t), readManifestFile(t, "builder-config-agent.yaml")
+	for kind, entries := range agent.kinds() {
+		assert.Subset(t, full.kinds()[kind], entries, kind)
+	}
+	assert.Equal(t, full.Providers, agent.Providers)
+	assert.NotEmpty(t, agent.Receivers)
 }
 
 // Every package of a component folder is in the manifest, so that a new
