@@ -28,7 +28,7 @@ func packagesWithFactory(t *testing.T, dir string) []string {
 }
 
 // skippedDirs hold nothing that we wrote.
-var skippedDirs = map[string]bool{"bin": true, "dist": true, ".git": true, ".venv": true, ".cache": true}
+var skippedDirs = map[string]bool{"bin": true, "dist": true, ".git": true, ".venv": true, ".venv-frameworks": true, ".cache": true}
 
 func markdownFiles(t *testing.T) []string {
 	t.Helper()
@@ -116,6 +116,9 @@ func TestPastedImportsAreOurComponents(t *testing.T) {
 	for _, match := range pastedImport.FindAllSubmatch(readFile(t, "docs", "custom-distribution.md"), -1) {
 		pasted[string(match[1])] = true
 	}
+	for _, entry := range readManifest(t).Converters {
+		delete(pasted, strings.TrimPrefix(entry.Import, ownModule+"/"))
+	}
 	for kind := range readManifest(t).kinds() {
 		for _, dir := range packagesWithFactory(t, kind) {
 			assert.True(t, pasted[dir], "docs/custom-distribution.md leaves out %s", dir)
@@ -123,4 +126,18 @@ func TestPastedImportsAreOurComponents(t *testing.T) {
 		}
 	}
 	assert.Empty(t, pasted, "docs/custom-distribution.md names what does not exist")
+}
+
+var pastedModule = regexp.MustCompile(`(?m)^ +- gomod: (\S+) (v\S+)$`)
+
+// A manifest in a document has the versions that are known to work together.
+func TestPastedModulesHaveTheVersionsOfTheManifest(t *testing.T) {
+	versions := map[string]string{}
+	for _, entry := range readManifest(t).all() {
+		path, version := entry.module()
+		versions[path] = version
+	}
+	for _, match := range pastedModule.FindAllSubmatch(readFile(t, "docs", "custom-distribution.md"), -1) {
+		assert.Equal(t, versions[string(match[1])], string(match[2]), "%s in docs/custom-distribution.md", match[1])
+	}
 }

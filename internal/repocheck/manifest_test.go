@@ -45,6 +45,7 @@ type manifest struct {
 	Connectors []component `yaml:"connectors"`
 	Extensions []component `yaml:"extensions"`
 	Providers  []component `yaml:"providers"`
+	Converters []component `yaml:"converters"`
 }
 
 // kinds maps the factory interface's package name to the entries of that kind.
@@ -56,6 +57,15 @@ func (m manifest) kinds() map[string][]component {
 		"connector": m.Connectors,
 		"extension": m.Extensions,
 	}
+}
+
+// all returns every entry with a version of its own.
+func (m manifest) all() []component {
+	all := m.Providers
+	for _, entries := range m.kinds() {
+		all = append(all, entries...)
+	}
+	return all
 }
 
 func readManifest(t *testing.T) manifest {
@@ -190,12 +200,7 @@ func TestManifestVersionsMatchRootModule(t *testing.T) {
 	for _, r := range mod.Require {
 		required[r.Mod.Path] = r.Mod.Version
 	}
-	m := readManifest(t)
-	all := m.Providers
-	for _, entries := range m.kinds() {
-		all = append(all, entries...)
-	}
-	for _, entry := range all {
+	for _, entry := range readManifest(t).all() {
 		path, version := entry.module()
 		if want, ok := required[path]; ok {
 			assert.Equal(t, want, version, "%s in builder-config.yaml; go.mod has %s", path, want)
