@@ -22,9 +22,10 @@ func TestSecondAttempt(t *testing.T) {
 func secondAttempts(t *testing.T, job *ckptsim.Job, states int) {
 	t.Helper()
 	converged, blurred := 0, 0
+	trials := ckptsim.NewTrials(job)
 	for i := range states {
 		rng := rand.New(rand.NewPCG(uint64(i), 10))
-		trial, err := ckptsim.NewTrialAgain(job, rng)
+		trial, err := trials.Again(rng)
 		require.NoError(t, err)
 		steps := max(rng.IntN(trial.Steps()+1), rng.IntN(2*trial.Steps()))
 		crash := ckptsim.Crash(rng.IntN(int(ckptsim.Crashes)))

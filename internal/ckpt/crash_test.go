@@ -3,14 +3,13 @@ package ckpt_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/ckptsim"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // tally counts states by what they hold and by what was said.
@@ -31,14 +30,10 @@ func (n *tally) count(truth ckptsim.Truth, finished, converged bool) {
 	}
 }
 
+// crashes is how many random states of each job are judged; LOCKSTEP_CKPT_CRASHES sets another number.
 func crashes(t *testing.T) int {
 	t.Helper()
-	if s := os.Getenv("LOCKSTEP_CKPT_CRASHES"); s != "" {
-		n, err := strconv.Atoi(s)
-		require.NoError(t, err)
-		return n
-	}
-	return 1000
+	return tier.NOr(t, "LOCKSTEP_CKPT_CRASHES", 40, 1000)
 }
 
 // TestCrashStates: no state that a crash can leave is called converged unless the save is
@@ -64,12 +59,13 @@ func crashStates(t *testing.T, job *ckptsim.Job, states int) {
 			n.check(t, job, trial.Saves, state, fmt.Sprintf("one loss, state %d", i))
 		}
 	}
+	after := ckptsim.NewTrials(job)
 	for i := range states {
 		rng := rand.New(rand.NewPCG(uint64(i), 8))
 		trial := trials[rng.IntN(len(trials))]
 		n.sound = i%4 == 3 // then nothing promises that a finished save is known to be so
 		if n.sound {
-			trial = troubled(t, job, rng)
+			trial = troubled(t, job, after, rng)
 		}
 		// The states at the end are nearest to a whole save.
 		steps := max(rng.IntN(trial.Steps()+1), rng.IntN(2*trial.Steps()))
@@ -89,13 +85,13 @@ func crashStates(t *testing.T, job *ckptsim.Job, states int) {
 }
 
 // troubled is a job that was killed in its saves before, and that had more ranks then.
-func troubled(t *testing.T, job *ckptsim.Job, rng *rand.Rand) *ckptsim.Trial {
+func troubled(t *testing.T, job *ckptsim.Job, after *ckptsim.Trials, rng *rand.Rand) *ckptsim.Trial {
 	t.Helper()
 	ranks := 0
 	if job.InPlace && job.World > 1 {
 		ranks = rng.IntN(2)
 	}
-	trial, err := ckptsim.NewTrialAfterCrashes(job, ranks, rng, 10, 20, 30)
+	trial, err := after.AfterCrashes(ranks, rng, 10, 20, 30)
 	require.NoError(t, err)
 	return trial
 }

@@ -19,16 +19,16 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/ckptsim"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // childEnv tells a child what to do: "folder|job|operations".
 const childEnv = "LOCKSTEP_CKPT_CHILD"
 
 const (
-	keptSaves      = 2
-	savesOfAChild  = 5
-	betweenSaves   = 5 // steps of training after a save, at which it may be killed too
-	childrenByTest = 20
+	keptSaves     = 2
+	savesOfAChild = 5
+	betweenSaves  = 5 // steps of training after a save, at which it may be killed too
 )
 
 // savesOf are the saves that a child makes, one after the other.
@@ -75,14 +75,9 @@ func TestKilledChild(t *testing.T) {
 }
 
 // TestKilled: a job of several ranks is killed at a point of its saves, overwrites and
-// deletions, and what it leaves is judged rightly.
+// deletions, and what it leaves is judged rightly. LOCKSTEP_CKPT_KILLS sets how often each job is killed.
 func TestKilled(t *testing.T) {
-	kills := childrenByTest
-	if s := os.Getenv("LOCKSTEP_CKPT_KILLS"); s != "" {
-		var err error
-		kills, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	kills := tier.NOr(t, "LOCKSTEP_CKPT_KILLS", 3, 20)
 	for _, job := range ckptsim.Jobs() {
 		t.Run(job.Name, func(t *testing.T) {
 			t.Parallel() // they mostly wait for the disk

@@ -31,28 +31,6 @@ func NewTrial(j *Job, keep int, epochs ...int64) (*Trial, error) {
 	return t, nil
 }
 
-// NewTrialAfterCrashes has a job begin saves at the given epochs, of which the last one is not
-// begun yet. Each of the others may have been killed on its way, and nothing was cleared away:
-// the job went on at the next epoch. More ranks saved than save now, by the given number.
-func NewTrialAfterCrashes(j *Job, ranks int, rng *rand.Rand, epochs ...int64) (*Trial, error) {
-	t := &Trial{Job: j, disk: NewDisk()}
-	for i, e := range epochs {
-		of := *j
-		if i < len(epochs)-1 {
-			of.World += ranks
-		}
-		s := of.Save(e, nil)
-		t.Saves = append(t.Saves, s)
-		if i == len(epochs)-1 {
-			break
-		}
-		if err := t.make(s, min(s.Steps(), rng.IntN(2*s.Steps())), rng); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
-}
-
 // make does so many operations of a save, and lets them reach the disk.
 func (t *Trial) make(s *Save, steps int, rng *rand.Rand) error {
 	if err := Start(s).Advance(t.disk, steps, rng); err != nil {
@@ -83,10 +61,56 @@ func (t *Trial) Singles(rng *rand.Rand) ([]*State, error) {
 	return d.Singles(), nil
 }
 
-// NewTrialAgain has a job save at one epoch a second time, after the first attempt was cut off
+// Trials makes trials of one job. Its trials share their saves, which are not to be changed.
+type Trials struct {
+	job   *Job
+	saves map[identity]*Save
+}
+
+// identity tells the saves of a job apart.
+type identity struct {
+	world          int
+	epoch, attempt int64
+}
+
+// NewTrials returns the trials of a job.
+func NewTrials(j *Job) *Trials { return &Trials{job: j, saves: map[identity]*Save{}} }
+
+// save returns a save of the job as if so many ranks saved.
+func (ts *Trials) save(world int, epoch, attempt int64) *Save {
+	of := identity{world, epoch, attempt}
+	if s, made := ts.saves[of]; made {
+		return s
+	}
+	j := *ts.job
+	j.World = world
+	s := j.attempt(epoch, attempt, nil)
+	ts.saves[of] = s
+	return s
+}
+
+// AfterCrashes has the job begin saves at the given epochs, of which the last one is not
+// begun yet. Each of the others may have been killed on its way, and nothing was cleared away:
+// the job went on at the next epoch. More ranks saved than save now, by the given number.
+func (ts *Trials) AfterCrashes(ranks int, rng *rand.Rand, epochs ...int64) (*Trial, error) {
+	t := &Trial{Job: ts.job, disk: NewDisk()}
+	last := len(epochs) - 1
+	for _, e := range epochs[:last] {
+		s := ts.save(ts.job.World+ranks, e, 0)
+		t.Saves = append(t.Saves, s)
+		if err := t.make(s, min(s.Steps(), rng.IntN(2*s.Steps())), rng); err != nil {
+			return nil, err
+		}
+	}
+	t.Saves = append(t.Saves, ts.save(ts.job.World, epochs[last], 0))
+	return t, nil
+}
+
+// Again has the job save at one epoch a second time, after the first attempt was cut off
 // or the job went back to an earlier epoch. The second attempt is not begun yet.
-func NewTrialAgain(j *Job, rng *rand.Rand) (*Trial, error) {
-	t := &Trial{Job: j, disk: NewDisk(), Saves: []*Save{j.Save(10, nil), j.Save(20, nil), j.attempt(20, 1, nil)}}
+func (ts *Trials) Again(rng *rand.Rand) (*Trial, error) {
+	world := ts.job.World
+	t := &Trial{Job: ts.job, disk: NewDisk(), Saves: []*Save{ts.save(world, 10, 0), ts.save(world, 20, 0), ts.save(world, 20, 1)}}
 	for i, s := range t.Saves[:2] {
 		steps := s.Steps()
 		if i == 1 {
