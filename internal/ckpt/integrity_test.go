@@ -140,7 +140,7 @@ func TestIntegrityOfWhatever(t *testing.T) {
 func TestDigestsOnADiskThatFails(t *testing.T) {
 	dir := saves(t, integrityJob, 100, 200)
 	overwrite(t, filepath.Join(dir, "iter_0000200", "__1_0.distcp"), contents(t, filepath.Join(dir, "iter_0000100", "__1_0.distcp")))
-	f := &failing{FS: os.DirFS(dir), at: 1}
+	f := &failing{FS: inMemory(t, dir), at: 1}
 	for ; ; f.at++ {
 		f.looks = 0
 		r := gate(t, f, true)

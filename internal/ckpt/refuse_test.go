@@ -1,7 +1,6 @@
 package ckpt_test
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -14,49 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
-	"github.com/lockstep-otel/lockstep/internal/ckptsim"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
-
-// saves makes whole saves of a job of some format.
-func saves(t *testing.T, name string, epochs ...int64) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, job := range ckptsim.Jobs() {
-		if job.Name != name {
-			continue
-		}
-		for _, e := range epochs {
-			require.NoError(t, job.Save(e, nil).Make(t.Context(), dir, func(op ckptsim.Op) { awaitPhase(t, dir, op) }))
-		}
-		return dir
-	}
-	require.Fail(t, "no such job", name)
-	return ""
-}
-
-// awaitPhase waits, where a save goes from one phase to the next, until the clock of the file system has moved
-// on, as it does in real saves. It stands still for some milliseconds, for longer on a machine with much to do.
-func awaitPhase(t *testing.T, dir string, op ckptsim.Op) {
-	t.Helper()
-	if op.Kind != ckptsim.Barrier && op.Kind != ckptsim.Fsync {
-		return
-	}
-	probe, err := os.CreateTemp(filepath.Dir(dir), "tick")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, errors.Join(probe.Close(), os.Remove(probe.Name()))) }()
-	modified := func() time.Time {
-		_, err := probe.WriteAt([]byte{0}, 0)
-		require.NoError(t, err)
-		info, err := probe.Stat()
-		require.NoError(t, err)
-		return info.ModTime()
-	}
-	for began := modified(); modified().Equal(began); {
-		time.Sleep(time.Millisecond)
-	}
-}
 
 func gate(t *testing.T, fsys fs.FS, verify bool) *preflight.Result {
 	t.Helper()
