@@ -8,10 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // cases is how many random cases each law is tried on.
-const cases = 100_000
+func cases(t *testing.T) int {
+	t.Helper()
+	return tier.N(t, 5_000, 100_000)
+}
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 8)) }
 
@@ -33,7 +37,7 @@ func randomRegister(r *rand.Rand) register {
 // what it joins.
 func TestLawsOfRegisters(t *testing.T) {
 	r := source(1)
-	for range cases {
+	for range cases(t) {
 		a, b, c := randomRegister(r), randomRegister(r), randomRegister(r)
 		require.Equal(t, a.join(b), b.join(a), "commutative: %v %v", a, b)
 		require.Equal(t, a.join(b).join(c), a.join(b.join(c)), "associative: %v %v %v", a, b, c)
@@ -47,7 +51,7 @@ func TestLawsOfRegisters(t *testing.T) {
 // is not overruled.
 func TestLawsOfViews(t *testing.T) {
 	r := source(2)
-	for range cases {
+	for range cases(t) {
 		values := make([]value, 1+r.IntN(4))
 		for i := range values {
 			for values[i].state == silent {
@@ -95,7 +99,7 @@ func history(r *rand.Rand) []model.EpochObservation {
 // engines that are merged, and any restart in between, come to the same.
 func TestOrderAndDuplicatesAreNothing(t *testing.T) {
 	r := source(3)
-	for range cases {
+	for range cases(t) {
 		obs := history(r)
 		straight := New(Config{})
 		observe(straight, obs...)
@@ -125,7 +129,7 @@ func TestOrderAndDuplicatesAreNothing(t *testing.T) {
 func TestLossNeverConfirms(t *testing.T) {
 	r := source(4)
 	converged, mixed := 0, 0
-	for range cases {
+	for range cases(t) {
 		n := 1 + r.IntN(5)
 		truth := make([]int64, n) // 0: not written
 		uniform, whole := true, true
@@ -163,9 +167,9 @@ func TestLossNeverConfirms(t *testing.T) {
 			require.False(t, whole && len(heard) == n, "%s: %v heard %v", got, truth, heard)
 		}
 	}
-	t.Logf("%d cases: %d converged, %d mixed", cases, converged, mixed)
-	require.Greater(t, converged, cases/20, "the test tries too few that converge")
-	require.Greater(t, mixed, cases/20)
+	t.Logf("%d cases: %d converged, %d mixed", cases(t), converged, mixed)
+	require.Greater(t, converged, cases(t)/20, "the test tries too few that converge")
+	require.Greater(t, mixed, cases(t)/20)
 }
 
 // TestLawsOfAgreement: the join on the flat lattice is commutative, associative and idempotent, and
@@ -183,7 +187,7 @@ func TestLawsOfAgreement(t *testing.T) {
 		}
 	}
 	below := func(a, b Agreement) bool { return a.Join(b) == b }
-	for range cases {
+	for range cases(t) {
 		a, b, c := random(), random(), random()
 		require.Equal(t, a.Join(b), b.Join(a), "commutative")
 		require.Equal(t, a.Join(b).Join(c), a.Join(b.Join(c)), "associative")
@@ -201,7 +205,7 @@ func TestLawsOfAgreement(t *testing.T) {
 func TestNothingThatWasHeardOfIsMissed(t *testing.T) {
 	r := source(7)
 	converged, left := 0, int64(0)
-	for range cases {
+	for range cases(t) {
 		cfg := Config{Saves: 1 + r.IntN(3), Registers: 2 + r.IntN(12), Observers: 1 + r.IntN(3)}
 		n := 1 + r.IntN(4)
 		truth := map[int64][]int64{} // by save: what domains hold; 0: nothing
@@ -252,9 +256,9 @@ func TestNothingThatWasHeardOfIsMissed(t *testing.T) {
 		}
 		left += e.Stats().SavesLost
 	}
-	t.Logf("%d cases: %d times converged, %d saves left", cases, converged, left)
-	require.Greater(t, converged, cases)
-	require.Greater(t, left, int64(cases))
+	t.Logf("%d cases: %d times converged, %d saves left", cases(t), converged, left)
+	require.Greater(t, converged, cases(t))
+	require.Greater(t, left, int64(cases(t)))
 }
 
 // TestSnapshotOrder: two engines that hold the same are written the same, in whichever order their
@@ -326,7 +330,7 @@ func FuzzRestore(f *testing.F) {
 // TestTimesDecideNothing (P11).
 func TestTimesDecideNothing(t *testing.T) {
 	r := source(5)
-	for range 10_000 {
+	for range tier.N(t, 1_000, 10_000) {
 		obs := history(r)
 		a, b := New(Config{}), New(Config{})
 		observe(a, obs...)

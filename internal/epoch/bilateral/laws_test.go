@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // What is counted step by step is what there is to be counted, whatever is told in whatever order.
 func TestCountsAreThoseOfWhatWasToldLast(t *testing.T) {
 	const domains = 3
 	r := rand.New(rand.NewPCG(1, 8))
-	for range 10_000 {
+	for range tier.N(t, 1_000, 10_000) {
 		b := New(limits)
 		last, used := map[string]Tell{}, map[string][]string{}
 		for range 1 + r.IntN(40) {

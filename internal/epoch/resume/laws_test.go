@@ -9,10 +9,14 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // cases is how many random cases each law is tried on.
-const cases = 100_000
+func cases(t *testing.T) int {
+	t.Helper()
+	return tier.N(t, 5_000, 100_000)
+}
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 85)) }
 
@@ -36,7 +40,7 @@ func randomLife(r *rand.Rand) life {
 func TestLawsOfLives(t *testing.T) {
 	r := source(1)
 	join := func(a, b life) life { a.join(&b); return a }
-	for range cases {
+	for range cases(t) {
 		a, b, c := randomLife(r), randomLife(r), randomLife(r)
 		require.Equal(t, join(a, b), join(b, a), "commutative: %v %v", a, b)
 		require.Equal(t, join(join(a, b), c), join(a, join(b, c)), "associative: %v %v %v", a, b, c)
@@ -61,7 +65,7 @@ func history(r *rand.Rand) []*model.Resume {
 func TestOrderAndDuplicatesAreNothing(t *testing.T) {
 	r := source(2)
 	mixed := 0
-	for range cases {
+	for range cases(t) {
 		all := history(r)
 		straight := judged(all...)
 		again := append([]*model.Resume{}, all...)
@@ -76,7 +80,7 @@ func TestOrderAndDuplicatesAreNothing(t *testing.T) {
 			mixed++
 		}
 	}
-	require.Greater(t, mixed, cases/20, "the test tries too few that are mixed")
+	require.Greater(t, mixed, cases(t)/20, "the test tries too few that are mixed")
 }
 
 // TestLossAccusesNobody: of a job whose ranks have loaded what they have, whatever part is heard,
@@ -85,7 +89,7 @@ func TestOrderAndDuplicatesAreNothing(t *testing.T) {
 func TestLossAccusesNobody(t *testing.T) {
 	r := source(3)
 	converged, named := 0, 0
-	for range cases {
+	for range cases(t) {
 		n := int64(1 + r.IntN(6))
 		truth, count := make([]int64, n), map[int64]int64{}
 		for i := range truth {
@@ -122,8 +126,8 @@ func TestLossAccusesNobody(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, converged, cases/20)
-	require.Greater(t, named, cases/20)
+	require.Greater(t, converged, cases(t)/20)
+	require.Greater(t, named, cases(t)/20)
 }
 
 func BenchmarkJudge(b *testing.B) {

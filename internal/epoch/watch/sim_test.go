@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckptsim"
 	"github.com/lockstep-otel/lockstep/internal/ckptwatch"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // TestJobsThatAreKilled: a job of each format is watched while it saves, and is killed at some
@@ -19,20 +20,20 @@ import (
 func TestJobsThatAreKilled(t *testing.T) {
 	for _, job := range ckptsim.Jobs() {
 		t.Run(job.Name, func(t *testing.T) {
-			said := 0
-			for seed := range uint64(20) {
-				said += killed(t, &job, seed)
+			trial, err := ckptsim.NewTrial(&job, 2, 10, 20, 30)
+			require.NoError(t, err)
+			said, seeds := 0, tier.N(t, 4, 20)
+			for seed := range uint64(seeds) {
+				said += killed(t, trial, seed)
 			}
-			t.Logf("%s: %d of 20 killed saves told of", job.Name, said)
+			t.Logf("%s: %d of %d killed saves told of", job.Name, said, seeds)
 		})
 	}
 }
 
-func killed(t *testing.T, job *ckptsim.Job, seed uint64) (said int) {
+func killed(t *testing.T, trial *ckptsim.Trial, seed uint64) (said int) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 13))
-	trial, err := ckptsim.NewTrial(job, 2, 10, 20, 30)
-	require.NoError(t, err)
+	job, rng := trial.Job, rand.New(rand.NewPCG(seed, 13))
 	cfg := ckptwatch.Config{JobID: "job", Observer: "here", Heartbeat: time.Minute, MaxDomains: 1000}
 	if job.TellWorld {
 		cfg.World = int64(job.World)
