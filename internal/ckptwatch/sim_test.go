@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/ckptsim"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // TestWatchedSaves: a job of each format is watched while it saves. Whatever is told of it, in
@@ -19,21 +20,25 @@ import (
 func TestWatchedSaves(t *testing.T) {
 	for _, job := range ckptsim.Jobs() {
 		t.Run(job.Name, func(t *testing.T) {
-			converged := 0
-			for seed := range uint64(12) {
-				converged += watched(t, &job, seed)
+			var trials []*ckptsim.Trial
+			for _, epochs := range [][]int64{{10}, {10, 20}, {10, 20, 30}} {
+				trial, err := ckptsim.NewTrial(&job, 2, epochs...)
+				require.NoError(t, err)
+				trials = append(trials, trial)
+			}
+			converged, seeds := 0, tier.N(t, 3, 12)
+			for seed := range seeds {
+				converged += watched(t, trials[seed%len(trials)], uint64(seed))
 			}
 			t.Logf("%s: %d times converged", job.Name, converged)
-			require.True(t, job.Unproven || converged >= 24, "two looks at the end of each: got %d", converged)
+			require.True(t, job.Unproven || converged >= 2*seeds, "two looks at the end of each: got %d", converged)
 		})
 	}
 }
 
-func watched(t *testing.T, job *ckptsim.Job, seed uint64) (times int) {
+func watched(t *testing.T, trial *ckptsim.Trial, seed uint64) (times int) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 11))
-	trial, err := ckptsim.NewTrial(job, 2, [][]int64{{10}, {10, 20}, {10, 20, 30}}[seed%3]...)
-	require.NoError(t, err)
+	job, rng := trial.Job, rand.New(rand.NewPCG(seed, 11))
 	cfg := Config{JobID: "job", Observer: "here", Heartbeat: time.Minute, MaxDomains: 1000}
 	if job.TellWorld {
 		cfg.World = int64(job.World)
