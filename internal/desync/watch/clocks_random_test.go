@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // disturb sets the clock of one host or of all, or brings a damaged time.
@@ -34,7 +35,7 @@ func (p *plant) disturb(rng *rand.Rand) {
 // However clocks are set and times damaged, a job that works is told nothing of, and of one that
 // hangs the rank that holds it up, and no other.
 func TestClocksAtRandom(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(tier.N(t, 12, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		step := time.Duration(100+rng.IntN(1400)) * time.Millisecond
 		p := newPlant(t, 4, step)

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // Whatever comes, nothing crashes or grows without bound, and each finding opens once, is
 // numbered upwards, and says nothing after it has closed.
 func TestRandomInput(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(tier.N(t, 8, 40)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		cfg := NewDefaultConfig()
 		cfg.MinGaps, cfg.MaxJobs, cfg.MaxRanks, cfg.Forget = 1, 2, 6, 30*time.Second
