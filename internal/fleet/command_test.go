@@ -50,6 +50,7 @@ func TestSMITellsOfAMismatch(t *testing.T) {
 }
 
 func TestProgramsThatFail(t *testing.T) {
+	t.Parallel() // it waits for pipes
 	c := program(t, `echo "NVIDIA-SMI has failed" >&2; exit 9`)
 	assert.Equal(t, []string{"run " + c.Path + `: exit status 9: "NVIDIA-SMI has failed"`}, SMI(t.Context(), c).Problems)
 	c = program(t, "yes")
@@ -61,6 +62,7 @@ func TestProgramsThatFail(t *testing.T) {
 
 // A program that hangs is ended, and what it started does not hold us up.
 func TestAProgramThatHangs(t *testing.T) {
+	t.Parallel() // it waits for pipes
 	c := program(t, "sleep 600 & sleep 600")
 	c.Timeout = 200 * time.Millisecond
 	began := time.Now()
