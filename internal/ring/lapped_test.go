@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // A slot changes hands while it is copied: what is handed on is one operation.
@@ -14,7 +16,7 @@ func TestInFlightIsNeverTorn(t *testing.T) {
 	r := openRing(t, w.path)
 	var slots []Slot
 	seen := 0
-	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); {
+	for until := time.Now().Add(time.Duration(tier.N(t, 100, 500)) * time.Millisecond); time.Now().Before(until); {
 		for range 100 {
 			slots = r.InFlight(slots[:0])
 			requireWhole(t, slots)
@@ -25,11 +27,11 @@ func TestInFlightIsNeverTorn(t *testing.T) {
 }
 
 // TestLapped: lanes of 64 records, writers stopped in mid-record at random.
-// LOCKSTEP_SECONDS says for how long, both kinds of lanes together.
+// LOCKSTEP_LAPPED_MS sets for how many milliseconds, both kinds of lanes together.
 func TestLapped(t *testing.T) {
-	seconds := fromEnv(t, "LOCKSTEP_SECONDS", 3)
+	milliseconds := tier.NOr(t, "LOCKSTEP_LAPPED_MS", 300, 3000)
 	for name, lanes := range map[string]string{"own lanes": "9", "shared lane": "1"} {
-		t.Run(name, func(t *testing.T) { lappedRun(t, name, lanes, time.Duration(seconds)*time.Second/2) })
+		t.Run(name, func(t *testing.T) { lappedRun(t, name, lanes, time.Duration(milliseconds)*time.Millisecond/2) })
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // drain polls until nothing is left.
@@ -32,9 +34,9 @@ func requireExact(t *testing.T, r *Ring, produced []uint64) {
 }
 
 // TestLossIsExact: 8 threads at full speed, a reader slower than they are.
-// LOCKSTEP_RUNS says how often.
+// LOCKSTEP_RUNS sets how often.
 func TestLossIsExact(t *testing.T) {
-	runs := fromEnv(t, "LOCKSTEP_RUNS", 3)
+	runs := tier.NOr(t, "LOCKSTEP_RUNS", 1, 3)
 	var read, lost uint64
 	for range runs {
 		c := lossRun(t, "9")
@@ -47,7 +49,7 @@ func TestLossIsExact(t *testing.T) {
 
 // With 4 lanes, 5 of the 8 threads share one, on which a record may be dropped.
 func TestLossIsExactOnTheSharedLane(t *testing.T) {
-	for range 2 {
+	for range tier.N(t, 1, 2) {
 		lossRun(t, "4")
 	}
 }
@@ -93,9 +95,9 @@ func lossRun(t *testing.T, lanes string) Stats {
 }
 
 // TestKilled: a process killed at any instant leaves no torn record, and what it
-// had open is seen. LOCKSTEP_RUNS says how often.
+// had open is seen. LOCKSTEP_RUNS sets how often.
 func TestKilled(t *testing.T) {
-	runs := fromEnv(t, "LOCKSTEP_RUNS", 5)
+	runs := tier.NOr(t, "LOCKSTEP_RUNS", 2, 5)
 	var read uint64
 	open := 0
 	for range runs {

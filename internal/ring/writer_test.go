@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -105,18 +104,6 @@ func (w *writer) end() (s summary, err error) {
 		err = json.Unmarshal(line, &s)
 	}
 	return s, errors.Join(err, w.cmd.Wait())
-}
-
-// fromEnv is a number from the environment, for runs longer than `go test`'s.
-func fromEnv(tb testing.TB, name string, usual int) int {
-	tb.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(s)
-	require.NoError(tb, err, name)
-	return n
 }
 
 // mix is the finalizer of splitmix64, and holds what inject/ring_test/pattern.h
