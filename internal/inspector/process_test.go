@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // told is a sink that remembers.
@@ -317,7 +318,7 @@ func TestProcessGoesOnAfterRestarts(t *testing.T) {
 	}
 	want := run(false)
 	require.Len(t, want, 240+60)
-	for range 20 {
+	for range tier.N(t, 5, 20) {
 		require.Equal(t, want, run(true))
 	}
 }
