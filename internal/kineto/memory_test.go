@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 func TestEventSize(t *testing.T) {
@@ -48,11 +49,8 @@ func (k *kernels) Read(p []byte) (int, error) {
 // The promise: 64 MiB and 64 bytes for every event kept, at the peak. The
 // collector is made to run often, so that the heap is what is alive.
 func TestPeakMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 200 MB")
-	}
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
-	const n = 400_000
+	n := tier.N(t, 100_000, 400_000)
 	var peak uint64
 	measure := func() {
 		var m runtime.MemStats
@@ -81,5 +79,5 @@ func TestPeakMemory(t *testing.T) {
 	}
 	assert.Equal(t, n+1, ops)
 	assert.LessOrEqual(t, peak, uint64(64<<20+64*2*n), "peak heap")
-	t.Logf("peak heap %.1f MiB for %d events kept: %.1f bytes each", float64(peak)/(1<<20), 2*n, float64(peak)/(2*n))
+	t.Logf("peak heap %.1f MiB for %d events kept: %.1f bytes each", float64(peak)/(1<<20), 2*n, float64(peak)/float64(2*n))
 }
