@@ -15,7 +15,10 @@ import (
 // what that takes; nothing else is called converged that is of two.
 func TestSecondAttempt(t *testing.T) {
 	for _, job := range ckptsim.Jobs() {
-		t.Run(job.Name, func(t *testing.T) { secondAttempts(t, &job, crashes(t)) })
+		t.Run(job.Name, func(t *testing.T) {
+			t.Parallel()
+			secondAttempts(t, &job, crashes(t))
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 func TestRecordsOfCommitsAreNoPartOfASave(t *testing.T) {
 	for _, job := range ckptsim.Jobs() {
 		t.Run(job.Name, func(t *testing.T) {
+			t.Parallel() // they mostly wait for the clock of the file system
 			dir := saves(t, job.Name, 100, 200)
 			want := judgeDir(t, dir)
 			records := filepath.Join(dir, ".lockstep-commit")

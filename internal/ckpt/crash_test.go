@@ -40,7 +40,10 @@ func crashes(t *testing.T) int {
 // whole, and each finished save is.
 func TestCrashStates(t *testing.T) {
 	for _, job := range ckptsim.Jobs() {
-		t.Run(job.Name, func(t *testing.T) { crashStates(t, &job, crashes(t)) })
+		t.Run(job.Name, func(t *testing.T) {
+			t.Parallel()
+			crashStates(t, &job, crashes(t))
+		})
 	}
 }
 

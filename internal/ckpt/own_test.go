@@ -32,7 +32,10 @@ func TestSavesOfTheirOwn(t *testing.T) {
 		if job.InPlace || job.Save(10, nil).Dir == "." { // there the folder is the root, or of several saves
 			continue
 		}
-		t.Run(job.Name, func(t *testing.T) { ownFolders(t, &job) })
+		t.Run(job.Name, func(t *testing.T) {
+			t.Parallel()
+			ownFolders(t, &job)
+		})
 	}
 }
 

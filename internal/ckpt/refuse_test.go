@@ -49,6 +49,7 @@ func TestAnyLookMayFail(t *testing.T) {
 		"megatron, legacy":        "iter_0000200/mp_rank_00_000/model_optim_rng.pt",
 	} {
 		t.Run(job, func(t *testing.T) {
+			t.Parallel()
 			dir := saves(t, job, 100, 200)
 			require.True(t, gate(t, os.DirFS(dir), false).OK())
 			old, err := os.ReadFile(filepath.Join(dir, strings.Replace(file, "200", "100", 1)))

@@ -132,6 +132,7 @@ func (f *fleet) minute() []Episode {
 
 // Order, delay, repetition and loss of what is told never make up that a communicator is mixed.
 func TestNothingIsMadeUp(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(tier.N(t, 40, 300)) {
 		f := newFleet(seed)
 		for range 8 * 60 {
@@ -144,6 +145,7 @@ func TestNothingIsMadeUp(t *testing.T) {
 // What is so for long is found all the same, without queues; and then again what is not. The quick
 // tier takes as many fleets as it needs to tell 99 of 100 from 85 of 100, and errs once in 100.
 func TestWhatIsSoIsFound(t *testing.T) {
+	t.Parallel()
 	type outcome struct{ found, ended bool }
 	seen := map[int]outcome{}
 	at := func(seed int) outcome {
@@ -221,6 +223,7 @@ func TestOrder(t *testing.T) {
 
 // Whatever nodes tell of NCCL with the rest, all that is said is the same as if they had not.
 func TestWhatNodesTellOfNCCLDecidesNothing(t *testing.T) {
+	t.Parallel()
 	versions, said, told := []string{"2.19.3", "2.20.5", "2.28.7"}, 0, 0
 	for seed := range uint64(tier.N(t, 6, 20)) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -188,6 +188,7 @@ func TestRollout(t *testing.T) {
 
 // The same over nodes here and there, so that all jobs span it at once.
 func TestRolloutHereAndThere(t *testing.T) {
+	t.Parallel()
 	nodes := tier.N(t, 400, 1000)
 	r := newRollout(nodes)
 	rand.New(rand.NewPCG(1, 7)).Shuffle(len(r.order), func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
