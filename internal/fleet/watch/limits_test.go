@@ -55,6 +55,21 @@ func TestLimitsOfJobs(t *testing.T) {
 	}
 }
 
+func TestDefaultLimits_256Jobs_Fit(t *testing.T) {
+	r := newRig(nil)
+	run := func(job int) {
+		s := state(&plan{fmt.Sprint("job ", job), []int{0}, nil}, 0)
+		r.now = r.now.Add(time.Second)
+		r.AddState(&s, r.now)
+	}
+	for job := range 256 {
+		run(job)
+	}
+	assert.Zero(t, r.Stats().JobsEvicted)
+	run(256)
+	assert.EqualValues(t, 1, r.Stats().JobsEvicted)
+}
+
 func TestLimitOfEpisodes(t *testing.T) {
 	r := newRig(func(c *Config) { c.MaxEpisodes = 1 }, oldDriver, newDriver)
 	r.jobs = []plan{{"a", []int{0, 1}, [][]int64{{0, 1}}}, {"b", []int{0, 1}, [][]int64{{0, 1}}}}
