@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // solveCluster lets every pair of a simulated cluster probe for some windows, and
@@ -80,7 +81,8 @@ func nodeOf(t *testing.T, id string) int {
 // Every fault of a node, packet by packet through the estimators of its pairs: it
 // alone is marked, and the others' error grows by less than a tenth.
 func TestFaultsOfANode(t *testing.T) {
-	const bad, seeds = 32, 2
+	const bad = 32
+	seeds := tier.N(t, 1, 2)
 	var honest []float64
 	for seed := range uint64(seeds) {
 		c := sim.New(sim.Config{Nodes: 64, Seed: seed})

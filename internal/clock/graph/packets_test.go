@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 const second = int64(1e9)
@@ -178,7 +179,7 @@ func TestBoundsHoldWhereClocksChange(t *testing.T) {
 		for _, rate := range []float64{10, 100} {
 			t.Run(fmt.Sprintf("%v_ppm_%d_ns/%v_per_s", by.rate*1e6, by.step, rate), func(t *testing.T) {
 				all, beyond, accused := 0, 0, []string{}
-				for seed := range uint64(3) {
+				for seed := range uint64(tier.N(t, 1, 3)) {
 					h := newHosts(seed, 6, by)
 					for w := range int64(20) {
 						sol := h.window(t, rate, (2*w+1)*second, (2*w+3)*second)
