@@ -11,13 +11,14 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // Where spans are lost what a rank costs is an interval, and the job's problem.
 func TestCostWhereSpansAreLost(t *testing.T) {
 	for _, fault := range []training.Fault{{Family: training.GPUClock, Severity: 1.3}, {Family: training.HostDataLoader, Severity: 0.03}} {
 		for _, lost := range []float64{0, 0.1, 0.3} {
-			for seed := uint64(7); seed < 10; seed++ {
+			for seed := uint64(7); seed < 7+uint64(tier.N(t, 1, 3)); seed++ {
 				spec := training.Spec{
 					Name: "ddp", Layout: dataParallel, Noise: training.DefaultNoise(), Steps: 24, Lost: lost, Faults: []training.Fault{fault},
 				}

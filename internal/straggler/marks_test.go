@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // skewed shifts what rank 3's host stamps, launches with it where they are to be.
@@ -38,11 +39,10 @@ func TestAHostsClockAccusesNobody(t *testing.T) {
 	const steps = 24
 	device := training.Fault{Family: training.GPUClock, Severity: 1.2, Ranks: []int64{3}}
 	host := training.Fault{Family: training.HostDataLoader, Severity: 0.03, Ranks: []int64{3}}
-	for name, layout := range map[string]training.Layout{
-		"data parallel": dataParallel,
-		"pipeline":      {DP: 2, PP: 4, Microbatches: 8, Layers: 2, PerNode: 2},
-	} {
-		for fault, faults := range map[string][]training.Fault{"": nil, model.ClassCompute: {device}, model.ClassHost: {host}} {
+	for k, layout := range []training.Layout{dataParallel, {DP: 2, PP: 4, Microbatches: 8, Layers: 2, PerNode: 2}} {
+		name := []string{"data parallel", "pipeline"}[k]
+		for f, faults := range [][]training.Fault{nil, {device}, {host}} {
+			fault := []string{"", model.ClassCompute, model.ClassHost}[f]
 			spec := training.Spec{Name: name, Layout: layout, Noise: training.DefaultNoise(), Steps: steps, Faults: faults}
 			right := bent(t, spec, skewed(0, false))
 			sure := 0.0
@@ -50,8 +50,12 @@ func TestAHostsClockAccusesNobody(t *testing.T) {
 				sure = max(sure, v.Finding.Confidence)
 			}
 			assert.Zero(t, right.Stats().HostsContradicted)
-			for _, by := range []time.Duration{-50 * ms, -20 * ms, -5 * ms, 5 * ms, 20 * ms, 50 * ms} {
-				for _, launches := range []bool{false, true} {
+			for i, by := range []time.Duration{-50 * ms, -20 * ms, -5 * ms, 5 * ms, 20 * ms, 50 * ms} {
+				for l, launches := range []bool{false, true} {
+					// In the quick tier each layout meets each of these with one of the three faults.
+					if !tier.Full(t) && (2*i+l+k+f)%3 != 0 {
+						continue
+					}
 					what := fmt.Sprintf("%s, %q, by %v, launches too: %v", name, fault, by, launches)
 					e := bent(t, spec, skewed(by, launches))
 					job := e.Jobs()[0]

@@ -27,11 +27,10 @@ func TestTwoProcessesOfOneNumberAreLeftOut(t *testing.T) {
 		for i := range ranks {
 			ops := slices.Clone(step.Ops(i))
 			if ranks[i].Rank == 2 {
-				for _, op := range step.Ops(3) {
-					if op.Kind != model.KindStep {
-						ops = append([]model.Op{op}, ops...)
-					}
-				}
+				isStep := func(op model.Op) bool { return op.Kind == model.KindStep }
+				other := slices.DeleteFunc(slices.Clone(step.Ops(3)), isStep)
+				slices.Reverse(other)
+				ops = slices.Concat(other, ops)
 			}
 			e.Add(ranks[i], ops)
 		}

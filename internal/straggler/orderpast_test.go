@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // Of ten things three are drawn: the chance that two or three of them are the largest three
@@ -67,7 +68,7 @@ func TestOwnStepsTellAnEpisodeOfAPair(t *testing.T) {
 
 // Two replicas of a pipeline: a data loader that is slow for twelve steps.
 func TestEpisodeInAPairIsTold(t *testing.T) {
-	for seed := uint64(1); seed <= 4; seed++ {
+	for seed := uint64(1); seed <= uint64(tier.N(t, 2, 4)); seed++ {
 		spec := training.Spec{
 			Name: "pipeline", Layout: training.Layout{DP: 2, PP: 4, Microbatches: 8, Layers: 2, Scale: 0.25, PerNode: 2},
 			Noise: training.DefaultNoise(), Steps: 48,

@@ -9,16 +9,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
-// soakJobs returns how many healthy jobs of each sort are judged: a quick look, or
-// as many as LOCKSTEP_SOAK_JOBS says.
+// soakJobs returns how many healthy jobs of each kind are judged: those of the tier, or
+// as many as LOCKSTEP_SOAK_JOBS says, which is for measuring rates.
 func soakJobs(t *testing.T) int {
 	t.Helper()
-	const quick = 12
 	text := os.Getenv("LOCKSTEP_SOAK_JOBS")
 	if text == "" {
-		return quick
+		return tier.N(t, 4, 12)
 	}
 	jobs, err := strconv.Atoi(text)
 	require.NoError(t, err, "read LOCKSTEP_SOAK_JOBS")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // simulated runs a job through an engine.
@@ -40,7 +41,7 @@ func TestReplayAgreesWithTheSimulator(t *testing.T) {
 	}
 	for layout, l := range layouts {
 		for fault, f := range faults {
-			for seed := range uint64(3) {
+			for seed := range uint64(tier.N(t, 1, 3)) {
 				spec := training.Spec{Name: layout + fault, Layout: l, Noise: training.DefaultNoise(), Steps: 12, Faults: []training.Fault{f}}
 				j, sim := simulated(t, spec, seed)
 				c := sim.Truth().Culprits

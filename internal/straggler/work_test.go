@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // workTold returns how many findings say that amounts of work differ, and how many accuse
@@ -43,7 +44,7 @@ func TestTheBackwardPassIsToldByNames(t *testing.T) {
 // says how long they are.
 func TestLengthsThatNobodyCounts(t *testing.T) {
 	for name, layout := range map[string]training.Layout{"data parallel": dataParallel, "pipeline": inStages} {
-		for seed := range uint64(4) {
+		for seed := range uint64(tier.N(t, 2, 4)) {
 			e := engineOf(t, training.Spec{
 				Name: "lengths", Layout: layout, Noise: training.DefaultNoise(), Steps: 24,
 				Faults: []training.Fault{{Family: training.SeqLen, Severity: 0.5}},
@@ -61,21 +62,27 @@ func TestNoiseIsNoWork(t *testing.T) {
 	usual.Experts = 0 // what a router sends to a rank is work, and its grids tell
 	loud := usual
 	loud.Kernel, loud.Drift = 0.4, 0.02
-	for name, layout := range map[string]training.Layout{
-		"data parallel": dataParallel, "pipeline": inStages,
-		"sharded":       {DP: 8, FSDP: true, PerNode: 2, Layers: 3},
-		"three":         {DP: 2, PP: 2, TP: 2, Microbatches: 4, Layers: 2, Scale: 0.5, PerNode: 2},
-		"experts":       {DP: 8, EP: 8, Layers: 3, PerNode: 2},
-		"many":          {DP: 64, Coarse: true, Layers: 1, Buckets: 1},
-		"many in three": {DP: 16, PP: 2, TP: 2, Microbatches: 4, Layers: 1, Scale: 0.5, Coarse: true},
+	const seeds = 20
+	for k, of := range []struct {
+		name   string
+		layout training.Layout
+	}{
+		{"data parallel", dataParallel},
+		{"pipeline", inStages},
+		{"sharded", training.Layout{DP: 8, FSDP: true, PerNode: 2, Layers: 3}},
+		{"three", training.Layout{DP: 2, PP: 2, TP: 2, Microbatches: 4, Layers: 2, Scale: 0.5, PerNode: 2}},
+		{"experts", training.Layout{DP: 8, EP: 8, Layers: 3, PerNode: 2}},
+		{"many", training.Layout{DP: 64, Coarse: true, Layers: 1, Buckets: 1}},
+		{"many in three", training.Layout{DP: 16, PP: 2, TP: 2, Microbatches: 4, Layers: 1, Scale: 0.5, Coarse: true}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) {
+		t.Run(of.name, func(t *testing.T) {
+			for i := range tier.N(t, 3, seeds) {
+				seed := uint64(3*k+i) % seeds // the quick tier's differ between layouts
 				noise := usual
 				if seed%4 == 3 {
 					noise = loud
 				}
-				e := engineOf(t, training.Spec{Name: name, Layout: layout, Noise: noise, Steps: 20}, seed+201)
+				e := engineOf(t, training.Spec{Name: of.name, Layout: of.layout, Noise: noise, Steps: 20}, seed+201)
 				work, accused := workTold(e.Verdicts())
 				assert.Zero(t, work, "seed %d", seed)
 				assert.Zero(t, accused, "seed %d", seed)
@@ -88,7 +95,7 @@ func TestNoiseIsNoWork(t *testing.T) {
 func TestLostSpansAreNoWork(t *testing.T) {
 	layout := training.Layout{DP: 4, PP: 2, TP: 2, Microbatches: 2, Layers: 1, Scale: 0.5, PerNode: 2}
 	for _, lost := range []float64{0.1, 0.2} {
-		for seed := range uint64(6) {
+		for seed := range uint64(tier.N(t, 3, 6)) {
 			e := engineOf(t, training.Spec{Name: "three", Layout: layout, Noise: training.DefaultNoise(), Steps: 24, Lost: lost}, seed+301)
 			work, accused := workTold(e.Verdicts())
 			assert.Zero(t, work, "%g lost, seed %d", lost, seed)
