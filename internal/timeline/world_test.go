@@ -114,10 +114,29 @@ func (w *world) advance() {
 }
 
 func (w *world) place(id string, at int64) clock.Placement {
-	w.t.Helper()
 	p, ok := w.tl.Place(id, w.clocks[id](at))
-	require.True(w.t, ok, "place %s", id)
+	if !ok {
+		w.t.Helper()
+		w.t.Fatalf("place %s", id)
+	}
 	return p
+}
+
+// meet checks that two placements of one moment are bounded, and within their bounds.
+func (w *world) meet(p, q clock.Placement, where func() string) {
+	if !p.Bounded || !q.Bounded || p.Timeline != q.Timeline || distance(p.Time, q.Time) > p.Bound+q.Bound {
+		w.t.Helper()
+		w.t.Fatalf("%s: got %+v and %+v; want both within their bounds", where(), p, q)
+	}
+}
+
+func (w *world) add(edges []model.ClockEdge) {
+	for _, e := range edges {
+		if err := w.tl.AddEdge(e); err != nil {
+			w.t.Helper()
+			require.NoError(w.t, err)
+		}
+	}
 }
 
 // contains checks that what a clock reads at a moment is placed where its timeline's
