@@ -99,22 +99,33 @@ func checkRank(t *testing.T, s *Step, ops []model.Op) {
 	seen := map[which]bool{}
 	for i := range ops {
 		op := &ops[i]
-		require.Equal(t, s.N, op.Step.V)
-		require.LessOrEqual(t, op.Start, op.End)
 		id := which{op.ComparisonKey(), op.Lane(), op.Seq}
-		require.False(t, seen[id], "%v twice", id)
+		switch {
+		case op.Step.V != s.N:
+			t.Fatalf("step of %v: got %d; want %d", id, op.Step.V, s.N)
+		case op.Start > op.End:
+			t.Fatalf("%v ends at %d, before its start at %d", id, op.End, op.Start)
+		case seen[id]:
+			t.Fatalf("%v twice", id)
+		}
 		seen[id] = true
 		if op.Kind == model.KindStep {
 			continue
 		}
-		require.LessOrEqual(t, op.End, last.End)
-		if i > 0 {
-			require.LessOrEqual(t, ops[i-1].Start, op.Start)
+		switch {
+		case op.End > last.End:
+			t.Fatalf("%v ends at %d, after its step at %d", id, op.End, last.End)
+		case i > 0 && op.Start < ops[i-1].Start:
+			t.Fatalf("%v starts at %d, the operation before it at %d", id, op.Start, ops[i-1].Start)
 		}
 		if op.Stream.OK && !op.EndInferred {
-			require.GreaterOrEqual(t, op.Start, free[op.Stream.V], "stream %d is in order", op.Stream.V)
+			if op.Start < free[op.Stream.V] {
+				t.Fatalf("%v starts at %d; stream %d is free at %d", id, op.Start, op.Stream.V, free[op.Stream.V])
+			}
 			free[op.Stream.V] = op.End
-			require.GreaterOrEqual(t, op.Start, op.Launch.V+launchDelay-1)
+			if least := op.Launch.V + launchDelay - 1; op.Start < least {
+				t.Fatalf("%v starts at %d; want at least %d after its launch", id, op.Start, least)
+			}
 		}
 	}
 }
