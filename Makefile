@@ -53,7 +53,7 @@ test: ## Run all hermetic tests (Go, gcc and make only)
 
 .PHONY: test-capabilities
 test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks of
-	LOCKSTEP_CAPABILITY_JOBS=10 $(GO) test -count=1 ./internal/capability
+	LOCKSTEP_TESTS=full $(GO) test -count=1 ./internal/capability
 
 .PHONY: e2e
 e2e: distro distro-agent inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI

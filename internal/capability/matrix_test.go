@@ -2,9 +2,7 @@ package capability
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -12,23 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
-// whole is how many jobs of each sort the table speaks of.
+// whole is how many jobs of each kind the table speaks of.
 const whole = 10
 
-// jobs returns how many jobs of each sort are simulated: a quick look, or as many as
-// LOCKSTEP_CAPABILITY_JOBS says.
+// jobs returns how many jobs of each kind are simulated.
 func jobs(t *testing.T) int {
 	t.Helper()
-	const quick = 2
-	text := os.Getenv("LOCKSTEP_CAPABILITY_JOBS")
-	if text == "" {
-		return quick
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err, "read LOCKSTEP_CAPABILITY_JOBS")
-	return n
+	return tier.N(t, 1, whole)
 }
 
 // sight is jobs with a fault as a row sees them.

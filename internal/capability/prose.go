@@ -27,8 +27,8 @@ each collective; jitter is 40 ms, for each rank in another one of sixteen steps;
 in the middle. What is smaller than the engine's gates
 ([diagnosis.md](diagnosis.md), 5) is told by no row.
 
-    go test ./internal/capability                                # 2 jobs for each cell
-    LOCKSTEP_CAPABILITY_JOBS=10 go test ./internal/capability    # the 10 that the table speaks of
+    go test ./internal/capability                        # 1 job for each cell
+    LOCKSTEP_TESTS=full go test ./internal/capability    # the 10 that the table speaks of
 
 The jobs of the table are data-parallel and sharded ones that read a value in each step, and for
 ` + "`stage_imbalance`" + ` a pipeline; [other programs](#the-program-decides-too) change what is told. That NCCL and CUPTI
