@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // remembering makes kernels vary by what they did in the step before, and something new.
@@ -51,7 +52,7 @@ func TestInflation(t *testing.T) {
 
 func TestNoiseWithMemory(t *testing.T) {
 	for _, dp := range []int{4, 8, 64} {
-		for seed := range uint64(6) {
+		for seed := range uint64(tier.N(t, 2, 6)) {
 			job := newTestJob(dp, seed).with(remembering(seed, dp, 0.05, 0.9))
 			job.steps, job.kernels = 192, testKernels[:1]
 			if n, last := accusations(job, 8); n > 0 {
@@ -69,7 +70,7 @@ func TestNoiseWithMemory(t *testing.T) {
 func TestNoiseWithMemoryIsSeenEarly(t *testing.T) {
 	accused, jobs := 0, 0
 	for _, dp := range []int{4, 8, 16} {
-		for seed := range uint64(100) {
+		for seed := range uint64(tier.N(t, 20, 100)) { // of 20 of each size nobody: 5 % at most
 			job := newTestJob(dp, seed).with(remembering(seed+1000, dp, 0.1, 0.9))
 			job.steps, job.kernels = 20, testKernels[:1]
 			if n, _ := accusations(job, 1); n > 0 {
@@ -85,7 +86,7 @@ func TestNoiseWithMemoryIsSeenEarly(t *testing.T) {
 
 func TestLinksWithMemory(t *testing.T) {
 	const ranks, sd, memory = 8, 0.4, 0.9
-	for seed := range uint64(100) {
+	for seed := range uint64(tier.N(t, 25, 100)) {
 		job := newTestJob(ranks, seed)
 		rng := rand.New(rand.NewPCG(seed, 3))
 		x := make([]float64, ranks)

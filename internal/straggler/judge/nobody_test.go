@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // accusations counts the conclusions that blame somebody, when the job is judged at every
@@ -88,7 +89,7 @@ func TestNobodyIsAccused(t *testing.T) {
 			jobs := background(uint64(seed+1), dp)
 			for _, name := range sortedKeys(jobs) {
 				job := jobs[name]
-				job.steps = 2048 / dp * 2
+				job.steps = max(64, tier.N(t, 512, 2048)/dp*2)
 				n, _ := accusations(job, max(1, dp/8))
 				accused[name] += n
 				steps += job.steps * dp

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // passKernels are those of a model whose kernels tell their passes, and an optimizer.
@@ -120,7 +121,7 @@ func TestWorkThatNobodyCounts(t *testing.T) {
 	} {
 		for _, dp := range []int{8, 64} {
 			t.Run(fmt.Sprint(name, " ", dp), func(t *testing.T) {
-				for seed := range uint64(3) {
+				for seed := range uint64(tier.N(t, 1, 3)) {
 					draw := draws(seed, c.sigma)
 					job := passJob(dp, seed+1, func(step, rank int, k *kernel) float64 { return c.factor(draw, step, rank, k) })
 					job.steps, job.noise = 48, c.noise
