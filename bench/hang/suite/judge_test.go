@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim/hang"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 func finding(class string, rank int64) desync.Root {
@@ -96,6 +97,7 @@ func TestHidden(t *testing.T) {
 
 // What is read of a whole dump is what the job has open, whoever made it.
 func TestReadingKeepsWhatIsOpen(t *testing.T) {
+	thin := tier.Thin{Every: 5}
 	for _, l := range hang.Layouts {
 		for _, family := range []string{hang.HostStuck, hang.DeviceStopped, hang.StalledOp, hang.NoRecv} {
 			j, err := hang.Run(l, family, 7)
@@ -104,6 +106,9 @@ func TestReadingKeepsWhatIsOpen(t *testing.T) {
 				continue
 			}
 			for _, evidence := range []string{"whole", "json", "only_active"} {
+				if thin.Skips(t) {
+					continue
+				}
 				in, err := read(j, hang.Evidences[evidence], 7, true)
 				require.NoError(t, err)
 				require.Len(t, in.States, l.World())
