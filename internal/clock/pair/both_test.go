@@ -16,7 +16,7 @@ import (
 // package asks for: the bounds hold nevertheless, where samples come between.
 func TestBoundsContainTheTruthWhereBothClocksChange(t *testing.T) {
 	const seeds = 40
-	runs, some := 0, tier.N(t, 8, seeds)
+	runs, some := 0, tier.N(t, 5, seeds)
 	for _, c := range []change{{step: 100_000_000}, {drift: 500e-6}, {drift: 50e-6}} {
 		for _, rate := range []float64{10, 100} {
 			t.Run(fmt.Sprintf("%v_ppm_%d_ns/%v_per_s", c.drift*1e6, c.step, rate), func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // of a change.
 func TestBoundsContainTheTruthWhereBothFrequenciesChange(t *testing.T) {
 	const seeds = 40
-	runs, some := 0, tier.N(t, 8, seeds)
+	runs, some := 0, tier.N(t, 5, seeds)
 	for _, d := range []struct {
 		name  string
 		delay func(*rand.Rand) int64
