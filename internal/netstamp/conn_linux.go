@@ -33,7 +33,6 @@ type Conn struct {
 	raw   syscall.RawConn
 	pairs *Pairs
 	own   bool // pairs is this socket's own
-	clock Clock
 	v6    bool
 
 	fallback string // why stamps are worse than asked for
@@ -76,7 +75,6 @@ func Listen(c Config) (*Conn, error) {
 	if conn.pairs == nil {
 		conn.pairs, conn.own = NewPairs(c.Clock), true
 	}
-	conn.clock = conn.pairs.clock
 	l := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
 		if e := raw.Control(func(fd uintptr) { err = conn.options(int(fd), c) }); e != nil {
@@ -276,16 +274,6 @@ func (c *Conn) received(m message, now Pair, h Handler) {
 	h.Received(m.data, m.sender(), s, control.ttl)
 }
 
-// bring carries a reading of the machine's realtime over to raw.
-func (c *Conn) bring(unixTime int64, kind uint8) stamp.Stamp {
-	unixTime = c.clock.Kernel(unixTime)
-	raw, width, ok := c.pairs.Carry(unixTime)
-	if !ok {
-		return stamp.Stamp{}
-	}
-	return stamp.Stamp{Raw: raw, Unix: unixTime, Kind: kind, Width: width}
-}
-
 // carry brings the better of a message's stamps over to raw; tried is false where
 // it has none.
 func (c *Conn) carry(m control) (s stamp.Stamp, tried bool) {
@@ -297,7 +285,7 @@ func (c *Conn) carry(m control) (s stamp.Stamp, tried bool) {
 	if m.software == 0 {
 		return stamp.Stamp{}, m.hardware != 0
 	}
-	return c.bring(m.software, stamp.KindKernel), true
+	return c.pairs.StampOf(m.software, stamp.KindKernel), true
 }
 
 func (c *Conn) sent(m message, h Handler) {
@@ -398,7 +386,7 @@ func (c *Conn) giveUp(h Handler) {
 		}
 		s := w.software
 		if s.Kind == stamp.KindNone {
-			s = c.bring(w.before, stamp.KindUser)
+			s = c.pairs.StampOf(w.before, stamp.KindUser)
 		}
 		if s.Kind == stamp.KindNone {
 			c.counters.sentDropped.Add(1)

@@ -136,18 +136,9 @@ func (c *Conn) received(b []byte, from netip.AddrPort, h Handler) {
 	c.counters.packetsReceived.Add(1)
 	now := time.Now().UnixNano()
 	c.pairs.Read()
-	s := c.stamp(now)
+	s := c.pairs.StampOf(now, stamp.KindUser)
 	c.counters.receivedStamps[s.Kind].Add(1)
 	h.Received(b, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), s, 0)
-}
-
-func (c *Conn) stamp(unix int64) stamp.Stamp {
-	unix = c.pairs.clock.Kernel(unix)
-	raw, width, ok := c.pairs.Carry(unix)
-	if !ok {
-		return stamp.Stamp{}
-	}
-	return stamp.Stamp{Raw: raw, Unix: unix, Kind: stamp.KindUser, Width: width}
 }
 
 func (c *Conn) sent(h Handler) {
@@ -160,7 +151,7 @@ func (c *Conn) sent(h Handler) {
 		if !ok {
 			return
 		}
-		if s := c.stamp(w.before); s.Kind != stamp.KindNone {
+		if s := c.pairs.StampOf(w.before, stamp.KindUser); s.Kind != stamp.KindNone {
 			c.counters.sentStamps[s.Kind].Add(1)
 			h.Sent(w.id, s)
 		} else {

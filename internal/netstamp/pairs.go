@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stamp"
 )
 
 const (
@@ -252,6 +253,17 @@ func (p *Pairs) Carry(unix int64) (raw int64, width uint32, ok bool) {
 	}
 	raw, half := found.carry(unix)
 	return raw, uint32(min(half, math.MaxUint32)), true
+}
+
+// StampOf returns a stamp of kind at unix, a reading of the machine's realtime in ns,
+// carried over to raw as Carry does. Where that is not known, its kind is KindNone.
+func (p *Pairs) StampOf(unix int64, kind uint8) stamp.Stamp {
+	unix = p.clock.Kernel(unix)
+	raw, width, ok := p.Carry(unix)
+	if !ok {
+		return stamp.Stamp{}
+	}
+	return stamp.Stamp{Raw: raw, Unix: unix, Kind: kind, Width: width}
 }
 
 // carry goes back from the reading to unix, which lies before it.

@@ -133,7 +133,7 @@ func TestTheNICsStampOfASentPacketCounts(t *testing.T) {
 	clock := newMade(1, nil)
 	fake := &fakePHC{host: clock, phc: *schedule(0, 1_700_000_037*s, nil)}
 	device := &PHC{host: newPairs(clock), sample: fake.sample}
-	c := &Conn{kernel: true, choose: true, pairs: device.host, clock: clock, phc: &phc{device: device, pairs: newPairs(device)}, start: time.Now()}
+	c := &Conn{kernel: true, choose: true, pairs: device.host, phc: &phc{device: device, pairs: newPairs(device)}, start: time.Now()}
 	later := func(d int64) {
 		clock.now += d
 		device.host.Read()

@@ -26,6 +26,7 @@ type Change struct {
 type Skewed struct {
 	raw, realtime atomic.Pointer[[]segment]
 	narrow        narrow
+	now           func() int64 // true time
 }
 
 // segment is a clock from true time at on: it reads reading there.
@@ -38,7 +39,13 @@ type segment struct {
 // ns) and run as true time does but for the changes, which are sorted by time;
 // those before at count from at.
 func NewSkewed(at, rawAt, realtimeAt int64, raw, realtime []Change) *Skewed {
-	s := &Skewed{}
+	return NewSkewedBy(readTrue, at, rawAt, realtimeAt, raw, realtime)
+}
+
+// NewSkewedBy is NewSkewed with another true time than this machine's: that of a network
+// that exists in memory only. now is called from several goroutines.
+func NewSkewedBy(now func() int64, at, rawAt, realtimeAt int64, raw, realtime []Change) *Skewed {
+	s := &Skewed{now: now}
 	s.raw.Store(schedule(at, rawAt, raw))
 	s.realtime.Store(schedule(at, realtimeAt, realtime))
 	return s
@@ -129,9 +136,9 @@ func add(p *atomic.Pointer[[]segment], c Change) {
 // of a real host are.
 func (s *Skewed) Pair() Pair {
 	return s.narrow.pick(func() Pair {
-		before := readTrue()
-		realtime := readTrue()
-		after := readTrue()
+		before := s.now()
+		realtime := s.now()
+		after := s.now()
 		return between(s.Raw(before), s.Realtime(realtime), s.Raw(after))
 	})
 }
