@@ -78,6 +78,8 @@ type Config struct {
 	PairInterval time.Duration
 	Key          *stamp.Key // nil: packets are not signed
 	Clock        netstamp.Clock
+	// Host opens the sockets; nil is this machine.
+	Host netstamp.Host
 	// Hardware asks for stamps by the NICs.
 	Hardware bool
 	// Tolerance is by how much the spacing of a coded pair may change under way for the
@@ -110,6 +112,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Refresh, 30*time.Second)
 	if c.Clock == nil {
 		c.Clock = netstamp.System()
+	}
+	if c.Host == nil {
+		c.Host = netstamp.ThisHost()
 	}
 	if c.Emit == nil {
 		c.Emit = func(Outcome) {}

@@ -3,7 +3,6 @@ package probe
 import (
 	"math"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/mesh"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/netstamp"
+	"github.com/lockstep-otel/lockstep/internal/netstamp/netstamptest"
 	"github.com/lockstep-otel/lockstep/internal/stamp"
 )
 
@@ -149,20 +149,17 @@ func (p *perjurer) answer(request []byte) []byte {
 	return b
 }
 
-// ports are sockets of an address.
-func ports(t *testing.T, from netip.Addr, to netip.AddrPort) (conns [8]*net.UDPConn) {
+// ports are eight of an address.
+func (w *world) ports(t *testing.T, from netip.Addr) (ports [8]*netstamptest.Port) {
 	t.Helper()
-	for i := range conns {
-		conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(to))
-		require.NoError(t, err)
-		t.Cleanup(func() { conn.Close() })
-		conns[i] = conn
+	for i := range ports {
+		ports[i] = w.open(t, netip.AddrPortFrom(from, 0), func([]byte, netip.AddrPort) {})
 	}
-	return conns
+	return ports
 }
 
 // ask sends requests of any kind until it is told to stop.
-func (p *perjurer) ask(conns [8]*net.UDPConn, stop <-chan struct{}) {
+func (p *perjurer) ask(ports [8]*netstamptest.Port, to netip.AddrPort, stop <-chan struct{}) {
 	tick := time.NewTicker(200 * time.Microsecond)
 	defer tick.Stop()
 	for n := uint32(0); ; n++ {
@@ -177,9 +174,9 @@ func (p *perjurer) ask(conns [8]*net.UDPConn, stop <-chan struct{}) {
 			r.SSID = uint16(p.rng.Uint32())
 		}
 		b := r.Append(nil, p.key)
-		conn := conns[p.rng.IntN(len(conns))]
+		port := ports[p.rng.IntN(len(ports))]
 		p.mu.Unlock()
-		_, _ = conn.Write(b)
+		port.Send(b, to)
 	}
 }
 
@@ -199,42 +196,44 @@ func TestAMemberThatLiesInEveryField(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(2) {
-				list := &members{}
-				a, b := newTestNode(0, list), newTestNode(1, list)
-				a.cfg.Key, b.cfg.Key = key, key
-				list.set(a.member(), b.member())
-				b.start(t)
-				a.start(t)
-				a.some(t, "b is measured", func(o Outcome) bool { return estimated(o, b.cfg.rawClock()) })
-				liar := mesh.Member{Node: "liar", Addr: loopback(213)}
-				p := newPerjurer(seed, key, c.names...)
-				silence := serving(t, liar.Addr, p.answer)
-				list.set(a.member(), b.member(), liar)
-				stop, done := make(chan struct{}), make(chan struct{})
-				conns := ports(t, liar.Addr.Addr(), a.cfg.Locals[0])
-				go func() {
-					defer close(done)
-					p.ask(conns, stop)
-				}()
-				a.windows(t, idleWindows+5)
-				close(stop)
-				<-done
-				during := a.outcomes()
-				require.NoError(t, a.Close())
-				require.NoError(t, b.Close())
-				silence()
-				assertTrueOfHonest(t, a, b, during)
-				assertNobodyElseAccused(t, during, b.outcomes())
-				if !c.named {
-					o := during[len(during)-5:]
-					assert.True(t, slices.ContainsFunc(o, func(o Outcome) bool { return estimated(o, b.cfg.rawClock()) }), "b is measured on")
+			inMemory(t, func(t *testing.T, w *world) {
+				for seed := range uint64(2) {
+					list := &members{}
+					a, b := w.node(0, list), w.node(1, list)
+					a.cfg.Key, b.cfg.Key = key, key
+					list.set(a.member(), b.member())
+					b.start(t)
+					a.start(t)
+					a.some(t, "b is measured", func(o Outcome) bool { return estimated(o, b.cfg.rawClock()) })
+					liar := mesh.Member{Node: "liar", Addr: addr(213)}
+					p := newPerjurer(seed, key, c.names...)
+					silence := w.serve(t, liar.Addr, p.answer)
+					list.set(a.member(), b.member(), liar)
+					stop, done := make(chan struct{}), make(chan struct{})
+					from := w.ports(t, liar.Addr.Addr())
+					go func() {
+						defer close(done)
+						p.ask(from, a.cfg.Locals[0], stop)
+					}()
+					a.windows(t, idleWindows+5)
+					close(stop)
+					<-done
+					during := a.outcomes()
+					require.NoError(t, a.Close())
+					require.NoError(t, b.Close())
+					silence.Close()
+					assertTrueOfHonest(t, a, b, during)
+					assertNobodyElseAccused(t, during, b.outcomes())
+					if !c.named {
+						o := during[len(during)-5:]
+						assert.True(t, slices.ContainsFunc(o, func(o Outcome) bool { return estimated(o, b.cfg.rawClock()) }), "b is measured on")
+					}
+					last := during[len(during)-1].Counters
+					assert.Positive(t, last["sender.mismatched"]+last["sender.late"], "it was heard")
+					assert.Positive(t, last["reflector.replayed"]+last["reflector.future"])
+					assertSmall(t, a)
 				}
-				last := during[len(during)-1].Counters
-				assert.Positive(t, last["sender.mismatched"]+last["sender.late"], "it was heard")
-				assert.Positive(t, last["reflector.replayed"]+last["reflector.future"])
-				assertSmall(t, a)
-			}
+			})
 		})
 	}
 }

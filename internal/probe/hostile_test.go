@@ -23,65 +23,65 @@ import (
 // nodes puts TLVs of one packet behind the base of another, cuts them off, sends
 // recorded ones again and makes some of its own.
 func TestWhoIsOnThePathMovesNoClock(t *testing.T) {
-	key, err := stamp.NewKey([]byte("0123456789abcdef"))
-	require.NoError(t, err)
-	list := &members{}
-	a, b := newTestNode(0, list), newTestNode(1, list)
-	a.cfg.Key, b.cfg.Key = key, key
-	between := mesh.Member{Node: "b", Addr: loopback(211)}
-	r := newRelay(t, between.Addr, b.cfg.Locals[0])
-	r.calm = true
-	b.cfg.Peers = &members{all: []mesh.Member{a.member(), b.member()}}
-	list.set(a.member(), between)
-	b.start(t)
-	b.some(t, "it knows the list", func(o Outcome) bool { return o.Neighbours == 1 })
-	m := &middle{old: record400(t, key, a.cfg.Locals[0].Addr(), b.cfg.Locals[0])}
-	r.change = m.change
-	a.start(t)
-	a.some(t, "a measurement in spite of it", func(o Outcome) bool { return estimated(o, "host:b/1/raw") })
-	a.some(t, "all of it refused", func(o Outcome) bool {
-		c := o.Counters
-		return c["sender.faulty"] >= 9*spoils/10 && c["sender.forged"] > 5 && c["sender.duplicate"] > 5 && c["sender.mismatched"] > 5
-	})
-	checked := 0
-	for _, o := range a.outcomes() {
-		for _, e := range o.Edges {
-			if e.Source != model.EdgeProbe {
-				continue
+	inMemory(t, func(t *testing.T, w *world) {
+		key, err := stamp.NewKey([]byte("0123456789abcdef"))
+		require.NoError(t, err)
+		list := &members{}
+		a, b := w.node(0, list), w.node(1, list)
+		a.cfg.Key, b.cfg.Key = key, key
+		between := mesh.Member{Node: "b", Addr: addr(211)}
+		b.cfg.Peers = &members{all: []mesh.Member{a.member(), b.member()}}
+		list.set(a.member(), between)
+		b.start(t)
+		b.some(t, "it knows the list", func(o Outcome) bool { return o.Neighbours == 1 })
+		m := &middle{old: w.record400(t, key, a.cfg.Locals[0].Addr(), b.cfg.Locals[0])}
+		w.relay(t, between.Addr, b.cfg.Locals[0], m.change)
+		a.start(t)
+		a.some(t, "a measurement in spite of it", func(o Outcome) bool { return estimated(o, "host:b/1/raw") })
+		a.some(t, "all of it refused", func(o Outcome) bool {
+			c := o.Counters
+			return c["sender.faulty"] >= 9*spoils/10 && c["sender.forged"] > 5 && c["sender.duplicate"] > 5 && c["sender.mismatched"] > 5
+		})
+		checked := 0
+		for _, o := range a.outcomes() {
+			for _, e := range o.Edges {
+				if e.Source != model.EdgeProbe {
+					continue
+				}
+				require.Equal(t, "host:b/1/raw", e.Dst, "what was cut off makes no other clock")
+				at, ok := a.clock.TrueOfRaw(e.At)
+				require.True(t, ok)
+				truth := netstamp.Offset(a.clock, b.clock, at)
+				assert.LessOrEqual(t, e.Lower, truth)
+				assert.GreaterOrEqual(t, e.Upper, truth)
+				checked++
 			}
-			require.Equal(t, "host:b/1/raw", e.Dst, "what was cut off makes no other clock")
-			at, ok := a.clock.TrueOfRaw(e.At)
-			require.True(t, ok)
-			truth := netstamp.Offset(a.clock, b.clock, at)
-			assert.LessOrEqual(t, e.Lower, truth)
-			assert.GreaterOrEqual(t, e.Upper, truth)
-			checked++
 		}
-	}
-	assert.Positive(t, checked)
+		assert.Positive(t, checked)
+	})
 }
 
-// record400 are the replies of a session of before, by number, as somebody on the path
+// record400 are the replies of a session of before, by their numbers, as somebody on the path
 // has them.
-func record400(t *testing.T, key *stamp.Key, from netip.Addr, to netip.AddrPort) map[uint32][]byte {
+func (w *world) record400(t *testing.T, key *stamp.Key, from netip.Addr, to netip.AddrPort) map[uint32][]byte {
 	t.Helper()
-	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(to))
-	require.NoError(t, err)
-	defer conn.Close()
+	var replies inbox
+	port := w.open(t, netip.AddrPortFrom(from, 0), replies.receive)
 	s, err := stamp.NewSender(stamp.SenderConfig{Key: key, SSID: 1, ClockID: "host:a/1/raw"})
 	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-	old := map[uint32][]byte{}
-	buf := make([]byte, 2048)
 	for seq := range uint32(400) {
 		request, _ := s.Next(stamp.Stamp{Raw: int64(seq), Unix: 1, Kind: stamp.KindUser}, stamp.Single, nil)
-		_, err = conn.Write(request)
-		require.NoError(t, err)
-		n, err := conn.Read(buf)
-		require.NoError(t, err)
-		old[seq] = slices.Clone(buf[:n])
-		time.Sleep(300 * time.Microsecond) // within the reflector's rate
+		port.Send(request, to)
+		time.Sleep(time.Millisecond) // within the reflector's rate
 	}
+	time.Sleep(100 * time.Millisecond)
+	old := map[uint32][]byte{}
+	for _, b := range replies.packets() {
+		reply, err := stamp.DecodeReply(b, key)
+		require.NoError(t, err)
+		old[reply.Seq] = b
+	}
+	require.Greater(t, len(old), 300)
 	return old
 }
 
@@ -120,35 +120,37 @@ func (m *middle) change(reply []byte) [][]byte {
 // TestAPeerNamesOneClock: a peer that says that it is many clocks, of whatever form,
 // is at most one.
 func TestAPeerNamesOneClock(t *testing.T) {
-	list := &members{}
-	n := newTestNode(0, list)
-	liar := mesh.Member{Node: "liar", Addr: loopback(212)}
-	names := []string{
-		"host:victim/b/realtime", "service:checkout/realtime", "utc:chrony/7f7f0101", "timeline:x", "nic:me/eth0/phc", "gpu:0", "x",
-		"stamp:10.0.0.1/realtime", "host:p/1/raw", "host:q/1/raw", "host:p/2/raw", "host:p/3/raw", "host:p/4/raw",
-	}
-	var turn atomic.Int64
-	serve(t, liar.Addr, func(request []byte) []byte {
-		return ownReply(request, names[int(turn.Add(1))%len(names)])
-	})
-	list.set(n.member(), liar)
-	n.start(t)
-	n.some(t, "refused by reason", func(o Outcome) bool {
-		return o.Counters["clock.unusable"] > 20 && o.Counters["clock.many"] > 5
-	})
-	since := len(n.outcomes())
-	n.some(t, "some more windows", func(Outcome) bool { return len(n.outcomes()) > since+3 })
-	for _, o := range n.outcomes() {
-		clocks := map[string]bool{}
-		for _, e := range o.Edges {
-			if e.Source == model.EdgeProbe {
-				clocks[e.Dst] = true
-				_, _, ok := parseClock(e.Dst)
-				assert.True(t, ok, e.Dst)
-			}
+	inMemory(t, func(t *testing.T, w *world) {
+		list := &members{}
+		n := w.node(0, list)
+		liar := mesh.Member{Node: "liar", Addr: addr(212)}
+		names := []string{
+			"host:victim/b/realtime", "service:checkout/realtime", "utc:chrony/7f7f0101", "timeline:x", "nic:me/eth0/phc", "gpu:0", "x",
+			"stamp:10.0.0.1/realtime", "host:p/1/raw", "host:q/1/raw", "host:p/2/raw", "host:p/3/raw", "host:p/4/raw",
 		}
-		assert.LessOrEqual(t, len(clocks), 1, fmt.Sprint(clocks))
-	}
+		var turn atomic.Int64
+		w.serve(t, liar.Addr, func(request []byte) []byte {
+			return ownReply(request, names[int(turn.Add(1))%len(names)])
+		})
+		list.set(n.member(), liar)
+		n.start(t)
+		n.some(t, "refused by reason", func(o Outcome) bool {
+			return o.Counters["clock.unusable"] > 20 && o.Counters["clock.many"] > 5
+		})
+		since := len(n.outcomes())
+		n.some(t, "some more windows", func(Outcome) bool { return len(n.outcomes()) > since+3 })
+		for _, o := range n.outcomes() {
+			clocks := map[string]bool{}
+			for _, e := range o.Edges {
+				if e.Source == model.EdgeProbe {
+					clocks[e.Dst] = true
+					_, _, ok := parseClock(e.Dst)
+					assert.True(t, ok, e.Dst)
+				}
+			}
+			assert.LessOrEqual(t, len(clocks), 1, fmt.Sprint(clocks))
+		}
+	})
 }
 
 // ownReply answers a request with a TLV of ours that names a clock.

@@ -95,7 +95,7 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("make probe node: %w", err)
 	}
-	return &Node{cfg: cfg, lineage: newLineage(), targets: map[targetKey]*target{}, retired: map[string]int64{}, update: make(chan []mesh.Member)}, nil
+	return &Node{cfg: cfg, lineage: newLineage(), targets: map[targetKey]*target{}, retired: map[string]int64{}, update: make(chan []mesh.Member), pacer: pacer{host: cfg.Host}}, nil
 }
 
 // Start opens the sockets and begins to answer and to probe.
@@ -159,7 +159,7 @@ func (e *endpoint) close() error {
 	return errors.Join(errs...)
 }
 
-func (n *Node) serve(c *netstamp.Conn, h netstamp.Handler) {
+func (n *Node) serve(c netstamp.PacketConn, h netstamp.Handler) {
 	n.running.Go(func() {
 		if err := c.Run(h); err != nil {
 			n.cfg.Warn(fmt.Errorf("serve end point: %w", err))
@@ -218,12 +218,12 @@ func (n *Node) openPaths(e *endpoint) error {
 	return nil
 }
 
-func (n *Node) socket(local netip.AddrPort) (*netstamp.Conn, error) {
+func (n *Node) socket(local netip.AddrPort) (netstamp.PacketConn, error) {
 	c := netstamp.Config{Addr: local, Pairs: n.pairs, Hardware: n.cfg.Hardware}
 	if n.cfg.Hardware {
 		c.Device = deviceOf(local.Addr())
 	}
-	return netstamp.Listen(c)
+	return n.cfg.Host.Listen(c)
 }
 
 // deviceOf is the network device that has an address; empty where none has.
@@ -248,7 +248,7 @@ func deviceOf(addr netip.Addr) string {
 
 // pathSocket takes the ports after the one that answers, so that a path is the
 // same route after a restart; where they are taken, any.
-func (n *Node) pathSocket(local netip.AddrPort, path int) (*netstamp.Conn, error) {
+func (n *Node) pathSocket(local netip.AddrPort, path int) (netstamp.PacketConn, error) {
 	if port := int(local.Port()) + 1 + path; port < 1<<16 {
 		if c, err := n.socket(netip.AddrPortFrom(local.Addr(), uint16(port))); err == nil {
 			return c, nil

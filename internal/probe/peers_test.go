@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -15,37 +14,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/stamp"
 )
-
-// serve answers packets on a loopback address until the test is over.
-func serve(t *testing.T, at netip.AddrPort, answer func(request []byte) []byte) {
-	t.Helper()
-	t.Cleanup(serving(t, at, answer))
-}
-
-// serving does so until the function that it returns is called.
-func serving(t *testing.T, at netip.AddrPort, answer func(request []byte) []byte) (stop func()) {
-	t.Helper()
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		buf := make([]byte, 2048)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			if reply := answer(buf[:n]); reply != nil {
-				_, _ = conn.WriteToUDPAddrPort(reply, from)
-			}
-		}
-	}()
-	return func() {
-		conn.Close()
-		<-done
-	}
-}
 
 // switchAnswers is what a switch does that speaks STAMP and not our TLV: the base packet, with
 // its time of day.
@@ -63,107 +31,115 @@ func switchAnswers(request []byte) []byte {
 }
 
 func TestReflectorsOfOthersHaveAClockOfTheirOwn(t *testing.T) {
-	list := &members{}
-	n := newTestNode(0, list)
-	other := mesh.Member{Node: "switch", Addr: loopback(200)}
-	serve(t, other.Addr, switchAnswers)
-	list.set(n.member(), other)
-	n.start(t)
-	clock := "stamp:" + other.Addr.Addr().String() + "/realtime"
-	n.some(t, "an estimate of its time of day", func(o Outcome) bool { return estimated(o, clock) })
-	for _, o := range n.outcomes() {
-		for _, e := range o.Edges {
-			if e.Dst != clock {
-				continue
+	inMemory(t, func(t *testing.T, w *world) {
+		list := &members{}
+		n := w.node(0, list)
+		other := mesh.Member{Node: "switch", Addr: addr(200)}
+		w.serve(t, other.Addr, switchAnswers)
+		list.set(n.member(), other)
+		n.start(t)
+		clock := "stamp:" + other.Addr.Addr().String() + "/realtime"
+		n.some(t, "an estimate of its time of day", func(o Outcome) bool { return estimated(o, clock) })
+		for _, o := range n.outcomes() {
+			for _, e := range o.Edges {
+				if e.Dst != clock {
+					continue
+				}
+				at, ok := n.clock.TrueOfRaw(e.At)
+				require.True(t, ok)
+				truth := at - e.At // its clock is this machine's, which is true time
+				assert.LessOrEqual(t, e.Lower, truth)
+				assert.GreaterOrEqual(t, e.Upper, truth)
+				assert.Equal(t, model.StampUser, e.Stamps)
 			}
-			at, ok := n.clock.TrueOfRaw(e.At)
-			require.True(t, ok)
-			truth := at - e.At // its clock is this machine's, which is true time
-			assert.LessOrEqual(t, e.Lower, truth)
-			assert.GreaterOrEqual(t, e.Upper, truth)
-			assert.Equal(t, model.StampUser, e.Stamps)
 		}
-	}
+	})
 }
 
 func TestHostileAnswersAreRefusedAndBounded(t *testing.T) {
-	list := &members{}
-	n := newTestNode(0, list)
-	names := mesh.Member{Node: "names", Addr: loopback(201)}
-	echo := mesh.Member{Node: "echo", Addr: loopback(202)}
-	noise := mesh.Member{Node: "noise", Addr: loopback(203)}
-	var lives atomic.Int64
-	serve(t, names.Addr, func(request []byte) []byte { // another clock with each packet
-		clock := stamp.Clock{ID: "host:x/" + time.Unix(lives.Add(1), 0).UTC().Format("150405") + "/raw", Received: 1, ReceivedKind: stamp.KindKernel}
-		tlvs, err := stamp.TLVs(nil).AppendClock(&clock)
-		if err != nil {
-			return nil
-		}
-		tlvs[0] = 0 // recognized
-		in, err := stamp.DecodeRequest(request, nil)
-		if err != nil {
-			return nil
-		}
-		out := stamp.Reply{
-			Seq: in.Seq, SSID: in.SSID, Error: stamp.Estimate(1), Received: stamp.PTP(1), Time: stamp.PTP(1),
-			SenderSeq: in.Seq, SenderTime: in.Time, SenderError: in.Error, TLVs: tlvs,
-		}
-		return out.Append(nil, nil)
+	inMemory(t, func(t *testing.T, w *world) {
+		list := &members{}
+		n := w.node(0, list)
+		names := mesh.Member{Node: "names", Addr: addr(201)}
+		echo := mesh.Member{Node: "echo", Addr: addr(202)}
+		noise := mesh.Member{Node: "noise", Addr: addr(203)}
+		var lives atomic.Int64
+		w.serve(t, names.Addr, func(request []byte) []byte { // another clock with each packet
+			clock := stamp.Clock{ID: "host:x/" + time.Unix(lives.Add(1), 0).UTC().Format("150405") + "/raw", Received: 1, ReceivedKind: stamp.KindKernel}
+			tlvs, err := stamp.TLVs(nil).AppendClock(&clock)
+			if err != nil {
+				return nil
+			}
+			tlvs[0] = 0 // recognized
+			in, err := stamp.DecodeRequest(request, nil)
+			if err != nil {
+				return nil
+			}
+			out := stamp.Reply{
+				Seq: in.Seq, SSID: in.SSID, Error: stamp.Estimate(1), Received: stamp.PTP(1), Time: stamp.PTP(1),
+				SenderSeq: in.Seq, SenderTime: in.Time, SenderError: in.Error, TLVs: tlvs,
+			}
+			return out.Append(nil, nil)
+		})
+		w.serve(t, echo.Addr, slices.Clone[[]byte])
+		w.serve(t, noise.Addr, func([]byte) []byte { return make([]byte, 7) })
+		list.set(n.member(), names, echo, noise)
+		n.start(t)
+		n.some(t, "names refused", func(o Outcome) bool { return o.Counters["clock.many"] > 0 })
+		n.some(t, "short replies refused", func(o Outcome) bool { return o.Counters["sender.short"] > 0 })
+		n.some(t, "echoed requests refused or of no use", func(o Outcome) bool {
+			return slices.ContainsFunc(o.Trips, func(s TripStats) bool { return s.Dst == endPoint(noise) && s.Unanswered > 0 })
+		})
+		n.Close()
+		assert.LessOrEqual(t, len(n.clocks.pairs), 1, "one boot at a time")
 	})
-	serve(t, echo.Addr, slices.Clone[[]byte])
-	serve(t, noise.Addr, func([]byte) []byte { return make([]byte, 7) })
-	list.set(n.member(), names, echo, noise)
-	n.start(t)
-	n.some(t, "names refused", func(o Outcome) bool { return o.Counters["clock.many"] > 0 })
-	n.some(t, "short replies refused", func(o Outcome) bool { return o.Counters["sender.short"] > 0 })
-	n.some(t, "echoed requests refused or of no use", func(o Outcome) bool {
-		return slices.ContainsFunc(o.Trips, func(s TripStats) bool { return s.Dst == endPoint(noise) && s.Unanswered > 0 })
-	})
-	n.Close()
-	assert.LessOrEqual(t, len(n.clocks.pairs), 1, "one boot at a time")
 }
 
 func TestANodeWithTwoAddressesHasOneClock(t *testing.T) {
-	list := &members{}
-	a, b := newTestNode(0, list), newTestNode(1, list)
-	b.cfg.Locals = append(b.cfg.Locals, loopback(120))
-	list.set(a.member(), b.member(), mesh.Member{Node: "b", Addr: b.cfg.Locals[1]})
-	a.start(t)
-	b.start(t)
-	a.some(t, "both addresses, one edge", func(o Outcome) bool {
-		edges := 0
-		for _, e := range o.Edges {
-			if e.Dst == "host:b/1/raw" && e.Sigma > 0 {
-				edges++
+	inMemory(t, func(t *testing.T, w *world) {
+		list := &members{}
+		a, b := w.node(0, list), w.node(1, list)
+		b.cfg.Locals = append(b.cfg.Locals, addr(120))
+		list.set(a.member(), b.member(), mesh.Member{Node: "b", Addr: b.cfg.Locals[1]})
+		a.start(t)
+		b.start(t)
+		a.some(t, "both addresses, one edge", func(o Outcome) bool {
+			edges := 0
+			for _, e := range o.Edges {
+				if e.Dst == "host:b/1/raw" && e.Sigma > 0 {
+					edges++
+				}
 			}
-		}
-		dst := map[string]bool{}
-		for _, p := range o.Paths {
-			if len(p.Delays) > 0 {
-				dst[p.Dst] = true
+			dst := map[string]bool{}
+			for _, p := range o.Paths {
+				if len(p.Delays) > 0 {
+					dst[p.Dst] = true
+				}
 			}
+			return edges == 1 && dst[endPoint(b.member())] && dst["b/"+b.cfg.Locals[1].Addr().String()]
+		})
+		b.some(t, "it probes from both", func(o Outcome) bool { return o.Neighbours == 2 && estimated(o, "host:a/1/raw") })
+		for _, o := range append(a.outcomes(), b.outcomes()...) {
+			assert.Zero(t, o.Counters["clock.other_owner"]+o.Counters["clock.own"]+o.Counters["clock.many"])
 		}
-		return edges == 1 && dst[endPoint(b.member())] && dst["b/"+b.cfg.Locals[1].Addr().String()]
 	})
-	b.some(t, "it probes from both", func(o Outcome) bool { return o.Neighbours == 2 && estimated(o, "host:a/1/raw") })
-	for _, o := range append(a.outcomes(), b.outcomes()...) {
-		assert.Zero(t, o.Counters["clock.other_owner"]+o.Counters["clock.own"]+o.Counters["clock.many"])
-	}
 }
 
 func TestOwnAddressesOfAnyNameAreNotProbed(t *testing.T) {
-	list := &members{}
-	a, b := newTestNode(0, list), newTestNode(1, list)
-	a.cfg.Locals = append(a.cfg.Locals, loopback(121))
-	byName := func(at netip.AddrPort) mesh.Member { return mesh.Member{Node: at.Addr().String(), Addr: at} }
-	// As DNS lists them:
-	list.set(byName(a.cfg.Locals[0]), byName(a.cfg.Locals[1]), byName(b.cfg.Locals[0]))
-	a.start(t)
-	b.start(t)
-	a.some(t, "b alone", func(o Outcome) bool { return o.Neighbours == 2 && estimated(o, "host:b/1/raw") })
-	for _, o := range a.outcomes() {
-		assert.Zero(t, o.Counters["clock.own"])
-	}
+	inMemory(t, func(t *testing.T, w *world) {
+		list := &members{}
+		a, b := w.node(0, list), w.node(1, list)
+		a.cfg.Locals = append(a.cfg.Locals, addr(121))
+		byName := func(at netip.AddrPort) mesh.Member { return mesh.Member{Node: at.Addr().String(), Addr: at} }
+		// As DNS lists them:
+		list.set(byName(a.cfg.Locals[0]), byName(a.cfg.Locals[1]), byName(b.cfg.Locals[0]))
+		a.start(t)
+		b.start(t)
+		a.some(t, "b alone", func(o Outcome) bool { return o.Neighbours == 2 && estimated(o, "host:b/1/raw") })
+		for _, o := range a.outcomes() {
+			assert.Zero(t, o.Counters["clock.own"])
+		}
+	})
 }
 
 func TestStartFailsWithoutALeak(t *testing.T) {
@@ -219,75 +195,77 @@ func TestRareProbesUseFewPaths(t *testing.T) {
 // TestTwoMachinesOfOneImage: they share an id and no boot, so that what each says is of
 // a clock of its own; others cannot tell which of both the id means.
 func TestTwoMachinesOfOneImage(t *testing.T) {
-	_, nodes := mesh3(t, func(i int, n *testNode) {
-		if i == 2 {
-			n.cfg.HostID, n.cfg.BootID = "b", "2"
+	inMemory(t, func(t *testing.T, w *world) {
+		_, nodes := w.mesh3(t, func(i int, n *testNode) {
+			if i == 2 {
+				n.cfg.HostID, n.cfg.BootID = "b", "2"
+			}
+		})
+		a := nodes[0]
+		a.some(t, "both are refused", func(o Outcome) bool { return o.Counters["clock.other_owner"] > 0 })
+		for _, n := range nodes[1:] {
+			n.some(t, "our own id refused", func(o Outcome) bool { return o.Counters["clock.own"] > 0 })
+			assert.Positive(t, measured(t, n, a, n.windows(t, 5)), "all but the other one")
+			for _, o := range n.outcomes() {
+				assert.Zero(t, o.Counters["clock.edges_withheld"])
+			}
+		}
+		for _, o := range a.windows(t, 3) {
+			assert.False(t, slices.ContainsFunc(o.Edges, func(e model.ClockEdge) bool { return e.Source == model.EdgeProbe }))
 		}
 	})
-	a := nodes[0]
-	a.some(t, "both are refused", func(o Outcome) bool { return o.Counters["clock.other_owner"] > 0 })
-	for _, n := range nodes[1:] {
-		n.some(t, "our own id refused", func(o Outcome) bool { return o.Counters["clock.own"] > 0 })
-		assert.Positive(t, measured(t, n, a, n.windows(t, 5)), "all but the other one")
-		for _, o := range n.outcomes() {
-			assert.Zero(t, o.Counters["clock.edges_withheld"])
-		}
-	}
-	for _, o := range a.windows(t, 3) {
-		assert.False(t, slices.ContainsFunc(o.Edges, func(e model.ClockEdge) bool { return e.Source == model.EdgeProbe }))
-	}
 }
 
 func TestHostileRequestsAreNotAnswered(t *testing.T) {
-	key, err := stamp.NewKey([]byte("0123456789abcdef"))
-	require.NoError(t, err)
-	other, err := stamp.NewKey([]byte("fedcba9876543210"))
-	require.NoError(t, err)
-	list := &members{}
-	n := newTestNode(0, list)
-	n.cfg.Key = key
-	list.set(n.member(), mesh.Member{Node: "hostile", Addr: loopback(230)})
-	n.start(t)
-	n.some(t, "it knows the list", func(o Outcome) bool { return o.Neighbours == 1 })
-	stranger, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(loopback(231)), net.UDPAddrFromAddrPort(n.cfg.Locals[0]))
-	require.NoError(t, err)
-	defer stranger.Close()
-	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(loopback(230)), net.UDPAddrFromAddrPort(n.cfg.Locals[0]))
-	require.NoError(t, err)
-	defer conn.Close()
-	request := func(seq uint32) *stamp.Request {
-		return &stamp.Request{Seq: seq, Time: stamp.PTP(1), Error: stamp.Estimate(1), SSID: 1}
-	}
-	hostile := [][]byte{
-		request(1).Append(nil, nil),                                        // not signed, and shorter for it
-		request(2).Append(nil, other),                                      // signed by another
-		request(3).Append(nil, key)[:stamp.BaseLenAuth-1],                  // cut
-		append(request(4).Append(nil, key), make([]byte, stamp.MaxLen)...), // too long
-		make([]byte, stamp.BaseLenAuth),
-		{0},
-	}
-	good := request(5).Append(nil, key)
-	_, err = stranger.Write(request(1).Append(nil, key)) // signed, and of no member's address
-	require.NoError(t, err)
-	for _, p := range hostile {
-		_, err := conn.Write(p)
+	inMemory(t, func(t *testing.T, w *world) {
+		key, err := stamp.NewKey([]byte("0123456789abcdef"))
 		require.NoError(t, err)
-	}
-	for range 2 { // the second is a replay
-		_, err = conn.Write(good)
+		other, err := stamp.NewKey([]byte("fedcba9876543210"))
 		require.NoError(t, err)
-	}
-	buf := make([]byte, 4096)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-	got, err := conn.Read(buf)
-	require.NoError(t, err)
-	reply, err := stamp.DecodeReply(buf[:got], key)
-	require.NoError(t, err)
-	assert.Equal(t, uint32(5), reply.SenderSeq, "the good one is the first to be answered")
-	assert.Len(t, buf[:got], len(good), "no longer than its request")
-	n.some(t, "each counted under its reason", func(o Outcome) bool {
-		c := o.Counters
-		return c["reflector.forged"] == 2 && c["reflector.short"] == 3 && c["reflector.long"] == 1 &&
-			c["reflector.replayed"] == 1 && c["reflector.stranger"] == 1 && c["reflector.replies"] == 1
+		list := &members{}
+		n := w.node(0, list)
+		n.cfg.Key = key
+		list.set(n.member(), mesh.Member{Node: "hostile", Addr: addr(230)})
+		n.start(t)
+		n.some(t, "it knows the list", func(o Outcome) bool { return o.Neighbours == 1 })
+		w.SetPath(addr(230).Addr(), addr(1).Addr(), perfect) // each packet arrives, once and in order
+		w.SetPath(addr(1).Addr(), addr(230).Addr(), perfect)
+		w.SetPath(addr(231).Addr(), addr(1).Addr(), perfect)
+		var answers inbox
+		stranger := w.open(t, addr(231), answers.receive)
+		member := w.open(t, netip.AddrPortFrom(addr(230).Addr(), 0), answers.receive)
+		request := func(seq uint32) *stamp.Request {
+			return &stamp.Request{Seq: seq, Time: stamp.PTP(1), Error: stamp.Estimate(1), SSID: 1}
+		}
+		hostile := [][]byte{
+			request(1).Append(nil, nil),                                        // not signed, and shorter for it
+			request(2).Append(nil, other),                                      // signed by another
+			request(3).Append(nil, key)[:stamp.BaseLenAuth-1],                  // cut
+			append(request(4).Append(nil, key), make([]byte, stamp.MaxLen)...), // too long
+			make([]byte, stamp.BaseLenAuth),
+			{0},
+		}
+		good := request(5).Append(nil, key)
+		stranger.Send(request(1).Append(nil, key), n.cfg.Locals[0]) // signed, and of no member's address
+		for _, p := range hostile {
+			member.Send(p, n.cfg.Locals[0])
+		}
+		for range 2 { // the second is a replay
+			member.Send(good, n.cfg.Locals[0])
+		}
+		time.Sleep(time.Second)
+		got := answers.packets()
+		if len(got) != 1 {
+			t.Fatalf("got %d answers; want one, to the good request", len(got))
+		}
+		reply, err := stamp.DecodeReply(got[0], key)
+		require.NoError(t, err)
+		assert.Equal(t, uint32(5), reply.SenderSeq)
+		assert.Len(t, got[0], len(good), "no longer than its request")
+		n.some(t, "each counted under its reason", func(o Outcome) bool {
+			c := o.Counters
+			return c["reflector.forged"] == 2 && c["reflector.short"] == 3 && c["reflector.long"] == 1 &&
+				c["reflector.replayed"] == 1 && c["reflector.stranger"] == 1 && c["reflector.replies"] == 1
+		})
 	})
 }

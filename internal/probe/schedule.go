@@ -47,6 +47,7 @@ func (s *schedule) shuffle() {
 // pacer calls a function at a rate, from one thread for all sessions. One
 // goroutine uses it.
 type pacer struct {
+	host    netstamp.Host
 	now     *netstamp.Pacer
 	rate    float64
 	done    chan struct{}
@@ -62,7 +63,7 @@ func (p *pacer) pace(rate float64, tick func()) {
 	if rate == 0 {
 		return
 	}
-	now, err := netstamp.NewPacer(rate)
+	now, err := p.host.NewPacer(rate)
 	if err != nil {
 		panic(err) // the limits of Config keep the rate within a Pacer's
 	}

@@ -40,7 +40,7 @@ func (p *sentPackets[T]) take(id uint32) (what T, ok bool) {
 
 // socket is one UDP source port of an end point: one path to each of its peers.
 type socket struct {
-	conn  *netstamp.Conn
+	conn  netstamp.PacketConn
 	path  int
 	clock netstamp.Clock
 	count *counts
@@ -126,7 +126,7 @@ func (k *socket) close(s *session) {
 
 // reflecting is the socket on which an end point answers.
 type reflecting struct {
-	conn  *netstamp.Conn
+	conn  netstamp.PacketConn
 	clock netstamp.Clock
 	count *counts
 
