@@ -10,58 +10,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ended reports which ranks ended within a time.
-func ended(ranks []*rank, within time.Duration) (errs []error, done []bool) {
-	errs, done = make([]error, len(ranks)), make([]bool, len(ranks))
-	type end struct {
-		rank int
-		err  error
-	}
-	ends := make(chan end, len(ranks))
+// ends waits for each rank in the background.
+func ends(ranks []*rank) []chan error {
+	out := make([]chan error, len(ranks))
 	for i, r := range ranks {
-		go func() { ends <- end{i, r.cmd.Wait()} }()
+		out[i] = make(chan error, 1)
+		go func() { out[i] <- r.cmd.Wait() }()
 	}
-	over := time.After(within)
-	for range ranks {
-		select {
-		case e := <-ends:
-			errs[e.rank], done[e.rank] = e.err, true
-			continue
-		case <-over:
-		}
-		break
-	}
-	return errs, done
+	return out
 }
 
 // After such a fault nobody comes further than its step, and nobody ends by itself but the rank
 // that does; a signal to all ends all, in good order.
 func TestFaultsByWhichAJobHangs(t *testing.T) {
 	program := worker(t)
-	const from = 6
 	for _, fault := range []string{"hang", "exit", "mismatch"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			ranks := startRanks(t, program, 3, nil, []string{"--steps", "0", "--patient", "--no-pace"}, []string{"--fault", fault, "--fault-from", "6"})
-			time.Sleep(2 * time.Second) // some hundred steps without the fault
-			for i, r := range ranks {
-				err := syscall.Kill(r.cmd.Process.Pid, 0)
-				assert.NoError(t, err, "rank %d is there, if only to be waited for", i)
-				_ = r.cmd.Process.Signal(syscall.SIGTERM)
+			args := []string{"--steps", "0", "--patient", "--no-pace", "--checkpoint-every", "6"}
+			ranks := startRanks(t, program, 3, nil, args, []string{"--fault", fault, "--fault-from", "6"})
+			ended := ends(ranks)
+			awaitCheckpoints(t, ranks) // after all steps before 6
+			stay := ranks
+			if fault == "exit" {
+				stay = ranks[:2]
+				var status *exec.ExitError
+				require.ErrorAs(t, <-ended[2], &status)
+				assert.Equal(t, 1, status.ExitCode())
+				assert.Empty(t, ranks[2].stdout.String(), "it says nothing")
 			}
-			errs, done := ended(ranks, 8*time.Second) // less than the alarm that ends whoever does not
-			for i := range ranks {
-				assert.True(t, done[i], "rank %d", i)
-				if fault == "exit" && i == 2 {
-					var status *exec.ExitError
-					require.ErrorAs(t, errs[i], &status)
-					assert.Equal(t, 1, status.ExitCode())
-					assert.Empty(t, ranks[i].stdout.String(), "it says nothing")
-					continue
+			time.Sleep(200 * time.Millisecond) // twenty steps and more without the fault
+			for i, r := range stay {
+				select {
+				case err := <-ended[i]:
+					t.Fatalf("rank %d ended by itself: %v", i, err)
+				default:
 				}
-				require.NoError(t, errs[i], ranks[i].stderr.String())
-				assert.Contains(t, ranks[i].stdout.String(), `"steps":6,`, "all steps before %d", from)
-				assert.Contains(t, ranks[i].stdout.String(), `"weights_identical":false`)
+				require.NoError(t, r.cmd.Process.Signal(syscall.SIGTERM))
+			}
+			for i, r := range stay {
+				// An alarm ends a rank that does not end in good order, and that is an error.
+				require.NoError(t, <-ended[i], r.stderr.String())
+				assert.Contains(t, r.stdout.String(), `"steps":6,`, "all steps before 6")
+				assert.Contains(t, r.stdout.String(), `"weights_identical":false`)
 			}
 		})
 	}

@@ -71,6 +71,15 @@ func startRanks(t *testing.T, program string, n int, env, args, extra []string) 
 	return ranks
 }
 
+// awaitCheckpoints waits until all ranks have written their first checkpoint.
+func awaitCheckpoints(t *testing.T, ranks []*rank) {
+	t.Helper()
+	for i, r := range ranks {
+		shard := filepath.Join(filepath.Dir(r.check), "shard"+strconv.Itoa(i))
+		require.Eventually(t, func() bool { _, err := os.Stat(shard); return err == nil }, time.Minute, 5*time.Millisecond, shard)
+	}
+}
+
 func (r *rank) outcome(t *testing.T) (o outcome) {
 	t.Helper()
 	require.NoError(t, r.cmd.Wait(), r.stderr.String())
@@ -162,8 +171,8 @@ func TestACheckpointThatCannotBeWritten(t *testing.T) {
 }
 
 func TestASignalToOneEndsAll(t *testing.T) {
-	ranks := startRanks(t, worker(t), 3, nil, []string{"--steps", "0"}, nil)
-	time.Sleep(300 * time.Millisecond)
+	ranks := startRanks(t, worker(t), 3, nil, []string{"--steps", "0", "--checkpoint-every", "2"}, nil)
+	awaitCheckpoints(t, ranks)
 	require.NoError(t, ranks[1].cmd.Process.Signal(syscall.SIGTERM))
 	steps := -1
 	for _, r := range ranks {
@@ -177,8 +186,8 @@ func TestASignalToOneEndsAll(t *testing.T) {
 }
 
 func TestADeadPeerEndsTheOthers(t *testing.T) {
-	ranks := startRanks(t, worker(t), 3, nil, []string{"--steps", "0"}, nil)
-	time.Sleep(300 * time.Millisecond)
+	ranks := startRanks(t, worker(t), 3, nil, []string{"--steps", "0", "--checkpoint-every", "2"}, nil)
+	awaitCheckpoints(t, ranks)
 	require.NoError(t, ranks[1].cmd.Process.Kill())
 	for i, r := range ranks {
 		err := r.cmd.Wait()
