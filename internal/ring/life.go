@@ -31,13 +31,13 @@ func (r *Ring) Silence() time.Duration {
 }
 
 // Dead reports whether the process ended without closing its ring: nobody holds
-// the lock, and it has been silent for DeathSilence. The lock is asked for after
+// the lock, and it has been silent for Options.DeadAfter. The lock is asked for after
 // the heartbeat, which its holder writes at the same time.
 func (r *Ring) Dead() (bool, error) {
 	if r.err != nil {
 		return false, r.err
 	}
-	if r.Silence() < DeathSilence {
+	if r.Silence() < r.deadAfter {
 		return false, r.err
 	}
 	alive, closed, err := r.Alive()

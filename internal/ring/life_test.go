@@ -69,6 +69,18 @@ func TestALostLockIsNoDeath(t *testing.T) {
 	}
 }
 
+func TestRing_DeadAfter_IsHowLongItMustBeSilent(t *testing.T) {
+	path := aRing(t, BootID(), time.Minute)
+	for after, want := range map[time.Duration]bool{time.Second: true, time.Hour: false} {
+		r, err := Open(path, Options{DeadAfter: after})
+		require.NoError(t, err)
+		dead, err := r.Dead()
+		require.NoError(t, err)
+		assert.Equal(t, want, dead, "%v", after)
+		require.NoError(t, r.Close())
+	}
+}
+
 func TestRemoveRefusesWhatIsHeldOrAnother(t *testing.T) {
 	w := startWriter(t, "--threads", "1", "--records", "0", "--lanes", "2", "--capacity", "64", "--seconds", "60")
 	info, err := os.Lstat(w.path)

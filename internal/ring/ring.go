@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -14,7 +15,7 @@ import (
 // say: 16 times what a producer makes by default, twice the most that it makes.
 const DefaultMaxFileBytes = 1 << 30
 
-// Options say which files are taken for rings.
+// Options say which files are taken for rings, and when their processes are dead.
 type Options struct {
 	// MaxFileBytes limits the size of a file; 0: DefaultMaxFileBytes.
 	MaxFileBytes int64
@@ -22,6 +23,15 @@ type Options struct {
 	// to, and in a directory that not everybody may write to, whoever root or we let
 	// in, or its owner.
 	Owner func(uid, gid uint32) bool
+	// DeadAfter is how long a process must be silent to count as dead; 0: DeathSilence.
+	DeadAfter time.Duration
+}
+
+func (o Options) deadAfter() time.Duration {
+	if o.DeadAfter > 0 {
+		return o.DeadAfter
+	}
+	return DeathSilence
 }
 
 func (o Options) maxFile() int64 {
@@ -37,6 +47,8 @@ type Ring struct {
 	path  string
 	file  *os.File
 	shape *shape
+	// deadAfter is how long the process must be silent to count as dead.
+	deadAfter time.Duration
 	// mapping is the whole file, read-only; nil once closed.
 	mapping []byte
 	// control is the control page, mapped for writing by the first SetLevel.
@@ -102,7 +114,7 @@ func openFile(path string, file *os.File, o Options) (*Ring, error) {
 	if err != nil {
 		return nil, failed(path, "mapping", err, fmt.Sprintf("%d bytes mapped", info.Size()))
 	}
-	r := &Ring{path: path, file: file, shape: shape, mapping: mapping}
+	r := &Ring{path: path, file: file, shape: shape, deadAfter: o.deadAfter(), mapping: mapping}
 	r.lay()
 	r.guarded(func() {
 		for i := range r.lanes {

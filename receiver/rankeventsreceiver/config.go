@@ -74,6 +74,8 @@ type Config struct {
 	// refuses for now.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 
+	deadAfter time.Duration // ring.Options.DeadAfter; tests shorten it
+
 	_ struct{}
 }
 

@@ -25,8 +25,11 @@ func onlyRing(t *testing.T, dir string) string {
 
 // Who closes all descriptors loses the lock, and lives.
 func TestALostLockEndsNoRing(t *testing.T) {
+	t.Parallel() // it takes as long as a death
 	dir := t.TempDir()
-	b := start(t, config(dir), nil)
+	cfg := config(dir)
+	cfg.deadAfter = 0
+	b := start(t, cfg, nil)
 	startJob(t, dir, 1, 3, "unlock")
 	require.Eventually(t, func() bool { return len(b.openOf(6)) > 0 }, patience, time.Millisecond)
 	time.Sleep(ring.DeathSilence + 2*time.Second)

@@ -167,7 +167,7 @@ func (rd *reader) open(path string) {
 		rd.refuse(&ring.Error{Path: path, Field: "max_rings", Got: strconv.Itoa(rd.opened() + 1), Want: fmt.Sprintf("at most %d", rd.cfg.MaxRings)})
 		return
 	}
-	opened, err := ring.Open(path, ring.Options{})
+	opened, err := ring.Open(path, ring.Options{DeadAfter: rd.cfg.deadAfter})
 	if err != nil {
 		rd.refuseFile(err, now)
 		return

@@ -41,9 +41,10 @@ func (b *bench) last(t *testing.T) model.RankState {
 }
 
 func TestStatesOfARealProcess(t *testing.T) {
+	t.Parallel() // it takes as long as a death
 	dir := t.TempDir()
 	cfg := config(dir)
-	cfg.StateInterval = 50 * time.Millisecond
+	cfg.deadAfter, cfg.StateInterval = 0, 50*time.Millisecond
 	b := start(t, cfg, nil)
 	j := startJob(t, dir, 1, 3, "hang")
 	is := func(want model.ProcessState) {

@@ -64,7 +64,7 @@ func (t *tracked) read(rd *reader, now time.Time) {
 
 // over reports whether the ring's process writes no more. One that closes its ring
 // may still be in the middle of a record: it is over at the second look. A lock
-// that is not held proves no death: see ring.DeathSilence. Where the lock cannot
+// that is not held proves no death: see ring.Ring.Dead. Where the lock cannot
 // be asked for, only the producer's own word counts.
 func (t *tracked) over() (over, closed bool) {
 	_, closed, _ = t.ring.Alive()

@@ -124,6 +124,7 @@ func config(dir string) *Config {
 	cfg.StallAfter = 300 * time.Millisecond
 	cfg.StallRepeat = 300 * time.Millisecond
 	cfg.RetryOnFailure.InitialInterval = time.Millisecond
+	cfg.deadAfter = 200 * time.Millisecond // a job of these tests holds its lock while it lives
 	return cfg
 }
 
