@@ -33,6 +33,7 @@ type carrier struct {
 	life      int64
 
 	server   *http.Server
+	grace    time.Duration
 	finished chan struct{} // closed when the server has ended; nil: it never began
 	waiting  atomic.Int64  // messages that wait for their answers
 
@@ -60,7 +61,7 @@ func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrie
 	c := &carrier{
 		cfg: cfg, set: set, telemetry: telemetry, next: next,
 		board:    bilateral.New(bilateral.Config{MaxJobs: cfg.MaxJobs, MaxDomains: cfg.MaxDomains, Silent: cfg.Silent}),
-		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(),
+		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(), grace: grace,
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.interval = shared.NewInterval(cfg.Interval, c.tick)
@@ -143,7 +144,7 @@ func (c *carrier) drop(ctx context.Context, changes int) {
 const grace = 2 * time.Second
 
 func (c *carrier) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, grace)
+	ctx, cancel := context.WithTimeout(ctx, c.grace)
 	defer cancel()
 	if err := c.server.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return errors.Join(fmt.Errorf("stop server of commits: %w", err), c.server.Close())

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -183,15 +184,18 @@ func TestAProgramThatSaysNonsense(t *testing.T) {
 
 // A program that hangs holds up neither what files say nor the end.
 func TestAProgramThatHangs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil, func(c *Config) { c.PollInterval, c.Timeout = time.Second, 10*time.Minute })
-	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\nexec sleep 600\n")
+	asked := filepath.Join(b.dir, "asked")
+	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\n: >"+asked+"\nexec sleep 600\n")
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-	time.Sleep(1500 * time.Millisecond) // it is being asked
+	require.Eventually(t, func() bool { _, err := os.Stat(asked); return err == nil }, 30*time.Second, 5*time.Millisecond)
 	began := time.Now()
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Less(t, time.Since(began), 10*time.Second)
 
-	b = newBench(t, nil, func(c *Config) { c.Timeout = time.Second })
+	b = newBench(t, nil, nil)
+	b.cfg.Timeout = 200 * time.Millisecond // less than Validate takes
 	write(t, b.dir, "bin/nvidia-smi", "#!/bin/sh\nexec sleep 600\n")
 	assert.Equal(t, []string{"kernel 5.15.0-107-generic", "nvidia_kernel_driver 550.90.07"}, b.looks(t))
 	assert.EqualValues(t, 1, b.counter("faults", "reason", faultUnreadable))
@@ -229,6 +233,7 @@ func TestNCCL(t *testing.T) {
 
 // A job whose processes do not answer holds up neither what others say nor the end.
 func TestAJobThatHangs(t *testing.T) {
+	t.Parallel()
 	s, configured := job(t, "2.28.7")
 	s.Silent()
 	b := newBench(t, nil, func(c *Config) { configured(c); c.Timeout = time.Second })
@@ -247,15 +252,23 @@ func TestAJobThatHangs(t *testing.T) {
 
 // By its own clock it looks, until it is shut down; a node without any of NVIDIA's is one, too.
 func TestLooksByItself(t *testing.T) {
-	cfg := newDefaultConfig()
-	cfg.PollInterval, cfg.RootPath, cfg.NvidiaSMI, cfg.FabricManager = time.Second, t.TempDir(), "", ""
-	write(t, cfg.RootPath, "proc/sys/kernel/osrelease", "5.15\n")
-	sink := &consumertest.LogsSink{}
-	r, err := NewFactory().CreateLogs(t.Context(), metadatatest.NewSettings(componenttest.NewTelemetry()), cfg, sink)
-	require.NoError(t, err)
-	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
-	require.Eventually(t, func() bool { return sink.LogRecordCount() == 1 }, 30*time.Second, 50*time.Millisecond)
-	require.NoError(t, r.Shutdown(t.Context()))
-	time.Sleep(1500 * time.Millisecond)
-	assert.Equal(t, 1, sink.LogRecordCount())
+	synctest.Test(t, func(t *testing.T) {
+		cfg := newDefaultConfig()
+		cfg.PollInterval, cfg.RootPath, cfg.NvidiaSMI, cfg.FabricManager = time.Second, t.TempDir(), "", ""
+		kernel := func(release string) { write(t, cfg.RootPath, "proc/sys/kernel/osrelease", release+"\n") }
+		kernel("5.15")
+		sink := &consumertest.LogsSink{}
+		r, err := NewFactory().CreateLogs(t.Context(), metadatatest.NewSettings(componenttest.NewTelemetry()), cfg, sink)
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(1500 * time.Millisecond)
+		assert.Equal(t, 1, sink.LogRecordCount())
+		kernel("5.16")
+		time.Sleep(time.Second)
+		assert.Equal(t, 2, sink.LogRecordCount(), "at the next look")
+		require.NoError(t, r.Shutdown(t.Context()))
+		kernel("5.17")
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2, sink.LogRecordCount())
+	})
 }

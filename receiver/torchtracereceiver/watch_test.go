@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -157,11 +158,13 @@ func TestWatchForgetsWhatIsGone(t *testing.T) {
 }
 
 func TestWatchSaysAProblemOnce(t *testing.T) {
-	dir := t.TempDir()
-	var sink consumertest.TracesSink
-	b := start(t, watching(filepath.Join(dir, "*.json")), &sink)
-	time.Sleep(100 * time.Millisecond)
-	require.NoError(t, b.Shutdown(t.Context()))
-	assert.LessOrEqual(t, b.logs.Len(), 2, "ten polls, one problem and one status")
-	assert.EqualValues(t, 1, b.counter(t, "problems"))
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var sink consumertest.TracesSink
+		b := start(t, watching(filepath.Join(dir, "*.json")), &sink)
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.LessOrEqual(t, b.logs.Len(), 2, "ten polls, one problem and one status")
+		assert.EqualValues(t, 1, b.counter(t, "problems"))
+	})
 }
