@@ -75,14 +75,16 @@ func (c *Conn) stamping(fd int, config Config) {
 	c.kernel = true
 }
 
-// count switches stamps on, so that the kernel numbers packets from 0.
+// count switches stamps on, so that the kernel numbers packets from 0. They are never
+// off in between: one that Run fetches then would come without its time.
 func (c *Conn) count(fd int) error {
 	name := unix.SO_TIMESTAMPING_NEW
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, 0) != nil { // a kernel before 5.1
+	unnumbered := c.flags &^ unix.SOF_TIMESTAMPING_OPT_ID
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, unnumbered) != nil { // a kernel before 5.1
 		name = unix.SO_TIMESTAMPING_OLD
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, c.flags&^unix.SOF_TIMESTAMPING_OPT_ID); err != nil {
-		return err
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, unnumbered); err != nil {
+			return err
+		}
 	}
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, c.flags)
 }
