@@ -26,6 +26,10 @@ const (
 func parseControl(b []byte) control {
 	var c control
 	for len(b) > 0 {
+		if len(b) < unix.SizeofCmsghdr { // ParseOneSocketControlMessage reads a header first
+			c.malformed = true
+			return c
+		}
 		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
 		if err != nil {
 			c.malformed = true
