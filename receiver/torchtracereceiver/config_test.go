@@ -65,7 +65,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"check max_events: got 0; want at least 1":                               func(c *Config) { c.MaxEvents = 0 },
 		"check max_files: got -1; want at least 1":                               func(c *Config) { c.MaxFiles = -1 },
 		"check batch_ops: got 0; want at least 1":                                func(c *Config) { c.BatchOps = 0 },
-		"retry_on_failure: 'max_interval' must be non-negative":                  func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
+		"retry_on_failure: max_interval value must be greater than or equal to 0":                  func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
 	} {
 		t.Run(want, func(t *testing.T) {
 			cfg := newDefaultConfig()
