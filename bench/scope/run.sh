@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 out=${BUILD:-$PWD/bin/inject}
-make -s -C inject/nccl OUT="$PWD/bin" BUILD="$out"
+make -s -C inject/nccl BUILD="$out"
 include=${NVTX_INCLUDE:-}
 if [[ -z $include ]]; then
 	include=$(find bin/nvtx-venv/ -type d -path "*/include/nvtx3" 2>/dev/null | head -n 1 || true)
