@@ -1,6 +1,5 @@
 // Package inject tests the code in C that runs inside the processes of a job: it
-// compiles the programs of ring_test with gcc, plainly and with sanitizers, and
-// runs them. It holds nothing else.
+// compiles the programs of ring_test, plainly and with sanitizers, and runs them. It holds nothing else.
 package inject
 
 import (
@@ -17,20 +16,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
 // exitSkipped is what a case of ring_test/test.h ends with where it cannot run.
 const exitSkipped = 77
 
-// variants are the ways everything is compiled: san is SAN of the Makefile, cflags
-// are its CFLAGS, and lap the seconds of the test of lapped writers on each kind of
-// lane. They are enough for hundreds of stops in mid-record; LOCKSTEP_LAPPED sets
-// others, and bench/ring runs a minute of each.
-var variants = []struct{ name, san, flag, cflags, lap string }{
-	{name: "plain", cflags: "-O2", lap: "0.6"},
-	{name: "asan", san: "asan", flag: "-fsanitize=address,undefined", cflags: "-O1 -g1", lap: "0.3"},
-	{name: "tsan", san: "tsan", flag: "-fsanitize=thread", cflags: "-O1 -g1", lap: "0.5"},
+// variants are the ways everything is compiled. lap is how many seconds the writers on
+// each kind of lane are lapped, enough for hundreds of stops in mid-record;
+// LOCKSTEP_LAPPED sets others, and bench/ring runs a minute of each.
+var variants = []struct{ name, san, lap string }{
+	{"plain", cbuild.Plain, "0.6"},
+	{"asan", cbuild.ASan, "0.3"},
+	{"tsan", cbuild.TSan, "0.5"},
 }
 
 // lapSeconds is how long the writers of one variant are lapped.
@@ -39,36 +38,22 @@ func lapSeconds(lap string) string {
 }
 
 // build compiles the tests of one variant and returns their folder.
-func build(t *testing.T, san, flag, cflags string) string {
+func build(t *testing.T, san string) string {
 	t.Helper()
-	testdata.Sources(t, "*.[ch]", "scope/*.[ch]", "ring_test/*.[ch]", "Makefile")
-	for _, tool := range []string{"make", "gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s here", tool)
-		}
-	}
-	if flag != "" {
-		skipWithout(t, flag)
-	}
-	dir := filepath.Join(t.TempDir(), "out")
-	out, err := exec.Command("make", "-j2", "tests", "BUILD="+dir, "SAN="+san, "CC=gcc", "CFLAGS="+cflags).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return filepath.Join(dir, san)
+	cbuild.Variant(t, san, "inject", "tests")
+	return filepath.Join(testdata.Root(t), "bin", "inject", san)
 }
 
-// skipWithout skips where a program compiled with the flag does not run, which is
-// so where the sanitizer's library is not installed.
-func skipWithout(t *testing.T, flag string) {
+// units are the programs of test cases in a folder of programs.
+func units(t *testing.T, dir string) (programs []string) {
 	t.Helper()
-	exe := filepath.Join(t.TempDir(), "probe")
-	cc := exec.Command("gcc", flag, "-x", "c", "-", "-o", exe)
-	cc.Stdin = strings.NewReader("int main(void) { return 0; }\n")
-	if out, err := cc.CombinedOutput(); err != nil {
-		t.Skipf("gcc cannot link %s here: %s", flag, out)
+	sources, err := filepath.Glob("ring_test/unit_*.c")
+	require.NoError(t, err)
+	require.NotEmpty(t, sources)
+	for _, source := range sources {
+		programs = append(programs, filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c")))
 	}
-	if out, err := exec.Command(exe).CombinedOutput(); err != nil {
-		t.Skipf("programs with %s do not run here: %v: %s", flag, err, out)
-	}
+	return programs
 }
 
 // bare is the environment without what would change the ring.
@@ -101,11 +86,8 @@ func TestC(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			dir := build(t, v.san, v.flag, v.cflags)
-			units, err := filepath.Glob(filepath.Join(dir, "unit_*"))
-			require.NoError(t, err)
-			require.NotEmpty(t, units)
-			for _, unit := range units {
+			dir := build(t, v.san)
+			for _, unit := range units(t, dir) {
 				runCases(t, unit)
 			}
 			t.Run("lapped", func(t *testing.T) {
@@ -132,13 +114,7 @@ type field struct{ offset, size int }
 // TestFormatDocument compares every table of docs/format/ring.md that gives
 // offsets with the structures that gcc makes of ring.h.
 func TestFormatDocument(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no gcc here")
-	}
-	exe := filepath.Join(t.TempDir(), "offsets")
-	out, err := exec.Command("gcc", "-std=gnu11", "-I.", "ring_test/offsets.c", "-o", exe).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	inC := parseOffsets(t, run(t, exe))
+	inC := parseOffsets(t, run(t, filepath.Join(build(t, cbuild.Plain), "offsets")))
 	doc, err := os.ReadFile("../docs/format/ring.md")
 	require.NoError(t, err)
 	inDoc := parseTables(t, doc)

@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
-// flavours are the ways all is built: san is SAN of the Makefile, cflags are its
-// CFLAGS.
-var flavours = []struct{ name, san, flag, cflags string }{
-	{"plain", "", "", "-O2"},
-	{"address and undefined", "asan", "-fsanitize=address,undefined", "-O1 -g1"},
-	{"thread", "tsan", "-fsanitize=thread", "-O1 -g1"},
+// variants are the ways all is built.
+var variants = []struct{ name, san string }{
+	{"plain", cbuild.Plain},
+	{"address and undefined", cbuild.ASan},
+	{"thread", cbuild.TSan},
 }
 
 // run executes a command in this folder, without what in the environment would
@@ -43,42 +43,19 @@ func run(t *testing.T, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// needCompiler skips where there is no compiler, or none with this sanitizer whose
-// programs run here.
-func needCompiler(t *testing.T, flag string) {
-	t.Helper()
-	testdata.Sources(t, "../*.[ch]", "../scope/*.[ch]", "../ring_test/*.[ch]", "../nccl/test/*.c", "*.[ch]", "test/*.[ch]", "Makefile")
-	for _, tool := range []string{"gcc", "make"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s: the client is not tested", tool)
-		}
-	}
-	if flag == "" {
-		return
-	}
-	dir := t.TempDir()
-	source, program := filepath.Join(dir, "empty.c"), filepath.Join(dir, "empty")
-	require.NoError(t, os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600))
-	if out, err := run(t, "gcc", flag, source, "-o", program); err != nil {
-		t.Skipf("gcc has no %s: %s", flag, out)
-	}
-	if out, err := run(t, program); err != nil {
-		t.Skipf("programs built with %s do not run here: %v %s", flag, err, out)
-	}
-}
-
 func TestClientOnAStandIn(t *testing.T) {
-	for _, f := range flavours {
-		t.Run(f.name, func(t *testing.T) {
-			needCompiler(t, f.flag)
-			dir := t.TempDir()
-			out, err := run(t, "make", "-s", "-j2", "CC=gcc", "CFLAGS="+f.cflags, "SAN="+f.san, "BUILD="+dir, "tests")
-			require.NoError(t, err, out)
-			units, err := filepath.Glob(filepath.Join(dir, "*", "unit_*"))
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			cbuild.Variant(t, v.san, "inject/cupti", "tests")
+			dir := filepath.Join(testdata.Root(t), "bin", "inject", "cupti")
+			if v.san != cbuild.Plain {
+				dir += "-" + v.san
+			}
+			units, err := filepath.Glob("test/unit_*.c")
 			require.NoError(t, err)
 			require.Len(t, units, 3)
 			for _, unit := range units {
-				runCases(t, unit)
+				runCases(t, filepath.Join(dir, strings.TrimSuffix(filepath.Base(unit), ".c")))
 			}
 		})
 	}

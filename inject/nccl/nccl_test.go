@@ -16,17 +16,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
-// flavours are the ways all of the plugin and its driver are built: san is SAN of
-// the Makefile, cflags are its CFLAGS, seeds those of the random events, and
-// seconds how long the pool is contended for. SEEDS and POOL_SECONDS in the
-// environment set others.
-var flavours = []struct{ name, san, flag, cflags, seeds, seconds string }{
-	{"plain", "", "", "-O2", "1 2 3 4", "1"},
-	{"address and undefined", "asan", "-fsanitize=address,undefined", "-O1 -g1", "5 6", "0.2"},
-	{"thread", "tsan", "-fsanitize=thread", "-O1 -g1", "7 8", "0.4"},
+// variants are the ways all of the plugin and its driver are built: seeds are those of
+// the random events, and seconds is how long the pool is contended for. SEEDS and
+// POOL_SECONDS in the environment set others.
+var variants = []struct{ name, san, seeds, seconds string }{
+	{"plain", cbuild.Plain, "1 2 3 4", "1"},
+	{"address and undefined", cbuild.ASan, "5 6", "0.2"},
+	{"thread", cbuild.TSan, "7 8", "0.4"},
 }
 
 // run executes a command in this folder and returns what it printed.
@@ -38,47 +38,16 @@ func run(t *testing.T, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// needCompiler skips where there is no compiler, or none with this sanitizer
-// whose programs run here.
-func needCompiler(t *testing.T, flag string) {
-	t.Helper()
-	testdata.Sources(t, "../*.[ch]", "*.[ch]", "test/*.[ch]", "Makefile")
-	for _, tool := range []string{"gcc", "make"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s: the plugin is not tested", tool)
-		}
-	}
-	if flag == "" {
-		return
-	}
-	dir := t.TempDir()
-	source := filepath.Join(dir, "empty.c")
-	require.NoError(t, os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600))
-	program := filepath.Join(dir, "empty")
-	if out, err := run(t, "gcc", flag, source, "-o", program); err != nil {
-		t.Skipf("gcc has no %s: %s", flag, out)
-	}
-	if out, err := run(t, program); err != nil {
-		t.Skipf("programs built with %s do not run here: %v %s", flag, err, out)
-	}
-}
-
-func makeArgs(dir, san, cflags, target string) []string {
-	return []string{"-s", "-j2", "CC=gcc", "CFLAGS=" + cflags, "SAN=" + san, "BUILD=" + dir, "OUT=" + dir, target}
-}
-
 // TestPluginUnderNCCLsCalls replays every event of every version of the
-// interface, and then random ones, in each flavour.
+// interface, and then random ones, in each variant.
 func TestPluginUnderNCCLsCalls(t *testing.T) {
-	for _, f := range flavours {
-		t.Run(f.name, func(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			needCompiler(t, f.flag)
-			dir := t.TempDir()
-			for _, target := range []string{"tests", "test", "hammer"} {
-				args := append(makeArgs(dir, f.san, f.cflags, target),
-					"SEEDS="+cmp.Or(os.Getenv("SEEDS"), f.seeds), "POOL_SECONDS="+cmp.Or(os.Getenv("POOL_SECONDS"), f.seconds))
-				out, err := run(t, "make", args...)
+			cbuild.Variant(t, v.san, "inject/nccl", "tests")
+			for _, target := range []string{"test", "hammer"} {
+				out, err := run(t, "make", "-s", target, "SAN="+v.san, "RINGS="+filepath.Join(t.TempDir(), "rings"),
+					"SEEDS="+cmp.Or(os.Getenv("SEEDS"), v.seeds), "POOL_SECONDS="+cmp.Or(os.Getenv("POOL_SECONDS"), v.seconds))
 				require.NoError(t, err, "make %s:\n%s", target, withoutOK(out))
 				if target == "test" {
 					assert.Greater(t, strings.Count(out, "\nok "), 150, "cases")
@@ -98,11 +67,8 @@ func withoutOK(out string) string {
 // begin.
 func TestPluginExportsNothingElse(t *testing.T) {
 	t.Parallel()
-	needCompiler(t, "")
-	dir := t.TempDir()
-	out, err := run(t, "make", makeArgs(dir, "", "-O1", "plugin")...)
-	require.NoError(t, err, out)
-	library := filepath.Join(dir, "libnccl-profiler-lockstep.so")
+	cbuild.Make(t, "inject/nccl", "plugin")
+	library := filepath.Join(testdata.Root(t), "bin", "libnccl-profiler-lockstep.so")
 	names, err := run(t, "nm", "-D", "--defined-only", "--format=posix", library)
 	require.NoError(t, err, names)
 	var got []string

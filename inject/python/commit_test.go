@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,11 +30,12 @@ const committers = 3
 
 // commits is a job whose ranks commit their saves by a real receiver, again and again.
 type commits struct {
-	t              *testing.T
-	python, folder string
-	address        string
-	service        receiver.Logs
-	confirmed      int // the newest epoch that any rank committed
+	t         *testing.T
+	folder    string
+	address   string
+	service   receiver.Logs
+	programs  [committers]program
+	confirmed int // the newest epoch that any rank committed
 }
 
 func newCommits(t *testing.T) *commits {
@@ -40,9 +43,12 @@ func newCommits(t *testing.T) *commits {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
-	c := &commits{t: t, python: interpreter(t), folder: t.TempDir(), address: listener.Addr().String()}
+	c := &commits{t: t, folder: t.TempDir(), address: listener.Addr().String()}
 	c.serve()
 	t.Cleanup(func() { require.NoError(t, c.service.Shutdown(t.Context())) })
+	for i := range c.programs {
+		c.programs[i] = startProgram(t, interpreter(t), i, c.folder, c.address)
+	}
 	return c
 }
 
@@ -57,41 +63,63 @@ func (c *commits) serve() {
 	require.NoError(c.t, c.service.Start(c.t.Context(), componenttest.NewNopHost()))
 }
 
-// rank is one process, and what it said.
+// program runs one rank as often as it is asked to, each time in a process that it forks.
+type program struct {
+	stdin io.Writer
+	lines *bufio.Scanner
+}
+
+func startProgram(t *testing.T, python string, rank int, folder, address string) program {
+	t.Helper()
+	cmd := exec.Command(python, "-B", "testdata/committing.py", strconv.Itoa(rank), strconv.Itoa(committers), folder)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=.", "LOCKSTEP_COMMIT_URL=http://"+address)
+	cmd.Stderr = t.Output()
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		assert.NoError(t, cmd.Wait())
+	})
+	return program{stdin, bufio.NewScanner(stdout)}
+}
+
+// rank is one process of a program, and what it said.
 type rank struct {
-	cmd            *exec.Cmd
-	began          bool // it recovered
-	recovered      int
-	data           string
-	committed, ops int
-	ended          error
+	process   int
+	recovery  bool // it recovered
+	recovered int
+	data      string
+	committed int
+	status    int // as of waitpid; 0 where it ended by itself
 }
 
 // run runs the job once; the rank that is to die is killed before what it does as the die-th, and the
 // others a little later.
 func (c *commits) run(name string, saves, dying, die int) (ranks [committers]rank) {
 	c.t.Helper()
-	var ends sync.WaitGroup
+	var begun, ends sync.WaitGroup
+	begun.Add(committers)
 	for i := range ranks {
 		r := &ranks[i]
 		of := 0
 		if i == dying {
 			of = die
 		}
-		r.cmd = exec.CommandContext(c.t.Context(), c.python, "-B", "testdata/committing.py",
-			fmt.Sprint(i), fmt.Sprint(committers), c.folder, name, fmt.Sprint(saves), fmt.Sprint(of))
-		r.cmd.Env = append(os.Environ(), "PYTHONPATH=.", "LOCKSTEP_COMMIT_URL=http://"+c.address)
-		r.cmd.Stderr = c.t.Output()
-		out, err := r.cmd.StdoutPipe()
+		_, err := fmt.Fprintln(c.programs[i].stdin, name, saves, of)
 		require.NoError(c.t, err)
-		require.NoError(c.t, r.cmd.Start())
 		ends.Go(func() {
-			r.hear(out)
-			r.ended = r.cmd.Wait()
-			if i == dying && r.ended != nil {
+			r.hear(c.programs[i].lines, begun.Done)
+			if i == dying && r.status != 0 {
+				begun.Wait()
 				time.Sleep(rand.N(20 * time.Millisecond))
 				for k := range ranks {
-					_ = ranks[k].cmd.Process.Kill() // it may have ended
+					if ranks[k].process == 0 {
+						continue // it never began
+					}
+					_ = syscall.Kill(ranks[k].process, syscall.SIGKILL) // it may have ended
 				}
 			}
 		})
@@ -100,19 +128,26 @@ func (c *commits) run(name string, saves, dying, die int) (ranks [committers]ran
 	return ranks
 }
 
-func (r *rank) hear(out io.Reader) {
-	lines := bufio.NewScanner(out)
+// hear reads what a process says until it has ended, or its program has.
+func (r *rank) hear(lines *bufio.Scanner, begun func()) {
+	r.status = -1
+	begun = sync.OnceFunc(begun)
+	defer begun()
 	for lines.Scan() {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
 		switch word {
+		case "began":
+			_, _ = fmt.Sscan(rest, &r.process)
+			begun()
 		case "recovered":
-			r.began = true
+			r.recovery = true
 			_, _ = fmt.Sscan(rest, &r.recovered)
 			_, r.data, _ = strings.Cut(rest, " ")
 		case "committed":
 			_, _ = fmt.Sscan(rest, &r.committed)
-		case "done":
-			_, _ = fmt.Sscan(rest, &r.ops)
+		case "ended":
+			_, _ = fmt.Sscan(rest, &r.status)
+			return
 		}
 	}
 }
@@ -124,7 +159,7 @@ func (c *commits) requireOneSave(ranks []rank) {
 	data := map[string]bool{}
 	for i := range ranks {
 		r := &ranks[i]
-		if !r.began {
+		if !r.recovery {
 			continue
 		}
 		require.GreaterOrEqual(c.t, r.recovered, c.confirmed, "rank %d", i)
@@ -145,7 +180,7 @@ func TestCommitSurvivesCrashesAtEveryPoint(t *testing.T) {
 	c := newCommits(t)
 	ranks := c.run("first", 2, -1, 0)
 	for i := range ranks {
-		require.NoError(t, ranks[i].ended, "rank %d", i)
+		require.Zero(t, ranks[i].status, "rank %d", i)
 		require.Equal(t, 20, ranks[i].committed)
 	}
 	c.requireOneSave(ranks[:])
@@ -157,7 +192,7 @@ func TestCommitSurvivesCrashesAtEveryPoint(t *testing.T) {
 		}
 		ranks := c.run(fmt.Sprint("run", die), 2, die%committers, die)
 		c.requireOneSave(ranks[:])
-		if ranks[die%committers].ended == nil {
+		if ranks[die%committers].status == 0 {
 			break
 		}
 		killed++
@@ -165,7 +200,7 @@ func TestCommitSurvivesCrashesAtEveryPoint(t *testing.T) {
 	ranks = c.run("last", 1, -1, 0)
 	c.requireOneSave(ranks[:])
 	for i := range ranks {
-		require.NoError(t, ranks[i].ended, "rank %d", i)
+		require.Zero(t, ranks[i].status, "rank %d", i)
 		require.GreaterOrEqual(t, ranks[i].recovered, 20)
 	}
 	records, err := filepath.Glob(filepath.Join(c.folder, ".lockstep-commit", "*.json"))

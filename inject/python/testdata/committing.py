@@ -1,6 +1,8 @@
-"""A rank that recovers and saves, and is killed before the DIE-th thing that it does to disk or network.
+"""A rank that recovers and saves, again and again, each time in a process of its own.
 
-Prints what it recovered, with what its part of that save holds, and what it committed.
+Reads lines "RUN SAVES DIE": the process is killed before the DIE-th thing that it does to disk or
+network. Prints "began PID"; what it recovered, with what its part of that save holds, and what it
+committed; and "ended STATUS".
 """
 
 import http.client
@@ -8,12 +10,13 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 
 from lockstep_scope import records
 from lockstep_scope.commit import Committer
 
-rank, world, folder, run, saves, die = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]), int(sys.argv[6])
-done = 0
+rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+done = die = 0
 
 
 def deadly(f):
@@ -42,22 +45,38 @@ def sweep(committer):
             shutil.rmtree(part(int(name[5:])), ignore_errors=True)
 
 
-with Committer("job", f"rank {rank}", world, folder) as committer:
-    found = committer.recover(timeout=60)
-    holds = ""
-    if found.epoch is not None:
-        with open(os.path.join(part(found.epoch), "data")) as f:
-            holds = f.read()
-    print("recovered", found.epoch or 0, holds, flush=True)
-    sweep(committer)
-    epoch = found.epoch or 0
-    for _ in range(saves):
-        epoch += 10
-        os.makedirs(part(epoch))
-        with open(os.path.join(part(epoch), "data"), "w") as f:
-            f.write(f"{run} {epoch} ")
-            f.write("end")
-        committer.commit(epoch, [part(epoch)], timeout=60)
-        print("committed", epoch, flush=True)
+def work(run, saves):
+    with Committer("job", f"rank {rank}", world, folder) as committer:
+        found = committer.recover(timeout=60)
+        holds = ""
+        if found.epoch is not None:
+            with open(os.path.join(part(found.epoch), "data")) as f:
+                holds = f.read()
+        print("recovered", found.epoch or 0, holds, flush=True)
         sweep(committer)
-print("done", done, flush=True)
+        epoch = found.epoch or 0
+        for _ in range(saves):
+            epoch += 10
+            os.makedirs(part(epoch))
+            with open(os.path.join(part(epoch), "data"), "w") as f:
+                f.write(f"{run} {epoch} ")
+                f.write("end")
+            committer.commit(epoch, [part(epoch)], timeout=60)
+            print("committed", epoch, flush=True)
+            sweep(committer)
+
+
+for line in sys.stdin:
+    run, saves, when = line.split()
+    child = os.fork()
+    if child == 0:
+        status, die = 1, int(when)
+        try:
+            work(run, int(saves))
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    print("began", child, flush=True)
+    print("ended", os.waitpid(child, 0)[1], flush=True)
