@@ -14,24 +14,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
-// compile runs gcc and returns the path of what it made.
-func compile(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	args = append([]string{"-O2", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", out}, args...)
-	said, err := exec.CommandContext(t.Context(), "gcc", append(args, "-lm", "-ldl")...).CombinedOutput()
-	require.NoError(t, err, string(said))
-	return out
-}
+// worker, checker and standIn return what make builds in the bin folder.
+func worker(t *testing.T) string  { return built(t, "lockstep-demo-worker") }
+func checker(t *testing.T) string { return built(t, "demo/check.so") }
+func standIn(t *testing.T) string { return built(t, "lockstep-demo-cupti.so") }
 
-func worker(t *testing.T, flags ...string) string {
+func built(t *testing.T, name string) string {
 	t.Helper()
-	sources, err := filepath.Glob("worker/*.c")
-	require.NoError(t, err)
-	require.NotEmpty(t, sources)
-	return compile(t, "worker", append(flags, sources...)...)
+	cbuild.Make(t, "demo", "tests")
+	return filepath.Join(testdata.Root(t), "bin", name)
 }
 
 type rank struct {
@@ -244,7 +240,7 @@ type checked struct {
 // The worker calls a profiler as NCCL does; check/check.c says what is wrong.
 func TestProfilerIsCalledAsByNCCL(t *testing.T) {
 	program := worker(t)
-	plugin := compile(t, "check.so", "-shared", "-fPIC", "check/check.c")
+	plugin := checker(t)
 	const steps, channels = 10, 2
 	colls := 3*steps + 1 // and one that compares the weights
 	for _, tc := range []struct {
@@ -273,7 +269,7 @@ func TestProfilerIsCalledAsByNCCL(t *testing.T) {
 // What a rank is slow in has a scope of its own, where anything of it is told.
 func TestFaultsHaveTheirScopes(t *testing.T) {
 	program := worker(t)
-	plugin := compile(t, "check.so", "-shared", "-fPIC", "check/check.c")
+	plugin := checker(t)
 	const steps = 3
 	for fault, want := range map[string]struct{ more, deepest int }{
 		"host": {0, 1}, "dataloader": {0, 1}, "compile": {1, 1}, "gc": {1, 2}, "checkpoint": {1, 1},
@@ -295,8 +291,8 @@ func TestFaultsHaveTheirScopes(t *testing.T) {
 // told of every kernel. A client of it that enables nothing is handed nothing.
 func TestWorkerInjectsForCUPTI(t *testing.T) {
 	program := worker(t)
-	plugin := compile(t, "check.so", "-shared", "-fPIC", "check/check.c")
-	standIn := compile(t, "cupti.so", "-shared", "-fPIC", "../inject/cupti/test/mock_cupti.c")
+	plugin := checker(t)
+	standIn := standIn(t)
 	for name, tc := range map[string]struct {
 		env  []string
 		want int
@@ -355,10 +351,8 @@ func assertChecked(t *testing.T, file string, want map[int]int, mask, steps int)
 
 // Data races between the threads of a rank would be ours, not the plugin's.
 func TestWorkerUnderThreadSanitizer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
-	program := worker(t, "-fsanitize=thread", "-g")
+	cbuild.Variant(t, cbuild.TSan, "demo")
+	program := built(t, "demo-tsan/lockstep-demo-worker")
 	for _, r := range startRanks(t, program, 2, nil, []string{"--no-pace", "--steps", "10"}, nil) {
 		r.outcome(t)
 		assert.NotContains(t, r.stderr.String(), "WARNING: ThreadSanitizer")

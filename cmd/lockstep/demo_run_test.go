@@ -19,11 +19,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
 // demoBin builds the worker and the plugin, and has the command find them.
 func demoBin(t *testing.T) {
+	t.Helper()
+	needsDemo(t)
+	cbuild.Make(t, "demo")
+	cbuild.Make(t, "inject/nccl")
+	t.Setenv("LOCKSTEP_BIN", filepath.Join(testdata.Root(t), "bin"))
+}
+
+func needsDemo(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("the demo is for Linux")
@@ -31,17 +40,6 @@ func demoBin(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the demo")
 	}
-	testdata.Sources(t, "../../demo/worker/*.[ch]", "../../inject/*.[ch]", "../../inject/*/*.[ch]", "../../inject/cupti/test/*.[ch]")
-	bin := t.TempDir()
-	worker := filepath.Join(bin, demoWorkerFile)
-	for _, args := range [][]string{
-		{"-s", "-C", "../../demo", "OUT=" + worker, "all"},
-		{"-s", "-C", "../../inject/nccl", "OUT=" + bin, "BUILD=" + filepath.Join(bin, "build")},
-	} {
-		said, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput()
-		require.NoError(t, err, string(said))
-	}
-	t.Setenv("LOCKSTEP_BIN", bin)
 }
 
 // TestDemo builds once what it runs.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,18 +15,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
 // demoWorker builds the worker; the profiler is none.
 func demoWorker(t *testing.T) demoParts {
 	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("the demo is for Linux")
-	}
-	path := filepath.Join(t.TempDir(), demoWorkerFile)
-	said, err := exec.CommandContext(t.Context(), "make", "-s", "-C", "../../demo", "OUT="+path, path).CombinedOutput()
-	require.NoError(t, err, string(said))
-	return demoParts{worker: path, plugin: "none"}
+	needsDemo(t)
+	cbuild.Make(t, "demo")
+	return demoParts{worker: filepath.Join(testdata.Root(t), "bin", demoWorkerFile), plugin: "none"}
 }
 
 func startJob(t *testing.T, o *demoOptions) (job *demoJob, stderr *bytes.Buffer) {

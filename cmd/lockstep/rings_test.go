@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
@@ -22,22 +23,8 @@ import (
 // returned kills it.
 func holdRing(t *testing.T, dir string, more ...string) (kill func()) {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc: a ring is made by C code")
-	}
-	testdata.Sources(t, "../../inject/*.[ch]", "../../inject/scope/*.[ch]", "testdata/*.c")
-	sources, err := filepath.Glob("../../inject/*.c")
-	require.NoError(t, err)
-	scopes, err := filepath.Glob("../../inject/scope/*.c")
-	require.NoError(t, err)
-	sources = append(sources, scopes...)
-	program := filepath.Join(t.TempDir(), "ringholder")
-	args := append([]string{"-I../../inject", "-D_GNU_SOURCE", "-O1", "-pthread", "-o", program, "testdata/ringholder.c"}, append(sources, "-ldl")...)
-	out, err := exec.Command(gcc, args...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
-	cmd := exec.Command(program, more...)
+	cbuild.Make(t, "inject", "tests")
+	cmd := exec.Command(filepath.Join(testdata.Root(t), "bin", "inject", "ring_holder"), more...)
 	cmd.Env = append(os.Environ(), "LOCKSTEP_DIR="+dir, "LOCKSTEP_RING_RECORDS=64", "LOCKSTEP_RING_LANES=3",
 		"RANK=2", "WORLD_SIZE=4", "LOCKSTEP_JOB_ID=llama", "LOCKSTEP_JOB_NAME=pretraining")
 	stdin, err := cmd.StdinPipe()

@@ -6,12 +6,4 @@ import (
 	"go.uber.org/goleak"
 )
 
-// main removes what tests share when all have run.
-type main struct{ *testing.M }
-
-func (m main) Run() int {
-	defer removeWriter()
-	return m.M.Run()
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(main{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

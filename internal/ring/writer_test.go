@@ -4,49 +4,18 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
-
-// inject is where the C side lies.
-const inject = "../../inject"
-
-// buildWriter compiles inject/ring_test/ring_writer.c, once per test binary.
-var buildWriter = sync.OnceValues(func() (string, error) {
-	for _, tool := range []string{"gcc", "make"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return "", err
-		}
-	}
-	dir, err := os.MkdirTemp("", "ring-writer-") // for all tests: no t.TempDir
-	if err != nil {
-		return "", err
-	}
-	writerDir = dir
-	out := filepath.Join(dir, "ring_writer")
-	b, err := exec.Command("make", "-s", "-C", inject, "CC=gcc", "BUILD="+dir, out).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile ring_writer: %w: %s", err, b)
-	}
-	return out, nil
-})
-
-// writerDir is where buildWriter put it.
-var writerDir string
-
-func removeWriter() {
-	if writerDir != "" {
-		_ = os.RemoveAll(writerDir)
-	}
-}
 
 // writer is a running ring_writer.
 type writer struct {
@@ -72,12 +41,8 @@ type summary struct {
 // returns once the ring is there.
 func startWriter(tb testing.TB, args ...string) *writer {
 	tb.Helper()
-	program, err := buildWriter()
-	if errors.Is(err, exec.ErrNotFound) {
-		tb.Skipf("tests against real writers need gcc and make: %v", err)
-	}
-	require.NoError(tb, err)
-	cmd := exec.Command(program, append([]string{"--dir", tb.TempDir()}, args...)...)
+	cbuild.Make(tb, "inject", "tests")
+	cmd := exec.Command(filepath.Join(testdata.Root(tb), "bin", "inject", "ring_writer"), append([]string{"--dir", tb.TempDir()}, args...)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(tb, err)

@@ -24,37 +24,15 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/lockstep-otel/lockstep/internal/cbuild"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver/internal/metadatatest"
 )
 
 // patience is how long a test waits for what takes a second.
 const patience = 30 * time.Second
-
-// compileWriter compiles testdata/writer.c where the C side is compiled to.
-var compileWriter = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join("..", "..", "bin", "inject")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	out := filepath.Join(dir, "rankeventsreceiver-writer")
-	next := fmt.Sprintf("%s-%d", out, os.Getpid())
-	inject := filepath.Join("..", "..", "inject")
-	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-O1", "-I", inject, "-o", next, filepath.Join("testdata", "writer.c")}
-	for _, glob := range []string{"ring_*.c", filepath.Join("scope", "*.c")} {
-		sources, err := filepath.Glob(filepath.Join(inject, glob))
-		if err != nil {
-			return "", err
-		}
-		args = append(args, sources...)
-	}
-	text, err := exec.Command("gcc", append(args, "-pthread", "-ldl")...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile writer: %w\n%s", err, text)
-	}
-	return out, os.Rename(next, out)
-})
 
 // job starts ranks of a job that write into dir.
 type job struct {
@@ -69,8 +47,8 @@ func startJob(t *testing.T, dir string, world, steps int, mode string, env ...st
 
 func startJobOf(tb testing.TB, dir string, world, steps int, mode string, env ...string) *job {
 	tb.Helper()
-	writer, err := compileWriter()
-	require.NoError(tb, err)
+	cbuild.Make(tb, "inject", "tests")
+	writer := filepath.Join(testdata.Root(tb), "bin", "inject", "ring_events")
 	j := &job{}
 	for rank := range world {
 		cmd := exec.Command(writer, fmt.Sprint(steps), mode)

@@ -1,4 +1,4 @@
-// A rank of a job, as its profiler plugin shows it: writer STEPS MODE marks
+// A rank of a job, as its profiler plugin shows it: ring_events STEPS MODE marks
 // steps of 10 ms with two all-reduces each; MODE is "close", "die" (ends in the
 // middle of an operation), "hang" (stays in the middle of one), "unlock" (so, having
 // closed all its descriptors), "witness" (as hang, with kernels, requests and a scope
