@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -12,36 +12,35 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Each way to hang is named while the others wait, and leaves nothing behind. Each step has
-// three all-reduces, and the first of step 60 is the one that is not left.
-func namesEveryHang(t *testing.T) {
+// The rank that hangs is named while the others wait, and nothing is left behind. Each step
+// has three all-reduces, and the first of step 60 is the one that is not left. e2e has the
+// other ways to hang.
+func namesTheRankThatHangs(t *testing.T, bin string) {
 	t.Helper()
 	dir := t.TempDir()
-	for i, tc := range []struct{ fault, class string }{
-		{"hang", model.ClassNotScheduled}, {"exit", model.ClassProcessDead}, {"mismatch", model.ClassMismatchSize},
-	} {
-		t.Run(tc.fault, func(t *testing.T) {
-			findings, summary := demoLines(t, "--fault", tc.fault, "--rank", strconv.Itoa(i), "--once", "--dir", dir)
-			var hangs []demoFinding
-			for _, f := range findings {
-				if f.Finding == model.FindingDesync {
-					hangs = append(hangs, f)
-				}
-			}
-			require.Len(t, hangs, 1)
-			f := hangs[0]
-			require.NotNil(t, f.Rank)
-			assert.Equal(t, int64(i), *f.Rank)
-			assert.Equal(t, tc.class, f.Class)
-			assert.Equal(t, "all_reduce 180", f.Op)
-			assert.Len(t, f.Waiting, 3)
-			assert.NotContains(t, f.Waiting, int64(i))
-			assert.GreaterOrEqual(t, f.Limit, 2.0, "the least limit")
-			assert.Greater(t, f.Still, f.Limit)
-			assert.Equal(t, int64(60), summary.Steps)
-			assert.False(t, summary.Identical, "there is no last step to compare after")
-		})
+	var stderr bytes.Buffer
+	cmd := demoCommand(t, bin, "--json --fault hang --rank 1 --once --dir "+dir)
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	findings, summary := parseDemoLines(t, string(stdout))
+	var hangs []demoFinding
+	for _, f := range findings {
+		if f.Finding == model.FindingDesync {
+			hangs = append(hangs, f)
+		}
 	}
+	require.Len(t, hangs, 1)
+	f := hangs[0]
+	require.NotNil(t, f.Rank)
+	assert.Equal(t, int64(1), *f.Rank)
+	assert.Equal(t, model.ClassNotScheduled, f.Class)
+	assert.Equal(t, "all_reduce 180", f.Op)
+	assert.ElementsMatch(t, []int64{0, 2, 3}, f.Waiting)
+	assert.GreaterOrEqual(t, f.Limit, 2.0, "the least limit")
+	assert.Greater(t, f.Still, f.Limit)
+	assert.Equal(t, int64(60), summary.Steps)
+	assert.False(t, summary.Identical, "there is no last step to compare after")
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
