@@ -56,6 +56,10 @@ TEST_PACKAGES = $(GO) list -f '{{if and (ne .Name "metadata") (ne .Name "metadat
 test: ## Run all hermetic tests (Go, gcc and make only); GOTESTFLAGS= adds flags of go test
 	$(GO) test -trimpath $(GOTESTFLAGS) $$($(TEST_PACKAGES))
 
+.PHONY: test-full
+test-full: ## Run them in the full tier: more seeds and jobs, and the C code with sanitizers
+	LOCKSTEP_TESTS=full $(GO) test -timeout 60m ./...
+
 .PHONY: test-capabilities
 test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks of
 	LOCKSTEP_TESTS=full $(GO) test -count=1 ./internal/capability
@@ -95,9 +99,12 @@ record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdat
 	PYTHON=$(abspath $(PYTHON)) testdata/hangs/regenerate.sh
 	$(GO) test -count=1 -v -run TestRecordedHangs ./internal/dumpset
 
+# The tests of inject/python that skip without PyTorch; make test runs the others.
+NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
+
 .PHONY: e2e-torch
 e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
-	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m ./inject/python
+	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
 	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
 	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 20m -v -run '^TestTorch' ./...
 

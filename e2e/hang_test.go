@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each way to hang is named while the job stands, on another rank each. How soon and how
-// surely is measured by bench/demo/hangs.sh.
+// Each way to hang is named while the job stands, on another rank each. Each step has three
+// all-reduces, and the first of step 60 is the one that is not left. How soon and how surely
+// is measured by bench/demo/hangs.sh.
 func TestDemoHangs(t *testing.T) {
 	for _, name := range []string{"lockstep-demo-worker", "libnccl-profiler-lockstep.so"} {
 		built(t, name)
@@ -24,6 +25,7 @@ func TestDemoHangs(t *testing.T) {
 		{"hang", "not_scheduled"}, {"exit", "process_dead"}, {"mismatch", "mismatch_size"},
 	} {
 		t.Run(f.fault, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			p := start(t, nil, built(t, "lockstep"), "demo", "--json", "--fault", f.fault, "--rank", strconv.Itoa(i), "--once", "--dir", dir)
 			require.Zero(t, p.wait(t, 3*time.Minute), p.output.String())
@@ -31,14 +33,23 @@ func TestDemoHangs(t *testing.T) {
 			for line := range bytes.Lines([]byte(p.output.String())) {
 				var l demoLine
 				require.NoError(t, json.Unmarshal(line, &l), string(line))
-				if l.Finding == "desync" {
+				switch l.Finding {
+				case "desync":
 					hangs = append(hangs, l)
+				case "":
+					assert.Equal(t, 60, l.Steps)
+					assert.False(t, l.Identical, "there is no last step to compare after")
 				}
 			}
 			require.Len(t, hangs, 1, p.output.String())
 			require.NotNil(t, hangs[0].Rank)
 			assert.Equal(t, i, *hangs[0].Rank)
 			assert.Equal(t, f.class, hangs[0].Class)
+			assert.Equal(t, "all_reduce 180", hangs[0].Op)
+			assert.Len(t, hangs[0].Waiting, 3)
+			assert.NotContains(t, hangs[0].Waiting, i)
+			assert.GreaterOrEqual(t, hangs[0].Limit, 2.0, "the least limit")
+			assert.Greater(t, hangs[0].Still, hangs[0].Limit)
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)
 			assert.Empty(t, left)

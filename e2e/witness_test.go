@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -59,7 +60,15 @@ type demoLine struct {
 	Op      string  `json:"op"`
 	Rank    *int    `json:"rank"`
 	Cost    float64 `json:"cost_seconds"`
-	Steps   int     `json:"steps"`
+	AtStep  int     `json:"at_step"`
+	Waiting []int   `json:"waiting"`
+	Limit   float64 `json:"stall_limit_seconds"`
+	Still   float64 `json:"still_seconds"`
+
+	Steps       int    `json:"steps"`
+	Identical   bool   `json:"weights_identical"`
+	Ranks       int    `json:"ranks"`
+	NotCompared string `json:"not_compared"`
 }
 
 // witnessed is how many steps a run has: the rows below scopes know of no marks,
@@ -165,13 +174,19 @@ func (f *demoFault) isNamed(l *demoLine, want verdict, row string, rank int) boo
 	case (row == "scopes" || row == "cupti") && f.op != "":
 		op = f.op
 	}
-	return l.Cause == cause && l.Op == op
+	return l.Cause == cause && l.Op == op && l.AtStep < witnessed-1 // found while the job ran
+}
+
+// notCompared is what the demo says of a row by which ranks are not compared.
+var notCompared = map[string]string{
+	"host-events": "when operations are enqueued does not say when they end, by which ranks are compared",
 }
 
 // runDemo returns the findings.
 func runDemo(t *testing.T, fault, row string, rank int) (findings []demoLine) {
 	t.Helper()
-	args := []string{"demo", "--json", "--fault", fault, "--witness", row, "--steps", strconv.Itoa(witnessed), "--dir", t.TempDir()}
+	dir := t.TempDir()
+	args := []string{"demo", "--json", "--fault", fault, "--witness", row, "--steps", strconv.Itoa(witnessed), "--dir", dir}
 	if fault != "none" {
 		args = append(args, "--rank", strconv.Itoa(rank))
 	}
@@ -184,8 +199,14 @@ func runDemo(t *testing.T, fault, row string, rank int) (findings []demoLine) {
 			findings = append(findings, l)
 		} else {
 			assert.Equal(t, witnessed, l.Steps, "the job ran to its end")
+			assert.True(t, l.Identical)
+			assert.Equal(t, liveRanks, l.Ranks)
+			assert.Equal(t, notCompared[row], l.NotCompared)
 		}
 	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
 	return findings
 }
 

@@ -19,6 +19,14 @@ LIBRARY = os.environ.get("LOCKSTEP_TEST_LIBRARY") or str(PACKAGE.parents[1] / "b
 needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
 
 
+def size(quick, full):
+    """How often a test repeats, as internal/tier has it: LOCKSTEP_TESTS=full asks for the full tier."""
+    tier = os.environ.get("LOCKSTEP_TESTS") or "quick"
+    if tier not in ("quick", "full"):
+        raise ValueError(f"read LOCKSTEP_TESTS: got {tier!r}; want quick or full")
+    return full if tier == "full" else quick
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

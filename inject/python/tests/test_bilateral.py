@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from lockstep_scope.bilateral import COMMITTED, REFLECTING, STATES, TENTATIVE, Answer, Domain, Save, Slot
 
+from .helper import size
+
 
 class Board:
     """What the service does, without its limits; internal/epoch/bilateral is the real one."""
@@ -345,11 +347,11 @@ class RuleTest(unittest.TestCase):
                 Answer.parse(bad)
 
     def test_any_order(self):
-        self.runs(3000)
+        self.runs(size(300, 3000))
 
     def test_any_order_with_losses(self):
         for losses in ("disk", "parts"):
-            self.runs(1500, losses)
+            self.runs(size(150, 1500), losses)
 
     def runs(self, runs, losses=None):
         done = lost = 0

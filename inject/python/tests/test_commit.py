@@ -91,6 +91,9 @@ class Case(unittest.TestCase):
         thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
         thread.start()
         self.addCleanup(lambda: (self.server.shutdown(), thread.join(), self.server.server_close()))
+        pause = unittest.mock.patch.object(commit, "_PAUSE", 0.01)  # this service answers at once
+        pause.start()
+        self.addCleanup(pause.stop)
         work = tempfile.TemporaryDirectory(prefix="lockstep-")
         self.addCleanup(work.cleanup)
         self.folder = pathlib.Path(work.name)
@@ -555,6 +558,10 @@ class TimeTest(Case):
         yield
         self.assertLess(time.monotonic() - began, seconds)
 
+    def brief(self):
+        """Has a call wait less for its last answer, where none comes."""
+        return unittest.mock.patch.object(commit, "_GRACE", 0.2)
+
     def test_a_service_that_is_slow(self):
         for name, answer in (
             ("says nothing", b""), ("line by line", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 99), ("the answer", b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + b" " * 999),
@@ -562,12 +569,12 @@ class TimeTest(Case):
             with self.subTest(name), tempfile.TemporaryDirectory() as work:
                 self.folder = pathlib.Path(work)
                 self.listen(answer)
-                with contextlib.closing(self.committer()) as c, self.within(6), self.assertRaisesRegex(NotConfirmed, "timed out"):
+                with contextlib.closing(self.committer()) as c, self.brief(), self.within(5), self.assertRaisesRegex(NotConfirmed, "timed out"):
                     c.recover(0.2)
 
     def test_a_name_that_is_slow(self):
         with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: time.sleep(9)):
-            with self.within(6), self.assertRaisesRegex(NotConfirmed, "resolve 127.0.0.1: timed out"):
+            with self.brief(), self.within(5), self.assertRaisesRegex(NotConfirmed, "resolve 127.0.0.1: timed out"):
                 self.committer().recover(0.2)
 
     def test_addresses_that_do_not_answer(self):
@@ -582,21 +589,23 @@ class TimeTest(Case):
         found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address)] * 5
         with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: found), self.within(4), self.assertRaises(socket.timeout):
             service._dial("many", 80, time.monotonic() + 1)
-        found.append((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", self.server.server_port)))
-        with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: found), self.within(4):
-            service._dial("many", 80, time.monotonic() + 1).close()
+        found = found[:2] + [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", self.server.server_port))]
+        with unittest.mock.patch.object(socket, "getaddrinfo", lambda *_, **__: found), self.within(6):
+            service._dial("many", 80, time.monotonic() + 3).close()
 
     def test_another_call_takes_long(self):
         c = self.committer()
-        other = threading.Thread(target=lambda: self.assertRaises(NotConfirmed, c.recover, 6))
-        other.start()
+        other, out = self.calls(lambda: c.recover(60))
         while not c._turn.locked():
             time.sleep(0.01)
         with self.within(4), self.assertRaisesRegex(NotConfirmed, "commit save 10: another call has not ended in time; this one has done nothing"):
             c.commit(10, [self.part()], 0.2)
         with self.within(1):
             self.assertEqual((), c.held())
+        self.assertTrue(other.is_alive(), "it is not disturbed")
+        c.close()
         other.join()
+        self.assertRegex(repr(out), "recover: the committer is closed")
 
     def test_a_disk_that_takes_long(self):
         c = self.alone()

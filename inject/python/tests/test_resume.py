@@ -9,7 +9,7 @@ from unittest import mock
 import lockstep_scope
 from lockstep_scope import rng_digest
 
-from .helper import Case, needs_torch
+from .helper import Case
 
 
 def tell(*arguments, **named):
@@ -141,17 +141,3 @@ class Digest(unittest.TestCase):
                 sys.modules.pop(name, None)
             self.assertIsNone(rng_digest())
             self.assertNotIn("random", sys.modules)
-
-
-@needs_torch
-class Torch(unittest.TestCase):
-    def test_its_generator_is_seen(self):
-        import torch
-
-        torch.manual_seed(3)
-        first = rng_digest()
-        self.assertEqual(rng_digest(), first)
-        torch.rand(1)
-        self.assertNotEqual(rng_digest(), first)
-        torch.manual_seed(3)
-        self.assertEqual(rng_digest(), first)
