@@ -179,6 +179,7 @@ func (c *commits) requireOneSave(ranks []rank) {
 // while it recovers and saves, and the others a little later. The full tier has a second save, which
 // is done by the same things as the first.
 func TestCommitSurvivesCrashesAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	c := newCommits(t)
 	ranks := c.run("first", 2, -1, 0)
 	for i := range ranks {

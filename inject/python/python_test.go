@@ -14,28 +14,46 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
-// The package's own tests run with the library as it is compiled now, each file in a
+// The package's own tests run with the library as it is compiled now, each class in a
 // process of its own. PYTHON names an interpreter. Tests that need PyTorch skip where it has
 // none, and lie in test_torch*.py: `make e2e-torch` runs those alone.
 func TestPackage(t *testing.T) {
+	t.Parallel()
 	python, library := interpreter(t), library(t)
-	files, err := filepath.Glob("tests/test_*.py")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".py")
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, strings.Contains(string(text), "@needs_torch"), strings.HasPrefix(name, "test_torch"), "%s: tests that need PyTorch lie in test_torch*.py", file)
-		t.Run(name, func(t *testing.T) {
+	for _, class := range classes(t) {
+		t.Run(class, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest", "-v", "tests."+name)
+			cmd := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest", "-v", "tests."+class)
 			cmd.Env = append(os.Environ(), "LOCKSTEP_TEST_LIBRARY="+library)
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s\n%s", python, out)
 			require.NoError(t, err)
 		})
 	}
+}
+
+// classes returns the classes of tests, such as test_commit.TimeTest.
+func classes(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("tests/test_*.py")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		module := strings.TrimSuffix(filepath.Base(file), ".py")
+		require.Equal(t, strings.Contains(string(text), "@needs_torch"), strings.HasPrefix(module, "test_torch"), "%s: tests that need PyTorch lie in test_torch*.py", file)
+		found := 0
+		for _, class := range strings.Split("\n"+string(text), "\nclass ")[1:] {
+			if strings.Contains(class, "\n    def test_") {
+				name, _, _ := strings.Cut(class, "(")
+				names = append(names, module+"."+name)
+				found++
+			}
+		}
+		require.Positive(t, found, "%s: classes of tests", file)
+	}
+	return names
 }
 
 func interpreter(t *testing.T) string {
