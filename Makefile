@@ -1,14 +1,18 @@
 # Everything a contributor runs. "make" alone lists the targets.
 # Go, gcc and make are enough for run, test, bench, fuzz and distro; lint and
 # generate compile their tools from tools/go.mod; e2e needs real parts.
+# No path of this machine is in what is built (-trimpath): a fresh clone finds it in
+# the build cache.
 
 SHELL      := bash
 .SHELLFLAGS := -euo pipefail -c
 GO         ?= go
-GOTESTFLAGS ?=
 FUZZTIME   ?= 10s
 CONFIG     ?= distro/config/replay.yaml
 PYTHON     ?= .venv/bin/python
+PREFIX     ?= /usr/local
+# More flags of go test.
+GOTESTFLAGS ?=
 
 # Makes a part that many checkouts share; scripts/cached.sh says how it is keyed.
 CACHED := scripts/cached.sh
@@ -23,8 +27,10 @@ NVTX  := nvtx==0.2.17 nvidia-nvtx==13.2.86
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | \
-		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Use
 
 .PHONY: run
 run: inject ## Train on four processes, one of them slow, and say which, live (DEMO="--fault hang": another fault)
@@ -42,11 +48,38 @@ replay: ## Replay the recording in testdata/ through a small collector and print
 	@$(BUILD_LOCKSTEP)
 	@bin/lockstep run $(CONFIG)
 
+##@ Build
+
+.PHONY: lockstep
+lockstep: bin/lockstep ## Build the command, bin/lockstep
+
+.PHONY: bin/lockstep
+bin/lockstep:
+	@mkdir -p bin
+	$(BUILD_LOCKSTEP)
+
 .PHONY: inject
 inject: ## Compile the NCCL plugin and the demo's worker into bin/
 	@mkdir -p bin
 	@$(MAKE) --no-print-directory -s -C inject/nccl
 	@$(MAKE) --no-print-directory -s -C demo
+
+.PHONY: distro
+distro: ## Compile the full collector, bin/otelcol-lockstep
+	@scripts/distro.sh builder-config.yaml distro bin/otelcol-lockstep
+
+.PHONY: distro-agent
+distro-agent: ## Compile the lean collector for nodes, bin/otelcol-lockstep-agent
+	@scripts/distro.sh builder-config-agent.yaml distro/agent bin/otelcol-lockstep-agent
+
+.PHONY: install
+install: lockstep inject distro distro-agent ## Install the programs, the plugin and the configurations below PREFIX=/usr/local
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/lockstep/config
+	install -m 755 bin/lockstep bin/otelcol-lockstep bin/otelcol-lockstep-agent $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/libnccl-profiler-lockstep.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 distro/config/*.yaml $(DESTDIR)$(PREFIX)/share/lockstep/config
+
+##@ Test
 
 # All packages but those that mdatagen generates. The tests in these are generated as
 # well, and each is a program to link: a quarter of all.
@@ -58,55 +91,38 @@ test: ## Run all hermetic tests (Go, gcc and make only); GOTESTFLAGS= adds flags
 
 .PHONY: test-full
 test-full: ## Run them in the full tier: more seeds and jobs, and the C code with sanitizers
-	LOCKSTEP_TESTS=full $(GO) test -timeout 60m ./...
+	LOCKSTEP_TESTS=full $(GO) test -trimpath -timeout 60m $(GOTESTFLAGS) $$($(TEST_PACKAGES))
 
 .PHONY: test-capabilities
 test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks of
-	LOCKSTEP_TESTS=full $(GO) test -count=1 ./internal/capability
+	LOCKSTEP_TESTS=full $(GO) test -trimpath -count=1 ./internal/capability
 
 .PHONY: e2e
 e2e: distro distro-agent inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
-	cd e2e && $(GO) test -count=1 -timeout 15m -v ./...
-	cd bench/skew && $(GO) test -count=1 ./...
-
-# NVIDIA's libraries as their packages have them, one of each generation; no driver
-# and no GPU is needed to load them. The program that does comes from inject/cupti.
-.PHONY: crash-checkpoints
-crash-checkpoints: ## Kill jobs while they save, and crash their machines, and judge what they leave: some minutes
-	LOCKSTEP_CKPT_KILLS=200 LOCKSTEP_CKPT_CRASHES=10000 $(GO) test -count=1 -timeout 30m -v -run '^(TestKilled|TestCrashStates)$$' ./internal/ckpt
-
-.PHONY: e2e-cupti
-e2e-cupti: inject bin/cupti ## Run the CUPTI client with NVIDIA's own libraries, without a driver
-	@$(MAKE) --no-print-directory -s -C inject/cupti tests
-	cd e2e && $(GO) test -count=1 -v -run TestRealCupti ./...
-
-CUPTI_WHEELS := nvidia-cuda-cupti-cu11==11.8.87 nvidia-cuda-cupti-cu12==12.9.79 nvidia-cuda-cupti==13.5.25
-
-.PHONY: bin/cupti
-bin/cupti:
-	@$(CACHED) $@ "$(CUPTI_WHEELS)" scripts/parts.sh cupti $(CUPTI_WHEELS)
-
-# Apart from e2e, since PyTorch is gigabytes.
-.PHONY: e2e-recordings
-e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch, and judge each
-	rm -rf bin/recordings
-	PYTHON=$(abspath $(PYTHON)) testdata/recordings/regenerate.sh bin/recordings
-	cd e2e && LOCKSTEP_RECORDINGS=$(CURDIR)/bin/recordings $(GO) test -count=1 -v -run TestRecordingsAreJudgedRight ./...
-
-.PHONY: record-hangs
-record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdata/hangs, and judge each
-	PYTHON=$(abspath $(PYTHON)) testdata/hangs/regenerate.sh
-	$(GO) test -count=1 -v -run TestRecordedHangs ./internal/dumpset
+	cd e2e && $(GO) test -trimpath -count=1 -timeout 15m -v ./...
+	cd bench/skew && $(GO) test -trimpath -count=1 ./...
 
 # The tests of inject/python that skip without PyTorch; make test runs the others.
 NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
 
 .PHONY: e2e-torch
 e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
-	PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
-	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
-	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -count=1 -timeout 20m -v -run '^TestTorch' ./...
+	PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
+	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
+	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 20m -v -run '^TestTorch' ./...
+
+.PHONY: e2e-cupti
+e2e-cupti: inject bin/cupti ## Run the CUPTI client with NVIDIA's own libraries, without a driver
+	@$(MAKE) --no-print-directory -s -C inject/cupti tests
+	cd e2e && $(GO) test -trimpath -count=1 -v -run TestRealCupti ./...
+
+# Apart from e2e, since PyTorch is gigabytes.
+.PHONY: e2e-recordings
+e2e-recordings: bin/lockstep $(PYTHON) ## Record ten training runs with PyTorch, and judge each
+	rm -rf bin/recordings
+	PYTHON=$(abspath $(PYTHON)) testdata/recordings/regenerate.sh bin/recordings
+	cd e2e && LOCKSTEP_RECORDINGS=$(CURDIR)/bin/recordings $(GO) test -trimpath -count=1 -v -run TestRecordingsAreJudgedRight ./...
 
 # What is saved by is asked for by name: a framework that is not to be had is skipped.
 FRAMEWORKS ?= transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 orbax-checkpoint==0.12.8 jax==0.10.2 \
@@ -121,40 +137,11 @@ e2e-frameworks: bin/lockstep .venv-frameworks/bin/python ## Judge what real fram
 	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir $(FRAMEWORKS)
 	DS_BUILD_OPS=0 .venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-build-isolation setuptools deepspeed==0.19.8
 	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-deps $(FRAMEWORKS_ALONE)
-	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath .venv-frameworks/bin/python) LOCKSTEP_KILLS=$(KILLS) $(GO) test -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
+	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath .venv-frameworks/bin/python) LOCKSTEP_KILLS=$(KILLS) $(GO) test -trimpath -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
 
-# An environment of its own: the frameworks would change that which checkouts share.
-.venv-frameworks/bin/python:
-	python3 -m venv .venv-frameworks
-	.venv-frameworks/bin/pip install --quiet --no-cache-dir $(TORCH) || { rm -rf .venv-frameworks; exit 1; }
-
-.PHONY: .venv/bin/python
-.venv/bin/python:
-	@$(CACHED) .venv "$$(python3 --version)" scripts/parts.sh venv $(TORCH)
-
-.PHONY: lint
-lint: bin/golangci-lint ## Run the linters over the root and e2e modules, and look for built files among the sources
-	scripts/check-tree.sh
-	bin/golangci-lint run --timeout 20m
-	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
-	cd bench/skew && ../../bin/golangci-lint run --timeout 20m --config ../../.golangci.yml
-
-.PHONY: fmt
-fmt: bin/golangci-lint ## Format all Go files
-	bin/golangci-lint fmt
-	cd e2e && ../bin/golangci-lint fmt --config ../.golangci.yml
-
-.PHONY: bench
-bench: ## Run the benchmarks and the comparisons in bench/
-	scripts/bench.sh
-
-.PHONY: scoreboard
-scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
-	$(GO) run ./bench/scoreboard $(SCOREBOARD)
-
-.PHONY: mutation
-mutation: ## Measure how many mutants of the full tier of tests the quick tier kills, an hour or two (MUTATION="-n 20": fewer)
-	$(GO) run -trimpath ./bench/mutation $(MUTATION)
+.PHONY: crash-checkpoints
+crash-checkpoints: ## Kill jobs while they save, and crash their machines, and judge what they leave: some minutes
+	LOCKSTEP_CKPT_KILLS=200 LOCKSTEP_CKPT_CRASHES=10000 $(GO) test -trimpath -count=1 -timeout 30m -v -run '^(TestKilled|TestCrashStates)$$' ./internal/ckpt
 
 .PHONY: models
 models: ## Check the models of save orders in docs/models with Spin, half a minute
@@ -163,6 +150,24 @@ models: ## Check the models of save orders in docs/models with Spin, half a minu
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: mutation
+mutation: ## Measure how many mutants of the full tier of tests the quick tier kills, an hour or two (MUTATION="-n 20": fewer)
+	$(GO) run -trimpath ./bench/mutation $(MUTATION)
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run the linters over the root and e2e modules, and look for built files among the sources
+	scripts/check-tree.sh
+	bin/golangci-lint run --timeout 20m
+	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
+	cd bench/skew && ../../bin/golangci-lint run --timeout 20m --config ../../.golangci.yml
+
+##@ Develop
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## Format all Go files
+	bin/golangci-lint fmt
+	cd e2e && ../bin/golangci-lint fmt --config ../.golangci.yml
 
 .PHONY: generate
 generate: bin/builder ## Regenerate component metadata and distro/
@@ -174,26 +179,30 @@ check-generate: bin/builder ## Fail where generated sources are stale
 	scripts/generate-distro.sh --check
 	scripts/check-metadata.sh
 
-.PHONY: distro
-distro: ## Compile the full collector, bin/otelcol-lockstep
-	@scripts/distro.sh builder-config.yaml distro bin/otelcol-lockstep
+.PHONY: bench
+bench: ## Run the benchmarks and the comparisons in bench/
+	scripts/bench.sh
 
-.PHONY: distro-agent
-distro-agent: ## Compile the lean collector for nodes, bin/otelcol-lockstep-agent
-	@scripts/distro.sh builder-config-agent.yaml distro/agent bin/otelcol-lockstep-agent
+.PHONY: scoreboard
+scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
+	$(GO) run ./bench/scoreboard $(SCOREBOARD)
 
-.PHONY: lockstep
-lockstep: bin/lockstep ## Build the command, bin/lockstep
+.PHONY: record-hangs
+record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdata/hangs, and judge each
+	PYTHON=$(abspath $(PYTHON)) testdata/hangs/regenerate.sh
+	$(GO) test -trimpath -count=1 -v -run TestRecordedHangs ./internal/dumpset
 
-.PHONY: bin/lockstep
-bin/lockstep:
-	@mkdir -p bin
-	$(BUILD_LOCKSTEP)
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin dist .distro-check
 
-# Parts that take minutes and depend on lock files alone are made once for all checkouts.
-.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv
+# Parts that take minutes and depend on versions alone: made once for all checkouts.
+.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/cupti .venv/bin/python
 bin/builder:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
+
+.venv/bin/python:
+	@$(CACHED) .venv "$$(python3 --version)" scripts/parts.sh venv $(TORCH)
 
 bin/golangci-lint:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -205,6 +214,13 @@ bin/jaeger:
 bin/nvtx-venv:
 	@$(CACHED) $@ "$$(python3 --version)" scripts/parts.sh venv $(NVTX)
 
-.PHONY: clean
-clean: ## Remove what was built
-	rm -rf bin dist .distro-check
+# NVIDIA's libraries as their packages have them, one of each generation; no driver
+# and no GPU is needed to load them. The program that does comes from inject/cupti.
+CUPTI_WHEELS := nvidia-cuda-cupti-cu11==11.8.87 nvidia-cuda-cupti-cu12==12.9.79 nvidia-cuda-cupti==13.5.25
+bin/cupti:
+	@$(CACHED) $@ "$(CUPTI_WHEELS)" scripts/parts.sh cupti $(CUPTI_WHEELS)
+
+# An environment of its own: the frameworks would change that which checkouts share.
+.venv-frameworks/bin/python:
+	python3 -m venv .venv-frameworks
+	.venv-frameworks/bin/pip install --quiet --no-cache-dir $(TORCH) || { rm -rf .venv-frameworks; exit 1; }
