@@ -54,6 +54,7 @@ func requireDone(t *testing.T, ranks []*process, want ...string) {
 // begun again in the midst. What they confirmed is the frontier, and a span; a save of which one rank
 // has no part is partial, until the job has recovered without it.
 func TestCommit(t *testing.T) {
+	t.Parallel()
 	gateway, folder, spans := freePorts(t, 1)[0], t.TempDir(), filepath.Join(t.TempDir(), "spans.jsonl")
 	env := map[string]string{
 		"LOCKSTEP_COMMIT_ENDPOINT": gateway, "LOCKSTEP_SETTLE": "3s", "LOCKSTEP_HEARTBEAT": "1s", "LOCKSTEP_SPANS": spans,

@@ -32,6 +32,7 @@ func TestPublishedConfigsAreValid(t *testing.T) {
 // Every published configuration becomes ready without anything to talk to,
 // and ends with status 0 when it is told to.
 func TestPublishedConfigsStartAndStop(t *testing.T) {
+	t.Parallel()
 	for _, name := range publishedConfigs(t) {
 		t.Run(name, func(t *testing.T) {
 			c := startCollector(t, name, map[string]string{"LOCKSTEP_TRACES": recording(t, "slow")})

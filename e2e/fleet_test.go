@@ -23,6 +23,7 @@ func nodeRoot(t *testing.T) (root string, load func(driver string)) {
 // A job that trains on two nodes of different drivers is told of, by what its ranks and the nodes
 // say, and told of no more when the one is updated. Its processes are real; the nodes are two names.
 func TestFleet(t *testing.T) {
+	t.Parallel()
 	here, loadHere := nodeRoot(t)
 	there, loadThere := nodeRoot(t)
 	loadHere("550.90.07")

@@ -15,6 +15,7 @@ import (
 // TestHangsConfig has the collector watch a folder into which the dumps of a real hang are
 // written: what fault_injection.log beside them says is told, and nobody else is named.
 func TestHangsConfig(t *testing.T) {
+	t.Parallel()
 	for incident, class := range map[string]string{"lock_gil_1st": "not_scheduled", "gpu_error_2nd": "completion_lag"} {
 		t.Run(incident, func(t *testing.T) {
 			from, dumps := sharedData(t, filepath.Join("flight-recorder", incident)), t.TempDir()

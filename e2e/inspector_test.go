@@ -91,6 +91,7 @@ func inspectorText(rank, ranks, seq, launch, start, stop, dumped int) string {
 // and the collector is stopped and started between: each line that is whole is a
 // span, and counted, once.
 func TestInspectorLogs(t *testing.T) {
+	t.Parallel()
 	built(t, "otelcol-lockstep")
 	dir, state := filepath.Join(t.TempDir(), "nccl-inspector-4242"), t.TempDir()
 	require.NoError(t, os.Mkdir(dir, 0o700))

@@ -25,6 +25,7 @@ const (
 // the collective that the others are left in is told of; when one is killed, what
 // it had open.
 func TestLiveJob(t *testing.T) {
+	t.Parallel()
 	dir := ringDirectory(t)
 	j := startJaeger(t)
 	events := filepath.Join(t.TempDir(), "events.jsonl")
@@ -72,6 +73,7 @@ func TestLiveJob(t *testing.T) {
 
 // The same job seen by an agent, judged by a gateway.
 func TestLiveJobThroughAgent(t *testing.T) {
+	t.Parallel()
 	dir := ringDirectory(t)
 	j := startJaeger(t)
 	gateway := startCollector(t, "gateway.yaml", map[string]string{

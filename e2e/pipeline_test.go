@@ -22,6 +22,7 @@ const (
 // links to the last arriver, Prometheus has every rank, and the file has the
 // finding that is known to be right.
 func TestStandalone(t *testing.T) {
+	t.Parallel()
 	t.Run("recording", func(t *testing.T) {
 		traces := recording(t, "slow")
 		assertStandalone(t, traces, expected(t, traces))
@@ -65,6 +66,7 @@ func assertAnnotatedSpans(t *testing.T, c *collector, want truth) {
 
 // The healthy twin of the recording has waits as well, and nobody to blame.
 func TestStandaloneHealthy(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, "standalone.yaml", map[string]string{
 		"LOCKSTEP_TRACES":          recording(t, "healthy"),
 		"LOCKSTEP_JAEGER_ENDPOINT": startJaeger(t).otlp,
@@ -78,6 +80,7 @@ func TestStandaloneHealthy(t *testing.T) {
 
 // The slowed run through an agent and a gateway.
 func TestAgentAndGateway(t *testing.T) {
+	t.Parallel()
 	traces := recording(t, "slow")
 	j := startJaeger(t)
 	gateway := startCollector(t, "gateway.yaml", map[string]string{"LOCKSTEP_JAEGER_ENDPOINT": j.otlp})

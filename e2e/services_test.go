@@ -27,6 +27,7 @@ const (
 // a real Jaeger: calls are around what they called, and what nobody waited for stays
 // where its own clock puts it.
 func TestServicesInJaeger(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	http := freePorts(t, 1)[0]
 	c := startCollector(t, "services.yaml", map[string]string{
