@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/causality"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
 
@@ -92,7 +93,7 @@ func setAndLate(t *testing.T, set, host int) {
 	t.Helper()
 	for _, late := range []int64{0, 5, 15, 25} {
 		for _, by := range []time.Duration{-2 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second} {
-			for seed := range uint64(5) {
+			for seed := range uint64(tier.N(t, 1, 5)) {
 				t.Run(fmt.Sprintf("%d s/%v/%d", late, by, seed+1), func(t *testing.T) {
 					w := lateWorld(seed+1, 70)
 					w.hosts[set].set, w.hosts[set].by = base+18e9, by.Nanoseconds()

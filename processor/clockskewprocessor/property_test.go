@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/causality"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // corrected is a world's spans after the processor.
@@ -155,7 +156,7 @@ func services(seed uint64) *world {
 // traces. The paths take 0.2 ms at least, and the clocks could be slewed at any
 // time: so nothing is certain, and yet all of it is right.
 func TestMicroservices(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(tier.N(t, 1, 3)) {
 		c := correct(t, services(seed), ModeRealign, 1e9)
 		raw, now, n := c.check(t)
 		counts := c.counts()
@@ -262,7 +263,7 @@ func TestLateStamps(t *testing.T) {
 // TestNothingIsIntroduced: one client in a hundred stamps late, and hosts export in any
 // order, by packets and by traces alone.
 func TestNothingIsIntroduced(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(tier.N(t, 2, 8)) {
 		for _, probed := range []bool{true, false} {
 			w := services(seed)
 			w.probed, w.shuffled = probed, true
