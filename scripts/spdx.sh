@@ -18,25 +18,31 @@ missing() {
 		done
 }
 
-# add writes the line at the top of a file, below a line that names its interpreter.
+# add writes the line at the top of a file, below a line that names its interpreter, and
+# apart from the comment that follows.
 add() {
-	local text
 	case $1 in
-	*.go | *.c | *.h) text="// $line"$'\n' ;;
-	*.pml) text="/* $line */"$'\n' ;;
-	*) text="# $line" ;;
+	*.go | *.c | *.h) printf '// %s\n\n' "$line" ;;
+	*.pml) printf '/* %s */\n\n' "$line" ;;
+	*)
+		if head -n 1 "$1" | grep '^#!'; then
+			printf '# %s\n#\n' "$line"
+			tail -n +2 "$1"
+			return
+		fi
+		printf '# %s\n\n' "$line"
+		;;
 	esac
-	if head -n 1 "$1" | grep -q '^#!'; then
-		sed -i "1a $text" "$1"
-	else
-		printf '%s\n' "$text" | cat - "$1" >"$1.new"
-		cat "$1.new" >"$1"
-		rm "$1.new"
-	fi
+	cat "$1"
 }
 
 if [ "${1:-}" = --fix ]; then
-	missing | while IFS= read -r file; do add "$file"; done
+	missing | while IFS= read -r file; do
+		add "$file" >"$file.new"
+		# Into the file that is there: its mode stays.
+		cat "$file.new" >"$file"
+		rm "$file.new"
+	done
 fi
 files=$(missing)
 if [ -n "$files" ]; then

@@ -76,7 +76,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"check anchor::function: got an empty string with every; want a collective's name":  func(c *Config) { c.Anchor.Every = 3 },
 		`check anchor::every: got 0 with function "all_reduce"; want how many of them make`: func(c *Config) { c.Anchor.Function = "all_reduce" },
 		`check anchor::function: got "nonsense"; want one of all_reduce`:                    func(c *Config) { c.Anchor = AnchorConfig{Function: "nonsense", Every: 3} },
-		"retry_on_failure: max_interval value must be greater than or equal to 0":                             func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
+		"retry_on_failure: max_interval value must be greater than or equal to 0":           func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
 	} {
 		t.Run(want, func(t *testing.T) {
 			cfg := newDefaultConfig()

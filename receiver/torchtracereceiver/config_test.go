@@ -51,21 +51,21 @@ func TestLoadConfig(t *testing.T) {
 
 func TestValidateNamesTheField(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
-		"check include: got no entry; want at least one file, directory or glob": func(c *Config) { c.Include = nil },
-		"check include[1]: got an empty string; want a file, directory or glob":  func(c *Config) { c.Include = []string{"a", ""} },
-		`check include[0]: got "[a"; want a glob`:                                func(c *Config) { c.Include = []string{"[a"} },
-		`check exclude[1]: got "[a"; want a glob`:                                func(c *Config) { c.Exclude = []string{"a", "[a"} },
-		`check mode: got "twice"; want "once" or "watch"`:                        func(c *Config) { c.Mode = "twice" },
-		"check poll_interval: got 0s; want more than 0":                          func(c *Config) { c.PollInterval = 0 },
-		`check rank_pattern: got "("; want a regular expression`:                 func(c *Config) { c.RankPattern = "(" },
-		`check rank_pattern: got "rank" without a group; want the number in`:     func(c *Config) { c.RankPattern = "rank" },
-		`check step_pattern: got ")"; want a regular expression`:                 func(c *Config) { c.StepPattern = ")" },
-		"check world_size: got -1; want 0 for unknown, or the number of ranks":   func(c *Config) { c.WorldSize = -1 },
-		"check max_event_bytes: got 4095; want at least 4096":                    func(c *Config) { c.MaxEventBytes = 4095 },
-		"check max_events: got 0; want at least 1":                               func(c *Config) { c.MaxEvents = 0 },
-		"check max_files: got -1; want at least 1":                               func(c *Config) { c.MaxFiles = -1 },
-		"check batch_ops: got 0; want at least 1":                                func(c *Config) { c.BatchOps = 0 },
-		"retry_on_failure: max_interval value must be greater than or equal to 0":                  func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
+		"check include: got no entry; want at least one file, directory or glob":  func(c *Config) { c.Include = nil },
+		"check include[1]: got an empty string; want a file, directory or glob":   func(c *Config) { c.Include = []string{"a", ""} },
+		`check include[0]: got "[a"; want a glob`:                                 func(c *Config) { c.Include = []string{"[a"} },
+		`check exclude[1]: got "[a"; want a glob`:                                 func(c *Config) { c.Exclude = []string{"a", "[a"} },
+		`check mode: got "twice"; want "once" or "watch"`:                         func(c *Config) { c.Mode = "twice" },
+		"check poll_interval: got 0s; want more than 0":                           func(c *Config) { c.PollInterval = 0 },
+		`check rank_pattern: got "("; want a regular expression`:                  func(c *Config) { c.RankPattern = "(" },
+		`check rank_pattern: got "rank" without a group; want the number in`:      func(c *Config) { c.RankPattern = "rank" },
+		`check step_pattern: got ")"; want a regular expression`:                  func(c *Config) { c.StepPattern = ")" },
+		"check world_size: got -1; want 0 for unknown, or the number of ranks":    func(c *Config) { c.WorldSize = -1 },
+		"check max_event_bytes: got 4095; want at least 4096":                     func(c *Config) { c.MaxEventBytes = 4095 },
+		"check max_events: got 0; want at least 1":                                func(c *Config) { c.MaxEvents = 0 },
+		"check max_files: got -1; want at least 1":                                func(c *Config) { c.MaxFiles = -1 },
+		"check batch_ops: got 0; want at least 1":                                 func(c *Config) { c.BatchOps = 0 },
+		"retry_on_failure: max_interval value must be greater than or equal to 0": func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
 	} {
 		t.Run(want, func(t *testing.T) {
 			cfg := newDefaultConfig()
