@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Everything a contributor runs. "make" alone lists the targets.
 # Go, gcc and make are enough for run, test, bench, fuzz and distro; lint and
 # generate compile their tools from tools/go.mod; e2e needs real parts.
@@ -157,8 +159,9 @@ mutation: ## Measure how many mutants of the full tier of tests the quick tier k
 	$(GO) run -trimpath ./bench/mutation $(MUTATION)
 
 .PHONY: lint
-lint: bin/golangci-lint ## Run the linters over the root and e2e modules, and look for built files among the sources
+lint: bin/golangci-lint ## Run the linters over the root and e2e modules; look for built files and missing licenses
 	scripts/check-tree.sh
+	scripts/spdx.sh
 	bin/golangci-lint run --timeout 20m
 	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
 	cd bench/skew && ../../bin/golangci-lint run --timeout 20m --config ../../.golangci.yml

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes a trace whose events are those of another, repeated: enlarge.py IN OUT N.
 
 Each repetition comes later, under correlations, external ids and step numbers of

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads one PyTorch profiler trace with Python's json and does what
 internal/kineto does with it: select kernels, copies, annotations and steps (of a
 CPU run the outermost host operators and the collectives of gloo, too), join each

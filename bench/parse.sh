@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Compares the reader of profiler traces with Python's json and the same joins.
 # See bench/README.md for how to read what it prints.
 #

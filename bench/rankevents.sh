@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What the rank_events receiver costs, on one core each: events from a ring to
 # folded summaries, to spans, and how the mapping to spans compares with what the
 # bare calls of pdata take in the same run. See bench/README.md.

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What the straggler engine costs, beside its aims: exact top 8 of the K-S scores, the
 # whole diagnosis, growth with the ranks, and memory. See bench/README.md.
 #

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e owns the tests that run the built collector, with the published
 // configurations, against real parts: Jaeger compiled from its module and
 // Prometheus as packaged; and those of our library inside programs that use NVIDIA's

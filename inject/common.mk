@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # What the Makefiles of the C code share; OUT, SOURCES and HEADERS come from them.
 # SAN=asan or SAN=tsan builds with those sanitizers, into folders of their own. Only
 # gcc and make are needed.

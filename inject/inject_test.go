@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inject tests the code in C that runs inside the processes of a job: it
 // compiles the programs of ring_test, plainly and with sanitizers, and runs them. It holds nothing else.
 package inject

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a program may say of itself. All of it is exported by
 // libnccl-profiler-lockstep.so, for dlsym, ctypes or the linker; all of it does
 // nothing where the process has no ring. No call waits, fails or allocates memory

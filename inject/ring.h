@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The ring: how code inside a job's process hands events to an agent outside,
 // without a lock, an allocation or a system call where events are made, and
 // without either side being able to harm the other. docs/format/ring.md is the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // The directory of rings: whether it can be trusted, and what is dead in it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the parts of the cold path share; no part of the ABI.
 #ifndef LOCKSTEP_RING_INTERNAL_H
 #define LOCKSTEP_RING_INTERNAL_H

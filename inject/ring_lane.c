@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Lanes: one for each thread, and a shared one for threads that found none.

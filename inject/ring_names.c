@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Names of scopes and kernels. They leave the codes of 8 bits to functions, which

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Names, communicators, GPUs and frontiers: tables that only grow.

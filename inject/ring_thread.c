@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // The background thread of a ring: heartbeat, clock pairs, the level in force.

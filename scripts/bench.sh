@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs every Go benchmark of the root module, then the side-by-side
 # comparisons in bench/.
 set -euo pipefail

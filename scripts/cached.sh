@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Makes a built part, or takes it from the cache that all checkouts of a user share:
 #
 #   scripts/cached.sh PATH KEY COMMAND...

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Prints the packages of the root module that differ from a commit, then those that
 # import one of them directly, also from their tests; each once, one a line:
 #

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Tells for each configuration of a folder whether a collector accepts it, and whether it
 # still runs some seconds after its start:
 #

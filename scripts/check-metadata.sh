@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs go generate and fails where that changes or adds a file.
 set -euo pipefail
 cd "$(dirname "$0")/.."

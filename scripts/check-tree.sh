@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Fails where a file that git tracks is larger than 256 KiB or a program: what is built
 # belongs into bin/, and recordings are kept small.
 set -euo pipefail

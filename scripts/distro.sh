@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Compiles a collector whose sources the builder has written:
 #
 #   scripts/distro.sh MANIFEST FOLDER PROGRAM

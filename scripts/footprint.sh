@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Prints size, start time and idle memory of the collectors in bin/, with OTLP received
 # and nothing sent: the medians of five starts. Start time is from the start of the
 # process to the first answer of its health check; memory is the resident set ten seconds

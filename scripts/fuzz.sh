@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs the fuzz targets of the root module.
 #
 #   scripts/fuzz.sh                        each for FUZZTIME, by default 10s

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Writes the collectors' sources from their manifests: distro/ from builder-config.yaml and
 # distro/agent/ from builder-config-agent.yaml. With --check it writes them into temporary
 # siblings and compares.

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Makes one part at $OUT; the Makefile calls it through scripts/cached.sh.
 #
 #   parts.sh tool PACKAGE        a Go program of tools/go.mod

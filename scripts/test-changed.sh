@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs the full tier of tests for the packages that differ from a commit and for their
 # direct importers, until the time is up, and prints what was left out:
 #

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Clocks between network namespaces on one machine, where the truth is known: the
 # probe mesh at rising rates, with clocks that change and nodes that lie, and beside
 # chronyd and ptp4l. Needs root, iproute2, chrony and linuxptp; changes no clock.

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What it costs to read one record of CUPTI, with the stand-in of libcupti: no GPU,
 # and so nothing of what CUPTI itself costs. Needs gcc and make.
 set -euo pipefail

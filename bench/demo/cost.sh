@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What the job pays: iteration time with the plugin absent and at each level, and
 # what the training thread feels as workers become more.
 #

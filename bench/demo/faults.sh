@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs the demo with every fault: is the right rank found, in the right class,
 # within 10 steps? And without a fault: is nothing found?
 #

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Makes the demo's job hang in every way: is the right rank named, in the right class, within
 # 5 s of the stall limit?
 #

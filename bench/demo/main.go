@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo measures with the demo's job: what a job pays for the profiler
 // plugin (cost), what its training thread feels of being watched (pause), whether
 // every fault is found (faults), with which witnesses (witnesses), whether a job that hangs is

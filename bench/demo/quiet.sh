@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs healthy jobs that stand still for long now and then, side by side: a checkpoint,
 # evaluations, compilations, breakpoints, a rank that is stopped. Is nothing said to hang?
 #

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs the demo with every fault and the witnesses of every row of
 # docs/capabilities.md, and prints what each came to.
 #

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Hang judges the diagnosis of hangs on simulated jobs with known truth, and prints who was
 // right. See README.md.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command parse is Lockstep's side of the parser comparison in bench/parse.sh,
 // and its umpire.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // cost measures what one event costs its producer: the clock is read, an operation's

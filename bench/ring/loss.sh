@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # What the Go reader makes of real C writers: exact loss, SIGKILL in mid-write,
 # and lapped writers (half of the seconds on lanes of their own, half on the
 # shared one). loss.sh [RUNS] [SECONDS], 100 and 120 where not given.

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What one event costs its producer, against sockets and files; and lapped writers
 # for a minute on each kind of lane. Needs gcc, make and a file system in memory.
 #   COST=0 leaves out the cost; LAPPED=0 the writers, else LAPPED are the seconds.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // cost measures what a pair of begin and end costs the thread that makes it. The

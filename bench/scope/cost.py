@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints what a pair of begin and end of a scope costs from Python, in ns.
 
 Each sample is the mean of PAIRS pairs, in time of the core as the kernel counts it;

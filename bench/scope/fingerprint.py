@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints what a fingerprint of parameters costs, by the elements of its slice, in µs.
 
 Each is the time from the call to its return, which waits for the device: what a step

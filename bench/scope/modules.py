@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints what a call of a submodule costs without the hook of modules and with it, in µs."""
 
 import sys

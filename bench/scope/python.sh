@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What a pair of begin and end of a scope costs from Python, with the library and
 # without; and what the hook of modules, and a fingerprint of parameters cost, where
 # PyTorch is there.

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # What one pair of begin and end costs the program that marks a scope, through the
 # shared library as a program loads it. Needs gcc and make. NVTX is called through
 # its own header where there is one: NVTX_INCLUDE, or bin/nvtx-venv (`make

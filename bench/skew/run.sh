@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # clock_skew beside Jaeger's clock skew adjuster, on the same spans with known true
 # times. See bench/README.md for how to read what it prints. Flags are passed on:
 #

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lockstep is the companion of the collector: it analyses files without
 // one (analyze), and runs a small one in its own process (run), if need be beside
 // a job of its own making (demo).

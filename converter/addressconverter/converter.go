@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package addressconverter reads the setting service::telemetry::metrics::address, which
 // many configurations still have and newer collectors refuse, as the reader that it stood for.
 package addressconverter

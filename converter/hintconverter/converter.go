@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hintconverter prints what to do about components that a configuration names
 // and the running collector does not hold. It changes no configuration: upstream's own
 // error about the unknown component follows and decides.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A profiler plugin that only checks: that the worker calls it in the order, on
 // the threads and with the parents that NCCL does. What it finds wrong, and how
 // much it saw, it writes to the file DEMO_CHECK at the end.

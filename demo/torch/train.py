@@ -1,4 +1,6 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
 """Train a small model on the CPU with DistributedDataParallel, one process per rank.
 
 An ordinary program: it knows nothing of Lockstep. RANK, WORLD_SIZE, MASTER_ADDR

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What NCCL's profiler interface looks like in memory, versions 4 to 7, which
 // share every offset. Declared here on our own: no vendor header is needed.
 #ifndef DEMO_ABI_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checkpoints: each rank writes its part of the weights to a file of its own, under
 // a name that is there only once the disk has it.
 #include <errno.h>

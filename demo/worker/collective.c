@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A ring all-reduce as NCCL's kernels do it: reduce-scatter and all-gather in
 // chunks, with a bounded number of them between device and proxy. This is the
 // host's call and the device's part; proxy.c moves the bytes.

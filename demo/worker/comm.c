@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How ranks find each other: each listens on a free port of the loopback
 // interface and says which in a file; each connects to the next. The file of
 // rank 0 also names the communicator.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What CUPTI would tell of the device's work. There is no GPU and no libcuda here:
 // the worker loads the library of CUDA_INJECTION64_PATH as libcuda does, and has a
 // stand-in for libcupti hand it the records of what the simulated device ran.

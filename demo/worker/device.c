@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device: two streams, each a thread that runs kernels in order. A kernel
 // does its maths, and is then padded to the time that a healthy device takes for
 // it, so that ranks that share few cores still look like ranks with a GPU each.

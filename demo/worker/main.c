@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The host of one rank: loads data, enqueues kernels and collectives without
 // waiting for them, and synchronises at the end of each step.
 #include <ftw.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The model: 64 -> 256 -> 128 -> 8, tanh between layers, squared error against
 // a fixed random teacher of the same shape; plain stochastic gradient descent.
 // Every rank starts from the same weights and draws its own batches.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stamps that the device writes, and the thread that finds and delivers them:
 // NCCL has both since 2.26, and a thread of its own for it since 2.31.
 #include <time.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The profiler plugin, loaded and called as NCCL does it.
 #include <dlfcn.h>
 #include <stdarg.h>

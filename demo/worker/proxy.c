@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The proxy: one thread that moves chunks between the device's buffers and the
 // sockets, and tells the profiler of each step of it as NCCL's does. Unlike
 // NCCL's it sleeps where nothing can move, since many ranks share few cores.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a rank measured of itself, as lines of JSON.
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One rank of a small training job that has the shape of one on GPUs: a host
 // that enqueues, a device with two streams, a proxy that moves data, and a
 // profiler thread that delivers the device's stamps late.

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Megatron's order, and DCP's in a fresh folder: all shards, a barrier, then the marker that
  * makes the save the one to load. A shard is partly written before it is whole. Any process
  * may stop for ever between any two steps. */

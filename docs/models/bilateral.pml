@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* The rule that a confirmation counts when it was reflected back. Each domain has two slots
  * on its disk, for the save before and for the new one, and writes down how far it is:
  *

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Runs the models with Spin, and fails where one does not come out as its line says.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* PyTorch DCP into a folder that is new for each save: the shards of the earlier save stay
  * as they are, and the new folder has no .metadata until all ranks have written. */
 #define N 3

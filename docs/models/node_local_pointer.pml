@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Node-local checkpoints: each node keeps two saves on a disk of its own, and a pointer to
  * the one that it resumes from. Nothing orders the pointers of different nodes.
  *

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* PyTorch DCP with overwrite, its default, into the folder of an earlier save: shards are
  * written over those of the earlier save, and the earlier .metadata stays valid until the
  * new one replaces it (removed, then renamed). Names and offsets are the same in both, so

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* DeepSpeed's order: rank 0 names the save in `latest` when its own part is written, and
  * waits for the others only then. A shard is partly written before it is whole. Any process
  * may stop for ever between any two steps, which is a crash of the job: what is on the disk

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Buffers that CUPTI fills: given out, and taken back on whichever thread it hands

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // The client of CUPTI: what libcuda calls where CUDA_INJECTION64_PATH names us.

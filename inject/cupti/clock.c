@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // CUPTI's clock beside the host's. Stamps stay as CUPTI gives them: it follows

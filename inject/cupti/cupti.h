@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the parts of the CUPTI client share.
 #ifndef LOCKSTEP_CUPTI_H
 #define LOCKSTEP_CUPTI_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What we need of CUPTI's interface, declared anew. Numbers and offsets were
 // compared with the headers of CUPTI 11.8 (API version 18), 12.4 (22), 12.9 (28),
 // 13.0 (130000) and 13.5 (130500); they are the same in all five.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cupti builds the client of CUPTI, which is C, with a stand-in of libcupti
 // and runs its tests. It holds nothing else.
 package cupti

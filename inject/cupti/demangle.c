@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Nested names out of Itanium-mangled ones: what stands in a name, without the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Which GPU a device number of CUPTI's is, asked of the driver that the process has

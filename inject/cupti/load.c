@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Finds libcupti. A copy that the process has loaded comes first: PyTorch loads

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Names of kernels: shortened to the nested name without arguments, as Kineto's are

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // The thread that reads what CUPTI filled. All kernels are written on its lane: no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Judges the records of a buffer and writes those that can be to the ring. CUPTI is

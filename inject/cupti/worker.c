@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // CUPTI's threads: one that flushes, and one that reads. CUPTI may hold whoever calls

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NCCL's profiler interface as it lies in memory on 64-bit Linux, versions 1 to
 // 7, declared here on our own so that no vendor header is needed. A version's
 // layout never changed once released; the assertions hold it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Calls into NCCL, named as parents by what they enqueue.

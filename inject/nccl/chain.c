@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // A second profiler plugin behind this one (LOCKSTEP_CHAIN), since NCCL loads but

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Codes of strings, cached by where they lie. NCCL's are literals, so an address

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Channels of kernels, and their phases: stamps of the GPU's own clock.

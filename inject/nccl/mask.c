@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // What is asked of NCCL: events by level, written where NCCL looks.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nccl builds the profiler plugin, which is C, and drives it as NCCL
 // does. It holds nothing else.
 package nccl

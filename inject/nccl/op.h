@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the files of operations share: op.c follows them, op_end.c writes their
 // records, op_complete.c says when they are over.
 #ifndef LOCKSTEP_NCCL_OP_H

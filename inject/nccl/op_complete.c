@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // When operations are over: with the last stop of a kernel channel or of a proxy

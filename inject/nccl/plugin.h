@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the parts of the profiler plugin share. Handles that NCCL is given are
 // integers: a tag in the top byte, and below it a slot handle of the ring, an
 // entry of a pool with its generation, or a number. None is ever followed.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // What NCCL's proxy threads do for an operation: transfers over the network, in

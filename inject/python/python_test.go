@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package python holds lockstep_scope, a Python package, and has its tests run.
 package python
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // lapped SECONDS: 8 writers on 2 cores, stopped at random in mid-record, on lanes
 // of 64 records, against a reader that is lapped over and over: so long on lanes of
 // their own, and again so long on the shared lane. Prints one line each, and fails

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // offsets prints where every field of ring.h lies: "struct.field offset size".
 // The tables of docs/format/ring.md are compared with it.
 #include "ring.h"

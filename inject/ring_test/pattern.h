@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Records that prove themselves: every word is a function of the thread and of the
 // number of the record in that thread, so that words of two records never fit
 // together.

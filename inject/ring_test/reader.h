@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The reader's side of the protocol in C, for the tests of the writers. What the
 // collector uses is internal/ring.
 #ifndef LOCKSTEP_READER_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A rank of a job, as its profiler plugin shows it: ring_events STEPS MODE marks
 // steps of 10 ms with two all-reduces each; MODE is "close", "die" (ends in the
 // middle of an operation), "hang" (stays in the middle of one), "unlock" (so, having

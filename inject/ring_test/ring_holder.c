@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A process with a ring: two collectives in flight, enqueued at the same time, of
 // which the table has the later one first; a step and a scope recorded. With an
 // argument, also what CUPTI, scopes and requests add, and a scope that is left open on

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ring_writer writes records of pattern.h into a ring of its own, for tests of
 // readers. It prints "ready PATH", and at its end one line of JSON: the path, the
 // records emitted per thread, the heads of the lanes, and what was dropped.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A small harness: every case runs in a process of its own, with a folder of its
 // own. `PROGRAM` runs all cases, `PROGRAM --list` names them, `PROGRAM NAME` runs
 // one. A case that cannot run here calls SKIP.

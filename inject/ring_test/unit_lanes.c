@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of lanes, slots, the shared lane and of threads that come and go.
 #include "pattern.h"
 #include "reader.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of NVTX ranges, with a client of our own in place of NVTX's header: tables
 // of places as that has them, and calls through what was put there.
 #include "scope/nvtx.h"

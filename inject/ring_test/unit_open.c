@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of making a ring: the file, the environment, and bad circumstances.
 #include "test.h"
 

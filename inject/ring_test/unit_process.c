@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the ring of a process: environment, fork, exit, heartbeat, and what a
 // program says of itself.
 #include "lockstep.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of what a program says of itself: scopes, links, names and collectives.
 #include "lockstep.h"
 #include "ring_internal.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the tables: names, communicators, GPUs, frontiers.
 #include "test.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Threads that write records of pattern.h as fast as they can, and, where asked
 // for, are stopped at random: a signal whose handler spins or sleeps, so that they
 // stand still in the middle of a record.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Collectives that the program tells of: begun and ended by it, so that nothing

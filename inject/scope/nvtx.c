@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // NVTX: programs that mark their ranges for NVIDIA's tools mark them for us, once

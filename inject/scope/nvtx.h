@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What NVTX 3 and a tool that it loads have in common, declared here by what its
 // public header says of names, order and sizes; and what the files of NVTX share.
 #ifndef LOCKSTEP_SCOPE_NVTX_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // How many scopes a lane takes. A thread writes its scopes where it writes the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the files of scopes share: scope.c has those with a handle, stack.c those of
 // a thread, rate.c says how many there may be, nvtx.c makes them of NVTX ranges.
 #ifndef LOCKSTEP_SCOPE_H

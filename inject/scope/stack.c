@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Scopes of one thread, in the order in which they began. They mostly end in the

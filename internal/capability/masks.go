@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package capability
 
 // Mask is what is asked of an NCCL release by default: by level, the number that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package capability
 
 const head = `<!-- Written by go generate ./internal/capability; change the table there. -->

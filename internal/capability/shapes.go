@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package capability
 
 // Shape is how a program's hosts and devices go together, and who is named in it by

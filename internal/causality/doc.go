@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package causality knows which times of a trace cannot be the other way round,
 // and says of each that is, whether a clock, the program or nobody can be
 // blamed for it.

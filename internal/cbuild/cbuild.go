@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cbuild compiles the repository's C code for tests. All test programs share
 // what make builds in bin/, so that each variant is compiled once.
 package cbuild

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ckpt owns the reading of training checkpoints as evidence: which epoch each
 // persistence domain of a save holds, by what witness, and whether it is complete. It
 // knows how the frameworks lay their files out and in which order they write them. It

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ckpt
 
 // seekHole is SEEK_HOLE of lseek(2): the next place that no block of the disk backs.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ckptsim writes training checkpoints as the frameworks do, file operation by file
 // operation and rank by rank, and says which states a crash can leave on the disk and what
 // those hold. It is the ground truth that internal/ckpt is held against; no engine imports

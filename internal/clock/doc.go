@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clock owns the timeline: how the clocks of different ranks relate,
 // and how well that is known.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package clock
 
 // Placement is where a reading of a clock stands on a timeline, and how well

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clockstate reads what the daemons that discipline a host's clock say of
 // it: chronyd (the report `tracking` of its monitoring protocol, version 6) and
 // ptp4l (management messages, TIME_STATUS_NP above all). It only asks; nothing here

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package desync
 
 // fewGroups is how many communicators of one id are looked at one by one: nearly always there is

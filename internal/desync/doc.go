@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package desync owns the diagnosis of a hang: which rank, which operation, why, and who
 // only waits. It is given the state of every rank (model.RankState), from whatever source,
 // and the ranks of which there is none.

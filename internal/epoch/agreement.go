@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package epoch
 
 // Flat is what several together hold: nothing that is known, one value, or several. It is a flat

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package epoch
 
 // set is one of small numbers, of a bit each.

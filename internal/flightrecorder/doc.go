@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package flightrecorder owns the reading of PyTorch's Flight Recorder dumps: pickle or
 // JSON, every published version, of NCCL, Gloo and other backends. A dump is decoded in
 // one pass into compact entries; State makes of them what the analysis of hangs needs of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package flightrecorder
 
 // key is a key of a dump that means something to the reader.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gpuclock owns the relation between a GPU's own clock and the host's
 // CLOCK_MONOTONIC_RAW, as far as it can be known from outside.
 //

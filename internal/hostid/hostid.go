@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostid says who this host is, as the names of its clocks have it. All
 // components of one host must find the same: the clocks of spans, of probes and of
 // time services are then one clock.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package incident owns what becomes of findings after an analysis has made
 // them: it keeps the highest revision of each, joins the findings of one
 // incident, decides when a finding is closed, and selects the spans that tell

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kair owns the statistics of KAIR (Beihang and Kuaishou), as published: the
 // baseline that our own method is measured by, and the heatmap and frequency of
 // operations that people look at.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keep owns how components find a storage extension, and keep one value in it.
 package keep
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kernelname owns what the name of a kernel says of what it does: a name to
 // show, and one that is the same whatever tile sizes a library chose.
 package kernelname

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kineto owns the reading of PyTorch profiler (Kineto) traces: Chrome
 // trace JSON, plain or gzip, one file per rank. It turns the kernels, copies,
 // collectives, scopes and steps of a file into operations of the domain model.

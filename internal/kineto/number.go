@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package kineto
 
 // maxTime bounds times and durations to 2^61 ns (73 years from 1970), so that

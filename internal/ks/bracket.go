@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ks
 
 // bracket narrows what the scores of rows cannot exceed.

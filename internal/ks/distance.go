@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ks
 
 // distance returns the largest difference of two rows, which is known to be at

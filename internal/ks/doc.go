@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ks owns the exact Kolmogorov-Smirnov distance between the rhythms of
 // workers: for each worker the cumulative share of its operations that were over by
 // the end of each window. A worker's score is its mean distance from all others, as

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ks
 
 // ramp sums by how much a number exceeds each of a set of numbers, all within -Full and

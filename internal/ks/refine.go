@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ks
 
 // finePivots is how many pivots there are where few do not tell enough: each row is then

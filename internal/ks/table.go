@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ks
 
 // Full is what a share of 1 is stored as. With 14 bits a cell, four cells of a word

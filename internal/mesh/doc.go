@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mesh says who probes whom: it reads the list of members, from a
 // setting, a file or DNS, and makes of it a random regular graph that every node
 // computes alone.

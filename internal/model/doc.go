@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package model owns the domain of Lockstep: what an operation, a rank, a
 // communicator, a collective and a finding are, and the identity functions that
 // decide whether two observations speak of the same thing. It knows nothing of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Fact is something that was observed of a node or of a rank and that an analysis can take

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Fingerprint is what a slice of one rank's parameters hashes to after a step. The replicas of a group

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Optional is a value that may be unknown. Unknown is not zero: rank 0, stream

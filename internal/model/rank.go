@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Parallel holds a rank's coordinates in the parallel layout, unknown where

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // RankState is what one rank's communication had come to at one time: how far it was on

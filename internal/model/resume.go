@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Resume is what one rank says that it has loaded, before its first step.

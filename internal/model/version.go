@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // VersionDomain is a part of a node that has a version of its own and is updated by itself.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mutation compares two tiers of a test suite by the mutants that they kill. A
 // mutant is a copy of a package with one small change, such as another threshold. A tier
 // kills a mutant where one of its tests fails or exceeds its time limit.

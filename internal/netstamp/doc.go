@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package netstamp sends and receives UDP packets and says when they passed the
 // network device, as readings of the host's CLOCK_MONOTONIC_RAW.
 //

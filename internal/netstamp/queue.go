@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package netstamp
 
 // queue is the last readings; the oldest make room.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otelmap owns the mapping between the domain of internal/model and
 // OpenTelemetry's pdata, in both directions. It is the only package that knows
 // which field is which attribute: each is one row of a table (opFields,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package pickle
 
 // pushBox makes a list, tuple or dict of the n values on top.

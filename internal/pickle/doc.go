@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pickle owns the reading of Python's pickles as data: bounded and inert. It
 // knows how every opcode of the protocols 2 to 5 is written, allows those that a policy
 // names, and refuses the rest where they stand. Nothing is imported, called or

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package pickle
 
 // Limits bound what one pickle may cost. Zero limits mean the defaults.

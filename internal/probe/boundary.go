@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package probe
 
 // boundary finds when windows end: at the first look after a multiple of their length on

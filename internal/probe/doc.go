@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package probe is a node of the probe mesh: end points that answer and probe with
 // STAMP packets, what that says of the clocks of hosts (edges), and of the paths
 // between them (one-way delays, loss, reordering).

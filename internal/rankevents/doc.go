@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rankevents owns what the records of one rank's event ring mean: it
 // folds every operation into its step, makes operations of the domain of those
 // that the level asks for, and says what is still open. It reads rings through

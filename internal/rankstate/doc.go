@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rankstate owns the wire form of a rank's state (model.RankState): some
 // kilobytes in which a node tells an analysis elsewhere how far a rank had come. It is
 // specified in docs/format/rank-state.md.

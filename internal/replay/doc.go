@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replay owns the knowledge that all finite input of this process has
 // been read.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package repocheck owns the tests about the repository itself: that the
 // builder's manifest, the generated distribution and the root module agree,
 // and that the documentation's relative links and the index of decisions

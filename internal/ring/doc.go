@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ring owns the reading of rings: the memory-mapped files through which
 // code inside a job's processes hands events to an agent outside. The format is
 // docs/format/ring.md, its C side inject/ring.h; this is the only reader.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ring
 
 // ProxyState is what the proxy of an operation was last seen doing: the

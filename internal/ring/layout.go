@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package ring
 
 // What inject/ring.h lays down. Words are of the machine's own byte order: a

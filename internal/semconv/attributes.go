@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package semconv owns the names that Lockstep writes into telemetry: attribute
 // keys, event names, metric names and their enumerated values. No other package
 // spells one of them out. OpenTelemetry's own conventions are used where they

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package semconv
 
 // OpenTelemetry's attributes that tell what a span is, old and new names. They

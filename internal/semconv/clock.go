@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package semconv
 
 // Attributes of lockstep.clock.edge. Offsets are the destination's reading less

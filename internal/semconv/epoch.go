@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package semconv
 
 // Attributes of lockstep.epoch.observation, what one look at one persistence domain of one save

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package semconv
 
 // Attributes of lockstep.op.open, an operation in flight that has not ended for

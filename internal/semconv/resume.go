@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package semconv
 
 // Attributes of lockstep.rank.resumed, what a rank says that it has loaded; the rank is the resource's.

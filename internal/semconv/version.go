@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package semconv
 
 // Attributes of a lockstep.host.fact of kind version, one observed version of a node. The resource

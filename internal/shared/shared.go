@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shared owns the state that several instances of one component have in
 // common. The collector makes one instance per signal or signal pair; instances
 // of one configuration must use one engine, or each would see a part.

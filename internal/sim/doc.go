@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sim simulates clocks, a network and the probes between them, with a
 // truth that is known exactly: what estimators are tested against. No engine
 // imports it.

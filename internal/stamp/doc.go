@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stamp speaks STAMP (RFC 8762, RFC 8972): the packets of the probe mesh,
 // the session-sender and the session-reflector. The bytes are docs/format/stamp.md.
 //

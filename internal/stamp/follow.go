@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package stamp
 
 // How often a stamp is told, so that one lost packet loses none, and how many

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package stamp
 
 // window remembers which of the last 64 sequence numbers were seen, so that a

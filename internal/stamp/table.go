@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package stamp
 
 // table holds what is known of at most limit keys, by when they were used last.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package straggler owns the question who makes the others wait, and what that
 // costs. It takes operations of all ranks of a job, step by step; puts the
 // ranks on one timeline (package clock); divides every rank's step into parts

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package straggler
 
 // Where the device is not recorded, a rank that stays in one collective may do

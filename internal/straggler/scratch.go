@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package straggler
 
 // scratch says when the room that steps are analysed in is let go: it is used again for the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package straggler
 
 // streamTable numbers the streams of a job, and holds what is known of each in the present

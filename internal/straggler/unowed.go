@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package straggler
 
 // Unowed counts the meetings whose waits are owed to nobody, by why.

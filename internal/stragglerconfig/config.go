@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stragglerconfig owns how the straggler engine is configured, for both
 // of its faces alike.
 package stragglerconfig

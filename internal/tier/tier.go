@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tier sizes tests. The quick tier keeps every layout, case and assertion and cuts
 // repetitions; the full tier runs as many as a nightly run can afford.
 package tier

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package timeline holds what is known of all clocks and places their readings.
 //
 // Edges between clocks are solved by internal/clock/graph, which gives each clock

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package torchname owns PyTorch's names of collectives and of element types, and which
 // of the model's they are.
 package torchname

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:generate go tool mdatagen metadata.yaml
 
 // Package checkpointreceiver tells what the checkpoints of jobs hold. How a checkpoint is read is

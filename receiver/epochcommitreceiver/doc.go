@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:generate go tool mdatagen metadata.yaml
 
 // Package epochcommitreceiver is the epoch_commit receiver: by HTTP it carries what the persistence

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:generate go tool mdatagen metadata.yaml
 
 // Package fleetversionreceiver tells which versions of drivers, firmware and kernel a node runs. How

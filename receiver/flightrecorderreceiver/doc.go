@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:generate go tool mdatagen metadata.yaml
 
 // Package flightrecorderreceiver gathers the dumps of PyTorch's Flight Recorder as they are

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:generate go tool mdatagen metadata.yaml
 
 // Package ncclinspectorreceiver reads the logs of NVIDIA's NCCL Inspector while they

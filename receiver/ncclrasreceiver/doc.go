@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:generate go tool mdatagen metadata.yaml
 
 // Package ncclrasreceiver asks NCCL's RAS service how far the ranks of a job have come and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cost measures what the probe mesh costs: nodes on loopback addresses of
 // one process, each with a prober, a reflector and its estimates, at rising rates.
 // Each rate is a process of its own, so that CPU time is that of the rate alone.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lab measures clocks between network namespaces, where the truth is known:
 // the probe mesh beside chronyd and ptp4l. It is run by bench/clocks/run.sh.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command node is one node of the lab: a prober and reflector on clocks that are
 // wrong in a known way, or a reflector that lies. Its plan comes by standard input,
 // what it finds goes to standard output, a line for each window.

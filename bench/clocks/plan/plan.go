@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package plan is what the lab and its nodes have to agree on: who a node is, what
 // its clocks do, and whether it lies.
 package plan

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A profiler plugin that asks for the events that EMPTY_MASK says, and does
 // nothing with them: what NCCL's side alone costs.
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Judges the same dumps with PyTorch's torchfrtrace and with lockstep analyze, and prints
 a table: compare.py LOCKSTEP SET... A set is a folder with `dumps`, or with the dumps
 themselves, and the truth in `truth.json` or a `fault_injection.log`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // What it costs to read a record, without the pauses, with the stand-in of libcupti: of a buffer of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the tests of the client share: the stand-in beside the program, and the
 // records that came to the ring.
 #ifndef LOCKSTEP_CUPTI_TEST_H

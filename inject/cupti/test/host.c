@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // A program that libcuda would start with our library: begins CUPTI, then uses its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // A libcupti without a device. Layouts are written here by their offsets, apart from

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What tests and the demo tell the stand-in of libcupti, by dlsym from the
 // libcupti.so.13 (or .12, which lacks the newer functions) that is loaded. It
 // behaves as CUPTI's documents say: one subscriber; the last registration of

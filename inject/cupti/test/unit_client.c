@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // How the client comes and goes: other clients before and after it, refusals, pauses,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build ignore
 
 // Buffers of noise and of records with noise in them: nothing crashes, every buffer

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a callback costs, on one thread that does nothing else.
 //
 //   bench PLUGIN DIRECTORY

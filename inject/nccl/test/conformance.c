@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads the plugin as NCCL does and replays every event of every version of the
 // interface, from the kinds of threads NCCL has, with each trap of their lifetime
 // as a case by name. Every case runs in a process of its own.

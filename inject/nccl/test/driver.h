@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the tests share: the plugin, loaded and called as NCCL does, and a reader
 // of the ring that is just good enough for a ring at rest.
 #ifndef DRIVER_H

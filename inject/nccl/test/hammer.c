@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Random events, legal and not, from several threads on handles that they share.
 // What must hold: nothing crashes, no sanitizer has anything to say, every record
 // is whole, no operation is recorded twice, and at the end nothing is left open.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An event that is under way while its operation ends writes into nothing else:
 // the slot of what somebody holds is not given to the next.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Levels of detail, and another plugin behind ours.
 #define _GNU_SOURCE
 #include "driver.h"

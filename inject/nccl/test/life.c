@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operations that go well: what becomes of them in the ring.
 #define _GNU_SOURCE
 #include "driver.h"

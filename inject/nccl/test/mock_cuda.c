@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A CUDA driver as far as the plugin asks one: this thread's device is 3, and its
 // uuid counts from 1.
 #include <stdint.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A profiler plugin of the kind that hands out pointers and follows them, of
 // versions 1 to 5 (OLD_INTERFACE: to 4), to be chained behind ours.
 #include "other_plugin.h"

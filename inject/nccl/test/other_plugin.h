@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the plugin that is chained in tests tells of itself.
 #ifndef OTHER_PLUGIN_H
 #define OTHER_PLUGIN_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Entries of a pool that eight threads claim and free as fast as they can: each is
 // one thread's alone, from its claim to its end.
 //

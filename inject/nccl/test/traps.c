@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every trap in the lifetime of events, by name.
 #define _GNU_SOURCE
 #include "driver.h"

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Steps and host phases of a training job, for Lockstep.
 
 Everything here does nothing, at next to no cost, where the Lockstep library

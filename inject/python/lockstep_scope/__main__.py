@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs a script or module as __main__, with all hooks installed."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The rule by which the domains of a job commit a save together, without disk or network.
 
 A domain writes down how far it is with a save before it tells: tentative, its part is on its disk;

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Arguments of calls that end up in one record, and have its bounds."""
 
 from __future__ import annotations

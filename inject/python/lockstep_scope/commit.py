@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Commits saves of a job's domains together, with each confirmation reflected back."""
 
 from __future__ import annotations

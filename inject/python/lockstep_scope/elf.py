@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a shared library exports, read from its file: a damaged one is not loaded.
 
 The loader maps a file without asking whether it is whole, and a page that is

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Hashes of parameters, on which the replicas of a model agree bit by bit."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What the launcher says of this process. Sources: the tables of docs/format/ring.md."""
 
 from __future__ import annotations

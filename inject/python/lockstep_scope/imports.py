@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Calls when a module has been imported, without importing it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Finds and loads the Lockstep library. Source: inject/lockstep.h."""
 
 from __future__ import annotations

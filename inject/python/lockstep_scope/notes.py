@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a person is told on stderr. Nothing here raises: the job goes on."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The record in which a domain writes down how far it is, and its parts' way to the disk."""
 
 from __future__ import annotations

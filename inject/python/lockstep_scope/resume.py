@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a rank loaded as it resumed, told before its first step."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Scopes: named phases of a host thread.
 
 A pair of begin and end has to stay under 2 µs, so a scope is one of a few

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The way to the service that carries what domains tell to one another."""
 
 from __future__ import annotations

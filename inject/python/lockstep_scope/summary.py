@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What came of it, in one place."""
 
 from __future__ import annotations

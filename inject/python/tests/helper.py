@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Programs that run with the package and a ring of their own."""
 
 import importlib.util

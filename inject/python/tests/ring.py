@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads rings that nobody writes any more, by docs/format/ring.md."""
 
 import pathlib

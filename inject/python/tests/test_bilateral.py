@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The rule, in every order that chance finds: with messages lost and late, and crashes at any point."""
 
 import copy

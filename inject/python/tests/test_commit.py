@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Committers with a service of their own; commit_test.go has the real one, and processes that are killed."""
 
 import contextlib

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a rank does while somebody debugs it."""
 
 import subprocess

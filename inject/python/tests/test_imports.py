@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Modules that are waited for, and their loaders."""
 
 import unittest

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """python -m lockstep_scope runs a program as python does."""
 
 import signal

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Hooks on PyTorch: what they record, and that the program does not notice."""
 
 import unittest

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The digest of PyTorch's generator."""
 
 import unittest

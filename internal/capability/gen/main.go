@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command gen writes docs/capabilities.md to the file that it is given.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package graph solves for all clocks at once: edges between pairs of clocks go
 // in, an offset, a drift and a bound for each clock come out, against one clock of
 // the component that serves as reference.

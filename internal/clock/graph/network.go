@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package graph
 
 // network holds difference constraints: x[to]-x[from] <= weight for every arc. A

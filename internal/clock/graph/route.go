@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package graph
 
 // sweep is one direction of a search: from its source along arcs, or against them.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package graph
 
 // Solved is what is known of one clock against its component's reference.

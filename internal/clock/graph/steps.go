@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package graph
 
 // findSteps tells which clocks were stepped, and when. An edge that says so does

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package graph
 
 // work counts the edges that a solution looks at. When most are, what would only

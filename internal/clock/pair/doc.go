@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pair estimates the offset of two clocks, Dst's reading less Src's, from
 // messages between them: what it can be, and what it probably is.
 //

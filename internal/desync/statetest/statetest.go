@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statetest owns a small language in which tests write the states of ranks: one
 // row for each rank, with what it has called, so that a case can be read at a glance.
 //

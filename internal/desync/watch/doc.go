@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package watch owns when a hang is told of: it follows jobs while they run, knows how long
 // each of them may stand still before that is no rhythm of its own, has package desync judge
 // the states of ranks that stand for longer, and tells what is found once, as a finding that

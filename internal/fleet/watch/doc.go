@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package watch owns when something is said of the versions of a fleet: that a communicator of a job
 // spans two classes of versions of one domain that may not mix. A fleet that is being updated is
 // always mixed somewhere; that matters to nobody but to those who compute together.

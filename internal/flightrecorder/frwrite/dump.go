@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package frwrite
 
 // Dump is one rank's dump, with the top level's keys in plain fields.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package netstamptest is a network in memory for tests in bubbles of testing/synctest: a
 // test of minutes passes at once, and its packets meet what real ones meet. Each direction
 // between two addresses has a delay of its own, queues, and shares of packets that are

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package skewfloor writes on spans what clock_skew wrote on the same spans, knowing
 // it all: what pdata itself costs, which benchmarks put beside what clock_skew costs.
 //

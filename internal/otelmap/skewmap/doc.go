@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package skewmap reads spans for internal/causality and writes back what it
 // says of them. It knows how a span tells its clock and what it is, and how one
 // that was corrected before is put back.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package strict owns how events are read of which nothing may be wrong: what decides over others is
 // refused rather than taken in part.
 package strict

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rastest is a server that speaks the protocol of NCCL's RAS, for tests: it is made
 // from the protocol's description and from NCCL's own client, and no process of NCCL runs
 // behind it.

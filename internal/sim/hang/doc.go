@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hang simulates training jobs that stop for a known reason, and the Flight
 // Recorder dumps that they leave. It executes the job: hosts enqueue in program order as far
 // ahead as they may, devices run streams in order, an operation is over when who takes part

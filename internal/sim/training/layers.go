@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package training
 
 // layerKernels are those of a layer in the job's detail.

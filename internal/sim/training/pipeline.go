@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package training
 
 // staged is the program of a stage of a pipeline: one forward, one backward

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package blame owns the question where the time of one step went, over all ranks: it
 // joins their operations in one graph, walks it backward from what ended last, and runs
 // it again without a cause.

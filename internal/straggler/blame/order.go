@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blame
 
 // byRank seeks an order in which each rank's operations come as they began, which most

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blame
 
 // slotKey is a place in the program of ranks of one role.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blame
 
 // Kind says what an operation is, and what time on the path was spent on.

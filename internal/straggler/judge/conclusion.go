@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // Rung is where the peers of a conclusion came from: a step of the cohort ladder.

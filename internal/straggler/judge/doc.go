@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package judge owns the question whom the own, wait-free times of a job's ranks
 // accuse, in which class, and when they accuse nobody. It takes one sheet for each
 // step, compares like with like along a ladder of cohorts, keeps a compact history of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // deviceKinds are the kinds of time that the device takes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // kernels compares rows without peers with whoever ran the same kernels in the same

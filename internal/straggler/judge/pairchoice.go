@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // pairChoices tells which of two peers runs another kernel for the same work: the two only

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // leastHistory is how many steps of its own a rank without peers is compared with.

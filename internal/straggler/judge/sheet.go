@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // Sheet is what one step showed of all ranks that were seen.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // stretchOf returns the frames in which the rank's excess is most: those over which the

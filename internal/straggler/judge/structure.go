@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package judge
 
 // structure tells of what is nobody's fault, of other kernels for the same work, and of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sniff tells the format of an input file by its content.
 package sniff
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What is hooked, each apart: :data:`ALL` names them.
 
 A hook changes nothing that the program computes, and goes away without a trace, but

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.autograd: the outermost backward or grad of a thread is a scope "backward"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.save, torch.load and torch.distributed.checkpoint: scopes "checkpoint_save" and "checkpoint_load"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.distributed on backends that have no profiler interface, such as Gloo and MPI.
 
 NCCL's operations are told of by NCCL itself.

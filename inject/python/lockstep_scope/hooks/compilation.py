@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.compile: what a thread compiles is a scope "compile"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.utils.data: each batch that a loader is asked for is a scope "data_loading"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """DistributedDataParallel reduces its buckets in C++: its communication hook tells of them."""
 
 from __future__ import annotations

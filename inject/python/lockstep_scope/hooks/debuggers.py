@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Python's debugger: while it waits for a person, the thread is in a scope "debugger"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Python's collector of cyclic garbage: each run is a scope "garbage_collection"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.nn.Module: the outermost call is a scope "forward"."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.optim: the outermost step() of a thread is a scope "optimizer", and ends a step of the job."""
 
 from __future__ import annotations

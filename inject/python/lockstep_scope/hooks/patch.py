@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What hooks are made of: attributes that are replaced, and put back."""
 
 from __future__ import annotations

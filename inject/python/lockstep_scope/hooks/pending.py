@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Operations that go on after the call: one thread looks for their ends.
 
 A callback of Python's on a backend's thread would say so sooner, but has the

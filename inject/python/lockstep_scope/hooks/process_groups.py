@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.distributed: what makes process groups is a scope "process_group"."""
 
 from __future__ import annotations

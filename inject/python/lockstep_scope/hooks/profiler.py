@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """torch.profiler: CUPTI belongs to one client, so ours stops while the program profiles."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """OpenTelemetry: the span that is current as a step begins is linked to it."""
 
 from __future__ import annotations
