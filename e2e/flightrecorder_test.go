@@ -25,6 +25,7 @@ const (
 // A job of PyTorch hangs because one rank does not come. Its dumps, which PyTorch itself
 // writes or serves, name that rank.
 func TestTorchFlightRecorder(t *testing.T) {
+	t.Parallel()
 	python := torchPython(t)
 	t.Run("files", func(t *testing.T) {
 		dumps := t.TempDir()

@@ -23,6 +23,7 @@ const (
 // A real job is watched live, and leaves dumps: the recorder in the process knows that the rank
 // waits for its data, and the dumps know the lines of the program. They are one finding.
 func TestTorchDumpsJoinLive(t *testing.T) {
+	t.Parallel()
 	python := torchPython(t)
 	rings, dumps, ask := ringDirectory(t), t.TempDir(), filepath.Join(t.TempDir(), "ask")
 	c := startCollector(t, "standalone.yaml", map[string]string{

@@ -53,6 +53,7 @@ type killedTally struct{ killed, whole, converged, safe, finished, confirmed, wr
 // TestTorchKilled: jobs that save with PyTorch's own DCP are killed at random moments. No save that is not whole
 // is called converged; each that is finished is.
 func TestTorchKilled(t *testing.T) {
+	t.Parallel()
 	testKilled(t, torchPython(t), 20, "torch")
 }
 

@@ -56,6 +56,7 @@ func saveDCP(t *testing.T, ranks int, folder string, step int, how ...string) {
 
 // TestTorchCheckpointWhole: what real processes saved is confirmed, and no part of it.
 func TestTorchCheckpointWhole(t *testing.T) {
+	t.Parallel()
 	for _, ranks := range []int{2, 4} {
 		dir := filepath.Join(t.TempDir(), "step-100")
 		saveDCP(t, ranks, dir, 100)
@@ -71,6 +72,7 @@ func TestTorchCheckpointWhole(t *testing.T) {
 // TestTorchCheckpointLocal: where each rank commits for itself, only who knows how many there
 // are can say that none is missing.
 func TestTorchCheckpointLocal(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "save")
 	saveDCP(t, 2, dir, 100, "local")
 	require.Equal(t, "unknown", preflight(t, dir).Verdict)
@@ -110,6 +112,7 @@ func noPartPasses(t *testing.T, dir string, args ...string) {
 // TestTorchCheckpointLostWhileDown: the newest save is deleted while the collector, which was killed with
 // SIGKILL, does not look. The next one, which never saw it, says that it is lost.
 func TestTorchCheckpointLostWhileDown(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	env := map[string]string{
 		"LOCKSTEP_CHECKPOINTS": dir, "LOCKSTEP_JOB_ID": "llama", "LOCKSTEP_POLL": "1s", "LOCKSTEP_HEARTBEAT": "1s", "LOCKSTEP_SETTLE": "5s",
@@ -144,6 +147,7 @@ func TestTorchCheckpointLostWhileDown(t *testing.T) {
 // TestTorchCheckpointWatched: what real processes save while a collector watches becomes what the
 // job can recover; what is lost of it is told.
 func TestTorchCheckpointWatched(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	spans := filepath.Join(t.TempDir(), "spans.jsonl")
 	c := startCollector(t, "checkpoints.yaml", map[string]string{
