@@ -6,23 +6,29 @@
 #   scripts/cached.sh PATH KEY COMMAND...
 #
 # PATH becomes a link to the part. COMMAND makes the part at the path that it gets as
-# the variable OUT, a file or a folder. KEY is a text that names everything the part
-# depends on beside the Go version, the architecture and the command itself: contents
-# of lock files, flags, versions.
+# the variable OUT, a file or a folder. KEY is a text that names what the part depends on:
+# contents of lock files, versions. The Go version and its settings, the architecture, the
+# command and scripts/parts.sh, which has the flags, are part of the key without being named.
 #
-# The cache is ${XDG_CACHE_HOME:-~/.cache}/lockstep; of each part the three entries last
-# used are kept. Two callers at a time wait for each other.
+# The cache is ${XDG_CACHE_HOME:-~/.cache}/lockstep/parts. Entries that no call has named
+# for 30 days are removed. Two callers at a time wait for each other.
 set -euo pipefail
 
 path=$1 key=$2
 shift 2
 
+if [ -e "$path" ] && [ ! -L "$path" ]; then
+	echo "make $path: got a file or folder that this script did not make; want none or a link: move it away" >&2
+	exit 1
+fi
+
 name=$(basename "$path")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep/parts/$name
 digest=$( (
 	printf '%s\n' "$key" "$*"
+	go env GOVERSION GOOS GOARCH GOAMD64 GOARM64 GOFLAGS GOEXPERIMENT CGO_ENABLED
 	uname -sm
-	go version
+	cat "$(dirname "$0")/parts.sh"
 ) | sha256sum | cut -c1-16)
 entry=$cache/$digest
 
@@ -41,8 +47,9 @@ if [ ! -e "$entry/complete" ]; then
 	touch "$entry/complete"
 fi
 touch "$entry"
-# Least recently used first, all but the last three.
-find "$cache" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort -n | head -n -3 | cut -d' ' -f2- |
-	xargs -r -d '\n' rm -rf
-rm -rf "$path"
-ln -s "$entry/$name" "$path"
+find "$cache" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -rf {} +
+if [ "$(readlink "$path" 2>/dev/null)" != "$entry/$name" ]; then
+	# In one step: programs of this checkout may be using the path.
+	ln -sfn "$entry/$name" "$path.new"
+	mv -T "$path.new" "$path"
+fi

@@ -6,10 +6,11 @@
 #
 #   scripts/changed-packages.sh [-d] COMMIT
 #
-# A file that is no Go source counts for the nearest folder above it that is a package: C
-# sources, recordings, metadata. Where COMMIT is empty or no ancestor, all are printed, and
-# where go.mod or testdata/ of the root has changed. With -d, only packages whose own files
-# differ.
+# A file that is no Go source counts for the nearest folder above it that is a package,
+# such as recordings and metadata; one below inject/ or demo/ counts for every package
+# whose tests build C through internal/cbuild, too. Where COMMIT is empty or no ancestor,
+# all are printed, and where go.mod or testdata/ of the root has changed. With -d, only
+# packages whose own files differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,8 +21,9 @@ if [ "${1:-}" = -d ]; then
 fi
 base=${1:-}
 
-# import path, folder, then what it and its tests import
-packages=$(go list -f '{{.ImportPath}} {{.Dir}}{{range .Imports}} {{.}}{{end}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}' ./...)
+module=$(go list -m)
+# a package, then what it and its tests import
+packages=$(go list -f '{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}' ./...)
 
 all() {
 	cut -d' ' -f1 <<<"$packages"
@@ -30,23 +32,33 @@ all() {
 
 [ -n "$base" ] || all
 git merge-base --is-ancestor "$base" HEAD 2>/dev/null || all
-files=$(git diff --name-only "$base" -- .; git ls-files --others --exclude-standard)
+# Both names of a file that was moved.
+changed=$(git -c core.quotePath=off diff --no-renames --name-only "$base" -- .)
+added=$(git -c core.quotePath=off ls-files --others --exclude-standard)
+files=$changed$'\n'$added
 if [ -z "$direct" ] && grep -q -E '^(go\.mod|go\.sum|testdata/.*)$' <<<"$files"; then
 	all
 fi
 
-awk -v root="$PWD" -v direct="$direct" '
+awk -v module="$module" -v direct="$direct" '
 	NR == FNR {
-		folder[$2] = $1
-		order[++n] = $1
-		for (i = 3; i <= NF; i++) imports[$1] = imports[$1] " " $i
+		fields = split($0, field, " ")
+		order[++n] = field[1]
+		known[field[1]] = 1
+		for (i = 2; i <= fields; i++) {
+			imports[field[1]] = imports[field[1]] " " field[i]
+			if (field[i] == module "/internal/cbuild") builds[field[1]] = 1
+		}
 		next
 	}
+	$0 == "" { next }
+	/^(inject|demo)\// && !/\.go$/ { for (p in builds) changed[p] = 1 }
 	{
-		path = root "/" $0
+		path = $0
 		# Nearest package at or above the file, below the root.
-		while (sub("/[^/]*$", "", path) && length(path) > length(root)) {
-			if (path in folder) { changed[folder[path]] = 1; break }
+		while (sub("/[^/]*$", "", path)) {
+			if ((module "/" path) in known) { changed[module "/" path] = 1; break }
+			if (path !~ "/") break
 		}
 	}
 	END {

@@ -15,7 +15,8 @@ cd "$(dirname "$0")/.."
 count=${1:-${FUZZTIME:-10s}} rest=${2:-}
 changed=
 if [ -n "$rest" ]; then
-	changed=$(scripts/changed-packages.sh -d "${3:-}" | sed 's#^[^/]*/[^/]*/[^/]*#.#')
+	changed=$(scripts/changed-packages.sh -d "${3:-}")
+	changed=${changed//$(go list -m)/.}
 fi
 
 ran=0
