@@ -36,8 +36,8 @@ type converter struct {
 // Convert replaces the address in conf by a Prometheus reader, beside those that are
 // there, and prints that it did. An address that is no host and port gives an error.
 func (c *converter) Convert(_ context.Context, conf *confmap.Conf) error {
-	address, ok := conf.Get(addressKey).(string)
-	if !ok {
+	address, _ := conf.Get(addressKey).(string)
+	if address == "" {
 		return nil
 	}
 	host, port, err := split(address)

@@ -36,7 +36,9 @@ func run(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = cbuild.Environ()
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 

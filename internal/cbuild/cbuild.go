@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,28 +70,38 @@ func locked(dir string, args []string) ([]byte, error) {
 	}
 	defer unlock()
 	cmd := exec.Command("make", append([]string{"-s", "-j2", "--no-print-directory", "-C", dir}, args...)...) //nolint:noctx // a compiler that is killed may leave half a file
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); name != "MAKEFLAGS" && name != "MAKELEVEL" && name != "MFLAGS" { // of a make that runs the tests
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
+	cmd.Env = Environ()
 	return cmd.CombinedOutput()
+}
+
+// Environ returns the environment without what a make that runs the tests passes on: its
+// flags, such as -B, would have another make compile what is up to date.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "SAN"}, name)
+	})
 }
 
 // flags are the compiler's options of the variants with sanitizers.
 var flags = map[string]string{ASan: "-fsanitize=address,undefined", TSan: "-fsanitize=thread"}
 
 // skipWithout skips where a program compiled with a sanitizer does not run: its library
-// is not installed, or the kernel lays memory out in another way.
+// is not installed, or the kernel lays memory out in another way. It fails the test where
+// every part is required, as in CI.
 func skipWithout(tb testing.TB, san string) {
 	tb.Helper()
 	program := filepath.Join(tb.TempDir(), "probe")
 	cc := exec.CommandContext(tb.Context(), "gcc", flags[san], "-x", "c", "-", "-o", program)
 	cc.Stdin = strings.NewReader("int main(void) { return 0; }\n")
+	absent := tb.Skipf
+	if os.Getenv("LOCKSTEP_E2E_REQUIRE") == "1" {
+		absent = tb.Fatalf
+	}
 	if out, err := cc.CombinedOutput(); err != nil {
-		tb.Skipf("link with %s: %v\n%s", flags[san], err, out)
+		absent("link with %s: %v\n%s", flags[san], err, out)
 	}
 	if out, err := exec.CommandContext(tb.Context(), program).CombinedOutput(); err != nil {
-		tb.Skipf("run a program with %s: %v\n%s", flags[san], err, out)
+		absent("run a program with %s: %v\n%s", flags[san], err, out)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 func TestEventSize(t *testing.T) {
@@ -52,7 +51,7 @@ func (k *kernels) Read(p []byte) (int, error) {
 // collector is made to run often, so that the heap is what is alive.
 func TestPeakMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
-	n := tier.N(t, 100_000, 400_000)
+	const n = 400_000
 	var peak uint64
 	measure := func() {
 		var m runtime.MemStats

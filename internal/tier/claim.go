@@ -12,10 +12,10 @@ type Claim struct {
 	// Full is the share, 0 to 1, that the full tier requires of all its trials.
 	Full float64
 	// Holds and Fails are the shares between which the quick tier decides, Fails < Holds:
-	// a true share of Holds or more passes, one of Fails or less fails, each with the
-	// probability of Error at most to be decided wrongly.
+	// a true share of Holds or more passes, one of Fails or less fails. Each is decided wrongly
+	// with a probability of Error/(1-Error) at most, by Wald's bounds.
 	Holds, Fails float64
-	// Error is the probability of a wrong decision, 0 to 0.5.
+	// Error sets the probability of a wrong decision, 0 to 0.5.
 	Error float64
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tier sizes tests. The quick tier keeps every layout, case and assertion and cuts
-// repetitions; the full tier runs as many as a nightly run can afford.
+// Package tier sizes tests. The quick tier keeps layouts and assertions and cuts repetitions;
+// where a test combines several lists of values, it keeps each value and thins the
+// combinations (Thin). The full tier runs all that a nightly run can afford.
 package tier
 
 import (
