@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,18 +75,25 @@ func sharedData(t *testing.T, name string) string {
 	return path
 }
 
-// freePorts returns addresses of the loopback interface that nobody listens
-// on. All are held until the last is chosen, so that they differ; whoever
-// takes one before the program does makes the test fail, not lie.
+// given are the addresses that freePorts has returned: tests run in parallel, and one of
+// them may not have bound its own yet.
+var given sync.Map
+
+// freePorts returns addresses of the loopback interface on which nothing listens, each
+// once in a run of the tests. A program that takes one before its owner does makes the
+// test fail, not lie.
 func freePorts(t *testing.T, n int) []string {
 	t.Helper()
-	listeners := make([]net.Listener, n)
-	addresses := make([]string, n)
-	for i := range listeners {
-		var err error
-		listeners[i], err = net.Listen("tcp", "127.0.0.1:0")
+	addresses := make([]string, 0, n)
+	var listeners []net.Listener
+	for len(addresses) < n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		addresses[i] = listeners[i].Addr().String()
+		listeners = append(listeners, listener)
+		address := listener.Addr().String()
+		if _, taken := given.LoadOrStore(address, true); !taken {
+			addresses = append(addresses, address)
+		}
 	}
 	for _, listener := range listeners {
 		require.NoError(t, listener.Close())

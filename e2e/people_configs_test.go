@@ -18,7 +18,7 @@ import (
 const refused = "refused.yaml"
 
 // Configurations with the components and the wiring that people use are accepted, become
-// ready, run and stop. Their exporters find nobody on the loopback interface.
+// ready, run and stop. Nothing listens where their exporters send.
 func TestConfigsOfPeople_Run(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "collectors", "*.yaml"))
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tells for each configuration of a folder whether a collector accepts it, and whether it
+# Reports for each configuration of a folder whether a collector accepts it, and whether it
 # still runs some seconds after its start:
 #
 #   scripts/check-configs.sh FOLDER [SECONDS]
