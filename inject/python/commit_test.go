@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ type commits struct {
 
 func newCommits(t *testing.T) *commits {
 	t.Helper()
-	listener, err := net.Listen("tcp", "localhost:0")
+	listener, err := net.Listen("tcp", loopback()+":0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	c := &commits{t: t, folder: t.TempDir(), address: listener.Addr().String()}
@@ -53,6 +54,15 @@ func newCommits(t *testing.T) *commits {
 		c.programs[i] = startProgram(t, interpreter(t), i, c.folder, c.address)
 	}
 	return c
+}
+
+// loopback is an address that other programs do not connect from: the service gives up its
+// port and takes it again, and meanwhile a connection of theirs must not get it.
+func loopback() string {
+	if runtime.GOOS == "linux" {
+		return "127.0.0.2"
+	}
+	return "localhost"
 }
 
 // serve begins the receiver, one that knows nothing.
