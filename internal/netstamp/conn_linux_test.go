@@ -415,8 +415,29 @@ func (n network) open(t *testing.T, i int, c Config, h Handler) *Conn {
 	return r.conn
 }
 
+// stampsOn waits until the kernel stamps what it receives, and keeps it so until the test
+// ends. The first socket that asks for stamps switches them on for the whole kernel, from
+// a work queue: on a busy machine packets arrive before that.
+func (n network) stampsOn(t *testing.T) {
+	t.Helper()
+	heard := &recorder{}
+	at := netip.MustParseAddrPort("10.77.0.2:18863")
+	from := n.open(t, 0, Config{Addr: netip.MustParseAddrPort("10.77.0.1:18863"), Device: "veth0"}, &recorder{})
+	n.open(t, 1, Config{Addr: at, Device: "veth0"}, heard)
+	require.Eventually(t, func() bool {
+		if _, err := from.Send(make([]byte, 4), at); err != nil {
+			return false
+		}
+		heard.mu.Lock()
+		defer heard.mu.Unlock()
+		last := len(heard.received) - 1
+		return last >= 0 && heard.received[last].Kind == stamp.KindKernel
+	}, patience, time.Millisecond)
+}
+
 func TestBetweenNetworkNamespaces(t *testing.T) {
 	n := newNetwork(t)
+	n.stampsOn(t)
 	now := time.Now().UnixNano()
 	clocks := [2]*Skewed{
 		NewSkewed(now, s, now, []Change{{Rate: 50e-6}}, nil),
