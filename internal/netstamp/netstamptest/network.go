@@ -58,7 +58,7 @@ type Network struct {
 	counts map[direction]*Counts
 	ports  map[netip.AddrPort]*Port
 	flows  map[flowKey]*flow
-	free   uint16 // the next port that is given to who asks for any
+	free   uint16 // the next port for a socket that asks for any
 }
 
 // New returns a network whose directions are all like usual, unless SetPath changes them.
