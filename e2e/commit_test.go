@@ -28,7 +28,7 @@ func committing(t *testing.T, gateway, folder, run string, saves int, ranks ...i
 	t.Helper()
 	for _, rank := range ranks {
 		list = append(list, start(t, commitEnv(gateway), "python3", "-B", filepath.Join("inject", "python", "testdata", "committing.py"),
-			fmt.Sprint(rank), "3", folder, run, fmt.Sprint(saves), "0"))
+			fmt.Sprint(rank), "3", folder, run, fmt.Sprint(saves)))
 	}
 	return list
 }

@@ -1,8 +1,9 @@
-"""A rank that recovers and saves, again and again, each time in a process of its own.
+"""A rank that recovers and saves.
 
-Reads lines "RUN SAVES DIE": the process is killed before the DIE-th thing that it does to disk or
-network. Prints "began PID"; what it recovered, with what its part of that save holds, and what it
-committed; and "ended STATUS".
+With RUN and SAVES as arguments, once, in this process. Without, again and again, each time in
+a process of its own: reads lines "RUN SAVES DIE". That process is killed before the DIE-th thing
+that it does to disk or network. Prints "began PID"; what it recovered, with what its part of that
+save holds, and what it committed; and "ended STATUS".
 """
 
 import http.client
@@ -66,17 +67,25 @@ def work(run, saves):
             sweep(committer)
 
 
-for line in sys.stdin:
-    run, saves, when = line.split()
-    child = os.fork()
-    if child == 0:
-        status, die = 1, int(when)
-        try:
-            work(run, int(saves))
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    print("began", child, flush=True)
-    print("ended", os.waitpid(child, 0)[1], flush=True)
+def serve():
+    global die
+    for line in sys.stdin:
+        run, saves, when = line.split()
+        child = os.fork()
+        if child == 0:
+            status, die = 1, int(when)
+            try:
+                work(run, int(saves))
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        print("began", child, flush=True)
+        print("ended", os.waitpid(child, 0)[1], flush=True)
+
+
+if len(sys.argv) > 4:
+    work(sys.argv[4], int(sys.argv[5]))
+else:
+    serve()
