@@ -22,9 +22,20 @@ import (
 )
 
 // worker, checker and standIn return what make builds in the bin folder.
-func worker(t *testing.T) string  { return built(t, "lockstep-demo-worker") }
-func checker(t *testing.T) string { return built(t, "demo/check.so") }
-func standIn(t *testing.T) string { return built(t, "lockstep-demo-cupti.so") }
+func worker(t *testing.T) string {
+	t.Helper()
+	return built(t, "lockstep-demo-worker")
+}
+
+func checker(t *testing.T) string {
+	t.Helper()
+	return built(t, "demo/check.so")
+}
+
+func standIn(t *testing.T) string {
+	t.Helper()
+	return built(t, "lockstep-demo-cupti.so")
+}
 
 func built(t *testing.T, name string) string {
 	t.Helper()

@@ -52,7 +52,7 @@ func startEvery(t *testing.T, program string) {
 		for _, c := range components[section] {
 			_, configured := config[section][c.Name]
 			_, excused := notStarted[section+"/"+c.Name]
-			assert.True(t, configured != excused, "%s/%s: got configured %t, excused %t; want one of them", section, c.Name, configured, excused)
+			assert.NotEqual(t, configured, excused, "%s/%s: got configured %t, excused %t; want one of them", section, c.Name, configured, excused)
 		}
 		// What only the other collector holds.
 		maps.DeleteFunc(config[section], func(id string, _ any) bool { return !lists(components[section], id) })

@@ -84,7 +84,7 @@ func TestMake_SourceOrFlagsChanged_CompilesAnew(t *testing.T) {
 		"other's": func() { touch(t, root, "inject/cupti/test/mock_cupti.h") },
 		"rules":   func() { touch(t, root, "inject/common.mk") },
 		"source removed": func() {
-			require.NoError(t, os.Rename(filepath.Join(root, "demo/worker/stats.c"), filepath.Join(root, "demo/worker/more.c")))
+			require.NoError(t, os.Rename(filepath.Join(root, "demo", "worker", "stats.c"), filepath.Join(root, "demo", "worker", "more.c")))
 		},
 	} {
 		first := built(t, root)
@@ -107,7 +107,7 @@ func touch(t *testing.T, root, name string) {
 
 func TestMake_SourceThatDoesNotCompile_LeavesNoProgram(t *testing.T) {
 	root := checkout(t)
-	require.NoError(t, os.WriteFile(filepath.Join(root, "demo/worker/stats.c"), []byte("int main(void) { return }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "demo", "worker", "stats.c"), []byte("int main(void) { return }\n"), 0o600))
 
 	out, err := locked(filepath.Join(root, "demo"), []string{"tests"})
 

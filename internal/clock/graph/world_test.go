@@ -82,8 +82,8 @@ func (w *world) noise(half float64) float64 {
 }
 
 func mustAdd(tb testing.TB, s *Solver, e model.ClockEdge) {
+	tb.Helper()
 	if err := s.Add(e); err != nil {
-		tb.Helper()
 		require.NoError(tb, err)
 	}
 }
