@@ -14,6 +14,10 @@
 # for 30 days are removed. Two callers at a time wait for each other.
 set -euo pipefail
 
+if (($# < 3)); then
+	echo "make a part: got $# arguments; want PATH KEY COMMAND..." >&2
+	exit 2
+fi
 path=$1 key=$2
 shift 2
 
@@ -23,7 +27,9 @@ if [ -e "$path" ] && [ ! -L "$path" ]; then
 fi
 
 name=$(basename "$path")
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep/parts/$name
+base=${XDG_CACHE_HOME:-}
+[[ $base = /* ]] || base=$HOME/.cache # a relative one is invalid by the XDG specification
+cache=$base/lockstep/parts/$name
 digest=$( (
 	printf '%s\n' "$key" "$*"
 	go env GOVERSION GOOS GOARCH GOAMD64 GOARM64 GOFLAGS GOEXPERIMENT CGO_ENABLED
@@ -35,11 +41,11 @@ entry=$cache/$digest
 mkdir -p "$cache" "$(dirname "$path")"
 exec 9>"$cache/.lock"
 flock 9
-if [ ! -e "$entry/complete" ]; then
+if [ ! -e "$entry/complete" ] || [ ! -e "$entry/$name" ]; then
 	rm -rf "$entry"
 	mkdir "$entry"
 	# At its final place from the start: a virtual environment knows its own path.
-	if ! OUT=$entry/$name "$@"; then
+	if ! OUT=$entry/$name "$@" || [ ! -e "$entry/$name" ]; then
 		rm -rf "$entry"
 		echo "make $path: $* failed" >&2
 		exit 1

@@ -40,11 +40,14 @@ func (c *converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	if address == "" {
 		return nil
 	}
+	readers, ok := conf.Get(readersKey).([]any)
+	if !ok && conf.Get(readersKey) != nil {
+		return nil // upstream refuses both settings
+	}
 	host, port, err := split(address)
 	if err != nil {
 		return err
 	}
-	readers, _ := conf.Get(readersKey).([]any)
 	readers = append([]any{reader(host, port)}, readers...)
 	conf.Delete(addressKey)
 	if err := conf.Merge(confmap.NewFromStringMap(map[string]any{readersKey: readers})); err != nil {

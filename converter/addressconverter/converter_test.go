@@ -45,7 +45,7 @@ func TestConvert_AddressBesideReaders_KeepsThem(t *testing.T) {
 }
 
 func TestConvert_NoAddress_ChangesNothing(t *testing.T) {
-	for _, text := range []string{"{}", "service: {telemetry: {metrics: {level: none}}}", "service: {telemetry: {metrics: {address: }}}", "service:"} {
+	for _, text := range []string{"{}", "service: {telemetry: {metrics: {level: none}}}", "service: {telemetry: {metrics: {address: }}}", `service: {telemetry: {metrics: {address: ""}}}`, "service:"} {
 		before, _, err := convert(t, text)
 		require.NoError(t, err, text)
 		assert.False(t, before.IsSet(readersKey), text)
@@ -57,4 +57,14 @@ func TestConvert_NoHostAndPort_NamesWhatWasFound(t *testing.T) {
 		_, _, err := convert(t, `service: {telemetry: {metrics: {address: "`+address+`"}}}`)
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// What upstream refuses without an address, it refuses with one.
+func TestConvert_ReadersNoList_LeftToUpstream(t *testing.T) {
+	conf, out, err := convert(t, `service: {telemetry: {metrics: {address: "localhost:1", readers: bad}}}`)
+
+	require.NoError(t, err)
+	assert.Equal(t, "bad", conf.Get(readersKey))
+	assert.True(t, conf.IsSet(addressKey))
+	assert.Empty(t, out)
 }
