@@ -198,7 +198,7 @@ record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdat
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin dist .distro-check
+	rm -rf bin dist .distro-check distro/.agent-check
 
 # Parts that take minutes and depend on versions alone: made once for all checkouts.
 .PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/cupti .venv/bin/python
