@@ -36,6 +36,11 @@ connection.request, connection.getresponse = deadly(connection.request), deadly(
 os.fsync, os.replace, records.open = deadly(os.fsync), deadly(os.replace), deadly(open)
 
 
+def say(*words):
+    """Writes a line at once: of a process that is killed there is no half of one."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
 def part(epoch):
     return os.path.join(folder, f"step-{epoch}", f"rank-{rank}")
 
@@ -53,7 +58,7 @@ def work(run, saves):
         if found.epoch is not None:
             with open(os.path.join(part(found.epoch), "data")) as f:
                 holds = f.read()
-        print("recovered", found.epoch or 0, holds, flush=True)
+        say("recovered", found.epoch or 0, holds)
         sweep(committer)
         epoch = found.epoch or 0
         for _ in range(saves):
@@ -63,7 +68,7 @@ def work(run, saves):
                 f.write(f"{run} {epoch} ")
                 f.write("end")
             committer.commit(epoch, [part(epoch)], timeout=60)
-            print("committed", epoch, flush=True)
+            say("committed", epoch)
             sweep(committer)
 
 
@@ -81,8 +86,8 @@ def serve():
                 traceback.print_exc()
             finally:
                 os._exit(status)
-        print("began", child, flush=True)
-        print("ended", os.waitpid(child, 0)[1], flush=True)
+        say("began", child)
+        say("ended", os.waitpid(child, 0)[1])
 
 
 if len(sys.argv) > 4:
