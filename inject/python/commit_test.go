@@ -4,6 +4,7 @@ package python
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -65,15 +66,25 @@ func loopback() string {
 	return "localhost"
 }
 
-// serve begins the receiver, one that knows nothing.
+// serve begins the receiver, one that knows nothing. A process that another test starts has a
+// copy of the last listener until it executes its program; so the address may be in use.
 func (c *commits) serve() {
+	c.t.Helper()
+	err := c.listen()
+	for end := time.Now().Add(time.Minute); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); err = c.listen() {
+		time.Sleep(time.Millisecond)
+	}
+	require.NoError(c.t, err)
+}
+
+func (c *commits) listen() error {
 	f := epochcommitreceiver.NewFactory()
 	cfg := f.CreateDefaultConfig().(*epochcommitreceiver.Config)
 	cfg.NetAddr.Endpoint = c.address
 	var err error
 	c.service, err = f.CreateLogs(c.t.Context(), receivertest.NewNopSettings(f.Type()), cfg, consumertest.NewNop())
 	require.NoError(c.t, err)
-	require.NoError(c.t, c.service.Start(c.t.Context(), componenttest.NewNopHost()))
+	return c.service.Start(c.t.Context(), componenttest.NewNopHost())
 }
 
 // program runs one rank as often as it is asked to, each time in a process that it forks.
