@@ -43,14 +43,14 @@ service:
 `
 
 // A protobuf attribute that is nested as deeply as the request's size allows is refused,
-// in every signal, over HTTP and gRPC; the collector keeps its memory and goes on receiving.
+// in every signal, over HTTP and gRPC. The collector stays small and receives the next request.
 func TestNestedAttributes_DeepAsFits_Refused(t *testing.T) {
 	const memoryLimit = 300 << 20
 	for _, size := range []int{4 << 20, 16 << 20} {
 		t.Run(fmt.Sprintf("%d MiB", size>>20), func(t *testing.T) {
 			c := startReceiver(t, size)
 			for _, signal := range []string{"traces", "metrics", "logs"} {
-				// Room for what is around: gRPC's limit is of the message, HTTP's of the body.
+				// 64 bytes of room: gRPC limits the message, HTTP the body.
 				deep, levels := nestedRequest(signal, size-64)
 				require.Greater(t, levels, size/11, "levels of %d bytes", size)
 				t.Logf("%s: %d levels in %d bytes", signal, levels, len(deep))

@@ -74,8 +74,8 @@ func locked(dir string, args []string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// Environ returns the environment without what a make that runs the tests passes on: its
-// flags, such as -B, would have another make compile what is up to date.
+// Environ returns the environment without the variables of a make that runs the tests: its
+// flags, such as -B, would make another make compile again.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
