@@ -133,6 +133,7 @@ static void dawdle(long step)
 static bool stand_or_end(long step)
 {
     if (faulty(FAULT_EXIT, step)) {
+        proxy_drain(); // else the others may miss the end of the step before
         _exit(1);
     }
     while (faulty(FAULT_HANG, step) && !atomic_load(&stopping)) {

@@ -367,13 +367,23 @@ static void doze(void)
 }
 
 // The device is done with a collective before the last chunks have left.
-static bool over(void)
+static bool empty(void)
 {
-    bool empty = true;
     for (int i = 0; i < opt.channels; i++) {
-        empty = empty && head_of(&senders[i]) == NULL && head_of(&receivers[i]) == NULL;
+        if (head_of(&senders[i]) != NULL || head_of(&receivers[i]) != NULL) {
+            return false;
+        }
     }
-    return (empty && atomic_load(&ended)) || atomic_load(&failed);
+    return true;
+}
+
+static bool over(void) { return (empty() && atomic_load(&ended)) || atomic_load(&failed); }
+
+void proxy_drain(void)
+{
+    while (!empty() && !atomic_load(&failed)) {
+        usleep(1000);
+    }
 }
 
 static void *run(void *arg)

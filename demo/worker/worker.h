@@ -205,6 +205,7 @@ void proxy_start(void);
 void proxy_append(struct collective *c);
 void proxy_wake(void);
 void proxy_throttle(bool on);
+void proxy_drain(void); // until all that was appended has left and arrived
 void proxy_stop(void);
 
 // Stamps of the device, and the thread that delivers them.
