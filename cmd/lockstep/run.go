@@ -103,8 +103,8 @@ func lacking(err error) string {
 	if !strings.Contains(err.Error(), "unknown type:") {
 		return ""
 	}
-	return "\n\nThis configuration needs otelcol-lockstep, the full collector, since `lockstep run` has few components" +
-		" (see `lockstep run --help`):\n  otelcol-lockstep --config CONFIG"
+	return "\n\n`lockstep run` has few components (see `lockstep run --help`). The full collector has more," +
+		" and says what it lacks:\n  otelcol-lockstep validate --config CONFIG"
 }
 
 func settings(uris []string, seen *tap) otelcol.CollectorSettings {

@@ -78,7 +78,7 @@ func TestRunBadConfig(t *testing.T) {
 	status, _, stderr = call("run", path)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "nonesuch")
-	assert.Contains(t, stderr, "needs otelcol-lockstep")
+	assert.Contains(t, stderr, "otelcol-lockstep validate --config")
 }
 
 // Only files can be given to analyze.
