@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/mesh"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/netstamp"
+	"github.com/lockstep-otel/lockstep/internal/netstamp/netstamptest"
 )
 
 // namespaces makes two network namespaces joined by a cable, with 10.231.0.1 and
@@ -69,6 +70,7 @@ func within(t *testing.T, namespace string, f func()) {
 }
 
 func TestNodesMeasureEachOtherOverACable(t *testing.T) {
+	netstamptest.AwaitStamps(t)
 	names := namespaces(t)
 	list := &members{}
 	nodes := [2]*testNode{newTestNode(0, list), newTestNode(1, list)}

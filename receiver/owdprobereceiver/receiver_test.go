@@ -30,6 +30,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/netstamp/netstamptest"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/clockmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
@@ -104,6 +105,7 @@ func (r *running) edges(t *testing.T) (out []model.ClockEdge) {
 }
 
 func TestEdgesAndMetricsOfTwoNodes(t *testing.T) {
+	netstamptest.AwaitStamps(t)
 	a, b := twoHosts()
 	host := componenttest.NewNopHost()
 	ra, rb := begin(t, nop(), a, host), begin(t, nop(), b, host)
@@ -164,6 +166,7 @@ func delays(all []pmetric.Metrics) map[string]bool {
 }
 
 func TestEverySeriesSaysHowItWasStamped(t *testing.T) {
+	netstamptest.AwaitStamps(t)
 	a, b := twoHosts()
 	host := componenttest.NewNopHost()
 	ra, _ := begin(t, nop(), a, host), begin(t, nop(), b, host)

@@ -7,4 +7,5 @@
 // depends on the network's seed alone.
 //
 // What it cannot show is what the kernel does: tests with real sockets stay beside it.
+// AwaitStamps is for these.
 package netstamptest
