@@ -40,9 +40,9 @@ type demoJob struct {
 	began   atomic.Bool     // a step has been told of
 	asked   atomic.Bool     // to end
 
-	mu     sync.Mutex
-	ended  []bool       // by rank
-	killed []killedRank // those that did not end when they were asked to
+	mu       sync.Mutex
+	answered []bool       // by rank: its output has ended
+	killed   []killedRank // those that did not end when they were asked to
 }
 
 // demoLine is what a worker prints: its progress, or at the end its result.
@@ -81,7 +81,7 @@ var demoRing = []string{"LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_RECORDS=4096", "
 // stays until they have ended.
 func startDemoJob(o *demoOptions, parts demoParts, dir string, stderr io.Writer) (*demoJob, error) {
 	j := &demoJob{
-		lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), ended: make([]bool, o.ranks),
+		lines: make(chan demoLine, 64), stderr: newWorkerStderr(stderr), answered: make([]bool, o.ranks),
 		torch: o.torch != "", hangs: o.hangs(), grace: o.grace(), dies: -1,
 	}
 	if o.fault == "exit" {
@@ -224,13 +224,13 @@ func (j *demoJob) wait() {
 	for rank, cmd := range j.cmds {
 		all.Go(func() {
 			<-j.readers[rank] // Wait closes the pipe
+			j.answer(rank)
 			err := cmd.Wait()
 			if r, ok := cmd.Stderr.(*rankStderr); ok {
 				r.flush()
 			}
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			j.ended[rank] = true
 			if err != nil && !j.calledOff() && rank != j.dies {
 				failed[rank] = fmt.Errorf("run worker of rank %d: %w", rank, err)
 				j.signal(syscall.SIGTERM)
@@ -252,6 +252,14 @@ func (j *demoJob) wait() {
 	slices.SortStableFunc(failed, func(a, b error) int { return cmp.Compare(bySignal(b), bySignal(a)) })
 	j.err = errors.Join(slices.Concat(failed, []error{j.killedError()})...)
 	close(j.lines)
+}
+
+// answer notes that the rank has closed its output: the kernel may take seconds more to end
+// its process, where the disk is busy.
+func (j *demoJob) answer(rank int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.answered[rank] = true
 }
 
 // bySignal is 1 for a worker that a signal ended, other than ours: the others mostly
@@ -310,7 +318,7 @@ func (j *demoJob) kill() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for rank, cmd := range j.cmds {
-		if !j.ended[rank] {
+		if !j.answered[rank] {
 			j.killed = append(j.killed, killedRank{int64(rank), isStopped(cmd.Process.Pid)})
 		}
 	}

@@ -73,6 +73,22 @@ func TestDemoJobStops(t *testing.T) {
 	assert.Len(t, done, 2)
 }
 
+// Who has closed its output has answered, however long its process takes to end.
+func TestDemoJobThatEndsSlowly(t *testing.T) {
+	dir, err := makeDemoDir(t.TempDir())
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "worker")
+	script := "#!/bin/sh\ntrap 'exec >&- 2>&-; exec sleep 60' TERM\necho '{}'\nwhile :; do sleep 0.02; done\n"
+	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+	job, err := startDemoJob(&demoOptions{ranks: 1, fault: "none"}, demoParts{worker: program, plugin: "none"}, dir, &bytes.Buffer{})
+	require.NoError(t, err)
+	<-job.lines // it handles signals
+	job.grace = time.Second
+	defer job.stop().Stop()
+	collect(job)
+	require.EqualError(t, job.err, "run worker of rank 0: signal: killed")
+}
+
 func TestDemoJobFailsAsAWhole(t *testing.T) {
 	job, stderr := startJob(t, &demoOptions{ranks: 3, fault: "none", level: "summary"})
 	<-job.lines
