@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,7 +18,7 @@ import (
 const goal = 0.95
 
 // report prints the tables, the mutants that the quick tier leaves alive, and the share. It
-// returns an error where the goal is missed.
+// returns an error where the goal is missed or unknown.
 func report(w io.Writer, result mutation.Result) error {
 	ofPackage := func(r mutation.Record) string { return path.Dir(r.File) }
 	ofKind := func(r mutation.Record) string { return string(r.Kind) }
@@ -34,15 +35,14 @@ func report(w io.Writer, result mutation.Result) error {
 	table(w, "package", slices.Sorted(maps.Keys(byPackage)), byPackage, all)
 	leftAlive(w, "Killed by the full tier alone", result.Records, mutation.Killed, mutation.TimedOut)
 	leftAlive(w, "Alive after both tiers", result.Records, mutation.Alive)
-	fmt.Fprintf(w, "judged %d mutants, %d not judged, %d replaced that do not compile\n",
-		len(result.Records), result.Unjudged, result.Rejected)
+	fmt.Fprintf(w, "judged %d mutants, %d not judged, %d replaced that do not compile, a test failed by chance on %d\n",
+		len(result.Records), result.Unjudged, result.Rejected, all.Chance)
 	return conclude(w, all)
 }
 
 func conclude(w io.Writer, all mutation.Counts) error {
 	if all.Dead() == 0 {
-		fmt.Fprintln(w, "the quick tier's share is unknown: no mutant was killed")
-		return nil
+		return errors.New("compare tiers: got no mutant that was killed; want at least one")
 	}
 	low, high := mutation.Wilson(all.Quick, all.Dead())
 	fmt.Fprintf(w, "the quick tier kills %d of the %d mutants that either tier kills: %s (95 %% interval %s to %s)\n",

@@ -41,12 +41,13 @@ func TestReport_ShareBelowGoal_ReturnsError(t *testing.T) {
 
 	require.NoError(t, report(&out, verdicts(100, 5)))
 	require.ErrorContains(t, report(&out, verdicts(100, 6)), "got a share of 94.0 %; want 95.0 %")
-	require.NoError(t, report(&out, mutation.Result{}), "nothing is known")
+	require.ErrorContains(t, report(&out, mutation.Result{}), "got no mutant that was killed")
 }
 
 func TestReport_EachVerdict_IsShown(t *testing.T) {
 	result := verdicts(21, 1)
 	result.Records = append(result.Records, verdictOn("c/z.go", mutation.Drop, mutation.Alive, mutation.Alive))
+	result.Records[0].Chance = []string{"TestB"}
 	result.Rejected, result.Unjudged = 4, 5
 	var out strings.Builder
 
@@ -67,7 +68,7 @@ func TestReport_EachVerdict_IsShown(t *testing.T) {
 		"c/z.go:3:7: drop",
 		"- x < 10",
 		"+ x < 12",
-		"judged 22 mutants, 5 not judged, 4 replaced that do not compile",
+		"judged 22 mutants, 5 not judged, 4 replaced that do not compile, a test failed by chance on 1",
 		// Wilson's bounds of 20 in 21, worked out by hand.
 		"the quick tier kills 20 of the 21 mutants that either tier kills: 95.2 % (95 % interval 77.3 % to 99.2 %)",
 	} {

@@ -91,7 +91,7 @@ func (j *Judge) measure(ctx context.Context, s *suite) error {
 const unchangedLimit = time.Hour
 
 func (j *Judge) time(ctx context.Context, s *suite, binary, temp string, tier Tier) (time.Duration, error) {
-	r, err := s.run(ctx, binary, temp, tier, unchangedLimit)
+	r, err := s.run(ctx, binary, temp, tier, unchangedLimit, "")
 	if err != nil {
 		return 0, err
 	}
@@ -107,8 +107,8 @@ func limit(unchanged time.Duration) time.Duration { return 5*unchanged + 20*time
 
 // Judge returns the verdict on m, from the state where it has one. The quick tier runs
 // first: the tests of the mutant's package, then the further ones, until one fails. Where
-// none does, the full tier runs likewise, of those tests that have one. An error means that ctx is over or that tests
-// could not be compiled or started.
+// none does, the full tier runs likewise, of those tests that have one. An error means that
+// ctx is over or that tests could not be compiled or started.
 func (j *Judge) Judge(ctx context.Context, m Mutant) (Record, error) {
 	tests := j.tests(m)
 	if r, ok := j.state.record(m, tests); ok {
@@ -168,7 +168,7 @@ func (t *trial) tier(ctx context.Context, tier Tier, suites []*suite) (Outcome, 
 		if err != nil {
 			return "", err
 		}
-		r, err := s.run(ctx, binary, t.dir, tier, s.limits[tier])
+		r, err := t.confirmed(ctx, s, binary, tier)
 		if err != nil {
 			return "", err
 		}

@@ -47,10 +47,19 @@ func Count(n int) int {
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
 var _ [Size - 4]int
+
+func TestChance(t *testing.T) {
+	failed := filepath.Join(os.TempDir(), "failed")
+	if _, err := os.Stat(failed); err == nil || Count(-1) == 0 {
+		return
+	}
+	t.Error(os.WriteFile(failed, nil, 0o600))
+}
 
 func TestPassed(t *testing.T) {
 	if Passed(10) || !Passed(90) {
@@ -126,6 +135,7 @@ func (b *bench) eachMutant(t *testing.T) {
 		{Negation, "func Passed(points int) bool { return points <= 50 }", Record{Quick: Killed, By: "toy", Test: "TestPassed"}},
 		{Boundary, "func Passed(points int) bool { return points >= 50 }", Record{Quick: Alive, Full: Killed, By: "toy", Test: "TestPassed"}},
 		{Threshold, "func Passed(points int) bool { return points > 60 }", Record{Quick: Alive, Full: Alive}},
+		{Number, "c := 1", Record{Quick: Alive, Full: Alive, Chance: []string{"TestChance"}}},
 		{Drop, "", Record{Quick: Killed, By: "toy/other", Test: "TestClear"}},
 		{Threshold, "const Size = 3", Record{Quick: NotCompiled}},
 		{Arithmetic, "c -= 1", Record{Quick: TimedOut, By: "toy", Test: "TestCount"}},
@@ -197,6 +207,18 @@ func TestNewJudge_TestFailsUnchanged_ReturnsItsOutput(t *testing.T) {
 
 	require.ErrorContains(t, err, "run quick tests of toy")
 	require.ErrorContains(t, err, "always")
+}
+
+// A compiler that was killed, or has no space, did not judge the sources.
+func TestBuild_CompilerFails_IsNoVerdict(t *testing.T) {
+	s := &suite{path: "toy", dir: write(t, map[string]string{"a.go": "package toy\n", "a_test.go": "package toy\n"})}
+	err := s.build(t.Context(), "", filepath.Join(t.TempDir(), "absent", "\x00"))
+	var rejected *rejectedError
+	require.Error(t, err)
+	assert.NotErrorAs(t, err, &rejected)
+
+	s.dir = write(t, map[string]string{"a.go": "package toy\n", "a_test.go": "package toy\n\nvar _ int = \"\"\n"})
+	require.ErrorAs(t, s.build(t.Context(), "", filepath.Join(t.TempDir(), "test")), &rejected)
 }
 
 func TestLimit_ShortAndLong_LeaveRoom(t *testing.T) {

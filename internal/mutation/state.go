@@ -27,6 +27,8 @@ type Record struct {
 	// its name is known.
 	By   string `json:"by,omitempty"`
 	Test string `json:"test,omitempty"`
+	// Chance has the tests that failed once and passed then, each time.
+	Chance []string `json:"chance,omitempty"`
 	// Seconds is the time of compiling and running.
 	Seconds float64 `json:"seconds"`
 }

@@ -32,8 +32,8 @@ const (
 	Alive    Outcome = "alive"
 	Killed   Outcome = "killed"    // a test failed
 	TimedOut Outcome = "timed out" // which counts as killed
-	// NotCompiled is a mutant that passed the type checker, but not the compiler, the
-	// linker, or the compiler on the tests.
+	// NotCompiled is a mutant that passed the type checker, but not the compiler, or not
+	// the compiler on the tests.
 	NotCompiled Outcome = "not compiled"
 )
 
@@ -79,8 +79,10 @@ func (s *suite) build(ctx context.Context, overlay, binary string) error {
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case errors.As(err, &exit):
+	case errors.As(err, &exit) && diagnostic.Match(out):
 		err = &rejectedError{string(out)}
+	case exit != nil:
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	case err == nil:
 		_, err = os.Stat(binary) // there is none of a package without tests
 	}
@@ -93,12 +95,17 @@ func (s *suite) build(ctx context.Context, overlay, binary string) error {
 // grace is the time that a test binary has beyond its own limit to write what it was at.
 const grace = 10 * time.Second
 
-// run runs the binary until a test fails or limit is over; the tests' temporary folders
-// go below temp. An error means that ctx is over or that the binary could not be started.
-func (s *suite) run(ctx context.Context, binary, temp string, tier Tier, limit time.Duration) (run, error) {
+// run runs the binary until a test fails or limit is over, or one test of it alone where
+// only names it; the tests' temporary folders go below temp. An error means that ctx is over
+// or that the binary could not be started.
+func (s *suite) run(ctx context.Context, binary, temp string, tier Tier, limit time.Duration, only string) (run, error) {
 	inner, cancel := context.WithTimeout(ctx, limit+grace)
 	defer cancel()
-	cmd := command(inner, binary, "-test.failfast", "-test.paniconexit0", "-test.timeout="+limit.String())
+	args := []string{"-test.failfast", "-test.paniconexit0", "-test.timeout=" + limit.String()}
+	if only != "" {
+		args = append(args, "-test.run=^"+regexp.QuoteMeta(only)+"$")
+	}
+	cmd := command(inner, binary, args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), tier.Variable+"="+tier.Value, "TMPDIR="+temp)
 	cmd.WaitDelay = grace

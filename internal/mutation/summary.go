@@ -11,10 +11,14 @@ type Counts struct {
 	FullOnly      int // killed by the full tier alone
 	FullTimedOut  int // of those, by a time limit
 	Alive         int // alive after both
+	Chance        int // of all, those on which a test failed by chance
 }
 
 // Add adds the verdict of one record.
 func (c *Counts) Add(r Record) {
+	if len(r.Chance) > 0 {
+		c.Chance++
+	}
 	switch {
 	case r.Quick.dead():
 		c.Quick++

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutation
+
+import (
+	"context"
+	"regexp"
+)
+
+// rounds bounds how often tests that fail by chance run again.
+const rounds = 3
+
+// confirmed runs the suite until its outcome is sure: a test kills a mutant where it fails
+// twice, the second time alone or after all others. A test that fails once failed by
+// chance, such as on a busy machine, and is added to the record.
+func (t *trial) confirmed(ctx context.Context, s *suite, binary string, tier Tier) (run, error) {
+	failures := map[string]int{}
+	for range rounds {
+		r, err := s.run(ctx, binary, t.dir, tier, s.limits[tier], "")
+		if err != nil || r.outcome != Killed {
+			return r, err
+		}
+		if failures[r.test]++; failures[r.test] > 1 {
+			return r, nil
+		}
+		if r.test != "" {
+			again, err := s.run(ctx, binary, t.dir, tier, s.limits[tier], r.test)
+			if err != nil {
+				return run{}, err
+			}
+			if again.outcome != Alive {
+				return r, nil
+			}
+		}
+		t.record.Chance = append(t.record.Chance, r.test)
+	}
+	return run{outcome: Alive}, nil
+}
+
+// diagnostic is what the compiler writes about sources that it rejects: a compiler that was
+// killed, or had no space, writes none.
+var diagnostic = regexp.MustCompile(`(?m)^\S+\.go:\d+(:\d+)?: `)
