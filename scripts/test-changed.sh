@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the full tier of tests for the packages that differ from a commit and for their
-# direct importers, until the time is up:
+# Runs the full tier of tests for the packages that differ from a commit, then for their
+# direct importers, then for those that the file LEFT names, until the time is up:
 #
 #   scripts/test-changed.sh SECONDS LEFT [COMMIT]
 #
-# Packages for which there was no time are printed and written to the file LEFT, one a
-# line. What stands in LEFT before is tested first, whether it differs or not.
+# LEFT, one package a line, gets those that failed and those for which there was no time;
+# the latter are printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,28 +18,49 @@ export LOCKSTEP_TESTS=full
 differ=$(scripts/changed-packages.sh "$base")
 before=$(cat "$left" 2>/dev/null || true)
 existing=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
-wanted=$(printf '%s\n' "$before" "$differ" | awk '!seen[$0]++' | grep -x -F -f <(printf '%s\n' "$existing") || true)
+wanted=$(printf '%s\n' "$differ" "$before" | awk '!seen[$0]++' | grep -x -F -f <(printf '%s\n' "$existing") || true)
 packages=()
 [ -z "$wanted" ] || mapfile -t packages <<<"$wanted"
 echo "${#packages[@]} packages differ from ${base:-nothing}, import one that does, or were left out before"
 
-failed=0
-remaining=("${packages[@]}")
-while ((${#remaining[@]} > 0)); do
-	time_left=$((limit - SECONDS))
-	((time_left > 0)) || break
-	# Two at a time: as many as there are cores, and the clock is looked at often.
-	batch=("${remaining[@]:0:2}")
-	status=0
-	timeout --signal=INT --kill-after=10 "$time_left" go test -trimpath -timeout 20m "${batch[@]}" || status=$?
-	if ((SECONDS >= limit && status != 0)); then
-		break
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+touch "$results/passed" "$results/late"
+
+# judge tests one package and notes its name where it passed or found no time.
+judge() {
+	local package=$1 time_left=$((limit - SECONDS)) status=0 out
+	out=$(mktemp -p "$results" out.XXXXXX)
+	((time_left > 0)) || time_left=1
+	timeout --signal=INT --kill-after=10 "$time_left" go test -trimpath -timeout 20m "$package" >"$out" 2>&1 || status=$?
+	# A test that failed failed, also where the time was up before the package's end.
+	if ((status == 124 || status == 137)) && ! grep -q -E '^ *--- FAIL' "$out"; then
+		echo "$package" >>"$results/late"
+		return
 	fi
-	((status == 0)) || failed=1
-	remaining=("${remaining[@]:2}")
+	((status != 0)) || echo "$package" >>"$results/passed"
+	cat "$out"
+}
+
+next=0
+# Two at a time: as many as there are cores.
+while ((next < ${#packages[@]} && SECONDS < limit)); do
+	while (($(jobs -r -p | wc -l) >= 2)); do
+		wait -n || true
+	done
+	((SECONDS < limit)) || break
+	judge "${packages[next]}" &
+	next=$((next + 1))
 done
-printf '%s\n' "${remaining[@]}" | grep . >"$left" || true
-if ((${#remaining[@]} > 0)); then
-	printf 'left out after %d s: %s\n' "$limit" "${remaining[*]}"
+wait
+
+late=$(printf '%s\n' "${packages[@]:next}" | cat "$results/late" - | grep . || true)
+failed=$(printf '%s\n' "${packages[@]:0:next}" | grep . | grep -v -x -F -f <(cat "$results/passed" "$results/late") || true)
+printf '%s\n' "$failed" "$late" | grep . >"$left" || true
+if [ -n "$late" ]; then
+	printf 'left out after %d s: %s\n' "$limit" "${late//$'\n'/ }"
 fi
-exit $failed
+if [ -n "$failed" ]; then
+	printf 'failed: %s\n' "${failed//$'\n'/ }"
+	exit 1
+fi
