@@ -205,8 +205,11 @@ clean: ## Remove what was built
 bin/builder:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
 
+# An environment links to the interpreter that made it.
+PYTHON_KEY = $(shell python3 -c 'import os, sys; print(sys.version, os.path.realpath(sys.executable))')
+
 .venv/bin/python:
-	@$(CACHED) .venv "$$(python3 --version)" scripts/parts.sh venv $(TORCH)
+	@$(CACHED) .venv "$(PYTHON_KEY)" scripts/parts.sh venv $(TORCH)
 
 bin/golangci-lint:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -216,7 +219,7 @@ bin/jaeger:
 
 # NVTX as a Python program has it, and the header of a C program.
 bin/nvtx-venv:
-	@$(CACHED) $@ "$$(python3 --version)" scripts/parts.sh venv $(NVTX)
+	@$(CACHED) $@ "$(PYTHON_KEY)" scripts/parts.sh venv $(NVTX)
 
 # NVIDIA's libraries as their packages have them, one of each generation; no driver
 # and no GPU is needed to load them. The program that does comes from inject/cupti.

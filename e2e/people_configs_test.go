@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -88,7 +89,9 @@ func TestVersions_NameTheCommit(t *testing.T) {
 		version := run(t, built(t, command[0]), command[1])
 		stamp := stamps.FindStringSubmatch(version)
 		require.NotNil(t, stamp, version)
-		date, err := exec.CommandContext(t.Context(), "git", "-C", repoRoot(t), "show", "-s", "--format=%cs", stamp[1]).Output()
+		show := exec.CommandContext(t.Context(), "git", "-C", repoRoot(t), "show", "-s", "--date=format-local:%Y-%m-%d", "--format=%cd", stamp[1])
+		show.Env = append(os.Environ(), "TZ=UTC")
+		date, err := show.Output()
 		require.NoError(t, err, "%s is a commit of this checkout", stamp[1])
 		assert.Equal(t, stamp[2], strings.TrimSpace(string(date)))
 	}

@@ -22,7 +22,7 @@ path=$1 key=$2
 shift 2
 
 if [ -e "$path" ] && [ ! -L "$path" ]; then
-	echo "make $path: got a file or folder that this script did not make; want none or a link: move it away" >&2
+	echo "make $path: got a file or folder that this script did not make; want none or a link: move it away (an older Makefile made such)" >&2
 	exit 1
 fi
 
@@ -41,7 +41,9 @@ entry=$cache/$digest
 mkdir -p "$cache" "$(dirname "$path")"
 exec 9>"$cache/.lock"
 flock 9
-if [ ! -e "$entry/complete" ] || [ ! -e "$entry/$name" ]; then
+# A Python environment is dead without the interpreter that made it.
+python=$entry/$name/bin/python
+if [ ! -e "$entry/complete" ] || [ ! -e "$entry/$name" ] || { [ -L "$python" ] && ! "$python" -c ''; }; then
 	rm -rf "$entry"
 	mkdir "$entry"
 	# At its final place from the start: a virtual environment knows its own path.

@@ -18,8 +18,9 @@ overlay=$(mktemp -d)
 trap 'rm -rf "$overlay"' EXIT
 stamp=
 if commit=$(git rev-parse --short=12 HEAD 2>/dev/null); then
-	stamp=+$commit.$(git show -s --format=%cs HEAD)
-	git diff --quiet HEAD -- || stamp=$stamp.modified
+	# In UTC and with files that git does not track, as the go command stamps programs.
+	stamp=+$commit.$(TZ=UTC git show -s --date=format-local:%Y-%m-%d --format=%cd HEAD)
+	[ -z "$(git status --porcelain)" ] || stamp=$stamp.modified
 fi
 sed "s/^\(\t\tVersion: *\"[^\"]*\)\"/\1$stamp\"/" "$folder/main.go" >"$overlay/main.go"
 main=$(realpath "$folder/main.go")

@@ -19,6 +19,16 @@ if [ -n "$rest" ]; then
 	changed=${changed//$(go list -m)/.}
 fi
 
+# Assigned, not piped: a command that fails ends this script.
+targets=$(git ls-files -z --cached --others --exclude-standard '*_test.go' |
+	grep -z -v -E '^(tools|e2e|bench|lab|distro)/' |
+	xargs -0 grep -H -s -o -E '^func Fuzz[A-Za-z0-9_]+' |
+	sed 's/:func /:/' || true)
+if [ -z "$targets" ]; then
+	echo "list fuzz targets: got none; want at least one" >&2
+	exit 1
+fi
+
 ran=0
 while IFS=: read -r file target; do
 	package=./$(dirname "$file")
@@ -31,8 +41,5 @@ while IFS=: read -r file target; do
 	# take a minute each.
 	go test -trimpath -run '^$' -fuzz "^${target}\$" -fuzztime "$fuzztime" -fuzzminimizetime 100x "$package"
 	ran=$((ran + 1))
-done < <(git ls-files --cached --others --exclude-standard '*_test.go' |
-	grep -v -E '^(tools|e2e|bench|lab|distro)/' |
-	xargs -r grep -H -o -E '^func Fuzz[A-Za-z0-9_]+' |
-	sed 's/:func /:/')
+done <<<"$targets"
 echo "fuzz targets run: $ran"

@@ -11,9 +11,10 @@ line='SPDX-License-Identifier: Apache-2.0'
 
 # missing prints the files without the line among their first five.
 missing() {
-	git ls-files --cached --others --exclude-standard -- '*.go' '*.c' '*.h' '*.py' '*.sh' '*.pml' \
+	git ls-files -z --cached --others --exclude-standard -- '*.go' '*.c' '*.h' '*.py' '*.sh' '*.pml' \
 		'Makefile' '*/Makefile' '*.mk' '.ci/run' ':!testdata' ':!*/testdata/*' ':!distro/*.go' |
-		while IFS= read -r file; do
+		while IFS= read -r -d '' file; do
+			[ -e "$file" ] || continue # deleted, and git does not know it yet
 			head -n 5 "$file" | grep -q -F -e "$line" -e 'Code generated' || printf '%s\n' "$file"
 		done
 }
@@ -38,10 +39,11 @@ add() {
 
 if [ "${1:-}" = --fix ]; then
 	missing | while IFS= read -r file; do
-		add "$file" >"$file.new"
+		text=$(mktemp)
+		add "$file" >"$text"
 		# Into the file that is there: its mode stays.
-		cat "$file.new" >"$file"
-		rm "$file.new"
+		cat "$text" >"$file"
+		rm "$text"
 	done
 fi
 files=$(missing)

@@ -90,9 +90,9 @@ func parseDemoLines(t *testing.T, stdout string) (findings []demoFinding, summar
 	return findings, summary
 }
 
-// A slow rank is found while the job runs, as what it is. e2e has the other faults, and
-// each with every witness. The machine may be busy with other tests, so that other
-// findings may come, too.
+// A slow rank is found while the job runs, as what it is. e2e has the other faults, and in
+// the full tier each with every witness. The machine may be busy with other tests, so that
+// other findings may come, too.
 func findsASlowRank(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()

@@ -60,11 +60,15 @@ func classes(t *testing.T) (names []string) {
 
 func interpreter(t *testing.T) string {
 	t.Helper()
+	testdata.Sources(t, "lockstep_scope/*.py", "lockstep_scope/hooks/*.py", "testdata/*.py", "tests/*.py")
 	name := os.Getenv("PYTHON")
 	if name == "" {
 		name = "python3"
 	}
 	path, err := exec.LookPath(name)
+	if err != nil && os.Getenv("PYTHON") != "" {
+		t.Fatalf("find the interpreter that PYTHON names: %v", err)
+	}
 	if err != nil {
 		t.Skipf("find %s: %v", name, err)
 	}

@@ -106,9 +106,26 @@ func TestClaim_QuickUndecided_HoldsAllAgainstFull(t *testing.T) {
 }
 
 func TestClaim_Nonsense_Fails(t *testing.T) {
+	t.Setenv(Env, "full")
+	succeeds := func(int) bool { return true }
+	for name, c := range map[string]Claim{
+		"holds less than fails":     {Full: 0.95, Holds: 0.8, Fails: 0.9, Error: 0.01},
+		"full that nothing refutes": {Holds: 0.95, Fails: 0.8, Error: 0.01},
+		"full above one":            {Full: 1.1, Holds: 0.95, Fails: 0.8, Error: 0.01},
+		"error of a coin":           {Full: 0.9, Holds: 0.95, Fails: 0.8, Error: 0.5},
+	} {
+		r := &recorder{TB: t}
+		c.Check(r, 10, succeeds)
+		require.True(t, r.failed, name)
+	}
 	r := &recorder{TB: t}
+	claim.Check(r, 0, succeeds)
+	require.True(t, r.failed, "no trial")
+}
 
-	Claim{Full: 0.9, Holds: 0.8, Fails: 0.9, Error: 0.01}.Check(r, 0, nil)
-
-	require.True(t, r.failed)
+// 0.28 times 100 is 28.000000000000004.
+func TestAtLeast_ExactShare_IsEnough(t *testing.T) {
+	require.Equal(t, 28, atLeast(0.28, 100))
+	require.Equal(t, 29, atLeast(0.281, 100))
+	require.Equal(t, 10, atLeast(1, 10))
 }
