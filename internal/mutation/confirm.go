@@ -10,14 +10,17 @@ import (
 // rounds bounds how often tests that fail by chance run again.
 const rounds = 3
 
+// rules counts the changes of what a verdict means: one of other rules is not used again.
+const rules = 2
+
 // confirmed runs the suite until its outcome is sure: a test kills a mutant where it fails
-// twice, the second time alone or after all others. A test that fails once failed by
-// chance, such as on a busy machine, and is added to the record.
+// or takes too long twice, the second time alone or after all others. A test that does so
+// once did it by chance, such as on a busy machine, and is added to the record.
 func (t *trial) confirmed(ctx context.Context, s *suite, binary string, tier Tier) (run, error) {
 	failures := map[string]int{}
 	for range rounds {
 		r, err := s.run(ctx, binary, t.dir, tier, s.limits[tier], "")
-		if err != nil || r.outcome != Killed {
+		if err != nil || !r.outcome.dead() {
 			return r, err
 		}
 		if failures[r.test]++; failures[r.test] > 1 {
@@ -28,7 +31,7 @@ func (t *trial) confirmed(ctx context.Context, s *suite, binary string, tier Tie
 			if err != nil {
 				return run{}, err
 			}
-			if again.outcome != Alive {
+			if again.outcome.dead() {
 				return r, nil
 			}
 		}

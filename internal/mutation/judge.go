@@ -124,7 +124,7 @@ func (j *Judge) Judge(ctx context.Context, m Mutant) (Record, error) {
 		return Record{}, err
 	}
 	suites := j.suites[m.Package]
-	t := &trial{overlay: overlay, dir: dir, binaries: map[*suite]string{}, record: Record{Mutant: m, Tests: tests}}
+	t := &trial{overlay: overlay, dir: dir, binaries: map[*suite]string{}, record: Record{Mutant: m, Tests: tests, Rules: rules}}
 	start := time.Now()
 	t.record.Quick, err = t.tier(ctx, j.quick, suites)
 	if err == nil && t.record.Quick == Alive {

@@ -147,7 +147,7 @@ func (b *bench) eachMutant(t *testing.T) {
 		got, err := b.judge.Judge(t.Context(), m)
 		require.NoError(t, err)
 		assert.Positive(t, got.Seconds)
-		c.want.Mutant, c.want.Tests, c.want.Seconds = m, b.judge.tests(m), got.Seconds
+		c.want.Mutant, c.want.Tests, c.want.Seconds, c.want.Rules = m, b.judge.tests(m), got.Seconds, rules
 		assert.Equal(t, c.want, got)
 		kept, ok := b.state.record(m, b.judge.tests(m))
 		assert.True(t, ok)
@@ -171,7 +171,7 @@ func (b *bench) withoutTiers(t *testing.T) {
 
 func (b *bench) knownMutant(t *testing.T) {
 	m := pick(t, b.toy, Negation, "for c >= n {")
-	known := Record{Mutant: m, Tests: b.judge.tests(m), Quick: Alive, Full: Alive}
+	known := Record{Mutant: m, Tests: b.judge.tests(m), Quick: Alive, Full: Alive, Rules: rules}
 	require.NoError(t, b.state.add(entry{Mutant: &known}))
 
 	got, err := b.judge.Judge(t.Context(), m)
@@ -209,16 +209,20 @@ func TestNewJudge_TestFailsUnchanged_ReturnsItsOutput(t *testing.T) {
 	require.ErrorContains(t, err, "always")
 }
 
-// A compiler that was killed, or has no space, did not judge the sources.
-func TestBuild_CompilerFails_IsNoVerdict(t *testing.T) {
-	s := &suite{path: "toy", dir: write(t, map[string]string{"a.go": "package toy\n", "a_test.go": "package toy\n"})}
-	err := s.build(t.Context(), "", filepath.Join(t.TempDir(), "absent", "\x00"))
+// A compiler that was killed did not judge the sources.
+func TestBuild_CompilerKilled_IsNoVerdict(t *testing.T) {
+	s := &suite{path: "toy", dir: write(t, map[string]string{"a.go": "package toy\n", "a_test.go": "package toy\n\nvar _ int = \"\"\n"})}
+	binary := filepath.Join(t.TempDir(), "test")
 	var rejected *rejectedError
-	require.Error(t, err)
-	assert.NotErrorAs(t, err, &rejected)
+	require.ErrorAs(t, s.build(t.Context(), "", binary), &rejected)
 
-	s.dir = write(t, map[string]string{"a.go": "package toy\n", "a_test.go": "package toy\n\nvar _ int = \"\"\n"})
-	require.ErrorAs(t, s.build(t.Context(), "", filepath.Join(t.TempDir(), "test")), &rejected)
+	tools := t.TempDir()
+	script := "#!/bin/sh\necho 'compile: signal: killed' >&2\nexit 1\n"
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o700))
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	err := s.build(t.Context(), "", binary)
+	require.ErrorContains(t, err, "signal: killed")
+	assert.NotErrorAs(t, err, &rejected)
 }
 
 func TestLimit_ShortAndLong_LeaveRoom(t *testing.T) {

@@ -31,6 +31,8 @@ type Record struct {
 	Chance []string `json:"chance,omitempty"`
 	// Seconds is the time of compiling and running.
 	Seconds float64 `json:"seconds"`
+	// Rules says by which rules the verdict came.
+	Rules int `json:"rules"`
 }
 
 // baseline is how long the tests take on unchanged sources.
@@ -93,7 +95,7 @@ func OpenState(path string) (*State, error) {
 }
 
 func (s *State) remember(e entry) {
-	if r := e.Mutant; r != nil {
+	if r := e.Mutant; r != nil && r.Rules == rules {
 		s.records[recordKey{r.ID(), r.Tests}] = *r
 	}
 	if b := e.Baseline; b != nil {

@@ -14,10 +14,13 @@ import (
 
 func TestState_Reopened_HasWhatWasAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.jsonl")
-	record := Record{Mutant: Mutant{File: "a.go", Line: 1, Kind: Drop}, Tests: "t", Quick: Alive, Full: Killed, By: "toy", Test: "TestA"}
+	record := Record{Mutant: Mutant{File: "a.go", Line: 1, Kind: Drop}, Tests: "t", Quick: Alive, Full: Killed, By: "toy", Test: "TestA", Rules: rules}
 	s, err := OpenState(path)
 	require.NoError(t, err)
 	require.NoError(t, s.add(entry{Mutant: &record}))
+	old := record
+	old.Tests, old.Rules = "t of other rules", rules-1
+	require.NoError(t, s.add(entry{Mutant: &old}))
 	require.NoError(t, s.add(entry{Baseline: &baseline{"toy", "t", "quick", 1.5}}))
 	require.NoError(t, s.Close())
 
@@ -30,6 +33,8 @@ func TestState_Reopened_HasWhatWasAdded(t *testing.T) {
 	assert.Equal(t, record, got)
 	_, ok = s.record(record.Mutant, "other tests")
 	assert.False(t, ok)
+	_, ok = s.record(record.Mutant, old.Tests)
+	assert.False(t, ok, "judged by other rules")
 	took, ok := s.baseline("toy", "t", Tier{Name: "quick"})
 	assert.True(t, ok)
 	assert.Equal(t, 1500*time.Millisecond, took)
