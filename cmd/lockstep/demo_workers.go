@@ -42,6 +42,7 @@ type demoJob struct {
 
 	mu       sync.Mutex
 	answered []bool       // by rank: its output has ended
+	ended    bool         // by kill
 	killed   []killedRank // those that did not end when they were asked to
 }
 
@@ -232,7 +233,7 @@ func (j *demoJob) wait() {
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			if err != nil && !j.calledOff() && rank != j.dies {
-				failed[rank] = fmt.Errorf("run worker of rank %d: %w", rank, err)
+				failed[rank] = j.failure(rank, err)
 				j.signal(syscall.SIGTERM)
 				if grace == nil {
 					grace = time.AfterFunc(j.grace, j.kill)
@@ -262,15 +263,31 @@ func (j *demoJob) answer(rank int) {
 	j.answered[rank] = true
 }
 
+// failure says how a rank's worker ended that did not end well. The caller holds the lock.
+func (j *demoJob) failure(rank int, err error) error {
+	if j.ended && endedBy(err) == syscall.SIGKILL {
+		return fmt.Errorf("end worker of rank %d: its output ended, and it did not within %v; killed", rank, j.grace)
+	}
+	return fmt.Errorf("run worker of rank %d: %w", rank, err)
+}
+
 // bySignal is 1 for a worker that a signal ended, other than ours: the others mostly
 // end since it is gone, so that it is told of first.
 func bySignal(err error) int {
+	if s := endedBy(err); s != 0 && s != syscall.SIGTERM {
+		return 1
+	}
+	return 0
+}
+
+// endedBy returns the signal that ended a worker; 0 where none did.
+func endedBy(err error) syscall.Signal {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return 0
 	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() != syscall.SIGTERM {
-		return 1
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal()
 	}
 	return 0
 }
@@ -317,6 +334,7 @@ type killedRank struct {
 func (j *demoJob) kill() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.ended = true
 	for rank, cmd := range j.cmds {
 		if !j.answered[rank] {
 			j.killed = append(j.killed, killedRank{int64(rank), isStopped(cmd.Process.Pid)})

@@ -86,7 +86,7 @@ func TestDemoJobThatEndsSlowly(t *testing.T) {
 	job.grace = time.Second
 	defer job.stop().Stop()
 	collect(job)
-	require.EqualError(t, job.err, "run worker of rank 0: signal: killed")
+	require.EqualError(t, job.err, "end worker of rank 0: its output ended, and it did not within 1s; killed")
 }
 
 func TestDemoJobFailsAsAWhole(t *testing.T) {

@@ -381,7 +381,7 @@ static bool over(void) { return (empty() && atomic_load(&ended)) || atomic_load(
 
 void proxy_drain(void)
 {
-    while (!empty() && !atomic_load(&failed)) {
+    while (!empty() && !atomic_load(&failed) && !atomic_load(&stopping)) {
         usleep(1000);
     }
 }
