@@ -19,7 +19,6 @@ if [ -n "$rest" ]; then
 	changed=${changed//$(go list -m)/.}
 fi
 
-# Assigned, not piped: a command that fails ends this script.
 targets=$(git ls-files -z --cached --others --exclude-standard '*_test.go' |
 	grep -z -v -E '^(tools|e2e|bench|lab|distro)/' |
 	xargs -0 grep -H -s -o -E '^func Fuzz[A-Za-z0-9_]+' |

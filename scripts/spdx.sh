@@ -15,7 +15,7 @@ missing() {
 		'Makefile' '*/Makefile' '*.mk' '.ci/run' ':!testdata' ':!*/testdata/*' ':!distro/*.go' |
 		while IFS= read -r -d '' file; do
 			[ -e "$file" ] || continue # deleted, and git does not know it yet
-			head -n 5 "$file" | grep -q -F -e "$line" -e 'Code generated' || printf '%s\n' "$file"
+			head -n 5 -- "$file" | grep -q -F -e "$line" -e 'Code generated' || printf '%s\n' "$file"
 		done
 }
 

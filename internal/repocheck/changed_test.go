@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/testdata"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // module makes a repository with the script and its helper, and one commit of packages
@@ -33,9 +34,9 @@ func module(t *testing.T, bodies map[string]string) string {
 	write("go.mod", "module toy\n\ngo 1.26.0\n")
 	for name, body := range bodies {
 		write(name+"/a.go", "package "+name+"\n")
-		write(name+"/a_test.go", "package "+name+"\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { "+body+" }\n")
+		write(name+"/a_test.go", "package "+name+"\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nvar _ = time.Now\n\nfunc TestA(t *testing.T) { "+body+" }\n")
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-q", "-m", "Add"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Add"}} {
 		out, err := in(dir, "git", args...).CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
@@ -85,4 +86,23 @@ func TestChanged_NoTime_LeavesWhatDiffersFirst(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, after)
 	assert.Contains(t, output, "ok  \ttoy/fine")
+}
+
+// A package that fails before its time is up has failed, and one beside it that finds no
+// time has not.
+func TestChanged_TimeUp_TellsFailuresFromDelays(t *testing.T) {
+	if !tier.Full(t) {
+		t.Skip("takes its time; the full tier has it")
+	}
+	dir := module(t, map[string]string{
+		"faulty": "t.Error() }\n\nfunc TestB(t *testing.T) { time.Sleep(time.Hour)",
+		"long":   "time.Sleep(time.Hour)",
+	})
+
+	after, output, err := left(t, dir, "20", "", "")
+
+	require.Error(t, err)
+	assert.Equal(t, []string{"toy/faulty", "toy/long"}, after)
+	assert.Contains(t, output, "failed: toy/faulty\n")
+	assert.Contains(t, output, "left out after 20 s: toy/long\n")
 }
