@@ -13,8 +13,8 @@ func Sources(t testing.TB, globs ...string) {
 	t.Helper()
 	for _, glob := range globs {
 		files, err := filepath.Glob(glob)
-		if err != nil {
-			t.Fatalf("list %s: %v", glob, err)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("list sources: got none for %s (error %v); want at least one", glob, err)
 		}
 		for _, file := range files {
 			if _, err := os.Stat(file); err != nil {

@@ -12,9 +12,9 @@ type Claim struct {
 	// Full is the share, 0 to 1, that the full tier requires of all its trials.
 	Full float64
 	// Holds and Fails are the shares between which the quick tier decides, Fails < Holds:
-	// a true share of Holds or more passes, one of Fails or less fails. Where the test
-	// decides before the trials run out, each is decided wrongly with a probability of
-	// Error/(1-Error) at most, by Wald's bounds.
+	// a true share of Holds or more passes, one of Fails or less fails. That the test decides
+	// before the trials run out and is wrong has a probability of Error/(1-Error) at most, by
+	// Wald's bounds, where the trials are independent.
 	Holds, Fails float64
 	// Error sets the probability of a wrong decision, 0 to 0.5.
 	Error float64
