@@ -16,13 +16,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
 // interpreter is a program that takes the place of Python.
 func interpreter(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "python")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // it is to be run
+	testdata.Program(t, path, "#!/bin/sh\n"+script)
 	return path
 }
 

@@ -79,7 +79,7 @@ func TestDemoJobThatEndsSlowly(t *testing.T) {
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "worker")
 	script := "#!/bin/sh\ntrap 'exec >&- 2>&-; exec sleep 60' TERM\necho '{}'\nwhile :; do sleep 0.02; done\n"
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+	testdata.Program(t, program, script)
 	job, err := startDemoJob(&demoOptions{ranks: 1, fault: "none"}, demoParts{worker: program, plugin: "none"}, dir, &bytes.Buffer{})
 	require.NoError(t, err)
 	<-job.lines // it handles signals

@@ -6,7 +6,6 @@ package fleet
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
 // program is a stand-in for one of NVIDIA's.
 func program(t *testing.T, script string) Command {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	testdata.Program(t, path, "#!/bin/sh\n"+script+"\n")
 	return Command{Path: path, Timeout: time.Minute}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
 var (
@@ -218,7 +220,7 @@ func TestBuild_CompilerKilled_IsNoVerdict(t *testing.T) {
 
 	tools := t.TempDir()
 	script := "#!/bin/sh\necho 'compile: signal: killed' >&2\nexit 1\n"
-	require.NoError(t, os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o700))
+	testdata.Program(t, filepath.Join(tools, "go"), script)
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	err := s.build(t.Context(), "", binary)
 	require.ErrorContains(t, err, "signal: killed")

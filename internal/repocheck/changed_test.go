@@ -24,7 +24,7 @@ func module(t *testing.T, bodies map[string]string) string {
 	write := func(path, text string) {
 		path = filepath.Join(dir, path)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+		testdata.Program(t, path, text)
 	}
 	for _, script := range []string{"scripts/test-changed.sh", "scripts/changed-packages.sh"} {
 		text, err := os.ReadFile(filepath.Join(testdata.Root(t), script))

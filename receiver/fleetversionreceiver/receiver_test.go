@@ -25,6 +25,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
 	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
 	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver/internal/metadatatest"
 )
 
@@ -46,7 +47,7 @@ func write(t *testing.T, dir, name, content string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o700))
+	testdata.Program(t, path, content)
 }
 
 func newBench(t *testing.T, next consumer.Logs, change func(*Config)) *bench {
