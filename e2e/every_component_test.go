@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,8 @@ func startEvery(t *testing.T, program string) {
 		_, err := get("http://" + env["HEALTH"] + "/")
 		return err
 	}, collector)
+	// It handles signals some instructions after it is ready, and nothing outside tells when.
+	time.Sleep(200 * time.Millisecond)
 	assert.Zero(t, collector.terminate(t, stopLimit))
 }
 
