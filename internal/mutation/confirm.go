@@ -4,7 +4,9 @@ package mutation
 
 import (
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 )
 
 // rounds bounds how often tests that fail by chance run again.
@@ -17,25 +19,26 @@ const rules = 2
 // or takes too long twice, the second time alone or after all others. A test that does so
 // once did it by chance, such as on a busy machine, and is added to the record.
 func (t *trial) confirmed(ctx context.Context, s *suite, binary string, tier Tier) (run, error) {
-	failures := map[string]int{}
+	failures := map[string]int{} // by test, of those that did not kill
+	defer func() { t.record.Chance = append(t.record.Chance, slices.Sorted(maps.Keys(failures))...) }()
 	for range rounds {
 		r, err := s.run(ctx, binary, t.dir, tier, s.limits[tier], "")
 		if err != nil || !r.outcome.dead() {
 			return r, err
 		}
-		if failures[r.test]++; failures[r.test] > 1 {
-			return r, nil
-		}
-		if r.test != "" {
+		failures[r.test]++
+		kills := failures[r.test] > 1
+		if !kills && r.test != "" {
 			again, err := s.run(ctx, binary, t.dir, tier, s.limits[tier], r.test)
 			if err != nil {
 				return run{}, err
 			}
-			if again.outcome.dead() {
-				return r, nil
-			}
+			kills = again.outcome.dead()
 		}
-		t.record.Chance = append(t.record.Chance, r.test)
+		if kills {
+			delete(failures, r.test)
+			return r, nil
+		}
 	}
 	return run{outcome: Alive}, nil
 }

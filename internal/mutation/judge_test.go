@@ -37,6 +37,8 @@ func (s *Sheet) Clear() {
 	s.Points = 0
 }
 
+func Quits(n int) bool { return n > 7 }
+
 func Count(n int) int {
 	c := 0
 	for c < n {
@@ -69,6 +71,12 @@ func TestPassed(t *testing.T) {
 	}
 	if os.Getenv("TOY_TESTS") == "full" && Passed(50) {
 		t.Error("wrong at the threshold")
+	}
+}
+
+func TestQuits(t *testing.T) {
+	if Quits(7) {
+		os.Exit(3)
 	}
 }
 
@@ -136,6 +144,7 @@ func (b *bench) eachMutant(t *testing.T) {
 	}{
 		{Negation, "func Passed(points int) bool { return points <= 50 }", Record{Quick: Killed, By: "toy", Test: "TestPassed"}},
 		{Boundary, "func Passed(points int) bool { return points >= 50 }", Record{Quick: Alive, Full: Killed, By: "toy", Test: "TestPassed"}},
+		{Boundary, "func Quits(n int) bool { return n >= 7 }", Record{Quick: Killed, By: "toy"}},
 		{Threshold, "func Passed(points int) bool { return points > 60 }", Record{Quick: Alive, Full: Alive}},
 		{Number, "c := 1", Record{Quick: Alive, Full: Alive, Chance: []string{"TestChance"}}},
 		{Drop, "", Record{Quick: Killed, By: "toy/other", Test: "TestClear"}},
