@@ -313,10 +313,10 @@ func (o *demoOptions) grace() time.Duration {
 	return demoGrace
 }
 
-// calledOff reports whether the ranks were to end before they had begun, or stand still.
-// PyTorch's cannot be asked then: a signal ends them, or the loss of another rank, and that is
-// what was wanted.
-func (j *demoJob) calledOff() bool { return j.torch && j.asked.Load() && (j.hangs || !j.began.Load()) }
+// calledOff reports whether the ranks were to end before they had begun, or PyTorch's were to
+// stand still. They cannot be asked then: a signal ends them, or the loss of another rank, and
+// that is what was wanted.
+func (j *demoJob) calledOff() bool { return j.asked.Load() && (j.torch && j.hangs || !j.began.Load()) }
 
 // stop asks all workers to end, and kills those that do not.
 func (j *demoJob) stop() *time.Timer {

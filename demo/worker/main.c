@@ -347,6 +347,15 @@ static int work(void)
     return end(identical || atomic_load(&gave_up) ? 0 : 3);
 }
 
+// Who is told to stop before the first step ends well, whatever it waited for.
+static int end_early(void)
+{
+    if (atomic_load(&stopping)) {
+        give_up();
+    }
+    return end(atomic_load(&stopping) ? 0 : 1);
+}
+
 int main(int argc, char **argv)
 {
     parent = getppid();
@@ -358,14 +367,17 @@ int main(int argc, char **argv)
     catch_signals();
     device_clock_init(opt.rank);
     model_init(opt.ranks);
-    if (!profiler_load() || !cupti_load() || !comm_connect()) {
+    if (!profiler_load() || !cupti_load()) {
         return end(1);
+    }
+    if (!comm_connect()) {
+        return end_early();
     }
     device_start(1);
     proxy_start();
     poller_start();
     if (!warm_up()) {
-        return end(1);
+        return end_early();
     }
     profiler_init(comm_hash);
     return work();
