@@ -36,9 +36,12 @@ type converter struct {
 // Convert replaces the address in conf by a Prometheus reader, beside those that are
 // there, and prints that it did. An address that is no host and port gives an error.
 func (c *converter) Convert(_ context.Context, conf *confmap.Conf) error {
-	address, _ := conf.Get(addressKey).(string)
-	if address == "" {
+	if !conf.IsSet(addressKey) {
 		return nil
+	}
+	address, ok := conf.Get(addressKey).(string)
+	if !ok || address == "" { // such as a variable of the environment that is not set
+		return fmt.Errorf("read %s: got %#v; want HOST:PORT, or readers instead", addressKey, conf.Get(addressKey))
 	}
 	readers, ok := conf.Get(readersKey).([]any)
 	if !ok && conf.Get(readersKey) != nil {

@@ -45,7 +45,7 @@ func TestConvert_AddressBesideReaders_KeepsThem(t *testing.T) {
 }
 
 func TestConvert_NoAddress_ChangesNothing(t *testing.T) {
-	for _, text := range []string{"{}", "service: {telemetry: {metrics: {level: none}}}", "service: {telemetry: {metrics: {address: }}}", `service: {telemetry: {metrics: {address: ""}}}`, "service:"} {
+	for _, text := range []string{"{}", "service: {telemetry: {metrics: {level: none}}}", "service:"} {
 		before, _, err := convert(t, text)
 		require.NoError(t, err, text)
 		assert.False(t, before.IsSet(readersKey), text)
@@ -53,9 +53,12 @@ func TestConvert_NoAddress_ChangesNothing(t *testing.T) {
 }
 
 func TestConvert_NoHostAndPort_NamesWhatWasFound(t *testing.T) {
-	for address, want := range map[string]string{"localhost": `"localhost"`, "localhost:http": `"http"`, ":65536": `"65536"`} {
-		_, _, err := convert(t, `service: {telemetry: {metrics: {address: "`+address+`"}}}`)
-		assert.ErrorContains(t, err, want)
+	for address, want := range map[string]string{
+		`"localhost"`: `"localhost"`, `"localhost:http"`: `"http"`, `":65536"`: `"65536"`, `""`: `""`, "8888": "8888", "": "<nil>",
+	} {
+		_, _, err := convert(t, `service: {telemetry: {metrics: {address: `+address+`}}}`)
+		assert.ErrorContains(t, err, "got", address)
+		assert.ErrorContains(t, err, want, address)
 	}
 }
 
