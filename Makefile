@@ -76,6 +76,8 @@ distro-agent: ## Compile the lean collector for nodes, bin/otelcol-lockstep-agen
 
 .PHONY: install
 install: lockstep inject distro distro-agent ## Install the programs, the plugin and the configurations below PREFIX=/usr/local
+	@case '$(PREFIX)' in *' '* | *'	'*) bad=1 ;; /*) bad= ;; *) bad=1 ;; esac; [ -z "$$bad" ] || \
+		{ echo "install: got PREFIX=$(PREFIX); want an absolute path without blanks" >&2; exit 2; }
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/lockstep/config
 	install -m 755 bin/lockstep bin/otelcol-lockstep bin/otelcol-lockstep-agent $(DESTDIR)$(PREFIX)/bin
 	install -m 755 bin/libnccl-profiler-lockstep.so $(DESTDIR)$(PREFIX)/lib

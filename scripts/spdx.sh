@@ -37,6 +37,13 @@ add() {
 	cat "$1"
 }
 
+case ${1:-} in
+"" | --fix) ;;
+*)
+	echo "check licenses: got $1; want --fix or nothing" >&2
+	exit 2
+	;;
+esac
 if [ "${1:-}" = --fix ]; then
 	missing | while IFS= read -r file; do
 		text=$(mktemp)
