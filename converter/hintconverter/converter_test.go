@@ -64,7 +64,10 @@ func TestConvert_Agent_NamesTheFullCollector(t *testing.T) {
 	assert.Empty(t, convert(t, contents{}, text))
 
 	got := convert(t, contents{agent: true}, text)
-	assert.Equal(t, 2, strings.Count(got, "Run otelcol-lockstep"))
+	assert.Equal(t, 2, strings.Count(got, "Run otelcol-lockstep, or send the data to one."))
+
+	got = convert(t, contents{agent: true}, "receivers:\n  kubeletstats:\n")
+	assert.True(t, strings.HasSuffix(got, "Run otelcol-lockstep.\n"), "a receiver has nothing to send: %s", got)
 }
 
 // Sections that are empty or of another type are upstream's to refuse.

@@ -32,6 +32,8 @@ type hint struct {
 // text returns a sentence that names a reason and a next step.
 func (h hint) text() string {
 	switch {
+	case h.full && h.section == "receivers":
+		return "otelcol-lockstep holds this component, this collector does not. Run otelcol-lockstep."
 	case h.full:
 		return "otelcol-lockstep holds this component, this collector does not. Run otelcol-lockstep, or send the data to one."
 	case h.module == "":
