@@ -73,7 +73,7 @@ func TestDemoJobStops(t *testing.T) {
 	assert.Len(t, done, 2)
 }
 
-// A job that is told to end while its ranks look for each other ends, and blames nobody.
+// A job that gets a signal while its ranks look for each other ends, and blames no rank.
 func TestDemoJobStopsBeforeItsFirstStep(t *testing.T) {
 	for wait := range 6 {
 		job, stderr := startJob(t, &demoOptions{ranks: 4, fault: "none", level: "summary"})
@@ -82,11 +82,11 @@ func TestDemoJobStopsBeforeItsFirstStep(t *testing.T) {
 		collect(job)
 		timer.Stop()
 		require.NoError(t, job.err, stderr)
-		assert.NotContains(t, stderr.String(), " s\n", "nobody waited for so long")
+		assert.NotContains(t, stderr.String(), " s\n", "no rank waited for so long")
 	}
 }
 
-// Who has closed its output has answered, however long its process takes to end.
+// A rank that has closed its output has answered, however long its process takes to end.
 func TestDemoJobThatEndsSlowly(t *testing.T) {
 	dir, err := makeDemoDir(t.TempDir())
 	require.NoError(t, err)

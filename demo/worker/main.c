@@ -347,7 +347,7 @@ static int work(void)
     return end(identical || atomic_load(&gave_up) ? 0 : 3);
 }
 
-// Who is told to stop before the first step ends well, whatever it waited for.
+// A rank that gets a signal before its first step ends well, whatever it waited for.
 static int end_early(void)
 {
     if (atomic_load(&stopping)) {

@@ -482,7 +482,7 @@ func TestARestartReadsOn(t *testing.T) {
 	c := cfg()
 	c.Mode = modeOnce
 	b := start(t, c, host{d})
-	<-b.rd.finished // told to stop before, it leaves the open steps to the next run
+	<-b.rd.finished // stopped before, it leaves the open steps to the next run
 	b.stop()
 	all = append(all, b.ops()...)
 	steps, colls := map[int64]int{}, map[int64]int{}
