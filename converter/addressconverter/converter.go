@@ -40,7 +40,7 @@ func (c *converter) Convert(_ context.Context, conf *confmap.Conf) error {
 		return nil
 	}
 	address, ok := conf.Get(addressKey).(string)
-	if !ok || address == "" { // such as a variable of the environment that is not set
+	if !ok { // nothing, or a number
 		return fmt.Errorf("read %s: got %#v; want HOST:PORT, or readers instead", addressKey, conf.Get(addressKey))
 	}
 	readers, ok := conf.Get(readersKey).([]any)
