@@ -17,7 +17,7 @@ func (c *candidate) action(f *model.Finding) string {
 	case placeLink, placeGroup:
 		return linkAction(f)
 	case placeHost:
-		return fmt.Sprintf("all %d ranks of host %s are slow alike: check what they share there (CPUs, memory, power and cooling, other tenants), or replace the host", len(c.Ranks), f.Host)
+		return hostAction(c, f)
 	case placeStage:
 		if c.Host != "" {
 			return fmt.Sprintf("%[1]s has more work than the others, or host %[2]s is slow, which holds %[1]s and nothing else: nothing recorded tells which. Record kernels, or run %[1]s on another host", stageName(c.Stage), c.Host)
@@ -26,7 +26,7 @@ func (c *candidate) action(f *model.Finding) string {
 	case placeWork:
 		return workAction(c)
 	case placeAll:
-		return pauseAction(c)
+		return pauseAction(c, f)
 	case placeJob:
 		return fmt.Sprintf("the whole job became slower with step %d: look for what changed then for all ranks (software, clocks or power limits, storage, network load, sequence length)", c.First)
 	}
@@ -55,7 +55,15 @@ func workAction(c *candidate) string {
 	return who + ": balance what decides it (tokens for each rank, the load of experts, the split of the data)"
 }
 
-func pauseAction(c *candidate) string {
+func hostAction(c *candidate, f *model.Finding) string {
+	shared, ok := hostAdvice[f.Cause]
+	if !ok {
+		shared = "are slow alike: check what they share there (CPUs, memory, power and cooling, other tenants), or replace the host"
+	}
+	return fmt.Sprintf("all %d ranks of host %s %s", len(c.Ranks), f.Host, shared)
+}
+
+func pauseAction(c *candidate, f *model.Finding) string {
 	how := "hosts pause in turn, and no rank is at fault"
 	if p := c.Pauses; p != nil {
 		how = fmt.Sprintf("hosts pause in turn for %.0f ms, and no rank is at fault", 1e3*p.Median)
@@ -63,7 +71,11 @@ func pauseAction(c *candidate) string {
 			how += fmt.Sprintf("; each does every %.0f steps", p.Period)
 		}
 	}
-	return how + ": pause on all ranks in the same step (collect garbage by hand: gc.disable, gc.freeze, gc.collect every so many steps)"
+	advice, ok := pauseAdvice[f.Cause]
+	if !ok {
+		advice = "nothing recorded tells what pauses them. Mark scopes to know (data loading, garbage collection, checkpoints, compilation)"
+	}
+	return how + ": " + advice
 }
 
 // action says what to do next about a rank; scoped is whether scopes of the rank were recorded.
@@ -106,4 +118,20 @@ var advice = map[string]string{
 	model.CauseDataLoader: "rank %d waits for its data%s: compare its storage and cache, its samples' size, and its workers and their CPUs with those of its peers; more workers or more batches ahead may hide it",
 	model.CauseGC:         "rank %d collects garbage%s while its peers do not: collect by hand at the same step on all ranks (gc.disable, gc.freeze), and look for what makes so many objects there",
 	model.CauseCheckpoint: "rank %d is kept by a checkpoint%s: save asynchronously or share the work among ranks, and compare the speed of its storage with that of its peers",
+}
+
+// hostAdvice is what to do next about a host whose ranks are all late for a known cause.
+var hostAdvice = map[string]string{
+	model.CauseCompile:    "recompile in every step: check the cache of compiled code that they share there, and log recompilations",
+	model.CauseDataLoader: "wait for their data: check the storage, the cache and the CPUs for loader workers that they share there; more workers or more batches ahead may hide it",
+	model.CauseGC:         "collect garbage while their peers do not: collect by hand at the same step on all ranks (gc.disable, gc.freeze), and check the memory that they share there",
+	model.CauseCheckpoint: "are kept by a checkpoint: check the storage that they share there, save asynchronously, or share the work among hosts",
+}
+
+// pauseAdvice is what to do next about hosts that pause in turn for a known cause.
+var pauseAdvice = map[string]string{
+	model.CauseCompile:    "each recompiles at times. Log recompilations, and keep shapes and types the same on all ranks",
+	model.CauseDataLoader: "each waits for its data at times. Give loaders more workers or more batches ahead, and look for slow storage, an empty cache, or samples of very unequal size",
+	model.CauseGC:         "pause on all ranks in the same step (collect garbage by hand: gc.disable, gc.freeze, gc.collect every so many steps)",
+	model.CauseCheckpoint: "each is kept by a checkpoint at times. Save asynchronously, or on all ranks in the same step",
 }
