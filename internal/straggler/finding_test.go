@@ -334,6 +334,26 @@ func TestAConclusionThatCostsNothingIsNotTold(t *testing.T) {
 	assert.InDelta(t, 0.0001, a.CostShare*0.0211, 1e-6)
 }
 
+func TestGated_SavesNothingAloneOrTogether_NotNamed(t *testing.T) {
+	least := func(c *Config) { c.MinCostShare = 0 }
+	victims := []judge.Conclusion{accusation(model.ClassHost, 1, 6), accusation(model.ClassHost, 2, 6)}
+
+	w := newWorld(t, 8, least)
+	stepsOf(w, 6, each(8, "c20 *", nil)...)
+	assert.Empty(t, concluded(w, victims...), "no rank is slower than its peers")
+	require.NotNil(t, w.e.sorted()[0].abstain)
+	assert.Equal(t, gateCost, w.e.sorted()[0].abstain.Gate)
+
+	w = newWorld(t, 8, least)
+	stepsOf(w, 6, each(8, "h1:load c20 *", map[int]program{1: "h9:load c20 *", 2: "h9:load c20 *"})...)
+	both := concluded(w, victims...)
+	require.Len(t, both, 2, "each alone saves nothing; both together save 8 ms")
+	for _, v := range both {
+		assert.Zero(t, v.Finding.CostSeconds.V)
+		assert.InDelta(t, 0.008, v.Finding.CostJoint.V, 1e-4)
+	}
+}
+
 func TestAnAccusationThatIsExplainedDoesNotStand(t *testing.T) {
 	w := newWorld(t, 4)
 	stepsOf(w, 8, "c10 *", "c20 *", "c30 *", "c40 *")

@@ -117,6 +117,7 @@ func (j *job) gated(suspects []*candidate) []*candidate {
 	}
 	pass(suspects[:nobodys])
 	pass(suspects[nobodys:])
+	named = j.saving(named)
 	for _, c := range poor {
 		j.decline(c, c.failed(nil, nil, &j.e.cfg))
 	}
@@ -152,6 +153,37 @@ func (j *job) together(named, poor []*candidate) (rich, left []*candidate) {
 		}
 	}
 	return named, left
+}
+
+// noSaving is the share of the step below which a report prints 0.0 %.
+const noSaving = 0.0005
+
+// saving returns the candidates whose fix saves something, alone or together with the
+// others. Each removal changes what the rest saves together.
+func (j *job) saving(named []*candidate) []*candidate {
+	for i := 0; i < len(named); {
+		c := named[i]
+		if got := j.saves(c, named); got < noSaving {
+			j.decline(c, failure{gateCost, got, max(noSaving, j.e.cfg.MinCostShare)})
+			named, i = slices.Delete(named, i, i+1), 0
+			continue
+		}
+		i++
+	}
+	return named
+}
+
+// saves returns the share of the step that the candidate's fix saves at most: alone, or
+// together with the named ones. Work shared out evenly would hide what a slow rank costs, so
+// a fault is looked at beside faults only.
+func (j *job) saves(c *candidate, named []*candidate) float64 {
+	if alone := c.share(max(c.cost, c.most)); alone >= noSaving {
+		return alone
+	}
+	j.besides(c, slices.DeleteFunc(slices.Clone(named), func(o *candidate) bool {
+		return c.place.accuses() && !o.place.accuses()
+	}))
+	return c.share(c.beside)
 }
 
 // order raises the probability that chance names a candidate to what the order of ranks
