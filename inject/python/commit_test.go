@@ -125,6 +125,7 @@ type rank struct {
 func (c *commits) run(name string, saves, dying, die int) (ranks [committers]rank) {
 	c.t.Helper()
 	var begun, ends sync.WaitGroup
+	var faults [committers]error
 	begun.Add(committers)
 	for i := range ranks {
 		r := &ranks[i]
@@ -135,7 +136,7 @@ func (c *commits) run(name string, saves, dying, die int) (ranks [committers]ran
 		_, err := fmt.Fprintln(c.programs[i].stdin, name, saves, of)
 		require.NoError(c.t, err)
 		ends.Go(func() {
-			r.hear(c.programs[i].lines, begun.Done)
+			faults[i] = r.hear(c.programs[i].lines, begun.Done)
 			if i == dying && r.status != 0 {
 				begun.Wait()
 				time.Sleep(rand.N(20 * time.Millisecond))
@@ -149,31 +150,41 @@ func (c *commits) run(name string, saves, dying, die int) (ranks [committers]ran
 		})
 	}
 	ends.Wait()
+	require.NoError(c.t, errors.Join(faults[:]...))
 	return ranks
 }
 
-// hear reads what a process says until it has ended, or its program has.
-func (r *rank) hear(lines *bufio.Scanner, begun func()) {
+// hear reads what a process prints until it has ended, or its program has. A killed process
+// prints whole lines or none: a part of a line is a fault of the test's program.
+func (r *rank) hear(lines *bufio.Scanner, begun func()) error {
 	r.status = -1
 	begun = sync.OnceFunc(begun)
 	defer begun()
 	for lines.Scan() {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
+		var err error
 		switch word {
 		case "began":
-			_, _ = fmt.Sscan(rest, &r.process)
+			_, err = fmt.Sscan(rest, &r.process)
 			begun()
 		case "recovered":
 			r.recovery = true
-			_, _ = fmt.Sscan(rest, &r.recovered)
+			_, err = fmt.Sscan(rest, &r.recovered)
 			_, r.data, _ = strings.Cut(rest, " ")
 		case "committed":
-			_, _ = fmt.Sscan(rest, &r.committed)
+			_, err = fmt.Sscan(rest, &r.committed)
 		case "ended":
-			_, _ = fmt.Sscan(rest, &r.status)
-			return
+			if _, err = fmt.Sscan(rest, &r.status); err == nil {
+				return nil
+			}
+		default:
+			err = errors.New("unknown word")
+		}
+		if err != nil {
+			return fmt.Errorf("read line %q: %w", lines.Text(), err)
 		}
 	}
+	return lines.Err()
 }
 
 // requireOneSave checks that all ranks that recovered hold whole parts of one save, of one run, and not
