@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deliver gives data to the next component, again until the component takes
+// them, refuses them for good, or time is up.
+//
+// The next component can be several branches: the collector gives each of them the
+// data, and joins the errors of those that fail. Data are given to all branches or to
+// none, so an error of several branches has these meanings:
+//
+//   - One branch fails, and says what it refused: only that is given again. The other
+//     branches get it a second time. Ids derive from data, so that a duplicate changes
+//     no result.
+//   - Several branches fail: everything is given again as long as one of the errors is
+//     retryable. What each branch refused is in its own error, and no part of the data
+//     is right for all of them.
+//   - Every error is permanent: nothing is given again, and what was refused counts as
+//     not taken.
+//
+// What any branch refused never counts as taken.
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// Retry says how refused data are given again.
+type Retry struct {
+	Config configretry.BackOffConfig
+	// Once gives data once, whatever the configuration says: the component stops.
+	Once bool
+	// Retried counts a retry.
+	Retried func(context.Context)
+}
+
+// Traces gives the next component what build returns, which stands for a number of
+// items. It returns how many items the component did not take. The next component
+// owns what it is given, even if it refuses it, so each attempt builds its own.
+func Traces(ctx context.Context, r Retry, next consumer.Traces, items int, build func() ptrace.Traces) (left int, err error) {
+	return deliver(ctx, r, items, build, &signal[ptrace.Traces]{
+		name: "spans", consume: next.ConsumeTraces, count: ptrace.Traces.SpanCount,
+		refused: func(err error) (ptrace.Traces, bool) {
+			e, ok := err.(consumererror.Traces) //nolint:errorlint // one error of a chain is looked at
+			if !ok {
+				return ptrace.Traces{}, false
+			}
+			return e.Data(), true
+		},
+		clone: func(td ptrace.Traces) ptrace.Traces {
+			out := ptrace.NewTraces()
+			td.CopyTo(out)
+			return out
+		},
+	})
+}
+
+// Logs is Traces for log records.
+func Logs(ctx context.Context, r Retry, next consumer.Logs, items int, build func() plog.Logs) (left int, err error) {
+	return deliver(ctx, r, items, build, &signal[plog.Logs]{
+		name: "log records", consume: next.ConsumeLogs, count: plog.Logs.LogRecordCount,
+		refused: func(err error) (plog.Logs, bool) {
+			e, ok := err.(consumererror.Logs) //nolint:errorlint // one error of a chain is looked at
+			if !ok {
+				return plog.Logs{}, false
+			}
+			return e.Data(), true
+		},
+		clone: func(ld plog.Logs) plog.Logs {
+			out := plog.NewLogs()
+			ld.CopyTo(out)
+			return out
+		},
+	})
+}
+
+// signal is what differs between the signals.
+type signal[T any] struct {
+	name    string
+	consume func(context.Context, T) error
+	count   func(T) int
+	clone   func(T) T
+	refused func(error) (T, bool) // the data of a partial error
+}
+
+func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *signal[T]) (left int, err error) {
+	delay := backoff.ExponentialBackOff{
+		InitialInterval: r.Config.InitialInterval, RandomizationFactor: r.Config.RandomizationFactor,
+		Multiplier: r.Config.Multiplier, MaxInterval: r.Config.MaxInterval,
+	}
+	begin := time.Now()
+	for left = items; ; {
+		data := build()
+		given := s.count(data)
+		err := s.consume(ctx, data)
+		if err == nil {
+			return 0, nil
+		}
+		f := failuresOf(err)
+		if rest, ok := part(&f, s, given); ok {
+			left = min(left, s.count(rest))
+			build = func() T { return s.clone(rest) }
+		}
+		if !r.Config.Enabled || r.Once || f.permanent {
+			return left, fmt.Errorf("deliver %s: %w", s.name, err)
+		}
+		wait := delay.NextBackOff()
+		if limit := r.Config.MaxElapsedTime; limit > 0 && time.Since(begin)+wait > limit {
+			return left, fmt.Errorf("deliver %s: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
+				s.name, time.Since(begin).Round(time.Millisecond), limit, err)
+		}
+		r.Retried(ctx)
+		select {
+		case <-ctx.Done():
+			return left, fmt.Errorf("deliver %s: stopped after: %w", s.name, err)
+		case <-time.After(wait):
+		}
+	}
+}

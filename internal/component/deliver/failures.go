@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"errors"
+	"reflect"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+)
+
+// failures is what an error reports of the branches that failed.
+type failures struct {
+	// branches has one error of each: the one that carries what was refused, or the innermost.
+	branches []error
+	// permanent: no branch would take the data another time.
+	permanent bool
+}
+
+// permanentType tells a permanent error from one that has a permanent error in it.
+var permanentType = reflect.TypeOf(consumererror.NewPermanent(errors.New("")))
+
+func failuresOf(err error) failures {
+	if isPartial(err) { // whatever is in it, it speaks for its branch
+		return failures{branches: []error{err}, permanent: consumererror.IsPermanent(err)}
+	}
+	var f failures
+	switch e := err.(type) { //nolint:errorlint // one error of the tree is looked at
+	case interface{ Unwrap() []error }:
+		f = join(e.Unwrap())
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			f = failuresOf(inner)
+		}
+	}
+	if len(f.branches) == 0 {
+		f.branches = []error{err}
+	}
+	f.permanent = f.permanent || reflect.TypeOf(err) == permanentType
+	return f
+}
+
+// join adds up the failures of branches.
+func join(errs []error) (all failures) {
+	all.permanent = len(errs) > 0
+	for _, err := range errs {
+		f := failuresOf(err)
+		all.branches = append(all.branches, f.branches...)
+		all.permanent = all.permanent && f.permanent
+	}
+	return all
+}
+
+func isPartial(err error) bool {
+	switch err.(type) { //nolint:errorlint // one error of the tree is looked at
+	case consumererror.Traces, consumererror.Logs, consumererror.Metrics:
+		return true
+	}
+	return false
+}
+
+// part returns the part of the given data that was refused; false where it is everything,
+// or differs between branches. More than was given is another component's data.
+func part[T any](f *failures, s *signal[T], given int) (refused T, ok bool) {
+	if len(f.branches) != 1 {
+		return refused, false
+	}
+	refused, ok = s.refused(f.branches[0])
+	return refused, ok && s.count(refused) > 0 && s.count(refused) <= given
+}
