@@ -4,14 +4,10 @@ package flightrecorderreceiver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -19,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -99,11 +96,11 @@ func (d *delivery) open(s *model.RankState, began, now time.Time) {
 // events hands on a batch of events, and reports whether it was taken.
 func (d *delivery) events(n int, build func(plog.Logs)) bool {
 	ctx := d.obs.StartLogsOp(d.ctx)
-	left, err := d.offer(ctx, n, func(ctx context.Context) error {
+	left, err := deliver.Logs(ctx, d.retry(), d.logs, n, func() plog.Logs {
 		ld := plog.NewLogs()
 		build(ld)
 		observed(ld, pcommon.NewTimestampFromTime(time.Now()))
-		return d.logs.ConsumeLogs(ctx, ld)
+		return ld
 	})
 	d.obs.EndLogsOp(ctx, format, n, err)
 	if err != nil {
@@ -133,9 +130,7 @@ func (d *delivery) ops(rank *model.Rank, ops []model.Op) {
 	}
 	for part := range slices.Chunk(ops, d.cfg.BatchOps) {
 		ctx := d.obs.StartTracesOp(d.ctx)
-		left, err := d.offer(ctx, len(part), func(ctx context.Context) error {
-			return d.traces.ConsumeTraces(ctx, otelmap.OpsToTraces(rank, part))
-		})
+		left, err := deliver.Traces(ctx, d.retry(), d.traces, len(part), func() ptrace.Traces { return otelmap.OpsToTraces(rank, part) })
 		d.obs.EndTracesOp(ctx, format, len(part), err)
 		d.telemetry.ReceiverFlightRecorderOperationsEmitted.Add(d.ctx, int64(len(part)-left))
 		if err != nil {
@@ -143,6 +138,12 @@ func (d *delivery) ops(rank *model.Rank, ops []model.Op) {
 			d.log.Error("Operations refused by the next component", zap.Int64("rank", rank.Rank), zap.Int("operations", left), zap.Error(err))
 		}
 	}
+}
+
+func (d *delivery) retry() deliver.Retry {
+	return deliver.Retry{Config: d.cfg.RetryOnFailure, Once: d.last, Retried: func(ctx context.Context) {
+		d.telemetry.ReceiverFlightRecorderDeliveryRetries.Add(ctx, 1)
+	}}
 }
 
 // sendMetrics sends the series that changed. Refused, they are sent with the next poll: they
@@ -162,62 +163,4 @@ func (d *delivery) sendMetrics(r *recorded, now time.Time) {
 		return
 	}
 	r.changed = false
-}
-
-// offer gives a batch to the next component until it takes it, refuses it for good, or time
-// is up. It returns how many items were not taken. The next component owns what it is given,
-// even if it refuses it, so each attempt builds its own.
-func (d *delivery) offer(ctx context.Context, items int, give func(context.Context) error) (left int, err error) {
-	retry := d.cfg.RetryOnFailure
-	delay := backoff.ExponentialBackOff{
-		InitialInterval: retry.InitialInterval, RandomizationFactor: retry.RandomizationFactor,
-		Multiplier: retry.Multiplier, MaxInterval: retry.MaxInterval,
-	}
-	begin := time.Now()
-	for {
-		err := give(ctx)
-		if err == nil {
-			return 0, nil
-		}
-		var part consumererror.Traces
-		if errors.As(err, &part) {
-			items, give = part.Data().SpanCount(), d.again(part.Data())
-		}
-		var events consumererror.Logs
-		if errors.As(err, &events) {
-			items, give = events.Data().LogRecordCount(), d.eventsAgain(events.Data())
-		}
-		if !retry.Enabled || d.last || consumererror.IsPermanent(err) {
-			return items, fmt.Errorf("hand on: %w", err)
-		}
-		wait := delay.NextBackOff()
-		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
-			return items, fmt.Errorf("hand on: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
-				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
-		}
-		d.telemetry.ReceiverFlightRecorderDeliveryRetries.Add(ctx, 1)
-		select {
-		case <-d.ctx.Done():
-			return items, fmt.Errorf("hand on: got told to stop after: %w", err)
-		case <-time.After(wait):
-		}
-	}
-}
-
-// eventsAgain offers what came back of events.
-func (d *delivery) eventsAgain(data plog.Logs) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ld := plog.NewLogs()
-		data.CopyTo(ld)
-		return d.logs.ConsumeLogs(ctx, ld)
-	}
-}
-
-// again offers what came back: only that was not taken.
-func (d *delivery) again(data ptrace.Traces) func(context.Context) error {
-	return func(ctx context.Context) error {
-		td := ptrace.NewTraces()
-		data.CopyTo(td)
-		return d.traces.ConsumeTraces(ctx, td)
-	}
 }

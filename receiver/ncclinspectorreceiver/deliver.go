@@ -4,16 +4,13 @@ package ncclinspectorreceiver
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
-	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/inspector"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -61,7 +58,7 @@ func (s *sink) flush() {
 		return
 	}
 	ctx := rd.obs.StartTracesOp(rd.ctx)
-	left, err := rd.offer(ctx, ops, func() ptrace.Traces {
+	left, err := deliver.Traces(ctx, rd.retry(), rd.traces, ops, func() ptrace.Traces {
 		td := ptrace.NewTraces()
 		for i := range batch {
 			otelmap.AppendOps(td, &batch[i].Rank, batch[i].Ops)
@@ -83,40 +80,10 @@ func (s *sink) flush() {
 	}
 }
 
-// offer gives spans to the next component until it takes them, refuses them for
-// good, or time is up. It returns how many were not taken. The next component
-// owns what it is given, even if it refuses it, so each attempt builds its own.
-func (rd *reader) offer(ctx context.Context, spans int, build func() ptrace.Traces) (left int, err error) {
-	retry := rd.cfg.RetryOnFailure
-	delay := backoff.ExponentialBackOff{
-		InitialInterval: retry.InitialInterval, RandomizationFactor: retry.RandomizationFactor,
-		Multiplier: retry.Multiplier, MaxInterval: retry.MaxInterval,
-	}
-	begin := time.Now()
-	for {
-		err := rd.traces.ConsumeTraces(ctx, build())
-		if err == nil {
-			return 0, nil
-		}
-		var part consumererror.Traces
-		if errors.As(err, &part) {
-			spans, build = part.Data().SpanCount(), copyOf(part.Data())
-		}
-		if !retry.Enabled || rd.last || consumererror.IsPermanent(err) {
-			return spans, fmt.Errorf("hand on operations: %w", err)
-		}
-		wait := delay.NextBackOff()
-		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
-			return spans, fmt.Errorf("hand on operations: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
-				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
-		}
+func (rd *reader) retry() deliver.Retry {
+	return deliver.Retry{Config: rd.cfg.RetryOnFailure, Once: rd.last, Retried: func(ctx context.Context) {
 		rd.telemetry.ReceiverNcclInspectorDeliveryRetries.Add(ctx, 1)
-		select {
-		case <-ctx.Done():
-			return spans, fmt.Errorf("hand on operations: got told to stop after: %w", err)
-		case <-time.After(wait):
-		}
-	}
+	}}
 }
 
 // sendMetrics sends the series that changed. Refused, they are sent with the next
@@ -137,12 +104,4 @@ func (rd *reader) sendMetrics() bool {
 	}
 	rd.series.changed = false
 	return true
-}
-
-func copyOf(data ptrace.Traces) func() ptrace.Traces {
-	return func() ptrace.Traces {
-		td := ptrace.NewTraces()
-		data.CopyTo(td)
-		return td
-	}
 }

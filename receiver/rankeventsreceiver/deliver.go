@@ -4,18 +4,14 @@ package rankeventsreceiver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"time"
 
-	"github.com/cenkalti/backoff/v7"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
@@ -76,10 +72,7 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 
 func (rd *reader) deliverOps(b *rankevents.Batch) {
 	ctx := rd.obs.StartTracesOp(rd.ctx)
-	left, err := rd.offer(ctx, len(b.Ops), func(ctx context.Context) error {
-		return rd.traces.ConsumeTraces(ctx, toTraces(b, rd.cfg.RequestSpans))
-	})
-	left = min(left, len(b.Ops)) // what shows a step to a request is no operation
+	left, err := deliver.Traces(ctx, rd.retry(), rd.traces, len(b.Ops), func() ptrace.Traces { return toTraces(b, rd.cfg.RequestSpans) })
 	rd.obs.EndTracesOp(ctx, format, len(b.Ops), err)
 	add(rd.telemetry.ReceiverRankEventsOperationsEmitted.Add, rd, int64(len(b.Ops)-left))
 	if err != nil {
@@ -91,10 +84,10 @@ func (rd *reader) deliverOps(b *rankevents.Batch) {
 // deliverLogs hands on n events, which write makes anew for each attempt.
 func (rd *reader) deliverLogs(b *rankevents.Batch, n int, write func(plog.Logs)) {
 	ctx := rd.obs.StartLogsOp(rd.ctx)
-	left, err := rd.offer(ctx, n, func(ctx context.Context) error {
+	left, err := deliver.Logs(ctx, rd.retry(), rd.logs, n, func() plog.Logs {
 		ld := plog.NewLogs()
 		write(ld)
-		return rd.logs.ConsumeLogs(ctx, ld)
+		return ld
 	})
 	rd.obs.EndLogsOp(ctx, format, n, err)
 	if err != nil {
@@ -103,8 +96,13 @@ func (rd *reader) deliverLogs(b *rankevents.Batch, n int, write func(plog.Logs))
 	}
 }
 
-// toTraces maps a batch. The next component owns what it is given, even if it
-// refuses it, so that each attempt builds its own.
+func (rd *reader) retry() deliver.Retry {
+	return deliver.Retry{Config: rd.cfg.RetryOnFailure, Once: rd.stopping, Retried: func(ctx context.Context) {
+		rd.telemetry.ReceiverRankEventsDeliveryRetries.Add(ctx, 1)
+	}}
+}
+
+// toTraces maps a batch.
 func toTraces(b *rankevents.Batch, requests bool) ptrace.Traces {
 	td := otelmap.OpsToTraces(&b.Rank, b.Ops)
 	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
@@ -146,49 +144,4 @@ func histograms(s *rankevents.Summary) map[string]*straggler.Histogram {
 		out[h.Key] = to
 	}
 	return out
-}
-
-// offer gives a batch to the next component until it takes it, refuses it for
-// good, or time is up. It returns how many items were not taken.
-func (rd *reader) offer(ctx context.Context, items int, give func(context.Context) error) (left int, err error) {
-	retry := rd.cfg.RetryOnFailure
-	delay := backoff.ExponentialBackOff{
-		InitialInterval: retry.InitialInterval, RandomizationFactor: retry.RandomizationFactor,
-		Multiplier: retry.Multiplier, MaxInterval: retry.MaxInterval,
-	}
-	begin := time.Now()
-	for {
-		err := give(ctx)
-		if err == nil {
-			return 0, nil
-		}
-		var part consumererror.Traces
-		if errors.As(err, &part) {
-			// What is left came back: only that is offered again.
-			items = part.Data().SpanCount()
-			give = again(rd, part.Data())
-		}
-		if !retry.Enabled || rd.stopping || consumererror.IsPermanent(err) {
-			return items, fmt.Errorf("hand on: %w", err)
-		}
-		wait := delay.NextBackOff()
-		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
-			return items, fmt.Errorf("hand on: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
-				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
-		}
-		rd.telemetry.ReceiverRankEventsDeliveryRetries.Add(ctx, 1)
-		select {
-		case <-rd.ctx.Done():
-			return items, fmt.Errorf("hand on: got told to stop after: %w", err)
-		case <-time.After(wait):
-		}
-	}
-}
-
-func again(rd *reader, data ptrace.Traces) func(context.Context) error {
-	return func(ctx context.Context) error {
-		td := ptrace.NewTraces()
-		data.CopyTo(td)
-		return rd.traces.ConsumeTraces(ctx, td)
-	}
 }

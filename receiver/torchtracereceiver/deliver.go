@@ -4,15 +4,11 @@ package torchtracereceiver
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
-	"github.com/cenkalti/backoff/v7"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -55,7 +51,7 @@ func (rd *reader) emit(ctx context.Context, rank *model.Rank, ops []model.Op) in
 		return 0
 	}
 	opCtx := rd.obs.StartTracesOp(ctx)
-	left, err := rd.offer(opCtx, len(ops), func() ptrace.Traces { return otelmap.OpsToTraces(rank, ops) })
+	left, err := deliver.Traces(opCtx, rd.retry(), rd.next, len(ops), func() ptrace.Traces { return otelmap.OpsToTraces(rank, ops) })
 	rd.obs.EndTracesOp(opCtx, format, len(ops), err)
 	accepted := len(ops) - left
 	rd.telemetry.ReceiverTorchTraceOperationsEmitted.Add(ctx, int64(accepted))
@@ -67,48 +63,8 @@ func (rd *reader) emit(ctx context.Context, rank *model.Rank, ops []model.Op) in
 	return accepted
 }
 
-// offer gives spans to the next component until it takes them, refuses them for
-// good, or time is up. It returns how many were not taken. The next component
-// owns what it is given, even if it refuses it, so each attempt builds its own.
-func (rd *reader) offer(ctx context.Context, spans int, build func() ptrace.Traces) (left int, err error) {
-	retry := rd.cfg.RetryOnFailure
-	delay := backoff.ExponentialBackOff{
-		InitialInterval:     retry.InitialInterval,
-		RandomizationFactor: retry.RandomizationFactor,
-		Multiplier:          retry.Multiplier,
-		MaxInterval:         retry.MaxInterval,
-	}
-	begin := time.Now()
-	for {
-		err := rd.next.ConsumeTraces(ctx, build())
-		if err == nil {
-			return 0, nil
-		}
-		var part consumererror.Traces
-		if errors.As(err, &part) {
-			spans, build = part.Data().SpanCount(), copyOf(part.Data())
-		}
-		if !retry.Enabled || consumererror.IsPermanent(err) {
-			return spans, fmt.Errorf("hand on operations: %w", err)
-		}
-		wait := delay.NextBackOff()
-		if retry.MaxElapsedTime > 0 && time.Since(begin)+wait > retry.MaxElapsedTime {
-			return spans, fmt.Errorf("hand on operations: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
-				time.Since(begin).Round(time.Millisecond), retry.MaxElapsedTime, err)
-		}
+func (rd *reader) retry() deliver.Retry {
+	return deliver.Retry{Config: rd.cfg.RetryOnFailure, Retried: func(ctx context.Context) {
 		rd.telemetry.ReceiverTorchTraceDeliveryRetries.Add(ctx, 1)
-		select {
-		case <-ctx.Done():
-			return spans, fmt.Errorf("hand on operations: got told to stop after: %w", err)
-		case <-time.After(wait):
-		}
-	}
-}
-
-func copyOf(data ptrace.Traces) func() ptrace.Traces {
-	return func() ptrace.Traces {
-		td := ptrace.NewTraces()
-		data.CopyTo(td)
-		return td
-	}
+	}}
 }
