@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/ckptwatch"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver/internal/metadata"
@@ -24,6 +25,7 @@ type looker struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
+	gate      *deliver.Gate
 	next      consumer.Logs
 	disk      frwatch.Disk
 	folders   []*folder
@@ -56,7 +58,8 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 			return nil, fmt.Errorf("name this node: %w; set node", err)
 		}
 	}
-	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, next: next}
+	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger)}
+	l.next = l.gate.Logs(next)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	life := time.Now().UnixNano()
 	for i := range cfg.Roots {
@@ -83,12 +86,13 @@ func (l *looker) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown ends all looks. One of a file system that does not answer is not waited for.
-func (l *looker) Shutdown(context.Context) error {
+// Shutdown ends all looks. It does not wait for a file system that does not answer.
+func (l *looker) Shutdown(ctx context.Context) error {
+	_, stopped := l.gate.Stop(ctx)
 	l.cancel()
 	for _, f := range l.folders {
 		f.interval.Stop(func() {})
 	}
 	l.telemetry.Shutdown()
-	return nil
+	return stopped()
 }

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
@@ -28,6 +29,7 @@ type carrier struct {
 	cfg       *Config
 	set       receiver.Settings
 	telemetry *metadata.TelemetryBuilder
+	gate      *deliver.Gate
 	next      consumer.Logs
 	board     *bilateral.Board
 	interval  *shared.Interval
@@ -61,10 +63,11 @@ func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrie
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
 	c := &carrier{
-		cfg: cfg, set: set, telemetry: telemetry, next: next,
+		cfg: cfg, set: set, telemetry: telemetry, gate: deliver.NewGate(set.Logger),
 		board:    bilateral.New(bilateral.Config{MaxJobs: cfg.MaxJobs, MaxDomains: cfg.MaxDomains, Silent: cfg.Silent}),
 		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(), grace: grace,
 	}
+	c.next = c.gate.Logs(next)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.interval = shared.NewInterval(cfg.Interval, c.tick)
 	return c, c.observe()
@@ -116,6 +119,7 @@ func (c *carrier) Start(ctx context.Context, host component.Host) error {
 
 // Shutdown answers who waits, and tells what has changed since it told last.
 func (c *carrier) Shutdown(ctx context.Context) error {
+	ctx, stopped := c.gate.Stop(ctx)
 	c.cancel()
 	var err error
 	if c.finished != nil {
@@ -133,7 +137,7 @@ func (c *carrier) Shutdown(ctx context.Context) error {
 		c.drop(ctx, int(c.board.Stats().Unsaid))
 		c.telemetry.Shutdown()
 	})
-	return err
+	return errors.Join(err, stopped())
 }
 
 // drop counts changes that nobody will be told of.

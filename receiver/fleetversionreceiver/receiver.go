@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/fleet"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
@@ -24,6 +25,7 @@ type looker struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
+	gate      *deliver.Gate
 	next      consumer.Logs
 	interval  *shared.Interval
 	host      hostid.Host
@@ -52,7 +54,8 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 	if cfg.Node != "" {
 		host.Name = cfg.Node
 	}
-	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, next: next, host: host, teller: fleet.NewTeller(host.Name, host.ID, time.Now())}
+	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), host: host, teller: fleet.NewTeller(host.Name, host.ID, time.Now())}
+	l.next = l.gate.Logs(next)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.interval = shared.NewInterval(cfg.PollInterval, l.look)
 	return l, nil
@@ -64,9 +67,10 @@ func (l *looker) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown ends all looks. A program or a driver that hangs is not waited for.
-func (l *looker) Shutdown(context.Context) error {
+// Shutdown ends all looks. It does not wait for a program or a driver that hangs.
+func (l *looker) Shutdown(ctx context.Context) error {
+	_, stopped := l.gate.Stop(ctx)
 	l.cancel()
 	l.interval.Stop(l.telemetry.Shutdown)
-	return nil
+	return stopped()
 }

@@ -4,6 +4,7 @@ package flightrecorderreceiver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ type delivery struct {
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	obs       *receiverhelper.ObsReport
+	gate      *deliver.Gate
 	logs      consumer.Logs // nil where no pipeline takes them
 	traces    consumer.Traces
 	metrics   consumer.Metrics
@@ -105,9 +107,16 @@ func (d *delivery) events(n int, build func(plog.Logs)) bool {
 	d.obs.EndLogsOp(ctx, format, n, err)
 	if err != nil {
 		d.telemetry.ReceiverFlightRecorderEventsDropped.Add(d.ctx, int64(left))
-		d.log.Error("Events refused by the next component", zap.Int("events", left), zap.Error(err))
+		d.logRefusal("Events refused by the next component", err, zap.Int("events", left))
 	}
 	return err == nil
+}
+
+// logRefusal logs a refusal. What a closed gate refuses is logged once, at the end.
+func (d *delivery) logRefusal(message string, err error, fields ...zap.Field) {
+	if !errors.Is(err, deliver.ErrClosed) {
+		d.log.Error(message, append(fields, zap.Error(err))...)
+	}
 }
 
 // observed stamps the events that do not say when they happened.
@@ -135,7 +144,7 @@ func (d *delivery) ops(rank *model.Rank, ops []model.Op) {
 		d.telemetry.ReceiverFlightRecorderOperationsEmitted.Add(d.ctx, int64(len(part)-left))
 		if err != nil {
 			d.telemetry.ReceiverFlightRecorderOperationsDropped.Add(d.ctx, int64(left))
-			d.log.Error("Operations refused by the next component", zap.Int64("rank", rank.Rank), zap.Int("operations", left), zap.Error(err))
+			d.logRefusal("Operations refused by the next component", err, zap.Int64("rank", rank.Rank), zap.Int("operations", left))
 		}
 	}
 }

@@ -30,15 +30,15 @@ func NewFactory() receiver.Factory {
 var hubs shared.Map[*Config, *hub]
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
-	return face(set, cfg, func(d *delivery) { d.logs = next })
+	return face(set, cfg, func(d *delivery) { d.logs = d.gate.Logs(next) })
 }
 
 func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
-	return face(set, cfg, func(d *delivery) { d.traces = next })
+	return face(set, cfg, func(d *delivery) { d.traces = d.gate.Traces(next) })
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	return face(set, cfg, func(d *delivery) { d.metrics = next })
+	return face(set, cfg, func(d *delivery) { d.metrics = d.gate.Metrics(next) })
 }
 
 func face(set receiver.Settings, cfg component.Config, attach func(*delivery)) (*dumpReceiver, error) {

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
@@ -85,7 +86,7 @@ func newHub(set receiver.Settings, cfg *Config) (*hub, error) {
 	}
 	h := &hub{
 		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, finished: make(chan struct{}),
-		out:     &delivery{cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs},
+		out:     &delivery{cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger)},
 		finder:  frwatch.Finder{Include: cfg.patterns(), Exclude: cfg.Exclude, Name: name, MaxFiles: cfg.MaxFiles},
 		tracker: frwatch.Tracker{Settle: cfg.Settle, MaxAge: cfg.MaxAge},
 		jobs:    frwatch.Jobs{ID: jobID(cfg), Window: cfg.Window},
@@ -161,20 +162,21 @@ func (h *hub) end(ctx context.Context) error {
 	if h.cancel == nil {
 		return nil
 	}
-	err := h.server.stop(ctx)
+	last, stopped := h.out.gate.Stop(ctx)
+	err := h.server.stop(last)
 	h.cancel()
 	h.puller.stop()
 	select {
 	case <-h.finished:
 	case <-ctx.Done():
-		return errors.Join(err, fmt.Errorf("stop reading dumps: %w", ctx.Err()))
+		return errors.Join(err, stopped(), fmt.Errorf("stop reading dumps: %w", ctx.Err()))
 	}
-	h.out.ctx, h.out.last = ctx, true
+	h.out.ctx, h.out.last = last, true
 	h.look(time.Now())
 	h.tell(h.incidents.End(false), true)
 	h.tell(h.pulls.End(false), false)
 	h.out.sendMetrics(&h.recorded, time.Now())
-	return err
+	return errors.Join(err, stopped())
 }
 
 func (h *hub) run(ctx context.Context) {

@@ -56,12 +56,20 @@ func (s *server) start(ctx context.Context, host component.Host, set component.T
 	return nil
 }
 
+// grace is how long answers that have begun may take at the end; what takes longer is a slow client.
+const grace = time.Second
+
 func (s *server) stop(ctx context.Context) error {
 	if s == nil || s.listener == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
 	err := s.http.Shutdown(ctx)
 	<-s.finished
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("stop server of requests for dumps: %w", err)
 	}

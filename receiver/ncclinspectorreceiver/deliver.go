@@ -4,6 +4,7 @@ package ncclinspectorreceiver
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -76,7 +77,9 @@ func (s *sink) flush() {
 		rd.log.Info("Operations refused at the end: the next run reads them again", zap.Int("operations", left), zap.Error(err))
 	default:
 		rd.telemetry.ReceiverNcclInspectorOperationsDropped.Add(ctx, int64(left))
-		rd.log.Error("Operations refused by the next component", zap.Int("operations", left), zap.Error(err))
+		if !errors.Is(err, deliver.ErrClosed) { // what a closed gate refuses is logged once, at the end
+			rd.log.Error("Operations refused by the next component", zap.Int("operations", left), zap.Error(err))
+		}
 	}
 }
 

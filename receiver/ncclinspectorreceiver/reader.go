@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/inspector"
 	"github.com/lockstep-otel/lockstep/internal/replay"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver/internal/metadata"
@@ -33,6 +34,7 @@ type reader struct {
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	obs       *receiverhelper.ObsReport
+	gate      *deliver.Gate
 	traces    consumer.Traces // nil where no pipeline takes them
 	metrics   consumer.Metrics
 	host      component.Host
@@ -73,7 +75,7 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
 	}
 	rd := &reader{
-		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, obs: obs, finished: make(chan struct{}),
+		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger), finished: make(chan struct{}),
 		replayed: func() {}, copies: map[string]os.FileInfo{}, first: true, buf: make([]byte, chunkBytes),
 		series: newSeries(cfg.MaxSeries),
 	}
@@ -112,15 +114,16 @@ func (rd *reader) end(ctx context.Context) error {
 	if rd.cancel == nil {
 		return nil
 	}
+	last, stopped := rd.gate.Stop(ctx)
 	rd.cancel()
 	select {
 	case <-rd.finished:
 	case <-ctx.Done():
-		return fmt.Errorf("stop reading logs: %w", ctx.Err())
+		return errors.Join(stopped(), fmt.Errorf("stop reading logs: %w", ctx.Err()))
 	}
-	rd.ctx, rd.last = ctx, true
+	rd.ctx, rd.last = last, true
 	rd.finish()
-	return rd.store.close(ctx)
+	return errors.Join(stopped(), rd.store.close(ctx))
 }
 
 func (rd *reader) run() {

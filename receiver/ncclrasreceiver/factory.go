@@ -33,7 +33,7 @@ func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, 
 	if err != nil {
 		return nil, err
 	}
-	f.handle.Value.logs = next
+	f.handle.Value.logs = f.handle.Value.gate.Logs(next)
 	return f, nil
 }
 
@@ -42,7 +42,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	f.handle.Value.metrics = next
+	f.handle.Value.metrics = f.handle.Value.gate.Metrics(next)
 	return f, nil
 }
 
@@ -65,8 +65,7 @@ func (f *face) Start(context.Context, component.Host) error {
 }
 
 // Shutdown stops asking; the first signal's call does.
-func (f *face) Shutdown(context.Context) error {
-	f.handle.Value.stop()
-	f.handle.Release()
-	return nil
+func (f *face) Shutdown(ctx context.Context) error {
+	defer f.handle.Release()
+	return f.handle.Value.stop(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -43,6 +44,7 @@ type poller struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
+	gate      *deliver.Gate
 	logs      consumer.Logs // nil where no pipeline takes them
 	metrics   consumer.Metrics
 
@@ -63,7 +65,7 @@ func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
 	p := &poller{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, said: map[string]string{}, series: newSeries(cfg.MaxSeries),
+		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), said: map[string]string{}, series: newSeries(cfg.MaxSeries),
 		tracker: ras.Tracker{Interval: cfg.PollInterval, Heartbeat: cfg.Heartbeat},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -71,9 +73,11 @@ func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
 	return p, nil
 }
 
-func (p *poller) stop() {
+func (p *poller) stop(ctx context.Context) error {
+	_, stopped := p.gate.Stop(ctx)
 	p.cancel()
 	p.interval.Stop(p.telemetry.Shutdown)
+	return stopped()
 }
 
 // answer is what came from one endpoint.

@@ -33,7 +33,7 @@ func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, 
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.logs = next
+	r.handle.Value.logs = r.handle.Value.gate.Logs(next)
 	return r, nil
 }
 
@@ -42,7 +42,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.metrics = next
+	r.handle.Value.metrics = r.handle.Value.gate.Metrics(next)
 	return r, nil
 }
 

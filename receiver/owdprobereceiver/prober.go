@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -36,6 +37,7 @@ type prober struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
+	gate      *deliver.Gate
 	logs      consumer.Logs // nil where no pipeline takes them
 	metrics   consumer.Metrics
 
@@ -62,7 +64,7 @@ func newProber(set receiver.Settings, cfg *Config) (*prober, error) {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
 	p := &prober{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries), teller: newTeller(set.Logger),
+		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries), teller: newTeller(set.Logger),
 	}
 	p.seen.Store(&probe.Outcome{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -183,13 +185,14 @@ func (p *prober) end(ctx context.Context) error {
 		return nil
 	}
 	p.ended = true
+	ctx, stopped := p.gate.Stop(ctx)
 	p.cancel() // a consumer that does not return must not keep the node
 	var err error
 	if p.node != nil {
 		err = errors.Join(p.node.Close(), p.sendMetrics(ctx, time.Now()))
 	}
 	p.telemetry.Shutdown()
-	return err
+	return errors.Join(err, stopped())
 }
 
 // window takes the outcome of one window.

@@ -4,6 +4,7 @@ package rankeventsreceiver
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -77,7 +78,7 @@ func (rd *reader) deliverOps(b *rankevents.Batch) {
 	add(rd.telemetry.ReceiverRankEventsOperationsEmitted.Add, rd, int64(len(b.Ops)-left))
 	if err != nil {
 		add(rd.telemetry.ReceiverRankEventsOperationsDropped.Add, rd, int64(left))
-		rd.log.Error("Operations refused by the next component", zap.Int64("rank", b.Rank.Rank), zap.Int("operations", left), zap.Error(err))
+		rd.logRefusal("Operations refused by the next component", &b.Rank, left, err)
 	}
 }
 
@@ -92,7 +93,14 @@ func (rd *reader) deliverLogs(b *rankevents.Batch, n int, write func(plog.Logs))
 	rd.obs.EndLogsOp(ctx, format, n, err)
 	if err != nil {
 		add(rd.telemetry.ReceiverRankEventsEventsDropped.Add, rd, int64(left))
-		rd.log.Error("Events of open operations and states refused by the next component", zap.Int64("rank", b.Rank.Rank), zap.Error(err))
+		rd.logRefusal("Events of open operations and states refused by the next component", &b.Rank, left, err)
+	}
+}
+
+// logRefusal logs a refusal. What a closed gate refuses is logged once, at the end.
+func (rd *reader) logRefusal(message string, of *model.Rank, left int, err error) {
+	if !errors.Is(err, deliver.ErrClosed) {
+		rd.log.Error(message, zap.Int64("rank", of.Rank), zap.Int("items", left), zap.Error(err))
 	}
 }
 

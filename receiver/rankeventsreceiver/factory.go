@@ -33,7 +33,7 @@ func createTraces(_ context.Context, set receiver.Settings, cfg component.Config
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.traces = next
+	r.handle.Value.traces = r.handle.Value.gate.Traces(next)
 	return r, nil
 }
 
@@ -42,7 +42,7 @@ func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, 
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.logs = next
+	r.handle.Value.logs = r.handle.Value.gate.Logs(next)
 	return r, nil
 }
 
@@ -67,7 +67,6 @@ func (r *rankReceiver) Start(context.Context, component.Host) error {
 // Shutdown reads what has come, closes all steps and stops; the first signal's
 // call does, while what follows every signal still runs.
 func (r *rankReceiver) Shutdown(ctx context.Context) error {
-	r.handle.Value.stop(ctx)
-	r.handle.Release()
-	return nil
+	defer r.handle.Release()
+	return r.handle.Value.stop(ctx)
 }

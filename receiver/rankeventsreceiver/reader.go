@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -47,6 +48,7 @@ type reader struct {
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	obs       *receiverhelper.ObsReport
+	gate      *deliver.Gate
 	traces    consumer.Traces // nil where no pipeline takes them
 	logs      consumer.Logs
 
@@ -78,7 +80,7 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
 	}
 	rd := &reader{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs,
+		cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger),
 		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: newRefusals(),
 	}
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
@@ -87,7 +89,8 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 }
 
 // stop ends the reading: what is refused now is not offered again.
-func (rd *reader) stop(ctx context.Context) {
+func (rd *reader) stop(ctx context.Context) error {
+	ctx, stopped := rd.gate.Stop(ctx)
 	rd.cancel()
 	rd.interval.Stop(func() {
 		rd.ctx, rd.stopping = ctx, true
@@ -96,6 +99,7 @@ func (rd *reader) stop(ctx context.Context) {
 		}
 		rd.telemetry.Shutdown()
 	})
+	return stopped()
 }
 
 // poll reads every ring once.

@@ -31,7 +31,7 @@ func readerOf(t *testing.T, dir string) (*reader, *bench) {
 	rd, err := newReader(set, config(dir))
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		rd.stop(context.Background())
+		assert.NoError(t, rd.stop(context.Background()))
 		assert.NoError(t, b.tel.Shutdown(context.Background()))
 	})
 	return rd, b

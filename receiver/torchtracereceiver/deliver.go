@@ -4,6 +4,7 @@ package torchtracereceiver
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
@@ -20,7 +21,7 @@ const format = "chrome_trace"
 // deliver hands a trace on, one batch per step, and returns the number of
 // operations that were accepted.
 func (rd *reader) deliver(ctx context.Context, rank *model.Rank, trace *kineto.Trace) int {
-	accepted := 0
+	accepted, rest := 0, 0 // rest is not delivered: the receiver stops
 	var batch []model.Op
 	for op := range trace.Ops() {
 		if rd.closes(batch, &op) {
@@ -28,9 +29,16 @@ func (rd *reader) deliver(ctx context.Context, rank *model.Rank, trace *kineto.T
 			batch = batch[:0]
 		}
 		if ctx.Err() != nil {
-			return accepted
+			rest++
+			continue
 		}
 		batch = append(batch, op)
+	}
+	if rest > 0 {
+		rest += len(batch)
+		rd.telemetry.ReceiverTorchTraceOperationsDropped.Add(ctx, int64(rest))
+		rd.log.Warn("Stopped in the middle of a trace", zap.Int64("rank", rank.Rank), zap.Int("operations_not_delivered", rest))
+		return accepted
 	}
 	return accepted + rd.emit(ctx, rank, batch)
 }
@@ -57,6 +65,8 @@ func (rd *reader) emit(ctx context.Context, rank *model.Rank, ops []model.Op) in
 	rd.telemetry.ReceiverTorchTraceOperationsEmitted.Add(ctx, int64(accepted))
 	if err != nil {
 		rd.telemetry.ReceiverTorchTraceOperationsDropped.Add(ctx, int64(left))
+	}
+	if err != nil && !errors.Is(err, deliver.ErrClosed) { // what a closed gate refuses is logged once, at the end
 		rd.log.Error("Operations refused by the next component",
 			zap.Int64("rank", rank.Rank), zap.Int64("step", ops[0].Step.Or(-1)), zap.Int("operations", left), zap.Error(err))
 	}

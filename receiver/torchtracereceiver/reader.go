@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/intake"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -32,6 +33,7 @@ type reader struct {
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	obs       *receiverhelper.ObsReport
+	gate      *deliver.Gate
 	next      consumer.Traces
 }
 
@@ -50,9 +52,10 @@ func newReader(set receiver.Settings, cfg *Config, next consumer.Traces) (*reade
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
 	}
+	gate := deliver.NewGate(set.Logger)
 	return &reader{
 		cfg: cfg, options: options, intake: intake.New(options, cfg.MaxFiles), log: set.Logger,
-		telemetry: telemetry, obs: obs, next: next,
+		telemetry: telemetry, obs: obs, gate: gate, next: gate.Traces(next),
 	}, nil
 }
 

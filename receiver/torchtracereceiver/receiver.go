@@ -4,6 +4,7 @@ package torchtracereceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/collector/component"
@@ -56,15 +57,16 @@ func (r *traceReceiver) Start(_ context.Context, host component.Host) error {
 
 // Shutdown stops reading and waits for the batch that is being delivered.
 func (r *traceReceiver) Shutdown(ctx context.Context) error {
+	_, stopped := r.reader.gate.Stop(ctx)
 	if r.cancel != nil {
 		r.cancel()
 		select {
 		case <-r.finished:
 		case <-ctx.Done():
-			return fmt.Errorf("stop reading traces: %w", ctx.Err())
+			return errors.Join(stopped(), fmt.Errorf("stop reading traces: %w", ctx.Err()))
 		}
 	}
 	r.ended()
 	r.reader.telemetry.Shutdown()
-	return nil
+	return stopped()
 }

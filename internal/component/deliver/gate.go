@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+)
+
+// ShutdownLimit is how long a component's Shutdown waits for its next components. The
+// collector sets no limit when it gets SIGTERM, and stops one component after the other.
+const ShutdownLimit = 5 * time.Second
+
+// Shares of the time that a component has to stop: after the first, what is given last is
+// cancelled; after the second, calls that have not returned are left behind. The rest is for
+// the component itself.
+const (
+	cancelShare = 0.75
+	leaveShare  = 0.9
+)
+
+// ErrClosed is the error of data that came to a closed [Gate].
+var ErrClosed = errors.New("the component stops, and the next component does not return")
+
+// Gate stands between a component and its next components. It lets the component stop while
+// one of them blocks, even one that ignores its context: the call goes on in a goroutine of
+// its own, which has nothing but the data that the next component owns anyway. It is safe for
+// concurrent use.
+type Gate struct {
+	log    *zap.Logger
+	closed chan struct{}
+	close  func()
+
+	mu          sync.Mutex
+	behind      []string // the signal of each call that did not return, since the last report
+	undelivered int      // items
+}
+
+// NewGate returns an open gate.
+func NewGate(log *zap.Logger) *Gate {
+	g := &Gate{log: log, closed: make(chan struct{})}
+	g.close = sync.OnceFunc(func() { close(g.closed) })
+	return g
+}
+
+// Traces returns next behind the gate; nil for nil.
+func (g *Gate) Traces(next consumer.Traces) consumer.Traces {
+	if next == nil {
+		return nil
+	}
+	return &gated{g, next.Capabilities(), next, nil, nil}
+}
+
+// Logs returns next behind the gate; nil for nil.
+func (g *Gate) Logs(next consumer.Logs) consumer.Logs {
+	if next == nil {
+		return nil
+	}
+	return &gated{g, next.Capabilities(), nil, next, nil}
+}
+
+// Metrics returns next behind the gate; nil for nil.
+func (g *Gate) Metrics(next consumer.Metrics) consumer.Metrics {
+	if next == nil {
+		return nil
+	}
+	return &gated{g, next.Capabilities(), nil, nil, next}
+}
+
+// gated is one consumer behind a gate.
+type gated struct {
+	gate         *Gate
+	capabilities consumer.Capabilities
+	traces       consumer.Traces
+	logs         consumer.Logs
+	metrics      consumer.Metrics
+}
+
+// Capabilities implements consumer.Traces, consumer.Logs and consumer.Metrics.
+func (c *gated) Capabilities() consumer.Capabilities { return c.capabilities }
+
+// ConsumeTraces implements consumer.Traces.
+func (c *gated) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	return c.gate.pass("traces", td.SpanCount(), func() error { return c.traces.ConsumeTraces(ctx, td) })
+}
+
+// ConsumeLogs implements consumer.Logs.
+func (c *gated) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	return c.gate.pass("logs", ld.LogRecordCount(), func() error { return c.logs.ConsumeLogs(ctx, ld) })
+}
+
+// ConsumeMetrics implements consumer.Metrics.
+func (c *gated) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	return c.gate.pass("metrics", md.DataPointCount(), func() error { return c.metrics.ConsumeMetrics(ctx, md) })
+}
+
+// pass makes a call, and returns without it when the gate closes.
+func (g *Gate) pass(signal string, items int, call func() error) error {
+	select {
+	case <-g.closed:
+		g.lose(items)
+		return ErrClosed
+	default:
+	}
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-g.closed:
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		g.lose(items, signal)
+		return ErrClosed
+	}
+}
+
+func (g *Gate) lose(items int, behind ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.undelivered += items
+	g.behind = append(g.behind, behind...)
+}
+
+// Stop begins the end of the component: it closes the gate before ctx is done, and before
+// [ShutdownLimit] is over. It returns the context of what the component gives last. The
+// component calls stopped as soon as it gives nothing any more; stopped logs what was not
+// delivered because of the gate, and returns it as an error.
+func (g *Gate) Stop(ctx context.Context) (last context.Context, stopped func() error) {
+	limit := ShutdownLimit
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at))
+	}
+	last, cancel := context.WithTimeout(ctx, share(limit, cancelShare))
+	timer := time.AfterFunc(share(limit, leaveShare), g.close)
+	cancelled := context.AfterFunc(ctx, g.close)
+	return last, func() error {
+		timer.Stop()
+		cancelled()
+		cancel()
+		return g.report(share(limit, leaveShare))
+	}
+}
+
+func share(of time.Duration, part float64) time.Duration { return time.Duration(part * float64(of)) }
+
+// report logs what was not delivered since the last report.
+func (g *Gate) report(limit time.Duration) error {
+	g.mu.Lock()
+	behind, items := g.behind, g.undelivered
+	g.behind, g.undelivered = nil, 0
+	g.mu.Unlock()
+	if len(behind) == 0 && items == 0 {
+		return nil
+	}
+	calls := len(behind)
+	slices.Sort(behind)
+	signals := strings.Join(slices.Compact(behind), ", ")
+	g.log.Error("Stopped before everything was delivered: the next component did not return",
+		zap.String("signals", signals), zap.Int("calls_left_behind", calls), zap.Int("items_not_delivered", items))
+	return fmt.Errorf("stop: %d calls (%s) of the next component did not return within %v and are left behind; %d items were not delivered: %w",
+		calls, signals, limit.Round(time.Millisecond), items, context.DeadlineExceeded)
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+func spans(n int) ptrace.Traces {
+	td := ptrace.NewTraces()
+	to := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	for range n {
+		to.AppendEmpty()
+	}
+	return td
+}
+
+func records(n int) plog.Logs {
+	ld := plog.NewLogs()
+	to := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	for range n {
+		to.AppendEmpty()
+	}
+	return ld
+}
+
+func points(n int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	to := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+	for range n {
+		to.AppendEmpty()
+	}
+	return md
+}
+
+func newGate() (*deliver.Gate, *observer.ObservedLogs) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	return deliver.NewGate(zap.New(core)), logs
+}
+
+func TestGate_Open_PassesEverything(t *testing.T) {
+	g, logs := newGate()
+	traces, events, series := &consumertest.TracesSink{}, &consumertest.LogsSink{}, &consumertest.MetricsSink{}
+	require.NoError(t, g.Traces(traces).ConsumeTraces(t.Context(), spans(2)))
+	require.NoError(t, g.Logs(events).ConsumeLogs(t.Context(), records(3)))
+	require.NoError(t, g.Metrics(series).ConsumeMetrics(t.Context(), points(4)))
+	assert.Equal(t, []int{2, 3, 4}, []int{traces.SpanCount(), events.LogRecordCount(), series.DataPointCount()})
+	refusing := consumertest.NewErr(assert.AnError)
+	require.ErrorIs(t, g.Traces(refusing).ConsumeTraces(t.Context(), spans(1)), assert.AnError)
+	assert.True(t, g.Traces(mutating{}).Capabilities().MutatesData)
+	assert.Nil(t, g.Traces(nil))
+	assert.Nil(t, g.Logs(nil))
+	assert.Nil(t, g.Metrics(nil))
+	_, stopped := g.Stop(t.Context())
+	require.NoError(t, stopped())
+	assert.Zero(t, logs.Len())
+}
+
+type mutating struct{ consumer.Traces }
+
+func (mutating) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+// stop stops a component that waits for a call under way, and then gives one span more.
+func stop(t *testing.T, ctx context.Context, g *deliver.Gate, next consumer.Traces, running <-chan error) (took time.Duration, err error) { //nolint:revive // t is first in tests
+	t.Helper()
+	began := time.Now()
+	last, stopped := g.Stop(ctx)
+	if running != nil {
+		require.ErrorIs(t, <-running, deliver.ErrClosed)
+	}
+	require.Error(t, next.ConsumeTraces(last, spans(1)))
+	err = stopped()
+	return time.Since(began), err
+}
+
+func TestGate_NextNeverReturns_StopsInTime(t *testing.T) {
+	for name, c := range map[string]struct{ deadline, most time.Duration }{
+		"without a deadline":      {0, deliver.ShutdownLimit},
+		"with an early deadline":  {time.Second, time.Second},
+		"with a late deadline":    {time.Hour, deliver.ShutdownLimit},
+		"with a deadline already": {-time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, logs := newGate()
+				next := g.Traces(delivertest.NewStuck(t))
+				running := make(chan error, 1)
+				go func() { running <- next.ConsumeTraces(t.Context(), spans(7)) }()
+				synctest.Wait()
+				ctx := t.Context()
+				if c.deadline != 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.deadline)
+					defer cancel()
+				}
+				took, err := stop(t, ctx, g, next, running)
+				assert.LessOrEqual(t, took, c.most)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "(traces)")
+				require.ErrorContains(t, err, "8 items were not delivered")
+				require.Equal(t, 1, logs.Len())
+				assert.EqualValues(t, 8, logs.All()[0].ContextMap()["items_not_delivered"])
+
+				_, stopped := g.Stop(t.Context())
+				require.NoError(t, stopped(), "it was reported")
+			})
+		})
+	}
+}
+
+func TestGate_ShutdownCancelled_ClosesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGate()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		took, err := stop(t, ctx, g, g.Traces(delivertest.NewStuck(t)), nil)
+		assert.Equal(t, time.Second, took)
+		require.Error(t, err)
+	})
+}
+
+// A next component that heeds its context is not left behind.
+func TestGate_NextHeedsItsContext_NoneLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, logs := newGate()
+		next, err := consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.NoError(t, err)
+		took, err := stop(t, t.Context(), g, g.Traces(next), nil)
+		require.NoError(t, err, "the component itself counts what was refused")
+		assert.Less(t, took, deliver.ShutdownLimit)
+		assert.Zero(t, logs.Len())
+	})
+}
+
+// Another outlet of the component that stops later still delivers.
+func TestGate_StoppedInTime_StaysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGate()
+		sink := &consumertest.TracesSink{}
+		_, stopped := g.Stop(t.Context())
+		require.NoError(t, stopped())
+		time.Sleep(2 * deliver.ShutdownLimit)
+		require.NoError(t, g.Traces(sink).ConsumeTraces(t.Context(), spans(1)))
+		assert.Equal(t, 1, sink.SpanCount())
+	})
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epochcommitreceiver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+func TestShutdown_NextComponentNeverReturns_KeepsItsDeadline(t *testing.T) {
+	stuck := delivertest.NewStuck(t)
+	b := start(t, func(c *Config) { c.Interval = time.Millisecond }, stuck)
+	b.interval.Start()
+	b.post(says("rank 0", 1, 5, "tentative"))
+	<-stuck.Entered
+	require.ErrorIs(t, delivertest.Shutdown(t, b.Shutdown), context.DeadlineExceeded)
+	m, err := b.tel.GetMetric("otelcol_receiver_epoch_commit_observations_dropped")
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+}
