@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -29,23 +29,26 @@ type hub struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 
-	// Consumers are attached before Start and constant afterwards.
-	logs    []consumer.Logs
-	metrics []consumer.Metrics
-	traces  []consumer.Traces
+	// Outlets are attached before Start and constant afterwards.
+	out *deliver.Outlets
 
-	mu     sync.Mutex // guards what follows, and keeps events in order on their way out
+	mu     sync.Mutex // guards what follows, and keeps events in order; no consumer is called with it
 	engine *incident.Engine
 	counts *otelmap.Metric
 	own    ownStats
 
-	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
+	lost atomic.Int64 // findings that a consumer did not take
+
+	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for the engine
 
 	interval *shared.Interval
 }
 
 // ownStats count what the engine does not see.
-type ownStats struct{ foreign, badAttributes, lost int64 }
+type ownStats struct{ foreign, badAttributes int64 }
+
+// maxWaiting is how many findings wait for a consumer that does not return: about 32 MiB.
+const maxWaiting = 1 << 14
 
 type snapshot struct {
 	engine incident.Stats
@@ -62,6 +65,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		cfg:       cfg,
 		logger:    set.Logger,
 		telemetry: telemetry,
+		out:       deliver.NewOutlets(set.Logger, maxWaiting),
 		engine:    incident.NewEngine(cfg.engine()),
 		counts:    newCounts(cfg.MaxSeries),
 	}
@@ -72,32 +76,48 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 
 // tick repeats the metrics and closes what has ended.
 func (h *hub) tick(now time.Time) {
+	if err := h.expire(now).Wait(context.Background()); err != nil {
+		h.logger.Warn("send findings on the interval", zap.Error(err))
+	}
+}
+
+func (h *hub) expire(now time.Time) deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.cfg.SeriesExpiration > 0 {
 		h.counts.Expire(now.Add(-h.cfg.SeriesExpiration))
 	}
-	ctx := context.Background()
-	if err := errors.Join(h.send(ctx, h.engine.Tick(now), now), h.sendMetrics(ctx, now)); err != nil {
-		h.logger.Warn("send findings on the interval", zap.Error(err))
-	}
+	return append(h.send(h.engine.Tick(now), now), h.sendMetrics(now)...)
 }
 
 // stop ends the interval and closes all findings; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
+	last, stopped := h.out.Stop(ctx)
 	h.interval.Stop(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		err = h.send(ctx, h.engine.Flush(), time.Now())
-		h.telemetry.Shutdown()
+		err = h.flush().Wait(last)
 	})
+	err = errors.Join(err, stopped())
+	h.telemetry.Shutdown()
 	return err
 }
 
-// consume takes the findings among the records. What the consumers refuse is
-// lost and counted: a repetition would be taken for a duplicate, so the error
-// tells the sender not to repeat.
+func (h *hub) flush() deliver.Sent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.send(h.engine.Flush(), time.Now())
+}
+
+// consume takes the findings among the records. What the consumers refuse is lost and counted: a
+// repetition would be taken for a duplicate, so the error tells the sender not to repeat. What a
+// consumer that is stuck refuses later is only counted.
 func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
+	if err := h.take(ld).Wait(ctx); err != nil {
+		return consumererror.NewPermanent(err)
+	}
+	return nil
+}
+
+func (h *hub) take(ld plog.Logs) deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -107,10 +127,7 @@ func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
 		events = append(events, h.engine.Add(f, now)...)
 	}
 	h.own.badAttributes += problems.Count()
-	if err := h.send(ctx, events, now); err != nil {
-		return consumererror.NewPermanent(err)
-	}
-	return nil
+	return h.send(events, now)
 }
 
 func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding {
@@ -129,46 +146,28 @@ func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding
 	return findings
 }
 
-// send gives events to all consumers; one that fails costs the others nothing.
-func (h *hub) send(ctx context.Context, events []incident.Event, now time.Time) error {
+// send puts events to all consumers; the caller holds the lock.
+func (h *hub) send(events []incident.Event, now time.Time) (all deliver.Sent) {
 	defer h.snapshot()
 	if len(events) == 0 {
 		return nil
 	}
-	all, closed := split(events)
-	var errs []error
-	for _, next := range h.logs {
-		errs = append(errs, h.lost(len(all), next.ConsumeLogs(ctx, otelmap.FindingsToLogs(all))))
-	}
-	for _, next := range h.traces {
-		if len(closed) > 0 {
-			errs = append(errs, h.lost(len(closed), next.ConsumeTraces(ctx, otelmap.FindingsToTraces(closed))))
-		}
+	findings, closed := split(events)
+	all = h.out.PutLogs(otelmap.FindingsToLogs(findings), func(int) { h.lost.Add(int64(len(findings))) })
+	if len(closed) > 0 {
+		all = append(all, h.out.PutTraces(otelmap.FindingsToTraces(closed), func(int) { h.lost.Add(int64(len(closed))) })...)
 	}
 	count(h.counts, events, now)
-	errs = append(errs, h.sendMetrics(ctx, now))
-	return errors.Join(errs...)
+	return append(all, h.sendMetrics(now)...)
 }
 
-func (h *hub) lost(n int, err error) error {
-	if err != nil {
-		h.own.lost += int64(n)
-	}
-	return err
-}
-
-// sendMetrics gives out all series. Nothing is lost where a consumer fails:
-// they are cumulative.
-func (h *hub) sendMetrics(ctx context.Context, now time.Time) error {
-	var errs []error
-	for _, next := range h.metrics {
+// sendMetrics puts all series. Nothing is lost where a consumer fails: they are cumulative.
+func (h *hub) sendMetrics(now time.Time) deliver.Sent {
+	return h.out.PutMetrics(func() pmetric.Metrics {
 		md := pmetric.NewMetrics()
 		otelmap.WriteMetrics(md, now, h.counts)
-		if md.MetricCount() > 0 {
-			errs = append(errs, next.ConsumeMetrics(ctx, md))
-		}
-	}
-	return errors.Join(errs...)
+		return md
+	})
 }
 
 func split(events []incident.Event) (all, closed []model.Finding) {

@@ -25,7 +25,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorFindingsWithoutIDCallback, func(s *snapshot) int64 { return s.engine.WithoutID }},
 		{t.RegisterConnectorFindingsForeignRecordsCallback, func(s *snapshot) int64 { return s.own.foreign }},
 		{t.RegisterConnectorFindingsBadAttributesCallback, func(s *snapshot) int64 { return s.own.badAttributes }},
-		{t.RegisterConnectorFindingsLostCallback, func(s *snapshot) int64 { return s.own.lost }},
+		{t.RegisterConnectorFindingsLostCallback, func(*snapshot) int64 { return h.lost.Load() }},
 		{t.RegisterConnectorFindingsOpenCallback, func(s *snapshot) int64 { return int64(s.open) }},
 	} {
 		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {

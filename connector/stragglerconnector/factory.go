@@ -31,15 +31,15 @@ type factory struct {
 }
 
 func (f *factory) tracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
-	return f.instance(set, cfg, func(h *hub) { h.logs = append(h.logs, next) })
+	return f.instance(set, cfg, func(h *hub) { h.out.AddLogs(next) })
 }
 
 func (f *factory) tracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
-	return f.instance(set, cfg, func(h *hub) { h.metrics = append(h.metrics, next) })
+	return f.instance(set, cfg, func(h *hub) { h.out.AddMetrics(next) })
 }
 
 func (f *factory) tracesToTraces(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Traces) (connector.Traces, error) {
-	return f.instance(set, cfg, func(h *hub) { h.traces = append(h.traces, next) })
+	return f.instance(set, cfg, func(h *hub) { h.out.AddTraces(next) })
 }
 
 func (f *factory) instance(set connector.Settings, cfg component.Config, attach func(*hub)) (connector.Traces, error) {

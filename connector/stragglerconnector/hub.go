@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
@@ -31,29 +32,30 @@ type hub struct {
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
 
-	// Consumers are attached before Start and constant afterwards.
-	logs    []consumer.Logs
-	metrics []consumer.Metrics
-	traces  []consumer.Traces
+	// Outlets are attached before Start and constant afterwards.
+	out *deliver.Outlets
 
-	mu       sync.Mutex // guards what follows, and keeps output in order
+	mu       sync.Mutex // guards what follows, and keeps output in order; no consumer is called with it
 	analysis *stepmap.Analysis
 	teller   *stepmap.Teller
 	measures *stepmap.Metrics
-	measured time.Time // when metrics were sent last
-	repeated time.Time // when the standing findings were sent last
-	own      ownStats
+	measured time.Time       // when metrics were sent last
+	repeated time.Time       // when the standing findings were sent last
+	steps    int64           // that were analysed
 	said     straggler.Stats // losses that the log has told of
 
-	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
+	findingsLost, storySpansLost atomic.Int64
+
+	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for an analysis
 }
 
-// ownStats count what the engine does not see.
-type ownStats struct{ steps, findingsLost, storySpansLost int64 }
+// maxWaiting is how many findings, spans or data points wait for a consumer that does not return:
+// about 16 MiB.
+const maxWaiting = 1 << 14
 
 type snapshot struct {
 	engine              straggler.Stats
-	own                 ownStats
+	steps               int64
 	unread              int64
 	opsHeld, opsDropped int64
 }
@@ -67,6 +69,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		cfg:       cfg,
 		logger:    set.Logger,
 		telemetry: telemetry,
+		out:       deliver.NewOutlets(set.Logger, maxWaiting),
 		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 		teller:    stepmap.NewTeller(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
 		measures:  stepmap.NewMetrics(cfg.MaxSeries, cfg.MaxOperations),
@@ -81,54 +84,70 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 func (h *hub) attached() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.analysis.Report(len(h.traces) > 0, len(h.metrics) > 0)
+	h.analysis.Report(h.out.HasTraces(), h.out.HasMetrics())
 }
 
-// consume takes the operations among the spans. What the consumers refuse is
-// lost and counted: a repetition would be late, so the error tells the sender
-// not to repeat.
+// consume takes the operations among the spans. What the consumers refuse is lost and counted: a
+// repetition would be late, so the error tells the sender not to repeat. What a consumer that is
+// stuck refuses later is only counted.
 func (h *hub) consume(ctx context.Context, td ptrace.Traces) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	keep := h.teller.Keep
-	if len(h.traces) == 0 {
-		keep = nil
-	}
-	if err := h.send(ctx, h.analysis.Add(td, keep), time.Now()); err != nil {
+	if err := h.take(td).Wait(ctx); err != nil {
 		return consumererror.NewPermanent(err)
 	}
 	return nil
 }
 
+func (h *hub) take(td ptrace.Traces) deliver.Sent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	keep := h.teller.Keep
+	if !h.out.HasTraces() {
+		keep = nil
+	}
+	return h.send(h.analysis.Add(td, keep), time.Now())
+}
+
 // tick closes the steps that are overdue and repeats the metrics.
 func (h *hub) tick(now time.Time) {
+	if err := h.expire(now).Wait(context.Background()); err != nil {
+		h.logger.Warn("send conclusions on the interval", zap.Error(err))
+	}
+}
+
+func (h *hub) expire(now time.Time) deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.cfg.SeriesExpiration > 0 {
 		h.measures.Expire(now.Add(-h.cfg.SeriesExpiration))
 	}
-	ctx := context.Background()
-	err := h.send(ctx, h.analysis.Expire(), now)
+	all := h.send(h.analysis.Expire(), now)
 	// Every step that the engine knows is reported by its deadline and the next tick.
 	h.teller.Prune(now.Add(-h.cfg.Analysis.Deadline - 2*h.cfg.FlushInterval))
-	if err := errors.Join(err, h.repeat(ctx, now), h.sendMetrics(ctx, now)); err != nil {
-		h.logger.Warn("send conclusions on the interval", zap.Error(err))
-	}
+	all = append(append(all, h.repeat(now)...), h.sendMetrics(now)...)
 	h.warnOfLosses()
 	h.snapshot()
+	return all
 }
 
 // stop ends the interval and analyses what is open; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
+	last, stopped := h.out.Stop(ctx)
 	h.interval.Stop(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		now := time.Now()
-		err = errors.Join(h.send(ctx, h.analysis.Flush(), now), h.sendMetrics(ctx, now))
-		h.warnOfLosses()
-		h.telemetry.Shutdown()
+		err = h.flush().Wait(last)
 	})
+	err = errors.Join(err, stopped())
+	h.telemetry.Shutdown()
 	return err
+}
+
+func (h *hub) flush() deliver.Sent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	all := h.send(h.analysis.Flush(), now)
+	all = append(all, h.sendMetrics(now)...)
+	h.warnOfLosses()
+	return all
 }
 
 // warnOfLosses says in the log what limits and deadlines have cost since it was
@@ -166,92 +185,60 @@ func (h *hub) warnOfLosses() {
 	h.said = engine
 }
 
-// send gives an outcome to all consumers; one that fails costs the others nothing.
-func (h *hub) send(ctx context.Context, out stepmap.Outcome, now time.Time) error {
+// send puts an outcome to all consumers; the caller holds the lock.
+func (h *hub) send(out stepmap.Outcome, now time.Time) (all deliver.Sent) {
 	defer h.snapshot()
 	if len(out.Reports) == 0 && len(out.Changed) == 0 {
 		return nil
 	}
-	h.own.steps += int64(len(out.Reports))
-	var errs []error
+	h.steps += int64(len(out.Reports))
 	for _, rep := range out.Reports {
 		h.measures.Record(rep, now)
-		errs = append(errs, h.sendStory(ctx, rep))
+		all = append(all, h.sendStory(rep)...)
 	}
 	if len(out.Changed) > 0 {
-		errs = append(errs, h.sendFindings(ctx, slices.Concat(out.Standing, out.Changed)))
+		all = append(all, h.sendFindings(slices.Concat(out.Standing, out.Changed))...)
 	}
 	// A step of 16,384 ranks is 100,000 data points: not after every step.
 	if now.Sub(h.measured) >= h.cfg.FlushInterval {
-		errs = append(errs, h.sendMetrics(ctx, now))
+		all = append(all, h.sendMetrics(now)...)
 	}
-	return errors.Join(errs...)
+	return all
 }
 
 // repeat sends the findings that stand, so that those who keep them know.
-func (h *hub) repeat(ctx context.Context, now time.Time) error {
+func (h *hub) repeat(now time.Time) deliver.Sent {
 	standing := h.analysis.Standing()
 	if len(standing) == 0 || now.Sub(h.repeated) < h.cfg.RepeatInterval {
 		return nil
 	}
 	h.repeated = now
-	return h.sendFindings(ctx, standing)
+	return h.sendFindings(standing)
 }
 
-func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error {
-	var errs []error
-	for _, next := range h.logs {
-		err := next.ConsumeLogs(ctx, otelmap.FindingsToLogs(findings))
-		if err != nil {
-			h.own.findingsLost += int64(len(findings))
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+func (h *hub) sendFindings(findings []model.Finding) deliver.Sent {
+	return h.out.PutLogs(otelmap.FindingsToLogs(findings), func(lost int) { h.findingsLost.Add(int64(lost)) })
 }
 
-func (h *hub) sendStory(ctx context.Context, rep *straggler.StepReport) error {
-	if len(h.traces) == 0 {
+func (h *hub) sendStory(rep *straggler.StepReport) deliver.Sent {
+	if !h.out.HasTraces() {
 		return nil
 	}
 	story := h.teller.Tell(rep, h.analysis.Standing())
-	var errs []error
-	for i, next := range h.traces {
-		td := story
-		if i < len(h.traces)-1 { // the consumer owns what it is given
-			td = ptrace.NewTraces()
-			story.CopyTo(td)
-		}
-		spans := td.SpanCount()
-		err := next.ConsumeTraces(ctx, td)
-		if err != nil {
-			h.own.storySpansLost += int64(spans)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return h.out.PutTraces(story, func(lost int) { h.storySpansLost.Add(int64(lost)) })
 }
 
-// sendMetrics gives out all series. Nothing is lost where a consumer fails:
-// they are cumulative, or the last value is repeated.
-func (h *hub) sendMetrics(ctx context.Context, now time.Time) error {
+// sendMetrics sends all series. Nothing is lost where a consumer fails: they are cumulative, or the
+// last value is repeated.
+func (h *hub) sendMetrics(now time.Time) deliver.Sent {
 	h.measured = now
-	if len(h.metrics) == 0 {
-		return nil
-	}
-	var errs []error
-	for _, next := range h.metrics {
-		if md := h.measures.Write(now); md.DataPointCount() > 0 {
-			errs = append(errs, next.ConsumeMetrics(ctx, md))
-		}
-	}
-	return errors.Join(errs...)
+	return h.out.PutMetrics(func() pmetric.Metrics { return h.measures.Write(now) })
 }
 
 func (h *hub) snapshot() {
 	engine, unread := h.analysis.Stats()
 	h.seen.Store(&snapshot{
-		engine: engine, own: h.own, unread: unread,
+		engine: engine, steps: h.steps, unread: unread,
 		opsHeld: int64(h.teller.Held()), opsDropped: h.teller.Dropped(),
 	})
 }

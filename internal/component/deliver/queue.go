@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ErrFull is the error of a delivery for which a [Queue] has no room.
+var ErrFull = errors.New("the next component has not returned for long, and too much waits for it")
+
+// Patience is how long one call of a next component may take until nobody waits for it.
+const Patience = time.Second
+
+// Queue gives one next component what a component concludes, in order, from a goroutine of its
+// own: the component holds none of its locks meanwhile. Who waits for a delivery waits as long as
+// the next component works, so that a slow one slows its producers down. It does not wait for one
+// that is stuck: then deliveries wait up to a number of items, and those beyond are lost and
+// counted. A Queue is safe for concurrent use.
+type Queue struct {
+	log   *zap.Logger
+	limit int // items
+
+	ctx    context.Context //nolint:containedctx // deliveries outlive the calls that bring them
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []*Delivery
+	items   int       // of those that wait, and of the one under way
+	running bool      // there is a goroutine that delivers
+	began   time.Time // when the call under way began
+	warned  bool      // that it does not return
+}
+
+// Delivery is one call of the next component.
+type Delivery struct {
+	items int
+	call  func(context.Context) error
+	lost  func()
+	done  chan struct{}
+	err   error // once done
+}
+
+// NewQueue returns a queue for so many items.
+func NewQueue(log *zap.Logger, limit int) *Queue {
+	q := &Queue{log: log, limit: limit}
+	q.ctx, q.cancel = context.WithCancel(context.Background())
+	return q
+}
+
+// Put appends a call of the next component with a number of items. Lost counts the items where
+// the next component does not take them. Put does not block.
+func (q *Queue) Put(items int, call func(context.Context) error, lost func()) *Delivery {
+	d := &Delivery{items: items, call: call, lost: lost, done: make(chan struct{})}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if items > 0 && q.items > 0 && q.items+items > q.limit {
+		d.end(ErrFull)
+		return d
+	}
+	q.items += items
+	q.waiting = append(q.waiting, d)
+	if !q.running {
+		q.running, q.began = true, time.Now()
+		go q.run()
+	}
+	return d
+}
+
+// Idle reports whether everything was delivered.
+func (q *Queue) Idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.running
+}
+
+func (q *Queue) run() {
+	for d := q.next(nil); d != nil; d = q.next(d) {
+		d.end(d.call(q.ctx))
+	}
+}
+
+// next returns the delivery behind one that is over; nil where there is none.
+func (q *Queue) next(over *Delivery) *Delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if over != nil {
+		q.items -= over.items
+	}
+	q.warned = false
+	if len(q.waiting) == 0 {
+		q.running = false
+		return nil
+	}
+	d := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	q.began = time.Now()
+	return d
+}
+
+func (d *Delivery) end(err error) {
+	if d.err = err; err != nil {
+		d.lost()
+	}
+	close(d.done)
+}
+
+// Wait returns the next component's error. It returns nil while the delivery still waits where
+// the next component is stuck, ctx is done, or the queue stops.
+func (q *Queue) Wait(ctx context.Context, d *Delivery) error {
+	for {
+		timer := time.NewTimer(q.patience())
+		select {
+		case <-d.done:
+			timer.Stop()
+			return d.err
+		case <-timer.C:
+			if q.stuck() {
+				return d.now()
+			}
+		case <-ctx.Done():
+			timer.Stop()
+			return d.now()
+		case <-q.ctx.Done():
+			timer.Stop()
+			return d.now()
+		}
+	}
+}
+
+// now returns the error of a delivery; nil while it is not over.
+func (d *Delivery) now() error {
+	select {
+	case <-d.done:
+		return d.err
+	default:
+		return nil
+	}
+}
+
+// patience returns for how long the call under way is still waited for.
+func (q *Queue) patience() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Patience - time.Since(q.began)
+}
+
+// stuck reports whether the call under way takes too long, and logs that once.
+func (q *Queue) stuck() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.running || time.Since(q.began) < Patience {
+		return false
+	}
+	if !q.warned {
+		q.warned = true
+		q.log.Warn("The next component does not return: what is concluded waits for it", zap.Duration("after", Patience), zap.Int("max_items", q.limit))
+	}
+	return true
+}
+
+// Stop cancels the call under way, and those behind it, when ctx is done. A [Gate] ends them soon
+// afterwards.
+func (q *Queue) Stop(ctx context.Context) { context.AfterFunc(ctx, q.cancel) }
+
+// Drain waits until every call that was put is over.
+func (q *Queue) Drain() {
+	d := q.Put(0, func(context.Context) error { return nil }, func() {})
+	<-d.done
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+)
+
+// queued is a queue, and what came of what was put.
+type queued struct {
+	*deliver.Queue
+	logs  *observer.ObservedLogs
+	given []int
+	lost  int
+}
+
+func newQueued(limit int) *queued {
+	core, logs := observer.New(zapcore.InfoLevel)
+	return &queued{Queue: deliver.NewQueue(zap.New(core), limit), logs: logs}
+}
+
+// put puts a call that takes some time and ends with an error.
+func (q *queued) put(items int, takes time.Duration, err error) *deliver.Delivery {
+	return q.Put(items, func(ctx context.Context) error {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		q.given = append(q.given, items)
+		return err
+	}, func() { q.lost += items })
+}
+
+func TestQueue_NextReturns_WaitReturnsItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(10)
+		assert.True(t, q.Idle())
+		first, second := q.put(1, 0, nil), q.put(2, 0, assert.AnError)
+		assert.False(t, q.Idle())
+		require.NoError(t, q.Wait(t.Context(), first))
+		require.ErrorIs(t, q.Wait(t.Context(), second), assert.AnError)
+		synctest.Wait()
+		assert.True(t, q.Idle())
+		assert.Equal(t, []int{1, 2}, q.given, "in order")
+		assert.Equal(t, 2, q.lost)
+	})
+}
+
+// A next component that works slowly slows down who waits, and loses nothing.
+func TestQueue_NextIsSlow_WaitWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, began := newQueued(100), time.Now()
+		for range 3 {
+			q.put(1, deliver.Patience*9/10, nil)
+		}
+		d := q.put(1, 0, assert.AnError)
+		require.ErrorIs(t, q.Wait(t.Context(), d), assert.AnError)
+		assert.Equal(t, 3*deliver.Patience*9/10, time.Since(began))
+		assert.Zero(t, q.logs.Len())
+	})
+}
+
+func TestQueue_NextIsStuck_NobodyWaitsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, began := newQueued(10), time.Now()
+		require.NoError(t, q.Wait(t.Context(), q.put(4, time.Hour, nil)))
+		assert.Equal(t, deliver.Patience, time.Since(began))
+		require.NoError(t, q.Wait(t.Context(), q.put(6, 0, nil)))
+		require.ErrorIs(t, q.Wait(t.Context(), q.put(1, 0, nil)), deliver.ErrFull)
+		assert.Equal(t, deliver.Patience, time.Since(began), "once")
+		assert.Equal(t, 1, q.logs.Len(), "once")
+		assert.Equal(t, 1, q.lost)
+		time.Sleep(time.Hour)
+		q.Drain()
+		assert.Equal(t, []int{4, 6}, q.given, "what waited is delivered")
+	})
+}
+
+func TestQueue_MoreThanTheLimitAlone_IsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(10)
+		require.NoError(t, q.Wait(t.Context(), q.put(11, 0, nil)))
+		q.Drain()
+		assert.Equal(t, []int{11}, q.given)
+	})
+}
+
+func TestQueue_CallerLeaves_DeliveryGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(10)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, q.Wait(ctx, q.put(1, time.Second/2, assert.AnError)))
+		q.Drain()
+		assert.Equal(t, []int{1}, q.given)
+	})
+}
+
+func TestQueue_Stopped_CallsAreCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, began := newQueued(10), time.Now()
+		q.put(1, time.Hour, nil)
+		q.put(2, time.Hour, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		q.Stop(ctx)
+		third := q.put(3, time.Hour, nil)
+		_ = q.Wait(t.Context(), third) // it may be over already
+		q.Drain()
+		assert.Equal(t, time.Second/2, time.Since(began))
+		assert.Empty(t, q.given)
+		assert.Equal(t, 6, q.lost)
+	})
+}
