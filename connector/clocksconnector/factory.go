@@ -30,11 +30,11 @@ type factory struct {
 }
 
 func (f *factory) logsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
-	return f.instance(set, cfg, func(h *hub) { h.logs = append(h.logs, next) })
+	return f.instance(set, cfg, func(h *hub) { h.logs = append(h.logs, h.gate.Logs(next)) })
 }
 
 func (f *factory) logsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
-	return f.instance(set, cfg, func(h *hub) { h.metrics = append(h.metrics, next) })
+	return f.instance(set, cfg, func(h *hub) { h.metrics = append(h.metrics, h.gate.Metrics(next)) })
 }
 
 func (f *factory) instance(set connector.Settings, cfg component.Config, attach func(*hub)) (connector.Logs, error) {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/clocksconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
@@ -28,6 +29,7 @@ type hub struct {
 	telemetry *metadata.TelemetryBuilder
 
 	// Consumers are attached before Start and constant afterwards.
+	gate    *deliver.Gate
 	logs    []consumer.Logs
 	metrics []consumer.Metrics
 
@@ -41,11 +43,13 @@ type hub struct {
 	// why is the first event that was refused since the last tick.
 	why atomic.Pointer[error]
 
-	mu      sync.Mutex // guards what follows, and keeps events in order on their way out
+	// What follows is the interval's.
 	series  *series
 	flushed time.Time
 
 	interval *shared.Interval
+	ctx      context.Context //nolint:containedctx // the interval's calls have no context of their own
+	cancel   context.CancelFunc
 }
 
 // ownStats count what the timeline does not see.
@@ -56,7 +60,8 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries)}
+	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.interval = shared.NewInterval(cfg.SolveInterval, h.tick)
 	if cfg.Timeline == nil {
 		h.use(timeline.New(cfg.options()))
@@ -97,27 +102,27 @@ func (h *hub) tick(now time.Time) {
 	if why := h.why.Swap(nil); why != nil {
 		h.logger.Warn("leave out clock events that cannot be used; the first since the last interval", zap.Error(*why))
 	}
-	if err := h.give(context.Background(), now, false); err != nil {
+	if err := h.give(h.ctx, now, false); err != nil {
 		h.logger.Warn("send clock models on the interval", zap.Error(err))
 	}
 }
 
 // stop ends the interval and gives out what is left; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
+	last, stopped := h.gate.Stop(ctx)
+	h.cancel()
 	h.interval.Stop(func() {
 		if h.timeline != nil {
-			err = h.give(ctx, time.Now(), true)
+			err = h.give(last, time.Now(), true)
 			h.feed.Close()
 		}
 		h.telemetry.Shutdown()
 	})
-	return err
+	return errors.Join(err, stopped())
 }
 
 // give sends what is new to all consumers; one that fails costs the others nothing.
 func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.cfg.Timeline == nil || last {
 		h.timeline.Advance(now)
 	}

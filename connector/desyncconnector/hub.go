@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/desyncconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -45,6 +46,8 @@ type hub struct {
 	// does not wait for it. Taken after sending.
 	watching sync.Mutex
 	watch    *watch.Watch
+
+	gate *deliver.Gate
 
 	outlets sync.Mutex // guards what follows; taken last
 	logs    outlet[consumer.Logs]
@@ -77,7 +80,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, logger: set.Logger, telemetry: telemetry, watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
+		cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
 	}
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
 	h.snapshot()
@@ -87,7 +90,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 func (h *hub) toLogs(feeds *int, next consumer.Logs) *face {
 	h.outlets.Lock()
 	defer h.outlets.Unlock()
-	h.logs.next = next
+	h.logs.next = h.gate.Logs(next)
 	h.logs.open++
 	*feeds++
 	return &face{first: *feeds == 1, leave: h.leaveLogs}
@@ -96,7 +99,7 @@ func (h *hub) toLogs(feeds *int, next consumer.Logs) *face {
 func (h *hub) toMetrics(feeds *int, next consumer.Metrics) *face {
 	h.outlets.Lock()
 	defer h.outlets.Unlock()
-	h.metrics.next = next
+	h.metrics.next = h.gate.Metrics(next)
 	h.metrics.open++
 	*feeds++
 	return &face{first: *feeds == 1, leave: h.leaveMetrics}
@@ -150,15 +153,13 @@ func (h *hub) leaveLogs(ctx context.Context) (err error) {
 	out := h.logs
 	h.outlets.Unlock()
 	if out.open == 0 {
-		h.lastly(func() {
+		err = h.lastly(ctx, func(last context.Context) error {
 			h.watching.Lock()
 			h.inbox.drain(h.watch)
 			changed := append(h.refused.all(), h.watch.Flush(time.Now())...)
 			h.snapshot()
 			h.watching.Unlock()
-			ctx, cancel := context.WithTimeout(ctx, lastSend)
-			defer cancel()
-			err = h.sendFindings(ctx, &out, changed)
+			return h.sendFindings(last, &out, changed)
 		})
 	}
 	h.end()
@@ -171,25 +172,22 @@ func (h *hub) leaveMetrics(ctx context.Context) (err error) {
 	out := h.metrics
 	h.outlets.Unlock()
 	if out.open == 0 {
-		h.lastly(func() {
+		err = h.lastly(ctx, func(last context.Context) error {
 			h.watching.Lock()
 			h.inbox.drain(h.watch)
 			md := h.measure(time.Now())
 			h.watching.Unlock()
-			err = sendMetrics(ctx, &out, md)
+			return sendMetrics(last, &out, md)
 		})
 	}
 	h.end()
 	return err
 }
 
-// lastSend is how long the consumer has to take what is said at the end: who stops a collector
-// waits for it, and may have set no limit.
-const lastSend = 5 * time.Second
-
 // lastly gives out what is left, in place of what the interval sends: a consumer that does
 // not take that must not hold up the end.
-func (h *hub) lastly(give func()) {
+func (h *hub) lastly(ctx context.Context, give func(context.Context) error) error {
+	last, stopped := h.gate.Stop(ctx)
 	h.outlets.Lock()
 	h.leaving++
 	if h.giveUp != nil {
@@ -201,7 +199,8 @@ func (h *hub) lastly(give func()) {
 	h.outlets.Lock()
 	h.leaving--
 	h.outlets.Unlock()
-	give()
+	err := give(last)
+	return errors.Join(err, stopped())
 }
 
 // end stops the interval once nothing goes out any more.

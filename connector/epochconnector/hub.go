@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
@@ -41,9 +42,12 @@ type hub struct {
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
 	begin     sync.Once
+	ctx       context.Context //nolint:containedctx // the interval's calls have no context of their own
+	cancel    context.CancelFunc
 	kept      *keep.Value // nil: nothing is kept
 
 	// Consumers are attached before Start and constant afterwards.
+	gate    *deliver.Gate
 	logs    []consumer.Logs
 	metrics []consumer.Metrics
 	traces  []consumer.Traces
@@ -85,11 +89,12 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, series: newSeries(cfg.MaxSeries),
+		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries),
 		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
 		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}
 	h.seen.Store(&seen{})
+	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
 	return h, h.observe()
 }
@@ -197,24 +202,20 @@ func (h *hub) tick(now time.Time) {
 	if why := h.why.Swap(nil); why != nil {
 		h.logger.Warn("leave out observations that cannot be read; the first since the last interval", zap.Error(*why))
 	}
-	if err := h.give(context.Background(), now, false); err != nil {
+	if err := h.give(h.ctx, now, false); err != nil {
 		h.logger.Warn("send findings on the interval", zap.Error(err))
 	}
 }
 
-// lastSend is how long consumers have to take what is said at the end: who stops a collector waits for
-// them, and may have set no limit.
-const lastSend = 5 * time.Second
-
 // stop ends the interval and gives out what is left; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
+	last, stopped := h.gate.Stop(ctx)
+	h.cancel()
 	h.interval.Stop(func() {
-		ctx, cancel := context.WithTimeout(ctx, lastSend)
-		defer cancel()
-		err = errors.Join(h.give(ctx, time.Now(), true), h.leave(ctx))
+		err = errors.Join(h.give(last, time.Now(), true), h.leave(ctx))
 		h.telemetry.Shutdown()
 	})
-	return err
+	return errors.Join(err, stopped())
 }
 
 // give judges, and sends what is to be said to all consumers; one that fails costs the others

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
@@ -22,12 +23,14 @@ import (
 // collector sets no limit when it gets SIGTERM, and stops one component after the other.
 const ShutdownLimit = 5 * time.Second
 
-// Shares of the time that a component has to stop: after the first, what is given last is
-// cancelled; after the second, calls that have not returned are left behind. The rest is for
-// the component itself.
+// Shares of the time that a component has to stop. After the first, calls that began before are
+// left behind, so that there is time for the other next components. After the second, what is
+// given last is cancelled. After the third, every call is left behind. The rest is for the
+// component itself.
 const (
+	leaveShare  = 0.4
 	cancelShare = 0.75
-	leaveShare  = 0.9
+	closeShare  = 0.9
 )
 
 // ErrClosed is the error of data that came to a closed [Gate].
@@ -38,9 +41,12 @@ var ErrClosed = errors.New("the component stops, and the next component does not
 // its own, which has nothing but the data that the next component owns anyway. It is safe for
 // concurrent use.
 type Gate struct {
-	log    *zap.Logger
-	closed chan struct{}
-	close  func()
+	log      *zap.Logger
+	stopping atomic.Bool   // calls that begin are the last
+	left     chan struct{} // closed when those that began before are left behind
+	leave    func()
+	closed   chan struct{} // closed when all are
+	close    func()
 
 	mu          sync.Mutex
 	behind      []string // the signal of each call that did not return, since the last report
@@ -49,7 +55,8 @@ type Gate struct {
 
 // NewGate returns an open gate.
 func NewGate(log *zap.Logger) *Gate {
-	g := &Gate{log: log, closed: make(chan struct{})}
+	g := &Gate{log: log, left: make(chan struct{}), closed: make(chan struct{})}
+	g.leave = sync.OnceFunc(func() { close(g.left) })
 	g.close = sync.OnceFunc(func() { close(g.closed) })
 	return g
 }
@@ -59,7 +66,7 @@ func (g *Gate) Traces(next consumer.Traces) consumer.Traces {
 	if next == nil {
 		return nil
 	}
-	return &gated{g, next.Capabilities(), next, nil, nil}
+	return &gated{gate: g, capabilities: next.Capabilities(), traces: next}
 }
 
 // Logs returns next behind the gate; nil for nil.
@@ -67,7 +74,7 @@ func (g *Gate) Logs(next consumer.Logs) consumer.Logs {
 	if next == nil {
 		return nil
 	}
-	return &gated{g, next.Capabilities(), nil, next, nil}
+	return &gated{gate: g, capabilities: next.Capabilities(), logs: next}
 }
 
 // Metrics returns next behind the gate; nil for nil.
@@ -75,7 +82,7 @@ func (g *Gate) Metrics(next consumer.Metrics) consumer.Metrics {
 	if next == nil {
 		return nil
 	}
-	return &gated{g, next.Capabilities(), nil, nil, next}
+	return &gated{gate: g, capabilities: next.Capabilities(), metrics: next}
 }
 
 // gated is one consumer behind a gate.
@@ -85,6 +92,7 @@ type gated struct {
 	traces       consumer.Traces
 	logs         consumer.Logs
 	metrics      consumer.Metrics
+	behind       atomic.Bool // a call was left behind
 }
 
 // Capabilities implements consumer.Traces, consumer.Logs and consumer.Metrics.
@@ -92,40 +100,55 @@ func (c *gated) Capabilities() consumer.Capabilities { return c.capabilities }
 
 // ConsumeTraces implements consumer.Traces.
 func (c *gated) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	return c.gate.pass("traces", td.SpanCount(), func() error { return c.traces.ConsumeTraces(ctx, td) })
+	return c.pass("traces", td.SpanCount(), func() error { return c.traces.ConsumeTraces(ctx, td) })
 }
 
 // ConsumeLogs implements consumer.Logs.
 func (c *gated) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	return c.gate.pass("logs", ld.LogRecordCount(), func() error { return c.logs.ConsumeLogs(ctx, ld) })
+	return c.pass("logs", ld.LogRecordCount(), func() error { return c.logs.ConsumeLogs(ctx, ld) })
 }
 
 // ConsumeMetrics implements consumer.Metrics.
 func (c *gated) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	return c.gate.pass("metrics", md.DataPointCount(), func() error { return c.metrics.ConsumeMetrics(ctx, md) })
+	return c.pass("metrics", md.DataPointCount(), func() error { return c.metrics.ConsumeMetrics(ctx, md) })
 }
 
-// pass makes a call, and returns without it when the gate closes.
-func (g *Gate) pass(signal string, items int, call func() error) error {
-	select {
-	case <-g.closed:
+// pass makes a call, and returns without it when the call is left behind. Then the next component
+// gets no other.
+func (c *gated) pass(signal string, items int, call func() error) error {
+	g := c.gate
+	left := g.left
+	if g.stopping.Load() {
+		left = nil
+	}
+	if c.behind.Load() || isClosed(g.closed) {
 		g.lose(items)
 		return ErrClosed
-	default:
 	}
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	select {
 	case err := <-done:
 		return err
+	case <-left:
 	case <-g.closed:
 	}
 	select {
 	case err := <-done:
 		return err
 	default:
+		c.behind.Store(true)
 		g.lose(items, signal)
 		return ErrClosed
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -145,21 +168,24 @@ func (g *Gate) Stop(ctx context.Context) (last context.Context, stopped func() e
 	if at, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(at))
 	}
+	g.stopping.Store(true)
 	last, cancel := context.WithTimeout(ctx, share(limit, cancelShare))
-	timer := time.AfterFunc(share(limit, leaveShare), g.close)
+	leave := time.AfterFunc(share(limit, leaveShare), g.leave)
+	closing := time.AfterFunc(share(limit, closeShare), g.close)
 	cancelled := context.AfterFunc(ctx, g.close)
 	return last, func() error {
-		timer.Stop()
+		leave.Stop()
+		closing.Stop()
 		cancelled()
 		cancel()
-		return g.report(share(limit, leaveShare))
+		return g.report()
 	}
 }
 
 func share(of time.Duration, part float64) time.Duration { return time.Duration(part * float64(of)) }
 
 // report logs what was not delivered since the last report.
-func (g *Gate) report(limit time.Duration) error {
+func (g *Gate) report() error {
 	g.mu.Lock()
 	behind, items := g.behind, g.undelivered
 	g.behind, g.undelivered = nil, 0
@@ -172,6 +198,6 @@ func (g *Gate) report(limit time.Duration) error {
 	signals := strings.Join(slices.Compact(behind), ", ")
 	g.log.Error("Stopped before everything was delivered: the next component did not return",
 		zap.String("signals", signals), zap.Int("calls_left_behind", calls), zap.Int("items_not_delivered", items))
-	return fmt.Errorf("stop: %d calls (%s) of the next component did not return within %v and are left behind; %d items were not delivered: %w",
-		calls, signals, limit.Round(time.Millisecond), items, context.DeadlineExceeded)
+	return fmt.Errorf("stop: %d calls (%s) of the next component did not return and are left behind; %d items were not delivered: %w",
+		calls, signals, items, context.DeadlineExceeded)
 }

@@ -152,6 +152,24 @@ func TestGate_NextHeedsItsContext_NoneLeftBehind(t *testing.T) {
 	})
 }
 
+// While one next component is stuck, there is time for what the others get last.
+func TestGate_OneIsStuck_TheOtherGetsTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGate()
+		stuck, sink := g.Logs(delivertest.NewStuck(t)), &consumertest.TracesSink{}
+		running := make(chan error, 1)
+		go func() { running <- stuck.ConsumeLogs(t.Context(), records(2)) }()
+		synctest.Wait()
+		last, stopped := g.Stop(t.Context())
+		require.ErrorIs(t, <-running, deliver.ErrClosed)
+		require.ErrorIs(t, stuck.ConsumeLogs(last, records(3)), deliver.ErrClosed)
+		require.NoError(t, last.Err())
+		require.NoError(t, g.Traces(sink).ConsumeTraces(last, spans(1)))
+		assert.Equal(t, 1, sink.SpanCount())
+		require.ErrorContains(t, stopped(), "1 calls (logs) of the next component did not return and are left behind; 5 items were not delivered")
+	})
+}
+
 // Another outlet of the component that stops later still delivers.
 func TestGate_StoppedInTime_StaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

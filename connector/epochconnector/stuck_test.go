@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epochconnector
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+// A logs pipeline that ignores its context holds up neither what the metrics get last nor the end of
+// the collector.
+func TestShutdown_LogsNeverReturn_MetricsGetTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := delivertest.NewStuck(t)
+		r := newRig(t, stuck)
+		r.tell(t, 10, 10, 0)
+		began := time.Now()
+		r.pass(t, 11*time.Minute)
+		<-stuck.Entered
+		assert.Equal(t, 11*time.Minute, time.Since(began), "who brings observations waits for no consumer")
+		before := len(r.metrics.AllMetrics())
+
+		began = time.Now()
+		var err error
+		for _, f := range r.faces {
+			err = errors.Join(err, f.Shutdown(context.Background()))
+		}
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
+		assert.Greater(t, len(r.metrics.AllMetrics()), before)
+		assert.Positive(t, r.faces[0].(*face).handle.Value.refused.Load())
+	})
+}
