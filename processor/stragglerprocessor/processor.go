@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -30,20 +31,25 @@ type annotating struct {
 	next      consumer.Traces
 	interval  *shared.Interval
 
-	mu       sync.Mutex // guards what follows, and keeps spans in order
+	// Spans that no caller waits for go through the gate.
+	gate   *deliver.Gate
+	gated  consumer.Traces
+	ctx    context.Context //nolint:containedctx // the interval's calls have no context of their own
+	cancel context.CancelFunc
+
+	mu       sync.Mutex // guards what follows; not held while spans are passed on
 	analysis *stepmap.Analysis
 	held     *holder // nil where spans are passed on in the same call
-	own      ownStats
+	steps    int64   // that were analysed
 
-	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for a consumer
+	spansLost atomic.Int64
+
+	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for an analysis
 }
-
-// ownStats count what the engine does not see.
-type ownStats struct{ steps, spansLost int64 }
 
 type snapshot struct {
 	engine      straggler.Stats
-	own         ownStats
+	steps       int64
 	unread      int64
 	held        int64
 	unannotated int64
@@ -63,8 +69,11 @@ func newAnnotating(cfg *Config, set component.TelemetrySettings, next consumer.T
 		logger:    set.Logger,
 		telemetry: telemetry,
 		next:      next,
+		gate:      deliver.NewGate(set.Logger),
 		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 	}
+	p.gated = p.gate.Traces(next)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	every := expireEvery
 	if cfg.Hold.HasValue() {
 		every = cfg.Hold.Get().FlushInterval
@@ -90,73 +99,91 @@ func (*annotating) Capabilities() consumer.Capabilities {
 // them on. Spans that are held, or that came before their step was complete
 // where none are held, are not among them.
 func (p *annotating) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := p.analysis.Add(td, nil)
+	p.take(td)
 	if p.held == nil {
-		p.annotate(out, td)
 		return p.next.ConsumeTraces(ctx, td)
 	}
-	p.held.take(td)
-	if err := p.release(ctx, out, td); err != nil {
+	if err := p.pass(ctx, p.next, td); err != nil {
 		return consumererror.NewPermanent(err) // the rest of the batch is held already
 	}
 	return nil
 }
 
+// take leaves in td what is passed on now.
+func (p *annotating) take(td ptrace.Traces) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.analysis.Add(td, nil)
+	if p.held == nil {
+		p.annotate(out, td)
+		return
+	}
+	p.held.take(td)
+	p.release(out, td)
+}
+
 // Shutdown passes on everything held, annotated as far as possible.
 func (p *annotating) Shutdown(ctx context.Context) (err error) {
+	last, stopped := p.gate.Stop(ctx)
+	p.cancel()
 	p.interval.Stop(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		out := p.analysis.Flush()
-		if p.held != nil {
-			td := ptrace.NewTraces()
-			p.held.releaseAll(td)
-			err = p.release(ctx, out, td)
-		}
+		err = p.pass(last, p.gated, p.flush())
 		p.telemetry.Shutdown()
 	})
-	return err
+	return errors.Join(err, stopped())
+}
+
+func (p *annotating) flush() ptrace.Traces {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	td := ptrace.NewTraces()
+	out := p.analysis.Flush()
+	if p.held != nil {
+		p.held.releaseAll(td)
+		p.release(out, td)
+	}
+	return td
 }
 
 func (p *annotating) tick(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := p.analysis.Expire()
-	if p.held == nil {
-		p.own.steps += int64(len(out.Reports))
-		p.snapshot()
-		return
-	}
-	td := ptrace.NewTraces()
-	// Every step that the engine knows is reported by its deadline and the next tick.
-	p.held.prune(now.Add(-p.cfg.Analysis.Deadline-2*p.cfg.Hold.Get().FlushInterval), td)
-	if err := p.release(context.Background(), out, td); err != nil {
+	if err := p.pass(p.ctx, p.gated, p.expire(now)); err != nil {
 		p.logger.Warn("pass on held spans", zap.Error(err))
 	}
 }
 
-// release adds the held spans of the reported steps to td, annotates, and passes
-// on.
-func (p *annotating) release(ctx context.Context, out stepmap.Outcome, td ptrace.Traces) error {
+func (p *annotating) expire(now time.Time) ptrace.Traces {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	td := ptrace.NewTraces()
+	out := p.analysis.Expire()
+	if p.held == nil {
+		p.steps += int64(len(out.Reports))
+		p.snapshot()
+		return td
+	}
+	// Every step that the engine knows is reported by its deadline and the next tick.
+	p.held.prune(now.Add(-p.cfg.Analysis.Deadline-2*p.cfg.Hold.Get().FlushInterval), td)
+	p.release(out, td)
+	return td
+}
+
+// release adds the held spans of the reported steps to td, and annotates.
+func (p *annotating) release(out stepmap.Outcome, td ptrace.Traces) {
 	for _, rep := range out.Reports {
 		p.held.release(rep, td)
 	}
 	p.held.shrink(td)
 	p.annotate(out, td)
-	return p.pass(ctx, td)
 }
 
 // pass gives td to the consumer in pieces, as it may hold all that was held. What
-// the consumer refuses is lost, and only that.
-func (p *annotating) pass(ctx context.Context, td ptrace.Traces) error {
+// the consumer refuses is lost, and only that. The caller does not hold the lock.
+func (p *annotating) pass(ctx context.Context, next consumer.Traces, td ptrace.Traces) error {
 	var errs []error
 	for piece := range otelmap.Pieces(td, otelmap.MaxPieceSpans) {
 		spans := piece.SpanCount() // the consumer owns what it is given
-		if err := p.next.ConsumeTraces(ctx, piece); err != nil {
-			p.own.spansLost += int64(spans)
-			p.snapshot()
+		if err := next.ConsumeTraces(ctx, piece); err != nil {
+			p.spansLost.Add(int64(spans))
 			errs = append(errs, err)
 		}
 	}
@@ -164,7 +191,7 @@ func (p *annotating) pass(ctx context.Context, td ptrace.Traces) error {
 }
 
 func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
-	p.own.steps += int64(len(out.Reports))
+	p.steps += int64(len(out.Reports))
 	// Of a step that is not complete, findings of former steps say something all the same.
 	if standing := p.analysis.Standing(); len(out.Reports) > 0 || len(standing) > 0 {
 		stepmap.NewAnnotator(out.Reports, standing, p.cfg.Histograms).Annotate(td)
@@ -174,7 +201,7 @@ func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
 
 func (p *annotating) snapshot() {
 	engine, unread := p.analysis.Stats()
-	s := &snapshot{engine: engine, own: p.own, unread: unread}
+	s := &snapshot{engine: engine, steps: p.steps, unread: unread}
 	if p.held != nil {
 		s.held, s.unannotated = int64(p.held.spans), p.held.unannotated
 	}
