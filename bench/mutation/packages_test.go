@@ -16,7 +16,7 @@ import (
 )
 
 // Tests of these take numbers from the tier and test other packages than their own.
-var elsewhere = []string{"./bench", "./e2e", "./inject", "./internal/capability", "./internal/cbuild", "./internal/repocheck", "./internal/tier"}
+var elsewhere = []string{"./bench", "./cmd", "./e2e", "./inject", "./internal/capability", "./internal/cbuild", "./internal/repocheck", "./internal/tier"}
 
 // What the quick tier misses is measured where tests were cut: in every such package.
 func TestPackages_TestsThatTakeNumbersFromTheTier_AreListed(t *testing.T) {

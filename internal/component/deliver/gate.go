@@ -24,10 +24,11 @@ import (
 const ShutdownLimit = 5 * time.Second
 
 // Shares of the time that a component has to stop. After the first, calls that began before are
-// left behind, so that there is time for the other next components. After the second, what is
-// given last is cancelled. After the third, every call is left behind. The rest is for the
-// component itself.
+// cancelled; after the second, they are left behind, so that there is time for the other next
+// components. After the third, what is given last is cancelled; after the fourth, every call is
+// left behind. The rest is for the component itself.
 const (
+	hurryShare  = 0.2
 	leaveShare  = 0.4
 	cancelShare = 0.75
 	closeShare  = 0.9
@@ -43,7 +44,9 @@ var ErrClosed = errors.New("the component stops, and the next component does not
 type Gate struct {
 	log      *zap.Logger
 	stopping atomic.Bool   // calls that begin are the last
-	left     chan struct{} // closed when those that began before are left behind
+	hurried  chan struct{} // closed when those that began before are cancelled
+	hurry    func()
+	left     chan struct{} // closed when they are left behind
 	leave    func()
 	closed   chan struct{} // closed when all are
 	close    func()
@@ -55,7 +58,8 @@ type Gate struct {
 
 // NewGate returns an open gate.
 func NewGate(log *zap.Logger) *Gate {
-	g := &Gate{log: log, left: make(chan struct{}), closed: make(chan struct{})}
+	g := &Gate{log: log, hurried: make(chan struct{}), left: make(chan struct{}), closed: make(chan struct{})}
+	g.hurry = sync.OnceFunc(func() { close(g.hurried) })
 	g.leave = sync.OnceFunc(func() { close(g.left) })
 	g.close = sync.OnceFunc(func() { close(g.closed) })
 	return g
@@ -100,46 +104,64 @@ func (c *gated) Capabilities() consumer.Capabilities { return c.capabilities }
 
 // ConsumeTraces implements consumer.Traces.
 func (c *gated) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	return c.pass("traces", td.SpanCount(), func() error { return c.traces.ConsumeTraces(ctx, td) })
+	return c.pass(ctx, "traces", td.SpanCount(), func(ctx context.Context) error { return c.traces.ConsumeTraces(ctx, td) })
 }
 
 // ConsumeLogs implements consumer.Logs.
 func (c *gated) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	return c.pass("logs", ld.LogRecordCount(), func() error { return c.logs.ConsumeLogs(ctx, ld) })
+	return c.pass(ctx, "logs", ld.LogRecordCount(), func(ctx context.Context) error { return c.logs.ConsumeLogs(ctx, ld) })
 }
 
 // ConsumeMetrics implements consumer.Metrics.
 func (c *gated) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	return c.pass("metrics", md.DataPointCount(), func() error { return c.metrics.ConsumeMetrics(ctx, md) })
+	return c.pass(ctx, "metrics", md.DataPointCount(), func(ctx context.Context) error { return c.metrics.ConsumeMetrics(ctx, md) })
 }
 
 // pass makes a call, and returns without it when the call is left behind. Then the next component
 // gets no other.
-func (c *gated) pass(signal string, items int, call func() error) error {
+func (c *gated) pass(ctx context.Context, signal string, items int, call func(context.Context) error) error {
 	g := c.gate
-	left := g.left
-	if g.stopping.Load() {
-		left = nil
-	}
+	last := g.stopping.Load()
 	if c.behind.Load() || isClosed(g.closed) {
 		g.lose(items)
 		return ErrClosed
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- call() }()
-	select {
-	case err := <-done:
+	go func() { done <- call(ctx) }()
+	if err, ok := g.await(done, last, cancel); ok {
 		return err
-	case <-left:
-	case <-g.closed:
 	}
-	select {
-	case err := <-done:
-		return err
-	default:
-		c.behind.Store(true)
-		g.lose(items, signal)
-		return ErrClosed
+	c.behind.Store(true)
+	g.lose(items, signal)
+	return ErrClosed
+}
+
+// await returns what comes of a call; false where the call is left behind. Unless it is one of the
+// last, it is cancelled and left behind early.
+func (g *Gate) await(done <-chan error, last bool, cancel func()) (err error, ok bool) { //nolint:revive // what is awaited is an error
+	hurried, left := g.hurried, g.left
+	if last {
+		hurried, left = nil, nil
+	}
+	for {
+		select {
+		case err = <-done:
+			return err, true
+		case <-hurried:
+			cancel()
+			hurried = nil
+			continue
+		case <-left:
+		case <-g.closed:
+		}
+		select {
+		case err = <-done:
+			return err, true
+		default:
+			return nil, false
+		}
 	}
 }
 
@@ -170,10 +192,12 @@ func (g *Gate) Stop(ctx context.Context) (last context.Context, stopped func() e
 	}
 	g.stopping.Store(true)
 	last, cancel := context.WithTimeout(ctx, share(limit, cancelShare))
+	hurry := time.AfterFunc(share(limit, hurryShare), g.hurry)
 	leave := time.AfterFunc(share(limit, leaveShare), g.leave)
 	closing := time.AfterFunc(share(limit, closeShare), g.close)
 	cancelled := context.AfterFunc(ctx, g.close)
 	return last, func() error {
+		hurry.Stop()
 		leave.Stop()
 		closing.Stop()
 		cancelled()

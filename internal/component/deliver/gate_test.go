@@ -170,6 +170,24 @@ func TestGate_OneIsStuck_TheOtherGetsTheLast(t *testing.T) {
 	})
 }
 
+// A call that began before is cancelled before it would be left behind.
+func TestGate_CallUnderWayHeedsItsContext_NotLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGate()
+		next, err := consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.NoError(t, err)
+		running := make(chan error, 1)
+		go func() { running <- g.Traces(next).ConsumeTraces(t.Context(), spans(1)) }()
+		synctest.Wait()
+		_, stopped := g.Stop(t.Context())
+		require.ErrorIs(t, <-running, context.Canceled)
+		require.NoError(t, stopped())
+	})
+}
+
 // Another outlet of the component that stops later still delivers.
 func TestGate_StoppedInTime_StaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
