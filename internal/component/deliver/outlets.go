@@ -14,8 +14,8 @@ import (
 )
 
 // Outlets are the next components of a connector, each behind a gate and with a queue of its own,
-// so that one that blocks holds up neither the others nor who brings data. They are added before
-// the connector starts, and safe for concurrent use afterwards.
+// so that one that blocks holds up neither the others nor the producers. They are added before the
+// connector starts, and safe for concurrent use afterwards.
 //
 // A connector puts what it concludes while it holds its lock, which keeps the order, and waits
 // without it.
@@ -34,7 +34,7 @@ type outlet[C any] struct {
 	queue *Queue
 }
 
-// NewOutlets returns none, for each of which so many items may wait.
+// NewOutlets returns an empty set of outlets. The limit is how many items may wait for one outlet.
 func NewOutlets(log *zap.Logger, limit int) *Outlets {
 	return &Outlets{log: log, limit: limit, gate: NewGate(log)}
 }

@@ -14,14 +14,14 @@ import (
 // ErrFull is the error of a delivery for which a [Queue] has no room.
 var ErrFull = errors.New("the next component has not returned for long, and too much waits for it")
 
-// Patience is how long one call of a next component may take until nobody waits for it.
+// Patience is how long one call of a next component may take until it counts as stuck.
 const Patience = time.Second
 
 // Queue gives one next component what a component concludes, in order, from a goroutine of its
-// own: the component holds none of its locks meanwhile. Who waits for a delivery waits as long as
-// the next component works, so that a slow one slows its producers down. It does not wait for one
-// that is stuck: then deliveries wait up to a number of items, and those beyond are lost and
-// counted. A Queue is safe for concurrent use.
+// own: the component holds none of its locks meanwhile. Wait lasts as long as the next component
+// works, so that a slow one slows its producers down. Wait does not last while the next component
+// is stuck: then deliveries wait in the queue up to a number of items, and those beyond are lost
+// and counted. A Queue is safe for concurrent use.
 type Queue struct {
 	log   *zap.Logger
 	limit int // items

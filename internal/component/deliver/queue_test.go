@@ -58,7 +58,7 @@ func TestQueue_NextReturns_WaitReturnsItsError(t *testing.T) {
 	})
 }
 
-// A next component that works slowly slows down who waits, and loses nothing.
+// A slow next component slows the producer down, and loses nothing.
 func TestQueue_NextIsSlow_WaitWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, began := newQueued(100), time.Now()
