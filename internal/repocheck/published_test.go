@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// messageLimit is what an OTLP receiver accepts in one message over gRPC by default, in bytes.
+const messageLimit = 4 << 20
+
+var yamlBlock = regexp.MustCompile("(?ms)^ *```ya?ml\n(.*?)^ *```")
+
+// publishedYAML returns, by where it is, each text in the form of a configuration that a user
+// may copy: our configurations, the blocks of the documentation, and the texts of the converters.
+func publishedYAML(t *testing.T) map[string]any {
+	t.Helper()
+	texts := map[string]string{}
+	for _, file := range append(filesOf(t, "distro/config/*.yaml"), filesOf(t, "cmd/lockstep/*.yaml")...) {
+		texts[file] = string(readFile(t, file))
+	}
+	for _, file := range markdownFiles(t) {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for i, block := range yamlBlock.FindAllStringSubmatch(string(content), -1) {
+			texts[file+" block "+strconv.Itoa(i+1)] = block[1]
+		}
+	}
+	for _, file := range filesOf(t, "converter/*/*.go") {
+		for _, text := range stringLiterals(t, file) {
+			texts[file+" "+text] = text
+		}
+	}
+	documents := map[string]any{}
+	for name, text := range texts {
+		var document any
+		// A hint is a sentence, and a block may be an excerpt: neither need be YAML.
+		if yaml.Unmarshal([]byte(text), &document) == nil {
+			documents[name] = document
+		}
+	}
+	return documents
+}
+
+func filesOf(t *testing.T, pattern string) (files []string) {
+	t.Helper()
+	matches, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+	require.NoError(t, err)
+	for _, match := range matches {
+		rel, err := filepath.Rel(root, match)
+		require.NoError(t, err)
+		if !strings.HasSuffix(rel, "_test.go") {
+			files = append(files, rel)
+		}
+	}
+	require.NotEmpty(t, files, pattern)
+	return files
+}
+
+func stringLiterals(t *testing.T, file string) (literals []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, readFile(t, file), 0)
+	require.NoError(t, err)
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			text, err := strconv.Unquote(literal.Value)
+			require.NoError(t, err)
+			literals = append(literals, text)
+		}
+		return true
+	})
+	return literals
+}
+
+// components calls visit with each setting of a document whose key is a component's id of that type.
+func visitComponents(document any, kind string, visit func(settings map[string]any)) {
+	switch node := document.(type) {
+	case map[string]any:
+		for key, value := range node {
+			name, _, _ := strings.Cut(key, "/")
+			if settings, ok := value.(map[string]any); ok && name == kind {
+				visit(settings)
+			}
+			visitComponents(value, kind, visit)
+		}
+	case []any:
+		for _, value := range node {
+			visitComponents(value, kind, visit)
+		}
+	}
+}
+
+// A published OTLP receiver bounds a request over HTTP as gRPC does by default: confighttp's own
+// bound is 20 MiB, before decompression and for each request at once.
+func TestPublishedOTLP_OverHTTP_BoundsRequests(t *testing.T) {
+	seen := 0
+	for name, document := range publishedYAML(t) {
+		visitComponents(document, "otlp", func(settings map[string]any) {
+			protocols, _ := settings["protocols"].(map[string]any)
+			http, served := protocols["http"]
+			if !served {
+				return
+			}
+			seen++
+			bounds, _ := http.(map[string]any)
+			assert.Equal(t, messageLimit, bounds["max_request_body_size"], "%s: max_request_body_size of otlp over http", name)
+		})
+	}
+	assert.Positive(t, seen)
+}
