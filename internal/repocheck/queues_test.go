@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// queueConfig is what the tests of queues read of a configuration.
+type queueConfig struct {
+	Exporters map[string]struct {
+		Queue *struct {
+			Storage string `yaml:"storage"`
+			Size    int64  `yaml:"queue_size"`
+		} `yaml:"sending_queue"`
+	} `yaml:"exporters"`
+	Extensions map[string]struct {
+		Directory  string `yaml:"directory"`
+		Create     bool   `yaml:"create_directory"`
+		Recreate   bool   `yaml:"recreate"`
+		MaxSize    int64  `yaml:"max_size"`
+		Compaction struct {
+			Directory string `yaml:"directory"`
+			OnStart   bool   `yaml:"on_start"`
+			OnRebound bool   `yaml:"on_rebound"`
+			Cleanup   bool   `yaml:"cleanup_on_start"`
+		} `yaml:"compaction"`
+	} `yaml:"extensions"`
+	Service struct {
+		Extensions []string `yaml:"extensions"`
+	} `yaml:"service"`
+}
+
+// storageOf is the id of the extension that keeps the queues of the published configurations.
+const storageOf = "file_storage"
+
+// eachQueue calls check with every published configuration that has a sending queue, in which
+// exporters without one are left out.
+func eachQueue(t *testing.T, check func(t *testing.T, name string, c queueConfig)) {
+	t.Helper()
+	tried := 0
+	for _, file := range filesOf(t, "distro/config/*.yaml") {
+		var c queueConfig
+		require.NoError(t, yaml.Unmarshal(readFile(t, file), &c), file)
+		for id := range c.Exporters {
+			if c.Exporters[id].Queue == nil {
+				delete(c.Exporters, id)
+			}
+		}
+		if len(c.Exporters) > 0 {
+			tried++
+			t.Run(file, func(t *testing.T) { check(t, file, c) })
+		}
+	}
+	assert.Positive(t, tried)
+}
+
+// What an exporter has accepted survives a kill: its queue is in files that start by themselves,
+// are begun anew where they are damaged, and neither grow without a limit nor stay large.
+func TestPublishedQueues_AreKeptInBoundedFiles(t *testing.T) {
+	eachQueue(t, func(t *testing.T, _ string, c queueConfig) {
+		assert.Contains(t, c.Service.Extensions, storageOf)
+		storage := c.Extensions[storageOf]
+		assert.True(t, storage.Create, "create_directory")
+		assert.True(t, storage.Recreate, "recreate")
+		assert.Equal(t, storage.Directory, storage.Compaction.Directory, "the default is a directory that a user may not have")
+		assert.True(t, storage.Compaction.OnStart, "on_start")
+		assert.True(t, storage.Compaction.OnRebound, "on_rebound")
+		assert.True(t, storage.Compaction.Cleanup, "cleanup_on_start")
+		for id, exporter := range c.Exporters {
+			assert.Equal(t, storageOf, exporter.Queue.Storage, "%s", id)
+			// The queue's own limit refuses first: a file that is full forgets how much it holds.
+			assert.GreaterOrEqual(t, storage.MaxSize, 2*exporter.Queue.Size, "max_size of %s", id)
+		}
+	})
+}
+
+var envDefault = regexp.MustCompile(`^\$\{env:LOCKSTEP_STATE:-([^}]+)\}$`)
+
+// An agent and a gateway on one host have directories of their own by default: of one file, the
+// second to start would wait for the first. git ignores both, below a checkout.
+func TestPublishedQueues_AgentAndGateway_ShareNoDirectory(t *testing.T) {
+	ignored := strings.Fields(string(readFile(t, ".gitignore")))
+	agents := map[bool]map[string]bool{true: {}, false: {}}
+	eachQueue(t, func(t *testing.T, name string, c queueConfig) {
+		directory := envDefault.FindStringSubmatch(c.Extensions[storageOf].Directory)
+		require.NotNil(t, directory, "directory: got %q; want LOCKSTEP_STATE with a default", c.Extensions[storageOf].Directory)
+		agents[strings.Contains(name, "agent")][directory[1]] = true
+		assert.Contains(t, ignored, "/"+directory[1]+"/")
+	})
+	for directory := range agents[true] {
+		assert.False(t, agents[false][directory], "%s is the directory of an agent and of another", directory)
+	}
+}
