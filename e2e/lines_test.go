@@ -25,10 +25,10 @@ import (
 // linesConfig writes log records as the published configurations write findings.
 const linesConfig = `yaml:
 receivers: {otlp: {protocols: {http: {endpoint: "${env:OTLP}", max_request_body_size: 4194304}}}}
-exporters: {file: {path: "${env:FILE}", append: true}}
+exporters: {json_lines: {path: "${env:FILE}"}}
 service:
   telemetry: {metrics: {level: none}}
-  pipelines: {logs: {receivers: [otlp], exporters: [file]}}
+  pipelines: {logs: {receivers: [otlp], exporters: [json_lines]}}
 `
 
 // largestLine is much larger than any buffer on the way to the file.

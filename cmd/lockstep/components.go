@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/epochconnector"
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
+	"github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
@@ -74,6 +75,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
 		t.exporter(debugexporter.NewFactory()),
 		t.exporter(otlpexporter.NewFactory()),
+		t.exporter(jsonlinesexporter.NewFactory()),
 	)
 	return f, err
 }
