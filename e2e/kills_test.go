@@ -31,7 +31,7 @@ exporters:
     endpoint: ${env:SINK}
     encoding: json
     compression: none
-    sending_queue: {storage: file_storage, sizer: bytes, queue_size: 268435456}
+    sending_queue: {storage: queue_storage, sizer: bytes, queue_size: 268435456}
     retry_on_failure: {max_elapsed_time: 0s}
 service: {pipelines: {traces: {exporters: [straggler, desync, otlp_http/sink]}}}
 `

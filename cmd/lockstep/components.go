@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter"
+	"github.com/lockstep-otel/lockstep/extension/queuestorageextension"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
@@ -69,6 +70,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	}
 	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		timelineextension.NewFactory(),
+		queuestorageextension.NewFactory(),
 	); err != nil {
 		return f, err
 	}

@@ -21,6 +21,7 @@ type queueConfig struct {
 		} `yaml:"sending_queue"`
 	} `yaml:"exporters"`
 	Extensions map[string]struct {
+		Storage    string `yaml:"storage"`
 		Directory  string `yaml:"directory"`
 		Create     bool   `yaml:"create_directory"`
 		Recreate   bool   `yaml:"recreate"`
@@ -37,8 +38,11 @@ type queueConfig struct {
 	} `yaml:"service"`
 }
 
-// storageOf is the id of the extension that keeps the queues of the published configurations.
-const storageOf = "file_storage"
+// The extensions that keep the queues of the published configurations.
+const (
+	queuesIn = "queue_storage"
+	filesIn  = "file_storage"
+)
 
 // eachQueue calls check with every published configuration that has a sending queue, in which
 // exporters without one are left out.
@@ -61,12 +65,13 @@ func eachQueue(t *testing.T, check func(t *testing.T, name string, c queueConfig
 	assert.Positive(t, tried)
 }
 
-// What an exporter has accepted survives a kill: its queue is in files that start by themselves,
-// are begun anew where they are damaged, and neither grow without a limit nor stay large.
+// What an exporter has accepted survives a kill: its queue is in files that are made where they are
+// missing, and neither grow without a limit nor stay large.
 func TestPublishedQueues_AreKeptInBoundedFiles(t *testing.T) {
 	eachQueue(t, func(t *testing.T, _ string, c queueConfig) {
-		assert.Contains(t, c.Service.Extensions, storageOf)
-		storage := c.Extensions[storageOf]
+		assert.Subset(t, c.Service.Extensions, []string{queuesIn, filesIn})
+		assert.Equal(t, filesIn, c.Extensions[queuesIn].Storage)
+		storage := c.Extensions[filesIn]
 		assert.True(t, storage.Create, "create_directory")
 		assert.True(t, storage.Recreate, "recreate")
 		assert.Equal(t, storage.Directory, storage.Compaction.Directory, "the default is a directory that a user may not have")
@@ -74,7 +79,7 @@ func TestPublishedQueues_AreKeptInBoundedFiles(t *testing.T) {
 		assert.True(t, storage.Compaction.OnRebound, "on_rebound")
 		assert.True(t, storage.Compaction.Cleanup, "cleanup_on_start")
 		for id, exporter := range c.Exporters {
-			assert.Equal(t, storageOf, exporter.Queue.Storage, "%s", id)
+			assert.Equal(t, queuesIn, exporter.Queue.Storage, "%s", id)
 			// The queue's own limit refuses first: a file that is full forgets how much it holds.
 			assert.GreaterOrEqual(t, storage.MaxSize, 2*exporter.Queue.Size, "max_size of %s", id)
 		}
@@ -89,8 +94,8 @@ func TestPublishedQueues_AgentAndGateway_ShareNoDirectory(t *testing.T) {
 	ignored := strings.Fields(string(readFile(t, ".gitignore")))
 	agents := map[bool]map[string]bool{true: {}, false: {}}
 	eachQueue(t, func(t *testing.T, name string, c queueConfig) {
-		directory := envDefault.FindStringSubmatch(c.Extensions[storageOf].Directory)
-		require.NotNil(t, directory, "directory: got %q; want LOCKSTEP_STATE with a default", c.Extensions[storageOf].Directory)
+		directory := envDefault.FindStringSubmatch(c.Extensions[filesIn].Directory)
+		require.NotNil(t, directory, "directory: got %q; want LOCKSTEP_STATE with a default", c.Extensions[filesIn].Directory)
 		agents[strings.Contains(name, "agent")][directory[1]] = true
 		assert.Contains(t, ignored, "/"+directory[1]+"/")
 	})

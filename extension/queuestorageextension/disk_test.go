@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queuestorageextension
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+var errKilled = errors.New("the process has been killed")
+
+// disk is a storage extension of which each transaction takes place as a whole, until the process is
+// killed: then nothing does.
+type disk struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu     sync.Mutex
+	values map[string][]byte
+	done   int // transactions
+	limit  int // transactions after which the process is killed; negative is never
+	fail   func(ops []*storage.Operation) error
+}
+
+func newDisk(values map[string][]byte, limit int) *disk {
+	return &disk{values: maps.Clone(values), limit: limit}
+}
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.limit >= 0 && d.done >= d.limit {
+		return errKilled
+	}
+	if d.fail != nil {
+		if err := d.fail(ops); err != nil {
+			return err
+		}
+	}
+	d.done++
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Get:
+			op.Value = slices.Clone(d.values[op.Key])
+		case storage.Set:
+			d.values[op.Key] = slices.Clone(op.Value)
+		default:
+			delete(d.values, op.Key)
+		}
+	}
+	return nil
+}
+
+func (d *disk) Get(ctx context.Context, key string) ([]byte, error) {
+	op := storage.GetOperation(key)
+	err := d.Batch(ctx, op)
+	return op.Value, err
+}
+
+func (d *disk) Set(ctx context.Context, key string, value []byte) error {
+	return d.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (d *disk) Delete(ctx context.Context, key string) error {
+	return d.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (*disk) Close(context.Context) error { return nil }
+
+// kill ends all transactions, and returns what is there.
+func (d *disk) kill() map[string][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limit = 0
+	return maps.Clone(d.values)
+}
+
+func (d *disk) transactions() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.done
+}
+
+// keys returns how many values are there; of a queue that holds nothing, there is its own record.
+func (d *disk) keys() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.values)
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queuestorageextension
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/extensioncapabilities"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/extension/queuestorageextension/internal/metadata"
+)
+
+// queueStorage gives exporters a client of their own for each queue.
+type queueStorage struct {
+	config    *Config
+	set       extension.Settings
+	telemetry *metadata.TelemetryBuilder
+	storage   storage.Extension
+}
+
+var (
+	_ storage.Extension               = (*queueStorage)(nil)
+	_ extensioncapabilities.Dependent = (*queueStorage)(nil)
+)
+
+// Dependencies implements extensioncapabilities.Dependent: the storage starts first and ends last.
+func (q *queueStorage) Dependencies() []component.ID { return []component.ID{*q.config.Storage} }
+
+// Start implements component.Component.
+func (q *queueStorage) Start(_ context.Context, host component.Host) error {
+	found, ok := host.GetExtensions()[*q.config.Storage].(storage.Extension)
+	if !ok {
+		return fmt.Errorf("find storage: got no storage extension %q; want one, such as file_storage, that is listed under service::extensions", q.config.Storage)
+	}
+	q.storage = found
+	return nil
+}
+
+// Shutdown implements component.Component.
+func (*queueStorage) Shutdown(context.Context) error { return nil }
+
+// GetClient implements storage.Extension.
+func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+	client, err := q.storage.GetClient(ctx, kind, id, name)
+	if err != nil {
+		return nil, fmt.Errorf("open storage: %w", err)
+	}
+	return newQueueClient(client, func(n int) {
+		q.telemetry.ExtensionQueueStorageRequestsLost.Add(context.WithoutCancel(ctx), int64(n))
+		q.set.Logger.Error("Requests could not be queued again and are lost", zap.Stringer("component", id), zap.String("signal", name), zap.Int("requests", n))
+	}), nil
+}
