@@ -135,14 +135,17 @@ FRAMEWORKS ?= transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 orbax-che
 # Those that ask for other versions of what is there already, or for what a save does not need.
 FRAMEWORKS_ALONE ?= torchtitan==0.3.0 torch_checkpointing==0.1.1 spmd_types==0.2.3 megatron-core==0.16.1 nemo_toolkit==3.0.0 \
 	nv-one-logger-core==2.3.1 nv-one-logger-training-telemetry==2.3.1 nv-one-logger-pytorch-lightning-integration==2.3.1
-KILLS      ?= 200
 
 .PHONY: e2e-frameworks
-e2e-frameworks: bin/lockstep .venv-frameworks/bin/python ## Judge what real frameworks save, and what they leave that are killed while they do, KILLS= times each: an hour
+e2e-frameworks: bin/lockstep .venv-frameworks/bin/python ## Judge what real frameworks save, and what they leave that are killed while they do, KILLS=200 times each: an hour
 	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir $(FRAMEWORKS)
 	DS_BUILD_OPS=0 .venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-build-isolation setuptools deepspeed==0.19.8
 	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-deps $(FRAMEWORKS_ALONE)
-	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath .venv-frameworks/bin/python) LOCKSTEP_KILLS=$(KILLS) $(GO) test -trimpath -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
+	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath .venv-frameworks/bin/python) LOCKSTEP_KILLS=$(or $(KILLS),200) $(GO) test -trimpath -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
+
+.PHONY: kills
+kills: distro distro-agent inject ## Kill agent, gateway and writers of lines under load, KILLS=30 times each, and print what was lost: two minutes
+	cd e2e && LOCKSTEP_KILLS=$(or $(KILLS),30) LOCKSTEP_E2E_REQUIRE=1 $(GO) test -trimpath -count=1 -timeout 30m -v -run '^(TestKills|TestKilledWhileWritingLines_LosesAtMostTheCutLine)$$' ./...
 
 .PHONY: crash-checkpoints
 crash-checkpoints: ## Kill jobs while they save, and crash their machines, and judge what they leave: some minutes

@@ -19,7 +19,8 @@ var ours = map[string][]string{
 	"receivers":  {"torch_trace", "rank_events", "flight_recorder", "nccl_inspector", "nccl_ras", "owd_probe"},
 	"processors": {"straggler", "clock_skew"},
 	"connectors": {"straggler", "desync", "findings", "clocks"},
-	"extensions": {"timeline"},
+	"exporters":  {"json_lines"},
+	"extensions": {"timeline", "queue_storage"},
 }
 
 func TestBinaryListsOurComponents(t *testing.T) {

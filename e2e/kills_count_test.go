@@ -36,7 +36,9 @@ type killCount struct {
 // What a life counted in its last moments before a kill died with it.
 var killMetrics = []string{
 	"otelcol_exporter_send_failed_spans", "otelcol_exporter_enqueue_failed_spans", "otelcol_receiver_refused_spans",
+	"otelcol_extension_queue_storage_requests_lost", "otelcol_exporter_json_lines_cut_lines",
 	"otelcol_receiver_rank_events_records_lost", "otelcol_receiver_rank_events_records_before_attach",
+	"otelcol_receiver_rank_events_records_reread", "otelcol_receiver_rank_events_steps_missing",
 	"otelcol_connector_straggler_duplicate_ops", "otelcol_connector_straggler_late_ops",
 	"otelcol_connector_straggler_steps_analysed", "otelcol_connector_straggler_steps_unended",
 	"otelcol_connector_findings_lost",
@@ -52,6 +54,7 @@ func (w *killWorld) count(t *testing.T) *killCount {
 	c.spans.delivered = c.spans.produced - w.sink.missing(c.spans.produced)
 	c.spans.duplicated = w.sink.spansTwice()
 	c.spans.reported = int(c.metrics["otelcol_exporter_send_failed_spans"])
+	c.steps.reported = stepsMissing(t, w.events)
 	for rank, made := range w.stepsMade(t) {
 		seen := w.sink.stepsOf(rank)
 		c.steps.produced += made
@@ -62,6 +65,43 @@ func (w *killWorld) count(t *testing.T) *killCount {
 	}
 	c.readFindings(t, w.findings)
 	return c
+}
+
+// stepsMissing returns how many steps a file of events says were overwritten in a ring, each once.
+func stepsMissing(t *testing.T, file string) int {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	missing := map[string]bool{}
+	for line := range bytes.Lines(content) {
+		var logs logLine
+		if json.Unmarshal(line, &logs) != nil {
+			continue // cut
+		}
+		for _, resource := range logs.ResourceLogs {
+			rank := textOf(resource.Resource.Attributes, "lockstep.rank")
+			for _, scope := range resource.ScopeLogs {
+				for _, record := range scope.LogRecords {
+					for _, step := range missingIn(record) {
+						missing[fmt.Sprint(rank, " ", step)] = true
+					}
+				}
+			}
+		}
+	}
+	return len(missing)
+}
+
+func missingIn(record logRecord) (steps []int) {
+	if record.EventName != "lockstep.steps.missing" {
+		return nil
+	}
+	first, err := strconv.Atoi(textOf(record.Attributes, "lockstep.steps.missing.first"))
+	last, err2 := strconv.Atoi(textOf(record.Attributes, "lockstep.steps.missing.last"))
+	for step := first; err == nil && err2 == nil && step <= last; step++ {
+		steps = append(steps, step)
+	}
+	return steps
 }
 
 // readFindings reads a file of lines as any reader would: a line that is no JSON is one that was cut.

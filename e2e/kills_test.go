@@ -60,6 +60,7 @@ func TestKills(t *testing.T) {
 	assert.Positive(t, got.spans.produced)
 	assert.Zero(t, got.spans.silent(), "spans that were acknowledged, and neither arrived nor were reported lost")
 	assert.Zero(t, got.spans.reported, "no limit was reached")
+	assert.Zero(t, got.metrics["otelcol_extension_queue_storage_requests_lost"], "the disk has room")
 	assert.Positive(t, got.steps.produced)
 	assert.Zero(t, got.steps.silent(), "steps that were in a ring, and neither arrived nor were reported lost")
 	assert.LessOrEqual(t, got.lines.cut, kills, "at most one line a kill")
@@ -84,6 +85,7 @@ type killWorld struct {
 	sink           *spanSink
 	workers        []*process
 	findings       string
+	events         string
 }
 
 func newKillWorld(t *testing.T) *killWorld {
@@ -91,11 +93,11 @@ func newKillWorld(t *testing.T) *killWorld {
 	ports := freePorts(t, 10)
 	dir := t.TempDir()
 	rings := ringDirectory(t)
-	w := &killWorld{sink: newSpanSink(t), findings: filepath.Join(dir, "findings.jsonl")}
+	w := &killWorld{sink: newSpanSink(t), findings: filepath.Join(dir, "findings.jsonl"), events: filepath.Join(dir, "events.jsonl")}
 	w.gateway = newKillable(t, "otelcol-lockstep", "gateway.yaml", ports[0], ports[1], map[string]string{
 		"LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[2], "LOCKSTEP_OTLP_HTTP_ENDPOINT": ports[3],
 		"LOCKSTEP_PROMETHEUS_ENDPOINT": ports[4], "LOCKSTEP_TIMELINE_ENDPOINT": ports[5], "LOCKSTEP_JAEGER_ENDPOINT": ports[6],
-		"LOCKSTEP_FINDINGS": w.findings, "LOCKSTEP_EVENTS": filepath.Join(dir, "events.jsonl"),
+		"LOCKSTEP_FINDINGS": w.findings, "LOCKSTEP_EVENTS": w.events,
 		"LOCKSTEP_STATE": filepath.Join(dir, "gateway"), "SINK": w.sink.url,
 	}, "--config", killOverlay)
 	w.agent = newKillable(t, "otelcol-lockstep-agent", "agent.yaml", ports[7], ports[8], map[string]string{
