@@ -131,7 +131,7 @@ func (w *lineWriters) start(seed uint64) (stop func()) {
 
 func (w *lineWriters) sendOne(client *http.Client, random *rand.Rand) {
 	id := fmt.Sprint(w.sent.Add(1))
-	body := fmt.Sprintf(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"1","eventName":"%s","body":{"stringValue":"%s"}}]}]}]}`,
+	body := fmt.Sprintf(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"1","eventName":%q,"body":{"stringValue":%q}}]}]}]}`,
 		id, strings.Repeat("x", 1+random.IntN(largestLine)))
 	resp, err := client.Post(w.url, "application/json", strings.NewReader(body))
 	if err != nil {

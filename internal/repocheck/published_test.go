@@ -21,7 +21,7 @@ import (
 // messageLimit is what an OTLP receiver accepts in one message over gRPC by default, in bytes.
 const messageLimit = 4 << 20
 
-var yamlBlock = regexp.MustCompile("(?ms)^ *```ya?ml\n(.*?)^ *```")
+var yamlBlock = regexp.MustCompile("(?s)```ya?ml\n(.*?\n) *```")
 
 // publishedYAML returns, by where it is, each text in the form of a configuration that a user
 // may copy: our configurations, the blocks of the documentation, and the texts of the converters.

@@ -69,6 +69,7 @@ func eachQueue(t *testing.T, check func(t *testing.T, name string, c queueConfig
 // missing, and neither grow without a limit nor stay large.
 func TestPublishedQueues_AreKeptInBoundedFiles(t *testing.T) {
 	eachQueue(t, func(t *testing.T, _ string, c queueConfig) {
+		t.Helper()
 		assert.Subset(t, c.Service.Extensions, []string{queuesIn, filesIn})
 		assert.Equal(t, filesIn, c.Extensions[queuesIn].Storage)
 		storage := c.Extensions[filesIn]
@@ -94,6 +95,7 @@ func TestPublishedQueues_AgentAndGateway_ShareNoDirectory(t *testing.T) {
 	ignored := strings.Fields(string(readFile(t, ".gitignore")))
 	agents := map[bool]map[string]bool{true: {}, false: {}}
 	eachQueue(t, func(t *testing.T, name string, c queueConfig) {
+		t.Helper()
 		directory := envDefault.FindStringSubmatch(c.Extensions[filesIn].Directory)
 		require.NotNil(t, directory, "directory: got %q; want LOCKSTEP_STATE with a default", c.Extensions[filesIn].Directory)
 		agents[strings.Contains(name, "agent")][directory[1]] = true
