@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ func (a account) silent() int { return a.produced - a.delivered - a.reported }
 type killCount struct {
 	agentKills, gatewayKills int
 	spans, steps             account
+	judged                   struct{ made, whole, part int }
 	lines                    struct{ whole, cut int }
 	accused                  map[string]int // findings, by what they say
 	metrics                  map[string]int64
@@ -63,6 +65,8 @@ func (w *killWorld) count(t *testing.T) *killCount {
 			c.steps.duplicated += times - 1
 		}
 	}
+	c.judged.made = slices.Min(w.stepsMade(t))
+	c.judged.whole, c.judged.part = w.sink.judged(c.judged.made, liveRanks)
 	c.readFindings(t, w.findings)
 	return c
 }
@@ -134,6 +138,8 @@ func (c *killCount) String() string {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t\n", row.name, row.produced, row.delivered, row.duplicated, row.reported, row.silent())
 	}
 	_ = table.Flush()
+	fmt.Fprintf(&b, "steps of the job: %d, judged over all ranks %d, over some %d, never %d\n",
+		c.judged.made, c.judged.whole, c.judged.part, c.judged.made-c.judged.whole-c.judged.part)
 	fmt.Fprintf(&b, "findings: %d lines, %d cut; %v\n", c.lines.whole, c.lines.cut, c.accused)
 	for _, name := range killMetrics {
 		fmt.Fprintf(&b, "%s %d\n", name, c.metrics[name])

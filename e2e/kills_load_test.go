@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -132,17 +133,22 @@ type sunkSpan struct {
 	Attributes []keyValue `json:"attributes"`
 }
 
+// storyPath is where the traces of steps go.
+const storyPath = "/story"
+
 // spanSink counts what arrives.
 type spanSink struct {
 	url   string
 	mu    sync.Mutex
 	spans map[int]int         // of the load, by number
 	ranks map[int]map[int]int // steps, by rank
+	// stories has the most ranks that one trace of a step has.
+	stories map[int]int
 }
 
 func newSpanSink(t *testing.T) *spanSink {
 	t.Helper()
-	s := &spanSink{spans: map[int]int{}, ranks: map[int]map[int]int{}}
+	s := &spanSink{spans: map[int]int{}, ranks: map[int]map[int]int{}, stories: map[int]int{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -157,6 +163,33 @@ func (s *spanSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, storyPath) {
+		s.takeStories(&request)
+	} else {
+		s.takeSpans(&request)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte("{}"))
+}
+
+// takeStories counts the ranks of each step whose trace is in a request: such a trace is in one.
+func (s *spanSink) takeStories(request *sunkLine) {
+	ranks := map[int]int{}
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for i := range scope.Spans {
+				if step, ok := stepOf(&scope.Spans[i]); ok {
+					ranks[step]++
+				}
+			}
+		}
+	}
+	for step, n := range ranks {
+		s.stories[step] = max(s.stories[step], n)
+	}
+}
+
+func (s *spanSink) takeSpans(request *sunkLine) {
 	for _, resource := range request.ResourceSpans {
 		rank := textOf(resource.Resource.Attributes, "lockstep.rank")
 		for _, scope := range resource.ScopeSpans {
@@ -165,24 +198,33 @@ func (s *spanSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte("{}"))
+}
+
+// stepOf returns the step that a span is of one rank.
+func stepOf(span *sunkSpan) (int, bool) {
+	if textOf(span.Attributes, "lockstep.op.kind") != "step" {
+		return 0, false
+	}
+	step, err := strconv.Atoi(textOf(span.Attributes, "lockstep.step"))
+	return step, err == nil
 }
 
 func (s *spanSink) take(rank string, span *sunkSpan) {
-	switch {
-	case span.Name == loadName:
+	if span.Name == loadName {
 		if id, err := strconv.ParseInt(span.ID, 16, 64); err == nil {
 			s.spans[int(id-1)]++
 		}
-	case textOf(span.Attributes, "lockstep.op.kind") == "step":
-		r, _ := strconv.Atoi(rank)
-		step, _ := strconv.Atoi(textOf(span.Attributes, "lockstep.step"))
-		if s.ranks[r] == nil {
-			s.ranks[r] = map[int]int{}
-		}
-		s.ranks[r][step]++
+		return
 	}
+	step, ok := stepOf(span)
+	r, err := strconv.Atoi(rank)
+	if !ok || err != nil {
+		return
+	}
+	if s.ranks[r] == nil {
+		s.ranks[r] = map[int]int{}
+	}
+	s.ranks[r][step]++
 }
 
 func textOf(attributes []keyValue, key string) string {
@@ -233,4 +275,19 @@ func (s *spanSink) steps() (n int) {
 		n += len(seen)
 	}
 	return n
+}
+
+// judged returns how many of the first n steps have been judged over all ranks, and over some.
+func (s *spanSink) judged(n, ranks int) (whole, part int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for step := range n {
+		switch seen := s.stories[step]; {
+		case seen >= ranks:
+			whole++
+		case seen > 0:
+			part++
+		}
+	}
+	return whole, part
 }

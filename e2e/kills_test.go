@@ -22,10 +22,13 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
-// killOverlay adds to gateway.yaml an exporter of all spans, with a queue as those that are there,
-// and judges incomplete steps soon.
+// stepDeadline is longer than a retry waits, 5 s.
+const stepDeadline = "10s"
+
+// killOverlay adds to gateway.yaml exporters of all spans and of step traces, with queues as those
+// that are there, and judges incomplete steps soon.
 const killOverlay = `yaml:
-connectors: {straggler: {deadline: 10s}}
+connectors: {straggler: {deadline: ` + stepDeadline + `}}
 exporters:
   otlp_http/sink:
     endpoint: ${env:SINK}
@@ -33,7 +36,15 @@ exporters:
     compression: none
     sending_queue: {storage: queue_storage, sizer: bytes, queue_size: 268435456}
     retry_on_failure: {max_elapsed_time: 0s}
-service: {pipelines: {traces: {exporters: [straggler, desync, otlp_http/sink]}}}
+  otlp_http/story:
+    endpoint: ${env:SINK}` + storyPath + `
+    encoding: json
+    compression: none
+    sending_queue: {storage: queue_storage, sizer: bytes, queue_size: 268435456}
+service:
+  pipelines:
+    traces: {exporters: [straggler, desync, otlp_http/sink]}
+    traces/story: {exporters: [otlp_grpc/jaeger, otlp_http/story]}
 `
 
 // quietLimit is for how long nothing arrives any more: longer than retries wait after an outage of
@@ -137,6 +148,7 @@ func (w *killWorld) run(t *testing.T, random *rand.Rand, kills int) {
 		assert.Zero(t, worker.wait(t, stopLimit))
 	}
 	w.drain(t)
+	w.awaitJudged(t)
 	assert.Zero(t, w.agent.end(t))
 	assert.Zero(t, w.gateway.end(t))
 }
@@ -158,6 +170,19 @@ func (w *killWorld) drain(t *testing.T) {
 			left, since = now, time.Now()
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// awaitJudged waits until all steps are judged, those that lack ranks at their deadline.
+func (w *killWorld) awaitJudged(t *testing.T) {
+	t.Helper()
+	limit, err := time.ParseDuration(stepDeadline)
+	require.NoError(t, err)
+	made := slices.Min(w.stepsMade(t))
+	for until := time.Now().Add(limit + 3*time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		if whole, _ := w.sink.judged(made, liveRanks); whole == made {
+			return
+		}
 	}
 }
 
