@@ -30,6 +30,7 @@ const stepDeadline = "10s"
 const killOverlay = `yaml:
 connectors: {straggler: {deadline: ` + stepDeadline + `}}
 exporters:
+  otlp_grpc/jaeger: {retry_on_failure: {max_elapsed_time: 0s}} # nobody is there
   otlp_http/sink:
     endpoint: ${env:SINK}
     encoding: json
@@ -101,7 +102,7 @@ type killWorld struct {
 
 func newKillWorld(t *testing.T) *killWorld {
 	t.Helper()
-	ports := freePorts(t, 10)
+	ports := freePorts(t, 11)
 	dir := t.TempDir()
 	rings := ringDirectory(t)
 	w := &killWorld{sink: newSpanSink(t), findings: filepath.Join(dir, "findings.jsonl"), events: filepath.Join(dir, "events.jsonl")}
@@ -112,7 +113,7 @@ func newKillWorld(t *testing.T) *killWorld {
 		"LOCKSTEP_STATE": filepath.Join(dir, "gateway"), "SINK": w.sink.url,
 	}, "--config", killOverlay)
 	w.agent = newKillable(t, "otelcol-lockstep-agent", "agent.yaml", ports[7], ports[8], map[string]string{
-		"LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[9], "LOCKSTEP_OTLP_HTTP_ENDPOINT": freePorts(t, 1)[0],
+		"LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[9], "LOCKSTEP_OTLP_HTTP_ENDPOINT": ports[10],
 		"LOCKSTEP_GATEWAY_ENDPOINT": ports[2], "LOCKSTEP_GATEWAY_INSECURE": "true",
 		"LOCKSTEP_DIR": rings, "LOCKSTEP_TRACES": t.TempDir(), "LOCKSTEP_DUMPS": t.TempDir(),
 		"LOCKSTEP_STATE": filepath.Join(dir, "agent"),
@@ -135,10 +136,11 @@ func (w *killWorld) run(t *testing.T, random *rand.Rand, kills int) {
 	w.gateway.ready(t)
 	w.agent.ready(t)
 	eventually(t, answerLimit, func() error {
-		if content, err := os.ReadFile(w.findings); err != nil || len(content) == 0 {
-			return fmt.Errorf("find a finding in %s: none: %w", w.findings, err)
+		info, err := os.Stat(w.findings)
+		if err == nil && info.Size() == 0 {
+			err = fmt.Errorf("find a finding in %s: none", w.findings)
 		}
-		return nil
+		return err
 	}, w.agent.process, w.gateway.process)
 	w.load.stop()
 	for _, worker := range w.workers {
