@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
@@ -18,8 +17,8 @@ type queueClient struct {
 	storage.Client
 	lost func(requests int)
 
-	recovered atomic.Bool
-	mu        sync.Mutex
+	mu        sync.Mutex // a queue calls once at a time
+	recovered bool
 	held      map[digest][]string // keys that are to be deleted, by the value that is there
 }
 
@@ -31,12 +30,11 @@ func newQueueClient(client storage.Client, lost func(requests int)) *queueClient
 
 // Batch implements storage.Client.
 func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) error {
-	if c.recovered.Load() {
-		return c.Client.Batch(ctx, ops...)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.recovered:
+		return c.Client.Batch(ctx, ops...)
 	case consists(ops, storage.Delete):
 		return c.hold(ctx, ops)
 	case slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)):
@@ -102,8 +100,7 @@ func (c *queueClient) finish(ctx context.Context, ops []*storage.Operation) erro
 	if n := len(all) - len(ops); n > 0 {
 		c.lost(n)
 	}
-	c.held = nil
-	c.recovered.Store(true)
+	c.held, c.recovered = nil, true
 	return nil
 }
 
