@@ -225,7 +225,7 @@ func everyEnvironment(t *testing.T) map[string]string {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "peers"), nil, 0o600))
-	ports := freePorts(t, 13)
+	ports := freePorts(t, 14)
 	env := map[string]string{
 		"DIR": dir, "HEALTH": ports[0], "CLOSED": ports[1], "UDP": ports[2],
 		"DOCKER":     serve(t, map[string]any{"/containers/json": []any{}, "/version": map[string]string{"ApiVersion": "1.44"}}),

@@ -131,7 +131,6 @@ var elsewhere = []hint{
 	absent("exporters", "exporter/azuremonitorexporter", "azuremonitor", "azure_monitor"),
 	absent("exporters", "exporter/signalfxexporter", "signalfx"),
 	absent("exporters", "exporter/splunkhecexporter", "splunk_hec"),
-	absent("extensions", "extension/healthcheckv2extension", "healthcheckv2", "health_check_v2"),
 	absent("extensions", "extension/opampextension", "opamp"),
 	absent("extensions", "extension/oidcauthextension", "oidc"),
 	absent("extensions", "extension/sigv4authextension", "sigv4auth"),
