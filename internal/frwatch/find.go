@@ -49,6 +49,8 @@ type Listing struct {
 	Cut int
 	// Outside counts the files whose ranks no job has.
 	Outside int
+	// Unreadable is why the first folder that can not be listed is not.
+	Unreadable error
 	// Problems are folders that can not be listed whole, and names that tell no possible rank,
 	// in words.
 	Problems []string
@@ -170,14 +172,14 @@ func (f *Finder) most() int {
 func (f *Finder) names(path string, l *Listing) []string {
 	d, err := os.Open(path)
 	if err != nil {
-		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
+		l.unreadable(err)
 		return nil
 	}
 	defer func() { _ = d.Close() }() // it was only read
 	limit := f.most()
 	names, err := d.Readdirnames(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
-		l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
+		l.unreadable(err)
 	}
 	if more, _ := d.Readdirnames(1); len(more) > 0 {
 		l.Cut++
@@ -185,6 +187,13 @@ func (f *Finder) names(path string, l *Listing) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+func (l *Listing) unreadable(err error) {
+	l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
+	if l.Unreadable == nil {
+		l.Unreadable = err
+	}
 }
 
 func (f *Finder) add(path string, l *Listing, seen map[string]bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
@@ -51,6 +52,7 @@ func (f *folder) look(now time.Time) {
 	if f.ctx.Err() != nil {
 		return
 	}
+	f.health.Set(f.cfg.Path, err)
 	f.took = time.Since(began)
 	f.rest = time.Now().Add(time.Duration(float64(f.took) * (1/share - 1)))
 	outcome := lookUnreadable
@@ -83,7 +85,7 @@ func (f *folder) read() (*ckpt.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out.root, out.err
+	return out.root, health.Explain(f.cfg.Path, out.err)
 }
 
 // firstProblem is what is wrong with the folder itself.

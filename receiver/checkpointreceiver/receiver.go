@@ -3,9 +3,11 @@
 package checkpointreceiver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -16,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckptwatch"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver/internal/metadata"
 )
@@ -29,6 +32,7 @@ type looker struct {
 	next      consumer.Logs
 	disk      frwatch.Disk
 	folders   []*folder
+	health    health.Status
 
 	//nolint:containedctx // the intervals' calls have no context of their own
 	ctx    context.Context
@@ -78,8 +82,20 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 	return l, nil
 }
 
-// Start begins to look.
-func (l *looker) Start(context.Context, component.Host) error {
+// firstLook bounds how long a start waits for a file system that does not answer.
+const firstLook = time.Second
+
+// Start begins to look. Whether a folder can be read is known from here on, not only from the first look.
+func (l *looker) Start(_ context.Context, host component.Host) error {
+	l.health.Start(host)
+	var all sync.WaitGroup
+	for _, f := range l.folders {
+		all.Go(func() {
+			err, late := frwatch.Do(l.ctx, &l.disk, f.cfg.Path, firstLook, func() error { return health.Readable(f.cfg.Path) })
+			l.health.Set(f.cfg.Path, cmp.Or(err, late))
+		})
+	}
+	all.Wait()
 	for _, f := range l.folders {
 		f.interval.Start()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/fleet"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
@@ -48,6 +49,7 @@ func (l *looker) look(now time.Time) {
 	if l.ctx.Err() != nil {
 		return
 	}
+	l.health.Set(l.cfg.RootPath, health.Readable(l.cfg.RootPath))
 	reads := []*fleet.Read{l.ask(sourceFiles, func() *fleet.Read {
 		files := l.cfg.files()
 		return files.Read()

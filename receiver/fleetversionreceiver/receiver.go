@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/fleet"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver/internal/metadata"
@@ -29,6 +30,7 @@ type looker struct {
 	next      consumer.Logs
 	interval  *shared.Interval
 	host      hostid.Host
+	health    health.Status
 
 	//nolint:containedctx // the interval's calls have no context of their own
 	ctx    context.Context
@@ -62,7 +64,9 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 }
 
 // Start begins to look.
-func (l *looker) Start(context.Context, component.Host) error {
+func (l *looker) Start(_ context.Context, host component.Host) error {
+	l.health.Start(host)
+	l.health.Set(l.cfg.RootPath, health.Readable(l.cfg.RootPath))
 	l.interval.Start()
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
 )
@@ -35,6 +36,7 @@ type hub struct {
 	options   flightrecorder.Options
 	readFile  func(path string, limit int64) ([]byte, error)
 	host      hostid.Host
+	health    health.Status
 
 	disk      frwatch.Disk // shared with calls that have not come back
 	finder    frwatch.Finder
@@ -140,6 +142,7 @@ func (h *hub) begin(ctx context.Context, host component.Host) error {
 			h.log.Warn("Dumps will not say which clock they were stamped by", zap.Error(err))
 		}
 	}
+	h.health.Start(host)
 	if err := h.server.start(ctx, host, h.set.TelemetrySettings); err != nil {
 		return err
 	}

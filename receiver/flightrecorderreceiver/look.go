@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -72,16 +73,32 @@ func (h *hub) list() frwatch.Listing {
 	var wait sync.WaitGroup
 	for i, pattern := range h.finder.Include {
 		wait.Go(func() { // so that several that are silent are waited for once
-			l, err := frwatch.Do(h.out.ctx, &h.disk, pattern, frwatch.ListLimit, func() frwatch.Listing { return h.finder.Of(pattern) })
+			l, err := frwatch.Do(h.out.ctx, &h.disk, pattern, frwatch.ListLimit, func() frwatch.Listing { return h.of(pattern) })
 			if err != nil {
-				l = frwatch.Listing{Files: h.listed[i].Files, Problems: []string{err.Error()}}
+				l = frwatch.Listing{Files: h.listed[i].Files, Problems: []string{err.Error()}, Unreadable: err}
 			}
 			all[i] = l
 		})
 	}
 	wait.Wait()
+	if h.out.ctx.Err() == nil {
+		for i, pattern := range h.cfg.Include {
+			h.health.Set(pattern, all[i].Unreadable)
+		}
+	}
 	h.listed = all
 	return h.finder.Join(all)
+}
+
+// of lists the dumps of one pattern, and why a folder of it cannot be read.
+func (h *hub) of(pattern string) frwatch.Listing {
+	l := h.finder.Of(pattern)
+	if err := health.Readable(pattern); err != nil {
+		l.Unreadable = err
+	} else if bad := (*fs.PathError)(nil); errors.As(l.Unreadable, &bad) {
+		l.Unreadable = health.Explain(bad.Path, bad)
+	}
+	return l
 }
 
 // note tells of problems that the last look did not have.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/health"
 )
 
 // logSuffix is what Inspector ends the names of its files with.
@@ -20,6 +22,8 @@ type listing struct {
 	files   []found
 	ignored int      // beyond max_files
 	nothing []string // what stands for no file
+	// unreadable is why the first folder that cannot be read is not.
+	unreadable error
 
 	irregular     []string // what is named as a log and is no file
 	moreIrregular int
@@ -41,8 +45,11 @@ func (c *Config) list() listing {
 	seen := map[string]bool{}
 	for _, entry := range c.Include {
 		n := 0
+		if err := health.Readable(entry); err != nil && l.unreadable == nil {
+			l.unreadable = err
+		}
 		for _, path := range matches(entry) {
-			for _, f := range expand(path) {
+			for _, f := range l.expand(path) {
 				if f.info != nil {
 					n++
 				}
@@ -88,12 +95,15 @@ func matches(entry string) []string {
 }
 
 // expand returns a file, or the logs in a folder.
-func expand(path string) []found {
+func (l *listing) expand(path string) []found {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return lookAt(path)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
+		if l.unreadable == nil {
+			l.unreadable = health.Explain(path, err)
+		}
 		return nil
 	}
 	var out []found

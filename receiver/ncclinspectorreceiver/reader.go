@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/inspector"
 	"github.com/lockstep-otel/lockstep/internal/replay"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver/internal/metadata"
@@ -51,6 +52,7 @@ type reader struct {
 	first   bool                   // this is the first look
 	trouble string
 	passed  passedOver
+	health  health.Status
 	faulty  []*file // of whose faults this poll is to tell
 	began   time.Time
 	buf     []byte
@@ -96,6 +98,7 @@ func (rd *reader) begin(ctx context.Context, host component.Host) error {
 		return err
 	}
 	rd.store, rd.host, rd.began = s, host, time.Now()
+	rd.health.Start(host)
 	// The collector's context ends with the call, so reading has one of its own.
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
 	rd.load()
@@ -216,6 +219,7 @@ func (rd *reader) conclude() {
 // look finds files that are new, renamed, or gone.
 func (rd *reader) look(now time.Time) {
 	l := rd.cfg.list()
+	rd.health.Set("include", l.unreadable)
 	rd.tell(&l)
 	rd.tellPassedOver(&l)
 	was := rd.files

@@ -59,8 +59,8 @@ func face(set receiver.Settings, cfg component.Config) (*rankReceiver, error) {
 type rankReceiver struct{ handle *shared.Handle[*reader] }
 
 // Start begins to read; the first signal's call does.
-func (r *rankReceiver) Start(context.Context, component.Host) error {
-	r.handle.Value.interval.Start()
+func (r *rankReceiver) Start(_ context.Context, host component.Host) error {
+	r.handle.Value.start(host)
 	return nil
 }
 

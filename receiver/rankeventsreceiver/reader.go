@@ -4,11 +4,14 @@ package rankeventsreceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -17,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -52,6 +56,7 @@ type reader struct {
 	traces    consumer.Traces // nil where no pipeline takes them
 	logs      consumer.Logs
 
+	begin    sync.Once
 	interval *shared.Interval
 	//nolint:containedctx // the interval's calls have no context of their own
 	ctx    context.Context
@@ -61,6 +66,7 @@ type reader struct {
 	rings    map[string]*tracked
 	overflow [3]int64 // of the node, as counted last: communicators, links, boots
 	refused  refusals
+	health   health.Status
 	lookNext time.Time
 	waiting  bool // said that there is no directory
 	stopping bool // what is refused now is not offered again
@@ -86,6 +92,15 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
 	rd.interval = shared.NewInterval(cfg.PollInterval, rd.poll)
 	return rd, nil
+}
+
+// start begins to read; calls after the first do nothing.
+func (rd *reader) start(host component.Host) {
+	rd.begin.Do(func() {
+		rd.health.Start(host)
+		rd.health.Set(rd.cfg.Directory, health.Readable(rd.cfg.Directory))
+		rd.interval.Start()
+	})
 }
 
 // stop ends the reading: what is refused now is not offered again.
@@ -130,6 +145,7 @@ func (rd *reader) poll(now time.Time) {
 // look opens rings that are new and lets go of files that are gone.
 func (rd *reader) look() {
 	paths, refused := ring.Discover(rd.cfg.Directory, ring.Options{})
+	rd.health.Set(rd.cfg.Directory, rd.unreadable(refused))
 	for _, err := range refused {
 		rd.refuse(err)
 	}
@@ -148,6 +164,19 @@ func (rd *reader) look() {
 			delete(rd.rings, path)
 		}
 	}
+}
+
+// unreadable is why the directory itself is not read.
+func (rd *reader) unreadable(refused []error) error {
+	for _, err := range refused {
+		if bad := (*ring.Error)(nil); errors.As(err, &bad) && bad.Path == rd.cfg.Directory {
+			if bad.Err != nil {
+				return health.Explain(bad.Path, bad.Err)
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 func (rd *reader) open(path string) {

@@ -60,12 +60,12 @@ func newReader(set receiver.Settings, cfg *Config, next consumer.Traces) (*reade
 }
 
 // readOnce reads every file there is and ends.
-func (rd *reader) readOnce(ctx context.Context, health *health) {
+func (rd *reader) readOnce(ctx context.Context, s *status) {
 	l := rd.list()
 	rd.note(ctx, l.problems)
 	rd.telemetry.ReceiverTorchTraceFilesIgnored.Add(ctx, int64(l.ignored))
 	if len(l.files) == 0 {
-		health.failed(l.nothing(rd.cfg.Include))
+		s.failed(l.nothing(rd.cfg.Include))
 		return
 	}
 	rd.intake.Expect(l.paths())
@@ -79,7 +79,7 @@ func (rd *reader) readOnce(ctx context.Context, health *health) {
 		}
 	}
 	if readable == 0 {
-		health.failed(fmt.Errorf("read traces: got %d files, none of them readable; the log says why for each", len(l.files)))
+		s.failed(fmt.Errorf("read traces: got %d files, none of them readable; the log says why for each", len(l.files)))
 	}
 }
 

@@ -42,14 +42,14 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Traces) (*tra
 func (r *traceReceiver) Start(_ context.Context, host component.Host) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	health := newHealth(host, r.reader.log)
+	s := newStatus(host, r.reader.log)
 	go func() {
 		defer close(r.finished)
 		defer r.ended()
 		if r.cfg.Mode == modeWatch {
-			r.reader.watch(ctx, health)
+			r.reader.watch(ctx, s)
 		} else {
-			r.reader.readOnce(ctx, health)
+			r.reader.readOnce(ctx, s)
 		}
 	}()
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -53,8 +54,8 @@ func (tr *tracker) due(found []string, versions map[string]version) (ready, gone
 }
 
 // watch reads files as they are written, until told to stop.
-func (rd *reader) watch(ctx context.Context, health *health) {
-	w := &watcher{reader: rd, health: health}
+func (rd *reader) watch(ctx context.Context, s *status) {
+	w := &watcher{reader: rd, status: s}
 	ticker := time.NewTicker(rd.cfg.PollInterval)
 	defer ticker.Stop()
 	for {
@@ -69,7 +70,7 @@ func (rd *reader) watch(ctx context.Context, health *health) {
 
 type watcher struct {
 	*reader
-	health  *health
+	status  *status
 	tracker tracker
 	noted   []model.Problem // of the last look, so that each is noted once
 }
@@ -86,11 +87,12 @@ func (w *watcher) poll(ctx context.Context) {
 	for _, path := range gone {
 		w.intake.Forget(path)
 	}
+	w.status.Set("include", health.Readable(w.cfg.Include...))
 	if len(found) == 0 {
-		w.health.troubled(l.nothing(w.cfg.Include))
+		w.status.nothing(l.nothing(w.cfg.Include))
 		return
 	}
-	w.health.well()
+	w.status.nothing(nil)
 	for _, path := range ready {
 		if ctx.Err() != nil {
 			return

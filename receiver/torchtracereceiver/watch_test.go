@@ -84,10 +84,10 @@ func TestWatchReadsAFileOnceItHasStoppedGrowing(t *testing.T) {
 	require.NoError(t, err)
 	var sink consumertest.TracesSink
 	b := build(t, watching(dir), &sink)
-	w := &watcher{reader: b.reader, health: newHealth(b.host, b.reader.log)}
+	w := &watcher{reader: b.reader, status: newStatus(b.host, b.reader.log)}
 	w.poll(t.Context())
-	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, b.host.statuses(), "an empty folder")
-	assert.Contains(t, b.host.lastError(), dir)
+	assert.Empty(t, b.host.statuses(), "an empty folder is no fault")
+	assert.True(t, b.said("No trace could be read yet", dir))
 
 	f, err := os.Create(filepath.Join(dir, "rank0.json.gz"))
 	require.NoError(t, err)
@@ -99,7 +99,6 @@ func TestWatchReadsAFileOnceItHasStoppedGrowing(t *testing.T) {
 	}
 	require.NoError(t, f.Close())
 	assert.Zero(t, sink.SpanCount(), "it grew from poll to poll")
-	assert.Equal(t, componentstatus.StatusOK, b.host.statuses()[1])
 
 	w.poll(t.Context())
 	ranks := received(t, &sink)
@@ -108,6 +107,19 @@ func TestWatchReadsAFileOnceItHasStoppedGrowing(t *testing.T) {
 	assert.Len(t, ranks[0].Ops, sink.SpanCount(), "it is read once")
 	assert.EqualValues(t, 1, b.counter(t, "files_read"))
 	assert.Zero(t, b.counter(t, "files_failed"))
+}
+
+func TestWatch_MissingFolder_IsReported(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "traces")
+	b := build(t, watching(dir), consumertest.NewNop())
+	w := &watcher{reader: b.reader, status: newStatus(b.host, b.reader.log)}
+	w.poll(t.Context())
+	w.poll(t.Context())
+	require.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, b.host.statuses())
+	assert.Equal(t, "read "+dir+": no such file or directory; create it, or remove it from the configuration", b.host.lastError())
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	w.poll(t.Context())
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, b.host.statuses())
 }
 
 func TestWatchReadsFurtherFiles(t *testing.T) {
@@ -146,14 +158,14 @@ func TestWatchForgetsWhatIsGone(t *testing.T) {
 	dir := t.TempDir()
 	var sink consumertest.TracesSink
 	b := start(t, watching(dir), &sink)
-	eventually(t, func() bool { return len(b.host.statuses()) == 1 }, "the folder is empty")
+	eventually(t, func() bool { return b.counter(t, "problems") == 1 }, "the folder is empty")
 	for i := range 3 {
 		path := filepath.Join(dir, fmt.Sprintf("rank0_%d.json", i))
 		require.NoError(t, os.WriteFile(path, []byte(oneKernel), 0o644))
 		eventually(t, func() bool { return b.counter(t, "files_read") == int64(i+1) }, "the claim of the file before is gone with it")
 		require.NoError(t, os.Remove(path))
 		// A poll must see it gone before the next one comes.
-		eventually(t, func() bool { return len(b.host.statuses()) == 1+2*(i+1) }, "the folder is empty again")
+		eventually(t, func() bool { return b.counter(t, "problems") == int64(i+2) }, "the folder is empty again")
 	}
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Zero(t, b.counter(t, "files_failed"))

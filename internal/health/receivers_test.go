@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver"
+	"github.com/lockstep-otel/lockstep/receiver/torchtracereceiver"
+)
+
+const poll = 10 * time.Millisecond
+
+// readers are the receivers of directories, each with a configuration that names one.
+var readers = map[string]struct {
+	factory   receiver.Factory
+	configure func(cfg component.Config, dir string)
+}{
+	"rank_events": {rankeventsreceiver.NewFactory(), func(cfg component.Config, dir string) {
+		c := cfg.(*rankeventsreceiver.Config)
+		c.Directory, c.PollInterval = dir, poll
+	}},
+	"torch_trace": {torchtracereceiver.NewFactory(), func(cfg component.Config, dir string) {
+		c := cfg.(*torchtracereceiver.Config)
+		c.Include, c.Mode, c.PollInterval = []string{dir}, "watch", poll
+	}},
+	"flight_recorder": {flightrecorderreceiver.NewFactory(), func(cfg component.Config, dir string) {
+		c := cfg.(*flightrecorderreceiver.Config)
+		c.Include, c.PollInterval = []string{filepath.Join(dir, "*.pickle")}, poll
+	}},
+	"nccl_inspector": {ncclinspectorreceiver.NewFactory(), func(cfg component.Config, dir string) {
+		c := cfg.(*ncclinspectorreceiver.Config)
+		c.Include, c.PollInterval = []string{dir}, poll
+	}},
+	"checkpoint": {checkpointreceiver.NewFactory(), func(cfg component.Config, dir string) {
+		c := cfg.(*checkpointreceiver.Config)
+		c.Roots, c.PollInterval = []checkpointreceiver.RootConfig{{Path: dir, JobID: "job"}}, poll
+	}},
+	"fleet_version": {fleetversionreceiver.NewFactory(), func(cfg component.Config, dir string) {
+		c := cfg.(*fleetversionreceiver.Config)
+		c.RootPath, c.PollInterval, c.NvidiaSMI, c.FabricManager = dir, poll, "", ""
+	}},
+}
+
+// host hands on what components report of themselves.
+type host struct{ events chan *componentstatus.Event }
+
+func (host) GetExtensions() map[component.ID]component.Component { return nil }
+func (h host) Report(e *componentstatus.Event)                   { h.events <- e }
+
+func (h host) next(t *testing.T) *componentstatus.Event {
+	t.Helper()
+	select {
+	case e := <-h.events:
+		return e
+	case <-time.After(30 * time.Second):
+		t.Fatal("the receiver reports nothing")
+		return nil
+	}
+}
+
+func TestReceivers_MissingDirectory_IsReported(t *testing.T) {
+	for name, of := range readers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "later")
+			h := host{make(chan *componentstatus.Event, 16)}
+			cfg := of.factory.CreateDefaultConfig()
+			of.configure(cfg, dir)
+			r := create(t, of.factory, cfg)
+			require.NoError(t, r.Start(t.Context(), h))
+			defer func() { assert.NoError(t, r.Shutdown(context.Background())) }()
+			missing := func() {
+				t.Helper()
+				e := h.next(t)
+				require.Equal(t, componentstatus.StatusRecoverableError, e.Status())
+				require.EqualError(t, e.Err(), "read "+dir+": no such file or directory; create it, or remove it from the configuration")
+			}
+			missing()
+			require.NoError(t, os.Mkdir(dir, 0o700))
+			e := h.next(t)
+			require.Equal(t, componentstatus.StatusOK, e.Status(), "%v", e.Err())
+			require.NoError(t, os.Remove(dir))
+			missing()
+		})
+	}
+}
+
+func create(t *testing.T, f receiver.Factory, cfg component.Config) (r component.Component) {
+	t.Helper()
+	set := receivertest.NewNopSettings(f.Type())
+	var err error
+	if f.LogsStability() != component.StabilityLevelUndefined {
+		r, err = f.CreateLogs(t.Context(), set, cfg, consumertest.NewNop())
+	} else {
+		r, err = f.CreateTraces(t.Context(), set, cfg, consumertest.NewNop())
+	}
+	require.NoError(t, err)
+	return r
+}
