@@ -51,6 +51,12 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 	_, telemetryPort, err := net.SplitHostPort(ports[4])
 	require.NoError(t, err)
 	all := map[string]string{
+		// Health is not green while one of these is missing.
+		"LOCKSTEP_DIR":         t.TempDir(),
+		"LOCKSTEP_TRACES":      t.TempDir(),
+		"LOCKSTEP_DUMPS":       t.TempDir(),
+		"LOCKSTEP_CHECKPOINTS": t.TempDir(),
+
 		"LOCKSTEP_OTLP_GRPC_ENDPOINT":  c.otlp,
 		"LOCKSTEP_OTLP_HTTP_ENDPOINT":  ports[1],
 		"LOCKSTEP_PROMETHEUS_ENDPOINT": c.prometheus,

@@ -48,13 +48,19 @@ func (b *lockedBuffer) String() string {
 // environment. A failed test prints the last of what the program said.
 func start(t *testing.T, env map[string]string, program string, args ...string) *process {
 	t.Helper()
+	return startAs(t, nil, env, program, args...)
+}
+
+// startAs is start with attributes, such as another user.
+func startAs(t *testing.T, as *syscall.SysProcAttr, env map[string]string, program string, args ...string) *process {
+	t.Helper()
 	p := &process{
 		name:   filepath.Base(program),
 		cmd:    exec.CommandContext(context.Background(), program, args...),
 		output: &lockedBuffer{},
 		done:   make(chan struct{}),
 	}
-	p.cmd.Dir = repoRoot(t)
+	p.cmd.Dir, p.cmd.SysProcAttr = repoRoot(t), as
 	p.cmd.Env = os.Environ()
 	for name, value := range env {
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
