@@ -3,6 +3,7 @@
 package bilateral
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrFull: there is no room.
 	ErrFull = errors.New("full")
+	// ErrHeld: a domain is held by a process at another address.
+	ErrHeld = errors.New("held")
 )
 
 // Config bounds a board.
@@ -26,6 +29,8 @@ type Config struct {
 	MaxJobs int
 	// MaxDomains bounds the domains of all jobs together.
 	MaxDomains int
+	// PeerJobs and PeerDomains bound what one address may hold of these; 0: as much as all.
+	PeerJobs, PeerDomains int
 	// Silent is after which time a job that nobody tells of is forgotten.
 	Silent time.Duration
 }
@@ -45,6 +50,8 @@ type Board struct {
 
 	mu       sync.Mutex
 	jobs     map[key]*job
+	silence  list.List // of *job, the one that was heard longest ago in front
+	peers    map[string]*share
 	members  int
 	revision int64
 	stats    Stats
@@ -60,7 +67,15 @@ type Board struct {
 const maxGone = 4096
 
 // New returns a board that has heard nothing.
-func New(cfg Config) *Board { return &Board{cfg: cfg, jobs: map[key]*job{}} }
+func New(cfg Config) *Board {
+	if cfg.PeerJobs == 0 {
+		cfg.PeerJobs = cfg.MaxJobs
+	}
+	if cfg.PeerDomains == 0 {
+		cfg.PeerDomains = cfg.MaxDomains
+	}
+	return &Board{cfg: cfg, jobs: map[key]*job{}, peers: map[string]*share{}}
+}
 
 // Until is what a domain waits for.
 type Until struct {
@@ -117,9 +132,10 @@ func (b *Board) tell(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 	if err != nil {
 		return Answer{}, nil, fmt.Errorf("tell job %q: %w", t.Job, err)
 	}
+	b.heard(j)
 	if j.session != "" && j.joined[j.session] == j.domains && j.met != j.session {
 		j.met = j.session
-		b.goesOn(key{t.Job, t.Domains})
+		b.goesOn(key{t.Job, t.Domains}, now)
 	}
 	return j.tellMissing(t, until, now), j.changed, nil
 }
@@ -135,11 +151,13 @@ func (b *Board) look(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 	return j.tellMissing(t, until, now), j.changed
 }
 
-// goesOn notes that a job of another number of domains is over, since all of this one have met.
-func (b *Board) goesOn(with key) {
+// goesOn notes that a job of another number of domains is over, since all of this one have met. One that
+// speaks lives, whatever others say of its name: it is over once it is silent.
+func (b *Board) goesOn(with key, now time.Time) {
 	for k, j := range b.jobs {
 		if k.name == with.name && k.domains != with.domains {
-			j.over, j.dirty = true, true
+			j.superseded = true
+			j.endIfSilent(now)
 		}
 	}
 }
@@ -177,34 +195,40 @@ func (u Until) met(t *Tell, a *Answer) bool {
 func (b *Board) job(t *Tell, now time.Time) (*job, error) {
 	k := key{t.Job, t.Domains}
 	j := b.jobs[k]
-	for (j == nil || j.members[t.Domain] == nil && len(j.members) < j.domains) && b.members >= b.cfg.MaxDomains {
-		if !b.makeRoom(k, now) {
-			return nil, fmt.Errorf("%w: got one domain more; want at most %d of all jobs", ErrFull, b.cfg.MaxDomains)
+	if j == nil || j.members[t.Domain] == nil && len(j.members) < j.domains {
+		for b.shareOf(t.Peer).domains >= b.cfg.PeerDomains {
+			if !b.makeRoom(&b.shareOf(t.Peer).silence, k, now) {
+				return nil, fmt.Errorf("%w: got one domain more of this address; want at most %d", ErrFull, b.cfg.PeerDomains)
+			}
+		}
+		for b.members >= b.cfg.MaxDomains {
+			if !b.makeRoom(&b.silence, k, now) {
+				return nil, fmt.Errorf("%w: got one domain more; want at most %d of all jobs", ErrFull, b.cfg.MaxDomains)
+			}
 		}
 	}
 	if j != nil {
 		return j, nil
 	}
-	if len(b.jobs) >= b.cfg.MaxJobs && !b.makeRoom(k, now) {
+	if s := b.shareOf(t.Peer); s.silence.Len() >= b.cfg.PeerJobs && !b.makeRoom(&s.silence, k, now) {
+		return nil, fmt.Errorf("%w: got one job more of this address; want at most %d", ErrFull, b.cfg.PeerJobs)
+	}
+	if len(b.jobs) >= b.cfg.MaxJobs && !b.makeRoom(&b.silence, k, now) {
 		return nil, fmt.Errorf("%w: got one job more; want at most %d", ErrFull, b.cfg.MaxJobs)
 	}
-	j = newJob(t.Domains)
-	b.jobs[k] = j
-	return j, nil
+	return b.begin(k, t.Peer), nil
 }
 
-// makeRoom forgets the job beside one that has been silent for longest, where that is long.
-func (b *Board) makeRoom(beside key, now time.Time) bool {
-	var silent *key
-	for k, j := range b.jobs {
-		if k != beside && now.Sub(j.heard) >= idle && (silent == nil || j.heard.Before(b.jobs[*silent].heard)) {
-			silent = &k
-		}
+// makeRoom forgets the job of a list beside one that has been silent for longest, where that is long.
+func (b *Board) makeRoom(of *list.List, beside key, now time.Time) bool {
+	e := of.Front()
+	if e != nil && e.Value.(*job).key == beside {
+		e = e.Next()
 	}
-	if silent == nil {
+	if e == nil || now.Sub(e.Value.(*job).heard) < idle {
 		return false
 	}
-	b.forget(*silent)
+	b.forget(e.Value.(*job).key)
 	return true
 }
 
@@ -215,7 +239,9 @@ func (b *Board) Forget(now time.Time) {
 	for k, j := range b.jobs {
 		if now.Sub(j.heard) >= b.cfg.Silent {
 			b.forget(k)
+			continue
 		}
+		j.endIfSilent(now)
 	}
 }
 
@@ -232,8 +258,7 @@ func (b *Board) forget(k key) {
 	default:
 		b.stats.Unsaid += int64(len(list))
 	}
-	delete(b.jobs, k)
-	b.members -= len(j.members)
+	b.remove(j)
 	b.stats.Forgotten++
 	close(j.changed)
 }

@@ -611,6 +611,8 @@ func TestChangesOfAnotherNumberOfDomains(t *testing.T) {
 		assert.Empty(t, changes(b, false), "not all have met")
 		s.says(session)
 	}
+	assert.Empty(t, changes(b, false), "the job before spoke a moment ago")
+	b.Forget(time.Now().Add(lively))
 	list := changes(b, false)
 	require.Len(t, list, 2)
 	for _, c := range list {

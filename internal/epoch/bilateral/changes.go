@@ -30,7 +30,7 @@ type Change struct {
 // Changes hands on what has changed since it was called last, or all that is held, job by job, until one
 // is not taken; it goes on there when it is called again. It returns whether it came to the end.
 func (b *Board) Changes(all bool, take func([]Change) bool) bool {
-	b.begin(all)
+	b.beginPass(all)
 	for {
 		list, more := b.next()
 		if len(list) > 0 && !take(list) {
@@ -40,15 +40,15 @@ func (b *Board) Changes(all bool, take func([]Change) bool) bool {
 			continue
 		}
 		if all && !b.passAll { // what was gone on with was of what has changed alone
-			b.begin(all)
+			b.beginPass(all)
 			continue
 		}
 		return true
 	}
 }
 
-// begin begins a pass over the jobs where none is under way.
-func (b *Board) begin(all bool) {
+// beginPass begins a pass over the jobs where none is under way.
+func (b *Board) beginPass(all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.pass) == 0 {
@@ -90,7 +90,7 @@ func (b *Board) changes(k key, all bool) (list []Change) {
 	}
 	for _, m := range j.left {
 		clear(epochs) // nothing is expected of who has left
-		add(m.name, m.member, nil)
+		add(m.name, m, nil)
 	}
 	j.left, j.dirty = nil, false
 	return list

@@ -4,6 +4,7 @@ package bilateral
 
 import (
 	"cmp"
+	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -23,8 +24,14 @@ func (k key) compare(o key) int {
 
 // job is what is known of the domains of one.
 type job struct {
-	domains int
+	key
+
+	owner            string        // the address that it counts for
+	silence, ofOwner *list.Element // its place among the jobs, and among the owner's
+	count            func(peer string, domains int)
+
 	members map[string]*member
+	order   list.List         // of *member, the one that was heard longest ago in front
 	mark    [sha256.Size]byte // exclusive or of the members'
 	session string            // of all members' lives, empty until all are heard
 	joined  map[string]int    // members by the session that they take part in
@@ -34,20 +41,18 @@ type job struct {
 	begun   time.Time     // when a life was first heard last
 	changed chan struct{} // closed when what somebody may wait for has come
 	missing map[need]missing
-	left    []leaver // who made room since changes were asked for
-	met     string   // the session that all have taken part in last
-	over    bool     // the job goes on with another number of domains
-	dirty   bool     // there may be something to say
-}
-
-// leaver is a member that made room for another.
-type leaver struct {
-	name string
-	*member
+	left    []*member // who made room since changes were asked for
+	met     string    // the session that all have taken part in last
+	// superseded: all of another number of domains have met. over: and the job has been silent since.
+	superseded, over bool
+	dirty            bool // there may be something to say
 }
 
 // member is what one domain told last.
 type member struct {
+	name     string
+	place    *list.Element // in the order
+	peer     string        // the address that it spoke from last
 	life     string
 	sequence int64
 	session  string
@@ -66,9 +71,9 @@ const maxFormer = 16
 // for each of which some may hold the same epochs of another attempt.
 const maxAttempts = 4 * MaxSlots
 
-func newJob(domains int) *job {
+func newJob(k key) *job {
 	return &job{
-		domains: domains, members: map[string]*member{}, joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
+		key: k, members: map[string]*member{}, joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
 		changed: make(chan struct{}), missing: map[need]missing{},
 	}
 }
@@ -77,19 +82,26 @@ func newJob(domains int) *job {
 // one that lives.
 const idle = 5 * time.Minute
 
+// lively is for how long after a word a process is taken to live: two beats. So long its domain is not
+// another's, and its job goes on.
+const lively = 30 * time.Second
+
 // take takes what a domain tells. What is refused changes nothing.
 func (j *job) take(t *Tell, now time.Time) error {
 	m := j.members[t.Domain]
 	full := m == nil && len(j.members) >= j.domains
-	silent := ""
+	var silent *member
 	if full {
 		silent = j.silent(now)
 	}
 	switch {
-	case full && silent == "":
+	case full && silent == nil:
 		return fmt.Errorf("%w: check domain: got %q; want one of the %d that the job has", ErrConflict, t.Domain, j.domains)
 	case m != nil && slices.Contains(m.former, t.Life):
 		return fmt.Errorf("%w: check life of %q: got that of a process after which another has begun; want the newest", ErrConflict, t.Domain)
+	case m != nil && m.life != t.Life && m.peer != t.Peer && now.Sub(m.heard) < lively:
+		return fmt.Errorf("%w: check life of %q: got another process at another address; want the one that spoke %v ago, or %v of silence",
+			ErrHeld, t.Domain, now.Sub(m.heard).Round(time.Millisecond), lively)
 	case !j.countable(m, t.Slots):
 		return fmt.Errorf("%w: check slots of %q: got attempts that others of the job have none of; want at most %d attempts in all", ErrFull, t.Domain, maxAttempts)
 	}
@@ -97,12 +109,20 @@ func (j *job) take(t *Tell, now time.Time) error {
 		j.leave(silent)
 	}
 	j.heard = now
-	j.dirty, j.over = j.dirty || j.over, false
+	j.dirty, j.over, j.superseded = j.dirty || j.over, false, false
 	if m == nil {
-		m = &member{told: j.back(t.Domain)}
+		m = &member{name: t.Domain, peer: t.Peer, told: j.back(t.Domain)}
+		m.place = j.order.PushBack(m)
 		j.members[t.Domain], j.dirty = m, true
+		j.count(t.Peer, 1)
+	}
+	if m.peer != t.Peer {
+		j.count(m.peer, -1)
+		j.count(t.Peer, 1)
+		m.peer = t.Peer
 	}
 	m.heard = now
+	j.order.MoveToBack(m.place)
 	if m.life == t.Life && t.Sequence <= m.sequence {
 		return nil // it was on its way for longer than what is known
 	}
@@ -132,24 +152,29 @@ func (j *job) countable(m *member, slots []Slot) bool {
 }
 
 // silent is the member that has been silent for longest, where that is long.
-func (j *job) silent(now time.Time) (name string) {
-	var longest time.Duration
-	for of, m := range j.members {
-		if d := now.Sub(m.heard); d >= idle && (d > longest || d == longest && of < name) {
-			name, longest = of, d
-		}
+func (j *job) silent(now time.Time) *member {
+	if m := j.order.Front().Value.(*member); now.Sub(m.heard) >= idle {
+		return m
 	}
-	return name
+	return nil
 }
 
 // leave has a member make room for another.
-func (j *job) leave(name string) {
-	m := j.members[name]
+func (j *job) leave(m *member) {
 	j.hold(m, nil)
 	j.join(m, "")
-	j.stir(name, m.life)
-	delete(j.members, name)
-	j.left = append(j.left, leaver{name, m})
+	j.stir(m.name, m.life)
+	j.order.Remove(m.place)
+	delete(j.members, m.name)
+	j.count(m.peer, -1)
+	j.left = append(j.left, m)
+}
+
+// endIfSilent has a job be over that has been superseded and does not speak.
+func (j *job) endIfSilent(now time.Time) {
+	if j.superseded && !j.over && now.Sub(j.heard) >= lively {
+		j.over, j.dirty = true, true
+	}
 }
 
 // back is what was said of a domain that made room and comes back before that was told.

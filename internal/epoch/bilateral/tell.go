@@ -77,6 +77,8 @@ type Tell struct {
 	// Session is the one that the domain was told of and takes part in; empty: of none yet.
 	Session string
 	Slots   []Slot
+	// Peer is the address that it came from; empty: not known.
+	Peer string
 }
 
 // Check reports the first field that is out of range.
