@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/clockstate"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
+	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // Config configures the timeline extension.
@@ -88,11 +89,9 @@ const (
 )
 
 func newDefaultConfig() *Config {
-	server := confighttp.NewDefaultServerConfig()
-	server.NetAddr.Endpoint = defaultEndpoint
 	opt := timeline.DefaultOptions()
 	return &Config{
-		ServerConfig:   server,
+		ServerConfig:   web.DefaultConfig(defaultEndpoint),
 		SaveInterval:   defaultSaveInterval,
 		SolveInterval:  defaultSolveInterval,
 		History:        opt.History,
@@ -127,6 +126,7 @@ func (c *Config) Validate() error {
 	if s := c.State.PTP; s != nil {
 		check(s.Interval >= 0, "check state::ptp::interval: got %v; want 0 or more", s.Interval)
 	}
+	errs = append(errs, web.CheckConfig(&c.ServerConfig))
 	return errors.Join(errs...)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
+	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // holder holds the timeline. Components may use it as soon as it is made.
@@ -127,7 +128,7 @@ func (h *holder) serve(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", h.cfg.NetAddr.Endpoint, err)
 	}
-	h.server, err = h.cfg.ToServer(ctx, host.GetExtensions(), h.set.TelemetrySettings, newHandler(h.timeline))
+	h.server, err = web.NewServer(ctx, &h.cfg.ServerConfig, web.NewPeers(web.DefaultLimits()), host, h.set.TelemetrySettings, newHandler(h.timeline))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -7,6 +7,8 @@ import (
 
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configretry"
+
+	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // Config configures the flight_recorder receiver.
@@ -160,7 +162,7 @@ func newDefaultConfig() *Config {
 		Wait:  defaultWait, MaxWait: defaultMaxWait, Window: defaultWindow, StallAfter: defaultStallAfter, Stacks: true,
 		Keep:     KeepConfig{MaxBytes: defaultKeepBytes, MaxFiles: defaultKeepFiles},
 		Pull:     PullConfig{Timeout: defaultPullTimeout},
-		Trigger:  TriggerConfig{ServerConfig: confighttp.NewDefaultServerConfig(), MinInterval: defaultMinInterval},
+		Trigger:  TriggerConfig{ServerConfig: web.DefaultConfig(""), MinInterval: defaultMinInterval},
 		MaxFiles: defaultMaxFiles, MaxFileBytes: defaultMaxFileBytes, MaxOpenEvents: defaultMaxOpenEvents,
 		MaxSeries: defaultMaxSeries, BatchOps: defaultBatchOps, BatchStates: defaultBatchStates,
 		RetryOnFailure: retry,

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
+
+	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // server takes requests for dumps. The nil server takes none.
@@ -41,7 +43,7 @@ func (s *server) start(ctx context.Context, host component.Host, set component.T
 	var err error
 	// A page of another site, open in a browser on this host, must not ask.
 	handler := http.NewCrossOriginProtection().Handler(s.handler())
-	if s.http, err = s.cfg.ToServer(ctx, host.GetExtensions(), set, handler); err != nil {
+	if s.http, err = web.NewServer(ctx, s.cfg, web.NewPeers(web.DefaultLimits()), host, set, handler); err != nil {
 		return fmt.Errorf("create server of requests for dumps: %w", err)
 	}
 	if s.listener, err = s.cfg.ToListener(ctx); err != nil {

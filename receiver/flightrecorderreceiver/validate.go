@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
+	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // envJobID names the job of whatever is observed here.
@@ -29,7 +30,7 @@ func (c *Config) Validate() error {
 		ranksErr = fmt.Errorf("check ranks: %w", ranksErr)
 	}
 	_, nameErr := c.nameFunc()
-	return errors.Join(c.validatePaths(), nameErr, ranksErr, c.validatePull(), c.validateTimes(), c.validateNumbers())
+	return errors.Join(c.validatePaths(), nameErr, ranksErr, c.validatePull(), c.validateTrigger(), c.validateTimes(), c.validateNumbers())
 }
 
 func (c *Config) validatePaths() error {
@@ -53,6 +54,13 @@ func (c *Config) validatePaths() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) validateTrigger() error {
+	if err := web.CheckConfig(&c.Trigger.ServerConfig); err != nil {
+		return fmt.Errorf("trigger: %w", err)
+	}
+	return nil
 }
 
 func (c *Config) validatePull() error {

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits bound what clients may ask of a server, all together and each address.
+type Limits struct {
+	// Connections are those of all addresses, PeerConnections of one.
+	Connections, PeerConnections int
+	// PeerRequests is how many requests of one address may be under way.
+	PeerRequests int
+	// PeerRate is how many requests of one address are taken in a second, over ten seconds.
+	PeerRate float64
+}
+
+// DefaultLimits are for servers that people and a few programs ask.
+func DefaultLimits() Limits {
+	return Limits{Connections: 1024, PeerConnections: 256, PeerRequests: 64, PeerRate: 100}
+}
+
+const (
+	// burst is for how long an address may have asked for nothing, to ask for it at once.
+	burst = 10 * time.Second
+	// hold is for how long a request that comes too soon is held back before it is refused, so that who asks
+	// on and on costs little.
+	hold = time.Second
+)
+
+// Peers are the addresses that speak to a server. It is safe for concurrent use.
+type Peers struct {
+	limits  Limits
+	refused atomic.Int64
+
+	mu    sync.Mutex
+	peers map[string]*peer
+	conns map[net.Conn]string // those that count
+}
+
+type peer struct {
+	conns, requests int
+	next            time.Time // when the next request is due at the rate
+}
+
+// NewPeers returns the addresses of one server, none yet.
+func NewPeers(l Limits) *Peers {
+	return &Peers{limits: l, peers: map[string]*peer{}, conns: map[net.Conn]string{}}
+}
+
+// Refused counts connections and requests beyond the limits.
+func (p *Peers) Refused() int64 { return p.refused.Load() }
+
+// PeerOf is the address in a host:port, or the network of 64 bits that an IPv6 address is in, of which its host
+// has all. It is empty for what is no such address, as of a Unix socket.
+func PeerOf(address string) string {
+	of, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return ""
+	}
+	ip := of.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		return netip.PrefixFrom(ip, 64).Masked().String()
+	}
+	return ip.String()
+}
+
+// connState counts connections, and closes those beyond the limits.
+func (p *Peers) connState(c net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew:
+		if !p.connect(c) {
+			p.refused.Add(1)
+			_ = c.Close() // the server sees that it is closed
+		}
+	case http.StateClosed, http.StateHijacked:
+		p.disconnect(c)
+	}
+}
+
+func (p *Peers) connect(c net.Conn) bool {
+	name := PeerOf(c.RemoteAddr().String())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.peers[name]
+	if len(p.conns) >= p.limits.Connections || of != nil && of.conns >= p.limits.PeerConnections {
+		return false
+	}
+	if of == nil {
+		p.forget(time.Now())
+		of = &peer{}
+		p.peers[name] = of
+	}
+	of.conns++
+	p.conns[c] = name
+	return true
+}
+
+func (p *Peers) disconnect(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name, ok := p.conns[c]
+	if !ok {
+		return
+	}
+	delete(p.conns, c)
+	of := p.peers[name]
+	if of.conns--; of.idle(time.Now()) {
+		delete(p.peers, name)
+	}
+}
+
+// idle reports whether an address is as one that never spoke.
+func (of *peer) idle(now time.Time) bool {
+	return of.conns == 0 && of.requests == 0 && !of.next.After(now.Add(-burst))
+}
+
+// forget makes room where there are more addresses than connections: those without one, of which only the rate is
+// known. An address with a thousand others can so ask anew.
+func (p *Peers) forget(now time.Time) {
+	if len(p.peers) < 2*p.limits.Connections {
+		return
+	}
+	for name, of := range p.peers {
+		if of.conns == 0 && of.requests == 0 {
+			delete(p.peers, name)
+		}
+	}
+}
+
+// handler asks the limits before next does anything.
+func (p *Peers) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := PeerOf(r.RemoteAddr)
+		of, wait, ok := p.begin(name, time.Now())
+		if of != nil {
+			defer p.done(name, of)
+		}
+		if wait > 0 && !pause(r, wait) {
+			return
+		}
+		if !ok {
+			p.refused.Add(1)
+			h := w.Header()
+			h["Content-Type"], h["Retry-After"] = tooManyType, tooManyAfter
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write(tooMany) // a client that has gone asks again
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// What is answered to a request beyond the limits.
+var (
+	tooMany      = []byte(`{"error":"too many requests of one address; ask again in a second"}` + "\n")
+	tooManyType  = []string{"application/json"}
+	tooManyAfter = []string{"1"}
+)
+
+// begin counts a request. It returns how long the request is to be held back, and whether it is taken then.
+func (p *Peers) begin(name string, now time.Time) (of *peer, wait time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if of = p.peers[name]; of == nil { // no connection of its own, as in a test
+		of = &peer{}
+		p.peers[name] = of
+	}
+	if of.requests >= p.limits.PeerRequests {
+		return nil, 0, false
+	}
+	of.requests++
+	if first := now.Add(-burst); of.next.Before(first) {
+		of.next = first
+	}
+	if wait = of.next.Sub(now); wait > hold {
+		return of, hold, false
+	}
+	of.next = of.next.Add(time.Duration(float64(time.Second) / p.limits.PeerRate))
+	return of, wait, true
+}
+
+func (p *Peers) done(name string, of *peer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if of.requests--; of.idle(time.Now()) && p.peers[name] == of {
+		delete(p.peers, name)
+	}
+}
+
+// pause reports whether the client is still there after a time.
+func pause(r *http.Request, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
