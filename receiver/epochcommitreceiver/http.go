@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
+	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // What came of a message.
@@ -24,7 +25,17 @@ const (
 	messageInvalid  = "invalid"
 	messageConflict = "conflict"
 	messageFull     = "full"
+	messageHeld     = "held"
 )
+
+// outcomes are made once: a refusal must cost little.
+var outcomes = func(names ...string) map[string]metric.AddOption {
+	options := map[string]metric.AddOption{}
+	for _, o := range names {
+		options[o] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", o)))
+	}
+	return options
+}(messageAnswered, messageInvalid, messageConflict, messageFull, messageHeld)
 
 const path = "/v1/commit"
 
@@ -51,12 +62,14 @@ func (c *carrier) take(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, bilateral.ErrConflict):
 		outcome, status = messageConflict, http.StatusConflict
+	case errors.Is(err, bilateral.ErrHeld):
+		outcome, status = messageHeld, http.StatusServiceUnavailable
 	case errors.Is(err, bilateral.ErrFull):
 		outcome, status = messageFull, http.StatusServiceUnavailable
 	case err != nil:
 		outcome, status = messageInvalid, http.StatusBadRequest
 	}
-	c.telemetry.ReceiverEpochCommitMessages.Add(r.Context(), 1, metric.WithAttributes(attribute.String("outcome", outcome)))
+	c.telemetry.ReceiverEpochCommitMessages.Add(r.Context(), 1, outcomes[outcome])
 	if err != nil {
 		answer(w, status, map[string]string{"error": err.Error()})
 		return
@@ -80,6 +93,7 @@ func (c *carrier) tell(r *http.Request) (bilateral.Answer, error) {
 	if err != nil {
 		return bilateral.Answer{}, err
 	}
+	told.Peer = web.PeerOf(r.RemoteAddr)
 	if wait == 0 {
 		return c.board.Tell(&told, until, time.Now())
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/web"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
 )
 
@@ -37,6 +39,7 @@ type carrier struct {
 	life      int64
 
 	server   *http.Server
+	peers    *web.Peers
 	grace    time.Duration
 	finished chan struct{} // closed when the server has ended; nil: it never began
 	waiting  atomic.Int64  // messages that wait for their answers
@@ -64,7 +67,7 @@ func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrie
 	}
 	c := &carrier{
 		cfg: cfg, set: set, telemetry: telemetry, gate: deliver.NewGate(set.Logger),
-		board:    bilateral.New(bilateral.Config{MaxJobs: cfg.MaxJobs, MaxDomains: cfg.MaxDomains, Silent: cfg.Silent}),
+		board: bilateral.New(cfg.board()), peers: web.NewPeers(cfg.limits()),
 		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(), grace: grace,
 	}
 	c.next = c.gate.Logs(next)
@@ -92,13 +95,17 @@ func (c *carrier) observe() error {
 			o.Observe(c.board.Stats().Left)
 			return nil
 		}),
+		c.telemetry.RegisterReceiverEpochCommitPeersRefusedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.peers.Refused())
+			return nil
+		}),
 	)
 }
 
 // Start begins to listen.
 func (c *carrier) Start(ctx context.Context, host component.Host) error {
 	var err error
-	if c.server, err = c.cfg.ToServer(ctx, host.GetExtensions(), c.set.TelemetrySettings, c.handler()); err != nil {
+	if c.server, err = web.NewServer(ctx, &c.cfg.ServerConfig, c.peers, host, c.set.TelemetrySettings, c.handler()); err != nil {
 		return fmt.Errorf("create server of commits: %w", err)
 	}
 	listener, err := c.cfg.ToListener(ctx)
@@ -106,6 +113,9 @@ func (c *carrier) Start(ctx context.Context, host component.Host) error {
 		return fmt.Errorf("listen for commits: %w", err)
 	}
 	c.set.Logger.Info("Listen for commits of checkpoints", zap.Stringer("address", listener.Addr()))
+	if !c.cfg.Auth.HasValue() && !local(listener.Addr()) {
+		c.set.Logger.Warn("Whoever reaches this address can speak for a rank: set auth, with an extension such as bearertokenauth", zap.Stringer("address", listener.Addr()))
+	}
 	c.finished = make(chan struct{})
 	go func() {
 		defer close(c.finished)
@@ -115,6 +125,12 @@ func (c *carrier) Start(ctx context.Context, host component.Host) error {
 	}()
 	c.interval.Start()
 	return nil
+}
+
+// local reports whether only processes of this host reach an address.
+func local(a net.Addr) bool {
+	of, ok := a.(*net.TCPAddr)
+	return !ok || of.IP.IsLoopback()
 }
 
 // Shutdown answers who waits, and tells what has changed since it told last.

@@ -36,6 +36,7 @@ type TelemetryBuilder struct {
 	ReceiverEpochCommitMessagesHurried     metric.Int64Counter
 	ReceiverEpochCommitObservationsDropped metric.Int64Counter
 	ReceiverEpochCommitObservationsEmitted metric.Int64Counter
+	ReceiverEpochCommitPeersRefused        metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -100,6 +101,21 @@ func (builder *TelemetryBuilder) RegisterReceiverEpochCommitJobsForgottenCallbac
 		cb(ctx, &observerInt64{inst: builder.ReceiverEpochCommitJobsForgotten, obs: o})
 		return nil
 	}, builder.ReceiverEpochCommitJobsForgotten)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverEpochCommitPeersRefusedCallback sets callback for observable ReceiverEpochCommitPeersRefused metric.
+func (builder *TelemetryBuilder) RegisterReceiverEpochCommitPeersRefusedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverEpochCommitPeersRefused, obs: o})
+		return nil
+	}, builder.ReceiverEpochCommitPeersRefused)
 	if err != nil {
 		return err
 	}
@@ -183,6 +199,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_epoch_commit_observations_emitted",
 		metric.WithDescription("Observations that the next component accepted. [Alpha]"),
 		metric.WithUnit("{observation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverEpochCommitPeersRefused, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_epoch_commit_peers_refused",
+		metric.WithDescription("Connections and messages beyond what all addresses, or one, may have. README.md lists the limits. [Alpha]"),
+		metric.WithUnit("{refusal}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -144,3 +144,19 @@ func AssertEqualReceiverEpochCommitObservationsEmitted(t *testing.T, tt *compone
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
+
+func AssertEqualReceiverEpochCommitPeersRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_epoch_commit_peers_refused",
+		Description: "Connections and messages beyond what all addresses, or one, may have. README.md lists the limits. [Alpha]",
+		Unit:        "{refusal}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_epoch_commit_peers_refused")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
