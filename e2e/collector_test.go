@@ -15,6 +15,8 @@ import (
 const (
 	// readyLimit is generous: two cores may compile something beside this.
 	readyLimit = 60 * time.Second
+	// commitToken is what ranks show the receiver of commits.
+	commitToken = "0123456789abcdef"
 	// stopLimit covers the flush of what the analyses still hold.
 	stopLimit = 60 * time.Second
 )
@@ -70,6 +72,7 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		"LOCKSTEP_TIMELINE_ENDPOINT":   ports[5],
 		"LOCKSTEP_PROBE_ADDRESS":       ports[6],
 		"LOCKSTEP_COMMIT_ENDPOINT":     ports[7],
+		"LOCKSTEP_COMMIT_TOKEN":        commitToken,
 	}
 	maps.Copy(all, env)
 	args := []string{"--config", configPath(config)}

@@ -34,7 +34,7 @@ func committing(t *testing.T, gateway, folder, run string, saves int, ranks ...i
 }
 
 func commitEnv(gateway string) map[string]string {
-	return map[string]string{"PYTHONPATH": filepath.Join("inject", "python"), "LOCKSTEP_COMMIT_URL": "http://" + gateway}
+	return map[string]string{"PYTHONPATH": filepath.Join("inject", "python"), "LOCKSTEP_COMMIT_URL": "http://" + gateway, "LOCKSTEP_COMMIT_TOKEN": commitToken}
 }
 
 func requireDone(t *testing.T, ranks []*process, want ...string) {
@@ -73,6 +73,11 @@ func TestCommit(t *testing.T) {
 			return err
 		}, c.process)
 	}
+	stranger := commitEnv(gateway)
+	stranger["LOCKSTEP_COMMIT_TOKEN"] = "guessed"
+	out := start(t, stranger, "python3", "-B", "-c", leaver, "0", t.TempDir())
+	<-out.done
+	require.Contains(t, out.output.String(), "Refused: ask http://"+gateway+"/v1/commit: status 401: ")
 	requireDone(t, committing(t, gateway, folder, "first", 2, 0, 1, 2), "recovered 0", "committed 10", "committed 20")
 	frontier(20)
 	ranks := committing(t, gateway, folder, "second", 30, 0, 1, 2)

@@ -23,12 +23,20 @@ func publishedConfigs(t *testing.T) []string {
 }
 
 func TestPublishedConfigsAreValid(t *testing.T) {
+	t.Setenv("LOCKSTEP_COMMIT_TOKEN", commitToken)
 	program := built(t, "otelcol-lockstep")
 	for _, name := range publishedConfigs(t) {
 		t.Run(name, func(t *testing.T) {
 			run(t, program, "validate", "--config", configPath(name))
 		})
 	}
+}
+
+// Without a token whoever reaches the receiver of commits could speak for a rank.
+func TestCommits_WithoutToken_DoNotStart(t *testing.T) {
+	p := start(t, map[string]string{"LOCKSTEP_COMMIT_TOKEN": ""}, built(t, "otelcol-lockstep"), "--config", configPath("commits.yaml"))
+	assert.NotZero(t, p.wait(t, readyLimit))
+	assert.Contains(t, p.output.String(), "extensions::bearertokenauth/LOCKSTEP_COMMIT_TOKEN: no bearer token provided")
 }
 
 // Every published configuration becomes ready without anything to talk to,

@@ -61,8 +61,9 @@ class Committer:
     job: as others of the job call it; domain: names this part of it, such as "rank 3", 1 to 64 bytes;
     domains: how many there are. folder: where this domain keeps its parts, its own or shared with
     others; its records are in folder/.lockstep-commit. url: of an epoch_commit receiver,
-    LOCKSTEP_COMMIT_URL by default. headers: sent with each message, for authentication. context: for
-    https. All domains of a job do the same:
+    LOCKSTEP_COMMIT_URL by default. headers: sent with each message. context: for https. token: that of
+    the receiver; LOCKSTEP_COMMIT_TOKEN by default, or that in the file LOCKSTEP_COMMIT_TOKEN_FILE.
+    All domains of a job do the same:
 
         with Committer(job, f"rank {rank}", world_size, folder) as committer:
             found = committer.recover()
@@ -91,11 +92,12 @@ class Committer:
         url: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
         context: Optional[ssl.SSLContext] = None,
+        token: Optional[str] = None,
     ) -> None:
         self._names = {"job": _name("job", job), "domain": _name("domain", domain)}
         domains = integer("commit: domains", domains, 1, MAX_DOMAINS)
         folder = path("commit: folder", folder)
-        self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context)
+        self._service = Service(os.environ.get("LOCKSTEP_COMMIT_URL", "") if url is None else url, headers, context, token)
         self._owner = os.getpid()
         self._turn = threading.Lock()  # has the call that runs, also while its part goes to the disk
         # Has who tells or writes the record: the heart only while no call does. Its thread gets it again, so

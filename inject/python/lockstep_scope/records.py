@@ -88,7 +88,10 @@ class Record:
         want = hashlib.sha256(text).hexdigest()
         if digest != want.encode():
             raise ValueError(f"got checksum {digest[:64]!r}; want {want}")
-        of = json.loads(text)
+        try:
+            of = json.loads(text)
+        except RecursionError:
+            raise ValueError("got what nests too deeply; want an object of slots") from None
         if of["version"] != _VERSION:
             raise ValueError(f"got version {of['version']!r:.20}; want {_VERSION}")
         slots = tuple(_slot(s) for s in of["slots"])
@@ -180,7 +183,7 @@ def _whose(data: Optional[bytes]) -> str:
         return "none"
     try:
         return f"one of life {json.loads(data.splitlines()[0])['life']!r:.80}"
-    except (IndexError, ValueError, KeyError, TypeError):
+    except (IndexError, ValueError, KeyError, TypeError, RecursionError):
         return "another"
 
 

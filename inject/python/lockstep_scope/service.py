@@ -16,6 +16,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
+from .bearer import Token
 from .bilateral import Answer
 
 MAX_WAIT = 10.0  # seconds that the service keeps an answer back at most
@@ -44,7 +45,9 @@ class Service:
     ended says whether an exchange is to be given up; who makes it say so calls interrupt() then.
     """
 
-    def __init__(self, url: str, headers: Optional[Mapping[str, str]], context: Optional[ssl.SSLContext]) -> None:
+    def __init__(
+        self, url: str, headers: Optional[Mapping[str, str]], context: Optional[ssl.SSLContext], token: Optional[str] = None
+    ) -> None:
         if not isinstance(url, str):
             raise TypeError(f"commit: url: got {url!r:.80}; want text")
         try:
@@ -57,6 +60,7 @@ class Service:
         self._path = parts.path.rstrip("/") + _PATH
         self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"  # for messages, so without a password
         self._headers = {"Content-Type": "application/json", **(headers or {})}
+        self._token = Token(token, self._headers)
         tls = (context or ssl.create_default_context()) if parts.scheme == "https" else None
         self.ended: Callable[[], bool] = lambda: False
         self._make = lambda: _Connection(parts.hostname or "", port or (80 if tls is None else 443), tls, lambda: self.ended())
@@ -96,6 +100,8 @@ class Service:
                     raise
                 self.close()  # it was closed since the last message, which may be long ago
                 status, data = self._send(body, limit)
+            if status == 401 and self._token.renew():
+                status, data = self._send(body, limit)
         except (OSError, http.client.HTTPException) as e:
             self.close()
             raise Unreachable(f"ask {self._url}: {str(e) or type(e).__name__}") from e
@@ -105,7 +111,7 @@ class Service:
         if self._connection is None:
             self._connection = self._make()
         self._connection.limit = limit
-        self._connection.request("POST", self._path, body, self._headers)
+        self._connection.request("POST", self._path, body, {**self._headers, **self._token.headers()})
         response = self._connection.getresponse()
         return response.status, response.read(_MAX_ANSWER + 1)
 
@@ -118,8 +124,10 @@ class Service:
             if status == 200:
                 return Answer.parse(of)
             why = str(of["error"])
-        except (ValueError, KeyError, TypeError) as e:
-            why = str(e)
+        except (ValueError, KeyError, TypeError, RecursionError) as e:
+            why = str(e) if status == 200 else data[:200].decode("utf-8", "replace").strip()
+        if status == 401:
+            why += "; set LOCKSTEP_COMMIT_TOKEN or LOCKSTEP_COMMIT_TOKEN_FILE to the receiver's token"
         text = f"ask {self._url}: status {status}: {why:.400}"
         if status in (400, 401, 403, 404, 405, 409, 415):
             raise Refused(text, status)

@@ -24,7 +24,7 @@ from lockstep_scope import commit, records, service
 from lockstep_scope.bilateral import COMMITTED, TENTATIVE, Part, Slot
 from lockstep_scope.commit import Committer, Lost, NotConfirmed, Restarted
 from lockstep_scope.records import Record
-from lockstep_scope.service import Refused, Unreachable
+from lockstep_scope.service import Refused, Service, Unreachable
 
 from .test_bilateral import Board
 
@@ -57,7 +57,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             server.messages.append((dict(self.headers), message))
             a = server.board.tell(message["domain"], message)
         status, of = 200, {"error": "it is over"}
-        if server.fault:
+        if server.token and self.headers["Authorization"] != f"Bearer {server.token}":
+            status, of = 401, "missing"
+        elif server.fault:
             status, of = server.fault
         elif a is None:
             status = 409
@@ -87,7 +89,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.server.mutex, self.server.messages, self.server.fault = threading.Lock(), [], None
+        self.server.mutex, self.server.messages, self.server.fault, self.server.token = threading.Lock(), [], None, ""
         self.server.board = Board(2)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
@@ -304,6 +306,62 @@ class CommitterTest(Case):
         self.server.board = Board(1)
         self.committer(domains=1, headers={"Authorization": "Bearer x"}).recover(20)
         self.assertEqual({"Bearer x"}, {h["Authorization"] for h, _ in self.server.messages})
+
+    def test_token(self):
+        file = self.folder / "token"
+        file.write_text("first\n")
+        environment = {"LOCKSTEP_COMMIT_TOKEN": "", "LOCKSTEP_COMMIT_TOKEN_FILE": str(file)}
+        for name, env, kw, want in (
+            ("none", {"LOCKSTEP_COMMIT_TOKEN_FILE": ""}, {}, None),
+            ("argument", {"LOCKSTEP_COMMIT_TOKEN": "env"}, {"token": "given"}, "Bearer given"),
+            ("environment", {"LOCKSTEP_COMMIT_TOKEN": "env"}, {}, "Bearer env"),
+            ("file", {}, {}, "Bearer first"),
+            ("header", {"LOCKSTEP_COMMIT_TOKEN": "env"}, {"headers": {"authorization": "Basic x"}}, "Basic x"),
+        ):
+            with self.subTest(name), unittest.mock.patch.dict(os.environ, {**environment, **env}):
+                self.server.board, self.server.messages[:] = Board(1), []
+                c = self.committer(domains=1, **kw)
+                c.recover(20)
+                c.close()
+                got = {{k.lower(): v for k, v in h.items()}.get("authorization") for h, _ in self.server.messages}
+                self.assertEqual({want}, got)
+
+    def test_token_is_replaced(self):
+        file = self.folder / "token"
+        file.write_text("old and a remark\n")
+        self.server.board, self.server.token = Board(1), "old"
+        with unittest.mock.patch.dict(os.environ, {"LOCKSTEP_COMMIT_TOKEN_FILE": str(file)}):
+            c = self.committer(domains=1)
+        c.recover(20)
+        self.server.token = "new"
+        with self.assertRaisesRegex(Refused, "status 401: .missing.; set LOCKSTEP_COMMIT_TOKEN") as e:
+            c.commit(10, [self.part()], 20)
+        self.assertEqual(401, e.exception.status)
+        file.write_text("new\n")
+        c.commit(20, [self.part("step-20")], 20)
+        self.assertEqual((20,), c.held())
+
+    def test_wrong_tokens(self):
+        empty = self.folder / "empty"
+        empty.write_text(" \n")
+        for kw, env, error, text in (
+            ({"token": "two words"}, {}, ValueError, "commit: token: got 9 characters; want at most 8192, of ASCII without spaces"),
+            ({"token": "x\r\nHost: y"}, {}, ValueError, "commit: token"),
+            ({"token": 7}, {}, TypeError, "commit: token: got int; want text"),
+            ({}, {"LOCKSTEP_COMMIT_TOKEN_FILE": str(empty)}, ValueError, "got an empty file .*; want a token in its first line"),
+            ({}, {"LOCKSTEP_COMMIT_TOKEN_FILE": str(self.folder / "none")}, FileNotFoundError, "none"),
+        ):
+            with self.subTest(text), unittest.mock.patch.dict(os.environ, env), self.assertRaisesRegex(error, text):
+                self.committer(domains=1, **kw)
+
+    def test_answers_that_nest_or_are_long(self):
+        service = Service(self.url, None, None)
+        self.addCleanup(service.close)
+        for data in (b"[" * (1 << 20), b'{"error": ' * 100_000, b'"' + b"x" * (1 << 20), b"9" * (1 << 20)):
+            with self.subTest(data[:10]), self.assertRaises(Unreachable):
+                service._answer(200, data)
+            with self.subTest(data[:10]), self.assertRaises(Refused):
+                service._answer(400, data[: 1 << 20])
 
     def test_wrong_calls(self):
         c = self.alone()
@@ -1032,6 +1090,16 @@ class RecordTest(unittest.TestCase):
         r = self.record()
         self.assertEqual(self.slots, r.read())
         r.write(self.slots, "bb")
+
+    def test_one_that_nests_too_deeply(self):
+        text = b"[" * 500_000
+        with contextlib.closing(self.record()) as r:
+            r.write(self.slots, "aa")
+            pathlib.Path(r.path).write_bytes(text + b"\n" + records.hashlib.sha256(text).hexdigest().encode() + b"\n")
+            with self.assertRaisesRegex(RuntimeError, "got another; want what this process wrote"):
+                r.write(self.slots, "aa")
+        with self.assertRaisesRegex(ValueError, "got what nests too deeply; want an object of slots"):
+            self.record()
 
     def test_who_holds_nothing_may_become_another(self):
         with contextlib.closing(self.record()) as r:
