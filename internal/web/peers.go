@@ -17,7 +17,7 @@ type Limits struct {
 	Connections, PeerConnections int
 	// PeerRequests is how many requests of one address may be under way.
 	PeerRequests int
-	// PeerRate is how many requests of one address are taken in a second, over ten seconds.
+	// PeerRate is how many requests and new connections of one address are taken in a second, over ten seconds.
 	PeerRate float64
 }
 
@@ -36,8 +36,8 @@ const (
 
 // Peers are the addresses that speak to a server. It is safe for concurrent use.
 type Peers struct {
-	limits  Limits
-	refused atomic.Int64
+	limits                   Limits
+	refused, unauthenticated atomic.Int64
 
 	mu    sync.Mutex
 	peers map[string]*peer
@@ -56,6 +56,9 @@ func NewPeers(l Limits) *Peers {
 
 // Refused counts connections and requests beyond the limits.
 func (p *Peers) Refused() int64 { return p.refused.Load() }
+
+// Unauthenticated counts requests that did not show who asks.
+func (p *Peers) Unauthenticated() int64 { return p.unauthenticated.Load() }
 
 // PeerOf is the address in a host:port, or the network of 64 bits that an IPv6 address is in, of which its host
 // has all. It is empty for what is no such address, as of a Unix socket.
@@ -85,7 +88,7 @@ func (p *Peers) connState(c net.Conn, s http.ConnState) {
 }
 
 func (p *Peers) connect(c net.Conn) bool {
-	name := PeerOf(c.RemoteAddr().String())
+	name, now := PeerOf(c.RemoteAddr().String()), time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.peers[name]
@@ -93,9 +96,12 @@ func (p *Peers) connect(c net.Conn) bool {
 		return false
 	}
 	if of == nil {
-		p.forget(time.Now())
+		p.forget(now)
 		of = &peer{}
 		p.peers[name] = of
+	}
+	if _, ok := p.charge(of, now); !ok {
+		return false
 	}
 	of.conns++
 	p.conns[c] = name
@@ -153,9 +159,29 @@ func (p *Peers) handler(next http.Handler) http.Handler {
 			_, _ = w.Write(tooMany) // a client that has gone asks again
 			return
 		}
-		next.ServeHTTP(w, r)
+		answer := answered{ResponseWriter: w}
+		next.ServeHTTP(&answer, r)
+		if answer.status == http.StatusUnauthorized {
+			p.unauthenticated.Add(1)
+		}
 	})
 }
+
+// answered notes the status of an answer.
+type answered struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives http.ResponseController the writer below.
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // What is answered to a request beyond the limits.
 var (
@@ -176,14 +202,20 @@ func (p *Peers) begin(name string, now time.Time) (of *peer, wait time.Duration,
 		return nil, 0, false
 	}
 	of.requests++
+	wait, ok = p.charge(of, now)
+	return of, wait, ok
+}
+
+// charge takes a request or a connection at the rate. It returns in what time it is due, or that this is too long.
+func (p *Peers) charge(of *peer, now time.Time) (wait time.Duration, ok bool) {
 	if first := now.Add(-burst); of.next.Before(first) {
 		of.next = first
 	}
 	if wait = of.next.Sub(now); wait > hold {
-		return of, hold, false
+		return hold, false
 	}
 	of.next = of.next.Add(time.Duration(float64(time.Second) / p.limits.PeerRate))
-	return of, wait, true
+	return wait, true
 }
 
 func (p *Peers) done(name string, of *peer) {

@@ -125,6 +125,15 @@ func TestServer_ConnectionsBeyondTheLimits_AreClosed(t *testing.T) {
 			assert.EqualValues(t, 1, p.Refused(), "there is room again")
 		})
 	}
+	t.Run("that come too often", func(t *testing.T) {
+		p := NewPeers(Limits{Connections: 100, PeerConnections: 100, PeerRequests: 10, PeerRate: 0.5})
+		for i := range 10 { // five of ten seconds, and one that is due within a second
+			c := pipe(t)
+			p.connState(c, http.StateNew)
+			p.connState(c, http.StateClosed)
+			assert.EqualValues(t, max(0, i+1-6), p.Refused())
+		}
+	})
 	t.Run("over TCP", func(t *testing.T) {
 		address, peers := serve(t, Limits{Connections: 1, PeerConnections: 1, PeerRequests: 1, PeerRate: 1000})
 		first := dial(t, address)

@@ -43,7 +43,7 @@ type PeerConfig struct {
 	MaxConnections int `mapstructure:"max_connections"`
 	// MaxMessages is how many may be under way, those included that wait for their answers.
 	MaxMessages int `mapstructure:"max_messages"`
-	// MessagesPerSecond are those taken, over ten seconds.
+	// MessagesPerSecond are those taken, and new connections, over ten seconds.
 	MessagesPerSecond float64 `mapstructure:"messages_per_second"`
 
 	_ struct{}

@@ -46,7 +46,7 @@ func (gate) Authenticate(ctx context.Context, headers map[string][]string) (cont
 }
 
 // serve starts a receiver with a server of its own. Its handler is asked as though from any address.
-func serve(t *testing.T, change func(*Config)) (ask func(peer, token, body string) (int, string), logs *observer.ObservedLogs) {
+func serve(t *testing.T, change func(*Config)) (ask func(peer, token, body string) (int, string), c *carrier, logs *observer.ObservedLogs) {
 	t.Helper()
 	cfg := newDefaultConfig()
 	cfg.NetAddr.Endpoint = "127.0.0.1:0"
@@ -56,7 +56,8 @@ func serve(t *testing.T, change func(*Config)) (ask func(peer, token, body strin
 	set := receivertest.NewNopSettings(metadata.Type)
 	core, logs := observer.New(zap.InfoLevel)
 	set.Logger = zap.New(core)
-	c, err := newCarrier(set, cfg, consumertest.NewNop())
+	var err error
+	c, err = newCarrier(set, cfg, consumertest.NewNop())
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), gate{}))
 	t.Cleanup(func() { require.NoError(t, c.Shutdown(context.Background())) })
@@ -72,17 +73,18 @@ func serve(t *testing.T, change func(*Config)) (ask func(peer, token, body strin
 		text, err := io.ReadAll(w.Body)
 		require.NoError(t, err)
 		return w.Code, string(text)
-	}, logs
+	}, c, logs
 }
 
 func TestAuth_WithoutToken_NothingIsTold(t *testing.T) {
-	ask, _ := serve(t, func(c *Config) {
+	ask, c, _ := serve(t, func(c *Config) {
 		c.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: gateID}})
 	})
 	for _, token := range []string{"", "guessed"} {
 		code, _ := ask("10.0.0.1", token, says("rank 0", 1, 5, "tentative"))
 		assert.Equal(t, http.StatusUnauthorized, code)
 	}
+	assert.EqualValues(t, 2, c.peers.Unauthenticated())
 	code, text := ask("10.0.0.1", "secret", says("rank 1", 1, 5, "tentative"))
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, text, `"heard":1`)
@@ -90,13 +92,13 @@ func TestAuth_WithoutToken_NothingIsTold(t *testing.T) {
 
 func TestNoAuth_OnAnyAddress_IsWarnedOf(t *testing.T) {
 	for endpoint, want := range map[string]int{"127.0.0.1:0": 0, "0.0.0.0:0": 1} {
-		_, logs := serve(t, func(c *Config) { c.NetAddr.Endpoint = endpoint })
+		_, _, logs := serve(t, func(c *Config) { c.NetAddr.Endpoint = endpoint })
 		assert.Equal(t, want, logs.FilterMessageSnippet("can speak for a rank").Len(), endpoint)
 	}
 }
 
 func TestPeers_NeighbourFillsTheTable_OthersHaveRoom(t *testing.T) {
-	ask, _ := serve(t, nil)
+	ask, _, _ := serve(t, nil)
 	codes := map[int]int{}
 	for i := range 2 * defaultMaxJobs {
 		code, _ := ask("10.0.0.9", "", strings.ReplaceAll(says("rank 0", 1, 5, "tentative"), `"job": "job"`, fmt.Sprintf(`"job": "junk %d"`, i)))
@@ -108,7 +110,7 @@ func TestPeers_NeighbourFillsTheTable_OthersHaveRoom(t *testing.T) {
 }
 
 func TestPeers_NeighbourSpeaksForALivingRank_IsRefused(t *testing.T) {
-	ask, _ := serve(t, nil)
+	ask, _, _ := serve(t, nil)
 	code, _ := ask("10.0.0.1", "", says("rank 0", 1, 5, "tentative"))
 	require.Equal(t, http.StatusOK, code)
 	code, text := ask("10.0.0.9", "", strings.ReplaceAll(says("rank 0", 99, 5, "committed"), `"life": "a"`, `"life": "b"`))
@@ -120,7 +122,7 @@ func TestPeers_NeighbourSpeaksForALivingRank_IsRefused(t *testing.T) {
 }
 
 func TestPeers_NeighbourAsksOnAndOn_OthersAreAnswered(t *testing.T) {
-	ask, _ := serve(t, func(c *Config) { c.PerPeer.MessagesPerSecond = 1 })
+	ask, _, _ := serve(t, func(c *Config) { c.PerPeer.MessagesPerSecond = 1 })
 	for i := range 11 {
 		code, _ := ask("10.0.0.9", "", says("rank 0", i+1, 5, "tentative"))
 		require.Equal(t, http.StatusOK, code)

@@ -99,6 +99,10 @@ func (c *carrier) observe() error {
 			o.Observe(c.peers.Refused())
 			return nil
 		}),
+		c.telemetry.RegisterReceiverEpochCommitPeersUnauthenticatedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.peers.Unauthenticated())
+			return nil
+		}),
 	)
 }
 

@@ -25,18 +25,19 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                  metric.Meter
-	mu                                     sync.Mutex
-	registrations                          []metric.Registration
-	ReceiverEpochCommitDomains             metric.Int64ObservableGauge
-	ReceiverEpochCommitDomainsReplaced     metric.Int64ObservableCounter
-	ReceiverEpochCommitJobs                metric.Int64ObservableGauge
-	ReceiverEpochCommitJobsForgotten       metric.Int64ObservableCounter
-	ReceiverEpochCommitMessages            metric.Int64Counter
-	ReceiverEpochCommitMessagesHurried     metric.Int64Counter
-	ReceiverEpochCommitObservationsDropped metric.Int64Counter
-	ReceiverEpochCommitObservationsEmitted metric.Int64Counter
-	ReceiverEpochCommitPeersRefused        metric.Int64ObservableCounter
+	meter                                   metric.Meter
+	mu                                      sync.Mutex
+	registrations                           []metric.Registration
+	ReceiverEpochCommitDomains              metric.Int64ObservableGauge
+	ReceiverEpochCommitDomainsReplaced      metric.Int64ObservableCounter
+	ReceiverEpochCommitJobs                 metric.Int64ObservableGauge
+	ReceiverEpochCommitJobsForgotten        metric.Int64ObservableCounter
+	ReceiverEpochCommitMessages             metric.Int64Counter
+	ReceiverEpochCommitMessagesHurried      metric.Int64Counter
+	ReceiverEpochCommitObservationsDropped  metric.Int64Counter
+	ReceiverEpochCommitObservationsEmitted  metric.Int64Counter
+	ReceiverEpochCommitPeersRefused         metric.Int64ObservableCounter
+	ReceiverEpochCommitPeersUnauthenticated metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -116,6 +117,21 @@ func (builder *TelemetryBuilder) RegisterReceiverEpochCommitPeersRefusedCallback
 		cb(ctx, &observerInt64{inst: builder.ReceiverEpochCommitPeersRefused, obs: o})
 		return nil
 	}, builder.ReceiverEpochCommitPeersRefused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverEpochCommitPeersUnauthenticatedCallback sets callback for observable ReceiverEpochCommitPeersUnauthenticated metric.
+func (builder *TelemetryBuilder) RegisterReceiverEpochCommitPeersUnauthenticatedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverEpochCommitPeersUnauthenticated, obs: o})
+		return nil
+	}, builder.ReceiverEpochCommitPeersUnauthenticated)
 	if err != nil {
 		return err
 	}
@@ -205,6 +221,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_epoch_commit_peers_refused",
 		metric.WithDescription("Connections and messages beyond what all addresses, or one, may have. README.md lists the limits. [Alpha]"),
 		metric.WithUnit("{refusal}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverEpochCommitPeersUnauthenticated, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_epoch_commit_peers_unauthenticated",
+		metric.WithDescription("Messages without a token, or with another than the receiver's. [Alpha]"),
+		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs
