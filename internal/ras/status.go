@@ -18,6 +18,8 @@ const (
 	maxRanks = 1 << 20
 	// maxRankBytes bounds one entry, which takes some 550 bytes.
 	maxRankBytes = 4096
+	// maxDepth bounds values within one another that are passed over.
+	maxDepth = 64
 	// maxFunctions bounds the functions of one entry; NCCL has under ten.
 	maxFunctions = 64
 	// maxCount bounds the launches of a function: a million a second take a year and a half.
@@ -174,7 +176,9 @@ func (p *parser) skip() error {
 		}
 		switch t {
 		case json.Delim('{'), json.Delim('['):
-			depth++
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("got values nested deeper than %d; want at most that", maxDepth)
+			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}
