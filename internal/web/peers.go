@@ -96,7 +96,7 @@ func (p *Peers) connect(c net.Conn) bool {
 		return false
 	}
 	if of == nil {
-		p.forget(now)
+		p.forget()
 		of = &peer{}
 		p.peers[name] = of
 	}
@@ -129,7 +129,7 @@ func (of *peer) idle(now time.Time) bool {
 
 // forget makes room where there are more addresses than connections: those without one, of which only the rate is
 // known. An address with a thousand others can so ask anew.
-func (p *Peers) forget(now time.Time) {
+func (p *Peers) forget() {
 	if len(p.peers) < 2*p.limits.Connections {
 		return
 	}
