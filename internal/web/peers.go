@@ -29,8 +29,8 @@ func DefaultLimits() Limits {
 const (
 	// burst is for how long an address may have asked for nothing, to ask for it at once.
 	burst = 10 * time.Second
-	// hold is for how long a request that comes too soon is held back before it is refused, so that who asks
-	// on and on costs little.
+	// hold is for how long a request that comes too soon is held back before it is refused, so that a client
+	// that keeps asking costs little.
 	hold = time.Second
 )
 

@@ -63,7 +63,7 @@ const (
 	defaultMaxJobs     = 1024
 	// defaultMaxDomains are two jobs of the largest size.
 	defaultMaxDomains = 2 * bilateral.MaxDomains
-	// defaultMaxConnections is one of each rank of a large job, at some 20 KiB.
+	// defaultMaxConnections is one of each rank of a large job.
 	defaultMaxConnections = 1 << 16
 	// defaultShare is the part of all jobs and domains that one address may hold.
 	defaultShare = 8
