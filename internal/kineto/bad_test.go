@@ -266,3 +266,20 @@ func TestHeaderTypes(t *testing.T) {
 		assert.Equal(t, strings.Contains(text, "world_size"), tr.Rank().WorldSize.OK, text)
 	}
 }
+
+// A file that is small on disk may be endless when it is unpacked, or have holes.
+func TestParse_MoreThanMaxBytes_IsTooLarge(t *testing.T) {
+	text := `{"traceEvents":[` + kernel("k", 1, 120, "") + `],"x":"` + strings.Repeat("x", 1<<20) + `"}`
+	for name, content := range map[string]string{"plain": text, "gzip": string(packed(t, text))} {
+		o := DefaultOptions()
+		o.MaxBytes = int64(len(text))
+		_, err := Parse(t.Context(), strings.NewReader(content), "x.json", o)
+		require.NoError(t, err, name)
+		o.MaxBytes--
+		tr, err := Parse(t.Context(), strings.NewReader(content), "x.json", o)
+		require.ErrorIs(t, err, ErrTooLarge, name)
+		require.ErrorContains(t, err, "want at most "+strconv.FormatInt(o.MaxBytes, 10), name)
+		assert.True(t, tr.Stats().Truncated, name)
+		assert.Equal(t, o.MaxBytes, tr.Stats().Bytes, "no more is read")
+	}
+}

@@ -27,6 +27,8 @@ type Options struct {
 	MaxEventBytes int
 	// MaxStrings bounds the distinct names of one file.
 	MaxStrings int
+	// MaxBytes bounds the content of one file, unpacked.
+	MaxBytes int64
 
 	// Progress is told how many bytes of the file were read so far, as they lie
 	// on disk. It may be nil.
@@ -45,6 +47,9 @@ const (
 	defaultMaxEventBytes = 1 << 20
 	// 65,536 names: a big model has some thousand kernels and scopes.
 	defaultMaxStrings = 1 << 16
+	// 16 GiB: traces of single ranks have a few GB at most. A larger file has holes, or was
+	// packed to keep its reader busy: 16 GiB of zeroes take 4 s.
+	defaultMaxBytes = 16 << 30
 	// minEventBytes keeps room for an ordinary event.
 	minEventBytes = 4 << 10
 )
@@ -67,10 +72,11 @@ func (o Options) withDefaults() Options {
 	o.MaxEvents = positiveOr(o.MaxEvents, defaultMaxEvents)
 	o.MaxEventBytes = max(positiveOr(o.MaxEventBytes, defaultMaxEventBytes), minEventBytes)
 	o.MaxStrings = positiveOr(o.MaxStrings, defaultMaxStrings)
+	o.MaxBytes = positiveOr(o.MaxBytes, defaultMaxBytes)
 	return o
 }
 
-func positiveOr(v, def int) int {
+func positiveOr[T int | int64](v, def T) T {
 	if v > 0 {
 		return v
 	}

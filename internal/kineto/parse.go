@@ -12,10 +12,14 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kernelname"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // ErrNoTrace says that a file is JSON, but no trace.
 var ErrNoTrace = errors.New("not a PyTorch trace: no traceEvents")
+
+// ErrTooLarge says that a file holds more than Options.MaxBytes.
+var ErrTooLarge = errors.New("trace is too large")
 
 // parser is the state of one pass over a file.
 type parser struct {
@@ -56,7 +60,7 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 	if err != nil {
 		return nil, &ParseError{File: name, Err: fmt.Errorf("read gzip header: %w", err)}
 	}
-	p.src = newSource(ctx, plain, o.MaxEventBytes)
+	p.src = newSource(ctx, &bounded{plain, o.MaxBytes}, o.MaxEventBytes)
 	p.packed = packed
 	err = p.file()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -64,6 +68,9 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 	}
 	if errors.Is(err, errFull) {
 		err = fmt.Errorf("got a value longer than %d bytes; want at most that", o.MaxEventBytes)
+	}
+	if errors.Is(err, ErrTooLarge) {
+		err = fmt.Errorf("%w: got more bytes, unpacked; want at most %d", err, o.MaxBytes)
 	}
 	at := p.src.offset()
 	if se := (*syntaxError)(nil); errors.As(err, &se) {
@@ -83,7 +90,7 @@ func Parse(ctx context.Context, r io.Reader, name string, o Options) (*Trace, er
 
 // ParseFile reads the trace in a file.
 func ParseFile(ctx context.Context, path string, o Options) (*Trace, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}

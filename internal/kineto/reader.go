@@ -215,6 +215,25 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// bounded reads as many bytes as are left, and fails where there are more.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left > 0 {
+		n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+		return n, err
+	}
+	n, err := b.r.Read(make([]byte, 1))
+	if n > 0 {
+		return 0, ErrTooLarge
+	}
+	return 0, err
+}
+
 // uncompressed returns the plain content of r, and whether r is gzip.
 func uncompressed(r io.Reader) (plain io.Reader, packed bool, err error) {
 	b := bufio.NewReaderSize(r, fileBuffer)

@@ -3,10 +3,11 @@
 package ncclinspectorreceiver
 
 import (
-	"os"
 	"slices"
 
 	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // undecided reports whether a file that is new is so short that it may become a copy of
@@ -68,7 +69,7 @@ func (rd *reader) truncated(f *file, head []byte) {
 
 // tryCopy reads the end of a copy that was there before the file was cut.
 func (rd *reader) tryCopy(f *file, path string) bool {
-	at, err := os.Open(path)
+	at, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

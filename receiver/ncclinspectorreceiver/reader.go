@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/inspector"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 	"github.com/lockstep-otel/lockstep/internal/replay"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver/internal/metadata"
 )
@@ -293,7 +294,7 @@ func (rd *reader) open(at found, now time.Time) {
 	if len(rd.files) >= 2*rd.cfg.MaxFiles {
 		return // half of them are renamed files that still grow
 	}
-	opened, err := os.Open(at.path)
+	opened, err := regular.Open(at.path)
 	if err != nil {
 		rd.log.Warn("File not read", zap.String("file", at.path), zap.Error(err))
 		rd.odd("unreadable", 1)

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package regular opens files that others may replace by pipes or devices. It imports no
+// collector and holds nothing else.
+package regular
+
+import (
+	"fmt"
+	"os"
+)
+
+// Open opens a regular file on a disk for reading, following links to it. A pipe does not make
+// it wait for a writer, and anything but such a file is refused.
+func Open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the operation and the path
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("open %s: got %v; want a regular file", path, info.Mode().Type())
+	case ofKernel(f):
+		err = fmt.Errorf("open %s: got a file of the kernel; want a regular file on a disk", path)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
+}
