@@ -4,6 +4,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lockstep-otel/lockstep/internal/kineto"
@@ -17,6 +18,7 @@ type Reason string
 const (
 	Unreadable Reason = "unreadable" // no part of it is a trace
 	Damaged    Reason = "damaged"    // cut off or broken half way
+	TooLarge   Reason = "too_large"  // more bytes than are read of a file
 	NoRank     Reason = "no_rank"    // nothing says whose it is
 	Empty      Reason = "empty"      // no operation
 	RankTaken  Reason = "rank_taken" // another file covers the same
@@ -67,6 +69,8 @@ func (in *Intake) Read(ctx context.Context, path string, progress func(compresse
 	case err == nil:
 		in.jobs.compare(path, trace)
 		return trace, "", nil
+	case errors.Is(err, kineto.ErrTooLarge):
+		return trace, TooLarge, err
 	case trace != nil && trace.Stats().Kept > 0:
 		return trace, Damaged, err
 	}

@@ -164,3 +164,11 @@ func TestReadTellsProgress(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(len(content(rank3of8, 1))), read)
 }
+
+func TestRead_MoreBytesThanAllowed_IsTooLarge(t *testing.T) {
+	o := kineto.DefaultOptions()
+	o.MaxBytes = 64
+	_, reason, err := take(t, New(o, 10), write(t, t.TempDir(), "rank5.json", content("", 1)))
+	require.ErrorIs(t, err, kineto.ErrTooLarge)
+	assert.Equal(t, TooLarge, reason)
+}

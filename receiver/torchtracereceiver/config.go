@@ -47,6 +47,8 @@ type Config struct {
 	MaxEventBytes int `mapstructure:"max_event_bytes"`
 	// MaxEvents is the most events kept of one file.
 	MaxEvents int `mapstructure:"max_events"`
+	// MaxFileBytes is the largest file read, unpacked.
+	MaxFileBytes int64 `mapstructure:"max_file_bytes"`
 	// MaxFiles is the most files read, or remembered while watching.
 	MaxFiles int `mapstructure:"max_files"`
 	// BatchOps is the most operations handed on at once; a step of more is split.
@@ -84,6 +86,7 @@ func newDefaultConfig() *Config {
 		StepPattern:    reader.StepPattern.String(),
 		MaxEventBytes:  reader.MaxEventBytes,
 		MaxEvents:      reader.MaxEvents,
+		MaxFileBytes:   reader.MaxBytes,
 		MaxFiles:       defaultMaxFiles,
 		BatchOps:       defaultBatchOps,
 		RetryOnFailure: retry,
@@ -154,12 +157,13 @@ func (c *Config) validateNumbers() error {
 	}
 	for _, f := range []struct {
 		name       string
-		got, least int
+		got, least int64
 	}{
-		{"max_event_bytes", c.MaxEventBytes, minEventBytes},
-		{"max_events", c.MaxEvents, 1},
-		{"max_files", c.MaxFiles, 1},
-		{"batch_ops", c.BatchOps, 1},
+		{"max_event_bytes", int64(c.MaxEventBytes), minEventBytes},
+		{"max_events", int64(c.MaxEvents), 1},
+		{"max_file_bytes", c.MaxFileBytes, 1},
+		{"max_files", int64(c.MaxFiles), 1},
+		{"batch_ops", int64(c.BatchOps), 1},
 	} {
 		if f.got < f.least {
 			errs = append(errs, fmt.Errorf("check %s: got %d; want at least %d", f.name, f.got, f.least))
@@ -181,6 +185,6 @@ func (c *Config) options() (kineto.Options, error) {
 	}
 	o.JobID, o.JobName = c.JobID, c.JobName
 	o.WorldSize, o.HostOps = c.WorldSize, c.HostOps
-	o.MaxEventBytes, o.MaxEvents = c.MaxEventBytes, c.MaxEvents
+	o.MaxEventBytes, o.MaxEvents, o.MaxBytes = c.MaxEventBytes, c.MaxEvents, c.MaxFileBytes
 	return o, nil
 }

@@ -33,7 +33,7 @@ func TestLoadConfig(t *testing.T) {
 			JobID: "llama", JobName: "Llama pre-training",
 			RankPattern: `r(\d+)`, StepPattern: `iteration (\d+)`,
 			WorldSize: 16, HostOps: true,
-			MaxEventBytes: 65536, MaxEvents: 1000, MaxFiles: 100, BatchOps: 500,
+			MaxEventBytes: 65536, MaxEvents: 1000, MaxFileBytes: 1048576, MaxFiles: 100, BatchOps: 500,
 			RetryOnFailure: configretry.BackOffConfig{
 				Enabled: true, InitialInterval: time.Second, RandomizationFactor: 0.1,
 				Multiplier: 2, MaxInterval: 10 * time.Second, MaxElapsedTime: time.Minute,
@@ -65,6 +65,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"check world_size: got -1; want 0 for unknown, or the number of ranks":    func(c *Config) { c.WorldSize = -1 },
 		"check max_event_bytes: got 4095; want at least 4096":                     func(c *Config) { c.MaxEventBytes = 4095 },
 		"check max_events: got 0; want at least 1":                                func(c *Config) { c.MaxEvents = 0 },
+		"check max_file_bytes: got 0; want at least 1":                            func(c *Config) { c.MaxFileBytes = 0 },
 		"check max_files: got -1; want at least 1":                                func(c *Config) { c.MaxFiles = -1 },
 		"check batch_ops: got 0; want at least 1":                                 func(c *Config) { c.BatchOps = 0 },
 		"retry_on_failure: max_interval value must be greater than or equal to 0": func(c *Config) { c.RetryOnFailure.MaxInterval = -1 },
