@@ -151,6 +151,10 @@ kills: distro distro-agent inject ## Kill agent, gateway and writers of lines un
 crash-checkpoints: ## Kill jobs while they save, and crash their machines, and judge what they leave: some minutes
 	LOCKSTEP_CKPT_KILLS=200 LOCKSTEP_CKPT_CRASHES=10000 $(GO) test -trimpath -count=1 -timeout 30m -v -run '^(TestKilled|TestCrashStates)$$' ./internal/ckpt
 
+.PHONY: doors
+doors: distro ## Attack the collector and the ring's library through every door of docs/security.md, a quarter of an hour (DOORS=Probes: some)
+	LOCKSTEP_DOORS=$(abspath bin/otelcol-lockstep) $(GO) test -trimpath -count=1 -timeout 60m -v -run '$(or $(DOORS),.)' ./bench/doors
+
 .PHONY: models
 models: ## Check the models of save orders in docs/models with Spin, half a minute
 	docs/models/check.sh

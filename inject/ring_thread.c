@@ -121,6 +121,7 @@ static void tick(struct ring_private *p)
 static void *heart(void *arg)
 {
     struct ring_private *p = arg;
+    pthread_setname_np(pthread_self(), "lockstep"); // of another thread, the C library writes to /proc
     pthread_mutex_lock(&p->heart_mutex);
     for (wait_second(p); !p->heart_stop; wait_second(p)) {
         pthread_mutex_unlock(&p->heart_mutex);
@@ -161,9 +162,7 @@ void ring_heart_start(struct ring_private *p)
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     p->heart_runs = e == 0;
-    if (p->heart_runs) {
-        pthread_setname_np(p->heart, "lockstep");
-    } else {
+    if (!p->heart_runs) {
         ring_note(&p->cfg, "no thread for the heartbeat: the lock alone tells that the process lives");
     }
 }
