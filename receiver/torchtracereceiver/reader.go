@@ -71,7 +71,7 @@ func (rd *reader) readOnce(ctx context.Context, s *status) {
 	rd.intake.Expect(l.paths())
 	readable := 0
 	for _, f := range l.files {
-		if rd.read(ctx, f.Path) {
+		if rd.read(ctx, f.Path) == nil {
 			readable++
 		}
 		if ctx.Err() != nil {
@@ -83,30 +83,30 @@ func (rd *reader) readOnce(ctx context.Context, s *status) {
 	}
 }
 
-// read reads one file and hands it on, if it is whole and of a rank of its own.
-// It reports whether it was.
-func (rd *reader) read(ctx context.Context, path string) bool {
+// read reads one file and hands it on, if it is whole and of a rank of its own. The error says
+// why it was not, and has been counted and logged.
+func (rd *reader) read(ctx context.Context, path string) error {
 	trace, reason, err := rd.intake.Read(ctx, path, nil)
 	if ctx.Err() != nil {
-		return false
+		return ctx.Err()
 	}
 	if trace != nil {
 		rd.countEvents(ctx, trace)
 	}
 	if err != nil {
 		rd.fail(ctx, path, reason, err, faultFields(trace, err)...)
-		return false
+		return err
 	}
 	rd.note(ctx, trace.Problems())
 	rank, reason, err := rd.intake.Identify(path, trace)
 	if err != nil {
 		rd.fail(ctx, path, reason, err)
-		return false
+		return err
 	}
 	emitted := rd.deliver(ctx, &rank, trace)
 	rd.telemetry.ReceiverTorchTraceFilesRead.Add(ctx, 1)
 	rd.log.Debug("Read trace", zap.String("file", path), zap.Int64("rank", rank.Rank), zap.Int("operations", emitted))
-	return true
+	return nil
 }
 
 // faultFields are the place of a fault and the rank that is missing for it, as

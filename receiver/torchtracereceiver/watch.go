@@ -4,8 +4,10 @@ package torchtracereceiver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/health"
@@ -53,6 +55,13 @@ func (tr *tracker) due(found []string, versions map[string]version) (ready, gone
 	return ready, gone
 }
 
+// again makes a file due at the next poll that was due at this one.
+func (tr *tracker) again(path string) {
+	t := tr.files[path]
+	t.read = version{}
+	tr.files[path] = t
+}
+
 // watch reads files as they are written, until told to stop.
 func (rd *reader) watch(ctx context.Context, s *status) {
 	w := &watcher{reader: rd, status: s}
@@ -97,8 +106,16 @@ func (w *watcher) poll(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.read(ctx, path)
+		if err := w.read(ctx, path); noDescriptors(err) {
+			w.tracker.again(path)
+		}
 	}
+}
+
+// noDescriptors reports whether a file was not opened because this process or the system had
+// too many open: the file is not at fault, and will not change.
+func noDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // stat returns the files that are still there, in the same order.
