@@ -134,7 +134,7 @@ func damagedSaves(t *testing.T, hostile string) (tries int, what string) {
 		}))
 		time.Sleep(300 * time.Millisecond) // a look each second
 	}
-	return tries, "files of every framework changed while they are read: bytes, length, holes of 1 TiB, 100 MiB of brackets"
+	return tries, "files of every framework changed while they are read: bytes, length, holes of 1 TiB, 1 MiB of brackets"
 }
 
 func damage(t *testing.T, path string) {

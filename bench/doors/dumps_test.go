@@ -96,7 +96,7 @@ func TestFlightRecorder_Damaged(t *testing.T) {
 		}
 		write(t, filepath.Join(folder, fmt.Sprintf("dump_rank_%d", i)), bad)
 	}
-	dumpsSurvive(c, folder, "pickles cut, changed, nested 80,000 deep, and with calls of functions", tries, tries, "")
+	dumpsSurvive(c, folder, "pickles cut, changed, with 80,000 operations put in front, and with calls of functions", tries, tries, "")
 }
 
 func TestFlightRecorder_Swapped(t *testing.T) {
