@@ -123,13 +123,14 @@ func (j *job) stand(c *candidate, v Verdict) *standing {
 const minFuller = 0.5
 
 // fuller returns v, or where v rests on far fewer steps, as at the end of an
-// episode, the former numbers with v's last step.
+// episode, the former numbers with v's first and last step.
 func (former *Verdict) fuller(v Verdict) Verdict {
 	if float64(v.Steps) >= minFuller*float64(former.Steps) {
 		v.Steps = max(v.Steps, former.Steps)
 		return v
 	}
 	kept := *former
+	kept.Finding.StepFirst, kept.Finding.Start = v.Finding.StepFirst, v.Finding.Start
 	kept.Finding.StepLast, kept.Finding.Time = v.Finding.StepLast, v.Finding.Time
 	return kept
 }

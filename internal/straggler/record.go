@@ -155,12 +155,15 @@ func (j *job) analyse(s *openStep) *StepReport {
 	meetings = j.placer.byArrival()
 	rec := j.record(s, views, meetings)
 	rec.unseen = rec.exposed(views, meetings)
-	j.unseen += rec.unseen
 	j.e.stats.UnmatchedOps += int64(unmatched)
-	j.drawSheet(rec, views, meetings)
-	j.walkBack(rec, views, meetings)
-	j.hearRhythm(rec, views)
-	j.remember(rec)
+	j.walks.path, j.walks.met = nil, nil
+	if !j.behind(rec.step) {
+		j.unseen += rec.unseen
+		j.drawSheet(rec, views, meetings)
+		j.walkBack(rec, views, meetings)
+		j.hearRhythm(rec, views)
+		j.remember(rec)
+	}
 	rep := j.stepReport(s, views, rec)
 	rep.Unmatched = unmatched
 	rep.Path, rep.PathMeetings = j.walks.path, j.walks.met

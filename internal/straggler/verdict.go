@@ -47,9 +47,9 @@ func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
 
 // finding returns what findings of every class have in common.
 func (j *job) finding(c *candidate, joint float64) model.Finding {
-	first, last := c.in[0], c.in[len(c.in)-1]
+	first, last := c.in.extent()
 	f := model.Finding{
-		Time: last.end, Start: first.start, Severity: severity(c.share(c.worth())),
+		Time: max(first.end, last.end), Start: min(first.start, last.start), Severity: severity(c.share(c.worth())),
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
 		Kind: model.FindingStraggler, Class: c.Class, Cause: cmp.Or(c.Cause, model.CauseUnknown), Status: model.StatusOpen,
 		ID:        model.FindingID(j.incarnation, model.FindingStraggler, c.place.key(), j.episodes),

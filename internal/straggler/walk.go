@@ -91,7 +91,6 @@ const beforeStep = "before the recording"
 // walkBack finds the step's critical path.
 func (j *job) walkBack(rec *record, views []*rankView, meetings []*meeting) {
 	w := &j.walks
-	w.path, w.met = nil, nil
 	var keep []bool
 	size := sizeOf(views, nil)
 	w.credit += min(max(size/walkShare, walkFloor), walkBudget/judgeEvery)
