@@ -3,6 +3,7 @@
 package straggler
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -70,4 +71,26 @@ func TestStepsOfAProgramThatCountsAgainAreJudged(t *testing.T) {
 	assert.LessOrEqual(t, f.StepFirst.V, f.StepLast.V)
 	assert.LessOrEqual(t, f.Start, f.Time)
 	assert.Equal(t, 24, w.e.Jobs()[0].Judged)
+}
+
+// What a source delivers again has the times of another fit of the GPU's clock, and other numbers
+// among those of its key where they came from several threads: it is the same all the same.
+func TestOperationsThatAreDeliveredAgainAreOne(t *testing.T) {
+	shifted := func(op model.Op, by, seq int64) model.Op {
+		op.Start, op.End, op.Seq = op.Start+by, op.End+by, seq
+		return op
+	}
+	at := func(seq int64, launch, from, to float64) model.Op {
+		op := collective(1, seq, 8, from, to)
+		op.Seq, op.Collective.Seq, op.Launch = seq, model.Some(100+seq), model.Some(nanos(launch))
+		return op
+	}
+	ops := []model.Op{at(0, 0, 2, 3), at(1, 1, 4, 5)}
+	step := stepOp(1, 0, 6)
+	step.StepOps = model.Some(int64(2))
+	once, twice := newWorld(t, 1), newWorld(t, 1)
+	want := once.alone(append(slices.Clone(ops), step))
+	got := twice.alone(append(slices.Clone(ops), shifted(ops[1], 300, 0), shifted(ops[0], 200, 1), step))
+	require.Len(t, want, 1)
+	assert.Equal(t, want, got)
 }

@@ -163,18 +163,26 @@ func (rs *rankStep) tidy() {
 	sorted, twice := true, false
 	for i := 1; i < len(rs.comms); i++ {
 		sorted = sorted && rs.comms[i-1].compare(&rs.comms[i]) <= 0
-		twice = twice || rs.comms[i-1].start == rs.comms[i].start
+		twice = twice || rs.comms[i-1].start == rs.comms[i].start || rs.comms[i-1].order() == rs.comms[i].order()
 	}
 	if !sorted {
 		slices.SortStableFunc(rs.comms, func(a, b commOp) int { return a.compare(&b) })
 	}
 	if !sorted || twice {
 		rs.comms = slices.CompactFunc(rs.comms, func(a, b commOp) bool {
-			return a.start == b.start && a.seq == b.seq && a.lane == b.lane && a.form.key == b.form.key
+			return a.start == b.start && a.seq == b.seq && a.lane == b.lane && a.form.key == b.form.key || a.again(&b)
 		})
 	}
 	rs.end = max(rs.start, rs.end)
 	rs.again += int64(before - rs.size())
+}
+
+// again reports whether both are one operation, delivered twice: its start on the device may have
+// been placed by another fit of the clocks, and its number among those of its key by another order
+// of threads, but not its launch and its rendezvous.
+func (o *commOp) again(p *commOp) bool {
+	return o.launch != 0 && o.launch == p.launch && o.form == p.form && o.lane == p.lane &&
+		o.numbered && p.numbered && o.number == p.number && o.peer == p.peer && o.peerLocal == p.peerLocal
 }
 
 // compare orders communication as the program issued it.
