@@ -12,7 +12,9 @@ type lane struct {
 	shared bool
 	cursor uint64 // number of the next record to read
 	counts Counts
+	gap    bool   // records before the cursor were wanted, and could not be read
 	opened uint64 // head when the ring was opened
+	known  uint64 // below, a reader before counted the records
 	// pending is 1 + the number that a writer of the shared lane has not
 	// finished, since when it is waited for.
 	pending uint64
@@ -101,7 +103,7 @@ func (l *lane) advance(c *Counts) (end uint64) {
 		return l.cursor
 	case head < l.cursor: // resumes there: numbers start anew
 		c.Corrupt++
-		l.cursor = head
+		l.cursor, l.known = head, min(l.known, head)
 		return head
 	case head-l.cursor <= l.capacity():
 		return head
@@ -122,6 +124,10 @@ func (l *lane) reached(head uint64) bool {
 
 // lose counts the numbers up to n as lost.
 func (l *lane) lose(n uint64, c *Counts) {
+	if l.cursor < l.known {
+		c.Gone += min(n, l.known) - l.cursor
+		l.cursor = min(n, l.known)
+	}
 	if l.opened > l.capacity() && l.cursor < l.opened-l.capacity() {
 		c.Before += min(n, l.opened-l.capacity()) - l.cursor
 	}

@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"math"
 	"runtime/debug"
 	"time"
 )
@@ -13,7 +14,8 @@ import (
 const patience = time.Second
 
 // Counts of numbered records. For every lane, Read + Lost + Skipped is the
-// number of the next record to come, unless Corrupt.
+// number of the next record to come, unless Corrupt; where the reading was resumed,
+// together with what the reader before had counted.
 type Counts struct {
 	Read uint64
 	Lost uint64 // overwritten before they were read, or given up by their writer
@@ -24,7 +26,13 @@ type Counts struct {
 	// outrun their records, and records (counted as Lost too) of impossible
 	// numbers.
 	Corrupt uint64
+	// Reread and Gone are records that the reader before had counted: read once more, and
+	// overwritten since.
+	Reread, Gone uint64
 }
+
+// missing reports whether some record could not be read that was wanted.
+func (c *Counts) missing() bool { return c.Lost > 0 || c.Gone > 0 }
 
 func (c *Counts) add(o Counts) {
 	c.Read += o.Read
@@ -32,6 +40,8 @@ func (c *Counts) add(o Counts) {
 	c.Skipped += o.Skipped
 	c.Before += o.Before
 	c.Corrupt += o.Corrupt
+	c.Reread += o.Reread
+	c.Gone += o.Gone
 }
 
 // Poll hands on the records written since the last poll, of a level up to the
@@ -46,7 +56,7 @@ func (r *Ring) Poll(level Level, fn func(lane int, rec *Record)) Counts {
 	return Counts{
 		Read: r.total.Read - before.Read, Lost: r.total.Lost - before.Lost,
 		Skipped: r.total.Skipped - before.Skipped, Corrupt: r.total.Corrupt - before.Corrupt,
-		Before: r.total.Before - before.Before,
+		Before: r.total.Before - before.Before, Reread: r.total.Reread - before.Reread, Gone: r.total.Gone - before.Gone,
 	}
 }
 
@@ -55,9 +65,11 @@ func (r *Ring) poll(level Level, fn func(lane int, rec *Record)) {
 		return
 	}
 	defer r.caught(debug.SetPanicOnFault(true))
+	r.missingUntil = 0
 	for i := 0; i < len(r.lanes) && r.err == nil; i++ {
 		r.pollLane(i, level, fn)
 	}
+	r.resuming = false
 }
 
 func (r *Ring) pollLane(i int, level Level, fn func(lane int, rec *Record)) {
@@ -66,8 +78,15 @@ func (r *Ring) pollLane(i int, level Level, fn func(lane int, rec *Record)) {
 	defer func() {
 		l.counts.add(c)
 		r.total.add(c)
+		if l.gap {
+			r.missingUntil = math.MaxUint64
+		}
 	}()
-	for end := l.advance(&c); l.cursor < end && r.err == nil; {
+	end := l.advance(&c)
+	if r.resuming {
+		end = min(end, l.known)
+	}
+	for l.gap = l.gap || c.missing(); l.cursor < end && r.err == nil; {
 		v := l.take(&r.rec, l.cursor, level)
 		if v == pending {
 			if r.wait(l) {
@@ -78,19 +97,41 @@ func (r *Ring) pollLane(i int, level Level, fn func(lane int, rec *Record)) {
 			}
 		}
 		l.cursor++
+		l.count(v, &c)
 		switch v {
 		case taken:
-			c.Read++
+			if l.gap {
+				l.gap, r.missingUntil = false, max(r.missingUntil, r.rec.LastSeen())
+			}
 			fn(i, &r.rec)
-		case skipped:
-			c.Skipped++
-		case corrupt:
-			c.Corrupt++
-			c.Lost++
-		default:
-			c.Lost++
-			l.lapped(end, &c)
+		case lost, corrupt:
+			l.gap = true
+			if v == lost {
+				l.lapped(end, &c)
+			}
 		}
+	}
+}
+
+// count counts the record before the cursor, which is known where the reader before
+// counted it.
+func (l *lane) count(v verdict, c *Counts) {
+	known := l.cursor <= l.known
+	if v == corrupt {
+		c.Corrupt++
+	}
+	switch {
+	case known && v == taken:
+		c.Reread++
+	case known && v == skipped:
+	case known:
+		c.Gone++
+	case v == taken:
+		c.Read++
+	case v == skipped:
+		c.Skipped++
+	default:
+		c.Lost++
 	}
 }
 

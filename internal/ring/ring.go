@@ -64,10 +64,13 @@ type Ring struct {
 	lanes     []lane
 	strings   stringTable
 
-	rec    Record // handed to callbacks, so that none is allocated
-	total  Counts
-	faults uint64
-	err    error
+	rec   Record // handed to callbacks, so that none is allocated
+	total Counts
+	// missingUntil is MissingUntil of the last poll.
+	missingUntil uint64
+	resuming     bool // the next poll reads only what the reader before had read
+	faults       uint64
+	err          error
 }
 
 // errClosed is why a closed ring yields nothing.
