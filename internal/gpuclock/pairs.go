@@ -37,6 +37,9 @@ type Pairs struct {
 // Len is how many readings are kept.
 func (p *Pairs) Len() int { return len(p.pairs) }
 
+// Last is the latest reading; the zero value where there is none.
+func (p *Pairs) Last() Pair { return p.last }
+
 // Steps is how often the clock was seen to be stepped.
 func (p *Pairs) Steps() int64 { return p.steps }
 

@@ -170,7 +170,7 @@ func (r *Rank) hold(rec *ring.Record) {
 	if len(r.pending) >= maxPending {
 		r.place(^uint64(0))
 	}
-	r.pending = append(r.pending, *rec)
+	r.pending = append(r.pending, heldRecord{*rec, r.pass})
 }
 
 // place folds the operations that wait, in the order in which they were
@@ -179,16 +179,24 @@ func (r *Rank) place(horizon uint64) {
 	if len(r.pending) == 0 {
 		return
 	}
-	slices.SortStableFunc(r.pending, func(x, y ring.Record) int { return cmp.Compare(x.EnqueueBegin(), y.EnqueueBegin()) })
+	slices.SortStableFunc(r.pending, func(x, y heldRecord) int { return cmp.Compare(x.EnqueueBegin(), y.EnqueueBegin()) })
 	done := 0
 	for ; done < len(r.pending) && r.pending[done].EnqueueBegin() <= horizon; done++ {
-		r.placeOne(&r.pending[done])
+		r.steps.pass = r.pending[done].pass
+		r.placeOne(&r.pending[done].Record)
 	}
+	r.steps.pass = r.pass
 	r.pending = r.pending[:copy(r.pending, r.pending[done:])]
 }
 
 func (r *Rank) placeOne(rec *ring.Record) {
 	a := &r.anchor
+	if rec.EnqueueBegin() <= r.trail.placed {
+		n, known, _ := r.kernels.begins.of(rec.EnqueueBegin())
+		r.fold(rec, n, known)
+		return
+	}
+	r.trail.newest = max(r.trail.newest, rec.EnqueueBegin())
 	if r.worldComm.hash != 0 && rec.Comm() == r.worldComm.index && rec.Flags()&(ring.FlagSend|ring.FlagRecv) == 0 {
 		c := r.comm(rec.Comm())
 		name := func(code uint8) string { return r.fn(c, code).name }

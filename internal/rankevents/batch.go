@@ -17,10 +17,11 @@ type Batch struct {
 	Resumes []model.Resume
 
 	Fingerprints []model.Fingerprint
+	Missing      []model.MissingSteps
 }
 
 func (b *Batch) empty() bool {
-	return len(b.Ops)+len(b.Open)+len(b.States)+len(b.Members)+len(b.Resumes)+len(b.Fingerprints) == 0
+	return len(b.Ops)+len(b.Open)+len(b.States)+len(b.Members)+len(b.Resumes)+len(b.Fingerprints)+len(b.Missing) == 0
 }
 
 // Emit takes a batch; it is valid until Emit returns.
@@ -36,11 +37,16 @@ func (r *Rank) flush() {
 	r.batch.Ops, r.batch.Summaries, r.batch.Open = r.batch.Ops[:0], r.batch.Summaries[:0], r.batch.Open[:0]
 	r.batch.States = r.batch.States[:0]
 	r.batch.Members, r.batch.Resumes = r.batch.Members[:0], r.batch.Resumes[:0]
-	r.batch.Fingerprints = r.batch.Fingerprints[:0]
+	r.batch.Fingerprints, r.batch.Missing = r.batch.Fingerprints[:0], r.batch.Missing[:0]
 }
 
-// next returns room for one operation more in the batch.
+// next returns room for one operation more in the batch; while records are replayed, room
+// that is not handed on.
 func (r *Rank) next() *model.Op {
+	if r.silent {
+		r.unsent = model.Op{}
+		return &r.unsent
+	}
 	if len(r.batch.Ops) >= r.node.cfg.BatchOps {
 		r.flush()
 	}

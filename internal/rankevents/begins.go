@@ -16,6 +16,8 @@ type begun struct {
 	n  int64
 }
 
+func beganBefore(b begun, at uint64) int { return cmp.Compare(b.at, at) }
+
 // beginTable tells which step was current at a time.
 type beginTable struct {
 	list []begun // by time
@@ -45,7 +47,7 @@ func (t *beginTable) forget() {
 // of returns the step that was current; unknown before the first, of which forgotten
 // says whether it was one that is known no more.
 func (t *beginTable) of(at uint64) (n int64, known, forgotten bool) {
-	i, found := slices.BinarySearchFunc(t.list, at, func(b begun, at uint64) int { return cmp.Compare(b.at, at) })
+	i, found := slices.BinarySearchFunc(t.list, at, beganBefore)
 	if !found {
 		i--
 	}

@@ -11,7 +11,9 @@ import (
 func (r *Rank) closeStep() {
 	n := r.steps.open[0].n
 	r.flushGroupsOf(n)
+	r.missing(n)
 	s := r.steps.remove()
+	r.gap.over(s)
 	r.stats.StepsClosed++
 	start, end := r.extent(s)
 	if start != 0 {
@@ -25,6 +27,8 @@ func (r *Rank) closeStep() {
 }
 
 func (r *Rank) handOnStep(s *step, start, end uint64) {
+	defer func(was bool) { r.silent = was }(r.silent)
+	r.silent = false
 	op := r.next()
 	op.Kind, op.Name = model.KindStep, "step"
 	op.Step, op.StepOps = model.Some(s.n), model.Some(s.emitted)

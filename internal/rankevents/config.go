@@ -39,6 +39,8 @@ type Config struct {
 	// StepDeadline is how long a step waits for what is in flight of it after a
 	// later one began.
 	StepDeadline time.Duration
+	// KeepPosition remembers where steps began in the ring, for Rank.Position.
+	KeepPosition bool
 	Anchor       Anchor
 	JobID        string // over what the job says of itself
 	JobName      string

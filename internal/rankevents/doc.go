@@ -21,6 +21,14 @@
 // slot is freed, so that nothing of the step can come any more. What does not end
 // is waited for until a deadline.
 //
+// # Restarts
+//
+// Position is how far a ring was read, and Resume has another reader go on from there. Steps are
+// handed on when they close, so that the records of open ones are read again: from the beginning of
+// the pass in which the first of them came. What was read before is replayed, which fills open steps
+// and counts their operations, and hands on nothing; then the reading goes on. So numbers of
+// operations, and with them span ids, are those that they would have been.
+//
 // # Where the time goes
 //
 // Where CUPTI witnesses what the device ran, each instant of a step is what ran in it.

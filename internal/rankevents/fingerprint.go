@@ -16,6 +16,8 @@ const maxFingerprints = 256
 func (r *Rank) fingerprint(rec *ring.Record) {
 	v := rec.Fingerprint()
 	switch {
+	case r.silent:
+		return
 	case v.Step < 0 || v.Group == "" || v.Total > math.MaxInt64 || v.Start > v.Total:
 		r.stats.FingerprintsInvalid++
 		return

@@ -74,7 +74,7 @@ func (r *Rank) enterMarked() {
 		r.restart(0)
 	}
 	for i := range r.pending {
-		r.fold(&r.pending[i], 0, false)
+		r.fold(&r.pending[i].Record, 0, false)
 	}
 	r.pending = r.pending[:0]
 }

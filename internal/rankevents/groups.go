@@ -3,6 +3,8 @@
 package rankevents
 
 import (
+	"slices"
+
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
@@ -27,8 +29,9 @@ type messages struct {
 	step         int64
 	stepped      bool
 	recs         []ring.Record
-	sends, recvs int // to and from others
-	pass         uint64
+	sends, recvs int    // to and from others
+	pass         uint64 // in which the last of them was read
+	since        uint64 // and the first
 }
 
 // groupTable are the group launches that are not complete.
@@ -87,7 +90,7 @@ func (r *Rank) group(rec *ring.Record, c *commState, n int64, stepped bool) bool
 		g = r.openGroup(key, n, stepped)
 	}
 	g.recs = append(g.recs, *rec)
-	g.pass = r.pass
+	g.pass, g.since = r.pass, min(g.since, r.steps.pass)
 	switch {
 	case self:
 	case rec.Flags()&ring.FlagSend != 0:
@@ -110,7 +113,7 @@ func (r *Rank) openGroup(key groupKey, n int64, stepped bool) *messages {
 	if i := len(t.free); i > 0 {
 		g, t.free = t.free[i-1], t.free[:i-1]
 	}
-	g.key, g.step, g.stepped = key, n, stepped
+	g.key, g.step, g.stepped, g.since = key, n, stepped, r.steps.pass
 	t.open = append(t.open, g)
 	return g
 }
@@ -183,7 +186,10 @@ func (r *Rank) rebuild(g *messages, c *commState) {
 	all[1] &^= uint64(ring.FlagSend|ring.FlagRecv) << 16
 	f := r.allToAllOf(c)
 	emitted := len(r.batch.Ops)
+	was := r.steps.pass
+	r.steps.pass = g.since
 	r.count(&all, c, f, t, g.step, g.stepped)
+	r.steps.pass = was
 	if len(r.batch.Ops) > 0 && len(r.batch.Ops) != emitted && !alike {
 		r.batch.Ops[len(r.batch.Ops)-1].Collective.SeqScope = model.ScopeProcess
 	}
@@ -227,11 +233,14 @@ func (r *Rank) allToAllOf(c *commState) *funcState {
 
 // scatter folds the messages of a group launch that is no all_to_all one by one.
 func (r *Rank) scatter(g *messages) {
+	was := r.steps.pass
+	r.steps.pass = g.since
 	for i := range g.recs {
 		rec := &g.recs[i]
 		c := r.comm(rec.Comm())
 		r.count(rec, c, r.fn(c, rec.Func()), r.timesOf(rec, c), g.step, g.stepped)
 	}
+	r.steps.pass = was
 	r.groups.recycle(g)
 }
 
@@ -243,6 +252,18 @@ func (r *Rank) flushGroups(all bool) {
 	for i := 0; i < len(t.open); {
 		if g := t.open[i]; all || (g.pass < r.pass && !r.groupInFlight(g.key)) {
 			r.scatter(t.remove(i))
+			continue
+		}
+		i++
+	}
+}
+
+// forget takes out the group launches that a reader before had folded: all but those that it kept
+// open.
+func (t *groupTable) forget(kept []OpenGroup, fold func(*messages)) {
+	for i := 0; i < len(t.open); {
+		if g := t.open[i]; !slices.Contains(kept, OpenGroup{uint32(g.key.comm), g.key.group}) {
+			fold(t.remove(i))
 			continue
 		}
 		i++

@@ -38,7 +38,7 @@ const (
 // kernelTable is what is known of the kernels of a rank.
 type kernelTable struct {
 	clock  gpuclock.Pairs
-	held   []ring.Record
+	held   []heldRecord
 	begins beginTable
 	newest int64  // latest step of a kernel that was placed; -1 none
 	seenAt uint64 // when a kernel was read last; 0 never
@@ -90,7 +90,7 @@ func (r *Rank) holdKernel(rec *ring.Record) {
 		}
 		r.placeKernels(^uint64(0))
 	}
-	t.held = append(t.held, *rec)
+	t.held = append(t.held, heldRecord{*rec, r.pass})
 }
 
 // placeKernels folds the kernels that were launched up to horizon, in the order of
@@ -100,18 +100,21 @@ func (r *Rank) placeKernels(horizon uint64) {
 	if len(t.held) == 0 || t.clock.Len() == 0 {
 		return
 	}
-	slices.SortFunc(t.held, func(a, b ring.Record) int {
-		return cmp.Or(cmp.Compare(a.LaunchOrStart(), b.LaunchOrStart()), cmp.Compare(a[2], b[2]), cmp.Compare(a[7], b[7]))
+	slices.SortFunc(t.held, func(a, b heldRecord) int {
+		return cmp.Or(cmp.Compare(a.LaunchOrStart(), b.LaunchOrStart()), cmp.Compare(a.Record[2], b.Record[2]), cmp.Compare(a.Record[7], b.Record[7]))
 	})
+	r.trail.until = max(r.trail.until, min(horizon, r.now))
 	kept := 0
 	for i := range t.held {
 		k := t.held[i].Kernel()
+		r.steps.pass = t.held[i].pass
 		if !r.placeKernel(&k, horizon) {
 			t.held[kept] = t.held[i]
 			kept++
 		}
 	}
 	t.held = t.held[:kept]
+	r.steps.pass = r.pass
 }
 
 // ran is when a kernel was launched and ran, MONOTONIC_RAW ns.
@@ -170,7 +173,7 @@ func (r *Rank) foldKernel(k *ring.Kernel, t ran) {
 	if known {
 		s = r.room(n)
 	}
-	seq := r.stats.Kernels // which no other has, where there is no step to count in
+	seq := r.trail.kernels + r.stats.Kernels // which no other has, where there is no step to count in
 	switch {
 	case s != nil:
 		seq = s.addKernel(r.kernelKey(k), k, t, r)

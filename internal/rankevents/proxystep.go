@@ -26,7 +26,9 @@ func (r *Rank) proxyStep(rec *ring.Record) {
 	}
 	c := r.comm(rec.Comm())
 	f := r.fn(c, rec.Func())
-	r.joinHalf(&p, c, f)
+	if !r.silent || !p.InStep || int64(p.TrainStep) > r.steps.closed {
+		r.joinHalf(&p, c, f)
+	}
 	if r.node.cfg.Level < ring.LevelAll {
 		return
 	}

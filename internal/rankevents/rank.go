@@ -41,6 +41,8 @@ type Stats struct {
 	LinksInvalid           int64 // links to no span
 	ResumesInvalid         int64 // resumes without a step or a number
 	FingerprintsInvalid    int64 // fingerprints without a step, a group or a slice
+	Reread                 int64 // records that were counted by the reader before, and read once more
+	StepsMissing           int64 // of which every record was overwritten before it was read
 }
 
 // Rank folds the records of one ring. It is not safe for concurrent use.
@@ -76,7 +78,7 @@ type Rank struct {
 	steps   stepTable
 	marked  bool // the program marks its steps
 	anchor  anchorFinder
-	pending []ring.Record // until their step is known, by enqueueing
+	pending []heldRecord // until their step is known, by enqueueing
 	groups  groupTable
 	kernels kernelTable
 
@@ -93,6 +95,10 @@ type Rank struct {
 	pass      uint64
 	now       uint64
 	again     bool // records are read a second time, and nothing new is learnt of them
+	gap       gap
+	trail     trail
+	silent    bool     // records are replayed whose operations were handed on
+	unsent    model.Op // what a replay does not hand on
 
 	batch      Batch
 	histograms []KeyHistogram
@@ -164,6 +170,7 @@ func (r *Rank) Pass(now uint64, emit Emit) {
 	if !r.refresh(false) {
 		return
 	}
+	r.setOut()
 	later := r.steps.begun()
 	if n, ok := r.src.Step(); ok {
 		later = max(later, n)
@@ -174,13 +181,14 @@ func (r *Rank) Pass(now uint64, emit Emit) {
 	}
 	r.slots = r.src.InFlight(r.slots[:0])
 	horizon, oldest := r.inFlight()
-	r.drain(r.node.cfg.Level)
+	missing := r.drain(r.node.cfg.Level)
 	r.place(horizon)
 	r.flushGroups(false)
 	if r.marked {
 		horizon = r.now
 	}
 	r.placeKernels(horizon)
+	r.lose(missing)
 	if !r.marked { // what place lets begin has nothing of earlier steps in flight
 		later = r.steps.begun()
 	}
@@ -203,11 +211,13 @@ func (r *Rank) Finish(now uint64, died bool, emit Emit) {
 	if !r.refresh(true) {
 		return
 	}
+	r.setOut()
 	r.slots = r.src.InFlight(r.slots[:0])
-	r.drain(r.node.cfg.Level)
+	missing := r.drain(r.node.cfg.Level)
 	r.place(^uint64(0))
 	r.flushGroups(true)
 	r.placeKernels(^uint64(0))
+	r.lose(missing)
 	r.stats.KernelsWithoutClock += int64(len(r.kernels.held))
 	r.kernels.held = r.kernels.held[:0]
 	for len(r.steps.open) > 0 {
@@ -228,31 +238,29 @@ func (r *Rank) Leave(now uint64, emit Emit) {
 	r.stats.StepsUnfinished += int64(len(r.steps.open))
 }
 
-func (r *Rank) drain(level ring.Level) {
-	lost := r.poll(level, r.handle)
-	if lost > 0 {
-		for _, s := range r.steps.open {
-			s.lost += lost
-		}
-	}
+// drain reads what has come, and returns how many records could not be read any more.
+func (r *Rank) drain(level ring.Level) (missing int64) {
+	missing = r.poll(level, r.handle)
 	for _, f := range r.fits {
 		if f != nil {
 			f.Refit()
 		}
 	}
+	return missing
 }
 
-// poll reads the lanes and returns how many records were lost since the ring was
-// opened.
-func (r *Rank) poll(level ring.Level, handle func(int, *ring.Record)) (lost int64) {
+// poll reads the lanes and returns how many records could not be read any more, of
+// those since the ring was opened.
+func (r *Rank) poll(level ring.Level, handle func(int, *ring.Record)) (missing int64) {
 	c := r.src.Poll(level, handle)
-	lost = int64(c.Lost - c.Before)
+	lost := int64(c.Lost - c.Before)
 	r.stats.Records += int64(c.Read)
+	r.stats.Reread += int64(c.Reread)
 	r.stats.Lost += lost
 	r.stats.BeforeAttach += int64(c.Before)
 	r.stats.Skipped += int64(c.Skipped)
 	r.stats.Corrupt += int64(c.Corrupt)
-	return lost
+	return lost + int64(c.Gone)
 }
 
 // inFlight returns the time before which everything was enqueued that is not in

@@ -75,6 +75,7 @@ func (r *Rank) worldMayCome() bool {
 // discard reads the lanes of a ring that nothing can be said of, so that its loss
 // is known, and returns how many records there were.
 func (r *Rank) discard() int64 {
+	r.replay()
 	before := r.stats.Records
 	r.poll(ring.LevelAll, func(int, *ring.Record) {})
 	return r.stats.Records - before

@@ -7,7 +7,10 @@ import "github.com/lockstep-otel/lockstep/internal/ring"
 // Source is what is read of one ring: *ring.Ring.
 type Source interface {
 	Header() ring.Header
+	Resume(places []ring.Place) error
 	Poll(level ring.Level, fn func(lane int, rec *ring.Record)) ring.Counts
+	MissingUntil() uint64
+	Cursors(dst []uint64) []uint64
 	Snapshot(fn func(lane int, rec *ring.Record)) ring.Counts
 	InFlight(dst []ring.Slot) []ring.Slot
 	Frontiers(dst []ring.Frontier) []ring.Frontier

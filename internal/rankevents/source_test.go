@@ -3,6 +3,9 @@
 package rankevents
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,16 +24,29 @@ type fakeRing struct {
 	fronts  []ring.Frontier
 	step    int64
 	lost    uint64
-	before  uint64
-	corrupt uint64
-	beat    uint64
-	scopes  []ring.OpenScope
-	feeds   ring.Witness
-	cupti   ring.CUPTIState
-	old     []ring.Record // handed on already
-	closed  bool
-	holder  int // 0: nobody holds the lock
-	drops   [ring.DropCount]uint64
+	until   uint64 // MissingUntil of the last poll
+	// lostUntil is that of the next that loses something; 0 stands for the maximum.
+	lostUntil uint64
+	before    uint64
+	corrupt   uint64
+	beat      uint64
+	scopes    []ring.OpenScope
+	feeds     ring.Witness
+	cupti     ring.CUPTIState
+	old       []ring.Record // handed on already
+	closed    bool
+	holder    int // 0: nobody holds the lock
+	drops     [ring.DropCount]uint64
+	drift     uint64 // of the host's clocks, ns
+	resuming  bool   // the first poll reads what was known
+	known     int
+}
+
+// reopened is the ring as another reader finds it.
+func (f *fakeRing) reopened() *fakeRing {
+	g := *f
+	g.records, g.old = append(slices.Clone(f.old), f.records...), nil
+	return &g
 }
 
 const (
@@ -50,7 +66,7 @@ func newFakeRing(rank, world int32) *fakeRing {
 		header: ring.Header{
 			PID: 100 + uint64(rank), BootID: "boot", HostName: "h", HostID: "hid", JobID: "job",
 			Rank: rank, LocalRank: rank, WorldSize: world, Restart: 0,
-			Created: base, RetainSeconds: 60,
+			Created: base, RetainSeconds: 60, Lanes: 2, Capacity: 1 << 20,
 		},
 		comms:   []ring.Comm{{}, {Index: 1, Hash: hash0, Ranks: world, Rank: rank, ABI: 5, Name: "world"}},
 		strings: []string{""},
@@ -60,10 +76,21 @@ func newFakeRing(rank, world int32) *fakeRing {
 
 func (f *fakeRing) Header() ring.Header { return f.header }
 func (f *fakeRing) Poll(_ ring.Level, fn func(int, *ring.Record)) ring.Counts {
-	c := ring.Counts{Read: uint64(len(f.records)), Lost: f.lost, Before: f.before, Corrupt: f.corrupt}
-	batch := f.records
-	f.records, f.lost, f.before = nil, 0, 0
+	batch, rest := f.records, []ring.Record(nil)
+	if f.resuming {
+		f.resuming = false
+		batch, rest = f.records[:f.known], f.records[f.known:]
+	}
+	again := min(len(batch), f.known)
+	f.known = 0
+	c := ring.Counts{Read: uint64(len(batch) - again), Reread: uint64(again), Lost: f.lost, Before: f.before, Corrupt: f.corrupt}
+	f.until = 0
+	if f.lost > 0 {
+		f.until = cmp.Or(f.lostUntil, math.MaxUint64)
+	}
+	f.records, f.lost, f.before = rest, 0, 0
 	for i := range batch {
+		batch[i][0] = uint64(len(f.old)+i) + 1
 		fn(1, &batch[i])
 	}
 	f.old = append(f.old, batch...)
@@ -76,6 +103,16 @@ func (f *fakeRing) Snapshot(fn func(int, *ring.Record)) (c ring.Counts) {
 	}
 	return c
 }
+
+func (f *fakeRing) Resume(places []ring.Place) error {
+	p := places[1]
+	f.old, f.records = f.records[:p.From:p.From], f.records[p.From:]
+	f.resuming, f.known = true, int(p.Known-p.From)
+	return nil
+}
+
+func (f *fakeRing) MissingUntil() uint64                          { return f.until }
+func (f *fakeRing) Cursors(dst []uint64) []uint64                 { return append(dst, 0, uint64(len(f.old))) }
 func (f *fakeRing) InFlight(dst []ring.Slot) []ring.Slot          { return append(dst, f.slots...) }
 func (f *fakeRing) Frontiers(dst []ring.Frontier) []ring.Frontier { return append(dst, f.fronts...) }
 func (f *fakeRing) Comms(dst []ring.Comm) []ring.Comm             { return append(dst, f.comms...) }
@@ -88,7 +125,7 @@ func (f *fakeRing) String(code uint16) string {
 }
 
 func (f *fakeRing) ClockPairs(dst []ring.ClockPair) []ring.ClockPair {
-	return append(dst, ring.ClockPair{Raw: base, Realtime: uint64(int64(base) + epoch), Width: 100})
+	return append(dst, ring.ClockPair{Raw: base, Realtime: uint64(int64(base)+epoch) + f.drift, Width: 100})
 }
 
 func (f *fakeRing) OpenScopes(dst []ring.OpenScope) []ring.OpenScope {
@@ -239,6 +276,7 @@ type got struct {
 	members []model.RankState
 	resumes []model.Resume
 	prints  []model.Fingerprint
+	missing []model.MissingSteps
 }
 
 func newGot() *got { return &got{sums: map[int64]Summary{}, hist: map[int64]map[string]int64{}} }
@@ -253,6 +291,7 @@ func (g *got) emit(t *testing.T) Emit {
 		g.members = append(g.members, b.Members...)
 		g.resumes = append(g.resumes, b.Resumes...)
 		g.prints = append(g.prints, b.Fingerprints...)
+		g.missing = append(g.missing, b.Missing...)
 		steps := b.ops(model.KindStep)
 		require.Len(t, b.Summaries, len(steps))
 		for i, s := range b.Summaries {

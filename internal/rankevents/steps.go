@@ -3,6 +3,7 @@
 package rankevents
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"unsafe"
@@ -36,6 +37,7 @@ func (t *stepTable) full() bool {
 // step gathers one step of one rank.
 type step struct {
 	n       int64
+	pass    uint64 // in which its first record was read
 	begin   uint64 // MONOTONIC_RAW ns; 0 while unknown
 	first   uint64 // earliest launch
 	end     uint64 // latest end of an operation
@@ -54,7 +56,8 @@ type step struct {
 	phase     ring.Phase
 	phaseTook uint64
 
-	table *stepTable
+	seqFrom int64 // number of the first operation of a key
+	table   *stepTable
 }
 
 // keyState is one operation key in one step.
@@ -82,6 +85,7 @@ type span struct {
 // stepTable are the open steps of a rank, by number.
 type stepTable struct {
 	max, maxOps int
+	pass        uint64 // in which the record was read that is folded
 	open        []*step
 	cur         *step // the last used
 	free        []*step
@@ -109,19 +113,22 @@ func (t *stepTable) of(n int64) *step {
 	return t.find(n)
 }
 
+// at returns the place of step n among the open ones, and whether it is one.
+func (t *stepTable) at(n int64) (int, bool) {
+	return slices.BinarySearchFunc(t.open, n, func(s *step, n int64) int { return cmp.Compare(s.n, n) })
+}
+
+// has reports whether step n is open.
+func (t *stepTable) has(n int64) bool {
+	_, found := t.at(n)
+	return found
+}
+
 func (t *stepTable) find(n int64) *step {
 	if n <= t.closed {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(t.open, n, func(s *step, n int64) int {
-		switch {
-		case s.n < n:
-			return -1
-		case s.n > n:
-			return 1
-		}
-		return 0
-	})
+	i, found := t.at(n)
 	if !found {
 		t.open = slices.Insert(t.open, i, t.fresh(n))
 	}
@@ -135,10 +142,10 @@ func (t *stepTable) fresh(n int64) *step {
 		t.free = t.free[:i-1]
 		t.freeSpans -= cap(s.spans)
 		t.heldKeys += len(s.keys)
-		s.n = n
+		s.n, s.pass = n, t.pass
 		return s
 	}
-	return &step{n: n, spans: make([]span, 0, firstSpans), table: t}
+	return &step{n: n, pass: t.pass, spans: make([]span, 0, firstSpans), table: t}
 }
 
 // closable reports whether the first open step is over: of those begun before
@@ -187,7 +194,7 @@ func (t *stepTable) recycle(s *step) {
 // key returns the state of an operation key in the step.
 func (s *step) key(i int) *keyState {
 	for len(s.keys) <= i {
-		s.keys = append(s.keys, keyState{})
+		s.keys = append(s.keys, keyState{seq: s.seqFrom})
 		s.table.heldKeys++
 	}
 	return &s.keys[i]
@@ -220,9 +227,15 @@ func (r *Rank) restart(n int64) {
 }
 
 // room returns the open step n, closing the oldest where there are too many; nil
-// where n is closed.
+// where n is closed, or a replay is to open no step.
 func (r *Rank) room(n int64) *step {
+	if r.silent && !r.steps.has(n) {
+		return nil
+	}
 	s := r.steps.of(n)
+	if s != nil {
+		s.pass = min(s.pass, r.steps.pass)
+	}
 	for r.steps.full() {
 		r.stats.StepsEvicted++
 		oldest := r.steps.open[0]

@@ -11,6 +11,7 @@ const (
 	EventRankMembers      = "lockstep.rank.members"
 	EventRankResumed      = "lockstep.rank.resumed"
 	EventRankFingerprint  = "lockstep.rank.fingerprint"
+	EventStepsMissing     = "lockstep.steps.missing"
 	EventClockEdge        = "lockstep.clock.edge"
 	EventClockModel       = "lockstep.clock.model"
 	EventEpochObservation = "lockstep.epoch.observation"

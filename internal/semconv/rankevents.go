@@ -64,3 +64,11 @@ const (
 	RankAbsentReason = "lockstep.rank.absent.reason" // s: dead, unreadable, refused, stale, late, missing
 	RankAbsentDetail = "lockstep.rank.absent.detail" // s, the file and the fault, or the witness
 )
+
+// Attributes of lockstep.steps.missing: steps of one rank that are not delivered.
+const (
+	StepsMissingFirst   = "lockstep.steps.missing.first"   // i, step
+	StepsMissingLast    = "lockstep.steps.missing.last"    // i, step
+	StepsMissingRecords = "lockstep.steps.missing.records" // i, overwritten before they were read, those of incomplete steps beside them included
+	StepsMissingReason  = "lockstep.steps.missing.reason"  // s: overwritten
+)

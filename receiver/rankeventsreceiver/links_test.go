@@ -43,6 +43,7 @@ func (f *twoRanks) String(uint16) string              { return "AllReduce" }
 func (f *twoRanks) CUPTI() (ring.CUPTIState, uint32)  { return ring.CUPTIUnasked, 0 }
 func (f *twoRanks) Witnesses() ring.Witness           { return ring.WitnessNCCL }
 func (f *twoRanks) Step() (int64, bool)               { return f.step, true }
+func (f *twoRanks) MissingUntil() uint64              { return 0 }
 func (f *twoRanks) Poll(_ ring.Level, fn func(int, *ring.Record)) ring.Counts {
 	for i := range f.records {
 		fn(0, &f.records[i])
