@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -75,6 +76,9 @@ type Config struct {
 	// RetryOnFailure says how long data are offered again that the next component
 	// refuses for now.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
+
+	// StorageID names a storage extension, in which is kept how far rings were read.
+	StorageID *component.ID `mapstructure:"storage"`
 
 	deadAfter time.Duration // ring.Options.DeadAfter; tests shorten it
 
@@ -247,7 +251,7 @@ func (c *Config) engine() rankevents.Config {
 	e.StallAfter, e.StallRepeat, e.StepDeadline = c.StallAfter, c.StallRepeat, c.StepDeadline
 	e.StateInterval, e.MembersInterval, e.ResumeInterval = c.StateInterval, c.MembersInterval, c.ResumeInterval
 	e.Anchor = rankevents.Anchor{Function: c.Anchor.Function, Every: c.Anchor.Every}
-	e.JobID, e.JobName = c.JobID, c.JobName
+	e.JobID, e.JobName, e.KeepPosition = c.JobID, c.JobName, c.StorageID != nil
 	return e
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
@@ -25,6 +26,7 @@ import (
 func TestLoadConfig(t *testing.T) {
 	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
+	storage := component.MustNewIDWithName("file_storage", "rings")
 	for name, want := range map[string]*Config{
 		"rank_events": newDefaultConfig(),
 		"rank_events/all": {
@@ -32,7 +34,7 @@ func TestLoadConfig(t *testing.T) {
 			RemoveDead: time.Minute, MaxRings: 8, MaxOpenSteps: 4, BatchOps: 100,
 			StallAfter: 5 * time.Second, StallRepeat: time.Minute, StateInterval: 7 * time.Second, MembersInterval: 5 * time.Minute, ResumeInterval: 20 * time.Second, StepDeadline: 10 * time.Second,
 			GPUClock: "raw", Kernels: "summary", Anchor: AnchorConfig{Function: "all_reduce", Every: 12},
-			JobID: "llama", JobName: "Llama pre-training",
+			JobID: "llama", JobName: "Llama pre-training", StorageID: &storage,
 			RetryOnFailure: configretry.BackOffConfig{
 				Enabled: true, InitialInterval: time.Second, RandomizationFactor: 0.1,
 				Multiplier: 2, MaxInterval: 10 * time.Second, MaxElapsedTime: time.Minute,

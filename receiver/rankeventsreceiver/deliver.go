@@ -66,9 +66,13 @@ func (rd *reader) deliver(t *tracked, b *rankevents.Batch) {
 	if rd.logs != nil && len(b.Fingerprints) > 0 {
 		rd.deliverLogs(b, len(b.Fingerprints), func(ld plog.Logs) { resumemap.AppendFingerprints(ld, &b.Rank, b.Fingerprints) })
 	}
+	if rd.logs != nil && len(b.Missing) > 0 {
+		rd.deliverLogs(b, len(b.Missing), func(ld plog.Logs) { otelmap.AppendMissing(ld, &b.Rank, b.Missing) })
+	}
 	if rd.traces != nil && len(b.Ops) > 0 {
 		rd.deliverOps(b)
 	}
+	t.undelivered, rd.left = t.undelivered || rd.left, false
 }
 
 func (rd *reader) deliverOps(b *rankevents.Batch) {
@@ -76,7 +80,7 @@ func (rd *reader) deliverOps(b *rankevents.Batch) {
 	left, err := deliver.Traces(ctx, rd.retry(), rd.traces, len(b.Ops), func() ptrace.Traces { return toTraces(b, rd.cfg.RequestSpans) })
 	rd.obs.EndTracesOp(ctx, format, len(b.Ops), err)
 	add(rd.telemetry.ReceiverRankEventsOperationsEmitted.Add, rd, int64(len(b.Ops)-left))
-	if err != nil {
+	if err != nil && !rd.leaveToNext() {
 		add(rd.telemetry.ReceiverRankEventsOperationsDropped.Add, rd, int64(left))
 		rd.logRefusal("Operations refused by the next component", &b.Rank, left, err)
 	}
@@ -91,7 +95,7 @@ func (rd *reader) deliverLogs(b *rankevents.Batch, n int, write func(plog.Logs))
 		return ld
 	})
 	rd.obs.EndLogsOp(ctx, format, n, err)
-	if err != nil {
+	if err != nil && !rd.leaveToNext() {
 		add(rd.telemetry.ReceiverRankEventsEventsDropped.Add, rd, int64(left))
 		rd.logRefusal("Events of open operations and states refused by the next component", &b.Rank, left, err)
 	}

@@ -59,9 +59,8 @@ func face(set receiver.Settings, cfg component.Config) (*rankReceiver, error) {
 type rankReceiver struct{ handle *shared.Handle[*reader] }
 
 // Start begins to read; the first signal's call does.
-func (r *rankReceiver) Start(_ context.Context, host component.Host) error {
-	r.handle.Value.start(host)
-	return nil
+func (r *rankReceiver) Start(ctx context.Context, host component.Host) error {
+	return r.handle.Value.start(ctx, host)
 }
 
 // Shutdown reads what has come, closes all steps and stops; the first signal's

@@ -23,7 +23,9 @@ func (t *tracked) count(rd *reader) {
 	add(tel.ReceiverRankEventsRecordsCorrupt.Add, rd, is.Corrupt-was.Corrupt)
 	add(tel.ReceiverRankEventsRecordsSkipped.Add, rd, is.Skipped-was.Skipped)
 	add(tel.ReceiverRankEventsOperationsFolded.Add, rd, is.Operations-was.Operations)
+	add(tel.ReceiverRankEventsRecordsReread.Add, rd, is.Reread-was.Reread)
 	add(tel.ReceiverRankEventsStepsClosed.Add, rd, is.StepsClosed-was.StepsClosed)
+	add(tel.ReceiverRankEventsStepsMissing.Add, rd, is.StepsMissing-was.StepsMissing)
 	add(tel.ReceiverRankEventsKernelsFolded.Add, rd, is.Kernels-was.Kernels)
 	add(tel.ReceiverRankEventsKernelsOfCollectives.Add, rd, is.KernelsOfComm-was.KernelsOfComm)
 	for _, o := range oddities(&was, &is) {
@@ -93,15 +95,20 @@ func oddities(was, is *rankevents.Stats) []oddity {
 // measure brings the gauges up to date.
 func (rd *reader) measure() {
 	open, history := int64(0), math.Inf(1)
+	var records rankevents.Counted
 	for _, t := range rd.rings {
 		if t.done {
 			continue
 		}
 		open++
+		records.Add(t.rank.Counted())
 		t.measure(time.Now())
 		history = min(history, t.history)
 	}
 	rd.telemetry.ReceiverRankEventsRings.Record(rd.ctx, open)
+	for r, n := range map[string]int64{"read": records.Read, "lost": records.Lost, "before_attach": records.Before, "skipped": records.Skipped} {
+		rd.telemetry.ReceiverRankEventsRingRecords.Record(rd.ctx, n, reason(r))
+	}
 	for i, n := range [3]int64{rd.node.CommsOverflowed(), rd.node.LinksOverflowed(), rd.node.BootsOverflowed()} {
 		if n > rd.overflow[i] {
 			rd.telemetry.ReceiverRankEventsOddities.Add(rd.ctx, n-rd.overflow[i], reason([3]string{"comms_overflow", "links_overflow", "boots_overflow"}[i]))

@@ -56,7 +56,12 @@ type reader struct {
 	traces    consumer.Traces // nil where no pipeline takes them
 	logs      consumer.Logs
 
-	begin    sync.Once
+	id       component.ID
+	starting sync.Once
+	startErr error
+	store    *store // nil keeps no positions
+	left     bool   // something of the batch at hand is left to the next reader
+
 	interval *shared.Interval
 	//nolint:containedctx // the interval's calls have no context of their own
 	ctx    context.Context
@@ -86,7 +91,7 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
 	}
 	rd := &reader{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger),
+		cfg: cfg, id: set.ID, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger),
 		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: newRefusals(),
 	}
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
@@ -94,13 +99,23 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 	return rd, nil
 }
 
-// start begins to read; calls after the first do nothing.
-func (rd *reader) start(host component.Host) {
-	rd.begin.Do(func() {
+// start opens the storage and begins to read, once for all signals.
+func (rd *reader) start(ctx context.Context, host component.Host) error {
+	rd.starting.Do(func() {
+		if rd.store, rd.startErr = openStore(ctx, host, rd.cfg.StorageID, rd.id); rd.startErr != nil {
+			return
+		}
+		if rd.store != nil {
+			if err := rd.store.load(ctx); err != nil {
+				rd.telemetry.ReceiverRankEventsStorageErrors.Add(ctx, 1)
+				rd.log.Warn("Kept positions are of no use: all that rings hold is read, again where it was read before", zap.Error(err))
+			}
+		}
 		rd.health.Start(host)
 		rd.health.Set(rd.cfg.Directory, health.Readable(rd.cfg.Directory))
 		rd.interval.Start()
 	})
+	return rd.startErr
 }
 
 // stop ends the reading: what is refused now is not offered again.
@@ -111,6 +126,15 @@ func (rd *reader) stop(ctx context.Context) error {
 		rd.ctx, rd.stopping = ctx, true
 		for _, t := range rd.rings {
 			t.stop(rd)
+		}
+		rd.save()
+		for _, t := range rd.rings {
+			t.close(rd)
+		}
+		if rd.store != nil {
+			if err := rd.store.client.Close(ctx); err != nil {
+				rd.log.Warn("Storage could not be closed", zap.Error(err))
+			}
 		}
 		rd.telemetry.Shutdown()
 	})
@@ -140,6 +164,7 @@ func (rd *reader) poll(now time.Time) {
 	if look {
 		rd.measure()
 	}
+	rd.keep(now)
 }
 
 // look opens rings that are new and lets go of files that are gone.
@@ -164,6 +189,7 @@ func (rd *reader) look() {
 			delete(rd.rings, path)
 		}
 	}
+	rd.forgetGone()
 }
 
 // unreadable is why the directory itself is not read.
@@ -187,6 +213,7 @@ func (rd *reader) open(path string) {
 		if !t.done {
 			began := time.Now()
 			t.finish(rd, false)
+			rd.save(t)
 			rd.finishing += time.Since(began)
 			rd.node.Detach(t.rank)
 		}
@@ -210,6 +237,12 @@ func (rd *reader) open(path string) {
 	t := newTracked(path, opened, rd.node.Attach(opened, filepath.Base(rd.cfg.Directory)))
 	rd.rings[path] = t
 	h := opened.Header()
+	if rd.takeUp(t, &h) {
+		rd.node.Detach(t.rank)
+		t.close(rd)
+		t.rank, t.done, t.endedAt = nil, true, time.Now()
+		return
+	}
 	rd.log.Info("Ring opened", zap.String("file", path), zap.Uint64("pid", h.PID), zap.Int32("rank", h.Rank), zap.String("producer", h.Producer))
 	rd.warnOfNamesake(t, &h)
 	if level, ok := rd.cfg.record(); ok {

@@ -28,6 +28,10 @@ type tracked struct {
 	endedAt  time.Time
 	kept     bool // told that it cannot be removed
 
+	ended       bool   // everything was read and handed on
+	undelivered bool   // the collector stopped before all was handed on: the next reader does that
+	position    []byte // its position, as written last
+
 	stats   rankevents.Stats
 	drops   [ring.DropCount]uint64
 	lanes   []ring.Lane
@@ -61,7 +65,7 @@ func (t *tracked) read(rd *reader, now time.Time) {
 	}
 	t.rank.Pass(ring.Now(), func(b *rankevents.Batch) { rd.deliver(t, b) })
 	t.detail(rd, now)
-	t.count(rd)
+	t.countUnkept(rd)
 }
 
 // over reports whether the ring's process writes no more. One that closes its ring
@@ -90,7 +94,7 @@ func (t *tracked) over() (over, closed bool) {
 // another reader's, and the level of detail is its own again.
 func (t *tracked) leave(rd *reader) {
 	t.rank.Leave(ring.Now(), func(b *rankevents.Batch) { rd.deliver(t, b) })
-	t.count(rd)
+	t.countUnkept(rd)
 	// Who asked for another level since keeps it.
 	if level, _ := rd.cfg.record(); t.leveled && t.ring.Asked() == level {
 		if err := t.ring.SetLevel(0); err != nil {
@@ -118,7 +122,16 @@ func (t *tracked) finish(rd *reader, died bool) {
 	if died {
 		t.detail(rd, time.Now())
 	}
-	t.count(rd)
+	t.ended = true
+	t.countUnkept(rd)
+}
+
+// countUnkept counts what the ring came to where no position is kept; else that is counted
+// when the position is kept, so that no record is counted in two lives of the collector.
+func (t *tracked) countUnkept(rd *reader) {
+	if rd.store == nil {
+		t.count(rd)
+	}
 }
 
 func (t *tracked) end(rd *reader, now time.Time, closed bool) {
@@ -134,6 +147,7 @@ func (t *tracked) end(rd *reader, now time.Time, closed bool) {
 	rank := t.rank.Identity()
 	rd.telemetry.ReceiverRankEventsRingsEnded.Add(rd.ctx, 1, reason(how))
 	rd.log.Info("Ring ended", zap.String("file", t.path), zap.Int64("rank", rank.Rank), zap.String("how", how))
+	rd.save(t)
 	rd.node.Detach(t.rank)
 	t.close(rd)
 	t.rank, t.lanes, t.heads = nil, nil, nil // what stays is to know the file by
@@ -149,7 +163,6 @@ func (t *tracked) stop(rd *reader) {
 			t.leave(rd)
 		}
 	}
-	t.close(rd)
 }
 
 func (t *tracked) close(rd *reader) {

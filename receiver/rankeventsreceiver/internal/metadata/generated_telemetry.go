@@ -40,11 +40,15 @@ type TelemetryBuilder struct {
 	ReceiverRankEventsRecordsCorrupt       metric.Int64Counter
 	ReceiverRankEventsRecordsLost          metric.Int64Counter
 	ReceiverRankEventsRecordsRead          metric.Int64Counter
+	ReceiverRankEventsRecordsReread        metric.Int64Counter
 	ReceiverRankEventsRecordsSkipped       metric.Int64Counter
+	ReceiverRankEventsRingRecords          metric.Int64Gauge
 	ReceiverRankEventsRings                metric.Int64Gauge
 	ReceiverRankEventsRingsEnded           metric.Int64Counter
 	ReceiverRankEventsRingsRefused         metric.Int64Counter
 	ReceiverRankEventsStepsClosed          metric.Int64Counter
+	ReceiverRankEventsStepsMissing         metric.Int64Counter
+	ReceiverRankEventsStorageErrors        metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -160,9 +164,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverRankEventsRecordsReread, err = builder.meter.Int64Counter(
+		"otelcol_receiver_rank_events_records_reread",
+		metric.WithDescription("Records that a collector before had counted, read once more to rebuild unfinished steps. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverRankEventsRecordsSkipped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_rank_events_records_skipped",
 		metric.WithDescription("Records left in the lanes since they are of a higher level of detail. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRankEventsRingRecords, err = builder.meter.Int64Gauge(
+		"otelcol_receiver_rank_events_ring_records",
+		metric.WithDescription("Records of the rings that are open by what became of them, over all lives of the collector where positions are kept. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -188,6 +204,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_rank_events_steps_closed",
 		metric.WithDescription("Steps handed on. [Alpha]"),
 		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRankEventsStepsMissing, err = builder.meter.Int64Counter(
+		"otelcol_receiver_rank_events_steps_missing",
+		metric.WithDescription("Steps of which every record was overwritten before it was read. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRankEventsStorageErrors, err = builder.meter.Int64Counter(
+		"otelcol_receiver_rank_events_storage_errors",
+		metric.WithDescription("Times that the storage extension could not keep, or give back, how far rings were read. [Alpha]"),
+		metric.WithUnit("{error}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

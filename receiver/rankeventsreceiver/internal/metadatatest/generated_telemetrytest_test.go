@@ -33,11 +33,15 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverRankEventsRecordsCorrupt.Add(context.Background(), 1)
 	tb.ReceiverRankEventsRecordsLost.Add(context.Background(), 1)
 	tb.ReceiverRankEventsRecordsRead.Add(context.Background(), 1)
+	tb.ReceiverRankEventsRecordsReread.Add(context.Background(), 1)
 	tb.ReceiverRankEventsRecordsSkipped.Add(context.Background(), 1)
+	tb.ReceiverRankEventsRingRecords.Record(context.Background(), 1)
 	tb.ReceiverRankEventsRings.Record(context.Background(), 1)
 	tb.ReceiverRankEventsRingsEnded.Add(context.Background(), 1)
 	tb.ReceiverRankEventsRingsRefused.Add(context.Background(), 1)
 	tb.ReceiverRankEventsStepsClosed.Add(context.Background(), 1)
+	tb.ReceiverRankEventsStepsMissing.Add(context.Background(), 1)
+	tb.ReceiverRankEventsStorageErrors.Add(context.Background(), 1)
 	AssertEqualReceiverRankEventsDeliveryRetries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -80,7 +84,13 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverRankEventsRecordsRead(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRankEventsRecordsReread(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverRankEventsRecordsSkipped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRankEventsRingRecords(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverRankEventsRings(t, testTel,
@@ -93,6 +103,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverRankEventsStepsClosed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRankEventsStepsMissing(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRankEventsStorageErrors(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
