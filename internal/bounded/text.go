@@ -40,6 +40,15 @@ func Text[S ~string](s S, limit int) S {
 	return S(cut(string(s), limit))
 }
 
+// Bytes is Text for what is compared and not shown: it does not look whether a text that fits is
+// UTF-8, which costs a hot path what the length does not.
+func Bytes[S ~string](s S, limit int) S {
+	if len(s) <= limit {
+		return s
+	}
+	return S(cut(string(s), limit))
+}
+
 // Part returns Text(s, limit) in memory of its own: to keep a part of a larger text without
 // keeping the larger one.
 func Part[S ~string](s S, limit int) S {

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -35,15 +36,15 @@ func LogToFact(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model
 	if lr.EventName() != semconv.EventHostFact {
 		return model.Fact{}, false
 	}
-	if kind, ok := lr.Attributes().Get(semconv.FactKind); ok && ofNode[kind.AsString()] {
+	if kind, ok := lr.Attributes().Get(semconv.FactKind); ok && ofNode[scalar(kind)] {
 		return model.Fact{}, false
 	}
 	r, ok := ResourceToRank(resource, p)
 	if !ok {
-		p.add(nil, fmt.Sprintf("fact was left out: its resource names no rank: %.80q", lr.Body().AsString()))
+		p.add(nil, fmt.Sprintf("fact was left out: its resource names no rank: %.80q", scalar(lr.Body())))
 		return model.Fact{}, false
 	}
-	f := model.Fact{Rank: r, What: lr.Body().AsString(), Time: int64(lr.Timestamp())}
-	factFields.read(&f, lr.Attributes(), p.badAttribute(&r.Rank))
+	f := model.Fact{Rank: r, What: bounded.Bytes(scalar(lr.Body()), bounded.MaxName), Time: int64(lr.Timestamp())}
+	factFields.read(&f, lr.Attributes(), p.notes(&r.Rank))
 	return f, true
 }

@@ -5,6 +5,7 @@ package otelmap
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -12,8 +13,24 @@ import (
 type field[T any] struct {
 	name string
 	put  func(*T, pcommon.Map)
-	// get reports false where the value's type is not the attribute's.
-	get func(*T, pcommon.Value) bool
+	get  func(*T, pcommon.Value) outcome
+}
+
+// outcome is what became of a value that was read.
+type outcome uint8
+
+const (
+	taken outcome = iota
+	mistyped
+	shortened // a text beyond its limit
+)
+
+// typed is the outcome of a value that cannot be too long.
+func typed(ok bool) outcome {
+	if ok {
+		return taken
+	}
+	return mistyped
 }
 
 // table is all attributes of T, in the order in which they are written.
@@ -37,32 +54,53 @@ func (t *table[T]) write(v *T, m pcommon.Map) {
 	}
 }
 
-// read fills v from m. Attributes that are not in the table are nobody's
-// concern here; bad is called for each of the wrong type.
-func (t *table[T]) read(v *T, m pcommon.Map, bad func(name string, got pcommon.ValueType)) {
+// read fills v from m. Attributes that are not in the table are left alone; n notes each of the
+// wrong type, and each text that is too long.
+func (t *table[T]) read(v *T, m pcommon.Map, n notes) {
 	for name, value := range m.All() {
 		f := t.byName[name]
-		if f != nil && !f.get(v, value) {
-			bad(name, value.Type())
+		if f == nil {
+			continue
+		}
+		switch f.get(v, value) {
+		case mistyped:
+			n.mistyped(name, value.Type())
+		case shortened:
+			n.shortened(name)
 		}
 	}
 }
 
-// str is a string that is absent where empty.
+// str is a name: a string of at most bounded.MaxName bytes that is absent where empty.
 func str[T any, S ~string](name string, at func(*T) *S) field[T] {
+	return text(name, bounded.MaxName, at)
+}
+
+// long is a string of at most bounded.MaxLong bytes that is absent where empty.
+func long[T any, S ~string](name string, at func(*T) *S) field[T] {
+	return text(name, bounded.MaxLong, at)
+}
+
+// text is a string of at most limit bytes, cut when it is read and when it is written.
+func text[T any, S ~string](name string, limit int, at func(*T) *S) field[T] {
 	return field[T]{
 		name: name,
 		put: func(t *T, m pcommon.Map) {
 			if s := *at(t); s != "" {
-				m.PutStr(name, string(s))
+				m.PutStr(name, string(bounded.Bytes(s, limit)))
 			}
 		},
-		get: func(t *T, v pcommon.Value) bool {
+		get: func(t *T, v pcommon.Value) outcome {
 			if v.Type() != pcommon.ValueTypeStr {
-				return false
+				return mistyped
 			}
-			*at(t) = S(v.Str())
-			return true
+			s := v.Str()
+			if len(s) > limit {
+				*at(t) = S(bounded.Bytes(s, limit))
+				return shortened
+			}
+			*at(t) = S(s)
+			return taken
 		},
 	}
 }
@@ -72,7 +110,7 @@ func num[T any](name string, at func(*T) *int64) field[T] {
 	return field[T]{
 		name: name,
 		put:  func(t *T, m pcommon.Map) { m.PutInt(name, *at(t)) },
-		get:  func(t *T, v pcommon.Value) bool { return getInt(v, at(t)) },
+		get:  func(t *T, v pcommon.Value) outcome { return typed(getInt(v, at(t))) },
 	}
 }
 
@@ -85,10 +123,10 @@ func optInt[T any](name string, at func(*T) *model.Optional[int64]) field[T] {
 				m.PutInt(name, o.V)
 			}
 		},
-		get: func(t *T, v pcommon.Value) bool {
+		get: func(t *T, v pcommon.Value) outcome {
 			o := at(t)
 			o.OK = getInt(v, &o.V)
-			return o.OK
+			return typed(o.OK)
 		},
 	}
 }
@@ -98,7 +136,7 @@ func float[T any](name string, at func(*T) *float64) field[T] {
 	return field[T]{
 		name: name,
 		put:  func(t *T, m pcommon.Map) { m.PutDouble(name, *at(t)) },
-		get:  func(t *T, v pcommon.Value) bool { return getDouble(v, at(t)) },
+		get:  func(t *T, v pcommon.Value) outcome { return typed(getDouble(v, at(t))) },
 	}
 }
 
@@ -111,10 +149,10 @@ func optFloat[T any](name string, at func(*T) *model.Optional[float64]) field[T]
 				m.PutDouble(name, o.V)
 			}
 		},
-		get: func(t *T, v pcommon.Value) bool {
+		get: func(t *T, v pcommon.Value) outcome {
 			o := at(t)
 			o.OK = getDouble(v, &o.V)
-			return o.OK
+			return typed(o.OK)
 		},
 	}
 }
@@ -128,12 +166,12 @@ func flag[T any](name string, at func(*T) *bool) field[T] {
 				m.PutBool(name, true)
 			}
 		},
-		get: func(t *T, v pcommon.Value) bool {
+		get: func(t *T, v pcommon.Value) outcome {
 			if v.Type() != pcommon.ValueTypeBool {
-				return false
+				return mistyped
 			}
 			*at(t) = v.Bool()
-			return true
+			return taken
 		},
 	}
 }

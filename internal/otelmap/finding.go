@@ -54,11 +54,11 @@ var findingFields = newTable(
 	optInt(semconv.FindingWaitingThrough, func(f *model.Finding) *optionalInt { return &f.Through }),
 	findingRanks(semconv.FindingCandidates, func(f *model.Finding) *[]int64 { return &f.Candidates }),
 	findingCount(semconv.FindingCandidatesCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.CandidatesCount, f.Candidates }),
-	str(semconv.FindingStack, func(f *model.Finding) *string { return &f.Stack }),
+	long(semconv.FindingStack, func(f *model.Finding) *string { return &f.Stack }),
 
 	float(semconv.FindingConfidence, func(f *model.Finding) *float64 { return &f.Confidence }),
-	str(semconv.FindingEvidence, func(f *model.Finding) *string { return &f.Evidence }),
-	str(semconv.FindingAction, func(f *model.Finding) *string { return &f.Action }),
+	long(semconv.FindingEvidence, func(f *model.Finding) *string { return &f.Evidence }),
+	long(semconv.FindingAction, func(f *model.Finding) *string { return &f.Action }),
 	findingLinks(),
 	str(semconv.IncidentID, func(f *model.Finding) *string { return &f.IncidentID }),
 )
@@ -86,21 +86,21 @@ func findingRanks(name string, at func(*model.Finding) *[]int64) field[model.Fin
 				s.AppendEmpty().SetInt(r)
 			}
 		},
-		get: func(f *model.Finding, v pcommon.Value) bool {
+		get: func(f *model.Finding, v pcommon.Value) outcome {
 			if v.Type() != pcommon.ValueTypeSlice {
-				return false
+				return mistyped
 			}
 			ranks := at(f)
 			for _, e := range v.Slice().All() {
 				if e.Type() != pcommon.ValueTypeInt {
 					*ranks = nil
-					return false
+					return mistyped
 				}
 				if len(*ranks) < semconv.MaxFindingRanks {
 					*ranks = append(*ranks, e.Int())
 				}
 			}
-			return true
+			return taken
 		},
 	}
 }
@@ -138,21 +138,21 @@ func findingLinks() field[model.Finding] {
 				s.AppendEmpty().SetStr(l.String())
 			}
 		},
-		get: func(f *model.Finding, v pcommon.Value) bool {
+		get: func(f *model.Finding, v pcommon.Value) outcome {
 			if v.Type() != pcommon.ValueTypeSlice {
-				return false
+				return mistyped
 			}
 			for _, e := range v.Slice().All() {
 				ref, ok := parseRef(e)
 				if !ok {
 					f.Links = nil
-					return false
+					return mistyped
 				}
 				if len(f.Links) < maxLinks {
 					f.Links = append(f.Links, ref)
 				}
 			}
-			return true
+			return taken
 		},
 	}
 }

@@ -58,7 +58,7 @@ func LogToFinding(lr plog.LogRecord, p *Problems) (model.Finding, bool) {
 		return model.Finding{}, false
 	}
 	f := model.Finding{Time: int64(lr.Timestamp()), Severity: fromSeverity(lr.SeverityNumber())}
-	findingFields.read(&f, lr.Attributes(), p.badAttribute(nil))
+	findingFields.read(&f, lr.Attributes(), p.notes(nil))
 	return f, true
 }
 

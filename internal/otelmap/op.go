@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -59,7 +60,7 @@ var opFields = newTable(
 	optFloat(semconv.WaitWire, func(o *model.Op) *optionalFloat { return &o.Waits.Wire }),
 	optInt(semconv.WaitWireSteps, func(o *model.Op) *optionalInt { return &o.Waits.WireSteps }),
 	optFloat(semconv.WaitFlush, func(o *model.Op) *optionalFloat { return &o.Waits.Flush }),
-	str(semconv.CodeStack, func(o *model.Op) *string { return &o.Stack }),
+	long(semconv.CodeStack, func(o *model.Op) *string { return &o.Stack }),
 
 	optFloat(semconv.ClockOffset, func(o *model.Op) *optionalFloat { return &o.Clock.Offset }),
 	optFloat(semconv.ClockBound, func(o *model.Op) *optionalFloat { return &o.Clock.Bound }),
@@ -119,7 +120,7 @@ func opToSpan(r *model.Rank, op *model.Op, steps *stepIDs, s ptrace.Span) {
 	s.SetTraceID(pcommon.TraceID(steps.trace))
 	s.SetSpanID(span)
 	s.SetParentSpanID(parent)
-	s.SetName(op.Name)
+	s.SetName(bounded.Bytes(op.Name, bounded.MaxName))
 	s.SetKind(spanKind(op.Kind))
 	s.SetStartTimestamp(pcommon.Timestamp(op.Start))
 	s.SetEndTimestamp(pcommon.Timestamp(op.End))

@@ -80,8 +80,8 @@ func LogToOpen(lr plog.LogRecord, p *Problems) (model.OpenOp, bool) {
 		return model.OpenOp{}, false
 	}
 	o := model.OpenOp{Time: int64(lr.Timestamp())}
-	openFields.read(&o, lr.Attributes(), p.badAttribute(nil))
-	opFields.read(&o.Op, lr.Attributes(), p.badAttribute(nil))
+	openFields.read(&o, lr.Attributes(), p.notes(nil))
+	opFields.read(&o.Op, lr.Attributes(), p.notes(nil))
 	return o, true
 }
 
@@ -193,7 +193,7 @@ var ownFields = newTable(
 	float(semconv.SummaryWaitPeer, func(s *OwnSummary) *float64 { return &s.WaitPeer }),
 	float(semconv.SummaryWaitWire, func(s *OwnSummary) *float64 { return &s.WaitWire }),
 	float(semconv.SummaryWaitFlush, func(s *OwnSummary) *float64 { return &s.WaitFlush }),
-	str(semconv.SummaryLinks, func(s *OwnSummary) *string { return &s.Links }),
+	long(semconv.SummaryLinks, func(s *OwnSummary) *string { return &s.Links }),
 )
 
 // WriteOwnSummary writes it on a step's span.

@@ -22,6 +22,7 @@ type Problems struct {
 	kinds    map[problemKey]*problemKind
 	order    []problemKey
 	overflow int64
+	cut      int64 // texts
 
 	ranks     map[rankKey]*stepSeen
 	seenOrder []*stepSeen
@@ -48,6 +49,9 @@ func (p *Problems) Count() int64 {
 	}
 	return n
 }
+
+// TextsCut returns how many texts were longer than their limits, and were cut.
+func (p *Problems) TextsCut() int64 { return p.cut }
 
 // List returns the distinct problems in order of first sight.
 func (p *Problems) List() []model.Problem {
@@ -119,21 +123,31 @@ func (p *Problems) kind(rank *int64, kind string, read bool) *problemKind {
 	return k
 }
 
-func (p *Problems) badAttribute(rank *int64) func(string, pcommon.ValueType) {
-	return func(name string, got pcommon.ValueType) {
-		p.add(rank, fmt.Sprintf("read attribute %s: got type %s", name, got))
+// notes are what is wrong with the attributes of one record.
+type notes struct {
+	p    *Problems
+	rank *int64
+	of   string // the record's attribute that is noted elsewhere, "" for none
+}
+
+func (p *Problems) notes(rank *int64) notes { return notes{p: p, rank: rank} }
+
+// opNotes leaves the step aside: it is noted with the span that is left out for it.
+func (p *Problems) opNotes(rank *int64) notes { return notes{p, rank, semconv.Step} }
+
+func (n notes) mistyped(name string, got pcommon.ValueType) {
+	if n.p != nil && name != n.of {
+		n.p.add(n.rank, fmt.Sprintf("read attribute %s: got type %s", name, got))
 	}
 }
 
-// badOpAttribute leaves the step aside: it is told with the span that is left
-// out for it.
-func (p *Problems) badOpAttribute(rank *int64) func(string, pcommon.ValueType) {
-	bad := p.badAttribute(rank)
-	return func(name string, got pcommon.ValueType) {
-		if name != semconv.Step {
-			bad(name, got)
-		}
+// shortened notes a text that is read as its beginning and a digest.
+func (n notes) shortened(name string) {
+	if n.p == nil {
+		return
 	}
+	n.p.cut++
+	n.p.kind(n.rank, "cut "+name, true).first("cut text " + name + ": it is longer than the limit, and is read as its beginning and a digest")
 }
 
 // foreign notes a span that is no operation, unless it is one that we write

@@ -52,7 +52,7 @@ func readRank(res pcommon.Resource, p *Problems) (r model.Rank, f *fault) {
 	m := res.Attributes()
 	rank, f := rankOf(m)
 	if f == nil {
-		rankFields.read(&r, m, p.badAttribute(&rank))
+		rankFields.read(&r, m, p.notes(&rank))
 	}
 	// A source that knows no incarnation still knows its job: two jobs must not
 	// become one because both are silent.

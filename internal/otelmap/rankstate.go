@@ -126,7 +126,7 @@ func LogToAbsence(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (mo
 		return model.Rank{}, model.Absence{}, false
 	}
 	a := model.Absence{Rank: r.Rank, Time: int64(lr.Timestamp())}
-	absenceFields.read(&a, lr.Attributes(), p.badAttribute(&r.Rank))
+	absenceFields.read(&a, lr.Attributes(), p.notes(&r.Rank))
 	return r, a, true
 }
 

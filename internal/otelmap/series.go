@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -33,14 +34,14 @@ type Attr struct {
 	isNumber   bool
 }
 
-// Text is a string attribute.
-func Text(name, v string) Attr { return Attr{name: name, text: v} }
+// Text is a string attribute: valid UTF-8 of at most bounded.MaxLabel bytes, cut where v is not.
+func Text(name, v string) Attr { return Attr{name: name, text: bounded.Text(v, bounded.MaxLabel)} }
 
 // Number is an integer attribute.
 func Number(name string, v int64) Attr { return Attr{name: name, number: v, isNumber: true} }
 
-// Metric is one metric with a bounded set of series. What comes after the limit
-// goes into one series marked otel.metric.overflow; of a gauge that is the greatest
+// Metric is one metric with a bounded set of series, and bounded text in their attributes. What
+// comes after the limit goes into one series marked otel.metric.overflow; of a gauge that is the greatest
 // of what was set at the time of the latest, or its sum. It is not safe for concurrent
 // use.
 type Metric struct {
@@ -51,7 +52,20 @@ type Metric struct {
 	Sums                    bool      // of a gauge: values of several series add up to something
 
 	points   map[string]*point
+	text     int // bytes of the attributes of these
 	overflow *point
+}
+
+// seriesText is how many bytes of text the attributes of a series have on average, at most: a job's
+// id and a class are half of it. What a scrape transfers is bounded by this times the limit of series.
+const seriesText = 128
+
+// textOf returns the bytes of a series' attributes.
+func textOf(attrs []Attr) (n int) {
+	for _, a := range attrs {
+		n += len(a.text)
+	}
+	return n
 }
 
 type point struct {
@@ -113,12 +127,13 @@ func (m *Metric) point(now time.Time, attrs []Attr) *point {
 	p := m.points[key]
 	switch {
 	case p != nil:
-	case len(m.points) < m.Limit:
+	case len(m.points) < m.Limit && m.text+textOf(attrs) <= m.Limit*seriesText+bounded.MaxLabel:
 		if m.points == nil {
 			m.points = map[string]*point{}
 		}
 		p = m.newPoint(now, slices.Clone(attrs))
 		m.points[key] = p
+		m.text += textOf(attrs)
 	default:
 		if m.overflow == nil {
 			m.overflow = m.newPoint(now, nil)
@@ -148,7 +163,13 @@ func seriesKey(attrs []Attr) string {
 
 // Expire drops the series that nothing was added to since before.
 func (m *Metric) Expire(before time.Time) {
-	maps.DeleteFunc(m.points, func(_ string, p *point) bool { return p.updated.Before(before) })
+	maps.DeleteFunc(m.points, func(_ string, p *point) bool {
+		old := p.updated.Before(before)
+		if old {
+			m.text -= textOf(p.attrs)
+		}
+		return old
+	})
 	if m.Kind == KindGauge && m.overflow != nil && m.overflow.updated.Before(before) {
 		m.overflow = nil // what counts goes on from where it was
 	}

@@ -30,7 +30,7 @@ var summaryFields = newTable(
 	float(semconv.SummaryCopy, func(s *Summary) *float64 { return &s.Copy }),
 	num(semconv.SummaryOps, func(s *Summary) *int64 { return &s.Ops }),
 	num(semconv.SummaryCollectives, func(s *Summary) *int64 { return &s.Collectives }),
-	str(semconv.SummaryHistograms, func(s *Summary) *string { return &s.Histograms }),
+	long(semconv.SummaryHistograms, func(s *Summary) *string { return &s.Histograms }),
 )
 
 // WriteSummary writes a step's summary on its span.
@@ -39,7 +39,7 @@ func WriteSummary(sum *Summary, s ptrace.Span) { summaryFields.write(sum, s.Attr
 // ReadSummary reads the summary on a step span; what is absent stays zero.
 func ReadSummary(s ptrace.Span, p *Problems) Summary {
 	var sum Summary
-	summaryFields.read(&sum, s.Attributes(), p.badAttribute(nil))
+	summaryFields.read(&sum, s.Attributes(), p.notes(nil))
 	return sum
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -152,7 +153,7 @@ func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problem
 	}
 	to.Ops = append(to.Ops, model.Op{})
 	op := &to.Ops[len(to.Ops)-1]
-	readOp(s, op, p.badOpAttribute(&r.Rank))
+	readOp(s, op, p.opNotes(&r.Rank))
 	if f := faultOf(s, op); f != nil {
 		p.fault(&r.Rank, f)
 		to.Ops = to.Ops[:len(to.Ops)-1]
@@ -186,12 +187,16 @@ func KindOf(s ptrace.Span) (model.OpKind, bool) {
 // SpanToOp reads one operation span of the given rank.
 func SpanToOp(s ptrace.Span, r *model.Rank, p *Problems) model.Op {
 	var op model.Op
-	readOp(s, &op, p.badOpAttribute(&r.Rank))
+	readOp(s, &op, p.opNotes(&r.Rank))
 	return op
 }
 
-func readOp(s ptrace.Span, op *model.Op, bad func(string, pcommon.ValueType)) {
+func readOp(s ptrace.Span, op *model.Op, n notes) {
 	op.Name, op.Start, op.End = s.Name(), int64(s.StartTimestamp()), int64(s.EndTimestamp())
-	opFields.read(op, s.Attributes(), bad)
+	if len(op.Name) > bounded.MaxName {
+		op.Name = bounded.Bytes(op.Name, bounded.MaxName)
+		n.shortened("span name")
+	}
+	opFields.read(op, s.Attributes(), n)
 	readLinks(s, op)
 }

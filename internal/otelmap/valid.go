@@ -27,8 +27,18 @@ func (f *fault) String() string {
 // maxShown bounds, in bytes, what is told of a value.
 const maxShown = 40
 
+// scalar returns a value as text, "" for one that holds others: these may be nested deeply, and
+// render to far more than a person reads.
+func scalar(v pcommon.Value) string {
+	switch v.Type() {
+	case pcommon.ValueTypeMap, pcommon.ValueTypeSlice, pcommon.ValueTypeBytes:
+		return ""
+	}
+	return v.AsString()
+}
+
 func shown(v pcommon.Value) string {
-	s := v.AsString()
+	s := scalar(v)
 	if len(s) > maxShown {
 		s = s[:maxShown] + "..."
 	}

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/causality"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -68,31 +69,34 @@ func scanOwn(name string, v pcommon.Value, n *note, op *model.Op) {
 func scanOperation(name string, v pcommon.Value, op *model.Op) {
 	switch name {
 	case semconv.OpKind:
-		op.Kind = model.OpKind(v.Str())
+		op.Kind = model.OpKind(text(v))
 	case semconv.Step:
 		op.Step = known(v)
 	case semconv.OpEndInferred:
 		op.EndInferred = v.Type() == pcommon.ValueTypeBool && v.Bool()
 	case semconv.CommID:
-		op.Comm.ID = v.Str()
+		op.Comm.ID = text(v)
 	case semconv.CommDigest:
-		op.Comm.Digest = v.Str()
+		op.Comm.Digest = text(v)
 	case semconv.CommRank:
 		op.Comm.Rank = known(v)
 	case semconv.CollectiveName:
-		op.Collective.Name = v.Str()
+		op.Collective.Name = text(v)
 	case semconv.CollectiveSeq:
 		op.Collective.Seq = known(v)
 	case semconv.CollectiveSeqScope:
-		op.Collective.SeqScope = model.SeqScope(v.Str())
+		op.Collective.SeqScope = model.SeqScope(text(v))
 	case semconv.CollectiveRoot:
 		op.Collective.Root = known(v)
 	case semconv.CollectiveState:
-		op.Collective.State = v.Str()
+		op.Collective.State = text(v)
 	case semconv.Peer:
 		op.Peer = known(v)
 	}
 }
+
+// text returns a text as a meeting may keep it: as otelmap reads it.
+func text(v pcommon.Value) string { return bounded.Bytes(v.Str(), bounded.MaxName) }
 
 // scanForeign reads OpenTelemetry's attributes.
 func scanForeign(name string, v pcommon.Value) causality.Trait {
@@ -100,7 +104,7 @@ func scanForeign(name string, v pcommon.Value) causality.Trait {
 	case semconv.RPCSystem, semconv.RPCSystemName:
 		return causality.Call | oneWay(v.Str())
 	case semconv.RPCStatus, semconv.RPCStatusGRPC, semconv.RPCStatusConnect:
-		return status(v.AsString())
+		return status(v)
 	case semconv.HTTPMethod, semconv.HTTPMethodOld:
 		return causality.HTTP
 	case semconv.MessagingSystem:
@@ -119,7 +123,7 @@ func scanForeign(name string, v pcommon.Value) causality.Trait {
 			return causality.Streaming
 		}
 	case semconv.HTTPContentType:
-		if strings.Contains(v.AsString(), "text/event-stream") {
+		if mentions(v, "text/event-stream") {
 			return causality.Streaming
 		}
 	}
@@ -138,13 +142,38 @@ func oneWay(system string) causality.Trait {
 
 // status says whether a call was given up. A server whose client went away has a status,
 // and no error: CANCELLED is none to it.
-func status(code string) causality.Trait {
-	switch code {
-	case "0", "OK", "ok", "":
+func status(code pcommon.Value) causality.Trait {
+	switch code.Type() {
+	case pcommon.ValueTypeInt:
+		if code.Int() == 0 {
+			return 0
+		}
+	case pcommon.ValueTypeStr:
+		switch code.Str() {
+		case "0", "OK", "ok", "":
+			return 0
+		}
+	case pcommon.ValueTypeEmpty:
 		return 0
 	}
 	return causality.Failed
 }
+
+// mentions reports whether a header, which may have several values, has one with such a part.
+func mentions(v pcommon.Value, part string) bool {
+	if v.Type() != pcommon.ValueTypeSlice {
+		return strings.Contains(v.Str(), part)
+	}
+	for i := range min(v.Slice().Len(), maxHeaderValues) {
+		if strings.Contains(v.Slice().At(i).Str(), part) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxHeaderValues is how many values of a header are looked at: a content type has one.
+const maxHeaderValues = 8
 
 // afterwards says whether the spans of a scope are made afterwards, with times of their
 // own: a page's load has the span that rendered the page as its parent, and began before.
