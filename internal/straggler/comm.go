@@ -57,6 +57,8 @@ type commForms struct {
 	meets map[meetName]uint32
 	last  *commForm
 	most  int64 // members of a group
+
+	text, bytes int64 // of texts, and of all
 }
 
 // meetName is what operations that meet agree in, but for their number.
@@ -68,7 +70,12 @@ type meetName struct {
 
 // maxForms bounds the distinct operations of all groups of a job: some tens for each
 // rank of the largest.
-const maxForms = 1 << 17
+const (
+	maxForms = 1 << 17
+	// maxFormText bounds the bytes of their texts: 256 for each on average, where a name and a
+	// communicator's have some 50.
+	maxFormText = 256 * maxForms
+)
 
 // of returns the form of an operation, or nil where there are too many. Programs repeat,
 // so that most are the one that is guessed, or came after the last one before.
@@ -89,9 +96,12 @@ func (f *commForms) of(op *model.Op, guess *commForm) *commForm {
 	}
 	form := f.known[n]
 	if form == nil {
-		if len(f.known) >= maxForms {
+		text := int64(len(n.key) + len(n.collective) + len(n.comm) + len(n.digest) + len(n.scope))
+		if len(f.known) >= maxForms || f.text+text > maxFormText {
 			return nil
 		}
+		f.text += text
+		f.bytes += commFormBytes + text
 		if f.known == nil {
 			f.known, f.meets = map[commName]*commForm{}, map[meetName]uint32{}
 		}

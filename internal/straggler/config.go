@@ -29,6 +29,9 @@ type Config struct {
 	// MaxWindowMembers bounds the members of meetings in the window, per job; the
 	// window is shorter where steps have many.
 	MaxWindowMembers int
+	// MaxMemory bounds the bytes that all jobs hold together, as far as they are estimated: the
+	// largest job gives way first. 0 sets no bound.
+	MaxMemory int64
 	// Brief leaves the notes, the meetings, spans and the histograms of durations out of
 	// step reports, for faces that want findings only.
 	Brief bool
@@ -77,9 +80,12 @@ func NewDefaultConfig() Config {
 	}
 }
 
-// maxWindow bounds the memory of a window, which is kept for every rank: 56 bytes for each
+// maxWindow bounds the memory of a window, which is kept for every rank: seatBytes for each
 // of its steps, 0.9 GB for 16,384 ranks.
-const maxWindow = 1024
+const (
+	maxWindow = 1024
+	seatBytes = 56
+)
 
 // Validate reports the first field that is out of range.
 func (c *Config) Validate() error {
@@ -105,6 +111,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Window > maxWindow {
 		return fmt.Errorf("check window: got %d; want at most %d", c.Window, maxWindow)
+	}
+	if c.MaxMemory < 0 {
+		return fmt.Errorf("check max_memory: got %d; want 0 or more", c.MaxMemory)
 	}
 	if c.Deadline <= 0 {
 		return fmt.Errorf("check deadline: got %v; want more than 0", c.Deadline)

@@ -17,7 +17,8 @@ type Engine struct {
 	now   func() time.Time
 	jobs  map[jobKey]*job
 	stats Stats
-	final bool // Flush was called, and nothing added since
+	young int64 // bytes of young jobs, of those that the stats have
+	final bool  // Flush was called, and nothing added since
 	// What step reports hold besides the ranks.
 	meetings, durations bool
 }
@@ -53,11 +54,13 @@ func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 	for i := range ops {
 		j.add(&rank, &ops[i])
 	}
-	j.taking = taking{}
+	j.endTaking()
 	j.outgrow(j.forms.most, "ranks are members of one group")
 	j.noteLarge()
 	out := j.closeWhere(func(s *openStep) bool { return j.complete(s) })
-	return append(out, j.shrink()...)
+	out = append(out, j.shrink()...)
+	e.count(j)
+	return append(out, e.shrink()...)
 }
 
 // Expire closes the steps whose deadline has passed and returns their reports.
@@ -71,8 +74,9 @@ func (e *Engine) Expire() []*StepReport {
 		if j.steps < minTrials && !j.quiet && e.now().Sub(j.used) >= quietAfter+quietSteps*j.longest() {
 			j.quiet, j.judged = true, false // what was put off is decided now
 		}
+		e.count(j)
 	}
-	return out
+	return append(out, e.shrink()...)
 }
 
 // A job of few steps of which nothing came for so long, and for so many times its
@@ -95,6 +99,7 @@ func (e *Engine) Flush() []*StepReport {
 		if j.steps < minTrials {
 			j.judged = false // what was put off is decided now
 		}
+		e.count(j)
 	}
 	return out
 }
@@ -164,21 +169,39 @@ func (e *Engine) job(r *model.Rank) *job {
 		return j
 	}
 	if len(e.jobs) >= e.cfg.MaxJobs {
-		e.evictJob()
+		e.evict(e.leastShown())
 	}
 	j := newJob(e, r)
 	e.jobs[key] = j
 	return j
 }
 
-func (e *Engine) evictJob() {
-	var oldest *job
+// longIdle is after how long a job of which nothing comes gives its place to any other.
+const longIdle = 10 * time.Minute
+
+// leastShown returns the job that is to give its place to a new one: the one that was idle longest,
+// where one was idle for long, else of those with the fewest steps the one that was idle longest.
+// A job that is at work does not lose its place to names that come once.
+func (e *Engine) leastShown() (out *job) {
+	idle := e.now().Add(-longIdle)
+	steps := func(j *job) int {
+		if j.used.Before(idle) {
+			return -1
+		}
+		return j.steps
+	}
 	for _, j := range e.sorted() {
-		if oldest == nil || j.used.Before(oldest.used) {
-			oldest = j
+		if out == nil || cmp.Or(cmp.Compare(steps(j), steps(out)), j.used.Compare(out.used)) < 0 {
+			out = j
 		}
 	}
-	e.stats.JudgeRefused += oldest.refused()
-	delete(e.jobs, jobKey{oldest.id, oldest.incarnation})
+	return out
+}
+
+// evict forgets a job.
+func (e *Engine) evict(j *job) {
+	e.stats.JudgeRefused += j.refused()
+	e.uncount(j)
+	delete(e.jobs, jobKey{j.id, j.incarnation})
 	e.stats.JobsEvicted++
 }

@@ -103,6 +103,7 @@ func (j *job) who(r *model.Rank, step int64) *model.Rank {
 		before := *r
 		return &before
 	default:
+		j.sizes.ranks += rankText(r) - rankText(&p.rank)
 		p = &process{rank: *r, step: step} // records refer to the other
 		j.ranks[r.Rank] = p
 	}

@@ -15,6 +15,8 @@ type interner struct {
 	ids  map[opName]uint32
 	ops  []opKnown
 	last uint32
+
+	text, bytes int64 // of texts, and of all
 }
 
 // opName is what an operation is known by. Name and shape are "" where only the key
@@ -42,6 +44,9 @@ const (
 const (
 	maxKeys  = 1 << 16
 	otherKey = model.OpOther
+	// maxKeyText bounds the bytes of their texts: 256 for each on average, where names of
+	// kernels have some 100.
+	maxKeyText = 256 * maxKeys
 )
 
 func newInterner() *interner {
@@ -84,20 +89,23 @@ func (in *interner) number(n opName, guess uint32, stats *Stats) uint32 {
 
 // enter gives an operation a number.
 func (in *interner) enter(n opName, stats *Stats) uint32 {
-	if len(in.ops) >= maxKeys {
+	text := int64(len(n.key) + len(n.name) + len(n.shape))
+	if len(in.ops) >= maxKeys || in.text+text > maxKeyText {
 		stats.PlacesOverflowed++
 		return 0
 	}
 	known := opKnown{opName: n, grid: blocks(n.shape), pass: passOf(n)}
 	if n.name != "" || n.shape != "" {
 		known.plain = in.number(opName{key: n.key}, 0, stats)
-		if len(in.ops) >= maxKeys {
+		if len(in.ops) >= maxKeys || in.text+text > maxKeyText {
 			return known.plain
 		}
 	} else {
 		known.plain = uint32(len(in.ops))
 	}
 	i := uint32(len(in.ops))
+	in.text += text
+	in.bytes += opKnownBytes + text
 	in.ids[n] = i
 	in.ops = append(in.ops, known)
 	return i

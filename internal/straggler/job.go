@@ -41,6 +41,7 @@ type job struct {
 	open     map[int64]*openStep
 	taking   taking
 	held     int // activities in open steps
+	sizes    sizes
 	closed   closedSteps
 
 	clocks       clock.Solver
@@ -104,6 +105,8 @@ type rankStep struct {
 	// badLaunches: some launch cannot be true, and is unknown.
 	badLaunches bool
 	freed       int // after how many steps it was not needed any more
+	// Bytes: counted is its room as its job knows it, clocks and text those of texts in it.
+	counted, clocks, text int64
 }
 
 // activity is an operation reduced to what the analysis of a step needs: 48
@@ -158,6 +161,7 @@ func (j *job) admit(r *model.Rank) bool {
 		return false
 	}
 	j.ranks[r.Rank] = &process{rank: *r, step: math.MinInt64}
+	j.sizes.ranks += rankBytes + int64(j.e.cfg.Window)*seatBytes + rankText(r)
 	j.outgrow(int64(len(j.ranks)), "ranks came")
 	return true
 }
@@ -183,6 +187,7 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 		}
 		s = &openStep{step: op.Step.V, ranks: map[int64]*rankStep{}}
 		j.open[op.Step.V] = s
+		j.sizes.open += openStepBytes
 	}
 	s.heard = j.used
 	rs := s.ranks[r.Rank]
@@ -193,6 +198,7 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 	if j.twice(rs, r) {
 		return
 	}
+	j.endTaking()
 	j.taking = taking{s, rs}
 	j.take(s, rs, r, op)
 }
@@ -246,7 +252,7 @@ func (j *job) complete(s *openStep) bool {
 		return false
 	}
 	for _, rs := range s.ranks {
-		if !rs.marked || !rs.allCame() {
+		if !rs.marked || !j.allCame(rs) {
 			return false
 		}
 	}
@@ -265,25 +271,31 @@ func (j *job) marked(s *openStep) bool {
 
 // allCame reports whether as many operations came as the step operation
 // announced, not counting those that came twice.
-func (rs *rankStep) allCame() bool {
+func (j *job) allCame(rs *rankStep) bool {
 	if rs.came < rs.want {
 		return false
 	}
 	before := rs.size()
 	rs.tidy()
 	rs.came -= int64(before - rs.size())
+	j.held -= before - rs.size()
 	return rs.came >= rs.want
 }
 
 // rankStep returns an empty one, with the room of the rank's last that is not needed any
 // more.
 func (j *job) rankStep(r *model.Rank) *rankStep {
+	who, text := r, rankText(r)
+	if known := &j.ranks[r.Rank].rank; *known == *r {
+		who, text = known, 0 // the texts of the first message are kept, and not those of each
+	}
 	rs := j.spare[r.Rank]
 	if rs == nil {
-		return &rankStep{rank: *r}
+		return &rankStep{rank: *who, text: text}
 	}
 	delete(j.spare, r.Rank)
-	*rs = rankStep{rank: *r, acts: rs.acts[:0], comms: rs.comms[:0]}
+	j.sizes.spare -= rs.counted
+	*rs = rankStep{rank: *who, text: text, acts: rs.acts[:0], comms: rs.comms[:0], clocks: rs.clocks}
 	return rs
 }
 
@@ -304,7 +316,7 @@ func (j *job) release(views []*rankView) {
 			rs.acts = nil
 		}
 		if cap(rs.comms) > roomy*len(rs.comms) {
-			rs.comms = nil
+			rs.comms, rs.clocks = nil, 0
 		}
 		if cap(v.pieces) > roomy*len(v.pieces) {
 			v.pieces, v.cum = nil, nil
@@ -312,15 +324,33 @@ func (j *job) release(views []*rankView) {
 		v.rankStep, v.tail, v.clocks, v.placed = nil, nil, nil, nil
 		v.computeBy, v.idleBy = nil, nil
 		rs.freed = j.steps
-		j.spare[rs.rank.Rank] = rs
+		j.keepSpare(rs)
 	}
-	maps.DeleteFunc(j.spare, func(_ int64, rs *rankStep) bool { return j.steps-rs.freed > spareSteps })
+	maps.DeleteFunc(j.spare, func(_ int64, rs *rankStep) bool {
+		old := j.steps-rs.freed > spareSteps
+		if old {
+			j.sizes.spare -= rs.counted
+		}
+		return old
+	})
+	j.sizes.scratch = max(int64(ops)*scratchBytes, j.sizes.scratch)
 	j.unused = append(j.unused, views...)
 	j.unused = j.unused[:min(len(j.unused), len(j.ranks))]
 	clear(j.seatsAt)
 	if j.scratch.tooLarge(ops) {
 		j.letGo()
+		j.sizes.scratch = int64(ops) * scratchBytes
 	}
+}
+
+// keepSpare keeps the room of a rank's closed step for its next.
+func (j *job) keepSpare(rs *rankStep) {
+	if before := j.spare[rs.rank.Rank]; before != nil {
+		j.sizes.spare -= before.counted
+	}
+	rs.counted = rs.room()
+	j.sizes.spare += rs.counted
+	j.spare[rs.rank.Rank] = rs
 }
 
 // noteLarge counts the only open step where it holds too much. It is judged whole all the
@@ -342,9 +372,7 @@ func (j *job) noteLarge() {
 func (j *job) shrink() []*StepReport {
 	var out []*StepReport
 	for len(j.open) > j.e.cfg.MaxOpenSteps || (j.held > j.e.cfg.MaxOpenOps && len(j.open) > 1) {
-		oldest := slices.Min(j.openSteps())
-		j.e.stats.StepsEvicted++
-		out = append(out, j.closeWhere(func(s *openStep) bool { return s.step == oldest })...)
+		out = append(out, j.closeOldest()...)
 	}
 	return out
 }
@@ -367,9 +395,11 @@ func (j *job) closeWhere(when func(*openStep) bool) []*StepReport {
 		}
 		delete(j.open, n)
 		j.closed.add(n)
+		j.sizes.open -= openStepBytes
 		j.noteUnended(s)
 		for rank, rs := range s.ranks {
 			j.held -= rs.size()
+			j.sizes.open -= rs.counted
 			if !rs.marked && rs.size() == 0 {
 				delete(s.ranks, rank) // all of it was left out, so that it has no times
 			}

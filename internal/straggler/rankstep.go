@@ -48,7 +48,9 @@ func (rs *rankStep) addComm(op *model.Op, j *job) bool {
 		rs.comms = rs.comms[:len(rs.comms)-1]
 		return false
 	}
+	before := len(c.clock)
 	form.reduce(op, c)
+	rs.clocks += int64(len(c.clock) - before)
 	return true
 }
 

@@ -26,6 +26,7 @@ type record struct {
 	open         bool          // some meeting is
 	leads        bool          // some member leads
 	holed        bool          // something of some member's segment may be missing
+	held         int64         // bytes
 	seen, size   int           // members of collectives that were seen, and all, where it is known how many
 }
 
@@ -393,19 +394,14 @@ func (j *job) remember(rec *record) {
 	}
 	j.window = append(j.window, rec)
 	j.members += rec.members()
-	drop := max(0, len(j.window)-j.e.cfg.Window)
-	for _, old := range j.window[:drop] {
-		j.members -= old.members()
+	rec.held = rec.bytes()
+	j.sizes.window += rec.held
+	j.dropOldest(max(0, len(j.window)-j.e.cfg.Window))
+	over := 0
+	for left := j.members; left > j.e.cfg.MaxWindowMembers && over < len(j.window)-minTrials; over++ {
+		left -= j.window[over].members()
 	}
-	for j.members > j.e.cfg.MaxWindowMembers && drop < len(j.window)-minTrials {
-		j.members -= j.window[drop].members()
-		j.e.stats.StepsForgotten++
-		drop++
-	}
-	if drop > 0 {
-		j.window = slices.Clone(j.window[drop:])
-		j.window[0].forgetBefore()
-	}
+	j.forget(over)
 	j.steps++
 	j.stepTime += time.Duration(rec.end - rec.start)
 	j.judged = false
@@ -418,6 +414,19 @@ func (j *job) remember(rec *record) {
 	if j.unjudged++; j.unjudged >= judgeEvery {
 		j.judge()
 	}
+}
+
+// dropOldest lets the oldest steps of the window go.
+func (j *job) dropOldest(n int) {
+	if n == 0 {
+		return
+	}
+	for _, old := range j.window[:n] {
+		j.members -= old.members()
+		j.sizes.window -= old.held
+	}
+	j.window = slices.Clone(j.window[n:])
+	j.window[0].forgetBefore()
 }
 
 // judgeEvery is how many steps may pass without a judgement where they come in
