@@ -56,7 +56,7 @@ const maxWaiting = 1 << 14
 type snapshot struct {
 	engine              straggler.Stats
 	steps               int64
-	unread              int64
+	unread, textsCut    int64
 	opsHeld, opsDropped int64
 }
 
@@ -161,10 +161,10 @@ func (h *hub) warnOfLosses() {
 	}{
 		{engine.LateOps, said.LateOps, "operations came after their step had been analysed; raise deadline where ranks deliver far apart, and look whether several processes say that they are one rank"},
 		{engine.OpsDropped, said.OpsDropped, "operations beyond max_ops_per_rank_step were left out"},
-		{engine.StepsEvicted, said.StepsEvicted, "steps were analysed before they were complete, because of max_open_steps or max_open_ops"},
+		{engine.StepsEvicted, said.StepsEvicted, "steps were analysed before they were complete, because of max_open_steps, max_open_ops or max_memory_mib"},
 		{engine.RanksRefused, said.RanksRefused, "batches of ranks beyond max_ranks were left out"},
 		{engine.WorldsCapped, said.WorldsCapped, "batches stated a world size beyond max_ranks"},
-		{engine.JobsEvicted, said.JobsEvicted, "jobs were given up, because of max_jobs"},
+		{engine.JobsEvicted, said.JobsEvicted, "jobs were given up, because of max_jobs or max_memory_mib"},
 		{engine.OpsWithoutStep, said.OpsWithoutStep, "operations belong to no step"},
 		{engine.OpsWithoutRank, said.OpsWithoutRank, "operations belong to no rank"},
 		{engine.OpsUnsound, said.OpsUnsound, "operations end before they start, or last longer than a day, and were left out"},
@@ -174,7 +174,7 @@ func (h *hub) warnOfLosses() {
 		{engine.HostsContradicted, said.HostsContradicted, "steps of ranks have operations that begin before them or were launched outside of them, and are judged without what their host's clock stamped; does another clock stamp host than device?"},
 		{engine.StepsOffUnit, said.StepsOffUnit, "steps of ranks lie before 1990 or after 2100, or last less than a microsecond; want stamps in nanoseconds since 1970: are they microseconds or milliseconds?"},
 		{engine.WorldsContradicted, said.WorldsContradicted, "batches state another world size than others do, or fewer ranks than there are; set it to how many ranks the job has"},
-		{engine.StepsForgotten, said.StepsForgotten, "steps left the window before their time, because of max_window_members"},
+		{engine.StepsForgotten, said.StepsForgotten, "steps left the window before their time, because of max_window_members or max_memory_mib"},
 		{engine.PlacesOverflowed, said.PlacesOverflowed, "operations share one key, since there are too many distinct ones; is a number or an address part of their names?"},
 		{engine.ConclusionsDropped, said.ConclusionsDropped, "places stood out beside too many others, and were not looked into"},
 	} {
@@ -238,7 +238,7 @@ func (h *hub) sendMetrics(now time.Time) deliver.Sent {
 func (h *hub) snapshot() {
 	engine, unread := h.analysis.Stats()
 	h.seen.Store(&snapshot{
-		engine: engine, steps: h.steps, unread: unread,
+		engine: engine, steps: h.steps, unread: unread, textsCut: h.analysis.TextsCut(),
 		opsHeld: int64(h.teller.Held()), opsDropped: h.teller.Dropped(),
 	})
 }

@@ -17,6 +17,7 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*snapshot) int64
 	}{
+		{t.RegisterConnectorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.engine.Bytes }},
 		{t.RegisterConnectorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
 		{t.RegisterConnectorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
@@ -44,6 +45,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorStragglerStoryOpsDroppedCallback, func(s *snapshot) int64 { return s.opsDropped }},
 		{t.RegisterConnectorStragglerStoryOpsHeldCallback, func(s *snapshot) int64 { return s.opsHeld }},
 		{t.RegisterConnectorStragglerStorySpansLostCallback, func(*snapshot) int64 { return h.storySpansLost.Load() }},
+		{t.RegisterConnectorStragglerTextsCutCallback, func(s *snapshot) int64 { return s.textsCut }},
 		{t.RegisterConnectorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
 		{t.RegisterConnectorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
 		{t.RegisterConnectorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},

@@ -5,8 +5,10 @@
 package stragglerconfig
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -33,6 +35,9 @@ type Config struct {
 	MaxOpsPerRankStep int `mapstructure:"max_ops_per_rank_step"`
 	MaxOpenOps        int `mapstructure:"max_open_ops"`
 	MaxWindowMembers  int `mapstructure:"max_window_members"`
+	// MaxMemoryMiB bounds what all jobs hold, in MiB; 0 takes a quarter of the memory that the
+	// process may use.
+	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 
 	MinCostShare   float64 `mapstructure:"min_cost_share"`
 	MinExcessShare float64 `mapstructure:"min_excess_share"`
@@ -57,13 +62,31 @@ func (c *Config) Engine() straggler.Config {
 	return straggler.Config{
 		Method: c.Method, Deadline: c.Deadline, Window: c.Window, CleanSteps: c.CleanSteps, Clock: c.Clock, Rhythm: c.Rhythm,
 		MaxJobs: c.MaxJobs, MaxOpenSteps: c.MaxOpenSteps, MaxRanks: c.MaxRanks,
-		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps, MaxWindowMembers: c.MaxWindowMembers,
+		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps, MaxWindowMembers: c.MaxWindowMembers, MaxMemory: c.maxMemory(),
 		MinCostShare: c.MinCostShare, MinExcessShare: c.MinExcessShare, MaxFalseAlarm: c.MaxFalseAlarm,
 	}
 }
 
+// share is which part of the process's memory an analysis takes by default: with what else a
+// gateway holds, and the garbage between two collections, it stays below the 55 % at which its
+// memory_limiter begins to refuse.
+const share = 4
+
+func (c *Config) maxMemory() int64 {
+	if c.MaxMemoryMiB == 0 {
+		return bounded.Memory() / share
+	}
+	return int64(c.MaxMemoryMiB) << 20
+}
+
+// maxMiB is the most that can be set: an exbibyte, beyond which bytes overflow.
+const maxMiB = 1 << 40
+
 // Validate reports the first field that is out of range.
 func (c *Config) Validate() error {
+	if c.MaxMemoryMiB < 0 || c.MaxMemoryMiB > maxMiB {
+		return fmt.Errorf("check max_memory_mib: got %d; want 0 to %d", c.MaxMemoryMiB, maxMiB)
+	}
 	engine := c.Engine()
 	return engine.Validate()
 }

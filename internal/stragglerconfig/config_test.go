@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -18,7 +19,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A field that the engine gains and users cannot set fails here.
 func TestEveryFieldOfTheEngineIsThere(t *testing.T) {
 	c := NewDefaultConfig()
-	assert.Equal(t, straggler.NewDefaultConfig(), c.Engine())
+	want := straggler.NewDefaultConfig()
+	want.MaxMemory = bounded.Memory() / 4 // a recording is read whole, a collector lives with others
+	assert.Equal(t, want, c.Engine())
 
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
@@ -33,6 +36,7 @@ func TestEveryFieldOfTheEngineIsThere(t *testing.T) {
 			f.SetString(straggler.MethodKAIR)
 		}
 	}
+	assert.Equal(t, int64(1<<20), c.Engine().MaxMemory, "MiB")
 	before, after := reflect.ValueOf(straggler.NewDefaultConfig()), reflect.ValueOf(c.Engine())
 	for i := range before.NumField() {
 		switch before.Type().Field(i).Name {
@@ -50,6 +54,9 @@ func TestValidate(t *testing.T) {
 	require.EqualError(t, c.Validate(), "check window: got 0; want at least 1")
 	c.Window = 2_000_000_000
 	require.EqualError(t, c.Validate(), "check window: got 2000000000; want at most 1024")
+	c = NewDefaultConfig()
+	c.MaxMemoryMiB = -1
+	require.EqualError(t, c.Validate(), "check max_memory_mib: got -1; want 0 to 1099511627776")
 	c = NewDefaultConfig()
 	c.Method = straggler.MethodKAIR
 	require.NoError(t, c.Validate())

@@ -51,6 +51,7 @@ type snapshot struct {
 	engine      straggler.Stats
 	steps       int64
 	unread      int64
+	textsCut    int64
 	held        int64
 	unannotated int64
 }
@@ -201,7 +202,7 @@ func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
 
 func (p *annotating) snapshot() {
 	engine, unread := p.analysis.Stats()
-	s := &snapshot{engine: engine, steps: p.steps, unread: unread}
+	s := &snapshot{engine: engine, steps: p.steps, unread: unread, textsCut: p.analysis.TextsCut()}
 	if p.held != nil {
 		s.held, s.unannotated = int64(p.held.spans), p.held.unannotated
 	}

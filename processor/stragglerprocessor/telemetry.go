@@ -17,6 +17,7 @@ func (p *annotating) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*snapshot) int64
 	}{
+		{t.RegisterProcessorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.engine.Bytes }},
 		{t.RegisterProcessorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
 		{t.RegisterProcessorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterProcessorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
@@ -43,6 +44,7 @@ func (p *annotating) observe() error {
 		{t.RegisterProcessorStragglerStepsOffUnitCallback, func(s *snapshot) int64 { return s.engine.StepsOffUnit }},
 		{t.RegisterProcessorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
 		{t.RegisterProcessorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
+		{t.RegisterProcessorStragglerTextsCutCallback, func(s *snapshot) int64 { return s.textsCut }},
 		{t.RegisterProcessorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
 		{t.RegisterProcessorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
 		{t.RegisterProcessorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},

@@ -23,6 +23,7 @@ type Analysis struct {
 	engine   *straggler.Engine
 	standing []model.Finding
 	unread   int64
+	textsCut int64
 }
 
 // Outcome is what an input, a deadline or the end brought about.
@@ -57,6 +58,7 @@ func (a *Analysis) Add(td ptrace.Traces, visit func(*model.Rank, []model.Op)) Ou
 		reports = append(reports, a.engine.Add(ranks[i].Rank, ranks[i].Ops)...)
 	}
 	a.unread += problems.Count()
+	a.textsCut += problems.TextsCut()
 	return a.outcome(reports)
 }
 
@@ -74,6 +76,9 @@ func (a *Analysis) Standing() []model.Finding { return a.standing }
 // Stats returns the engine's counters, and how many spans and attributes could
 // not be read.
 func (a *Analysis) Stats() (straggler.Stats, int64) { return a.engine.Stats(), a.unread }
+
+// TextsCut returns how many texts were read only in part, since they were too long.
+func (a *Analysis) TextsCut() int64 { return a.textsCut }
 
 // outcome judges only where a step has come: nothing else changes a finding.
 func (a *Analysis) outcome(reports []*straggler.StepReport) Outcome {

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                                  metric.Meter
 	mu                                     sync.Mutex
 	registrations                          []metric.Registration
+	ConnectorStragglerBytesHeld            metric.Int64ObservableUpDownCounter
 	ConnectorStragglerClockConflicts       metric.Int64ObservableCounter
 	ConnectorStragglerConclusionsDropped   metric.Int64ObservableCounter
 	ConnectorStragglerDuplicateOps         metric.Int64ObservableCounter
@@ -55,6 +56,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerStoryOpsDropped      metric.Int64ObservableCounter
 	ConnectorStragglerStoryOpsHeld         metric.Int64ObservableGauge
 	ConnectorStragglerStorySpansLost       metric.Int64ObservableCounter
+	ConnectorStragglerTextsCut             metric.Int64ObservableCounter
 	ConnectorStragglerUnmatchedOps         metric.Int64ObservableCounter
 	ConnectorStragglerUnread               metric.Int64ObservableCounter
 	ConnectorStragglerWorldsCapped         metric.Int64ObservableCounter
@@ -70,6 +72,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterConnectorStragglerBytesHeldCallback sets callback for observable ConnectorStragglerBytesHeld metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerBytesHeldCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerBytesHeld, obs: o})
+		return nil
+	}, builder.ConnectorStragglerBytesHeld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterConnectorStragglerClockConflictsCallback sets callback for observable ConnectorStragglerClockConflicts metric.
@@ -477,6 +494,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerStorySpansLostCallbac
 	return nil
 }
 
+// RegisterConnectorStragglerTextsCutCallback sets callback for observable ConnectorStragglerTextsCut metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerTextsCutCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerTextsCut, obs: o})
+		return nil
+	}, builder.ConnectorStragglerTextsCut)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorStragglerUnmatchedOpsCallback sets callback for observable ConnectorStragglerUnmatchedOps metric.
 func (builder *TelemetryBuilder) RegisterConnectorStragglerUnmatchedOpsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -565,6 +597,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ConnectorStragglerBytesHeld, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_connector_straggler_bytes_held",
+		metric.WithDescription("About how many bytes the analysis holds of all jobs; max_memory_mib bounds them. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerClockConflicts, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_clock_conflicts",
 		metric.WithDescription("Steps in which clocks contradicted what was known of them. [Alpha]"),
@@ -597,7 +635,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerJobsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_jobs_evicted",
-		metric.WithDescription("Jobs forgotten because max_jobs was reached. [Alpha]"),
+		metric.WithDescription("Jobs forgotten because max_jobs or max_memory_mib was reached. [Alpha]"),
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)
@@ -675,13 +713,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerStepsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_steps_evicted",
-		metric.WithDescription("Steps analysed before all ranks had delivered, because max_open_steps or max_open_ops was reached. [Alpha]"),
+		metric.WithDescription("Steps analysed before all ranks had delivered, because max_open_steps, max_open_ops or max_memory_mib was reached. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_steps_forgotten",
-		metric.WithDescription("Steps that left the window before their time because max_window_members was reached. [Alpha]"),
+		metric.WithDescription("Steps that left the window before their time because max_window_members or max_memory_mib was reached. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
@@ -725,6 +763,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_straggler_story_spans_lost",
 		metric.WithDescription("Spans of stories that a consumer refused. [Alpha]"),
 		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerTextsCut, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_texts_cut",
+		metric.WithDescription("Names of more than 1 KiB and stack traces of more than 64 KiB; their beginning and a digest are read. [Alpha]"),
+		metric.WithUnit("{text}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerUnmatchedOps, err = builder.meter.Int64ObservableCounter(

@@ -21,6 +21,22 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 	return set
 }
 
+func AssertEqualConnectorStragglerBytesHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_straggler_bytes_held",
+		Description: "About how many bytes the analysis holds of all jobs; max_memory_mib bounds them. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_straggler_bytes_held")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualConnectorStragglerClockConflicts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_straggler_clock_conflicts",
@@ -104,7 +120,7 @@ func AssertEqualConnectorStragglerHostsContradicted(t *testing.T, tt *componentt
 func AssertEqualConnectorStragglerJobsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_straggler_jobs_evicted",
-		Description: "Jobs forgotten because max_jobs was reached. [Alpha]",
+		Description: "Jobs forgotten because max_jobs or max_memory_mib was reached. [Alpha]",
 		Unit:        "{job}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -312,7 +328,7 @@ func AssertEqualConnectorStragglerStepsAnalysed(t *testing.T, tt *componenttest.
 func AssertEqualConnectorStragglerStepsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_straggler_steps_evicted",
-		Description: "Steps analysed before all ranks had delivered, because max_open_steps or max_open_ops was reached. [Alpha]",
+		Description: "Steps analysed before all ranks had delivered, because max_open_steps, max_open_ops or max_memory_mib was reached. [Alpha]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -328,7 +344,7 @@ func AssertEqualConnectorStragglerStepsEvicted(t *testing.T, tt *componenttest.T
 func AssertEqualConnectorStragglerStepsForgotten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_straggler_steps_forgotten",
-		Description: "Steps that left the window before their time because max_window_members was reached. [Alpha]",
+		Description: "Steps that left the window before their time because max_window_members or max_memory_mib was reached. [Alpha]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -447,6 +463,22 @@ func AssertEqualConnectorStragglerStorySpansLost(t *testing.T, tt *componenttest
 		},
 	}
 	got, err := tt.GetMetric("otelcol_connector_straggler_story_spans_lost")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualConnectorStragglerTextsCut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_straggler_texts_cut",
+		Description: "Names of more than 1 KiB and stack traces of more than 64 KiB; their beginning and a digest are read. [Alpha]",
+		Unit:        "{text}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_straggler_texts_cut")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

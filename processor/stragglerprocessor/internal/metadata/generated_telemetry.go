@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                                  metric.Meter
 	mu                                     sync.Mutex
 	registrations                          []metric.Registration
+	ProcessorStragglerBytesHeld            metric.Int64ObservableUpDownCounter
 	ProcessorStragglerClockConflicts       metric.Int64ObservableCounter
 	ProcessorStragglerConclusionsDropped   metric.Int64ObservableCounter
 	ProcessorStragglerDuplicateOps         metric.Int64ObservableCounter
@@ -54,6 +55,7 @@ type TelemetryBuilder struct {
 	ProcessorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
 	ProcessorStragglerStepsUnannotated     metric.Int64ObservableCounter
 	ProcessorStragglerStepsUnended         metric.Int64ObservableCounter
+	ProcessorStragglerTextsCut             metric.Int64ObservableCounter
 	ProcessorStragglerUnmatchedOps         metric.Int64ObservableCounter
 	ProcessorStragglerUnread               metric.Int64ObservableCounter
 	ProcessorStragglerWorldsCapped         metric.Int64ObservableCounter
@@ -69,6 +71,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterProcessorStragglerBytesHeldCallback sets callback for observable ProcessorStragglerBytesHeld metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerBytesHeldCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerBytesHeld, obs: o})
+		return nil
+	}, builder.ProcessorStragglerBytesHeld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterProcessorStragglerClockConflictsCallback sets callback for observable ProcessorStragglerClockConflicts metric.
@@ -461,6 +478,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsUnendedCallback(
 	return nil
 }
 
+// RegisterProcessorStragglerTextsCutCallback sets callback for observable ProcessorStragglerTextsCut metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerTextsCutCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerTextsCut, obs: o})
+		return nil
+	}, builder.ProcessorStragglerTextsCut)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorStragglerUnmatchedOpsCallback sets callback for observable ProcessorStragglerUnmatchedOps metric.
 func (builder *TelemetryBuilder) RegisterProcessorStragglerUnmatchedOpsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -549,6 +581,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ProcessorStragglerBytesHeld, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_processor_straggler_bytes_held",
+		metric.WithDescription("About how many bytes the analysis holds of all jobs; max_memory_mib bounds them. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerClockConflicts, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_clock_conflicts",
 		metric.WithDescription("Steps in which clocks contradicted what was known of them. [Alpha]"),
@@ -575,7 +613,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerJobsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_jobs_evicted",
-		metric.WithDescription("Jobs forgotten because max_jobs was reached. [Alpha]"),
+		metric.WithDescription("Jobs forgotten because max_jobs or max_memory_mib was reached. [Alpha]"),
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)
@@ -665,13 +703,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerStepsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_steps_evicted",
-		metric.WithDescription("Steps analysed before all ranks had delivered, because max_open_steps or max_open_ops was reached. [Alpha]"),
+		metric.WithDescription("Steps analysed before all ranks had delivered, because max_open_steps, max_open_ops or max_memory_mib was reached. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_steps_forgotten",
-		metric.WithDescription("Steps that left the window before their time because max_window_members was reached. [Alpha]"),
+		metric.WithDescription("Steps that left the window before their time because max_window_members or max_memory_mib was reached. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
@@ -703,6 +741,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_straggler_steps_unended",
 		metric.WithDescription("Steps analysed although a rank had not ended them. [Alpha]"),
 		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerTextsCut, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_texts_cut",
+		metric.WithDescription("Names of more than 1 KiB and stack traces of more than 64 KiB; their beginning and a digest are read. [Alpha]"),
+		metric.WithUnit("{text}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerUnmatchedOps, err = builder.meter.Int64ObservableCounter(

@@ -21,6 +21,22 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 	return set
 }
 
+func AssertEqualProcessorStragglerBytesHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_straggler_bytes_held",
+		Description: "About how many bytes the analysis holds of all jobs; max_memory_mib bounds them. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_straggler_bytes_held")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualProcessorStragglerClockConflicts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_straggler_clock_conflicts",
@@ -88,7 +104,7 @@ func AssertEqualProcessorStragglerHostsContradicted(t *testing.T, tt *componentt
 func AssertEqualProcessorStragglerJobsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_straggler_jobs_evicted",
-		Description: "Jobs forgotten because max_jobs was reached. [Alpha]",
+		Description: "Jobs forgotten because max_jobs or max_memory_mib was reached. [Alpha]",
 		Unit:        "{job}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -326,7 +342,7 @@ func AssertEqualProcessorStragglerStepsAnalysed(t *testing.T, tt *componenttest.
 func AssertEqualProcessorStragglerStepsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_straggler_steps_evicted",
-		Description: "Steps analysed before all ranks had delivered, because max_open_steps or max_open_ops was reached. [Alpha]",
+		Description: "Steps analysed before all ranks had delivered, because max_open_steps, max_open_ops or max_memory_mib was reached. [Alpha]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -342,7 +358,7 @@ func AssertEqualProcessorStragglerStepsEvicted(t *testing.T, tt *componenttest.T
 func AssertEqualProcessorStragglerStepsForgotten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_straggler_steps_forgotten",
-		Description: "Steps that left the window before their time because max_window_members was reached. [Alpha]",
+		Description: "Steps that left the window before their time because max_window_members or max_memory_mib was reached. [Alpha]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -431,6 +447,22 @@ func AssertEqualProcessorStragglerStepsUnended(t *testing.T, tt *componenttest.T
 		},
 	}
 	got, err := tt.GetMetric("otelcol_processor_straggler_steps_unended")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualProcessorStragglerTextsCut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_straggler_texts_cut",
+		Description: "Names of more than 1 KiB and stack traces of more than 64 KiB; their beginning and a digest are read. [Alpha]",
+		Unit:        "{text}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_straggler_texts_cut")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
