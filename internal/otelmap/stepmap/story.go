@@ -26,6 +26,8 @@ type Teller struct {
 	limit   int // spans of a story
 	maxHeld int // operations kept over all open steps
 	held    int
+	bytes   int64            // of what is kept, about
+	jobs    map[string]int64 // the same, by incarnation
 	dropped int64
 	steps   map[stepKey]*heldStep
 	now     func() time.Time
@@ -39,6 +41,7 @@ type stepKey struct {
 type heldStep struct {
 	ranks map[int64]*heldRank
 	size  int
+	bytes int64
 	first time.Time
 }
 
@@ -51,7 +54,7 @@ type heldRank struct {
 // NewTeller returns a teller of stories of at most limit spans, the root not
 // counted, that keeps at most maxHeld operations.
 func NewTeller(limit, maxHeld int, now func() time.Time) *Teller {
-	return &Teller{limit: limit, maxHeld: maxHeld, steps: map[stepKey]*heldStep{}, now: now}
+	return &Teller{limit: limit, maxHeld: maxHeld, steps: map[stepKey]*heldStep{}, jobs: map[string]int64{}, now: now}
 }
 
 // Held returns how many operations are kept now.
@@ -68,22 +71,24 @@ func (t *Teller) Keep(rank *model.Rank, ops []model.Op) {
 		if !op.Step.OK {
 			continue
 		}
-		if t.held >= t.maxHeld {
+		if t.full() && !t.makeRoom(rank.Incarnation) {
 			t.dropped++
 			continue
 		}
 		s := t.step(stepKey{rank.Incarnation, op.Step.V})
-		before := s.size
+		size, bytes := s.size, s.bytes
 		s.keep(rank, op)
-		t.held += s.size - before
+		t.held += s.size - size
+		t.count(rank.Incarnation, s.bytes-bytes)
 	}
 }
 
 func (t *Teller) step(key stepKey) *heldStep {
 	s := t.steps[key]
 	if s == nil {
-		s = &heldStep{ranks: map[int64]*heldRank{}, first: t.now()}
+		s = &heldStep{ranks: map[int64]*heldRank{}, first: t.now(), bytes: stepBytes}
 		t.steps[key] = s
+		t.count(key.incarnation, stepBytes)
 	}
 	return s
 }
@@ -93,25 +98,34 @@ func (s *heldStep) keep(rank *model.Rank, op *model.Op) {
 	if r == nil {
 		r = &heldRank{rank: *rank}
 		s.ranks[rank.Rank] = r
+		s.bytes += rankSize(rank)
 	}
 	before := len(r.ops) + len(r.longest)
 	switch {
 	case op.Kind.IsComm() || op.Kind == model.KindStep:
 		r.ops = append(r.ops, *op)
+		s.bytes += opSize(op)
 	case op.Kind != model.KindScope:
-		r.keepLongest(op)
+		s.bytes += r.keepLongest(op)
 	}
 	s.size += len(r.ops) + len(r.longest) - before
 }
 
-func (r *heldRank) keepLongest(op *model.Op) {
+// keepLongest keeps the operation where it is among the longest, and returns by how many bytes more
+// are kept.
+func (r *heldRank) keepLongest(op *model.Op) (more int64) {
 	n := len(r.longest)
-	if n == longestKept && op.Duration() <= r.longest[n-1].Duration() {
-		return
+	if n == longestKept {
+		if op.Duration() <= r.longest[n-1].Duration() {
+			return 0
+		}
+		more = -opSize(&r.longest[n-1])
 	}
+	more += opSize(op)
 	at, _ := slices.BinarySearchFunc(r.longest, op, func(a model.Op, b *model.Op) int { return cmp.Compare(b.Duration(), a.Duration()) })
 	r.longest = slices.Insert(r.longest, at, *op)
 	r.longest = r.longest[:min(len(r.longest), longestKept)]
+	return more
 }
 
 // Tell returns the story of the reported step, with its root, and forgets the
@@ -154,6 +168,7 @@ func (t *Teller) take(key stepKey) *heldStep {
 	s := t.steps[key]
 	if s != nil {
 		t.held -= s.size
+		t.count(key.incarnation, -s.bytes)
 		delete(t.steps, key)
 	}
 	return s

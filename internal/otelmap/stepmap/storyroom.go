@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stepmap
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"unsafe"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// What a story's material holds beside texts, bytes: of maps an estimate.
+const (
+	stepBytes = 256
+	rankBytes = int64(unsafe.Sizeof(heldRank{})) + 64
+	opBytes   = int64(unsafe.Sizeof(model.Op{}))
+	// heldBytes is how many bytes there are for each operation that may be kept.
+	heldBytes = 1024
+)
+
+func rankSize(r *model.Rank) int64 {
+	return rankBytes + int64(len(r.JobName)+len(r.JobID)+len(r.Incarnation)+len(r.HostName)+len(r.HostID)+len(r.HWID)+len(r.ClockID))
+}
+
+func opSize(op *model.Op) int64 {
+	c := &op.Collective
+	text := len(op.Kind) + len(op.Name) + len(op.Key) + len(op.ClockID) + len(op.Phase) + len(op.WorkGrid) + len(op.Stack) +
+		len(op.Comm.ID) + len(op.Comm.Name) + len(op.Comm.Digest) +
+		len(c.Name) + len(c.SeqScope) + len(c.DType) + len(c.Algo) + len(c.Proto) + len(c.State) +
+		len(op.Clock.Timeline) + len(op.Clock.Verdict) + len(op.Straggler.Class)
+	return opBytes + int64(text) + int64(len(op.Links))*int64(unsafe.Sizeof(model.SpanRef{}))
+}
+
+// count adds bytes to what is kept of a job.
+func (t *Teller) count(incarnation string, bytes int64) {
+	t.bytes += bytes
+	if t.jobs[incarnation] += bytes; t.jobs[incarnation] <= 0 {
+		delete(t.jobs, incarnation)
+	}
+}
+
+func (t *Teller) full() bool { return t.held >= t.maxHeld || t.bytes >= t.maxBytes() }
+
+func (t *Teller) maxBytes() int64 { return int64(t.maxHeld) * heldBytes }
+
+// makeRoom drops the oldest quarter of what is kept for stories: of the job that holds more than
+// half, where one does, else of all jobs. It returns false where that job wants the room itself.
+func (t *Teller) makeRoom(incarnation string) bool {
+	of, any := t.halfHolder()
+	if any && of == incarnation {
+		return false
+	}
+	keys := slices.SortedFunc(maps.Keys(t.steps), func(a, b stepKey) int {
+		return cmp.Or(t.steps[a].first.Compare(t.steps[b].first), cmp.Compare(a.step, b.step), cmp.Compare(a.incarnation, b.incarnation))
+	})
+	for _, key := range keys {
+		if any && key.incarnation != of {
+			continue
+		}
+		t.dropped += int64(t.steps[key].size)
+		t.take(key)
+		if t.held <= t.maxHeld*3/4 && t.bytes <= t.maxBytes()*3/4 {
+			break
+		}
+	}
+	return true
+}
+
+// halfHolder returns the job that holds more than half of what may be kept.
+func (t *Teller) halfHolder() (incarnation string, any bool) {
+	for incarnation, bytes := range t.jobs {
+		if bytes > t.bytes/2 {
+			return incarnation, true
+		}
+	}
+	return "", false
+}

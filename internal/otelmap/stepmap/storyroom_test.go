@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stepmap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// A sender that never repeats itself is kept from taking more than the bound, and from taking the
+// place of another job.
+func TestTeller_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
+	const held = 256
+	text := strings.Repeat("x", 1000)
+	for name, flood := range map[string]func(n int64) (model.Rank, model.Op){
+		"texts": func(n int64) (model.Rank, model.Op) { return model.Rank{Incarnation: "flood"}, longOp(n/8, text) },
+		"stack traces": func(n int64) (model.Rank, model.Op) {
+			op := longOp(n, "x")
+			op.Stack = strings.Repeat("s", 60_000)
+			return model.Rank{Incarnation: "flood"}, op
+		},
+		"jobs": func(n int64) (model.Rank, model.Op) {
+			return model.Rank{Incarnation: fmt.Sprint("flood", n), HostName: text}, longOp(1, text)
+		},
+		"ranks that do nothing": func(n int64) (model.Rank, model.Op) {
+			op := longOp(1, text)
+			op.Kind = model.KindScope
+			return model.Rank{Incarnation: "flood", Rank: n, HostName: text}, op
+		},
+		"steps that hold nothing": func(n int64) (model.Rank, model.Op) {
+			op := longOp(n, text)
+			op.Kind = model.KindScope
+			return model.Rank{Incarnation: "flood", HostName: text}, op
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			teller := NewTeller(2000, held, now)
+			n := int64(0)
+			reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+				teller.Keep(r, ops)
+				for range 16 {
+					rank, op := flood(n)
+					teller.Keep(&rank, []model.Op{op})
+					n++
+				}
+				require.Less(t, teller.bytes, int64(held*heldBytes+100_000), "one operation more than the bound")
+			})
+			spans := spansOf(teller.Tell(reports[5], findings))
+			for r := range int64(4) {
+				assert.Contains(t, spans[r], "all_reduce", "rank %d of the other job", r)
+			}
+		})
+	}
+}
+
+func longOp(step int64, text string) model.Op {
+	return model.Op{Kind: model.KindCollective, Name: text, Key: text, Step: model.Some(step), Comm: model.Comm{ID: text}, End: 1}
+}
+
+// What is kept twice, replaced and taken leaves nothing counted.
+func TestTeller_Tell_CountsNothingThatIsGone(t *testing.T) {
+	teller := NewTeller(2000, 1000, now)
+	reports, _ := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+		for range 5 {
+			teller.Keep(r, ops)
+		}
+	})
+	for _, rep := range reports {
+		teller.Tell(rep, nil)
+	}
+	assert.Zero(t, teller.bytes)
+	assert.Empty(t, teller.jobs)
+}
