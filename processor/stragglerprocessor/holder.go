@@ -21,8 +21,20 @@ type holder struct {
 	steps       map[stepKey]*heldStep
 	order       []*heldStep // oldest first; some are gone
 	spans       int
+	bytes       int64 // of these and of what they stand under, about
 	unannotated int64 // steps passed on before they were analysed
 }
+
+const (
+	// heldBytes is how many bytes there are for each span that may be held.
+	heldBytes = 1536
+	// inMemory is how much more a span takes in memory than on the wire, and perSpan what it takes
+	// in any case.
+	inMemory = 3
+	perSpan  = 256
+)
+
+var sizer ptrace.ProtoMarshaler
 
 type stepKey struct {
 	incarnation string
@@ -33,6 +45,7 @@ type heldStep struct {
 	key   stepKey
 	td    ptrace.Traces
 	spans int
+	bytes int64
 	first time.Time
 }
 
@@ -47,33 +60,56 @@ func (h *holder) take(td ptrace.Traces) {
 		if !ok {
 			return false
 		}
+		head := sizer.ResourceSpansSize(rs)
+		for _, ss := range rs.ScopeSpans().All() {
+			head -= sizer.ScopeSpansSize(ss)
+		}
 		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
-			h.takeScope(rank.Incarnation, rs, ss)
+			h.takeScope(rank.Incarnation, int64(head)*inMemory, rs, ss)
 			return ss.Spans().Len() == 0
 		})
 		return rs.ScopeSpans().Len() == 0
 	})
 }
 
-func (h *holder) takeScope(incarnation string, rs ptrace.ResourceSpans, ss ptrace.ScopeSpans) {
+// takeScope moves the operations of a scope that name a step, as long as there is room: each step
+// that they are of gets a copy of the resource, of so many bytes.
+func (h *holder) takeScope(incarnation string, head int64, rs ptrace.ResourceSpans, ss ptrace.ScopeSpans) {
 	to := map[int64]ptrace.SpanSlice{}
+	left := map[int64]bool{}
 	ss.Spans().RemoveIf(func(s ptrace.Span) bool {
 		step, ok := s.Attributes().Get(semconv.Step)
 		if !ok || !otelmap.IsOp(s) {
 			return false
 		}
-		held := h.step(stepKey{incarnation, step.Int()})
-		dest, ok := to[step.Int()]
+		n := step.Int()
+		size := int64(sizer.SpanSize(s))*inMemory + perSpan
+		dest, ok := to[n]
+		if !ok {
+			size += head
+		}
+		if left[n] || h.bytes+size > 2*h.maxBytes() {
+			if !left[n] {
+				left[n] = true
+				h.unannotated++
+			}
+			return false
+		}
+		held := h.step(stepKey{incarnation, n})
 		if !ok {
 			dest = held.under(rs, ss)
-			to[step.Int()] = dest
+			to[n] = dest
 		}
 		s.MoveTo(dest.AppendEmpty())
 		held.spans++
 		h.spans++
+		held.bytes += size
+		h.bytes += size
 		return true
 	})
 }
+
+func (h *holder) maxBytes() int64 { return int64(h.max) * heldBytes }
 
 func (h *holder) step(key stepKey) *heldStep {
 	s := h.steps[key]
@@ -105,15 +141,16 @@ func (h *holder) release(rep *straggler.StepReport, td ptrace.Traces) {
 
 func (h *holder) move(s *heldStep, td ptrace.Traces) {
 	h.spans -= s.spans
+	h.bytes -= s.bytes
 	delete(h.steps, s.key)
 	s.td.ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
 }
 
 func (h *holder) isHeld(s *heldStep) bool { return h.steps[s.key] == s }
 
-// shrink moves the oldest steps to td while too many spans are held.
+// shrink moves the oldest steps to td while too many spans are held, or too many bytes.
 func (h *holder) shrink(td ptrace.Traces) {
-	for h.spans > h.max {
+	for h.spans > h.max || h.bytes > h.maxBytes() {
 		h.moveOldest(td)
 	}
 	if len(h.order) > 2*len(h.steps)+minOrder {
