@@ -4,6 +4,7 @@ package causality
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -13,6 +14,7 @@ import (
 type meetings struct {
 	max    int // sides
 	sides  int
+	bytes  int64 // of all meetings, about
 	open   map[meetingKey]*meeting
 	order  []*meeting // oldest first
 	number uint64     // of the batch
@@ -34,6 +36,7 @@ type meeting struct {
 	touched            uint64   // batch
 	begin              int64    // stamp of the first member
 	ranks              rankSet  // that have come
+	counted            int64    // its size as it was added up
 	older              *meeting // of the same key
 }
 
@@ -47,21 +50,20 @@ const (
 	maxRank = 1 << 20
 )
 
-// rankSet has a bit for each rank.
-type rankSet []uint64
+// What a meeting holds beside texts and ranks, bytes: of maps an estimate.
+const (
+	meetingBytes = int64(unsafe.Sizeof(meeting{})+unsafe.Sizeof(meetingKey{})) + 64
+	sideBytes    = int64(unsafe.Sizeof(side{})) * 5 / 4
+	// perSide is how many bytes there are for each side that may be kept: a meeting of two, with
+	// what names it, takes half of this for each.
+	perSide = 1024
+)
 
-func (r rankSet) has(rank int64) bool {
-	return rank >= 0 && rank>>6 < int64(len(r)) && r[rank>>6]>>(rank&63)&1 != 0
-}
-
-func (r *rankSet) add(rank int64) {
-	if rank < 0 || rank >= maxRank {
-		return
-	}
-	for int64(len(*r)) <= rank>>6 {
-		*r = append(*r, 0)
-	}
-	(*r)[rank>>6] |= 1 << (rank & 63)
+// size returns about how many bytes the meeting holds.
+func (m *meeting) size() int64 {
+	k := &m.key
+	text := len(k.job) + len(k.digest) + len(k.key.Incarnation) + len(k.key.Comm) + len(k.key.Scope) + len(k.key.Name)
+	return meetingBytes + int64(text) + m.ranks.bytes() + int64(m.len())*sideBytes
 }
 
 // sides are one per clock.
@@ -128,14 +130,15 @@ func (ms *meetings) close(m *meeting) {
 // batch for the first time.
 func (ms *meetings) add(s *Span, index int) *meeting {
 	m := ms.of(s)
-	before := m.len()
+	before, bytes := m.len(), m.counted
 	if s.Meet.Sends {
 		m.senders.keep(s, ms.number, index, func(there *Span) bool { return s.Begin-s.Epoch > there.Begin-there.Epoch })
 	}
 	if s.Meet.Receives {
 		m.receivers.keep(s, ms.number, index, func(there *Span) bool { return s.Until-s.Epoch < there.Until-there.Epoch })
 	}
-	ms.sides += m.len() - before
+	m.counted = m.size()
+	ms.sides, ms.bytes = ms.sides+m.len()-before, ms.bytes+m.counted-bytes
 	if m.touched == ms.number {
 		return nil
 	}
@@ -198,10 +201,10 @@ func (m *meeting) remember(b *Batch) {
 // shrink forgets the oldest meetings beyond the limit.
 func (ms *meetings) shrink() {
 	gone := 0
-	for ms.sides > ms.max && gone < len(ms.order) {
+	for (ms.sides > ms.max || ms.bytes > int64(ms.max)*perSide) && gone < len(ms.order) {
 		m := ms.order[gone]
 		gone++
-		ms.sides -= m.len()
+		ms.sides, ms.bytes = ms.sides-m.len(), ms.bytes-m.counted
 		ms.close(m)
 		if len(m.senders.list) == 0 || len(m.receivers.list) == 0 || len(m.receivers.list) == 1 && len(m.senders.list) == 1 && m.senders.list[0].span.Clock == m.receivers.list[0].span.Clock {
 			ms.unmet++

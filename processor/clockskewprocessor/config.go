@@ -65,7 +65,7 @@ type HealthConfig struct {
 }
 
 const (
-	// defaultMaxSpans at about 200 bytes each are 12 MiB, and at about 300 as many
+	// defaultMaxSpans at about 200 bytes each are 12 MiB, and at 1 KiB at most as many
 	// members of collectives, which are kept apart: some seconds of a gateway.
 	defaultMaxSpans  = 1 << 16
 	defaultMaxClocks = 1 << 16
