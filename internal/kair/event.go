@@ -5,6 +5,7 @@ package kair
 import (
 	"hash/fnv"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -79,6 +80,7 @@ func newNames(most int) *names {
 }
 
 func (n *names) id(s string, overflowed *int64) uint32 {
+	s = bounded.Bytes(s, bounded.MaxName)
 	if i, ok := n.ids[s]; ok {
 		return i
 	}
