@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stepmap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/straggler"
+)
+
+// hostile is a whole step of a job whose names are as long as a message allows, and new with each.
+func hostile(n int64) ptrace.Traces {
+	long := func(what string) string { return fmt.Sprint(what, n, strings.Repeat("x", 100_000)) }
+	rank := model.Rank{JobID: "job", Incarnation: "i", Rank: n % 4}
+	td := otelmap.OpsToTraces(&rank, opsOf(n, 10))
+	rs := td.ResourceSpans().At(0)
+	for _, name := range []string{semconv.ServiceName, semconv.JobID, semconv.JobIncarnation, semconv.HostName, semconv.ClockID} {
+		rs.Resource().Attributes().PutStr(name, long(name))
+	}
+	rs.Resource().Attributes().PutInt(semconv.WorldSize, 1)
+	for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+		s.SetName(long("span"))
+		s.Attributes().PutStr(semconv.OpKey, long("key"))
+		if _, ok := s.Attributes().Get(semconv.CommSize); ok {
+			s.Attributes().PutInt(semconv.CommSize, 1) // the step is complete
+		}
+	}
+	return td
+}
+
+// Texts of 100 kB reach no engine and no metric as a whole, and a job beside them is judged as ever.
+func TestAnalysis_HostileTexts_AreBounded(t *testing.T) {
+	const limit = 2 << 20
+	cfg := straggler.NewDefaultConfig()
+	cfg.MaxMemory = limit
+	a := NewAnalysis(cfg, now)
+	measures := NewMetrics(1000, 100)
+	n := int64(0)
+	for step := range int64(12) {
+		for _, rep := range addStep(a, step, 2, nil).Reports {
+			measures.Record(rep, time.Unix(step, 0))
+		}
+		for range 8 {
+			for _, rep := range a.Add(hostile(n), nil).Reports {
+				measures.Record(rep, time.Unix(step, 0))
+			}
+			n++
+			stats, unread := a.Stats()
+			require.LessOrEqual(t, stats.Bytes, int64(limit))
+			require.Zero(t, unread)
+		}
+	}
+	assert.Positive(t, a.TextsCut())
+	require.Len(t, a.Standing(), 1)
+	assert.Equal(t, model.Some(int64(2)), a.Standing()[0].Rank)
+	labels := 0
+	for _, m := range measures.Write(time.Unix(100, 0)).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		for _, v := range labelsOf(m) {
+			labels++
+			require.LessOrEqual(t, len(v), bounded.MaxLabel, m.Name())
+		}
+	}
+	assert.Greater(t, labels, 100, "the hostile job was measured, too")
+}
+
+// labelsOf returns the texts on the points of a metric.
+func labelsOf(m pmetric.Metric) (out []string) {
+	add := func(attrs pcommon.Map) {
+		for _, v := range attrs.All() {
+			if v.Type() == pcommon.ValueTypeStr {
+				out = append(out, v.Str())
+			}
+		}
+	}
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		for _, p := range m.Sum().DataPoints().All() {
+			add(p.Attributes())
+		}
+	case pmetric.MetricTypeGauge:
+		for _, p := range m.Gauge().DataPoints().All() {
+			add(p.Attributes())
+		}
+	case pmetric.MetricTypeHistogram:
+		for _, p := range m.Histogram().DataPoints().All() {
+			add(p.Attributes())
+		}
+	}
+	return out
+}
