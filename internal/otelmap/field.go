@@ -62,11 +62,8 @@ func (t *table[T]) read(v *T, m pcommon.Map, n notes) {
 		if f == nil {
 			continue
 		}
-		switch f.get(v, value) {
-		case mistyped:
-			n.mistyped(name, value.Type())
-		case shortened:
-			n.shortened(name)
+		if o := f.get(v, value); o != taken {
+			n.note(name, value.Type(), o)
 		}
 	}
 }
@@ -86,9 +83,14 @@ func text[T any, S ~string](name string, limit int, at func(*T) *S) field[T] {
 	return field[T]{
 		name: name,
 		put: func(t *T, m pcommon.Map) {
-			if s := *at(t); s != "" {
-				m.PutStr(name, string(bounded.Bytes(s, limit)))
+			s := *at(t)
+			if s == "" {
+				return
 			}
+			if len(s) > limit {
+				s = bounded.Bytes(s, limit)
+			}
+			m.PutStr(name, string(s))
 		},
 		get: func(t *T, v pcommon.Value) outcome {
 			if v.Type() != pcommon.ValueTypeStr {

@@ -135,14 +135,18 @@ func (p *Problems) notes(rank *int64) notes { return notes{p: p, rank: rank} }
 // opNotes leaves the step aside: it is noted with the span that is left out for it.
 func (p *Problems) opNotes(rank *int64) notes { return notes{p, rank, semconv.Step} }
 
-func (n notes) mistyped(name string, got pcommon.ValueType) {
-	if n.p != nil && name != n.of {
+// note notes a value that was not taken as it is.
+func (n *notes) note(name string, got pcommon.ValueType, o outcome) {
+	switch {
+	case o == shortened:
+		n.shortened(name)
+	case n.p != nil && name != n.of:
 		n.p.add(n.rank, fmt.Sprintf("read attribute %s: got type %s", name, got))
 	}
 }
 
 // shortened notes a text that is read as its beginning and a digest.
-func (n notes) shortened(name string) {
+func (n *notes) shortened(name string) {
 	if n.p == nil {
 		return
 	}
