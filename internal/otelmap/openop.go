@@ -193,7 +193,7 @@ var ownFields = newTable(
 	float(semconv.SummaryWaitPeer, func(s *OwnSummary) *float64 { return &s.WaitPeer }),
 	float(semconv.SummaryWaitWire, func(s *OwnSummary) *float64 { return &s.WaitWire }),
 	float(semconv.SummaryWaitFlush, func(s *OwnSummary) *float64 { return &s.WaitFlush }),
-	long(semconv.SummaryLinks, func(s *OwnSummary) *string { return &s.Links }),
+	text(semconv.SummaryLinks, MaxDocument, func(s *OwnSummary) *string { return &s.Links }),
 )
 
 // WriteOwnSummary writes it on a step's span.

@@ -10,6 +10,10 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
+// MaxDocument bounds, in bytes, what is in JSON on a rank's step. It is more than what engines keep,
+// since none keeps it, and a part of a document is none.
+const MaxDocument = 1 << 20
+
 // Summary is what a rank's step span says of the whole step, in seconds where
 // not said otherwise. The first seven sum to the step.
 type Summary struct {
@@ -30,7 +34,7 @@ var summaryFields = newTable(
 	float(semconv.SummaryCopy, func(s *Summary) *float64 { return &s.Copy }),
 	num(semconv.SummaryOps, func(s *Summary) *int64 { return &s.Ops }),
 	num(semconv.SummaryCollectives, func(s *Summary) *int64 { return &s.Collectives }),
-	long(semconv.SummaryHistograms, func(s *Summary) *string { return &s.Histograms }),
+	text(semconv.SummaryHistograms, MaxDocument, func(s *Summary) *string { return &s.Histograms }),
 )
 
 // WriteSummary writes a step's summary on its span.

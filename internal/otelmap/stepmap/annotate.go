@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -147,9 +148,9 @@ func (a *Annotator) annotate(rank *model.Rank, found *accusation, s ptrace.Span)
 // keyOf is the operation's comparison key; it is omitted where it is the name.
 func keyOf(s ptrace.Span) string {
 	if key, ok := s.Attributes().Get(semconv.OpKey); ok && key.Str() != "" {
-		return key.Str()
+		return bounded.Bytes(key.Str(), bounded.MaxName) // as the finding has it
 	}
-	return s.Name()
+	return bounded.Bytes(s.Name(), bounded.MaxName)
 }
 
 func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {

@@ -101,3 +101,19 @@ func labelsOf(m pmetric.Metric) (out []string) {
 	}
 	return out
 }
+
+// A finding names an operation as it is cut; its spans bear the whole name.
+func TestAnnotate_LongName_IsFound(t *testing.T) {
+	name := strings.Repeat("k", 5000)
+	rank := model.Rank{JobID: "job", Incarnation: "i", Rank: 2}
+	td := otelmap.OpsToTraces(&rank, opsOf(1, 10))
+	span := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	span.SetName(name)
+	NewAnnotator(nil, []model.Finding{{
+		Kind: model.FindingStraggler, Incarnation: "i", ID: "f", Class: model.ClassCompute, Rank: model.Some(int64(2)), Op: bounded.Bytes(name, bounded.MaxName),
+	}}, false).Annotate(td)
+	class, ok := span.Attributes().Get(semconv.StragglerClass)
+	require.True(t, ok)
+	assert.Equal(t, model.ClassCompute, class.Str())
+	assert.Equal(t, name, span.Name(), "what passes through is not rewritten")
+}

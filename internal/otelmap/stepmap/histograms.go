@@ -3,11 +3,15 @@
 package stepmap
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -31,8 +35,36 @@ type histogram struct {
 const histogramVersion = 1
 
 // MarshalHistograms renders one histogram per operation key; empty where there
-// are none.
+// are none. Where they are more than otelmap.MaxDocument bytes, the keys that occur
+// least are one, under model.OpOther.
 func MarshalHistograms(byKey map[string]*straggler.Histogram) string {
+	text := marshalAll(byKey)
+	for keys := len(byKey); len(text) > otelmap.MaxDocument && keys > 1; {
+		keys /= 2
+		text = marshalAll(fold(byKey, keys))
+	}
+	return text
+}
+
+// fold keeps the histograms of so many keys, of those that occur most, and adds up the others.
+func fold(byKey map[string]*straggler.Histogram, keep int) map[string]*straggler.Histogram {
+	keys := slices.SortedFunc(maps.Keys(byKey), func(a, b string) int {
+		return cmp.Or(cmp.Compare(byKey[b].Count, byKey[a].Count), cmp.Compare(a, b))
+	})
+	out := map[string]*straggler.Histogram{}
+	rest := straggler.NewHistogram()
+	for i, key := range keys {
+		if i < keep && key != model.OpOther {
+			out[key] = byKey[key]
+			continue
+		}
+		rest.Merge(byKey[key])
+	}
+	out[model.OpOther] = rest
+	return out
+}
+
+func marshalAll(byKey map[string]*straggler.Histogram) string {
 	if len(byKey) == 0 {
 		return ""
 	}
@@ -68,9 +100,9 @@ func UnmarshalHistograms(text string) (map[string]*straggler.Histogram, error) {
 			return nil, fmt.Errorf("read histograms: got scale %d; want %d", in.Scale, h.Scale())
 		}
 		if err := wire.read(h); err != nil {
-			return nil, fmt.Errorf("read histogram of %q: %w", key, err)
+			return nil, fmt.Errorf("read histogram of %.80q: %w", key, err)
 		}
-		out[key] = h
+		out[bounded.Bytes(key, bounded.MaxName)] = h
 	}
 	return out, nil
 }

@@ -3,11 +3,15 @@
 package stepmap
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -32,6 +36,36 @@ func TestHistogramsWire(t *testing.T) {
 	}
 	assert.JSONEq(t, `{"v":1,"scale":7,"keys":{"gemm":{"n":4,"sum":5,"zero":1,"b":[-1,1,127,2]}}}`,
 		MarshalHistograms(map[string]*straggler.Histogram{"gemm": h}))
+}
+
+// A document that is cut is none: what is too much is one key, and no duration is lost.
+func TestMarshalHistograms_TooMuch_FoldsRareKeys(t *testing.T) {
+	all := map[string]*straggler.Histogram{}
+	for i := range 2048 {
+		h := straggler.NewHistogram()
+		for range 1 + i%4 {
+			h.Add(float64(i + 1))
+		}
+		all[fmt.Sprint(i, strings.Repeat("x", 1000))] = h
+	}
+	text := MarshalHistograms(all)
+	assert.LessOrEqual(t, len(text), otelmap.MaxDocument)
+	got, err := UnmarshalHistograms(text)
+	require.NoError(t, err)
+	durations, sum := int64(0), 0.0
+	for key, h := range got {
+		durations, sum = durations+h.Count, sum+h.Sum
+		if key != model.OpOther {
+			assert.GreaterOrEqual(t, h.Count, int64(3), "those that occur most are told apart")
+		}
+	}
+	assert.Greater(t, len(got), 256)
+	assert.Equal(t, int64(512*(1+2+3+4)), durations)
+	want := 0.0
+	for _, h := range all {
+		want += h.Sum
+	}
+	assert.InDelta(t, want, sum, 1e-3)
 }
 
 func TestHistogramsBadInput(t *testing.T) {

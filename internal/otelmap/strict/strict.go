@@ -9,10 +9,12 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
 // MaxText bounds every text, bytes: a path is not longer.
-const MaxText = 4096
+const MaxText = bounded.MaxPath
 
 // Reader reads attributes and keeps the first fault: an event that is not right is refused whole.
 type Reader struct {
