@@ -13,6 +13,7 @@ import (
 // that growing leaves.
 const (
 	jobBytes      = 16 << 10
+	rhythmBytes   = 80 << 10 // with the first step
 	rankBytes     = 5 << 10
 	rankStepBytes = int64(unsafe.Sizeof(rankStep{})) + 64
 	openStepBytes = 256
@@ -44,7 +45,15 @@ type sizes struct {
 // bytes returns about how many bytes the job holds.
 func (j *job) bytes() int64 {
 	s := &j.sizes
-	return jobBytes + j.keys.bytes + j.forms.bytes + s.ranks + s.open + s.spare + s.window + s.scratch
+	return j.base() + j.keys.bytes + j.forms.bytes + s.ranks + s.open + s.spare + s.window + s.scratch
+}
+
+// base returns what any job holds.
+func (j *job) base() int64 {
+	if j.steps == 0 {
+		return jobBytes
+	}
+	return jobBytes + rhythmBytes
 }
 
 // rankText returns the bytes of a rank's texts.
