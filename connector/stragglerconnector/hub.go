@@ -57,6 +57,7 @@ type snapshot struct {
 	engine              straggler.Stats
 	steps               int64
 	unread, textsCut    int64
+	bytes               int64
 	opsHeld, opsDropped int64
 }
 
@@ -238,7 +239,7 @@ func (h *hub) sendMetrics(now time.Time) deliver.Sent {
 func (h *hub) snapshot() {
 	engine, unread := h.analysis.Stats()
 	h.seen.Store(&snapshot{
-		engine: engine, steps: h.steps, unread: unread, textsCut: h.analysis.TextsCut(),
+		engine: engine, steps: h.steps, unread: unread, textsCut: h.analysis.TextsCut(), bytes: h.analysis.Bytes(),
 		opsHeld: int64(h.teller.Held()), opsDropped: h.teller.Dropped(),
 	})
 }

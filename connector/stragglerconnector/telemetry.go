@@ -17,7 +17,7 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*snapshot) int64
 	}{
-		{t.RegisterConnectorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.engine.Bytes }},
+		{t.RegisterConnectorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.bytes }},
 		{t.RegisterConnectorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
 		{t.RegisterConnectorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},

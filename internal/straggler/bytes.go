@@ -132,7 +132,7 @@ func (j *job) forget(n int) {
 func (e *Engine) count(j *job) {
 	e.uncount(j)
 	j.sizes.counted, j.sizes.young = j.bytes(), j.young()
-	e.stats.Bytes += j.sizes.counted
+	e.bytes += j.sizes.counted
 	if j.sizes.young {
 		e.young += j.sizes.counted
 	}
@@ -140,7 +140,7 @@ func (e *Engine) count(j *job) {
 
 // uncount takes the job out of what the engine counts.
 func (e *Engine) uncount(j *job) {
-	e.stats.Bytes -= j.sizes.counted
+	e.bytes -= j.sizes.counted
 	if j.sizes.young {
 		e.young -= j.sizes.counted
 	}
@@ -154,7 +154,7 @@ func (j *job) young() bool { return j.steps < minTrials }
 // no job takes the room of the others, and young ones where they hold more than half, so that many
 // that come once do not either.
 func (e *Engine) shrink() (out []*StepReport) {
-	for e.cfg.MaxMemory > 0 && e.stats.Bytes > e.cfg.MaxMemory {
+	for e.cfg.MaxMemory > 0 && e.bytes > e.cfg.MaxMemory {
 		j := e.largest(e.young > e.cfg.MaxMemory/2)
 		reports, gave := j.giveWay()
 		out = append(out, reports...)

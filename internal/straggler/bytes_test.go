@@ -114,8 +114,8 @@ func TestEngine_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 				for range 12 {
 					w.e.Add(next(n))
 					n++
-					require.LessOrEqual(t, w.e.Stats().Bytes, int64(limit))
-					most = max(most, w.e.Stats().Bytes)
+					require.LessOrEqual(t, w.e.Bytes(), int64(limit))
+					most = max(most, w.e.Bytes())
 				}
 			}
 			t.Logf("at most %d bytes; gave way %d times", most, gaveWay(w.e))
@@ -132,7 +132,7 @@ func TestEngine_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 				}
 			}
 			assert.Equal(t, []int64{1}, ranks)
-			assert.Equal(t, w.e.Stats().Bytes, recounted(w.e), "nothing is counted twice, or not at all")
+			assert.Equal(t, w.e.Bytes(), recounted(w.e), "nothing is counted twice, or not at all")
 		})
 	}
 }
@@ -189,8 +189,7 @@ func TestEngine_Flood_HeapStaysFlat(t *testing.T) {
 			reached := n
 			first := run(reached)
 			second := run(2 * reached)
-			s := w.e.Stats()
-			t.Logf("after %d messages: heap %d KiB; after twice more: %d KiB; estimate %d KiB", reached, first>>10, second>>10, s.Bytes>>10)
+			t.Logf("after %d messages: heap %d KiB; after twice more: %d KiB; estimate %d KiB", reached, first>>10, second>>10, w.e.Bytes()>>10)
 			assert.Less(t, second, int64(limit)*3/2)
 			assert.Less(t, second-first, int64(limit)/2, "what comes and goes by the bound is no more than this")
 			runtime.KeepAlive(w.e)

@@ -17,7 +17,8 @@ type Engine struct {
 	now   func() time.Time
 	jobs  map[jobKey]*job
 	stats Stats
-	young int64 // bytes of young jobs, of those that the stats have
+	bytes int64 // that all jobs hold, about
+	young int64 // of these, those of young jobs
 	final bool  // Flush was called, and nothing added since
 	// What step reports hold besides the ranks.
 	meetings, durations bool
@@ -141,6 +142,9 @@ func (e *Engine) Findings() []model.Finding {
 	}
 	return out
 }
+
+// Bytes returns about how many bytes the jobs hold.
+func (e *Engine) Bytes() int64 { return e.bytes }
 
 // Stats returns the engine's counters.
 func (e *Engine) Stats() Stats {

@@ -256,7 +256,6 @@ type Stats struct {
 	StepsEvicted       int64 // beyond MaxOpenSteps, analysed before they were complete
 	StepsLarge         int64 // that alone hold more operations than MaxOpenOps, and were judged whole
 	JobsEvicted        int64
-	Bytes              int64 // that the jobs hold, about
 	LateOps            int64 // for a step that had been closed, or is older than steps that were judged
 	UnmatchedOps       int64
 	DuplicateOps       int64

@@ -52,6 +52,7 @@ type snapshot struct {
 	steps       int64
 	unread      int64
 	textsCut    int64
+	bytes       int64
 	held        int64
 	unannotated int64
 }
@@ -202,7 +203,7 @@ func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
 
 func (p *annotating) snapshot() {
 	engine, unread := p.analysis.Stats()
-	s := &snapshot{engine: engine, steps: p.steps, unread: unread, textsCut: p.analysis.TextsCut()}
+	s := &snapshot{engine: engine, steps: p.steps, unread: unread, textsCut: p.analysis.TextsCut(), bytes: p.analysis.Bytes()}
 	if p.held != nil {
 		s.held, s.unannotated = int64(p.held.spans), p.held.unannotated
 	}

@@ -17,7 +17,7 @@ func (p *annotating) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*snapshot) int64
 	}{
-		{t.RegisterProcessorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.engine.Bytes }},
+		{t.RegisterProcessorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.bytes }},
 		{t.RegisterProcessorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
 		{t.RegisterProcessorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterProcessorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},

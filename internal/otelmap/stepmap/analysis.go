@@ -80,6 +80,9 @@ func (a *Analysis) Stats() (straggler.Stats, int64) { return a.engine.Stats(), a
 // TextsCut returns how many texts were read only in part, since they were too long.
 func (a *Analysis) TextsCut() int64 { return a.textsCut }
 
+// Bytes returns about how many bytes the analysis holds.
+func (a *Analysis) Bytes() int64 { return a.engine.Bytes() }
+
 // outcome judges only where a step has come: nothing else changes a finding.
 func (a *Analysis) outcome(reports []*straggler.StepReport) Outcome {
 	if len(reports) == 0 {
