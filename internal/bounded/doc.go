@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounded limits texts of other people in bytes.
+// Package bounded limits what other people send in bytes: texts, and what an engine holds of all
+// senders together (Room).
 //
 // A sender chooses the length of every text in OTLP: an engine that keeps texts as they come
 // holds as many bytes as a sender likes, and a metric that carries them hands the bytes to

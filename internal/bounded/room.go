@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bounded
+
+import "container/list"
+
+// Room counts the bytes that owners hold together, such as the jobs that an engine follows, and
+// names the owner that makes room for others: where bytes are short the one that holds most, so
+// that an owner which floods an engine pays for that itself; where places are short the one that
+// was heard longest ago, of those first that were heard a few times only, so that a flood of new
+// owners replaces itself. The zero value is ready; it is not safe for concurrent use.
+type Room[T any] struct {
+	bytes int
+	// fresh are owners that were heard fewer than settledAfter times, settled are the others;
+	// both are *Share[T], the one that was heard longest ago first.
+	fresh, settled list.List
+}
+
+// settledAfter is how many times an owner is heard until it counts as settled: the ranks of one
+// node are as many, and tell of their job in one message.
+const settledAfter = 8
+
+// freshShare is the part of all owners that fresh ones may be before they leave first.
+const freshShare = 4
+
+// Share is what one owner holds of a Room.
+type Share[T any] struct {
+	Owner T
+
+	room  *Room[T]
+	at    *list.Element
+	bytes int
+	heard int
+}
+
+// Enter adds an owner that holds nothing yet.
+func (r *Room[T]) Enter(owner T) *Share[T] {
+	s := &Share[T]{Owner: owner, room: r}
+	s.at = r.fresh.PushBack(s)
+	return s
+}
+
+// Bytes returns what all owners hold.
+func (r *Room[T]) Bytes() int { return r.bytes }
+
+// Len returns how many owners there are.
+func (r *Room[T]) Len() int { return r.fresh.Len() + r.settled.Len() }
+
+// Largest returns the owner that holds most, of equals the one heard longest ago, the zero value
+// where there is no owner.
+func (r *Room[T]) Largest() (owner T) {
+	most := -1
+	for _, l := range []*list.List{&r.fresh, &r.settled} {
+		for at := l.Front(); at != nil; at = at.Next() {
+			if s := at.Value.(*Share[T]); s.bytes > most {
+				owner, most = s.Owner, s.bytes
+			}
+		}
+	}
+	return owner
+}
+
+// Oldest returns the owner that leaves first where there are too many, the zero value where there
+// is none.
+func (r *Room[T]) Oldest() (owner T) {
+	at := r.settled.Front()
+	if at == nil || freshShare*r.fresh.Len() > r.Len() {
+		at = r.fresh.Front()
+	}
+	if at == nil {
+		return owner
+	}
+	return at.Value.(*Share[T]).Owner
+}
+
+// Hear notes that the owner was heard.
+func (s *Share[T]) Hear() {
+	s.heard++
+	switch {
+	case s.heard > settledAfter:
+		s.room.settled.MoveToBack(s.at)
+	case s.heard == settledAfter:
+		s.room.fresh.Remove(s.at)
+		s.at = s.room.settled.PushBack(s)
+	default:
+		s.room.fresh.MoveToBack(s.at)
+	}
+}
+
+// Add counts bytes that the owner holds from now on, or less than 0 for those that it gives back.
+func (s *Share[T]) Add(bytes int) {
+	s.bytes += bytes
+	s.room.bytes += bytes
+}
+
+// Bytes returns what the owner holds.
+func (s *Share[T]) Bytes() int { return s.bytes }
+
+// Leave removes the owner with all that it holds.
+func (s *Share[T]) Leave() {
+	s.Add(-s.bytes)
+	if s.heard >= settledAfter {
+		s.room.settled.Remove(s.at)
+	} else {
+		s.room.fresh.Remove(s.at)
+	}
+}
