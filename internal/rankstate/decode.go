@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -57,16 +58,28 @@ func (d *Decoder) Decode(b []byte) (model.RankState, error) {
 // DecodeTo does so into s, whose slices of operations, communicators, frontiers and call stacks
 // it uses again: nobody else may hold them. s is zero but for these after an error.
 func (d *Decoder) DecodeTo(b []byte, s *model.RankState) error {
+	unused, err := d.read(b, s, false)
+	if err == nil && unused > maxUnused {
+		_, err = d.read(b, s, true)
+	}
+	if err != nil {
+		reuse(s)
+	}
+	return err
+}
+
+// maxUnused bounds how many bytes of strings that it does not use a state keeps: its texts are
+// parts of one string, which lives as long as any of them.
+const maxUnused = 4 << 10
+
+// read returns how many bytes of strings no text uses; with apart, each text has memory of its own.
+func (d *Decoder) read(b []byte, s *model.RankState, apart bool) (unused int, err error) {
 	reuse(s)
-	r := reader{data: b, shared: d, room: MaxMembers, strings: d.strings[:0]}
+	r := reader{data: b, shared: d, room: MaxMembers, strings: d.strings[:0], apart: apart}
 	r.whole(s)
 	clear(r.strings) // their text is the state's alone
 	d.strings = r.strings[:0]
-	if r.err != nil {
-		reuse(s)
-		return r.err
-	}
-	return nil
+	return r.listed - r.used, r.err
 }
 
 // reuse empties a state but for the room of its slices.
@@ -91,6 +104,9 @@ type reader struct {
 	strings []string // the first is empty
 	shared  *Decoder
 	room    int // for members
+	// listed is the length of all strings, used that of those that texts are, as often as they are.
+	listed, used int
+	apart        bool
 }
 
 // fail keeps the first error.
@@ -249,7 +265,12 @@ func (r *reader) text() string {
 	if r.err != nil {
 		return ""
 	}
-	return r.strings[ref]
+	text := r.strings[ref]
+	r.used += len(text)
+	if r.apart {
+		return strings.Clone(text)
+	}
+	return text
 }
 
 func (r *reader) texts(to ...*string) {
@@ -270,5 +291,6 @@ func (r *reader) table() {
 		}
 		r.strings = append(r.strings, whole[r.at-base:r.at-base+length])
 		r.at += length
+		r.listed += length
 	}
 }

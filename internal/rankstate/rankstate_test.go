@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -382,4 +383,44 @@ func TestDecodeToUsesRoomAgain(t *testing.T) {
 	require.NoError(t, d.DecodeTo(b, &again))
 	const texts = 1 // all strings are parts of one, which is new
 	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = d.DecodeTo(b, &again) }), float64(texts))
+}
+
+// A state that is kept must not keep strings that none of its texts is: they are parts of one string.
+func TestDecode_UnusedStrings_AreNotKept(t *testing.T) {
+	const states = 32
+	want := typicalState(1, 64)
+	form := Encode(&want)
+	junk := strings.Repeat("x", MaxString)
+	for range 14 {
+		form = withString(t, form, junk)
+	}
+	before, kept := heap(), make([]model.RankState, states)
+	for i := range kept {
+		s, err := Decode(form)
+		require.NoError(t, err)
+		kept[i] = s
+	}
+	assert.Less(t, heap()-before, int64(states*64<<10), "the form has 14 times as much that is not used")
+	assert.Equal(t, Encode(&want), Encode(&kept[0]))
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// withString adds a string to the table, at its end.
+func withString(t *testing.T, form []byte, s string) []byte {
+	t.Helper()
+	head, rest := form[:len(magic)+2], form[len(magic)+2:]
+	size, n := binary.Uvarint(rest)
+	table, rest := rest[n:n+int(size)], rest[n+int(size):]
+	count, n := binary.Uvarint(table)
+	added := binary.AppendUvarint(nil, count+1)
+	added = append(added, table[n:]...)
+	added = append(binary.AppendUvarint(added, uint64(len(s))), s...)
+	out := binary.AppendUvarint(slices.Clone(head), uint64(len(added)))
+	return append(append(out, added...), rest...)
 }
