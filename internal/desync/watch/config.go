@@ -31,6 +31,8 @@ type Config struct {
 	// MaxJobs, MaxRanks and MaxComms bound the jobs, the ranks of each and the communicators
 	// of each rank that are followed; MaxWitnesses the facts of others that are held.
 	MaxJobs, MaxRanks, MaxComms, MaxWitnesses int
+	// MaxBytes bounds what all jobs hold together: of too much the job that holds most is given up.
+	MaxBytes int
 }
 
 // NewDefaultConfig returns the defaults.
@@ -49,8 +51,12 @@ func NewDefaultConfig() Config {
 		MaxJobs:  64, MaxRanks: analysis.MaxRanks,
 		MaxComms:     256, // a rank of a large mixture-of-experts job has some tens
 		MaxWitnesses: 1024,
+		MaxBytes:     512 << 20, // 16,384 ranks with 13 communicators and 30 operations each
 	}
 }
+
+// MinBytes is the least MaxBytes: a job of some tens of ranks.
+const MinBytes = 1 << 20
 
 // Validate reports every field that is out of range.
 func (c *Config) Validate() error {
@@ -73,6 +79,7 @@ func (c *Config) Validate() error {
 		{"max_ranks", c.MaxRanks >= 1, c.MaxRanks, "at least 1"},
 		{"max_comms", c.MaxComms >= 1, c.MaxComms, "at least 1"},
 		{"max_witnesses", c.MaxWitnesses >= 1, c.MaxWitnesses, "at least 1"},
+		{"max_bytes", c.MaxBytes >= MinBytes, c.MaxBytes, fmt.Sprintf("at least %d", MinBytes)},
 	} {
 		if !f.ok {
 			errs = append(errs, fmt.Errorf("check %s: got %v; want %s", f.name, f.got, f.want))

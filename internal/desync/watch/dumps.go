@@ -33,7 +33,7 @@ func (w *Watch) addDump(j *job, from *rank, now time.Time) {
 	if d.judged && now.Sub(d.last) > w.patience() {
 		for _, r := range j.ranks {
 			if r != from {
-				delete(r.states, model.StateFlightRecorder)
+				j.forget(r, model.StateFlightRecorder)
 				r.absence = nil
 			}
 		}

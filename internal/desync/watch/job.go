@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -40,6 +41,12 @@ type job struct {
 	cost   time.Duration // of the last judgement
 	told   []*told
 
+	share *bounded.Share[*job]
+	// lists are the lists of members that its states hold, and how many do; rhythmBytes is what share
+	// counts for the rhythm.
+	lists       map[list]int
+	rhythmBytes int
+
 	replaced bool // a later life of the job goes on
 	// native: its ranks send their states.
 	native bool
@@ -56,16 +63,19 @@ func (w *Watch) rank(j *job, of *model.Rank, now time.Time) *rank {
 		w.stats.RanksRefused++
 		return nil
 	case r == nil:
-		r = &rank{of: *of}
+		r = &rank{of: kept(of)}
 		j.ranks[of.Rank] = r
+		j.grow(r, rankBytes+r.of.TextBytes())
 	case !r.of.MayBe(of):
 		if now.Sub(r.heard) <= w.cfg.StateTTL && !r.gone {
 			w.stats.StatesOfTwins++
 			return nil
 		}
-		*r = rank{of: *of, moved: now} // it was started anew: what it waited in is over
+		j.clear(r)
+		*r = rank{of: kept(of), moved: now} // it was started anew: what it waited in is over
+		j.grow(r, rankBytes+r.of.TextBytes())
 	default:
-		r.know(of)
+		j.grow(r, r.know(of))
 	}
 	r.heard = now
 	return r
@@ -77,7 +87,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 	if id == "" {
 		id = of.JobName
 	}
-	key := jobKey{id, of.Incarnation}
+	key := jobKey{bounded.Text(id, bounded.MaxName), bounded.Text(of.Incarnation, bounded.MaxName)}
 	if key.lifeless() {
 		if latest, ok := w.latest[id]; ok {
 			key = latest
@@ -88,8 +98,11 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 		j = w.adopt(key, now)
 	}
 	j.heard = now
-	if of.JobName != "" {
-		j.name = of.JobName
+	j.share.Hear()
+	if of.JobName != "" && of.JobName != j.name {
+		name := bounded.Part(of.JobName, bounded.MaxName)
+		j.share.Add(len(name) - len(j.name))
+		j.name = name
 	}
 	if of.WorldSize.OK {
 		j.world = of.WorldSize
@@ -99,33 +112,26 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 
 // adopt makes a job. One of which no life was known becomes the first that is.
 func (w *Watch) adopt(key jobKey, now time.Time) *job {
+	key = jobKey{strings.Clone(key.id), strings.Clone(key.incarnation)}
 	if before, ok := w.latest[key.id]; ok {
 		old := w.jobs[before]
 		if before.lifeless() {
 			delete(w.jobs, before)
+			old.share.Add(len(key.incarnation) - len(old.key.incarnation))
 			old.key, w.jobs[key], w.latest[key.id] = key, old, key
 			return old
 		}
 		old.replaced = true
 	}
 	if len(w.jobs) >= w.cfg.MaxJobs {
-		w.evict()
+		w.stats.JobsEvicted++
+		w.drop(w.room.Oldest())
 	}
-	j := &job{key: key, ranks: map[int64]*rank{}, living: map[int64]struct{}{}, heard: now}
+	j := &job{key: key, ranks: map[int64]*rank{}, living: map[int64]struct{}{}, lists: map[list]int{}, heard: now}
+	j.share = w.room.Enter(j)
+	j.share.Add(jobBytes + 2*len(key.id) + len(key.incarnation))
 	w.jobs[key], w.latest[key.id] = j, key
 	return j
-}
-
-// evict gives up the job that was silent longest.
-func (w *Watch) evict() {
-	var oldest *job
-	for _, j := range w.jobs {
-		if oldest == nil || j.heard.Before(oldest.heard) || j.heard.Equal(oldest.heard) && compareKeys(j.key, oldest.key) < 0 {
-			oldest = j
-		}
-	}
-	w.stats.JobsEvicted++
-	w.drop(oldest)
 }
 
 func compareKeys(a, b jobKey) int {
@@ -145,6 +151,7 @@ func (w *Watch) drop(j *job) {
 	for _, t := range slices.Clone(j.told) {
 		w.close(j, t, t.confirmed)
 	}
+	j.share.Leave()
 }
 
 // limitOf is how long the job may stand in a phase.
@@ -164,18 +171,28 @@ func (w *Watch) shortest(j *job) time.Duration {
 	return least
 }
 
-// know adds what another source knows of a rank.
-func (r *rank) know(of *model.Rank) {
-	if r.of.HostName == "" {
-		r.of.HostName = of.HostName
+// kept is a copy of what names a rank that keeps nothing alive of the state that it is from.
+func kept(of *model.Rank) model.Rank {
+	r := *of
+	for _, text := range []*string{&r.JobName, &r.JobID, &r.Incarnation, &r.HostName, &r.HostID, &r.HWID, &r.ClockID} {
+		*text = bounded.Part(*text, bounded.MaxName)
 	}
-	if r.of.HostID == "" {
-		r.of.HostID = of.HostID
-	}
-	if r.of.HWID == "" {
-		r.of.HWID = of.HWID
+	return r
+}
+
+// know adds what another source knows of a rank, and returns how many bytes that takes.
+func (r *rank) know(of *model.Rank) (bytes int) {
+	for _, text := range [...]struct {
+		to   *string
+		from string
+	}{{&r.of.HostName, of.HostName}, {&r.of.HostID, of.HostID}, {&r.of.HWID, of.HWID}} {
+		if *text.to == "" && text.from != "" {
+			*text.to = bounded.Part(text.from, bounded.MaxName)
+			bytes += len(*text.to)
+		}
 	}
 	if !r.of.PID.OK {
 		r.of.PID = of.PID
 	}
+	return bytes
 }

@@ -46,7 +46,7 @@ func (w *Watch) AddOpen(of *model.Rank, o *model.OpenOp, now time.Time) {
 	key := openKey{o.Op.Comm.ID, o.Op.Name, o.Op.Collective.Seq.Or(-1)}
 	switch {
 	case o.Status == model.StatusClosed:
-		delete(r.opens, key)
+		j.over(r, key)
 		r.worked = now
 	case r.opens[key] == nil && len(r.opens) >= maxOpens:
 		w.stats.OpensDropped++
@@ -55,17 +55,30 @@ func (w *Watch) AddOpen(of *model.Rank, o *model.OpenOp, now time.Time) {
 			r.opens = map[openKey]*model.OpenOp{}
 		}
 		copied := *o
+		j.over(r, key)
 		r.opens[key] = &copied
+		j.grow(r, openBytes+copied.Bytes())
 	}
-	r.opened = &opened{last: *o, came: now}
+	r.opened = &opened{came: now, last: model.OpenOp{
+		Time: o.Time, Silent: o.Silent, Scope: o.Scope, ScopeFor: o.ScopeFor, ProcessDied: o.ProcessDied,
+	}}
 	if o.ProcessDied { // who starts in its place may come with the next
 		w.settleOpens(j, r)
-		return
+	} else {
+		if j.opened == nil {
+			j.opened = map[int64]*rank{}
+		}
+		j.opened[of.Rank] = r
 	}
-	if j.opened == nil {
-		j.opened = map[int64]*rank{}
+	w.makeRoom(j, r)
+}
+
+// over forgets an operation in flight.
+func (j *job) over(r *rank, key openKey) {
+	if o := r.opens[key]; o != nil {
+		delete(r.opens, key)
+		j.grow(r, -openBytes-o.Bytes())
 	}
-	j.opened[of.Rank] = r
 }
 
 // opened is what the newest event of an operation told, of which no state is made yet: a rank
@@ -82,7 +95,7 @@ func (w *Watch) settleOpens(j *job, r *rank) {
 	if h := r.states[model.StateRankEvents]; o == nil || h != nil && h.state.Name != fromEvents {
 		return
 	}
-	w.take(j, r, r.fromOpens(&o.last), o.came)
+	w.take(j, r, j.fromOpens(r, &o.last), o.came)
 }
 
 // settleAllOpens does so for the ranks of a job.
@@ -95,7 +108,7 @@ func (w *Watch) settleAllOpens(j *job) {
 
 // fromOpens is the state of a rank as its operations that do not end tell it; last is the
 // newest of them.
-func (r *rank) fromOpens(last *model.OpenOp) *model.RankState {
+func (j *job) fromOpens(r *rank, last *model.OpenOp) *model.RankState {
 	s := r.fromSpans()
 	s.Time, s.Silent, s.Scope, s.ScopeFor = last.Time, last.Silent, last.Scope, last.ScopeFor
 	if last.ProcessDied {
@@ -104,7 +117,7 @@ func (r *rank) fromOpens(last *model.OpenOp) *model.RankState {
 	opens := make([]*model.OpenOp, 0, len(r.opens))
 	for key, o := range r.opens {
 		if p := r.comms[key.comm]; p != nil && p.over(o) {
-			delete(r.opens, key) // that it ended was not told
+			j.over(r, key) // that it ended was not told
 			continue
 		}
 		opens = append(opens, o)

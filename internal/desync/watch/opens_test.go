@@ -48,9 +48,10 @@ func TestLostEndOfAnOperation(t *testing.T) {
 		r.told = false
 	}
 	p.run(10 * time.Second)
-	r := p.w.jobs[jobKey{"job", "life"}].ranks[0]
+	j := p.w.jobs[jobKey{"job", "life"}]
+	r := j.ranks[0]
 	require.NotEmpty(t, r.opens)
-	assert.Empty(t, r.fromOpens(&model.OpenOp{}).Ops)
+	assert.Empty(t, j.fromOpens(r, &model.OpenOp{}).Ops)
 	p.run(time.Minute)
 	assert.Empty(t, p.w.Standing())
 }

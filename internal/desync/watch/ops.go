@@ -50,6 +50,7 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 		r.goOn(now)
 		w.alive(r, now)
 	}
+	w.makeRoom(j, r)
 }
 
 // hearOps notes what the ends of operations that come now say of the clock of the rank's host, and
@@ -96,9 +97,10 @@ func (w *Watch) completed(j *job, r *rank, o *model.Op, now time.Time) {
 		}
 		p = &progress{comm: o.Comm}
 		r.comms[o.Comm.ID] = p
+		j.grow(r, progressBytes+o.Comm.TextBytes())
 	}
 	end := rawEnd(o)
-	p.reach(o)
+	j.grow(r, p.reach(o))
 	if end <= p.ended {
 		return // of another stream, or told before
 	}
@@ -112,16 +114,18 @@ func (w *Watch) completed(j *job, r *rank, o *model.Op, now time.Time) {
 // maxFuncs bounds the functions of one communicator that are told apart: NCCL has a dozen.
 const maxFuncs = 32
 
-func (p *progress) reach(o *model.Op) {
+// reach notes how far a function is, and returns how many bytes that takes.
+func (p *progress) reach(o *model.Op) (bytes int) {
 	c := &o.Collective
 	if !c.Seq.OK || o.Kind != model.KindCollective {
-		return
+		return 0
 	}
 	f := p.funcs[c.Name]
 	if f == nil {
 		if len(p.funcs) >= maxFuncs {
-			return
+			return 0
 		}
+		bytes = reachedBytes + len(c.Name)
 		if p.funcs == nil {
 			p.funcs = map[string]*reached{}
 		}
@@ -129,6 +133,7 @@ func (p *progress) reach(o *model.Op) {
 		p.funcs[c.Name] = f
 	}
 	f.scope, f.seq = c.SeqScope, max(f.seq, c.Seq.V)
+	return bytes
 }
 
 // goOn notes that a rank that stood has completed something since.

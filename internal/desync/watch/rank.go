@@ -45,6 +45,8 @@ type rank struct {
 
 	opens  map[openKey]*model.OpenOp
 	opened *opened // nil: the state is of all that was told
+
+	bytes, noted int // that the job's share counts for it, and for its absence
 }
 
 // progress is how far a rank has come on a communicator, as its spans say.
@@ -76,6 +78,8 @@ type held struct {
 	before *model.RankState
 	// former is the answer of RAS before this one: both tell whether the rank moves.
 	former *model.RankState
+	// What each of the three states takes.
+	bytes, beforeBytes, formerBytes int
 }
 
 // head is the operation that holds up a communicator, or a stream of it: the first in flight.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -21,6 +22,7 @@ type told struct {
 	first, confirmed, sent time.Time
 	missed                 int // judgements in a row that did not find it
 	involved               []int64
+	bytes                  int // that the job's share counts for it
 	by                     string
 }
 
@@ -50,8 +52,8 @@ func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*told]bool, no
 		}
 		n.ID = w.newID(&n)
 		n.Revision, n.Status = 1, model.StatusOpen
-		t = &told{f: n, first: now, confirmed: now, sent: now, by: l.of}
-		t.involve(&n)
+		t = &told{first: now, confirmed: now, sent: now, by: l.of}
+		j.keep(t, &n)
 		j.told = append(j.told, t)
 		w.stats.Told++
 		w.out = append(w.out, n)
@@ -65,8 +67,8 @@ func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*told]bool, no
 	another, more := t.f.Class != n.Class || t.f.Rank != n.Rank || !slices.Equal(t.f.Ranks, n.Ranks), differ(&t.f, &n)
 	if another || more && now.Sub(t.sent) >= updateEvery {
 		n.Revision++
-		t.f, t.sent = n, now
-		t.involve(&n)
+		t.sent = now
+		j.keep(t, &n)
 		w.out = append(w.out, n)
 	}
 	return t
@@ -98,8 +100,12 @@ func differ(a, b *model.Finding) bool {
 		math.Abs(a.Confidence-b.Confidence) >= 0.05
 }
 
-func (t *told) involve(f *model.Finding) {
-	t.involved = append(blamed(f), f.Waiting...)
+// keep notes a finding as it was last told.
+func (j *job) keep(t *told, f *model.Finding) {
+	t.f, t.involved = *f, append(blamed(f), f.Waiting...)
+	bytes := f.Bytes() + len(t.involved)*int(unsafe.Sizeof(int64(0)))
+	j.share.Add(bytes - t.bytes)
+	t.bytes = bytes
 }
 
 // finished fills in what the analysis does not know.
@@ -235,6 +241,7 @@ func (w *Watch) moved(j *job, t *told) bool {
 // close tells the end of a finding.
 func (w *Watch) close(j *job, t *told, now time.Time) {
 	j.told = slices.DeleteFunc(j.told, func(o *told) bool { return o == t })
+	j.share.Add(-t.bytes)
 	f := t.f
 	f.Revision++
 	f.Status = model.StatusClosed

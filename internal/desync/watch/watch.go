@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -18,6 +20,7 @@ type Watch struct {
 	judge     func(*Evidence) *desync.Report
 	jobs      map[jobKey]*job
 	latest    map[string]jobKey // by job id, its life that began last
+	room      bounded.Room[*job]
 	witnesses []witness
 	over      []*model.Op     // of one call of AddOps
 	out       []model.Finding // changed since the last Tick
@@ -44,11 +47,14 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 		return
 	}
 	w.take(j, r, s, now)
+	w.makeRoom(j, r)
 }
 
 func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
-	if old := r.states[s.Source]; old != nil && s.Source == model.StateFlightRecorder && now.Sub(old.came) > w.patience() {
-		delete(r.states, s.Source) // of another incident, whatever its time
+	old := r.states[s.Source]
+	if old != nil && s.Source == model.StateFlightRecorder && now.Sub(old.came) > w.patience() {
+		j.forget(r, s.Source) // of another incident, whatever its time
+		old = nil
 	}
 	if !r.take(s, now) {
 		if clock := r.clockOf(s.Source); clock != nil && s.Time > clock.latest(now) {
@@ -58,6 +64,7 @@ func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
 		}
 		return
 	}
+	j.count(r, old, r.states[s.Source])
 	if s.Source == model.StateFlightRecorder {
 		w.stats.Dumps++
 		if !j.world.OK {
@@ -108,6 +115,10 @@ func (w *Watch) AddAbsence(of *model.Rank, a model.Absence, now time.Time) {
 	}
 	r.absence, r.heard, r.absentAt = &a, heard, now
 	r.gone = r.gone || a.Reason == model.AbsentDead
+	noted := int(unsafe.Sizeof(a)) + len(a.Reason) + len(a.Detail)
+	j.grow(r, noted-r.noted)
+	r.noted = noted
+	w.makeRoom(j, r)
 }
 
 // Tick judges what is due, and returns the findings that have changed since the last.
@@ -115,6 +126,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 	for _, j := range w.inOrder() {
 		w.settleAllOpens(j)
 		j.rhythm.settle(now)
+		j.measure()
 		if w.due(j, now) {
 			w.judgeDumps(j, now)
 		}
@@ -129,6 +141,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 		}
 	}
 	w.forgetWitnesses(now)
+	w.makeRoom(nil, nil)
 	return w.changed()
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -42,16 +43,37 @@ func (w *Watch) AddFact(f *model.Fact, now time.Time) {
 	}})
 }
 
+// addWitness keeps a fact. Where there is no room, the oldest fact of the job that tells of most leaves.
 func (w *Watch) addWitness(x witness) {
-	at := slices.IndexFunc(w.witnesses, func(o witness) bool { return o.id == x.id && o.job == x.job })
-	switch {
-	case at >= 0:
-		w.witnesses[at] = x
-	case len(w.witnesses) >= w.cfg.MaxWitnesses:
-		w.stats.WitnessesDropped++
-	default:
-		w.witnesses = append(w.witnesses, x)
+	for _, text := range []*string{&x.id, &x.job, &x.Kind, &x.What, &x.Host, &x.Link} {
+		*text = bounded.Text(*text, bounded.MaxName)
 	}
+	at := slices.IndexFunc(w.witnesses, func(o witness) bool { return o.id == x.id && o.job == x.job })
+	if at >= 0 {
+		w.witnesses[at] = x
+		return
+	}
+	if len(w.witnesses) >= w.cfg.MaxWitnesses {
+		w.stats.WitnessesDropped++
+		most := w.mostWitnesses()
+		at = slices.IndexFunc(w.witnesses, func(o witness) bool { return o.job == most })
+		w.witnesses = slices.Delete(w.witnesses, at, at+1)
+	}
+	w.witnesses = append(w.witnesses, x)
+}
+
+// mostWitnesses is the job that tells of most facts, of several the one whose facts are oldest.
+func (w *Watch) mostWitnesses() (most string) {
+	count := map[string]int{}
+	for i := range w.witnesses {
+		count[w.witnesses[i].job]++
+	}
+	for i := range w.witnesses {
+		if of := w.witnesses[i].job; i == 0 || count[of] > count[most] {
+			most = of
+		}
+	}
+	return most
 }
 
 // forgetWitnesses gives up what nobody has told for long.

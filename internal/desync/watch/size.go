@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"unsafe"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// What a job holds is counted in bytes, by estimates: states of ranks differ in size a thousandfold,
+// and whoever sends them chooses. Where all jobs together hold too much the one that holds most is
+// given up.
+
+// What single entries take beside their texts, with what maps need for them.
+const (
+	mapBytes      = 48
+	jobBytes      = int(unsafe.Sizeof(job{})) + 1024 // maps, stretches
+	rankBytes     = int(unsafe.Sizeof(rank{})+unsafe.Sizeof(held{})+unsafe.Sizeof(opened{})) + 4*mapBytes
+	progressBytes = int(unsafe.Sizeof(progress{})+unsafe.Sizeof(model.Comm{})) + 2*mapBytes
+	reachedBytes  = int(unsafe.Sizeof(reached{})) + mapBytes
+	openBytes     = int(unsafe.Sizeof(openKey{})) + mapBytes
+	listBytes     = int(unsafe.Sizeof(list{})) + mapBytes
+)
+
+// grow counts what a rank holds from now on, less than 0 for what it gives back.
+func (j *job) grow(r *rank, bytes int) {
+	r.bytes += bytes
+	j.share.Add(bytes)
+}
+
+// clear gives back all that a rank holds.
+func (j *job) clear(r *rank) {
+	for _, h := range r.states {
+		j.unlist(h)
+	}
+	j.grow(r, -r.bytes)
+}
+
+// leave forgets a rank.
+func (j *job) leave(r *rank) {
+	j.clear(r)
+	delete(j.ranks, r.of.Rank)
+	delete(j.living, r.of.Rank)
+	delete(j.opened, r.of.Rank)
+}
+
+// forget drops the state of a source.
+func (j *job) forget(r *rank, source model.StateSource) {
+	if h := r.states[source]; h != nil {
+		delete(r.states, source)
+		j.unlist(h)
+		j.grow(r, -h.size())
+	}
+}
+
+// count counts a state that takes the place of old, nil for none.
+func (j *job) count(r *rank, old, h *held) {
+	h.bytes = h.state.Bytes() + len(h.heads)*int(unsafe.Sizeof(head{}))
+	of := func(s *model.RankState) int {
+		switch {
+		case s == nil:
+			return 0
+		case s == old.state:
+			return old.bytes
+		}
+		return old.beforeBytes
+	}
+	h.beforeBytes, h.formerBytes = of(h.before), of(h.former)
+	if old == nil {
+		j.enlist(h)
+		j.grow(r, h.size())
+		return
+	}
+	if h.before != nil || h.former != nil || old.before != nil || old.former != nil || !sameLists(h.state, old.state) {
+		j.enlist(h)
+		j.unlist(old)
+	}
+	j.grow(r, h.size()-old.size())
+}
+
+// size is what a state takes, with those before it that are kept.
+func (h *held) size() int { return h.bytes + h.beforeBytes + h.formerBytes }
+
+// states are all that are kept.
+func (h *held) states() [3]*model.RankState { return [3]*model.RankState{h.state, h.before, h.former} }
+
+// sameLists reports whether two states share all of their lists of members, as the states of a rank do
+// that come one after the other.
+func sameLists(a, b *model.RankState) bool {
+	if len(a.Comms) != len(b.Comms) {
+		return false
+	}
+	for i := range a.Comms {
+		if listOf(a.Comms[i].Members) != listOf(b.Comms[i].Members) {
+			return false
+		}
+	}
+	return true
+}
+
+func listOf(members []int64) list { return list{unsafe.SliceData(members), len(members)} }
+
+// enlist counts the lists of members of states: each once, however many ranks share it.
+func (j *job) enlist(h *held) {
+	for _, s := range h.states() {
+		for i := 0; s != nil && i < len(s.Comms); i++ {
+			if l := listOf(s.Comms[i].Members); l.n > 0 {
+				if j.lists[l]++; j.lists[l] == 1 {
+					j.share.Add(l.bytes())
+				}
+			}
+		}
+	}
+}
+
+// unlist takes that back.
+func (j *job) unlist(h *held) {
+	for _, s := range h.states() {
+		for i := 0; s != nil && i < len(s.Comms); i++ {
+			if l := listOf(s.Comms[i].Members); l.n > 0 {
+				if j.lists[l]--; j.lists[l] == 0 {
+					delete(j.lists, l)
+					j.share.Add(-l.bytes())
+				}
+			}
+		}
+	}
+}
+
+func (l list) bytes() int { return l.n*int(unsafe.Sizeof(int64(0))) + listBytes }
+
+// measure counts what the rhythm of a job takes.
+func (j *job) measure() {
+	bytes := cap(j.rhythm.pending)*int(unsafe.Sizeof(pendingGap{})) + len(j.rhythm.phases)*int(unsafe.Sizeof(histogram{}))
+	j.share.Add(bytes - j.rhythmBytes)
+	j.rhythmBytes = bytes
+}
+
+// makeRoom keeps to MaxBytes after a rank of a job was heard: the job that holds most is given up; where
+// that is this one, the rank.
+func (w *Watch) makeRoom(j *job, r *rank) {
+	for w.room.Bytes() > w.cfg.MaxBytes {
+		switch largest := w.room.Largest(); {
+		case largest == j && r != nil:
+			j.leave(r)
+			r = nil
+			w.stats.RanksRefused++
+		default:
+			w.stats.JobsEvicted++
+			w.drop(largest)
+		}
+	}
+}
+
+// Bytes estimates what all jobs hold together.
+func (w *Watch) Bytes() int { return w.room.Bytes() }
