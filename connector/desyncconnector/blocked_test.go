@@ -4,6 +4,8 @@ package desyncconnector
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,13 +64,15 @@ func TestInboxIsBounded(t *testing.T) {
 		h := r.faces[0].(*face).handle.Value
 		h.watching.Lock()
 		h.inbox.mu.Lock()
-		h.inbox.add(maxInbox-1, func(*watch.Watch) {})
-		h.inbox.mu.Unlock()
 		of := rankOf(0)
+		td := otelmap.OpsToTraces(&of, []model.Op{reduce(0, time.Now())})
+		ranks := otelmap.ReadOps(td, &otelmap.Problems{})
+		h.inbox.add(h.inbox.limit-2*feedBytes-sizeOfOps(&ranks[0]), func(*watch.Watch) {})
+		h.inbox.mu.Unlock()
 		for range 3 {
-			require.NoError(t, r.traces[0].ConsumeTraces(t.Context(), otelmap.OpsToTraces(&of, []model.Op{reduce(0, time.Now())})))
+			require.NoError(t, r.traces[0].ConsumeTraces(t.Context(), td))
 		}
-		assert.Equal(t, maxInbox, h.inbox.size)
+		assert.Equal(t, h.inbox.limit, h.inbox.size)
 		h.watching.Unlock()
 		assert.EqualValues(t, 2, counter(t, r, "otelcol_connector_desync_inbox_dropped"))
 		time.Sleep(time.Second)
@@ -79,14 +83,36 @@ func TestInboxIsBounded(t *testing.T) {
 	})
 }
 
-// A dump takes as much room as what it holds.
-func TestLargeStatesTakeMoreRoom(t *testing.T) {
+// A dump takes as much room as what it holds; lists of members take it once.
+func TestInbox_States_TakeTheirBytes(t *testing.T) {
+	var b inbox
 	small := state(0, 1, true, time.Unix(0, 0))
-	assert.Equal(t, 1, sizeOf(small))
+	members := len(small.Comms[0].Members) * 8
+	require.Equal(t, small.Bytes()+members, b.sizeOf(small))
 	large := *small
-	large.Ops = make([]model.StateOp, 160*opsPerItem)
-	large.Stacks = []string{string(make([]byte, 10*bytesPerItem))}
-	assert.Equal(t, 1+160+10, sizeOf(&large))
-	large.Comms = make([]model.CommState, 100*opsPerItem)
-	assert.Equal(t, 1+160+100+10, sizeOf(&large))
+	large.Stacks = []string{string(make([]byte, 100_000))}
+	assert.GreaterOrEqual(t, b.sizeOf(&large), small.Bytes()+100_000)
+	assert.Equal(t, large.Bytes(), b.sizeOf(&large), "the lists wait already")
+	b.drain(nil)
+	assert.Equal(t, large.Bytes()+members, b.sizeOf(&large))
+}
+
+// What is brought while a job is judged takes no more room than the inbox has, however long its texts.
+func TestInbox_LongTexts_StayWithinBytes(t *testing.T) {
+	r := newRig(t, nil, nil)
+	defer r.stop(t)
+	h := r.faces[0].(*face).handle.Value
+	h.inbox.limit = 1 << 20
+	h.watching.Lock()
+	of := rankOf(0)
+	for i := range 100 {
+		open := model.OpenOp{Op: model.Op{Kind: model.KindCollective, Stack: strings.Repeat("x", 60_000) + strconv.Itoa(i)}}
+		ld := plog.NewLogs()
+		otelmap.AppendOpen(ld, &of, []model.OpenOp{open})
+		r.send(t, ld)
+	}
+	assert.LessOrEqual(t, h.inbox.size, h.inbox.limit)
+	assert.EqualValues(t, 100-len(h.inbox.feeds), h.inbox.dropped.Load())
+	assert.Less(t, len(h.inbox.feeds), 1<<20/60_000+1)
+	h.watching.Unlock()
 }

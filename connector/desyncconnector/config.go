@@ -44,6 +44,9 @@ type Config struct {
 	MaxRanks int `mapstructure:"max_ranks"`
 	// MaxComms is the most communicators of one rank.
 	MaxComms int `mapstructure:"max_comms"`
+	// MaxBytes is the most that is held of all jobs, by estimate: of more, the job that holds most
+	// is given up. Half as much again may wait while a job is judged.
+	MaxBytes int `mapstructure:"max_bytes"`
 	// MaxSeries is the most series of each metric; what comes later is in one series marked
 	// otel.metric.overflow.
 	MaxSeries int `mapstructure:"max_series"`
@@ -62,7 +65,7 @@ func newDefaultConfig() *Config {
 		CheckInterval:  500 * time.Millisecond, // a tenth of the delay that people notice beside a limit of seconds
 		FlushInterval:  15 * time.Second,       // many scrape every 15 s
 		RepeatInterval: 2 * time.Minute,        // a fifth of the silence after which the findings connector closes one
-		MaxJobs:        w.MaxJobs, MaxRanks: w.MaxRanks, MaxComms: w.MaxComms, MaxSeries: defaultMaxSeries,
+		MaxJobs:        w.MaxJobs, MaxRanks: w.MaxRanks, MaxComms: w.MaxComms, MaxBytes: w.MaxBytes, MaxSeries: defaultMaxSeries,
 	}
 }
 
@@ -70,7 +73,7 @@ func (c *Config) watch() watch.Config {
 	w := watch.NewDefaultConfig()
 	w.Factor, w.Floor, w.MinGaps, w.StartLimit, w.HeldLimit = c.LimitFactor, c.LimitFloor, c.MinGaps, c.StartLimit, c.HeldLimit
 	w.StateTTL, w.DumpWait, w.Forget = c.StateTTL, c.DumpWait, c.Forget
-	w.MaxJobs, w.MaxRanks, w.MaxComms = c.MaxJobs, c.MaxRanks, c.MaxComms
+	w.MaxJobs, w.MaxRanks, w.MaxComms, w.MaxBytes = c.MaxJobs, c.MaxRanks, c.MaxComms, c.MaxBytes
 	w.Analysis.MaxRanks = c.MaxRanks
 	return w
 }

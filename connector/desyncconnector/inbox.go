@@ -10,16 +10,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
-// maxInbox bounds what waits for the watch while a job is judged: four states of each of
-// 16,384 ranks, which send one every two seconds.
-const maxInbox = 1 << 16
-
-// opsPerItem is how many operations, and bytesPerItem how many bytes of call stacks, take as much
-// room as a small state: about 4 KiB.
-const (
-	opsPerItem   = 16
-	bytesPerItem = 4 << 10
-)
+// inboxShare is the part of max_bytes that may wait for the watch while a job is judged.
+const inboxShare = 2
 
 // feed gives the watch one thing that was brought.
 type feed func(*watch.Watch)
@@ -27,22 +19,28 @@ type feed func(*watch.Watch)
 // inbox holds what was brought until the watch is free. Whoever brings something waits for
 // no judgement and for no consumer.
 type inbox struct {
+	limit  int // bytes
 	mu     sync.Mutex
 	states otelmap.StateReader
 	feeds  []feed
 	size   int
+	// lists are the lists of members that wait: ranks of a job share them.
+	lists map[*int64]struct{}
 
 	foreign, unread, dropped atomic.Int64
 }
 
-// add takes something of a size in items; the caller holds the inbox. What finds no room is
+// feedBytes is what one thing takes beside itself.
+const feedBytes = 128
+
+// add takes something of a size in bytes; the caller holds the inbox. What finds no room is
 // counted.
 func (b *inbox) add(size int, f feed) {
-	if b.size+size > maxInbox {
-		b.dropped.Add(int64(size))
+	if b.size+feedBytes+size > b.limit {
+		b.dropped.Add(1)
 		return
 	}
-	b.size += size
+	b.size += feedBytes + size
 	b.feeds = append(b.feeds, f)
 }
 
@@ -51,6 +49,7 @@ func (b *inbox) drain(w *watch.Watch) {
 	b.mu.Lock()
 	feeds := b.feeds
 	b.feeds, b.size = nil, 0
+	clear(b.lists)
 	b.mu.Unlock()
 	for _, f := range feeds {
 		f(w)

@@ -8,11 +8,18 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// maxRefused bounds the findings that wait to be told again: more than are ever open of a job.
-const maxRefused = 1024
+// maxRefused and maxRefusedBytes bound the findings that wait to be told again: more than are ever
+// open of a job.
+const (
+	maxRefused      = 1024
+	maxRefusedBytes = 16 << 20
+)
 
 // refused are the findings that the consumer would not take, each as it was last known.
-type refused struct{ list []model.Finding }
+type refused struct {
+	list  []model.Finding
+	bytes int
+}
 
 func (r *refused) at(id string) int {
 	return slices.IndexFunc(r.list, func(f model.Finding) bool { return f.ID == id })
@@ -21,23 +28,30 @@ func (r *refused) at(id string) int {
 // add notes what was refused, and returns for how many there was no room.
 func (r *refused) add(findings []model.Finding) (dropped int64) {
 	for i := range findings {
-		switch k := r.at(findings[i].ID); {
-		case k >= 0:
-			r.list[k] = findings[i]
-		case len(r.list) >= maxRefused:
-			dropped++
-		default:
-			r.list = append(r.list, findings[i])
+		if k := r.at(findings[i].ID); k >= 0 {
+			r.drop(k)
 		}
+		size := findings[i].Bytes()
+		if len(r.list) >= maxRefused || r.bytes+size > maxRefusedBytes {
+			dropped++
+			continue
+		}
+		r.bytes += size
+		r.list = append(r.list, findings[i])
 	}
 	return dropped
+}
+
+func (r *refused) drop(k int) {
+	r.bytes -= r.list[k].Bytes()
+	r.list = slices.Delete(r.list, k, k+1)
 }
 
 // taken forgets what the consumer has heard of since.
 func (r *refused) taken(findings []model.Finding) {
 	for i := range findings {
 		if k := r.at(findings[i].ID); k >= 0 {
-			r.list = slices.Delete(r.list, k, k+1)
+			r.drop(k)
 		}
 	}
 }

@@ -4,11 +4,13 @@ package desyncconnector
 
 import (
 	"time"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -23,7 +25,7 @@ func (h *hub) takeSpans(td ptrace.Traces) {
 	b.mu.Lock()
 	now := time.Now()
 	for i := range ranks {
-		b.add(1+len(ranks[i].Ops)/opsPerItem, func(w *watch.Watch) { w.AddOps(&ranks[i], now) })
+		b.add(sizeOfOps(&ranks[i]), func(w *watch.Watch) { w.AddOps(&ranks[i], now) })
 	}
 	b.mu.Unlock()
 	b.unread.Add(problems.Count())
@@ -50,14 +52,31 @@ func (h *hub) takeRecords(ld plog.Logs) {
 	h.deliver()
 }
 
-// sizeOf is the room that a state takes, in items. Most say what is in flight; a dump has
-// thousands of operations. Lists of members are shared by the ranks of a job.
-func sizeOf(s *model.RankState) int {
-	stacks := 0
-	for _, text := range s.Stacks {
-		stacks += len(text)
+// sizeOfOps is what operations of a rank take.
+func sizeOfOps(r *model.RankOps) int {
+	size := int(unsafe.Sizeof(*r)) + r.Rank.TextBytes()
+	for i := range r.Ops {
+		size += r.Ops[i].Bytes()
 	}
-	return 1 + (len(s.Ops)+len(s.Comms))/opsPerItem + stacks/bytesPerItem
+	return size
+}
+
+// sizeOf is what a state takes, with the lists of members that none has that waits.
+func (b *inbox) sizeOf(s *model.RankState) int {
+	size := s.Bytes()
+	for i := range s.Comms {
+		members := s.Comms[i].Members
+		at := unsafe.SliceData(members)
+		if _, waits := b.lists[at]; waits || len(members) == 0 {
+			continue
+		}
+		if b.lists == nil {
+			b.lists = map[*int64]struct{}{}
+		}
+		b.lists[at] = struct{}{}
+		size += len(members) * int(unsafe.Sizeof(*at))
+	}
+	return size
 }
 
 // take reports whether a record is of a kind that concerns hangs. Records are the caller's
@@ -66,25 +85,25 @@ func (b *inbox) take(of pcommon.Resource, lr plog.LogRecord, p *otelmap.Problems
 	switch lr.EventName() {
 	case semconv.EventRankState:
 		if s, ok := b.states.LogToRankState(of, lr, p); ok {
-			b.add(sizeOf(&s), func(w *watch.Watch) { w.AddState(&s, now) })
+			b.add(b.sizeOf(&s), func(w *watch.Watch) { w.AddState(&s, now) })
 		}
 	case semconv.EventRankAbsent:
 		if r, a, ok := otelmap.LogToAbsence(of, lr, p); ok {
-			b.add(1, func(w *watch.Watch) { w.AddAbsence(&r, a, now) })
+			b.add(r.TextBytes()+len(a.Detail), func(w *watch.Watch) { w.AddAbsence(&r, a, now) })
 		}
 	case semconv.EventOpOpen:
 		r, ok := otelmap.ResourceToRank(of, p)
 		if o, read := otelmap.LogToOpen(lr, p); ok && read {
-			b.add(1, func(w *watch.Watch) { w.AddOpen(&r, &o, now) })
+			b.add(r.TextBytes()+o.Bytes(), func(w *watch.Watch) { w.AddOpen(&r, &o, now) })
 		}
 	case semconv.EventFinding:
 		if f, ok := otelmap.LogToFinding(lr, p); ok {
-			what := lr.Body().AsString()
-			b.add(1, func(w *watch.Watch) { w.AddFinding(&f, what, now) })
+			what := bounded.Text(lr.Body().AsString(), bounded.MaxName)
+			b.add(f.Bytes()+len(what), func(w *watch.Watch) { w.AddFinding(&f, what, now) })
 		}
 	case semconv.EventHostFact:
 		if f, ok := otelmap.LogToFact(of, lr, p); ok {
-			b.add(1, func(w *watch.Watch) { w.AddFact(&f, now) })
+			b.add(f.Rank.TextBytes()+len(f.Kind)+len(f.What), func(w *watch.Watch) { w.AddFact(&f, now) })
 		}
 	default:
 		return false

@@ -98,13 +98,16 @@ type Stats struct {
 	TimesAhead int64
 	// StatesForeign came from a source that is not known.
 	StatesForeign int64
-	// JobsEvicted, RanksRefused, CommsRefused, OpensDropped and WitnessesDropped found no room.
+	// JobsEvicted, RanksRefused, CommsRefused, OpensDropped and WitnessesDropped found no room, by
+	// number or by bytes.
 	JobsEvicted, RanksRefused, CommsRefused, OpensDropped, WitnessesDropped int64
 	// GapsHurried were filed before it was known which phase they were in.
 	GapsHurried int64
 	// Judged counts judgements, Told findings opened, Withheld roots that were not told
 	// because they had moved, or not stood for their limit, each time they were found.
 	Judged, Told, Withheld int64
+	// Bytes is what all jobs hold now, by estimate.
+	Bytes int64
 	// Unanalysed are states, operations and communicators for which the analysis had no room.
 	Unanalysed int64
 }

@@ -176,6 +176,7 @@ func (w *Watch) Standing() (all []model.Finding) {
 // Stats returns the counters.
 func (w *Watch) Stats() Stats {
 	s := w.stats
+	s.Bytes = int64(w.room.Bytes())
 	for _, j := range w.jobs {
 		s.GapsHurried += j.rhythm.hurried
 	}

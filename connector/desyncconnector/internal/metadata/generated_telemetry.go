@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ConnectorDesyncAbsences          metric.Int64ObservableCounter
+	ConnectorDesyncBytes             metric.Int64ObservableGauge
 	ConnectorDesyncCommsRefused      metric.Int64ObservableCounter
 	ConnectorDesyncFindingsForgotten metric.Int64ObservableCounter
 	ConnectorDesyncFindingsLost      metric.Int64ObservableCounter
@@ -69,6 +70,21 @@ func (builder *TelemetryBuilder) RegisterConnectorDesyncAbsencesCallback(cb metr
 		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncAbsences, obs: o})
 		return nil
 	}, builder.ConnectorDesyncAbsences)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorDesyncBytesCallback sets callback for observable ConnectorDesyncBytes metric.
+func (builder *TelemetryBuilder) RegisterConnectorDesyncBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncBytes, obs: o})
+		return nil
+	}, builder.ConnectorDesyncBytes)
 	if err != nil {
 		return err
 	}
@@ -427,6 +443,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorDesyncBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_connector_desync_bytes",
+		metric.WithDescription("What all jobs hold, by estimate, of max_bytes. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncCommsRefused, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_comms_refused",
 		metric.WithDescription("Operations of communicators beyond max_comms of their rank, whose gaps are not known. [Alpha]"),
@@ -465,13 +487,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncInboxDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_inbox_dropped",
-		metric.WithDescription("Items that came while a job was judged and found no room to wait. [Alpha]"),
+		metric.WithDescription("States, events and batches that came while a job was judged and found no room to wait. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncJobsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_jobs_evicted",
-		metric.WithDescription("Jobs given up because of max_jobs. [Alpha]"),
+		metric.WithDescription("Jobs given up because of max_jobs or max_bytes. [Alpha]"),
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)
@@ -495,7 +517,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncRanksRefused, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_ranks_refused",
-		metric.WithDescription("Batches, states and events of ranks beyond max_ranks, or below 0, left out. [Alpha]"),
+		metric.WithDescription("Batches, states and events of ranks beyond max_ranks or max_bytes, or below 0, left out. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
@@ -549,7 +571,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncWitnessesDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_witnesses_dropped",
-		metric.WithDescription("Facts of networks for which there was no room. [Alpha]"),
+		metric.WithDescription("Facts of networks that left because there was no room. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

@@ -37,6 +37,20 @@ func AssertEqualConnectorDesyncAbsences(t *testing.T, tt *componenttest.Telemetr
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualConnectorDesyncBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_desync_bytes",
+		Description: "What all jobs hold, by estimate, of max_bytes. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_desync_bytes")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualConnectorDesyncCommsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_comms_refused",
@@ -136,7 +150,7 @@ func AssertEqualConnectorDesyncGapsHurried(t *testing.T, tt *componenttest.Telem
 func AssertEqualConnectorDesyncInboxDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_inbox_dropped",
-		Description: "Items that came while a job was judged and found no room to wait. [Alpha]",
+		Description: "States, events and batches that came while a job was judged and found no room to wait. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -152,7 +166,7 @@ func AssertEqualConnectorDesyncInboxDropped(t *testing.T, tt *componenttest.Tele
 func AssertEqualConnectorDesyncJobsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_jobs_evicted",
-		Description: "Jobs given up because of max_jobs. [Alpha]",
+		Description: "Jobs given up because of max_jobs or max_bytes. [Alpha]",
 		Unit:        "{job}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -216,7 +230,7 @@ func AssertEqualConnectorDesyncOps(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualConnectorDesyncRanksRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_ranks_refused",
-		Description: "Batches, states and events of ranks beyond max_ranks, or below 0, left out. [Alpha]",
+		Description: "Batches, states and events of ranks beyond max_ranks or max_bytes, or below 0, left out. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -360,7 +374,7 @@ func AssertEqualConnectorDesyncWithheld(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualConnectorDesyncWitnessesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_witnesses_dropped",
-		Description: "Facts of networks for which there was no room. [Alpha]",
+		Description: "Facts of networks that left because there was no room. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
