@@ -65,5 +65,7 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) engine() incident.Config {
-	return incident.Config{MaxOpen: c.MaxOpenFindings, CleanSteps: c.CleanSteps, CloseAfter: c.CloseAfter}
+	e := incident.NewDefaultConfig()
+	e.MaxOpen, e.CleanSteps, e.CloseAfter = c.MaxOpenFindings, c.CleanSteps, c.CloseAfter
+	return e
 }

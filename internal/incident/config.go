@@ -12,6 +12,9 @@ type Config struct {
 	// MaxOpen is the most findings held open, and again the most closed ones
 	// that are remembered so that their repetition is recognised.
 	MaxOpen int
+	// MaxBytes bounds what is held of all findings, open and closed, by estimate. The job of which most
+	// is held makes room.
+	MaxBytes int
 	// CleanSteps closes a finding when findings of the same kind and job have
 	// advanced this many steps beyond its last one.
 	CleanSteps int64
@@ -23,13 +26,19 @@ type Config struct {
 // 4 MiB, open and closed together; 10 minutes outlast the pause of an
 // evaluation or a checkpoint between two steps.
 func NewDefaultConfig() Config {
-	return Config{MaxOpen: 1024, CleanSteps: 100, CloseAfter: 10 * time.Minute}
+	return Config{MaxOpen: 1024, MaxBytes: 64 << 20, CleanSteps: 100, CloseAfter: 10 * time.Minute}
 }
+
+// minBytes is more than the longest finding takes.
+const minBytes = 1 << 20
 
 // Validate reports the first field that is out of range.
 func (c *Config) Validate() error {
 	if c.MaxOpen < 1 {
 		return fmt.Errorf("check max_open_findings: got %d; want at least 1", c.MaxOpen)
+	}
+	if c.MaxBytes < minBytes {
+		return fmt.Errorf("check max_bytes: got %d; want at least %d", c.MaxBytes, minBytes)
 	}
 	if c.CleanSteps < 1 {
 		return fmt.Errorf("check clean_steps: got %d; want at least 1", c.CleanSteps)

@@ -6,6 +6,7 @@ import (
 	"container/list"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -23,9 +24,10 @@ type Stats struct {
 	Received   int64
 	Duplicates int64 // of a revision not above the one known
 	Late       int64 // revisions of a finding that had been closed
-	Evicted    int64 // closed early, because MaxOpen was reached
+	Evicted    int64 // closed early, because MaxOpen or MaxBytes was reached
 	WithoutID  int64 // passed on once, neither de-duplicated nor joined
 	Forgotten  int64 // closed findings whose repetition would not be recognised any more
+	Cut        int64 // had texts or lists that were too long
 }
 
 // Engine holds the findings of any number of jobs. It is not safe for
@@ -35,6 +37,8 @@ type Engine struct {
 	byID  map[string]*entry
 	open  *list.List // of *entry, least recently heard of first
 	done  *list.List // of *entry, closed longest ago first
+	jobs  map[string]*holder
+	room  bounded.Room[*holder]
 	seq   int64
 	stats Stats
 }
@@ -48,15 +52,20 @@ type entry struct {
 	seq      int64 // order of first sight
 	at       *list.Element
 	incident *group
+	of       *holder
+	size     int // bytes
 }
 
 // NewEngine returns an engine; cfg must be valid.
 func NewEngine(cfg Config) *Engine {
-	return &Engine{cfg: cfg, byID: map[string]*entry{}, open: list.New(), done: list.New()}
+	return &Engine{cfg: cfg, byID: map[string]*entry{}, jobs: map[string]*holder{}, open: list.New(), done: list.New()}
 }
 
 // Stats returns the counters.
 func (e *Engine) Stats() Stats { return e.stats }
+
+// Bytes estimates what all findings that are held take.
+func (e *Engine) Bytes() int { return e.room.Bytes() }
 
 // Open returns how many findings are open.
 func (e *Engine) Open() int { return e.open.Len() }
@@ -64,6 +73,9 @@ func (e *Engine) Open() int { return e.open.Len() }
 // Add takes one finding, heard at now, and returns what changed.
 func (e *Engine) Add(f model.Finding, now time.Time) []Event {
 	e.stats.Received++
+	if cut(&f) {
+		e.stats.Cut++
+	}
 	if f.ID == "" {
 		e.stats.WithoutID++
 		return []Event{{Finding: f, New: true}}
@@ -84,12 +96,13 @@ func (e *Engine) insert(f model.Finding, now time.Time) []Event {
 	var events []Event
 	if f.Status != model.StatusClosed && e.open.Len() >= e.cfg.MaxOpen {
 		e.stats.Evicted++
-		events = append(events, e.close(e.open.Front().Value.(*entry)))
+		events = append(events, e.close(e.leaver(e.open, openOf)))
 	}
 	e.seq++
 	n := &entry{finding: f, revision: f.Revision, heard: now, seq: e.seq}
 	e.byID[f.ID] = n
 	n.at = e.open.PushBack(n)
+	e.hold(n)
 	if f.Status != model.StatusClosed {
 		n.finding.Status = model.StatusOpen
 	}
@@ -97,6 +110,7 @@ func (e *Engine) insert(f model.Finding, now time.Time) []Event {
 	if f.Status == model.StatusClosed {
 		e.retire(n)
 	}
+	events = append(events, e.shrink(n)...)
 	return append(events, Event{Finding: n.finding, New: true, Closed: n.closed})
 }
 
@@ -114,6 +128,8 @@ func (e *Engine) update(n *entry, f model.Finding, now time.Time) []Event {
 		f.Status = model.StatusUpdated
 	}
 	n.finding, n.heard = f, now
+	n.resize()
+	n.of.share.Hear()
 	if !n.closed {
 		e.open.MoveToBack(n.at)
 	}
@@ -121,6 +137,7 @@ func (e *Engine) update(n *entry, f model.Finding, now time.Time) []Event {
 	if closes {
 		e.retire(n)
 	}
+	events = append(events, e.shrink(n)...)
 	return append(events, Event{Finding: n.finding, Closed: closes})
 }
 
@@ -189,13 +206,21 @@ func (e *Engine) close(n *entry) Event {
 func (e *Engine) retire(n *entry) {
 	e.open.Remove(n.at)
 	n.closed = true
+	n.resize()
 	n.at = e.done.PushBack(n)
-	if e.done.Len() <= e.cfg.MaxOpen {
-		return
+	n.of.open--
+	n.of.done++
+	if e.done.Len() > e.cfg.MaxOpen {
+		e.forget(e.leaver(e.done, doneOf))
 	}
-	oldest := e.done.Remove(e.done.Front()).(*entry)
-	oldest.incident.remove(oldest)
-	delete(e.byID, oldest.finding.ID)
+}
+
+// forget drops a closed finding.
+func (e *Engine) forget(n *entry) {
+	e.done.Remove(n.at)
+	n.incident.remove(n)
+	delete(e.byID, n.finding.ID)
+	e.release(n)
 	e.stats.Forgotten++
 }
 

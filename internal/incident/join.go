@@ -52,6 +52,7 @@ func newGroup(n *entry) *group {
 		g.id = model.FindingID(f.Incarnation, "incident", f.ID, 0)
 	}
 	f.IncidentID = g.id
+	n.resize()
 	return g
 }
 
@@ -62,6 +63,7 @@ func (g *group) take(n *entry) {
 	}
 	n.incident = g
 	n.finding.IncidentID = g.id
+	n.resize()
 }
 
 // absorb moves all members of o to g. All but the one that caused it, which is
@@ -76,6 +78,7 @@ func (g *group) absorb(o *group, cause *entry) []Event {
 		m.finding.Revision++
 		if !m.closed {
 			m.finding.Status = model.StatusUpdated
+			m.resize()
 		}
 		events = append(events, Event{Finding: m.finding})
 	}

@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                              sync.Mutex
 	registrations                   []metric.Registration
 	ConnectorFindingsBadAttributes  metric.Int64ObservableCounter
+	ConnectorFindingsCut            metric.Int64ObservableCounter
 	ConnectorFindingsDuplicates     metric.Int64ObservableCounter
 	ConnectorFindingsEvicted        metric.Int64ObservableCounter
 	ConnectorFindingsForeignRecords metric.Int64ObservableCounter
@@ -57,6 +58,21 @@ func (builder *TelemetryBuilder) RegisterConnectorFindingsBadAttributesCallback(
 		cb(ctx, &observerInt64{inst: builder.ConnectorFindingsBadAttributes, obs: o})
 		return nil
 	}, builder.ConnectorFindingsBadAttributes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorFindingsCutCallback sets callback for observable ConnectorFindingsCut metric.
+func (builder *TelemetryBuilder) RegisterConnectorFindingsCutCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorFindingsCut, obs: o})
+		return nil
+	}, builder.ConnectorFindingsCut)
 	if err != nil {
 		return err
 	}
@@ -233,6 +249,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_findings_bad_attributes",
 		metric.WithDescription("Attributes of findings left out because their type was wrong. [Alpha]"),
 		metric.WithUnit("{attribute}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorFindingsCut, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_findings_cut",
+		metric.WithDescription("Findings of which texts or lists were too long, and were cut. [Alpha]"),
+		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorFindingsDuplicates, err = builder.meter.Int64ObservableCounter(

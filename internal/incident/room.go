@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"container/list"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// Findings come from any analysis, and from whoever sends what looks like one: each is cut to a size, and
+// all that are held keep to MaxBytes.
+
+// maxListed bounds each list of a finding: all analyses of ours keep to it.
+const maxListed = semconv.MaxFindingRanks
+
+// entryBytes is what an entry takes beside its finding: itself, its places in the lists, maps and its
+// incident.
+const entryBytes = 512
+
+// crowd is the part of MaxOpen that one job may hold before its findings make room for those of others.
+const crowd = 16
+
+// holder is a job, or all that is of none, with what is held of it.
+type holder struct {
+	job        string
+	open, done int
+	share      *bounded.Share[*holder]
+}
+
+// cut bounds a finding, and reports whether anything was too long.
+func cut(f *model.Finding) (changed bool) {
+	for _, l := range [...]struct {
+		limit int
+		texts []*string
+	}{
+		{bounded.MaxName, []*string{
+			&f.JobName, &f.JobID, &f.Incarnation, &f.Kind, &f.Class, &f.Cause, &f.ID, &f.Status, &f.Host, &f.HWID, &f.Op, &f.CommID, &f.CommName,
+			&f.Link, &f.Clock, &f.IncidentID,
+		}},
+		{bounded.MaxLong, []*string{&f.Stack, &f.Evidence, &f.Action}},
+	} {
+		for _, text := range l.texts {
+			if !bounded.Fits(*text, l.limit) {
+				*text, changed = bounded.Text(*text, l.limit), true
+			}
+		}
+	}
+	for _, l := range [...]struct {
+		ranks *[]int64
+		count *model.Optional[int64]
+	}{{&f.Ranks, &f.RanksCount}, {&f.Waiting, &f.WaitingCount}, {&f.Candidates, &f.CandidatesCount}} {
+		n := len(*l.ranks)
+		if n <= maxListed {
+			continue
+		}
+		*l.ranks, changed = append([]int64(nil), (*l.ranks)[:maxListed]...), true
+		if !l.count.OK {
+			*l.count = model.Some(int64(n))
+		}
+	}
+	if len(f.Links) > maxListed {
+		f.Links, changed = append([]model.SpanRef(nil), f.Links[:maxListed]...), true
+	}
+	return changed
+}
+
+// hold counts a new entry for its job.
+func (e *Engine) hold(n *entry) {
+	h := e.jobs[n.finding.JobID]
+	if h == nil {
+		h = &holder{job: n.finding.JobID}
+		h.share = e.room.Enter(h)
+		e.jobs[h.job] = h
+	}
+	h.share.Hear()
+	h.open++
+	n.of, n.size = h, n.finding.Bytes()+entryBytes
+	h.share.Add(n.size)
+}
+
+// resize counts an entry whose finding has changed.
+func (n *entry) resize() {
+	size := n.finding.Bytes() + entryBytes
+	n.of.share.Add(size - n.size)
+	n.size = size
+}
+
+// release gives back what a closed entry took.
+func (e *Engine) release(n *entry) {
+	n.of.share.Add(-n.size)
+	if n.of.done--; n.of.open+n.of.done == 0 {
+		n.of.share.Leave()
+		delete(e.jobs, n.of.job)
+	}
+}
+
+// leaver is the entry of a list that makes room: of the job that has most of them, where that is more
+// than its part, the one heard longest ago; else that of all.
+func (e *Engine) leaver(l *list.List, count func(*holder) int) *entry {
+	first := l.Front().Value.(*entry)
+	most := first.of
+	for _, h := range e.jobs {
+		if n, m := count(h), count(most); n > m || n == m && most != first.of && h.job < most.job {
+			most = h
+		}
+	}
+	if crowd*count(most) <= e.cfg.MaxOpen {
+		return first
+	}
+	return firstOf(l, most, nil)
+}
+
+// firstOf is the entry of a job in a list that was heard longest ago, but for one; nil where there is
+// none.
+func firstOf(l *list.List, h *holder, but *entry) *entry {
+	for at := l.Front(); at != nil; at = at.Next() {
+		if n := at.Value.(*entry); n.of == h && n != but {
+			return n
+		}
+	}
+	return nil
+}
+
+func openOf(h *holder) int { return h.open }
+func doneOf(h *holder) int { return h.done }
+
+// shrink keeps to MaxBytes after one entry was heard: of the job that holds most, closed findings are
+// forgotten first, and open ones closed then.
+func (e *Engine) shrink(heard *entry) (events []Event) {
+	for e.room.Bytes() > e.cfg.MaxBytes {
+		largest := e.room.Largest()
+		if n := firstOf(e.done, largest, heard); n != nil {
+			e.forget(n)
+			continue
+		}
+		n := firstOf(e.open, largest, heard)
+		if n == nil {
+			break // it alone is there
+		}
+		e.stats.Evicted++
+		events = append(events, e.close(n))
+	}
+	return events
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+var padding = strings.Repeat("x", 100_000)
+
+// ranks and links are lists of 100,000 elements.
+var ranks, links = make([]int64, 100_000), make([]model.SpanRef, 100_000)
+
+// hostile is a valid finding with new texts of 4 kB and 100 kB, and long lists.
+func hostile(i int, job string) model.Finding {
+	name, text := strconv.Itoa(i)+padding[:4000], strconv.Itoa(i)+padding
+	return model.Finding{
+		ID: name, Revision: 1, Kind: name, Class: name, JobID: job, JobName: name, Host: name, Op: name, Link: name, Stack: text,
+		Evidence: `{"a":"` + text + `"}`, Action: text, Ranks: ranks, Waiting: ranks, Candidates: ranks, Links: links,
+		Start: int64(i), Time: int64(i), Status: model.StatusOpen,
+	}
+}
+
+func TestEngine_LongFindings_AreCut(t *testing.T) {
+	e := engine(nil)
+	ev := e.Add(hostile(1, "job"), t0)
+	require.Len(t, ev, 1)
+	f := ev[0].Finding
+	assert.Less(t, f.Bytes(), 260<<10)
+	assert.Len(t, f.ID, 1024)
+	assert.Len(t, f.Evidence, 64<<10)
+	assert.Len(t, f.Ranks, 64)
+	assert.Equal(t, model.Some(int64(100_000)), f.RanksCount, "how many there are is not lost")
+	assert.Equal(t, int64(1), e.Stats().Cut)
+
+	f = finding("short", 1, 1, 0, 1)
+	e.Add(f, t0)
+	assert.Equal(t, int64(1), e.Stats().Cut)
+}
+
+// recount walks what an engine holds.
+func recount(e *Engine) (bytes int) {
+	for _, n := range e.byID {
+		bytes += n.finding.Bytes() + entryBytes
+	}
+	return bytes
+}
+
+// Whatever findings flood an engine, it keeps to its bytes, and another job's finding stays open.
+func TestEngine_FloodOfFindings_StaysWithinBytesAndKeepsOthers(t *testing.T) {
+	const limit = 1 << 20
+	for name, send := range map[string]func(e *Engine, i int){
+		"new findings of one job":  func(e *Engine, i int) { e.Add(hostile(i, "hostile"), t0) },
+		"closed findings of a job": func(e *Engine, i int) { f := hostile(i, "hostile"); f.Status = model.StatusClosed; e.Add(f, t0) },
+		"new jobs":                 func(e *Engine, i int) { e.Add(hostile(i, strconv.Itoa(i)+padding[:4000]), t0) },
+		"revisions of few findings": func(e *Engine, i int) {
+			f := hostile(i%8, "hostile")
+			f.Revision, f.Evidence = int64(i+1), strings.Repeat("e", 1000*(i%64))
+			e.Add(f, t0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := engine(func(c *Config) { c.MaxBytes = limit })
+			before := heap()
+			require.Equal(t, []string{"quiet 1 open+"}, said(e.Add(finding("quiet", 1, 3, 0, 10), t0)))
+			for i := range 30 {
+				send(e, i)
+				require.LessOrEqual(t, e.Bytes(), limit)
+				if i%10 == 0 {
+					e.Add(finding("quiet", 1, 3, 0, 10), t0)
+				}
+			}
+			assert.Equal(t, recount(e), e.Bytes())
+			assert.Less(t, heap()-before, int64(2*limit))
+			assert.Equal(t, []string{"quiet 2 updated"}, said(e.Add(finding("quiet", 2, 3, 0, 11), t0)))
+			assert.Equal(t, []string{"quiet 3 closed."}, said(e.Add(closed("quiet", 3), t0)))
+			e.Tick(t0.Add(time.Hour))
+			assert.Equal(t, recount(e), e.Bytes())
+			runtime.KeepAlive(e)
+		})
+	}
+}
+
+func closed(id string, rev int64) model.Finding {
+	f := finding(id, rev, 3, 0, 12)
+	f.Status = model.StatusClosed
+	return f
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A job that opens findings without end closes its own: those of others stay.
+func TestEngine_TooManyFindingsOfAJob_CloseTheirOwn(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 64 })
+	e.Add(finding("quiet", 1, 3, 0, 10), t0)
+	for i := range 1000 {
+		f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+		f.JobID = "loud"
+		e.Add(f, t0)
+	}
+	assert.Equal(t, 64, e.Open())
+	assert.False(t, e.byID["quiet"].closed)
+	assert.Equal(t, int64(1000-63), e.Stats().Evicted)
+	assert.Equal(t, int64(1000-63-64), e.Stats().Forgotten)
+
+	e.Flush()
+	assert.Equal(t, recount(e), e.Bytes())
+	assert.Len(t, e.byID, 64, "closed ones are remembered")
+}
