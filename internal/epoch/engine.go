@@ -6,19 +6,22 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"unicode/utf8"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Config bounds what an engine keeps. Zero limits mean the defaults.
 type Config struct {
-	Jobs        int // those that were not heard of for longest leave
+	Jobs        int // those that were not heard of for longest leave, new ones first
 	Generations int // of one job; those whose newest save is the oldest leave
 	Saves       int // of one generation; those of the lowest epochs leave
 	Domains     int // of one generation
 	Observers   int // those that were forgotten leave
 	Registers   int // in all; of the generation that has most, the saves of the lowest epochs leave
+	// Bytes bounds all that is held, by estimate, but for the names of observers: the job that holds
+	// most gives up generations, then saves, then all.
+	Bytes int
 }
 
 // DefaultConfig has room for 16,384 ranks with 8 domains each, and their last 30 saves.
@@ -27,6 +30,7 @@ func DefaultConfig() Config {
 		Jobs: 256, Generations: 8, Saves: 256, Observers: 32_768,
 		Domains:   1 << 18,
 		Registers: 4 << 20, // 32 bytes each
+		Bytes:     256 << 20,
 	}
 }
 
@@ -41,6 +45,7 @@ func (c Config) or(def Config) Config {
 		{&c.Domains, def.Domains},
 		{&c.Observers, def.Observers},
 		{&c.Registers, def.Registers},
+		{&c.Bytes, def.Bytes},
 	} {
 		if *p.to <= 0 {
 			*p.to = p.def
@@ -57,6 +62,7 @@ type Stats struct {
 	SavesLost    int64 // saves that left, or came too late
 	Overflowed   int64 // observations beyond domains or observers: they taint
 	Registers    int   // held now
+	Bytes        int   // held now, by estimate
 }
 
 // Engine keeps what observers say of the saves of jobs. What it holds is the join of all
@@ -65,19 +71,26 @@ type Stats struct {
 type Engine struct {
 	cfg       Config
 	jobs      map[string]*job
+	shares    bounded.Room[*job]
 	observers map[string]int32
 	names     []string // of observers
 	gone      []bool   // observers that are not heard from any more
+	first     []*job   // of observers, the job of which they spoke first
 	stats     Stats
 }
 
 type job struct {
+	id          string
 	generations map[string]*generation
-	heard       int64 // as many observations had been taken when it was last heard of
+	share       *bounded.Share[*job]
+	observers   int // that spoke of it first
 }
 
 // generation is the life of one set of domains of a job.
 type generation struct {
+	of        *job
+	name      string
+	bytes     int // of its domains
 	index     map[model.Domain]int32
 	domains   []model.Domain
 	order     []int32 // of domains, sorted; stale while it is shorter than they are
@@ -94,6 +107,9 @@ type save struct {
 	of    map[model.DomainKind]int64 // how many domains of a kind there are, where somebody says
 	spoke int                        // registers that were not withdrawn
 	told  set                        // domains that observers told of of which nothing is held any more
+	// others counts the registers in more, beside is what the engine's user keeps of the save, and bytes
+	// is what the job's share counts for it.
+	others, beside, bytes int
 }
 
 type cell struct {
@@ -107,7 +123,11 @@ func New(c Config) *Engine {
 }
 
 // Stats returns the counters.
-func (e *Engine) Stats() Stats { return e.stats }
+func (e *Engine) Stats() Stats {
+	s := e.stats
+	s.Bytes = e.shares.Bytes()
+	return s
+}
 
 // Change is what an observation changed.
 type Change uint8
@@ -122,6 +142,11 @@ const (
 
 // Observe joins one observation.
 func (e *Engine) Observe(o *model.EpochObservation) Change {
+	defer e.shrink()
+	return e.observe(o)
+}
+
+func (e *Engine) observe(o *model.EpochObservation) Change {
 	st, ok := stateOf[o.State]
 	if !ok || o.Domain.Kind == "" || !named(o) {
 		e.stats.Refused++
@@ -132,6 +157,7 @@ func (e *Engine) Observe(o *model.EpochObservation) Change {
 	// The domain is expected from now on, whatever becomes of what is said of it.
 	domains := len(g.domains)
 	at, ok := g.domain(o.Domain, e.cfg.Domains)
+	defer g.measure(o.Save)
 	change := Nothing
 	if len(g.domains) > domains {
 		change = OfAll
@@ -140,7 +166,7 @@ func (e *Engine) Observe(o *model.EpochObservation) Change {
 	if s == nil {
 		return change
 	}
-	by, ok2 := e.observer(o.Observer)
+	by, ok2 := e.observer(o.Observer, g.of)
 	if !ok || !ok2 {
 		e.overflow(g)
 		return OfAll
@@ -165,13 +191,10 @@ func (e *Engine) Observe(o *model.EpochObservation) Change {
 	return change
 }
 
-// maxName bounds every name: a path is not longer.
-const maxName = 4096
-
 // named reports whether the names can be kept, and written down.
 func named(o *model.EpochObservation) bool {
 	for _, s := range []string{o.JobID, o.Generation, string(o.Domain.Kind), o.Domain.ID, o.Observer} {
-		if len(s) > maxName || !utf8.ValidString(s) {
+		if !bounded.Fits(s, bounded.MaxName) {
 			return false
 		}
 	}
@@ -210,6 +233,7 @@ func (e *Engine) join(g *generation, n int64, at int32, c cell) bool {
 	if s.more == nil {
 		s.more = map[int32][]cell{}
 	}
+	s.others++
 	s.more[at] = append(others, cell{observer: c.observer})
 	return s.put(&s.more[at][len(others)].register, c.register)
 }
@@ -233,18 +257,21 @@ func (e *Engine) generation(id, name string) *generation {
 	j := e.jobs[id]
 	if j == nil {
 		if len(e.jobs) >= e.cfg.Jobs {
-			e.evictJob()
+			e.dropJob(e.shares.Oldest())
 		}
-		j = &job{generations: map[string]*generation{}}
+		j = &job{id: id, generations: map[string]*generation{}}
+		j.share = e.shares.Enter(j)
+		j.share.Add(jobBytes + len(id))
 		e.jobs[id] = j
 	}
-	j.heard = e.stats.Observations
+	j.share.Hear()
 	g := j.generations[name]
 	if g == nil {
 		if len(j.generations) >= e.cfg.Generations {
 			e.evictGeneration(j)
 		}
-		g = &generation{index: map[model.Domain]int32{}, saves: map[int64]*save{}}
+		g = &generation{of: j, name: name, bytes: generationBytes + len(name), index: map[model.Domain]int32{}, saves: map[int64]*save{}}
+		j.share.Add(g.bytes)
 		j.generations[name] = g
 	}
 	return g
@@ -281,7 +308,9 @@ func (e *Engine) save(g *generation, n int64) *save {
 	return s
 }
 
-func (e *Engine) observer(name string) (int32, bool) {
+// observer returns the number of an observer that speaks of a job. Where there is no room, those leave
+// that were forgotten; else the job of which most observers spoke first, where it is another.
+func (e *Engine) observer(name string, of *job) (int32, bool) {
 	if i, ok := e.observers[name]; ok {
 		e.gone[i] = false
 		return i, true
@@ -290,11 +319,18 @@ func (e *Engine) observer(name string) (int32, bool) {
 		e.sweep()
 	}
 	if len(e.names) >= e.cfg.Observers {
+		if most := e.mostObservers(); most != of && most != nil {
+			e.dropJob(most)
+			e.sweep()
+		}
+	}
+	if len(e.names) >= e.cfg.Observers {
 		return 0, false
 	}
 	i := int32(len(e.names))
 	e.observers[name] = i
-	e.names, e.gone = append(e.names, name), append(e.gone, false)
+	e.names, e.gone, e.first = append(e.names, name), append(e.gone, false), append(e.first, of)
+	of.observers++
 	return i, true
 }
 
@@ -317,6 +353,7 @@ func (g *generation) domain(d model.Domain, limit int) (int32, bool) {
 	i := int32(len(g.domains))
 	g.index[d] = i
 	g.domains = append(g.domains, d)
+	g.grow(domainBytes + len(d.Kind) + len(d.ID))
 	return i, true
 }
 

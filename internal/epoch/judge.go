@@ -162,7 +162,18 @@ func (t *tally) conclude(epoch int64, tainted bool) Judgement {
 	default:
 		j.Verdict, j.Epoch = Converged, model.Some(epoch)
 	}
+	j.bound()
 	return j
+}
+
+// bound leaves the epochs that most domains hold.
+func (j *Judgement) bound() {
+	if len(j.Held) <= MaxNamed {
+		return
+	}
+	slices.SortStableFunc(j.Held, func(a, b Held) int { return cmp.Compare(b.Count, a.Count) })
+	j.Held = slices.Clone(j.Held[:MaxNamed])
+	slices.SortFunc(j.Held, func(a, b Held) int { return cmp.Compare(a.Epoch, b.Epoch) })
 }
 
 func compareDomains(a, b model.Domain) int {

@@ -45,6 +45,7 @@ func (e *Engine) drop(g *generation, n int64) {
 	held := g.saves[n].registers()
 	e.stats.Registers -= held
 	g.registers -= held
+	g.of.share.Add(-g.saves[n].bytes)
 	delete(g.saves, n)
 }
 
@@ -67,19 +68,27 @@ func (s *save) each(f func(at int32, c *cell)) {
 	}
 }
 
-// evictJob drops the job of which nothing was heard for longest.
-func (e *Engine) evictJob() {
-	var oldest string
-	var of *job
-	for id, j := range e.jobs {
-		if of == nil || cmp.Or(cmp.Compare(j.heard, of.heard), cmp.Compare(id, oldest)) < 0 {
-			oldest, of = id, j
+func (e *Engine) dropJob(j *job) {
+	for name := range j.generations {
+		e.dropGeneration(j, name)
+	}
+	for i, of := range e.first { // what they say of others counts again when they are heard next
+		if of == j {
+			e.gone[i], e.first[i] = true, nil
 		}
 	}
-	for name := range of.generations {
-		e.dropGeneration(of, name)
+	j.share.Leave()
+	delete(e.jobs, j.id)
+}
+
+// mostObservers is the job of which most observers spoke first, of several the first by name.
+func (e *Engine) mostObservers() (most *job) {
+	for _, id := range e.Jobs() {
+		if j := e.jobs[id]; most == nil || j.observers > most.observers {
+			most = j
+		}
 	}
-	delete(e.jobs, oldest)
+	return most
 }
 
 // evictGeneration drops the generation whose newest save is the oldest.
@@ -96,35 +105,43 @@ func (e *Engine) evictGeneration(j *job) {
 }
 
 func (e *Engine) dropGeneration(j *job, name string) {
-	e.stats.Registers -= j.generations[name].registers
+	g := j.generations[name]
+	for _, s := range g.saves {
+		j.share.Add(-s.bytes)
+	}
+	g.grow(-g.bytes)
+	e.stats.Registers -= g.registers
 	e.stats.JobsLost++
 	delete(j.generations, name)
 }
 
 // sweep gives up the observers that were forgotten, with what they said, which no view counts.
 func (e *Engine) sweep() {
-	to, names := make([]int32, len(e.names)), []string(nil)
+	if !slices.Contains(e.gone, true) {
+		return
+	}
+	to, names, first := make([]int32, len(e.names)), []string(nil), []*job(nil)
 	for i, name := range e.names {
 		if to[i] = -1; !e.gone[i] {
 			to[i] = int32(len(names))
-			names = append(names, name)
+			names, first = append(names, name), append(first, e.first[i])
+		} else if of := e.first[i]; of != nil {
+			of.observers--
 		}
-	}
-	if len(names) == len(e.names) {
-		return
 	}
 	for _, j := range e.jobs {
 		for _, g := range j.generations {
 			for _, s := range g.saves {
 				before := s.registers()
 				s.renumber(to)
+				g.count(s)
 				left := before - s.registers()
 				g.registers -= left
 				e.stats.Registers -= left
 			}
 		}
 	}
-	e.names, e.gone = names, make([]bool, len(names))
+	e.names, e.gone, e.first = names, make([]bool, len(names)), first
 	clear(e.observers)
 	for i, name := range names {
 		e.observers[name] = int32(i)
@@ -134,7 +151,7 @@ func (e *Engine) sweep() {
 // renumber gives observers new numbers; of what those said that have none only remains that the
 // domain is one of the save.
 func (s *save) renumber(to []int32) {
-	s.spoke = 0
+	s.spoke, s.others = 0, 0
 	for at := range s.cells {
 		c := &s.cells[at]
 		if c.value.state == silent {
@@ -158,6 +175,7 @@ func (s *save) renumber(to []int32) {
 		}
 		if len(all) > 1 {
 			s.more[int32(at)] = all[1:]
+			s.others += len(all) - 1
 		}
 	}
 }

@@ -183,6 +183,7 @@ func (s *snapshot) checkRegister(g *generationSnapshot, r [7]int64) error {
 }
 
 func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
+	defer e.shrink()
 	g := e.generation(from.Job, from.Generation)
 	g.tainted = g.tainted || from.Tainted
 	at := make([]int32, len(from.Domains))
@@ -199,6 +200,7 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 		if to == nil {
 			continue
 		}
+		defer g.measure(of.Save)
 		for kind, n := range of.Of {
 			if n > int64(e.cfg.Domains) {
 				e.overflow(g)
@@ -212,7 +214,7 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 			}
 		}
 		for _, r := range of.Registers {
-			by, ok := e.observer(s.Observers[r[1]])
+			by, ok := e.observer(s.Observers[r[1]], g.of)
 			if !ok || at[r[0]] < 0 {
 				e.overflow(g)
 				continue

@@ -20,7 +20,8 @@ const (
 type Judgement struct {
 	Verdict Verdict
 	Epoch   model.Optional[int64] // of Converged and Revoked
-	// Held counts the confirming domains by the epoch that they hold, ascending.
+	// Held counts the confirming domains by the epoch that they hold, ascending: of more than MaxNamed
+	// epochs those that most domains hold.
 	Held []Held
 	// Missing are domains that do not confirm, in a fixed order, at most MaxNamed of them.
 	Missing      []Doubt
