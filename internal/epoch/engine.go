@@ -308,8 +308,12 @@ func (e *Engine) save(g *generation, n int64) *save {
 	return s
 }
 
+// crowd is the part of all observers that one job may have before it makes room for others.
+const crowd = 4
+
 // observer returns the number of an observer that speaks of a job. Where there is no room, those leave
-// that were forgotten; else the job of which most observers spoke first, where it is another.
+// that were forgotten; else the job of which most observers spoke first, where it is another and has more
+// than its part.
 func (e *Engine) observer(name string, of *job) (int32, bool) {
 	if i, ok := e.observers[name]; ok {
 		e.gone[i] = false
@@ -319,7 +323,7 @@ func (e *Engine) observer(name string, of *job) (int32, bool) {
 		e.sweep()
 	}
 	if len(e.names) >= e.cfg.Observers {
-		if most := e.mostObservers(); most != of && most != nil {
+		if most := e.mostObservers(); most != of && crowd*most.observers > e.cfg.Observers {
 			e.dropJob(most)
 			e.sweep()
 		}

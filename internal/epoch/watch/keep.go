@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
@@ -46,24 +47,48 @@ type keptEpisode struct {
 // Snapshot returns what is to be known after a restart, as JSON. Of two watches that know the same it is
 // the same.
 func (w *Watch) Snapshot() ([]byte, error) {
-	k := kept{Version: keptVersion}
+	k, looked := kept{Version: keptVersion}, 0
 	for _, of := range slices.SortedFunc(maps.Keys(w.frontiers), genKey.compare) {
-		f := keptFrontier{of.job, of.generation, w.frontiers[of].V, w.looked(of)}
+		f := keptFrontier{of.job, of.generation, w.frontiers[of].V, nil}
+		for _, name := range w.looked(of) {
+			if looked += len(name); looked <= maxLooked {
+				f.Observers = append(f.Observers, name)
+			}
+		}
 		k.Frontiers = append(k.Frontiers, f)
 	}
 	for _, of := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
 		e := w.open[of]
-		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, bounded(e.Judgement)})
+		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, e.Judgement})
 	}
-	return json.Marshal(k)
+	data, err := json.Marshal(k)
+	if err == nil && len(data) > MaxSnapshot {
+		return nil, fmt.Errorf("write saves: got %d bytes; want at most %d", len(data), MaxSnapshot)
+	}
+	return data, err
 }
 
-// bounded is a judgement without what is beyond the domains and epochs that one names.
-func bounded(j epoch.Judgement) epoch.Judgement {
-	j.Missing = j.Missing[:min(len(j.Missing), epoch.MaxNamed)]
+// MaxSnapshot bounds what is kept over a restart, in bytes: four times what all open episodes hold.
+const MaxSnapshot = 64 << 20
+
+// maxLooked bounds the names of observers of all frontiers that are kept, in bytes.
+const maxLooked = 16 << 20
+
+// brief is a judgement as an episode keeps it: of the domains that hold an epoch the first alone is told,
+// and their names are copies.
+func brief(j epoch.Judgement) epoch.Judgement {
+	own := func(d model.Domain) model.Domain {
+		return model.Domain{Kind: model.DomainKind(strings.Clone(string(d.Kind))), ID: strings.Clone(d.ID)}
+	}
+	j.Missing = slices.Clone(j.Missing[:min(len(j.Missing), epoch.MaxNamed)])
+	for i := range j.Missing {
+		j.Missing[i].Domain = own(j.Missing[i].Domain)
+	}
 	j.Held = slices.Clone(j.Held[:min(len(j.Held), epoch.MaxNamed)])
 	for i := range j.Held {
-		j.Held[i].Domains = j.Held[i].Domains[:min(len(j.Held[i].Domains), epoch.MaxNamed)]
+		if d := j.Held[i].Domains; len(d) > 0 {
+			j.Held[i].Domains = []model.Domain{own(d[0])}
+		}
 	}
 	return j
 }
@@ -99,6 +124,9 @@ type before struct {
 // Restore takes what a snapshot holds, before anything is observed. Of one that is not right nothing is
 // taken.
 func (w *Watch) Restore(data []byte, now time.Time) error {
+	if len(data) > MaxSnapshot {
+		return fmt.Errorf("restore saves: got %d bytes; want at most %d", len(data), MaxSnapshot)
+	}
 	var k kept
 	if err := json.Unmarshal(data, &k); err != nil {
 		return fmt.Errorf("restore saves: %w", err)
@@ -114,11 +142,10 @@ func (w *Watch) Restore(data []byte, now time.Time) error {
 	}
 	for _, e := range k.Episodes {
 		of := saveKey{genKey{e.Job, e.Generation}, e.Save}
-		e.Judgement = bounded(e.Judgement)
-		w.open[of] = &Episode{
-			Job: e.Job, Generation: e.Generation, Save: e.Save, Class: e.Class, Judgement: e.Judgement,
+		w.begin(of, &Episode{
+			Job: e.Job, Generation: e.Generation, Save: e.Save, Class: e.Class, Judgement: brief(e.Judgement),
 			Began: time.Unix(0, e.Began), Revision: e.Revision, unseen: true,
-		}
+		})
 	}
 	return nil
 }
@@ -171,17 +198,14 @@ func (w *Watch) away(out []Episode, now time.Time) []Episode {
 			e.unseen = false
 			continue
 		}
-		if len(w.open) >= w.cfg.MaxEpisodes {
-			w.stats.Withheld++
-			continue
-		}
 		e := &Episode{
 			Job: of.job, Generation: of.generation, Save: k.save, Class: Revoked, Began: now, Revision: 1,
 			Judgement: epoch.Judgement{Verdict: epoch.Revoked, Epoch: model.Some(k.save)},
 		}
-		w.open[k] = e
-		w.stats.Opened++
-		out = append(out, *e)
+		if w.begin(k, e) {
+			w.stats.Opened++
+			out = append(out, *e)
+		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
 		if w.saves[k] != nil {

@@ -21,6 +21,8 @@ type Watch struct {
 	lives     map[string]string // the newest observer of each name
 	saves     map[saveKey]*save
 	open      map[saveKey]*Episode
+	openBytes int
+	pruned    int // saves that were known after the last prune
 	frontiers map[genKey]model.Optional[int64]
 	spans     []Span
 	stats     Stats
@@ -87,6 +89,7 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 	case s == nil && !w.engine.Has(k.job, k.generation, k.save):
 		return // it found no room
 	case s == nil:
+		w.prune()
 		s = &save{changed: now, spans: spanning{heard: now}}
 		w.saves[k] = s
 	case change != epoch.Nothing:
@@ -94,6 +97,7 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 	}
 	s.heard = now
 	s.spans.take(of, w.observers[o.Observer], change != epoch.Nothing, now)
+	w.engine.Beside(k.job, k.generation, k.save, s.bytes(k))
 }
 
 // judgeAnew has saves judged with the next Tick.
@@ -121,6 +125,7 @@ func (w *Watch) Tick(now time.Time) []Episode {
 			s.doubters = w.doubters(k, s)
 			w.stats.Judged++
 			w.span(k, s, now)
+			w.engine.Beside(k.job, k.generation, k.save, s.bytes(k))
 		}
 	}
 	w.frontier(now)
@@ -186,12 +191,11 @@ func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode
 		return out // that nobody sees it any more mends nothing
 	case !wrong:
 		return w.close(out, k, now)
-	case e == nil && len(w.open) >= w.cfg.MaxEpisodes:
-		w.stats.Withheld++
-		return out
 	case e == nil:
-		e = &Episode{Job: k.job, Generation: k.generation, Save: k.save, Class: class, Judgement: s.verdict, Began: s.changed, Revision: 1}
-		w.open[k] = e
+		e = &Episode{Job: k.job, Generation: k.generation, Save: k.save, Class: class, Judgement: brief(s.verdict), Began: s.changed, Revision: 1}
+		if !w.begin(k, e) {
+			return out
+		}
 		w.stats.Opened++
 		return append(out, *e)
 	}
@@ -199,7 +203,9 @@ func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode
 	if e.Class == class && alike(&e.Judgement, &s.verdict) {
 		return out
 	}
-	e.Class, e.Judgement, e.Revision = class, s.verdict, e.Revision+1
+	w.openBytes -= e.bytes()
+	e.Class, e.Judgement, e.Revision = class, brief(s.verdict), e.Revision+1
+	w.openBytes += e.bytes()
 	return append(out, *e)
 }
 
@@ -282,6 +288,7 @@ func (w *Watch) close(out []Episode, k saveKey, now time.Time) []Episode {
 		return out
 	}
 	delete(w.open, k)
+	w.openBytes -= e.bytes()
 	w.stats.Closed++
 	e.Ended, e.Revision = now, e.Revision+1
 	return append(out, *e)

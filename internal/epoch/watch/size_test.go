@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/tier"
+)
+
+// long is a name of 1,000 bytes that no other is.
+func long(i int) string { return strconv.Itoa(i) + padding[:1000-len(strconv.Itoa(i))] }
+
+var padding = strings.Repeat("x", 1000)
+
+// hostile is an observation that makes a save mixed, of a job of its own.
+func hostile(job, generation string, save int64, domain, observer string) model.EpochObservation {
+	return model.EpochObservation{
+		JobID: job, Generation: generation, Save: save, Domain: model.Domain{Kind: model.DomainModel, ID: domain},
+		State: model.DomainCommitted, Epoch: model.Some(save + 1), Observer: observer, Revision: 1,
+	}
+}
+
+// Whatever is told of other jobs, a job's mixed save is told, and what is held keeps to its bytes, also
+// between two ticks.
+func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
+	const limit = 4 << 20
+	for name, flood := range map[string]func(i int) model.EpochObservation{
+		"new saves":     func(i int) model.EpochObservation { return hostile("hostile", "g", int64(i), long(i%64), "o") },
+		"new jobs":      func(i int) model.EpochObservation { return hostile(long(i), long(i), int64(i), long(i), long(i)) },
+		"new observers": func(i int) model.EpochObservation { return hostile("hostile", "g", 1, "d", long(i)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := heap()
+			r := newRig(func(c *Config) { c.MaxObservers, c.Engine.Observers, c.Engine.Bytes = 256, 256, limit })
+			sent := 0
+			send := func(n int) {
+				for range n {
+					o := flood(sent)
+					r.Observe(&o, r.now)
+					sent++
+				}
+				require.LessOrEqual(t, r.Stats().Engine.Bytes, limit)
+			}
+			r.tell(10, 10, 10, 10)
+			r.pass(3 * beat)
+			send(tier.N(t, 3000, 200_000))
+			assert.LessOrEqual(t, len(r.saves), 2*r.pruned+spare+1, "until the next tick")
+			r.pass(beat)
+			r.tell(20, 20, 20, 10)
+			for range 8 {
+				send(tier.N(t, 300, 20_000))
+				r.pass(beat)
+			}
+			var told []Episode
+			for _, e := range r.Standing() {
+				if e.Job == "job" {
+					told = append(told, e)
+				}
+			}
+			require.Len(t, told, 1, "%+v", r.Stats())
+			assert.Equal(t, Mixed, told[0].Class)
+			assert.Less(t, heap()-before, int64(2*limit+maxOpenBytes))
+			runtime.KeepAlive(r)
+		})
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Episodes that name long domains are bounded in bytes, and so is what is kept of them.
+func TestWatch_EpisodesOfLongNames_StayWithinBytes(t *testing.T) {
+	r := newRig(nil)
+	for i := range 400 {
+		job := strconv.Itoa(i)
+		for d := range epoch.MaxNamed {
+			o := hostile(job, "g", 1, long(d), "o")
+			o.State, o.Epoch = model.DomainTentative, model.Optional[int64]{}
+			r.hear(o)
+		}
+		r.hear(hostile(job, "g", 1, "d", "o"))
+	}
+	r.mute = true
+	r.pass(beat)
+	r.mute = false
+	r.pass(4 * beat)
+	open := r.Standing()
+	require.NotEmpty(t, open)
+	bytes := 0
+	for i := range open {
+		bytes += open[i].bytes()
+	}
+	assert.Equal(t, bytes, r.openBytes)
+	assert.LessOrEqual(t, bytes, maxOpenBytes)
+	assert.Positive(t, r.Stats().Withheld)
+	data, err := r.Snapshot()
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(data), MaxSnapshot)
+	again := New(r.cfg)
+	require.NoError(t, again.Restore(data, r.now))
+	assert.Len(t, again.Standing(), len(open))
+	assert.Equal(t, bytes, again.openBytes)
+}
+
+func TestRestore_HugeSnapshot_IsRefusedUnread(t *testing.T) {
+	w := New(NewDefaultConfig())
+	err := w.Restore(make([]byte, MaxSnapshot+1), time.Unix(0, 0))
+	assert.EqualError(t, err, "restore saves: got 67108865 bytes; want at most 67108864")
+}
