@@ -15,7 +15,7 @@ import (
 
 const keptKey = "saves"
 
-// restore takes what the run before kept. What cannot be read costs that, and is told.
+// restore takes what the run before kept. What cannot be read costs that, and is told and counted.
 func (h *hub) restore(ctx context.Context, host component.Host) error {
 	client, err := keep.Open(ctx, host, h.cfg.StorageID, component.KindConnector, h.id)
 	if err != nil || client == nil {
@@ -23,12 +23,13 @@ func (h *hub) restore(ctx context.Context, host component.Host) error {
 	}
 	h.kept = keep.NewValue(client, keptKey)
 	data, err := h.kept.Load(ctx)
-	if err != nil || data == nil {
-		return err
+	if err == nil && data != nil {
+		h.watching.Lock()
+		defer h.watching.Unlock()
+		err = h.watch.Restore(data, time.Now())
 	}
-	h.watching.Lock()
-	defer h.watching.Unlock()
-	if err := h.watch.Restore(data, time.Now()); err != nil {
+	if err != nil {
+		h.telemetry.ConnectorEpochStorageFailures.Add(ctx, 1)
 		h.logger.Warn("start without what was known of saves before", zap.Error(err))
 	}
 	return nil

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/lockstep-otel/lockstep/internal/keep"
 )
 
 // memory is a storage extension that keeps everything in memory.
@@ -117,4 +119,28 @@ func TestStorageThatIsNone(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, h.start(t.Context(), componenttest.NewNopHost()), `find storage: got no extension "memory"`)
 	require.NoError(t, h.stop(t.Context()))
+}
+
+// What cannot be read from the storage costs what is known of before, and nothing else.
+func TestHub_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T) {
+	frontier := `{"version":1,"frontiers":[{"job":"job","generation":"g","save":100}]}`
+	for name, data := range map[string][]byte{
+		"cut":              []byte(frontier[:len(frontier)/2]),
+		"a byte flipped":   append([]byte{frontier[0] ^ 0x40}, frontier[1:]...),
+		"another version":  []byte(`{"version":99}`),
+		"huge":             make([]byte, keep.MaxBytes+1),
+		"an absurd number": []byte(`{"version":1,"frontiers":[{"job":"job","save":1e300}]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &memory{data: map[string][]byte{keptKey: data}}
+				r := newRigWith(t, nil, &storageID, keeping{componenttest.NewNopHost(), m})
+				assert.EqualValues(t, 1, r.counter(t, "storage_failures"))
+				r.tell(t, 100, 100, 100)
+				r.pass(t, time.Minute)
+				assert.InDelta(t, 100, r.gauges()["lockstep.epoch.frontier"], 0)
+				r.stop(t)
+			})
+		})
+	}
 }

@@ -93,7 +93,7 @@ func (h *holder) solve(time.Time) {
 const stateKey = "timeline"
 
 // restore reads what the run before kept. A state that cannot be read costs that
-// state, and is told.
+// state, and is told and counted.
 func (h *holder) restore(ctx context.Context, host component.Host) error {
 	client, err := keep.Open(ctx, host, h.cfg.Storage, component.KindExtension, h.set.ID)
 	if err != nil || client == nil {
@@ -101,13 +101,11 @@ func (h *holder) restore(ctx context.Context, host component.Host) error {
 	}
 	h.store = keep.NewValue(client, stateKey)
 	data, err := h.store.Load(ctx)
+	if err == nil && data != nil {
+		err = h.timeline.Restore(data)
+	}
 	if err != nil {
-		return err
-	}
-	if data == nil {
-		return nil
-	}
-	if err := h.timeline.Restore(data); err != nil {
+		h.telemetry.ExtensionTimelineRestoreFailures.Add(ctx, 1)
 		h.set.Logger.Warn("start without the timeline of the run before", zap.Error(err))
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
@@ -33,7 +34,9 @@ type memory struct {
 	component.ShutdownFunc
 	mu   sync.Mutex
 	data map[string][]byte
-	fail error
+	fail error // of Set
+
+	unread error // of Get
 }
 
 func (m *memory) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
@@ -43,7 +46,7 @@ func (m *memory) GetClient(context.Context, component.Kind, component.ID, string
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.data[key], nil
+	return m.data[key], m.unread
 }
 
 func (m *memory) Set(_ context.Context, key string, value []byte) error {
@@ -52,7 +55,9 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 	if m.fail != nil {
 		return m.fail
 	}
-	m.data[key] = value
+	if m.data != nil {
+		m.data[key] = value
+	}
 	return nil
 }
 
@@ -116,12 +121,34 @@ func TestSolvesOnItsOwnAndSurvivesARestart(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, placed, p.Time)
 	require.NoError(t, again.Shutdown(context.Background()))
+}
 
-	store.data[stateKey] = []byte("{")
-	third := newTestHolder(t, stored)
-	require.NoError(t, third.Start(context.Background(), host), "a state that cannot be read costs that state")
-	assert.Empty(t, third.Timeline().State().Clocks)
-	require.NoError(t, third.Shutdown(context.Background()))
+// A state that cannot be read costs that state, and is counted.
+func TestHolder_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T) {
+	for name, store := range map[string]*memory{
+		"cut":             {data: map[string][]byte{stateKey: []byte("{")}},
+		"no text":         {data: map[string][]byte{stateKey: {0xff, 0x00, 0x80}}},
+		"another version": {data: map[string][]byte{stateKey: []byte(`{"version":99}`)}},
+		"huge":            {data: map[string][]byte{stateKey: make([]byte, keep.MaxBytes+1)}},
+		"unreadable":      {unread: errors.New("disk error")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tel := componenttest.NewTelemetry()
+			set := extensiontest.NewNopSettings(metadata.Type)
+			set.TelemetrySettings = tel.NewTelemetrySettings()
+			cfg := newDefaultConfig()
+			cfg.NetAddr.Endpoint, cfg.Storage = "", &storageID
+			e, err := NewFactory().Create(t.Context(), set, cfg)
+			require.NoError(t, err)
+			require.NoError(t, e.Start(t.Context(), hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: store}}))
+			m, err := tel.GetMetric("otelcol_extension_timeline_restore_failures")
+			require.NoError(t, err)
+			assert.Equal(t, int64(1), m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+			assert.Empty(t, e.(timeline.Provider).Timeline().State().Clocks)
+			require.NoError(t, e.Shutdown(context.Background()))
+			require.NoError(t, tel.Shutdown(context.Background()))
+		})
+	}
 }
 
 func TestStorageMustBeOne(t *testing.T) {

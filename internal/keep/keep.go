@@ -33,6 +33,9 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	return client, nil
 }
 
+// MaxBytes bounds a value: the timeline of 65,536 clocks, 1 KiB each, is the largest.
+const MaxBytes = 64 << 20
+
 // Value is one value of a component, under a key.
 type Value struct {
 	client storage.Client
@@ -53,6 +56,9 @@ func (v *Value) Load(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read storage: %w", err)
 	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("read storage: key %q: got %d bytes; want at most %d", v.key, len(data), MaxBytes)
+	}
 	return data, nil
 }
 
@@ -60,6 +66,9 @@ func (v *Value) Load(ctx context.Context) ([]byte, error) {
 func (v *Value) Save(ctx context.Context, data []byte) error {
 	if data == nil {
 		return errors.New("write storage: got no state; want one")
+	}
+	if len(data) > MaxBytes {
+		return fmt.Errorf("write storage: key %q: got %d bytes; want at most %d", v.key, len(data), MaxBytes)
 	}
 	if err := v.client.Set(ctx, v.key, data); err != nil {
 		return fmt.Errorf("write storage: %w", err)

@@ -63,6 +63,12 @@ func TestValue(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "x", string(data))
 	require.ErrorContains(t, v.Save(t.Context(), nil), "write storage: got no state")
+	huge := make([]byte, MaxBytes+1)
+	require.EqualError(t, v.Save(t.Context(), huge), `write storage: key "key": got 67108865 bytes; want at most 67108864`)
+	assert.Equal(t, "x", string(m.data["key"]))
+	m.data["key"] = huge
+	_, err = v.Load(t.Context())
+	require.EqualError(t, err, `read storage: key "key": got 67108865 bytes; want at most 67108864`)
 	m.fail = errors.New("disk full")
 	_, err = v.Load(t.Context())
 	require.EqualError(t, err, "read storage: disk full")

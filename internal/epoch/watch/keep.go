@@ -61,15 +61,8 @@ func (w *Watch) Snapshot() ([]byte, error) {
 		e := w.open[of]
 		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, e.Judgement})
 	}
-	data, err := json.Marshal(k)
-	if err == nil && len(data) > MaxSnapshot {
-		return nil, fmt.Errorf("write saves: got %d bytes; want at most %d", len(data), MaxSnapshot)
-	}
-	return data, err
+	return json.Marshal(k)
 }
-
-// MaxSnapshot bounds what is kept over a restart, in bytes: four times what all open episodes hold.
-const MaxSnapshot = 64 << 20
 
 // maxLooked bounds the names of observers of all frontiers that are kept, in bytes.
 const maxLooked = 16 << 20
@@ -124,9 +117,6 @@ type before struct {
 // Restore takes what a snapshot holds, before anything is observed. Of one that is not right nothing is
 // taken.
 func (w *Watch) Restore(data []byte, now time.Time) error {
-	if len(data) > MaxSnapshot {
-		return fmt.Errorf("restore saves: got %d bytes; want at most %d", len(data), MaxSnapshot)
-	}
 	var k kept
 	if err := json.Unmarshal(data, &k); err != nil {
 		return fmt.Errorf("restore saves: %w", err)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -109,15 +108,9 @@ func TestWatch_EpisodesOfLongNames_StayWithinBytes(t *testing.T) {
 	assert.Positive(t, r.Stats().Withheld)
 	data, err := r.Snapshot()
 	require.NoError(t, err)
-	assert.LessOrEqual(t, len(data), MaxSnapshot)
+	assert.LessOrEqual(t, len(data), 2*maxOpenBytes)
 	again := New(r.cfg)
 	require.NoError(t, again.Restore(data, r.now))
 	assert.Len(t, again.Standing(), len(open))
 	assert.Equal(t, bytes, again.openBytes)
-}
-
-func TestRestore_HugeSnapshot_IsRefusedUnread(t *testing.T) {
-	w := New(NewDefaultConfig())
-	err := w.Restore(make([]byte, MaxSnapshot+1), time.Unix(0, 0))
-	assert.EqualError(t, err, "restore saves: got 67108865 bytes; want at most 67108864")
 }

@@ -682,7 +682,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochStorageFailures, err = builder.meter.Int64Counter(
 		"otelcol_connector_epoch_storage_failures",
-		metric.WithDescription("Times at which what is known of saves could not be kept in the storage extension. [Alpha]"),
+		metric.WithDescription("Times at which what is known of saves could not be kept in the storage extension, or not be read from it. [Alpha]"),
 		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)

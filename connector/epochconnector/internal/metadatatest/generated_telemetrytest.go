@@ -452,7 +452,7 @@ func AssertEqualConnectorEpochSpansLost(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualConnectorEpochStorageFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_epoch_storage_failures",
-		Description: "Times at which what is known of saves could not be kept in the storage extension. [Alpha]",
+		Description: "Times at which what is known of saves could not be kept in the storage extension, or not be read from it. [Alpha]",
 		Unit:        "{failure}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

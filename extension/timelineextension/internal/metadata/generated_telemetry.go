@@ -44,6 +44,7 @@ type TelemetryBuilder struct {
 	ExtensionTimelinePairs              metric.Int64ObservableCounter
 	ExtensionTimelinePairsUnused        metric.Int64ObservableCounter
 	ExtensionTimelineRefused            metric.Int64ObservableCounter
+	ExtensionTimelineRestoreFailures    metric.Int64Counter
 	ExtensionTimelineSaveFailures       metric.Int64Counter
 	ExtensionTimelineSolutionsCutShort  metric.Int64ObservableCounter
 	ExtensionTimelineSolutionsUnsettled metric.Int64ObservableCounter
@@ -456,9 +457,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineRestoreFailures, err = builder.meter.Int64Counter(
+		"otelcol_extension_timeline_restore_failures",
+		metric.WithDescription("Times that what the run before kept could not be read from the storage extension, or was no timeline. [Alpha]"),
+		metric.WithUnit("{failure}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineSaveFailures, err = builder.meter.Int64Counter(
 		"otelcol_extension_timeline_save_failures",
-		metric.WithDescription("Times that the storage extension failed. [Alpha]"),
+		metric.WithDescription("Times that the timeline could not be kept in the storage extension. [Alpha]"),
 		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)

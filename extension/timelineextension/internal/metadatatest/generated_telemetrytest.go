@@ -271,10 +271,26 @@ func AssertEqualExtensionTimelineRefused(t *testing.T, tt *componenttest.Telemet
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualExtensionTimelineRestoreFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_extension_timeline_restore_failures",
+		Description: "Times that what the run before kept could not be read from the storage extension, or was no timeline. [Alpha]",
+		Unit:        "{failure}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_extension_timeline_restore_failures")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualExtensionTimelineSaveFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_timeline_save_failures",
-		Description: "Times that the storage extension failed. [Alpha]",
+		Description: "Times that the timeline could not be kept in the storage extension. [Alpha]",
 		Unit:        "{failure}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -92,6 +92,7 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExtensionTimelineRestoreFailures.Add(context.Background(), 1)
 	tb.ExtensionTimelineSaveFailures.Add(context.Background(), 1)
 	tb.ExtensionTimelineSolveDuration.Record(context.Background(), 1)
 	tb.ExtensionTimelineStateFailures.Add(context.Background(), 1)
@@ -141,6 +142,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExtensionTimelineRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExtensionTimelineRestoreFailures(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExtensionTimelineSaveFailures(t, testTel,
