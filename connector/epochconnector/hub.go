@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
@@ -65,8 +66,9 @@ type hub struct {
 	series            *series
 	flushed, repeated time.Time
 	ended             []model.Finding // of which a consumer refused to hear that they are closed
-	saved             []byte          // what was kept last
-	owed              bool            // a consumer refused what stands, and has not heard of it since
+	endedBytes        int
+	saved             []byte // what was kept last
+	owed              bool   // a consumer refused what stands, and has not heard of it since
 
 	foreign, unread, refused atomic.Int64
 	spansRefused             atomic.Int64
@@ -140,7 +142,7 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 			return ok, err
 		}
 		h.watch.Observe(&o, now)
-		h.name(of, o.JobID)
+		h.name(of, bounded.Text(o.JobID, bounded.MaxName))
 	case semconv.EventHostFact:
 		o, ok, err := versionmap.LogToVersion(of, lr)
 		if !ok || err != nil {
@@ -161,12 +163,13 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 
 // name notes what a job is called. Of jobs that the watch has left no name is kept.
 func (h *hub) name(of pcommon.Resource, job string) {
-	name, ok := of.Attributes().Get(semconv.ServiceName)
-	if !ok || h.names[job] == name.AsString() {
+	v, ok := of.Attributes().Get(semconv.ServiceName)
+	if !ok {
 		return
 	}
-	if _, known := h.names[job]; known || len(h.names) < h.cfg.MaxJobs {
-		h.names[job] = name.AsString()
+	name := bounded.Text(v.AsString(), bounded.MaxName)
+	if _, known := h.names[job]; known && h.names[job] != name || !known && len(h.names) < h.cfg.MaxJobs {
+		h.names[job] = name
 	}
 }
 
@@ -224,7 +227,7 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	flush := last || now.Sub(h.flushed) >= h.cfg.FlushInterval
 	changed, standing, sums, saves := h.judge(now, flush, last && h.owed)
 	changed = append(changed, h.ended...)
-	h.ended = nil
+	h.ended, h.endedBytes = nil, 0
 	var errs []error
 	if len(standing) > 0 {
 		h.owed = false
@@ -274,8 +277,11 @@ func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.F
 	return changed, standing, sums, h.saves(h.watch.Spans())
 }
 
-// maxEnded bounds the closed findings that wait to be told again.
-const maxEnded = 1024
+// maxEnded and maxEndedBytes bound the closed findings that wait to be told again.
+const (
+	maxEnded      = 1024
+	maxEndedBytes = 16 << 20
+)
 
 // sendFindings gives findings out. What is refused is counted, and told again: what stands with the
 // next repetition or at the end, what is closed with the next look.
@@ -292,11 +298,11 @@ func (h *hub) sendFindings(ctx context.Context, findings []model.Finding) error 
 		errs = append(errs, err)
 		h.refused.Add(int64(len(findings)))
 		for i := range findings {
-			switch {
+			switch bytes := findings[i].Bytes(); {
 			case findings[i].Status != model.StatusClosed:
 				h.owed = true
-			case len(h.ended) < maxEnded:
-				h.ended = append(h.ended, findings[i])
+			case len(h.ended) < maxEnded && h.endedBytes+bytes <= maxEndedBytes:
+				h.ended, h.endedBytes = append(h.ended, findings[i]), h.endedBytes+bytes
 			}
 		}
 	}

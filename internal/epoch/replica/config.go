@@ -6,10 +6,9 @@ import "time"
 
 // Config are the limits of a watch. Those that are 0 mean the defaults.
 type Config struct {
-	// Groups bounds the groups of all jobs: the one that was not heard of for longest leaves.
-	Groups int
-	// Ranks bounds the ranks of all of them.
-	Ranks int
+	// Groups, Ranks and Bytes bound the groups of all jobs, the ranks of all of them, and what those take by
+	// estimate. Of the job that holds most the group leaves that was not heard of for longest.
+	Groups, Ranks, Bytes int
 	// Silent is after how long a group of which nothing is heard is forgotten.
 	Silent time.Duration
 	// MaxEpisodes bounds the episodes that are open, of all jobs.
@@ -19,7 +18,7 @@ type Config struct {
 // NewDefaultConfig returns the defaults.
 func NewDefaultConfig() Config {
 	return Config{
-		Groups: 1 << 14, Ranks: 1 << 17, MaxEpisodes: 1024,
+		Groups: 1 << 14, Ranks: 1 << 17, Bytes: 128 << 20, MaxEpisodes: 1024,
 		Silent: time.Hour, // a hundred steps may take as long
 	}
 }
@@ -28,7 +27,7 @@ func (c Config) or(def Config) Config {
 	for _, p := range []struct {
 		to  *int
 		def int
-	}{{&c.Groups, def.Groups}, {&c.Ranks, def.Ranks}, {&c.MaxEpisodes, def.MaxEpisodes}} {
+	}{{&c.Groups, def.Groups}, {&c.Ranks, def.Ranks}, {&c.Bytes, def.Bytes}, {&c.MaxEpisodes, def.MaxEpisodes}} {
 		if *p.to <= 0 {
 			*p.to = p.def
 		}
@@ -59,6 +58,6 @@ type Stats struct {
 	Left, Silent int64
 	// Opened and Closed count episodes; Withheld those beyond MaxEpisodes, each time they are found.
 	Opened, Closed, Withheld int64
-	// Ranks are held now.
-	Ranks int
+	// Ranks and Bytes are held now.
+	Ranks, Bytes int
 }

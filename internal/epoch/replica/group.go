@@ -4,16 +4,24 @@ package replica
 
 import (
 	"cmp"
+	"container/list"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // group are replicas that must hold the same parameters.
 type group struct {
+	key      Key
+	of       *holder
+	at       *list.Element // in of
+	bytes    int           // that the job's share counts for it
+	doubts   int           // bytes of doubt
+	texts    int           // bytes of texts of ranks
 	jobName  string
 	replicas int64 // the most that anybody said; 0: nobody did
 	ranks    map[int64]*rank
@@ -21,7 +29,6 @@ type group struct {
 	doubt    map[int64]*Judgement // slices that differed when they were last compared, by their start
 	began    time.Time            // when it was first heard of, and last
 	heard    time.Time
-	order    int64 // as many fingerprints had been taken when it was last heard of
 	dirty    bool
 }
 
@@ -81,11 +88,14 @@ func (g *group) observe(r *rank, v *model.Fingerprint) (late bool) {
 	case v.Time <= r.last && r.life != "":
 		return true
 	default: // another process: what it tells is not compared with what is told of before
+		g.texts += len(v.Life) - len(r.life)
 		r.life = v.Life
 		r.lives++
 	}
 	r.last = max(r.last, v.Time)
-	r.host, r.hwid = v.Rank.HostName, v.Rank.HWID
+	g.texts -= r.texts()
+	r.host, r.hwid = bounded.Text(v.Rank.HostName, bounded.MaxName), bounded.Text(v.Rank.HWID, bounded.MaxName)
+	g.texts += r.texts()
 	s := g.steps[v.Step]
 	if s == nil {
 		if s = g.room(v); s == nil {
@@ -137,9 +147,11 @@ func (g *group) settle(n int64) {
 	switch {
 	case was != nil && was.Step > n:
 	case mixed && (was != nil || len(g.doubt) < maxSlices):
+		g.doubts += j.size() - was.size()
 		g.doubt[s.start] = &j
 	case mixed || was == nil:
 	case was.Step == n, j.Told > 0 && j.Told >= max(j.Replicas, was.Told):
+		g.doubts -= was.size()
 		delete(g.doubt, s.start)
 	}
 }

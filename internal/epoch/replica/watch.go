@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -21,6 +22,8 @@ type Key struct{ Job, Incarnation, Group string }
 type Watch struct {
 	cfg    Config
 	groups map[Key]*group
+	jobs   map[string]*holder
+	room   bounded.Room[*holder]
 	open   map[Key]*Episode
 	stats  Stats
 }
@@ -37,11 +40,15 @@ type Episode struct {
 
 // NewWatch returns a watch that has heard nothing.
 func NewWatch(c Config) *Watch {
-	return &Watch{cfg: c.or(NewDefaultConfig()), groups: map[Key]*group{}, open: map[Key]*Episode{}}
+	return &Watch{cfg: c.or(NewDefaultConfig()), groups: map[Key]*group{}, jobs: map[string]*holder{}, open: map[Key]*Episode{}}
 }
 
 // Stats returns the counters.
-func (w *Watch) Stats() Stats { return w.stats }
+func (w *Watch) Stats() Stats {
+	s := w.stats
+	s.Bytes = w.room.Bytes()
+	return s
+}
 
 // Observe takes a fingerprint.
 func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
@@ -50,21 +57,23 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	g := w.groups[k]
 	if g == nil {
 		if len(w.groups) >= w.cfg.Groups {
-			w.evict(k)
+			w.makeRoom(nil)
 		}
-		g = &group{began: now, ranks: map[int64]*rank{}, steps: map[int64]*step{}, doubt: map[int64]*Judgement{}}
-		w.groups[k] = g
+		g = &group{key: k, began: now, ranks: map[int64]*rank{}, steps: map[int64]*step{}, doubt: map[int64]*Judgement{}}
+		w.enter(g)
 	}
-	g.heard, g.order = now, w.stats.Fingerprints
-	g.jobName, g.replicas = max(g.jobName, v.Rank.JobName), max(g.replicas, v.Replicas)
+	g.of.share.Hear()
+	g.of.groups.MoveToBack(g.at)
+	defer w.keep(g)
+	g.heard = now
+	g.jobName, g.replicas = max(g.jobName, bounded.Text(v.Rank.JobName, bounded.MaxName)), max(g.replicas, v.Replicas)
 	r := g.ranks[v.Rank.Rank]
 	if r == nil {
-		for room := true; room && w.stats.Ranks >= w.cfg.Ranks; {
-			room = w.evict(k)
-		}
-		if w.stats.Ranks >= w.cfg.Ranks {
-			w.stats.Overflowed++
-			return
+		for w.stats.Ranks >= w.cfg.Ranks {
+			if !w.makeRoom(g) {
+				w.stats.Overflowed++
+				return
+			}
 		}
 		r = &rank{}
 		g.ranks[v.Rank.Rank] = r
@@ -75,26 +84,28 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	}
 }
 
-// evict has the group leave that was not heard of for longest, but for one; false where there is no
-// other.
-func (w *Watch) evict(but Key) bool {
-	var oldest Key
-	found := false
-	for k, g := range w.groups {
-		if k != but && (!found || g.order < w.groups[oldest].order) {
-			oldest, found = k, true
+// keep keeps to Bytes after a group was heard of.
+func (w *Watch) keep(g *group) {
+	g.measure()
+	for w.room.Bytes() > w.cfg.Bytes {
+		if !w.makeRoom(g) { // it alone takes too much
+			w.stats.Left++
+			w.forget(g.key)
+			return
 		}
 	}
-	if found {
-		w.stats.Left++
-		w.forget(oldest)
-	}
-	return found
 }
 
 func (w *Watch) forget(k Key) {
-	w.stats.Ranks -= len(w.groups[k].ranks)
+	g := w.groups[k]
+	w.stats.Ranks -= len(g.ranks)
 	delete(w.groups, k)
+	g.of.groups.Remove(g.at)
+	g.of.share.Add(-g.bytes)
+	if g.of.groups.Len() == 0 {
+		g.of.share.Leave()
+		delete(w.jobs, g.of.job)
+	}
 }
 
 // Tick judges what has changed, and returns the episodes that were opened, updated or closed.
@@ -113,7 +124,11 @@ func (w *Watch) Tick(now time.Time) (out []Episode) {
 	for _, g := range w.groups {
 		if g.dirty {
 			g.judge()
+			g.measure()
 		}
+	}
+	for w.room.Bytes() > w.cfg.Bytes {
+		w.makeRoom(nil)
 	}
 	for _, k := range sortedKeys(w.open) {
 		if g := w.groups[k]; g == nil || len(g.doubt) == 0 {

@@ -10,10 +10,12 @@ import (
 
 // Config are the limits of a watch. Those of an engine that are 0 mean the defaults.
 type Config struct {
-	// Incarnations bounds the lives of jobs that are held: the one that was not heard of for longest leaves.
+	// Incarnations bounds the lives of jobs that are held: the one that was not heard of for longest leaves,
+	// new ones first.
 	Incarnations int
-	// Ranks bounds the ranks of all of them.
-	Ranks int
+	// Ranks and Bytes bound the ranks of all of them, and what those take by estimate: the life that holds
+	// most makes room for others.
+	Ranks, Bytes int
 	// Silent is after how long an incarnation of which nothing is heard is forgotten.
 	Silent time.Duration
 	// MaxEpisodes bounds the episodes that are open, of all jobs.
@@ -23,7 +25,7 @@ type Config struct {
 // NewDefaultConfig returns the defaults: room for eight jobs of 16,384 ranks, some 50 MiB.
 func NewDefaultConfig() Config {
 	return Config{
-		Incarnations: 1024, Ranks: 1 << 17, MaxEpisodes: 1024,
+		Incarnations: 1024, Ranks: 1 << 17, Bytes: 128 << 20, MaxEpisodes: 1024,
 		Silent: 5 * time.Minute, // five times that a rank tells of itself
 	}
 }
@@ -62,6 +64,6 @@ type Stats struct {
 	Left, Silent int64
 	// Opened and Closed count episodes; Withheld those beyond MaxEpisodes, each time they are found.
 	Opened, Closed, Withheld int64
-	// Ranks are held now.
-	Ranks int
+	// Ranks and Bytes are held now.
+	Ranks, Bytes int
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -19,15 +20,17 @@ type Key struct{ Job, Incarnation string }
 type Engine struct {
 	cfg   Config
 	held  map[Key]*incarnation
+	room  bounded.Room[*incarnation]
 	ranks int
 	stats Stats
 }
 
 type incarnation struct {
+	key   Key
+	share *bounded.Share[*incarnation]
 	name  string // of the job
 	ranks map[int64]*rank
 	of    int64 // how many there are; 0: nobody said
-	heard int64 // as many resumes had been taken when it was last heard of
 	// tainted: something was left out for want of room, so that nothing can be confirmed.
 	tainted bool
 }
@@ -41,13 +44,16 @@ func New(c Config) *Engine {
 	if c.Ranks <= 0 {
 		c.Ranks = def.Ranks
 	}
+	if c.Bytes <= 0 {
+		c.Bytes = def.Bytes
+	}
 	return &Engine{cfg: c, held: map[Key]*incarnation{}}
 }
 
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Ranks = e.ranks
+	s.Ranks, s.Bytes = e.ranks, e.room.Bytes()
 	return s
 }
 
@@ -58,33 +64,66 @@ func (e *Engine) Observe(v *model.Resume) (changed bool) {
 	in := e.held[k]
 	if in == nil {
 		if len(e.held) >= e.cfg.Incarnations {
-			e.evict(k)
+			e.evict(e.room.Oldest())
 		}
-		in = &incarnation{ranks: map[int64]*rank{}}
+		in = &incarnation{key: k, ranks: map[int64]*rank{}}
+		in.share = e.room.Enter(in)
+		in.share.Add(incarnationBytes + len(k.Job) + len(k.Incarnation))
 		e.held[k] = in
 	}
-	in.heard = e.stats.Resumes
-	name, of := max(in.name, v.Rank.JobName), max(in.of, v.Rank.WorldSize.V)
+	in.share.Hear()
+	name, of := max(in.name, bounded.Text(v.Rank.JobName, bounded.MaxName)), max(in.of, v.Rank.WorldSize.V)
 	changed = name != in.name || of != in.of
+	in.share.Add(len(name) - len(in.name))
 	in.name, in.of = name, of
 	r := in.ranks[v.Rank.Rank]
 	if r == nil {
-		for room := true; room && e.ranks >= e.cfg.Ranks; {
-			room = e.evict(k)
-		}
-		if e.ranks >= e.cfg.Ranks {
-			return e.overflow(in)
+		for e.ranks >= e.cfg.Ranks {
+			if !e.makeRoom(in) {
+				return e.overflow(in)
+			}
 		}
 		r = &rank{}
 		in.ranks[v.Rank.Rank] = r
 		e.ranks++
 	}
-	l := life{name: v.Life, first: v.Time, host: v.Rank.HostName, hwid: v.Rank.HWID, loaded: loadedOf(v)}
+	l := life{
+		name: v.Life, first: v.Time, host: bounded.Text(v.Rank.HostName, bounded.MaxName), hwid: bounded.Text(v.Rank.HWID, bounded.MaxName),
+		loaded: loadedOf(v),
+	}
 	more, ok := r.observe(&l)
 	if !ok {
 		return e.overflow(in)
 	}
+	if more {
+		bytes := r.size()
+		in.share.Add(bytes - r.bytes)
+		r.bytes = bytes
+	}
+	for e.room.Bytes() > e.cfg.Bytes {
+		if !e.makeRoom(in) {
+			in.drop(v.Rank.Rank)
+			e.ranks--
+			return e.overflow(in)
+		}
+	}
 	return changed || more
+}
+
+// drop forgets a rank.
+func (in *incarnation) drop(n int64) {
+	in.share.Add(-in.ranks[n].bytes)
+	delete(in.ranks, n)
+}
+
+// makeRoom has the incarnation leave that holds most; false where that is the one that room is for.
+func (e *Engine) makeRoom(beside *incarnation) bool {
+	largest := e.room.Largest()
+	if largest == beside {
+		return false
+	}
+	e.evict(largest)
+	return true
 }
 
 func (e *Engine) overflow(in *incarnation) (changed bool) {
@@ -94,27 +133,16 @@ func (e *Engine) overflow(in *incarnation) (changed bool) {
 	return changed
 }
 
-// evict has the incarnation leave that was not heard of for longest, but for one; false where there
-// is no other.
-func (e *Engine) evict(but Key) bool {
-	var oldest Key
-	found := false
-	for k, in := range e.held {
-		if k != but && (!found || in.heard < e.held[oldest].heard) {
-			oldest, found = k, true
-		}
-	}
-	if found {
-		e.stats.Left++
-		e.Forget(oldest)
-	}
-	return found
+func (e *Engine) evict(in *incarnation) {
+	e.stats.Left++
+	e.Forget(in.key)
 }
 
 // Forget drops an incarnation.
 func (e *Engine) Forget(k Key) {
 	if in := e.held[k]; in != nil {
 		e.ranks -= len(in.ranks)
+		in.share.Leave()
 		delete(e.held, k)
 	}
 }

@@ -3,6 +3,8 @@
 package resume
 
 import (
+	"unsafe"
+
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -64,7 +66,30 @@ func (l *life) join(o *life) (changed bool) {
 }
 
 // rank are the processes that were one rank of an incarnation, one after the other.
-type rank struct{ lives []life }
+type rank struct {
+	lives []life
+	bytes int // that its incarnation's share counts for it
+}
+
+// What single entries take beside their texts, with what maps need for them.
+const (
+	incarnationBytes = int(unsafe.Sizeof(incarnation{})) + 128
+	rankBytes        = int(unsafe.Sizeof(rank{})) + 48
+)
+
+// size estimates what a rank takes.
+func (r *rank) size() int {
+	n := rankBytes + cap(r.lives)*int(unsafe.Sizeof(life{}))
+	for i := range r.lives {
+		l := &r.lives[i]
+		n += len(l.name) + len(l.host) + len(l.hwid)
+		for _, text := range []epoch.Flat[string]{l.cursor, l.rng, l.replica} {
+			v, _ := text.Value()
+			n += len(v)
+		}
+	}
+	return n
+}
 
 // observe joins what a process told; ok is false where there is no room for one more.
 func (r *rank) observe(o *life) (changed, ok bool) {

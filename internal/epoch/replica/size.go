@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"container/list"
+	"unsafe"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
+)
+
+// holder is what is held of one job.
+type holder struct {
+	job    string
+	groups list.List // of *group, the one that was not heard of for longest first
+	share  *bounded.Share[*holder]
+}
+
+// What single entries take beside their texts, with what maps need for them.
+const (
+	mapBytes    = 48
+	holderBytes = int(unsafe.Sizeof(holder{})) + mapBytes
+	groupBytes  = int(unsafe.Sizeof(group{})+unsafe.Sizeof(Key{})) + maxSteps*(int(unsafe.Sizeof(step{}))+mapBytes) + 4*mapBytes
+	rankBytes   = int(unsafe.Sizeof(rank{})) + mapBytes
+	saidBytes   = int(unsafe.Sizeof(said{})) + mapBytes
+)
+
+func (r *rank) texts() int { return len(r.host) + len(r.hwid) }
+
+// size estimates what a judgement takes; nil takes nothing. Its texts are those of ranks.
+func (j *Judgement) size() int {
+	if j == nil {
+		return 0
+	}
+	n := int(unsafe.Sizeof(*j)) + mapBytes + (cap(j.Hosts)+cap(j.HWIDs))*int(unsafe.Sizeof("")) + cap(j.Minority)*int(unsafe.Sizeof(int64(0)))
+	for i := range j.Held {
+		n += int(unsafe.Sizeof(j.Held[i])) + cap(j.Held[i].Ranks)*int(unsafe.Sizeof(int64(0)))
+	}
+	return n
+}
+
+// size estimates what a group takes.
+func (g *group) size() int {
+	n := groupBytes + len(g.key.Job) + len(g.key.Incarnation) + len(g.key.Group) + len(g.jobName) + len(g.ranks)*rankBytes + g.texts + g.doubts
+	for _, s := range g.steps {
+		n += len(s.told) * saidBytes
+	}
+	return n
+}
+
+// measure counts a group anew.
+func (g *group) measure() {
+	bytes := g.size()
+	g.of.share.Add(bytes - g.bytes)
+	g.bytes = bytes
+}
+
+// enter adds a group to those of its job.
+func (w *Watch) enter(g *group) {
+	h := w.jobs[g.key.Job]
+	if h == nil {
+		h = &holder{job: g.key.Job}
+		h.share = w.room.Enter(h)
+		h.share.Add(holderBytes + len(h.job))
+		w.jobs[h.job] = h
+	}
+	g.of, g.at = h, h.groups.PushBack(g)
+	w.groups[g.key] = g
+}
+
+// makeRoom has a group leave: of the job that holds most the one that was not heard of for longest, but for
+// one. It is false where there is no other of that job.
+func (w *Watch) makeRoom(but *group) bool {
+	for at := w.room.Largest().groups.Front(); at != nil; at = at.Next() {
+		if g := at.Value.(*group); g != but {
+			w.stats.Left++
+			w.forget(g.key)
+			return true
+		}
+	}
+	return false
+}
