@@ -70,7 +70,7 @@ func (w *Watch) AddOpen(of *model.Rank, o *model.OpenOp, now time.Time) {
 		}
 		j.opened[of.Rank] = r
 	}
-	w.makeRoom(j, r)
+	w.makeRoom()
 }
 
 // over forgets an operation in flight.

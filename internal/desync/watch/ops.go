@@ -50,7 +50,7 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 		r.goOn(now)
 		w.alive(r, now)
 	}
-	w.makeRoom(j, r)
+	w.makeRoom()
 }
 
 // hearOps notes what the ends of operations that come now say of the clock of the rank's host, and

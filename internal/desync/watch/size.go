@@ -37,14 +37,6 @@ func (j *job) clear(r *rank) {
 	j.grow(r, -r.bytes)
 }
 
-// leave forgets a rank.
-func (j *job) leave(r *rank) {
-	j.clear(r)
-	delete(j.ranks, r.of.Rank)
-	delete(j.living, r.of.Rank)
-	delete(j.opened, r.of.Rank)
-}
-
 // forget drops the state of a source.
 func (j *job) forget(r *rank, source model.StateSource) {
 	if h := r.states[source]; h != nil {
@@ -137,19 +129,12 @@ func (j *job) measure() {
 	j.rhythmBytes = bytes
 }
 
-// makeRoom keeps to MaxBytes after a rank of a job was heard: the job that holds most is given up; where
-// that is this one, the rank.
-func (w *Watch) makeRoom(j *job, r *rank) {
+// makeRoom keeps to MaxBytes: the job that holds most is given up, as a whole, since of a job of which some
+// ranks are not known the others would be accused.
+func (w *Watch) makeRoom() {
 	for w.room.Bytes() > w.cfg.MaxBytes {
-		switch largest := w.room.Largest(); {
-		case largest == j && r != nil:
-			j.leave(r)
-			r = nil
-			w.stats.RanksRefused++
-		default:
-			w.stats.JobsEvicted++
-			w.drop(largest)
-		}
+		w.stats.JobsEvicted++
+		w.drop(w.room.Largest())
 	}
 }
 

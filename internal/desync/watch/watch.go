@@ -47,7 +47,7 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 		return
 	}
 	w.take(j, r, s, now)
-	w.makeRoom(j, r)
+	w.makeRoom()
 }
 
 func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
@@ -118,7 +118,7 @@ func (w *Watch) AddAbsence(of *model.Rank, a model.Absence, now time.Time) {
 	noted := int(unsafe.Sizeof(a)) + len(a.Reason) + len(a.Detail)
 	j.grow(r, noted-r.noted)
 	r.noted = noted
-	w.makeRoom(j, r)
+	w.makeRoom()
 }
 
 // Tick judges what is due, and returns the findings that have changed since the last.
@@ -141,7 +141,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 		}
 	}
 	w.forgetWitnesses(now)
-	w.makeRoom(nil, nil)
+	w.makeRoom()
 	return w.changed()
 }
 

@@ -517,7 +517,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncRanksRefused, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_ranks_refused",
-		metric.WithDescription("Batches, states and events of ranks beyond max_ranks or max_bytes, or below 0, left out. [Alpha]"),
+		metric.WithDescription("Batches, states and events of ranks beyond max_ranks, or below 0, left out. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)

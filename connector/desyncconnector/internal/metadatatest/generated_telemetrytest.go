@@ -230,7 +230,7 @@ func AssertEqualConnectorDesyncOps(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualConnectorDesyncRanksRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_ranks_refused",
-		Description: "Batches, states and events of ranks beyond max_ranks or max_bytes, or below 0, left out. [Alpha]",
+		Description: "Batches, states and events of ranks beyond max_ranks, or below 0, left out. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
