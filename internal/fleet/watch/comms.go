@@ -9,6 +9,7 @@ import (
 	"unique"
 	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -41,12 +42,13 @@ var nobody = &rank{n: noFirst}
 // comm takes a communicator as a member has it.
 func (w *Watch) comm(j *job, r *rank, s *model.CommState, nccl bool, now time.Time) {
 	var k commKey
+	id := bounded.Text(s.Comm.ID, bounded.MaxName)
 	switch listed := len(s.Members) > 0 && s.Members[0] >= 0 && !s.MembersInferred; {
 	case s.Comm.ID == "":
 	case listed:
-		k = commKey{s.Comm.ID, s.Members[0], len(s.Members)}
+		k = commKey{id, s.Members[0], len(s.Members)}
 	case strings.HasPrefix(s.Comm.ID, hashed) && s.Comm.Rank.OK && s.Comm.Rank.V >= 0 && s.Comm.Rank.V < s.Comm.Size.V && s.Comm.Size.V <= int64(w.cfg.MaxMembers):
-		k = commKey{s.Comm.ID, noFirst, int(s.Comm.Size.V)}
+		k = commKey{id, noFirst, int(s.Comm.Size.V)}
 	}
 	if k.id == "" {
 		w.stats.MembersUnknown++
@@ -71,9 +73,28 @@ func (w *Watch) comm(j *job, r *rank, s *model.CommState, nccl bool, now time.Ti
 		w.stats.MembersUnknown++
 	}
 	if s.Comm.Name != "" && c.name != s.Comm.Name {
-		c.name = intern(s.Comm.Name)
+		j.share.Add(-len(c.name))
+		c.name = intern(bounded.Text(s.Comm.Name, bounded.MaxName))
+		j.share.Add(len(c.name))
 	}
 	c.heard, c.nccl = now, c.nccl || nccl
+}
+
+// dropComm forgets a communicator.
+func (w *Watch) dropComm(j *job, k commKey) {
+	c := j.comms[k]
+	w.comms--
+	w.members -= len(c.members)
+	j.share.Add(-c.size())
+	delete(j.comms, k)
+}
+
+// name returns what is known of a text, or was known before, in one copy.
+func name(known, before string) string {
+	if known == "" {
+		return before
+	}
+	return intern(bounded.Text(known, bounded.MaxName))
 }
 
 // intern returns the one copy of a text: those of a state that was read are parts of all of its
@@ -101,8 +122,10 @@ func (c *comm) has(members []int64) bool {
 
 // newComm makes a communicator; nil where there is no room, or its members can not be ranks.
 func (w *Watch) newComm(j *job, k commKey, members []int64) *comm {
-	if w.comms >= w.cfg.MaxComms || w.members+k.size > w.cfg.MaxMembers {
-		return nil
+	for w.comms >= w.cfg.MaxComms || w.members+k.size > w.cfg.MaxMembers {
+		if !w.makeRoom(j) {
+			return nil
+		}
 	}
 	k.id = intern(k.id)
 	c := &comm{key: k, members: make([]*rank, 0, k.size)}
@@ -122,6 +145,7 @@ func (w *Watch) newComm(j *job, k commKey, members []int64) *comm {
 	}
 	w.comms++
 	w.members += k.size
+	j.share.Add(c.size())
 	j.comms[k] = c
 	j.order = nil
 	return c

@@ -28,8 +28,11 @@ type Config struct {
 	// MaxVersions bounds what is held of all nodes: one of each domain, and more where units differ.
 	MaxVersions int
 	MaxJobs     int
-	// MaxRanks, MaxComms and MaxMembers are of all jobs; members are counted in each communicator.
+	// MaxRanks, MaxComms and MaxMembers are of all jobs; members are counted in each communicator. Where
+	// one is reached, the job that holds most makes room for others.
 	MaxRanks, MaxComms, MaxMembers int
+	// MaxBytes bounds what all jobs hold, and again what all nodes hold, by estimate.
+	MaxBytes int
 	// MaxEpisodes bounds the episodes that are open.
 	MaxEpisodes int
 }
@@ -44,6 +47,7 @@ func NewDefaultConfig() Config {
 		MaxJobs: 256, MaxRanks: 1 << 19, MaxComms: 1 << 17,
 		MaxMembers:  1 << 23, // 262,144 ranks in 32 communicators each; 64 MiB
 		MaxEpisodes: 1024,
+		MaxBytes:    256 << 20, // all of the above with names of 50 bytes
 	}
 }
 
@@ -70,6 +74,7 @@ func (c *Config) Validate() error {
 		{"max_ranks", c.MaxRanks >= 1, c.MaxRanks, "at least 1"},
 		{"max_communicators", c.MaxComms >= 1, c.MaxComms, "at least 1"},
 		{"max_members", c.MaxMembers >= 1, c.MaxMembers, "at least 1"},
+		{"max_bytes", c.MaxBytes >= 1, c.MaxBytes, "at least 1"},
 		{"max_findings", c.MaxEpisodes >= 1, c.MaxEpisodes, "at least 1"},
 	} {
 		if !f.ok {
@@ -138,6 +143,8 @@ type Stats struct {
 	// As of the last Tick: nodes, and those of which two observers tell; communicators, and those
 	// of which nothing can be said because of members of which versions are not known.
 	Nodes, Contested, Comms, Abstained int64
+	// Bytes is what jobs and nodes hold now, by estimate.
+	Bytes int64
 }
 
 // Overflowed is how often anything found no room.

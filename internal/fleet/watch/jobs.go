@@ -7,12 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // job is one life of one job.
 type job struct {
 	key, id, name string
+	share         *bounded.Share[*job]
 	heard         time.Time
 	// since is when it was first heard of, or was emptied.
 	since time.Time
@@ -71,7 +73,9 @@ func (w *Watch) Knows(of *model.Rank, source model.StateSource, now time.Time) b
 }
 
 // jobOf names the life of a job. Sources agree on the incarnation, and not on the job's id.
-func jobOf(of *model.Rank) string { return cmp.Or(of.Incarnation, of.JobID, of.JobName) }
+func jobOf(of *model.Rank) string {
+	return bounded.Text(cmp.Or(of.Incarnation, of.JobID, of.JobName), bounded.MaxName)
+}
 
 // elsewhere reports whether a rank is told to be on another host, or by the same source in another
 // process, than it was.
@@ -103,31 +107,39 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 		}
 	}
 	if s.Process == model.ProcessDead || s.Process == model.ProcessEnded {
+		j.share.Add(-r.texts())
 		*r = rank{n: r.n}
 		return
 	}
-	r.know(&s.Rank, at, now)
+	j.share.Add(r.know(&s.Rank, at, now))
+	defer w.shrink()
 	for i := range s.Comms {
 		c := &s.Comms[i]
 		nccl := strings.HasPrefix(c.Backend, "nccl")
 		// The version that RAS says is that of the process that was asked, not of each.
 		if nccl && s.Source == model.StateFlightRecorder && s.LibVersion != "" {
-			r.nccl = intern(s.LibVersion)
+			j.share.Add(-len(r.nccl))
+			r.nccl = intern(bounded.Text(s.LibVersion, bounded.MaxName))
+			j.share.Add(len(r.nccl))
 		}
 		w.comm(j, r, c, nccl, now)
 	}
 }
 
-func (r *rank) know(of *model.Rank, source int, now time.Time) {
+// know takes where a rank runs, and returns how many bytes that takes more than what was known.
+func (r *rank) know(of *model.Rank, source int, now time.Time) (bytes int) {
+	before := r.texts()
+	defer func() { bytes = r.texts() - before }()
 	if of.HostID != "" || of.HostName != "" {
-		r.hostID, r.hostName, r.placed = intern(cmp.Or(of.HostID, r.hostID)), intern(cmp.Or(of.HostName, r.hostName)), 0
+		r.hostID, r.hostName, r.placed = name(of.HostID, r.hostID), name(of.HostName, r.hostName), 0
 		r.heard = now
 	}
-	r.hwid = intern(cmp.Or(of.HWID, r.hwid))
+	r.hwid = name(of.HWID, r.hwid)
 	r.sources[source].told = now
 	if of.PID.OK {
 		r.sources[source].pid = of.PID
 	}
+	return 0
 }
 
 // job returns the life of the job that a rank is of.
@@ -136,39 +148,62 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 	j := w.jobs[key]
 	if j == nil {
 		if len(w.jobs) >= w.cfg.MaxJobs {
-			w.evict()
+			w.evict(w.room.Oldest())
 		}
+		key = strings.Clone(key)
 		j = &job{key: key, since: now, ranks: map[int64]*rank{}, comms: map[commKey]*comm{}}
+		j.share = w.room.Enter(j)
+		j.share.Add(jobBytes + len(key))
 		w.jobs[key] = j
 	}
 	j.heard = now
+	j.share.Hear()
 	if of.JobID != "" && of.JobID != of.Incarnation { // as NCCL's RAS has it, that knows no job
-		j.id, j.name = of.JobID, cmp.Or(of.JobName, j.name)
+		j.share.Add(-len(j.id) - len(j.name))
+		j.id, j.name = intern(bounded.Text(of.JobID, bounded.MaxName)), intern(bounded.Text(cmp.Or(of.JobName, j.name), bounded.MaxName))
+		j.share.Add(len(j.id) + len(j.name))
 	}
 	return j
 }
 
-// evict gives up the job that was silent longest.
-func (w *Watch) evict() {
-	var oldest *job
-	for _, j := range w.jobs {
-		if oldest == nil || j.heard.Before(oldest.heard) || j.heard.Equal(oldest.heard) && j.key < oldest.key {
-			oldest = j
-		}
-	}
-	w.empty(oldest)
-	delete(w.jobs, oldest.key)
+// evict gives up a job for others.
+func (w *Watch) evict(j *job) {
+	w.dropJob(j)
 	w.stats.JobsEvicted++
+}
+
+func (w *Watch) dropJob(j *job) {
+	w.empty(j)
+	j.share.Leave()
+	delete(w.jobs, j.key)
+}
+
+// makeRoom gives up the job that holds most; false where that is the one that room is for.
+func (w *Watch) makeRoom(beside *job) bool {
+	largest := w.room.Largest()
+	if largest == beside {
+		return false
+	}
+	w.evict(largest)
+	return true
+}
+
+// shrink keeps to MaxBytes.
+func (w *Watch) shrink() {
+	for w.room.Bytes() > w.cfg.MaxBytes {
+		w.evict(w.room.Largest())
+	}
 }
 
 // empty forgets all that is known of a job.
 func (w *Watch) empty(j *job) {
-	for _, c := range j.comms {
-		w.members -= len(c.members)
+	for k := range j.comms {
+		w.dropComm(j, k)
 	}
-	w.comms -= len(j.comms)
+	for _, r := range j.ranks {
+		j.share.Add(-rankBytes - r.texts())
+	}
 	w.ranks -= len(j.ranks)
-	clear(j.comms)
 	clear(j.ranks)
 	j.order = nil
 }
@@ -177,11 +212,14 @@ func (w *Watch) empty(j *job) {
 func (w *Watch) rank(j *job, n int64) *rank {
 	r := j.ranks[n]
 	if r == nil {
-		if w.ranks >= w.cfg.MaxRanks {
-			w.stats.RanksRefused++
-			return nil
+		for w.ranks >= w.cfg.MaxRanks {
+			if !w.makeRoom(j) {
+				w.stats.RanksRefused++
+				return nil
+			}
 		}
 		w.ranks++
+		j.share.Add(rankBytes)
 		r = &rank{n: n}
 		j.ranks[n] = r
 	}
@@ -190,18 +228,15 @@ func (w *Watch) rank(j *job, n int64) *rank {
 
 // forgetJobs forgets communicators of which nothing is heard any more, and jobs that have none.
 func (w *Watch) forgetJobs(now time.Time) {
-	for key, j := range w.jobs {
+	for _, j := range w.jobs {
 		for k, c := range j.comms {
 			if now.Sub(c.heard) >= w.cfg.Silent {
-				delete(j.comms, k)
+				w.dropComm(j, k)
 				j.order = nil
-				w.comms--
-				w.members -= len(c.members)
 			}
 		}
 		if len(j.comms) == 0 && now.Sub(j.heard) >= w.cfg.Silent {
-			w.empty(j)
-			delete(w.jobs, key)
+			w.dropJob(j)
 		}
 	}
 	w.stats.Comms = int64(w.comms)

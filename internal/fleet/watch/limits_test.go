@@ -43,13 +43,20 @@ func TestLimitsOfJobs(t *testing.T) {
 	r.now = r.now.Add(time.Second)
 	q := plan{"b", []int{0, 1, 2, 3, 4}, [][]int64{{0, 1, 2, 3, 4}}}
 	r.states(&q)
-	assert.EqualValues(t, 2, r.Stats().RanksRefused)
-	s := state(&plan{"c", []int{0}, nil}, 0)
-	r.now = r.now.Add(time.Second)
-	r.AddState(&s, r.now)
 	assert.EqualValues(t, 1, r.Stats().JobsEvicted)
-	assert.Nil(t, r.Watch.jobs["life of a"], "it was silent longest")
-	assert.Equal(t, []int{4, 0, 0}, []int{r.ranks, r.comms, r.members})
+	assert.Nil(t, r.Watch.jobs["life of a"], "it held most")
+	assert.Equal(t, []int{5, 1, 5}, []int{r.ranks, r.comms, r.members})
+	more := plan{"b", []int{0, 1, 2, 3, 4, 5, 6, 7}, nil}
+	r.states(&more)
+	assert.EqualValues(t, 2, r.Stats().RanksRefused, "of the job that holds most itself")
+	for _, name := range []string{"c", "d", "e"} {
+		s := state(&plan{name, []int{0}, nil}, 0)
+		r.now = r.now.Add(time.Second)
+		r.AddState(&s, r.now)
+	}
+	assert.EqualValues(t, 3, r.Stats().JobsEvicted, "of b for its ranks, of c for its place")
+	assert.Equal(t, []int{2, 0, 0}, []int{r.ranks, r.comms, r.members})
+	s := state(&plan{"e", []int{0}, nil}, 0)
 	for _, members := range [][]int64{{0, -1}, {-1, 0}} {
 		s.Comms = []model.CommState{{Comm: model.Comm{ID: "c", Rank: model.Some[int64](7)}, Members: members}}
 		r.AddState(&s, r.now)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -87,6 +88,12 @@ func (w *Watch) Observe(o *model.VersionObservation, now time.Time) {
 		w.stats.Refused++
 		return
 	}
+	for _, text := range []string{o.HostID, o.HostName, o.Unit, o.Model, o.Version} {
+		if len(text) > bounded.MaxName {
+			w.stats.Refused++
+			return
+		}
+	}
 	w.stats.Versions++
 	if now.UnixNano()-o.Time > int64(w.cfg.Settle/4) { // it lay in a queue, or its node's clock is far behind
 		w.stats.Late++
@@ -104,12 +111,13 @@ func (w *Watch) node(o *model.VersionObservation, now time.Time) *node {
 	key := cmp.Or(o.HostID, o.HostName)
 	n := w.nodes[key]
 	switch {
-	case n == nil && len(w.nodes) >= w.cfg.MaxNodes:
+	case n == nil && (len(w.nodes) >= w.cfg.MaxNodes || w.nodeBytes+nodeBytes+3*bounded.MaxName > w.cfg.MaxBytes):
 		w.stats.NodesRefused++
 		return nil
 	case n == nil:
 		n = &node{key: key, id: o.HostID, name: o.HostName, life: o.Life}
 		w.nodes[key] = n
+		w.nodeBytes += nodeBytes + n.texts()
 		w.moved++
 	case o.Life > n.life, o.Life < n.life && now.Sub(n.heard) >= w.cfg.Silent: // or its clock was set back
 		n.life, n.revision = o.Life, 0
@@ -124,6 +132,7 @@ func (w *Watch) node(o *model.VersionObservation, now time.Time) *node {
 		return nil
 	}
 	if n.name != o.HostName {
+		w.nodeBytes += len(o.HostName) - len(n.name)
 		n.name = o.HostName
 		w.moved++
 	}
@@ -154,11 +163,12 @@ func (w *Watch) take(s *set, o *model.VersionObservation, now time.Time) {
 	if known {
 		return
 	}
-	if w.held >= w.cfg.MaxVersions {
+	if w.held >= w.cfg.MaxVersions || w.nodeBytes+e.size() > w.cfg.MaxBytes {
 		w.stats.VersionsRefused++
 		return
 	}
 	w.held++
+	w.nodeBytes += e.size()
 	s.next = slices.Insert(s.next, at, e)
 	if int64(len(s.next)) == s.nextOf {
 		w.turn(s, now)
@@ -175,6 +185,7 @@ func (w *Watch) turn(s *set, now time.Time) {
 		s.since = now // in between it may have been another
 	}
 	w.held -= len(s.entries)
+	w.nodeBytes -= sizeOf(s.entries)
 	s.entries, s.revision, s.heard = s.next, s.nextRev, now
 	s.next, s.nextRev = nil, 0
 	s.print = s.fingerprint()
@@ -183,6 +194,7 @@ func (w *Watch) turn(s *set, now time.Time) {
 // drop gives up the part of a look that was heard of.
 func (w *Watch) drop(s *set) {
 	w.held -= len(s.next)
+	w.nodeBytes -= sizeOf(s.next)
 	s.next, s.nextRev = nil, 0
 }
 
@@ -199,7 +211,9 @@ func (w *Watch) forgetNodes(now time.Time) {
 		case now.Sub(n.heard) >= 2*w.cfg.Silent:
 			for i := range n.sets {
 				w.held -= len(n.sets[i].entries) + len(n.sets[i].next)
+				w.nodeBytes -= sizeOf(n.sets[i].entries) + sizeOf(n.sets[i].next)
 			}
+			w.nodeBytes -= nodeBytes + n.texts()
 			delete(w.nodes, key)
 			w.moved++
 		case !n.contested.IsZero() && now.Sub(n.contested) < w.cfg.Silent:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -17,6 +18,7 @@ type Watch struct {
 	nodes map[string]*node
 	names map[string]*node // by name; nil where several have it
 	jobs  map[string]*job
+	room  bounded.Room[*job]
 	open  map[caseKey]*episode
 	order []*episode // those that are open, by their keys
 
@@ -26,6 +28,7 @@ type Watch struct {
 	scratch      assay
 	// held are the versions of all nodes; ranks, comms and members those of all jobs.
 	held, ranks, comms, members int
+	nodeBytes, openBytes        int // of nodes and their versions, and of open episodes
 	stats                       Stats
 }
 
@@ -51,7 +54,11 @@ func New(cfg Config) *Watch {
 }
 
 // Stats returns the counters.
-func (w *Watch) Stats() Stats { return w.stats }
+func (w *Watch) Stats() Stats {
+	s := w.stats
+	s.Bytes = int64(w.room.Bytes() + w.nodeBytes + w.openBytes)
+	return s
+}
 
 // Tick judges, and returns the episodes that were opened, updated or closed.
 func (w *Watch) Tick(now time.Time) (out []Episode) {
@@ -92,7 +99,9 @@ func (w *Watch) settle(now time.Time) (closed []Episode) {
 			if over = len(b.tallies) < 2 && a.known == len(c.members); len(b.tallies) > 1 {
 				e.mixed = now
 				if j := w.judgement(c, e.key.place, b, a.known, now); !same(&j, &e.Judgement) {
+					w.openBytes -= e.size()
 					e.Judgement, e.Revision, e.fresh = j, e.Revision+1, true
+					w.openBytes += e.size()
 				}
 			}
 		}
@@ -101,6 +110,7 @@ func (w *Watch) settle(now time.Time) (closed []Episode) {
 			continue
 		}
 		delete(w.open, e.key)
+		w.openBytes -= e.size()
 		w.stats.Closed++
 		e.Ended, e.Revision = now, e.Revision+1
 		closed = append(closed, e.Episode)
@@ -131,6 +141,11 @@ func (w *Watch) begin(j *job, c *comm, k caseKey, began time.Time, judged Judgem
 		}
 	}
 	slices.Sort(e.ranks)
+	if w.openBytes+e.size() > maxOpenBytes {
+		w.stats.Withheld++
+		return
+	}
+	w.openBytes += e.size()
 	w.open[k] = e
 	at, _ := slices.BinarySearchFunc(w.order, e, compareEpisodes)
 	w.order = slices.Insert(w.order, at, e)

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import "unsafe"
+
+// What single entries take beside their texts, with what maps need for them.
+const (
+	mapBytes     = 48
+	jobBytes     = int(unsafe.Sizeof(job{})) + 4*mapBytes
+	rankBytes    = int(unsafe.Sizeof(rank{})) + mapBytes
+	commBytes    = int(unsafe.Sizeof(comm{})+unsafe.Sizeof(commKey{})) + 2*mapBytes
+	nodeBytes    = int(unsafe.Sizeof(node{})) + 2*mapBytes
+	entryBytes   = int(unsafe.Sizeof(entry{}))
+	episodeBytes = int(unsafe.Sizeof(episode{})) + 2*mapBytes
+)
+
+// maxOpenBytes bounds what open episodes hold: the ranks of 32 communicators of 131,072, and no less
+// than MaxEpisodes that name 64.
+const maxOpenBytes = 32 << 20
+
+func (r *rank) texts() int { return len(r.hostID) + len(r.hostName) + len(r.hwid) + len(r.nccl) }
+
+func (c *comm) size() int {
+	return commBytes + len(c.key.id) + len(c.name) + cap(c.members)*int(unsafe.Sizeof(c.members[0]))
+}
+
+func (n *node) texts() int { return len(n.key) + len(n.id) + len(n.name) }
+
+func (e *entry) size() int {
+	return entryBytes + len(e.unit) + len(e.model) + len(e.version) + len(e.class)
+}
+
+func sizeOf(entries []entry) (bytes int) {
+	for i := range entries {
+		bytes += entries[i].size()
+	}
+	return bytes
+}
+
+// size estimates what an episode takes: its ranks, and the ranks and hosts that its judgement names.
+func (e *episode) size() int {
+	n := episodeBytes + len(e.ranks)*int(unsafe.Sizeof(e.ranks[0])) + len(e.Judgement.Minority)*int(unsafe.Sizeof(e.ranks[0]))
+	for _, h := range e.Judgement.MinorityHosts {
+		n += len(h)
+	}
+	return n
+}
