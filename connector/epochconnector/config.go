@@ -34,6 +34,9 @@ type Config struct {
 	MaxDomains   int `mapstructure:"max_domains"`
 	MaxSaves     int `mapstructure:"max_saves"`
 	MaxRegisters int `mapstructure:"max_registers"`
+	// MaxBytes bounds what is held of saves, of the jobs of a fleet, and of its nodes each, by estimate;
+	// half of it what is held of resumes, and of replicas.
+	MaxBytes int `mapstructure:"max_bytes"`
 	// MaxFindings bounds the findings that are open, of saves and of versions each.
 	MaxFindings int `mapstructure:"max_findings"`
 	// MaxSeries is the most series of each metric.
@@ -79,7 +82,7 @@ func newDefaultConfig() *Config {
 		FlushInterval:  15 * time.Second, // many scrape every 15 s
 		RepeatInterval: 2 * time.Minute,  // a fifth of the silence after which the findings connector closes one
 		MaxJobs:        w.Engine.Jobs, MaxDomains: w.Engine.Domains, MaxSaves: w.Engine.Saves, MaxRegisters: w.Engine.Registers,
-		MaxFindings: w.MaxEpisodes, MaxSeries: 1024,
+		MaxBytes: w.Engine.Bytes, MaxFindings: w.MaxEpisodes, MaxSeries: 1024,
 		Fleet: FleetConfig{
 			Settle: f.Settle, Silent: f.Silent,
 			MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxCommunicators: f.MaxComms, MaxMembers: f.MaxMembers,
@@ -93,6 +96,7 @@ func (c *Config) fleet() fleet.Config {
 	w := fleet.Config{
 		Settle: f.Settle, Silent: f.Silent, MaxJobs: c.MaxJobs, MaxEpisodes: c.MaxFindings,
 		MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxComms: f.MaxCommunicators, MaxMembers: f.MaxMembers,
+		MaxBytes: c.MaxBytes,
 	}
 	if len(f.Compatible) > 0 {
 		w.Compatible = map[model.VersionDomain][][]string{}
@@ -107,8 +111,12 @@ func (c *Config) watch() watch.Config {
 	w := watch.NewDefaultConfig()
 	w.Settle, w.Silent, w.MaxEpisodes = c.Settle, c.Silent, c.MaxFindings
 	w.Engine.Jobs, w.Engine.Domains, w.Engine.Saves, w.Engine.Registers = c.MaxJobs, c.MaxDomains, c.MaxSaves, c.MaxRegisters
+	w.Engine.Bytes = c.MaxBytes
 	return w
 }
+
+// minBytes is the least max_bytes: a job of some hundred ranks.
+const minBytes = 1 << 20
 
 // Validate reports every field that is out of range.
 func (c *Config) Validate() error {
@@ -131,6 +139,7 @@ func (c *Config) Validate() error {
 	} {
 		check(n > 0, name, n, "at least 1")
 	}
+	check(c.MaxBytes >= minBytes, "max_bytes", c.MaxBytes, fmt.Sprintf("at least %d", minBytes))
 	if len(errs) == 0 { // of what both have, it would say the same
 		f := c.fleet()
 		if err := f.Validate(); err != nil {

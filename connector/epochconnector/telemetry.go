@@ -17,6 +17,9 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*seen) int64
 	}{
+		{t.RegisterConnectorEpochBytesCallback, func(s *seen) int64 {
+			return int64(s.saves.Engine.Bytes+s.ranks.Bytes+s.prints.Bytes) + s.fleet.Bytes
+		}},
 		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 {
 			return s.saves.Opened + s.fleet.Opened + s.ranks.Opened + s.prints.Opened + s.lines.Opened
 		}},
@@ -38,9 +41,11 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorEpochFleetStatesCallback, func(s *seen) int64 { return s.fleet.States }},
 		{t.RegisterConnectorEpochFleetVersionsCallback, func(s *seen) int64 { return s.fleet.Versions }},
 		{t.RegisterConnectorEpochForeignRecordsCallback, func(*seen) int64 { return h.foreign.Load() }},
+		{t.RegisterConnectorEpochJobsLeftCallback, func(s *seen) int64 { return s.saves.Engine.JobsLost }},
 		{t.RegisterConnectorEpochLogLinesCallback, func(s *seen) int64 { return s.lines.Lines }},
 		{t.RegisterConnectorEpochObservationsCallback, func(s *seen) int64 { return s.saves.Engine.Observations }},
 		{t.RegisterConnectorEpochObservationsLateCallback, func(s *seen) int64 { return s.saves.Late }},
+		{t.RegisterConnectorEpochObservationsRefusedCallback, func(s *seen) int64 { return s.saves.Engine.Refused }},
 		{t.RegisterConnectorEpochObserversForgottenCallback, func(s *seen) int64 { return s.saves.Forgotten }},
 		{t.RegisterConnectorEpochOverflowedCallback, func(s *seen) int64 { return s.saves.Engine.Overflowed }},
 		{t.RegisterConnectorEpochResumesCallback, func(s *seen) int64 { return s.ranks.Resumes }},

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                                metric.Meter
 	mu                                   sync.Mutex
 	registrations                        []metric.Registration
+	ConnectorEpochBytes                  metric.Int64ObservableGauge
 	ConnectorEpochFindingsOpened         metric.Int64ObservableCounter
 	ConnectorEpochFindingsRefused        metric.Int64ObservableCounter
 	ConnectorEpochFindingsWithheld       metric.Int64ObservableCounter
@@ -45,9 +46,11 @@ type TelemetryBuilder struct {
 	ConnectorEpochFleetStates            metric.Int64ObservableCounter
 	ConnectorEpochFleetVersions          metric.Int64ObservableCounter
 	ConnectorEpochForeignRecords         metric.Int64ObservableCounter
+	ConnectorEpochJobsLeft               metric.Int64ObservableCounter
 	ConnectorEpochLogLines               metric.Int64ObservableCounter
 	ConnectorEpochObservations           metric.Int64ObservableCounter
 	ConnectorEpochObservationsLate       metric.Int64ObservableCounter
+	ConnectorEpochObservationsRefused    metric.Int64ObservableCounter
 	ConnectorEpochObserversForgotten     metric.Int64ObservableCounter
 	ConnectorEpochOverflowed             metric.Int64ObservableCounter
 	ConnectorEpochResumes                metric.Int64ObservableCounter
@@ -68,6 +71,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterConnectorEpochBytesCallback sets callback for observable ConnectorEpochBytes metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochBytes, obs: o})
+		return nil
+	}, builder.ConnectorEpochBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterConnectorEpochFindingsOpenedCallback sets callback for observable ConnectorEpochFindingsOpened metric.
@@ -325,6 +343,21 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochForeignRecordsCallback(cb
 	return nil
 }
 
+// RegisterConnectorEpochJobsLeftCallback sets callback for observable ConnectorEpochJobsLeft metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochJobsLeftCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochJobsLeft, obs: o})
+		return nil
+	}, builder.ConnectorEpochJobsLeft)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorEpochLogLinesCallback sets callback for observable ConnectorEpochLogLines metric.
 func (builder *TelemetryBuilder) RegisterConnectorEpochLogLinesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -361,6 +394,21 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochObservationsLateCallback(
 		cb(ctx, &observerInt64{inst: builder.ConnectorEpochObservationsLate, obs: o})
 		return nil
 	}, builder.ConnectorEpochObservationsLate)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochObservationsRefusedCallback sets callback for observable ConnectorEpochObservationsRefused metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochObservationsRefusedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochObservationsRefused, obs: o})
+		return nil
+	}, builder.ConnectorEpochObservationsRefused)
 	if err != nil {
 		return err
 	}
@@ -518,6 +566,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ConnectorEpochBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_connector_epoch_bytes",
+		metric.WithDescription("What saves, nodes, jobs and ranks hold, by estimate, each part of max_bytes. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorEpochFindingsOpened, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_findings_opened",
 		metric.WithDescription("Findings opened. [Alpha]"),
@@ -620,6 +674,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorEpochJobsLeft, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_jobs_left",
+		metric.WithDescription("Generations of jobs that left for others, because of max_jobs or max_bytes. [Alpha]"),
+		metric.WithUnit("{generation}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorEpochLogLines, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_log_lines",
 		metric.WithDescription("Lines of logs that say that something mixed. [Alpha]"),
@@ -635,6 +695,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorEpochObservationsLate, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_observations_late",
 		metric.WithDescription("Observations that came of a life of an observer after a later one was heard. [Alpha]"),
+		metric.WithUnit("{observation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochObservationsRefused, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_observations_refused",
+		metric.WithDescription("Observations of unknown states, or with names of more than 1,024 bytes, left out. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)
