@@ -52,6 +52,10 @@ func (f *Feed) Close() {
 func (t *Timeline) feed(out *Outcome) {
 	for f := range t.feeds {
 		for i := range out.Models {
+			if _, waits := f.models[out.Models[i].Clock]; !waits && len(f.models) >= t.opt.MaxClocks {
+				t.stats.FeedsOverflowed.Add(1)
+				continue
+			}
 			f.models[out.Models[i].Clock] = out.Models[i]
 		}
 		room := maxWaiting - len(f.findings)

@@ -5,6 +5,7 @@ package timeline
 import (
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/clock/graph"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -14,19 +15,25 @@ import (
 type inbox struct {
 	mu    sync.Mutex
 	edges []model.ClockEdge
+	bytes int
 }
 
 // edgesOfClock bounds the inbox: a solution takes less than the window that each
-// clock has some ten edges in.
-const edgesOfClock = 16
+// clock has some ten edges in. bytesOfEdge is what one takes with two names of 40 bytes.
+const (
+	edgesOfClock = 16
+	bytesOfEdge  = 256
+)
 
+// put reports false where there are edges enough, or of enough bytes: names are kept as they come.
 func (i *inbox) put(e model.ClockEdge, most int) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.edges) >= most {
+	bytes := int(unsafe.Sizeof(e)) + len(e.Src) + len(e.Dst)
+	if len(i.edges) >= most || i.bytes+bytes > most*bytesOfEdge {
 		return false
 	}
-	i.edges = append(i.edges, e)
+	i.edges, i.bytes = append(i.edges, e), i.bytes+bytes
 	return true
 }
 
@@ -34,7 +41,7 @@ func (i *inbox) take() []model.ClockEdge {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	edges := i.edges
-	i.edges = nil
+	i.edges, i.bytes = nil, 0
 	return edges
 }
 
@@ -60,8 +67,8 @@ func (t *Timeline) AddEdge(e model.ClockEdge) error {
 	// cross.
 	if !t.inbox.put(e, edgesOfClock*t.opt.MaxClocks) {
 		t.stats.InboxOverflowed.Add(1)
-		return fmt.Errorf("add clock edge %s to %s: got %d edges during a solution; want at most %d", e.Src, e.Dst,
-			edgesOfClock*t.opt.MaxClocks+1, edgesOfClock*t.opt.MaxClocks)
+		return fmt.Errorf("add clock edge %s to %s: got more edges during a solution; want at most %d, of %d bytes each on average", e.Src, e.Dst,
+			edgesOfClock*t.opt.MaxClocks, bytesOfEdge)
 	}
 	return graph.Check(&e)
 }

@@ -81,8 +81,11 @@ func New(opt Options) *Timeline {
 }
 
 func (t *Timeline) newSolver(prefer []string) *graph.Solver {
-	return graph.New(graph.Options{Prefer: prefer, MaxClocks: t.opt.MaxClocks})
+	return graph.New(graph.Options{Prefer: prefer, MaxClocks: t.opt.MaxClocks, MaxEdges: edgesOfClock * t.opt.MaxClocks})
 }
+
+// scalesOfClock bounds timelines: a clock stands on one, and its history on those before.
+const scalesOfClock = 2
 
 // farthest bounds readings and offsets: 146 years from either side of 1970.
 const farthest = math.MaxInt64 / 2
@@ -100,6 +103,10 @@ func (t *Timeline) AddModel(m model.ClockModel) error {
 	if tr != nil && !tr.foreign {
 		t.stats.Solved.Add(1)
 		return nil
+	}
+	if most := scalesOfClock * t.opt.MaxClocks; t.scales[m.Timeline] == nil && len(t.scales) >= most {
+		t.stats.Refused.Add(1)
+		return fmt.Errorf("add clock model of %s: got timeline %d; want at most %d", m.Clock, len(t.scales)+1, most)
 	}
 	if tr == nil {
 		if tr = t.newTrack(m.Clock); tr == nil {

@@ -10,7 +10,8 @@ type Options struct {
 	// component that has none yet. A reference stays for as long as it is there and
 	// trusted.
 	Prefer []string
-	// MaxClocks and MaxEdges bound memory: some 100 bytes a clock and 250 an edge.
+	// MaxClocks and MaxEdges bound memory: some 100 bytes a clock, with its name, and 250 an edge. As
+	// many pairs as clocks are remembered whose bounds crossed.
 	MaxClocks, MaxEdges int
 	// Horizon is how much older than its component an edge can be before it is
 	// forgotten.

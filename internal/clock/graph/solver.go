@@ -124,6 +124,8 @@ func (s *Solver) Add(e model.ClockEdge) error {
 		return err
 	}
 	s.count.Added++
+	// Names are those of the clocks: each edge comes with copies of its own.
+	e.Src, e.Dst = s.clocks[key.src].name, s.clocks[key.dst].name
 	if i, ok := s.at[key]; known && ok {
 		s.replace(&s.edges[i], &e)
 		return nil
@@ -303,7 +305,7 @@ func (s *Solver) drop(i int) {
 // noteCrossing remembers that observations of two clocks contradict one another.
 func (s *Solver) noteCrossing(e *model.ClockEdge, excess int64) {
 	p := pairOfNames(e.Src, e.Dst)
-	if _, ok := s.crossing[p]; !ok && len(s.crossing) >= s.opt.MaxEdges {
+	if _, ok := s.crossing[p]; !ok && len(s.crossing) >= s.opt.MaxClocks {
 		s.count.CrossingOverflow++
 		return
 	}
