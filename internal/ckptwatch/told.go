@@ -27,7 +27,7 @@ func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
 		if g, ok := generations[k.save]; ok && g != o.Generation { // the save is another than was thought, and this no part of it
 			o.Generation, o.Revision = g, 2*w.revision
 			w.withdraw(s, &o)
-			delete(w.domains, k)
+			w.remove(k)
 			continue
 		}
 		o.Time, o.Revision, o.State, o.Witness, o.Parts = now.UnixNano(), 2*w.revision, model.DomainAbsent, "", 0
@@ -48,6 +48,7 @@ func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
 		if o.State == model.DomainAbsent {
 			o.Epoch = s.held
 		}
+		w.bytes += len(o.Witness) - len(s.said.Witness)
 		s.said, s.worse, s.told = o, nil, false
 	}
 }
@@ -72,6 +73,7 @@ func (w *Watcher) due(now time.Time) (out []model.EpochObservation) {
 	}
 	for k, s := range w.withdrawn {
 		if w.outlived(s, all) {
+			w.bytes -= s.size()
 			delete(w.withdrawn, k)
 			continue
 		}
@@ -80,7 +82,7 @@ func (w *Watcher) due(now time.Time) (out []model.EpochObservation) {
 	for k, s := range w.domains {
 		gone := s.said.State == model.DomainAbsent && !w.blind
 		if gone && w.outlived(s, all) {
-			delete(w.domains, k)
+			w.remove(k)
 			continue
 		}
 		out = s.tell(out, all && (gone || s.look == w.revision), now)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -27,7 +29,7 @@ type Config struct {
 	World int64
 	// Heartbeat is how often all is told again.
 	Heartbeat time.Duration
-	// MaxDomains bounds the domains of all saves that are followed.
+	// MaxDomains bounds the domains of all saves that are followed, of bytesOfDomain each on average.
 	MaxDomains int
 }
 
@@ -47,6 +49,7 @@ type Watcher struct {
 	withdrawn map[withdrawn]*seen
 	// confirmed are the domains that have confirmed an epoch, whichever.
 	confirmed map[model.Domain]bool
+	bytes     int    // of domains and withdrawn, by estimate
 	last      string // generation
 	revision  int64
 	blind     bool      // the last look did not see the whole folder
@@ -155,12 +158,13 @@ func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
 	}
 	doubt := func(why string) {
 		if place.State == model.DomainCommitted {
-			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, why
+			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, bounded.Text(why, bounded.MaxName)
 		}
 	}
 	for _, d := range g.domains {
 		o := of
-		o.Domain, o.Epoch, o.State, o.Witness = model.Domain{Kind: d.Kind, ID: d.ID + w.where()}, d.Epoch, d.State, d.Witness
+		o.Domain = model.Domain{Kind: d.Kind, ID: bounded.Text(d.ID+w.where(), bounded.MaxName)}
+		o.Epoch, o.State, o.Witness = d.Epoch, d.State, bounded.Text(d.Witness, bounded.MaxName)
 		if !w.isDomain(&o) {
 			doubt(fmt.Sprintf("%s %s is %s", d.Kind, d.ID, d.State))
 			continue
@@ -246,13 +250,14 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) *model.EpochObservat
 		if o.Domain.Kind == model.DomainPlace { // of a save that is followed in part, that must be said
 			limit *= 2
 		}
-		if len(w.domains) >= limit {
+		s = &seen{said: o, look: w.revision}
+		if len(w.domains) >= limit || w.bytes+s.size() > limit*bytesOfDomain {
 			w.stats.Dropped++
 			return nil
 		}
-		s = &seen{said: o, look: w.revision}
 		s.hold()
 		w.domains[k] = s
+		w.bytes += s.size()
 		return &s.said
 	}
 	s.look, s.absent = w.revision, 0
@@ -267,6 +272,7 @@ func (w *Watcher) see(o model.EpochObservation, shaky bool) *model.EpochObservat
 		w.stats.Held++
 	default:
 		w.withdraw(s, &o)
+		w.bytes += len(o.Witness) - len(s.said.Witness)
 		s.said, s.worse, s.told = o, nil, false
 		s.hold()
 	}
@@ -290,11 +296,32 @@ func (w *Watcher) withdraw(s *seen, now *model.EpochObservation) {
 	was.State, was.Epoch, was.Witness, was.Parts = model.DomainWithdrawn, model.Optional[int64]{}, "it is of another number of ranks", 0
 	was.Revision = now.Revision
 	k := withdrawn{key{was.Save, was.Domain}, was.Generation}
-	if _, ok := w.withdrawn[k]; !ok && len(w.withdrawn) >= 2*w.cfg.MaxDomains { // places, too
+	n := &seen{said: was, look: w.revision}
+	_, ok := w.withdrawn[k]
+	if !ok && (len(w.withdrawn) >= 2*w.cfg.MaxDomains || w.bytes+n.size() > 2*w.cfg.MaxDomains*bytesOfDomain) { // places, too
 		w.stats.Dropped++
 		return
 	}
-	w.withdrawn[k] = &seen{said: was, look: w.revision}
+	if ok {
+		w.bytes -= w.withdrawn[k].size()
+	}
+	w.bytes += n.size()
+	w.withdrawn[k] = n
+}
+
+// bytesOfDomain is what a domain takes on average at most: its name, and what it was read from, are some
+// hundred bytes.
+const bytesOfDomain = 1 << 10
+
+// size estimates what a domain takes.
+func (s *seen) size() int {
+	return int(unsafe.Sizeof(*s)+unsafe.Sizeof(key{})) + len(s.said.Domain.ID) + len(s.said.Witness)
+}
+
+// remove forgets a domain.
+func (w *Watcher) remove(k key) {
+	w.bytes -= w.domains[k].size()
+	delete(w.domains, k)
 }
 
 func same(a, b *model.EpochObservation) bool {

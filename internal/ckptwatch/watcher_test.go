@@ -5,12 +5,14 @@ package ckptwatch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -363,4 +365,33 @@ func TestTheFirstWriteIsTold(t *testing.T) {
 	for _, o := range w.Look(r, at(120)) {
 		assert.Zero(t, o.FirstWrite, "before 1970")
 	}
+}
+
+// Domains are named by files: names are cut to what others take, and all are bounded in bytes.
+func TestWatcher_LongNames_StayWithinBytes(t *testing.T) {
+	w := watcher()
+	for save := range int64(60) {
+		of := root(save, model.DomainCommitted)
+		of.Saves[0].World = model.Some(2 + save%3)
+		for i := range 100 {
+			of.Saves[0].Domains = append(of.Saves[0].Domains, ckpt.Domain{
+				Domain: model.Domain{Kind: model.DomainOptimizer, ID: strings.Repeat("x", 3000) + fmt.Sprint(i)}, State: model.DomainCommitted,
+				Epoch: model.Some(save), Witness: strings.Repeat("w", 3000),
+			})
+		}
+		for _, o := range w.Look(of, at(int(save)*20)) {
+			require.LessOrEqual(t, len(o.Domain.ID), bounded.MaxName)
+			require.LessOrEqual(t, len(o.Witness), bounded.MaxName)
+		}
+		bytes := 0
+		for _, s := range w.domains {
+			bytes += s.size()
+		}
+		for _, s := range w.withdrawn {
+			bytes += s.size()
+		}
+		require.Equal(t, bytes, w.bytes)
+		require.LessOrEqual(t, w.bytes, 2*w.cfg.MaxDomains*bytesOfDomain)
+	}
+	assert.Positive(t, w.Stats().Dropped)
 }
