@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 )
 
@@ -44,9 +45,10 @@ type Config struct {
 	MaxRanks int `mapstructure:"max_ranks"`
 	// MaxComms is the most communicators of one rank.
 	MaxComms int `mapstructure:"max_comms"`
-	// MaxBytes is the most that is held of all jobs, by estimate: of more, the job that holds most
-	// is given up. Half as much again may wait while a job is judged.
-	MaxBytes int `mapstructure:"max_bytes"`
+	// MaxMemoryMiB is the most MiB that are held of all jobs, by estimate: of more, the job that holds most
+	// is given up. Half as much again may wait while a job is judged. 0 is an eighth of the memory that
+	// the collector may use.
+	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 	// MaxSeries is the most series of each metric; what comes later is in one series marked
 	// otel.metric.overflow.
 	MaxSeries int `mapstructure:"max_series"`
@@ -65,7 +67,7 @@ func newDefaultConfig() *Config {
 		CheckInterval:  500 * time.Millisecond, // a tenth of the delay that people notice beside a limit of seconds
 		FlushInterval:  15 * time.Second,       // many scrape every 15 s
 		RepeatInterval: 2 * time.Minute,        // a fifth of the silence after which the findings connector closes one
-		MaxJobs:        w.MaxJobs, MaxRanks: w.MaxRanks, MaxComms: w.MaxComms, MaxBytes: w.MaxBytes, MaxSeries: defaultMaxSeries,
+		MaxJobs:        w.MaxJobs, MaxRanks: w.MaxRanks, MaxComms: w.MaxComms, MaxSeries: defaultMaxSeries,
 	}
 }
 
@@ -73,9 +75,19 @@ func (c *Config) watch() watch.Config {
 	w := watch.NewDefaultConfig()
 	w.Factor, w.Floor, w.MinGaps, w.StartLimit, w.HeldLimit = c.LimitFactor, c.LimitFloor, c.MinGaps, c.StartLimit, c.HeldLimit
 	w.StateTTL, w.DumpWait, w.Forget = c.StateTTL, c.DumpWait, c.Forget
-	w.MaxJobs, w.MaxRanks, w.MaxComms, w.MaxBytes = c.MaxJobs, c.MaxRanks, c.MaxComms, c.MaxBytes
+	w.MaxJobs, w.MaxRanks, w.MaxComms, w.MaxBytes = c.MaxJobs, c.MaxRanks, c.MaxComms, c.maxBytes()
 	w.Analysis.MaxRanks = c.MaxRanks
 	return w
+}
+
+// memoryShare is the part of the collector's memory that jobs hold where nothing else is set.
+const memoryShare = 8
+
+func (c *Config) maxBytes() int {
+	if c.MaxMemoryMiB > 0 {
+		return c.MaxMemoryMiB << 20
+	}
+	return max(watch.MinBytes, int(bounded.Memory()/memoryShare))
 }
 
 // Validate reports every field that is out of range.
@@ -93,6 +105,9 @@ func (c *Config) Validate() error {
 		if f.got <= 0 {
 			err = errors.Join(err, fmt.Errorf("check %s: got %v; want more than 0", f.name, f.got))
 		}
+	}
+	if c.MaxMemoryMiB < 0 {
+		err = errors.Join(err, fmt.Errorf("check max_memory_mib: got %d; want 0 or more", c.MaxMemoryMiB))
 	}
 	if c.MaxSeries < 1 {
 		err = errors.Join(err, fmt.Errorf("check max_series: got %d; want at least 1", c.MaxSeries))

@@ -16,12 +16,12 @@ func TestConfigIsRead(t *testing.T) {
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
 		"limit_factor": 5, "limit_floor": "3s", "min_gaps": 50, "start_limit": "20m", "held_limit": "1h", "state_ttl": "20s",
 		"dump_wait": "1m", "forget": "1h", "check_interval": "1s", "flush_interval": "30s", "repeat_interval": "1m",
-		"max_jobs": 2, "max_ranks": 8, "max_comms": 4, "max_bytes": 4 << 20, "max_series": 10,
+		"max_jobs": 2, "max_ranks": 8, "max_comms": 4, "max_memory_mib": 4, "max_series": 10,
 	}).Unmarshal(cfg))
 	assert.Equal(t, &Config{
 		LimitFactor: 5, LimitFloor: 3 * time.Second, MinGaps: 50, StartLimit: 20 * time.Minute, HeldLimit: time.Hour,
 		StateTTL: 20 * time.Second, DumpWait: time.Minute, Forget: time.Hour, CheckInterval: time.Second,
-		FlushInterval: 30 * time.Second, RepeatInterval: time.Minute, MaxJobs: 2, MaxRanks: 8, MaxComms: 4, MaxBytes: 4 << 20, MaxSeries: 10,
+		FlushInterval: 30 * time.Second, RepeatInterval: time.Minute, MaxJobs: 2, MaxRanks: 8, MaxComms: 4, MaxMemoryMiB: 4, MaxSeries: 10,
 	}, cfg)
 	require.NoError(t, cfg.Validate())
 	w := cfg.watch()
@@ -46,7 +46,7 @@ func TestConfigOutOfRange(t *testing.T) {
 		"max_jobs":        func(c *Config) { c.MaxJobs = 0 },
 		"max_ranks":       func(c *Config) { c.MaxRanks = 0 },
 		"max_comms":       func(c *Config) { c.MaxComms = 0 },
-		"max_bytes":       func(c *Config) { c.MaxBytes = 1000 },
+		"max_memory_mib":  func(c *Config) { c.MaxMemoryMiB = -1 },
 		"max_series":      func(c *Config) { c.MaxSeries = 0 },
 	} {
 		cfg := newDefaultConfig()

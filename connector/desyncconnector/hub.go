@@ -82,7 +82,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	h := &hub{
 		cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
 	}
-	h.inbox.limit = cfg.MaxBytes / inboxShare
+	h.inbox.limit = cfg.maxBytes() / inboxShare
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()

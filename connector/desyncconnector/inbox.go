@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
-// inboxShare is the part of max_bytes that may wait for the watch while a job is judged.
+// inboxShare is the part of max_memory_mib that may wait for the watch while a job is judged.
 const inboxShare = 2
 
 // feed gives the watch one thing that was brought.

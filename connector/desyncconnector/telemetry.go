@@ -20,7 +20,7 @@ func (h *hub) observe() error {
 		value    func(*watch.Stats) int64
 	}{
 		{t.RegisterConnectorDesyncAbsencesCallback, func(s *watch.Stats) int64 { return s.Absences }},
-		{t.RegisterConnectorDesyncBytesCallback, func(s *watch.Stats) int64 { return s.Bytes }},
+		{t.RegisterConnectorDesyncBytesHeldCallback, func(s *watch.Stats) int64 { return s.Bytes }},
 		{t.RegisterConnectorDesyncCommsRefusedCallback, func(s *watch.Stats) int64 { return s.CommsRefused }},
 		{t.RegisterConnectorDesyncFindingsForgottenCallback, func(*watch.Stats) int64 { return h.forgotten.Load() }},
 		{t.RegisterConnectorDesyncFindingsLostCallback, func(*watch.Stats) int64 { return h.lost.Load() }},

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -34,9 +35,10 @@ type Config struct {
 	MaxDomains   int `mapstructure:"max_domains"`
 	MaxSaves     int `mapstructure:"max_saves"`
 	MaxRegisters int `mapstructure:"max_registers"`
-	// MaxBytes bounds what is held of saves, of the jobs of a fleet, and of its nodes each, by estimate;
-	// half of it what is held of resumes, and of replicas.
-	MaxBytes int `mapstructure:"max_bytes"`
+	// MaxMemoryMiB is the most MiB that are held in all, by estimate: a quarter each of saves, of the jobs
+	// of a fleet and of its nodes, and an eighth each of resumes and of replicas. 0 is an eighth of the
+	// memory that the collector may use.
+	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 	// MaxFindings bounds the findings that are open, of saves and of versions each.
 	MaxFindings int `mapstructure:"max_findings"`
 	// MaxSeries is the most series of each metric.
@@ -82,7 +84,7 @@ func newDefaultConfig() *Config {
 		FlushInterval:  15 * time.Second, // many scrape every 15 s
 		RepeatInterval: 2 * time.Minute,  // a fifth of the silence after which the findings connector closes one
 		MaxJobs:        w.Engine.Jobs, MaxDomains: w.Engine.Domains, MaxSaves: w.Engine.Saves, MaxRegisters: w.Engine.Registers,
-		MaxBytes: w.Engine.Bytes, MaxFindings: w.MaxEpisodes, MaxSeries: 1024,
+		MaxFindings: w.MaxEpisodes, MaxSeries: 1024,
 		Fleet: FleetConfig{
 			Settle: f.Settle, Silent: f.Silent,
 			MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxCommunicators: f.MaxComms, MaxMembers: f.MaxMembers,
@@ -96,7 +98,7 @@ func (c *Config) fleet() fleet.Config {
 	w := fleet.Config{
 		Settle: f.Settle, Silent: f.Silent, MaxJobs: c.MaxJobs, MaxEpisodes: c.MaxFindings,
 		MaxNodes: f.MaxNodes, MaxVersions: f.MaxVersions, MaxRanks: f.MaxRanks, MaxComms: f.MaxCommunicators, MaxMembers: f.MaxMembers,
-		MaxBytes: c.MaxBytes,
+		MaxBytes: c.maxBytes() / 4,
 	}
 	if len(f.Compatible) > 0 {
 		w.Compatible = map[model.VersionDomain][][]string{}
@@ -111,12 +113,23 @@ func (c *Config) watch() watch.Config {
 	w := watch.NewDefaultConfig()
 	w.Settle, w.Silent, w.MaxEpisodes = c.Settle, c.Silent, c.MaxFindings
 	w.Engine.Jobs, w.Engine.Domains, w.Engine.Saves, w.Engine.Registers = c.MaxJobs, c.MaxDomains, c.MaxSaves, c.MaxRegisters
-	w.Engine.Bytes = c.MaxBytes
+	w.Engine.Bytes = c.maxBytes() / 4
 	return w
 }
 
-// minBytes is the least max_bytes: a job of some hundred ranks.
-const minBytes = 1 << 20
+// memoryShare is the part of the collector's memory that is held where nothing else is set, leastMemory
+// what is held in any case.
+const (
+	memoryShare = 8
+	leastMemory = 4 << 20
+)
+
+func (c *Config) maxBytes() int {
+	if c.MaxMemoryMiB > 0 {
+		return c.MaxMemoryMiB << 20
+	}
+	return max(leastMemory, int(bounded.Memory()/memoryShare))
+}
 
 // Validate reports every field that is out of range.
 func (c *Config) Validate() error {
@@ -139,7 +152,7 @@ func (c *Config) Validate() error {
 	} {
 		check(n > 0, name, n, "at least 1")
 	}
-	check(c.MaxBytes >= minBytes, "max_bytes", c.MaxBytes, fmt.Sprintf("at least %d", minBytes))
+	check(c.MaxMemoryMiB >= 0, "max_memory_mib", c.MaxMemoryMiB, "0 or more")
 	if len(errs) == 0 { // of what both have, it would say the same
 		f := c.fleet()
 		if err := f.Validate(); err != nil {

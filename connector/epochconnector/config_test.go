@@ -20,7 +20,7 @@ func TestLoadConfig(t *testing.T) {
 		"epoch": newDefaultConfig(),
 		"epoch/all": {
 			Settle: time.Minute, Silent: 5 * time.Minute, CheckInterval: time.Second, FlushInterval: 30 * time.Second, RepeatInterval: time.Minute,
-			MaxJobs: 1, MaxDomains: 2, MaxSaves: 3, MaxRegisters: 4, MaxBytes: 2 << 20, MaxFindings: 5, MaxSeries: 6,
+			MaxJobs: 1, MaxDomains: 2, MaxSaves: 3, MaxRegisters: 4, MaxMemoryMiB: 64, MaxFindings: 5, MaxSeries: 6,
 			Fleet: FleetConfig{
 				Settle: 2 * time.Minute, Silent: 4 * time.Minute, MaxNodes: 7, MaxVersions: 8, MaxRanks: 9, MaxCommunicators: 10, MaxMembers: 11,
 				Compatible: map[string][][]string{"kernel": {{"5.15.*", "6.8.0-40-generic"}}, "nic_firmware": {{"*"}}},
@@ -52,7 +52,7 @@ func TestValidate(t *testing.T) {
 		"check max_domains: got 0; want at least 1":           func(c *Config) { c.MaxDomains = 0 },
 		"check max_saves: got 0; want at least 1":             func(c *Config) { c.MaxSaves = 0 },
 		"check max_registers: got 0; want at least 1":         func(c *Config) { c.MaxRegisters = 0 },
-		"check max_bytes: got 1000; want at least 1048576":    func(c *Config) { c.MaxBytes = 1000 },
+		"check max_memory_mib: got -1; want 0 or more":        func(c *Config) { c.MaxMemoryMiB = -1 },
 		"check max_findings: got 0; want at least 1":          func(c *Config) { c.MaxFindings = 0 },
 		"check max_series: got 0; want at least 1":            func(c *Config) { c.MaxSeries = 0 },
 		"check fleet: check settle: got 0s; want at least 1s, with a unit\ncheck max_communicators: got 0; want at least 1": func(c *Config) {

@@ -48,7 +48,7 @@ func (c *ReplicasConfig) validate() error {
 
 func (c *Config) replicas() replica.Config {
 	r := &c.Replicas
-	return replica.Config{Silent: r.Silent, Groups: r.MaxGroups, Ranks: r.MaxRanks, Bytes: c.MaxBytes / 2, MaxEpisodes: c.MaxFindings}
+	return replica.Config{Silent: r.Silent, Groups: r.MaxGroups, Ranks: r.MaxRanks, Bytes: c.maxBytes() / 8, MaxEpisodes: c.MaxFindings}
 }
 
 // takeFingerprint takes what a slice of a rank's parameters hashes to.

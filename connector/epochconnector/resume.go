@@ -32,7 +32,7 @@ func newDefaultResumeConfig() ResumeConfig {
 
 func (c *Config) resume() resume.Config {
 	r := &c.Resume
-	return resume.Config{Silent: r.Silent, Incarnations: r.MaxIncarnations, Ranks: r.MaxRanks, Bytes: c.MaxBytes / 2, MaxEpisodes: c.MaxFindings}
+	return resume.Config{Silent: r.Silent, Incarnations: r.MaxIncarnations, Ranks: r.MaxRanks, Bytes: c.maxBytes() / 8, MaxEpisodes: c.MaxFindings}
 }
 
 // takeResume takes what a rank says that it has loaded.

@@ -17,7 +17,7 @@ func (h *hub) observe() error {
 		register func(metric.Int64Callback) error
 		value    func(*seen) int64
 	}{
-		{t.RegisterConnectorEpochBytesCallback, func(s *seen) int64 {
+		{t.RegisterConnectorEpochBytesHeldCallback, func(s *seen) int64 {
 			return int64(s.saves.Engine.Bytes+s.ranks.Bytes+s.prints.Bytes) + s.fleet.Bytes
 		}},
 		{t.RegisterConnectorEpochFindingsOpenedCallback, func(s *seen) int64 {

@@ -29,7 +29,7 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ConnectorDesyncAbsences          metric.Int64ObservableCounter
-	ConnectorDesyncBytes             metric.Int64ObservableGauge
+	ConnectorDesyncBytesHeld         metric.Int64ObservableUpDownCounter
 	ConnectorDesyncCommsRefused      metric.Int64ObservableCounter
 	ConnectorDesyncFindingsForgotten metric.Int64ObservableCounter
 	ConnectorDesyncFindingsLost      metric.Int64ObservableCounter
@@ -79,12 +79,12 @@ func (builder *TelemetryBuilder) RegisterConnectorDesyncAbsencesCallback(cb metr
 	return nil
 }
 
-// RegisterConnectorDesyncBytesCallback sets callback for observable ConnectorDesyncBytes metric.
-func (builder *TelemetryBuilder) RegisterConnectorDesyncBytesCallback(cb metric.Int64Callback) error {
+// RegisterConnectorDesyncBytesHeldCallback sets callback for observable ConnectorDesyncBytesHeld metric.
+func (builder *TelemetryBuilder) RegisterConnectorDesyncBytesHeldCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncBytes, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ConnectorDesyncBytesHeld, obs: o})
 		return nil
-	}, builder.ConnectorDesyncBytes)
+	}, builder.ConnectorDesyncBytesHeld)
 	if err != nil {
 		return err
 	}
@@ -443,9 +443,9 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ConnectorDesyncBytes, err = builder.meter.Int64ObservableGauge(
-		"otelcol_connector_desync_bytes",
-		metric.WithDescription("What all jobs hold, by estimate, of max_bytes. [Alpha]"),
+	builder.ConnectorDesyncBytesHeld, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_connector_desync_bytes_held",
+		metric.WithDescription("About how many bytes are held of all jobs; max_memory_mib bounds them. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -493,7 +493,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncJobsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_jobs_evicted",
-		metric.WithDescription("Jobs given up because of max_jobs or max_bytes. [Alpha]"),
+		metric.WithDescription("Jobs given up because of max_jobs or max_memory_mib. [Alpha]"),
 		metric.WithUnit("{job}"),
 	)
 	errs = errors.Join(errs, err)

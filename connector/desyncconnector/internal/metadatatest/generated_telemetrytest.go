@@ -37,16 +37,18 @@ func AssertEqualConnectorDesyncAbsences(t *testing.T, tt *componenttest.Telemetr
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualConnectorDesyncBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualConnectorDesyncBytesHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_connector_desync_bytes",
-		Description: "What all jobs hold, by estimate, of max_bytes. [Alpha]",
+		Name:        "otelcol_connector_desync_bytes_held",
+		Description: "About how many bytes are held of all jobs; max_memory_mib bounds them. [Alpha]",
 		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_connector_desync_bytes")
+	got, err := tt.GetMetric("otelcol_connector_desync_bytes_held")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -166,7 +168,7 @@ func AssertEqualConnectorDesyncInboxDropped(t *testing.T, tt *componenttest.Tele
 func AssertEqualConnectorDesyncJobsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_jobs_evicted",
-		Description: "Jobs given up because of max_jobs or max_bytes. [Alpha]",
+		Description: "Jobs given up because of max_jobs or max_memory_mib. [Alpha]",
 		Unit:        "{job}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

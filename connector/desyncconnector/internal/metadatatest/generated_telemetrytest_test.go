@@ -24,7 +24,7 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterConnectorDesyncBytesCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterConnectorDesyncBytesHeldCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
@@ -115,7 +115,7 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualConnectorDesyncAbsences(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorDesyncBytes(t, testTel,
+	AssertEqualConnectorDesyncBytesHeld(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorDesyncCommsRefused(t, testTel,

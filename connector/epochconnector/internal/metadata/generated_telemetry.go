@@ -28,7 +28,7 @@ type TelemetryBuilder struct {
 	meter                                metric.Meter
 	mu                                   sync.Mutex
 	registrations                        []metric.Registration
-	ConnectorEpochBytes                  metric.Int64ObservableGauge
+	ConnectorEpochBytesHeld              metric.Int64ObservableUpDownCounter
 	ConnectorEpochFindingsOpened         metric.Int64ObservableCounter
 	ConnectorEpochFindingsRefused        metric.Int64ObservableCounter
 	ConnectorEpochFindingsWithheld       metric.Int64ObservableCounter
@@ -73,12 +73,12 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
-// RegisterConnectorEpochBytesCallback sets callback for observable ConnectorEpochBytes metric.
-func (builder *TelemetryBuilder) RegisterConnectorEpochBytesCallback(cb metric.Int64Callback) error {
+// RegisterConnectorEpochBytesHeldCallback sets callback for observable ConnectorEpochBytesHeld metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochBytesHeldCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ConnectorEpochBytes, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochBytesHeld, obs: o})
 		return nil
-	}, builder.ConnectorEpochBytes)
+	}, builder.ConnectorEpochBytesHeld)
 	if err != nil {
 		return err
 	}
@@ -566,9 +566,9 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.ConnectorEpochBytes, err = builder.meter.Int64ObservableGauge(
-		"otelcol_connector_epoch_bytes",
-		metric.WithDescription("What saves, nodes, jobs and ranks hold, by estimate, each part of max_bytes. [Alpha]"),
+	builder.ConnectorEpochBytesHeld, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_connector_epoch_bytes_held",
+		metric.WithDescription("About how many bytes are held of saves, nodes, jobs and ranks; max_memory_mib bounds them. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -676,7 +676,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochJobsLeft, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_jobs_left",
-		metric.WithDescription("Generations of jobs that left for others, because of max_jobs or max_bytes. [Alpha]"),
+		metric.WithDescription("Generations of jobs that left for others, because of max_jobs or max_memory_mib. [Alpha]"),
 		metric.WithUnit("{generation}"),
 	)
 	errs = errors.Join(errs, err)

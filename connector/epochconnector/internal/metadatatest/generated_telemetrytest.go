@@ -21,16 +21,18 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 	return set
 }
 
-func AssertEqualConnectorEpochBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualConnectorEpochBytesHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_connector_epoch_bytes",
-		Description: "What saves, nodes, jobs and ranks hold, by estimate, each part of max_bytes. [Alpha]",
+		Name:        "otelcol_connector_epoch_bytes_held",
+		Description: "About how many bytes are held of saves, nodes, jobs and ranks; max_memory_mib bounds them. [Alpha]",
 		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_connector_epoch_bytes")
+	got, err := tt.GetMetric("otelcol_connector_epoch_bytes_held")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -306,7 +308,7 @@ func AssertEqualConnectorEpochForeignRecords(t *testing.T, tt *componenttest.Tel
 func AssertEqualConnectorEpochJobsLeft(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_epoch_jobs_left",
-		Description: "Generations of jobs that left for others, because of max_jobs or max_bytes. [Alpha]",
+		Description: "Generations of jobs that left for others, because of max_jobs or max_memory_mib. [Alpha]",
 		Unit:        "{generation}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
