@@ -129,3 +129,16 @@ func TestJudge_ManyEpochs_NamesTheMostHeld(t *testing.T) {
 	assert.Equal(t, int64(10), j.Held[0].Epoch)
 	assert.Equal(t, 11, j.Held[0].Count)
 }
+
+func TestRestore_Bytes_AreCounted(t *testing.T) {
+	e := New(Config{})
+	for i := range 300 {
+		o := hostile(int64(i%7), long(i%100), long(i%30))
+		e.Observe(&o)
+	}
+	data, err := e.Snapshot()
+	require.NoError(t, err)
+	again := New(Config{})
+	require.NoError(t, again.Restore(data))
+	assert.Equal(t, recount(again), again.Stats().Bytes)
+}

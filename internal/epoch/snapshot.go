@@ -200,7 +200,6 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 		if to == nil {
 			continue
 		}
-		defer g.measure(of.Save)
 		for kind, n := range of.Of {
 			if n > int64(e.cfg.Domains) {
 				e.overflow(g)
@@ -223,5 +222,6 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 				e.join(g, of.Save, at[r[0]], cell{register{r[2], value{r[5], int32(r[6]), state(r[3]), r[4] == 1}}, by})
 			}
 		}
+		g.measure(of.Save)
 	}
 }

@@ -50,10 +50,10 @@ func (j *job) forget(r *rank, source model.StateSource) {
 func (j *job) count(r *rank, old, h *held) {
 	h.bytes = h.state.Bytes() + len(h.heads)*int(unsafe.Sizeof(head{}))
 	of := func(s *model.RankState) int {
-		switch {
-		case s == nil:
+		switch s {
+		case nil:
 			return 0
-		case s == old.state:
+		case old.state:
 			return old.bytes
 		}
 		return old.beforeBytes

@@ -35,7 +35,9 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 		"new ranks":        func(int, *model.Resume) {},
 		"new processes":    func(i int, v *model.Resume) { v.Rank.Rank = int64(i / 8) },
 		"new incarnations": func(i int, v *model.Resume) { v.Rank.Incarnation = long(i) },
-		"new jobs":         func(i int, v *model.Resume) { v.Rank.JobID, v.Rank.Incarnation, v.Rank.JobName = long(i), long(i), long(i) },
+		"new jobs": func(i int, v *model.Resume) {
+			v.Rank.JobID, v.Rank.Incarnation, v.Rank.JobName = long(i), long(i), long(i)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := heap()
