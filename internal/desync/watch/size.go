@@ -130,7 +130,7 @@ func (j *job) measure() {
 }
 
 // makeRoom keeps to MaxBytes: the job that holds most is given up, as a whole, since of a job of which some
-// ranks are not known the others would be accused.
+// ranks are not known those would be accused.
 func (w *Watch) makeRoom() {
 	for w.room.Bytes() > w.cfg.MaxBytes {
 		w.stats.JobsEvicted++

@@ -52,12 +52,12 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 			}
 			r.tell(10, 10, 10, 10)
 			r.pass(3 * beat)
-			send(tier.N(t, 3000, 200_000))
+			send(tier.N(t, 3000, 30_000))
 			assert.LessOrEqual(t, len(r.saves), 2*r.pruned+spare+1, "until the next tick")
 			r.pass(beat)
 			r.tell(20, 20, 20, 10)
 			for range 8 {
-				send(tier.N(t, 300, 20_000))
+				send(tier.N(t, 300, 5000))
 				r.pass(beat)
 			}
 			var told []Episode
