@@ -3,6 +3,7 @@
 package rankevents
 
 import (
+	"math"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -142,6 +143,9 @@ func (r *Rank) kernelTimes(rec *ring.Record, c *commState, t *times) {
 	start, stop := rec.KernelStart(), rec.KernelStop()
 	if start != 0 && stop != 0 && t.measured() && rec.Flags()&ring.FlagKernelPart == 0 && !r.again {
 		c.fit.Add(t.launch, start, stop, rec.CompletedAt())
+	}
+	if max(start, stop) > math.MaxInt64 {
+		return // no time of a span
 	}
 	if start != 0 {
 		if h, ok := c.fit.Host(start); ok {

@@ -4,6 +4,7 @@ package rankevents
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 
@@ -79,7 +80,7 @@ func (r *Rank) holdKernel(rec *ring.Record) {
 	t.seenAt = r.now
 	k := rec.Kernel()
 	t.launched = t.launched || k.Launched
-	if k.Start == 0 || k.End < k.Start || (k.Launched && k.Launch == 0) {
+	if k.Start == 0 || k.End < k.Start || k.End > math.MaxInt64 || (k.Launched && k.Launch == 0) {
 		r.stats.BadTimes++
 		return
 	}

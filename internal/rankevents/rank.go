@@ -30,7 +30,7 @@ type Stats struct {
 	KeysOverflow           int64 // operation keys that share the key of others
 	ClocksDisagree         int64 // 1 where the ring's clock pairs contradict the host's
 	StepsUnfinished        int64 // open when the reading ended, left to the next reader
-	BadTimes               int64 // records of the future
+	BadTimes               int64 // records with times that cannot be
 	NotMapped              int64 // records of kinds that become no operation
 	Kernels                int64 // folded, copies and sets among them; also in Operations
 	KernelsOfComm          int64 // those of communication libraries, of which collectives tell
