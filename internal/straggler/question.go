@@ -56,6 +56,9 @@ func (w *walks) mean(in stretch, asked bool, of func(*walkedStep) (float64, bool
 			sum, n = sum+x, n+1
 		}
 	}
+	if n == 0 {
+		return 0, false
+	}
 	return max(0, sum/float64(n)), true
 }
 

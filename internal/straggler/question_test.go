@@ -64,3 +64,14 @@ func TestWhatIsGainedIsAskedOfTheSameSteps(t *testing.T) {
 	_, ok = j.gained(j.window[:2], both, one)
 	assert.False(t, ok, "the last walked step is none of these")
 }
+
+// Steps that close out of order may leave no walked step in the stretch that is judged.
+func TestMean_NoWalkedStepInTheStretch_IsUnknown(t *testing.T) {
+	w := walks{steps: []walkedStep{{step: 1}}}
+	known := func(*walkedStep) (float64, bool) { return 0.5, true }
+	_, ok := w.mean(stretch{&record{step: 2}}, true, known)
+	assert.False(t, ok)
+	saved, ok := w.mean(stretch{&record{step: 1}}, true, known)
+	assert.True(t, ok)
+	assert.InDelta(t, 0.5, saved, 0)
+}
