@@ -200,6 +200,20 @@ bench: ## Run the benchmarks and the comparisons in bench/
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
 	$(GO) run ./bench/scoreboard $(SCOREBOARD)
 
+# How long each kind of hostile load is sent, how often, and which (all where it is empty).
+DURATION ?= 5m
+RATE     ?= 1000
+KINDS    ?=
+
+.PHONY: hostile
+hostile: distro ## Send a collector each kind of valid but hostile load for DURATION=5m, RATE=1000 a second (KINDS=jobs,spans: these), and see whether its memory stays and others' findings are right
+	$(GO) run -trimpath ./bench/hostile -duration $(DURATION) -rate $(RATE) -kinds "$(KINDS)"
+
+.PHONY: soak
+soak: distro ## Run collectors under ordinary load for DURATION=30m and see whether memory, goroutines and descriptors stay
+	@$(MAKE) --no-print-directory -s -C inject tests
+	$(GO) run -trimpath ./bench/hostile -soak -duration $(if $(filter file,$(origin DURATION)),30m,$(DURATION))
+
 .PHONY: record-hangs
 record-hangs: $(PYTHON) ## Make real PyTorch jobs hang anew, in place of testdata/hangs, and judge each
 	PYTHON=$(abspath $(PYTHON)) testdata/hangs/regenerate.sh
