@@ -9,15 +9,28 @@
 #
 # A time such as 10s or a number of inputs such as 20000x: an input that still runs when
 # the time is up fails the target.
+#
+# An input of FuzzPipelineData and FuzzRingReceiver goes through whole components and takes as
+# long as some forty of others. Where the numbers are of inputs, these two get a fortieth, or
+# FUZZTIME_WHOLE. COUNT is theirs where any component or engine differs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 count=${1:-${FUZZTIME:-10s}} rest=${2:-}
-changed=
+changed='' parts=''
 if [ -n "$rest" ]; then
 	changed=$(scripts/changed-packages.sh -d "${3:-}")
 	changed=${changed//$(go list -m)/.}
+	parts=$(grep -E '^\./(connector|extension|internal|processor|receiver)/' <<<"$changed" || true)
 fi
+
+# whole TIME is what targets over whole components get in place of TIME.
+whole() {
+	case $1 in
+	*x) echo "${FUZZTIME_WHOLE:-$(((${1%x} + 39) / 40))x}" ;;
+	*) echo "$1" ;;
+	esac
+}
 
 targets=$(git ls-files -z --cached --others --exclude-standard '*_test.go' |
 	grep -z -v -E '^(tools|e2e|bench|lab|distro)/' |
@@ -32,9 +45,17 @@ ran=0
 while IFS=: read -r file target; do
 	package=./$(dirname "$file")
 	fuzztime=$count
-	if [ -n "$rest" ] && ! grep -q -F -x "$package" <<<"$changed"; then
-		fuzztime=$rest
-	fi
+	case $target in
+	FuzzPipelineData | FuzzRingReceiver)
+		[ -z "$rest" ] || [ -n "$parts" ] || fuzztime=$rest
+		fuzztime=$(whole "$fuzztime")
+		;;
+	*)
+		if [ -n "$rest" ] && ! grep -q -F -x "$package" <<<"$changed"; then
+			fuzztime=$rest
+		fi
+		;;
+	esac
 	echo "fuzz $package $target ($fuzztime)"
 	# Inputs that cover something new are made smaller by count as well: by time that may
 	# take a minute each.
