@@ -51,11 +51,16 @@ func kindNames() (names []string) {
 	return names
 }
 
-// put gives an attribute in turn a long text, and all of them new names.
-func put(t *texts, n int64, m pcommon.Map, names ...string) {
+// name gives attributes new names.
+func name(t *texts, m pcommon.Map, names ...string) {
 	for _, name := range names {
 		m.PutStr(name, t.name())
 	}
+}
+
+// put gives attributes new names, and one of them in turn a long text.
+func put(t *texts, n int64, m pcommon.Map, names ...string) {
+	name(t, m, names...)
 	m.PutStr(names[n%int64(len(names))], t.long())
 }
 
@@ -161,9 +166,7 @@ func job(t *texts, n int64, now time.Time) message {
 	otelmap.AppendOpen(ld, &r, []model.OpenOp{{Op: op, Time: now.UnixNano(), Status: model.StatusOpen, Age: 5, InFlight: 1}})
 	rl := ld.ResourceLogs().At(0)
 	put(t, n/2, rl.Resource().Attributes(), semconv.JobID, semconv.JobIncarnation, semconv.ServiceName, semconv.HostName)
-	for _, name := range []string{semconv.CommID, semconv.CommName, semconv.OpOpenScope} {
-		rl.ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr(name, t.name())
-	}
+	name(t, rl.ScopeLogs().At(0).LogRecords().At(0).Attributes(), semconv.CommID, semconv.CommName, semconv.OpOpenScope)
 	return ofLogs(ld)
 }
 
@@ -173,8 +176,13 @@ func resume(t *texts, n int64, now time.Time) message {
 	ld := plog.NewLogs()
 	resumemap.Append(ld, &v)
 	rl := ld.ResourceLogs().At(0)
-	m := rl.Resource().Attributes()
-	put(t, n, m, semconv.ServiceName, semconv.HostName, semconv.HWID, semconv.JobID, semconv.JobIncarnation)
+	of := []string{semconv.ServiceName, semconv.HostName, semconv.HWID, semconv.JobID, semconv.JobIncarnation}
+	if n%2 == 0 {
+		put(t, n/2, rl.Resource().Attributes(), of...)
+	} else {
+		name(t, rl.Resource().Attributes(), of...)
+		rl.ScopeLogs().At(0).LogRecords().At(0).Body().SetStr(t.long())
+	}
 	return ofLogs(ld)
 }
 

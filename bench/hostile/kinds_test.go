@@ -22,7 +22,7 @@ import (
 // perKind is how many messages are looked at: each way to make one comes several times.
 const perKind = 64
 
-// What a reader refuses costs nothing: most messages must be valid.
+// What a reader refuses costs nothing: half of the messages or more must be valid.
 func TestKinds_Messages_AreReadAndDiffer(t *testing.T) {
 	for i := range kinds {
 		k := &kinds[i]
@@ -37,7 +37,7 @@ func TestKinds_Messages_AreReadAndDiffer(t *testing.T) {
 			seen[digest(t, m)] = true
 		}
 		assert.Equal(t, perKind, len(seen), "%s that differ", k.name) //nolint:testifylint // Len prints all of them
-		assert.GreaterOrEqual(t, read, perKind*3/4, "%s that are read", k.name)
+		assert.GreaterOrEqual(t, read, perKind/2, "%s that are read", k.name)
 		assert.InDelta(t, 30e3, bytes/perKind, 20e3, "bytes of a message of %s", k.name)
 	}
 }
@@ -56,11 +56,11 @@ func digest(t *testing.T, m message) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// reads reports whether a message is read whole.
+// reads reports whether a message is read. Texts may be shortened.
 func reads(m message) bool {
 	if !m.isLogs {
-		ranks, problems := otelmap.TracesToOps(m.traces)
-		return len(ranks) == 1 && len(problems) == 0
+		ranks, _ := otelmap.TracesToOps(m.traces)
+		return len(ranks) == 1 && len(ranks[0].Ops) == 1
 	}
 	rl := m.logs.ResourceLogs().At(0)
 	return readsRecord(rl.Resource(), rl.ScopeLogs().At(0).LogRecords().At(0))
