@@ -36,10 +36,13 @@ var (
 // ranks is how many a neighbour has.
 const ranks = 8
 
+// neighbourRank is a rank of a job. All jobs run on the same nodes, one after the other or
+// beside each other.
 func neighbourRank(job string, rank int64) model.Rank {
+	node := fmt.Sprint("node", rank)
 	return model.Rank{
-		JobName: job, JobID: job, Incarnation: job, Rank: rank, WorldSize: model.Some(int64(ranks)), HostName: fmt.Sprint(job, "-node", rank),
-		HostID: fmt.Sprint(job, "-node", rank), HWID: fmt.Sprint(job, "-GPU", rank), PID: model.Some(rank + 100),
+		JobName: job, JobID: job, Incarnation: job, Rank: rank, WorldSize: model.Some(int64(ranks)), HostName: node,
+		HostID: node, HWID: fmt.Sprint("GPU-", rank), PID: model.Some(rank + 100),
 	}
 }
 
