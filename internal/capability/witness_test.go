@@ -71,6 +71,9 @@ func (m *memory) Snapshot(func(int, *ring.Record)) (c ring.Counts) { return c }
 func (m *memory) InFlight(dst []ring.Slot) []ring.Slot             { return dst }
 func (m *memory) Frontiers(dst []ring.Frontier) []ring.Frontier    { return dst }
 func (m *memory) Comms(dst []ring.Comm) []ring.Comm                { return append(dst, m.comms...) }
+func (m *memory) Cursors(dst []uint64) []uint64                    { return append(dst, 0) }
+func (m *memory) Resume([]ring.Place) error                        { return nil }
+func (m *memory) MissingUntil() uint64                             { return 0 }
 func (m *memory) GPUs(dst []ring.GPU) []ring.GPU                   { return dst }
 func (m *memory) Heartbeat() uint64                                { return 0 }
 func (m *memory) Alive() (bool, bool, error)                       { return true, false, nil }

@@ -24,7 +24,7 @@ func TestWatch_NoDescriptorsForAWhile_FileIsReadLater(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	var sink consumertest.TracesSink
 	b := build(t, watching(path), &sink)
-	w := &watcher{reader: b.reader, health: newHealth(b.host, b.reader.log)}
+	w := &watcher{reader: b.reader, status: newStatus(b.host, b.reader.log)}
 	w.poll(t.Context())
 
 	var limit syscall.Rlimit
