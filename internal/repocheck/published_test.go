@@ -120,3 +120,18 @@ func TestPublishedOTLP_OverHTTP_BoundsRequests(t *testing.T) {
 	}
 	assert.Positive(t, seen)
 }
+
+// Lines are written by json_lines: file loses lines that it has accepted to a kill, and glues others
+// to a cut one.
+func TestPublishedFiles_AreOfWholeLines(t *testing.T) {
+	for _, name := range filesOf(t, "distro/config/*.yaml") {
+		var c struct {
+			Exporters map[string]any `yaml:"exporters"`
+		}
+		require.NoError(t, yaml.Unmarshal(readFile(t, name), &c), name)
+		for id := range c.Exporters {
+			kind, _, _ := strings.Cut(id, "/")
+			assert.NotEqual(t, "file", kind, "%s: exporter %s", name, id)
+		}
+	}
+}
