@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/lockstep-otel/lockstep/internal/clockstate"
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
-	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // Config configures the timeline extension.

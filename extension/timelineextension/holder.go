@@ -17,10 +17,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
-	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // holder holds the timeline. Components may use it as soon as it is made.

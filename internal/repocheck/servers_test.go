@@ -16,7 +16,7 @@ import (
 // unbounded is what makes an HTTP server whose clients may take for ever.
 var unbounded = regexp.MustCompile(`http\.Server\{|\.ToServer\(|confighttp\.NewDefaultServerConfig\(|[^.\w]http\.(ListenAndServe|Serve)\(`)
 
-// TestServersAreBounded: all HTTP servers of ours are internal/web's.
+// TestServersAreBounded: all HTTP servers of ours are internal/component/web's.
 func TestServersAreBounded(t *testing.T) {
 	found := 0
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -33,7 +33,7 @@ func TestServersAreBounded(t *testing.T) {
 			return err
 		}
 		found++
-		assert.Equal(t, filepath.Join(root, "internal", "web", "server.go"), path)
+		assert.Equal(t, filepath.Join(root, "internal", "component", "web", "server.go"), path)
 		return nil
 	}))
 	assert.Equal(t, 1, found)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/ckptwatch"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
-	"github.com/lockstep-otel/lockstep/internal/health"
 	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver/internal/metadata"
 )

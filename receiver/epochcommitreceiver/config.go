@@ -9,8 +9,8 @@ import (
 
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
-	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // Config configures the epoch_commit receiver.

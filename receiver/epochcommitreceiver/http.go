@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
-	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // What came of a message.

@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/shared"
-	"github.com/lockstep-otel/lockstep/internal/web"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
 )
 

@@ -21,8 +21,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
-	"github.com/lockstep-otel/lockstep/internal/web"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
 )
 

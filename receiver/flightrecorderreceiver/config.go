@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configretry"
 
-	"github.com/lockstep-otel/lockstep/internal/web"
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 )
 
 // Config configures the flight_recorder receiver.

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 
-	"github.com/lockstep-otel/lockstep/internal/web"
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 )
 
 // server takes requests for dumps. The nil server takes none.

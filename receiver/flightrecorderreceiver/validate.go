@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
-	"github.com/lockstep-otel/lockstep/internal/web"
 )
 
 // envJobID names the job of whatever is observed here.

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/health"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 )
 
 // logSuffix is what Inspector ends the names of its files with.

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
-	"github.com/lockstep-otel/lockstep/internal/health"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/inspector"
 	"github.com/lockstep-otel/lockstep/internal/regular"
 	"github.com/lockstep-otel/lockstep/internal/replay"

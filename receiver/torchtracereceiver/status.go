@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/health"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 )
 
 // status tells the collector and its log how the receiver fares.
