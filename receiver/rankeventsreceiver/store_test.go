@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap/zapcore"
 
@@ -237,7 +238,7 @@ func TestStorage_Fails_IsCountedAndReadingGoesOn(t *testing.T) {
 }
 
 func TestStorage_IsNotThere_StartFails(t *testing.T) {
-	b := &bench{tel: componenttest.NewTelemetry()}
+	b := &bench{spans: &consumertest.TracesSink{}, events: &consumertest.LogsSink{}, tel: componenttest.NewTelemetry()}
 	t.Cleanup(func() { assert.NoError(t, b.tel.Shutdown(context.Background())) })
 	r := newFaces(t, withStorage(t.TempDir()), b, zapcore.NewNopCore())
 	require.ErrorContains(t, r.Start(t.Context(), componenttest.NewNopHost()), `find storage: got no extension "file_storage"`)
