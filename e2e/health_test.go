@@ -22,7 +22,7 @@ const nobody = 65534
 func TestHealth_DirectoryMissingOrUnreadable_IsNotGreen(t *testing.T) {
 	t.Parallel()
 	program, health := built(t, "otelcol-lockstep"), freePorts(t, 1)[0]
-	dir, err := os.MkdirTemp("", "lockstep-health-")
+	dir, err := os.MkdirTemp("", "lockstep-health-") //nolint:usetesting // nobody may not enter the folder above t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
