@@ -18,10 +18,11 @@ var ErrFull = errors.New("the next component has not returned for long, and too 
 const Patience = time.Second
 
 // Queue gives one next component what a component concludes, in order, from a goroutine of its
-// own: the component holds none of its locks meanwhile. Wait lasts as long as the next component
-// works, so that a slow one slows its producers down. Wait does not last while the next component
-// is stuck: then deliveries wait in the queue up to a number of items, and those beyond are lost
-// and counted. A Queue is safe for concurrent use.
+// own: the component holds none of its locks meanwhile. Deliveries wait in the queue up to a
+// number of items. A next component that works is waited for, by Put where there is no room and by
+// Wait, so that a slow one slows its producers down and loses nothing. One that is stuck is not
+// waited for, and deliveries beyond the limit are lost and counted. A Queue is safe for concurrent
+// use.
 type Queue struct {
 	log   *zap.Logger
 	limit int // items
@@ -31,10 +32,11 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []*Delivery
-	items   int       // of those that wait, and of the one under way
-	running bool      // there is a goroutine that delivers
-	began   time.Time // when the call under way began
-	warned  bool      // that it does not return
+	items   int           // of those that wait, and of the one under way
+	room    chan struct{} // closed when a call is over
+	running bool          // there is a goroutine that delivers
+	began   time.Time     // when the call under way began
+	warned  bool          // that it does not return
 }
 
 // Delivery is one call of the next component.
@@ -48,20 +50,23 @@ type Delivery struct {
 
 // NewQueue returns a queue for so many items.
 func NewQueue(log *zap.Logger, limit int) *Queue {
-	q := &Queue{log: log, limit: limit}
+	q := &Queue{log: log, limit: limit, room: make(chan struct{})}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q
 }
 
 // Put appends a call of the next component with a number of items. Lost counts the items where
-// the next component does not take them. Put does not block.
+// the next component does not take them. Where there is no room, Put waits until the next component
+// has returned, or is stuck.
 func (q *Queue) Put(items int, call func(context.Context) error, lost func()) *Delivery {
 	d := &Delivery{items: items, call: call, lost: lost, done: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if items > 0 && q.items > 0 && q.items+items > q.limit {
-		d.end(ErrFull)
-		return d
+	for items > 0 && q.items > 0 && q.items+items > q.limit {
+		if !q.awaitRoom() {
+			d.end(ErrFull)
+			return d
+		}
 	}
 	q.items += items
 	q.waiting = append(q.waiting, d)
@@ -70,6 +75,23 @@ func (q *Queue) Put(items int, call func(context.Context) error, lost func()) *D
 		go q.run()
 	}
 	return d
+}
+
+// awaitRoom waits, without the lock, until a call is over; false where the next component is stuck.
+func (q *Queue) awaitRoom() bool {
+	room, patience := q.room, Patience-time.Since(q.began)
+	if patience <= 0 {
+		return false
+	}
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-room:
+	case <-timer.C:
+	}
+	return true
 }
 
 // Idle reports whether everything was delivered.
@@ -91,13 +113,16 @@ func (q *Queue) next(over *Delivery) *Delivery {
 	defer q.mu.Unlock()
 	if over != nil {
 		q.items -= over.items
+		close(q.room)
+		q.room = make(chan struct{})
 	}
 	q.warned = false
 	if len(q.waiting) == 0 {
-		q.running = false
+		q.running, q.waiting = false, nil
 		return nil
 	}
 	d := q.waiting[0]
+	q.waiting[0] = nil // what was delivered is not kept behind the slice
 	q.waiting = q.waiting[1:]
 	q.began = time.Now()
 	return d

@@ -4,6 +4,7 @@ package deliver_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,35 @@ func TestQueue_NextIsSlow_WaitWaits(t *testing.T) {
 		assert.Equal(t, 3*deliver.Patience*9/10, time.Since(began))
 		assert.Zero(t, q.logs.Len())
 	})
+}
+
+func TestQueue_NextIsSlow_MoreThanTheLimitAtOnce_LosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, began := newQueued(10), time.Now()
+		for range 100 {
+			q.put(4, deliver.Patience/2, nil)
+		}
+		q.Drain()
+		assert.Len(t, q.given, 100)
+		assert.Zero(t, q.lost)
+		assert.Equal(t, 50*deliver.Patience, time.Since(began))
+	})
+}
+
+// What was delivered is not kept.
+func TestQueue_Delivered_IsFreed(t *testing.T) {
+	q := newQueued(1000)
+	t.Cleanup(func() { q.Stop(t.Context()) })
+	hold, freed := make(chan struct{}), make(chan struct{}, 100)
+	q.Put(1, func(context.Context) error { <-hold; return nil }, func() {})
+	for range cap(freed) {
+		data := new([1 << 10]byte)
+		runtime.AddCleanup(data, func(c chan struct{}) { c <- struct{}{} }, freed)
+		q.Put(1, func(context.Context) error { data[0] = 1; return nil }, func() {})
+	}
+	close(hold)
+	q.Drain()
+	require.Eventually(t, func() bool { runtime.GC(); return len(freed) == cap(freed) }, 10*time.Second, time.Millisecond)
 }
 
 func TestQueue_NextIsStuck_NobodyWaitsForLong(t *testing.T) {
