@@ -145,12 +145,14 @@ func TestAttributes(t *testing.T) {
 					continue // it receives none
 				}
 				most = max(most, r.n)
+				taken := answers[http.StatusOK]
 				for range repeats {
 					begin := time.Now()
 					answers[post(t, otlp+r.path, "application/x-protobuf", r.body)]++
 					longest = max(longest, time.Since(begin))
 					sent++
 				}
+				require.Greater(t, answers[http.StatusOK], taken, "a collector takes the message of %s", r.path)
 			}
 			require.Zero(t, answers[0], "each was answered")
 			good := field(nil, 1, message(field(nil, 1, resource(nil)), field(nil, 2, field(nil, 2, operation(nil)))))

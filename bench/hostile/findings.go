@@ -85,11 +85,12 @@ func (r *reader) take(line []byte) error {
 const (
 	right   = "right"
 	missing = "none"
+	closed  = "closed"
 	wrong   = "wrong"
 )
 
-// verdict compares what was found of a job with its fault. Any finding of another rank or
-// class is wrong.
+// verdict compares what was found of a job with its fault, which lasts. Any finding of another
+// rank or class is wrong, and so is one that was closed and not opened again.
 func (r *reader) verdict(job string, n *neighbour) string {
 	verdict := missing
 	for i := range r.found[job] {
@@ -97,7 +98,9 @@ func (r *reader) verdict(job string, n *neighbour) string {
 		if f.Kind != n.kind || f.Class != n.class || f.Rank != model.Some(n.rank) {
 			return fmt.Sprintf("%s (%s %s, rank %d)", wrong, f.Kind, f.Class, f.Rank.Or(-1))
 		}
-		verdict = right
+		if verdict = right; f.Status == model.StatusClosed {
+			verdict = closed
+		}
 	}
 	return verdict
 }

@@ -18,7 +18,12 @@ import (
 // line is a line of the file of findings.
 func line(t *testing.T, job, class string, rank int64) []byte {
 	t.Helper()
-	f := model.Finding{JobID: job, Kind: model.FindingStraggler, Class: class, Rank: model.Some(rank), ID: "x", Revision: 1}
+	return lineOf(t, job, class, model.StatusOpen, rank)
+}
+
+func lineOf(t *testing.T, job, class, status string, rank int64) []byte {
+	t.Helper()
+	f := model.Finding{Status: status, JobID: job, Kind: model.FindingStraggler, Class: class, Rank: model.Some(rank), ID: "x", Revision: 1}
 	text, err := (&plog.JSONMarshaler{}).MarshalLogs(otelmap.FindingsToLogs([]model.Finding{f}))
 	require.NoError(t, err)
 	return append(text, '\n')
@@ -43,6 +48,11 @@ func TestReader_LinesOfAJob_GiveItsVerdict(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.read())
 	assert.Equal(t, right, r.verdict(job, &straggling))
+
+	_, err = file.Write(lineOf(t, job, model.ClassCompute, model.StatusClosed, 5))
+	require.NoError(t, err)
+	require.NoError(t, r.read())
+	assert.Equal(t, closed, r.verdict(job, &straggling), "the fault lasts")
 
 	_, err = file.Write(line(t, job, model.ClassCompute, 4))
 	require.NoError(t, err)

@@ -63,8 +63,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("parse flags: got argument %q; want flags alone", fs.Arg(0))
 	}
-	if o.duration < 10*time.Second || o.rate < 1 {
-		return nil, fmt.Errorf("parse flags: got -duration %v -rate %d; want at least 10s and 1", o.duration, o.rate)
+	if o.duration < 45*time.Second || o.rate < 1 {
+		return nil, fmt.Errorf("parse flags: got -duration %v -rate %d; want at least 45s and 1", o.duration, o.rate)
 	}
 	var err error
 	o.kinds, err = selected(names)

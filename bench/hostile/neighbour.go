@@ -60,9 +60,26 @@ func each(ctx context.Context, every time.Duration, do func(n int64)) {
 	}
 }
 
+// sendEach sends what each rank says in a message of its own, as agents of several nodes do.
+func sendEach(send func(message), m message) {
+	if m.isLogs {
+		for _, rl := range m.logs.ResourceLogs().All() {
+			ld := plog.NewLogs()
+			rl.CopyTo(ld.ResourceLogs().AppendEmpty())
+			send(ofLogs(ld))
+		}
+		return
+	}
+	for _, rs := range m.traces.ResourceSpans().All() {
+		td := ptrace.NewTraces()
+		rs.CopyTo(td.ResourceSpans().AppendEmpty())
+		send(ofTraces(td))
+	}
+}
+
 // runStraggling has rank 5 compute three times as long as the others, each step.
 func runStraggling(ctx context.Context, job string, send func(message)) {
-	each(ctx, 250*time.Millisecond, func(n int64) { send(ofTraces(step(job, n, time.Now(), 5))) })
+	each(ctx, 250*time.Millisecond, func(n int64) { sendEach(send, ofTraces(step(job, n, time.Now(), 5))) })
 }
 
 // step is one step of all ranks, of which one is slow; -1: none.
@@ -96,14 +113,14 @@ const beforeHang = 100
 func runHanging(ctx context.Context, job string, send func(message)) {
 	work, stop := context.WithCancel(ctx)
 	each(work, 50*time.Millisecond, func(n int64) {
-		send(ofTraces(reduced(job, n, time.Now())))
+		sendEach(send, ofTraces(reduced(job, n, time.Now())))
 		if n+1 == beforeHang {
 			stop()
 		}
 	})
 	since := time.Now()
 	if ctx.Err() == nil {
-		each(ctx, 2*time.Second, func(int64) { send(ofLogs(states(job, 3, beforeHang, since))) })
+		each(ctx, 2*time.Second, func(int64) { sendEach(send, ofLogs(states(job, 3, beforeHang, since))) })
 	}
 }
 
@@ -151,6 +168,6 @@ func runResuming(ctx context.Context, job string, send func(message)) {
 			}
 			resumemap.Append(ld, &v)
 		}
-		send(ofLogs(ld))
+		sendEach(send, ofLogs(ld))
 	})
 }

@@ -29,7 +29,10 @@ func (r *result) mebibytes(sample int) float64 {
 // check reports what must not be.
 func (r *result) check(floor float64) error {
 	var errs []error
-	if g := r.growth(); g.rises(floor) {
+	switch g := r.growth(); {
+	case !g.ok:
+		errs = append(errs, fmt.Errorf("check memory under %s: %w", r.kind, errShort))
+	case g.rises(floor):
 		errs = append(errs, fmt.Errorf("check memory under %s: got a slope of %v MiB a minute; want at most %g, or noise", r.kind, g, floor))
 	}
 	for _, v := range r.verdicts {

@@ -152,7 +152,10 @@ func printSoak(w io.Writer, all []*soaked) error {
 			at := func(i int) float64 { return g.samples[min(i, n-1)] / g.unit }
 			slope := trendOf(g.samples[n/2:]).per(minute, g.unit)
 			fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%v\n", s.config, g.name, at(minute), at(n/2), at(n-1), slope)
-			if slope.rises(g.floor) {
+			switch {
+			case !slope.ok:
+				errs = append(errs, fmt.Errorf("check %s of %s: %w", g.name, s.config, errShort))
+			case slope.rises(g.floor):
 				errs = append(errs, fmt.Errorf("check %s of %s: got a slope of %v a minute; want at most %g, or noise", g.name, s.config, slope, g.floor))
 			}
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -64,6 +65,9 @@ func fit(y []float64) (slope, stderr float64) {
 	alike := min(max(neighbours/squares, 0), 0.9)
 	return slope, math.Sqrt(squares/(n-2)/sxx) * math.Sqrt((1+alike)/(1-alike))
 }
+
+// errShort is the error of a run that is too short for a trend.
+var errShort = errors.New("got too few samples for a slope; want a run of at least 40 s")
 
 // rises reports whether the slope is above floor and above twice its standard error.
 func (t trend) rises(floor float64) bool { return t.ok && t.slope > floor && t.slope > 2*t.stderr }
