@@ -122,6 +122,7 @@ func lostOutput(stats *straggler.Stats) map[string]int64 {
 		"steps_too_large_to_walk": stats.StepsTooLargeToWalk,
 		"judge_refused":           stats.JudgeRefused,
 		"steps_unended":           stats.StepsUnended,
+		"steps_behind":            stats.StepsBehind,
 		"operations_late":         stats.LateOps,
 		"operations_unmatched":    stats.UnmatchedOps,
 		"operations_duplicate":    stats.DuplicateOps,

@@ -41,6 +41,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorStragglerStepsLargeCallback, func(s *snapshot) int64 { return s.engine.StepsLarge }},
 		{t.RegisterConnectorStragglerStepsOffUnitCallback, func(s *snapshot) int64 { return s.engine.StepsOffUnit }},
 		{t.RegisterConnectorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
+		{t.RegisterConnectorStragglerStepsBehindCallback, func(s *snapshot) int64 { return s.engine.StepsBehind }},
 		{t.RegisterConnectorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
 		{t.RegisterConnectorStragglerStoryOpsDroppedCallback, func(s *snapshot) int64 { return s.opsDropped }},
 		{t.RegisterConnectorStragglerStoryOpsHeldCallback, func(s *snapshot) int64 { return s.opsHeld }},

@@ -181,10 +181,6 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 	}
 	s := j.open[op.Step.V]
 	if s == nil {
-		if j.behind(op.Step.V) {
-			j.e.stats.LateOps++
-			return
-		}
 		s = &openStep{step: op.Step.V, ranks: map[int64]*rankStep{}}
 		j.open[op.Step.V] = s
 		j.sizes.open += openStepBytes

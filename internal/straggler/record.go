@@ -158,7 +158,9 @@ func (j *job) analyse(s *openStep) *StepReport {
 	rec.unseen = rec.exposed(views, meetings)
 	j.e.stats.UnmatchedOps += int64(unmatched)
 	j.walks.path, j.walks.met = nil, nil
-	if !j.behind(rec.step) {
+	if j.behind(rec.step) {
+		j.e.stats.StepsBehind++
+	} else {
 		j.unseen += rec.unseen
 		j.drawSheet(rec, views, meetings)
 		j.walkBack(rec, views, meetings)

@@ -253,10 +253,11 @@ type Stats struct {
 	// microsecond: stamps in another unit than nanoseconds.
 	StepsOffUnit       int64
 	StepsUnended       int64 // judged although a rank had not ended them
+	StepsBehind        int64 // closed after later ones: reported, and not judged
 	StepsEvicted       int64 // beyond MaxOpenSteps, analysed before they were complete
 	StepsLarge         int64 // that alone hold more operations than MaxOpenOps, and were judged whole
 	JobsEvicted        int64
-	LateOps            int64 // for a step that had been closed, or is older than steps that were judged
+	LateOps            int64 // for a step that had been closed
 	UnmatchedOps       int64
 	DuplicateOps       int64
 	PlacesOverflowed   int64

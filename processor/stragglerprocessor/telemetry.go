@@ -43,6 +43,7 @@ func (p *annotating) observe() error {
 		{t.RegisterProcessorStragglerStepsLargeCallback, func(s *snapshot) int64 { return s.engine.StepsLarge }},
 		{t.RegisterProcessorStragglerStepsOffUnitCallback, func(s *snapshot) int64 { return s.engine.StepsOffUnit }},
 		{t.RegisterProcessorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
+		{t.RegisterProcessorStragglerStepsBehindCallback, func(s *snapshot) int64 { return s.engine.StepsBehind }},
 		{t.RegisterProcessorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
 		{t.RegisterProcessorStragglerTextsCutCallback, func(s *snapshot) int64 { return s.textsCut }},
 		{t.RegisterProcessorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},

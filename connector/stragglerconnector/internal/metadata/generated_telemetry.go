@@ -47,6 +47,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerPlacesOverflowed     metric.Int64ObservableCounter
 	ConnectorStragglerRanksRefused         metric.Int64ObservableCounter
 	ConnectorStragglerStepsAnalysed        metric.Int64ObservableCounter
+	ConnectorStragglerStepsBehind          metric.Int64ObservableCounter
 	ConnectorStragglerStepsEvicted         metric.Int64ObservableCounter
 	ConnectorStragglerStepsForgotten       metric.Int64ObservableCounter
 	ConnectorStragglerStepsLarge           metric.Int64ObservableCounter
@@ -350,6 +351,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsAnalysedCallback
 		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsAnalysed, obs: o})
 		return nil
 	}, builder.ConnectorStragglerStepsAnalysed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerStepsBehindCallback sets callback for observable ConnectorStragglerStepsBehind metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsBehindCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsBehind, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsBehind)
 	if err != nil {
 		return err
 	}
@@ -708,6 +724,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorStragglerStepsAnalysed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_steps_analysed",
 		metric.WithDescription("Steps analysed. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsBehind, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_behind",
+		metric.WithDescription("Steps that were complete, or overdue, after later ones had been judged; they are reported and change no finding. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)

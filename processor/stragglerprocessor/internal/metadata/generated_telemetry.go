@@ -48,6 +48,7 @@ type TelemetryBuilder struct {
 	ProcessorStragglerSpansHeld            metric.Int64ObservableGauge
 	ProcessorStragglerSpansLost            metric.Int64ObservableCounter
 	ProcessorStragglerStepsAnalysed        metric.Int64ObservableCounter
+	ProcessorStragglerStepsBehind          metric.Int64ObservableCounter
 	ProcessorStragglerStepsEvicted         metric.Int64ObservableCounter
 	ProcessorStragglerStepsForgotten       metric.Int64ObservableCounter
 	ProcessorStragglerStepsLarge           metric.Int64ObservableCounter
@@ -364,6 +365,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsAnalysedCallback
 		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsAnalysed, obs: o})
 		return nil
 	}, builder.ProcessorStragglerStepsAnalysed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerStepsBehindCallback sets callback for observable ProcessorStragglerStepsBehind metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerStepsBehindCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerStepsBehind, obs: o})
+		return nil
+	}, builder.ProcessorStragglerStepsBehind)
 	if err != nil {
 		return err
 	}
@@ -698,6 +714,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorStragglerStepsAnalysed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_straggler_steps_analysed",
 		metric.WithDescription("Steps analysed. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerStepsBehind, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_steps_behind",
+		metric.WithDescription("Steps that were complete, or overdue, after later ones had been judged; they are reported and change no finding. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
