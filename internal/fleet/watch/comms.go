@@ -123,7 +123,7 @@ func (c *comm) has(members []int64) bool {
 // newComm makes a communicator; nil where there is no room, or its members can not be ranks.
 func (w *Watch) newComm(j *job, k commKey, members []int64) *comm {
 	for w.comms >= w.cfg.MaxComms || w.members+k.size > w.cfg.MaxMembers {
-		if !w.makeRoom(j) {
+		if !w.makeRoom(j, k.bytes()) {
 			return nil
 		}
 	}

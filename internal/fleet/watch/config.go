@@ -29,7 +29,7 @@ type Config struct {
 	MaxVersions int
 	MaxJobs     int
 	// MaxRanks, MaxComms and MaxMembers are of all jobs; members are counted in each communicator. Where
-	// one is reached, the job that holds most makes room for others.
+	// one is reached, the job that holds most makes room for others that hold less.
 	MaxRanks, MaxComms, MaxMembers int
 	// MaxBytes bounds what all jobs hold, and again what all nodes hold, by estimate.
 	MaxBytes int

@@ -178,10 +178,11 @@ func (w *Watch) dropJob(j *job) {
 	delete(w.jobs, j.key)
 }
 
-// makeRoom gives up the job that holds most; false where that is the one that room is for.
-func (w *Watch) makeRoom(beside *job) bool {
+// makeRoom gives up the job that holds most for another that asks for more bytes; false where that
+// would then hold as much itself.
+func (w *Watch) makeRoom(beside *job, more int) bool {
 	largest := w.room.Largest()
-	if largest == beside {
+	if largest == beside || largest.share.Bytes() <= beside.share.Bytes()+more {
 		return false
 	}
 	w.evict(largest)
@@ -213,7 +214,7 @@ func (w *Watch) rank(j *job, n int64) *rank {
 	r := j.ranks[n]
 	if r == nil {
 		for w.ranks >= w.cfg.MaxRanks {
-			if !w.makeRoom(j) {
+			if !w.makeRoom(j, rankBytes) {
 				w.stats.RanksRefused++
 				return nil
 			}

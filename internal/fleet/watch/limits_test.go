@@ -64,6 +64,21 @@ func TestLimitsOfJobs(t *testing.T) {
 	}
 }
 
+// A rank says of its communicator how many members it has, in a few bytes.
+func TestWatch_CommunicatorLargerThanEveryJob_IsRefused(t *testing.T) {
+	r := newRig(nil)
+	for i := range 20 {
+		r.jobs = append(r.jobs, plan{fmt.Sprint("quiet ", i), []int{0, 1}, [][]int64{{0, 1}}})
+	}
+	r.tell()
+	s := state(&plan{"new", []int{0}, nil}, 0)
+	s.Comms = []model.CommState{{Comm: model.Comm{ID: "0x1", Rank: model.Some[int64](0), Size: model.Some(int64(r.cfg.MaxMembers))}}}
+	r.AddState(&s, r.now)
+	assert.Equal(t, []int{21, 20, 40}, []int{len(r.Watch.jobs), r.comms, r.members})
+	assert.EqualValues(t, 1, r.Stats().CommsRefused)
+	assert.Zero(t, r.Stats().JobsEvicted)
+}
+
 func TestDefaultLimits_256Jobs_Fit(t *testing.T) {
 	r := newRig(nil)
 	run := func(job int) {

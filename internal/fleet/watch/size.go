@@ -21,9 +21,10 @@ const maxOpenBytes = 32 << 20
 
 func (r *rank) texts() int { return len(r.hostID) + len(r.hostName) + len(r.hwid) + len(r.nccl) }
 
-func (c *comm) size() int {
-	return commBytes + len(c.key.id) + len(c.name) + cap(c.members)*int(unsafe.Sizeof(c.members[0]))
-}
+func (c *comm) size() int { return c.key.bytes() + len(c.name) }
+
+// bytes is what a communicator takes that has no name.
+func (k commKey) bytes() int { return commBytes + len(k.id) + k.size*int(unsafe.Sizeof(&rank{})) }
 
 func (n *node) texts() int { return len(n.key) + len(n.id) + len(n.name) }
 
