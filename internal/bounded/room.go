@@ -62,15 +62,22 @@ func (r *Room[T]) Largest() (owner T) {
 
 // Oldest returns the owner that leaves first where there are too many, the zero value where there
 // is none.
-func (r *Room[T]) Oldest() (owner T) {
-	at := r.settled.Front()
-	if at == nil || freshShare*r.fresh.Len() > r.Len() {
-		at = r.fresh.Front()
+func (r *Room[T]) Oldest() (owner T) { return r.OldestOf(func(T) bool { return true }) }
+
+// OldestOf is Oldest among the owners that may leave.
+func (r *Room[T]) OldestOf(may func(T) bool) (owner T) {
+	first, then := &r.settled, &r.fresh
+	if freshShare*r.fresh.Len() > r.Len() {
+		first, then = then, first
 	}
-	if at == nil {
-		return owner
+	for _, l := range []*list.List{first, then} {
+		for at := l.Front(); at != nil; at = at.Next() {
+			if s := at.Value.(*Share[T]); may(s.Owner) {
+				return s.Owner
+			}
+		}
 	}
-	return at.Value.(*Share[T]).Owner
+	return owner
 }
 
 // Hear notes that the owner was heard.

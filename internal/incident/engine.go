@@ -147,6 +147,7 @@ func (e *Engine) keep(n *entry, f *model.Finding, now time.Time) {
 		return
 	}
 	n.heard = now
+	n.of.share.Hear()
 	e.open.MoveToBack(n.at)
 	n.finding.Time = max(n.finding.Time, f.Time)
 	if f.StepLast.OK {

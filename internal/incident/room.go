@@ -97,8 +97,8 @@ func (e *Engine) release(n *entry) {
 	}
 }
 
-// leaver is the entry of a list that makes room: of the job that has most of them, where that is more
-// than its part, the one heard longest ago; else that of all.
+// leaver is the entry of a list that makes room, the one heard longest ago: of the job that has most of
+// them, where that is more than its part, else of the job that leaves first.
 func (e *Engine) leaver(l *list.List, count func(*holder) int) *entry {
 	first := l.Front().Value.(*entry)
 	most := first.of
@@ -108,7 +108,7 @@ func (e *Engine) leaver(l *list.List, count func(*holder) int) *entry {
 		}
 	}
 	if crowd*count(most) <= e.cfg.MaxOpen {
-		return first
+		most = e.room.OldestOf(func(h *holder) bool { return count(h) > 0 })
 	}
 	return firstOf(l, most, nil)
 }

@@ -122,3 +122,30 @@ func TestEngine_TooManyFindingsOfAJob_CloseTheirOwn(t *testing.T) {
 	assert.Equal(t, recount(e), e.Bytes())
 	assert.Len(t, e.byID, 64, "closed ones are remembered")
 }
+
+// New jobs that open one finding each close those of new jobs: one that was heard often stays.
+func TestEngine_FindingsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
+	for name, revision := range map[string]func(i int) int64{
+		"revised":  func(i int) int64 { return int64(i) },
+		"repeated": func(int) int64 { return 1 },
+	} {
+		for _, status := range []string{model.StatusOpen, model.StatusClosed} {
+			t.Run(name+", "+status, func(t *testing.T) {
+				e := engine(func(c *Config) { c.MaxOpen = 64 })
+				for i := 1; i < 20; i++ {
+					e.Add(finding("settled", revision(i), 3, 0, 10), t0)
+				}
+				last := finding("settled", 20, 3, 0, 10)
+				last.Status = status
+				require.NotEmpty(t, e.Add(last, t0))
+				for i := range 200 {
+					f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+					f.JobID, f.Status = fmt.Sprint("job ", i), status
+					e.Add(f, t0.Add(time.Second))
+				}
+				require.NotNil(t, e.byID["settled"])
+				assert.Equal(t, status == model.StatusClosed, e.byID["settled"].closed)
+			})
+		}
+	}
+}
