@@ -48,11 +48,14 @@ func (r *Room[T]) Len() int { return r.fresh.Len() + r.settled.Len() }
 
 // Largest returns the owner that holds most, of equals the one heard longest ago, the zero value
 // where there is no owner.
-func (r *Room[T]) Largest() (owner T) {
+func (r *Room[T]) Largest() (owner T) { return r.LargestOf(anyOwner) }
+
+// LargestOf is Largest among the owners that may leave.
+func (r *Room[T]) LargestOf(may func(T) bool) (owner T) {
 	most := -1
 	for _, l := range []*list.List{&r.fresh, &r.settled} {
 		for at := l.Front(); at != nil; at = at.Next() {
-			if s := at.Value.(*Share[T]); s.bytes > most {
+			if s := at.Value.(*Share[T]); s.bytes > most && may(s.Owner) {
 				owner, most = s.Owner, s.bytes
 			}
 		}
@@ -62,7 +65,7 @@ func (r *Room[T]) Largest() (owner T) {
 
 // Oldest returns the owner that leaves first where there are too many, the zero value where there
 // is none.
-func (r *Room[T]) Oldest() (owner T) { return r.OldestOf(func(T) bool { return true }) }
+func (r *Room[T]) Oldest() (owner T) { return r.OldestOf(anyOwner) }
 
 // OldestOf is Oldest among the owners that may leave.
 func (r *Room[T]) OldestOf(may func(T) bool) (owner T) {
@@ -79,6 +82,8 @@ func (r *Room[T]) OldestOf(may func(T) bool) (owner T) {
 	}
 	return owner
 }
+
+func anyOwner[T any](T) bool { return true }
 
 // Hear notes that the owner was heard.
 func (s *Share[T]) Hear() {

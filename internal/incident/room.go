@@ -127,21 +127,20 @@ func firstOf(l *list.List, h *holder, but *entry) *entry {
 func openOf(h *holder) int { return h.open }
 func doneOf(h *holder) int { return h.done }
 
-// shrink keeps to MaxBytes after one entry was heard: of the job that holds most, closed findings are
-// forgotten first, and open ones closed then.
+// shrink keeps to MaxBytes after one entry was heard: of the job that holds most, but for that entry, closed
+// findings are forgotten first, and open ones closed then.
 func (e *Engine) shrink(heard *entry) (events []Event) {
 	for e.room.Bytes() > e.cfg.MaxBytes {
-		largest := e.room.Largest()
+		largest := e.room.LargestOf(func(h *holder) bool { return h != heard.of || h.open+h.done > 1 })
+		if largest == nil {
+			break // it alone is there
+		}
 		if n := firstOf(e.done, largest, heard); n != nil {
 			e.forget(n)
 			continue
 		}
-		n := firstOf(e.open, largest, heard)
-		if n == nil {
-			break // it alone is there
-		}
 		e.stats.Evicted++
-		events = append(events, e.close(n))
+		events = append(events, e.close(firstOf(e.open, largest, heard)))
 	}
 	return events
 }

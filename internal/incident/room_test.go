@@ -63,6 +63,11 @@ func TestEngine_FloodOfFindings_StaysWithinBytesAndKeepsOthers(t *testing.T) {
 		"new findings of one job":  func(e *Engine, i int) { e.Add(hostile(i, "hostile"), t0) },
 		"closed findings of a job": func(e *Engine, i int) { f := hostile(i, "hostile"); f.Status = model.StatusClosed; e.Add(f, t0) },
 		"new jobs":                 func(e *Engine, i int) { e.Add(hostile(i, strconv.Itoa(i)+padding[:4000]), t0) },
+		"new jobs of ever larger findings": func(e *Engine, i int) {
+			f := hostile(i, strconv.Itoa(i))
+			f.Evidence = strings.Repeat("e", 40_000+100*i)
+			e.Add(f, t0)
+		},
 		"revisions of few findings": func(e *Engine, i int) {
 			f := hostile(i%8, "hostile")
 			f.Revision, f.Evidence = int64(i+1), strings.Repeat("e", 1000*(i%64))
