@@ -68,10 +68,13 @@ func (w *Watch) enter(g *group) {
 	w.groups[g.key] = g
 }
 
-// makeRoom has a group leave: of the job that holds most the one that was not heard of for longest, but for
-// one. It is false where there is no other of that job.
-func (w *Watch) makeRoom(but *group) bool {
-	for at := w.room.Largest().groups.Front(); at != nil; at = at.Next() {
+// makeRoom has a group of the job that holds most leave, but for one. It is false where there is no other of
+// that job.
+func (w *Watch) makeRoom(but *group) bool { return w.leave(w.room.Largest(), but) }
+
+// leave has the group of a job leave that was not heard of for longest, but for one.
+func (w *Watch) leave(h *holder, but *group) bool {
+	for at := h.groups.Front(); at != nil; at = at.Next() {
 		if g := at.Value.(*group); g != but {
 			w.stats.Left++
 			w.forget(g.key)

@@ -74,3 +74,16 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// Groups of new jobs replace one another: that of a job that was heard often stays, though it holds more.
+func TestWatch_GroupsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
+	r := newRig(Config{Groups: 64})
+	for step := int64(100); step <= 400; step += 100 {
+		r.all(step, 7, 7, 7)
+	}
+	for i := range 200 {
+		r.tell(printed(0, 3, 100, 7, func(v *model.Fingerprint) { v.Rank.JobID = "new " + strconv.Itoa(i) }))
+	}
+	assert.Len(t, r.groups, 64)
+	assert.NotNil(t, r.groups[Key{"job", "first", "dp"}])
+}

@@ -57,7 +57,7 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	g := w.groups[k]
 	if g == nil {
 		if len(w.groups) >= w.cfg.Groups {
-			w.makeRoom(nil)
+			w.leave(w.room.Oldest(), nil)
 		}
 		g = &group{key: k, began: now, ranks: map[int64]*rank{}, steps: map[int64]*step{}, doubt: map[int64]*Judgement{}}
 		w.enter(g)
