@@ -218,3 +218,25 @@ func TestWatch_FactsOfOneJob_LeaveThoseOfOthers(t *testing.T) {
 	assert.Equal(t, "19 0", w.witnesses[7].id, "the newest stay")
 	assert.Equal(t, int64(13), w.Stats().WitnessesDropped)
 }
+
+// Jobs that tell of one fact each push out each other's: one that was told again just now stays.
+func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
+	cfg := NewDefaultConfig()
+	cfg.MaxWitnesses = 8
+	w, now := New(cfg), time.Unix(1_760_000_000, 0)
+	tell := func(job, kind string) { w.AddFact(&model.Fact{Rank: model.Rank{JobID: job}, Kind: kind}, now) }
+	for i := range 20 {
+		tell("quiet", "a")
+		tell("quiet", "b")
+		tell("new "+strconv.Itoa(i), "a")
+	}
+	require.Len(t, w.witnesses, 8)
+	var quiet []string
+	for _, x := range w.witnesses {
+		if x.job == "quiet" {
+			quiet = append(quiet, x.id)
+		}
+	}
+	assert.Equal(t, []string{"a 0", "b 0"}, quiet)
+	assert.Equal(t, int64(14), w.Stats().WitnessesDropped)
+}

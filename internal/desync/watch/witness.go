@@ -43,37 +43,38 @@ func (w *Watch) AddFact(f *model.Fact, now time.Time) {
 	}})
 }
 
-// addWitness keeps a fact. Where there is no room, the oldest fact of the job that tells of most leaves.
+// addWitness keeps a fact, the one that was told last at the end. Where there is no room, the first fact leaves:
+// of the job that has most of them, where that is more than its part, else of all.
 func (w *Watch) addWitness(x witness) {
 	for _, text := range []*string{&x.id, &x.job, &x.Kind, &x.What, &x.Host, &x.Link} {
 		*text = bounded.Text(*text, bounded.MaxName)
 	}
 	at := slices.IndexFunc(w.witnesses, func(o witness) bool { return o.id == x.id && o.job == x.job })
-	if at >= 0 {
-		w.witnesses[at] = x
-		return
-	}
-	if len(w.witnesses) >= w.cfg.MaxWitnesses {
+	if at < 0 && len(w.witnesses) >= w.cfg.MaxWitnesses {
 		w.stats.WitnessesDropped++
-		most := w.mostWitnesses()
-		at = slices.IndexFunc(w.witnesses, func(o witness) bool { return o.job == most })
+		at = w.leavingWitness()
+	}
+	if at >= 0 {
 		w.witnesses = slices.Delete(w.witnesses, at, at+1)
 	}
 	w.witnesses = append(w.witnesses, x)
 }
 
-// mostWitnesses is the job that tells of most facts, of several the one whose facts are oldest.
-func (w *Watch) mostWitnesses() (most string) {
-	count := map[string]int{}
+// crowd is the part of MaxWitnesses that the facts of one job may be before they make room for others.
+const crowd = 4
+
+// leavingWitness is the place of the fact that makes room.
+func (w *Watch) leavingWitness() int {
+	count, most := map[string]int{}, 0
 	for i := range w.witnesses {
-		count[w.witnesses[i].job]++
+		of := w.witnesses[i].job
+		count[of]++
+		most = max(most, count[of])
 	}
-	for i := range w.witnesses {
-		if of := w.witnesses[i].job; i == 0 || count[of] > count[most] {
-			most = of
-		}
+	if crowd*most <= w.cfg.MaxWitnesses {
+		return 0
 	}
-	return most
+	return slices.IndexFunc(w.witnesses, func(o witness) bool { return count[o.job] == most })
 }
 
 // forgetWitnesses gives up what nobody has told for long.
