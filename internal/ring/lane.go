@@ -47,8 +47,9 @@ func (l *lane) slot(n uint64) *[words]uint64 {
 	return (*[words]uint64)(l.words[(n&l.mask)*words:])
 }
 
-// take copies record n, if it is there whole and of the level asked for. The
-// first word is read before and after; Go's atomic loads keep the order.
+// take copies record n, if it is there whole and of the level asked for, or the
+// first behind a gap. The first word is read before and after; Go's atomic loads
+// keep the order.
 func (l *lane) take(rec *Record, n uint64, level Level) verdict {
 	slot := l.slot(n)
 	first := load(&slot[0])
@@ -59,7 +60,8 @@ func (l *lane) take(rec *Record, n uint64, level Level) verdict {
 	v := taken
 	if rec.Level() > level {
 		v = skipped
-	} else {
+	}
+	if v == taken || l.gap {
 		for i := 2; i < words; i++ {
 			rec[i] = load(&slot[i])
 		}

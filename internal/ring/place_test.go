@@ -58,6 +58,24 @@ func TestPoll_TellsUpToWhenRecordsMayBeMissing(t *testing.T) {
 	assert.Zero(t, r.MissingUntil())
 }
 
+// A lane may go on with records that the reader does not ask for, and with nothing else.
+func TestPoll_RecordBehindALossIsSkipped_TellsItsTime(t *testing.T) {
+	m := newImage(3, 8)
+	r := m.open(t)
+	m.emit(1, 0, 20, LevelAll)
+	m.set(m.word(1, 12, 6), 500)
+	m.set(m.word(1, 13, 6), 900)
+	read, c := numbers(r, LevelSummary)
+	assert.Nil(t, read[1])
+	assert.Equal(t, Counts{Lost: 12, Skipped: 8}, c)
+	assert.Equal(t, uint64(500), r.MissingUntil())
+	m.emit(1, 20, 22, LevelAll)
+	m.emit(2, 0, 2, LevelSummary)
+	read, _ = numbers(r, LevelSummary)
+	assert.Equal(t, []uint64{0, 1}, read[2])
+	assert.Zero(t, r.MissingUntil())
+}
+
 func TestResume_PlacesOfAnotherRing_AreRefused(t *testing.T) {
 	m := newImage(2, 8)
 	m.emit(1, 0, 3, LevelSummary)

@@ -98,11 +98,11 @@ func (r *Ring) pollLane(i int, level Level, fn func(lane int, rec *Record)) {
 		}
 		l.cursor++
 		l.count(v, &c)
+		if l.gap && (v == taken || v == skipped) {
+			l.gap, r.missingUntil = false, max(r.missingUntil, r.rec.LastSeen())
+		}
 		switch v {
 		case taken:
-			if l.gap {
-				l.gap, r.missingUntil = false, max(r.missingUntil, r.rec.LastSeen())
-			}
 			fn(i, &r.rec)
 		case lost, corrupt:
 			l.gap = true
