@@ -17,7 +17,7 @@ type Config struct {
 	Generations int // of one job; those whose newest save is the oldest leave
 	Saves       int // of one generation; those of the lowest epochs leave
 	Domains     int // of one generation
-	Observers   int // those that were forgotten leave
+	Observers   int // those that were forgotten leave, and those of which nothing is held
 	Registers   int // in all; of the generation that has most, the saves of the lowest epochs leave
 	// Bytes bounds all that is held, by estimate, but for the names of observers: the job that holds
 	// most gives up generations, then saves, then all.
@@ -75,7 +75,8 @@ type Engine struct {
 	observers map[string]int32
 	names     []string // of observers
 	gone      []bool   // observers that are not heard from any more
-	first     []*job   // of observers, the job of which they spoke first
+	first     []*job   // of observers, the job of which they spoke first; nil where it has left
+	held      []int32  // of observers, their registers
 	stats     Stats
 }
 
@@ -214,7 +215,7 @@ func (e *Engine) join(g *generation, n int64, at int32, c cell) bool {
 	}
 	first := &s.cells[at]
 	if first.value.state == silent || first.observer == c.observer {
-		if first.value.state == silent && !e.room(g, n) {
+		if first.value.state == silent && !e.room(g, n, c.observer) {
 			return true
 		}
 		joined := first.register.join(c.register)
@@ -227,7 +228,7 @@ func (e *Engine) join(g *generation, n int64, at int32, c cell) bool {
 			return s.put(&others[i].register, others[i].register.join(c.register))
 		}
 	}
-	if !e.room(g, n) {
+	if !e.room(g, n, c.observer) {
 		return true
 	}
 	if s.more == nil {
@@ -311,31 +312,49 @@ func (e *Engine) save(g *generation, n int64) *save {
 // crowd is the part of all observers that one job may have before it makes room for others.
 const crowd = 4
 
-// observer returns the number of an observer that speaks of a job. Where there is no room, those leave
-// that were forgotten; else the job of which most observers spoke first, where it is another and has more
-// than its part.
+// observer returns the number of an observer that speaks of a job, and false where there is no room.
 func (e *Engine) observer(name string, of *job) (int32, bool) {
-	if i, ok := e.observers[name]; ok {
-		e.gone[i] = false
-		return i, true
+	i, ok := e.observers[name]
+	if !ok {
+		if i, ok = e.place(of); !ok {
+			return 0, false
+		}
+		e.observers[name], e.names[i] = i, name
 	}
-	if len(e.names) >= e.cfg.Observers {
+	e.gone[i] = false
+	if e.first[i] == nil {
+		e.first[i] = of
+		of.observers++
+	}
+	return i, true
+}
+
+// place returns the number of a new observer that speaks of a job. Where there is no room, one leaves of
+// which nothing is held, after those that were forgotten; else the job of which most observers spoke first,
+// where it is another and has more than its part.
+func (e *Engine) place(of *job) (int32, bool) {
+	if len(e.names) < e.cfg.Observers {
+		e.names, e.gone, e.first, e.held = append(e.names, ""), append(e.gone, false), append(e.first, nil), append(e.held, 0)
+		return int32(len(e.names) - 1), true
+	}
+	if !slices.Contains(e.held, 0) {
 		e.sweep()
 	}
-	if len(e.names) >= e.cfg.Observers {
+	if !slices.Contains(e.held, 0) {
 		if most := e.mostObservers(); most != of && crowd*most.observers > e.cfg.Observers {
 			e.dropJob(most)
-			e.sweep()
 		}
 	}
-	if len(e.names) >= e.cfg.Observers {
+	i := slices.Index(e.held, 0)
+	if i < 0 {
 		return 0, false
 	}
-	i := int32(len(e.names))
-	e.observers[name] = i
-	e.names, e.gone, e.first = append(e.names, name), append(e.gone, false), append(e.first, of)
-	of.observers++
-	return i, true
+	delete(e.observers, e.names[i])
+	if before := e.first[i]; before != nil {
+		before.observers--
+		e.first[i] = nil
+	}
+	return int32(i), true
 }
 
 // Forget takes back what an observer said: it is not heard from any more, and what it saw may

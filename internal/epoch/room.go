@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// room makes room for one register of save n, and reports whether there is some: where that save
+// room makes room for one register of an observer in save n, and reports whether there is some: where that save
 // itself had to leave there is none. What leaves leaves whole, since of a save of which a part was
 // left out nothing could be confirmed ever.
-func (e *Engine) room(g *generation, n int64) bool {
+func (e *Engine) room(g *generation, n int64, by int32) bool {
 	for e.stats.Registers >= e.cfg.Registers {
 		fullest := e.fullest()
 		if fullest == nil {
@@ -24,6 +24,7 @@ func (e *Engine) room(g *generation, n int64) bool {
 		}
 	}
 	e.stats.Registers++
+	e.held[by]++
 	g.registers++
 	return true
 }
@@ -42,16 +43,16 @@ func (e *Engine) fullest() (best *generation) {
 }
 
 func (e *Engine) drop(g *generation, n int64) {
-	held := g.saves[n].registers()
-	e.stats.Registers -= held
-	g.registers -= held
+	g.saves[n].each(func(_ int32, c *cell) { e.unregister(g, c) })
 	g.of.share.Add(-g.saves[n].bytes)
 	delete(g.saves, n)
 }
 
-func (s *save) registers() (n int) {
-	s.each(func(int32, *cell) { n++ })
-	return n
+// unregister counts a register that is given up.
+func (e *Engine) unregister(g *generation, c *cell) {
+	e.stats.Registers--
+	e.held[c.observer]--
+	g.registers--
 }
 
 // each calls f with all registers in which something was said, and of which domain that is.
@@ -72,9 +73,9 @@ func (e *Engine) dropJob(j *job) {
 	for name := range j.generations {
 		e.dropGeneration(j, name)
 	}
-	for i, of := range e.first { // what they say of others counts again when they are heard next
+	for i, of := range e.first {
 		if of == j {
-			e.gone[i], e.first[i] = true, nil
+			e.first[i] = nil
 		}
 	}
 	j.share.Leave()
@@ -106,51 +107,36 @@ func (e *Engine) evictGeneration(j *job) {
 
 func (e *Engine) dropGeneration(j *job, name string) {
 	g := j.generations[name]
-	for _, s := range g.saves {
-		j.share.Add(-s.bytes)
+	for n := range g.saves {
+		e.drop(g, n)
 	}
 	g.grow(-g.bytes)
-	e.stats.Registers -= g.registers
 	e.stats.JobsLost++
 	delete(j.generations, name)
 }
 
-// sweep gives up the observers that were forgotten, with what they said, which no view counts.
+// sweep gives up what those observers said that were forgotten, which no view counts.
 func (e *Engine) sweep() {
 	if !slices.Contains(e.gone, true) {
 		return
 	}
-	to, names, first := make([]int32, len(e.names)), []string(nil), []*job(nil)
-	for i, name := range e.names {
-		if to[i] = -1; !e.gone[i] {
-			to[i] = int32(len(names))
-			names, first = append(names, name), append(first, e.first[i])
-		} else if of := e.first[i]; of != nil {
-			of.observers--
-		}
-	}
 	for _, j := range e.jobs {
 		for _, g := range j.generations {
 			for _, s := range g.saves {
-				before := s.registers()
-				s.renumber(to)
+				s.sweep(func(c *cell) bool {
+					if e.gone[c.observer] {
+						e.unregister(g, c)
+					}
+					return e.gone[c.observer]
+				})
 				g.count(s)
-				left := before - s.registers()
-				g.registers -= left
-				e.stats.Registers -= left
 			}
 		}
 	}
-	e.names, e.gone, e.first = names, make([]bool, len(names)), first
-	clear(e.observers)
-	for i, name := range names {
-		e.observers[name] = int32(i)
-	}
 }
 
-// renumber gives observers new numbers; of what those said that have none only remains that the
-// domain is one of the save.
-func (s *save) renumber(to []int32) {
+// sweep gives up the registers that are over; of their domains only remains that they are of the save.
+func (s *save) sweep(over func(*cell) bool) {
 	s.spoke, s.others = 0, 0
 	for at := range s.cells {
 		c := &s.cells[at]
@@ -161,9 +147,8 @@ func (s *save) renumber(to []int32) {
 			s.told.add(int32(at))
 		}
 		all := append([]cell{*c}, s.more[int32(at)]...)
-		all = slices.DeleteFunc(all, func(c cell) bool { return to[c.observer] < 0 })
+		all = slices.DeleteFunc(all, func(c cell) bool { return over(&c) })
 		for i := range all {
-			all[i].observer = to[all[i].observer]
 			if all[i].value.speaks() {
 				s.spoke++
 			}

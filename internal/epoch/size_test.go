@@ -142,3 +142,31 @@ func TestRestore_Bytes_AreCounted(t *testing.T) {
 	require.NoError(t, again.Restore(data))
 	assert.Equal(t, recount(again), again.Stats().Bytes)
 }
+
+// An observer may watch many jobs: that one of them makes room changes nothing about the others.
+func TestEngine_JobThatLeaves_KeepsWhatItsObserversSayOfOthers(t *testing.T) {
+	e := New(Config{Jobs: 8, Observers: 8})
+	shared := func(o model.EpochObservation) {
+		o.Observer = "shared"
+		e.Observe(&o)
+	}
+	other := func(i int) model.EpochObservation {
+		o := hostile(1, "d", "of job "+strconv.Itoa(i))
+		o.JobID = o.Observer
+		return o
+	}
+	shared(other(0))
+	for range 4 {
+		for d := range 4 {
+			shared(tell(100, d, 1, model.DomainCommitted, 100))
+		}
+	}
+	for i := range 40 {
+		o := other(i)
+		e.Observe(&o)
+	}
+	assert.Len(t, e.jobs, 8)
+	assert.Len(t, e.names, 8)
+	assert.Zero(t, e.Stats().Overflowed, "an observer of a job that has left makes room")
+	assert.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
+}
