@@ -170,3 +170,18 @@ func TestEngine_JobThatLeaves_KeepsWhatItsObserversSayOfOthers(t *testing.T) {
 	assert.Zero(t, e.Stats().Overflowed, "an observer of a job that has left makes room")
 	assert.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
 }
+
+// Sweeping walks all registers: where an observer of a job that has left can make room, nothing is swept.
+func TestEngine_NewObserversOfNewJobs_SweepNothing(t *testing.T) {
+	e := New(Config{Jobs: 4, Observers: 8})
+	for range 10 {
+		observe(e, tell(100, 0, 1, model.DomainCommitted, 100))
+	}
+	e.Forget(tell(100, 0, 1, model.DomainCommitted).Observer)
+	for i := range 40 {
+		o := hostile(1, "d", "of job "+strconv.Itoa(i))
+		o.JobID = o.Observer
+		e.Observe(&o)
+	}
+	assert.Equal(t, 1, e.find(testJob, testGen).registers)
+}
