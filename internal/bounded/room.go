@@ -5,12 +5,15 @@ package bounded
 import "container/list"
 
 // Room counts the bytes that owners hold together, such as the jobs that an engine follows, and
-// names the owner that makes room for others: where bytes are short the one that holds most, so
-// that an owner which floods an engine pays for that itself; where places are short the one that
-// was heard longest ago, of those first that were heard a few times only, so that a flood of new
-// owners replaces itself. The zero value is ready; it is not safe for concurrent use.
+// names the owner that makes room for others: where bytes are short the first one that holds more
+// than all together that entered after it, so that neither one owner nor many new ones that flood
+// an engine push out the others; where places are short the one that was heard longest ago, of
+// those first that were heard a few times only, so that a flood of new owners replaces itself. The
+// zero value is ready; it is not safe for concurrent use.
 type Room[T any] struct {
 	bytes int
+	// entered are all owners in order, as *Share[T].
+	entered list.List
 	// fresh are owners that were heard fewer than settledAfter times, settled are the others;
 	// both are *Share[T], the one that was heard longest ago first.
 	fresh, settled list.List
@@ -28,7 +31,8 @@ type Share[T any] struct {
 	Owner T
 
 	room  *Room[T]
-	at    *list.Element
+	at    *list.Element // in fresh or settled
+	place *list.Element // in entered
 	bytes int
 	heard int
 }
@@ -36,7 +40,7 @@ type Share[T any] struct {
 // Enter adds an owner that holds nothing yet.
 func (r *Room[T]) Enter(owner T) *Share[T] {
 	s := &Share[T]{Owner: owner, room: r}
-	s.at = r.fresh.PushBack(s)
+	s.at, s.place = r.fresh.PushBack(s), r.entered.PushBack(s)
 	return s
 }
 
@@ -44,21 +48,21 @@ func (r *Room[T]) Enter(owner T) *Share[T] {
 func (r *Room[T]) Bytes() int { return r.bytes }
 
 // Len returns how many owners there are.
-func (r *Room[T]) Len() int { return r.fresh.Len() + r.settled.Len() }
+func (r *Room[T]) Len() int { return r.entered.Len() }
 
-// Largest returns the owner that holds most, of equals the one heard longest ago, the zero value
-// where there is no owner.
+// Largest returns the owner that leaves first where bytes are short, the zero value where there is
+// none.
 func (r *Room[T]) Largest() (owner T) { return r.LargestOf(anyOwner) }
 
 // LargestOf is Largest among the owners that may leave.
 func (r *Room[T]) LargestOf(may func(T) bool) (owner T) {
-	most := -1
-	for _, l := range []*list.List{&r.fresh, &r.settled} {
-		for at := l.Front(); at != nil; at = at.Next() {
-			if s := at.Value.(*Share[T]); s.bytes > most && may(s.Owner) {
-				owner, most = s.Owner, s.bytes
-			}
+	after, any := 0, false
+	for at := r.entered.Back(); at != nil; at = at.Prev() {
+		s := at.Value.(*Share[T])
+		if (s.bytes > after || !any) && may(s.Owner) {
+			owner, any = s.Owner, true
 		}
+		after += s.bytes
 	}
 	return owner
 }
@@ -111,6 +115,7 @@ func (s *Share[T]) Bytes() int { return s.bytes }
 // Leave removes the owner with all that it holds.
 func (s *Share[T]) Leave() {
 	s.Add(-s.bytes)
+	s.room.entered.Remove(s.place)
 	if s.heard >= settledAfter {
 		s.room.settled.Remove(s.at)
 	} else {

@@ -7,26 +7,63 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
-func TestRoom_Bytes_LargestOwnerIsNamed(t *testing.T) {
+func TestRoom_Bytes_OwnerLargerThanAllNewerOnesIsNamed(t *testing.T) {
 	var r Room[string]
 	assert.Empty(t, r.Largest())
 	a, b := r.Enter("a"), r.Enter("b")
+	assert.Equal(t, "b", r.Largest(), "the newest, where none holds anything")
 	a.Add(10)
 	b.Add(7)
 	assert.Equal(t, 17, r.Bytes())
 	assert.Equal(t, "a", r.Largest())
-	b.Add(5)
-	assert.Equal(t, "b", r.Largest())
-	a.Add(2)
-	assert.Equal(t, "a", r.Largest(), "of equals the one heard longest ago")
-	a.Hear()
-	assert.Equal(t, "b", r.Largest())
+	c := r.Enter("c")
+	c.Add(3)
+	assert.Equal(t, "b", r.Largest(), "a holds no more than b and c")
+	b.Hear()
+	assert.Equal(t, "b", r.Largest(), "whoever was heard last")
+	assert.Equal(t, "c", r.LargestOf(func(owner string) bool { return owner != "b" }))
+	c.Add(5)
+	assert.Equal(t, "c", r.Largest())
+	a.Add(6)
+	assert.Equal(t, "a", r.Largest())
 	a.Leave()
-	assert.Equal(t, 12, r.Bytes())
-	assert.Equal(t, 12, b.Bytes())
-	assert.Equal(t, 1, r.Len())
+	assert.Equal(t, "c", r.Largest())
+	assert.Equal(t, 15, r.Bytes())
+	assert.Equal(t, 2, r.Len())
+}
+
+// Neither many new owners, each of them small, nor one that grows push out one that was there before.
+func TestRoom_FloodOfBytes_OldOwnersStay(t *testing.T) {
+	const limit = 1000
+	var r Room[string]
+	shares := map[string]*Share[string]{}
+	add := func(owner string, bytes int) {
+		if shares[owner] == nil {
+			shares[owner] = r.Enter(owner)
+		}
+		shares[owner].Hear()
+		shares[owner].Add(bytes)
+		for r.Bytes() > limit {
+			leaver := r.Largest()
+			shares[leaver].Leave()
+			delete(shares, leaver)
+		}
+	}
+	add("old", 400)
+	for i := range 100 {
+		add(fmt.Sprint("flood ", i%20), 10)
+		add("old", i%2)
+		require.Contains(t, shares, "old")
+	}
+	add("late", 10)
+	for range 200 {
+		add("one flood", 10)
+		require.Contains(t, shares, "old")
+		require.Contains(t, shares, "late")
+	}
 }
 
 func TestRoom_FewHearings_LeastRecentlyHeardLeaves(t *testing.T) {

@@ -19,8 +19,8 @@ type Config struct {
 	Domains     int // of one generation
 	Observers   int // those that were forgotten leave, and those of which nothing is held
 	Registers   int // in all; of the generation that has most, the saves of the lowest epochs leave
-	// Bytes bounds all that is held, by estimate, but for the names of observers: the job that holds
-	// most gives up generations, then saves, then all.
+	// Bytes bounds all that is held, by estimate, but for the names of observers: the first
+	// job that holds more than all that began after it gives up generations, then saves, then all.
 	Bytes int
 }
 

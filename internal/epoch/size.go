@@ -49,7 +49,7 @@ func (e *Engine) Beside(id, generation string, save int64, bytes int) {
 	e.shrink()
 }
 
-// shrink keeps to Config.Bytes: the job that holds most gives up its generations whose newest saves are
+// shrink keeps to Config.Bytes: the largest job gives up its generations whose newest saves are
 // the oldest, then the saves of the lowest epochs, then all.
 func (e *Engine) shrink() {
 	for e.shares.Bytes() > e.cfg.Bytes {

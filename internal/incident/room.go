@@ -127,7 +127,7 @@ func firstOf(l *list.List, h *holder, but *entry) *entry {
 func openOf(h *holder) int { return h.open }
 func doneOf(h *holder) int { return h.done }
 
-// shrink keeps to MaxBytes after one entry was heard: of the job that holds most, but for that entry, closed
+// shrink keeps to MaxBytes after one entry was heard: of the largest job, but for that entry, closed
 // findings are forgotten first, and open ones closed then.
 func (e *Engine) shrink(heard *entry) (events []Event) {
 	for e.room.Bytes() > e.cfg.MaxBytes {

@@ -31,7 +31,8 @@ type Config struct {
 	// MaxJobs, MaxRanks and MaxComms bound the jobs, the ranks of each and the communicators
 	// of each rank that are followed; MaxWitnesses the facts of others that are held.
 	MaxJobs, MaxRanks, MaxComms, MaxWitnesses int
-	// MaxBytes bounds what all jobs hold together: of too much the job that holds most is given up.
+	// MaxBytes bounds what all jobs hold together: of too much the first job is given up that holds more than
+	// all that began after it.
 	MaxBytes int
 }
 

@@ -9,8 +9,7 @@ import (
 )
 
 // What a job holds is counted in bytes, by estimates: states of ranks differ in size a thousandfold,
-// and whoever sends them chooses. Where all jobs together hold too much the one that holds most is
-// given up.
+// and whoever sends them chooses. Where all jobs together hold too much one of them is given up.
 
 // What single entries take beside their texts, with what maps need for them.
 const (
@@ -129,7 +128,7 @@ func (j *job) measure() {
 	j.rhythmBytes = bytes
 }
 
-// makeRoom keeps to MaxBytes: the job that holds most is given up, as a whole, since of a job of which some
+// makeRoom keeps to MaxBytes: the largest job is given up, as a whole, since of a job of which some
 // ranks are not known those would be accused.
 func (w *Watch) makeRoom() {
 	for w.room.Bytes() > w.cfg.MaxBytes {

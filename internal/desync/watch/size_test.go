@@ -240,3 +240,26 @@ func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
 	assert.Equal(t, []string{"a 0", "b 0"}, quiet)
 	assert.Equal(t, int64(14), w.Stats().WitnessesDropped)
 }
+
+// Many jobs, each of them smaller than one whose ranks hang, do not push that out.
+func TestWatch_FloodOfSmallerJobs_TellsOfALargeOne(t *testing.T) {
+	cfg := NewDefaultConfig()
+	cfg.MaxBytes = 1 << 20
+	p := newPlant(t, 64, 100*time.Millisecond)
+	p.w = New(cfg)
+	p.run(30 * time.Second)
+	large := p.w.jobs[jobKey{"job", "life"}]
+	require.Greater(t, large.share.Bytes(), cfg.MaxBytes/8)
+	p.ranks[2].stuck = true
+	for range 60 {
+		for i := range int64(20 * 8) {
+			s := still(i%8, p.now.UnixNano(), true)
+			s.Rank.JobID, s.HostStack = "small "+strconv.FormatInt(i/8, 10), strings.Repeat("s", 6000)
+			p.w.AddState(s, p.now)
+		}
+		p.run(500 * time.Millisecond)
+	}
+	require.Positive(t, p.w.Stats().JobsEvicted)
+	assert.Same(t, large, p.w.jobs[jobKey{"job", "life"}])
+	require.Len(t, large.told, 1)
+}

@@ -8,7 +8,8 @@ import "time"
 type Config struct {
 	// Groups, Ranks and Bytes bound the groups of all jobs, the ranks of all of them, and what those take by
 	// estimate. The group leaves that was not heard of for longest: for another group one of the job that was
-	// not heard of for longest, those first that were heard of a few times; else of the job that holds most.
+	// not heard of for longest, those first that were heard of a few times; else of the first
+	// job that holds more than all that began after it.
 	Groups, Ranks, Bytes int
 	// Silent is after how long a group of which nothing is heard is forgotten.
 	Silent time.Duration

@@ -68,7 +68,7 @@ func (w *Watch) enter(g *group) {
 	w.groups[g.key] = g
 }
 
-// makeRoom has a group of the job that holds most leave, but for one. It is false where there is no other of
+// makeRoom has a group of the largest job leave, but for one. It is false where there is no other of
 // that job.
 func (w *Watch) makeRoom(but *group) bool { return w.leave(w.room.Largest(), but) }
 

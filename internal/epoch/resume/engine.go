@@ -116,7 +116,7 @@ func (in *incarnation) drop(n int64) {
 	delete(in.ranks, n)
 }
 
-// makeRoom has the incarnation leave that holds most; false where that is the one that room is for.
+// makeRoom has the largest incarnation leave; false where that is the one that room is for.
 func (e *Engine) makeRoom(beside *incarnation) bool {
 	largest := e.room.Largest()
 	if largest == beside {

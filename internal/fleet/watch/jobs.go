@@ -178,11 +178,12 @@ func (w *Watch) dropJob(j *job) {
 	delete(w.jobs, j.key)
 }
 
-// makeRoom gives up the job that holds most for another that asks for more bytes; false where that
-// would then hold as much itself.
+// makeRoom gives up a job for one that asks for more bytes; false where that would leave itself.
 func (w *Watch) makeRoom(beside *job, more int) bool {
+	beside.share.Add(more)
 	largest := w.room.Largest()
-	if largest == beside || largest.share.Bytes() <= beside.share.Bytes()+more {
+	beside.share.Add(-more)
+	if largest == beside {
 		return false
 	}
 	w.evict(largest)
