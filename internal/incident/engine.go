@@ -34,7 +34,7 @@ type Stats struct {
 // concurrent use.
 type Engine struct {
 	cfg   Config
-	byID  map[string]*entry
+	byID  map[key]*entry
 	open  *list.List // of *entry, least recently heard of first
 	done  *list.List // of *entry, closed longest ago first
 	jobs  map[string]*holder
@@ -42,6 +42,12 @@ type Engine struct {
 	seq   int64
 	stats Stats
 }
+
+// key tells findings apart. Jobs say what incarnation they are, of which their findings' ids are made:
+// two may say the same.
+type key struct{ job, id string }
+
+func keyOf(f *model.Finding) key { return key{f.JobID, f.ID} }
 
 // entry is one finding, open or closed but remembered.
 type entry struct {
@@ -58,7 +64,7 @@ type entry struct {
 
 // NewEngine returns an engine; cfg must be valid.
 func NewEngine(cfg Config) *Engine {
-	return &Engine{cfg: cfg, byID: map[string]*entry{}, jobs: map[string]*holder{}, open: list.New(), done: list.New()}
+	return &Engine{cfg: cfg, byID: map[key]*entry{}, jobs: map[string]*holder{}, open: list.New(), done: list.New()}
 }
 
 // Stats returns the counters.
@@ -80,7 +86,7 @@ func (e *Engine) Add(f model.Finding, now time.Time) []Event {
 		e.stats.WithoutID++
 		return []Event{{Finding: f, New: true}}
 	}
-	known := e.byID[f.ID]
+	known := e.byID[keyOf(&f)]
 	if known == nil {
 		return append(e.insert(f, now), e.passSteps(&f)...)
 	}
@@ -100,7 +106,7 @@ func (e *Engine) insert(f model.Finding, now time.Time) []Event {
 	}
 	e.seq++
 	n := &entry{finding: f, revision: f.Revision, heard: now, seq: e.seq}
-	e.byID[f.ID] = n
+	e.byID[keyOf(&f)] = n
 	n.at = e.open.PushBack(n)
 	e.hold(n)
 	if f.Status != model.StatusClosed {
@@ -220,7 +226,7 @@ func (e *Engine) retire(n *entry) {
 func (e *Engine) forget(n *entry) {
 	e.done.Remove(n.at)
 	n.incident.remove(n)
-	delete(e.byID, n.finding.ID)
+	delete(e.byID, keyOf(&n.finding))
 	e.release(n)
 	e.stats.Forgotten++
 }

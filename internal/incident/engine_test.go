@@ -72,6 +72,19 @@ func TestRevisions(t *testing.T) {
 	assert.Equal(t, Stats{Received: 9, Duplicates: 4, Late: 2}, e.Stats())
 }
 
+// Findings of two jobs that name one incarnation may have one id.
+func TestEngine_OneIDInTwoJobs_IsTwoFindings(t *testing.T) {
+	e := engine(nil)
+	other := finding("a", 5, 1, 0, 10)
+	other.JobID = "other"
+	assert.Equal(t, []string{"a 5 open+"}, said(e.Add(other, t0)))
+	assert.Equal(t, []string{"a 1 open+"}, said(e.Add(finding("a", 1, 1, 0, 10), t0)))
+	other.Revision, other.Status = 6, model.StatusClosed
+	assert.Equal(t, []string{"a 6 closed."}, said(e.Add(other, t0)))
+	assert.Equal(t, []string{"a 2 updated"}, said(e.Add(finding("a", 2, 1, 0, 10), t0)))
+	assert.Zero(t, e.Stats().Duplicates)
+}
+
 // Whatever the order and number of deliveries, the last word is the highest
 // revision, each finding is new once and closed once.
 func TestOrderDoesNotMatter(t *testing.T) {

@@ -119,7 +119,7 @@ func TestEngine_TooManyFindingsOfAJob_CloseTheirOwn(t *testing.T) {
 		e.Add(f, t0)
 	}
 	assert.Equal(t, 64, e.Open())
-	assert.False(t, e.byID["quiet"].closed)
+	assert.False(t, e.byID[key{"job", "quiet"}].closed)
 	assert.Equal(t, int64(1000-63), e.Stats().Evicted)
 	assert.Equal(t, int64(1000-63-64), e.Stats().Forgotten)
 
@@ -148,8 +148,8 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
 					f.JobID, f.Status = fmt.Sprint("job ", i), status
 					e.Add(f, t0.Add(time.Second))
 				}
-				require.NotNil(t, e.byID["settled"])
-				assert.Equal(t, status == model.StatusClosed, e.byID["settled"].closed)
+				require.NotNil(t, e.byID[key{"job", "settled"}])
+				assert.Equal(t, status == model.StatusClosed, e.byID[key{"job", "settled"}].closed)
 			})
 		}
 	}
