@@ -35,6 +35,7 @@ func (w *Watch) addDump(j *job, from *rank, now time.Time) {
 			if r != from {
 				j.forget(r, model.StateFlightRecorder)
 				r.absence = nil
+				j.countAbsence(r)
 			}
 		}
 		*d = dumps{}
@@ -43,6 +44,7 @@ func (w *Watch) addDump(j *job, from *rank, now time.Time) {
 		d.ranks, d.first = map[int64]struct{}{}, now
 	}
 	from.absence = nil
+	j.countAbsence(from)
 	d.ranks[from.of.Rank] = struct{}{}
 	d.last, d.judged = now, false
 }

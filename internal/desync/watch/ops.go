@@ -49,6 +49,7 @@ func (w *Watch) AddOps(ops *model.RankOps, now time.Time) {
 		r.came = now
 		r.goOn(now)
 		w.alive(r, now)
+		j.countAbsence(r)
 	}
 	w.makeRoom()
 }

@@ -28,6 +28,16 @@ func (j *job) grow(r *rank, bytes int) {
 	j.share.Add(bytes)
 }
 
+// countAbsence counts the absence of a rank anew.
+func (j *job) countAbsence(r *rank) {
+	bytes := 0
+	if a := r.absence; a != nil {
+		bytes = int(unsafe.Sizeof(*a)) + len(a.Reason) + len(a.Detail)
+	}
+	j.grow(r, bytes-r.noted)
+	r.noted = bytes
+}
+
 // clear gives back all that a rank holds.
 func (j *job) clear(r *rank) {
 	for _, h := range r.states {

@@ -91,7 +91,10 @@ func recount(w *Watch) (bytes int) {
 		bytes += jobBytes + 2*len(j.key.id) + len(j.key.incarnation) + len(j.name) + j.rhythmBytes
 		lists := map[list]bool{}
 		for _, r := range j.ranks {
-			bytes += rankBytes + r.of.TextBytes() + r.noted
+			bytes += rankBytes + r.of.TextBytes()
+			if a := r.absence; a != nil {
+				bytes += int(unsafe.Sizeof(*a)) + len(a.Reason) + len(a.Detail)
+			}
 			for _, h := range r.states {
 				bytes += h.size()
 				for _, s := range h.states() {
@@ -239,6 +242,39 @@ func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
 	}
 	assert.Equal(t, []string{"a 0", "b 0"}, quiet)
 	assert.Equal(t, int64(14), w.Stats().WitnessesDropped)
+}
+
+// A rank that is absent no more gives back what its absence took, whatever it tells of itself.
+func TestWatch_AbsenceIsOver_BytesAreGivenBack(t *testing.T) {
+	for name, send := range map[string]func(w *Watch, now time.Time){
+		"its state": func(w *Watch, now time.Time) {
+			s := still(0, now.UnixNano(), true)
+			s.Process = model.ProcessRunning
+			w.AddState(s, now)
+		},
+		"its dump": func(w *Watch, now time.Time) {
+			s := still(0, now.UnixNano(), true)
+			s.Source = model.StateFlightRecorder
+			w.AddState(s, now)
+		},
+		"an operation": func(w *Watch, now time.Time) {
+			w.AddOps(&model.RankOps{Rank: still(0, 0, true).Rank, Ops: []model.Op{{
+				Kind: model.KindCollective, Name: "all_reduce", End: now.UnixNano(), Comm: model.Comm{ID: "c"},
+			}}}, now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
+			of := still(0, 0, true).Rank
+			w.AddAbsence(&of, model.Absence{Reason: model.AbsentLate, Detail: strings.Repeat("d", 50_000)}, now)
+			require.Equal(t, recount(w), w.Bytes())
+			send(w, now.Add(time.Minute))
+			for _, j := range w.jobs {
+				require.Nil(t, j.ranks[0].absence)
+			}
+			assert.Equal(t, recount(w), w.Bytes())
+		})
+	}
 }
 
 // Many jobs, each of them smaller than one whose ranks hang, do not push that out.

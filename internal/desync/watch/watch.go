@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync"
@@ -65,6 +64,7 @@ func (w *Watch) take(j *job, r *rank, s *model.RankState, now time.Time) {
 		return
 	}
 	j.count(r, old, r.states[s.Source])
+	j.countAbsence(r)
 	if s.Source == model.StateFlightRecorder {
 		w.stats.Dumps++
 		if !j.world.OK {
@@ -115,9 +115,7 @@ func (w *Watch) AddAbsence(of *model.Rank, a model.Absence, now time.Time) {
 	}
 	r.absence, r.heard, r.absentAt = &a, heard, now
 	r.gone = r.gone || a.Reason == model.AbsentDead
-	noted := int(unsafe.Sizeof(a)) + len(a.Reason) + len(a.Detail)
-	j.grow(r, noted-r.noted)
-	r.noted = noted
+	j.countAbsence(r)
 	w.makeRoom()
 }
 
