@@ -48,10 +48,10 @@ func (t *Teller) maxBytes() int64 { return int64(t.maxHeld) * heldBytes }
 // makeRoom drops the oldest quarter of what is kept for stories: of the job that holds more than
 // half, where one does, else of all jobs. It returns false where that job wants the room itself.
 func (t *Teller) makeRoom(incarnation string) bool {
-	of, any := t.halfHolder()
-	if any && of == incarnation {
+	if t.holdsHalf(incarnation) { // asked first: each operation of that job comes here
 		return false
 	}
+	of, any := t.halfHolder()
 	keys := slices.SortedFunc(maps.Keys(t.steps), func(a, b stepKey) int {
 		return cmp.Or(t.steps[a].first.Compare(t.steps[b].first), cmp.Compare(a.step, b.step), cmp.Compare(a.incarnation, b.incarnation))
 	})
@@ -68,10 +68,13 @@ func (t *Teller) makeRoom(incarnation string) bool {
 	return true
 }
 
+// holdsHalf reports whether a job holds more than half of what is kept.
+func (t *Teller) holdsHalf(incarnation string) bool { return t.jobs[incarnation] > t.bytes/2 }
+
 // halfHolder returns the job that holds more than half of what may be kept.
 func (t *Teller) halfHolder() (incarnation string, any bool) {
-	for incarnation, bytes := range t.jobs {
-		if bytes > t.bytes/2 {
+	for incarnation := range t.jobs {
+		if t.holdsHalf(incarnation) {
 			return incarnation, true
 		}
 	}
