@@ -21,7 +21,8 @@ const maxProblems = 256
 type Problems struct {
 	kinds    map[problemKey]*problemKind
 	order    []problemKey
-	overflow int64
+	overflow int64 // beyond maxProblems
+	doubted  int64 // of these, what was read all the same
 	cut      int64 // texts
 
 	ranks     map[rankKey]*stepSeen
@@ -41,7 +42,7 @@ type problemKind struct {
 
 // Count returns how many faults were met in all: what was doubted and read is none.
 func (p *Problems) Count() int64 {
-	n := p.overflow
+	n := p.overflow - p.doubted
 	for key, k := range p.kinds {
 		if !key.read {
 			n += k.count
@@ -112,6 +113,9 @@ func (p *Problems) kind(rank *int64, kind string, read bool) *problemKind {
 	}
 	if len(p.order) >= maxProblems {
 		p.overflow++
+		if read {
+			p.doubted++
+		}
 		return nil
 	}
 	if p.kinds == nil {

@@ -186,6 +186,17 @@ func TestProblemsAreBounded(t *testing.T) {
 	assert.Equal(t, "further problems beyond 256 kinds (10 times)", list[maxProblems].What)
 }
 
+func TestProblems_TextsCutBeyondTheBound_AreNoFaults(t *testing.T) {
+	var p Problems
+	for i := range int64(maxProblems + 10) {
+		n := p.notes(&i)
+		n.note("name", pcommon.ValueTypeStr, shortened)
+	}
+	assert.Zero(t, p.Count())
+	assert.Equal(t, int64(maxProblems+10), p.TextsCut())
+	assert.Equal(t, "further problems beyond 256 kinds (10 times)", p.List()[maxProblems].What)
+}
+
 func firstSpan(td ptrace.Traces) ptrace.Span {
 	return td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 }
