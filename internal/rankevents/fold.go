@@ -141,11 +141,11 @@ func (r *Rank) timesOf(rec *ring.Record, c *commState) times {
 // kernelTimes puts GPU stamps in place of what the host saw.
 func (r *Rank) kernelTimes(rec *ring.Record, c *commState, t *times) {
 	start, stop := rec.KernelStart(), rec.KernelStop()
-	if start != 0 && stop != 0 && t.measured() && rec.Flags()&ring.FlagKernelPart == 0 && !r.again {
-		c.fit.Add(t.launch, start, stop, rec.CompletedAt())
-	}
 	if max(start, stop) > math.MaxInt64 {
 		return // no time of a span
+	}
+	if start != 0 && stop != 0 && t.measured() && rec.Flags()&ring.FlagKernelPart == 0 && !r.again {
+		c.fit.Add(t.launch, start, stop, rec.CompletedAt())
 	}
 	if start != 0 {
 		if h, ok := c.fit.Host(start); ok {

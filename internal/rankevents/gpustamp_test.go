@@ -42,6 +42,25 @@ func TestFold_GPUStampBeyondInt64_UsesHostStamps(t *testing.T) {
 	}
 }
 
+// Two such stamps say nothing of the GPU's clock.
+func TestFold_GPUStampsBeyondInt64_KeepTheClock(t *testing.T) {
+	f := newFakeRing(0, 2)
+	r, g := attach(f, DefaultConfig())
+	f.mark(0, 0)
+	for i := range uint64(40) {
+		o := opSpec{fn: "AllReduce", seq: i, launch: 100 * i, start: 100*i + 10, end: 100*i + 50, flags: ring.FlagKernel}
+		rec := f.record(o)
+		rec[8], rec[9] = uint64(unixAt(o.start)), uint64(unixAt(o.end))
+		if i == 20 {
+			rec[8], rec[9] = math.MaxUint64-10, math.MaxUint64-5
+		}
+		f.records = append(f.records, rec)
+	}
+	r.Finish(at(5000), false, g.emit(t))
+	require.Len(t, opsOf(g.ops, model.KindCollective), 40)
+	assert.Zero(t, r.Stats().ClockResets)
+}
+
 func TestKernels_EndBeyondInt64_IsLeftOutAndCounted(t *testing.T) {
 	f := witnessed()
 	r, g := attach(f, DefaultConfig())
