@@ -89,7 +89,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 	}
 	key := jobKey{bounded.Text(id, bounded.MaxName), bounded.Text(of.Incarnation, bounded.MaxName)}
 	if key.lifeless() {
-		if latest, ok := w.latest[id]; ok {
+		if latest, ok := w.latest[key.id]; ok {
 			key = latest
 		}
 	}

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,17 @@ func TestWhoWasTakenForDeadAndLives(t *testing.T) {
 		require.Len(t, p.w.Standing(), 1)
 		assert.Equal(t, model.Some(int64(2)), p.w.Standing()[0].Rank)
 	}
+}
+
+// A source that does not know the life of a job tells of its latest, however long the job's name is.
+func TestWatch_JobOfALongNameWithoutLife_IsItsLatest(t *testing.T) {
+	w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
+	for _, incarnation := range []string{"life", ""} {
+		s := still(0, now.UnixNano(), true)
+		s.Rank.JobID, s.Rank.Incarnation = strings.Repeat("j", 2000), incarnation
+		w.AddState(s, now)
+	}
+	assert.Len(t, w.jobs, 1)
 }
 
 // jumped is a state of a rank whose clock was set forward since it enqueued its operation.
