@@ -56,11 +56,11 @@ func (r *Room[T]) Largest() (owner T) { return r.LargestOf(anyOwner) }
 
 // LargestOf is Largest among the owners that may leave.
 func (r *Room[T]) LargestOf(may func(T) bool) (owner T) {
-	after, any := 0, false
+	after, found := 0, false
 	for at := r.entered.Back(); at != nil; at = at.Prev() {
 		s := at.Value.(*Share[T])
-		if (s.bytes > after || !any) && may(s.Owner) {
-			owner, any = s.Owner, true
+		if (s.bytes > after || !found) && may(s.Owner) {
+			owner, found = s.Owner, true
 		}
 		after += s.bytes
 	}
