@@ -184,13 +184,13 @@ func (a *attacked) neighbourOf(job string) *neighbour {
 	return &a.flood.kind.neighbours[i]
 }
 
-// decided reports whether something was found of each job.
+// decided reports whether a finding of each job is open, or a wrong one was seen.
 func (a *attacked) decided() bool {
 	all := true
 	for i := range a.result.verdicts {
 		v := &a.result.verdicts[i]
 		v.found = a.findings.verdict(v.job, a.neighbourOf(v.job))
-		all = all && v.found != missing
+		all = all && v.found != missing && v.found != closed
 	}
 	return all
 }

@@ -89,18 +89,25 @@ const (
 	wrong   = "wrong"
 )
 
-// verdict compares what was found of a job with its fault, which lasts. Any finding of another
-// rank or class is wrong, and so is one that was closed and not opened again.
+// verdict compares what was found of a job with its fault, which lasts until the end: a finding of it must
+// be open. Any finding of another rank or class is wrong.
 func (r *reader) verdict(job string, n *neighbour) string {
-	verdict := missing
+	last := map[string]*model.Finding{} // by id
 	for i := range r.found[job] {
 		f := &r.found[job][i]
 		if f.Kind != n.kind || f.Class != n.class || f.Rank != model.Some(n.rank) {
 			return fmt.Sprintf("%s (%s %s, rank %d)", wrong, f.Kind, f.Class, f.Rank.Or(-1))
 		}
-		if verdict = right; f.Status == model.StatusClosed {
-			verdict = closed
+		if of := last[f.ID]; of == nil || f.Revision >= of.Revision {
+			last[f.ID] = f
 		}
+	}
+	verdict := missing
+	for _, f := range last {
+		if f.Status != model.StatusClosed {
+			return right
+		}
+		verdict = closed
 	}
 	return verdict
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,13 +19,12 @@ import (
 // line is a line of the file of findings.
 func line(t *testing.T, job, class string, rank int64) []byte {
 	t.Helper()
-	return lineOf(t, job, class, model.StatusOpen, rank)
+	return lineOf(t, &model.Finding{JobID: job, Kind: model.FindingStraggler, Class: class, Rank: model.Some(rank), ID: "x", Revision: 1})
 }
 
-func lineOf(t *testing.T, job, class, status string, rank int64) []byte {
+func lineOf(t *testing.T, f *model.Finding) []byte {
 	t.Helper()
-	f := model.Finding{Status: status, JobID: job, Kind: model.FindingStraggler, Class: class, Rank: model.Some(rank), ID: "x", Revision: 1}
-	text, err := (&plog.JSONMarshaler{}).MarshalLogs(otelmap.FindingsToLogs([]model.Finding{f}))
+	text, err := (&plog.JSONMarshaler{}).MarshalLogs(otelmap.FindingsToLogs([]model.Finding{*f}))
 	require.NoError(t, err)
 	return append(text, '\n')
 }
@@ -49,15 +49,35 @@ func TestReader_LinesOfAJob_GiveItsVerdict(t *testing.T) {
 	require.NoError(t, r.read())
 	assert.Equal(t, right, r.verdict(job, &straggling))
 
-	_, err = file.Write(lineOf(t, job, model.ClassCompute, model.StatusClosed, 5))
-	require.NoError(t, err)
-	require.NoError(t, r.read())
-	assert.Equal(t, closed, r.verdict(job, &straggling), "the fault lasts")
-
 	_, err = file.Write(line(t, job, model.ClassCompute, 4))
 	require.NoError(t, err)
 	require.NoError(t, r.read())
 	assert.Equal(t, "wrong (straggler compute, rank 4)", r.verdict(job, &straggling))
+}
+
+// A fault lasts as long as its job: where its finding was closed, something pushed it out.
+func TestReader_FindingThatWasClosed_IsNotRight(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "findings.jsonl")
+	r := newReader(path)
+	job := jobPrefix + "straggling-early"
+	for _, tt := range []struct {
+		id, status, want string
+		revision         int64
+	}{
+		{"x", model.StatusOpen, right, 1},
+		{"x", model.StatusClosed, closed, 2},
+		{"x", model.StatusOpen, closed, 1},
+		{"y", model.StatusOpen, right, 1},
+	} {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = file.Write(lineOf(t, &model.Finding{
+			JobID: job, Kind: straggling.kind, Class: straggling.class, Rank: model.Some(straggling.rank), ID: tt.id, Revision: tt.revision, Status: tt.status,
+		}))
+		require.NoError(t, errors.Join(err, file.Close()))
+		require.NoError(t, r.read())
+		assert.Equal(t, tt.want, r.verdict(job, &straggling), "%+v", tt)
+	}
 }
 
 func TestCounters_Page_SumsSeries(t *testing.T) {
