@@ -113,7 +113,7 @@ func (f *lineFile) rotate(more int64) error {
 	if info.Size() == 0 || info.Size()+more <= f.limit {
 		return nil
 	}
-	for i := f.backups; i > 0; i-- {
+	for i := f.free(); i > 0; i-- {
 		if err := os.Rename(f.backup(i-1), f.backup(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("rotate file: %w", err)
 		}
@@ -123,6 +123,17 @@ func (f *lineFile) rotate(more int64) error {
 		return err // goes on with the old one, and tries again
 	}
 	return old.Close()
+}
+
+// free returns the newest backup that is missing, or the oldest one. A rotation that failed half way
+// has freed it already: older backups keep their place.
+func (f *lineFile) free() int {
+	for i := range f.backups {
+		if _, err := os.Lstat(f.backup(i)); errors.Is(err, fs.ErrNotExist) {
+			return i
+		}
+	}
+	return f.backups
 }
 
 // backup returns the path of a backup, the newest first: file.1.jsonl of file.jsonl. 0 is the file.

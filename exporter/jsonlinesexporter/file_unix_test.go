@@ -48,6 +48,36 @@ func writeBeyondLimit(t *testing.T, path string) {
 	assert.Equal(t, []string{writeFailed}, f.cuts, "one line is cut")
 }
 
+// A rotation that failed half way goes on where it ended: it shifts no backup twice.
+func TestRotate_OpenFails_KeepsTheBackups(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.jsonl")
+	f := open(t, &Config{Path: path, Rotation: &RotationConfig{MaxMegabytes: 1, MaxBackups: 3}})
+	line := func(letter string) string { return strings.Repeat(letter, 1<<20-1) }
+	f.writeAll(t, line("a"), line("b"), line("c"), line("d"))
+
+	restore := refuseFiles(t)
+	for range 4 {
+		require.ErrorContains(t, f.write([]byte("e")), "too many open files")
+	}
+	restore()
+	f.writeAll(t, "e")
+	for name, want := range map[string]string{"f.jsonl": "e", "f.1.jsonl": line("d"), "f.2.jsonl": line("c"), "f.3.jsonl": line("b")} {
+		assert.Equal(t, want+"\n", content(t, filepath.Join(dir, name)), name)
+	}
+}
+
+// refuseFiles lets this process open no file until the test restores the limit, or ends.
+func refuseFiles(t *testing.T) (restore func()) {
+	t.Helper()
+	var old unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	restore = func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }
+	t.Cleanup(restore)
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: old.Max}))
+	return restore
+}
+
 func TestOpen_NoRegularFile_IsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
