@@ -4,7 +4,6 @@ package queuestorageextension
 
 import (
 	"context"
-	"crypto/sha256"
 	"slices"
 	"sync"
 
@@ -12,20 +11,20 @@ import (
 )
 
 // queueClient is the storage of one queue. Until the queue reads its first request, it recovers: what
-// it deletes stays until it is stored again, and leaves in the same transaction.
+// it deletes stays until it is stored again, and leaves in the same transaction. The queue stores in
+// the order in which it deleted; what it stores need not be encoded as it was.
 type queueClient struct {
 	storage.Client
 	lost func(requests int)
 
 	mu        sync.Mutex // a queue calls once at a time
 	recovered bool
-	held      map[digest][]string // keys that are to be deleted, by the value that is there
+	held      []string // keys that are to be deleted, of requests that are to be stored again
+	refused   []string // keys of those that could not be stored again
 }
 
-type digest [sha256.Size]byte
-
 func newQueueClient(client storage.Client, lost func(requests int)) *queueClient {
-	return &queueClient{Client: client, lost: lost, held: map[digest][]string{}}
+	return &queueClient{Client: client, lost: lost}
 }
 
 // Batch implements storage.Client.
@@ -55,44 +54,33 @@ func (c *queueClient) hold(ctx context.Context, ops []*storage.Operation) error 
 	}
 	for _, op := range values {
 		if op.Value != nil {
-			d := sha256.Sum256(op.Value)
-			c.held[d] = append(c.held[d], op.Key)
+			c.held = append(c.held, op.Key)
 		}
 	}
 	return nil
 }
 
-// move stores, and deletes where the same value was held.
+// move stores a request again, and deletes it where it was. A request that the queue could not read
+// shifts those after it: each then leaves the place of one that the queue is done with.
 func (c *queueClient) move(ctx context.Context, ops []*storage.Operation) error {
-	left := map[digest][]string{}
-	all := slices.Clone(ops)
-	for _, op := range ops {
-		if op.Type != storage.Set {
-			continue
-		}
-		d := sha256.Sum256(op.Value)
-		if keys := c.held[d]; len(keys) > 0 {
-			all = append(all, storage.DeleteOperation(keys[0]))
-			left[d] = keys[1:]
-		}
+	if len(c.held) == 0 || !slices.ContainsFunc(ops, is(storage.Set)) {
+		return c.Client.Batch(ctx, ops...)
 	}
-	if err := c.Client.Batch(ctx, all...); err != nil {
-		return err
+	key := c.held[0]
+	c.held = c.held[1:]
+	err := c.Client.Batch(ctx, append(slices.Clone(ops), storage.DeleteOperation(key))...)
+	if err != nil {
+		c.refused = append(c.refused, key)
 	}
-	for d, keys := range left {
-		c.held[d] = keys
-	}
-	return nil
+	return err
 }
 
 // finish ends the recovery with the first request that the queue reads: in that transaction, the
 // queue's own record names nothing any more of what is still held.
 func (c *queueClient) finish(ctx context.Context, ops []*storage.Operation) error {
 	all := slices.Clone(ops)
-	for _, keys := range c.held {
-		for _, key := range keys {
-			all = append(all, storage.DeleteOperation(key))
-		}
+	for _, key := range slices.Concat(c.refused, c.held) {
+		all = append(all, storage.DeleteOperation(key))
 	}
 	if err := c.Client.Batch(ctx, all...); err != nil {
 		return err
@@ -100,7 +88,7 @@ func (c *queueClient) finish(ctx context.Context, ops []*storage.Operation) erro
 	if n := len(all) - len(ops); n > 0 {
 		c.lost(n)
 	}
-	c.held, c.recovered = nil, true
+	c.held, c.refused, c.recovered = nil, nil, true
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
@@ -112,17 +113,27 @@ func sending(t *testing.T) map[string][]byte {
 	l, err := begin(t, newDisk(map[string][]byte{}, -1), nil, false)
 	require.NoError(t, err)
 	before := l.disk.transactions()
+	ctx := client.NewContext(t.Context(), client.Info{Metadata: senders()})
 	for i := range requests {
 		td := ptrace.NewTraces()
 		td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName(strconv.Itoa(i))
-		require.NoError(t, l.ConsumeTraces(t.Context(), td))
+		require.NoError(t, l.ConsumeTraces(ctx, td))
 	}
 	wait(t, func() bool { return l.disk.transactions() == before+2*requests }, "each is stored and read once")
 	return l.kill(t)
 }
 
+// senders returns what requests say of who sent them. A queue stores it in another order each time.
+func senders() client.Metadata {
+	all := map[string][]string{}
+	for i := range 8 {
+		all[strconv.Itoa(i)] = []string{"x"}
+	}
+	return client.NewMetadata(all)
+}
+
 // A process is killed while it sends, and the next at each transaction of its start: the one after
-// sends every request, those that were under way twice at most.
+// sends every request once.
 func TestKill_AtEachTransactionOfAStart_LosesNothing(t *testing.T) {
 	stored := sending(t)
 	for at := range 3 * requests {
@@ -139,6 +150,9 @@ func TestKill_AtEachTransactionOfAStart_LosesNothing(t *testing.T) {
 		wait(t, func() bool { return third.keys() == 1 }, "all is sent, or lost")
 		require.NoError(t, l.Shutdown(t.Context()))
 		assert.Len(t, l.sent, requests, "killed after transaction %d of the start", at)
+		for name, n := range l.sent {
+			assert.Equal(t, 1, n, "request %s, killed after transaction %d of the start", name, at)
+		}
 	}
 }
 
@@ -161,6 +175,22 @@ func TestStart_StorageRefuses_CountsWhatIsLost(t *testing.T) {
 	assert.Len(t, l.sent, requests-refused)
 	assert.Equal(t, 5, refused)
 	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 5}}, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
+// A request that the queue cannot read is counted, and takes no other with it.
+func TestStart_UnreadableRequest_IsCounted(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	stored := sending(t)
+	require.Contains(t, stored, "0")
+	stored["0"] = []byte("no request")
+	d := newDisk(stored, -1)
+	l, err := begin(t, d, telemetry, true)
+	require.NoError(t, err)
+	wait(t, func() bool { return d.keys() == 1 }, "the rest is sent")
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Len(t, l.sent, requests-1)
+	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
