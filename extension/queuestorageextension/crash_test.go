@@ -200,3 +200,15 @@ func TestStart_NoStorage_SaysWhatIsWanted(t *testing.T) {
 	assert.EqualError(t, extension.Start(t.Context(), host{}),
 		`find storage: got no storage extension "disk"; want one, such as file_storage, that is listed under service::extensions`)
 }
+
+// Of a component that is no exporter, which reads as it likes, nothing is held back.
+func TestGetClient_NoExporter_DeletesAtOnce(t *testing.T) {
+	extension, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), &Config{Storage: &diskID})
+	require.NoError(t, err)
+	d := newDisk(map[string][]byte{"a": nil, "b": {1}}, -1)
+	require.NoError(t, extension.Start(t.Context(), host{diskID: d}))
+	client, err := extension.(storage.Extension).GetClient(t.Context(), component.KindReceiver, component.MustNewID("test"), "")
+	require.NoError(t, err)
+	require.NoError(t, client.Batch(t.Context(), storage.DeleteOperation("a"), storage.DeleteOperation("b")))
+	assert.Zero(t, d.keys())
+}

@@ -44,11 +44,15 @@ func (q *queueStorage) Start(_ context.Context, host component.Host) error {
 // Shutdown implements component.Component.
 func (*queueStorage) Shutdown(context.Context) error { return nil }
 
-// GetClient implements storage.Extension.
+// GetClient implements storage.Extension. Only exporters have queues: other components get the
+// client of the storage.
 func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	client, err := q.storage.GetClient(ctx, kind, id, name)
 	if err != nil {
 		return nil, fmt.Errorf("open storage: %w", err)
+	}
+	if kind != component.KindExporter {
+		return client, nil
 	}
 	return newQueueClient(client, func(n int) {
 		q.telemetry.ExtensionQueueStorageRequestsLost.Add(context.WithoutCancel(ctx), int64(n))
