@@ -4,6 +4,11 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,6 +42,29 @@ func TestCommits_WithoutToken_DoNotStart(t *testing.T) {
 	p := start(t, map[string]string{"LOCKSTEP_COMMIT_TOKEN": ""}, built(t, "otelcol-lockstep"), "--config", configPath("commits.yaml"))
 	assert.NotZero(t, p.wait(t, readyLimit))
 	assert.Contains(t, p.output.String(), "extensions::bearertokenauth/LOCKSTEP_COMMIT_TOKEN: no bearer token provided")
+}
+
+// The command that a published configuration names makes directories whose files their group reads,
+// which is how the collector of another user reads a ring, and in which nobody else makes one.
+func TestPublishedConfigs_Directories_BelongToAGroup(t *testing.T) {
+	command := regexp.MustCompile(`(?m)^#.* (install -d .*?)((?: /\S+)+)$`)
+	var found int
+	for _, name := range publishedConfigs(t) {
+		text, err := os.ReadFile(filepath.Join("..", "distro", "config", name))
+		require.NoError(t, err)
+		for _, match := range command.FindAllSubmatch(text, -1) {
+			found++
+			dir := filepath.Join(t.TempDir(), "dir")
+			install := strings.Replace(string(match[1]), "-g lockstep", "-g "+strconv.Itoa(os.Getgid()), 1)
+			arguments := append(strings.Fields(install)[1:], dir)
+			out, err := exec.CommandContext(t.Context(), "install", arguments...).CombinedOutput() //nolint:gosec // of our file
+			require.NoError(t, err, "%s", out)
+			info, err := os.Stat(dir)
+			require.NoError(t, err)
+			assert.Equal(t, os.ModeDir|os.ModeSetgid|0o770, info.Mode(), "%s: %s", name, match[0])
+		}
+	}
+	assert.Equal(t, 6, found, "configurations that read directories of jobs")
 }
 
 // Every published configuration becomes ready without anything to talk to,
