@@ -47,8 +47,8 @@ type hub struct {
 // ownStats count what the engine does not see.
 type ownStats struct{ foreign, badAttributes int64 }
 
-// maxWaiting is how many findings wait for a consumer that does not return: about 32 MiB.
-const maxWaiting = 1 << 14
+// maxWaiting is how many bytes of findings wait for a consumer that does not return.
+const maxWaiting = 16 << 20
 
 type snapshot struct {
 	engine incident.Stats

@@ -49,9 +49,8 @@ type hub struct {
 	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for an analysis
 }
 
-// maxWaiting is how many findings, spans or data points wait for a consumer that does not return:
-// about 16 MiB.
-const maxWaiting = 1 << 14
+// maxWaiting is how many bytes of findings or spans wait for a consumer that does not return.
+const maxWaiting = 16 << 20
 
 type snapshot struct {
 	engine              straggler.Stats

@@ -21,7 +21,7 @@ import (
 // without it.
 type Outlets struct {
 	log   *zap.Logger
-	limit int // items that wait for one outlet
+	limit int // bytes that wait for one outlet
 	gate  *Gate
 
 	logs    []outlet[consumer.Logs]
@@ -34,7 +34,8 @@ type outlet[C any] struct {
 	queue *Queue
 }
 
-// NewOutlets returns an empty set of outlets. The limit is how many items may wait for one outlet.
+// NewOutlets returns an empty set of outlets. The limit is how many bytes, as
+// OTLP has them, may wait for one outlet.
 func NewOutlets(log *zap.Logger, limit int) *Outlets {
 	return &Outlets{log: log, limit: limit, gate: NewGate(log)}
 }
@@ -70,14 +71,14 @@ type sent struct {
 
 // PutLogs gives ld to every outlet of logs. Lost counts the log records that an outlet does not take.
 func (o *Outlets) PutLogs(ld plog.Logs, lost func(items int)) (all Sent) {
-	items := ld.LogRecordCount()
+	items, size := ld.LogRecordCount(), (&plog.ProtoMarshaler{}).LogsSize(ld)
 	for i, to := range o.logs {
 		own := ld
 		if i < len(o.logs)-1 { // a next component owns what it is given
 			own = plog.NewLogs()
 			ld.CopyTo(own)
 		}
-		d := to.queue.Put(items, func(ctx context.Context) error { return to.next.ConsumeLogs(ctx, own) }, func() { lost(items) })
+		d := to.queue.Put(size, func(ctx context.Context) error { return to.next.ConsumeLogs(ctx, own) }, func() { lost(items) })
 		all = append(all, sent{to.queue, d})
 	}
 	return all
@@ -85,14 +86,14 @@ func (o *Outlets) PutLogs(ld plog.Logs, lost func(items int)) (all Sent) {
 
 // PutTraces is PutLogs for spans.
 func (o *Outlets) PutTraces(td ptrace.Traces, lost func(items int)) (all Sent) {
-	items := td.SpanCount()
+	items, size := td.SpanCount(), (&ptrace.ProtoMarshaler{}).TracesSize(td)
 	for i, to := range o.traces {
 		own := td
 		if i < len(o.traces)-1 {
 			own = ptrace.NewTraces()
 			td.CopyTo(own)
 		}
-		d := to.queue.Put(items, func(ctx context.Context) error { return to.next.ConsumeTraces(ctx, own) }, func() { lost(items) })
+		d := to.queue.Put(size, func(ctx context.Context) error { return to.next.ConsumeTraces(ctx, own) }, func() { lost(items) })
 		all = append(all, sent{to.queue, d})
 	}
 	return all
@@ -107,11 +108,11 @@ func (o *Outlets) PutMetrics(build func() pmetric.Metrics) (all Sent) {
 			continue
 		}
 		md := build()
-		items := md.DataPointCount()
-		if items == 0 {
+		if md.DataPointCount() == 0 {
 			continue
 		}
-		d := to.queue.Put(items, func(ctx context.Context) error { return to.next.ConsumeMetrics(ctx, md) }, func() {})
+		// One waits at a time, of whatever size.
+		d := to.queue.Put(0, func(ctx context.Context) error { return to.next.ConsumeMetrics(ctx, md) }, func() {})
 		all = append(all, sent{to.queue, d})
 	}
 	return all

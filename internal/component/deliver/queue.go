@@ -19,20 +19,20 @@ const Patience = time.Second
 
 // Queue gives one next component what a component concludes, in order, from a goroutine of its
 // own: the component holds none of its locks meanwhile. Deliveries wait in the queue up to a
-// number of items. A next component that works is waited for, by Put where there is no room and by
+// number of bytes. A next component that works is waited for, by Put where there is no room and by
 // Wait, so that a slow one slows its producers down and loses nothing. One that is stuck is not
 // waited for, and deliveries beyond the limit are lost and counted. A Queue is safe for concurrent
 // use.
 type Queue struct {
 	log   *zap.Logger
-	limit int // items
+	limit int // bytes
 
 	ctx    context.Context //nolint:containedctx // deliveries outlive the calls that bring them
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	waiting []*Delivery
-	items   int           // of those that wait, and of the one under way
+	size    int           // bytes of those that wait, and of the one under way
 	room    chan struct{} // closed when a call is over
 	running bool          // there is a goroutine that delivers
 	began   time.Time     // when the call under way began
@@ -41,34 +41,34 @@ type Queue struct {
 
 // Delivery is one call of the next component.
 type Delivery struct {
-	items int
-	call  func(context.Context) error
-	lost  func()
-	done  chan struct{}
-	err   error // once done
+	size int
+	call func(context.Context) error
+	lost func()
+	done chan struct{}
+	err  error // once done
 }
 
-// NewQueue returns a queue for so many items.
+// NewQueue returns a queue for so many bytes.
 func NewQueue(log *zap.Logger, limit int) *Queue {
 	q := &Queue{log: log, limit: limit, room: make(chan struct{})}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q
 }
 
-// Put appends a call of the next component with a number of items. Lost counts the items where
+// Put appends a call of the next component with data of a size in bytes. Lost counts the data where
 // the next component does not take them. Where there is no room, Put waits until the next component
 // has returned, or is stuck.
-func (q *Queue) Put(items int, call func(context.Context) error, lost func()) *Delivery {
-	d := &Delivery{items: items, call: call, lost: lost, done: make(chan struct{})}
+func (q *Queue) Put(size int, call func(context.Context) error, lost func()) *Delivery {
+	d := &Delivery{size: size, call: call, lost: lost, done: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for items > 0 && q.items > 0 && q.items+items > q.limit {
+	for size > 0 && q.size > 0 && q.size+size > q.limit {
 		if !q.awaitRoom() {
 			d.end(ErrFull)
 			return d
 		}
 	}
-	q.items += items
+	q.size += size
 	q.waiting = append(q.waiting, d)
 	if !q.running {
 		q.running, q.began = true, time.Now()
@@ -112,7 +112,7 @@ func (q *Queue) next(over *Delivery) *Delivery {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if over != nil {
-		q.items -= over.items
+		q.size -= over.size
 		close(q.room)
 		q.room = make(chan struct{})
 	}
@@ -184,7 +184,7 @@ func (q *Queue) stuck() bool {
 	}
 	if !q.warned {
 		q.warned = true
-		q.log.Warn("The next component does not return: what is concluded waits for it", zap.Duration("after", Patience), zap.Int("max_items", q.limit))
+		q.log.Warn("The next component does not return: what is concluded waits for it", zap.Duration("after", Patience), zap.Int("max_bytes", q.limit))
 	}
 	return true
 }

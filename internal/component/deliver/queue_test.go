@@ -31,17 +31,17 @@ func newQueued(limit int) *queued {
 	return &queued{Queue: deliver.NewQueue(zap.New(core), limit), logs: logs}
 }
 
-// put puts a call that takes some time and ends with an error.
-func (q *queued) put(items int, takes time.Duration, err error) *deliver.Delivery {
-	return q.Put(items, func(ctx context.Context) error {
+// put puts a call with data of a size, which takes some time and ends with an error.
+func (q *queued) put(size int, takes time.Duration, err error) *deliver.Delivery {
+	return q.Put(size, func(ctx context.Context) error {
 		select {
 		case <-time.After(takes):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		q.given = append(q.given, items)
+		q.given = append(q.given, size)
 		return err
-	}, func() { q.lost += items })
+	}, func() { q.lost += size })
 }
 
 func TestQueue_NextReturns_WaitReturnsItsError(t *testing.T) {
