@@ -16,8 +16,9 @@ import (
 type queueConfig struct {
 	Exporters map[string]struct {
 		Queue *struct {
-			Storage string `yaml:"storage"`
-			Size    int64  `yaml:"queue_size"`
+			Storage   string `yaml:"storage"`
+			Size      int64  `yaml:"queue_size"`
+			Consumers int    `yaml:"num_consumers"`
 		} `yaml:"sending_queue"`
 	} `yaml:"exporters"`
 	Extensions map[string]struct {
@@ -85,6 +86,23 @@ func TestPublishedQueues_AreKeptInBoundedFiles(t *testing.T) {
 			assert.GreaterOrEqual(t, storage.MaxSize, 2*exporter.Queue.Size, "max_size of %s", id)
 		}
 	})
+}
+
+// What an agent sends arrives in order: a request that is tried again must not be overtaken, or the
+// gateway has judged later steps by then and drops it as late.
+func TestPublishedQueues_OfAgents_KeepTheOrder(t *testing.T) {
+	agents := 0
+	eachQueue(t, func(t *testing.T, name string, c queueConfig) {
+		t.Helper()
+		if !strings.Contains(name, "agent") {
+			return
+		}
+		agents++
+		for id, exporter := range c.Exporters {
+			assert.Equal(t, 1, exporter.Queue.Consumers, "num_consumers of %s", id)
+		}
+	})
+	assert.Equal(t, 2, agents)
 }
 
 var envDefault = regexp.MustCompile(`^\$\{env:LOCKSTEP_STATE:-([^}]+)\}$`)
