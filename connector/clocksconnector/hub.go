@@ -48,8 +48,6 @@ type hub struct {
 	flushed time.Time
 
 	interval *shared.Interval
-	ctx      context.Context //nolint:containedctx // the interval's calls have no context of their own
-	cancel   context.CancelFunc
 }
 
 // ownStats count what the timeline does not see.
@@ -61,7 +59,6 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		return nil, err
 	}
 	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries)}
-	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.interval = shared.NewInterval(cfg.SolveInterval, h.tick)
 	if cfg.Timeline == nil {
 		h.use(timeline.New(cfg.options()))
@@ -97,12 +94,13 @@ func (h *hub) find(host component.Host) error {
 	return nil
 }
 
-// tick solves what came, unless an extension does, and gives out what is new.
+// tick solves what came, unless an extension does, and gives out what is new. The gate cancels what
+// takes too long at the end.
 func (h *hub) tick(now time.Time) {
 	if why := h.why.Swap(nil); why != nil {
 		h.logger.Warn("leave out clock events that cannot be used; the first since the last interval", zap.Error(*why))
 	}
-	if err := h.give(h.ctx, now, false); err != nil {
+	if err := h.give(context.Background(), now, false); err != nil {
 		h.logger.Warn("send clock models on the interval", zap.Error(err))
 	}
 }
@@ -110,7 +108,6 @@ func (h *hub) tick(now time.Time) {
 // stop ends the interval and gives out what is left; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.gate.Stop(ctx)
-	h.cancel()
 	h.interval.Stop(func() {
 		if h.timeline != nil {
 			err = h.give(last, time.Now(), true)

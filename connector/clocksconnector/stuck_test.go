@@ -39,3 +39,15 @@ func TestShutdown_LogsNeverReturn_MetricsGetTheLast(t *testing.T) {
 		assert.Positive(t, r.faces[0].(*face).handle.Value.own.lost.Load())
 	})
 }
+
+// What a consumer is given when the collector stops, it gets if it takes little time.
+func TestShutdown_LogsAreSlow_NothingIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := delivertest.NewSlow(50 * time.Millisecond)
+		r := newRig(t, slow, componenttest.NewNopHost(), func(c *Config) { c.SolveInterval = time.Second })
+		r.consume(t, edgeEvents(0))
+		<-slow.Entered
+		require.NoError(t, r.stop(t))
+		assert.Zero(t, r.faces[0].(*face).handle.Value.own.lost.Load())
+	})
+}

@@ -43,8 +43,6 @@ type hub struct {
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
 	begin     sync.Once
-	ctx       context.Context //nolint:containedctx // the interval's calls have no context of their own
-	cancel    context.CancelFunc
 	kept      *keep.Value // nil: nothing is kept
 
 	// Consumers are attached before Start and constant afterwards.
@@ -96,7 +94,6 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}
 	h.seen.Store(&seen{})
-	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
 	return h, h.observe()
 }
@@ -200,12 +197,12 @@ func (h *hub) takeState(of pcommon.Resource, lr plog.LogRecord, now time.Time) e
 	return nil
 }
 
-// tick gives out what has changed.
+// tick gives out what has changed. The gate cancels what takes too long at the end.
 func (h *hub) tick(now time.Time) {
 	if why := h.why.Swap(nil); why != nil {
 		h.logger.Warn("leave out observations that cannot be read; the first since the last interval", zap.Error(*why))
 	}
-	if err := h.give(h.ctx, now, false); err != nil {
+	if err := h.give(context.Background(), now, false); err != nil {
 		h.logger.Warn("send findings on the interval", zap.Error(err))
 	}
 }
@@ -213,7 +210,6 @@ func (h *hub) tick(now time.Time) {
 // stop ends the interval and gives out what is left; calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.gate.Stop(ctx)
-	h.cancel()
 	h.interval.Stop(func() {
 		err = errors.Join(h.give(last, time.Now(), true), h.leave(ctx))
 		h.telemetry.Shutdown()

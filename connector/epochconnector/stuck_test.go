@@ -40,3 +40,18 @@ func TestShutdown_LogsNeverReturn_MetricsGetTheLast(t *testing.T) {
 		assert.Positive(t, r.faces[0].(*face).handle.Value.refused.Load())
 	})
 }
+
+// What a consumer is given when the collector stops, it gets if it takes little time.
+func TestShutdown_LogsAreSlow_NothingIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := delivertest.NewSlow(50 * time.Millisecond)
+		r := newRig(t, slow)
+		r.tell(t, 10, 10, 0)
+		r.pass(t, 9*time.Minute)
+		<-slow.Entered
+		for _, f := range r.faces {
+			require.NoError(t, f.Shutdown(context.Background()))
+		}
+		assert.Zero(t, r.faces[0].(*face).handle.Value.refused.Load())
+	})
+}

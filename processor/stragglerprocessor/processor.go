@@ -32,10 +32,8 @@ type annotating struct {
 	interval  *shared.Interval
 
 	// Spans that no caller waits for go through the gate.
-	gate   *deliver.Gate
-	gated  consumer.Traces
-	ctx    context.Context //nolint:containedctx // the interval's calls have no context of their own
-	cancel context.CancelFunc
+	gate  *deliver.Gate
+	gated consumer.Traces
 
 	mu       sync.Mutex // guards what follows; not held while spans are passed on
 	analysis *stepmap.Analysis
@@ -75,7 +73,6 @@ func newAnnotating(cfg *Config, set component.TelemetrySettings, next consumer.T
 		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 	}
 	p.gated = p.gate.Traces(next)
-	p.ctx, p.cancel = context.WithCancel(context.Background())
 	every := expireEvery
 	if cfg.Hold.HasValue() {
 		every = cfg.Hold.Get().FlushInterval
@@ -127,7 +124,6 @@ func (p *annotating) take(td ptrace.Traces) {
 // Shutdown passes on everything held, annotated as far as possible.
 func (p *annotating) Shutdown(ctx context.Context) (err error) {
 	last, stopped := p.gate.Stop(ctx)
-	p.cancel()
 	p.interval.Stop(func() {
 		err = p.pass(last, p.gated, p.flush())
 		p.telemetry.Shutdown()
@@ -147,8 +143,9 @@ func (p *annotating) flush() ptrace.Traces {
 	return td
 }
 
+// tick passes on what has waited long enough. The gate cancels what takes too long at the end.
 func (p *annotating) tick(now time.Time) {
-	if err := p.pass(p.ctx, p.gated, p.expire(now)); err != nil {
+	if err := p.pass(context.Background(), p.gated, p.expire(now)); err != nil {
 		p.logger.Warn("pass on held spans", zap.Error(err))
 	}
 }

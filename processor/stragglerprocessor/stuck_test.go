@@ -52,3 +52,16 @@ func TestShutdown_TickIsStuck_KeepsItsDeadline(t *testing.T) {
 	require.ErrorIs(t, delivertest.Shutdown(t, p.Shutdown), context.DeadlineExceeded)
 	assert.EqualValues(t, 6, p.(*annotating).spansLost.Load())
 }
+
+// What the next component is given when the collector stops, it gets if it takes little time.
+func TestShutdown_NextIsSlow_NothingIsLost(t *testing.T) {
+	slow := delivertest.NewSlow(50 * time.Millisecond)
+	p := start(t, slow, func(c *Config) {
+		hold(1000, time.Millisecond)(c)
+		c.Analysis.Deadline = 2 * time.Millisecond
+	})
+	consume(t, p, ofRank(0, 0))
+	<-slow.Entered
+	require.NoError(t, p.Shutdown(context.Background()))
+	assert.Zero(t, p.(*annotating).spansLost.Load())
+}
