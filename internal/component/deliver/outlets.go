@@ -101,17 +101,17 @@ func (o *Outlets) PutTraces(td ptrace.Traces, lost func(items int)) (all Sent) {
 
 // PutMetrics gives every outlet of metrics that waits for nothing what build returns, unless that
 // is empty. Series are cumulative or repeated: an outlet that is not done with the last ones gets
-// the next.
+// the next. After Stop there is no next, and every outlet gets them.
 func (o *Outlets) PutMetrics(build func() pmetric.Metrics) (all Sent) {
 	for _, to := range o.metrics {
-		if !to.queue.Idle() {
+		if !to.queue.Idle() && !o.gate.stopping.Load() {
 			continue
 		}
 		md := build()
 		if md.DataPointCount() == 0 {
 			continue
 		}
-		// One waits at a time, of whatever size.
+		// One waits at a time, and the last behind it: of whatever size.
 		d := to.queue.Put(0, func(ctx context.Context) error { return to.next.ConsumeMetrics(ctx, md) }, func() {})
 		all = append(all, sent{to.queue, d})
 	}

@@ -18,11 +18,10 @@ var ErrFull = errors.New("the next component has not returned for long, and too 
 const Patience = time.Second
 
 // Queue gives one next component what a component concludes, in order, from a goroutine of its
-// own: the component holds none of its locks meanwhile. Deliveries wait in the queue up to a
-// number of bytes. A next component that works is waited for, by Put where there is no room and by
-// Wait, so that a slow one slows its producers down and loses nothing. One that is stuck is not
-// waited for, and deliveries beyond the limit are lost and counted. A Queue is safe for concurrent
-// use.
+// own: the component holds none of its locks meanwhile. A next component that works is waited for,
+// by Wait, so that a slow one slows its producers down and loses nothing. One that is stuck is not
+// waited for: up to a number of bytes waits in the queue, and deliveries beyond are lost and counted.
+// A Queue is safe for concurrent use.
 type Queue struct {
 	log   *zap.Logger
 	limit int // bytes
@@ -32,11 +31,11 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []*Delivery
-	size    int           // bytes of those that wait, and of the one under way
-	room    chan struct{} // closed when a call is over
-	running bool          // there is a goroutine that delivers
-	began   time.Time     // when the call under way began
-	warned  bool          // that it does not return
+	size    int       // bytes of those that wait, and of the one under way
+	running bool      // there is a goroutine that delivers
+	began   time.Time // when the call under way began
+	late    bool      // the call before took too long
+	warned  bool      // that it does not return
 }
 
 // Delivery is one call of the next component.
@@ -50,23 +49,21 @@ type Delivery struct {
 
 // NewQueue returns a queue for so many bytes.
 func NewQueue(log *zap.Logger, limit int) *Queue {
-	q := &Queue{log: log, limit: limit, room: make(chan struct{})}
+	q := &Queue{log: log, limit: limit}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q
 }
 
 // Put appends a call of the next component with data of a size in bytes. Lost counts the data where
-// the next component does not take them. Where there is no room, Put waits until the next component
-// has returned, or is stuck.
+// the next component does not take them. Put does not wait, and refuses only where the next component
+// is stuck, or was so in the call before: else each producer waits for what it has put.
 func (q *Queue) Put(size int, call func(context.Context) error, lost func()) *Delivery {
 	d := &Delivery{size: size, call: call, lost: lost, done: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for size > 0 && q.size > 0 && q.size+size > q.limit {
-		if !q.awaitRoom() {
-			d.end(ErrFull)
-			return d
-		}
+	if size > 0 && q.size > 0 && q.size+size > q.limit && (q.late || time.Since(q.began) >= Patience) {
+		d.end(ErrFull)
+		return d
 	}
 	q.size += size
 	q.waiting = append(q.waiting, d)
@@ -77,23 +74,6 @@ func (q *Queue) Put(size int, call func(context.Context) error, lost func()) *De
 	return d
 }
 
-// awaitRoom waits, without the lock, until a call is over; false where the next component is stuck.
-func (q *Queue) awaitRoom() bool {
-	room, patience := q.room, Patience-time.Since(q.began)
-	if patience <= 0 {
-		return false
-	}
-	q.mu.Unlock()
-	defer q.mu.Lock()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-room:
-	case <-timer.C:
-	}
-	return true
-}
-
 // Idle reports whether everything was delivered.
 func (q *Queue) Idle() bool {
 	q.mu.Lock()
@@ -102,8 +82,11 @@ func (q *Queue) Idle() bool {
 }
 
 func (q *Queue) run() {
-	for d := q.next(nil); d != nil; d = q.next(d) {
-		d.end(d.call(q.ctx))
+	for d := q.next(nil); d != nil; {
+		err := d.call(q.ctx)
+		following := q.next(d) // before the end: who waits for the last delivery finds the queue idle
+		d.end(err)
+		d = following
 	}
 }
 
@@ -113,8 +96,7 @@ func (q *Queue) next(over *Delivery) *Delivery {
 	defer q.mu.Unlock()
 	if over != nil {
 		q.size -= over.size
-		close(q.room)
-		q.room = make(chan struct{})
+		q.late = time.Since(q.began) >= Patience
 	}
 	q.warned = false
 	if len(q.waiting) == 0 {

@@ -5,6 +5,7 @@ package deliver_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,11 +80,20 @@ func TestQueue_NextIsSlow_MoreThanTheLimitAtOnce_LosesNothing(t *testing.T) {
 		for range 100 {
 			q.put(4, deliver.Patience/2, nil)
 		}
+		assert.Zero(t, time.Since(began), "who puts may hold a lock")
 		q.Drain()
 		assert.Len(t, q.given, 100)
 		assert.Zero(t, q.lost)
 		assert.Equal(t, 50*deliver.Patience, time.Since(began))
 	})
+}
+
+// What a next component refused is over when that is counted: the next value may be put.
+func TestQueue_LastDeliveryIsOver_IsIdle(t *testing.T) {
+	q, idle := newQueued(10), false
+	d := q.Put(1, func(context.Context) error { return assert.AnError }, func() { idle = q.Idle() })
+	require.ErrorIs(t, q.Wait(t.Context(), d), assert.AnError)
+	assert.True(t, idle)
 }
 
 // What was delivered is not kept.
@@ -115,6 +125,28 @@ func TestQueue_NextIsStuck_NobodyWaitsForLong(t *testing.T) {
 		time.Sleep(time.Hour)
 		q.Drain()
 		assert.Equal(t, []int{4, 6}, q.given, "what waited is delivered")
+	})
+}
+
+// Of a next component of which each call takes too long, the limit holds also between two calls.
+func TestQueue_EachCallIsStuck_TheLimitHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(10)
+		const producers, puts, takes = 5, 20, 5 * deliver.Patience
+		var all sync.WaitGroup
+		for range producers {
+			all.Go(func() {
+				for range puts {
+					_ = q.Wait(t.Context(), q.put(1, takes, nil)) // lost is counted
+					time.Sleep(deliver.Patience)
+				}
+			})
+		}
+		all.Wait()
+		began := time.Now()
+		q.Drain()
+		assert.LessOrEqual(t, time.Since(began), 10*takes, "of those that waited")
+		assert.Equal(t, producers*puts, q.lost+len(q.given))
 	})
 }
 
