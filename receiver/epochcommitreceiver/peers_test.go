@@ -132,3 +132,22 @@ func TestPeers_NeighbourAsksOnAndOn_OthersAreAnswered(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 	assert.Less(t, time.Since(began), time.Second)
 }
+
+// Who has no token, at the address of a rank as on one machine, takes no message of the rank's.
+func TestPeers_StrangerAtTheAddressOfARank_TheRankIsAnswered(t *testing.T) {
+	ask, c, _ := serve(t, func(c *Config) {
+		c.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: gateID}})
+		c.PerPeer.MessagesPerSecond = 1
+	})
+	for range 10 {
+		code, _ := ask("127.0.0.1", "guessed", says("rank 0", 1, 5, "tentative"))
+		require.Equal(t, http.StatusUnauthorized, code)
+	}
+	began := time.Now()
+	for i := range 10 {
+		code, _ := ask("127.0.0.1", "secret", says("rank 0", i+1, 5, "tentative"))
+		require.Equal(t, http.StatusOK, code)
+	}
+	assert.Less(t, time.Since(began), time.Second)
+	assert.Zero(t, c.peers.Refused())
+}

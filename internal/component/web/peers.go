@@ -17,7 +17,8 @@ type Limits struct {
 	Connections, PeerConnections int
 	// PeerRequests is how many requests of one address may be under way.
 	PeerRequests int
-	// PeerRate is how many requests and new connections of one address are taken in a second, over ten seconds.
+	// PeerRate is how many requests, and how many new connections, of one address are taken in a second, over
+	// ten seconds.
 	PeerRate float64
 }
 
@@ -45,9 +46,13 @@ type Peers struct {
 }
 
 type peer struct {
-	conns, requests int
-	next            time.Time // when the next request is due at the rate
+	conns, requests      int
+	unauthenticated      int // requests that are held back
+	asks, dials, guesses account
 }
+
+// account has one kind of what an address does: when the next is due at the rate.
+type account struct{ next time.Time }
 
 // NewPeers returns the addresses of one server, none yet.
 func NewPeers(l Limits) *Peers {
@@ -100,7 +105,7 @@ func (p *Peers) connect(c net.Conn) bool {
 		of = &peer{}
 		p.peers[name] = of
 	}
-	if _, ok := p.charge(of, now); !ok {
+	if _, ok := of.dials.charge(p.limits.PeerRate, now); !ok {
 		return false
 	}
 	of.conns++
@@ -124,8 +129,10 @@ func (p *Peers) disconnect(c net.Conn) {
 
 // idle reports whether an address is as one that never spoke.
 func (of *peer) idle(now time.Time) bool {
-	return of.conns == 0 && of.requests == 0 && !of.next.After(now.Add(-burst))
+	return !of.active() && of.asks.idle(now) && of.dials.idle(now) && of.guesses.idle(now)
 }
+
+func (of *peer) active() bool { return of.conns > 0 || of.requests > 0 || of.unauthenticated > 0 }
 
 // forget makes room where there are more addresses than connections: those without one, of which only the rate is
 // known. An address with a thousand others can so ask anew.
@@ -134,19 +141,20 @@ func (p *Peers) forget() {
 		return
 	}
 	for name, of := range p.peers {
-		if of.conns == 0 && of.requests == 0 {
+		if !of.active() {
 			delete(p.peers, name)
 		}
 	}
 }
 
-// handler asks the limits before next does anything.
+// handler asks the limits before next does anything. It is behind the authentication: who shows nothing takes
+// none of what an address has, which may be the address of another process, too.
 func (p *Peers) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := PeerOf(r.RemoteAddr)
 		of, wait, ok := p.begin(name, time.Now())
 		if of != nil {
-			defer p.done(name, of)
+			defer p.done(name, of, &of.requests)
 		}
 		if wait > 0 && !pause(r, wait) {
 			return
@@ -159,11 +167,25 @@ func (p *Peers) handler(next http.Handler) http.Handler {
 			_, _ = w.Write(tooMany) // a client that has gone asks again
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// guard is before the authentication, which is next. It holds back the answers to those that show nothing.
+func (p *Peers) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := answered{ResponseWriter: w}
 		next.ServeHTTP(&answer, r)
-		if answer.status == http.StatusUnauthorized {
-			p.unauthenticated.Add(1)
+		if answer.status != http.StatusUnauthorized {
+			return
 		}
+		p.unauthenticated.Add(1)
+		name := PeerOf(r.RemoteAddr)
+		of, wait := p.guess(name, time.Now())
+		if wait > 0 {
+			_ = pause(r, wait) // the server sees whether the client has gone
+		}
+		p.done(name, of, &of.unauthenticated)
 	})
 }
 
@@ -194,34 +216,56 @@ var (
 func (p *Peers) begin(name string, now time.Time) (of *peer, wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if of = p.peers[name]; of == nil { // no connection of its own, as in a test
-		of = &peer{}
-		p.peers[name] = of
-	}
+	of = p.peer(name)
 	if of.requests >= p.limits.PeerRequests {
 		return nil, 0, false
 	}
 	of.requests++
-	wait, ok = p.charge(of, now)
+	wait, ok = of.asks.charge(p.limits.PeerRate, now)
 	return of, wait, ok
 }
 
-// charge takes a request or a connection at the rate. It returns in what time it is due, or that this is too long.
-func (p *Peers) charge(of *peer, now time.Time) (wait time.Duration, ok bool) {
-	if first := now.Add(-burst); of.next.Before(first) {
-		of.next = first
+// guess counts a request that showed nothing. It returns how long its answer is held back; no time, where as many
+// are as may be.
+func (p *Peers) guess(name string, now time.Time) (of *peer, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of = p.peer(name)
+	if of.unauthenticated++; of.unauthenticated <= p.limits.PeerRequests {
+		wait, _ = of.guesses.charge(p.limits.PeerRate, now)
 	}
-	if wait = of.next.Sub(now); wait > hold {
+	return of, wait
+}
+
+// peer returns an address, which has no connection of its own in a test.
+func (p *Peers) peer(name string) *peer {
+	of := p.peers[name]
+	if of == nil {
+		of = &peer{}
+		p.peers[name] = of
+	}
+	return of
+}
+
+// charge takes one at the rate. It returns in what time it is due, or that this is too long.
+func (a *account) charge(rate float64, now time.Time) (wait time.Duration, ok bool) {
+	if first := now.Add(-burst); a.next.Before(first) {
+		a.next = first
+	}
+	if wait = a.next.Sub(now); wait > hold {
 		return hold, false
 	}
-	of.next = of.next.Add(time.Duration(float64(time.Second) / p.limits.PeerRate))
+	a.next = a.next.Add(time.Duration(float64(time.Second) / rate))
 	return wait, true
 }
 
-func (p *Peers) done(name string, of *peer) {
+func (a *account) idle(now time.Time) bool { return !a.next.After(now.Add(-burst)) }
+
+// done takes one from a count of an address, and forgets an address that did nothing for long.
+func (p *Peers) done(name string, of *peer, count *int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if of.requests--; of.idle(time.Now()) && p.peers[name] == of {
+	if *count--; of.idle(time.Now()) && p.peers[name] == of {
 		delete(p.peers, name)
 	}
 }

@@ -64,6 +64,34 @@ func TestPeers_Rate_HoldsBackOneAddress(t *testing.T) {
 	})
 }
 
+// Requests that show nothing are held back by an account of their own, a number of them at once.
+func TestPeers_Guesses_TakeNothingOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPeers(Limits{Connections: 10, PeerConnections: 10, PeerRequests: 2, PeerRate: 10})
+		ok := p.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		refuses := p.guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+		began := time.Now()
+		require.Equal(t, map[int]int{401: 100}, ask(refuses, "10.0.0.1:1", 100))
+		require.LessOrEqual(t, time.Since(began), time.Second/10, "ten seconds' worth at once")
+		began = time.Now()
+		require.Equal(t, map[int]int{401: 20}, ask(refuses, "10.0.0.1:1", 20))
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second-time.Second/10, "then at the rate")
+
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { ask(refuses, "10.0.0.1:2", 5) })
+		}
+		synctest.Wait()
+		began = time.Now()
+		assert.Equal(t, map[int]int{200: 100}, ask(p.guard(ok), "10.0.0.1:3", 100))
+		assert.Equal(t, map[int]int{401: 1}, ask(refuses, "10.0.0.1:4", 1), "two are held back: further ones cost no time")
+		assert.Zero(t, time.Since(began))
+		all.Wait()
+		assert.Zero(t, p.Refused())
+		assert.EqualValues(t, 131, p.Unauthenticated())
+	})
+}
+
 func TestPeers_RequestsUnderWay_AreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPeers(Limits{Connections: 10, PeerConnections: 10, PeerRequests: 2, PeerRate: 1000})
@@ -88,8 +116,8 @@ func TestPeers_ManyAddresses_AreForgotten(t *testing.T) {
 		p.connState(c, http.StateNew)
 		name := PeerOf(c.address)
 		of, _, _ := p.begin(name, time.Now())
-		of.next = time.Now().Add(time.Hour) // it asked too much
-		p.done(name, of)
+		of.asks.next = time.Now().Add(time.Hour) // it asked too much
+		p.done(name, of, &of.requests)
 		p.connState(c, http.StateClosed)
 		require.LessOrEqual(t, len(p.peers), 20)
 	}

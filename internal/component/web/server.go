@@ -39,14 +39,15 @@ func CheckConfig(cfg *confighttp.ServerConfig) error {
 	return fmt.Errorf("check read_header_timeout: got %v, and no read_timeout; want more than 0 for one of them, with a unit", cfg.ReadHeaderTimeout)
 }
 
-// NewServer returns a server that asks the limits of peers first, then who a client is.
+// NewServer returns a server that asks who a client is, then the limits of peers: who shows nothing takes nothing
+// of those that do, whatever address both have.
 func NewServer(ctx context.Context, cfg *confighttp.ServerConfig, peers *Peers, host component.Host, set component.TelemetrySettings, handler http.Handler) (*http.Server, error) {
-	server, err := cfg.ToServer(ctx, host.GetExtensions(), set, handler)
+	server, err := cfg.ToServer(ctx, host.GetExtensions(), set, peers.handler(handler))
 	if err != nil {
 		return nil, err
 	}
 	server.MaxHeaderBytes = maxHeader
 	server.ConnState = peers.connState
-	server.Handler = peers.handler(server.Handler)
+	server.Handler = peers.guard(server.Handler)
 	return server, nil
 }
