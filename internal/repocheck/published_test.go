@@ -135,3 +135,27 @@ func TestPublishedFiles_AreOfWholeLines(t *testing.T) {
 		}
 	}
 }
+
+// What others send must not fill the disk that queues need: the files of lines are bounded.
+func TestPublishedFiles_AreRotated(t *testing.T) {
+	seen := 0
+	for _, name := range filesOf(t, "distro/config/*.yaml") {
+		var c struct {
+			Exporters map[string]struct {
+				Rotation struct {
+					Megabytes int `yaml:"max_megabytes"`
+					Backups   int `yaml:"max_backups"`
+				} `yaml:"rotation"`
+			} `yaml:"exporters"`
+		}
+		require.NoError(t, yaml.Unmarshal(readFile(t, name), &c), name)
+		for id, exporter := range c.Exporters {
+			if kind, _, _ := strings.Cut(id, "/"); kind == "json_lines" {
+				seen++
+				assert.Positive(t, exporter.Rotation.Megabytes, "%s: max_megabytes of %s", name, id)
+				assert.Positive(t, exporter.Rotation.Backups, "%s: max_backups of %s", name, id)
+			}
+		}
+	}
+	assert.Positive(t, seen)
+}
