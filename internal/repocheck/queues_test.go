@@ -123,3 +123,47 @@ func TestPublishedQueues_AgentAndGateway_ShareNoDirectory(t *testing.T) {
 		assert.False(t, agents[false][directory], "%s is the directory of an agent and of another", directory)
 	}
 }
+
+// In a container a queue survives a restart only where its directory is the host's.
+func TestDocumentedDaemonSet_KeepsTheQueueOnTheHost(t *testing.T) {
+	manifest := regexp.MustCompile("(?s)\n---\n(apiVersion: apps/v1\nkind: DaemonSet.*?)```").FindSubmatch(readFile(t, "docs", "clocks.md"))
+	require.NotNil(t, manifest)
+	var set struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct {
+						Env    []struct{ Name, Value string }
+						Mounts []struct {
+							Name string
+							Path string `yaml:"mountPath"`
+						} `yaml:"volumeMounts"`
+					}
+					Volumes []struct {
+						Name string
+						Host struct{ Path string } `yaml:"hostPath"`
+					}
+				}
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(manifest[1], &set))
+	pod := set.Spec.Template.Spec
+	require.Len(t, pod.Containers, 1)
+	onHost := map[string]string{}
+	for _, volume := range pod.Volumes {
+		onHost[volume.Name] = volume.Host.Path
+	}
+	var state string
+	for _, variable := range pod.Containers[0].Env {
+		if variable.Name == "LOCKSTEP_STATE" {
+			state = variable.Value
+		}
+	}
+	require.NotEmpty(t, state, "LOCKSTEP_STATE")
+	kept := false
+	for _, mount := range pod.Containers[0].Mounts {
+		kept = kept || onHost[mount.Name] != "" && strings.HasPrefix(state, mount.Path+"/")
+	}
+	assert.True(t, kept, "%s is below no volume of the host", state)
+}
