@@ -32,12 +32,12 @@ func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)):
+		return c.read(ctx, ops)
 	case c.recovered:
 		return c.Client.Batch(ctx, ops...)
 	case consists(ops, storage.Delete):
 		return c.hold(ctx, ops)
-	case slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)):
-		return c.finish(ctx, ops)
 	default:
 		return c.move(ctx, ops)
 	}
@@ -75,20 +75,26 @@ func (c *queueClient) move(ctx context.Context, ops []*storage.Operation) error 
 	return err
 }
 
-// finish ends the recovery with the first request that the queue reads: in that transaction, the
-// queue's own record names nothing any more of what is still held.
-func (c *queueClient) finish(ctx context.Context, ops []*storage.Operation) error {
+// read gives the queue a request. The first one ends the recovery: in that transaction, the queue's
+// own record names nothing any more of what is still held. Where the record cannot be written, the
+// request is read alone: the queue would drop it. The next start then reads it a second time.
+func (c *queueClient) read(ctx context.Context, ops []*storage.Operation) error {
+	c.recovered = true
 	all := slices.Clone(ops)
 	for _, key := range slices.Concat(c.refused, c.held) {
 		all = append(all, storage.DeleteOperation(key))
 	}
 	if err := c.Client.Batch(ctx, all...); err != nil {
-		return err
+		alone := slices.DeleteFunc(all, func(op *storage.Operation) bool { return op.Type != storage.Get })
+		if c.Client.Batch(ctx, alone...) != nil {
+			return err
+		}
+		return nil
 	}
 	if n := len(all) - len(ops); n > 0 {
 		c.lost(n)
 	}
-	c.held, c.refused, c.recovered = nil, nil, true
+	c.held, c.refused = nil, nil
 	return nil
 }
 

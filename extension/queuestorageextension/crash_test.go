@@ -5,6 +5,7 @@ package queuestorageextension
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -175,6 +176,29 @@ func TestStart_StorageRefuses_CountsWhatIsLost(t *testing.T) {
 	assert.Len(t, l.sent, requests-refused)
 	assert.Equal(t, 5, refused)
 	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 5}}, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
+// A queue drops a request whose reading cannot be recorded, on a disk that is full, and counts nothing.
+func TestRead_StorageRefusesTheRecord_LosesNothing(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	d := newDisk(sending(t), -1)
+	refused := 0
+	d.fail = func(ops []*storage.Operation) error {
+		if slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)) && refused < 5 {
+			refused++
+			return errors.New("full")
+		}
+		return nil
+	}
+	l, err := begin(t, d, telemetry, true)
+	require.NoError(t, err)
+	wait(t, func() bool { return d.keys() == 1 }, "all is sent, or lost")
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Len(t, l.sent, requests)
+	assert.Equal(t, 5, refused)
+	_, err = telemetry.GetMetric("otelcol_extension_queue_storage_requests_lost")
+	require.Error(t, err, "none is lost")
 	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
