@@ -5,6 +5,7 @@ package queuestorageextension
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -36,7 +37,7 @@ func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) erro
 		return c.read(ctx, ops)
 	case c.recovered:
 		return c.Client.Batch(ctx, ops...)
-	case consists(ops, storage.Delete):
+	case consists(ops, deletesRequest):
 		return c.hold(ctx, ops)
 	default:
 		return c.move(ctx, ops)
@@ -102,7 +103,13 @@ func is(kind storage.OpType) func(*storage.Operation) bool {
 	return func(op *storage.Operation) bool { return op.Type == kind }
 }
 
+// deletesRequest reports whether an operation deletes a request: the keys of requests are numbers.
+func deletesRequest(op *storage.Operation) bool {
+	_, err := strconv.ParseUint(op.Key, 10, 64)
+	return op.Type == storage.Delete && err == nil
+}
+
 // consists reports whether all operations, and one at least, are of a kind.
-func consists(ops []*storage.Operation, kind storage.OpType) bool {
-	return len(ops) > 0 && !slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type != kind })
+func consists(ops []*storage.Operation, kind func(*storage.Operation) bool) bool {
+	return len(ops) > 0 && !slices.ContainsFunc(ops, func(op *storage.Operation) bool { return !kind(op) })
 }

@@ -202,6 +202,24 @@ func TestRead_StorageRefusesTheRecord_LosesNothing(t *testing.T) {
 	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
+// A queue that an older collector left is taken over: its record is no request.
+func TestStart_OlderRecord_IsNoLostRequest(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	d := newDisk(map[string][]byte{"ri": make([]byte, 8), "wi": make([]byte, 8), "di": make([]byte, 4)}, -1)
+	l, err := begin(t, d, telemetry, true)
+	require.NoError(t, err)
+	assert.Equal(t, 1, d.keys(), "the new record")
+	td := ptrace.NewTraces()
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("a")
+	require.NoError(t, l.ConsumeTraces(t.Context(), td))
+	wait(t, func() bool { return d.keys() == 1 && d.transactions() > 4 }, "it is sent")
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Equal(t, map[string]int{"a": 1}, l.sent)
+	_, err = telemetry.GetMetric("otelcol_extension_queue_storage_requests_lost")
+	require.Error(t, err, "none is lost")
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
 // A request that the queue cannot read is counted, and takes no other with it.
 func TestStart_UnreadableRequest_IsCounted(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
