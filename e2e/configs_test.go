@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +45,42 @@ func TestCommits_WithoutToken_DoNotStart(t *testing.T) {
 	p := start(t, map[string]string{"LOCKSTEP_COMMIT_TOKEN": ""}, built(t, "otelcol-lockstep"), "--config", configPath("commits.yaml"))
 	assert.NotZero(t, p.wait(t, readyLimit))
 	assert.Contains(t, p.output.String(), "extensions::bearertokenauth/LOCKSTEP_COMMIT_TOKEN: no bearer token provided")
+}
+
+// A token's file that is missing or empty lets no rank in, and health names it, as the configuration says.
+func TestCommits_TokenFileMissingOrEmpty_IsNotGreen(t *testing.T) {
+	t.Parallel()
+	program, dir := built(t, "otelcol-lockstep"), t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
+	for _, file := range []string{filepath.Join(dir, "missing"), empty} {
+		ports := freePorts(t, 4)
+		_, telemetry, err := net.SplitHostPort(ports[3])
+		require.NoError(t, err)
+		c := start(t, map[string]string{
+			"LOCKSTEP_COMMIT_TOKEN": "", "LOCKSTEP_COMMIT_TOKEN_FILE": file, "LOCKSTEP_COMMIT_ENDPOINT": ports[0],
+			"LOCKSTEP_HEALTH_ENDPOINT": ports[1], "LOCKSTEP_PROMETHEUS_ENDPOINT": ports[2], "LOCKSTEP_TELEMETRY_PORT": telemetry,
+			"LOCKSTEP_STATE": t.TempDir(), "LOCKSTEP_FINDINGS": filepath.Join(dir, "findings"),
+			"LOCKSTEP_EVENTS": filepath.Join(dir, "events"), "LOCKSTEP_SPANS": filepath.Join(dir, "spans"),
+		}, program, "--config", configPath("commits.yaml"))
+		eventually(t, readyLimit, func() error {
+			_, err := get("http://" + ports[1] + "/")
+			if err == nil || !strings.Contains(err.Error(), "status 500: ") || !strings.Contains(err.Error(), filepath.Base(file)) {
+				return fmt.Errorf("ask for health: got %w; want status 500 and %s", err, file)
+			}
+			return nil
+		}, c)
+		for _, token := range []string{"Bearer ", "Bearer", ""} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+ports[0]+"/v1/commit", http.NoBody)
+			require.NoError(t, err)
+			r.Header.Set("Authorization", token)
+			answer, err := http.DefaultClient.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			assert.Equal(t, http.StatusUnauthorized, answer.StatusCode, "token %q", token)
+		}
+		assert.Zero(t, c.terminate(t, stopLimit))
+	}
 }
 
 // The command that a published configuration names makes directories whose files their group reads,
