@@ -243,6 +243,16 @@ func TestStart_NoStorage_SaysWhatIsWanted(t *testing.T) {
 		`find storage: got no storage extension "disk"; want one, such as file_storage, that is listed under service::extensions`)
 }
 
+func TestGetClient_StorageFails_NamesComponentAndRemedy(t *testing.T) {
+	extension, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), &Config{Storage: &diskID})
+	require.NoError(t, err)
+	d := newDisk(nil, -1)
+	d.open = errors.New("timeout")
+	require.NoError(t, extension.Start(t.Context(), host{diskID: d}))
+	_, err = extension.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.MustNewID("otlp"), "logs")
+	assert.EqualError(t, err, "open storage of otlp: timeout; if another collector uses the directory, give this one its own")
+}
+
 // Of a component that is no exporter, which reads as it likes, nothing is held back.
 func TestGetClient_NoExporter_DeletesAtOnce(t *testing.T) {
 	extension, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), &Config{Storage: &diskID})

@@ -25,6 +25,7 @@ type disk struct {
 	done   int // transactions
 	limit  int // transactions after which the process is killed; negative is never
 	fail   func(ops []*storage.Operation) error
+	open   error // of a client
 }
 
 func newDisk(values map[string][]byte, limit int) *disk {
@@ -32,7 +33,7 @@ func newDisk(values map[string][]byte, limit int) *disk {
 }
 
 func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return d, nil
+	return d, d.open
 }
 
 func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {

@@ -49,7 +49,7 @@ func (*queueStorage) Shutdown(context.Context) error { return nil }
 func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	client, err := q.storage.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, fmt.Errorf("open storage: %w", err)
+		return nil, fmt.Errorf("open storage of %s: %w; if another collector uses the directory, give this one its own", id, err)
 	}
 	if kind != component.KindExporter {
 		return client, nil
