@@ -5,6 +5,7 @@ package epochconnector
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -15,14 +16,19 @@ import (
 
 const keptKey = "saves"
 
-// restore takes what the run before kept. What cannot be read costs that, and is told and counted.
+// restore takes what the run before kept. A value that cannot be used costs that, and
+// is counted. The next save would replace one that the storage does not give: then there is no start.
 func (h *hub) restore(ctx context.Context, host component.Host) error {
 	client, err := keep.Open(ctx, host, h.cfg.StorageID, component.KindConnector, h.id)
 	if err != nil || client == nil {
 		return err
 	}
-	h.kept = keep.NewValue(client, keptKey)
-	data, err := h.kept.Load(ctx)
+	kept := keep.NewValue(client, keptKey)
+	data, err := kept.Load(ctx)
+	if err != nil && !errors.Is(err, keep.ErrTooLarge) {
+		return errors.Join(err, kept.Close(ctx))
+	}
+	h.kept = kept
 	if err == nil && data != nil {
 		h.watching.Lock()
 		defer h.watching.Unlock()

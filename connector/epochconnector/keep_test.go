@@ -31,6 +31,8 @@ type memory struct {
 
 	mu   sync.Mutex
 	fail error // of Set
+
+	unread error // of Get
 }
 
 func (m *memory) GetClient(_ context.Context, kind component.Kind, id component.ID, _ string) (storage.Client, error) {
@@ -40,7 +42,9 @@ func (m *memory) GetClient(_ context.Context, kind component.Kind, id component.
 	return m, nil
 }
 
-func (m *memory) Get(_ context.Context, key string) ([]byte, error) { return m.data[key], nil }
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	return m.data[key], m.unread
+}
 
 func (m *memory) failing(err error) {
 	m.mu.Lock()
@@ -119,6 +123,19 @@ func TestStorageThatIsNone(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, h.start(t.Context(), componenttest.NewNopHost()), `find storage: got no extension "memory"`)
 	require.NoError(t, h.stop(t.Context()))
+}
+
+// A storage that cannot be read may hold a state, which the next save would replace.
+func TestHub_StorageCannotBeRead_DoesNotStart(t *testing.T) {
+	cfg := newDefaultConfig()
+	cfg.StorageID = &storageID
+	h, err := newHub(cfg, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	m := &memory{data: map[string][]byte{keptKey: []byte("kept")}, unread: errors.New("disk error")}
+	require.EqualError(t, h.start(t.Context(), keeping{componenttest.NewNopHost(), m}), "read storage: disk error")
+	require.NoError(t, h.stop(t.Context()))
+	assert.Equal(t, "kept", string(m.data[keptKey]))
+	assert.Equal(t, 1, m.closed)
 }
 
 // What cannot be read from the storage costs what is known of before, and nothing else.

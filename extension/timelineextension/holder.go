@@ -92,15 +92,20 @@ func (h *holder) solve(time.Time) {
 
 const stateKey = "timeline"
 
-// restore reads what the run before kept. A state that cannot be read costs that
-// state, and is told and counted.
+// restore reads what the run before kept. A state that cannot be used costs that
+// state, and is counted. The next save would replace one that the storage does not give: then there
+// is no start.
 func (h *holder) restore(ctx context.Context, host component.Host) error {
 	client, err := keep.Open(ctx, host, h.cfg.Storage, component.KindExtension, h.set.ID)
 	if err != nil || client == nil {
 		return err
 	}
-	h.store = keep.NewValue(client, stateKey)
-	data, err := h.store.Load(ctx)
+	store := keep.NewValue(client, stateKey)
+	data, err := store.Load(ctx)
+	if err != nil && !errors.Is(err, keep.ErrTooLarge) {
+		return errors.Join(err, store.Close(ctx))
+	}
+	h.store = store
 	if err == nil && data != nil {
 		err = h.timeline.Restore(data)
 	}

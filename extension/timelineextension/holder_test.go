@@ -130,7 +130,6 @@ func TestHolder_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T)
 		"no text":         {data: map[string][]byte{stateKey: {0xff, 0x00, 0x80}}},
 		"another version": {data: map[string][]byte{stateKey: []byte(`{"version":99}`)}},
 		"huge":            {data: map[string][]byte{stateKey: make([]byte, keep.MaxBytes+1)}},
-		"unreadable":      {unread: errors.New("disk error")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tel := componenttest.NewTelemetry()
@@ -149,6 +148,16 @@ func TestHolder_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T)
 			require.NoError(t, tel.Shutdown(context.Background()))
 		})
 	}
+}
+
+// A storage that cannot be read may hold a state, which the next save would replace.
+func TestHolder_StorageCannotBeRead_DoesNotStart(t *testing.T) {
+	h := newTestHolder(t, func(c *Config) { c.Storage = &storageID })
+	store := &memory{unread: errors.New("disk error")}
+	host := hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: store}}
+	require.EqualError(t, h.Start(context.Background(), host), "read storage: disk error")
+	require.NoError(t, h.Shutdown(context.Background()))
+	assert.Nil(t, store.data)
 }
 
 func TestStorageMustBeOne(t *testing.T) {

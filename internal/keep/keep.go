@@ -50,6 +50,9 @@ func NewValue(client storage.Client, key string) *Value {
 	return &Value{client, key}
 }
 
+// ErrTooLarge is the error of a value that is larger than [MaxBytes].
+var ErrTooLarge = fmt.Errorf("want at most %d bytes", MaxBytes)
+
 // Load returns what was saved last; nil for nothing.
 func (v *Value) Load(ctx context.Context) ([]byte, error) {
 	data, err := v.client.Get(ctx, v.key)
@@ -57,7 +60,7 @@ func (v *Value) Load(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("read storage: %w", err)
 	}
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("read storage: key %q: got %d bytes; want at most %d", v.key, len(data), MaxBytes)
+		return nil, fmt.Errorf("read storage: key %q: got %d bytes; %w", v.key, len(data), ErrTooLarge)
 	}
 	return data, nil
 }

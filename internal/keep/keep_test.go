@@ -68,7 +68,7 @@ func TestValue(t *testing.T) {
 	assert.Equal(t, "x", string(m.data["key"]))
 	m.data["key"] = huge
 	_, err = v.Load(t.Context())
-	require.EqualError(t, err, `read storage: key "key": got 67108865 bytes; want at most 67108864`)
+	require.EqualError(t, err, `read storage: key "key": got 67108865 bytes; want at most 67108864 bytes`)
 	m.fail = errors.New("disk full")
 	_, err = v.Load(t.Context())
 	require.EqualError(t, err, "read storage: disk full")
