@@ -179,6 +179,23 @@ func TestRestart_RingReadToItsEnd_IsNotReadAgain(t *testing.T) {
 	assert.Equal(t, map[string][]byte{"rings": []byte("{}")}, d.data)
 }
 
+// A ring whose process ends together with the collector is read to its end, and its end is counted.
+func TestRestart_ProcessEndsWithTheCollector_IsCountedOnce(t *testing.T) {
+	dir, d := t.TempDir(), &disk{}
+	f := newRingFile(t, dir, 3, 64, 5)
+	threeSteps(f, 0)
+	l := begin(t, withStorage(dir), d)
+	l.poll()
+	f.set(96, 2) // closed
+	l.stop()
+	assert.EqualValues(t, 1, l.counter(t, "rings_ended"))
+	l = begin(t, withStorage(dir), d)
+	l.poll()
+	l.poll()
+	assert.Zero(t, l.counter(t, "rings_ended"))
+	l.stop()
+}
+
 func TestRestart_ProcessEndedMeanwhile_IsReadToItsEnd(t *testing.T) {
 	dir, d := t.TempDir(), &disk{}
 	f := newRingFile(t, dir, 3, 64, 5)

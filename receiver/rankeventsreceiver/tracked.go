@@ -136,6 +136,14 @@ func (t *tracked) countUnkept(rd *reader) {
 
 func (t *tracked) end(rd *reader, now time.Time, closed bool) {
 	t.done, t.endedAt = true, now
+	t.countEnd(rd, closed)
+	rd.save(t)
+	rd.node.Detach(t.rank)
+	t.close(rd)
+	t.rank, t.lanes, t.heads = nil, nil, nil // what stays is to know the file by
+}
+
+func (t *tracked) countEnd(rd *reader, closed bool) {
 	how := "died"
 	switch {
 	case t.ring.Err() != nil:
@@ -147,10 +155,6 @@ func (t *tracked) end(rd *reader, now time.Time, closed bool) {
 	rank := t.rank.Identity()
 	rd.telemetry.ReceiverRankEventsRingsEnded.Add(rd.ctx, 1, reason(how))
 	rd.log.Info("Ring ended", zap.String("file", t.path), zap.Int64("rank", rank.Rank), zap.String("how", how))
-	rd.save(t)
-	rd.node.Detach(t.rank)
-	t.close(rd)
-	t.rank, t.lanes, t.heads = nil, nil, nil // what stays is to know the file by
 }
 
 // stop ends the reading with that of the collector.
@@ -159,6 +163,9 @@ func (t *tracked) stop(rd *reader) {
 		t.over() // what is closed now is over
 		if over, closed := t.over(); over {
 			t.finish(rd, !closed && t.ring.Err() == nil)
+			if rd.store != nil && !t.undelivered { // else the next reader comes to the end again
+				t.countEnd(rd, closed)
+			}
 		} else {
 			t.leave(rd)
 		}
