@@ -159,3 +159,24 @@ func TestPublishedFiles_AreRotated(t *testing.T) {
 	}
 	assert.Positive(t, seen)
 }
+
+// A restart goes on where rings were read to, in every published configuration that reads them.
+func TestPublishedRings_AreResumed(t *testing.T) {
+	seen := 0
+	for _, name := range filesOf(t, "distro/config/*.yaml") {
+		var c struct {
+			Receivers map[string]struct {
+				Storage string `yaml:"storage"`
+			} `yaml:"receivers"`
+			Service struct {
+				Extensions []string `yaml:"extensions"`
+			} `yaml:"service"`
+		}
+		require.NoError(t, yaml.Unmarshal(readFile(t, name), &c), name)
+		if rings, ok := c.Receivers["rank_events"]; ok {
+			seen++
+			assert.Contains(t, c.Service.Extensions, rings.Storage, "%s: storage of rank_events", name)
+		}
+	}
+	assert.Positive(t, seen)
+}
