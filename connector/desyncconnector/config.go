@@ -45,8 +45,8 @@ type Config struct {
 	MaxRanks int `mapstructure:"max_ranks"`
 	// MaxComms is the most communicators of one rank.
 	MaxComms int `mapstructure:"max_comms"`
-	// MaxMemoryMiB is the most MiB that are held of all jobs, by estimate: of more, the job that holds most
-	// is given up. Half as much again may wait while a job is judged. 0 is an eighth of the memory that
+	// MaxMemoryMiB is the most MiB that are held of all jobs, by estimate: beyond it, the first
+	// job that holds more than all that began after it is given up. Half as much again may wait while a job is judged. 0 is an eighth of the memory that
 	// the collector may use.
 	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 	// MaxSeries is the most series of each metric; what comes later is in one series marked
