@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
@@ -72,7 +71,7 @@ func (s *sink) flush() {
 	case err == nil:
 	case rd.ctx.Err() != nil && !rd.last:
 		s.batch, s.ops = batch, ops
-	case rd.last && rd.store.lasting() && !consumererror.IsPermanent(err):
+	case rd.last && rd.store.lasting() && !deliver.IsPermanent(err):
 		rd.interrupted = true
 		rd.log.Info("Operations refused at the end: the next run reads them again", zap.Int("operations", left), zap.Error(err))
 	default:

@@ -3,6 +3,7 @@
 package ncclinspectorreceiver
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -606,19 +607,26 @@ func TestRefusedForNowAndForGood(t *testing.T) {
 
 // Told to stop while it is refused, what was not taken is read again by the next.
 func TestRefusedAtTheEnd(t *testing.T) {
-	d := &disk{}
-	path := logPath(t)
-	require.NoError(t, os.WriteFile(path, []byte(lines(0, 0, 4)), 0o600))
-	b := build(t, withStorage(config(path)), consumertest.NewErr(io.ErrClosedPipe))
-	b.begin(host{d})
-	b.await(4)
-	b.stop()
-	assert.Zero(t, b.counter("operations_dropped"))
-	b = start(t, withStorage(config(path)), host{d})
-	b.await(4)
-	b.stop()
-	b.once(0, 4)
-	assert.Equal(t, int64(4), b.counted())
+	for name, refusal := range map[string]error{
+		"by all":                       io.ErrClosedPipe,
+		"by one branch, and one never": errors.Join(io.ErrClosedPipe, consumererror.NewPermanent(io.ErrClosedPipe)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &disk{}
+			path := logPath(t)
+			require.NoError(t, os.WriteFile(path, []byte(lines(0, 0, 4)), 0o600))
+			b := build(t, withStorage(config(path)), consumertest.NewErr(refusal))
+			b.begin(host{d})
+			b.await(4)
+			b.stop()
+			assert.Zero(t, b.counter("operations_dropped"))
+			b = start(t, withStorage(config(path)), host{d})
+			b.await(4)
+			b.stop()
+			b.once(0, 4)
+			assert.Equal(t, int64(4), b.counted())
+		})
+	}
 }
 
 func TestAFileThatIsWrittenNoMore(t *testing.T) {

@@ -17,7 +17,7 @@ type failures struct {
 	permanent bool
 }
 
-// permanentType tells a permanent error from one that has a permanent error in it.
+// permanentType is the type of an error that is permanent itself, and not by one that it wraps.
 var permanentType = reflect.TypeOf(consumererror.NewPermanent(errors.New("")))
 
 func failuresOf(err error) failures {
@@ -39,6 +39,9 @@ func failuresOf(err error) failures {
 	f.permanent = f.permanent || reflect.TypeOf(err) == permanentType
 	return f
 }
+
+// IsPermanent reports whether no branch of the next component would take the data another time.
+func IsPermanent(err error) bool { return failuresOf(err).permanent }
 
 // join adds up the failures of branches.
 func join(errs []error) (all failures) {
