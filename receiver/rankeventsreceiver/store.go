@@ -149,7 +149,7 @@ func (rd *reader) save(of ...*tracked) {
 		if !ok {
 			continue
 		}
-		p.Ended = t.ended
+		p.Ended = t.ended && t.ring.Err() == nil // one that broke is tried again
 		saved = append(saved, t)
 		raw, err := json.Marshal(&p)
 		if err != nil || bytes.Equal(raw, t.position) {
