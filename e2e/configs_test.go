@@ -84,7 +84,7 @@ func TestCommits_TokenFileMissingOrEmpty_IsNotGreen(t *testing.T) {
 }
 
 // The command that a published configuration names makes directories whose files their group reads,
-// which is how the collector of another user reads a ring, and in which nobody else makes one.
+// so that the collector of another user can read a ring. Users outside the group cannot make a ring there.
 func TestPublishedConfigs_Directories_BelongToAGroup(t *testing.T) {
 	command := regexp.MustCompile(`(?m)^#.* (install -d .*?)((?: /\S+)+)$`)
 	var found int

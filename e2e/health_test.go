@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nobody is a user who, unlike root, may not read everything.
+// nobody is the id of a user that, unlike root, may not read every file.
 const nobody = 65534
 
 // Of each directory that the configuration names, health is not green while it is missing or unreadable, and the
@@ -67,7 +67,7 @@ func TestHealth_DirectoryMissingOrUnreadable_IsNotGreen(t *testing.T) {
 	assert.Zero(t, c.terminate(t, stopLimit))
 }
 
-// unprivileged has a process run as nobody where this one is root's.
+// unprivileged runs a process as the user nobody if this process runs as root.
 func unprivileged() *syscall.SysProcAttr {
 	if os.Geteuid() != 0 {
 		return nil

@@ -31,7 +31,7 @@ const (
 	// stopWithin is how long its end may take.
 	stopWithin = 30 * time.Second
 	// maxPeak is the most memory that an attack may make it use: the memory limiter of
-	// these configurations refuses from 768 MiB on, and what is in flight comes on top.
+	// these configurations refuses from 768 MiB on, and the data in flight comes on top.
 	maxPeak = 2 << 30
 )
 
@@ -70,7 +70,7 @@ func (b *tailBuffer) String() string {
 	return string(b.text)
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port on which no process listens.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -138,7 +138,7 @@ func TestFlightRecorder_Pipes(t *testing.T) {
 		path := filepath.Join(pipes, fmt.Sprintf("fr_%d.pipe", i))
 		switch i % 3 {
 		case 0:
-			require.NoError(t, syscall.Mkfifo(path, 0o600)) // that nobody reads
+			require.NoError(t, syscall.Mkfifo(path, 0o600)) // no process reads this pipe
 		case 1:
 			require.NoError(t, os.Symlink(precious, path))
 		default:

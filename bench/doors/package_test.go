@@ -25,7 +25,7 @@ type printed struct{ *testing.M }
 
 func (p printed) Run() int {
 	code := p.M.Run()
-	_, _ = os.Stdout.WriteString(table.String()) // who sees no table runs it again
+	_, _ = os.Stdout.WriteString(table.String()) // if the write fails, run the attacks again
 	return code
 }
 

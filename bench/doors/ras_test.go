@@ -86,7 +86,7 @@ func TestRAS(t *testing.T) {
 		hostileServer(t, &asked, func(conn net.Conn) {
 			polite(conn, func() { _, _ = io.WriteString(conn, "{"+strings.Repeat(`"k":[1,2,3],`, 2<<20)) })
 		}),
-		"127.0.0.1:1", // nobody
+		"127.0.0.1:1", // no server listens here
 	}
 	good := rastest.Start(t, rastest.JSON(rastest.Comm{Hash: 7, Members: []rastest.Member{{Rank: 0, Host: "10.0.0.1", PID: 10}, {Rank: 1, Host: "10.0.0.2", PID: 11}}}))
 	var list []string

@@ -64,7 +64,7 @@ func tracesSurvive(c *collector, folder, attack string, tries int) {
 	c.survives("torch_trace", attack, tries, strings.TrimPrefix(counted, "; "))
 }
 
-// strange makes what is no regular file.
+// strange makes a file that is not regular.
 func strange(t *testing.T, path string, kind int) {
 	t.Helper()
 	link := func(to string) error { return os.Symlink(to, path) }

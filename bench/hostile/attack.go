@@ -212,7 +212,7 @@ func (a *attacked) look(ctx context.Context) error {
 	return nil
 }
 
-// freeAll gives back the room of a file that nobody reads.
+// freeAll releases the disk space of a file that no process reads any further.
 func freeAll(path string) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// free gives back the room of a file's beginning; who appends to it sees no difference. Where
-// the file system cannot, the file keeps it.
+// free releases the disk space of a file's beginning. A process that appends to the file sees no
+// difference. If the file system cannot release the space, the file keeps it.
 func free(file *os.File, until int64) {
 	if until > 0 {
 		_ = unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, until)

@@ -18,7 +18,7 @@ import (
 // neighbour is a job that behaves and has one fault, which the collector must find.
 type neighbour struct {
 	name string
-	// run sends what the job's ranks send until the context ends. What is refused is lost.
+	// run sends the messages of the job's ranks until the context ends. Refused messages are lost.
 	run func(ctx context.Context, job string, send func(message))
 	// want are the kind, class and rank of the finding; any other of the job is wrong.
 	kind, class string
@@ -82,7 +82,7 @@ func runStraggling(ctx context.Context, job string, send func(message)) {
 	each(ctx, 250*time.Millisecond, func(n int64) { sendEach(send, ofTraces(step(job, n, time.Now(), 5))) })
 }
 
-// step is one step of all ranks, of which one is slow; -1: none.
+// step returns one step of all ranks. The rank slow is slow; -1 is no rank.
 func step(job string, n int64, begin time.Time, slow int64) ptrace.Traces {
 	td := ptrace.NewTraces()
 	at := func(ms int64) int64 { return begin.Add(time.Duration(ms) * time.Millisecond).UnixNano() }

@@ -94,8 +94,8 @@ func (h *hub) find(host component.Host) error {
 	return nil
 }
 
-// tick solves what came, unless an extension does, and gives out what is new. The gate cancels what
-// takes too long at the end.
+// tick advances the timeline, unless an extension does, and sends new models and findings. When the
+// connector stops, the gate cancels a send that takes too long.
 func (h *hub) tick(now time.Time) {
 	if why := h.why.Swap(nil); why != nil {
 		h.logger.Warn("leave out clock events that cannot be used; the first since the last interval", zap.Error(*why))

@@ -97,7 +97,7 @@ func TestInbox_States_TakeTheirBytes(t *testing.T) {
 	assert.Equal(t, large.Bytes()+members, b.sizeOf(&large))
 }
 
-// What is brought while a job is judged takes no more room than the inbox has, however long its texts.
+// Records that arrive while a job is judged stay within the bytes of the inbox, however long their texts are.
 func TestInbox_LongTexts_StayWithinBytes(t *testing.T) {
 	r := newRig(t, nil, nil)
 	defer r.stop(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// maxRefused and maxRefusedBytes bound the findings that wait to be told again: more than are ever
-// open of a job.
+// maxRefused and maxRefusedBytes bound the findings that wait to be sent again. One job never has as
+// many open findings.
 const (
 	maxRefused      = 1024
 	maxRefusedBytes = 16 << 20

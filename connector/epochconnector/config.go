@@ -117,8 +117,8 @@ func (c *Config) watch() watch.Config {
 	return w
 }
 
-// memoryShare is the part of the collector's memory that is held where nothing else is set, leastMemory
-// what is held in any case.
+// memoryShare divides the collector's memory: the quotient is the default limit, which is never below
+// leastMemory.
 const (
 	memoryShare = 8
 	leastMemory = 4 << 20

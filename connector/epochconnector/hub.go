@@ -66,7 +66,7 @@ type hub struct {
 	ended             []model.Finding // of which a consumer refused to hear that they are closed
 	endedBytes        int
 	saved             []byte // what was kept last
-	owed              bool   // a consumer refused what stands, and has not heard of it since
+	owed              bool   // a consumer refused an open finding, which was not sent again since
 
 	foreign, unread, refused atomic.Int64
 	spansRefused             atomic.Int64
@@ -273,7 +273,7 @@ func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.F
 	return changed, standing, sums, h.saves(h.watch.Spans())
 }
 
-// maxEnded and maxEndedBytes bound the closed findings that wait to be told again.
+// maxEnded and maxEndedBytes bound the closed findings that wait to be sent again.
 const (
 	maxEnded      = 1024
 	maxEndedBytes = 16 << 20

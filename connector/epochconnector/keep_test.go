@@ -138,7 +138,7 @@ func TestHub_StorageCannotBeRead_DoesNotStart(t *testing.T) {
 	assert.Equal(t, 1, m.closed)
 }
 
-// What cannot be read from the storage costs what is known of before, and nothing else.
+// A stored value that cannot be read costs the state from before the restart, and nothing else.
 func TestHub_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T) {
 	frontier := `{"version":1,"frontiers":[{"job":"job","generation":"g","save":100}]}`
 	for name, data := range map[string][]byte{

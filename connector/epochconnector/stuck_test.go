@@ -26,7 +26,7 @@ func TestShutdown_LogsNeverReturn_MetricsGetTheLast(t *testing.T) {
 		began := time.Now()
 		r.pass(t, 11*time.Minute)
 		<-stuck.Entered
-		assert.Equal(t, 11*time.Minute, time.Since(began), "who brings observations waits for no consumer")
+		assert.Equal(t, 11*time.Minute, time.Since(began), "the sender of observations waits for no consumer")
 		before := len(r.metrics.AllMetrics())
 
 		began = time.Now()

@@ -23,7 +23,7 @@ type lineFile struct {
 	mu   sync.Mutex
 	path string
 	file *os.File
-	cut  bool // what is there does not end with a newline
+	cut  bool // the file does not end with a newline
 }
 
 // Reasons for which a line is cut.
@@ -41,7 +41,7 @@ func openLineFile(c *Config, onCut func(reason string)) (*lineFile, error) {
 	if err := f.open(); err != nil {
 		return nil, err
 	}
-	// Of a link, the file that it names is rotated, and not the link. What is no file has no path.
+	// Rotate the file that a link names, not the link. A pipe behind a link has no path.
 	if real, err := filepath.EvalSymlinks(f.path); err == nil {
 		f.path = real
 	}
@@ -65,7 +65,7 @@ func (f *lineFile) open() error {
 	return nil
 }
 
-// endsCut reports whether a file ends within a line. What is no regular file has no end.
+// endsCut reports whether a file ends within a line. A file that is not regular never does.
 func endsCut(file *os.File) (bool, error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -120,7 +120,7 @@ func (f *lineFile) rotate(more int64) error {
 	}
 	old := f.file
 	if err := f.open(); err != nil {
-		return err // goes on with the old one, and tries again
+		return err // f.file stays the old one, and the next line tries again
 	}
 	return old.Close()
 }

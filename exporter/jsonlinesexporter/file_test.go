@@ -109,7 +109,7 @@ func TestWrite_TwoFilesOfOnePath_KeepLinesWhole(t *testing.T) {
 	assert.Equal(t, map[string]int{"a": lines * (lines + 1) / 2, "b": lines * (lines + 1) / 2}, counts)
 }
 
-// A file that others cut short, as logrotate's copytruncate does, goes on at its beginning.
+// After another process truncates the file, as logrotate's copytruncate does, lines start at its beginning.
 func TestWrite_FileCutShort_GoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	f := open(t, &Config{Path: path})

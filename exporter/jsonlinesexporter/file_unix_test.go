@@ -48,7 +48,7 @@ func writeBeyondLimit(t *testing.T, path string) {
 	assert.Equal(t, []string{writeFailed}, f.cuts, "one line is cut")
 }
 
-// A rotation that failed half way goes on where it ended: it shifts no backup twice.
+// A rotation that failed half way continues where it ended: it shifts no backup twice.
 func TestRotate_OpenFails_KeepsTheBackups(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.jsonl")

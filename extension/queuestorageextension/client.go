@@ -44,7 +44,7 @@ func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) erro
 	}
 }
 
-// hold remembers what is to be deleted.
+// hold notes the keys of requests to delete, and deletes none yet.
 func (c *queueClient) hold(ctx context.Context, ops []*storage.Operation) error {
 	values := make([]*storage.Operation, len(ops))
 	for i, op := range ops {
@@ -77,7 +77,7 @@ func (c *queueClient) move(ctx context.Context, ops []*storage.Operation) error 
 }
 
 // read gives the queue a request. The first one ends the recovery: in that transaction, the queue's
-// own record names nothing any more of what is still held. Where the record cannot be written, the
+// own record no longer names any request that is still held. Where the record cannot be written, the
 // request is read alone: the queue would drop it. The next start then reads it a second time.
 func (c *queueClient) read(ctx context.Context, ops []*storage.Operation) error {
 	c.recovered = true

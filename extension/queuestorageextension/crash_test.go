@@ -95,11 +95,11 @@ func (l *life) send(td ptrace.Traces, sends bool) error {
 	return nil
 }
 
-// kill ends the life and returns what is on its disk.
+// kill ends the life and returns the values on its disk.
 func (l *life) kill(t *testing.T) map[string][]byte {
 	t.Helper()
 	left := l.disk.kill()
-	_ = l.Shutdown(t.Context()) // of what is left of the process: nothing reaches the disk
+	_ = l.Shutdown(t.Context()) // ends the rest of the process: nothing reaches the disk
 	return left
 }
 
@@ -124,7 +124,7 @@ func sending(t *testing.T) map[string][]byte {
 	return l.kill(t)
 }
 
-// senders returns what requests say of who sent them. A queue stores it in another order each time.
+// senders returns the metadata of the requests' clients. A queue stores it in another order each time.
 func senders() client.Metadata {
 	all := map[string][]string{}
 	for i := range 8 {

@@ -15,8 +15,8 @@ import (
 
 var errKilled = errors.New("the process has been killed")
 
-// disk is a storage extension of which each transaction takes place as a whole, until the process is
-// killed: then nothing does.
+// disk is a storage extension that applies each transaction as a whole until the process is killed,
+// and refuses all transactions after it.
 type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -77,7 +77,7 @@ func (d *disk) Delete(ctx context.Context, key string) error {
 
 func (*disk) Close(context.Context) error { return nil }
 
-// kill ends all transactions, and returns what is there.
+// kill refuses all further transactions, and returns the stored values.
 func (d *disk) kill() map[string][]byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()

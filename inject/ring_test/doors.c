@@ -28,7 +28,7 @@ static void emit_one(struct lockstep_ring *r, uint64_t n)
     lockstep_emit(r, word);
 }
 
-// What is in own lanes, and what is counted of the shared one: all that was ever emitted.
+// The records in own lanes plus the counted drops of the shared lane: all records that were ever emitted.
 static uint64_t accounted(struct lockstep_ring *r)
 {
     uint64_t n = drops_of(r, LOCKSTEP_D_SHARED_LANE) + drops_of(r, LOCKSTEP_D_SHARED_BUSY);

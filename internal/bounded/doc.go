@@ -5,9 +5,9 @@
 //
 // A sender chooses the length of every text in OTLP: an engine that keeps texts as they come
 // holds as many bytes as a sender likes, and a metric that carries them hands the bytes to
-// every scrape. Text cuts what is too long where it is read for an engine or written to a
+// every scrape. Text cuts a text that is too long where it is read for an engine or written to a
 // metric, and puts a digest of the whole behind the prefix, so that two texts that differ stay
-// two. What merely passes through a component is not rewritten.
+// two. A component does not rewrite a text that merely passes through it.
 //
 // The limits, from the smallest:
 //
