@@ -4,6 +4,7 @@ package python
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ func newCommits(t *testing.T) *commits {
 	require.NoError(t, listener.Close())
 	c := &commits{t: t, folder: t.TempDir(), address: listener.Addr().String()}
 	c.serve()
-	t.Cleanup(func() { require.NoError(t, c.service.Shutdown(t.Context())) })
+	t.Cleanup(func() { require.NoError(t, c.service.Shutdown(context.WithoutCancel(t.Context()))) })
 	for i := range c.programs {
 		c.programs[i] = startProgram(t, interpreter(t), i, c.folder, c.address)
 	}
