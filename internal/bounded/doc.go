@@ -17,8 +17,8 @@
 //   - MaxName, 1024 bytes, is for what identifies or names something: job, host, process,
 //     operation, communicator, link. Kernels of C++ templates have the longest names, mostly
 //     less than 1024 bytes; longer ones stay distinct by the digest.
-//   - MaxPath, 4096 bytes, is Linux's PATH_MAX: paths and what is refused rather than cut when
-//     too long (package otelmap/strict).
+//   - MaxPath, 4096 bytes, is Linux's PATH_MAX. It bounds paths, and texts that package
+//     otelmap/strict refuses rather than cuts when they are too long.
 //   - MaxLong, 65536 bytes, is for what a person reads as a whole and an engine keeps few of:
 //     stack traces, evidence in JSON, sentences. A stack trace of 64 Python frames of 250
 //     bytes is a quarter of that, evidence of 1,000 ranks is of that size.

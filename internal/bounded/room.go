@@ -19,8 +19,8 @@ type Room[T any] struct {
 	fresh, settled list.List
 }
 
-// settledAfter is how many times an owner is heard until it counts as settled: the ranks of one
-// node are as many, and tell of their job in one message.
+// settledAfter is how many times an owner is heard until it counts as settled. One node has as many
+// ranks, and they report their job in one message.
 const settledAfter = 8
 
 // freshShare is the part of all owners that fresh ones may be before they leave first.

@@ -40,8 +40,8 @@ func Text[S ~string](s S, limit int) S {
 	return S(cut(string(s), limit))
 }
 
-// Bytes is Text for what is compared and not shown: it does not look whether a text that fits is
-// UTF-8, which costs a hot path what the length does not.
+// Bytes is Text for texts that are compared and not shown. It does not check that a text that fits
+// is UTF-8: on a hot path that check is expensive, and the check of the length is not.
 func Bytes[S ~string](s S, limit int) S {
 	if len(s) <= limit {
 		return s

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// floods are spans, each of which makes the engine keep something new and as large as may be.
+// floods are spans. Each span makes the engine keep something new that is as large as possible.
 var floods = map[string]func(e *Engine, n int64) Span{
 	"communicators": func(e *Engine, n int64) Span {
 		return floodSpan(e, n, func(_ *model.Rank, op *model.Op) {
@@ -48,7 +48,8 @@ func floodSpan(e *Engine, n int64, change func(*model.Rank, *model.Op)) Span {
 	}
 }
 
-// What names meetings, and who was in them, is bounded in bytes; calls of others are found all the same.
+// The engine bounds, in bytes, the names of collectives and the ranks in them. It still finds the calls
+// of other jobs.
 func TestEngine_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 	for name, flood := range floods {
 		t.Run(name, func(t *testing.T) {

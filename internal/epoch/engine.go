@@ -17,7 +17,7 @@ type Config struct {
 	Generations int // of one job; those whose newest save is the oldest leave
 	Saves       int // of one generation; those of the lowest epochs leave
 	Domains     int // of one generation
-	Observers   int // those that were forgotten leave, and those of which nothing is held
+	Observers   int // forgotten observers leave, and observers without registers
 	Registers   int // in all; of the generation that has most, the saves of the lowest epochs leave
 	// Bytes bounds all that is held, by estimate, but for the names of observers: the first
 	// job that holds more than all that began after it gives up generations, then saves, then all.
@@ -75,7 +75,7 @@ type Engine struct {
 	observers map[string]int32
 	names     []string // of observers
 	gone      []bool   // observers that are not heard from any more
-	first     []*job   // of observers, the job of which they spoke first; nil where it has left
+	first     []*job   // of observers, the job that each reported first; nil where it has left
 	held      []int32  // of observers, their registers
 	stats     Stats
 }
@@ -329,9 +329,9 @@ func (e *Engine) observer(name string, of *job) (int32, bool) {
 	return i, true
 }
 
-// place returns the number of a new observer that speaks of a job. Where there is no room, one leaves of
-// which nothing is held, after those that were forgotten; else the job of which most observers spoke first,
-// where it is another and has more than its part.
+// place returns the number of a new observer that reports on a job. If there is no room, an observer without
+// registers leaves. If there is none, forgotten observers give up their registers. If there is still none, the
+// job that most observers reported first leaves, if it is another job and has more than its part.
 func (e *Engine) place(of *job) (int32, bool) {
 	if len(e.names) < e.cfg.Observers {
 		e.names, e.gone, e.first, e.held = append(e.names, ""), append(e.gone, false), append(e.first, nil), append(e.held, 0)

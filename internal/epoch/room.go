@@ -82,7 +82,7 @@ func (e *Engine) dropJob(j *job) {
 	delete(e.jobs, j.id)
 }
 
-// mostObservers is the job of which most observers spoke first, of several the first by name.
+// mostObservers returns the job that most observers reported first; of several such jobs, the first by name.
 func (e *Engine) mostObservers() (most *job) {
 	for _, id := range e.Jobs() {
 		if j := e.jobs[id]; most == nil || j.observers > most.observers {

@@ -25,7 +25,7 @@ func (g *generation) grow(bytes int) {
 	g.of.share.Add(bytes)
 }
 
-// measure counts a save anew, where it is there.
+// measure counts the bytes of a save again, if the save is there.
 func (g *generation) measure(n int64) {
 	if s := g.saves[n]; s != nil {
 		g.count(s)

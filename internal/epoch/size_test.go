@@ -20,7 +20,7 @@ func long(i int) string { return strconv.Itoa(i) + padding[:1000-len(strconv.Ito
 
 var padding = strings.Repeat("x", 1000)
 
-// hostile is an observation of another job than what is tested.
+// hostile returns an observation of a job that is not under test.
 func hostile(save int64, domain, observer string) model.EpochObservation {
 	return model.EpochObservation{
 		JobID: "hostile", Generation: "g", Save: save, Domain: model.Domain{Kind: model.DomainModel, ID: domain},
@@ -71,7 +71,7 @@ func recount(e *Engine) (bytes int) {
 	return bytes
 }
 
-// Whatever floods an engine, it keeps to its bytes, and another job that is told of is judged as before.
+// Whatever floods an engine, the engine keeps to its bytes. It judges another job that is reported as before.
 func TestEngine_Flood_StaysWithinBytesAndJudgesOthers(t *testing.T) {
 	const limit = 1 << 20
 	n := tier.N(t, 4000, 100_000)

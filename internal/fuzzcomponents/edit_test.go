@@ -15,7 +15,7 @@ func otelTime(now time.Time, ms int) pcommon.Timestamp {
 	return pcommon.NewTimestampFromTime(now.Add(time.Duration(ms) * time.Millisecond))
 }
 
-// batch is what is sent together.
+// batch is the traces and logs that are sent together.
 type batch struct {
 	td ptrace.Traces
 	ld plog.Logs
@@ -208,7 +208,8 @@ func corrupt(s *source, wire []byte) []byte {
 	return wire
 }
 
-// editTraces changes the batch as it is on the wire; what is no protobuf then stays as it was.
+// editTraces changes the batch as it is on the wire. It returns the batch unchanged if the result cannot be
+// decoded.
 func editTraces(s *source, td ptrace.Traces) ptrace.Traces {
 	var changed ptrace.Traces
 	var err error

@@ -31,12 +31,12 @@ const (
 	mostWaits   = 4
 )
 
-// waits are how long an input waits: for a tick, for a step's deadline, for what is forgotten.
+// waits are how long an input waits: for a tick, for a step's deadline, for old state to be forgotten.
 var waits = []time.Duration{time.Millisecond, time.Second, 3 * time.Second, 15 * time.Second, 2 * time.Minute, 11 * time.Minute}
 
 // FuzzPipelineData sends a small job's telemetry, changed as the input says, to every
-// connector and processor. None may panic, hang, change what is not its own, lose a span, or
-// send what no consumer can take.
+// connector and processor. None may panic, hang, change data that it does not own, lose a span,
+// or send data that no consumer can take.
 func FuzzPipelineData(f *testing.F) {
 	f.Add([]byte{})
 	for variant := range byte(len(variants)) {

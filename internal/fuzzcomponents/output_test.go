@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
-// One message of a connector may be as long as all that came so far, some times over, and
-// what is said in any case.
+// One message of a connector may have a fixed number of bytes, and some times the bytes that came
+// so far.
 const (
 	longestMessage  = 1 << 20
 	longestPerInput = 64

@@ -12,8 +12,8 @@ type Config struct {
 	// MaxOpen is the most findings held open, and again the most closed ones
 	// that are remembered so that their repetition is recognised.
 	MaxOpen int
-	// MaxBytes bounds what is held of all findings, open and closed, by estimate. The first
-	// job of which more is held than of all that began after it makes room.
+	// MaxBytes bounds, by estimate, the bytes of all findings, open and closed. The first job
+	// whose findings hold more than those of all jobs that began after it makes room.
 	MaxBytes int
 	// CleanSteps closes a finding when findings of the same kind and job have
 	// advanced this many steps beyond its last one.

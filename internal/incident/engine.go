@@ -43,8 +43,8 @@ type Engine struct {
 	stats Stats
 }
 
-// key tells findings apart. Jobs say what incarnation they are, of which their findings' ids are made:
-// two may say the same.
+// key identifies a finding. The ids of a job's findings are made of the incarnation that the job reports,
+// and two jobs may report the same one.
 type key struct{ job, id string }
 
 func keyOf(f *model.Finding) key { return key{f.JobID, f.ID} }

@@ -23,7 +23,7 @@ const entryBytes = 512
 // crowd is the part of MaxOpen that one job may hold before its findings make room for those of others.
 const crowd = 16
 
-// holder is a job, or all that is of none, with what is held of it.
+// holder has the findings of one job, or those that have no job.
 type holder struct {
 	job        string
 	open, done int

@@ -4,7 +4,7 @@ package model
 
 import "unsafe"
 
-// What is kept of people's data is bounded in bytes. Bytes estimates what a value takes: its size,
+// Data of users that is kept is bounded in bytes. Bytes estimates what a value takes: its size,
 // what its slices hold, and its texts, each as if it were its own.
 
 func textBytes(texts ...string) (n int) {

@@ -2,7 +2,7 @@
 
 package model
 
-// MissingSteps are steps of one rank of which no record could be read.
+// MissingSteps are steps of one rank. No record of these steps could be read.
 type MissingSteps struct {
 	First, Last int64 // numbers between which the rank marked steps
 	Records     int64 // that were overwritten, those of steps beside them that are incomplete included

@@ -127,7 +127,7 @@ func (p *Problems) kind(rank *int64, kind string, read bool) *problemKind {
 	return k
 }
 
-// notes are what is wrong with the attributes of one record.
+// notes records the problems of the attributes of one record.
 type notes struct {
 	p    *Problems
 	rank *int64

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// MaxDocument bounds, in bytes, what is in JSON on a rank's step. It is more than what engines keep,
-// since none keeps it, and a part of a document is none.
+// MaxDocument bounds, in bytes, a JSON document on a rank's step. It is larger than the bounds of engines:
+// no engine keeps such a document, and a part of a document is invalid.
 const MaxDocument = 1 << 20
 
 // Summary is what a rank's step span says of the whole step, in seconds where

@@ -23,11 +23,11 @@
 //
 // # Restarts
 //
-// Position is how far a ring was read, and Resume has another reader go on from there. Steps are
-// handed on when they close, so that the records of open ones are read again: from the beginning of
-// the pass in which the first of them came. What was read before is replayed, which fills open steps
-// and counts their operations, and hands on nothing; then the reading goes on. So numbers of
-// operations, and with them span ids, are those that they would have been.
+// Position is how far a ring was read, and Resume lets another reader continue from there. A reader
+// emits a step when the step closes. So the next reader reads the records of open steps again, from
+// the beginning of the pass in which the first of them came. It replays the records that were read
+// before: they fill open steps and count their operations, and the reader emits nothing. Then it
+// reads new records. So numbers of operations, and with them span ids, are the same as without a restart.
 //
 // # Where the time goes
 //

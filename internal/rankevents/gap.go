@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// gap is what is known of records that were overwritten before they were read.
+// gap counts records that were overwritten before they were read.
 type gap struct {
 	records int64 // since the last step that is complete
 	ahead   int64 // of them, those that no record was read behind yet
@@ -37,8 +37,8 @@ func (r *Rank) lose(missing int64) {
 	}
 }
 
-// missing hands on which steps before step n, which is about to be closed, had no record that
-// could be read.
+// missing emits the steps before step n that had no record that could be read. Step n is about to
+// be closed.
 func (r *Rank) missing(n int64) {
 	first := r.steps.closed + 1
 	if r.gap.records == 0 || first < 1 || n <= first {

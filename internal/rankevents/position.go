@@ -23,15 +23,15 @@ const (
 	keptBegins = 8
 )
 
-// Position is how far the ring of a rank was read and handed on, and what another reader must
-// know to go on from there: it reads again what is in unfinished steps, hands on what had not
-// been, and counts each record once.
+// Position is how far a reader read and emitted the ring of a rank, and what another reader must
+// know to continue from there. That reader reads the records of unfinished steps again, emits only
+// what was not emitted, and counts each record once.
 type Position struct {
 	Process
 	Ended bool     `json:"ended,omitempty"` // all of it was read and handed on
 	Lanes []Stop   `json:"lanes,omitempty"` // those with records
 	Count Counted  `json:"count"`
-	Rank  *Settled `json:"rank,omitempty"` // nil where it is not known who the rank is
+	Rank  *Settled `json:"rank,omitempty"` // nil if the rank is not known yet
 }
 
 // Process names the process that writes the ring.
@@ -103,7 +103,7 @@ type StepBegin struct {
 	At uint64 `json:"at"`
 }
 
-// OpenGroup is a group launch of which messages may come: its communicator and its number.
+// OpenGroup is a group launch that may still get messages: its communicator and its number.
 type OpenGroup [2]uint32
 
 // KeptAnchor is how the steps of a program that marks none are numbered.
@@ -114,14 +114,14 @@ type KeptAnchor struct {
 	Placed uint64 `json:"placed,omitempty"` // enqueueing of the latest operation that was given its step
 }
 
-// KeptKernels is what is known of kernels.
+// KeptKernels is the state of the kernels of a rank.
 type KeptKernels struct {
 	Folded   int64         `json:"folded,omitempty"`
 	Newest   int64         `json:"newest"`
 	Seen     uint64        `json:"seen,omitempty"`
 	Launched bool          `json:"launched,omitempty"`
 	Until    uint64        `json:"until,omitempty"` // launch up to which they were folded
-	Clock    gpuclock.Pair `json:"clock"`           // the latest reading before what is read again
+	Clock    gpuclock.Pair `json:"clock"`           // the latest reading before the records to read again
 }
 
 // KeptResume is what the rank said that it loaded.
@@ -329,8 +329,8 @@ func (r *Rank) replay() {
 	r.lose(missing)
 }
 
-// after returns the counters after a replay, of which only what was read, and steps that had to
-// be closed, are new.
+// after returns the counters after a replay. Only the counters of records that were read, and of
+// steps that had to be closed, are new.
 func (s Stats) after(now *Stats) Stats {
 	s.Records, s.Lost, s.BeforeAttach, s.Skipped, s.Corrupt, s.Reread = now.Records, now.Lost, now.BeforeAttach, now.Skipped, now.Corrupt, now.Reread
 	s.StepsClosed, s.StepsEvicted, s.Renumbered, s.Emitted, s.StepsMissing = now.StepsClosed, now.StepsEvicted, now.Renumbered, now.Emitted, now.StepsMissing

@@ -112,7 +112,7 @@ func (g *got) ids() map[string]model.Op {
 	return out
 }
 
-// Another reader goes on so that nobody can tell, wherever it takes over.
+// Another reader emits the same as one reader alone, wherever it takes over.
 func TestResume_AtAnyPass_HandsOnTheSame(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stream stream

@@ -42,7 +42,7 @@ type Stats struct {
 	ResumesInvalid         int64 // resumes without a step or a number
 	FingerprintsInvalid    int64 // fingerprints without a step, a group or a slice
 	Reread                 int64 // records that were counted by the reader before, and read once more
-	StepsMissing           int64 // of which every record was overwritten before it was read
+	StepsMissing           int64 // every record of them was overwritten before it was read
 }
 
 // Rank folds the records of one ring. It is not safe for concurrent use.
@@ -98,7 +98,7 @@ type Rank struct {
 	gap       gap
 	trail     trail
 	silent    bool     // records are replayed whose operations were handed on
-	unsent    model.Op // what a replay does not hand on
+	unsent    model.Op // the operation that a replay fills and does not emit
 
 	batch      Batch
 	histograms []KeyHistogram

@@ -35,7 +35,7 @@ type fakeRing struct {
 	cupti     ring.CUPTIState
 	old       []ring.Record // handed on already
 	closed    bool
-	holder    int // 0: nobody holds the lock
+	holder    int // 0: no process holds the lock
 	drops     [ring.DropCount]uint64
 	drift     uint64 // of the host's clocks, ns
 	resuming  bool   // the first poll reads what was known

@@ -18,7 +18,7 @@ type heldRecord struct {
 	pass uint64
 }
 
-// trail is where in the ring the reading was, and what is known of readers before.
+// trail is where in the ring this reader was, and the state of the readers before it.
 type trail struct {
 	starts  []start // of passes, in order
 	cursors []uint64

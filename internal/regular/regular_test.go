@@ -31,7 +31,7 @@ func TestOpen_RegularFileAndLinkToIt_IsRead(t *testing.T) {
 	}
 }
 
-// The kernel's log calls itself a regular file, and who reads it waits for the next message.
+// The kernel's log calls itself a regular file, and a process that reads it waits for the next message.
 func TestOpen_FileOfTheKernel_IsRefused(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("/proc is Linux's")

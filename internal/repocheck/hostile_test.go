@@ -159,8 +159,8 @@ func TestDecoders_HostileInput_IsAnErrorAndCostsLittle(t *testing.T) {
 	}
 }
 
-// Each file of a save that is JSON or a pickle is hostile once: the save is not complete then, or the file is one that
-// nobody reads.
+// Each file of a save that is JSON or a pickle is hostile once. Then the save is not complete, or package
+// ckpt does not read the file.
 func TestCheckpoints_HostileFiles_AreProblems(t *testing.T) {
 	deep, read := depth(t), 0
 	jobs := ckptsim.Jobs()

@@ -160,7 +160,7 @@ func TestPublishedFiles_AreRotated(t *testing.T) {
 	assert.Positive(t, seen)
 }
 
-// A restart goes on where rings were read to, in every published configuration that reads them.
+// Every published configuration that reads rings continues, after a restart, where the rings were read to.
 func TestPublishedRings_AreResumed(t *testing.T) {
 	seen := 0
 	for _, name := range filesOf(t, "distro/config/*.yaml") {

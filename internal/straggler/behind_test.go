@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Steps that a reader of rings delivers again, of which the engine does not know that they
-// were judged, since it began later, change no finding.
+// Steps that a reader of rings delivers again change no finding. The engine began later, and does
+// not know that they were judged.
 func TestStepsThatComeAfterLaterOnesAreNotJudged(t *testing.T) {
 	slow := each(4, "c20 *", map[int]program{2: "c40 *"})
 	w := newWorld(t, 4)
@@ -56,7 +56,8 @@ func TestAStepThatClosesBehindLaterOnesIsReportedOnly(t *testing.T) {
 	assert.Equal(t, []model.Optional[int64]{model.Some(int64(507)), model.Some(int64(530))}, []model.Optional[int64]{f.StepFirst, f.StepLast})
 }
 
-// A program that counts again, beyond what is remembered, is judged, and its findings span both.
+// The engine judges a program that restarts its count of steps, if the new steps are older than those that
+// the engine remembers. Findings span both counts.
 func TestStepsOfAProgramThatCountsAgainAreJudged(t *testing.T) {
 	slow := each(4, "c20 *", map[int]program{2: "c40 *"})
 	w := newWorld(t, 4)

@@ -33,7 +33,7 @@ const (
 
 // sizes are the bytes that a job holds, by what holds them.
 type sizes struct {
-	ranks   int64 // processes, and what is kept of each over the window
+	ranks   int64 // processes, and the data kept of each over the window
 	open    int64 // steps that are not closed
 	spare   int64 // room of closed steps
 	window  int64

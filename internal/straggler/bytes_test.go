@@ -25,7 +25,7 @@ func novel(what string, n int64) string {
 	return fmt.Sprint(what, " ", n, strings.Repeat("x", texts.MaxName))[:texts.MaxName]
 }
 
-// floods are valid messages, each of which makes an engine keep something new.
+// floods are valid messages. Each message makes an engine keep something new.
 var floods = map[string]flood{
 	"operations": func(n int64) (model.Rank, []model.Op) {
 		ops := floodOps(n, 24, func(op *model.Op, i int64) { op.Name, op.WorkGrid = novel("op", n<<8|i), novel("grid", i) })
@@ -143,7 +143,7 @@ func gaveWay(e *Engine) int64 {
 	return s.JobsEvicted + s.StepsEvicted + s.StepsForgotten
 }
 
-// recounted adds up anew what the jobs hold.
+// recounted adds up again what the jobs hold.
 func recounted(e *Engine) (n int64) {
 	for _, j := range e.jobs {
 		s := sizes{ranks: j.sizes.ranks, scratch: j.sizes.scratch}
@@ -204,8 +204,8 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// What was delivered twice left the count of open operations too large for good, so that steps were
-// closed early for want of room that nobody took.
+// Operations that were delivered twice left the count of open operations too large for good. So the
+// engine closed steps early for lack of room that no operation took.
 func TestJob_OperationsDeliveredTwice_LeaveNothingHeld(t *testing.T) {
 	w := newWorld(t, 1)
 	r := w.rank(0)

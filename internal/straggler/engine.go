@@ -180,7 +180,7 @@ func (e *Engine) job(r *model.Rank) *job {
 	return j
 }
 
-// longIdle is after how long a job of which nothing comes gives its place to any other.
+// longIdle is how long a job sends nothing until it gives its place to any other job.
 const longIdle = 10 * time.Minute
 
 // leastShown returns the job that is to give its place to a new one: the one that was idle longest,

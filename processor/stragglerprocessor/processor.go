@@ -108,7 +108,7 @@ func (p *annotating) ConsumeTraces(ctx context.Context, td ptrace.Traces) error 
 	return nil
 }
 
-// take leaves in td what is passed on now.
+// take leaves in td only the data that the processor passes on now.
 func (p *annotating) take(td ptrace.Traces) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,8 +69,8 @@ const (
 	defaultShare = 8
 	// defaultPeerConnections is for a gateway of a network, behind which some thousand ranks are.
 	defaultPeerConnections = 4096
-	// defaultRate is what so many ranks tell who beat every 15 s and save now and then. At a tenth of a
-	// millisecond each it is a tenth of a core.
+	// defaultRate is the messages a second of so many ranks that send a heartbeat every 15 s and save now
+	// and then. At a tenth of a millisecond each they take a tenth of a core.
 	defaultRate = 1000
 
 	// maxBody: a message with eight slots and names of full length has less than 4 KiB.

@@ -133,7 +133,8 @@ func TestPeers_NeighbourAsksOnAndOn_OthersAreAnswered(t *testing.T) {
 	assert.Less(t, time.Since(began), time.Second)
 }
 
-// Who has no token, at the address of a rank as on one machine, takes no message of the rank's.
+// A client without a token may have the address of a rank, as on one machine. It uses up none of the rank's
+// messages.
 func TestPeers_StrangerAtTheAddressOfARank_TheRankIsAnswered(t *testing.T) {
 	ask, c, _ := serve(t, func(c *Config) {
 		c.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: gateID}})

@@ -86,7 +86,7 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 	return nil
 }
 
-// life is one life of a receiver, of which a test makes each look itself.
+// life is one life of a receiver. A test makes each look of it.
 type life struct {
 	*bench
 	rd *reader
@@ -162,7 +162,7 @@ type delivered struct {
 	steps, ops map[int64]map[pcommon.SpanID]int // by number; of operations that on the communicators
 	sums       map[int64]int64                  // operations that a step's first span announces
 	missing    map[int64]bool
-	incomplete map[int64]bool // steps of which records were lost
+	incomplete map[int64]bool // steps that lost records
 }
 
 func newDelivered() *delivered {
@@ -255,7 +255,7 @@ func newRestarts(t *testing.T, seed uint64) *restarts {
 		t: t, rng: rand.New(rand.NewPCG(seed, 25)), dir: t.TempDir(), disk: &disk{}, marks: seed%4 < 2,
 		opsOf: map[int64]int64{}, stepOf: map[int64]int64{}, all: newDelivered(),
 	}
-	// So that in every second one a lane goes round while nobody reads.
+	// So that in every second run a lane goes round while no receiver reads.
 	r.away = []int{4, 60}[seed%2]
 	r.ring = newRingFile(t, r.dir, 3, []uint64{256, 64}[seed%2], 5)
 	return r
@@ -291,7 +291,7 @@ func (r *restarts) op(lane int, n, number int64) {
 	r.stepOf[number] = n
 }
 
-// step writes a step, in the middle of which the receiver may look. Without marks, the first two
+// step writes a step. The receiver may look in the middle of it. Without marks, the first two
 // operations on the first communicator are the step.
 func (r *restarts) step(n int64) {
 	if r.marks {
@@ -333,7 +333,7 @@ func (r *restarts) between() {
 	}
 }
 
-// last has a receiver read what is left.
+// last has a receiver read the rest of the ring.
 func (r *restarts) last() {
 	if r.life == nil {
 		r.begin()
@@ -346,8 +346,8 @@ func (r *restarts) last() {
 	r.sums.take(r.t, r.life)
 }
 
-// A receiver that is killed at any moment goes on where it was: each step is handed on, the same
-// each time, or listed as missing, and each record is counted in one life.
+// A receiver that is killed at any moment continues where it was. It emits each step, the same each
+// time, or lists it as missing, and counts each record in one life.
 func TestRestart_RandomKills_LoseNothingUncounted(t *testing.T) {
 	const steps = 200
 	reread := int64(0)

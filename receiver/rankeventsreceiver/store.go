@@ -38,7 +38,7 @@ func entryKey(name string) string { return "ring/" + name }
 type store struct {
 	client  storage.Client
 	known   map[string]bool // names of the rings that have an entry; true: read to their end
-	changed bool            // known is not what is kept
+	changed bool            // known differs from what the storage has
 	gone    []string        // names whose entry is to be deleted
 	next    time.Time
 	failing bool // the last writing failed, and a log line says so

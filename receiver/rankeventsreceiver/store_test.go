@@ -213,7 +213,7 @@ func TestRestart_ProcessEndedMeanwhile_IsReadToItsEnd(t *testing.T) {
 	assert.Equal(t, int64(1), l.counter(t, "rings_ended", "closed"))
 }
 
-// What is refused while the collector ends is the next one's to hand on.
+// If data is refused while the collector ends, the next collector emits it.
 func TestRestart_RefusedAtTheEnd_IsHandedOnByTheNext(t *testing.T) {
 	dir, d := t.TempDir(), &disk{}
 	f := newRingFile(t, dir, 3, 64, 5)

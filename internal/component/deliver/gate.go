@@ -25,8 +25,8 @@ const ShutdownLimit = 5 * time.Second
 
 // Shares of the time that a component has to stop. After the first, calls that began before are
 // cancelled; after the second, they are left behind, so that there is time for the other next
-// components. After the third, what is given last is cancelled; after the fourth, every call is
-// left behind. The rest is for the component itself.
+// components. After the third, the last calls, those that began during the stop, are cancelled;
+// after the fourth, every call is left behind. The rest is for the component itself.
 const (
 	hurryShare  = 0.2
 	leaveShare  = 0.4
@@ -38,8 +38,8 @@ const (
 var ErrClosed = errors.New("the component stops, and the next component does not return")
 
 // Gate stands between a component and its next components. It lets the component stop while
-// one of them blocks, even one that ignores its context: the call goes on in a goroutine of
-// its own, which has nothing but the data that the next component owns anyway. It is safe for
+// one of them blocks, even one that ignores its context: the call continues in its own
+// goroutine, which has only the data that the next component owns anyway. It is safe for
 // concurrent use.
 type Gate struct {
 	log      *zap.Logger
@@ -140,7 +140,7 @@ func (c *gated) pass(ctx context.Context, signal string, items int, call func(co
 
 // await returns what comes of a call; false where the call is left behind. Unless it is one of the
 // last, it is cancelled and left behind early.
-func (g *Gate) await(done <-chan error, last bool, cancel func()) (err error, ok bool) { //nolint:revive // what is awaited is an error
+func (g *Gate) await(done <-chan error, last bool, cancel func()) (err error, ok bool) { //nolint:revive // the awaited value is an error
 	hurried, left := g.hurried, g.left
 	if last {
 		hurried, left = nil, nil

@@ -84,7 +84,7 @@ func (q *Queue) Idle() bool {
 func (q *Queue) run() {
 	for d := q.next(nil); d != nil; {
 		err := d.call(q.ctx)
-		following := q.next(d) // before the end: who waits for the last delivery finds the queue idle
+		following := q.next(d) // before end: a caller that waits for the last delivery finds the queue idle
 		d.end(err)
 		d = following
 	}

@@ -128,7 +128,7 @@ func TestQueue_NextIsStuck_NobodyWaitsForLong(t *testing.T) {
 	})
 }
 
-// Of a next component of which each call takes too long, the limit holds also between two calls.
+// When each call of the next component takes too long, the limit also holds between two calls.
 func TestQueue_EachCallIsStuck_TheLimitHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueued(10)

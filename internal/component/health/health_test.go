@@ -77,5 +77,5 @@ func TestStatusReportsChanges(t *testing.T) {
 			assert.EqualError(t, h.events[i].Err(), step.want)
 		}
 	}
-	new(Status).Set("1", one) // nobody listens
+	new(Status).Set("1", one) // without a host
 }

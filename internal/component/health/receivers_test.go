@@ -58,7 +58,7 @@ var readers = map[string]struct {
 	}},
 }
 
-// host hands on what components report of themselves.
+// host forwards the events that components report about themselves.
 type host struct{ events chan *componentstatus.Event }
 
 func (host) GetExtensions() map[component.ID]component.Component { return nil }

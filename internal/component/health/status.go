@@ -14,7 +14,7 @@ import (
 
 // Status reports to the collector whether a component can read what its configuration names: a recoverable
 // error while it cannot, OK once it can again. It reports changes alone, and is safe for concurrent use. The
-// zero value reports to nobody.
+// zero value has no host, and reports nothing.
 type Status struct {
 	mu       sync.Mutex
 	host     component.Host
@@ -29,7 +29,7 @@ func (s *Status) Start(host component.Host) {
 	s.host = host
 }
 
-// Set records what is wrong with one part of what the component reads; nil is nothing.
+// Set records the error of one part that the component reads; nil clears it.
 func (s *Status) Set(part string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

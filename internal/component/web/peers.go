@@ -62,11 +62,11 @@ func NewPeers(l Limits) *Peers {
 // Refused counts connections and requests beyond the limits.
 func (p *Peers) Refused() int64 { return p.refused.Load() }
 
-// Unauthenticated counts requests that did not show who asks.
+// Unauthenticated counts requests whose client did not authenticate.
 func (p *Peers) Unauthenticated() int64 { return p.unauthenticated.Load() }
 
-// PeerOf is the address in a host:port, or the network of 64 bits that an IPv6 address is in, of which its host
-// has all. It is empty for what is no such address, as of a Unix socket.
+// PeerOf returns the address in a host:port. For an IPv6 address it returns the network of 64 bits, since one
+// host has all addresses of that network. It returns "" for any other text, such as that of a Unix socket.
 func PeerOf(address string) string {
 	of, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -134,8 +134,9 @@ func (of *peer) idle(now time.Time) bool {
 
 func (of *peer) active() bool { return of.conns > 0 || of.requests > 0 || of.unauthenticated > 0 }
 
-// forget makes room where there are more addresses than connections: those without one, of which only the rate is
-// known. An address with a thousand others can so ask anew.
+// forget makes room when there are more addresses than connections. It drops the addresses without a
+// connection, of which only the rate is known. So a client that has a thousand other addresses can reset its
+// rate.
 func (p *Peers) forget() {
 	if len(p.peers) < 2*p.limits.Connections {
 		return
@@ -147,8 +148,8 @@ func (p *Peers) forget() {
 	}
 }
 
-// handler asks the limits before next does anything. It is behind the authentication: who shows nothing takes
-// none of what an address has, which may be the address of another process, too.
+// handler checks the limits before next does anything. It is behind the authentication: a client without
+// credentials uses nothing of its address's share, since another process may have the same address.
 func (p *Peers) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := PeerOf(r.RemoteAddr)
@@ -205,7 +206,7 @@ func (a *answered) WriteHeader(status int) {
 // Unwrap gives http.ResponseController the writer below.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// What is answered to a request beyond the limits.
+// The answer to a request beyond the limits.
 var (
 	tooMany      = []byte(`{"error":"too many requests of one address; ask again in a second"}` + "\n")
 	tooManyType  = []string{"application/json"}

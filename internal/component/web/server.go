@@ -39,8 +39,8 @@ func CheckConfig(cfg *confighttp.ServerConfig) error {
 	return fmt.Errorf("check read_header_timeout: got %v, and no read_timeout; want more than 0 for one of them, with a unit", cfg.ReadHeaderTimeout)
 }
 
-// NewServer returns a server that asks who a client is, then the limits of peers: who shows nothing takes nothing
-// of those that do, whatever address both have.
+// NewServer returns a server that authenticates a client first, and then checks the limits of peers. A client
+// without credentials takes nothing from the clients that have them, whatever address both have.
 func NewServer(ctx context.Context, cfg *confighttp.ServerConfig, peers *Peers, host component.Host, set component.TelemetrySettings, handler http.Handler) (*http.Server, error) {
 	server, err := cfg.ToServer(ctx, host.GetExtensions(), set, peers.handler(handler))
 	if err != nil {

@@ -72,7 +72,7 @@ func (w *Watch) rank(j *job, of *model.Rank, now time.Time) *rank {
 			return nil
 		}
 		j.clear(r)
-		*r = rank{of: kept(of), moved: now} // it was started anew: what it waited in is over
+		*r = rank{of: kept(of), moved: now} // the rank restarted: its old waits are over
 		j.grow(r, rankBytes+r.of.TextBytes())
 	default:
 		j.grow(r, r.know(of))

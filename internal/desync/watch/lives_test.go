@@ -31,7 +31,7 @@ func TestWhoWasTakenForDeadAndLives(t *testing.T) {
 	}
 }
 
-// A source that does not know the life of a job tells of its latest, however long the job's name is.
+// A source that does not know the life of a job reports on the latest one, however long the job's name is.
 func TestWatch_JobOfALongNameWithoutLife_IsItsLatest(t *testing.T) {
 	w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
 	for _, incarnation := range []string{"life", ""} {

@@ -117,7 +117,7 @@ func (j *job) fromOpens(r *rank, last *model.OpenOp) *model.RankState {
 	opens := make([]*model.OpenOp, 0, len(r.opens))
 	for key, o := range r.opens {
 		if p := r.comms[key.comm]; p != nil && p.over(o) {
-			j.over(r, key) // that it ended was not told
+			j.over(r, key) // it ended, but no source reported the end
 			continue
 		}
 		opens = append(opens, o)

@@ -28,7 +28,7 @@ func (j *job) grow(r *rank, bytes int) {
 	j.share.Add(bytes)
 }
 
-// countAbsence counts the absence of a rank anew.
+// countAbsence counts the bytes of a rank's absence again.
 func (j *job) countAbsence(r *rank) {
 	bytes := 0
 	if a := r.absence; a != nil {
@@ -138,8 +138,8 @@ func (j *job) measure() {
 	j.rhythmBytes = bytes
 }
 
-// makeRoom keeps to MaxBytes: the largest job is given up, as a whole, since of a job of which some
-// ranks are not known those would be accused.
+// makeRoom keeps to MaxBytes. It drops the largest job as a whole: if it dropped only some ranks, the
+// watch would accuse those.
 func (w *Watch) makeRoom() {
 	for w.room.Bytes() > w.cfg.MaxBytes {
 		w.stats.JobsEvicted++

@@ -125,7 +125,7 @@ func recount(w *Watch) (bytes int) {
 	return bytes
 }
 
-// Whatever a sender floods a watch with, it holds no more than MaxBytes, and another job's hang is told.
+// Whatever a sender floods a watch with, the watch holds at most MaxBytes and reports another job's hang.
 func TestWatch_FloodOfLongTexts_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 	const limit = 2 << 20
 	messages := tier.N(t, 400, 4000)
@@ -183,7 +183,7 @@ func heapOf(t *testing.T) int64 {
 	return int64(m.HeapAlloc)
 }
 
-// What is given up gives back all that was counted for it.
+// A watch that has forgotten everything counts no bytes.
 func TestWatch_EverythingForgotten_CountsNothing(t *testing.T) {
 	w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
 	for _, f := range floods() {
@@ -207,7 +207,7 @@ func TestKept_OwnsItsTexts(t *testing.T) {
 	assert.NotSame(t, unsafe.StringData(whole), unsafe.StringData(r.HostName))
 }
 
-// Who tells of many facts does not push out those of others.
+// A job that reports many facts does not push out those of other jobs.
 func TestWatch_FactsOfOneJob_LeaveThoseOfOthers(t *testing.T) {
 	cfg := NewDefaultConfig()
 	cfg.MaxWitnesses = 8
@@ -222,7 +222,7 @@ func TestWatch_FactsOfOneJob_LeaveThoseOfOthers(t *testing.T) {
 	assert.Equal(t, int64(13), w.Stats().WitnessesDropped)
 }
 
-// Jobs that tell of one fact each push out each other's: one that was told again just now stays.
+// Jobs that report one fact each push out each other's facts. A fact that was just reported again stays.
 func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
 	cfg := NewDefaultConfig()
 	cfg.MaxWitnesses = 8
@@ -244,7 +244,7 @@ func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
 	assert.Equal(t, int64(14), w.Stats().WitnessesDropped)
 }
 
-// A rank that is absent no more gives back what its absence took, whatever it tells of itself.
+// A rank that is no longer absent gives back the bytes of its absence, whatever it reports about itself.
 func TestWatch_AbsenceIsOver_BytesAreGivenBack(t *testing.T) {
 	for name, send := range map[string]func(w *Watch, now time.Time){
 		"its state": func(w *Watch, now time.Time) {

@@ -100,7 +100,7 @@ func differ(a, b *model.Finding) bool {
 		math.Abs(a.Confidence-b.Confidence) >= 0.05
 }
 
-// keep notes a finding as it was last told.
+// keep records a finding as it was last reported.
 func (j *job) keep(t *told, f *model.Finding) {
 	t.f, t.involved = *f, append(blamed(f), f.Waiting...)
 	bytes := f.Bytes() + len(t.involved)*int(unsafe.Sizeof(int64(0)))

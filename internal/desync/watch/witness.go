@@ -43,8 +43,8 @@ func (w *Watch) AddFact(f *model.Fact, now time.Time) {
 	}})
 }
 
-// addWitness keeps a fact, the one that was told last at the end. Where there is no room, the first fact leaves:
-// of the job that has most of them, where that is more than its part, else of all.
+// addWitness adds a fact at the end, so that the latest report is last. If there is no room, it drops the
+// first fact: of the job that has most facts if that job exceeds its part, else of all jobs.
 func (w *Watch) addWitness(x witness) {
 	for _, text := range []*string{&x.id, &x.job, &x.Kind, &x.What, &x.Host, &x.Link} {
 		*text = bounded.Text(*text, bounded.MaxName)

@@ -41,7 +41,7 @@ type job struct {
 	begun   time.Time     // when a life was first heard last
 	changed chan struct{} // closed when what somebody may wait for has come
 	missing map[need]missing
-	left    []*member // who made room since changes were asked for
+	left    []*member // members that made room since the last call of changes
 	met     string    // the session that all have taken part in last
 	// superseded: all of another number of domains have met. over: and the job has been silent since.
 	superseded, over bool
@@ -82,8 +82,8 @@ func newJob(k key) *job {
 // one that lives.
 const idle = 5 * time.Minute
 
-// lively is for how long after a word a process is taken to live: two beats. So long its domain is not
-// another's, and its job goes on.
+// lively is how long after a message a process counts as alive: two heartbeats. Until then no other process
+// gets its domain, and its job continues.
 const lively = 30 * time.Second
 
 // take takes what a domain tells. What is refused changes nothing.

@@ -18,7 +18,7 @@ func (b *Board) shareOf(peer string) *share {
 	return &share{}
 }
 
-// change changes what an address holds, of which nothing is remembered where it holds nothing.
+// change changes what an address holds. The board forgets an address that holds nothing.
 func (b *Board) change(peer string, by func(*share)) {
 	s := b.shareOf(peer)
 	by(s)

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
-// holder is what is held of one job.
+// holder has the groups of one job.
 type holder struct {
 	job    string
 	groups list.List // of *group, the one that was not heard of for longest first
@@ -48,7 +48,7 @@ func (g *group) size() int {
 	return n
 }
 
-// measure counts a group anew.
+// measure counts the bytes of a group again.
 func (g *group) measure() {
 	bytes := g.size()
 	g.of.share.Add(bytes - g.bytes)

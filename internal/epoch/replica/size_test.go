@@ -20,7 +20,7 @@ func long(i int) string { return strconv.Itoa(i) + padding }
 
 var padding = strings.Repeat("x", 4000)
 
-// Whatever ranks tell of other jobs, what is held keeps to its bytes, and a job's wrong replica is told.
+// Whatever ranks report on other jobs, the watch keeps to its bytes and reports a job's wrong replica.
 func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 	const limit = 1 << 20
 	for name, change := range map[string]func(i int, v *model.Fingerprint){

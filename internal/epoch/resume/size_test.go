@@ -28,7 +28,7 @@ func hostile(i int, change func(*model.Resume)) *model.Resume {
 	return v
 }
 
-// Whatever ranks tell of other jobs, what is held keeps to its bytes, and a job's disagreement is told.
+// Whatever ranks report on other jobs, the watch keeps to its bytes and reports a job's disagreement.
 func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 	const limit = 1 << 20
 	for name, change := range map[string]func(i int, v *model.Resume){

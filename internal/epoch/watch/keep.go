@@ -67,8 +67,8 @@ func (w *Watch) Snapshot() ([]byte, error) {
 // maxLooked bounds the names of observers of all frontiers that are kept, in bytes.
 const maxLooked = 16 << 20
 
-// brief is a judgement as an episode keeps it: of the domains that hold an epoch the first alone is told,
-// and their names are copies.
+// brief returns a judgement as an episode keeps it. Of the domains that hold an epoch it keeps only the
+// first, and it copies the names of domains.
 func brief(j epoch.Judgement) epoch.Judgement {
 	own := func(d model.Domain) model.Domain {
 		return model.Domain{Kind: model.DomainKind(strings.Clone(string(d.Kind))), ID: strings.Clone(d.ID)}

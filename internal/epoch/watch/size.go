@@ -64,7 +64,7 @@ func (w *Watch) begin(k saveKey, e *Episode) bool {
 // has left already: a flood of them must not wait for Tick.
 const spare = 512
 
-// prune drops saves that the engine has left. What is open of one is closed by Tick.
+// prune drops saves that the engine has dropped, except those with an open episode. Tick closes that episode.
 func (w *Watch) prune() {
 	if len(w.saves) <= 2*w.pruned+spare {
 		return

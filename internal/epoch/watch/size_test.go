@@ -29,7 +29,7 @@ func hostile(job, generation string, save int64, domain, observer string) model.
 	}
 }
 
-// Whatever is told of other jobs, a job's mixed save is told, and what is held keeps to its bytes, also
+// Whatever observers report on other jobs, the watch reports a job's mixed save. It keeps to its bytes, also
 // between two ticks.
 func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 	const limit = 4 << 20
@@ -81,7 +81,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Episodes that name long domains are bounded in bytes, and so is what is kept of them.
+// Open episodes that name long domains are bounded in bytes, and so is the snapshot of them.
 func TestWatch_EpisodesOfLongNames_StayWithinBytes(t *testing.T) {
 	r := newRig(nil)
 	for i := range 400 {

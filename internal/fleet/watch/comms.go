@@ -89,7 +89,7 @@ func (w *Watch) dropComm(j *job, k commKey) {
 	delete(j.comms, k)
 }
 
-// name returns what is known of a text, or was known before, in one copy.
+// name returns one shared copy of the known text, or the text known before if there is none.
 func name(known, before string) string {
 	if known == "" {
 		return before

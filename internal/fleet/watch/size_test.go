@@ -45,8 +45,8 @@ func recount(w *Watch) (bytes int64) {
 	return bytes
 }
 
-// Whatever is told of other nodes and jobs, what is held keeps to its bytes, and a job of mixed versions
-// is told.
+// Whatever senders report on other nodes and jobs, the watch keeps to its bytes and reports a job of mixed
+// versions.
 func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 	const limit = 1 << 20
 	rank := func(i int, job string) *model.RankState {

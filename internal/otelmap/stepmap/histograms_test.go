@@ -38,7 +38,8 @@ func TestHistogramsWire(t *testing.T) {
 		MarshalHistograms(map[string]*straggler.Histogram{"gemm": h}))
 }
 
-// A document that is cut is none: what is too much is one key, and no duration is lost.
+// MarshalHistograms does not cut a document, since a part of one is invalid. It adds the rarest keys up
+// under one key, and loses no duration.
 func TestMarshalHistograms_TooMuch_FoldsRareKeys(t *testing.T) {
 	all := map[string]*straggler.Histogram{}
 	for i := range 2048 {

@@ -26,7 +26,7 @@ type Teller struct {
 	limit   int // spans of a story
 	maxHeld int // operations kept over all open steps
 	held    int
-	bytes   int64            // of what is kept, about
+	bytes   int64            // of all kept operations, about
 	jobs    map[string]int64 // the same, by incarnation
 	dropped int64
 	steps   map[stepKey]*heldStep

@@ -33,7 +33,7 @@ func opSize(op *model.Op) int64 {
 	return opBytes + int64(text) + int64(len(op.Links))*int64(unsafe.Sizeof(model.SpanRef{}))
 }
 
-// count adds bytes to what is kept of a job.
+// count adds bytes to those that are kept for a job.
 func (t *Teller) count(incarnation string, bytes int64) {
 	t.bytes += bytes
 	if t.jobs[incarnation] += bytes; t.jobs[incarnation] <= 0 {
@@ -45,8 +45,8 @@ func (t *Teller) full() bool { return t.held >= t.maxHeld || t.bytes >= t.maxByt
 
 func (t *Teller) maxBytes() int64 { return int64(t.maxHeld) * heldBytes }
 
-// makeRoom drops the oldest quarter of what is kept for stories: of the job that holds more than
-// half, where one does, else of all jobs. It returns false where that job wants the room itself.
+// makeRoom drops the oldest quarter of the operations kept for step traces: of the job that holds more
+// than half, if there is one, else of all jobs. It returns false if that job wants the room itself.
 func (t *Teller) makeRoom(incarnation string) bool {
 	if t.holdsHalf(incarnation) { // asked first: each operation of that job comes here
 		return false
@@ -68,7 +68,7 @@ func (t *Teller) makeRoom(incarnation string) bool {
 	return true
 }
 
-// holdsHalf reports whether a job holds more than half of what is kept.
+// holdsHalf reports whether a job holds more than half of the kept bytes.
 func (t *Teller) holdsHalf(incarnation string) bool { return t.jobs[incarnation] > t.bytes/2 }
 
 // halfHolder returns the job that holds more than half of what may be kept.

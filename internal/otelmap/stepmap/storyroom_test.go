@@ -63,7 +63,7 @@ func longOp(step int64, text string) model.Op {
 	return model.Op{Kind: model.KindCollective, Name: text, Key: text, Step: model.Some(step), Comm: model.Comm{ID: text}, End: 1}
 }
 
-// What is kept twice, replaced and taken leaves nothing counted.
+// Operations that are kept twice, replaced and taken leave no bytes counted.
 func TestTeller_Tell_CountsNothingThatIsGone(t *testing.T) {
 	teller := NewTeller(2000, 1000, now)
 	reports, _ := slowRank2(t, func(r *model.Rank, ops []model.Op) {
