@@ -53,7 +53,7 @@ func TestStuckConsumerHoldsUpNobody(t *testing.T) {
 		for _, f := range r.faces {
 			assert.NoError(t, f.Shutdown(ctx))
 		}
-		assert.Zero(t, time.Since(began), "what is sent ends with the connector")
+		assert.LessOrEqual(t, time.Since(began), 400*time.Millisecond, "what is sent ends with the connector, and queues read it")
 	})
 }
 

@@ -202,7 +202,7 @@ func (h *hub) tick(now time.Time) {
 	if why := h.why.Swap(nil); why != nil {
 		h.logger.Warn("leave out observations that cannot be read; the first since the last interval", zap.Error(*why))
 	}
-	if err := h.give(context.Background(), now, false); err != nil {
+	if err := h.give(h.gate.Early(), now, false); err != nil {
 		h.logger.Warn("send findings on the interval", zap.Error(err))
 	}
 }

@@ -43,13 +43,16 @@ var ErrClosed = errors.New("the component stops, and the next component does not
 // concurrent use.
 type Gate struct {
 	log      *zap.Logger
-	stopping atomic.Bool   // calls that begin are the last
-	hurried  chan struct{} // closed when those that began before are cancelled
-	hurry    func()
-	left     chan struct{} // closed when they are left behind
-	leave    func()
-	closed   chan struct{} // closed when all are
-	close    func()
+	stopping atomic.Bool // calls that begin are the last
+	gaveLast atomic.Bool // one of the last was taken
+	//nolint:containedctx // it is the gate's to end
+	early   context.Context
+	hurried chan struct{} // closed when those that began before are cancelled
+	hurry   func()
+	left    chan struct{} // closed when they are left behind
+	leave   func()
+	closed  chan struct{} // closed when all are
+	close   func()
 
 	mu          sync.Mutex
 	behind      []string // the signal of each call that did not return, since the last report
@@ -58,12 +61,17 @@ type Gate struct {
 
 // NewGate returns an open gate.
 func NewGate(log *zap.Logger) *Gate {
-	g := &Gate{log: log, hurried: make(chan struct{}), left: make(chan struct{}), closed: make(chan struct{})}
-	g.hurry = sync.OnceFunc(func() { close(g.hurried) })
+	early, cancel := context.WithCancel(context.Background())
+	g := &Gate{log: log, early: early, hurried: make(chan struct{}), left: make(chan struct{}), closed: make(chan struct{})}
+	g.hurry = sync.OnceFunc(func() { close(g.hurried); cancel() })
 	g.leave = sync.OnceFunc(func() { close(g.left) })
 	g.close = sync.OnceFunc(func() { close(g.closed) })
 	return g
 }
+
+// Early returns the context of what a component gives before it stops. It ends early in the stop,
+// so that one next component that blocks leaves time for what the others get last.
+func (g *Gate) Early() context.Context { return g.early }
 
 // Traces returns next behind the gate; nil for nil.
 func (g *Gate) Traces(next consumer.Traces) consumer.Traces {
@@ -131,6 +139,9 @@ func (c *gated) pass(ctx context.Context, signal string, items int, call func(co
 	done := make(chan error, 1)
 	go func() { done <- call(ctx) }()
 	if err, ok := g.await(done, last, cancel); ok {
+		if last && err == nil && items > 0 {
+			g.gaveLast.Store(true)
+		}
 		return err
 	}
 	c.behind.Store(true)
@@ -202,7 +213,23 @@ func (g *Gate) Stop(ctx context.Context) (last context.Context, stopped func() e
 		closing.Stop()
 		cancelled()
 		cancel()
+		if g.gaveLast.Swap(false) {
+			linger(ctx)
+		}
 		return g.report()
+	}
+}
+
+// lingerFor is the time in which a sending queue on disk reads what it was given: once its exporter
+// stops, it reads nothing more, and sends the rest at the next start.
+const lingerFor = 200 * time.Millisecond
+
+func linger(ctx context.Context) {
+	timer := time.NewTimer(lingerFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

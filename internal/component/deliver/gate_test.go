@@ -200,3 +200,37 @@ func TestGate_StoppedInTime_StaysOpen(t *testing.T) {
 		assert.Equal(t, 1, sink.SpanCount())
 	})
 }
+
+// A sending queue on disk has time to read what came last; without anything there is no wait.
+func TestGate_LastWasTaken_QueuesHaveTimeToRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, given := range []bool{true, false} {
+			g := deliver.NewGate(zap.NewNop())
+			next := g.Logs(consumertest.NewNop())
+			last, stopped := g.Stop(t.Context())
+			began := time.Now()
+			if given {
+				ld := plog.NewLogs()
+				ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+				require.NoError(t, next.ConsumeLogs(last, ld))
+			}
+			require.NoError(t, stopped())
+			assert.Equal(t, given, time.Since(began) > 0)
+			assert.LessOrEqual(t, time.Since(began), time.Second)
+			require.NoError(t, stopped(), "once more costs nothing")
+		}
+	})
+}
+
+// What is given before the end is cancelled early in it.
+func TestGate_Stops_EarlyContextEndsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := deliver.NewGate(zap.NewNop())
+		last, stopped := g.Stop(t.Context())
+		began := time.Now()
+		<-g.Early().Done()
+		assert.Equal(t, deliver.ShutdownLimit/5, time.Since(began))
+		require.NoError(t, last.Err())
+		require.NoError(t, stopped())
+	})
+}

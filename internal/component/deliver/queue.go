@@ -32,6 +32,7 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting []*Delivery
 	size    int       // bytes of those that wait, and of the one under way
+	left    int       // bytes of those that no producer waits for
 	running bool      // there is a goroutine that delivers
 	began   time.Time // when the call under way began
 	late    bool      // the call before took too long
@@ -45,6 +46,8 @@ type Delivery struct {
 	lost func()
 	done chan struct{}
 	err  error // once done
+
+	left, over bool // no producer waits for it; it was given. Under the queue's lock
 }
 
 // NewQueue returns a queue for so many bytes.
@@ -56,12 +59,14 @@ func NewQueue(log *zap.Logger, limit int) *Queue {
 
 // Put appends a call of the next component with data of a size in bytes. Lost counts the data where
 // the next component does not take them. Put does not wait, and refuses only where the next component
-// is stuck, or was so in the call before: else each producer waits for what it has put.
+// is stuck, or was so in the call before, or where producers that left put too much: else each
+// producer waits for what it has put.
 func (q *Queue) Put(size int, call func(context.Context) error, lost func()) *Delivery {
 	d := &Delivery{size: size, call: call, lost: lost, done: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if size > 0 && q.size > 0 && q.size+size > q.limit && (q.late || time.Since(q.began) >= Patience) {
+	if size > 0 && q.size > 0 && q.size+size > q.limit &&
+		(q.left+size > q.limit || q.late || time.Since(q.began) >= Patience) {
 		d.end(ErrFull)
 		return d
 	}
@@ -96,6 +101,9 @@ func (q *Queue) next(over *Delivery) *Delivery {
 	defer q.mu.Unlock()
 	if over != nil {
 		q.size -= over.size
+		if over.over = true; over.left {
+			q.left -= over.size
+		}
 		q.late = time.Since(q.began) >= Patience
 	}
 	q.warned = false
@@ -128,16 +136,27 @@ func (q *Queue) Wait(ctx context.Context, d *Delivery) error {
 			return d.err
 		case <-timer.C:
 			if q.stuck() {
-				return d.now()
+				return q.leave(d)
 			}
 		case <-ctx.Done():
 			timer.Stop()
-			return d.now()
+			return q.leave(d)
 		case <-q.ctx.Done():
 			timer.Stop()
-			return d.now()
+			return q.leave(d)
 		}
 	}
+}
+
+// leave notes that a producer does not wait for its delivery, and returns its error.
+func (q *Queue) leave(d *Delivery) error {
+	q.mu.Lock()
+	if !d.over && !d.left {
+		d.left = true
+		q.left += d.size
+	}
+	q.mu.Unlock()
+	return d.now()
 }
 
 // now returns the error of a delivery; nil while it is not over.

@@ -96,6 +96,22 @@ func TestQueue_LastDeliveryIsOver_IsIdle(t *testing.T) {
 	assert.True(t, idle)
 }
 
+// Producers that give up, as clients at their deadlines, leave no more than the limit.
+func TestQueue_ProducersLeave_TheLimitHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued(10)
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), deliver.Patience/100)
+			_ = q.Wait(ctx, q.put(2, deliver.Patience/3, nil)) // lost or left
+			cancel()
+		}
+		assert.Positive(t, q.lost)
+		before := len(q.given)
+		q.Drain()
+		assert.LessOrEqual(t, 2*(len(q.given)-before), 12)
+	})
+}
+
 // What was delivered is not kept.
 func TestQueue_Delivered_IsFreed(t *testing.T) {
 	q := newQueued(1000)
