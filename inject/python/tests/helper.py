@@ -2,15 +2,19 @@
 
 """Programs that run with the package and a ring of their own."""
 
+import concurrent.futures
 import importlib.util
 import os
 import pathlib
+import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 from . import ring
@@ -29,10 +33,50 @@ def size(quick, full):
     return full if tier == "full" else quick
 
 
+# How long ranks may take together, seconds, and how long the others may take once one has failed.
+RANKS_LIMIT = 150
+FAILED_LIMIT = 10
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that no connection gets by itself: those that the kernel gives away begin at 32768 on Linux.
+
+    A port that bind(0) found can be taken by a connection of another program before rank 0 listens on it.
+    """
+    for _ in range(1000):
+        port = random.randrange(26000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("find a free port: got none of 1,000 between 26000 and 32000")
+
+
+def finish(processes):
+    """Waits for processes that need one another; returns what each printed on both streams.
+
+    Once one has failed, or none ends in time, the others print their stacks (PYTHONFAULTHANDLER) and end.
+    """
+    with concurrent.futures.ThreadPoolExecutor(len(processes)) as pool:
+        outputs = [pool.submit(process.communicate) for process in processes]
+        end = time.monotonic() + RANKS_LIMIT
+        while any(process.poll() is None for process in processes):
+            if any(process.poll() for process in processes):
+                end = min(end, time.monotonic() + FAILED_LIMIT)
+            if time.monotonic() > end:
+                break
+            time.sleep(0.02)
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGABRT)
+        for process in processes:
+            try:
+                process.wait(FAILED_LIMIT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        return [output.result() for output in outputs]
 
 
 class Case(unittest.TestCase):
@@ -77,11 +121,12 @@ class Case(unittest.TestCase):
 
     def run_ranks(self, code, size, **options):
         """Runs one process per rank; returns what each printed."""
-        launch = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
+        launch = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "PYTHONFAULTHANDLER": "1"}
         ranks = [self.start(code, RANK=str(rank), **launch, **options) for rank in range(size)]
-        outputs = [process.communicate(timeout=300) for process in ranks]
-        for process, (_, errors) in zip(ranks, outputs):
-            self.assertEqual(process.returncode, 0, errors)
+        outputs = finish(ranks)
+        failed = [f"rank {rank}: status {process.returncode}: {errors}"
+                  for rank, (process, (_, errors)) in enumerate(zip(ranks, outputs)) if process.returncode]  # fmt: skip
+        self.assertFalse(failed, "\n".join(failed))
         return [out for out, _ in outputs]
 
     def ring(self):
