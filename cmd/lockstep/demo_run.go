@@ -223,7 +223,7 @@ func (d *demo) conclude(found <-chan model.Finding, seen *tap) error {
 		break
 	}
 	_, _, ranks := seen.result()
-	if !d.screen.ran() || d.endedSoon() {
+	if !d.screen.ran() || d.endedSoon() || d.screen.w.err != nil {
 		ranks = d.options.ranks // too short to miss anybody
 	}
 	unseen := d.job.stderr.unseen(d.options.ranks, ranks)

@@ -268,11 +268,12 @@ func endsWithItsReader(t *testing.T, bin string) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
-	cmd.Stdout = w
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = w, &stderr
 	require.NoError(t, cmd.Start())
 	require.NoError(t, w.Close())
 	_ = cmd.Wait()
-	assert.Equal(t, exitBrokenPipe, cmd.ProcessState.ExitCode())
+	assert.Equal(t, exitBrokenPipe, cmd.ProcessState.ExitCode(), stderr.String())
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
