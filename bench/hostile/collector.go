@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -42,7 +40,8 @@ type collector struct {
 }
 
 // startCollector starts it on free ports, and waits until its health check answers.
-func startCollector(ctx context.Context, program, config string) (*collector, error) {
+// limitMiB lowers its limits, see lowered; 0 leaves them as published.
+func startCollector(ctx context.Context, program, config string, limitMiB int) (*collector, error) {
 	dir, err := os.MkdirTemp("", "hostile")
 	if err != nil {
 		return nil, err
@@ -51,13 +50,13 @@ func startCollector(ctx context.Context, program, config string) (*collector, er
 		dir: dir, done: make(chan struct{}),
 		findings: filepath.Join(dir, "findings.jsonl"), events: filepath.Join(dir, "events.jsonl"), rings: filepath.Join(dir, "rings"),
 	}
-	if err := c.start(ctx, program, config); err != nil {
+	if err := c.start(ctx, program, config, limitMiB); err != nil {
 		return nil, errors.Join(fmt.Errorf("start collector: %w", err), c.stop())
 	}
 	return c, nil
 }
 
-func (c *collector) start(ctx context.Context, program, config string) error {
+func (c *collector) start(ctx context.Context, program, config string, limitMiB int) error {
 	if err := os.Mkdir(c.rings, 0o700); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (c *collector) start(ctx context.Context, program, config string) error {
 	if c.jaeger, err = startSink(ctx, ports[8]); err != nil {
 		return err
 	}
-	more, err := withPprof(config, c.pprof)
+	more, err := overlay(config, c.pprof, limitMiB)
 	if err != nil {
 		return err
 	}
@@ -139,25 +138,6 @@ func (c *collector) stop() error {
 		err = errors.Join(err, c.jaeger.stop())
 	}
 	return errors.Join(err, os.RemoveAll(c.dir))
-}
-
-// withPprof is a configuration that adds the pprof extension to those of a file.
-func withPprof(path, endpoint string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	var file struct {
-		Service struct{ Extensions []string }
-	}
-	if err := yaml.Unmarshal(b, &file); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	added, err := yaml.Marshal(map[string]any{
-		"extensions": map[string]any{"pprof": map[string]any{"endpoint": endpoint}},
-		"service":    map[string]any{"extensions": append(file.Service.Extensions, "pprof")},
-	})
-	return "yaml:" + string(added), err
 }
 
 // freePorts returns addresses that nothing listens on.

@@ -198,14 +198,14 @@ func epoch(t *texts, n int64, now time.Time) message {
 	lr := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	epochmap.ObservationToLog(&o, lr)
 	switch n % 4 {
-	case 0: // the longest texts that are read
-		lr.Attributes().PutStr(semconv.EpochDomainID, t.sized(shortest))
-		lr.Attributes().PutStr(semconv.EpochObserver, t.sized(shortest))
+	case 0: // almost the longest names that are read
+		lr.Attributes().PutStr(semconv.EpochDomainID, t.sized(longName))
+		lr.Attributes().PutStr(semconv.EpochObserver, t.sized(longName))
 	case 1:
-		rl.Resource().Attributes().PutStr(semconv.JobID, t.sized(shortest))
+		rl.Resource().Attributes().PutStr(semconv.JobID, t.sized(longName))
 	case 2:
 		rl.Resource().Attributes().PutStr(semconv.ServiceName, t.long())
-		lr.Attributes().PutStr(semconv.EpochGeneration, t.sized(shortest))
+		lr.Attributes().PutStr(semconv.EpochGeneration, t.sized(longName))
 	case 3:
 		lr.Attributes().PutStr(semconv.EpochWitness, t.long())
 	}

@@ -36,6 +36,7 @@ type options struct {
 	kinds            []kind
 	duration         time.Duration
 	rate             int
+	limit            int // MiB
 	floor            float64
 	soak             bool
 	rings            string
@@ -53,6 +54,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.StringVar(&names, "kinds", "", "send these kinds, a `list` with commas; empty: all")
 	fs.DurationVar(&o.duration, "duration", 5*time.Minute, "send each kind for this `time`")
 	fs.IntVar(&o.rate, "rate", 1000, "send this `number` of messages a second")
+	fs.IntVar(&o.limit, "limit", 48, "give each engine this `number` of MiB, and small stores, so that limits are reached; 0: as published")
 	fs.Float64Var(&o.floor, "floor", 6, "fail above this `slope` of memory, MiB a minute, where it is no noise")
 	fs.BoolVar(&o.soak, "soak", false, "send what ordinary jobs send, and nothing hostile")
 	fs.StringVar(&o.rings, "rings", "bin/inject/ring_events", "`path` of a program that writes a rank's ring, for -soak")
@@ -63,8 +65,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("parse flags: got argument %q; want flags alone", fs.Arg(0))
 	}
-	if o.duration < 45*time.Second || o.rate < 1 {
-		return nil, fmt.Errorf("parse flags: got -duration %v -rate %d; want at least 45s and 1", o.duration, o.rate)
+	if o.duration < 45*time.Second || o.rate < 1 || o.limit < 0 {
+		return nil, fmt.Errorf("parse flags: got -duration %v -rate %d -limit %d; want at least 45s, 1 and 0", o.duration, o.rate, o.limit)
 	}
 	var err error
 	o.kinds, err = selected(names)

@@ -100,7 +100,7 @@ func soak(ctx context.Context, o *options, stdout, stderr io.Writer) (err error)
 }
 
 func startSoaked(ctx context.Context, o *options, config string) (*soaked, error) {
-	c, err := startCollector(ctx, o.program, filepath.Join(o.configs, config))
+	c, err := startCollector(ctx, o.program, filepath.Join(o.configs, config), o.limit)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 const (
 	shortest = 4 << 10
 	longest  = 100 << 10
+	longName = 1000
 )
 
 // texts makes texts that differ from all others of the run.
