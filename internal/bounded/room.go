@@ -7,9 +7,10 @@ import "container/list"
 // Room counts the bytes that owners hold together, such as the jobs that an engine follows, and
 // names the owner that makes room for others: where bytes are short the first one that holds more
 // than all together that entered after it, so that neither one owner nor many new ones that flood
-// an engine push out the others; where places are short the one that was heard longest ago, of
-// those first that were heard a few times only, so that a flood of new owners replaces itself. The
-// zero value is ready; it is not safe for concurrent use.
+// an engine push out the others; where another count is short the first one that holds more of that
+// count; where places are short the one that was heard longest ago, of those first that were heard a
+// few times only, so that a flood of new owners replaces itself. The zero value is ready; it is not
+// safe for concurrent use.
 type Room[T any] struct {
 	bytes int
 	// entered are all owners in order, as *Share[T].
@@ -55,14 +56,26 @@ func (r *Room[T]) Len() int { return r.entered.Len() }
 func (r *Room[T]) Largest() (owner T) { return r.LargestOf(anyOwner) }
 
 // LargestOf is Largest among the owners that may leave.
-func (r *Room[T]) LargestOf(may func(T) bool) (owner T) {
+func (r *Room[T]) LargestOf(may func(T) bool) T {
+	return r.largest(may, func(s *Share[T]) int { return s.bytes })
+}
+
+// LargestBy returns the owner that leaves first where a count other than bytes is short: the first one
+// whose count exceeds the counts of all owners together that entered after it. Where no owner holds any
+// it is the newest, the zero value where there is none.
+func (r *Room[T]) LargestBy(count func(T) int) T {
+	return r.largest(anyOwner, func(s *Share[T]) int { return count(s.Owner) })
+}
+
+func (r *Room[T]) largest(may func(T) bool, count func(*Share[T]) int) (owner T) {
 	after, found := 0, false
 	for at := r.entered.Back(); at != nil; at = at.Prev() {
 		s := at.Value.(*Share[T])
-		if (s.bytes > after || !found) && may(s.Owner) {
+		n := count(s)
+		if (n > after || !found) && may(s.Owner) {
 			owner, found = s.Owner, true
 		}
-		after += s.bytes
+		after += n
 	}
 	return owner
 }

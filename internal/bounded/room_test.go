@@ -4,10 +4,13 @@ package bounded
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 func TestRoom_Bytes_OwnerLargerThanAllNewerOnesIsNamed(t *testing.T) {
@@ -134,5 +137,94 @@ func TestRoom_SilentSettledOwners_MakeRoomForNewOnes(t *testing.T) {
 	for i := range 4 {
 		assert.Contains(t, shares, 100+i)
 		assert.NotContains(t, shares, i)
+	}
+}
+
+// Bytes say nothing of who holds a count: an owner without any of it is not named.
+func TestRoom_LargestBy_NamesByTheCountThatIsShort(t *testing.T) {
+	var r Room[string]
+	count := map[string]int{}
+	by := func(owner string) int { return count[owner] }
+	assert.Empty(t, r.LargestBy(by))
+	large, hostile := r.Enter("large"), r.Enter("hostile")
+	large.Add(1000)
+	hostile.Add(1)
+	assert.Equal(t, "hostile", r.LargestBy(by), "the newest, where none holds any")
+	r.Enter("new")
+	count["hostile"] = 5
+	assert.Equal(t, "large", r.Largest())
+	assert.Equal(t, "hostile", r.LargestBy(by))
+	count["new"] = 5
+	assert.Equal(t, "new", r.LargestBy(by), "hostile holds no more than it")
+}
+
+// randomRoom returns a room of 1 to 20 owners, and the count of each in the order in which they entered.
+func randomRoom(rng *rand.Rand) (r *Room[int], counts []int) {
+	r = &Room[int]{}
+	for i := range 1 + rng.IntN(20) {
+		s := r.Enter(i)
+		s.Add(rng.IntN(1000))
+		if rng.IntN(2) == 0 {
+			s.Hear()
+		}
+		counts = append(counts, rng.IntN(4)*rng.IntN(1<<rng.IntN(8)))
+	}
+	return r, counts
+}
+
+func TestRoom_LargestBy_RandomOwners_Laws(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range tier.N(t, 5_000, 200_000) {
+		r, counts := randomRoom(rng)
+		total := 0
+		for _, n := range counts {
+			total += n
+		}
+		named := r.LargestBy(func(i int) int { return counts[i] })
+		if total == 0 {
+			require.Equal(t, len(counts)-1, named, "%v", counts)
+			continue
+		}
+		after := total
+		for i, n := range counts {
+			if after -= n; n > after {
+				require.Equal(t, i, named, "the first that holds more than all newer ones: %v", counts)
+				break
+			}
+		}
+		require.Positive(t, counts[named], "%v", counts)
+	}
+}
+
+// Whatever newer owners ask for, those that were there before and hold half of a limit together stay.
+func TestRoom_LargestBy_FloodOfNewOwners_LeavesOlderOnes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range tier.N(t, 100, 5_000) {
+		r, counts := randomRoom(rng)
+		old, held := len(counts), 0
+		shares := map[int]*Share[int]{}
+		for at := r.entered.Front(); at != nil; at = at.Next() {
+			s := at.Value.(*Share[int])
+			shares[s.Owner] = s
+			held += counts[s.Owner]
+		}
+		limit := 2*held + 1
+		for range 2*limit + 50 {
+			asks := old + rng.IntN(len(counts)-old+1)
+			if shares[asks] == nil {
+				asks = len(counts)
+				counts = append(counts, 0)
+				shares[asks] = r.Enter(asks)
+			}
+			counts[asks]++
+			for held++; held > limit; {
+				leaver := r.LargestBy(func(i int) int { return counts[i] })
+				require.GreaterOrEqual(t, leaver, old, "%v", counts)
+				held -= counts[leaver]
+				counts[leaver] = 0
+				shares[leaver].Leave()
+				delete(shares, leaver)
+			}
+		}
 	}
 }
