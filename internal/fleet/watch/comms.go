@@ -85,6 +85,7 @@ func (w *Watch) dropComm(j *job, k commKey) {
 	c := j.comms[k]
 	w.comms--
 	w.members -= len(c.members)
+	j.members -= len(c.members)
 	j.share.Add(-c.size())
 	delete(j.comms, k)
 }
@@ -122,31 +123,40 @@ func (c *comm) has(members []int64) bool {
 
 // newComm makes a communicator; nil where there is no room, or its members can not be ranks.
 func (w *Watch) newComm(j *job, k commKey, members []int64) *comm {
-	for w.comms >= w.cfg.MaxComms || w.members+k.size > w.cfg.MaxMembers {
-		if !w.makeRoom(j, k.bytes()) {
-			return nil
-		}
+	if k.first == noFirst {
+		members = nil
+	}
+	ranks, ok := j.unknown(members)
+	if !ok || !w.makeRoom(j, w.needComms(1), w.needMembers(k.size), w.needRanks(ranks)) {
+		return nil
 	}
 	k.id = intern(k.id)
 	c := &comm{key: k, members: make([]*rank, 0, k.size)}
 	if k.first == noFirst {
-		members = nil
 		c.members = slices.Repeat([]*rank{nobody}, k.size)
 	}
 	for _, n := range members {
-		if n < 0 {
-			return nil
-		}
-		r := w.rank(j, n)
-		if r == nil {
-			return nil
-		}
-		c.members = append(c.members, r)
+		c.members = append(c.members, w.rank(j, n))
 	}
 	w.comms++
 	w.members += k.size
+	j.members += k.size
 	j.share.Add(c.size())
 	j.comms[k] = c
 	j.order = nil
 	return c
+}
+
+// unknown counts the members that are no ranks of the job yet; ok is false where they can be none.
+func (j *job) unknown(members []int64) (n int, ok bool) {
+	seen := map[int64]bool{}
+	for _, m := range members {
+		if m < 0 {
+			return 0, false
+		}
+		if j.ranks[m] == nil {
+			seen[m] = true
+		}
+	}
+	return len(seen), true
 }

@@ -29,7 +29,7 @@ type Config struct {
 	MaxVersions int
 	MaxJobs     int
 	// MaxRanks, MaxComms and MaxMembers are of all jobs; members are counted in each communicator. Where
-	// one is reached, the first job that holds more than all that began after it makes room for others.
+	// one is reached, the first job that holds more of it than all that began after it makes room for others.
 	MaxRanks, MaxComms, MaxMembers int
 	// MaxBytes bounds what all jobs hold, and again what all nodes hold, by estimate.
 	MaxBytes int

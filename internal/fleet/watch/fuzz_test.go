@@ -53,6 +53,7 @@ func FuzzWatch(f *testing.F) {
 			require.LessOrEqual(t, w.members, cfg.MaxMembers)
 			require.LessOrEqual(t, len(w.open), cfg.MaxEpisodes)
 			require.Len(t, w.order, len(w.open))
+			requireCounts(t, w)
 		}
 		w.Tick(now.Add(24 * time.Hour))
 		require.Empty(t, w.nodes)

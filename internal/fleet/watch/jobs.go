@@ -21,6 +21,8 @@ type job struct {
 	ranks map[int64]*rank
 	comms map[commKey]*comm
 	order []*comm // the largest first; nil where that is not known
+	// members counts those of all comms.
+	members int
 }
 
 // rank is where one rank runs.
@@ -178,18 +180,6 @@ func (w *Watch) dropJob(j *job) {
 	delete(w.jobs, j.key)
 }
 
-// makeRoom gives up a job for one that asks for more bytes; false where that would leave itself.
-func (w *Watch) makeRoom(beside *job, more int) bool {
-	beside.share.Add(more)
-	largest := w.room.Largest()
-	beside.share.Add(-more)
-	if largest == beside {
-		return false
-	}
-	w.evict(largest)
-	return true
-}
-
 // shrink keeps to MaxBytes.
 func (w *Watch) shrink() {
 	for w.room.Bytes() > w.cfg.MaxBytes {
@@ -214,11 +204,9 @@ func (w *Watch) empty(j *job) {
 func (w *Watch) rank(j *job, n int64) *rank {
 	r := j.ranks[n]
 	if r == nil {
-		for w.ranks >= w.cfg.MaxRanks {
-			if !w.makeRoom(j, rankBytes) {
-				w.stats.RanksRefused++
-				return nil
-			}
+		if !w.makeRoom(j, w.needRanks(1)) {
+			w.stats.RanksRefused++
+			return nil
 		}
 		w.ranks++
 		j.share.Add(rankBytes)
