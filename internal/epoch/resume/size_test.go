@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -92,4 +93,84 @@ func TestEngine_TooManyRanksOfOneLife_LeaveOthers(t *testing.T) {
 	e.Observe(told(2, 3, 7))
 	assert.False(t, e.Has(Key{"hostile", "h"}), "it holds most, and makes room")
 	assert.Equal(t, 3, e.Stats().Ranks)
+}
+
+// The life leaves that has most ranks, and not one that holds more bytes.
+func TestEngine_RanksAreShort_LifeWithMostRanksLeaves(t *testing.T) {
+	e := New(Config{Ranks: 8})
+	wordy := told(0, 1, 7)
+	wordy.Rank.JobID, wordy.Rank.HostName, wordy.Rank.HWID, wordy.Life = "wordy", long(0), long(0), long(0)
+	e.Observe(wordy)
+	for i := range int64(7) {
+		v := told(i, 7, 7)
+		v.Rank.JobID = "hostile"
+		e.Observe(v)
+	}
+	require.Greater(t, e.held[Key{"wordy", "first"}].share.Bytes(), e.held[Key{"hostile", "first"}].share.Bytes())
+	e.Observe(told(0, 1, 7))
+	assert.Equal(t, []Key{{"job", "first"}, {"wordy", "first"}}, e.Keys())
+	assert.Zero(t, e.Stats().Overflowed)
+}
+
+// A job that starts again takes the room of its former life, whatever is short, and not that of others.
+func TestEngine_RestartedJob_FormerLifeLeavesFirst(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"lives": {Incarnations: 3}, "ranks": {Ranks: 5}, "bytes": {Bytes: 5 * (incarnationBytes + rankBytes + int(unsafe.Sizeof(life{})))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(cfg)
+			of := func(job, life string, rank int64) *model.Resume {
+				v := told(rank, 2, 7)
+				v.Rank.JobID, v.Rank.Incarnation, v.Life = job, life, ""
+				return v
+			}
+			e.Observe(of("a", "first", 0))
+			e.Observe(of("job", "first", 0))
+			e.Observe(of("job", "first", 1))
+			e.Observe(of("b", "first", 0))
+			for _, other := range []string{"a", "b", "job"} { // whichever was heard last
+				e.Observe(of(other, "first", 0))
+			}
+			for rank := range int64(2) {
+				e.Observe(of("job", "second", rank))
+				if cfg.Incarnations == 0 {
+					e.Observe(of("job", "second", rank+2))
+				}
+			}
+			assert.Equal(t, []Key{{"a", "first"}, {"b", "first"}, {"job", "second"}}, e.Keys())
+			assert.EqualValues(t, 1, e.Stats().Left)
+		})
+	}
+}
+
+// Two jobs of one name that are both heard of push out neither: the later one finds no room.
+func TestEngine_TwoJobsOfOneName_LaterOneFindsNoRoom(t *testing.T) {
+	e := New(Config{Ranks: 3})
+	later := func(rank int64) *model.Resume {
+		v := told(rank, 2, 7)
+		v.Rank.Incarnation = "other"
+		return v
+	}
+	e.Observe(told(0, 2, 7))
+	e.Observe(later(0))
+	e.Observe(told(1, 2, 7))
+	e.Observe(later(1))
+	assert.Equal(t, []Key{{"job", "first"}, {"job", "other"}}, e.Keys())
+	assert.EqualValues(t, 1, e.Stats().Overflowed)
+}
+
+// Lives without the name of a job may be of any: the later one does not take the room of the other.
+func TestEngine_LivesWithoutName_AreNoFormerLives(t *testing.T) {
+	e := New(Config{Ranks: 3})
+	nameless := func(life string, rank int64) *model.Resume {
+		v := told(rank, 2, 7)
+		v.Rank.JobID, v.Rank.Incarnation = "", life
+		return v
+	}
+	e.Observe(nameless("first", 0))
+	e.Observe(nameless("first", 1))
+	e.Observe(nameless("other", 0))
+	e.Observe(nameless("other", 1))
+	assert.Equal(t, []Key{{"", "first"}, {"", "other"}}, e.Keys())
+	assert.EqualValues(t, 1, e.Stats().Overflowed)
 }
