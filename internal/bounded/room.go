@@ -67,6 +67,19 @@ func (r *Room[T]) LargestBy(count func(T) int) T {
 	return r.largest(anyOwner, func(s *Share[T]) int { return count(s.Owner) })
 }
 
+// crowd is the part of all places that one owner may hold before it makes room for others.
+const crowd = 16
+
+// Fullest returns the owner that gives up one of its places where those are short and owners may hold
+// several: that of LargestBy if it holds more than a sixteenth of all, else, of the owners that hold any,
+// the one that leaves first where there are too many.
+func (r *Room[T]) Fullest(places int, count func(T) int) T {
+	if owner := r.LargestBy(count); r.Len() > 0 && crowd*count(owner) > places {
+		return owner
+	}
+	return r.OldestOf(func(owner T) bool { return count(owner) > 0 })
+}
+
 func (r *Room[T]) largest(may func(T) bool, count func(*Share[T]) int) (owner T) {
 	after, found := 0, false
 	for at := r.entered.Back(); at != nil; at = at.Prev() {

@@ -158,6 +158,25 @@ func TestRoom_LargestBy_NamesByTheCountThatIsShort(t *testing.T) {
 	assert.Equal(t, "new", r.LargestBy(by), "hostile holds no more than it")
 }
 
+// An owner that holds many places gives one up; where none does, the one that was heard longest ago.
+func TestRoom_Fullest_CrowdOrOldest(t *testing.T) {
+	var r Room[string]
+	count := map[string]int{}
+	by := func(owner string) int { return count[owner] }
+	assert.Empty(t, r.Fullest(32, by))
+	r.Enter("none")
+	old, crowd, late := r.Enter("old"), r.Enter("crowd"), r.Enter("late")
+	count["old"], count["crowd"], count["late"] = 1, 3, 2
+	assert.Equal(t, "crowd", r.Fullest(32, by), "3 of 32 are more than a sixteenth, and than what is newer")
+	assert.Equal(t, "crowd", r.Fullest(47, by))
+	assert.Equal(t, "old", r.Fullest(48, by), "of those that hold any the one that was heard longest ago")
+	old.Hear()
+	late.Hear()
+	assert.Equal(t, "crowd", r.Fullest(48, by))
+	crowd.Hear()
+	assert.Equal(t, "old", r.Fullest(48, by))
+}
+
 // randomRoom returns a room of 1 to 20 owners, and the count of each in the order in which they entered.
 func randomRoom(rng *rand.Rand) (r *Room[int], counts []int) {
 	r = &Room[int]{}

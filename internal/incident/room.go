@@ -20,9 +20,6 @@ const maxListed = semconv.MaxFindingRanks
 // incident.
 const entryBytes = 512
 
-// crowd is the part of MaxOpen that one job may hold before its findings make room for those of others.
-const crowd = 16
-
 // holder has the findings of one job, or those that have no job.
 type holder struct {
 	job        string
@@ -97,20 +94,9 @@ func (e *Engine) release(n *entry) {
 	}
 }
 
-// leaver is the entry of a list that makes room, the one heard longest ago: of the job that has most of
-// them, where that is more than its part, else of the job that leaves first.
+// leaver is the entry of a list that makes room, the one heard longest ago of the job that makes room.
 func (e *Engine) leaver(l *list.List, count func(*holder) int) *entry {
-	first := l.Front().Value.(*entry)
-	most := first.of
-	for _, h := range e.jobs {
-		if n, m := count(h), count(most); n > m || n == m && most != first.of && h.job < most.job {
-			most = h
-		}
-	}
-	if crowd*count(most) <= e.cfg.MaxOpen {
-		most = e.room.OldestOf(func(h *holder) bool { return count(h) > 0 })
-	}
-	return firstOf(l, most, nil)
+	return firstOf(l, e.room.Fullest(e.cfg.MaxOpen, count), nil)
 }
 
 // firstOf is the entry of a job in a list that was heard longest ago, but for one; nil where there is

@@ -13,6 +13,7 @@ import (
 type holder struct {
 	job    string
 	groups list.List // of *group, the one that was not heard of for longest first
+	ranks  int       // of all groups
 	share  *bounded.Share[*holder]
 }
 
@@ -68,12 +69,52 @@ func (w *Watch) enter(g *group) {
 	w.groups[g.key] = g
 }
 
-// makeRoom has a group of the largest job leave, but for one. It is false where there is no other of
-// that job.
-func (w *Watch) makeRoom(but *group) bool { return w.leave(w.room.Largest(), but) }
+// rankFits makes room for a rank of a group, and reports whether there is some: none where the group alone
+// would have to leave.
+func (w *Watch) rankFits(g *group) bool {
+	for w.stats.Ranks >= w.cfg.Ranks {
+		most := w.room.LargestBy(func(h *holder) int {
+			if h == g.of {
+				return h.ranks + 1
+			}
+			return h.ranks
+		})
+		if !w.leave(most, g) {
+			return false
+		}
+	}
+	return true
+}
 
-// leave has the group of a job leave that was not heard of for longest, but for one.
+// groupFits makes room for a group, one by one of the job that makes room.
+func (w *Watch) groupFits() {
+	for len(w.groups) >= w.cfg.Groups {
+		if !w.leave(w.room.Fullest(w.cfg.Groups, groupCount), nil) {
+			return
+		}
+	}
+}
+
+func groupCount(h *holder) int { return h.groups.Len() }
+
+// keep keeps to Bytes after a group was heard of.
+func (w *Watch) keep(g *group) {
+	g.measure()
+	for w.room.Bytes() > w.cfg.Bytes {
+		if !w.leave(w.room.Largest(), g) { // it alone takes too much
+			w.stats.Left++
+			w.forget(g.key)
+			return
+		}
+	}
+}
+
+// leave has the group of a job leave that was not heard of for longest, but for one; false where there is
+// none.
 func (w *Watch) leave(h *holder, but *group) bool {
+	if h == nil {
+		return false
+	}
 	for at := h.groups.Front(); at != nil; at = at.Next() {
 		if g := at.Value.(*group); g != but {
 			w.stats.Left++

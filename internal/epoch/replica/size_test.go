@@ -47,9 +47,10 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 					r.all(400, 7, 7, 7).said()
 				}
 			}
-			bytes, ranks := 0, 0
+			bytes, ranks, ofJobs := 0, 0, 0
 			for _, h := range r.jobs {
 				bytes += holderBytes + len(h.job)
+				ofJobs += h.ranks
 			}
 			for _, g := range r.groups {
 				bytes += g.size()
@@ -60,7 +61,7 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 				}
 				assert.Equal(t, doubts, g.doubts)
 			}
-			assert.Equal(t, []int{bytes, ranks}, []int{r.Stats().Bytes, r.Stats().Ranks})
+			assert.Equal(t, []int{bytes, ranks, ranks}, []int{r.Stats().Bytes, r.Stats().Ranks, ofJobs})
 			assert.Less(t, heap()-before, int64(2*limit+1<<20))
 			assert.Contains(t, r.all(500, 7, 8, 7).said(), "first revision 1 over false step 500 from 500 minority [1]")
 			runtime.KeepAlive(r)
@@ -86,4 +87,58 @@ func TestWatch_GroupsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
 	}
 	assert.Len(t, r.groups, 64)
 	assert.NotNil(t, r.groups[Key{"job", "first", "dp"}])
+}
+
+// of is the fingerprint of a rank of another job.
+func of(job, group string, rank int64) *model.Fingerprint {
+	return printed(rank, 3, 100, 7, func(v *model.Fingerprint) { v.Rank.JobID, v.Group = job, group })
+}
+
+// A group leaves of the job that holds most ranks, and not of one that holds more bytes.
+func TestWatch_RanksAreShort_JobWithMostRanksMakesRoom(t *testing.T) {
+	r := newRig(Config{Ranks: 8})
+	wordy := of("wordy", "dp", 0)
+	wordy.Rank.HostName, wordy.Rank.HWID, wordy.Life = long(0), long(0), long(0)
+	r.tell(wordy)
+	for rank := range int64(7) {
+		r.tell(of("hostile", []string{"dp", "tp"}[(rank+1)/4], rank))
+	}
+	require.Greater(t, r.jobs["wordy"].share.Bytes(), r.jobs["hostile"].share.Bytes())
+	r.tell(of("new", "dp", 0))
+	assert.NotNil(t, r.jobs["wordy"])
+	assert.Nil(t, r.groups[Key{"hostile", "first", "dp"}], "it was not heard of for longest")
+	assert.Len(t, r.groups, 3)
+	assert.Equal(t, []int{4, 1, 1, 6}, []int{r.jobs["hostile"].ranks, r.jobs["wordy"].ranks, r.jobs["new"].ranks, r.Stats().Ranks})
+	for rank := range int64(3) {
+		r.tell(of("new", "dp", rank+1))
+	}
+	assert.Equal(t, []int{4, 3}, []int{r.jobs["hostile"].ranks, r.jobs["new"].ranks}, "it would hold as many itself")
+	assert.EqualValues(t, 1, r.Stats().Overflowed)
+}
+
+// A job that has many groups makes room for one of another, however often it is heard.
+func TestWatch_GroupsAreShort_CrowdMakesRoom(t *testing.T) {
+	r := newRig(Config{Groups: 8})
+	r.tell(of("quiet", "dp", 0))
+	for i := range 20 {
+		r.tell(of("hostile", strconv.Itoa(i), 0))
+	}
+	assert.NotNil(t, r.groups[Key{"quiet", "first", "dp"}])
+	r.tell(of("new", "dp", 0))
+	assert.Len(t, r.groups, 8)
+	assert.NotNil(t, r.groups[Key{"quiet", "first", "dp"}])
+	assert.Nil(t, r.groups[Key{"hostile", "first", "13"}])
+	assert.NotNil(t, r.groups[Key{"hostile", "first", "14"}])
+}
+
+// Where counts are more than what is there, the watch gives up what there is, and goes on.
+func TestWatch_CountsThatAreWrong_EndTick(t *testing.T) {
+	r := newRig(Config{Ranks: 8})
+	r.tell(of("job", "dp", 0))
+	r.room.Enter(&holder{}).Add(2 * r.cfg.Bytes)
+	r.stats.Ranks += 8
+	r.Tick(r.now)
+	assert.Len(t, r.groups, 1)
+	r.tell(of("job", "dp", 1))
+	assert.EqualValues(t, 1, r.Stats().Overflowed)
 }

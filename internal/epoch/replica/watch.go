@@ -56,9 +56,7 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	k := Key{v.Rank.JobID, v.Rank.Incarnation, v.Group}
 	g := w.groups[k]
 	if g == nil {
-		if len(w.groups) >= w.cfg.Groups {
-			w.leave(w.room.Oldest(), nil)
-		}
+		w.groupFits()
 		g = &group{key: k, began: now, ranks: map[int64]*rank{}, steps: map[int64]*step{}, doubt: map[int64]*Judgement{}}
 		w.enter(g)
 	}
@@ -69,36 +67,24 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	g.jobName, g.replicas = max(g.jobName, bounded.Text(v.Rank.JobName, bounded.MaxName)), max(g.replicas, v.Replicas)
 	r := g.ranks[v.Rank.Rank]
 	if r == nil {
-		for w.stats.Ranks >= w.cfg.Ranks {
-			if !w.makeRoom(g) {
-				w.stats.Overflowed++
-				return
-			}
+		if !w.rankFits(g) {
+			w.stats.Overflowed++
+			return
 		}
 		r = &rank{}
 		g.ranks[v.Rank.Rank] = r
 		w.stats.Ranks++
+		g.of.ranks++
 	}
 	if g.observe(r, v) {
 		w.stats.Late++
 	}
 }
 
-// keep keeps to Bytes after a group was heard of.
-func (w *Watch) keep(g *group) {
-	g.measure()
-	for w.room.Bytes() > w.cfg.Bytes {
-		if !w.makeRoom(g) { // it alone takes too much
-			w.stats.Left++
-			w.forget(g.key)
-			return
-		}
-	}
-}
-
 func (w *Watch) forget(k Key) {
 	g := w.groups[k]
 	w.stats.Ranks -= len(g.ranks)
+	g.of.ranks -= len(g.ranks)
 	delete(w.groups, k)
 	g.of.groups.Remove(g.at)
 	g.of.share.Add(-g.bytes)
@@ -128,7 +114,9 @@ func (w *Watch) Tick(now time.Time) (out []Episode) {
 		}
 	}
 	for w.room.Bytes() > w.cfg.Bytes {
-		w.makeRoom(nil)
+		if !w.leave(w.room.Largest(), nil) {
+			break
+		}
 	}
 	for _, k := range sortedKeys(w.open) {
 		if g := w.groups[k]; g == nil || len(g.doubt) == 0 {
