@@ -17,8 +17,12 @@ type Config struct {
 	Generations int // of one job; those whose newest save is the oldest leave
 	Saves       int // of one generation; those of the lowest epochs leave
 	Domains     int // of one generation
-	Observers   int // forgotten observers leave, and observers without registers
-	Registers   int // in all; of the generation that has most, the saves of the lowest epochs leave
+	// Observers bounds those of all jobs: observers without registers leave, then forgotten ones, then the first
+	// job that has more of them than all that began after it.
+	Observers int
+	// Registers bounds those of all jobs: of the first job that holds more of them than all that began after
+	// it, and of its generation that has most, the saves of the lowest epochs leave.
+	Registers int
 	// Bytes bounds all that is held, by estimate, but for the names of observers: the first
 	// job that holds more than all that began after it gives up generations, then saves, then all.
 	Bytes int
@@ -75,7 +79,6 @@ type Engine struct {
 	observers map[string]int32
 	names     []string // of observers
 	gone      []bool   // observers that are not heard from any more
-	first     []*job   // of observers, the job that each reported first; nil where it has left
 	held      []int32  // of observers, their registers
 	stats     Stats
 }
@@ -84,7 +87,7 @@ type job struct {
 	id          string
 	generations map[string]*generation
 	share       *bounded.Share[*job]
-	observers   int // that spoke of it first
+	observers   map[int32]int32 // those that hold registers of it, and how many
 }
 
 // generation is the life of one set of domains of a job.
@@ -260,7 +263,7 @@ func (e *Engine) generation(id, name string) *generation {
 		if len(e.jobs) >= e.cfg.Jobs {
 			e.dropJob(e.shares.Oldest())
 		}
-		j = &job{id: id, generations: map[string]*generation{}}
+		j = &job{id: id, generations: map[string]*generation{}, observers: map[int32]int32{}}
 		j.share = e.shares.Enter(j)
 		j.share.Add(jobBytes + len(id))
 		e.jobs[id] = j
@@ -309,9 +312,6 @@ func (e *Engine) save(g *generation, n int64) *save {
 	return s
 }
 
-// crowd is the part of all observers that one job may have before it makes room for others.
-const crowd = 4
-
 // observer returns the number of an observer that speaks of a job, and false where there is no room.
 func (e *Engine) observer(name string, of *job) (int32, bool) {
 	i, ok := e.observers[name]
@@ -322,38 +322,30 @@ func (e *Engine) observer(name string, of *job) (int32, bool) {
 		e.observers[name], e.names[i] = i, name
 	}
 	e.gone[i] = false
-	if e.first[i] == nil {
-		e.first[i] = of
-		of.observers++
-	}
 	return i, true
 }
 
 // place returns the number of a new observer that reports on a job. If there is no room, an observer without
-// registers leaves. If there is none, forgotten observers give up their registers. If there is still none, the
-// job that most observers reported first leaves, if it is another job and has more than its part.
+// registers leaves. If there is none, forgotten observers give up their registers. If there is still none, jobs
+// leave, until that would be the job itself.
 func (e *Engine) place(of *job) (int32, bool) {
 	if len(e.names) < e.cfg.Observers {
-		e.names, e.gone, e.first, e.held = append(e.names, ""), append(e.gone, false), append(e.first, nil), append(e.held, 0)
+		e.names, e.gone, e.held = append(e.names, ""), append(e.gone, false), append(e.held, 0)
 		return int32(len(e.names) - 1), true
-	}
-	if !slices.Contains(e.held, 0) {
-		e.sweep()
-	}
-	if !slices.Contains(e.held, 0) {
-		if most := e.mostObservers(); most != of && crowd*most.observers > e.cfg.Observers {
-			e.dropJob(most)
-		}
 	}
 	i := slices.Index(e.held, 0)
 	if i < 0 {
-		return 0, false
+		e.sweep()
+		i = slices.Index(e.held, 0)
+	}
+	for ; i < 0; i = slices.Index(e.held, 0) {
+		most := e.mostObservers(of)
+		if most == of {
+			return 0, false
+		}
+		e.dropJob(most)
 	}
 	delete(e.observers, e.names[i])
-	if before := e.first[i]; before != nil {
-		before.observers--
-		e.first[i] = nil
-	}
 	return int32(i), true
 }
 

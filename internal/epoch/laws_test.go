@@ -255,6 +255,7 @@ func TestNothingThatWasHeardOfIsMissed(t *testing.T) {
 				held += e.find(testJob, g).registers
 			}
 			require.Equal(t, e.Stats().Registers, held)
+			requireObservers(t, e)
 		}
 		left += e.Stats().SavesLost
 	}
@@ -312,6 +313,7 @@ func FuzzRestore(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, e.Stats().Registers, cfg.Registers)
+		requireObservers(t, e)
 		once, err := e.Snapshot()
 		require.NoError(t, err)
 		again := New(cfg)

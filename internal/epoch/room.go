@@ -12,7 +12,7 @@ import (
 // left out nothing could be confirmed ever.
 func (e *Engine) room(g *generation, n int64, by int32) bool {
 	for e.stats.Registers >= e.cfg.Registers {
-		fullest := e.fullest()
+		fullest := e.fullest(g.of)
 		if fullest == nil {
 			return false
 		}
@@ -26,20 +26,41 @@ func (e *Engine) room(g *generation, n int64, by int32) bool {
 	e.stats.Registers++
 	e.held[by]++
 	g.registers++
+	if g.of.observers[by]++; g.of.observers[by] == 1 {
+		g.of.share.Add(observerBytes)
+	}
 	return true
 }
 
-// fullest is the generation with most registers, of several the first by name.
-func (e *Engine) fullest() (best *generation) {
-	for _, id := range e.Jobs() {
-		j := e.jobs[id]
-		for _, name := range sortedKeys(j.generations) {
-			if g := j.generations[name]; len(g.saves) > 0 && (best == nil || g.registers > best.registers) {
-				best = g
-			}
+// fullest is the generation that makes room for a register of a job: of the job that leaves first the one with
+// most registers, of several the first by name.
+func (e *Engine) fullest(beside *job) (best *generation) {
+	j := e.shares.LargestBy(func(j *job) int {
+		n := 0
+		for _, g := range j.generations {
+			n += g.registers
+		}
+		return n + besides(j, beside)
+	})
+	for _, name := range sortedKeys(j.generations) {
+		if g := j.generations[name]; len(g.saves) > 0 && (best == nil || g.registers > best.registers) {
+			best = g
 		}
 	}
 	return best
+}
+
+// mostObservers is the job that makes room for an observer of a job.
+func (e *Engine) mostObservers(beside *job) *job {
+	return e.shares.LargestBy(func(j *job) int { return len(j.observers) + besides(j, beside) })
+}
+
+// besides is 1, which the job that needs room asks for.
+func besides(j, beside *job) int {
+	if j == beside {
+		return 1
+	}
+	return 0
 }
 
 func (e *Engine) drop(g *generation, n int64) {
@@ -53,6 +74,10 @@ func (e *Engine) unregister(g *generation, c *cell) {
 	e.stats.Registers--
 	e.held[c.observer]--
 	g.registers--
+	if g.of.observers[c.observer]--; g.of.observers[c.observer] == 0 {
+		delete(g.of.observers, c.observer)
+		g.of.share.Add(-observerBytes)
+	}
 }
 
 // each calls f with all registers in which something was said, and of which domain that is.
@@ -73,23 +98,8 @@ func (e *Engine) dropJob(j *job) {
 	for name := range j.generations {
 		e.dropGeneration(j, name)
 	}
-	for i, of := range e.first {
-		if of == j {
-			e.first[i] = nil
-		}
-	}
 	j.share.Leave()
 	delete(e.jobs, j.id)
-}
-
-// mostObservers returns the job that most observers reported first; of several such jobs, the first by name.
-func (e *Engine) mostObservers() (most *job) {
-	for _, id := range e.Jobs() {
-		if j := e.jobs[id]; most == nil || j.observers > most.observers {
-			most = j
-		}
-	}
-	return most
 }
 
 // evictGeneration drops the generation whose newest save is the oldest.

@@ -15,6 +15,7 @@ const (
 	jobBytes        = int(unsafe.Sizeof(job{})) + 4*mapBytes
 	generationBytes = int(unsafe.Sizeof(generation{})) + 4*mapBytes
 	saveBytes       = int(unsafe.Sizeof(save{})) + 4*mapBytes
+	observerBytes   = 24
 	cellBytes       = int(unsafe.Sizeof(cell{}))
 	domainBytes     = 2*int(unsafe.Sizeof(model.Domain{})) + mapBytes
 )

@@ -54,7 +54,7 @@ var floods = map[string]func(i int) model.EpochObservation{
 // recount walks all that an engine holds.
 func recount(e *Engine) (bytes int) {
 	for id, j := range e.jobs {
-		bytes += jobBytes + len(id)
+		bytes += jobBytes + len(id) + len(j.observers)*observerBytes
 		for name, g := range j.generations {
 			bytes += generationBytes + len(name)
 			for _, d := range g.domains {
@@ -96,6 +96,7 @@ func TestEngine_Flood_StaysWithinBytesAndJudgesOthers(t *testing.T) {
 				}
 			}
 			assert.Equal(t, recount(e), e.Stats().Bytes, "what is counted is what is there")
+			requireObservers(t, e)
 			assert.Less(t, heap()-before, int64(2*limit+1<<20), "with 512 names of observers")
 			quiet()
 			assert.Equal(t, Converged, e.Judge(testJob, testGen, 100).Verdict)
