@@ -244,6 +244,23 @@ func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
 	assert.Equal(t, int64(14), w.Stats().WitnessesDropped)
 }
 
+// Facts of jobs that are not followed leave before those of jobs that are, and those of the network.
+func TestWatch_FactsOfUnfollowedJobs_LeaveFirst(t *testing.T) {
+	cfg := NewDefaultConfig()
+	cfg.MaxWitnesses = 8
+	w, now := New(cfg), time.Unix(1_760_000_000, 0)
+	w.AddState(still(0, now.UnixNano(), true), now)
+	w.AddFinding(&model.Finding{ID: "network", Kind: "fabric"}, "a port is down", now)
+	w.AddFact(&model.Fact{Rank: model.Rank{JobID: "job"}, Kind: "k"}, now)
+	for i := range 20 {
+		w.AddFact(&model.Fact{Rank: model.Rank{JobID: "new " + strconv.Itoa(i)}, Kind: "k"}, now)
+	}
+	require.Len(t, w.witnesses, 8)
+	assert.Equal(t, []string{"network", "k 0"}, []string{w.witnesses[0].id, w.witnesses[1].id})
+	assert.Equal(t, []string{"", "job", "new 14"}, []string{w.witnesses[0].job, w.witnesses[1].job, w.witnesses[2].job})
+	assert.Len(t, w.jobs, 1)
+}
+
 // A rank that is no longer absent gives back the bytes of its absence, whatever it reports about itself.
 func TestWatch_AbsenceIsOver_BytesAreGivenBack(t *testing.T) {
 	for name, send := range map[string]func(w *Watch, now time.Time){

@@ -44,7 +44,8 @@ func (w *Watch) AddFact(f *model.Fact, now time.Time) {
 }
 
 // addWitness adds a fact at the end, so that the latest report is last. If there is no room, it drops the
-// first fact: of the job that has most facts if that job exceeds its part, else of all jobs.
+// first fact: of the job that has most facts if that job exceeds its part, else of the jobs that are not
+// followed, else of all.
 func (w *Watch) addWitness(x witness) {
 	for _, text := range []*string{&x.id, &x.job, &x.Kind, &x.What, &x.Host, &x.Link} {
 		*text = bounded.Text(*text, bounded.MaxName)
@@ -72,9 +73,15 @@ func (w *Watch) leavingWitness() int {
 		most = max(most, count[of])
 	}
 	if crowd*most <= w.cfg.MaxWitnesses {
-		return 0
+		return max(0, slices.IndexFunc(w.witnesses, w.unfollowed))
 	}
 	return slices.IndexFunc(w.witnesses, func(o witness) bool { return count[o.job] == most })
+}
+
+// unfollowed reports whether a fact is of a job of which the watch holds nothing else.
+func (w *Watch) unfollowed(x witness) bool {
+	_, followed := w.latest[x.job]
+	return x.job != "" && !followed
 }
 
 // forgetWitnesses gives up what nobody has told for long.
