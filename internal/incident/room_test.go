@@ -154,3 +154,23 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
 		}
 	}
 }
+
+// Many new jobs that hold more together do not close the findings of a large one that is heard.
+func TestEngine_FindingsOfManyNewJobs_KeepThoseOfALargeJob(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 64 })
+	large := func() {
+		for i := range 8 {
+			e.Add(finding(fmt.Sprint("large ", i), 1, 3, 0, 10), t0)
+		}
+	}
+	large()
+	for i := range 200 {
+		f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+		f.JobID = fmt.Sprint("job ", i)
+		e.Add(f, t0)
+		large()
+	}
+	for i := range 8 {
+		assert.False(t, e.byID[key{"job", fmt.Sprint("large ", i)}].closed)
+	}
+}
