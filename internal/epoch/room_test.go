@@ -4,6 +4,8 @@ package epoch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -27,9 +29,13 @@ func requireObservers(t *testing.T, e *Engine) {
 				})
 			}
 		}
-		require.Equal(t, of, j.observers, id)
+		if !maps.Equal(of, j.observers) {
+			t.Fatalf("count observers of %q: got %v; want %v", id, j.observers, of)
+		}
 	}
-	require.Equal(t, all, append([]int32{}, e.held...))
+	if !slices.Equal(all, e.held) {
+		t.Fatalf("count registers of observers: got %v; want %v", e.held, all)
+	}
 }
 
 // by returns what an observer reports on a job.
