@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/gpuclock"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -21,6 +22,8 @@ const (
 	// keptBegins is how many steps before the first open one a position knows the beginning of,
 	// for kernels that come late.
 	keptBegins = 8
+	// maxKeptRecords bounds the counts of a position, so that their sums do not overflow.
+	maxKeptRecords = 1 << 60
 )
 
 // Position is how far a reader read and emitted the ring of a rank, and what another reader must
@@ -236,15 +239,44 @@ func (p *Position) check(h *ring.Header) error {
 		}
 		last = int(s[0])
 	}
-	s := p.Rank
-	if s == nil {
+	if c := &p.Count; !counts(c.Read, c.Lost, c.Before, c.Skipped) {
+		return fmt.Errorf("take up position: got counts of records %+v; want each from 0 to %d", *c, int64(maxKeptRecords))
+	}
+	if p.Rank == nil {
 		return nil
 	}
+	return p.Rank.check()
+}
+
+// counts reports whether all numbers are counts of a ring's records.
+func counts(all ...int64) bool {
+	return !slices.ContainsFunc(all, func(n int64) bool { return n < 0 || n > maxKeptRecords })
+}
+
+// check reports why no reader can have kept it of a rank.
+func (s *Settled) check() error {
 	if s.Global < 0 || s.Closed < -1 || s.Anchor.Every < 0 || len(s.Open) > maxKeptSteps || len(s.Begins) > maxKeptSteps+keptBegins {
 		return errors.New("take up position: got numbers that no rank has")
 	}
+	if !counts(s.Gap, s.Kernels.Folded) || s.Anchor.Step < -1 || s.Kernels.Newest < -1 {
+		return errors.New("take up position: got negative numbers; want counts and steps")
+	}
+	if len(s.Groups) > maxGroups {
+		return fmt.Errorf("take up position: got %d group launches; want at most %d", len(s.Groups), maxGroups)
+	}
+	if err := s.checkSteps(); err != nil {
+		return err
+	}
+	return s.Loaded.check()
+}
+
+// checkSteps reports why the steps cannot be those of a rank.
+func (s *Settled) checkSteps() error {
 	closed := s.Closed
 	for _, o := range s.Open {
+		if !counts(o.Lost) {
+			return fmt.Errorf("take up position: got %d lost records in step %d; want a count", o.Lost, o.N)
+		}
 		if o.N <= closed {
 			return fmt.Errorf("take up position: got open step %d behind %d; want rising ones", o.N, closed)
 		}
@@ -252,6 +284,25 @@ func (p *Position) check(h *ring.Header) error {
 	}
 	if !slices.IsSortedFunc(s.Begins, func(a, b StepBegin) int { return cmp.Compare(a.At, b.At) }) {
 		return errors.New("take up position: the beginnings of steps are not in order")
+	}
+	if slices.ContainsFunc(s.Begins, func(b StepBegin) bool { return b.N < 0 }) {
+		return errors.New("take up position: got the beginning of a negative step")
+	}
+	return nil
+}
+
+// check reports why a rank cannot have loaded it; nil is nothing loaded.
+func (k *KeptResume) check() error {
+	if k == nil {
+		return nil
+	}
+	v := &k.Resume
+	if v.Number < 1 || v.Step < 0 || k.Base > k.Raw {
+		return errors.New("take up position: got numbers of what the rank loaded that no rank reports")
+	}
+	if len(v.Life) > model.MaxResumeLife || len(k.Incarnation) > bounded.MaxLabel ||
+		slices.ContainsFunc([]string{v.DataCursor, v.RNGDigest, v.Replica}, func(s string) bool { return len(s) > model.MaxResumeText }) {
+		return errors.New("take up position: got texts of what the rank loaded that are too long")
 	}
 	return nil
 }

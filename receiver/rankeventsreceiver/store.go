@@ -28,6 +28,10 @@ const (
 	keepShare = 50
 
 	indexKey = "rings"
+	// maxPositionBytes bounds a kept position: one of 512 open steps takes 64 KiB.
+	maxPositionBytes = 1 << 20
+	// maxListBytes bounds the list of rings: 4,096 names of 255 bytes take 1 MiB.
+	maxListBytes = 2 << 20
 	// goneReason is why a ring ended that was being read before a restart, and is not there after.
 	goneReason = "gone"
 )
@@ -58,6 +62,9 @@ func (s *store) load(ctx context.Context) error {
 	if err != nil || raw == nil {
 		return err
 	}
+	if len(raw) > maxListBytes {
+		return fmt.Errorf("decode list of rings: got %d bytes; want at most %d", len(raw), maxListBytes)
+	}
 	if err := json.Unmarshal(raw, &s.known); err != nil || s.known == nil {
 		s.known = map[string]bool{}
 		return fmt.Errorf("decode list of rings: got %d bytes that are none: %w", len(raw), err)
@@ -81,6 +88,9 @@ func (s *store) position(ctx context.Context, name string) (*rankevents.Position
 }
 
 func decodePosition(raw []byte) (*rankevents.Position, error) {
+	if len(raw) > maxPositionBytes {
+		return nil, fmt.Errorf("decode position: got %d bytes; want at most %d", len(raw), maxPositionBytes)
+	}
 	p := &rankevents.Position{}
 	if err := json.Unmarshal(raw, p); err != nil {
 		return nil, fmt.Errorf("decode position: got %d bytes that are none: %w", len(raw), err)

@@ -3,12 +3,15 @@
 package rankeventsreceiver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
@@ -87,8 +91,39 @@ func TestRestart_PositionOfNoUse_IsCountedAndReadAnew(t *testing.T) {
 		"of no lane": func(d *disk) {
 			spoilPosition(t, d, func(p *rankevents.Position) { p.Lanes[0][0] = 9 })
 		},
-		"no list":  func(d *disk) { d.data["rings"] = []byte("[]") },
-		"no value": func(d *disk) { delete(d.data, "ring/7-7-0000000a.ring") },
+		"too large": func(d *disk) {
+			const key = "ring/7-7-0000000a.ring"
+			d.data[key] = append(d.data[key], bytes.Repeat([]byte{' '}, maxPositionBytes)...)
+		},
+		"of a negative count": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Count.Read = -1 })
+		},
+		"of a count that no ring reaches": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Count.Lost = math.MaxInt64 })
+		},
+		"of negative loss in a step": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Rank.Open[0].Lost = -1 })
+		},
+		"of a negative step": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Rank.Begins[0].N = -1 })
+		},
+		"of a negative gap": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Rank.Gap = -1 })
+		},
+		"of negative kernels": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Rank.Kernels.Folded = -1 })
+		},
+		"of too many groups": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) { p.Rank.Groups = make([]rankevents.OpenGroup, 33) })
+		},
+		"of too long a text": func(d *disk) {
+			spoilPosition(t, d, func(p *rankevents.Position) {
+				p.Rank.Loaded = &rankevents.KeptResume{Resume: model.Resume{Number: 1, DataCursor: strings.Repeat("x", 4096)}}
+			})
+		},
+		"list too large": func(d *disk) { d.data["rings"] = append(d.data["rings"], bytes.Repeat([]byte{' '}, maxListBytes)...) },
+		"no list":        func(d *disk) { d.data["rings"] = []byte("[]") },
+		"no value":       func(d *disk) { delete(d.data, "ring/7-7-0000000a.ring") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, d := t.TempDir(), &disk{}
