@@ -3,6 +3,7 @@
 package rankeventsreceiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (rd *reader) poll(now time.Time) {
 // look opens rings that are new and lets go of files that are gone.
 func (rd *reader) look() {
 	paths, refused := ring.Discover(rd.cfg.Directory, ring.Options{})
-	rd.health.Set(rd.cfg.Directory, rd.unreadable(refused))
+	rd.refused.denied = 0
 	for _, err := range refused {
 		rd.refuse(err)
 	}
@@ -182,6 +183,7 @@ func (rd *reader) look() {
 		found[path] = true
 		rd.open(path)
 	}
+	rd.health.Set(rd.cfg.Directory, cmp.Or(rd.unreadable(refused), rd.nothingReadable(found)))
 	rd.tellRefusals()
 	for path, t := range rd.rings {
 		if t.done && !found[path] {
@@ -203,6 +205,20 @@ func (rd *reader) unreadable(refused []error) error {
 		}
 	}
 	return nil
+}
+
+// nothingReadable is why no ring in the directory is read, where that is for their owners or permissions.
+func (rd *reader) nothingReadable(found map[string]bool) error {
+	if rd.refused.denied == 0 {
+		return nil
+	}
+	for path := range found {
+		if rd.rings[path] != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("read rings in %s: all %d are refused for their owner or their permissions; "+
+		"run the collector as the user of the job, or give both a common group", rd.cfg.Directory, rd.refused.denied)
 }
 
 func (rd *reader) open(path string) {

@@ -37,6 +37,7 @@ type refusals struct {
 	fresh  []error            // seen and not known
 	beyond int                // of this look, not remembered
 	was    int                // beyond, at the last look
+	denied int                // of this look, for the owner or the permissions of a file
 }
 
 type refused struct {
@@ -77,6 +78,9 @@ func (rd *reader) refuseFile(err error, before os.FileInfo) {
 		}
 		// What is wrong may move on, as the size of a file that grows.
 		path, r.field = bad.Path, bad.Field
+		if path != rd.cfg.Directory && (bad.Field == "owner" || errors.Is(bad, os.ErrPermission)) {
+			rd.refused.denied++
+		}
 		if bad.Err == nil && before != nil && time.Since(before.ModTime()) > settled {
 			r.file = before
 		}
