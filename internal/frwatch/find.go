@@ -49,8 +49,8 @@ type Listing struct {
 	Cut int
 	// Outside counts the files whose ranks no job has.
 	Outside int
-	// Unreadable is why the first folder that can not be listed is not.
-	Unreadable error
+	// Unreadable is why folders can not be listed, those of the first 64.
+	Unreadable []error
 	// Problems are folders that can not be listed whole, and names that tell no possible rank,
 	// in words.
 	Problems []string
@@ -58,6 +58,9 @@ type Listing struct {
 
 // maxNames bounds the names that one folder is asked for: others than dumps lie there, too.
 const maxNames = 1 << 18
+
+// maxUnreadable bounds the folders of a listing that can not be listed.
+const maxUnreadable = 64
 
 // List looks once. Patterns that match nothing yet are none of its problems.
 func (f *Finder) List() Listing {
@@ -191,8 +194,8 @@ func (f *Finder) names(path string, l *Listing) []string {
 
 func (l *Listing) unreadable(err error) {
 	l.Problems = append(l.Problems, fmt.Sprintf("list folder: %v", err))
-	if l.Unreadable == nil {
-		l.Unreadable = err
+	if len(l.Unreadable) < maxUnreadable {
+		l.Unreadable = append(l.Unreadable, err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (h *hub) list() frwatch.Listing {
 		wait.Go(func() { // so that several that are silent are waited for once
 			l, err := frwatch.Do(h.out.ctx, &h.disk, pattern, frwatch.ListLimit, func() frwatch.Listing { return h.of(pattern) })
 			if err != nil {
-				l = frwatch.Listing{Files: h.listed[i].Files, Problems: []string{err.Error()}, Unreadable: err}
+				l = frwatch.Listing{Files: h.listed[i].Files, Problems: []string{err.Error()}, Unreadable: []error{err}}
 			}
 			all[i] = l
 		})
@@ -83,20 +83,31 @@ func (h *hub) list() frwatch.Listing {
 	wait.Wait()
 	if h.out.ctx.Err() == nil {
 		for i, pattern := range h.cfg.Include {
-			h.health.Set(pattern, all[i].Unreadable)
+			h.health.Set(pattern, errors.Join(all[i].Unreadable...))
 		}
 	}
 	h.listed = all
 	return h.finder.Join(all)
 }
 
-// of lists the dumps of one pattern, and why a folder of it cannot be read.
+// of lists the dumps of one pattern, and why folders of it cannot be read.
 func (h *hub) of(pattern string) frwatch.Listing {
 	l := h.finder.Of(pattern)
-	if err := health.Readable(pattern); err != nil {
-		l.Unreadable = err
-	} else if bad := (*fs.PathError)(nil); errors.As(l.Unreadable, &bad) {
-		l.Unreadable = health.Explain(bad.Path, bad)
+	missing := health.Readable(pattern)
+	if errors.Is(missing, fs.ErrNotExist) {
+		l.Problems = append(l.Problems, missing.Error())
+	}
+	var all health.List
+	all.Add(missing)
+	for _, err := range l.Unreadable {
+		if bad := (*fs.PathError)(nil); errors.As(err, &bad) {
+			err = health.Explain(bad.Path, bad)
+		}
+		all.Add(err)
+	}
+	l.Unreadable = nil
+	if err := all.Err(); err != nil {
+		l.Unreadable = []error{err}
 	}
 	return l
 }

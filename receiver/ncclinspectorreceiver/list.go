@@ -19,11 +19,10 @@ const logSuffix = ".log"
 
 // listing is what one look at the configured paths found.
 type listing struct {
-	files   []found
-	ignored int      // beyond max_files
-	nothing []string // what stands for no file
-	// unreadable is why the first folder that cannot be read is not.
-	unreadable error
+	files      []found
+	ignored    int      // beyond max_files
+	nothing    []string // what stands for no file
+	unreadable health.List
 
 	irregular     []string // what is named as a log and is no file
 	moreIrregular int
@@ -45,9 +44,7 @@ func (c *Config) list() listing {
 	seen := map[string]bool{}
 	for _, entry := range c.Include {
 		n := 0
-		if err := health.Readable(entry); err != nil && l.unreadable == nil {
-			l.unreadable = err
-		}
+		l.unreadable.Add(health.Readable(entry))
 		for _, path := range matches(entry) {
 			for _, f := range l.expand(path) {
 				if f.info != nil {
@@ -101,9 +98,7 @@ func (l *listing) expand(path string) []found {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		if l.unreadable == nil {
-			l.unreadable = health.Explain(path, err)
-		}
+		l.unreadable.Add(health.Explain(path, err))
 		return nil
 	}
 	var out []found

@@ -100,6 +100,7 @@ func (rd *reader) begin(ctx context.Context, host component.Host) error {
 	}
 	rd.store, rd.host, rd.began = s, host, time.Now()
 	rd.health.Start(host)
+	rd.health.LogTo(rd.log)
 	// The collector's context ends with the call, so reading has one of its own.
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
 	rd.load()
@@ -220,7 +221,7 @@ func (rd *reader) conclude() {
 // look finds files that are new, renamed, or gone.
 func (rd *reader) look(now time.Time) {
 	l := rd.cfg.list()
-	rd.health.Set("include", l.unreadable)
+	rd.health.Set("include", l.unreadable.Err())
 	rd.tell(&l)
 	rd.tellPassedOver(&l)
 	was := rd.files

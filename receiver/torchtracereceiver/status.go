@@ -22,6 +22,7 @@ type status struct {
 func newStatus(host component.Host, log *zap.Logger) *status {
 	s := &status{host: host, log: log}
 	s.Start(host)
+	s.LogTo(log)
 	return s
 }
 

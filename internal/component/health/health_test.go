@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -15,6 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestReadable(t *testing.T) {
@@ -78,4 +83,37 @@ func TestStatusReportsChanges(t *testing.T) {
 		}
 	}
 	new(Status).Set("1", one) // without a host
+}
+
+func TestReadable_SeveralAreMissing_NamesEachOnce(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	const tail = ": no such file or directory; create it, or remove it from the configuration"
+	require.EqualError(t, Readable(one, dir, two, filepath.Join(one, "*.json")), "read "+one+tail+"\nread "+two+tail)
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = filepath.Join(dir, strconv.Itoa(i))
+	}
+	lines := strings.Split(Readable(many...).Error(), "\n")
+	require.Len(t, lines, 65)
+	require.Equal(t, "more than 64 paths cannot be read; the others are not named", lines[64])
+}
+
+func TestStatus_SeveralAreMissing_LogsEachOnce(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	var h host
+	var s Status
+	s.Start(&h)
+	s.LogTo(zap.New(core))
+	one, two := errors.New("read /one: gone"), errors.New("read /two: gone")
+	for range 3 {
+		s.Set("include", errors.Join(one, two))
+	}
+	s.Set("include", one)
+	s.Set("include", errors.Join(one, two)) // it is gone again
+	var got []any
+	for _, e := range logs.All() {
+		got = append(got, e.ContextMap()["error"])
+	}
+	assert.Equal(t, []any{"read /one: gone", "read /two: gone", "read /two: gone"}, got)
 }

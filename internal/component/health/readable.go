@@ -12,15 +12,14 @@ import (
 	"strings"
 )
 
-// Readable reports the first of the paths that is missing, or is a directory that cannot be read. Of a glob
+// Readable reports the paths that are missing, and the directories that cannot be read. Of a glob
 // that is the directory in front of its first wildcard: what matches it may come later.
 func Readable(paths ...string) error {
+	var all List
 	for _, path := range paths {
-		if err := readable(path); err != nil {
-			return err
-		}
+		all.Add(readable(path))
 	}
-	return nil
+	return all.Err()
 }
 
 func readable(path string) error {

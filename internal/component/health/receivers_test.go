@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver"
@@ -102,9 +107,73 @@ func TestReceivers_MissingDirectory_IsReported(t *testing.T) {
 	}
 }
 
+// Each directory that is missing is named, by the status and by one warning.
+func TestReceivers_SeveralMissingDirectories_AreAllNamed(t *testing.T) {
+	for name, configure := range map[string]func(cfg component.Config, dirs []string){
+		"torch_trace": func(cfg component.Config, dirs []string) {
+			c := cfg.(*torchtracereceiver.Config)
+			c.Include, c.Mode, c.PollInterval = dirs, "watch", poll
+		},
+		"flight_recorder": func(cfg component.Config, dirs []string) {
+			c := cfg.(*flightrecorderreceiver.Config)
+			c.Include, c.PollInterval = dirs, poll
+		},
+		"nccl_inspector": func(cfg component.Config, dirs []string) {
+			c := cfg.(*ncclinspectorreceiver.Config)
+			c.Include, c.PollInterval = dirs, poll
+		},
+		"checkpoint": func(cfg component.Config, dirs []string) {
+			c := cfg.(*checkpointreceiver.Config)
+			c.PollInterval = poll
+			for i, dir := range dirs {
+				c.Roots = append(c.Roots, checkpointreceiver.RootConfig{Path: dir, JobID: strconv.Itoa(i)})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := []string{filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")}
+			h := host{make(chan *componentstatus.Event, 16)}
+			f := readers[name].factory
+			cfg := f.CreateDefaultConfig()
+			configure(cfg, dirs)
+			core, logs := observer.New(zapcore.WarnLevel)
+			r := createWith(t, f, cfg, zap.New(core))
+			require.NoError(t, r.Start(t.Context(), h))
+			named := func(text string) bool { return strings.Contains(text, dirs[0]) && strings.Contains(text, dirs[1]) }
+			for e := h.next(t); !named(e.Err().Error()); e = h.next(t) { // roots are looked at one by one
+				require.Equal(t, componentstatus.StatusRecoverableError, e.Status())
+			}
+			require.Eventually(t, func() bool { return warnings(logs, dirs[0]) > 0 && warnings(logs, dirs[1]) > 0 }, 10*time.Second, time.Millisecond)
+			require.NoError(t, r.Shutdown(context.Background()))
+			for _, dir := range dirs {
+				assert.Equal(t, 1, warnings(logs, dir), dir)
+			}
+		})
+	}
+}
+
+// warnings returns how many warnings say that a directory is missing.
+func warnings(logs *observer.ObservedLogs, dir string) (n int) {
+	for _, e := range logs.All() {
+		for _, v := range e.ContextMap() {
+			if text, ok := v.(string); ok && strings.Contains(text, dir+": no such file or directory") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func create(t *testing.T, f receiver.Factory, cfg component.Config) (r component.Component) {
 	t.Helper()
+	return createWith(t, f, cfg, zap.NewNop())
+}
+
+func createWith(t *testing.T, f receiver.Factory, cfg component.Config, log *zap.Logger) (r component.Component) {
+	t.Helper()
 	set := receivertest.NewNopSettings(f.Type())
+	set.Logger = log
 	var err error
 	if f.LogsStability() != component.StabilityLevelUndefined {
 		r, err = f.CreateLogs(t.Context(), set, cfg, consumertest.NewNop())

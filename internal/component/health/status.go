@@ -3,13 +3,13 @@
 package health
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.uber.org/zap"
 )
 
 // Status reports to the collector whether a component can read what its configuration names: a recoverable
@@ -20,6 +20,8 @@ type Status struct {
 	host     component.Host
 	problems map[string]error
 	said     string
+	log      *zap.Logger
+	logged   map[string]bool // the errors of the last report
 }
 
 // Start names the host that changes are reported to.
@@ -27,6 +29,14 @@ func (s *Status) Start(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.host = host
+}
+
+// LogTo names a log for a warning about each path that can no longer be read: one when it begins. Without
+// it, the component writes its own.
+func (s *Status) LogTo(log *zap.Logger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = log
 }
 
 // Set records the error of one part that the component reads; nil clears it.
@@ -43,11 +53,11 @@ func (s *Status) Set(part string, err error) {
 }
 
 func (s *Status) report() {
-	var all []error
+	var all List
 	for _, part := range slices.Sorted(maps.Keys(s.problems)) {
-		all = append(all, s.problems[part])
+		all.Add(s.problems[part])
 	}
-	err, text := errors.Join(all...), ""
+	err, text := all.Err(), ""
 	if err != nil {
 		text = err.Error()
 	}
@@ -55,9 +65,25 @@ func (s *Status) report() {
 		return
 	}
 	s.said = text
+	s.warn(all.all)
 	event := componentstatus.NewEvent(componentstatus.StatusOK)
 	if err != nil {
 		event = componentstatus.NewRecoverableErrorEvent(err)
 	}
 	componentstatus.ReportStatus(s.host, event)
+}
+
+// warn logs the errors that the last report did not have.
+func (s *Status) warn(all []error) {
+	if s.log == nil {
+		return
+	}
+	is := make(map[string]bool, len(all))
+	for _, err := range all {
+		is[err.Error()] = true
+		if !s.logged[err.Error()] {
+			s.log.Warn("A path of the configuration cannot be read", zap.Error(err))
+		}
+	}
+	s.logged = is
 }
