@@ -49,7 +49,7 @@ func newGroup(n *entry) *group {
 	f := &n.finding
 	g := &group{id: f.IncidentID, seq: n.seq, job: f.JobID, members: []*entry{n}}
 	if g.id == "" {
-		g.id = model.FindingID(f.Incarnation, "incident", f.ID, 0)
+		g.id = model.FindingID(f.Incarnation, "incident", f.JobID+"/"+f.ID, 0) // jobs may share the rest
 	}
 	f.IncidentID = g.id
 	n.resize()

@@ -142,3 +142,15 @@ func TestClockDoesNotJoinJobs(t *testing.T) {
 	assert.Len(t, events, 1, "nobody changes incident")
 	assert.Equal(t, a.IncidentID, events[0].Finding.IncidentID)
 }
+
+// Two jobs may report the same incarnation, and with it the same finding.
+func TestIncident_SameFindingOfTwoJobs_HasTwoIDs(t *testing.T) {
+	e := engine(nil)
+	var ids []string
+	for _, job := range []string{"a", "b"} {
+		f := model.Finding{ID: "1", JobID: job, Incarnation: "same", Kind: "straggler", Status: model.StatusOpen, Rank: model.Some(int64(3))}
+		ids = append(ids, e.Add(f, t0)[0].Finding.IncidentID)
+	}
+	assert.NotEmpty(t, ids[0])
+	assert.NotEqual(t, ids[0], ids[1])
+}
