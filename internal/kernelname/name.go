@@ -7,11 +7,13 @@ package kernelname
 import (
 	"regexp"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
 // MaxBytes bounds a name as shown. Kernel names of templated libraries run
-// to thousands of bytes; what tells them apart stands in the first few hundred.
-const MaxBytes = 256
+// to thousands of bytes; what tells them apart mostly stands in the first few hundred.
+const MaxBytes = bounded.MaxLabel
 
 // Shown returns a kernel's name without its parameter list.
 func Shown(raw string) string {
@@ -19,13 +21,9 @@ func Shown(raw string) string {
 	return Clip(strings.TrimSpace(stripBrackets(s, '(', ')')))
 }
 
-// Clip cuts a name at MaxBytes, and makes it valid text.
-func Clip(s string) string {
-	if len(s) <= MaxBytes {
-		return strings.ToValidUTF8(s, "?")
-	}
-	return strings.ToValidUTF8(s[:MaxBytes], "")
-}
+// Clip returns a name of at most MaxBytes and valid text. What it cuts it replaces by a digest, so that
+// long names stay distinct.
+func Clip(s string) string { return bounded.Text(s, MaxBytes) }
 
 var (
 	// tuned are parts of a name that an autotuner or a library's heuristic

@@ -3,6 +3,7 @@
 package kernelname
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,4 +36,17 @@ func TestNames(t *testing.T) {
 		assert.Equal(t, tt.text, Shown(tt.raw), tt.raw)
 		assert.Equal(t, tt.key, Key(tt.raw), tt.raw)
 	}
+}
+
+// Names of templated libraries may differ only beyond the bound.
+func TestNames_LongWithOnePrefix_StayDistinct(t *testing.T) {
+	prefix := strings.Repeat("long_", 100)
+	for what, of := range map[string]func(string) string{"Clip": Clip, "Shown": Shown, "Key": Key} {
+		a, b := of(prefix+"add"), of(prefix+"mul")
+		assert.NotEqual(t, a, b, what)
+		assert.LessOrEqual(t, len(a), MaxBytes, what)
+		assert.Equal(t, prefix[:200], a[:200], what)
+		assert.Equal(t, a, of(a), what)
+	}
+	assert.Equal(t, Key(prefix+"gemm_128x64_tn"), Key(prefix+"gemm_32x32_tn"), "tile sizes are no part of it")
 }
