@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,6 +177,38 @@ func TestPublishedRings_AreResumed(t *testing.T) {
 		if rings, ok := c.Receivers["rank_events"]; ok {
 			seen++
 			assert.Contains(t, c.Service.Extensions, rings.Storage, "%s: storage of rank_events", name)
+		}
+	}
+	assert.Positive(t, seen)
+}
+
+// Any service may send logs to a port of OTLP. The file of events is for events of Lockstep.
+func TestPublishedEvents_FromOTLP_AreOfLockstepAlone(t *testing.T) {
+	ours := regexp.MustCompile(`^not IsMatch\(log\.event_name, "\^lockstep\\\\\."\)$|^log\.event_name != "lockstep\.[a-z.]+"$`)
+	seen := 0
+	for _, name := range filesOf(t, "distro/config/*.yaml") {
+		var c struct {
+			Processors map[string]struct {
+				Logs struct {
+					Records []string `yaml:"log_record"`
+				} `yaml:"logs"`
+			} `yaml:"processors"`
+			Service struct {
+				Pipelines map[string]struct {
+					Receivers, Processors, Exporters []string
+				} `yaml:"pipelines"`
+			} `yaml:"service"`
+		}
+		require.NoError(t, yaml.Unmarshal(readFile(t, name), &c), name)
+		for id, p := range c.Service.Pipelines {
+			if !slices.Contains(p.Receivers, "otlp") || !slices.Contains(p.Exporters, "json_lines/events") {
+				continue
+			}
+			seen++
+			dropped := func(processor string) bool {
+				return slices.ContainsFunc(c.Processors[processor].Logs.Records, ours.MatchString)
+			}
+			assert.True(t, slices.ContainsFunc(p.Processors, dropped), "%s: pipeline %s writes logs of others", name, id)
 		}
 	}
 	assert.Positive(t, seen)
