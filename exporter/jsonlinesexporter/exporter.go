@@ -68,24 +68,34 @@ func (w *writer) shutdown(context.Context) error {
 	return w.file.close()
 }
 
-func (w *writer) traces(_ context.Context, td ptrace.Traces) error {
-	line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(td)
-	return w.write(line, err)
+func (w *writer) traces(ctx context.Context, td ptrace.Traces) error {
+	bounded, cut := cutNested(td, ptrace.NewTraces, eachOfTraces)
+	line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(bounded)
+	return w.write(ctx, line, cut, err)
 }
 
-func (w *writer) metrics(_ context.Context, md pmetric.Metrics) error {
-	line, err := (&pmetric.JSONMarshaler{}).MarshalMetrics(md)
-	return w.write(line, err)
+func (w *writer) metrics(ctx context.Context, md pmetric.Metrics) error {
+	bounded, cut := cutNested(md, pmetric.NewMetrics, eachOfMetrics)
+	line, err := (&pmetric.JSONMarshaler{}).MarshalMetrics(bounded)
+	return w.write(ctx, line, cut, err)
 }
 
-func (w *writer) logs(_ context.Context, ld plog.Logs) error {
-	line, err := (&plog.JSONMarshaler{}).MarshalLogs(ld)
-	return w.write(line, err)
+func (w *writer) logs(ctx context.Context, ld plog.Logs) error {
+	bounded, cut := cutNested(ld, plog.NewLogs, eachOfLogs)
+	line, err := (&plog.JSONMarshaler{}).MarshalLogs(bounded)
+	return w.write(ctx, line, cut, err)
 }
 
-func (w *writer) write(line []byte, err error) error {
+// write appends a line, of which so many values were cut.
+func (w *writer) write(ctx context.Context, line []byte, cut int64, err error) error {
 	if err != nil {
 		return fmt.Errorf("encode line: %w", err)
 	}
-	return w.file.write(line)
+	if err := w.file.write(line); err != nil {
+		return err
+	}
+	if cut > 0 {
+		w.meter.ExporterJSONLinesCutValues.Add(ctx, cut)
+	}
+	return nil
 }

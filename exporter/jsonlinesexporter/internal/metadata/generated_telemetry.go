@@ -23,10 +23,11 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                     metric.Meter
-	mu                        sync.Mutex
-	registrations             []metric.Registration
-	ExporterJSONLinesCutLines metric.Int64Counter
+	meter                      metric.Meter
+	mu                         sync.Mutex
+	registrations              []metric.Registration
+	ExporterJSONLinesCutLines  metric.Int64Counter
+	ExporterJSONLinesCutValues metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -62,6 +63,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_json_lines_cut_lines",
 		metric.WithDescription("Lines of the file that end before they are whole. A reader skips them. [Alpha]"),
 		metric.WithUnit("{line}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJSONLinesCutValues, err = builder.meter.Int64Counter(
+		"otelcol_exporter_json_lines_cut_values",
+		metric.WithDescription("Lists and maps nested deeper than 64 levels in a value, for which the line has a mark. [Alpha]"),
+		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs
