@@ -20,6 +20,7 @@ type queueClient struct {
 
 	mu        sync.Mutex // a queue calls once at a time
 	recovered bool
+	newest    *uint64  // the greatest key of a request that was there at the start, until the first is stored
 	held      []string // keys that are to be deleted, of requests that are to be stored again
 	refused   []string // keys of those that could not be stored again
 }
@@ -32,6 +33,11 @@ func newQueueClient(client storage.Client, lost func(requests int)) *queueClient
 func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if stored := slices.IndexFunc(ops, setsRequest); stored >= 0 && c.newest != nil {
+		if err := c.first(ctx, ops[stored].Key); err != nil {
+			return err
+		}
+	}
 	switch {
 	case slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)):
 		return c.read(ctx, ops)
@@ -44,21 +50,74 @@ func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) erro
 	}
 }
 
-// hold notes the keys of requests to delete, and deletes none yet.
+// first looks at the first request that the queue stores. Its key is behind all others, unless the queue
+// could not read its own record: then it begins at the first key again, and never reads what is there.
+// That is deleted first, and counted.
+func (c *queueClient) first(ctx context.Context, stored string) error {
+	key, err := strconv.ParseUint(stored, 10, 64)
+	if err != nil || key > *c.newest {
+		c.newest = nil
+		return nil //nolint:nilerr // it is no key of a request
+	}
+	keys, err := requestsIn(ctx, c.Client)
+	if err != nil {
+		return err
+	}
+	keys = slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(c.held, k) })
+	deletes := make([]*storage.Operation, 0, len(keys))
+	for _, k := range keys {
+		deletes = append(deletes, storage.DeleteOperation(k))
+	}
+	if len(deletes) > 0 {
+		if err := c.Client.Batch(ctx, deletes...); err != nil {
+			return err
+		}
+		c.lost(len(deletes))
+	}
+	c.newest = nil
+	return nil
+}
+
+// findNewest notes the greatest key of a request. A storage that cannot list its keys leaves it out.
+func (c *queueClient) findNewest(ctx context.Context) error {
+	keys, err := requestsIn(ctx, c.Client)
+	for _, k := range keys {
+		if n, err := strconv.ParseUint(k, 10, 64); err == nil && (c.newest == nil || n > *c.newest) {
+			c.newest = &n
+		}
+	}
+	return err
+}
+
+// requestsIn returns the keys of the requests in a storage.
+func requestsIn(ctx context.Context, client storage.Client) (keys []string, err error) {
+	w, ok := client.(storage.Walker)
+	if !ok {
+		return nil, nil
+	}
+	err = w.Walk(ctx, func(key string, _ []byte) ([]*storage.Operation, error) {
+		if _, err := strconv.ParseUint(key, 10, 64); err == nil {
+			keys = append(keys, key)
+		}
+		return nil, nil
+	})
+	return keys, err
+}
+
+// hold notes the keys of requests to delete, and deletes none yet. Where it cannot be found out which of
+// them are there, it notes all.
 func (c *queueClient) hold(ctx context.Context, ops []*storage.Operation) error {
 	values := make([]*storage.Operation, len(ops))
 	for i, op := range ops {
 		values[i] = storage.GetOperation(op.Key)
 	}
-	if err := c.Client.Batch(ctx, values...); err != nil {
-		return err
-	}
+	err := c.Client.Batch(ctx, values...)
 	for _, op := range values {
-		if op.Value != nil {
+		if err != nil || op.Value != nil {
 			c.held = append(c.held, op.Key)
 		}
 	}
-	return nil
+	return err
 }
 
 // move stores a request again, and deletes it where it was. A request that the queue could not read
@@ -83,20 +142,30 @@ func (c *queueClient) read(ctx context.Context, ops []*storage.Operation) error 
 	c.recovered = true
 	all := slices.Clone(ops)
 	for _, key := range slices.Concat(c.refused, c.held) {
-		all = append(all, storage.DeleteOperation(key))
+		all = append(all, storage.GetOperation(key), storage.DeleteOperation(key))
 	}
 	if err := c.Client.Batch(ctx, all...); err != nil {
-		alone := slices.DeleteFunc(all, func(op *storage.Operation) bool { return op.Type != storage.Get })
+		alone := slices.DeleteFunc(slices.Clone(ops), func(op *storage.Operation) bool { return op.Type != storage.Get })
 		if c.Client.Batch(ctx, alone...) != nil {
 			return err
 		}
 		return nil
 	}
-	if n := len(all) - len(ops); n > 0 {
+	if n := there(all[len(ops):]); n > 0 {
 		c.lost(n)
 	}
 	c.held, c.refused = nil, nil
 	return nil
+}
+
+// there counts the values that were read.
+func there(ops []*storage.Operation) (n int) {
+	for _, op := range ops {
+		if op.Type == storage.Get && op.Value != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func is(kind storage.OpType) func(*storage.Operation) bool {
@@ -107,6 +176,12 @@ func is(kind storage.OpType) func(*storage.Operation) bool {
 func deletesRequest(op *storage.Operation) bool {
 	_, err := strconv.ParseUint(op.Key, 10, 64)
 	return op.Type == storage.Delete && err == nil
+}
+
+// setsRequest reports whether an operation stores a request.
+func setsRequest(op *storage.Operation) bool {
+	_, err := strconv.ParseUint(op.Key, 10, 64)
+	return op.Type == storage.Set && err == nil
 }
 
 // consists reports whether all operations, and one at least, are of a kind.

@@ -236,6 +236,75 @@ func TestStart_UnreadableRequest_IsCounted(t *testing.T) {
 	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
+// A queue begins again at its first key where its record is damaged or gone: what was queued is lost.
+func TestStart_UnreadableRecord_CountsAllRequestsOnce(t *testing.T) {
+	for name, spoil := range map[string]func(map[string][]byte){
+		"damaged": func(d map[string][]byte) { d[recordKey(t, d)] = []byte{0xff} },
+		"gone":    func(d map[string][]byte) { delete(d, recordKey(t, d)) },
+		"older": func(d map[string][]byte) {
+			delete(d, recordKey(t, d))
+			d["ri"], d["wi"] = []byte{1}, []byte{1}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			telemetry := componenttest.NewTelemetry()
+			stored := sending(t)
+			spoil(stored)
+			for _, lost := range []int64{requests, requests} { // the next start counts none again
+				d := newDisk(stored, -1)
+				l, err := begin(t, d, telemetry, true)
+				require.NoError(t, err)
+				td := ptrace.NewTraces()
+				td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("a")
+				before := d.transactions()
+				require.NoError(t, l.ConsumeTraces(t.Context(), td))
+				wait(t, func() bool { return d.keys() == 1 && d.transactions() >= before+3 }, "it is sent, and nothing else is left")
+				stored = l.kill(t)
+				assert.Equal(t, map[string]int{"a": 1}, l.sent)
+				metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: lost}}, metricdatatest.IgnoreTimestamp())
+			}
+			require.NoError(t, telemetry.Shutdown(t.Context()))
+		})
+	}
+}
+
+// recordKey returns the key of the queue's own record: the only one that is no number.
+func recordKey(t *testing.T, values map[string][]byte) string {
+	t.Helper()
+	for key := range values {
+		if _, err := strconv.ParseUint(key, 10, 64); err != nil {
+			return key
+		}
+	}
+	t.Fatal("no record")
+	return ""
+}
+
+// A failure while the queue cleans up hides no loss: the request that could not be stored again is counted.
+func TestStart_CleanupFails_CountsWhatIsLost(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	stored := sending(t)
+	require.Contains(t, stored, "0")
+	stored["0"] = []byte("no request")
+	d := newDisk(stored, -1)
+	gets := 0
+	d.fail = func(ops []*storage.Operation) error {
+		if len(ops) == requests && consists(ops, is(storage.Get)) {
+			if gets++; gets == 2 { // the first is of the queue
+				return errors.New("busy")
+			}
+		}
+		return nil
+	}
+	l, err := begin(t, d, telemetry, true)
+	require.NoError(t, err)
+	wait(t, func() bool { return d.keys() == 1 }, "the rest is sent, and nothing is left")
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Len(t, l.sent, requests-1)
+	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
 func TestStart_NoStorage_SaysWhatIsWanted(t *testing.T) {
 	extension, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), &Config{Storage: &diskID})
 	require.NoError(t, err)
@@ -250,7 +319,8 @@ func TestGetClient_StorageFails_NamesComponentAndRemedy(t *testing.T) {
 	d.open = errors.New("timeout")
 	require.NoError(t, extension.Start(t.Context(), host{diskID: d}))
 	_, err = extension.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.MustNewID("otlp"), "logs")
-	assert.EqualError(t, err, "open storage of otlp: timeout; if another collector uses the directory, give this one its own")
+	assert.EqualError(t, err, "open storage of otlp: timeout: another process holds its file, such as a second collector "+
+		"(fuser names it); stop that process, or give this collector a directory of its own")
 }
 
 // Of a component that is no exporter, which reads as it likes, nothing is held back.

@@ -75,6 +75,18 @@ func (d *disk) Delete(ctx context.Context, key string) error {
 	return d.Batch(ctx, storage.DeleteOperation(key))
 }
 
+// Walk implements storage.Walker, for walks that only read.
+func (d *disk) Walk(_ context.Context, fn storage.WalkFunc) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, value := range d.values {
+		if _, err := fn(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (*disk) Close(context.Context) error { return nil }
 
 // kill refuses all further transactions, and returns the stored values.

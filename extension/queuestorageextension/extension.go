@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/extension/queuestorageextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 )
 
 // queueStorage gives exporters a client of their own for each queue.
@@ -49,13 +50,18 @@ func (*queueStorage) Shutdown(context.Context) error { return nil }
 func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	client, err := q.storage.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, fmt.Errorf("open storage of %s: %w; if another collector uses the directory, give this one its own", id, err)
+		return nil, keep.OpenError(id, err)
 	}
 	if kind != component.KindExporter {
 		return client, nil
 	}
-	return newQueueClient(client, func(n int) {
+	queue := newQueueClient(client, func(n int) {
 		q.telemetry.ExtensionQueueStorageRequestsLost.Add(context.WithoutCancel(ctx), int64(n))
-		q.set.Logger.Error("Requests could not be queued again and are lost", zap.Stringer("component", id), zap.String("signal", name), zap.Int("requests", n))
-	}), nil
+		q.set.Logger.Error("Requests that were queued cannot be read or queued again, and are lost", zap.Stringer("component", id), zap.String("signal", name), zap.Int("requests", n))
+	})
+	if err := queue.findNewest(ctx); err != nil {
+		q.set.Logger.Warn("Queued requests cannot be listed: if the queue cannot read its record, those that it loses are not counted",
+			zap.Stringer("component", id), zap.Error(err))
+	}
+	return queue, nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -28,9 +29,19 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	}
 	client, err := s.GetClient(ctx, kind, self, "")
 	if err != nil {
-		return nil, fmt.Errorf("open storage: %w", err)
+		return nil, OpenError(self, err)
 	}
 	return client, nil
+}
+
+// OpenError says for which component a storage could not be opened, and what to do where another process
+// holds its file. A storage reports that as a timeout: it waits for the lock of the file.
+func OpenError(self component.ID, err error) error {
+	if strings.HasSuffix(err.Error(), "timeout") {
+		return fmt.Errorf("open storage of %s: %w: another process holds its file, such as a second collector (fuser names it); "+
+			"stop that process, or give this collector a directory of its own", self, err)
+	}
+	return fmt.Errorf("open storage of %s: %w", self, err)
 }
 
 // MaxBytes bounds a value: the timeline of 65,536 clocks, 1 KiB each, is the largest.

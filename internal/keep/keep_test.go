@@ -84,9 +84,19 @@ func TestOpen(t *testing.T) {
 	for want, ext := range map[string]map[component.ID]component.Component{
 		`find storage: got no extension "memory"; want one that is listed under service::extensions`: {},
 		`find storage: got extension "memory", which stores nothing; want one such as file_storage`:  {id: nil},
-		`open storage: locked`: {id: &memory{fail: errors.New("locked")}},
+		`open storage of self: locked`: {id: &memory{fail: errors.New("locked")}},
 	} {
 		_, err := Open(t.Context(), host{componenttest.NewNopHost(), ext}, &id, component.KindReceiver, self)
 		assert.EqualError(t, err, want)
 	}
+}
+
+func TestOpen_AnotherProcessHoldsTheFile_SaysRemedy(t *testing.T) {
+	hosted := host{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memory{fail: errors.New("timeout")}}}
+	_, err := Open(t.Context(), hosted, &id, component.KindReceiver, self)
+	require.EqualError(t, err, "open storage of self: timeout: another process holds its file, such as a second collector "+
+		"(fuser names it); stop that process, or give this collector a directory of its own")
+	hosted.extensions[id].(*memory).fail = errors.New("permission denied")
+	_, err = Open(t.Context(), hosted, &id, component.KindReceiver, self)
+	require.EqualError(t, err, "open storage of self: permission denied")
 }

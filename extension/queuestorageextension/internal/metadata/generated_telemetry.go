@@ -60,7 +60,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExtensionQueueStorageRequestsLost, err = builder.meter.Int64Counter(
 		"otelcol_extension_queue_storage_requests_lost",
-		metric.WithDescription("Requests that were being sent when the process before ended, and could not be queued again. [Alpha]"),
+		metric.WithDescription("Requests of a queue that a process before left and that cannot be queued again, as where the queue's own record is damaged. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

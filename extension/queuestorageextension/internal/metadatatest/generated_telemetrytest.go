@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) extension.Settings {
 func AssertEqualExtensionQueueStorageRequestsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_queue_storage_requests_lost",
-		Description: "Requests that were being sent when the process before ended, and could not be queued again. [Alpha]",
+		Description: "Requests of a queue that a process before left and that cannot be queued again, as where the queue's own record is damaged. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
