@@ -106,7 +106,7 @@ func sendKind(ctx context.Context, o *options, k *kind) (r *result, err error) {
 	if o.config != "" {
 		config = o.config
 	}
-	c, err := startCollector(ctx, o.program, filepath.Join(o.configs, config), o.limit)
+	c, err := startCollector(ctx, o.program, filepath.Join(o.configs, config), o.lower(lowered))
 	if err != nil {
 		return nil, err
 	}

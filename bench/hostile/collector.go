@@ -40,8 +40,8 @@ type collector struct {
 }
 
 // startCollector starts it on free ports, and waits until its health check answers.
-// limitMiB lowers its limits, see lowered; 0 leaves them as published.
-func startCollector(ctx context.Context, program, config string, limitMiB int) (*collector, error) {
+// Its limits are as published, but for those in lower.
+func startCollector(ctx context.Context, program, config string, lower limits) (*collector, error) {
 	dir, err := os.MkdirTemp("", "hostile")
 	if err != nil {
 		return nil, err
@@ -50,13 +50,13 @@ func startCollector(ctx context.Context, program, config string, limitMiB int) (
 		dir: dir, done: make(chan struct{}),
 		findings: filepath.Join(dir, "findings.jsonl"), events: filepath.Join(dir, "events.jsonl"), rings: filepath.Join(dir, "rings"),
 	}
-	if err := c.start(ctx, program, config, limitMiB); err != nil {
+	if err := c.start(ctx, program, config, lower); err != nil {
 		return nil, errors.Join(fmt.Errorf("start collector: %w", err), c.stop())
 	}
 	return c, nil
 }
 
-func (c *collector) start(ctx context.Context, program, config string, limitMiB int) error {
+func (c *collector) start(ctx context.Context, program, config string, lower limits) error {
 	if err := os.Mkdir(c.rings, 0o700); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *collector) start(ctx context.Context, program, config string, limitMiB 
 	if c.jaeger, err = startSink(ctx, ports[8]); err != nil {
 		return err
 	}
-	more, err := overlay(config, c.pprof, limitMiB)
+	more, err := overlay(config, c.pprof, lower)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,14 @@ type options struct {
 	verbose          bool
 }
 
+// lower returns limits, or none where those are to be as published.
+func (o *options) lower(by func(mib int) limits) limits {
+	if o.limit == 0 {
+		return nil
+	}
+	return by(o.limit)
+}
+
 func parse(args []string, stderr io.Writer) (*options, error) {
 	var o options
 	var names string

@@ -12,16 +12,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func overlayOf(t *testing.T, config string, limitMiB int) (added map[string]map[string]any) {
+func overlayOf(t *testing.T, config string, lower limits) (added map[string]map[string]any) {
 	t.Helper()
-	text, err := overlay(filepath.Join("../../distro/config", config), "localhost:1", limitMiB)
+	text, err := overlay(filepath.Join("../../distro/config", config), "localhost:1", lower)
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal([]byte(strings.TrimPrefix(text, "yaml:")), &added))
 	return added
 }
 
 func TestOverlay_NoLimit_AddsPprofAlone(t *testing.T) {
-	added := overlayOf(t, gateway, 0)
+	added := overlayOf(t, gateway, nil)
 	assert.Equal(t, map[string]any{"pprof": map[string]any{"endpoint": "localhost:1"}}, added["extensions"])
 	assert.Len(t, added, 2)
 	assert.Contains(t, added["service"]["extensions"], "timeline", "those of the configuration stay")
@@ -29,13 +29,22 @@ func TestOverlay_NoLimit_AddsPprofAlone(t *testing.T) {
 }
 
 func TestOverlay_Limit_LowersComponentsOfTheConfiguration(t *testing.T) {
-	added := overlayOf(t, standalone, 48)
+	added := overlayOf(t, standalone, lowered(48))
 	for _, id := range []string{"straggler", "straggler/live", "desync"} {
-		assert.Equal(t, map[string]any{"max_memory_mib": 48}, added["connectors"][id], id)
+		got, _ := added["connectors"][id].(map[string]any)
+		assert.Equal(t, 48, got["max_memory_mib"], id)
+		assert.NotContains(t, got, "max_jobs", id)
 	}
 	assert.NotContains(t, added["connectors"], "epoch", "it is not in this configuration")
 	assert.Contains(t, added["processors"], "clock_skew")
 	assert.Contains(t, added["extensions"], "timeline")
 	assert.Contains(t, added["extensions"], "pprof")
-	assert.Contains(t, overlayOf(t, fleet, 48)["connectors"], "epoch")
+	assert.Contains(t, overlayOf(t, fleet, lowered(48))["connectors"], "epoch")
+}
+
+func TestOverlay_Soak_FewJobs(t *testing.T) {
+	added := overlayOf(t, standalone, loweredForSoak(48))
+	got, _ := added["connectors"]["straggler/live"].(map[string]any)
+	assert.Equal(t, 24, got["max_jobs"])
+	assert.Equal(t, 48, got["max_memory_mib"])
 }

@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// jobsAtATime is how many jobs run beside each other, each for jobLife: the limit of 64 jobs
-	// is reached after seven minutes.
+	// jobsAtATime is how many jobs run beside each other, each for jobLife. One in two has steps, one
+	// in four hangs: 24 jobs of the first are there after five minutes, of the second after ten.
 	jobsAtATime = 4
 	jobLife     = 25 * time.Second
 	hosts       = 8 // of the probe mesh
@@ -100,7 +100,7 @@ func soak(ctx context.Context, o *options, stdout, stderr io.Writer) (err error)
 }
 
 func startSoaked(ctx context.Context, o *options, config string) (*soaked, error) {
-	c, err := startCollector(ctx, o.program, filepath.Join(o.configs, config), o.limit)
+	c, err := startCollector(ctx, o.program, filepath.Join(o.configs, config), o.lower(loweredForSoak))
 	if err != nil {
 		return nil, err
 	}
