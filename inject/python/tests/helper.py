@@ -3,6 +3,7 @@
 """Programs that run with the package and a ring of their own."""
 
 import concurrent.futures
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -72,10 +73,10 @@ def finish(processes):
             if process.poll() is None:
                 process.send_signal(signal.SIGABRT)
         for process in processes:
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(FAILED_LIMIT)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            with contextlib.suppress(ProcessLookupError):  # its children hold the pipes, too
+                os.killpg(process.pid, signal.SIGKILL)
         return [output.result() for output in outputs]
 
 
@@ -106,11 +107,12 @@ class Case(unittest.TestCase):
         path.write_text(textwrap.dedent(code), encoding="utf-8")
         return str(path)
 
-    def start(self, code, *arguments, under=(), stdin=None, **env):
+    def start(self, code, *arguments, under=(), stdin=None, session=False, **env):
         """Starts a program, through `python -m lockstep_scope` where under holds its options."""
         prefix = ["-m", "lockstep_scope", *under] if under is not None else []
         return subprocess.Popen([sys.executable, *prefix, self.script(code), *arguments], env=self.environment(**env),
-                                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)  # fmt: skip
+                                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work,
+                                start_new_session=session)  # fmt: skip
 
     def run_program(self, code, *arguments, status=0, **options):
         """Runs one to its end, and returns what it printed on each stream."""
@@ -122,7 +124,7 @@ class Case(unittest.TestCase):
     def run_ranks(self, code, size, **options):
         """Runs one process per rank; returns what each printed."""
         launch = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "PYTHONFAULTHANDLER": "1"}
-        ranks = [self.start(code, RANK=str(rank), **launch, **options) for rank in range(size)]
+        ranks = [self.start(code, session=True, RANK=str(rank), **launch, **options) for rank in range(size)]
         outputs = finish(ranks)
         failed = [f"rank {rank}: status {process.returncode}: {errors}"
                   for rank, (process, (_, errors)) in enumerate(zip(ranks, outputs)) if process.returncode]  # fmt: skip
