@@ -17,8 +17,9 @@ type Config struct {
 	Generations int // of one job; those whose newest save is the oldest leave
 	Saves       int // of one generation; those of the lowest epochs leave
 	Domains     int // of one generation
-	// Observers bounds those of all jobs: observers without registers leave, then forgotten ones, then the first
-	// job that has more of them than all that began after it.
+	// Observers bounds those of all jobs: observers without registers leave, then forgotten ones, then those of
+	// the first job that has more of them than all that began after it. A job stays where all of its
+	// observers are of other jobs too.
 	Observers int
 	// Registers bounds those of all jobs: of the first job that holds more of them than all that began after
 	// it, and of its generation that has most, the saves of the lowest epochs leave.
@@ -327,7 +328,7 @@ func (e *Engine) observer(name string, of *job) (int32, bool) {
 
 // place returns the number of a new observer that reports on a job. If there is no room, an observer without
 // registers leaves. If there is none, forgotten observers give up their registers. If there is still none, jobs
-// leave, until that would be the job itself.
+// leave.
 func (e *Engine) place(of *job) (int32, bool) {
 	if len(e.names) < e.cfg.Observers {
 		e.names, e.gone, e.held = append(e.names, ""), append(e.gone, false), append(e.held, 0)
@@ -338,12 +339,10 @@ func (e *Engine) place(of *job) (int32, bool) {
 		e.sweep()
 		i = slices.Index(e.held, 0)
 	}
-	for ; i < 0; i = slices.Index(e.held, 0) {
-		most := e.mostObservers(of)
-		if most == of {
+	if i < 0 {
+		if i = e.freeObserver(of); i < 0 {
 			return 0, false
 		}
-		e.dropJob(most)
 	}
 	delete(e.observers, e.names[i])
 	return int32(i), true

@@ -50,9 +50,41 @@ func (e *Engine) fullest(beside *job) (best *generation) {
 	return best
 }
 
-// mostObservers is the job that makes room for an observer of a job.
-func (e *Engine) mostObservers(beside *job) *job {
-	return e.shares.LargestBy(func(j *job) int { return len(j.observers) + besides(j, beside) })
+// freeObserver drops the jobs that hold an observer, and returns its number. It decides which jobs can leave
+// before one does: where the job that asks had to leave itself it returns -1, and drops none.
+func (e *Engine) freeObserver(beside *job) int {
+	gone, free := map[*job]bool{}, -1
+	var held []int32 // a copy only where a job can leave: a flood of refused observers takes none
+	for free < 0 {
+		most := e.mostObservers(beside, gone)
+		if most == beside {
+			return -1
+		}
+		if gone[most] = true; held == nil {
+			held = slices.Clone(e.held)
+		}
+		for by, n := range most.observers {
+			if held[by] -= n; held[by] == 0 && (free < 0 || int(by) < free) {
+				free = int(by)
+			}
+		}
+	}
+	for j := range gone {
+		if j.observers[int32(free)] > 0 {
+			e.dropJob(j)
+		}
+	}
+	return free
+}
+
+// mostObservers is the job that makes room for an observer of a job, but for those that are gone.
+func (e *Engine) mostObservers(beside *job, gone map[*job]bool) *job {
+	return e.shares.LargestBy(func(j *job) int {
+		if gone[j] {
+			return 0
+		}
+		return len(j.observers) + besides(j, beside)
+	})
 }
 
 // besides is 1, which the job that needs room asks for.

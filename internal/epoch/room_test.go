@@ -94,6 +94,37 @@ func TestEngine_ObserversOfOneJob_LeaveOthers(t *testing.T) {
 	requireObservers(t, e)
 }
 
+// A job that leaves frees no observer that other jobs share with it: it stays where the job that asks finds no
+// room in the end.
+func TestEngine_SharedObservers_RefusalDropsNoJob(t *testing.T) {
+	e := New(Config{Observers: 8})
+	for _, job := range []struct{ name, observers string }{{"d", "123"}, {"e", "45"}, {"a", "12345"}, {"b", "678"}} {
+		for _, name := range job.observers {
+			e.Observe(by(job.name, string(name)))
+		}
+	}
+	for i := range int64(3) {
+		e.Observe(by("b", fmt.Sprint("new ", i)))
+		assert.Equal(t, []string{"a", "b", "d", "e"}, e.Jobs())
+		assert.Equal(t, Stats{Observations: 14 + i, Overflowed: 1 + i, Registers: 13, Bytes: recount(e)}, e.Stats())
+	}
+	requireObservers(t, e)
+}
+
+// A job whose observers all report other jobs too stays where another job frees one.
+func TestEngine_SharedObservers_OnlyJobsOfTheFreedOneLeave(t *testing.T) {
+	e := New(Config{Observers: 5})
+	for _, job := range []struct{ name, observers string }{{"d", "12"}, {"e", "3"}, {"alone", "45"}, {"shared", "123"}} {
+		for _, name := range job.observers {
+			e.Observe(by(job.name, string(name)))
+		}
+	}
+	e.Observe(by("new", "a"))
+	assert.Equal(t, []string{"d", "e", "new", "shared"}, e.Jobs())
+	assert.Zero(t, e.Stats().Overflowed)
+	requireObservers(t, e)
+}
+
 // An observer whose saves have left is none of the job's any more.
 func TestEngine_ObserverWithoutRegisters_CountsNoMore(t *testing.T) {
 	e := New(Config{Saves: 1})
