@@ -10,11 +10,11 @@ import (
 
 // Config are the limits of a watch. Those of an engine that are 0 mean the defaults.
 type Config struct {
-	// Incarnations bounds the lives of jobs that are held: a former life of the same job leaves, else the
-	// one that was not heard of for longest, new ones first.
+	// Incarnations bounds the lives of jobs that are held: the one that was not heard of for longest leaves,
+	// new ones first.
 	Incarnations int
-	// Ranks and Bytes bound the ranks of all of them, and what those take by estimate: a former life of the
-	// same job makes room, else the first life that holds more of it than all that began after it.
+	// Ranks and Bytes bound the ranks of all of them, and what those take by estimate: the first life
+	// leaves that holds more of it than all that began after it.
 	Ranks, Bytes int
 	// Silent is after how long an incarnation of which nothing is heard is forgotten.
 	Silent time.Duration

@@ -31,8 +31,6 @@ type incarnation struct {
 	name  string // of the job
 	ranks map[int64]*rank
 	of    int64 // how many there are; 0: nobody said
-	// began and heard are when it was first and last heard of, as Stats.Resumes counts.
-	began, heard int64
 	// tainted: something was left out for want of room, so that nothing can be confirmed.
 	tainted bool
 }
@@ -66,15 +64,14 @@ func (e *Engine) Observe(v *model.Resume) (changed bool) {
 	in := e.held[k]
 	if in == nil {
 		if len(e.held) >= e.cfg.Incarnations {
-			e.evict(cmp.Or(e.former(k, e.stats.Resumes), e.room.Oldest()))
+			e.evict(e.room.Oldest())
 		}
-		in = &incarnation{key: k, began: e.stats.Resumes, ranks: map[int64]*rank{}}
+		in = &incarnation{key: k, ranks: map[int64]*rank{}}
 		in.share = e.room.Enter(in)
 		in.share.Add(incarnationBytes + len(k.Job) + len(k.Incarnation))
 		e.held[k] = in
 	}
 	in.share.Hear()
-	in.heard = e.stats.Resumes
 	name, of := max(in.name, bounded.Text(v.Rank.JobName, bounded.MaxName)), max(in.of, v.Rank.WorldSize.V)
 	changed = name != in.name || of != in.of
 	in.share.Add(len(name) - len(in.name))
@@ -119,21 +116,13 @@ func (in *incarnation) drop(n int64) {
 	delete(in.ranks, n)
 }
 
-// makeRoom has a former life of the same job leave, else the one that holds most; false where that is the
-// one that room is for.
+// makeRoom has the life that holds most leave; false where that is the one that needs room.
 func (e *Engine) makeRoom(beside, most *incarnation) bool {
-	leaver := cmp.Or(e.former(beside.key, beside.began), most)
-	if leaver == beside {
+	if most == beside {
 		return false
 	}
-	e.evict(leaver)
+	e.evict(most)
 	return true
-}
-
-// former returns a life of a job that was not heard of since a later one began, nil where there is none:
-// two that have no name are not known to be of one job.
-func (e *Engine) former(k Key, began int64) *incarnation {
-	return e.room.OldestOf(func(in *incarnation) bool { return k.Job != "" && in.key.Job == k.Job && in.heard < began })
 }
 
 // mostRanks returns the incarnation that leaves first where another one needs a rank.

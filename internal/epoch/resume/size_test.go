@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,65 +111,35 @@ func TestEngine_RanksAreShort_LifeWithMostRanksLeaves(t *testing.T) {
 	assert.Zero(t, e.Stats().Overflowed)
 }
 
-// A job that starts again takes the room of its former life, whatever is short, and not that of others.
-func TestEngine_RestartedJob_FormerLifeLeavesFirst(t *testing.T) {
-	for name, cfg := range map[string]Config{
-		"lives": {Incarnations: 3}, "ranks": {Ranks: 5}, "bytes": {Bytes: 5 * (incarnationBytes + rankBytes + int(unsafe.Sizeof(life{})))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := New(cfg)
-			of := func(job, life string, rank int64) *model.Resume {
-				v := told(rank, 2, 7)
-				v.Rank.JobID, v.Rank.Incarnation, v.Life = job, life, ""
-				return v
-			}
-			e.Observe(of("a", "first", 0))
-			e.Observe(of("job", "first", 0))
-			e.Observe(of("job", "first", 1))
-			e.Observe(of("b", "first", 0))
-			for _, other := range []string{"a", "b", "job"} { // whichever was heard last
-				e.Observe(of(other, "first", 0))
-			}
-			for rank := range int64(2) {
-				e.Observe(of("job", "second", rank))
-				if cfg.Incarnations == 0 {
-					e.Observe(of("job", "second", rank+2))
-				}
-			}
-			assert.Equal(t, []Key{{"a", "first"}, {"b", "first"}, {"job", "second"}}, e.Keys())
-			assert.EqualValues(t, 1, e.Stats().Left)
-		})
-	}
+// lifeOf is what a rank of a life of a job has loaded.
+func lifeOf(job, incarnation string, rank int64) *model.Resume {
+	v := told(rank, 2, 7)
+	v.Rank.JobID, v.Rank.Incarnation = job, incarnation
+	return v
 }
 
-// Two jobs of one name that are both heard of push out neither: the later one finds no room.
-func TestEngine_TwoJobsOfOneName_LaterOneFindsNoRoom(t *testing.T) {
-	e := New(Config{Ranks: 3})
-	later := func(rank int64) *model.Resume {
-		v := told(rank, 2, 7)
-		v.Rank.Incarnation = "other"
-		return v
+// Two jobs may go by one name: a later life that would hold most finds no room, and the one at work stays.
+func TestEngine_LaterLifeOfOneName_FindsNoRoomItself(t *testing.T) {
+	e := New(Config{Ranks: 8})
+	for rank := range int64(3) {
+		e.Observe(lifeOf("train", "team a", rank))
 	}
-	e.Observe(told(0, 2, 7))
-	e.Observe(later(0))
-	e.Observe(told(1, 2, 7))
-	e.Observe(later(1))
-	assert.Equal(t, []Key{{"job", "first"}, {"job", "other"}}, e.Keys())
-	assert.EqualValues(t, 1, e.Stats().Overflowed)
+	for rank := range int64(8) {
+		e.Observe(lifeOf("train", "team b", rank))
+	}
+	assert.Equal(t, []Key{{"train", "team a"}, {"train", "team b"}}, e.Keys())
+	assert.EqualValues(t, 3, e.Stats().Overflowed)
 }
 
-// Lives without the name of a job may be of any: the later one does not take the room of the other.
-func TestEngine_LivesWithoutName_AreNoFormerLives(t *testing.T) {
-	e := New(Config{Ranks: 3})
-	nameless := func(life string, rank int64) *model.Resume {
-		v := told(rank, 2, 7)
-		v.Rank.JobID, v.Rank.Incarnation = "", life
-		return v
+// One message under the name of a job takes no place of its life at work.
+func TestEngine_OneMessageUnderAName_LifeAtWorkStays(t *testing.T) {
+	e := New(Config{Incarnations: 4})
+	for range 21 {
+		e.Observe(lifeOf("train", "team a", 0))
 	}
-	e.Observe(nameless("first", 0))
-	e.Observe(nameless("first", 1))
-	e.Observe(nameless("other", 0))
-	e.Observe(nameless("other", 1))
-	assert.Equal(t, []Key{{"", "first"}, {"", "other"}}, e.Keys())
-	assert.EqualValues(t, 1, e.Stats().Overflowed)
+	for _, job := range []string{"b", "c", "d"} {
+		e.Observe(lifeOf(job, "first", 0))
+	}
+	e.Observe(lifeOf("train", "forged", 0))
+	assert.Equal(t, []Key{{"c", "first"}, {"d", "first"}, {"train", "forged"}, {"train", "team a"}}, e.Keys())
 }
