@@ -67,17 +67,40 @@ func (r *Room[T]) LargestBy(count func(T) int) T {
 	return r.largest(anyOwner, func(s *Share[T]) int { return count(s.Owner) })
 }
 
-// crowd is the part of all places that one owner may hold before it makes room for others.
-const crowd = 16
+const (
+	// hoard is the part of all places above which the owner that holds most makes room before all others.
+	hoard = 4
+	// crowd is the part above which an owner makes room that holds more than all newer ones together.
+	crowd = 16
+)
 
 // Fullest returns the owner that gives up one of its places where those are short and owners may hold
-// several: that of LargestBy if it holds more than a sixteenth of all, else, of the owners that hold any,
-// the one that leaves first where there are too many.
-func (r *Room[T]) Fullest(places int, count func(T) int) T {
-	if owner := r.LargestBy(count); r.Len() > 0 && crowd*count(owner) > places {
+// several: the one that holds most if that is more than a quarter of all places, else that of LargestBy if
+// it holds more than a sixteenth, else, of the owners that hold any, the one that leaves first where there
+// are too many.
+func (r *Room[T]) Fullest(places int, count func(T) int) (owner T) {
+	if r.Len() == 0 {
+		return owner
+	}
+	if owner = r.most(count); hoard*count(owner) > places {
+		return owner
+	}
+	if owner = r.LargestBy(count); crowd*count(owner) > places {
 		return owner
 	}
 	return r.OldestOf(func(owner T) bool { return count(owner) > 0 })
+}
+
+// most returns the owner with the highest count, of several the newest.
+func (r *Room[T]) most(count func(T) int) (owner T) {
+	most := -1
+	for at := r.entered.Back(); at != nil; at = at.Prev() {
+		s := at.Value.(*Share[T])
+		if n := count(s.Owner); n > most {
+			owner, most = s.Owner, n
+		}
+	}
+	return owner
 }
 
 func (r *Room[T]) largest(may func(T) bool, count func(*Share[T]) int) (owner T) {

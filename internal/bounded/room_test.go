@@ -177,6 +177,27 @@ func TestRoom_Fullest_CrowdOrOldest(t *testing.T) {
 	assert.Equal(t, "old", r.Fullest(48, by))
 }
 
+// An owner of more than a quarter of all places gives one up, whoever entered first; of equals the newer one.
+func TestRoom_Fullest_OwnerOfMoreThanAQuarter(t *testing.T) {
+	var r Room[string]
+	count := map[string]int{"hoarder": 9, "small": 1}
+	by := func(owner string) int { return count[owner] }
+	hoarder := r.Enter("hoarder")
+	r.Enter("small")
+	for i := range 20 {
+		name := fmt.Sprint("new ", i)
+		r.Enter(name)
+		count[name] = 1
+	}
+	hoarder.Hear()
+	assert.Equal(t, "hoarder", r.Fullest(32, by))
+	r.Enter("late")
+	count["late"] = 9
+	assert.Equal(t, "late", r.Fullest(32, by))
+	count["late"], count["hoarder"] = 1, 8
+	assert.Equal(t, "small", r.Fullest(32, by), "8 of 32 are a quarter, and newer owners hold more together")
+}
+
 // randomRoom returns a room of 1 to 20 owners, and the count of each in the order in which they entered.
 func randomRoom(rng *rand.Rand) (r *Room[int], counts []int) {
 	r = &Room[int]{}

@@ -155,11 +155,12 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
 	}
 }
 
-// Many new jobs that hold more together do not close the findings of a large one that is heard.
+// Many new jobs that hold more together do not close the findings of a large one that is heard and holds a
+// quarter of all.
 func TestEngine_FindingsOfManyNewJobs_KeepThoseOfALargeJob(t *testing.T) {
 	e := engine(func(c *Config) { c.MaxOpen = 64 })
 	large := func() {
-		for i := range 8 {
+		for i := range 16 {
 			e.Add(finding(fmt.Sprint("large ", i), 1, 3, 0, 10), t0)
 		}
 	}
@@ -170,7 +171,27 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfALargeJob(t *testing.T) {
 		e.Add(f, t0)
 		large()
 	}
-	for i := range 8 {
+	for i := range 16 {
 		assert.False(t, e.byID[key{"job", fmt.Sprint("large ", i)}].closed)
+	}
+}
+
+// A job that holds almost half of all findings gives up its own for jobs that began later, down to a quarter.
+func TestEngine_FindingsOfAnEarlyHoarder_MakeRoomForOthers(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 64 })
+	for i := range 31 {
+		f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+		f.JobID = "hoarder"
+		e.Add(f, t0)
+	}
+	for i := range 48 {
+		f := finding("f", 1, 3, 0, 10)
+		f.JobID = fmt.Sprint("job ", i)
+		e.Add(f, t0)
+	}
+	assert.Equal(t, 64, e.Open())
+	assert.Equal(t, 16, e.jobs["hoarder"].open)
+	for i := range 48 {
+		assert.False(t, e.byID[key{fmt.Sprint("job ", i), "f"}].closed, i)
 	}
 }

@@ -8,9 +8,9 @@ import "time"
 type Config struct {
 	// Groups, Ranks and Bytes bound the groups of all jobs, the ranks of all of them, and what those take by
 	// estimate. Of a job the group leaves that was not heard of for longest: for ranks and bytes of the first
-	// job that holds more of them than all that began after it. So it does for another group if that job has
-	// more than a sixteenth of all groups. Else a group leaves of the job that was not heard of for longest,
-	// those first that were heard of a few times.
+	// job that holds more of them than all that began after it. For another group it is of the job that has
+	// most groups if those are more than a quarter of all, else of that first job if it has more than a
+	// sixteenth, else of the job that was not heard of for longest, those first that were heard of a few times.
 	Groups, Ranks, Bytes int
 	// Silent is after how long a group of which nothing is heard is forgotten.
 	Silent time.Duration
