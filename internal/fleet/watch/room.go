@@ -32,7 +32,7 @@ func (w *Watch) makeRoom(beside *job, needs ...need) bool {
 		}
 		for held+n.more > n.limit {
 			j := w.leaver(beside, &n, gone)
-			if j == beside {
+			if j == beside || gone[j] || n.of(j) == 0 { // no job that is left holds any
 				return false
 			}
 			leavers, gone[j] = append(leavers, j), true

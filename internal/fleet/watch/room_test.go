@@ -137,3 +137,26 @@ func TestWatch_CommunicatorsThatAreForgotten_CountNoMore(t *testing.T) {
 	r.evict(r.Watch.jobs["life of quiet"])
 	requireCounts(t, r.Watch)
 }
+
+// Where more is counted than the jobs hold, none of them can make room: the search ends, and no job leaves.
+func TestWatch_CountAboveWhatJobsHold_FindsNoRoom(t *testing.T) {
+	for name, of := range map[string]func(*job) int{
+		"no job holds any":       func(*job) int { return 0 },
+		"one that is named does": commCount,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r.states(&plan{"asks", make([]int, 1), nil})
+			r.seats("new", 0, "0x1", 1)
+			calls := 0
+			n := need{of: func(j *job) int {
+				if calls++; calls > 100 {
+					t.Fatal("it asks without end")
+				}
+				return of(j)
+			}, held: 5, limit: 3}
+			assert.False(t, r.makeRoom(r.Watch.jobs["life of asks"], n))
+			assert.Len(t, r.Watch.jobs, 2)
+		})
+	}
+}
