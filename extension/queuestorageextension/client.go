@@ -34,10 +34,12 @@ func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stored := slices.IndexFunc(ops, setsRequest); stored >= 0 && c.newest != nil {
-		if err := c.first(ctx, ops[stored].Key); err != nil {
-			return err
-		}
+		return c.first(ctx, ops, ops[stored].Key)
 	}
+	return c.apply(ctx, ops)
+}
+
+func (c *queueClient) apply(ctx context.Context, ops []*storage.Operation) error {
 	switch {
 	case slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)):
 		return c.read(ctx, ops)
@@ -50,32 +52,42 @@ func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) erro
 	}
 }
 
-// first looks at the first request that the queue stores. Its key is behind all others, unless the queue
-// could not read its own record: then it begins at the first key again, and never reads what is there.
-// That is deleted first, and counted.
-func (c *queueClient) first(ctx context.Context, stored string) error {
-	key, err := strconv.ParseUint(stored, 10, 64)
-	if err != nil || key > *c.newest {
-		c.newest = nil
-		return nil //nolint:nilerr // it is no key of a request
-	}
-	keys, err := requestsIn(ctx, c.Client)
+// first stores the first request. In the same transaction it deletes the requests that the queue never
+// reads, and counts them. Where it cannot list them it deletes none, and tries again with the next request.
+func (c *queueClient) first(ctx context.Context, ops []*storage.Operation, stored string) error {
+	stale, err := c.stale(ctx, stored)
 	if err != nil {
+		return c.apply(ctx, ops)
+	}
+	all := slices.Clone(ops)
+	for _, key := range stale {
+		if key != stored {
+			all = append(all, storage.DeleteOperation(key))
+		}
+	}
+	if err := c.apply(ctx, all); err != nil {
 		return err
 	}
-	keys = slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(c.held, k) })
-	deletes := make([]*storage.Operation, 0, len(keys))
-	for _, k := range keys {
-		deletes = append(deletes, storage.DeleteOperation(k))
-	}
-	if len(deletes) > 0 {
-		if err := c.Client.Batch(ctx, deletes...); err != nil {
-			return err
-		}
-		c.lost(len(deletes))
-	}
 	c.newest = nil
+	if len(stale) > 0 {
+		c.lost(len(stale))
+	}
 	return nil
+}
+
+// stale returns the keys of requests that the queue never reads: those at the key that it stores first,
+// or behind it. It stores behind all requests of its own record. If it could not read the record, it begins
+// at the first key again.
+func (c *queueClient) stale(ctx context.Context, stored string) ([]string, error) {
+	first, err := strconv.ParseUint(stored, 10, 64)
+	if err != nil || first > *c.newest {
+		return nil, nil //nolint:nilerr // it is no key of a request
+	}
+	keys, err := requestsIn(ctx, c.Client)
+	return slices.DeleteFunc(keys, func(key string) bool {
+		n, err := strconv.ParseUint(key, 10, 64)
+		return err != nil || n < first || slices.Contains(c.held, key) || slices.Contains(c.refused, key)
+	}), err
 }
 
 // findNewest notes the greatest key of a request. A storage that cannot list its keys leaves it out.

@@ -4,6 +4,7 @@ package queuestorageextension
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strconv"
@@ -79,6 +80,13 @@ func begin(t *testing.T, d *disk, telemetry *componenttest.Telemetry, sends bool
 	return l, l.Start(t.Context(), all)
 }
 
+// span returns data of one span.
+func span(name string) ptrace.Traces {
+	td := ptrace.NewTraces()
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName(name)
+	return td
+}
+
 func (l *life) send(td ptrace.Traces, sends bool) error {
 	if !sends {
 		return errors.New("nobody there")
@@ -116,9 +124,7 @@ func sending(t *testing.T) map[string][]byte {
 	before := l.disk.transactions()
 	ctx := client.NewContext(t.Context(), client.Info{Metadata: senders()})
 	for i := range requests {
-		td := ptrace.NewTraces()
-		td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName(strconv.Itoa(i))
-		require.NoError(t, l.ConsumeTraces(ctx, td))
+		require.NoError(t, l.ConsumeTraces(ctx, span(strconv.Itoa(i))))
 	}
 	wait(t, func() bool { return l.disk.transactions() == before+2*requests }, "each is stored and read once")
 	return l.kill(t)
@@ -209,9 +215,7 @@ func TestStart_OlderRecord_IsNoLostRequest(t *testing.T) {
 	l, err := begin(t, d, telemetry, true)
 	require.NoError(t, err)
 	assert.Equal(t, 1, d.keys(), "the new record")
-	td := ptrace.NewTraces()
-	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("a")
-	require.NoError(t, l.ConsumeTraces(t.Context(), td))
+	require.NoError(t, l.ConsumeTraces(t.Context(), span("a")))
 	wait(t, func() bool { return d.keys() == 1 && d.transactions() > 4 }, "it is sent")
 	require.NoError(t, l.Shutdown(t.Context()))
 	assert.Equal(t, map[string]int{"a": 1}, l.sent)
@@ -254,10 +258,8 @@ func TestStart_UnreadableRecord_CountsAllRequestsOnce(t *testing.T) {
 				d := newDisk(stored, -1)
 				l, err := begin(t, d, telemetry, true)
 				require.NoError(t, err)
-				td := ptrace.NewTraces()
-				td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("a")
 				before := d.transactions()
-				require.NoError(t, l.ConsumeTraces(t.Context(), td))
+				require.NoError(t, l.ConsumeTraces(t.Context(), span("a")))
 				wait(t, func() bool { return d.keys() == 1 && d.transactions() >= before+3 }, "it is sent, and nothing else is left")
 				stored = l.kill(t)
 				assert.Equal(t, map[string]int{"a": 1}, l.sent)
@@ -266,6 +268,75 @@ func TestStart_UnreadableRecord_CountsAllRequestsOnce(t *testing.T) {
 			require.NoError(t, telemetry.Shutdown(t.Context()))
 		})
 	}
+}
+
+// record returns the queue's own record of requests that wait to be read, none of which is being sent.
+func record(read, write uint64) []byte {
+	r := append([]byte{3<<3 | 1}, binary.LittleEndian.AppendUint64(nil, read)...)
+	return binary.LittleEndian.AppendUint64(append(r, 4<<3|1), write)
+}
+
+// A queue that began again at its first key leaves requests behind the last one. Those that wait are not lost.
+func TestStart_KeyBehindTheLast_LosesNoWaitingRequest(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	stored := sending(t)
+	stored[recordKey(t, stored)] = record(0, requests)
+	stored["5000"] = stored["0"]
+	d := newDisk(stored, -1)
+	l, err := begin(t, d, telemetry, false)
+	require.NoError(t, err)
+	require.NoError(t, l.ConsumeTraces(t.Context(), span("new")))
+	left := l.kill(t)
+
+	d = newDisk(left, -1)
+	l, err = begin(t, d, telemetry, true)
+	require.NoError(t, err)
+	wait(t, func() bool { return d.keys() == 1 }, "all is sent, or lost")
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Len(t, l.sent, requests+1)
+	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
+// While the disk stores nothing, the record may become readable again: nothing is deleted.
+func TestStart_UnreadableRecordOfFullDisk_DeletesNothing(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	stored := sending(t)
+	stored[recordKey(t, stored)] = []byte{0xff}
+	d := newDisk(stored, -1)
+	d.fail = func(ops []*storage.Operation) error {
+		if slices.ContainsFunc(ops, is(storage.Set)) {
+			return errors.New("full")
+		}
+		return nil
+	}
+	l, err := begin(t, d, telemetry, true)
+	require.NoError(t, err)
+	require.Error(t, l.ConsumeTraces(t.Context(), span("a")))
+	assert.Len(t, l.kill(t), requests+1, "with the record")
+	_, err = telemetry.GetMetric("otelcol_extension_queue_storage_requests_lost")
+	require.Error(t, err, "none is lost")
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
+// A request is stored even while the keys cannot be listed.
+func TestStart_ListingFails_StoresTheRequest(t *testing.T) {
+	stored := sending(t)
+	stored["5000"] = stored["0"]
+	d := newDisk(stored, -1)
+	walks := 0
+	d.walk = func() error {
+		if walks++; walks > 1 { // the first is of the start
+			return errors.New("busy")
+		}
+		return nil
+	}
+	l, err := begin(t, d, nil, true)
+	require.NoError(t, err)
+	wait(t, func() bool { return d.keys() == 2 }, "all is sent, or lost")
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Len(t, l.sent, requests)
+	assert.Greater(t, walks, 1)
 }
 
 // recordKey returns the key of the queue's own record: the only one that is no number.

@@ -26,6 +26,7 @@ type disk struct {
 	limit  int // transactions after which the process is killed; negative is never
 	fail   func(ops []*storage.Operation) error
 	open   error // of a client
+	walk   func() error
 }
 
 func newDisk(values map[string][]byte, limit int) *disk {
@@ -79,6 +80,11 @@ func (d *disk) Delete(ctx context.Context, key string) error {
 func (d *disk) Walk(_ context.Context, fn storage.WalkFunc) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.walk != nil {
+		if err := d.walk(); err != nil {
+			return err
+		}
+	}
 	for key, value := range d.values {
 		if _, err := fn(key, value); err != nil {
 			return err
