@@ -44,7 +44,7 @@ func (c *queueClient) apply(ctx context.Context, ops []*storage.Operation) error
 	case slices.ContainsFunc(ops, is(storage.Get)) && slices.ContainsFunc(ops, is(storage.Set)):
 		return c.read(ctx, ops)
 	case c.recovered:
-		return c.Client.Batch(ctx, ops...)
+		return c.store(ctx, ops)
 	case consists(ops, deletesRequest):
 		return c.hold(ctx, ops)
 	default:
@@ -133,28 +133,56 @@ func (c *queueClient) hold(ctx context.Context, ops []*storage.Operation) error 
 }
 
 // move stores a request again, and deletes it where it was. A request that the queue could not read
-// shifts those after it: each then leaves the place of one that the queue is done with.
+// shifts those after it: each then leaves the place of one that the queue is done with. Where the request
+// takes the place of one that was to be deleted, it deletes none.
 func (c *queueClient) move(ctx context.Context, ops []*storage.Operation) error {
 	if len(c.held) == 0 || !slices.ContainsFunc(ops, is(storage.Set)) {
-		return c.Client.Batch(ctx, ops...)
+		return c.store(ctx, ops)
 	}
-	key := c.held[0]
-	c.held = c.held[1:]
-	err := c.Client.Batch(ctx, append(slices.Clone(ops), storage.DeleteOperation(key))...)
+	all, again := ops, slices.ContainsFunc(ops, c.replaces)
+	if !again {
+		all = append(slices.Clone(ops), storage.DeleteOperation(c.held[0]))
+	}
+	old := c.held[0]
+	err := c.store(ctx, all)
 	if err != nil {
-		c.refused = append(c.refused, key)
+		c.refused = append(c.refused, old)
+	}
+	if err != nil || !again {
+		c.held = c.held[1:]
 	}
 	return err
 }
 
-// read gives the queue a request. The first one ends the recovery: in that transaction, the queue's
-// own record no longer names any request that is still held. Where the record cannot be written, the
-// request is read alone: the queue would drop it. The next start then reads it a second time.
+// store passes operations on. A key that has a request again is no longer to be deleted.
+func (c *queueClient) store(ctx context.Context, ops []*storage.Operation) error {
+	if err := c.Client.Batch(ctx, ops...); err != nil {
+		return err
+	}
+	for _, op := range ops {
+		if c.replaces(op) {
+			again := func(key string) bool { return key == op.Key }
+			c.held, c.refused = slices.DeleteFunc(c.held, again), slices.DeleteFunc(c.refused, again)
+		}
+	}
+	return nil
+}
+
+// replaces reports whether an operation stores a request at a key that is to be deleted.
+func (c *queueClient) replaces(op *storage.Operation) bool {
+	return op.Type == storage.Set && (slices.Contains(c.held, op.Key) || slices.Contains(c.refused, op.Key))
+}
+
+// read gives the queue a request. The first one ends the recovery: that transaction deletes what is still
+// held, except the request itself, since the queue's own record no longer names it. Where the record cannot
+// be written, the request is read alone: the queue would drop it. The next start then reads it a second time.
 func (c *queueClient) read(ctx context.Context, ops []*storage.Operation) error {
 	c.recovered = true
 	all := slices.Clone(ops)
 	for _, key := range slices.Concat(c.refused, c.held) {
-		all = append(all, storage.GetOperation(key), storage.DeleteOperation(key))
+		if !slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Key == key }) {
+			all = append(all, storage.GetOperation(key), storage.DeleteOperation(key))
+		}
 	}
 	if err := c.Client.Batch(ctx, all...); err != nil {
 		alone := slices.DeleteFunc(slices.Clone(ops), func(op *storage.Operation) bool { return op.Type != storage.Get })

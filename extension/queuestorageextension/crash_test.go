@@ -4,7 +4,6 @@ package queuestorageextension
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"strconv"
@@ -238,117 +237,6 @@ func TestStart_UnreadableRequest_IsCounted(t *testing.T) {
 	assert.Len(t, l.sent, requests-1)
 	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 	require.NoError(t, telemetry.Shutdown(t.Context()))
-}
-
-// A queue begins again at its first key where its record is damaged or gone: what was queued is lost.
-func TestStart_UnreadableRecord_CountsAllRequestsOnce(t *testing.T) {
-	for name, spoil := range map[string]func(map[string][]byte){
-		"damaged": func(d map[string][]byte) { d[recordKey(t, d)] = []byte{0xff} },
-		"gone":    func(d map[string][]byte) { delete(d, recordKey(t, d)) },
-		"older": func(d map[string][]byte) {
-			delete(d, recordKey(t, d))
-			d["ri"], d["wi"] = []byte{1}, []byte{1}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			telemetry := componenttest.NewTelemetry()
-			stored := sending(t)
-			spoil(stored)
-			for _, lost := range []int64{requests, requests} { // the next start counts none again
-				d := newDisk(stored, -1)
-				l, err := begin(t, d, telemetry, true)
-				require.NoError(t, err)
-				before := d.transactions()
-				require.NoError(t, l.ConsumeTraces(t.Context(), span("a")))
-				wait(t, func() bool { return d.keys() == 1 && d.transactions() >= before+3 }, "it is sent, and nothing else is left")
-				stored = l.kill(t)
-				assert.Equal(t, map[string]int{"a": 1}, l.sent)
-				metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: lost}}, metricdatatest.IgnoreTimestamp())
-			}
-			require.NoError(t, telemetry.Shutdown(t.Context()))
-		})
-	}
-}
-
-// record returns the queue's own record of requests that wait to be read, none of which is being sent.
-func record(read, write uint64) []byte {
-	r := append([]byte{3<<3 | 1}, binary.LittleEndian.AppendUint64(nil, read)...)
-	return binary.LittleEndian.AppendUint64(append(r, 4<<3|1), write)
-}
-
-// A queue that began again at its first key leaves requests behind the last one. Those that wait are not lost.
-func TestStart_KeyBehindTheLast_LosesNoWaitingRequest(t *testing.T) {
-	telemetry := componenttest.NewTelemetry()
-	stored := sending(t)
-	stored[recordKey(t, stored)] = record(0, requests)
-	stored["5000"] = stored["0"]
-	d := newDisk(stored, -1)
-	l, err := begin(t, d, telemetry, false)
-	require.NoError(t, err)
-	require.NoError(t, l.ConsumeTraces(t.Context(), span("new")))
-	left := l.kill(t)
-
-	d = newDisk(left, -1)
-	l, err = begin(t, d, telemetry, true)
-	require.NoError(t, err)
-	wait(t, func() bool { return d.keys() == 1 }, "all is sent, or lost")
-	require.NoError(t, l.Shutdown(t.Context()))
-	assert.Len(t, l.sent, requests+1)
-	metadatatest.AssertEqualExtensionQueueStorageRequestsLost(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
-	require.NoError(t, telemetry.Shutdown(t.Context()))
-}
-
-// While the disk stores nothing, the record may become readable again: nothing is deleted.
-func TestStart_UnreadableRecordOfFullDisk_DeletesNothing(t *testing.T) {
-	telemetry := componenttest.NewTelemetry()
-	stored := sending(t)
-	stored[recordKey(t, stored)] = []byte{0xff}
-	d := newDisk(stored, -1)
-	d.fail = func(ops []*storage.Operation) error {
-		if slices.ContainsFunc(ops, is(storage.Set)) {
-			return errors.New("full")
-		}
-		return nil
-	}
-	l, err := begin(t, d, telemetry, true)
-	require.NoError(t, err)
-	require.Error(t, l.ConsumeTraces(t.Context(), span("a")))
-	assert.Len(t, l.kill(t), requests+1, "with the record")
-	_, err = telemetry.GetMetric("otelcol_extension_queue_storage_requests_lost")
-	require.Error(t, err, "none is lost")
-	require.NoError(t, telemetry.Shutdown(t.Context()))
-}
-
-// A request is stored even while the keys cannot be listed.
-func TestStart_ListingFails_StoresTheRequest(t *testing.T) {
-	stored := sending(t)
-	stored["5000"] = stored["0"]
-	d := newDisk(stored, -1)
-	walks := 0
-	d.walk = func() error {
-		if walks++; walks > 1 { // the first is of the start
-			return errors.New("busy")
-		}
-		return nil
-	}
-	l, err := begin(t, d, nil, true)
-	require.NoError(t, err)
-	wait(t, func() bool { return d.keys() == 2 }, "all is sent, or lost")
-	require.NoError(t, l.Shutdown(t.Context()))
-	assert.Len(t, l.sent, requests)
-	assert.Greater(t, walks, 1)
-}
-
-// recordKey returns the key of the queue's own record: the only one that is no number.
-func recordKey(t *testing.T, values map[string][]byte) string {
-	t.Helper()
-	for key := range values {
-		if _, err := strconv.ParseUint(key, 10, 64); err != nil {
-			return key
-		}
-	}
-	t.Fatal("no record")
-	return ""
 }
 
 // A failure while the queue cleans up hides no loss: the request that could not be stored again is counted.
