@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,6 +65,44 @@ func TestHealth_EveryRingIsDenied_IsReportedUntilOneIsRead(t *testing.T) {
 	allow(two)
 	rd.look()
 	assert.Equal(t, componentstatus.StatusOK, h.event.Status(), "%v", h.event.Err())
+}
+
+// A ring of a stranger may be all that is there between two jobs.
+func TestHealth_DeniedRingIsLeftOfTheRead_IsNotReported(t *testing.T) {
+	dir := t.TempDir()
+	foreign := filepath.Join(dir, "1.ring")
+	require.NoError(t, os.Rename(newRingFile(t, dir, 3, 64, 5).path, foreign))
+	own := newRingFile(t, dir, 3, 64, 6).path
+	deny(t, dir, foreign)
+	rd, b := readerOf(t, dir)
+	h := &statusHost{}
+	rd.health.Start(h)
+	rd.look()
+	require.Len(t, rd.rings, 1)
+	require.NoError(t, os.Remove(own))
+	rd.rings[own].close(rd)
+	delete(rd.rings, own)
+	rd.look()
+	assert.Nil(t, h.event)
+	assert.Equal(t, int64(1), b.counter(t, "rings_refused"))
+}
+
+// A file that is no ring beside a denied one: not every refusal is one of owner or permissions.
+func TestHealth_DeniedRingBesideNoRing_IsNotReported(t *testing.T) {
+	dir := t.TempDir()
+	denied := newRingFile(t, dir, 3, 64, 5).path
+	junk := filepath.Join(dir, "a.ring")
+	require.NoError(t, os.WriteFile(junk, []byte("no ring"), 0o600))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(junk, old, old)) // the second look does not open it again
+	deny(t, dir, denied)
+	rd, b := readerOf(t, dir)
+	h := &statusHost{}
+	rd.health.Start(h)
+	rd.look()
+	rd.look()
+	assert.Nil(t, h.event)
+	assert.Equal(t, int64(2), b.counter(t, "rings_refused"))
 }
 
 // A file that is no ring says nothing of what the collector may read.

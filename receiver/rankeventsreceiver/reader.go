@@ -73,6 +73,7 @@ type reader struct {
 	overflow [3]int64 // of the node, as counted last: communicators, links, boots
 	refused  refusals
 	health   health.Status
+	read     bool // a ring was read since the start
 	lookNext time.Time
 	waiting  bool // said that there is no directory
 	stopping bool // what is refused now is not offered again
@@ -183,7 +184,7 @@ func (rd *reader) look() {
 		found[path] = true
 		rd.open(path)
 	}
-	rd.health.Set(rd.cfg.Directory, cmp.Or(rd.unreadable(refused), rd.nothingReadable(found)))
+	rd.health.Set(rd.cfg.Directory, cmp.Or(rd.unreadable(refused), rd.nothingReadable()))
 	rd.tellRefusals()
 	for path, t := range rd.rings {
 		if t.done && !found[path] {
@@ -207,15 +208,11 @@ func (rd *reader) unreadable(refused []error) error {
 	return nil
 }
 
-// nothingReadable is why no ring in the directory is read, where that is for their owners or permissions.
-func (rd *reader) nothingReadable(found map[string]bool) error {
-	if rd.refused.denied == 0 {
+// nothingReadable is why no ring was read since the start, where every file in the directory is refused
+// for its owner or its permissions. Files that are refused for their content say nothing of that.
+func (rd *reader) nothingReadable() error {
+	if rd.read || rd.refused.denied == 0 || rd.refused.denied < rd.refused.total() {
 		return nil
-	}
-	for path := range found {
-		if rd.rings[path] != nil {
-			return nil
-		}
 	}
 	return fmt.Errorf("read rings in %s: all %d are refused for their owner or their permissions; "+
 		"run the collector as the user of the job, or give both a common group", rd.cfg.Directory, rd.refused.denied)
@@ -250,6 +247,7 @@ func (rd *reader) open(path string) {
 		rd.refuseFile(err, now)
 		return
 	}
+	rd.read = true
 	t := newTracked(path, opened, rd.node.Attach(opened, filepath.Base(rd.cfg.Directory)))
 	rd.rings[path] = t
 	h := opened.Header()

@@ -132,6 +132,9 @@ func (rd *reader) tellRefusals() {
 	r.next()
 }
 
+// total is how many files this look refused.
+func (r *refusals) total() int { return len(r.seen) + r.beyond }
+
 // next makes what this look refused what is known.
 func (r *refusals) next() {
 	r.known, r.seen = r.seen, r.known
