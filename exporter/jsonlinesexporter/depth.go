@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxLevels bounds how deep the lists and maps of a value are nested. Readers of JSON refuse deep
-	// nesting, and one such value would cost its whole line.
-	maxLevels = 64
+	// maxLevels bounds how deep the lists and maps of a value are nested. A map takes 4 levels of JSON.
+	// Readers refuse JSON beyond 100 levels or a few more, and one such value would cost its whole line.
+	maxLevels = 16
 	// cutMark stands for the list or map below the last level.
 	cutMark = "(nested too deeply)"
 )

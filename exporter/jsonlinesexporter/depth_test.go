@@ -3,6 +3,9 @@
 package jsonlinesexporter
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,6 +35,34 @@ func nest(v pcommon.Value, levels int) {
 	v.SetStr("end")
 }
 
+// nestMaps makes v a value of so many levels of maps, which take the most levels of JSON.
+func nestMaps(v pcommon.Value, levels int) {
+	for range levels {
+		v = v.SetEmptyMap().PutEmpty("k")
+	}
+	v.SetStr("end")
+}
+
+// depth returns how deep the objects and arrays of a JSON text are nested.
+func depth(t *testing.T, text string) (deepest int) {
+	t.Helper()
+	level := 0
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return deepest
+		}
+		require.NoError(t, err)
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			level++
+		case json.Delim('}'), json.Delim(']'):
+			level--
+		}
+		deepest = max(deepest, level)
+	}
+}
+
 // levels returns how deep a value is nested, and what is innermost.
 func levels(v pcommon.Value) (n int, innermost string) {
 	for ; ; n++ {
@@ -51,7 +82,7 @@ func TestCut_ValuesOfSeveralDepths_AreBounded(t *testing.T) {
 		levels, want int
 		innermost    string
 		cut          int64
-	}{{0, 0, "end", 0}, {64, 64, "end", 0}, {65, 64, cutMark, 1}, {10_000, 64, cutMark, 1}} {
+	}{{0, 0, "end", 0}, {16, 16, "end", 0}, {17, 16, cutMark, 1}, {10_000, 16, cutMark, 1}} {
 		v := pcommon.NewValueEmpty()
 		nest(v, tt.levels)
 		assert.Equal(t, tt.cut, cutValue(v, 0))
@@ -76,7 +107,7 @@ func TestExporter_NestedValues_AreCutAndCounted(t *testing.T) {
 	require.NoError(t, traces.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, metrics.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, logs.Start(t.Context(), componenttest.NewNopHost()))
-	put := func(m pcommon.Map) { nest(m.PutEmpty("a"), 65) }
+	put := func(m pcommon.Map) { nestMaps(m.PutEmpty("a"), 65) }
 
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()
@@ -115,7 +146,7 @@ func TestExporter_NestedValues_AreCutAndCounted(t *testing.T) {
 	put(sl.Scope().Attributes())
 	lr := sl.LogRecords().AppendEmpty()
 	put(lr.Attributes())
-	nest(lr.Body(), 65)
+	nestMaps(lr.Body(), 65)
 	require.NoError(t, logs.ConsumeLogs(t.Context(), ld))
 	n, _ := levels(lr.Body())
 	assert.Equal(t, 65, n, "the data is not of the exporter")
@@ -125,6 +156,9 @@ func TestExporter_NestedValues_AreCutAndCounted(t *testing.T) {
 	require.NoError(t, logs.Shutdown(t.Context()))
 	text := content(t, path)
 	assert.NotContains(t, text, `"end"`)
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		assert.LessOrEqual(t, depth(t, line), 100, "line %d: readers of JSON take 100 levels and more", i+1)
+	}
 	assert.Equal(t, 5+13+4, strings.Count(text, cutMark))
 	metadatatest.AssertEqualExporterJSONLinesCutValues(t, telemetry, []metricdata.DataPoint[int64]{{Value: 5 + 13 + 4}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	require.NoError(t, telemetry.Shutdown(t.Context()))

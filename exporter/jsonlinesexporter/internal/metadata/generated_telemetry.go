@@ -67,7 +67,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterJSONLinesCutValues, err = builder.meter.Int64Counter(
 		"otelcol_exporter_json_lines_cut_values",
-		metric.WithDescription("Lists and maps nested deeper than 64 levels in a value, for which the line has a mark. [Alpha]"),
+		metric.WithDescription("Lists and maps nested deeper than 16 levels in a value, for which the line has a mark. [Alpha]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)

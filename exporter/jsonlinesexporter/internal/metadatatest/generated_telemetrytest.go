@@ -40,7 +40,7 @@ func AssertEqualExporterJSONLinesCutLines(t *testing.T, tt *componenttest.Teleme
 func AssertEqualExporterJSONLinesCutValues(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_json_lines_cut_values",
-		Description: "Lists and maps nested deeper than 64 levels in a value, for which the line has a mark. [Alpha]",
+		Description: "Lists and maps nested deeper than 16 levels in a value, for which the line has a mark. [Alpha]",
 		Unit:        "{value}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
