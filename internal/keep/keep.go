@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -34,11 +33,14 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	return client, nil
 }
 
-// OpenError says for which component a storage could not be opened, and what to do where another process
-// holds its file. A storage reports that as a timeout: it waits for the lock of the file.
+// errLocked is the text of file_storage's error after it waited for the lock of a file.
+const errLocked = "timeout"
+
+// OpenError returns an error that names the component whose storage could not be opened, and what to do
+// where another process may hold its file.
 func OpenError(self component.ID, err error) error {
-	if strings.HasSuffix(err.Error(), "timeout") {
-		return fmt.Errorf("open storage of %s: %w: another process holds its file, such as a second collector (fuser names it); "+
+	if err.Error() == errLocked {
+		return fmt.Errorf("open storage of %s: %w: another process may hold its file, such as a second collector (fuser names it); "+
 			"stop that process, or give this collector a directory of its own", self, err)
 	}
 	return fmt.Errorf("open storage of %s: %w", self, err)

@@ -94,9 +94,11 @@ func TestOpen(t *testing.T) {
 func TestOpen_AnotherProcessHoldsTheFile_SaysRemedy(t *testing.T) {
 	hosted := host{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memory{fail: errors.New("timeout")}}}
 	_, err := Open(t.Context(), hosted, &id, component.KindReceiver, self)
-	require.EqualError(t, err, "open storage of self: timeout: another process holds its file, such as a second collector "+
+	require.EqualError(t, err, "open storage of self: timeout: another process may hold its file, such as a second collector "+
 		"(fuser names it); stop that process, or give this collector a directory of its own")
-	hosted.extensions[id].(*memory).fail = errors.New("permission denied")
-	_, err = Open(t.Context(), hosted, &id, component.KindReceiver, self)
-	require.EqualError(t, err, "open storage of self: permission denied")
+	for _, other := range []string{"permission denied", "read tcp 10.0.0.1:6379: i/o timeout"} {
+		hosted.extensions[id].(*memory).fail = errors.New(other)
+		_, err = Open(t.Context(), hosted, &id, component.KindReceiver, self)
+		require.EqualError(t, err, "open storage of self: "+other)
+	}
 }
