@@ -182,34 +182,68 @@ func TestPublishedRings_AreResumed(t *testing.T) {
 	assert.Positive(t, seen)
 }
 
+// ours are the conditions that drop the logs that are no events of Lockstep.
+var ours = regexp.MustCompile(`^not IsMatch\(log\.event_name, "\^lockstep\\\\\."\)$|^log\.event_name != "lockstep\.[a-z.]+"$`)
+
+// ofType reports whether the id of a component is of a type.
+func ofType(kind string) func(id string) bool {
+	return func(id string) bool {
+		is, _, _ := strings.Cut(id, "/")
+		return is == kind
+	}
+}
+
+// eventPipelines returns the pipelines of a configuration that write what an OTLP receiver takes to a file
+// of lines, and whether each drops the logs of others.
+func eventPipelines(t *testing.T, config []byte) map[string]bool {
+	t.Helper()
+	var c struct {
+		Processors map[string]struct {
+			Logs struct {
+				Records []string `yaml:"log_record"`
+			} `yaml:"logs"`
+		} `yaml:"processors"`
+		Service struct {
+			Pipelines map[string]struct {
+				Receivers, Processors, Exporters []string
+			} `yaml:"pipelines"`
+		} `yaml:"service"`
+	}
+	require.NoError(t, yaml.Unmarshal(config, &c))
+	found := map[string]bool{}
+	for id, p := range c.Service.Pipelines {
+		if slices.ContainsFunc(p.Receivers, ofType("otlp")) && slices.ContainsFunc(p.Exporters, ofType("json_lines")) {
+			found[id] = slices.ContainsFunc(p.Processors, func(processor string) bool {
+				return slices.ContainsFunc(c.Processors[processor].Logs.Records, ours.MatchString)
+			})
+		}
+	}
+	return found
+}
+
 // Any service may send logs to a port of OTLP. The file of events is for events of Lockstep.
 func TestPublishedEvents_FromOTLP_AreOfLockstepAlone(t *testing.T) {
-	ours := regexp.MustCompile(`^not IsMatch\(log\.event_name, "\^lockstep\\\\\."\)$|^log\.event_name != "lockstep\.[a-z.]+"$`)
 	seen := 0
 	for _, name := range filesOf(t, "distro/config/*.yaml") {
-		var c struct {
-			Processors map[string]struct {
-				Logs struct {
-					Records []string `yaml:"log_record"`
-				} `yaml:"logs"`
-			} `yaml:"processors"`
-			Service struct {
-				Pipelines map[string]struct {
-					Receivers, Processors, Exporters []string
-				} `yaml:"pipelines"`
-			} `yaml:"service"`
-		}
-		require.NoError(t, yaml.Unmarshal(readFile(t, name), &c), name)
-		for id, p := range c.Service.Pipelines {
-			if !slices.Contains(p.Receivers, "otlp") || !slices.Contains(p.Exporters, "json_lines/events") {
-				continue
-			}
+		for id, drops := range eventPipelines(t, readFile(t, name)) {
 			seen++
-			dropped := func(processor string) bool {
-				return slices.ContainsFunc(c.Processors[processor].Logs.Records, ours.MatchString)
-			}
-			assert.True(t, slices.ContainsFunc(p.Processors, dropped), "%s: pipeline %s writes logs of others", name, id)
+			assert.True(t, drops, "%s: pipeline %s writes logs of others", name, id)
 		}
 	}
 	assert.Positive(t, seen)
+}
+
+func TestEventPipelines_OfNamedComponents_AreFound(t *testing.T) {
+	assert.Equal(t, map[string]bool{"logs/all": false, "logs/ours": true}, eventPipelines(t, []byte(`
+processors:
+  filter/open:
+    logs:
+      log_record: ['not IsMatch(log.event_name, "^lockstep\\.")']
+service:
+  pipelines:
+    logs/all: {receivers: [otlp/agents], exporters: [json_lines/other]}
+    logs/ours: {receivers: [otlp], processors: [filter/open], exporters: [json_lines]}
+    logs/findings: {receivers: [findings], exporters: [json_lines/findings]}
+    logs/sent: {receivers: [otlp], exporters: [otlp_grpc]}
+`)))
 }
