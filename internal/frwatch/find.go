@@ -49,7 +49,7 @@ type Listing struct {
 	Cut int
 	// Outside counts the files whose ranks no job has.
 	Outside int
-	// Unreadable is why folders can not be listed, those of the first 64.
+	// Unreadable is why folders can not be listed, those of the first 65.
 	Unreadable []error
 	// Problems are folders that can not be listed whole, and names that tell no possible rank,
 	// in words.
@@ -59,8 +59,9 @@ type Listing struct {
 // maxNames bounds the names that one folder is asked for: others than dumps lie there, too.
 const maxNames = 1 << 18
 
-// maxUnreadable bounds the folders of a listing that can not be listed.
-const maxUnreadable = 64
+// maxUnreadable bounds the folders of a listing that can not be listed. It is one more than health names,
+// so that health reports that there are more.
+const maxUnreadable = 65
 
 // List looks once. Patterns that match nothing yet are none of its problems.
 func (f *Finder) List() Listing {
