@@ -81,6 +81,7 @@ type Engine struct {
 	names     []string // of observers
 	gone      []bool   // observers that are not heard from any more
 	held      []int32  // of observers, their registers
+	moves     int      // how often an observer began or ended to hold registers of a job
 	stats     Stats
 }
 
@@ -89,6 +90,7 @@ type job struct {
 	generations map[string]*generation
 	share       *bounded.Share[*job]
 	observers   map[int32]int32 // those that hold registers of it, and how many
+	refused     int             // 1 + Engine.moves when it last found no room for an observer; 0: it did
 }
 
 // generation is the life of one set of domains of a job.

@@ -27,6 +27,7 @@ func (e *Engine) room(g *generation, n int64, by int32) bool {
 	e.held[by]++
 	g.registers++
 	if g.of.observers[by]++; g.of.observers[by] == 1 {
+		e.moves++
 		g.of.share.Add(observerBytes)
 	}
 	return true
@@ -51,30 +52,52 @@ func (e *Engine) fullest(beside *job) (best *generation) {
 }
 
 // freeObserver drops the jobs that hold an observer, and returns its number. It decides which jobs can leave
-// before one does: where the job that asks had to leave itself it returns -1, and drops none.
+// before one does: where the job that asks had to leave itself it returns -1, and drops none. It does not look
+// again for a job that it refused until something has changed: a flood of such observers would cost a walk each.
 func (e *Engine) freeObserver(beside *job) int {
-	gone, free := map[*job]bool{}, -1
-	var held []int32 // a copy only where a job can leave: a flood of refused observers takes none
-	for free < 0 {
+	if beside.refused > 0 && e.moves-(beside.refused-1) <= e.cfg.Observers/64 {
+		return -1
+	}
+	gone, held := map[*job]bool{}, slices.Clone(e.held)
+	for {
 		most := e.mostObservers(beside, gone)
 		if most == beside {
+			beside.refused = e.moves + 1
 			return -1
 		}
-		if gone[most] = true; held == nil {
-			held = slices.Clone(e.held)
-		}
+		gone[most] = true
+		var free []int32
 		for by, n := range most.observers {
-			if held[by] -= n; held[by] == 0 && (free < 0 || int(by) < free) {
-				free = int(by)
+			if held[by] -= n; held[by] == 0 {
+				free = append(free, by)
 			}
 		}
+		if len(free) > 0 {
+			return e.dropHolders(free, gone)
+		}
 	}
-	for j := range gone {
-		if j.observers[int32(free)] > 0 {
+}
+
+// dropHolders drops those of some jobs that hold one of several observers, and returns its number: of the one
+// that fewest of them hold, of several the lowest.
+func (e *Engine) dropHolders(of []int32, jobs map[*job]bool) int {
+	holders := func(by int32) (n int) {
+		for j := range jobs {
+			if j.observers[by] > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	free := slices.MinFunc(of, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(holders(a), holders(b)), cmp.Compare(a, b))
+	})
+	for j := range jobs {
+		if j.observers[free] > 0 {
 			e.dropJob(j)
 		}
 	}
-	return free
+	return int(free)
 }
 
 // mostObservers is the job that makes room for an observer of a job, but for those that are gone.
@@ -108,6 +131,7 @@ func (e *Engine) unregister(g *generation, c *cell) {
 	g.registers--
 	if g.of.observers[c.observer]--; g.of.observers[c.observer] == 0 {
 		delete(g.of.observers, c.observer)
+		e.moves++
 		g.of.share.Add(-observerBytes)
 	}
 }

@@ -125,6 +125,42 @@ func TestEngine_SharedObservers_OnlyJobsOfTheFreedOneLeave(t *testing.T) {
 	requireObservers(t, e)
 }
 
+// Of the observers that would be free, the one that fewest jobs hold is taken.
+func TestEngine_SharedObservers_JobOfOthersStays(t *testing.T) {
+	e := New(Config{Observers: 4})
+	for _, job := range []struct{ name, observers string }{{"large", "1234"}, {"shared", "123"}} {
+		for _, name := range job.observers {
+			e.Observe(by(job.name, string(name)))
+		}
+	}
+	e.Observe(by("new", "a"))
+	assert.Equal(t, []string{"new", "shared"}, e.Jobs())
+	requireObservers(t, e)
+}
+
+// A job that found no room asks in vain, at no cost, until the observers of jobs have changed.
+func TestEngine_RefusedObservers_AreNotLookedForAgain(t *testing.T) {
+	e := New(Config{Observers: 4})
+	for _, job := range []struct{ name, observers string }{{"old", "1234"}, {"shared", "123"}} {
+		for _, name := range job.observers {
+			e.Observe(by(job.name, string(name)))
+		}
+	}
+	refuse := func(name string) {
+		e.Observe(by("old", name))
+		require.Equal(t, []string{"old", "shared"}, e.Jobs())
+	}
+	refuse("a")
+	old := e.jobs["old"]
+	before := old.refused
+	assert.Zero(t, testing.AllocsPerRun(10, func() { e.freeObserver(old) }))
+	assert.Equal(t, -1, e.freeObserver(old))
+	assert.Equal(t, before, old.refused)
+	e.Observe(by("shared", "4"))
+	refuse("b")
+	assert.Greater(t, old.refused, before, "it looked again")
+}
+
 // An observer whose saves have left is none of the job's any more.
 func TestEngine_ObserverWithoutRegisters_CountsNoMore(t *testing.T) {
 	e := New(Config{Saves: 1})
