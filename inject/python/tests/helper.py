@@ -56,28 +56,34 @@ def free_port():
 
 
 def finish(processes):
-    """Waits for processes that need one another; returns what each printed on both streams.
+    """Waits for processes that need one another, each a session of its own; returns what each printed on both streams.
 
     Once one has failed, or none ends in time, the others print their stacks (PYTHONFAULTHANDLER) and end.
     """
     with concurrent.futures.ThreadPoolExecutor(len(processes)) as pool:
         outputs = [pool.submit(process.communicate) for process in processes]
-        end = time.monotonic() + RANKS_LIMIT
-        while any(process.poll() is None for process in processes):
-            if any(process.poll() for process in processes):
-                end = min(end, time.monotonic() + FAILED_LIMIT)
-            if time.monotonic() > end:
-                break
-            time.sleep(0.02)
-        for process in processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGABRT)
-        for process in processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(FAILED_LIMIT)
-            with contextlib.suppress(ProcessLookupError):  # its children hold the pipes, too
-                os.killpg(process.pid, signal.SIGKILL)
+        try:
+            end_together(processes)
+        finally:
+            for process in processes:
+                process.kill()
+                with contextlib.suppress(ProcessLookupError):  # its children hold the pipes, too
+                    os.killpg(process.pid, signal.SIGKILL)
         return [output.result() for output in outputs]
+
+
+def end_together(processes):
+    end = time.monotonic() + RANKS_LIMIT
+    while any(process.poll() is None for process in processes) and time.monotonic() < end:
+        if any(process.poll() for process in processes):
+            end = min(end, time.monotonic() + FAILED_LIMIT)
+        time.sleep(0.02)
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGABRT)
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(FAILED_LIMIT)
 
 
 class Case(unittest.TestCase):
