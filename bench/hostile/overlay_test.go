@@ -14,7 +14,7 @@ import (
 
 func overlayOf(t *testing.T, config string, lower limits) (added map[string]map[string]any) {
 	t.Helper()
-	text, err := overlay(filepath.Join("../../distro/config", config), "localhost:1", lower)
+	text, err := overlay(filepath.Join("..", "..", "distro", "config", config), "localhost:1", lower)
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal([]byte(strings.TrimPrefix(text, "yaml:")), &added))
 	return added

@@ -44,7 +44,7 @@ func parts(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the error itself, not one that it wraps
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
