@@ -85,7 +85,7 @@ const memoryShare = 8
 
 func (c *Config) maxBytes() int {
 	if c.MaxMemoryMiB > 0 {
-		return c.MaxMemoryMiB << 20
+		return min(c.MaxMemoryMiB, bounded.MaxMiB) << 20
 	}
 	return max(watch.MinBytes, int(bounded.Memory()/memoryShare))
 }
@@ -106,8 +106,8 @@ func (c *Config) Validate() error {
 			err = errors.Join(err, fmt.Errorf("check %s: got %v; want more than 0", f.name, f.got))
 		}
 	}
-	if c.MaxMemoryMiB < 0 {
-		err = errors.Join(err, fmt.Errorf("check max_memory_mib: got %d; want 0 or more", c.MaxMemoryMiB))
+	if c.MaxMemoryMiB < 0 || c.MaxMemoryMiB > bounded.MaxMiB {
+		err = errors.Join(err, fmt.Errorf("check max_memory_mib: got %d; want 0 to %d", c.MaxMemoryMiB, bounded.MaxMiB))
 	}
 	if c.MaxSeries < 1 {
 		err = errors.Join(err, fmt.Errorf("check max_series: got %d; want at least 1", c.MaxSeries))

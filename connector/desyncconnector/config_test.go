@@ -3,6 +3,7 @@
 package desyncconnector
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -53,4 +54,10 @@ func TestConfigOutOfRange(t *testing.T) {
 		change(cfg)
 		assert.ErrorContains(t, cfg.Validate(), "check "+field+":", field)
 	}
+}
+
+func TestConfig_MemoryBeyondAllBytes_NamesItsKey(t *testing.T) {
+	cfg := newDefaultConfig()
+	cfg.MaxMemoryMiB = math.MaxInt
+	assert.EqualError(t, cfg.Validate(), "check max_memory_mib: got 9223372036854775807; want 0 to 1099511627776")
 }

@@ -126,7 +126,7 @@ const (
 
 func (c *Config) maxBytes() int {
 	if c.MaxMemoryMiB > 0 {
-		return c.MaxMemoryMiB << 20
+		return min(c.MaxMemoryMiB, bounded.MaxMiB) << 20
 	}
 	return max(leastMemory, int(bounded.Memory()/memoryShare))
 }
@@ -152,7 +152,7 @@ func (c *Config) Validate() error {
 	} {
 		check(n > 0, name, n, "at least 1")
 	}
-	check(c.MaxMemoryMiB >= 0, "max_memory_mib", c.MaxMemoryMiB, "0 or more")
+	check(c.MaxMemoryMiB >= 0 && c.MaxMemoryMiB <= bounded.MaxMiB, "max_memory_mib", c.MaxMemoryMiB, fmt.Sprint("0 to ", bounded.MaxMiB))
 	if len(errs) == 0 { // of what both have, it would say the same
 		f := c.fleet()
 		if err := f.Validate(); err != nil {

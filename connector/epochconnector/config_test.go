@@ -3,6 +3,7 @@
 package epochconnector
 
 import (
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -43,18 +44,19 @@ func TestLoadConfig(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"check settle: got 0s; want at least 1s, with a unit": func(c *Config) { c.Settle = 0 },
-		"check silent: got 1m0s; want at least settle":        func(c *Config) { c.Silent = time.Minute },
-		"check check_interval: got 0s; want more than 0":      func(c *Config) { c.CheckInterval = 0 },
-		"check flush_interval: got 0s; want more than 0":      func(c *Config) { c.FlushInterval = 0 },
-		"check repeat_interval: got 0s; want more than 0":     func(c *Config) { c.RepeatInterval = 0 },
-		"check max_jobs: got 0; want at least 1":              func(c *Config) { c.MaxJobs = 0 },
-		"check max_domains: got 0; want at least 1":           func(c *Config) { c.MaxDomains = 0 },
-		"check max_saves: got 0; want at least 1":             func(c *Config) { c.MaxSaves = 0 },
-		"check max_registers: got 0; want at least 1":         func(c *Config) { c.MaxRegisters = 0 },
-		"check max_memory_mib: got -1; want 0 or more":        func(c *Config) { c.MaxMemoryMiB = -1 },
-		"check max_findings: got 0; want at least 1":          func(c *Config) { c.MaxFindings = 0 },
-		"check max_series: got 0; want at least 1":            func(c *Config) { c.MaxSeries = 0 },
+		"check settle: got 0s; want at least 1s, with a unit":                    func(c *Config) { c.Settle = 0 },
+		"check silent: got 1m0s; want at least settle":                           func(c *Config) { c.Silent = time.Minute },
+		"check check_interval: got 0s; want more than 0":                         func(c *Config) { c.CheckInterval = 0 },
+		"check flush_interval: got 0s; want more than 0":                         func(c *Config) { c.FlushInterval = 0 },
+		"check repeat_interval: got 0s; want more than 0":                        func(c *Config) { c.RepeatInterval = 0 },
+		"check max_jobs: got 0; want at least 1":                                 func(c *Config) { c.MaxJobs = 0 },
+		"check max_domains: got 0; want at least 1":                              func(c *Config) { c.MaxDomains = 0 },
+		"check max_saves: got 0; want at least 1":                                func(c *Config) { c.MaxSaves = 0 },
+		"check max_registers: got 0; want at least 1":                            func(c *Config) { c.MaxRegisters = 0 },
+		"check max_memory_mib: got -1; want 0 to 1099511627776":                  func(c *Config) { c.MaxMemoryMiB = -1 },
+		"check max_memory_mib: got 9223372036854775807; want 0 to 1099511627776": func(c *Config) { c.MaxMemoryMiB = math.MaxInt },
+		"check max_findings: got 0; want at least 1":                             func(c *Config) { c.MaxFindings = 0 },
+		"check max_series: got 0; want at least 1":                               func(c *Config) { c.MaxSeries = 0 },
 		"check fleet: check settle: got 0s; want at least 1s, with a unit\ncheck max_communicators: got 0; want at least 1": func(c *Config) {
 			c.Fleet.Settle, c.Fleet.MaxCommunicators = 0, 0
 		},

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// MaxMiB is the most MiB that a limit may be set to: an exbibyte, beyond which bytes overflow.
+const MaxMiB = 1 << 40
+
 // unknownMemory is taken where the system tells nothing: that of a small machine.
 const unknownMemory = 4 << 30
 

@@ -79,13 +79,10 @@ func (c *Config) maxMemory() int64 {
 	return int64(c.MaxMemoryMiB) << 20
 }
 
-// maxMiB is the most that can be set: an exbibyte, beyond which bytes overflow.
-const maxMiB = 1 << 40
-
 // Validate reports the first field that is out of range.
 func (c *Config) Validate() error {
-	if c.MaxMemoryMiB < 0 || c.MaxMemoryMiB > maxMiB {
-		return fmt.Errorf("check max_memory_mib: got %d; want 0 to %d", c.MaxMemoryMiB, maxMiB)
+	if c.MaxMemoryMiB < 0 || c.MaxMemoryMiB > bounded.MaxMiB {
+		return fmt.Errorf("check max_memory_mib: got %d; want 0 to %d", c.MaxMemoryMiB, bounded.MaxMiB)
 	}
 	engine := c.Engine()
 	return engine.Validate()
