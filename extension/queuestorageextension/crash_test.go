@@ -278,7 +278,7 @@ func TestGetClient_StorageFails_NamesComponentAndRemedy(t *testing.T) {
 	d.open = errors.New("timeout")
 	require.NoError(t, extension.Start(t.Context(), host{diskID: d}))
 	_, err = extension.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.MustNewID("otlp"), "logs")
-	assert.EqualError(t, err, "open storage of otlp: timeout: another process may hold its file, such as a second collector "+
+	assert.EqualError(t, err, "open storage of otlp for logs: timeout: another process may hold its file, such as a second collector "+
 		"(fuser names it); stop that process, or give this collector a directory of its own")
 }
 

@@ -50,7 +50,7 @@ func (*queueStorage) Shutdown(context.Context) error { return nil }
 func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	client, err := q.storage.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, keep.OpenError(id, err)
+		return nil, keep.OpenError(id.String()+" for "+name, err)
 	}
 	if kind != component.KindExporter {
 		return client, nil

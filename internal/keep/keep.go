@@ -28,7 +28,7 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	}
 	client, err := s.GetClient(ctx, kind, self, "")
 	if err != nil {
-		return nil, OpenError(self, err)
+		return nil, OpenError(self.String(), err)
 	}
 	return client, nil
 }
@@ -36,9 +36,9 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 // errLocked is the text of file_storage's error after it waited for the lock of a file.
 const errLocked = "timeout"
 
-// OpenError returns an error that names the component whose storage could not be opened, and what to do
-// where another process may hold its file.
-func OpenError(self component.ID, err error) error {
+// OpenError returns an error that names whose storage could not be opened, and what to do where another
+// process may hold its file.
+func OpenError(self string, err error) error {
 	if err.Error() == errLocked {
 		return fmt.Errorf("open storage of %s: %w: another process may hold its file, such as a second collector (fuser names it); "+
 			"stop that process, or give this collector a directory of its own", self, err)
