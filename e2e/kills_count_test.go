@@ -152,6 +152,7 @@ type meter struct {
 	url        string
 	mu         sync.Mutex
 	life, done map[string]int64
+	ended      bool
 }
 
 // startMeter reads the counters again and again, since they end with the process.
@@ -177,7 +178,18 @@ func (m *meter) read() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.life = life
+	if !m.ended {
+		m.life = life
+	}
+}
+
+// end reads the counters a last time.
+func (m *meter) end() {
+	m.read()
+	m.next()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = true
 }
 
 // next ends a life of the collector.
