@@ -36,6 +36,7 @@ func TestOverlay_Limit_LowersComponentsOfTheConfiguration(t *testing.T) {
 		assert.NotContains(t, got, "max_jobs", id)
 	}
 	assert.NotContains(t, added["connectors"], "epoch", "it is not in this configuration")
+	assert.NotContains(t, added["connectors"], "forward/detail", "it has no limit to lower")
 	assert.Contains(t, added["processors"], "clock_skew")
 	assert.Contains(t, added["extensions"], "timeline")
 	assert.Contains(t, added["extensions"], "pprof")

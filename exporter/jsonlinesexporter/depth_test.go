@@ -63,7 +63,7 @@ func depth(t *testing.T, text string) (deepest int) {
 	}
 }
 
-// levels returns how deep a value is nested, and what is innermost.
+// levels returns how deep a value is nested, and its innermost value.
 func levels(v pcommon.Value) (n int, innermost string) {
 	for ; ; n++ {
 		switch v.Type() {
@@ -97,16 +97,7 @@ func TestExporter_NestedValues_AreCutAndCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.jsonl")
 	telemetry := componenttest.NewTelemetry()
 	set := metadatatest.NewSettings(telemetry)
-	f, cfg := NewFactory(), &Config{Path: path}
-	traces, err := f.CreateTraces(t.Context(), set, cfg)
-	require.NoError(t, err)
-	metrics, err := f.CreateMetrics(t.Context(), set, cfg)
-	require.NoError(t, err)
-	logs, err := f.CreateLogs(t.Context(), set, cfg)
-	require.NoError(t, err)
-	require.NoError(t, traces.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, metrics.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, logs.Start(t.Context(), componenttest.NewNopHost()))
+	traces, metrics, logs := startAll(t, set, path)
 	put := func(m pcommon.Map) { nestMaps(m.PutEmpty("a"), 65) }
 
 	td := ptrace.NewTraces()

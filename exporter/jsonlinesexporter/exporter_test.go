@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -23,12 +24,9 @@ import (
 	"github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter/internal/metadatatest"
 )
 
-// One file has the requests of all signals, each a line of OTLP JSON, and counts a line that was cut.
-func TestExporter_AllSignals_OneFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f.jsonl")
-	require.NoError(t, os.WriteFile(path, []byte(`{"resourceLo`), 0o600))
-	telemetry := componenttest.NewTelemetry()
-	set := metadatatest.NewSettings(telemetry)
+// startAll starts the exporters of all signals, which share a file.
+func startAll(t *testing.T, set exporter.Settings, path string) (exporter.Traces, exporter.Metrics, exporter.Logs) {
+	t.Helper()
 	f, cfg := NewFactory(), &Config{Path: path}
 	traces, err := f.CreateTraces(t.Context(), set, cfg)
 	require.NoError(t, err)
@@ -39,6 +37,16 @@ func TestExporter_AllSignals_OneFile(t *testing.T) {
 	require.NoError(t, traces.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, metrics.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, logs.Start(t.Context(), componenttest.NewNopHost()))
+	return traces, metrics, logs
+}
+
+// One file has the requests of all signals, each a line of OTLP JSON, and counts a line that was cut.
+func TestExporter_AllSignals_OneFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"resourceLo`), 0o600))
+	telemetry := componenttest.NewTelemetry()
+	set := metadatatest.NewSettings(telemetry)
+	traces, metrics, logs := startAll(t, set, path)
 
 	td, md, ld := ptrace.NewTraces(), pmetric.NewMetrics(), plog.NewLogs()
 	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("s")

@@ -49,7 +49,7 @@ func TestStart_UnreadableRecord_CountsAllRequestsOnce(t *testing.T) {
 	}
 }
 
-// record returns the queue's own record of requests that wait to be read, none of which is being sent.
+// record returns the queue's own record of requests that wait to be read; it sends none of them.
 func record(read, write uint64) []byte {
 	r := append([]byte{3<<3 | 1}, binary.LittleEndian.AppendUint64(nil, read)...)
 	return binary.LittleEndian.AppendUint64(append(r, 4<<3|1), write)
