@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// grace is how long a program has after SIGTERM before it is killed.
+const grace = 2 * time.Second
+
+// maxOutput bounds what is kept of each stream of a program, bytes: the start and
+// the end of it, half each.
+const maxOutput = 1 << 20
+
+// Command is a program to run.
+type Command struct {
+	Path  string
+	Args  []string
+	Env   []string      // "NAME=value", beside the clean environment
+	Dir   string        // empty: the part's scratch folder
+	Limit time.Duration // 0: the part's own
+}
+
+// Result is what a program left.
+type Result struct {
+	Stdout, Stderr string
+	Took           time.Duration
+}
+
+// Run runs a program in a process group of its own, and kills the group when the
+// program, its limit or ctx has ended. The error says how it ended, with the last
+// line that it wrote to stderr.
+func (k *Kit) Run(ctx context.Context, c Command) (*Result, error) {
+	p, err := k.Start(ctx, c)
+	if err != nil {
+		return &Result{}, err
+	}
+	return p.Wait()
+}
+
+// Process is a program that runs.
+type Process struct {
+	cmd            *exec.Cmd
+	ctx            context.Context
+	cancel         context.CancelFunc
+	limit          time.Duration
+	began          time.Time
+	stdout, stderr ends
+	log            *Log
+	once           sync.Once
+	result         Result
+	err            error
+}
+
+// Start starts a program; Wait must be called.
+func (k *Kit) Start(ctx context.Context, c Command) (*Process, error) {
+	p := &Process{log: k.Log, limit: c.Limit, began: time.Now()}
+	if c.Limit > 0 {
+		p.ctx, p.cancel = context.WithTimeout(ctx, c.Limit)
+	} else {
+		p.ctx, p.cancel = context.WithCancel(ctx)
+	}
+	p.cmd = exec.CommandContext(p.ctx, c.Path, c.Args...)
+	p.cmd.Env = append(CleanEnv(os.Environ()), c.Env...)
+	p.cmd.Dir = c.Dir
+	if c.Dir == "" {
+		p.cmd.Dir = k.Work
+	}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	ownGroup(p.cmd)
+	p.cmd.Cancel = func() error { return terminate(p.cmd) }
+	p.cmd.WaitDelay = grace
+	if err := p.cmd.Start(); err != nil {
+		p.cancel()
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(c.Path), err)
+	}
+	return p, nil
+}
+
+// Pid returns the program's process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Stop asks the program to end, as Ctrl-C does in a terminal; Wait says how it ended.
+func (p *Process) Stop() error {
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop %s: %w", filepath.Base(p.cmd.Path), err)
+	}
+	return nil
+}
+
+// Wait returns when the program has ended and its process group is gone.
+func (p *Process) Wait() (*Result, error) {
+	p.once.Do(func() {
+		err := p.cmd.Wait()
+		over := p.ctx.Err()
+		killGroup(p.cmd)
+		p.cancel()
+		p.result = Result{Stdout: p.stdout.String(), Stderr: p.stderr.String(), Took: time.Since(p.began)}
+		p.err = p.ended(err, over)
+		p.log.add(p.cmd, &p.result, p.err)
+	})
+	return &p.result, p.err
+}
+
+func (p *Process) ended(err, over error) error {
+	name := filepath.Base(p.cmd.Path)
+	if len(p.cmd.Args) > 1 && strings.HasSuffix(p.cmd.Args[1], ".py") {
+		name = filepath.Base(p.cmd.Args[1])
+	}
+	switch {
+	case errors.Is(over, context.DeadlineExceeded):
+		return fmt.Errorf("run %s: got no end within its time limit, after %.0f s; want less%s", name, p.result.Took.Seconds(), p.last())
+	case over != nil:
+		return fmt.Errorf("run %s: %w", name, over)
+	case errors.Is(err, exec.ErrWaitDelay):
+		return nil // it ended; a child of its kept the output open
+	case err != nil:
+		return fmt.Errorf("run %s: %w%s", name, err, p.last())
+	}
+	return nil
+}
+
+// last returns the last line of stderr, which for Python is the exception.
+func (p *Process) last() string {
+	lines := strings.FieldsFunc(p.result.Stderr, func(c rune) bool { return c == '\n' })
+	if len(lines) == 0 {
+		return ""
+	}
+	return ": " + lines[len(lines)-1]
+}
+
+// own are prefixes of variables that change what is measured.
+var own = []string{"LOCKSTEP_", "NCCL_", "TORCH_", "CUDA_INJECTION64_PATH=", "NVTX_INJECTION64_PATH=", "PYTHONPATH=",
+	"RANK=", "LOCAL_RANK=", "WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI_"}
+
+// CleanEnv returns the environment without what would change the checks.
+func CleanEnv(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(v, prefix) })
+	})
+}
+
+// ends keeps the first and the last of what is written to it.
+type ends struct {
+	mu    sync.Mutex
+	first []byte
+	last  []byte
+	lost  int64
+}
+
+// Write never fails.
+func (e *ends) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(b)
+	if room := maxOutput/2 - len(e.first); room > 0 {
+		take := min(room, len(b))
+		e.first = append(e.first, b[:take]...)
+		b = b[take:]
+	}
+	e.last = append(e.last, b...)
+	if over := len(e.last) - maxOutput/2; over > 0 {
+		e.lost += int64(over)
+		e.last = bytes.Clone(e.last[over:])
+	}
+	return n, nil
+}
+
+// String returns what was kept.
+func (e *ends) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lost == 0 {
+		return string(e.first) + string(e.last)
+	}
+	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", e.first, e.lost, e.last)
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+const (
+	// MaxFixtures is how many fixture files a run may leave: with the two reports, eight.
+	MaxFixtures = 6
+	// MaxFixtureBytes bounds each.
+	MaxFixtureBytes = 16 << 20
+)
+
+type fixtures struct {
+	mu    sync.Mutex
+	dir   string
+	names []string
+}
+
+// Entry is one file in a fixture.
+type Entry struct {
+	Name    string // in the archive
+	Content []byte
+}
+
+// FileEntry reads a file as an entry that has its base name.
+func FileEntry(path string) (Entry, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Entry{}, fmt.Errorf("keep fixture: %w", err)
+	}
+	return Entry{Name: filepath.Base(path), Content: content}, nil
+}
+
+// Fixture keeps files of a part for later tests, as name.tar.gz in the output folder.
+// It refuses more than MaxFixtures in a run, and an archive above MaxFixtureBytes.
+func (k *Kit) Fixture(name string, entries ...Entry) error {
+	archive, err := pack(entries)
+	if err != nil {
+		return err
+	}
+	if len(archive) > MaxFixtureBytes {
+		return fmt.Errorf("keep fixture %s: got %d bytes; want at most %d", name, len(archive), MaxFixtureBytes)
+	}
+	f := k.fixtures
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file := name + ".tar.gz"
+	if !slices.Contains(f.names, file) {
+		if len(f.names) >= MaxFixtures {
+			return fmt.Errorf("keep fixture %s: got more than %d; want fewer", name, MaxFixtures)
+		}
+		f.names = append(f.names, file)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, file), archive, 0o644); err != nil {
+		return fmt.Errorf("keep fixture: %w", err)
+	}
+	return nil
+}
+
+// Fixtures returns the names of the files that were kept.
+func (k *Kit) Fixtures() []string {
+	k.fixtures.mu.Lock()
+	defer k.fixtures.mu.Unlock()
+	return slices.Clone(k.fixtures.names)
+}
+
+func pack(entries []Entry) ([]byte, error) {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	tape := tar.NewWriter(zip)
+	for _, e := range entries {
+		header := &tar.Header{Name: e.Name, Mode: 0o644, Size: int64(len(e.Content)), Format: tar.FormatPAX}
+		if err := tape.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("pack fixture: %w", err)
+		}
+		if _, err := tape.Write(e.Content); err != nil {
+			return nil, fmt.Errorf("pack fixture: %w", err)
+		}
+	}
+	if err := tape.Close(); err != nil {
+		return nil, fmt.Errorf("pack fixture: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return nil, fmt.Errorf("pack fixture: %w", err)
+	}
+	return out.Bytes(), nil
+}

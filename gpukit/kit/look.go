@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+)
+
+// lookLimit bounds each program that is asked: PyTorch's first start on a cold disk
+// takes half a minute.
+const lookLimit = 90 * time.Second
+
+// answer is what programs/machine.py prints.
+type answer struct {
+	Python     string `json:"python"`
+	Libc       string `json:"libc"`
+	Torch      *Torch `json:"torch"`
+	GPU        *GPU   `json:"gpu"`
+	Reason     string `json:"reason"`
+	NCCLReason string `json:"nccl_reason"`
+}
+
+// Look finds out what the machine has, and returns it as facts. It sets Torch, GPU
+// and Reason. What is missing is a fact, too, and no error.
+func (k *Kit) Look(ctx context.Context) []report.Fact {
+	var facts []report.Fact
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, report.Fact{Name: name, Value: value})
+		}
+	}
+	a := k.ask(ctx)
+	if k.GPU != nil {
+		add("gpu", fmt.Sprintf("%d x %s", k.GPU.Count, k.GPU.Name))
+		add("gpu memory", fmt.Sprintf("%d MiB, %d free", k.GPU.MemoryMiB, k.GPU.FreeMiB))
+		add("compute capability", k.GPU.Capability)
+	} else {
+		add("gpu", "none: "+k.Reason)
+	}
+	add("driver", k.smi(ctx, "driver_version"))
+	add("busy", k.busy(ctx))
+	if k.Torch != nil {
+		add("pytorch", k.Torch.Version)
+		add("cuda of pytorch", k.Torch.CUDA)
+		add("nccl", first(k.Torch.NCCL, a.NCCLReason, "none found"))
+		add("cupti", first(k.Torch.CUPTI, "none found beside PyTorch"))
+	} else {
+		add("pytorch", "none: "+k.Reason)
+	}
+	add("python", first(a.Python, "none"))
+	add("c library", a.Libc)
+	add("kernel", kernel())
+	add("system", system())
+	add("processors", fmt.Sprintf("%d %s", runtime.NumCPU(), runtime.GOARCH))
+	return facts
+}
+
+// ask runs programs/machine.py.
+func (k *Kit) ask(ctx context.Context) answer {
+	var a answer
+	if k.Python == "" {
+		k.Reason = "no python3 on the PATH; --python names one"
+		return a
+	}
+	r, err := k.Run(ctx, Command{Path: k.Python, Args: []string{k.Program("machine.py")}, Limit: lookLimit})
+	if err == nil {
+		err = json.Unmarshal([]byte(lastLine(r.Stdout)), &a)
+	}
+	if err != nil {
+		k.Reason = "ask PyTorch of " + k.Python + ": " + err.Error()
+		return a
+	}
+	k.Torch, k.GPU, k.Reason = a.Torch, a.GPU, a.Reason
+	if k.Torch != nil && k.GPU == nil {
+		k.Reason = k.Torch.Reason
+	}
+	return a
+}
+
+// smi asks nvidia-smi for one field of the first GPU; empty where it has no answer.
+func (k *Kit) smi(ctx context.Context, field string) string {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return ""
+	}
+	r, err := k.Run(ctx, Command{Path: path, Args: []string{"--query-gpu=" + field, "--format=csv,noheader,nounits"}, Limit: 20 * time.Second})
+	if err != nil {
+		return err.Error()
+	}
+	line, _, _ := strings.Cut(r.Stdout, "\n")
+	return strings.TrimSpace(line)
+}
+
+// busyShare is how much of a GPU's time or memory others may use before figures are
+// not to be trusted, percent.
+const busyShare = 5
+
+// busy says whether others use the GPU; empty where it is idle or nothing is known.
+func (k *Kit) busy(ctx context.Context) string {
+	if k.GPU == nil {
+		return ""
+	}
+	used := 100 * (1 - float64(k.GPU.FreeMiB)/float64(max(k.GPU.MemoryMiB, 1)))
+	load, err := strconv.ParseFloat(k.smi(ctx, "utilization.gpu"), 64)
+	if err != nil {
+		load = 0
+	}
+	if load <= busyShare && used <= busyShare {
+		return ""
+	}
+	return fmt.Sprintf("other programs use it: %.0f %% of its time, %.0f %% of its memory; costs and times are not to be trusted", load, used)
+}
+
+func kernel() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// system returns the distribution's name.
+func system() string {
+	f, err := os.Open("/etc/os-release")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if name, ok := strings.CutPrefix(lines.Text(), "PRETTY_NAME="); ok {
+			return strings.Trim(name, `"`)
+		}
+	}
+	return ""
+}
+
+// lastLine returns the last line that is not empty: libraries print what they like
+// before it.
+func lastLine(s string) string {
+	s = strings.TrimRight(s, "\n ")
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// first returns the first text that is not empty.
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// ErrNoKit is returned by Check for a folder that is no kit.
+var ErrNoKit = errors.New("no GPU kit")
+
+// Check returns an error that names the first file that the kit lacks.
+func (k *Kit) Check() error {
+	for _, path := range []string{k.Lockstep(), k.Plugin(), k.Program("machine.py"), k.Packages()} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("open kit: %w: got no %s; want a folder that `make gpu-kit` made", ErrNoKit, path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText bounds the text of a check, bytes.
+const maxText = 600
+
+// Names of the two files.
+const (
+	JSONName     = "report.json"
+	MarkdownName = "report.md"
+)
+
+var titles = map[Status]string{
+	Shown:    "shown on the GPU",
+	StandIn:  "right on the stand-in",
+	NotShown: "not shown here",
+	Failed:   "FAILED",
+}
+
+// Write writes report.json and report.md into dir, each in one step.
+func (r *Report) Write(dir string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	if err := replace(filepath.Join(dir, JSONName), append(text, '\n')); err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, MarkdownName), []byte(r.Markdown()))
+}
+
+// replace writes a file that nobody sees half of.
+func replace(path string, content []byte) error {
+	if err := os.WriteFile(path+".tmp", content, 0o644); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Markdown returns the report for people.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Lockstep on this machine\n\nKit %s, %s, %.0f s.\n\n", r.Kit, r.Began.UTC().Format("2006-01-02 15:04 UTC"), r.TookS)
+	b.WriteString("| | |\n| --- | --- |\n")
+	for _, f := range r.Machine {
+		fmt.Fprintf(&b, "| %s | %s |\n", cell(f.Name), cell(f.Value))
+	}
+	b.WriteString("\n| checks | |\n| --- | --- |\n")
+	for _, s := range Statuses {
+		fmt.Fprintf(&b, "| %s | %d |\n", titles[s], r.Count(s))
+	}
+	for _, p := range r.Parts {
+		p.markdown(&b)
+	}
+	if len(r.Files) > 0 {
+		fmt.Fprintf(&b, "\nFiles: %s\n", strings.Join(r.Files, ", "))
+	}
+	return b.String()
+}
+
+func (p *Part) markdown(b *strings.Builder) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(b, "\n## %s\n\n%.1f s of at most %.0f.\n\n| check | | |\n| --- | --- | --- |\n", p.Title, p.TookS, p.LimitS)
+	for _, c := range p.Checks {
+		text := c.Text
+		for _, f := range c.Figures {
+			text += "; " + f.String()
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", cell(c.Name), titles[c.Status], cell(strings.TrimPrefix(text, "; ")))
+	}
+}
+
+// String returns the figure with its unit, four digits.
+func (f Figure) String() string {
+	value := strconv.FormatFloat(f.Value, 'g', 4, 64)
+	if abs := math.Abs(f.Value); abs >= 1000 && abs < 1e15 {
+		value = strconv.FormatFloat(f.Value, 'f', 0, 64)
+	}
+	if f.Unit == "1" {
+		return f.Name + " " + value
+	}
+	return f.Name + " " + value + " " + f.Unit
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// oneLine returns valid text of one line, without control characters.
+func oneLine(s string) string {
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(c rune) bool {
+		return unicode.IsSpace(c) || unicode.IsControl(c)
+	}), " ")
+	if len(s) <= maxText {
+		return s
+	}
+	at := maxText - len("...")
+	for !utf8.RuneStart(s[at]) {
+		at--
+	}
+	return s[:at] + "..."
+}
+
+// cell returns the text such that it stays in its column.
+func cell(s string) string {
+	return strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(oneLine(s))
+}
