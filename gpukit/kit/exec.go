@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// grace is how long a program has after SIGTERM before it is killed.
-const grace = 2 * time.Second
+// grace is how long a program has after SIGTERM before it is killed; tests shorten it.
+var grace = 2 * time.Second
 
 // maxOutput bounds what is kept of each stream of a program, bytes: the start and
 // the end of it, half each.
@@ -97,6 +97,17 @@ func (p *Process) Stop() error {
 		return fmt.Errorf("stop %s: %w", filepath.Base(p.cmd.Path), err)
 	}
 	return nil
+}
+
+// End stops the program, waits for at most limit and returns how it ended.
+func (p *Process) End(limit time.Duration) error {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	late := time.AfterFunc(limit, p.cancel)
+	defer late.Stop()
+	_, err := p.Wait()
+	return err
 }
 
 // Wait returns when the program has ended and its process group is gone.

@@ -76,7 +76,7 @@ func (k *Kit) ask(ctx context.Context) answer {
 	}
 	r, err := k.Run(ctx, Command{Path: k.Python, Args: []string{k.Program("machine.py")}, Limit: lookLimit})
 	if err == nil {
-		err = json.Unmarshal([]byte(lastLine(r.Stdout)), &a)
+		err = json.Unmarshal([]byte(LastLine(r.Stdout)), &a)
 	}
 	if err != nil {
 		k.Reason = "ask PyTorch of " + k.Python + ": " + err.Error()
@@ -147,9 +147,9 @@ func system() string {
 	return ""
 }
 
-// lastLine returns the last line that is not empty: libraries print what they like
+// LastLine returns the last line that is not empty: libraries print what they like
 // before it.
-func lastLine(s string) string {
+func LastLine(s string) string {
 	s = strings.TrimRight(s, "\n ")
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package kit
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/testdata"
+)
+
+func newKit(t *testing.T) *Kit {
+	t.Helper()
+	return New(t.TempDir(), t.TempDir(), t.TempDir())
+}
+
+// sh is a shell's script as a command.
+func sh(script string, limit time.Duration) Command {
+	return Command{Path: "/bin/sh", Args: []string{"-c", script}, Limit: limit}
+}
+
+func TestRun_EndsAndErrors(t *testing.T) {
+	k := newKit(t)
+	r, err := k.Run(t.Context(), sh("echo out; echo err >&2", 0))
+	require.NoError(t, err)
+	assert.Equal(t, "out\n", r.Stdout)
+	assert.Equal(t, "err\n", r.Stderr)
+
+	_, err = k.Run(t.Context(), sh("echo first >&2; echo the reason >&2; exit 3", 0))
+	assert.ErrorContains(t, err, "run sh: exit status 3: the reason")
+	_, err = k.Run(t.Context(), Command{Path: "/nonexistent/program"})
+	assert.ErrorContains(t, err, "start program")
+	assert.Contains(t, k.Log.String(), "the reason")
+}
+
+func TestRun_TimeLimit_KillsTheGroup(t *testing.T) {
+	k := newKit(t)
+	pids := filepath.Join(k.Work, "child")
+	// The child ignores SIGTERM and keeps the output open.
+	_, err := k.Run(t.Context(), sh(`(trap "" TERM; echo $$ >child; exec sleep 600) & wait`, 300*time.Millisecond))
+	assert.ErrorContains(t, err, "got no end within its time limit")
+	pid := 0
+	if text, err := os.ReadFile(pids); err == nil {
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	require.NotZero(t, pid)
+	assert.Eventually(t, func() bool { return errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) }, 5*time.Second, 10*time.Millisecond, "the group is gone")
+}
+
+func TestRun_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err := newKit(t).Run(ctx, sh("sleep 600", 0))
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestEnd_StopsAProgramThatServes(t *testing.T) {
+	k := newKit(t)
+	p, err := k.Start(t.Context(), sh(`trap "exit 0" INT; echo ready; while :; do sleep 0.01; done`, 0))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return p.stdout.String() == "ready\n" }, 5*time.Second, time.Millisecond)
+	assert.NoError(t, p.End(5*time.Second))
+
+	p, err = k.Start(t.Context(), sh(`trap "" INT; echo ready; while :; do sleep 0.01; done`, 0))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return p.stdout.String() == "ready\n" }, 5*time.Second, time.Millisecond)
+	assert.Error(t, p.End(100*time.Millisecond), "it does not end when asked")
+}
+
+func TestRun_OutputIsBounded(t *testing.T) {
+	r, err := newKit(t).Run(t.Context(), sh("echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end", 0))
+	require.NoError(t, err)
+	assert.Less(t, len(r.Stdout), maxOutput+100)
+	assert.True(t, strings.HasPrefix(r.Stdout, "begin\n"))
+	assert.True(t, strings.HasSuffix(r.Stdout, "end\n"))
+	assert.Contains(t, r.Stdout, "bytes left out")
+}
+
+func TestCleanEnv(t *testing.T) {
+	got := CleanEnv([]string{"PATH=/bin", "NCCL_DEBUG=INFO", "LOCKSTEP_DIR=/x", "RANK=3", "RANKING=1", "CUDA_INJECTION64_PATH=/y", "CUDA_HOME=/z"})
+	assert.Equal(t, []string{"PATH=/bin", "RANKING=1", "CUDA_HOME=/z"}, got)
+}
+
+func TestFixture(t *testing.T) {
+	k := newKit(t)
+	require.NoError(t, k.Fixture("rings", Entry{"a.txt", []byte("one")}, Entry{"b.txt", []byte("two")}))
+	f, err := os.Open(filepath.Join(k.Out, "rings.tar.gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	zip, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	tape := tar.NewReader(zip)
+	for _, want := range []Entry{{"a.txt", []byte("one")}, {"b.txt", []byte("two")}} {
+		h, err := tape.Next()
+		require.NoError(t, err)
+		assert.Equal(t, want.Name, h.Name)
+		content, err := io.ReadAll(tape)
+		require.NoError(t, err)
+		assert.Equal(t, want.Content, content)
+	}
+	for i := range MaxFixtures - 1 {
+		require.NoError(t, k.Fixture("more"+strconv.Itoa(i)))
+	}
+	require.NoError(t, k.Fixture("rings"), "the same name again")
+	assert.ErrorContains(t, k.Fixture("one-too-many"), "want fewer")
+	assert.Len(t, k.Fixtures(), MaxFixtures)
+}
+
+func TestFixture_TooLarge(t *testing.T) {
+	noise := make([]byte, MaxFixtureBytes+1<<16)
+	state := uint64(1)
+	for i := range noise {
+		state = state*6364136223846793005 + 1442695040888963407
+		noise[i] = byte(state >> 56)
+	}
+	k := newKit(t)
+	assert.ErrorContains(t, k.Fixture("noise", Entry{"noise", noise}), "want at most")
+	assert.Empty(t, k.Fixtures())
+}
+
+// python writes an interpreter that prints the text and ends so.
+func python(t *testing.T, k *Kit, script string) {
+	t.Helper()
+	k.Python = filepath.Join(t.TempDir(), "python3")
+	require.NoError(t, os.WriteFile(k.Python, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+}
+
+func TestLook_WhatIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no nvidia-smi
+	for name, c := range map[string]struct{ script, reason string }{
+		"no torch":         {`echo '{"python": "3.9.2", "reason": "import torch: ModuleNotFoundError"}'`, "import torch: ModuleNotFoundError"},
+		"no driver":        {`echo '{"torch": {"version": "2.11.0", "reason": "no NVIDIA driver"}}'`, "no NVIDIA driver"},
+		"noise before it":  {`echo warning; echo '{"torch": {"version": "2.11.0", "reason": "old driver"}}'; echo`, "old driver"},
+		"no JSON":          {`echo hello`, "ask PyTorch"},
+		"it breaks":        {`echo Segfault >&2; exit 139`, "Segfault"},
+		"it prints nobody": {`:`, "ask PyTorch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			python(t, k, c.script)
+			facts := k.Look(t.Context())
+			assert.Nil(t, k.GPU)
+			assert.Contains(t, k.Reason, c.reason)
+			assert.NotEmpty(t, facts)
+		})
+	}
+	k := newKit(t)
+	k.Look(t.Context())
+	assert.Contains(t, k.Reason, "no python3")
+}
+
+func TestLook_ABusyGPU(t *testing.T) {
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!/bin/sh\ncase $1 in *driver*) echo 580.1;; *) echo 97;; esac\n"), 0o700))
+	t.Setenv("PATH", bin+":/bin:/usr/bin")
+	k := newKit(t)
+	python(t, k, `echo '{"torch": {"version": "2.11.0"}, "gpu": {"name": "H200", "memory_mib": 1000, "free_mib": 990, "count": 1}}'`)
+	facts := map[string]string{}
+	for _, f := range k.Look(t.Context()) {
+		facts[f.Name] = f.Value
+	}
+	require.NotNil(t, k.GPU)
+	assert.Equal(t, "580.1", facts["driver"])
+	assert.Contains(t, facts["busy"], "97 % of its time, 1 % of its memory")
+}
+
+func TestMachine_IsReadByKit(t *testing.T) {
+	k := newKit(t)
+	k.Dir = t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Join(testdata.Root(t), "gpukit", "programs"), filepath.Join(k.Dir, "programs")))
+	k.Python = "/usr/bin/env"
+	r, err := k.Run(t.Context(), Command{Path: k.Python, Args: []string{"python3", k.Program("machine.py")}})
+	if err != nil {
+		t.Skipf("run python3: %v", err)
+	}
+	assert.Contains(t, LastLine(r.Stdout), `"python": "3.`)
+}
+
+func TestCheck_NamesWhatTheKitLacks(t *testing.T) {
+	k := newKit(t)
+	err := k.Check()
+	require.ErrorIs(t, err, ErrNoKit)
+	assert.ErrorContains(t, err, filepath.Join("bin", "lockstep"))
+}

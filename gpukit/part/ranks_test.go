@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
+)
+
+// straggler is a finding as the collector makes it.
+func straggler(id string, revision, rank int64, class, cause string) model.Finding {
+	return model.Finding{
+		ID: id, Revision: revision, Kind: model.FindingStraggler, Class: class, Cause: cause,
+		Rank: model.Some(rank), Confidence: 0.8,
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	cases := map[string]rankCase{}
+	for _, c := range rankCases {
+		cases[c.fault] = c
+	}
+	for name, c := range map[string]struct {
+		fault string
+		found []model.Finding
+		right bool
+	}{
+		"healthy, nothing found":        {"none", nil, true},
+		"healthy, a rank accused":       {"none", []model.Finding{straggler("a", 0, 0, model.ClassHost, "")}, false},
+		"right rank and class":          {"compute", []model.Finding{straggler("a", 0, 1, model.ClassCompute, "")}, true},
+		"nothing found":                 {"compute", nil, false},
+		"other rank":                    {"compute", []model.Finding{straggler("a", 0, 0, model.ClassCompute, "")}, false},
+		"other class":                   {"compute", []model.Finding{straggler("a", 0, 1, model.ClassHost, "")}, false},
+		"right, and a bystander":        {"compute", []model.Finding{straggler("a", 0, 1, model.ClassCompute, ""), straggler("b", 0, 0, model.ClassHost, "")}, false},
+		"right cause":                   {"data", []model.Finding{straggler("a", 0, 1, model.ClassHost, model.CauseDataLoader)}, true},
+		"no cause":                      {"data", []model.Finding{straggler("a", 0, 1, model.ClassHost, "")}, false},
+		"nobody":                        {"cpu", []model.Finding{{ID: "a", Kind: model.FindingStraggler, Class: model.ClassHost}}, false},
+		"other kind":                    {"cpu", []model.Finding{{ID: "a", Kind: "desync", Class: model.ClassHost, Rank: model.Some[int64](1)}}, false},
+		"put right by a later revision": {"compute", []model.Finding{straggler("a", 0, 1, model.ClassHost, ""), straggler("a", 1, 1, model.ClassCompute, "")}, true},
+		"spoiled by a later revision":   {"compute", []model.Finding{straggler("a", 1, 1, model.ClassCompute, ""), straggler("a", 2, 0, model.ClassCompute, "")}, false},
+		"an older revision comes late":  {"compute", []model.Finding{straggler("a", 1, 1, model.ClassCompute, ""), straggler("a", 0, 1, model.ClassHost, "")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, right := cases[c.fault].verdict(latest(c.found))
+			assert.Equal(t, c.right, right, text)
+		})
+	}
+}
+
+func TestDecodeFindings(t *testing.T) {
+	want := straggler("a", 1, 1, model.ClassCompute, "")
+	line, err := new(plog.JSONMarshaler).MarshalLogs(otelmap.FindingsToLogs([]model.Finding{want}))
+	require.NoError(t, err)
+	foreign := plog.NewLogs()
+	foreign.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetEventName("other")
+	other, err := new(plog.JSONMarshaler).MarshalLogs(foreign)
+	require.NoError(t, err)
+
+	found, err := decodeFindings(bytes.NewReader(bytes.Join([][]byte{line, other, line}, []byte("\n"))))
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	assert.Equal(t, want.Rank, found[0].Rank)
+	assert.Equal(t, want.Class, found[1].Class)
+
+	_, err = decodeFindings(bytes.NewReader([]byte("{cut")))
+	assert.ErrorContains(t, err, "read findings: line 1")
+}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a small model on ranks that share one GPU, with Gloo between them.
+
+An ordinary program: it knows nothing of Lockstep, which is started around it. On request one
+rank has a fault. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set as torchrun sets them.
+Without a GPU (--stand-in) the model runs on the CPU, and a stand-in of CUPTI is given kernels
+that take the time that the GPU's would. That one is loaded before PyTorch, which brings the
+real CUPTI along. Prints what it did as one JSON object.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import statistics
+import sys
+import time
+
+
+def stand_in():
+    """Loads the stand-in of CUPTI and Lockstep's library, as libcuda would; None: not asked for."""
+    if "--stand-in" not in sys.argv:
+        return None
+    mock, plugin = sys.argv[sys.argv.index("--stand-in") + 1 :][:2]
+    library = ctypes.CDLL(mock)
+    ctypes.CDLL(plugin).InitializeInjection()
+    return library
+
+
+MOCK = stand_in()
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
+
+FAULTS = ("none", "compute", "work", "cpu", "data")
+LAYERS = 4
+SPIN_MS = 2.5  # of the GPU's time, after each layer
+CYCLES_PER_MS = 1_700_000  # the same on all ranks, whatever the clock: they share it
+MORE = 4  # times as many rows
+SLOWER = 2.0  # times as long, as a GPU at half its clock
+ROWS = 16  # that a sample has
+LATE_S = 0.03  # of a host in each step, or of a batch
+BUCKETS = 2
+GEMM = b"_ZN7cutlass7Kernel2I50cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4EEvNT_6ParamsE"
+SPIN = b"_ZN2at4cuda40_GLOBAL__N__00000000_8_Sleep_cu_0000000011spin_kernelEl"
+
+
+class Cuda:
+    """The GPU."""
+
+    width, batch = 1024, 4096
+
+    def __init__(self):
+        torch.cuda.set_device(0)
+        self.torch_device = torch.device("cuda", 0)
+
+    def layer(self, function, x, milliseconds):
+        result = function(x)
+        torch.cuda._sleep(int(milliseconds * CYCLES_PER_MS))
+        return result
+
+    def wait(self):
+        torch.cuda.synchronize()
+
+
+class StandIn:
+    """A GPU that is not there: kernels are sleep, and CUPTI's stand-in has their records."""
+
+    width, batch = 64, 16
+    torch_device = torch.device("cpu")
+
+    def __init__(self, mock):
+        self.mock = mock
+        self.mock.mock_cupti_now.restype = ctypes.c_uint64
+        times = [ctypes.c_uint64, ctypes.c_uint64]
+        self.mock.mock_cupti_launch.argtypes = [ctypes.c_uint32, *times, ctypes.c_uint32]
+        self.mock.mock_cupti_kernel.argtypes = [ctypes.c_char_p, *times, *[ctypes.c_uint32] * 3]
+        self.launches = 0
+
+    def layer(self, function, x, milliseconds):
+        self._kernel(GEMM, x.shape[0] / self.batch)
+        result = function(x)
+        self._kernel(SPIN, milliseconds)
+        return result
+
+    def _kernel(self, name, milliseconds):
+        self.launches += 1
+        now = self.mock.mock_cupti_now
+        began = now()
+        self.mock.mock_cupti_launch(self.launches, began, now(), os.getpid())
+        start = now()
+        time.sleep(milliseconds / 1e3)
+        self.mock.mock_cupti_kernel(name, start, now(), 7, 0, self.launches)
+
+    def wait(self):
+        self.mock.mock_cupti_flush()
+
+
+class Samples(Dataset):
+    """Rows that a batch repeats, so that the host has little to do; each takes its time to be read."""
+
+    def __init__(self, count, width, delay):
+        self.count, self.width, self.delay = count, width, delay
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        if self.delay:
+            time.sleep(self.delay)
+        source = torch.Generator().manual_seed(index)
+        return torch.randn(ROWS, self.width, generator=source)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, device, spin_ms):
+        super().__init__()
+        torch.manual_seed(1)
+        self.device, self.spin_ms = device, spin_ms
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(device.width, device.width) for _ in range(LAYERS))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(self.device.layer(layer, x, self.spin_ms))
+        return x
+
+
+def reduce_gradients(model, world):
+    """Sums the gradients over the ranks by way of the host, in buckets."""
+    parameters = [p for p in model.parameters() if p.grad is not None]
+    size = -(-len(parameters) // BUCKETS)
+    for at in range(0, len(parameters), size):
+        bucket = parameters[at : at + size]
+        flat = torch.cat([p.grad.flatten() for p in bucket]).cpu()
+        dist.all_reduce(flat)
+        flat = (flat / world).to(bucket[0].device)
+        for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
+            p.grad.copy_(part.view_as(p))
+
+
+def train(args, device, world):
+    times = device.batch // ROWS * (MORE if args.fault == "work" else 1)
+    model = Model(device, SPIN_MS * (SLOWER if args.fault == "compute" else 1)).to(device.torch_device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    samples = Samples(args.steps, device.width, LATE_S if args.fault == "data" else 0)
+    took, losses = [], []
+    for rows in DataLoader(samples, batch_size=None):
+        began = time.perf_counter()
+        if args.fault == "cpu":
+            time.sleep(LATE_S)
+        batch = rows.to(device.torch_device).repeat(times, 1)
+        loss = model(batch).square().mean()
+        loss.backward()
+        reduce_gradients(model, world)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        took.append((time.perf_counter() - began) * 1e3)
+    device.wait()
+    return took, losses
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--fault", choices=FAULTS, default="none", help="of the rank --fault-rank")
+    parser.add_argument("--fault-rank", type=int, default=1)
+    parser.add_argument("--stand-in", nargs=2, metavar=("CUPTI", "PLUGIN"), help="no GPU: these libraries")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    device = StandIn(MOCK) if MOCK else Cuda()
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    fault = args.fault
+    if rank != args.fault_rank:
+        args.fault = "none"
+    took, losses = train(args, device, world)
+    dist.destroy_process_group()
+    print(json.dumps({
+        "rank": rank, "world": world, "fault": fault, "fault_rank": args.fault_rank, "steps": len(took),
+        "step_ms": round(statistics.median(took), 3), "loss_first": losses[0], "loss_last": losses[-1],
+    }), flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
