@@ -63,7 +63,7 @@ func (r *Report) Markdown() string {
 	}
 	b.WriteString("\n| checks | |\n| --- | --- |\n")
 	for _, s := range Statuses {
-		fmt.Fprintf(&b, "| %s | %d |\n", titles[s], r.Count(s))
+		fmt.Fprintf(&b, "| %s | %d |\n", s.Title(), r.Count(s))
 	}
 	for _, p := range r.Parts {
 		p.markdown(&b)
@@ -79,12 +79,20 @@ func (p *Part) markdown(b *strings.Builder) {
 	defer p.mu.Unlock()
 	fmt.Fprintf(b, "\n## %s\n\n%.1f s of at most %.0f.\n\n| check | | |\n| --- | --- | --- |\n", p.Title, p.TookS, p.LimitS)
 	for _, c := range p.Checks {
-		text := c.Text
-		for _, f := range c.Figures {
-			text += "; " + f.String()
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", cell(c.Name), titles[c.Status], cell(strings.TrimPrefix(text, "; ")))
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", cell(c.Name), c.Status.Title(), c.Cell())
 	}
+}
+
+// Title returns the status in words.
+func (s Status) Title() string { return titles[s] }
+
+// Cell returns the text and the figures as a cell of a Markdown table.
+func (c *Check) Cell() string {
+	text := c.Text
+	for _, f := range c.Figures {
+		text += "; " + f.String()
+	}
+	return cell(strings.TrimPrefix(text, "; "))
 }
 
 // String returns the figure with its unit, four digits.
@@ -118,5 +126,5 @@ func oneLine(s string) string {
 
 // cell returns the text such that it stays in its column.
 func cell(s string) string {
-	return strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(oneLine(s))
+	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ").Replace(s)
 }

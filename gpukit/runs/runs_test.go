@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/gpukit/part"
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/internal/testdata"
+)
+
+// TestDocumentsAreUpToDate fails where a run was added, or a document changed by
+// hand, without `go generate ./gpukit/runs`.
+func TestDocumentsAreUpToDate(t *testing.T) {
+	root := testdata.Root(t)
+	known, err := read(filepath.Join(root, runsFile))
+	require.NoError(t, err)
+	for name, edit := range known.edits() {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		want, err := edit(string(text))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text), "%s: run go generate ./gpukit/runs", name)
+	}
+}
+
+// TestClaims_NameParts fails where README claims by a part that the kit has not.
+func TestClaims_NameParts(t *testing.T) {
+	var names []string
+	for _, a := range part.All() {
+		names = append(names, a.Name)
+	}
+	for _, file := range claimFiles {
+		text, err := os.ReadFile(filepath.Join(testdata.Root(t), file))
+		require.NoError(t, err)
+		found := mark.FindAllStringSubmatch(string(text), -1)
+		assert.NotEmpty(t, found, file)
+		for _, m := range found {
+			assert.Contains(t, names, m[2], "%s: %s", file, m[0])
+		}
+	}
+}
+
+// onGPU is a report of a run on a device, at an hour of a day.
+func onGPU(hour int, gpu string, checks ...report.Check) *report.Report {
+	return &report.Report{
+		Format: report.Format, Kit: "1", Began: time.Date(2026, 12, 1, hour, 0, 0, 0, time.UTC),
+		Machine: []report.Fact{{Name: "gpu", Value: gpu}, {Name: "driver", Value: "580.1"}},
+		Parts:   []*report.Part{{Name: "nccl", Checks: checks}}, Files: []string{},
+	}
+}
+
+func save(t *testing.T, r *report.Report) string {
+	t.Helper()
+	text, err := json.MarshalIndent(r, "", "  ")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "report.json")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+func TestAdd(t *testing.T) {
+	shown := report.Check{Name: "ras-counts", Status: report.Shown, Text: "equal"}
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	later, earlier := save(t, onGPU(9, "1 x NVIDIA H200", shown)), save(t, onGPU(8, "1 x NVIDIA A100", shown))
+	require.NoError(t, add(path, later))
+	require.NoError(t, add(path, earlier))
+	assert.ErrorContains(t, add(path, later), "there already")
+
+	known, err := read(path)
+	require.NoError(t, err)
+	require.Len(t, known, 2)
+	assert.Equal(t, "NVIDIA A100", device(known[0]), "oldest first")
+
+	standIn := report.Check{Name: "ras", Status: report.StandIn}
+	assert.ErrorIs(t, add(path, save(t, onGPU(7, "none: no driver", standIn))), errNoGPU)
+	other := onGPU(7, "1 x NVIDIA H200", shown)
+	other.Format = report.Format + 1
+	assert.ErrorContains(t, add(path, save(t, other)), "got format 2; want 1")
+
+	require.NoError(t, os.WriteFile(path, []byte("{cut\n"), 0o600))
+	_, err = read(path)
+	assert.ErrorContains(t, err, "line 1")
+}
+
+func TestClaim_IsThatOfTheNewestRunThatTried(t *testing.T) {
+	all := runs{
+		onGPU(8, "1 x NVIDIA A100", report.Check{Name: "ras-counts", Status: report.Shown}, report.Check{Name: "loaded", Status: report.Shown}),
+		onGPU(9, "1 x NVIDIA H200", report.Check{Name: "ras-counts", Status: report.NotShown}, report.Check{Name: "loaded", Status: report.Failed}),
+	}
+	assert.Equal(t, "NVIDIA H200: 0 of 1 checks", all.claim("nccl", ""))
+	assert.Equal(t, "NVIDIA A100: 1 of 1 checks", all.claim("nccl", "ras"))
+	assert.Equal(t, none, all.claim("cupti", ""))
+}
+
+func TestClaims_ReplaceCells(t *testing.T) {
+	all := runs{onGPU(8, "1 x NVIDIA A100", report.Check{Name: "ras-counts", Status: report.Shown})}
+	text, err := all.claims("| a | <!-- gpu:nccl/ras -->not yet |\n| b | <!-- gpu:cupti -->old: 3 of 3 checks |\n| c | |\n")
+	require.NoError(t, err)
+	assert.Equal(t, "| a | <!-- gpu:nccl/ras -->NVIDIA A100: 1 of 1 checks |\n| b | <!-- gpu:cupti -->not yet |\n| c | |\n", text)
+	_, err = all.claims("nothing")
+	assert.ErrorContains(t, err, "find the claims")
+}
+
+func TestDocument(t *testing.T) {
+	all := runs{onGPU(8, "1 x NVIDIA A100", report.Check{Name: "ras", Status: report.Shown, Text: "a|b", Figures: []report.Figure{{Name: "count", Value: 3, Unit: "1"}}})}
+	text, err := all.document("head\n" + begin + "old\n" + end + "tail\n")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(text, "head\n") && strings.HasSuffix(text, "tail\n"))
+	assert.Contains(t, text, "### NVIDIA A100, 1 December 2026")
+	assert.Contains(t, text, "| nccl | `ras` | shown on the GPU | a\\|b; count 3 |")
+	assert.NotContains(t, text, "old")
+	_, err = all.document("no marks")
+	assert.ErrorContains(t, err, "find the part to write")
+}
