@@ -83,6 +83,10 @@ install: lockstep inject distro distro-agent ## Install the programs, the plugin
 	install -m 755 bin/libnccl-profiler-lockstep.so $(DESTDIR)$(PREFIX)/lib
 	install -m 644 distro/config/*.yaml $(DESTDIR)$(PREFIX)/share/lockstep/config
 
+.PHONY: gpu-kit
+gpu-kit: bin/zig ## Make bin/gpu-kit, a folder that shows what works on a machine with a GPU (GPU_KIT_ARCH=aarch64: for Arm)
+	@gpukit/build.sh bin/gpu-kit
+
 ##@ Test
 
 # All packages but those that mdatagen generates. The tests in these are generated as
@@ -224,7 +228,7 @@ clean: ## Remove what was built
 	rm -rf bin dist .distro-check distro/.agent-check
 
 # Parts that take minutes and depend on versions alone: made once for all checkouts.
-.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/cupti .venv/bin/python
+.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/cupti bin/zig .venv/bin/python
 bin/builder:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
 
@@ -249,6 +253,9 @@ bin/nvtx-venv:
 CUPTI_WHEELS := nvidia-cuda-cupti-cu11==11.8.87 nvidia-cuda-cupti-cu12==12.9.79 nvidia-cuda-cupti==13.5.25
 bin/cupti:
 	@$(CACHED) $@ "$(CUPTI_WHEELS)" scripts/parts.sh cupti $(CUPTI_WHEELS)
+
+bin/zig:
+	@$(CACHED) $@ "" scripts/parts.sh zig ziglang==0.15.2
 
 # An environment of its own: the frameworks would change that which checkouts share.
 .venv-frameworks/bin/python:

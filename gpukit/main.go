@@ -147,11 +147,17 @@ func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) 
 	k.Python = python(o.python)
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
+	remove, unpacked := k.Unpack(ctx, work, o.out, o.kit)
+	defer remove()
 
 	r := &report.Report{Format: report.Format, Kit: version + commit(), Began: time.Now().UTC(), Files: []string{}, Parts: []*report.Part{}}
 	r.Machine = k.Look(ctx)
 	for _, f := range r.Machine {
 		fmt.Fprintf(stdout, "%-20s %s\n", f.Name, f.Value)
+	}
+	if p := whole(k, unpacked); len(p.Checks) > 0 {
+		r.Parts = append(r.Parts, p)
+		progress(stdout, p)
 	}
 	for _, a := range parts {
 		p := do(ctx, a, k)
@@ -164,6 +170,22 @@ func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) 
 		progress(stdout, p)
 	}
 	return r, keepLog(k, r, o.out)
+}
+
+// whole returns a part that has a failed check for each file of the kit that is not as it
+// was built, and for a command that could not be unpacked.
+func whole(k *kit.Kit, unpacked error) *report.Part {
+	began := time.Now()
+	p := report.NewPart("kit", "The kit's own files", 0)
+	broken, err := k.Verify()
+	if err = errors.Join(err, unpacked); err != nil {
+		p.Add("kit", report.Failed, err.Error())
+	}
+	for _, line := range broken {
+		p.Add("file", report.Failed, line+": copy the kit to this machine again")
+	}
+	p.Close(time.Since(began))
+	return p
 }
 
 // do runs a part, or says that there was no time for it.

@@ -44,6 +44,7 @@ type Kit struct {
 	Log *Log
 
 	fixtures *fixtures
+	lockstep string // where it was unpacked to; empty: in Dir
 }
 
 // New returns a kit without a machine; Look fills that in.
@@ -65,7 +66,12 @@ func (k *Kit) With(part string) (*Kit, error) {
 func (k *Kit) Program(name string) string { return filepath.Join(k.Dir, "programs", name) }
 
 // Lockstep returns the path of the command.
-func (k *Kit) Lockstep() string { return filepath.Join(k.Dir, "bin", "lockstep") }
+func (k *Kit) Lockstep() string {
+	if k.lockstep != "" {
+		return k.lockstep
+	}
+	return filepath.Join(k.Dir, "bin", "lockstep")
+}
 
 // Plugin returns the path of the library that NCCL and libcuda load.
 func (k *Kit) Plugin() string { return filepath.Join(k.Dir, "lib", "libnccl-profiler-lockstep.so") }

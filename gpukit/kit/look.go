@@ -167,12 +167,18 @@ func first(texts ...string) string {
 // ErrNoKit is returned by Check for a folder that is no kit.
 var ErrNoKit = errors.New("no GPU kit")
 
-// Check returns an error that names the first file that the kit lacks.
+// Check returns an error where the folder is no kit. What else a kit lacks, Verify says.
 func (k *Kit) Check() error {
-	for _, path := range []string{k.Lockstep(), k.Plugin(), k.Program("machine.py"), k.Packages()} {
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("open kit: %w: got no %s; want a folder that `make gpu-kit` made", ErrNoKit, path)
-		}
+	if path := k.Program("machine.py"); !exists(path) {
+		return fmt.Errorf("open kit: %w: got no %s; want a folder that `make gpu-kit` made", ErrNoKit, path)
+	}
+	if path := k.Lockstep(); !exists(path) && !exists(path+".gz") {
+		return fmt.Errorf("open kit: %w: got neither %s nor %[2]s.gz; want a folder that `make gpu-kit` made", ErrNoKit, path)
 	}
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
