@@ -5,6 +5,7 @@
 // stand-in for libcupti hand it the records of what the simulated device ran.
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../../inject/cupti/test/mock_cupti.h"
@@ -63,7 +64,7 @@ uint32_t cupti_correlation(void) { return now != NULL ? atomic_fetch_add(&last_c
 void cupti_launched(uint32_t correlation, uint64_t start)
 {
     if (now != NULL) {
-        launch(correlation, start, now(), (uint32_t)gettid());
+        launch(correlation, start, now(), (uint32_t)syscall(SYS_gettid));
     }
 }
 
