@@ -38,7 +38,7 @@ c() { make --no-print-directory -s "CC=$cc" "CFLAGS=-O2 -s -Wno-unused-command-l
 c -C inject/nccl BUILD="$build" DEST="$kit/lib" plugin
 c -C inject/cupti BUILD="$build" mock
 c -C demo OUT="$build/demo" DEST="$kit/standin" all
-cp "$build/cupti/libcupti.so.13" "$kit/standin"
+cp "$build/cupti/libcupti-standin.so" "$build/cupti/libcupti.so.13" "$kit/standin"
 
 version=$(sed -n 's/^  version: *//p' builder-config.yaml)
 go_build() { CGO_ENABLED=0 GOOS=linux GOARCH=$goarch go build -trimpath -buildvcs=auto "$@"; }
