@@ -201,6 +201,7 @@ int context_init(void **ctx, int *mask, unsigned abi, const struct naming *n)
         return 0;
     }
     begin_life();
+    atomic_fetch_or_explicit(&r->header->witnesses, LOCKSTEP_W_NCCL, memory_order_relaxed);
     context_fill(r, c, abi, n);
     mask_attach(r, c, abi, mask);
     word = (word & ~0xffull) | CTX_LIVE;

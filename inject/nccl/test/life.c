@@ -57,6 +57,7 @@ static void fields(void)
     CHECK(c->hash == 7 && strcmp(c->name, "world") == 0 && c->abi == nccl.v);
     CHECK(c->nranks == (nccl.v >= 4 ? 4 : LOCKSTEP_NONE));
     CHECK((rec_flags(w) & LOCKSTEP_F_GROUP) != 0 && (uint32_t)w[13] == 1);
+    CHECK(atomic_load(&r.header->witnesses) == LOCKSTEP_W_NCCL);
     comm_finalize(ctx);
     CHECK(atomic_load(&c->state) == LOCKSTEP_E_ENDED);
 }
