@@ -25,15 +25,15 @@ func straggler(id string, revision, rank int64, class, cause string) model.Findi
 func TestVerdict(t *testing.T) {
 	cases := map[string]rankCase{}
 	for _, c := range rankCases {
-		cases[c.fault] = c
+		cases[c.name] = c
 	}
 	for name, c := range map[string]struct {
-		fault string
+		name  string
 		found []model.Finding
 		right bool
 	}{
-		"healthy, nothing found":        {"none", nil, true},
-		"healthy, a rank accused":       {"none", []model.Finding{straggler("a", 0, 0, model.ClassHost, "")}, false},
+		"healthy, nothing found":        {"healthy", nil, true},
+		"healthy, a rank accused":       {"healthy", []model.Finding{straggler("a", 0, 0, model.ClassHost, "")}, false},
 		"right rank and class":          {"compute", []model.Finding{straggler("a", 0, 1, model.ClassCompute, "")}, true},
 		"nothing found":                 {"compute", nil, false},
 		"other rank":                    {"compute", []model.Finding{straggler("a", 0, 0, model.ClassCompute, "")}, false},
@@ -48,7 +48,7 @@ func TestVerdict(t *testing.T) {
 		"an older revision comes late":  {"compute", []model.Finding{straggler("a", 1, 1, model.ClassCompute, ""), straggler("a", 0, 1, model.ClassHost, "")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, right := cases[c.fault].verdict(latest(c.found))
+			text, right := cases[c.name].verdict(latest(c.found))
 			assert.Equal(t, c.right, right, text)
 		})
 	}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small model on ranks that share one GPU, with Gloo between them.
+"""Trains a small model on ranks that share one GPU, with Gloo or NCCL between them.
 
 An ordinary program: it knows nothing of Lockstep, which is started around it. On request one
 rank has a fault. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set as torchrun sets them.
@@ -15,6 +15,7 @@ import os
 import statistics
 import sys
 import time
+from datetime import timedelta
 
 
 def stand_in():
@@ -40,6 +41,7 @@ CYCLES_PER_MS = 1_700_000  # the same on all ranks, whatever the clock: they sha
 MORE = 4  # times as many rows
 SLOWER = 2.0  # times as long, as a GPU at half its clock
 ROWS = 16  # that a sample has
+PROFILED = 20  # steps
 LATE_S = 0.03  # of a host in each step, or of a batch
 BUCKETS = 2
 GEMM = b"_ZN7cutlass7Kernel2I50cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4EEvNT_6ParamsE"
@@ -126,17 +128,31 @@ class Model(torch.nn.Module):
         return x
 
 
-def reduce_gradients(model, world):
-    """Sums the gradients over the ranks by way of the host, in buckets."""
+def reduce_gradients(model, world, backend):
+    """Averages the gradients over the ranks in buckets; with Gloo by way of the host."""
     parameters = [p for p in model.parameters() if p.grad is not None]
     size = -(-len(parameters) // BUCKETS)
     for at in range(0, len(parameters), size):
         bucket = parameters[at : at + size]
-        flat = torch.cat([p.grad.flatten() for p in bucket]).cpu()
+        flat = torch.cat([p.grad.flatten() for p in bucket])
+        flat = flat.cpu() if backend == "gloo" else flat
         dist.all_reduce(flat)
         flat = (flat / world).to(bucket[0].device)
         for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
             p.grad.copy_(part.view_as(p))
+
+
+def start_profiler(args):
+    """Starts PyTorch's profiler, which writes the trace of the last steps; None: not asked for."""
+    if not args.profile:
+        return None
+    path = os.path.join(args.profile, f"rank{dist.get_rank()}.json.gz")
+    profiler = torch.profiler.profile(
+        schedule=torch.profiler.schedule(wait=args.steps - PROFILED - 4, warmup=3, active=PROFILED, repeat=1),
+        on_trace_ready=lambda p: p.export_chrome_trace(path),
+    )
+    profiler.start()
+    return profiler
 
 
 def train(args, device, world):
@@ -145,6 +161,7 @@ def train(args, device, world):
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     samples = Samples(args.steps, device.width, LATE_S if args.fault == "data" else 0)
     took, losses = [], []
+    profiler = start_profiler(args)
     for rows in DataLoader(samples, batch_size=None):
         began = time.perf_counter()
         if args.fault == "cpu":
@@ -152,11 +169,15 @@ def train(args, device, world):
         batch = rows.to(device.torch_device).repeat(times, 1)
         loss = model(batch).square().mean()
         loss.backward()
-        reduce_gradients(model, world)
+        reduce_gradients(model, world, args.backend)
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())
         took.append((time.perf_counter() - began) * 1e3)
+        if profiler:
+            profiler.step()
+    if profiler:
+        profiler.stop()
     device.wait()
     return took, losses
 
@@ -166,11 +187,13 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--fault", choices=FAULTS, default="none", help="of the rank --fault-rank")
     parser.add_argument("--fault-rank", type=int, default=1)
+    parser.add_argument("--backend", choices=("gloo", "nccl"), default="gloo")
+    parser.add_argument("--profile", metavar="FOLDER", help="have PyTorch's profiler record the last steps")
     parser.add_argument("--stand-in", nargs=2, metavar=("CUPTI", "PLUGIN"), help="no GPU: these libraries")
     args = parser.parse_args()
     torch.set_num_threads(1)
     device = StandIn(MOCK) if MOCK else Cuda()
-    dist.init_process_group("gloo")
+    dist.init_process_group(args.backend, timeout=timedelta(seconds=30))
     rank, world = dist.get_rank(), dist.get_world_size()
     fault = args.fault
     if rank != args.fault_rank:

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+)
+
+// Hangs returns the part that makes hangs on purpose and reads their dumps.
+func Hangs() Part {
+	return Part{Name: "hangs", Title: "Flight Recorder dumps, and hangs made on purpose", Limit: 100 * time.Second, Run: runHangs}
+}
+
+const (
+	hangTimeout = 5 * time.Second // of the operation that hangs
+	hangGrace   = 14 * time.Second
+	hangLimit   = 45 * time.Second
+	dumpPrefix  = "nccl_trace_rank_"
+)
+
+// hangChecks runs the checks of the part.
+type hangChecks struct {
+	k       *kit.Kit
+	p       *report.Part
+	good    report.Status
+	entries []kit.Entry
+}
+
+func runHangs(ctx context.Context, k *kit.Kit, p *report.Part) {
+	if k.Python == "" || k.Torch == nil {
+		p.Addf("dumps", report.NotShown, "needs PyTorch: %s", k.Reason)
+		return
+	}
+	h := &hangChecks{k: k, p: p, good: goodOf(k)}
+	defer h.fixture()
+	h.states(ctx)
+	h.sleep(ctx)
+	h.missing(ctx)
+}
+
+func (h *hangChecks) fixture() {
+	if len(h.entries) == 0 {
+		return
+	}
+	if err := h.k.Fixture("flight-recorder", h.entries...); err != nil {
+		h.p.Add("fixture", report.Failed, err.Error())
+	}
+}
+
+func (h *hangChecks) judge(name string, problems []string, text string, figures ...report.Figure) {
+	if len(problems) > 0 {
+		h.p.Add(name, report.Failed, firstOf(problems), figures...)
+		return
+	}
+	h.p.Add(name, h.good, text, figures...)
+}
+
+// hangJob is what a job of programs/dumps.py left.
+type hangJob struct {
+	dir    string // of its dumps
+	truths []*dumpTruth
+	err    error
+}
+
+// run runs a job in one mode.
+func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env func(rank int) []string) *hangJob {
+	dir := filepath.Join(h.k.Work, name)
+	job := &hangJob{dir: filepath.Join(dir, "dumps")}
+	if err := os.MkdirAll(job.dir, 0o700); err != nil {
+		job.err = fmt.Errorf("prepare job %s: %w", name, err)
+		return job
+	}
+	_, job.err = runJob(ctx, h.k, world, hangLimit, func(rank int) kit.Command {
+		args := []string{h.k.Program("dumps.py"), mode, "--rank", strconv.Itoa(rank), "--world", strconv.Itoa(world), "--folder", dir,
+			"--timeout", seconds(hangTimeout), "--grace", seconds(hangGrace)}
+		if h.k.GPU == nil {
+			args = append(args, "--cpu")
+		}
+		c := kit.Command{Path: h.k.Python, Args: args, Env: append(dumpEnv(job.dir), "RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(world))}
+		if env != nil {
+			c.Env = append(c.Env, env(rank)...)
+		}
+		return c
+	}, func(context.Context) {})
+	truths, err := readDumpTruths(dir, world)
+	job.truths = truths
+	if err != nil && job.err == nil {
+		job.err = err
+	}
+	h.keep(name, dir)
+	return job
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) }
+
+// dumpEnv has PyTorch record starts and write dumps soon: those of a watchdog go to the
+// folder, without call stacks, whose first naming takes seconds.
+func dumpEnv(dir string) []string {
+	prefix := filepath.Join(dir, dumpPrefix)
+	return []string{
+		"TORCH_FR_BUFFER_SIZE=2000", "TORCH_FR_DUMP_TEMP_FILE=" + prefix, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=" + prefix,
+		"TORCH_NCCL_ENABLE_TIMING=1", "TORCH_NCCL_DUMP_ON_TIMEOUT=1", "TORCH_INCLUDE_STACK_TRACE=0", "TORCH_NCCL_COORD_CHECK_MILSEC=200",
+		"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC=4000", "TORCH_NCCL_LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN=0",
+		"NCCL_SOCKET_IFNAME=lo", "GLOO_SOCKET_IFNAME=lo",
+	}
+}
+
+func (h *hangChecks) keep(name, dir string) {
+	for _, pattern := range []string{"truth-*.json", "dumps/" + dumpPrefix + "*"} {
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return
+		}
+		for _, path := range paths {
+			if e, err := kit.FileEntry(path); err == nil {
+				e.Name = name + "/" + strings.TrimPrefix(path, dir+"/")
+				h.entries = append(h.entries, e)
+			}
+		}
+	}
+}
+
+// compare reads the dump of every rank and compares it with what the rank did.
+func (job *hangJob) compare(world int, hung func(rank int) bool) (seen dumpSeen, version string, problems []string) {
+	if len(job.truths) != world {
+		problems = append(problems, fmt.Sprintf("got the truth of %d ranks; want %d: %v", len(job.truths), world, job.err))
+	}
+	for _, t := range job.truths {
+		d, err := flightrecorder.ReadFile(filepath.Join(job.dir, dumpPrefix+strconv.Itoa(t.Rank)), flightrecorder.DefaultOptions())
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("rank %d: %v; its job: %s", t.Rank, err, job.why()))
+			continue
+		}
+		got, wrong := compareDump(d, t, hung(t.Rank))
+		problems = append(problems, wrong...)
+		version = d.Version.String()
+		seen.Completed, seen.Started, seen.Scheduled, seen.Timed = seen.Completed+got.Completed, seen.Started+got.Started, seen.Scheduled+got.Scheduled, seen.Timed+got.Timed
+	}
+	return seen, version, problems
+}
+
+func (s *dumpSeen) figures() []report.Figure {
+	return []report.Figure{figure("completed", s.Completed), figure("started", s.Started), figure("scheduled", s.Scheduled), figure("with a duration", s.Timed)}
+}
+
+// states reads the dump of a job in good order: of one rank, or on the stand-in of two.
+func (h *hangChecks) states(ctx context.Context) {
+	world := 1
+	if h.k.GPU == nil {
+		world = 2
+	}
+	job := h.run(ctx, "states", "states", world, nil)
+	seen, version, problems := job.compare(world, func(int) bool { return false })
+	h.judge("states", problems, fmt.Sprintf("a dump of version %s names every operation with type, size and state, at the time of its call", version), seen.figures()...)
+}
+
+// sleep has one rank wait for a device that spins, until the watchdog dumps.
+func (h *hangChecks) sleep(ctx context.Context) {
+	if h.k.GPU == nil {
+		h.p.Add("sleep", report.NotShown, "a device that spins needs a GPU")
+		return
+	}
+	job := h.run(ctx, "sleep", "sleep", 1, nil)
+	seen, _, problems := job.compare(1, func(int) bool { return true })
+	h.judge("sleep", problems, fmt.Sprintf("PyTorch's watchdog dumps %v after an operation behind a spinning kernel, and the dump has it as the only open one", hangTimeout), seen.figures()...)
+}
+
+// missing has one rank stay away from an operation, and asks lockstep analyze.
+func (h *hangChecks) missing(ctx context.Context) {
+	if h.k.GPU == nil {
+		h.judgeMissing(ctx, h.run(ctx, "missing", "missing", 3, nil), 3)
+		return
+	}
+	has := map[string]bool{hostID: true}
+	if h.k.Torch.LibNCCL != "" {
+		var err error
+		if has, err = stringsOf(h.k.Torch.LibNCCL, multiRank, hostID); err != nil {
+			h.p.Add("missing", report.Failed, err.Error())
+			return
+		}
+	}
+	var refused []string
+	for _, way := range ncclWays(has) {
+		if ctx.Err() != nil {
+			break
+		}
+		job := h.run(ctx, "missing-"+strings.ToLower(way.Name), "missing", 2, func(rank int) []string { return append(way.Env(rank), ncclNetwork...) })
+		if job.dumps() > 0 {
+			h.judgeMissing(ctx, job, 2)
+			return
+		}
+		refused = append(refused, fmt.Sprintf("with %s: %v", way.Name, job.why()))
+	}
+	if len(refused) == 0 {
+		refused = []string{fmt.Sprintf("this libnccl has neither %s nor %s, or there was no time", multiRank, hostID)}
+	}
+	h.p.Addf("missing", report.NotShown, "two ranks on one GPU did not come to the operation: %s", strings.Join(refused, "; "))
+}
+
+// dumps returns how many dumps there are.
+func (job *hangJob) dumps() int {
+	paths, err := filepath.Glob(filepath.Join(job.dir, dumpPrefix+"*"))
+	if err != nil {
+		return 0
+	}
+	return len(paths)
+}
+
+// why returns what the job's end was, in the words of a rank where it has some.
+func (job *hangJob) why() string {
+	for _, t := range job.truths {
+		if t.Error != "" {
+			return t.Error
+		}
+	}
+	if job.err != nil {
+		return job.err.Error()
+	}
+	return "it gave no reason"
+}
+
+func (h *hangChecks) judgeMissing(ctx context.Context, job *hangJob, world int) {
+	away := 0
+	if len(job.truths) > 0 {
+		away = job.truths[0].Missing
+	}
+	seen, _, problems := job.compare(world, func(rank int) bool { return rank != away })
+	h.judge("missing-dumps", problems, fmt.Sprintf("the dumps of %d ranks have what each did, and the operation that waits", world), seen.figures()...)
+	if len(job.truths) == 0 {
+		return
+	}
+	args := []string{"analyze", "--json", "--quiet", "--world-size", strconv.Itoa(world), job.dir}
+	out, err := h.k.Run(ctx, kit.Command{Path: h.k.Lockstep(), Args: args, Limit: 20 * time.Second})
+	analysis, parseErr := parseHang(out.Stdout) // it exits with 3 where it found something
+	if parseErr != nil {
+		h.p.Addf("missing-analysis", report.Failed, "%v: %v", parseErr, err)
+		return
+	}
+	sentence, problems := missingProblems(analysis, job.truths[0])
+	h.judge("missing-analysis", problems, "lockstep analyze: "+sentence)
+}

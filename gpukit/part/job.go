@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
+)
+
+// jobGrace is how long the others of a job have after one rank failed.
+const jobGrace = 4 * time.Second
+
+// runJob starts a process for each rank, calls during, and waits for all. The error is
+// that of the first rank that did not end well.
+func runJob(ctx context.Context, k *kit.Kit, world int, limit time.Duration, command func(rank int) kit.Command, during func(context.Context)) ([]*kit.Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ended := make(chan error, world)
+	var processes []*kit.Process
+	var failed error
+	for rank := range world {
+		p, err := k.Start(ctx, command(rank))
+		if err != nil {
+			failed = err
+			cancel()
+			break
+		}
+		processes = append(processes, p)
+		go func() {
+			_, err := p.Wait()
+			ended <- err
+		}()
+	}
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		during(ctx)
+	}()
+	for range processes {
+		if err := <-ended; err != nil && failed == nil {
+			failed = err
+			late := time.AfterFunc(jobGrace, cancel)
+			defer late.Stop()
+		}
+	}
+	cancel()
+	<-looked
+	return processes, failed
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/internal/ras"
+	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// ahead is how far the GPU's clock is ahead of the host's.
+const ahead = 1_700_000_000_000_000_000
+
+// ncclJob is a job of two ranks whose rings are right: on the world three all-reduces,
+// of which the last two are of one call, and a message each way; on a pair a broadcast.
+func ncclJob() (truths []*ncclTruth, seen []*ncclSeen) {
+	for rank := range 2 {
+		other := int32(1 - rank)
+		t := &ncclTruth{Rank: rank, World: 2, PID: uint64(100 + rank), LateRank: 1, LateNS: 500_000, Groups: []ncclGroup{
+			{"world", 2, int32(rank)}, {"pair", 2, int32(rank)},
+		}}
+		at := uint64(1_000_000_000 + 1000*rank)
+		add := func(phase string, call int, group, function string, bytes uint64, peer int32) {
+			dtype := "ncclFloat32"
+			if function == "Broadcast" {
+				dtype = "ncclInt8"
+			}
+			if phase == ncclLate && rank == 1 {
+				at += 600_000
+			}
+			t.Ops = append(t.Ops, ncclOp{phase, call, group, function, bytes, dtype, peer, at, at + 100_000, at + 900_000})
+			at += 1_000_000
+		}
+		add(ncclList, 1, "world", "AllReduce", 4096, 0)
+		add(ncclList, 2, "world", "AllReduce", 100, 0)
+		add(ncclList, 2, "world", "AllReduce", 200, 0)
+		add(ncclList, 3, "world", "Send", 50, other)
+		add(ncclList, 3, "world", "Recv", 50, other)
+		add(ncclList, 4, "pair", "Broadcast", 77, 1)
+		add(ncclLate, 5, "world", "AllReduce", 64, 0)
+		truths = append(truths, t)
+		seen = append(seen, ringFor(t))
+	}
+	return truths, seen
+}
+
+// ringFor returns the ring of a rank as it is when everything is right. NCCL takes the
+// larger operation of call 2 first.
+func ringFor(t *ncclTruth) *ncclSeen {
+	s := &ncclSeen{Closed: true, Drops: map[string]uint64{}, Header: ring.Header{PID: t.PID, Rank: int32(t.Rank), WorldSize: 2}}
+	world := ncclComm{Comm: ring.Comm{Index: 1, Hash: 0xa, Ranks: 2, Rank: int32(t.Rank), ABI: 5}}
+	pair := ncclComm{Comm: ring.Comm{Index: 2, Hash: 0xb, Ranks: 2, Rank: int32(t.Rank), ABI: 5}}
+	next := map[string]uint64{}
+	for _, i := range []int{0, 2, 1, 3, 4, 5, 6} {
+		o := &t.Ops[i]
+		c, flags := &world, ring.FlagKernel|ring.FlagProxy|ring.FlagWaits
+		if o.Group == "pair" {
+			c = &pair
+		}
+		switch o.Function {
+		case "Send":
+			flags |= ring.FlagSend
+		case "Recv":
+			flags |= ring.FlagRecv
+		}
+		c.Ops = append(c.Ops, ncclRecord{
+			Function: o.Function, DType: o.DType, Algo: "RING", Proto: "SIMPLE", Seq: next[o.Function], Bytes: o.Bytes, Peer: o.Peer,
+			Order: o.Before + 10_000, Completed: o.After, KernelStart: o.Before + 20_000 + ahead, KernelStop: o.After - 20_000 + ahead, Flags: flags,
+		})
+		next[o.Function]++
+	}
+	for function, n := range next {
+		c := &world
+		if function == "Broadcast" {
+			c = &pair
+		}
+		last := ring.Mark{Known: true, Seq: n - 1}
+		c.Frontiers = append(c.Frontiers, ncclFrontier{function, ring.Frontier{Enqueued: last, Started: last, Completed: last, Total: n}})
+	}
+	world.sort()
+	s.Comms = []ncclComm{world, pair}
+	return s
+}
+
+func TestCompareNCCL_RightRings_NoProblem(t *testing.T) {
+	truths, seen := ncclJob()
+	v := compareNCCL(truths, seen)
+	assert.Empty(t, v.Problems)
+	assert.Equal(t, 14, v.Want)
+	assert.Len(t, v.Pairs, 14)
+	assert.Equal(t, map[string]int{"RING/SIMPLE": 10}, v.Names)
+	for rank := range 2 {
+		times := kernelTimes(v.Pairs, rank)
+		assert.Empty(t, times.Problems)
+		assert.Equal(t, 7, times.Kernels)
+	}
+	rank, gap, err := lateRank(v)
+	require.NoError(t, err)
+	assert.Equal(t, 1, rank)
+	assert.Equal(t, uint64(601_000), gap)
+}
+
+// TestCompareNCCL_WrongRings_Problem spoils the ring of rank 1, on which operation 0 of
+// the world is the all-reduce of 4,096 bytes.
+func TestCompareNCCL_WrongRings_Problem(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(s *ncclSeen)
+		about string
+		want  string
+	}{
+		"an operation is missing": {func(s *ncclSeen) { s.Comms[0].Ops = s.Comms[0].Ops[1:] }, ncclAboutOps, "got 3 AllReduce; want 4"},
+		"one too many": {func(s *ncclSeen) {
+			extra := s.Comms[0].Ops[3]
+			extra.Seq++
+			s.Comms[0].Ops = append(s.Comms[0].Ops, extra)
+		}, ncclAboutOps, "got 5 AllReduce; want 4"},
+		"a function that was not called": {func(s *ncclSeen) {
+			s.Comms[1].Ops = append(s.Comms[1].Ops, ncclRecord{Function: "Reduce"})
+		}, ncclAboutOps, "got 1 Reduce; want 0"},
+		"wrong bytes":                  {func(s *ncclSeen) { s.Comms[0].Ops[0].Bytes = 8192 }, ncclAboutOps, "got 8192 bytes for AllReduce of 4096 bytes"},
+		"wrong type":                   {func(s *ncclSeen) { s.Comms[0].Ops[0].DType = "ncclFloat16" }, ncclAboutOps, "got type ncclFloat16"},
+		"another root":                 {func(s *ncclSeen) { s.Comms[1].Ops[0].Peer = 0 }, ncclAboutOps, "got root 0"},
+		"another peer":                 {func(s *ncclSeen) { s.op("Send").Peer = 5 }, ncclAboutOps, "got 0 Send; want 1"},
+		"a number is left out":         {func(s *ncclSeen) { s.Comms[0].Ops[3].Seq = 9 }, ncclAboutOps, "got number 9 of AllReduce; want 3"},
+		"other numbers than on rank 0": {func(s *ncclSeen) { s.Comms[1].Ops[0].Seq = 1 }, ncclAboutOps, "got first number 1 of Broadcast; want 0"},
+		"not completed":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Completed = 0 }, ncclAboutOps, "got no end of AllReduce"},
+		"only enqueued":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Flags |= ring.FlagEnqueuedOnly }, ncclAboutOps, "got no end of AllReduce"},
+		"records overwritten":          {func(s *ncclSeen) { s.Lost = 3 }, ncclAboutOps, "3 records were overwritten"},
+		"another process":              {func(s *ncclSeen) { s.Header.PID = 1 }, ncclAboutOps, "got no ring of process 101"},
+		"another rank":                 {func(s *ncclSeen) { s.Header.Rank = 0 }, ncclAboutComms, "got a ring of rank 0 of 2"},
+		"another hash":                 {func(s *ncclSeen) { s.Comms[1].Hash = 0xc }, ncclAboutComms, "group pair has hash 0xc; want 0xb"},
+		"another size":                 {func(s *ncclSeen) { s.Comms[0].Ranks = 3 }, ncclAboutComms, "has rank 1 of 3; want 1 of 2"},
+		"a communicator is missing":    {func(s *ncclSeen) { s.Comms = s.Comms[:1] }, ncclAboutComms, "got operations on 1 communicators; want 2"},
+		"before its call":              {func(s *ncclSeen) { s.Comms[0].Ops[0].Order -= 20_000 }, ncclAboutTimes, "began -0.010 ms after its call"},
+		"after its end":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Order += 1_000_000 }, ncclAboutTimes, "began 1.010 ms after its call"},
+		"open at the end":              {func(s *ncclSeen) { s.Comms[1].Frontiers[0].Open = 1 }, ncclAboutFrontiers, "1 open"},
+		"completed to another number":  {func(s *ncclSeen) { s.Comms[1].Frontiers[0].Completed.Seq = 7 }, ncclAboutFrontiers, "completed to 7; want 0"},
+		"no frontier":                  {func(s *ncclSeen) { s.Comms[1].Frontiers = nil }, ncclAboutFrontiers, "got no frontier of Broadcast"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			truths, seen := ncclJob()
+			c.spoil(seen[1])
+			assert.Contains(t, strings.Join(compareNCCL(truths, seen).Problems[c.about], "\n"), c.want)
+		})
+	}
+}
+
+// op returns the first operation of a function on the world.
+func (s *ncclSeen) op(function string) *ncclRecord {
+	for i := range s.Comms[0].Ops {
+		if s.Comms[0].Ops[i].Function == function {
+			return &s.Comms[0].Ops[i]
+		}
+	}
+	return nil
+}
+
+func TestKernelTimes_OutsideItsCall_Problem(t *testing.T) {
+	for name, spoil := range map[string]func(r *ncclRecord){
+		"late":     func(r *ncclRecord) { r.KernelStart, r.KernelStop = r.KernelStart+1_000_000, r.KernelStop+1_000_000 },
+		"early":    func(r *ncclRecord) { r.KernelStart, r.KernelStop = r.KernelStart-1_000_000, r.KernelStop-1_000_000 },
+		"too long": func(r *ncclRecord) { r.KernelStop += 100_000 },
+		"backward": func(r *ncclRecord) { r.KernelStart, r.KernelStop = r.KernelStop, r.KernelStart },
+	} {
+		t.Run(name, func(t *testing.T) {
+			truths, seen := ncclJob()
+			spoil(&seen[1].Comms[0].Ops[2])
+			v := compareNCCL(truths, seen)
+			assert.Empty(t, kernelTimes(v.Pairs, 0).Problems)
+			assert.NotEmpty(t, kernelTimes(v.Pairs, 1).Problems)
+		})
+	}
+}
+
+func TestLateRank_AnotherRankIsLast_IsNamed(t *testing.T) {
+	truths, seen := ncclJob()
+	seen[0].Comms[0].Ops[3].Order += 800_000
+	rank, _, err := lateRank(compareNCCL(truths, seen))
+	require.NoError(t, err)
+	assert.Equal(t, 0, rank)
+	seen[0].Comms[0].Ops = seen[0].Comms[0].Ops[:3]
+	_, _, err = lateRank(compareNCCL(truths, seen))
+	assert.ErrorContains(t, err, "got the operation on 1 of 2 ranks")
+}
+
+func TestCompareOpen(t *testing.T) {
+	truths, _ := ncclJob()
+	truths[0].Ops = []ncclOp{{Phase: ncclOpen, Function: "AllReduce", Bytes: 40}}
+	line := func(rank int, open string) string { return fmt.Sprintf(`{"rank":%d,"open":[%s]}`+"\n", rank, open) }
+	const right = `{"name":"AllReduce","state":"started","for_ns":5,"detail":{"bytes":40}}`
+	for _, c := range []struct{ name, out, want string }{
+		{"right", line(0, right) + line(1, ""), ""},
+		{"the sleeper has one", line(0, right) + line(1, right), "rank 1, which sleeps: got AllReduce open"},
+		{"nothing is open", line(0, "") + line(1, ""), "rank 0: got 0 operations open"},
+		{"other bytes", line(0, strings.Replace(right, "40", "41", 1)) + line(1, ""), "got AllReduce of 41 bytes open"},
+		{"another state", line(0, strings.Replace(right, "started", "ending", 1)) + line(1, ""), "got state ending"},
+		{"a rank is missing", line(0, right), "rank 1: got no line"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			shown, err := parseShown(c.out)
+			require.NoError(t, err)
+			problems := compareOpen(shown, truths)
+			if c.want == "" {
+				assert.Empty(t, problems)
+			} else {
+				assert.Contains(t, strings.Join(problems, "\n"), c.want)
+			}
+		})
+	}
+	_, err := parseShown("no JSON")
+	assert.ErrorContains(t, err, "read rings")
+}
+
+func TestCompareRAS(t *testing.T) {
+	right := func() *ras.Status {
+		s := &ras.Status{Comms: []ras.Comm{{Hash: 0xa, Size: 2}, {Hash: 0xb, Size: 2}}}
+		for rank := range 2 {
+			s.Comms[0].Ranks = append(s.Comms[0].Ranks, ras.Rank{Process: ras.Process{Rank: rank}, Counts: []ras.Count{{Func: "AllReduce", N: 4}}})
+			s.Comms[1].Ranks = append(s.Comms[1].Ranks, ras.Rank{Process: ras.Process{Rank: rank}, Counts: []ras.Count{{Func: "Broadcast", N: 1}, {Func: "Reduce"}}})
+		}
+		return s
+	}
+	truths, seen := ncclJob()
+	counted, problems := compareRAS(right(), truths, seen)
+	assert.Empty(t, problems)
+	assert.Equal(t, 10, counted)
+	assert.Empty(t, behind(right()))
+	for _, c := range []struct {
+		want  string
+		spoil func(s *ras.Status)
+	}{
+		{"world, rank 1: got 3 AllReduce; want 4", func(s *ras.Status) { s.Comms[0].Ranks[1].Counts[0].N = 3 }},
+		{"pair, rank 0: got 2 Reduce; want 0", func(s *ras.Status) { s.Comms[1].Ranks[0].Counts[1].N = 2 }},
+		{"got no communicator 0xb", func(s *ras.Status) { s.Comms[1].Hash = 1 }},
+		{"world: got size 4; want 2", func(s *ras.Status) { s.Comms[0].Size = 4 }},
+		{"world: got no answer of rank 1", func(s *ras.Status) { s.Comms[0].Ranks = s.Comms[0].Ranks[:1] }},
+	} {
+		s := right()
+		c.spoil(s)
+		_, problems := compareRAS(s, truths, seen)
+		assert.Contains(t, problems[0], c.want)
+	}
+	s := right()
+	s.Comms[0].Ranks[1].Counts[0].N = 3
+	assert.Equal(t, []int{1}, behind(s))
+}
+
+func TestInterfaceOf(t *testing.T) {
+	for version, want := range map[string]int{"2.22.3": 0, "2.23.4": 1, "2.25.1": 2, "2.26.2": 3, "2.27.3": 4, "2.28.9": 5, "2.30.7": 6, "2.31.2": 7, "": 0, "3.1": 0} {
+		assert.Equal(t, want, interfaceOf(version), version)
+	}
+}
+
+func TestLibraryProblems(t *testing.T) {
+	has := map[string]bool{"ncclProfiler_v4": true, "ncclProfiler_v5": true}
+	assert.Empty(t, libraryProblems("2.28.9", 5, has))
+	assert.NotEmpty(t, libraryProblems("2.29.2", 6, has))
+	assert.NotEmpty(t, libraryProblems("1.0", 0, has))
+	has["ncclProfiler_v8"] = true
+	assert.Contains(t, libraryProblems("2.40.1", 7, has)[0], "the plugin has v7 at most")
+}
+
+func TestFindStrings_AcrossBlocks_Found(t *testing.T) {
+	at := searchBytes - 4
+	text := strings.Repeat("x", at) + "NCCL_HOSTID\x00" + strings.Repeat("y", 2*searchBytes) + "ncclProfiler_v5_t\x00"
+	found, err := findStrings(strings.NewReader(text), []string{"NCCL_HOSTID", "ncclProfiler_v5", "ncclProfiler_v5_t"})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]bool{"NCCL_HOSTID": true, "ncclProfiler_v5": false, "ncclProfiler_v5_t": true}, found)
+}
+
+func TestNCCLWays_OrderAndEnvironment(t *testing.T) {
+	assert.Empty(t, ncclWays(map[string]bool{}))
+	ways := ncclWays(map[string]bool{multiRank: true, hostID: true})
+	require.Len(t, ways, 2)
+	assert.Equal(t, []string{"NCCL_MULTI_RANK_GPU_ENABLE=1"}, ways[0].Env(1))
+	assert.Equal(t, []string{"NCCL_HOSTID=lockstep-1"}, ways[1].Env(1))
+}
+
+func TestNCCLWords(t *testing.T) {
+	log := "vm:1:1 [0] NCCL INFO x\nvm:1:1 [0] init.cc:842 NCCL WARN Duplicate GPU detected : rank 0 and rank 1\nvm:1:1 [0] NCCL WARN later\n"
+	assert.Equal(t, "Duplicate GPU detected : rank 0 and rank 1", ncclWords(&ncclResult{Log: log}))
+	assert.Equal(t, "ValueError: x", ncclWords(&ncclResult{Truths: []*ncclTruth{{Error: "ValueError: x"}}}))
+	assert.Equal(t, "it gave no reason", ncclWords(&ncclResult{}))
+}
+
+func TestDropProblems(t *testing.T) {
+	problems, figures := dropProblems(map[string]uint64{"inferred": 4})
+	assert.Empty(t, problems)
+	assert.Len(t, figures, 1)
+	problems, _ = dropProblems(map[string]uint64{"inferred": 4, "slots_full": 2})
+	assert.Equal(t, []string{"dropped 2: slots_full"}, problems)
+}
+
+// flat returns n values around a mean.
+func flat(mean float64, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = mean + float64(i%7) - 3
+	}
+	return out
+}
+
+func TestCostOf(t *testing.T) {
+	off, on := [][]float64{flat(1000, 70), flat(1010, 70)}, [][]float64{flat(1100, 70), flat(1110, 70)}
+	c, err := costOf(off, on)
+	require.NoError(t, err)
+	assert.InDelta(t, 100, c.Diff, 1)
+	assert.LessOrEqual(t, c.Low, 100.0)
+	assert.GreaterOrEqual(t, c.High, 100.0)
+	assert.Greater(t, c.Low, 85.0)
+	c, err = costOf(off, off)
+	require.NoError(t, err)
+	assert.Zero(t, c.Diff)
+	_, err = costOf(off, on[:1])
+	require.ErrorContains(t, err, "got 2 without and 1 with")
+	_, err = costOf([][]float64{flat(1, 5)}, [][]float64{flat(1, 70)})
+	assert.ErrorContains(t, err, "got 5 operations")
+}
+
+func TestTook_OneValueACall(t *testing.T) {
+	whole, call := took(&ncclTruth{Ops: []ncclOp{
+		{Phase: "warm", Call: 1, Before: 1, Called: 2, After: 3},
+		{Phase: ncclLoop, Call: 2, Before: 10, Called: 14, After: 30},
+		{Phase: ncclLoop, Call: 2, Before: 10, Called: 14, After: 30},
+		{Phase: ncclLoop, Call: 3, Before: 40, Called: 41, After: 45},
+	}})
+	assert.Equal(t, []float64{20, 5}, whole)
+	assert.Equal(t, []float64{4, 1}, call)
+}
+
+func TestChainProblems(t *testing.T) {
+	truths, seen := ncclJob()
+	res := &ncclResult{Truths: truths, Seen: seen}
+	assert.Empty(t, chainProblems(res, 1, 2))
+	assert.Equal(t, []string{"the other plugin wrote no file"}, chainProblems(res, 0, 2))
+	seen[0].Comms[0].Ops[0].Bytes++
+	assert.NotEmpty(t, chainProblems(res, 1, 2))
+}
+
+// TestReadLine leaves what is behind a line to the next reader.
+func TestReadLine(t *testing.T) {
+	in := strings.NewReader("OK\n{\"a\":1}")
+	line, err := readLine(in)
+	require.NoError(t, err)
+	assert.Equal(t, "OK", line)
+	var rest map[string]int
+	require.NoError(t, json.NewDecoder(in).Decode(&rest))
+	assert.Equal(t, map[string]int{"a": 1}, rest)
+	_, err = readLine(strings.NewReader(strings.Repeat("x", 2000)))
+	assert.ErrorContains(t, err, "got a line of more than 1024 bytes")
+}
+
+func TestParts_WithoutPython_NotShown(t *testing.T) {
+	for _, a := range []Part{NCCL(), Hangs()} {
+		k := kit.New(t.TempDir(), t.TempDir(), t.TempDir())
+		k.Reason = "no python3"
+		p := a.Do(t.Context(), k)
+		require.Len(t, p.Checks, 1)
+		assert.Equal(t, report.NotShown, p.Checks[0].Status)
+		assert.Contains(t, p.Checks[0].Text, "no python3")
+	}
+}
+
+func TestRASJSON_AnswerOfTheServer_AsItIs(t *testing.T) {
+	const answer = `{"nccl_version":"2.28.9","communicators":[{"hash":"0xa","size":2,"ranks":[]}]}`
+	server := rastest.Start(t, answer)
+	got, err := rasJSON(t.Context(), server.Address)
+	require.NoError(t, err)
+	assert.JSONEq(t, answer, string(got))
+	s, err := ras.Parse(bytes.NewReader(got), rasBytes)
+	require.NoError(t, err)
+	assert.Equal(t, "2.28.9", s.NCCLVersion)
+}

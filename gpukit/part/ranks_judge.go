@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// judge adds whether the findings, in the latest revision of each, name the rank.
+func (c rankCase) judge(p *report.Part, status report.Status, found []model.Finding, did []rankDid) {
+	figures := []report.Figure{}
+	for _, d := range did {
+		figures = append(figures, report.Figure{Name: fmt.Sprintf("step of rank %d", d.Rank), Value: d.StepMS, Unit: "ms"})
+	}
+	text, right := c.verdict(latest(found))
+	if !right {
+		status = report.Failed
+	}
+	p.Add(c.name, status, text, figures...)
+}
+
+// verdict says what the findings come to, and whether that is right.
+func (c rankCase) verdict(found []model.Finding) (text string, right bool) {
+	var says []string
+	named := 0
+	right = true
+	for _, f := range found {
+		says = append(says, sayFinding(f))
+		if c.names(f) {
+			named++
+		} else {
+			right = false
+		}
+	}
+	if len(says) == 0 {
+		says = []string{"nothing"}
+	}
+	text = strings.Join(says, "; ")
+	if len(c.classes) == 0 {
+		return "a healthy job: found " + text, len(found) == 0
+	}
+	want := fmt.Sprintf("rank %d, class %s", ranksFault, strings.Join(c.classes, " or "))
+	if c.cause != "" {
+		want += ", cause " + c.cause
+	}
+	return fmt.Sprintf("fault %s: found %s; want %s", c.fault, text, want), right && named > 0
+}
+
+// names says whether the finding names the rank with the fault as it should.
+func (c rankCase) names(f model.Finding) bool {
+	return f.Kind == model.FindingStraggler && f.Rank == model.Some[int64](ranksFault) && slices.Contains(c.classes, f.Class) && (c.cause == "" || f.Cause == c.cause)
+}
+
+func sayFinding(f model.Finding) string {
+	who := "no rank"
+	if f.Rank.OK {
+		who = fmt.Sprintf("rank %d", f.Rank.V)
+	}
+	text := fmt.Sprintf("%s, class %s", who, f.Class)
+	if f.Cause != "" {
+		text += ", cause " + f.Cause
+	}
+	if f.CostSeconds.OK {
+		text += fmt.Sprintf(", %.1f ms a step", f.CostSeconds.V*1e3)
+	}
+	return fmt.Sprintf("%s (confidence %.2f)", text, f.Confidence)
+}
+
+// latest returns the newest revision of each finding, in order of their first.
+func latest(found []model.Finding) []model.Finding {
+	at := map[string]int{}
+	var newest []model.Finding
+	for _, f := range found {
+		i, known := at[f.ID]
+		switch {
+		case !known:
+			at[f.ID] = len(newest)
+			newest = append(newest, f)
+		case f.Revision >= newest[i].Revision:
+			newest[i] = f
+		}
+	}
+	return newest
+}
+
+// analyzedFindings reads the findings of lockstep analyze --json, as far as they are
+// judged here. An answer that read no operation is an error.
+func analyzedFindings(answer []byte) ([]model.Finding, error) {
+	var a struct {
+		Findings []map[string]any `json:"findings"`
+		Input    struct {
+			Operations int64 `json:"operations"`
+		} `json:"input"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return nil, fmt.Errorf("read what lockstep analyze found: %w", err)
+	}
+	if a.Input.Operations == 0 {
+		return nil, fmt.Errorf("read what lockstep analyze found: got no operations; want those of the traces")
+	}
+	var found []model.Finding
+	for _, attributes := range a.Findings {
+		text := func(name string) string { s, _ := attributes[name].(string); return s }
+		f := model.Finding{ID: text(semconv.FindingID), Kind: text(semconv.FindingKind), Class: text(semconv.FindingClass), Cause: text(semconv.FindingCause)}
+		if rank, ok := attributes[semconv.FindingRank].(float64); ok {
+			f.Rank = model.Some(int64(rank))
+		}
+		if cost, ok := attributes[semconv.FindingCostSeconds].(float64); ok {
+			f.CostSeconds = model.Some(cost)
+		}
+		f.Confidence, _ = attributes[semconv.FindingConfidence].(float64)
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// standInCUPTI is the file of the stand-in. Its soname is not NVIDIA's, so that
+// PyTorch, which needs the real one, loads that beside it.
+const standInCUPTI = "libcupti-standin.so"
+
+// kernels adds how CUPTI, and with NCCL the plugin, fared in the ranks of a job.
+func (c rankCase) kernels(p *report.Part, k *kit.Kit, dir string) {
+	name := c.name + "-kernels"
+	seen, err := countKernels(filepath.Join(dir, "rings"))
+	if err != nil {
+		p.Add(name, report.Failed, err.Error())
+		return
+	}
+	status, text := goodOf(k), "CUPTI delivers the kernels of both processes"
+	figures := []report.Figure{}
+	for _, s := range seen {
+		if problem := s.problem(c.nccl); problem != "" {
+			status, text = report.Failed, problem
+		}
+		figures = append(figures,
+			report.Figure{Name: fmt.Sprintf("kernels and copies a step of rank %d", s.rank), Value: float64(s.kernels) / ranksSteps, Unit: "1"},
+			report.Figure{Name: fmt.Sprintf("collectives a step of rank %d", s.rank), Value: float64(s.operations) / ranksSteps, Unit: "1"})
+	}
+	if len(seen) != ranksWorld {
+		status, text = report.Failed, fmt.Sprintf("got %d rings; want %d", len(seen), ranksWorld)
+	}
+	p.Add(name, status, text, figures...)
+}
+
+// ringCount is what a rank's ring holds.
+type ringCount struct {
+	rank       int32
+	state      ring.CUPTIState
+	result     uint32
+	kernels    int
+	operations int
+	byNCCL     bool // NCCL's plugin feeds the ring
+}
+
+// problem says what is wrong; empty where nothing is.
+func (s ringCount) problem(nccl bool) string {
+	switch {
+	case s.state != ring.CUPTIActive || s.kernels == 0:
+		return fmt.Sprintf("rank %d: CUPTI is %s (its result %d), with %d kernels; want active, and some", s.rank, s.state, s.result, s.kernels)
+	case s.operations == 0:
+		return fmt.Sprintf("rank %d: got no collective; want some", s.rank)
+	case nccl != s.byNCCL:
+		return fmt.Sprintf("rank %d: got NCCL as a source of its ring: %t; want %t", s.rank, s.byNCCL, nccl)
+	}
+	return ""
+}
+
+// countKernels reads the rings of a folder.
+func countKernels(dir string) ([]ringCount, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+ring.Suffix))
+	if err != nil {
+		return nil, fmt.Errorf("list rings: %w", err)
+	}
+	var seen []ringCount
+	for _, path := range paths {
+		r, err := ring.Open(path, ring.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s := ringCount{rank: r.Header().Rank, byNCCL: r.Witnesses()&ring.WitnessNCCL != 0}
+		s.state, s.result = r.CUPTI()
+		r.Snapshot(func(_ int, rec *ring.Record) {
+			switch rec.Kind() {
+			case ring.KindKernel:
+				s.kernels++
+			case ring.KindOp:
+				s.operations++
+			}
+		})
+		if err := r.Close(); err != nil {
+			return nil, fmt.Errorf("close ring: %w", err)
+		}
+		seen = append(seen, s)
+	}
+	return seen, nil
+}
