@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/fleet"
+)
+
+// answer has what nvidia-smi -q -x prints of one machine, shortened, with made-up names.
+const answer = `<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
+<nvidia_smi_log>
+	<driver_version>580.159.04</driver_version>
+	<gpu id="00000000:8D:00.0">
+		<product_name>NVIDIA H200</product_name>
+		<serial>1654923047561</serial>
+		<uuid>GPU-8a0f3c57-91be-2d64-7f1e-b3ac95d2e841</uuid>
+		<board_id>0x8d00</board_id>
+		<board_part_number>699-2G520-0280-300</board_part_number>
+		<platformInfo>
+			<chassis_serial_number>SN-Q7K4</chassis_serial_number>
+			<slot_number>23</slot_number>
+			<gpu_fabric_guid>0xa9c3e15d72f4b806</gpu_fabric_guid>
+		</platformInfo>
+		<pci>
+			<pci_bus>8D</pci_bus>
+			<pci_device_id>233510DE</pci_device_id>
+			<pci_bus_id>00000000:8D:00.0</pci_bus_id>
+		</pci>
+		<vbios_version>96.00.CF.00.01</vbios_version>
+		<fabric><cluster_uuid>5d29e7c4-3f81-4a6b-9ce2-71b8d4a6f953</cluster_uuid><cliqueId>3</cliqueId></fabric>
+		<note>see ethernet 4e:7b:c9:a5:2d:86 of gpu 00000000:8D:00.0, serial 1654923047561, on wolf17.example</note>
+		<processes>
+			<process_info><pid>4711</pid><process_name>/home/ada/my &amp; job/train_secret</process_name></process_info>
+			<process_info><pid>4712</pid><process_name>[Not Found]</process_name></process_info>
+		</processes>
+	</gpu>
+	<gpu id="00000000:9A:00.0">
+		<serial>N/A</serial>
+		<uuid>GPU-c6e2d9f4-58a3-4b7d-8e19-f25a6c3b9d70</uuid>
+		<vbios_version>96.00.CF.00.02</vbios_version>
+	</gpu>
+</nvidia_smi_log>
+`
+
+var named = regexp.MustCompile(`1654923047561|8a0f3c57|b3ac95d2e841|8d00|8D:00|9A:00|>8D<|Q7K4|>23<a9c3e15d|5d29e7c4|4e:7b|ada|my &|train_secret|wolf17|c6e2d9f4`)
+
+func TestScrub_NothingThatNamesTheMachineSurvives(t *testing.T) {
+	s := newScrubber("wolf17.example")
+	got, err := s.smi([]byte(answer))
+	require.NoError(t, err)
+	assert.Empty(t, named.FindAllString(string(got), -1), "%s", got)
+	for _, kept := range []string{"580.159.04", "NVIDIA H200", "699-2G520-0280-300", "233510DE", "96.00.CF.00.01", "<serial>N/A</serial>", "<pid>4711</pid>"} {
+		assert.Contains(t, string(got), kept)
+	}
+
+	event, err := s.text([]byte(`{"unit":"GPU-c6e2d9f4-58a3-4b7d-8e19-f25a6c3b9d70","host":"wolf17.example","command":"/home/ada/my & job/train_secret"}`))
+	require.NoError(t, err)
+	assert.Empty(t, named.FindAllString(string(event), -1), "%s", event)
+	assert.Contains(t, string(got), `<uuid>`+regexp.MustCompile(`GPU-[0-9a-f-]+`).FindString(string(event))+`<`, "one value, one constant in all texts")
+}
+
+// Shapes stay, so that a reader that is tested on the fixture reads real answers.
+func TestScrub_ShapesAndVersionsStay(t *testing.T) {
+	got, err := newScrubber().smi([]byte(answer))
+	require.NoError(t, err)
+	for _, shape := range []string{
+		`<gpu id="0{8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]">`, `<serial>0{12}[0-9a-f]</serial>`, `<uuid>GPU-0{8}-0{4}-0{4}-0{4}-0{11}[0-9a-f]</uuid>`,
+		`<board_id>0x000[0-9a-f]</board_id>`, `<pci_bus>[0-9a-f]{2}</pci_bus>`,
+	} {
+		assert.Regexp(t, shape, string(got))
+	}
+	before, err := fleet.ParseSMI([]byte(answer))
+	require.NoError(t, err)
+	after, err := fleet.ParseSMI(got)
+	require.NoError(t, err)
+	require.Len(t, after.Versions, len(before.Versions))
+	units := map[string]bool{}
+	for i, v := range after.Versions {
+		assert.Equal(t, before.Versions[i].Version, v.Version)
+		units[v.Unit] = true
+	}
+	assert.Len(t, units, 3, "two GPUs and the node")
+	assert.Equal(t, strings.Count(answer, "\n"), strings.Count(string(got), "\n"))
+}
+
+func TestScrub_AnswersThatAreNoXML_AreRefused(t *testing.T) {
+	for _, text := range []string{"Driver/library version <mismatch", "<a></b", "<gpu id=>"} {
+		_, err := newScrubber().smi([]byte(text))
+		assert.ErrorContains(t, err, "scrub nvidia-smi: ", text)
+	}
+}
+
+// What names the machine and cannot be replaced is an error, not a fixture.
+func TestScrub_ValuesThatAreLeft_AreAnError(t *testing.T) {
+	s := newScrubber()
+	s.constants["wolf17"] = "a wolf17 again"
+	_, err := s.text([]byte("wolf17"))
+	assert.ErrorContains(t, err, "got 1 values")
+}
+
+func TestScrub_AnswerOfTheFleetsTests_IsRead(t *testing.T) {
+	b, err := os.ReadFile("../../internal/fleet/testdata/smi.xml")
+	require.NoError(t, err)
+	got, err := newScrubber().smi(b)
+	require.NoError(t, err)
+	assert.NotContains(t, string(got), "11111111-1111")
+}
