@@ -107,7 +107,7 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 
 .PHONY: e2e
 # Most of these tests wait for processes: four at a time leave room on two cores.
-e2e: distro distro-agent inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
+e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 4 -v ./...
 	cd bench/skew && $(GO) test -trimpath -count=1 ./...
@@ -116,7 +116,7 @@ e2e: distro distro-agent inject bin/lockstep bin/jaeger bin/nvtx-venv bin/cupti 
 NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
 
 .PHONY: e2e-torch
-e2e-torch: distro inject bin/lockstep $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
+e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
 	PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
 	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
 	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 20m -parallel 3 -v -run '^TestTorch' ./...

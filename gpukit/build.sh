@@ -42,10 +42,16 @@ cp "$build/cupti/libcupti-standin.so" "$build/cupti/libcupti.so.13" "$kit/standi
 
 version=$(sed -n 's/^  version: *//p' builder-config.yaml)
 go_build() { CGO_ENABLED=0 GOOS=linux GOARCH=$goarch go build -trimpath -buildvcs=auto "$@"; }
-go_build -ldflags "-s -w -X main.version=$version" -o "$kit/gpu-check" ./gpukit
+# Beside the kit, where the next build finds them and links nothing if nothing has changed.
+go_build -ldflags "-s -w -X main.version=$version" -o "$build/gpu-check" ./gpukit
 go_build -ldflags '-s -w' -o "$build/lockstep" ./cmd/lockstep
+install -m 755 "$build/gpu-check" "$kit"
 # A third of its size; gpu-check unpacks it. Without the time of day.
-gzip -9 -n -c "$build/lockstep" >"$kit/bin/lockstep.gz"
+if [ ! "$build/lockstep.gz" -nt "$build/lockstep" ]; then
+	gzip -9 -n -c "$build/lockstep" >"$build/lockstep.gz.new"
+	mv "$build/lockstep.gz.new" "$build/lockstep.gz"
+fi
+install -m 644 "$build/lockstep.gz" "$kit/bin"
 
 # What git tracks, so that nothing that lies beside it travels.
 copy() { # FOLDER PATTERN TO
