@@ -23,8 +23,8 @@ import (
 var nodeConfig []byte
 
 const (
-	smiLimit      = 8 * time.Second // it wakes the GPU first, a second or two
-	receiverLimit = 12 * time.Second
+	smiLimit      = 10 * time.Second // it wakes each GPU first, a second or two
+	receiverLimit = 14 * time.Second
 )
 
 func nodePart() Part {

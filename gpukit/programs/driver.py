@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints which CUDA the driver supports, as libcuda says, as one JSON object."""
 
-import ctypes
 import json
 
 
 def cuda():
     """Returns the version such as 13.0; empty where there is no driver."""
     try:
+        import ctypes  # systems with a minimal Python lack it
+
         library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
+    except (ImportError, OSError):
         return ""
     number = ctypes.c_int()
     if library.cuDriverGetVersion(ctypes.byref(number)) != 0:

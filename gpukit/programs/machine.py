@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what PyTorch of this interpreter can use, as one JSON object (kit.Look reads it)."""
 
-import ctypes
 import glob
 import json
 import os
@@ -19,6 +18,8 @@ def beside(packages, pattern):
 
 def nccl_version(path):
     """Returns the version that the library says of itself, such as 2.28.9."""
+    import ctypes  # systems with a minimal Python lack it
+
     number = ctypes.c_int()
     if ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number)) != 0:
         return ""
