@@ -310,6 +310,34 @@ func TestGPUKit_LostModes_RunsACopy(t *testing.T) {
 	assert.Empty(t, run.found("", report.Failed))
 }
 
+// kitRefused runs check.sh of a kit that cannot start, and returns its one line.
+func kitRefused(t *testing.T, kit string, env ...string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(kit, "check.sh"))
+	cmd.Dir, cmd.Stderr, cmd.Env = t.TempDir(), &stderr, append(os.Environ(), env...)
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Run(), &exit)
+	assert.Equal(t, 2, exit.ExitCode())
+	assert.Regexp(t, `^gpu-kit: [^\n]+\n$`, stderr.String())
+	return stderr.String()
+}
+
+func TestGPUKit_NothingRuns_IsOneLine(t *testing.T) {
+	t.Parallel()
+	kit, scratch := copiedKit(t), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(kit, "gpu-check"), []byte(elf.ELFMAG), 0o600))
+	line := kitRefused(t, kit, "TMPDIR="+scratch, "PYTHON=sh")
+	assert.Contains(t, line, "cannot run it in "+kit+"; "+scratch+": runs no program")
+	left, err := os.ReadDir(scratch)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	assert.Contains(t, kitRefused(t, kit, "PYTHON=/nonexistent/python"), "find Python: got no program /nonexistent/python")
+	require.NoError(t, os.Remove(filepath.Join(kit, "MANIFEST")))
+	assert.Contains(t, kitRefused(t, kit), "open the kit: got no gpu-check and MANIFEST in "+kit)
+}
+
 func TestGPUKit_OtherArchitecture_IsOneLine(t *testing.T) {
 	t.Parallel()
 	kit := copiedKit(t)
@@ -321,13 +349,7 @@ func TestGPUKit_OtherArchitecture_IsOneLine(t *testing.T) {
 	require.NotEqual(t, -1, at)
 	lines[at] = "# architecture vax"
 	require.NoError(t, os.WriteFile(manifest, []byte(strings.Join(lines, "\n")), 0o600))
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(kit, "check.sh"))
-	cmd.Dir, cmd.Stderr = t.TempDir(), &stderr
-	var exit *exec.ExitError
-	require.ErrorAs(t, cmd.Run(), &exit)
-	assert.Equal(t, 2, exit.ExitCode())
-	assert.Regexp(t, `^gpu-kit: start: this machine is \S+; the kit is for vax: [^\n]+\n$`, stderr.String())
+	assert.Regexp(t, `start: this machine is \S+; the kit is for vax: `, kitRefused(t, kit))
 }
 
 // script makes a program of a shell script, and returns its folder.

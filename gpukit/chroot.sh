@@ -6,11 +6,11 @@
 #
 #   gpukit/chroot.sh KIT [ROOT...]
 #
-# A ROOT is a folder with a system; it is not changed. Without one, systems of old and new
-# glibc are made by debootstrap, in ${XDG_CACHE_HOME:-~/.cache}/lockstep/roots; one whose mirror
-# cannot be reached is left out, and at least one must be there. GPU_KIT_PYTHON
-# names an interpreter with PyTorch that is run in each as well, and GPU_KIT_BIND the folders and
-# files that it needs, joined by colons. Needs root.
+# A ROOT is a folder with a system; it is not changed. Without one, systems of old and new glibc
+# are made by debootstrap, in ${XDG_CACHE_HOME:-~/.cache}/lockstep/roots. One whose mirror cannot
+# be reached (UBUNTU_MIRROR names another) is left out, and at least one must be there.
+# GPU_KIT_PYTHON names an interpreter with PyTorch that is run in each as well, and GPU_KIT_BIND
+# the folders and files that it needs, joined by colons. Needs root.
 set -euo pipefail
 
 # Debian's and Ubuntu's, glibc 2.31, 2.35 and 2.41.
@@ -29,7 +29,9 @@ make_root() {
 	if [ ! -e "$root/complete" ]; then
 		rm -rf --one-file-system "$root"
 		mkdir -p "$root"
-		debootstrap --variant=minbase --include=python3 "$1" "$root/system" >"$root/log" 2>&1 || return 1
+		local mirror=
+		[ "$1" != jammy ] || mirror=${UBUNTU_MIRROR-}
+		debootstrap --variant=minbase --include=python3 "$1" "$root/system" ${mirror:+"$mirror"} >"$root/log" 2>&1 || return 1
 		touch "$root/complete"
 	fi
 	echo "$root/system"
