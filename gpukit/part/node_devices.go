@@ -71,13 +71,13 @@ func described(pattern string, files ...string) (out []string) {
 		return nil // the patterns are constants
 	}
 	for _, path := range paths {
-		text := filepath.Base(path)
+		words := []string{filepath.Base(path)}
 		for _, name := range files {
 			if b, err := os.ReadFile(filepath.Join(path, name)); err == nil {
-				text += " " + strings.TrimSpace(string(b))
+				words = append(words, strings.TrimSpace(string(b)))
 			}
 		}
-		out = append(out, text)
+		out = append(out, strings.Join(words, " "))
 	}
 	return out
 }

@@ -70,8 +70,10 @@ func (n *node) fingerprints(ctx context.Context) {
 func (f *fingerprinted) judge(p *report.Part, name string, right report.Status) {
 	status, text := f.hashesRight(right)
 	figures := []report.Figure{
-		{Name: "call", Value: f.CallMS, Unit: "ms"}, {Name: "longest", Value: f.CallMaxMS, Unit: "ms"},
-		{Name: "parameters", Value: float64(f.Parameters) / 1e6, Unit: "M"}, {Name: "tensors", Value: float64(f.Tensors), Unit: "1"},
+		{Name: "call", Value: f.CallMS, Unit: "ms"},
+		{Name: "longest", Value: f.CallMaxMS, Unit: "ms"},
+		{Name: "parameters", Value: float64(f.Parameters) / 1e6, Unit: "M"},
+		{Name: "tensors", Value: float64(f.Tensors), Unit: "1"},
 	}
 	p.Add(name, status, text, figures...)
 	if f.ExtraMiB == nil {
