@@ -209,9 +209,13 @@ func progress(w io.Writer, p *report.Part) {
 	}
 }
 
-// keepLog keeps what programs wrote, as one more fixture.
+// keepLog keeps what programs wrote, as one more fixture that does not name the machine.
 func keepLog(k *kit.Kit, r *report.Report, out string) error {
-	if err := k.Fixture("log", kit.Entry{Name: "log.txt", Content: []byte(k.Log.String())}); err != nil {
+	text, err := part.Scrub([]byte(k.Log.String()))
+	if err != nil {
+		text = []byte("left out: " + err.Error() + "\n")
+	}
+	if err := k.Fixture("log", kit.Entry{Name: "log.txt", Content: text}); err != nil {
 		return err
 	}
 	r.Files = k.Fixtures()

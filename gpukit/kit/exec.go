@@ -30,6 +30,8 @@ type Command struct {
 	Env   []string      // "NAME=value", beside the clean environment
 	Dir   string        // empty: the part's scratch folder
 	Limit time.Duration // 0: the part's own
+	// Private keeps its output out of the log, which leaves the machine.
+	Private bool
 }
 
 // Result is what a program left.
@@ -57,7 +59,7 @@ type Process struct {
 	limit          time.Duration
 	began          time.Time
 	stdout, stderr ends
-	log            *Log
+	log            *Log // nil: none
 	once           sync.Once
 	result         Result
 	err            error
@@ -66,6 +68,9 @@ type Process struct {
 // Start starts a program; Wait must be called.
 func (k *Kit) Start(ctx context.Context, c Command) (*Process, error) {
 	p := &Process{log: k.Log, limit: c.Limit, began: time.Now()}
+	if c.Private {
+		p.log = nil
+	}
 	if c.Limit > 0 {
 		p.ctx, p.cancel = context.WithTimeout(ctx, c.Limit)
 	} else {
@@ -119,7 +124,9 @@ func (p *Process) Wait() (*Result, error) {
 		p.cancel()
 		p.result = Result{Stdout: p.stdout.String(), Stderr: p.stderr.String(), Took: time.Since(p.began)}
 		p.err = p.ended(err, over)
-		p.log.add(p.cmd, &p.result, p.err)
+		if p.log != nil {
+			p.log.add(p.cmd, &p.result, p.err)
+		}
 	})
 	return &p.result, p.err
 }

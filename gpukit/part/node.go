@@ -82,7 +82,7 @@ func (n *node) find() (err error) {
 
 // answer returns what nvidia-smi prints in full; nil where it does not answer.
 func (n *node) answer(ctx context.Context) []byte {
-	r, err := n.k.Run(ctx, kit.Command{Path: n.smi, Args: []string{"-q", "-x"}, Limit: smiLimit})
+	r, err := n.k.Run(ctx, kit.Command{Path: n.smi, Args: []string{"-q", "-x"}, Limit: smiLimit, Private: true})
 	if err != nil {
 		n.p.Add("smi-answer", report.Failed, err.Error())
 		return nil
@@ -112,7 +112,7 @@ func (n *node) engine(ctx context.Context, truth []fact) {
 		n.p.Add("versions-problem", report.Failed, problem)
 	}
 	for _, m := range all.Mismatches {
-		n.p.Add("versions-mismatch", report.Failed, m.Kind+": "+m.What)
+		n.p.Add("versions-mismatch", judgeMismatch(n.status, m, truth), "the receiver reports "+m.Kind+": "+m.What)
 	}
 	status, text := judgeVersions(n.status, all.Versions, truth)
 	n.p.Add("versions", status, text, took)
@@ -182,9 +182,7 @@ func (n *node) keep(events []byte) {
 	if n.xml == nil {
 		return
 	}
-	host, _ := os.Hostname()
-	id, _ := os.ReadFile("/etc/machine-id")
-	s := newScrubber(host, strings.TrimSpace(string(id)))
+	s := thisMachine()
 	xml, err := s.smi(n.xml)
 	if err == nil {
 		events, err = s.text(events)

@@ -45,6 +45,16 @@ func TestJudgeVersions(t *testing.T) {
 	}
 }
 
+func TestJudgeMismatch_OtherSourcesHaveOneVersion_Fails(t *testing.T) {
+	loaded, beside := fact{model.VersionKernelDriver, "smi", "580.159.04"}, fact{model.VersionUserDriver, "libcuda", "580.159.04"}
+	driver, manager := fleet.Mismatch{Kind: model.FactDriverMismatch}, fleet.Mismatch{Kind: model.FactFabricManagerMismatch}
+	assert.Equal(t, report.Failed, judgeMismatch(report.Shown, driver, []fact{loaded, beside}))
+	beside.version = "580.126.09"
+	assert.Equal(t, report.Shown, judgeMismatch(report.Shown, driver, []fact{loaded, beside}))
+	assert.Equal(t, report.Shown, judgeMismatch(report.Shown, driver, nil))
+	assert.Equal(t, report.Shown, judgeMismatch(report.Shown, manager, []fact{loaded, loaded}))
+}
+
 // Lines as the receiver and json_lines write them.
 func event(domain, version string) string {
 	return `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"attributes":[` +

@@ -72,6 +72,20 @@ func judgeVersions(right report.Status, versions []fleet.Version, facts []fact) 
 	return right, text
 }
 
+// judgeMismatch returns failed for a mismatch of the driver where other sources have one
+// version of it. Else the machine may have the mismatch.
+func judgeMismatch(right report.Status, m fleet.Mismatch, facts []fact) report.Status {
+	of := map[model.VersionDomain]string{}
+	for _, f := range facts {
+		of[f.domain] = f.version
+	}
+	loaded := of[model.VersionKernelDriver]
+	if m.Kind == model.FactDriverMismatch && loaded != "" && of[model.VersionUserDriver] == loaded {
+		return report.Failed
+	}
+	return right
+}
+
 // truth asks other sources than those that the receiver reads.
 func (n *node) truth(ctx context.Context) (facts []fact) {
 	add := func(domain model.VersionDomain, source, version string) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,16 +35,31 @@ var empty = map[string]bool{"": true, "N/A": true, "None": true, "Not Supported"
 // scrubber replaces what names a machine, a device or a program by constants of the same
 // shape. Equal values get equal constants, different ones different.
 type scrubber struct {
-	constants map[string]string // by value
+	constants map[string]string         // by value
+	words     map[string]*regexp.Regexp // short values that are replaced where they are a word
 }
 
-func newScrubber(secrets ...string) *scrubber {
-	s := &scrubber{constants: map[string]string{}}
-	for _, v := range secrets {
-		s.constant(v)
+// newScrubber returns one that knows names of this machine.
+func newScrubber(names ...string) *scrubber {
+	s := &scrubber{constants: map[string]string{}, words: map[string]*regexp.Regexp{}}
+	for _, v := range names {
+		if s.constant(v); v != "" && len(v) < minSecret {
+			s.words[v] = regexp.MustCompile(`\b` + regexp.QuoteMeta(v) + `\b`)
+		}
 	}
 	return s
 }
+
+// thisMachine returns a scrubber that knows the names of the machine it runs on.
+func thisMachine() *scrubber {
+	host, _ := os.Hostname() // empty where there is none
+	id, _ := os.ReadFile("/etc/machine-id")
+	return newScrubber(host, strings.TrimSpace(string(id)))
+}
+
+// Scrub returns a text without the names of this machine and without addresses of
+// devices.
+func Scrub(text []byte) ([]byte, error) { return thisMachine().text(text) }
 
 // constant returns what takes the value's place: letters and digits are 0, and the last
 // digits number the values.
@@ -123,8 +139,12 @@ func (s *scrubber) elements(answer []byte) ([]byte, error) {
 // text returns any text without the values that are known and those that have the shape
 // of an address. The error says how many are left.
 func (s *scrubber) text(b []byte) ([]byte, error) {
-	for _, value := range s.known() {
+	known := s.known()
+	for _, value := range known {
 		b = bytes.ReplaceAll(b, []byte(value), []byte(s.constants[value]))
+	}
+	for value, word := range s.words {
+		b = word.ReplaceAllLiteral(b, []byte(s.constants[value]))
 	}
 	made := map[string]bool{}
 	for _, c := range s.constants {
@@ -138,7 +158,7 @@ func (s *scrubber) text(b []byte) ([]byte, error) {
 		made[c] = true
 		return []byte(c)
 	})
-	if n := s.left(b); n > 0 {
+	if n := s.left(b, known); n > 0 {
 		return nil, fmt.Errorf("scrub text: got %d values that name the machine; want none", n)
 	}
 	return b, nil
@@ -151,9 +171,9 @@ func (s *scrubber) known() []string {
 	return values
 }
 
-// left counts the known values in a text. One that is its own constant names nothing.
-func (s *scrubber) left(b []byte) (n int) {
-	for _, v := range s.known() {
+// left counts the values in a text. One that is its own constant names nothing.
+func (s *scrubber) left(b []byte, values []string) (n int) {
+	for _, v := range values {
 		if s.constants[v] != v && bytes.Contains(b, []byte(v)) {
 			n++
 		}

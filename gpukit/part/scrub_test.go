@@ -114,3 +114,19 @@ func TestScrub_AnswerOfTheFleetsTests_IsRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(got), "11111111-1111")
 }
+
+// A short name is replaced where it is a word, and not within others.
+func TestScrub_ShortNames_AreWords(t *testing.T) {
+	got, err := newScrubber("vm").text([]byte(`host vm, vm.example, "vm": kvm of vms`))
+	require.NoError(t, err)
+	assert.Equal(t, `host 01, 01.example, "01": kvm of vms`, string(got))
+}
+
+func TestScrub_ThisMachine_IsNotNamed(t *testing.T) {
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	got, err := Scrub([]byte("on " + host + " with GPU-8a0f3c57-91be-2d64-7f1e-b3ac95d2e841"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(got), " "+host+" ")
+	assert.NotContains(t, string(got), "8a0f3c57")
+}
