@@ -257,6 +257,11 @@ func TestGPUKit_WithoutPython_StandInsAreRight(t *testing.T) {
 	listed, err := exec.CommandContext(t.Context(), filepath.Join(kit, "gpu-check"), "-list").Output()
 	require.NoError(t, err)
 	assert.Len(t, run.report.Parts, strings.Count(string(listed), "\n"))
+	manifest, err := os.ReadFile(filepath.Join(kit, "MANIFEST"))
+	require.NoError(t, err)
+	version, commit, _ := strings.Cut(run.report.Kit, " ")
+	assert.Contains(t, string(manifest), "\n# commit "+commit+"\n")
+	assert.Contains(t, "\n"+string(manifest), "\n# version "+version+"\n")
 }
 
 // kitQuick are the parts that the quick tier runs with PyTorch: others take minutes.

@@ -40,10 +40,12 @@ c -C inject/cupti BUILD="$build" mock
 c -C demo OUT="$build/demo" DEST="$kit/standin" all
 cp "$build/cupti/libcupti-standin.so" "$build/cupti/libcupti.so.13" "$kit/standin"
 
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+[ -z "$(git status --porcelain 2>/dev/null)" ] || commit=$commit.modified
 version=$(sed -n 's/^  version: *//p' builder-config.yaml)
 go_build() { CGO_ENABLED=0 GOOS=linux GOARCH=$goarch go build -trimpath -buildvcs=auto "$@"; }
 # Beside the kit, where the next build finds them and links nothing if nothing has changed.
-go_build -ldflags "-s -w -X main.version=$version" -o "$build/gpu-check" ./gpukit
+go_build -ldflags "-s -w -X main.version=$version -X main.commit=$commit" -o "$build/gpu-check" ./gpukit
 go_build -ldflags '-s -w' -o "$build/lockstep" ./cmd/lockstep
 install -m 755 "$build/gpu-check" "$kit"
 # A third of its size; gpu-check unpacks it. Without the time of day.
@@ -53,7 +55,7 @@ if [ ! "$build/lockstep.gz" -nt "$build/lockstep" ]; then
 fi
 install -m 644 "$build/lockstep.gz" "$kit/bin"
 
-# What git tracks, so that nothing that lies beside it travels.
+# Without what git ignores, such as compiled Python.
 copy() { # FOLDER PATTERN TO
 	mkdir -p "$3"
 	git ls-files -z --cached --others --exclude-standard -- "$1/$2" | while IFS= read -r -d '' file; do
@@ -65,8 +67,6 @@ copy gpukit/programs '*.py' "$kit/programs"
 install -m 755 gpukit/check.sh "$kit/check.sh"
 install -m 644 gpukit/README.md LICENSE "$kit"
 
-commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-[ -z "$(git status --porcelain 2>/dev/null)" ] || commit=$commit.modified
 {
 	printf '# version %s\n# commit %s\n# architecture %s\n# glibc %s\n' "$version" "$commit" "$arch" "$glibc"
 	(cd "$kit" && find . -type f ! -name MANIFEST -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum)

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,8 +24,11 @@ import (
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
 
-// version is set when the kit is built.
-var version = "unknown"
+// What build.sh sets.
+var (
+	version = "unknown"
+	commit  = "unknown"
+)
 
 // Exit statuses.
 const (
@@ -150,7 +152,7 @@ func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) 
 	remove, unpacked := k.Unpack(ctx, work, o.out, o.kit)
 	defer remove()
 
-	r := &report.Report{Format: report.Format, Kit: version + commit(), Began: time.Now().UTC(), Files: []string{}, Parts: []*report.Part{}}
+	r := &report.Report{Format: report.Format, Kit: version + " " + commit, Began: time.Now().UTC(), Files: []string{}, Parts: []*report.Part{}}
 	r.Machine = k.Look(ctx)
 	for _, f := range r.Machine {
 		fmt.Fprintf(stdout, "%-20s %s\n", f.Name, f.Value)
@@ -235,18 +237,4 @@ func python(name string) string {
 		return ""
 	}
 	return path
-}
-
-// commit returns the commit of the build, with a blank in front; empty where unknown.
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 8 {
-			return " " + s.Value[:8]
-		}
-	}
-	return ""
 }
