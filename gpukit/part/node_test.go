@@ -144,3 +144,16 @@ func TestDevices_NoGPU_ShowsNothing(t *testing.T) {
 		assert.Contains(t, []report.Status{report.StandIn, report.NotShown}, c.Status, c.Name)
 	}
 }
+
+// A scratch folder where nothing may run is no fault of what is checked.
+func TestNode_StandInThatMayNotRun_IsNotShown(t *testing.T) {
+	k, p := kit.New(t.TempDir(), t.TempDir(), t.TempDir()), report.NewPart("node", "", 0)
+	n := &node{k: k, p: p, status: report.StandIn, smi: filepath.Join(k.Work, "nvidia-smi")}
+	require.NoError(t, os.WriteFile(n.smi, []byte(standInSMI), 0o600))
+	assert.Nil(t, n.answer(t.Context()))
+	require.Len(t, p.Checks, 1)
+	assert.Equal(t, report.NotShown, p.Checks[0].Status, p.Checks[0].Text)
+
+	require.NoError(t, os.Chmod(n.smi, 0o700))
+	assert.NotEmpty(t, n.answer(t.Context()))
+}
