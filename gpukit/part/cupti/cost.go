@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cupti
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+)
+
+// maxCost is what recording may cost of a step, relative.
+const maxCost = 0.01
+
+// student are the 97.5 % quantiles of Student's t, by degrees of freedom from 1.
+var student = []float64{12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+	2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086}
+
+// errFewPairs is returned for fewer pairs than an interval needs.
+var errFewPairs = errors.New("compare times: got fewer than 3 pairs; want more")
+
+// ratio is how much longer steps took than others, with the interval in which it lies
+// with 95 %.
+type ratio struct{ value, low, high float64 }
+
+// pairedRatio compares pairs of step times, one measured shortly after the other, so
+// that what changes slowly falls out.
+func pairedRatio(with, without []float64) (ratio, error) {
+	n := min(len(with), len(without))
+	if n < 3 {
+		return ratio{}, errFewPairs
+	}
+	logs, sum := make([]float64, n), 0.0
+	for i := range n {
+		if with[i] <= 0 || without[i] <= 0 {
+			return ratio{}, fmt.Errorf("compare times: got %v and %v ns; want more than 0", with[i], without[i])
+		}
+		logs[i] = math.Log(with[i] / without[i])
+		sum += logs[i]
+	}
+	mean, square := sum/float64(n), 0.0
+	for _, l := range logs {
+		square += (l - mean) * (l - mean)
+	}
+	half := student[min(n-1, len(student))-1] * math.Sqrt(square/float64(n-1)/float64(n))
+	return ratio{math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)}, nil
+}
+
+// judge returns the status of a cost: failed only where the whole interval is above
+// the limit.
+func (r ratio) judge(right report.Status) report.Status {
+	switch {
+	case r.low > 1+maxCost:
+		return report.Failed
+	case r.value > 1+maxCost:
+		return report.NotShown
+	}
+	return right
+}
+
+func (r ratio) String() string {
+	text := fmt.Sprintf("%+.2f %% (%+.2f to %+.2f %%)", 100*(r.value-1), 100*(r.low-1), 100*(r.high-1))
+	if r.value > 1+maxCost && r.low <= 1+maxCost {
+		text += ", not to be decided: the interval holds the limit"
+	}
+	return text
+}
+
+func (r ratio) figures() []report.Figure {
+	return []report.Figure{
+		{Name: "cost", Value: 100 * (r.value - 1), Unit: "%"},
+		{Name: "cost, low end", Value: 100 * (r.low - 1), Unit: "%"},
+		{Name: "cost, high end", Value: 100 * (r.high - 1), Unit: "%"},
+	}
+}
+
+// blockPairs returns the medians of neighbouring blocks, recording (A) and paused (B).
+func blockPairs(blocks []block) (with, without []float64) {
+	for i := 0; i+1 < len(blocks); i += 2 {
+		a, b := blocks[i], blocks[i+1]
+		if a.Kind == "B" {
+			a, b = b, a
+		}
+		if a.Kind != "A" || b.Kind != "B" {
+			continue
+		}
+		with, without = append(with, median(a.Took)), append(without, median(b.Took))
+	}
+	return with, without
+}
+
+// refused returns the calls among the blocks that did not do as asked.
+func refused(blocks []block) int {
+	n := 0
+	for _, b := range blocks {
+		if b.Code != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func mediansOf(turns [][]float64) []float64 {
+	out := make([]float64, len(turns))
+	for i, t := range turns {
+		out[i] = median(t)
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cupti
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+)
+
+// first checks a process in which torch.profiler began before us.
+func (s *session) first() report.Check {
+	_, after := s.ours()
+	theirs := s.theirs("theirs")
+	if len(after) == 0 || len(theirs) == 0 {
+		return s.check("profiler-first", false, "got no windows; want one of each after the first profiler's")
+	}
+	c := s.resumes("profiler-first", after[:1], theirs[0])
+	c.Text = "torch.profiler was active as CUDA began; " + c.Text
+	return c
+}
+
+// untold checks a profiler that begins without a word to us: what it got, and what
+// became of us.
+func (s *session) untold() []report.Check {
+	before, after := s.ours()
+	untold, told := s.theirs("theirs-untold"), s.theirs("theirs")
+	if len(before) == 0 || len(after) < 2 || len(untold) == 0 || len(told) == 0 {
+		return []report.Check{s.check("untold-trace", false, fmt.Sprintf("got %d traces without and %d with a pause; want one each", len(untold), len(told)))}
+	}
+	kernels, _, _, _ := untold[0].tally.sums()
+	want, _, _, _ := told[0].tally.sums()
+	text := fmt.Sprintf("torch.profiler that does not pause us recorded %d of %d kernels and %d of %d sentinels", kernels, want, untold[0].sentinels, told[0].sentinels)
+	d := differentCounts(untold[0].tally, told[0].tally)
+	if len(d) > 0 {
+		text += fmt.Sprintf("; it differs from a window with a pause in %d kinds", len(d))
+	}
+	return []report.Check{s.check("untold-trace", len(d) == 0, text), s.silent(before[0], after)}
+}
+
+// silent says what we recorded after it. That is a statement, not a demand: we may be
+// silent, but must not record half a window.
+func (s *session) silent(before seen, after []seen) report.Check {
+	asked := "not asked"
+	if r := s.facts.Resumed; r != nil {
+		asked = fmt.Sprint(*r)
+	}
+	var windows []string
+	ok := true
+	want, _, _, _ := before.tally.sums()
+	for _, w := range after {
+		kernels, _, _, _ := w.tally.sums()
+		windows = append(windows, fmt.Sprintf("%d", kernels))
+		ok = ok && (kernels == 0 || len(differentCounts(w.tally, before.tally)) == 0)
+	}
+	return s.check("untold-after", ok, fmt.Sprintf("after it we recorded %s of %d kernels a window (the second after asking to resume: result %s); CUPTI: %s; states: %s",
+		strings.Join(windows, ", "), want, asked, after[0].window.cuptiStatus(), strings.Join(s.ring.states, ", ")))
+}
+
+// exit checks that the last window, which the end of the process follows at once, is
+// there as the first one.
+func (s *session) exit() report.Check {
+	before, _ := s.ours()
+	if len(before) < 2 {
+		return s.check("exit", false, fmt.Sprintf("got %d windows of ours; want 2", len(before)))
+	}
+	d := differentCounts(before[len(before)-1].tally, before[0].tally)
+	kernels, _, _, _ := before[0].tally.sums()
+	if len(d) > 0 {
+		return s.check("exit", false, fmt.Sprintf("the last window before the end of the process lacks some: %s (the second number is of the first window)", few(d)))
+	}
+	return s.check("exit", kernels > 0, fmt.Sprintf("the process ended with status 0, and the %d kernels of its last window were handed over", kernels))
+}
+
+// brackets checks kernels between two stamps of the host each.
+func (s *session) brackets() report.Check {
+	b := checkBrackets(s.ring.kernels, s.facts.Brackets)
+	text := fmt.Sprintf("%d of %d kernels lie between their call and what the host saw; the narrowest bracket allows CUPTI's clock an error of %.1f us", b.kernels-b.outside, len(s.facts.Brackets), b.tightest/1000)
+	if b.outside > 0 {
+		text += fmt.Sprintf("; %d lie outside, by up to %.1f us, of which readings of the clock explain %.1f", b.outside, float64(b.worst)/1000, float64(b.bound)/1000)
+	}
+	if b.missing > 0 {
+		text += fmt.Sprintf("; %d have no kernel", b.missing)
+	}
+	return s.check("clock-brackets", len(s.facts.Brackets) > 0 && b.kernels == len(s.facts.Brackets) && b.outside == 0, text,
+		report.Figure{Name: "tightest maximum error", Value: b.tightest / 1000, Unit: "us"}, report.Figure{Name: "furthest outside", Value: float64(max(b.worst, 0)) / 1000, Unit: "us"})
+}
+
+// maxOffset is how far CUPTI's clock may be seen from REALTIME, which it follows, ns.
+const maxOffset = 1e6
+
+func (s *session) drift() report.Check {
+	d := driftOf(s.ring.clocks)
+	text := fmt.Sprintf("CUPTI's clock beside REALTIME: %+.1f us at first, %+.1f us at last, within %.1f us in %.0f s and %d readings; %+.3f ppm of MONOTONIC_RAW (REALTIME %+.3f); a reading takes %.2f us",
+		d.first/1000, d.last/1000, d.widest/1000, d.seconds, d.readings, d.rate, d.realtimeRate, d.width/1000)
+	if !d.nanoseconds() {
+		text += "; it does not count nanoseconds"
+	}
+	return s.check("clock-drift", d.readings >= 2 && d.nanoseconds() && d.widest < maxOffset, text,
+		report.Figure{Name: "change beside REALTIME", Value: (d.last - d.first) / 1000, Unit: "us"}, report.Figure{Name: "rate beside MONOTONIC_RAW", Value: d.rate, Unit: "ppm"},
+		report.Figure{Name: "width of a reading", Value: d.width / 1000, Unit: "us"})
+}
+
+// device compares the GPU's id with what others call it.
+func (s *session) device(uuids map[string]string) report.Check {
+	if len(s.ring.gpus) == 0 {
+		return s.check("device", false, "the ring names no GPU")
+	}
+	got := s.ring.gpus[0].UUID
+	for by, want := range uuids {
+		if want != "" && !strings.Contains(strings.ToLower(want), strings.ToLower(strings.TrimPrefix(got, "GPU-"))) {
+			return s.check("device", false, fmt.Sprintf("the ring names GPU %s; %s says %s", got, by, want))
+		}
+	}
+	unknown := 0
+	for i := range s.ring.kernels {
+		if s.ring.kernels[i].GPU == 0 {
+			unknown++
+		}
+	}
+	return s.check("device", unknown == 0, fmt.Sprintf("the ring names GPU %s as PyTorch and nvidia-smi do; %d of %d kernels have none", got, unknown, len(s.ring.kernels)))
+}
+
+// cost compares blocks of one process.
+func (s *session) cost() report.Check {
+	const name = "cost-recording"
+	if n := refused(s.facts.Blocks); n > 0 {
+		return s.check(name, false, fmt.Sprintf("%d of %d calls that pause and resume were not obeyed", n, len(s.facts.Blocks)))
+	}
+	r, err := pairedRatio(blockPairs(s.facts.Blocks))
+	if err != nil {
+		return s.check(name, false, err.Error())
+	}
+	return report.Check{Name: name, Status: r.judge(s.right), Figures: r.figures(),
+		Text: fmt.Sprintf("a step takes %s longer while we record than while we are paused, in one process", r)}
+}
+
+// costBetween compares processes that took turns.
+func costBetween(name, what string, with, without [][]float64, right report.Status) report.Check {
+	r, err := pairedRatio(mediansOf(with), mediansOf(without))
+	if err != nil {
+		return report.Check{Name: name, Status: report.Failed, Text: err.Error()}
+	}
+	return report.Check{Name: name, Status: r.judge(right), Figures: r.figures(),
+		Text: fmt.Sprintf("a step takes %s longer in a process with the library %s than in one without it", r, what)}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cupti
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
+)
+
+// programLimit bounds each run of the program, the wait for its turn included.
+const programLimit = 125 * time.Second
+
+// program is one run of programs/cupti.py.
+type program struct {
+	name, plan, mode string
+	env              []string
+	injected         bool
+	atRest           bool
+	wait             string // a file, or of turns a folder
+	me, of           int
+
+	folder string
+	done   chan struct{}
+	// After done:
+	err  error
+	ring *record // nil: none of the program's
+	facts
+}
+
+// begin starts the program and reads its ring while it runs.
+func (g *program) begin(ctx context.Context, k *kit.Kit) {
+	g.done = make(chan struct{})
+	g.folder = filepath.Join(k.Work, g.name)
+	rings := filepath.Join(g.folder, "rings")
+	if err := os.MkdirAll(rings, 0o700); err != nil {
+		g.err = fmt.Errorf("make folder of the program: %w", err)
+		close(g.done)
+		return
+	}
+	process, err := k.Start(ctx, g.command(k, rings))
+	if err != nil {
+		g.err = err
+		close(g.done)
+		return
+	}
+	go g.end(ctx, process, rings)
+}
+
+func (g *program) end(ctx context.Context, process *kit.Process, rings string) {
+	defer close(g.done)
+	over := make(chan struct{})
+	var reader sync.WaitGroup
+	var all []*record
+	reader.Go(func() { all = follow(ctx, rings, over) })
+	_, g.err = process.Wait()
+	close(over)
+	reader.Wait()
+	f, err := readFacts(g.folder)
+	switch {
+	case err == nil:
+		g.facts = *f
+	case g.err == nil:
+		g.err = err
+	}
+	if g.err == nil && g.Error != "" {
+		g.err = fmt.Errorf("run program: %s", g.Error) //nolint:err113 // the program's own
+	}
+	for _, r := range all {
+		if r.pid == g.PID {
+			g.ring = r
+		}
+	}
+}
+
+func (g *program) command(k *kit.Kit, rings string) kit.Command {
+	args := []string{k.Program("cupti.py"), "--plan", g.plan, "--mode", g.mode, "--folder", g.folder}
+	env := []string{
+		"LOCKSTEP_DIR=" + rings, "LOCKSTEP_RING_LANES=" + ringLanes, "LOCKSTEP_RING_RECORDS=" + ringRecords, "LOCKSTEP_DEBUG=1",
+		// Nothing is written outside the scratch folder, and nothing of an earlier run is found.
+		"TORCHINDUCTOR_CACHE_DIR=" + filepath.Join(g.folder, "inductor"), "TRITON_CACHE_DIR=" + filepath.Join(g.folder, "triton"),
+		"CUDA_CACHE_PATH=" + filepath.Join(g.folder, "cuda"), "TMPDIR=" + g.folder, "PYTHONDONTWRITEBYTECODE=1",
+		"TORCHINDUCTOR_COMPILE_THREADS=1", "OMP_NUM_THREADS=2",
+	}
+	if g.injected {
+		args = append(args, "--library", k.Plugin())
+	}
+	switch {
+	case k.GPU == nil:
+		args = append(args, "--stand-in", k.StandIn("libcupti.so.13"))
+	case g.injected:
+		env = append(env, "CUDA_INJECTION64_PATH="+k.Plugin())
+	}
+	if g.atRest {
+		args = append(args, "--at-rest")
+	}
+	if g.wait != "" {
+		args = append(args, "--wait", g.wait)
+	}
+	if g.of > 0 {
+		args = append(args, "--me", fmt.Sprint(g.me), "--of", fmt.Sprint(g.of))
+	}
+	return kit.Command{Path: k.Python, Args: args, Env: append(env, g.env...), Dir: g.folder, Limit: programLimit}
+}
+
+// ready waits until the program has warmed up and waits for its turn, or has ended.
+func (g *program) ready(ctx context.Context) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := os.Stat(filepath.Join(g.folder, "ready")); err == nil {
+				return
+			}
+		}
+	}
+}
+
+// release lets a program that waits go on, and waits for its end.
+func (g *program) release() error {
+	if err := os.WriteFile(g.wait, nil, 0o600); err != nil {
+		return fmt.Errorf("release program: %w", err)
+	}
+	<-g.done
+	return nil
+}
