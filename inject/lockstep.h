@@ -66,8 +66,9 @@ LOCKSTEP_EXPORT uint64_t lockstep_collective_begin(uint32_t group, const char *f
 LOCKSTEP_EXPORT void lockstep_collective_end(uint64_t handle); // on whichever thread
 
 // CUPTI belongs to one client. Another profiler of the program that is about to
-// begin has ours stop, and hand on what it has; resume takes it up again. Both
-// return 0, or CUPTI's result. They wait for CUPTI, a second at most: -1 says that it
+// begin has ours stop, and hand on what it has; resume, when that profiler has ended,
+// takes it up again, also where its subscription is left. Both return 0, or CUPTI's
+// result. They wait for CUPTI, a second at most: -1 says that it
 // takes longer, and that what was asked last is done as soon as CUPTI lets go.
 LOCKSTEP_EXPORT int lockstep_cupti_pause(void);
 LOCKSTEP_EXPORT int lockstep_cupti_resume(void);

@@ -41,6 +41,9 @@ static _Atomic bool loaded;
 static bool on;             // kinds of ours are enabled
 static bool leaving;        // the process ends
 static bool replaced;       // another's callbacks seem to be in place of ours
+static bool told;           // the program paused us for a client of its own
+static bool beside;         // ours began while another held the subscription
+static bool early;          // it paused us before we began
 static uint32_t thread_ids; // how CUPTI numbered threads before
 static uint8_t buffers_apart; // whether threads had buffers of their own before
 static bool shared_buffers;   // that was changed
@@ -128,9 +131,11 @@ static void part_buffers(void)
     }
 }
 
+// What CUPTI still hands over is looked up among the launches, so that cupti_launches
+// is left to who calls this.
 static void switch_off(void)
 {
-    if (atomic_exchange(&cupti_launches, false)) {
+    if (atomic_load(&cupti_launches)) {
         launches_switch(0);
     }
     cupti.disable(CUPTI_SET);
@@ -171,13 +176,20 @@ static cupti_result switch_on(void)
     return CUPTI_OK;
 }
 
+// A client that has ended may keep its subscription, as PyTorch's profiler does from its
+// first use on. Where the program paused us for it and says that it is over, we begin
+// beside that.
 static cupti_result begin(struct lockstep_ring *r)
 {
     uint64_t now;
     cupti_result result = ask_for_others();
-    if (result == CUPTI_TAKEN) {
+    beside = told && result == CUPTI_TAKEN;
+    if (result == CUPTI_TAKEN && !beside) {
         say(r, LOCKSTEP_CUPTI_YIELDED, result);
         return result;
+    }
+    if (result == CUPTI_OK || beside) {
+        result = cupti_clock_restore(beside);
     }
     if (result == CUPTI_OK) {
         result = cupti_clock(r, &now);
@@ -189,6 +201,9 @@ static cupti_result begin(struct lockstep_ring *r)
     say(r, result == CUPTI_OK ? LOCKSTEP_CUPTI_ACTIVE : LOCKSTEP_CUPTI_REFUSED, result);
     return result;
 }
+
+// Whether what is enabled is another client's now.
+static bool taken_over(void) { return !beside && ask_for_others() == CUPTI_TAKEN; }
 
 // Operations of NCCL that are over: their kernels were, too. Programs' own groups
 // have no kernels, and no version of the profiler's interface.
@@ -301,13 +316,21 @@ static void start(void)
         cupti.enable_hardware(1);
     }
     cupti_find_driver();
-    begin(r);
+    pthread_mutex_lock(&control);
+    told = early;
+    if (early) {
+        say(r, LOCKSTEP_CUPTI_PAUSED, CUPTI_OK);
+    } else {
+        begin(r);
+    }
+    atomic_store(&loaded, true);
+    pthread_mutex_unlock(&control);
     if (!cupti_threads_start(r)) {
         switch_off();
         say(r, LOCKSTEP_CUPTI_REFUSED, CUPTI_OK);
+        atomic_store(&loaded, false);
         return;
     }
-    atomic_store(&loaded, true);
     atexit(leave);
     debug(r, NULL);
 }
@@ -325,11 +348,12 @@ static cupti_result pause_now(struct lockstep_ring *r)
     if (!on || replaced) {
         return CUPTI_OK;
     }
-    if (ask_for_others() == CUPTI_TAKEN) {
+    if (taken_over()) {
         on = false; // what is enabled is the other's now
         say(r, LOCKSTEP_CUPTI_YIELDED, CUPTI_TAKEN);
         return CUPTI_OK;
     }
+    told = true;
     switch_off();
     // After that, so that no buffer of ours is left for the next client's callback.
     cupti_result result = cupti.flush(CUPTI_FLUSH_FORCED);
@@ -353,7 +377,7 @@ static cupti_result resume_now(struct lockstep_ring *r)
 static cupti_result leave_now(void)
 {
     leaving = true;
-    return on && ask_for_others() == CUPTI_OK ? cupti.flush(CUPTI_FLUSH_FORCED) : CUPTI_OK;
+    return on && !taken_over() ? cupti.flush(CUPTI_FLUSH_FORCED) : CUPTI_OK;
 }
 
 cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what)
@@ -364,9 +388,21 @@ cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what)
     return result;
 }
 
+// A profiler that the program starts before it uses CUDA has libcuda load us.
+static bool ask_early(enum cupti_command what)
+{
+    pthread_mutex_lock(&control);
+    bool now = !atomic_load(&loaded);
+    if (now) {
+        early = what == CUPTI_PAUSE;
+    }
+    pthread_mutex_unlock(&control);
+    return now;
+}
+
 static int ask(enum cupti_command what)
 {
-    if (lockstep_ring_process() == NULL || !atomic_load(&loaded)) {
+    if (lockstep_ring_process() == NULL || (!atomic_load(&loaded) && ask_early(what))) {
         return 0;
     }
     return (int)cupti_ask(what, lockstep_now() + PATIENCE_NS);

@@ -17,6 +17,22 @@ static uint64_t realtime_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+// Another client may have given CUPTI a clock of its own, and does not take it away as it
+// ends: PyTorch's profiler has stamps in ticks of the processor. Only while no kind is
+// enabled. Without that function, the clock is as it is.
+#define FAR 1000000000u
+
+cupti_result cupti_clock_restore(bool always)
+{
+    uint64_t stamp, realtime = realtime_now();
+    cupti_result result = cupti.timestamp(&stamp);
+    bool near = result == CUPTI_OK && stamp + FAR > realtime && realtime + FAR > stamp;
+    if (result != CUPTI_OK || cupti.set_clock == NULL || (near && !always)) {
+        return result;
+    }
+    return cupti.set_clock(realtime_now);
+}
+
 cupti_result cupti_clock(struct lockstep_ring *r, uint64_t *now)
 {
     uint64_t raw = 0, stamp = 0, realtime = 0, width = UINT64_MAX;

@@ -63,6 +63,8 @@ bool cupti_launch_of(uint32_t correlation, struct cupti_launch *out);
 
 // clock.c: reads CUPTI's clock between two readings of ours, and writes the record.
 cupti_result cupti_clock(struct lockstep_ring *r, uint64_t *now);
+// Has CUPTI follow REALTIME where it does not; always: whatever its clock shows.
+cupti_result cupti_clock_restore(bool always);
 
 // name.c
 struct cupti_name {

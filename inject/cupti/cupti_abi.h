@@ -123,6 +123,7 @@ struct cupti_library {
     cupti_result (*enable_hardware)(uint8_t on);
     cupti_result (*set_thread_ids)(uint32_t type);
     cupti_result (*get_thread_ids)(uint32_t *type);
+    cupti_result (*set_clock)(uint64_t (*clock)(void)); // from 11.6 on
     cupti_result (*get_attribute)(uint32_t attribute, size_t *size, void *value);
     cupti_result (*set_attribute)(uint32_t attribute, size_t *size, void *value);
 };

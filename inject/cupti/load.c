@@ -106,6 +106,7 @@ static const char *resolve(void *lib)
         {"cuptiActivityEnableHWTrace", &cupti.enable_hardware, true},
         {"cuptiSetThreadIdType", &cupti.set_thread_ids, true},
         {"cuptiGetThreadIdType", &cupti.get_thread_ids, true},
+        {"cuptiActivityRegisterTimestampCallback", &cupti.set_clock, true},
         {"cuptiActivityGetAttribute", &cupti.get_attribute, true},
         {"cuptiActivitySetAttribute", &cupti.set_attribute, true},
     };

@@ -104,8 +104,6 @@ static void one_that_tells_us(void)
     CHECK_EQ(lockstep_cupti_pause(), 0); // once more is no harm
     other_begins();
     run_kernels(1000, 1);
-    CHECK_EQ(lockstep_cupti_resume(), 39); // too early
-    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
     other_ends();
     check_as_without_us(&want);
     CHECK_EQ(lockstep_cupti_resume(), 0);
@@ -114,6 +112,110 @@ static void one_that_tells_us(void)
     hand_over();
     CHECK_EQ(kernels_of(r), 30);
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_GARBAGE) + drops_of(r, LOCKSTEP_D_CUPTI_LOST), 0);
+}
+
+static void other_goes_on(void)
+{
+    CHECK_EQ(CALL("cuptiActivityRegisterCallbacks", other_request, other_complete), 0);
+    CHECK_EQ(CALL("cuptiActivityEnable", CUPTI_RUNTIME), 0);
+    CHECK_EQ(CALL("cuptiActivityEnable", CUPTI_KERNEL), 0);
+}
+
+static void other_rests(void)
+{
+    CHECK_EQ(CALL("cuptiActivityDisable", CUPTI_KERNEL), 0);
+    CHECK_EQ(CALL("cuptiActivityDisable", CUPTI_RUNTIME), 0);
+    CHECK_EQ(CALL("cuptiActivityFlushAll", 1u), 0);
+}
+
+// As PyTorch's profiler does: it subscribes at its first use, and for good.
+static void one_that_keeps_its_subscription(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        other_goes_on();
+        run_kernels(100, 1);
+        other_rests();
+        CHECK_EQ(other.kernels, 100 * round);
+        CHECK_EQ(lockstep_cupti_resume(), 0);
+        CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+        run_kernels(20, 6000);
+        CHECK_EQ(lockstep_cupti_pause(), 0);
+        CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+        CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL), 0);
+        CHECK_EQ(kernels_of(r), 20 * round);
+    }
+    CHECK_EQ(MOCK(mock_cupti_subscribers)(), 1);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    uint32_t before = MOCK(mock_cupti_forced)();
+    CHECK_EQ(cupti_ask(CUPTI_LEAVE, lockstep_now() + 60000000000ull), 0);
+    CHECK_EQ(MOCK(mock_cupti_forced)(), before + 1);
+}
+
+// A profiler that begins before the program uses CUDA pauses us before we are there.
+static void a_pause_before_the_start(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    other_goes_on();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    run_kernels(100, 1);
+    other_rests();
+    CHECK_EQ(other.kernels, 100);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    run_kernels(20, 6000);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 20);
+}
+
+static void a_pause_taken_back_before_the_start(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+// What a pause has CUPTI hand over has its launches as ever.
+static void a_pause_keeps_launches(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    run_kernels(10, 1);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    uint64_t got[10][LOCKSTEP_WORDS];
+    CHECK_EQ(records_of(r, LOCKSTEP_KERNEL, got, 10), 10);
+    for (int i = 0; i < 10; i++) {
+        CHECK((got[i][1] >> 16 & LOCKSTEP_K_LAUNCH) != 0);
+    }
+    CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_LAUNCH), 0);
+}
+
+static uint64_t ticks(void) { return 2 * lockstep_now(); }
+
+// PyTorch's profiler has stamps in ticks, and leaves them so.
+static void a_clock_of_anothers_is_replaced(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityRegisterTimestampCallback"), 0);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    CHECK_EQ(CALL("cuptiActivityRegisterTimestampCallback", ticks), 0);
+    other_goes_on();
+    other_rests();
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    uint64_t got[8][LOCKSTEP_WORDS];
+    size_t n = records_of(r, LOCKSTEP_CLOCK, got, 8);
+    CHECK(n >= 2 && n <= 8);
+    for (size_t i = 0; i < n; i++) {
+        CHECK(got[i][3] + 1000000000 > got[i][4] && got[i][4] + 1000000000 > got[i][3]);
+    }
 }
 
 // It does not tell us, while CUPTI fills a buffer of ours. That is handed to the
@@ -669,6 +771,11 @@ static const struct test_case cases[] = {
     {"one_that_tells_us", one_that_tells_us},
     {"one_that_does_not_tell_us", one_that_does_not_tell_us},
     {"one_that_flushes_first", one_that_flushes_first},
+    {"one_that_keeps_its_subscription", one_that_keeps_its_subscription},
+    {"a_pause_before_the_start", a_pause_before_the_start},
+    {"a_pause_taken_back_before_the_start", a_pause_taken_back_before_the_start},
+    {"a_pause_keeps_launches", a_pause_keeps_launches},
+    {"a_clock_of_anothers_is_replaced", a_clock_of_anothers_is_replaced},
     {"a_pause_under_another_client_disables_nothing", a_pause_under_another_client_disables_nothing},
     {"silence_tells_of_another", silence_tells_of_another},
     {"a_refused_subscription", a_refused_subscription},
