@@ -156,7 +156,7 @@ PLANS = {
     "compare": ("ours", "ours", "theirs", "ours", "theirs", "ours"),
     "alone": ("ours", "bracket", "cost", "ours"),
     "before": ("ours", "theirs", "ours"),
-    "silent": ("ours", "theirs-untold", "ours", "resume", "ours", "theirs"),
+    "silent": ("ours", "settle", "step", "theirs-untold", "ours", "resume", "ours", "theirs"),
     "turns": ("turns",),
 }
 
@@ -186,6 +186,10 @@ def carry_out(run):
             run.cost()
         elif what == "turns":
             run.turns(options.me, options.of)
+        elif what == "settle":
+            time.sleep(1.5)  # the library flushes once a second
+        elif what == "step":
+            run.steps(1)  # CUPTI is within a buffer of the library's
         elif what == "resume":
             run.facts["resumed"] = run.library.resume()
         else:

@@ -49,7 +49,10 @@ class StandIn:
         self.cupti.mock_cupti_now.restype = ctypes.c_uint64
         self.cupti.mock_cupti_kernel_size.restype = ctypes.c_size_t
         self.correlation, self.idle_at = 0, 0
-        self.names = {mangled: ctypes.create_string_buffer(mangled.encode()) for mangled in SHOWN}
+        # Read as the process ends, when Python's own memory is gone.
+        keep = ctypes.CDLL(None).strdup
+        keep.restype = ctypes.c_void_p
+        self.names = {mangled: keep(mangled.encode()) for mangled in SHOWN}
 
     def start(self):
         self.plugin.InitializeInjection()
@@ -67,13 +70,14 @@ class StandIn:
 
     def span(self, begin, takes):
         start = max(self.idle_at, begin + LEAD)
+        takes *= 2 if begin < 10**18 else 1  # ticks, where the clock counts them
         self.idle_at = start + takes
         return ctypes.c_uint64(start), ctypes.c_uint64(self.idle_at)
 
     def kernel(self, kernel):
         correlation, begin = self.launch()
         start, end = self.span(begin, kernel[2])
-        self.cupti.mock_cupti_kernel(self.names[kernel[0]], start, end, 7, 0, correlation)
+        self.cupti.mock_cupti_kernel(ctypes.c_void_p(self.names[kernel[0]]), start, end, 7, 0, correlation)
 
     def node(self, kernel, correlation, begin):
         """A kernel of a graph: the stand-in of libcupti has no call for it."""
@@ -88,7 +92,7 @@ class StandIn:
         put(ctypes.c_uint64, 24, end.value)
         put(ctypes.c_uint32, 48, 7)
         put(ctypes.c_uint32, 92, correlation)
-        put(ctypes.c_uint64, 104, ctypes.addressof(self.names[kernel[0]]))
+        put(ctypes.c_uint64, 104, self.names[kernel[0]])
         put(ctypes.c_uint64, 144, 1)
         put(ctypes.c_uint32, 156, self.graph)
         if self.cupti.mock_cupti_enabled(KERNEL):
@@ -123,6 +127,7 @@ class StandIn:
     def profile_begin(self):
         profiler = Other(self.cupti)
         profiler.begin()
+        self.idle_at = 0  # the clock is another now
         return profiler
 
     def profile_end(self, profiler):
@@ -133,12 +138,28 @@ class StandIn:
 
 
 REQUEST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))
+CLOCK = ctypes.CFUNCTYPE(ctypes.c_uint64)
 COMPLETE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+
+
+TICKS_FROM = time.time_ns() - 10**12
+
+
+def ticks():
+    """Stands for the processor's counter."""
+    return 2 * (time.time_ns() - TICKS_FROM)
+
+
+def of_ticks(stamp):
+    return TICKS_FROM + stamp // 2
 
 
 class Other:
     """Another client of CUPTI: as torch.profiler it passes over buffers that it did not give
-    out, and keeps its subscription. That it flushes as it begins is this one's own."""
+    out, keeps its subscription, and leaves CUPTI a clock that counts ticks. That it flushes
+    as it begins is this one's own."""
+
+    clock = CLOCK(ticks)
 
     kept = []  # buffers, and functions that libcupti may call as long as the process lives
     subscriber = ctypes.c_void_p()
@@ -153,6 +174,7 @@ class Other:
             result = self.cupti.cuptiSubscribe(ctypes.byref(Other.subscriber), None, None)
             if result != 0:
                 raise OSError(f"cuptiSubscribe: got {result}; want 0: another holds the subscription")
+        self.cupti.cuptiActivityRegisterTimestampCallback(Other.clock)
         self.cupti.cuptiActivityRegisterCallbacks(*self.functions)
         for kind in (KERNEL, COPY, SET, RUNTIME):
             self.cupti.cuptiActivityEnable(kind)
@@ -200,7 +222,7 @@ class Other:
             self.add(cat, name, get(ctypes.c_uint64, 16), get(ctypes.c_uint64, 24), 7, args)
 
     def add(self, cat, name, start, end, lane, args):
-        self.events.append((cat, name, start, end, lane, args))
+        self.events.append((cat, name, of_ticks(start), of_ticks(end), lane, args))
 
     def export(self, path):
         base = (min((e[2] for e in self.events), default=0) // 10**15) * 10**15

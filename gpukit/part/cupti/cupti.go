@@ -157,8 +157,7 @@ func (r *runner) alone(ctx context.Context, g *program) {
 	before, _ := s.ours()
 	r.add(s.exit(), s.drops(), s.names(before))
 	if r.kit.GPU == nil {
-		onStandIn := s.drift()
-		r.add(s.brackets(), onStandIn)
+		r.add(s.brackets(), s.drift())
 		r.part.Add("device", report.NotShown, "the stand-in has no driver that names the GPU")
 		r.part.Add("cost-recording", report.NotShown, "the stand-in has no kernels whose launches could cost more")
 		return

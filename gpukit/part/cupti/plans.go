@@ -36,26 +36,27 @@ func (s *session) untold() []report.Check {
 	if len(d) > 0 {
 		text += fmt.Sprintf("; it differs from a window with a pause in %d kinds", len(d))
 	}
-	return []report.Check{s.check("untold-trace", len(d) == 0, text), s.silent(before[0], after)}
+	return []report.Check{s.check("untold-trace", len(d) == 0, text), s.silent(before[0], after, told[0])}
 }
 
-// silent says what we recorded after it. That is a statement, not a demand: we may be
-// silent, but must not record half a window.
-func (s *session) silent(before seen, after []seen) report.Check {
+// silent says what we recorded after it. We may be silent, but must not record half a
+// window.
+func (s *session) silent(before seen, after []seen, reference seen) report.Check {
 	asked := "not asked"
 	if r := s.facts.Resumed; r != nil {
 		asked = fmt.Sprint(*r)
 	}
 	var windows []string
-	ok := true
-	want, _, _, _ := before.tally.sums()
+	ok := len(differentCounts(before.tally, reference.tally)) == 0
+	had, _, _, _ := before.tally.sums()
+	want, _, _, _ := reference.tally.sums()
 	for _, w := range after {
 		kernels, _, _, _ := w.tally.sums()
 		windows = append(windows, fmt.Sprintf("%d", kernels))
-		ok = ok && (kernels == 0 || len(differentCounts(w.tally, before.tally)) == 0)
+		ok = ok && (kernels == 0 || len(differentCounts(w.tally, reference.tally)) == 0)
 	}
-	return s.check("untold-after", ok, fmt.Sprintf("after it we recorded %s of %d kernels a window (the second after asking to resume: result %s); CUPTI: %s; states: %s",
-		strings.Join(windows, ", "), want, asked, after[0].window.cuptiStatus(), strings.Join(s.ring.states, ", ")))
+	return s.check("untold-after", ok, fmt.Sprintf("before it we recorded %d of %d kernels of a window, after it %s (the second after asking to resume: result %s); CUPTI: %s; states: %s",
+		had, want, strings.Join(windows, " and "), asked, after[0].window.cuptiStatus(), strings.Join(s.ring.states, ", ")))
 }
 
 // exit checks that the last window, which the end of the process follows at once, is

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
@@ -116,8 +117,13 @@ func (s *session) all() []report.Check {
 		return []report.Check{s.check(s.mode+"-counts", false, fmt.Sprintf("got %d windows of ours and %d of the other profiler; want both", len(before), len(theirs)))}
 	}
 	return []report.Check{
-		s.counts(before, theirs), s.times(before, theirs), s.launches(before), s.names(before), s.drops(), s.resumes(s.mode+"-resume", after, theirs[0]),
+		s.counts(before, theirs), s.times(append(complete(after, theirs[0]), before...), theirs), s.launches(before), s.names(before), s.drops(), s.resumes(s.mode+"-resume", after, theirs[0]),
 	}
+}
+
+// complete returns the windows with the counts of another.
+func complete(windows []seen, as seen) []seen {
+	return slices.DeleteFunc(slices.Clone(windows), func(w seen) bool { return len(differentCounts(w.tally, as.tally)) > 0 })
 }
 
 // counts compares every window with the first of the other profiler.

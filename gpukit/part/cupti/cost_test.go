@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cupti
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+)
+
+// blocksOf returns 8 pairs of blocks; recording costs the share of a step, and pairs
+// vary by a share to either side.
+func blocksOf(cost, vary float64) []block {
+	var out []block
+	for i, kind := range "ABBABAABBAABABBA" {
+		took := 10e6
+		if kind == 'A' {
+			took *= 1 + cost
+			if i/2%2 == 0 {
+				took *= 1 + vary
+			} else {
+				took *= 1 - vary
+			}
+		}
+		out = append(out, block{Kind: string(kind), Took: []float64{took, took * 2, took}})
+	}
+	return out
+}
+
+func TestCost_Blocks_DecideByTheirInterval(t *testing.T) {
+	for _, tt := range []struct {
+		cost, vary float64
+		want       report.Status
+	}{
+		{0.002, 0.001, report.Shown},
+		{-0.004, 0.001, report.Shown},
+		{0.05, 0.001, report.Failed},
+		{0.012, 0.0001, report.Failed},
+		{0.015, 0.02, report.NotShown}, // above the limit, which the interval holds
+		{0.002, 0.03, report.Shown},
+	} {
+		s := &session{right: report.Shown, facts: &facts{Blocks: blocksOf(tt.cost, tt.vary)}}
+		c := s.cost()
+		assert.Equal(t, tt.want, c.Status, "%+v: %s", tt, c.Text)
+		assert.InDelta(t, 100*tt.cost, c.Figures[0].Value, 0.05)
+	}
+}
+
+func TestCost_APauseThatWasNotObeyed_Fails(t *testing.T) {
+	blocks := blocksOf(0, 0.001)
+	blocks[3].Code = -1
+	assert.Equal(t, report.Failed, (&session{right: report.Shown, facts: &facts{Blocks: blocks}}).cost().Status)
+}
+
+func TestCostBetween_Turns_AreComparedPairwise(t *testing.T) {
+	slow := [][]float64{{10e6}, {12e6}, {14e6}, {16e6}}
+	fast := [][]float64{{9.99e6}, {11.99e6}, {13.98e6}, {15.98e6}}
+	assert.Equal(t, report.Shown, costBetween("cost", "recording", slow, fast, report.Shown).Status)
+	assert.Equal(t, report.Failed, costBetween("cost", "recording", [][]float64{{11e6}, {13.2e6}, {15.4e6}, {17.6e6}}, fast, report.Shown).Status)
+	assert.Equal(t, report.Failed, costBetween("cost", "recording", slow[:2], fast, report.Shown).Status)
+}
+
+func TestPairedRatio_KnownPairs_GivesStudentsInterval(t *testing.T) {
+	// Logarithms -0.1, 0, 0.1: mean 0, standard error 0.1/sqrt 3, times 4.303.
+	r, err := pairedRatio([]float64{0.9048374180359595, 1, 1.1051709180756477}, []float64{1, 1, 1})
+	require.NoError(t, err)
+	assert.InDelta(t, 1, r.value, 1e-12)
+	assert.InDelta(t, 1.28199, r.high, 1e-4)
+	assert.InDelta(t, 1/1.28199, r.low, 1e-4)
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cupti
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/internal/ring"
+)
+
+// A step of the test: what runs, and ns that each takes.
+var work = []struct {
+	name string
+	ns   uint64
+}{{"gemm", 50_000}, {"add", 4_000}, {"gemm", 50_000}, {copyName, 6_000}, {setName, 2_000}, {"adam", 20_000}}
+
+const graphID = 7
+
+// kernelsFrom returns the kernels of a window that begins at a time: sentinels, then
+// the steps.
+func kernelsFrom(begin uint64, steps int, graph bool) []kernel {
+	var out []kernel
+	at := begin
+	add := func(name string, ns uint64, inGraph bool) {
+		k := kernel{name: name, launch: at + 1000, start: at + 3000, end: at + 3000 + ns, placed: true}
+		k.Start, k.End, k.Launched, k.Copy, k.Set, k.GPU = k.start, k.end, true, name == copyName, name == setName, 1
+		if inGraph {
+			k.Graph, k.GraphID = true, graphID
+		}
+		out = append(out, k)
+		at = k.end
+	}
+	for range sentinels {
+		add("at::cuda::spin_kernel", 1000, false)
+	}
+	for range steps {
+		for _, w := range work {
+			add(w.name, w.ns, graph)
+		}
+	}
+	return out
+}
+
+func tallyOf(kernels []kernel) tally {
+	t := tally{}
+	for _, k := range kernels {
+		t.add(k.name, k.End-k.Start)
+	}
+	return t
+}
+
+const (
+	apart = 1_000_000_000 // ns from a window to the next
+	steps = 3
+)
+
+// right returns a session in which all is as it must be.
+func right(mode string) *session {
+	s := &session{mode: mode, right: report.StandIn, facts: &facts{}, ring: &record{}}
+	for i, kind := range []string{"ours", "ours", "theirs", "ours", "theirs", "ours"} {
+		begin := uint64(i+1) * apart
+		w := window{Kind: kind, Steps: steps, Begin: begin, End: begin + apart/2, Status: "ring: x; CUPTI: active"}
+		kernels := kernelsFrom(begin, steps, mode == "graph")
+		var trace tally
+		if kind == "ours" {
+			s.ring.kernels = append(s.ring.kernels, kernels...)
+		} else {
+			trace, w.Resume = tallyOf(kernels), []int{0}
+		}
+		s.facts.Windows, s.traces = append(s.facts.Windows, w), append(s.traces, trace)
+	}
+	return s
+}
+
+func statuses(checks []report.Check) map[string]report.Status {
+	out := map[string]report.Status{}
+	for _, c := range checks {
+		out[c.Name] = c.Status
+	}
+	return out
+}
+
+func textOf(t *testing.T, checks []report.Check, name string) string {
+	t.Helper()
+	for _, c := range checks {
+		if c.Name == name {
+			return c.Text
+		}
+	}
+	require.Fail(t, "no check "+name)
+	return ""
+}
+
+func TestSession_AllRight_IsRight(t *testing.T) {
+	for _, mode := range modes {
+		for name, status := range statuses(right(mode).all()) {
+			assert.Equal(t, report.StandIn, status, name)
+		}
+	}
+}
+
+func TestSession_WrongData_Fails(t *testing.T) {
+	for _, tt := range []struct {
+		name, mode string
+		change     func(s *session)
+		fails      string
+	}{
+		{"a kernel is dropped", "eager", func(s *session) { drop(s, len(s.ring.kernels)/4-1) }, "counts"},
+		{"a copy is dropped", "eager", func(s *session) { drop(s, sentinels+3) }, "counts"},
+		{"a sentinel is dropped", "eager", func(s *session) { drop(s, 0) }, "counts"},
+		{"a kernel has another name", "eager", func(s *session) { s.ring.kernels[sentinels].name = "other" }, "counts"},
+		{"a kernel too many", "eager", func(s *session) { s.traces[2]["gemm"] = ran{count: 1, ns: 1} }, "counts"},
+		{"the other profiler's windows differ", "eager", func(s *session) { s.traces[4].add("adam", 5) }, "counts"},
+		{"all take 3 % longer", "eager", func(s *session) { stretch(s, 1.03) }, "times"},
+		{"all take 3 % less", "eager", func(s *session) { stretch(s, 0.97) }, "times"},
+		{"a launch is missing", "eager", func(s *session) { s.ring.kernels[70].Launched = false }, "launches"},
+		{"a launch after the start", "eager", func(s *session) { s.ring.kernels[70].launch = s.ring.kernels[70].start + 1 }, "launches"},
+		{"a graph in eager mode", "eager", func(s *session) { s.ring.kernels[70].Graph, s.ring.kernels[70].GraphID = true, 1 }, "launches"},
+		{"no graph in graph mode", "graph", func(s *session) { s.ring.kernels = right("eager").ring.kernels }, "launches"},
+		{"a graph without its id", "graph", func(s *session) { s.ring.kernels[70].GraphID = 0 }, "launches"},
+		{"a kernel without name", "eager", func(s *session) { s.ring.kernels[70].name = "" }, "names"},
+		{"CUPTI dropped records", "eager", func(s *session) { s.ring.drops[20] = 1 }, "drops"},
+		{"a launch came too late", "eager", func(s *session) { s.ring.drops[24] = 3 }, "drops"},
+		{"the ring was lapped", "eager", func(s *session) { s.ring.counts.Lost = 1 }, "drops"},
+		{"a kernel on another clock", "eager", func(s *session) { s.ring.kernels[70].placed = false }, "drops"},
+		{"nothing after the other profiler", "eager", func(s *session) { s.ring.kernels = s.ring.kernels[:len(s.ring.kernels)/2] }, "resume"},
+		{"a kernel less after it", "eager", func(s *session) { drop(s, len(s.ring.kernels)-1) }, "resume"},
+	} {
+		s := right(tt.mode)
+		tt.change(s)
+		assert.Equal(t, report.Failed, statuses(s.all())[tt.mode+"-"+tt.fails], tt.name)
+	}
+}
+
+func drop(s *session, i int) { s.ring.kernels = append(s.ring.kernels[:i:i], s.ring.kernels[i+1:]...) }
+
+func stretch(s *session, by float64) {
+	for i := range s.ring.kernels {
+		k := &s.ring.kernels[i]
+		k.End = k.Start + uint64(by*float64(k.End-k.Start))
+	}
+}
+
+func TestSession_WindowsThatVary_DoNotDecide(t *testing.T) {
+	s := right("eager")
+	stretch(s, 1.03)
+	name := "gemm"
+	s.traces[4][name] = ran{count: s.traces[4][name].count, ns: s.traces[4][name].ns * 2}
+	s.traces[2][name] = ran{count: s.traces[2][name].count, ns: s.traces[2][name].ns * 8 / 10}
+	assert.Equal(t, report.NotShown, statuses(s.all())["eager-times"])
+}
+
+func TestSession_HalfAPercent_IsRight(t *testing.T) {
+	s := right("eager")
+	stretch(s, 1.005)
+	assert.Equal(t, report.StandIn, statuses(s.all())["eager-times"])
+}
+
+func TestSession_ARefusedResume_NamesTheSubscription(t *testing.T) {
+	s := right("eager")
+	s.ring.kernels = s.ring.kernels[:len(s.ring.kernels)/2]
+	s.facts.Windows[2].Resume = []int{39, 39}
+	assert.Contains(t, textOf(t, s.all(), "eager-resume"), "refused 2 times (39: another client holds CUPTI's one subscription)")
+}
+
+func TestSession_SentinelsOfTheOtherLost_StayRight(t *testing.T) {
+	s := right("eager")
+	s.traces[2]["at::cuda::spin_kernel"] = ran{count: sentinels - 2, ns: 1}
+	checks := s.all()
+	assert.Equal(t, report.StandIn, statuses(checks)["eager-counts"])
+	assert.InDelta(t, 2, checks[0].Figures[2].Value, 0)
+}
+
+func TestExit_LastWindow_MustBeComplete(t *testing.T) {
+	alone := func() *session {
+		s := right("eager")
+		s.facts.Windows, s.traces = s.facts.Windows[:2], s.traces[:2]
+		s.ring.kernels = s.ring.kernels[:len(s.ring.kernels)/2]
+		return s
+	}
+	assert.Equal(t, report.StandIn, alone().exit().Status)
+	s := alone()
+	drop(s, len(s.ring.kernels)-1)
+	assert.Equal(t, report.Failed, s.exit().Status)
+}
+
+// untoldSession is of a profiler that did not pause us, and left us silent.
+func untoldSession() *session {
+	s := right("eager")
+	kinds := []string{"ours", "theirs-untold", "ours", "ours", "theirs"}
+	trace := tallyOf(kernelsFrom(apart, steps, false))
+	s.facts.Windows, s.traces = s.facts.Windows[:len(kinds)], make([]tally, len(kinds))
+	for i, kind := range kinds {
+		s.facts.Windows[i].Kind = kind
+		if kind != "ours" {
+			s.traces[i] = tally{}
+			for name, r := range trace {
+				s.traces[i][name] = r
+			}
+		}
+	}
+	s.ring.kernels = kernelsFrom(apart, steps, false)
+	return s
+}
+
+func TestUntold_ACompleteTraceAndSilence_AreRight(t *testing.T) {
+	assert.Equal(t, map[string]report.Status{"untold-trace": report.StandIn, "untold-after": report.StandIn}, statuses(untoldSession().untold()))
+}
+
+func TestUntold_ATraceThatLacksKernels_Fails(t *testing.T) {
+	s := untoldSession()
+	s.traces[1]["gemm"] = ran{count: 1, ns: 50_000}
+	checks := s.untold()
+	assert.Equal(t, report.Failed, statuses(checks)["untold-trace"])
+	assert.Contains(t, textOf(t, checks, "untold-trace"), "recorded 7 of 12 kernels")
+}
+
+func TestUntold_HalfAWindowAfterIt_Fails(t *testing.T) {
+	s := untoldSession()
+	more := kernelsFrom(3*apart, steps, false)
+	s.ring.kernels = append(s.ring.kernels, more[:len(more)-2]...)
+	assert.Equal(t, report.Failed, statuses(s.untold())["untold-after"])
+}
+
+func TestDevice_AnotherUUID_Fails(t *testing.T) {
+	s := right("eager")
+	s.ring.gpus = []ring.GPU{{Index: 1, UUID: "GPU-4b1c0f9e-0000-1111-2222-333344445555"}}
+	assert.Equal(t, report.StandIn, s.device(map[string]string{"PyTorch": "GPU-4b1c0f9e-0000-1111-2222-333344445555", "nvidia-smi": ""}).Status)
+	assert.Equal(t, report.Failed, s.device(map[string]string{"PyTorch": "GPU-4b1c0f9e-0000-1111-2222-333344445556"}).Status)
+	s.ring.kernels[9].GPU = 0
+	assert.Equal(t, report.Failed, s.device(map[string]string{"PyTorch": ""}).Status)
+	s.ring.gpus = nil
+	assert.Equal(t, report.Failed, s.device(nil).Status)
+}
