@@ -15,6 +15,9 @@ import (
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
 
+// warmUp is how long the others wait for a program that compiles.
+const warmUp = 50 * time.Second
+
 var modes = []string{"eager", "compile", "graph"}
 
 // Run runs the part.
@@ -72,13 +75,14 @@ func (r *runner) run(ctx context.Context) {
 		<-r.programs[name].done
 	}
 	r.countsOnly(ctx)
-	for _, name := range append([]string{"alone"}, modes...) {
-		r.programs[name].ready(ctx)
+	for _, name := range []string{"eager", "graph", "alone", "compile"} {
+		r.programs[name].ready(ctx, warmUp)
 	}
-	for _, name := range modes {
+	for _, name := range []string{"eager", "graph"} {
 		r.mode(ctx, r.programs[name])
 	}
 	r.alone(ctx, r.programs["alone"])
+	r.mode(ctx, r.programs["compile"])
 	r.keep()
 	r.turns(ctx)
 	r.timer(ctx)

@@ -2,7 +2,10 @@
 
 package cupti
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 const (
 	copyName = "copy"
@@ -19,6 +22,9 @@ const (
 // arguments of templates and functions and without anonymous namespaces, as long as
 // a ring holds it.
 func nestedName(shown string) string {
+	if rest, ok := strings.CutPrefix(shown, "_ZN"); ok {
+		return cutName(mangledName(rest)) // too long for torch.profiler to demangle
+	}
 	shown = strings.ReplaceAll(shown, "(anonymous namespace)::", "")
 	var out strings.Builder
 	depth := 0
@@ -39,6 +45,27 @@ scan:
 	name := strings.TrimSpace(out.String())
 	name = name[strings.LastIndexByte(name, ' ')+1:]
 	return cutName(name)
+}
+
+// mangledName returns the parts of a mangled name up to the first arguments.
+func mangledName(rest string) string {
+	var parts []string
+	for rest != "" {
+		if after, ok := strings.CutPrefix(rest, "St"); ok {
+			parts, rest = append(parts, "std"), after
+			continue
+		}
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.Atoi(rest[:digits])
+		if err != nil || digits+n > len(rest) {
+			break
+		}
+		if part := rest[digits : digits+n]; !strings.HasPrefix(part, "_GLOBAL__N") {
+			parts = append(parts, part)
+		}
+		rest = rest[digits+n:]
+	}
+	return strings.Join(parts, "::")
 }
 
 // cutName cuts a name as a ring does, between characters.

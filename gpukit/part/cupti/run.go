@@ -108,8 +108,11 @@ func (g *program) command(k *kit.Kit, rings string) kit.Command {
 	return kit.Command{Path: k.Python, Args: args, Env: append(env, g.env...), Dir: g.folder, Limit: programLimit}
 }
 
-// ready waits until the program has warmed up and waits for its turn, or has ended.
-func (g *program) ready(ctx context.Context) {
+// ready waits until the program has warmed up and waits for its turn, or has ended, for
+// a while at most.
+func (g *program) ready(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
