@@ -43,7 +43,8 @@ static bool leaving;        // the process ends
 static bool replaced;       // another's callbacks seem to be in place of ours
 static bool told;           // the program paused us for a client of its own
 static bool beside;         // ours began while another held the subscription
-static bool early;          // it paused us before we began
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; // held for no call
+static bool early, starting; // it paused us before we began; we began
 static uint32_t thread_ids; // how CUPTI numbered threads before
 static uint8_t buffers_apart; // whether threads had buffers of their own before
 static bool shared_buffers;   // that was changed
@@ -316,21 +317,21 @@ static void start(void)
         cupti.enable_hardware(1);
     }
     cupti_find_driver();
-    pthread_mutex_lock(&control);
+    pthread_mutex_lock(&gate);
+    starting = true;
     told = early;
-    if (early) {
+    pthread_mutex_unlock(&gate);
+    if (told) {
         say(r, LOCKSTEP_CUPTI_PAUSED, CUPTI_OK);
     } else {
         begin(r);
     }
-    atomic_store(&loaded, true);
-    pthread_mutex_unlock(&control);
     if (!cupti_threads_start(r)) {
         switch_off();
         say(r, LOCKSTEP_CUPTI_REFUSED, CUPTI_OK);
-        atomic_store(&loaded, false);
         return;
     }
+    atomic_store(&loaded, true);
     atexit(leave);
     debug(r, NULL);
 }
@@ -389,20 +390,20 @@ cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what)
 }
 
 // A profiler that the program starts before it uses CUDA has libcuda load us.
-static bool ask_early(enum cupti_command what)
+static void ask_early(enum cupti_command what)
 {
-    pthread_mutex_lock(&control);
-    bool now = !atomic_load(&loaded);
-    if (now) {
-        early = what == CUPTI_PAUSE;
-    }
-    pthread_mutex_unlock(&control);
-    return now;
+    pthread_mutex_lock(&gate);
+    early = !starting && what == CUPTI_PAUSE;
+    pthread_mutex_unlock(&gate);
 }
 
 static int ask(enum cupti_command what)
 {
-    if (lockstep_ring_process() == NULL || (!atomic_load(&loaded) && ask_early(what))) {
+    if (lockstep_ring_process() == NULL) {
+        return 0;
+    }
+    if (!atomic_load(&loaded)) {
+        ask_early(what);
         return 0;
     }
     return (int)cupti_ask(what, lockstep_now() + PATIENCE_NS);

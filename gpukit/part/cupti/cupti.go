@@ -94,11 +94,14 @@ func (r *runner) add(checks ...report.Check) {
 	}
 }
 
-// session opens what a program left, or adds a check that says why not.
+// session opens what a program left, or adds a check that says why not. A program that
+// was through and then broke as it ended has left all.
 func (r *runner) session(ctx context.Context, g *program) *session {
 	if g.err != nil {
 		r.part.Add(g.name+"-run", statusOf(g.err), g.err.Error())
-		return nil
+		if g.Done == 0 || g.Error != "" {
+			return nil
+		}
 	}
 	s, err := open(ctx, g, r.right)
 	if err != nil {

@@ -21,6 +21,7 @@ type facts struct {
 	Mode     string      `json:"mode"`
 	Error    string      `json:"error"`
 	UUID     string      `json:"uuid"`
+	Done     int64       `json:"done_real"` // when it was through; 0: it was not
 	Resumed  *int        `json:"resumed"`
 	Windows  []window    `json:"windows"`
 	Brackets [][2]uint64 `json:"brackets"`

@@ -71,7 +71,11 @@ func (s *session) exit() report.Check {
 	if len(d) > 0 {
 		return s.check("exit", false, fmt.Sprintf("the last window before the end of the process lacks some: %s (the second number is of the first window)", few(d)))
 	}
-	return s.check("exit", kernels > 0, fmt.Sprintf("the process ended with status 0, and the %d kernels of its last window were handed over", kernels))
+	end := "the process ended with status 0"
+	if !s.ended {
+		end = "the process did not end with status 0"
+	}
+	return s.check("exit", kernels > 0 && s.ended, fmt.Sprintf("%s, and the %d kernels of its last window were handed over", end, kernels))
 }
 
 // brackets checks kernels between two stamps of the host each.

@@ -22,6 +22,7 @@ type session struct {
 	ring   *record
 	traces []tally // by window; nil: no trace
 	right  report.Status
+	ended  bool // the process ended with status 0
 }
 
 // sentinels is how many begin each window.
@@ -37,7 +38,7 @@ func open(ctx context.Context, g *program, right report.Status) (*session, error
 	if g.ring.err != nil {
 		return nil, fmt.Errorf("read ring: %w", g.ring.err)
 	}
-	s := &session{mode: g.mode, facts: &g.facts, ring: g.ring, traces: make([]tally, len(g.Windows)), right: right}
+	s := &session{mode: g.mode, facts: &g.facts, ring: g.ring, traces: make([]tally, len(g.Windows)), right: right, ended: g.err == nil}
 	for i, w := range g.Windows {
 		if w.Trace == "" {
 			continue

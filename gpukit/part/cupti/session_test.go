@@ -60,7 +60,7 @@ const (
 
 // right returns a session in which all is as it must be.
 func right(mode string) *session {
-	s := &session{mode: mode, right: report.StandIn, facts: &facts{}, ring: &record{}}
+	s := &session{mode: mode, right: report.StandIn, facts: &facts{}, ring: &record{}, ended: true}
 	for i, kind := range []string{"ours", "ours", "theirs", "ours", "theirs", "ours"} {
 		begin := uint64(i+1) * apart
 		w := window{Kind: kind, Steps: steps, Begin: begin, End: begin + apart/2, Status: "ring: x; CUPTI: active"}
@@ -185,6 +185,9 @@ func TestExit_LastWindow_MustBeComplete(t *testing.T) {
 	assert.Equal(t, report.StandIn, alone().exit().Status)
 	s := alone()
 	drop(s, len(s.ring.kernels)-1)
+	assert.Equal(t, report.Failed, s.exit().Status)
+	s = alone()
+	s.ended = false
 	assert.Equal(t, report.Failed, s.exit().Status)
 }
 
