@@ -30,7 +30,8 @@ cupti_result cupti_clock_restore(bool always)
     if (result != CUPTI_OK || cupti.set_clock == NULL || (near && !always)) {
         return result;
     }
-    return cupti.set_clock(realtime_now);
+    result = cupti.set_clock(realtime_now);
+    return near ? CUPTI_OK : result;
 }
 
 cupti_result cupti_clock(struct lockstep_ring *r, uint64_t *now)

@@ -505,8 +505,8 @@ EXPORT uint32_t cuptiActivityRegisterTimestampCallback(uint64_t (*clock)(void));
 uint32_t cuptiActivityRegisterTimestampCallback(uint64_t (*clock)(void))
 {
     count(__func__);
-    if (clock == NULL) {
-        return BAD_PARAMETER;
+    if (clock == NULL || faults[MOCK_REFUSE_CLOCK] != 0) {
+        return clock == NULL ? BAD_PARAMETER : faults[MOCK_REFUSE_CLOCK];
     }
     own_clock = clock;
     return OK;

@@ -48,6 +48,7 @@ enum mock_cupti_fault {
     MOCK_REFUSE_KIND,       // cuptiActivityEnable of that kind returns 35
     MOCK_ODD,               // it returns that one record, so many bytes into the buffer
     MOCK_SLOW_CLOCK,        // cuptiGetTimestamp takes so many ms but the third time of every five of a thread
+    MOCK_REFUSE_CLOCK,      // cuptiActivityRegisterTimestampCallback returns the value
     MOCK_FAULTS,
 };
 void mock_cupti_fault(enum mock_cupti_fault what, uint32_t value);

@@ -218,6 +218,23 @@ static void a_clock_of_anothers_is_replaced(void)
     }
 }
 
+// Stamps in ticks would be taken for nanoseconds.
+static void a_clock_of_anothers_that_stays_stops_us(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_CLOCK, 7);
+    CHECK_EQ(lockstep_cupti_resume(), 0); // CUPTI's own is as good
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_CLOCK, 0);
+    CHECK_EQ(CALL("cuptiActivityRegisterTimestampCallback", ticks), 0);
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_CLOCK, 7);
+    CHECK_EQ(lockstep_cupti_resume(), 7);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, 7));
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL), 0);
+}
+
 // It does not tell us, while CUPTI fills a buffer of ours. That is handed to the
 // other, with its own first records behind the last of ours, to read and to free.
 static void one_that_does_not_tell_us(void)
@@ -776,6 +793,7 @@ static const struct test_case cases[] = {
     {"a_pause_taken_back_before_the_start", a_pause_taken_back_before_the_start},
     {"a_pause_keeps_launches", a_pause_keeps_launches},
     {"a_clock_of_anothers_is_replaced", a_clock_of_anothers_is_replaced},
+    {"a_clock_of_anothers_that_stays_stops_us", a_clock_of_anothers_that_stays_stops_us},
     {"a_pause_under_another_client_disables_nothing", a_pause_under_another_client_disables_nothing},
     {"silence_tells_of_another", silence_tells_of_another},
     {"a_refused_subscription", a_refused_subscription},
