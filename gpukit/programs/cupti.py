@@ -169,6 +169,9 @@ def carry_out(run):
         profiler = run.device.profile_begin()
     run.facts.update(run.device.start())
     run.steps(WARMUP)
+    run.work({})  # loads what windows hold beside steps, which may copy and set memory
+    run.device.tiny()
+    run.device.sync()
     if first:
         run.device.profile_end(profiler)
         run.resume(window)

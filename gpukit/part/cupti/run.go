@@ -13,8 +13,12 @@ import (
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
 )
 
-// programLimit bounds each run of the program, the wait for its turn included.
-const programLimit = 125 * time.Second
+const (
+	// programLimit bounds each run of the program, the wait for its turn included.
+	programLimit = 125 * time.Second
+	// hurryLimit bounds those that wait for no turn, and for which others wait.
+	hurryLimit = 60 * time.Second
+)
 
 // program is one run of programs/cupti.py.
 type program struct {
@@ -105,7 +109,11 @@ func (g *program) command(k *kit.Kit, rings string) kit.Command {
 	if g.of > 0 {
 		args = append(args, "--me", fmt.Sprint(g.me), "--of", fmt.Sprint(g.of))
 	}
-	return kit.Command{Path: k.Python, Args: args, Env: append(env, g.env...), Dir: g.folder, Limit: programLimit}
+	limit := programLimit
+	if g.wait == "" {
+		limit = hurryLimit
+	}
+	return kit.Command{Path: k.Python, Args: args, Env: append(env, g.env...), Dir: g.folder, Limit: limit}
 }
 
 // ready waits until the program has warmed up and waits for its turn, or has ended, for
