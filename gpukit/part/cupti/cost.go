@@ -47,22 +47,23 @@ func pairedRatio(with, without []float64) (ratio, error) {
 	return ratio{math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)}, nil
 }
 
-// judge returns the status of a cost: failed only where the whole interval is above
-// the limit.
+// judge returns the status of a cost: right only where the whole interval is below the
+// limit, failed only where all of it is above.
 func (r ratio) judge(right report.Status) report.Status {
 	switch {
 	case r.low > 1+maxCost:
 		return report.Failed
-	case r.value > 1+maxCost:
+	case r.high > 1+maxCost:
 		return report.NotShown
 	}
 	return right
 }
 
-func (r ratio) String() string {
-	text := fmt.Sprintf("%+.2f %% (%+.2f to %+.2f %%)", 100*(r.value-1), 100*(r.low-1), 100*(r.high-1))
-	if r.value > 1+maxCost && r.low <= 1+maxCost {
-		text += ", not to be decided: the interval holds the limit"
+// describe says by how much something changes the time of a step.
+func (r ratio) describe(what string) string {
+	text := fmt.Sprintf("%s changes the time of a step by %+.2f %% (95 %%: %+.2f to %+.2f %%)", what, 100*(r.value-1), 100*(r.low-1), 100*(r.high-1))
+	if r.low <= 1+maxCost && r.high > 1+maxCost {
+		text += fmt.Sprintf("; the limit of %.0f %% lies within, so that this run does not decide", 100*maxCost)
 	}
 	return text
 }

@@ -138,15 +138,15 @@ func (s *session) cost() report.Check {
 		return s.check(name, false, err.Error())
 	}
 	return report.Check{Name: name, Status: r.judge(s.right), Figures: r.figures(),
-		Text: fmt.Sprintf("a step takes %s longer while we record than while we are paused, in one process", r)}
+		Text: r.describe("recording, against a pause in the same process,")}
 }
 
 // costBetween compares processes that took turns.
-func costBetween(name, what string, with, without [][]float64, right report.Status) report.Check {
+func costBetween(name, state string, with, without [][]float64, right report.Status) report.Check {
 	r, err := pairedRatio(mediansOf(with), mediansOf(without))
 	if err != nil {
 		return report.Check{Name: name, Status: report.Failed, Text: err.Error()}
 	}
 	return report.Check{Name: name, Status: r.judge(right), Figures: r.figures(),
-		Text: fmt.Sprintf("a step takes %s longer in a process with the library %s than in one without it", r, what)}
+		Text: r.describe("the library, " + state + ", against a process without it,")}
 }
