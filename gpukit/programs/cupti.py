@@ -48,7 +48,8 @@ class Library:
 class Run:
     def __init__(self, options, device, library):
         self.options, self.device, self.library = options, device, library
-        self.facts = {"pid": os.getpid(), "plan": options.plan, "mode": options.mode, "windows": [], "brackets": [], "blocks": [], "turns": []}
+        self.facts = {"pid": os.getpid(), "plan": options.plan, "mode": options.mode}
+        self.facts.update(windows=[], brackets=[], blocks=[], turns=[])
 
     def save(self):
         path = os.path.join(self.options.folder, "facts.json")
@@ -146,7 +147,8 @@ def wait_for(path):
     until = time.monotonic() + PATIENCE_S
     while not os.path.exists(path):
         if time.monotonic() > until:
-            raise TimeoutError(f"wait for {os.path.basename(path)}: got nothing in {PATIENCE_S:.0f} s; another process did not come to its end")
+            name = os.path.basename(path)
+            raise TimeoutError(f"wait for {name}: got nothing in {PATIENCE_S:.0f} s; another process did not come to its end")
         time.sleep(0.001)
 
 

@@ -65,7 +65,8 @@ class StandIn:
         """Returns the call's correlation and its begin."""
         self.correlation += 1
         begin = self.now()
-        self.cupti.mock_cupti_launch(self.correlation, ctypes.c_uint64(begin), ctypes.c_uint64(begin + 1500), threading.get_native_id())
+        thread = threading.get_native_id()
+        self.cupti.mock_cupti_launch(self.correlation, ctypes.c_uint64(begin), ctypes.c_uint64(begin + 1500), thread)
         return self.correlation, begin
 
     def span(self, begin, takes):
@@ -137,7 +138,8 @@ class StandIn:
         profiler.export(path)
 
 
-REQUEST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))
+SIZE = ctypes.POINTER(ctypes.c_size_t)
+REQUEST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), SIZE, SIZE)
 CLOCK = ctypes.CFUNCTYPE(ctypes.c_uint64)
 COMPLETE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -201,7 +203,8 @@ class Other:
 
     def read(self, address, valid):
         record = ctypes.c_void_p()
-        while self.cupti.cuptiActivityGetNextRecord(ctypes.c_void_p(address), ctypes.c_size_t(valid), ctypes.byref(record)) == 0:
+        buffer, size = ctypes.c_void_p(address), ctypes.c_size_t(valid)
+        while self.cupti.cuptiActivityGetNextRecord(buffer, size, ctypes.byref(record)) == 0:
             self.take(record.value)
 
     def take(self, at):
@@ -211,13 +214,15 @@ class Other:
         kind = get(ctypes.c_uint32, 0)
         if kind == RUNTIME:
             args = {"cbid": get(ctypes.c_uint32, 4), "correlation": get(ctypes.c_uint32, 32)}
-            self.add("cuda_runtime", "cudaLaunchKernel", get(ctypes.c_uint64, 8), get(ctypes.c_uint64, 16), get(ctypes.c_uint32, 28), args)
+            start, end, thread = get(ctypes.c_uint64, 8), get(ctypes.c_uint64, 16), get(ctypes.c_uint32, 28)
+            self.add("cuda_runtime", "cudaLaunchKernel", start, end, thread, args)
         elif kind == KERNEL:
             name = SHOWN[ctypes.string_at(get(ctypes.c_uint64, 104)).decode()]
-            args = {"device": 0, "context": 1, "stream": 7, "correlation": get(ctypes.c_uint32, 92), "grid": [1, 1, 1], "block": [1, 1, 1]}
+            args = {"device": 0, "context": 1, "stream": 7, "correlation": get(ctypes.c_uint32, 92)}
             self.add("kernel", name, get(ctypes.c_uint64, 16), get(ctypes.c_uint64, 24), 7, args)
         elif kind in (COPY, SET):
-            args = {"device": 0, "context": 1, "stream": 7, "correlation": get(ctypes.c_uint32, 44), "bytes": get(ctypes.c_uint64, 8)}
+            args = {"device": 0, "context": 1, "stream": 7, "correlation": get(ctypes.c_uint32, 44)}
+            args["bytes"] = get(ctypes.c_uint64, 8)
             cat, name = ("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)") if kind == COPY else ("gpu_memset", "Memset (Device)")
             self.add(cat, name, get(ctypes.c_uint64, 16), get(ctypes.c_uint64, 24), 7, args)
 
@@ -226,10 +231,10 @@ class Other:
 
     def export(self, path):
         base = (min((e[2] for e in self.events), default=0) // 10**15) * 10**15
-        events = [
-            {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": lane, "ts": (start - base) / 1000, "dur": (end - start) / 1000, "args": args}
-            for cat, name, start, end, lane, args in self.events
-        ]
+        events = []
+        for cat, name, start, end, lane, args in self.events:
+            span = {"ts": (start - base) / 1000, "dur": (end - start) / 1000}
+            events.append({"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": lane, **span, "args": args})
         trace = {
             "schemaVersion": 1,
             "deviceProperties": [{"id": 0, "name": "stand-in"}],

@@ -21,7 +21,8 @@ def build(torch, layers, width, heads):
 
         def forward(self, x):
             batch, length, _ = x.shape
-            q, k, v = self.qkv(self.first(x)).view(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
+            qkv = self.qkv(self.first(x)).view(batch, length, 3, heads, width // heads)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
             seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
             return x + self.down(functional.gelu(self.up(self.second(x))))
