@@ -113,7 +113,7 @@ func (r *runner) session(ctx context.Context, g *program) *session {
 
 // statusOf tells a machine that cannot compile from a failure.
 func statusOf(err error) report.Status {
-	for _, lacks := range []string{"Failed to find C compiler", "Cannot find a working triton", "No module named 'triton'", "Python.h"} {
+	for _, lacks := range []string{"Failed to find C compiler", "Cannot find a working triton", "No module named 'triton'", "Python.h", "bin/gcc'", "bin/cc'", "bin/clang'"} {
 		if strings.Contains(err.Error(), lacks) {
 			return report.NotShown
 		}

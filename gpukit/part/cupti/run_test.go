@@ -3,6 +3,7 @@
 package cupti
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,5 +88,16 @@ func TestRun_WithAProgramThatBreaks_NamesEachRun(t *testing.T) {
 	checks := checksOf(t, k)
 	for _, name := range []string{"before-run", "silent-run", "eager-run", "compile-run", "graph-run", "alone-run"} {
 		assert.Equal(t, report.Failed, statuses(checks)[name], name)
+	}
+}
+
+func TestStatusOf_AMachineThatCannotCompile_ShowsNothing(t *testing.T) {
+	for text, want := range map[string]report.Status{
+		"run cupti.py: exit status 1: torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler.":                          report.NotShown,
+		"run cupti.py: exit status 1: subprocess.CalledProcessError: Command '['/usr/bin/gcc', 'main.c']' returned non-zero exit status 1.": report.NotShown,
+		"run cupti.py: signal: segmentation fault":                                        report.Failed,
+		"run cupti.py: exit status 1: RuntimeError: CUDA error: an illegal memory access": report.Failed,
+	} {
+		assert.Equal(t, want, statusOf(errors.New(text)), text)
 	}
 }
