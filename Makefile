@@ -258,8 +258,9 @@ CUPTI_WHEELS := nvidia-cuda-cupti-cu11==11.8.87 nvidia-cuda-cupti-cu12==12.9.79 
 bin/cupti:
 	@$(CACHED) $@ "$(CUPTI_WHEELS)" scripts/parts.sh cupti $(CUPTI_WHEELS)
 
+# Zig, whose C compiler builds for an old C library.
 bin/zig:
-	@$(CACHED) $@ "" scripts/parts.sh zig ziglang==0.15.2
+	@$(CACHED) $@ "$(PYTHON_KEY)" scripts/parts.sh venv ziglang==0.15.2
 
 # An environment of its own: the frameworks would change that which checkouts share.
 .venv-frameworks/bin/python:

@@ -281,11 +281,11 @@ func TestGPUKit_BrokenFiles_AreNamedAndOthersRun(t *testing.T) {
 	t.Parallel()
 	kit := copiedKit(t)
 	require.NoError(t, os.Remove(filepath.Join(kit, "lib", "libnccl-profiler-lockstep.so")))
-	require.NoError(t, os.WriteFile(filepath.Join(kit, "standin", "libcupti.so.13"), []byte("no library"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(kit, "standin", "libcupti-standin.so"), []byte("no library"), 0o600))
 	run := checkKit(t, kit, nil, "-python", kitNoPython)
 	assert.Equal(t, []string{
 		"file: lib/libnccl-profiler-lockstep.so is missing: copy the kit to this machine again",
-		"file: standin/libcupti.so.13 is not as it was built: copy the kit to this machine again",
+		"file: standin/libcupti-standin.so is not as it was built: copy the kit to this machine again",
 	}, run.found("kit", report.Failed))
 	assert.NotEmpty(t, run.found("node", report.StandIn))
 }

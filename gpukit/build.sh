@@ -25,7 +25,7 @@ aarch64) goarch=arm64 ;;
 	exit 2
 	;;
 esac
-cc="$PWD/bin/zig/ziglang/zig cc -target $arch-linux-gnu.$glibc"
+cc="$PWD/bin/zig/bin/python -m ziglang cc -target $arch-linux-gnu.$glibc"
 build=$PWD/bin/gpu-kit-build/$arch
 
 kit=$out.new
@@ -38,7 +38,7 @@ c() { make --no-print-directory -s "CC=$cc" "CFLAGS=-O2 -s -Wno-unused-command-l
 c -C inject/nccl BUILD="$build" DEST="$kit/lib" plugin
 c -C inject/cupti BUILD="$build" mock
 c -C demo OUT="$build/demo" DEST="$kit/standin" all
-cp "$build/cupti/libcupti-standin.so" "$build/cupti/libcupti.so.13" "$kit/standin"
+cp "$build/cupti/libcupti-standin.so" "$kit/standin"
 
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 [ -z "$(git status --porcelain 2>/dev/null)" ] || commit=$commit.modified

@@ -8,7 +8,6 @@
 #   parts.sh venv REQUIREMENT... a Python environment
 #   parts.sh cupti WHEEL...      NVIDIA's libraries as their packages have them, a folder a version;
 #                                they load without a driver and a GPU
-#   parts.sh zig REQUIREMENT     Zig, whose C compiler builds for an old C library
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,11 +34,8 @@ cupti)
 		python3 -m zipfile -e "$OUT"/wheels/*-"$version"-*.whl "$OUT/$version"
 	done
 	;;
-zig)
-	PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-cache-dir --no-deps --target "$OUT" "$1"
-	;;
 *)
-	echo "make part: got $part; want tool, jaeger, venv, cupti or zig" >&2
+	echo "make part: got $part; want tool, jaeger, venv or cupti" >&2
 	exit 2
 	;;
 esac

@@ -76,7 +76,7 @@ func (k *Kit) Lockstep() string {
 // Plugin returns the path of the library that NCCL and libcuda load.
 func (k *Kit) Plugin() string { return filepath.Join(k.Dir, "lib", "libnccl-profiler-lockstep.so") }
 
-// StandIn returns the path of a stand-in, such as libcupti.so.13.
+// StandIn returns the path of a stand-in, such as libcupti-standin.so.
 func (k *Kit) StandIn(name string) string { return filepath.Join(k.Dir, "standin", name) }
 
 // Packages returns the folder with the Python package lockstep_scope.

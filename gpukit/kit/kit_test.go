@@ -196,5 +196,5 @@ func TestCheck_NamesWhatTheKitLacks(t *testing.T) {
 	k := newKit(t)
 	err := k.Check()
 	require.ErrorIs(t, err, ErrNoKit)
-	assert.ErrorContains(t, err, filepath.Join("bin", "lockstep"))
+	assert.ErrorContains(t, err, filepath.Join("programs", "machine.py"))
 }

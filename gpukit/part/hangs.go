@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 )
 
-// Hangs returns the part that makes hangs on purpose and reads their dumps.
-func Hangs() Part {
+// hangsPart returns the part that makes hangs on purpose and reads their dumps.
+func hangsPart() Part {
 	return Part{Name: "hangs", Title: "Flight Recorder dumps, and hangs made on purpose", Limit: 100 * time.Second, Run: runHangs}
 }
 

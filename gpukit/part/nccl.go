@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
 
-// NCCL returns the part that runs the profiler plugin in NCCL.
-func NCCL() Part {
+// ncclPart returns the part that runs the profiler plugin in NCCL.
+func ncclPart() Part {
 	return Part{Name: "nccl", Title: "The profiler plugin in NCCL", Limit: 150 * time.Second, Run: runNCCL}
 }
 

@@ -362,7 +362,7 @@ func TestReadLine(t *testing.T) {
 }
 
 func TestParts_WithoutPython_NotShown(t *testing.T) {
-	for _, a := range []Part{NCCL(), Hangs()} {
+	for _, a := range []Part{ncclPart(), hangsPart()} {
 		k := kit.New(t.TempDir(), t.TempDir(), t.TempDir())
 		k.Reason = "no python3"
 		p := a.Do(t.Context(), k)

@@ -68,8 +68,8 @@ var rankCases = []rankCase{
 	{name: "traces-cpu", fault: "cpu", classes: onlyHost, source: fromTraces},
 }
 
-// Ranks returns the part that slows one of two ranks on one GPU.
-func Ranks() Part {
+// ranksPart returns the part that slows one of two ranks on one GPU.
+func ranksPart() Part {
 	return Part{
 		Name:  "ranks",
 		Title: "Two ranks that share the GPU, one of them slowed",

@@ -96,7 +96,7 @@ func (g *program) command(k *kit.Kit, rings string) kit.Command {
 	}
 	switch {
 	case k.GPU == nil:
-		args = append(args, "--stand-in", k.StandIn("libcupti.so.13"))
+		args = append(args, "--stand-in", k.StandIn("libcupti-standin.so"))
 	case g.injected:
 		env = append(env, "CUDA_INJECTION64_PATH="+k.Plugin())
 	}
