@@ -44,7 +44,7 @@ LEAD = 3000  # ns from a call to its kernel
 class StandIn:
     def __init__(self, mode, cupti, plugin):
         self.graph = 7 if mode == "graph" else 0
-        self.cupti = ctypes.CDLL(cupti)  # the plugin takes the one that is loaded
+        self.cupti = ctypes.CDLL(cupti)  # the plugin loads the same, by LOCKSTEP_CUPTI
         self.plugin = ctypes.CDLL(plugin)
         self.cupti.mock_cupti_now.restype = ctypes.c_uint64
         self.cupti.mock_cupti_kernel_size.restype = ctypes.c_size_t

@@ -97,6 +97,7 @@ func (g *program) command(k *kit.Kit, rings string) kit.Command {
 	switch {
 	case k.GPU == nil:
 		args = append(args, "--stand-in", k.StandIn("libcupti-standin.so"))
+		env = append(env, "LOCKSTEP_CUPTI="+k.StandIn("libcupti-standin.so"))
 	case g.injected:
 		env = append(env, "CUDA_INJECTION64_PATH="+k.Plugin())
 	}
