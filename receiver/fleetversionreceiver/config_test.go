@@ -3,6 +3,7 @@
 package fleetversionreceiver
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -49,5 +50,19 @@ func TestValidate(t *testing.T) {
 		require.NoError(t, cfg.Validate())
 		change(cfg)
 		require.EqualError(t, cfg.Validate(), want)
+	}
+}
+
+func TestConfig_LibraryPaths_HaveWhereDriversLie(t *testing.T) {
+	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/local/nvidia/lib64"} {
+		c := newDefaultConfig()
+		c.RootPath = t.TempDir()
+		dir := filepath.Join(c.RootPath, folder)
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		require.NoError(t, os.Symlink("libnvidia-ml.so.580.95.05", filepath.Join(dir, "libnvidia-ml.so.1")))
+		files := c.files()
+		versions := files.Read().Versions
+		require.Len(t, versions, 1, folder)
+		assert.Equal(t, "580.95.05", versions[0].Version)
 	}
 }
