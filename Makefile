@@ -147,6 +147,10 @@ e2e-frameworks: bin/lockstep .venv-frameworks/bin/python ## Judge what real fram
 	.venv-frameworks/bin/python -m pip install --quiet --no-cache-dir --no-deps $(FRAMEWORKS_ALONE)
 	cd e2e && LOCKSTEP_FRAMEWORKS_PYTHON=$(abspath .venv-frameworks/bin/python) LOCKSTEP_KILLS=$(or $(KILLS),200) $(GO) test -trimpath -count=1 -timeout 120m -v -run '^TestFrameworks' ./...
 
+.PHONY: gpu-run
+gpu-run: ## Keep a run of the GPU kit on a GPU, REPORT=report.json, and write docs/gpu.md and what documents claim
+	$(GO) run -trimpath ./gpukit/runs $(REPORT)
+
 .PHONY: gpu-kit-chroot
 gpu-kit-chroot: gpu-kit ## Run the GPU kit as root in bare systems of other distributions, without a network (ROOTS="...": in these folders)
 	gpukit/chroot.sh bin/gpu-kit $(ROOTS)
