@@ -27,7 +27,7 @@ type Part struct {
 // All returns the parts in the order in which they run: what matters most, first,
 // since all of them share one time limit.
 func All() []Part {
-	return []Part{nodePart(), cuptiPart(), ncclPart(), ranksPart(), hangsPart()}
+	return []Part{demoPart(), nodePart(), cuptiPart(), ncclPart(), ranksPart(), hangsPart()}
 }
 
 // Do runs the part within its limit. Whatever it does, Do returns within a few
