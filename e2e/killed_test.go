@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // killedJobs are the jobs of real frameworks that testdata/killed/killed.py kills while they save, with the
@@ -54,7 +56,7 @@ type killedTally struct{ killed, whole, converged, safe, finished, confirmed, wr
 // is called converged; each that is finished is.
 func TestTorchKilled(t *testing.T) {
 	t.Parallel()
-	testKilled(t, torchPython(t), 20, "torch")
+	testKilled(t, torchPython(t), tier.N(t, 7, 20), "torch")
 }
 
 // TestFrameworksKilled does so for the other frameworks.
