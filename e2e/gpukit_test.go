@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"debug/elf"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -194,6 +195,7 @@ func readReport(t *testing.T, dir string) *report.Report {
 		info, err := f.Info()
 		require.NoError(t, err)
 		assert.LessOrEqual(t, info.Size(), int64(kitMaxFile), f.Name())
+		assertNamesNoMachine(t, filepath.Join(dir, f.Name()))
 		if filepath.Ext(f.Name()) == ".gz" {
 			assert.Contains(t, r.Files, f.Name())
 			assert.NotEmpty(t, archived(t, filepath.Join(dir, f.Name())), f.Name())
@@ -203,19 +205,58 @@ func readReport(t *testing.T, dir string) *report.Report {
 	return r
 }
 
-// archived returns the names in a fixture.
-func archived(t *testing.T, path string) (names []string) {
+// archived returns the files in a fixture.
+func archived(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
+	files := map[string][]byte{}
 	tape := tar.NewReader(bytes.NewReader(unzip(t, content)))
 	for {
 		h, err := tape.Next()
 		if errors.Is(err, io.EOF) {
-			return names
+			return files
 		}
 		require.NoError(t, err)
-		names = append(names, h.Name)
+		files[h.Name], err = io.ReadAll(tape)
+		require.NoError(t, err)
+	}
+}
+
+// machineIDs returns what tells this machine from others, as texts and as bytes.
+func machineIDs(t *testing.T) (ids [][]byte) {
+	t.Helper()
+	for _, path := range []string{"/etc/machine-id", "/proc/sys/kernel/random/boot_id"} {
+		text, err := os.ReadFile(path)
+		if id := bytes.TrimSpace(text); err == nil && len(id) > 0 {
+			raw, err := hex.DecodeString(strings.ReplaceAll(string(id), "-", ""))
+			require.NoError(t, err)
+			ids = append(ids, id, raw)
+		}
+	}
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	if len(host) > 7 { // else it is part of other words
+		ids = append(ids, []byte(host))
+	}
+	require.NotEmpty(t, ids)
+	return ids
+}
+
+// assertNamesNoMachine looks for this machine in a file and, of an archive, in all that it
+// holds.
+func assertNamesNoMachine(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	files := map[string][]byte{"": content}
+	if filepath.Ext(path) == ".gz" {
+		files = archived(t, path)
+	}
+	for name, content := range files {
+		for _, id := range machineIDs(t) {
+			assert.False(t, bytes.Contains(content, id), "%s %s has %q", path, name, id)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ have=$(uname -m)
 
 # has_torch PROGRAM: a program that hangs is none.
 has_torch() {
-	timeout 30 "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' >/dev/null 2>&1 </dev/null
+	timeout 10 "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' >/dev/null 2>&1 </dev/null
 }
 
 if [ -z "${PYTHON-}" ]; then

@@ -43,7 +43,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -166,7 +166,7 @@ func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) 
 		r.Parts = append(r.Parts, p)
 		r.TookS = time.Since(r.Began).Seconds()
 		r.Files = k.Fixtures()
-		if err := r.Write(o.out); err != nil {
+		if err := r.Write(o.out, k.Scrub.Text); err != nil {
 			return nil, err
 		}
 		progress(stdout, p)
@@ -196,7 +196,7 @@ func do(ctx context.Context, a part.Part, k *kit.Kit) *report.Part {
 		return a.Do(ctx, k)
 	}
 	p := report.NewPart(a.Name, a.Title, a.Limit)
-	p.Addf("start", report.Failed, "not run: the time for everything was over, or the check was interrupted; -only %s runs it alone", a.Name)
+	p.Addf("start", report.NotShown, "not run: the time for everything was over, or the check was interrupted; -only %s runs it alone", a.Name)
 	p.Close(0)
 	return p
 }
@@ -211,17 +211,13 @@ func progress(w io.Writer, p *report.Part) {
 	}
 }
 
-// keepLog keeps what programs wrote, as one more fixture that does not name the machine.
+// keepLog keeps what programs wrote, as one more fixture.
 func keepLog(k *kit.Kit, r *report.Report, out string) error {
-	text, err := part.Scrub([]byte(k.Log.String()))
-	if err != nil {
-		text = []byte("left out: " + err.Error() + "\n")
-	}
-	if err := k.Fixture("log", kit.Entry{Name: "log.txt", Content: text}); err != nil {
+	if err := k.Fixture("log", kit.Entry{Name: "log.txt", Content: []byte(k.Log.String())}); err != nil {
 		return err
 	}
 	r.Files = k.Fixtures()
-	return r.Write(out)
+	return r.Write(out, k.Scrub.Text)
 }
 
 // python returns the interpreter's path; empty where there is none.

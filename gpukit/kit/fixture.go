@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -41,9 +43,14 @@ func FileEntry(path string) (Entry, error) {
 	return Entry{Name: filepath.Base(path), Content: content}, nil
 }
 
-// Fixture keeps files of a part for later tests, as name.tar.gz in the output folder.
+// Fixture keeps files of a part for later tests, as name.tar.gz in the output folder,
+// without what names the machine. Files that are compressed are kept as what they hold.
 // It refuses more than MaxFixtures in a run, and an archive above MaxFixtureBytes.
 func (k *Kit) Fixture(name string, entries ...Entry) error {
+	entries, err := k.scrubbed(entries)
+	if err != nil {
+		return fmt.Errorf("keep fixture %s: %w", name, err)
+	}
 	archive, err := pack(entries)
 	if err != nil {
 		return err
@@ -72,6 +79,40 @@ func (k *Kit) Fixtures() []string {
 	k.fixtures.mu.Lock()
 	defer k.fixtures.mu.Unlock()
 	return slices.Clone(k.fixtures.names)
+}
+
+// maxEntry bounds what a compressed file may hold, bytes.
+const maxEntry = 256 << 20
+
+func (k *Kit) scrubbed(entries []Entry) ([]Entry, error) {
+	clean := make([]Entry, 0, len(entries))
+	for _, e := range entries {
+		if name, zipped := strings.CutSuffix(e.Name, ".gz"); zipped {
+			content, err := unzip(e.Content)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", e.Name, err)
+			}
+			e = Entry{Name: name, Content: content}
+		}
+		content, err := k.Scrub.Text(e.Content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name, err)
+		}
+		clean = append(clean, Entry{Name: e.Name, Content: content})
+	}
+	return clean, nil
+}
+
+func unzip(b []byte) ([]byte, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(zip, maxEntry+1))
+	if err == nil && len(content) > maxEntry {
+		err = fmt.Errorf("got more than %d bytes in it; want fewer", maxEntry)
+	}
+	return content, err
 }
 
 func pack(entries []Entry) ([]byte, error) {

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the program leader of a process group, which ends with this process.
+// ownGroup makes the program leader of a process group, so that what it starts can be
+// killed with it.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/lockstep-otel/lockstep/gpukit/scrub"
 )
 
 // GPU is the device that the parts use: the first that PyTorch sees.
@@ -43,13 +45,16 @@ type Kit struct {
 	// Log gets the output of programs, each with a heading.
 	Log *Log
 
+	// Scrub removes what names the machine from all that leaves it.
+	Scrub *scrub.Scrubber
+
 	fixtures *fixtures
 	lockstep string // where it was unpacked to; empty: in Dir
 }
 
 // New returns a kit without a machine; Look fills that in.
 func New(dir, out, work string) *Kit {
-	return &Kit{Dir: dir, Out: out, Work: work, Log: &Log{}, fixtures: &fixtures{dir: out}}
+	return &Kit{Dir: dir, Out: out, Work: work, Log: &Log{}, Scrub: scrub.ThisMachine(), fixtures: &fixtures{dir: out}}
 }
 
 // With returns a copy for a part that has the scratch folder named after it.

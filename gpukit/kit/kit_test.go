@@ -6,8 +6,10 @@ package kit
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -100,26 +102,49 @@ func TestCleanEnv(t *testing.T) {
 func TestFixture(t *testing.T) {
 	k := newKit(t)
 	require.NoError(t, k.Fixture("rings", Entry{"a.txt", []byte("one")}, Entry{"b.txt", []byte("two")}))
-	f, err := os.Open(filepath.Join(k.Out, "rings.tar.gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	zip, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	tape := tar.NewReader(zip)
-	for _, want := range []Entry{{"a.txt", []byte("one")}, {"b.txt", []byte("two")}} {
-		h, err := tape.Next()
-		require.NoError(t, err)
-		assert.Equal(t, want.Name, h.Name)
-		content, err := io.ReadAll(tape)
-		require.NoError(t, err)
-		assert.Equal(t, want.Content, content)
-	}
+	assert.Equal(t, map[string]string{"a.txt": "one", "b.txt": "two"}, untar(t, filepath.Join(k.Out, "rings.tar.gz")))
 	for i := range MaxFixtures - 1 {
 		require.NoError(t, k.Fixture("more"+strconv.Itoa(i)))
 	}
 	require.NoError(t, k.Fixture("rings"), "the same name again")
 	assert.ErrorContains(t, k.Fixture("one-too-many"), "want fewer")
 	assert.Len(t, k.Fixtures(), MaxFixtures)
+}
+
+func TestFixture_NamesNoMachine(t *testing.T) {
+	k := newKit(t)
+	k.Scrub.Learn("wolf17")
+	var zipped bytes.Buffer
+	zip := gzip.NewWriter(&zipped)
+	_, err := zip.Write([]byte("trace of wolf17"))
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	require.NoError(t, k.Fixture("traces", Entry{"plain.txt", []byte("wolf17:4711")}, Entry{"rank0.json.gz", zipped.Bytes()}))
+	entries := untar(t, filepath.Join(k.Out, "traces.tar.gz"))
+	assert.Regexp(t, `^00000.:4711$`, entries["plain.txt"])
+	assert.Regexp(t, `^trace of 00000.$`, entries["rank0.json"])
+	assert.ErrorContains(t, k.Fixture("cut", Entry{"rank0.json.gz", zipped.Bytes()[:8]}), "rank0.json.gz: ")
+}
+
+// untar returns the files of an archive.
+func untar(t *testing.T, path string) map[string]string {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	zip, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	entries := map[string]string{}
+	for tape := tar.NewReader(zip); ; {
+		h, err := tape.Next()
+		if errors.Is(err, io.EOF) {
+			return entries
+		}
+		require.NoError(t, err)
+		content, err := io.ReadAll(tape)
+		require.NoError(t, err)
+		entries[h.Name] = string(content)
+	}
 }
 
 func TestFixture_TooLarge(t *testing.T) {

@@ -83,6 +83,9 @@ func (k *Kit) ask(ctx context.Context) answer {
 		return a
 	}
 	k.Torch, k.GPU, k.Reason = a.Torch, a.GPU, a.Reason
+	if k.GPU != nil {
+		k.Scrub.Learn(k.GPU.UUID)
+	}
 	if k.Torch != nil && k.GPU == nil {
 		k.Reason = k.Torch.Reason
 	}

@@ -187,11 +187,7 @@ func (n *node) keep(events []byte) {
 	if n.xml == nil {
 		return
 	}
-	s := thisMachine()
-	xml, err := s.smi(n.xml)
-	if err == nil {
-		events, err = s.text(events)
-	}
+	xml, err := n.k.Scrub.SMI(n.xml)
 	if err == nil {
 		err = n.k.Fixture("node", kit.Entry{Name: "smi.xml", Content: xml}, kit.Entry{Name: "events.jsonl", Content: events})
 	}
@@ -199,7 +195,7 @@ func (n *node) keep(events []byte) {
 		n.p.Add("fixture", report.Failed, err.Error())
 		return
 	}
-	n.p.Add("fixture", n.status, fmt.Sprintf("node.tar.gz has the answer of nvidia-smi and the receiver's events; %d values that name this machine are replaced", len(s.constants)))
+	n.p.Add("fixture", n.status, "node.tar.gz has the answer of nvidia-smi and the receiver's events, without what names this machine")
 }
 
 // object decodes the last line that a program printed.

@@ -97,7 +97,7 @@ func fabric(xml []byte) []string {
 	}
 	_, rest, _ = strings.Cut(rest, "<state>")
 	state, _, ok := strings.Cut(rest, "</state>")
-	if !ok || len(state) > 40 || empty[state] {
+	if !ok || len(state) > 40 || slices.Contains([]string{"", "N/A", "Not Supported"}, state) {
 		return nil
 	}
 	return []string{state}

@@ -23,9 +23,10 @@ const (
 	Shown Status = "shown"
 	// StandIn: right on the stand-in; a GPU has yet to show it.
 	StandIn Status = "stand_in"
-	// NotShown: this machine cannot show it; the text says why.
+	// NotShown: this machine cannot show it, or the run had no time left for it; the text
+	// says why.
 	NotShown Status = "not_shown"
-	// Failed: wrong, broken, or out of time.
+	// Failed: wrong or broken, or a program did not end in time.
 	Failed Status = "failed"
 )
 

@@ -3,7 +3,9 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -32,7 +34,7 @@ func sample() *Report {
 
 func TestReport_Write_RoundTrip(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, sample().Write(dir))
+	require.NoError(t, sample().Write(dir, func(b []byte) ([]byte, error) { return b, nil }))
 	text, err := os.ReadFile(filepath.Join(dir, JSONName))
 	require.NoError(t, err)
 	var back Report
@@ -73,4 +75,18 @@ func TestOneLine(t *testing.T) {
 	assert.LessOrEqual(t, len(long), maxText)
 	assert.True(t, utf8.ValidString(long))
 	assert.True(t, strings.HasSuffix(long, "ü..."))
+}
+
+func TestReport_Write_IsClean(t *testing.T) {
+	dir := t.TempDir()
+	clean := func(b []byte) ([]byte, error) { return bytes.ReplaceAll(b, []byte("H200"), []byte("0001")), nil }
+	require.NoError(t, sample().Write(dir, clean))
+	for _, name := range []string{JSONName, MarkdownName} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), "H200")
+		assert.Contains(t, string(text), "0001")
+	}
+	refuse := func([]byte) ([]byte, error) { return nil, errors.New("names the machine") }
+	assert.ErrorContains(t, sample().Write(t.TempDir(), refuse), "names the machine")
 }

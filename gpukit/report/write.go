@@ -30,16 +30,22 @@ var titles = map[Status]string{
 	Failed:   "FAILED",
 }
 
-// Write writes report.json and report.md into dir, each in one step.
-func (r *Report) Write(dir string) error {
+// Write writes report.json and report.md into dir, each in one step and as clean returns
+// it.
+func (r *Report) Write(dir string, clean func([]byte) ([]byte, error)) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	if err := replace(filepath.Join(dir, JSONName), append(text, '\n')); err != nil {
-		return err
+	for name, content := range map[string][]byte{JSONName: append(text, '\n'), MarkdownName: []byte(r.Markdown())} {
+		if content, err = clean(content); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		if err := replace(filepath.Join(dir, name), content); err != nil {
+			return err
+		}
 	}
-	return replace(filepath.Join(dir, MarkdownName), []byte(r.Markdown()))
+	return nil
 }
 
 // replace writes a file that nobody sees half of.

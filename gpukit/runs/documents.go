@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -55,11 +56,11 @@ func section(b *strings.Builder, r *report.Report) {
 	b.WriteString("\n")
 }
 
-// mark is what stands in front of a claim in README: the part of the kit that shows
-// it, or the part and what its checks' names begin with.
-var mark = regexp.MustCompile(`(<!-- gpu:([a-z]+)(?:/([a-z-]+))? -->)([^|<\n]*)`)
+// mark stands in front of a claim: the part of the kit that shows it, or the part and a
+// pattern of its checks' names, as path.Match has them.
+var mark = regexp.MustCompile(`(<!-- gpu:([a-z]+)(?:/([a-z*-]+))? -->)([^|<\n]*)`)
 
-// claims returns README with what is claimed of GPUs replaced.
+// claims returns a document with what is claimed of GPUs replaced.
 func (all runs) claims(text string) (string, error) {
 	if !mark.MatchString(text) {
 		return "", fmt.Errorf("find the claims: got none; want them behind %q", "<!-- gpu:PART -->")
@@ -71,26 +72,30 @@ func (all runs) claims(text string) (string, error) {
 }
 
 // claim says what the newest run that tried it came to.
-func (all runs) claim(part, prefix string) string {
+func (all runs) claim(part, pattern string) string {
 	for i := len(all) - 1; i >= 0; i-- {
-		shown, failed := 0, 0
+		n := map[report.Status]int{}
 		for _, p := range all[i].Parts {
 			for _, c := range p.Checks {
-				if p.Name != part || !strings.HasPrefix(c.Name, prefix) {
-					continue
-				}
-				switch c.Status {
-				case report.Shown:
-					shown++
-				case report.Failed:
-					failed++
-				case report.StandIn, report.NotShown:
+				if p.Name == part && selects(pattern, c.Name) {
+					n[c.Status]++
 				}
 			}
 		}
-		if shown+failed > 0 {
-			return fmt.Sprintf("%s: %d of %d checks", device(all[i]), shown, shown+failed)
+		if n[report.Shown]+n[report.Failed] == 0 {
+			continue
 		}
+		claim := fmt.Sprintf("%s: %d of %d shown", device(all[i]), n[report.Shown], n[report.Shown]+n[report.Failed]+n[report.NotShown]+n[report.StandIn])
+		if n[report.Failed] > 0 {
+			claim += fmt.Sprintf(", %d failed", n[report.Failed])
+		}
+		return claim
 	}
 	return none
+}
+
+// selects says whether a pattern, or none, is of a check.
+func selects(pattern, check string) bool {
+	matched, err := path.Match(pattern, check)
+	return pattern == "" || err == nil && matched
 }

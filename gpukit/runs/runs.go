@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,11 +49,17 @@ func decode(text []byte) (*report.Report, error) {
 	if r.Format != report.Format {
 		return nil, fmt.Errorf("decode report: got format %d; want %d", r.Format, report.Format)
 	}
-	if r.Count(report.Shown) == 0 && r.Count(report.Failed) == 0 || strings.HasPrefix(r.Fact("gpu"), "none") {
-		return nil, errNoGPU
+	if !gpus.MatchString(r.Fact("gpu")) {
+		return nil, fmt.Errorf("%w: its GPU is %q", errNoGPU, r.Fact("gpu"))
+	}
+	if strings.HasSuffix(r.Kit, ".modified") {
+		return nil, fmt.Errorf("decode report: got one of kit %q; want a kit of a commit, which others can make", r.Kit)
 	}
 	return &r, nil
 }
+
+// gpus is the fact of a run on GPUs: how many, and their name.
+var gpus = regexp.MustCompile(`^[1-9][0-9]* x .+`)
 
 // add appends a report to the file, as one line.
 func add(path, from string) error {

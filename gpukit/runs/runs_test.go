@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,11 +35,12 @@ func TestDocumentsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestClaims_NameParts fails where README claims by a part that the kit has not.
-func TestClaims_NameParts(t *testing.T) {
-	var names []string
+// TestClaims_NameChecks fails where a document claims by a part or by checks that the kit
+// has not.
+func TestClaims_NameChecks(t *testing.T) {
+	checks := documented(t)
 	for _, a := range part.All() {
-		names = append(names, a.Name)
+		assert.NotEmpty(t, checks[a.Name], "gpukit/README.md describes the checks of part %s", a.Name)
 	}
 	for _, file := range claimFiles {
 		text, err := os.ReadFile(filepath.Join(testdata.Root(t), file))
@@ -45,9 +48,40 @@ func TestClaims_NameParts(t *testing.T) {
 		found := mark.FindAllStringSubmatch(string(text), -1)
 		assert.NotEmpty(t, found, file)
 		for _, m := range found {
-			assert.Contains(t, names, m[2], "%s: %s", file, m[0])
+			assert.True(t, slices.ContainsFunc(checks[m[2]], func(c string) bool { return selects(m[3], c) }), "%s: %s is of no check", file, m[0])
 		}
 	}
+}
+
+// documented returns the names of checks in the tables of gpukit/README.md, by part.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testdata.Root(t), "gpukit", "README.md"))
+	require.NoError(t, err)
+	checks := map[string][]string{}
+	name := regexp.MustCompile("`([^`]+)`")
+	var section string
+	for line := range strings.Lines(string(text)) {
+		if heading, ok := strings.CutPrefix(line, "### `"); ok {
+			section = strings.TrimRight(heading, "`\n")
+		}
+		cells := strings.Split(line, "|")
+		if section == "" || len(cells) < 3 {
+			continue
+		}
+		var first string
+		for _, m := range name.FindAllStringSubmatch(cells[1], -1) {
+			check := strings.NewReplacer("MODE", "eager", "-N-", "-2-", "*", "x").Replace(m[1])
+			if first == "" {
+				first = check
+			}
+			if strings.HasPrefix(check, "-") { // as the first of the line, with another end
+				check = first[:strings.LastIndexByte(first, '-')] + check
+			}
+			checks[section] = append(checks[section], check)
+		}
+	}
+	return checks
 }
 
 // onGPU is a report of a run on a device, at an hour of a day.
@@ -84,6 +118,10 @@ func TestAdd(t *testing.T) {
 
 	standIn := report.Check{Name: "ras", Status: report.StandIn}
 	assert.ErrorIs(t, add(path, save(t, onGPU(7, "none: no driver", standIn))), errNoGPU)
+	assert.ErrorIs(t, add(path, save(t, onGPU(7, "", shown))), errNoGPU)
+	dirty := onGPU(7, "1 x NVIDIA H200", shown)
+	dirty.Kit = "1 abc.modified"
+	assert.ErrorContains(t, add(path, save(t, dirty)), "want a kit of a commit")
 	other := onGPU(7, "1 x NVIDIA H200", shown)
 	other.Format = report.Format + 1
 	assert.ErrorContains(t, add(path, save(t, other)), "got format 2; want 1")
@@ -98,16 +136,16 @@ func TestClaim_IsThatOfTheNewestRunThatTried(t *testing.T) {
 		onGPU(8, "1 x NVIDIA A100", report.Check{Name: "ras-counts", Status: report.Shown}, report.Check{Name: "loaded", Status: report.Shown}),
 		onGPU(9, "1 x NVIDIA H200", report.Check{Name: "ras-counts", Status: report.NotShown}, report.Check{Name: "loaded", Status: report.Failed}),
 	}
-	assert.Equal(t, "NVIDIA H200: 0 of 1 checks", all.claim("nccl", ""))
-	assert.Equal(t, "NVIDIA A100: 1 of 1 checks", all.claim("nccl", "ras"))
+	assert.Equal(t, "NVIDIA H200: 0 of 2 shown, 1 failed", all.claim("nccl", ""))
+	assert.Equal(t, "NVIDIA A100: 1 of 1 shown", all.claim("nccl", "ras-*"))
 	assert.Equal(t, none, all.claim("cupti", ""))
 }
 
 func TestClaims_ReplaceCells(t *testing.T) {
 	all := runs{onGPU(8, "1 x NVIDIA A100", report.Check{Name: "ras-counts", Status: report.Shown})}
-	text, err := all.claims("| a | <!-- gpu:nccl/ras -->not yet |\n| b | <!-- gpu:cupti -->old: 3 of 3 checks |\n| c | |\n")
+	text, err := all.claims("| a | <!-- gpu:nccl/*ras* -->not yet |\n| b | <!-- gpu:cupti -->old: 3 of 3 checks |\n| c | |\n")
 	require.NoError(t, err)
-	assert.Equal(t, "| a | <!-- gpu:nccl/ras -->NVIDIA A100: 1 of 1 checks |\n| b | <!-- gpu:cupti -->not yet |\n| c | |\n", text)
+	assert.Equal(t, "| a | <!-- gpu:nccl/*ras* -->NVIDIA A100: 1 of 1 shown |\n| b | <!-- gpu:cupti -->not yet |\n| c | |\n", text)
 	_, err = all.claims("nothing")
 	assert.ErrorContains(t, err, "find the claims")
 }

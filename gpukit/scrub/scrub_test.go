@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package part
+package scrub
 
 import (
 	"os"
@@ -54,15 +54,15 @@ const answer = `<?xml version="1.0" ?>
 var named = regexp.MustCompile(`1654923047561|8a0f3c57|b3ac95d2e841|8d00|8D:00|9A:00|>8D<|Q7K4|>23<a9c3e15d|5d29e7c4|4e:7b|ada|my &|train_secret|wolf17|c6e2d9f4`)
 
 func TestScrub_NothingThatNamesTheMachineSurvives(t *testing.T) {
-	s := newScrubber("wolf17.example")
-	got, err := s.smi([]byte(answer))
+	s := New("wolf17.example")
+	got, err := s.SMI([]byte(answer))
 	require.NoError(t, err)
 	assert.Empty(t, named.FindAllString(string(got), -1), "%s", got)
 	for _, kept := range []string{"580.159.04", "NVIDIA H200", "699-2G520-0280-300", "233510DE", "96.00.CF.00.01", "<serial>N/A</serial>", "<pid>4711</pid>"} {
 		assert.Contains(t, string(got), kept)
 	}
 
-	event, err := s.text([]byte(`{"unit":"GPU-c6e2d9f4-58a3-4b7d-8e19-f25a6c3b9d70","host":"wolf17.example","command":"/home/ada/my & job/train_secret"}`))
+	event, err := s.Text([]byte(`{"unit":"GPU-c6e2d9f4-58a3-4b7d-8e19-f25a6c3b9d70","host":"wolf17.example","command":"/home/ada/my & job/train_secret"}`))
 	require.NoError(t, err)
 	assert.Empty(t, named.FindAllString(string(event), -1), "%s", event)
 	assert.Contains(t, string(got), `<uuid>`+regexp.MustCompile(`GPU-[0-9a-f-]+`).FindString(string(event))+`<`, "one value, one constant in all texts")
@@ -70,7 +70,7 @@ func TestScrub_NothingThatNamesTheMachineSurvives(t *testing.T) {
 
 // Shapes stay, so that a reader that is tested on the fixture reads real answers.
 func TestScrub_ShapesAndVersionsStay(t *testing.T) {
-	got, err := newScrubber().smi([]byte(answer))
+	got, err := New().SMI([]byte(answer))
 	require.NoError(t, err)
 	for _, shape := range []string{
 		`<gpu id="0{8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]">`, `<serial>0{12}[0-9a-f]</serial>`, `<uuid>GPU-0{8}-0{4}-0{4}-0{4}-0{11}[0-9a-f]</uuid>`,
@@ -94,39 +94,66 @@ func TestScrub_ShapesAndVersionsStay(t *testing.T) {
 
 func TestScrub_AnswersThatAreNoXML_AreRefused(t *testing.T) {
 	for _, text := range []string{"Driver/library version <mismatch", "<a></b", "<gpu id=>"} {
-		_, err := newScrubber().smi([]byte(text))
+		_, err := New().SMI([]byte(text))
 		assert.ErrorContains(t, err, "scrub nvidia-smi: ", text)
 	}
 }
 
 // What names the machine and cannot be replaced is an error, not a fixture.
 func TestScrub_ValuesThatAreLeft_AreAnError(t *testing.T) {
-	s := newScrubber()
+	s := New()
 	s.constants["wolf17"] = "a wolf17 again"
-	_, err := s.text([]byte("wolf17"))
+	_, err := s.Text([]byte("wolf17"))
 	assert.ErrorContains(t, err, "got 1 values")
 }
 
 func TestScrub_AnswerOfTheFleetsTests_IsRead(t *testing.T) {
 	b, err := os.ReadFile("../../internal/fleet/testdata/smi.xml")
 	require.NoError(t, err)
-	got, err := newScrubber().smi(b)
+	got, err := New().SMI(b)
 	require.NoError(t, err)
 	assert.NotContains(t, string(got), "11111111-1111")
 }
 
-// A short name is replaced where it is a word, and not within others.
-func TestScrub_ShortNames_AreWords(t *testing.T) {
-	got, err := newScrubber("vm").text([]byte(`host vm, vm.example, "vm": kvm of vms`))
+// A name is replaced where it is a word, and not within others; one that is too short to
+// tell machines apart stays.
+func TestScrub_Names_AreWords(t *testing.T) {
+	got, err := New("wolf", "vm").Text([]byte(`host wolf, wolf.example, "wolf": wolfram of vm`))
 	require.NoError(t, err)
-	assert.Equal(t, `host 01, 01.example, "01": kvm of vms`, string(got))
+	assert.Equal(t, `host 0001, 0001.example, "0001": wolfram of vm`, string(got))
+}
+
+// A ring has ids as bytes.
+func TestScrub_UUIDs_AreReplacedAsBytesToo(t *testing.T) {
+	const id = "8a0f3c57-91be-2d64-7f1e-b3ac95d2e841"
+	bytes := []byte("\x01\x8a\x0f\x3c\x57\x91\xbe\x2d\x64\x7f\x1e\xb3\xac\x95\xd2\xe8\x41\x02")
+	for _, name := range []string{id, "GPU-" + id} {
+		got, err := New(name).Text(bytes)
+		require.NoError(t, err)
+		assert.Len(t, got, len(bytes))
+		assert.NotContains(t, string(got), "\x8a\x0f\x3c\x57")
+		assert.Equal(t, byte(1), got[0])
+		assert.Equal(t, byte(2), got[len(got)-1])
+	}
+}
+
+func TestScrub_AddressesAndFolders(t *testing.T) {
+	got, err := New("10.1.22.3", "fe80::4c7b:c9ff:fea5:2d86", "/home/ada").Text([]byte("10.1.22.3:28028 fe80::4c7b:c9ff:fea5:2d86 /home/ada/venv 110.1.22.3"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(got), "ada")
+	assert.NotContains(t, string(got), "2d86")
+	assert.NotRegexp(t, `^10\.1`, string(got))
+	assert.Contains(t, string(got), " 110.1.22.3", "another address")
 }
 
 func TestScrub_ThisMachine_IsNotNamed(t *testing.T) {
-	host, err := os.Hostname()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skipf("this system has no boot id: %v", err)
+	}
+	id := strings.TrimSpace(string(boot))
+	got, err := ThisMachine().Text([]byte("boot " + id + " with GPU-8a0f3c57-91be-2d64-7f1e-b3ac95d2e841"))
 	require.NoError(t, err)
-	got, err := Scrub([]byte("on " + host + " with GPU-8a0f3c57-91be-2d64-7f1e-b3ac95d2e841"))
-	require.NoError(t, err)
-	assert.NotContains(t, string(got), " "+host+" ")
+	assert.NotContains(t, string(got), id)
 	assert.NotContains(t, string(got), "8a0f3c57")
 }
