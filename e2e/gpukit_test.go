@@ -306,7 +306,7 @@ func TestGPUKit_WithoutPython_StandInsAreRight(t *testing.T) {
 }
 
 // kitQuick are the parts that the quick tier runs with PyTorch: others take minutes.
-const kitQuick = "demo,node,cupti"
+const kitQuick = "demo,node,cupti,nccl"
 
 func TestTorchGPUKit_StandInsAreRight(t *testing.T) {
 	python := torchPython(t)
