@@ -190,6 +190,18 @@ func TestLook_WhatIsMissing(t *testing.T) {
 	assert.Contains(t, k.Reason, "no python3")
 }
 
+func TestSMI_PathFirst_ThenTheMountedDriver(t *testing.T) {
+	mounted, onPath, before := t.TempDir(), t.TempDir(), smiFolders
+	smiFolders = []string{mounted}
+	t.Cleanup(func() { smiFolders = before })
+	t.Setenv("PATH", onPath)
+	assert.Empty(t, SMI())
+	require.NoError(t, os.WriteFile(filepath.Join(mounted, "nvidia-smi"), []byte("#!/bin/sh\n"), 0o700))
+	assert.Equal(t, filepath.Join(mounted, "nvidia-smi"), SMI())
+	require.NoError(t, os.WriteFile(filepath.Join(onPath, "nvidia-smi"), []byte("#!/bin/sh\n"), 0o700))
+	assert.Equal(t, filepath.Join(onPath, "nvidia-smi"), SMI())
+}
+
 func TestLook_ABusyGPU(t *testing.T) {
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!/bin/sh\ncase $1 in *driver*) echo 580.1;; *) echo 97;; esac\n"), 0o700))

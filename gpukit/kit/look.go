@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -50,6 +51,8 @@ func (k *Kit) Look(ctx context.Context) []report.Fact {
 		add("gpu", "none: "+k.Reason)
 	}
 	add("driver", k.smi(ctx, "driver_version"))
+	// Two processes cannot share a device in an exclusive mode.
+	add("modes and clocks", k.smi(ctx, "compute_mode,persistence_mode,mig.mode.current,clocks.sm,clocks.max.sm"))
 	add("busy", k.busy(ctx))
 	if k.Torch != nil {
 		add("pytorch", k.Torch.Version)
@@ -92,10 +95,29 @@ func (k *Kit) ask(ctx context.Context) answer {
 	return a
 }
 
-// smi asks nvidia-smi for one field of the first GPU; empty where it has no answer.
+// smiFolders may have nvidia-smi where the PATH does not name them: a driver that is
+// mounted into a container or a small virtual machine.
+var smiFolders = []string{"/usr/local/nvidia/bin"}
+
+// SMI returns the path of nvidia-smi; empty where there is none.
+func SMI() string {
+	if path, err := exec.LookPath("nvidia-smi"); err == nil {
+		if path, err = filepath.Abs(path); err == nil {
+			return path
+		}
+	}
+	for _, dir := range smiFolders {
+		if path, err := exec.LookPath(filepath.Join(dir, "nvidia-smi")); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// smi asks nvidia-smi for fields of the first GPU; empty where it has no answer.
 func (k *Kit) smi(ctx context.Context, field string) string {
-	path, err := exec.LookPath("nvidia-smi")
-	if err != nil {
+	path := SMI()
+	if path == "" {
 		return ""
 	}
 	r, err := k.Run(ctx, Command{Path: path, Args: []string{"--query-gpu=" + field, "--format=csv,noheader,nounits"}, Limit: 20 * time.Second})

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,6 +43,9 @@ func runNode(ctx context.Context, k *kit.Kit, p *report.Part) {
 	n.fingerprints(ctx)
 }
 
+// errNoSMI is returned where a stand-in would contradict the driver.
+var errNoSMI = errors.New("find nvidia-smi: got none on the PATH, while PyTorch has a GPU; want one")
+
 // node is one run of the part.
 type node struct {
 	k      *kit.Kit
@@ -69,9 +71,11 @@ func (n *node) versions(ctx context.Context) {
 
 // find sets the path of nvidia-smi, and makes a stand-in where the machine has none.
 func (n *node) find() (err error) {
-	if n.smi, err = exec.LookPath("nvidia-smi"); err == nil {
-		n.smi, err = filepath.Abs(n.smi)
-		return err
+	if n.smi = kit.SMI(); n.smi != "" {
+		return nil
+	}
+	if n.k.GPU != nil {
+		return errNoSMI
 	}
 	n.status = report.StandIn
 	n.smi = filepath.Join(n.k.Work, "nvidia-smi")
