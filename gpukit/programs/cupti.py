@@ -14,6 +14,7 @@ import traceback
 
 STEPS = 10  # of a window
 WARMUP = 10
+HEAT = 3  # steps before a window, so that the device's clock is that of work
 BRACKETS = 300
 BLOCKS = "ABBABAABBAABABBA"  # A: recording, B: paused
 BLOCK_STEPS = 20
@@ -74,7 +75,7 @@ class Run:
     def window(self, kind):
         window = {"kind": kind, "steps": STEPS, "trace": "", "pause": ACTIVE, "resume": []}
         self.facts["windows"].append(window)
-        self.device.sync()
+        self.steps(HEAT)
         if kind.startswith("theirs"):
             self.theirs(window)
         else:

@@ -22,7 +22,7 @@ TYPES = {"bfloat16": (torch.bfloat16, torch.int16), "float32": (torch.float32, t
 
 class Cuda:
     name = "cuda"
-    parameters = 100_000_000
+    parameters = 40_000_000
 
     def wait(self):
         torch.cuda.synchronize()

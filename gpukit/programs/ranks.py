@@ -36,9 +36,11 @@ from torch.utils.data import DataLoader, Dataset  # noqa: E402
 
 FAULTS = ("none", "compute", "work", "cpu", "data")
 LAYERS = 4
-SPIN_MS = 2.5  # of the GPU's time, after each layer
+# Of the GPU's time, after each layer: several of the slices, of some 2 ms, in which two
+# processes take turns.
+SPIN_MS = 6.0
 CYCLES_PER_MS = 1_700_000  # the same on all ranks, whatever the clock: they share it
-MORE = 4  # times as many rows
+MORE = 12  # times as many rows
 SLOWER = 2.0  # times as long, as a GPU at half its clock
 ROWS = 16  # that a sample has
 PROFILED = 20  # steps

@@ -34,8 +34,8 @@ func TestBrackets_KernelsWithin_AreRight(t *testing.T) {
 
 func TestBrackets_WrongData_Fails(t *testing.T) {
 	for name, change := range map[string]func(s *session){
-		"ends after the host saw it": func(s *session) { s.ring.kernels[4].end += 4000 },
-		"starts before its launch":   func(s *session) { s.ring.kernels[4].start = s.ring.kernels[4].launch - 200 },
+		"ends after the host saw it": func(s *session) { s.ring.kernels[4].end += 24_000 },
+		"starts before its launch":   func(s *session) { s.ring.kernels[4].start = s.ring.kernels[4].launch - 20_200 },
 		"is missing":                 func(s *session) { s.ring.kernels = s.ring.kernels[1:] },
 		"has no launch":              func(s *session) { s.ring.kernels[4].Launched = false },
 		"all are a millisecond off": func(s *session) {
@@ -50,6 +50,14 @@ func TestBrackets_WrongData_Fails(t *testing.T) {
 		change(s)
 		assert.Equal(t, report.Failed, s.brackets().Status, name)
 	}
+}
+
+func TestBrackets_WithinCUPTIsConversion_IsRightAndCounted(t *testing.T) {
+	s := bracketSession(10)
+	s.ring.kernels[4].start = s.ring.kernels[4].launch - 3000
+	c := s.brackets()
+	assert.Equal(t, report.Shown, c.Status)
+	assert.Contains(t, c.Text, "1 lie outside, by up to 3.0 us")
 }
 
 func TestBrackets_WithinTheBoundOfTheReadings_IsRight(t *testing.T) {

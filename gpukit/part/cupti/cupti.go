@@ -6,7 +6,6 @@ package cupti
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -135,9 +134,7 @@ func (r *runner) countsOnly(ctx context.Context) {
 		return
 	}
 	if s := r.session(ctx, g); s != nil {
-		if _, after := s.ours(); len(s.theirs("theirs")) > 0 {
-			r.add(s.resumes("resume-after-teardown", after, s.theirs("theirs")[0]))
-		}
+		r.add(s.teardown())
 	}
 }
 
@@ -174,8 +171,8 @@ func (r *runner) alone(ctx context.Context, g *program) {
 }
 
 func (r *runner) smi(ctx context.Context) string {
-	path, err := exec.LookPath("nvidia-smi")
-	if err != nil {
+	path := kit.SMI()
+	if path == "" {
 		return ""
 	}
 	out, err := r.kit.Run(ctx, kit.Command{Path: path, Args: []string{"--query-gpu=uuid", "--format=csv,noheader"}, Limit: 20 * time.Second})

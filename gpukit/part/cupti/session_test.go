@@ -229,6 +229,21 @@ func TestUntold_HalfAWindowAfterIt_Fails(t *testing.T) {
 	assert.Equal(t, report.Failed, statuses(s.untold())["untold-after"])
 }
 
+func TestTeardown_OurEndIsDocumented_HalfAWindowIsWrong(t *testing.T) {
+	assert.Equal(t, report.StandIn, right("eager").teardown().Status)
+
+	s := right("eager")
+	s.ring.kernels = s.ring.kernels[:len(s.ring.kernels)/2] // the windows before
+	c := s.teardown()
+	assert.Equal(t, report.NotShown, c.Status, c.Text)
+
+	more := kernelsFrom(4*apart, steps, false)
+	s.ring.kernels = append(s.ring.kernels, more[:len(more)-2]...)
+	assert.Equal(t, report.Failed, s.teardown().Status)
+	s.traces[2], s.traces[4] = nil, nil
+	assert.Equal(t, report.Failed, s.teardown().Status)
+}
+
 func TestDevice_AnotherUUID_Fails(t *testing.T) {
 	s := right("eager")
 	s.ring.gpus = []ring.GPU{{Index: 1, UUID: "GPU-4b1c0f9e-0000-1111-2222-333344445555"}}
