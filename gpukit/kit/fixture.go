@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,8 @@ const (
 	// MaxFixtureBytes bounds each.
 	MaxFixtureBytes = 16 << 20
 )
+
+var errTooLarge = errors.New("archive too large")
 
 type fixtures struct {
 	mu    sync.Mutex
@@ -56,7 +59,7 @@ func (k *Kit) Fixture(name string, entries ...Entry) error {
 		return err
 	}
 	if len(archive) > MaxFixtureBytes {
-		return fmt.Errorf("keep fixture %s: got %d bytes; want at most %d", name, len(archive), MaxFixtureBytes)
+		return fmt.Errorf("keep fixture %s: %w: got %d bytes; want at most %d", name, errTooLarge, len(archive), MaxFixtureBytes)
 	}
 	f := k.fixtures
 	f.mu.Lock()
@@ -72,6 +75,15 @@ func (k *Kit) Fixture(name string, entries ...Entry) error {
 		return fmt.Errorf("keep fixture: %w", err)
 	}
 	return nil
+}
+
+// FixtureWith keeps extra entries, too, unless the archive is too large with them.
+func (k *Kit) FixtureWith(name string, extra []Entry, entries ...Entry) error {
+	err := k.Fixture(name, slices.Concat(entries, extra)...)
+	if errors.Is(err, errTooLarge) && len(entries) > 0 {
+		return k.Fixture(name, entries...)
+	}
+	return err
 }
 
 // Fixtures returns the names of the files that were kept.

@@ -147,15 +147,19 @@ func untar(t *testing.T, path string) map[string]string {
 	}
 }
 
-func TestFixture_TooLarge(t *testing.T) {
-	noise := make([]byte, MaxFixtureBytes+1<<16)
-	state := uint64(1)
-	for i := range noise {
+// noise returns bytes that do not compress.
+func noise(n int) []byte {
+	out, state := make([]byte, n), uint64(1)
+	for i := range out {
 		state = state*6364136223846793005 + 1442695040888963407
-		noise[i] = byte(state >> 56)
+		out[i] = byte(state >> 56)
 	}
+	return out
+}
+
+func TestFixture_TooLarge(t *testing.T) {
 	k := newKit(t)
-	assert.ErrorContains(t, k.Fixture("noise", Entry{"noise", noise}), "want at most")
+	assert.ErrorContains(t, k.Fixture("noise", Entry{"noise", noise(MaxFixtureBytes + 1<<16)}), "want at most")
 	assert.Empty(t, k.Fixtures())
 }
 
@@ -164,6 +168,19 @@ func python(t *testing.T, k *Kit, script string) {
 	t.Helper()
 	k.Python = filepath.Join(t.TempDir(), "python3")
 	require.NoError(t, os.WriteFile(k.Python, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+}
+
+func TestFixtureWith_TooLarge_LeavesTheExtraOut(t *testing.T) {
+	k := newKit(t)
+	large := noise(MaxFixtureBytes + 1<<16)
+	require.NoError(t, k.FixtureWith("small", []Entry{{Name: "b", Content: []byte("y")}}, Entry{Name: "a", Content: []byte("x")}))
+	both, err := os.Stat(filepath.Join(k.Out, "small.tar.gz"))
+	require.NoError(t, err)
+	require.NoError(t, k.FixtureWith("small", []Entry{{Name: "b", Content: large}}, Entry{Name: "a", Content: []byte("x")}))
+	one, err := os.Stat(filepath.Join(k.Out, "small.tar.gz"))
+	require.NoError(t, err)
+	assert.Less(t, one.Size(), both.Size())
+	assert.ErrorContains(t, k.FixtureWith("other", []Entry{{Name: "b", Content: large}}), "too large")
 }
 
 func TestLook_WhatIsMissing(t *testing.T) {

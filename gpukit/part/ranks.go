@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
 //go:embed ranks.yaml
@@ -83,7 +84,7 @@ func runRanks(ctx context.Context, k *kit.Kit, p *report.Part) {
 		p.Add("ranks", report.NotShown, "the ranks need PyTorch: "+k.Reason)
 		return
 	}
-	var kept []kit.Entry
+	var kept, rings []kit.Entry
 	for _, c := range rankCases {
 		switch {
 		case ctx.Err() != nil:
@@ -92,9 +93,10 @@ func runRanks(ctx context.Context, k *kit.Kit, p *report.Part) {
 			p.Addf(c.name, report.NotShown, "NCCL needs a GPU")
 		default:
 			kept = append(kept, c.run(ctx, k, p)...)
+			rings = append(rings, c.rings(k)...)
 		}
 	}
-	if err := k.Fixture("ranks", kept...); err != nil {
+	if err := k.FixtureWith("ranks", rings, kept...); err != nil {
 		p.Add("fixture", report.Failed, err.Error())
 	}
 }
@@ -241,6 +243,22 @@ func (c rankCase) keep(p *report.Part, dir string) (kept []kit.Entry) {
 		kept = append(kept, entry)
 	}
 	return kept
+}
+
+// rings returns those of the job, as far as they can be read: what was wrong is found in them.
+func (c rankCase) rings(k *kit.Kit) (entries []kit.Entry) {
+	paths, err := filepath.Glob(filepath.Join(k.Work, c.name, "rings", "*"+ring.Suffix))
+	if err != nil {
+		return nil // the pattern has no class that could be broken
+	}
+	for i, path := range paths {
+		entry, err := kit.FileEntry(path)
+		if err == nil {
+			entry.Name = fmt.Sprintf("%s/%d%s", c.name, i, ring.Suffix)
+			entries = append(entries, entry)
+		}
+	}
+	return entries
 }
 
 // freePort returns a port of the loopback interface that was free just now.

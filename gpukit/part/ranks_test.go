@@ -4,12 +4,14 @@ package part
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/lockstep-otel/lockstep/gpukit/report"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
@@ -48,8 +50,39 @@ func TestVerdict(t *testing.T) {
 		"an older revision comes late":  {"compute", []model.Finding{straggler("a", 1, 1, model.ClassCompute, ""), straggler("a", 0, 1, model.ClassHost, "")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, right := cases[c.name].verdict(latest(c.found))
-			assert.Equal(t, c.right, right, text)
+			status, text := cases[c.name].verdict(report.Shown, latest(c.found))
+			want := report.Failed
+			if c.right {
+				want = report.Shown
+			}
+			assert.Equal(t, want, status, text)
+		})
+	}
+}
+
+func TestVerdict_CostOfATurn_DoesNotDecide(t *testing.T) {
+	costs := func(rank int64, seconds float64) model.Finding {
+		f := straggler(fmt.Sprint(rank), 0, rank, model.ClassCompute, "")
+		f.CostSeconds = model.Some(seconds)
+		return f
+	}
+	healthy, compute := rankCase{fault: "none"}, rankCase{fault: "compute", classes: onlyCompute}
+	for name, c := range map[string]struct {
+		of    rankCase
+		right report.Status
+		found []model.Finding
+		want  report.Status
+	}{
+		"healthy, within a turn":            {healthy, report.Shown, []model.Finding{costs(0, 0.003)}, report.NotShown},
+		"healthy, beyond a turn":            {healthy, report.Shown, []model.Finding{costs(0, 0.003), costs(1, 0.005)}, report.Failed},
+		"healthy, the stand-in has no turn": {healthy, report.StandIn, []model.Finding{costs(0, 0.003)}, report.Failed},
+		"fault, another within a turn":      {compute, report.Shown, []model.Finding{costs(1, 0.02), costs(0, 0.003)}, report.Shown},
+		"fault, another beyond a turn":      {compute, report.Shown, []model.Finding{costs(1, 0.02), costs(0, 0.005)}, report.Failed},
+		"fault, another alone":              {compute, report.Shown, []model.Finding{costs(0, 0.003)}, report.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, text := c.of.verdict(c.right, c.found)
+			assert.Equal(t, c.want, status, text)
 		})
 	}
 }

@@ -5,19 +5,23 @@ package cupti
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
 
-// keep keeps the ring, the facts and the first trace of each mode.
+// keep keeps the ring, the facts and the first trace of each mode, and of all other
+// programs what they left, if there is room.
 func (r *runner) keep() {
-	var entries []kit.Entry
-	for _, mode := range modes {
-		g := r.programs[mode]
-		if g.ring == nil || g.err != nil {
+	var entries, extra []kit.Entry
+	for _, name := range slices.Sorted(maps.Keys(r.programs)) {
+		g := r.programs[name]
+		if !slices.Contains(modes, name) || g.ring == nil || g.err != nil {
+			extra = append(extra, leftBy(g)...)
 			continue
 		}
 		files, err := filesOf(g)
@@ -27,39 +31,66 @@ func (r *runner) keep() {
 		}
 		entries = append(entries, files...)
 	}
-	if len(entries) == 0 {
+	if len(entries)+len(extra) == 0 {
 		return
 	}
-	if err := r.kit.Fixture("cupti", entries...); err != nil {
+	if err := r.kit.FixtureWith("cupti", extra, entries...); err != nil {
 		r.part.Add("fixture", report.Failed, err.Error())
 	}
 }
 
+// leftBy returns what can be read of a program that may have failed.
+func leftBy(g *program) []kit.Entry {
+	var entries []kit.Entry
+	for _, read := range g.files() {
+		if e, err := read.entry(g.name); err == nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
 func filesOf(g *program) ([]kit.Entry, error) {
 	var entries []kit.Entry
-	add := func(name, path string, change func([]byte) ([]byte, error)) error {
-		b, err := os.ReadFile(path)
-		if err == nil && change != nil {
-			b, err = change(b)
-		}
+	for _, read := range g.files() {
+		e, err := read.entry(g.name)
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", name, err)
+			return nil, err
 		}
-		entries = append(entries, kit.Entry{Name: g.mode + "/" + name, Content: b})
-		return nil
+		entries = append(entries, e)
 	}
-	if err := add("events.ring", g.ring.path, nil); err != nil {
-		return nil, err
-	}
-	if err := add("facts.json", filepath.Join(g.folder, "facts.json"), nil); err != nil {
-		return nil, err
+	return entries, nil
+}
+
+// kept is a file that is kept, changed or as it is.
+type kept struct {
+	name, path string
+	change     func([]byte) ([]byte, error)
+}
+
+// files returns the program's ring, facts and first trace.
+func (g *program) files() []kept {
+	files := []kept{{name: "facts.json", path: filepath.Join(g.folder, "facts.json")}}
+	if g.ring != nil {
+		files = append(files, kept{name: "events.ring", path: g.ring.path})
 	}
 	for _, w := range g.Windows {
 		if w.Trace != "" {
-			return entries, add("trace.json", filepath.Join(g.folder, w.Trace), trimmed)
+			return append(files, kept{name: "trace.json", path: filepath.Join(g.folder, w.Trace), change: trimmed})
 		}
 	}
-	return entries, nil
+	return files
+}
+
+func (f kept) entry(folder string) (kit.Entry, error) {
+	b, err := os.ReadFile(f.path)
+	if err == nil && f.change != nil {
+		b, err = f.change(b)
+	}
+	if err != nil {
+		return kit.Entry{}, fmt.Errorf("keep %s: %w", f.name, err)
+	}
+	return kit.Entry{Name: folder + "/" + f.name, Content: b}, nil
 }
 
 // trimmed leaves of a trace what the device ran and the calls that launched it.
