@@ -104,9 +104,10 @@ func runRanks(ctx context.Context, k *kit.Kit, p *report.Part) {
 // run runs one job and adds its check. It returns what is to be kept.
 func (c rankCase) run(ctx context.Context, k *kit.Kit, p *report.Part) []kit.Entry {
 	dir := filepath.Join(k.Work, c.name)
+	logged := len(k.Log.String())
 	found, did, err := c.found(ctx, k, dir)
 	switch {
-	case err != nil && c.nccl && strings.Contains(k.Log.String(), ncclDuplicate):
+	case err != nil && c.nccl && strings.Contains(since(k.Log.String(), logged), ncclDuplicate):
 		p.Addf(c.name, report.NotShown, "NCCL refuses two ranks on one GPU: %s", ncclDuplicate)
 	case err != nil:
 		p.Add(c.name, report.Failed, err.Error())
@@ -118,6 +119,9 @@ func (c rankCase) run(ctx context.Context, k *kit.Kit, p *report.Part) []kit.Ent
 	}
 	return c.keep(p, dir)
 }
+
+// since returns what a log that had n bytes got: other parts log the same.
+func since(log string, n int) string { return log[min(n, len(log)):] }
 
 // ncclDuplicate is what NCCL says of a second rank on a GPU.
 const ncclDuplicate = "Duplicate GPU detected"

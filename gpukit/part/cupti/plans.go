@@ -159,8 +159,18 @@ func (s *session) cost() report.Check {
 	if err != nil {
 		return s.check(name, false, err.Error())
 	}
-	return report.Check{Name: name, Status: r.judge(s.right), Figures: r.figures(),
-		Text: r.describe("recording, against a pause in the same process,")}
+	var paused []float64
+	for _, b := range s.facts.Blocks {
+		if b.Kind == "B" {
+			paused = append(paused, median(b.Took))
+		}
+	}
+	text := r.describe("recording, against a pause in the same process,") + fmt.Sprintf("; a step takes %.2f ms", median(paused)/1e6)
+	if before, _ := s.ours(); len(before) > 0 {
+		kernels, _, _, _ := before[0].tally.sums()
+		text += fmt.Sprintf(" with %d kernels", kernels/max(before[0].window.Steps, 1))
+	}
+	return report.Check{Name: name, Status: r.judge(s.right), Figures: r.figures(), Text: text}
 }
 
 // costBetween compares processes that took turns.
