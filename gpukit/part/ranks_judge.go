@@ -27,8 +27,8 @@ func (c rankCase) judge(p *report.Part, status report.Status, found []model.Find
 }
 
 // turn is what a rank may wait, s a step, since two processes take turns on one GPU: the
-// one that is served second ends later, by a slice of some milliseconds.
-const turn = 0.004
+// one that is served second ends later, by a slice or two of some milliseconds.
+const turn = 0.008
 
 // verdict returns what the findings come to: right, where they are as they must be.
 func (c rankCase) verdict(right report.Status, found []model.Finding) (report.Status, string) {

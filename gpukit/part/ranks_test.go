@@ -74,10 +74,10 @@ func TestVerdict_CostOfATurn_DoesNotDecide(t *testing.T) {
 		want  report.Status
 	}{
 		"healthy, within a turn":            {healthy, report.Shown, []model.Finding{costs(0, 0.003)}, report.NotShown},
-		"healthy, beyond a turn":            {healthy, report.Shown, []model.Finding{costs(0, 0.003), costs(1, 0.005)}, report.Failed},
+		"healthy, beyond a turn":            {healthy, report.Shown, []model.Finding{costs(0, 0.003), costs(1, 0.009)}, report.Failed},
 		"healthy, the stand-in has no turn": {healthy, report.StandIn, []model.Finding{costs(0, 0.003)}, report.Failed},
 		"fault, another within a turn":      {compute, report.Shown, []model.Finding{costs(1, 0.02), costs(0, 0.003)}, report.Shown},
-		"fault, another beyond a turn":      {compute, report.Shown, []model.Finding{costs(1, 0.02), costs(0, 0.005)}, report.Failed},
+		"fault, another beyond a turn":      {compute, report.Shown, []model.Finding{costs(1, 0.02), costs(0, 0.009)}, report.Failed},
 		"fault, another alone":              {compute, report.Shown, []model.Finding{costs(0, 0.003)}, report.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
