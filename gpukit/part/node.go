@@ -31,7 +31,7 @@ func nodePart() Part {
 	return Part{
 		Name:  "node",
 		Title: "The machine: versions that the fleet receiver reads, devices, cost of a replica's fingerprint",
-		Limit: 60 * time.Second,
+		Limit: 80 * time.Second,
 		Run:   runNode,
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	fingerprintLimit = 25 * time.Second
+	fingerprintLimit = 35 * time.Second
 	// claimedMiB is what inject/python/README.md claims that a call takes of the device's memory.
 	claimedMiB = 24
 )

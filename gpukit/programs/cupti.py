@@ -20,7 +20,7 @@ BLOCKS = "ABBABAABBAABABBA"  # A: recording, B: paused
 BLOCK_STEPS = 20
 TURN_STEPS = 30
 TURNS = 8  # of each process
-PATIENCE_S = 110.0  # to wait for another process
+PATIENCE_S = 130.0  # to wait for another process
 ACTIVE = 0
 
 

@@ -20,6 +20,9 @@ func (r *runner) keep() {
 	var entries, extra []kit.Entry
 	for _, name := range slices.Sorted(maps.Keys(r.programs)) {
 		g := r.programs[name]
+		if !g.over() {
+			continue
+		}
 		if !slices.Contains(modes, name) || g.ring == nil || g.err != nil {
 			extra = append(extra, leftBy(g)...)
 			continue

@@ -15,9 +15,11 @@ import (
 
 const (
 	// programLimit bounds each run of the program, the wait for its turn included.
-	programLimit = 125 * time.Second
+	programLimit = 145 * time.Second
 	// hurryLimit bounds those that wait for no turn, and for which others wait.
 	hurryLimit = 60 * time.Second
+	// teardownLimit bounds the one that may hang, as CUPTI is detached from a process that runs.
+	teardownLimit = 45 * time.Second
 )
 
 // program is one run of programs/cupti.py.
@@ -26,7 +28,8 @@ type program struct {
 	env              []string
 	injected         bool
 	atRest           bool
-	wait             string // a file, or of turns a folder
+	wait             string        // a file, or of turns a folder
+	limit            time.Duration // 0: that of all
 	me, of           int
 
 	folder string
@@ -110,16 +113,20 @@ func (g *program) command(k *kit.Kit, rings string) kit.Command {
 	if g.of > 0 {
 		args = append(args, "--me", fmt.Sprint(g.me), "--of", fmt.Sprint(g.of))
 	}
-	limit := programLimit
-	if g.wait == "" {
+	limit := g.limit
+	switch {
+	case limit > 0:
+	case g.wait == "":
 		limit = hurryLimit
+	default:
+		limit = programLimit
 	}
 	return kit.Command{Path: k.Python, Args: args, Env: append(env, g.env...), Dir: g.folder, Limit: limit}
 }
 
 // ready waits until the program has warmed up and waits for its turn, or has ended, for
-// a while at most.
-func (g *program) ready(ctx context.Context, most time.Duration) {
+// a while at most; false: it has not.
+func (g *program) ready(ctx context.Context, most time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	tick := time.NewTicker(followEvery)
@@ -127,14 +134,24 @@ func (g *program) ready(ctx context.Context, most time.Duration) {
 	for {
 		select {
 		case <-g.done:
-			return
+			return true
 		case <-ctx.Done():
-			return
+			return false
 		case <-tick.C:
 			if _, err := os.Stat(filepath.Join(g.folder, "ready")); err == nil {
-				return
+				return true
 			}
 		}
+	}
+}
+
+// over reports whether the program has ended.
+func (g *program) over() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
 	}
 }
 
