@@ -69,7 +69,12 @@ class Run:
         window["begin_raw"], window["begin_real"] = raw(), time.time_ns()
         self.device.sentinels()
         self.device.sync()
-        self.steps(STEPS)
+        first = self.device.mark()
+        for _ in range(STEPS):
+            self.device.step()
+        last = self.device.mark()
+        self.device.sync()
+        window["events_ms"] = self.device.between(first, last)
         window["end_raw"], window["end_real"] = raw(), time.time_ns()
 
     def window(self, kind):

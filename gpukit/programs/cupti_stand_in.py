@@ -118,6 +118,12 @@ class StandIn:
         while self.now() < self.idle_at:
             time.sleep(0.0001)
 
+    def mark(self):
+        return None
+
+    def between(self, first, last):
+        return 0.0  # no events
+
     def sentinels(self):
         for _ in range(SENTINELS):
             self.kernel(SPIN)

@@ -116,6 +116,18 @@ class Torch:
         if self.cuda:
             self.torch.cuda.synchronize()
 
+    def mark(self):
+        """Returns a CUDA event of now; None without CUDA."""
+        if not self.cuda:
+            return None
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def between(self, first, last):
+        """Returns ms between two events that are over, by the device's own clock."""
+        return first.elapsed_time(last) if self.cuda else 0.0
+
     def sentinels(self):
         for _ in range(SENTINELS):
             if self.cuda:

@@ -31,14 +31,15 @@ type facts struct {
 
 // window is a stretch of equal work between two stamps of MONOTONIC_RAW, ns.
 type window struct {
-	Kind   string `json:"kind"` // ours, theirs, theirs-untold, theirs-first
-	Steps  int    `json:"steps"`
-	Begin  uint64 `json:"begin_raw"`
-	End    uint64 `json:"end_raw"`
-	Trace  string `json:"trace"` // file of the other profiler
-	Pause  int    `json:"pause"`
-	Resume []int  `json:"resume"` // results, until one was 0
-	Status string `json:"status"` // of the library at its end
+	Kind   string  `json:"kind"` // ours, theirs, theirs-untold, theirs-first
+	Steps  int     `json:"steps"`
+	Begin  uint64  `json:"begin_raw"`
+	End    uint64  `json:"end_raw"`
+	Events float64 `json:"events_ms"` // its steps by CUDA events, ms; 0: none
+	Trace  string  `json:"trace"`     // file of the other profiler
+	Pause  int     `json:"pause"`
+	Resume []int   `json:"resume"` // results, until one was 0
+	Status string  `json:"status"` // of the library at its end
 }
 
 // block is a row of steps with recording on (A) or paused (B).

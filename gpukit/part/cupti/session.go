@@ -167,12 +167,25 @@ func (s *session) times(ours, theirs []seen) report.Check {
 		{Name: "spread between windows of one recorder", Value: 100 * t.spread, Unit: "%"},
 	}
 	text := fmt.Sprintf("device time of a window: %.3f ms, %+.2f %% of the other profiler's; worst kind with a share of 2 %% or more: %s, %+.2f %%", t.ours/1e6, 100*t.difference, t.kind, 100*t.worst)
+	if a, b := byEvents(ours), byEvents(theirs); a > 0 && b > 0 {
+		text += fmt.Sprintf("; by CUDA events its steps take %.3f ms, and %.3f under the other profiler", a, b)
+	}
 	ok := t.theirs > 0 && t.difference <= maxTimes && t.difference >= -maxTimes
 	if !ok && t.theirs > 0 && t.spread >= max(t.difference, -t.difference) {
 		return report.Check{Name: name, Status: report.NotShown, Figures: figures,
 			Text: text + fmt.Sprintf("; windows of one recorder differ by %.2f %%, so that this machine cannot decide", 100*t.spread)}
 	}
 	return s.check(name, ok, text, figures...)
+}
+
+// byEvents returns what windows took by CUDA's events, ms, the median: it depends on no
+// recorder's clock, but has the gaps between kernels, too.
+func byEvents(windows []seen) float64 {
+	var ms []float64
+	for _, w := range windows {
+		ms = append(ms, w.window.Events)
+	}
+	return median(ms)
 }
 
 // launches checks that each kernel has the call that launched it, and kernels of a

@@ -154,6 +154,16 @@ func TestSession_WindowsThatVary_DoNotDecide(t *testing.T) {
 	assert.Equal(t, report.NotShown, statuses(s.all())["eager-times"])
 }
 
+func TestSession_CUDAEvents_AreInTheText(t *testing.T) {
+	s := right("eager")
+	assert.NotContains(t, textOf(t, s.all(), "eager-times"), "CUDA events")
+	for i := range s.facts.Windows {
+		s.facts.Windows[i].Events = 2
+	}
+	s.facts.Windows[2].Events, s.facts.Windows[4].Events = 3, 4
+	assert.Contains(t, textOf(t, s.all(), "eager-times"), "by CUDA events its steps take 2.000 ms, and 3.500 under the other profiler")
+}
+
 func TestSession_HalfAPercent_IsRight(t *testing.T) {
 	s := right("eager")
 	stretch(s, 1.005)
