@@ -92,22 +92,28 @@ func readFacts(folder string) (*facts, error) {
 	return &f, nil
 }
 
-// readTrace returns what another profiler recorded, as torch.profiler exports it.
-func readTrace(ctx context.Context, path string) (tally, error) {
+// readTrace returns what another profiler recorded, as torch.profiler exports it, and how
+// much of it is without the call that launched it.
+func readTrace(ctx context.Context, path string) (t tally, without int, err error) {
 	trace, err := kineto.ParseFile(ctx, path, kineto.DefaultOptions())
 	if err != nil {
-		return nil, fmt.Errorf("read trace: %w", err)
+		return nil, 0, fmt.Errorf("read trace: %w", err)
 	}
-	t := tally{}
+	t = tally{}
 	for op := range trace.Ops() {
+		name := copyName
 		switch {
 		case op.Kind == model.KindCompute || op.Kind.IsComm():
-			t.add(nestedName(op.Name), uint64(op.End-op.Start))
-		case op.Kind == model.KindCopy && strings.HasPrefix(op.Name, "Memset"):
-			t.add(setName, uint64(op.End-op.Start))
-		case op.Kind == model.KindCopy:
-			t.add(copyName, uint64(op.End-op.Start))
+			name = nestedName(op.Name)
+		case op.Kind != model.KindCopy:
+			continue
+		case strings.HasPrefix(op.Name, "Memset"):
+			name = setName
+		}
+		t.add(name, uint64(op.End-op.Start))
+		if !op.Launch.OK {
+			without++
 		}
 	}
-	return t, nil
+	return t, without, nil
 }

@@ -27,8 +27,9 @@ const trace = `{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVID
 func TestReadTrace_EventsOfTheDevice_AreCountedByKind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.json")
 	require.NoError(t, os.WriteFile(path, []byte(trace), 0o600))
-	got, err := readTrace(t.Context(), path)
+	got, without, err := readTrace(t.Context(), path)
 	require.NoError(t, err)
+	assert.Equal(t, 4, without, "the trace has the call of the first kernel alone")
 	assert.Equal(t, tally{
 		"at::native::elementwise_kernel":          {count: 2, ns: 42410},
 		"ncclDevKernel_AllReduce_Sum_f32_RING_LL": {count: 1, ns: 2000},

@@ -21,6 +21,7 @@ type session struct {
 	facts  *facts
 	ring   *record
 	traces []tally // by window; nil: no trace
+	lacks  []int   // by window: what is in the trace without its launch
 	right  report.Status
 	ended  bool // the process ended with status 0
 }
@@ -38,13 +39,13 @@ func open(ctx context.Context, g *program, right report.Status) (*session, error
 	if g.ring.err != nil {
 		return nil, fmt.Errorf("read ring: %w", g.ring.err)
 	}
-	s := &session{mode: g.mode, facts: &g.facts, ring: g.ring, traces: make([]tally, len(g.Windows)), right: right, ended: g.err == nil}
+	s := &session{mode: g.mode, facts: &g.facts, ring: g.ring, traces: make([]tally, len(g.Windows)), lacks: make([]int, len(g.Windows)), right: right, ended: g.err == nil}
 	for i, w := range g.Windows {
 		if w.Trace == "" {
 			continue
 		}
 		var err error
-		if s.traces[i], err = readTrace(ctx, filepath.Join(g.folder, w.Trace)); err != nil {
+		if s.traces[i], s.lacks[i], err = readTrace(ctx, filepath.Join(g.folder, w.Trace)); err != nil {
 			return nil, err
 		}
 	}
@@ -65,6 +66,7 @@ type seen struct {
 	tally     tally
 	sentinels int
 	kernels   []kernel // ours only
+	without   int      // theirs only: without launch
 }
 
 // ours returns what we recorded in our windows before the first of another profiler,
@@ -94,7 +96,7 @@ func (s *session) theirs(kind string) []seen {
 	var out []seen
 	for i := range s.facts.Windows {
 		if w := &s.facts.Windows[i]; w.Kind == kind && s.traces[i] != nil {
-			one := seen{window: w, tally: maps.Clone(s.traces[i])}
+			one := seen{window: w, tally: maps.Clone(s.traces[i]), without: s.lacks[i]}
 			one.sentinels = one.tally.take()
 			out = append(out, one)
 		}
@@ -118,7 +120,7 @@ func (s *session) all() []report.Check {
 		return []report.Check{s.check(s.mode+"-counts", false, fmt.Sprintf("got %d windows of ours and %d of the other profiler; want both", len(before), len(theirs)))}
 	}
 	return []report.Check{
-		s.counts(before, theirs), s.times(append(complete(after, theirs[0]), before...), theirs), s.launches(before), s.names(before), s.drops(), s.resumes(s.mode+"-resume", after, theirs[0]),
+		s.counts(before, theirs), s.times(append(complete(after, theirs[0]), before...), theirs), s.launches(before), s.calls(theirs), s.names(before), s.drops(), s.resumes(s.mode+"-resume", after, theirs[0]),
 	}
 }
 
@@ -214,6 +216,21 @@ func (s *session) launches(ours []seen) report.Check {
 	}
 	ok := all > 0 && without == 0 && wrong == 0 && (s.mode == "graph") == (inGraph > 0)
 	return s.check(s.mode+"-launches", ok, text, report.Figure{Name: "without launch", Value: float64(without), Unit: "1"})
+}
+
+// maxWithout is the share of a trace that may be without its launch: a pause that
+// leaves calls switched off for the other profiler loses all of a kind.
+const maxWithout = 0.01
+
+// calls checks that the other profiler has the calls that launched what it recorded.
+func (s *session) calls(theirs []seen) report.Check {
+	all, without := 0, 0
+	for _, w := range theirs {
+		kernels, copies, sets, _ := w.tally.sums()
+		all, without = all+kernels+copies+sets+w.sentinels, without+w.without
+	}
+	return s.check(s.mode+"-profiler-launches", all > 0 && float64(without) <= maxWithout*float64(all),
+		fmt.Sprintf("%d of %d kernels, copies and sets of the other profiler, which we pause for, are without their launch", without, all))
 }
 
 func (s *session) names(ours []seen) report.Check {

@@ -71,7 +71,7 @@ func right(mode string) *session {
 		} else {
 			trace, w.Resume = tallyOf(kernels), []int{0}
 		}
-		s.facts.Windows, s.traces = append(s.facts.Windows, w), append(s.traces, trace)
+		s.facts.Windows, s.traces, s.lacks = append(s.facts.Windows, w), append(s.traces, trace), append(s.lacks, 0)
 	}
 	return s
 }
@@ -122,6 +122,7 @@ func TestSession_WrongData_Fails(t *testing.T) {
 		{"a graph in eager mode", "eager", func(s *session) { s.ring.kernels[70].Graph, s.ring.kernels[70].GraphID = true, 1 }, "launches"},
 		{"no graph in graph mode", "graph", func(s *session) { s.ring.kernels = right("eager").ring.kernels }, "launches"},
 		{"a graph without its id", "graph", func(s *session) { s.ring.kernels[70].GraphID = 0 }, "launches"},
+		{"the other profiler has no calls", "eager", func(s *session) { s.lacks[4] = 18 }, "profiler-launches"},
 		{"a kernel without name", "eager", func(s *session) { s.ring.kernels[70].name = "" }, "names"},
 		{"CUPTI dropped records", "eager", func(s *session) { s.ring.drops[20] = 1 }, "drops"},
 		{"a launch came too late", "eager", func(s *session) { s.ring.drops[24] = 3 }, "drops"},
@@ -207,6 +208,7 @@ func untoldSession() *session {
 	kinds := []string{"ours", "theirs-untold", "ours", "ours", "theirs"}
 	trace := tallyOf(kernelsFrom(apart, steps, false))
 	s.facts.Windows, s.traces = s.facts.Windows[:len(kinds)], make([]tally, len(kinds))
+	s.lacks = make([]int, len(kinds))
 	for i, kind := range kinds {
 		s.facts.Windows[i].Kind = kind
 		if kind != "ours" {
