@@ -74,8 +74,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "gpu-check:", err)
 		return exitFailed
 	}
-	fmt.Fprintf(stdout, "%d shown, %d right on stand-ins, %d not shown here, %d failed: %s\n",
-		r.Count(report.Shown), r.Count(report.StandIn), r.Count(report.NotShown), r.Count(report.Failed), filepath.Join(o.out, report.MarkdownName))
+	fmt.Fprintf(stdout, "%d shown, %d right on stand-ins, %d noted, %d not shown here, %d failed: %s\n",
+		r.Count(report.Shown), r.Count(report.StandIn), r.Count(report.Noted), r.Count(report.NotShown), r.Count(report.Failed), filepath.Join(o.out, report.MarkdownName))
 	if r.Count(report.Failed) > 0 {
 		return exitFailed
 	}

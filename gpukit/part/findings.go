@@ -38,10 +38,10 @@ func decodeFindings(r io.Reader) ([]model.Finding, error) {
 	var decoder plog.JSONUnmarshaler
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
+	for number := 1; lines.Scan(); number++ {
 		logs, err := decoder.UnmarshalLogs(lines.Bytes())
 		if err != nil {
-			return nil, fmt.Errorf("read findings: line %d: %w", len(found)+1, err)
+			return nil, fmt.Errorf("read findings: line %d: %w", number, err)
 		}
 		found = appendFindings(found, logs)
 	}

@@ -72,6 +72,9 @@ func (n *node) versions(ctx context.Context) {
 // find sets the path of nvidia-smi, and makes a stand-in where the machine has none.
 func (n *node) find() (err error) {
 	if n.smi = kit.SMI(); n.smi != "" {
+		if n.k.GPU == nil && !driver() {
+			n.status = report.StandIn // a program of that name, and nothing that it could ask
+		}
 		return nil
 	}
 	if n.k.GPU != nil {
@@ -83,6 +86,16 @@ func (n *node) find() (err error) {
 		return fmt.Errorf("make stand-in of nvidia-smi: %w", err)
 	}
 	return nil
+}
+
+// driver reports whether the kernel has NVIDIA's driver loaded.
+func driver() bool {
+	for _, path := range []string{"/dev/nvidiactl", "/proc/driver/nvidia/version"} {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // answer returns what nvidia-smi prints in full; nil where it does not answer.
@@ -109,7 +122,7 @@ func (n *node) answer(ctx context.Context) []byte {
 
 // engine compares what internal/fleet reads with other sources.
 func (n *node) engine(ctx context.Context, truth []fact) {
-	files := fleet.Files{Proc: "/proc", Sys: "/sys", Libraries: libraryFolders}
+	files := fleet.Files{Proc: "/proc", Sys: "/sys", Libraries: libraryFolders()}
 	began := time.Now()
 	reads := []*fleet.Read{files.Read()}
 	if n.smi != "" {

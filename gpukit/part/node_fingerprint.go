@@ -59,7 +59,7 @@ func (n *node) fingerprints(ctx context.Context) {
 			n.p.Add(name, report.Failed, err.Error())
 			continue
 		}
-		f.judge(n.p, name, seen(n.k))
+		f.judge(n.p, name, goodOf(n.k))
 	}
 	if device == "cpu" {
 		n.p.Add("fingerprint-device", report.NotShown, "time and memory of a GPU, and that it hashes as the CPU does, need a GPU: "+n.k.Reason)

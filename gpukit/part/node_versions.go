@@ -21,8 +21,14 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// libraryFolders may have the driver's libraries, as the receiver's default has them.
-var libraryFolders = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"}
+// libraryFolders are those that the receiver looks into by default.
+func libraryFolders() []string {
+	folders := fleet.LibraryFolders()
+	for i, folder := range folders {
+		folders[i] = filepath.Join("/", folder)
+	}
+	return folders
+}
 
 // fact is what another source says of a version.
 type fact struct {
@@ -66,6 +72,9 @@ func judgeVersions(right report.Status, versions []fleet.Version, facts []fact) 
 		return report.NotShown, "compare versions: got no other source; want one at least"
 	}
 	text := "as other sources have it: " + strings.Join(agreed, ", ")
+	if len(said[model.VersionKernelDriver])+len(said[model.VersionUserDriver]) == 0 {
+		right, text = report.NotShown, "no version of the driver from another source; "+text
+	}
 	if len(alone) > 0 {
 		text += "; without another source: " + strings.Join(alone, ", ")
 	}
@@ -99,7 +108,7 @@ func (n *node) truth(ctx context.Context) (facts []fact) {
 	} else if r, err := n.k.Run(ctx, kit.Command{Path: "uname", Args: []string{"-r"}, Limit: smiLimit}); err == nil {
 		add(model.VersionKernel, "uname -r", strings.TrimSpace(r.Stdout))
 	}
-	add(model.VersionUserDriver, "the name of libcuda", libcuda(libraryFolders))
+	add(model.VersionUserDriver, "the name of libcuda", libcuda(libraryFolders()))
 	if n.xml == nil {
 		return facts
 	}

@@ -26,12 +26,14 @@ const (
 	// NotShown: this machine cannot show it, or the run had no time left for it; the text
 	// says why.
 	NotShown Status = "not_shown"
+	// Noted: measured or seen, and nothing to be judged by.
+	Noted Status = "noted"
 	// Failed: wrong or broken, or a program did not end in time.
 	Failed Status = "failed"
 )
 
 // Statuses in the order in which tables list them.
-var Statuses = []Status{Shown, StandIn, NotShown, Failed}
+var Statuses = []Status{Shown, StandIn, Noted, NotShown, Failed}
 
 // Figure is one measured number.
 type Figure struct {

@@ -25,6 +25,7 @@ func sample() *Report {
 	p.Add("cost", StandIn, "", Figure{"nothing", math.NaN(), "%"}, Figure{"endless", math.Inf(1), "%"})
 	p.Addf("clock", NotShown, "no GPU: %s", "two\nlines | and <b>")
 	p.Add("names", Failed, "wrong")
+	p.Add("device", Noted, "a clock")
 	p.Close(1500 * time.Millisecond)
 	return &Report{
 		Format: Format, Kit: "1 abc", Began: time.Date(2026, 11, 29, 6, 30, 0, 0, time.UTC), TookS: 2,

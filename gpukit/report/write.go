@@ -26,6 +26,7 @@ const (
 var titles = map[Status]string{
 	Shown:    "shown on the GPU",
 	StandIn:  "right on the stand-in",
+	Noted:    "noted",
 	NotShown: "not shown here",
 	Failed:   "FAILED",
 }

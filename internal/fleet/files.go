@@ -16,6 +16,16 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
+// LibraryFolders may have the driver's libraries, below the root: those of Debian's packages,
+// of others' packages, of machines that mount the driver (GKE, virtual machines), and of
+// NVIDIA's driver container.
+func LibraryFolders() []string {
+	return []string{
+		"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/nvidia/lib64",
+		"run/nvidia/driver/usr/lib/x86_64-linux-gnu", "run/nvidia/driver/usr/lib/aarch64-linux-gnu", "run/nvidia/driver/usr/lib64",
+	}
+}
+
 // Files are where versions lie that need nobody to be asked.
 type Files struct {
 	Proc, Sys string

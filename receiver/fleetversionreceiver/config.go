@@ -56,13 +56,8 @@ const (
 func newDefaultConfig() *Config {
 	return &Config{
 		PollInterval: defaultPollInterval, Heartbeat: defaultHeartbeat, Timeout: defaultTimeout, RootPath: "/",
-		// Where Debian's packages, others' packages, machines that mount the driver (GKE, and
-		// virtual machines) and NVIDIA's driver container put them.
-		LibraryPaths: []string{
-			"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/nvidia/lib64",
-			"run/nvidia/driver/usr/lib/x86_64-linux-gnu", "run/nvidia/driver/usr/lib/aarch64-linux-gnu", "run/nvidia/driver/usr/lib64",
-		},
-		NvidiaSMI: "nvidia-smi", FabricManager: "nv-fabricmanager",
+		LibraryPaths: fleet.LibraryFolders(),
+		NvidiaSMI:    "nvidia-smi", FabricManager: "nv-fabricmanager",
 		// NCCLRAS is empty: who asks one process of a job has all of them answer.
 	}
 }
