@@ -133,8 +133,10 @@ func (p *Process) Wait() (*Result, error) {
 
 func (p *Process) ended(err, over error) error {
 	name := filepath.Base(p.cmd.Path)
-	if len(p.cmd.Args) > 1 && strings.HasSuffix(p.cmd.Args[1], ".py") {
-		name = filepath.Base(p.cmd.Args[1])
+	for _, arg := range p.cmd.Args[1:] {
+		if strings.HasSuffix(arg, ".py") {
+			name = filepath.Base(arg) // the last: one may start another
+		}
 	}
 	switch {
 	case errors.Is(over, context.DeadlineExceeded):

@@ -90,7 +90,7 @@ func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env 
 		if env != nil {
 			c.Env = append(c.Env, env(rank)...)
 		}
-		return c
+		return withRoom(h.k, c)
 	}, func(context.Context) {})
 	truths, err := readDumpTruths(dir, world)
 	job.truths = truths

@@ -4,6 +4,8 @@ package part
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
@@ -11,6 +13,15 @@ import (
 
 // jobGrace is how long the others of a job have after one rank failed.
 const jobGrace = 4 * time.Second
+
+// ncclRoomMiB is what NCCL may reserve of /dev/shm: two communicators of four ranks.
+const ncclRoomMiB = 512
+
+// withRoom returns the command, a Python program, with room for NCCL's shared memory.
+func withRoom(k *kit.Kit, c kit.Command) kit.Command {
+	c.Args = slices.Concat([]string{k.Program("room.py"), strconv.Itoa(ncclRoomMiB)}, c.Args)
+	return c
+}
 
 // runJob starts a process for each rank, calls during, and waits for all. The error is
 // that of the first rank that did not end well.

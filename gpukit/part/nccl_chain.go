@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,8 @@ func (n *ncclChecks) chain(ctx context.Context) {
 
 func chainProblems(res *ncclResult, files, world int) (problems []string) {
 	if world > 1 {
-		problems = compareNCCL(res.Truths, res.Seen).Problems[ncclAboutOps]
+		v := compareNCCL(res.Truths, res.Seen)
+		problems = slices.Concat(v.Problems[ncclAboutOps], v.Problems[ncclAboutEnds])
 	}
 	if files == 0 {
 		problems = append(problems, "the other plugin wrote no file")

@@ -42,7 +42,7 @@ func kernelTimes(pairs []ncclPair, rank int) ncclTimes {
 		return t
 	}
 	if !fit.Ready() || fit.Unit() != gpuclock.UnitNanoseconds {
-		t.Problems = append(t.Problems, fmt.Sprintf("rank %d: got a GPU clock in %v after %d kernels; want ns", rank, fit.Unit(), len(pairs)))
+		t.Problems = append(t.Problems, fmt.Sprintf("rank %d: got a GPU clock in %v after %d kernels, the last stamp being %d; want ns", rank, fit.Unit(), len(pairs), pairs[len(pairs)-1].Record.KernelStop))
 		return t
 	}
 	slices.Sort(long)

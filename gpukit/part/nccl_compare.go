@@ -15,6 +15,7 @@ import (
 // What a difference between rings and truth is about.
 const (
 	ncclAboutOps       = "operations"
+	ncclAboutEnds      = "ends"
 	ncclAboutComms     = "communicators"
 	ncclAboutTimes     = "times"
 	ncclAboutFrontiers = "frontiers"
@@ -217,7 +218,7 @@ func (v *ncclVerdict) pair(rank int, o *ncclOp, r *ncclRecord) {
 		v.problem(ncclAboutOps, "rank %d: got root %d for %v; want %d", rank, r.Peer, o, o.Peer)
 	}
 	if r.Completed == 0 || r.has(ring.FlagEnqueuedOnly) {
-		v.problem(ncclAboutOps, "rank %d: got no end of %v", rank, o)
+		v.problem(ncclAboutEnds, "rank %d: got no end of %v", rank, o)
 	}
 	if r.Order < o.Before || r.Order > o.After {
 		v.problem(ncclAboutTimes, "rank %d: enqueueing of %v began %.3f ms after its call; want 0 to %.3f", rank, o, ms(r.Order, o.Before), ms(o.After, o.Before))

@@ -125,9 +125,20 @@ func (n *ncclChecks) selfMessages(t *ncclTruth, s *ncclSeen) *ncclVerdict {
 		n.p.Addf("rank-1-messages", report.NotShown, "NCCL reported none of %d messages of a rank to itself", len(only.Ops))
 		return v
 	}
-	n.judge("rank-1-messages", v.Problems[ncclAboutOps], fmt.Sprintf("%d of %d messages of one rank to itself, once each, with bytes, type and end", len(v.Pairs), v.Want),
-		figure("completed by inference", v.count(flagInferred)))
+	what, problems := selfEnds(s, v)
+	n.judge("rank-1-messages", append(v.Problems[ncclAboutOps], problems...), fmt.Sprintf("%d of %d messages of one rank to itself, once each, with bytes and type, %s", len(v.Pairs), v.Want, what),
+		figure("completed by inference", v.count(flagInferred)), figure("without an end", len(v.Problems[ncclAboutEnds])))
 	return v
+}
+
+// selfEnds says what is known of the ends of a rank's messages to itself. NCCL copies them
+// without a proxy, and where it reports no channel of their kernels either, nothing tells of
+// an end.
+func selfEnds(s *ncclSeen, v *ncclVerdict) (what string, problems []string) {
+	if s.Kinds[ring.KindKernelChannel.String()] == 0 && len(v.Problems[ncclAboutEnds]) == len(v.Pairs) {
+		return "whose ends NCCL does not report", nil
+	}
+	return "and end", v.Problems[ncclAboutEnds]
 }
 
 // ncclWatch looks at a job while it runs.

@@ -77,6 +77,10 @@ var ncclNetwork = []string{
 	"NCCL_CUMEM_HOST_ENABLE=0", "NCCL_MAX_NCHANNELS=2", "NCCL_MAX_P2P_NCHANNELS=2",
 }
 
+// ncclSlots is how many operations may be in flight: more than a job of one rank does,
+// since NCCL reports no end of a message to itself.
+const ncclSlots = "1024"
+
 // Names of files by which the caller and the ranks of a job talk.
 const (
 	fileJoin = "join" // the last rank may join
@@ -132,12 +136,12 @@ func (n *ncclChecks) command(r ncclRun, running *ncclRunning, rank int) kit.Comm
 	}
 	if r.Level != "" {
 		env = append(env, "NCCL_PROFILER_PLUGIN="+n.k.Plugin(), "LOCKSTEP_DIR="+filepath.Join(running.Dir, "rings"), "LOCKSTEP_LEVEL="+r.Level,
-			"LOCKSTEP_JOB_ID="+r.Name, "LOCKSTEP_RING_RECORDS=4096", "LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_SLOTS=512")
+			"LOCKSTEP_JOB_ID="+r.Name, "LOCKSTEP_RING_RECORDS=4096", "LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_SLOTS="+ncclSlots)
 	}
 	if r.Way.Env != nil {
 		env = append(append(env, ncclNetwork...), r.Way.Env(rank)...)
 	}
-	return kit.Command{Path: n.k.Python, Args: args, Env: append(env, r.Env...)}
+	return withRoom(n.k, kit.Command{Path: n.k.Python, Args: args, Env: append(env, r.Env...)})
 }
 
 // freeAddress returns an address of this host on which nobody listens.

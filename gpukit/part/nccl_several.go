@@ -112,7 +112,7 @@ func (n *ncclChecks) several(name string, res *ncclResult, way ncclWay) {
 	for _, algo := range slices.Sorted(maps.Keys(v.Names)) {
 		names = append(names, fmt.Sprintf("%s %d", algo, v.Names[algo]))
 	}
-	n.judge(name+"-operations", v.Problems[ncclAboutOps],
+	n.judge(name+"-operations", slices.Concat(v.Problems[ncclAboutOps], v.Problems[ncclAboutEnds]),
 		fmt.Sprintf("%d of %d operations once each, with function, bytes, type, number and end (%s; %s)", len(v.Pairs), v.Want, way.Name, strings.Join(names, ", ")),
 		figure("operations", len(v.Pairs)), figure("completed by inference", v.count(flagInferred)))
 	n.judge(name+"-communicators", v.Problems[ncclAboutComms], "hash, size and rank of each communicator are those of the program, and equal on all ranks")

@@ -134,8 +134,8 @@ func TestCompareNCCL_WrongRings_Problem(t *testing.T) {
 		"another peer":                 {func(s *ncclSeen) { s.op("Send").Peer = 5 }, ncclAboutOps, "got 0 Send; want 1"},
 		"a number is left out":         {func(s *ncclSeen) { s.Comms[0].Ops[3].Seq = 9 }, ncclAboutOps, "got number 9 of AllReduce; want 3"},
 		"other numbers than on rank 0": {func(s *ncclSeen) { s.Comms[1].Ops[0].Seq = 1 }, ncclAboutOps, "got first number 1 of Broadcast; want 0"},
-		"not completed":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Completed = 0 }, ncclAboutOps, "got no end of AllReduce"},
-		"only enqueued":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Flags |= ring.FlagEnqueuedOnly }, ncclAboutOps, "got no end of AllReduce"},
+		"not completed":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Completed = 0 }, ncclAboutEnds, "got no end of AllReduce"},
+		"only enqueued":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Flags |= ring.FlagEnqueuedOnly }, ncclAboutEnds, "got no end of AllReduce"},
 		"records overwritten":          {func(s *ncclSeen) { s.Lost = 3 }, ncclAboutOps, "3 records were overwritten"},
 		"another process":              {func(s *ncclSeen) { s.Header.PID = 1 }, ncclAboutOps, "got no ring of process 101"},
 		"another rank":                 {func(s *ncclSeen) { s.Header.Rank = 0 }, ncclAboutComms, "got a ring of rank 0 of 2"},
@@ -152,6 +152,38 @@ func TestCompareNCCL_WrongRings_Problem(t *testing.T) {
 			truths, seen := ncclJob()
 			c.spoil(seen[1])
 			assert.Contains(t, strings.Join(compareNCCL(truths, seen).Problems[c.about], "\n"), c.want)
+		})
+	}
+}
+
+func TestSelfEnds(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		channels uint64 // of kernels that NCCL reported
+		ended    int    // of the messages
+		want     string // problem
+	}{
+		{"nothing tells of an end", 0, 0, ""},
+		{"all have one", 4, 2, ""},
+		{"kernels are known, ends are not", 4, 0, "got no end of Recv"},
+		{"one is known, one is not", 0, 1, "got no end of Send"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			truths, seen := ncclJob()
+			only := *truths[0]
+			only.Ops = only.Ops[3:5]
+			s := *seen[0]
+			s.Comms = []ncclComm{{Comm: s.Comms[0].Comm, Ops: []ncclRecord{*seen[0].op("Recv"), *seen[0].op("Send")}}}
+			s.Kinds = map[string]uint64{ring.KindKernelChannel.String(): c.channels}
+			for i := range s.Comms[0].Ops[c.ended:] {
+				s.Comms[0].Ops[c.ended+i].Completed = 0
+			}
+			_, problems := selfEnds(&s, compareNCCL([]*ncclTruth{&only}, []*ncclSeen{&s}))
+			if c.want == "" {
+				assert.Empty(t, problems)
+				return
+			}
+			assert.Contains(t, strings.Join(problems, "\n"), c.want)
 		})
 	}
 }

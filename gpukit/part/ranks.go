@@ -223,7 +223,7 @@ func (c rankCase) command(k *kit.Kit, dir string, rank, port int) kit.Command {
 		env = append(env, "LOCKSTEP_CUPTI="+k.StandIn(standInCUPTI))
 		args = append(args, "--stand-in", k.StandIn(standInCUPTI), k.Plugin())
 	}
-	return kit.Command{Path: k.Python, Args: args, Env: env}
+	return withRoom(k, kit.Command{Path: k.Python, Args: args, Env: env})
 }
 
 const findingsFile = "findings.jsonl"

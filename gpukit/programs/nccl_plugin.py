@@ -180,7 +180,8 @@ class Communicator:
         plugin = self.plugin
         kernels = [
             plugin.start(self.context, KERNEL_CH, handle, 0, [(24, "B", channel), (32, "Q", globaltimer())])
-            for _, handle in handles
+            for op, handle in handles
+            if not self.to_itself(op)
             for channel in range(CHANNELS)
         ]
         self.members[self.rank] = number
@@ -193,13 +194,18 @@ class Communicator:
             plugin.state(kernel, KERNEL_CH_STOP, globaltimer())
             plugin.stop(kernel)
 
+    def to_itself(self, op):
+        """A message to itself, of which NCCL reports neither kernels nor proxies."""
+        function, _, _, _, peer = op
+        return function in ("Send", "Recv") and peer == self.rank
+
     def proxies(self, op, handle):
+        if self.to_itself(op):
+            return
         function, _, _, _, peer = op
         before, behind = (self.rank - 1) % self.ranks, (self.rank + 1) % self.ranks
         ends = {"Send": [(True, peer)], "Recv": [(False, peer)]}.get(function, [(True, behind), (False, before)])
         for send, other in ends:
-            if other == self.rank:
-                continue
             proxy = self.plugin.start(self.context, PROXY_OP, handle, self.rank, [
                 (24, "i", os.getpid()), (28, "B", 0), (32, "i", other), (36, "i", STEPS), (40, "i", CHUNK),
                 (44, "i", send)])  # fmt: skip
