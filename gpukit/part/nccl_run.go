@@ -136,7 +136,7 @@ func (n *ncclChecks) command(r ncclRun, running *ncclRunning, rank int) kit.Comm
 	}
 	if r.Level != "" {
 		env = append(env, "NCCL_PROFILER_PLUGIN="+n.k.Plugin(), "LOCKSTEP_DIR="+filepath.Join(running.Dir, "rings"), "LOCKSTEP_LEVEL="+r.Level,
-			"LOCKSTEP_JOB_ID="+r.Name, "LOCKSTEP_RING_RECORDS=4096", "LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_SLOTS="+ncclSlots)
+			"LOCKSTEP_JOB_ID="+r.Name, "LOCKSTEP_RING_RECORDS=8192", "LOCKSTEP_RING_LANES=8", "LOCKSTEP_RING_SLOTS="+ncclSlots)
 	}
 	if r.Way.Env != nil {
 		env = append(append(env, ncclNetwork...), r.Way.Env(rank)...)

@@ -179,6 +179,9 @@ func (c rankCase) analyzed(ctx context.Context, k *kit.Kit, dir string) ([]model
 type rankDid struct {
 	Rank   int     `json:"rank"`
 	StepMS float64 `json:"step_ms"`
+	// CameMS is when it came to the collectives of each step, ms of the machine's
+	// monotonic clock, by the device's own events.
+	CameMS []float64 `json:"came_ms"`
 }
 
 // train runs the ranks to their end.

@@ -87,6 +87,38 @@ func TestVerdict_CostOfATurn_DoesNotDecide(t *testing.T) {
 	}
 }
 
+func TestJudge_HealthyJob(t *testing.T) {
+	accused := func(rank int64, costSeconds float64) []model.Finding {
+		f := straggler("a", 0, rank, model.ClassCompute, "")
+		f.CostSeconds = model.Some(costSeconds)
+		return []model.Finding{f}
+	}
+	for name, c := range map[string]struct {
+		fault string
+		found []model.Finding
+		later float64 // rank 1, ms
+		want  report.Status
+	}{
+		"nothing found":                      {"healthy", nil, 5, report.Shown},
+		"the rank named came later":          {"healthy", accused(1, 0.012), 15, report.NotShown},
+		"the other rank came later":          {"healthy", accused(0, 0.012), 15, report.Failed},
+		"it came later by less":              {"healthy", accused(1, 0.040), 15, report.Failed},
+		"rank 0 came later":                  {"healthy", accused(0, 0.012), -15, report.NotShown},
+		"no cost":                            {"healthy", []model.Finding{straggler("a", 0, 1, model.ClassCompute, "")}, 5, report.Failed},
+		"a fault, of which nothing is found": {"compute", nil, 5, report.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			did := []rankDid{{Rank: 0, CameMS: []float64{10, 20, 30}}, {Rank: 1, CameMS: []float64{10 + c.later, 20 + c.later, 90}}}
+			p := report.NewPart("ranks", "", 0)
+			rankCase{name: c.fault, fault: c.fault, classes: map[string][]string{"compute": onlyCompute}[c.fault]}.judge(p, report.Shown, c.found, did)
+			require.Len(t, p.Checks, 1)
+			assert.Equal(t, c.want, p.Checks[0].Status, p.Checks[0].Text)
+		})
+	}
+	_, known := laterBy([]rankDid{{CameMS: []float64{1}}, {}}, 1)
+	assert.False(t, known)
+}
+
 func TestDecodeFindings(t *testing.T) {
 	want := straggler("a", 1, 1, model.ClassCompute, "")
 	line, err := new(plog.JSONMarshaler).MarshalLogs(otelmap.FindingsToLogs([]model.Finding{want}))

@@ -26,7 +26,7 @@ AS_BYTES = ("AllGather", "Broadcast")  # NCCL moves these as bytes, whatever the
 LATE_S = 0.8  # how long the last rank sleeps on purpose
 LATE_BYTES = 24_576
 OPEN_BYTES = 40_960
-WAIT_S = 15  # for a word of the caller
+WAIT_S = 25  # for a word of the caller
 WARM, BURST = 30, 20
 SETTLE_S = 1.3  # in which the plugin infers ends that NCCL does not report
 

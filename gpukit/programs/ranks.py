@@ -58,6 +58,26 @@ class Cuda:
     def __init__(self):
         torch.cuda.set_device(0)
         self.torch_device = torch.device("cuda", 0)
+        self.marks = []
+        self.origin, self.origin_ms = min((self._anchor() for _ in range(20)), key=lambda anchor: anchor[2])[:2]
+
+    def _anchor(self):
+        """Returns an event, the host's time of it in ms, and how long both may be apart."""
+        event = torch.cuda.Event(enable_timing=True)
+        before = time.monotonic() * 1e3
+        event.record()
+        event.synchronize()
+        after = time.monotonic() * 1e3
+        return event, (before + after) / 2, after - before
+
+    def mark(self):
+        """Notes that the device has come to this place, once it does."""
+        self.marks.append(torch.cuda.Event(enable_timing=True))
+        self.marks[-1].record()
+
+    def came_ms(self):
+        """Returns the times of all marks, in ms of the host's monotonic clock."""
+        return [self.origin_ms + self.origin.elapsed_time(event) for event in self.marks]
 
     def layer(self, function, x, milliseconds):
         result = function(x)
@@ -81,6 +101,13 @@ class StandIn:
         self.mock.mock_cupti_launch.argtypes = [ctypes.c_uint32, *times, ctypes.c_uint32]
         self.mock.mock_cupti_kernel.argtypes = [ctypes.c_char_p, *times, *[ctypes.c_uint32] * 3]
         self.launches = 0
+        self.marks = []
+
+    def mark(self):
+        self.marks.append(time.monotonic() * 1e3)
+
+    def came_ms(self):
+        return self.marks
 
     def layer(self, function, x, milliseconds):
         self._kernel(GEMM, x.shape[0] / self.batch)
@@ -171,6 +198,7 @@ def train(args, device, world):
         batch = rows.to(device.torch_device).repeat(times, 1)
         loss = model(batch).square().mean()
         loss.backward()
+        device.mark()  # from here on it waits for the other rank
         reduce_gradients(model, world, args.backend)
         optimizer.step()
         optimizer.zero_grad()
@@ -205,6 +233,7 @@ def main():
     print(json.dumps({
         "rank": rank, "world": world, "fault": fault, "fault_rank": args.fault_rank, "steps": len(took),
         "step_ms": round(statistics.median(took), 3), "loss_first": losses[0], "loss_last": losses[-1],
+        "came_ms": [round(at, 3) for at in device.came_ms()],
     }), flush=True)  # fmt: skip
 
 
