@@ -69,7 +69,7 @@ func (n *ncclChecks) pluginProblems(res *ncclResult) (problems []string) {
 	if got := res.Seen[0].abi(); int(got) != want {
 		problems = append(problems, fmt.Sprintf("got interface v%d in the ring; want v%d", got, want))
 	}
-	if !strings.Contains(log, "PROFILER/lockstep: ") {
+	if !strings.Contains(log, pluginSays) {
 		problems = append(problems, "got no line of the plugin in NCCL's log")
 	}
 	if !slices.Contains(res.Seen[0].Witnesses, ring.WitnessNCCL.String()) {

@@ -83,11 +83,15 @@ func (n *ncclChecks) twoRanks(ctx context.Context, way ncclWay) error {
 	return nil
 }
 
+// pluginSays begins what the plugin writes to NCCL's log.
+const pluginSays = "PROFILER/lockstep: "
+
 // ncclWords returns NCCL's own words on why a job failed, else PyTorch's.
 func ncclWords(res *ncclResult) string {
 	words := ""
 	for line := range strings.Lines(res.Log) {
-		if _, warning, ok := strings.Cut(line, "NCCL WARN "); ok && words == "" {
+		// The plugin may warn of its settings, which is no reason.
+		if _, warning, ok := strings.Cut(line, "NCCL WARN "); ok && words == "" && !strings.HasPrefix(warning, pluginSays) {
 			words = strings.TrimSpace(warning)
 		}
 	}

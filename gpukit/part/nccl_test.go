@@ -320,7 +320,7 @@ func TestNCCLWays_OrderAndEnvironment(t *testing.T) {
 }
 
 func TestNCCLWords(t *testing.T) {
-	log := "vm:1:1 [0] NCCL INFO x\nvm:1:1 [0] init.cc:842 NCCL WARN Duplicate GPU detected : rank 0 and rank 1\nvm:1:1 [0] NCCL WARN later\n"
+	log := "vm:1:1 [0] NCCL INFO x\nvm:1:1 [0] lockstep:157 NCCL WARN PROFILER/lockstep: ring of 8 lanes\nvm:1:1 [0] init.cc:842 NCCL WARN Duplicate GPU detected : rank 0 and rank 1\nvm:1:1 [0] NCCL WARN later\n"
 	assert.Equal(t, "Duplicate GPU detected : rank 0 and rank 1", ncclWords(&ncclResult{Log: log}))
 	assert.Equal(t, "ValueError: x", ncclWords(&ncclResult{Truths: []*ncclTruth{{Error: "ValueError: x"}}}))
 	assert.Equal(t, "it gave no reason", ncclWords(&ncclResult{}))

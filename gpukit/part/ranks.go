@@ -106,9 +106,10 @@ func (c rankCase) run(ctx context.Context, k *kit.Kit, p *report.Part) []kit.Ent
 	dir := filepath.Join(k.Work, c.name)
 	logged := len(k.Log.String())
 	found, did, err := c.found(ctx, k, dir)
+	refusal := ncclRefusal(since(k.Log.String(), logged))
 	switch {
-	case err != nil && c.nccl && strings.Contains(since(k.Log.String(), logged), ncclDuplicate):
-		p.Addf(c.name, report.NotShown, "NCCL refuses two ranks on one GPU: %s", ncclDuplicate)
+	case err != nil && c.nccl && refusal != "":
+		p.Addf(c.name, report.NotShown, "NCCL refuses two ranks on one GPU here: %s", refusal)
 	case err != nil:
 		p.Add(c.name, report.Failed, err.Error())
 	default:
@@ -123,8 +124,21 @@ func (c rankCase) run(ctx context.Context, k *kit.Kit, p *report.Part) []kit.Ent
 // since returns what a log that had n bytes got: other parts log the same.
 func since(log string, n int) string { return log[min(n, len(log)):] }
 
-// ncclDuplicate is what NCCL says of a second rank on a GPU.
-const ncclDuplicate = "Duplicate GPU detected"
+// ncclRefusals are NCCL's words where a machine allows no second rank on its GPU: for the
+// GPU itself, and for a /dev/shm without room.
+var ncclRefusals = []string{"Duplicate GPU detected", "Error: failed to extend /dev/shm/"}
+
+// ncclRefusal returns NCCL's words in a log; empty where it refused nothing.
+func ncclRefusal(log string) string {
+	for line := range strings.Lines(log) {
+		for _, words := range ncclRefusals {
+			if at := strings.Index(line, words); at >= 0 {
+				return strings.TrimSpace(line[at:])
+			}
+		}
+	}
+	return ""
+}
 
 func (c rankCase) found(ctx context.Context, k *kit.Kit, dir string) ([]model.Finding, []rankDid, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "rings"), 0o700); err != nil {

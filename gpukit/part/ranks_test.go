@@ -119,6 +119,13 @@ func TestJudge_HealthyJob(t *testing.T) {
 	assert.False(t, known)
 }
 
+func TestNCCLRefusal(t *testing.T) {
+	const extend = "Error: failed to extend /dev/shm/nccl-x to 33030532 bytes, error: No space left on device (28)"
+	assert.Equal(t, extend, ncclRefusal("a\nvm:1:2 [0] misc/shmutils.cc:87 NCCL WARN "+extend+"\nb\n"))
+	assert.Equal(t, "Duplicate GPU detected : rank 0", ncclRefusal("NCCL WARN Duplicate GPU detected : rank 0"))
+	assert.Empty(t, ncclRefusal("NCCL WARN Cuda failure"))
+}
+
 func TestDecodeFindings(t *testing.T) {
 	want := straggler("a", 1, 1, model.ClassCompute, "")
 	line, err := new(plog.JSONMarshaler).MarshalLogs(otelmap.FindingsToLogs([]model.Finding{want}))
