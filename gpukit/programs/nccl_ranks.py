@@ -318,6 +318,7 @@ class Rank:
         wait_for(os.path.join(self.args.folder, "go"))
 
     def phase_loop(self):
+        self.do("warm", "all_reduce", "world", [1024], "float32")  # makes the communicator
         what = ("exchange" if self.args.world == 1 else "all_reduce", "world", [16_384], "float32")
         for _ in range(WARM):
             self.do("warm", *what)
