@@ -263,6 +263,10 @@ func (w *ncclWatch) judgeVersion(want string) {
 		w.n.p.Add("rank-1-ras-version", report.NotShown, "RAS needs NCCL on a GPU")
 		return
 	}
+	if ras.Nobody(w.heldErr) {
+		w.n.p.Addf("rank-1-ras-version", report.NotShown, "NCCL opens no RAS for a rank alone: %v", w.heldErr)
+		return
+	}
 	var problems []string
 	got := ""
 	if w.versions != nil {

@@ -131,7 +131,7 @@ func (n *ncclChecks) command(r ncclRun, running *ncclRunning, rank int) kit.Comm
 	}
 	env := []string{
 		"RANK=" + strconv.Itoa(rank), "WORLD_SIZE=" + strconv.Itoa(r.World), "LOCAL_RANK=0",
-		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,PROFILE", "NCCL_DEBUG_FILE=" + filepath.Join(running.Dir, fmt.Sprintf("nccl-%d.log", rank)),
+		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,PROFILE,RAS", "NCCL_DEBUG_FILE=" + filepath.Join(running.Dir, fmt.Sprintf("nccl-%d.log", rank)),
 		"NCCL_SOCKET_IFNAME=lo", "NCCL_RAS_ENABLE=1", "NCCL_RAS_ADDR=" + running.Address,
 	}
 	if r.Level != "" {

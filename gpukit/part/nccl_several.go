@@ -86,12 +86,17 @@ func (n *ncclChecks) twoRanks(ctx context.Context, way ncclWay) error {
 // pluginSays begins what the plugin writes to NCCL's log.
 const pluginSays = "PROFILER/lockstep: "
 
+// ncclNoReasons begin warnings that are no reason for a job to fail: of the plugin's
+// settings, and of the second rank that would open RAS at the same address.
+var ncclNoReasons = []string{pluginSays, "Call to bind failed"}
+
 // ncclWords returns NCCL's own words on why a job failed, else PyTorch's.
 func ncclWords(res *ncclResult) string {
 	words := ""
 	for line := range strings.Lines(res.Log) {
-		// The plugin may warn of its settings, which is no reason.
-		if _, warning, ok := strings.Cut(line, "NCCL WARN "); ok && words == "" && !strings.HasPrefix(warning, pluginSays) {
+		_, warning, ok := strings.Cut(line, "NCCL WARN ")
+		begins := func(start string) bool { return strings.HasPrefix(warning, start) }
+		if ok && words == "" && !slices.ContainsFunc(ncclNoReasons, begins) {
 			words = strings.TrimSpace(warning)
 		}
 	}

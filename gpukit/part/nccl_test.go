@@ -5,8 +5,10 @@ package part
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
 	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/internal/fleet"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -288,6 +291,29 @@ func TestCompareRAS(t *testing.T) {
 	assert.Equal(t, []int{1}, behind(s))
 }
 
+func TestJudgeVersion(t *testing.T) {
+	refused := fmt.Errorf("ask NCCL's RAS: %w", syscall.ECONNREFUSED)
+	version := &fleet.Read{Versions: []fleet.Version{{Version: "2.28.9"}}}
+	for name, c := range map[string]struct {
+		watch ncclWatch
+		want  report.Status
+	}{
+		"right":          {ncclWatch{versions: version}, report.Shown},
+		"another":        {ncclWatch{versions: &fleet.Read{Versions: []fleet.Version{{Version: "2.27.7"}}}}, report.Failed},
+		"nobody listens": {ncclWatch{versions: &fleet.Read{}, heldErr: refused}, report.NotShown},
+		"no whole JSON":  {ncclWatch{versions: version, heldErr: errors.New("cut")}, report.Failed},
+		"not asked":      {ncclWatch{}, report.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := report.NewPart("nccl", "", 0)
+			c.watch.n = &ncclChecks{k: &kit.Kit{GPU: &kit.GPU{}}, p: p, good: report.Shown}
+			c.watch.judgeVersion("2.28.9")
+			require.Len(t, p.Checks, 1)
+			assert.Equal(t, c.want, p.Checks[0].Status, p.Checks[0].Text)
+		})
+	}
+}
+
 func TestInterfaceOf(t *testing.T) {
 	for version, want := range map[string]int{"2.22.3": 0, "2.23.4": 1, "2.25.1": 2, "2.26.2": 3, "2.27.3": 4, "2.28.9": 5, "2.30.7": 6, "2.31.2": 7, "": 0, "3.1": 0} {
 		assert.Equal(t, want, interfaceOf(version), version)
@@ -320,7 +346,7 @@ func TestNCCLWays_OrderAndEnvironment(t *testing.T) {
 }
 
 func TestNCCLWords(t *testing.T) {
-	log := "vm:1:1 [0] NCCL INFO x\nvm:1:1 [0] lockstep:157 NCCL WARN PROFILER/lockstep: ring of 8 lanes\nvm:1:1 [0] init.cc:842 NCCL WARN Duplicate GPU detected : rank 0 and rank 1\nvm:1:1 [0] NCCL WARN later\n"
+	log := "vm:1:1 [0] NCCL INFO x\nvm:1:1 [0] lockstep:157 NCCL WARN PROFILER/lockstep: ring of 8 lanes\nvm:1:1 [0] ras/client_support.cc:181 NCCL WARN Call to bind failed: Address already in use\nvm:1:1 [0] init.cc:842 NCCL WARN Duplicate GPU detected : rank 0 and rank 1\nvm:1:1 [0] NCCL WARN later\n"
 	assert.Equal(t, "Duplicate GPU detected : rank 0 and rank 1", ncclWords(&ncclResult{Log: log}))
 	assert.Equal(t, "ValueError: x", ncclWords(&ncclResult{Truths: []*ncclTruth{{Error: "ValueError: x"}}}))
 	assert.Equal(t, "it gave no reason", ncclWords(&ncclResult{}))
