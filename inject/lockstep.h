@@ -65,11 +65,14 @@ LOCKSTEP_EXPORT void lockstep_group_close(uint32_t group);
 LOCKSTEP_EXPORT uint64_t lockstep_collective_begin(uint32_t group, const char *func, uint64_t bytes, int32_t root, const char *dtype); // 0: not followed
 LOCKSTEP_EXPORT void lockstep_collective_end(uint64_t handle); // on whichever thread
 
-// CUPTI belongs to one client. Another profiler of the program that is about to
-// begin has ours stop, and hand on what it has; resume, when that profiler has ended,
-// takes it up again, also where its subscription is left. Both return 0, or CUPTI's
-// result. They wait for CUPTI, a second at most: -1 says that it
-// takes longer, and that what was asked last is done as soon as CUPTI lets go.
+// CUPTI belongs to one client. Call pause before another profiler of the program begins:
+// ours stops, and records what CUPTI has. Call resume after that profiler has ended: ours
+// begins again, also where the profiler keeps its subscription. A resume that comes
+// earlier takes the profiler's records. Pauses count: ours begins again at the resume that
+// ends the last of them; a resume without a pause retries a start that was refused or
+// yielded. Pauses before CUDA's first use count, too.
+// Both return 0 or CUPTI's result, 39 where another client has CUPTI. They wait for CUPTI
+// for a second at most: -1 says that ours follows as soon as CUPTI lets go.
 LOCKSTEP_EXPORT int lockstep_cupti_pause(void);
 LOCKSTEP_EXPORT int lockstep_cupti_resume(void);
 

@@ -37,15 +37,18 @@ static const uint16_t driver_calls[] = {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool loaded;
-static bool on;             // kinds of ours are enabled
-static bool leaving;        // the process ends
-static bool replaced;       // another's callbacks seem to be in place of ours
-static bool told;           // the program paused us for a client of its own
-static bool beside;         // ours began while another held the subscription
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; // held for no call
-static bool early, starting; // it paused us before we began; we began
-static uint32_t thread_ids; // how CUPTI numbered threads before
+static bool on;       // kinds of ours are enabled
+static bool leaving;  // the process ends
+static bool replaced; // another's callbacks seem to be in place of ours
+static bool resumed;  // a refusal came after the start, so that it may pass
+static bool beside;   // ours began while another held the subscription
+// What the program's pause found, until ours begins again.
+static enum { NO_PAUSE, PAUSE_ALONE, PAUSE_EARLY } pause_found;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; // of the next two; no call is made under it
+static enum { IDLE, STARTING, RUNNING } phase;
+static uint32_t pauses;       // that no resume has ended
+static uint32_t thread_ids;   // how CUPTI numbered threads before
+static bool numbered_threads; // that was changed
 static uint8_t buffers_apart; // whether threads had buffers of their own before
 static bool shared_buffers;   // that was changed
 static uint64_t signs_seen, ends_seen;
@@ -104,17 +107,20 @@ static void switch_on_launches(void)
 // Scopes and calls name threads as the system does.
 static void number_threads(void)
 {
-    if (cupti.set_thread_ids != NULL && cupti.get_thread_ids != NULL && cupti.get_thread_ids(&thread_ids) == CUPTI_OK) {
+    numbered_threads = cupti.set_thread_ids != NULL && cupti.get_thread_ids != NULL &&
+                       cupti.get_thread_ids(&thread_ids) == CUPTI_OK;
+    if (numbered_threads) {
         cupti.set_thread_ids(CUPTI_THREADS_BY_SYSTEM);
     }
 }
 
 // CUPTI 13 has buffers for each thread, so that a kernel and the call that launched it
-// come apart. Before callbacks are registered all threads can be given one.
+// come apart. Before callbacks are registered all threads can be given one, but only
+// while no kind is enabled, which another client may have done.
 static void share_buffers(void)
 {
     size_t size = sizeof buffers_apart;
-    shared_buffers = cupti.get_attribute != NULL && cupti.set_attribute != NULL &&
+    shared_buffers = !beside && cupti.get_attribute != NULL && cupti.set_attribute != NULL &&
                      cupti.get_attribute(CUPTI_BUFFERS_APART, &size, &buffers_apart) == CUPTI_OK && buffers_apart != 0;
     if (shared_buffers) {
         uint8_t none = 0;
@@ -145,8 +151,9 @@ static void switch_off(void)
     if (cupti.flush_period != NULL) {
         cupti.flush_period(0);
     }
-    if (cupti.set_thread_ids != NULL && cupti.get_thread_ids != NULL) {
+    if (numbered_threads) {
         cupti.set_thread_ids(thread_ids);
+        numbered_threads = false;
     }
     on = false;
 }
@@ -177,15 +184,22 @@ static cupti_result switch_on(void)
     return CUPTI_OK;
 }
 
-// A client that has ended may keep its subscription, as PyTorch's profiler does from its
-// first use on. Where the program paused us for it and says that it is over, we begin
-// beside that.
+// Whether the client that holds the subscription is the program's profiler, which has
+// ended: PyTorch's keeps the subscription. It is where that client came after the pause.
+// Before our start CUPTI was not asked, and another tool may have been there; but then
+// PyTorch's profiler could not have given CUPTI a clock.
+static bool holder_has_ended(void)
+{
+    return pause_found == PAUSE_ALONE || (pause_found == PAUSE_EARLY && cupti_clock_replaced());
+}
+
 static cupti_result begin(struct lockstep_ring *r)
 {
     uint64_t now;
     cupti_result result = ask_for_others();
-    beside = told && result == CUPTI_TAKEN;
+    beside = result == CUPTI_TAKEN && holder_has_ended();
     if (result == CUPTI_TAKEN && !beside) {
+        pause_found = NO_PAUSE;
         say(r, LOCKSTEP_CUPTI_YIELDED, result);
         return result;
     }
@@ -197,6 +211,9 @@ static cupti_result begin(struct lockstep_ring *r)
     }
     if (result == CUPTI_OK) {
         result = switch_on();
+    }
+    if (result == CUPTI_OK || !beside) { // where it was refused beside another, that one is known
+        pause_found = NO_PAUSE;
     }
     silent = 0;
     say(r, result == CUPTI_OK ? LOCKSTEP_CUPTI_ACTIVE : LOCKSTEP_CUPTI_REFUSED, result);
@@ -297,6 +314,26 @@ static void debug(struct lockstep_ring *r, const char *why)
     }
 }
 
+// Whether the program wants ours paused as it starts.
+static bool enter_start(void)
+{
+    pthread_mutex_lock(&gate);
+    phase = STARTING;
+    bool paused = pauses > 0;
+    pthread_mutex_unlock(&gate);
+    return paused;
+}
+
+// Whether the program has changed its mind meanwhile.
+static bool leave_start(int next, bool paused)
+{
+    pthread_mutex_lock(&gate);
+    phase = next;
+    bool changed = (pauses > 0) != paused;
+    pthread_mutex_unlock(&gate);
+    return changed;
+}
+
 static void start(void)
 {
     struct lockstep_ring *r = lockstep_ring_process();
@@ -317,23 +354,27 @@ static void start(void)
         cupti.enable_hardware(1);
     }
     cupti_find_driver();
-    pthread_mutex_lock(&gate);
-    starting = true;
-    told = early;
-    pthread_mutex_unlock(&gate);
-    if (told) {
+    bool paused = enter_start();
+    if (paused) {
+        pause_found = PAUSE_EARLY;
         say(r, LOCKSTEP_CUPTI_PAUSED, CUPTI_OK);
     } else {
         begin(r);
     }
     if (!cupti_threads_start(r)) {
-        switch_off();
+        if (on) {
+            switch_off();
+            part_buffers();
+        }
         say(r, LOCKSTEP_CUPTI_REFUSED, CUPTI_OK);
+        leave_start(IDLE, paused);
         return;
     }
-    atomic_store(&loaded, true);
     atexit(leave);
     debug(r, NULL);
+    if (leave_start(RUNNING, paused)) {
+        cupti_ask(CUPTI_FOLLOW, 0); // libcuda does not wait for it
+    }
 }
 
 // libcuda's name for it. Another result than 1 might have the driver give up.
@@ -344,17 +385,38 @@ int InitializeInjection(void)
     return 1;
 }
 
+static bool can_resume(const struct lockstep_ring *r)
+{
+    enum lockstep_cupti_state state = state_of(r);
+    return state == LOCKSTEP_CUPTI_PAUSED || state == LOCKSTEP_CUPTI_YIELDED ||
+           (state == LOCKSTEP_CUPTI_REFUSED && resumed);
+}
+
+// Ours is off. Where no other client is there either, one that is there at the resume
+// came after the pause.
+static void pause_while_off(const struct lockstep_ring *r)
+{
+    if (pause_found == NO_PAUSE && can_resume(r) && ask_for_others() == CUPTI_OK) {
+        pause_found = PAUSE_ALONE;
+    }
+}
+
 static cupti_result pause_now(struct lockstep_ring *r)
 {
-    if (!on || replaced) {
+    if (replaced) {
+        return CUPTI_OK;
+    }
+    if (!on) {
+        pause_while_off(r);
         return CUPTI_OK;
     }
     if (taken_over()) {
         on = false; // what is enabled is the other's now
+        pause_found = NO_PAUSE;
         say(r, LOCKSTEP_CUPTI_YIELDED, CUPTI_TAKEN);
         return CUPTI_OK;
     }
-    told = true;
+    pause_found = PAUSE_ALONE;
     switch_off();
     // After that, so that no buffer of ours is left for the next client's callback.
     cupti_result result = cupti.flush(CUPTI_FLUSH_FORCED);
@@ -371,8 +433,22 @@ static cupti_result resume_now(struct lockstep_ring *r)
     if (replaced) {
         return CUPTI_TAKEN;
     }
-    bool stopped = state_of(r) == LOCKSTEP_CUPTI_PAUSED || state_of(r) == LOCKSTEP_CUPTI_YIELDED;
-    return stopped ? begin(r) : CUPTI_OK;
+    if (can_resume(r)) {
+        resumed = true;
+        return begin(r);
+    }
+    bool refused = state_of(r) == LOCKSTEP_CUPTI_REFUSED;
+    return refused ? (cupti_result)(atomic_load(&r->header->cupti) >> 32) : CUPTI_OK;
+}
+
+// What the program wants by now, which the last call alone would not show where several
+// threads pause and resume at once.
+static cupti_result follow(struct lockstep_ring *r)
+{
+    pthread_mutex_lock(&gate);
+    bool paused = pauses > 0;
+    pthread_mutex_unlock(&gate);
+    return paused ? pause_now(r) : resume_now(r);
 }
 
 static cupti_result leave_now(void)
@@ -384,30 +460,40 @@ static cupti_result leave_now(void)
 cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what)
 {
     pthread_mutex_lock(&control);
-    cupti_result result = what == CUPTI_PAUSE ? pause_now(r) : what == CUPTI_RESUME ? resume_now(r) : leave_now();
+    cupti_result result = what == CUPTI_FOLLOW ? follow(r) : leave_now();
     pthread_mutex_unlock(&control);
     return result;
 }
 
-// A profiler that the program starts before it uses CUDA has libcuda load us.
-static void ask_early(enum cupti_command what)
+// A profiler that the program starts before it uses CUDA has libcuda load us, so that
+// pauses count before our start.
+static int count_pauses(bool more)
 {
     pthread_mutex_lock(&gate);
-    early = !starting && what == CUPTI_PAUSE;
+    if (more) {
+        pauses += pauses < UINT32_MAX;
+    } else {
+        pauses -= pauses > 0;
+    }
+    int now = phase;
     pthread_mutex_unlock(&gate);
+    return now;
 }
 
-static int ask(enum cupti_command what)
+static int ask(bool pause)
 {
     if (lockstep_ring_process() == NULL) {
         return 0;
     }
-    if (!atomic_load(&loaded)) {
-        ask_early(what);
+    switch (count_pauses(pause)) {
+    case IDLE:
         return 0;
+    case STARTING:
+        return (int)CUPTI_LATE; // done as the start ends
+    default:
+        return (int)cupti_ask(CUPTI_FOLLOW, lockstep_now() + PATIENCE_NS);
     }
-    return (int)cupti_ask(what, lockstep_now() + PATIENCE_NS);
 }
 
-int lockstep_cupti_pause(void) { return ask(CUPTI_PAUSE); }
-int lockstep_cupti_resume(void) { return ask(CUPTI_RESUME); }
+int lockstep_cupti_pause(void) { return ask(true); }
+int lockstep_cupti_resume(void) { return ask(false); }

@@ -2,13 +2,16 @@
 
 //go:build ignore
 
-// CUPTI's clock beside the host's. Stamps stay as CUPTI gives them: it follows
-// REALTIME unless another client gave it a clock of its own, and the reader
-// converts by these records.
+// CUPTI's clock beside the host's. CUPTI stamps by REALTIME unless a client gives it
+// another clock; then ours gives it REALTIME again as it begins. The receiver places
+// stamps on the host's clock by the records that are written here.
 #include "cupti.h"
 
 #define TRIES 5
 #define SOURCE_CUPTI 1u
+// ns by which CUPTI's clock and REALTIME may differ and be the same clock. One call lies
+// between the two readings; ticks since the boot are decades away from REALTIME.
+#define SAME_CLOCK_NS 1000000000u
 
 static uint64_t realtime_now(void)
 {
@@ -17,21 +20,32 @@ static uint64_t realtime_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// Another client may have given CUPTI a clock of its own, and does not take it away as it
-// ends: PyTorch's profiler has stamps in ticks of the processor. Only while no kind is
-// enabled. Without that function, the clock is as it is.
-#define FAR 1000000000u
+static cupti_result reads_realtime(bool *same)
+{
+    uint64_t stamp = 0, realtime = realtime_now();
+    cupti_result result = cupti.timestamp(&stamp);
+    *same = result == CUPTI_OK && stamp + SAME_CLOCK_NS > realtime && realtime + SAME_CLOCK_NS > stamp;
+    return result;
+}
 
+bool cupti_clock_replaced(void)
+{
+    bool same;
+    return reads_realtime(&same) == CUPTI_OK && !same;
+}
+
+// A client that gave CUPTI a clock does not take it away as it ends: PyTorch's profiler
+// leaves ticks of the processor, which cannot be placed. Called while no kind of ours is
+// enabled. A library that cannot set a clock has none but its own.
 cupti_result cupti_clock_restore(bool always)
 {
-    uint64_t stamp, realtime = realtime_now();
-    cupti_result result = cupti.timestamp(&stamp);
-    bool near = result == CUPTI_OK && stamp + FAR > realtime && realtime + FAR > stamp;
-    if (result != CUPTI_OK || cupti.set_clock == NULL || (near && !always)) {
+    bool same;
+    cupti_result result = reads_realtime(&same);
+    if (result != CUPTI_OK || cupti.set_clock == NULL || (same && !always)) {
         return result;
     }
     result = cupti.set_clock(realtime_now);
-    return near ? CUPTI_OK : result;
+    return same ? CUPTI_OK : result;
 }
 
 cupti_result cupti_clock(struct lockstep_ring *r, uint64_t *now)

@@ -21,7 +21,8 @@ const char *cupti_load(const char *asked);
 // client.c
 void cupti_tick(void *ring); // once a second, on CUPTI's thread
 void cupti_delivered(struct lockstep_ring *r);
-enum cupti_command { CUPTI_PAUSE, CUPTI_RESUME, CUPTI_LEAVE };
+// FOLLOW: pause where the program has paused and not resumed, else resume.
+enum cupti_command { CUPTI_FOLLOW, CUPTI_LEAVE };
 cupti_result cupti_obey(struct lockstep_ring *r, enum cupti_command what);
 
 // worker.c: the threads that call CUPTI. What is asked of them is waited for until a
@@ -65,6 +66,7 @@ bool cupti_launch_of(uint32_t correlation, struct cupti_launch *out);
 cupti_result cupti_clock(struct lockstep_ring *r, uint64_t *now);
 // Has CUPTI follow REALTIME where it does not; always: whatever its clock shows.
 cupti_result cupti_clock_restore(bool always);
+bool cupti_clock_replaced(void); // by another client: it does not show REALTIME
 
 // name.c
 struct cupti_name {

@@ -10,6 +10,30 @@
 
 static uint64_t state(unsigned what, uint32_t result) { return lockstep_pair(what, result); }
 
+// The Makefile has every call of pthread_create come here.
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+static void (*at_next_thread)(void); // called once
+static bool no_threads;
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+    void (*call)(void) = at_next_thread;
+    at_next_thread = NULL;
+    if (call != NULL) {
+        call();
+    }
+    return no_threads ? EAGAIN : __real_pthread_create(thread, attr, fn, arg);
+}
+
+static void wait_for_state(const struct lockstep_ring *r, uint64_t want)
+{
+    for (int i = 0; i < 30000 && state_word(r) != want; i++) {
+        usleep(1000);
+    }
+    CHECK_EQ(state_word(r), want);
+}
+
 static void it_holds_no_subscription(void)
 {
     struct lockstep_ring *r = start_with("libcupti.so.13");
@@ -101,7 +125,6 @@ static void one_that_tells_us(void)
     CHECK_EQ(atomic_load(&r->header->witnesses) & LOCKSTEP_W_CUPTI, 0);
     CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL) + MOCK(mock_cupti_enabled)(CUPTI_COPY), 0);
     CHECK_EQ(MOCK(mock_cupti_api_enabled)(CUPTI_RUNTIME) + MOCK(mock_cupti_api_enabled)(CUPTI_DRIVER), 0);
-    CHECK_EQ(lockstep_cupti_pause(), 0); // once more is no harm
     other_begins();
     run_kernels(1000, 1);
     other_ends();
@@ -154,13 +177,17 @@ static void one_that_keeps_its_subscription(void)
     CHECK_EQ(MOCK(mock_cupti_forced)(), before + 1);
 }
 
-// A profiler that begins before the program uses CUDA pauses us before we are there.
+static uint64_t ticks(void) { return 2 * lockstep_now(); }
+
+// A profiler that begins before the program uses CUDA pauses us before we are there. Its
+// clock shows that it had the subscription.
 static void a_pause_before_the_start(void)
 {
     load_mock("libcupti.so.13");
     struct lockstep_ring *r = ring_here();
     CHECK_EQ(lockstep_cupti_pause(), 0);
     CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    CHECK_EQ(CALL("cuptiActivityRegisterTimestampCallback", ticks), 0);
     other_goes_on();
     CHECK_EQ(InitializeInjection(), 1);
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
@@ -183,6 +210,190 @@ static void a_pause_taken_back_before_the_start(void)
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
 }
 
+// A tool that has the subscription from the start, as Nsight may: the program's pause was
+// for another profiler.
+static void an_early_pause_displaces_no_other_tool(void)
+{
+    load_mock("libcupti.so.13");
+    other_begins();
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    CHECK_EQ(lockstep_cupti_resume(), 39);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
+    CHECK_EQ(CALL("cuptiActivityRegisterTimestampCallback", ticks), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 39); // that clock came after the pause
+    run_kernels(100, 1);
+    other_ends();
+    CHECK_EQ(other.kernels, 100);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+// A profiler within another, or two parts of a program that both pause.
+static void only_the_last_resume_begins(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    other_goes_on();
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    run_kernels(100, 1);
+    other_rests();
+    CHECK_EQ(other.kernels, 100);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    CHECK_EQ(lockstep_cupti_resume(), 0); // without a pause: no change, and none to come
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_PAUSED);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    run_kernels(20, 6000);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 20);
+}
+
+static void *pause_and_resume(void *ring)
+{
+    for (int i = 0; i < 25; i++) {
+        bool in_time = lockstep_cupti_pause() == 0;
+        CHECK(!in_time || state_word(ring) == LOCKSTEP_CUPTI_PAUSED);
+        lockstep_cupti_resume();
+    }
+    return NULL;
+}
+
+static void pauses_of_many_threads(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        CHECK(pthread_create(&threads[i], NULL, pause_and_resume, r) == 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    wait_for_state(r, LOCKSTEP_CUPTI_ACTIVE);
+}
+
+// A resume that comes too early is taken at its word: the other loses what comes after,
+// and as it ends it disables our kinds, too. No attribute is set while its kinds are on.
+static void a_resume_while_the_other_records(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    other_goes_on();
+    run_kernels(100, 1);
+    MOCK(mock_cupti_flush)();
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    CHECK_EQ(MOCK(mock_cupti_buffers_apart)(), 1);
+    run_kernels(20, 6000);
+    hand_over();
+    CHECK_EQ(other.kernels, 100);
+    CHECK_EQ(kernels_of(r), 20);
+    other_rests();
+    run_kernels(20, 7000);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 20);
+    CHECK_EQ(lockstep_cupti_pause(), 0); // and the next pause and resume repair it
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    run_kernels(20, 8000);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 40);
+}
+
+// An earlier pause proves nothing about a client that comes after its resume.
+static void a_pause_that_yields_displaces_nothing(void)
+{
+    struct lockstep_ring *r = start_with("libcupti.so.13");
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    other_begins();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
+    CHECK_EQ(lockstep_cupti_resume(), 39);
+    run_kernels(10, 1);
+    other_ends();
+    CHECK_EQ(other.kernels, 10);
+}
+
+// Ours is off as the program pauses it for a profiler that keeps its subscription.
+static void a_pause_while_yielded_asks_for_others(void)
+{
+    load_mock("libcupti.so.13");
+    other_begins();
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_YIELDED, 39));
+    other_ends();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(CALL("cuptiSubscribe", &other.subscriber, NULL, NULL), 0);
+    other_goes_on();
+    other_rests();
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+static void pause_here(void) { CHECK_EQ(lockstep_cupti_pause(), -1); }
+static void resume_here(void) { CHECK_EQ(lockstep_cupti_resume(), -1); }
+
+// Another thread pauses or resumes while libcuda waits for our start.
+static void a_pause_during_the_start(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    at_next_thread = pause_here;
+    CHECK_EQ(InitializeInjection(), 1);
+    wait_for_state(r, LOCKSTEP_CUPTI_PAUSED);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+}
+
+static void a_resume_during_the_start(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    at_next_thread = resume_here;
+    CHECK_EQ(InitializeInjection(), 1);
+    wait_for_state(r, LOCKSTEP_CUPTI_ACTIVE);
+}
+
+static void without_threads_the_other_is_left_alone(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(CALL("cuptiSetThreadIdType", 7u), 0);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    other_begins();
+    no_threads = true;
+    CHECK_EQ(InitializeInjection(), 1);
+    no_threads = false;
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_REFUSED);
+    CHECK_EQ(MOCK(mock_cupti_thread_ids)(), 7);
+    CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityDisable"), 0);
+    run_kernels(10, 1);
+    other_ends();
+    CHECK_EQ(other.kernels, 10);
+}
+
+static void without_threads_ours_is_off(void)
+{
+    load_mock("libcupti.so.13");
+    struct lockstep_ring *r = ring_here();
+    CHECK_EQ(CALL("cuptiSetThreadIdType", 7u), 0);
+    no_threads = true;
+    CHECK_EQ(InitializeInjection(), 1);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_REFUSED);
+    CHECK_EQ(MOCK(mock_cupti_thread_ids)(), 7);
+    CHECK_EQ(MOCK(mock_cupti_buffers_apart)(), 1);
+    CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL), 0);
+}
+
 // What a pause has CUPTI hand over has its launches as ever.
 static void a_pause_keeps_launches(void)
 {
@@ -196,8 +407,6 @@ static void a_pause_keeps_launches(void)
     }
     CHECK_EQ(drops_of(r, LOCKSTEP_D_CUPTI_NO_LAUNCH), 0);
 }
-
-static uint64_t ticks(void) { return 2 * lockstep_now(); }
 
 // PyTorch's profiler has stamps in ticks, and leaves them so.
 static void a_clock_of_anothers_is_replaced(void)
@@ -233,6 +442,15 @@ static void a_clock_of_anothers_that_stays_stops_us(void)
     CHECK_EQ(lockstep_cupti_resume(), 7);
     CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, 7));
     CHECK_EQ(MOCK(mock_cupti_enabled)(CUPTI_KERNEL), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 7);
+    CHECK_EQ(lockstep_cupti_pause(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), 7);
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_CLOCK, 0); // the refusal is over
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
+    run_kernels(20, 6000);
+    hand_over();
+    CHECK_EQ(kernels_of(r), 20);
 }
 
 // It does not tell us, while CUPTI fills a buffer of ours. That is handed to the
@@ -350,8 +568,10 @@ static void a_refusal_is_told(enum mock_cupti_fault fault, uint32_t result)
     CHECK_EQ(MOCK(mock_cupti_subscribers)(), 0);
     cupti_tick(r);
     CHECK_EQ(MOCK(mock_cupti_calls)("cuptiActivityFlushAll"), 0);
+    CHECK_EQ(lockstep_cupti_resume(), result);
     CHECK_EQ(lockstep_cupti_pause(), 0);
-    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(lockstep_cupti_resume(), result);
+    CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, result));
 }
 
 static void a_refused_subscription(void) { a_refusal_is_told(MOCK_REFUSE_SUBSCRIBE, 15); }
@@ -366,6 +586,14 @@ static void a_refusal_after_a_pause(void)
     MOCK(mock_cupti_fault)(MOCK_REFUSE_ENABLE, 35);
     CHECK_EQ(lockstep_cupti_resume(), 35);
     CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, 35));
+    MOCK(mock_cupti_fault)(MOCK_REFUSE_ENABLE, 0);
+    other_begins(); // not paused for, so that its subscription counts
+    CHECK_EQ(lockstep_cupti_resume(), 39);
+    run_kernels(10, 1);
+    other_ends();
+    CHECK_EQ(other.kernels, 10);
+    CHECK_EQ(lockstep_cupti_resume(), 0);
+    CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
 }
 
 static void without_a_library(void)
@@ -791,6 +1019,16 @@ static const struct test_case cases[] = {
     {"one_that_keeps_its_subscription", one_that_keeps_its_subscription},
     {"a_pause_before_the_start", a_pause_before_the_start},
     {"a_pause_taken_back_before_the_start", a_pause_taken_back_before_the_start},
+    {"an_early_pause_displaces_no_other_tool", an_early_pause_displaces_no_other_tool},
+    {"only_the_last_resume_begins", only_the_last_resume_begins},
+    {"pauses_of_many_threads", pauses_of_many_threads},
+    {"a_resume_while_the_other_records", a_resume_while_the_other_records},
+    {"a_pause_that_yields_displaces_nothing", a_pause_that_yields_displaces_nothing},
+    {"a_pause_while_yielded_asks_for_others", a_pause_while_yielded_asks_for_others},
+    {"a_pause_during_the_start", a_pause_during_the_start},
+    {"a_resume_during_the_start", a_resume_during_the_start},
+    {"without_threads_the_other_is_left_alone", without_threads_the_other_is_left_alone},
+    {"without_threads_ours_is_off", without_threads_ours_is_off},
     {"a_pause_keeps_launches", a_pause_keeps_launches},
     {"a_clock_of_anothers_is_replaced", a_clock_of_anothers_is_replaced},
     {"a_clock_of_anothers_that_stays_stops_us", a_clock_of_anothers_that_stays_stops_us},
