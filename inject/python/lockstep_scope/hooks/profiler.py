@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Set
 
 from ..library import LIBRARY
 from .patch import Hook
@@ -15,31 +15,46 @@ class Profiler(Hook):
 
     name = "profiler"
     needs = "torch"
+    paused = False
+    """Whether the library counts a pause of ours. It outlasts the hook, which may stop
+    while a trace is recorded."""
 
     def install(self) -> None:
-        paused = 0
+        # By their ids: a profile that is not enabled ends without having begun.
+        recording: Set[int] = set()
+
+        def begin(profile: Any) -> None:
+            recording.add(id(profile))
+            if not Profiler.paused:
+                Profiler.paused = True
+                LIBRARY.cupti_pause()
+
+        def end(profile: Any) -> None:
+            recording.discard(id(profile))
+            if Profiler.paused and not recording:
+                Profiler.paused = False
+                LIBRARY.cupti_resume()
 
         def before(original: Callable[..., Any]) -> Callable[..., Any]:
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                nonlocal paused
-                if self.active:
-                    paused += 1
-                    if paused == 1:
-                        LIBRARY.cupti_pause()
-                return original(*args, **kwargs)
+            def wrapper(profile: Any, *args: Any, **kwargs: Any) -> Any:
+                if not self.active:
+                    return original(profile, *args, **kwargs)
+                begin(profile)
+                try:
+                    return original(profile, *args, **kwargs)
+                except BaseException:
+                    end(profile)
+                    raise
 
             return wrapper
 
         def after(original: Callable[..., Any]) -> Callable[..., Any]:
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                nonlocal paused
+            def wrapper(profile: Any, *args: Any, **kwargs: Any) -> Any:
                 try:
-                    return original(*args, **kwargs)
+                    return original(profile, *args, **kwargs)
                 finally:
-                    if paused > 0:
-                        paused -= 1
-                        if paused == 0:
-                            LIBRARY.cupti_resume()
+                    if id(profile) in recording:
+                        end(profile)
 
             return wrapper
 
