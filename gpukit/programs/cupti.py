@@ -33,13 +33,19 @@ class Library:
 
     def __init__(self, path):
         self.calls = ctypes.CDLL(path) if path else None
+        self.paused = False
         if self.calls:
             self.calls.lockstep_status.restype = ctypes.c_char_p
 
     def pause(self):
-        return self.calls.lockstep_cupti_pause() if self.calls else ACTIVE
+        """Pauses once until the next resume: the library counts pauses."""
+        if self.paused or not self.calls:
+            return ACTIVE
+        self.paused = True
+        return self.calls.lockstep_cupti_pause()
 
     def resume(self):
+        self.paused = False
         return self.calls.lockstep_cupti_resume() if self.calls else ACTIVE
 
     def status(self):
