@@ -557,7 +557,7 @@ static void silence_tells_of_another(void)
     CHECK_EQ(state_word(r), LOCKSTEP_CUPTI_ACTIVE);
 }
 
-static void a_refusal_is_told(enum mock_cupti_fault fault, uint32_t result)
+static void a_refusal_is_recorded(enum mock_cupti_fault fault, uint32_t result)
 {
     load_mock("libcupti.so.13");
     MOCK(mock_cupti_fault)(fault, result);
@@ -574,10 +574,10 @@ static void a_refusal_is_told(enum mock_cupti_fault fault, uint32_t result)
     CHECK_EQ(state_word(r), state(LOCKSTEP_CUPTI_REFUSED, result));
 }
 
-static void a_refused_subscription(void) { a_refusal_is_told(MOCK_REFUSE_SUBSCRIBE, 15); }
-static void a_refused_registration(void) { a_refusal_is_told(MOCK_REFUSE_REGISTER, 999); }
-static void a_refused_kind(void) { a_refusal_is_told(MOCK_REFUSE_ENABLE, 35); }
-static void a_refused_clock(void) { a_refusal_is_told(MOCK_REFUSE_TIMESTAMP, 15); }
+static void a_refused_subscription(void) { a_refusal_is_recorded(MOCK_REFUSE_SUBSCRIBE, 15); }
+static void a_refused_registration(void) { a_refusal_is_recorded(MOCK_REFUSE_REGISTER, 999); }
+static void a_refused_kind(void) { a_refusal_is_recorded(MOCK_REFUSE_ENABLE, 35); }
+static void a_refused_clock(void) { a_refusal_is_recorded(MOCK_REFUSE_TIMESTAMP, 15); }
 
 static void a_refusal_after_a_pause(void)
 {
