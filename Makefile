@@ -149,7 +149,8 @@ e2e-frameworks: bin/lockstep .venv-frameworks/bin/python ## Judge what real fram
 
 .PHONY: gpu-run
 gpu-run: ## Keep a run of the GPU kit on a GPU, REPORT=report.json, and write docs/gpu.md and what documents claim
-	$(GO) run -trimpath ./gpukit/runs $(REPORT)
+	@[ -n "$(REPORT)" ] || { echo "gpu-run: got no REPORT; want REPORT=report.json" >&2; exit 2; }
+	$(GO) run -trimpath ./gpukit/runs "$(REPORT)"
 
 .PHONY: gpu-kit-chroot
 gpu-kit-chroot: gpu-kit ## Run the GPU kit as root in bare systems of other distributions, without a network (ROOTS="...": in these folders)

@@ -37,7 +37,7 @@ have=$(uname -m)
 
 # has_torch PROGRAM: a program that hangs is none.
 has_torch() {
-	timeout 10 "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' >/dev/null 2>&1 </dev/null
+	timeout -k 1 10 "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' >/dev/null 2>&1 </dev/null
 }
 
 if [ -z "${PYTHON-}" ]; then
@@ -57,7 +57,7 @@ if [ -n "${PYTHON-}" ]; then
 fi
 
 # The folder may have lost its modes on its way, or lie where nothing may be run.
-runs() { "$1/gpu-check" -list >/dev/null 2>&1; }
+runs() { said=$("$1/gpu-check" -list 2>&1 >/dev/null); }
 
 if runs "$kit"; then
 	exec "$kit/gpu-check" "$@"
@@ -88,7 +88,8 @@ for scratch in "${TMPDIR:-/tmp}" /var/tmp /dev/shm "$PWD"; do
 			pid=
 			exit "$status"
 		fi
-		why="$why; $scratch: runs no program (mounted noexec?)"
+		said=$(printf '%s' "$said" | tr '\n' ' ' | cut -c 1-200)
+		why="$why; $scratch: runs no program (mounted noexec?): $said"
 	else
 		why="$why; $scratch: has no room for the kit (or part of it is missing)"
 	fi

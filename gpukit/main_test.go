@@ -54,7 +54,7 @@ func readReport(t *testing.T, dir string) *report.Report {
 }
 
 func TestCheck_APartThatFailsStopsNoOther(t *testing.T) {
-	o := options{kit: emptyKit(t), out: filepath.Join(t.TempDir(), "new", "out"), work: t.TempDir(), python: "/nonexistent", limit: time.Minute}
+	o := options{kit: emptyKit(t), out: filepath.Join(t.TempDir(), "new", "out"), work: t.TempDir(), python: noPython, limit: time.Minute}
 	var out bytes.Buffer
 	_, err := check(t.Context(), o, parts(), &out)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestCheck_APartThatFailsStopsNoOther(t *testing.T) {
 }
 
 func TestCheck_TimeForEverythingIsOver(t *testing.T) {
-	o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: "/nonexistent", limit: time.Nanosecond}
+	o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: noPython, limit: time.Nanosecond}
 	_, err := check(t.Context(), o, parts(), &bytes.Buffer{})
 	require.NoError(t, err)
 	for _, p := range readReport(t, o.out).Parts {
@@ -94,9 +94,21 @@ func TestRun_Usage(t *testing.T) {
 			assert.Contains(t, stderr.String(), c.want)
 		})
 	}
-	var stderr bytes.Buffer
-	assert.Equal(t, exitFailed, run(t.Context(), []string{"-kit", t.TempDir(), "-out", t.TempDir()}, &bytes.Buffer{}, &stderr))
-	assert.Contains(t, stderr.String(), "make gpu-kit")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no kit":            {[]string{"-kit", t.TempDir(), "-out", t.TempDir()}, "make gpu-kit"},
+		"no output folder":  {[]string{"-out", ""}, "read -out: got nothing"},
+		"no scratch folder": {[]string{"-kit", emptyKit(t), "-out", t.TempDir(), "-work", filepath.Join(t.TempDir(), "none")}, "make scratch folder"},
+		"a file as output":  {[]string{"-kit", emptyKit(t), "-out", filepath.Join(emptyKit(t), "python", "here")}, "make output folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			assert.Equal(t, exitUsage, run(t.Context(), c.args, &bytes.Buffer{}, &stderr))
+			assert.Contains(t, stderr.String(), c.want)
+		})
+	}
 }
 
 func TestRun_List(t *testing.T) {
@@ -105,4 +117,65 @@ func TestRun_List(t *testing.T) {
 	for _, a := range part.All() {
 		assert.Contains(t, out.String(), a.Title)
 	}
+}
+
+func TestCheck_AnInterpreterThatWasNamed_IsAFailedCheck(t *testing.T) {
+	dumb := filepath.Join(t.TempDir(), "python")
+	require.NoError(t, os.WriteFile(dumb, []byte("#!/bin/sh\necho garbage\n"), 0o700))
+	for _, named := range []string{"/nonexistent/python", dumb} {
+		o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: named, limit: time.Minute}
+		_, err := check(t.Context(), o, parts()[1:], &bytes.Buffer{})
+		require.NoError(t, err)
+		r := readReport(t, o.out)
+		require.Len(t, r.Parts, 2)
+		assert.Equal(t, "python", r.Parts[0].Checks[0].Name)
+		assert.Equal(t, report.Failed, r.Parts[0].Checks[0].Status)
+		assert.Equal(t, report.StandIn, r.Parts[1].Checks[0].Status, "the others run")
+	}
+}
+
+func TestCheck_Interrupted_SaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	first := part.Part{Name: "first", Limit: time.Minute, Run: func(_ context.Context, _ *kit.Kit, p *report.Part) {
+		p.Add("seen", report.StandIn, "")
+		cancel()
+	}}
+	o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: noPython, limit: time.Minute}
+	_, err := check(ctx, o, append([]part.Part{first}, parts()...), &bytes.Buffer{})
+	require.ErrorContains(t, err, "interrupted")
+	r := readReport(t, o.out)
+	require.Len(t, r.Parts, 3)
+	assert.Contains(t, r.Parts[1].Checks[0].Text, "the run was interrupted")
+}
+
+// A run that is killed leaves a report that says what is missing.
+func TestCheck_WhatWasNotRunYet_IsInTheReport(t *testing.T) {
+	o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: noPython, limit: time.Minute}
+	var during []string
+	look := part.Part{Name: "look", Limit: time.Minute, Run: func(context.Context, *kit.Kit, *report.Part) {
+		during = readReport(t, o.out).NotRun
+	}}
+	_, err := check(t.Context(), o, []part.Part{look, parts()[1]}, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"look", "right"}, during)
+	assert.Empty(t, readReport(t, o.out).NotRun)
+	assert.Contains(t, readReport(t, o.out).LeftOut, "ranks")
+}
+
+func TestCheck_AFolderThatIsUsedAgain(t *testing.T) {
+	o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: noPython, limit: time.Minute}
+	keep := part.Part{Name: "keep", Limit: time.Minute, Run: func(_ context.Context, k *kit.Kit, p *report.Part) {
+		p.Add("kept", report.StandIn, "")
+		assert.NoError(t, k.Fixture("rings", kit.Entry{Name: "a"}))
+		_, err := check(t.Context(), o, parts()[1:], &bytes.Buffer{})
+		assert.ErrorIs(t, err, errBusy, "two runs at once")
+	}}
+	_, err := check(t.Context(), o, []part.Part{keep}, &bytes.Buffer{})
+	require.NoError(t, err)
+	other := filepath.Join(o.out, "notes.txt")
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	_, err = check(t.Context(), o, parts()[1:], &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.NoFileExists(t, filepath.Join(o.out, "rings.tar.gz"), "of the run before")
+	assert.FileExists(t, other)
 }

@@ -77,7 +77,7 @@ func (k *Kit) Start(ctx context.Context, c Command) (*Process, error) {
 		p.ctx, p.cancel = context.WithCancel(ctx)
 	}
 	p.cmd = exec.CommandContext(p.ctx, c.Path, c.Args...)
-	p.cmd.Env = append(CleanEnv(os.Environ()), c.Env...)
+	p.cmd.Env = append(append(CleanEnv(os.Environ()), "TMPDIR="+k.Work), c.Env...)
 	p.cmd.Dir = c.Dir
 	if c.Dir == "" {
 		p.cmd.Dir = k.Work
@@ -151,9 +151,14 @@ func (p *Process) ended(err, over error) error {
 	return nil
 }
 
-// last returns the last line of stderr, which for Python is the exception.
+// last returns the last line of stderr, which for Python is the exception; of stdout,
+// where nvidia-smi has its reason, if that is all there is.
 func (p *Process) last() string {
-	lines := strings.FieldsFunc(p.result.Stderr, func(c rune) bool { return c == '\n' })
+	text := p.result.Stderr
+	if strings.TrimSpace(text) == "" {
+		text = p.result.Stdout
+	}
+	lines := strings.FieldsFunc(text, func(c rune) bool { return c == '\n' })
 	if len(lines) == 0 {
 		return ""
 	}

@@ -41,6 +41,7 @@ type Kit struct {
 	Torch  *Torch // nil: no PyTorch
 	GPU    *GPU   // nil: no device that PyTorch can use
 	Reason string // one line: why Torch or GPU is nil
+	Broken bool   // Python did not answer at all
 
 	// Log gets the output of programs, each with a heading.
 	Log *Log

@@ -250,5 +250,5 @@ func TestCheck_NamesWhatTheKitLacks(t *testing.T) {
 	k := newKit(t)
 	err := k.Check()
 	require.ErrorIs(t, err, ErrNoKit)
-	assert.ErrorContains(t, err, filepath.Join("programs", "machine.py"))
+	assert.ErrorContains(t, err, "got neither MANIFEST nor programs in "+k.Dir)
 }

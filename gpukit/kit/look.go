@@ -39,7 +39,7 @@ func (k *Kit) Look(ctx context.Context) []report.Fact {
 	var facts []report.Fact
 	add := func(name, value string) {
 		if value != "" {
-			facts = append(facts, report.Fact{Name: name, Value: value})
+			facts = append(facts, report.NewFact(name, value))
 		}
 	}
 	a := k.ask(ctx)
@@ -82,6 +82,7 @@ func (k *Kit) ask(ctx context.Context) answer {
 		err = json.Unmarshal([]byte(LastLine(r.Stdout)), &a)
 	}
 	if err != nil {
+		k.Broken = true
 		k.Reason = "ask PyTorch of " + k.Python + ": " + err.Error()
 		return a
 	}
@@ -192,15 +193,15 @@ func first(texts ...string) string {
 // ErrNoKit is returned by Check for a folder that is no kit.
 var ErrNoKit = errors.New("no GPU kit")
 
-// Check returns an error where the folder is no kit. What else a kit lacks, Verify says.
+// Check returns an error where the folder is no kit at all. What it lacks else is found by
+// Verify.
 func (k *Kit) Check() error {
-	if path := k.Program("machine.py"); !exists(path) {
-		return fmt.Errorf("open kit: %w: got no %s; want a folder that `make gpu-kit` made", ErrNoKit, path)
+	for _, path := range []string{filepath.Join(k.Dir, manifestName), k.Program("machine.py")} {
+		if exists(path) {
+			return nil
+		}
 	}
-	if path := k.Lockstep(); !exists(path) && !exists(path+".gz") {
-		return fmt.Errorf("open kit: %w: got neither %s nor %[2]s.gz; want a folder that `make gpu-kit` made", ErrNoKit, path)
-	}
-	return nil
+	return fmt.Errorf("open kit: %w: got neither %s nor programs in %s; want a folder that `make gpu-kit` made", ErrNoKit, manifestName, k.Dir)
 }
 
 func exists(path string) bool {

@@ -23,10 +23,11 @@ const demoRank = 2
 // client and the collector on this machine's C library and kernel.
 func demoPart() Part {
 	return Part{
-		Name:  "demo",
-		Title: "The plugin and the collector on this system, with a simulated device",
-		Limit: 40 * time.Second,
-		Run:   runDemo,
+		Name:     "demo",
+		Loopback: true,
+		Title:    "The plugin and the collector on this system, with a simulated device",
+		Limit:    40 * time.Second,
+		Run:      runDemo,
 	}
 }
 
@@ -59,6 +60,9 @@ func demoFiles(k *kit.Kit, bin string) error {
 		return fmt.Errorf("prepare the demo: %w", err)
 	}
 	for _, path := range []string{k.Plugin(), k.StandIn("lockstep-demo-worker"), k.StandIn("lockstep-demo-cupti.so")} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("prepare the demo: got no %s in the kit; want it: copy the kit to this machine again", filepath.Base(path))
+		}
 		if err := os.Symlink(path, filepath.Join(bin, filepath.Base(path))); err != nil {
 			return fmt.Errorf("prepare the demo: %w", err)
 		}

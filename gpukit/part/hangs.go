@@ -18,7 +18,7 @@ import (
 
 // hangsPart returns the part that makes hangs on purpose and reads their dumps.
 func hangsPart() Part {
-	return Part{Name: "hangs", Title: "Flight Recorder dumps, and hangs made on purpose", Limit: 100 * time.Second, Run: runHangs}
+	return Part{Name: "hangs", Title: "Flight Recorder dumps, and hangs made on purpose", Limit: 100 * time.Second, Loopback: true, Run: runHangs}
 }
 
 const (

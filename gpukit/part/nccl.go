@@ -12,7 +12,7 @@ import (
 
 // ncclPart returns the part that runs the profiler plugin in NCCL.
 func ncclPart() Part {
-	return Part{Name: "nccl", Title: "The profiler plugin in NCCL", Limit: 150 * time.Second, Run: runNCCL}
+	return Part{Name: "nccl", Title: "The profiler plugin in NCCL", Limit: 150 * time.Second, Loopback: true, Run: runNCCL}
 }
 
 // Time limits of jobs: PyTorch and CUDA take some 10 s to start on a cold machine.

@@ -8,7 +8,9 @@ package part
 import (
 	"context"
 	"fmt"
+	"net"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
@@ -20,6 +22,8 @@ type Part struct {
 	Name  string // one word
 	Title string
 	Limit time.Duration
+	// Loopback: its processes meet over the loopback interface.
+	Loopback bool
 	// Run adds checks as results come. It returns when ctx is done.
 	Run func(ctx context.Context, k *kit.Kit, p *report.Part)
 }
@@ -43,6 +47,11 @@ func (a Part) Do(ctx context.Context, k *kit.Kit) *report.Part {
 		p.Close(time.Since(began))
 		return p
 	}
+	if a.Loopback && !loopback() {
+		p.Add("start", report.NotShown, "the loopback interface is down, over which processes of this part meet: ip link set lo up")
+		p.Close(time.Since(began))
+		return p
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -60,6 +69,18 @@ func (a Part) Do(ctx context.Context, k *kit.Kit) *report.Part {
 	}
 	p.Close(time.Since(began))
 	return p
+}
+
+// loopback reports whether a loopback interface is up. Where that cannot be found out,
+// the part finds it out.
+func loopback() bool {
+	all, err := net.Interfaces()
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(all, func(i net.Interface) bool {
+		return i.Flags&(net.FlagLoopback|net.FlagUp) == net.FlagLoopback|net.FlagUp
+	})
 }
 
 // lateness is how long a part has to clean up after its limit.

@@ -72,10 +72,11 @@ var rankCases = []rankCase{
 // ranksPart returns the part that slows one of two ranks on one GPU.
 func ranksPart() Part {
 	return Part{
-		Name:  "ranks",
-		Title: "Two ranks that share the GPU, one of them slowed",
-		Limit: 180 * time.Second,
-		Run:   runRanks,
+		Name:     "ranks",
+		Loopback: true,
+		Title:    "Two ranks that share the GPU, one of them slowed",
+		Limit:    180 * time.Second,
+		Run:      runRanks,
 	}
 }
 

@@ -100,6 +100,12 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
+// maxFact bounds the value of a fact, bytes.
+const maxFact = 300
+
+// NewFact returns a fact of one line.
+func NewFact(name, value string) Fact { return Fact{Name: name, Value: cut(oneLine(value), maxFact)} }
+
 // Report is one run of the kit.
 type Report struct {
 	Format  int       `json:"format"`
@@ -110,6 +116,9 @@ type Report struct {
 	Parts   []*Part   `json:"parts"`
 	// Files are the fixtures, names within the output folder.
 	Files []string `json:"files"`
+	// NotRun are parts that the run did not come to, LeftOut those that were not asked for.
+	NotRun  []string `json:"not_run,omitempty"`
+	LeftOut []string `json:"left_out,omitempty"`
 }
 
 // Fact returns a fact of the machine; empty where it is unknown.

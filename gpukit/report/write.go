@@ -52,6 +52,7 @@ func (r *Report) Write(dir string, clean func([]byte) ([]byte, error)) error {
 // replace writes a file that nobody sees half of.
 func replace(path string, content []byte) error {
 	if err := os.WriteFile(path+".tmp", content, 0o644); err != nil {
+		_ = os.Remove(path + ".tmp") // half of it may be there
 		return fmt.Errorf("write report: %w", err)
 	}
 	if err := os.Rename(path+".tmp", path); err != nil {
@@ -74,6 +75,12 @@ func (r *Report) Markdown() string {
 	}
 	for _, p := range r.Parts {
 		p.markdown(&b)
+	}
+	if len(r.NotRun) > 0 {
+		fmt.Fprintf(&b, "\n**The run did not come to: %s.**\n", strings.Join(r.NotRun, ", "))
+	}
+	if len(r.LeftOut) > 0 {
+		fmt.Fprintf(&b, "\nNot asked for (-only): %s.\n", strings.Join(r.LeftOut, ", "))
 	}
 	if len(r.Files) > 0 {
 		fmt.Fprintf(&b, "\nFiles: %s\n", strings.Join(r.Files, ", "))
@@ -116,15 +123,23 @@ func (f Figure) String() string {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// oneLine returns valid text of one line, without control characters.
+// oneLine returns valid text of one line of at most maxText bytes, without control
+// characters.
 func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(c rune) bool {
+	if len(s) > 4*maxText {
+		s = s[:4*maxText]
+	}
+	return cut(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(c rune) bool {
 		return unicode.IsSpace(c) || unicode.IsControl(c)
-	}), " ")
-	if len(s) <= maxText {
+	}), " "), maxText)
+}
+
+// cut returns a text of at most n bytes.
+func cut(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	at := maxText - len("...")
+	at := n - len("...")
 	for !utf8.RuneStart(s[at]) {
 		at--
 	}

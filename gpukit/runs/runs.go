@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
@@ -49,6 +50,9 @@ func decode(text []byte) (*report.Report, error) {
 	if r.Format != report.Format {
 		return nil, fmt.Errorf("decode report: got format %d; want %d", r.Format, report.Format)
 	}
+	if err := plain(&r); err != nil {
+		return nil, err
+	}
 	if !gpus.MatchString(r.Fact("gpu")) {
 		return nil, fmt.Errorf("%w: its GPU is %q", errNoGPU, r.Fact("gpu"))
 	}
@@ -56,6 +60,36 @@ func decode(text []byte) (*report.Report, error) {
 		return nil, fmt.Errorf("decode report: got one of kit %q; want a kit of a commit, which others can make", r.Kit)
 	}
 	return &r, nil
+}
+
+// plain returns an error where a report has what gpu-check does not write: it is copied
+// into documents.
+func plain(r *report.Report) error {
+	if r.Began.IsZero() {
+		return fmt.Errorf("decode report: got no time at which it began; want one")
+	}
+	texts := []string{r.Kit}
+	for _, f := range r.Machine {
+		texts = append(texts, f.Name, f.Value)
+	}
+	for i, p := range r.Parts {
+		if p == nil {
+			return fmt.Errorf("decode report: got nothing as part %d; want a part", i+1)
+		}
+		texts = append(texts, p.Name, p.Title)
+		for _, c := range p.Checks {
+			texts = append(texts, c.Name, string(c.Status), c.Text)
+			for _, f := range c.Figures {
+				texts = append(texts, f.Name, f.Unit)
+			}
+		}
+	}
+	for _, t := range texts {
+		if strings.ContainsFunc(t, unicode.IsControl) || strings.Contains(t, "<!--") || strings.Contains(t, "-->") {
+			return fmt.Errorf("decode report: got the text %.80q; want one line without marks of a comment", t)
+		}
+	}
+	return nil
 }
 
 // gpus is the fact of a run on GPUs: how many, and their name.

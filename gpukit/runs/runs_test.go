@@ -122,6 +122,16 @@ func TestAdd(t *testing.T) {
 	dirty := onGPU(7, "1 x NVIDIA H200", shown)
 	dirty.Kit = "1 abc.modified"
 	assert.ErrorContains(t, add(path, save(t, dirty)), "want a kit of a commit")
+	for name, broken := range map[string]func(*report.Report){
+		"got nothing as part 1": func(r *report.Report) { r.Parts = []*report.Part{nil} },
+		"got no time":           func(r *report.Report) { r.Began = time.Time{} },
+		"want one line":         func(r *report.Report) { r.Machine[0].Value = "1 x H200\n# forged" },
+		"marks of a comment":    func(r *report.Report) { r.Parts[0].Checks[0].Text = strings.TrimSpace(end) },
+	} {
+		r := onGPU(7, "1 x NVIDIA H200", shown)
+		broken(r)
+		assert.ErrorContains(t, add(path, save(t, r)), name)
+	}
 	other := onGPU(7, "1 x NVIDIA H200", shown)
 	other.Format = report.Format + 1
 	assert.ErrorContains(t, add(path, save(t, other)), "got format 2; want 1")
