@@ -49,6 +49,8 @@ type Kit struct {
 	// Scrub removes what names the machine from all that leaves it.
 	Scrub *scrub.Scrubber
 
+	smiFailed bool // nvidia-smi did not answer Look
+
 	fixtures *fixtures
 	lockstep string // where it was unpacked to; empty: in Dir
 }

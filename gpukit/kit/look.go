@@ -115,14 +115,19 @@ func SMI() string {
 	return ""
 }
 
-// smi asks nvidia-smi for fields of the first GPU; empty where it has no answer.
+// smiLimit bounds one question to nvidia-smi, which wakes each GPU first.
+const smiLimit = 15 * time.Second
+
+// smi asks nvidia-smi for fields of the first GPU; empty where it has no answer. One that
+// failed is not asked again.
 func (k *Kit) smi(ctx context.Context, field string) string {
 	path := SMI()
-	if path == "" {
+	if path == "" || k.smiFailed {
 		return ""
 	}
-	r, err := k.Run(ctx, Command{Path: path, Args: []string{"--query-gpu=" + field, "--format=csv,noheader,nounits"}, Limit: 20 * time.Second})
+	r, err := k.Run(ctx, Command{Path: path, Args: []string{"--query-gpu=" + field, "--format=csv,noheader,nounits"}, Limit: smiLimit})
 	if err != nil {
+		k.smiFailed = true
 		return err.Error()
 	}
 	line, _, _ := strings.Cut(r.Stdout, "\n")
