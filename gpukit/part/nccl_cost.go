@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 )
 
 // ncclCost is what the plugin costs an operation, from paired runs.
@@ -33,7 +35,7 @@ func costOf(off, on [][]float64) (ncclCost, error) {
 			return ncclCost{}, fmt.Errorf("compare runs: got %d operations; want %d", len(run), leastOps)
 		}
 	}
-	c := ncclCost{Off: medianOf(slices.Concat(off...)), On: medianOf(slices.Concat(on...)), Runs: len(off)}
+	c := ncclCost{Off: stats.Median(slices.Concat(off...)), On: stats.Median(slices.Concat(on...)), Runs: len(off)}
 	c.Diff = c.On - c.Off
 	random := rand.New(rand.NewPCG(1, 2)) // the same for the same runs
 	diffs := make([]float64, resamples)
@@ -43,7 +45,7 @@ func costOf(off, on [][]float64) (ncclCost, error) {
 			pair := random.IntN(len(off))
 			a, b = sampleOf(random, off[pair], a), sampleOf(random, on[pair], b)
 		}
-		diffs[i] = medianOf(b) - medianOf(a)
+		diffs[i] = stats.Median(b) - stats.Median(a)
 	}
 	slices.Sort(diffs)
 	c.Low, c.High = diffs[resamples/40], diffs[resamples-1-resamples/40]
@@ -55,12 +57,6 @@ func sampleOf(random *rand.Rand, from, to []float64) []float64 {
 		to = append(to, from[random.IntN(len(from))])
 	}
 	return to
-}
-
-func medianOf(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // took returns what each operation of the loop took on a rank, ns: in all, and the call

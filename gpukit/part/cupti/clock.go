@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
@@ -83,7 +84,7 @@ func driftOf(clocks []ring.Clock) clockDrift {
 		widths = append(widths, float64(c.Width))
 	}
 	d.first, d.last = float64(int64(a.CUPTI-a.Realtime)), float64(int64(z.CUPTI-z.Realtime))
-	d.widest, d.width = most-least, median(widths)
+	d.widest, d.width = most-least, stats.Median(widths)
 	return d
 }
 

@@ -8,14 +8,11 @@ import (
 	"math"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 )
 
 // maxCost is what recording may cost of a step, relative.
 const maxCost = 0.01
-
-// student are the 97.5 % quantiles of Student's t, by degrees of freedom from 1.
-var student = []float64{12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-	2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086}
 
 // errFewPairs is returned for fewer pairs than an interval needs.
 var errFewPairs = errors.New("compare times: got fewer than 3 pairs; want more")
@@ -31,19 +28,14 @@ func pairedRatio(with, without []float64) (ratio, error) {
 	if n < 3 {
 		return ratio{}, errFewPairs
 	}
-	logs, sum := make([]float64, n), 0.0
+	logs := make([]float64, n)
 	for i := range n {
 		if with[i] <= 0 || without[i] <= 0 {
 			return ratio{}, fmt.Errorf("compare times: got %v and %v ns; want more than 0", with[i], without[i])
 		}
 		logs[i] = math.Log(with[i] / without[i])
-		sum += logs[i]
 	}
-	mean, square := sum/float64(n), 0.0
-	for _, l := range logs {
-		square += (l - mean) * (l - mean)
-	}
-	half := student[min(n-1, len(student))-1] * math.Sqrt(square/float64(n-1)/float64(n))
+	mean, half := stats.Interval(logs)
 	return ratio{math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)}, nil
 }
 
@@ -86,7 +78,7 @@ func blockPairs(blocks []block) (with, without []float64) {
 		if a.Kind != "A" || b.Kind != "B" {
 			continue
 		}
-		with, without = append(with, median(a.Took)), append(without, median(b.Took))
+		with, without = append(with, stats.Median(a.Took)), append(without, stats.Median(b.Took))
 	}
 	return with, without
 }
@@ -105,7 +97,7 @@ func refused(blocks []block) int {
 func mediansOf(turns [][]float64) []float64 {
 	out := make([]float64, len(turns))
 	for i, t := range turns {
-		out[i] = median(t)
+		out[i] = stats.Median(t)
 	}
 	return out
 }

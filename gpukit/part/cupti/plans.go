@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 )
 
 // first checks a process in which torch.profiler began before us.
@@ -162,10 +163,10 @@ func (s *session) cost() report.Check {
 	var paused []float64
 	for _, b := range s.facts.Blocks {
 		if b.Kind == "B" {
-			paused = append(paused, median(b.Took))
+			paused = append(paused, stats.Median(b.Took))
 		}
 	}
-	text := r.describe("recording, against a pause in the same process,") + fmt.Sprintf("; a step takes %.2f ms", median(paused)/1e6)
+	text := r.describe("recording, against a pause in the same process,") + fmt.Sprintf("; a step takes %.2f ms", stats.Median(paused)/1e6)
 	if before, _ := s.ours(); len(before) > 0 {
 		kernels, _, _, _ := before[0].tally.sums()
 		text += fmt.Sprintf(" with %d kernels", kernels/max(before[0].window.Steps, 1))

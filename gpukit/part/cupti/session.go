@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
@@ -187,7 +188,7 @@ func byEvents(windows []seen) float64 {
 	for _, w := range windows {
 		ms = append(ms, w.window.Events)
 	}
-	return median(ms)
+	return stats.Median(ms)
 }
 
 // launches checks that each kernel has the call that launched it, and kernels of a

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 )
 
 // ran is what a device ran of one kind in a window.
@@ -97,7 +99,7 @@ const (
 )
 
 func compareTimes(ours, theirs []tally) times {
-	t := times{ours: median(totals(ours)), theirs: median(totals(theirs))}
+	t := times{ours: stats.Median(totals(ours)), theirs: stats.Median(totals(theirs))}
 	if t.theirs == 0 {
 		return t
 	}
@@ -105,7 +107,7 @@ func compareTimes(ours, theirs []tally) times {
 	t.spread = max(spreadOf(totals(ours)), spreadOf(totals(theirs)))
 	for name := range theirs[0] {
 		of := func(w tally) float64 { return float64(w[name].ns) }
-		a, b := median(each(ours, of)), median(each(theirs, of))
+		a, b := stats.Median(each(ours, of)), stats.Median(each(theirs, of))
 		if b < worstShare*t.theirs || b == 0 {
 			continue
 		}
@@ -137,15 +139,4 @@ func spreadOf(values []float64) float64 {
 		return 0
 	}
 	return slices.Max(values)/slices.Min(values) - 1
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	v := slices.Sorted(slices.Values(values))
-	if n := len(v); n%2 == 0 {
-		return (v[n/2-1] + v[n/2]) / 2
-	}
-	return v[len(v)/2]
 }
