@@ -95,13 +95,13 @@ class Run:
 
     def theirs(self, window):
         window["trace"] = f"trace-{len(self.facts['windows'])}.json"
-        told = window["kind"] == "theirs"
-        if told:
+        pauses = window["kind"] == "theirs"
+        if pauses:
             window["pause"] = self.library.pause()
         profiler = self.device.profile_begin()
         self.work(window)
         self.device.profile_end(profiler)
-        if told:
+        if pauses:
             self.resume(window)
         self.device.profile_export(profiler, os.path.join(self.options.folder, window["trace"]))
 
@@ -170,7 +170,7 @@ PLANS = {
     "compare": ("ours", "ours", "theirs", "ours", "theirs", "ours"),
     "alone": ("ours", "bracket", "cost", "ours"),
     "before": ("ours", "theirs", "ours"),
-    "silent": ("ours", "settle", "step", "theirs-untold", "ours", "resume", "ours", "theirs"),
+    "silent": ("ours", "settle", "step", "theirs-unpaused", "ours", "resume", "ours", "theirs"),
     "turns": ("turns",),
 }
 

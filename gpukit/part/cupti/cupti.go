@@ -132,7 +132,7 @@ func (r *runner) countsOnly(ctx context.Context) {
 		r.add(s.first())
 	}
 	if s := r.session(ctx, r.programs["silent"]); s != nil {
-		r.add(s.untold()...)
+		r.add(s.unpaused()...)
 	}
 	g := r.programs["teardown"]
 	if r.kit.GPU == nil {

@@ -31,7 +31,7 @@ type facts struct {
 
 // window is a stretch of equal work between two stamps of MONOTONIC_RAW, ns.
 type window struct {
-	Kind   string  `json:"kind"` // ours, theirs, theirs-untold, theirs-first
+	Kind   string  `json:"kind"` // ours, theirs, theirs-unpaused, theirs-first
 	Steps  int     `json:"steps"`
 	Begin  uint64  `json:"begin_raw"`
 	End    uint64  `json:"end_raw"`

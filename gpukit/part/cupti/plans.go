@@ -23,22 +23,22 @@ func (s *session) first() report.Check {
 	return c
 }
 
-// untold checks a profiler that begins without a word to us: what it got, and what
+// unpaused checks a profiler that begins without a pause of ours: what it got, and what
 // became of us.
-func (s *session) untold() []report.Check {
+func (s *session) unpaused() []report.Check {
 	before, after := s.ours()
-	untold, told := s.theirs("theirs-untold"), s.theirs("theirs")
-	if len(before) == 0 || len(after) < 2 || len(untold) == 0 || len(told) == 0 {
-		return []report.Check{s.check("untold-trace", false, fmt.Sprintf("got %d traces without and %d with a pause; want one each", len(untold), len(told)))}
+	unpaused, paused := s.theirs("theirs-unpaused"), s.theirs("theirs")
+	if len(before) == 0 || len(after) < 2 || len(unpaused) == 0 || len(paused) == 0 {
+		return []report.Check{s.check("unpaused-trace", false, fmt.Sprintf("got %d traces without and %d with a pause; want one each", len(unpaused), len(paused)))}
 	}
-	kernels, _, _, _ := untold[0].tally.sums()
-	want, _, _, _ := told[0].tally.sums()
-	text := fmt.Sprintf("torch.profiler that does not pause us recorded %d of %d kernels and %d of %d sentinels", kernels, want, untold[0].sentinels, told[0].sentinels)
-	d := differentCounts(untold[0].tally, told[0].tally)
+	kernels, _, _, _ := unpaused[0].tally.sums()
+	want, _, _, _ := paused[0].tally.sums()
+	text := fmt.Sprintf("torch.profiler that does not pause us recorded %d of %d kernels and %d of %d sentinels", kernels, want, unpaused[0].sentinels, paused[0].sentinels)
+	d := differentCounts(unpaused[0].tally, paused[0].tally)
 	if len(d) > 0 {
 		text += fmt.Sprintf("; it differs from a window with a pause in %d kinds", len(d))
 	}
-	return []report.Check{s.check("untold-trace", len(d) == 0, text), s.silent(before[0], after, told[0])}
+	return []report.Check{s.check("unpaused-trace", len(d) == 0, text), s.silent(before[0], after, paused[0])}
 }
 
 // silent says what we recorded after it. We may be silent, but must not record half a
@@ -57,7 +57,7 @@ func (s *session) silent(before seen, after []seen, reference seen) report.Check
 		windows = append(windows, fmt.Sprintf("%d", kernels))
 		ok = ok && (kernels == 0 || len(differentCounts(w.tally, reference.tally)) == 0)
 	}
-	return s.check("untold-after", ok, fmt.Sprintf("before it we recorded %d of %d kernels of a window, after it %s (the second after asking to resume: result %s); CUPTI: %s; states: %s",
+	return s.check("unpaused-after", ok, fmt.Sprintf("before it we recorded %d of %d kernels of a window, after it %s (the second after asking to resume: result %s); CUPTI: %s; states: %s",
 		had, want, strings.Join(windows, " and "), asked, after[0].window.cuptiStatus(), strings.Join(s.ring.states, ", ")))
 }
 

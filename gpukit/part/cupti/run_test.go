@@ -61,7 +61,7 @@ func TestRun_OnTheStandIn_IsRight(t *testing.T) {
 	for _, c := range checks {
 		assert.NotEqual(t, report.Failed, c.Status, "%s: %s", c.Name, c.Text)
 	}
-	for _, name := range []string{"eager-counts", "graph-launches", "compile-resume", "profiler-first", "untold-trace", "exit", "clock-brackets"} {
+	for _, name := range []string{"eager-counts", "graph-launches", "compile-resume", "profiler-first", "unpaused-trace", "exit", "clock-brackets"} {
 		assert.Equal(t, report.StandIn, statuses(checks)[name], name)
 	}
 	assert.Equal(t, []string{"cupti.tar.gz"}, k.Fixtures())

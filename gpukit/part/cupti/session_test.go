@@ -202,10 +202,10 @@ func TestExit_LastWindow_MustBeComplete(t *testing.T) {
 	assert.Equal(t, report.Failed, s.exit().Status)
 }
 
-// untoldSession is of a profiler that did not pause us, and left us silent.
-func untoldSession() *session {
+// unpausedSession is of a profiler that did not pause us, and left us silent.
+func unpausedSession() *session {
 	s := right("eager")
-	kinds := []string{"ours", "theirs-untold", "ours", "ours", "theirs"}
+	kinds := []string{"ours", "theirs-unpaused", "ours", "ours", "theirs"}
 	trace := tallyOf(kernelsFrom(apart, steps, false))
 	s.facts.Windows, s.traces = s.facts.Windows[:len(kinds)], make([]tally, len(kinds))
 	s.lacks = make([]int, len(kinds))
@@ -222,23 +222,23 @@ func untoldSession() *session {
 	return s
 }
 
-func TestUntold_ACompleteTraceAndSilence_AreRight(t *testing.T) {
-	assert.Equal(t, map[string]report.Status{"untold-trace": report.StandIn, "untold-after": report.StandIn}, statuses(untoldSession().untold()))
+func TestUnpaused_ACompleteTraceAndSilence_AreRight(t *testing.T) {
+	assert.Equal(t, map[string]report.Status{"unpaused-trace": report.StandIn, "unpaused-after": report.StandIn}, statuses(unpausedSession().unpaused()))
 }
 
-func TestUntold_ATraceThatLacksKernels_Fails(t *testing.T) {
-	s := untoldSession()
+func TestUnpaused_ATraceThatLacksKernels_Fails(t *testing.T) {
+	s := unpausedSession()
 	s.traces[1]["gemm"] = ran{count: 1, ns: 50_000}
-	checks := s.untold()
-	assert.Equal(t, report.Failed, statuses(checks)["untold-trace"])
-	assert.Contains(t, textOf(t, checks, "untold-trace"), "recorded 7 of 12 kernels")
+	checks := s.unpaused()
+	assert.Equal(t, report.Failed, statuses(checks)["unpaused-trace"])
+	assert.Contains(t, textOf(t, checks, "unpaused-trace"), "recorded 7 of 12 kernels")
 }
 
-func TestUntold_HalfAWindowAfterIt_Fails(t *testing.T) {
-	s := untoldSession()
+func TestUnpaused_HalfAWindowAfterIt_Fails(t *testing.T) {
+	s := unpausedSession()
 	more := kernelsFrom(3*apart, steps, false)
 	s.ring.kernels = append(s.ring.kernels, more[:len(more)-2]...)
-	assert.Equal(t, report.Failed, statuses(s.untold())["untold-after"])
+	assert.Equal(t, report.Failed, statuses(s.unpaused())["unpaused-after"])
 }
 
 func TestTeardown_OurEndIsDocumented_HalfAWindowIsWrong(t *testing.T) {
