@@ -42,6 +42,9 @@ type Kit struct {
 	GPU    *GPU   // nil: no device that PyTorch can use
 	Reason string // one line: why Torch or GPU is nil
 	Broken bool   // Python did not answer at all
+	// Busy says that other programs use the GPU, so that times and costs are not to be
+	// trusted; empty where it is idle, or nothing is known.
+	Busy string
 
 	// Log gets the output of programs, each with a heading.
 	Log *Log

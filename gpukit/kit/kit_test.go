@@ -232,6 +232,7 @@ func TestLook_ABusyGPU(t *testing.T) {
 	require.NotNil(t, k.GPU)
 	assert.Equal(t, "580.1", facts["driver"])
 	assert.Contains(t, facts["busy"], "97 % of its time, 1 % of its memory")
+	assert.Equal(t, facts["busy"], k.Busy)
 }
 
 func TestMachine_IsReadByKit(t *testing.T) {

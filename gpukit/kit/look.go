@@ -33,8 +33,8 @@ type answer struct {
 	NCCLReason string `json:"nccl_reason"`
 }
 
-// Look finds out what the machine has, and returns it as facts. It sets Torch, GPU
-// and Reason. What is missing is a fact, too, and no error.
+// Look finds out what the machine has, and returns it as facts. It sets Torch, GPU,
+// Reason and Busy. What is missing is a fact, too, and no error.
 func (k *Kit) Look(ctx context.Context) []report.Fact {
 	var facts []report.Fact
 	add := func(name, value string) {
@@ -53,7 +53,8 @@ func (k *Kit) Look(ctx context.Context) []report.Fact {
 	add("driver", k.smi(ctx, "driver_version"))
 	// Two processes cannot share a device in an exclusive mode.
 	add("modes and clocks", k.smi(ctx, "compute_mode,persistence_mode,mig.mode.current,clocks.sm,clocks.max.sm"))
-	add("busy", k.busy(ctx))
+	k.Busy = k.busy(ctx)
+	add("busy", k.Busy)
 	if k.Torch != nil {
 		add("pytorch", k.Torch.Version)
 		add("cuda of pytorch", k.Torch.CUDA)
