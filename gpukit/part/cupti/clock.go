@@ -58,10 +58,12 @@ type clockDrift struct {
 	readings int
 	seconds  float64
 	// rate is by how much CUPTI's clock gains on MONOTONIC_RAW, ppm; against REALTIME,
-	// offsets are in ns: the first reading's, the last one's, the largest change.
-	rate, realtimeRate  float64
-	first, last, widest float64
-	width               float64 // of a reading, the median
+	// offsets are in ns: the first reading's, the last one's, the largest of all by
+	// size, and the largest change.
+	rate, realtimeRate float64
+	first, last        float64
+	furthest, widest   float64
+	width              float64 // of a reading, the median
 }
 
 func driftOf(clocks []ring.Clock) clockDrift {
@@ -84,7 +86,7 @@ func driftOf(clocks []ring.Clock) clockDrift {
 		widths = append(widths, float64(c.Width))
 	}
 	d.first, d.last = float64(int64(a.CUPTI-a.Realtime)), float64(int64(z.CUPTI-z.Realtime))
-	d.widest, d.width = most-least, stats.Median(widths)
+	d.furthest, d.widest, d.width = max(math.Abs(least), math.Abs(most)), most-least, stats.Median(widths)
 	return d
 }
 

@@ -78,6 +78,15 @@ func clocksAt(n int, rate float64) []ring.Clock {
 	return out
 }
 
+// clocksAhead returns readings of a clock that is off REALTIME, ns.
+func clocksAhead(ns int64) []ring.Clock {
+	all := clocksAt(10, 1)
+	for i := range all {
+		all[i].CUPTI += uint64(ns)
+	}
+	return all
+}
+
 func TestDrift_AClockThatFollows_IsRight(t *testing.T) {
 	s := &session{right: report.Shown, ring: &record{clocks: clocksAt(10, 1)}}
 	assert.Equal(t, report.Shown, s.drift().Status)
@@ -90,6 +99,13 @@ func TestDrift_WrongClocks_Fail(t *testing.T) {
 		"one reading":      clocksAt(1, 1),
 		"no reading":       nil,
 		"stepped by 10 ms": append(clocksAt(10, 1), ring.Clock{Raw: 15_000_000_000, CUPTI: 1_700_000_010_010_000_000, Realtime: 1_700_000_010_000_000_000}),
+		"5 s ahead":        clocksAhead(5_000_000_000),
+		"2 ms behind":      clocksAhead(-2_000_000),
+		"for a while 2 ms ahead": func() []ring.Clock {
+			all := clocksAhead(-900_000)
+			all[5].CUPTI += 2_000_000
+			return all
+		}(),
 	} {
 		s := &session{right: report.Shown, ring: &record{clocks: clocks}}
 		assert.Equal(t, report.Failed, s.drift().Status, name)
@@ -103,6 +119,42 @@ func TestTicks_AClockOfTwoTicks_IsFound(t *testing.T) {
 
 func TestOffsetOf_Readings_BoundTheTimer(t *testing.T) {
 	o := offsetOf([][3]int64{{1000, 1600, 2000}, {3000, 3516, 4000}, {5000, 5700, 5900}})
-	assert.Equal(t, timerOffset{low: -200, high: 516, resolution: 1916}, o)
-	assert.True(t, offsetOf([][3]int64{{1000, 1600, 2000}, {3000, 2500, 4000}}).apart)
+	assert.Equal(t, timerOffset{low: -200, high: 516, resolution: 4, span: 4900}, o)
+}
+
+// timerReadings returns readings 100 us apart of a timer that is off REALTIME, runs at
+// a rate and counts steps of a size, all ns, in brackets of a width.
+func timerReadings(off int64, rate float64, step, width int64) [][3]int64 {
+	var out [][3]int64
+	for i := range int64(200) {
+		before := 1_700_000_000_000_000_000 + i*100_000
+		past := int64(rate * float64(i*100_000+width/2))
+		out = append(out, [3]int64{before, (1_700_000_000_000_000_000 + off + past) / step * step, before + width})
+	}
+	return out
+}
+
+func TestTimer_Readings_AreJudged(t *testing.T) {
+	const second = 1_000_000_000
+	for _, tt := range []struct {
+		name     string
+		readings [][3]int64
+		want     report.Status
+		text     string
+	}{
+		{"as REALTIME", timerReadings(0, 1, 32, 20_000), report.Shown, "beside REALTIME"},
+		{"coarse steps", timerReadings(0, 1, 1024, 200), report.Shown, "steps of 1024 ns"},
+		{"drifts by 20 ppm", timerReadings(0, 1+20e-6, 32, 200), report.Shown, "beside REALTIME"},
+		{"a month of drift", timerReadings(-50*second, 1, 32, 20_000), report.Shown, "beside REALTIME"},
+		{"another epoch", timerReadings(-1_000_000*second, 1, 32, 20_000), report.Failed, "want within 60 s"},
+		{"counts ticks", timerReadings(0, 2, 32, 20_000), report.Failed, "no offset fits"},
+		{"gains 1 %", timerReadings(0, 1.01, 32, 20_000), report.Failed, "no offset fits"},
+		{"stands still", timerReadings(0, 0, 32, 20_000), report.Failed, "stands still"},
+		{"wide brackets", timerReadings(0, 1, 32, 5_000_000), report.NotShown, "too wide"},
+		{"one reading", timerReadings(0, 1, 32, 20_000)[:1], report.NotShown, "1 reading"},
+	} {
+		c := timerCheck(report.Shown, tt.readings)
+		assert.Equal(t, tt.want, c.Status, "%s: %s", tt.name, c.Text)
+		assert.Contains(t, c.Text, tt.text, tt.name)
+	}
 }

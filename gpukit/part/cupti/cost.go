@@ -24,7 +24,10 @@ type ratio struct{ value, low, high float64 }
 // pairedRatio compares pairs of step times, one measured shortly after the other, so
 // that what changes slowly falls out.
 func pairedRatio(with, without []float64) (ratio, error) {
-	n := min(len(with), len(without))
+	n := len(with)
+	if n != len(without) {
+		return ratio{}, fmt.Errorf("compare times: got %d with and %d without; want as many", n, len(without))
+	}
 	if n < 3 {
 		return ratio{}, errFewPairs
 	}
@@ -40,9 +43,11 @@ func pairedRatio(with, without []float64) (ratio, error) {
 }
 
 // judge returns the status of a cost: right only where the whole interval is below the
-// limit, failed only where all of it is above.
-func (r ratio) judge(right report.Status) report.Status {
+// limit, failed only where all of it is above, neither where other work used the device.
+func (r ratio) judge(right report.Status, company string) report.Status {
 	switch {
+	case company != "":
+		return report.NotShown
 	case r.low > 1+maxCost:
 		return report.Failed
 	case r.high > 1+maxCost:
@@ -69,18 +74,24 @@ func (r ratio) figures() []report.Figure {
 }
 
 // blockPairs returns the medians of neighbouring blocks, recording (A) and paused (B).
-func blockPairs(blocks []block) (with, without []float64) {
-	for i := 0; i+1 < len(blocks); i += 2 {
+func blockPairs(blocks []block) (with, without []float64, err error) {
+	if len(blocks)%2 != 0 {
+		return nil, nil, fmt.Errorf("compare blocks: got %d blocks; want pairs", len(blocks))
+	}
+	for i := 0; i < len(blocks); i += 2 {
 		a, b := blocks[i], blocks[i+1]
 		if a.Kind == "B" {
 			a, b = b, a
 		}
 		if a.Kind != "A" || b.Kind != "B" {
-			continue
+			return nil, nil, fmt.Errorf("compare blocks: pair %d is of kinds %s and %s; want A and B", i/2+1, a.Kind, b.Kind)
+		}
+		if len(a.Took) == 0 || len(a.Took) != len(b.Took) {
+			return nil, nil, fmt.Errorf("compare blocks: pair %d has %d and %d steps; want as many, and one at least", i/2+1, len(a.Took), len(b.Took))
 		}
 		with, without = append(with, stats.Median(a.Took)), append(without, stats.Median(b.Took))
 	}
-	return with, without
+	return with, without, nil
 }
 
 // refused returns the calls among the blocks that did not do as asked.

@@ -55,12 +55,45 @@ func TestCost_APauseThatWasNotObeyed_Fails(t *testing.T) {
 	assert.Equal(t, report.Failed, (&session{right: report.Shown, facts: &facts{Blocks: blocks}}).cost().Status)
 }
 
+func TestCost_NotAlone_DecidesNothing(t *testing.T) {
+	for _, cost := range []float64{0.002, 0.05} {
+		s := &session{right: report.Shown, facts: &facts{Blocks: blocksOf(cost, 0.001)}, company: "compile is not ready"}
+		c := s.cost()
+		assert.Equal(t, report.NotShown, c.Status)
+		assert.Contains(t, c.Text, "not alone: compile is not ready")
+	}
+}
+
+func TestCost_BlocksThatAreNoPairs_Fail(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func([]block) []block
+		text   string
+	}{
+		"the last is missing":  {func(b []block) []block { return b[:15] }, "got 15 blocks; want pairs"},
+		"two of a kind":        {func(b []block) []block { b[4].Kind = b[5].Kind; return b }, "pair 3 is of kinds"},
+		"an unknown kind":      {func(b []block) []block { b[0].Kind = "C"; return b }, "pair 1 is of kinds C and B"},
+		"one has fewer steps":  {func(b []block) []block { b[9].Took = b[9].Took[:2]; return b }, "pair 5 has"},
+		"a pair without steps": {func(b []block) []block { b[0].Took, b[1].Took = nil, nil; return b }, "pair 1 has"},
+	} {
+		s := &session{right: report.Shown, facts: &facts{Blocks: tt.change(blocksOf(0, 0.001))}}
+		c := s.cost()
+		assert.Equal(t, report.Failed, c.Status, name)
+		assert.Contains(t, c.Text, tt.text, name)
+	}
+}
+
 func TestCostBetween_Turns_AreComparedPairwise(t *testing.T) {
 	slow := [][]float64{{10e6}, {12e6}, {14e6}, {16e6}}
 	fast := [][]float64{{9.99e6}, {11.98e6}, {13.98e6}, {15.98e6}}
-	assert.Equal(t, report.Shown, costBetween("cost", "recording", slow, fast, report.Shown).Status)
-	assert.Equal(t, report.Failed, costBetween("cost", "recording", [][]float64{{11e6}, {13.2e6}, {15.4e6}, {17.6e6}}, fast, report.Shown).Status)
-	assert.Equal(t, report.Failed, costBetween("cost", "recording", slow[:2], fast, report.Shown).Status)
+	assert.Equal(t, report.Shown, costBetween("cost", "recording", slow, fast, report.Shown, "").Status)
+	assert.Equal(t, report.Failed, costBetween("cost", "recording", [][]float64{{11e6}, {13.2e6}, {15.4e6}, {17.6e6}}, fast, report.Shown, "").Status)
+	assert.Equal(t, report.Failed, costBetween("cost", "recording", slow[:2], fast[:2], report.Shown, "").Status)
+	c := costBetween("cost", "recording", slow[:3], fast, report.Shown, "")
+	assert.Equal(t, report.Failed, c.Status)
+	assert.Contains(t, c.Text, "got 3 with and 4 without")
+	c = costBetween("cost", "recording", slow, fast, report.Shown, "other programs use it")
+	assert.Equal(t, report.NotShown, c.Status)
+	assert.Contains(t, c.Text, "not alone: other programs use it")
 }
 
 func TestPairedRatio_KnownPairs_GivesStudentsInterval(t *testing.T) {

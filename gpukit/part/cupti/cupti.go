@@ -6,7 +6,9 @@ package cupti
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +148,7 @@ func (r *runner) countsOnly(ctx context.Context) {
 }
 
 func (r *runner) mode(ctx context.Context, g *program) {
+	g.company = r.company(g)
 	if err := g.release(); err != nil {
 		r.part.Add(g.name+"-run", report.Failed, err.Error())
 		return
@@ -156,6 +159,7 @@ func (r *runner) mode(ctx context.Context, g *program) {
 }
 
 func (r *runner) alone(ctx context.Context, g *program) {
+	g.company = r.company(g)
 	if err := g.release(); err != nil {
 		r.part.Add(g.name+"-run", report.Failed, err.Error())
 		return
@@ -189,6 +193,19 @@ func (r *runner) smi(ctx context.Context) string {
 	return out.Stdout
 }
 
+// company says what else uses the device while a program runs; empty where nothing does.
+func (r *runner) company(of *program) string {
+	if r.kit.Busy != "" {
+		return r.kit.Busy
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.programs)) {
+		if g := r.programs[name]; g != of && !g.quiet() {
+			return name + " runs, too"
+		}
+	}
+	return ""
+}
+
 // turns compares processes without the library, with it at rest, and recording.
 func (r *runner) turns(ctx context.Context) {
 	if r.kit.GPU == nil {
@@ -204,6 +221,7 @@ func (r *runner) turns(ctx context.Context) {
 		r.part.Add("cost-of-injection", report.Failed, err.Error())
 		return
 	}
+	company := r.company(nil)
 	for _, g := range kinds {
 		g.begin(ctx, r.kit)
 	}
@@ -216,6 +234,6 @@ func (r *runner) turns(ctx context.Context) {
 			return
 		}
 	}
-	r.add(costBetween("cost-at-rest", "paused", kinds[1].Turns, kinds[0].Turns, r.right))
-	r.add(costBetween("cost-of-injection", "recording", kinds[2].Turns, kinds[0].Turns, r.right))
+	r.add(costBetween("cost-at-rest", "paused", kinds[1].Turns, kinds[0].Turns, r.right, company))
+	r.add(costBetween("cost-of-injection", "recording", kinds[2].Turns, kinds[0].Turns, r.right, company))
 }

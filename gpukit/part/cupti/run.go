@@ -31,6 +31,7 @@ type program struct {
 	wait             string        // a file, or of turns a folder
 	limit            time.Duration // 0: that of all
 	me, of           int
+	company          string // what else used the device while it was measured; empty: nothing
 
 	folder string
 	done   chan struct{}
@@ -138,11 +139,20 @@ func (g *program) ready(ctx context.Context, most time.Duration) bool {
 		case <-ctx.Done():
 			return false
 		case <-tick.C:
-			if _, err := os.Stat(filepath.Join(g.folder, "ready")); err == nil {
+			if g.quiet() {
 				return true
 			}
 		}
 	}
+}
+
+// quiet reports whether the program uses the device no more: it has ended, or waits.
+func (g *program) quiet() bool {
+	if g.over() {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(g.folder, "ready"))
+	return err == nil
 }
 
 // over reports whether the program has ended.

@@ -25,6 +25,8 @@ type session struct {
 	lacks  []int   // by window: what is in the trace without its launch
 	right  report.Status
 	ended  bool // the process ended with status 0
+	// company says what else used the device; empty where the process was alone.
+	company string
 }
 
 // sentinels is how many begin each window.
@@ -40,7 +42,7 @@ func open(ctx context.Context, g *program, right report.Status) (*session, error
 	if g.ring.err != nil {
 		return nil, fmt.Errorf("read ring: %w", g.ring.err)
 	}
-	s := &session{mode: g.mode, facts: &g.facts, ring: g.ring, traces: make([]tally, len(g.Windows)), lacks: make([]int, len(g.Windows)), right: right, ended: g.err == nil}
+	s := &session{mode: g.mode, facts: &g.facts, ring: g.ring, traces: make([]tally, len(g.Windows)), lacks: make([]int, len(g.Windows)), right: right, ended: g.err == nil, company: g.company}
 	for i, w := range g.Windows {
 		if w.Trace == "" {
 			continue
@@ -69,6 +71,25 @@ type seen struct {
 	kernels   []kernel // ours only
 	without   int      // theirs only: without launch
 }
+
+// empty reports whether nothing of the window was recorded.
+func (w seen) empty() bool { return len(w.tally) == 0 && w.sentinels == 0 }
+
+// lacks returns how what we recorded of a window differs from another; of the sentinels
+// none may be missing, since they are the first that a recorder loses.
+func (w seen) lacks(reference seen) []string {
+	d := differentCounts(w.tally, reference.tally)
+	if w.sentinels != sentinels {
+		d = append([]string{fmt.Sprintf("%d of %d sentinels, which begin a window", w.sentinels, sentinels)}, d...)
+	}
+	return d
+}
+
+// whole reports whether we recorded all of a window.
+func (w seen) whole(reference seen) bool { return len(w.lacks(reference)) == 0 }
+
+// noReference is the text of a check that has nothing to compare ours with.
+const noReference = "the other profiler recorded no kernel; want some to compare ours with"
 
 // ours returns what we recorded in our windows before the first of another profiler,
 // and in those after it.
@@ -137,7 +158,7 @@ func (s *session) counts(ours, theirs []seen) report.Check {
 	kernels, copies, sets, _ := reference.sums()
 	figures := []report.Figure{{Name: "kernels in a window", Value: float64(kernels), Unit: "1"}, {Name: "kinds", Value: float64(len(reference)), Unit: "1"}}
 	if kernels == 0 {
-		return s.check(name, false, "the other profiler recorded no kernel")
+		return s.check(name, false, noReference)
 	}
 	for i, w := range theirs[1:] {
 		if d := differentCounts(w.tally, reference); len(d) > 0 {
@@ -161,34 +182,50 @@ func (s *session) counts(ours, theirs []seen) report.Check {
 		kernels, copies, sets, len(reference), theirs[0].window.Steps, len(ours), len(theirs)), figures...)
 }
 
+// times compares device times of all, and of each kind with a share of worstShare.
 func (s *session) times(ours, theirs []seen) report.Check {
 	name := s.mode + "-times"
-	t := compareTimes(tallies(ours), tallies(theirs))
+	t := compareTimes(tallies(ours), tallies(theirs), min(spreadOf(totals(tallies(ours))), spreadOf(events(ours))))
 	figures := []report.Figure{
 		{Name: "device time of a window", Value: t.ours / 1e6, Unit: "ms"}, {Name: "of the other profiler", Value: t.theirs / 1e6, Unit: "ms"},
-		{Name: "difference", Value: 100 * t.difference, Unit: "%"}, {Name: "difference of the worst kind", Value: 100 * t.worst, Unit: "%"},
+		{Name: "difference", Value: 100 * t.difference, Unit: "%"}, {Name: "difference of the worst kind", Value: 100 * t.worst.difference, Unit: "%"},
 		{Name: "spread between windows of one recorder", Value: 100 * t.spread, Unit: "%"},
 	}
-	text := fmt.Sprintf("device time of a window: %.3f ms, %+.2f %% of the other profiler's; worst kind with a share of 2 %% or more: %s, %+.2f %%", t.ours/1e6, 100*t.difference, t.kind, 100*t.worst)
+	if t.theirs == 0 {
+		return s.check(name, false, noReference, figures...)
+	}
+	text := fmt.Sprintf("device time of a window: %.3f ms, %+.2f %% of the other profiler's, limit %.0f %%; worst kind with a share of %.0f %% or more: %s",
+		t.ours/1e6, 100*t.difference, 100*maxTimes, 100*worstShare, t.worst.describe())
 	if a, b := byEvents(ours), byEvents(theirs); a > 0 && b > 0 {
 		text += fmt.Sprintf("; by CUDA events its steps take %.3f ms, and %.3f under the other profiler", a, b)
 	}
-	ok := t.theirs > 0 && t.difference <= maxTimes && t.difference >= -maxTimes
-	if !ok && t.theirs > 0 && t.spread >= max(t.difference, -t.difference) {
+	verdict := t.judge()
+	switch {
+	case s.company != "":
+		return report.Check{Name: name, Status: report.NotShown, Figures: figures, Text: notAlone(s.company) + text}
+	case verdict == vague:
 		return report.Check{Name: name, Status: report.NotShown, Figures: figures,
-			Text: text + fmt.Sprintf("; windows of one recorder differ by %.2f %%, so that this machine cannot decide", 100*t.spread)}
+			Text: text + fmt.Sprintf("; equal windows differ by %.2f %%, so that this machine cannot decide", 100*t.spread)}
 	}
-	return s.check(name, ok, text, figures...)
+	return s.check(name, verdict == within, text, figures...)
+}
+
+// notAlone begins the text of what is not to be trusted.
+func notAlone(company string) string { return "not alone: " + company + "; " }
+
+// events returns what windows took by CUDA's events, ms.
+func events(windows []seen) []float64 {
+	out := make([]float64, len(windows))
+	for i, w := range windows {
+		out[i] = w.window.Events
+	}
+	return out
 }
 
 // byEvents returns what windows took by CUDA's events, ms, the median: it depends on no
 // recorder's clock, but has the gaps between kernels, too.
 func byEvents(windows []seen) float64 {
-	var ms []float64
-	for _, w := range windows {
-		ms = append(ms, w.window.Events)
-	}
-	return stats.Median(ms)
+	return stats.Median(events(windows))
 }
 
 // launches checks that each kernel has the call that launched it, and kernels of a
@@ -279,6 +316,9 @@ func (s *session) drops() report.Check {
 		}
 		texts = append(texts, text)
 	}
+	if len(texts) == 0 && len(s.ring.kernels) == 0 {
+		return s.check(s.mode+"-drops", false, "the ring has no kernel; want some, of which none was dropped")
+	}
 	if len(texts) == 0 {
 		return s.check(s.mode+"-drops", true, fmt.Sprintf("nothing was dropped of %d kernels, copies and sets of the whole run", len(s.ring.kernels)))
 	}
@@ -290,9 +330,12 @@ func (s *session) resumes(name string, after []seen, reference seen) report.Chec
 	if len(after) == 0 {
 		return s.check(name, false, "got no window of ours after the other profiler's; want some")
 	}
+	if kernels, _, _, _ := reference.tally.sums(); kernels == 0 {
+		return s.check(name, false, noReference)
+	}
 	state := fmt.Sprintf("%s after torch.profiler's window; CUPTI: %s", resumed(s.facts.Windows), after[len(after)-1].window.cuptiStatus())
 	for i, w := range after {
-		d := differentCounts(w.tally, reference.tally)
+		d := w.lacks(reference)
 		if len(d) == 0 {
 			continue
 		}

@@ -3,6 +3,7 @@
 package cupti
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -130,10 +131,59 @@ func TestSession_WrongData_Fails(t *testing.T) {
 		{"a kernel on another clock", "eager", func(s *session) { s.ring.kernels[70].placed = false }, "drops"},
 		{"nothing after the other profiler", "eager", func(s *session) { s.ring.kernels = s.ring.kernels[:len(s.ring.kernels)/2] }, "resume"},
 		{"a kernel less after it", "eager", func(s *session) { drop(s, len(s.ring.kernels)-1) }, "resume"},
+		{"the first kernels after it", "eager", func(s *session) { loseSentinels(s, 2) }, "resume"},
+		{"the first kernels of a window that is not the first after it", "eager", func(s *session) { loseSentinels(s, 3) }, "resume"},
+		{"a kind of 2 % is off, and another makes up for it", "eager", func(s *session) {
+			stretchKind(s, "adam", 0.05)
+			stretchKind(s, "gemm", 1.19)
+		}, "times"},
+		{"a short kernel is off by more than its stamps are coarse", "eager", func(s *session) { stretchKind(s, "add", 1.025) }, "times"},
+		{"all take 5 % longer, and one window of ours is erratic", "eager", func(s *session) {
+			stretch(s, 1.05)
+			stretchWindow(s, 3, 2)
+		}, "times"},
+		{"the other profiler has no time", "eager", func(s *session) { emptyTraces(s) }, "times"},
+		{"nothing was recorded", "eager", func(s *session) { s.ring.kernels = nil }, "drops"},
+		{"neither has a kernel", "eager", func(s *session) {
+			s.ring.kernels = nil
+			emptyTraces(s)
+		}, "resume"},
 	} {
 		s := right(tt.mode)
 		tt.change(s)
 		assert.Equal(t, report.Failed, statuses(s.all())[tt.mode+"-"+tt.fails], tt.name)
+	}
+}
+
+// windowKernels is how many kernels, copies and sets a window has.
+var windowKernels = sentinels + steps*len(work)
+
+// loseSentinels drops the first 60 kernels of a window of ours.
+func loseSentinels(s *session, window int) {
+	first := window * windowKernels
+	s.ring.kernels = slices.Delete(s.ring.kernels, first, first+60)
+}
+
+func emptyTraces(s *session) {
+	for i := range s.traces {
+		if s.traces[i] != nil {
+			s.traces[i] = tally{}
+		}
+	}
+}
+
+func stretchKind(s *session, name string, by float64) {
+	for i := range s.ring.kernels {
+		if k := &s.ring.kernels[i]; k.name == name {
+			k.End = k.Start + uint64(by*float64(k.End-k.Start))
+		}
+	}
+}
+
+func stretchWindow(s *session, window int, by float64) {
+	for i := range windowKernels {
+		k := &s.ring.kernels[window*windowKernels+i]
+		k.End = k.Start + uint64(by*float64(k.End-k.Start))
 	}
 }
 
@@ -148,11 +198,70 @@ func stretch(s *session, by float64) {
 
 func TestSession_WindowsThatVary_DoNotDecide(t *testing.T) {
 	s := right("eager")
-	stretch(s, 1.03)
+	stretchKind(s, "gemm", 1.03)
 	name := "gemm"
 	s.traces[4][name] = ran{count: s.traces[4][name].count, ns: s.traces[4][name].ns * 2}
 	s.traces[2][name] = ran{count: s.traces[2][name].count, ns: s.traces[2][name].ns * 8 / 10}
 	assert.Equal(t, report.NotShown, statuses(s.all())["eager-times"])
+}
+
+// A window of ours that CUDA's events say took longer, too, is the device's.
+func TestSession_AWindowThatCUDAEventsConfirm_DoesNotDecide(t *testing.T) {
+	s := right("eager")
+	stretch(s, 1.05)
+	stretchWindow(s, 3, 2)
+	for i := range s.facts.Windows {
+		s.facts.Windows[i].Events = 2
+	}
+	s.facts.Windows[5].Events = 4
+	assert.Equal(t, report.NotShown, statuses(s.all())["eager-times"])
+}
+
+func TestSession_ShortKernels_HaveTheLimitOfTheirStamps(t *testing.T) {
+	s := right("eager")
+	stretchKind(s, "add", 1.0175) // 1 % and 32 ns of 4,000
+	assert.Equal(t, report.StandIn, statuses(s.all())["eager-times"])
+	assert.Contains(t, textOf(t, s.all(), "eager-times"), "add, +1.75 %, limit 1.80 %")
+}
+
+// The other profiler's own windows say how much a kind varies.
+func TestSession_AKindThatVaries_HasAWiderLimit(t *testing.T) {
+	vary := func(spread float64) *session {
+		s := right("eager")
+		s.traces[4]["adam"] = ran{count: steps, ns: uint64(steps * 20_000 * (1 + spread))}
+		return s
+	}
+	assert.Equal(t, report.StandIn, statuses(vary(0.06).all())["eager-times"], "3 % off, 6 % between windows")
+	assert.Equal(t, report.NotShown, statuses(vary(0.13).all())["eager-times"], "a limit of 14 % decides nothing")
+	s := vary(0.13)
+	stretchKind(s, "adam", 0.5)
+	stretchKind(s, "gemm", 1.1)
+	assert.Equal(t, report.Failed, statuses(s.all())["eager-times"])
+}
+
+func TestSession_NotAlone_ComparesNoTimes(t *testing.T) {
+	for _, by := range []float64{1, 1.05} {
+		s := right("eager")
+		s.company = "compile is not ready"
+		stretch(s, by)
+		checks := s.all()
+		assert.Equal(t, report.NotShown, statuses(checks)["eager-times"])
+		assert.Contains(t, textOf(t, checks, "eager-times"), "not alone: compile is not ready")
+		assert.Equal(t, report.StandIn, statuses(checks)["eager-counts"])
+	}
+}
+
+func TestFirst_AProfilerBeforeUs_MustLeaveAWholeWindow(t *testing.T) {
+	assert.Equal(t, report.StandIn, right("eager").first().Status)
+	s := right("eager")
+	loseSentinels(s, 2)
+	assert.Equal(t, report.Failed, s.first().Status)
+	s = right("eager")
+	s.ring.kernels = nil
+	emptyTraces(s)
+	c := s.first()
+	assert.Equal(t, report.Failed, c.Status)
+	assert.Contains(t, c.Text, "the other profiler recorded no kernel")
 }
 
 func TestSession_CUDAEvents_AreInTheText(t *testing.T) {
@@ -198,6 +307,9 @@ func TestExit_LastWindow_MustBeComplete(t *testing.T) {
 	drop(s, len(s.ring.kernels)-1)
 	assert.Equal(t, report.Failed, s.exit().Status)
 	s = alone()
+	loseSentinels(s, 1)
+	assert.Equal(t, report.Failed, s.exit().Status)
+	s = alone()
 	s.ended = false
 	assert.Equal(t, report.Failed, s.exit().Status)
 }
@@ -239,6 +351,19 @@ func TestUnpaused_HalfAWindowAfterIt_Fails(t *testing.T) {
 	more := kernelsFrom(3*apart, steps, false)
 	s.ring.kernels = append(s.ring.kernels, more[:len(more)-2]...)
 	assert.Equal(t, report.Failed, statuses(s.unpaused())["unpaused-after"])
+
+	s = unpausedSession()
+	s.ring.kernels = append(s.ring.kernels, kernelsFrom(3*apart, steps, false)[60:]...)
+	assert.Equal(t, report.Failed, statuses(s.unpaused())["unpaused-after"], "without its sentinels")
+}
+
+func TestUnpaused_NoKernels_ShowNothing(t *testing.T) {
+	s := unpausedSession()
+	s.ring.kernels = nil
+	emptyTraces(s)
+	checks := s.unpaused()
+	assert.Equal(t, map[string]report.Status{"unpaused-trace": report.Failed, "unpaused-after": report.Failed}, statuses(checks))
+	assert.Contains(t, textOf(t, checks, "unpaused-trace"), "recorded no kernel")
 }
 
 func TestTeardown_OurEndIsDocumented_HalfAWindowIsWrong(t *testing.T) {
@@ -254,15 +379,50 @@ func TestTeardown_OurEndIsDocumented_HalfAWindowIsWrong(t *testing.T) {
 	assert.Equal(t, report.Failed, s.teardown().Status)
 	s.traces[2], s.traces[4] = nil, nil
 	assert.Equal(t, report.Failed, s.teardown().Status)
+
+	s = right("eager")
+	s.ring.kernels = nil
+	emptyTraces(s)
+	assert.Equal(t, report.Failed, s.teardown().Status, "neither has a kernel")
+	s = right("eager")
+	s.ring.kernels = slices.DeleteFunc(s.ring.kernels, func(k kernel) bool { return k.start > 4*apart && !isSentinel(k.name) })
+	assert.Equal(t, report.Failed, s.teardown().Status, "sentinels are half a window, too")
 }
 
-func TestDevice_AnotherUUID_Fails(t *testing.T) {
+func TestDevice_EachSourceThatIsKnown_MustAgree(t *testing.T) {
+	const uuid, other = "GPU-4b1c0f9e-0000-1111-2222-333344445555", "GPU-4b1c0f9e-0000-1111-2222-333344445556"
+	for _, tt := range []struct {
+		name, ring string
+		by         map[string]string
+		want       report.Status
+		text       string
+	}{
+		{"one source", uuid, map[string]string{"PyTorch": uuid, "nvidia-smi": ""}, report.StandIn, "as PyTorch does"},
+		{"two sources", uuid, map[string]string{"PyTorch": uuid, "nvidia-smi": uuid + "\n"}, report.StandIn, "as PyTorch and nvidia-smi do"},
+		{"two devices", uuid, map[string]string{"nvidia-smi": other + "\n" + uuid + "\n"}, report.StandIn, "as nvidia-smi does"},
+		{"PyTorch writes no prefix", uuid, map[string]string{"PyTorch": "4b1c0f9e-0000-1111-2222-333344445555"}, report.StandIn, "as PyTorch does"},
+		{"another", uuid, map[string]string{"PyTorch": other}, report.Failed, "PyTorch says " + other},
+		{"one of two is another", uuid, map[string]string{"PyTorch": uuid, "nvidia-smi": other}, report.Failed, "nvidia-smi says " + other},
+		{"a part of it", uuid[:20], map[string]string{"PyTorch": uuid}, report.Failed, "PyTorch says " + uuid},
+		{"no source", uuid, map[string]string{"PyTorch": "GPU-", "nvidia-smi": ""}, report.NotShown, "neither"},
+		{"the ring has none", "", map[string]string{"PyTorch": uuid}, report.Failed, "names a GPU without a UUID"},
+	} {
+		s := right("eager")
+		s.ring.gpus = []ring.GPU{{Index: 1, UUID: tt.ring}}
+		c := s.device(tt.by)
+		assert.Equal(t, tt.want, c.Status, tt.name)
+		assert.Contains(t, c.Text, tt.text, tt.name)
+	}
+}
+
+func TestDevice_KernelsWithoutAGPU_Fail(t *testing.T) {
+	by := map[string]string{"PyTorch": "GPU-4b1c0f9e"}
 	s := right("eager")
-	s.ring.gpus = []ring.GPU{{Index: 1, UUID: "GPU-4b1c0f9e-0000-1111-2222-333344445555"}}
-	assert.Equal(t, report.StandIn, s.device(map[string]string{"PyTorch": "GPU-4b1c0f9e-0000-1111-2222-333344445555", "nvidia-smi": ""}).Status)
-	assert.Equal(t, report.Failed, s.device(map[string]string{"PyTorch": "GPU-4b1c0f9e-0000-1111-2222-333344445556"}).Status)
+	s.ring.gpus = []ring.GPU{{Index: 1, UUID: "GPU-4b1c0f9e"}}
 	s.ring.kernels[9].GPU = 0
-	assert.Equal(t, report.Failed, s.device(map[string]string{"PyTorch": ""}).Status)
+	assert.Equal(t, report.Failed, s.device(by).Status)
+	s.ring.kernels = nil
+	assert.Equal(t, report.Failed, s.device(by).Status, "no kernel")
 	s.ring.gpus = nil
-	assert.Equal(t, report.Failed, s.device(nil).Status)
+	assert.Equal(t, report.Failed, s.device(by).Status, "no GPU")
 }

@@ -3,7 +3,6 @@
 package cupti
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -87,35 +86,95 @@ func few(texts []string) string {
 // times compares the device times of two recorders over windows of equal work.
 type times struct {
 	ours, theirs float64 // ns of a window, the median
-	// difference and worst are relative; worst is of a kind with a share of at least
-	// worstShare, spread that of windows of the same recorder.
-	difference, worst, spread float64
-	kind                      string
+	difference   float64 // relative
+	// spread is how much equal windows differ, relative, whoever records them.
+	spread float64
+	worst  kindTimes // the one closest to its limit or furthest beyond it
+	kinds  verdict   // the worst of all
+}
+
+// kindTimes compares one kind.
+type kindTimes struct {
+	name       string
+	difference float64 // relative
+	stamps     float64 // relative: how coarse stamps are beside the kernels
+	spread     float64 // relative: of equal windows
 }
 
 const (
 	worstShare = 0.02
 	maxTimes   = 0.01
+	// stampStep is the step of the device's stamps, ns: a time may be off by one.
+	stampStep = 32
+	// maxKindLimit is the widest limit that still says something of a kind.
+	maxKindLimit = 0.1
 )
 
-func compareTimes(ours, theirs []tally) times {
+// verdict says how a difference lies to its limit.
+type verdict int
+
+const (
+	within verdict = iota
+	vague          // equal windows differ by as much
+	beyond
+)
+
+// limit is how far a kind may be off.
+func (k kindTimes) limit() float64 { return maxTimes + k.stamps + k.spread }
+
+func (k kindTimes) judge() verdict {
+	switch d := math.Abs(k.difference); {
+	case d > k.limit():
+		return beyond
+	case d > maxTimes+k.stamps && k.limit() > maxKindLimit:
+		return vague
+	}
+	return within
+}
+
+func (k kindTimes) describe() string {
+	if k.name == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s, %+.2f %%, limit %.2f %% (%.0f, stamps of %d ns %.2f, spread of equal windows %.2f)",
+		k.name, 100*k.difference, 100*k.limit(), 100*maxTimes, stampStep, 100*k.stamps, 100*k.spread)
+}
+
+// compareTimes takes for the spread of equal windows that of the reference's. Ours may
+// show an error of ours, so that it counts only as far as others confirm it.
+func compareTimes(ours, theirs []tally, confirmed float64) times {
 	t := times{ours: stats.Median(totals(ours)), theirs: stats.Median(totals(theirs))}
 	if t.theirs == 0 {
 		return t
 	}
 	t.difference = t.ours/t.theirs - 1
-	t.spread = max(spreadOf(totals(ours)), spreadOf(totals(theirs)))
-	for name := range theirs[0] {
+	t.spread = max(spreadOf(totals(theirs)), confirmed)
+	for _, name := range slices.Sorted(maps.Keys(theirs[0])) {
 		of := func(w tally) float64 { return float64(w[name].ns) }
-		a, b := stats.Median(each(ours, of)), stats.Median(each(theirs, of))
+		reference := each(theirs, of)
+		a, b := stats.Median(each(ours, of)), stats.Median(reference)
 		if b < worstShare*t.theirs || b == 0 {
 			continue
 		}
-		if d := a/b - 1; t.kind == "" || cmp.Compare(math.Abs(d), math.Abs(t.worst)) > 0 {
-			t.kind, t.worst = name, d
+		k := kindTimes{name: name, difference: a/b - 1, stamps: stampStep * float64(theirs[0][name].count) / b, spread: max(spreadOf(reference), confirmed)}
+		if t.worst.name == "" || math.Abs(k.difference)/k.limit() > math.Abs(t.worst.difference)/t.worst.limit() {
+			t.worst = k
 		}
+		t.kinds = max(t.kinds, k.judge())
 	}
 	return t
+}
+
+// judge returns the worst verdict, on all together and on each kind.
+func (t times) judge() verdict {
+	all := within
+	if d := math.Abs(t.difference); d > maxTimes {
+		all = beyond
+		if t.spread >= d {
+			all = vague
+		}
+	}
+	return max(all, t.kinds)
 }
 
 func totals(windows []tally) []float64 {

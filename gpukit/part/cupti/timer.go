@@ -23,23 +23,83 @@ type timerRead struct {
 	Readings [][3]int64 `json:"readings"` // before, globaltimer, after
 }
 
+const (
+	// maxTimerOffset is how far the GPU's timer may be from REALTIME, which it is set
+	// from, ns: crystals that differ by 20 ppm part by 52 s in a month.
+	maxTimerOffset = 60e9
+	// maxTimerWidth is how little readings may bound the offset and still show one, ns.
+	maxTimerWidth = 1e6
+	// maxTimerDrift is how far the timer's rate may be from REALTIME's, as in internal/gpuclock.
+	maxTimerDrift = 500e-6
+	// coarsestTimer is the longest step known of such a timer, ns.
+	coarsestTimer = 1024
+)
+
 // timerOffset is where the offset of the device's timer must lie, ns.
 type timerOffset struct {
 	low, high  float64 // of the timer against REALTIME, from all readings
-	resolution float64 // least difference of two readings that differ
-	apart      bool    // no offset fits all: the timer drifts or steps
+	resolution int64   // largest step that all readings are multiples of; 0: the timer stands still
+	span       int64   // from the first stamp to the last
 }
 
 func offsetOf(readings [][3]int64) timerOffset {
-	o := timerOffset{low: math.Inf(-1), high: math.Inf(1), resolution: math.Inf(1)}
+	o := timerOffset{low: math.Inf(-1), high: math.Inf(1)}
 	for i, r := range readings {
 		o.low, o.high = max(o.low, float64(r[1]-r[2])), min(o.high, float64(r[1]-r[0]))
-		if i > 0 && r[1] != readings[i-1][1] {
-			o.resolution = min(o.resolution, math.Abs(float64(r[1]-readings[i-1][1])))
+		if i > 0 {
+			o.resolution = commonStep(o.resolution, r[1]-readings[i-1][1])
 		}
 	}
-	o.apart = o.low > o.high
+	if n := len(readings); n > 0 {
+		o.span = readings[n-1][2] - readings[0][0]
+	}
 	return o
+}
+
+// commonStep returns the greatest common divisor.
+func commonStep(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}
+
+// apart reports whether no offset fits all readings, even of a timer that counts in
+// steps and drifts as crystals do.
+func (o timerOffset) apart() bool {
+	return o.low-o.high > float64(min(o.resolution, coarsestTimer))+maxTimerDrift*float64(o.span)
+}
+
+// nearest returns the offset of the least size that fits, ns.
+func (o timerOffset) nearest() float64 {
+	if o.low <= 0 && o.high >= 0 {
+		return 0
+	}
+	return min(math.Abs(o.low), math.Abs(o.high))
+}
+
+// timerCheck judges readings of the GPU's timer.
+func timerCheck(right report.Status, readings [][3]int64) report.Check {
+	o := offsetOf(readings)
+	c := report.Check{Name: "globaltimer", Status: right, Figures: []report.Figure{
+		{Name: "offset, low end", Value: o.low / 1000, Unit: "us"}, {Name: "offset, high end", Value: o.high / 1000, Unit: "us"}}}
+	c.Text = fmt.Sprintf("the GPU's timer is %+.1f to %+.1f us beside REALTIME, by %d readings; it counts in steps of %d ns", o.low/1000, o.high/1000, len(readings), o.resolution)
+	switch {
+	case len(readings) < 2:
+		c.Status, c.Text = report.NotShown, fmt.Sprintf("got %d reading of the GPU's timer; want more", len(readings))
+	case o.resolution == 0:
+		c.Status, c.Text = report.Failed, fmt.Sprintf("the GPU's timer stands still in %d readings", len(readings))
+	case o.apart():
+		c.Status = report.Failed
+		c.Text = fmt.Sprintf("no offset fits all %d readings of the GPU's timer: it must be above %.1f and below %.1f us beside REALTIME", len(readings), o.low/1000, o.high/1000)
+	case o.high-o.low > maxTimerWidth:
+		c.Status = report.NotShown
+		c.Text += fmt.Sprintf("; that is too wide to show more: want %.0f us", maxTimerWidth/1000)
+	case o.nearest() > maxTimerOffset:
+		c.Status = report.Failed
+		c.Text += fmt.Sprintf("; want within %.0f s", maxTimerOffset/1e9)
+	}
+	return c
 }
 
 func (r *runner) timer(ctx context.Context) {
@@ -58,16 +118,10 @@ func (r *runner) timer(ctx context.Context) {
 	switch {
 	case err != nil:
 		r.part.Add(name, report.NotShown, "Triton could not read it: "+err.Error())
-	case t.Reason != "" || len(t.Readings) == 0:
+	case t.Reason != "":
 		r.part.Add(name, report.NotShown, "Triton could not read it: "+t.Reason)
 	default:
-		o := offsetOf(t.Readings)
-		text := fmt.Sprintf("the GPU's timer is %+.1f to %+.1f us beside REALTIME, by %d readings; steps of %.0f ns or less", o.low/1000, o.high/1000, len(t.Readings), o.resolution)
-		if o.apart {
-			text = fmt.Sprintf("no offset fits all %d readings of the GPU's timer: it must be above %.1f and below %.1f us beside REALTIME", len(t.Readings), o.low/1000, o.high/1000)
-		}
-		r.add(report.Check{Name: name, Status: r.right, Text: text, Figures: []report.Figure{
-			{Name: "offset, low end", Value: o.low / 1000, Unit: "us"}, {Name: "offset, high end", Value: o.high / 1000, Unit: "us"}}})
+		r.add(timerCheck(r.right, t.Readings))
 	}
 }
 
