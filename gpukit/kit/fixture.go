@@ -77,13 +77,44 @@ func (k *Kit) Fixture(name string, entries ...Entry) error {
 	return nil
 }
 
-// FixtureWith keeps extra entries, too, unless the archive is too large with them.
+// FixtureWith keeps extra entries, too, unless the archive is too large with them. Where
+// the others are too large without them, it keeps those that fit, in their order, and
+// the error names the ones that do not.
 func (k *Kit) FixtureWith(name string, extra []Entry, entries ...Entry) error {
 	err := k.Fixture(name, slices.Concat(entries, extra)...)
-	if errors.Is(err, errTooLarge) && len(entries) > 0 {
-		return k.Fixture(name, entries...)
+	if errors.Is(err, errTooLarge) && len(entries) > 0 && len(extra) > 0 {
+		err = k.Fixture(name, entries...)
 	}
-	return err
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	fit, rest, failed := k.fitting(slices.Concat(entries, extra))
+	if failed == nil && len(fit) > 0 {
+		failed = k.Fixture(name, fit...)
+	}
+	return errors.Join(fmt.Errorf("keep fixture %s: %w: left out %s", name, errTooLarge, strings.Join(rest, ", ")), failed)
+}
+
+// fitting returns the entries that fit into one archive, and the names of the rest.
+func (k *Kit) fitting(entries []Entry) (fit []Entry, rest []string, err error) {
+	room := MaxFixtureBytes
+	for _, e := range entries {
+		clean, err := k.scrubbed([]Entry{e})
+		if err != nil {
+			return nil, nil, fmt.Errorf("keep fixture: %w", err)
+		}
+		archive, err := pack(clean)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(archive) > room { // one archive of all is no larger than those of each
+			rest = append(rest, e.Name)
+			continue
+		}
+		room -= len(archive)
+		fit = append(fit, e)
+	}
+	return fit, rest, nil
 }
 
 // Fixtures returns the names of the files that were kept.

@@ -183,6 +183,14 @@ func TestFixtureWith_TooLarge_LeavesTheExtraOut(t *testing.T) {
 	assert.ErrorContains(t, k.FixtureWith("other", []Entry{{Name: "b", Content: large}}), "too large")
 }
 
+func TestFixtureWith_OneEntryTooLarge_KeepsTheOthers(t *testing.T) {
+	k := newKit(t)
+	large := noise(MaxFixtureBytes + 1<<16)
+	err := k.FixtureWith("modes", []Entry{{"d", []byte("more")}}, Entry{"a", []byte("one")}, Entry{"b", large}, Entry{"c", []byte("two")})
+	require.ErrorContains(t, err, "left out b")
+	assert.Equal(t, map[string]string{"a": "one", "c": "two", "d": "more"}, untar(t, filepath.Join(k.Out, "modes.tar.gz")))
+}
+
 func TestLook_WhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no nvidia-smi
 	for name, c := range map[string]struct{ script, reason string }{

@@ -50,9 +50,12 @@ type runner struct {
 	part     *report.Part
 	right    report.Status
 	programs map[string]*program
+	without  bool // no libcupti, as a check says
 }
 
 func (r *runner) run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	r.programs = map[string]*program{}
 	// Each waits, warmed up, for its turn, so that only one uses the device where times
 	// are compared. Those of which counts alone are compared need no turn.
@@ -76,6 +79,14 @@ func (r *runner) run(ctx context.Context) {
 		<-r.programs[name].done
 	}
 	r.countsOnly(ctx)
+	if r.without { // the others lack it, too
+		stop()
+		for _, g := range r.programs {
+			<-g.done
+		}
+		r.keep()
+		return
+	}
 	for _, name := range []string{"eager", "graph", "alone"} {
 		r.programs[name].ready(ctx, warmUp)
 	}
@@ -105,6 +116,9 @@ func (r *runner) add(checks ...report.Check) {
 // session opens what a program left, or adds a check that says why not. A program that
 // was through and then broke as it ended has left all.
 func (r *runner) session(ctx context.Context, g *program) *session {
+	if !r.started(g) {
+		return nil
+	}
 	if g.err != nil {
 		r.part.Add(g.name+"-run", statusOf(g.err), g.err.Error())
 		if g.Done == 0 || g.Error != "" {
@@ -233,6 +247,10 @@ func (r *runner) turns(ctx context.Context) {
 			r.part.Add("cost-of-injection", report.Failed, g.name+": "+g.err.Error())
 			return
 		}
+	}
+	if err := kinds[2].recorded(); err != nil {
+		r.part.Add("cost-of-injection", report.Failed, kinds[2].name+": "+err.Error())
+		return
 	}
 	r.add(costBetween("cost-at-rest", "paused", kinds[1].Turns, kinds[0].Turns, r.right, company))
 	r.add(costBetween("cost-of-injection", "recording", kinds[2].Turns, kinds[0].Turns, r.right, company))

@@ -6,12 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // facts is what a program wrote down about what it did (programs/cupti.py).
@@ -80,8 +81,28 @@ func (w *window) cuptiStatus() string {
 	return "unknown"
 }
 
+const (
+	maxFacts = 8 << 20   // bytes
+	maxTrace = 256 << 20 // bytes
+	maxRing  = 64 << 20  // bytes: four times what the rings of the programs have
+)
+
+// readFile reads a file of at most so many bytes.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names the file
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("got more than %d bytes; want fewer", most)
+	}
+	return b, err
+}
+
 func readFacts(folder string) (*facts, error) {
-	b, err := os.ReadFile(filepath.Join(folder, "facts.json"))
+	b, err := readFile(filepath.Join(folder, "facts.json"), maxFacts)
 	if err != nil {
 		return nil, fmt.Errorf("read facts of the program: %w", err)
 	}
@@ -94,8 +115,10 @@ func readFacts(folder string) (*facts, error) {
 
 // readTrace returns what another profiler recorded, as torch.profiler exports it, and how
 // much of it is without the call that launched it.
-func readTrace(ctx context.Context, path string) (t tally, without int, err error) {
-	trace, err := kineto.ParseFile(ctx, path, kineto.DefaultOptions())
+func readTrace(ctx context.Context, path string, most int64) (t tally, without int, err error) {
+	options := kineto.DefaultOptions()
+	options.MaxBytes = most
+	trace, err := kineto.ParseFile(ctx, path, options)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read trace: %w", err)
 	}

@@ -27,7 +27,7 @@ const trace = `{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVID
 func TestReadTrace_EventsOfTheDevice_AreCountedByKind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.json")
 	require.NoError(t, os.WriteFile(path, []byte(trace), 0o600))
-	got, without, err := readTrace(t.Context(), path)
+	got, without, err := readTrace(t.Context(), path, maxTrace)
 	require.NoError(t, err)
 	assert.Equal(t, 4, without, "the trace has the call of the first kernel alone")
 	assert.Equal(t, tally{
@@ -36,6 +36,35 @@ func TestReadTrace_EventsOfTheDevice_AreCountedByKind(t *testing.T) {
 		setName:  {count: 1, ns: 4960},
 		copyName: {count: 1, ns: 5088},
 	}, got)
+}
+
+func TestReadTrace_MoreThanItsLimit_IsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.json")
+	require.NoError(t, os.WriteFile(path, []byte(trace), 0o600))
+	_, _, err := readTrace(t.Context(), path, int64(len(trace))-1)
+	assert.ErrorContains(t, err, "want at most")
+}
+
+func TestReadFile_MoreThanItsLimit_IsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "facts.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"pid": 7}`), 0o600))
+	b, err := readFile(path, 10)
+	require.NoError(t, err)
+	assert.Len(t, b, 10)
+	_, err = readFile(path, 9)
+	assert.ErrorContains(t, err, "got more than 9 bytes")
+}
+
+// A sparse file, which takes no room.
+func TestReadFacts_TooLarge_IsAnError(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "facts.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"pid": 7}`), 0o600))
+	_, err := readFacts(dir)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(path, maxFacts+1))
+	_, err = readFacts(dir)
+	assert.ErrorContains(t, err, "read facts of the program: got more than")
 }
 
 func TestTrimmed_Trace_KeepsTheDeviceAndItsLaunches(t *testing.T) {

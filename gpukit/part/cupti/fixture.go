@@ -4,9 +4,9 @@ package cupti
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -15,7 +15,8 @@ import (
 )
 
 // keep keeps the ring, the facts and the first trace of each mode, and of all other
-// programs what they left, if there is room.
+// programs what they left, if there is room. A file that cannot be kept is a failed
+// check, and costs no other file.
 func (r *runner) keep() {
 	var entries, extra []kit.Entry
 	for _, name := range slices.Sorted(maps.Keys(r.programs)) {
@@ -23,16 +24,15 @@ func (r *runner) keep() {
 		if !g.over() {
 			continue
 		}
+		files, err := leftBy(g)
 		if !slices.Contains(modes, name) || g.ring == nil || g.err != nil {
-			extra = append(extra, leftBy(g)...)
+			extra = append(extra, files...) // which it may have failed to write
 			continue
 		}
-		files, err := filesOf(g)
+		entries = append(entries, files...)
 		if err != nil {
 			r.part.Add("fixture", report.Failed, err.Error())
-			return
 		}
-		entries = append(entries, files...)
 	}
 	if len(entries)+len(extra) == 0 {
 		return
@@ -42,56 +42,49 @@ func (r *runner) keep() {
 	}
 }
 
-// leftBy returns what can be read of a program that may have failed.
-func leftBy(g *program) []kit.Entry {
+// leftBy returns what can be read of a program, and why the rest cannot.
+func leftBy(g *program) ([]kit.Entry, error) {
 	var entries []kit.Entry
-	for _, read := range g.files() {
-		if e, err := read.entry(g.name); err == nil {
-			entries = append(entries, e)
-		}
-	}
-	return entries
-}
-
-func filesOf(g *program) ([]kit.Entry, error) {
-	var entries []kit.Entry
+	var errs []error
 	for _, read := range g.files() {
 		e, err := read.entry(g.name)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		entries = append(entries, e)
 	}
-	return entries, nil
+	return entries, errors.Join(errs...)
 }
 
 // kept is a file that is kept, changed or as it is.
 type kept struct {
 	name, path string
+	most       int64 // bytes
 	change     func([]byte) ([]byte, error)
 }
 
 // files returns the program's ring, facts and first trace.
 func (g *program) files() []kept {
-	files := []kept{{name: "facts.json", path: filepath.Join(g.folder, "facts.json")}}
+	files := []kept{{name: "facts.json", path: filepath.Join(g.folder, "facts.json"), most: maxFacts}}
 	if g.ring != nil {
-		files = append(files, kept{name: "events.ring", path: g.ring.path})
+		files = append(files, kept{name: "events.ring", path: g.ring.path, most: maxRing})
 	}
 	for _, w := range g.Windows {
 		if w.Trace != "" {
-			return append(files, kept{name: "trace.json", path: filepath.Join(g.folder, w.Trace), change: trimmed})
+			return append(files, kept{name: "trace.json", path: filepath.Join(g.folder, w.Trace), most: maxTrace, change: trimmed})
 		}
 	}
 	return files
 }
 
 func (f kept) entry(folder string) (kit.Entry, error) {
-	b, err := os.ReadFile(f.path)
+	b, err := readFile(f.path, f.most)
 	if err == nil && f.change != nil {
 		b, err = f.change(b)
 	}
 	if err != nil {
-		return kit.Entry{}, fmt.Errorf("keep %s: %w", f.name, err)
+		return kit.Entry{}, fmt.Errorf("keep %s of %s: %w", f.name, folder, err)
 	}
 	return kit.Entry{Name: folder + "/" + f.name, Content: b}, nil
 }

@@ -48,7 +48,7 @@ func open(ctx context.Context, g *program, right report.Status) (*session, error
 			continue
 		}
 		var err error
-		if s.traces[i], s.lacks[i], err = readTrace(ctx, filepath.Join(g.folder, w.Trace)); err != nil {
+		if s.traces[i], s.lacks[i], err = readTrace(ctx, filepath.Join(g.folder, w.Trace), maxTrace); err != nil {
 			return nil, err
 		}
 	}
