@@ -234,6 +234,9 @@ func TestSession_AKindThatVaries_HasAWiderLimit(t *testing.T) {
 	assert.Equal(t, report.StandIn, statuses(vary(0.06).all())["eager-times"], "3 % off, 6 % between windows")
 	assert.Equal(t, report.NotShown, statuses(vary(0.13).all())["eager-times"], "a limit of 14 % decides nothing")
 	s := vary(0.13)
+	stretchKind(s, "gemm", 1.009)
+	assert.Equal(t, report.NotShown, statuses(s.all())["eager-times"], "also where another kind is closer to its limit")
+	s = vary(0.13)
 	stretchKind(s, "adam", 0.5)
 	stretchKind(s, "gemm", 1.1)
 	assert.Equal(t, report.Failed, statuses(s.all())["eager-times"])
@@ -364,6 +367,11 @@ func TestUnpaused_NoKernels_ShowNothing(t *testing.T) {
 	checks := s.unpaused()
 	assert.Equal(t, map[string]report.Status{"unpaused-trace": report.Failed, "unpaused-after": report.Failed}, statuses(checks))
 	assert.Contains(t, textOf(t, checks, "unpaused-trace"), "recorded no kernel")
+
+	s = unpausedSession()
+	s.ring.kernels = s.ring.kernels[:sentinels]
+	emptyTraces(s)
+	assert.Equal(t, report.Failed, statuses(s.unpaused())["unpaused-after"], "sentinels alone")
 }
 
 func TestTeardown_OurEndIsDocumented_HalfAWindowIsWrong(t *testing.T) {
