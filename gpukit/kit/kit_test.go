@@ -227,7 +227,30 @@ func TestSMI_PathFirst_ThenTheMountedDriver(t *testing.T) {
 	assert.Equal(t, filepath.Join(onPath, "nvidia-smi"), SMI())
 }
 
+// soon shortens the time between answers of a busy GPU.
+func soon(t *testing.T) {
+	t.Helper()
+	before := busyEvery
+	busyEvery = time.Millisecond
+	t.Cleanup(func() { busyEvery = before })
+}
+
+// Our own first use of the device is no other program.
+func TestLook_ALoadThatEnds_IsNotBusy(t *testing.T) {
+	soon(t)
+	bin := t.TempDir()
+	script := "#!/bin/sh\ncase $1 in *utilization*) if [ -e " + bin + "/asked ]; then echo 0; else : >" + bin + "/asked; echo 97; fi;; *) echo 580.1;; esac\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o700))
+	t.Setenv("PATH", bin+":/bin:/usr/bin")
+	k := newKit(t)
+	python(t, k, `echo '{"torch": {"version": "2.11.0"}, "gpu": {"name": "H200", "memory_mib": 1000, "free_mib": 990, "count": 1}}'`)
+	k.Look(t.Context())
+	require.FileExists(t, filepath.Join(bin, "asked"))
+	assert.Empty(t, k.Busy)
+}
+
 func TestLook_ABusyGPU(t *testing.T) {
+	soon(t)
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!/bin/sh\ncase $1 in *driver*) echo 580.1;; *) echo 97;; esac\n"), 0o700))
 	t.Setenv("PATH", bin+":/bin:/usr/bin")

@@ -139,20 +139,43 @@ func (k *Kit) smi(ctx context.Context, field string) string {
 // not to be trusted, percent.
 const busyShare = 5
 
+// busyTries is how often the GPU is asked for its load, since that of a program which
+// has just ended still shows in the first answers; busyEvery is the time between, which
+// tests shorten.
+const busyTries = 3
+
+var busyEvery = time.Second
+
 // busy says whether others use the GPU; empty where it is idle or nothing is known.
 func (k *Kit) busy(ctx context.Context) string {
 	if k.GPU == nil {
 		return ""
 	}
 	used := 100 * (1 - float64(k.GPU.FreeMiB)/float64(max(k.GPU.MemoryMiB, 1)))
-	load, err := strconv.ParseFloat(k.smi(ctx, "utilization.gpu"), 64)
-	if err != nil {
-		load = 0
+	load := k.load(ctx)
+	for range busyTries - 1 {
+		if load <= busyShare {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(busyEvery):
+			load = k.load(ctx)
+		}
 	}
 	if load <= busyShare && used <= busyShare {
 		return ""
 	}
 	return fmt.Sprintf("other programs use it: %.0f %% of its time, %.0f %% of its memory; costs and times are not to be trusted", load, used)
+}
+
+// load returns how much of its time the GPU is used, percent; 0 where that is unknown.
+func (k *Kit) load(ctx context.Context) float64 {
+	load, err := strconv.ParseFloat(k.smi(ctx, "utilization.gpu"), 64)
+	if err != nil {
+		return 0
+	}
+	return load
 }
 
 func kernel() string {

@@ -191,7 +191,7 @@ func (r *runner) alone(ctx context.Context, g *program) {
 		r.part.Add("cost-recording", report.NotShown, "the stand-in has no kernels whose launches could cost more")
 		return
 	}
-	r.add(s.device(map[string]string{"PyTorch": s.facts.UUID, "the kit": r.kit.GPU.UUID, "nvidia-smi": r.smi(ctx)}))
+	r.add(s.device(map[string]string{"PyTorch": s.facts.UUID, "nvidia-smi": r.smi(ctx)}))
 	r.add(s.brackets(), s.drift(), s.cost())
 }
 
