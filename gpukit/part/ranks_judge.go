@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
 	"github.com/lockstep-otel/lockstep/gpukit/report"
+	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -44,7 +45,7 @@ func laterBy(did []rankDid, rank int) (ms float64, known bool) {
 	for i, at := range did[rank].CameMS {
 		gaps = append(gaps, at-did[1-rank].CameMS[i])
 	}
-	return medianOf(gaps), true
+	return stats.Median(gaps), true
 }
 
 // truly reports whether all that was found in a job without a fault is true all the same:
