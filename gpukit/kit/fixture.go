@@ -28,6 +28,7 @@ var errTooLarge = errors.New("archive too large")
 type fixtures struct {
 	mu    sync.Mutex
 	dir   string
+	max   int // bytes of each; MaxFixtureBytes but in tests
 	names []string
 }
 
@@ -58,8 +59,8 @@ func (k *Kit) Fixture(name string, entries ...Entry) error {
 	if err != nil {
 		return err
 	}
-	if len(archive) > MaxFixtureBytes {
-		return fmt.Errorf("keep fixture %s: %w: got %d bytes; want at most %d", name, errTooLarge, len(archive), MaxFixtureBytes)
+	if len(archive) > k.fixtures.max {
+		return fmt.Errorf("keep fixture %s: %w: got %d bytes; want at most %d", name, errTooLarge, len(archive), k.fixtures.max)
 	}
 	f := k.fixtures
 	f.mu.Lock()
@@ -97,7 +98,7 @@ func (k *Kit) FixtureWith(name string, extra []Entry, entries ...Entry) error {
 
 // fitting returns the entries that fit into one archive, and the names of the rest.
 func (k *Kit) fitting(entries []Entry) (fit []Entry, rest []string, err error) {
-	room := MaxFixtureBytes
+	room := k.fixtures.max
 	for _, e := range entries {
 		clean, err := k.scrubbed([]Entry{e})
 		if err != nil {

@@ -60,7 +60,7 @@ type Kit struct {
 
 // New returns a kit without a machine; Look fills that in.
 func New(dir, out, work string) *Kit {
-	return &Kit{Dir: dir, Out: out, Work: work, Log: &Log{}, Scrub: scrub.ThisMachine(), fixtures: &fixtures{dir: out}}
+	return &Kit{Dir: dir, Out: out, Work: work, Log: &Log{}, Scrub: scrub.ThisMachine(), fixtures: &fixtures{dir: out, max: MaxFixtureBytes}}
 }
 
 // With returns a copy for a part that has the scratch folder named after it.

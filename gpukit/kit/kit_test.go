@@ -147,6 +147,9 @@ func untar(t *testing.T, path string) map[string]string {
 	}
 }
 
+// smallFixture is the limit in tests, bytes.
+const smallFixture = 1 << 16
+
 // noise returns bytes that do not compress.
 func noise(n int) []byte {
 	out, state := make([]byte, n), uint64(1)
@@ -159,7 +162,8 @@ func noise(n int) []byte {
 
 func TestFixture_TooLarge(t *testing.T) {
 	k := newKit(t)
-	assert.ErrorContains(t, k.Fixture("noise", Entry{"noise", noise(MaxFixtureBytes + 1<<16)}), "want at most")
+	k.fixtures.max = smallFixture
+	assert.ErrorContains(t, k.Fixture("noise", Entry{"noise", noise(smallFixture + 1<<10)}), "want at most")
 	assert.Empty(t, k.Fixtures())
 }
 
@@ -172,7 +176,8 @@ func python(t *testing.T, k *Kit, script string) {
 
 func TestFixtureWith_TooLarge_LeavesTheExtraOut(t *testing.T) {
 	k := newKit(t)
-	large := noise(MaxFixtureBytes + 1<<16)
+	k.fixtures.max = smallFixture
+	large := noise(smallFixture + 1<<10)
 	require.NoError(t, k.FixtureWith("small", []Entry{{Name: "b", Content: []byte("y")}}, Entry{Name: "a", Content: []byte("x")}))
 	both, err := os.Stat(filepath.Join(k.Out, "small.tar.gz"))
 	require.NoError(t, err)
@@ -185,7 +190,8 @@ func TestFixtureWith_TooLarge_LeavesTheExtraOut(t *testing.T) {
 
 func TestFixtureWith_OneEntryTooLarge_KeepsTheOthers(t *testing.T) {
 	k := newKit(t)
-	large := noise(MaxFixtureBytes + 1<<16)
+	k.fixtures.max = smallFixture
+	large := noise(smallFixture + 1<<10)
 	err := k.FixtureWith("modes", []Entry{{"d", []byte("more")}}, Entry{"a", []byte("one")}, Entry{"b", large}, Entry{"c", []byte("two")})
 	require.ErrorContains(t, err, "left out b")
 	assert.Equal(t, map[string]string{"a": "one", "c": "two", "d": "more"}, untar(t, filepath.Join(k.Out, "modes.tar.gz")))
