@@ -87,7 +87,31 @@ func (c *Client) talk(ctx context.Context, exchange func(io.ReadWriter) error) e
 	return fmt.Errorf("ask NCCL's RAS at %s: %w", c.Address, err)
 }
 
+// JSON asks as Status does, and returns the answer as it came.
+func (c *Client) JSON(ctx context.Context) (answer []byte, err error) {
+	err = c.talk(ctx, func(conn io.ReadWriter) error {
+		in, err := c.ask(conn)
+		if err != nil {
+			return err
+		}
+		if answer, err = io.ReadAll(&limited{in: in, left: c.MaxBytes, limit: c.MaxBytes}); err != nil {
+			return fmt.Errorf("read status: %w", err)
+		}
+		return nil
+	})
+	return answer, err
+}
+
 func (c *Client) status(conn io.ReadWriter) (*Status, error) {
+	in, err := c.ask(conn)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(in, c.MaxBytes)
+}
+
+// ask asks for a status as JSON, and returns what the answer comes from.
+func (c *Client) ask(conn io.ReadWriter) (io.Reader, error) {
 	in, err := c.greet(conn)
 	if err != nil {
 		return nil, err
@@ -101,10 +125,7 @@ func (c *Client) status(conn io.ReadWriter) (*Status, error) {
 	case !strings.EqualFold(answer, "OK"):
 		return nil, fmt.Errorf("set format: got %q; want OK", answer)
 	}
-	if err := send(conn, "VERBOSE STATUS"); err != nil {
-		return nil, err
-	}
-	return Parse(in, c.MaxBytes)
+	return in, send(conn, "VERBOSE STATUS")
 }
 
 // greet begins an exchange, and says how long to wait.

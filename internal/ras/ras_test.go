@@ -280,6 +280,25 @@ func TestClient(t *testing.T) {
 	assert.Equal(t, []string{"CLIENT PROTOCOL 2", "TIMEOUT 3", "SET FORMAT json", "VERBOSE STATUS"}, s.Commands())
 }
 
+func TestClientJSON_Answer_AsItCame(t *testing.T) {
+	w, even, odd := fourRanks()
+	want := rastest.JSON(w, even, odd)
+	s := rastest.Start(t, want)
+	got, err := client(s).JSON(t.Context())
+	require.NoError(t, err)
+	assert.JSONEq(t, want, string(got))
+	assert.Equal(t, []string{"CLIENT PROTOCOL 2", "TIMEOUT 3", "SET FORMAT json", "VERBOSE STATUS"}, s.Commands())
+
+	small := client(s)
+	small.MaxBytes = int64(len(got)) - 1
+	_, err = small.JSON(t.Context())
+	require.ErrorContains(t, err, fmt.Sprintf("ask NCCL's RAS at %s: read status: got more than %d bytes", s.Address, small.MaxBytes))
+
+	s.TextOnly()
+	_, err = client(s).JSON(t.Context())
+	require.ErrorIs(t, err, ErrTextOnly)
+}
+
 func TestClientFaults(t *testing.T) {
 	s := rastest.Start(t, "{}")
 	_, err := client(s).Status(t.Context())
