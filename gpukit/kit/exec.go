@@ -23,6 +23,14 @@ var grace = 2 * time.Second
 // the end of it, half each.
 const maxOutput = 1 << 20
 
+// Why a program was ended before it was done.
+var (
+	// ErrLimit: its own time limit.
+	ErrLimit = errors.New("got no end within its time limit")
+	// ErrNoTime: the time of its part, or of the whole run, which is no fault of it.
+	ErrNoTime = errors.New("the part's time was over")
+)
+
 // Command is a program to run.
 type Command struct {
 	Path  string
@@ -42,7 +50,7 @@ type Result struct {
 
 // Run runs a program in a process group of its own, and kills the group when the
 // program, its limit or ctx has ended. The error says how it ended, with the last
-// line that it wrote to stderr.
+// line that it wrote to stderr; it is ErrLimit or ErrNoTime where that is why.
 func (k *Kit) Run(ctx context.Context, c Command) (*Result, error) {
 	p, err := k.Start(ctx, c)
 	if err != nil {
@@ -72,7 +80,7 @@ func (k *Kit) Start(ctx context.Context, c Command) (*Process, error) {
 		p.log = nil
 	}
 	if c.Limit > 0 {
-		p.ctx, p.cancel = context.WithTimeout(ctx, c.Limit)
+		p.ctx, p.cancel = context.WithTimeoutCause(ctx, c.Limit, ErrLimit)
 	} else {
 		p.ctx, p.cancel = context.WithCancel(ctx)
 	}
@@ -87,6 +95,9 @@ func (k *Kit) Start(ctx context.Context, c Command) (*Process, error) {
 	p.cmd.Cancel = func() error { return terminate(p.cmd) }
 	p.cmd.WaitDelay = grace
 	if err := p.cmd.Start(); err != nil {
+		if errors.Is(context.Cause(p.ctx), context.DeadlineExceeded) {
+			err = ErrNoTime
+		}
 		p.cancel()
 		return nil, fmt.Errorf("start %s: %w", filepath.Base(c.Path), err)
 	}
@@ -119,7 +130,7 @@ func (p *Process) End(limit time.Duration) error {
 func (p *Process) Wait() (*Result, error) {
 	p.once.Do(func() {
 		err := p.cmd.Wait()
-		over := p.ctx.Err()
+		over := context.Cause(p.ctx)
 		killGroup(p.cmd)
 		p.cancel()
 		p.result = Result{Stdout: p.stdout.String(), Stderr: p.stderr.String(), Took: time.Since(p.began)}
@@ -139,8 +150,10 @@ func (p *Process) ended(err, over error) error {
 		}
 	}
 	switch {
+	case errors.Is(over, ErrLimit):
+		return fmt.Errorf("run %s: %w, after %.0f s; want less%s", name, ErrLimit, p.result.Took.Seconds(), p.last())
 	case errors.Is(over, context.DeadlineExceeded):
-		return fmt.Errorf("run %s: got no end within its time limit, after %.0f s; want less%s", name, p.result.Took.Seconds(), p.last())
+		return fmt.Errorf("run %s: %w after %.0f s", name, ErrNoTime, p.result.Took.Seconds())
 	case over != nil:
 		return fmt.Errorf("run %s: %w", name, over)
 	case errors.Is(err, exec.ErrWaitDelay):

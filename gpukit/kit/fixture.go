@@ -38,9 +38,12 @@ type Entry struct {
 	Content []byte
 }
 
-// FileEntry reads a file as an entry that has its base name.
+// maxFile bounds a file that is kept, bytes.
+const maxFile = 64 << 20
+
+// FileEntry reads a file of at most 64 MiB as an entry that has its base name.
 func FileEntry(path string) (Entry, error) {
-	content, err := os.ReadFile(path)
+	content, err := ReadFile(path, maxFile)
 	if err != nil {
 		return Entry{}, fmt.Errorf("keep fixture: %w", err)
 	}

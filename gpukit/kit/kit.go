@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lockstep-otel/lockstep/gpukit/report"
 	"github.com/lockstep-otel/lockstep/gpukit/scrub"
 )
 
@@ -71,6 +72,14 @@ func (k *Kit) With(part string) (*Kit, error) {
 		return nil, fmt.Errorf("make scratch folder: %w", err)
 	}
 	return &c, nil
+}
+
+// Right returns the status of a check that came out right on this machine.
+func (k *Kit) Right() report.Status {
+	if k.GPU != nil {
+		return report.Shown
+	}
+	return report.StandIn
 }
 
 // Program returns the path of a Python program of the kit.

@@ -200,12 +200,12 @@ func TestFixtureWith_OneEntryTooLarge_KeepsTheOthers(t *testing.T) {
 func TestLook_WhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no nvidia-smi
 	for name, c := range map[string]struct{ script, reason string }{
-		"no torch":          {`echo '{"python": "3.9.2", "reason": "import torch: ModuleNotFoundError"}'`, "import torch: ModuleNotFoundError"},
-		"no driver":         {`echo '{"torch": {"version": "2.11.0", "reason": "no NVIDIA driver"}}'`, "no NVIDIA driver"},
-		"noise before it":   {`echo warning; echo '{"torch": {"version": "2.11.0", "reason": "old driver"}}'; echo`, "old driver"},
-		"no JSON":           {`echo hello`, "ask PyTorch"},
-		"it breaks":         {`echo Segfault >&2; exit 139`, "Segfault"},
-		"it prints nothing": {`:`, "ask PyTorch"},
+		"no torch":            {`echo '{"python": "3.9.2", "reason": "import torch: ModuleNotFoundError"}'`, "import torch: ModuleNotFoundError"},
+		"no driver":           {`echo '{"torch": {"version": "2.11.0", "reason": "no NVIDIA driver"}}'`, "no NVIDIA driver"},
+		"noise before it":     {`echo warning; echo '{"torch": {"version": "2.11.0", "reason": "old driver"}}'; echo`, "old driver"},
+		"no JSON":             {`echo hello`, "ask PyTorch"},
+		"it breaks":           {`echo Segfault >&2; exit 139`, "Segfault"},
+		"it prints no object": {`:`, "ask PyTorch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
