@@ -47,7 +47,7 @@ func runDemo(ctx context.Context, k *kit.Kit, p *report.Part) {
 			text, err = demoVerdict([]byte(kit.LastLine(result.Stdout)), c.class)
 		}
 		if err != nil {
-			p.Add(c.fault, report.Failed, err.Error())
+			broken(p, c.fault, err)
 			continue
 		}
 		p.Add(c.fault, report.StandIn, text)
@@ -79,7 +79,7 @@ type demoSummary struct {
 	} `json:"latest"`
 }
 
-// demoVerdict says what a demo found; the error says that it is wrong.
+// demoVerdict returns what a demo found; the error is that it is wrong.
 func demoVerdict(summary []byte, class string) (string, error) {
 	var s demoSummary
 	if err := json.Unmarshal(summary, &s); err != nil {

@@ -4,6 +4,7 @@ package part
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +26,8 @@ const (
 	hangTimeout = 5 * time.Second // of the operation that hangs
 	hangGrace   = 14 * time.Second
 	hangLimit   = 45 * time.Second
+	statesLeast = 8 * time.Second // of the part's, for a job to begin
+	hangLeast   = 20 * time.Second
 	dumpPrefix  = "nccl_trace_rank_"
 )
 
@@ -41,7 +44,7 @@ func runHangs(ctx context.Context, k *kit.Kit, p *report.Part) {
 		p.Addf("dumps", report.NotShown, "needs PyTorch: %s", k.Reason)
 		return
 	}
-	h := &hangChecks{k: k, p: p, good: goodOf(k)}
+	h := &hangChecks{k: k, p: p, good: k.Right()}
 	defer h.fixture()
 	h.states(ctx)
 	h.sleep(ctx)
@@ -58,11 +61,7 @@ func (h *hangChecks) fixture() {
 }
 
 func (h *hangChecks) judge(name string, problems []string, text string, figures ...report.Figure) {
-	if len(problems) > 0 {
-		h.p.Add(name, report.Failed, firstOf(problems), figures...)
-		return
-	}
-	h.p.Add(name, h.good, text, figures...)
+	judge(h.p, h.good, name, problems, text, figures...)
 }
 
 // hangJob is what a job of programs/dumps.py left.
@@ -92,7 +91,7 @@ func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env 
 		}
 		return withRoom(h.k, c)
 	}, func(context.Context) {})
-	truths, err := readDumpTruths(dir, world)
+	truths, err := readTruths[dumpTruth](dir, world)
 	job.truths = truths
 	if err != nil && job.err == nil {
 		job.err = err
@@ -122,10 +121,13 @@ func (h *hangChecks) keep(name, dir string) {
 			return
 		}
 		for _, path := range paths {
-			if e, err := kit.FileEntry(path); err == nil {
-				e.Name = name + "/" + strings.TrimPrefix(path, dir+"/")
-				h.entries = append(h.entries, e)
+			e, err := kit.FileEntry(path)
+			if err != nil {
+				h.p.Add("fixture", report.Failed, err.Error())
+				continue
 			}
+			e.Name = name + "/" + strings.TrimPrefix(path, dir+"/")
+			h.entries = append(h.entries, e)
 		}
 	}
 }
@@ -136,6 +138,7 @@ func (job *hangJob) compare(world int, hung func(rank int) bool) (seen dumpSeen,
 		problems = append(problems, fmt.Sprintf("got the truth of %d ranks; want %d: %v", len(job.truths), world, job.err))
 	}
 	for _, t := range job.truths {
+		problems = append(problems, t.problems(hung(t.Rank))...)
 		d, err := flightrecorder.ReadFile(filepath.Join(job.dir, dumpPrefix+strconv.Itoa(t.Rank)), flightrecorder.DefaultOptions())
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("rank %d: %v; its job: %s", t.Rank, err, job.why()))
@@ -159,7 +162,13 @@ func (h *hangChecks) states(ctx context.Context) {
 	if h.k.GPU == nil {
 		world = 2
 	}
+	if !room(ctx, h.p, "states", statesLeast) {
+		return
+	}
 	job := h.run(ctx, "states", "states", world, nil)
+	if h.cut("states", job) {
+		return
+	}
 	seen, version, problems := job.compare(world, func(int) bool { return false })
 	h.judge("states", problems, fmt.Sprintf("a dump of version %s names every operation with type, size and state, at the time of its call", version), seen.figures()...)
 }
@@ -170,7 +179,13 @@ func (h *hangChecks) sleep(ctx context.Context) {
 		h.p.Add("sleep", report.NotShown, "a device that spins needs a GPU")
 		return
 	}
+	if !room(ctx, h.p, "sleep", hangLeast) {
+		return
+	}
 	job := h.run(ctx, "sleep", "sleep", 1, nil)
+	if h.cut("sleep", job) {
+		return
+	}
 	seen, _, problems := job.compare(1, func(int) bool { return true })
 	h.judge("sleep", problems, fmt.Sprintf("PyTorch's watchdog dumps %v after an operation behind a spinning kernel, and the dump has it as the only open one", hangTimeout), seen.figures()...)
 }
@@ -178,42 +193,57 @@ func (h *hangChecks) sleep(ctx context.Context) {
 // missing has one rank stay away from an operation, and asks lockstep analyze.
 func (h *hangChecks) missing(ctx context.Context) {
 	if h.k.GPU == nil {
-		h.judgeMissing(ctx, h.run(ctx, "missing", "missing", 3, nil), 3)
+		if room(ctx, h.p, "missing", hangLeast) {
+			h.judgeMissing(ctx, h.run(ctx, "missing", "missing", 3, nil), 3)
+		}
 		return
 	}
-	has := map[string]bool{hostID: true}
-	if h.k.Torch.LibNCCL != "" {
-		var err error
-		if has, err = stringsOf(h.k.Torch.LibNCCL, multiRank, hostID); err != nil {
-			h.p.Add("missing", report.Failed, err.Error())
+	ways, err := gpuWays(h.k)
+	if err != nil {
+		h.p.Add("missing", report.Failed, err.Error())
+		return
+	}
+	refused := []string{}
+	for _, way := range ways {
+		if !room(ctx, h.p, "missing", hangLeast) {
 			return
 		}
-	}
-	var refused []string
-	for _, way := range ncclWays(has) {
-		if ctx.Err() != nil {
-			break
-		}
 		job := h.run(ctx, "missing-"+strings.ToLower(way.Name), "missing", 2, func(rank int) []string { return append(way.Env(rank), ncclNetwork...) })
-		if job.dumps() > 0 {
+		why, came := job.refusal()
+		if came {
 			h.judgeMissing(ctx, job, 2)
 			return
 		}
-		refused = append(refused, fmt.Sprintf("with %s: %v", way.Name, job.why()))
+		refused = append(refused, fmt.Sprintf("with %s: %s", way.Name, why))
 	}
 	if len(refused) == 0 {
-		refused = []string{fmt.Sprintf("this libnccl has neither %s nor %s, or there was no time", multiRank, hostID)}
+		refused = []string{noWay}
 	}
 	h.p.Addf("missing", report.NotShown, "two ranks on one GPU did not come to the operation: %s", strings.Join(refused, "; "))
 }
 
-// dumps returns how many dumps there are.
-func (job *hangJob) dumps() int {
-	paths, err := filepath.Glob(filepath.Join(job.dir, dumpPrefix+"*"))
-	if err != nil {
-		return 0
+// refusal returns why the ranks did not come to the operation that hangs, in the words of a
+// rank. came: one did, or no rank wrote why, and either is to be judged.
+func (job *hangJob) refusal() (why string, came bool) {
+	if job.doomed() != nil {
+		return "", true
 	}
-	return len(paths)
+	for _, t := range job.truths {
+		if t.Error != "" {
+			return t.Error, false
+		}
+	}
+	return "", true
+}
+
+// doomed returns what a rank wrote that came to the operation that hangs; nil: none did.
+func (job *hangJob) doomed() *dumpTruth {
+	for _, t := range job.truths {
+		if t.Doomed != nil {
+			return t
+		}
+	}
+	return nil
 }
 
 // why returns what the job's end was, in the words of a rank where it has some.
@@ -229,23 +259,38 @@ func (job *hangJob) why() string {
 	return "it gave no reason"
 }
 
+// judgeMissing judges a job of which a rank stayed away from an operation.
 func (h *hangChecks) judgeMissing(ctx context.Context, job *hangJob, world int) {
-	away := 0
-	if len(job.truths) > 0 {
-		away = job.truths[0].Missing
-	}
-	seen, _, problems := job.compare(world, func(rank int) bool { return rank != away })
-	h.judge("missing-dumps", problems, fmt.Sprintf("the dumps of %d ranks have what each did, and the operation that waits", world), seen.figures()...)
-	if len(job.truths) == 0 {
+	if h.cut("missing-dumps", job) {
 		return
 	}
+	came := job.doomed()
+	if came == nil {
+		h.p.Addf("missing-dumps", report.Failed, "got no rank that came to the operation that hangs: %s", job.why())
+		return
+	}
+	seen, _, problems := job.compare(world, func(rank int) bool { return rank != came.Missing })
+	h.judge("missing-dumps", problems, fmt.Sprintf("the dumps of %d ranks have what each did, and the operation that waits", world), seen.figures()...)
 	args := []string{"analyze", "--json", "--quiet", "--world-size", strconv.Itoa(world), job.dir}
 	out, err := h.k.Run(ctx, kit.Command{Path: h.k.Lockstep(), Args: args, Limit: 20 * time.Second})
+	if errors.Is(err, kit.ErrNoTime) {
+		broken(h.p, "missing-analysis", err)
+		return
+	}
 	analysis, parseErr := parseHang(out.Stdout) // it exits with 3 where it found something
 	if parseErr != nil {
 		h.p.Addf("missing-analysis", report.Failed, "%v: %v", parseErr, err)
 		return
 	}
-	sentence, problems := missingProblems(analysis, job.truths[0])
+	sentence, problems := missingProblems(analysis, came, world)
 	h.judge("missing-analysis", problems, "lockstep analyze: "+sentence)
+}
+
+// cut reports whether the part's time ended before the job, and adds a line where so.
+func (h *hangChecks) cut(name string, job *hangJob) bool {
+	if !errors.Is(job.err, kit.ErrNoTime) {
+		return false
+	}
+	broken(h.p, name, job.err)
+	return true
 }

@@ -5,8 +5,6 @@ package part
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
@@ -27,6 +25,24 @@ type dumpTruth struct {
 	Error   string   `json:"error"`
 }
 
+// problems tests that the rank came as far as it should. hung: it should be in the
+// operation that does not end.
+func (t *dumpTruth) problems(hung bool) (problems []string) {
+	if t.Error != "" {
+		problems = append(problems, fmt.Sprintf("rank %d: %s", t.Rank, t.Error))
+	}
+	if len(t.Ops) == 0 {
+		problems = append(problems, fmt.Sprintf("rank %d: did no operation; want some", t.Rank))
+	}
+	if t.Dumped == 0 {
+		problems = append(problems, fmt.Sprintf("rank %d: ended before it saw the dumps", t.Rank))
+	}
+	if hung && t.Doomed == nil {
+		problems = append(problems, fmt.Sprintf("rank %d: did not come to the operation that hangs", t.Rank))
+	}
+	return problems
+}
+
 // dumpOp is one operation; times are Unix ns.
 type dumpOp struct {
 	Name   string    `json:"name"`
@@ -38,24 +54,6 @@ type dumpOp struct {
 
 func (o *dumpOp) sizes() string {
 	return strings.ReplaceAll(fmt.Sprint(o.In), " ", ", ")
-}
-
-func readDumpTruths(dir string, world int) (list []*dumpTruth, err error) {
-	for rank := range world {
-		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("truth-%d.json", rank)))
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			return list, fmt.Errorf("read truth: %w", err)
-		}
-		t := &dumpTruth{}
-		if err := json.Unmarshal(text, t); err != nil {
-			return list, fmt.Errorf("read truth of rank %d: %w", rank, err)
-		}
-		list = append(list, t)
-	}
-	return list, nil
 }
 
 // dumpSeen counts what a dump has.
@@ -175,8 +173,8 @@ func parseHang(out string) (*hangAnalysis, error) {
 }
 
 // missingProblems tests that the analysis names the rank that did not join, and the
-// operation.
-func missingProblems(a *hangAnalysis, t *dumpTruth) (sentence string, problems []string) {
+// operation. t is of a rank that came to it.
+func missingProblems(a *hangAnalysis, t *dumpTruth, world int) (sentence string, problems []string) {
 	if len(a.Hangs) != 1 || len(a.Hangs[0].Roots) != 1 {
 		roots := 0
 		for _, h := range a.Hangs {
@@ -195,8 +193,8 @@ func missingProblems(a *hangAnalysis, t *dumpTruth) (sentence string, problems [
 	if name, _, _ := strings.Cut(f.Op, " "); name != t.Doomed.Name {
 		problems = append(problems, fmt.Sprintf("got operation %q; want %s", f.Op, t.Doomed.Name))
 	}
-	if len(f.Waiting) != t.World-1 {
-		problems = append(problems, fmt.Sprintf("got ranks %v waiting; want %d", f.Waiting, t.World-1))
+	if len(f.Waiting) != world-1 {
+		problems = append(problems, fmt.Sprintf("got ranks %v waiting; want %d", f.Waiting, world-1))
 	}
 	return f.Body, problems
 }

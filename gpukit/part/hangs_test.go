@@ -4,12 +4,18 @@ package part
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
+	"github.com/lockstep-otel/lockstep/gpukit/report"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 )
 
@@ -109,7 +115,7 @@ func TestMissingProblems(t *testing.T) {
 		{"another class", "not_scheduled", "stalled_op", "want rank 0, class not_scheduled"},
 		{"another operation", "all_reduce 3", "broadcast 3", `got operation "broadcast 3"; want all_reduce`},
 		{"undecided", `"verdict":"hang"`, `"verdict":"undecided","may_run":"it may run"`, "got verdict undecided; want hang: it may run"},
-		{"nobody waits", "[1]", "[]", "got ranks [] waiting; want 1"},
+		{"no rank waits", "[1]", "[]", "got ranks [] waiting; want 1"},
 		{"no root", `"roots":[`, `"roots":[],"other":[`, "got 1 incidents with 0 roots"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +126,7 @@ func TestMissingProblems(t *testing.T) {
 			}
 			a, err := parseHang(text)
 			require.NoError(t, err)
-			_, problems := missingProblems(a, truth)
+			_, problems := missingProblems(a, truth, 2)
 			if c.want == "" {
 				assert.Empty(t, problems)
 			} else {
@@ -130,4 +136,86 @@ func TestMissingProblems(t *testing.T) {
 	}
 	_, err := parseHang("lockstep: no dumps")
 	assert.ErrorContains(t, err, "read analysis")
+}
+
+// refused is a rank of a job that NCCL refused.
+func refused(rank int) *dumpTruth {
+	return &dumpTruth{Rank: rank, World: 2, Error: "DistBackendError: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0"}
+}
+
+func TestRefusal_WhatTheRanksWrote_Decides(t *testing.T) {
+	came, _ := dumpJob()
+	for name, c := range map[string]struct {
+		job  hangJob
+		why  string
+		came bool
+	}{
+		"a rank wrote why":                 {hangJob{truths: []*dumpTruth{refused(0)}}, refused(0).Error, false},
+		"a rank came, there is no dump":    {hangJob{truths: []*dumpTruth{refused(0), came}}, "", true},
+		"no rank wrote anything":           {hangJob{err: errors.New("exit status 139")}, "", true},
+		"a rank ended early without words": {hangJob{truths: []*dumpTruth{{}}}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			why, came := c.job.refusal()
+			assert.Equal(t, c.why, why)
+			assert.Equal(t, c.came, came)
+		})
+	}
+}
+
+func TestJudgeMissing_NoRankCame_Failed(t *testing.T) {
+	over := fmt.Errorf("run dumps.py: %w", kit.ErrNoTime)
+	for name, c := range map[string]struct {
+		job  hangJob
+		want report.Status
+		text string
+	}{
+		"the first rank failed early": {hangJob{truths: []*dumpTruth{refused(0)}}, report.Failed, "Duplicate GPU"},
+		"no rank wrote anything":      {hangJob{err: errors.New("exit status 139")}, report.Failed, "exit status 139"},
+		"the part's time was over":    {hangJob{err: over}, report.NotShown, "the part's time was over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := report.NewPart("hangs", "", 0)
+			h := &hangChecks{k: testKit(t), p: p, good: report.Shown}
+			h.judgeMissing(t.Context(), &c.job, 2)
+			require.Len(t, p.Checks, 1)
+			assert.Equal(t, c.want, p.Checks[0].Status)
+			assert.Contains(t, p.Checks[0].Text, c.text)
+		})
+	}
+}
+
+// TestJudgeMissing_FirstRankFailedEarly_IsNoPanic has the rank that came second in the list.
+func TestJudgeMissing_FirstRankFailedEarly_IsNoPanic(t *testing.T) {
+	came, _ := dumpJob()
+	p := report.NewPart("hangs", "", 0)
+	h := &hangChecks{k: testKit(t), p: p, good: report.Shown}
+	answer := `{"hangs":[{"verdict":"hang","roots":[{"finding":{"lockstep.finding.class":"not_scheduled","lockstep.finding.op":"all_reduce 3",` +
+		`"lockstep.finding.rank":0,"lockstep.finding.waiting":[1]}}]}]}`
+	require.NoError(t, os.MkdirAll(filepath.Dir(h.k.Lockstep()), 0o700))
+	require.NoError(t, os.WriteFile(h.k.Lockstep(), []byte("#!/bin/sh\necho '"+answer+"'\n"), 0o700))
+	h.judgeMissing(t.Context(), &hangJob{dir: t.TempDir(), truths: []*dumpTruth{refused(0), came}}, 2)
+	require.Len(t, p.Checks, 2)
+	assert.Equal(t, report.Failed, p.Checks[0].Status)
+	assert.Contains(t, p.Checks[0].Text, "Duplicate GPU")
+	assert.Equal(t, report.Shown, p.Checks[1].Status, p.Checks[1].Text)
+}
+
+func TestDumpTruth_Problems(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *dumpTruth)
+		want  string
+	}{
+		"no operation":    {func(t *dumpTruth) { t.Ops = nil }, "rank 1: did no operation"},
+		"an error":        {func(t *dumpTruth) { t.Error = "not all dumps came in time" }, "rank 1: not all dumps came in time"},
+		"never came":      {func(t *dumpTruth) { t.Doomed = nil }, "rank 1: did not come to the operation that hangs"},
+		"ended too early": {func(t *dumpTruth) { t.Dumped = 0 }, "rank 1: ended before it saw the dumps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			truth, _ := dumpJob()
+			assert.Empty(t, truth.problems(true))
+			c.spoil(truth)
+			assert.Contains(t, truth.problems(true)[0], c.want)
+		})
+	}
 }

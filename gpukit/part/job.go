@@ -26,7 +26,7 @@ func withRoom(k *kit.Kit, c kit.Command) kit.Command {
 // runJob starts a process for each rank, calls during, and waits for all. The error is
 // that of the first rank that did not end well.
 func runJob(ctx context.Context, k *kit.Kit, world int, limit time.Duration, command func(rank int) kit.Command, during func(context.Context)) ([]*kit.Process, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, kit.ErrLimit)
 	defer cancel()
 	ended := make(chan error, world)
 	var processes []*kit.Process

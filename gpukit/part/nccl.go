@@ -4,6 +4,7 @@ package part
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
@@ -21,8 +22,6 @@ const (
 	ncclTwoLimit  = 50 * time.Second
 	ncclFourLimit = 50 * time.Second
 	ncclLoopLimit = 30 * time.Second
-	// ncclReserve is what a job must leave of the part's time.
-	ncclReserve = 3 * time.Second
 )
 
 // ncclChecks runs the checks of the part, one after the other.
@@ -30,13 +29,12 @@ type ncclChecks struct {
 	k       *kit.Kit
 	p       *report.Part
 	good    report.Status
-	has     map[string]bool // strings of the library
 	entries []kit.Entry
-	way     *ncclWay // that works; nil: none, or not known yet
+	way     *gpuWay // that works; nil: none, or not known yet
 }
 
 func runNCCL(ctx context.Context, k *kit.Kit, p *report.Part) {
-	n := &ncclChecks{k: k, p: p, good: goodOf(k), has: map[string]bool{}}
+	n := &ncclChecks{k: k, p: p, good: k.Right()}
 	if k.Python == "" {
 		p.Addf("plugin", report.NotShown, "needs python3: %s", k.Reason)
 		return
@@ -53,21 +51,9 @@ func runNCCL(ctx context.Context, k *kit.Kit, p *report.Part) {
 	n.cost(ctx, 2)
 }
 
-// goodOf returns the status of a check that came out right.
-func goodOf(k *kit.Kit) report.Status {
-	if k.GPU != nil {
-		return report.Shown
-	}
-	return report.StandIn
-}
-
 // judge adds a check: failed where there are problems.
 func (n *ncclChecks) judge(name string, problems []string, text string, figures ...report.Figure) {
-	if len(problems) > 0 {
-		n.p.Add(name, report.Failed, firstOf(problems), figures...)
-		return
-	}
-	n.p.Add(name, n.good, text, figures...)
+	judge(n.p, n.good, name, problems, text, figures...)
 }
 
 func (n *ncclChecks) fixture() {
@@ -81,10 +67,14 @@ func (n *ncclChecks) fixture() {
 
 // room reports whether a job may begin, and adds a line where not.
 func (n *ncclChecks) room(ctx context.Context, name string, least time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	if ctx.Err() == nil && (!ok || time.Until(deadline) > least+ncclReserve) {
-		return true
+	return room(ctx, n.p, name, least)
+}
+
+// cut reports whether the part's time ended before the job, and adds a line where so.
+func (n *ncclChecks) cut(name string, res *ncclResult) bool {
+	if !errors.Is(res.Err, kit.ErrNoTime) {
+		return false
 	}
-	n.p.Addf(name, report.NotShown, "no time left: it needs %v", least)
-	return false
+	broken(n.p, name, res.Err)
+	return true
 }

@@ -39,6 +39,9 @@ func (n *ncclChecks) chain(ctx context.Context) {
 		run.World, run.Way = 2, *n.way
 	}
 	res := n.run(ctx, run)
+	if n.cut("chain", res) {
+		return
+	}
 	wrote, globErr := os.ReadDir(dumps)
 	if err = errors.Join(err, res.Err, globErr); err != nil {
 		n.p.Add("chain", report.Failed, err.Error())
@@ -48,9 +51,10 @@ func (n *ncclChecks) chain(ctx context.Context) {
 }
 
 func chainProblems(res *ncclResult, files, world int) (problems []string) {
+	problems = ringsProblems(res.Seen, world)
 	if world > 1 {
 		v := compareNCCL(res.Truths, res.Seen)
-		problems = slices.Concat(v.Problems[ncclAboutOps], v.Problems[ncclAboutEnds])
+		problems = slices.Concat(problems, v.Problems[ncclAboutOps], v.Problems[ncclAboutEnds])
 	}
 	if files == 0 {
 		problems = append(problems, "the other plugin wrote no file")

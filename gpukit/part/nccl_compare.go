@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
@@ -20,6 +19,9 @@ const (
 	ncclAboutTimes     = "times"
 	ncclAboutFrontiers = "frontiers"
 )
+
+// ncclTopics are all of them: without a ring none of them is right.
+var ncclTopics = []string{ncclAboutOps, ncclAboutEnds, ncclAboutComms, ncclAboutTimes, ncclAboutFrontiers}
 
 // ncclPair is an operation that the program did and the ring has.
 type ncclPair struct {
@@ -41,6 +43,13 @@ func (v *ncclVerdict) problem(about, format string, args ...any) {
 	v.Problems[about] = append(v.Problems[about], fmt.Sprintf(format, args...))
 }
 
+// nothing adds a problem to each topic.
+func (v *ncclVerdict) nothing(format string, args ...any) {
+	for _, about := range ncclTopics {
+		v.problem(about, format, args...)
+	}
+}
+
 // count returns how many operations have the flag.
 func (v *ncclVerdict) count(f ring.Flags) (n int) {
 	for _, p := range v.Pairs {
@@ -51,26 +60,20 @@ func (v *ncclVerdict) count(f ring.Flags) (n int) {
 	return n
 }
 
-// firstOf returns the first texts, and how many more there are.
-func firstOf(texts []string) string {
-	const most = 3
-	if len(texts) <= most {
-		return strings.Join(texts, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:most], "; "), len(texts)-most)
-}
-
 // compareNCCL compares what the ranks did with what their rings have: every operation
 // there exactly once, with its function, bytes, type and number, on the right
 // communicator, completed.
-func compareNCCL(truths []*ncclTruth, seen []*ncclSeen) *ncclVerdict {
+func compareNCCL(truths []*ncclTruth, seen []*ringSeen) *ncclVerdict {
 	v := &ncclVerdict{Ranks: len(truths), Names: map[string]int{}, Problems: map[string][]string{}}
 	same := ncclSame{v: v, hashes: map[string]uint64{}, first: map[string]uint64{}}
+	if len(truths) == 0 {
+		v.nothing("got no rank that wrote what it did")
+	}
 	for _, t := range truths {
 		v.Want += len(t.Ops)
 		s := ringOf(seen, t.PID)
 		if s == nil {
-			v.problem(ncclAboutOps, "rank %d: got no ring of process %d", t.Rank, t.PID)
+			v.nothing("rank %d: got no ring of process %d", t.Rank, t.PID)
 			continue
 		}
 		if s.Header.Rank != int32(t.Rank) || s.Header.WorldSize != int32(t.World) {
@@ -80,11 +83,14 @@ func compareNCCL(truths []*ncclTruth, seen []*ncclSeen) *ncclVerdict {
 			v.problem(ncclAboutOps, "rank %d: %d records were overwritten", t.Rank, s.Lost)
 		}
 		v.rank(t, s, &same)
+		if !slices.ContainsFunc(v.Pairs, func(p ncclPair) bool { return p.Rank == t.Rank }) {
+			v.nothing("rank %d: got none of the program's %d operations in its ring", t.Rank, len(t.Ops))
+		}
 	}
 	return v
 }
 
-func ringOf(seen []*ncclSeen, pid uint64) *ncclSeen {
+func ringOf(seen []*ringSeen, pid uint64) *ringSeen {
 	for _, s := range seen {
 		if s.Header.PID == pid {
 			return s
@@ -95,7 +101,7 @@ func ringOf(seen []*ncclSeen, pid uint64) *ncclSeen {
 
 // rank compares one rank. Communicators are made when a group is first used, so both
 // are in one order.
-func (v *ncclVerdict) rank(t *ncclTruth, s *ncclSeen, same *ncclSame) {
+func (v *ncclVerdict) rank(t *ncclTruth, s *ringSeen, same *ncclSame) {
 	groups := usedGroups(t)
 	var comms []*ncclComm
 	for i := range s.Comms {

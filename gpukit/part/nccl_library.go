@@ -33,12 +33,11 @@ func interfaceOf(nccl string) int {
 // library looks at the libnccl beside PyTorch, which needs no device.
 func (n *ncclChecks) library() {
 	if n.k.Torch == nil || n.k.Torch.LibNCCL == "" {
-		n.has[hostID] = true // every NCCL has it; more is not known of one elsewhere
 		n.p.Add("library", report.NotShown, "no libnccl beside PyTorch")
 		return
 	}
 	want := interfaceOf(n.k.Torch.NCCL)
-	texts := []string{multiRank, hostID}
+	var texts []string
 	for v := 1; v <= 9; v++ {
 		texts = append(texts, fmt.Sprintf("ncclProfiler_v%d", v))
 	}
@@ -47,7 +46,6 @@ func (n *ncclChecks) library() {
 		n.p.Add("library", report.Failed, err.Error())
 		return
 	}
-	n.has = has
 	n.judge("library", libraryProblems(n.k.Torch.NCCL, want, has), fmt.Sprintf("NCCL %s looks for a profiler of interface v%d, which the plugin has", n.k.Torch.NCCL, want),
 		report.Figure{Name: "interface", Value: float64(want), Unit: "1"})
 }

@@ -37,6 +37,9 @@ func (n *ncclChecks) cost(ctx context.Context, world int) {
 			run.Level, run.Env = "collectives", nil
 		}
 		res := n.run(ctx, run)
+		if n.cut(name, res) {
+			return
+		}
 		if !allDone(res.Truths, world, ncclLoop) {
 			n.p.Addf(name, report.Failed, "the loop did not end: %s", ncclWords(res))
 			return
@@ -62,7 +65,7 @@ func (n *ncclChecks) costs(name string, world int, off, on, offCall, onCall [][]
 	if world > 1 {
 		what = "an all-reduce of 64 KiB; two processes take turns on one GPU, which is most of the time and of the spread"
 	}
-	n.p.Add(name, n.good, fmt.Sprintf("%s: %.1f µs without and %.1f with the plugin, difference %.1f to %.1f µs (95 %%, %d pairs of runs)",
+	n.p.Add(name, report.Noted, fmt.Sprintf("%s: %.1f µs without and %.1f with the plugin, difference %.1f to %.1f µs (95 %%, %d pairs of runs)",
 		what, whole.Off/1e3, whole.On/1e3, whole.Low/1e3, whole.High/1e3, whole.Runs),
 		report.Figure{Name: "operation", Value: whole.Diff / 1e3, Unit: "µs"}, report.Figure{Name: "of it the call", Value: call.Diff / 1e3, Unit: "µs"},
 		report.Figure{Name: "call, low", Value: call.Low / 1e3, Unit: "µs"}, report.Figure{Name: "call, high", Value: call.High / 1e3, Unit: "µs"})

@@ -3,12 +3,8 @@
 package part
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/ras"
@@ -24,7 +20,7 @@ var rasFunctions = []string{"Broadcast", "Reduce", "AllGather", "ReduceScatter",
 
 // compareRAS compares what NCCL's RAS counts with what the ranks did, and returns how
 // many operations it counts.
-func compareRAS(s *ras.Status, truths []*ncclTruth, seen []*ncclSeen) (counted int, problems []string) {
+func compareRAS(s *ras.Status, truths []*ncclTruth, seen []*ringSeen) (counted int, problems []string) {
 	for _, t := range truths {
 		groups := usedGroups(t)
 		rings := ringOf(seen, t.PID)
@@ -33,10 +29,10 @@ func compareRAS(s *ras.Status, truths []*ncclTruth, seen []*ncclSeen) (counted i
 			continue
 		}
 		comms := slices.DeleteFunc(slices.Clone(rings.Comms), func(c ncclComm) bool { return len(c.Ops) == 0 })
-		for i, g := range groups {
-			if i >= len(comms) {
-				break
-			}
+		if len(comms) < len(groups) {
+			problems = append(problems, fmt.Sprintf("rank %d: got operations on %d communicators; want %d", t.Rank, len(comms), len(groups)))
+		}
+		for i, g := range groups[:min(len(groups), len(comms))] {
 			n, wrong := compareRASGroup(s, t, g, comms[i].Hash)
 			counted += n
 			problems = append(problems, wrong...)
@@ -101,52 +97,4 @@ func behind(s *ras.Status) (ranks []int) {
 	}
 	slices.Sort(ranks)
 	return ranks
-}
-
-// rasJSON returns RAS's answer as it is, for a fixture.
-func rasJSON(ctx context.Context, address string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, rasTimeout)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("keep RAS answer: %w", err)
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return nil, fmt.Errorf("keep RAS answer: %w", err)
-		}
-	}
-	for _, command := range []string{"CLIENT PROTOCOL 2", "TIMEOUT 2", "SET FORMAT json", "VERBOSE STATUS"} {
-		if _, err := io.WriteString(conn, command+"\n"); err != nil {
-			return nil, fmt.Errorf("keep RAS answer: %w", err)
-		}
-		if command == "VERBOSE STATUS" {
-			break
-		}
-		if _, err := readLine(conn); err != nil {
-			return nil, fmt.Errorf("keep RAS answer: %w", err)
-		}
-	}
-	text, err := io.ReadAll(io.LimitReader(conn, rasBytes))
-	if err != nil {
-		return nil, fmt.Errorf("keep RAS answer: %w", err)
-	}
-	return text, nil
-}
-
-// readLine reads to the end of a line, byte by byte, so that nothing behind it is taken.
-func readLine(r io.Reader) (string, error) {
-	var line strings.Builder
-	b := []byte{0}
-	for line.Len() < 1024 {
-		if _, err := io.ReadFull(r, b); err != nil {
-			return "", err
-		}
-		if b[0] == '\n' {
-			return line.String(), nil
-		}
-		line.WriteByte(b[0])
-	}
-	return "", fmt.Errorf("got a line of more than %d bytes", line.Len())
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
+	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
 
 // ncclRun is one job of programs/nccl_ranks.py.
@@ -23,7 +24,7 @@ type ncclRun struct {
 	Phases []string
 	Level  string   // of the plugin; empty: no plugin
 	Env    []string // NCCL's, beside those that every run has
-	Way    ncclWay
+	Way    gpuWay
 	Ops    int // of the loop
 	Limit  time.Duration
 	// During is called once the ranks run, and may take as long as they do.
@@ -41,40 +42,9 @@ type ncclRunning struct {
 type ncclResult struct {
 	Dir    string
 	Truths []*ncclTruth
-	Seen   []*ncclSeen
+	Seen   []*ringSeen
 	Log    string // NCCL's own, all ranks
 	Err    error  // the first rank that did not end well
-}
-
-// ncclWay is a way to have several ranks on one GPU.
-type ncclWay struct {
-	Name string
-	Env  func(rank int) []string
-}
-
-// ncclWays returns the ways that a library with these strings may have, best first.
-func ncclWays(has map[string]bool) (ways []ncclWay) {
-	if has[multiRank] {
-		ways = append(ways, ncclWay{multiRank, func(int) []string { return []string{multiRank + "=1"} }})
-	}
-	if has[hostID] {
-		ways = append(ways, ncclWay{hostID, func(rank int) []string { return []string{hostID + "=lockstep-" + strconv.Itoa(rank)} }})
-	}
-	return ways
-}
-
-const (
-	multiRank = "NCCL_MULTI_RANK_GPU_ENABLE"
-	hostID    = "NCCL_HOSTID"
-)
-
-// ncclNetwork lets ranks of one GPU meet over loopback: nothing that needs another GPU,
-// memory of two processes or a network card, and few channels, since the kernels of two
-// processes take turns on the device.
-var ncclNetwork = []string{
-	"NCCL_NET_PLUGIN=none", "NCCL_NET=Socket", "NCCL_IB_DISABLE=1", "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1",
-	"NCCL_NVLS_ENABLE=0", "NCCL_MNNVL_ENABLE=0", "NCCL_COLLNET_ENABLE=0", "NCCL_GIN_ENABLE=0", "NCCL_CUMEM_ENABLE=0",
-	"NCCL_CUMEM_HOST_ENABLE=0", "NCCL_MAX_NCHANNELS=2", "NCCL_MAX_P2P_NCHANNELS=2",
 }
 
 // ncclSlots is how many operations may be in flight: more than a job of one rank does,
@@ -99,7 +69,7 @@ func (n *ncclChecks) run(ctx context.Context, r ncclRun) *ncclResult {
 		return res
 	}
 	res.Err = n.processes(ctx, r, &ncclRunning{res.Dir, address, r.World})
-	if res.Truths, err = readTruths(res.Dir, r.World); err != nil {
+	if res.Truths, err = readTruths[ncclTruth](res.Dir, r.World); err != nil {
 		res.Err = errors.Join(res.Err, err)
 	}
 	if r.Level != "" {
@@ -107,7 +77,9 @@ func (n *ncclChecks) run(ctx context.Context, r ncclRun) *ncclResult {
 			res.Err = errors.Join(res.Err, err)
 		}
 	}
-	res.Log = ncclLog(res.Dir, r.World)
+	if res.Log, err = ncclLog(res.Dir, r.World); err != nil {
+		res.Err = errors.Join(res.Err, err)
+	}
 	n.keep(r, res)
 	return res
 }
@@ -144,7 +116,7 @@ func (n *ncclChecks) command(r ncclRun, running *ncclRunning, rank int) kit.Comm
 	return withRoom(n.k, kit.Command{Path: n.k.Python, Args: args, Env: append(env, r.Env...)})
 }
 
-// freeAddress returns an address of this host on which nobody listens.
+// freeAddress returns an address of this host on which no process listens.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,15 +126,18 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), nil
 }
 
-func ncclLog(dir string, world int) string {
+// ncclLog returns NCCL's own log of all ranks; a rank that wrote none is left out.
+func ncclLog(dir string, world int) (string, error) {
 	var all strings.Builder
+	var errs []error
 	for rank := range world {
-		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("nccl-%d.log", rank)))
-		if err == nil {
-			all.Write(text)
+		text, err := kit.ReadFile(filepath.Join(dir, fmt.Sprintf("nccl-%d.log", rank)), maxLog)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
 		}
+		all.Write(text)
 	}
-	return all.String()
+	return all.String(), errors.Join(errs...)
 }
 
 // keep takes the files of a job into the fixture.
@@ -171,8 +146,12 @@ func (n *ncclChecks) keep(r ncclRun, res *ncclResult) {
 		return
 	}
 	add := func(name, path string) {
-		if text, err := os.ReadFile(path); err == nil {
-			n.entries = append(n.entries, kit.Entry{Name: r.Name + "/" + name, Content: text})
+		e, err := kit.FileEntry(path)
+		switch {
+		case err == nil:
+			n.entries = append(n.entries, kit.Entry{Name: r.Name + "/" + name, Content: e.Content})
+		case !errors.Is(err, os.ErrNotExist):
+			n.p.Add("fixture", report.Failed, err.Error())
 		}
 	}
 	for rank := range r.World {

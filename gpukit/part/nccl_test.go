@@ -3,10 +3,10 @@
 package part
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,7 +27,7 @@ const ahead = 1_700_000_000_000_000_000
 
 // ncclJob is a job of two ranks whose rings are right: on the world three all-reduces,
 // of which the last two are of one call, and a message each way; on a pair a broadcast.
-func ncclJob() (truths []*ncclTruth, seen []*ncclSeen) {
+func ncclJob() (truths []*ncclTruth, seen []*ringSeen) {
 	for rank := range 2 {
 		other := int32(1 - rank)
 		t := &ncclTruth{Rank: rank, World: 2, PID: uint64(100 + rank), LateRank: 1, LateNS: 500_000, Groups: []ncclGroup{
@@ -60,8 +60,8 @@ func ncclJob() (truths []*ncclTruth, seen []*ncclSeen) {
 
 // ringFor returns the ring of a rank as it is when everything is right. NCCL takes the
 // larger operation of call 2 first.
-func ringFor(t *ncclTruth) *ncclSeen {
-	s := &ncclSeen{Closed: true, Drops: map[string]uint64{}, Header: ring.Header{PID: t.PID, Rank: int32(t.Rank), WorldSize: 2}}
+func ringFor(t *ncclTruth) *ringSeen {
+	s := &ringSeen{Closed: true, Drops: map[string]uint64{}, Header: ring.Header{PID: t.PID, Rank: int32(t.Rank), WorldSize: 2}}
 	world := ncclComm{Comm: ring.Comm{Index: 1, Hash: 0xa, Ranks: 2, Rank: int32(t.Rank), ABI: 5}}
 	pair := ncclComm{Comm: ring.Comm{Index: 2, Hash: 0xb, Ranks: 2, Rank: int32(t.Rank), ABI: 5}}
 	next := map[string]uint64{}
@@ -118,38 +118,38 @@ func TestCompareNCCL_RightRings_NoProblem(t *testing.T) {
 // the world is the all-reduce of 4,096 bytes.
 func TestCompareNCCL_WrongRings_Problem(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(s *ncclSeen)
+		spoil func(s *ringSeen)
 		about string
 		want  string
 	}{
-		"an operation is missing": {func(s *ncclSeen) { s.Comms[0].Ops = s.Comms[0].Ops[1:] }, ncclAboutOps, "got 3 AllReduce; want 4"},
-		"one too many": {func(s *ncclSeen) {
+		"an operation is missing": {func(s *ringSeen) { s.Comms[0].Ops = s.Comms[0].Ops[1:] }, ncclAboutOps, "got 3 AllReduce; want 4"},
+		"one too many": {func(s *ringSeen) {
 			extra := s.Comms[0].Ops[3]
 			extra.Seq++
 			s.Comms[0].Ops = append(s.Comms[0].Ops, extra)
 		}, ncclAboutOps, "got 5 AllReduce; want 4"},
-		"a function that was not called": {func(s *ncclSeen) {
+		"a function that was not called": {func(s *ringSeen) {
 			s.Comms[1].Ops = append(s.Comms[1].Ops, ncclRecord{Function: "Reduce"})
 		}, ncclAboutOps, "got 1 Reduce; want 0"},
-		"wrong bytes":                  {func(s *ncclSeen) { s.Comms[0].Ops[0].Bytes = 8192 }, ncclAboutOps, "got 8192 bytes for AllReduce of 4096 bytes"},
-		"wrong type":                   {func(s *ncclSeen) { s.Comms[0].Ops[0].DType = "ncclFloat16" }, ncclAboutOps, "got type ncclFloat16"},
-		"another root":                 {func(s *ncclSeen) { s.Comms[1].Ops[0].Peer = 0 }, ncclAboutOps, "got root 0"},
-		"another peer":                 {func(s *ncclSeen) { s.op("Send").Peer = 5 }, ncclAboutOps, "got 0 Send; want 1"},
-		"a number is left out":         {func(s *ncclSeen) { s.Comms[0].Ops[3].Seq = 9 }, ncclAboutOps, "got number 9 of AllReduce; want 3"},
-		"other numbers than on rank 0": {func(s *ncclSeen) { s.Comms[1].Ops[0].Seq = 1 }, ncclAboutOps, "got first number 1 of Broadcast; want 0"},
-		"not completed":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Completed = 0 }, ncclAboutEnds, "got no end of AllReduce"},
-		"only enqueued":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Flags |= ring.FlagEnqueuedOnly }, ncclAboutEnds, "got no end of AllReduce"},
-		"records overwritten":          {func(s *ncclSeen) { s.Lost = 3 }, ncclAboutOps, "3 records were overwritten"},
-		"another process":              {func(s *ncclSeen) { s.Header.PID = 1 }, ncclAboutOps, "got no ring of process 101"},
-		"another rank":                 {func(s *ncclSeen) { s.Header.Rank = 0 }, ncclAboutComms, "got a ring of rank 0 of 2"},
-		"another hash":                 {func(s *ncclSeen) { s.Comms[1].Hash = 0xc }, ncclAboutComms, "group pair has hash 0xc; want 0xb"},
-		"another size":                 {func(s *ncclSeen) { s.Comms[0].Ranks = 3 }, ncclAboutComms, "has rank 1 of 3; want 1 of 2"},
-		"a communicator is missing":    {func(s *ncclSeen) { s.Comms = s.Comms[:1] }, ncclAboutComms, "got operations on 1 communicators; want 2"},
-		"before its call":              {func(s *ncclSeen) { s.Comms[0].Ops[0].Order -= 20_000 }, ncclAboutTimes, "began -0.010 ms after its call"},
-		"after its end":                {func(s *ncclSeen) { s.Comms[0].Ops[0].Order += 1_000_000 }, ncclAboutTimes, "began 1.010 ms after its call"},
-		"open at the end":              {func(s *ncclSeen) { s.Comms[1].Frontiers[0].Open = 1 }, ncclAboutFrontiers, "1 open"},
-		"completed to another number":  {func(s *ncclSeen) { s.Comms[1].Frontiers[0].Completed.Seq = 7 }, ncclAboutFrontiers, "completed to 7; want 0"},
-		"no frontier":                  {func(s *ncclSeen) { s.Comms[1].Frontiers = nil }, ncclAboutFrontiers, "got no frontier of Broadcast"},
+		"wrong bytes":                  {func(s *ringSeen) { s.Comms[0].Ops[0].Bytes = 8192 }, ncclAboutOps, "got 8192 bytes for AllReduce of 4096 bytes"},
+		"wrong type":                   {func(s *ringSeen) { s.Comms[0].Ops[0].DType = "ncclFloat16" }, ncclAboutOps, "got type ncclFloat16"},
+		"another root":                 {func(s *ringSeen) { s.Comms[1].Ops[0].Peer = 0 }, ncclAboutOps, "got root 0"},
+		"another peer":                 {func(s *ringSeen) { s.op("Send").Peer = 5 }, ncclAboutOps, "got 0 Send; want 1"},
+		"a number is left out":         {func(s *ringSeen) { s.Comms[0].Ops[3].Seq = 9 }, ncclAboutOps, "got number 9 of AllReduce; want 3"},
+		"other numbers than on rank 0": {func(s *ringSeen) { s.Comms[1].Ops[0].Seq = 1 }, ncclAboutOps, "got first number 1 of Broadcast; want 0"},
+		"not completed":                {func(s *ringSeen) { s.Comms[0].Ops[0].Completed = 0 }, ncclAboutEnds, "got no end of AllReduce"},
+		"only enqueued":                {func(s *ringSeen) { s.Comms[0].Ops[0].Flags |= ring.FlagEnqueuedOnly }, ncclAboutEnds, "got no end of AllReduce"},
+		"records overwritten":          {func(s *ringSeen) { s.Lost = 3 }, ncclAboutOps, "3 records were overwritten"},
+		"another process":              {func(s *ringSeen) { s.Header.PID = 1 }, ncclAboutOps, "got no ring of process 101"},
+		"another rank":                 {func(s *ringSeen) { s.Header.Rank = 0 }, ncclAboutComms, "got a ring of rank 0 of 2"},
+		"another hash":                 {func(s *ringSeen) { s.Comms[1].Hash = 0xc }, ncclAboutComms, "group pair has hash 0xc; want 0xb"},
+		"another size":                 {func(s *ringSeen) { s.Comms[0].Ranks = 3 }, ncclAboutComms, "has rank 1 of 3; want 1 of 2"},
+		"a communicator is missing":    {func(s *ringSeen) { s.Comms = s.Comms[:1] }, ncclAboutComms, "got operations on 1 communicators; want 2"},
+		"before its call":              {func(s *ringSeen) { s.Comms[0].Ops[0].Order -= 20_000 }, ncclAboutTimes, "began -0.010 ms after its call"},
+		"after its end":                {func(s *ringSeen) { s.Comms[0].Ops[0].Order += 1_000_000 }, ncclAboutTimes, "began 1.010 ms after its call"},
+		"open at the end":              {func(s *ringSeen) { s.Comms[1].Frontiers[0].Open = 1 }, ncclAboutFrontiers, "1 open"},
+		"completed to another number":  {func(s *ringSeen) { s.Comms[1].Frontiers[0].Completed.Seq = 7 }, ncclAboutFrontiers, "completed to 7; want 0"},
+		"no frontier":                  {func(s *ringSeen) { s.Comms[1].Frontiers = nil }, ncclAboutFrontiers, "got no frontier of Broadcast"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			truths, seen := ncclJob()
@@ -166,7 +166,7 @@ func TestSelfEnds(t *testing.T) {
 		ended    int    // of the messages
 		want     string // problem
 	}{
-		{"nothing tells of an end", 0, 0, ""},
+		{"nothing reports an end", 0, 0, ""},
 		{"all have one", 4, 2, ""},
 		{"kernels are known, ends are not", 4, 0, "got no end of Recv"},
 		{"one is known, one is not", 0, 1, "got no end of Send"},
@@ -181,7 +181,7 @@ func TestSelfEnds(t *testing.T) {
 			for i := range s.Comms[0].Ops[c.ended:] {
 				s.Comms[0].Ops[c.ended+i].Completed = 0
 			}
-			_, problems := selfEnds(&s, compareNCCL([]*ncclTruth{&only}, []*ncclSeen{&s}))
+			_, problems := selfEnds(&s, compareNCCL([]*ncclTruth{&only}, []*ringSeen{&s}))
 			if c.want == "" {
 				assert.Empty(t, problems)
 				return
@@ -192,7 +192,7 @@ func TestSelfEnds(t *testing.T) {
 }
 
 // op returns the first operation of a function on the world.
-func (s *ncclSeen) op(function string) *ncclRecord {
+func (s *ringSeen) op(function string) *ncclRecord {
 	for i := range s.Comms[0].Ops {
 		if s.Comms[0].Ops[i].Function == function {
 			return &s.Comms[0].Ops[i]
@@ -298,11 +298,11 @@ func TestJudgeVersion(t *testing.T) {
 		watch ncclWatch
 		want  report.Status
 	}{
-		"right":          {ncclWatch{versions: version}, report.Shown},
-		"another":        {ncclWatch{versions: &fleet.Read{Versions: []fleet.Version{{Version: "2.27.7"}}}}, report.Failed},
-		"nobody listens": {ncclWatch{versions: &fleet.Read{}, heldErr: refused}, report.NotShown},
-		"no whole JSON":  {ncclWatch{versions: version, heldErr: errors.New("cut")}, report.Failed},
-		"not asked":      {ncclWatch{}, report.Failed},
+		"right":              {ncclWatch{versions: version}, report.Shown},
+		"another":            {ncclWatch{versions: &fleet.Read{Versions: []fleet.Version{{Version: "2.27.7"}}}}, report.Failed},
+		"no process listens": {ncclWatch{versions: &fleet.Read{}, heldErr: refused}, report.NotShown},
+		"no whole JSON":      {ncclWatch{versions: version, heldErr: errors.New("cut")}, report.Failed},
+		"not asked":          {ncclWatch{}, report.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := report.NewPart("nccl", "", 0)
@@ -338,8 +338,8 @@ func TestFindStrings_AcrossBlocks_Found(t *testing.T) {
 }
 
 func TestNCCLWays_OrderAndEnvironment(t *testing.T) {
-	assert.Empty(t, ncclWays(map[string]bool{}))
-	ways := ncclWays(map[string]bool{multiRank: true, hostID: true})
+	assert.Empty(t, waysOf(map[string]bool{}))
+	ways := waysOf(map[string]bool{multiRank: true, hostID: true})
 	require.Len(t, ways, 2)
 	assert.Equal(t, []string{"NCCL_MULTI_RANK_GPU_ENABLE=1"}, ways[0].Env(1))
 	assert.Equal(t, []string{"NCCL_HOSTID=lockstep-1"}, ways[1].Env(1))
@@ -353,11 +353,106 @@ func TestNCCLWords(t *testing.T) {
 }
 
 func TestDropProblems(t *testing.T) {
-	problems, figures := dropProblems(map[string]uint64{"inferred": 4})
-	assert.Empty(t, problems)
-	assert.Len(t, figures, 1)
-	problems, _ = dropProblems(map[string]uint64{"inferred": 4, "slots_full": 2})
-	assert.Equal(t, []string{"dropped 2: slots_full"}, problems)
+	_, seen := ncclJob()
+	for range 100 {
+		seen[0].Comms[0].Ops = append(seen[0].Comms[0].Ops, ncclRecord{})
+	}
+	require.Equal(t, 107, seen[0].ops())
+	for _, c := range []struct {
+		reason string
+		most   uint64 // of 114 operations
+	}{{"inferred", 1 << 20}, {"shared_lane", 1 << 20}, {"stale_handle", 1}, {"bad_gpu_time", 1}, {"finalized", 1}, {"foreign_pid", 0}, {"slots_full", 0}} {
+		seen[0].Drops = map[string]uint64{c.reason: c.most}
+		problems, _ := dropProblems(seen)
+		assert.Empty(t, problems, c.reason)
+		seen[1].Drops = map[string]uint64{c.reason: 1}
+		problems, figures := dropProblems(seen)
+		assert.Equal(t, c.most < 1<<20, len(problems) == 1, c.reason)
+		assert.Equal(t, []report.Figure{figure(c.reason, int(c.most)+1)}, figures)
+		seen[1].Drops = nil
+	}
+}
+
+// statuses runs a check of NCCL on a GPU, and returns the status of each line.
+func ncclStatuses(check func(n *ncclChecks)) map[string]report.Status {
+	p := report.NewPart("nccl", "", 0)
+	check(&ncclChecks{k: &kit.Kit{GPU: &kit.GPU{}}, p: p, good: report.Shown})
+	all := map[string]report.Status{}
+	for _, c := range p.Checks {
+		all[c.Name] = c.Status
+	}
+	return all
+}
+
+func TestSeveral_NoRing_NothingIsShown(t *testing.T) {
+	for name, spoil := range map[string]func(res *ncclResult){
+		"no ring at all":         func(res *ncclResult) { res.Seen = nil },
+		"one ring of two":        func(res *ncclResult) { res.Seen = res.Seen[:1] },
+		"no rank wrote anything": func(res *ncclResult) { res.Truths, res.Seen = nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			truths, seen := ncclJob()
+			res := &ncclResult{Truths: truths, Seen: seen}
+			spoil(res)
+			got := ncclStatuses(func(n *ncclChecks) { n.several("ranks-2", res, 2, gpuWay{}) })
+			for _, topic := range []string{"operations", "communicators", "times", "frontiers", "gpu-clock", "drops", "end"} {
+				assert.Equal(t, report.Failed, got["ranks-2-"+topic], topic)
+			}
+		})
+	}
+}
+
+func TestSeveral_RingWithoutOperations_NothingIsShown(t *testing.T) {
+	truths, seen := ncclJob()
+	seen[1].Comms = nil
+	got := ncclStatuses(func(n *ncclChecks) { n.several("ranks-2", &ncclResult{Truths: truths, Seen: seen}, 2, gpuWay{}) })
+	for _, topic := range []string{"operations", "communicators", "times", "frontiers", "gpu-clock"} {
+		assert.Equal(t, report.Failed, got["ranks-2-"+topic], topic)
+	}
+}
+
+func TestSeveral_RightRings_Shown(t *testing.T) {
+	truths, seen := ncclJob()
+	for _, r := range truths {
+		r.Ended, r.Phases = true, []string{ncclList, ncclLate}
+	}
+	for name, status := range ncclStatuses(func(n *ncclChecks) { n.several("ranks-2", &ncclResult{Truths: truths, Seen: seen}, 2, gpuWay{}) }) {
+		assert.Equal(t, report.Shown, status, name)
+	}
+}
+
+func TestCounted_OperationsOfOneRank(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(s *ringSeen)
+		want  report.Status
+	}{
+		"all":           {func(*ringSeen) {}, report.Shown},
+		"some":          {func(s *ringSeen) { s.Comms = s.Comms[:1] }, report.Noted},
+		"none":          {func(s *ringSeen) { s.Comms = nil }, report.NotShown},
+		"one is open":   {func(s *ringSeen) { s.Comms[1].Frontiers[0].Open = 1 }, report.Failed},
+		"more than all": {func(s *ringSeen) { s.Comms[1].Ops = append(s.Comms[1].Ops, ncclRecord{}) }, report.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			truths, seen := ncclJob()
+			c.spoil(seen[0])
+			assert.Equal(t, c.want, ncclStatuses(func(n *ncclChecks) { n.counted(truths[0], seen[0]) })["rank-1-callbacks"])
+		})
+	}
+}
+
+func TestCosts_Measured_Noted(t *testing.T) {
+	off, on := [][]float64{flat(1000, 70), flat(1010, 70)}, [][]float64{flat(9000, 70), flat(9010, 70)}
+	for _, world := range []int{1, 2} {
+		got := ncclStatuses(func(n *ncclChecks) { n.costs("cost", world, off, on, off, on) })
+		assert.Equal(t, map[string]report.Status{"cost": report.Noted}, got)
+	}
+}
+
+func TestCut_TimeOfThePart_NotShown(t *testing.T) {
+	over := fmt.Errorf("run nccl_ranks.py: %w", kit.ErrNoTime)
+	assert.Equal(t, map[string]report.Status{"ranks-4": report.NotShown}, ncclStatuses(func(n *ncclChecks) { assert.True(t, n.cut("ranks-4", &ncclResult{Err: over})) }))
+	late := fmt.Errorf("run nccl_ranks.py: %w", kit.ErrLimit)
+	assert.Empty(t, ncclStatuses(func(n *ncclChecks) { assert.False(t, n.cut("ranks-4", &ncclResult{Err: late})) }))
 }
 
 // flat returns n values around a mean.
@@ -402,21 +497,10 @@ func TestChainProblems(t *testing.T) {
 	res := &ncclResult{Truths: truths, Seen: seen}
 	assert.Empty(t, chainProblems(res, 1, 2))
 	assert.Equal(t, []string{"the other plugin wrote no file"}, chainProblems(res, 0, 2))
+	assert.Equal(t, []string{"got 2 rings; want 1"}, chainProblems(res, 1, 1))
+	assert.Equal(t, []string{"got 0 rings; want 1"}, chainProblems(&ncclResult{}, 1, 1))
 	seen[0].Comms[0].Ops[0].Bytes++
 	assert.NotEmpty(t, chainProblems(res, 1, 2))
-}
-
-// TestReadLine leaves what is behind a line to the next reader.
-func TestReadLine(t *testing.T) {
-	in := strings.NewReader("OK\n{\"a\":1}")
-	line, err := readLine(in)
-	require.NoError(t, err)
-	assert.Equal(t, "OK", line)
-	var rest map[string]int
-	require.NoError(t, json.NewDecoder(in).Decode(&rest))
-	assert.Equal(t, map[string]int{"a": 1}, rest)
-	_, err = readLine(strings.NewReader(strings.Repeat("x", 2000)))
-	assert.ErrorContains(t, err, "got a line of more than 1024 bytes")
 }
 
 func TestParts_WithoutPython_NotShown(t *testing.T) {
@@ -430,13 +514,27 @@ func TestParts_WithoutPython_NotShown(t *testing.T) {
 	}
 }
 
-func TestRASJSON_AnswerOfTheServer_AsItIs(t *testing.T) {
+func TestAsk_AnswerOfTheServer_KeptAsItIs(t *testing.T) {
 	const answer = `{"nccl_version":"2.28.9","communicators":[{"hash":"0xa","size":2,"ranks":[]}]}`
 	server := rastest.Start(t, answer)
-	got, err := rasJSON(t.Context(), server.Address)
-	require.NoError(t, err)
-	assert.JSONEq(t, answer, string(got))
-	s, err := ras.Parse(bytes.NewReader(got), rasBytes)
+	n := &ncclChecks{k: &kit.Kit{GPU: &kit.GPU{}}}
+	s, err := (&ncclWatch{n: n}).ask(t.Context(), &ncclRunning{Address: server.Address, World: 2}, "ras-held.json")
 	require.NoError(t, err)
 	assert.Equal(t, "2.28.9", s.NCCLVersion)
+	require.Len(t, n.entries, 1)
+	assert.Equal(t, "ras-2/ras-held.json", n.entries[0].Name)
+	assert.JSONEq(t, answer, string(n.entries[0].Content))
+}
+
+func TestFilesOfPrograms_TooLarge_NamesFileSizeAndLimit(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"truth-1.json", "nccl-1.log"} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		require.NoError(t, os.Truncate(path, maxTruth+1))
+	}
+	_, err := readTruths[ncclTruth](dir, 2)
+	require.ErrorContains(t, err, "truth-1.json: got 16777217 bytes; want at most 16777216")
+	_, err = ncclLog(dir, 2)
+	require.ErrorContains(t, err, "nccl-1.log: got 16777217 bytes; want at most 16777216")
 }

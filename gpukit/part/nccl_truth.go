@@ -3,10 +3,7 @@
 package part
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -72,24 +69,4 @@ func (t *ncclTruth) done(phase string) bool { return slices.Contains(t.Phases, p
 // only returns the operations of a phase.
 func (t *ncclTruth) only(phase string) []ncclOp {
 	return slices.DeleteFunc(slices.Clone(t.Ops), func(o ncclOp) bool { return o.Phase != phase })
-}
-
-// readTruths reads what the ranks wrote, by rank; those that wrote nothing are left out.
-func readTruths(dir string, world int) ([]*ncclTruth, error) {
-	var list []*ncclTruth
-	for rank := range world {
-		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("truth-%d.json", rank)))
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			return list, fmt.Errorf("read truth: %w", err)
-		}
-		t := &ncclTruth{}
-		if err := json.Unmarshal(text, t); err != nil {
-			return list, fmt.Errorf("read truth of rank %d: %w", rank, err)
-		}
-		list = append(list, t)
-	}
-	return list, nil
 }

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
@@ -63,6 +62,10 @@ func (n *node) versions(ctx context.Context) {
 	if n.xml = n.answer(ctx); n.xml == nil {
 		n.smi = "" // it was asked once, and is one failed check
 	}
+	if ctx.Err() != nil {
+		broken(n.p, "versions", kit.ErrNoTime)
+		return
+	}
 	truth := n.truth(ctx)
 	n.engine(ctx, truth)
 	events := n.receiver(ctx, truth)
@@ -106,7 +109,7 @@ func (n *node) answer(ctx context.Context) []byte {
 		return nil
 	}
 	if err != nil {
-		n.p.Add("smi-answer", report.Failed, err.Error())
+		broken(n.p, "smi-answer", err)
 		return nil
 	}
 	read, err := fleet.ParseSMI([]byte(r.Stdout))
@@ -130,6 +133,10 @@ func (n *node) engine(ctx context.Context, truth []fact) {
 	}
 	all := fleet.Join(append(reads, fleet.FabricManager(ctx, fleet.Command{Path: "nv-fabricmanager", Timeout: smiLimit}))...)
 	took := report.Figure{Name: "time", Value: time.Since(began).Seconds() * 1000, Unit: "ms"}
+	if ctx.Err() != nil {
+		broken(n.p, "versions", kit.ErrNoTime)
+		return
+	}
 	for _, problem := range all.Problems {
 		n.p.Add("versions-problem", report.Failed, problem)
 	}
@@ -153,11 +160,15 @@ func (n *node) receiver(ctx context.Context, truth []fact) []byte {
 		Env: []string{"LOCKSTEP_KIT_SMI=" + n.smi, "LOCKSTEP_KIT_EVENTS=" + path},
 	})
 	if err != nil {
-		n.p.Add("receiver", report.Failed, err.Error())
+		broken(n.p, "receiver", err)
 		return nil
 	}
 	status, text, lines := n.await(ctx, path, truth)
 	err = errors.Join(run.Stop(), ended(run))
+	if errors.Is(err, kit.ErrNoTime) {
+		broken(n.p, "receiver", err)
+		return lines
+	}
 	if err != nil && status != report.Failed {
 		status, text = report.Failed, err.Error()
 	}
@@ -217,8 +228,7 @@ func (n *node) keep(events []byte) {
 
 // object decodes the last line that a program printed.
 func object(r *kit.Result, into any) error {
-	line := strings.TrimRight(r.Stdout, "\n ")
-	line = line[strings.LastIndexByte(line, '\n')+1:]
+	line := kit.LastLine(r.Stdout)
 	if err := json.Unmarshal([]byte(line), into); err != nil {
 		return fmt.Errorf("read answer: got %.80q; want an object: %w", line, err)
 	}

@@ -43,16 +43,9 @@ func (n *node) devices(ctx context.Context) {
 			n.p.Add(d.name, report.NotShown, "this machine has none of: "+d.what)
 			continue
 		}
-		n.p.Add(d.name, report.Noted, fmt.Sprintf("%s: %s", d.what, few(found)),
+		n.p.Add(d.name, report.Noted, fmt.Sprintf("%s: %s", d.what, few(found, maxNamed)),
 			report.Figure{Name: "found", Value: float64(len(found)), Unit: "1"})
 	}
-}
-
-func few(names []string) string {
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNamed)
 }
 
 // described returns the base names that match, with the contents of files below each.

@@ -56,10 +56,10 @@ func (n *node) fingerprints(ctx context.Context) {
 			err = object(r, &f)
 		}
 		if err != nil {
-			n.p.Add(name, report.Failed, err.Error())
+			broken(n.p, name, err)
 			continue
 		}
-		f.judge(n.p, name, goodOf(n.k))
+		f.judge(n.p, name, n.k.Right())
 	}
 	if device == "cpu" {
 		n.p.Add("fingerprint-device", report.NotShown, "time and memory of a GPU, and that it hashes as the CPU does, need a GPU: "+n.k.Reason)

@@ -44,9 +44,9 @@ func judgeVersions(right report.Status, versions []fleet.Version, facts []fact) 
 	for _, v := range versions {
 		of[v.Domain] = append(of[v.Domain], v.Version)
 	}
-	said := map[model.VersionDomain][]string{}
+	others := map[model.VersionDomain][]string{}
 	for _, f := range facts {
-		said[f.domain] = append(said[f.domain], f.version)
+		others[f.domain] = append(others[f.domain], f.version)
 		if !slices.Contains(of[f.domain], f.version) {
 			return report.Failed, fmt.Sprintf("read version of %s: got %q; want %s, which is of %s", f.domain, of[f.domain], f.version, f.source)
 		}
@@ -55,13 +55,13 @@ func judgeVersions(right report.Status, versions []fleet.Version, facts []fact) 
 	for domain, values := range of {
 		slices.Sort(values)
 		name := fmt.Sprintf("%s %s", domain, strings.Join(slices.Compact(values), " and "))
-		if len(said[domain]) == 0 {
+		if len(others[domain]) == 0 {
 			alone = append(alone, name)
 			continue
 		}
 		for _, v := range values {
-			if !slices.Contains(said[domain], v) {
-				return report.Failed, fmt.Sprintf("read version of %s: got %s; want what others say, %q", domain, v, said[domain])
+			if !slices.Contains(others[domain], v) {
+				return report.Failed, fmt.Sprintf("read version of %s: got %s; want what other sources report, %q", domain, v, others[domain])
 			}
 		}
 		agreed = append(agreed, name)
@@ -72,7 +72,7 @@ func judgeVersions(right report.Status, versions []fleet.Version, facts []fact) 
 		return report.NotShown, "compare versions: got no other source; want one at least"
 	}
 	text := "as other sources have it: " + strings.Join(agreed, ", ")
-	if len(said[model.VersionKernelDriver])+len(said[model.VersionUserDriver]) == 0 {
+	if len(others[model.VersionKernelDriver])+len(others[model.VersionUserDriver]) == 0 {
 		right, text = report.NotShown, "no version of the driver from another source; "+text
 	}
 	if len(alone) > 0 {
@@ -145,16 +145,16 @@ func (n *node) cuda(ctx context.Context) string {
 		return ""
 	}
 	r, err := n.k.Run(ctx, kit.Command{Path: n.k.Python, Args: []string{n.k.Program("driver.py")}, Limit: smiLimit})
-	var said struct {
+	var answer struct {
 		CUDA string `json:"cuda"`
 	}
 	if err == nil {
-		err = object(r, &said)
+		err = object(r, &answer)
 	}
 	if err != nil {
 		n.p.Add("libcuda", report.NotShown, err.Error())
 	}
-	return said.CUDA
+	return answer.CUDA
 }
 
 var libcudaVersion = regexp.MustCompile(`^libcuda\.so\.(\d+(?:\.\d+)+)$`)

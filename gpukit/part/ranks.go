@@ -5,14 +5,12 @@ package part
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/gpukit/kit"
@@ -29,9 +27,13 @@ const (
 	ranksFault  = 1  // the rank that has the fault
 	ranksSteps  = 60 // of each job
 	ranksLimit  = 45 * time.Second
-	ranksDrain  = 1500 * time.Millisecond // the collector polls rings every 50 ms
-	ranksEnding = 15 * time.Second        // of the collector
+	ranksLeast  = 10 * time.Second // of the part's, for a job to begin
+	ranksEnding = 15 * time.Second // of the collector
 )
+
+// ranksDrain is how long the collector has for the last of the rings, which it polls every
+// 50 ms; tests shorten it.
+var ranksDrain = 1500 * time.Millisecond
 
 // source is what the ranks are judged from.
 type source int
@@ -48,7 +50,8 @@ type rankCase struct {
 	classes []string // that are right; none: no finding is
 	cause   string
 	source  source
-	nccl    bool // NCCL between the ranks, on a GPU alone; else Gloo
+	nccl    bool    // NCCL between the ranks, on a GPU alone; else Gloo
+	way     *gpuWay // with NCCL: to have both ranks on the one GPU
 }
 
 var (
@@ -56,16 +59,18 @@ var (
 	onlyHost    = []string{model.ClassHost}
 )
 
+// rankCases are in the order in which they run: what matters most, first, since all of
+// them share the part's time.
 var rankCases = []rankCase{
 	{name: "healthy", fault: "none"},
 	{name: "compute", fault: "compute", classes: onlyCompute},
 	{name: "cpu", fault: "cpu", classes: onlyHost},
-	{name: "data", fault: "data", classes: onlyHost, cause: model.CauseDataLoader},
-	// A rank with more rows has larger grids, or more of the same kernels.
-	{name: "work", fault: "work", classes: []string{model.ClassCompute, model.ClassWorkImbalance}},
-	{name: "nccl-healthy", fault: "none", nccl: true},
 	{name: "nccl-compute", fault: "compute", classes: onlyCompute, nccl: true},
 	{name: "traces-compute", fault: "compute", classes: onlyCompute, source: fromTraces, nccl: true},
+	{name: "data", fault: "data", classes: onlyHost, cause: model.CauseDataLoader},
+	{name: "nccl-healthy", fault: "none", nccl: true},
+	// A rank with more rows has larger grids, or more of the same kernels.
+	{name: "work", fault: "work", classes: []string{model.ClassCompute, model.ClassWorkImbalance}},
 	{name: "traces-cpu", fault: "cpu", classes: onlyHost, source: fromTraces},
 }
 
@@ -86,15 +91,22 @@ func runRanks(ctx context.Context, k *kit.Kit, p *report.Part) {
 		return
 	}
 	var kept, rings []kit.Entry
+	ways, err := gpuWays(k)
+	if err != nil {
+		p.Add("ways", report.Failed, err.Error())
+	}
 	for _, c := range rankCases {
 		switch {
-		case ctx.Err() != nil:
-			p.Addf(c.name, report.Failed, "not run: the part's time was over")
 		case c.nccl && k.GPU == nil:
 			p.Addf(c.name, report.NotShown, "NCCL needs a GPU")
-		default:
+		case c.nccl && len(ways) == 0:
+			p.Add(c.name, report.NotShown, noWay)
+		case room(ctx, p, c.name, ranksLeast):
+			if c.nccl {
+				c.way = &ways[0]
+			}
 			kept = append(kept, c.run(ctx, k, p)...)
-			rings = append(rings, c.rings(k)...)
+			rings = append(rings, c.rings(p, k)...)
 		}
 	}
 	if err := k.FixtureWith("ranks", rings, kept...); err != nil {
@@ -109,37 +121,25 @@ func (c rankCase) run(ctx context.Context, k *kit.Kit, p *report.Part) []kit.Ent
 	found, did, err := c.found(ctx, k, dir)
 	refusal := ncclRefusal(since(k.Log.String(), logged))
 	switch {
+	case errors.Is(err, kit.ErrNoTime):
+		broken(p, c.name, err)
+		return nil
 	case err != nil && c.nccl && refusal != "":
 		p.Addf(c.name, report.NotShown, "NCCL refuses two ranks on one GPU here: %s", refusal)
+		return c.keep(p, dir)
 	case err != nil:
 		p.Add(c.name, report.Failed, err.Error())
 	default:
-		c.judge(p, goodOf(k), found, did)
+		c.judge(p, k.Right(), found, did)
 	}
 	if c.source == fromRings && (c.name == rankCases[0].name || c.nccl) {
-		c.kernels(p, k, dir)
+		c.sources(p, k.Right(), dir)
 	}
 	return c.keep(p, dir)
 }
 
 // since returns what a log that had n bytes got: other parts log the same.
 func since(log string, n int) string { return log[min(n, len(log)):] }
-
-// ncclRefusals are NCCL's words where a machine allows no second rank on its GPU: for the
-// GPU itself, and for a /dev/shm without room.
-var ncclRefusals = []string{"Duplicate GPU detected", "Error: failed to extend /dev/shm/"}
-
-// ncclRefusal returns NCCL's words in a log; empty where it refused nothing.
-func ncclRefusal(log string) string {
-	for line := range strings.Lines(log) {
-		for _, words := range ncclRefusals {
-			if at := strings.Index(line, words); at >= 0 {
-				return strings.TrimSpace(line[at:])
-			}
-		}
-	}
-	return ""
-}
 
 func (c rankCase) found(ctx context.Context, k *kit.Kit, dir string) ([]model.Finding, []rankDid, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "rings"), 0o700); err != nil {
@@ -171,6 +171,10 @@ func (c rankCase) watched(ctx context.Context, k *kit.Kit, dir string) ([]model.
 	if err = errors.Join(err, collector.End(ranksEnding)); err != nil {
 		return nil, did, err
 	}
+	result, _ := collector.Wait() // End returned the error
+	if err := wasRead(result.Stdout); err != nil {
+		return nil, did, err
+	}
 	found, err := readFindings(findings)
 	return found, did, err
 }
@@ -192,6 +196,9 @@ func (c rankCase) analyzed(ctx context.Context, k *kit.Kit, dir string) ([]model
 
 // rankDid is what a rank prints of itself.
 type rankDid struct {
+	// Late: its process did not end in time, after it had printed this.
+	Late bool `json:"-"`
+
 	Rank   int     `json:"rank"`
 	StepMS float64 `json:"step_ms"`
 	// CameMS is when it came to the collectives of each step, ms of the machine's
@@ -201,21 +208,28 @@ type rankDid struct {
 
 // train runs the ranks to their end.
 func (c rankCase) train(ctx context.Context, k *kit.Kit, dir string) ([]rankDid, error) {
+	return c.trainFor(ctx, k, dir, ranksLimit)
+}
+
+// trainFor runs the ranks to their end, within a limit. A rank that has printed what it
+// did counts, though its process did not end by then.
+func (c rankCase) trainFor(ctx context.Context, k *kit.Kit, dir string, limit time.Duration) ([]rankDid, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
 	command := func(rank int) kit.Command { return c.command(k, dir, rank, port) }
-	processes, err := runJob(ctx, k, ranksWorld, ranksLimit, command, func(context.Context) {})
-	if err != nil {
+	processes, err := runJob(ctx, k, ranksWorld, limit, command, func(context.Context) {})
+	if err != nil && !errors.Is(err, kit.ErrLimit) {
 		return nil, err
 	}
 	did := make([]rankDid, len(processes))
 	for i, p := range processes {
-		result, _ := p.Wait() // the error is that of the job
-		if err := json.Unmarshal([]byte(kit.LastLine(result.Stdout)), &did[i]); err != nil {
-			return nil, fmt.Errorf("read what rank %d did: %w", i, err)
+		result, ended := p.Wait()
+		if readErr := object(result, &did[i]); readErr != nil {
+			return nil, errors.Join(err, fmt.Errorf("read what rank %d did: %w", i, readErr))
 		}
+		did[i].Late = errors.Is(ended, kit.ErrLimit)
 	}
 	return did, nil
 }
@@ -228,7 +242,8 @@ func (c rankCase) command(k *kit.Kit, dir string, rank, port int) kit.Command {
 	}
 	if c.nccl {
 		args = append(args, "--backend", "nccl")
-		env = append(append(env, ncclNetwork...), "NCCL_SOCKET_IFNAME=lo", "NCCL_DEBUG=WARN", hostID+"=lockstep-"+strconv.Itoa(rank))
+		env = append(append(env, ncclNetwork...), "NCCL_SOCKET_IFNAME=lo", "NCCL_DEBUG=WARN")
+		env = append(env, c.way.Env(rank)...)
 	}
 	if c.source == fromTraces {
 		args = append(args, "--profile", dir)
@@ -268,17 +283,19 @@ func (c rankCase) keep(p *report.Part, dir string) (kept []kit.Entry) {
 }
 
 // rings returns those of the job, as far as they can be read: what was wrong is found in them.
-func (c rankCase) rings(k *kit.Kit) (entries []kit.Entry) {
+func (c rankCase) rings(p *report.Part, k *kit.Kit) (entries []kit.Entry) {
 	paths, err := filepath.Glob(filepath.Join(k.Work, c.name, "rings", "*"+ring.Suffix))
 	if err != nil {
 		return nil // the pattern has no class that could be broken
 	}
 	for i, path := range paths {
 		entry, err := kit.FileEntry(path)
-		if err == nil {
-			entry.Name = fmt.Sprintf("%s/%d%s", c.name, i, ring.Suffix)
-			entries = append(entries, entry)
+		if err != nil {
+			p.Add("fixture", report.Failed, err.Error())
+			continue
 		}
+		entry.Name = fmt.Sprintf("%s/%d%s", c.name, i, ring.Suffix)
+		entries = append(entries, entry)
 	}
 	return entries
 }

@@ -5,15 +5,14 @@ package part
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/lockstep-otel/lockstep/gpukit/kit"
 	"github.com/lockstep-otel/lockstep/gpukit/report"
 	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/ring"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -27,12 +26,37 @@ func (c rankCase) judge(p *report.Part, status report.Status, found []model.Find
 	if known {
 		figures = append(figures, report.Figure{Name: fmt.Sprintf("rank %d came later by", ranksFault), Value: later, Unit: "ms"})
 	}
+	late := lateRanks(did)
 	found, right := latest(found), status
 	status, text := c.verdict(right, found)
 	if status == report.Failed && right == report.Shown && known && c.truly(found, later) {
 		status, text = report.NotShown, fmt.Sprintf("no healthy job: the ranks take turns on the GPU, and one came %.1f ms later in each step, as was found: %s", max(later, -later), text)
 	}
-	p.Add(c.name, status, text, figures...)
+	p.Add(c.name, status, text+late, figures...)
+}
+
+// lateRanks notes the ranks whose process did not end in time, after their answer.
+func lateRanks(did []rankDid) (note string) {
+	for _, d := range did {
+		if d.Late {
+			note += fmt.Sprintf("; the process of rank %d gave its answer and did not end within %v", d.Rank, ranksLimit)
+		}
+	}
+	return note
+}
+
+// readLine is what `lockstep run` prints at its end.
+var readLine = regexp.MustCompile(`(?m)^Read (\d+) operations of (\d+) ranks\.$`)
+
+// wasRead tests that the collector read operations of both ranks: without any, no finding
+// means nothing.
+func wasRead(printed string) error {
+	m := readLine.FindStringSubmatch(printed)
+	if m == nil || m[1] == "0" || m[2] != strconv.Itoa(ranksWorld) {
+		line, _, _ := strings.Cut(strings.TrimSpace(printed), "\n")
+		return fmt.Errorf("read what the collector read: got %q; want operations of %d ranks", line, ranksWorld)
+	}
+	return nil
 }
 
 // laterBy returns by how many ms the rank came to the collectives of a step after the
@@ -70,10 +94,10 @@ const turn = 0.008
 
 // verdict returns what the findings come to: right, where they are as they must be.
 func (c rankCase) verdict(right report.Status, found []model.Finding) (report.Status, string) {
-	var says []string
+	var texts []string
 	named, turns, wrong := 0, 0, 0
 	for _, f := range found {
-		says = append(says, sayFinding(f))
+		texts = append(texts, findingText(f))
 		switch {
 		case c.names(f):
 			named++
@@ -83,10 +107,10 @@ func (c rankCase) verdict(right report.Status, found []model.Finding) (report.St
 			wrong++
 		}
 	}
-	if len(says) == 0 {
-		says = []string{"nothing"}
+	if len(texts) == 0 {
+		texts = []string{"nothing"}
 	}
-	text := strings.Join(says, "; ")
+	text := strings.Join(texts, "; ")
 	if turns > 0 {
 		text += fmt.Sprintf(" (of these, %d within the %.0f ms that turns on one GPU may cost)", turns, 1e3*turn)
 	}
@@ -111,17 +135,17 @@ func (c rankCase) verdict(right report.Status, found []model.Finding) (report.St
 	return right, text
 }
 
-// names says whether the finding names the rank with the fault as it should.
+// names reports whether the finding names the rank with the fault as it should.
 func (c rankCase) names(f model.Finding) bool {
 	return f.Kind == model.FindingStraggler && f.Rank == model.Some[int64](ranksFault) && slices.Contains(c.classes, f.Class) && (c.cause == "" || f.Cause == c.cause)
 }
 
-func sayFinding(f model.Finding) string {
-	who := "no rank"
+func findingText(f model.Finding) string {
+	rank := "no rank"
 	if f.Rank.OK {
-		who = fmt.Sprintf("rank %d", f.Rank.V)
+		rank = fmt.Sprintf("rank %d", f.Rank.V)
 	}
-	text := fmt.Sprintf("%s, class %s", who, f.Class)
+	text := fmt.Sprintf("%s, class %s", rank, f.Class)
 	if f.Cause != "" {
 		text += ", cause " + f.Cause
 	}
@@ -177,92 +201,4 @@ func analyzedFindings(answer []byte) ([]model.Finding, error) {
 		found = append(found, f)
 	}
 	return found, nil
-}
-
-// standInCUPTI is the file of the stand-in. Its soname is not NVIDIA's, so that
-// PyTorch, which needs the real one, loads that beside it.
-const standInCUPTI = "libcupti-standin.so"
-
-// kernels adds how CUPTI, and with NCCL the plugin, fared in the ranks of a job.
-func (c rankCase) kernels(p *report.Part, k *kit.Kit, dir string) {
-	name := c.name + "-kernels"
-	seen, err := countKernels(filepath.Join(dir, "rings"))
-	if err != nil {
-		p.Add(name, report.Failed, err.Error())
-		return
-	}
-	status, text := goodOf(k), "CUPTI delivers the kernels of both processes"
-	figures := []report.Figure{}
-	for _, s := range seen {
-		if problem := s.problem(c.nccl); problem != "" {
-			status, text = report.Failed, problem
-		}
-		figures = append(figures,
-			report.Figure{Name: fmt.Sprintf("kernels and copies a step of rank %d", s.rank), Value: float64(s.kernels) / ranksSteps, Unit: "1"},
-			report.Figure{Name: fmt.Sprintf("collectives a step of rank %d", s.rank), Value: float64(s.operations) / ranksSteps, Unit: "1"},
-			report.Figure{Name: fmt.Sprintf("device time a step of rank %d", s.rank), Value: float64(s.ran) / 1e6 / ranksSteps, Unit: "ms"},
-			report.Figure{Name: fmt.Sprintf("longest kernel of rank %d", s.rank), Value: float64(s.longest) / 1e6, Unit: "ms"})
-	}
-	if len(seen) != ranksWorld {
-		status, text = report.Failed, fmt.Sprintf("got %d rings; want %d", len(seen), ranksWorld)
-	}
-	p.Add(name, status, text, figures...)
-}
-
-// ringCount is what a rank's ring holds.
-type ringCount struct {
-	rank       int32
-	state      ring.CUPTIState
-	result     uint32
-	kernels    int
-	operations int
-	ran        uint64 // of the kernels and copies, in CUPTI's ns; turns of others count, too
-	longest    uint64
-	byNCCL     bool // NCCL's plugin feeds the ring
-}
-
-// problem says what is wrong; empty where nothing is.
-func (s ringCount) problem(nccl bool) string {
-	switch {
-	case s.state != ring.CUPTIActive || s.kernels == 0:
-		return fmt.Sprintf("rank %d: CUPTI is %s (its result %d), with %d kernels; want active, and some", s.rank, s.state, s.result, s.kernels)
-	case s.operations == 0:
-		return fmt.Sprintf("rank %d: got no collective; want some", s.rank)
-	case nccl != s.byNCCL:
-		return fmt.Sprintf("rank %d: got NCCL as a source of its ring: %t; want %t", s.rank, s.byNCCL, nccl)
-	}
-	return ""
-}
-
-// countKernels reads the rings of a folder.
-func countKernels(dir string) ([]ringCount, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+ring.Suffix))
-	if err != nil {
-		return nil, fmt.Errorf("list rings: %w", err)
-	}
-	var seen []ringCount
-	for _, path := range paths {
-		r, err := ring.Open(path, ring.Options{})
-		if err != nil {
-			return nil, err
-		}
-		s := ringCount{rank: r.Header().Rank, byNCCL: r.Witnesses()&ring.WitnessNCCL != 0}
-		s.state, s.result = r.CUPTI()
-		r.Snapshot(func(_ int, rec *ring.Record) {
-			switch rec.Kind() {
-			case ring.KindKernel:
-				k := rec.Kernel()
-				s.kernels++
-				s.ran += k.End - k.Start
-				s.longest = max(s.longest, k.End-k.Start)
-			case ring.KindOp:
-				s.operations++
-			}
-		})
-		if err := r.Close(); err != nil {
-			return nil, fmt.Errorf("close ring: %w", err)
-		}
-		seen = append(seen, s)
-	}
-	return seen, nil
 }

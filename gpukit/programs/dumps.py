@@ -155,6 +155,7 @@ class Rank:
             from torch.distributed.distributed_c10d import _set_pg_timeout
 
             _set_pg_timeout(timedelta(seconds=self.args.timeout), self.dist.group.WORLD)
+        self.save()  # a watchdog may end the process: that it came so far is known then
 
     def path(self, rank):
         return os.path.join(self.args.folder, "dumps", PREFIX + str(rank))

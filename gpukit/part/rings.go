@@ -10,15 +10,19 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
-// ncclSeen is what a ring holds of one process.
-type ncclSeen struct {
+// ringSeen is what a ring holds of one process.
+type ringSeen struct {
 	Header    ring.Header
 	Closed    bool
 	Comms     []ncclComm // by time of making
 	Drops     map[string]uint64
 	Kinds     map[string]uint64 // records by kind
 	Lost      uint64            // records that were overwritten
-	Witnesses []string
+	Witnesses ring.Witness
+	CUPTI     ring.CUPTIState
+	Result    uint32 // CUPTI's last
+	Ran       uint64 // of kernels and copies, in CUPTI's ns; turns of others count, too
+	Longest   uint64 // of them, ns
 }
 
 // ncclComm is a communicator with what was done on it.
@@ -48,12 +52,12 @@ type ncclFrontier struct {
 }
 
 // readRings reads the rings of a directory, by rank.
-func readRings(dir string) ([]*ncclSeen, error) {
+func readRings(dir string) ([]*ringSeen, error) {
 	paths, refused := ring.Discover(dir, ring.Options{})
 	if len(refused) > 0 {
 		return nil, fmt.Errorf("find rings: %w", refused[0])
 	}
-	var list []*ncclSeen
+	var list []*ringSeen
 	for _, path := range paths {
 		s, err := readRing(path)
 		if err != nil {
@@ -61,20 +65,21 @@ func readRings(dir string) ([]*ncclSeen, error) {
 		}
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b *ncclSeen) int { return cmp.Compare(a.Header.Rank, b.Header.Rank) })
+	slices.SortFunc(list, func(a, b *ringSeen) int { return cmp.Compare(a.Header.Rank, b.Header.Rank) })
 	return list, nil
 }
 
-func readRing(path string) (*ncclSeen, error) {
+func readRing(path string) (*ringSeen, error) {
 	r, err := ring.Open(path, ring.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("read ring: %w", err)
 	}
 	defer func() { _ = r.Close() }() // only read from
-	s := &ncclSeen{Header: r.Header(), Drops: map[string]uint64{}, Kinds: map[string]uint64{}, Witnesses: r.Witnesses().Names()}
+	s := &ringSeen{Header: r.Header(), Drops: map[string]uint64{}, Kinds: map[string]uint64{}, Witnesses: r.Witnesses()}
 	if _, s.Closed, err = r.Alive(); err != nil {
 		return nil, fmt.Errorf("read ring: %w", err)
 	}
+	s.CUPTI, s.Result = r.CUPTI()
 	comms := map[uint16]*ncclComm{}
 	for _, c := range r.Comms(nil) {
 		comms[c.Index] = &ncclComm{Comm: c}
@@ -87,9 +92,14 @@ func readRing(path string) (*ncclSeen, error) {
 	}
 	lost := r.Snapshot(func(_ int, rec *ring.Record) {
 		s.Kinds[rec.Kind().String()]++
-		if rec.Kind() == ring.KindOp {
+		switch rec.Kind() {
+		case ring.KindOp:
 			c := of(rec.Comm())
 			c.Ops = append(c.Ops, recordOf(r, rec))
+		case ring.KindKernel:
+			k := rec.Kernel()
+			s.Ran += k.End - k.Start
+			s.Longest = max(s.Longest, k.End-k.Start)
 		}
 	})
 	for _, l := range r.Lanes(nil) {
@@ -141,7 +151,7 @@ func messageOf(r *ncclRecord) int {
 }
 
 // ops returns how many operations the ring has.
-func (s *ncclSeen) ops() (n int) {
+func (s *ringSeen) ops() (n int) {
 	for i := range s.Comms {
 		n += len(s.Comms[i].Ops)
 	}
@@ -149,7 +159,7 @@ func (s *ncclSeen) ops() (n int) {
 }
 
 // abi returns the newest version of the profiler interface in use.
-func (s *ncclSeen) abi() (v uint32) {
+func (s *ringSeen) abi() (v uint32) {
 	for i := range s.Comms {
 		v = max(v, s.Comms[i].ABI)
 	}
