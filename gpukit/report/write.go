@@ -49,7 +49,7 @@ func (r *Report) Write(dir string, clean func([]byte) ([]byte, error)) error {
 	return nil
 }
 
-// replace writes a file of which no reader sees half.
+// replace writes a file that no reader sees half of.
 func replace(path string, content []byte) error {
 	if err := os.WriteFile(path+".tmp", content, 0o644); err != nil {
 		_ = os.Remove(path + ".tmp") // half of it may be there

@@ -17,7 +17,7 @@ const (
 	end   = "<!-- End of what is written. -->\n"
 )
 
-// none is what is said where nothing was run.
+// none is the text where nothing was run.
 const none = "not yet"
 
 // document returns docs/gpu.md with its generated part replaced.
