@@ -28,7 +28,7 @@ var (
 	// ErrLimit: its own time limit.
 	ErrLimit = errors.New("got no end within its time limit")
 	// ErrNoTime: the time of its part, or of the whole run, which is no fault of it.
-	ErrNoTime = errors.New("the part's time was over")
+	ErrNoTime = errors.New("the time that was left ran out")
 )
 
 // Command is a program to run.

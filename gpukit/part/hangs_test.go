@@ -172,7 +172,7 @@ func TestJudgeMissing_NoRankCame_Failed(t *testing.T) {
 	}{
 		"the first rank failed early": {hangJob{truths: []*dumpTruth{refused(0)}}, report.Failed, "Duplicate GPU"},
 		"no rank wrote anything":      {hangJob{err: errors.New("exit status 139")}, report.Failed, "exit status 139"},
-		"the part's time was over":    {hangJob{err: over}, report.NotShown, "the part's time was over"},
+		"the part's time was over":    {hangJob{err: over}, report.NotShown, "the time that was left ran out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := report.NewPart("hangs", "", 0)

@@ -23,7 +23,7 @@ func TestBroken_TimeOfThePart_NotShown(t *testing.T) {
 		want report.Status
 		text string
 	}{
-		{fmt.Errorf("run work.py: %w after 3 s", kit.ErrNoTime), report.NotShown, "not run: the part's time was over"},
+		{fmt.Errorf("run work.py: %w after 3 s", kit.ErrNoTime), report.NotShown, "not run: the time that was left ran out"},
 		{fmt.Errorf("run work.py: %w, after 3 s", kit.ErrLimit), report.Failed, "run work.py: got no end within its time limit, after 3 s"},
 	} {
 		p := report.NewPart("any", "", 0)

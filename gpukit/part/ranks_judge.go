@@ -36,13 +36,14 @@ func (c rankCase) judge(p *report.Part, status report.Status, found []model.Find
 }
 
 // lateRanks notes the ranks whose process did not end in time, after their answer.
-func lateRanks(did []rankDid) (note string) {
+func lateRanks(did []rankDid) string {
+	var note strings.Builder
 	for _, d := range did {
 		if d.Late {
-			note += fmt.Sprintf("; the process of rank %d gave its answer and did not end within %v", d.Rank, ranksLimit)
+			fmt.Fprintf(&note, "; the process of rank %d gave its answer and did not end within %v", d.Rank, ranksLimit)
 		}
 	}
-	return note
+	return note.String()
 }
 
 // readLine is what `lockstep run` prints at its end.
@@ -52,7 +53,7 @@ var readLine = regexp.MustCompile(`(?m)^Read (\d+) operations of (\d+) ranks\.$`
 // means nothing.
 func wasRead(printed string) error {
 	m := readLine.FindStringSubmatch(printed)
-	if m == nil || m[1] == "0" || m[2] != strconv.Itoa(ranksWorld) {
+	if len(m) != 3 || m[1] == "0" || m[2] != strconv.Itoa(ranksWorld) {
 		line, _, _ := strings.Cut(strings.TrimSpace(printed), "\n")
 		return fmt.Errorf("read what the collector read: got %q; want operations of %d ranks", line, ranksWorld)
 	}
