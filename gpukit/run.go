@@ -37,8 +37,8 @@ func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) 
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	named := error(nil)
-	k.Python, named = python(o.python)
+	path, named := python(o.python)
+	k.Python = path
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
 	remove, unpacked := k.Unpack(ctx, work, o.out, o.kit)
@@ -168,7 +168,7 @@ func whole(k *kit.Kit, unpacked, python error) *report.Part {
 
 // do runs a part, or says that there was no time for it.
 func do(ctx context.Context, a part.Part, k *kit.Kit) *report.Part {
-	why := ""
+	var why string
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		why = "the run was interrupted"

@@ -179,8 +179,10 @@ func (p *Process) last() string {
 }
 
 // own are prefixes of variables that change what is measured.
-var own = []string{"LOCKSTEP_", "NCCL_", "TORCH_", "CUDA_INJECTION64_PATH=", "NVTX_INJECTION64_PATH=", "PYTHONPATH=",
-	"RANK=", "LOCAL_RANK=", "WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI_"}
+var own = []string{
+	"LOCKSTEP_", "NCCL_", "TORCH_", "CUDA_INJECTION64_PATH=", "NVTX_INJECTION64_PATH=", "PYTHONPATH=",
+	"RANK=", "LOCAL_RANK=", "WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI_",
+}
 
 // CleanEnv returns the environment without what would change the checks.
 func CleanEnv(environ []string) []string {

@@ -80,8 +80,10 @@ func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env 
 		return job
 	}
 	_, job.err = runJob(ctx, h.k, world, hangLimit, func(rank int) kit.Command {
-		args := []string{h.k.Program("dumps.py"), mode, "--rank", strconv.Itoa(rank), "--world", strconv.Itoa(world), "--folder", dir,
-			"--timeout", seconds(hangTimeout), "--grace", seconds(hangGrace)}
+		args := []string{
+			h.k.Program("dumps.py"), mode, "--rank", strconv.Itoa(rank), "--world", strconv.Itoa(world), "--folder", dir,
+			"--timeout", seconds(hangTimeout), "--grace", seconds(hangGrace),
+		}
 		if h.k.GPU == nil {
 			args = append(args, "--cpu")
 		}

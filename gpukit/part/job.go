@@ -31,6 +31,8 @@ func runJob(ctx context.Context, k *kit.Kit, world int, limit time.Duration, com
 	ended := make(chan error, world)
 	var processes []*kit.Process
 	var failed error
+	late := time.AfterFunc(limit+jobGrace, cancel)
+	defer late.Stop()
 	for rank := range world {
 		p, err := k.Start(ctx, command(rank))
 		if err != nil {
@@ -52,8 +54,7 @@ func runJob(ctx context.Context, k *kit.Kit, world int, limit time.Duration, com
 	for range processes {
 		if err := <-ended; err != nil && failed == nil {
 			failed = err
-			late := time.AfterFunc(jobGrace, cancel)
-			defer late.Stop()
+			late.Reset(jobGrace)
 		}
 	}
 	cancel()

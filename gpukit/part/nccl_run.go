@@ -96,8 +96,10 @@ func (n *ncclChecks) processes(ctx context.Context, r ncclRun, running *ncclRunn
 }
 
 func (n *ncclChecks) command(r ncclRun, running *ncclRunning, rank int) kit.Command {
-	args := []string{n.k.Program("nccl_ranks.py"), "--rank", strconv.Itoa(rank), "--world", strconv.Itoa(r.World),
-		"--folder", running.Dir, "--phases", strings.Join(r.Phases, ","), "--ops", strconv.Itoa(r.Ops)}
+	args := []string{
+		n.k.Program("nccl_ranks.py"), "--rank", strconv.Itoa(rank), "--world", strconv.Itoa(r.World),
+		"--folder", running.Dir, "--phases", strings.Join(r.Phases, ","), "--ops", strconv.Itoa(r.Ops),
+	}
 	if n.k.GPU == nil {
 		args = append(args, "--plugin", n.k.Plugin())
 	}

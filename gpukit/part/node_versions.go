@@ -25,7 +25,7 @@ import (
 func libraryFolders() []string {
 	folders := fleet.LibraryFolders()
 	for i, folder := range folders {
-		folders[i] = filepath.Join("/", folder)
+		folders[i] = "/" + folder
 	}
 	return folders
 }

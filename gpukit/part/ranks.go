@@ -168,7 +168,7 @@ func (c rankCase) watched(ctx context.Context, k *kit.Kit, dir string) ([]model.
 	if err == nil {
 		pause(ctx, ranksDrain)
 	}
-	if err = errors.Join(err, collector.End(ranksEnding)); err != nil {
+	if err := errors.Join(err, collector.End(ranksEnding)); err != nil {
 		return nil, did, err
 	}
 	result, _ := collector.Wait() // End returned the error

@@ -147,7 +147,7 @@ func findingText(f model.Finding) string {
 		rank = fmt.Sprintf("rank %d", f.Rank.V)
 	}
 	text := fmt.Sprintf("%s, class %s", rank, f.Class)
-	if f.Cause != "" {
+	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		text += ", cause " + f.Cause
 	}
 	if f.CostSeconds.OK {

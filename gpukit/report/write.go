@@ -102,11 +102,14 @@ func (s Status) Title() string { return titles[s] }
 
 // Cell returns the text and the figures as a cell of a Markdown table.
 func (c *Check) Cell() string {
-	text := c.Text
-	for _, f := range c.Figures {
-		text += "; " + f.String()
+	var texts []string
+	if c.Text != "" {
+		texts = append(texts, c.Text)
 	}
-	return cell(strings.TrimPrefix(text, "; "))
+	for _, f := range c.Figures {
+		texts = append(texts, f.String())
+	}
+	return cell(strings.Join(texts, "; "))
 }
 
 // String returns the figure with its unit, four digits.

@@ -19,8 +19,10 @@ func Median(values []float64) float64 {
 }
 
 // student are the 97.5 % quantiles of Student's t, by degrees of freedom from 1.
-var student = [...]float64{12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-	2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086}
+var student = [...]float64{
+	12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+	2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+}
 
 // Interval returns the mean of values and the half width of its 95 % interval, by
 // Student's t. It needs two values or more; with fewer, the half width is 0.

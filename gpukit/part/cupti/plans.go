@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
@@ -58,14 +59,14 @@ func (s *session) silent(before seen, after []seen, reference seen) report.Check
 	}
 	asked := "not asked"
 	if r := s.facts.Resumed; r != nil {
-		asked = fmt.Sprint(*r)
+		asked = strconv.Itoa(*r)
 	}
 	var windows []string
 	ok := before.whole(reference)
 	had, _, _, _ := before.tally.sums()
 	for _, w := range after {
 		kernels, _, _, _ := w.tally.sums()
-		windows = append(windows, fmt.Sprintf("%d", kernels))
+		windows = append(windows, strconv.Itoa(kernels))
 		ok = ok && (w.empty() || w.whole(reference))
 	}
 	return s.check(name, ok, fmt.Sprintf("before it we recorded %d of %d kernels of a window, after it %s (the second after asking to resume: result %s); CUPTI: %s; states: %s",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (g *program) command(k *kit.Kit, rings string) kit.Command {
 		args = append(args, "--wait", g.wait)
 	}
 	if g.of > 0 {
-		args = append(args, "--me", fmt.Sprint(g.me), "--of", fmt.Sprint(g.of))
+		args = append(args, "--me", strconv.Itoa(g.me), "--of", strconv.Itoa(g.of))
 	}
 	limit := g.limit
 	switch {

@@ -37,7 +37,7 @@ func standInKit(t *testing.T, cupti string) *kit.Kit {
 	for link, target := range map[string]string{
 		"programs":                         "gpukit/programs",
 		"lib/libnccl-profiler-lockstep.so": "bin/libnccl-profiler-lockstep.so",
-		"standin/libcupti-standin.so":      filepath.Join("bin/inject/cupti", cupti),
+		"standin/libcupti-standin.so":      filepath.Join("bin", "inject", "cupti", cupti),
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o700))
 		require.NoError(t, os.Symlink(filepath.Join(root, target), filepath.Join(dir, link)))

@@ -187,8 +187,10 @@ func (s *session) times(ours, theirs []seen) report.Check {
 	name := s.mode + "-times"
 	t := compareTimes(tallies(ours), tallies(theirs), min(spreadOf(totals(tallies(ours))), spreadOf(events(ours))))
 	figures := []report.Figure{
-		{Name: "device time of a window", Value: t.ours / 1e6, Unit: "ms"}, {Name: "of the other profiler", Value: t.theirs / 1e6, Unit: "ms"},
-		{Name: "difference", Value: 100 * t.difference, Unit: "%"}, {Name: "difference of the worst kind", Value: 100 * t.worst.difference, Unit: "%"},
+		{Name: "device time of a window", Value: t.ours / 1e6, Unit: "ms"},
+		{Name: "of the other profiler", Value: t.theirs / 1e6, Unit: "ms"},
+		{Name: "difference", Value: 100 * t.difference, Unit: "%"},
+		{Name: "difference of the worst kind", Value: 100 * t.worst.difference, Unit: "%"},
 		{Name: "spread between windows of one recorder", Value: 100 * t.spread, Unit: "%"},
 	}
 	if t.theirs == 0 {
@@ -204,8 +206,10 @@ func (s *session) times(ours, theirs []seen) report.Check {
 	case s.company != "":
 		return report.Check{Name: name, Status: report.NotShown, Figures: figures, Text: notAlone(s.company) + text}
 	case verdict == vague:
-		return report.Check{Name: name, Status: report.NotShown, Figures: figures,
-			Text: text + fmt.Sprintf("; equal windows differ by %.2f %%, so that this machine cannot decide", 100*t.spread)}
+		return report.Check{
+			Name: name, Status: report.NotShown, Figures: figures,
+			Text: text + fmt.Sprintf("; equal windows differ by %.2f %%, so that this machine cannot decide", 100*t.spread),
+		}
 	}
 	return s.check(name, verdict == within, text, figures...)
 }

@@ -82,7 +82,8 @@ func (o timerOffset) nearest() float64 {
 func timerCheck(right report.Status, readings [][3]int64) report.Check {
 	o := offsetOf(readings)
 	c := report.Check{Name: "globaltimer", Status: right, Figures: []report.Figure{
-		{Name: "offset, low end", Value: o.low / 1000, Unit: "us"}, {Name: "offset, high end", Value: o.high / 1000, Unit: "us"}}}
+		{Name: "offset, low end", Value: o.low / 1000, Unit: "us"}, {Name: "offset, high end", Value: o.high / 1000, Unit: "us"},
+	}}
 	c.Text = fmt.Sprintf("the GPU's timer is %+.1f to %+.1f us beside REALTIME, by %d readings; it counts in steps of %d ns", o.low/1000, o.high/1000, len(readings), o.resolution)
 	switch {
 	case len(readings) < 2:
@@ -108,8 +109,10 @@ func (r *runner) timer(ctx context.Context) {
 		r.part.Add(name, report.NotShown, "%globaltimer is the device's")
 		return
 	}
-	out, err := r.kit.Run(ctx, kit.Command{Path: r.kit.Python, Args: []string{r.kit.Program("cupti_timer.py")}, Limit: 60 * time.Second,
-		Env: []string{"TRITON_CACHE_DIR=" + filepath.Join(r.kit.Work, "triton"), "CUDA_CACHE_PATH=" + filepath.Join(r.kit.Work, "cuda")}})
+	out, err := r.kit.Run(ctx, kit.Command{
+		Path: r.kit.Python, Args: []string{r.kit.Program("cupti_timer.py")}, Limit: 60 * time.Second,
+		Env: []string{"TRITON_CACHE_DIR=" + filepath.Join(r.kit.Work, "triton"), "CUDA_CACHE_PATH=" + filepath.Join(r.kit.Work, "cuda")},
+	})
 	var t timerRead
 	if err == nil {
 		lines := strings.Split(strings.TrimSpace(out.Stdout), "\n")
