@@ -26,7 +26,7 @@ const (
 	ranksWorld  = 2
 	ranksFault  = 1  // the rank that has the fault
 	ranksSteps  = 60 // of each job
-	ranksLimit  = 45 * time.Second
+	ranksLimit  = 60 * time.Second
 	ranksLeast  = 10 * time.Second // of the part's, for a job to begin
 	ranksEnding = 15 * time.Second // of the collector
 )
