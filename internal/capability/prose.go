@@ -34,7 +34,8 @@ in the middle. What is smaller than the engine's gates
 
 The jobs of the table are data-parallel and sharded ones that read a value in each step, and for
 ` + "`stage_imbalance`" + ` a pipeline; [other programs](#the-program-decides-too) change what is told. That NCCL and CUPTI
-record what the rows take them to record is not shown here. Larger jobs, smaller faults and other
+record what the rows take them to record is not shown here; [gpu.md](gpu.md) has what was seen on a
+GPU. Larger jobs, smaller faults and other
 methods are in the [scoreboard](../bench/scoreboard/README.md).
 
 ## The rows
