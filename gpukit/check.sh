@@ -72,6 +72,7 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+trap 'exit 129' HUP
 why=
 for scratch in "${TMPDIR:-/tmp}" /var/tmp /dev/shm "$PWD"; do
 	copy=$(mktemp -d -- "$scratch/lockstep-gpu-kit-XXXXXX" 2>/dev/null) || {

@@ -177,5 +177,22 @@ func TestCheck_AFolderThatIsUsedAgain(t *testing.T) {
 	_, err = check(t.Context(), o, parts()[1:], &bytes.Buffer{})
 	require.NoError(t, err)
 	assert.NoFileExists(t, filepath.Join(o.out, "rings.tar.gz"), "of the run before")
+	aside, err := filepath.Glob(filepath.Join(o.out, "2*Z", "*"))
+	require.NoError(t, err)
+	assert.Len(t, aside, 4, "its report and fixtures: %v", aside)
 	assert.FileExists(t, other)
+}
+
+// A report that is not the kit's, and what it names, is left alone.
+func TestCheck_AFolderOfOthers_IsLeftAlone(t *testing.T) {
+	out := t.TempDir()
+	for name, text := range map[string]string{report.JSONName: `{"files":["precious.txt"]}`, "precious.txt": "x"} {
+		require.NoError(t, os.WriteFile(filepath.Join(out, name), []byte(text), 0o600))
+	}
+	for _, dir := range []string{emptyKit(t), t.TempDir()} {
+		_, err := check(t.Context(), options{kit: dir, out: out, work: t.TempDir(), python: noPython, limit: time.Minute}, parts()[1:], &bytes.Buffer{})
+		require.Error(t, err)
+		assert.FileExists(t, filepath.Join(out, report.JSONName))
+		assert.FileExists(t, filepath.Join(out, "precious.txt"))
+	}
 }

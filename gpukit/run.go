@@ -23,7 +23,10 @@ import (
 // leaves what it found. Without a report nothing could be run; with one and an error,
 // the report is not all there is to say.
 func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) (*report.Report, error) {
-	unlock, err := prepare(o.out)
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return nil, fmt.Errorf("make output folder: %w", err)
+	}
+	unlock, err := lock(o.out)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +39,12 @@ func check(ctx context.Context, o options, parts []part.Part, stdout io.Writer) 
 	k := kit.New(o.kit, o.out, work)
 	if err := k.Check(); err != nil {
 		return nil, err
+	}
+	if err := setAside(o.out); err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{o.kit, o.out, o.work, filepath.Dir(filepath.Dir(o.python))} {
+		k.Scrub.LearnFolder(folder)
 	}
 	path, named := python(o.python)
 	k.Python = path
@@ -73,25 +82,33 @@ func interrupted(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the output folder, locks it, and removes what an earlier run left there.
-func prepare(out string) (unlock func(), err error) {
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return nil, fmt.Errorf("make output folder: %w", err)
-	}
-	unlock, err = lock(out)
-	if err != nil {
-		return nil, err
-	}
+// setAside moves the report of an earlier run, and its fixtures, into a folder beside
+// them that is named after the time at which it began. Other files stay.
+func setAside(out string) error {
 	text, err := os.ReadFile(filepath.Join(out, report.JSONName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the report of an earlier run: %w", err)
+	}
 	var old report.Report
-	if err == nil && json.Unmarshal(text, &old) == nil {
-		for _, name := range append(old.Files, report.JSONName, report.MarkdownName) {
-			if filepath.IsLocal(name) && filepath.Base(name) == name {
-				_ = os.Remove(filepath.Join(out, name)) // what cannot be removed is written over, or refused below
-			}
+	if err := json.Unmarshal(text, &old); err != nil || old.Format == 0 || old.Kit == "" || old.Began.IsZero() {
+		return fmt.Errorf("use output folder: got a %s in it that is no report of the kit; want another folder", report.JSONName)
+	}
+	aside := filepath.Join(out, old.Began.UTC().Format("20060102T150405Z"))
+	if err := os.MkdirAll(aside, 0o755); err != nil {
+		return fmt.Errorf("set the report of an earlier run aside: %w", err)
+	}
+	for _, name := range append(slices.Clone(old.Files), report.MarkdownName, report.JSONName) {
+		if filepath.Base(name) != name || !filepath.IsLocal(name) {
+			continue
+		}
+		if err := os.Rename(filepath.Join(out, name), filepath.Join(aside, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("set the report of an earlier run aside: %w", err)
 		}
 	}
-	return unlock, nil
+	return nil
 }
 
 func names(parts []part.Part) (all []string) {
@@ -135,7 +152,7 @@ func (w *writer) add(p *report.Part) {
 	}
 }
 
-func (w *writer) write() error { return w.report.Write(w.out, w.k.Scrub.Text) }
+func (w *writer) write() error { return w.report.Write(w.out, w.k.Scrub.String) }
 
 // log keeps what programs wrote, as one more fixture.
 func (w *writer) log() error {

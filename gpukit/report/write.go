@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -31,22 +32,41 @@ var titles = map[Status]string{
 	Failed:   "FAILED",
 }
 
-// Write writes report.json and report.md into dir, each in one step and as clean returns
-// it.
-func (r *Report) Write(dir string, clean func([]byte) ([]byte, error)) error {
-	text, err := json.MarshalIndent(r, "", "  ")
+// Write writes report.json and report.md into dir, each in one step. Texts and values
+// are as clean returns them; names are the kit's own.
+func (r *Report) Write(dir string, clean func(string) string) error {
+	c := r.cleaned(clean)
+	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	for name, content := range map[string][]byte{JSONName: append(text, '\n'), MarkdownName: []byte(r.Markdown())} {
-		if content, err = clean(content); err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-		if err := replace(filepath.Join(dir, name), content); err != nil {
-			return err
-		}
+	if err := replace(filepath.Join(dir, JSONName), append(text, '\n')); err != nil {
+		return err
 	}
-	return nil
+	return replace(filepath.Join(dir, MarkdownName), []byte(c.Markdown()))
+}
+
+func (r *Report) cleaned(clean func(string) string) *Report {
+	c := *r
+	c.Machine = slices.Clone(r.Machine)
+	for i := range c.Machine {
+		c.Machine[i].Value = clean(c.Machine[i].Value)
+	}
+	c.Parts = []*Part{}
+	for _, p := range r.Parts {
+		c.Parts = append(c.Parts, p.cleaned(clean))
+	}
+	return &c
+}
+
+func (p *Part) cleaned(clean func(string) string) *Part {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &Part{Name: p.Name, Title: p.Title, LimitS: p.LimitS, TookS: p.TookS, Checks: slices.Clone(p.Checks)}
+	for i := range c.Checks {
+		c.Checks[i].Text = clean(c.Checks[i].Text)
+	}
+	return c
 }
 
 // replace writes a file that no reader sees half of.

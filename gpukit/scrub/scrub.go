@@ -16,128 +16,193 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
-// minSecret is how long a value is, bytes, that is looked for within other words: a
-// shorter one, such as the bus "19", is part of other numbers.
-const minSecret = 6
-
-// minName is how long a machine's name is, bytes, that tells it from others.
-const minName = 3
+const (
+	// minName is how long a name is, bytes, that tells one machine or user from others.
+	minName = 3
+	// minSecret is how long a value is, bytes, that is looked for outside its element,
+	// and within other words of what is no text: a shorter one is part of other numbers.
+	minSecret = 6
+)
 
 // shaped are values that name a device wherever they are: a UUID, a PCI address, an
 // address of a network device.
 var shaped = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b|\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b`)
 
-var uuid = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+var uuid = regexp.MustCompile(`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// empty are values that name nothing.
-var empty = map[string]bool{"": true, "N/A": true, "None": true, "Not Supported": true, "[N/A]": true, "localhost": true}
+var number = regexp.MustCompile(`^[0-9]*$`)
+
+// common are values that name nothing, and names so common that they tell nothing and
+// stand in texts for something else.
+var common = map[string]bool{
+	"": true, "N/A": true, "None": true, "Not Supported": true, "[N/A]": true,
+	"localhost": true, "localdomain": true, "root": true, "user": true, "nobody": true, "ubuntu": true, "debian": true, "linux": true,
+	"gpu": true, "node": true, "host": true, "rank": true, "ranks": true, "demo": true, "hangs": true, "nccl": true, "cupti": true,
+	"cuda": true, "nvidia": true, "torch": true, "pytorch": true, "python": true, "python3": true, "lockstep": true, "parts": true,
+	"name": true, "value": true, "text": true, "checks": true, "status": true, "kernel": true, "driver": true,
+}
+
+// prefixes stand before an id that is one without them, too.
+var prefixes = []string{"GPU-", "MIG-"}
 
 // Scrubber replaces values. Equal values get equal constants, different ones different,
 // in all texts. Its methods may be called from several goroutines.
 type Scrubber struct {
 	mu        sync.Mutex
-	constants map[string]string // by value
-	words     map[string]bool   // values that are replaced where they are a word
+	constants map[string]string // by value, without prefix
+	taken     map[string]bool   // constants, and values that are real
+	everyword map[string]bool   // values that are replaced where they are a word
+	raw       map[string]string // bytes of UUIDs
 }
 
-// New returns a scrubber that knows these names. They are replaced where they are words.
+// New returns a scrubber that knows these names.
 func New(names ...string) *Scrubber {
-	s := &Scrubber{constants: map[string]string{}, words: map[string]bool{}}
+	s := &Scrubber{constants: map[string]string{}, taken: map[string]bool{}, everyword: map[string]bool{}, raw: map[string]string{}}
 	for _, v := range names {
 		s.Learn(v)
 	}
 	return s
 }
 
-// Learn has a name replaced from now on, where it is a word. A name that is too short to
-// tell one machine from others is left out. Of a UUID the 16 bytes are replaced, too.
+// Learn has a name replaced from now on, where it is a word. One that tells nothing is
+// left out: a common one, a number, one of less than three bytes. Of a UUID the 16 bytes
+// are replaced, too.
 func (s *Scrubber) Learn(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if empty[name] || len(name) < minName {
-		return
-	}
-	s.words[name] = true
-	s.constant(name)
-	if text := uuid.FindString(name); text != "" {
-		s.binary(text)
+	if !common[strings.ToLower(name)] && len(name) >= minName && !number.MatchString(name) {
+		s.everywhere(name)
 	}
 }
 
-// binary has the 16 bytes of a UUID replaced by those of its constant.
-func (s *Scrubber) binary(text string) {
-	from, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-	if err != nil {
+// everywhere has a value replaced where it is a word.
+func (s *Scrubber) everywhere(value string) {
+	value = bare(value)
+	if common[value] {
 		return
 	}
-	to, err := hex.DecodeString(strings.ReplaceAll(s.constant(text), "-", ""))
-	if err == nil {
-		s.constants[string(from)] = string(to)
+	s.everyword[value] = true
+	c := s.constant(value)
+	if !uuid.MatchString(value) {
+		return
 	}
+	from, err := hex.DecodeString(strings.ReplaceAll(value, "-", ""))
+	to, err2 := hex.DecodeString(strings.ReplaceAll(c, "-", ""))
+	if err == nil && err2 == nil {
+		s.raw[string(from)] = string(to)
+	}
+}
+
+// bare returns an id without its prefix.
+func bare(value string) string {
+	for _, p := range prefixes {
+		if rest, ok := strings.CutPrefix(value, p); ok {
+			return rest
+		}
+	}
+	return value
 }
 
 // Text returns a text, or any bytes, of the same length without the values that are
-// known and those that have the shape of an address. The error says how many are left.
+// known and those that have the shape of an address. The error counts what is left.
 func (s *Scrubber) Text(b []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text(b)
 }
 
-func (s *Scrubber) text(b []byte) ([]byte, error) {
-	b = bytes.Clone(b)
-	for _, value := range slices.SortedFunc(maps.Keys(s.words), longest) {
-		replaceWords(b, []byte(value), []byte(s.constants[value]))
+// String returns a text without what names the machine; where that cannot be had, none
+// of it.
+func (s *Scrubber) String(text string) string {
+	clean, err := s.Text([]byte(text))
+	if err != nil {
+		return "left out: " + err.Error()
 	}
-	known := s.known()
-	for _, value := range known {
-		b = bytes.ReplaceAll(b, []byte(value), []byte(s.constants[value]))
-	}
-	made := map[string]bool{}
-	for _, c := range s.constants {
-		made[c] = true
-	}
-	eachAddress(b, func(v []byte) {
-		if made[string(v)] || made["GPU-"+string(v)] {
-			return
-		}
-		c := s.constant(string(v))
-		made[c] = true
-		copy(v, c)
-	})
-	if n := s.left(b, known); n > 0 {
-		return nil, fmt.Errorf("scrub text: got %d values that name the machine; want none", n)
-	}
-	return b, nil
+	return string(clean)
 }
 
-// replaceWords puts a constant of the same length in place of a value, where no letter or
-// digit beside it makes it part of a longer word.
-func replaceWords(b, value, constant []byte) {
+// match is a part of a text that is replaced.
+type match struct {
+	from, to int
+	constant string
+}
+
+func (s *Scrubber) text(b []byte) ([]byte, error) {
+	out := bytes.Clone(b)
+	end := 0
+	for _, m := range s.matches(b) {
+		if m.from >= end {
+			copy(out[m.from:m.to], m.constant)
+			end = m.to
+		}
+	}
+	if n := len(s.known(out)); n > 0 {
+		return nil, fmt.Errorf("scrub text: got %d values that name the machine; want none", n)
+	}
+	return out, nil
+}
+
+// matches returns all that is to be replaced, by place, the longest of each place first.
+// They are found in the text as it came, so that no constant is taken for a value.
+func (s *Scrubber) matches(b []byte) []match {
+	found := s.known(b)
+	eachAddress(b, func(from, to int) {
+		value := string(b[from:to])
+		if !s.taken[value] || s.constants[value] != "" {
+			found = append(found, match{from, to, s.constant(value)})
+		}
+	})
+	slices.SortFunc(found, func(x, y match) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(y.to, x.to)) })
+	return found
+}
+
+// known returns where values that are known are.
+func (s *Scrubber) known(b []byte) (found []match) {
+	text := utf8.Valid(b)
+	for value := range maps.Keys(s.everyword) {
+		c := s.constants[value]
+		if c == value {
+			continue
+		}
+		each(b, value, func(from, to int) {
+			if isWord(b, from, to) || !text && len(value) >= minSecret {
+				found = append(found, match{from, to, c})
+			}
+		})
+	}
+	for value, c := range s.raw {
+		each(b, value, func(from, to int) { found = append(found, match{from, to, c}) })
+	}
+	return found
+}
+
+// each calls f with each place of a value.
+func each(b []byte, value string, f func(from, to int)) {
 	for at := 0; ; {
-		i := bytes.Index(b[at:], value)
+		i := bytes.Index(b[at:], []byte(value))
 		if i < 0 {
 			return
 		}
-		from, to := at+i, at+i+len(value)
-		before := from > 0 && inWord(b[from-1]) && inWord(b[from])
-		after := to < len(b) && inWord(b[to]) && inWord(b[to-1])
-		if before || after {
-			at = from + 1
-			continue
-		}
-		copy(b[from:], constant)
-		at = to
+		f(at+i, at+i+len(value))
+		at += i + 1
 	}
 }
 
-func inWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+// isWord reports whether no letter or digit beside it makes it part of a longer word.
+func isWord(b []byte, from, to int) bool {
+	before := from > 0 && alphanumeric(b[from-1]) && alphanumeric(b[from])
+	after := to < len(b) && alphanumeric(b[to]) && alphanumeric(b[to-1])
+	return !before && !after
 }
 
-// inAddress says whether an address has such bytes.
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// inAddress reports whether an address has such bytes.
 func inAddress(c byte) bool {
 	return c == '-' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
@@ -145,9 +210,9 @@ func inAddress(c byte) bool {
 // minAddress is the length of the shortest address that has a shape, 0000:00:00.0.
 const minAddress = 12
 
-// eachAddress calls f with each part of b that has the shape of an address. Only runs of
-// the bytes of addresses are matched, since rings are tens of megabytes.
-func eachAddress(b []byte, f func([]byte)) {
+// eachAddress calls f with the place of each part of b that has the shape of an address.
+// Only runs of the bytes of addresses are matched, since rings are tens of megabytes.
+func eachAddress(b []byte, f func(from, to int)) {
 	for from := 0; from < len(b); {
 		if !inAddress(b[from]) {
 			from++
@@ -159,9 +224,9 @@ func eachAddress(b []byte, f func([]byte)) {
 		}
 		if to-from >= minAddress {
 			// With the bytes beside it, which may make it part of a longer word.
-			run := b[max(from-1, 0):min(to+1, len(b))]
-			for _, m := range shaped.FindAllIndex(run, -1) {
-				f(run[m[0]:m[1]])
+			first := max(from-1, 0)
+			for _, m := range shaped.FindAllIndex(b[first:min(to+1, len(b))], -1) {
+				f(first+m[0], first+m[1])
 			}
 		}
 		from = to
@@ -169,14 +234,28 @@ func eachAddress(b []byte, f func([]byte)) {
 }
 
 // constant returns what takes the value's place: letters and digits are 0, and the last
-// digits number the values.
+// digits number the values. It is no value that is known.
 func (s *Scrubber) constant(value string) string {
-	if empty[value] {
+	if common[value] {
 		return value
 	}
 	if c, ok := s.constants[value]; ok {
 		return c
 	}
+	s.taken[value] = true
+	c := ""
+	for n := int64(len(s.constants) + 1); ; n++ {
+		if c = numbered(value, strconv.FormatInt(n, 16)); !s.taken[c] || n > int64(len(s.constants)+1000) {
+			break // a value of few bytes has few constants
+		}
+	}
+	s.taken[c] = true
+	s.constants[value] = c
+	return c
+}
+
+// numbered returns the value with zeroes and a number for its letters and digits.
+func numbered(value, number string) string {
 	out := []byte(value)
 	start := 0
 	for _, prefix := range []string{"GPU-", "MIG-", "0x", "0X"} {
@@ -184,7 +263,6 @@ func (s *Scrubber) constant(value string) string {
 			start = len(prefix)
 		}
 	}
-	number := strconv.FormatInt(int64(len(s.constants)+1), 16)
 	for i := len(out) - 1; i >= start; i-- {
 		switch c := out[i]; {
 		case c == '-' || c == ':' || c == '.' || c == '/' || c == ' ' || c == '_':
@@ -194,27 +272,5 @@ func (s *Scrubber) constant(value string) string {
 			out[i] = '0'
 		}
 	}
-	s.constants[value] = string(out)
 	return string(out)
-}
-
-func longest(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }
-
-// known returns the values that are looked for everywhere, the longest first.
-func (s *Scrubber) known() []string {
-	values := slices.DeleteFunc(slices.Collect(maps.Keys(s.constants)), func(v string) bool {
-		return len(v) < minSecret || s.words[v]
-	})
-	slices.SortFunc(values, longest)
-	return values
-}
-
-// left counts the values in a text. One that is its own constant names nothing.
-func (s *Scrubber) left(b []byte, values []string) (n int) {
-	for _, v := range values {
-		if s.constants[v] != v && bytes.Contains(b, []byte(v)) {
-			n++
-		}
-	}
-	return n
 }

@@ -3,6 +3,8 @@
 package scrub
 
 import (
+	"encoding/hex"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -101,8 +103,8 @@ func TestScrub_AnswersThatAreNoXML_AreRefused(t *testing.T) {
 
 // What names the machine and cannot be replaced is an error, not a fixture.
 func TestScrub_ValuesThatAreLeft_AreAnError(t *testing.T) {
-	s := New()
-	s.constants["wolf17"] = "a wolf17 again"
+	s := New("wolf17", "wolf18")
+	s.constants["wolf17"] = "wolf18"
 	_, err := s.Text([]byte("wolf17"))
 	assert.ErrorContains(t, err, "got 1 values")
 }
@@ -156,4 +158,74 @@ func TestScrub_ThisMachine_IsNotNamed(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(got), id)
 	assert.NotContains(t, string(got), "8a0f3c57")
+}
+
+// What runs, numbers and common names stand for something else in other texts.
+func TestScrub_WhatNamesNothing_Stays(t *testing.T) {
+	s := New("gpu", "100", "localhost", "python3")
+	_, err := s.SMI([]byte(`<nvidia_smi_log><gpu id="00000000:8D:00.0"><serial>1100000</serial><processes><process_info><process_name>python</process_name></process_info></processes></gpu></nvidia_smi_log>`))
+	require.NoError(t, err)
+	const text = `{"name":"python","gpu":100,"path":"/usr/lib/python3.12","at":911000002000}`
+	got, err := s.Text([]byte(text))
+	require.NoError(t, err)
+	assert.Equal(t, text, string(got))
+}
+
+// Constants are no values of others, and one that takes another's place is not replaced
+// again.
+func TestScrub_ManyDevices_KeepApart(t *testing.T) {
+	var answer, want strings.Builder
+	answer.WriteString("<nvidia_smi_log>")
+	for i := range 12 {
+		fmt.Fprintf(&answer, `<gpu id="00000000:%02x:00.0"><serial>10000%02d</serial></gpu>`, i, i)
+		fmt.Fprintf(&want, "00000000:%02x:00.0 10000%02d\n", i, i)
+	}
+	answer.WriteString("</nvidia_smi_log>")
+	s := New()
+	_, err := s.SMI([]byte(answer.String()))
+	require.NoError(t, err)
+	got, err := s.Text([]byte(want.String()))
+	require.NoError(t, err)
+	lines := map[string]bool{}
+	for line := range strings.Lines(string(got)) {
+		lines[line] = true
+		assert.NotContains(t, want.String(), line)
+	}
+	assert.Len(t, lines, 12)
+}
+
+// An id with and without its prefix, and as bytes, is one.
+func TestScrub_AnIDInAllItsForms_IsOne(t *testing.T) {
+	s := New()
+	xml, err := s.SMI([]byte(`<l><uuid>GPU-8a0f3c57-91be-2d64-7f1e-b3ac95d2e841</uuid></l>`))
+	require.NoError(t, err)
+	id := regexp.MustCompile(`GPU-([0-9a-f-]+)`).FindStringSubmatch(string(xml))[1]
+	text, err := s.Text([]byte("8a0f3c57-91be-2d64-7f1e-b3ac95d2e841"))
+	require.NoError(t, err)
+	assert.Equal(t, id, string(text))
+	raw, err := s.Text([]byte("\x8a\x0f\x3c\x57\x91\xbe\x2d\x64\x7f\x1e\xb3\xac\x95\xd2\xe8\x41"))
+	require.NoError(t, err)
+	assert.Equal(t, strings.ReplaceAll(id, "-", ""), hex.EncodeToString(raw))
+}
+
+// In what is no text, the byte before a name is often its length.
+func TestScrub_BinaryFiles_LengthsHideNothing(t *testing.T) {
+	got, err := New("wolf17.example").Text([]byte("\xff2wolf17.exampleq"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(got), "wolf")
+}
+
+func TestScrub_Users(t *testing.T) {
+	s := New("ada")
+	s.LearnFolder("/data/team seven/runs")
+	s.LearnFolder("/usr/lib/python3")
+	got, err := s.Text([]byte("/tmp/torchinductor_ada /data/ada/venv /usr/lib/python3 /data/team seven/runs adapter"))
+	require.NoError(t, err)
+	assert.NotRegexp(t, `\bada\b|_ada|seven`, string(got))
+	assert.Contains(t, string(got), " /usr/lib/python3 ")
+	assert.Contains(t, string(got), "adapter")
+}
+
+func TestDomains(t *testing.T) {
+	assert.Equal(t, []string{"acme.example", "lab.acme.example"}, domains("nameserver 10.0.0.1\nsearch acme.example lab.acme.example\n"))
 }

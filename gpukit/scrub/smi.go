@@ -9,14 +9,20 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 )
 
-// private are names of elements in what nvidia-smi prints that name one machine, one
-// device or what it runs.
-var private = regexp.MustCompile(`(?i)serial|uuid|guid|board_id|process_name|^pci_(bus|device|domain)$|bus_id|^host_?(name|id)$|^(slot_number|tray_index)$`)
+// private are names of elements in what nvidia-smi prints that name one machine or one
+// device; running those that name what it runs, which stands for something else in
+// other texts.
+var (
+	private = regexp.MustCompile(`(?i)serial|uuid|guid|board_id|^pci_(bus|device|domain)$|bus_id|^host_?(name|id)$|^(slot_number|tray_index)$`)
+	running = regexp.MustCompile(`(?i)process_name`)
+)
 
-// SMI returns the answer of nvidia-smi -q -x without what names the machine. The error
-// names what could not be removed; then nothing is returned.
+// SMI returns the answer of nvidia-smi -q -x without what names the machine. What it
+// finds in private elements is replaced in other texts, too. The error names what could
+// not be removed; then nothing is returned.
 func (s *Scrubber) SMI(answer []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,17 +53,34 @@ func (s *Scrubber) elements(answer []byte) ([]byte, error) {
 			name = t.Name.Local
 			for _, a := range t.Attr {
 				if a.Name.Local == "id" {
-					raw = bytes.ReplaceAll(raw, []byte(a.Value), []byte(s.constant(a.Value)))
+					raw = bytes.ReplaceAll(raw, []byte(a.Value), []byte(s.element(a.Value)))
 				}
 			}
 		case xml.EndElement:
 			name = ""
 		case xml.CharData:
-			if value := string(bytes.TrimSpace(raw)); private.MatchString(name) && value != "" {
-				s.constant(string(bytes.TrimSpace(t))) // as other texts have it
-				raw = bytes.Replace(raw, []byte(value), []byte(s.constant(value)), 1)
+			value := string(bytes.TrimSpace(raw))
+			switch {
+			case value == "":
+			case running.MatchString(name):
+				if path := string(bytes.TrimSpace(t)); telling(path) {
+					s.everywhere(path)
+				}
+				raw = bytes.Replace(raw, []byte(value), []byte(numbered(value, "")), 1)
+			case private.MatchString(name):
+				raw = bytes.Replace(raw, []byte(value), []byte(s.element(value)), 1)
 			}
 		}
 		out.Write(raw)
 	}
+}
+
+// element returns what takes the place of a private value, which is replaced in other
+// texts from now on if it is long enough to be no other's part.
+func (s *Scrubber) element(value string) string {
+	rest := bare(value)
+	if len(rest) >= minSecret {
+		s.everywhere(rest)
+	}
+	return strings.TrimSuffix(value, rest) + s.constant(rest)
 }
