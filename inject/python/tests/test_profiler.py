@@ -2,7 +2,9 @@
 
 """The library is paused once for all profiles that record, and resumed after the last."""
 
+import gc
 import sys
+import threading
 import types
 import unittest
 from unittest import mock
@@ -20,6 +22,10 @@ def fake_torch():
         def _prepare_trace(self):
             if self.broken:
                 raise RuntimeError("no profiler")
+            self.prepared()
+
+        def prepared(self):
+            """Called while a trace is recorded."""
 
         def __enter__(self):
             if self.enabled:
@@ -83,6 +89,74 @@ class ProfilerTest(unittest.TestCase):
         with self.profile():
             pass
         self.assertEqual(self.calls(), ["cupti_pause", "cupti_resume"])
+
+    def test_profile_that_is_dropped_ends_its_pause(self):
+        kept = self.profile().__enter__()
+        dropped = self.profile().__enter__()
+        del dropped
+        gc.collect()
+        self.assertEqual(self.calls(), ["cupti_pause"])
+        del kept
+        gc.collect()
+        self.assertEqual(self.calls(), ["cupti_pause", "cupti_resume"])
+
+    def test_profile_that_is_dropped_after_its_end_ends_nothing_else(self):
+        ended = self.profile()
+        with ended:
+            pass
+        with self.profile():
+            del ended
+            gc.collect()
+            self.assertEqual(self.calls(), ["cupti_pause", "cupti_resume", "cupti_pause"])
+
+    def test_profile_of_another_thread_waits_until_the_pause_is_in_force(self):
+        pausing, prepared = threading.Event(), threading.Event()
+        in_force, seen = [], []
+
+        def pause():
+            pausing.set()
+            prepared.wait(0.2)  # for a profile that does not wait
+            in_force.append(True)
+
+        def second():
+            pausing.wait()
+            with self.profile():
+                pass
+
+        self.library.cupti_pause.side_effect = pause
+        self.profile.prepared = lambda _: (seen.append(bool(in_force)), prepared.set())
+        thread = threading.Thread(target=second)
+        thread.start()
+        with self.profile():
+            pass
+        thread.join()
+        self.assertEqual(seen, [True, True])
+
+    def test_threads_that_profile_by_turns_record_only_while_paused(self):
+        pauses, unpaused = [0], []
+
+        def count(by):
+            pauses[0] += by
+
+        self.library.cupti_pause = lambda: count(1)
+        self.library.cupti_resume = lambda: count(-1)
+        self.profile.prepared = lambda _: None if pauses[0] == 1 else unpaused.append(pauses[0])
+
+        def record():
+            for _ in range(2000):
+                with self.profile():
+                    pass
+
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=record) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(unpaused, [])
+        self.assertEqual(pauses, [0])
 
 
 if __name__ == "__main__":
