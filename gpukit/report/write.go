@@ -87,7 +87,7 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(&b, "# Lockstep on this machine\n\nKit %s, %s, %.0f s.\n\n", r.Kit, r.Began.UTC().Format("2006-01-02 15:04 UTC"), r.TookS)
 	b.WriteString("| | |\n| --- | --- |\n")
 	for _, f := range r.Machine {
-		fmt.Fprintf(&b, "| %s | %s |\n", cell(f.Name), cell(f.Value))
+		fmt.Fprintf(&b, "| %s | %s |\n", Cell(f.Name), Cell(f.Value))
 	}
 	b.WriteString("\n| checks | |\n| --- | --- |\n")
 	for _, s := range Statuses {
@@ -96,16 +96,24 @@ func (r *Report) Markdown() string {
 	for _, p := range r.Parts {
 		p.markdown(&b)
 	}
-	if len(r.NotRun) > 0 {
-		fmt.Fprintf(&b, "\n**The run did not come to: %s.**\n", strings.Join(r.NotRun, ", "))
-	}
-	if len(r.LeftOut) > 0 {
-		fmt.Fprintf(&b, "\nNot asked for (-only): %s.\n", strings.Join(r.LeftOut, ", "))
-	}
+	b.WriteString(r.Missing())
 	if len(r.Files) > 0 {
 		fmt.Fprintf(&b, "\nFiles: %s\n", strings.Join(r.Files, ", "))
 	}
 	return b.String()
+}
+
+// Missing returns paragraphs of Markdown that name the parts without checks; empty where
+// all parts ran.
+func (r *Report) Missing() string {
+	var text string
+	if len(r.NotRun) > 0 {
+		text = fmt.Sprintf("\n**The run did not come to: %s.**\n", Cell(strings.Join(r.NotRun, ", ")))
+	}
+	if len(r.LeftOut) > 0 {
+		text += fmt.Sprintf("\nNot asked for (-only): %s.\n", Cell(strings.Join(r.LeftOut, ", ")))
+	}
+	return text
 }
 
 func (p *Part) markdown(b *strings.Builder) {
@@ -113,7 +121,7 @@ func (p *Part) markdown(b *strings.Builder) {
 	defer p.mu.Unlock()
 	fmt.Fprintf(b, "\n## %s\n\n%.1f s of at most %.0f.\n\n| check | | |\n| --- | --- | --- |\n", p.Title, p.TookS, p.LimitS)
 	for _, c := range p.Checks {
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", cell(c.Name), c.Status.Title(), c.Cell())
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", Cell(c.Name), c.Status.Title(), c.Cell())
 	}
 }
 
@@ -129,7 +137,7 @@ func (c *Check) Cell() string {
 	for _, f := range c.Figures {
 		texts = append(texts, f.String())
 	}
-	return cell(strings.Join(texts, "; "))
+	return Cell(strings.Join(texts, "; "))
 }
 
 // String returns the figure with its unit, four digits.
@@ -169,7 +177,7 @@ func cut(s string, n int) string {
 	return s[:at] + "..."
 }
 
-// cell returns the text such that it stays in its column.
-func cell(s string) string {
+// Cell returns the text such that it stays in its column of a Markdown table.
+func Cell(s string) string {
 	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ").Replace(s)
 }

@@ -45,14 +45,15 @@ func section(b *strings.Builder, r *report.Report) {
 			facts = append(facts, name+" "+v)
 		}
 	}
-	fmt.Fprintf(b, "%s. Kit %s. %d shown, %d right on stand-ins, %d not shown, %d failed.\n\n", strings.Join(facts, ", "), r.Kit,
+	fmt.Fprintf(b, "%s. Kit %s. %d shown, %d right on stand-ins, %d not shown, %d failed.\n\n", report.Cell(strings.Join(facts, ", ")), report.Cell(r.Kit),
 		r.Count(report.Shown), r.Count(report.StandIn), r.Count(report.NotShown), r.Count(report.Failed))
 	b.WriteString("| part | check | | |\n| --- | --- | --- | --- |\n")
 	for _, p := range r.Parts {
 		for _, c := range p.Checks {
-			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", p.Name, c.Name, c.Status.Title(), c.Cell())
+			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", report.Cell(p.Name), report.Cell(c.Name), c.Status.Title(), c.Cell())
 		}
 	}
+	b.WriteString(r.Missing())
 	b.WriteString("\n")
 }
 

@@ -56,6 +56,9 @@ func decode(text []byte) (*report.Report, error) {
 	if !gpus.MatchString(r.Fact("gpu")) {
 		return nil, fmt.Errorf("%w: its GPU is %q", errNoGPU, r.Fact("gpu"))
 	}
+	if strings.ContainsAny(r.Fact("gpu"), "|<") {
+		return nil, fmt.Errorf("decode report: got the GPU %q; want a name without | and <, which end a claim", r.Fact("gpu"))
+	}
 	if strings.HasSuffix(r.Kit, ".modified") {
 		return nil, fmt.Errorf("decode report: got one of kit %q; want a kit of a commit, which others can make", r.Kit)
 	}
@@ -68,7 +71,7 @@ func plain(r *report.Report) error {
 	if r.Began.IsZero() {
 		return fmt.Errorf("decode report: got no time at which it began; want one")
 	}
-	texts := []string{r.Kit}
+	texts := slices.Concat([]string{r.Kit}, r.NotRun, r.LeftOut)
 	for _, f := range r.Machine {
 		texts = append(texts, f.Name, f.Value)
 	}
@@ -78,7 +81,10 @@ func plain(r *report.Report) error {
 		}
 		texts = append(texts, p.Name, p.Title)
 		for _, c := range p.Checks {
-			texts = append(texts, c.Name, string(c.Status), c.Text)
+			if !slices.Contains(report.Statuses, c.Status) {
+				return fmt.Errorf("decode report: got status %q; want one of %v", c.Status, report.Statuses)
+			}
+			texts = append(texts, c.Name, c.Text)
 			for _, f := range c.Figures {
 				texts = append(texts, f.Name, f.Unit)
 			}

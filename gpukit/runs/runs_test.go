@@ -126,6 +126,12 @@ func TestAdd(t *testing.T) {
 		"got nothing as part 1": func(r *report.Report) { r.Parts = []*report.Part{nil} },
 		"got no time":           func(r *report.Report) { r.Began = time.Time{} },
 		"want one line":         func(r *report.Report) { r.Machine[0].Value = "1 x H200\n# forged" },
+		`got status "passed"`:   func(r *report.Report) { r.Parts[0].Checks[0].Status = "passed" },
+		"got status \"\"":       func(r *report.Report) { r.Parts[0].Checks[0].Status = "" },
+		`got the GPU "1 x A|B"`: func(r *report.Report) { r.Machine[0].Value = "1 x A|B" },
+		`got the GPU "1 x A<B"`: func(r *report.Report) { r.Machine[0].Value = "1 x A<B" },
+		"want one line without": func(r *report.Report) { r.NotRun = []string{"a\nb"} },
+		"text \"<!--\"":         func(r *report.Report) { r.LeftOut = []string{"<!--"} },
 		"marks of a comment":    func(r *report.Report) { r.Parts[0].Checks[0].Text = strings.TrimSpace(end) },
 	} {
 		r := onGPU(7, "1 x NVIDIA H200", shown)
@@ -168,6 +174,27 @@ func TestDocument(t *testing.T) {
 	assert.Contains(t, text, "### NVIDIA A100, 1 December 2026")
 	assert.Contains(t, text, "| nccl | `ras` | shown on the GPU | a\\|b; count 3 |")
 	assert.NotContains(t, text, "old")
+	assert.NotContains(t, text, "did not come to")
+	assert.NotContains(t, text, "Not asked for")
 	_, err = all.document("no marks")
 	assert.ErrorContains(t, err, "find the part to write")
+}
+
+func TestDocument_NamesPartsThatDidNotRun(t *testing.T) {
+	r := onGPU(8, "1 x NVIDIA A100", report.Check{Name: "ras", Status: report.Shown})
+	r.NotRun, r.LeftOut = []string{"hangs", "a|b"}, []string{"cupti", "node"}
+	text, err := runs{r}.document(begin + end)
+	require.NoError(t, err)
+	assert.Contains(t, text, "\n\n**The run did not come to: hangs, a\\|b.**\n\n")
+	assert.Contains(t, text, "\n\nNot asked for (-only): cupti, node.\n\n")
+}
+
+func TestDocument_NamesStayInTheirCells(t *testing.T) {
+	r := onGPU(8, "1 x NVIDIA A100", report.Check{Name: "a|b", Status: report.Shown, Text: "equal"})
+	r.Parts[0].Name = "c|<i>"
+	r.Machine[1].Value = "580<b>"
+	text, err := runs{r}.document(begin + end)
+	require.NoError(t, err)
+	assert.Contains(t, text, "\n| c\\|&lt;i> | `a\\|b` | shown on the GPU | equal |\n")
+	assert.Contains(t, text, "driver 580&lt;b>")
 }
