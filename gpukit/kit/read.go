@@ -5,12 +5,13 @@ package kit
 import (
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
-// ReadFile returns the content of a file that has at most limit bytes.
+// ReadFile returns the content of a regular file that has at most limit bytes.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}

@@ -25,6 +25,11 @@ func TestReadFile_LargerThanTheLimit_NamesFileSizeAndLimit(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+func TestReadFile_NotARegularFile_Error(t *testing.T) {
+	_, err := ReadFile(t.TempDir(), 1)
+	assert.ErrorContains(t, err, "want a regular file")
+}
+
 func TestFileEntry_LargeFile_Error(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.json")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))

@@ -6,13 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/gpukit/kit"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // facts is what a program wrote down about what it did (programs/cupti.py).
@@ -87,22 +86,8 @@ const (
 	maxRing  = 64 << 20  // bytes: four times what the rings of the programs have
 )
 
-// readFile reads a file of at most so many bytes.
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the file
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("got more than %d bytes; want fewer", most)
-	}
-	return b, err
-}
-
 func readFacts(folder string) (*facts, error) {
-	b, err := readFile(filepath.Join(folder, "facts.json"), maxFacts)
+	b, err := kit.ReadFile(filepath.Join(folder, "facts.json"), maxFacts)
 	if err != nil {
 		return nil, fmt.Errorf("read facts of the program: %w", err)
 	}

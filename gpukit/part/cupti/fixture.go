@@ -79,7 +79,7 @@ func (g *program) files() []kept {
 }
 
 func (f kept) entry(folder string) (kit.Entry, error) {
-	b, err := readFile(f.path, f.most)
+	b, err := kit.ReadFile(f.path, f.most)
 	if err == nil && f.change != nil {
 		b, err = f.change(b)
 	}
