@@ -134,7 +134,7 @@ func TestCheck_AnInterpreterThatWasNamed_IsAFailedCheck(t *testing.T) {
 	}
 }
 
-func TestCheck_Interrupted_SaysSo(t *testing.T) {
+func TestCheck_Interrupted_ReportsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := part.Part{Name: "first", Limit: time.Minute, Run: func(_ context.Context, _ *kit.Kit, p *report.Part) {
 		p.Add("seen", report.StandIn, "")
@@ -148,7 +148,7 @@ func TestCheck_Interrupted_SaysSo(t *testing.T) {
 	assert.Contains(t, r.Parts[1].Checks[0].Text, "the run was interrupted")
 }
 
-// A run that is killed leaves a report that says what is missing.
+// A run that is killed leaves a report that names what is missing.
 func TestCheck_WhatWasNotRunYet_IsInTheReport(t *testing.T) {
 	o := options{kit: emptyKit(t), out: t.TempDir(), work: t.TempDir(), python: noPython, limit: time.Minute}
 	var during []string

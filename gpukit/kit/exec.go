@@ -49,7 +49,7 @@ type Result struct {
 }
 
 // Run runs a program in a process group of its own, and kills the group when the
-// program, its limit or ctx has ended. The error says how it ended, with the last
+// program, its limit or ctx has ended. The error reports how it ended, with the last
 // line that it wrote to stderr; it is ErrLimit or ErrNoTime where that is why.
 func (k *Kit) Run(ctx context.Context, c Command) (*Result, error) {
 	p, err := k.Start(ctx, c)
@@ -107,7 +107,7 @@ func (k *Kit) Start(ctx context.Context, c Command) (*Process, error) {
 // Pid returns the program's process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Stop asks the program to end, as Ctrl-C does in a terminal; Wait says how it ended.
+// Stop asks the program to end, as Ctrl-C does in a terminal; Wait returns how it ended.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop %s: %w", filepath.Base(p.cmd.Path), err)

@@ -43,7 +43,7 @@ type Kit struct {
 	GPU    *GPU   // nil: no device that PyTorch can use
 	Reason string // one line: why Torch or GPU is nil
 	Broken bool   // Python did not answer at all
-	// Busy says that other programs use the GPU, so that times and costs are not to be
+	// Busy reports that other programs use the GPU, so that times and costs are not to be
 	// trusted; empty where it is idle, or nothing is known.
 	Busy string
 

@@ -58,7 +58,7 @@ func TestRun_TimeLimit_KillsTheGroup(t *testing.T) {
 	assert.Eventually(t, func() bool { return ended(strings.TrimSpace(string(text))) }, 5*time.Second, time.Millisecond)
 }
 
-// ended says whether the process is gone, or dead and not yet collected.
+// ended reports whether the process is gone, or dead and not yet collected.
 func ended(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	_, state, _ := strings.Cut(string(stat), ") ")

@@ -146,7 +146,7 @@ const busyTries = 3
 
 var busyEvery = time.Second
 
-// busy says whether others use the GPU; empty where it is idle or nothing is known.
+// busy reports whether others use the GPU; empty where it is idle or nothing is known.
 func (k *Kit) busy(ctx context.Context) string {
 	if k.GPU == nil {
 		return ""

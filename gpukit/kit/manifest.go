@@ -48,7 +48,7 @@ func (k *Kit) Verify() (broken []string, err error) {
 	return broken, nil
 }
 
-// compare says what is wrong with a file; empty where nothing is.
+// compare returns what is wrong with a file; empty where nothing is.
 func (k *Kit) compare(name, want string) string {
 	f, err := os.Open(filepath.Join(k.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {

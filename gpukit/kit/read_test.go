@@ -38,7 +38,7 @@ func TestFileEntry_LargeFile_Error(t *testing.T) {
 	assert.ErrorContains(t, err, "got 67108865 bytes; want at most 67108864")
 }
 
-func TestRun_TimeIsOver_SaysWhose(t *testing.T) {
+func TestRun_TimeIsOver_NamesTheLimit(t *testing.T) {
 	k := newKit(t)
 	_, err := k.Run(t.Context(), sh("sleep 600", 20*time.Millisecond))
 	require.ErrorIs(t, err, ErrLimit)

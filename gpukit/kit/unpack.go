@@ -20,7 +20,7 @@ const maxProgram = 256 << 20
 
 // Unpack makes Lockstep return a command that runs: that of the kit, else one unpacked
 // into the first of the folders that can run it. The caller calls remove, which is never
-// nil, after the last use. The error says for each folder why it cannot.
+// nil, after the last use. The error names for each folder why it cannot.
 func (k *Kit) Unpack(ctx context.Context, folders ...string) (remove func(), err error) {
 	packed := k.Lockstep() + ".gz"
 	if exists(k.Lockstep()) {

@@ -49,7 +49,7 @@ var errNoSMI = errors.New("find nvidia-smi: got none on the PATH, while PyTorch 
 type node struct {
 	k      *kit.Kit
 	p      *report.Part
-	smi    string        // path of nvidia-smi, or of what stands in for it; empty: it does not answer
+	smi    string        // path of nvidia-smi, or of its stand-in; empty: it does not answer
 	status report.Status // of what is right: shown, or stand_in where nvidia-smi is ours
 	xml    []byte        // what nvidia-smi -q -x printed; nil: no answer
 }

@@ -26,7 +26,7 @@ type device struct {
 // maxNamed bounds how many devices a text names.
 const maxNamed = 8
 
-// devices says which data sources the machine has. They are facts: none is wrong.
+// devices reports which data sources the machine has. They are facts: none is wrong.
 func (n *node) devices(ctx context.Context) {
 	for _, d := range []device{
 		{"device-rdma", "RDMA devices (/sys/class/infiniband)", func(context.Context) []string { return described("/sys/class/infiniband/*", "board_id", "fw_ver") }},
@@ -87,7 +87,7 @@ func fabric(xml []byte) []string {
 	return []string{state}
 }
 
-// rasAddress is where NCCL answers for its RAS unless NCCL_RAS_ADDR says otherwise.
+// rasAddress is where NCCL answers for its RAS unless NCCL_RAS_ADDR names another address.
 const rasAddress = "localhost:28028"
 
 // listening returns the address where a job of NCCL listens now.

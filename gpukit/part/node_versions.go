@@ -30,7 +30,7 @@ func libraryFolders() []string {
 	return folders
 }
 
-// fact is what another source says of a version.
+// fact is what another source reports of a version.
 type fact struct {
 	domain  model.VersionDomain
 	source  string

@@ -154,7 +154,7 @@ TICKS_FROM = time.time_ns() - 10**12
 
 
 def ticks():
-    """Stands for the processor's counter."""
+    """Imitates the processor's counter."""
     return 2 * (time.time_ns() - TICKS_FROM)
 
 

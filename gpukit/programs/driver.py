@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints which CUDA the driver supports, as libcuda says, as one JSON object."""
+"""Prints which CUDA the driver supports, as libcuda reports it, as one JSON object."""
 
 import json
 

@@ -17,7 +17,7 @@ def beside(packages, pattern):
 
 
 def nccl_version(path):
-    """Returns the version that the library says of itself, such as 2.28.9."""
+    """Returns the version that the library reports, such as 2.28.9."""
     import ctypes  # systems with a minimal Python lack it
 
     number = ctypes.c_int()

@@ -5,7 +5,7 @@
 NCCL reserves 33 MB or more of /dev/shm for each communicator whose rank is alone on its
 host, as ranks of one GPU pretend to be, and ends where it is less: containers often have
 64 MiB in all. Where fewer than MIB are free, the program gets a /dev/shm of its own, which
-takes root. It runs in any case, and stderr has a line that says how.
+takes root. It runs in any case, and a line on stderr reports how.
 """
 
 import ctypes

@@ -14,7 +14,7 @@ import (
 // Format is the version of the JSON. A field may be added without another version.
 const Format = 1
 
-// Status says what a check came to.
+// Status is the result of a check.
 type Status string
 
 // The statuses of a check.
@@ -24,7 +24,7 @@ const (
 	// StandIn: right on the stand-in; a GPU has yet to show it.
 	StandIn Status = "stand_in"
 	// NotShown: this machine cannot show it, or the run had no time left for it; the text
-	// says why.
+	// names the reason.
 	NotShown Status = "not_shown"
 	// Noted: measured or seen, and nothing to be judged by.
 	Noted Status = "noted"

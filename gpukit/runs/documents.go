@@ -57,7 +57,7 @@ func section(b *strings.Builder, r *report.Report) {
 	b.WriteString("\n")
 }
 
-// mark stands in front of a claim: the part of the kit that shows it, or the part and a
+// mark precedes a claim: the part of the kit that shows it, or the part and a
 // pattern of its checks' names, as path.Match has them.
 var mark = regexp.MustCompile(`(<!-- gpu:([a-z]+)(?:/([a-z*-]+))? -->)([^|<\n]*)`)
 
@@ -72,7 +72,7 @@ func (all runs) claims(text string) (string, error) {
 	}), nil
 }
 
-// claim says what the newest run that tried it came to.
+// claim returns what the newest run that tried it came to.
 func (all runs) claim(part, pattern string) string {
 	for i := len(all) - 1; i >= 0; i-- {
 		n := map[report.Status]int{}
@@ -95,7 +95,7 @@ func (all runs) claim(part, pattern string) string {
 	return none
 }
 
-// selects says whether a pattern, or none, is of a check.
+// selects reports whether a pattern, or none, is of a check.
 func selects(pattern, check string) bool {
 	matched, err := path.Match(pattern, check)
 	return pattern == "" || err == nil && matched

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs keeps the reports of runs on GPUs as lines of docs/gpu/runs.jsonl, and writes
-// what the documents say of them: docs/gpu.md and the column of README's status table.
+// what the documents report of them: docs/gpu.md and the column of README's status table.
 //
 //	go run ./gpukit/runs                 writes the documents
 //	go run ./gpukit/runs REPORT.json     adds a run before that

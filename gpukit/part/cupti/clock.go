@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
-// bracketed is what stamps of the host around single kernels say of CUPTI's clock.
+// bracketed is what stamps of the host around single kernels show of CUPTI's clock.
 type bracketed struct {
 	kernels int // that lie in a bracket
 	missing int // brackets without their kernel

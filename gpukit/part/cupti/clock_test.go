@@ -149,7 +149,7 @@ func TestTimer_Readings_AreJudged(t *testing.T) {
 		{"another epoch", timerReadings(-1_000_000*second, 1, 32, 20_000), report.Failed, "want within 60 s"},
 		{"counts ticks", timerReadings(0, 2, 32, 20_000), report.Failed, "no offset fits"},
 		{"gains 1 %", timerReadings(0, 1.01, 32, 20_000), report.Failed, "no offset fits"},
-		{"stands still", timerReadings(0, 0, 32, 20_000), report.Failed, "stands still"},
+		{"does not advance", timerReadings(0, 0, 32, 20_000), report.Failed, "does not advance"},
 		{"wide brackets", timerReadings(0, 1, 32, 5_000_000), report.NotShown, "too wide"},
 		{"one reading", timerReadings(0, 1, 32, 20_000)[:1], report.NotShown, "1 reading"},
 	} {

@@ -56,7 +56,7 @@ func (r ratio) judge(right report.Status, company string) report.Status {
 	return right
 }
 
-// describe says by how much something changes the time of a step.
+// describe reports by how much something changes the time of a step.
 func (r ratio) describe(what string) string {
 	text := fmt.Sprintf("%s changes the time of a step by %+.2f %% (95 %%: %+.2f to %+.2f %%)", what, 100*(r.value-1), 100*(r.low-1), 100*(r.high-1))
 	if r.low <= 1+maxCost && r.high > 1+maxCost {

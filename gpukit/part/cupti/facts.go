@@ -57,7 +57,7 @@ func resultText(result uint32) string {
 	return fmt.Sprintf(" (result %d)", result)
 }
 
-// resumeText says how the calls that ask to go on ended.
+// resumeText returns how the calls of resume ended.
 func (w *window) resumeText() string {
 	if len(w.Resume) == 0 {
 		return "not asked"
@@ -72,7 +72,7 @@ func (w *window) resumeText() string {
 	return fmt.Sprintf("refused %d times", len(w.Resume)) + resultText(uint32(last))
 }
 
-// cuptiStatus returns what the library said of CUPTI at the window's end.
+// cuptiStatus returns what the library reported of CUPTI at the window's end.
 func (w *window) cuptiStatus() string {
 	if _, status, ok := strings.Cut(w.Status, "CUPTI: "); ok {
 		return status

@@ -164,7 +164,7 @@ func (f *follower) close() {
 	}
 }
 
-// window returns what the ring says of the time between two stamps of the host.
+// window returns what the ring holds of the time between two stamps of the host.
 func (r *record) window(begin, end uint64) (t tally, inside []kernel) {
 	t = tally{}
 	for _, k := range r.kernels {

@@ -74,7 +74,7 @@ func TestRun_WithAnOlderCUPTI_MissesLaunches(t *testing.T) {
 	assert.Equal(t, report.StandIn, statuses(checks)["eager-counts"])
 }
 
-func TestRun_WithoutPython_SaysSo(t *testing.T) {
+func TestRun_WithoutPython_NamesTheReason(t *testing.T) {
 	k := kit.New(t.TempDir(), t.TempDir(), t.TempDir())
 	k.Reason = "no python3 on the PATH"
 	checks := checksOf(t, k)

@@ -25,7 +25,7 @@ type session struct {
 	lacks  []int   // by window: what is in the trace without its launch
 	right  report.Status
 	ended  bool // the process ended with status 0
-	// company says what else used the device; empty where the process was alone.
+	// company names what else used the device; empty where the process was alone.
 	company string
 }
 
@@ -353,7 +353,7 @@ func (s *session) resumes(name string, after []seen, reference seen) report.Chec
 	return s.check(name, true, fmt.Sprintf("%s; %d windows after it are complete", state, len(after)))
 }
 
-// resumed says how asking to go on ended, after the first window of another.
+// resumed returns how the calls of resume ended, after the first window of another.
 func resumed(windows []window) string {
 	for i := range windows {
 		if len(windows[i].Resume) > 0 {

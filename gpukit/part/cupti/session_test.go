@@ -205,7 +205,7 @@ func TestSession_WindowsThatVary_DoNotDecide(t *testing.T) {
 	assert.Equal(t, report.NotShown, statuses(s.all())["eager-times"])
 }
 
-// A window of ours that CUDA's events say took longer, too, is the device's.
+// A window of ours that took longer by CUDA's events, too, is the device's.
 func TestSession_AWindowThatCUDAEventsConfirm_DoesNotDecide(t *testing.T) {
 	s := right("eager")
 	stretch(s, 1.05)
@@ -224,7 +224,7 @@ func TestSession_ShortKernels_HaveTheLimitOfTheirStamps(t *testing.T) {
 	assert.Contains(t, textOf(t, s.all(), "eager-times"), "add, +1.75 %, limit 1.80 %")
 }
 
-// The other profiler's own windows say how much a kind varies.
+// The other profiler's own windows show how much a kind varies.
 func TestSession_AKindThatVaries_HasAWiderLimit(t *testing.T) {
 	vary := func(spread float64) *session {
 		s := right("eager")

@@ -39,7 +39,7 @@ func (g *program) lacksLibrary() bool {
 
 // started reports whether our client began in a program. Where it did not, it adds one
 // check in place of all that would fail for that. The program in which torch.profiler
-// begins before us has one check, which says so itself.
+// begins before us has one check, which reports that itself.
 func (r *runner) started(g *program) bool {
 	if g.ring == nil || g.plan == "before" && !g.lacksLibrary() {
 		return true

@@ -38,7 +38,7 @@ const (
 // timerOffset is where the offset of the device's timer must lie, ns.
 type timerOffset struct {
 	low, high  float64 // of the timer against REALTIME, from all readings
-	resolution int64   // largest step that all readings are multiples of; 0: the timer stands still
+	resolution int64   // largest step that all readings are multiples of; 0: the timer does not advance
 	span       int64   // from the first stamp to the last
 }
 
@@ -89,7 +89,7 @@ func timerCheck(right report.Status, readings [][3]int64) report.Check {
 	case len(readings) < 2:
 		c.Status, c.Text = report.NotShown, fmt.Sprintf("got %d reading of the GPU's timer; want more", len(readings))
 	case o.resolution == 0:
-		c.Status, c.Text = report.Failed, fmt.Sprintf("the GPU's timer stands still in %d readings", len(readings))
+		c.Status, c.Text = report.Failed, fmt.Sprintf("the GPU's timer does not advance in %d readings", len(readings))
 	case o.apart():
 		c.Status = report.Failed
 		c.Text = fmt.Sprintf("no offset fits all %d readings of the GPU's timer: it must be above %.1f and below %.1f us beside REALTIME", len(readings), o.low/1000, o.high/1000)
