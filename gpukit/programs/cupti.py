@@ -136,7 +136,10 @@ class Run:
         for kind in BLOCKS:
             code = self.library.resume() if kind == "A" else self.library.pause()
             self.steps(3)
-            self.facts["blocks"].append({"kind": kind, "code": code, "took": self.timed(BLOCK_STEPS)})
+            block = {"kind": kind, "code": code, "begin_raw": raw()}
+            block["took"] = self.timed(BLOCK_STEPS)
+            block["end_raw"] = raw()
+            self.facts["blocks"].append(block)
         self.library.resume()
 
     def turns(self, me, of):

@@ -105,6 +105,21 @@ func refused(blocks []block) int {
 	return n
 }
 
+// obeyed tests that the ring has kernels of every block that recorded, and none of those
+// that were paused: without that the blocks compare nothing.
+func (r *record) obeyed(blocks []block) error {
+	for i, b := range blocks {
+		_, inside := r.window(b.Begin, b.End)
+		switch {
+		case b.Kind == "A" && len(inside) == 0:
+			return fmt.Errorf("compare blocks: got no kernel in the ring from block %d, which recorded; want some", i+1)
+		case b.Kind == "B" && len(inside) > 0:
+			return fmt.Errorf("compare blocks: got %d kernels in the ring from block %d, which was paused; want none", len(inside), i+1)
+		}
+	}
+	return nil
+}
+
 func mediansOf(turns [][]float64) []float64 {
 	out := make([]float64, len(turns))
 	for i, t := range turns {

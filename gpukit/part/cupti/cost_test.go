@@ -25,9 +25,42 @@ func blocksOf(cost, vary float64) []block {
 				took *= 1 - vary
 			}
 		}
-		out = append(out, block{Kind: string(kind), Took: []float64{took, took * 2, took}})
+		begin := uint64(i+1) * apart
+		out = append(out, block{Kind: string(kind), Begin: begin, End: begin + apart/2, Took: []float64{took, took * 2, took}})
 	}
 	return out
+}
+
+// costSession returns a session whose ring has the kernels of the blocks that record.
+func costSession(blocks []block) *session {
+	s := &session{right: report.Shown, facts: &facts{Blocks: blocks}, ring: &record{}}
+	for _, b := range blocks {
+		if b.Kind == "A" {
+			s.ring.kernels = append(s.ring.kernels, kernelsFrom(b.Begin, 1, false)...)
+		}
+	}
+	return s
+}
+
+func TestCost_KernelsOfOurs_InRecordingBlocksOnly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(s *session)
+		text   string
+	}{
+		"an empty ring":            {func(s *session) { s.ring.kernels = nil }, "got no kernel in the ring from block 1"},
+		"a block without a kernel": {func(s *session) { s.ring.kernels = s.ring.kernels[:7*(sentinels+len(work))] }, "got no kernel in the ring from block 16"},
+		"kernels while paused": {func(s *session) {
+			s.ring.kernels = append(s.ring.kernels, kernelsFrom(2*apart, 1, false)...)
+		}, "kernels in the ring from block 2, which was paused; want none"},
+	} {
+		blocks := blocksOf(0, 0.001)
+		blocks[14].Kind, blocks[15].Kind = "B", "A"
+		s := costSession(blocks)
+		tt.change(s)
+		c := s.cost()
+		assert.Equal(t, report.Failed, c.Status, name)
+		assert.Contains(t, c.Text, tt.text, name)
+	}
 }
 
 func TestCost_Blocks_DecideByTheirInterval(t *testing.T) {
@@ -42,7 +75,7 @@ func TestCost_Blocks_DecideByTheirInterval(t *testing.T) {
 		{0.015, 0.02, report.NotShown}, // above the limit, which the interval holds
 		{0.002, 0.03, report.NotShown},
 	} {
-		s := &session{right: report.Shown, facts: &facts{Blocks: blocksOf(tt.cost, tt.vary)}}
+		s := costSession(blocksOf(tt.cost, tt.vary))
 		c := s.cost()
 		assert.Equal(t, tt.want, c.Status, "%+v: %s", tt, c.Text)
 		assert.InDelta(t, 100*tt.cost, c.Figures[0].Value, 0.05)
@@ -52,12 +85,13 @@ func TestCost_Blocks_DecideByTheirInterval(t *testing.T) {
 func TestCost_APauseThatWasNotObeyed_Fails(t *testing.T) {
 	blocks := blocksOf(0, 0.001)
 	blocks[3].Code = -1
-	assert.Equal(t, report.Failed, (&session{right: report.Shown, facts: &facts{Blocks: blocks}}).cost().Status)
+	assert.Equal(t, report.Failed, costSession(blocks).cost().Status)
 }
 
 func TestCost_NotAlone_DecidesNothing(t *testing.T) {
 	for _, cost := range []float64{0.002, 0.05} {
-		s := &session{right: report.Shown, facts: &facts{Blocks: blocksOf(cost, 0.001)}, company: "compile is not ready"}
+		s := costSession(blocksOf(cost, 0.001))
+		s.company = "compile is not ready"
 		c := s.cost()
 		assert.Equal(t, report.NotShown, c.Status)
 		assert.Contains(t, c.Text, "not alone: compile is not ready")
@@ -75,7 +109,7 @@ func TestCost_BlocksThatAreNoPairs_Fail(t *testing.T) {
 		"one has fewer steps":  {func(b []block) []block { b[9].Took = b[9].Took[:2]; return b }, "pair 5 has"},
 		"a pair without steps": {func(b []block) []block { b[0].Took, b[1].Took = nil, nil; return b }, "pair 1 has"},
 	} {
-		s := &session{right: report.Shown, facts: &facts{Blocks: tt.change(blocksOf(0, 0.001))}}
+		s := costSession(tt.change(blocksOf(0, 0.001)))
 		c := s.cost()
 		assert.Equal(t, report.Failed, c.Status, name)
 		assert.Contains(t, c.Text, tt.text, name)

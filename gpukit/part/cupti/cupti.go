@@ -248,10 +248,20 @@ func (r *runner) turns(ctx context.Context) {
 			return
 		}
 	}
-	if err := kinds[2].recorded(); err != nil {
-		r.part.Add("cost-of-injection", report.Failed, kinds[2].name+": "+err.Error())
+	r.compareTurns(kinds[0], kinds[1], kinds[2], company)
+}
+
+// compareTurns adds what the library costs at rest and recording, each only where the
+// program's ring has it so.
+func (r *runner) compareTurns(without, atRest, recording *program, company string) {
+	r.costOf("cost-at-rest", "paused", atRest, atRest.rested(), without, company)
+	r.costOf("cost-of-injection", "recording", recording, recording.recorded(), without, company)
+}
+
+func (r *runner) costOf(name, state string, with *program, err error, without *program, company string) {
+	if err != nil {
+		r.part.Add(name, report.Failed, with.name+": "+err.Error())
 		return
 	}
-	r.add(costBetween("cost-at-rest", "paused", kinds[1].Turns, kinds[0].Turns, r.right, company))
-	r.add(costBetween("cost-of-injection", "recording", kinds[2].Turns, kinds[0].Turns, r.right, company))
+	r.add(costBetween(name, state, with.Turns, without.Turns, r.right, company))
 }

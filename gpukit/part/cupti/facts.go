@@ -44,9 +44,11 @@ type window struct {
 
 // block is a row of steps with recording on (A) or paused (B).
 type block struct {
-	Kind string    `json:"kind"`
-	Code int       `json:"code"`
-	Took []float64 `json:"took"` // ns of each step
+	Kind  string    `json:"kind"`
+	Code  int       `json:"code"`
+	Begin uint64    `json:"begin_raw"` // MONOTONIC_RAW, ns, as the first step begins
+	End   uint64    `json:"end_raw"`   // after the last
+	Took  []float64 `json:"took"`      // ns of each step
 }
 
 // resultText names a result of CUPTI.

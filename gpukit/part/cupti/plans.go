@@ -197,6 +197,9 @@ func (s *session) cost() report.Check {
 		return s.check(name, false, fmt.Sprintf("%d of %d calls that pause and resume were not obeyed", n, len(s.facts.Blocks)))
 	}
 	with, without, err := blockPairs(s.facts.Blocks)
+	if err == nil {
+		err = s.ring.obeyed(s.facts.Blocks)
+	}
 	var r ratio
 	if err == nil {
 		r, err = pairedRatio(with, without)

@@ -73,6 +73,18 @@ func (r *runner) noLibrary() {
 	r.part.Add("library", report.NotShown, fmt.Sprintf("no libcupti in the process, and %s: install NVIDIA's package nvidia-cuda-cupti for this Python, or CUPTI of the CUDA toolkit", where))
 }
 
+// rested returns an error where a program that should have the library at rest had none, or
+// was not paused to its end.
+func (g *program) rested() error {
+	if g.ring == nil {
+		return errNoRing
+	}
+	if n := len(g.ring.states); n == 0 || !isState(ring.CUPTIPaused)(g.ring.states[n-1]) {
+		return fmt.Errorf("pause program: CUPTI: got states %q; want %s at last", g.ring.states, ring.CUPTIPaused) //nolint:err113 // the states are the machine's
+	}
+	return nil
+}
+
 // recorded returns an error where a program that should be recorded was not.
 func (g *program) recorded() error {
 	switch {

@@ -92,6 +92,31 @@ func TestRecorded_AProgramThatWasNot_HasNoCost(t *testing.T) {
 	assert.ErrorIs(t, g.recorded(), errNoRing)
 }
 
+// turnsOf returns a program's turns of equal steps.
+func turnsOf() [][]float64 { return [][]float64{{10e6}, {12e6}, {14e6}, {16e6}} }
+
+func TestCompareTurns_LibraryNotThereOrNotPaused_HasNoCost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(atRest *program)
+		want   report.Status
+		text   string
+	}{
+		"paused":           {func(*program) {}, report.Shown, "the library, paused"},
+		"no ring":          {func(g *program) { g.ring = nil }, report.Failed, "at-rest: " + errNoRing.Error()},
+		"never paused":     {func(g *program) { g.ring.states = []string{"unasked", "active"} }, report.Failed, "want paused at last"},
+		"active after all": {func(g *program) { g.ring.states = []string{"paused", "active"} }, report.Failed, "want paused at last"},
+		"no state":         {func(g *program) { g.ring.states = nil }, report.Failed, "want paused at last"},
+	} {
+		r := onGPU(t)
+		without, atRest, recording := r.ended("without", "turns"), r.ended("at-rest", "turns", "active", "paused"), r.ended("recording", "turns", "active")
+		without.Turns, atRest.Turns, recording.Turns = turnsOf(), turnsOf(), turnsOf()
+		tt.change(atRest)
+		r.compareTurns(without, atRest, recording, "")
+		assert.Equal(t, map[string]report.Status{"cost-at-rest": tt.want, "cost-of-injection": report.Failed}, statuses(r.part.Checks), name)
+		assert.Contains(t, textOf(t, r.part.Checks, "cost-at-rest"), tt.text, name)
+	}
+}
+
 func TestCompany_NamesWhatElseRuns(t *testing.T) {
 	r := onGPU(t)
 	g := r.ended("eager", "compare", "active")
