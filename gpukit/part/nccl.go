@@ -31,6 +31,7 @@ type ncclChecks struct {
 	good    report.Status
 	entries []kit.Entry
 	way     *gpuWay // that works; nil: none, or not known yet
+	silent  bool    // NCCL reported no message of a rank to itself
 }
 
 func runNCCL(ctx context.Context, k *kit.Kit, p *report.Part) {

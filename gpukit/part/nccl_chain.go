@@ -29,6 +29,10 @@ func (n *ncclChecks) chain(ctx context.Context) {
 	if !n.room(ctx, "chain", 15*time.Second) {
 		return
 	}
+	if n.way == nil && n.silent {
+		n.p.Add("chain", report.NotShown, unreported)
+		return
+	}
 	dumps := filepath.Join(n.k.Work, "inspector")
 	err := os.MkdirAll(dumps, 0o700)
 	run := ncclRun{Name: "chain", World: 1, Phases: []string{ncclList}, Level: "collectives", Limit: ncclOneLimit, Env: []string{
@@ -37,6 +41,8 @@ func (n *ncclChecks) chain(ctx context.Context) {
 	}}
 	if n.way != nil {
 		run.World, run.Way = 2, *n.way
+	} else {
+		run.Phases = append(run.Phases, ncclSelf)
 	}
 	res := n.run(ctx, run)
 	if n.cut("chain", res) {
@@ -50,14 +56,33 @@ func (n *ncclChecks) chain(ctx context.Context) {
 	n.judge("chain", chainProblems(res, len(wrote), run.World), fmt.Sprintf("%s behind the plugin: both recorded", path), figure("files of the other", len(wrote)))
 }
 
+// unreported is why a job of one rank shows nothing of the plugin.
+const unreported = "needs two ranks on the GPU: NCCL reports no message of a rank to itself"
+
 func chainProblems(res *ncclResult, files, world int) (problems []string) {
 	problems = ringsProblems(res.Seen, world)
-	if world > 1 {
+	if world == 1 {
+		problems = append(problems, recordProblems(res.Seen)...)
+	} else {
 		v := compareNCCL(res.Truths, res.Seen)
 		problems = slices.Concat(problems, v.Problems[ncclAboutOps], v.Problems[ncclAboutEnds])
 	}
 	if files == 0 {
 		problems = append(problems, "the other plugin wrote no file")
+	}
+	return problems
+}
+
+// recordProblems tests that every ring has a record, of any kind.
+func recordProblems(seen []*ringSeen) (problems []string) {
+	for _, s := range seen {
+		count := uint64(0)
+		for _, n := range s.Kinds {
+			count += n
+		}
+		if count == 0 {
+			problems = append(problems, fmt.Sprintf("rank %d: got no record in its ring; want some", s.Header.Rank))
+		}
 	}
 	return problems
 }

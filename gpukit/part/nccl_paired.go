@@ -27,6 +27,10 @@ func (n *ncclChecks) cost(ctx context.Context, world int) {
 		}
 		run.Way, run.Ops = *n.way, 150
 	}
+	if world == 1 && n.silent {
+		n.p.Add(name, report.NotShown, unreported)
+		return
+	}
 	var off, on, offCall, onCall [][]float64
 	for i, plugin := range []bool{false, true, true, false} {
 		if !n.room(ctx, name, 12*time.Second) {
@@ -44,6 +48,10 @@ func (n *ncclChecks) cost(ctx context.Context, world int) {
 			n.p.Addf(name, report.Failed, "the loop did not end: %s", ncclWords(res))
 			return
 		}
+		if problems := loopProblems(res, world); plugin && len(problems) > 0 {
+			n.p.Addf(name, report.Failed, "the plugin recorded nothing that could cost: %s", few(problems, maxProblems))
+			return
+		}
 		whole, call := took(res.Truths[0])
 		if plugin {
 			on, onCall = append(on, whole), append(onCall, call)
@@ -52,6 +60,17 @@ func (n *ncclChecks) cost(ctx context.Context, world int) {
 		}
 	}
 	n.costs(name, world, off, on, offCall, onCall)
+}
+
+// loopProblems tests that every rank has a ring with operations.
+func loopProblems(res *ncclResult, world int) []string {
+	problems := ringsProblems(res.Seen, world)
+	for _, s := range res.Seen {
+		if s.ops() == 0 {
+			problems = append(problems, fmt.Sprintf("rank %d: got no operation in its ring; want those of the loop", s.Header.Rank))
+		}
+	}
+	return problems
 }
 
 func (n *ncclChecks) costs(name string, world int, off, on, offCall, onCall [][]float64) {

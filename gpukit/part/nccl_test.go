@@ -3,6 +3,7 @@
 package part
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -61,7 +62,7 @@ func ncclJob() (truths []*ncclTruth, seen []*ringSeen) {
 // ringFor returns the ring of a rank as it is when everything is right. NCCL takes the
 // larger operation of call 2 first.
 func ringFor(t *ncclTruth) *ringSeen {
-	s := &ringSeen{Closed: true, Drops: map[string]uint64{}, Header: ring.Header{PID: t.PID, Rank: int32(t.Rank), WorldSize: 2}}
+	s := &ringSeen{Closed: true, Drops: map[string]uint64{}, Kinds: map[string]uint64{ring.KindOp.String(): uint64(len(t.Ops))}, Header: ring.Header{PID: t.PID, Rank: int32(t.Rank), WorldSize: 2}}
 	world := ncclComm{Comm: ring.Comm{Index: 1, Hash: 0xa, Ranks: 2, Rank: int32(t.Rank), ABI: 5}}
 	pair := ncclComm{Comm: ring.Comm{Index: 2, Hash: 0xb, Ranks: 2, Rank: int32(t.Rank), ABI: 5}}
 	next := map[string]uint64{}
@@ -501,6 +502,57 @@ func TestChainProblems(t *testing.T) {
 	assert.Equal(t, []string{"got 0 rings; want 1"}, chainProblems(&ncclResult{}, 1, 1))
 	seen[0].Comms[0].Ops[0].Bytes++
 	assert.NotEmpty(t, chainProblems(res, 1, 2))
+	empty := &ncclResult{Seen: []*ringSeen{{}}}
+	assert.Equal(t, []string{"rank 0: got no record in its ring; want some"}, chainProblems(empty, 1, 1))
+	empty.Seen[0].Kinds = map[string]uint64{ring.KindOp.String(): 1}
+	assert.Empty(t, chainProblems(empty, 1, 1))
+}
+
+// loopKit returns a kit on a GPU whose Python does the loop: it writes what a rank does,
+// without a ring.
+func loopKit(t *testing.T) *kit.Kit {
+	t.Helper()
+	truth := ncclTruth{World: 1, Phases: []string{ncclLoop}, Ended: true}
+	for i := range leastOps {
+		truth.Ops = append(truth.Ops, ncclOp{Phase: ncclLoop, Call: i + 1, Before: 1000, Called: 1010, After: 1100})
+	}
+	text, err := json.Marshal(truth)
+	require.NoError(t, err)
+	k := testKit(t)
+	k.GPU, k.Python = &kit.GPU{}, filepath.Join(k.Dir, "python3")
+	script := "#!/bin/sh\nwhile [ \"$1\" != --folder ]; do shift; done\necho '" + string(text) + "' >\"$2/truth-0.json\"\n"
+	require.NoError(t, os.WriteFile(k.Python, []byte(script), 0o700))
+	return k
+}
+
+func TestCost_RunWithPluginWithoutRing_Failed(t *testing.T) {
+	p := report.NewPart("nccl", "", 0)
+	n := &ncclChecks{k: loopKit(t), p: p, good: report.Shown}
+	n.cost(t.Context(), 1)
+	require.Len(t, p.Checks, 1)
+	assert.Equal(t, report.Failed, p.Checks[0].Status)
+	assert.Contains(t, p.Checks[0].Text, "got 0 rings; want 1")
+}
+
+func TestLoopProblems_RingWithoutOperations_Problem(t *testing.T) {
+	_, seen := ncclJob()
+	assert.Empty(t, loopProblems(&ncclResult{Seen: seen}, 2))
+	seen[1].Comms = nil
+	assert.Equal(t, []string{"rank 1: got no operation in its ring; want those of the loop"}, loopProblems(&ncclResult{Seen: seen}, 2))
+}
+
+func TestCostAndChain_NCCLReportsNoMessageToItself_NotShown(t *testing.T) {
+	inspector := filepath.Join(t.TempDir(), "libnccl-profiler-inspector.so")
+	require.NoError(t, os.WriteFile(inspector, nil, 0o600))
+	t.Setenv("NCCL_INSPECTOR_PLUGIN", inspector)
+	truths, seen := ncclJob()
+	seen[0].Comms = nil
+	got := ncclStatuses(func(n *ncclChecks) {
+		n.selfMessages(truths[0], seen[0])
+		n.cost(t.Context(), 1)
+		n.chain(t.Context())
+	})
+	assert.Equal(t, map[string]report.Status{"rank-1-messages": report.NotShown, "cost-1-rank": report.NotShown, "chain": report.NotShown}, got)
 }
 
 func TestParts_WithoutPython_NotShown(t *testing.T) {
