@@ -68,6 +68,7 @@ func (h *hangChecks) judge(name string, problems []string, text string, figures 
 type hangJob struct {
 	dir    string // of its dumps
 	truths []*dumpTruth
+	log    string // what its ranks printed, with NCCL's warnings
 	err    error
 }
 
@@ -79,7 +80,8 @@ func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env 
 		job.err = fmt.Errorf("prepare job %s: %w", name, err)
 		return job
 	}
-	_, job.err = runJob(ctx, h.k, world, hangLimit, func(rank int) kit.Command {
+	var ranks []*kit.Process
+	ranks, job.err = runJob(ctx, h.k, world, hangLimit, func(rank int) kit.Command {
 		args := []string{
 			h.k.Program("dumps.py"), mode, "--rank", strconv.Itoa(rank), "--world", strconv.Itoa(world), "--folder", dir,
 			"--timeout", seconds(hangTimeout), "--grace", seconds(hangGrace),
@@ -93,6 +95,7 @@ func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env 
 		}
 		return withRoom(h.k, c)
 	}, func(context.Context) {})
+	job.log = printed(ranks)
 	truths, err := readTruths[dumpTruth](dir, world)
 	job.truths = truths
 	if err != nil && job.err == nil {
@@ -100,6 +103,16 @@ func (h *hangChecks) run(ctx context.Context, name, mode string, world int, env 
 	}
 	h.keep(name, dir)
 	return job
+}
+
+// printed returns what the processes of a job wrote to stdout and stderr.
+func printed(processes []*kit.Process) string {
+	var all strings.Builder
+	for _, p := range processes {
+		result, _ := p.Wait() // the job returned the error
+		all.WriteString(result.Stdout + "\n" + result.Stderr + "\n")
+	}
+	return all.String()
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) }
@@ -211,31 +224,31 @@ func (h *hangChecks) missing(ctx context.Context) {
 			return
 		}
 		job := h.run(ctx, "missing-"+strings.ToLower(way.Name), "missing", 2, func(rank int) []string { return append(way.Env(rank), ncclNetwork...) })
-		why, came := job.refusal()
-		if came {
+		why := job.refusal()
+		if why == "" {
 			h.judgeMissing(ctx, job, 2)
 			return
 		}
 		refused = append(refused, fmt.Sprintf("with %s: %s", way.Name, why))
 	}
 	if len(refused) == 0 {
-		refused = []string{noWay}
+		h.p.Add("missing", report.NotShown, noWay)
+		return
 	}
-	h.p.Addf("missing", report.NotShown, "two ranks on one GPU did not come to the operation: %s", strings.Join(refused, "; "))
+	h.p.Addf("missing", report.NotShown, "NCCL refuses two ranks on one GPU: %s", strings.Join(refused, "; "))
 }
 
-// refusal returns why the ranks did not come to the operation that hangs, in the words of a
-// rank. came: one did, or no rank wrote why, and either is to be judged.
-func (job *hangJob) refusal() (why string, came bool) {
+// refusal returns NCCL's own words where it refused the ranks; empty where it did not, or a
+// rank came to the operation that hangs.
+func (job *hangJob) refusal() string {
 	if job.doomed() != nil {
-		return "", true
+		return ""
 	}
+	text := job.log
 	for _, t := range job.truths {
-		if t.Error != "" {
-			return t.Error, false
-		}
+		text += "\n" + t.Error
 	}
-	return "", true
+	return ncclRefusal(text)
 }
 
 // doomed returns what a rank wrote that came to the operation that hangs; nil: none did.

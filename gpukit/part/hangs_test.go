@@ -143,23 +143,47 @@ func refused(rank int) *dumpTruth {
 	return &dumpTruth{Rank: rank, World: 2, Error: "DistBackendError: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0"}
 }
 
-func TestRefusal_WhatTheRanksWrote_Decides(t *testing.T) {
+func TestRefusal_NCCLsOwnWordsAlone(t *testing.T) {
+	const words = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0"
 	came, _ := dumpJob()
 	for name, c := range map[string]struct {
-		job  hangJob
-		why  string
-		came bool
+		job hangJob
+		why string
 	}{
-		"a rank wrote why":                 {hangJob{truths: []*dumpTruth{refused(0)}}, refused(0).Error, false},
-		"a rank came, there is no dump":    {hangJob{truths: []*dumpTruth{refused(0), came}}, "", true},
-		"no rank wrote anything":           {hangJob{err: errors.New("exit status 139")}, "", true},
-		"a rank ended early without words": {hangJob{truths: []*dumpTruth{{}}}, "", true},
+		"a rank wrote NCCL's words":        {hangJob{truths: []*dumpTruth{refused(0)}}, words},
+		"NCCL warned":                      {hangJob{log: "vm:1:1 [0] init.cc:842 NCCL WARN " + words + "\n"}, words},
+		"a rank came, there is no dump":    {hangJob{truths: []*dumpTruth{refused(0), came}}, ""},
+		"another reason":                   {hangJob{truths: []*dumpTruth{{Error: noModule}}}, ""},
+		"no rank wrote anything":           {hangJob{err: errors.New("exit status 139")}, ""},
+		"a rank ended early without words": {hangJob{truths: []*dumpTruth{{}}}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			why, came := c.job.refusal()
-			assert.Equal(t, c.why, why)
-			assert.Equal(t, c.came, came)
-		})
+		assert.Equal(t, c.why, c.job.refusal(), name)
+	}
+}
+
+const noModule = "ModuleNotFoundError: No module named 'numpy'"
+
+// rankFails returns a kit on a GPU whose ranks write an error in their truth, and end.
+func rankFails(t *testing.T, words string) *kit.Kit {
+	t.Helper()
+	k := testKit(t)
+	k.GPU, k.Torch, k.Python = &kit.GPU{}, &kit.Torch{}, filepath.Join(k.Dir, "python3")
+	text, err := json.Marshal(map[string]string{"error": words})
+	require.NoError(t, err)
+	script := "#!/bin/sh\nwhile [ \"$1\" != --folder ]; do shift; done\necho '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' >\"$2/truth-$RANK.json\"\nexit 1\n"
+	require.NoError(t, os.WriteFile(k.Python, []byte(script), 0o700))
+	return k
+}
+
+func TestMissing_RanksFail_NotShownOnlyWhereNCCLRefused(t *testing.T) {
+	for words, want := range map[string]report.Status{refused(0).Error: report.NotShown, noModule: report.Failed} {
+		p := report.NewPart("hangs", "", 0)
+		h := &hangChecks{k: rankFails(t, words), p: p, good: report.Shown}
+		h.missing(t.Context())
+		require.Len(t, p.Checks, 1, words)
+		assert.Equal(t, want, p.Checks[0].Status, p.Checks[0].Text)
+		_, reason, _ := strings.Cut(words, ": ")
+		assert.Contains(t, p.Checks[0].Text, reason)
 	}
 }
 

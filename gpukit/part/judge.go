@@ -37,12 +37,17 @@ const reserve = 3 * time.Second
 
 // room reports whether a job that takes so long may begin, and adds a check where not.
 func room(ctx context.Context, p *report.Part, name string, least time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	if ctx.Err() == nil && (!ok || time.Until(deadline) > least+reserve) {
+	if left(ctx, least) {
 		return true
 	}
 	p.Addf(name, report.NotShown, "not run: no time left of the part's; it needs %v", least)
 	return false
+}
+
+// left reports whether the part's time has room for a job.
+func left(ctx context.Context, least time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() == nil && (!ok || time.Until(deadline) > least+reserve)
 }
 
 // maxProblems bounds how many problems a text names.

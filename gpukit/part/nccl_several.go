@@ -23,7 +23,11 @@ func (n *ncclChecks) severalRanks(ctx context.Context) bool {
 	}
 	if n.k.GPU == nil {
 		n.way = &gpuWay{Name: "stand-in"}
-		return n.twoRanks(ctx, *n.way) == nil
+		why := n.twoRanks(ctx, *n.way)
+		if why != nil {
+			broken(n.p, "ranks-2", why)
+		}
+		return why == nil
 	}
 	ways, err := gpuWays(n.k)
 	if err != nil {
@@ -34,37 +38,93 @@ func (n *ncclChecks) severalRanks(ctx context.Context) bool {
 		n.p.Add("ranks-2", report.NotShown, noWay)
 		return false
 	}
-	var refused []string
-	for _, way := range ways {
+	var whys []error
+	for i, way := range ways {
+		if i > 0 && !left(ctx, 20*time.Second) {
+			break
+		}
 		why := n.twoRanks(ctx, way)
 		if why == nil {
 			n.way = &way
+			n.lost("ranks-2", whys)
 			return true
 		}
 		if errors.Is(why, kit.ErrNoTime) {
-			return false
-		}
-		refused = append(refused, why.Error())
-		if !n.room(ctx, "ranks-2-again", 20*time.Second) {
+			if len(whys) == 0 {
+				broken(n.p, "ranks-2", why)
+				return false
+			}
 			break
 		}
+		whys = append(whys, why)
 	}
-	if n.withoutPlugin(ctx, ways[len(ways)-1]) {
-		n.p.Addf("ranks-2", report.Failed, "two ranks work without the plugin, and not with it: %s", strings.Join(refused, "; "))
-		return false
-	}
-	n.p.Addf("ranks-2", report.NotShown, "NCCL refuses two ranks on one GPU: %s", strings.Join(refused, "; "))
+	n.failed("ranks-2", whys, n.withoutPlugin(ctx, 2, ways[len(whys)-1]))
 	return false
 }
 
-// withoutPlugin reports whether two ranks do the list of operations where there is no
-// plugin.
-func (n *ncclChecks) withoutPlugin(ctx context.Context, way gpuWay) bool {
-	if ctx.Err() != nil {
-		return false
+// lost adds a failure for ways that broke before another worked. NCCL may refuse one.
+func (n *ncclChecks) lost(name string, whys []error) {
+	for _, why := range whys {
+		if !errors.Is(why, errRefused) {
+			n.p.Addf(name+"-way", report.Failed, "another way works; %v", why)
+		}
 	}
-	res := n.run(ctx, ncclRun{Name: "two-bare", World: 2, Phases: []string{ncclList}, Env: ncclBare, Way: way, Limit: ncclLoopLimit})
-	return allDone(res.Truths, 2, ncclList)
+}
+
+// errRefused is wrapped where NCCL's own words refuse ranks on one GPU.
+var errRefused = errors.New("NCCL refuses ranks on one GPU")
+
+// errUndone is wrapped where ranks did not do their list for any other reason.
+var errUndone = errors.New("ranks did not do their list")
+
+// undone returns why ranks did not do their list.
+func undone(res *ncclResult) error {
+	said := res.Log
+	for _, t := range res.Truths {
+		said += "\n" + t.Error
+	}
+	if words := ncclRefusal(said); words != "" {
+		return fmt.Errorf("%w: %s", errRefused, words)
+	}
+	return fmt.Errorf("%w: %s", errUndone, ncclWords(res))
+}
+
+// failed adds a check for ranks that no way let do their list. It is not shown only where
+// NCCL refuses, with the plugin in all ways and without it. control is why the ranks did not
+// do it without the plugin; nil: they did.
+func (n *ncclChecks) failed(name string, whys []error, control error) {
+	texts, refuses := []string{}, errors.Is(control, errRefused)
+	for _, why := range whys {
+		texts = append(texts, why.Error())
+		refuses = refuses && errors.Is(why, errRefused)
+	}
+	text := strings.Join(texts, "; ")
+	switch {
+	case control == nil:
+		n.p.Addf(name, report.Failed, "the ranks work without the plugin, and not with it: %s", text)
+	case errors.Is(control, kit.ErrNoTime):
+		n.p.Addf(name, report.Failed, "%s; the job without the plugin, which would decide, had no time", text)
+	case refuses:
+		n.p.Add(name, report.NotShown, text)
+	default:
+		n.p.Addf(name, report.Failed, "%s; without the plugin: %v", text, control)
+	}
+}
+
+// withoutPlugin returns why ranks do not do the list of operations where there is no
+// plugin, or kit.ErrNoTime; nil: they do.
+func (n *ncclChecks) withoutPlugin(ctx context.Context, world int, way gpuWay) error {
+	if !left(ctx, 12*time.Second) {
+		return kit.ErrNoTime
+	}
+	res := n.run(ctx, ncclRun{Name: fmt.Sprintf("bare-%d", world), World: world, Phases: []string{ncclList}, Env: ncclBare, Way: way, Limit: ncclLoopLimit})
+	switch {
+	case errors.Is(res.Err, kit.ErrNoTime):
+		return kit.ErrNoTime
+	case allDone(res.Truths, world, ncclList):
+		return nil
+	}
+	return undone(res)
 }
 
 // ncclBare keeps NCCL from loading a plugin that lies about.
@@ -74,22 +134,19 @@ func allDone(truths []*ncclTruth, world int, phase string) bool {
 	return len(truths) == world && !slices.ContainsFunc(truths, func(t *ncclTruth) bool { return !t.done(phase) })
 }
 
-// twoRanks runs two ranks in one way. The error is NCCL's reason to refuse them, or
-// kit.ErrNoTime.
+// twoRanks runs two ranks in one way. The error is why they did not do their list:
+// errRefused, errUndone or kit.ErrNoTime.
 func (n *ncclChecks) twoRanks(ctx context.Context, way gpuWay) error {
 	watch := &ncclWatch{n: n}
 	res := n.run(ctx, ncclRun{
 		Name: "two-" + strings.ToLower(way.Name), World: 2, Phases: []string{ncclList, ncclBurst, ncclLate, ncclOpen, ncclHold},
 		Level: "collectives", Way: way, Limit: ncclTwoLimit, During: watch.during,
 	})
-	if n.cut("ranks-2", res) {
+	if errors.Is(res.Err, kit.ErrNoTime) {
 		return kit.ErrNoTime
 	}
 	if !allDone(res.Truths, 2, ncclList) {
-		if n.k.GPU == nil {
-			n.p.Addf("ranks-2", report.Failed, "the stand-in did not do its list: %v", res.Err)
-		}
-		return fmt.Errorf("with %s: %s", way.Name, ncclWords(res))
+		return fmt.Errorf("with %s: %w", way.Name, undone(res))
 	}
 	n.several("ranks-2", res, 2, way)
 	watch.judge(res)
@@ -278,11 +335,12 @@ func (n *ncclChecks) fourRanks(ctx context.Context) {
 		return
 	}
 	if !allDone(res.Truths, 4, ncclList) {
-		status := report.NotShown
+		why := fmt.Errorf("four ranks, where two worked: %w", undone(res))
 		if n.k.GPU == nil {
-			status = report.Failed
+			n.p.Add("ranks-4", report.Failed, why.Error())
+			return
 		}
-		n.p.Addf("ranks-4", status, "four ranks did not do their list, where two did: %s", ncclWords(res))
+		n.failed("ranks-4", []error{why}, n.withoutPlugin(ctx, 4, *n.way))
 		return
 	}
 	n.several("ranks-4", res, 4, *n.way)

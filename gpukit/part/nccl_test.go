@@ -3,6 +3,7 @@
 package part
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -447,6 +449,61 @@ func TestCosts_Measured_Noted(t *testing.T) {
 		got := ncclStatuses(func(n *ncclChecks) { n.costs("cost", world, off, on, off, on) })
 		assert.Equal(t, map[string]report.Status{"cost": report.Noted}, got)
 	}
+}
+
+func TestFailed_NotShownOnlyWhereNCCLRefusesWithoutThePlugin(t *testing.T) {
+	const words = "Duplicate GPU detected : rank 0 and rank 1"
+	refuses := undone(&ncclResult{Log: "vm:1:1 [0] init.cc:842 NCCL WARN " + words + "\n"})
+	require.ErrorIs(t, refuses, errRefused)
+	breaks := undone(&ncclResult{Truths: []*ncclTruth{{Error: noModule}}})
+	require.ErrorIs(t, breaks, errUndone)
+	for name, c := range map[string]struct {
+		whys    []error
+		control error
+		want    report.Status
+		text    string
+	}{
+		"NCCL refuses both":         {[]error{refuses, refuses}, refuses, report.NotShown, words},
+		"without the plugin, works": {[]error{refuses}, nil, report.Failed, "the ranks work without the plugin, and not with it: "},
+		"no time for the control":   {[]error{refuses}, kit.ErrNoTime, report.Failed, "the job without the plugin, which would decide, had no time"},
+		"another reason":            {[]error{breaks}, breaks, report.Failed, noModule},
+		"one way for another":       {[]error{breaks, refuses}, refuses, report.Failed, noModule},
+		"the control for another":   {[]error{refuses}, breaks, report.Failed, "without the plugin: "},
+	} {
+		p := report.NewPart("nccl", "", 0)
+		(&ncclChecks{p: p}).failed("ranks-2", c.whys, c.control)
+		require.Len(t, p.Checks, 1, name)
+		assert.Equal(t, c.want, p.Checks[0].Status, name)
+		assert.Contains(t, p.Checks[0].Text, c.text, name)
+	}
+}
+
+func TestSeveralRanks_RanksBreak_Failed(t *testing.T) {
+	for words, want := range map[string]report.Status{refused(0).Error: report.NotShown, noModule: report.Failed} {
+		k := rankFails(t, words)
+		got := map[string]report.Status{}
+		p := report.NewPart("nccl", "", 0)
+		n := &ncclChecks{k: k, p: p, good: report.Shown, way: &gpuWay{}}
+		n.fourRanks(t.Context())
+		n.severalRanks(t.Context())
+		for _, c := range p.Checks {
+			got[c.Name] = c.Status
+		}
+		assert.Equal(t, map[string]report.Status{"ranks-2": want, "ranks-4": want}, got, words)
+	}
+}
+
+func TestWithoutPlugin_NoTimeLeft_IsNoRefusal(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	assert.ErrorIs(t, (&ncclChecks{}).withoutPlugin(ctx, 2, gpuWay{}), kit.ErrNoTime)
+}
+
+func TestLost_AWayThatBroke_Failed(t *testing.T) {
+	got := ncclStatuses(func(n *ncclChecks) { n.lost("ranks-2", []error{errRefused}) })
+	assert.Empty(t, got)
+	got = ncclStatuses(func(n *ncclChecks) { n.lost("ranks-2", []error{errUndone}) })
+	assert.Equal(t, map[string]report.Status{"ranks-2-way": report.Failed}, got)
 }
 
 func TestCut_TimeOfThePart_NotShown(t *testing.T) {
