@@ -24,12 +24,14 @@ var ranksConfig []byte
 
 const (
 	ranksWorld  = 2
-	ranksFault  = 1  // the rank that has the fault
-	ranksSteps  = 60 // of each job
-	ranksLimit  = 60 * time.Second
+	ranksFault  = 1                // the rank that has the fault
+	ranksSteps  = 60               // of each job
 	ranksLeast  = 10 * time.Second // of the part's, for a job to begin
 	ranksEnding = 15 * time.Second // of the collector
 )
+
+// ranksLimit bounds the ranks of a job; tests shorten it.
+var ranksLimit = 60 * time.Second
 
 // ranksDrain is how long the collector has for the last of the rings, which it polls every
 // 50 ms; tests shorten it.
@@ -119,6 +121,7 @@ func (c rankCase) run(ctx context.Context, k *kit.Kit, p *report.Part) []kit.Ent
 	dir := filepath.Join(k.Work, c.name)
 	logged := len(k.Log.String())
 	found, did, err := c.found(ctx, k, dir)
+	defer c.ended(p, did)
 	refusal := ncclRefusal(since(k.Log.String(), logged))
 	switch {
 	case errors.Is(err, kit.ErrNoTime):
@@ -212,7 +215,7 @@ func (c rankCase) train(ctx context.Context, k *kit.Kit, dir string) ([]rankDid,
 }
 
 // trainFor runs the ranks to their end, within a limit. A rank that has printed what it
-// did counts, though its process did not end by then.
+// did counts, though its process did not end by then, which is Late.
 func (c rankCase) trainFor(ctx context.Context, k *kit.Kit, dir string, limit time.Duration) ([]rankDid, error) {
 	port, err := freePort(ctx)
 	if err != nil {

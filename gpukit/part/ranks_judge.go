@@ -26,24 +26,26 @@ func (c rankCase) judge(p *report.Part, status report.Status, found []model.Find
 	if known {
 		figures = append(figures, report.Figure{Name: fmt.Sprintf("rank %d came later by", ranksFault), Value: later, Unit: "ms"})
 	}
-	late := lateRanks(did)
 	found, right := latest(found), status
 	status, text := c.verdict(right, found)
 	if status == report.Failed && right == report.Shown && known && c.truly(found, later) {
 		status, text = report.NotShown, fmt.Sprintf("no healthy job: the ranks take turns on the GPU, and one came %.1f ms later in each step, as was found: %s", max(later, -later), text)
 	}
-	p.Add(c.name, status, text+late, figures...)
+	p.Add(c.name, status, text, figures...)
 }
 
-// lateRanks notes the ranks whose process did not end in time, after their answer.
-func lateRanks(did []rankDid) string {
-	var note strings.Builder
+// ended adds a failure where the process of a rank did not end in time after its answer,
+// which counts all the same.
+func (c rankCase) ended(p *report.Part, did []rankDid) {
+	var late []string
 	for _, d := range did {
 		if d.Late {
-			fmt.Fprintf(&note, "; the process of rank %d gave its answer and did not end within %v", d.Rank, ranksLimit)
+			late = append(late, fmt.Sprintf("the process of rank %d gave its answer and did not end within %v", d.Rank, ranksLimit))
 		}
 	}
-	return note.String()
+	if len(late) > 0 {
+		p.Add(c.name+"-end", report.Failed, strings.Join(late, "; "))
+	}
 }
 
 // readLine is what `lockstep run` prints at its end.

@@ -184,7 +184,6 @@ func TestTrain_ProcessEndsLateAfterItsAnswer_AnswerCounts(t *testing.T) {
 	did, err := rankCase{fault: "none"}.trainFor(t.Context(), k, t.TempDir(), 300*time.Millisecond)
 	require.NoError(t, err)
 	assert.Equal(t, []rankDid{{Rank: 0, StepMS: 60}, {Rank: 1, StepMS: 60, Late: true}}, did)
-	assert.Contains(t, lateRanks(did), "the process of rank 1 gave its answer and did not end")
 
 	k = ranksKit(t, "", "sleep 600")
 	_, err = rankCase{fault: "none"}.trainFor(t.Context(), k, t.TempDir(), 50*time.Millisecond)
@@ -193,6 +192,23 @@ func TestTrain_ProcessEndsLateAfterItsAnswer_AnswerCounts(t *testing.T) {
 	defer cancel()
 	_, err = rankCase{fault: "none"}.trainFor(part, k, t.TempDir(), time.Minute)
 	require.ErrorIs(t, err, kit.ErrNoTime)
+}
+
+func TestRun_ProcessEndsLate_FindingCountsAndTheEndFailed(t *testing.T) {
+	drain, limit := ranksDrain, ranksLimit
+	ranksDrain, ranksLimit = 50*time.Millisecond, 300*time.Millisecond
+	t.Cleanup(func() { ranksDrain, ranksLimit = drain, limit })
+	read := `trap 'echo "Read 9 operations of 2 ranks."; exit 0' INT; : >"$LOCKSTEP_FINDINGS"; while :; do sleep 0.01; done`
+	k := ranksKit(t, read, didSteps+`; [ $RANK = 0 ] || sleep 600`)
+	p := report.NewPart("ranks", "", 0)
+	rankCases[0].run(t.Context(), k, p)
+	got := map[string]report.Check{}
+	for _, c := range p.Checks {
+		got[c.Name] = c
+	}
+	assert.Equal(t, report.StandIn, got["healthy"].Status, got["healthy"].Text)
+	assert.Equal(t, report.Failed, got["healthy-end"].Status)
+	assert.Contains(t, got["healthy-end"].Text, "the process of rank 1 gave its answer and did not end within 300ms")
 }
 
 func TestRunRanks_NoTimeLeft_NotShown(t *testing.T) {
