@@ -208,7 +208,7 @@ func (s *session) times(ours, theirs []seen) report.Check {
 	case verdict == vague:
 		return report.Check{
 			Name: name, Status: report.NotShown, Figures: figures,
-			Text: text + fmt.Sprintf("; equal windows differ by %.2f %%, so that this machine cannot decide", 100*t.spread),
+			Text: text + fmt.Sprintf("; equal windows differ by as much (all together by %.2f %%), so that this machine cannot decide", 100*t.spread),
 		}
 	}
 	return s.check(name, verdict == within, text, figures...)

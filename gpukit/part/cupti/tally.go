@@ -3,6 +3,7 @@
 package cupti
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -89,7 +90,7 @@ type times struct {
 	difference   float64 // relative
 	// spread is how much equal windows differ, relative, whoever records them.
 	spread float64
-	worst  kindTimes // the one closest to its limit or furthest beyond it
+	worst  kindTimes // the one with the worst verdict, and closest to its limit or furthest beyond it
 	kinds  verdict   // the worst of all
 }
 
@@ -106,8 +107,6 @@ const (
 	maxTimes   = 0.01
 	// stampStep is the step of the device's stamps, ns: a time may be off by one.
 	stampStep = 32
-	// maxKindLimit is the widest limit that still says something of a kind.
-	maxKindLimit = 0.1
 )
 
 // verdict says how a difference lies to its limit.
@@ -120,23 +119,28 @@ const (
 )
 
 // limit is how far a kind may be off.
-func (k kindTimes) limit() float64 { return maxTimes + k.stamps + k.spread }
+func (k kindTimes) limit() float64 { return maxTimes + k.stamps }
 
 func (k kindTimes) judge() verdict {
 	switch d := math.Abs(k.difference); {
-	case d > k.limit():
+	case d > k.limit()+k.spread:
 		return beyond
-	case d > maxTimes+k.stamps && k.limit() > maxKindLimit:
+	case d > k.limit():
 		return vague
 	}
 	return within
+}
+
+// worse reports whether a kind has a worse verdict than another, or is closer to its limit.
+func (k kindTimes) worse(than kindTimes) bool {
+	return cmp.Or(cmp.Compare(k.judge(), than.judge()), cmp.Compare(math.Abs(k.difference)/k.limit(), math.Abs(than.difference)/than.limit())) > 0
 }
 
 func (k kindTimes) describe() string {
 	if k.name == "" {
 		return "none"
 	}
-	return fmt.Sprintf("%s, %+.2f %%, limit %.2f %% (%.0f, stamps of %d ns %.2f, spread of equal windows %.2f)",
+	return fmt.Sprintf("%s, %+.2f %%, limit %.2f %% (%.0f, stamps of %d ns %.2f), spread of equal windows %.2f %%",
 		k.name, 100*k.difference, 100*k.limit(), 100*maxTimes, stampStep, 100*k.stamps, 100*k.spread)
 }
 
@@ -157,7 +161,7 @@ func compareTimes(ours, theirs []tally, confirmed float64) times {
 			continue
 		}
 		k := kindTimes{name: name, difference: a/b - 1, stamps: stampStep * float64(theirs[0][name].count) / b, spread: max(spreadOf(reference), confirmed)}
-		if t.worst.name == "" || math.Abs(k.difference)/k.limit() > math.Abs(t.worst.difference)/t.worst.limit() {
+		if t.worst.name == "" || k.worse(t.worst) {
 			t.worst = k
 		}
 		t.kinds = max(t.kinds, k.judge())
