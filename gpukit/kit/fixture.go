@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lockstep-otel/lockstep/gpukit/report"
 )
 
 const (
@@ -81,44 +83,81 @@ func (k *Kit) Fixture(name string, entries ...Entry) error {
 	return nil
 }
 
-// FixtureWith keeps extra entries, too, unless the archive is too large with them. Where
-// the others are too large without them, it keeps those that fit, in their order, and
-// the error names the ones that do not.
-func (k *Kit) FixtureWith(name string, extra []Entry, entries ...Entry) error {
-	err := k.Fixture(name, slices.Concat(entries, extra)...)
-	if errors.Is(err, errTooLarge) && len(entries) > 0 && len(extra) > 0 {
-		err = k.Fixture(name, entries...)
+// FixtureWith keeps extra entries, too, as far as they fit, in their order, and returns the
+// names of those that do not. Where entries are too large without them, it keeps those
+// that fit, and the error names the ones that do not.
+func (k *Kit) FixtureWith(name string, extra []Entry, entries ...Entry) (left []string, err error) {
+	if err := k.Fixture(name, slices.Concat(entries, extra)...); !errors.Is(err, errTooLarge) {
+		return nil, err
 	}
-	if !errors.Is(err, errTooLarge) {
-		return err
+	kept, lost, room, err := k.fitting(entries, k.fixtures.max)
+	if err != nil {
+		return nil, err
 	}
-	fit, rest, failed := k.fitting(slices.Concat(entries, extra))
-	if failed == nil && len(fit) > 0 {
-		failed = k.Fixture(name, fit...)
+	more, left, _, err := k.fitting(extra, room)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(fmt.Errorf("keep fixture %s: %w: left out %s", name, errTooLarge, strings.Join(rest, ", ")), failed)
+	if len(lost) > 0 {
+		err = fmt.Errorf("keep fixture %s: %w: left out %s", name, errTooLarge, strings.Join(lost, ", "))
+	}
+	if kept = append(kept, more...); len(kept) > 0 {
+		err = errors.Join(err, k.Fixture(name, kept...))
+	}
+	return left, err
 }
 
-// fitting returns the entries that fit into one archive, and the names of the rest.
-func (k *Kit) fitting(entries []Entry) (fit []Entry, rest []string, err error) {
-	room := k.fixtures.max
+// Keep keeps a fixture as FixtureWith does, and adds a check to the part where something is
+// left out: noted for extra entries, failed for others and for any other reason.
+func (k *Kit) Keep(p *report.Part, name string, extra []Entry, entries ...Entry) {
+	if len(extra)+len(entries) == 0 {
+		return
+	}
+	left, err := k.FixtureWith(name, extra, entries...)
+	if err != nil {
+		p.Add("fixture", report.Failed, err.Error())
+	}
+	if len(left) > 0 {
+		p.Addf("fixture", report.Noted, "left out of %s.tar.gz, which may have %d MiB: %s", name, MaxFixtureBytes>>20, strings.Join(left, ", "))
+	}
+}
+
+// fitting returns the entries that fit into so many bytes of an archive, in their order,
+// the names of the rest, and the bytes that remain.
+func (k *Kit) fitting(entries []Entry, room int) (fit []Entry, rest []string, remain int, err error) {
+	size, err := k.size(entries...)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if size <= room {
+		return entries, nil, room - size, nil
+	}
 	for _, e := range entries {
-		clean, err := k.scrubbed([]Entry{e})
+		size, err := k.size(e)
 		if err != nil {
-			return nil, nil, fmt.Errorf("keep fixture: %w", err)
+			return nil, nil, 0, err
 		}
-		archive, err := pack(clean)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(archive) > room { // one archive of all is no larger than those of each
+		if size > room { // one archive of all is no larger than those of each
 			rest = append(rest, e.Name)
 			continue
 		}
-		room -= len(archive)
+		room -= size
 		fit = append(fit, e)
 	}
-	return fit, rest, nil
+	return fit, rest, room, nil
+}
+
+// size returns how large an archive of the entries is, bytes; 0 where there is none.
+func (k *Kit) size(entries ...Entry) (int, error) {
+	if len(entries) == 0 {
+		return 0, nil
+	}
+	clean, err := k.scrubbed(entries)
+	if err != nil {
+		return 0, fmt.Errorf("keep fixture: %w", err)
+	}
+	archive, err := pack(clean)
+	return len(archive), err
 }
 
 // Fixtures returns the names of the files that were kept.

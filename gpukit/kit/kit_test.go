@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/gpukit/report"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
@@ -174,27 +175,50 @@ func python(t *testing.T, k *Kit, script string) {
 	require.NoError(t, os.WriteFile(k.Python, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 }
 
-func TestFixtureWith_TooLarge_LeavesTheExtraOut(t *testing.T) {
+func TestFixtureWith_TooLarge_KeepsTheExtrasThatFit(t *testing.T) {
 	k := newKit(t)
 	k.fixtures.max = smallFixture
 	large := noise(smallFixture + 1<<10)
-	require.NoError(t, k.FixtureWith("small", []Entry{{Name: "b", Content: []byte("y")}}, Entry{Name: "a", Content: []byte("x")}))
-	both, err := os.Stat(filepath.Join(k.Out, "small.tar.gz"))
+	left, err := k.FixtureWith("small", []Entry{{"b", []byte("y")}}, Entry{"a", []byte("x")})
 	require.NoError(t, err)
-	require.NoError(t, k.FixtureWith("small", []Entry{{Name: "b", Content: large}}, Entry{Name: "a", Content: []byte("x")}))
-	one, err := os.Stat(filepath.Join(k.Out, "small.tar.gz"))
+	assert.Empty(t, left)
+	left, err = k.FixtureWith("some", []Entry{{"b", large}, {"c", []byte("z")}}, Entry{"a", []byte("x")})
 	require.NoError(t, err)
-	assert.Less(t, one.Size(), both.Size())
-	assert.ErrorContains(t, k.FixtureWith("other", []Entry{{Name: "b", Content: large}}), "too large")
+	assert.Equal(t, []string{"b"}, left)
+	assert.Equal(t, map[string]string{"a": "x", "c": "z"}, untar(t, filepath.Join(k.Out, "some.tar.gz")))
+	left, err = k.FixtureWith("other", []Entry{{"b", large}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"b"}, left)
+	assert.NoFileExists(t, filepath.Join(k.Out, "other.tar.gz"))
 }
 
 func TestFixtureWith_OneEntryTooLarge_KeepsTheOthers(t *testing.T) {
 	k := newKit(t)
 	k.fixtures.max = smallFixture
 	large := noise(smallFixture + 1<<10)
-	err := k.FixtureWith("modes", []Entry{{"d", []byte("more")}}, Entry{"a", []byte("one")}, Entry{"b", large}, Entry{"c", []byte("two")})
+	left, err := k.FixtureWith("modes", []Entry{{"d", []byte("more")}, {"e", large}}, Entry{"a", []byte("one")}, Entry{"b", large}, Entry{"c", []byte("two")})
 	require.ErrorContains(t, err, "left out b")
+	assert.Equal(t, []string{"e"}, left)
 	assert.Equal(t, map[string]string{"a": "one", "c": "two", "d": "more"}, untar(t, filepath.Join(k.Out, "modes.tar.gz")))
+}
+
+func TestKeep_WhatIsLeftOut_IsACheck(t *testing.T) {
+	k := newKit(t)
+	k.fixtures.max = smallFixture
+	large := noise(smallFixture + 1<<10)
+	p := report.NewPart("ranks", "", 0)
+	k.Keep(p, "none", nil)
+	k.Keep(p, "all", []Entry{{"b", []byte("y")}}, Entry{"a", []byte("x")})
+	require.Empty(t, p.Checks)
+	assert.Equal(t, []string{"all.tar.gz"}, k.Fixtures())
+	k.Keep(p, "ranks", []Entry{{"0.ring", large}}, Entry{"a", []byte("x")})
+	require.Len(t, p.Checks, 1)
+	assert.Equal(t, report.Noted, p.Checks[0].Status)
+	assert.Contains(t, p.Checks[0].Text, "left out of ranks.tar.gz, which may have 16 MiB: 0.ring")
+	k.Keep(p, "nccl", nil, Entry{"a", []byte("x")}, Entry{"log", large})
+	require.Len(t, p.Checks, 2)
+	assert.Equal(t, report.Failed, p.Checks[1].Status)
+	assert.Contains(t, p.Checks[1].Text, "left out log")
 }
 
 func TestLook_WhatIsMissing(t *testing.T) {

@@ -30,8 +30,9 @@ type ncclChecks struct {
 	p       *report.Part
 	good    report.Status
 	entries []kit.Entry
-	way     *gpuWay // that works; nil: none, or not known yet
-	silent  bool    // NCCL reported no message of a rank to itself
+	rings   []kit.Entry // kept as far as there is room
+	way     *gpuWay     // that works; nil: none, or not known yet
+	silent  bool        // NCCL reported no message of a rank to itself
 }
 
 func runNCCL(ctx context.Context, k *kit.Kit, p *report.Part) {
@@ -40,7 +41,7 @@ func runNCCL(ctx context.Context, k *kit.Kit, p *report.Part) {
 		p.Addf("plugin", report.NotShown, "needs python3: %s", k.Reason)
 		return
 	}
-	defer n.fixture()
+	defer func() { k.Keep(p, "nccl", n.rings, n.entries...) }()
 	n.library()
 	n.oneRank(ctx)
 	two := n.severalRanks(ctx)
@@ -55,15 +56,6 @@ func runNCCL(ctx context.Context, k *kit.Kit, p *report.Part) {
 // judge adds a check: failed where there are problems.
 func (n *ncclChecks) judge(name string, problems []string, text string, figures ...report.Figure) {
 	judge(n.p, n.good, name, problems, text, figures...)
-}
-
-func (n *ncclChecks) fixture() {
-	if len(n.entries) == 0 {
-		return
-	}
-	if err := n.k.Fixture("nccl", n.entries...); err != nil {
-		n.p.Add("fixture", report.Failed, err.Error())
-	}
 }
 
 // room reports whether a job may begin, and adds a line where not.

@@ -147,11 +147,11 @@ func (n *ncclChecks) keep(r ncclRun, res *ncclResult) {
 	if r.Phases[0] == ncclLoop {
 		return
 	}
-	add := func(name, path string) {
+	add := func(to *[]kit.Entry, name, path string) {
 		e, err := kit.FileEntry(path)
 		switch {
 		case err == nil:
-			n.entries = append(n.entries, kit.Entry{Name: r.Name + "/" + name, Content: e.Content})
+			*to = append(*to, kit.Entry{Name: r.Name + "/" + name, Content: e.Content})
 		case !errors.Is(err, os.ErrNotExist):
 			n.p.Add("fixture", report.Failed, err.Error())
 		}
@@ -159,7 +159,7 @@ func (n *ncclChecks) keep(r ncclRun, res *ncclResult) {
 	for rank := range r.World {
 		for _, name := range []string{"truth-%d.json", "nccl-%d.log"} {
 			name = fmt.Sprintf(name, rank)
-			add(name, filepath.Join(res.Dir, name))
+			add(&n.entries, name, filepath.Join(res.Dir, name))
 		}
 	}
 	rings, err := filepath.Glob(filepath.Join(res.Dir, "rings", "*.ring"))
@@ -167,7 +167,7 @@ func (n *ncclChecks) keep(r ncclRun, res *ncclResult) {
 		return
 	}
 	for _, path := range rings {
-		add(filepath.Base(path), path)
+		add(&n.rings, filepath.Base(path), path)
 	}
 }
 

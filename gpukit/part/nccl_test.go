@@ -591,6 +591,18 @@ func TestCost_RunWithPluginWithoutRing_Failed(t *testing.T) {
 	assert.Contains(t, p.Checks[0].Text, "got 0 rings; want 1")
 }
 
+func TestKeep_RingsOnlyWhereThereIsRoom(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "rings"), 0o700))
+	for _, name := range []string{"truth-0.json", "nccl-0.log", "rings/a.ring"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+	}
+	n := &ncclChecks{p: report.NewPart("nccl", "", 0)}
+	n.keep(ncclRun{Name: "one", World: 1, Phases: []string{ncclList}}, &ncclResult{Dir: dir})
+	assert.Equal(t, []kit.Entry{{Name: "one/truth-0.json", Content: []byte("x")}, {Name: "one/nccl-0.log", Content: []byte("x")}}, n.entries)
+	assert.Equal(t, []kit.Entry{{Name: "one/a.ring", Content: []byte("x")}}, n.rings)
+}
+
 func TestLoopProblems_RingWithoutOperations_Problem(t *testing.T) {
 	_, seen := ncclJob()
 	assert.Empty(t, loopProblems(&ncclResult{Seen: seen}, 2))

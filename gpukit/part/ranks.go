@@ -111,9 +111,7 @@ func runRanks(ctx context.Context, k *kit.Kit, p *report.Part) {
 			rings = append(rings, c.rings(p, k)...)
 		}
 	}
-	if err := k.FixtureWith("ranks", rings, kept...); err != nil {
-		p.Add("fixture", report.Failed, err.Error())
-	}
+	k.Keep(p, "ranks", rings, kept...)
 }
 
 // run runs one job and adds its check. It returns what is to be kept.

@@ -34,12 +34,7 @@ func (r *runner) keep() {
 			r.part.Add("fixture", report.Failed, err.Error())
 		}
 	}
-	if len(entries)+len(extra) == 0 {
-		return
-	}
-	if err := r.kit.FixtureWith("cupti", extra, entries...); err != nil {
-		r.part.Add("fixture", report.Failed, err.Error())
-	}
+	r.kit.Keep(r.part, "cupti", extra, entries...)
 }
 
 // leftBy returns what can be read of a program, and why the rest cannot.

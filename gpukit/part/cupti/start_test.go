@@ -158,7 +158,7 @@ func TestKeep_OneFileTooLarge_CostsNoOther(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(r.programs["eager"].folder, "facts.json"), maxFacts+1))
 	r.keep()
 	assert.Equal(t, report.Failed, statuses(r.part.Checks)["fixture"])
-	assert.Contains(t, textOf(t, r.part.Checks, "fixture"), "keep facts.json of eager: got more than")
+	assert.Contains(t, textOf(t, r.part.Checks, "fixture"), "keep facts.json of eager: read file")
 	assert.ElementsMatch(t, []string{"eager/events.ring", "compile/facts.json", "compile/events.ring", "graph/facts.json", "graph/events.ring"},
 		namesIn(t, filepath.Join(r.kit.Out, "cupti.tar.gz")))
 }
