@@ -235,11 +235,11 @@ func (job *hangJob) refusal() string {
 	if job.doomed() != nil {
 		return ""
 	}
-	text := job.log
+	lines := []string{job.log}
 	for _, t := range job.truths {
-		text += "\n" + t.Error
+		lines = append(lines, t.Error)
 	}
-	return ncclRefusal(text)
+	return ncclRefusal(strings.Join(lines, "\n"))
 }
 
 // doomed returns what a rank wrote that came to the operation that hangs; nil: none did.

@@ -30,11 +30,11 @@ var errUndone = errors.New("ranks did not do their list")
 
 // undone returns why ranks did not do their list.
 func undone(res *ncclResult) error {
-	said := res.Log
+	lines := []string{res.Log}
 	for _, t := range res.Truths {
-		said += "\n" + t.Error
+		lines = append(lines, t.Error)
 	}
-	if words := ncclRefusal(said); words != "" {
+	if words := ncclRefusal(strings.Join(lines, "\n")); words != "" {
 		return fmt.Errorf("%w: %s", errRefused, words)
 	}
 	return fmt.Errorf("%w: %s", errUndone, ncclWords(res))

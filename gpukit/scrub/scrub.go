@@ -243,7 +243,7 @@ func (s *Scrubber) constant(value string) string {
 		return c
 	}
 	s.taken[value] = true
-	c := ""
+	var c string
 	for n := int64(len(s.constants) + 1); ; n++ {
 		if c = numbered(value, strconv.FormatInt(n, 16)); !s.taken[c] || n > int64(len(s.constants)+1000) {
 			break // a value of few bytes has few constants

@@ -165,7 +165,7 @@ func TestScrub_WhatNamesNothing_Stays(t *testing.T) {
 	s := New("gpu", "100", "localhost", "python3")
 	_, err := s.SMI([]byte(`<nvidia_smi_log><gpu id="00000000:8D:00.0"><serial>1100000</serial><processes><process_info><process_name>python</process_name></process_info></processes></gpu></nvidia_smi_log>`))
 	require.NoError(t, err)
-	const text = `{"name":"python","gpu":100,"path":"/usr/lib/python3.12","at":911000002000}`
+	const text = `name python, gpu 100, path /usr/lib/python3.12, at 911000002000`
 	got, err := s.Text([]byte(text))
 	require.NoError(t, err)
 	assert.Equal(t, text, string(got))

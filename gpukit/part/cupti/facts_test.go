@@ -72,5 +72,5 @@ func TestTrimmed_Trace_KeepsTheDeviceAndItsLaunches(t *testing.T) {
 
 func TestReadFacts_NoFile_IsAnError(t *testing.T) {
 	_, err := readFacts(t.TempDir())
-	assert.ErrorContains(t, err, "read facts of the program: open")
+	assert.ErrorContains(t, err, "read facts of the program: read file: open")
 }
