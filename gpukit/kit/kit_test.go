@@ -227,6 +227,7 @@ func TestLook_WhatIsMissing(t *testing.T) {
 		"no torch":            {`echo '{"python": "3.9.2", "reason": "import torch: ModuleNotFoundError"}'`, "import torch: ModuleNotFoundError"},
 		"no driver":           {`echo '{"torch": {"version": "2.11.0", "reason": "no NVIDIA driver"}}'`, "no NVIDIA driver"},
 		"noise before it":     {`echo warning; echo '{"torch": {"version": "2.11.0", "reason": "old driver"}}'; echo`, "old driver"},
+		"no ctypes":           {`echo '{"python": "3.9.2", "unusable": "import ctypes: ModuleNotFoundError"}'`, "import ctypes"},
 		"no JSON":             {`echo hello`, "ask PyTorch"},
 		"it breaks":           {`echo Segfault >&2; exit 139`, "Segfault"},
 		"it prints no object": {`:`, "ask PyTorch"},
@@ -237,6 +238,7 @@ func TestLook_WhatIsMissing(t *testing.T) {
 			facts := k.Look(t.Context())
 			assert.Nil(t, k.GPU)
 			assert.Contains(t, k.Reason, c.reason)
+			assert.Equal(t, k.Broken, k.Python == "", "an interpreter that does not answer is used by no part")
 			assert.NotEmpty(t, facts)
 		})
 	}

@@ -31,6 +31,7 @@ type answer struct {
 	GPU        *GPU   `json:"gpu"`
 	Reason     string `json:"reason"`
 	NCCLReason string `json:"nccl_reason"`
+	Unusable   string `json:"unusable"` // why the programs cannot run in it; empty where they can
 }
 
 // Look finds out what the machine has, and returns it as facts. It sets Torch, GPU,
@@ -82,9 +83,13 @@ func (k *Kit) ask(ctx context.Context) answer {
 	if err == nil {
 		err = json.Unmarshal([]byte(LastLine(r.Stdout)), &a)
 	}
+	if err == nil && a.Unusable != "" {
+		err = errors.New(a.Unusable)
+	}
 	if err != nil {
 		k.Broken = true
 		k.Reason = "ask PyTorch of " + k.Python + ": " + err.Error()
+		k.Python = "" // so that no part tries in vain
 		return a
 	}
 	k.Torch, k.GPU, k.Reason = a.Torch, a.GPU, a.Reason

@@ -45,6 +45,11 @@ def device(torch):
 def look():
     answer = {"python": sys.version.split()[0], "libc": " ".join(os.confstr("CS_GNU_LIBC_VERSION").split())}
     try:
+        import ctypes  # noqa: F401  a minimal installation has none
+    except Exception as error:
+        answer["unusable"] = f"import ctypes: {type(error).__name__}: {error}"
+        return answer
+    try:
         import torch
     except Exception as error:  # a broken installation raises more than ImportError
         answer["reason"] = f"import torch: {type(error).__name__}: {error}"
