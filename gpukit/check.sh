@@ -57,7 +57,7 @@ if [ -n "${PYTHON-}" ]; then
 fi
 
 # The folder may have lost its modes on its way, or lie where nothing may be run.
-runs() { said=$("$1/gpu-check" -list 2>&1 >/dev/null); }
+runs() { output=$("$1/gpu-check" -list 2>&1 >/dev/null); }
 
 if runs "$kit"; then
 	exec "$kit/gpu-check" "$@"
@@ -89,8 +89,8 @@ for scratch in "${TMPDIR:-/tmp}" /var/tmp /dev/shm "$PWD"; do
 			pid=
 			exit "$status"
 		fi
-		said=$(printf '%s' "$said" | tr '\n' ' ' | cut -c 1-200)
-		why="$why; $scratch: runs no program (mounted noexec?): $said"
+		output=$(printf '%s' "$output" | tr '\n' ' ' | cut -c 1-200)
+		why="$why; $scratch: runs no program (mounted noexec?): $output"
 	else
 		why="$why; $scratch: has no room for the kit (or part of it is missing)"
 	fi

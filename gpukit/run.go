@@ -183,7 +183,7 @@ func whole(k *kit.Kit, unpacked, python error) *report.Part {
 	return p
 }
 
-// do runs a part, or says that there was no time for it.
+// do runs a part, or reports that there was no time for it.
 func do(ctx context.Context, a part.Part, k *kit.Kit) *report.Part {
 	var why string
 	switch {

@@ -19,6 +19,10 @@ func (n *ncclChecks) cost(ctx context.Context, world int) {
 		n.p.Add(name, report.NotShown, "what the plugin costs NCCL needs NCCL on a GPU")
 		return
 	}
+	if n.k.Busy != "" {
+		n.p.Add(name, report.NotShown, n.k.Busy)
+		return
+	}
 	run := ncclRun{World: world, Phases: []string{ncclLoop}, Ops: 300, Limit: ncclLoopLimit}
 	if world > 1 {
 		if n.way == nil {

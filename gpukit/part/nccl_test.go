@@ -659,3 +659,12 @@ func TestFilesOfPrograms_TooLarge_NamesFileSizeAndLimit(t *testing.T) {
 	_, err = ncclLog(dir, 2)
 	require.ErrorContains(t, err, "nccl-1.log: got 16777217 bytes; want at most 16777216")
 }
+
+func TestCost_BusyGPU_NotShown(t *testing.T) {
+	p := report.NewPart("nccl", "", 0)
+	n := &ncclChecks{k: &kit.Kit{GPU: &kit.GPU{}, Busy: "other programs use it"}, p: p, good: report.Shown}
+	n.cost(t.Context(), 1)
+	require.Len(t, p.Checks, 1)
+	assert.Equal(t, report.NotShown, p.Checks[0].Status)
+	assert.Equal(t, "other programs use it", p.Checks[0].Text)
+}

@@ -34,7 +34,7 @@ func Run(ctx context.Context, k *kit.Kit, p *report.Part) {
 	r.run(ctx)
 }
 
-// unable says why nothing can be run; empty where something can.
+// unable returns why nothing can be run; empty where something can.
 func unable(k *kit.Kit) string {
 	switch {
 	case k.Python == "":
@@ -50,7 +50,7 @@ type runner struct {
 	part     *report.Part
 	right    report.Status
 	programs map[string]*program
-	without  bool // no libcupti, as a check says
+	without  bool // no libcupti, which a check reports
 }
 
 func (r *runner) run(ctx context.Context) {
@@ -113,7 +113,7 @@ func (r *runner) add(checks ...report.Check) {
 	}
 }
 
-// session opens what a program left, or adds a check that says why not. A program that
+// session opens what a program left, or adds a check with the reason. A program that
 // was through and then broke as it ended has left all.
 func (r *runner) session(ctx context.Context, g *program) *session {
 	if !r.started(g) {
@@ -207,7 +207,7 @@ func (r *runner) smi(ctx context.Context) string {
 	return out.Stdout
 }
 
-// company says what else uses the device while a program runs; empty where nothing does.
+// company returns what else uses the device while a program runs; empty where nothing does.
 func (r *runner) company(of *program) string {
 	if r.kit.Busy != "" {
 		return r.kit.Busy

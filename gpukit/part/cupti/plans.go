@@ -49,7 +49,7 @@ func (s *session) unpaused() []report.Check {
 	return []report.Check{s.check(name, len(d) == 0, text), silent}
 }
 
-// silent says what we recorded after it. We may be silent, but must not record half a
+// silent reports what we recorded after it. We may be silent, but must not record half a
 // window.
 func (s *session) silent(before seen, after []seen, reference seen) report.Check {
 	const name = "unpaused-after"

@@ -75,7 +75,7 @@ func differentCounts(ours, theirs tally) []string {
 	return out
 }
 
-// few joins the first texts of a list, and says how many are left.
+// few joins the first texts of a list, and adds how many are left.
 func few(texts []string) string {
 	const most = 3
 	if len(texts) <= most {
@@ -109,7 +109,7 @@ const (
 	stampStep = 32
 )
 
-// verdict says how a difference lies to its limit.
+// verdict reports how a difference lies to its limit.
 type verdict int
 
 const (
