@@ -205,56 +205,103 @@ type reach struct {
 
 func (r *reach) total() int { return len(r.all) }
 
-// reach walks the edges back from a root, once for each root that is told.
+// reach walks the edges back from a root, once for each root that is told: first from the
+// operation that is named, so that ways lead by it.
 func (w *world) reach(to *root) *reach {
 	if w.back == nil {
 		w.back = w.reverse()
 	}
-	out := &reach{next: map[int32]int32{}}
-	accused := map[int32]bool{}
+	s := search{
+		w: w, out: &reach{next: map[int32]int32{}}, accused: map[int32]bool{}, near: map[int32]bool{},
+		seen: make(map[int32]bool, len(to.vertices)),
+	}
 	for _, r := range slices.Concat(to.ranks, to.candidates) {
-		accused[r] = true
+		s.accused[r] = true
 	}
-	// By how many ranks away a vertex is: who waits in an operation is one further than it.
-	depth := make(map[int32]int, len(to.vertices))
-	level, next := slices.Clone(to.vertices), []int32(nil)
-	for _, v := range level {
-		depth[v] = 0
+	for _, v := range to.vertices {
+		s.seen[v] = true
 	}
+	named, byName := w.named(to)
+	if byName {
+		s.from(to.vertices, named)
+	}
+	s.from(to.vertices, -1)
+	out := s.out
+	slices.Sort(out.all)
+	for _, r := range out.all {
+		if h := holdsNamed(to, r); byName && h || !byName && s.near[r] {
+			out.direct = append(out.direct, r)
+		}
+	}
+	return out
+}
+
+// named returns the vertex of the operation by whose name a root is told, -1 where nobody waits in
+// it, and whether who waits for the root is told by that: of a rank, and of a disagreement.
+func (w *world) named(to *root) (int32, bool) {
+	if to.node == nil || len(to.cycle) > 0 {
+		return -1, false
+	}
+	if to.mismatch != nil {
+		return -1, slices.ContainsFunc(holdersOf(to.node, true), func(r int32) bool { return !slices.Contains(to.ranks, r) })
+	}
+	if slices.ContainsFunc(to.vertices, func(v int32) bool { return !w.isRank(v) }) {
+		return -1, false
+	}
+	i, ok := w.byKey[to.node.key]
+	if !ok {
+		return -1, true
+	}
+	return w.vertex(i), true
+}
+
+func holdsNamed(to *root, r int32) bool {
+	if to.node == nil {
+		return false
+	}
+	h := to.node.holds(r)
+	return h != nil && h.head
+}
+
+// search finds who waits for a root, breadth first.
+type search struct {
+	w       *world
+	out     *reach
+	accused map[int32]bool
+	seen    map[int32]bool
+	near    map[int32]bool // ranks in an operation that waits for the root itself
+}
+
+// from goes on from vertices; where only is a vertex, from these to that alone.
+func (s *search) from(vertices []int32, only int32) {
+	level, next := slices.Clone(vertices), []int32(nil)
+	start := len(level)
 	for d := 0; len(level) > 0; d++ {
 		for i := 0; i < len(level); i++ {
 			v := level[i]
-			for _, from := range w.back[v] {
-				if _, ok := depth[from]; ok {
+			for _, from := range s.w.back[v] {
+				if s.seen[from] || only >= 0 && d == 0 && i < start && from != only {
 					continue
 				}
-				out.next[from] = v
-				if !w.isRank(from) && w.follows(from, v) {
-					depth[from] = d
-					level = append(level, from)
-					continue
-				}
-				if !w.isRank(from) { // by way of a rank that stands behind v
-					depth[from] = d + 1
+				s.seen[from] = true
+				s.out.next[from] = v
+				switch {
+				case s.w.isRank(from):
 					next = append(next, from)
-					continue
-				}
-				depth[from] = d + 1
-				next = append(next, from)
-				if accused[from] {
-					continue
-				}
-				out.all = append(out.all, from)
-				if d == 0 {
-					out.direct = append(out.direct, from)
+					if s.accused[from] {
+						continue
+					}
+					s.out.all = append(s.out.all, from)
+					s.near[from] = d == 0
+				case s.w.follows(from, v): // one level with what it waits for
+					level = append(level, from)
+				default: // by way of a rank that stands behind v
+					next = append(next, from)
 				}
 			}
 		}
 		level, next = next, level[:0:0]
 	}
-	slices.Sort(out.all)
-	slices.Sort(out.direct)
-	return out
 }
 
 // follows reports whether an operation waits for v itself: a rank, or an earlier operation of

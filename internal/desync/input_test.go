@@ -142,7 +142,7 @@ func TestStatesOfDifferentTimes(t *testing.T) {
 			rank 0: W bc 500 root=0 at=7000 done; W bc 501 root=0 at=7001 done; W ar 502 at=7001
 			rank 1-2: W bc 500 root=0 at=7000 done; W bc 501 root=0 at=7001 done; W ar 502 at=7002
 			rank 3: W bc 500 root=0 at=7000 done`)
-		assert.Equal(t, []string{"not_scheduled 3: all_reduce 502 of W; 0-2 wait"}, said(rep))
+		assert.Equal(t, []string{"not_scheduled 3: broadcast 501 of W, 3 more through them"}, said(rep))
 	})
 }
 

@@ -75,6 +75,7 @@ func (w *world) opRoot(v int32, confidence float64, found, open []root) ([]root,
 }
 
 func (w *world) mismatchRoot(to root, m *mismatch) root {
+	w.disagreedIn(&to, m)
 	to.class, to.mismatch, to.ranks, to.confidence = m.class, m, m.odd, sureMismatch
 	if m.turns {
 		to.confidence = sureOne
@@ -87,6 +88,21 @@ func (w *world) mismatchRoot(to root, m *mismatch) root {
 		to.candidates, to.confidence = m.both, sureOne
 	}
 	return to
+}
+
+// disagreedIn makes a root one of the operation in which members disagree: who waits in a later one
+// waits for that.
+func (w *world) disagreedIn(to *root, m *mismatch) {
+	if m.node.message || m.seq == m.node.key.seq {
+		return
+	}
+	k := opKey{m.node.key.group, m.node.key.fn, m.seq}
+	if n := w.nodeOf(k); n != nil {
+		to.node, to.waited = n, m.node
+	}
+	if i, ok := w.byKey[nodeKey{opKey: k, src: none, dst: none}]; ok && len(to.cycle) == 0 {
+		to.vertices = []int32{w.vertex(i)}
+	}
 }
 
 // cameOut are holders whose hosts came out of n: where it did not fail, they are late for

@@ -13,7 +13,10 @@ import (
 func (w *world) rankRoot(v int32, found, open *[]root) {
 	r := w.ranks[v]
 	n := w.wanted(v)
-	to := root{ranks: []int32{v}, node: n, vertices: []int32{v}}
+	to := root{ranks: []int32{v}, node: n, waited: n, vertices: []int32{v}}
+	if n != nil && (n.misses(v) || slices.Contains(n.absent, v)) {
+		to.node = w.firstLacking(v, n)
+	}
 	if n != nil && w.stuck[v] && n.misses(v) && !r.held() {
 		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, to.ranks, nil
 		to.notes = append(to.notes, "it has operations open, which did not stop others that have the same open; "+
@@ -35,7 +38,7 @@ func (w *world) rankRoot(v int32, found, open *[]root) {
 		*open = append(*open, to)
 		return
 	case w.alone(n):
-		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, w.bothSides(n), nil
+		to.class, to.candidates, to.ranks, to.node = model.ClassIncompleteEvidence, w.bothSides(n), nil, n
 		to.notes = append(to.notes, "fewer ranks are in it than have not come: either they are late, or who is in it should not be")
 		*open = append(*open, to)
 		return

@@ -44,7 +44,7 @@ func TestNotScheduled(t *testing.T) {
 			rank 7: D1 ar 3 done; T3 ar 8 done`,
 			// 6 waits in its tensor group, 1, 3 and 5 in their data parallel one; 0, 2 and 4 wait for 6.
 			desync.Hang,
-			[]string{"not_scheduled 7: all_reduce 4 of D1; 1,3,5-6 wait, 3 more through them"},
+			[]string{"not_scheduled 7: all_reduce 9 of T3; 6 wait, 6 more through them"},
 		}, {
 			"all waits at once are one rank's: each of two faults is told, the larger first", `
 			group A 0-3

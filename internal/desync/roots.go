@@ -15,6 +15,7 @@ type root struct {
 	sides      bool
 	candidates []int32 // where it is not decided who is
 	node       *node
+	waited     *node   // where node is another: the one in which most ranks wait for the rank
 	cycle      []int32 // vertices of a cycle
 	vertices   []int32 // from which victims are looked for
 	confidence float64

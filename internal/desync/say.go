@@ -60,6 +60,9 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 			place += " " + f.CommID + n.group.comm.Digest
 		}
 		f.Start = n.since()
+		if f.Start == 0 && r.waited != nil {
+			f.Start = r.waited.since()
+		}
 		if n.message && len(n.holders) == 1 && len(r.ranks) == 1 {
 			f.Peer = model.Some(w.ranks[n.holders[0].rank].id)
 		}

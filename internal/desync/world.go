@@ -18,10 +18,12 @@ type world struct {
 	first []int32   // by rank: the node that it issued first of those; -1: none
 	nodes []*node
 	byKey map[nodeKey]int32
-	edges [][]int32 // by vertex: ranks first, nodes behind them
-	maybe [][]int32 // edges that may hold
-	back  [][]int32 // both, reversed; made when first asked for
-	stuck []bool    // by rank: its host stands still, though what it has open did not stop others
+	aside map[nodeKey]*node // operations that nobody waits in, made when asked for; nil: none recorded it
+	kinds []commKind        // by group; made when first asked for
+	edges [][]int32         // by vertex: ranks first, nodes behind them
+	maybe [][]int32         // edges that may hold
+	back  [][]int32         // both, reversed; made when first asked for
+	stuck []bool            // by rank: its host stands still, though what it has open did not stop others
 	stood standing
 	moved string // why the states cannot be of one time; empty: they can
 	mixed string // why some of them tell no time and are of another; empty: nothing says so

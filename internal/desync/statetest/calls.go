@@ -23,6 +23,7 @@ type reader struct {
 var calls = map[string]string{
 	"ar": model.AllReduce, "ag": model.AllGather, "rs": model.ReduceScatter, "bc": model.Broadcast,
 	"re": model.Reduce, "a2a": model.AllToAll, "bar": model.Barrier,
+	"ga": "gather", "sc": "scatter",
 }
 
 func (r *reader) item(s string) error {
