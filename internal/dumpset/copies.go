@@ -22,6 +22,8 @@ type likeness struct {
 
 // copies leaves out what is there twice: a copy of a dump that has the same content, and one
 // whose name tells no rank, or a wrong one, beside a dump of its rank that has the name of one.
+// The dumps of two ranks that do the same can hold the same bytes: under the names of two ranks, of
+// which neither has another dump, they are of both.
 func (r *run) copies() {
 	alike := map[likeness][]*item{}
 	named := map[rankIn]int{}
@@ -71,14 +73,10 @@ func sameOnce(of []*item, named map[rankIn]int) {
 			if first.copyOf != "" || it.copyOf != "" || !sameContent(first.path, it.path) {
 				continue
 			}
-			it.copyOf = first.path
-			// The name of the other is the wrong one where its rank has a dump of its own.
 			if first.rank != it.rank && first.byName && it.byName && named[it.place()] < 2 {
-				first.err = fmt.Errorf("find rank of dump: %s has the same content, under the name of rank %d: one of the two names is wrong", it.path, it.rank)
-				it.err = fmt.Errorf("find rank of dump: %s has the same content, under the name of rank %d: one of the two names is wrong", first.path, first.rank)
-				it.copyOf, first.light, it.light = "", nil, nil
-				break
+				continue
 			}
+			it.copyOf = first.path
 		}
 	}
 }

@@ -5,6 +5,7 @@ package dumpset
 import (
 	"bytes"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,17 +57,60 @@ func TestANameThatTellsNoRankYields(t *testing.T) {
 	assert.Empty(t, r.Hangs[0].Absent)
 }
 
-// One process has one rank: of two names that say different ones, one is wrong.
-func TestOneContentUnderTwoRanks(t *testing.T) {
-	dir := t.TempDir()
-	dumps := world(4, 0)
-	dumps[3] = dumps[0]
-	r := Read(t.Context(), write(t, dir, "rank_", dumps), Options{})
-	require.Len(t, r.Hangs, 1)
-	assert.Contains(t, problemsOf(r), "rank_0: find rank of dump: "+filepath.Join(dir, "rank_3")+" has the same content, under the name of rank 3: one of the two names is wrong")
-	assert.Contains(t, problemsOf(r), "rank_3: find rank of dump: "+filepath.Join(dir, "rank_0")+" has the same content, under the name of rank 0")
-	assert.Len(t, r.Hangs[0].Absent, 2)
+// Ranks that do the same can write the same bytes: the names tell them apart.
+func TestOneContentUnderTheNamesOfTwoRanks_BothAreTaken(t *testing.T) {
+	same := func(dumps []*frwrite.Dump, as int, ranks ...int) {
+		for _, r := range ranks {
+			dumps[r] = dumps[as]
+		}
+	}
+	for name, alike := range map[string]func([]*frwrite.Dump){
+		"two":                    func(d []*frwrite.Dump) { same(d, 0, 3) },
+		"all that wait":          func(d []*frwrite.Dump) { same(d, 0, 1, 3) },
+		"neighbours":             func(d []*frwrite.Dump) { same(d, 0, 1) },
+		"without times":          func(d []*frwrite.Dump) { same(d, 1, 3); clearTimes(d[1]) },
+		"without call stacks":    func(d []*frwrite.Dump) { same(d, 1, 0); clearFrames(d[1]) },
+		"of one older operation": func(d []*frwrite.Dump) { same(d, 3, 0); d[3].Entries = d[3].Entries[1:] },
+	} {
+		for form, write := range map[string]func(*testing.T, []*frwrite.Dump) []string{
+			"in one folder": func(t *testing.T, d []*frwrite.Dump) []string { return write(t, t.TempDir(), "rank_", d) },
+			"a folder for each": func(t *testing.T, d []*frwrite.Dump) (paths []string) {
+				dir := t.TempDir()
+				for r := range d {
+					one := make([]*frwrite.Dump, len(d))
+					one[r] = d[r]
+					paths = append(paths, write(t, filepath.Join(dir, "node"+strconv.Itoa(r)), "rank_", one)...)
+				}
+				return paths
+			},
+		} {
+			t.Run(name+" "+form, func(t *testing.T) {
+				dumps := world(4, 0)
+				alike(dumps)
+				r := Read(t.Context(), write(t, dumps), Options{})
+				require.Len(t, r.Hangs, 1, problemsOf(r))
+				assert.Equal(t, 4, r.Hangs[0].Ranks, problemsOf(r))
+				assert.Empty(t, r.Hangs[0].Absent)
+				assert.Zero(t, r.Stats.Copies)
+				namesRank2(t, &r.Hangs[0])
+			})
+		}
+	}
+}
 
+func clearTimes(d *frwrite.Dump) {
+	for i := range d.Entries {
+		d.Entries[i].Created = 0
+	}
+}
+
+func clearFrames(d *frwrite.Dump) {
+	for i := range d.Entries {
+		d.Entries[i].Frames = nil
+	}
+}
+
+func TestOneContentUnderTwoNames_TheCopyIsLeftOut(t *testing.T) {
 	t.Run("one of which has its own", func(t *testing.T) {
 		dir := t.TempDir()
 		dumps := world(4, 0)
