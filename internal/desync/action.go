@@ -34,6 +34,10 @@ func (w *world) action(r *root) string {
 		if r.node != nil && len(r.node.done) > 0 {
 			return "look at the network and at NCCL's own log of the members: all have entered, some do not get out"
 		}
+	case model.ClassCompletionLag:
+		if r.unstarted {
+			return "look at what the device of that rank runs before it on that stream (py-spy dump, nvidia-smi, Xid in the kernel log): the others have started the operation"
+		}
 	case model.ClassIncompleteEvidence:
 		if dark := w.unseenOf(r.candidates); len(dark) > 0 && len(dark) < len(r.candidates) {
 			return actions[r.class] + ", first of " + ranksText(dark) + ", of which there is no state"

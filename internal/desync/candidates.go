@@ -67,7 +67,8 @@ func (w *world) lacking(n *node, candidates []int32) *node {
 const maxConcerned = 8
 
 // otherwise adds who would be at fault if those that were not seen only waited: the turns of
-// every cycle, and the members of what all have joined.
+// every cycle, the members of what all have joined, and those whose devices have not started what
+// others have.
 func (w *world) otherwise(seen map[int32]bool) {
 	all := w.both()
 	out := func(v int32) []int32 { return all[v] }
@@ -92,6 +93,9 @@ func (w *world) otherwise(seen map[int32]bool) {
 	}
 	for _, n := range w.nodes {
 		w.besideUnseen(n, seen)
+		for _, r := range w.unstarted(n) {
+			seen[r] = true
+		}
 		if len(n.missing)+len(n.absent)+len(n.unknown)+len(n.done) > 0 || len(n.holders) > maxConcerned {
 			continue
 		}

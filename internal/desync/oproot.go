@@ -66,6 +66,10 @@ func (w *world) opRoot(v int32, confidence float64, found, open []root) ([]root,
 		to.notes = append(to.notes, "some are through and others not, and what all of them called was not seen")
 		return found, append(open, to)
 	}
+	if ranks := w.unstarted(n); len(ranks) > 0 {
+		to.class, to.ranks, to.unstarted, to.confidence = model.ClassCompletionLag, ranks, true, min(confidence, sureOne)
+		return append(found, to), open
+	}
 	to.class = model.ClassStalledOp
 	if wit := w.network(n); wit != nil {
 		// That something is wrong with a way between members does not say that it holds this up.

@@ -63,6 +63,7 @@ type view struct {
 	lastEnqueue int64
 	partial     string
 	onlyActive  bool
+	untimed     bool // its source does not record that operations start
 	lost        bool // what it waits in may have found no room
 	// numbered: every message of the rank was recorded, and has its number.
 	numbered bool
@@ -116,6 +117,7 @@ type op struct {
 	nth        int64 // of a message between its ends; none: not all were recorded
 	created    int64
 	enqueueing bool
+	started    bool
 	failed     bool // its host came out of it: it may be over, or have failed
 	send, recv *model.ProxyWait
 }
@@ -147,6 +149,7 @@ func (a *Analyzer) view(s *model.RankState) *view {
 		a.op(v, &s.Ops[i], places, int32(i))
 	}
 	v.reach()
+	v.untimed = untimedStarts(s)
 	v.numbered = v.numbers()
 	sort.Slice(v.comms, func(i, j int) bool { return v.comms[i].group < v.comms[j].group })
 	return v
@@ -191,7 +194,7 @@ func (a *Analyzer) op(v *view, o *model.StateOp, places []int32, order int32) {
 	g := places[o.Comm]
 	to := op{
 		opKey: opKey{group: g, seq: o.Seq}, kind: o.Kind, sig: a.sigs.of(o), stack: int32(max(0, o.Stack)), order: order,
-		batch: o.Batch.Or(none), peer: o.Peer.Or(none), nth: o.Nth.Or(none), created: o.Created, enqueueing: o.Enqueueing,
+		batch: o.Batch.Or(none), peer: o.Peer.Or(none), nth: o.Nth.Or(none), created: o.Created, enqueueing: o.Enqueueing, started: o.Started,
 	}
 	if to.kind == "" {
 		to.kind = model.KindCollective

@@ -25,6 +25,7 @@ type root struct {
 	witness    *Witness
 	in, out    int64 // of an all_to_all
 	lag        int64
+	unstarted  bool // the devices of ranks have not started what the others have
 }
 
 // Confidences. They say how much had to agree for a claim, and are no frequencies: what was

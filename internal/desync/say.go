@@ -186,6 +186,7 @@ type evidence struct {
 	Done     int      `json:"members_through,omitempty"`
 	Missing  int      `json:"members_not_come,omitempty"`
 	Unknown  int      `json:"members_unknown,omitempty"`
+	Idle     int      `json:"members_not_started,omitempty"`
 	Inferred bool     `json:"members_inferred,omitempty"`
 	Lag      int64    `json:"behind_operations,omitempty"`
 	Want     string   `json:"most_called,omitempty"`
@@ -210,6 +211,9 @@ func (w *world) evidence(r *root, by *reach) string {
 	if n := r.node; n != nil {
 		e.Members, e.Joined, e.Done = len(n.group.members), len(n.holders), len(n.done)
 		e.Missing, e.Unknown, e.Inferred = len(n.missing), len(n.absent)+len(n.unknown), n.group.inferred
+	}
+	if r.unstarted {
+		e.Idle = len(r.ranks)
 	}
 	if m := r.mismatch; m != nil {
 		e.Want, e.Got = m.want, m.got

@@ -40,8 +40,15 @@ var someThrough = map[string]hangClaim{
 	model.ClassNetwork:   {"the network holds up %s, which some are through", "the network holds up %s, which some are through"},
 }
 
+// notStarted is said of devices that have not begun what those of the others have.
+var notStarted = hangClaim{"its device has not started %s, which the others have", "their devices have not started %s, which the others have"}
+
 func claimOf(f *model.Finding) (c hangClaim, ok bool) {
-	if readEvidence(f).Done > 0 {
+	ev := readEvidence(f)
+	if f.Class == model.ClassCompletionLag && ev.Idle > 0 {
+		return notStarted, true
+	}
+	if ev.Done > 0 {
 		if c, ok = someThrough[f.Class]; ok {
 			return c, true
 		}

@@ -122,10 +122,11 @@ type evidence struct {
 	Method string  `json:"method"`
 	Steps  int64   `json:"steps"`
 	Beside float64 `json:"cost_once_others_are_mended_seconds"`
-	// Of hangs: nobody recorded the members, how many are through, and the size of the job where
-	// it is known.
+	// Of hangs: nobody recorded the members, how many are through, of how many ranks the devices
+	// have not started, and the size of the job where it is known.
 	Inferred bool  `json:"members_inferred"`
 	Done     int64 `json:"members_through"`
+	Idle     int64 `json:"members_not_started"`
 	World    int64 `json:"world_size"`
 	Pauses   struct {
 		Median float64 `json:"median_seconds"`

@@ -114,6 +114,7 @@ func sizes(o *model.StateOp, size, members int64) {
 
 func (r *reader) set(o *model.StateOp, with map[string]string) {
 	_, o.Done = with["done"]
+	_, o.Started = with["started"]
 	if n := integer(with, "in"); n.OK {
 		o.InElems = n
 	}
@@ -123,6 +124,11 @@ func (r *reader) set(o *model.StateOp, with map[string]string) {
 	o.In, o.Out = fmt.Sprintf("[[%d]]", o.InElems.V), fmt.Sprintf("[[%d]]", o.OutElems.V)
 	if t, ok := with["type"]; ok {
 		o.InType, o.OutType = t, t
+	}
+	for flag, to := range map[string]*string{"intype": &o.InType, "outtype": &o.OutType, "recorded": &o.Recorded} {
+		if text, ok := with[flag]; ok {
+			*to = text
+		}
 	}
 	o.Root, o.Batch, o.Nth = integer(with, "root"), integer(with, "batch"), integer(with, "nth")
 	if at, ok := with["at"]; ok {

@@ -26,8 +26,8 @@
 // An item is a call, GROUP CALL [SEQ] [FLAG...], or a frontier, GROUP=ENQUEUED/COMPLETED or
 // GROUP=ENQUEUED/COMPLETED/FIRSTKEPT, "?" where it is unknown, or GROUP=- where the rank does
 // not know the communicator. Without one, frontiers are what the calls show. Calls are ar,
-// ag, rs, bc, re, ga, sc, a2a, bar, send>PEER and recv<PEER. Flags of calls: done, n=SIZE, in=SIZE,
-// out=SIZE, type=NAME, root=N, batch=N, nth=N, at=S (when it was enqueued, s), limit=S,
+// ag, rs, bc, re, ga, sc, a2a, bar, send>PEER and recv<PEER. Flags of calls: done, started, n=SIZE, in=SIZE,
+// out=SIZE, type=NAME, intype=NAME, outtype=NAME, recorded=TEXT (as its source spells it), root=N, batch=N, nth=N, at=S (when it was enqueued, s), limit=S,
 // stack=TEXT, wire=PEER (its proxy waits for the wire).
 package statetest
 
