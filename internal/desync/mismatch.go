@@ -6,8 +6,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// opGather and opScatter are names of the data model.
+const (
+	opGather  = "gather"
+	opScatter = "scatter"
 )
 
 // mismatch is a disagreement of members about one operation.
@@ -119,9 +126,11 @@ var aspects = []struct {
 	over  bool // counts where all are through, too
 }{
 	{model.ClassMismatchOp, func(s *signature) string { return cmp.Or(s.Name, s.Recorded) }, true},
-	{model.ClassMismatchDType, func(s *signature) string { return s.InType }, false},
+	{model.ClassMismatchDType, inTypeOf, false},
+	{model.ClassMismatchDType, outTypeOf, false},
 	{model.ClassMismatchRoot, rootOf, false},
 	{model.ClassMismatchSize, sizeOf, false},
+	{model.ClassMismatchSize, otherSizeOf, false},
 }
 
 func (w *world) compare(n *node, seq int64, calls []call) *mismatch {
@@ -203,12 +212,35 @@ func rootOf(s *signature) string {
 	return number(s.Root)
 }
 
-// sizeOf is the amount that members must agree on; empty where they need not.
+// inTypeOf is the type of what goes in: to a scatter the root alone hands something in.
+func inTypeOf(s *signature) string {
+	if s.Name == opScatter {
+		return ""
+	}
+	return s.InType
+}
+
+// outTypeOf is the type of what comes out, where every member gets something: of reductions and
+// gathers the root alone does.
+func outTypeOf(s *signature) string {
+	switch s.Name {
+	case model.Reduce, opGather:
+		return ""
+	}
+	return s.OutType
+}
+
+// sizeOf is the amount that members must agree on; empty where they need not: what each has of an
+// all_to_all, a gather or a scatter is its own.
 func sizeOf(s *signature) string {
 	var amount int64
 	switch s.Name {
-	case model.AllReduce, model.Broadcast, model.Reduce, model.AllGather:
+	case model.AllReduce, model.Reduce, model.AllGather:
 		amount = s.InElems
+	case model.Broadcast:
+		if amount = s.InElems; outOfPlace(s) {
+			amount = s.OutElems
+		}
 	case model.ReduceScatter:
 		amount = s.OutElems
 	default:
@@ -222,6 +254,24 @@ func sizeOf(s *signature) string {
 	}
 	return ""
 }
+
+// otherSizeOf is the amount on the other side, where members must agree on that, too.
+func otherSizeOf(s *signature) string {
+	amount := int64(-1)
+	switch s.Name {
+	case model.AllReduce, model.AllGather, model.Broadcast:
+		amount = s.OutElems
+	case model.ReduceScatter:
+		amount = s.InElems
+	}
+	if amount < 0 {
+		return ""
+	}
+	return number(amount)
+}
+
+// outOfPlace reports whether the members of a broadcast that are not its root hand nothing in.
+func outOfPlace(s *signature) bool { return strings.Contains(s.Recorded, "oop") }
 
 // messageMismatch compares the two ends of a message: neither is more right than the other.
 func (w *world) messageMismatch(n *node) *mismatch {
