@@ -13,19 +13,24 @@ import (
 const gloo = "gloo"
 
 // failedCalls takes the last operation of a Gloo rank for open where not all members are
-// through with it: nobody comes out of it before, except by its failure.
+// through with it: nobody comes out of it before, except by its failure. So it is where members
+// called it with other sizes or types, which none comes out of in order.
 func (w *world) failedCalls() {
-	least := w.leastThrough()
+	least, differ := w.leastThrough(), map[opKey]bool{}
 	for _, r := range w.ranks {
 		v := r.view
 		if v == nil || len(v.open) > 0 || v.partial != "" {
 			continue
 		}
 		last := newestOf(v)
-		if last == nil || last.message() || w.a.groups.all[last.group].backend != gloo || !model.Synchronising(w.a.sigs.all[last.sig].Name) {
+		if last == nil || last.message() || w.a.groups.all[last.group].backend != gloo {
 			continue
 		}
-		if through, known := least[last.group]; known && last.seq > through {
+		if _, known := differ[last.opKey]; !known {
+			differ[last.opKey] = w.callsDiffer(last.opKey)
+		}
+		through, known := least[last.group]
+		if differ[last.opKey] || known && last.seq > through && model.Synchronising(w.a.sigs.all[last.sig].Name) {
 			failed := *last
 			failed.failed = true
 			v.open = append(v.open, failed)
@@ -37,6 +42,21 @@ func (w *world) failedCalls() {
 			}
 		}
 	}
+}
+
+// callsDiffer reports whether members called an operation with other names, sizes or types.
+func (w *world) callsDiffer(k opKey) bool {
+	var calls []call
+	g := w.a.groups.all[k.group]
+	for _, id := range g.members {
+		r := w.index[id]
+		if v := w.ranks[r].view; v != nil {
+			if o := v.find(k); o != nil {
+				calls = append(calls, call{r, &w.a.sigs.all[o.sig], true})
+			}
+		}
+	}
+	return w.compare(&node{group: g}, k.seq, calls) != nil
 }
 
 // leastThrough is up to where all members of each Gloo communicator are through; none where

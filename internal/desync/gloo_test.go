@@ -106,3 +106,33 @@ func TestSomeWentOnAndSomeWereNotSeen(t *testing.T) {
 	assert.Equal(t, desync.Undecided, rep.Verdict)
 	assert.Contains(t, rep.MayRun, "of 1 of 8 ranks there is no state")
 }
+
+// Gloo marks an operation retired that its host came out of, be it by an error: that members
+// called it with other sizes or types is in plain sight.
+func TestRetiredCallsOfGloo_Differ(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"another size":      {"rank 0-2: W ar 5 n=8 done\nrank 3: W ar 5 n=9 done", "mismatch_size 3: all_reduce 5 of W; 0-2 wait"},
+		"another type":      {"rank 1-3: W ar 5 done\nrank 0: W ar 5 type=bfloat16 done", "mismatch_dtype 0: all_reduce 5 of W; 1-3 wait"},
+		"of a broadcast":    {"rank 0-2: W ar 4 done; W bc 5 n=8 done\nrank 3: W ar 4 done; W bc 5 n=16 done", "mismatch_size 3: broadcast 5 of W; 0-2 wait"},
+		"of what comes out": {"rank 0-2: W ag 5 in=4 out=16 done\nrank 3: W ag 5 in=4 out=12 done", "mismatch_size 3: all_gather 5 of W; 0-2 wait"},
+		"another call":      {"rank 0-2: W ar 5 done\nrank 3: W ag 5 done", "mismatch_op 3: all_reduce 5 of W; 0-2 wait"},
+		"one is in it":      {"rank 0-1: W ar 5 n=8 done\nrank 2: W ar 5 n=8\nrank 3: W ar 5 n=9 done", "mismatch_size 3: all_reduce 5 of W; 0-2 wait"},
+		"two and two":       {"rank 0-1: W ar 5 n=8 done\nrank 2-3: W ar 5 n=9 done", "mismatch_size 0-3: all_reduce 5 of W"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := conclude(t, "world 4\ngroup W 0-3 gloo\n"+c.text)
+			assert.Equal(t, desync.Hang, rep.Verdict)
+			assert.Equal(t, []string{c.want}, said(rep))
+		})
+	}
+	for name, text := range map[string]string{
+		"alike":                        "rank 0-3: W ar 5 n=8 done",
+		"all went on":                  "rank 0-2: W ar 5 n=8 done; W ar 6 done\nrank 3: W ar 5 n=9 done; W ar 6 done",
+		"a gather: the root gets more": "rank 0: W ga 5 in=8 out=32 done\nrank 1-3: W ga 5 in=8 out=0 done",
+		"uneven splits":                "rank 0-1: W a2a 5 in=10 out=4 done\nrank 2-3: W a2a 5 in=4 out=10 done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, desync.Healthy, conclude(t, "world 4\ngroup W 0-3 gloo\n"+text).Verdict)
+		})
+	}
+}
