@@ -23,6 +23,7 @@ func (t *stater) joinStatus() {
 			c.status = byID[c.pg]
 		}
 	}
+	defer t.addNameless()
 	order := t.creationOrder()
 	if len(order) != len(t.d.Status) || len(byID) != len(order) {
 		return
@@ -37,6 +38,27 @@ func (t *stater) joinStatus() {
 			c.status = &t.d.Status[i]
 			c.state.FrontiersInferred = true
 		}
+	}
+}
+
+// addNameless adds a communicator for each line of pg_status that is of no known group and says that
+// operations are not over: which they are was overwritten.
+func (t *stater) addNameless() {
+	joined := map[*Status]bool{}
+	for _, c := range t.comms {
+		if c.gloo { // it counts something else there
+			return
+		}
+		joined[c.status] = true
+	}
+	for i := range t.d.Status {
+		s := &t.d.Status[i]
+		if joined[s] || s.Enqueued <= s.Completed {
+			continue
+		}
+		c := &comm{place: len(t.comms), pg: s.ID, minColl: -1, maxColl: -1, maxDone: -1, firstOpen: -1, lastOp: -1, status: s}
+		c.state = model.CommState{Comm: model.Comm{ID: "pg_id " + strconv.FormatInt(s.ID, 10)}, Scope: model.ScopeProcess, Members: []int64{t.rank}}
+		t.comms = append(t.comms, c)
 	}
 }
 
