@@ -108,6 +108,18 @@ func (b *builder) shape(key []byte) int32 {
 	return n
 }
 
+// addStack keeps a call stack under a key, and returns its number; 0 where there is no room.
+func (b *builder) addStack(key []byte, frames []Frame) int32 {
+	if len(b.d.stacks) >= b.o.Limits.Distinct {
+		b.d.Stats.Overflow++
+		return 0
+	}
+	n := int32(len(b.d.stacks))
+	b.d.stacks = append(b.d.stacks, frames)
+	b.stackOf[string(key)] = n
+	return n
+}
+
 func (b *builder) addEntry(e *Entry) {
 	b.d.Stats.Entries++
 	switch {

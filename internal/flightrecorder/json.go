@@ -188,6 +188,9 @@ func (r *jsonReader) member(e *Entry, k key, name []byte) (err error) {
 	case keyOutTypes:
 		e.outTypes, err = r.types()
 		return err
+	case keyFrames:
+		e.stack, err = r.stack()
+		return err
 	}
 	f, err := r.s.field()
 	if err == nil {
@@ -236,7 +239,6 @@ func (r *jsonReader) plain(e *Entry, k key, name []byte, f field) {
 		if e.State = stateOf(string(f.text)); e.State == Unstated {
 			r.d.Stats.BadFields++
 		}
-	case keyFrames: // JSON has none so far
 	default:
 		r.unknownKey(name)
 	}

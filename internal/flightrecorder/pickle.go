@@ -318,18 +318,11 @@ func (r *pickleReader) stack(v pickle.Value) int32 {
 	if n, ok := r.stackOf[string(b)]; ok {
 		return n
 	}
-	if len(r.d.stacks) >= r.o.Limits.Distinct {
-		r.d.Stats.Overflow++
-		return 0
-	}
 	stack := make([]Frame, 0, len(b)/3)
 	for i := 0; i < len(b); i += 3 {
 		stack = append(stack, r.frames[int(b[i])|int(b[i+1])<<8|int(b[i+2])<<16])
 	}
-	n := int32(len(r.d.stacks))
-	r.d.stacks = append(r.d.stacks, stack)
-	r.stackOf[string(b)] = n
-	return n
+	return r.addStack(b, stack)
 }
 
 // top reads the whole: a dict, or in dumps of before 1.1 the list of entries alone.

@@ -153,12 +153,6 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "… (" + strconv.FormatUint(h.Sum64(), 16) + ")"
 }
 
-// The limits of a call stack as shown.
-const (
-	maxFrames     = 64
-	maxStackBytes = 8 << 10
-)
-
 // stack returns the place of an entry's call stack among those of the state, + 1.
 func (t *stater) stack(e *Entry) int {
 	if e.stack == 0 {
@@ -171,18 +165,10 @@ func (t *stater) stack(e *Entry) int {
 	if len(t.s.Stacks) >= t.o.Stacks || len(frames) == 0 {
 		return 0
 	}
-	var b strings.Builder
-	for i, f := range frames {
-		if i >= maxFrames || b.Len() > maxStackBytes {
-			b.WriteString("...\n")
-			break
-		}
-		b.WriteString(clip(f.Name) + " (" + clip(f.File) + ":" + strconv.FormatInt(f.Line, 10) + ")\n")
-	}
 	if t.stacks == nil {
 		t.stacks = map[int32]int{}
 	}
-	t.s.Stacks = append(t.s.Stacks, strings.TrimSuffix(b.String(), "\n"))
+	t.s.Stacks = append(t.s.Stacks, stackText(frames))
 	t.stacks[e.stack] = len(t.s.Stacks)
 	return len(t.s.Stacks)
 }
