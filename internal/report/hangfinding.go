@@ -82,8 +82,8 @@ func (p *printer) stack(text string) {
 	if text == "" {
 		return
 	}
-	frames := strings.Split(text, "\n")
-	for i, f := range frames[:min(len(frames), maxFramesShown)] {
+	frames, _ := shownFrames(text)
+	for i, f := range frames {
 		label := ""
 		if i == 0 {
 			label = "call stack"

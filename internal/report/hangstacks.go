@@ -37,15 +37,46 @@ func (p *printer) stacks(r *desync.Report) {
 
 func (p *printer) namedStack(s namedStack) {
 	p.line("%s", p.paint(bold, cut(clean(s.title), 2*maxName)))
-	frames := strings.Split(s.text, "\n")
-	for i, f := range frames {
-		if i == maxFramesShown {
-			p.line("    and %s", plural(int64(len(frames)-i), "more frame"))
-			break
-		}
+	frames, left := shownFrames(s.text)
+	for _, f := range frames {
 		p.line("    %s", cut(clean(f), 2*maxName))
 	}
+	if left > 0 {
+		p.line("    and %s", plural(int64(left), "more frame"))
+	}
 	p.line("")
+}
+
+// shownFrames returns the frames of a call stack to print, and how many are left out. Where there
+// are those of C++ and of Python, neither hides the other.
+func shownFrames(text string) (shown []string, left int) {
+	all := strings.Split(text, "\n")
+	var count [2]int
+	for _, f := range all {
+		count[language(f)]++
+	}
+	var room [2]int
+	for k := range room {
+		room[k] = max(maxFramesShown/2, maxFramesShown-count[1-k])
+	}
+	for _, f := range all {
+		k := language(f)
+		if room[k] <= 0 {
+			left++
+			continue
+		}
+		room[k]--
+		shown = append(shown, f)
+	}
+	return shown, left
+}
+
+// language is 1 of a frame of Python.
+func language(frame string) int {
+	if strings.Contains(frame, ".py:") || strings.Contains(frame, "(<") {
+		return 1
+	}
+	return 0
 }
 
 // stacksOf lists the call stacks of a root: those of its members, ranks that stand at the same
