@@ -27,7 +27,9 @@ type comm struct {
 	lastOp                  int64
 	gap                     bool
 	status                  *Status
-	doneLeft                int // operations that are over and are shown
+	doneLeft                int  // operations that are over and are shown
+	rootedKept              int  // and besides
+	together                bool // one of those was left by its members together
 }
 
 // Backends of PyTorch that record when an operation is over. To them "retired" says that

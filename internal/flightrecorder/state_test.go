@@ -3,6 +3,7 @@
 package flightrecorder
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -365,5 +366,31 @@ func TestNames(t *testing.T) {
 	} {
 		want.known = true
 		assert.Equal(t, want, parseName(in), in)
+	}
+}
+
+// A root may be through many operations that the others are in: what it called there is shown.
+func TestState_OperationsOfARootThatIsAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls []string
+		want  int
+	}{
+		"broadcasts behind a reduction":  {append([]string{"all_reduce"}, slices.Repeat([]string{"broadcast"}, 30)...), 30},
+		"of several kinds":               {append([]string{"all_reduce", "all_reduce"}, slices.Repeat([]string{"reduce", "gather", "scatter"}, 10)...), 30},
+		"a reduction behind broadcasts":  {append(slices.Repeat([]string{"broadcast"}, 30), "all_reduce"), 8},
+		"all are broadcasts":             {slices.Repeat([]string{"broadcast"}, 200), 8 + maxRooted},
+		"members leave those together":   {slices.Repeat([]string{"all_reduce"}, 30), 8},
+		"few":                            {slices.Repeat([]string{"broadcast"}, 5), 5},
+		"a barrier between, and 20 more": {slices.Concat(slices.Repeat([]string{"broadcast"}, 9), []string{"barrier"}, slices.Repeat([]string{"broadcast"}, 20)), 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ops []op
+			for i, call := range c.calls {
+				ops = append(ops, op{"0/w", 0, "nccl:" + call, int64(i + 1), 0, true})
+			}
+			s := stateFrom(t, dumpOf(0, ops...), StateOptions{})
+			assert.Len(t, s.Ops, c.want)
+			assert.Equal(t, int64(len(c.calls)), s.Ops[len(s.Ops)-1].Seq, "the newest are shown")
+		})
 	}
 }

@@ -23,9 +23,8 @@ func (t *stater) addOps() {
 		if !t.done(i) {
 			keep[i] = true
 			open++
-		} else if c := t.comm(&t.d.Entries[i]); c.doneLeft > 0 {
-			c.doneLeft--
-			keep[i] = true
+		} else {
+			keep[i] = t.comm(&t.d.Entries[i]).keeps(t.info(&t.d.Entries[i]))
 		}
 	}
 	open = 0
@@ -46,6 +45,29 @@ func (t *stater) addOps() {
 		}
 	}
 }
+
+// maxRooted bounds the operations that are over and are shown besides: a root is seldom further
+// ahead of the others.
+const maxRooted = 64
+
+// keeps reports whether an operation that is over is shown, from the newest on: the last few, and
+// all behind the last one that its members leave together. Until there, others may have open what
+// this rank is through.
+func (c *comm) keeps(n *nameInfo) bool {
+	c.together = c.together || n.kind == model.KindCollective && !rooted[n.name]
+	switch {
+	case c.doneLeft > 0:
+		c.doneLeft--
+		return true
+	case c.together || n.kind != model.KindCollective || c.rootedKept >= maxRooted:
+		return false
+	}
+	c.rootedKept++
+	return true
+}
+
+// rooted are the operations that some members leave before all have come.
+var rooted = map[string]bool{model.Broadcast: true, model.Reduce: true, "gather": true, "scatter": true}
 
 func (t *stater) op(i int, done bool) model.StateOp {
 	e := &t.d.Entries[i]
