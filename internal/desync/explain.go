@@ -218,7 +218,7 @@ func (w *world) together(found []root) []root {
 	joined := map[int]bool{}
 	for _, f := range found {
 		i := slices.IndexFunc(out, func(o root) bool {
-			return o.class == f.class && o.node == f.node && o.cause == f.cause && len(f.ranks) > 0 && f.mismatch == nil && len(f.cycle) == 0 &&
+			return o.class == f.class && (o.node == f.node || o.waited != nil && o.waited == f.waited) && o.cause == f.cause && len(f.ranks) > 0 && f.mismatch == nil && len(f.cycle) == 0 &&
 				slices.Equal(o.notes, f.notes)
 		})
 		if i < 0 {
@@ -228,6 +228,9 @@ func (w *world) together(found []root) []root {
 		o := &out[i]
 		if !joined[i] {
 			o.ranks, o.vertices, joined[i] = slices.Clone(o.ranks), slices.Clone(o.vertices), true
+		}
+		if o.node != f.node { // each lacks another one first, and all of them this one
+			o.node = o.waited
 		}
 		o.ranks, o.vertices = append(o.ranks, f.ranks...), append(o.vertices, f.vertices...)
 		o.confidence = min(o.confidence, f.confidence)

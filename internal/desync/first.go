@@ -119,11 +119,9 @@ func (w *world) recordedNode(key nodeKey) *node {
 
 // find returns a collective of a view; nil where it is not recorded.
 func (v *view) find(k opKey) *op {
-	for _, list := range [][]op{v.open, v.done} {
-		for i := range list {
-			if list[i].opKey == k && !list[i].message() {
-				return &list[i]
-			}
+	for o := range v.all() {
+		if o.opKey == k && !o.message() {
+			return o
 		}
 	}
 	return nil

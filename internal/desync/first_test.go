@@ -4,6 +4,7 @@ package desync_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -241,4 +242,25 @@ func TestFirstOperation_MembersAndWay(t *testing.T) {
 	require.NoError(t, json.NewDecoder(strings.NewReader(r.Finding.Evidence)).Decode(&e))
 	assert.EqualValues(t, 3, e["members_in_it"])
 	assert.EqualValues(t, 1, e["members_not_come"])
+}
+
+// Many ranks, each of which lacks the operation of its own pair first, lack that of all together.
+func TestFirstOperation_OfManyRanksIsTheirCommonOne(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("group W 0-59\n")
+	for i := 0; i < 60; i += 2 {
+		fmt.Fprintf(&text, "group T%d %d,%d\n", i, i, i+1)
+	}
+	for i := 0; i < 60; i += 2 {
+		if i < 24 {
+			fmt.Fprintf(&text, "rank %d: T%d ar 3; W ar 7\nrank %d: W ar 6 done; T%d ar 2 done\n", i, i, i+1, i)
+		} else {
+			fmt.Fprintf(&text, "rank %d-%d: T%d ar 3 done; W ar 7\n", i, i+1, i)
+		}
+	}
+	rep := conclude(t, text.String())
+	require.Len(t, rep.Roots, 1)
+	f := rep.Roots[0].Finding
+	assert.Len(t, f.Ranks, 12)
+	assert.Equal(t, "all_reduce 7", f.Op)
 }

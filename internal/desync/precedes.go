@@ -24,13 +24,36 @@ func (w *world) precedes(x, y *node, v int32) bool {
 	if x.key.group == y.key.group && x.key.fn == y.key.fn && !x.message && !y.message {
 		return x.key.seq < y.key.seq
 	}
-	if c := w.orderOf(x, y, v); c != 0 {
+	if c := w.orderFor(x, y, v); c != 0 {
 		return c < 0
 	}
 	if a, b := x.since(), y.since(); a != b && a > 0 && b > 0 {
 		return a < b
 	}
 	return preferred(x, y, v)
+}
+
+// pair is two operations that are compared for a rank; -1: for whichever, which has come to neither.
+type pair struct {
+	x, y *node
+	rank int32
+}
+
+// orderFor keeps what orderOf says: thousands of ranks without a dump lack the same operations.
+func (w *world) orderFor(x, y *node, v int32) int {
+	k := pair{x, y, -1}
+	if x.message || y.message {
+		k.rank = v
+	}
+	c, known := w.orders[k]
+	if !known {
+		c = w.orderOf(x, y, v)
+		if w.orders == nil {
+			w.orders = map[pair]int{}
+		}
+		w.orders[k] = c
+	}
+	return c
 }
 
 // orderOf is negative where most ranks that tell came to x before y, positive where to y; ranks in

@@ -77,16 +77,7 @@ func (w *world) addBehind(v *view, c *comm, f front) {
 }
 
 // has reports whether an operation is recorded.
-func (v *view) has(k opKey) bool {
-	for _, list := range [][]op{v.open, v.done} {
-		for i := range list {
-			if list[i].opKey == k && !list[i].message() {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (v *view) has(k opKey) bool { return v.find(k) != nil }
 
 // nameNodes names operations as most of those in them call them; where nobody recorded it, as
 // those who are through do.

@@ -20,13 +20,15 @@ type world struct {
 	byKey map[nodeKey]int32
 	aside map[nodeKey]*node // operations that nobody waits in, made when asked for; nil: none recorded it
 	kinds []commKind        // by group; made when first asked for
-	edges [][]int32         // by vertex: ranks first, nodes behind them
-	maybe [][]int32         // edges that may hold
-	back  [][]int32         // both, reversed; made when first asked for
-	stuck []bool            // by rank: its host stands still, though what it has open did not stop others
-	stood standing
-	moved string // why the states cannot be of one time; empty: they can
-	mixed string // why some of them tell no time and are of another; empty: nothing says so
+	// orders are which of two operations comes first, as far as that was asked for.
+	orders map[pair]int
+	edges  [][]int32 // by vertex: ranks first, nodes behind them
+	maybe  [][]int32 // edges that may hold
+	back   [][]int32 // both, reversed; made when first asked for
+	stuck  []bool    // by rank: its host stands still, though what it has open did not stop others
+	stood  standing
+	moved  string // why the states cannot be of one time; empty: they can
+	mixed  string // why some of them tell no time and are of another; empty: nothing says so
 	// movedOrFailed is why they cannot, unless an operation of Gloo failed.
 	movedOrFailed string
 	ran           string // why what was found may be of a job that runs; empty: it is not
@@ -167,18 +169,10 @@ func (w *world) share(known []*rank) {
 
 // recorded are the operations of a rank's view, those that are open first.
 func (r *rank) recorded() iter.Seq[*op] {
-	return func(yield func(*op) bool) {
-		if r.view == nil {
-			return
-		}
-		for _, list := range [][]op{r.view.open, r.view.done} {
-			for i := range list {
-				if !yield(&list[i]) {
-					return
-				}
-			}
-		}
+	if r.view == nil {
+		return func(func(*op) bool) {}
 	}
+	return r.view.all()
 }
 
 // stream is where operations of a rank run in order: the collectives and the batched messages
