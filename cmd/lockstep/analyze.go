@@ -27,6 +27,7 @@ type analyzeOptions struct {
 	noClock     bool
 	heatmap     bool
 	frequency   bool
+	hung        bool
 	job         string
 	worldSize   int64
 	rankPattern string
@@ -63,6 +64,7 @@ func (o *analyzeOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.noClock, "no-clock", false, "compare stamps as recorded: estimate clock offsets, apply none")
 	f.StringVar(&o.job, "job", "", "name of the job, where the traces do not say it (default: the directory's name)")
 	f.Int64Var(&o.worldSize, "world-size", 0, "number of ranks of the job, where dumps do not say it, as those of Gloo (default: that of its largest group)")
+	f.BoolVar(&o.hung, "hung", false, "it is known that the job hung when its dumps were written, whatever the times of the files say")
 	f.StringVar(&o.rankPattern, "rank-pattern", "", "regular expression for a rank in a file's name, its group 1 the number")
 	f.StringVar(&o.stepPattern, "step-pattern", "", "regular expression for step annotations, its group 1 the number")
 	f.BoolVar(&o.heatmap, "heatmap", false, "show how far each rank's rhythm of operations is from its role's, window by window")

@@ -54,6 +54,7 @@ type hangOutput struct {
 	Verdict  desync.Verdict `json:"verdict"`
 	MayRun   string         `json:"may_run,omitempty"`
 	Untimed  bool           `json:"untimed,omitempty"`
+	Hung     bool           `json:"hung,omitempty"`
 	Unlisted bool           `json:"world_size_unknown,omitempty"`
 	Since    int64          `json:"since_unix_nano,omitempty"`
 	Ranks    int            `json:"ranks_known"`
@@ -136,7 +137,7 @@ func hangsOutput(r *dumpset.Result) []hangOutput {
 
 func newHangOutput(h *dumpset.Hang) hangOutput {
 	out := hangOutput{
-		Job: h.Job.ID, Of: h.Incidents, Began: h.Began, Times: h.Times, Verdict: h.Verdict, MayRun: h.MayRun, Untimed: h.Untimed, Unlisted: h.Unlisted, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
+		Job: h.Job.ID, Of: h.Incidents, Began: h.Began, Times: h.Times, Verdict: h.Verdict, MayRun: h.MayRun, Untimed: h.Untimed, Hung: h.Hung, Unlisted: h.Unlisted, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
 		Absent: []absentOutput{}, Roots: []rootOutput{}, Groups: []groupOutput{}, Omitted: h.GroupsOmitted,
 		Problems: append([]string{}, h.Problems...), Files: h.Files, Entries: h.Entries,
 		Versions: append([]string{}, h.Versions...), Libs: append([]string{}, h.Libs...), Active: h.OnlyActive, Partial: h.Partial,

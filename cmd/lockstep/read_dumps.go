@@ -18,13 +18,14 @@ import (
 type dumpReader struct {
 	job   string
 	world int64          // 0: what the dumps say
+	hung  bool           // when the dumps were written
 	rank  *regexp.Regexp // nil: by the usual names
 }
 
 func (dumpReader) format() sniff.Format { return sniff.FlightRecorder }
 
 func (r dumpReader) read(ctx context.Context, files []input, to *analysis) {
-	o := dumpset.Options{Job: r.job, WorldSize: r.world, Engine: desync.NewDefaultConfig(), Progress: to.progress.advance}
+	o := dumpset.Options{Job: r.job, WorldSize: r.world, Hung: r.hung, Engine: desync.NewDefaultConfig(), Progress: to.progress.advance}
 	if r.rank != nil {
 		o.RankOf = r.rankOf
 	}

@@ -18,7 +18,8 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	a.job.Incarnation = cmp.Or(a.job.Incarnation, a.told.Incarnation)
 	w := a.world()
 	w.stood = w.standing(at)
-	rep := &Report{Job: a.job, Stats: a.stats}
+	w.settleMoved()
+	rep := &Report{Job: a.job, Hung: a.doubt.Hung, Stats: a.stats}
 	for _, r := range w.ranks {
 		if r.view != nil {
 			rep.Ranks++
@@ -40,7 +41,7 @@ func (a *Analyzer) Conclude(at int64) *Report {
 			rep.Verdict, rep.MayRun = Undecided, w.moved+", or they are not of one run"
 		}
 	case w.movedOrFailed != "" && len(w.nodes) > 0:
-		a.doubt = Doubt{Why: w.movedOrFailed, Until: math.MaxInt64}
+		a.doubt = Doubt{Why: w.movedOrFailed, Until: math.MaxInt64, Hung: a.doubt.Hung}
 		if w.tell(rep, at); rep.Verdict == Undecided {
 			rep.MayRun = w.movedOrFailed
 		}
@@ -48,6 +49,9 @@ func (a *Analyzer) Conclude(at int64) *Report {
 		w.quiet(rep, "nothing that was seen stands still")
 	default:
 		w.tell(rep, at)
+	}
+	if rep.Hung && rep.Verdict == Healthy {
+		rep.Verdict, rep.MayRun = Undecided, cmp.Or(w.moved, "nothing that was seen stands still")
 	}
 	slices.Sort(a.problems)
 	rep.Problems = slices.Compact(a.problems)
@@ -145,7 +149,7 @@ func (w *world) tell(rep *Report, at int64) {
 		if !open(found[i].class) {
 			rep.Verdict = Hang
 		}
-		rep.Untimed = rep.Untimed || !w.timed() && (open(found[i].class) || w.passes(found[i].class))
+		rep.Untimed = rep.Untimed || !rep.Hung && !w.timed() && (open(found[i].class) || w.passes(found[i].class))
 		rep.Roots = append(rep.Roots, w.say(&found[i], victims[i], at))
 	}
 	if rep.Verdict == Undecided {
@@ -215,7 +219,11 @@ func (w *world) reach(to *root) *reach {
 		w: w, out: &reach{next: map[int32]int32{}}, accused: map[int32]bool{}, near: map[int32]bool{},
 		seen: make(map[int32]bool, len(to.vertices)),
 	}
-	for _, r := range slices.Concat(to.ranks, to.candidates) {
+	accused := to.candidates
+	if len(to.ranks) > 0 {
+		accused = to.ranks
+	}
+	for _, r := range accused {
 		s.accused[r] = true
 	}
 	for _, v := range to.vertices {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -13,9 +14,11 @@ import (
 // fleeting takes back what a job that runs shows, too, for a moment, where it may run.
 func (w *world) fleeting(found, open []root) (kept, undecided []root) {
 	all := cmp.Or(w.mayRun(), w.manyLate(found))
+	open = w.withoutUsual(open)
 	if len(open) > 0 {
-		w.ran = cmp.Or(all, w.timesLost())
+		w.ran = cmp.Or(all, w.openTimesLost(open))
 	}
+	found = w.withoutRunning(found, all)
 	for _, r := range found {
 		why := all
 		if why == "" && r.class == model.ClassCompletionLag && w.apart() && !w.holdsUp(&r) {
@@ -45,7 +48,13 @@ const even = 0.5
 // runs shows at most moments: all in an operation, or somebody not yet in one, who may be in what is
 // not recorded.
 func (w *world) weak(r *root) bool {
-	return w.timesLost() != "" && (r.class == model.ClassStalledOp || w.sure(r) < even)
+	return w.timesLost() != "" && !w.a.doubt.Hung && !r.weighed && (r.class == model.ClassStalledOp || w.sure(r) < even)
+}
+
+// decided joins why nothing is decided, and what would decide it.
+func (w *world) decided(why, all string) string {
+	parts := append([]string{all, why}, w.decidedBy()...)
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // timesLost says why nothing can show that the job stood still; empty where something does.
@@ -90,7 +99,7 @@ func (w *world) holdsUp(r *root) bool {
 // theirs: that something has stood for longer than states of one incident are apart excludes it.
 func (w *world) mayRun() string {
 	switch d := &w.a.doubt; {
-	case d.Why != "" && max(w.stood.longest, w.stood.atLeast) < d.Until:
+	case d.Why != "" && (!d.Hung || w.movedOrFailed != "") && max(w.stood.longest, w.stood.atLeast) < d.Until:
 		return d.Why
 	case w.apart() && w.mostlyDone():
 		return "most ranks have nothing open, and none says that it has stood for a minute: the job may have gone on"

@@ -192,6 +192,6 @@ func TestCandidatesWithoutAState(t *testing.T) {
 	require.NotEmpty(t, rep.Roots)
 	f := rep.Roots[0].Finding
 	require.Equal(t, model.ClassIncompleteEvidence, f.Class)
-	require.Equal(t, []int64{0, 1, 2, 3}, f.Candidates)
+	require.Equal(t, []int64{2, 3, 0, 1}, f.Candidates, "the likeliest first")
 	assert.Contains(t, f.Action, "first of ranks 2, 3, of which there is no state")
 }

@@ -25,6 +25,11 @@ type Doubt struct {
 	// TimesLost is why it can no longer be told when the states were taken; empty: it can. Then
 	// what a job that runs shows at most moments decides nothing.
 	TimesLost string
+	// Hung: a person says that the job hung when its states were taken.
+	Hung bool
+	// Habit looks up how often the job looked as it does now while it ran: those that wait, the
+	// nearest first, wait for a rank. nil: its history is not known.
+	Habit func(rank int64, waiting []int64) Habit
 }
 
 // Witness is a fact of somebody else, of a network or a node, that can explain why an

@@ -71,7 +71,7 @@ func TestNotScheduled(t *testing.T) {
 			rank 0: W ar 41 done; W ar 42
 			rank 1-7: W ar 41 done`,
 			desync.Undecided,
-			[]string{"incomplete_evidence ?0-7: all_reduce 42 of W"},
+			[]string{"incomplete_evidence ?1-7,0: all_reduce 42 of W"},
 		},
 	})
 }

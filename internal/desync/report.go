@@ -31,6 +31,9 @@ type Report struct {
 	// Unlisted: there are communicators of which neither the members nor the size of the job is
 	// known, so that somebody of whom there is no state may be missing in them.
 	Unlisted bool
+	// Hung: a person says that the job hung when its states were taken. Where MayRun says
+	// something, they show no reason for it.
+	Hung bool
 	// Since is when the hang began at the latest, Unix ns: when the last operation that
 	// was enqueued before everything stood still was. 0 where no source stamps.
 	Since int64

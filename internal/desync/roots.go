@@ -26,6 +26,7 @@ type root struct {
 	in, out    int64 // of an all_to_all
 	lag        int64
 	unstarted  bool // the devices of ranks have not started what the others have
+	weighed    bool // the history of the job was asked, and does not speak against it
 }
 
 // Confidences. They say how much had to agree for a claim, and are no frequencies: what was

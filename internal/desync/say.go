@@ -51,7 +51,7 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 		who := w.ranks[r.ranks[0]]
 		f.Rank, f.Host, f.HWID = model.Some(who.id), who.host, who.hwid
 	}
-	f.Candidates, f.CandidatesCount = w.list(r.candidates)
+	f.Candidates, f.CandidatesCount = w.list(w.likeliest(r))
 	f.Waiting, f.WaitingCount = w.list(by.direct)
 	place := r.class
 	if n := r.node; n != nil {
@@ -222,7 +222,11 @@ func (w *world) evidence(r *root, by *reach) string {
 		e.Witness = r.witness.What
 	}
 	e.Order = w.order(r)
-	if !w.timed() {
+	switch {
+	case w.timed():
+	case w.a.doubt.Hung:
+		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from --hung")
+	default:
 		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from its being there")
 	}
 	text, err := json.Marshal(e)
@@ -240,10 +244,13 @@ var momentary = []string{
 
 // sure is how sure a root is told: less where no state says how old what is open was.
 func (w *world) sure(r *root) float64 {
-	if !w.timed() && w.passes(r.class) {
-		return r.confidence * untimed
+	switch {
+	case w.timed() || !w.passes(r.class):
+		return r.confidence
+	case w.a.doubt.Hung && slices.Contains(momentary, r.class):
+		return min(r.confidence, sureOne)
 	}
-	return r.confidence
+	return r.confidence * w.discount()
 }
 
 // passes reports whether a job that runs shows a class, too: of copies without times also a cycle,

@@ -82,7 +82,8 @@ func doubt(taken []*item) (d desync.Doubt) {
 	return d
 }
 
-const timesLostWhy = "nothing tells when the dumps were taken, as of copies that do not keep the times of files (cp -p does): a job that runs shows this, too, for a moment"
+const timesLostWhy = "nothing tells when the dumps were taken, as of copies that do not keep the times of files: " +
+	"--hung, where it is known that the job hung, dumps taken some seconds later, or copies with their times (cp -p, tar) decide"
 
 // timesLost reports whether the files are copies that have not the times of what they are copies
 // of: each that has something open is older than its newest operation, or was changed when what

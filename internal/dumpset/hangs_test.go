@@ -4,6 +4,7 @@ package dumpset
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,15 +43,12 @@ var stacked = map[string]bool{"healthy_busy": true, "healthy_uneven": true}
 // Hangs of real PyTorch jobs on Gloo, in testdata/hangs: what was done is named, or is among
 // the candidates where the dumps do not decide; nobody else is named.
 func TestRecordedHangs(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(testdata.Root(t), "testdata", "hangs", "*", "truth.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	for _, path := range paths {
-		name := filepath.Base(filepath.Dir(path))
+	for _, name := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
 			var of truth
-			readJSON(t, path, &of)
-			r := Read(t.Context(), asWritten(t, filepath.Dir(path)), Options{WorldSize: of.World})
+			dir := filepath.Join(testdata.Root(t), "testdata", "hangs", name)
+			readJSON(t, filepath.Join(dir, "truth.json"), &of)
+			r := Read(t.Context(), asWritten(t, dir), Options{WorldSize: of.World})
 			require.Len(t, r.Hangs, 1)
 			checkTruth(t, name, &of, r.Hangs[0].Report)
 		})
@@ -106,6 +104,94 @@ func checkHealthy(t *testing.T, name string, rep *desync.Report) {
 	}
 }
 
+// clones are the times that files have which a checkout or a copy made, by what was said when.
+var clones = map[string]func(rank int) time.Time{
+	"at one instant":            func(int) time.Time { return time.Now() },
+	"each in another second":    func(rank int) time.Time { return time.Now().Add(time.Duration(rank) * time.Second) },
+	"before the job":            func(int) time.Time { return time.Unix(1_000_000_000, 0) },
+	"some before, others after": func(rank int) time.Time { return time.Now().AddDate(-20*(rank%2), 0, 0) },
+}
+
+// Whatever times a checkout gave the recordings: where a person says that the job hung, what was done
+// is named, or is among three candidates at most, the likeliest first. Nobody who did nothing is
+// named, with that word or without it, and of jobs that run nobody is a candidate.
+func TestRecordedHangsOfAClone(t *testing.T) {
+	for at, when := range clones {
+		for _, name := range recorded(t) {
+			dir := filepath.Join(testdata.Root(t), "testdata", "hangs", name)
+			var of truth
+			readJSON(t, filepath.Join(dir, "truth.json"), &of)
+			paths := asWritten(t, dir)
+			for i, p := range paths {
+				require.NoError(t, os.Chtimes(p, when(i), when(i)))
+			}
+			for _, hung := range []bool{false, true} {
+				r := Read(t.Context(), paths, Options{WorldSize: of.World, Hung: hung})
+				require.Len(t, r.Hangs, 1)
+				checkClone(t, fmt.Sprintf("%s, %s, said to hang: %v", name, at, hung), name, &of, r.Hangs[0].Report)
+			}
+		}
+	}
+}
+
+func checkClone(t *testing.T, say, name string, of *truth, rep *desync.Report) {
+	t.Helper()
+	if of.Verdict == desync.Healthy {
+		assert.Empty(t, rep.Roots, say)
+		assert.Equal(t, desync.Undecided, rep.Verdict, say)
+		assert.NotEmpty(t, rep.MayRun, say)
+		return
+	}
+	require.Len(t, rep.Roots, 1, say)
+	assert.Empty(t, rep.MayRun, say)
+	f := &rep.Roots[0].Finding
+	switch _, open := undecided[name]; {
+	case open:
+		assert.Empty(t, f.Ranks, say)
+		assert.LessOrEqual(t, len(f.Candidates), 3, say)
+		assert.Equal(t, of.Ranks, f.Candidates[:len(of.Ranks)], say)
+	case name == "send_unreceived":
+		assert.Equal(t, of.Ranks, f.Candidates, say)
+		assert.Equal(t, of.Ranks[:1], f.Ranks, say)
+	default:
+		assert.Equal(t, of.Ranks, f.Ranks, say)
+		assert.Equal(t, of.Class, f.Class, say)
+	}
+}
+
+// recorded are the names of the recordings.
+func recorded(t *testing.T) (names []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(testdata.Root(t), "testdata", "hangs", "*", "truth.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, p := range paths {
+		names = append(names, filepath.Base(filepath.Dir(p)))
+	}
+	return names
+}
+
+// With the times that they were written at and a person's word, no rank of a healthy job is named, and
+// what the recordings of hangs show without it stays.
+func TestRecordedHangsThatAPersonSaw(t *testing.T) {
+	for _, name := range recorded(t) {
+		dir := filepath.Join(testdata.Root(t), "testdata", "hangs", name)
+		var of truth
+		readJSON(t, filepath.Join(dir, "truth.json"), &of)
+		r := Read(t.Context(), asWritten(t, dir), Options{WorldSize: of.World, Hung: true})
+		require.Len(t, r.Hangs, 1)
+		if rep := r.Hangs[0].Report; of.Verdict == desync.Healthy {
+			assert.Empty(t, rep.Roots, name)
+			assert.Equal(t, desync.Undecided, rep.Verdict, name)
+			assert.NotEmpty(t, rep.MayRun, name)
+		} else {
+			assert.True(t, rep.Hung)
+			checkTruth(t, name, &of, rep)
+			assert.Empty(t, rep.MayRun, name)
+		}
+	}
+}
+
 // One dump of another run, a minute before or after, makes no job healthy that hangs.
 func TestADumpOfAnotherRun(t *testing.T) {
 	root := filepath.Join(testdata.Root(t), "testdata", "hangs")
@@ -132,8 +218,8 @@ func TestADumpOfAnotherRun(t *testing.T) {
 	}
 }
 
-// Healthy jobs are dumped in the midst of steps: where copies have lost the times, each would be
-// told to hang, unless its dumps contradict one another. So their recordings test something.
+// Healthy jobs are dumped in the midst of steps: something is open in each, or its dumps contradict
+// one another. So their recordings test something.
 func TestRecordedHealthIsInTheMidst(t *testing.T) {
 	for _, name := range []string{"healthy", "healthy_json", "healthy_busy", "healthy_uneven", "healthy_uneven_bare"} {
 		var of truth
@@ -147,7 +233,8 @@ func TestRecordedHealthIsInTheMidst(t *testing.T) {
 		r := Read(t.Context(), paths, Options{WorldSize: of.World})
 		require.Len(t, r.Hangs, 1)
 		moved := strings.Contains(strings.Join(r.Hangs[0].Report.Problems, "\n"), "the job went on")
-		assert.True(t, moved || len(r.Hangs[0].Roots) > 0, name)
+		open := slices.ContainsFunc(r.Hangs[0].Groups, func(g desync.Group) bool { return g.HasHead })
+		assert.True(t, moved || open, name)
 	}
 }
 

@@ -34,10 +34,15 @@ func (r *run) judge(g group, p part) {
 	if !g.guessed {
 		job.WorldSize = model.Some(g.world)
 	}
-	h.Report = r.conclude(job, inc, taken)
+	d := doubt(taken)
+	d.Hung = r.o.Hung
+	if d.TimesLost != "" || d.Why != "" || d.Hung {
+		d.Habit = r.habits(taken).of
+	}
+	h.Report = r.conclude(job, inc, taken, d)
 	if again := r.withStacks(h.Report, taken); len(again) > 0 {
 		r.readAll(again, true)
-		h.Report = r.conclude(job, inc, taken)
+		h.Report = r.conclude(job, inc, taken, d)
 	}
 	if nothingTold(&h, taken) {
 		h.Verdict, h.Roots = desync.NoData, nil
@@ -111,7 +116,7 @@ func incarnation(job string, began int64) string {
 }
 
 // conclude gives the analysis one state after the other.
-func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item) *desync.Report {
+func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item, doubt desync.Doubt) *desync.Report {
 	a := desync.New(r.o.Engine)
 	a.SetJob(job)
 	var d rankstate.Decoder
@@ -130,7 +135,7 @@ func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item) *des
 	for _, absence := range inc.Absent {
 		a.AddAbsence(absence)
 	}
-	a.SetDoubt(doubt(taken))
+	a.SetDoubt(doubt)
 	return a.Conclude(0)
 }
 

@@ -16,6 +16,8 @@ type Options struct {
 	Job string
 	// WorldSize is how many ranks the job has; 0: what the dumps say.
 	WorldSize int64
+	// Hung says that the job hung when its dumps were written.
+	Hung bool
 	// RankOf tells the rank that a file's name speaks of, and what precedes it;
 	// nil: flightrecorder.RankOf.
 	RankOf func(path string) (rank int64, prefix string, ok bool)

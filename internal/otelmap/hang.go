@@ -90,7 +90,10 @@ func hang(f *model.Finding) string {
 	} else if f.Op != "" {
 		b.WriteString(", at " + hungOp(f))
 	}
-	if len(f.Candidates) > 0 {
+	named := f.Rank.OK || len(f.Ranks) > 0
+	if named && len(f.Candidates) > 1 {
+		b.WriteString("; who else can be at fault, the likeliest first: " + listed(f.Candidates, f.CandidatesCount))
+	} else if len(f.Candidates) > 0 {
 		verb := "candidates are "
 		if f.CandidatesCount.Or(int64(len(f.Candidates))) == 1 {
 			verb = "the candidate is "

@@ -103,7 +103,12 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 		colour, texts = yellow, stoodStill(h)
 		if h.MayRun != "" {
 			texts = []string{"Cannot tell whether anything hangs: " + h.MayRun + "."}
-			if len(h.Roots) > 0 {
+			switch {
+			case h.Hung && len(h.Roots) > 0:
+				texts[0] = "The dumps do not tell why the job hung: " + h.MayRun + ". Perhaps:"
+			case h.Hung:
+				texts[0] = "The dumps show no reason for a hang: " + h.MayRun + "."
+			case len(h.Roots) > 0:
 				texts[0] += " If it does:"
 			}
 		}

@@ -81,6 +81,8 @@ func candidatesText(f *model.Finding) string {
 	switch {
 	case len(f.Candidates) == 0:
 		return ""
+	case len(f.Ranks) > 0:
+		return "likeliest first: " + spansOf(f.Candidates, f.CandidatesCount)
 	case f.CandidatesCount.Or(int64(len(f.Candidates))) == 1:
 		return fmt.Sprintf("rank %d; the evidence does not decide whether it is at fault", f.Candidates[0])
 	}

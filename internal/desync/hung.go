@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desync
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// HabitState says how often a job that ran looked as its states do now.
+type HabitState int
+
+// How often it did.
+const (
+	HabitUnknown HabitState = iota // too little of it is recorded
+	HabitRare                      // less often than chance would show it
+	HabitSome                      // now and then
+	HabitUsual                     // for a good part of its time: such a state says nothing
+)
+
+// Habit is how much of its recorded time a job that ran looked as its states do now: others wait
+// for one rank where they wait for it.
+type Habit struct {
+	State HabitState
+	Text  string // for people
+}
+
+// asks reports whether the history of the job has to tell whether it stood still: nothing tells
+// when its states were taken, or what tells it is in doubt.
+func (w *world) asks() bool {
+	d := &w.a.doubt
+	if w.timed() || w.stood.atLeast >= w.a.cfg.StallAfter {
+		return false
+	}
+	return (d.Hung || d.Habit != nil) && (d.TimesLost != "" || d.Why != "")
+}
+
+// withoutRunning leaves out what a job that runs shows, too, and with it all else that it shows for
+// a moment: who is late in one place for a moment does not stand still in another for long.
+func (w *world) withoutRunning(found []root, all string) (kept []root) {
+	if !w.asks() {
+		return found
+	}
+	runs := ""
+	for _, r := range found {
+		why := w.usual(&r)
+		if why == "" {
+			kept = append(kept, r)
+			continue
+		}
+		w.ran = cmp.Or(w.ran, w.decided(why, all))
+		if r.class != model.ClassStalledOp || r.node.group.backend == gloo {
+			runs = why
+		}
+	}
+	if runs == "" {
+		return kept
+	}
+	return slices.DeleteFunc(kept, func(r root) bool { return slices.Contains(momentary, r.class) && r.mismatch == nil })
+}
+
+// usual says why a root is what a job that runs shows, too; empty where it is not. What the
+// history says of it goes to the root.
+func (w *world) usual(r *root) string {
+	if !w.asks() {
+		return ""
+	}
+	switch {
+	case r.class == model.ClassStalledOp && len(r.node.done) > 0, r.class == model.ClassCompletionLag:
+		if r.node.group.backend == gloo {
+			return w.leftText(r.node)
+		}
+	case r.class == model.ClassStalledOp && (!w.a.doubt.Hung || r.node.group.backend == gloo):
+		return w.joinedText(r.node)
+	case (r.class == model.ClassNotScheduled || r.class == model.ClassInitIncomplete) && len(r.ranks) == 1 && !w.ranks[r.ranks[0]].held():
+		return w.byHabit(r)
+	}
+	return ""
+}
+
+func (w *world) joinedText(n *node) string {
+	return fmt.Sprintf("all %d members have entered %s of %s, and a job that runs shows that at many moments: it is no reason by itself",
+		len(n.holders), n.opText(n.key.seq), n.group.label())
+}
+
+// leftText says that some are out of an operation of Gloo and some are not.
+func (w *world) leftText(n *node) string {
+	return fmt.Sprintf("some members are through %s of %s while others are in it: a job that runs shows that for a moment", n.opText(n.key.seq), n.group.label())
+}
+
+// byHabit lets the history of the job judge that a rank has not come.
+func (w *world) byHabit(r *root) string {
+	by := w.reach(r)
+	h := Habit{}
+	if w.a.doubt.Habit != nil {
+		h = w.a.doubt.Habit(w.ranks[r.ranks[0]].id, w.nearestFirst(by))
+	}
+	if h.State == HabitUsual || h.State == HabitUnknown && w.sure(r) < even && !w.a.doubt.Hung {
+		return cmp.Or(h.Text, "the dumps record nothing of what the job did before") + "; the Python stack of rank " + number(w.ranks[r.ranks[0]].id) + " (py-spy dump --pid) decides"
+	}
+	r.weighed = true
+	if h.Text != "" {
+		r.notes = append(r.notes, h.Text)
+	}
+	switch {
+	case h.State == HabitRare:
+		r.confidence = min(r.confidence, sureOne/w.discount())
+	case h.State == HabitSome:
+		r.confidence = min(r.confidence, even/w.discount())
+	case w.a.doubt.Hung:
+		r.confidence *= untimed
+	}
+	r.notes = append(r.notes, w.decidedBy()...)
+	w.addOtherEnds(r, by)
+	return ""
+}
+
+// decidedBy says what would show that the job stood still; nothing where a person says it.
+func (w *world) decidedBy() []string {
+	if lost := w.timesLost(); lost != "" && !w.a.doubt.Hung {
+		return []string{lost}
+	}
+	return nil
+}
+
+// discount is what a confidence is multiplied with where nobody says that the job stood still.
+func (w *world) discount() float64 {
+	if w.a.doubt.Hung {
+		return 1
+	}
+	return untimed
+}
+
+// nearestFirst are those that wait for a root, those that do so directly before the others.
+func (w *world) nearestFirst(by *reach) []int64 {
+	out := make([]int64, 0, len(by.all))
+	for _, v := range by.direct {
+		out = append(out, w.ranks[v].id)
+	}
+	for _, v := range by.all {
+		if _, direct := slices.BinarySearch(by.direct, v); !direct {
+			out = append(out, w.ranks[v].id)
+		}
+	}
+	return out
+}
+
+// addOtherEnds adds to a rank of Gloo that does not come who can be the other end of a message
+// that it is in, as Gloo records none: whoever waits for it in an operation that is recorded is not.
+func (w *world) addOtherEnds(r *root, by *reach) {
+	v := r.ranks[0]
+	c := w.ranks[v].view.comm(r.node.key.group)
+	others := len(w.ranks) - 1 - len(by.direct)
+	if c == nil || !c.gloo || others <= 0 || others > maxConcerned {
+		return
+	}
+	r.candidates = []int32{v}
+	for i := range w.ranks {
+		if _, direct := slices.BinarySearch(by.direct, int32(i)); !direct && int32(i) != v {
+			r.candidates = append(r.candidates, int32(i))
+		}
+	}
+}
+
+// withoutUsual leaves out of what is not decided what a job that runs shows, too. It is asked only
+// where all were seen: who was not may be the reason.
+func (w *world) withoutUsual(open []root) []root {
+	if !w.asks() || !w.allSeen() {
+		return open
+	}
+	return slices.DeleteFunc(open, func(r root) bool {
+		why := w.usualOpen(&r)
+		w.ran = cmp.Or(w.ran, why)
+		return why != ""
+	})
+}
+
+func (w *world) usualOpen(r *root) string {
+	n := r.node
+	switch {
+	case n == nil || n.message || n.local:
+		return ""
+	case n.group.backend == gloo && len(n.done) > 0:
+		return w.leftText(n)
+	case n.group.backend == gloo && len(n.missing) == 0:
+		return w.joinedText(n)
+	case w.a.doubt.Habit == nil || len(r.candidates) == 0:
+		return ""
+	}
+	late := slices.IndexFunc(r.candidates, func(v int32) bool { return n.holds(v) == nil })
+	if late < 0 {
+		return ""
+	}
+	var waiting []int64
+	for i := range n.holders {
+		waiting = append(waiting, w.ranks[n.holders[i].rank].id)
+	}
+	if h := w.a.doubt.Habit(w.ranks[r.candidates[late]].id, waiting); h.State == HabitUsual {
+		return h.Text
+	}
+	return ""
+}
+
+func (w *world) allSeen() bool {
+	return !slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view == nil }) && !slices.ContainsFunc(w.a.groups.all, w.unlisted)
+}
+
+// settleMoved decides between a job that went on and an operation that failed, where the states do
+// not tell: operations of Gloo fail where a peer ends, and all were seen, or where they run out, and
+// some wait in others that have not.
+func (w *world) settleMoved() {
+	waits := slices.ContainsFunc(w.nodes, func(n *node) bool { return !n.maybeOver() })
+	if w.movedOrFailed != "" && w.asks() && w.allSeen() && waits {
+		w.moved = cmp.Or(w.moved, w.movedOrFailed)
+	}
+}
+
+// openTimesLost says why what is not decided may be of a job that runs, as nothing tells when its
+// states were taken. That a rank has no state on which at least half of the others wait is more than
+// that.
+func (w *world) openTimesLost(open []root) string {
+	if w.a.doubt.Hung {
+		return ""
+	}
+	if w.a.doubt.Habit != nil && w.unseenHoldsUp() {
+		open[0].notes = append(slices.Clone(open[0].notes), w.decidedBy()...)
+		return ""
+	}
+	return w.timesLost()
+}
+
+func (w *world) unseenHoldsUp() bool {
+	awaited := slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view == nil }) && len(w.awaitedUnseen()) > 0
+	return awaited && !w.mostlyDone()
+}
+
+// awaitedUnseen are the ranks without a state for which others may wait: members of what is
+// open, or any where the members are not known.
+func (w *world) awaitedUnseen() map[int32]bool {
+	out := map[int32]bool{}
+	for _, n := range w.nodes {
+		if n.maybeOver() {
+			continue
+		}
+		for _, list := range [][]int32{n.absent, n.unknown, w.hiddenMembers(n)} {
+			for _, r := range list {
+				if w.ranks[r].view == nil {
+					out[r] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// likeliest orders candidates: who has left no state and is waited for, then who has not come to
+// what others wait in and waits for nothing, then the others. Of members that called something
+// different the fewest come first.
+func (w *world) likeliest(r *root) []int32 {
+	if len(r.candidates) < 2 {
+		return r.candidates
+	}
+	var place func(v int32) int
+	switch {
+	case len(r.ranks) > 0:
+		return r.candidates // as they were added
+	case r.mismatch != nil:
+		place = w.fewest(r)
+	default:
+		unseen, first := w.awaitedUnseen(), w.notCome()
+		place = func(v int32) int {
+			switch {
+			case unseen[v]:
+				return 0
+			case first[v]:
+				return 1
+			}
+			return 2
+		}
+	}
+	out := slices.Clone(r.candidates)
+	slices.SortStableFunc(out, func(x, y int32) int { return cmp.Compare(place(x), place(y)) })
+	return out
+}
+
+// notCome are ranks that wait for nothing and have not come to what others wait in.
+func (w *world) notCome() map[int32]bool {
+	out := map[int32]bool{}
+	for _, n := range w.nodes {
+		for _, r := range n.missing {
+			if !n.maybeOver() && len(w.heads[r]) == 0 {
+				out[r] = true
+			}
+		}
+	}
+	return out
+}
+
+// fewest counts of each rank how many called what it did in the place of a mismatch.
+func (w *world) fewest(r *root) func(v int32) int {
+	called := map[int32]int32{}
+	count := map[int32]int{}
+	for _, v := range r.candidates {
+		for o := range w.ranks[v].recorded() {
+			if o.group == r.node.key.group && o.fn == r.node.key.fn && o.seq == r.seq() && !o.message() {
+				called[v] = o.sig
+				count[o.sig]++
+				break
+			}
+		}
+	}
+	return func(v int32) int {
+		if sig, ok := called[v]; ok {
+			return count[sig]
+		}
+		return len(r.candidates)
+	}
+}
