@@ -88,6 +88,49 @@ func TestAnalyzeDumpsThatAreYoung(t *testing.T) {
 	assert.Contains(t, stdout, `"verdict": "undecided"`)
 }
 
+// A person's word that the job hung is believed: of a recorded hang whose files have lost their
+// times, and not of recorded jobs that ran.
+func TestAnalyzeHung(t *testing.T) {
+	lost := func(job string) string {
+		dir := filepath.Join(t.TempDir(), job)
+		require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(testdata.Root(t), "testdata", "hangs", job, "dumps"))))
+		paths, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		require.NotEmpty(t, paths)
+		for _, p := range paths {
+			now := time.Now()
+			require.NoError(t, os.Chtimes(p, now, now))
+		}
+		return dir
+	}
+	status, stdout, _ := call("analyze", "--hung", "--world-size", "4", lost("stuck_python"))
+	assert.Equal(t, exitFindings, status)
+	assert.Contains(t, stdout, "rank 2: desync (not_scheduled): has not entered all_reduce 15 of tensor (2)")
+	assert.Contains(t, stdout, "taken from --hung")
+	assert.NotContains(t, stdout, "If the job stood still")
+
+	status, stdout, _ = call("analyze", "--world-size", "4", lost("stuck_python"))
+	assert.Equal(t, exitFindings, status)
+	assert.Contains(t, stdout, "If the job stood still")
+	assert.Contains(t, stdout, "(confidence 0.40)")
+	assert.Contains(t, stdout, "--hung, where it is known")
+
+	status, stdout, _ = call("analyze", "--hung", "--world-size", "4", lost("exit"))
+	assert.Equal(t, exitFindings, status)
+	assert.Contains(t, stdout, "candidates are ranks 3, 1, 2")
+
+	for _, flags := range [][]string{{"analyze"}, {"analyze", "--hung"}} {
+		status, stdout, _ = call(append(flags, "--world-size", "4", lost("healthy_uneven"))...)
+		assert.Equal(t, exitUnusable, status)
+		assert.NotContains(t, stdout, "candidate")
+		assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "a job that runs looks like this")
+	}
+	assert.Contains(t, stdout, "The dumps show no reason for a hang:")
+	_, stdout, _ = call("analyze", "--hung", "--json", "--world-size", "4", lost("healthy_json"))
+	assert.Contains(t, stdout, `"hung": true`)
+	assert.Contains(t, stdout, `"may_run": "all 2 members have entered all_reduce 1389`)
+}
+
 func TestAnalyzeDumpsAsJSON(t *testing.T) {
 	status, r := analyzeJSON(t, writeDumps(t, 2))
 	assert.Equal(t, exitFindings, status)

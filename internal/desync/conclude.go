@@ -50,8 +50,8 @@ func (a *Analyzer) Conclude(at int64) *Report {
 	default:
 		w.tell(rep, at)
 	}
-	if rep.Hung && rep.Verdict == Healthy {
-		rep.Verdict, rep.MayRun = Undecided, cmp.Or(w.moved, "nothing that was seen stands still")
+	if rep.Hung {
+		w.hungAllTheSame(rep, at)
 	}
 	slices.Sort(a.problems)
 	rep.Problems = slices.Compact(a.problems)

@@ -218,6 +218,27 @@ func (w *world) settleMoved() {
 	}
 }
 
+// hungAllTheSame says of a job that hung, as a person says, that what was seen does not show it. Who
+// was not seen is a candidate, where nothing that was seen moved.
+func (w *world) hungAllTheSame(rep *Report, at int64) {
+	if rep.Verdict == Healthy {
+		rep.Verdict, rep.MayRun = Undecided, cmp.Or(w.moved, "nothing that was seen stands still")
+	}
+	if rep.MayRun == "" || len(rep.Roots) > 0 || len(rep.Absent) == 0 || rep.Ranks == 0 || w.moved+w.mixed != "" {
+		return
+	}
+	to := root{class: model.ClassIncompleteEvidence}
+	for i, r := range w.ranks {
+		if r.view == nil {
+			to.candidates = append(to.candidates, int32(i))
+		}
+	}
+	if len(to.candidates) == 1 {
+		to.class, to.confidence = model.ClassDumpMissing, sureAbsent
+	}
+	rep.Roots = append(rep.Roots, w.say(&to, w.reach(&to), at))
+}
+
 // openTimesLost says why what is not decided may be of a job that runs, as nothing tells when its
 // states were taken. That a rank has no state on which at least half of the others wait is more than
 // that.
@@ -284,6 +305,20 @@ func (w *world) likeliest(r *root) []int32 {
 	out := slices.Clone(r.candidates)
 	slices.SortStableFunc(out, func(x, y int32) int { return cmp.Compare(place(x), place(y)) })
 	return out
+}
+
+// fewCandidates is how many candidates are listed where a person says that the job hung, and
+// somebody without a state is waited for: the first are by far the likeliest.
+const fewCandidates = 3
+
+// candidates lists those of a root, and counts them all.
+func (w *world) candidates(r *root) (ids []int64, count model.Optional[int64]) {
+	all := w.likeliest(r)
+	ids, count = w.list(all)
+	if w.a.doubt.Hung && len(r.ranks) == 0 && r.mismatch == nil && len(ids) > fewCandidates && w.awaitedUnseen()[all[0]] {
+		ids = ids[:fewCandidates]
+	}
+	return ids, count
 }
 
 // notCome are ranks that wait for nothing and have not come to what others wait in.

@@ -160,6 +160,37 @@ func TestLikeliestFirst(t *testing.T) {
 	}
 }
 
+// Where a person says that the job hung, and somebody without a dump is waited for, the likeliest three
+// are listed, and all are counted.
+func TestFewCandidates(t *testing.T) {
+	const text = "world 8\ngroup P 0-1 gloo\ngroup D 0,2,4,6 gloo\ngroup E 1,3,5,7 gloo\nrank 0: P ar 11\nrank 2: D ar 6\nrank 4: D ar 6\nrank 6: D ar 6\n" +
+		"rank 3: E ar 6 done\nrank 5: E ar 6 done\nrank 7: E ar 6 done\nabsent 1 missing"
+	for _, hung := range []bool{false, true} {
+		rep := doubted(t, text, desync.Doubt{Hung: hung})
+		require.Len(t, rep.Roots, 1)
+		f := &rep.Roots[0].Finding
+		assert.Equal(t, int64(1), f.Candidates[0])
+		assert.Greater(t, f.CandidatesCount.V, int64(3))
+		if hung {
+			assert.Len(t, f.Candidates, 3)
+		} else {
+			assert.Len(t, f.Candidates, int(f.CandidatesCount.V))
+		}
+	}
+}
+
+// Where all that were seen came out of what failed, who left no dump is a candidate.
+func TestOnlyTheUnseenIsLeft(t *testing.T) {
+	rep := doubted(t, "world 4\ngroup W 0-3 gloo\nrank 0-2: W ar 9 done; W ar 10 done\nabsent 3 missing", desync.Doubt{Hung: true})
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	require.Len(t, rep.Roots, 1)
+	f := &rep.Roots[0].Finding
+	assert.Equal(t, []int64{3}, f.Candidates)
+	assert.Equal(t, model.ClassDumpMissing, f.Class)
+	assert.InDelta(t, 0.3, f.Confidence, 1e-9)
+	assert.Contains(t, rep.MayRun, "of 1 of 4 ranks there is no state")
+}
+
 // Gloo records no messages: who does not come may be in one, and its other end is nobody that waits
 // for it in an operation.
 func TestOtherEndOfAMessage(t *testing.T) {

@@ -51,7 +51,7 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 		who := w.ranks[r.ranks[0]]
 		f.Rank, f.Host, f.HWID = model.Some(who.id), who.host, who.hwid
 	}
-	f.Candidates, f.CandidatesCount = w.list(w.likeliest(r))
+	f.Candidates, f.CandidatesCount = w.candidates(r)
 	f.Waiting, f.WaitingCount = w.list(by.direct)
 	place := r.class
 	if n := r.node; n != nil {

@@ -4,6 +4,7 @@ package otelmap
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,24 +91,35 @@ func hang(f *model.Finding) string {
 	} else if f.Op != "" {
 		b.WriteString(", at " + hungOp(f))
 	}
-	named := f.Rank.OK || len(f.Ranks) > 0
-	if named && len(f.Candidates) > 1 {
-		b.WriteString("; who else can be at fault, the likeliest first: " + listed(f.Candidates, f.CandidatesCount))
-	} else if len(f.Candidates) > 0 {
-		verb := "candidates are "
-		if f.CandidatesCount.Or(int64(len(f.Candidates))) == 1 {
-			verb = "the candidate is "
-		}
-		b.WriteString(": " + verb + listed(f.Candidates, f.CandidatesCount))
-		if ev := readEvidence(f); ev.Inferred && ev.World == 0 {
-			b.WriteString(", or somebody of whom nothing is known")
-		}
-	}
+	b.WriteString(candidates(f))
 	b.WriteString(waiters(f))
 	if f.Start > 0 {
 		b.WriteString("; " + span(f))
 	}
 	return b.String()
+}
+
+// candidates says who can be at fault where that is not decided, or with who is named.
+func candidates(f *model.Finding) string {
+	if len(f.Ranks) > 0 {
+		beside := slices.DeleteFunc(slices.Clone(f.Candidates), func(r int64) bool { return slices.Contains(f.Ranks, r) })
+		if len(beside) == 0 {
+			return ""
+		}
+		return "; at fault with it may be " + listed(beside, optionalInt{})
+	}
+	if len(f.Candidates) == 0 {
+		return ""
+	}
+	text := ": candidates are "
+	if f.CandidatesCount.Or(int64(len(f.Candidates))) == 1 {
+		text = ": the candidate is "
+	}
+	text += listed(f.Candidates, f.CandidatesCount)
+	if ev := readEvidence(f); ev.Inferred && ev.World == 0 {
+		text += ", or somebody of whom nothing is known"
+	}
+	return text
 }
 
 // counted reports whether a communicator's id is a number, as PyTorch counts its groups: ids of

@@ -50,6 +50,13 @@ func TestHangSentences(t *testing.T) {
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or somebody of whom nothing is known (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: `{"members_inferred": true}`,
 		},
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 3, 1, 2 and 5 more (confidence 0.00)": {
+			Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, CommID: "c", Candidates: []int64{3, 1, 2}, CandidatesCount: model.Some[int64](8),
+		},
+		"rank 1: desync (not_scheduled): has not entered all_reduce 11 of c; at fault with it may be rank 2 (confidence 0.60)": {
+			Kind: model.FindingDesync, Class: model.ClassNotScheduled, Op: "all_reduce 11", CommID: "c", Rank: model.Some[int64](1), Ranks: []int64{1}, RanksCount: model.Some[int64](1),
+			Candidates: []int64{1, 2}, CandidatesCount: model.Some[int64](2), Confidence: 0.6,
+		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 1, 2 (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{1, 2}, Evidence: `{"members_inferred": true, "world_size": 4}`,
 		},
