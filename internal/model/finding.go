@@ -138,7 +138,8 @@ type Finding struct {
 	Waiting      []int64
 	WaitingCount Optional[int64]
 	Through      Optional[int64]
-	// Candidates are the ranks that can be at fault where the evidence does not decide.
+	// Candidates are the ranks that can be at fault where the evidence does not decide, the
+	// likeliest first. Beside Ranks they are those, and who can be at fault with them.
 	Candidates      []int64
 	CandidatesCount Optional[int64]
 	// Stack is the call stack of the operation, or of what the host is in, as recorded.

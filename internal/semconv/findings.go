@@ -56,7 +56,7 @@ const (
 	FindingWaiting         = "lockstep.finding.waiting"          // []i, at most MaxFindingRanks
 	FindingWaitingCount    = "lockstep.finding.waiting.count"    // i
 	FindingWaitingThrough  = "lockstep.finding.waiting.through"  // i
-	FindingCandidates      = "lockstep.finding.candidates"       // []i, at most MaxFindingRanks
+	FindingCandidates      = "lockstep.finding.candidates"       // []i, at most MaxFindingRanks, the likeliest first
 	FindingCandidatesCount = "lockstep.finding.candidates.count" // i
 	FindingStack           = "lockstep.finding.stack"            // s, as recorded
 	FindingConfidence      = "lockstep.finding.confidence"
