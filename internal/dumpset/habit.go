@@ -17,6 +17,7 @@ const (
 	// of ranks that wait for it, and others.
 	maxObserved = 32
 	maxWaiting  = 20
+	maxNearest  = 12 // of those, that wait for it directly
 	// maxHabits bounds the ranks that are looked at in one set.
 	maxHabits = 8
 	// leastRepeats is how often a place of a program must be recorded before how long others
@@ -78,12 +79,16 @@ func (h *habits) look(rank int64, waiting []int64) desync.Habit {
 			continue // it was there before: what is known without it has to do
 		}
 		if p := pastOf(d); len(p.calls) > 0 {
+			p.waits = slices.Contains(waiting, id)
 			all = append(all, p)
 		} else if id == rank {
 			return desync.Habit{}
 		}
 	}
-	if len(all) < 2 || h.byRank[rank] == nil {
+	if h.byRank[rank] == nil {
+		return desync.Habit{}
+	}
+	if all = visible(all); len(all) < 2 {
 		return desync.Habit{}
 	}
 	return h.judge(rank, all)
@@ -92,7 +97,9 @@ func (h *habits) look(rank int64, waiting []int64) desync.Habit {
 // observed are the ranks whose history is looked at: one that others wait for, first, some of
 // those, and some of the others, which have to wait as well where the job hangs.
 func (h *habits) observed(rank int64, waiting []int64) []int64 {
-	out := append([]int64{rank}, spread(waiting, maxWaiting)...)
+	near := waiting[:min(len(waiting), maxNearest)]
+	out := append([]int64{rank}, near...)
+	out = append(out, spread(waiting[len(near):], maxWaiting-len(near))...)
 	var others []int64
 	for id := range h.byRank {
 		if id != rank && !slices.Contains(waiting, id) {
@@ -101,6 +108,23 @@ func (h *habits) observed(rank int64, waiting []int64) []int64 {
 	}
 	slices.Sort(others)
 	return append(out, spread(others, maxObserved-len(out))...)
+}
+
+// visible leaves out ranks that wait for none of the others, but for one that is not among them: what
+// they wait for is not seen. Where none is left that waits, nothing can be compared.
+func visible(all []*past) []*past {
+	j, waits := join(all), false
+	out := all[:0:0]
+	for i, p := range all {
+		sees := p.depth(&j) > 0
+		if i == 0 || sees || !p.waits {
+			out, waits = append(out, p), waits || i > 0 && sees
+		}
+	}
+	if !waits {
+		return nil
+	}
+	return out
 }
 
 // spread picks some of many, from the first on.

@@ -276,6 +276,26 @@ func TestHostsThatRunAhead(t *testing.T) {
 	}
 }
 
+// Where a rank waits for one of which the history is not looked at, it says nothing; where all do,
+// nothing is known.
+func TestWhatIsNotSeenSaysNothing(t *testing.T) {
+	at := func(group string, last int64) *past {
+		p := &past{at: map[callKey]int{}, last: map[string]int64{}, waits: true}
+		for seq := range last {
+			p.calls = append(p.calls, call{callKey: callKey{group, seq + 1}, at: seq + 1})
+		}
+		p.index()
+		return p
+	}
+	late, near, far := at("a", 5), at("a", 6), at("b", 6)
+	late.waits = false
+	assert.Equal(t, []*past{late, near}, visible([]*past{late, near, far}))
+	assert.Empty(t, visible([]*past{late, far}))
+	idle := at("c", 3)
+	idle.waits = false
+	assert.Equal(t, []*past{late, near, idle}, visible([]*past{late, near, idle}))
+}
+
 // Of many ranks some are looked at, and of many that do not come some.
 func TestHabitsAreBounded(t *testing.T) {
 	assert.Equal(t, []int64{0, 3, 6}, spread([]int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 3))

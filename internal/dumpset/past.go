@@ -18,6 +18,7 @@ type past struct {
 	calls    []call
 	at       map[callKey]int  // place in calls
 	last     map[string]int64 // greatest number of each group
+	waits    bool             // now, for the rank in question
 	blocking bool             // its host stays in each call until that is over
 }
 
