@@ -42,7 +42,8 @@ func pastOf(d *flightrecorder.Dump) *past {
 	for i := range d.Groups {
 		members[d.Groups[i].Tag] = d.Groups[i].Digest()
 	}
-	groups, open := map[flightrecorder.Tag]string{}, 0
+	groups, places, open := map[flightrecorder.Tag]string{}, map[string]string{}, 0
+	p.calls = make([]call, 0, len(d.Entries))
 	for i := range d.Entries {
 		e := &d.Entries[i]
 		if e.IsP2P || e.Coll < 0 || e.Created <= 0 {
@@ -61,7 +62,13 @@ func pastOf(d *flightrecorder.Dump) *past {
 		}
 		in, _ := d.Sizes(e)
 		_, thread := d.Thread(e)
-		c := call{callKey: callKey{group, e.Coll}, at: e.Created, what: group + " " + name + " " + in.Text, thread: thread, meets: meets(name)}
+		what := group + " " + name + " " + in.Text
+		if known, ok := places[what]; ok {
+			what = known
+		} else {
+			places[what] = what
+		}
+		c := call{callKey: callKey{group, e.Coll}, at: e.Created, what: what, thread: thread, meets: meets(name)}
 		if over && c.meets {
 			c.out = e.EndSeen
 		}
