@@ -58,6 +58,8 @@ const (
 	StateFlightRecorder StateSource = "flight_recorder"
 	StateRankEvents     StateSource = "rank_events"
 	StateRAS            StateSource = "nccl_ras"
+	// StateWatchdogLog: what PyTorch wrote about it in its log, when an operation timed out.
+	StateWatchdogLog StateSource = "watchdog_log"
 )
 
 // ProcessState is what is known of a rank's process.

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Options say how logs are judged.
+type Options struct {
+	Job       string
+	WorldSize int64 // 0: what the logs say
+	Engine    desync.Config
+}
+
+// Result is what logs tell of one incident.
+type Result struct {
+	*desync.Report
+	// Errors are the last errors that ranks wrote, by rank.
+	Errors map[int64]Error
+	// Waiting is how many operations ranks wait in, over all ranks.
+	Waiting int64
+	// Unknown are the files with lines of the watchdog whose rank is not known.
+	Unknown []string
+}
+
+// Error is the last error of a rank.
+type Error struct {
+	Text  string
+	Where string // file:line
+	// Ended: the rank ended by it, and waits in nothing.
+	Ended bool
+}
+
+// Judge says what hangs. It is called once, when all logs are read.
+func (s *Set) Judge(o Options) *Result {
+	out := &Result{Unknown: s.resolve(), Errors: map[int64]Error{}}
+	s.nameGroups()
+	s.leaveOutFailed()
+	world, known := s.size(o.WorldSize)
+	a := desync.New(o.Engine)
+	job := desync.Job{Name: o.Job, ID: o.Job, Incarnation: model.Incarnation(model.World{Launcher: []string{o.Job}})}
+	if known {
+		job.WorldSize = model.Some(world)
+	}
+	a.SetJob(job)
+	s.add(a, s.comms(world, known), world)
+	out.Report = a.Conclude(0)
+	for _, rank := range slices.Sorted(maps.Keys(s.ranks)) {
+		r := s.ranks[rank]
+		out.Waiting += int64(len(r.waits))
+		if e, ok := s.errorOf(rank); ok {
+			out.Errors[rank] = e
+		}
+	}
+	for rank := range s.exits {
+		if e, ok := s.errorOf(rank); ok {
+			out.Errors[rank] = e
+		}
+	}
+	out.finish(s)
+	return out
+}
+
+// size is how many ranks the job has, and whether that is known.
+func (s *Set) size(given int64) (int64, bool) {
+	least := int64(0)
+	for _, ranks := range [][]int64{slices.Collect(maps.Keys(s.ranks)), slices.Collect(maps.Keys(s.exits)), slices.Collect(maps.Keys(s.told))} {
+		for _, r := range ranks {
+			least = max(least, r+1)
+		}
+	}
+	for _, n := range []int64{given, s.world} {
+		if n > 0 && n >= least {
+			return min(n, maxRank+1), true
+		}
+	}
+	for g, list := range s.seats() {
+		if !g.whole() {
+			continue
+		}
+		c := &comm{group: g, seqs: map[int64]waits{}, least: -1}
+		s.fill(c, list)
+		if n := c.size(); n >= least && n > 0 {
+			return n, true
+		}
+	}
+	return least, false
+}
+
+// leaveOutFailed leaves out operations of ranks whose device failed: the watchdog tells of these
+// as it tells of time-outs, without that they ran for long.
+func (s *Set) leaveOutFailed() {
+	for _, r := range s.ranks {
+		ran := slices.ContainsFunc(r.waits, func(w waits) bool { return w.ran > 0 })
+		if r.fault.weight == weightDevice && !ran {
+			r.waits, r.progress = nil, nil
+		}
+	}
+}
+
+// taken is when all states are said to be taken, Unix ns. Lines have no year and no time zone: only
+// for how long an operation ran is taken from them, and no time is reported.
+const taken = int64(1e18)
+
+// minute is for how long an operation is said to be open whose line does not say it, ns.
+const minute = int64(60e9)
+
+// add gives the analysis a state of each rank of which a log tells anything, and an absence of each
+// other one.
+func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
+	silent := s.silent()
+	for rank := range world {
+		r := s.ranks[rank]
+		switch {
+		case r != nil && (len(r.waits) > 0 || len(r.progress) > 0):
+			a.Add(s.state(rank, r, comms))
+		case s.ended(rank):
+			e, _ := s.errorOf(rank)
+			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentDead, Detail: e.Where + ": " + e.Text})
+		case r == nil:
+			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: "there is no log of it"})
+		case len(silent) == 1 || r.isStuck:
+			if st := s.behind(rank, r, comms); st != nil {
+				a.Add(st)
+				continue
+			}
+			fallthrough
+		default:
+			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: s.where(r.first) + ": no line of the watchdog follows"})
+		}
+	}
+}
+
+// silent are ranks whose log has no line of the watchdog and does not say why they ended. One
+// alone is behind where all others wait; of several some may have been ended before their own
+// watchdog wrote.
+func (s *Set) silent() (out []int64) {
+	for rank, r := range s.ranks {
+		if len(r.waits)+len(r.progress) == 0 && !s.ended(rank) {
+			out = append(out, rank)
+		}
+	}
+	return out
+}
+
+// ended reports whether a rank ended by itself, and waits in nothing.
+func (s *Set) ended(rank int64) bool {
+	r := s.ranks[rank]
+	if r != nil && len(r.waits)+len(r.progress) > 0 {
+		return false
+	}
+	e, ok := s.exits[rank]
+	return ok && e.own() || r != nil && r.fault.weight >= weightOwn
+}
+
+// errorOf returns the last error of a rank.
+func (s *Set) errorOf(rank int64) (Error, bool) {
+	r, e := s.ranks[rank], s.exits[rank]
+	switch {
+	case r != nil && r.fault.weight >= weightOwn:
+		return Error{r.fault.text, s.where(r.fault.at), s.ended(rank)}, true
+	case e.own():
+		return Error{e.text, s.where(e.at), s.ended(rank)}, true
+	case r != nil && r.isStuck:
+		return Error{"its watchdog stood still: a call of CUDA or NCCL, or the lock of Python's interpreter, did not return", s.where(r.stuck), false}, true
+	case r != nil && r.fault.weight > weightNone:
+		return Error{r.fault.text, s.where(r.fault.at), false}, true
+	}
+	return Error{}, false
+}
+
+// finish takes out the times, which no line tells, and adds to each root the last errors of its
+// ranks.
+func (r *Result) finish(s *Set) {
+	r.Since = 0
+	for i := range r.Roots {
+		f := &r.Roots[i].Finding
+		f.Start, f.Time = 0, 0
+		s.exonerate(f)
+		Note(f, r.Errors)
+	}
+	if r.Waiting > 0 {
+		return
+	}
+	r.Verdict, r.Roots = desync.NoData, nil
+	for _, rank := range slices.Sorted(maps.Keys(r.Errors)) {
+		if e := r.Errors[rank]; e.Ended && len(r.Problems) < maxNoted {
+			r.Problems = append(r.Problems, fmt.Sprintf("rank %d: %s (%s)", rank, e.Text, e.Where))
+		}
+	}
+	for _, rank := range slices.Sorted(maps.Keys(s.told)) {
+		if s.ranks[rank] == nil && len(r.Problems) < maxNoted {
+			r.Problems = append(r.Problems, fmt.Sprintf("an operation timed out on rank %d, of which there is no log", rank))
+		}
+	}
+}
+
+// exonerate takes ranks that wait themselves off the candidates: a time-out that a rank wrote is the
+// sign that it came.
+func (s *Set) exonerate(f *model.Finding) {
+	if f.Class != model.ClassIncompleteEvidence || f.CandidatesCount.Or(0) != int64(len(f.Candidates)) {
+		return
+	}
+	f.Candidates = slices.DeleteFunc(f.Candidates, func(rank int64) bool {
+		r := s.ranks[rank]
+		return r != nil && len(r.waits) > 0
+	})
+	f.CandidatesCount = model.Optional[int64]{}
+	if n := len(f.Candidates); n > 0 {
+		f.CandidatesCount = model.Some(int64(n))
+	}
+}
+
+// maxNoted bounds the errors that are noted of one root, and those of a job where nothing hangs.
+const maxNoted = 8

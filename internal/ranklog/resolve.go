@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// resolve gives the lines that say no rank the rank of their source, as far as that is known, and
+// returns the files of which it is not.
+func (s *Set) resolve() (unknown []string) {
+	trusted := s.trusted()
+	of := map[source]int64{}
+	for from, o := range s.origins {
+		switch {
+		case len(o.ranks) == 1:
+			of[from] = o.ranks[0]
+		case len(o.ranks) == 0 && o.said >= 0 && trusted[o.by]:
+			of[from] = o.said
+		}
+	}
+	seen := map[string]bool{}
+	keys := slices.SortedFunc(maps.Keys(s.sources), func(a, b source) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.label, b.label), cmp.Compare(a.groupRank, b.groupRank))
+	})
+	for _, from := range keys {
+		r := s.sources[from]
+		rank, ok := of[source{from.file, from.label, -1}]
+		if !ok { // a label that says nothing, in a file that does
+			if o := s.origins[source{from.file, from.label, -1}]; o == nil || len(o.ranks) == 0 && o.by == byNothing {
+				rank, ok = of[source{from.file, "", -1}]
+			}
+		}
+		if !ok && from.groupRank >= 0 && r.ofWhole() {
+			rank, ok = from.groupRank, true
+		}
+		switch {
+		case ok:
+			s.rankOf(rank, r)
+		case len(r.waits)+len(r.progress) > 0:
+			seen[s.files[from.file].Path] = true
+		}
+	}
+	clear(s.sources)
+	return slices.Sorted(maps.Keys(seen))
+}
+
+func (s *Set) rankOf(rank int64, r *record) {
+	if to := s.rank(rank, r.first); to != nil {
+		to.join(r)
+	}
+}
+
+// ofWhole reports whether a rank in the group can be taken for the rank of the job: of a group that
+// has all ranks, or that old versions do not name.
+func (r *record) ofWhole() bool {
+	for i := range r.waits {
+		if g := r.waits[i].group; !g.whole() && !g.unnamed() {
+			return false
+		}
+	}
+	for i := range r.progress {
+		if g := r.progress[i].group; !g.whole() && !g.unnamed() {
+			return false
+		}
+	}
+	return true
+}
+
+// trusted are the kinds of numbers that are ranks: those that lines of the same logs confirm, and
+// where no line says a rank those that are called ranks. One that a line contradicts is none: srun
+// and mpirun number nodes where a launcher runs under them.
+func (s *Set) trusted() map[trust]bool {
+	confirmed, contradicted := map[trust]bool{}, map[trust]bool{}
+	said := s.groupRanks()
+	for from, o := range s.origins {
+		if o.said < 0 {
+			continue
+		}
+		ranks := o.ranks
+		if len(ranks) == 0 {
+			ranks = said[from]
+		}
+		for _, rank := range ranks {
+			confirmed[o.by] = confirmed[o.by] || rank == o.said
+			contradicted[o.by] = contradicted[o.by] || rank != o.said
+		}
+	}
+	out := map[trust]bool{}
+	for _, by := range []trust{byName, byNumber, byMPI, byTask, byRay} {
+		called := by == byName || by == byMPI || by == byRay
+		out[by] = !contradicted[by] && (confirmed[by] || called)
+	}
+	return out
+}
+
+// groupRanks are the ranks that old lines of each source say, of groups that have all ranks.
+func (s *Set) groupRanks() map[source][]int64 {
+	out := map[source][]int64{}
+	for k, r := range s.sources {
+		if k.groupRank >= 0 && r.ofWhole() {
+			from := source{k.file, k.label, -1}
+			out[from] = append(out[from], k.groupRank)
+		}
+	}
+	return out
+}

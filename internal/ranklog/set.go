@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// place is a line of a file.
+type place struct {
+	file int
+	line int64
+}
+
+// Limits of what is kept of all logs. Beyond them lines are counted in Set.Dropped.
+const (
+	maxRecords = 1 << 18 // ranks, and processes whose rank is not known
+	maxWorks   = 64      // operations that one rank waits in
+	maxGroups  = 64      // groups of one rank
+)
+
+// progress is how far a rank had come on a group.
+type progress struct {
+	group
+	groupRank           int64
+	enqueued, completed int64
+	at                  place
+}
+
+// waits is an operation that a rank waits in.
+type waits struct {
+	group
+	groupRank int64
+	work
+	ran int64 // ms
+	at  place
+}
+
+// record is what is known of one process.
+type record struct {
+	waits    []waits
+	progress []progress
+	fault    fault
+	stuck    place // where its watchdog was said to stand still
+	isStuck  bool
+	first    place
+	trace    int // lines that a traceback may still have
+}
+
+// source is where lines come from whose rank they do not say: a file, within it a label, and
+// within that the rank in the group that old lines say.
+type source struct {
+	file      int
+	label     string
+	groupRank int64 // -1: none
+}
+
+// origin is what is known of a source beside its lines.
+type origin struct {
+	said  int64 // a rank that its label or file name says; -1: none
+	by    trust
+	ranks []int64 // that its lines say, at most two
+}
+
+// trust says what a number in a label or a name is.
+type trust int
+
+const (
+	byNothing trust = iota
+	byName          // a file's name has "rank" in it
+	byNumber        // a file's name or folder has a number
+	byMPI           // mpirun's rank
+	byTask          // srun's task
+	byRay           // "[rank=3]"
+)
+
+// File is one log.
+type File struct {
+	Path string
+	// Rank is that of the file's name; -1 where it has none. Certain: the name calls it a rank.
+	Rank    int64
+	Certain bool
+}
+
+// Set takes logs, one after the other. It is not safe for concurrent use.
+type Set struct {
+	files   []File
+	ranks   map[int64]*record
+	sources map[source]*record
+	origins map[source]*origin
+	exits   map[int64]exit
+	told    map[int64]bool // ranks whose time-out others were told of
+	world   int64
+	notes   int64 // lines of the watchdog
+	// Dropped counts lines that found no room. Bytes are those read.
+	Dropped, Bytes int64
+}
+
+// NewSet returns an empty set.
+func NewSet() *Set {
+	return &Set{
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, told: map[int64]bool{},
+	}
+}
+
+// Read takes one log. What was read before an error is kept.
+func (s *Set) Read(f File, r io.Reader) error {
+	s.files = append(s.files, f)
+	l := reader{set: s, file: len(s.files) - 1, last: map[string]*record{}, summaries: map[string]*summary{}}
+	base := &origin{said: -1}
+	if f.Rank >= 0 {
+		base.said, base.by = f.Rank, byNumber
+		if f.Certain {
+			base.by = byName
+		}
+	}
+	s.origins[source{l.file, "", -1}] = base
+	if f.Rank >= 0 {
+		s.record(source{l.file, "", -1}, place{l.file, 1})
+	}
+	err := eachLine(r, func(number int64, line []byte) {
+		s.Bytes += int64(len(line)) + 1
+		l.line(place{l.file, number}, line)
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", f.Path, err)
+	}
+	return nil
+}
+
+// Has reports whether there is any line of the watchdog.
+func (s *Set) Has() bool { return s.notes > 0 }
+
+// reader reads one log.
+type reader struct {
+	set       *Set
+	file      int
+	last      map[string]*record // by label: whose traceback goes on
+	summaries map[string]*summary
+}
+
+// maxLabels bounds the labels of one file that are held apart.
+const maxLabels = 1 << 16
+
+func (l *reader) line(at place, raw []byte) {
+	tag, rest := labelled(text(raw))
+	segments(rest, func(rank int64, s []byte) {
+		l.segment(tag, rank, s, at)
+	})
+	m := l.summaries[tag.text]
+	if m == nil {
+		if len(l.summaries) >= maxLabels {
+			return
+		}
+		m = &summary{}
+		l.summaries[tag.text] = m
+	}
+	if e, ok := m.line(rest, at); ok {
+		if old, known := l.set.exits[e.rank]; (!known || e.root || !old.root) && len(l.set.exits) < maxRecords {
+			l.set.exits[e.rank] = e
+		}
+	}
+	if n, ok := worldSize(rest); ok {
+		l.set.world = max(l.set.world, n)
+	}
+}
+
+// segment takes what one rank wrote.
+func (l *reader) segment(tag label, rank int64, s []byte, at place) {
+	said := parse(s)
+	from := source{l.file, tag.text, -1}
+	o := l.set.origin(from, tag)
+	var rec *record
+	switch {
+	case rank >= 0:
+		o.sees(rank)
+		rec = l.set.rank(rank, at)
+	case said.noted && said.groupRank >= 0:
+		rec = l.set.record(source{l.file, tag.text, said.groupRank}, at)
+	default:
+		// The last line of a traceback has no mark of the rank, its first one has.
+		if rec = l.last[tag.text]; rec == nil || rec.trace <= 0 {
+			rec = l.set.record(from, at)
+		}
+	}
+	if rec == nil {
+		l.set.Dropped++
+		return
+	}
+	if said.noted {
+		l.set.notes++
+		rec.note(&said, at)
+		if said.from >= 0 && said.from <= maxRank && len(l.set.told) < maxRecords {
+			l.set.told[said.from] = true
+		}
+		return
+	}
+	if bytes.Contains(s, []byte("Traceback (most recent call last)")) {
+		rec.trace = maxTrace
+		if len(l.last) < maxLabels || l.last[tag.text] != nil {
+			l.last[tag.text] = rec
+		}
+		return
+	}
+	text, w := faultOf(s, rec.trace > 0)
+	rec.fault.take(text, w, at)
+	switch {
+	case w != weightNone:
+		rec.trace = 0
+	case rec.trace > 0:
+		rec.trace--
+	}
+}
+
+// worldMarks are texts that precede the number of ranks of the job: torchrun's, DeepSpeed's
+// launcher's and that of the environment.
+var worldMarks = [][]byte{[]byte("global_world_sizes=["), []byte("dist_world_size="), []byte("WORLD_SIZE=")}
+
+func worldSize(s []byte) (int64, bool) {
+	for _, m := range worldMarks {
+		i := bytes.Index(s, m)
+		if i < 0 || i > 0 && s[i-1] == '_' { // LOCAL_WORLD_SIZE
+			continue
+		}
+		if n, _, ok := number(s[i+len(m):]); ok && n > 0 && n <= maxRank+1 {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+func (s *Set) rank(rank int64, at place) *record {
+	if r, ok := s.ranks[rank]; ok {
+		return r
+	}
+	if len(s.ranks) >= maxRecords {
+		return nil
+	}
+	r := &record{first: at}
+	s.ranks[rank] = r
+	return r
+}
+
+func (s *Set) record(from source, at place) *record {
+	if r, ok := s.sources[from]; ok {
+		return r
+	}
+	if len(s.sources) >= maxRecords {
+		return nil
+	}
+	r := &record{first: at}
+	s.sources[from] = r
+	return r
+}
+
+func (s *Set) origin(from source, tag label) *origin {
+	if o, ok := s.origins[from]; ok {
+		return o
+	}
+	o := &origin{said: tag.rank}
+	switch {
+	case tag.rank < 0:
+	case bytes.HasPrefix([]byte(tag.text), []byte("mpi ")):
+		o.by = byMPI
+	case bytes.HasPrefix([]byte(tag.text), []byte("task ")):
+		o.by = byTask
+	default:
+		o.by = byRay
+	}
+	if len(s.origins) < maxRecords {
+		s.origins[from] = o
+	}
+	return o
+}
+
+// sees notes a rank that a line of the source says.
+func (o *origin) sees(rank int64) {
+	if len(o.ranks) < 2 && !slices.Contains(o.ranks, rank) {
+		o.ranks = append(o.ranks, rank)
+	}
+}
+
+// note takes a line of the watchdog.
+func (r *record) note(s *said, at place) {
+	if s.stuck && !r.isStuck {
+		r.isStuck, r.stuck = true, at
+	}
+	if s.hasStatus {
+		r.advance(s, at)
+	}
+	if s.hasWork {
+		r.wait(s, at)
+	}
+}
+
+func (r *record) advance(s *said, at place) {
+	i := slices.IndexFunc(r.progress, func(p progress) bool { return p.group == s.group })
+	if i < 0 {
+		if len(r.progress) >= maxGroups {
+			return
+		}
+		i = len(r.progress)
+		r.progress = append(r.progress, progress{group: s.group, groupRank: s.groupRank, enqueued: -1, completed: -1, at: at})
+	}
+	p := &r.progress[i]
+	if s.enqueued >= p.enqueued {
+		p.enqueued, p.at = s.enqueued, at
+	}
+	p.completed = max(p.completed, s.completed)
+}
+
+// wait adds an operation, or what this line says more of it: the line that names the operation
+// does not name the group, the one behind it does the other way round.
+func (r *record) wait(s *said, at place) {
+	for i := range r.waits {
+		w := &r.waits[i]
+		same := w.seq == s.work.seq && (w.group == s.group || w.unnamed() || s.group.unnamed()) && (w.op == s.work.op || w.op == "" || s.work.op == "")
+		if !same {
+			continue
+		}
+		if w.unnamed() {
+			w.group = s.group
+		}
+		if w.op == "" {
+			w.op, w.in, w.out, w.timeout = s.work.op, s.work.in, s.work.out, s.work.timeout
+		}
+		w.ran, w.groupRank = max(w.ran, s.ran), max(w.groupRank, s.groupRank)
+		return
+	}
+	if len(r.waits) < maxWorks {
+		r.waits = append(r.waits, waits{group: s.group, groupRank: s.groupRank, work: s.work, ran: s.ran, at: at})
+	}
+}
+
+// join adds what another record of the same rank says.
+func (r *record) join(o *record) {
+	for i := range o.waits {
+		w := &o.waits[i]
+		r.wait(&said{group: w.group, groupRank: w.groupRank, work: w.work, ran: w.ran}, w.at)
+	}
+	for i := range o.progress {
+		p := &o.progress[i]
+		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed}, p.at)
+	}
+	r.fault.take(o.fault.text, o.fault.weight, o.fault.at)
+	if o.isStuck && !r.isStuck {
+		r.isStuck, r.stuck = true, o.stuck
+	}
+}
+
+func (s *Set) where(at place) string {
+	return fmt.Sprintf("%s:%d", s.files[at.file].Path, at.line)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// exit is a rank in the error summary of torchrun, or in what mpirun says of it.
+type exit struct {
+	rank   int64 // -1: not read yet
+	code   int64
+	host   string
+	text   string
+	root   bool // the first failure that was observed
+	known  bool // the code was read
+	at     place
+	traced bool // the lines of a traceback follow
+}
+
+var (
+	markRoot     = []byte("Root Cause (first observed failure)")
+	markFailures = []byte("Failures:")
+	markMPI      = []byte("noticed that process rank ")
+)
+
+// summary reads the error summary of torchrun:
+//
+//	Root Cause (first observed failure):
+//	[0]:
+//	  time      : 2026-11-16_10:00:00
+//	  host      : node1
+//	  rank      : 5 (local_rank: 1)
+//	  exitcode  : -9 (pid: 12345)
+//	  error_file: <N/A>
+//	  traceback : Signal 9 (SIGKILL) received by PID 12345
+type summary struct {
+	within, root bool
+	now          exit
+	rest         int // lines that the traceback of the summary may still have
+}
+
+// line reads a line; it returns a rank's exit once it is whole, and again once more is known of it.
+func (m *summary) line(s []byte, at place) (exit, bool) {
+	switch {
+	case bytes.Contains(s, markRoot):
+		m.within, m.root, m.now = true, true, exit{rank: -1}
+		return exit{}, false
+	case bytes.Equal(bytes.TrimSpace(s), markFailures):
+		m.within, m.root, m.now = true, false, exit{rank: -1}
+		return exit{}, false
+	case bytes.Contains(s, markMPI):
+		return ofMPIExit(s, at)
+	case !m.within:
+		return exit{}, false
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(s), []byte("=====")) {
+		m.within = m.within && !m.root
+		return exit{}, false
+	}
+	if m.now.traced {
+		return m.traceback(s)
+	}
+	key, value, ok := strings.Cut(string(s[:min(len(s), maxFault)]), ":")
+	if !ok {
+		return exit{}, false
+	}
+	value = strings.TrimSpace(value)
+	n, _, isNumber := number([]byte(value))
+	switch strings.TrimSpace(key) {
+	case "time":
+		m.now = exit{rank: -1}
+	case "host":
+		m.now.host = cut(value)
+	case "rank":
+		if isNumber && n >= 0 && n <= maxRank {
+			m.now.rank = n
+		}
+	case "exitcode":
+		if isNumber && m.now.rank >= 0 {
+			m.now.code, m.now.known, m.now.root, m.now.at = n, true, m.root, at
+			m.now.text = fmt.Sprintf("exit code %d", n)
+			return m.now, true
+		}
+	case "traceback":
+		return m.reason(value)
+	}
+	return exit{}, false
+}
+
+func (m *summary) reason(value string) (exit, bool) {
+	if !m.now.known {
+		return exit{}, false
+	}
+	if strings.HasPrefix(value, "Traceback") {
+		m.now.traced, m.rest = true, maxTrace
+		return exit{}, false
+	}
+	if strings.HasPrefix(value, "Signal ") {
+		m.now.text = fmt.Sprintf("%s (%s)", m.now.text, cut(value))
+	}
+	return m.now, true
+}
+
+// maxTrace bounds the lines of a traceback in a summary.
+const maxTrace = 400
+
+// traceback looks for the error that ends it.
+func (m *summary) traceback(s []byte) (exit, bool) {
+	m.rest--
+	text, w := faultOf(bytes.TrimSpace(s), true)
+	if w == weightNone {
+		m.now.traced = m.rest > 0
+		return exit{}, false
+	}
+	m.now.traced = false
+	m.now.text = fmt.Sprintf("exit code %d, %s", m.now.code, text)
+	if w == weightResult {
+		m.now.root = false // others' ends are why
+	}
+	return m.now, true
+}
+
+// ofMPIExit reads "mpirun noticed that process rank 3 with PID 12 on node n1 exited on signal 9 (Killed).".
+func ofMPIExit(s []byte, at place) (exit, bool) {
+	rank, ok := after(s, string(markMPI))
+	signal, killed := after(s, "exited on signal ")
+	if !ok || !killed || rank < 0 || rank > maxRank {
+		return exit{}, false
+	}
+	return exit{rank: rank, code: -signal, text: fmt.Sprintf("ended by signal %d", signal), root: true, known: true, at: at}, true
+}
+
+// own reports whether an exit explains itself. The watchdog aborts a process that waits (signal
+// 6), and launchers end the others (15); what they kill afterwards is not the first failure.
+func (e *exit) own() bool { return e.known && e.root && e.code != 0 && e.code != -6 && e.code != -15 }
