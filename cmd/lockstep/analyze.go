@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ranklog"
 	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
@@ -109,6 +110,7 @@ type analysis struct {
 	progress *progress
 	stderr   io.Writer
 	dumps    *dumpset.Result // what hangs; nil: there were no dumps
+	logs     *ranklog.Result // what logs of ranks tell; nil: there were none
 	files    int             // of which something was analysed
 	skipped  int
 	bytes    int64
@@ -130,6 +132,7 @@ func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
 			r.read(ctx, files, a)
 		}
 	}
+	a.concludeLogs()
 	a.progress.clear()
 	a.engine.Flush()
 	a.engine.Verdicts()

@@ -65,6 +65,7 @@ type hangOutput struct {
 	Omitted  int            `json:"groups_omitted"`
 	Problems []string       `json:"problems"`
 	Files    int            `json:"files"`
+	Logs     bool           `json:"logs,omitempty"`
 	Entries  int64          `json:"operations"`
 	Versions []string       `json:"versions"`
 	Libs     []string       `json:"libraries"`
@@ -139,7 +140,7 @@ func newHangOutput(h *dumpset.Hang) hangOutput {
 	out := hangOutput{
 		Job: h.Job.ID, Of: h.Incidents, Began: h.Began, Times: h.Times, Verdict: h.Verdict, MayRun: h.MayRun, Untimed: h.Untimed, Hung: h.Hung, Unlisted: h.Unlisted, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
 		Absent: []absentOutput{}, Roots: []rootOutput{}, Groups: []groupOutput{}, Omitted: h.GroupsOmitted,
-		Problems: append([]string{}, h.Problems...), Files: h.Files, Entries: h.Entries,
+		Problems: append([]string{}, h.Problems...), Files: h.Files, Logs: h.Logs, Entries: h.Entries,
 		Versions: append([]string{}, h.Versions...), Libs: append([]string{}, h.Libs...), Active: h.OnlyActive, Partial: h.Partial,
 	}
 	for _, b := range h.Absent {

@@ -29,7 +29,8 @@ type inputs struct {
 	skipped  int    // files in directories that are of no known format
 	other    string // what reads the first of those for which something does
 	strange  []strangeFile
-	without  []folder // in which no known format was found
+	plain    []strangeFile // texts that may belong to logs
+	without  []folder      // in which no known format was found
 	problems *problems
 }
 
@@ -42,7 +43,9 @@ func discover(paths []string, p *problems) *inputs {
 	for _, path := range paths {
 		in.addPath(path)
 	}
+	in.companions()
 	in.damagedDumps()
+	in.tellPlain()
 	in.tellWithout()
 	return in
 }
@@ -115,6 +118,10 @@ func (in *inputs) addDir(dir string) {
 	}
 }
 
+// accepted lists what analyze reads, for refusals.
+const accepted = "PyTorch traces (traceEvents), OTLP JSON of spans (resourceSpans), Flight Recorder dumps, " +
+	"or logs of ranks with lines of PyTorch's watchdog (\"Watchdog caught collective operation timeout\")"
+
 // folder is a directory, and what reads what was found there.
 type folder struct{ path, other string }
 
@@ -122,7 +129,7 @@ type folder struct{ path, other string }
 func (in *inputs) tellWithout() {
 	for _, dir := range in.without {
 		if !in.below(dir.path) && in.problems.in(dir.path) == 0 {
-			in.problems.add(dir.path, -1, orElse(errors.New("read directory: got no trace; want PyTorch traces, Flight Recorder dumps or OTLP JSON files of spans"), dir.other))
+			in.problems.add(dir.path, -1, orElse(fmt.Errorf("read directory: got no file that is read here; want %s", accepted), dir.other))
 		}
 	}
 }
@@ -145,6 +152,8 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
 	case namedAsDump(path):
 		in.strange = append(in.strange, strangeFile{input: input{path: path, size: info.Size()}, named: named, err: err})
+	case len(in.plain) < maxFiles && logLike(path):
+		in.plain = append(in.plain, strangeFile{input: input{path: path, size: info.Size()}, named: named, err: err})
 	default:
 		in.pass(path, info, named, err)
 	}
@@ -157,7 +166,7 @@ func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: %w", bare(err)), elsewhere(path, info)))
 	case named:
 		in.problems.add(path, -1, orElse(
-			errors.New("tell format: got neither a PyTorch trace (traceEvents), nor OTLP JSON of spans (resourceSpans), nor a Flight Recorder dump"), elsewhere(path, info)))
+			fmt.Errorf("tell format: got none that is read here; want %s", accepted), elsewhere(path, info)))
 	default:
 		in.skipped++
 		if in.other == "" {

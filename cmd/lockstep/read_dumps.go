@@ -29,6 +29,7 @@ func (r dumpReader) read(ctx context.Context, files []input, to *analysis) {
 	if r.rank != nil {
 		o.RankOf = r.rankOf
 	}
+	o.Dead = to.deadByLogs()
 	to.dumps = dumpset.Read(ctx, pathsOf(files), o)
 	to.files += to.dumps.Stats.Files - to.dumps.Stats.Unreadable
 	to.bytes += to.dumps.Stats.Bytes

@@ -27,7 +27,7 @@ func (o *analyzeOptions) readers() ([]reader, error) {
 	if step != nil {
 		options.StepPattern = step
 	}
-	return []reader{newTorchReader(options), otlpReader{}, dumpReader{o.job, o.worldSize, o.hung, rank}}, nil
+	return []reader{newTorchReader(options), otlpReader{}, logReader{o.job, o.worldSize, rank}, dumpReader{o.job, o.worldSize, o.hung, rank}}, nil
 }
 
 // pattern compiles the value of a flag; nil where it is empty.

@@ -135,6 +135,11 @@ func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item, doub
 	for _, absence := range inc.Absent {
 		a.AddAbsence(absence)
 	}
+	for _, dead := range r.o.Dead {
+		if job.WorldSize.OK && dead.Rank < job.WorldSize.V && !slices.ContainsFunc(taken, func(it *item) bool { return it.rank == dead.Rank }) {
+			a.AddAbsence(dead)
+		}
+	}
 	a.SetDoubt(doubt)
 	return a.Conclude(0)
 }

@@ -24,7 +24,9 @@ type Options struct {
 	// Workers is how many dumps are read at a time; 0: one per core.
 	Workers int
 	Engine  desync.Config
-	Limits  flightrecorder.Limits
+	// Dead are ranks that ended, as something else tells. It counts of ranks that have no dump.
+	Dead   []model.Absence
+	Limits flightrecorder.Limits
 	// Progress is told how many bytes were read since the last call. It may be nil.
 	Progress func(bytes int64)
 }
@@ -63,6 +65,8 @@ type Hang struct {
 	Times string
 	// SizeRefused: a size of the job was given that its dumps contradict.
 	SizeRefused bool
+	// Logs: it is of logs of ranks, not of dumps.
+	Logs bool
 	// Files are of how many dumps it speaks; Entries is how many operations they recorded.
 	Files   int
 	Entries int64

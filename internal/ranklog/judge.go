@@ -25,6 +25,7 @@ type Result struct {
 	Errors map[int64]Error
 	// Waiting is how many operations ranks wait in, over all ranks.
 	Waiting int64
+	Files   int
 	// Unknown are the files with lines of the watchdog whose rank is not known.
 	Unknown []string
 }
@@ -39,7 +40,7 @@ type Error struct {
 
 // Judge says what hangs. It is called once, when all logs are read.
 func (s *Set) Judge(o Options) *Result {
-	out := &Result{Unknown: s.resolve(), Errors: map[int64]Error{}}
+	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
 	s.nameGroups()
 	s.leaveOutFailed()
 	world, known := s.size(o.WorldSize)

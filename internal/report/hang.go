@@ -70,6 +70,9 @@ func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
 		p.root(&h.Roots[i], titleOfRoot(i, len(h.Roots)))
 	}
 	p.stacks(h.Report)
+	if h.Logs && h.Verdict == desync.NoData {
+		return // the sentence has them
+	}
 	for _, what := range h.Problems {
 		p.field("contradiction", clean(what))
 	}
@@ -173,6 +176,13 @@ func capital(s string) string {
 
 // noDataText says why nothing can be told.
 func noDataText(h *dumpset.Hang) string {
+	if h.Logs {
+		text := "Cannot tell: no log says that an operation timed out."
+		for _, what := range h.Problems {
+			text += " " + capital(what) + "."
+		}
+		return text
+	}
 	if h.Ranks == 0 {
 		return "Cannot tell: no dump could be read."
 	}
@@ -205,6 +215,10 @@ func (p *printer) facts(h *dumpset.Hang) {
 	}
 	if h.Victims > 0 {
 		p.field("waiting", plural(int64(h.Victims), "rank")+" in all, directly or through others")
+	}
+	if h.Logs {
+		p.field("logs", plural(int64(h.Files), "file")+", "+plural(h.Entries, "time-out")+" of operations")
+		return
 	}
 	p.field("dumps", dumpsText(h))
 }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/lockstep-otel/lockstep/internal/ranklog"
 )
 
 // Format is what a file's content says that it is.
@@ -23,6 +25,7 @@ const (
 	Torch                 // Chrome JSON of the PyTorch profiler
 	OTLP                  // OTLP JSON with spans
 	FlightRecorder        // a Flight Recorder dump: a pickle, or its JSON twin
+	RankLog               // a log with lines of PyTorch's watchdog, or torchrun's error summary
 )
 
 // formatKeys are the top-level keys that tell a format. Others, as a PyTorch
@@ -109,14 +112,44 @@ func File(path string) (Format, error) {
 	if head.N <= 0 {
 		err = nil // the end of what is looked at, not of the file
 	}
+	if f == Unknown && isLog(path) {
+		return RankLog, nil
+	}
 	return f, err
+}
+
+// textHead is how much of a file is looked at to tell text from other content.
+const textHead = 4 << 10
+
+// IsText reports whether a file can be a log: empty, or text that is no JSON object.
+func IsText(path string) bool {
+	r, c, err := Open(path, func(r io.Reader) io.Reader { return r })
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	head, _ := io.ReadAll(io.LimitReader(r, textHead)) // what can be read decides
+	return bytes.IndexByte(head, 0) < 0 && !bytes.HasPrefix(head, []byte{0x80}) && !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{"))
+}
+
+// isLog reports whether a file is a log of a rank with lines that tell of a hang.
+func isLog(path string) bool {
+	if !IsText(path) {
+		return false
+	}
+	r, c, err := Open(path, func(r io.Reader) io.Reader { return r })
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	return ranklog.Sniff(r)
 }
 
 func sniffJSON(r io.Reader) (Format, error) {
 	d := json.NewDecoder(SkipBOM(r))
 	token, err := d.Token()
 	if err != nil && d.InputOffset() == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return Unknown, fmt.Errorf("neither JSON nor gzip: %w", err)
+		return Unknown, fmt.Errorf("neither JSON nor gzip, nor a log with lines of PyTorch's watchdog: %w", err)
 	}
 	if err != nil {
 		return Unknown, damaged(d, err)

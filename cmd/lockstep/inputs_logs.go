@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
+	"github.com/lockstep-otel/lockstep/internal/ranklog"
+)
+
+// logLike reports whether a file's name is one of a log.
+func logLike(path string) bool {
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
+	return slices.Contains([]string{".log", ".out", ".err", ".stderr", ".stdout", ".txt"}, filepath.Ext(name)) ||
+		name == "stderr" || name == "stdout"
+}
+
+// companions takes for logs the texts that lie beside logs of the watchdog under names like
+// theirs: the rank that all others wait for has no line of it.
+func (in *inputs) companions() {
+	likes := map[string]bool{}
+	for _, f := range in.files {
+		if f.format == sniff.RankLog {
+			for _, k := range likeness(f.path) {
+				likes[k] = true
+			}
+		}
+	}
+	if len(likes) == 0 {
+		return
+	}
+	dumps := map[series]bool{}
+	for _, f := range in.files {
+		if f.format == sniff.FlightRecorder {
+			dumps[seriesOf(f.path)] = true
+		}
+	}
+	take := func(f strangeFile) bool {
+		if f.folder || dumps[seriesOf(f.path)] && !logLike(f.path) || !slices.ContainsFunc(likeness(f.path), func(k string) bool { return likes[k] }) || !sniff.IsText(f.path) {
+			return false
+		}
+		in.files = append(in.files, input{path: f.path, size: f.size, format: sniff.RankLog})
+		return true
+	}
+	in.strange = slices.DeleteFunc(in.strange, take)
+	in.plain = slices.DeleteFunc(in.plain, take)
+}
+
+// likeness are the ways in which the names of two logs of a job are alike: they differ in the
+// rank alone, or are the same in folders of ranks.
+func likeness(path string) []string {
+	dir, name := filepath.Split(filepath.Clean(path))
+	out := []string{"in " + filepath.Dir(filepath.Clean(dir)) + " " + name}
+	if f := ranklog.FileOf(name); f.Rank >= 0 {
+		out = append(out, "beside "+dir+" "+withoutDigits(name))
+	}
+	return out
+}
+
+// withoutDigits is a name without its numbers.
+func withoutDigits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// tellPlain tells of the texts that are logs of nothing that is read.
+func (in *inputs) tellPlain() {
+	for _, f := range in.plain {
+		if info, err := os.Stat(f.path); err == nil {
+			in.pass(f.path, info, f.named, f.err)
+		}
+	}
+	in.plain = nil
+}

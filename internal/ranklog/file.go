@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+)
+
+// logExtensions are those of logs.
+var logExtensions = []string{".gz", ".log", ".out", ".err", ".stderr", ".stdout", ".txt"}
+
+// stem is a path without the extensions of logs.
+func stem(path string) string {
+	for {
+		ext := strings.ToLower(filepath.Ext(path))
+		found := false
+		for _, e := range logExtensions {
+			found = found || ext == e
+		}
+		if !found || ext == filepath.Base(path) {
+			return path
+		}
+		path = path[:len(path)-len(ext)]
+	}
+}
+
+// FileOf finds the rank in the name of a log: "rank3_stderr.log", "worker-3.log", else in that of
+// its folder, as torchrun names it: "attempt_0/3/stderr.log". Whether a number that is not called a
+// rank is one, the lines decide.
+func FileOf(path string) File {
+	f := File{Path: path, Rank: -1}
+	if rank, prefix, ok := flightrecorder.RankOf(stem(path)); ok {
+		f.Rank = rank
+		f.Certain = strings.HasSuffix(strings.TrimRight(strings.ToLower(prefix), "_-"), "rank")
+		return f
+	}
+	if n, err := strconv.ParseInt(filepath.Base(filepath.Dir(path)), 10, 64); err == nil && n >= 0 && n <= maxRank {
+		f.Rank = n
+	}
+	return f
+}
+
+// Attempt is the number of the attempt that torchrun's folders say, and the path of that folder in
+// front of it; ok is false where they say none.
+func Attempt(path string) (dir string, attempt int64, ok bool) {
+	for d := filepath.Dir(path); ; d = filepath.Dir(d) {
+		if n, found := strings.CutPrefix(filepath.Base(d), "attempt_"); found {
+			attempt, err := strconv.ParseInt(n, 10, 64)
+			return filepath.Dir(d), attempt, err == nil
+		}
+		if d == filepath.Dir(d) {
+			return "", 0, false
+		}
+	}
+}
+
+// errFound ends a search.
+var errFound = errors.New("found")
+
+// Sniff reports whether a log has lines of the watchdog, of the heartbeat monitor or torchrun's
+// error summary. What can be read of a damaged log counts.
+func Sniff(r io.Reader) bool {
+	s := &searching{r: r}
+	_ = eachLine(s, func(_ int64, line []byte) {
+		if !s.found {
+			s.found = parse(line).noted || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
+		}
+	})
+	return s.found
+}
+
+// searching reads until something is found.
+type searching struct {
+	r     io.Reader
+	found bool
+}
+
+func (s *searching) Read(p []byte) (int, error) {
+	if s.found {
+		return 0, errFound
+	}
+	return s.r.Read(p)
+}
