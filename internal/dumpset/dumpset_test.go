@@ -271,7 +271,7 @@ func TestRankOfContent(t *testing.T) {
 		other := put(t, filepath.Join(dir, "dump"), frwrite.Pickle(world(4, 0)[1]))
 		r := Read(t.Context(), []string{path, other}, Options{})
 		assert.Contains(t, problemsOf(r), `find rank of dump: its name says 9, which is no member of its process group "0"; the dump is left out`)
-		assert.Contains(t, problemsOf(r), "find rank of dump: got no number at the end of its name")
+		assert.Contains(t, problemsOf(r), "find rank of dump: got no rank in it, and no number at the end of its name")
 	})
 }
 

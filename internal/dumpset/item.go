@@ -20,12 +20,17 @@ import (
 // item is one file and what is kept of it.
 type item struct {
 	path, prefix string
-	rank         int64
-	named        bool // it is known whose it is
-	byName       bool // its name tells that
-	size         int64
-	sum          uint64 // of its content
-	changed      time.Time
+	// fileLen is how many bytes of path name the file, 0: all. The rest says which of its dumps it is.
+	fileLen, part int
+	more          []item // the file's other dumps
+	settled       bool   // whose it is was read
+	host          string // that the file says
+	rank          int64
+	named         bool // it is known whose it is
+	byName        bool // its name tells that
+	size          int64
+	sum           uint64 // of its content
+	changed       time.Time
 
 	err      error // why there is no state
 	problems []string
@@ -43,13 +48,21 @@ type item struct {
 	alone  string // why it is of no incident
 }
 
+// from is the file that holds the dump.
+func (it *item) from() string {
+	if it.fileLen == 0 {
+		return it.path
+	}
+	return it.path[:it.fileLen]
+}
+
 // lightOps is how many operations of a state are kept to tell whether two dumps are of one
 // process: what is open is open in both.
 const lightOps = 4
 
 // read reads a file; what goes wrong is in the item.
 func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
-	info, err := os.Stat(it.path)
+	info, err := os.Stat(it.from())
 	if err != nil {
 		it.err = bare(err)
 		return
@@ -58,13 +71,55 @@ func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
 		it.err = fmt.Errorf("read dump: got mode %s; want a regular file", info.Mode())
 		return
 	}
-	it.size, it.changed = info.Size(), info.ModTime()
-	d, err := flightrecorder.ReadFile(it.path, flightrecorder.Options{Stacks: stacks, Limits: o.Limits, Cache: cache})
+	if it.part == 0 { // the size is that of the file once
+		it.size = info.Size()
+	}
+	it.changed = info.ModTime()
+	all, err := flightrecorder.ReadAll(it.from(), flightrecorder.Options{Stacks: stacks, Limits: o.Limits, Cache: cache})
 	if err != nil {
 		it.err = bare(err)
 		return
 	}
-	it.problems, it.sum = d.Problems, d.Sum
+	if it.part >= len(all) {
+		it.err = errors.New("read dump: the file has fewer dumps than before")
+		return
+	}
+	if it.part == 0 && len(all) > 1 && !stacks {
+		it.others(all)
+	}
+	it.take(&all[it.part], len(all))
+}
+
+// others makes an item of each further dump of a file that holds several.
+func (it *item) others(all []flightrecorder.Gathered) {
+	file := it.from()
+	name := func(k int) string { return fmt.Sprintf("%s (%d of %d)", file, k+1, len(all)) }
+	for k := 1; k < len(all); k++ {
+		more := item{path: name(k), prefix: it.prefix, changed: it.changed, fileLen: len(file), part: k}
+		more.take(&all[k], len(all))
+		it.more = append(it.more, more)
+	}
+	it.path, it.fileLen = name(0), len(file)
+}
+
+// take makes the item that of one dump of a file of so many.
+func (it *item) take(g *flightrecorder.Gathered, of int) {
+	if of > 1 && !it.settled {
+		it.named, it.byName = false, false // the file's name speaks of none of them
+	}
+	if g.Rank >= 0 && !it.settled {
+		if it.named && it.rank != g.Rank {
+			it.problems = append(it.problems, fmt.Sprintf("take it for the dump of rank %d, which stands in it: its name says %d", g.Rank, it.rank))
+		}
+		it.rank, it.named, it.byName, it.host = g.Rank, true, true, g.Host
+	}
+	it.host, it.settled = g.Host, true
+	if g.Err != nil {
+		it.err = bare(g.Err)
+		return
+	}
+	d := g.Dump
+	it.problems, it.sum = append(it.problems, d.Problems...), d.Sum
 	if d.Partial != "" {
 		it.problems = append(it.problems, "read as far as it goes: "+d.Partial)
 	}
@@ -91,7 +146,7 @@ func (it *item) ownRank(d *flightrecorder.Dump) error {
 	case it.named:
 		return fmt.Errorf("find rank of dump: its name says %d, which is no member of its process group %q", it.rank, d.Groups[wrong].Name)
 	default:
-		return errors.New("find rank of dump: got no number at the end of its name; want one, or --rank-pattern")
+		return errors.New("find rank of dump: got no rank in it, and no number at the end of its name; want one of both, or --rank-pattern")
 	}
 	it.rank, it.named, it.byName = own, true, false
 	return nil
@@ -99,7 +154,7 @@ func (it *item) ownRank(d *flightrecorder.Dump) error {
 
 // keep makes the small forms of a dump.
 func (it *item) keep(d *flightrecorder.Dump) {
-	s := d.State(model.Rank{Rank: it.rank}, filepath.Base(it.path), flightrecorder.StateOptions{})
+	s := d.State(model.Rank{Rank: it.rank, HostName: it.host}, filepath.Base(it.path), flightrecorder.StateOptions{})
 	// The file's time is that of the dump only where it is that of the newest operation, too:
 	// who copies files changes it.
 	if age := it.changed.Sub(time.Unix(0, s.LastEnqueue)); s.LastEnqueue > 0 && age >= 0 && age < freshFor {

@@ -29,6 +29,7 @@ func Read(ctx context.Context, paths []string, o Options) *Result {
 		all[i] = i
 	}
 	r.readAll(all, false)
+	r.spread()
 	r.copies()
 	r.count()
 	for _, group := range r.jobs() {
@@ -86,6 +87,14 @@ func (r *run) readAll(places []int, stacks bool) {
 	}
 	close(next)
 	wait.Wait()
+}
+
+// spread gives each dump of a file that holds several an item of its own.
+func (r *run) spread() {
+	for i := range r.items[:len(r.items):len(r.items)] {
+		r.items = append(r.items, r.items[i].more...)
+		r.items[i].more = nil
+	}
 }
 
 // maxProblems bounds the problems that are listed of one set.

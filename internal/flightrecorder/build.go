@@ -42,7 +42,7 @@ func newBuilder(o Options, size int, f Format) *builder {
 	}
 	d := &Dump{
 		texts: []string{""}, tags: []Tag{{}}, shapes: []Shape{{}}, stacks: [][]Frame{nil},
-		Entries: make([]Entry, 0, min(size/each, o.Limits.Entries)), Format: f,
+		Entries: make([]Entry, 0, min(size/each, o.Limits.Entries)), Format: f, Rank: -1,
 	}
 	d.Stats.Bytes = int64(size)
 	return &builder{

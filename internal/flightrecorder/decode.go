@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/lockstep-otel/lockstep/internal/pickle"
 )
 
@@ -54,11 +56,38 @@ func Decode(data []byte, o Options) (*Dump, error) {
 	return b.finish()
 }
 
-// ReadFile reads the dump of a file, plain or gzip.
+// ReadFile reads the dump of a file, plain, gzip or zstd.
 func ReadFile(path string, o Options) (*Dump, error) {
+	data, sum, err := content(path, o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := Decode(data, o)
+	if err == nil {
+		d.Sum = sum
+	}
+	return d, err
+}
+
+// ReadAll reads the dumps of a file, plain, gzip or zstd, which may hold those of many ranks; an
+// error says that it cannot be read. A file of one dump gives that.
+func ReadAll(path string, o Options) ([]Gathered, error) {
+	data, sum, err := content(path, o)
+	if err != nil {
+		return nil, err
+	}
+	out := DecodeAll(data, o)
+	if len(out) == 1 && out[0].Dump != nil {
+		out[0].Dump.Sum = sum
+	}
+	return out, nil
+}
+
+// content returns what a file holds, uncompressed, and a hash of the file.
+func content(path string, o Options) (data []byte, sum uint64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open dump: %w", err)
+		return nil, 0, fmt.Errorf("open dump: %w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	limit := int64(o.withDefaults().Limits.Pickle.Bytes)
@@ -67,21 +96,35 @@ func ReadFile(path string, o Options) (*Dump, error) {
 		size = info.Size()
 	}
 	if size > limit {
-		return nil, fmt.Errorf("read dump: got %d bytes; want at most %d", size, limit)
+		return nil, 0, fmt.Errorf("read dump: got %d bytes; want at most %d", size, limit)
 	}
-	data, err := readAll(f, size, limit)
-	sum := maphash.Bytes(seed, data)
-	if err == nil && bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+	data, err = readAll(f, size, limit)
+	sum = maphash.Bytes(seed, data)
+	switch {
+	case err != nil:
+	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
 		data, err = gunzip(data, limit)
+	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		data, err = unzstd(data, limit)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read dump: %w", err)
+		return nil, 0, fmt.Errorf("read dump: %w", err)
 	}
-	d, err := Decode(data, o)
-	if err == nil {
-		d.Sum = sum
+	return data, sum, nil
+}
+
+// unzstd inflates as far as it goes, as gunzip does.
+func unzstd(data []byte, limit int64) ([]byte, error) {
+	z, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)))
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+	defer z.Close()
+	out, err := readAll(z, 0, limit)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return out, err
 }
 
 // seed is that of sums.

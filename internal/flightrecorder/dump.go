@@ -44,6 +44,9 @@ type Dump struct {
 	Format     Format
 	Version    Version
 	LibVersion string // of the communication library; empty where not recorded
+	// Rank and Host are what somebody who gathered dumps wrote into it; -1 and empty: nothing.
+	Rank int64
+	Host string
 
 	// Groups are the process groups whose communicator was there (pg_config).
 	Groups []Group

@@ -3,6 +3,8 @@
 package flightrecorder
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,4 +76,26 @@ func FuzzJSON(f *testing.F) {
 	f.Add(frwrite.JSON(batched()))
 	f.Add([]byte(`[{"record_id": 3, "seq_id": 12, "pg_id": 1, "profiling_name": "gloo:recv 3<-?", "state": "scheduled"}]`))
 	f.Fuzz(check)
+}
+
+// FuzzGathered: no file of gathered dumps crashes the reader, nests without end, or gives a dump and
+// an error at once.
+func FuzzGathered(f *testing.F) {
+	d := &frwrite.Dump{Groups: []frwrite.Group{{Name: "0", Ranks: []int64{0}}}, Entries: []frwrite.Entry{{Name: "nccl:x", CollectiveSeq: 1, Group: "0"}}}
+	one := string(frwrite.JSON(d))
+	quoted, _ := json.Marshal(one)
+	for _, s := range []string{
+		one, one + "\n" + one, `{"0":` + one + `,"rank_1":` + string(quoted) + `}`, `[{"rank":1,"host":"a","dump":` + one + `}]`,
+		string(quoted), `{"a":{"b":{"c":{"d":{"e":` + one + `}}}}}`, `{"0":"` + base64.StdEncoding.EncodeToString(frwrite.Pickle(d)) + `"}`, `{"rank":1,"dump":{"version":"2.4","entries":[`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		all := DecodeAll(in, tight())
+		require.NotEmpty(t, all)
+		for _, g := range all {
+			require.NotEqual(t, g.Dump == nil, g.Err == nil)
+			require.True(t, g.Rank >= -1 && g.Rank < maxRank)
+		}
+	})
 }

@@ -3,6 +3,7 @@
 package flightrecorder
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -43,7 +44,7 @@ func (b *builder) json(data []byte) error {
 // end refuses what is behind the dump.
 func (r *jsonReader) end() error {
 	if r.s.peek() != 0 || r.s.i < len(r.s.b) {
-		return fmt.Errorf("offset %d: got %d bytes behind the dump; want none", r.s.i, len(r.s.b)-r.s.i)
+		return fmt.Errorf("offset %d: got %d %w; want none", r.s.i, len(r.s.b)-r.s.i, errBehind)
 	}
 	return nil
 }
@@ -69,7 +70,17 @@ func (r *jsonReader) part(k key, name []byte) error {
 	case keyStatus:
 		return r.objects(r.status)
 	}
+	start := r.s.i
 	n, err := r.s.skip()
+	value := bytes.TrimSpace(r.s.b[start:r.s.i])
+	if rank, ok := rankField(name, value); ok {
+		r.d.Rank = rank
+		return err
+	}
+	if host, ok := hostField(name, value); ok {
+		r.d.Host = host
+		return err
+	}
 	r.extra(name, n, false)
 	return err
 }

@@ -60,7 +60,7 @@ func rankAt(stem string) []int {
 }
 
 // extensions say how a file is written. What else follows a dot is a part of the name.
-var extensions = []string{".json", ".pickle", ".pkl", ".pk", ".pt", ".bin", ".dump", ".trace", ".txt", ".gz"}
+var extensions = []string{".json", ".pickle", ".pkl", ".pk", ".pt", ".bin", ".dump", ".trace", ".txt", ".gz", ".zst", ".jsonl"}
 
 func withoutExtensions(name string) string {
 	for {

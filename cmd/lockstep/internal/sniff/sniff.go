@@ -13,6 +13,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
 )
 
@@ -76,7 +78,23 @@ func isDump(head []byte) bool {
 // sniffLimit bounds how much of a file is looked at.
 const sniffLimit = 1 << 20
 
-// Open opens a file, uncompressed where it is gzip. The wrap sees the
+// maxWindow bounds the memory of a decoder of zstd: 128 MiB, as its command line tool.
+const maxWindow = 128 << 20
+
+// closers closes one after the other.
+type closers []io.Closer
+
+// Close closes all, and returns the first error.
+func (c closers) Close() (err error) {
+	for _, each := range c {
+		if e := each.Close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Open opens a file, uncompressed where it is gzip or zstd. The wrap sees the
 // bytes as stored.
 func Open(path string, wrap func(io.Reader) io.Reader) (io.Reader, io.Closer, error) {
 	f, err := os.Open(path)
@@ -84,7 +102,17 @@ func Open(path string, wrap func(io.Reader) io.Reader) (io.Reader, io.Closer, er
 		return nil, nil, fmt.Errorf("open file: %w", err)
 	}
 	r := bufio.NewReaderSize(wrap(f), 64<<10)
-	if magic, _ := r.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+	magic, _ := r.Peek(4)
+	if bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow))
+		if err != nil {
+			_ = f.Close()
+			return nil, nil, fmt.Errorf("open zstd: %w", err)
+		}
+		in := z.IOReadCloser()
+		return in, closers{in, f}, nil
+	}
+	if !bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) {
 		return r, f, nil
 	}
 	z, err := gzip.NewReader(r)
@@ -104,18 +132,48 @@ func File(path string) (Format, error) {
 	}
 	defer func() { _ = c.Close() }()
 	b := bufio.NewReaderSize(r, dumpHead)
-	if start, _ := b.Peek(dumpHead); isDump(start) {
+	start, _ := b.Peek(dumpHead)
+	if isDump(start) {
 		return FlightRecorder, nil
 	}
+	holdsDumps := gathered(start) // before it is read on
 	head := &io.LimitedReader{R: b, N: sniffLimit}
 	f, err := sniffJSON(head)
 	if head.N <= 0 {
 		err = nil // the end of what is looked at, not of the file
 	}
-	if f == Unknown && isLog(path) {
+	switch {
+	case f != Unknown:
+	case holdsDumps:
+		return FlightRecorder, nil
+	case isLog(path):
 		return RankLog, nil
 	}
 	return f, err
+}
+
+// gathered reports whether JSON begins as dumps do that somebody gathered: they stand somewhere in
+// it, perhaps within strings, as text or as a pickle in base64.
+func gathered(head []byte) bool {
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if len(text) == 0 || bytes.IndexByte([]byte(`{["`), text[0]) < 0 {
+		return false
+	}
+	for _, k := range entryKeys {
+		for rest := text; ; {
+			i := bytes.Index(rest, k)
+			if i < 0 {
+				break
+			}
+			if i > 0 && rest[i-1] == '"' { // a key, also within a string
+				return true
+			}
+			rest = rest[i+len(k):]
+		}
+	}
+	// The first two bytes of a pickle, of protocols 2 to 5.
+	i := bytes.Index(text, []byte(`"gA`))
+	return i >= 0 && i+3 < len(text) && text[i+3] >= 'I' && text[i+3] <= 'X'
 }
 
 // textHead is how much of a file is looked at to tell text from other content.
