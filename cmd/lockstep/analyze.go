@@ -43,9 +43,10 @@ func newAnalyze() *cobra.Command {
 		Short: "Read traces or dumps of a job and say which rank makes the others wait",
 		Long: "Reads the traces of all ranks of a job: directories (with those below), globs and files, of the\n" +
 			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank) or OTLP JSON of operation spans.\n" +
-			"Of Flight Recorder dumps (pickle or JSON, one file per rank) it says what hangs.\n" +
+			"Of Flight Recorder dumps (pickle or JSON, one file per rank, or gathered in one) and of the logs of ranks\n" +
+			"with lines of PyTorch's watchdog it says what hangs.\n" +
 			"A file's format is told by its content. Damaged files are reported and cost nothing else.\n\n" +
-			"Exit status: 0 nothing found, 3 findings, 2 nothing could be analysed or compared, or wrong usage.",
+			"Exit status: 0 all was read and nothing found; 3 findings; 2 not everything could be judged, or wrong usage.",
 		Example: "  lockstep analyze traces/\n" +
 			"  lockstep analyze --json 'traces/*.pt.trace.json.gz' | jq '.findings[0]'\n" +
 			"  lockstep analyze ~/.cache/torch/",
@@ -164,7 +165,24 @@ func (a *analysis) conclude(stdout, stderr io.Writer) error {
 	case report.CannotTell:
 		return statusError(exitUnusable)
 	}
-	return nil
+	n := a.refused()
+	if n == 0 {
+		return nil
+	}
+	if !a.options.json {
+		_, _ = fmt.Fprintf(stderr, "lockstep: not everything could be judged: %d of the inputs were refused, in whole or in part; see the problems\n", n)
+	}
+	return statusError(exitUnusable)
+}
+
+// refused counts the inputs that were not read, or not to their end.
+func (a *analysis) refused() int64 {
+	n := a.problems.refused
+	if a.dumps != nil {
+		s := &a.dumps.Stats
+		n += int64(s.Unreadable + s.Refused + s.Partial)
+	}
+	return n
 }
 
 // print prints what hangs, and then what the traces came to, if there were any.

@@ -129,7 +129,7 @@ type folder struct{ path, other string }
 func (in *inputs) tellWithout() {
 	for _, dir := range in.without {
 		if !in.below(dir.path) && in.problems.in(dir.path) == 0 {
-			in.problems.add(dir.path, -1, orElse(fmt.Errorf("read directory: got no file that is read here; want %s", accepted), dir.other))
+			in.problems.add(dir.path, -1, orElse(fmt.Errorf("read directory: got no trace, dump or log that is read here; want %s", accepted), dir.other))
 		}
 	}
 }
@@ -150,9 +150,9 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 	switch {
 	case f != sniff.Unknown:
 		in.files = append(in.files, input{path: path, size: info.Size(), format: f})
-	case namedAsDump(path):
+	case namedAsDump(path) && !plainLog(path):
 		in.strange = append(in.strange, strangeFile{input: input{path: path, size: info.Size()}, named: named, err: err})
-	case len(in.plain) < maxFiles && logLike(path):
+	case len(in.plain) < maxFiles && plainLog(path):
 		in.plain = append(in.plain, strangeFile{input: input{path: path, size: info.Size()}, named: named, err: err})
 	default:
 		in.pass(path, info, named, err)
@@ -162,11 +162,13 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 // pass tells of a file of no known format, or passes it over in silence.
 func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
 	switch {
+	case named && !tracelike(path) && info.Mode().IsRegular() && info.Size() > 0 && sniff.IsText(path):
+		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s", accepted), elsewhere(path, info)))
 	case err != nil && (named || tracelike(path)):
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: %w", bare(err)), elsewhere(path, info)))
 	case named:
 		in.problems.add(path, -1, orElse(
-			fmt.Errorf("tell format: got none that is read here; want %s", accepted), elsewhere(path, info)))
+			fmt.Errorf("tell format: got neither a PyTorch trace nor another file that is read here; want %s", accepted), elsewhere(path, info)))
 	default:
 		in.skipped++
 		if in.other == "" {
@@ -231,13 +233,23 @@ const maxProblems = 1000
 type problems struct {
 	list    []model.Problem
 	omitted int64
+	refused int64 // inputs that were not read, or not to their end
 }
 
 func (p *problems) add(file string, offset int64, err error) {
 	p.put(model.Problem{File: file, Offset: offset, What: err.Error()})
 }
 
+// put adds a problem. One of a file says that something of it was refused.
 func (p *problems) put(pr model.Problem) {
+	if pr.File != "" {
+		p.refused++
+	}
+	p.note(pr)
+}
+
+// note adds a problem that costs nothing of the input.
+func (p *problems) note(pr model.Problem) {
 	if len(p.list) >= maxProblems {
 		p.omitted++
 		return

@@ -19,6 +19,12 @@ func logLike(path string) bool {
 		name == "stderr" || name == "stdout"
 }
 
+// plainLog reports whether a file is a log by its name and its content: no dump, whatever rank its
+// name says.
+func plainLog(path string) bool {
+	return logLike(path) && sniff.IsText(path)
+}
+
 // companions takes for logs the texts that lie beside logs of the watchdog under names like
 // theirs: the rank that all others wait for has no line of it.
 func (in *inputs) companions() {

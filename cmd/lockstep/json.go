@@ -34,6 +34,7 @@ type output struct {
 type inputOutput struct {
 	Files        int    `json:"files"`
 	FilesSkipped int    `json:"files_skipped"`
+	Refused      int64  `json:"refused"`
 	Bytes        int64  `json:"bytes"`
 	Operations   int64  `json:"operations"`
 	ClockApplied bool   `json:"clock_applied"`
@@ -77,7 +78,7 @@ func (a *analysis) writeJSON(w io.Writer, jobs []straggler.JobReport) error {
 		Verdict:  a.verdict(),
 		Findings: findingsOutput(jobs), Ranks: []map[string]any{}, Jobs: []jobOutput{}, Hangs: hangsOutput(a.dumps),
 		Problems: append([]model.Problem{}, a.problems.list...), ProblemsOmitted: a.problems.omitted,
-		Input: inputOutput{a.files, a.skipped, a.bytes, a.ops, !a.options.noClock, a.options.engine.Method},
+		Input: inputOutput{a.files, a.skipped, a.refused(), a.bytes, a.ops, !a.options.noClock, a.options.engine.Method},
 		Lost:  lostOutput(&stats),
 	}
 	if a.dumps != nil {

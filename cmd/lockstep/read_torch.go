@@ -51,6 +51,10 @@ func (r *torchReader) readFile(ctx context.Context, f input, to *analysis) {
 		return
 	}
 	for _, p := range trace.Problems() {
+		if p.Offset < 0 { // of the whole trace: what was assumed, not what was left out
+			to.problems.note(p)
+			continue
+		}
 		to.problems.put(p)
 	}
 	rank, _, err := r.intake.Identify(f.path, trace)

@@ -39,9 +39,10 @@ func (a *analysis) noteResult() {
 		}
 	}
 	for _, p := range a.problems.list {
-		first.put(p)
+		first.note(p)
 	}
 	first.omitted += a.problems.omitted
+	first.refused = a.problems.refused
 	a.problems = first
 }
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/semconv"
+)
+
+// timedOut is what the watchdog of a rank writes that waits in operation 41 of all.
+func timedOut(rank int) string {
+	return fmt.Sprintf("[rank%[1]d]:[E1116 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank %[1]d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=41, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600060 milliseconds before timing out.\n"+
+		"[rank%[1]d]:[E1116 10:00:00.2 ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %[1]d]  failure detected by watchdog at work sequence id: 41 PG status: last enqueued work: 41, last completed work: 40\n", rank)
+}
+
+const noMemory = "[rank2]: Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory.\n"
+
+// put writes a file, and the folders above it.
+func putFile(t *testing.T, content string, path ...string) string {
+	t.Helper()
+	file := filepath.Join(path...)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	return file
+}
+
+// writeLogs writes the logs of four ranks under names with the rank; rank 2 has run out of memory.
+func writeLogs(t *testing.T, dir, name string) {
+	t.Helper()
+	for r := range 4 {
+		text := timedOut(r)
+		if r == 2 {
+			text = noMemory
+		}
+		putFile(t, text, dir, fmt.Sprintf(name, r))
+	}
+}
+
+func TestAnalyzeLogs_OfEachLayout_NameTheRank(t *testing.T) {
+	for name, layout := range map[string]string{
+		"a file a rank": "rank%d_stderr.log", "a number": "worker-%d.log", "torchrun": "run_x/attempt_0/%d/stderr.log", "no extension": "rank_%d", "text": "log_rank%d.txt",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeLogs(t, dir, layout)
+			putFile(t, "hello", dir, "README.md")
+			status, r := analyzeJSON(t, dir)
+			assert.Equal(t, exitFindings, status)
+			require.Len(t, r.Findings, 1)
+			assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+			assert.Equal(t, model.ClassProcessDead, r.Findings[0][semconv.FindingClass])
+			assert.Equal(t, 4, r.Input.Files)
+			assert.Empty(t, r.Problems)
+
+			_, stdout, stderr := call("analyze", dir)
+			assert.Empty(t, stderr)
+			assert.Contains(t, stdout, "rank 2: desync (process_dead)")
+			assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "CUDA out of memory.")
+			assert.Contains(t, stdout, "4 files, 3 time-outs of operations")
+		})
+	}
+}
+
+// Only the last attempt of a job counts.
+func TestAnalyzeLogs_EarlierAttempts_AreLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	writeLogs(t, dir, "attempt_1/%d/stderr.log")
+	for r := range 4 {
+		putFile(t, timedOut(r), dir, "attempt_0", fmt.Sprint(r), "stderr.log")
+	}
+	status, r := analyzeJSON(t, dir)
+	assert.Equal(t, exitFindings, status)
+	require.Len(t, r.Findings, 1)
+	assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+	assert.Equal(t, 4, r.Input.Files)
+	assert.Equal(t, 4, r.Input.Skipped)
+}
+
+// Dumps decide; a log beside them adds the last error, and that a rank ended.
+func TestAnalyzeLogs_BesideDumps_AddTheLastError(t *testing.T) {
+	dir := writeDumps(t, 2)
+	writeLogs(t, dir, "rank%d_stderr.log")
+	status, r := analyzeJSON(t, dir)
+	assert.Equal(t, exitFindings, status)
+	require.Len(t, r.Findings, 1)
+	assert.Equal(t, model.ClassNotScheduled, r.Findings[0][semconv.FindingClass])
+	assert.Contains(t, r.Findings[0][semconv.FindingEvidence], "CUDA out of memory")
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "nccl_trace_rank_2")))
+	status, r = analyzeJSON(t, dir)
+	assert.Equal(t, exitFindings, status)
+	require.Len(t, r.Findings, 1)
+	assert.Equal(t, model.ClassProcessDead, r.Findings[0][semconv.FindingClass])
+	assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+}
+
+// Logs without any line of the watchdog are no input, and a refusal lists what is.
+func TestAnalyzeLogs_WithoutTimeOuts_AreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for r := range 2 {
+		putFile(t, "Traceback (most recent call last):\nValueError: bad\nstep 2\n", dir, fmt.Sprintf("rank%d.log", r))
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "rank0.log")} {
+		status, r := analyzeJSON(t, path)
+		assert.Equal(t, exitUnusable, status)
+		assert.Empty(t, r.Findings)
+		require.Len(t, r.Problems, 1)
+		assert.Equal(t, path, r.Problems[0].File)
+		assert.Contains(t, r.Problems[0].What, "watchdog")
+	}
+	putFile(t, "Root Cause (first observed failure):\n[0]:\n  time      : x\n  host      : n\n  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 5)\n", dir, "torchrun.log")
+	status, stdout, _ := call("analyze", dir)
+	assert.Equal(t, exitUnusable, status)
+	assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "Cannot tell: no log says that an operation timed out. Rank 1: ")
+}
+
+// What is refused in part is never nothing: 2 where nothing was found, 3 where something was.
+func TestAnalyze_InputRefusedInPart_IsNeverStatus0(t *testing.T) {
+	healthy := func(t *testing.T) string { t.Helper(); return writeDumps(t, 0, 1, 2, 3) }
+	status, _, _ := call("analyze", healthy(t))
+	assert.Equal(t, exitNothing, status, "all was read")
+	for name, damage := range map[string]func(dir string) []string{
+		"a path that is not there": func(dir string) []string { return []string{dir, filepath.Join(dir, "other")} },
+		"a file of no format":      func(dir string) []string { return []string{dir, putFile(t, "hello\n", dir, "..", "notes.md")} },
+		"a damaged trace":          func(dir string) []string { putFile(t, `{"traceEvents": [`, dir, "rank0.json"); return []string{dir} },
+		"a folder of nothing":      func(dir string) []string { return []string{dir, t.TempDir()} },
+		"a log without time-outs":  func(dir string) []string { return []string{dir, putFile(t, "step 1\n", dir, "..", "rank9.log")} },
+		"a pattern of nothing":     func(dir string) []string { return []string{dir, filepath.Join(dir, "*.none")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, _, stderr := call(append([]string{"analyze"}, damage(healthy(t))...)...)
+			assert.Equal(t, exitUnusable, status)
+			assert.Contains(t, stderr, "not everything could be judged")
+			status, _, _ = call(append([]string{"analyze"}, damage(writeDumps(t, 2))...)...)
+			assert.Equal(t, exitFindings, status)
+		})
+	}
+}
