@@ -124,9 +124,11 @@ func cut(s string) string {
 	return s[:n] + "..."
 }
 
-// take keeps the heavier of two errors, and the later of equal ones.
-func (f *fault) take(text string, w weight, at place) {
-	if w != weightNone && w >= f.weight {
-		*f = fault{text, w, at}
+// take keeps the heavier of two errors, and the later of equal ones; true where that is this one.
+func (f *fault) take(text string, w weight, at place) bool {
+	if w == weightNone || w < f.weight {
+		return false
 	}
+	*f = fault{text, w, at}
+	return true
 }

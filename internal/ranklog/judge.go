@@ -43,6 +43,7 @@ func (s *Set) Judge(o Options) *Result {
 	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
 	s.nameGroups()
 	s.leaveOutFailed()
+	s.leaveOutEarlier()
 	world, known := s.size(o.WorldSize)
 	a := desync.New(o.Engine)
 	job := desync.Job{Name: o.Job, ID: o.Job, Incarnation: model.Incarnation(model.World{Launcher: []string{o.Job}})}
@@ -105,6 +106,28 @@ func (s *Set) leaveOutFailed() {
 	}
 }
 
+// leaveOutEarlier leaves out operations of ranks that ended by their own error afterwards, where
+// others are through these operations: they are of an earlier hang in the same log.
+func (s *Set) leaveOutEarlier() {
+	through := map[group]int64{}
+	for _, r := range s.ranks {
+		for i := range r.progress {
+			p := &r.progress[i]
+			through[p.group] = max(through[p.group], p.completed)
+		}
+	}
+	for _, r := range s.ranks {
+		if r.fault.weight < weightOwn || len(r.waits) == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(r.waits, func(w waits) bool {
+			return w.at.file != r.fault.at.file || w.at.line > r.fault.at.line || w.seq > through[w.group]
+		}) {
+			r.waits, r.progress = nil, nil
+		}
+	}
+}
+
 // taken is when all states are said to be taken, Unix ns. Lines have no year and no time zone: only
 // for how long an operation ran is taken from them, and no time is reported.
 const taken = int64(1e18)
@@ -115,7 +138,8 @@ const minute = int64(60e9)
 // add gives the analysis a state of each rank of which a log tells anything, and an absence of each
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
-	silent := s.silent()
+	silent, ended := s.silent()
+	alone := silent == 1 && ended == 0
 	for rank := range world {
 		r := s.ranks[rank]
 		switch {
@@ -126,7 +150,7 @@ func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentDead, Detail: e.Where + ": " + e.Text})
 		case r == nil:
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: "there is no log of it"})
-		case len(silent) == 1 || r.isStuck:
+		case alone && r.fault.weight == weightNone || r.isStuck:
 			if st := s.behind(rank, r, comms); st != nil {
 				a.Add(st)
 				continue
@@ -138,16 +162,26 @@ func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	}
 }
 
-// silent are ranks whose log has no line of the watchdog and does not say why they ended. One
-// alone is behind where all others wait; of several some may have been ended before their own
-// watchdog wrote.
-func (s *Set) silent() (out []int64) {
+// silent counts the ranks whose log has no line of the watchdog: those that do not say why they
+// ended, and those that do. One alone is behind where all others wait; of several some may have been
+// ended before their own watchdog wrote.
+func (s *Set) silent() (silent, ended int) {
 	for rank, r := range s.ranks {
 		if len(r.waits)+len(r.progress) == 0 && !s.ended(rank) {
-			out = append(out, rank)
+			silent++
 		}
 	}
-	return out
+	for rank := range s.ranks {
+		if s.ended(rank) {
+			ended++
+		}
+	}
+	for rank := range s.exits {
+		if s.ranks[rank] == nil && s.ended(rank) {
+			ended++
+		}
+	}
+	return silent, ended
 }
 
 // ended reports whether a rank ended by itself, and waits in nothing.
@@ -156,8 +190,10 @@ func (s *Set) ended(rank int64) bool {
 	if r != nil && len(r.waits)+len(r.progress) > 0 {
 		return false
 	}
-	e, ok := s.exits[rank]
-	return ok && e.own() || r != nil && r.fault.weight >= weightOwn
+	if e, ok := s.exits[rank]; ok && e.own() && (e.code < 0 || r == nil || r.fault.weight != weightResult) {
+		return true
+	}
+	return r != nil && r.fault.weight >= weightOwn && !r.survived()
 }
 
 // errorOf returns the last error of a rank.

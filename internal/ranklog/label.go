@@ -16,7 +16,7 @@ type label struct {
 // labelled parts a line into the label and the rest. Times in front of both are left out.
 func labelled(line []byte) (label, []byte) {
 	line = withoutTime(line)
-	for _, read := range []func([]byte) (label, []byte, bool){ofMPI, ofSrun, ofRay, ofPod} {
+	for _, read := range []func([]byte) (label, []byte, bool){ofMPI, ofElastic, ofSrun, ofRay, ofPod} {
 		if l, rest, ok := read(line); ok {
 			return l, withoutTime(rest)
 		}
@@ -47,6 +47,19 @@ func ofMPI(s []byte) (label, []byte, bool) {
 		return label{}, nil, false
 	}
 	return label{"mpi " + strconv.FormatInt(rank, 10), rank}, rest[i+2:], true
+}
+
+// ofElastic reads "[default3]:" of torchrun --tee: a role, and the rank in the node.
+func ofElastic(s []byte) (label, []byte, bool) {
+	if !bytes.HasPrefix(s, []byte("[default")) {
+		return label{}, nil, false
+	}
+	at := len("[default")
+	rank, n, ok := number(s[at:])
+	if !ok || rank < 0 || rank > maxRank || !bytes.HasPrefix(s[at+n:], []byte("]:")) {
+		return label{}, nil, false
+	}
+	return label{"local " + strconv.FormatInt(rank, 10), rank}, s[at+n+2:], true
 }
 
 // ofSrun reads "3: " and " 12: " of srun --label.

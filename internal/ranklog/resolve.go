@@ -89,7 +89,7 @@ func (s *Set) trusted() map[trust]bool {
 		}
 	}
 	out := map[trust]bool{}
-	for _, by := range []trust{byName, byNumber, byMPI, byTask, byRay} {
+	for _, by := range []trust{byName, byNumber, byMPI, byTask, byLocal, byRay} {
 		called := by == byName || by == byMPI || by == byRay
 		out[by] = !contradicted[by] && (confirmed[by] || called)
 	}

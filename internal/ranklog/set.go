@@ -44,6 +44,9 @@ type record struct {
 	waits    []waits
 	progress []progress
 	fault    fault
+	lines    int64 // in all
+	after    int64 // lines that follow the fault
+	last     place
 	stuck    place // where its watchdog was said to stand still
 	isStuck  bool
 	first    place
@@ -74,6 +77,7 @@ const (
 	byNumber        // a file's name or folder has a number
 	byMPI           // mpirun's rank
 	byTask          // srun's task
+	byLocal         // torchrun's rank in the node
 	byRay           // "[rank=3]"
 )
 
@@ -163,6 +167,9 @@ func (l *reader) line(at place, raw []byte) {
 			l.set.exits[e.rank] = e
 		}
 	}
+	if restarted(rest) {
+		l.set.restart(l.file)
+	}
 	if n, ok := worldSize(rest); ok {
 		l.set.world = max(l.set.world, n)
 	}
@@ -190,6 +197,11 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		l.set.Dropped++
 		return
 	}
+	if len(bytes.TrimSpace(s)) > 0 {
+		rec.lines++
+		rec.after++
+		rec.last = at
+	}
 	if said.noted {
 		l.set.notes++
 		rec.note(&said, at)
@@ -206,12 +218,36 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		return
 	}
 	text, w := faultOf(s, rec.trace > 0)
-	rec.fault.take(text, w, at)
+	if rec.fault.take(text, w, at) {
+		rec.after = 0
+	}
 	switch {
 	case w != weightNone:
 		rec.trace = 0
 	case rec.trace > 0:
 		rec.trace--
+	}
+}
+
+// restarted reports whether torchrun starts the ranks again.
+func restarted(s []byte) bool {
+	return bytes.Contains(s, []byte("will restart worker group")) || bytes.Contains(s, []byte("Restarting worker group"))
+}
+
+// restart drops what a log said before: it is of an earlier life of the job.
+func (s *Set) restart(file int) {
+	for _, r := range s.ranks {
+		r.forget(file)
+	}
+	for from, r := range s.sources {
+		if from.file == file {
+			r.forget(file)
+		}
+	}
+	for rank, e := range s.exits {
+		if e.at.file == file {
+			delete(s.exits, rank)
+		}
 	}
 }
 
@@ -267,6 +303,8 @@ func (s *Set) origin(from source, tag label) *origin {
 		o.by = byMPI
 	case bytes.HasPrefix([]byte(tag.text), []byte("task ")):
 		o.by = byTask
+	case bytes.HasPrefix([]byte(tag.text), []byte("local ")):
+		o.by = byLocal
 	default:
 		o.by = byRay
 	}
@@ -289,6 +327,10 @@ func (r *record) note(s *said, at place) {
 		r.isStuck, r.stuck = true, at
 	}
 	if s.hasStatus {
+		// What is over, or has a number above that of all work, is of an earlier hang in the same log.
+		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool {
+			return w.group == s.group && (w.seq <= s.completed || w.seq > s.enqueued)
+		})
 		r.advance(s, at)
 	}
 	if s.hasWork {
@@ -306,10 +348,31 @@ func (r *record) advance(s *said, at place) {
 		r.progress = append(r.progress, progress{group: s.group, groupRank: s.groupRank, enqueued: -1, completed: -1, at: at})
 	}
 	p := &r.progress[i]
+	if s.enqueued < p.completed { // the job was started again
+		p.enqueued, p.completed = -1, -1
+	}
 	if s.enqueued >= p.enqueued {
 		p.enqueued, p.at = s.enqueued, at
 	}
 	p.completed = max(p.completed, s.completed)
+}
+
+// survived reports whether its rank went on for long after its fault: it caught that.
+func (r *record) survived() bool {
+	const most = 100 // lines that programs and libraries write when a process ends
+	return r.after > most
+}
+
+// forget drops what a log said before its job was started again.
+func (r *record) forget(file int) {
+	r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return w.at.file == file })
+	r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return p.at.file == file })
+	if r.fault.at.file == file {
+		r.fault = fault{}
+	}
+	if r.stuck.file == file {
+		r.isStuck = false
+	}
 }
 
 // wait adds an operation, or what this line says more of it: the line that names the operation
@@ -345,7 +408,17 @@ func (r *record) join(o *record) {
 		p := &o.progress[i]
 		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed}, p.at)
 	}
-	r.fault.take(o.fault.text, o.fault.weight, o.fault.at)
+	other := o
+	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
+		r.after, other = o.after, r
+	}
+	if other.last.file == r.fault.at.file { // lines of the rank that do not say it
+		r.after = max(r.after, min(other.lines, other.last.line-r.fault.at.line))
+	}
+	r.lines += o.lines
+	if o.last.line > r.last.line || r.last.file != o.last.file {
+		r.last = o.last
+	}
 	if o.isStuck && !r.isStuck {
 		r.isStuck, r.stuck = true, o.stuck
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -98,16 +99,18 @@ func (w *waits) operation(comm int) model.StateOp {
 		o.Created = taken - w.ran*int64(1e6)
 	}
 	if w.in >= 0 {
-		o.InElems = model.Some(w.in)
+		o.InElems, o.In = model.Some(w.in), elements(w.in)
 	}
 	if w.out >= 0 {
-		o.OutElems = model.Some(w.out)
+		o.OutElems, o.Out = model.Some(w.out), elements(w.out)
 	}
 	if w.timeout > 0 {
 		o.Timeout = model.Some(float64(w.timeout) / 1e3)
 	}
 	return o
 }
+
+func elements(n int64) string { return "[" + strconv.FormatInt(n, 10) + " elements]" }
 
 // behind is the state of a rank whose log says nothing, where all others wait: it has not come to
 // what they wait in, as far as that has a number.

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// One log may have several lives of a job: the last one counts.
+func TestJudge_EarlierHangs_AreForgotten(t *testing.T) {
+	at := func(rank, seq int64) string {
+		s := inDefault(rank)
+		s.seq = seq
+		return versions["2.14"](s)
+	}
+	life := func(seq, absent int64) string {
+		var b strings.Builder
+		for r := range int64(4) {
+			if r == absent {
+				b.WriteString(fmt.Sprintf(outOfMemory, r, r))
+				continue
+			}
+			b.WriteString(at(r, seq))
+		}
+		return b.String()
+	}
+	const again = "I1116 10:01:00.1 1 torch/distributed/elastic/agent/server/api.py:879] [default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
+	for name, text := range map[string]string{
+		"later numbers":             life(41, 3) + life(900, 1),
+		"the same number, a mark":   life(41, 3) + again + life(41, 1),
+		"lower numbers, a mark":     life(41, 3) + again + life(2, 1),
+		"three lives":               life(41, 3) + again + life(41, 0) + again + life(50, 1),
+		"an error before, a mark":   fmt.Sprintf(outOfMemory, 2, 2) + again + life(41, 1),
+		"an error before, and used": fmt.Sprintf(outOfMemory, 2, 2) + life(41, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := logs{"job.out": text}.judge(t, Options{WorldSize: 4})
+			require.Len(t, r.Roots, 1)
+			assert.Equal(t, []any{model.Some(int64(1)), model.ClassProcessDead}, []any{r.Roots[0].Finding.Rank, r.Roots[0].Finding.Class})
+		})
+	}
+}
+
+// Without a mark numbers that fall do not tell what is of which life: nobody is accused.
+func TestJudge_LivesWithoutAMark_AccuseNobody(t *testing.T) {
+	var b strings.Builder
+	for _, seq := range []int64{41, 7} {
+		for r := range int64(4) {
+			s := inDefault(r)
+			if s.seq = seq; seq == 41 || r != 1 {
+				b.WriteString(versions["2.14"](s))
+			}
+		}
+	}
+	assertNobody(t, logs{"job.out": b.String()}.judge(t, Options{WorldSize: 4}))
+}
+
+// An error after which the rank went on is not its end.
+func TestJudge_CaughtErrors_AreNoEnd(t *testing.T) {
+	caught := "Traceback (most recent call last):\nModuleNotFoundError: No module named 'flash_attn'\n"
+	steps := strings.Repeat("step 1\n", 200)
+	for name, text := range map[string]string{
+		"an optional module": caught + steps,
+		"by the rank":        "[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]: ValueError: skipped\n" + steps,
+		"a batch too large":  "torch.OutOfMemoryError: CUDA out of memory. skip this batch\n" + steps,
+	} {
+		t.Run(name, func(t *testing.T) {
+			silent := map[int64]string{}
+			for _, r := range []int64{3, 6} {
+				silent[r] = strings.ReplaceAll(text, "%[1]d", fmt.Sprint(r))
+			}
+			r := files(versions["2.14"], 8, silent).judge(t, Options{WorldSize: 8})
+			require.Len(t, r.Roots, 1)
+			assert.Empty(t, r.Roots[0].Finding.Ranks, "several are silent, and none is known to have ended")
+			assert.Equal(t, []int64{3, 6}, r.Roots[0].Finding.Candidates)
+		})
+	}
+}
+
+// A rank whose connection another one's end has closed is no culprit.
+func TestJudge_ResultsOfOthersEnds_AccuseNobody(t *testing.T) {
+	for _, text := range []string{
+		"[rank2]: Traceback (most recent call last):\n[rank2]: torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network error, NCCL version 2.21.5\n",
+		"[rank2]: Traceback (most recent call last):\n[rank2]: RuntimeError: NCCL communicator was aborted on rank 2.\n",
+		"[rank2]: Traceback (most recent call last):\n[rank2]: torch.distributed.DistNetworkError: Connection reset by peer\n",
+		"[rank2]: Traceback (most recent call last):\nKeyboardInterrupt\n",
+		"terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  NCCL error: unhandled system error\n",
+	} {
+		l := files(versions["2.14"], 8, map[int64]string{2: text, 5: fmt.Sprintf(outOfMemory, 5, 5)})
+		l["torchrun.log"] = fmt.Sprintf(torchrun, 2, 1, "To enable traceback see: https://pytorch.org")
+		r := l.judge(t, Options{WorldSize: 8})
+		require.NotEmpty(t, r.Roots)
+		assert.Equal(t, model.Some(int64(5)), r.Roots[0].Finding.Rank)
+		for i := range r.Roots {
+			assert.NotContains(t, r.Roots[i].Finding.Ranks, int64(2))
+		}
+	}
+}
+
+// torchrun --tee writes the rank in the node, which is that of the job where lines confirm it.
+func TestJudge_RankInTheNode_IsTheJobsWhereConfirmed(t *testing.T) {
+	tee := func(nodes int64) string {
+		var b strings.Builder
+		for r := range 4 * nodes {
+			text := strings.SplitN(versions["2.1"](inDefault(r)), "\n", 2)[0]
+			if r == 2 {
+				text = "Traceback (most recent call last):\n" + fmt.Sprintf("[default%d]:", r%4) + "ValueError: bad"
+			}
+			b.WriteString(fmt.Sprintf("[default%d]:%s\n", r%4, text))
+		}
+		return b.String()
+	}
+	assertRoot(t, logs{"job.log": tee(1)}.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
+	r := logs{"job.log": tee(2)}.judge(t, Options{WorldSize: 8})
+	require.Len(t, r.Roots, 1)
+	assert.Equal(t, model.ClassDumpMissing, r.Roots[0].Finding.Class, "of two nodes' lines nobody knows whose the error is")
+	assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
+}
+
+// Messages name no peer: nobody is accused by their numbers.
+func TestJudge_Messages_AccuseNobodyByNumbers(t *testing.T) {
+	for _, op := range []string{"SEND", "RECV", "COALESCED"} {
+		l := logs{}
+		for r := range int64(4) {
+			s := inDefault(r)
+			if r != 2 {
+				s.op, s.seq = op, 40+r
+			}
+			l[fmt.Sprintf("rank%d.log", r)] = versions["2.14"](s)
+		}
+		r := l.judge(t, Options{WorldSize: 4})
+		for i := range r.Roots {
+			assert.Empty(t, r.Roots[i].Finding.Ranks, "%s: %+v", op, r.Roots[i].Finding)
+		}
+	}
+}
+
+// Ranks that wait for one another in two groups are the cycle, and nobody else is in it.
+func TestJudge_TwoGroups_AreOneGraph(t *testing.T) {
+	signal := "[rank%[1]d]:[E x.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank %[1]d] Received a dump signal due to a collective timeout from  rank 6. Last enqueued NCCL work: 40, last completed NCCL work: 40.\n"
+	l := files(versions["2.14"], 8, map[int64]string{
+		0: versions["2.14"](&stuckIn{rank: 0, in: 0, group: "5", desc: "tp", seq: 7, op: "_ALLGATHER_BASE", numIn: 4, out: 8}) + fmt.Sprintf(signal, 0),
+	})
+	r := l.judge(t, Options{WorldSize: 8})
+	for i := range r.Roots {
+		for _, rank := range slices.Concat(r.Roots[i].Finding.Ranks, r.Roots[i].Finding.Candidates) {
+			assert.LessOrEqual(t, rank, int64(1), "%+v", r.Roots[i].Finding)
+		}
+	}
+}
+
+// What a rank has enqueued behind is no other call than the others'.
+func TestJudge_OperationsBehind_AreNoMismatch(t *testing.T) {
+	l := logs{}
+	for r := range int64(4) {
+		first, second := inDefault(r), inDefault(r)
+		first.enqueued, second.seq, second.op, second.numIn = 42, 42, "_ALLGATHER_BASE", 65536
+		text := versions["2.14"](first)
+		if r != 3 {
+			text += "[rank" + fmt.Sprint(r) + "]:[E x.cpp:632] [Rank " + fmt.Sprint(r) + "] Watchdog caught collective operation timeout: " + second.work() + "\n"
+		}
+		l[fmt.Sprintf("rank%d.log", r)] = text
+	}
+	r := l.judge(t, Options{WorldSize: 4})
+	require.Len(t, r.Roots, 1)
+	assert.Equal(t, []any{model.ClassStalledOp, "all_reduce 41"}, []any{r.Roots[0].Finding.Class, r.Roots[0].Finding.Op})
+}
+
+// The size of the job may stand in the logs.
+func TestJudge_SizeOfTheJob_IsRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		line  string
+		ranks int
+	}{
+		"torchrun":        {"  global_world_sizes=[16, 16, 16]\n", 16},
+		"DeepSpeed":       {"[INFO] [launch.py:158] dist_world_size=16\n", 16},
+		"the environment": {"export WORLD_SIZE=16\n", 16},
+		"of the node":     {"export LOCAL_WORLD_SIZE=16\n", 8},
+		"too small":       {"dist_world_size=4\n", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := files(versions["2.14"], 8, nil)
+			l["launcher.log"] = c.line
+			r := l.judge(t, Options{})
+			assert.Equal(t, c.ranks, r.Ranks+len(r.Absent))
+			assertNobodyWhoWaits(t, r, 8)
+		})
+	}
+}
+
+func assertNobodyWhoWaits(t *testing.T, r *Result, below int64) {
+	t.Helper()
+	for i := range r.Roots {
+		for _, rank := range slices.Concat(r.Roots[i].Finding.Ranks, r.Roots[i].Finding.Candidates) {
+			assert.GreaterOrEqual(t, rank, below)
+		}
+	}
+}
