@@ -241,16 +241,17 @@ func (r *Result) finish(s *Set) {
 // exonerate takes ranks that wait themselves off the candidates: a time-out that a rank wrote is the
 // sign that it came.
 func (s *Set) exonerate(f *model.Finding) {
-	if f.Class != model.ClassIncompleteEvidence || f.CandidatesCount.Or(0) != int64(len(f.Candidates)) {
+	if f.Class != model.ClassIncompleteEvidence {
 		return
 	}
+	count := f.CandidatesCount.Or(0) - int64(len(f.Candidates)) // not listed
 	f.Candidates = slices.DeleteFunc(f.Candidates, func(rank int64) bool {
 		r := s.ranks[rank]
 		return r != nil && len(r.waits) > 0
 	})
 	f.CandidatesCount = model.Optional[int64]{}
-	if n := len(f.Candidates); n > 0 {
-		f.CandidatesCount = model.Some(int64(n))
+	if count += int64(len(f.Candidates)); count > 0 {
+		f.CandidatesCount = model.Some(count)
 	}
 }
 

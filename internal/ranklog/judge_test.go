@@ -353,6 +353,18 @@ func TestJudge_GroupOfUnknownSize_AccusesNobodyOfThoseWhoWait(t *testing.T) {
 	assert.NotContains(t, r.Roots[0].Finding.Candidates, int64(5))
 }
 
+// Of a large job of which few logs are there, those that wait are no candidates.
+func TestJudge_FewLogsOfManyRanks_KeepThoseWhoWaitOut(t *testing.T) {
+	l := logs{"driver.log": "(W[rank=31] pid=3, ip=10.1.1.2) [rank31]:[E x.cpp:1858] [PG ID 0 PG GUID 0(default_pg) Rank 31] Received a dump signal due to a collective timeout from  rank 107. Last enqueued NCCL work: 51, last completed NCCL work: 51.\n" +
+		"(W[rank=97] pid=4, ip=10.1.2.2) [rank97]:[E x.cpp:683] [Rank 6] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 651421 milliseconds before timing out.\n"}
+	r := l.judge(t, Options{})
+	require.Len(t, r.Roots, 1)
+	f := &r.Roots[0].Finding
+	assert.Empty(t, f.Ranks)
+	assert.NotContains(t, f.Candidates, int64(97))
+	assert.Empty(t, r.Problems)
+}
+
 func TestJudge_Controls_AccuseNobody(t *testing.T) {
 	all := func(change func(s *stuckIn)) logs {
 		l := logs{}

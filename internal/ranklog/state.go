@@ -139,7 +139,7 @@ func (c *comm) state() model.CommState {
 	name := c.desc
 	id := c.name
 	if c.unnamed() {
-		id, name = "0", "a group that the log does not name"
+		id, name = "unnamed", "a group that the log does not name"
 	}
 	out := model.CommState{
 		Comm: model.Comm{ID: id, Name: name}, Backend: "nccl", Members: c.members, MembersInferred: c.inferred,
