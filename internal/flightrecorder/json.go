@@ -36,7 +36,7 @@ func (b *builder) json(data []byte) error {
 		return err
 	}
 	if known == 0 {
-		return errors.New("got an object without version and entries; want a dump")
+		return errors.New("got an object without version and entries; want a dump, or an object that holds dumps by rank")
 	}
 	return r.end()
 }

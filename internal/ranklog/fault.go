@@ -36,13 +36,13 @@ var results = []string{
 
 // devices are texts of errors of memory, devices and signals.
 var devices = []string{
-	"OutOfMemoryError", "CUDA out of memory", "HIP out of memory", "out of memory (OOM)", "uncorrectable ECC", "Uncorrectable ECC", "NVRM: Xid",
+	"OutOfMemoryError", "CUDA out of memory", "HIP out of memory", "out of memory (OOM)", "ncorrectable ECC error encountered", "NVRM: Xid",
 	"CUDA error: ", "HIP error: ", "device-side assert triggered", "Fatal Python error: ", "Segmentation fault", "Bus error",
 	"MemoryError", "cudaErrorECC", "illegal memory access",
 }
 
 // errorEnds are the endings of names of exceptions.
-var errorEnds = []string{"Error", "Exception", "Interrupt", "Exit", "Failed", "Failure"}
+var errorEnds = []string{"Error", "Exception", "Interrupt", "Exit", "Failed", "Failure", "StopIteration", "Expired", "queue.Empty", "queue.Full"}
 
 // faultOf reads an error from a line; inTrace says that a traceback precedes it.
 func faultOf(s []byte, inTrace bool) (text string, w weight) {
@@ -61,7 +61,8 @@ func faultOf(s []byte, inTrace bool) (text string, w weight) {
 			return bare, weightResult
 		}
 		return bare, weightDevice
-	case strings.HasPrefix(bare, "Fatal Python error: "), strings.Contains(bare, "NVRM: Xid"), strings.HasPrefix(bare, "CUDA error: "), strings.Contains(bare, "ncorrectable ECC error"):
+	case strings.HasPrefix(bare, "Fatal Python error: "), strings.Contains(bare, "NVRM: Xid"), strings.HasPrefix(bare, "CUDA error: "), strings.Contains(bare, "ncorrectable ECC error encountered"),
+		strings.Contains(bare, "Caught signal 11 (Segmentation fault"):
 		named = true
 	case strings.Contains(bare, "NCCL WARN") && (strings.Contains(bare, "error") || strings.Contains(bare, "failed")):
 		return cut(bare), weightResult

@@ -123,6 +123,7 @@ func TestJudge_RankInTheNode_IsTheJobsWhereConfirmed(t *testing.T) {
 	require.Len(t, r.Roots, 1)
 	assert.Equal(t, model.ClassDumpMissing, r.Roots[0].Finding.Class, "of two nodes' lines nobody knows whose the error is")
 	assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
+	assert.Contains(t, r.Roots[0].Finding.Evidence, "an error in the logs whose rank is not known: ValueError: bad (job.log:")
 }
 
 // Messages name no peer: nobody is accused by their numbers.
@@ -202,5 +203,49 @@ func assertNobodyWhoWaits(t *testing.T, r *Result, below int64) {
 		for _, rank := range slices.Concat(r.Roots[i].Finding.Ranks, r.Roots[i].Finding.Candidates) {
 			assert.GreaterOrEqual(t, rank, below)
 		}
+	}
+}
+
+func TestFaultOf(t *testing.T) {
+	for text, c := range map[string]struct {
+		inTrace bool
+		want    weight
+	}{
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB": {false, weightDevice},
+		"torch.cuda.OutOfMemoryError: CUDA out of memory.":                    {true, weightDevice},
+		" ValueError: bad sample":                                             {true, weightOwn},
+		"StopIteration":                                                       {true, weightOwn},
+		"subprocess.TimeoutExpired: Command 'x' timed out":                    {true, weightOwn},
+		"Fatal Python error: Segmentation fault":                              {false, weightDevice},
+		"[n1:12:0:99] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)": {false, weightDevice},
+		"Killed": {false, weightDevice},
+		"[  99.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=12, GPU has fallen off the bus.":                            {false, weightDevice},
+		"CUDA error: uncorrectable ECC error encountered":                                                         {false, weightDevice},
+		"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, ncclRemoteError: A call failed":              {true, weightResult},
+		"n1:12:99 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n2, error 104": {false, weightResult},
+		"ValueError: printed by a program":                                                                        {false, weightNone},
+		"nvidia-smi: volatile uncorrectable ECC errors: 0":                                                        {false, weightNone},
+		"INFO: the job was not Killed":                                                                            {false, weightNone},
+		"step 3: loss 2.1":                                                                                        {true, weightNone},
+		"   File \"x.py\", line 3, in f":                                                                          {true, weightNone},
+		"UserWarning: CUDA error: checks are off":                                                                 {false, weightNone},
+	} {
+		_, got := faultOf([]byte(text), c.inTrace)
+		assert.Equal(t, c.want, got, text)
+	}
+}
+
+func TestLabelled_TablesAreNoLabels(t *testing.T) {
+	for _, line := range []string{"0.12 | 3", "loss | 2.1", "| 1 | 2 |", "epoch 1 | 2", " 1%| | 24/1752"} {
+		l, rest := labelled([]byte(line))
+		assert.Empty(t, l.text, line)
+		assert.Equal(t, line, string(rest))
+	}
+	for line, want := range map[string]string{
+		"trainer-3  | x": "trainer-3", "[pod/a-1/b] x": "pod/a-1/b", "(W pid=3, ip=1.2.3.4) x": "W pid=3, ip=1.2.3.4", "[1,3]<stdout>:x": "mpi 3",
+		" 3: x": "task 3", "[default7]:x": "local 7", "2026-11-16T10:00:00Z 3: x": "task 3",
+	} {
+		l, rest := labelled([]byte(line))
+		assert.Equal(t, []string{want, "x"}, []string{l.text, string(rest)}, line)
 	}
 }

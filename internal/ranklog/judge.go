@@ -221,6 +221,9 @@ func (r *Result) finish(s *Set) {
 		f.Start, f.Time = 0, 0
 		s.exonerate(f)
 		Note(f, r.Errors)
+		if len(f.Candidates) > 0 && len(f.Ranks) == 0 {
+			addNotes(f, s.strays())
+		}
 	}
 	if r.Waiting > 0 {
 		return
@@ -236,6 +239,14 @@ func (r *Result) finish(s *Set) {
 			r.Problems = append(r.Problems, fmt.Sprintf("an operation timed out on rank %d, of which there is no log", rank))
 		}
 	}
+}
+
+// strays tells of errors whose rank is not known: one of them may be why a candidate did not come.
+func (s *Set) strays() (notes []string) {
+	for _, e := range s.stray {
+		notes = append(notes, fmt.Sprintf("an error in the logs whose rank is not known: %s (%s)", e.text, s.where(e.at)))
+	}
+	return notes
 }
 
 // exonerate takes ranks that wait themselves off the candidates: a time-out that a rank wrote is the

@@ -96,10 +96,29 @@ func ofPod(s []byte) (label, []byte, bool) {
 			return label{string(s[1:end]), -1}, bytes.TrimPrefix(s[end+1:], []byte(" ")), true
 		}
 	}
-	if i := bytes.Index(s[:min(len(s), maxLabel)], []byte(" | ")); i > 0 && bytes.IndexByte(bytes.TrimRight(s[:i], " "), ' ') < 0 && !bytes.ContainsAny(s[:i], "[%") {
-		return label{string(bytes.TrimRight(s[:i], " ")), -1}, s[i+3:], true
+	if i := bytes.Index(s[:min(len(s), maxLabel)], []byte(" | ")); i > 0 {
+		if name := bytes.TrimRight(s[:i], " "); isName(name) {
+			return label{string(name), -1}, s[i+3:], true
+		}
 	}
 	return label{}, nil, false
+}
+
+// isName reports whether a text is the name of one of several containers: letters, and a number at
+// the end. Tables that programs print have other texts in front of a bar.
+func isName(s []byte) bool {
+	letter := false
+	for _, c := range s {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+			letter = true
+		case c >= '0' && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	last := len(s) - 1
+	return letter && s[last] >= '0' && s[last] <= '9'
 }
 
 // maxLabel bounds the length of a label, bytes.

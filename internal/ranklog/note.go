@@ -23,6 +23,11 @@ func Note(f *model.Finding, errors map[int64]Error) {
 			notes = append(notes, fmt.Sprintf("last error in the log of rank %d: %s (%s)", rank, e.Text, e.Where))
 		}
 	}
+	addNotes(f, notes)
+}
+
+// addNotes puts notes in front of those that the evidence of a finding has.
+func addNotes(f *model.Finding, notes []string) {
 	if len(notes) == 0 {
 		return
 	}

@@ -36,6 +36,9 @@ func (s *Set) resolve() (unknown []string) {
 		if !ok && from.groupRank >= 0 && r.ofWhole() {
 			rank, ok = from.groupRank, true
 		}
+		if !ok && r.fault.weight >= weightOwn && len(s.stray) < maxNoted {
+			s.stray = append(s.stray, r.fault)
+		}
 		switch {
 		case ok:
 			s.rankOf(rank, r)

@@ -98,7 +98,8 @@ type Set struct {
 	exits   map[int64]exit
 	told    map[int64]bool // ranks whose time-out others were told of
 	world   int64
-	notes   int64 // lines of the watchdog
+	notes   int64   // lines of the watchdog
+	stray   []fault // errors whose rank is not known, at most maxNoted
 	// Dropped counts lines that found no room. Bytes are those read.
 	Dropped, Bytes int64
 }
