@@ -163,7 +163,7 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
 	switch {
 	case named && !tracelike(path) && info.Mode().IsRegular() && info.Size() > 0 && sniff.IsText(path):
-		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s", accepted), elsewhere(path, info)))
+		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s; a log without such lines is read together with one that has them", accepted), elsewhere(path, info)))
 	case err != nil && (named || tracelike(path)):
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: %w", bare(err)), elsewhere(path, info)))
 	case named:
