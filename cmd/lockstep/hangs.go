@@ -51,6 +51,8 @@ type hangOutput struct {
 	Of       int            `json:"incidents_of_job"`
 	Began    int64          `json:"incident_unix_nano,omitempty"`
 	Times    string         `json:"times,omitempty"`
+	Remarks  []string       `json:"remarks,omitempty"`
+	Answers  int            `json:"ras_answers,omitempty"`
 	Verdict  desync.Verdict `json:"verdict"`
 	MayRun   string         `json:"may_run,omitempty"`
 	Untimed  bool           `json:"untimed,omitempty"`
@@ -138,7 +140,7 @@ func hangsOutput(r *dumpset.Result) []hangOutput {
 
 func newHangOutput(h *dumpset.Hang) hangOutput {
 	out := hangOutput{
-		Job: h.Job.ID, Of: h.Incidents, Began: h.Began, Times: h.Times, Verdict: h.Verdict, MayRun: h.MayRun, Untimed: h.Untimed, Hung: h.Hung, Unlisted: h.Unlisted, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
+		Job: h.Job.ID, Of: h.Incidents, Began: h.Began, Times: h.Times, Remarks: h.Remarks, Answers: h.Answers, Verdict: h.Verdict, MayRun: h.MayRun, Untimed: h.Untimed, Hung: h.Hung, Unlisted: h.Unlisted, Since: h.Since, Ranks: h.Ranks, Victims: h.Victims,
 		Absent: []absentOutput{}, Roots: []rootOutput{}, Groups: []groupOutput{}, Omitted: h.GroupsOmitted,
 		Problems: append([]string{}, h.Problems...), Files: h.Files, Logs: h.Logs, Entries: h.Entries,
 		Versions: append([]string{}, h.Versions...), Libs: append([]string{}, h.Libs...), Active: h.OnlyActive, Partial: h.Partial,

@@ -27,7 +27,10 @@ func (o *analyzeOptions) readers() ([]reader, error) {
 	if step != nil {
 		options.StepPattern = step
 	}
-	return []reader{newTorchReader(options), otlpReader{}, logReader{o.job, o.worldSize, rank}, dumpReader{o.job, o.worldSize, o.hung, rank}}, nil
+	return []reader{
+		newTorchReader(options), otlpReader{}, logReader{o.job, o.worldSize, rank},
+		dumpReader{o.job, o.worldSize, o.hung, rank}, rasReader{o.job, o.hung},
+	}, nil
 }
 
 // pattern compiles the value of a flag; nil where it is empty.

@@ -24,6 +24,7 @@ type Analyzer struct {
 	absent    map[int64]model.Absence
 	witnesses []Witness
 	problems  []string
+	saved     saved
 	stats     Stats
 }
 

@@ -13,6 +13,9 @@ type Job struct {
 	Name, ID, Incarnation string
 	// WorldSize is how many ranks it has, where that is known.
 	WorldSize model.Optional[int64]
+	// Unnumbered: numbers of ranks are those of processes, as where NCCL's RAS knows no communicator
+	// of all of them. They are in no finding.
+	Unnumbered bool
 }
 
 // Doubt is why states may be of a job that runs, although something is open in them.

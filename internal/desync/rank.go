@@ -85,7 +85,8 @@ type comm struct {
 	p2pShared bool
 	inferred  bool // which numbers are this communicator's was concluded
 	untracked string
-	gloo      bool // nothing but what was read says how far it is
+	gloo      bool  // nothing but what was read says how far it is
+	place     int64 // of the rank in it; none: unknown
 	fronts    []front
 }
 
@@ -169,7 +170,7 @@ func (a *Analyzer) comm(v *view, c *model.CommState, self int64) int32 {
 		}
 	}
 	to := comm{
-		fronts: make([]front, 0, len(c.Frontiers)), group: g, scope: c.Scope, p2pShared: c.P2PShared, inferred: c.FrontiersInferred, untracked: c.Untracked, gloo: c.Backend == gloo,
+		fronts: make([]front, 0, len(c.Frontiers)), group: g, scope: c.Scope, p2pShared: c.P2PShared, inferred: c.FrontiersInferred, untracked: c.Untracked, gloo: c.Backend == gloo, place: c.Comm.Rank.Or(none),
 	}
 	for i := range c.Frontiers {
 		f := &c.Frontiers[i]

@@ -197,6 +197,9 @@ type evidence struct {
 	Witness  string   `json:"witness,omitempty"`
 	Order    []string `json:"order,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
+	// Of counts of launches: who is meant, and how many have launched how much.
+	Processes []string `json:"processes,omitempty"`
+	Launched  string   `json:"launched,omitempty"`
 }
 
 func (w *world) evidence(r *root, by *reach) string {
@@ -229,6 +232,10 @@ func (w *world) evidence(r *root, by *reach) string {
 	default:
 		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from its being there")
 	}
+	return e.text()
+}
+
+func (e *evidence) text() string {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return "{}" // strings and numbers always encode

@@ -63,6 +63,10 @@ type Hang struct {
 	Began     int64
 	// Times says where nothing tells whether its dumps were written together, in a sentence.
 	Times string
+	// Remarks are what is known beside the report, in sentences.
+	Remarks []string
+	// Answers is how many answers of NCCL's RAS it speaks of, in the place of dumps.
+	Answers int
 	// SizeRefused: a size of the job was given that its dumps contradict.
 	SizeRefused bool
 	// Logs: it is of logs of ranks, not of dumps.

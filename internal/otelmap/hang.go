@@ -92,6 +92,7 @@ func hang(f *model.Finding) string {
 		b.WriteString(", at " + hungOp(f))
 	}
 	b.WriteString(candidates(f))
+	b.WriteString(byLaunches(f))
 	b.WriteString(waiters(f))
 	if f.Start > 0 {
 		b.WriteString("; " + span(f))
@@ -121,6 +122,25 @@ func candidates(f *model.Finding) string {
 	}
 	return text
 }
+
+// byLaunches says which processes are meant, and how much each has launched, where NCCL's RAS counts
+// it.
+func byLaunches(f *model.Finding) (text string) {
+	ev := readEvidence(f)
+	switch n := len(ev.Processes); {
+	case n > maxNamed:
+		text = fmt.Sprintf(" (%s, and %d more)", strings.Join(ev.Processes[:maxNamed], "; "), n-maxNamed)
+	case n > 0:
+		text = " (" + strings.Join(ev.Processes, "; ") + ")"
+	}
+	if ev.Launched != "" {
+		text += "; " + ev.Launched
+	}
+	return text
+}
+
+// maxNamed bounds the processes that a sentence names.
+const maxNamed = 4
 
 // counted reports whether a communicator's id is a number, as PyTorch counts its groups: ids of
 // libraries are hashes.

@@ -128,7 +128,11 @@ type evidence struct {
 	Done     int64 `json:"members_through"`
 	Idle     int64 `json:"members_not_started"`
 	World    int64 `json:"world_size"`
-	Pauses   struct {
+	// Of hangs by what NCCL's RAS counts: the processes that are meant, and how many ranks have
+	// launched how much.
+	Processes []string `json:"processes"`
+	Launched  string   `json:"launched"`
+	Pauses    struct {
 		Median float64 `json:"median_seconds"`
 		Period float64 `json:"period_steps"`
 	} `json:"pauses"`

@@ -19,6 +19,9 @@ type Job struct {
 	Facts     []model.Fact
 	// Apart is of how many communicators members were not all known.
 	Apart int
+	// Unnumbered: there is no world communicator. Ranks are numbers of processes in an order of
+	// this package, and WorldSize is 0.
+	Unnumbered bool
 }
 
 // Absent is a rank that did not answer, and its process.
@@ -39,21 +42,40 @@ func NewJob(s *Status, id, name, from string, at int64) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id == "" {
-		id = w.incarnation()
+	return w.job(s, Origin{ID: id, Name: name, From: from, At: at}), nil
+}
+
+// Origin says of which job an answer is, and where and when it was given.
+type Origin struct {
+	// ID and Name are the job's. Without an id its incarnation stands for it.
+	ID, Name string
+	// From is an address or a file.
+	From string
+	// Saved: From is a file.
+	Saved bool
+	At    int64 // Unix ns
+}
+
+func (w *world) job(s *Status, o Origin) *Job {
+	if o.ID == "" {
+		o.ID = w.incarnation()
 	}
+	j := &Job{ID: o.ID, Name: o.Name, Incarnation: w.incarnation(), WorldSize: w.size(), Unnumbered: w.comm == nil}
 	b := jobBuilder{
-		world: w, at: at, from: from, states: map[int64]*model.RankState{}, absent: map[int64]*Absent{},
-		job: &Job{ID: id, Name: name, Incarnation: w.incarnation(), WorldSize: w.comm.Size},
-		of: model.Rank{
-			JobID: id, JobName: name, Incarnation: w.incarnation(), WorldSize: model.Some(int64(w.comm.Size)),
-		},
+		world: w, at: o.At, from: o.From, prefix: "RAS at " + o.From + ": ", states: map[int64]*model.RankState{}, absent: map[int64]*Absent{}, job: j,
+		of: model.Rank{JobID: j.ID, JobName: j.Name, Incarnation: j.Incarnation},
 	}
-	b.version = s.NCCLVersion
+	if o.Saved {
+		b.prefix = o.From + ": "
+	}
+	if j.WorldSize > 0 {
+		b.of.WorldSize = model.Some(int64(j.WorldSize))
+	}
+	b.version, b.prose, b.saved = s.NCCLVersion, s.Prose, o.Saved
 	for i := range s.Comms {
 		b.comm(&s.Comms[i])
 	}
-	return b.done(), nil
+	return b.done()
 }
 
 type jobBuilder struct {
@@ -61,7 +83,10 @@ type jobBuilder struct {
 	of      model.Rank
 	at      int64
 	from    string
+	prefix  string // of the names of states
 	version string
+	prose   bool
+	saved   bool
 	states  map[int64]*model.RankState
 	absent  map[int64]*Absent
 	job     *Job
@@ -79,11 +104,11 @@ func (b *jobBuilder) comm(c *Comm) {
 			continue
 		}
 		s := b.state(global, &r.Process)
-		s.Comms = append(s.Comms, commState(c, r, members))
+		s.Comms = append(s.Comms, commState(c, r, members, b.prose))
 		b.errors(s, c, r)
 	}
 	for i := range c.Missing {
-		b.missing(c, &c.Missing[i])
+		b.missing(c, &c.Missing[i], members)
 	}
 }
 
@@ -92,7 +117,10 @@ func (b *jobBuilder) state(rank int64, p *Process) *model.RankState {
 	if s == nil {
 		s = &model.RankState{
 			Rank: b.rank(rank, p), Time: b.at, Source: model.StateRAS, Process: model.ProcessRunning, LibVersion: b.version, Partial: partial,
-			Name: fmt.Sprintf("RAS at %s: process %d on %s", b.from, p.PID, p.Host),
+			Name: b.prefix + p.Text(), OnlyActive: b.prose,
+		}
+		if b.job.Unnumbered && p.PID >= 0 {
+			s.Rank.HostName = p.Host
 		}
 		b.states[rank] = s
 	}
@@ -108,14 +136,18 @@ func (b *jobBuilder) rank(rank int64, p *Process) model.Rank {
 	return of
 }
 
-func commState(c *Comm, r *Rank, members []int64) model.CommState {
+func commState(c *Comm, r *Rank, members []int64, prose bool) model.CommState {
 	s := model.CommState{
 		Comm:    model.Comm{ID: hashText(c.Hash), Size: model.Some(int64(c.Size)), Rank: model.Some(int64(r.Rank))},
 		Backend: "nccl", Members: members, Scope: model.ScopeCommFunc,
 	}
 	for _, n := range r.Counts {
+		f := model.Frontier{Func: model.NCCLFunction(n.Func)}
 		if n.N > 0 { // the first is number 0
-			s.Frontiers = append(s.Frontiers, model.Frontier{Func: model.NCCLFunction(n.Func), Enqueued: model.Some(n.N - 1)})
+			f.Enqueued = model.Some(n.N - 1)
+		}
+		if n.N > 0 || prose { // what prose does not mention is not known
+			s.Frontiers = append(s.Frontiers, f)
 		}
 	}
 	return s
@@ -143,9 +175,16 @@ func (b *jobBuilder) errors(s *model.RankState, c *Comm, r *Rank) {
 }
 
 // missing notes who did not answer. Who answered that it is no member any more is not absent.
-func (b *jobBuilder) missing(c *Comm, m *MissingRank) {
+func (b *jobBuilder) missing(c *Comm, m *MissingRank, members []int64) {
 	rank, ok := b.world.global(c, &m.Process)
-	if !ok || (!m.ConsideredDead && !m.Unresponsive) {
+	if !ok {
+		return
+	}
+	if !m.ConsideredDead && !m.Unresponsive {
+		if b.saved { // the others wait for it, if it has left while they go on
+			s := b.state(rank, &m.Process)
+			s.Comms = append(s.Comms, commState(c, &Rank{Process: m.Process}, members, b.prose))
+		}
 		return
 	}
 	a := b.absent[rank]
@@ -160,6 +199,9 @@ func (b *jobBuilder) missing(c *Comm, m *MissingRank) {
 		return
 	}
 	who := fmt.Sprintf("process %d on %s", m.PID, m.Host)
+	if b.job.Unnumbered {
+		who = m.Text()
+	}
 	if m.PID < 0 {
 		who = "its process"
 	}
@@ -186,9 +228,11 @@ func (b *jobBuilder) done() *Job {
 
 // Identity is the resource of a rank that is absent.
 func (j *Job) Identity(a *Absent) model.Rank {
-	return model.Rank{
-		JobID: j.ID, JobName: j.Name, Incarnation: j.Incarnation, Rank: a.Rank, WorldSize: model.Some(int64(j.WorldSize)), PID: a.PID,
+	of := model.Rank{JobID: j.ID, JobName: j.Name, Incarnation: j.Incarnation, Rank: a.Rank, PID: a.PID}
+	if j.WorldSize > 0 {
+		of.WorldSize = model.Some(int64(j.WorldSize))
 	}
+	return of
 }
 
 // Results of NCCL.

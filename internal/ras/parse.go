@@ -16,6 +16,8 @@ func (p *parser) top(key string) error {
 	switch key {
 	case "nccl_version":
 		return p.value(key, &p.status.NCCLVersion)
+	case "timestamp":
+		return p.value(key, &p.status.Taken)
 	case "communicators":
 		p.seen = true
 		return p.array("communicators", maxComms, p.comm)

@@ -117,7 +117,7 @@ func TestJob(t *testing.T) {
 	assert.Equal(t, model.StateRAS, s.Source)
 	assert.Equal(t, model.ProcessRunning, s.Process)
 	assert.Equal(t, int64(77), s.Time)
-	assert.Equal(t, "RAS at n1:28028: process 103 on 10.0.0.2", s.Name)
+	assert.Equal(t, "RAS at n1:28028: process 103 on 10.0.0.2, GPU 0", s.Name)
 	assert.NotEmpty(t, s.Partial, "nothing that is open is listed")
 	assert.Equal(t, []model.CommState{
 		{

@@ -35,6 +35,14 @@ type Status struct {
 	Comms       []Comm
 	// TimeoutsCount is how often parts of the job did not answer in time.
 	TimeoutsCount int64
+	// Taken is when the answer was given, by a clock of an unknown time zone; empty where it does
+	// not say: "2026-02-03 10:00:00".
+	Taken string
+	// Prose: it is an answer in text, which lists the communicators that have a difference, and of
+	// their members those that stand out.
+	Prose bool
+	// GPUs are those of the whole job, as prose counts them; 0 where it does not.
+	GPUs int
 }
 
 // Comm is one communicator.
@@ -43,6 +51,8 @@ type Comm struct {
 	Size    int
 	Ranks   []Rank // that answered
 	Missing []MissingRank
+	// Unlisted are differences of which prose does not say which members have them, in words.
+	Unlisted []string
 }
 
 // Process is where a rank runs.

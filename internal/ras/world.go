@@ -9,10 +9,20 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// world says which global rank a process is: its rank in the world communicator.
+// world says which global rank a process is: its rank in the world communicator. Where there is
+// none, comm is nil, and the processes are only numbered.
 type world struct {
 	comm *Comm
 	rank map[seat]int
+	// places has the number of each member of each communicator that was laid out.
+	places map[place]int64
+	first  uint64 // the least hash of its communicators
+}
+
+// place is a member of a communicator.
+type place struct {
+	hash uint64
+	rank int
 }
 
 // seat is one rank's place: a process, and the device where it drives several.
@@ -51,6 +61,12 @@ func findWorld(s *Status) (*world, error) {
 	}
 	if best == nil {
 		return nil, fmt.Errorf("find world: got no communicator")
+	}
+	switch {
+	case s.GPUs == best.comm.Size:
+		return best, nil // prose does not list the processes of all members
+	case s.GPUs > best.comm.Size:
+		return nil, fmt.Errorf("find world: got a largest communicator of %d ranks; want one of all %d GPUs", best.comm.Size, s.GPUs)
 	}
 	for i := range s.Comms {
 		for j := range s.Comms[i].Ranks {
@@ -103,15 +119,23 @@ func (w *world) agrees(o *world) bool {
 
 // global returns the global rank of a member of c.
 func (w *world) global(c *Comm, p *Process) (int64, bool) {
-	if c == w.comm {
+	if w.is(c) {
 		return int64(p.Rank), true
 	}
+	if number, ok := w.places[place{c.Hash, p.Rank}]; ok {
+		return number, true
+	}
 	at, known := p.seat()
-	if !known {
+	if !known || w.comm == nil {
 		return 0, false
 	}
 	rank, ok := w.rank[at]
 	return int64(rank), ok && rank != manyRanks
+}
+
+// is reports whether c is the world communicator, of this answer or of another.
+func (w *world) is(c *Comm) bool {
+	return w.comm != nil && (c == w.comm || c.Hash == w.comm.Hash && c.Size == w.comm.Size)
 }
 
 // members lists the global ranks of c in their order, where all are known.
@@ -119,7 +143,7 @@ func (w *world) members(c *Comm) []int64 {
 	ranks := make([]int64, c.Size)
 	for i := range ranks {
 		ranks[i] = -1
-		if c == w.comm {
+		if w.is(c) {
 			ranks[i] = int64(i)
 		}
 	}
@@ -143,7 +167,20 @@ func (w *world) members(c *Comm) []int64 {
 // hashText spells a communicator's hash as other sources do.
 func hashText(hash uint64) string { return fmt.Sprintf("0x%016x", hash) }
 
-// incarnation names the job's life as who reads the profiler's events does.
+// incarnation names the job's life as the reader of the profiler's events does. Without a world
+// communicator the least hash stands for its hash.
 func (w *world) incarnation() string {
-	return model.Incarnation(model.World{CommHash: hashText(w.comm.Hash)})
+	hash := w.first
+	if w.comm != nil {
+		hash = w.comm.Hash
+	}
+	return model.Incarnation(model.World{CommHash: hashText(hash)})
+}
+
+// size is the number of ranks; 0 where it is not known.
+func (w *world) size() int {
+	if w.comm == nil {
+		return 0
+	}
+	return w.comm.Size
 }

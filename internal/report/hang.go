@@ -131,7 +131,7 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 			lines = append(lines, p.paint(colour, l))
 		}
 	}
-	for _, text := range []string{h.Times, staleText(h.Absent)} {
+	for _, text := range append([]string{h.Times, staleText(h.Absent)}, h.Remarks...) {
 		if text != "" {
 			for _, l := range wrap(clean(text), p.width()) {
 				lines = append(lines, p.paint(yellow, l))
@@ -220,7 +220,7 @@ func (p *printer) facts(h *dumpset.Hang) {
 		p.field("logs", plural(int64(h.Files), "file")+", "+plural(h.Entries, "time-out")+" of operations")
 		return
 	}
-	p.field("dumps", dumpsText(h))
+	p.field(sourceOf(h), dumpsText(h))
 }
 
 // absentText names who is absent, by reason.
@@ -240,7 +240,22 @@ func absentText(list []model.Absence) string {
 	return strings.Join(parts, "; ")
 }
 
+// sourceOf is what the report rests on.
+func sourceOf(h *dumpset.Hang) string {
+	if h.Answers > 0 {
+		return "answers"
+	}
+	return "dumps"
+}
+
 func dumpsText(h *dumpset.Hang) string {
+	if h.Answers > 0 {
+		text := plural(int64(h.Files), "file") + ", " + plural(int64(h.Answers), "answer") + " of NCCL's RAS"
+		if len(h.Libs) > 0 {
+			text += "; library " + clean(strings.Join(h.Libs, ", "))
+		}
+		return text
+	}
 	text := plural(int64(h.Files), "file") + ", " + plural(h.Entries, "operation") + " recorded"
 	if len(h.Versions) > 0 {
 		text += "; version " + strings.Join(h.Versions, ", ")

@@ -28,6 +28,7 @@ const (
 	OTLP                  // OTLP JSON with spans
 	FlightRecorder        // a Flight Recorder dump: a pickle, or its JSON twin
 	RankLog               // a log with lines of PyTorch's watchdog, or torchrun's error summary
+	RAS                   // an answer of NCCL's RAS: the output of ncclras, in text or JSON
 )
 
 // formatKeys are the top-level keys that tell a format. Others, as a PyTorch
@@ -137,6 +138,9 @@ func File(path string) (Format, error) {
 		return FlightRecorder, nil
 	}
 	holdsDumps := gathered(start) // before it is read on
+	if isRAS(start) {
+		return RAS, nil
+	}
 	head := &io.LimitedReader{R: b, N: sniffLimit}
 	f, err := sniffJSON(head)
 	if head.N <= 0 {

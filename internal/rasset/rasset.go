@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rasset judges saved answers of NCCL's RAS, as ncclras prints them: of one moment or of
+// several, in text or JSON, of one job or of several.
+package rasset
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/dumpset"
+	"github.com/lockstep-otel/lockstep/internal/ras"
+)
+
+// Answer is one answer of a file.
+type Answer struct {
+	Path string
+	// Written is when the file was, Unix ns.
+	Written int64
+	Status  *ras.Status
+
+	at int64
+}
+
+// Options say how answers are judged.
+type Options struct {
+	// Job is the job's name; empty is that of the folder.
+	Job string
+	// Hung: the person knows that the job hung.
+	Hung   bool
+	Engine desync.Config
+}
+
+// Judge reports on each job of the answers, the worst first.
+func Judge(answers []Answer, o Options) (out []dumpset.Hang) {
+	for _, group := range jobs(answers) {
+		out = append(out, o.judge(group)...)
+	}
+	return out
+}
+
+// jobs tells answers of several jobs apart: those that share a communicator are of one. An answer in
+// text without a difference lists none, and is of the only job where there is one.
+func jobs(answers []Answer) (groups [][]Answer) {
+	var none []Answer
+	of := map[uint64]int{}
+	for _, a := range answers {
+		if len(a.Status.Comms) == 0 {
+			none = append(none, a)
+			continue
+		}
+		to := -1
+		for i := range a.Status.Comms {
+			if g, ok := of[a.Status.Comms[i].Hash]; ok && groups[g] != nil {
+				switch {
+				case to < 0:
+					to = g
+				case g != to: // this answer joins two
+					groups[to] = append(groups[to], groups[g]...)
+					for hash, was := range of {
+						if was == g {
+							of[hash] = to
+						}
+					}
+					groups[g] = nil
+				}
+			}
+		}
+		if to < 0 {
+			to = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[to] = append(groups[to], a)
+		for i := range a.Status.Comms {
+			of[a.Status.Comms[i].Hash] = to
+		}
+	}
+	groups = slices.DeleteFunc(groups, func(g []Answer) bool { return g == nil })
+	switch {
+	case len(none) == 0:
+	case len(groups) == 1:
+		groups[0] = append(groups[0], none...)
+	default:
+		groups = append(groups, none)
+	}
+	return groups
+}
+
+// judge reports on one job: on each set of its communicators that share processes.
+func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
+	place(answers)
+	base := answers[0].Status
+	for _, a := range answers[1:] {
+		if better(a.Status, base) {
+			base = a.Status
+		}
+	}
+	layouts := ras.Layouts(base)
+	for _, l := range layouts {
+		out = append(out, o.layout(l, answers))
+	}
+	found := slices.ContainsFunc(out, func(h dumpset.Hang) bool { return len(h.Roots) > 0 })
+	if found {
+		out = slices.DeleteFunc(out, func(h dumpset.Hang) bool { return len(h.Roots) == 0 })
+	}
+	if !found && len(out) > 1 {
+		out = out[:1]
+	}
+	if len(layouts) == 0 {
+		a := o.analyzer(&ras.Job{Name: o.name(answers), ID: o.name(answers)})
+		out = append(out, o.hang(a.Conclude(0), answers))
+	}
+	for i := range out {
+		o.unlisted(&out[i], base)
+	}
+	return out
+}
+
+// better reports whether an answer says more than another.
+func better(a, b *ras.Status) bool {
+	if a.Prose != b.Prose {
+		return b.Prose
+	}
+	return len(a.Comms) > len(b.Comms)
+}
+
+// place gives answers their times: their own, where all have one, else those of the files. Answers
+// of one file are one behind another.
+func place(answers []Answer) {
+	own := true
+	for i := range answers {
+		at, err := time.Parse(time.DateTime, answers[i].Status.Taken)
+		own = own && err == nil
+		answers[i].at = at.UnixNano()
+	}
+	for i := range answers {
+		if !own {
+			answers[i].at = answers[i].Written
+		}
+	}
+	for i := range answers {
+		for k := range i {
+			if answers[k].at == answers[i].at && answers[k].Path == answers[i].Path {
+				answers[i].at++
+			}
+		}
+	}
+}
+
+func (o *Options) layout(l *ras.Layout, answers []Answer) dumpset.Hang {
+	var a *desync.Analyzer
+	var remarks []string
+	for i := range answers {
+		j := l.Job(answers[i].Status, ras.Origin{ID: o.name(answers), Name: o.name(answers), From: filepath.Base(answers[i].Path), Saved: true, At: answers[i].at})
+		if a == nil {
+			a = o.analyzer(j)
+		}
+		for k := range j.States {
+			a.Add(&j.States[k])
+		}
+		for k := range j.Absent {
+			a.AddAbsence(j.Absent[k].Absence)
+		}
+		for k := range j.Facts {
+			f := &j.Facts[k]
+			text := fmt.Sprintf("rank %d", f.Rank.Rank)
+			if j.Unnumbered {
+				text = fmt.Sprintf("process %d on %s", f.Rank.PID.Or(-1), f.Rank.HostName)
+			}
+			if text = "NCCL's RAS reports of " + text + ": " + f.What + "."; !slices.Contains(remarks, text) && len(remarks) < maxRemarks {
+				remarks = append(remarks, text)
+			}
+		}
+	}
+	h := o.hang(a.Conclude(0), answers)
+	h.Remarks = remarks
+	return h
+}
+
+// maxRemarks bounds the errors that are listed of one job.
+const maxRemarks = 8
+
+func (o *Options) analyzer(j *ras.Job) *desync.Analyzer {
+	a := desync.New(o.Engine)
+	a.SetJob(desync.Job{Name: j.Name, ID: j.ID, Incarnation: j.Incarnation, Unnumbered: j.Unnumbered})
+	a.SetSaved(o.Hung)
+	return a
+}
+
+func (o *Options) hang(r *desync.Report, answers []Answer) dumpset.Hang {
+	h := dumpset.Hang{Report: r, Incidents: 1, Answers: len(answers)}
+	paths := map[string]bool{}
+	for _, a := range answers {
+		paths[a.Path] = true
+		if v := a.Status.NCCLVersion; v != "" && !slices.Contains(h.Libs, v) {
+			h.Libs = append(h.Libs, v)
+		}
+	}
+	h.Files = len(paths)
+	slices.Sort(h.Libs)
+	return h
+}
+
+// unlisted says what prose counts of members that it does not list.
+func (o *Options) unlisted(h *dumpset.Hang, s *ras.Status) {
+	var texts []string
+	for i := range s.Comms {
+		for _, what := range s.Comms[i].Unlisted {
+			if len(texts) < maxRemarks {
+				texts = append(texts, fmt.Sprintf("%s, of communicator 0x%016x", what, s.Comms[i].Hash))
+			}
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	if len(h.Roots) == 0 {
+		h.Verdict = desync.Undecided
+		h.MayRun = "ranks differ, and the answer does not list which (" + strings.Join(texts, "; ") + "): ncclras -v lists them"
+		return
+	}
+	h.Remarks = append(h.Remarks, "Ranks that the answer does not list differ, too ("+strings.Join(texts, "; ")+"): ncclras -v lists them.")
+}
+
+// name is the job's: where nothing says it, that of the folder.
+func (o *Options) name(answers []Answer) string {
+	dir, err := filepath.Abs(filepath.Dir(answers[0].Path))
+	if err != nil {
+		dir = filepath.Dir(answers[0].Path)
+	}
+	return cmp.Or(o.Job, filepath.Base(dir))
+}
