@@ -14,6 +14,7 @@ type hangCell struct {
 // hangs are the cells of Flight Recorder dumps: whole ones, of all ranks.
 var hangs = map[string]hangCell{
 	model.ClassProcessDead:        {"process_dead", []string{model.ClassProcessDead}, "Where somebody saw the process gone; from dumps alone, who left none is a candidate."},
+	model.ClassProcessStopped:     {"", nil, "The kernel says it of a process that lives; dumps do not hold it."},
 	model.ClassDumpMissing:        {"no_dump", []string{Nobody}, "Who left no dump is told of as the one candidate, or as one of several; it is not accused."},
 	model.ClassNotScheduled:       {"host_stuck", []string{model.ClassNotScheduled}, "Numbers of operations say who has not come to the one that the others wait in, and that nothing it waits for is open."},
 	model.ClassStalledOp:          {"stalled_op", []string{model.ClassStalledOp}, "All have enqueued it and nobody gets out; why, dumps do not say."},

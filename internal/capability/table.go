@@ -81,7 +81,7 @@ var kinds = []struct {
 		model.ClassWorkImbalance, model.ClassStageImbalance, model.ClassKernelChoice, model.ClassJitter, model.ClassNode, model.ClassJobWide,
 	}},
 	{model.FindingDesync, []string{
-		model.ClassProcessDead, model.ClassDumpMissing, model.ClassNotScheduled, model.ClassStalledOp, model.ClassCompletionLag,
+		model.ClassProcessDead, model.ClassProcessStopped, model.ClassDumpMissing, model.ClassNotScheduled, model.ClassStalledOp, model.ClassCompletionLag,
 		model.ClassNetwork, model.ClassMismatchOp, model.ClassMismatchSize, model.ClassMismatchDType, model.ClassMismatchRoot,
 		model.ClassSplitImbalance, model.ClassOrderCycle, model.ClassP2PUnmatched, model.ClassInitIncomplete, model.ClassIncompleteEvidence,
 	}},

@@ -12,6 +12,7 @@ import (
 // actions are what an operator would do next.
 var actions = map[string]string{
 	model.ClassProcessDead:        "read the log of that process and its node's kernel log (OOM, Xid); restart the job without that node if it is its fault",
+	model.ClassProcessStopped:     "let that process go on: kill -CONT its pid, let the debugger detach, or thaw its cgroup",
 	model.ClassDumpMissing:        "look whether the process of that rank lives, and get its stack (py-spy dump); nothing else is missing",
 	model.ClassNotScheduled:       "get the Python stack of that rank (py-spy dump --pid): its host has not come to the operation that the others wait in",
 	model.ClassStalledOp:          "look at the network and at NCCL's own log of the members: all have entered, nobody gets out",

@@ -43,7 +43,7 @@ func (r *rank) know(s *model.RankState) {
 
 // held reports whether the process cannot go on, whatever it waits for.
 func (r *rank) held() bool {
-	return r.gone() || r.process == model.ProcessStopped || r.process == model.ProcessTraced
+	return r.gone() || r.process == model.ProcessStopped || r.process == model.ProcessTraced || r.process == model.ProcessFrozen
 }
 
 // gone reports whether the end of its process is why others wait. A rank whose dump shows it

@@ -31,7 +31,7 @@ func (w *world) rankRoot(v int32, found, open *[]root) {
 			to.notes = append(to.notes, "its process had ended in order")
 		}
 	case r.held():
-		to.class, to.confidence = model.ClassNotScheduled, sureTwo
+		to.class, to.confidence = model.ClassProcessStopped, sureDead
 		to.notes = append(to.notes, "its process is "+string(r.process))
 	case r.view == nil, n == nil, !n.misses(v), r.view.hides():
 		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, to.ranks, nil

@@ -29,6 +29,7 @@ const (
 	FindingDesync = "desync"
 
 	ClassProcessDead    = "process_dead"
+	ClassProcessStopped = "process_stopped" // by a signal, a debugger or a frozen cgroup; it lives
 	ClassDumpMissing    = "dump_missing"
 	ClassNotScheduled   = "not_scheduled"
 	ClassStalledOp      = "stalled_op"

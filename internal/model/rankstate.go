@@ -70,6 +70,7 @@ const (
 	ProcessRunning ProcessState = "running"
 	ProcessStopped ProcessState = "stopped" // by a signal: SIGSTOP, SIGTSTP
 	ProcessTraced  ProcessState = "traced"  // held by a debugger
+	ProcessFrozen  ProcessState = "frozen"  // with its cgroup
 	ProcessDead    ProcessState = "dead"    // it is gone, and that was seen
 	// ProcessEnded: it is gone, and had said goodbye before: an ordinary end, unless others
 	// still wait for it.

@@ -19,6 +19,7 @@ type hangClaim struct{ one, all string }
 // when a rank is named, those of all when several are, or none.
 var hangClaims = map[string]hangClaim{
 	model.ClassProcessDead:        {"its process is gone, and with it the end of %s", "their processes are gone, and with them the end of %s"},
+	model.ClassProcessStopped:     {"its process is stopped, and with it %s", "their processes are stopped, and with them %s"},
 	model.ClassDumpMissing:        {"nothing is known of it, and nobody else is missing in %s", "nothing is known of the candidate, and nobody else is missing in %s"},
 	model.ClassNotScheduled:       {"has not entered %s", "have not entered %s"},
 	model.ClassStalledOp:          {"does not get out of %s, which all members have entered", "all members have entered %s, and nobody gets out"},
@@ -82,7 +83,9 @@ func otherEnd(f *model.Finding) (hangClaim, bool) {
 // hang says what was not done, who waits, who can be at fault, and since when.
 func hang(f *model.Finding) string {
 	var b strings.Builder
-	if c, ok := claimOf(f); ok {
+	if text := heldText(f); text != "" {
+		b.WriteString(text)
+	} else if c, ok := claimOf(f); ok {
 		claim := c.all
 		if f.Rank.OK || f.RanksCount.Or(int64(len(f.Ranks))) == 1 {
 			claim = c.one
@@ -121,6 +124,30 @@ func candidates(f *model.Finding) string {
 		text += ", or somebody of whom nothing is known"
 	}
 	return text
+}
+
+// heldWays say how a process is held, by model.ProcessState.
+var heldWays = map[string]string{
+	string(model.ProcessStopped): "is stopped by a signal (SIGSTOP or another)",
+	string(model.ProcessTraced):  "is stopped by a debugger",
+	string(model.ProcessFrozen):  "is frozen with its cgroup",
+}
+
+// heldText says how the process of a rank is held, and for how long.
+func heldText(f *model.Finding) string {
+	ev := readEvidence(f)
+	way := heldWays[ev.Process]
+	if f.Class != model.ClassProcessStopped || way == "" {
+		return ""
+	}
+	text := ": its process"
+	if ev.PID > 0 {
+		text += fmt.Sprintf(" %d", ev.PID)
+	}
+	if f.Status == model.StatusClosed {
+		return text + " " + strings.Replace(way, "is ", "was ", 1) + " for " + seconds(ev.Held)
+	}
+	return text + " " + way + ", for " + seconds(ev.Held)
 }
 
 // byLaunches says which processes are meant, and how much each has launched, where NCCL's RAS counts

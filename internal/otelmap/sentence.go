@@ -132,7 +132,11 @@ type evidence struct {
 	// launched how much.
 	Processes []string `json:"processes"`
 	Launched  string   `json:"launched"`
-	Pauses    struct {
+	// Of a process that is held: how, its number, and for how long.
+	Process string  `json:"process"`
+	PID     int64   `json:"pid"`
+	Held    float64 `json:"held_seconds"`
+	Pauses  struct {
 		Median float64 `json:"median_seconds"`
 		Period float64 `json:"period_steps"`
 	} `json:"pauses"`

@@ -34,6 +34,9 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 	for i := range report.Roots {
 		f := &report.Roots[i].Finding
 		l := w.look(j, f, standing, now)
+		if l.why == "" && w.heldUp(j, f, now) {
+			l.why = "a process is stopped"
+		}
 		if l.why == "" {
 			found[w.tell(j, f, &l, found, now)] = true
 			continue

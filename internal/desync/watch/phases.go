@@ -22,7 +22,7 @@ const scopeDebugger = "debugger"
 
 // phaseOf is in which phase a rank stands, and so whose limit holds for it.
 func phaseOf(s *model.RankState) string {
-	if s.Process == model.ProcessStopped || s.Process == model.ProcessTraced || s.Scope == scopeDebugger {
+	if heldProcess(s.Process) || s.Scope == scopeDebugger {
 		return phaseHeld
 	}
 	return phaseOfScope(s.Phase, s.Scope)

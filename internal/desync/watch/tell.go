@@ -170,7 +170,7 @@ func placeOf(f *model.Finding) string {
 func (j *job) match(f *model.Finding, found map[*told]bool) *told {
 	for _, same := range []func(a, b *model.Finding) bool{samePlace, sameRank, sameOperation, sameSuspects} {
 		for _, t := range j.told {
-			if !found[t] && same(&t.f, f) {
+			if !found[t] && t.by != byProcess && same(&t.f, f) {
 				return t
 			}
 		}
@@ -200,7 +200,7 @@ func sameSuspects(a, b *model.Finding) bool {
 // missing closes what was not found any more.
 func (w *Watch) missing(j *job, found map[*told]bool, now time.Time) {
 	for _, t := range slices.Clone(j.told) {
-		if found[t] {
+		if found[t] || t.by == byProcess {
 			continue
 		}
 		t.missed++
@@ -214,7 +214,7 @@ func (w *Watch) missing(j *job, found map[*told]bool, now time.Time) {
 // that is because it goes on, else when nothing was heard of it for long.
 func (w *Watch) settleTold(j *job, now time.Time) {
 	for _, t := range slices.Clone(j.told) {
-		if w.moved(j, t) || now.Sub(t.confirmed) >= w.cfg.Forget {
+		if t.by != byProcess && (w.moved(j, t) || now.Sub(t.confirmed) >= w.cfg.Forget) {
 			w.close(j, t, now)
 		}
 	}
@@ -246,6 +246,9 @@ func (w *Watch) close(j *job, t *told, now time.Time) {
 	f.Revision++
 	f.Status = model.StatusClosed
 	f.Time = max(f.Time, j.latest(now))
+	if t.by == byProcess {
+		f.Evidence = heldFor(f.Evidence, f.Time-f.Start)
+	}
 	j.rhythm.stretch(stretch{f.Start, f.Time, phaseHang})
 	w.out = append(w.out, f)
 	if len(w.closed) >= maxClosed {

@@ -134,6 +134,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 		default:
 			w.judgeLive(j, now)
 		}
+		w.tellStopped(j, now)
 		if len(j.told) == 0 && now.Sub(j.heard) >= w.cfg.Forget {
 			w.drop(j)
 		}
@@ -230,6 +231,9 @@ func (w *Watch) Hangs() (list []Hang) {
 		}
 		h := &list[at]
 		for _, t := range j.told {
+			if t.f.Severity == model.SeverityInfo {
+				continue // a process that is stopped, for which nobody has waited for long
+			}
 			h.Findings++
 			h.Waiting = max(h.Waiting, t.f.WaitingCount.Or(int64(len(t.f.Waiting)))+t.f.Through.Or(0))
 		}

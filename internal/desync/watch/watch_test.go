@@ -157,8 +157,12 @@ func TestQuiet(t *testing.T) {
 			p := newPlant(t, 4, 100*time.Millisecond)
 			p.run(30 * time.Second)
 			ten(p)
-			assert.Empty(t, p.findings)
+			for _, f := range p.findings {
+				require.Equal(t, model.ClassProcessStopped, f.Class, "that a process is stopped is told")
+			}
+			assert.Empty(t, p.w.Standing())
 			assert.Positive(t, p.w.Stats().Withheld, "and something was there to be told")
+			p.findings, p.at = nil, nil
 
 			// A hang is still told afterwards, as soon as ever.
 			since := p.now
@@ -189,7 +193,8 @@ func TestHeldRankStandsAnewWhenItGoesOn(t *testing.T) {
 		p.run(30*time.Second + time.Duration(offset)*250*time.Millisecond)
 		r.process, r.busy = model.ProcessRunning, p.now.Add(1900*time.Millisecond)
 		p.run(30 * time.Second)
-		assert.Empty(t, p.findings)
+		assert.Len(t, p.ofClass(model.ClassProcessStopped), len(p.findings))
+		assert.Empty(t, p.w.Standing())
 	}
 }
 
@@ -212,7 +217,9 @@ func TestWhoComesLateStandsNowhereYet(t *testing.T) {
 			p.run(1500 * time.Millisecond)
 			p.cut = false
 			p.run(30 * time.Second)
-			assert.Empty(t, p.findings, "%s, %d", name, offset)
+			assert.Len(t, p.ofClass(model.ClassProcessStopped), len(p.findings), "%s, %d", name, offset)
+			assert.Empty(t, p.w.Standing())
+			p.findings, p.at = nil, nil
 
 			p.cut = true
 			p.run(30 * time.Second)
@@ -235,12 +242,12 @@ func TestSeenOnceIsNotTold(t *testing.T) {
 	assert.Positive(t, p.w.Stats().Withheld)
 }
 
-// One that is held for longer than its own limit is told.
+// One that stands at a breakpoint for longer than its own limit is told.
 func TestHeldForEver(t *testing.T) {
 	p := newPlant(t, 4, 100*time.Millisecond)
 	p.run(30 * time.Second)
 	since := p.now
-	p.ranks[1].process = model.ProcessStopped
+	p.ranks[1].stuck, p.ranks[1].scope = true, scopeDebugger
 	p.run(11 * time.Minute)
 	assert.Equal(t, model.Some(int64(1)), p.only().Rank)
 	assert.Greater(t, p.told(since), 10*time.Minute)

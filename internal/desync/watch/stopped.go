@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// byProcess is by what the kernel says of a process a finding is told.
+const byProcess = "process"
+
+// stoppedLimit is how long others may wait for a process that is stopped where too few gaps of the
+// job are known: nothing that a job does by itself stops its processes.
+const stoppedLimit = 30 * time.Second
+
+// held reports whether the kernel says that the process is held: it goes on when it is let, whatever
+// it waits for.
+func heldProcess(s model.ProcessState) bool {
+	return s == model.ProcessStopped || s == model.ProcessTraced || s == model.ProcessFrozen
+}
+
+// stopped returns the newest state of a rank whose process is held; nil where it is not.
+func (w *Watch) stopped(r *rank, now time.Time) *held {
+	h := r.states[model.StateRankEvents]
+	if h == nil || r.gone || !heldProcess(h.state.Process) || now.Sub(h.came) > w.cfg.StateTTL {
+		return nil
+	}
+	return h
+}
+
+// tellStopped opens a finding of each process that is held, and closes that of one that goes on.
+func (w *Watch) tellStopped(j *job, now time.Time) {
+	var found []*told
+	for _, of := range slices.Sorted(maps.Keys(j.living)) {
+		r := j.ranks[of]
+		if r == nil {
+			continue
+		}
+		if h := w.stopped(r, now); h != nil {
+			found = append(found, w.tellHeld(j, r, h, now))
+		}
+	}
+	for _, t := range slices.Clone(j.told) {
+		if t.by == byProcess && !slices.Contains(found, t) {
+			w.close(j, t, now)
+		}
+	}
+}
+
+// tellHeld opens or updates the finding of one process.
+func (w *Watch) tellHeld(j *job, r *rank, h *held, now time.Time) *told {
+	f, since := w.heldFinding(j, r, h)
+	at := slices.IndexFunc(j.told, func(t *told) bool { return t.by == byProcess && t.f.Rank == f.Rank })
+	if at >= 0 { // it knows best since when
+		f.Start = j.told[at].f.Start
+		since = min(since, r.local(h.state, f.Start, now).UnixNano())
+	}
+	waits, longest := w.waitersFor(j, r, now)
+	waited := min(longest, now.Sub(time.Unix(0, since)))
+	limit := w.limitOfHeld(j)
+	if waited >= limit {
+		f.Severity = model.SeverityError
+	}
+	f.Waiting = waits[:min(len(waits), maxWaiting)]
+	f.WaitingCount = model.Some(int64(len(waits)))
+	f.Evidence = heldEvidence(h.state, f.Time-f.Start, waited, limit)
+	if at < 0 {
+		if len(j.told) >= maxEpisodes {
+			w.stats.Withheld++
+			return nil
+		}
+		f.ID = w.newID(&f)
+		f.Revision, f.Status = 1, model.StatusOpen
+		t := &told{first: now, confirmed: now, sent: now, by: byProcess}
+		j.keep(t, &f)
+		j.told = append(j.told, t)
+		w.stats.Told++
+		w.out = append(w.out, f)
+		return t
+	}
+	t := j.told[at]
+	t.confirmed = now
+	f.ID, f.Revision, f.Status = t.f.ID, t.f.Revision, model.StatusUpdated
+	graver := f.Severity != t.f.Severity
+	if f.Severity < t.f.Severity { // others that wait no longer do not make it less
+		f.Severity, graver = t.f.Severity, false
+	}
+	if graver || differ(&t.f, &f) && now.Sub(t.sent) >= updateEvery {
+		f.Revision++
+		t.sent = now
+		j.keep(t, &f)
+		w.out = append(w.out, f)
+	}
+	return t
+}
+
+// heldFinding is what is known of a process that is held, and since when by this watch's clock.
+func (w *Watch) heldFinding(j *job, r *rank, h *held) (f model.Finding, since int64) {
+	s := h.state
+	silent := time.Duration(s.Silent.Or(0) * float64(time.Second))
+	f = model.Finding{
+		Severity: model.SeverityInfo, JobName: j.name, JobID: j.key.id, Incarnation: j.key.incarnation,
+		Kind: model.FindingDesync, Class: model.ClassProcessStopped, Cause: model.CauseUnknown,
+		Rank: model.Some(r.of.Rank), Ranks: []int64{r.of.Rank}, RanksCount: model.Some(int64(1)), Host: r.of.HostName, HWID: r.of.HWID,
+		Time: s.Time, Start: s.Time - int64(silent), Through: model.Some(int64(0)), Confidence: sureHeld, Action: heldAction(s),
+		Stack: s.HostStack,
+	}
+	return f, h.came.Add(-silent).UnixNano()
+}
+
+// sureHeld is how sure it is that a process is held: its kernel says so.
+const sureHeld = 0.99
+
+func heldAction(s *model.RankState) string {
+	pid := "PID"
+	if s.Rank.PID.OK {
+		pid = fmt.Sprint(s.Rank.PID.V)
+	}
+	switch s.Process {
+	case model.ProcessTraced:
+		return "let the debugger that is attached to process " + pid + " go on or detach (TracerPid in /proc/" + pid + "/status)"
+	case model.ProcessFrozen:
+		return "thaw the cgroup of process " + pid + " (cgroup.freeze or freezer.state, of the group that /proc/" + pid + "/cgroup names)"
+	}
+	return "kill -CONT " + pid + ", if nobody stopped it on purpose"
+}
+
+func heldEvidence(s *model.RankState, ns int64, waited, limit time.Duration) string {
+	e := map[string]any{
+		"process": string(s.Process), "held_seconds": time.Duration(ns).Seconds(), "watched": byProcess,
+		"waited_seconds": waited.Seconds(), "stall_limit_seconds": limit.Seconds(),
+	}
+	if s.Rank.PID.OK {
+		e["pid"] = s.Rank.PID.V
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return "{}" // strings and numbers always encode
+	}
+	return string(text)
+}
+
+// heldFor is evidence of a process that was held for so long, ns, in all.
+func heldFor(text string, ns int64) string {
+	all := map[string]any{}
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return text
+	}
+	all["held_seconds"] = time.Duration(ns).Seconds()
+	out, err := json.Marshal(all)
+	if err != nil {
+		return text
+	}
+	return string(out)
+}
+
+// maxWaiting bounds the ranks that are listed as waiting.
+const maxWaiting = 64
+
+// waitersFor are the ranks that stand in an operation of a communicator of r, and the longest time
+// that one of them has.
+func (w *Watch) waitersFor(j *job, r *rank, now time.Time) (waits []int64, longest time.Duration) {
+	mine := r.commsOf()
+	for _, of := range slices.Sorted(maps.Keys(j.living)) {
+		o := j.ranks[of]
+		if o == nil || o == r || o.gone {
+			continue
+		}
+		h := o.live(now, &w.cfg)
+		if h == nil || heldProcess(h.state.Process) {
+			continue
+		}
+		stands := time.Duration(0)
+		for i := range h.heads {
+			if mine[h.heads[i].comm] {
+				stands = max(stands, now.Sub(h.heads[i].since))
+			}
+		}
+		if stands > 0 {
+			waits, longest = append(waits, of), max(longest, stands)
+		}
+	}
+	return waits, longest
+}
+
+// commsOf are the ids of the communicators that a rank is known to be a member of.
+func (r *rank) commsOf() map[string]bool {
+	all := map[string]bool{}
+	for id := range r.comms {
+		all[id] = true
+	}
+	for _, h := range r.states {
+		for i := range h.state.Comms {
+			all[h.state.Comms[i].Comm.ID] = true
+		}
+	}
+	return all
+}
+
+// limitOfHeld is how long others may wait for a process that is held.
+func (w *Watch) limitOfHeld(j *job) time.Duration {
+	h := j.rhythm.phases[model.PhaseTrain]
+	if h == nil || h.n < w.cfg.MinGaps {
+		return min(stoppedLimit, w.cfg.HeldLimit)
+	}
+	return min(w.limitOf(j, model.PhaseTrain), w.cfg.HeldLimit)
+}
+
+// heldUp reports whether a root is what a process that is held holds up: nobody else is at fault
+// for it as long as that is so.
+func (w *Watch) heldUp(j *job, f *model.Finding, now time.Time) bool {
+	for _, t := range j.told {
+		if t.by != byProcess {
+			continue
+		}
+		r := j.ranks[t.f.Rank.V]
+		if r == nil || w.stopped(r, now) == nil {
+			continue
+		}
+		if slices.Contains(t.f.Waiting, firstOf(f.Waiting)) || r.commsOf()[f.CommID] || slices.Contains(blamed(f), t.f.Rank.V) {
+			return true
+		}
+	}
+	return false
+}
+
+func firstOf(list []int64) int64 {
+	if len(list) == 0 {
+		return -1
+	}
+	return list[0]
+}
