@@ -263,7 +263,7 @@ func TestHeldProcesses(t *testing.T) {
 			group W 0-3
 			rank 0-2: W ar 42
 			rank 3 {`+text+`}: W ar 41 done`)
-		require.Equal(t, []string{"not_scheduled 3: all_reduce 42 of W; 0-2 wait"}, said(rep))
+		require.Equal(t, []string{"process_stopped 3: all_reduce 42 of W; 0-2 wait"}, said(rep))
 		assert.Contains(t, rep.Roots[0].Finding.Evidence, state)
 	}
 }

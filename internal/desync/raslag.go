@@ -334,6 +334,7 @@ func (w *world) counted(r *countRoot, by *reach, at int64) Root {
 		}
 		out.Members, out.MembersOmitted = w.countMembers(r, by)
 	}
+	f.Confidence = r.confidence
 	f.Evidence = w.countEvidence(r, by)
 	f.Action = countAction(&f)
 	if w.a.job.Unnumbered {

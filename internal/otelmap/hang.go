@@ -145,10 +145,13 @@ func heldText(f *model.Finding) string {
 		text += fmt.Sprintf(" %d", ev.PID)
 	}
 	if f.Status == model.StatusClosed {
-		return text + " " + strings.Replace(way, "is ", "was ", 1) + " for " + seconds(ev.Held)
+		return text + " " + strings.Replace(way, "is ", "was ", 1) + " for " + heldFor(ev.Held)
 	}
-	return text + " " + way + ", for " + seconds(ev.Held)
+	return text + " " + way + ", for " + heldFor(ev.Held)
 }
+
+// heldFor spells a time in whole seconds.
+func heldFor(s float64) string { return fmt.Sprintf("%.0f s", s) }
 
 // byLaunches says which processes are meant, and how much each has launched, where NCCL's RAS counts
 // it.

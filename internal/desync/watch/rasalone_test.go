@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Where nothing but RAS is asked, two answers in which nobody moves name who lags behind as
-// candidates, after the start limit: no gaps are known.
+// Where nothing but RAS is asked, two answers in which nothing moves name the rank that lags behind and
+// what it has not launched, after the start limit: no gaps are known.
 func TestRASAlone(t *testing.T) {
 	cfg := NewDefaultConfig()
 	w, now := New(cfg), time.Unix(1_760_000_000, 0)
@@ -46,7 +46,8 @@ func TestRASAlone(t *testing.T) {
 	require.Empty(t, told)
 	run(1, false, 3*time.Minute)
 	require.Len(t, told, 1)
-	assert.Equal(t, model.ClassIncompleteEvidence, told[0].Class)
-	assert.Equal(t, []int64{2}, told[0].Candidates)
-	assert.Empty(t, told[0].Ranks)
+	assert.Equal(t, model.ClassNotScheduled, told[0].Class)
+	assert.Equal(t, model.Some(int64(2)), told[0].Rank)
+	assert.Contains(t, told[0].Op, "AllReduce ")
+	assert.Contains(t, told[0].Evidence, "AllReduce: 3 ranks launched ")
 }
