@@ -258,7 +258,7 @@ func TestAMissingDumpDoesNotHideWhatOthersProve(t *testing.T) {
 }
 
 func TestHeldProcesses(t *testing.T) {
-	for state, text := range map[string]string{"stopped": "stopped", "traced": "traced"} {
+	for state, text := range map[string]string{"stopped": "stopped", "traced": "traced", "frozen": "frozen"} {
 		rep := conclude(t, `
 			group W 0-3
 			rank 0-2: W ar 42

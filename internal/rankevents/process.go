@@ -48,5 +48,8 @@ func processState(proc string, pid int) model.ProcessState {
 	case 'Z', 'X':
 		return model.ProcessDead
 	}
+	if frozen(proc, pid) { // its state is that of what it was in
+		return model.ProcessFrozen
+	}
 	return model.ProcessRunning
 }

@@ -164,7 +164,7 @@ func newState(id int64, with map[string]string) model.RankState {
 		Name: "rank_" + strconv.FormatInt(id, 10), Scope: with["scope"],
 	}
 	for flag, p := range map[string]model.ProcessState{
-		"dead": model.ProcessDead, "ended": model.ProcessEnded, "stopped": model.ProcessStopped, "traced": model.ProcessTraced,
+		"dead": model.ProcessDead, "ended": model.ProcessEnded, "stopped": model.ProcessStopped, "traced": model.ProcessTraced, "frozen": model.ProcessFrozen,
 	} {
 		if _, ok := with[flag]; ok {
 			s.Process = p

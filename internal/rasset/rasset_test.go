@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rasset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/ras"
+	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
+)
+
+// text is an answer in text of four ranks of which one is behind.
+func text(t *testing.T, behind int, most string) *ras.Status {
+	t.Helper()
+	report := rastest.Report(4, "", "")
+	if behind >= 0 {
+		at := string(rune('0' + behind))
+		report = rastest.Report(4, "", "#0-0 (00000000000000ab) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"+
+			"  3 ranks have launched up to operation "+most+"\n  Rank "+at+" has launched up to operation 8 -- GPU 0 managed by process 10"+at+" on node n1\n")
+	}
+	all, err := ras.ParseProse(strings.NewReader(report), 1<<20)
+	require.NoError(t, err)
+	return all[0]
+}
+
+// whole is an answer in JSON of the same job.
+func whole(t *testing.T, taken string, counts ...int64) *ras.Status {
+	t.Helper()
+	c := rastest.Comm{Hash: 0xab}
+	for i, n := range counts {
+		c.Members = append(c.Members, rastest.Member{Rank: i, PID: 100 + i, Host: "n1", AllGather: n, AllReduce: 3})
+	}
+	s, err := ras.Parse(strings.NewReader(rastest.JSON(c)), 1<<20)
+	require.NoError(t, err)
+	s.Taken = taken
+	return s
+}
+
+func judged(answers ...Answer) *desync.Report {
+	hangs := Judge(answers, Options{Job: "j"})
+	return hangs[0].Report
+}
+
+func answer(path string, s *ras.Status, after time.Duration) Answer {
+	return Answer{Path: path, Written: int64(time.Hour + after), Status: s}
+}
+
+func TestJudge_TextAndJSONOfOneMoment_AreOneAnswer(t *testing.T) {
+	rep := judged(answer("d/a.txt", text(t, 2, "9"), 0), answer("d/a.json", whole(t, "", 9, 9, 8, 9), time.Second))
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	assert.Contains(t, rep.MayRun, "one answer")
+	require.Len(t, rep.Roots, 1)
+	f := rep.Roots[0].Finding
+	assert.Equal(t, model.Some(int64(2)), f.Rank)
+	assert.Equal(t, "AllGather 9", f.Op)
+	assert.Contains(t, f.Evidence, "AllGather: 3 ranks launched 9, rank 2 8")
+}
+
+func TestJudge_TwoMoments(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answers []Answer
+		want    desync.Verdict
+	}{
+		"texts, by their files' times":  {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/2", text(t, 2, "9"), 20*time.Second)}, desync.Hang},
+		"text and then JSON":            {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/2", whole(t, "", 9, 9, 8, 9), 20*time.Second)}, desync.Hang},
+		"JSON, by its own time":         {[]Answer{answer("d/1", whole(t, "2026-01-01 10:00:00", 9, 9, 8, 9), 0), answer("d/2", whole(t, "2026-01-01 10:00:30", 9, 9, 8, 9), 0)}, desync.Hang},
+		"copied later, at one time":     {[]Answer{answer("d/1", whole(t, "2026-01-01 10:00:00", 9, 9, 8, 9), 0), answer("d/2", whole(t, "2026-01-01 10:00:01", 9, 9, 8, 9), time.Hour)}, desync.Undecided},
+		"it went on":                    {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/2", whole(t, "", 12, 12, 12, 12), 20*time.Second)}, desync.Healthy},
+		"another is behind then":        {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/2", text(t, 1, "9"), 20*time.Second)}, desync.Undecided},
+		"one file, one behind another":  {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/1", text(t, 2, "9"), 0)}, desync.Undecided},
+		"the times of the files agree":  {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/2", text(t, 2, "9"), 0)}, desync.Undecided},
+		"text without a difference too": {[]Answer{answer("d/1", text(t, 2, "9"), 0), answer("d/2", text(t, -1, ""), 0)}, desync.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hangs := Judge(tc.answers, Options{Job: "j"})
+			require.Len(t, hangs, 1)
+			assert.Equal(t, tc.want, hangs[0].Verdict)
+			assert.Equal(t, 2, hangs[0].Answers)
+		})
+	}
+}
+
+func TestJudge_Hung_DecidesByOneAnswer(t *testing.T) {
+	hangs := Judge([]Answer{answer("d/1", text(t, 1, "9"), 0)}, Options{Hung: true})
+	assert.Equal(t, desync.Hang, hangs[0].Verdict)
+	assert.Equal(t, "d", hangs[0].Job.Name)
+	assert.Equal(t, model.Some(int64(1)), hangs[0].Roots[0].Finding.Rank)
+}
+
+func TestJudge_NoDifference_SaysWhatWouldDecide(t *testing.T) {
+	for _, s := range []*ras.Status{text(t, -1, ""), whole(t, "", 9, 9, 9, 9)} {
+		hangs := Judge([]Answer{answer("d/1", s, 0)}, Options{})
+		require.Len(t, hangs, 1)
+		assert.Equal(t, desync.Undecided, hangs[0].Verdict)
+		assert.Contains(t, hangs[0].MayRun, "launched the same operations")
+		assert.Empty(t, hangs[0].Roots)
+	}
+}
+
+func TestJudge_Unlisted_AsksForMore(t *testing.T) {
+	all, err := ras.ParseProse(strings.NewReader(rastest.Report(64, "", "#0-0 (ab) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n"+
+		"  48 ranks have launched up to operation 9\n  16 ranks have launched up to operation 8\n")), 1<<20)
+	require.NoError(t, err)
+	rep := judged(answer("d/1", all[0], 0))
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	assert.Contains(t, rep.MayRun, "launches of AllReduce: 48 ranks 9, 16 ranks 8")
+	assert.Contains(t, rep.MayRun, "ncclras -v")
+}
+
+func TestJudge_TwoJobs_Apart(t *testing.T) {
+	other := whole(t, "", 4, 5)
+	other.Comms[0].Hash = 0xcd
+	hangs := Judge([]Answer{answer("d/1", whole(t, "", 9, 9, 8, 9), 0), answer("d/2", other, 0)}, Options{})
+	assert.Len(t, hangs, 2)
+}
+
+// Replicas of which one has a rank behind: the others are not listed.
+func TestJudge_Replicas_OnlyTheOneThatDiffers(t *testing.T) {
+	s := whole(t, "", 9, 9, 8, 9)
+	even := whole(t, "", 9, 9, 9, 9)
+	even.Comms[0].Hash = 0xcd
+	for i := range even.Comms[0].Ranks {
+		even.Comms[0].Ranks[i].PID += 50
+	}
+	s.Comms = append(s.Comms, even.Comms...)
+	hangs := Judge([]Answer{answer("d/1", s, 0)}, Options{Hung: true})
+	require.Len(t, hangs, 1)
+	assert.Equal(t, "0x00000000000000ab", hangs[0].Roots[0].Finding.CommID)
+}
+
+// An error that a rank reports, and a process that is dead or does not answer.
+func TestJudge_FailuresOfRanks(t *testing.T) {
+	s := whole(t, "", 9, 9, 9, 9)
+	s.Comms[0].Ranks[3].AsyncError = 2
+	hangs := Judge([]Answer{answer("d/1", s, 0)}, Options{})
+	assert.Contains(t, strings.Join(hangs[0].Remarks, " "), "rank 3: system error on communicator 0x00000000000000ab")
+
+	gone := func(dead bool) *desync.Report {
+		s := whole(t, "", 9, 9, 9, 9)
+		c := &s.Comms[0]
+		c.Missing = append(c.Missing, ras.MissingRank{Process: c.Ranks[1].Process, Unresponsive: true, ConsideredDead: dead})
+		c.Ranks = append(c.Ranks[:1:1], c.Ranks[2:]...)
+		return judged(answer("d/1", s, 0))
+	}
+	rep := gone(true)
+	assert.Equal(t, desync.Hang, rep.Verdict)
+	assert.Equal(t, model.ClassProcessDead, rep.Roots[0].Finding.Class)
+	assert.Equal(t, model.Some(int64(1)), rep.Roots[0].Finding.Rank)
+	rep = gone(false)
+	require.Len(t, rep.Roots, 1)
+	assert.Equal(t, []int64{1}, rep.Roots[0].Finding.Candidates)
+	assert.Equal(t, model.ClassDumpMissing, rep.Roots[0].Finding.Class)
+}
