@@ -338,20 +338,17 @@ func (w *world) counted(r *countRoot, by *reach, at int64) Root {
 	f.Evidence = w.countEvidence(r, by)
 	f.Action = countAction(&f)
 	if w.a.job.Unnumbered {
-		unnumber(&f)
+		f.Unnumbered = true
 		if len(r.ranks) == 1 {
 			f.Host = w.ranks[r.ranks[0]].host
+		}
+		if w.a.saved.is {
+			f = f.GiveOut()
 		}
 		out.Members = nil
 	}
 	out.Finding = f
 	return out
-}
-
-// unnumber takes out of a finding what are no ranks.
-func unnumber(f *model.Finding) {
-	f.Rank, f.Peer = model.Optional[int64]{}, model.Optional[int64]{}
-	f.Ranks, f.Candidates, f.Waiting = nil, nil, nil
 }
 
 func countAction(f *model.Finding) string {

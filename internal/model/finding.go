@@ -152,6 +152,19 @@ type Finding struct {
 
 	Links      []SpanRef
 	IncidentID string
+	// Unnumbered: what stands for ranks are numbers of processes, by which the finding is followed
+	// and which are not given out.
+	Unnumbered bool
+}
+
+// GiveOut returns the finding without what is for its followers only.
+func (f *Finding) GiveOut() Finding {
+	out := *f
+	if f.Unnumbered {
+		out.Rank, out.Peer = Optional[int64]{}, Optional[int64]{}
+		out.Ranks, out.Candidates, out.Waiting = nil, nil, nil
+	}
+	return out
 }
 
 // OutsideScopes reports whether hosts were late where no scope was open.

@@ -130,13 +130,30 @@ func (p *poller) take(a *answer) (what string, err error) {
 	if len(a.status.Comms) == 0 {
 		return answerQuiet, nil
 	}
-	j, err := ras.NewJob(a.status, p.cfg.JobID, p.cfg.JobName, a.endpoint, a.at.UnixNano())
-	if err != nil {
-		return answerNoWorld, err
+	what = answerQuiet
+	layouts := ras.Layouts(a.status)
+	for _, l := range layouts {
+		o := ras.Origin{ID: p.cfg.JobID, Name: p.cfg.JobName, From: a.endpoint, At: a.at.UnixNano()}
+		if o.ID != "" && (len(layouts) > 1 || !l.Named()) {
+			o.ID += "/" + l.Hash() // its numbers are not the job's ranks
+		}
+		if told := p.takeJob(l.Job(a.status, o), a.at); told && what != answerNoWorld {
+			what = answerTold
+		}
+		if !l.Named() {
+			what = answerNoWorld
+		}
 	}
-	p.measure(j, a.at)
-	if !p.tracker.Tell(j, a.at) {
-		return answerQuiet, nil
+	return what, nil
+}
+
+// takeJob hands on what an answer says of one job, and reports whether that was anything.
+func (p *poller) takeJob(j *ras.Job, at time.Time) bool {
+	if !j.Unnumbered { // else its numbers are no ranks
+		p.measure(j, at)
+	}
+	if !p.tracker.Tell(j, at) {
+		return false
 	}
 	if j.Apart > 0 {
 		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, int64(j.Apart), reason(faultApart))
@@ -144,7 +161,7 @@ func (p *poller) take(a *answer) (what string, err error) {
 	if !p.tell(j) {
 		p.tracker.Refused(j)
 	}
-	return answerTold, nil
+	return true
 }
 
 // say tells the log of what came of an answer where that is not what it was.
@@ -164,7 +181,7 @@ func (p *poller) say(endpoint, what string, err error) {
 	case answerNone:
 		p.log.Info("No NCCL process listens for its RAS", at, zap.Error(err))
 	case answerNoWorld:
-		p.log.Warn("Ranks of communicators cannot be told to be those of the job: no states are told", at, zap.Error(err))
+		p.log.Warn("No communicator has all processes: ranks are compared within communicators, and processes are named instead of ranks", at)
 	default:
 		p.log.Warn("NCCL's RAS gives no answer that can be used", at, zap.Error(err))
 	}

@@ -225,13 +225,47 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	s := rastest.Start(t, "{")
 	b := start(t, config(s), nil, nil)
 	eventually(t, func() bool { return b.counter("answers", answerFailed) >= 2 })
-	s.Answer(rastest.JSON(rastest.Comm{Hash: 1, Members: []rastest.Member{{Rank: 0, PID: 5}}}, rastest.Comm{Hash: 2, Members: []rastest.Member{{Rank: 0, PID: 6}}}))
-	eventually(t, func() bool { return b.counter("answers", answerNoWorld) >= 2 })
 	s.TextOnly()
 	eventually(t, func() bool { return b.counter("answers", answerTextOnly) >= 2 })
 	assert.Equal(t, 2, b.log.FilterMessage("NCCL's RAS gives no answer that can be used").Len(), "once for each reason")
-	assert.Equal(t, 1, b.log.FilterMessageSnippet("no states are told").Len())
 	assert.Empty(t, b.logs.AllLogs())
+}
+
+// Without a communicator of all processes their states have a job of their own, as their numbers are
+// no ranks, and no metric has these.
+func TestNoWorld_ProcessesAreNumberedApart(t *testing.T) {
+	m := func(rank, pid int) rastest.Member {
+		return rastest.Member{Rank: rank, PID: pid, Host: "n1", AllReduce: 5}
+	}
+	s := rastest.Start(t, rastest.JSON(
+		rastest.Comm{Hash: 1, Members: []rastest.Member{m(0, 10), m(1, 11)}}, rastest.Comm{Hash: 2, Members: []rastest.Member{m(0, 11), m(1, 12)}}))
+	b := start(t, config(s), nil, nil)
+	eventually(t, func() bool { return len(b.states()) >= 3 })
+	for i, st := range b.states()[:3] {
+		assert.Equal(t, "j/0x0000000000000001", st.Rank.JobID)
+		assert.False(t, st.Rank.WorldSize.OK)
+		assert.Equal(t, model.Some(int64(10+i)), st.Rank.PID)
+		assert.Equal(t, "n1", st.Rank.HostName)
+	}
+	assert.Equal(t, 1, b.log.FilterMessageSnippet("No communicator has all processes").Len())
+	eventually(t, func() bool { return b.counter("answers", answerNoWorld) >= 2 })
+	assert.Empty(t, b.metrics.AllMetrics())
+}
+
+// Replicas that share a RAS network are jobs of their own, each with its ranks.
+func TestReplicas_AreJobsOfTheirOwn(t *testing.T) {
+	one := func(hash uint64, pid int) rastest.Comm {
+		return rastest.Comm{Hash: hash, Members: []rastest.Member{{Rank: 0, PID: pid, Host: "n1"}, {Rank: 1, PID: pid + 1, Host: "n1"}}}
+	}
+	s := rastest.Start(t, rastest.JSON(one(1, 10), one(2, 20)))
+	b := start(t, config(s), nil, nil)
+	eventually(t, func() bool { return len(b.states()) >= 4 })
+	jobs := map[string]int{}
+	for _, st := range b.states()[:4] {
+		jobs[st.Rank.JobID]++
+		assert.Equal(t, model.Some(int64(2)), st.Rank.WorldSize)
+	}
+	assert.Equal(t, map[string]int{"j/0x0000000000000001": 2, "j/0x0000000000000002": 2}, jobs)
 }
 
 func TestNobodyListens(t *testing.T) {

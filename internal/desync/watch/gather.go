@@ -49,6 +49,7 @@ func (w *Watch) gather(j *job, now time.Time) Evidence {
 	for _, of := range order {
 		w.evidence(&ev, j, j.ranks[of], of, states[of], join, now)
 	}
+	ev.Job.Unnumbered = !j.world.OK && !slices.ContainsFunc(ev.States, func(s *model.RankState) bool { return s.Source != model.StateRAS })
 	for i := range w.witnesses {
 		if x := &w.witnesses[i]; x.job == "" || x.job == j.key.id {
 			ev.Witnesses = append(ev.Witnesses, x.Witness)

@@ -3,6 +3,8 @@
 package watch
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ func TestRASAlone(t *testing.T) {
 	answer := func(seq, lag int64) {
 		for rank := range int64(4) {
 			s := still(rank, now.UnixNano(), false)
+			s.Rank.WorldSize = model.Some(int64(4))
 			s.Source, s.Comms[0].Members = model.StateRAS, []int64{0, 1, 2, 3}
 			n := seq
 			if rank == 2 {
@@ -50,4 +53,57 @@ func TestRASAlone(t *testing.T) {
 	assert.Equal(t, model.Some(int64(2)), told[0].Rank)
 	assert.Contains(t, told[0].Op, "AllReduce ")
 	assert.Contains(t, told[0].Evidence, "AllReduce: 3 ranks launched ")
+}
+
+// Without a world communicator the numbers are of processes: the finding names the process, and
+// closes when it goes on.
+func TestRASAlone_WithoutAWorld_NamesTheProcess(t *testing.T) {
+	cfg := NewDefaultConfig()
+	w, now := New(cfg), time.Unix(1_760_000_000, 0)
+	var told []model.Finding
+	run := func(of time.Duration, seq func(rank, comm int64) int64) {
+		for end := now.Add(of); now.Before(end); now = now.Add(10 * time.Second) {
+			for rank := range int64(4) {
+				s := still(rank, now.UnixNano(), false)
+				s.Source, s.Rank.HostName = model.StateRAS, "10.0.0.1"
+				s.Name = fmt.Sprintf("RAS at n1:28028: process %d on 10.0.0.1, GPU %d", 100+rank, rank)
+				s.Comms = nil
+				for comm, members := range map[int64][]int64{0: {0, 1}, 1: {2, 3}, 2: {0, 2}, 3: {1, 3}} {
+					at := slices.Index(members, rank)
+					if at < 0 {
+						continue
+					}
+					s.Comms = append(s.Comms, model.CommState{
+						Comm: model.Comm{ID: fmt.Sprint("0x", comm), Rank: model.Some(int64(at))}, Members: members, Scope: model.ScopeCommFunc,
+						Frontiers: []model.Frontier{{Func: "all_gather", Enqueued: model.Some(seq(rank, comm))}},
+					})
+				}
+				w.AddState(s, now)
+			}
+			told = append(told, w.Tick(now)...)
+		}
+	}
+	n := int64(0)
+	run(time.Minute, func(int64, int64) int64 { n++; return n })
+	require.Empty(t, told, "it moves")
+	n += 100
+	run(cfg.StartLimit+time.Minute, func(rank, comm int64) int64 {
+		if rank == 3 && comm == 1 {
+			return n - 1
+		}
+		return n
+	})
+	require.Len(t, told, 1)
+	f := told[0]
+	assert.Equal(t, model.ClassNotScheduled, f.Class)
+	assert.Equal(t, "0x1", f.CommID)
+	assert.Equal(t, "10.0.0.1", f.Host)
+	assert.Contains(t, f.Evidence, "rank 1 of it: process 103 on 10.0.0.1, GPU 3")
+	assert.False(t, f.Rank.OK, "no rank of the job is known")
+	assert.Empty(t, f.Ranks)
+	assert.Empty(t, f.Waiting)
+	run(time.Minute, func(int64, int64) int64 { n++; return n + 50 })
+	require.Len(t, told, 2)
+	assert.Equal(t, model.StatusClosed, told[1].Status)
+	assert.Empty(t, told[1].Ranks)
 }

@@ -159,6 +159,9 @@ func (w *Watch) Flush(now time.Time) []model.Finding {
 func (w *Watch) changed() []model.Finding {
 	out := w.out
 	w.out = nil
+	for i := range out {
+		out[i] = out[i].GiveOut()
+	}
 	return out
 }
 
