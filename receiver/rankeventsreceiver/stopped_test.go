@@ -64,7 +64,9 @@ func TestStoppedRank_RealProcess_InfoErrorClosed(t *testing.T) {
 	assert.Equal(t, []int64{0}, graver.Waiting)
 
 	require.NoError(t, j.ranks[1].Process.Signal(syscall.SIGCONT))
-	closed := until("it is closed", func(f *model.Finding) bool { return f.Class == model.ClassProcessStopped && f.Status == model.StatusClosed })
+	closed := until("it is closed", func(f *model.Finding) bool {
+		return f.Class == model.ClassProcessStopped && f.Status == model.StatusClosed
+	})
 	assert.Equal(t, first.ID, closed.ID)
 	for i := range found {
 		assert.NotEqual(t, model.Some(int64(0)), found[i].Rank, "the other is accused of nothing")

@@ -68,14 +68,14 @@ func TestRASAlone_WithoutAWorld_NamesTheProcess(t *testing.T) {
 				s.Source, s.Rank.HostName = model.StateRAS, "10.0.0.1"
 				s.Name = fmt.Sprintf("RAS at n1:28028: process %d on 10.0.0.1, GPU %d", 100+rank, rank)
 				s.Comms = nil
-				for comm, members := range map[int64][]int64{0: {0, 1}, 1: {2, 3}, 2: {0, 2}, 3: {1, 3}} {
+				for comm, members := range [][]int64{{0, 1}, {2, 3}, {0, 2}, {1, 3}} {
 					at := slices.Index(members, rank)
 					if at < 0 {
 						continue
 					}
 					s.Comms = append(s.Comms, model.CommState{
 						Comm: model.Comm{ID: fmt.Sprint("0x", comm), Rank: model.Some(int64(at))}, Members: members, Scope: model.ScopeCommFunc,
-						Frontiers: []model.Frontier{{Func: "all_gather", Enqueued: model.Some(seq(rank, comm))}},
+						Frontiers: []model.Frontier{{Func: "all_gather", Enqueued: model.Some(seq(rank, int64(comm)))}},
 					})
 				}
 				w.AddState(s, now)
