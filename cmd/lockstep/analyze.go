@@ -44,7 +44,8 @@ func newAnalyze() *cobra.Command {
 		Long: "Reads the traces of all ranks of a job: directories (with those below), globs and files, of the\n" +
 			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank) or OTLP JSON of operation spans.\n" +
 			"Of Flight Recorder dumps (pickle or JSON, one file per rank, or gathered in one) and of the logs of ranks\n" +
-			"with lines of PyTorch's watchdog it says what hangs.\n" +
+			"with lines of PyTorch's watchdog it says what hangs, of saved answers of NCCL's RAS (ncclras, in text or\n" +
+			"JSON) which rank is behind, and in what.\n" +
 			"A file's format is told by its content. Damaged files are reported and cost nothing else.\n\n" +
 			"Exit status: 0 all was read and nothing found; 3 findings; 2 not everything could be judged, or wrong usage.",
 		Example: "  lockstep analyze traces/\n" +

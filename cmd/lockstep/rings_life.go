@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
@@ -18,6 +20,8 @@ type ringLife struct {
 	otherBoot          bool          // its times have nothing in common with ours
 	beat, now          uint64        // the last heartbeat, and when that was read
 	silent             time.Duration // between the two, where they can be compared
+	pid                int           // of the process that holds the ring
+	process            model.ProcessState
 }
 
 func lifeOf(r *ring.Ring) (l ringLife, err error) {
@@ -26,6 +30,9 @@ func lifeOf(r *ring.Ring) (l ringLife, err error) {
 	}
 	if l.held, l.closed, err = r.Alive(); err != nil {
 		return l, err
+	}
+	if pid, ok := r.Holder(); ok {
+		l.pid, l.process = pid, rankevents.ProcessState(pid)
 	}
 	h := r.Header()
 	l.otherBoot = h.BootID != unknownBoot && ring.BootID() != "" && h.BootID != ring.BootID()
@@ -43,6 +50,8 @@ func (l *ringLife) words() string {
 	switch {
 	case l.closed:
 		return "closed, " + l.lastBeat()
+	case l.held && heldWords[l.process] != "":
+		return fmt.Sprintf("process %d is %s, %s", l.pid, heldWords[l.process], l.lastBeat())
 	case l.held && l.silent > ring.DeathSilence && !l.otherBoot:
 		return fmt.Sprintf("live, but no heartbeat for %.1fs: stopped, or starved of CPU", l.silent.Seconds())
 	case l.held:
@@ -51,6 +60,13 @@ func (l *ringLife) words() string {
 		return "the process died, " + l.lastBeat()
 	}
 	return fmt.Sprintf("no lock, but a heartbeat %v ago: alive, or just died", l.silent)
+}
+
+// heldWords say how the kernel holds a process that lives.
+var heldWords = map[model.ProcessState]string{
+	model.ProcessStopped: "stopped by a signal (kill -CONT lets it go on)",
+	model.ProcessTraced:  "stopped by a debugger",
+	model.ProcessFrozen:  "frozen with its cgroup",
 }
 
 func (l *ringLife) lastBeat() string {

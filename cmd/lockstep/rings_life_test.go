@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
@@ -86,12 +87,15 @@ func TestRingLifeWords(t *testing.T) {
 		return &l
 	}
 	for want, l := range map[string]*ringLife{
-		"live, last heartbeat 900ms ago":                              at(900*time.Millisecond, ringLife{held: true}),
-		"live, but no heartbeat for 6.0s: stopped, or starved of CPU": at(6*time.Second, ringLife{held: true}),
-		"live, last heartbeat of another boot":                        at(6*time.Second, ringLife{held: true, otherBoot: true}),
-		"the process died, last heartbeat 6s ago":                     at(6*time.Second, ringLife{dead: true}),
-		"no lock, but a heartbeat 96ms ago: alive, or just died":      at(96*time.Millisecond, ringLife{}),
-		"closed, last heartbeat 6s ago":                               at(6*time.Second, ringLife{closed: true}),
+		"live, last heartbeat 900ms ago":                                                        at(900*time.Millisecond, ringLife{held: true}),
+		"live, but no heartbeat for 6.0s: stopped, or starved of CPU":                           at(6*time.Second, ringLife{held: true}),
+		"process 4711 is stopped by a signal (kill -CONT lets it go on), last heartbeat 6s ago": at(6*time.Second, ringLife{held: true, pid: 4711, process: model.ProcessStopped}),
+		"process 4711 is stopped by a debugger, last heartbeat 1s ago":                          at(time.Second, ringLife{held: true, pid: 4711, process: model.ProcessTraced}),
+		"process 4711 is frozen with its cgroup, last heartbeat 2s ago":                         at(2*time.Second, ringLife{held: true, pid: 4711, process: model.ProcessFrozen}),
+		"live, last heartbeat of another boot":                                                  at(6*time.Second, ringLife{held: true, otherBoot: true}),
+		"the process died, last heartbeat 6s ago":                                               at(6*time.Second, ringLife{dead: true}),
+		"no lock, but a heartbeat 96ms ago: alive, or just died":                                at(96*time.Millisecond, ringLife{}),
+		"closed, last heartbeat 6s ago":                                                         at(6*time.Second, ringLife{closed: true}),
 	} {
 		assert.Equal(t, want, l.words())
 	}

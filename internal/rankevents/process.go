@@ -15,6 +15,9 @@ import (
 // procDirectory is where the kernel tells of processes.
 const procDirectory = "/proc"
 
+// ProcessState returns what the kernel says of a process; empty where it says nothing that is known.
+func ProcessState(pid int) model.ProcessState { return processState(procDirectory, pid) }
+
 // processState is what the kernel says of a process; empty where it says nothing that is
 // known. One that a debugger is attached to, and lets run, runs.
 func processState(proc string, pid int) model.ProcessState {

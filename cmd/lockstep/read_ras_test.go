@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
+)
+
+// answerText is what ncclras prints of a job of four ranks of which rank 1 is behind.
+func answerText() string {
+	return rastest.Report(4, "", "#0-0 (00000000000000ab) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"+
+		"  3 ranks have launched up to operation 77\n  Rank 1 has launched up to operation 76 -- GPU 1 managed by process 4001 on node 10.9.0.1\n")
+}
+
+func answerJSON() string {
+	c := rastest.Comm{Hash: 0xab}
+	for i := range 4 {
+		c.Members = append(c.Members, rastest.Member{Rank: i, PID: 4000 + i, Host: "10.9.0.1", AllGather: 77})
+	}
+	c.Members[1].AllGather = 76
+	return rastest.JSON(c)
+}
+
+func putAnswer(t *testing.T, dir, name, text string, at time.Time) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(t, os.Chtimes(path, at, at))
+	return path
+}
+
+func TestAnalyze_AnswersOfRAS(t *testing.T) {
+	at := time.Unix(1_790_000_000, 0)
+	for name, tc := range map[string]struct {
+		files  map[string]string
+		apart  time.Duration // of the times of the files
+		status int
+		says   string
+	}{
+		"text":                     {map[string]string{"out": answerText()}, 0, exitUnusable, "a second ncclras some seconds later"},
+		"text behind a prompt":     {map[string]string{"out.log": "$ ncclras -v\n" + answerText()}, 0, exitUnusable, "a second ncclras some seconds later"},
+		"JSON":                     {map[string]string{"a.json": answerJSON()}, 0, exitUnusable, "a second ncclras some seconds later"},
+		"both of one moment":       {map[string]string{"a.json": answerJSON(), "a.txt": answerText()}, 0, exitUnusable, "a second ncclras some seconds later"},
+		"two of 30 s":              {map[string]string{"1.txt": answerText(), "2.txt": answerText()}, 30 * time.Second, exitFindings, "rank 1: desync (not_scheduled)"},
+		"text and JSON, 30 s":      {map[string]string{"1.txt": answerText(), "2.json": answerJSON()}, 30 * time.Second, exitFindings, "rank 1: desync (not_scheduled)"},
+		"nothing differs, in text": {map[string]string{"1.txt": rastest.Report(4, "", "")}, 0, exitUnusable, "launched the same operations"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, i := t.TempDir(), 0
+			for _, file := range []string{"1.txt", "2.txt", "2.json", "a.json", "a.txt", "out", "out.log"} {
+				if text, ok := tc.files[file]; ok {
+					putAnswer(t, dir, file, text, at.Add(time.Duration(i)*tc.apart))
+					i++
+				}
+			}
+			status, stdout, stderr := call("analyze", dir)
+			assert.Equal(t, tc.status, status, stderr)
+			said := strings.Join(strings.Fields(stdout), " ")
+			assert.Contains(t, said, tc.says)
+			if !strings.Contains(name, "nothing") {
+				assert.Contains(t, said, "AllGather: 3 ranks launched 77, rank 1 76")
+				assert.Contains(t, said, "process 4001 on 10.9.0.1, GPU 1")
+			}
+		})
+	}
+}
+
+func TestAnalyze_AnswersOfRAS_AsJSON(t *testing.T) {
+	path := putAnswer(t, t.TempDir(), "a.json", answerJSON(), time.Now())
+	_, stdout, _ := call("analyze", "--json", path)
+	var out struct {
+		Hangs []struct {
+			Verdict string `json:"verdict"`
+			Answers int    `json:"ras_answers"`
+			Roots   []struct {
+				Finding map[string]any `json:"finding"`
+			} `json:"roots"`
+		} `json:"hangs"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
+	require.Len(t, out.Hangs, 1)
+	assert.Equal(t, "undecided", out.Hangs[0].Verdict)
+	assert.Equal(t, 1, out.Hangs[0].Answers)
+	require.Len(t, out.Hangs[0].Roots, 1)
+	assert.EqualValues(t, 1, out.Hangs[0].Roots[0].Finding["lockstep.rank"])
+}
+
+func TestAnalyze_DamagedAnswers_AreNamed(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"JSON that is cut":     {answerJSON()[:700], "read status: byte"},
+		"text without a table": {"NCCL version 2.26.2 compiled with CUDA 12.6\n#0-0 (ab) MISMATCH\n", "want the whole output of ncclras"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := putAnswer(t, t.TempDir(), "ras", tc.text, time.Now())
+			status, stdout, stderr := call("analyze", path)
+			assert.Equal(t, exitUnusable, status)
+			said := strings.Join(strings.Fields(stdout+stderr), " ")
+			assert.Contains(t, said, path[len(path)-4:])
+			assert.Contains(t, said, tc.want)
+		})
+	}
+}
