@@ -22,7 +22,8 @@ type Config struct {
 	MinGaps int `mapstructure:"min_gaps"`
 	// StartLimit is the limit of a phase of which too few gaps are known.
 	StartLimit time.Duration `mapstructure:"start_limit"`
-	// HeldLimit is the limit of a rank that a debugger or a signal holds.
+	// HeldLimit is the limit of a rank that stands at a breakpoint, and the greatest of a process that
+	// is stopped.
 	HeldLimit time.Duration `mapstructure:"held_limit"`
 	// StateTTL is for how long the state of a living rank counts after it has come.
 	StateTTL time.Duration `mapstructure:"state_ttl"`

@@ -53,7 +53,7 @@ const (
 	RankStateSource  = "lockstep.rank.state.source"  // s: flight_recorder, rank_events, nccl_ras
 	RankStateName    = "lockstep.rank.state.name"    // s, file or address
 	RankStatePartial = "lockstep.rank.state.partial" // s, why it is not whole
-	RankStateProcess = "lockstep.rank.state.process" // s: running, stopped, traced, dead
+	RankStateProcess = "lockstep.rank.state.process" // s: running, stopped, traced, frozen, dead, ended
 	RankStateOpen    = "lockstep.rank.state.open"    // i, operations that are not over
 	RankStateAge     = "lockstep.rank.state.age"     // d, s since the oldest of them was enqueued
 )

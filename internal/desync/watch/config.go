@@ -19,7 +19,7 @@ type Config struct {
 	Floor   time.Duration
 	MinGaps int
 	// StartLimit is the limit of a phase of which too few gaps are known, HeldLimit that of a
-	// rank which a person or a signal holds.
+	// rank at a breakpoint, and the greatest of a process that is stopped.
 	StartLimit, HeldLimit time.Duration
 	// StateTTL is for how long the state of a living rank counts after it has come.
 	StateTTL time.Duration
