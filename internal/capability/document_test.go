@@ -195,8 +195,8 @@ func TestOfKnowsItsRowsAndClasses(t *testing.T) {
 	assert.False(t, ok)
 	_, ok = Of(CUPTI, Class{Kind: "straggler", Name: "nobody"})
 	assert.False(t, ok)
-	// The data model has 9, 15, 4, 10, 4 and 1 classes, and 4 causes are told of a host.
-	assert.Len(t, Classes(), 9+4+15+4+10+4+1)
+	// The data model has 9, 16, 4, 10, 4 and 1 classes, and 4 causes are told of a host.
+	assert.Len(t, Classes(), 9+4+16+4+10+4+1)
 	for _, c := range Classes() {
 		for _, r := range Rows {
 			cell, ok := Of(r, c)

@@ -250,3 +250,20 @@ func TestHangEvidenceInWords(t *testing.T) {
 	assert.Empty(t, lines(`{"ranks_seen":4}`))
 	assert.Equal(t, []string{"no JSON"}, lines("no JSON"))
 }
+
+// Where no rank of the job is known, processes and their host stand in the place of ranks.
+func TestAProcessWithoutARank(t *testing.T) {
+	r := hung()
+	f := &r.Roots[0].Finding
+	f.Rank, f.Waiting, f.Host = model.Optional[int64]{}, nil, "10.0.0.2"
+	f.RanksCount, f.WaitingCount, f.Through = model.Some(int64(1)), model.Some(int64(7)), model.Some(int64(0))
+	out := renderHang(t, 200, dumpset.Hang{Report: r, Answers: 2, Files: 2, Remarks: []string{"It says more."}})
+	assert.Contains(t, out, "Root 1 of 1: a process on 10.0.0.2, not_scheduled")
+	assert.Contains(t, out, "7 processes wait for it themselves")
+	assert.Contains(t, out, "2 files, 2 answers of NCCL's RAS")
+	assert.Contains(t, out, "It says more.\n")
+	f.Host, f.RanksCount, f.WaitingCount = "", model.Some(int64(2)), model.Some(int64(1))
+	out = renderHang(t, 200, dumpset.Hang{Report: r})
+	assert.Contains(t, out, "2 processes, not_scheduled")
+	assert.Contains(t, out, "1 process waits for it itself")
+}

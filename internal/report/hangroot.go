@@ -47,6 +47,10 @@ func rootPlace(f *model.Finding) string {
 		return fmt.Sprintf("perhaps rank %d", f.Candidates[0])
 	case len(f.Candidates) > 0:
 		return "one of " + plural(f.CandidatesCount.Or(int64(len(f.Candidates))), "rank")
+	case f.RanksCount.Or(0) > 0 && f.Host != "": // no rank of the job is known
+		return "a process on " + f.Host
+	case f.RanksCount.Or(0) > 0:
+		return thousands(f.RanksCount.V) + " processes"
 	}
 	return "no rank"
 }
@@ -95,6 +99,10 @@ func victimsText(f *model.Finding) string {
 	switch n := f.WaitingCount.Or(int64(len(f.Waiting))); {
 	case n == 1 && len(f.Waiting) == 1:
 		parts = append(parts, fmt.Sprintf("rank %d waits for it itself", f.Waiting[0]))
+	case n == 1 && len(f.Waiting) == 0:
+		parts = append(parts, "1 process waits for it itself")
+	case n > 0 && len(f.Waiting) == 0:
+		parts = append(parts, fmt.Sprintf("%s processes wait for it themselves", thousands(n)))
 	case n > 0:
 		parts = append(parts, spansOf(f.Waiting, f.WaitingCount)+" wait for it themselves")
 	}
