@@ -140,6 +140,9 @@ func (w *world) is(c *Comm) bool {
 
 // members lists the global ranks of c in their order, where all are known.
 func (w *world) members(c *Comm) []int64 {
+	if !w.is(c) && len(c.Ranks)+len(c.Missing) < c.Size {
+		return nil // not all are listed
+	}
 	ranks := make([]int64, c.Size)
 	for i := range ranks {
 		ranks[i] = -1
