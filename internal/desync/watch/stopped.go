@@ -19,16 +19,20 @@ const byProcess = "process"
 // job are known: nothing that a job does by itself stops its processes.
 const stoppedLimit = 30 * time.Second
 
-// held reports whether the kernel says that the process is held: it goes on when it is let, whatever
+// heldProcess reports whether the kernel says that the process is held: it goes on when it is let, whatever
 // it waits for.
 func heldProcess(s model.ProcessState) bool {
 	return s == model.ProcessStopped || s == model.ProcessTraced || s == model.ProcessFrozen
 }
 
+// leastHeld is how long a process must have given no heartbeat, s, which it gives once a second: a
+// profiler stops one for less to read its stacks.
+const leastHeld = 1
+
 // stopped returns the newest state of a rank whose process is held; nil where it is not.
 func (w *Watch) stopped(r *rank, now time.Time) *held {
 	h := r.states[model.StateRankEvents]
-	if h == nil || r.gone || !heldProcess(h.state.Process) || now.Sub(h.came) > w.cfg.StateTTL {
+	if h == nil || r.gone || !heldProcess(h.state.Process) || h.state.Silent.Or(leastHeld) < leastHeld || now.Sub(h.came) > w.cfg.StateTTL {
 		return nil
 	}
 	return h

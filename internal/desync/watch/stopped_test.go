@@ -55,6 +55,17 @@ func TestStoppedProcess_AtOnceInfo_ThenError_ThenClosed(t *testing.T) {
 	}
 }
 
+// A profiler stops a process for some milliseconds to read its stacks.
+func TestStoppedProcess_ForAMoment_IsNotReported(t *testing.T) {
+	for silent, want := range map[float64]int{0.2: 0, 1.5: 1} {
+		w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
+		s := still(0, now.UnixNano(), false)
+		s.Process, s.Silent = model.ProcessTraced, model.Some(silent)
+		w.AddState(s, now)
+		assert.Len(t, w.Tick(now), want)
+	}
+}
+
 // A job of which too few gaps are known waits for longer before that is an error.
 func TestStoppedProcess_FewGaps_ErrorLater(t *testing.T) {
 	p := newPlant(t, 4, time.Second)
