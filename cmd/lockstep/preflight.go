@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -27,6 +28,8 @@ type preflightOptions struct {
 	worldSize int64
 	verify    bool
 	timeout   time.Duration
+
+	allowEmpty, allowWeightsOnly, ignoreTimes bool
 }
 
 func newPreflight() *cobra.Command {
@@ -38,9 +41,10 @@ func newPreflight() *cobra.Command {
 			"that has parts of them, and says whether every persistence domain confirms the epoch that the\n" +
 			"job would resume from. It loads no tensor and writes nothing. For an init container, or a\n" +
 			"prolog of Slurm.\n\n" +
-			"Exit status: 0 every domain confirms the epoch, 3 not so or not known, 2 nothing could be read,\n" +
-			"or wrong usage.",
+			"Exit status: 0 every domain confirms the epoch, 3 not so, not known or not all could be read,\n" +
+			"2 nothing could be read, or wrong usage.",
 		Example: "  lockstep preflight /checkpoints/job7\n" +
+			"  lockstep preflight --allow-empty /checkpoints/job7\n" +
 			"  lockstep preflight --epoch 12000 --json /checkpoints/job7 | jq .verdict\n" +
 			"  lockstep preflight /nvme/node-0/ckpt /nvme/node-1/ckpt",
 		Args: cobra.MinimumNArgs(1),
@@ -53,6 +57,9 @@ func newPreflight() *cobra.Command {
 	f.Int64Var(&o.epoch, "epoch", -1, "epoch (step, iteration) to resume from (default: what the job's own loader would take)")
 	f.Int64Var(&o.worldSize, "world-size", 0, "number of ranks that wrote a save, where it does not say so itself")
 	f.BoolVar(&o.verify, "verify", false, "read all bytes of files with checksums and compare")
+	f.BoolVar(&o.allowEmpty, "allow-empty", false, "take an empty folder for a job's first start")
+	f.BoolVar(&o.allowWeightsOnly, "allow-weights-only", false, "accept a save of weights alone, as initial weights")
+	f.BoolVar(&o.ignoreTimes, "ignore-times", false, "take no modification time for evidence, as of copies that lost them")
 	f.Lookup("epoch").DefValue = "0" // which is not shown
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "give up on file systems that do not answer within this time")
 	return cmd
@@ -77,7 +84,7 @@ func (o *preflightOptions) run(cmd *cobra.Command, dirs []string) error {
 	if cmd.Flags().Changed("epoch") {
 		asked = model.Some(o.epoch)
 	}
-	r := preflight.Judge(places, asked)
+	r := preflight.JudgeAccepting(places, asked, preflight.Accept{WeightsOnly: o.allowWeightsOnly, Empty: o.allowEmpty})
 	if err := o.write(cmd.OutOrStdout(), r); err != nil {
 		return failure{err}
 	}
@@ -135,11 +142,11 @@ func (o *preflightOptions) readOne(ctx context.Context, dir string) (preflight.P
 	go func() {
 		d, err := ckpt.OpenDir(dir)
 		if err != nil {
-			done <- answer{err: err}
+			done <- answer{err: missing(err)}
 			return
 		}
 		defer func() { _ = d.Close() }()
-		root := ckpt.Read(ctx, d, ckpt.Options{WorldSize: o.worldSize, Verify: o.verify})
+		root := ckpt.Read(ctx, d, ckpt.Options{WorldSize: o.worldSize, Verify: o.verify, IgnoreTimes: o.ignoreTimes})
 		done <- answer{place: preflight.Place{Name: dir, Root: root}, err: ctx.Err()}
 	}()
 	select {
@@ -151,4 +158,12 @@ func (o *preflightOptions) readOne(ctx context.Context, dir string) (preflight.P
 		}
 		return preflight.Place{}, ctx.Err()
 	}
+}
+
+// missing says what a folder that is not there may mean: --allow-empty does not accept it.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; a mount that failed looks like that: mount it, or make the folder before the first start", err)
+	}
+	return err
 }

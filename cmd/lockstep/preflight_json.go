@@ -36,6 +36,7 @@ type saveOutput struct {
 	Held         []heldOutput    `json:"held"`
 	Missing      []doubtOutput   `json:"missing"` // the first 64
 	MissingCount int             `json:"missing_count"`
+	WeightsOnly  string          `json:"weights_only,omitempty"` // why
 	Problems     []problemOutput `json:"problems"`
 }
 
@@ -97,7 +98,7 @@ func writePreflightJSON(w io.Writer, r *preflight.Result) error {
 func saveOf(s *preflight.Save) saveOutput {
 	j := &s.Judgement
 	out := saveOutput{
-		Epoch: known(s.Epoch), Verdict: j.Verdict, Format: string(s.Format), Paths: append([]string{}, s.Paths...),
+		Epoch: known(s.Epoch), Verdict: s.Verdict(), WeightsOnly: s.WeightsOnly, Format: string(s.Format), Paths: append([]string{}, s.Paths...),
 		Domains: j.Domains, Held: []heldOutput{}, Missing: []doubtOutput{}, MissingCount: j.MissingCount, Problems: problemsOf(s.Problems),
 	}
 	for _, h := range j.Held {

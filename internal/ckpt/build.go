@@ -21,14 +21,24 @@ type builder struct {
 	// last is the file that was written after all others that are now read, nil where no file
 	// is known to be: what is newer was overwritten since, by another attempt at this epoch.
 	last *marker
+	// dated: the save has a name of its own, so that no other epoch was saved under it. What its times
+	// say is then judged beside those of the whole folder.
+	dated bool
+	// initial: the save is for a job to begin from, which needs no more than a model.
+	initial bool
 	// hasCommon: the DCP metadata names what Megatron keeps for all ranks.
 	hasCommon bool
+	ranks     []megatronRankState
+	items     dcpState  // what the items of DCP are of
 	blobs     bool      // an item of DCP is a file of torch.save
 	raw       []rawItem // those that are none
 }
 
 func (s *scan) newSave(f Format, path string, epoch model.Optional[int64]) *builder {
-	return &builder{scan: s, save: Save{Format: f, Path: path, Epoch: epoch}, at: map[model.Domain]int{}}
+	return &builder{
+		scan: s, save: Save{Format: f, Path: path, Epoch: epoch}, at: map[model.Domain]int{},
+		dated: epoch.OK || f == FormatHFTrainer,
+	}
 }
 
 // domain returns where a domain stands; one that is new is committed until something is

@@ -102,6 +102,13 @@ type Save struct {
 	Unproven string
 	// Misnamed says why Epoch, which its name has, is not the number that it says; "" where it is.
 	Misnamed string
+	// WeightsOnly says why a resume of training can not take the save although it is whole: it holds
+	// the model and no optimizer. "" where it holds more, or nothing tells.
+	WeightsOnly string
+	// Export: the save is a model that was exported, and no save of a job; WeightsOnly is its nature.
+	Export bool
+
+	found
 }
 
 // Called is the epoch that a save is called by, or where nothing calls it, the only one that its
@@ -129,7 +136,9 @@ type Root struct {
 	// those one was read. Empty where there is one.
 	Families []string
 	// Empty: the folder could be read, and holds nothing of a known layout.
-	Empty  bool
+	Empty bool
+	// Bare: the folder could be read, and has nothing in it, but what a file system puts there itself.
+	Bare   bool
 	Counts Counts
 }
 

@@ -47,7 +47,8 @@ func saveDCP(s *scan, f *folder) bool {
 		return false
 	}
 	epoch, named := numbered(s.name, megatronPrefix)
-	b := s.newSave(FormatDCP, f.path, some(epoch, named))
+	step, titan := numbered(s.name, torchtitanPrefix)
+	b := s.newSave(FormatDCP, f.path, some(max(epoch, step), named || titan))
 	b.readDCP(f)
 	switch {
 	case named, b.hasCommon, hasMegatronFile(f): // one iteration of Megatron's, without its tracker
@@ -60,6 +61,9 @@ func saveDCP(s *scan, f *folder) bool {
 		b.save.Format = FormatLightning
 		b.lightningFile(f.join(lightningMeta), "meta")
 		b.lightningEpoch(s.name)
+		b.weightsOfDCP(saveWeightsOnly)
+	case titan || !b.items.job:
+		b.weightsOfDCP(noOptimizerItem)
 	}
 	b.done()
 	return true
@@ -125,6 +129,7 @@ func (b *builder) readDCPMetadata(f *folder, name string, commit int, rank int64
 	for i := range items {
 		files[items[i].file] = true
 		b.hasCommon = b.hasCommon || strings.HasPrefix(items[i].fqn, "common_state")
+		b.items.note(items[i].fqn)
 	}
 	return files
 }
@@ -172,6 +177,7 @@ func (b *builder) readDCPFile(f *folder, items []dcpItem, m *marker, rank int64)
 		defer shard.close()
 		b.dcpBlobs(domains[0], shard, items, &last)
 	}
+	b.lateToo(f.join(name), domains[1:])
 	state := b.save.Domains[domains[0]].State
 	for _, i := range domains[1:] {
 		if state != model.DomainCommitted && b.save.Domains[i].State != model.DomainAbsent {

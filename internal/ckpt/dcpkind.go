@@ -19,7 +19,7 @@ func quote(s string) string { return fmt.Sprintf("%.80q", s) }
 // not recognised is taken for the model.
 func dcpKind(fqn string) model.DomainKind {
 	for part := range strings.FieldsFuncSeq(strings.ToLower(fqn), func(r rune) bool { return r == '.' || r == '/' }) {
-		switch part {
+		switch strings.TrimRight(part, "_0123456789") {
 		case "optimizer", "optim", "optimizers", "exp_avg", "exp_avg_sq":
 			return model.DomainOptimizer
 		case "lr_scheduler", "scheduler", "lr_schedulers", "opt_param_scheduler":

@@ -149,7 +149,7 @@ func (b *builder) readDeepSpeed(f *folder) {
 	d.expect()
 	if b.save.Epoch.OK {
 		d.compareInner()
-		d.doubtInner()
+		d.countInner()
 		return
 	}
 	b.save.Epoch = onlyOwn(&b.save) // a tag of the user's: its contents say the step

@@ -169,6 +169,9 @@ func (d *deepspeed) expect() {
 			d.want(model.DomainModel, fmt.Sprintf("mp_rank_%02d_model_states", mp))
 		}
 		if !d.sawOptim && (d.stage == 0 || !d.noOptimum) {
+			if d.noOptimum {
+				d.save.WeightsOnly = "the files of model states have no optimizer, and there are none of optimizer states"
+			}
 			continue // the optimizer's state is in the model's files
 		}
 		for dp := range d.dp {
@@ -214,16 +217,18 @@ func (d *deepspeed) compareInner() {
 	}
 }
 
-// doubtInner compares what the optimizers count with the step of the tag, less what was skipped: all
-// shards together may be of another save.
-func (d *deepspeed) doubtInner() {
+// countInner notes what the optimizers count, to compare it with the step of the tag, less what was skipped,
+// and with other tags: all shards together may be of another save.
+func (d *deepspeed) countInner() {
 	if !d.known { // nor how many steps were skipped
 		return
 	}
-	want := d.save.Epoch.V - d.skipped
+	d.save.skipped = d.skipped
 	for _, s := range d.inner {
-		if s.known && s.step != want && !d.save.Domains[s.domain].Own {
-			d.doubtStep(s, want)
+		if of := &d.save.Domains[s.domain]; s.known && !of.Own {
+			d.save.counters = append(d.save.counters, counter{
+				domain: of.Domain, of: of.ID, file: s.file, n: s.step, step: d.save.Epoch.V, want: d.save.Epoch.V - d.skipped, shard: true,
+			})
 		}
 	}
 }

@@ -30,6 +30,7 @@ func rootHF(s *scan, f *folder) bool {
 	}
 	last := saves[len(saves)-1]
 	have := s.companionsOf(paths(saves))
+	adapters := map[string]string{}
 	for _, d := range saves {
 		sub, err := s.folderOf(d)
 		if err != nil {
@@ -39,6 +40,7 @@ func rootHF(s *scan, f *folder) bool {
 		b := s.newSave(FormatHFTrainer, d.path, model.Some(d.epoch))
 		b.readHF(sub)
 		b.accompanied(sub, have)
+		b.adapters(sub, adapters)
 		b.done()
 	}
 	s.root.Resumes = append(s.root.Resumes, Resume{Path: last.path, Epoch: model.Some(last.epoch), By: "the highest checkpoint-N"})
@@ -54,6 +56,7 @@ func saveHF(s *scan, f *folder) bool {
 	}
 	b := s.newSave(FormatHFTrainer, f.path, some(epoch, named))
 	b.readHF(f)
+	b.adapters(f, map[string]string{})
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
 	}
@@ -96,7 +99,8 @@ func (b *builder) readHF(f *folder) {
 	h.arguments()
 	h.model()
 	h.forms()
-	if h.modelOnly {
+	if h.modelOnly && !hasTrainingState(f) {
+		h.save.WeightsOnly = "training_args.bin says save_only_model, and it has no optimizer, scheduler or state of random numbers"
 		return
 	}
 	h.optimizer()
@@ -177,6 +181,7 @@ func (h *hf) model() {
 		}
 	case h.sharded("pytorch_model_fsdp_", model.DomainModel):
 	case h.hasDeepSpeed():
+	case !f.has(adapterConfig) && h.hasAdapters(f):
 	default:
 		i := h.domain(model.DomainModel, "weights", "")
 		h.missing(i, CheckShards, f.path, "got no weights; want %s, %s or their shards", safetensorsSingle, torchSingle)
@@ -233,6 +238,7 @@ func (h *hf) nested(name string, kind model.DomainKind) {
 		return
 	}
 	inner := h.newSave(FormatDCP, sub.path, h.save.Epoch)
+	inner.dated = h.dated
 	inner.readDCP(sub)
 	h.take(inner, name)
 }
@@ -244,6 +250,9 @@ func (b *builder) take(inner *builder, name string) {
 		to := &b.save.Domains[i]
 		to.State, to.Epoch, to.Own, to.Witness = d.State, d.Epoch, d.Own, d.Witness
 	}
+	b.save.takeFound(&inner.save, func(d model.Domain) model.Domain {
+		return model.Domain{Kind: d.Kind, ID: d.ID + " in " + name}
+	})
 	for _, p := range inner.save.Problems {
 		b.problem(&b.save, p)
 	}

@@ -3,7 +3,6 @@
 package ckpt
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func (h *hf) optimizer() {
 		}
 	}
 	i := h.domain(model.DomainOptimizer, "optimizer", "")
-	h.missing(i, CheckShards, h.f.path, "got no optimizer; want optimizer.pt: training_args.bin does not say that the model alone is saved")
+	h.missing(i, CheckShards, h.f.path, "got no optimizer; want optimizer.pt: it does not look like a save of the model alone")
 }
 
 // readTags reads the folder that DeepSpeed leaves in the save, which its own latest names.
@@ -68,9 +67,8 @@ func (h *hf) innerLatest(inner *Root) {
 	}
 }
 
-// single reads a file of torch.save. What it counts must be the step that the state says;
-// counters may stand behind for good reasons, such as steps that a scaler skipped, so that
-// another number makes the file doubtful, and does not make it another epoch.
+// single reads a file of torch.save. What it counts is the step that the state says, or another number
+// for good reasons, such as steps that a scaler skipped: that only other saves tell.
 func (h *hf) single(kind model.DomainKind, file string, needed bool, count func(*torch) (int64, bool)) {
 	name := h.f.join(file)
 	if !h.f.has(file) {
@@ -85,15 +83,16 @@ func (h *hf) single(kind model.DomainKind, file string, needed bool, count func(
 		return
 	}
 	n, ok := count(z)
-	skips := h.f.has("scaler.pt")
-	switch {
-	case !ok:
-	case n == h.step.V:
-		h.hold(i, n, "the count of steps", name)
-	case n < h.step.V && skips:
-	default:
-		h.doubt(i, model.DomainTentative, Problem{CheckWitness, Suspect, name, fmt.Sprintf("got a count of %d steps; want %d: it is of another save, or was started anew", n, h.step.V)})
+	if !ok {
+		return
 	}
+	if n == h.step.V {
+		h.hold(i, n, "the count of steps", name)
+	}
+	h.save.counters = append(h.save.counters, counter{
+		domain: h.save.Domains[i].Domain, of: file, file: name, n: n, step: h.step.V,
+		want: h.step.V - h.save.skipped, skips: h.f.has("scaler.pt"),
+	})
 }
 
 // schedulerSteps is how often a scheduler was stepped; one that waits for a plateau counts

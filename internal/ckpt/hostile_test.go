@@ -37,10 +37,10 @@ func pickleInt(n int64) string {
 }
 
 // metadata is a .metadata of DCP with these items.
-func metadata(items ...item) *fstest.MapFile { return named("layer", items) }
+func metadata(items ...item) *fstest.MapFile { return named("optimizer.layer", items) }
 
 // commonMetadata is one of Megatron's, with what it keeps for all ranks among the items.
-func commonMetadata(items ...item) *fstest.MapFile { return named("common_state/", items) }
+func commonMetadata(items ...item) *fstest.MapFile { return named("common_state/optimizer", items) }
 
 // named has, as state, the items, and what else is given: pickled keys and values.
 func named(prefix string, items []item, more ...string) *fstest.MapFile {

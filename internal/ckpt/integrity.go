@@ -98,13 +98,17 @@ func (b *builder) domainsByFile() map[string][]int {
 // domain that lies in it; a file of which nobody has asked yet is a domain of its own.
 func (b *builder) listedFile(of map[string][]int, f *folder, file, digest string, m *marker) {
 	name := f.join(file)
-	state, p := b.listedState(name, digest, m)
-	if state == model.DomainCommitted {
+	in := of[name]
+	state, p, newer := b.listedState(name, digest, m)
+	if state == model.DomainCommitted && newer == nil {
 		return
 	}
-	in := of[name]
 	if len(in) == 0 {
 		in = []int{b.domain(model.DomainModel, "file "+file, name)}
+	}
+	if newer != nil {
+		b.notOlder(in, newer, m, "has its digest")
+		return
 	}
 	for _, i := range in[1:] {
 		if d := &b.save.Domains[i]; d.State != model.DomainAbsent {
@@ -114,29 +118,31 @@ func (b *builder) listedFile(of map[string][]int, f *folder, file, digest string
 	b.doubt(in[0], state, p)
 }
 
-// listedState says what becomes of the domains of a listed file, and why.
-func (b *builder) listedState(name, digest string, m *marker) (model.DomainState, Problem) {
+// listedState says what becomes of the domains of a listed file, and why. Where only times are to be had, a
+// file that is newer than the list is returned.
+func (b *builder) listedState(name, digest string, m *marker) (model.DomainState, Problem, *file) {
 	x, err := b.open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return model.DomainAbsent, Problem{CheckShards, Partial, name, "got no such file; want it: " + m.name + " lists it"}
+		return model.DomainAbsent, Problem{CheckShards, Partial, name, "got no such file; want it: " + m.name + " lists it"}, nil
 	case err != nil:
-		return model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()}
+		return model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()}, nil
 	}
 	defer x.close()
-	if m.newer(x.mod) {
-		return model.DomainTentative, Problem{CheckOrder, Suspect, name, "got a file that is newer than " + m.name + ", which has its digest; want it older: it was overwritten since, or copied without its times"}
-	}
 	if !b.opt.Verify {
-		return model.DomainCommitted, Problem{}
+		if m.newer(x.mod) {
+			return model.DomainCommitted, Problem{}, x
+		}
+		return model.DomainCommitted, Problem{}, nil
 	}
 	switch got, err := b.digest(x); {
 	case err != nil:
-		return model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()}
+		return model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()}, nil
 	case got != digest:
-		return model.DomainTentative, Problem{CheckTorn, Partial, name, fmt.Sprintf("got a SHA-256 of %s; want %s, by %s", got, digest, m.name)}
+		return model.DomainTentative, Problem{CheckTorn, Partial, name, fmt.Sprintf("got a SHA-256 of %s; want %s, by %s, which has its digest", got, digest, m.name)}, nil
 	}
-	return model.DomainCommitted, Problem{}
+	b.save.late = slices.DeleteFunc(b.save.late, func(l late) bool { return l.file == name }) // its content is known
+	return model.DomainCommitted, Problem{}, nil
 }
 
 // digest is the SHA-256 of a file, which is read in parts; it ends where the reading as a whole does.

@@ -12,6 +12,8 @@ type Options struct {
 	WorldSize int64
 	// Verify reads every byte of files that hold checksums, and compares.
 	Verify bool
+	// IgnoreTimes takes no modification time for evidence.
+	IgnoreTimes bool
 }
 
 // Limits bound what one reading may cost. Zero limits mean the defaults.

@@ -69,6 +69,7 @@ func (s *scan) readMegatron(d dated, t *tracker) {
 		format = FormatMegatronDist
 	}
 	b := s.newSave(format, d.path, model.Some(d.epoch))
+	b.initial = d.name == megatronRelease
 	if dist {
 		b.readMegatronDist(sub)
 	} else {
@@ -114,8 +115,10 @@ func (b *builder) readMegatronFiles(f *folder) {
 			if n, ok := z.number("iteration"); ok {
 				b.hold(i, n, "iteration", name)
 			}
+			b.megatronCommon(z, name)
 		}
 	}
+	b.weightsOfDCP(noOptimizerItem + " (--no-save-optim)")
 	b.readIntegrity(f)
 	b.readEnergon(f, 0)
 }

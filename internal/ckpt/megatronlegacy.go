@@ -15,6 +15,12 @@ type megatronWorld struct {
 	distributed    bool // the optimizer's state lies in files of its own
 }
 
+// megatronRankState is what a rank's file has beside its model.
+type megatronRankState struct {
+	name, file     string
+	optimizer, rng bool
+}
+
 // readMegatronLegacy reads a folder for each model-parallel rank. Nothing marks the save as
 // finished but the tracker; each rank's file says its iteration and how many ranks there are.
 func (b *builder) readMegatronLegacy(f *folder) {
@@ -41,6 +47,7 @@ func (b *builder) readMegatronLegacy(f *folder) {
 		i := b.domain(model.DomainModel, "all", f.path)
 		b.missing(i, CheckShards, f.path, "got no rank's folder; want mp_rank_00 and so on")
 	}
+	b.megatronState()
 	b.readEnergon(f, world.dp)
 }
 
@@ -68,6 +75,7 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 		return megatronWorld{}, false
 	}
 	b.hold(i, n, "iteration", name)
+	bare := b.megatronRankState(z, dir, r.name)
 	arg := func(key string, def int64) int64 {
 		if n, ok := z.number("args", key); ok {
 			return n
@@ -84,7 +92,7 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 	if v, ok := z.get("args", "use_distributed_optimizer"); ok {
 		w.distributed = v.Int() == 1
 	}
-	if w.distributed {
+	if w.distributed && !bare {
 		name := dir.join("distrib_optim.pt")
 		b.torchShard(b.domain(model.DomainOptimizer, r.name, name), name, nil)
 	}

@@ -28,9 +28,9 @@ func TestKeysThatWereNotWritten(t *testing.T) {
 		return pickleText("lost") + "ctorch.distributed.checkpoint.metadata\nTensorStorageMetadata\n)\x81}" +
 			pickleText("size") + "ctorch\nSize\n(" + pickleInt(3) + pickleInt(n) + "t\x85Rsb"
 	}
-	_, ok := safe(t, one(named("layer", items, tensor(0))), ckpt.Options{})
+	_, ok := safe(t, one(named("optimizer", items, tensor(0))), ckpt.Options{})
 	require.True(t, ok)
-	r, ok := safe(t, one(named("layer", items, tensor(4))), ckpt.Options{})
+	r, ok := safe(t, one(named("optimizer", items, tensor(4))), ckpt.Options{})
 	require.False(t, ok)
 	require.Contains(t, fmt.Sprint(r.Saves), `got no item of "lost" in storage_data; want one`)
 }

@@ -31,6 +31,7 @@ func saveSafetensors(s *scan, f *folder) bool {
 		return false
 	}
 	b := s.newSave(FormatSafetensors, f.path, model.Optional[int64]{})
+	b.save.Export, b.save.WeightsOnly = true, "it is a model in safetensors, with nothing of a job"
 	b.readSafetensors(f)
 	b.besideSafetensors(f)
 	b.save.Epoch = onlyOwn(&b.save)
@@ -155,7 +156,11 @@ func indexMetadata(b json.RawMessage) map[string]string {
 // safetensorsShard looks at one file; it returns the names of its tensors, nil where they can
 // not be read.
 func (b *builder) safetensorsShard(name string, m *marker) map[string]bool {
-	i := b.domain(model.DomainModel, name[strings.LastIndexByte(name, '/')+1:], name)
+	return b.safetensorsPart(b.domain(model.DomainModel, name[strings.LastIndexByte(name, '/')+1:], name), name, m)
+}
+
+// safetensorsPart is safetensorsShard for a domain that is known.
+func (b *builder) safetensorsPart(i int, name string, m *marker) map[string]bool {
 	f := b.shard(i, name, 8, m)
 	if f == nil {
 		return nil

@@ -63,6 +63,7 @@ func Read(ctx context.Context, fsys fs.FS, o Options) *Root {
 		s.root.Families = there
 	}
 	s.dispatch(f)
+	s.compare()
 	slices.SortStableFunc(s.root.Saves, func(a, b Save) int {
 		switch {
 		case a.Epoch.OK != b.Epoch.OK && b.Epoch.OK:
@@ -86,7 +87,7 @@ func (s *scan) dispatch(f *folder) {
 			return
 		}
 	}
-	s.root.Empty = true
+	s.root.Empty, s.root.Bare = true, isBare(f)
 	s.problem(nil, Problem{CheckInput, Unreadable, f.path, "got no checkpoint of a known layout; want a folder of saves, or a save"})
 }
 

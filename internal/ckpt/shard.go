@@ -62,6 +62,7 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 		return nil
 	}
 	b.save.wrote(f.mod)
+	b.save.times = append(b.save.times, written{name, f.mod})
 	if f.size < atLeast {
 		b.torn(i, CheckSize, name, "got %d bytes; want at least %d", f.size, atLeast)
 	}
@@ -69,10 +70,7 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 		m = b.last
 	}
 	if m != nil && m.newer(f.mod) {
-		b.doubt(i, "tentative", Problem{
-			CheckOrder, Suspect, name,
-			"got a file that is not older than " + m.name + ", which commits it; want it older: it was overwritten since, or copied without its times",
-		})
+		b.notOlder([]int{i}, f, m, "commits it")
 	}
 	return f
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
+const torchtitanPrefix = "step-"
+
 // torchtitanStep is how torchtitan's loader finds the number in a name, wherever it stands; what it
 // opens then is step-N.
 var torchtitanStep = regexp.MustCompile(`step-(\d+)`)
@@ -19,7 +21,7 @@ var torchtitanStep = regexp.MustCompile(`step-(\d+)`)
 // rootTorchtitan reads torchtitan's folder of step-N, each a DCP save. Its loader takes the
 // highest one that has a .metadata, or an index of safetensors.
 func rootTorchtitan(s *scan, f *folder) bool {
-	steps := s.dated(f, "step-")
+	steps := s.dated(f, torchtitanPrefix)
 	if len(steps) == 0 {
 		return false
 	}
@@ -37,8 +39,10 @@ func rootTorchtitan(s *scan, f *folder) bool {
 		b := s.newSave(FormatTorchtitan, d.path, model.Some(d.epoch))
 		if sub.has(safetensorsIndex) && !isDCP(sub) {
 			b.readSafetensors(sub)
+			b.save.WeightsOnly = "it has no files of DCP, but a model in safetensors (last_save_in_hf)"
 		} else {
 			b.readDCP(sub)
+			b.weightsOfDCP(noOptimizerItem + " (last_save_model_only)")
 		}
 		b.done()
 	}

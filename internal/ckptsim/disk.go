@@ -12,7 +12,7 @@ import (
 
 // Disk is a file system in memory that remembers what reached it, and what only its caches.
 type Disk struct {
-	clock int64 // of modifications: one tick for each operation
+	clock int64 // of modifications: one tick, of a microsecond, for each operation
 	nodes []*node
 	names []naming // in the order in which they were done
 }

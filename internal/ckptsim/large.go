@@ -23,7 +23,7 @@ func LargeMetadata(tensors, ranks int) (data []byte, files []string) {
 func RawDCP(tensors [][]byte, transforms ...string) (metadata, shard []byte) {
 	var items []dcpItem
 	for i, data := range tensors {
-		it := dcpItem{fqn: fmt.Sprintf("model.layers.%d.weight", i), value: make(tensor, 12), offset: len(shard), length: len(data)}
+		it := dcpItem{fqn: fmt.Sprintf("optimizer.state.layers.%d.exp_avg", i), value: make(tensor, 12), offset: len(shard), length: len(data)}
 		for _, t := range transforms {
 			it.transforms = append(it.transforms, t)
 		}

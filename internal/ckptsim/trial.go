@@ -5,6 +5,7 @@ package ckptsim
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 )
 
 // Trial is a job that is in the midst of a save, after others.
@@ -108,6 +109,9 @@ func (ts *Trials) AfterCrashes(ranks int, rng *rand.Rand, epochs ...int64) (*Tri
 	return t, nil
 }
 
+// Restart is how long a job takes to come back and to reach an epoch again: the least that is seen.
+const Restart = time.Minute
+
 // Again has the job save at one epoch a second time, after the first attempt was cut off
 // or the job went back to an earlier epoch. The second attempt is not begun yet.
 func (ts *Trials) Again(rng *rand.Rand) (*Trial, error) {
@@ -122,5 +126,6 @@ func (ts *Trials) Again(rng *rand.Rand) (*Trial, error) {
 			return nil, err
 		}
 	}
+	t.disk.clock += Restart.Microseconds()
 	return t, nil
 }

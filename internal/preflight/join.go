@@ -61,6 +61,7 @@ func join(e model.Optional[int64], places []Place, parts [][]*ckpt.Save) Save {
 			case s.WorldUnknown:
 				out.unproven = "nothing in it says how many ranks wrote it, so that one that is missing would leave no trace; give --world-size"
 			}
+			out.addState(s, len(places))
 			if s.Misnamed != "" {
 				out.misnamed = s.Misnamed
 			}

@@ -26,8 +26,14 @@ type Save struct {
 	Paths     []string // in the order of the places, those that have it
 	Judgement epoch.Judgement
 	Problems  []Problem
-	unproven  string // why it is unknown although all domains confirm
-	misnamed  string // why its epoch is not what its name says
+	// WeightsOnly says why a resume of training can not take the save, although it is whole; "" where it
+	// can. Of an exported model it says what it is, and Export is set.
+	WeightsOnly string
+	Export      bool
+	several     bool     // it has parts in several places
+	full        []string // paths of those of several saves that have more than weights
+	unproven    string   // why it is unknown although all domains confirm
+	misnamed    string   // why its epoch is not what its name says
 }
 
 // Problem is a problem of a place.
@@ -51,6 +57,8 @@ type Result struct {
 	Saves    []Save
 	Problems []Problem // of the places themselves
 	Resumes  []Pointer
+
+	accept Accept
 }
 
 // Pointer is what one place would resume from.
@@ -59,13 +67,32 @@ type Pointer struct {
 	ckpt.Resume
 }
 
-// OK reports whether the job may resume.
-func (r *Result) OK() bool { return r.Verdict == epoch.Converged }
+// OK reports whether the job may resume, or start.
+func (r *Result) OK() bool { return r.Verdict == epoch.Converged || r.Verdict == Empty }
+
+// Verdicts that only a look before a start gives.
+const (
+	// WeightsOnly: every part confirms one epoch, and they are of a model alone.
+	WeightsOnly epoch.Verdict = "weights_only"
+	// Empty: there is nothing at all, and the caller accepts that.
+	Empty epoch.Verdict = "empty"
+)
+
+// Accept is what the caller takes for good although a resume would lose by it.
+type Accept struct {
+	WeightsOnly bool // a save of weights alone, as initial weights
+	Empty       bool // folders without anything, at the first start of a job
+}
 
 // Judge answers for the epoch that was asked for, or where none was for the one that the job
 // would resume from.
 func Judge(places []Place, asked model.Optional[int64]) *Result {
-	r := &Result{Verdict: epoch.Unknown}
+	return JudgeAccepting(places, asked, Accept{})
+}
+
+// JudgeAccepting is Judge for a caller who accepts something.
+func JudgeAccepting(places []Place, asked model.Optional[int64], accept Accept) *Result {
+	r := &Result{Verdict: epoch.Unknown, accept: accept}
 	for _, p := range places {
 		for _, problem := range p.Root.Problems {
 			r.Problems = append(r.Problems, Problem{p.Name, problem})
@@ -75,8 +102,9 @@ func Judge(places []Place, asked model.Optional[int64]) *Result {
 		}
 	}
 	r.Saves = joinSaves(places)
-	r.Frontier = frontier(r.Saves)
+	r.Frontier = r.frontier()
 	switch {
+	case r.empty(places):
 	case asked.OK:
 		r.Epoch = asked
 		r.judge(asked)
@@ -92,8 +120,8 @@ func Judge(places []Place, asked model.Optional[int64]) *Result {
 	default:
 		r.judgeResume(len(places))
 	}
-	r.leftOut(places)
 	r.several(places)
+	r.inPart(places)
 	r.Lagging = r.Frontier.OK && r.Frontier != r.Epoch
 	return r
 }
@@ -105,21 +133,6 @@ func (r *Result) several(places []Place) {
 		if len(p.Root.Families) > 0 && r.OK() {
 			r.Verdict = epoch.Unknown
 			r.Why = fmt.Sprintf("%s holds saves of several frameworks (%s), and nothing says which a resume reads; give each a folder of its own", p.Name, strings.Join(p.Root.Families, ", "))
-		}
-	}
-}
-
-// leftOut: where a folder has more entries than are read, what is not seen may be what a
-// resume takes, or what is missing.
-func (r *Result) leftOut(places []Place) {
-	for _, p := range places {
-		if p.Root.Counts.EntriesLeftOut == 0 {
-			continue
-		}
-		r.Frontier = model.Optional[int64]{}
-		if r.OK() {
-			r.Verdict = epoch.Unknown
-			r.Why = fmt.Sprintf("a folder in %s has more entries than are read", p.Name)
 		}
 	}
 }
@@ -175,6 +188,9 @@ func (r *Result) conclude(s *Save) {
 		r.Why = reason(s)
 		return
 	}
+	if r.weightsOnly(s) {
+		return
+	}
 	for _, p := range r.Resumes {
 		switch {
 		case s.Epoch.OK && p.Epoch.OK && p.Epoch != s.Epoch:
@@ -225,11 +241,11 @@ func heldText(held []epoch.Held) string {
 }
 
 // frontier is the newest epoch whose domains all confirm it, pointers aside.
-func frontier(saves []Save) model.Optional[int64] {
+func (r *Result) frontier() model.Optional[int64] {
 	var best model.Optional[int64]
-	for i := range saves {
-		s := &saves[i]
-		if s.Epoch.OK && recoverable(s) && (!best.OK || s.Epoch.V > best.V) {
+	for i := range r.Saves {
+		s := &r.Saves[i]
+		if s.Epoch.OK && recoverable(s) && (r.accept.WeightsOnly || s.resumable()) && (!best.OK || s.Epoch.V > best.V) {
 			best = s.Epoch
 		}
 	}

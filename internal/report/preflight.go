@@ -24,10 +24,14 @@ const (
 // it, and the saves that there are.
 func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
 	p := &printer{Style: style}
-	colour, text := red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
-	if r.OK() {
-		colour = green
+	colour, text := green, ""
+	switch {
+	case r.Verdict == preflight.Empty:
+		text = "No checkpoint: first start. The folder is empty, as --allow-empty accepts."
+	case r.OK():
 		text = "Safe to resume" + fromEpoch(r.Epoch) + ": " + allConfirm(r.Judged) + "."
+	default:
+		colour, text = red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
 	}
 	for _, l := range wrap(clean(text), p.width()) {
 		p.line("%s", p.paint(colour, l))
@@ -64,11 +68,18 @@ func allConfirm(s *preflight.Save) string {
 	if !s.Epoch.OK {
 		text += "; nothing in it says of which epoch it is"
 	}
+	if s.WeightsOnly != "" {
+		text += "; weights only: " + s.WeightsOnly
+	}
 	return text
 }
 
 func preflightVerdict(r *preflight.Result) string {
 	switch r.Verdict {
+	case preflight.WeightsOnly:
+		return "complete, weights only: cannot resume training"
+	case preflight.Empty:
+		return "empty: no checkpoint, first start"
 	case epoch.Converged:
 		return "converged: every domain holds this epoch, and is whole"
 	case epoch.MixedEpoch:
@@ -174,7 +185,7 @@ func (p *printer) saves(r *preflight.Result) {
 		if len(s.Paths) > 0 {
 			path = cutMiddle(clean(s.Paths[0]), 40)
 		}
-		rows = append(rows, []string{name, string(s.Judgement.Verdict), strconv.Itoa(s.Judgement.Domains), path})
+		rows = append(rows, []string{name, string(s.Verdict()), strconv.Itoa(s.Judgement.Domains), path})
 	}
 	p.line("")
 	p.grid(rows)

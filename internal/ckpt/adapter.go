@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Files of an adapter of PEFT. One that is not called "default" lies in a folder of its name.
+const (
+	adapterConfig      = "adapter_config.json"
+	adapterSafetensors = "adapter_model.safetensors"
+	adapterTorch       = "adapter_model.bin"
+)
+
+func isAdapter(f *folder) bool {
+	return f.has(adapterConfig) || f.has(adapterSafetensors) || f.has(adapterTorch)
+}
+
+// adapterFolders are the folders of adapters in a save.
+func (b *builder) adapterFolders(f *folder) (all []*folder) {
+	for _, e := range f.entries {
+		if !b.isFolder(f, e) {
+			continue
+		}
+		if sub, err := b.folder(f.join(e.Name())); err == nil && isAdapter(sub) {
+			all = append(all, sub)
+		}
+	}
+	return all
+}
+
+func (b *builder) hasAdapters(f *folder) bool { return len(b.adapterFolders(f)) > 0 }
+
+// adapters reads the adapters that lie in folders. The loader goes by which have weights, and leaves out others
+// without a word. seen are those of older saves, by name, and becomes those of this one too.
+func (b *builder) adapters(f *folder, seen map[string]string) {
+	there := map[string]bool{}
+	for _, sub := range b.adapterFolders(f) {
+		name := path.Base(sub.path)
+		there[name] = true
+		b.adapter(sub, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if !there[name] {
+			i := b.domain(model.DomainModel, "adapter "+name, "")
+			b.missing(i, CheckRetention, f.join(name), "got no such adapter; want it, as in %s", seen[name])
+		}
+	}
+	for name := range there {
+		seen[name] = f.path
+	}
+}
+
+// adapter reads one adapter: its configuration and its weights.
+func (b *builder) adapter(f *folder, name string) {
+	i := b.domain(model.DomainModel, "adapter "+name, f.path)
+	if !f.has(adapterConfig) {
+		b.missing(i, CheckShards, f.join(adapterConfig), "got no such file; want it beside the weights of an adapter")
+		return
+	}
+	b.jsonFile(i, f.join(adapterConfig))
+	switch {
+	case f.has(adapterSafetensors):
+		b.safetensorsPart(i, f.join(adapterSafetensors), nil)
+	case f.has(adapterTorch):
+		b.torchShard(i, f.join(adapterTorch), nil)
+	default:
+		b.missing(i, CheckShards, f.path, "got adapter %s without weights; want %s or %s: the loader leaves such an adapter out without a word", quote(name), adapterSafetensors, adapterTorch)
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// written is when a file was last modified.
+type written struct {
+	file string
+	mod  time.Time
+}
+
+// late is a file that is not older than the marker which commits it.
+type late struct {
+	written
+	domains []model.Domain
+	marker  written
+	what    string
+}
+
+// clockMargin is how far the clocks of nodes, or of a server and its clients, may be apart. No job
+// comes back and saves again within that time after a save.
+const clockMargin = 10 * time.Second
+
+// notOlder notes a file that is not older than the marker which commits it. In a folder that saves of
+// other epochs may have used, it may be of one of them, which is doubt enough; else the times of the
+// other files and saves decide what this means.
+func (b *builder) notOlder(domains []int, f *file, m *marker, does string) {
+	what := fmt.Sprintf("got a file that is not older than %s, which %s; want it older: it was overwritten since, or copied without its times, which --ignore-times accepts", m.name, does)
+	switch {
+	case b.opt.IgnoreTimes:
+	case b.dated:
+		l := late{written: written{f.path, f.mod}, marker: written{m.name, m.mod}, what: what}
+		for _, i := range domains {
+			l.domains = append(l.domains, b.save.Domains[i].Domain)
+		}
+		b.save.late = append(b.save.late, l)
+	case b.copiedFolder(path.Dir(f.path)):
+	default:
+		for _, i := range domains[1:] {
+			if d := &b.save.Domains[i]; d.State != model.DomainAbsent {
+				d.State = model.DomainTentative
+			}
+		}
+		b.doubt(domains[0], model.DomainTentative, Problem{CheckOrder, Suspect, f.path, what})
+	}
+}
+
+// lateToo notes that a late file has more domains.
+func (b *builder) lateToo(file string, domains []int) {
+	n := len(b.save.late)
+	if n == 0 || b.save.late[n-1].file != file {
+		return
+	}
+	for _, i := range domains {
+		b.save.late[n-1].domains = append(b.save.late[n-1].domains, b.save.Domains[i].Domain)
+	}
+}
+
+// copiedFolder reports whether the times of all files of a folder are those of a copy.
+func (b *builder) copiedFolder(name string) bool {
+	f, err := b.folder(name)
+	if err != nil {
+		return false
+	}
+	var times []written
+	for _, e := range f.entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		times = append(times, written{f.join(e.Name()), info.ModTime()})
+	}
+	return wholeSeconds(times) && ordered(times, minWhole)
+}
+
+// judgeTimes doubts files that were overwritten after their marker. Times that were not those of
+// writing say nothing.
+func (s *scan) judgeTimes() {
+	for i := range s.root.Saves {
+		save := &s.root.Saves[i]
+		if len(save.late) == 0 || s.timesOfACopy(save) {
+			continue
+		}
+		for _, l := range save.late {
+			save.doubtTimes(l.domains)
+			s.problem(save, Problem{CheckOrder, Suspect, l.file, l.what})
+		}
+	}
+}
+
+func (s *Save) doubtTimes(domains []model.Domain) {
+	for i := range s.Domains {
+		d := &s.Domains[i]
+		if d.State != model.DomainCommitted || !slices.Contains(domains, d.Domain) {
+			continue
+		}
+		d.State = model.DomainTentative
+		if !d.Own {
+			d.Epoch, d.Witness = model.Optional[int64]{}, ""
+		}
+	}
+}
+
+// timesOfACopy reports whether the times of a save with late files are not those of an overwriting that
+// was cut off: that leaves one save behind of which some files are much newer than the marker.
+func (s *scan) timesOfACopy(save *Save) bool {
+	times := slices.Clone(save.times)
+	for _, l := range save.late {
+		times = append(times, l.marker)
+	}
+	return onward(save.late) || wholeSeconds(times) || ordered(times, minOrdered) ||
+		s.othersAreLate(save) || s.pointerIsOldest(save)
+}
+
+// onward reports whether writing went on from the marker to the last late file without a pause in which a
+// job could have come back.
+func onward(all []late) bool {
+	for _, l := range all {
+		at := l.marker.mod
+		var after []time.Time
+		for _, other := range all {
+			if other.marker.file == l.marker.file && !other.mod.After(l.mod) {
+				after = append(after, other.mod)
+			}
+		}
+		slices.SortFunc(after, time.Time.Compare)
+		for _, mod := range after {
+			if mod.Sub(at) > clockMargin {
+				return false
+			}
+			at = mod
+		}
+	}
+	return true
+}
+
+// compactTimes has each file once, by name.
+func compactTimes(times []written) []written {
+	out := slices.Clone(times)
+	slices.SortStableFunc(out, func(a, b written) int { return strings.Compare(a.file, b.file) })
+	return slices.CompactFunc(out, func(a, b written) bool { return a.file == b.file })
+}
+
+const (
+	minWhole   = 3 // files whose times have no fractions by chance: none that a file system with fractions wrote
+	minOrdered = 6 // files whose times are in the order of their names by chance: one save in 360
+)
+
+// wholeSeconds reports whether no time has a fraction, as those that object stores and archives keep.
+func wholeSeconds(times []written) bool {
+	all := compactTimes(times)
+	return len(all) >= minWhole && !slices.ContainsFunc(all, func(w written) bool {
+		return w.mod.Nanosecond() != 0 || w.mod.Unix() <= 0
+	})
+}
+
+// ordered reports whether the times of so many files rise, or fall, with their names, or are all alike, over
+// all or in each folder: frameworks write in no such order.
+func ordered(times []written, least int) bool {
+	all := compactTimes(times)
+	return inOrder(all, least, func(_, _ string) bool { return true }) ||
+		inOrder(all, least, func(a, b string) bool { return path.Dir(a) == path.Dir(b) })
+}
+
+// inOrder is ordered for those neighbours that are to be compared.
+func inOrder(all []written, least int, comparable func(a, b string) bool) bool {
+	rise, fall, n := true, true, 1
+	for i := 1; i < len(all); i++ {
+		if !comparable(all[i-1].file, all[i].file) {
+			continue
+		}
+		c := all[i].mod.Compare(all[i-1].mod)
+		rise, fall, n = rise && c >= 0, fall && c <= 0, n+1
+	}
+	return n >= least && (rise || fall)
+}
+
+// othersAreLate reports whether another save is late beyond what clocks explain: of overwritings that were
+// cut off only the last leaves a save so.
+func (s *scan) othersAreLate(save *Save) bool {
+	return slices.ContainsFunc(s.root.Saves, func(other Save) bool {
+		return other.Path != save.Path && len(other.late) > 0 && !onward(other.late)
+	})
+}
+
+// pointerIsOldest reports whether a pointer that is set anew by each save is older than a save before, or
+// than all files of this one, which are then of one attempt.
+func (s *scan) pointerIsOldest(save *Save) bool {
+	at := save.late[0].marker
+	if strings.HasPrefix(at.file, save.Path+"/") {
+		return false
+	}
+	if len(compactTimes(lateTimes(save.late))) == len(compactTimes(save.times)) {
+		return true
+	}
+	return slices.ContainsFunc(s.root.Saves, func(other Save) bool {
+		return other.Epoch.OK && cmp.Less(other.Epoch.V, save.Epoch.V) && other.FirstWrite.After(at.mod)
+	})
+}
+
+func lateTimes(all []late) []written {
+	out := make([]written, len(all))
+	for i := range all {
+		out[i] = all[i].written
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/pickle"
+)
+
+// Why saves hold weights alone.
+const (
+	noOptimizerItem = "no item in .metadata is of an optimizer"
+	saveWeightsOnly = "it has no state of an optimizer (save_weights_only)"
+)
+
+// dcpState is what the items of a save of DCP are of.
+type dcpState struct {
+	any       bool
+	optimizer bool
+	job       bool // state of a job that is no model's
+}
+
+// optimizerWords are parts of names under which states of optimizers are saved, whatever the application calls
+// the optimizer itself.
+var optimizerWords = []string{"optim", "exp_avg", "momentum", "adam", "fp32_param", "master_param"}
+
+func (d *dcpState) note(fqn string) {
+	name := strings.ToLower(fqn)
+	d.any = true
+	d.optimizer = d.optimizer || slices.ContainsFunc(optimizerWords, func(w string) bool { return strings.Contains(name, w) })
+	d.job = d.job || d.optimizer || dcpKind(fqn) != model.DomainModel || isStep(fqn) || strings.Contains(name, "train_state") || strings.HasPrefix(name, "trainer")
+}
+
+// weightsOfDCP notes that the items of a save of DCP are of a model alone.
+func (b *builder) weightsOfDCP(why string) {
+	if b.items.any && !b.items.optimizer && !b.save.holds[model.DomainOptimizer] && !b.initial {
+		b.save.WeightsOnly = why
+	}
+}
+
+// megatronCommon notes what common.pt has, and whether the states of random numbers were left out.
+func (b *builder) megatronCommon(z *torch, name string) {
+	if v, ok := z.get("optimizer"); ok && v.Kind() != pickle.None {
+		b.save.hold(model.DomainOptimizer)
+	}
+	if v, ok := z.get("args", "no_save_rng"); ok && v.Int() == 1 && b.items.optimizer {
+		i := b.domain(model.DomainRNG, "rng_state", "")
+		b.missing(i, CheckShards, name, "%s", noRNG)
+	}
+}
+
+const noRNG = "got a save without rng_state; want it: it was saved with --no-save-rng, and a resume needs --no-load-rng"
+
+// megatronRankState notes what a rank's file has beside its model. It reports whether the rank was to save no
+// optimizer.
+func (b *builder) megatronRankState(z *torch, dir *folder, rank string) bool {
+	has := func(key string) bool {
+		v, ok := z.get(key)
+		return ok && v.Kind() != pickle.None
+	}
+	if !has("model") && !has("model0") || b.initial {
+		return false // of another form, of which nothing is known
+	}
+	s := megatronRankState{name: rank, file: z.name, rng: has("rng_state")}
+	s.optimizer = has("optimizer") || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
+		return e.Name() == "distrib_optim.pt" || strings.HasPrefix(e.Name(), "layer_wise_optimizer_")
+	})
+	b.ranks = append(b.ranks, s)
+	v, ok := z.get("args", "no_save_optim")
+	return ok && v.Int() == 1 && !s.optimizer
+}
+
+// megatronState compares what the ranks have: all have an optimizer, and states of random numbers, or none has.
+func (b *builder) megatronState() {
+	optimizers, states := 0, 0
+	for _, r := range b.ranks {
+		if r.optimizer {
+			optimizers++
+			b.save.hold(model.DomainOptimizer)
+		}
+		if r.rng {
+			states++
+			b.save.hold(model.DomainRNG)
+		}
+	}
+	if len(b.ranks) > 0 && optimizers == 0 {
+		b.save.WeightsOnly = "no model_optim_rng.pt has an optimizer (--no-save-optim)"
+	}
+	for _, r := range b.ranks {
+		if !r.optimizer && optimizers > 0 {
+			b.missing(b.domain(model.DomainOptimizer, r.name, ""), CheckShards, r.file, "got no optimizer; want it, as other ranks have it")
+		}
+		if !r.rng && b.save.WeightsOnly == "" {
+			b.missing(b.domain(model.DomainRNG, r.name, ""), CheckShards, r.file, "%s", noRNG)
+		}
+	}
+}
+
+// lightningState notes what a file of Lightning has beside its model. Its loader refuses one without
+// optimizer_states; that there are no optimizers is an empty list.
+func (b *builder) lightningState(z *torch) {
+	_, weights := z.get("state_dict")
+	_, optimizers := z.get("optimizer_states")
+	switch {
+	case optimizers:
+		b.save.hold(model.DomainOptimizer)
+	case weights:
+		b.save.WeightsOnly = saveWeightsOnly
+	}
+	if _, ok := z.get("lr_schedulers"); ok {
+		b.save.hold(model.DomainScheduler)
+	}
+}
+
+// hasTrainingState reports whether a save of the Trainer has something that it does not write with
+// save_only_model.
+func hasTrainingState(f *folder) bool {
+	return slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
+		name := e.Name()
+		for _, prefix := range []string{"optimizer", "scheduler.pt", "rng_state", deepspeedTag} {
+			if strings.HasPrefix(name, prefix) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// stateKinds are kinds of state that a save has in all saves of a job, or in none.
+var stateKinds = []model.DomainKind{model.DomainOptimizer, model.DomainScheduler, model.DomainRNG, model.DomainDataLoader}
+
+func (s *Save) has(kind model.DomainKind) bool {
+	return s.holds[kind] || slices.ContainsFunc(s.Domains, func(d Domain) bool { return d.Kind == kind })
+}
+
+// judgeState compares the kinds of state that saves have: one that lacks what a save before it has can not take
+// the job on from where that one would.
+func (s *scan) judgeState() {
+	for i := range s.root.Saves {
+		save := &s.root.Saves[i]
+		if !save.Epoch.OK || save.WeightsOnly != "" || !save.committed() {
+			continue
+		}
+		for _, kind := range stateKinds {
+			if by := s.olderWith(save, kind); by != "" && !save.has(kind) {
+				s.lacks(save, kind, by)
+			}
+		}
+	}
+}
+
+// olderWith is the path of an older save of the same form that has state of a kind; "" for none.
+func (s *scan) olderWith(save *Save, kind model.DomainKind) string {
+	for i := range s.root.Saves {
+		o := &s.root.Saves[i]
+		if o.Format == save.Format && o.Epoch.OK && o.Epoch.V < save.Epoch.V && o.has(kind) {
+			return o.Path
+		}
+	}
+	return ""
+}
+
+func (s *scan) lacks(save *Save, kind model.DomainKind, by string) {
+	if kind == model.DomainOptimizer {
+		save.WeightsOnly = "it has no state of an optimizer, as " + by + " has"
+		return
+	}
+	save.Domains = append(save.Domains, Domain{Domain: model.Domain{Kind: kind}, State: model.DomainAbsent})
+	s.problem(save, Problem{CheckRetention, Partial, save.Path, fmt.Sprintf("got no state of kind %s; want it, as in %s", kind, by)})
+}
