@@ -170,6 +170,6 @@ func (s *scan) lacks(save *Save, kind model.DomainKind, by string) {
 		save.WeightsOnly = "it has no state of an optimizer, as " + by + " has"
 		return
 	}
-	save.Domains = append(save.Domains, Domain{Domain: model.Domain{Kind: kind}, State: model.DomainAbsent})
+	save.Domains = append(save.Domains, Domain{Domain: model.Domain{Kind: kind, ID: "state"}, State: model.DomainAbsent})
 	s.problem(save, Problem{CheckRetention, Partial, save.Path, fmt.Sprintf("got no state of kind %s; want it, as in %s", kind, by)})
 }

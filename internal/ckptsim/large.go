@@ -2,7 +2,10 @@
 
 package ckptsim
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // LargeMetadata returns a .metadata of DCP for a model of so many tensors, each in a part on
 // every rank, and the files that it names.
@@ -31,4 +34,26 @@ func RawDCP(tensors [][]byte, transforms ...string) (metadata, shard []byte) {
 		shard = append(shard, data...)
 	}
 	return dcpMetadata([]string{"__0_0.distcp"}, [][]dcpItem{items}, "raw"), shard
+}
+
+// DCPOf returns the files of a DCP save that so many ranks made, with an item of each name: a tensor of which
+// each rank has a part, or where the name ends in "step" the step, which rank 0 has.
+func DCPOf(step int64, ranks int, names ...string) map[string][]byte {
+	files := make([]string, ranks)
+	items := make([][]dcpItem, ranks)
+	out := map[string][]byte{}
+	for r := range ranks {
+		files[r] = fmt.Sprintf("__%d_0.distcp", r)
+		for _, name := range names {
+			switch {
+			case !strings.HasSuffix(name, "step"):
+				items[r] = append(items[r], dcpItem{fqn: name, value: weights(24, step, fmt.Sprint(name, "@", r))})
+			case r == 0:
+				items[r] = append(items[r], dcpItem{fqn: name, value: step})
+			}
+		}
+		out[files[r]] = dcpShard(items[r])
+	}
+	out[".metadata"] = dcpMetadata(files, items, fmt.Sprint("save-", step))
+	return out
 }

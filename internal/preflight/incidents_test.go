@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
-// pair is a key of a dict with its value: an int, a string, nil or pairs again.
+// pair is a key of a dict with its value: an int, a bool, a string, nil, a list or pairs again.
 type pair struct {
 	key   string
 	value any
@@ -35,6 +35,17 @@ func pickled(b []byte, v any) []byte {
 		return append(b, 'N')
 	case int:
 		return binary.LittleEndian.AppendUint32(append(b, 'J'), uint32(v))
+	case bool:
+		if v {
+			return append(b, 0x88)
+		}
+		return append(b, 0x89)
+	case []any:
+		b = append(b, ']', '(')
+		for _, item := range v {
+			b = pickled(b, item)
+		}
+		return append(b, 'e')
 	case string:
 		return append(binary.LittleEndian.AppendUint32(append(b, 'X'), uint32(len(v))), v...)
 	case []pair:

@@ -75,6 +75,9 @@ func (r *Result) empty(places []Place) bool {
 // inPart: where something could not be read, or was left out, it may be what a resume takes, or what is missing.
 // What was read is not enough for a yes.
 func (r *Result) inPart(places []Place) {
+	if r.Verdict == Empty {
+		return
+	}
 	for _, p := range places {
 		why := leftOut(p)
 		if p.Root.Counts.EntriesLeftOut > 0 {
