@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/ckptsim"
 )
 
 // megatronSave makes a folder of Megatron's with one save of two tensor-parallel ranks, each
@@ -81,8 +85,9 @@ func TestPreflightUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":               {nil, "requires at least 1 arg"},
-		"no such folder":        {[]string{filepath.Join(dir, "nowhere")}, "no such file or directory"},
+		"nothing":        {nil, "requires at least 1 arg"},
+		"no such folder": {[]string{filepath.Join(dir, "nowhere")}, "a mount that failed looks like that"},
+		"no such folder, in spite of --allow-empty": {[]string{"--allow-empty", filepath.Join(dir, "nowhere")}, "no such file or directory"},
 		"a file":                {[]string{filepath.Join(dir, "latest_checkpointed_iteration.txt")}, "not a directory"},
 		"twice":                 {[]string{dir, dir}, "it is given twice"},
 		"twice by another name": {[]string{dir, dir + "/"}, "it is given twice"},
@@ -104,4 +109,52 @@ func TestPreflightOfNothing(t *testing.T) {
 	require.Equal(t, exitFindings, status)
 	require.Contains(t, out, "there is no save to resume from")
 	require.Contains(t, out, "got no checkpoint of")
+}
+
+// A first start is accepted where the folder is empty, and where nothing else is.
+func TestPreflightOfAFirstStart(t *testing.T) {
+	empty := t.TempDir()
+	status, out, _ := runPreflight("--allow-empty", empty)
+	require.Equal(t, exitNothing, status)
+	require.Contains(t, out, "No checkpoint: first start.")
+	status, out, _ = runPreflight("--allow-empty", "--json", empty)
+	require.Equal(t, exitNothing, status)
+	require.Contains(t, out, `"verdict": "empty"`)
+	require.Contains(t, out, `"safe": true`)
+
+	require.NoError(t, os.WriteFile(filepath.Join(empty, "notes.txt"), nil, 0o600))
+	status, out, _ = runPreflight("--allow-empty", empty)
+	require.Equal(t, exitFindings, status)
+	require.Contains(t, out, "there is no save to resume from")
+}
+
+// What --allow-weights-only and --ignore-times accept is not safe without them.
+func TestPreflightAccepts(t *testing.T) {
+	weights, times := t.TempDir(), t.TempDir()
+	write := func(dir string, names ...string) {
+		for name, data := range ckptsim.DCPOf(100, 2, names...) {
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "step-100"), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "step-100", name), data, 0o600))
+		}
+	}
+	write(weights, "w")
+	write(times, "w", "optimizer.w", "train_state.step")
+	now := time.Unix(1_790_000_000, 123_456_789)
+	for name, at := range map[string]time.Time{"__0_0.distcp": now, ".metadata": now.Add(time.Second), "__1_0.distcp": now.Add(time.Hour)} {
+		require.NoError(t, os.Chtimes(filepath.Join(times, "step-100", name), at, at))
+	}
+	for flag, dir := range map[string]string{"--allow-weights-only": weights, "--ignore-times": times} {
+		status, out, _ := runPreflight(dir)
+		require.Equal(t, exitFindings, status)
+		require.Contains(t, strings.ReplaceAll(out, "\n", " "), flag)
+		status, out, _ = runPreflight(flag, dir)
+		require.Equal(t, exitNothing, status, out)
+	}
+	status, out, _ := runPreflight("--json", weights)
+	require.Equal(t, exitFindings, status)
+	require.Contains(t, out, `"verdict": "weights_only"`)
+	require.Contains(t, out, `"weights_only": "no item in .metadata is of an optimizer`)
+	require.Contains(t, out, `"frontier": null`)
+	_, out, _ = runPreflight(weights)
+	require.Contains(t, out, "complete, weights only: cannot resume training")
 }

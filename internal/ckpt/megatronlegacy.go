@@ -19,6 +19,7 @@ type megatronWorld struct {
 type megatronRankState struct {
 	name, file     string
 	optimizer, rng bool
+	megatron       bool // its arguments are those of Megatron, which saves random numbers unless told not to
 }
 
 // readMegatronLegacy reads a folder for each model-parallel rank. Nothing marks the save as

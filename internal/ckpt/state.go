@@ -67,6 +67,7 @@ func (b *builder) megatronRankState(z *torch, dir *folder, rank string) bool {
 		return false // of another form, of which nothing is known
 	}
 	s := megatronRankState{name: rank, file: z.name, rng: has("rng_state")}
+	_, s.megatron = z.get("args", "no_save_rng")
 	s.optimizer = has("optimizer") || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
 		return e.Name() == "distrib_optim.pt" || strings.HasPrefix(e.Name(), "layer_wise_optimizer_")
 	})
@@ -95,7 +96,7 @@ func (b *builder) megatronState() {
 		if !r.optimizer && optimizers > 0 {
 			b.missing(b.domain(model.DomainOptimizer, r.name, ""), CheckShards, r.file, "got no optimizer; want it, as other ranks have it")
 		}
-		if !r.rng && b.save.WeightsOnly == "" {
+		if !r.rng && (r.megatron || states > 0) && b.save.WeightsOnly == "" {
 			b.missing(b.domain(model.DomainRNG, r.name, ""), CheckShards, r.file, "%s", noRNG)
 		}
 	}

@@ -179,8 +179,17 @@ func TestWeightsOnly(t *testing.T) {
 			megatronRanks(t, f, 200, nil, optimizerPair, rngPair)
 			f["iter_0000200/mp_rank_01/model_optim_rng.pt"] = megatronRank(t, 200, nil, rngPair)
 		}, epoch.Converging, none, "optimizer mp_rank_01, which is absent"},
-		"Megatron, --no-save-rng": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, nil, optimizerPair) }, epoch.Converging, none, "rng mp_rank_00, which is absent"},
-		"Megatron, whole":         {func(t *testing.T, f folder) { megatronRanks(t, f, 200, nil, optimizerPair, rngPair) }, epoch.Converged, newest, ""},
+		"Megatron, --no-save-rng": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, []pair{{"no_save_rng", true}}, optimizerPair) }, epoch.Converging, none, "rng mp_rank_00, which is absent"},
+		"Megatron, --no-save-rng since": {func(t *testing.T, f folder) {
+			megatronRanks(t, f, 100, nil, optimizerPair, rngPair)
+			megatronRanks(t, f, 200, nil, optimizerPair)
+		}, epoch.Converging, 100, "the first rng state, which is absent"},
+		"Megatron, one rank without random numbers": {func(t *testing.T, f folder) {
+			megatronRanks(t, f, 200, nil, optimizerPair, rngPair)
+			f["iter_0000200/mp_rank_01/model_optim_rng.pt"] = megatronRank(t, 200, nil, optimizerPair)
+		}, epoch.Converging, none, "rng mp_rank_01, which is absent"},
+		"another form of Megatron, never random numbers": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, nil, optimizerPair) }, epoch.Converged, newest, ""},
+		"Megatron, whole": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, nil, optimizerPair, rngPair) }, epoch.Converged, newest, ""},
 		"Megatron, torch_dist, --no-save-optim": {func(t *testing.T, f folder) {
 			megatronDist(t, f, "iter_0000100", 100, nil, "optimizer.state.exp_avg.w", "rng_state/shard_0_1")
 			megatronDist(t, f, "iter_0000200", 200, []pair{{"no_save_optim", true}}, "rng_state/shard_0_1")
