@@ -21,26 +21,38 @@ func isAdapter(f *folder) bool {
 	return f.has(adapterConfig) || f.has(adapterSafetensors) || f.has(adapterTorch)
 }
 
-// adapterFolders are the folders of adapters in a save.
-func (b *builder) adapterFolders(f *folder) (all []*folder) {
+// adapterFolders are the folders of adapters in a save, and those that may be some but can not be looked into.
+func (b *builder) adapterFolders(f *folder) (all []*folder, failed map[string]error) {
+	failed = map[string]error{}
 	for _, e := range f.entries {
 		if !b.isFolder(f, e) {
 			continue
 		}
-		if sub, err := b.folder(f.join(e.Name())); err == nil && isAdapter(sub) {
+		switch sub, err := b.folder(f.join(e.Name())); {
+		case err != nil:
+			failed[f.join(e.Name())] = err
+		case isAdapter(sub):
 			all = append(all, sub)
 		}
 	}
-	return all
+	return all, failed
 }
 
-func (b *builder) hasAdapters(f *folder) bool { return len(b.adapterFolders(f)) > 0 }
+func (b *builder) hasAdapters(f *folder) bool {
+	all, _ := b.adapterFolders(f)
+	return len(all) > 0
+}
 
 // adapters reads the adapters that lie in folders. The loader goes by which have weights, and leaves out others
 // without a word. seen are those of older saves, by name, and becomes those of this one too.
 func (b *builder) adapters(f *folder, seen map[string]string) {
 	there := map[string]bool{}
-	for _, sub := range b.adapterFolders(f) {
+	all, failed := b.adapterFolders(f)
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		i := b.domain(model.DomainModel, path.Base(name), name)
+		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, failed[name].Error()})
+	}
+	for _, sub := range all {
 		name := path.Base(sub.path)
 		there[name] = true
 		b.adapter(sub, name)

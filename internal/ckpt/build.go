@@ -97,6 +97,9 @@ func (b *builder) done() {
 	if name == "." && b.name != "" {
 		name = b.name
 	}
+	if !b.items.job {
+		b.weightsOfDCP(noOptimizerItem)
+	}
 	by := "name of " + name
 	epoch := b.save.Epoch
 	for i := range b.save.Domains {

@@ -62,7 +62,7 @@ func saveDCP(s *scan, f *folder) bool {
 		b.lightningFile(f.join(lightningMeta), "meta")
 		b.lightningEpoch(s.name)
 		b.weightsOfDCP(saveWeightsOnly)
-	case titan || !b.items.job:
+	case titan:
 		b.weightsOfDCP(noOptimizerItem)
 	}
 	b.done()

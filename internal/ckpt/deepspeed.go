@@ -102,7 +102,10 @@ func (s *scan) deepspeedTags(f *folder) []deepspeedSave {
 		sub, err := s.folder(f.join(e.Name()))
 		n, ok := numbered(e.Name(), deepspeedTag)
 		if err != nil {
-			if ok {
+			switch {
+			case !ok && e.Name() != lostAndFound: // it may be a tag of the user's
+				s.problem(nil, Problem{CheckInput, Unreadable, f.join(e.Name()), err.Error()})
+			case ok:
 				s.unreadable(FormatDeepSpeed, dated{path: f.join(e.Name()), name: e.Name(), epoch: n}, err)
 			}
 			continue

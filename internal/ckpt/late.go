@@ -87,9 +87,16 @@ func (b *builder) copiedFolder(name string) bool {
 // judgeTimes doubts files that were overwritten after their marker. Times that were not those of
 // writing say nothing.
 func (s *scan) judgeTimes() {
+	paused := 0 // saves that are late beyond what clocks explain
+	for i := range s.root.Saves {
+		if !onward(s.root.Saves[i].late) {
+			paused++
+		}
+	}
 	for i := range s.root.Saves {
 		save := &s.root.Saves[i]
-		if len(save.late) == 0 || s.timesOfACopy(save) {
+		// Of overwritings that were cut off only the last leaves a save late.
+		if paused != 1 || onward(save.late) || s.timesOfACopy(save) {
 			continue
 		}
 		for _, l := range save.late {
@@ -113,29 +120,26 @@ func (s *Save) doubtTimes(domains []model.Domain) {
 }
 
 // timesOfACopy reports whether the times of a save with late files are not those of an overwriting that
-// was cut off: that leaves one save behind of which some files are much newer than the marker.
+// was cut off, after which some files are much newer than their marker.
 func (s *scan) timesOfACopy(save *Save) bool {
 	times := slices.Clone(save.times)
 	for _, l := range save.late {
 		times = append(times, l.marker)
 	}
-	return onward(save.late) || wholeSeconds(times) || ordered(times, minOrdered) ||
-		s.othersAreLate(save) || s.pointerIsOldest(save)
+	return wholeSeconds(times) || ordered(times, minOrdered) || s.pointerIsOldest(save)
 }
 
-// onward reports whether writing went on from the marker to the last late file without a pause in which a
-// job could have come back.
+// onward reports whether writing went on from each marker to the last file that is late without a pause in
+// which a job could have come back.
 func onward(all []late) bool {
+	after := map[written][]time.Time{}
 	for _, l := range all {
-		at := l.marker.mod
-		var after []time.Time
-		for _, other := range all {
-			if other.marker.file == l.marker.file && !other.mod.After(l.mod) {
-				after = append(after, other.mod)
-			}
-		}
-		slices.SortFunc(after, time.Time.Compare)
-		for _, mod := range after {
+		after[l.marker] = append(after[l.marker], l.mod)
+	}
+	for marker, mods := range after {
+		slices.SortFunc(mods, time.Time.Compare)
+		at := marker.mod
+		for _, mod := range mods {
 			if mod.Sub(at) > clockMargin {
 				return false
 			}
@@ -184,14 +188,6 @@ func inOrder(all []written, least int, comparable func(a, b string) bool) bool {
 		rise, fall, n = rise && c >= 0, fall && c <= 0, n+1
 	}
 	return n >= least && (rise || fall)
-}
-
-// othersAreLate reports whether another save is late beyond what clocks explain: of overwritings that were
-// cut off only the last leaves a save so.
-func (s *scan) othersAreLate(save *Save) bool {
-	return slices.ContainsFunc(s.root.Saves, func(other Save) bool {
-		return other.Path != save.Path && len(other.late) > 0 && !onward(other.late)
-	})
 }
 
 // pointerIsOldest reports whether a pointer that is set anew by each save is older than a save before, or

@@ -3,6 +3,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -30,16 +31,19 @@ type dcpState struct {
 var optimizerWords = []string{"optim", "exp_avg", "momentum", "adam", "fp32_param", "master_param"}
 
 func (d *dcpState) note(fqn string) {
-	name := strings.ToLower(fqn)
 	d.any = true
+	if d.optimizer {
+		return // and state of a job
+	}
+	name := strings.ToLower(fqn)
 	d.optimizer = d.optimizer || slices.ContainsFunc(optimizerWords, func(w string) bool { return strings.Contains(name, w) })
 	d.job = d.job || d.optimizer || dcpKind(fqn) != model.DomainModel || isStep(fqn) || strings.Contains(name, "train_state") || strings.HasPrefix(name, "trainer")
 }
 
 // weightsOfDCP notes that the items of a save of DCP are of a model alone.
 func (b *builder) weightsOfDCP(why string) {
-	if b.items.any && !b.items.optimizer && !b.save.holds[model.DomainOptimizer] && !b.initial {
-		b.save.WeightsOnly = why
+	if b.items.any && !b.items.optimizer && !b.save.has(model.DomainOptimizer) && !b.initial {
+		b.save.WeightsOnly = cmp.Or(b.save.WeightsOnly, why)
 	}
 }
 

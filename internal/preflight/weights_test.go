@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -301,6 +302,17 @@ func (u unreadable) Open(name string) (fs.File, error) {
 	return u.FS.Open(name)
 }
 
+// told is what is wrong with the saves, a line each.
+func told(r *preflight.Result) string {
+	var out strings.Builder
+	for _, s := range r.Saves {
+		for _, p := range s.Problems {
+			fmt.Fprintf(&out, "\n%s: %s", p.File, p.What)
+		}
+	}
+	return out.String()
+}
+
 // What could not be read at all, or was left out, may be what a resume needs: no yes without it.
 func TestInputReadInPart(t *testing.T) {
 	whole := fstest.MapFS{}
@@ -309,6 +321,9 @@ func TestInputReadInPart(t *testing.T) {
 	tags := fstest.MapFS{"latest": text("global_step200")}
 	deepspeed(t, tags, "global_step100", 100, 0, 1)
 	deepspeed(t, tags, "global_step200", 200, 0, 1)
+	tags["best/x"] = text("")
+	adapters := fstest.MapFS{"checkpoint-200/policy/adapter_config.json": text("{}"), "checkpoint-200/policy/adapter_model.safetensors": safetensorsFile()}
+	hf(t, adapters, 200)
 	titans := fstest.MapFS{}
 	titan(titans, 100, true)
 	titan(titans, 200, true)
@@ -322,15 +337,15 @@ func TestInputReadInPart(t *testing.T) {
 		"a shard of an older":   {unreadable{titans, "step-100/__1_0.distcp"}, ckpt.Limits{}, "step-100/__1_0.distcp: permission denied"},
 		"an older tag":          {unreadable{tags, "global_step100"}, ckpt.Limits{}, "global_step100: permission denied"},
 		"older saves left out":  {whole, ckpt.Limits{Saves: 1}, "has 1 more saves than are read"},
-		"a document too large":  {whole, ckpt.Limits{JSON: 3}, "could be read"},
+		"a document too large":  {whole, ckpt.Limits{JSON: 3}, "trainer_state.json: got "},
+		"an adapter":            {unreadable{adapters, "checkpoint-200/policy"}, ckpt.Limits{}, "checkpoint-200/policy: permission denied"},
+		"a tag of the user's":   {unreadable{tags, "best"}, ckpt.Limits{}, "best: permission denied"},
 		"the folder of the job": {unreadable{whole, "."}, ckpt.Limits{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := preflight.Judge([]preflight.Place{{Name: "x", Root: ckpt.Read(t.Context(), tc.fsys, ckpt.Options{Limits: tc.limits})}}, loader)
 			require.False(t, r.OK())
-			if name != "a document too large" { // of the save itself
-				require.Contains(t, r.Why, tc.names)
-			}
+			require.Contains(t, r.Why+told(r), tc.names)
 		})
 	}
 	for name, fsys := range map[string]fs.FS{"trainer": whole, "tags": tags, "torchtitan": titans} {
