@@ -53,6 +53,7 @@ func TestCountersOfTheTrainer(t *testing.T) {
 		"steps skipped":                       {[]counted{{100, 97, 97}, {200, 195, 195}}, true, ""},
 		"steps skipped since":                 {[]counted{{100, 100, 100}, {200, 197, 197}}, true, ""},
 		"steps skipped, without a scaler":     {[]counted{{100, 100, 100}, {200, 197, 197}}, false, ""},
+		"half of the steps skipped":           {[]counted{{100, 100, 100}, {200, 150, 150}}, true, ""},
 		"steps skipped, one save":             {[]counted{{200, 197, 197}}, true, ""},
 		"begun with an optimizer":             {[]counted{{100, 5100, 100}, {200, 5200, 200}}, false, ""},
 		"begun with an optimizer, one save":   {[]counted{{100, 5100, 100}}, false, ""},
@@ -92,6 +93,13 @@ func TestCountersOfTheTrainer(t *testing.T) {
 	}
 }
 
+// An optimizer counts on: where all saves have one count, the first has it.
+func TestOptimizersOfOneCount(t *testing.T) {
+	r := judge(t, loader, trainer(t, false, counted{100, 1600, 100}, counted{200, 1600, 200}, counted{300, 1600, 300}))
+	require.False(t, r.OK())
+	require.EqualValues(t, 100, r.Frontier.V)
+}
+
 // zero is a tag of ZeRO in which the optimizers of both ranks count so many steps.
 func zero(t *testing.T, fsys fstest.MapFS, dir string, step, skipped int, counts ...int) {
 	t.Helper()
@@ -115,6 +123,7 @@ func TestCountersOfDeepSpeed(t *testing.T) {
 	}{
 		"each step":                         {[]tag{{100, 0, []int{100, 100}}, {200, 0, []int{200, 200}}}, epoch.Converged},
 		"steps skipped":                     {[]tag{{100, 3, []int{97, 97}}, {200, 5, []int{195, 195}}}, epoch.Converged},
+		"half of the steps skipped":         {[]tag{{100, 0, []int{100, 100}}, {200, 100, []int{100, 100}}}, epoch.Converged},
 		"begun with an optimizer":           {[]tag{{100, 0, []int{5100, 5100}}, {200, 0, []int{5200, 5200}}}, epoch.Converged},
 		"begun with an optimizer, one save": {[]tag{{200, 0, []int{5200, 5200}}}, epoch.Converged},
 		"four steps a step":                 {[]tag{{100, 0, []int{400, 400}}, {200, 0, []int{800, 800}}}, epoch.Converged},

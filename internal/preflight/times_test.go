@@ -242,3 +242,30 @@ func TestTimesInPlace(t *testing.T) {
 		require.True(t, preflight.Judge([]preflight.Place{{Name: "x", Root: root}}, model.Optional[int64]{}).OK(), name)
 	}
 }
+
+// The names of a save's files are in no order in which a framework writes them, however long each takes to copy;
+// nor is a tracker older than all that it commits.
+func TestTimesOfOneSaveInOrder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		apart time.Duration
+		want  bool
+	}{
+		"by name":        {3 * time.Minute, true},
+		"from the last":  {-3 * time.Minute, true},
+		"by name, hours": {2 * time.Hour, true},
+	} {
+		fsys := fstest.MapFS{}
+		hf(t, fsys, 200)
+		order(fsys, began, tc.apart, below(fsys, "checkpoint-200")...)
+		r := judge(t, loader, fsys)
+		require.Equal(t, tc.want, r.OK(), "%s: %s", name, r.Why)
+		later(fsys, 9*time.Hour, "checkpoint-200/rng_state.pth")
+		require.False(t, judge(t, loader, fsys).OK(), "%s, one overwritten since", name)
+	}
+	fsys := fstest.MapFS{}
+	megatronRanks(t, fsys, 200, nil, optimizerPair, rngPair)
+	order(fsys, began, 7*time.Minute, tracker, rank200, "iter_0000200/mp_rank_00/model_optim_rng.pt")
+	require.True(t, judge(t, loader, fsys).OK(), "all ranks are of one attempt")
+	fsys["iter_0000200/mp_rank_00/model_optim_rng.pt"].ModTime = began.Add(-time.Minute)
+	require.False(t, judge(t, loader, fsys).OK())
+}

@@ -114,6 +114,11 @@ func TestWeightsOnly(t *testing.T) {
 			titan(f, 100, true)
 			put(f, "step-200", 200, "layers.0.weight", "optimizer.state.layers.0.weight.exp_avg", "lr_scheduler", "train_state.step")
 		}, epoch.Converging, 100, "the first dataloader state, which is absent"},
+		"torchtitan, a data loader since, cut off": {func(_ *testing.T, f folder) {
+			put(f, "step-100", 100, "layers.0.weight", "optimizer.state.layers.0.weight.exp_avg", "train_state.step")
+			titan(f, 200, true)
+			delete(f, "step-200/__1_0.distcp")
+		}, epoch.Converging, 100, "which is absent"},
 		"DCP of a model":                 {func(_ *testing.T, f folder) { put(f, "", 100, "layers.0.weight", "norm.bias") }, preflight.WeightsOnly, none, "no item in .metadata"},
 		"DCP of a model, in a key":       {func(_ *testing.T, f folder) { put(f, "", 100, "model.layers.0.weight") }, preflight.WeightsOnly, none, "no item in .metadata"},
 		"DCP, an optimizer by its state": {func(_ *testing.T, f folder) { put(f, "", 100, "app.w", "app.w.exp_avg", "step") }, epoch.Converged, 100, ""},
@@ -233,6 +238,18 @@ func TestWeightsOnly(t *testing.T) {
 			require.True(t, accepted.OK(), accepted.Why)
 			require.Equal(t, r.Epoch.OK, accepted.Frontier.OK)
 		})
+	}
+}
+
+// Of several places each must have more than weights.
+func TestWeightsOnlyInOnePlace(t *testing.T) {
+	full := fstest.MapFS{"last.ckpt": lightningCkpt(t, 200, pair{"optimizer_states", []any{1}})}
+	weights := fstest.MapFS{"last.ckpt": lightningCkpt(t, 200)}
+	require.True(t, judge(t, loader, full, full).OK())
+	for _, places := range [][]fstest.MapFS{{full, weights}, {weights, full}, {weights, weights}} {
+		r := judge(t, loader, places...)
+		require.Equal(t, preflight.WeightsOnly, r.Verdict, r.Why)
+		require.False(t, r.Frontier.OK)
 	}
 }
 
