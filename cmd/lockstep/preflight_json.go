@@ -98,8 +98,11 @@ func writePreflightJSON(w io.Writer, r *preflight.Result) error {
 func saveOf(s *preflight.Save) saveOutput {
 	j := &s.Judgement
 	out := saveOutput{
-		Epoch: known(s.Epoch), Verdict: s.Verdict(), WeightsOnly: s.WeightsOnly, Format: string(s.Format), Paths: append([]string{}, s.Paths...),
+		Epoch: known(s.Epoch), Verdict: s.Verdict(), Format: string(s.Format), Paths: append([]string{}, s.Paths...),
 		Domains: j.Domains, Held: []heldOutput{}, Missing: []doubtOutput{}, MissingCount: j.MissingCount, Problems: problemsOf(s.Problems),
+	}
+	if s.IsWeightsOnly() {
+		out.WeightsOnly = s.WeightsOnly
 	}
 	for _, h := range j.Held {
 		held := heldOutput{Epoch: h.Epoch, Count: h.Count, Domains: []domainOutput{}}

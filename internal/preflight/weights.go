@@ -29,6 +29,9 @@ func (s *Save) resumable() bool {
 	return s.WeightsOnly == "" || s.Export || len(s.full) > 0 && !s.several
 }
 
+// IsWeightsOnly reports whether the save has weights and nothing else of a job, as an export has by its nature.
+func (s *Save) IsWeightsOnly() bool { return s.Export || !s.resumable() }
+
 // Verdict is what is known of the save, whatever a caller accepts.
 func (s *Save) Verdict() epoch.Verdict {
 	if s.Judgement.Verdict == epoch.Converged && !s.resumable() {

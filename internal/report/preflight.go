@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,7 +69,7 @@ func allConfirm(s *preflight.Save) string {
 	if !s.Epoch.OK {
 		text += "; nothing in it says of which epoch it is"
 	}
-	if s.WeightsOnly != "" {
+	if s.IsWeightsOnly() {
 		text += "; weights only: " + s.WeightsOnly
 	}
 	return text
@@ -95,6 +96,8 @@ func preflightVerdict(r *preflight.Result) string {
 
 func frontierText(r *preflight.Result) string {
 	switch {
+	case !r.Frontier.OK && slices.ContainsFunc(r.Saves, func(s preflight.Save) bool { return s.Verdict() == preflight.WeightsOnly }):
+		return "none: no save that is whole can be resumed from"
 	case !r.Frontier.OK:
 		return "none: no epoch is confirmed by every domain"
 	case r.OK() && !r.Lagging:

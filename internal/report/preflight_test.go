@@ -98,3 +98,33 @@ func FuzzPreflight(f *testing.F) {
 		}
 	})
 }
+
+// Weights alone are said to be so: where that keeps a job from its resume, where it is accepted, and of an export.
+// That another file of the same step has them alone is not said of the one that is taken.
+func TestPreflightWeightsOnly(t *testing.T) {
+	part := func(path, why string) ckpt.Save {
+		return ckpt.Save{
+			Format: ckpt.FormatLightning, Path: path, Epoch: model.Some[int64](200), WeightsOnly: why,
+			Domains: []ckpt.Domain{someDomain(path, model.DomainCommitted, 200)},
+		}
+	}
+	weights, whole := part("last.ckpt", "it has no optimizer"), part("last.ckpt", "")
+	text := preflightText(t, judged(weights))
+	require.Contains(t, text, "Not safe to resume from epoch 200: complete, weights only: cannot resume")
+	require.Contains(t, text, "verdict       complete, weights only: cannot resume training")
+	require.Contains(t, text, "newest safe   none: no save that is whole can be resumed from")
+
+	root := &ckpt.Root{Saves: []ckpt.Save{weights}}
+	accepted := preflight.JudgeAccepting([]preflight.Place{{Name: "x", Root: root}}, model.Optional[int64]{}, preflight.Accept{WeightsOnly: true})
+	oneLine := func(r *preflight.Result) string { return strings.ReplaceAll(preflightText(t, r), "\n", " ") }
+	require.Contains(t, oneLine(accepted), "its one domain confirms it; weights only: it has no optimizer.")
+
+	export := weights
+	export.Export, export.Format = true, ckpt.FormatSafetensors
+	require.Contains(t, oneLine(judged(export)), "its one domain confirms it; weights only: ")
+	both := preflightText(t, judged(part("epoch=1-step=200.ckpt", "it has no optimizer"), whole))
+	require.True(t, strings.HasPrefix(both, "Safe to resume from epoch 200: all 2 domains confirm it.\n"), both)
+
+	empty := preflight.JudgeAccepting([]preflight.Place{{Name: "x", Root: &ckpt.Root{Empty: true, Bare: true}}}, model.Optional[int64]{}, preflight.Accept{Empty: true})
+	require.True(t, strings.HasPrefix(preflightText(t, empty), "No checkpoint: first start."))
+}
