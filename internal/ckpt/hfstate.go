@@ -36,6 +36,7 @@ func (h *hf) readTags() {
 	h.root.Counts.Folders += inner.Counts.Folders
 	h.root.Counts.BytesRead += inner.Counts.BytesRead
 	h.root.Counts.TooLarge += inner.Counts.TooLarge
+	paced := h.pace(&inner)
 	for i := range inner.Saves {
 		b := &builder{scan: h.scan, save: inner.Saves[i]}
 		if b.save.World.OK && h.world == 0 {
@@ -46,12 +47,35 @@ func (h *hf) readTags() {
 	for _, p := range inner.Problems {
 		h.problem(&h.save, p)
 	}
-	h.innerLatest(&inner)
+	h.innerLatest(&inner, paced)
+}
+
+// pace takes the step of the only tag for a count, as of the optimizer's own steps, where it is not the step of the
+// save and all that is in the tag agrees on it: a trainer may make several steps of DeepSpeed in one of its own.
+func (h *hf) pace(inner *Root) bool {
+	if len(inner.Saves) != 1 || !h.step.OK {
+		return false
+	}
+	tag := &inner.Saves[0]
+	if !tag.Epoch.OK || tag.Epoch == h.step || onlyOwn(tag) != tag.Epoch {
+		return false
+	}
+	of := tag.Domains[0].Domain
+	for i := range tag.Domains {
+		d := &tag.Domains[i]
+		d.Epoch, d.Own, d.Witness = model.Optional[int64]{}, false, ""
+		if d.Kind == model.DomainOptimizer {
+			of = d.Domain
+		}
+	}
+	tag.counters = append(tag.counters, counter{domain: of, of: "steps of DeepSpeed", file: tag.Path, n: tag.Epoch.V, step: h.step.V, want: h.step.V})
+	tag.Problems = slices.DeleteFunc(tag.Problems, func(p Problem) bool { return p.Severity == Mixed })
+	return true
 }
 
 // innerLatest compares with the save what its own latest names, of which DeepSpeed loads the model
-// and the optimizer whatever else lies beside.
-func (h *hf) innerLatest(inner *Root) {
+// and the optimizer whatever else lies beside. A tag that counts at a pace of its own says no step.
+func (h *hf) innerLatest(inner *Root, paced bool) {
 	file := h.f.join(deepspeedLatest)
 	i := h.domain(model.DomainCommit, deepspeedLatest, file)
 	if len(inner.Resumes) == 0 || inner.Resumes[0].Path == "" {
@@ -62,7 +86,7 @@ func (h *hf) innerLatest(inner *Root) {
 	switch {
 	case !slices.ContainsFunc(inner.Saves, func(s Save) bool { return s.Path == r.Path }):
 		h.missing(i, CheckTracker, r.Path, "got no such folder; want it: %s names it", deepspeedLatest)
-	case r.Epoch.OK:
+	case r.Epoch.OK && !paced:
 		h.hold(i, r.Epoch.V, "what it names", file)
 	}
 }

@@ -37,9 +37,12 @@ func rootTorchtitan(s *scan, f *folder) bool {
 			resume.Path, resume.Epoch = f.join(fmt.Sprintf("step-%d", d.epoch)), model.Some(d.epoch)
 		}
 		b := s.newSave(FormatTorchtitan, d.path, model.Some(d.epoch))
+		b.initial = d.epoch == 0 // a seed, of which the loader takes the model alone
 		if sub.has(safetensorsIndex) && !isDCP(sub) {
 			b.readSafetensors(sub)
-			b.save.WeightsOnly = "it has no files of DCP, but a model in safetensors (last_save_in_hf)"
+			if !b.initial {
+				b.save.WeightsOnly = "it has no files of DCP, but a model in safetensors (last_save_in_hf)"
+			}
 		} else {
 			b.readDCP(sub)
 			b.weightsOfDCP(noOptimizerItem + " (last_save_model_only)")

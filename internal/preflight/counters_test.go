@@ -180,3 +180,41 @@ func TestSchedulerOfTheTrainerWithDeepSpeed(t *testing.T) {
 		require.Equal(t, tc.want, r.OK(), "%s: %s %+v", name, r.Why, r.Judged.Problems)
 	}
 }
+
+// A trainer makes several steps of DeepSpeed in one of its own: the tag in its save counts them.
+func TestTagsThatCountOtherSteps(t *testing.T) {
+	type save struct {
+		step, tag int
+		counts    []int
+	}
+	for name, tc := range map[string]struct {
+		saves []save
+		want  bool
+	}{
+		"each step":                      {[]save{{100, 100, []int{100, 100}}, {200, 200, []int{200, 200}}}, true},
+		"16 steps a step":                {[]save{{100, 1600, []int{1600, 1600}}, {200, 3200, []int{3200, 3200}}}, true},
+		"16 steps a step, one save":      {[]save{{100, 1600, []int{1600, 1600}}}, true},
+		"four a step, of three saves":    {[]save{{100, 400, []int{400, 400}}, {200, 800, []int{800, 800}}, {300, 1200, []int{1200, 1200}}}, true},
+		"begun with an engine":           {[]save{{100, 5100, []int{5100, 5100}}, {200, 5200, []int{5200, 5200}}}, true},
+		"the tag of the save before":     {[]save{{100, 100, []int{100, 100}}, {200, 100, []int{100, 100}}}, false},
+		"the same, of 16 steps a step":   {[]save{{100, 1600, []int{1600, 1600}}, {200, 1600, []int{1600, 1600}}}, false},
+		"a tag of a save that is gone":   {[]save{{100, 100, []int{100, 100}}, {200, 150, []int{150, 150}}}, false},
+		"an older tag, and nothing else": {[]save{{200, 100, []int{100, 100}}}, false},
+		"ranks that differ":              {[]save{{100, 1600, []int{1600, 1500}}}, false},
+	} {
+		fsys := fstest.MapFS{}
+		for _, of := range tc.saves {
+			dir := fmt.Sprintf("checkpoint-%d/", of.step)
+			hf(t, fsys, of.step)
+			delete(fsys, dir+"optimizer.pt")
+			delete(fsys, dir+"rng_state.pth")
+			zero(t, fsys, dir, of.tag, 0, of.counts...)
+			for rank := range of.counts {
+				fsys[fmt.Sprintf("%srng_state_%d.pth", dir, rank)] = torchFile(t, pair{"python", rank})
+			}
+		}
+		r := judge(t, loader, fsys)
+		require.Equal(t, tc.want, r.OK(), "%s: %s %+v", name, r.Why, r.Judged.Problems)
+		require.EqualValues(t, tc.saves[len(tc.saves)-1].step, r.Epoch.V)
+	}
+}

@@ -119,6 +119,7 @@ func TestWeightsOnly(t *testing.T) {
 			titan(f, 200, true)
 			delete(f, "step-200/__1_0.distcp")
 		}, epoch.Converging, 100, "which is absent"},
+		"torchtitan, a seed":             {func(_ *testing.T, f folder) { titan(f, 0, false) }, epoch.Converged, 0, ""},
 		"DCP of a model":                 {func(_ *testing.T, f folder) { put(f, "", 100, "layers.0.weight", "norm.bias") }, preflight.WeightsOnly, none, "no item in .metadata"},
 		"DCP of a model, in a key":       {func(_ *testing.T, f folder) { put(f, "", 100, "model.layers.0.weight") }, preflight.WeightsOnly, none, "no item in .metadata"},
 		"DCP, an optimizer by its state": {func(_ *testing.T, f folder) { put(f, "", 100, "app.w", "app.w.exp_avg", "step") }, epoch.Converged, 100, ""},
