@@ -22,7 +22,7 @@ func isAdapter(f *folder) bool {
 }
 
 // adapterFolders are the folders of adapters in a save, and those that may be some but can not be looked into.
-func (b *builder) adapterFolders(f *folder) (all []*folder, failed map[string]error) {
+func adapterFolders(b *builder, f *folder) (all []*folder, failed map[string]error) {
 	failed = map[string]error{}
 	for _, e := range f.entries {
 		if !b.isFolder(f, e) {
@@ -38,16 +38,16 @@ func (b *builder) adapterFolders(f *folder) (all []*folder, failed map[string]er
 	return all, failed
 }
 
-func (b *builder) hasAdapters(f *folder) bool {
-	all, _ := b.adapterFolders(f)
+func hasAdapters(b *builder, f *folder) bool {
+	all, _ := adapterFolders(b, f)
 	return len(all) > 0
 }
 
-// adapters reads the adapters that lie in folders. The loader goes by which have weights, and leaves out others
+// readAdapters reads the adapters that lie in folders. The loader goes by which have weights, and leaves out others
 // without a word. seen are those of older saves, by name, and becomes those of this one too.
-func (b *builder) adapters(f *folder, seen map[string]string) {
+func readAdapters(b *builder, f *folder, seen map[string]string) {
 	there := map[string]bool{}
-	all, failed := b.adapterFolders(f)
+	all, failed := adapterFolders(b, f)
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		i := b.domain(model.DomainModel, path.Base(name), name)
 		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, failed[name].Error()})
@@ -55,7 +55,7 @@ func (b *builder) adapters(f *folder, seen map[string]string) {
 	for _, sub := range all {
 		name := path.Base(sub.path)
 		there[name] = true
-		b.adapter(sub, name)
+		readAdapter(b, sub, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if !there[name] {
@@ -68,8 +68,8 @@ func (b *builder) adapters(f *folder, seen map[string]string) {
 	}
 }
 
-// adapter reads one adapter: its configuration and its weights.
-func (b *builder) adapter(f *folder, name string) {
+// readAdapter reads one adapter: its configuration and its weights.
+func readAdapter(b *builder, f *folder, name string) {
 	i := b.domain(model.DomainModel, "adapter "+name, f.path)
 	if !f.has(adapterConfig) {
 		b.missing(i, CheckShards, f.join(adapterConfig), "got no such file; want it beside the weights of an adapter")

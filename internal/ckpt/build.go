@@ -98,7 +98,7 @@ func (b *builder) done() {
 		name = b.name
 	}
 	if !b.items.job {
-		b.weightsOfDCP(noOptimizerItem)
+		noteWeightsOfDCP(b, noOptimizerItem)
 	}
 	by := "name of " + name
 	epoch := b.save.Epoch

@@ -61,9 +61,9 @@ func saveDCP(s *scan, f *folder) bool {
 		b.save.Format = FormatLightning
 		b.lightningFile(f.join(lightningMeta), "meta")
 		b.lightningEpoch(s.name)
-		b.weightsOfDCP(saveWeightsOnly)
+		noteWeightsOfDCP(b, saveWeightsOnly)
 	case titan:
-		b.weightsOfDCP(noOptimizerItem)
+		noteWeightsOfDCP(b, noOptimizerItem)
 	}
 	b.done()
 	return true

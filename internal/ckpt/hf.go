@@ -40,7 +40,7 @@ func rootHF(s *scan, f *folder) bool {
 		b := s.newSave(FormatHFTrainer, d.path, model.Some(d.epoch))
 		b.readHF(sub)
 		b.accompanied(sub, have)
-		b.adapters(sub, adapters)
+		readAdapters(b, sub, adapters)
 		b.done()
 	}
 	s.root.Resumes = append(s.root.Resumes, Resume{Path: last.path, Epoch: model.Some(last.epoch), By: "the highest checkpoint-N"})
@@ -56,7 +56,7 @@ func saveHF(s *scan, f *folder) bool {
 	}
 	b := s.newSave(FormatHFTrainer, f.path, some(epoch, named))
 	b.readHF(f)
-	b.adapters(f, map[string]string{})
+	readAdapters(b, f, map[string]string{})
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
 	}
@@ -181,7 +181,7 @@ func (h *hf) model() {
 		}
 	case h.sharded("pytorch_model_fsdp_", model.DomainModel):
 	case h.hasDeepSpeed():
-	case !f.has(adapterConfig) && h.hasAdapters(f):
+	case !f.has(adapterConfig) && hasAdapters(h.builder, f):
 	default:
 		i := h.domain(model.DomainModel, "weights", "")
 		h.missing(i, CheckShards, f.path, "got no weights; want %s, %s or their shards", safetensorsSingle, torchSingle)

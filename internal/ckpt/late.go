@@ -45,7 +45,7 @@ func (b *builder) notOlder(domains []int, f *file, m *marker, does string) {
 			l.domains = append(l.domains, b.save.Domains[i].Domain)
 		}
 		b.save.late = append(b.save.late, l)
-	case b.copiedFolder(path.Dir(f.path)):
+	case copiedFolder(b, path.Dir(f.path)):
 	default:
 		for _, i := range domains[1:] {
 			if d := &b.save.Domains[i]; d.State != model.DomainAbsent {
@@ -68,7 +68,7 @@ func (b *builder) lateToo(file string, domains []int) {
 }
 
 // copiedFolder reports whether the times of all files of a folder are those of a copy.
-func (b *builder) copiedFolder(name string) bool {
+func copiedFolder(b *builder, name string) bool {
 	f, err := b.folder(name)
 	if err != nil {
 		return false

@@ -143,7 +143,7 @@ func (b *builder) lightningFile(name, id string) {
 		return
 	}
 	b.hold(i, n, "global_step", name)
-	b.lightningState(z)
+	noteLightning(b, z)
 }
 
 func (b *builder) lightningFolder(name string, have map[string]string) {
@@ -187,7 +187,7 @@ func (b *builder) lightningParts(f *folder) error {
 	}
 	if weights == f { // of the FSDP strategy, which writes what is no tensor last
 		b.lightningFile(f.join(lightningMeta), "meta")
-		b.weightsOfDCP(saveWeightsOnly)
+		noteWeightsOfDCP(b, saveWeightsOnly)
 	}
 	return nil
 }

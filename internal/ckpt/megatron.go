@@ -115,10 +115,10 @@ func (b *builder) readMegatronFiles(f *folder) {
 			if n, ok := z.number("iteration"); ok {
 				b.hold(i, n, "iteration", name)
 			}
-			b.megatronCommon(z, name)
+			noteMegatronCommon(b, z, name)
 		}
 	}
-	b.weightsOfDCP(noOptimizerItem + " (--no-save-optim)")
+	noteWeightsOfDCP(b, noOptimizerItem+" (--no-save-optim)")
 	b.readIntegrity(f)
 	b.readEnergon(f, 0)
 }

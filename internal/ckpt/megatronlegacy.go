@@ -48,7 +48,7 @@ func (b *builder) readMegatronLegacy(f *folder) {
 		i := b.domain(model.DomainModel, "all", f.path)
 		b.missing(i, CheckShards, f.path, "got no rank's folder; want mp_rank_00 and so on")
 	}
-	b.megatronState()
+	compareMegatronRanks(b)
 	b.readEnergon(f, world.dp)
 }
 
@@ -76,7 +76,7 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 		return megatronWorld{}, false
 	}
 	b.hold(i, n, "iteration", name)
-	bare := b.megatronRankState(z, dir, r.name)
+	bare := noteMegatronRank(b, z, dir, r.name)
 	arg := func(key string, def int64) int64 {
 		if n, ok := z.number("args", key); ok {
 			return n

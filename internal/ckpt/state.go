@@ -40,15 +40,15 @@ func (d *dcpState) note(fqn string) {
 	d.job = d.job || d.optimizer || dcpKind(fqn) != model.DomainModel || isStep(fqn) || strings.Contains(name, "train_state") || strings.HasPrefix(name, "trainer")
 }
 
-// weightsOfDCP notes that the items of a save of DCP are of a model alone.
-func (b *builder) weightsOfDCP(why string) {
+// noteWeightsOfDCP notes that the items of a save of DCP are of a model alone.
+func noteWeightsOfDCP(b *builder, why string) {
 	if b.items.any && !b.items.optimizer && !b.save.has(model.DomainOptimizer) && !b.initial {
 		b.save.WeightsOnly = cmp.Or(b.save.WeightsOnly, why)
 	}
 }
 
-// megatronCommon notes what common.pt has, and whether the states of random numbers were left out.
-func (b *builder) megatronCommon(z *torch, name string) {
+// noteMegatronCommon notes what common.pt has, and whether the states of random numbers were left out.
+func noteMegatronCommon(b *builder, z *torch, name string) {
 	if v, ok := z.get("optimizer"); ok && v.Kind() != pickle.None {
 		b.save.hold(model.DomainOptimizer)
 	}
@@ -60,9 +60,9 @@ func (b *builder) megatronCommon(z *torch, name string) {
 
 const noRNG = "got a save without rng_state; want it: it was saved with --no-save-rng, and a resume needs --no-load-rng"
 
-// megatronRankState notes what a rank's file has beside its model. It reports whether the rank was to save no
+// noteMegatronRank notes what a rank's file has beside its model. It reports whether the rank was to save no
 // optimizer.
-func (b *builder) megatronRankState(z *torch, dir *folder, rank string) bool {
+func noteMegatronRank(b *builder, z *torch, dir *folder, rank string) bool {
 	has := func(key string) bool {
 		v, ok := z.get(key)
 		return ok && v.Kind() != pickle.None
@@ -80,8 +80,8 @@ func (b *builder) megatronRankState(z *torch, dir *folder, rank string) bool {
 	return ok && v.Int() == 1 && !s.optimizer
 }
 
-// megatronState compares what the ranks have: all have an optimizer, and states of random numbers, or none has.
-func (b *builder) megatronState() {
+// compareMegatronRanks compares what the ranks have: all have an optimizer, and states of random numbers, or none has.
+func compareMegatronRanks(b *builder) {
 	optimizers, states := 0, 0
 	for _, r := range b.ranks {
 		if r.optimizer {
@@ -106,9 +106,9 @@ func (b *builder) megatronState() {
 	}
 }
 
-// lightningState notes what a file of Lightning has beside its model. Its loader refuses one without
+// noteLightning notes what a file of Lightning has beside its model. Its loader refuses one without
 // optimizer_states; that there are no optimizers is an empty list.
-func (b *builder) lightningState(z *torch) {
+func noteLightning(b *builder, z *torch) {
 	_, weights := z.get("state_dict")
 	_, optimizers := z.get("optimizer_states")
 	switch {

@@ -45,7 +45,7 @@ func rootTorchtitan(s *scan, f *folder) bool {
 			}
 		} else {
 			b.readDCP(sub)
-			b.weightsOfDCP(noOptimizerItem + " (last_save_model_only)")
+			noteWeightsOfDCP(b, noOptimizerItem+" (last_save_model_only)")
 		}
 		b.done()
 	}
