@@ -44,7 +44,9 @@ func (b *builder) readEnergon(f *folder, dp int64) {
 	var found []int64
 	for _, r := range megatronRanks(f) {
 		dir, err := b.folder(f.join(r.name))
-		if err != nil {
+		if err != nil { // it may hold some
+			i := b.domain(model.DomainDataLoader, r.name, f.join(r.name))
+			b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, f.join(r.name), err.Error()})
 			continue
 		}
 		for _, e := range dir.entries {

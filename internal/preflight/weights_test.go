@@ -342,6 +342,8 @@ func TestInputReadInPart(t *testing.T) {
 	tags["best/x"] = text("")
 	adapters := fstest.MapFS{"checkpoint-200/policy/adapter_config.json": text("{}"), "checkpoint-200/policy/adapter_model.safetensors": safetensorsFile()}
 	hf(t, adapters, 200)
+	loaders := fstest.MapFS{"iter_0000200/mp_rank_00/train_dataloader_dprank000.pt": torchFile(t, pair{"sample", 1})}
+	megatronDist(t, loaders, "iter_0000200", 200, nil, "optimizer.state.exp_avg.w")
 	titans := fstest.MapFS{}
 	titan(titans, 100, true)
 	titan(titans, 200, true)
@@ -357,6 +359,7 @@ func TestInputReadInPart(t *testing.T) {
 		"older saves left out":  {whole, ckpt.Limits{Saves: 1}, "has 1 more saves than are read"},
 		"a document too large":  {whole, ckpt.Limits{JSON: 3}, "trainer_state.json: got "},
 		"an adapter":            {unreadable{adapters, "checkpoint-200/policy"}, ckpt.Limits{}, "checkpoint-200/policy: permission denied"},
+		"data loaders":          {unreadable{loaders, "iter_0000200/mp_rank_00"}, ckpt.Limits{}, "iter_0000200/mp_rank_00: permission denied"},
 		"a tag of the user's":   {unreadable{tags, "best"}, ckpt.Limits{}, "best: permission denied"},
 		"the folder of the job": {unreadable{whole, "."}, ckpt.Limits{}, ""},
 	} {
