@@ -3,6 +3,7 @@
 package ckpt
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,11 +11,13 @@ import (
 	"syscall"
 )
 
-// Dir is a folder of the file system as an fs.FS. Links that lead out of it are refused by
-// the kernel's own walk of the path, and opening a pipe does not wait for a writer.
+// Dir is a folder of the file system as an fs.FS. Links that lead out of it are refused, but for those of a
+// snapshot in a cache of the Hugging Face hub to its blobs. Opening a pipe does not wait for a writer.
 type Dir struct {
-	root *os.Root
-	name string
+	root   *os.Root
+	name   string
+	places []string // its absolute paths; the last is where it lies
+	hub    *hubRepo // nil where it is no snapshot of a hub cache
 }
 
 // OpenDir opens the folder at path, following links on the way to it.
@@ -23,34 +26,40 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open folder of checkpoints: %w", err)
 	}
-	return &Dir{root, baseOf(path)}, nil
+	d := &Dir{root: root, places: places(path)}
+	if n := len(d.places); n > 0 {
+		d.name = filepath.Base(d.places[n-1])
+		d.hub = hubRepoOf(d.places[n-1])
+	}
+	return d, nil
 }
 
-// baseOf is what a folder is called where it lies, whatever link or relative path leads to it; "" where
-// that can not be told.
-func baseOf(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return ""
-	}
-	if to, err := filepath.EvalSymlinks(abs); err == nil {
-		abs = to
-	}
-	return filepath.Base(abs)
-}
-
-// Name is what the folder is called.
+// Name returns what the folder is called where it lies, whatever link or relative path leads to it; "" where
+// that is not known.
 func (d *Dir) Name() string { return d.name }
 
 // Close closes the folder.
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error {
+	if d.hub != nil {
+		return errors.Join(d.root.Close(), d.hub.root.Close())
+	}
+	return d.root.Close()
+}
 
 // Open implements fs.FS.
 func (d *Dir) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK
+	f, err := d.root.OpenFile(name, flags, 0)
+	if err != nil {
+		var root *os.Root
+		var rel string
+		if root, rel, err = d.otherwise("open", name, err); err == nil {
+			f, err = root.OpenFile(rel, flags, 0)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +67,31 @@ func (d *Dir) Open(name string) (fs.File, error) {
 }
 
 // Stat implements fs.StatFS.
-func (d *Dir) Stat(name string) (fs.FileInfo, error) { return d.root.Stat(name) }
+func (d *Dir) Stat(name string) (fs.FileInfo, error) {
+	info, err := d.root.Stat(name)
+	if err != nil {
+		var root *os.Root
+		var rel string
+		if root, rel, err = d.otherwise("stat", name, err); err == nil {
+			return root.Stat(rel)
+		}
+	}
+	return info, err
+}
+
+// otherwise resolves a path that the root refuses, as it has a link that is absolute or leads out of it.
+func (d *Dir) otherwise(op, name string, refused error) (*os.Root, string, error) {
+	if errors.Is(refused, fs.ErrNotExist) || len(d.places) == 0 {
+		return nil, "", refused
+	}
+	root, rel, err := d.follow(name)
+	switch {
+	case err != nil:
+		return nil, "", &fs.PathError{Op: op, Path: name, Err: err}
+	case root == d.root && rel == name: // it has no link, so that another is the reason
+		return nil, "", refused
+	}
+	return root, rel, nil
+}
 
 type dirFile struct{ *os.File }

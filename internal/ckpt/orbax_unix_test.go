@@ -27,7 +27,7 @@ func TestOrbaxFilesAreOpened(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			require.NoError(t, os.WriteFile(out, []byte("{}"), 0o600))
 			return os.Symlink(out, name)
-		}, "path escapes from parent"},
+		}, "which lies outside of the folder"},
 	}
 	marked := func(t *testing.T) string {
 		t.Helper()

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxHops is how many links one path may lead through, as in Linux.
+const maxHops = 40
+
+var errLoop = errors.New("got a loop of links; want a file")
+
+// hubRepo is the folder of one repository in a cache of the Hugging Face hub, of which the folder that was
+// given is a snapshot: its files are links to ../../blobs.
+type hubRepo struct {
+	path string // absolute
+	root *os.Root
+}
+
+// hubRepoOf opens the repository that a folder is a snapshot of: DIR/models--ORG--NAME/snapshots/REVISION.
+// Nil where it is none.
+func hubRepoOf(folder string) *hubRepo {
+	parts := strings.Split(filepath.ToSlash(folder), "/")
+	for i := len(parts) - 2; i > 0; i-- {
+		kind, _, cache := strings.Cut(parts[i-1], "--")
+		if parts[i] != "snapshots" || !cache || !slices.Contains([]string{"models", "datasets", "spaces"}, kind) {
+			continue
+		}
+		at := filepath.FromSlash(strings.Join(parts[:i], "/"))
+		root, err := os.OpenRoot(at)
+		if err != nil {
+			return nil
+		}
+		return &hubRepo{at, root}
+	}
+	return nil
+}
+
+// places are the absolute paths under which a folder is known: as it was given, and where it lies.
+func places(folder string) []string {
+	abs, err := filepath.Abs(folder)
+	if err != nil {
+		return nil
+	}
+	all := []string{abs}
+	if to, err := filepath.EvalSymlinks(abs); err == nil && to != abs {
+		all = append(all, to)
+	}
+	return all
+}
+
+// below returns the rest of a path below a folder, "." for the folder itself.
+func below(folder, abs string) (string, bool) {
+	rel, err := filepath.Rel(folder, abs)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// follow resolves the links of a path, of which one is absolute or leads through a folder above. It returns
+// a path without links and the root that it is of. What the path leads to is opened within that root alone,
+// so that a link which is changed meanwhile can not lead out of it either.
+func (d *Dir) follow(name string) (*os.Root, string, error) {
+	done, rest, link := ".", name, ""
+	for hops := 0; rest != ""; {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		switch {
+		case part == "" || part == ".":
+			continue
+		case part == ".." && done != ".":
+			done = path.Dir(done)
+			continue
+		}
+		at := path.Join(done, part)
+		outside := part == ".."
+		if !outside {
+			info, err := d.root.Lstat(at)
+			if err != nil {
+				return nil, "", clause(err)
+			}
+			if info.Mode()&fs.ModeSymlink == 0 {
+				done = at
+				continue
+			}
+			if hops++; hops > maxHops {
+				return nil, "", errLoop
+			}
+			if link, err = d.root.Readlink(at); err != nil {
+				return nil, "", clause(err)
+			}
+			if !filepath.IsAbs(link) {
+				rest = filepath.ToSlash(link) + "/" + rest
+				continue
+			}
+		}
+		abs := filepath.Join(link, filepath.FromSlash(rest))
+		if outside {
+			abs = filepath.Join(d.places[len(d.places)-1], "..", filepath.FromSlash(rest))
+		}
+		root, rel, ok := d.within(abs)
+		switch {
+		case !ok:
+			return nil, "", errors.New("got a link to " + quote(link) + ", which lies outside of the folder; want one within it: give the folder that holds both, or copy the file")
+		case root != d.root:
+			return root, rel, nil
+		}
+		done, rest = ".", rel
+	}
+	return d.root, done, nil
+}
+
+// within returns the root that an absolute path lies in, and the path in it. Of a hub cache only blobs count.
+func (d *Dir) within(abs string) (*os.Root, string, bool) {
+	for _, folder := range d.places {
+		if rel, ok := below(folder, abs); ok {
+			return d.root, rel, true
+		}
+	}
+	if d.hub != nil {
+		if rel, ok := below(d.hub.path, abs); ok && strings.HasPrefix(rel, "blobs/") {
+			return d.hub.root, rel, true
+		}
+	}
+	return nil, "", false
+}
