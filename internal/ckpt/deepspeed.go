@@ -110,6 +110,9 @@ func (s *scan) deepspeedTags(f *folder) []deepspeedSave {
 			}
 			continue
 		}
+		if s.isUniversal(sub) {
+			continue
+		}
 		if ok || isDeepSpeed(sub) {
 			out = append(out, deepspeedSave{e.Name(), some(n, ok), sub})
 		}
@@ -119,6 +122,13 @@ func (s *scan) deepspeedTags(f *folder) []deepspeedSave {
 		}
 	}
 	return out
+}
+
+// isUniversal reports whether a folder is a copy of a tag that ds_to_universal.py has converted: a folder of
+// each parameter in "zero", and no shard of an optimizer. A resume takes it only where it is asked to.
+func (s *scan) isUniversal(f *folder) bool {
+	e, ok := f.find("zero")
+	return ok && s.isFolder(f, e) && !slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool { return deepspeedOptim.MatchString(e.Name()) })
 }
 
 func saveDeepSpeed(s *scan, f *folder) bool {

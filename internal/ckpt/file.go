@@ -44,10 +44,15 @@ func (s *scan) open(path string) (*file, error) {
 		return nil, errors.New("got a file that can only be read in order; want one with random access")
 	}
 	s.root.Counts.Files++
-	return &file{
+	out := &file{
 		path: path, size: info.Size(), mod: info.ModTime(), from: f, at: at, counts: &s.root.Counts,
 		again: func() (*file, error) { return s.open(path) },
-	}, nil
+	}
+	if err := out.pointer(); err != nil {
+		out.close()
+		return nil, err
+	}
+	return out, nil
 }
 
 // ReadAt implements io.ReaderAt. A file that was closed is opened anew for the time of the

@@ -57,6 +57,9 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 	case errors.Is(err, fs.ErrNotExist):
 		b.missing(i, CheckShards, name, "got no such file; want it")
 		return nil
+	case errors.Is(err, errPointer):
+		b.missing(i, CheckShards, name, "%v", err)
+		return nil
 	case err != nil:
 		b.doubt(i, "tentative", Problem{CheckInput, Unreadable, name, err.Error()})
 		return nil
