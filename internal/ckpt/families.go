@@ -18,6 +18,7 @@ var families = []struct {
 	{"Megatron's iter_N", prefixed("iter_")},
 	{"torchtitan's step-N", prefixed("step-")},
 	{"Hugging Face's checkpoint-N", prefixed(hfPrefix)},
+	{"verl's global_step_N", prefixed(verlPrefix)},
 	{deepspeedFamily, prefixed(deepspeedTag)},
 	{"Lightning's *.ckpt", isLightningName},
 	{"DCP's .metadata", func(name string) bool { return name == dcpMetadata }},

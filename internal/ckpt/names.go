@@ -38,3 +38,6 @@ func overlong(name, prefix string) bool {
 }
 
 func some(n int64, ok bool) model.Optional[int64] { return model.Optional[int64]{V: n, OK: ok} }
+
+// quantity writes a number in decimal digits.
+func quantity(n int64) string { return strconv.FormatInt(n, 10) }

@@ -241,3 +241,18 @@ func shardOf(name string) (n int64, ok bool) {
 	}
 	return n, true
 }
+
+// safetensorsAs looks at one file as a domain that the caller names.
+func (b *builder) safetensorsAs(i int, name string) {
+	f := b.shard(i, name, 8, nil)
+	if f == nil {
+		return
+	}
+	defer f.close()
+	h, err := safetensors.Read(f, f.size, safetensors.Limits{})
+	if err != nil {
+		b.unread(i, CheckSize, name, err)
+		return
+	}
+	b.holdStep(i, h.Metadata, name)
+}

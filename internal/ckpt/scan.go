@@ -24,6 +24,10 @@ type layout struct {
 
 // layouts are tried in this order: those that can be told most surely come first.
 var layouts = []layout{
+	{root: rootVerl},
+	{root: rootNanotron, save: saveNanotron},
+	{root: rootOLMoCore, save: saveOLMoCore},
+	{root: rootAccelerate, save: saveAccelerate},
 	{root: rootMegatron},
 	{root: rootTorchtitan},
 	{root: rootHF},
@@ -34,6 +38,8 @@ var layouts = []layout{
 	{save: saveDCP},
 	{save: saveOrbax},
 	{root: rootOrbax},
+	{save: saveVerl},
+	{root: rootAccelerateProject},
 	{save: saveSafetensors},
 }
 

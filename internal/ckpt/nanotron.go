@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// nanotron's layout, of src/nanotron/serialize: N/model of one file a tensor and rank, N/optimizer,
+// N/lr_scheduler and N/random with a file of each rank that writes one, N/checkpoint_metadata.json, and after a
+// barrier latest.txt beside.
+const (
+	nanotronTracker   = "latest.txt"
+	nanotronMeta      = "checkpoint_metadata.json"
+	nanotronModel     = "model"
+	nanotronOptimizer = "optimizer"
+	nanotronScheduler = "lr_scheduler"
+	nanotronRandom    = "random"
+	maxModelDepth     = 32 // folders of modules within each other
+)
+
+func isNanotron(f *folder) bool {
+	return f.has(nanotronMeta) || f.has(nanotronModel) && f.has(nanotronOptimizer) && f.has("model_config.json")
+}
+
+// rootNanotron reads a folder of nanotron's. Its loader takes what latest.txt names.
+func rootNanotron(s *scan, f *folder) bool {
+	saves := s.dated(f, "")
+	if !s.anySave(saves, isNanotron) {
+		return false
+	}
+	t := s.tracker(f, nanotronTracker, number)
+	have := s.siblingsOf(paths(saves), func(name string) bool {
+		return slices.Contains([]string{"config.yaml", "model_config.json", nanotronModel, nanotronOptimizer, nanotronScheduler, nanotronRandom}, name)
+	})
+	tensors := map[string]string{}
+	for _, d := range saves {
+		for _, file := range s.files(d.path+"/"+nanotronModel, maxModelDepth) {
+			if name := strings.TrimPrefix(file, d.path+"/"); tensors[name] == "" {
+				tensors[name] = d.path
+			}
+		}
+	}
+	s.readEach(FormatNanotron, saves, func(b *builder, f *folder) {
+		b.readNanotron(f, have, tensors)
+		b.point(t)
+	})
+	r := Resume{By: t.file}
+	if t.there && t.err == nil {
+		r.Path, r.Epoch = f.join(quantity(t.epoch.V)), t.epoch
+	}
+	s.root.Resumes = append(s.root.Resumes, r)
+	return true
+}
+
+func saveNanotron(s *scan, f *folder) bool {
+	if !isNanotron(f) {
+		return false
+	}
+	epoch, named := number(s.name)
+	b := s.newSave(FormatNanotron, f.path, some(epoch, named))
+	b.readNanotron(f, nil, nil)
+	if !named {
+		b.save.Epoch = onlyOwn(&b.save)
+	}
+	b.done()
+	return true
+}
+
+// files lists the files of a folder and those below, so deep.
+func (s *scan) files(path string, depth int) (all []string) {
+	f, err := s.folder(path)
+	if err != nil || depth == 0 {
+		return nil
+	}
+	for _, e := range f.entries {
+		if s.isFolder(f, e) {
+			all = append(all, s.files(f.join(e.Name()), depth-1)...)
+		} else if isSafetensors(e) {
+			all = append(all, f.join(e.Name()))
+		}
+		if len(all) > s.opt.Limits.Entries {
+			return all[:s.opt.Limits.Entries]
+		}
+	}
+	return all
+}
+
+// readNanotron reads one save; tensors are the files of the model that its siblings have.
+func (b *builder) readNanotron(f *folder, have siblings, tensors map[string]string) {
+	b.nanotronMetadata(f)
+	b.expectSiblings(f, have, func(string) model.DomainKind { return model.DomainModel })
+	b.nanotronTensors(f, tensors)
+	var steps []innerStep
+	for _, part := range []struct {
+		name   string
+		kind   model.DomainKind
+		single string // the file that stands for all ranks in newer versions
+	}{
+		{nanotronOptimizer, model.DomainOptimizer, ""}, {nanotronScheduler, model.DomainScheduler, nanotronScheduler + ".pt"}, {nanotronRandom, model.DomainRNG, ""},
+	} {
+		if !f.has(part.name) {
+			b.missing(b.domain(part.kind, part.name, ""), CheckShards, f.join(part.name), "got no such folder; want it: a resume needs it")
+			continue
+		}
+		sub := b.subfolder(f.join(part.name), part.name, part.kind)
+		if sub == nil {
+			continue
+		}
+		dims := b.grid(sub, "", part.kind, func(i int, name string) {
+			if part.kind == model.DomainOptimizer {
+				steps = append(steps, b.countedShard(i, name))
+				return
+			}
+			b.torchShard(i, name, nil)
+		})
+		switch {
+		case dims == nil && part.single != "" && sub.has(part.single):
+			b.torchShard(b.domain(part.kind, part.single, sub.join(part.single)), sub.join(part.single), nil)
+		case dims == nil:
+			b.missing(b.domain(part.kind, part.name, ""), CheckShards, sub.path, "got no shard; want one of each rank")
+		}
+		if config := "optimizer_config.json"; sub.has(config) {
+			b.jsonFile(b.domain(model.DomainOptimizer, config, sub.join(config)), sub.join(config))
+		}
+	}
+	b.agreeSteps(steps)
+}
+
+// nanotronMetadata reads what rank 0 says of the save: its step.
+func (b *builder) nanotronMetadata(f *folder) {
+	name := f.join(nanotronMeta)
+	i := b.domain(model.DomainCommit, nanotronMeta, name)
+	x := b.shard(i, name, 1, nil)
+	if x == nil {
+		return
+	}
+	x.close()
+	var doc struct {
+		Metas struct {
+			Step *int64 `json:"last_train_step"`
+		} `json:"metas"`
+	}
+	switch err := b.json(name, &doc); {
+	case err != nil:
+		b.unread(i, CheckTorn, name, err)
+	case doc.Metas.Step == nil:
+		b.torn(i, CheckWitness, name, "got no last_train_step; want one")
+	default:
+		b.hold(i, *doc.Metas.Step, "last_train_step", name)
+	}
+}
+
+// nanotronTensors reads the model: of each tensor that is sharded every rank's file must be there, and each
+// that the siblings have, but where they are of other numbers of ranks.
+func (b *builder) nanotronTensors(f *folder, tensors map[string]string) {
+	files := b.files(f.join(nanotronModel), maxModelDepth)
+	if len(files) == 0 {
+		b.missing(b.domain(model.DomainModel, nanotronModel, ""), CheckShards, f.join(nanotronModel), "got no file of safetensors; want one of each tensor")
+		return
+	}
+	there, grids := map[string]bool{}, map[string]bool{}
+	for _, file := range files {
+		there[strings.TrimPrefix(file, f.path+"/")] = true
+	}
+	want := func(name, why string) {
+		if !there[name] {
+			b.missing(b.domain(model.DomainModel, name, ""), CheckShards, f.join(name), "got no such file; want it, as %s", why)
+		}
+	}
+	limit := int64(b.opt.Limits.Domains)
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		b.safetensorsAs(b.domain(model.DomainModel, name, f.join(name)), f.join(name))
+		ds := dimensionsOf(name)
+		grids[gridOf(ds)] = true
+		peers(name, ds, func(d dimension) bool { return d.name != "pp" }, limit, func(peer string) { want(peer, name+" says") })
+	}
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		if grids[gridOf(dimensionsOf(name))] {
+			want(name, "in "+tensors[name])
+		}
+	}
+}
+
+// gridOf writes the numbers of ranks of a shard's dimensions.
+func gridOf(ds []dimension) (out string) {
+	for _, d := range ds {
+		out += d.name + quantity(d.of) + " "
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/ckpt"
+)
+
+// nanotronSave writes a save of nanotron's, of so many ranks of tensor parallelism and two pipeline stages.
+func nanotronSave(t *testing.T, f fstest.MapFS, tp, step int) {
+	t.Helper()
+	dir := fmt.Sprintf("%d/", step)
+	f[dir+"config.yaml"] = document("a: 1")
+	f[dir+"model_config.json"] = document("{}")
+	f[dir+"checkpoint_metadata.json"] = document(fmt.Sprintf(`{"version": "1.4", "tp": %d, "dp": 1, "metas": {"last_train_step": %d}}`, tp, step))
+	for pp := range 2 {
+		f[fmt.Sprintf("%smodel/decoder/%d/norm/model_weight.safetensors", dir, pp)] = weightsOf("{}", "data")
+		for r := range tp {
+			f[fmt.Sprintf("%smodel/decoder/%d/mlp/model_weight_pp-rank-%d-of-2_tp-rank-%d-of-%d.safetensors", dir, pp, pp, r, tp)] = weightsOf("{}", "data")
+			rank := fmt.Sprintf("pp-%d-of-2_tp-%d-of-%d_exp-0-of-1.pt", pp, r, tp)
+			f[dir+"optimizer/optimizer_"+rank] = optimizerAt(t, step)
+			f[dir+"lr_scheduler/lr_scheduler_"+rank] = torchSaved(t, table{"last_epoch": step})
+			f[fmt.Sprintf("%srandom/tp-%d-of-%d_dp-0-of-1_pp-%d-of-2.pt", dir, r, tp, pp)] = torchSaved(t, table{"a": 1})
+		}
+	}
+}
+
+func TestNanotron(t *testing.T) {
+	whole := func(t *testing.T) fstest.MapFS {
+		t.Helper()
+		f := fstest.MapFS{"latest.txt": document("200")}
+		nanotronSave(t, f, 2, 100)
+		nanotronSave(t, f, 2, 200)
+		return f
+	}
+	const mlp = "200/model/decoder/1/mlp/model_weight_pp-rank-1-of-2_tp-rank-"
+	changes(t, whole, ckpt.FormatNanotron, 200, map[string]change{
+		"a shard of the optimizer gone": {do: without("200/optimizer/optimizer_pp-1-of-2_tp-1"), epoch: 200, newest: at(100), text: "optimizer optimizer_pp-1-of-2_tp-1-of-2_exp-0-of-1.pt, which is absent"},
+		"no optimizer":                  {do: without("200/optimizer/"), epoch: 200, newest: at(100), text: "a resume needs it"},
+		"no optimizer anywhere":         {do: without("200/optimizer/", "100/optimizer/"), epoch: 200, text: "a resume needs it"},
+		"a shard of the scheduler gone": {do: without("200/lr_scheduler/lr_scheduler_pp-0-of-2_tp-1"), epoch: 200, newest: at(100), text: "scheduler"},
+		"one scheduler for all": {do: func(f fstest.MapFS) {
+			for _, dir := range []string{"100/", "200/"} {
+				without(dir + "lr_scheduler/")(f)
+				f[dir+"lr_scheduler/lr_scheduler.pt"] = torchSaved(t, table{"last_epoch": 1})
+			}
+		}, want: true, epoch: 200, newest: at(200)},
+		"random states gone":        {do: without("200/random/tp-0-of-2_dp-0-of-1_pp-1"), epoch: 200, newest: at(100), text: "rng"},
+		"a shard of the model gone": {do: without(mlp + "1"), epoch: 200, newest: at(100), text: "tp-rank-1-of-2.safetensors, which is absent"},
+		"a tensor gone":             {do: without("200/model/decoder/1/norm/"), epoch: 200, newest: at(100), text: "got no such file; want it, as in 100"},
+		"a shard torn":              {do: cut("200/optimizer/optimizer_pp-0-of-2_tp-0-of-2_exp-0-of-1.pt"), epoch: 200, newest: at(100), text: "torn"},
+		"a tensor torn":             {do: cut(mlp + "0-of-2.safetensors"), epoch: 200, newest: at(100), text: "model"},
+		"a shard of another save":   {do: put("200/optimizer/optimizer_pp-0-of-2_tp-1-of-2_exp-0-of-1.pt", optimizerAt(t, 100)), epoch: 200, newest: at(100), text: "counts 100 steps; want 200"},
+		"metadata of another save":  {do: put("200/checkpoint_metadata.json", document(`{"metas": {"last_train_step": 100}}`)), epoch: 200, newest: at(100), text: "domains hold different epochs"},
+		"no metadata":               {do: without("200/checkpoint_metadata.json"), epoch: 200, newest: at(100), text: "checkpoint_metadata.json, which is absent"},
+		"the tracker is behind":     {do: all(put("latest.txt", document("100")), without("200/optimizer/optimizer_pp-1-of-2_tp-1")), want: true, epoch: 100, newest: at(100)},
+		"the tracker is ahead":      {do: put("latest.txt", document("300")), epoch: 300, newest: at(200), text: "no save of epoch 300"},
+		"no tracker":                {do: without("latest.txt"), newest: at(200), text: "a resume would find no save"},
+		"another number of ranks":   {do: func(f fstest.MapFS) { without("200/")(f); nanotronSave(t, f, 4, 200) }, want: true, epoch: 200, newest: at(200)},
+		"shards of two worlds":      {do: put("200/optimizer/optimizer_pp-0-of-2_tp-3-of-4_exp-0-of-1.pt", optimizerAt(t, 200)), epoch: 200, newest: at(100), text: "of another world"},
+		"ranks beyond measure":      {do: all(without("200/random/"), put("200/random/tp-0-of-99999999_dp-0-of-99999999_pp-0-of-99999999.pt", optimizerAt(t, 1))), epoch: 200, newest: at(100), text: "ranks by its name"},
+		"a model of git-lfs":        {do: put(mlp+"0-of-2.safetensors", lfsPointer("12345")), epoch: 200, newest: at(100), text: "run git lfs pull"},
+	})
+	r, ok := safe(t, below(whole(t), "200/"), ckpt.Options{})
+	require.True(t, ok, r.Why)
+	require.Equal(t, at(200), r.Epoch, "by what it says itself")
+}
+
+// A folder that is called by a number and is no save of nanotron's is Orbax's.
+func TestNanotron_NumbersOfOthers(t *testing.T) {
+	r := judgeDir(t, saves(t, "orbax", 100, 200))
+	require.True(t, r.OK(), r.Why)
+	require.Equal(t, ckpt.FormatOrbax, r.Judged.Format)
+}

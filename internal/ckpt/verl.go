@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// verl's layout, of verl/utils/checkpoint and its trainers: global_step_N/ROLE, a role being actor or critic
+// (of supervised fine-tuning the folder itself), data.pt, and the tracker of Megatron's name, last.
+const (
+	verlPrefix   = "global_step_"
+	verlData     = "data.pt"
+	verlDist     = "dist_ckpt"   // of the Megatron backend
+	verlHF       = "huggingface" // configuration, and weights where they are asked for
+	verlConfig   = "fsdp_config.json"
+	easyTracker  = "checkpoint_tracker.json" // of EasyR1, a fork
+	easyDataFile = "dataloader.pt"
+)
+
+var (
+	verlShard    = regexp.MustCompile(`^(model|optim|extra_state)_world_size_(\d+)_rank_(\d+)\.pt$`)
+	verlDataRank = regexp.MustCompile(`^data_(\d+)\.pt$`)
+)
+
+// verlNames are roles by their names alone: one that was cut off has nothing else.
+var verlNames = []string{"actor", "critic"}
+
+// verlKinds are the parts that each rank writes, by the beginning of their names.
+var verlKinds = []struct {
+	name string
+	kind model.DomainKind
+}{{"model", model.DomainModel}, {"optim", model.DomainOptimizer}, {"extra_state", model.DomainRNG}}
+
+// isVerlRole reports whether a folder holds the state of one role.
+func isVerlRole(f *folder) bool {
+	return f.has(verlDist) || f.has(verlConfig) || slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool { return verlShard.MatchString(e.Name()) })
+}
+
+// verlRoles names the folders of roles in a save; "" is the save itself.
+func (s *scan) verlRoles(f *folder) (roles []string) {
+	if isVerlRole(f) {
+		return []string{""}
+	}
+	s.eachFolder(f, func(e fs.DirEntry) {
+		sub, err := s.folder(f.join(e.Name()))
+		if err == nil && isVerlRole(sub) || slices.Contains(verlNames, e.Name()) {
+			roles = append(roles, e.Name())
+		}
+	})
+	return roles
+}
+
+// rootVerl reads the folder of verl's trainers. Their loader takes what the tracker names.
+func rootVerl(s *scan, f *folder) bool {
+	saves := s.dated(f, verlPrefix)
+	if len(saves) == 0 || !f.has(megatronTracker) && !f.has(easyTracker) && !s.anySave(saves, func(f *folder) bool { return len(s.verlRoles(f)) > 0 }) {
+		return false
+	}
+	t := s.verlTracker(f)
+	roles := map[string]string{}
+	for _, d := range saves {
+		if sub, err := s.folderOf(d); err == nil {
+			for _, role := range s.verlRoles(sub) {
+				roles[role] = d.path
+			}
+		}
+	}
+	s.readEach(FormatVerl, saves, func(b *builder, f *folder) {
+		b.readVerl(f, roles)
+		b.point(t)
+	})
+	r := Resume{By: t.file}
+	if t.there && t.err == nil {
+		r.Path, r.Epoch = f.join(verlPrefix+t.text), t.epoch
+	}
+	s.root.Resumes = append(s.root.Resumes, r)
+	return true
+}
+
+// verlTracker reads the tracker, or that of EasyR1.
+func (s *scan) verlTracker(f *folder) *tracker {
+	if f.has(megatronTracker) || !f.has(easyTracker) {
+		return s.tracker(f, megatronTracker, number)
+	}
+	var doc struct {
+		Last *int64 `json:"last_global_step"`
+	}
+	err := s.json(f.join(easyTracker), &doc)
+	t := s.tracker(f, easyTracker, func(string) (int64, bool) {
+		if err != nil || doc.Last == nil {
+			return 0, false
+		}
+		return *doc.Last, true
+	})
+	if t.err == nil {
+		t.text = quantity(t.epoch.V)
+	}
+	return t
+}
+
+func saveVerl(s *scan, f *folder) bool {
+	roles := s.verlRoles(f)
+	epoch, named := numbered(s.name, verlPrefix)
+	if len(roles) == 0 {
+		return false
+	}
+	b := s.newSave(FormatVerl, f.path, some(epoch, named))
+	b.readVerl(f, nil)
+	b.done()
+	return true
+}
+
+// readVerl reads one save: what each rank of each role wrote, and the state of the data.
+func (b *builder) readVerl(f *folder, siblings map[string]string) {
+	roles := b.verlRoles(f)
+	for _, role := range roles {
+		if role == "" {
+			b.readVerlRole(f, "")
+		} else if sub := b.subfolder(f.join(role), role, model.DomainModel); sub != nil {
+			b.readVerlRole(sub, role)
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(siblings)) {
+		if role != "" && !slices.Contains(roles, role) {
+			b.missing(b.domain(model.DomainModel, role, ""), CheckRetention, f.join(role), "got no state of %s; want it, as in %s", role, siblings[role])
+		}
+	}
+	if len(roles) == 0 && len(siblings) == 0 {
+		b.missing(b.domain(model.DomainModel, "actor", ""), CheckShards, f.path, "got no state of any role; want actor/model_world_size_N_rank_0.pt or actor/%s", verlDist)
+	}
+	b.readVerlData(f)
+}
+
+// readVerlData reads where the data stands: one file, or one of each data-parallel rank.
+func (b *builder) readVerlData(f *folder) {
+	var ranks []int64
+	found := false
+	for _, e := range f.entries {
+		name := f.join(e.Name())
+		at := verlDataRank.FindStringSubmatch(e.Name())
+		switch {
+		case e.Name() == verlData, e.Name() == easyDataFile:
+			b.torchShard(b.domain(model.DomainDataLoader, e.Name(), name), name, nil)
+		case at != nil:
+			n, _ := number(at[1])
+			ranks = append(ranks, n)
+			b.torchShard(b.domain(model.DomainDataLoader, "dp "+rankID(n), name), name, nil)
+		default:
+			continue
+		}
+		found = true
+	}
+	if !found {
+		b.missing(b.domain(model.DomainDataLoader, verlData, ""), CheckShards, f.join(verlData), "got no state of the data; want it: without it a resume begins the data anew")
+	}
+	b.contiguous(ranks, func(n int64) { // how many there are, nothing says
+		b.missing(b.domain(model.DomainDataLoader, "dp "+rankID(n), ""), CheckShards, f.path, "got no state of the data of data-parallel rank %d; want it", n)
+	})
+}
+
+// contiguous calls missing for each number below the highest that is not there.
+func (b *builder) contiguous(ranks []int64, missing func(int64)) {
+	if len(ranks) == 0 {
+		return
+	}
+	slices.Sort(ranks)
+	for n := range min(ranks[len(ranks)-1], int64(b.opt.Limits.Domains)) {
+		if _, ok := slices.BinarySearch(ranks, n); !ok {
+			missing(n)
+		}
+	}
+}
+
+// readVerlRole reads the state of one role: of FSDP a file of each rank, of Megatron a save of torch_dist.
+func (b *builder) readVerlRole(f *folder, role string) {
+	if f.has(verlDist) {
+		b.readVerlMegatron(f, role)
+		return
+	}
+	v := &verlRole{builder: b, f: f, id: strings.TrimPrefix(role+" ", " ")}
+	v.read()
+}
+
+// readVerlMegatron reads a role of the Megatron backend. Where its shards hold no weights, those of the
+// folder huggingface are loaded.
+func (b *builder) readVerlMegatron(f *folder, role string) {
+	id := strings.TrimPrefix(role+"/", "/") + verlDist
+	sub := b.subfolder(f.join(verlDist), id, model.DomainModel)
+	if sub == nil {
+		return
+	}
+	inner := b.within(sub, FormatMegatronDist, id, (*builder).readMegatronDist)
+	if slices.ContainsFunc(inner.save.Domains, func(d Domain) bool { return d.Kind == model.DomainModel && d.ID != "common" }) || f.has("adapter_checkpoint") {
+		return
+	}
+	weights, err := b.folder(f.join(verlHF))
+	if err != nil || !slices.ContainsFunc(weights.entries, func(e fs.DirEntry) bool { return isSafetensors(e) || e.Name() == safetensorsIndex }) {
+		b.missing(b.domain(model.DomainModel, role+" weights", ""), CheckShards, f.path, "got no weights in %s and none in %s; want them in one of both", verlDist, verlHF)
+		return
+	}
+	b.within(weights, FormatSafetensors, strings.TrimPrefix(role+"/", "/")+verlHF, (*builder).readSafetensors)
+}
+
+// verlRole gathers one role of the FSDP backend.
+type verlRole struct {
+	*builder
+	f  *folder
+	id string // begins the names of its parts: "actor "
+
+	world int64 // of its ranks
+	there map[string]bool
+	steps []innerStep
+}
+
+func (v *verlRole) read() {
+	v.there = map[string]bool{}
+	worlds := map[int64]bool{}
+	for _, e := range v.f.entries {
+		if at := verlShard.FindStringSubmatch(e.Name()); at != nil {
+			n, ok := number(at[2])
+			worlds[n] = ok
+			v.there[e.Name()] = true
+		}
+	}
+	v.world = v.configured()
+	sizes := slices.Sorted(maps.Keys(worlds))
+	switch {
+	case v.world == 0 && len(sizes) > 0:
+		v.world = sizes[0]
+		if len(sizes) > 1 {
+			i := v.domain(model.DomainModel, v.id+"all", v.f.path)
+			v.doubt(i, model.DomainTentative, Problem{CheckShards, Suspect, v.f.path, "got shards of several numbers of ranks and no " + verlConfig + "; want those of one: nothing says which are new"})
+		}
+	case v.world == 0:
+		v.missing(v.domain(model.DomainModel, v.id+"all", ""), CheckShards, v.f.path, "got no shard; want model_world_size_N_rank_0.pt and so on")
+		return
+	}
+	if limit := int64(v.opt.Limits.Domains); v.world < 1 || v.world > limit {
+		v.torn(v.domain(model.DomainModel, v.id+"all", v.f.path), CheckShards, v.f.path, "got a world of %d ranks; want 1 to %d", v.world, limit)
+		return
+	}
+	for _, part := range verlKinds {
+		v.part(part.name, part.kind)
+	}
+	v.agreeSteps(v.steps)
+}
+
+// configured is the number of ranks by fsdp_config.json, which rank 0 writes; 0 where there is none, as of
+// older versions.
+func (v *verlRole) configured() int64 {
+	name := v.f.join(verlConfig)
+	if !v.f.has(verlConfig) {
+		return 0
+	}
+	i := v.domain(model.DomainCommit, v.id+verlConfig, name)
+	var doc struct {
+		World int64 `json:"world_size"`
+	}
+	x := v.shard(i, name, 1, nil)
+	if x == nil {
+		return 0
+	}
+	x.close()
+	if err := v.json(name, &doc); err != nil {
+		v.unread(i, CheckTorn, name, err)
+	}
+	return doc.World
+}
+
+// part reads what each rank wrote of one kind.
+func (v *verlRole) part(begin string, kind model.DomainKind) {
+	name := func(r int64) string {
+		return begin + "_world_size_" + quantity(v.world) + "_rank_" + quantity(r) + ".pt"
+	}
+	found := false
+	for r := range v.world {
+		found = found || v.there[name(r)]
+	}
+	if !found {
+		v.missing(v.domain(kind, v.id+"all", ""), CheckShards, v.f.join(name(0)), "got no such file of any of %d ranks; want one of each: a resume needs model, optim and extra_state", v.world)
+		return
+	}
+	for r := range v.world {
+		file := v.f.join(name(r))
+		i := v.domain(kind, v.id+rankID(r), file)
+		switch {
+		case !v.there[name(r)]:
+			v.save.Domains[i].File = ""
+			v.missing(i, CheckShards, file, "got no such file; want it of %d ranks", v.world)
+		case kind == model.DomainOptimizer:
+			v.steps = append(v.steps, v.countedShard(i, file))
+		default:
+			v.torchShard(i, file, nil)
+		}
+	}
+}
