@@ -152,7 +152,7 @@ func (b *builder) readOLMoTrain(f *folder, writers, most int64) {
 		world = max(writers, 1)
 		if n := len(ranks); n > 0 && ranks[n-1] >= world {
 			world = max(most, ranks[n-1]+1)
-			b.save.WorldUnknown = most <= ranks[n-1] // no other save has as many
+			b.save.WorldUnknown = most == 0 // no other save says either
 		}
 	}
 	b.save.World = model.Some(world)
