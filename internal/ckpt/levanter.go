@@ -81,9 +81,9 @@ func saveLevanter(s *scan, f *folder) bool {
 	return true
 }
 
-// isArrayName reports whether an entry of a save of Levanter's is of arrays.
+// isArrayName reports whether an entry of a save of Levanter's may be a folder of arrays in zarr.
 func isArrayName(name string) bool {
-	return name == ocdbt.Manifest || !strings.Contains(name, ".") && name != "d"
+	return !strings.Contains(name, ".") && name != "d"
 }
 
 // readLevanter reads one save: its metadata.json, and arrays in OCDBT or in zarr.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -132,10 +133,10 @@ func (b *builder) orbaxWorld(i int, f *folder, processes map[string]bool) bool {
 	return false
 }
 
-func (b *builder) orbaxDescribed(i int, path string, processes map[string]bool) {
-	sub, err := b.folder(path)
+func (b *builder) orbaxDescribed(i int, described string, processes map[string]bool) {
+	sub, err := b.folder(described)
 	if err != nil {
-		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, path, err.Error()})
+		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, described, err.Error()})
 		return
 	}
 	for _, e := range sub.entries {
@@ -174,7 +175,7 @@ func (b *builder) ocdbt(i int, dir string) {
 		if err := inside(name); err != nil {
 			return nil, 0, err
 		}
-		f, err := b.open(dir + "/" + name)
+		f, err := b.open(path.Join(dir, name))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -186,13 +187,13 @@ func (b *builder) ocdbt(i int, dir string) {
 		return inside(r.File)
 	})
 	if err != nil {
-		b.unread(i, CheckTorn, dir+"/"+ocdbt.Manifest, err)
+		b.unread(i, CheckTorn, path.Join(dir, ocdbt.Manifest), err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(ends)) {
 		if inside(name) != nil {
 			continue
 		}
-		if x := b.shard(i, dir+"/"+name, ends[name], nil); x != nil {
+		if x := b.shard(i, path.Join(dir, name), ends[name], nil); x != nil {
 			x.close()
 		}
 	}

@@ -30,6 +30,7 @@ var layouts = []layout{
 	{root: rootLevanter, save: saveLevanter},
 	{root: rootLitGPT, save: saveLitGPT},
 	{root: rootTorchtune},
+	{root: rootSwift},
 	{root: rootAccelerate, save: saveAccelerate},
 	{root: rootMegatron},
 	{root: rootTorchtitan},
@@ -42,6 +43,7 @@ var layouts = []layout{
 	{save: saveOrbax},
 	{root: rootOrbax},
 	{save: saveVerl},
+	{root: rootDeclined},
 	{root: rootAccelerateProject},
 	{save: saveSafetensors},
 }

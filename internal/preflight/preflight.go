@@ -213,6 +213,8 @@ func reason(s *Save) string {
 	switch {
 	case s.misnamed != "":
 		return s.misnamed
+	case j.Domains == 0 && s.unproven != "":
+		return s.unproven
 	case len(j.Held) > 1:
 		return "domains hold different epochs: " + heldText(j.Held)
 	case j.Verdict == epoch.MixedEpoch:
