@@ -20,7 +20,8 @@ const (
 	nanotronOptimizer = "optimizer"
 	nanotronScheduler = "lr_scheduler"
 	nanotronRandom    = "random"
-	maxModelDepth     = 32 // folders of modules within each other
+	maxModelDepth     = 32   // folders of modules within each other
+	maxTensorRanks    = 4096 // that one tensor is sharded to: more are not looked for
 )
 
 func isNanotron(f *folder) bool {
@@ -172,8 +173,11 @@ func (b *builder) nanotronTensors(f *folder, tensors map[string]string) {
 			b.missing(b.domain(model.DomainModel, name, ""), CheckShards, f.join(name), "got no such file; want it, as %s", why)
 		}
 	}
-	limit := int64(b.opt.Limits.Domains)
+	limit := min(int64(b.opt.Limits.Domains), maxTensorRanks)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if b.lost {
+			break
+		}
 		b.safetensorsAs(b.domain(model.DomainModel, name, f.join(name)), f.join(name))
 		ds := dimensionsOf(name)
 		grids[gridOf(ds)] = true

@@ -100,7 +100,7 @@ func (b *builder) readOLMoCore(f *folder, most int64) {
 	} else if sub := b.subfolder(f.join(olmoState), olmoState, model.DomainModel); sub != nil {
 		inner := b.within(sub, FormatDCP, olmoState, (*builder).readDCP)
 		writers = dcpWriters(&inner.save)
-		if !slices.ContainsFunc(inner.save.Domains, func(d Domain) bool { return d.Kind == model.DomainOptimizer }) && isSealed(&inner.save) {
+		if isSealed(&inner.save) && !hasOptimizer(&inner.save) {
 			b.missing(b.domain(model.DomainOptimizer, olmoState, ""), CheckShards, sub.path, "got a model alone; want the state of its optimizer, too: a resume needs it")
 		}
 	}
@@ -112,6 +112,10 @@ func isSealed(s *Save) bool {
 	return slices.ContainsFunc(s.Domains, func(d Domain) bool {
 		return d.Kind == model.DomainCommit && d.ID == dcpMetadata && d.State == model.DomainCommitted
 	})
+}
+
+func hasOptimizer(s *Save) bool {
+	return slices.ContainsFunc(s.Domains, func(d Domain) bool { return d.Kind == model.DomainOptimizer })
 }
 
 // dcpWriters is how many ranks wrote a save of DCP, by the highest that its metadata names.

@@ -94,9 +94,11 @@ func Read(ctx context.Context, fsys fs.FS, o Options) *Root {
 
 func (s *scan) dispatch(f *folder) {
 	for _, l := range layouts {
+		before := s.root.Counts.SavesLeftOut
 		if l.root != nil && l.root(s, f) || l.save != nil && l.save(s, f) {
 			return
 		}
+		s.root.Counts.SavesLeftOut = before // they were looked for, and are another layout's
 	}
 	s.root.Empty, s.root.Bare = true, isBare(f)
 	s.problem(nil, Problem{CheckInput, Unreadable, f.path, "got no checkpoint of a known layout; want a folder of saves, or a save"})

@@ -87,15 +87,20 @@ func (b *builder) countedShard(i int, name string) innerStep {
 	return innerStep{i, n, ok, name}
 }
 
-// anySave reports whether any of the folders is of a layout. Those that can not be looked into are of none.
+// maxProbes is how many saves are looked into for the layout that they are of: on a disk over the network
+// each costs a millisecond.
+const maxProbes = 32
+
+// anySave reports whether any of the newest saves is of a layout. One that can not be looked into is of none.
 func (s *scan) anySave(saves []dated, is func(*folder) bool) bool {
+	saves = saves[max(0, len(saves)-maxProbes):]
 	return slices.ContainsFunc(saves, func(d dated) bool {
 		f, err := s.folderOf(d)
 		return err == nil && is(f)
 	})
 }
 
-// folders calls read for each folder in a folder.
+// eachFolder calls do for each folder in a folder.
 func (s *scan) eachFolder(f *folder, do func(e fs.DirEntry)) {
 	for _, e := range f.entries {
 		if s.isFolder(f, e) {

@@ -5,6 +5,7 @@ package ckpt
 import (
 	"io/fs"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,8 +73,9 @@ func rootVerl(s *scan, f *folder) bool {
 			}
 		}
 	}
+	megatron := s.anySave(saves, func(f *folder) bool { return s.verlMegatron(f) })
 	s.readEach(FormatVerl, saves, func(b *builder, f *folder) {
-		b.readVerl(f, roles)
+		b.readVerl(f, roles, megatron)
 		b.point(t)
 	})
 	r := Resume{By: t.file}
@@ -105,6 +107,14 @@ func (s *scan) verlTracker(f *folder) *tracker {
 	return t
 }
 
+// verlMegatron reports whether a role has the files that Megatron adds to DCP.
+func (s *scan) verlMegatron(f *folder) bool {
+	return slices.ContainsFunc(s.verlRoles(f), func(role string) bool {
+		sub, err := s.folder(path.Join(f.path, role, verlDist))
+		return err == nil && hasMegatronFile(sub)
+	})
+}
+
 func saveVerl(s *scan, f *folder) bool {
 	roles := s.verlRoles(f)
 	epoch, named := numbered(s.name, verlPrefix)
@@ -112,19 +122,20 @@ func saveVerl(s *scan, f *folder) bool {
 		return false
 	}
 	b := s.newSave(FormatVerl, f.path, some(epoch, named))
-	b.readVerl(f, nil)
+	b.readVerl(f, nil, s.verlMegatron(f))
 	b.done()
 	return true
 }
 
-// readVerl reads one save: what each rank of each role wrote, and the state of the data.
-func (b *builder) readVerl(f *folder, siblings map[string]string) {
+// readVerl reads one save: what each rank of each role wrote, and the state of the data. siblings are the
+// roles of other saves, and megatron reports whether any has the files of Megatron's.
+func (b *builder) readVerl(f *folder, siblings map[string]string, megatron bool) {
 	roles := b.verlRoles(f)
 	for _, role := range roles {
 		if role == "" {
-			b.readVerlRole(f, "")
+			b.readVerlRole(f, "", megatron)
 		} else if sub := b.subfolder(f.join(role), role, model.DomainModel); sub != nil {
-			b.readVerlRole(sub, role)
+			b.readVerlRole(sub, role, megatron)
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(siblings)) {
@@ -179,9 +190,9 @@ func (b *builder) contiguous(ranks []int64, missing func(int64)) {
 }
 
 // readVerlRole reads the state of one role: of FSDP a file of each rank, of Megatron a save of torch_dist.
-func (b *builder) readVerlRole(f *folder, role string) {
+func (b *builder) readVerlRole(f *folder, role string, megatron bool) {
 	if f.has(verlDist) {
-		b.readVerlMegatron(f, role)
+		b.readVerlMegatron(f, role, megatron)
 		return
 	}
 	v := &verlRole{builder: b, f: f, id: strings.TrimPrefix(role+" ", " ")}
@@ -190,13 +201,20 @@ func (b *builder) readVerlRole(f *folder, role string) {
 
 // readVerlMegatron reads a role of the Megatron backend. Where its shards hold no weights, those of the
 // folder huggingface are loaded.
-func (b *builder) readVerlMegatron(f *folder, role string) {
+func (b *builder) readVerlMegatron(f *folder, role string, megatron bool) {
 	id := strings.TrimPrefix(role+"/", "/") + verlDist
 	sub := b.subfolder(f.join(verlDist), id, model.DomainModel)
 	if sub == nil {
 		return
 	}
-	inner := b.within(sub, FormatMegatronDist, id, (*builder).readMegatronDist)
+	read := (*builder).readMegatronDist
+	if !megatron {
+		read = (*builder).readDCP
+	}
+	inner := b.within(sub, FormatMegatronDist, id, read)
+	if isSealed(&inner.save) && !hasOptimizer(&inner.save) {
+		b.missing(b.domain(model.DomainOptimizer, id, ""), CheckShards, sub.path, "got a model alone; want the state of its optimizer, too: a resume needs it")
+	}
 	if slices.ContainsFunc(inner.save.Domains, func(d Domain) bool { return d.Kind == model.DomainModel && d.ID != "common" }) || f.has("adapter_checkpoint") {
 		return
 	}
