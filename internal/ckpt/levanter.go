@@ -176,7 +176,7 @@ func (b *builder) zarrIn(i int, f *folder, depth int) (found bool) {
 		case slices.Contains(zarrNames, name):
 			found = true
 			b.jsonFile(i, f.join(name))
-		case b.isFolder(f, e):
+		case e.IsDir(): // a link to a folder may lead back
 			if sub, err := b.folder(f.join(name)); err == nil {
 				found = b.zarrIn(i, sub, depth-1) || found
 			} else if !errors.Is(err, fs.ErrNotExist) {

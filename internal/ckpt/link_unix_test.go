@@ -134,3 +134,37 @@ func TestLastCheckpoint_AbsoluteLink(t *testing.T) {
 	require.False(t, r.OK())
 	require.Contains(t, told(r), away)
 }
+
+// Links between folders of a save that lead back to each other cost no more than the folders.
+func TestRead_LinksThatLeadBack(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"levanter":   {"step-7/metadata.json": `{"step": 7, "timestamp": "2026"}`, "step-7/model/w/.zarray": "{}"},
+		"nanotron":   {"7/checkpoint_metadata.json": `{"metas": {"last_train_step": 7}}`, "7/model/w/model_weight.safetensors": "x"},
+		"accelerate": {"checkpoint_7/random_states_0.pkl": "x", "checkpoint_7/unet/a.safetensors": "x"},
+		"verl":       {"global_step_7/actor/fsdp_config.json": "{}", "latest_checkpointed_iteration.txt": "7"},
+		"olmo":       {"step7/.metadata.json": "{}", "step7/train/rank0.pt": "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range files {
+				path := filepath.Join(dir, filepath.FromSlash(file))
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			}
+			require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				for i := range 3 {
+					if err == nil && d.IsDir() && path != dir {
+						err = os.Symlink(filepath.Dir(path), filepath.Join(path, string(rune('x'+i))))
+					}
+				}
+				return err
+			}))
+			d, err := ckpt.OpenDir(dir)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, d.Close()) }()
+			root := ckpt.Read(t.Context(), d, ckpt.Options{})
+			require.NotEmpty(t, root.Saves)
+			require.Less(t, root.Counts.Folders, int64(1000))
+		})
+	}
+}

@@ -79,7 +79,7 @@ func (s *scan) files(path string, depth int) (all []string) {
 		return nil
 	}
 	for _, e := range f.entries {
-		if s.isFolder(f, e) {
+		if e.IsDir() { // a link to a folder may lead back
 			all = append(all, s.files(f.join(e.Name()), depth-1)...)
 		} else if isSafetensors(e) {
 			all = append(all, f.join(e.Name()))
