@@ -51,7 +51,7 @@ func rootAccelerate(s *scan, f *folder) bool {
 		}
 		have := s.siblingsOf(paths(saves), func(name string) bool { _, ok := accelerateKind(name); return ok })
 		s.modelFolders(paths(saves), have)
-		s.readEach(FormatAccelerate, saves, func(b *builder, f *folder) { b.readAccelerate(f, have) })
+		s.readEach(FormatAccelerate, saves, func(b *builder, f *folder) { readAccelerate(b, f, have) })
 		if of.by != "" {
 			s.highest(saves, of.by)
 		}
@@ -95,7 +95,7 @@ func saveAccelerate(s *scan, f *folder) bool {
 			b.save.Epoch = model.Some(n)
 		}
 	}
-	b.readAccelerate(f, nil)
+	readAccelerate(b, f, nil)
 	b.done()
 	return true
 }

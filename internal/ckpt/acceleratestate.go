@@ -21,7 +21,7 @@ type accelerated struct {
 }
 
 // readAccelerate reads one folder of save_state; siblings are what others of its job have.
-func (b *builder) readAccelerate(f *folder, have siblings) {
+func readAccelerate(b *builder, f *folder, have siblings) {
 	a := &accelerated{builder: b, f: f, found: map[model.DomainKind]bool{}}
 	if f.has(safetensorsIndex) {
 		a.found[model.DomainModel] = true
@@ -96,12 +96,12 @@ func (a *accelerated) folder(entry string) {
 		a.save.Unproven = entry + " is of Megatron-LM, which is not read within a save of accelerate; give a folder with " + entry + " and its tracker alone"
 	case slices.ContainsFunc(sub.entries, isSafetensors):
 		a.found[model.DomainModel] = true
-		a.within(sub, FormatSafetensors, entry, func(b *builder, f *folder) { b.readPipeline(f) })
+		a.within(sub, FormatSafetensors, entry, readPipeline)
 	}
 }
 
 // readPipeline reads a model of diffusers or transformers: shards by an index of any name, or files.
-func (b *builder) readPipeline(f *folder) {
+func readPipeline(b *builder, f *folder) {
 	const suffix = ".index.json"
 	shard := func(name string, _ *marker) map[string]bool { return b.safetensorsShard(name, nil) }
 	for _, e := range f.entries {

@@ -47,7 +47,7 @@ func rootLevanter(s *scan, f *folder) bool {
 		return false
 	}
 	have := s.siblingsOf(paths(saves), isArrayName)
-	s.readEach(FormatLevanter, saves, func(b *builder, f *folder) { b.readLevanter(f, have) })
+	s.readEach(FormatLevanter, saves, func(b *builder, f *folder) { levanterReader{b}.readLevanter(f, have) })
 	resume, latest := Resume{By: "the latest timestamp in a " + levanterMeta}, ""
 	for _, d := range saves {
 		sub, err := s.folderOf(d)
@@ -76,7 +76,7 @@ func saveLevanter(s *scan, f *folder) bool {
 		epoch = *meta.Step
 	}
 	b := s.newSave(FormatLevanter, f.path, model.Some(epoch))
-	b.readLevanter(f, nil)
+	levanterReader{b}.readLevanter(f, nil)
 	b.done()
 	return true
 }
@@ -86,8 +86,11 @@ func isArrayName(name string) bool {
 	return !strings.Contains(name, ".") && name != "d"
 }
 
+// levanterReader reads saves of Levanter.
+type levanterReader struct{ *builder }
+
 // readLevanter reads one save: its metadata.json, and arrays in OCDBT or in zarr.
-func (b *builder) readLevanter(f *folder, have siblings) {
+func (b levanterReader) readLevanter(f *folder, have siblings) {
 	name := f.join(levanterMeta)
 	commit := b.domain(model.DomainCommit, levanterMeta, name)
 	if x := b.shard(commit, name, 1, nil); x != nil {
@@ -115,7 +118,7 @@ func (b *builder) readLevanter(f *folder, have siblings) {
 }
 
 // levanterOCDBT reads arrays in OCDBT. A manifest of another form than is known proves nothing.
-func (b *builder) levanterOCDBT(i int, f *folder) {
+func (b levanterReader) levanterOCDBT(i int, f *folder) {
 	name := f.join(ocdbt.Manifest)
 	const known = 0x0cdb3a2a // big-endian, at its beginning
 	head, err := b.firstBytes(name, 4)
@@ -135,7 +138,7 @@ func (b *builder) levanterOCDBT(i int, f *folder) {
 }
 
 // anyData looks for the files of arrays beside a manifest that is not read.
-func (b *builder) anyData(i int, f *folder) {
+func (b levanterReader) anyData(i int, f *folder) {
 	sub, err := b.folder(f.join("d"))
 	if err != nil || len(sub.entries) == 0 {
 		b.missing(i, CheckShards, f.join("d"), "got no file of arrays; want some beside %s", ocdbt.Manifest)
@@ -143,7 +146,7 @@ func (b *builder) anyData(i int, f *folder) {
 }
 
 // firstBytes reads how a file begins.
-func (b *builder) firstBytes(name string, n int64) ([]byte, error) {
+func (b levanterReader) firstBytes(name string, n int64) ([]byte, error) {
 	f, err := b.open(name)
 	if err != nil {
 		return nil, err
@@ -158,7 +161,7 @@ func (b *builder) firstBytes(name string, n int64) ([]byte, error) {
 
 // zarr looks at arrays in folders of zarr, each with a description. Chunks that hold nothing but zeros are
 // not written, so that nothing says which there must be.
-func (b *builder) zarr(i int, f *folder) {
+func (b levanterReader) zarr(i int, f *folder) {
 	found := b.zarrIn(i, f, maxArrayDepth)
 	if !found {
 		b.missing(i, CheckShards, f.path, "got no arrays; want %s and d, or folders of zarr", ocdbt.Manifest)
@@ -167,7 +170,7 @@ func (b *builder) zarr(i int, f *folder) {
 	b.save.Unproven = f.path + " has arrays in zarr, and nothing says which of their chunks were written, so that one that is missing would leave no trace; load the save with Levanter"
 }
 
-func (b *builder) zarrIn(i int, f *folder, depth int) (found bool) {
+func (b levanterReader) zarrIn(i int, f *folder, depth int) (found bool) {
 	if depth == 0 {
 		return false
 	}

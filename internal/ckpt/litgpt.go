@@ -27,7 +27,7 @@ func rootLitGPT(s *scan, f *folder) bool {
 		}
 	}
 	s.readEach(FormatLitGPT, saves, func(b *builder, f *folder) {
-		b.readLitGPT(f)
+		litgptReader{b}.readLitGPT(f)
 		b.expectSiblings(f, have, func(string) model.DomainKind { return model.DomainModel })
 	})
 	s.root.Resumes = append(s.root.Resumes, resume)
@@ -40,7 +40,7 @@ func saveLitGPT(s *scan, f *folder) bool {
 	}
 	epoch, named := numbered(s.name, stepPrefix)
 	b := s.newSave(FormatLitGPT, f.path, some(epoch, named))
-	b.readLitGPT(f)
+	litgptReader{b}.readLitGPT(f)
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
 	}
@@ -48,8 +48,11 @@ func saveLitGPT(s *scan, f *folder) bool {
 	return true
 }
 
+// litgptReader reads saves of litgpt.
+type litgptReader struct{ *builder }
+
 // readLitGPT reads one save.
-func (b *builder) readLitGPT(f *folder) {
+func (b litgptReader) readLitGPT(f *folder) {
 	name := f.join(litgptModel)
 	e, ok := f.find(litgptModel)
 	if ok && b.isFolder(f, e) {
@@ -63,7 +66,7 @@ func (b *builder) readLitGPT(f *folder) {
 }
 
 // litgptState reads the file that has the counters of the job, and where it has all the optimizer, too.
-func (b *builder) litgptState(name, id string, all bool) {
+func (b litgptReader) litgptState(name, id string, all bool) {
 	i := b.domain(model.DomainModel, id, name)
 	z := b.torchShard(i, name, nil)
 	if z == nil {

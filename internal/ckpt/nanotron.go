@@ -47,7 +47,7 @@ func rootNanotron(s *scan, f *folder) bool {
 		}
 	}
 	s.readEach(FormatNanotron, saves, func(b *builder, f *folder) {
-		b.readNanotron(f, have, tensors)
+		nanotronReader{b}.readNanotron(f, have, tensors)
 		b.point(t)
 	})
 	r := Resume{By: t.file}
@@ -64,7 +64,7 @@ func saveNanotron(s *scan, f *folder) bool {
 	}
 	epoch, named := number(s.name)
 	b := s.newSave(FormatNanotron, f.path, some(epoch, named))
-	b.readNanotron(f, nil, nil)
+	nanotronReader{b}.readNanotron(f, nil, nil)
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
 	}
@@ -91,8 +91,11 @@ func (s *scan) files(path string, depth int) (all []string) {
 	return all
 }
 
+// nanotronReader reads saves of nanotron.
+type nanotronReader struct{ *builder }
+
 // readNanotron reads one save; tensors are the files of the model that its siblings have.
-func (b *builder) readNanotron(f *folder, have siblings, tensors map[string]string) {
+func (b nanotronReader) readNanotron(f *folder, have siblings, tensors map[string]string) {
 	b.nanotronMetadata(f)
 	b.expectSiblings(f, have, func(string) model.DomainKind { return model.DomainModel })
 	b.nanotronTensors(f, tensors)
@@ -133,7 +136,7 @@ func (b *builder) readNanotron(f *folder, have siblings, tensors map[string]stri
 }
 
 // nanotronMetadata reads what rank 0 says of the save: its step.
-func (b *builder) nanotronMetadata(f *folder) {
+func (b nanotronReader) nanotronMetadata(f *folder) {
 	name := f.join(nanotronMeta)
 	i := b.domain(model.DomainCommit, nanotronMeta, name)
 	x := b.shard(i, name, 1, nil)
@@ -158,7 +161,7 @@ func (b *builder) nanotronMetadata(f *folder) {
 
 // nanotronTensors reads the model: of each tensor that is sharded every rank's file must be there, and each
 // that the siblings have, but where they are of other numbers of ranks.
-func (b *builder) nanotronTensors(f *folder, tensors map[string]string) {
+func (b nanotronReader) nanotronTensors(f *folder, tensors map[string]string) {
 	files := b.files(f.join(nanotronModel), maxModelDepth)
 	if len(files) == 0 {
 		b.missing(b.domain(model.DomainModel, nanotronModel, ""), CheckShards, f.join(nanotronModel), "got no file of safetensors; want one of each tensor")

@@ -52,7 +52,7 @@ func rootOLMoCore(s *scan, f *folder) bool {
 				most = max(most, n)
 			}
 		}
-		b.readOLMoCore(f, most)
+		olmoReader{b}.readOLMoCore(f, most)
 	})
 	resume := Resume{By: "the highest stepN with its " + olmoCommit}
 	for _, d := range slices.Backward(saves) {
@@ -71,7 +71,7 @@ func saveOLMoCore(s *scan, f *folder) bool {
 	}
 	epoch, named := numbered(s.name, olmoPrefix)
 	b := s.newSave(FormatOLMoCore, f.path, some(epoch, named))
-	b.readOLMoCore(f, 0)
+	olmoReader{b}.readOLMoCore(f, 0)
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
 	}
@@ -91,8 +91,11 @@ func olmoRanks(f *folder) (ranks []int64) {
 	return ranks
 }
 
+// olmoReader reads saves of OLMo-core.
+type olmoReader struct{ *builder }
+
 // readOLMoCore reads one save; most is how many ranks' states another save of its folder has at most.
-func (b *builder) readOLMoCore(f *folder, most int64) {
+func (b olmoReader) readOLMoCore(f *folder, most int64) {
 	b.jsonFile(b.domain(model.DomainCommit, olmoCommit, f.join(olmoCommit)), f.join(olmoCommit))
 	writers := int64(0)
 	if !f.has(olmoState) {
@@ -130,7 +133,7 @@ func dcpWriters(s *Save) (n int64) {
 
 // readOLMoTrain reads the state that each rank has of its own. How many there were, each says itself in newer
 // versions; else as many as wrote the model, or where replicas wrote none of it, as another save has.
-func (b *builder) readOLMoTrain(f *folder, writers, most int64) {
+func (b olmoReader) readOLMoTrain(f *folder, writers, most int64) {
 	path := f.join(olmoTrain)
 	sub, err := b.folder(path)
 	if err != nil {

@@ -23,14 +23,14 @@ func rootSwift(s *scan, f *folder) bool {
 		return false
 	}
 	tracked := s.anySave(saves, func(f *folder) bool { return f.has(megatronTracker) })
-	s.readEach(FormatSwift, saves, func(b *builder, f *folder) { b.readSwift(f, tracked) })
+	s.readEach(FormatSwift, saves, func(b *builder, f *folder) { readSwift(b, f, tracked) })
 	s.highest(saves, "the highest checkpoint-N")
 	return true
 }
 
 // readSwift reads the iteration of Megatron's in a checkpoint-N: what its tracker names, or where no save of
 // the folder has one, the only one.
-func (b *builder) readSwift(f *folder, tracked bool) {
+func readSwift(b *builder, f *folder, tracked bool) {
 	var inner Root
 	s := &scan{ctx: b.ctx, fsys: b.fsys, opt: b.opt, root: &inner}
 	if !rootMegatron(s, f) {

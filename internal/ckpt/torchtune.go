@@ -43,13 +43,14 @@ func rootTorchtune(s *scan, f *folder) bool {
 			return strings.HasPrefix(name, tuneAdapter) || tuneWeights.MatchString(name) || name == safetensorsIndex || name == torchIndex
 		})
 		s.readEach(FormatTorchtune, saves, func(b *builder, sub *folder) {
-			b.readTorchtune(sub)
+			r := tuneReader{b}
+			r.readTorchtune(sub)
 			b.expectSiblings(sub, have, func(string) model.DomainKind { return model.DomainModel })
 			switch state := f.join(tuneState) + "/" + tuneFile; {
 			case sub.has(tuneFile):
-				b.tuneRecipe(sub.join(tuneFile), prefix)
+				r.tuneRecipe(sub.join(tuneFile), prefix)
 			case sub.path == last.path:
-				b.tuneRecipe(state, prefix)
+				r.tuneRecipe(state, prefix)
 			default:
 				b.missing(b.domain(model.DomainOptimizer, tuneState, ""), CheckShards, state, "got the state of a later save, which overwrites it; want that of this one")
 			}
@@ -60,8 +61,11 @@ func rootTorchtune(s *scan, f *folder) bool {
 	return false
 }
 
+// tuneReader reads saves of torchtune.
+type tuneReader struct{ *builder }
+
 // readTorchtune reads the weights of one epoch, in whichever form they are.
-func (b *builder) readTorchtune(f *folder) {
+func (b tuneReader) readTorchtune(f *folder) {
 	if isDCP(f) {
 		b.readDCP(f)
 		return
@@ -101,7 +105,7 @@ func (b *builder) readTorchtune(f *folder) {
 }
 
 // tuneShards looks for shards that others name, "1-of-4".
-func (b *builder) tuneShards(f *folder) {
+func (b tuneReader) tuneShards(f *folder) {
 	for _, e := range f.entries {
 		of, ok := shardOf(e.Name())
 		if !ok || !tuneWeights.MatchString(e.Name()) {
@@ -121,7 +125,7 @@ func (b *builder) tuneShards(f *folder) {
 }
 
 // tuneRecipe reads the state of the recipe: the optimizer, and how many epochs it has run.
-func (b *builder) tuneRecipe(name, prefix string) {
+func (b tuneReader) tuneRecipe(name, prefix string) {
 	i := b.domain(model.DomainOptimizer, tuneState, name)
 	z := b.torchShard(i, name, nil)
 	if z == nil {

@@ -75,7 +75,7 @@ func rootVerl(s *scan, f *folder) bool {
 	}
 	megatron := s.anySave(saves, func(f *folder) bool { return s.verlMegatron(f) })
 	s.readEach(FormatVerl, saves, func(b *builder, f *folder) {
-		b.readVerl(f, roles, megatron)
+		verlReader{b}.readVerl(f, roles, megatron)
 		b.point(t)
 	})
 	r := Resume{By: t.file}
@@ -122,14 +122,17 @@ func saveVerl(s *scan, f *folder) bool {
 		return false
 	}
 	b := s.newSave(FormatVerl, f.path, some(epoch, named))
-	b.readVerl(f, nil, s.verlMegatron(f))
+	verlReader{b}.readVerl(f, nil, s.verlMegatron(f))
 	b.done()
 	return true
 }
 
+// verlReader reads saves of verl.
+type verlReader struct{ *builder }
+
 // readVerl reads one save: what each rank of each role wrote, and the state of the data. siblings are the
 // roles of other saves, and megatron reports whether any has the files of Megatron's.
-func (b *builder) readVerl(f *folder, siblings map[string]string, megatron bool) {
+func (b verlReader) readVerl(f *folder, siblings map[string]string, megatron bool) {
 	roles := b.verlRoles(f)
 	for _, role := range roles {
 		if role == "" {
@@ -150,7 +153,7 @@ func (b *builder) readVerl(f *folder, siblings map[string]string, megatron bool)
 }
 
 // readVerlData reads where the data stands: one file, or one of each data-parallel rank.
-func (b *builder) readVerlData(f *folder) {
+func (b verlReader) readVerlData(f *folder) {
 	var ranks []int64
 	found := false
 	for _, e := range f.entries {
@@ -190,18 +193,18 @@ func (b *builder) contiguous(ranks []int64, missing func(int64)) {
 }
 
 // readVerlRole reads the state of one role: of FSDP a file of each rank, of Megatron a save of torch_dist.
-func (b *builder) readVerlRole(f *folder, role string, megatron bool) {
+func (b verlReader) readVerlRole(f *folder, role string, megatron bool) {
 	if f.has(verlDist) {
 		b.readVerlMegatron(f, role, megatron)
 		return
 	}
-	v := &verlRole{builder: b, f: f, id: strings.TrimPrefix(role+" ", " ")}
+	v := &verlRole{builder: b.builder, f: f, id: strings.TrimPrefix(role+" ", " ")}
 	v.read()
 }
 
 // readVerlMegatron reads a role of the Megatron backend. Where its shards hold no weights, those of the
 // folder huggingface are loaded.
-func (b *builder) readVerlMegatron(f *folder, role string, megatron bool) {
+func (b verlReader) readVerlMegatron(f *folder, role string, megatron bool) {
 	id := strings.TrimPrefix(role+"/", "/") + verlDist
 	sub := b.subfolder(f.join(verlDist), id, model.DomainModel)
 	if sub == nil {
