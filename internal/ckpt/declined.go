@@ -25,11 +25,15 @@ var declinedLayouts = []declinedLayout{
 		"it is a save of Composer, which is not read: nothing in it says how many ranks wrote one; check that each rank has its file, or load it by load_path",
 	},
 	{
-		FormatAutomodel, regexp.MustCompile(`^epoch_\d+_step_(\d+)$`), []string{"model", "optim"}, "the highest step of epoch_*_step_*",
+		FormatAutomodel, regexp.MustCompile(`^epoch_\d+_step_(\d+)$`),
+		[]string{"model", "optim"},
+		"the highest step of epoch_*_step_*",
 		"it is a save of NeMo Automodel, which is not read as a whole: nothing in it says how many ranks wrote rng and dataloader; give its folders model and optim, one at a time",
 	},
 	{
-		FormatDeepSpeed, regexp.MustCompile(`^global_step(\d+)_universal$`), []string{"zero"}, "latest_universal",
+		FormatDeepSpeed, regexp.MustCompile(`^global_step(\d+)_universal$`),
+		[]string{"zero"},
+		"latest_universal",
 		"it is a copy in DeepSpeed's universal form, which is not read: nothing in it says which parameters there are; give the folder with the tag that it was made of",
 	},
 }

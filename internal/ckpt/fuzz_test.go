@@ -61,7 +61,8 @@ func FuzzTexts(f *testing.F) {
 			{"checkpoint_7/random_states_1.pkl": text, "checkpoint_7/model.safetensors.index.json": text, "checkpoint_7/unet/a.safetensors.index.json": text, "checkpoint_6/optimizer.bin": text},
 			{"step7/.metadata.json": text, "step7/model_and_optim/.metadata": text, "step7/train/rank0.pt": text},
 			{"step-7/metadata.json": text, "step-7/manifest.ocdbt": text, "step-7/d/x": text, "step-8/metadata.json": text, "step-8/model/.zarray": text},
-			{"step-7/lit_model.pth": text}, {"step-7/lit_model.pth/.metadata": text, "step-7/lit_model.pth/meta.pt": text},
+			{"step-7/lit_model.pth": text},
+			{"step-7/lit_model.pth/.metadata": text, "step-7/lit_model.pth/meta.pt": text},
 			{"epoch_7/adapter_model.pt": text, "epoch_7/model.safetensors.index.json": text, "epoch_7/model-00001-of-00003.safetensors": text, "recipe_state/recipe_state.pt": text},
 			{"checkpoint-7/iter_0000007/metadata.json": text, "checkpoint-7/latest_checkpointed_iteration.txt": text},
 		} {

@@ -5,6 +5,7 @@ package ckpt
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -53,12 +54,13 @@ func peers(name string, ds []dimension, varies func(dimension) bool, limit int64
 				ranks[i], n = n%ds[i].of, n/ds[i].of
 			}
 		}
-		out, from := "", 0
+		var out strings.Builder
+		from := 0
 		for i, d := range ds {
-			out += name[from:d.from] + quantity(ranks[i])
+			out.WriteString(name[from:d.from] + quantity(ranks[i]))
 			from = d.to
 		}
-		do(out + name[from:])
+		do(out.String() + name[from:])
 	}
 	return true
 }

@@ -115,8 +115,21 @@ func (d *Dir) follow(name string) (*os.Root, string, error) {
 	return d.root, done, nil
 }
 
-// within returns the root that an absolute path lies in, and the path in it. Of a hub cache only blobs count.
+// within returns the root that an absolute path lies in, and the path in it. A path may lead there by another
+// name of the folder, as /home often is one: its folders are looked up, and nothing is opened.
 func (d *Dir) within(abs string) (*os.Root, string, bool) {
+	if root, rel, ok := d.named(abs); ok {
+		return root, rel, true
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if err != nil {
+		return nil, "", false
+	}
+	return d.named(filepath.Join(dir, filepath.Base(abs)))
+}
+
+// named is within for the names of the folder that are known. Of a hub cache only blobs count.
+func (d *Dir) named(abs string) (*os.Root, string, bool) {
 	for _, folder := range d.places {
 		if rel, ok := below(folder, abs); ok {
 			return d.root, rel, true

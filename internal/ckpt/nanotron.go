@@ -194,9 +194,10 @@ func (b nanotronReader) nanotronTensors(f *folder, tensors map[string]string) {
 }
 
 // gridOf writes the numbers of ranks of a shard's dimensions.
-func gridOf(ds []dimension) (out string) {
+func gridOf(ds []dimension) string {
+	var out strings.Builder
 	for _, d := range ds {
-		out += d.name + quantity(d.of) + " "
+		out.WriteString(d.name + quantity(d.of) + " ")
 	}
-	return out
+	return out.String()
 }

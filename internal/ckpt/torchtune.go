@@ -131,18 +131,15 @@ func (b tuneReader) tuneRecipe(name, prefix string) {
 	if z == nil {
 		return
 	}
-	switch {
-	case prefix == "step_":
+	if prefix == "step_" {
 		for _, key := range []string{"steps_run", "global_step"} {
 			if n, ok := z.number(key); ok {
 				b.hold(i, n, key, name)
 				break
 			}
 		}
-	default:
-		if n, ok := z.number("epochs_run"); ok && n > 0 {
-			b.hold(i, n-1, "epochs_run less 1", name)
-		}
+	} else if n, ok := z.number("epochs_run"); ok && n > 0 {
+		b.hold(i, n-1, "epochs_run less 1", name)
 	}
 	if _, ok := z.get("optimizer"); !ok {
 		b.torn(i, CheckShards, name, "got no optimizer; want its state: a resume needs it")

@@ -45,8 +45,10 @@ func TestVerl_FSDP(t *testing.T) {
 	changes(t, verlFSDP, ckpt.FormatVerl, 200, map[string]change{
 		"a shard of the optimizer gone": {do: without(s2 + "actor/optim_world_size_3_rank_2.pt"), epoch: 200, newest: at(100), text: "optimizer actor rank 2, which is absent"},
 		"a shard of the model gone":     {do: without(s2 + "critic/model_world_size_3_rank_1.pt"), epoch: 200, newest: at(100), text: "model critic rank 1, which is absent"},
-		"the highest rank gone": {do: without(s2+"actor/model_world_size_3_rank_2", s2+"actor/optim_world_size_3_rank_2", s2+"actor/extra_state_world_size_3_rank_2"),
-			epoch: 200, newest: at(100), text: "want it of 3 ranks"},
+		"the highest rank gone": {
+			do:    without(s2+"actor/model_world_size_3_rank_2", s2+"actor/optim_world_size_3_rank_2", s2+"actor/extra_state_world_size_3_rank_2"),
+			epoch: 200, newest: at(100), text: "want it of 3 ranks",
+		},
 		"no random states":        {do: without(s2 + "actor/extra_state"), epoch: 200, newest: at(100), text: "a resume needs model, optim and extra_state"},
 		"weights alone":           {do: without(s2+"actor/extra_state", s2+"actor/optim", s2+"critic/extra_state", s2+"critic/optim"), epoch: 200, newest: at(100), text: "a resume needs"},
 		"a shard torn":            {do: cut(s2 + "actor/optim_world_size_3_rank_0.pt"), epoch: 200, newest: at(100), text: "got no end of a zip file"},
@@ -66,8 +68,10 @@ func TestVerl_FSDP(t *testing.T) {
 		"no configuration":         {do: without(s2 + "actor/fsdp_config.json"), want: true, epoch: 200, newest: at(200)},
 		"a world beyond measure":   {do: put(s2+"actor/fsdp_config.json", document(`{"world_size": 9223372036854775807}`)), epoch: 200, newest: at(100), text: "got a world of"},
 		"nothing but the tracker":  {do: without("global_step"), epoch: 200, text: "there is no save of epoch 200"},
-		"EasyR1's tracker": {do: all(without("latest_checkpointed_iteration.txt"), put("checkpoint_tracker.json", document(`{"last_global_step": 200}`))),
-			want: true, epoch: 200, newest: at(200)},
+		"EasyR1's tracker": {
+			do:   all(without("latest_checkpointed_iteration.txt"), put("checkpoint_tracker.json", document(`{"last_global_step": 200}`))),
+			want: true, epoch: 200, newest: at(200),
+		},
 		"EasyR1's tracker torn":        {do: all(without("latest_checkpointed_iteration.txt"), put("checkpoint_tracker.json", document(`{"last_gl`))), newest: at(200), text: "want the name of a save"},
 		"Megatron's iterations beside": {do: put("iter_0000300/mp_rank_00/model_optim_rng.pt", document("x")), epoch: 200, newest: at(200), text: "several frameworks"},
 	})
@@ -102,8 +106,10 @@ func TestVerl_Megatron(t *testing.T) {
 		"DCP alone":         {do: without(dist+"common.pt", dist+"metadata.json", "global_step_100/"), want: true, epoch: 200, newest: at(200)},
 		"the model alone":   {do: func(f fstest.MapFS) { dcpIn(f, dist[:len(dist)-1], "decoder.layer", "rng_state") }, epoch: 200, newest: at(100), text: "got a model alone"},
 		"no weights at all": {do: weightless, epoch: 200, newest: at(100), text: "got no weights in dist_ckpt and none in huggingface"},
-		"weights in huggingface": {do: all(weightless, put("global_step_200/actor/huggingface/model.safetensors", weightsOf("{}", "w"))),
-			want: true, epoch: 200, newest: at(200)},
+		"weights in huggingface": {
+			do:   all(weightless, put("global_step_200/actor/huggingface/model.safetensors", weightsOf("{}", "w"))),
+			want: true, epoch: 200, newest: at(200),
+		},
 	})
 }
 
