@@ -49,7 +49,7 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 		name string
 	}{{model.DomainModel, safetensorsSingle}, {model.DomainOptimizer, "optimizer.bin"}} {
 		if !a.found[want.kind] {
-			b.missing(b.domain(want.kind, want.name, ""), CheckShards, f.join(want.name), "got no such file, and none that stands in for it; want it: a resume needs it")
+			b.missing(b.domain(want.kind, want.name, ""), CheckShards, f.join(want.name), "got no such file, nor another form of it; want one: a resume needs it")
 		}
 	}
 	a.random(have)
@@ -146,9 +146,8 @@ func (a *accelerated) deepspeedTag(f *folder, entry string) {
 	a.take(inner, entry)
 }
 
-// random looks for ranks whose random states are not there. How many there were, DeepSpeed's world says, or
-// the user; else those of the saves beside it are the best that there is. Accelerate's loader goes on
-// without them.
+// random looks for random states of ranks that are missing. The user or DeepSpeed's world gives the number
+// of ranks; else the saves beside it do. Accelerate's loader continues without them.
 func (a *accelerated) random(have siblings) {
 	slices.Sort(a.ranks)
 	missing := func(r int64) {

@@ -2,7 +2,7 @@
 
 package ckpt
 
-// Formats of frameworks whose saves are told by what lies in them, as several share their names.
+// Formats that are recognized by the content of a save, as several frameworks share the names of their saves.
 const (
 	FormatVerl       Format = "verl"
 	FormatAccelerate Format = "accelerate" // accelerate.save_state, as of the training scripts of diffusers

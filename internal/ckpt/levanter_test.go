@@ -105,7 +105,7 @@ func TestLevanter_Zarr(t *testing.T) {
 	}
 }
 
-// torchtitan's step-N stays torchtitan's, also with a metadata.json of somebody's in it.
+// torchtitan's step-N stays torchtitan's, also with another metadata.json in it.
 func TestLevanter_NamesOfOthers(t *testing.T) {
 	fsys := inMemory(t, saves(t, "torchtitan", 100, 200)).(fstest.MapFS)
 	for _, text := range []string{`{"step": 200, "timestamp": "x"}`, `{}`, `{"step": 200}`} {

@@ -13,7 +13,7 @@ import (
 // errPointer says that a file is a pointer of git-lfs, and not the file itself.
 var errPointer = errors.New("run git lfs pull")
 
-// Pointers of git-lfs are a few lines of text, of which the version is the first.
+// A pointer of git-lfs is a few lines of text; the first is the version.
 const (
 	lfsVersion = "version https://git-lfs.github.com/spec/"
 	maxPointer = 1024 // bytes, by the specification

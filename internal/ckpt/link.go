@@ -17,8 +17,8 @@ const maxHops = 40
 
 var errLoop = errors.New("got a loop of links; want a file")
 
-// hubRepo is the folder of one repository in a cache of the Hugging Face hub, of which the folder that was
-// given is a snapshot: its files are links to ../../blobs.
+// hubRepo is the folder of one repository in a cache of the Hugging Face hub. The folder that was given is a
+// snapshot in it: the files of a snapshot are links to ../../blobs.
 type hubRepo struct {
 	path string // absolute
 	root *os.Root
@@ -62,9 +62,9 @@ func below(folder, abs string) (string, bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// follow resolves the links of a path, of which one is absolute or leads through a folder above. It returns
-// a path without links and the root that it is of. What the path leads to is opened within that root alone,
-// so that a link which is changed meanwhile can not lead out of it either.
+// follow resolves the links of a path where one is absolute or leads through a folder above. It returns a
+// path without links, and the root of that path. The caller opens the path within this root, so that a link
+// that changes in the meantime can not lead out of it.
 func (d *Dir) follow(name string) (*os.Root, string, error) {
 	done, rest, link := ".", name, ""
 	for hops := 0; rest != ""; {

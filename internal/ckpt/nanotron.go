@@ -39,7 +39,7 @@ func rootNanotron(s *scan, f *folder) bool {
 		return slices.Contains([]string{"config.yaml", "model_config.json", nanotronModel, nanotronOptimizer, nanotronScheduler, nanotronRandom}, name)
 	})
 	tensors := map[string]string{}
-	for _, d := range saves {
+	for _, d := range saves[max(0, len(saves)-maxProbes):] {
 		for _, file := range s.files(d.path+"/"+nanotronModel, maxModelDepth) {
 			if name := strings.TrimPrefix(file, d.path+"/"); tensors[name] == "" {
 				tensors[name] = d.path

@@ -53,7 +53,7 @@ func TestOLMoCore(t *testing.T) {
 		"no metadata of DCP":     {do: without(state + ".metadata"), want: true, epoch: 100, newest: at(100)},
 		"commit torn":            {do: put("step200/.metadata.json", document("{")), epoch: 200, newest: at(100), text: "read JSON"},
 		"under way":              {do: put("step300-tmp/train/rank0.pt", document("x")), want: true, epoch: 200, newest: at(200), text: ""},
-		"more ranks, as told":    {do: func(fstest.MapFS) {}, world: 3, epoch: 200, text: "rank 2"},
+		"more ranks, as given":   {do: func(fstest.MapFS) {}, world: 3, epoch: 200, text: "rank 2"},
 		"fewer ranks since":      {do: func(f fstest.MapFS) { olmoSave(t, f, 3, 100, table{"world_size": 3}) }, want: true, epoch: 200, newest: at(200)},
 		"step-N of torchtitan":   {do: put("step-300/.metadata", document("x")), want: true, epoch: 200, newest: at(200)},
 	})
@@ -65,7 +65,7 @@ func TestOLMoCore(t *testing.T) {
 	changes(t, olmoSaves(4, nil), ckpt.FormatOLMoCore, 200, map[string]change{
 		"the last rank gone": {do: without("step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "rank 3"},
 		"one save alone":     {do: without("step100/"), epoch: 200, text: "nothing in it says how many ranks wrote it"},
-		"the same, as told":  {do: without("step100/"), world: 4, want: true, epoch: 200, newest: at(200)},
+		"the same, as given": {do: without("step100/"), world: 4, want: true, epoch: 200, newest: at(200)},
 	})
 	r, ok := safe(t, below(olmoSaves(2, nil)(t), "step200/"), ckpt.Options{})
 	require.True(t, ok, r.Why)

@@ -15,8 +15,8 @@ func isSwift(f *folder) bool {
 	return !f.has(hfState) && slices.ContainsFunc(f.entries, entryIs(prefixed(megatronPrefix)))
 }
 
-// rootSwift reads a folder of ms-swift's. A person names the checkpoint-N to resume from; the highest is the
-// one that is meant where nobody does.
+// rootSwift reads a folder of ms-swift's. The user names the checkpoint-N to resume from; by default the
+// highest is judged.
 func rootSwift(s *scan, f *folder) bool {
 	saves := s.dated(f, hfPrefix)
 	if !s.anySave(saves, isSwift) || s.anySave(saves, func(f *folder) bool { return f.has(hfState) }) {

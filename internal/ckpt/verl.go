@@ -152,7 +152,7 @@ func (b verlReader) readVerl(f *folder, siblings map[string]string, megatron boo
 	b.readVerlData(f)
 }
 
-// readVerlData reads where the data stands: one file, or one of each data-parallel rank.
+// readVerlData reads the state of the data: one file, or one of each data-parallel rank.
 func (b verlReader) readVerlData(f *folder) {
 	var ranks []int64
 	found := false
@@ -172,7 +172,7 @@ func (b verlReader) readVerlData(f *folder) {
 		found = true
 	}
 	if !found {
-		b.missing(b.domain(model.DomainDataLoader, verlData, ""), CheckShards, f.join(verlData), "got no state of the data; want it: without it a resume begins the data anew")
+		b.missing(b.domain(model.DomainDataLoader, verlData, ""), CheckShards, f.join(verlData), "got no state of the data; want it: without it a resume starts the data from its beginning")
 	}
 	b.contiguous(ranks, func(n int64) { // how many there are, nothing says
 		b.missing(b.domain(model.DomainDataLoader, "dp "+rankID(n), ""), CheckShards, f.path, "got no state of the data of data-parallel rank %d; want it", n)

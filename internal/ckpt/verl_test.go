@@ -127,7 +127,7 @@ func TestVerl_FineTuning(t *testing.T) {
 	changes(t, whole, ckpt.FormatVerl, 20, map[string]change{
 		"a shard gone":  {do: without("global_step_20/optim_world_size_2_rank_1.pt"), epoch: 20, text: "optimizer rank 1, which is absent"},
 		"data 0 gone":   {do: without("global_step_20/data_0.pt"), epoch: 20, text: "data-parallel rank 0"},
-		"no data":       {do: without("global_step_20/data_"), epoch: 20, text: "begins the data anew"},
+		"no data":       {do: without("global_step_20/data_"), epoch: 20, text: "starts the data from its beginning"},
 		"another world": {do: put("global_step_20/fsdp_config.json", document(`{"world_size": 4}`)), epoch: 20, text: "of any of 4 ranks"},
 		"nothing of it": {do: all(without("global_step_20/"), put("global_step_20/x", document(""))), epoch: 20, text: "got no state of any role"},
 	})
