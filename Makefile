@@ -116,10 +116,10 @@ e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bi
 NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
 
 .PHONY: e2e-torch
-e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) ## Test the hooks of lockstep_scope on PyTorch, on several processes
+e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) bin/torch-libraries ## Test the hooks of lockstep_scope on PyTorch, on several processes
 	PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
 	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
-	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 20m -parallel 3 -v -run '^TestTorch' ./...
+	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) LOCKSTEP_TORCH_LIBRARIES=$(abspath bin/torch-libraries) $(GO) test -trimpath -count=1 -timeout 20m -parallel 3 -v -run '^TestTorch' ./...
 
 .PHONY: e2e-cupti
 e2e-cupti: inject bin/cupti ## Run the CUPTI client with NVIDIA's own libraries, without a driver
@@ -237,7 +237,7 @@ clean: ## Remove what was built
 	rm -rf bin dist .distro-check distro/.agent-check
 
 # Parts that take minutes and depend on versions alone: made once for all checkouts.
-.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/cupti bin/zig .venv/bin/python
+.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/cupti bin/zig bin/torch-libraries .venv/bin/python
 bin/builder:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
 
@@ -246,6 +246,12 @@ PYTHON_KEY = $(shell python3 -c 'import os, sys; print(sys.version, os.path.real
 
 .venv/bin/python:
 	@$(CACHED) .venv "$(PYTHON_KEY)" scripts/parts.sh venv $(TORCH)
+
+# Libraries that save checkpoints, for PYTHONPATH: the environment is shared with tests that want PyTorch alone.
+LIBRARIES := e2e/testdata/libraries/requirements.txt
+bin/torch-libraries: $(PYTHON)
+	@$(CACHED) $@ "$(PYTHON_KEY) $(TORCH) $$(sha256sum <$(LIBRARIES))" env DS_BUILD_OPS=0 sh -c \
+		'$(PYTHON) -m pip install --quiet --no-cache-dir --no-deps --no-build-isolation --target "$$OUT" -r $(LIBRARIES)'
 
 bin/golangci-lint:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
