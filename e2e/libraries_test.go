@@ -36,8 +36,12 @@ type librarySaves struct {
 	// newest is the newest step that training can resume from; none without one. Where a format does not say
 	// its step, it is unsaid.
 	newest int64
-	// parts are files of the newest save without which it can not be resumed from, as patterns below the folder.
+	// save is the folder of the newest save. parts are files of it without which it can not be resumed from.
+	save  string
 	parts []string
+	// older is the folder of the save before, of which stale are files that say of which save they are.
+	older string
+	stale []string
 }
 
 const (
@@ -49,21 +53,21 @@ const (
 
 var libraries = []library{
 	{"hf_trainer", "transformers", []librarySaves{
-		{name: "whole", newest: 4, parts: []string{"checkpoint-4/model.safetensors", "checkpoint-4/optimizer.pt", "checkpoint-4/scheduler.pt", "checkpoint-4/rng_state.pth", "checkpoint-4/trainer_state.json"}},
+		{name: "whole", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json"}, older: "checkpoint-2", stale: []string{"optimizer.pt", "scheduler.pt", "trainer_state.json"}},
 		{name: "weights_alone", want: 3, why: weightsOnly, newest: none},
 		{name: "weights_alone_last", want: 3, why: weightsOnly, newest: 2},
-		{name: "adapters", newest: 4, parts: []string{"checkpoint-4/adapter_model.safetensors", "checkpoint-4/policy/adapter_model.safetensors", "checkpoint-4/optimizer.pt"}},
+		{name: "adapters", newest: 4, save: "checkpoint-4", parts: []string{"adapter_model.safetensors", "policy/adapter_model.safetensors", "optimizer.pt"}, older: "checkpoint-2", stale: []string{"optimizer.pt", "scheduler.pt"}},
 		{name: "adapters_alone", want: 3, why: weightsOnly, newest: none},
-		{name: "several_updates", newest: 4, parts: []string{"checkpoint-4/model.safetensors", "checkpoint-4/optimizer.pt", "checkpoint-4/scheduler.pt"}},
-		{name: "plateau", newest: 4, parts: []string{"checkpoint-4/model.safetensors", "checkpoint-4/optimizer.pt", "checkpoint-4/scheduler.pt"}},
-		{name: "two_ranks", newest: 4, parts: []string{"checkpoint-4/model.safetensors", "checkpoint-4/optimizer.pt", "checkpoint-4/rng_state_1.pth"}},
+		{name: "several_updates", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.pt", "scheduler.pt"}, older: "checkpoint-2", stale: []string{"optimizer.pt", "scheduler.pt"}},
+		{name: "plateau", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.pt", "scheduler.pt"}, older: "checkpoint-2", stale: []string{"optimizer.pt"}},
+		{name: "two_ranks", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.pt", "rng_state_1.pth"}, older: "checkpoint-2", stale: []string{"optimizer.pt", "scheduler.pt"}},
 		{name: "export", newest: unsaid, parts: []string{"model.safetensors"}},
 		{name: "export_sharded", want: 3, newest: none},
 	}},
 	{"accelerate_state", "accelerate", []librarySaves{
-		{name: "automatic", newest: unsaid, parts: []string{"checkpoints/checkpoint_1/model.safetensors", "checkpoints/checkpoint_1/optimizer.bin", "checkpoints/checkpoint_1/random_states_0.pkl"}},
-		{name: "two_ranks", newest: unsaid, parts: []string{"checkpoints/checkpoint_1/model.safetensors", "checkpoints/checkpoint_1/optimizer.bin", "checkpoints/checkpoint_1/random_states_1.pkl"}},
-		{name: "named", newest: unsaid, parts: []string{"checkpoint-4/model.safetensors", "checkpoint-4/optimizer.bin", "checkpoint-4/scheduler.bin"}},
+		{name: "automatic", newest: 1, save: "checkpoints/checkpoint_1", parts: []string{"model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl"}, older: "checkpoints/checkpoint_0", stale: []string{"optimizer.bin", "scheduler.bin"}},
+		{name: "two_ranks", newest: 1, save: "checkpoints/checkpoint_1", parts: []string{"model.safetensors", "optimizer.bin", "random_states_1.pkl"}, older: "checkpoints/checkpoint_0", stale: []string{"optimizer.bin", "scheduler.bin"}},
+		{name: "named", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.bin", "scheduler.bin"}, older: "checkpoint-2", stale: []string{"optimizer.bin", "scheduler.bin"}},
 		{name: "weights_alone", want: 3, newest: none},
 	}},
 	{"lightning_fit", "lightning", []librarySaves{
@@ -75,20 +79,20 @@ var libraries = []library{
 		{name: "adversaries", newest: 8, parts: []string{"last.ckpt"}},
 	}},
 	{"torchtitan_manager", "torchtitan.components.checkpointer.dcp", []librarySaves{
-		{name: "whole", newest: 4, parts: []string{"step-4/__0_0.distcp", "step-4/__1_0.distcp"}},
+		{name: "whole", newest: 4, save: "step-4", parts: []string{"__0_0.distcp", "__1_0.distcp"}, older: "step-2", stale: []string{"__0_0.distcp"}},
 		{name: "weights_alone_last", want: 3, why: weightsOnly, newest: 2},
-		{name: "async", newest: 4, parts: []string{"step-4/__0_0.distcp", "step-4/__1_0.distcp"}},
+		{name: "async", newest: 4, save: "step-4", parts: []string{"__0_0.distcp", "__1_0.distcp"}, older: "step-2", stale: []string{"__0_0.distcp"}},
 	}},
 	{"deepspeed_zero", "deepspeed", []librarySaves{
-		{name: "zero1", newest: 4, parts: []string{"global_step4/mp_rank_00_model_states.pt", "global_step4/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
-		{name: "zero2", full: true, newest: 4, parts: []string{"global_step4/mp_rank_00_model_states.pt", "global_step4/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
-		{name: "zero3", newest: 4, parts: []string{"global_step4/zero_pp_rank_1_mp_rank_00_model_states.pt", "global_step4/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
-		{name: "skipped", newest: 4, parts: []string{"global_step4/mp_rank_00_model_states.pt", "global_step4/zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
-		{name: "skipped_zero3", full: true, newest: 4, parts: []string{"global_step4/zero_pp_rank_0_mp_rank_00_model_states.pt", "global_step4/zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+		{name: "zero1", newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
+		{name: "zero2", full: true, newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
+		{name: "zero3", newest: 4, save: "global_step4", parts: []string{"zero_pp_rank_1_mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"zero_pp_rank_1_mp_rank_00_model_states.pt", "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+		{name: "skipped", newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+		{name: "skipped_zero3", full: true, newest: 4, save: "global_step4", parts: []string{"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
 		{name: "weights_alone", want: 3, newest: none},
 	}},
 	{"hf_deepspeed", "transformers", []librarySaves{
-		{name: "skipped", full: true, newest: 4, parts: []string{"checkpoint-4/model.safetensors", "checkpoint-4/scheduler.pt", "checkpoint-4/global_step4/mp_rank_00_model_states.pt", "checkpoint-4/global_step4/zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+		{name: "skipped", full: true, newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "scheduler.pt", "global_step4/mp_rank_00_model_states.pt", "global_step4/zero_pp_rank_0_mp_rank_00_optim_states.pt"}, older: "checkpoint-2", stale: []string{"scheduler.pt"}},
 		{name: "weights_alone", full: true, want: 3, why: weightsOnly, newest: none},
 	}},
 }
@@ -148,7 +152,8 @@ func (l library) test(t *testing.T, python, folder string) {
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "save with %s: %s", l.module, out)
-	t.Logf("%s saved %d scenarios in %.1f s", l.module, len(cases), time.Since(begun).Seconds())
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	t.Logf("%s saved %d scenarios in %.1f s, and used %.1f s of a core", l.module, len(cases), time.Since(begun).Seconds(), used.Seconds())
 	for _, s := range cases {
 		for _, times := range copyTimes {
 			t.Run(s.name+"/"+times.name, func(t *testing.T) {
@@ -205,28 +210,41 @@ func (s librarySaves) judge(t *testing.T, dir string) {
 
 func ptr(n int64) *int64 { return &n }
 
-// judgeBroken removes, cuts and empties each part in turn.
+// judgeBroken removes, cuts and empties each part in turn, and replaces it by that of the save before.
 func (s librarySaves) judgeBroken(t *testing.T, dir string) {
 	t.Helper()
 	for _, part := range s.parts {
-		name := filepath.Join(dir, part)
-		whole, err := os.ReadFile(name)
-		require.NoError(t, err)
-		info, err := os.Stat(name)
-		require.NoError(t, err)
-		for _, broken := range []struct {
-			how  string
-			keep int
-		}{{"removed", -1}, {"cut", len(bytes.TrimSpace(whole)) - 1}, {"cut in two", len(whole) / 2}, {"empty", 0}} {
-			require.NoError(t, os.Remove(name))
-			if broken.keep >= 0 {
-				require.NoError(t, os.WriteFile(name, whole[:broken.keep], 0o644))
-				require.NoError(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
-			}
-			a := preflight(t, dir)
-			assert.False(t, a.Safe, "%s is %s", part, broken.how)
-			require.NoError(t, os.WriteFile(name, whole, 0o644))
-			require.NoError(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+		name := filepath.Join(dir, s.save, part)
+		whole := read(t, name)
+		s.judgeInstead(t, dir, part, "removed", nil)
+		for how, content := range map[string][]byte{"cut": whole[:len(bytes.TrimSpace(whole))-1], "cut in two": whole[:len(whole)/2], "empty": {}} {
+			s.judgeInstead(t, dir, part, how, content)
 		}
 	}
+	for _, part := range s.stale {
+		s.judgeInstead(t, dir, part, "of the save before", read(t, filepath.Join(dir, s.older, part)))
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return content
+}
+
+// judgeInstead judges the folder with other content in a part of it, or without the part for nil.
+func (s librarySaves) judgeInstead(t *testing.T, dir, part, how string, content []byte) {
+	t.Helper()
+	name := filepath.Join(dir, s.save, part)
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	aside := filepath.Join(t.TempDir(), "aside")
+	require.NoError(t, os.Rename(name, aside))
+	if content != nil {
+		require.NoError(t, os.WriteFile(name, content, 0o644))
+		require.NoError(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+	}
+	assert.False(t, preflight(t, dir).Safe, "%s is %s", part, how)
+	require.NoError(t, os.Rename(aside, name))
 }
