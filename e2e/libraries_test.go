@@ -92,7 +92,7 @@ var libraries = []library{
 		{name: "weights_alone", want: 3, newest: none},
 	}},
 	{"hf_deepspeed", "transformers", []librarySaves{
-		{name: "skipped", full: true, newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "scheduler.pt", "global_step4/mp_rank_00_model_states.pt", "global_step4/zero_pp_rank_0_mp_rank_00_optim_states.pt"}, older: "checkpoint-2", stale: []string{"scheduler.pt"}},
+		{name: "skipped", full: true, newest: 4, save: "checkpoint-4", parts: []string{"scheduler.pt", "global_step4/mp_rank_00_model_states.pt", "global_step4/zero_pp_rank_0_mp_rank_00_optim_states.pt"}, older: "checkpoint-2", stale: []string{"scheduler.pt"}},
 		{name: "weights_alone", full: true, want: 3, why: weightsOnly, newest: none},
 	}},
 }
