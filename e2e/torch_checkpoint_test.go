@@ -29,6 +29,8 @@ type preflightAnswer struct {
 		Epoch   *int64
 		Verdict string
 		Paths   []string
+
+		Problems []struct{ What string }
 	}
 }
 
