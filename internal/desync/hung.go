@@ -94,9 +94,10 @@ func (w *world) leftText(n *node) string {
 // byHabit lets the history of the job judge that a rank has not come.
 func (w *world) byHabit(r *root) string {
 	by := w.reach(r)
+	near := w.near(r)
 	h := Habit{}
 	if w.a.doubt.Habit != nil {
-		h = w.a.doubt.Habit(w.ranks[r.ranks[0]].id, w.nearestFirst(by))
+		h = w.a.doubt.Habit(w.ranks[r.ranks[0]].id, w.nearestFirst(by, near))
 	}
 	if h.State == HabitUsual || h.State == HabitUnknown && w.sure(r) < even && !w.a.doubt.Hung {
 		return cmp.Or(h.Text, "the dumps record nothing of what the job did before") + "; the Python stack of rank " + number(w.ranks[r.ranks[0]].id) + " (py-spy dump --pid) decides"
@@ -114,7 +115,7 @@ func (w *world) byHabit(r *root) string {
 		r.confidence *= untimed
 	}
 	r.notes = append(r.notes, w.decidedBy()...)
-	w.addOtherEnds(r, by)
+	w.addOtherEnds(r, near)
 	return ""
 }
 
@@ -134,15 +135,33 @@ func (w *world) discount() float64 {
 	return untimed
 }
 
-// nearestFirst are those that wait for a root, those that do so directly before the others.
-func (w *world) nearestFirst(by *reach) []int64 {
+// nearestFirst are those that wait for a root, those that are in an operation that lacks it before
+// the others.
+func (w *world) nearestFirst(by *reach, near map[int32]bool) []int64 {
 	out := make([]int64, 0, len(by.all))
-	for _, v := range by.direct {
-		out = append(out, w.ranks[v].id)
+	for _, first := range []bool{true, false} {
+		for _, v := range by.all {
+			if near[v] == first {
+				out = append(out, w.ranks[v].id)
+			}
+		}
 	}
-	for _, v := range by.all {
-		if _, direct := slices.BinarySearch(by.direct, v); !direct {
-			out = append(out, w.ranks[v].id)
+	return out
+}
+
+// near are the ranks in operations that wait for the root itself, whichever of them is named.
+func (w *world) near(r *root) map[int32]bool {
+	out, seen := map[int32]bool{}, map[int32]bool{}
+	level := slices.Clone(r.vertices)
+	for i := 0; i < len(level); i++ {
+		for _, from := range w.back[level[i]] {
+			switch {
+			case w.isRank(from):
+				out[from] = true
+			case !seen[from] && w.follows(from, level[i]):
+				seen[from] = true
+				level = append(level, from)
+			}
 		}
 	}
 	return out
@@ -150,18 +169,17 @@ func (w *world) nearestFirst(by *reach) []int64 {
 
 // addOtherEnds adds to a rank of Gloo that does not come who can be the other end of a message
 // that it is in, as Gloo records none: whoever waits for it in an operation that is recorded is not.
-func (w *world) addOtherEnds(r *root, by *reach) {
+func (w *world) addOtherEnds(r *root, near map[int32]bool) {
 	v := r.ranks[0]
 	c := w.ranks[v].view.comm(r.node.key.group)
-	others := len(w.ranks) - 1 - len(by.direct)
-	if c == nil || !c.gloo || others <= 0 || others > maxConcerned {
-		return
-	}
-	r.candidates = []int32{v}
+	ends := []int32{v}
 	for i := range w.ranks {
-		if _, direct := slices.BinarySearch(by.direct, int32(i)); !direct && int32(i) != v {
-			r.candidates = append(r.candidates, int32(i))
+		if !near[int32(i)] && int32(i) != v {
+			ends = append(ends, int32(i))
 		}
+	}
+	if c != nil && c.gloo && len(ends) > 1 && len(ends)-1 <= maxConcerned {
+		r.candidates = ends
 	}
 }
 

@@ -211,7 +211,7 @@ func TestOtherEndOfAMessage(t *testing.T) {
 		assert.Equal(t, c.want, f.Candidates, c.text)
 		if c.want != nil {
 			assert.Equal(t, f.Ranks[0], f.Candidates[0])
-			assert.Equal(t, model.Some[int64](1), f.Through, "a candidate waits all the same")
+			assert.Equal(t, model.Some[int64](2), f.Through, "3 waits in another operation, and a candidate waits all the same")
 		}
 	}
 }

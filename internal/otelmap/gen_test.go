@@ -113,5 +113,6 @@ func randomFinding(t *testing.T, seed uint64, sparse bool) model.Finding {
 	g := newFiller(seed, sparse)
 	g.fill(t, reflect.ValueOf(&f).Elem())
 	f.Severity = model.Severity(g.rng.IntN(3))
+	f.Unnumbered = false // it does not leave the analysis
 	return f
 }
