@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
@@ -31,7 +32,7 @@ func dumpsVerdict(r *dumpset.Result) report.Verdict {
 	mayRun := false
 	for i := range r.Hangs {
 		switch h := &r.Hangs[i]; {
-		case h.Verdict == desync.Hang, h.Verdict == desync.Undecided && h.MayRun == "":
+		case h.Verdict == desync.Hang, h.Verdict == desync.Undecided && h.MayRun == "", namesRanks(h):
 			return report.Found
 		case h.Verdict == desync.Undecided:
 			mayRun = true
@@ -43,6 +44,11 @@ func dumpsVerdict(r *dumpset.Result) report.Verdict {
 		return report.CannotTell
 	}
 	return verdict
+}
+
+// namesRanks reports whether somebody is named, with whatever confidence.
+func namesRanks(h *dumpset.Hang) bool {
+	return slices.ContainsFunc(h.Roots, func(r desync.Root) bool { return r.Finding.RanksCount.V > 0 || len(r.Finding.Ranks) > 0 })
 }
 
 // hangOutput is the report on one job in JSON; docs/hangs.md is its reference.

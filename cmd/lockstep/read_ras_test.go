@@ -47,10 +47,10 @@ func TestAnalyze_AnswersOfRAS(t *testing.T) {
 		status int
 		says   string
 	}{
-		"text":                     {map[string]string{"out": answerText()}, 0, exitUnusable, "a second ncclras some seconds later"},
-		"text behind a prompt":     {map[string]string{"out.log": "$ ncclras -v\n" + answerText()}, 0, exitUnusable, "a second ncclras some seconds later"},
-		"JSON":                     {map[string]string{"a.json": answerJSON()}, 0, exitUnusable, "a second ncclras some seconds later"},
-		"both of one moment":       {map[string]string{"a.json": answerJSON(), "a.txt": answerText()}, 0, exitUnusable, "a second ncclras some seconds later"},
+		"text":                     {map[string]string{"out": answerText()}, 0, exitFindings, "a second ncclras some seconds later"},
+		"text behind a prompt":     {map[string]string{"out.log": "$ ncclras -v\n" + answerText()}, 0, exitFindings, "a second ncclras some seconds later"},
+		"JSON":                     {map[string]string{"a.json": answerJSON()}, 0, exitFindings, "a second ncclras some seconds later"},
+		"both of one moment":       {map[string]string{"a.json": answerJSON(), "a.txt": answerText()}, 0, exitFindings, "a second ncclras some seconds later"},
 		"two of 30 s":              {map[string]string{"1.txt": answerText(), "2.txt": answerText()}, 30 * time.Second, exitFindings, "rank 1: desync (not_scheduled)"},
 		"text and JSON, 30 s":      {map[string]string{"1.txt": answerText(), "2.json": answerJSON()}, 30 * time.Second, exitFindings, "rank 1: desync (not_scheduled)"},
 		"nothing differs, in text": {map[string]string{"1.txt": rastest.Report(4, "", "")}, 0, exitUnusable, "launched the same operations"},
