@@ -101,7 +101,11 @@ func (s *scan) dispatch(f *folder) {
 		s.root.Counts.SavesLeftOut = before // they were looked for, and are another layout's
 	}
 	s.root.Empty, s.root.Bare = true, isBare(f)
-	s.problem(nil, Problem{CheckInput, Unreadable, f.path, "got no checkpoint of a known layout; want a folder of saves, or a save"})
+	what := "got no checkpoint of a known layout; want a folder of saves, or a save"
+	if s.root.Bare {
+		what = "got an empty folder; want a folder of saves, or --allow-empty at the first start of a job"
+	}
+	s.problem(nil, Problem{CheckInput, Unreadable, f.path, what})
 }
 
 // problem notes a problem of a save, or of the root where save is nil.

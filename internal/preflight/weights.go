@@ -63,7 +63,7 @@ func (r *Result) instead(s *Save) string {
 	case r.Frontier.OK:
 		return fmt.Sprintf("have the job load epoch %d, the newest that can be resumed from, or %s", r.Frontier.V, accept)
 	}
-	return "no other save can be resumed from; " + accept + ", or start anew"
+	return "no other save can be resumed from; " + accept + ", or start a new job"
 }
 
 // empty reports whether there is nothing at all, which the caller accepts.
