@@ -99,7 +99,8 @@ func (w *world) byHabit(r *root) string {
 	if w.a.doubt.Habit != nil {
 		h = w.a.doubt.Habit(w.ranks[r.ranks[0]].id, w.nearestFirst(by, near))
 	}
-	if h.State == HabitUsual || h.State == HabitUnknown && w.sure(r) < even && !w.a.doubt.Hung {
+	usual := h.State == HabitUsual && w.askedFor(r)
+	if usual || h.State == HabitUnknown && w.sure(r) < even && !w.a.doubt.Hung {
 		return cmp.Or(h.Text, "the dumps record nothing of what the job did before") + "; the Python stack of rank " + number(w.ranks[r.ranks[0]].id) + " (py-spy dump --pid) decides"
 	}
 	r.weighed = true
@@ -109,15 +110,22 @@ func (w *world) byHabit(r *root) string {
 	switch {
 	case h.State == HabitRare:
 		r.confidence = min(r.confidence, sureOne/w.discount())
-	case h.State == HabitSome:
+	case h.State == HabitSome, h.State == HabitUsual:
 		r.confidence = min(r.confidence, even/w.discount())
 	case w.a.doubt.Hung:
 		r.confidence *= untimed
+	}
+	if h.State == HabitUsual {
+		r.notes = append(r.notes, "that the rank is slow does not clear it: NCCL's watchdog writes dumps when an operation has run out")
 	}
 	r.notes = append(r.notes, w.decidedBy()...)
 	w.addOtherEnds(r, near)
 	return ""
 }
+
+// askedFor reports whether the dumps may have been requested at any moment. Dumps of Gloo always are;
+// NCCL's watchdog writes its own when an operation has run out, but only --hung excludes a request.
+func (w *world) askedFor(r *root) bool { return r.node.group.backend == gloo || !w.a.doubt.Hung }
 
 // decidedBy says what would show that the job stood still; nothing where a person says it.
 func (w *world) decidedBy() []string {

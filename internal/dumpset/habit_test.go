@@ -239,7 +239,7 @@ func TestCompareClocks(t *testing.T) {
 // Hosts that do not wait for their devices are ahead of one another while a job runs, too: only by
 // more calls than usual do they show that one stopped.
 func TestHostsThatRunAhead(t *testing.T) {
-	read := func(ahead int) *Hang {
+	read := func(ahead int, hung bool) *Hang {
 		var dumps []*frwrite.Dump
 		for r := range 4 {
 			d := &frwrite.Dump{Groups: []frwrite.Group{{Name: "0", Desc: "default_pg", Ranks: []int64{0, 1, 2, 3}}}}
@@ -264,15 +264,22 @@ func TestHostsThatRunAhead(t *testing.T) {
 			d.Status = []frwrite.Status{{Enqueued: int64(last), Started: -1, Completed: 60}}
 			dumps = append(dumps, d)
 		}
-		return readLost(t, dumps, true)
+		return readLost(t, dumps, hung)
 	}
 	for _, ahead := range []int{1, 2} {
-		named, _ := listed(read(ahead))
+		named, _ := listed(read(ahead, false))
 		assert.Empty(t, named, "ahead by %d", ahead)
+		// The watchdog of NCCL wrote them, and a person says that the job hung.
+		h := read(ahead, true)
+		named, _ = listed(h)
+		assert.Equal(t, []int64{2}, named, "ahead by %d: %s", ahead, h.MayRun)
+		assert.LessOrEqual(t, h.Roots[0].Finding.Confidence, 0.5)
+		assert.Contains(t, h.Roots[0].Finding.Evidence, "does not clear it")
 	}
 	for _, ahead := range []int{5, 40} {
-		named, _ := listed(read(ahead))
-		assert.Equal(t, []int64{2}, named, "ahead by %d: %s", ahead, read(ahead).MayRun)
+		h := read(ahead, true)
+		named, _ := listed(h)
+		assert.Equal(t, []int64{2}, named, "ahead by %d: %s", ahead, h.MayRun)
 	}
 }
 
