@@ -98,6 +98,8 @@ func (o *preflightOptions) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("epoch") && o.epoch < 0:
 		return fmt.Errorf("check --epoch: got %d; want 0 or more", o.epoch)
+	case cmd.Flags().Changed("epoch") && o.allowEmpty:
+		return fmt.Errorf("check --allow-empty: got --epoch %d, too, which an empty folder does not hold; want one of the two", o.epoch)
 	case o.worldSize < 0 || o.worldSize > frwatch.MaxRanks:
 		return fmt.Errorf("check --world-size: got %d; want 1 to %d, or 0 for what the save says", o.worldSize, frwatch.MaxRanks)
 	case o.timeout <= 0:
@@ -140,9 +142,9 @@ func (o *preflightOptions) readOne(ctx context.Context, dir string) (preflight.P
 	}
 	done := make(chan answer, 1)
 	go func() {
-		d, err := ckpt.OpenDir(dir)
+		d, err := openFolder(dir)
 		if err != nil {
-			done <- answer{err: missing(err)}
+			done <- answer{err: err}
 			return
 		}
 		defer func() { _ = d.Close() }()
@@ -160,10 +162,19 @@ func (o *preflightOptions) readOne(ctx context.Context, dir string) (preflight.P
 	}
 }
 
-// missing says what a folder that is not there may mean: --allow-empty does not accept it.
-func missing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; a mount that failed looks like that: mount it, or make the folder before the first start", err)
+// openFolder opens a folder of saves. A folder that is not there may be a mount that failed:
+// --allow-empty does not accept it. A pipe is not opened, as that waits for its writer.
+func openFolder(dir string) (*ckpt.Dir, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("got no such file or directory; a mount that failed looks like that: mount it, or make the folder before the first start")
+	case err != nil:
+		return nil, bare(err)
+	case info.Mode().IsRegular():
+		return nil, errors.New("got a file; want the folder that holds it")
+	case !info.IsDir():
+		return nil, fmt.Errorf("got a file of mode %s; want a folder", info.Mode())
 	}
-	return err
+	return ckpt.OpenDir(dir)
 }

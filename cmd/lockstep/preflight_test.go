@@ -88,12 +88,13 @@ func TestPreflightUsage(t *testing.T) {
 		"nothing":        {nil, "requires at least 1 arg"},
 		"no such folder": {[]string{filepath.Join(dir, "nowhere")}, "a mount that failed looks like that"},
 		"no such folder, in spite of --allow-empty": {[]string{"--allow-empty", filepath.Join(dir, "nowhere")}, "no such file or directory"},
-		"a file":                {[]string{filepath.Join(dir, "latest_checkpointed_iteration.txt")}, "not a directory"},
-		"twice":                 {[]string{dir, dir}, "it is given twice"},
-		"twice by another name": {[]string{dir, dir + "/"}, "it is given twice"},
-		"an epoch below 0":      {[]string{"--epoch", "-1", dir}, "check --epoch: got -1; want 0 or more"},
-		"a world below 0":       {[]string{"--world-size", "-1", dir}, "check --world-size: got -1"},
-		"no time":               {[]string{"--timeout", "0s", dir}, "check --timeout: got 0s; want more than 0"},
+		"a file":                    {[]string{filepath.Join(dir, "latest_checkpointed_iteration.txt")}, "got a file; want the folder that holds it"},
+		"a first start at an epoch": {[]string{"--allow-empty", "--epoch", "5", dir}, "check --allow-empty: got --epoch 5, too"},
+		"twice":                     {[]string{dir, dir}, "it is given twice"},
+		"twice by another name":     {[]string{dir, dir + "/"}, "it is given twice"},
+		"an epoch below 0":          {[]string{"--epoch", "-1", dir}, "check --epoch: got -1; want 0 or more"},
+		"a world below 0":           {[]string{"--world-size", "-1", dir}, "check --world-size: got -1"},
+		"no time":                   {[]string{"--timeout", "0s", dir}, "check --timeout: got 0s; want more than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, stderr := runPreflight(tc.args...)

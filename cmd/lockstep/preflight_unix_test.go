@@ -52,3 +52,13 @@ func TestPreflightOfBadInput(t *testing.T) {
 		})
 	}
 }
+
+// A pipe in the place of the folder is refused at once.
+func TestPreflightOfAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	status, out, stderr := runPreflight(pipe)
+	require.Equal(t, exitUnusable, status)
+	require.Empty(t, out)
+	require.Contains(t, stderr, "want a folder")
+}
