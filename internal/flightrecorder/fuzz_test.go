@@ -90,6 +90,16 @@ func FuzzGathered(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	var value any
+	require.NoError(f, json.Unmarshal([]byte(one), &value))
+	for protocol := 2; protocol <= 5; protocol++ {
+		for _, v := range []any{
+			[]frwrite.Pair{{Key: 0, Value: value}, {Key: "1", Value: frwrite.Pickle(d)}, {Key: 2, Value: one}, {Key: 3, Value: frwrite.ByteArray("x")}},
+			[]any{[]frwrite.Pair{{Key: "rank", Value: 1}, {Key: "host", Value: "a"}, {Key: "dump", Value: value}}, value},
+		} {
+			f.Add(frwrite.Python(protocol, v))
+		}
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		all := DecodeAll(in, tight())
 		require.NotEmpty(t, all)

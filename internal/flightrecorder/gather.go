@@ -26,9 +26,10 @@ type Gathered struct {
 // errBehind says that something follows a dump.
 var errBehind = errors.New("bytes behind the dump")
 
-// DecodeAll reads the dumps that a file holds: one, as PyTorch writes it, or those that somebody
-// gathered as JSON: a dictionary by rank, objects with the dump among rank and host, a list of
-// these, one value a line, each also as JSON within a string, or a pickle in base64.
+// DecodeAll reads the dumps that a file holds: one, as PyTorch writes it, or those that a script
+// gathered: a dictionary by rank, objects with the dump among rank and host, or a list of these.
+// JSON may have one value a line, each also as JSON within a string, or a pickle in base64; a pickle
+// has the dumps as values, or each as bytes.
 func DecodeAll(data []byte, o Options) []Gathered {
 	o = o.withDefaults()
 	if len(data) > o.Limits.Pickle.Bytes {
@@ -46,11 +47,39 @@ func DecodeAll(data []byte, o Options) []Gathered {
 			return out
 		}
 	}
+	if out, e := fromPickle(data, d, err, o); len(out) > 0 {
+		return out
+	} else if e != nil {
+		d, err = nil, e
+	}
 	g := Gathered{Dump: d, Err: err, Rank: -1}
 	if d != nil {
 		g.Rank, g.Host = d.Rank, d.Host
 	}
 	return []Gathered{g}
+}
+
+// pickled is the first byte of a pickle.
+const pickled = 0x80
+
+// fromPickle reads a pickle that is no dump itself as one that holds dumps. An error says how to write
+// what is not read.
+func fromPickle(data []byte, d *Dump, err error, o Options) ([]Gathered, error) {
+	list := d != nil && d.Version == (Version{}) && d.Stats.BadEntries > 0
+	if len(data) == 0 || data[0] != pickled || err == nil && !list {
+		return nil, nil
+	}
+	out, before, e := gatherPickle(data, o)
+	switch {
+	case errors.Is(e, pickle.ErrRefused), errors.Is(e, pickle.ErrLimit):
+		e = fmt.Errorf("%w; write the dumps of several ranks as JSON lines or as one file per rank", e)
+	case before == 0:
+		return out, nil
+	}
+	if d != nil && before == 0 { // a list of operations
+		return nil, nil
+	}
+	return out, e
 }
 
 // single reports whether data begins with a dump itself: no JSON, or JSON whose first value has the
@@ -211,7 +240,6 @@ func (g *gatherer) text(data []byte, rank int64, host string, depth int) {
 		return
 	}
 	raw, err := base64.StdEncoding.DecodeString(inner)
-	const pickled = 0x80
 	if err == nil && len(raw) > 2 && raw[0] == pickled {
 		g.dump(raw, rank, host)
 	}
@@ -241,14 +269,18 @@ func rankField(name, value []byte) (int64, bool) {
 
 // hostField reads the host of a member that is one.
 func hostField(name, value []byte) (string, bool) {
-	switch string(name) {
-	case "host", "hostname", "host_name", "node":
-	default:
-		return "", false
-	}
 	var host string
-	if len(value) > maxName || json.Unmarshal(value, &host) != nil || host == "" {
+	if !isHost(name) || len(value) > maxName || json.Unmarshal(value, &host) != nil || host == "" {
 		return "", false
 	}
 	return host, true
+}
+
+// isHost reports whether a member of this name is the host.
+func isHost(name []byte) bool {
+	switch string(name) {
+	case "host", "hostname", "host_name", "node":
+		return true
+	}
+	return false
 }

@@ -22,6 +22,11 @@ type pickleReader struct {
 	*builder
 	m      *pickle.Machine
 	byText map[int]members // of groups, by the number of the text that lists them
+
+	// Of a pickle that holds several dumps: where the texts and the frames of this one begin.
+	all        *pickleGather
+	firstText  int
+	firstFrame int32
 }
 
 func (b *builder) pickle(data []byte) error {
@@ -87,7 +92,7 @@ func (r *pickleReader) lookUp(v pickle.Value) key {
 
 // id returns the number of a text; None is the empty one.
 func (r *pickleReader) id(v pickle.Value) int32 {
-	if id := v.TextID(); v.Kind() == pickle.String && id < len(r.ids) && r.ids[id] != 0 {
+	if id := v.TextID() - r.firstText; v.Kind() == pickle.String && uint(id) < uint(len(r.ids)) && r.ids[id] != 0 {
 		return r.ids[id] - 1
 	}
 	return r.newID(v)
@@ -100,7 +105,10 @@ func (r *pickleReader) newID(v pickle.Value) int32 {
 		}
 		return 0
 	}
-	id := v.TextID()
+	id := v.TextID() - r.firstText
+	if id < 0 { // a text of a dump before
+		return r.text(r.m.Text(v))
+	}
 	if id >= len(r.ids) {
 		r.ids = append(r.ids, make([]int32, id+1-len(r.ids))...)
 	}
@@ -295,7 +303,7 @@ func (r *pickleReader) frame(pairs []pickle.Value) int32 {
 		}
 	}
 	r.frames = append(r.frames, f)
-	return int32(len(r.frames) - 1)
+	return r.firstFrame + int32(len(r.frames)-1)
 }
 
 // maxRecorded bounds the frames of a call stack: PyTorch's are some tens deep.
@@ -310,7 +318,8 @@ func (r *pickleReader) stack(v pickle.Value) int32 {
 	b := r.scratch[:0]
 	frames := r.m.Items(v)
 	for _, f := range frames[:min(len(frames), maxRecorded)] {
-		if token, ok := r.m.Taken(f); ok && token >= 0 {
+		if token, ok := r.m.Taken(f); ok && token >= r.firstFrame {
+			token -= r.firstFrame
 			b = append(b, byte(token), byte(token>>8), byte(token>>16))
 		}
 	}
@@ -336,7 +345,11 @@ func (r *pickleReader) top(v pickle.Value) error {
 	if _, ok := r.m.Taken(v); ok {
 		return errors.New("got a dict of another kind; want a dump")
 	}
-	items := r.m.Items(v)
+	return r.whole(r.m.Items(v))
+}
+
+// whole reads the keys and values of a dump.
+func (r *pickleReader) whole(items []pickle.Value) error {
 	known := 0
 	for i := 0; i < len(items); i += 2 {
 		k := r.key(items[i])
@@ -367,6 +380,14 @@ func (r *pickleReader) part(k key, name, v pickle.Value) (err error) {
 	case keyStatus:
 		r.statuses(v)
 	default:
+		if rank, ok := r.rankOf(name, v); ok {
+			r.d.Rank = rank
+			return nil
+		}
+		if host, ok := r.hostOf(name, v); ok {
+			r.d.Host = host
+			return nil
+		}
 		r.extra(r.m.Text(name), len(r.m.Items(v)), v.Kind() == pickle.Dict)
 	}
 	return nil

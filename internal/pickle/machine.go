@@ -53,7 +53,8 @@ func (m *Machine) Run() (Value, error) {
 			return Value{}, err
 		}
 		if !m.policy.allow[m.scan.Op] {
-			return Value{}, m.failf("got an opcode that is not %s; want none that needs code", m.policy.name)
+			what := fmt.Sprintf("got an opcode that is not %s; want none that needs code", m.policy.name)
+			return Value{}, &Error{Offset: m.scan.At, Op: m.scan.Op, What: what, Err: ErrRefused}
 		}
 		if m.scan.Op == opStop {
 			return m.stop()
@@ -69,7 +70,7 @@ func (m *Machine) header() error {
 		return err
 	}
 	if m.scan.Op != opProto || m.scan.Int < 2 || m.scan.Int > 5 {
-		return &Error{What: "got no PROTO of 2 to 5; want a pickle to begin with it"}
+		return &Error{What: "got no PROTO of 2 to 5; want a pickle to begin with it", Err: ErrRefused}
 	}
 	return nil
 }

@@ -16,12 +16,15 @@ var ErrTruncated = errors.New("pickle is cut off")
 // ErrLimit says that a pickle has more of something than Limits allow.
 var ErrLimit = errors.New("pickle is larger than what is read of one")
 
+// ErrRefused says that a pickle has an opcode or a protocol that is not read.
+var ErrRefused = errors.New("pickle has what is not read")
+
 // Error says where in a pickle, and why, its reading ended.
 type Error struct {
 	Offset int    // bytes
 	Op     Opcode // at that offset; 0 where there is none
 	What   string
-	Err    error // ErrTruncated, ErrLimit, or nil
+	Err    error // ErrTruncated, ErrLimit, ErrRefused, or nil
 }
 
 func (e *Error) Error() string {

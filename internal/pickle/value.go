@@ -75,6 +75,9 @@ func (m *Machine) Text(v Value) []byte {
 	return m.scan.data[t.off : t.off+t.n]
 }
 
+// Texts returns how many strings, bytes and large ints were read: the TextID of the next.
+func (m *Machine) Texts() int { return len(m.texts) }
+
 // Items returns the values of a list, tuple or set, keys and values of a dict in turn, or
 // the one id of something persistent.
 // They are the machine's, until its next step. A value may contain itself: who walks
