@@ -44,10 +44,12 @@ type habits struct {
 	limits flightrecorder.Limits
 	cache  *flightrecorder.Cache
 	known  map[int64]desync.Habit
+	// pasts are those of the dumps of files that hold several: such a file is read once.
+	pasts map[string]*past
 }
 
 func (r *run) habits(taken []*item) *habits {
-	h := &habits{hung: r.o.Hung, limits: r.o.Limits, cache: r.cache, byRank: map[int64]*item{}, known: map[int64]desync.Habit{}}
+	h := &habits{hung: r.o.Hung, limits: r.o.Limits, cache: r.cache, byRank: map[int64]*item{}, known: map[int64]desync.Habit{}, pasts: map[string]*past{}}
 	for _, it := range taken {
 		h.byRank[it.rank] = it
 	}
@@ -69,16 +71,18 @@ func (h *habits) of(rank int64, waiting []int64) desync.Habit {
 
 func (h *habits) look(rank int64, waiting []int64) desync.Habit {
 	var all []*past
-	for _, id := range h.observed(rank, waiting) {
+	observed := h.observed(rank, waiting)
+	h.readGathered(observed)
+	for _, id := range observed {
 		it := h.byRank[id]
 		if it == nil {
 			continue
 		}
-		d, err := flightrecorder.ReadFile(it.path, flightrecorder.Options{Limits: h.limits, Cache: h.cache})
-		if err != nil {
+		p := h.past(it)
+		if p == nil {
 			continue // it was there before: what is known without it has to do
 		}
-		if p := pastOf(d); len(p.calls) > 0 {
+		if len(p.calls) > 0 {
 			p.waits = slices.Contains(waiting, id)
 			all = append(all, p)
 		} else if id == rank {
@@ -92,6 +96,55 @@ func (h *habits) look(rank int64, waiting []int64) desync.Habit {
 		return desync.Habit{}
 	}
 	return h.judge(rank, all)
+}
+
+// past reads what a rank did before; nil where its dump cannot be read any more. It is the caller's
+// to change.
+func (h *habits) past(it *item) *past {
+	if it.fileLen > 0 {
+		kept := h.pasts[it.path]
+		if kept == nil {
+			return nil
+		}
+		own := *kept
+		own.calls = slices.Clone(kept.calls)
+		return &own
+	}
+	all, err := flightrecorder.ReadAll(it.from(), flightrecorder.Options{Limits: h.limits, Cache: h.cache})
+	if err != nil || len(all) != 1 || all[0].Dump == nil {
+		return nil
+	}
+	return pastOf(all[0].Dump)
+}
+
+// maxKept bounds the pasts that are kept of ranks that nobody asked for yet.
+const maxKept = maxHabits * maxObserved
+
+// readGathered keeps the pasts of these ranks that stand in files of several dumps, and those of the
+// other ranks in them as long as there is room, so that each file is read once.
+func (h *habits) readGathered(ranks []int64) {
+	files := map[string][]*item{}
+	for _, id := range ranks {
+		if it := h.byRank[id]; it != nil && it.fileLen > 0 {
+			if _, known := h.pasts[it.path]; !known {
+				files[it.from()] = append(files[it.from()], it)
+			}
+		}
+	}
+	for id, it := range h.byRank {
+		if asked := files[it.from()]; it.fileLen > 0 && asked != nil && len(h.pasts)+len(asked) < maxKept && !slices.Contains(ranks, id) {
+			files[it.from()] = append(asked, it)
+		}
+	}
+	for file, items := range files {
+		all, err := flightrecorder.ReadAll(file, flightrecorder.Options{Limits: h.limits, Cache: h.cache})
+		for _, it := range items {
+			h.pasts[it.path] = nil
+			if err == nil && it.part < len(all) && all[it.part].Dump != nil {
+				h.pasts[it.path] = pastOf(all[it.part].Dump)
+			}
+		}
+	}
 }
 
 // observed are the ranks whose history is looked at: one that others wait for, first, some of
