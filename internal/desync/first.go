@@ -33,7 +33,8 @@ func (w *world) firstLacking(v int32, named *node) *node {
 // lacks returns the operations that rank v has not come to, the first of each communicator.
 func (w *world) lacks(v int32) (all []*node) {
 	least := map[lane]*node{}
-	for _, n := range w.nodes {
+	for _, i := range w.nodesOf(v) {
+		n := w.nodes[i]
 		switch l := (lane{n.key.group, n.key.fn}); {
 		case !n.misses(v) && !slices.Contains(n.absent, v):
 		case n.message || n.local:

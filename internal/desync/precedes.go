@@ -71,8 +71,47 @@ func (w *world) orderOf(x, y *node, v int32) (same int) {
 	if same != 0 {
 		return same
 	}
+	return w.kindOrder(x, y, v)
+}
+
+// kindPair is what decides the order of two operations by communicators of the same kinds.
+type kindPair struct {
+	x, y kindPlace
+	same bool // both are of one communicator
+}
+
+type kindPlace struct {
+	kind commKind
+	fn   int32
+	seq  int64
+	name string
+}
+
+// kindOrder keeps what orderByKind says: communicators of one kind often stand at the same place.
+func (w *world) kindOrder(x, y *node, v int32) int {
+	if x.message || y.message || v < maxAsked && w.ranks[v].view != nil { // then v itself matters
+		return w.orderByKind(x, y, v)
+	}
+	k := kindPair{w.kindPlace(x), w.kindPlace(y), x.key.group == y.key.group}
+	c, known := w.kindOrders[k]
+	if !known {
+		c = w.orderByKind(x, y, v)
+		if w.kindOrders == nil {
+			w.kindOrders = map[kindPair]int{}
+		}
+		w.kindOrders[k] = c
+	}
+	return c
+}
+
+func (w *world) kindPlace(n *node) kindPlace {
+	return kindPlace{kind: w.kindOf(n.key.group), fn: n.key.fn, seq: n.key.seq, name: n.name}
+}
+
+// orderByKind is orderOf by what ranks did in communicators of the same kinds.
+func (w *world) orderByKind(x, y *node, v int32) (same int) {
 	kindX, kindY := w.kindOf(x.key.group), w.kindOf(y.key.group)
-	left = maxOrderWitnesses
+	left := maxOrderWitnesses
 	for i, r := range w.ranks[:min(len(w.ranks), maxAsked)] {
 		if r.view == nil || int32(i) == v || left == 0 {
 			continue
@@ -94,12 +133,16 @@ func (w *world) orderIn(r int32, x, y *node, kindX, kindY commKind, v int32) int
 		if w.kindOf(a) != kindX {
 			continue
 		}
+		at := w.turn(r, x, a, v)
+		if !at.known {
+			continue
+		}
 		for j := range view.comms {
 			b := view.comms[j].group
 			if b == a && x.key.group != y.key.group || w.kindOf(b) != kindY {
 				continue
 			}
-			if c := view.came(w.turn(r, x, a, v), w.turn(r, y, b, v)); c != 0 {
+			if c := view.came(at, w.turn(r, y, b, v)); c != 0 {
 				return c
 			}
 		}

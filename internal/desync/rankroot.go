@@ -51,10 +51,8 @@ func (w *world) rankRoot(v int32, found, open *[]root) {
 // wanted returns the operation that most ranks wait in for a rank.
 func (w *world) wanted(v int32) *node {
 	var best *node
-	for _, n := range w.nodes {
-		if !n.misses(v) && !slices.Contains(n.absent, v) && !slices.Contains(n.unknown, v) && n.holds(v) == nil {
-			continue
-		}
+	for _, i := range w.nodesOf(v) {
+		n := w.nodes[i]
 		if best == nil || preferred(n, best, v) {
 			best = n
 		}

@@ -22,13 +22,17 @@ type world struct {
 	kinds []commKind        // by group; made when first asked for
 	// orders are which of two operations comes first, as far as that was asked for.
 	orders map[pair]int
-	edges  [][]int32 // by vertex: ranks first, nodes behind them
-	maybe  [][]int32 // edges that may hold
-	back   [][]int32 // both, reversed; made when first asked for
-	stuck  []bool    // by rank: its host stands still, though what it has open did not stop others
-	stood  standing
-	moved  string // why the states cannot be of one time; empty: they can
-	mixed  string // why some of them tell no time and are of another; empty: nothing says so
+	// kindOrders are the same by kinds of communicators, for ranks without a state.
+	kindOrders map[kindPair]int
+	// concernedIn are the nodes of each rank from concernFrom on; made when first asked for.
+	concernedIn, concernFrom []int32
+	edges                    [][]int32 // by vertex: ranks first, nodes behind them
+	maybe                    [][]int32 // edges that may hold
+	back                     [][]int32 // both, reversed; made when first asked for
+	stuck                    []bool    // by rank: its host stands still, though what it has open did not stop others
+	stood                    standing
+	moved                    string // why the states cannot be of one time; empty: they can
+	mixed                    string // why some of them tell no time and are of another; empty: nothing says so
 	// movedOrFailed is why they cannot, unless an operation of Gloo failed.
 	movedOrFailed string
 	ran           string // why what was found may be of a job that runs; empty: it is not
