@@ -26,7 +26,7 @@ var actions = map[string]string{
 	model.ClassOrderCycle:         "make all ranks enter the communicators in one order",
 	model.ClassP2PUnmatched:       "compare the schedules of both ends: one waits for a message that the other does not exchange",
 	model.ClassInitIncomplete:     "look what keeps that rank from setting the communicator up",
-	model.ClassIncompleteEvidence: "get the dumps or stacks of the candidates",
+	model.ClassIncompleteEvidence: "get the call stacks of the candidates (py-spy dump --pid), and what their processes logged last",
 }
 
 func (w *world) action(r *root) string {
