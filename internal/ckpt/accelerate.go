@@ -26,8 +26,11 @@ var (
 // accelerateNames are how folders of save_state are called, and which of several a loader takes: load_state
 // and the training scripts of diffusers the highest. Of the others, of its examples, nothing says which.
 var accelerateNames = []struct{ prefix, by string }{
-	{"checkpoint_", "the highest checkpoint_N"}, {hfPrefix, "the highest checkpoint-N"}, {"step_", ""}, {"epoch_", ""},
+	{"checkpoint_", "the highest checkpoint_N"}, {hfPrefix, "the highest checkpoint-N"}, {stepOf, ""}, {"epoch_", ""},
 }
+
+// stepOf is the prefix of a name that has the step, as accelerate's examples write it.
+const stepOf = "step_"
 
 // accelerateProject is the folder below a project's in which automatic_checkpoint_naming saves.
 const accelerateProject = "checkpoints"

@@ -18,11 +18,13 @@ type accelerated struct {
 	world int64 // processes; 0 where nothing says
 	ranks []int64
 	found map[model.DomainKind]bool
+
+	optimizers, schedulers map[string]counter // by what pairs them
 }
 
 // readAccelerate reads one folder of save_state; siblings are what others of its job have.
 func readAccelerate(b *builder, f *folder, have siblings) {
-	a := &accelerated{builder: b, f: f, found: map[model.DomainKind]bool{}}
+	a := &accelerated{builder: b, f: f, found: map[model.DomainKind]bool{}, optimizers: map[string]counter{}, schedulers: map[string]counter{}}
 	if f.has(safetensorsIndex) {
 		a.found[model.DomainModel] = true
 		b.readIndex(f, safetensorsIndex, func(name string, _ *marker) map[string]bool { return b.safetensorsShard(name, nil) })
@@ -34,6 +36,7 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 			a.file(e.Name())
 		}
 	}
+	a.pairCounts()
 	common := maps.Clone(have)
 	maps.DeleteFunc(common, func(name, _ string) bool { return accelerateRNG.MatchString(name) }) // a job may go on with fewer ranks
 	b.expectSiblings(f, common, func(name string) model.DomainKind {
@@ -72,7 +75,10 @@ func (a *accelerated) file(entry string) {
 		a.safetensorsShard(name, nil)
 	case accelerateOptimizer.MatchString(entry):
 		a.found[kind] = true
-		a.countedShard(a.domain(kind, entry, name), name)
+		a.countOptimizer(entry, a.domain(kind, entry, name), name)
+	case accelerateScheduler.MatchString(entry):
+		a.found[kind] = true
+		a.countScheduler(entry, a.domain(kind, entry, name), name)
 	default:
 		a.found[kind] = a.found[kind] || !accelerateCustom.MatchString(entry)
 		a.torchShard(a.domain(kind, entry, name), name, nil)

@@ -9,6 +9,7 @@ type found struct {
 	times    []written
 	late     []late
 	counters []counter
+	pairs    []countPair
 	holds    map[model.DomainKind]bool // state that lies in files of another kind
 	skipped  int64                     // steps that the optimizer left out
 }
@@ -17,6 +18,7 @@ type found struct {
 func (s *scan) compare() {
 	s.judgeTimes()
 	s.judgeCounters()
+	s.judgePairs()
 	s.judgeState()
 }
 

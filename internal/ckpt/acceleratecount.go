@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// countPair is what an optimizer and its scheduler count in one save of accelerate. The name of a save need not
+// be a step, and a scheduler that accelerate prepared counts each step once a process.
+type countPair struct {
+	id                   string // which of several pairs
+	optimizer, scheduler counter
+	world                int64 // processes, 1 or more
+}
+
+// natural reports whether the scheduler counts every step, once or once a process.
+func (p *countPair) natural() bool {
+	return p.scheduler.n == p.optimizer.n || p.scheduler.n == p.optimizer.n*p.world
+}
+
+// countOptimizer reads an optimizer and notes its count.
+func (a *accelerated) countOptimizer(entry string, i int, name string) {
+	s := a.countedShard(i, name)
+	if s.known {
+		a.optimizers[pairOf(entry, "optimizer")] = counter{domain: a.save.Domains[i].Domain, of: entry, file: name, n: s.step}
+	}
+}
+
+// countScheduler reads a scheduler and notes its count.
+func (a *accelerated) countScheduler(entry string, i int, name string) {
+	z := a.torchShard(i, name, nil)
+	if z == nil {
+		return
+	}
+	if n, ok := schedulerSteps(z); ok {
+		a.schedulers[pairOf(entry, "scheduler")] = counter{domain: a.save.Domains[i].Domain, of: entry, file: name, n: n}
+	}
+}
+
+// pairOf is what an optimizer's name and its scheduler's have in common.
+func pairOf(entry, prefix string) string { return strings.TrimPrefix(entry, prefix) }
+
+// pairCounts pairs optimizers with their schedulers. One without a scheduler counts beside the step of the
+// save, where its name says one.
+func (a *accelerated) pairCounts() {
+	for _, id := range slices.Sorted(maps.Keys(a.optimizers)) {
+		o := a.optimizers[id]
+		s, ok := a.schedulers[id]
+		switch {
+		case ok:
+			a.save.pairs = append(a.save.pairs, countPair{id, o, s, max(1, int64(len(a.ranks)))})
+		case a.save.Epoch.OK && stepNamed(a.f.path):
+			o.step, o.want = a.save.Epoch.V, a.save.Epoch.V
+			a.save.counters = append(a.save.counters, o)
+		}
+	}
+}
+
+// judgePairs compares optimizers and schedulers with those of older saves.
+func (s *scan) judgePairs() {
+	var saves []*Save
+	for i := range s.root.Saves {
+		if save := &s.root.Saves[i]; save.Epoch.OK && len(save.pairs) > 0 {
+			saves = append(saves, save)
+		}
+	}
+	slices.SortStableFunc(saves, func(a, b *Save) int { return cmp.Compare(a.Epoch.V, b.Epoch.V) })
+	older := map[string][]*countPair{}
+	for _, save := range saves {
+		for i := range save.pairs {
+			p := &save.pairs[i]
+			if c, why := p.doubt(older[p.id]); why != "" {
+				s.doubtDomain(save, c.domain, Problem{CheckWitness, Suspect, c.file, fmt.Sprintf("got a count of %d steps; want %s: it is of another save, or was started anew", c.n, why)})
+			}
+			older[p.id] = append(older[p.id], p)
+		}
+	}
+}
+
+// doubt returns the counter that did not go on since an older save, and what it should count. A save that is
+// made at once after another goes on by nothing, a scheduler by epochs by one in many steps.
+func (p *countPair) doubt(older []*countPair) (of *counter, want string) {
+	o, s := &p.optimizer, &p.scheduler
+	least := 2 * p.world
+	constant := len(older) > 1
+	for _, old := range older {
+		constant = constant && old.scheduler.n == s.n
+	}
+	for _, old := range slices.Backward(older) {
+		if p.natural() && !old.natural() {
+			continue // the older save is the odd one
+		}
+		was, then := old.optimizer.n, old.scheduler.n
+		ahead := float64(then) / float64(max(was, 1)) * float64(o.n-was)
+		switch {
+		case s.n > then && o.n < was, s.n >= then+least && o.n == was:
+			return o, goneOn(old.optimizer, old.scheduler.n, s)
+		case o.n > was && s.n < then, !constant && s.n == then && ahead >= float64(least):
+			return s, goneOn(old.scheduler, old.optimizer.n, o)
+		}
+	}
+	return nil, ""
+}
+
+func goneOn(of counter, from int64, other *counter) string {
+	return fmt.Sprintf("more than %d, as in %s, since when %s went on from %d to %d", of.n, of.file, other.of, from, other.n)
+}
+
+// stepNamed reports whether the number in the name of a save is its step.
+func stepNamed(path string) bool {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	return strings.HasPrefix(name, hfPrefix) || strings.HasPrefix(name, stepOf)
+}
