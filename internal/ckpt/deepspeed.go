@@ -162,10 +162,14 @@ func (b *builder) readDeepSpeed(f *folder) {
 	d.expect()
 	if b.save.Epoch.OK {
 		d.compareInner()
+		d.compareScalers()
+		d.compareStates()
 		d.countInner()
 		return
 	}
 	b.save.Epoch = onlyOwn(&b.save) // a tag of the user's: its contents say the step
+	d.compareScalers()
+	d.compareStates()
 	d.proveInner()
 	b.unnamed()
 }

@@ -34,6 +34,10 @@ type innerStep struct {
 	step   int64
 	known  bool
 	file   string
+
+	iterations int64 // of the loss scaler
+	scaled     bool  // there is one
+	empty      bool  // the optimizer has no state yet
 }
 
 // model reads a file of model states, which says the step and the world.
@@ -101,7 +105,9 @@ func (d *deepspeed) optimizer(name string) {
 		return
 	}
 	step, ok := z.innerStep()
-	d.inner = append(d.inner, innerStep{i, step, ok, path})
+	in := innerStep{domain: i, step: step, known: ok, file: path, empty: z.emptyState()}
+	in.iterations, in.scaled = z.scalerIterations()
+	d.inner = append(d.inner, in)
 }
 
 // maxInner bounds the values that are looked at for an optimizer's step: it is among the
@@ -225,7 +231,12 @@ func (d *deepspeed) countInner() {
 	}
 	d.save.skipped = d.skipped
 	for _, s := range d.inner {
-		if of := &d.save.Domains[s.domain]; s.known && !of.Own {
+		of := &d.save.Domains[s.domain]
+		switch {
+		case of.Own:
+		case !s.known && s.scaled:
+			d.save.counters = append(d.save.counters, d.scalerCounter(s))
+		case s.known:
 			d.save.counters = append(d.save.counters, counter{
 				domain: of.Domain, of: of.ID, file: s.file, n: s.step, step: d.save.Epoch.V, want: d.save.Epoch.V - d.skipped, shard: true,
 			})
@@ -246,7 +257,11 @@ func (d *deepspeed) proveInner() {
 	want := d.save.Epoch.V - d.skipped
 	for _, s := range d.inner {
 		switch {
+		case !s.known && (!s.scaled || d.save.Domains[s.domain].Own):
 		case !s.known:
+			if s.iterations == d.save.Epoch.V {
+				d.hold(s.domain, d.save.Epoch.V, "the loss scaler's count", s.file)
+			}
 		case s.step == want:
 			d.hold(s.domain, d.save.Epoch.V, "the optimizer's step", s.file)
 		default:

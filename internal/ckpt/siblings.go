@@ -84,7 +84,7 @@ func (b *builder) countedShard(i int, name string) innerStep {
 		return innerStep{domain: i, file: name}
 	}
 	n, ok := z.innerStep()
-	return innerStep{i, n, ok, name}
+	return innerStep{domain: i, step: n, known: ok, file: name}
 }
 
 // maxProbes is how many saves are looked into for the layout that they are of: on a disk over the network
