@@ -76,6 +76,7 @@ type Domain struct {
 	Epoch model.Optional[int64]
 	// Own: the epoch was read from the domain's content, and not from where it lies.
 	Own     bool
+	Late    bool   // nothing but times puts it in doubt
 	Witness string // what Epoch was read from: "iteration in iter_0001000/mp_rank_00/model_optim_rng.pt"
 	File    string // one of its files, relative to the root; "" where it has none
 }

@@ -2,29 +2,38 @@
 
 package ckpt
 
-import "github.com/lockstep-otel/lockstep/internal/model"
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // found is what a reader finds of a save that only means something beside the other saves of the folder.
 type found struct {
-	times    []written
-	late     []late
-	counters []counter
-	pairs    []countPair
-	holds    map[model.DomainKind]bool // state that lies in files of another kind
-	skipped  int64                     // steps that the optimizer left out
+	times []written
+	// lastWrite is the newest of times.
+	lastWrite time.Time
+	late      []late
+	counters  []counter
+	pairs     []countPair
+	holds     map[model.DomainKind]bool // state that lies in files of another kind
+	skipped   int64                     // steps that the optimizer left out
 }
 
 // compare judges what only the saves of a folder together tell.
 func (s *scan) compare() {
-	s.judgeTimes()
 	s.judgeCounters()
 	s.judgePairs()
 	s.judgeState()
+	s.judgeTimes()
 }
 
 // takeFound adds what was found of a save within this one, whose domains are called otherwise here.
 func (s *Save) takeFound(inner *Save, called func(model.Domain) model.Domain) {
 	s.times = append(s.times, inner.times...)
+	if inner.lastWrite.After(s.lastWrite) {
+		s.lastWrite = inner.lastWrite
+	}
 	for _, l := range inner.late {
 		for i, d := range l.domains {
 			l.domains[i] = called(d)

@@ -87,16 +87,20 @@ func copiedFolder(b *builder, name string) bool {
 // judgeTimes doubts files that were overwritten after their marker. Times that were not those of
 // writing say nothing.
 func (s *scan) judgeTimes() {
+	if !slices.ContainsFunc(s.root.Saves, func(save Save) bool { return len(save.late) > 0 }) {
+		return
+	}
 	paused := 0 // saves that are late beyond what clocks explain
 	for i := range s.root.Saves {
 		if !onward(s.root.Saves[i].late) {
 			paused++
 		}
 	}
+	all := s.timeline()
 	for i := range s.root.Saves {
 		save := &s.root.Saves[i]
 		// Of overwritings that were cut off only the last leaves a save late.
-		if paused != 1 || onward(save.late) || s.timesOfACopy(save) {
+		if onward(save.late) || !s.overwrittenCopy(save, all) && (paused != 1 || s.timesOfACopy(save)) {
 			continue
 		}
 		for _, l := range save.late {
@@ -112,7 +116,7 @@ func (s *Save) doubtTimes(domains []model.Domain) {
 		if d.State != model.DomainCommitted || !slices.Contains(domains, d.Domain) {
 			continue
 		}
-		d.State = model.DomainTentative
+		d.State, d.Late = model.DomainTentative, true
 		if !d.Own {
 			d.Epoch, d.Witness = model.Optional[int64]{}, ""
 		}
@@ -126,7 +130,7 @@ func (s *scan) timesOfACopy(save *Save) bool {
 	for _, l := range save.late {
 		times = append(times, l.marker)
 	}
-	return wholeSeconds(times) || ordered(times, minOrdered) || s.pointerIsOldest(save)
+	return wholeSeconds(times) || ordered(times, minOrdered) || s.pointerIsOldest(save) || s.shuffled(save)
 }
 
 // onward reports whether writing went on from each marker to the last file that is late without a pause in

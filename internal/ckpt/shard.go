@@ -83,6 +83,9 @@ func (s *Save) wrote(at time.Time) {
 	if s.FirstWrite.IsZero() || at.Before(s.FirstWrite) {
 		s.FirstWrite = at
 	}
+	if at.After(s.lastWrite) {
+		s.lastWrite = at
+	}
 }
 
 // torch is an open file of torch.save with its value.

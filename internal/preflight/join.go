@@ -43,12 +43,13 @@ func joinSaves(places []Place) []Save {
 // join judges one epoch over all places.
 func join(e model.Optional[int64], places []Place, parts [][]*ckpt.Save) Save {
 	out := Save{Epoch: e}
-	var obs []model.EpochObservation
+	var obs, contents []model.EpochObservation
 	for i, p := range places {
 		if len(parts[i]) == 0 {
-			obs = append(obs, model.EpochObservation{
+			none := model.EpochObservation{
 				Domain: model.Domain{Kind: model.DomainModel, ID: "of " + p.Name}, Save: e.V, State: model.DomainAbsent,
-			})
+			}
+			obs, contents = append(obs, none), append(contents, none)
 		}
 		// Two saves of one epoch in one folder: which of them a resume takes is not known, so
 		// both must hold.
@@ -72,23 +73,36 @@ func join(e model.Optional[int64], places []Place, parts [][]*ckpt.Save) Save {
 			if n > 0 {
 				where += " in " + s.Path
 			}
-			obs = append(obs, observations(e, s, where)...)
+			obs = append(obs, observations(e, s, where, false)...)
+			contents = append(contents, observations(e, s, where, true)...)
 			for _, problem := range s.Problems {
 				out.Problems = append(out.Problems, Problem{p.Name, problem})
 			}
 		}
 	}
 	out.Judgement = agree(e, obs)
+	out.contents = agree(e, contents).Verdict
 	if out.unproven != "" && out.Judgement.Verdict == epoch.Converged {
 		out.Judgement.Verdict = epoch.Unknown
+	}
+	if out.unproven != "" {
+		out.contents = out.Judgement.Verdict
 	}
 	return out
 }
 
-func observations(e model.Optional[int64], s *ckpt.Save, where string) []model.EpochObservation {
+// observations are what a save's domains hold; with trusted times, as if those that only times put in doubt
+// were committed.
+func observations(e model.Optional[int64], s *ckpt.Save, where string, trusted bool) []model.EpochObservation {
 	out := make([]model.EpochObservation, 0, len(s.Domains))
 	for i := range s.Domains {
-		d := &s.Domains[i]
+		d := s.Domains[i]
+		if trusted && d.Late {
+			d.State = model.DomainCommitted
+			if !d.Own {
+				d.Epoch = e
+			}
+		}
 		out = append(out, model.EpochObservation{
 			Save: e.V, Domain: model.Domain{Kind: d.Kind, ID: d.ID + where},
 			Epoch: d.Epoch, State: d.State, Witness: d.Witness, Confidence: 1,

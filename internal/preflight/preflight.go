@@ -30,10 +30,11 @@ type Save struct {
 	// can. Of an exported model it says what it is, and Export is set.
 	WeightsOnly string
 	Export      bool
-	several     bool     // it has parts in several places
-	full        []string // paths of those of several saves that have more than weights
-	unproven    string   // why it is unknown although all domains confirm
-	misnamed    string   // why its epoch is not what its name says
+	contents    epoch.Verdict // without what only times put in doubt
+	several     bool          // it has parts in several places
+	full        []string      // paths of those of several saves that have more than weights
+	unproven    string        // why it is unknown although all domains confirm
+	misnamed    string        // why its epoch is not what its name says
 }
 
 // Problem is a problem of a place.
@@ -184,11 +185,11 @@ func (r *Result) judge(e model.Optional[int64]) {
 
 func (r *Result) conclude(s *Save) {
 	r.Judged, r.Verdict = s, s.Judgement.Verdict
-	if r.Verdict != epoch.Converged {
-		r.Why = reason(s)
+	switch {
+	case s.contents == epoch.Converged && r.weightsOnly(s):
 		return
-	}
-	if r.weightsOnly(s) {
+	case r.Verdict != epoch.Converged:
+		r.Why = reason(s)
 		return
 	}
 	for _, p := range r.Resumes {

@@ -259,7 +259,7 @@ func TestTimesOfOneSaveInOrder(t *testing.T) {
 		order(fsys, began, tc.apart, below(fsys, "checkpoint-200")...)
 		r := judge(t, loader, fsys)
 		require.Equal(t, tc.want, r.OK(), "%s: %s", name, r.Why)
-		later(fsys, 9*time.Hour, "checkpoint-200/rng_state.pth")
+		later(fsys, 30*tc.apart.Abs(), "checkpoint-200/rng_state.pth")
 		require.False(t, judge(t, loader, fsys).OK(), "%s, one overwritten since", name)
 	}
 	fsys := fstest.MapFS{}

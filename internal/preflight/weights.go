@@ -34,7 +34,7 @@ func (s *Save) IsWeightsOnly() bool { return s.Export || !s.resumable() }
 
 // Verdict is what is known of the save, whatever a caller accepts.
 func (s *Save) Verdict() epoch.Verdict {
-	if s.Judgement.Verdict == epoch.Converged && !s.resumable() {
+	if s.contents == epoch.Converged && !s.resumable() {
 		return WeightsOnly
 	}
 	return s.Judgement.Verdict
