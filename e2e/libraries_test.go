@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,9 +65,9 @@ var libraries = []library{
 		{name: "export_sharded", want: 3, newest: none},
 	}},
 	{"accelerate_state", "accelerate", []librarySaves{
-		{name: "automatic", newest: 1, save: "checkpoints/checkpoint_1", parts: []string{"model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl"}},
-		{name: "two_ranks", newest: 1, save: "checkpoints/checkpoint_1", parts: []string{"model.safetensors", "optimizer.bin", "random_states_1.pkl"}},
-		{name: "named", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.bin", "scheduler.bin"}},
+		{name: "automatic", newest: 1, save: "checkpoints/checkpoint_1", parts: []string{"model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl"}, older: "checkpoints/checkpoint_0", stale: []string{"optimizer.bin", "scheduler.bin"}},
+		{name: "two_ranks", newest: 1, save: "checkpoints/checkpoint_1", parts: []string{"model.safetensors", "optimizer.bin", "random_states_1.pkl"}, older: "checkpoints/checkpoint_0", stale: []string{"optimizer.bin", "scheduler.bin"}},
+		{name: "named", newest: 4, save: "checkpoint-4", parts: []string{"model.safetensors", "optimizer.bin", "scheduler.bin"}, older: "checkpoint-2", stale: []string{"optimizer.bin", "scheduler.bin"}},
 		{name: "weights_alone", want: 3, newest: none},
 	}},
 	{"lightning_fit", "lightning", []librarySaves{
@@ -88,8 +87,8 @@ var libraries = []library{
 		{name: "zero1", newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
 		{name: "zero2", full: true, newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}},
 		{name: "zero3", newest: 4, save: "global_step4", parts: []string{"zero_pp_rank_1_mp_rank_00_model_states.pt", "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"zero_pp_rank_1_mp_rank_00_model_states.pt", "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
-		{name: "skipped", newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt"}},
-		{name: "skipped_zero3", full: true, newest: 4, save: "global_step4", parts: []string{"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"zero_pp_rank_0_mp_rank_00_model_states.pt"}},
+		{name: "skipped", newest: 4, save: "global_step4", parts: []string{"mp_rank_00_model_states.pt", "zero_pp_rank_1_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+		{name: "skipped_zero3", full: true, newest: 4, save: "global_step4", parts: []string{"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}, older: "global_step2", stale: []string{"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
 		{name: "weights_alone", want: 3, newest: none},
 	}},
 	{"hf_deepspeed", "transformers", []librarySaves{
@@ -102,17 +101,16 @@ var libraries = []library{
 var copyTimes = []struct {
 	name   string
 	broken bool // parts are also broken in the quick tier
-	unsure bool // no order shows a copy: an answer may ask for --ignore-times
 	at     func(i, n int, written time.Time) time.Time
 }{
-	{"as written", true, false, func(_, _ int, written time.Time) time.Time { return written }},
-	{"cp -r", false, false, nil},
-	{"one time", true, false, func(_, _ int, _ time.Time) time.Time { return copied }},
-	{"by name", false, false, func(i, _ int, _ time.Time) time.Time { return copied.Add(time.Duration(i) * time.Second) }},
-	{"by name, last first", true, false, func(i, n int, _ time.Time) time.Time { return copied.Add(time.Duration(n-i) * time.Second) }},
-	{"whole seconds", false, false, func(_, _ int, written time.Time) time.Time { return written.Truncate(time.Second) }},
-	{"at random, 1", false, true, func(i, _ int, _ time.Time) time.Time { return atRandom(1, i) }},
-	{"at random, 2", false, true, func(i, _ int, _ time.Time) time.Time { return atRandom(2, i) }},
+	{"as written", true, func(_, _ int, written time.Time) time.Time { return written }},
+	{"cp -r", false, nil},
+	{"one time", true, func(_, _ int, _ time.Time) time.Time { return copied }},
+	{"by name", false, func(i, _ int, _ time.Time) time.Time { return copied.Add(time.Duration(i) * time.Second) }},
+	{"by name, last first", true, func(i, n int, _ time.Time) time.Time { return copied.Add(time.Duration(n-i) * time.Second) }},
+	{"whole seconds", false, func(_, _ int, written time.Time) time.Time { return written.Truncate(time.Second) }},
+	{"at random, 1", false, func(i, _ int, _ time.Time) time.Time { return atRandom(1, i) }},
+	{"at random, 2", false, func(i, _ int, _ time.Time) time.Time { return atRandom(2, i) }},
 }
 
 var copied = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -162,7 +160,7 @@ func (l library) test(t *testing.T, python, folder string) {
 			t.Run(s.name+"/"+times.name, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), s.name)
 				copyFolder(t, filepath.Join(root, s.name), dir, times.at)
-				s.judge(t, dir, times.unsure)
+				s.judge(t, dir)
 				if times.broken || tier.Full(t) {
 					s.judgeBroken(t, dir)
 				}
@@ -203,29 +201,14 @@ func filesBelow(t *testing.T, dir string) []string {
 	return names
 }
 
-// judge holds an answer against what is wanted. Where it is unsure and asks for --ignore-times, that decides.
-func (s librarySaves) judge(t *testing.T, dir string, unsure bool) {
+func (s librarySaves) judge(t *testing.T, dir string) {
 	t.Helper()
 	a := preflight(t, dir)
-	if unsure && !a.Safe && asksToIgnoreTimes(a) {
-		a = preflight(t, "--ignore-times", dir)
-	}
 	assert.Equal(t, s.want == 0, a.Safe, "%s", a.Why)
 	assert.Contains(t, a.Why, s.why)
 	if s.newest != unsaid {
 		assert.EqualValues(t, s.newest, *cmp.Or(a.Frontier, ptr(none)), "newest step that can be resumed from")
 	}
-}
-
-func asksToIgnoreTimes(a preflightAnswer) bool {
-	for _, save := range a.Saves {
-		for _, p := range save.Problems {
-			if strings.Contains(p.What, "--ignore-times") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func ptr(n int64) *int64 { return &n }
