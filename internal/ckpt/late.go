@@ -126,11 +126,16 @@ func (s *Save) doubtTimes(domains []model.Domain) {
 // timesOfACopy reports whether the times of a save with late files are not those of an overwriting that
 // was cut off, after which some files are much newer than their marker.
 func (s *scan) timesOfACopy(save *Save) bool {
+	return s.inPlainOrder(save) || s.shuffled(save)
+}
+
+// inPlainOrder reports whether the times of a save with late files are those of a copy by themselves.
+func (s *scan) inPlainOrder(save *Save) bool {
 	times := slices.Clone(save.times)
 	for _, l := range save.late {
 		times = append(times, l.marker)
 	}
-	return wholeSeconds(times) || ordered(times, minOrdered) || s.pointerIsOldest(save) || s.shuffled(save)
+	return wholeSeconds(times) || ordered(times, minOrdered) || s.pointerIsOldest(save)
 }
 
 // onward reports whether writing went on from each marker to the last file that is late without a pause in

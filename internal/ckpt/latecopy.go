@@ -45,7 +45,7 @@ func (s *scan) shuffled(save *Save) bool {
 // overwrittenCopy reports whether an attempt was cut off at a save that had been copied: its files are the last in
 // the folder, and come long after all times of the copy, be they in whatever order. all are the times of the folder.
 func (s *scan) overwrittenCopy(save *Save, all []time.Time) bool {
-	if wholeSeconds(save.times) || s.pointerIsOldest(save) {
+	if s.inPlainOrder(save) {
 		return false
 	}
 	var last time.Time // of what other saves wrote
