@@ -29,8 +29,6 @@ type preflightAnswer struct {
 		Epoch   *int64
 		Verdict string
 		Paths   []string
-
-		Problems []struct{ What string }
 	}
 }
 
