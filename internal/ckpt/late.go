@@ -183,7 +183,16 @@ func wholeSeconds(times []written) bool {
 func ordered(times []written, least int) bool {
 	all := compactTimes(times)
 	return inOrder(all, least, func(_, _ string) bool { return true }) ||
-		inOrder(all, least, func(a, b string) bool { return path.Dir(a) == path.Dir(b) })
+		inOrder(ofLargeFolders(all), least, func(a, b string) bool { return path.Dir(a) == path.Dir(b) })
+}
+
+// ofLargeFolders leaves out folders of two files: Megatron writes both of each rank in the order of their names.
+func ofLargeFolders(all []written) []written {
+	files := map[string]int{}
+	for _, w := range all {
+		files[path.Dir(w.file)]++
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(w written) bool { return files[path.Dir(w.file)] < minWhole })
 }
 
 // inOrder is ordered for those neighbours that are to be compared.

@@ -269,3 +269,28 @@ func TestTimesOfOneSaveInOrder(t *testing.T) {
 	fsys["iter_0000200/mp_rank_00/model_optim_rng.pt"].ModTime = began.Add(-time.Minute)
 	require.False(t, judge(t, loader, fsys).OK())
 }
+
+// Megatron writes both files of a rank in the order of their names, which makes no copy of them.
+func TestTimes_TwoFilesOfEachRank(t *testing.T) {
+	fsys := fstest.MapFS{}
+	const ranks = 8
+	for i, step := range []int{100, 200} {
+		at := began.Add(time.Duration(i) * 10 * time.Minute)
+		for r := range ranks {
+			dir := fmt.Sprintf("iter_%07d/mp_rank_%02d/", step, r)
+			fsys[dir+"distrib_optim.pt"] = torchFile(t, pair{"state", 1})
+			args := []pair{{"tensor_model_parallel_size", ranks}, {"use_distributed_optimizer", true}}
+			fsys[dir+"model_optim_rng.pt"] = megatronRank(t, step, args, optimizerPair, rngPair)
+			start := at.Add(time.Duration(r*37%11) * 100 * time.Millisecond) // ranks end in no order
+			order(fsys, start, 10*time.Millisecond, dir+"distrib_optim.pt", dir+"model_optim_rng.pt")
+		}
+		fsys[tracker] = text(fmt.Sprint(step))
+		fsys[tracker].ModTime = at.Add(2 * time.Second)
+	}
+	require.True(t, judge(t, loader, fsys).OK())
+	for r := range ranks / 2 { // the next life comes to the same step, and is cut off
+		dir := fmt.Sprintf("iter_0000200/mp_rank_%02d/", r)
+		later(fsys, 20*time.Minute, dir+"distrib_optim.pt", dir+"model_optim_rng.pt")
+	}
+	require.False(t, judge(t, loader, fsys).OK())
+}
