@@ -47,7 +47,7 @@ func gatherPickle(data []byte, o Options) (out []Gathered, before int, err error
 		err = g.stop
 	}
 	if err != nil {
-		return nil, len(g.made), fmt.Errorf("read gathered dumps: %w", err)
+		return nil, len(g.made), fmt.Errorf("read dump: %w", err)
 	}
 	r.place(top, -1, "", 0)
 	return g.out, 0, nil
