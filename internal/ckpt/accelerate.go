@@ -84,7 +84,11 @@ func rootAccelerateProject(s *scan, f *folder) bool {
 		return false
 	}
 	sub, err := s.folder(f.join(accelerateProject))
-	return err == nil && rootAccelerate(s, sub)
+	if err != nil || !rootAccelerate(s, sub) {
+		return false
+	}
+	s.noteFamilies(sub)
+	return true
 }
 
 // saveAccelerate reads one folder of save_state.

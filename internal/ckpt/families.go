@@ -10,18 +10,27 @@ import (
 
 const deepspeedFamily = "DeepSpeed's global_stepN"
 
-// families are ways to name what lies in a folder of saves, each of frameworks of its own.
+// families are ways to name what lies in a folder of saves, each of frameworks of its own. Names that other
+// things have, too, as the logs of a rank, count where a folder has state of a job in it.
 var families = []struct {
-	name string
-	is   func(name string) bool
+	name   string
+	is     func(name string) bool
+	common bool
 }{
-	{"Megatron's iter_N", prefixed("iter_")},
-	{"torchtitan's step-N", prefixed("step-")},
-	{"Hugging Face's checkpoint-N", prefixed(hfPrefix)},
-	{"verl's global_step_N", prefixed(verlPrefix)},
-	{deepspeedFamily, prefixed(deepspeedTag)},
-	{"Lightning's *.ckpt", isLightningName},
-	{"DCP's .metadata", func(name string) bool { return name == dcpMetadata }},
+	{"Megatron's iter_N", prefixed("iter_"), false},
+	{"torchtitan's step-N", prefixed("step-"), false},
+	{"Hugging Face's checkpoint-N", prefixed(hfPrefix), false},
+	{"verl's global_step_N", prefixed(verlPrefix), false},
+	{deepspeedFamily, prefixed(deepspeedTag), false},
+	{"Lightning's *.ckpt", isLightningName, false},
+	{"DCP's .metadata", func(name string) bool { return name == dcpMetadata }, false},
+	{"OLMo-core's stepN", prefixed(olmoPrefix), true},
+	{"checkpoint_N of accelerate or Orbax", prefixed("checkpoint_"), true},
+	{"step_N of accelerate or torchtune", prefixed("step_"), true},
+	{"epoch_N of accelerate or torchtune", prefixed("epoch_"), true},
+	{"N of nanotron or Orbax", prefixed(""), true},
+	{"Composer's epN-baN", declinedLayouts[0].name.MatchString, true},
+	{"Automodel's epoch_N_step_N", declinedLayouts[1].name.MatchString, true},
 }
 
 // isLightningName reports whether Lightning calls a save so unless it is told otherwise: other files
@@ -37,9 +46,16 @@ func prefixed(prefix string) func(string) bool {
 	}
 }
 
+// noteFamilies notes that a folder of saves has several, of which one is read.
+func (s *scan) noteFamilies(f *folder) {
+	if there := s.familiesOf(f); len(there) > 1 {
+		s.root.Families = there
+	}
+}
+
 // familiesOf names those that a folder of saves has. Of a folder that is a save itself nothing is
 // asked: a framework may keep what another wrote in it.
-func familiesOf(f *folder) (there []string) {
+func (s *scan) familiesOf(f *folder) (there []string) {
 	hf := slices.ContainsFunc(f.entries, entryIs(prefixed(hfPrefix)))
 	if f.has(hfState) && !hf {
 		return nil
@@ -48,11 +64,29 @@ func familiesOf(f *folder) (there []string) {
 		if hf && of.name == deepspeedFamily {
 			continue // Trainer.save_model leaves one beside, with ZeRO 3, of which it never resumes
 		}
-		if slices.ContainsFunc(f.entries, entryIs(of.is)) {
+		if of.common && s.hasState(f, of.is) || !of.common && slices.ContainsFunc(f.entries, entryIs(of.is)) {
 			there = append(there, of.name)
 		}
 	}
 	return there
+}
+
+// hasState reports whether one of the entries that are called so is a folder with state of a job in it, or what
+// may be one. The tags of DeepSpeed, which are called as the user likes, are a family of their own.
+func (s *scan) hasState(f *folder, is func(name string) bool) bool {
+	var called []fs.DirEntry
+	for _, e := range f.entries {
+		if is(e.Name()) {
+			called = append(called, e)
+		}
+	}
+	return slices.ContainsFunc(called[max(0, len(called)-maxProbes):], func(e fs.DirEntry) bool {
+		if !s.isFolder(f, e) {
+			return isJobState(e.Name())
+		}
+		sub, err := s.folder(f.join(e.Name()))
+		return err != nil || !isDeepSpeed(sub) && s.findState(sub, maxStateDepth-1) != ""
+	})
 }
 
 func entryIs(is func(string) bool) func(fs.DirEntry) bool {

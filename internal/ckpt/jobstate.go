@@ -46,20 +46,20 @@ const maxStateDepth = 3
 
 // findState returns the first thing in a folder that is state of a job, or that could be; "" where there is
 // none. Hidden folders, in which tools keep their own, are no part of a save.
-func (b *builder) findState(f *folder, depth int) string {
+func (s *scan) findState(f *folder, depth int) string {
 	top := depth == maxStateDepth
 	if f.cut {
 		return f.path
 	}
 	for _, e := range f.entries {
 		name := f.join(e.Name())
-		folder := b.isFolder(f, e)
+		folder := s.isFolder(f, e)
 		switch {
 		case top && !folder && isSafetensors(e): // these were looked at
 		case isJobState(e.Name()), !folder && isSafetensors(e):
 			return name
 		case folder && !strings.HasPrefix(e.Name(), "."):
-			if what := b.stateIn(name, depth-1); what != "" {
+			if what := s.stateIn(name, depth-1); what != "" {
 				return what
 			}
 		}
@@ -68,13 +68,13 @@ func (b *builder) findState(f *folder, depth int) string {
 }
 
 // stateIn is findState of a folder by its path. What can not be looked into may be state.
-func (b *builder) stateIn(name string, depth int) string {
+func (s *scan) stateIn(name string, depth int) string {
 	if depth == 0 {
 		return name
 	}
-	sub, err := b.folder(name)
+	sub, err := s.folder(name)
 	if err != nil {
 		return name
 	}
-	return b.findState(sub, depth)
+	return s.findState(sub, depth)
 }

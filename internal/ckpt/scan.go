@@ -70,9 +70,7 @@ func Read(ctx context.Context, fsys fs.FS, o Options) *Root {
 		s.problem(nil, Problem{CheckInput, Unreadable, ".", err.Error()})
 		return s.root
 	}
-	if there := familiesOf(f); len(there) > 1 {
-		s.root.Families = there
-	}
+	s.noteFamilies(f)
 	s.dispatch(f)
 	s.compare()
 	slices.SortStableFunc(s.root.Saves, func(a, b Save) int {

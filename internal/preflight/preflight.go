@@ -133,7 +133,7 @@ func (r *Result) several(places []Place) {
 	for _, p := range places {
 		if len(p.Root.Families) > 0 && r.OK() {
 			r.Verdict = epoch.Unknown
-			r.Why = fmt.Sprintf("%s holds saves of several frameworks (%s), and nothing says which a resume reads; give each a folder of its own", p.Name, strings.Join(p.Root.Families, ", "))
+			r.Why = fmt.Sprintf("%s holds saves of several frameworks (%s), or of one under several names, and nothing says which a resume reads; give each a folder of its own", p.Name, strings.Join(p.Root.Families, ", "))
 		}
 	}
 }
