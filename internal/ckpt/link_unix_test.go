@@ -121,6 +121,7 @@ func TestRead_SnapshotOfTheHub(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(repo, "blobs"), 0o700))
 	for name, file := range shards(20) {
 		require.NoError(t, os.WriteFile(filepath.Join(repo, "blobs", "of-"+name), file.Data, 0o600))
+		require.NoError(t, os.Chtimes(filepath.Join(repo, "blobs", "of-"+name), file.ModTime, file.ModTime))
 		require.NoError(t, os.Symlink("../../blobs/of-"+name, filepath.Join(snapshot, name)))
 	}
 	r := judgeDir(t, snapshot)
