@@ -97,9 +97,7 @@ func (b *builder) done() {
 	if name == "." && b.name != "" {
 		name = b.name
 	}
-	if !b.items.job {
-		noteWeightsOfDCP(b, noOptimizerItem)
-	}
+	noteWeightsOfDCP(b, noOptimizerItem)
 	by := "name of " + name
 	epoch := b.save.Epoch
 	for i := range b.save.Domains {

@@ -3,7 +3,6 @@
 package ckpt
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -18,34 +17,6 @@ const (
 	noOptimizerItem = "no item in .metadata is of an optimizer"
 	saveWeightsOnly = "it has no state of an optimizer (save_weights_only)"
 )
-
-// dcpState is what the items of a save of DCP are of.
-type dcpState struct {
-	any       bool
-	optimizer bool
-	job       bool // state of a job that is no model's
-}
-
-// optimizerWords are parts of names under which states of optimizers are saved, whatever the application calls
-// the optimizer itself.
-var optimizerWords = []string{"optim", "exp_avg", "momentum", "adam", "fp32_param", "master_param"}
-
-func (d *dcpState) note(fqn string) {
-	d.any = true
-	if d.optimizer {
-		return // and state of a job
-	}
-	name := strings.ToLower(fqn)
-	d.optimizer = d.optimizer || slices.ContainsFunc(optimizerWords, func(w string) bool { return strings.Contains(name, w) })
-	d.job = d.job || d.optimizer || dcpKind(fqn) != model.DomainModel || isStep(fqn) || strings.Contains(name, "train_state") || strings.HasPrefix(name, "trainer")
-}
-
-// noteWeightsOfDCP notes that the items of a save of DCP are of a model alone.
-func noteWeightsOfDCP(b *builder, why string) {
-	if b.items.any && !b.items.optimizer && !b.save.has(model.DomainOptimizer) && !b.initial {
-		b.save.WeightsOnly = cmp.Or(b.save.WeightsOnly, why)
-	}
-}
 
 // noteMegatronCommon notes what common.pt has, and whether the states of random numbers were left out.
 func noteMegatronCommon(b *builder, z *torch, name string) {
