@@ -146,6 +146,7 @@ func (a *accelerated) deepspeedTag(f *folder, entry string) {
 			d.Own, d.Epoch = false, model.Optional[int64]{}
 		}
 	}
+	inner.save.Unproven = "" // the folder around it has the name of the save
 	if inner.save.World.OK && a.world == 0 {
 		a.world = inner.save.World.V
 	}

@@ -3,6 +3,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"io/fs"
 	"slices"
 	"strings"
@@ -260,6 +261,10 @@ func (b *builder) take(inner *builder, name string) {
 		b.save.wrote(inner.save.FirstWrite)
 	}
 	b.save.WorldUnknown = b.save.WorldUnknown || inner.save.WorldUnknown
+	b.save.Unproven = cmp.Or(b.save.Unproven, inner.save.Unproven)
+	if inner.save.WeightsOnly != "" {
+		b.save.WeightsOnly = cmp.Or(b.save.WeightsOnly, "in "+name+" "+inner.save.WeightsOnly)
+	}
 	b.lost = b.lost || inner.lost
 }
 

@@ -57,7 +57,10 @@ func (b litgptReader) readLitGPT(f *folder) {
 	e, ok := f.find(litgptModel)
 	if ok && b.isFolder(f, e) {
 		if sub := b.subfolder(name, litgptModel, model.DomainModel); sub != nil {
-			b.within(sub, FormatDCP, litgptModel, (*builder).readDCP)
+			b.within(sub, FormatDCP, litgptModel, func(inner *builder, f *folder) {
+				inner.readDCP(f)
+				noteWeightsOfDCP(inner, noOptimizerItem)
+			})
 			b.litgptState(sub.join(lightningMeta), lightningMeta, false)
 		}
 		return

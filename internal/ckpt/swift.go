@@ -55,9 +55,6 @@ func readSwift(b *builder, f *folder, tracked bool) {
 		b.torn(t, CheckTracker, r.By, "got %s; want %s, which Megatron loads", quote(path.Base(r.Path)), path.Base(save.Path))
 	}
 	b.take(&builder{scan: b.scan, save: save}, path.Base(save.Path))
-	if b.save.Unproven == "" {
-		b.save.Unproven = save.Unproven
-	}
 }
 
 // add adds what another reading has cost.
