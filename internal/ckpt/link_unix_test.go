@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -148,6 +149,22 @@ func TestLastCheckpoint_AbsoluteLink(t *testing.T) {
 	r = judgeDir(t, dir)
 	require.False(t, r.OK())
 	require.Contains(t, told(r), away)
+	require.Contains(t, r.Why, "last.ckpt could not be read: got a link to "+strconv.Quote(away))
+}
+
+// Of a save that is a link out of the folder, the link is the reason.
+func TestSave_LinkOutOfTheFolder(t *testing.T) {
+	for job, save := range map[string]string{
+		"torchtitan": "step-200", "hf trainer, one process": "checkpoint-200", "megatron, torch_dist": "iter_0000200", "orbax": "200",
+		"deepspeed, ZeRO 1": "global_step200",
+	} {
+		dir, outside := saves(t, job, 100, 200), filepath.Join(t.TempDir(), "away")
+		require.NoError(t, os.Rename(filepath.Join(dir, save), outside))
+		require.NoError(t, os.Symlink(outside, filepath.Join(dir, save)))
+		r := judgeDir(t, dir)
+		require.False(t, r.OK(), job)
+		require.Contains(t, r.Why, save+" could not be read: got a link to "+strconv.Quote(outside), job)
+	}
 }
 
 // Links between folders of a save that lead back to each other cost no more than the folders.

@@ -220,6 +220,8 @@ func reason(s *Save) string {
 		return "domains hold different epochs: " + heldText(j.Held)
 	case j.Verdict == epoch.MixedEpoch:
 		return fmt.Sprintf("the save is called %d, and its domains hold %s", s.Epoch.V, heldText(j.Held))
+	case j.MissingCount > 0 && j.MissingCount == j.Domains && closed(s) != "":
+		return closed(s)
 	case j.MissingCount > 0:
 		return fmt.Sprintf("%d of %d domains do not confirm it, the first %s %s, which is %s",
 			j.MissingCount, j.Domains, j.Missing[0].Domain.Kind, j.Missing[0].Domain.ID, j.Missing[0].State)
@@ -227,6 +229,17 @@ func reason(s *Save) string {
 		return "no domain of it could be read"
 	}
 	return s.unproven
+}
+
+// closed says why nothing of a save could be looked at, as of a link that leads out of the folder; "" where that is
+// not the reason.
+func closed(s *Save) string {
+	for _, p := range s.Problems {
+		if p.Severity == ckpt.Unreadable && slices.Contains(s.Paths, p.File) {
+			return p.File + " could not be read: " + p.What
+		}
+	}
+	return ""
 }
 
 func heldText(held []epoch.Held) string {
