@@ -51,11 +51,19 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 		kind model.DomainKind
 		name string
 	}{{model.DomainModel, safetensorsSingle}, {model.DomainOptimizer, "optimizer.bin"}} {
-		if !a.found[want.kind] {
+		if want.kind == model.DomainOptimizer && a.weightsOnly() {
+			b.save.WeightsOnly = "it has random states and no optimizer or scheduler, and no save beside it has one"
+		} else if !a.found[want.kind] {
 			b.missing(b.domain(want.kind, want.name, ""), CheckShards, f.join(want.name), "got no such file, nor another form of it; want one: a resume needs it")
 		}
 	}
 	a.random(have)
+}
+
+// weightsOnly reports whether the job gave no optimizer to accelerate: a save that was cut off has no random states,
+// which come last.
+func (a *accelerated) weightsOnly() bool {
+	return a.found[model.DomainModel] && len(a.ranks) > 0 && !a.found[model.DomainOptimizer] && !a.found[model.DomainScheduler]
 }
 
 // file reads one file of save_state.

@@ -82,6 +82,12 @@ func (d *dcpState) unknown() string {
 	return d.trainer
 }
 
+// readWholeDCP reads a save of DCP that has the optimizer, too, if anything of the save around it has one.
+func readWholeDCP(b *builder, f *folder) {
+	b.readDCP(f)
+	noteWeightsOfDCP(b, noOptimizerItem)
+}
+
 // noteWeightsOfDCP notes that the items of a save of DCP are of a model alone, or that nothing tells.
 func noteWeightsOfDCP(b *builder, why string) {
 	if !b.items.any || b.items.optimizer || b.save.has(model.DomainOptimizer) || b.initial {

@@ -57,10 +57,7 @@ func (b litgptReader) readLitGPT(f *folder) {
 	e, ok := f.find(litgptModel)
 	if ok && b.isFolder(f, e) {
 		if sub := b.subfolder(name, litgptModel, model.DomainModel); sub != nil {
-			b.within(sub, FormatDCP, litgptModel, func(inner *builder, f *folder) {
-				inner.readDCP(f)
-				noteWeightsOfDCP(inner, noOptimizerItem)
-			})
+			b.within(sub, FormatDCP, litgptModel, readWholeDCP)
 			b.litgptState(sub.join(lightningMeta), lightningMeta, false)
 		}
 		return
@@ -78,7 +75,13 @@ func (b litgptReader) litgptState(name, id string, all bool) {
 	if n, ok := z.number("step_count"); ok {
 		b.hold(i, n, "step_count", name)
 	}
-	if v, ok := z.get("optimizer"); all && (!ok || v.Kind() == pickle.None) {
+	v, ok := z.get("optimizer")
+	_, weights := z.get("model")
+	switch {
+	case !all || ok && v.Kind() != pickle.None:
+	case weights:
+		b.save.WeightsOnly = id + " has no optimizer, as of fine-tuning"
+	default:
 		b.missing(b.domain(model.DomainOptimizer, "optimizer", ""), CheckShards, name, "got weights alone, as of fine-tuning; want the state of the optimizer, too: a resume needs it")
 	}
 }

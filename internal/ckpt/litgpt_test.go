@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
 // litgptSaves is a folder of litgpt's pretraining, of one file each, or sharded.
@@ -40,7 +41,7 @@ func TestLitGPT(t *testing.T) {
 	changes(t, litgptSaves(false), ckpt.FormatLitGPT, 2000, map[string]change{
 		"torn":               {do: cut(last + "lit_model.pth"), epoch: 2000, newest: at(1000), text: "torn"},
 		"of another save":    {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 1000, "optimizer": table{}})), epoch: 2000, newest: at(1000), text: "the save is called 2000, and its domains hold 1000"},
-		"weights alone":      {do: put(last+"lit_model.pth", torchSaved(t, table{"model": table{"w": 1}})), epoch: 2000, newest: at(1000), text: "got weights alone"},
+		"weights alone":      {do: put(last+"lit_model.pth", torchSaved(t, table{"model": table{"w": 1}})), epoch: 2000, newest: at(1000), text: "has no optimizer, as of fine-tuning", verdict: preflight.WeightsOnly},
 		"cut off before it":  {do: without(last + "lit_model.pth"), want: true, epoch: 1000, newest: at(1000)},
 		"no hyperparameters": {do: without(last + "hyperparameters.yaml"), epoch: 2000, newest: at(1000), text: "as in step-00001000"},
 		"an adapter alone":   {do: all(without(last+"lit_model.pth"), put(last+"lit_model.pth.lora", torchSaved(t, table{"w": 1}))), epoch: 2000, newest: at(1000), text: "lit_model.pth"},

@@ -101,24 +101,9 @@ func (b olmoReader) readOLMoCore(f *folder, most int64) {
 	if !f.has(olmoState) {
 		b.missing(b.domain(model.DomainModel, olmoState, ""), CheckShards, f.join(olmoState), "got no such folder; want it")
 	} else if sub := b.subfolder(f.join(olmoState), olmoState, model.DomainModel); sub != nil {
-		inner := b.within(sub, FormatDCP, olmoState, (*builder).readDCP)
-		writers = dcpWriters(&inner.save)
-		if isSealed(&inner.save) && !hasOptimizer(&inner.save) {
-			b.missing(b.domain(model.DomainOptimizer, olmoState, ""), CheckShards, sub.path, "got a model alone; want the state of its optimizer, too: a resume needs it")
-		}
+		writers = dcpWriters(&b.within(sub, FormatDCP, olmoState, readWholeDCP).save)
 	}
 	b.readOLMoTrain(f, writers, most)
-}
-
-// isSealed reports whether the metadata of a save of DCP could be read: only then is it known what it has.
-func isSealed(s *Save) bool {
-	return slices.ContainsFunc(s.Domains, func(d Domain) bool {
-		return d.Kind == model.DomainCommit && d.ID == dcpMetadata && d.State == model.DomainCommitted
-	})
-}
-
-func hasOptimizer(s *Save) bool {
-	return slices.ContainsFunc(s.Domains, func(d Domain) bool { return d.Kind == model.DomainOptimizer })
 }
 
 // dcpWriters is how many ranks wrote a save of DCP, by the highest that its metadata names.

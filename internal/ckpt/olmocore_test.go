@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
 // olmoSave writes a save of OLMo-core's: two ranks write the model, and each of ranks its own state.
@@ -48,7 +49,7 @@ func TestOLMoCore(t *testing.T) {
 		"a rank of another save": {do: put("step200/train/rank1.pt", torchSaved(t, table{"global_step": 100})), epoch: 200, newest: at(100), text: "domains hold different epochs"},
 		"a shard gone":           {do: without(state + "__1_0.distcp"), epoch: 200, newest: at(100), text: "model_and_optim"},
 		"a shard torn":           {do: cut(state + "__0_0.distcp"), epoch: 200, newest: at(100), text: "want at least"},
-		"the model alone":        {do: func(f fstest.MapFS) { dcpIn(f, state[:len(state)-1], "model.layers") }, epoch: 200, newest: at(100), text: "got a model alone"},
+		"the model alone":        {do: func(f fstest.MapFS) { dcpIn(f, state[:len(state)-1], "model.layers") }, epoch: 200, newest: at(100), text: "in model_and_optim no item in .metadata is of an optimizer", verdict: preflight.WeightsOnly},
 		"not committed":          {do: without("step200/.metadata.json"), want: true, epoch: 100, newest: at(100)},
 		"no metadata of DCP":     {do: without(state + ".metadata"), want: true, epoch: 100, newest: at(100)},
 		"commit torn":            {do: put("step200/.metadata.json", document("{")), epoch: 200, newest: at(100), text: "read JSON"},

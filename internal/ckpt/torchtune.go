@@ -49,6 +49,8 @@ func rootTorchtune(s *scan, f *folder) bool {
 			switch state := f.join(tuneState) + "/" + tuneFile; {
 			case sub.has(tuneFile):
 				r.tuneRecipe(sub.join(tuneFile), prefix)
+			case sub.path == last.path && !f.has(tuneState):
+				b.save.WeightsOnly = "there is no " + tuneState + ", which no save after the last epoch leaves"
 			case sub.path == last.path:
 				r.tuneRecipe(state, prefix)
 			default:

@@ -212,12 +212,9 @@ func (b verlReader) readVerlMegatron(f *folder, role string, megatron bool) {
 	}
 	read := (*builder).readMegatronDist
 	if !megatron {
-		read = (*builder).readDCP
+		read = readWholeDCP
 	}
 	inner := b.within(sub, FormatMegatronDist, id, read)
-	if isSealed(&inner.save) && !hasOptimizer(&inner.save) {
-		b.missing(b.domain(model.DomainOptimizer, id, ""), CheckShards, sub.path, "got a model alone; want the state of its optimizer, too: a resume needs it")
-	}
 	if slices.ContainsFunc(inner.save.Domains, func(d Domain) bool { return d.Kind == model.DomainModel && d.ID != "common" }) || f.has("adapter_checkpoint") {
 		return
 	}

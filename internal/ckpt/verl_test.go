@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
 // verlRole writes a role of verl's FSDP backend.
@@ -50,7 +51,7 @@ func TestVerl_FSDP(t *testing.T) {
 			epoch: 200, newest: at(100), text: "want it of 3 ranks",
 		},
 		"no random states":        {do: without(s2 + "actor/extra_state"), epoch: 200, newest: at(100), text: "a resume needs model, optim and extra_state"},
-		"weights alone":           {do: without(s2+"actor/extra_state", s2+"actor/optim", s2+"critic/extra_state", s2+"critic/optim"), epoch: 200, newest: at(100), text: "a resume needs"},
+		"weights alone":           {do: without(s2+"actor/extra_state", s2+"actor/optim", s2+"critic/extra_state", s2+"critic/optim"), epoch: 200, newest: at(100), text: "has no optim and no extra_state", verdict: preflight.WeightsOnly},
 		"a shard torn":            {do: cut(s2 + "actor/optim_world_size_3_rank_0.pt"), epoch: 200, newest: at(100), text: "got no end of a zip file"},
 		"a shard of another save": {do: put(s2+"actor/optim_world_size_3_rank_1.pt", optimizerAt(t, 300)), epoch: 200, newest: at(100), text: "counts 300 steps; want 600"},
 		"no critic":               {do: without(s2 + "critic/"), epoch: 200, newest: at(100), text: "got no state of critic; want it, as in global_step_100"},
@@ -104,7 +105,7 @@ func TestVerl_Megatron(t *testing.T) {
 		"no metadata.json":  {do: without(dist + "metadata.json"), epoch: 200, newest: at(100), text: "metadata.json"},
 		"tracker behind":    {do: all(put("latest_checkpointed_iteration.txt", document("100")), without(dist+"__1_0.distcp")), want: true, epoch: 100, newest: at(100)},
 		"DCP alone":         {do: without(dist+"common.pt", dist+"metadata.json", "global_step_100/"), want: true, epoch: 200, newest: at(200)},
-		"the model alone":   {do: func(f fstest.MapFS) { dcpIn(f, dist[:len(dist)-1], "decoder.layer", "rng_state") }, epoch: 200, newest: at(100), text: "got a model alone"},
+		"the model alone":   {do: func(f fstest.MapFS) { dcpIn(f, dist[:len(dist)-1], "decoder.layer", "rng_state") }, epoch: 200, newest: at(100), text: "dist_ckpt no item in .metadata is of an optimizer", verdict: preflight.WeightsOnly},
 		"no weights at all": {do: weightless, epoch: 200, newest: at(100), text: "got no weights in dist_ckpt and none in huggingface"},
 		"weights in huggingface": {
 			do:   all(weightless, put("global_step_200/actor/huggingface/model.safetensors", weightsOf("{}", "w"))),

@@ -48,9 +48,26 @@ func (v *verlRole) read() {
 		return
 	}
 	for _, part := range verlKinds {
-		v.part(part.name, part.kind)
+		if part.kind == model.DomainModel || !v.weightsOnly() {
+			v.part(part.name, part.kind)
+		}
 	}
 	v.agreeSteps(v.steps)
+}
+
+// weightsOnly reports whether the role was saved with the model alone in save_contents. Its configuration comes last:
+// where it is there, no other part was to be written.
+func (v *verlRole) weightsOnly() bool {
+	for name := range v.there {
+		if at := verlShard.FindStringSubmatch(name); at[1] != verlKinds[0].name {
+			return false
+		}
+	}
+	if len(v.there) == 0 || !v.f.has(verlConfig) {
+		return false
+	}
+	v.save.WeightsOnly = v.id + "has no optim and no extra_state of any rank (save_contents)"
+	return true
 }
 
 // configured is the number of ranks by fsdp_config.json, which rank 0 writes; 0 where there is none, as of
