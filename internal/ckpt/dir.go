@@ -17,7 +17,7 @@ type Dir struct {
 	root   *os.Root
 	name   string
 	places []string // its absolute paths; the last is where it lies
-	hub    *hubRepo // nil where it is no snapshot of a hub cache
+	hub    *hubBlobs // nil where it is no snapshot of a hub cache
 }
 
 // OpenDir opens the folder at path, following links on the way to it.
@@ -29,7 +29,7 @@ func OpenDir(path string) (*Dir, error) {
 	d := &Dir{root: root, places: places(path)}
 	if n := len(d.places); n > 0 {
 		d.name = filepath.Base(d.places[n-1])
-		d.hub = hubRepoOf(d.places[n-1])
+		d.hub = hubBlobsOf(d.places[n-1])
 	}
 	return d, nil
 }

@@ -17,30 +17,60 @@ const maxHops = 40
 
 var errLoop = errors.New("got a loop of links; want a file")
 
-// hubRepo is the folder of one repository in a cache of the Hugging Face hub. The folder that was given is a
-// snapshot in it: the files of a snapshot are links to ../../blobs.
-type hubRepo struct {
+// hubBlobs is the folder blobs of one repository in a cache of the Hugging Face hub. The folder that was given
+// is a snapshot of the repository: its files are links to ../../blobs. The root is the folder blobs itself, so
+// that a link in it can not lead out of it.
+type hubBlobs struct {
 	path string // absolute
 	root *os.Root
 }
 
-// hubRepoOf opens the repository that a folder is a snapshot of: DIR/models--ORG--NAME/snapshots/REVISION.
-// Nil where it is none.
-func hubRepoOf(folder string) *hubRepo {
+// hubBlobsOf opens the blobs of the repository that a folder is a snapshot of:
+// DIR/models--ORG--NAME/snapshots/REVISION. Nil where it is none, or where blobs is a link.
+func hubBlobsOf(folder string) *hubBlobs {
 	parts := strings.Split(filepath.ToSlash(folder), "/")
 	for i := len(parts) - 2; i > 0; i-- {
 		kind, _, cache := strings.Cut(parts[i-1], "--")
 		if parts[i] != "snapshots" || !cache || !slices.Contains([]string{"models", "datasets", "spaces"}, kind) {
 			continue
 		}
-		at := filepath.FromSlash(strings.Join(parts[:i], "/"))
-		root, err := os.OpenRoot(at)
+		at := filepath.Join(filepath.FromSlash(strings.Join(parts[:i], "/")), "blobs")
+		root, err := openFolder(at)
 		if err != nil {
 			return nil
 		}
-		return &hubRepo{at, root}
+		return &hubBlobs{at, root}
 	}
 	return nil
+}
+
+// openFolder opens a folder that is no link.
+func openFolder(at string) (*os.Root, error) {
+	there, err := os.Lstat(at)
+	if err != nil {
+		return nil, clause(err)
+	}
+	root, err := os.OpenRoot(at)
+	if err != nil {
+		return nil, clause(err)
+	}
+	opened, err := root.Stat(".")
+	if err != nil || !os.SameFile(there, opened) { // a link, or changed in the meantime
+		return nil, errors.Join(errors.New("got a link; want a folder"), root.Close())
+	}
+	return root, nil
+}
+
+// blob returns a file of the hub's blobs. A blob is never a link.
+func (h *hubBlobs) blob(rel string) (*os.Root, string, error) {
+	info, err := h.root.Lstat(rel)
+	switch {
+	case err != nil:
+		return nil, "", clause(err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, "", errors.New("got a link in the folder blobs of the hub's cache; want a file there: download the model again, or copy the file")
+	}
+	return h.root, rel, nil
 }
 
 // places are the absolute paths under which a folder is known: as it was given, and where it lies.
@@ -108,7 +138,7 @@ func (d *Dir) follow(name string) (*os.Root, string, error) {
 		case !ok:
 			return nil, "", errors.New("got a link to " + quote(link) + ", which lies outside of the folder; want one within it: give the folder that holds both, or copy the file")
 		case root != d.root:
-			return root, rel, nil
+			return d.hub.blob(rel)
 		}
 		done, rest = ".", rel
 	}
@@ -128,7 +158,7 @@ func (d *Dir) within(abs string) (*os.Root, string, bool) {
 	return d.named(filepath.Join(dir, filepath.Base(abs)))
 }
 
-// named is within for the names of the folder that are known. Of a hub cache only blobs count.
+// named is within for the names of the folder, and of the blobs of a hub cache, that are known.
 func (d *Dir) named(abs string) (*os.Root, string, bool) {
 	for _, folder := range d.places {
 		if rel, ok := below(folder, abs); ok {
@@ -136,7 +166,7 @@ func (d *Dir) named(abs string) (*os.Root, string, bool) {
 		}
 	}
 	if d.hub != nil {
-		if rel, ok := below(d.hub.path, abs); ok && strings.HasPrefix(rel, "blobs/") {
+		if rel, ok := below(d.hub.path, abs); ok {
 			return d.hub.root, rel, true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,6 +111,46 @@ func TestDirOpen_SnapshotOfTheHub(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
+		})
+	}
+}
+
+// No link in the blobs leads out of them, nor does a link that is called blobs.
+func TestDirOpen_LinkInBlobsOfTheHub(t *testing.T) {
+	for name, links := range map[string]map[string]string{
+		"a blob, out of the repository": {"repo/blobs/abc": "../../secret/data"},
+		"a blob, absolute":              {"repo/blobs/abc": "ABS/secret/data"},
+		"a blob, in the repository":     {"repo/blobs/abc": "../refs/data"},
+		"a blob, two links":             {"repo/blobs/abc": "def", "repo/blobs/def": "../../secret/data"},
+		"a folder of blobs":             {"repo/blobs/sub": "../../secret", "rev/model": "../../blobs/sub/data"},
+		"blobs, out of the repository":  {"repo/blobs": "../secret", "rev/model": "../../blobs/data"},
+		"blobs, absolute":               {"repo/blobs": "ABS/secret", "rev/model": "../../blobs/data"},
+		"blobs, in the repository":      {"repo/blobs": "refs", "rev/model": "../../blobs/data"},
+		"the hub's cache, no blobs":     {"rev/model": "../../../secret/data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := t.TempDir()
+			repo := filepath.Join(cache, "models--org--name")
+			for _, dir := range []string{filepath.Join(cache, "secret"), filepath.Join(repo, "refs")} {
+				require.NoError(t, os.MkdirAll(dir, 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), []byte("outside"), 0o600))
+			}
+			snapshot := filepath.Join(repo, "snapshots", "rev")
+			if links["rev/model"] == "" {
+				links["rev/model"] = "../../blobs/abc"
+			}
+			for at, to := range links {
+				path := strings.NewReplacer("repo", repo, "rev", snapshot).Replace(at)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, os.Symlink(strings.Replace(to, "ABS", cache, 1), path))
+			}
+			d, err := ckpt.OpenDir(snapshot)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, d.Close()) }()
+			_, err = d.Open("model")
+			require.Error(t, err)
+			_, err = fs.Stat(d, "model")
+			require.Error(t, err)
 		})
 	}
 }
