@@ -57,6 +57,7 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 			b.missing(b.domain(want.kind, want.name, ""), CheckShards, f.join(want.name), "got no such file, nor another form of it; want one: a resume needs it")
 		}
 	}
+	a.holes()
 	a.random(have)
 }
 

@@ -16,7 +16,7 @@ import (
 type Dir struct {
 	root   *os.Root
 	name   string
-	places []string // its absolute paths; the last is where it lies
+	places []string  // its absolute paths; the last is where it lies
 	hub    *hubBlobs // nil where it is no snapshot of a hub cache
 }
 
