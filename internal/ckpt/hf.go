@@ -163,6 +163,7 @@ func (h *hf) arguments() {
 // model reads the weights, in whichever form they are.
 func (h *hf) model() {
 	f := h.f
+	fsdp := h.fsdp()
 	switch {
 	case f.has(safetensorsIndex):
 		h.readIndex(f, safetensorsIndex, h.safetensorsShard)
@@ -180,7 +181,7 @@ func (h *hf) model() {
 				h.torchModel(f.join(name), nil)
 			}
 		}
-	case h.sharded("pytorch_model_fsdp_", model.DomainModel):
+	case fsdp:
 	case h.hasDeepSpeed():
 	case !f.has(adapterConfig) && hasAdapters(h.builder, f):
 	default:
