@@ -60,15 +60,28 @@ func TestVerl_FSDP(t *testing.T) {
 		"data torn":               {do: cut(s2 + "data.pt"), epoch: 200, newest: at(100), text: "data.pt"},
 		"the tracker is behind, and the newest half saved": {do: all(put("latest_checkpointed_iteration.txt", document("100\n")),
 			without(s2+"critic/", s2+"data.pt", s2+"actor/optim_world_size_3_rank_1")), want: true, epoch: 100, newest: at(100)},
-		"the tracker is ahead":     {do: put("latest_checkpointed_iteration.txt", document("300")), epoch: 300, newest: at(200), text: "there is no save of epoch 300"},
-		"the tracker is torn":      {do: put("latest_checkpointed_iteration.txt", document("")), newest: at(200), text: "want the name of a save"},
-		"no tracker":               {do: without("latest_checkpointed_iteration.txt"), newest: at(200), text: "a resume would find no save"},
-		"a save under way beside":  {do: put("global_step_300/actor/huggingface/config.json", document("{}")), want: true, epoch: 200, newest: at(200)},
-		"shards of two worlds":     {do: func(f fstest.MapFS) { verlRole(t, f, s2+"actor", 2, 200) }, want: true, epoch: 200, newest: at(200)}, // the configuration says which
-		"two worlds, nothing says": {do: func(f fstest.MapFS) { verlRole(t, f, s2+"actor", 2, 200); delete(f, s2+"actor/fsdp_config.json") }, epoch: 200, newest: at(100), text: "several numbers of ranks"},
-		"no configuration":         {do: without(s2 + "actor/fsdp_config.json"), want: true, epoch: 200, newest: at(200)},
-		"a world beyond measure":   {do: put(s2+"actor/fsdp_config.json", document(`{"world_size": 9223372036854775807}`)), epoch: 200, newest: at(100), text: "got a world of"},
-		"nothing but the tracker":  {do: without("global_step"), epoch: 200, text: "there is no save of epoch 200"},
+		"the tracker is ahead":    {do: put("latest_checkpointed_iteration.txt", document("300")), epoch: 300, newest: at(200), text: "there is no save of epoch 300"},
+		"the tracker is torn":     {do: put("latest_checkpointed_iteration.txt", document("")), newest: at(200), text: "want the name of a save"},
+		"no tracker":              {do: without("latest_checkpointed_iteration.txt"), newest: at(200), text: "a resume would find no save"},
+		"a save under way beside": {do: put("global_step_300/actor/huggingface/config.json", document("{}")), want: true, epoch: 200, newest: at(200)},
+		"shards of two worlds":    {do: func(f fstest.MapFS) { verlRole(t, f, s2+"actor", 2, 200) }, want: true, epoch: 200, newest: at(200)}, // the configuration says which
+		"a rank of a larger world, cut off": {
+			do: func(f fstest.MapFS) {
+				verlRole(t, f, s2+"actor", 8, 200)
+				verlRole(t, f, s2+"actor", 3, 200) // and its configuration
+				for r := 3; r < 8; r++ {
+					without(fmt.Sprintf("%sactor/model_world_size_8_rank_%d.pt", s2, r))(f)
+				}
+			}, epoch: 200, newest: at(100), text: "got shards of 8 ranks; want those of 3 alone",
+		},
+		"the first shard of a larger world": {do: put(s2+"critic/model_world_size_8_rank_0.pt", torchSaved(t, table{"w": 1})), epoch: 200, newest: at(100), text: "a save by 8 ranks is under way"},
+		"the last shard of a smaller world": {do: put(s2+"actor/extra_state_world_size_2_rank_1.pt", torchSaved(t, table{"w": 1})), epoch: 200, newest: at(100), text: "a save by 2 ranks is under way"},
+		"a shard of a world beyond measure": {do: put(s2+"actor/optim_world_size_9223372036854775807_rank_0.pt", torchSaved(t, table{"w": 1})), epoch: 200, newest: at(100), text: "9223372036854775807 ranks is under way"},
+		"a larger world in the save before": {do: put("global_step_100/actor/model_world_size_8_rank_0.pt", torchSaved(t, table{"w": 1})), want: true, epoch: 200, newest: at(200)},
+		"two worlds, nothing says":          {do: func(f fstest.MapFS) { verlRole(t, f, s2+"actor", 2, 200); delete(f, s2+"actor/fsdp_config.json") }, epoch: 200, newest: at(100), text: "several numbers of ranks"},
+		"no configuration":                  {do: without(s2 + "actor/fsdp_config.json"), want: true, epoch: 200, newest: at(200)},
+		"a world beyond measure":            {do: put(s2+"actor/fsdp_config.json", document(`{"world_size": 9223372036854775807}`)), epoch: 200, newest: at(100), text: "got a world of"},
+		"nothing but the tracker":           {do: without("global_step"), epoch: 200, text: "there is no save of epoch 200"},
 		"EasyR1's tracker": {
 			do:   all(without("latest_checkpointed_iteration.txt"), put("checkpoint_tracker.json", document(`{"last_global_step": 200}`))),
 			want: true, epoch: 200, newest: at(200),

@@ -47,6 +47,9 @@ func (v *verlRole) read() {
 		v.torn(v.domain(model.DomainModel, v.id+"all", v.f.path), CheckShards, v.f.path, "got a world of %d ranks; want 1 to %d", v.world, limit)
 		return
 	}
+	if v.f.has(verlConfig) {
+		v.otherWorlds(worlds)
+	}
 	for _, part := range verlKinds {
 		if part.kind == model.DomainModel || !v.weightsOnly() {
 			v.part(part.name, part.kind)
@@ -92,11 +95,14 @@ func (v *verlRole) configured() int64 {
 	return doc.World
 }
 
+// verlName is the name of what a rank wrote of one kind.
+func verlName(begin string, world, rank int64) string {
+	return begin + "_world_size_" + quantity(world) + "_rank_" + quantity(rank) + ".pt"
+}
+
 // part reads what each rank wrote of one kind.
 func (v *verlRole) part(begin string, kind model.DomainKind) {
-	name := func(r int64) string {
-		return begin + "_world_size_" + quantity(v.world) + "_rank_" + quantity(r) + ".pt"
-	}
+	name := func(r int64) string { return verlName(begin, v.world, r) }
 	found := false
 	for r := range v.world {
 		found = found || v.there[name(r)]
