@@ -54,6 +54,7 @@ func saveDCP(s *scan, f *folder) bool {
 	case named, b.hasCommon, hasMegatronFile(f): // one iteration of Megatron's, without its tracker
 		b.save.Format = FormatMegatronDist
 		b.readMegatronFiles(f)
+		noteMegatronRNG(b, f)
 		if !b.save.Epoch.OK {
 			b.save.Epoch = onlyOwn(&b.save)
 		}

@@ -39,8 +39,10 @@ func pickleInt(n int64) string {
 // metadata is a .metadata of DCP with these items.
 func metadata(items ...item) *fstest.MapFile { return named("optimizer.layer", items) }
 
-// commonMetadata is one of Megatron's, with what it keeps for all ranks among the items.
-func commonMetadata(items ...item) *fstest.MapFile { return named("common_state/optimizer", items) }
+// commonMetadata is one of Megatron's, with what it keeps for all ranks and its random states among the items.
+func commonMetadata(items ...item) *fstest.MapFile {
+	return fqns([]string{"common_state/optimizer", "rng_state/shard_0_1"}, items)
+}
 
 // named has, as state, the items, and what else is given: pickled keys and values.
 func named(prefix string, items []item, more ...string) *fstest.MapFile {
@@ -179,7 +181,7 @@ func TestTrackersOfWhatever(t *testing.T) {
 	megatron := func(text string) fstest.MapFS {
 		return fstest.MapFS{
 			"latest_checkpointed_iteration.txt": {Data: []byte(text)},
-			"iter_0000007/.metadata":            commonMetadata(item{"__0_0.distcp", 0, 100}),
+			"iter_0000007/.metadata":            commonMetadata(item{"__0_0.distcp", 0, 50}, item{"__0_0.distcp", 50, 50}),
 			"iter_0000007/__0_0.distcp":         shard(100),
 			"iter_0000007/metadata.json":        {Data: []byte(`{"sharded_backend": "torch_dist"}`)},
 		}

@@ -72,6 +72,7 @@ func (s *scan) readMegatron(d dated, t *tracker) {
 	b.initial = d.name == megatronRelease
 	if dist {
 		b.readMegatronDist(sub)
+		noteMegatronRNG(b, sub)
 	} else {
 		if t.there && t.err == nil && t.epoch.V == d.epoch {
 			b.last = &marker{name: t.file, mod: t.mod}

@@ -29,6 +29,14 @@ func noteMegatronCommon(b *builder, z *torch, name string) {
 	}
 }
 
+// noteMegatronRNG notes that a save whose common state lies among its items has no states of random numbers:
+// Megatron saves them beside the optimizer, but with --no-save-rng.
+func noteMegatronRNG(b *builder, f *folder) {
+	if b.hasCommon && !f.has(megatronCommon) && b.items.optimizer && !b.save.has(model.DomainRNG) && !b.initial {
+		b.missing(b.domain(model.DomainRNG, "rng_state", ""), CheckShards, f.join(dcpMetadata), "%s", noRNG)
+	}
+}
+
 const noRNG = "got a save without rng_state; want it: it was saved with --no-save-rng, and a resume needs --no-load-rng"
 
 // noteMegatronRank notes what a rank's file has beside its model. It reports whether the rank was to save no

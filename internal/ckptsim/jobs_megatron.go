@@ -24,7 +24,7 @@ func megatronJobs() []Job {
 
 // megatronDist: shards, a barrier, metadata.json, the digests of all if they are asked for, the tracker.
 func megatronDist(s *Save, digests bool) {
-	s.dcp(dcpItem{fqn: "common_state", value: dict{"iteration", s.Epoch}})
+	s.dcp(dcpItem{fqn: "common_state", value: dict{"iteration", s.Epoch}}, dcpItem{fqn: "rng_state/shard_0_1", value: dict{"random_rng_state", s.seed()}})
 	s.rank(0).part(path.Join(s.Dir, "metadata.json"), []byte(`{"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1}`))
 	s.barrier()
 	if digests {
