@@ -3,7 +3,6 @@
 package ckpt
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -38,14 +37,7 @@ func rootNanotron(s *scan, f *folder) bool {
 	have := s.siblingsOf(paths(saves), func(name string) bool {
 		return slices.Contains([]string{"config.yaml", "model_config.json", nanotronModel, nanotronOptimizer, nanotronScheduler, nanotronRandom}, name)
 	})
-	tensors := map[string]string{}
-	for _, d := range saves[max(0, len(saves)-maxProbes):] {
-		for _, file := range s.files(d.path+"/"+nanotronModel, maxModelDepth) {
-			if name := strings.TrimPrefix(file, d.path+"/"); tensors[name] == "" {
-				tensors[name] = d.path
-			}
-		}
-	}
+	tensors := s.nanotronLists(saves[max(0, len(saves)-maxProbes):])
 	s.readEach(FormatNanotron, saves, func(b *builder, f *folder) {
 		nanotronReader{b}.readNanotron(f, have, tensors)
 		b.point(t)
@@ -64,7 +56,7 @@ func saveNanotron(s *scan, f *folder) bool {
 	}
 	epoch, named := number(s.name)
 	b := s.newSave(FormatNanotron, f.path, some(epoch, named))
-	nanotronReader{b}.readNanotron(f, nil, nil)
+	nanotronReader{b}.readNanotron(f, nil, nanotronList{})
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
 	}
@@ -94,12 +86,13 @@ func (s *scan) files(path string, depth int) (all []string) {
 // nanotronReader reads saves of nanotron.
 type nanotronReader struct{ *builder }
 
-// readNanotron reads one save; tensors are the files of the model that its siblings have.
-func (b nanotronReader) readNanotron(f *folder, have siblings, tensors map[string]string) {
+// readNanotron reads one save; tensors are the files of the model that the saves of its folder have.
+func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronList) {
 	b.nanotronMetadata(f)
 	b.expectSiblings(f, have, func(string) model.DomainKind { return model.DomainModel })
-	b.nanotronTensors(f, tensors)
+	stems := b.nanotronTensors(f, tensors)
 	var steps []innerStep
+	var named []string // tensors, by the optimizers
 	for _, part := range []struct {
 		name   string
 		kind   model.DomainKind
@@ -117,7 +110,8 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors map[strin
 		}
 		dims := b.grid(sub, "", part.kind, func(i int, name string) {
 			if part.kind == model.DomainOptimizer {
-				steps = append(steps, b.countedShard(i, name))
+				step, names := b.nanotronOptimizer(i, name)
+				steps, named = append(steps, step), append(named, names...)
 				return
 			}
 			b.torchShard(i, name, nil)
@@ -133,6 +127,9 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors map[strin
 		}
 	}
 	b.agreeSteps(steps)
+	if tensors.saves < 2 && len(stems) > 0 {
+		b.nanotronAlone(f, stems, named)
+	}
 }
 
 // nanotronMetadata reads what rank 0 says of the save: its step.
@@ -156,40 +153,6 @@ func (b nanotronReader) nanotronMetadata(f *folder) {
 		b.torn(i, CheckWitness, name, "got no last_train_step; want one")
 	default:
 		b.hold(i, *doc.Metas.Step, "last_train_step", name)
-	}
-}
-
-// nanotronTensors reads the model: of each tensor that is sharded every rank's file must be there, and each
-// that the siblings have, but where they are of other numbers of ranks.
-func (b nanotronReader) nanotronTensors(f *folder, tensors map[string]string) {
-	files := b.files(f.join(nanotronModel), maxModelDepth)
-	if len(files) == 0 {
-		b.missing(b.domain(model.DomainModel, nanotronModel, ""), CheckShards, f.join(nanotronModel), "got no file of safetensors; want one of each tensor")
-		return
-	}
-	there, grids := map[string]bool{}, map[string]bool{}
-	for _, file := range files {
-		there[strings.TrimPrefix(file, f.path+"/")] = true
-	}
-	want := func(name, why string) {
-		if !there[name] {
-			b.missing(b.domain(model.DomainModel, name, ""), CheckShards, f.join(name), "got no such file; want it, as %s", why)
-		}
-	}
-	limit := min(int64(b.opt.Limits.Domains), maxTensorRanks)
-	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if b.lost {
-			break
-		}
-		b.safetensorsAs(b.domain(model.DomainModel, name, f.join(name)), f.join(name))
-		ds := dimensionsOf(name)
-		grids[gridOf(ds)] = true
-		peers(name, ds, func(d dimension) bool { return d.name != "pp" }, limit, func(peer string) { want(peer, name+" says") })
-	}
-	for _, name := range slices.Sorted(maps.Keys(tensors)) {
-		if grids[gridOf(dimensionsOf(name))] {
-			want(name, "in "+tensors[name])
-		}
 	}
 }
 

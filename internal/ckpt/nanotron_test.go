@@ -67,9 +67,72 @@ func TestNanotron(t *testing.T) {
 		"ranks beyond measure":      {do: all(without("200/random/"), put("200/random/tp-0-of-99999999_dp-0-of-99999999_pp-0-of-99999999.pt", optimizerAt(t, 1))), epoch: 200, newest: at(100), text: "ranks by its name"},
 		"a model of git-lfs":        {do: put(mlp+"0-of-2.safetensors", lfsPointer("12345")), epoch: 200, newest: at(100), text: "run git lfs pull"},
 	})
-	r, ok := safe(t, below(whole(t), "200/"), ckpt.Options{})
+	named := nanotronNamed(t, "model.norm.weight")
+	r, ok := safe(t, below(named, "200/"), ckpt.Options{})
 	require.True(t, ok, r.Why)
 	require.Equal(t, at(200), r.Epoch, "by what it says itself")
+}
+
+// nanotronNamed is one save whose optimizers name its tensors, and one more.
+func nanotronNamed(t *testing.T, more string) fstest.MapFS {
+	t.Helper()
+	f := fstest.MapFS{"latest.txt": document("200")}
+	nanotronSave(t, f, 2, 200)
+	f["200/model/model/norm/model_weight.safetensors"] = weightsOf("{}", "data")
+	for pp := range 2 {
+		names := table{"0": fmt.Sprintf("decoder.%d.norm.weight", pp), "1": fmt.Sprintf("decoder.%d.mlp.weight", pp), "2": more}
+		for r := range 2 {
+			f[fmt.Sprintf("200/optimizer/optimizer_pp-%d-of-2_tp-%d-of-2_exp-0-of-1.pt", pp, r)] = torchSaved(t, table{"state": table{"0": table{"step": 200}}, "names": names})
+		}
+	}
+	return f
+}
+
+// Of a single save the optimizers say which tensors there must be, if anything does.
+func TestNanotron_OneSave(t *testing.T) {
+	whole := func(t *testing.T) fstest.MapFS { t.Helper(); return nanotronNamed(t, "model.norm.weight") }
+	unnamed := func(f fstest.MapFS) {
+		for pp := range 2 {
+			for r := range 2 {
+				f[fmt.Sprintf("200/optimizer/optimizer_pp-%d-of-2_tp-%d-of-2_exp-0-of-1.pt", pp, r)] = optimizerAt(t, 200)
+			}
+		}
+	}
+	changes(t, whole, ckpt.FormatNanotron, 200, map[string]change{
+		"a tensor lost":                {do: without("200/model/decoder/0/norm/"), epoch: 200, text: "200/model/decoder/0/norm/model_weight has no file, and an optimizer names it"},
+		"every shard of a tensor lost": {do: without("200/model/decoder/1/mlp/"), epoch: 200, text: "200/model/decoder/1/mlp/model_weight has no file"},
+		"no names":                     {do: unnamed, epoch: 200, text: "nothing in it says which tensors the model has"},
+		"no names, a tensor lost":      {do: all(unnamed, without("200/model/decoder/1/mlp/")), epoch: 200, text: "nothing in it says which tensors the model has"},
+		"no names, a whole save beside": {do: func(f fstest.MapFS) {
+			unnamed(f)
+			nanotronSave(t, f, 2, 100)
+			delete(f, "200/model/model/norm/model_weight.safetensors")
+		}, want: true, epoch: 200, newest: at(200)},
+		"another world beside": {do: func(f fstest.MapFS) {
+			unnamed(f)
+			nanotronSave(t, f, 4, 100)
+			delete(f, "200/model/model/norm/model_weight.safetensors")
+		}, want: true, epoch: 200, newest: at(200)},
+		"a tensor that another world has":  {do: func(f fstest.MapFS) { unnamed(f); nanotronSave(t, f, 4, 100); without("200/model/decoder/1/mlp/", "200/model/model/")(f) }, epoch: 200, newest: at(100), text: "want it, as in 100"},
+		"a tensor lost, one of the tensor": {do: without("200/model/decoder/1/mlp/model_weight_pp-rank-1-of-2_tp-rank-0"), epoch: 200, text: "tp-rank-1-of-2.safetensors says"},
+	})
+}
+
+// Names of many ranks cost as many steps as there are files.
+func TestNanotron_ManyRanks(t *testing.T) {
+	const ranks = 1024
+	f := fstest.MapFS{"latest.txt": document("200")}
+	nanotronSave(t, f, 1, 200)
+	tensor := weightsOf("{}", "data")
+	for r := range ranks {
+		f[fmt.Sprintf("200/model/embed/model_weight_tp-rank-%d-of-%d.safetensors", r, ranks)] = tensor
+	}
+	steps := testing.AllocsPerRun(1, func() { ckpt.Read(t.Context(), f, ckpt.Options{}) })
+	for r := range ranks {
+		delete(f, fmt.Sprintf("200/model/embed/model_weight_tp-rank-%d-of-%d.safetensors", r, ranks))
+	}
+	few := testing.AllocsPerRun(1, func() { ckpt.Read(t.Context(), f, ckpt.Options{}) })
+	require.Less(t, (steps-few)/ranks, 200.0, "allocations a file")
 }
 
 // A folder that is called by a number and is no save of nanotron's is Orbax's.
