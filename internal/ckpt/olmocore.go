@@ -144,7 +144,14 @@ func (b olmoReader) readOLMoTrain(f *folder, writers, most int64) {
 		world = max(writers, 1)
 		if n := len(ranks); n > 0 && ranks[n-1] >= world {
 			world = max(most, ranks[n-1]+1)
-			b.save.WorldUnknown = most == 0 // no other save says either
+		}
+		b.save.WorldUnknown = most == 0 // no other save says either, and replicas write nothing of the model
+		if most > world {
+			i := b.domain(model.DomainDataLoader, rankID(most-1), "")
+			b.doubt(i, model.DomainTentative, Problem{
+				CheckShards, Suspect, sub.join("rank" + quantity(most-1) + ".pt"),
+				"got no such file; want it, as another save has: a rank's state was lost, or the job had fewer ranks then, which --world-size " + quantity(world) + " would say",
+			})
 		}
 	}
 	b.save.World = model.Some(world)

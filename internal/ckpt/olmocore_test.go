@@ -55,8 +55,13 @@ func TestOLMoCore(t *testing.T) {
 		"commit torn":            {do: put("step200/.metadata.json", document("{")), epoch: 200, newest: at(100), text: "read JSON"},
 		"under way":              {do: put("step300-tmp/train/rank0.pt", document("x")), want: true, epoch: 200, newest: at(200), text: ""},
 		"more ranks, as given":   {do: func(fstest.MapFS) {}, world: 3, epoch: 200, text: "rank 2"},
-		"fewer ranks since":      {do: func(f fstest.MapFS) { olmoSave(t, f, 3, 100, table{"world_size": 3}) }, want: true, epoch: 200, newest: at(200)},
-		"step-N of torchtitan":   {do: put("step-300/.metadata", document("x")), epoch: 200, newest: at(200), text: "several frameworks (torchtitan's step-N, OLMo-core's stepN)"},
+		"fewer ranks since": {do: func(f fstest.MapFS) {
+			olmoSave(t, f, 3, 100, table{"world_size": 3})
+			olmoSave(t, f, 2, 200, table{"world_size": 2})
+		}, want: true, epoch: 200, newest: at(200)},
+		"fewer ranks, nothing says": {do: func(f fstest.MapFS) { olmoSave(t, f, 3, 100, nil) }, epoch: 200, newest: at(100), text: "which --world-size 2 would say"},
+		"fewer ranks, as given":     {do: func(f fstest.MapFS) { olmoSave(t, f, 3, 100, nil) }, world: 2, want: true, epoch: 200, newest: at(200)},
+		"step-N of torchtitan":      {do: put("step-300/.metadata", document("x")), epoch: 200, newest: at(200), text: "several frameworks (torchtitan's step-N, OLMo-core's stepN)"},
 	})
 	// Where replicas write nothing of the model, the state of each rank says how many there are.
 	changes(t, olmoSaves(4, table{"world_size": 4}), ckpt.FormatOLMoCore, 200, map[string]change{
@@ -64,11 +69,14 @@ func TestOLMoCore(t *testing.T) {
 	})
 	// Older versions do not say it, and a save beside it does.
 	changes(t, olmoSaves(4, nil), ckpt.FormatOLMoCore, 200, map[string]change{
-		"the last rank gone": {do: without("step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "rank 3"},
-		"one save alone":     {do: without("step100/"), epoch: 200, text: "nothing in it says how many ranks wrote it"},
-		"the same, as given": {do: without("step100/"), world: 4, want: true, epoch: 200, newest: at(200)},
+		"the last rank gone":                {do: without("step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "rank 3"},
+		"the last two gone":                 {do: without("step200/train/rank2.pt", "step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "got no such file; want it, as another save has"},
+		"all but one gone":                  {do: without("step200/train/rank1.pt", "step200/train/rank2.pt", "step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "rank 1"},
+		"the last two gone, one save alone": {do: without("step100/", "step200/train/rank2.pt", "step200/train/rank3.pt"), epoch: 200, text: "nothing in it says how many ranks wrote it"},
+		"one save alone":                    {do: without("step100/"), epoch: 200, text: "nothing in it says how many ranks wrote it"},
+		"the same, as given":                {do: without("step100/"), world: 4, want: true, epoch: 200, newest: at(200)},
 	})
-	r, ok := safe(t, below(olmoSaves(2, nil)(t), "step200/"), ckpt.Options{})
+	r, ok := safe(t, below(olmoSaves(2, table{"world_size": 2})(t), "step200/"), ckpt.Options{})
 	require.True(t, ok, r.Why)
 	require.Equal(t, at(200), r.Epoch)
 }
