@@ -2,10 +2,7 @@
 
 package ckpt
 
-import (
-	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/pickle"
-)
+import "github.com/lockstep-otel/lockstep/internal/model"
 
 // litgpt's layout, of litgpt/pretrain.py: step-NNNNNNNN/lit_model.pth, of Fabric a file, or with FSDP a folder
 // of DCP with meta.pt. Fine-tuning leaves weights alone there.
@@ -75,10 +72,9 @@ func (b litgptReader) litgptState(name, id string, all bool) {
 	if n, ok := z.number("step_count"); ok {
 		b.hold(i, n, "step_count", name)
 	}
-	v, ok := z.get("optimizer")
 	_, weights := z.get("model")
 	switch {
-	case !all || ok && v.Kind() != pickle.None:
+	case !all || z.hasState("optimizer"):
 	case weights:
 		b.save.WeightsOnly = id + " has no optimizer, as of fine-tuning"
 	default:

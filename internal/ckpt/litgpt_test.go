@@ -39,13 +39,16 @@ func litgptSaves(sharded bool) func(*testing.T) fstest.MapFS {
 func TestLitGPT(t *testing.T) {
 	const last = "step-00002000/"
 	changes(t, litgptSaves(false), ckpt.FormatLitGPT, 2000, map[string]change{
-		"torn":               {do: cut(last + "lit_model.pth"), epoch: 2000, newest: at(1000), text: "torn"},
-		"of another save":    {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 1000, "optimizer": table{}})), epoch: 2000, newest: at(1000), text: "the save is called 2000, and its domains hold 1000"},
-		"weights alone":      {do: put(last+"lit_model.pth", torchSaved(t, table{"model": table{"w": 1}})), epoch: 2000, newest: at(1000), text: "has no optimizer, as of fine-tuning", verdict: preflight.WeightsOnly},
-		"cut off before it":  {do: without(last + "lit_model.pth"), want: true, epoch: 1000, newest: at(1000)},
-		"no hyperparameters": {do: without(last + "hyperparameters.yaml"), epoch: 2000, newest: at(1000), text: "as in step-00001000"},
-		"an adapter alone":   {do: all(without(last+"lit_model.pth"), put(last+"lit_model.pth.lora", torchSaved(t, table{"w": 1}))), epoch: 2000, newest: at(1000), text: "lit_model.pth"},
-		"of git-lfs":         {do: put(last+"lit_model.pth", lfsPointer("99")), epoch: 2000, newest: at(1000), text: "run git lfs pull"},
+		"torn":                         {do: cut(last + "lit_model.pth"), epoch: 2000, newest: at(1000), text: "torn"},
+		"of another save":              {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 1000, "optimizer": table{"state": table{}}})), epoch: 2000, newest: at(1000), text: "the save is called 2000, and its domains hold 1000"},
+		"weights alone":                {do: put(last+"lit_model.pth", torchSaved(t, table{"model": table{"w": 1}})), epoch: 2000, newest: at(1000), text: "has no optimizer, as of fine-tuning", verdict: preflight.WeightsOnly},
+		"an optimizer of None":         {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": nil})), epoch: 2000, newest: at(1000), text: "got weights alone"},
+		"an empty optimizer":           {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": table{}})), epoch: 2000, newest: at(1000), text: "got weights alone"},
+		"an optimizer without moments": {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": table{"state": table{}}})), want: true, epoch: 2000, newest: at(2000)},
+		"cut off before it":            {do: without(last + "lit_model.pth"), want: true, epoch: 1000, newest: at(1000)},
+		"no hyperparameters":           {do: without(last + "hyperparameters.yaml"), epoch: 2000, newest: at(1000), text: "as in step-00001000"},
+		"an adapter alone":             {do: all(without(last+"lit_model.pth"), put(last+"lit_model.pth.lora", torchSaved(t, table{"w": 1}))), epoch: 2000, newest: at(1000), text: "lit_model.pth"},
+		"of git-lfs":                   {do: put(last+"lit_model.pth", lfsPointer("99")), epoch: 2000, newest: at(1000), text: "run git lfs pull"},
 	})
 	changes(t, litgptSaves(true), ckpt.FormatLitGPT, 2000, map[string]change{
 		"a shard gone": {do: without(last + "lit_model.pth/__1_0.distcp"), epoch: 2000, newest: at(1000), text: "rank 1 in lit_model.pth"},

@@ -113,7 +113,11 @@ func TestNanotron_OneSave(t *testing.T) {
 			nanotronSave(t, f, 4, 100)
 			delete(f, "200/model/model/norm/model_weight.safetensors")
 		}, want: true, epoch: 200, newest: at(200)},
-		"a tensor that another world has":  {do: func(f fstest.MapFS) { unnamed(f); nanotronSave(t, f, 4, 100); without("200/model/decoder/1/mlp/", "200/model/model/")(f) }, epoch: 200, newest: at(100), text: "want it, as in 100"},
+		"a tensor that another world has": {do: func(f fstest.MapFS) {
+			unnamed(f)
+			nanotronSave(t, f, 4, 100)
+			without("200/model/decoder/1/mlp/", "200/model/model/")(f)
+		}, epoch: 200, newest: at(100), text: "want it, as in 100"},
 		"a tensor lost, one of the tensor": {do: without("200/model/decoder/1/mlp/model_weight_pp-rank-1-of-2_tp-rank-0"), epoch: 200, text: "tp-rank-1-of-2.safetensors says"},
 	})
 }

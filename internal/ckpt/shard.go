@@ -61,7 +61,7 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 		b.missing(i, CheckShards, name, "%v", err)
 		return nil
 	case err != nil:
-		b.doubt(i, "tentative", Problem{CheckInput, Unreadable, name, err.Error()})
+		b.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, name, err.Error()})
 		return nil
 	}
 	b.save.wrote(f.mod)
@@ -174,4 +174,19 @@ func (t *torch) get(keys ...string) (pickle.Value, bool) {
 		}
 	}
 	return v, true
+}
+
+// hasState reports whether there is something under a key: neither None nor an empty dict or list.
+func (t *torch) hasState(key string) bool {
+	v, ok := t.get(key)
+	if !ok {
+		return false
+	}
+	switch v.Kind() {
+	case pickle.None:
+		return false
+	case pickle.Dict, pickle.List, pickle.Tuple:
+		return len(t.m.Items(v)) > 0
+	}
+	return true
 }

@@ -143,7 +143,7 @@ func (b tuneReader) tuneRecipe(name, prefix string) {
 	} else if n, ok := z.number("epochs_run"); ok && n > 0 {
 		b.hold(i, n-1, "epochs_run less 1", name)
 	}
-	if _, ok := z.get("optimizer"); !ok {
+	if !z.hasState("optimizer") {
 		b.torn(i, CheckShards, name, "got no optimizer; want its state: a resume needs it")
 	}
 }
