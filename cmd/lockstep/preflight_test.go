@@ -129,6 +129,51 @@ func TestPreflightOfAFirstStart(t *testing.T) {
 	require.Contains(t, out, "there is no save to resume from")
 }
 
+// Empty is what holds no file but those of the file system; else the answer names what is there.
+func TestPreflightOfAlmostNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files []string // a folder ends in a slash
+		want  string   // "" for empty
+	}{
+		"snapshots of the file system": {[]string{".snapshot/hourly.0/notes.txt"}, ""},
+		"a file deleted on NFS":        {[]string{".nfs000000000001"}, ""},
+		"an empty folder of logs":      {[]string{"runs/"}, ""},
+		"empty folders":                {[]string{"lost+found/", "runs/a/b/", "wandb/"}, ""},
+		"a log":                        {[]string{"runs/events.out.tfevents.1"}, `but "runs"; want a folder of saves, or a save`},
+		"a file like NFS's":            {[]string{".nfs/data"}, `but ".nfs"; want`},
+		"a file like a snapshot":       {[]string{".snapshot"}, `but ".snapshot"; want`},
+		"much":                         {[]string{"a", "b", "c", "d", "e", "f"}, `but "a", "b", "c", "d", 2 more; want`},
+		"saves one level down":         {[]string{"run1/"}, "give the folder in it to resume from (run1)"},
+		"saves in two folders":         {[]string{"best/", "last/", "logs/x"}, "give the folder in it to resume from (best, last)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range tc.files {
+				path := filepath.Join(dir, filepath.FromSlash(file))
+				if strings.HasSuffix(file, "/") {
+					require.NoError(t, os.MkdirAll(path, 0o755))
+				} else {
+					require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+					require.NoError(t, os.WriteFile(path, nil, 0o600))
+				}
+				if strings.Contains(tc.want, "resume from") && strings.HasSuffix(file, "/") {
+					for name, data := range ckptsim.DCPOf(100, 2, "w", "optimizer.w") {
+						require.NoError(t, os.MkdirAll(filepath.Join(path, "step-100"), 0o755))
+						require.NoError(t, os.WriteFile(filepath.Join(path, "step-100", name), data, 0o600))
+					}
+				}
+			}
+			status, out, _ := runPreflight("--allow-empty", dir)
+			if tc.want == "" {
+				require.Equal(t, exitNothing, status, out)
+				return
+			}
+			require.Equal(t, exitFindings, status, out)
+			require.Contains(t, strings.Join(strings.Fields(out), " "), tc.want)
+		})
+	}
+}
+
 // What --allow-weights-only and --ignore-times accept is not safe without them.
 func TestPreflightAccepts(t *testing.T) {
 	weights, times := t.TempDir(), t.TempDir()

@@ -2,10 +2,91 @@
 
 package ckpt
 
+import (
+	"io/fs"
+	"slices"
+	"strings"
+)
+
 // lostAndFound is the folder that ext4 makes in each new file system.
 const lostAndFound = "lost+found"
 
-// isBare reports whether a folder has nothing in it.
-func isBare(f *folder) bool {
-	return len(f.entries) == 0 || len(f.entries) == 1 && f.entries[0].Name() == lostAndFound && f.entries[0].IsDir()
+// fileSystems are folders that file systems make: those of snapshots are of NetApp, ZFS and others.
+var fileSystems = []string{lostAndFound, ".snapshot", ".snapshots", ".zfs"}
+
+// nfsDeleted begins the name of a file that was deleted on NFS while a process has it open.
+const nfsDeleted = ".nfs"
+
+const (
+	maxBareDepth = 3 // folders within each other that are looked into for files
+	maxBelow     = 4 // folders with saves that are named
+	maxNamed     = 4 // entries of a folder without saves that are named
+)
+
+// isBare reports whether a folder has nothing in it but what file systems put there, and empty folders.
+func (s *scan) isBare(f *folder, depth int) bool {
+	if f.cut {
+		return false
+	}
+	for _, e := range f.entries {
+		switch name := e.Name(); {
+		case e.IsDir() && slices.Contains(fileSystems, name), !e.IsDir() && strings.HasPrefix(name, nfsDeleted):
+			continue
+		case !e.IsDir() || depth == 0:
+			return false
+		}
+		sub, err := s.folder(f.join(e.Name()))
+		if err != nil || !s.isBare(sub, depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// below names the folders one level down that hold saves.
+func (s *scan) below(f *folder) (names []string) {
+	looked := 0
+	s.eachFolder(f, func(e fs.DirEntry) {
+		if looked++; looked > maxProbes || len(names) >= maxBelow || s.ctx.Err() != nil {
+			return
+		}
+		sub, err := s.folder(f.join(e.Name()))
+		if err != nil {
+			return
+		}
+		opt := s.opt
+		opt.Verify, opt.Limits.Saves = false, 1
+		inner := &scan{ctx: s.ctx, fsys: s.fsys, opt: opt, root: &Root{}, name: e.Name()}
+		if inner.layout(sub) && len(inner.root.Saves) > 0 {
+			names = append(names, e.Name())
+		}
+		s.root.Counts.Files += inner.root.Counts.Files
+		s.root.Counts.Folders += inner.root.Counts.Folders
+		s.root.Counts.BytesRead += inner.root.Counts.BytesRead
+	})
+	return names
+}
+
+// entryNames names what is in a folder, as much as fits a sentence.
+func entryNames(f *folder) string {
+	var names []string
+	for _, e := range f.entries[:min(len(f.entries), maxNamed)] {
+		names = append(names, quote(e.Name()))
+	}
+	if n := len(f.entries) - len(names); n > 0 {
+		names = append(names, quantity(int64(n))+" more")
+	}
+	return strings.Join(names, ", ")
+}
+
+// none notes that a folder holds no save, and what it holds instead.
+func (s *scan) none(f *folder) {
+	s.root.Empty, s.root.Bare = true, s.isBare(f, maxBareDepth)
+	what := "got no checkpoint of a known layout, but " + entryNames(f) + "; want a folder of saves, or a save"
+	if s.root.Bare {
+		what = "got an empty folder; want a folder of saves, or --allow-empty at the first start of a job"
+	} else if s.root.Below = s.below(f); len(s.root.Below) > 0 {
+		what = "got no checkpoint of its own, but saves in " + strings.Join(s.root.Below, ", ") + "; want a folder of saves, or a save: give one of them"
+	}
+	s.problem(nil, Problem{CheckInput, Unreadable, f.path, what})
 }

@@ -138,8 +138,10 @@ type Root struct {
 	Families []string
 	// Empty: the folder could be read, and holds nothing of a known layout.
 	Empty bool
-	// Bare: the folder could be read, and has nothing in it, but what a file system puts there itself.
-	Bare   bool
+	// Bare: the folder could be read, and has no file in it, but what a file system puts there itself.
+	Bare bool
+	// Below names folders in an Empty one that hold saves.
+	Below  []string
 	Counts Counts
 }
 

@@ -91,19 +91,21 @@ func Read(ctx context.Context, fsys fs.FS, o Options) *Root {
 }
 
 func (s *scan) dispatch(f *folder) {
+	if !s.layout(f) {
+		s.none(f)
+	}
+}
+
+// layout reads a folder by the first layout that it is of.
+func (s *scan) layout(f *folder) bool {
 	for _, l := range layouts {
 		before := s.root.Counts.SavesLeftOut
 		if l.root != nil && l.root(s, f) || l.save != nil && l.save(s, f) {
-			return
+			return true
 		}
 		s.root.Counts.SavesLeftOut = before // they were looked for, and are another layout's
 	}
-	s.root.Empty, s.root.Bare = true, isBare(f)
-	what := "got no checkpoint of a known layout; want a folder of saves, or a save"
-	if s.root.Bare {
-		what = "got an empty folder; want a folder of saves, or --allow-empty at the first start of a job"
-	}
-	s.problem(nil, Problem{CheckInput, Unreadable, f.path, what})
+	return false
 }
 
 // problem notes a problem of a save, or of the root where save is nil.

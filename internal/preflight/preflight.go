@@ -116,7 +116,7 @@ func JudgeAccepting(places []Place, asked model.Optional[int64], accept Accept) 
 	case len(r.Resumes) == 0:
 		r.Why = fmt.Sprintf("nothing says which of %d saves a resume would take; name one with --epoch", len(r.Saves))
 		if len(r.Saves) == 0 {
-			r.Why = "there is no save to resume from"
+			r.Why = nothing(places)
 		}
 	default:
 		r.judgeResume(len(places))
@@ -125,6 +125,17 @@ func JudgeAccepting(places []Place, asked model.Optional[int64], accept Accept) 
 	r.inPart(places)
 	r.Lagging = r.Frontier.OK && r.Frontier != r.Epoch
 	return r
+}
+
+// nothing is why a resume finds no save, with the folders one level down that hold some.
+func nothing(places []Place) string {
+	const why = "there is no save to resume from"
+	for _, p := range places {
+		if len(p.Root.Below) > 0 {
+			return fmt.Sprintf("%s: %s has none of its own; give the folder in it to resume from (%s)", why, p.Name, strings.Join(p.Root.Below, ", "))
+		}
+	}
+	return why
 }
 
 // several: of saves of several frameworks in one folder, those of one were read, and nothing says which
