@@ -121,7 +121,7 @@ func accelerateKind(name string) (model.DomainKind, bool) {
 	case accelerateRNG.MatchString(name):
 		return model.DomainRNG, true
 	case accelerateCustom.MatchString(name):
-		return model.DomainOptimizer, true
+		return model.DomainPart, true // of which kind, the script knows
 	}
 	if at := accelerateFSDP.FindStringSubmatch(name); at != nil {
 		if at[1] == "optimizer" {

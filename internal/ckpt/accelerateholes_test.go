@@ -45,7 +45,7 @@ func TestAccelerate_NumberMissing(t *testing.T) {
 		"the first model":        {do: without(dir + "model.safetensors"), epoch: 3, text: "model model.safetensors, which is absent"},
 		"the first optimizer":    {do: without(dir + "optimizer.bin"), epoch: 3, text: "want it before optimizer_1.bin"},
 		"the first scheduler":    {do: without(dir + "scheduler.bin"), epoch: 3, text: "scheduler scheduler.bin, which is absent"},
-		"the first custom state": {do: without(dir + "custom_checkpoint_0.pkl"), epoch: 3, text: "want it before custom_checkpoint_1.pkl"},
+		"the first custom state": {do: without(dir + "custom_checkpoint_0.pkl"), epoch: 3, text: "part custom_checkpoint_0.pkl, which is absent"},
 		"one in between":         {do: rename(dir+"model_1", dir+"model_2"), epoch: 3, text: "model model_1.safetensors, which is absent"},
 		"two in between":         {do: rename(dir+"optimizer_1", dir+"optimizer_3"), epoch: 3, text: "optimizer optimizer_1.bin, which is absent"},
 		"an index of shards": {do: all(without(dir+"model.safetensors"), put(dir+"model.safetensors.index.json", indexOf("{}", "w: a.safetensors")),

@@ -32,10 +32,7 @@ func (h *hf) readTags() {
 	var inner Root
 	s := &scan{ctx: h.ctx, fsys: h.fsys, opt: h.opt, root: &inner}
 	rootDeepSpeed(s, h.f)
-	h.root.Counts.Files += inner.Counts.Files
-	h.root.Counts.Folders += inner.Counts.Folders
-	h.root.Counts.BytesRead += inner.Counts.BytesRead
-	h.root.Counts.TooLarge += inner.Counts.TooLarge
+	h.root.Counts.add(inner.Counts)
 	paced := h.pace(&inner)
 	for i := range inner.Saves {
 		b := &builder{scan: h.scan, save: inner.Saves[i]}
