@@ -18,10 +18,11 @@ type counter struct {
 	of     string // what counts, the same in each save
 	file   string
 	n      int64
-	step   int64 // of the save
-	want   int64 // the step, less those that are known to be skipped
-	skips  bool  // steps may have been skipped that nothing counts
-	shard  bool  // it is of one of several ranks, which agree
+	step   int64  // of the save
+	want   int64  // the step, less those that are known to be skipped
+	skips  bool   // steps may have been skipped that nothing counts
+	shard  bool   // it is of one of several ranks, which agree
+	job    *hfJob // of the Trainer; nil of others
 }
 
 func (c *counter) exact() bool { return c.n == c.want || c.n == c.step }
@@ -82,6 +83,11 @@ func (c *counter) doubt(all []*counter, beside []counter) string {
 // alone judges a counter that no other save has. Only one that lags, while what else counts in the save
 // does not, is in doubt.
 func (c *counter) alone(beside []counter) string {
+	if c.job != nil {
+		if want := c.job.doubt(c, beside); want != "" {
+			return want
+		}
+	}
 	lags := c.n < c.want && !c.skips && c.domain.Kind == model.DomainOptimizer
 	other := slices.ContainsFunc(beside, func(o counter) bool { return o.of != c.of && o.exact() && !o.shard })
 	if lags && (other || c.shard) {

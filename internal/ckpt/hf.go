@@ -89,6 +89,9 @@ type hf struct {
 	modelOnly bool                  // save_only_model
 	world     int64                 // processes; 0 where nothing says
 	deepspeed bool
+	job       hfJob
+	fused     bool  // the optimizer
+	unseen    int64 // steps at most that it skipped and the Trainer counted
 }
 
 // readHF: the model, training_args.bin, optimizer, scheduler, scaler and RNG states, and last,
@@ -106,7 +109,8 @@ func (b *builder) readHF(f *folder) {
 	}
 	h.optimizer()
 	h.single(model.DomainScheduler, "scheduler.pt", !h.deepspeed, schedulerSteps)
-	h.single(model.DomainOptimizer, "scaler.pt", false, uncounted)
+	h.single(model.DomainOptimizer, "scaler.pt", false, h.noteScale)
+	h.settleSkips()
 	h.rng()
 }
 
@@ -120,7 +124,9 @@ func (h *hf) state() {
 	}
 	x.close()
 	var doc struct {
-		Step *int64 `json:"global_step"`
+		Step  *int64 `json:"global_step"`
+		Epoch any    `json:"epoch"`
+		Every any    `json:"save_steps"`
 	}
 	if err := h.json(name, &doc); err != nil {
 		h.unread(i, CheckTorn, name, err)
@@ -131,6 +137,7 @@ func (h *hf) state() {
 		return
 	}
 	h.step = model.Some(*doc.Step)
+	h.job.readState(doc.Epoch, doc.Every)
 	h.last = &marker{name: name, mod: x.mod}
 	h.hold(i, *doc.Step, "global_step", name)
 }
@@ -155,6 +162,7 @@ func (h *hf) arguments() {
 	if v, ok := z.get("save_only_model"); ok {
 		h.modelOnly = v.Int() == 1
 	}
+	h.job.readArguments(z)
 	if n, ok := z.number("distributed_state", "num_processes"); ok && h.world == 0 && n > 0 {
 		h.world = n
 	}

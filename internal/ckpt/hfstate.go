@@ -19,7 +19,7 @@ func (h *hf) optimizer() {
 	}
 	for _, file := range []string{"optimizer.pt", "optimizer.bin"} {
 		if h.f.has(file) {
-			h.single(model.DomainOptimizer, file, true, (*torch).innerStep)
+			h.single(model.DomainOptimizer, file, true, h.optimizerSteps)
 			return
 		}
 	}
@@ -112,7 +112,7 @@ func (h *hf) single(kind model.DomainKind, file string, needed bool, count func(
 	}
 	h.save.counters = append(h.save.counters, counter{
 		domain: h.save.Domains[i].Domain, of: file, file: name, n: n, step: h.step.V,
-		want: h.step.V - h.save.skipped, skips: h.f.has("scaler.pt"),
+		want: h.step.V - h.save.skipped, skips: h.f.has("scaler.pt"), job: &h.job,
 	})
 }
 
