@@ -72,6 +72,10 @@ func (b litgptReader) litgptState(name, id string, all bool) {
 	if n, ok := z.number("step_count"); ok {
 		b.hold(i, n, "step_count", name)
 	}
+	if v, ok := z.get("optimizer"); ok {
+		n, known := z.at(v).innerStep()
+		b.counts("optimizer", innerStep{domain: i, step: n, known: known, file: name})
+	}
 	_, weights := z.get("model")
 	switch {
 	case !all || z.hasState("optimizer"):

@@ -56,6 +56,7 @@ func (v *verlRole) read() {
 		}
 	}
 	v.agreeSteps(v.steps)
+	v.countsAll(v.steps)
 }
 
 // weightsOnly reports whether the role was saved with the model alone in save_contents. Its configuration comes last:
@@ -121,7 +122,7 @@ func (v *verlRole) part(begin string, kind model.DomainKind) {
 		case kind == model.DomainOptimizer:
 			v.steps = append(v.steps, v.countedShard(i, file))
 		default:
-			v.torchShard(i, file, nil)
+			v.countsScheduler(i, v.torchShard(i, file, nil), "lr_scheduler")
 		}
 	}
 }
