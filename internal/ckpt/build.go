@@ -32,6 +32,9 @@ type builder struct {
 	items     dcpState  // what the items of DCP are of
 	blobs     bool      // an item of DCP is a file of torch.save
 	raw       []rawItem // those that are none
+
+	counted    []shardCount // what optimizers count in files of DCP
+	countReads int          // numbers that were read for it
 }
 
 func (s *scan) newSave(f Format, path string, epoch model.Optional[int64]) *builder {

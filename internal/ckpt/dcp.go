@@ -64,6 +64,7 @@ func saveDCP(s *scan, f *folder) bool {
 		b.lightningEpoch(s.name)
 		noteWeightsOfDCP(b, saveWeightsOnly)
 	case titan:
+		countTitan(b)
 		noteWeightsOfDCP(b, noOptimizerItem)
 	}
 	b.done()
@@ -177,6 +178,7 @@ func (b *builder) readDCPFile(f *folder, items []dcpItem, m *marker, rank int64)
 	if shard != nil {
 		defer shard.close()
 		b.dcpBlobs(domains[0], shard, items, &last)
+		b.countShard(id, shard, items)
 	}
 	b.lateToo(f.join(name), domains[1:])
 	state := b.save.Domains[domains[0]].State

@@ -251,6 +251,7 @@ func (h *hf) nested(name string, kind model.DomainKind) {
 	inner.dated = h.dated
 	inner.readDCP(sub)
 	h.take(inner, name)
+	h.countNested(inner, name)
 }
 
 // take adds the domains of a save within this one.

@@ -174,18 +174,26 @@ func dcpIn(f fstest.MapFS, dir string, names ...string) {
 
 // fqns is a .metadata whose items are called by names, in turn.
 func fqns(names []string, items []item) *fstest.MapFile {
+	called := make([]string, len(items))
+	for i := range items {
+		called[i] = fmt.Sprintf("%s.%d", names[i%len(names)], i/len(names))
+	}
+	return metadataOf(called, items)
+}
+
+// metadataOf is a .metadata with the name of each item.
+func metadataOf(fqns []string, items []item) *fstest.MapFile {
 	const module = "torch.distributed.checkpoint."
 	var b strings.Builder
-	fqn := func(i int) string { return fmt.Sprintf("%s.%d", names[i%len(names)], i/len(names)) }
 	b.WriteString("\x80\x02c" + module + "metadata\nMetadata\n)\x81}(" + pickleText("storage_data") + "}(")
 	for i, it := range items {
-		b.WriteString("c" + module + "metadata\nMetadataIndex\n)\x81}(" + pickleText("fqn") + pickleText(fqn(i)) + "ub")
+		b.WriteString("c" + module + "metadata\nMetadataIndex\n)\x81}(" + pickleText("fqn") + pickleText(fqns[i]) + "ub")
 		b.WriteString("c" + module + "filesystem\n_StorageInfo\n)\x81}(" + pickleText("relative_path") + pickleText(it.file) +
 			pickleText("offset") + pickleInt(it.offset) + pickleText("length") + pickleInt(it.length) + "ub")
 	}
 	b.WriteString("u" + pickleText("state_dict_metadata") + "}(")
 	for i := range items {
-		b.WriteString(pickleText(fqn(i)) + "c" + module + "metadata\nBytesStorageMetadata\n)\x81")
+		b.WriteString(pickleText(fqns[i]) + "c" + module + "metadata\nBytesStorageMetadata\n)\x81")
 	}
 	b.WriteString("uub.")
 	return &fstest.MapFile{Data: []byte(b.String()), ModTime: time.Unix(100, 0)}

@@ -54,7 +54,7 @@ func (b litgptReader) readLitGPT(f *folder) {
 	e, ok := f.find(litgptModel)
 	if ok && b.isFolder(f, e) {
 		if sub := b.subfolder(name, litgptModel, model.DomainModel); sub != nil {
-			b.within(sub, FormatDCP, litgptModel, readWholeDCP)
+			b.countWithin(b.within(sub, FormatDCP, litgptModel, readWholeDCP), litgptModel)
 			b.litgptState(sub.join(lightningMeta), lightningMeta, false)
 		}
 		return

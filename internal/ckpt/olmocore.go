@@ -101,7 +101,9 @@ func (b olmoReader) readOLMoCore(f *folder, most int64) {
 	if !f.has(olmoState) {
 		b.missing(b.domain(model.DomainModel, olmoState, ""), CheckShards, f.join(olmoState), "got no such folder; want it")
 	} else if sub := b.subfolder(f.join(olmoState), olmoState, model.DomainModel); sub != nil {
-		writers = dcpWriters(&b.within(sub, FormatDCP, olmoState, readWholeDCP).save)
+		inner := b.within(sub, FormatDCP, olmoState, readWholeDCP)
+		b.countWithin(inner, olmoState)
+		writers = dcpWriters(&inner.save)
 	}
 	b.readOLMoTrain(f, writers, most)
 }

@@ -45,6 +45,7 @@ func rootTorchtitan(s *scan, f *folder) bool {
 			}
 		} else {
 			b.readDCP(sub)
+			countTitan(b)
 			noteWeightsOfDCP(b, noOptimizerItem+" (last_save_model_only)")
 		}
 		b.done()
