@@ -178,7 +178,7 @@ func (b *builder) readDCPFile(f *folder, items []dcpItem, m *marker, rank int64)
 	if shard != nil {
 		defer shard.close()
 		b.dcpBlobs(domains[0], shard, items, &last)
-		b.countShard(id, shard, items)
+		countShard(b, id, shard, items)
 	}
 	b.lateToo(f.join(name), domains[1:])
 	state := b.save.Domains[domains[0]].State

@@ -29,7 +29,7 @@ func isOptimizerStep(fqn string) (of string, ok bool) {
 }
 
 // countShard reads what the optimizer counts in some of the items of a file of DCP.
-func (b *builder) countShard(id string, shard *file, items []dcpItem) {
+func countShard(b *builder, id string, shard *file, items []dcpItem) {
 	first, reads := len(b.counted), 0
 	for k := range items {
 		it := &items[k]
@@ -49,13 +49,13 @@ func (b *builder) countShard(id string, shard *file, items []dcpItem) {
 			b.doubt(i, model.DomainTentative, Problem{check, severity, shard.path, it.failed(err).Error()})
 		}
 		if ok {
-			b.noteCount(first, shardCount{id, of, innerStep{domain: i, step: n, known: true, file: shard.path}})
+			noteCount(b, first, shardCount{id, of, innerStep{domain: i, step: n, known: true, file: shard.path}})
 		}
 	}
 }
 
 // noteCount keeps the greatest count of each optimizer of a file, whose counts begin at first.
-func (b *builder) noteCount(first int, c shardCount) {
+func noteCount(b *builder, first int, c shardCount) {
 	for i := range b.counted[first:] {
 		if old := &b.counted[first+i]; old.of == c.of {
 			old.step = max(old.step, c.step)
@@ -67,7 +67,7 @@ func (b *builder) noteCount(first int, c shardCount) {
 
 // shardCounters are what the optimizers count in the files of DCP that inner read, which lie in this save under
 // a name, or are the save.
-func (b *builder) shardCounters(inner *builder, in string) (all []counter) {
+func shardCounters(b *builder, inner *builder, in string) (all []counter) {
 	if !b.save.Epoch.OK {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (b *builder) shardCounters(inner *builder, in string) (all []counter) {
 
 // countTitan compares what torchtitan's optimizer counts with the step: it makes one in each.
 func countTitan(b *builder) {
-	for _, c := range b.shardCounters(b, "") {
+	for _, c := range shardCounters(b, b, "") {
 		c.shard = true
 		b.save.counters = append(b.save.counters, c)
 	}
@@ -94,7 +94,7 @@ func countTitan(b *builder) {
 // countNested compares what optimizers of FSDP count with the Trainer's own step. Whether they are fused is
 // not read.
 func (h *hf) countNested(inner *builder, name string) {
-	all := h.shardCounters(inner, name)
+	all := shardCounters(h.builder, inner, name)
 	for _, c := range all {
 		c.skips, c.job = h.f.has("scaler.pt"), &h.job
 		c.step, c.want = cmp.Or(h.step.V, c.step), cmp.Or(h.step.V, c.step)
@@ -105,8 +105,8 @@ func (h *hf) countNested(inner *builder, name string) {
 
 // countWithin compares what optimizers in a folder of DCP count with those of other saves alone: steps may be
 // skipped, or count otherwise than the save's.
-func (b *builder) countWithin(inner *builder, name string) {
-	for _, c := range b.shardCounters(inner, name) {
+func countWithin(b *builder, inner *builder, name string) {
+	for _, c := range shardCounters(b, inner, name) {
 		c.skips, c.shard = true, true
 		b.save.counters = append(b.save.counters, c)
 	}

@@ -54,7 +54,7 @@ func (b litgptReader) readLitGPT(f *folder) {
 	e, ok := f.find(litgptModel)
 	if ok && b.isFolder(f, e) {
 		if sub := b.subfolder(name, litgptModel, model.DomainModel); sub != nil {
-			b.countWithin(b.within(sub, FormatDCP, litgptModel, readWholeDCP), litgptModel)
+			countWithin(b.builder, b.within(sub, FormatDCP, litgptModel, readWholeDCP), litgptModel)
 			b.litgptState(sub.join(lightningMeta), lightningMeta, false)
 		}
 		return
@@ -74,7 +74,7 @@ func (b litgptReader) litgptState(name, id string, all bool) {
 	}
 	if v, ok := z.get("optimizer"); ok {
 		n, known := z.at(v).innerStep()
-		b.counts("optimizer", innerStep{domain: i, step: n, known: known, file: name})
+		counts(b.builder, "optimizer", innerStep{domain: i, step: n, known: known, file: name})
 	}
 	_, weights := z.get("model")
 	switch {

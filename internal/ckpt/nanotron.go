@@ -116,13 +116,13 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronL
 			}
 			z := b.torchShard(i, name, nil)
 			if part.kind == model.DomainScheduler {
-				b.countsScheduler(i, z)
+				countsScheduler(b.builder, i, z)
 			}
 		})
 		switch {
 		case dims == nil && part.single != "" && sub.has(part.single):
 			i := b.domain(part.kind, part.single, sub.join(part.single))
-			b.countsScheduler(i, b.torchShard(i, sub.join(part.single), nil))
+			countsScheduler(b.builder, i, b.torchShard(i, sub.join(part.single), nil))
 		case dims == nil:
 			b.missing(b.domain(part.kind, part.name, ""), CheckShards, sub.path, "got no shard; want one of each rank")
 		}
@@ -134,7 +134,7 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronL
 	if tensors.saves < 2 && len(stems) > 0 {
 		b.nanotronAlone(f, stems, named)
 	}
-	b.countsAll(steps)
+	countsAll(b.builder, steps)
 }
 
 // nanotronMetadata reads what rank 0 says of the save: its step.

@@ -102,7 +102,7 @@ func (b olmoReader) readOLMoCore(f *folder, most int64) {
 		b.missing(b.domain(model.DomainModel, olmoState, ""), CheckShards, f.join(olmoState), "got no such folder; want it")
 	} else if sub := b.subfolder(f.join(olmoState), olmoState, model.DomainModel); sub != nil {
 		inner := b.within(sub, FormatDCP, olmoState, readWholeDCP)
-		b.countWithin(inner, olmoState)
+		countWithin(b.builder, inner, olmoState)
 		writers = dcpWriters(&inner.save)
 	}
 	b.readOLMoTrain(f, writers, most)

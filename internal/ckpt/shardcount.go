@@ -7,7 +7,7 @@ import "github.com/lockstep-otel/lockstep/internal/pickle"
 // counts notes what a part of the save counts, to compare it with the same part of other saves. What it counts
 // need not be the step: a trainer of reinforcement learning makes several in each of its own, and leaves out
 // those of an actor while its critic warms up.
-func (b *builder) counts(of string, s innerStep) {
+func counts(b *builder, of string, s innerStep) {
 	if !s.known || !b.save.Epoch.OK || s.domain >= len(b.save.Domains) {
 		return
 	}
@@ -18,14 +18,14 @@ func (b *builder) counts(of string, s innerStep) {
 }
 
 // countsAll notes what optimizers count, each called by its part of the save.
-func (b *builder) countsAll(steps []innerStep) {
+func countsAll(b *builder, steps []innerStep) {
 	for _, s := range steps {
-		b.counts("optimizer "+b.save.Domains[s.domain].ID, s)
+		counts(b, "optimizer "+b.save.Domains[s.domain].ID, s)
 	}
 }
 
 // countsScheduler notes how often the scheduler in a file was stepped. It lies below keys.
-func (b *builder) countsScheduler(i int, z *torch, keys ...string) {
+func countsScheduler(b *builder, i int, z *torch, keys ...string) {
 	if z == nil {
 		return
 	}
@@ -34,7 +34,7 @@ func (b *builder) countsScheduler(i int, z *torch, keys ...string) {
 		return
 	}
 	n, ok := schedulerSteps(z.at(v))
-	b.counts("scheduler "+b.save.Domains[i].ID, innerStep{domain: i, step: n, known: ok, file: z.name})
+	counts(b, "scheduler "+b.save.Domains[i].ID, innerStep{domain: i, step: n, known: ok, file: z.name})
 }
 
 // at is the value v of a file as if it were all of it.

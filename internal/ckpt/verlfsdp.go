@@ -56,7 +56,7 @@ func (v *verlRole) read() {
 		}
 	}
 	v.agreeSteps(v.steps)
-	v.countsAll(v.steps)
+	countsAll(v.builder, v.steps)
 }
 
 // weightsOnly reports whether the role was saved with the model alone in save_contents. Its configuration comes last:
@@ -122,7 +122,7 @@ func (v *verlRole) part(begin string, kind model.DomainKind) {
 		case kind == model.DomainOptimizer:
 			v.steps = append(v.steps, v.countedShard(i, file))
 		default:
-			v.countsScheduler(i, v.torchShard(i, file, nil), "lr_scheduler")
+			countsScheduler(v.builder, i, v.torchShard(i, file, nil), "lr_scheduler")
 		}
 	}
 }
