@@ -132,7 +132,7 @@ func heldAction(s *model.RankState) string {
 	case model.ProcessFrozen:
 		return "thaw the cgroup of process " + pid + " (cgroup.freeze or freezer.state, of the group that /proc/" + pid + "/cgroup names)"
 	}
-	return "kill -CONT " + pid + ", if nobody stopped it on purpose"
+	return "kill -CONT " + pid + ", unless it was stopped on purpose"
 }
 
 func heldEvidence(s *model.RankState, ns int64, waited, limit time.Duration) string {
@@ -216,9 +216,12 @@ func (w *Watch) limitOfHeld(j *job) time.Duration {
 	return min(w.limitOf(j, model.PhaseTrain), w.cfg.HeldLimit)
 }
 
-// heldUp reports whether a root is what a process that is held holds up: nobody else is at fault
-// for it as long as that is so.
+// heldUp reports whether a root may be the effect of a process that is held. A death or a mismatch
+// is not: letting the process go on does not remove it.
 func (w *Watch) heldUp(j *job, f *model.Finding, now time.Time) bool {
+	if ownFault(f.Class) {
+		return false
+	}
 	for _, t := range j.told {
 		if t.by != byProcess {
 			continue
@@ -230,6 +233,16 @@ func (w *Watch) heldUp(j *job, f *model.Finding, now time.Time) bool {
 		if slices.Contains(t.f.Waiting, firstOf(f.Waiting)) || r.commsOf()[f.CommID] || slices.Contains(blamed(f), t.f.Rank.V) {
 			return true
 		}
+	}
+	return false
+}
+
+// ownFault reports whether a root of this class is a fault whatever other processes do.
+func ownFault(class string) bool {
+	switch class {
+	case model.ClassProcessDead, model.ClassMismatchOp, model.ClassMismatchSize, model.ClassMismatchDType,
+		model.ClassMismatchRoot, model.ClassSplitImbalance, model.ClassOrderCycle:
+		return true
 	}
 	return false
 }

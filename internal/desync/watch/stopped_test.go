@@ -168,3 +168,54 @@ func TestStoppedProcess_AnotherHang_IsToldAfterwards(t *testing.T) {
 	require.NotEmpty(t, scheduled)
 	assert.Equal(t, model.Some(int64(2)), scheduled[0].Rank)
 }
+
+// A death or a mismatch is a fault by itself, whatever else is stopped.
+func TestStoppedProcess_AnotherFault_IsReported(t *testing.T) {
+	stop := func(p *plant) { p.ranks[1].process = model.ProcessTraced }
+	die := func(p *plant) { p.die(5) }
+	differ := func(p *plant) { p.ranks[5].bytes = 1 }
+	for name, c := range map[string]struct {
+		first, then func(p *plant)
+		gap         time.Duration
+		class       string
+	}{
+		"death, then a debugger":       {die, stop, time.Second, model.ClassProcessDead},
+		"a debugger, then death":       {stop, die, 3 * time.Second, model.ClassProcessDead},
+		"death long after a debugger":  {stop, die, 40 * time.Second, model.ClassProcessDead},
+		"mismatch, then a debugger":    {differ, stop, time.Second, model.ClassMismatchSize},
+		"a mismatch, while it is held": {stop, differ, 0, model.ClassMismatchSize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlant(t, 8, 100*time.Millisecond)
+			p.run(30 * time.Second)
+			c.first(p)
+			p.run(c.gap)
+			since := p.now
+			c.then(p)
+			p.run(60 * time.Second)
+			found := p.ofClass(c.class)
+			require.NotEmpty(t, found)
+			assert.Equal(t, []int64{5}, found[0].Ranks)
+			assert.Equal(t, model.SeverityError, found[0].Severity)
+			assert.NotEmpty(t, p.ofClass(model.ClassProcessStopped))
+			for i, f := range p.findings {
+				if f.ID == found[0].ID {
+					assert.Less(t, p.at[i].Sub(since), 20*time.Second)
+					break
+				}
+			}
+		})
+	}
+}
+
+// Libraries end ranks that wait for minutes: such a death is an effect of the stopped process.
+func TestStoppedProcess_DeathAfterMinutes_IsAnEffect(t *testing.T) {
+	p := newPlant(t, 8, 100*time.Millisecond)
+	p.run(30 * time.Second)
+	p.ranks[1].process = model.ProcessStopped
+	p.run(3 * time.Minute)
+	p.die(5)
+	p.run(30 * time.Second)
+	assert.Empty(t, p.ofClass(model.ClassProcessDead))
+	assert.NotEmpty(t, p.ofClass(model.ClassProcessStopped))
+}

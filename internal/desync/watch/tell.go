@@ -257,11 +257,19 @@ func (w *Watch) close(j *job, t *told, now time.Time) {
 	w.closed = append(w.closed, f.ID)
 }
 
-// firstTold is when the oldest finding that is open was told.
+// abortsAfter is how long ranks wait for a stopped process before libraries end them for that: their
+// timeouts are minutes.
+const abortsAfter = time.Minute
+
+// firstTold is the time from which a death may be an effect of a finding that is open; zero without one.
 func (j *job) firstTold() (first time.Time) {
 	for _, t := range j.told {
-		if first.IsZero() || t.first.Before(first) {
-			first = t.first
+		from := t.first
+		if t.by == byProcess {
+			from = from.Add(abortsAfter)
+		}
+		if first.IsZero() || from.Before(first) {
+			first = from
 		}
 	}
 	return first
