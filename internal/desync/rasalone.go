@@ -37,6 +37,9 @@ func (w *world) byCounts(rep *Report, at int64) {
 	if len(found) == 0 && (stood || w.a.saved.is) {
 		found, waiting = w.lagsByCounts(stood)
 	}
+	if moved && w.countsWentOn() {
+		found, waiting = w.ofARunningJob(found, waiting)
+	}
 	for i := range found {
 		by := &reach{direct: waiting[i], all: waiting[i]}
 		rep.Roots = append(rep.Roots, w.counted(&found[i], by, at))
@@ -49,17 +52,17 @@ func (w *world) byCounts(rep *Report, at int64) {
 func (w *world) countVerdict(rep *Report, found []countRoot, stood, moved bool) {
 	s := w.a.saved
 	decided := slices.ContainsFunc(found, func(r countRoot) bool { return !open(r.class) })
-	certain := slices.ContainsFunc(found, func(r countRoot) bool {
-		return r.class == model.ClassProcessDead || r.class == model.ClassMismatchOp
-	})
+	sure := slices.ContainsFunc(found, func(r countRoot) bool { return certain(&r) })
 	switch {
 	case len(found) == 0 && !s.is:
+	case len(found) == 0 && moved && s.hung && len(w.lags()) > 0:
+		rep.Verdict, rep.MayRun = Undecided, "the job went on between two answers of NCCL's RAS: one more, some seconds later, decides"
 	case len(found) == 0 && moved:
 		rep.Verdict = Healthy
 	case len(found) == 0:
 		rep.Verdict, rep.MayRun = Undecided, "all ranks that answered NCCL's RAS have launched the same operations, and RAS does not count what has ended: "+
 			"if the job hangs, dumps of the Flight Recorder or stacks (py-spy dump) decide"
-	case decided && (certain || stood || s.hung):
+	case decided && (sure || stood || s.hung):
 		rep.Verdict = Hang
 	case s.is && !stood && !s.hung && moved:
 		rep.Verdict, rep.MayRun = Undecided, "the job went on between two answers of NCCL's RAS: one more, some seconds later, decides"
@@ -69,6 +72,11 @@ func (w *world) countVerdict(rep *Report, found []countRoot, stood, moved bool) 
 	default:
 		rep.Verdict = Undecided
 	}
+}
+
+// certain reports whether a root shows in one answer.
+func certain(r *countRoot) bool {
+	return r.class == model.ClassProcessDead || r.class == model.ClassMismatchOp
 }
 
 // countPolled counts the ranks that answered as known.
@@ -109,12 +117,7 @@ func (r *rank) polled(a *Analyzer) (stands, moves bool) {
 		same := first.countsAs(last)
 		return same && last.time-first.time >= int64(a.cfg.StallAfter), !same
 	}
-	var before *view
-	for _, v := range r.votes {
-		if last.time-v.time >= int64(savedApart) && (before == nil || v.time > before.time) {
-			before = v
-		}
-	}
+	before := r.before(last)
 	if before == nil {
 		return false, slices.ContainsFunc(r.votes, func(v *view) bool { return !v.countsAs(last) })
 	}

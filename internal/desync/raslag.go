@@ -17,9 +17,9 @@ const none32 = int32(-1)
 // countRoot is a root that counts of launches show.
 type countRoot struct {
 	root
-	group, fn int32    // the operation that some have not launched
-	seq       int64    // its number as RAS counts, from 1
-	launched  []string // how many members have launched how much
+	group    int32
+	lacks    []lacked // the operation that some have not launched; several where counts do not decide
+	launched []string // how many members have launched how much
 }
 
 // lag is one communicator over the members that answered: sets of those that have launched the same.
@@ -107,14 +107,14 @@ func (w *world) lagsByCounts(stood bool) (found []countRoot, waiting [][]int32) 
 	for i := range lags {
 		lags[i].leaders(ahead)
 	}
-	unheard := w.unheard()
+	silent := w.silent()
 	for i := range lags {
 		l := &lags[i]
 		if to, victims, ok := l.mismatch(w); ok {
 			found, waiting = append(found, to), append(waiting, victims)
 			continue
 		}
-		if to, victims, ok := l.behind(w, ahead, unheard); ok {
+		if to, victims, ok := l.behind(w, ahead, silent); ok {
 			found, waiting = append(found, to), append(waiting, victims)
 		}
 	}
@@ -122,9 +122,9 @@ func (w *world) lagsByCounts(stood bool) (found []countRoot, waiting [][]int32) 
 		to, victims := lags[0].round(w)
 		found, waiting = append(found, to), append(waiting, victims)
 	}
-	if len(found) == 0 && len(unheard) > 0 && w.a.saved.is {
+	if len(found) == 0 && len(silent) > 0 && w.a.saved.is {
 		to := countRoot{group: none32}
-		to.class, to.candidates, to.confidence = model.ClassDumpMissing, unheard, sureAbsent
+		to.class, to.candidates, to.confidence = model.ClassDumpMissing, silent, sureAbsent
 		to.notes = []string{"it does not answer NCCL's RAS, which a process answers whatever its program does: it may be stopped, or its node cut off"}
 		found, waiting = append(found, to), append(waiting, w.answering())
 	}
@@ -153,8 +153,8 @@ func (w *world) countSure(r *countRoot, stood bool) float64 {
 	return sureMaybe * untimed
 }
 
-// unheard are the ranks that do not answer.
-func (w *world) unheard() (list []int32) {
+// silent are the ranks that do not answer.
+func (w *world) silent() (list []int32) {
 	for i, r := range w.ranks {
 		if r.lastVote() == nil {
 			list = append(list, int32(i))
@@ -222,40 +222,43 @@ func (l *lag) mismatch(w *world) (to countRoot, victims []int32, ok bool) {
 		}
 	}
 	to.sides = len(victims) == 0
-	l.name(w, &to, whole[0].view)
+	l.name(w, &to, to.ranks)
 	to.notes = append(to.notes, "each of them has launched what others have not: members of a communicator launch the same operations in one order")
 	return to, victims, true
 }
 
 // behind finds the members that have launched least and are ahead of nobody elsewhere.
-func (l *lag) behind(w *world, ahead map[int32]bool, unheard []int32) (to countRoot, victims []int32, ok bool) {
+func (l *lag) behind(w *world, ahead map[int32]bool, silent []int32) (to countRoot, victims []int32, ok bool) {
 	top := l.top()
 	var late []int32
+	var low *view
 	for _, m := range l.members {
-		less, _ := l.compare(m.view, top)
-		switch {
-		case !less:
-			victims = append(victims, m.rank)
-		case ahead[m.rank]:
-			to.notes = append(to.notes[:0], "other members are behind as well, and ahead of others elsewhere, for which they may wait")
-		default:
-			late = append(late, m.rank)
+		if less, _ := l.compare(m.view, top); less && !ahead[m.rank] {
+			late, low = append(late, m.rank), m.view
 		}
 	}
 	if len(late) == 0 {
 		return to, nil, false
 	}
+	for _, m := range l.members {
+		switch less, _ := l.compare(low, m.view); {
+		case less:
+			victims = append(victims, m.rank)
+		case ahead[m.rank]:
+			to.notes = append(to.notes[:0], "other members are behind as well, and ahead of others elsewhere, for which they may wait")
+		}
+	}
 	to.class, to.ranks, to.group = model.ClassNotScheduled, late, l.group
-	l.name(w, &to, top)
-	var silent []int32
-	for _, v := range unheard {
+	l.name(w, &to, late)
+	var members []int32
+	for _, v := range silent {
 		if w.a.groups.all[l.group].has(w.ranks[v].id) {
-			silent = append(silent, v)
+			members = append(members, v)
 		}
 	}
 	switch {
-	case len(silent) > 0:
-		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, compact(append(silent, late...)), nil
+	case len(members) > 0:
+		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, compact(append(members, late...)), nil
 		to.notes = append(to.notes, "some members do not answer NCCL's RAS, and the others may wait for these")
 	case len(late) > len(victims) && len(l.members) > 2:
 		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, compact(append(slices.Clone(victims), late...)), nil
@@ -288,28 +291,8 @@ func (l *lag) round(w *world) (to countRoot, victims []int32) {
 	}
 	to.class, to.group = model.ClassIncompleteEvidence, l.group
 	to.notes = []string{"all that are behind here are ahead in another communicator: they may wait for one another, each in what it launched first"}
-	l.name(w, &to, top)
+	l.name(w, &to, to.candidates)
 	return to, victims
-}
-
-// name fills in the operation of which some have launched fewer than top.
-func (l *lag) name(w *world, to *countRoot, top *view) {
-	to.fn = none32
-	for _, fn := range l.fns {
-		most, known := top.launched(countKey{l.group, fn})
-		differs, fewer := false, false
-		for _, m := range l.members {
-			n, also := m.view.launched(countKey{l.group, fn})
-			differs = differs || known && also && n != most
-			fewer = fewer || known && also && n < most
-		}
-		if differs {
-			to.launched = append(to.launched, w.spread(l, fn))
-		}
-		if fewer && to.fn == none32 {
-			to.fn, to.seq = fn, most
-		}
-	}
 }
 
 // counted makes a root of counts what is told of it.
@@ -324,14 +307,14 @@ func (w *world) counted(r *countRoot, by *reach, at int64) Root {
 	if r.group != none32 {
 		g := w.a.groups.all[r.group]
 		f.CommID, f.CommName = g.comm.ID, g.comm.Name
-		out.Op = OpRef{Comm: g.comm, Ranks: g.members, Seq: r.seq}
+		out.Op = OpRef{Comm: g.comm, Ranks: g.members}
 		if w.a.job.Unnumbered {
 			out.Op.Ranks = nil
 		}
-		if r.fn != none32 {
-			out.Op.Name = ncclName(w.a.names.texts[r.fn])
-			f.Op = fmt.Sprintf("%s %d", out.Op.Name, r.seq)
+		if len(r.lacks) == 1 {
+			out.Op.Name, out.Op.Seq = ncclName(w.a.names.texts[r.lacks[0].fn]), r.lacks[0].seq
 		}
+		f.Op = w.lackedText(r)
 		out.Members, out.MembersOmitted = w.countMembers(r, by)
 	}
 	f.Confidence = r.confidence
@@ -407,20 +390,20 @@ func (w *world) processText(v, group int32) string {
 	return text + last.name
 }
 
-// countMembers says what each member has launched, those at fault first.
+// countMembers lists what each member has launched, those at fault first.
 func (w *world) countMembers(r *countRoot, by *reach) (out []Member, omitted int) {
-	all := slices.Concat(r.ranks, r.candidates, by.all)
-	slices.SortStableFunc(all, func(a, b int32) int {
-		return place(slices.Contains(r.ranks, a) || slices.Contains(r.candidates, a)) - place(slices.Contains(r.ranks, b) || slices.Contains(r.candidates, b))
-	})
-	all = slices.Compact(all)
+	all := compact(slices.Concat(r.ranks, r.candidates))
+	blamed := len(all)
+	for _, v := range by.all {
+		if _, is := slices.BinarySearch(all[:blamed], v); !is {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all[blamed:])
 	for _, v := range all[:min(len(all), MaxMembers)] {
 		m := Member{Rank: w.ranks[v].id, Host: w.ranks[v].host, State: "does not answer"}
 		if last := w.ranks[v].lastVote(); last != nil {
-			m.State = "answers"
-			if n, known := last.launched(countKey{r.group, r.fn}); known && r.fn != none32 {
-				m.State = "launched " + number(n)
-			}
+			m.State = w.launchedText(last, r)
 		}
 		out = append(out, m)
 	}
