@@ -42,7 +42,8 @@ func (w *world) undecided(open, found []root) []root {
 		to.candidates = append(to.candidates, r)
 	}
 	slices.Sort(to.candidates)
-	to.node = w.lacking(to.node, to.candidates)
+	to.node = w.lacking(w.firstUnseen(to.node, to.candidates), to.candidates)
+	to.notes = append(to.notes, w.lackElsewhere(to.node, to.candidates)...)
 	if len(to.candidates) == 1 && w.ranks[to.candidates[0]].view == nil && (to.node == nil || !w.unlisted(to.node.group)) {
 		to.class, to.confidence = model.ClassDumpMissing, sureAbsent
 	}

@@ -303,8 +303,9 @@ func (w *world) awaitedUnseen() map[int32]bool {
 	return out
 }
 
-// likeliest orders candidates: who has left no state and is waited for, then who has not come to
-// what others wait in and waits for nothing, then the others. Of members that called something
+// likeliest orders candidates: ranks without a state that lack the operation of the root, then others
+// without a state for which ranks wait, then those that have not come to what others wait in and wait
+// for nothing, then the others. Of members that called something
 // different the fewest come first.
 func (w *world) likeliest(r *root) []int32 {
 	if len(r.candidates) < 2 {
@@ -320,12 +321,14 @@ func (w *world) likeliest(r *root) []int32 {
 		unseen, first := w.awaitedUnseen(), w.notCome()
 		place = func(v int32) int {
 			switch {
-			case unseen[v]:
+			case unseen[v] && r.node != nil && r.node.lackedBy(v):
 				return 0
-			case first[v]:
+			case unseen[v]:
 				return 1
+			case first[v]:
+				return 2
 			}
-			return 2
+			return 3
 		}
 	}
 	out := slices.Clone(r.candidates)

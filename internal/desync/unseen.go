@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desync
+
+import "slices"
+
+const (
+	// maxUnseen bounds the ranks without a state whose operations are compared.
+	maxUnseen = 64
+	// maxElsewhere bounds the candidates of other operations that are named.
+	maxElsewhere = 4
+)
+
+// lackedBy reports whether a member is not known to have come to an operation.
+func (n *node) lackedBy(v int32) bool {
+	return n.misses(v) || slices.Contains(n.absent, v) || slices.Contains(n.unknown, v)
+}
+
+// firstUnseen is the operation that comes first of those that candidates without a state lack; n where
+// none of them lacks any. Ranks that wait further on wait because that one does not end.
+func (w *world) firstUnseen(n *node, candidates []int32) *node {
+	if n == nil || n.message {
+		return n
+	}
+	best, left := n, maxUnseen
+	for _, v := range candidates {
+		if w.ranks[v].view != nil || left == 0 {
+			continue
+		}
+		left--
+		other := w.firstOf(v)
+		if other == nil || other == best {
+			continue
+		}
+		if w.orderFor(other, best, v) < 0 || !slices.ContainsFunc(candidates, best.lackedBy) {
+			best = other
+		}
+	}
+	return best
+}
+
+// firstOf is the collective that comes first of those that ranks wait in and a rank without a state
+// lacks; nil where there is none.
+func (w *world) firstOf(v int32) (best *node) {
+	for _, n := range w.nodes {
+		if n.message || n.maybeOver() || !n.lackedBy(v) {
+			continue
+		}
+		if best == nil || w.precedes(n, best, v) {
+			best = n
+		}
+	}
+	return best
+}
+
+// lackElsewhere names what candidates lack that are no members of the operation of their root.
+func (w *world) lackElsewhere(n *node, candidates []int32) (notes []string) {
+	if n == nil || n.message || len(n.group.members) == 0 {
+		return nil
+	}
+	for _, v := range candidates {
+		if w.ranks[v].view != nil || n.group.has(w.ranks[v].id) || len(notes) == maxElsewhere {
+			continue
+		}
+		if other := w.firstOf(v); other != nil {
+			notes = append(notes, "rank "+number(w.ranks[v].id)+" is no member of it, and lacks "+other.opText(other.key.seq)+" of "+other.group.label())
+		}
+	}
+	return notes
+}
