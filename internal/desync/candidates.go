@@ -170,5 +170,9 @@ func (w *world) unseen() []root {
 		return nil
 	}
 	to.notes = []string{"operations were enqueued that are neither over nor recorded any more"}
+	if n := w.behindEvicted(); n != nil {
+		to.node, to.candidates = n, n.missing
+		to.notes = append(to.notes, "others have enqueued more of the communicator than the candidates have")
+	}
 	return []root{to}
 }

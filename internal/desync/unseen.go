@@ -68,3 +68,62 @@ func (w *world) lackElsewhere(n *node, candidates []int32) (notes []string) {
 	}
 	return notes
 }
+
+// behindEvicted is the operation that few ranks have not enqueued, where the operations themselves are
+// not recorded any more and the numbers of one communicator alone differ; nil elsewhere.
+func (w *world) behindEvicted() (only *node) {
+	at := map[lane][]voter{}
+	var lanes []lane
+	for i, r := range w.ranks {
+		if r.view == nil {
+			continue
+		}
+		for k := range r.view.comms {
+			c := &r.view.comms[k]
+			for _, f := range c.fronts {
+				if l := (lane{c.group, f.fn}); f.enqueued != none && !c.p2pShared {
+					if at[l] == nil {
+						lanes = append(lanes, l)
+					}
+					at[l] = append(at[l], voter{int32(i), r.view})
+				}
+			}
+		}
+	}
+	for _, l := range lanes {
+		n := w.behindIn(l, at[l])
+		switch {
+		case n == nil:
+		case only != nil:
+			return nil
+		default:
+			only = n
+		}
+	}
+	return only
+}
+
+// behindIn is the first operation of a lane that fewer than half of its ranks have not enqueued.
+func (w *world) behindIn(l lane, of []voter) *node {
+	enqueued := func(v voter) int64 { return v.view.comm(l.group).front(l.fn, false).enqueued }
+	least, most := enqueued(of[0]), enqueued(of[0])
+	hides := false
+	for _, v := range of {
+		least, most = min(least, enqueued(v)), max(most, enqueued(v))
+		c := v.view.comm(l.group)
+		hides = hides || v.view.hidesIn(c, c.front(l.fn, false))
+	}
+	if least == most || !hides {
+		return nil
+	}
+	n := &node{key: nodeKey{opKey: opKey{l.group, l.fn, least + 1}, src: none, dst: none}, group: w.a.groups.all[l.group], idle: -1, before: -1}
+	for _, v := range of {
+		if enqueued(v) == least {
+			n.missing = append(n.missing, v.rank)
+		}
+	}
+	if 2*len(n.missing) >= len(of) {
+		return nil
+	}
+	return n
+}

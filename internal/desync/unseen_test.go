@@ -59,3 +59,17 @@ rank 11: S2 rs 5 done; R3 ar 5`, []int64{5, 6}},
 		})
 	}
 }
+
+// Where the operations are evicted, the numbers still show the rank that has not enqueued the last one.
+func TestEvicted_NumbersDiffer_NameTheRankBehind(t *testing.T) {
+	rep := conclude(t, `
+group D 0-3
+rank 0-1: D=41/40
+rank 2: D=40/40
+rank 3: D=41/40`)
+	require.Len(t, rep.Roots, 1)
+	f := rep.Roots[0].Finding
+	assert.Equal(t, []int64{2}, f.Candidates)
+	assert.Equal(t, "D", f.CommName)
+	assert.Contains(t, f.Op, "41")
+}
