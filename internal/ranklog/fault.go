@@ -23,6 +23,7 @@ type fault struct {
 	text   string
 	weight weight
 	at     place
+	caught bool // its rank went on
 }
 
 // results are texts of errors that ranks have since another one ended or timed out.
@@ -130,6 +131,6 @@ func (f *fault) take(text string, w weight, at place) bool {
 	if w == weightNone || w < f.weight {
 		return false
 	}
-	*f = fault{text, w, at}
+	*f = fault{text: text, weight: w, at: at}
 	return true
 }

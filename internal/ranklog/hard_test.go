@@ -249,3 +249,67 @@ func TestLabelled_TablesAreNoLabels(t *testing.T) {
 		assert.Equal(t, []string{want, "x"}, []string{l.text, string(rest)}, line)
 	}
 }
+
+// An error that is caught is not the end of its rank: lines of steps follow it, fewer than an end
+// leaves, or ranks that wait wrote it, too.
+func TestJudge_ErrorOfSeveralRanksOrBeforeSteps_IsNoEnd(t *testing.T) {
+	const trace = "Traceback (most recent call last):\n"
+	steps := func(from, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "step %d loss 2.%d\n", from+i, i)
+		}
+		return b.String()
+	}
+	missing := trace + "ModuleNotFoundError: No module named 'flash_attn'\nfalling back to sdpa\n"
+	for name, c := range map[string]struct{ all, silent string }{
+		"of all ranks":              {missing, ""},
+		"of all ranks, then steps":  {missing + steps(0, 20), ""},
+		"numbers in it differ":      {trace + "ValueError: bad image 17\n", trace + "ValueError: bad image 4\n"},
+		"of one, then steps":        {steps(0, 3), trace + "ValueError: bad image 17\nskipped\n" + steps(3, 50)},
+		"of one, a progress bar":    {"", trace + "OSError: stale handle\n 1%|  | 24/1752 [01:08<1:22:56,  2.88s/it]\r 2%|  | 25/1752 [01:09<1:22:55,  2.87s/it]\r 3%|  | 26/1752 [01:10<1:22:54,  2.87s/it]\r 4%|  | 27/1752 [01:11<1:22:53,  2.87s/it]\r"},
+		"of one, lines of two kind": {"", trace + "OSError: x\nEpoch 1 begins\nstep 1\nval loss 3.1\nstep 2\nval loss 3.0\nstep 3\n"},
+		"memory, then steps":        {"", trace + "torch.OutOfMemoryError: CUDA out of memory.\nbatch 32 failed, trying 16\n" + steps(3, 30)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := files(versions["2.14"], 8, map[int64]string{3: c.all + c.silent, 5: c.all + c.silent})
+			for file, text := range l {
+				if file != "rank3_stderr.log" && file != "rank5_stderr.log" {
+					l[file] = c.all + text
+				}
+			}
+			r := l.judge(t, Options{WorldSize: 8})
+			require.Len(t, r.Roots, 1)
+			assert.Empty(t, r.Roots[0].Finding.Ranks)
+			assert.Equal(t, []int64{3, 5}, r.Roots[0].Finding.Candidates)
+			for _, e := range r.Errors {
+				assert.False(t, e.Ended)
+			}
+
+			l["rank5_stderr.log"] = versions["2.14"](inDefault(5))
+			assertRoot(t, l.judge(t, Options{WorldSize: 8}), 3, model.ClassNotScheduled, "all_reduce 41")
+			l["rank3_stderr.log"] += trace + "KeyError: 'tokens'\n"
+			assertRoot(t, l.judge(t, Options{WorldSize: 8}), 3, model.ClassProcessDead, "all_reduce 41")
+		})
+	}
+}
+
+// What a process writes while it ends is no step: the error before is its end.
+func TestJudge_LinesOfAnEnd_KeepTheError(t *testing.T) {
+	for name, text := range map[string]string{
+		"stack frames":       strings.Repeat("  File \"a.py\", line 3, in train\n", 20),
+		"threads":            "Thread 0x1 (most recent call first):\n  File \"step.py\", line 3\nThread 0x2 (most recent call first):\n  File \"step.py\", line 4\n",
+		"NCCL":               "n1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 3\nn1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 4\nn1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 5\nn1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 6\n",
+		"a summary of wandb": "wandb: train/loss 2.3\nwandb: train/step 40\nwandb: train/epoch 1\n",
+		"one line again":     strings.Repeat("saved at step 40\n", 20),
+		"two steps":          "step 41\nstep 42\nstep 43\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := fmt.Sprintf(outOfMemory, 5, 5) + text
+			l := files(versions["2.14"], 8, map[int64]string{3: "", 5: own})
+			r := l.judge(t, Options{WorldSize: 8})
+			require.NotEmpty(t, r.Roots)
+			assert.Equal(t, model.Some(int64(5)), r.Roots[0].Finding.Rank)
+		})
+	}
+}

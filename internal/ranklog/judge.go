@@ -42,6 +42,7 @@ type Error struct {
 func (s *Set) Judge(o Options) *Result {
 	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
 	s.nameGroups()
+	s.findCaught()
 	s.leaveOutFailed()
 	s.leaveOutEarlier()
 	world, known := s.size(o.WorldSize)
@@ -93,6 +94,23 @@ func (s *Set) size(given int64) (int64, bool) {
 		}
 	}
 	return least, false
+}
+
+// findCaught marks the errors that are no end of their rank: those that steps or many lines follow,
+// and exceptions that ranks wrote before they waited, such as that of a module that is not
+// installed.
+func (s *Set) findCaught() {
+	harmless := map[uint64]bool{}
+	for _, r := range s.ranks {
+		for _, e := range r.errors {
+			harmless[e.letters] = harmless[e.letters] || slices.ContainsFunc(r.waits, func(w waits) bool {
+				return w.at.file == e.at.file && w.at.line > e.at.line
+			})
+		}
+	}
+	for _, r := range s.ranks {
+		r.fault.caught = r.survived() || r.fault.weight == weightOwn && harmless[letters([]byte(r.fault.text))]
+	}
 }
 
 // leaveOutFailed leaves out operations of ranks whose device failed: the watchdog tells of these
@@ -150,7 +168,7 @@ func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentDead, Detail: e.Where + ": " + e.Text})
 		case r == nil:
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: "there is no log of it"})
-		case alone && r.fault.weight == weightNone || r.isStuck:
+		case alone && (r.fault.weight == weightNone || r.fault.caught) || r.isStuck:
 			if st := s.behind(rank, r, comms); st != nil {
 				a.Add(st)
 				continue
@@ -193,7 +211,7 @@ func (s *Set) ended(rank int64) bool {
 	if e, ok := s.exits[rank]; ok && e.own() && (e.code < 0 || r == nil || r.fault.weight != weightResult) {
 		return true
 	}
-	return r != nil && r.fault.weight >= weightOwn && !r.survived()
+	return r != nil && r.fault.weight >= weightOwn && !r.fault.caught
 }
 
 // errorOf returns the last error of a rank.

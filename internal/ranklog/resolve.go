@@ -36,7 +36,7 @@ func (s *Set) resolve() (unknown []string) {
 		if !ok && from.groupRank >= 0 && r.ofWhole() {
 			rank, ok = from.groupRank, true
 		}
-		if !ok && r.fault.weight >= weightOwn && len(s.stray) < maxNoted {
+		if !ok && r.fault.weight >= weightOwn && !r.survived() && len(s.stray) < maxNoted {
 			s.stray = append(s.stray, r.fault)
 		}
 		switch {

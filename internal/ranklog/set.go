@@ -51,6 +51,14 @@ type record struct {
 	isStuck  bool
 	first    place
 	trace    int // lines that a traceback may still have
+	steps    steps
+	errors   []ownError // at most maxNoted
+}
+
+// ownError is an exception that a process wrote, without its numbers.
+type ownError struct {
+	letters uint64
+	at      place
 }
 
 // source is where lines come from whose rank they do not say: a file, within it a label, and
@@ -219,14 +227,27 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		return
 	}
 	text, w := faultOf(s, rec.trace > 0)
-	if rec.fault.take(text, w, at) {
-		rec.after = 0
-	}
 	switch {
 	case w != weightNone:
-		rec.trace = 0
+		rec.fail(text, w, at)
 	case rec.trace > 0:
 		rec.trace--
+	default:
+		rec.steps.line(s, at)
+	}
+}
+
+// fail takes an error. One after which the process went on counts no more.
+func (r *record) fail(text string, w weight, at place) {
+	r.trace = 0
+	if r.survived() {
+		r.fault = fault{}
+	}
+	if r.fault.take(text, w, at) {
+		r.after = 0
+	}
+	if w == weightOwn && len(r.errors) < maxNoted {
+		r.errors = append(r.errors, ownError{letters([]byte(text)), at})
 	}
 }
 
@@ -361,7 +382,7 @@ func (r *record) advance(s *said, at place) {
 // survived reports whether its rank went on for long after its fault: it caught that.
 func (r *record) survived() bool {
 	const most = 100 // lines that programs and libraries write when a process ends
-	return r.after > most
+	return r.fault.weight != weightNone && (r.after > most || r.steps.follow(r.fault.at))
 }
 
 // forget drops what a log said before its job was started again.
@@ -392,6 +413,9 @@ func (r *record) wait(s *said, at place) {
 			w.op, w.in, w.out, w.timeout = s.work.op, s.work.in, s.work.out, s.work.timeout
 		}
 		w.ran, w.groupRank = max(w.ran, s.ran), max(w.groupRank, s.groupRank)
+		if at.file == w.at.file {
+			w.at.line = max(w.at.line, at.line)
+		}
 		return
 	}
 	if len(r.waits) < maxWorks {
@@ -408,6 +432,11 @@ func (r *record) join(o *record) {
 	for i := range o.progress {
 		p := &o.progress[i]
 		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed}, p.at)
+	}
+	r.steps.join(&o.steps)
+	r.errors = append(r.errors, o.errors...)
+	if r.survived() {
+		r.fault = fault{}
 	}
 	other := o
 	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
