@@ -32,7 +32,10 @@ var results = []string{
 	"NCCL communicator was aborted", "ncclRemoteError", "ncclSystemError", "ncclInternalError", "NCCL error", "ncclUnhandled",
 	"Connection reset by peer", "Connection closed by", "Broken pipe", "BrokenPipeError", "ConnectionResetError",
 	"ConnectionRefusedError", "KeyboardInterrupt", "SystemExit", "SIGTERM", "ProcessRaisedException", "ProcessExitedException",
-	"recvValue failed", "failed to recv",
+	"recvValue failed", "failed to recv", "killed by signal: Terminated", "killed by signal: Aborted", "Timed out waiting", "monitoredBarrier",
+	"Signals.SIGABRT", "Signals.SIGTERM", "client socket has timed out", "ActorDiedError", "ActorUnavailableError", "RayActorError",
+	"WorkerCrashedError", "NCCL Error", "Stop_waiting", "stop_waiting", "wait timeout after", "wandb.errors.",
+	"Fatal Python error: Aborted", "Fatal Python error: Terminated",
 }
 
 // devices are texts of errors of memory, devices and signals.
@@ -48,7 +51,7 @@ var errorEnds = []string{"Error", "Exception", "Interrupt", "Exit", "Failed", "F
 // faultOf reads an error from a line; inTrace says that a traceback precedes it.
 func faultOf(s []byte, inTrace bool) (text string, w weight) {
 	line := bytes.TrimRight(s, " \t")
-	if i := bytes.Index(line, []byte("OutOfMemoryError: ")); i > 0 { // a progress bar may precede it
+	if i := bytes.Index(line, []byte("OutOfMemoryError: ")); i > 0 && (inTrace || hasBar(line[:i])) {
 		line = line[bytes.LastIndexByte(line[:i], ' ')+1:]
 	}
 	trimmed := bytes.TrimPrefix(bytes.TrimPrefix(line, []byte(" ")), []byte(":"))
@@ -82,6 +85,12 @@ func faultOf(s []byte, inTrace bool) (text string, w weight) {
 		}
 	}
 	return cut(bare), weightOwn
+}
+
+// hasBar reports whether a text is a progress bar, behind which an error may begin. Behind other
+// texts a program reports an error that it caught.
+func hasBar(s []byte) bool {
+	return bytes.Contains(s, []byte("%|")) || bytes.Contains(s, []byte("it/s")) || bytes.Contains(s, []byte("s/it"))
 }
 
 // exception reports whether a line is the last of a traceback: "torch.OutOfMemoryError: CUDA out

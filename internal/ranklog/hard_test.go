@@ -85,6 +85,8 @@ func TestJudge_CaughtErrors_AreNoEnd(t *testing.T) {
 	}
 }
 
+const trace2 = "[rank2]: Traceback (most recent call last):\n"
+
 // A rank whose connection another one's end has closed is no culprit.
 func TestJudge_ResultsOfOthersEnds_AccuseNobody(t *testing.T) {
 	for _, text := range []string{
@@ -93,10 +95,27 @@ func TestJudge_ResultsOfOthersEnds_AccuseNobody(t *testing.T) {
 		"[rank2]: Traceback (most recent call last):\n[rank2]: torch.distributed.DistNetworkError: Connection reset by peer\n",
 		"[rank2]: Traceback (most recent call last):\nKeyboardInterrupt\n",
 		"terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  NCCL error: unhandled system error\n",
+		trace2 + "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Terminated. \n",
+		trace2 + "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete\n",
+		trace2 + "RuntimeError: [Rank 2]: Ranks 5 failed to pass monitoredBarrier in 1800000 ms\n",
+		trace2 + "subprocess.CalledProcessError: Command '['python', 't.py']' died with <Signals.SIGABRT: 6>.\n",
+		trace2 + "subprocess.CalledProcessError: Command '['python', 't.py']' died with <Signals.SIGTERM: 15>.\n",
+		trace2 + "TimeoutError: The client socket has timed out after 300000ms while trying to connect to (node0, 29500).\n",
+		trace2 + "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n",
+		trace2 + "RuntimeError: NCCL Error 6: remote process exited or there was a network error\n",
+		trace2 + "RuntimeError: Stop_waiting response is expected\n",
+		trace2 + "wandb.errors.CommError: Run initialization has timed out after 90.0 sec.\nretrying offline\n",
+		"Fatal Python error: Aborted\n\nThread 0x00007f (most recent call first):\n  File \"a.py\", line 3 in wait\n",
+		"[bench] batch 64: OutOfMemoryError: CUDA out of memory, using 32\n",
 	} {
+		r := files(versions["2.14"], 8, map[int64]string{2: text, 6: ""}).judge(t, Options{WorldSize: 8})
+		require.Len(t, r.Roots, 1)
+		assert.Empty(t, r.Roots[0].Finding.Ranks, text)
+		assert.Equal(t, []int64{2, 6}, r.Roots[0].Finding.Candidates, text)
+
 		l := files(versions["2.14"], 8, map[int64]string{2: text, 5: fmt.Sprintf(outOfMemory, 5, 5)})
 		l["torchrun.log"] = fmt.Sprintf(torchrun, 2, 1, "To enable traceback see: https://pytorch.org")
-		r := l.judge(t, Options{WorldSize: 8})
+		r = l.judge(t, Options{WorldSize: 8})
 		require.NotEmpty(t, r.Roots)
 		assert.Equal(t, model.Some(int64(5)), r.Roots[0].Finding.Rank)
 		for i := range r.Roots {
@@ -211,12 +230,15 @@ func TestFaultOf(t *testing.T) {
 		inTrace bool
 		want    weight
 	}{
-		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB": {false, weightDevice},
-		"torch.cuda.OutOfMemoryError: CUDA out of memory.":                    {true, weightDevice},
-		" ValueError: bad sample":                                             {true, weightOwn},
-		"StopIteration":                                                       {true, weightOwn},
-		"subprocess.TimeoutExpired: Command 'x' timed out":                    {true, weightOwn},
-		"Fatal Python error: Segmentation fault":                              {false, weightDevice},
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB":                             {false, weightDevice},
+		"torch.cuda.OutOfMemoryError: CUDA out of memory.":                                                {true, weightDevice},
+		" ValueError: bad sample":                                                                         {true, weightOwn},
+		"StopIteration":                                                                                   {true, weightOwn},
+		"subprocess.TimeoutExpired: Command 'x' timed out":                                                {true, weightOwn},
+		"Fatal Python error: Segmentation fault":                                                          {false, weightDevice},
+		" 1%| | 24/1752 [01:08<1:22:56,  2.88s/it] torch.OutOfMemoryError: CUDA out of memory.":           {false, weightDevice},
+		"RuntimeError: DataLoader worker (pid 4) is killed by signal: Killed.":                            {true, weightOwn},
+		"RuntimeError: DataLoader worker (pid 4) is killed by signal: Bus error.":                         {true, weightDevice},
 		"[n1:12:0:99] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)": {false, weightDevice},
 		"Killed": {false, weightDevice},
 		"[  99.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=12, GPU has fallen off the bus.":                            {false, weightDevice},
@@ -310,6 +332,41 @@ func TestJudge_LinesOfAnEnd_KeepTheError(t *testing.T) {
 			r := l.judge(t, Options{WorldSize: 8})
 			require.NotEmpty(t, r.Roots)
 			assert.Equal(t, model.Some(int64(5)), r.Roots[0].Finding.Rank)
+		})
+	}
+}
+
+// torchrun of each node names a root cause of its own: one that explains itself is before those that
+// do not, of which the earliest counts.
+func TestJudge_SummariesOfSeveralNodes_TheExplainedOneIsTheRank(t *testing.T) {
+	const see = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+	at := func(rank int64, time, reason string, code int) string {
+		return strings.ReplaceAll(fmt.Sprintf(torchrun, rank, code, reason), "2026-11-16_10:00:00", time)
+	}
+	const first, second = "2026-11-16_10:00:00", "2026-11-16_10:00:07"
+	for name, c := range map[string]struct {
+		own, n0, n1 string // own: what rank 3 writes
+		want        []int64
+	}{
+		"an error in its log":         {fmt.Sprintf(outOfMemory, 3, 3), at(3, first, see, 1), at(12, first, see, 1), []int64{3}},
+		"an error in its log, later":  {fmt.Sprintf(outOfMemory, 3, 3), at(3, second, see, 1), at(12, first, see, 1), []int64{3}},
+		"a record":                    {"", at(3, second, "Traceback (most recent call last):\n  KeyError: 'x'", 1), at(12, first, see, 1), []int64{3}},
+		"a signal":                    {"", at(3, second, "Signal 9 (SIGKILL) received by PID 1", -9), at(12, first, see, 1), []int64{3}},
+		"the earlier":                 {"", at(3, first, see, 1), at(12, second, see, 1), []int64{3}},
+		"the earlier is on the other": {"", at(3, second, see, 1), at(12, first, see, 1), []int64{12}},
+		"both at once":                {"", at(3, first, see, 1), at(12, first, see, 1), nil},
+		"two signals":                 {"", at(3, first, "Signal 9", -9), at(12, second, "Signal 11", -11), []int64{3, 12}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := files(versions["2.14"], 16, map[int64]string{3: c.own, 12: ""})
+			l["n0.log"], l["n1.log"] = c.n0, c.n1
+			r := l.judge(t, Options{WorldSize: 16})
+			var got []int64
+			for i := range r.Roots {
+				got = append(got, r.Roots[i].Finding.Ranks...)
+			}
+			slices.Sort(got)
+			assert.Equal(t, c.want, got)
 		})
 	}
 }

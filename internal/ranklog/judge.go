@@ -4,8 +4,10 @@ package ranklog
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -45,6 +47,7 @@ func (s *Set) Judge(o Options) *Result {
 	s.findCaught()
 	s.leaveOutFailed()
 	s.leaveOutEarlier()
+	s.leaveOutBare()
 	world, known := s.size(o.WorldSize)
 	a := desync.New(o.Engine)
 	job := desync.Job{Name: o.Job, ID: o.Job, Incarnation: model.Incarnation(model.World{Launcher: []string{o.Job}})}
@@ -144,6 +147,44 @@ func (s *Set) leaveOutEarlier() {
 			r.waits, r.progress = nil, nil
 		}
 	}
+}
+
+// leaveOutBare leaves out exits of which only a code is known, where another rank's end explains
+// itself: torchrun names a root cause on every node. Of several such exits alone the earliest
+// counts, if there is one.
+func (s *Set) leaveOutBare() {
+	var bare []int64
+	explained := false
+	for _, ranks := range []iter.Seq[int64]{maps.Keys(s.ranks), maps.Keys(s.exits)} {
+		for rank := range ranks {
+			switch {
+			case !s.ended(rank):
+			case s.bare(rank):
+				bare = append(bare, rank)
+			default:
+				explained = true
+			}
+		}
+	}
+	slices.Sort(bare)
+	bare = slices.Compact(bare)
+	slices.SortStableFunc(bare, func(a, b int64) int { return strings.Compare(s.exits[a].time, s.exits[b].time) })
+	switch {
+	case explained:
+	case len(bare) < 2, s.exits[bare[0]].time < s.exits[bare[1]].time:
+		bare = bare[min(1, len(bare)):]
+	}
+	for _, rank := range bare {
+		e := s.exits[rank]
+		e.root = false
+		s.exits[rank] = e
+	}
+}
+
+// bare reports whether only an exit code is known of a rank's end.
+func (s *Set) bare(rank int64) bool {
+	r, e := s.ranks[rank], s.exits[rank]
+	return e.bare && e.own() && (r == nil || r.fault.weight < weightOwn || r.fault.caught)
 }
 
 // taken is when all states are said to be taken, Unix ns. Lines have no year and no time zone: only

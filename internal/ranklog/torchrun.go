@@ -14,8 +14,10 @@ type exit struct {
 	code   int64
 	host   string
 	text   string
-	root   bool // the first failure that was observed
-	known  bool // the code was read
+	root   bool   // the first failure that was observed
+	known  bool   // the code was read
+	time   string // as written: the order of texts is that of times
+	bare   bool   // nothing but an exit code is known of its end
 	at     place
 	traced bool // the lines of a traceback follow
 }
@@ -71,7 +73,7 @@ func (m *summary) line(s []byte, at place) (exit, bool) {
 	n, _, isNumber := number([]byte(value))
 	switch strings.TrimSpace(key) {
 	case "time":
-		m.now = exit{rank: -1}
+		m.now = exit{rank: -1, time: cut(value)}
 	case "host":
 		m.now.host = cut(value)
 	case "rank":
@@ -81,7 +83,7 @@ func (m *summary) line(s []byte, at place) (exit, bool) {
 	case "exitcode":
 		if isNumber && m.now.rank >= 0 {
 			m.now.code, m.now.known, m.now.root, m.now.at = n, true, m.root, at
-			m.now.text = fmt.Sprintf("exit code %d", n)
+			m.now.text, m.now.bare = fmt.Sprintf("exit code %d", n), n > 0
 			return m.now, true
 		}
 	case "traceback":
@@ -115,7 +117,7 @@ func (m *summary) traceback(s []byte) (exit, bool) {
 		m.now.traced = m.rest > 0
 		return exit{}, false
 	}
-	m.now.traced = false
+	m.now.traced, m.now.bare = false, false
 	m.now.text = fmt.Sprintf("exit code %d, %s", m.now.code, text)
 	if w == weightResult {
 		m.now.root = false // others' ends are why
