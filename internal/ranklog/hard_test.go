@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -368,5 +369,85 @@ func TestJudge_SummariesOfSeveralNodes_TheExplainedOneIsTheRank(t *testing.T) {
 			slices.Sort(got)
 			assert.Equal(t, c.want, got)
 		})
+	}
+}
+
+// Lines of steps behind a time-out are of a later life of the job, or of a job that went on: what
+// precedes them is over.
+func TestJudge_StepsBehindATimeOut_BeginALife(t *testing.T) {
+	steps := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "step %d loss 2.3\n", i)
+		}
+		return b.String()
+	}
+	waits := func(rank, seq int64) string {
+		s := inDefault(rank)
+		s.seq = seq
+		return versions["2.14"](s)
+	}
+	job := func(first, second int64, late int64) logs {
+		l := logs{}
+		for r := range int64(8) {
+			text := "step 1\n"
+			if r == 5 {
+				text += fmt.Sprintf(outOfMemory, 5, 5)
+			} else {
+				text += waits(r, first)
+			}
+			text += steps(50)
+			if r != late && second > 0 {
+				text += waits(r, second)
+			}
+			l[fmt.Sprintf("rank%d.log", r)] = text
+		}
+		return l
+	}
+	for _, second := range []int64{41, 42, 90, 12} {
+		f := assertRoot(t, job(41, second, 2).judge(t, Options{WorldSize: 8}), 2, model.ClassNotScheduled, fmt.Sprintf("all_reduce %d", second))
+		assert.Equal(t, int64(7), f.WaitingCount.Or(0))
+	}
+	assertRoot(t, job(41, 12, 5).judge(t, Options{WorldSize: 8}), 5, model.ClassNotScheduled, "all_reduce 12")
+	r := job(41, 0, 0).judge(t, Options{WorldSize: 8})
+	assert.Equal(t, []any{desync.NoData, int64(0)}, []any{r.Verdict, r.Waiting})
+
+	// Of several ranks in one log only a mark parts the lives: Slurm's, once steps follow.
+	merged := ""
+	for r := range int64(4) {
+		if r != 2 {
+			merged += waits(r, 41)
+		}
+	}
+	const mark = "slurmstepd: error: *** JOB 99 ON n1 CANCELLED AT 2025-11-16T10:00:00 DUE TO JOB REQUEUE ***\n"
+	assertRoot(t, logs{"slurm-99.out": merged + "[rank2]: step 3\n" + mark}.judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")
+	r = logs{"slurm-99.out": merged + mark + steps(5)}.judge(t, Options{WorldSize: 4})
+	assert.Equal(t, int64(0), r.Waiting)
+	r = logs{"slurm-99.out": merged + steps(50)}.judge(t, Options{WorldSize: 4})
+	assert.NotEmpty(t, r.Roots, "the steps may be those of one rank before it hung")
+}
+
+// Ray shows a line once that several processes wrote: the rank without one may have written it.
+func TestJudge_LinesThatRayFolds_AccuseNobody(t *testing.T) {
+	for _, fold := range []string{"[repeated 2x across cluster] (Ray deduplicates logs by default.)", "\x1b[32m [repeated 7x across cluster]\x1b[0m", ""} {
+		var b strings.Builder
+		for r := range int64(4) {
+			text := fmt.Sprintf("[rank%d]: step 1\n", r)
+			if r != 2 {
+				text += versions["2.14"](inDefault(r))
+			}
+			for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+				fmt.Fprintf(&b, "(RayTrainWorker pid=%d, ip=10.0.0.1) %s%s\n", 100+r, l, fold)
+			}
+		}
+		r := logs{"job.log": b.String()}.judge(t, Options{WorldSize: 4})
+		if fold == "" {
+			assertRoot(t, r, 2, model.ClassNotScheduled, "all_reduce 41")
+			continue
+		}
+		require.Len(t, r.Roots, 1)
+		assert.Empty(t, r.Roots[0].Finding.Ranks)
+		assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
+		assert.Contains(t, r.Roots[0].Finding.Evidence, "RAY_DEDUP_LOGS=0")
 	}
 }

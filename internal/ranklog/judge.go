@@ -45,6 +45,7 @@ func (s *Set) Judge(o Options) *Result {
 	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
 	s.nameGroups()
 	s.findCaught()
+	s.leaveOutPast()
 	s.leaveOutFailed()
 	s.leaveOutEarlier()
 	s.leaveOutBare()
@@ -113,6 +114,16 @@ func (s *Set) findCaught() {
 	}
 	for _, r := range s.ranks {
 		r.fault.caught = r.survived() || r.fault.weight == weightOwn && harmless[letters([]byte(r.fault.text))]
+	}
+}
+
+// leaveOutPast leaves out what steps follow in the same log: the rank went on, or the log has a later
+// life of the job.
+func (s *Set) leaveOutPast() {
+	for _, r := range s.ranks {
+		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return r.steps.follow(w.at) })
+		r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return r.steps.follow(p.at) })
+		r.isStuck = r.isStuck && !r.steps.follow(r.stuck)
 	}
 }
 
@@ -198,7 +209,7 @@ const minute = int64(60e9)
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	silent, ended := s.silent()
-	alone := silent == 1 && ended == 0
+	alone := silent == 1 && ended == 0 && s.folded == 0
 	for rank := range world {
 		r := s.ranks[rank]
 		switch {
@@ -300,8 +311,12 @@ func (r *Result) finish(s *Set) {
 	}
 }
 
-// strays tells of errors whose rank is not known: one of them may be why a candidate did not come.
+// strays returns notes on what the logs lack or do not place: lines that Ray left out, and errors
+// whose rank is not known, one of which may be why a candidate did not come.
 func (s *Set) strays() (notes []string) {
+	if s.folded > 0 {
+		notes = append(notes, fmt.Sprintf("Ray left out lines of the watchdog that %d processes wrote: a candidate may be one of them; set RAY_DEDUP_LOGS=0", s.folded))
+	}
 	for _, e := range s.stray {
 		notes = append(notes, fmt.Sprintf("an error in the logs whose rank is not known: %s (%s)", e.text, s.where(e.at)))
 	}

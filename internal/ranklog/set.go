@@ -107,6 +107,7 @@ type Set struct {
 	told    map[int64]bool // ranks whose time-out others were told of
 	world   int64
 	notes   int64   // lines of the watchdog
+	folded  int64   // processes of which Ray left out such a line at most, since others wrote it, too
 	stray   []fault // errors whose rank is not known, at most maxNoted
 	// Dropped counts lines that found no room. Bytes are those read.
 	Dropped, Bytes int64
@@ -152,6 +153,7 @@ type reader struct {
 	set       *Set
 	file      int
 	last      map[string]*record // by label: whose traceback goes on
+	requeued  bool               // Slurm ended the job to start it again: steps that follow are of another life
 	summaries map[string]*summary
 }
 
@@ -176,6 +178,7 @@ func (l *reader) line(at place, raw []byte) {
 			l.set.exits[e.rank] = e
 		}
 	}
+	l.requeued = l.requeued || bytes.Contains(rest, []byte("DUE TO JOB REQUEUE"))
 	if restarted(rest) {
 		l.set.restart(l.file)
 	}
@@ -213,6 +216,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	}
 	if said.noted {
 		l.set.notes++
+		l.set.folded = max(l.set.folded, folded(s))
 		rec.note(&said, at)
 		if said.from >= 0 && said.from <= maxRank && len(l.set.told) < maxRecords {
 			l.set.told[said.from] = true
@@ -233,7 +237,10 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	case rec.trace > 0:
 		rec.trace--
 	default:
-		rec.steps.line(s, at)
+		if rec.steps.line(s, at) && l.requeued {
+			l.requeued = false
+			l.set.restart(l.file)
+		}
 	}
 }
 
@@ -249,6 +256,16 @@ func (r *record) fail(text string, w weight, at place) {
 	if w == weightOwn && len(r.errors) < maxNoted {
 		r.errors = append(r.errors, ownError{letters([]byte(text)), at})
 	}
+}
+
+// folded returns how many processes Ray says to have written a line that it shows once:
+// "[repeated 2x across cluster]".
+func folded(s []byte) int64 {
+	if !bytes.Contains(s, []byte("x across cluster]")) {
+		return 0
+	}
+	n, _ := after(s, "[repeated ")
+	return n
 }
 
 // restarted reports whether torchrun starts the ranks again.

@@ -31,8 +31,8 @@ var seed = maphash.MakeSeed()
 // stepWords are words of which lines of steps have one, in lower case.
 var stepWords = [][]byte{[]byte("step"), []byte("iter"), []byte("epoch"), []byte("loss"), []byte("it/s"), []byte("s/it"), []byte("batch")}
 
-// line takes a line of a process outside a traceback.
-func (s *steps) line(text []byte, at place) {
+// line takes a line of a process outside a traceback, and reports whether it goes on with steps.
+func (s *steps) line(text []byte, at place) (step bool) {
 	var buf [shapeBytes]byte
 	low := bytes.TrimRight(text[:min(len(text), shapeBytes)], " ")
 	low = buf[:copy(buf[:], low)]
@@ -42,21 +42,23 @@ func (s *steps) line(text []byte, at place) {
 		}
 	}
 	if !slices.ContainsFunc(stepWords, func(w []byte) bool { return bytes.Contains(low, w) }) {
-		return
+		return false
 	}
 	now := shape{letters: letters(low), all: maphash.Bytes(seed, low)}
 	for _, old := range s.shapes {
 		if old.letters == now.letters && old.all != now.all {
 			s.add(at)
+			step = true
 			break
 		}
 	}
 	if i := slices.IndexFunc(s.shapes[:], func(old shape) bool { return old.letters == now.letters }); i >= 0 {
 		s.shapes[i] = now
-		return
+		return step
 	}
 	s.shapes[s.next%keptShapes] = now
 	s.next++
+	return step
 }
 
 // letters is a hash of the lower-case letters of a text.
