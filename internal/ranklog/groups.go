@@ -88,10 +88,11 @@ func (s *Set) nameGroups() {
 func (s *Set) comms(world int64, known bool) map[group][]*comm {
 	out := map[group][]*comm{}
 	for g, list := range s.seats() {
-		for _, part := range split(list) {
+		parts := split(list)
+		for _, part := range parts {
 			c := &comm{group: g, seqs: map[int64]waits{}, least: -1}
 			s.fill(c, part)
-			c.place(part, world, known)
+			c.place(part, world, known, len(parts) == 1 && !(g.unnamed() && s.subgroups))
 			out[g] = append(out[g], c)
 		}
 	}
@@ -100,6 +101,7 @@ func (s *Set) comms(world int64, known bool) map[group][]*comm {
 
 // fill notes the operations of a group in which ranks wait.
 func (s *Set) fill(c *comm, list []seat) {
+	c.shared = c.unnamed() && s.differ(list)
 	for _, at := range list {
 		r := s.ranks[at.rank]
 		for i := range r.waits {
@@ -119,6 +121,29 @@ func (s *Set) fill(c *comm, list []seat) {
 			}
 		}
 	}
+}
+
+// differ reports whether ranks wait in several operations without a group, which are not the same
+// ones: these may be of several groups, so that their numbers are not compared.
+func (s *Set) differ(list []seat) bool {
+	var first []int64
+	several := false
+	for k, at := range list {
+		var seqs []int64
+		for i := range s.ranks[at.rank].waits {
+			if w := &s.ranks[at.rank].waits[i]; w.unnamed() {
+				seqs = append(seqs, w.seq)
+			}
+		}
+		slices.Sort(seqs)
+		several = several || len(seqs) > 1
+		if k == 0 {
+			first = seqs
+		} else if several && !slices.Equal(first, seqs) {
+			return true
+		}
+	}
+	return false
 }
 
 // coalesced is the type of what ends a batch: messages, or collectives.
@@ -173,8 +198,9 @@ func byBase(list []seat, stride int64) map[int64][]seat {
 	return out
 }
 
-// place concludes the members of a group from those who say to be in it.
-func (c *comm) place(list []seat, world int64, known bool) {
+// place concludes the members of a group from the ranks that lines have in it; only: the group is the
+// only one of its name.
+func (c *comm) place(list []seat, world int64, known, only bool) {
 	straight, last := true, int64(-1)
 	for _, at := range list {
 		straight = straight && at.in == at.rank
@@ -182,7 +208,7 @@ func (c *comm) place(list []seat, world int64, known bool) {
 	}
 	size := c.size()
 	switch {
-	case straight && (c.whole() || c.unnamed() || last == world-1 && known):
+	case straight && (c.whole() || c.unnamed() && only || last == world-1 && known):
 		c.members, c.inferred = upTo(world), !known
 		if size > 0 && size < world { // not all ranks, whatever its name says
 			c.members, c.inferred = upTo(size), false

@@ -411,6 +411,7 @@ func TestJudge_StepsBehindATimeOut_BeginALife(t *testing.T) {
 	assertRoot(t, job(41, 12, 5).judge(t, Options{WorldSize: 8}), 5, model.ClassNotScheduled, "all_reduce 12")
 	r := job(41, 0, 0).judge(t, Options{WorldSize: 8})
 	assert.Equal(t, []any{desync.NoData, int64(0)}, []any{r.Verdict, r.Waiting})
+	assert.Equal(t, []string{"the time-outs of 7 ranks are left out: steps follow them in the same log"}, r.Problems)
 
 	// Of several ranks in one log only a mark parts the lives: Slurm's, once steps follow.
 	merged := ""
@@ -450,4 +451,57 @@ func TestJudge_LinesThatRayFolds_AccuseNobody(t *testing.T) {
 		assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
 		assert.Contains(t, r.Roots[0].Finding.Evidence, "RAY_DEDUP_LOGS=0")
 	}
+}
+
+// Old lines name no group: two processes that are one rank in it are in two groups, not in one.
+func TestJudge_OldLinesOfSubgroups_AreSeveralGroups(t *testing.T) {
+	const killed = "Killed\n"
+	for name, c := range map[string]struct {
+		seqs   [2]int64
+		member func(rank int64) (group, in int64)
+		late   int64
+	}{
+		"blocks":          {[2]int64{20, 7}, func(r int64) (int64, int64) { return r / 4, r % 4 }, 6},
+		"one number":      {[2]int64{7, 7}, func(r int64) (int64, int64) { return r / 4, r % 4 }, 6},
+		"strides":         {[2]int64{20, 7}, func(r int64) (int64, int64) { return r % 2, r / 2 }, 3},
+		"the first hangs": {[2]int64{7, 20}, func(r int64) (int64, int64) { return r / 4, r % 4 }, 2},
+	} {
+		for _, version := range []string{"1.13", "2.1"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				l, merged := logs{}, ""
+				for r := range int64(8) {
+					g, in := c.member(r)
+					s := inDefault(r)
+					s.in, s.seq = in, c.seqs[g]
+					text := versions[version](s)
+					if r == c.late {
+						text = killed
+					} else {
+						merged += text
+					}
+					l[fmt.Sprintf("rank%d.log", r)] = "step 3\n" + text
+				}
+				r := l.judge(t, Options{WorldSize: 8})
+				require.NotEmpty(t, r.Roots)
+				f := &r.Roots[0].Finding
+				assert.Equal(t, []any{model.Some(c.late), model.ClassProcessDead}, []any{f.Rank, f.Class})
+				for i := range r.Roots[1:] {
+					assert.Empty(t, r.Roots[i+1].Finding.Ranks)
+				}
+
+				r = logs{"job.log": merged}.judge(t, Options{})
+				for i := range r.Roots {
+					assert.Equal(t, model.ClassIncompleteEvidence, r.Roots[i].Finding.Class, "%+v", r.Roots[i].Finding)
+				}
+			})
+		}
+	}
+	// Logs that have the same lines twice are of one group.
+	l := files(versions["2.1"], 4, map[int64]string{2: killed})
+	all := ""
+	for _, text := range l {
+		all += text
+	}
+	l["job.log"] = strings.ReplaceAll(all, killed, "")
+	assertRoot(t, l.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
 }

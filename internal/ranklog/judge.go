@@ -121,7 +121,11 @@ func (s *Set) findCaught() {
 // life of the job.
 func (s *Set) leaveOutPast() {
 	for _, r := range s.ranks {
+		had := len(r.waits)
 		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return r.steps.follow(w.at) })
+		if len(r.waits) < had {
+			s.past++
+		}
 		r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return r.steps.follow(p.at) })
 		r.isStuck = r.isStuck && !r.steps.follow(r.stuck)
 	}
@@ -286,6 +290,7 @@ func (s *Set) errorOf(rank int64) (Error, bool) {
 // ranks.
 func (r *Result) finish(s *Set) {
 	r.Since = 0
+	r.Roots = placed(r.Roots)
 	for i := range r.Roots {
 		f := &r.Roots[i].Finding
 		f.Start, f.Time = 0, 0
@@ -299,6 +304,9 @@ func (r *Result) finish(s *Set) {
 		return
 	}
 	r.Verdict, r.Roots = desync.NoData, nil
+	if s.past > 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("the time-outs of %d ranks are left out: steps follow them in the same log", s.past))
+	}
 	for _, rank := range slices.Sorted(maps.Keys(r.Errors)) {
 		if e := r.Errors[rank]; e.Ended && len(r.Problems) < maxNoted {
 			r.Problems = append(r.Problems, fmt.Sprintf("rank %d: %s (%s)", rank, e.Text, e.Where))
@@ -342,3 +350,18 @@ func (s *Set) exonerate(f *model.Finding) {
 
 // maxNoted bounds the errors that are noted of one root, and those of a job where nothing hangs.
 const maxNoted = 8
+
+// placed leaves out of the roots of one dead rank those of groups whose known members do not have it,
+// where another root's group has it: a rank is in one group of a kind.
+func placed(roots []desync.Root) []desync.Root {
+	in := func(r *desync.Root) bool { return slices.Contains(r.Op.Ranks, r.Finding.Rank.Or(-1)) }
+	dead := map[int64]bool{}
+	for i := range roots {
+		if r := &roots[i]; r.Finding.Class == model.ClassProcessDead && in(r) {
+			dead[r.Finding.Rank.Or(-1)] = true
+		}
+	}
+	return slices.DeleteFunc(roots, func(r desync.Root) bool {
+		return r.Finding.Class == model.ClassProcessDead && dead[r.Finding.Rank.Or(-1)] && !in(&r)
+	})
+}

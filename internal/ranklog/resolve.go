@@ -11,6 +11,7 @@ import (
 // resolve gives the lines that say no rank the rank of their source, as far as that is known, and
 // returns the files of which it is not.
 func (s *Set) resolve() (unknown []string) {
+	s.subgroups = s.hasSubgroups()
 	trusted := s.trusted()
 	of := map[source]int64{}
 	for from, o := range s.origins {
@@ -33,7 +34,7 @@ func (s *Set) resolve() (unknown []string) {
 				rank, ok = of[source{from.file, "", -1}]
 			}
 		}
-		if !ok && from.groupRank >= 0 && r.ofWhole() {
+		if !ok && from.groupRank >= 0 && s.ofWhole(r) {
 			rank, ok = from.groupRank, true
 		}
 		if !ok && r.fault.weight >= weightOwn && !r.survived() && len(s.stray) < maxNoted {
@@ -58,18 +59,40 @@ func (s *Set) rankOf(rank int64, r *record) {
 
 // ofWhole reports whether a rank in the group can be taken for the rank of the job: of a group that
 // has all ranks, or that old versions do not name.
-func (r *record) ofWhole() bool {
-	for i := range r.waits {
-		if g := r.waits[i].group; !g.whole() && !g.unnamed() {
-			return false
+func (s *Set) ofWhole(r *record) bool {
+	part := func(g group) bool { return !g.whole() && (!g.unnamed() || s.subgroups) }
+	return !slices.ContainsFunc(r.waits, func(w waits) bool { return part(w.group) }) &&
+		!slices.ContainsFunc(r.progress, func(p progress) bool { return part(p.group) })
+}
+
+// hasSubgroups reports whether groups without a name are several: two processes are the same rank in
+// one. Two logs are of two processes where their names have different ranks, or where they wait in
+// different operations: one process may write to several logs.
+func (s *Set) hasSubgroups() bool {
+	type seen struct {
+		said, seq int64
+		from      source
+	}
+	first := map[int64]seen{}
+	for from, r := range s.sources {
+		for i := range r.waits {
+			w := &r.waits[i]
+			if from.groupRank < 0 || !w.unnamed() {
+				continue
+			}
+			now := seen{-1, w.seq, source{from.file, from.label, -1}}
+			if o := s.origins[now.from]; o != nil {
+				now.said = o.said
+			}
+			old, ok := first[from.groupRank]
+			if !ok {
+				first[from.groupRank] = now
+			} else if old.from != now.from && (old.seq != now.seq || old.said >= 0 && now.said >= 0 && old.said != now.said) {
+				return true
+			}
 		}
 	}
-	for i := range r.progress {
-		if g := r.progress[i].group; !g.whole() && !g.unnamed() {
-			return false
-		}
-	}
-	return true
+	return false
 }
 
 // trusted are the kinds of numbers that are ranks: those that lines of the same logs confirm, and
@@ -103,7 +126,7 @@ func (s *Set) trusted() map[trust]bool {
 func (s *Set) groupRanks() map[source][]int64 {
 	out := map[source][]int64{}
 	for k, r := range s.sources {
-		if k.groupRank >= 0 && r.ofWhole() {
+		if k.groupRank >= 0 && s.ofWhole(r) {
 			from := source{k.file, k.label, -1}
 			out[from] = append(out[from], k.groupRank)
 		}

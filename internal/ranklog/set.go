@@ -106,9 +106,12 @@ type Set struct {
 	exits   map[int64]exit
 	told    map[int64]bool // ranks whose time-out others were told of
 	world   int64
-	notes   int64   // lines of the watchdog
-	folded  int64   // processes of which Ray left out such a line at most, since others wrote it, too
-	stray   []fault // errors whose rank is not known, at most maxNoted
+	notes   int64 // lines of the watchdog
+	// subgroups: groups that lines do not name are several.
+	subgroups bool
+	past      int     // ranks whose waits are over
+	folded    int64   // processes of which Ray left out such a line at most, since others wrote it, too
+	stray     []fault // errors whose rank is not known, at most maxNoted
 	// Dropped counts lines that found no room. Bytes are those read.
 	Dropped, Bytes int64
 }
