@@ -29,6 +29,9 @@ var actions = map[string]string{
 	model.ClassIncompleteEvidence: "get the call stacks of the candidates (py-spy dump --pid), and what their processes logged last",
 }
 
+// ActionOf returns what an operator does next about a finding of a class, "" of an unknown class.
+func ActionOf(class string) string { return actions[class] }
+
 func (w *world) action(r *root) string {
 	switch r.class {
 	case model.ClassStalledOp:

@@ -505,3 +505,44 @@ func TestJudge_OldLinesOfSubgroups_AreSeveralGroups(t *testing.T) {
 	l["job.log"] = strings.ReplaceAll(all, killed, "")
 	assertRoot(t, l.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
 }
+
+// A stage of a pipeline that ended is why the others wait for messages, and no other group's rank.
+func TestJudge_PipelineStageEnded_IsTheRank(t *testing.T) {
+	for name, c := range map[string]struct {
+		stages []int64 // the ranks of the pipeline
+		late   int64
+		ops    []string
+		world  int64
+	}{
+		"the last stage": {[]int64{0, 1, 2, 3}, 3, []string{"RECV", "RECV", "SEND", ""}, 4},
+		"one between":    {[]int64{1, 3, 5, 7}, 5, []string{"RECV", "RECV", "", "RECV"}, 8},
+		"batches":        {[]int64{1, 3, 5, 7}, 3, []string{"COALESCED", "", "COALESCED", "COALESCED"}, 8},
+		"the first":      {[]int64{0, 1, 2, 3}, 0, []string{"", "RECV", "RECV", "RECV"}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := logs{}
+			for r := range c.world {
+				in := slices.Index(c.stages, r)
+				s := &stuckIn{rank: r, in: 0, group: fmt.Sprint(30 + r/2), desc: "dp", seq: 11, op: "_REDUCE_SCATTER_BASE", numIn: 4, out: 4}
+				if in >= 0 {
+					s = &stuckIn{rank: r, in: int64(in), group: "21", desc: "pp", seq: 40 - int64(in), op: c.ops[in], numIn: 4, out: 4}
+				}
+				l[fmt.Sprintf("rank%d.log", r)] = versions["2.14"](s)
+			}
+			l[fmt.Sprintf("rank%d.log", c.late)] = "Traceback (most recent call last):\nValueError: boom\n"
+			r := l.judge(t, Options{})
+			require.Len(t, r.Roots, 1)
+			f := &r.Roots[0].Finding
+			assert.Equal(t, []any{model.Some(c.late), model.ClassProcessDead, "pp"}, []any{f.Rank, f.Class, f.CommName})
+			assert.Positive(t, f.WaitingCount.Or(0))
+			assert.Contains(t, f.Evidence, "ValueError: boom")
+			assert.Equal(t, desync.Hang, r.Verdict)
+
+			l[fmt.Sprintf("rank%d.log", c.late)] = "step\n"
+			r = l.judge(t, Options{})
+			for i := range r.Roots {
+				assert.NotEqual(t, model.ClassProcessDead, r.Roots[i].Finding.Class)
+			}
+		})
+	}
+}

@@ -56,8 +56,10 @@ func (s *Set) Judge(o Options) *Result {
 		job.WorldSize = model.Some(world)
 	}
 	a.SetJob(job)
-	s.add(a, s.comms(world, known), world)
+	comms := s.comms(world, known)
+	s.add(a, comms, world)
 	out.Report = a.Conclude(0)
+	s.blameDead(out.Report, ordered(comms))
 	for _, rank := range slices.Sorted(maps.Keys(s.ranks)) {
 		r := s.ranks[rank]
 		out.Waiting += int64(len(r.waits))
