@@ -546,3 +546,33 @@ func TestJudge_PipelineStageEnded_IsTheRank(t *testing.T) {
 		})
 	}
 }
+
+// Slurm reports how a task ended; a task is a rank where the labels of srun are.
+func TestJudge_SrunReportsAnEnd_IsTheRank(t *testing.T) {
+	job := func(end string, label func(rank int64) int64) logs {
+		var b strings.Builder
+		for r := range int64(4) {
+			text := fmt.Sprintf("[rank%d]: step 3\n", r)
+			if r != 2 {
+				text += versions["2.14"](inDefault(r))
+			}
+			for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+				fmt.Fprintf(&b, "%d: %s\n", label(r), l)
+			}
+		}
+		return logs{"slurm-99.out": b.String() + "srun: error: n1: " + end + "\n"}
+	}
+	rank := func(r int64) int64 { return r }
+	for _, end := range []string{"task 2: Out Of Memory", "task 2: Segmentation fault (core dumped)", "task 2: Segmentation fault", "task 2: Bus error", "task 2: Illegal instruction (core dumped)"} {
+		f := assertRoot(t, job(end, rank).judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
+		assert.Contains(t, f.Evidence, "srun: ")
+	}
+	for _, end := range []string{"task 2: Killed", "task 2: Aborted (core dumped)", "tasks 0-3: Killed", "task 2: Exited with exit code 1", "task x: Bus error", "task 0: Segmentation fault"} {
+		f := assertRoot(t, job(end, rank).judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")
+		assert.Contains(t, f.Action, "if the job still runs")
+	}
+	r := job("task 1: Out Of Memory", func(r int64) int64 { return r / 2 }).judge(t, Options{WorldSize: 4})
+	for i := range r.Roots {
+		assert.NotEqual(t, model.ClassProcessDead, r.Roots[i].Finding.Class, "the tasks are nodes")
+	}
+}

@@ -296,6 +296,9 @@ func (r *Result) finish(s *Set) {
 	for i := range r.Roots {
 		f := &r.Roots[i].Finding
 		f.Start, f.Time = 0, 0
+		if f.Class == model.ClassNotScheduled {
+			f.Action = "read the end of that rank's log and the kernel log of its node; if the job still runs, get the Python stack of that rank (py-spy dump --pid)"
+		}
 		s.exonerate(f)
 		Note(f, r.Errors)
 		if len(f.Candidates) > 0 && len(f.Ranks) == 0 {

@@ -13,6 +13,13 @@ import (
 func (s *Set) resolve() (unknown []string) {
 	s.subgroups = s.hasSubgroups()
 	trusted := s.trusted()
+	if trusted[byTask] {
+		for rank, e := range s.tasks {
+			if !s.exits[rank].root {
+				s.exits[rank] = e
+			}
+		}
+	}
 	of := map[source]int64{}
 	for from, o := range s.origins {
 		switch {

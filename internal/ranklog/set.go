@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -104,6 +105,7 @@ type Set struct {
 	sources map[source]*record
 	origins map[source]*origin
 	exits   map[int64]exit
+	tasks   map[int64]exit // as srun numbers them
 	told    map[int64]bool // ranks whose time-out others were told of
 	world   int64
 	notes   int64 // lines of the watchdog
@@ -119,7 +121,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, told: map[int64]bool{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, told: map[int64]bool{},
 	}
 }
 
@@ -180,6 +182,9 @@ func (l *reader) line(at place, raw []byte) {
 		if old, known := l.set.exits[e.rank]; (!known || e.root || !old.root) && len(l.set.exits) < maxRecords {
 			l.set.exits[e.rank] = e
 		}
+	}
+	if e, ok := ofSrunExit(rest, at); ok && len(l.set.tasks) < maxRecords {
+		l.set.tasks[e.rank] = e
 	}
 	l.requeued = l.requeued || bytes.Contains(rest, []byte("DUE TO JOB REQUEUE"))
 	if restarted(rest) {
@@ -286,10 +291,8 @@ func (s *Set) restart(file int) {
 			r.forget(file)
 		}
 	}
-	for rank, e := range s.exits {
-		if e.at.file == file {
-			delete(s.exits, rank)
-		}
+	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
+		maps.DeleteFunc(ends, func(_ int64, e exit) bool { return e.at.file == file })
 	}
 }
 

@@ -138,3 +138,28 @@ func ofMPIExit(s []byte, at place) (exit, bool) {
 // own reports whether an exit explains itself. The watchdog aborts a process that waits (signal
 // 6), and launchers end the others (15); what they kill afterwards is not the first failure.
 func (e *exit) own() bool { return e.known && e.root && e.code != 0 && e.code != -6 && e.code != -15 }
+
+// srunEnds are the ends of a task that explain themselves. srun aborts and kills the others
+// afterwards.
+var srunEnds = []string{"Segmentation fault", "Out Of Memory", "Bus error", "Illegal instruction", "Floating point exception"}
+
+// ofSrunExit reads "srun: error: n1: task 2: Out Of Memory". The rank is the task, which counts nodes
+// where a launcher runs under srun.
+func ofSrunExit(s []byte, at place) (exit, bool) {
+	_, rest, ok := bytes.Cut(s, []byte("srun: error: "))
+	if !ok {
+		return exit{}, false
+	}
+	_, end, ok := bytes.Cut(rest, []byte(": task "))
+	task, n, isNumber := number(end)
+	if !ok || !isNumber || task < 0 || task > maxRank || !bytes.HasPrefix(end[n:], []byte(": ")) {
+		return exit{}, false
+	}
+	text := cut(strings.TrimSpace(string(end[n+2:])))
+	for _, e := range srunEnds {
+		if strings.HasPrefix(text, e) {
+			return exit{rank: task, code: -1, text: "srun: " + text, root: true, known: true, at: at}, true
+		}
+	}
+	return exit{}, false
+}
