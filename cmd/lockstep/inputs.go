@@ -45,7 +45,7 @@ func discover(paths []string, p *problems) *inputs {
 	}
 	in.companions()
 	in.damagedDumps()
-	in.tellPlain()
+	in.passPlain()
 	in.tellWithout()
 	return in
 }

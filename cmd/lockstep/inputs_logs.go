@@ -77,8 +77,8 @@ func withoutDigits(name string) string {
 	}, name)
 }
 
-// tellPlain tells of the texts that are logs of nothing that is read.
-func (in *inputs) tellPlain() {
+// passPlain reports the texts that are logs of no job.
+func (in *inputs) passPlain() {
 	for _, f := range in.plain {
 		if info, err := os.Stat(f.path); err == nil {
 			in.pass(f.path, info, f.named, f.err)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// weight says how much an error explains why its rank came no further.
+// weight is how much an error explains why its rank came no further.
 type weight int
 
 const (
@@ -48,7 +48,7 @@ var devices = []string{
 // errorEnds are the endings of names of exceptions.
 var errorEnds = []string{"Error", "Exception", "Interrupt", "Exit", "Failed", "Failure", "StopIteration", "Expired", "queue.Empty", "queue.Full"}
 
-// faultOf reads an error from a line; inTrace says that a traceback precedes it.
+// faultOf reads an error from a line; inTrace: a traceback precedes it.
 func faultOf(s []byte, inTrace bool) (text string, w weight) {
 	line := bytes.TrimRight(s, " \t")
 	if i := bytes.Index(line, []byte("OutOfMemoryError: ")); i > 0 && (inTrace || hasBar(line[:i])) {

@@ -47,8 +47,8 @@ func FileOf(path string) File {
 	return f
 }
 
-// Attempt is the number of the attempt that torchrun's folders say, and the path of that folder in
-// front of it; ok is false where they say none.
+// Attempt is the number of the attempt by torchrun's folders, and the path of that folder in
+// front of it; ok is false where they have none.
 func Attempt(path string) (dir string, attempt int64, ok bool) {
 	for d := filepath.Dir(path); ; d = filepath.Dir(d) {
 		if n, found := strings.CutPrefix(filepath.Base(d), "attempt_"); found {

@@ -39,7 +39,7 @@ func FuzzJudge(f *testing.F) {
 		for rank := range s.exits {
 			greatest = max(greatest, rank)
 		}
-		for rank := range s.told {
+		for rank := range s.reported {
 			greatest = max(greatest, rank)
 		}
 		for k := range s.sources {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/torchname"
 )
 
-// comm is a process group, as far as logs tell its members: they say of each rank which it is in
+// comm is a process group, as far as logs show its members: they have for each rank its number in
 // the group, and groups are in the order of ranks.
 type comm struct {
 	group
@@ -24,7 +24,7 @@ type comm struct {
 // seat is a rank of the job and its rank in a group.
 type seat struct{ rank, in int64 }
 
-// seats lists who says to be in each group.
+// seats lists the ranks that lines have in each group.
 func (s *Set) seats() map[group][]seat {
 	out := map[group][]seat{}
 	add := func(g group, rank, in int64) {
@@ -149,7 +149,7 @@ func (s *Set) differ(list []seat) bool {
 // coalesced is the type of what ends a batch: messages, or collectives.
 const coalesced = "COALESCED"
 
-// split parts those who say to be in groups of one name into groups: several ranks that are the
+// split parts the ranks in groups of one name into groups: several ranks that are the
 // same in a group are in several. Such groups are alike: their ranks rise by one stride.
 func split(list []seat) [][]seat {
 	same, strides := map[int64]int{}, map[int64]bool{1: true}
@@ -218,7 +218,7 @@ func (c *comm) place(list []seat, world int64, known, only bool) {
 	}
 }
 
-// line places members on the line through those who were seen.
+// line places members on the line through the ranks that were seen.
 func (c *comm) line(list []seat, size int64) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b seat) int { return int(a.rank - b.rank) })
@@ -245,7 +245,7 @@ func (c *comm) line(list []seat, size int64) {
 	c.inferred = size <= 0 || int64(len(c.members)) != size
 }
 
-// size is the number of members that the elements of a gathering operation tell; 0: none does.
+// size is the number of members by the elements of a gathering operation; 0: unknown.
 func (c *comm) size() int64 {
 	for _, w := range c.seqs {
 		small, large := w.in, w.out

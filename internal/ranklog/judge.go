@@ -13,14 +13,14 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Options say how logs are judged.
+// Options are how logs are judged.
 type Options struct {
 	Job       string
-	WorldSize int64 // 0: what the logs say
+	WorldSize int64 // 0: that of the logs
 	Engine    desync.Config
 }
 
-// Result is what logs tell of one incident.
+// Result is the judgement of one incident.
 type Result struct {
 	*desync.Report
 	// Errors are the last errors that ranks wrote, by rank.
@@ -40,7 +40,7 @@ type Error struct {
 	Ended bool
 }
 
-// Judge says what hangs. It is called once, when all logs are read.
+// Judge concludes what hangs. It is called once, when all logs are read.
 func (s *Set) Judge(o Options) *Result {
 	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
 	s.nameGroups()
@@ -79,7 +79,7 @@ func (s *Set) Judge(o Options) *Result {
 // size is how many ranks the job has, and whether that is known.
 func (s *Set) size(given int64) (int64, bool) {
 	least := int64(0)
-	for _, ranks := range [][]int64{slices.Collect(maps.Keys(s.ranks)), slices.Collect(maps.Keys(s.exits)), slices.Collect(maps.Keys(s.told))} {
+	for _, ranks := range [][]int64{slices.Collect(maps.Keys(s.ranks)), slices.Collect(maps.Keys(s.exits)), slices.Collect(maps.Keys(s.reported))} {
 		for _, r := range ranks {
 			least = max(least, r+1)
 		}
@@ -133,8 +133,8 @@ func (s *Set) leaveOutPast() {
 	}
 }
 
-// leaveOutFailed leaves out operations of ranks whose device failed: the watchdog tells of these
-// as it tells of time-outs, without that they ran for long.
+// leaveOutFailed leaves out operations of ranks whose device failed: the watchdog reports these
+// as it reports time-outs, but they did not run for long.
 func (s *Set) leaveOutFailed() {
 	for _, r := range s.ranks {
 		ran := slices.ContainsFunc(r.waits, func(w waits) bool { return w.ran > 0 })
@@ -204,14 +204,14 @@ func (s *Set) bare(rank int64) bool {
 	return e.bare && e.own() && (r == nil || r.fault.weight < weightOwn || r.fault.caught)
 }
 
-// taken is when all states are said to be taken, Unix ns. Lines have no year and no time zone: only
-// for how long an operation ran is taken from them, and no time is reported.
+// taken is the time of all states, Unix ns. Lines have no year and no time
+// zone: only for how long an operation ran is taken from them, and no time is reported.
 const taken = int64(1e18)
 
-// minute is for how long an operation is said to be open whose line does not say it, ns.
+// minute is for how long an operation is open whose line has no time, ns.
 const minute = int64(60e9)
 
-// add gives the analysis a state of each rank of which a log tells anything, and an absence of each
+// add gives the analysis a state of each rank that a log has lines of, and an absence of each
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	silent, ended := s.silent()
@@ -288,7 +288,7 @@ func (s *Set) errorOf(rank int64) (Error, bool) {
 	return Error{}, false
 }
 
-// finish takes out the times, which no line tells, and adds to each root the last errors of its
+// finish takes out the times, which no line has, and adds to each root the last errors of its
 // ranks.
 func (r *Result) finish(s *Set) {
 	r.Since = 0
@@ -317,7 +317,7 @@ func (r *Result) finish(s *Set) {
 			r.Problems = append(r.Problems, fmt.Sprintf("rank %d: %s (%s)", rank, e.Text, e.Where))
 		}
 	}
-	for _, rank := range slices.Sorted(maps.Keys(s.told)) {
+	for _, rank := range slices.Sorted(maps.Keys(s.reported)) {
 		if s.ranks[rank] == nil && len(r.Problems) < maxNoted {
 			r.Problems = append(r.Problems, fmt.Sprintf("an operation timed out on rank %d, of which there is no log", rank))
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// resolve gives the lines that say no rank the rank of their source, as far as that is known, and
+// resolve gives the lines without a rank the rank of their source, as far as that is known, and
 // returns the files of which it is not.
 func (s *Set) resolve() (unknown []string) {
 	s.subgroups = s.hasSubgroups()
@@ -36,7 +36,7 @@ func (s *Set) resolve() (unknown []string) {
 	for _, from := range keys {
 		r := s.sources[from]
 		rank, ok := of[source{from.file, from.label, -1}]
-		if !ok { // a label that says nothing, in a file that does
+		if !ok { // a label without a rank, in a file with one
 			if o := s.origins[source{from.file, from.label, -1}]; o == nil || len(o.ranks) == 0 && o.by == byNothing {
 				rank, ok = of[source{from.file, "", -1}]
 			}
@@ -103,7 +103,7 @@ func (s *Set) hasSubgroups() bool {
 }
 
 // trusted are the kinds of numbers that are ranks: those that lines of the same logs confirm, and
-// where no line says a rank those that are called ranks. One that a line contradicts is none: srun
+// where no line has a rank those that are called ranks. One that a line contradicts is none: srun
 // and mpirun number nodes where a launcher runs under them.
 func (s *Set) trusted() map[trust]bool {
 	confirmed, contradicted := map[trust]bool{}, map[trust]bool{}

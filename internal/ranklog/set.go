@@ -62,8 +62,8 @@ type ownError struct {
 	at      place
 }
 
-// source is where lines come from whose rank they do not say: a file, within it a label, and
-// within that the rank in the group that old lines say.
+// source is the origin of lines without a rank: a file, within it a label, and
+// within that the rank in the group of old lines.
 type source struct {
 	file      int
 	label     string
@@ -72,12 +72,12 @@ type source struct {
 
 // origin is what is known of a source beside its lines.
 type origin struct {
-	said  int64 // a rank that its label or file name says; -1: none
+	said  int64 // the rank of its label or file name; -1: none
 	by    trust
-	ranks []int64 // that its lines say, at most two
+	ranks []int64 // of its lines, at most two
 }
 
-// trust says what a number in a label or a name is.
+// trust is the kind of a number in a label or a name.
 type trust int
 
 const (
@@ -100,15 +100,15 @@ type File struct {
 
 // Set takes logs, one after the other. It is not safe for concurrent use.
 type Set struct {
-	files   []File
-	ranks   map[int64]*record
-	sources map[source]*record
-	origins map[source]*origin
-	exits   map[int64]exit
-	tasks   map[int64]exit // as srun numbers them
-	told    map[int64]bool // ranks whose time-out others were told of
-	world   int64
-	notes   int64 // lines of the watchdog
+	files    []File
+	ranks    map[int64]*record
+	sources  map[source]*record
+	origins  map[source]*origin
+	exits    map[int64]exit
+	tasks    map[int64]exit // as srun numbers them
+	reported map[int64]bool // ranks that others report a time-out of
+	world    int64
+	notes    int64 // lines of the watchdog
 	// subgroups: groups that lines do not name are several.
 	subgroups bool
 	past      int     // ranks whose waits are over
@@ -121,7 +121,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, told: map[int64]bool{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{},
 	}
 }
 
@@ -226,8 +226,8 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		l.set.notes++
 		l.set.folded = max(l.set.folded, folded(s))
 		rec.note(&said, at)
-		if said.from >= 0 && said.from <= maxRank && len(l.set.told) < maxRecords {
-			l.set.told[said.from] = true
+		if said.from >= 0 && said.from <= maxRank && len(l.set.reported) < maxRecords {
+			l.set.reported[said.from] = true
 		}
 		return
 	}
@@ -266,7 +266,7 @@ func (r *record) fail(text string, w weight, at place) {
 	}
 }
 
-// folded returns how many processes Ray says to have written a line that it shows once:
+// folded returns how many processes wrote a line that Ray shows once:
 // "[repeated 2x across cluster]".
 func folded(s []byte) int64 {
 	if !bytes.Contains(s, []byte("x across cluster]")) {
@@ -359,7 +359,7 @@ func (s *Set) origin(from source, tag label) *origin {
 	return o
 }
 
-// sees notes a rank that a line of the source says.
+// sees notes a rank of a line of the source.
 func (o *origin) sees(rank int64) {
 	if len(o.ranks) < 2 && !slices.Contains(o.ranks, rank) {
 		o.ranks = append(o.ranks, rank)
@@ -420,7 +420,7 @@ func (r *record) forget(file int) {
 	}
 }
 
-// wait adds an operation, or what this line says more of it: the line that names the operation
+// wait adds an operation, or what this line adds to it: the line that names the operation
 // does not name the group, the one behind it does the other way round.
 func (r *record) wait(s *said, at place) {
 	for i := range r.waits {
@@ -446,7 +446,7 @@ func (r *record) wait(s *said, at place) {
 	}
 }
 
-// join adds what another record of the same rank says.
+// join adds another record of the same rank.
 func (r *record) join(o *record) {
 	for i := range o.waits {
 		w := &o.waits[i]
@@ -465,7 +465,7 @@ func (r *record) join(o *record) {
 	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
 		r.after, other = o.after, r
 	}
-	if other.last.file == r.fault.at.file { // lines of the rank that do not say it
+	if other.last.file == r.fault.at.file { // lines of the rank without its number
 		r.after = max(r.after, min(other.lines, other.last.line-r.fault.at.line))
 	}
 	r.lines += o.lines

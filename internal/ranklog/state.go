@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/torchname"
 )
 
-// state is what the log of a rank says of it. The watchdog writes what timed out, so that a group
+// state is the state of a rank by its log. The watchdog writes what timed out, so that a group
 // without a line is one of which nothing is known.
 func (s *Set) state(rank int64, r *record, comms map[group][]*comm) *model.RankState {
 	st := &model.RankState{
@@ -112,7 +112,7 @@ func (w *waits) operation(comm int) model.StateOp {
 
 func elements(n int64) string { return "[" + strconv.FormatInt(n, 10) + " elements]" }
 
-// behind is the state of a rank whose log says nothing, where all others wait: it has not come to
+// behind is the state of a rank with a log without lines of the watchdog, where all others wait: it has not come to
 // what they wait in, as far as that has a number.
 func (s *Set) behind(rank int64, r *record, comms map[group][]*comm) *model.RankState {
 	st := &model.RankState{

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// exit is a rank in the error summary of torchrun, or in what mpirun says of it.
+// exit is a rank in the error summary of torchrun, or in a line of mpirun or srun.
 type exit struct {
 	rank   int64 // -1: not read yet
 	code   int64

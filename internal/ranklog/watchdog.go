@@ -33,7 +33,7 @@ type work struct {
 	timeout int64  // ms; -1: not written
 }
 
-// said is what one line of the watchdog or of the heartbeat monitor says.
+// said is one line of the watchdog or of the heartbeat monitor.
 type said struct {
 	group     group
 	groupRank int64 // the rank in the group; -1: not written
@@ -44,7 +44,7 @@ type said struct {
 	completed int64
 	hasStatus bool
 	stuck     bool  // the watchdog itself stands still
-	from      int64 // the rank whose time-out this one was told of; -1: none
+	from      int64 // the rank that timed out; -1: none
 	noted     bool  // it is a line of the watchdog at all
 }
 
@@ -62,7 +62,7 @@ var (
 	markRank      = []byte("[Rank ")
 )
 
-// marks are what tells a log with lines of the watchdog from others.
+// marks are the texts that a log with lines of the watchdog has.
 var marks = [][]byte{markCaught, markStatus, markTimeout, markException, markDump, markStuck, markHeartbeat, markBlocking}
 
 // parse reads what one rank wrote in a line.
