@@ -181,7 +181,7 @@ func (a *analysis) refused() int64 {
 	n := a.problems.refused
 	if a.dumps != nil {
 		s := &a.dumps.Stats
-		n += int64(s.Unreadable + s.Refused + s.Partial)
+		n += int64(s.Unreadable + s.Refused + s.Partial + s.Repeated)
 	}
 	return n
 }

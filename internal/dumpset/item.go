@@ -30,6 +30,7 @@ type item struct {
 	byName        bool // its name tells that
 	size          int64
 	sum           uint64 // of its content
+	stamps        uint64 // stampsOf
 	changed       time.Time
 
 	err      error // why there is no state
@@ -164,7 +165,7 @@ func (it *item) keep(d *flightrecorder.Dump) {
 		it.timeout = max(it.timeout, time.Duration(s.Ops[i].Timeout.Or(0)*float64(time.Second)))
 	}
 	it.until, it.tells = it.writtenBy(&s), tells(&s)
-	it.pause = pause(d)
+	it.pause, it.stamps = pause(d), stampsOf(d)
 	it.state = rankstate.Encode(&s)
 	light := model.RankState{Rank: s.Rank, Name: it.path, LastEnqueue: s.LastEnqueue, LibVersion: s.LibVersion, Partial: s.Partial, OnlyActive: s.OnlyActive}
 	for i := range s.Comms {

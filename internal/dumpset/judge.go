@@ -50,6 +50,7 @@ func (r *run) judge(g group, p part) {
 	if len(h.Versions) > 1 {
 		h.Problems = append(h.Problems, fmt.Sprintf("the dumps are of %d versions: %v", len(h.Versions), h.Versions))
 	}
+	r.repeated(&h, taken)
 	r.out.Hangs = append(r.out.Hangs, h)
 }
 

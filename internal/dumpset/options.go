@@ -83,5 +83,7 @@ type Hang struct {
 // Stats count what was read and what was not taken.
 type Stats struct {
 	Files, Unreadable, Refused, Partial, Copies int
-	Bytes, Entries                              int64
+	// Repeated counts dumps of which there are copies under the names of other ranks.
+	Repeated       int
+	Bytes, Entries int64
 }

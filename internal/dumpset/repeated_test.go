@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dumpset
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/flightrecorder/frwrite"
+)
+
+// clocked is a job of n ranks that is through all_reduce 12, with times as clocks give them.
+func clocked(n int) []*frwrite.Dump {
+	dumps := world(n, 0)
+	for r, d := range dumps {
+		last := d.Entries[0]
+		d.Entries = nil
+		for seq := int64(1); seq <= 12; seq++ {
+			e := last
+			e.RecordID, e.CollectiveSeq, e.OpID = seq-1, seq, seq
+			e.Created += seq*1_000_000_123 + seq*seq*7_919 + int64(r)*1_003*seq
+			e.Completed = e.Created + 100
+			d.Entries = append(d.Entries, e)
+		}
+		d.Status = []frwrite.Status{{PGID: 0, Enqueued: 12, Started: -1, Completed: 12}}
+	}
+	return dumps
+}
+
+// waiting opens the newest operation.
+func waiting(d *frwrite.Dump) {
+	e := &d.Entries[len(d.Entries)-1]
+	e.State, e.Completed, e.Retired = frwrite.Scheduled, 0, false
+	d.Status[0].Completed = 11
+}
+
+func TestRead_OneDumpUnderAllNames_IsNoHealth(t *testing.T) {
+	for name, change := range map[string]func([]*frwrite.Dump){
+		"through all":       func([]*frwrite.Dump) {},
+		"waiting in it":     func(d []*frwrite.Dump) { waiting(d[1]) },
+		"without frames":    func(d []*frwrite.Dump) { clearFrames(d[1]) },
+		"of two ranks":      func(d []*frwrite.Dump) { d[2], d[3] = nil, nil },
+		"three of four":     func(d []*frwrite.Dump) { d[3] = clocked(4)[3] },
+		"three, two others": func(d []*frwrite.Dump) { d[0] = clocked(4)[0] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dumps := clocked(4)
+			for r := range dumps {
+				dumps[r] = dumps[1]
+			}
+			change(dumps)
+			r := Read(t.Context(), write(t, t.TempDir(), "rank_", dumps), Options{})
+			require.Len(t, r.Hangs, 1, problemsOf(r))
+			assert.NotEqual(t, desync.Healthy, r.Hangs[0].Verdict)
+			assert.Contains(t, problemsOf(r), "are copies of one")
+			assert.Equal(t, 1, r.Stats.Repeated)
+		})
+	}
+}
+
+func TestRead_OneDumpGatheredForAllRanks_IsNoHealth(t *testing.T) {
+	all := map[string]json.RawMessage{}
+	one := frwrite.JSON(clocked(4)[1])
+	for _, rank := range []string{"0", "1", "2", "3"} {
+		all[rank] = one
+	}
+	data, err := json.Marshal(all)
+	require.NoError(t, err)
+	r := Read(t.Context(), []string{put(t, filepath.Join(t.TempDir(), "all.json"), data)}, Options{})
+	require.Len(t, r.Hangs, 1, problemsOf(r))
+	assert.Equal(t, desync.Undecided, r.Hangs[0].Verdict, problemsOf(r))
+	assert.Equal(t, "the dumps of ranks 0-3 are copies of one: their operations have the same times to the nanosecond, which those of two processes do not have", r.Hangs[0].MayRun)
+	assert.Empty(t, r.Hangs[0].Roots)
+}
+
+func TestRead_EqualDumpsThatMayBeOfTwoRanks_AreTaken(t *testing.T) {
+	for name, change := range map[string]func([]*frwrite.Dump){
+		"each its own": func([]*frwrite.Dump) {},
+		"two of four":  func(d []*frwrite.Dump) { d[2] = d[1] },
+		"rounded": func(d []*frwrite.Dump) {
+			for r := range d {
+				d[r] = d[0]
+			}
+			for i := range d[0].Entries {
+				d[0].Entries[i].Created -= d[0].Entries[i].Created % 1_000_000
+			}
+		},
+		"of one rhythm": func(d []*frwrite.Dump) {
+			for r := range d {
+				d[r] = d[0]
+			}
+			for i := range d[0].Entries {
+				d[0].Entries[i].Created = 1758580155_000_000_123 + int64(i)*1_000_000_007
+			}
+		},
+		"without times": func(d []*frwrite.Dump) {
+			for r := range d {
+				d[r] = d[0]
+			}
+			clearTimes(d[0])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dumps := clocked(4)
+			change(dumps)
+			r := Read(t.Context(), write(t, t.TempDir(), "rank_", dumps), Options{})
+			require.Len(t, r.Hangs, 1, problemsOf(r))
+			assert.Equal(t, desync.Healthy, r.Hangs[0].Verdict)
+			assert.Empty(t, r.Problems)
+		})
+	}
+}
