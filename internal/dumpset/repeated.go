@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// manyPauses is how many different pauses between operations, to the nanosecond, two processes
-	// do not share. Rounded stamps, and those of a constant rhythm, can be equal by chance.
-	manyPauses = 8
+	// manyStamps is how many exact times of operations two processes do not share. Times that are
+	// rounded to milliseconds can be equal by chance.
+	manyStamps = 8
 	// manyCopies is how many dumps must be equal to be copies of one, where others differ.
 	manyCopies = 3
 )
@@ -22,18 +22,17 @@ const (
 // stampsOf is a hash of what a dump recorded and when; 0 where other processes can have the same.
 func stampsOf(d *flightrecorder.Dump) uint64 {
 	h := fnv.New64a()
-	pauses, before := map[int64]bool{}, int64(0)
+	exact := map[int64]bool{}
 	for i := range d.Entries {
 		e := &d.Entries[i]
-		if p := e.Created - before; before > 0 && p%1000 != 0 && len(pauses) < manyPauses {
-			pauses[p] = true
+		if e.Created%1_000_000 != 0 && len(exact) < manyStamps {
+			exact[e.Created] = true
 		}
-		before = e.Created
 		_, thread := d.Thread(e)
 		_ = binary.Write(h, binary.LittleEndian, []int64{e.Created, e.StartSeen, e.EndSeen, e.Record, e.Coll, e.P2P, int64(e.State)}) // a hash takes all
 		_, _ = h.Write([]byte(d.Name(e) + "\x00" + thread + "\x00"))
 	}
-	if len(pauses) < manyPauses {
+	if len(exact) < manyStamps {
 		return 0
 	}
 	return h.Sum64()

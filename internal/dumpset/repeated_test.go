@@ -41,8 +41,13 @@ func waiting(d *frwrite.Dump) {
 
 func TestRead_OneDumpUnderAllNames_IsNoHealth(t *testing.T) {
 	for name, change := range map[string]func([]*frwrite.Dump){
-		"through all":       func([]*frwrite.Dump) {},
-		"waiting in it":     func(d []*frwrite.Dump) { waiting(d[1]) },
+		"through all":   func([]*frwrite.Dump) {},
+		"waiting in it": func(d []*frwrite.Dump) { waiting(d[1]) },
+		"in one rhythm": func(d []*frwrite.Dump) {
+			for i := range d[1].Entries {
+				d[1].Entries[i].Created = 1758580155_000_005_000 + int64(i)*30_000_000
+			}
+		},
 		"without frames":    func(d []*frwrite.Dump) { clearFrames(d[1]) },
 		"of two ranks":      func(d []*frwrite.Dump) { d[2], d[3] = nil, nil },
 		"three of four":     func(d []*frwrite.Dump) { d[3] = clocked(4)[3] },
@@ -88,14 +93,6 @@ func TestRead_EqualDumpsThatMayBeOfTwoRanks_AreTaken(t *testing.T) {
 			}
 			for i := range d[0].Entries {
 				d[0].Entries[i].Created -= d[0].Entries[i].Created % 1_000_000
-			}
-		},
-		"of one rhythm": func(d []*frwrite.Dump) {
-			for r := range d {
-				d[r] = d[0]
-			}
-			for i := range d[0].Entries {
-				d[0].Entries[i].Created = 1758580155_000_000_123 + int64(i)*1_000_000_007
 			}
 		},
 		"without times": func(d []*frwrite.Dump) {
