@@ -142,6 +142,14 @@ func TestTwoJobs(t *testing.T) {
 		paths := append(write(t, filepath.Join(dir, "a"), "rank_", world(4, 0)), write(t, filepath.Join(dir, "b"), "rank_", healthy)...)
 		check(t, Read(t.Context(), paths, Options{}), "a", "b")
 	})
+	for name, dirs := range map[string][2]string{"of one name": {"a", "b"}, "of one name, deeper": {"x/a/run", "x/b/run"}, "at two depths": {"a", "x/b"}} {
+		t.Run("in two folders "+name, func(t *testing.T) {
+			dir := t.TempDir()
+			paths := append(write(t, filepath.Join(dir, dirs[0], "dumps"), "rank_", world(4, 0)), write(t, filepath.Join(dir, dirs[1], "dumps"), "rank_", healthy)...)
+			first, second := strings.TrimPrefix(dirs[0], "x/")+"/dumps", strings.TrimPrefix(dirs[1], "x/")+"/dumps"
+			check(t, Read(t.Context(), paths, Options{}), first, second)
+		})
+	}
 }
 
 // Of another world than that of most: left out, and said to be.

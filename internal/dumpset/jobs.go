@@ -56,19 +56,50 @@ func (r *run) jobs() []group {
 		files = append(files, it.file(newest))
 	}
 	split.Learn(files)
-	byJob := map[string]*group{}
+	type place struct{ dir, job string }
+	byPlace := map[place]*group{}
+	dirs := map[string][]string{} // of jobs of one name
 	for i, it := range with {
-		job := split.Of(&files[i])
-		if byJob[job] == nil {
-			byJob[job] = &group{job: job}
+		at := place{filepath.Dir(absolute(it.path)), split.Of(&files[i])}
+		if byPlace[at] == nil {
+			byPlace[at] = &group{job: at.job}
+			dirs[at.job] = append(dirs[at.job], at.dir)
 		}
-		byJob[job].items = append(byJob[job].items, it)
+		byPlace[at].items = append(byPlace[at].items, it)
 	}
 	var out []group
-	for _, job := range slices.Sorted(maps.Keys(byJob)) {
-		out = append(out, *byJob[job])
+	for at, g := range byPlace {
+		g.job = distinctName(at.job, at.dir, dirs[at.job])
+		out = append(out, *g)
 	}
+	slices.SortFunc(out, func(a, b group) int { return compareText(a.job, b.job) })
 	return out
+}
+
+// distinctName puts so many folders in front of a job's name as tell its folder from the others whose
+// jobs have the same name.
+func distinctName(job, dir string, dirs []string) string {
+	parts := strings.Split(filepath.ToSlash(dir), "/")
+	for n := 1; n < len(parts); n++ {
+		end := "/" + strings.Join(parts[len(parts)-n:], "/")
+		same := 0
+		for _, other := range dirs {
+			if strings.HasSuffix(filepath.ToSlash(other), end) {
+				same++
+			}
+		}
+		if same < 2 {
+			return strings.Join(append(parts[len(parts)-n:len(parts)-1:len(parts)-1], job), "/")
+		}
+	}
+	return strings.Join(append(parts[:len(parts)-1:len(parts)-1], job), "/")
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 func (it *item) file(newest time.Time) frwatch.File {
