@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,6 +102,35 @@ func TestAnalyzeLogs_BesideDumps_AddTheLastError(t *testing.T) {
 	require.Len(t, r.Findings, 1)
 	assert.Equal(t, model.ClassProcessDead, r.Findings[0][semconv.FindingClass])
 	assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+}
+
+// Nothing is healthy where logs say that operations timed out.
+func TestAnalyzeLogs_TimeOutsBesideHealth_AreAContradiction(t *testing.T) {
+	dir := writeDumps(t, 0, 1, 2, 3)
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("alone %v", alone), func(t *testing.T) {
+			if putFile(t, timedOut(0), dir, "rank0.log"); !alone {
+				writeLogs(t, dir, "rank%d.log")
+			}
+			status, stdout, _ := call("analyze", "--json", dir)
+			assert.NotEqual(t, exitNothing, status)
+			var r output
+			require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+			require.Len(t, r.Hangs, 2)
+			assert.Equal(t, "undecided", string(r.Hangs[0].Verdict))
+			assert.Contains(t, r.Hangs[0].MayRun, "timed out")
+			assert.True(t, r.Hangs[1].Logs)
+		})
+	}
+	t.Run("without time-outs", func(t *testing.T) {
+		dir := writeDumps(t, 0, 1, 2, 3)
+		putFile(t, "Root Cause (first observed failure):\n[0]:\n  time      : x\n  host      : n\n  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 5)\n", dir, "torchrun.log")
+		_, stdout, _ := call("analyze", "--json", dir)
+		var r output
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+		require.Len(t, r.Hangs, 1)
+		assert.Equal(t, "healthy", string(r.Hangs[0].Verdict))
+	})
 }
 
 // Logs without any line of the watchdog are no input, and a refusal lists what is.

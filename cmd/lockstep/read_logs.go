@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // logReader reads logs of ranks. All logs of one call are of one job.
@@ -120,14 +121,40 @@ func (a *analysis) concludeLogs() {
 	if a.dumps == nil {
 		a.dumps = &dumpset.Result{}
 	}
+	ofLogs := dumpset.Hang{Report: a.logs.Report, Logs: true, Incidents: 1, Files: a.logs.Files, Entries: a.logs.Waiting}
 	told := slices.ContainsFunc(a.dumps.Hangs, func(h dumpset.Hang) bool { return h.Verdict != desync.NoData })
 	if !told {
-		a.dumps.Hangs = append([]dumpset.Hang{{Report: a.logs.Report, Logs: true, Incidents: 1, Files: a.logs.Files, Entries: a.logs.Waiting}}, a.dumps.Hangs...)
+		a.dumps.Hangs = append([]dumpset.Hang{ofLogs}, a.dumps.Hangs...)
 		return
 	}
 	for i := range a.dumps.Hangs {
 		for k := range a.dumps.Hangs[i].Roots {
 			ranklog.Note(&a.dumps.Hangs[i].Roots[k].Finding, a.logs.Errors)
 		}
+	}
+	if a.logs.Waiting > 0 {
+		a.timedOut(ofLogs)
+	}
+}
+
+// timedOut notes that logs say that operations timed out. Nothing is healthy beside that: where
+// nothing else tells what hangs, the logs do.
+func (a *analysis) timedOut(ofLogs dumpset.Hang) {
+	what := fmt.Sprintf("the logs say that %d operations timed out", a.logs.Waiting)
+	if a.logs.Waiting == 1 {
+		what = "the logs say that an operation timed out"
+	}
+	found := dumpsVerdict(a.dumps) == report.Found
+	for i := range a.dumps.Hangs {
+		h := &a.dumps.Hangs[i]
+		if h.Verdict == desync.Healthy && !found {
+			h.Verdict = desync.Undecided
+			h.MayRun = what + ", and nothing hangs by the rest of the input: it is of another moment or another job"
+			continue
+		}
+		h.Remarks = append(h.Remarks, "T"+what[1:]+".")
+	}
+	if !found {
+		a.dumps.Hangs = append(a.dumps.Hangs, ofLogs)
 	}
 }
