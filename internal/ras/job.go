@@ -108,7 +108,7 @@ func (b *jobBuilder) comm(c *Comm) {
 		b.errors(s, c, r)
 	}
 	for i := range c.Missing {
-		b.missing(c, &c.Missing[i], members)
+		b.missing(c, &c.Missing[i])
 	}
 }
 
@@ -157,11 +157,7 @@ func commState(c *Comm, r *Rank, members []int64, prose bool) model.CommState {
 const maxFacts = 1024
 
 func (b *jobBuilder) errors(s *model.RankState, c *Comm, r *Rank) {
-	add := func(kind, what string) {
-		if len(b.job.Facts) < maxFacts {
-			b.job.Facts = append(b.job.Facts, model.Fact{Rank: s.Rank, Source: string(model.StateRAS), Kind: kind, What: what, Time: b.at})
-		}
-	}
+	add := func(kind, what string) { b.fact(s, kind, what) }
 	where := fmt.Sprintf("communicator %s of %d ranks", hashText(c.Hash), c.Size)
 	if failed(r.AsyncError) {
 		add(model.FactNCCLAsyncError, resultText(r.AsyncError)+" on "+where)
@@ -174,16 +170,22 @@ func (b *jobBuilder) errors(s *model.RankState, c *Comm, r *Rank) {
 	}
 }
 
+func (b *jobBuilder) fact(s *model.RankState, kind, what string) {
+	if len(b.job.Facts) < maxFacts {
+		b.job.Facts = append(b.job.Facts, model.Fact{Rank: s.Rank, Source: string(model.StateRAS), Kind: kind, What: what, Time: b.at})
+	}
+}
+
 // missing notes who did not answer. Who answered that it is no member any more is not absent.
-func (b *jobBuilder) missing(c *Comm, m *MissingRank, members []int64) {
+func (b *jobBuilder) missing(c *Comm, m *MissingRank) {
 	rank, ok := b.world.global(c, &m.Process)
 	if !ok {
 		return
 	}
 	if !m.ConsideredDead && !m.Unresponsive {
-		if b.saved { // the others wait for it, if it has left while they go on
+		if b.saved { // how much it had launched is not known
 			s := b.state(rank, &m.Process)
-			s.Comms = append(s.Comms, commState(c, &Rank{Process: m.Process}, members, b.prose))
+			b.fact(s, model.FactNCCLAborted, fmt.Sprintf("it is no member any more of communicator %s of %d ranks", hashText(c.Hash), c.Size))
 		}
 		return
 	}

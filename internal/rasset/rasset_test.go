@@ -158,3 +158,32 @@ func TestJudge_FailuresOfRanks(t *testing.T) {
 	assert.Equal(t, []int64{1}, rep.Roots[0].Finding.Candidates)
 	assert.Equal(t, model.ClassDumpMissing, rep.Roots[0].Finding.Class)
 }
+
+// A rank that is no member any more has no count: the rank that is behind is another.
+func TestJudge_NoMemberAnyMore_HasNoCount(t *testing.T) {
+	at := func(behind int) *ras.Status {
+		c := rastest.Comm{Hash: 0xab}
+		for i := range 8 {
+			m := rastest.Member{Rank: i, PID: 100 + i, Host: "n1", AllGather: 9, AllReduce: 3}
+			if i == behind {
+				m.AllGather--
+			}
+			m.Missing, m.Responsive = i == 5, i == 5
+			c.Members = append(c.Members, m)
+		}
+		s, err := ras.Parse(strings.NewReader(rastest.JSON(c)), 1<<20)
+		require.NoError(t, err)
+		return s
+	}
+	for behind := range 4 {
+		h := Judge([]Answer{answer("d/a", at(behind), 0), answer("d/b", at(behind), 10*time.Second)}, Options{Job: "j"})[0]
+		require.Len(t, h.Roots, 1)
+		assert.Equal(t, []int64{int64(behind)}, h.Roots[0].Finding.Ranks)
+		assert.Contains(t, strings.Join(h.Remarks, " "), "rank 5: it is no member any more")
+	}
+	for _, hung := range []bool{false, true} {
+		h := Judge([]Answer{answer("d/a", at(-1), 0), answer("d/b", at(-1), 10*time.Second)}, Options{Job: "j", Hung: hung})[0]
+		assert.Empty(t, h.Roots)
+		assert.Contains(t, strings.Join(h.Remarks, " "), "rank 5: it is no member any more")
+	}
+}
