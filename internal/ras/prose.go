@@ -124,6 +124,9 @@ func (p *proseParser) ofJob(text string) error {
 			return fmt.Errorf("read communicators: got %s ranks; want 1 to %d, and at most %d groups", m[2], maxRanks, maxComms)
 		}
 		p.sizes[group] = size
+		if m[3] != "OK" {
+			p.status.Flagged = m[3]
+		}
 		return nil
 	}
 	if m := proseJob.FindStringSubmatch(text); m != nil && p.status.GPUs == 0 && len(p.sizes) == 0 {

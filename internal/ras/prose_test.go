@@ -163,3 +163,18 @@ func FuzzParseProse(f *testing.F) {
 		}
 	})
 }
+
+func TestParseProse_CutInFrontOfItsWarnings_IsSeen(t *testing.T) {
+	const table = "NCCL version 2.26.2 compiled with CUDA 12.6\nJob summary\n  Nodes  Processes\n      2          4            1          8        8\n" +
+		"Group     Comms\n    0         1         2         4         8         8   RUNNING  "
+	const warning = "#0-0 (fa93daea854b060b) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
+	for text, cut := range map[string]bool{
+		table + "OK\n": false, table + "MISMATCH\n": true, table + "INCOMPLETE,MISMATCH\n": true, table + "MISMATCH\n" + warning: true,
+		table + "MISMATCH\n" + warning + "  7 ranks have launched up to operation 641\n  1 ranks have launched up to operation 640\n  Rank 2 -- GPU 2 managed by process 3002 on node n1\n": false,
+	} {
+		all, err := ParseProse(strings.NewReader(text), 1<<20)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		assert.Equal(t, cut, all[0].Cut(), text)
+	}
+}

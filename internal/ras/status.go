@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // The limits of an answer, beside its bytes.
@@ -43,6 +44,14 @@ type Status struct {
 	Prose bool
 	// GPUs are those of the whole job, as prose counts them; 0 where it does not.
 	GPUs int
+	// Flagged is what prose's table says of a communicator that differs or failed: "MISMATCH".
+	Flagged string
+}
+
+// Cut reports whether an answer in text ends before it says which ranks differ, which its table of
+// communicators announces.
+func (s *Status) Cut() bool {
+	return s.Flagged != "" && !slices.ContainsFunc(s.Comms, func(c Comm) bool { return len(c.Ranks)+len(c.Missing)+len(c.Unlisted) > 0 })
 }
 
 // Comm is one communicator.

@@ -117,8 +117,27 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 	}
 	for i := range out {
 		o.unlisted(&out[i], base)
+		nothingListed(&out[i], answers)
 	}
 	return out
+}
+
+// nothingListed says what is not known where no answer lists a rank, or the text is cut off.
+func nothingListed(h *dumpset.Hang, answers []Answer) {
+	if len(h.Roots) > 0 || h.Verdict == desync.Hang {
+		return
+	}
+	for i := range answers {
+		if s := answers[i].Status; s.Cut() {
+			h.Verdict = desync.Undecided
+			h.MayRun = fmt.Sprintf("the table of communicators in %s says %s, and the answer ends before it says which ranks: save the whole output of ncclras -v", filepath.Base(answers[i].Path), s.Flagged)
+			return
+		}
+	}
+	none := func(a Answer) bool { return !a.Status.Prose && len(a.Status.Comms) == 0 }
+	if !slices.ContainsFunc(answers, func(a Answer) bool { return !none(a) }) {
+		h.Verdict, h.MayRun = desync.Undecided, "NCCL's RAS lists no communicator: ask the port of a job that has made one"
+	}
 }
 
 // better reports whether an answer says more than another.

@@ -187,3 +187,22 @@ func TestJudge_NoMemberAnyMore_HasNoCount(t *testing.T) {
 		assert.Contains(t, strings.Join(h.Remarks, " "), "rank 5: it is no member any more")
 	}
 }
+
+func TestJudge_NothingListed_SaysWhy(t *testing.T) {
+	mismatch := "#0-0 (00000000000000ab) MISMATCH\n"
+	different := mismatch + "  Communicator ranks have different AllGather operation counts\n"
+	for name, text := range map[string]string{"before the warnings": "", "in a warning": mismatch, "in front of counts": different} {
+		t.Run(name, func(t *testing.T) {
+			all, err := ras.ParseProse(strings.NewReader(rastest.Report(4, "", text)), 1<<20)
+			require.NoError(t, err)
+			all[0].Flagged = "MISMATCH"
+			rep := judged(answer("d/a.txt", all[0], 0))
+			assert.Equal(t, desync.Undecided, rep.Verdict)
+			assert.Contains(t, rep.MayRun, "a.txt says MISMATCH, and the answer ends before")
+		})
+	}
+	rep := judged(answer("d/a.json", &ras.Status{}, 0))
+	assert.Contains(t, rep.MayRun, "lists no communicator")
+	rep = judged(answer("d/a.txt", text(t, -1, ""), 0))
+	assert.Contains(t, rep.MayRun, "have launched the same operations")
+}
