@@ -141,6 +141,9 @@ func File(path string) (Format, error) {
 	if isRAS(start) {
 		return RAS, nil
 	}
+	if kind := archive(start); kind != "" {
+		return Unknown, fmt.Errorf("got a %s archive; unpack it, and name the folder", kind)
+	}
 	head := &io.LimitedReader{R: b, N: sniffLimit}
 	f, err := sniffJSON(head)
 	if head.N <= 0 {
@@ -154,6 +157,18 @@ func File(path string) (Format, error) {
 		return RankLog, nil
 	}
 	return f, err
+}
+
+// archive names the format of an archive; empty where content begins as none.
+func archive(head []byte) string {
+	const tarMagicAt = 257
+	switch {
+	case len(head) > tarMagicAt && bytes.HasPrefix(head[tarMagicAt:], []byte("ustar")):
+		return "tar"
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
+		return "zip"
+	}
+	return ""
 }
 
 // gathered reports whether JSON begins as dumps do that somebody gathered: they stand somewhere in
