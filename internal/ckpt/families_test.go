@@ -30,6 +30,7 @@ func TestFamilies_TornSaveOfAnotherFramework(t *testing.T) {
 		return f
 	}
 	nanotron := fstest.MapFS{"latest.txt": document("300")}
+	nanotronSave(t, nanotron, 2, 200)
 	nanotronSave(t, nanotron, 2, 300)
 	titan := job("torchtitan", 100, 200)
 	without("step-200/.metadata")(titan)
