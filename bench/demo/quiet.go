@@ -13,10 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // rhythm is one way in which a job stands still and goes on.
@@ -50,7 +53,8 @@ var rhythms = []rhythm{
 }
 
 // quiet runs healthy jobs that stand still for long now and then, side by side, and prints
-// what was told of them. It fails where any of them was said to hang but the control.
+// what was reported of them. It fails where any of them was reported to hang but the control, and
+// where a stopped process was not reported as such.
 func quiet(ctx context.Context, f *flag.FlagSet, args []string, w io.Writer) error {
 	bin := f.String("bin", "bin", "folder of lockstep, the worker and the plugin")
 	length := f.Duration("for", 10*time.Minute, "how long each runs")
@@ -104,19 +108,35 @@ func (o *quietOutcome) print(w io.Writer, r *rhythm) (wrong int) {
 		l := &o.hangs[i]
 		fmt.Fprintf(w, "  told: %s of rank %d, %s, after %.1f s at a limit of %.1f s in phase %s\n", l.Class, deref(l.Rank), l.Op, l.Still, l.Limit, l.Phase)
 	}
+	stops, others := o.stops()
 	switch {
 	case o.problem != nil:
 		fmt.Fprintf(w, "  failed: %v\n", o.problem)
 	case len(o.stills) == 0:
 		fmt.Fprintf(w, "  failed: it never stood still\n")
-	case r.hangs && len(o.hangs) == 0:
+	case r.hangs && others == 0:
 		fmt.Fprintf(w, "  wrong: nothing was told\n")
-	case !r.hangs && len(o.hangs) > 0:
+	case r.hold != nil && stops == 0:
+		fmt.Fprintf(w, "  wrong: want process_stopped of rank %s\n", heldRank)
+	case !r.hangs && others > 0, r.hold == nil && stops > 0:
 		fmt.Fprintf(w, "  wrong: want none\n")
 	default:
 		return 0
 	}
 	return 1
+}
+
+// stops counts the findings that the held rank is stopped, and all others.
+func (o *quietOutcome) stops() (stops, others int) {
+	for i := range o.hangs {
+		l := &o.hangs[i]
+		if l.Class == model.ClassProcessStopped && strconv.FormatInt(deref(l.Rank), 10) == heldRank {
+			stops++
+		} else {
+			others++
+		}
+	}
+	return stops, others
 }
 
 // run starts the job, lets it stand still, and ends it.
