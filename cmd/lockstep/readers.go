@@ -28,8 +28,11 @@ func (o *analyzeOptions) readers() ([]reader, error) {
 		options.StepPattern = step
 	}
 	return []reader{
-		newTorchReader(options), otlpReader{}, logReader{o.job, o.worldSize, rank},
-		dumpReader{o.job, o.worldSize, o.hung, rank}, rasReader{o.job, o.hung},
+		newTorchReader(options),
+		otlpReader{},
+		logReader{o.job, o.worldSize, rank},
+		dumpReader{o.job, o.worldSize, o.hung, rank},
+		rasReader{o.job, o.hung},
 	}, nil
 }
 

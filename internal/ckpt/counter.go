@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -91,7 +92,7 @@ func (c *counter) alone(beside []counter) string {
 	lags := c.n < c.want && !c.skips && c.domain.Kind == model.DomainOptimizer
 	other := slices.ContainsFunc(beside, func(o counter) bool { return o.of != c.of && o.exact() && !o.shard })
 	if lags && (other || c.shard) {
-		return fmt.Sprint(c.want)
+		return strconv.FormatInt(c.want, 10)
 	}
 	return ""
 }

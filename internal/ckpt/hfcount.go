@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/pickle"
@@ -70,7 +71,7 @@ func (j *hfJob) doubt(c *counter, beside []counter) string {
 		case scheduler && o.exact() && !j.epochwise(c):
 			return fmt.Sprintf("%d, as %s counts every step", c.want, o.of)
 		case o.n == c.n && !o.shard && !j.fp16 && !j.accumulates(c):
-			return fmt.Sprint(c.want)
+			return strconv.FormatInt(c.want, 10)
 		}
 	}
 	return ""

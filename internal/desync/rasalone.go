@@ -5,6 +5,7 @@ package desync
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -221,7 +222,8 @@ func (w *world) spread(lag *lag, fn int32) string {
 		parts[k].ranks = append(parts[k].ranks, w.numberIn(m.rank, lag.group))
 	}
 	slices.SortFunc(parts, func(a, b part) int { return len(b.ranks) - len(a.ranks) })
-	text := ncclName(w.a.names.texts[fn]) + ": "
+	var text strings.Builder
+	text.WriteString(ncclName(w.a.names.texts[fn]) + ": ")
 	for i, p := range parts[:min(len(parts), maxSpread)] {
 		who := ranksText(sorted(p.ranks))
 		if i == 0 && len(p.ranks) > 1 {
@@ -231,11 +233,11 @@ func (w *world) spread(lag *lag, fn int32) string {
 		if i == 0 {
 			verb = " launched "
 		} else {
-			text += ", "
+			text.WriteString(", ")
 		}
-		text += who + verb + number(p.n)
+		text.WriteString(who + verb + number(p.n))
 	}
-	return text
+	return text.String()
 }
 
 // maxSpread bounds the counts of one function that are spelled out.

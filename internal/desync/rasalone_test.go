@@ -177,7 +177,8 @@ func TestSavedAnswers(t *testing.T) {
 		},
 		"it went on, and is even": {
 			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 640, 641); poll(a, 10*time.Second, 650, 650, 650, 650) },
-			false, desync.Healthy, "", model.Optional[int64]{},
+			false, desync.Healthy, "",
+			model.Optional[int64]{},
 		},
 		"even": {
 			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 641, 641) }, false, desync.Undecided, "does not count what has ended", model.Optional[int64]{},
@@ -227,16 +228,24 @@ func TestSavedAnswers_SeveralCommunicators(t *testing.T) {
 	}{
 		"behind in one, even elsewhere": {
 			[4][]counted{{one("a", left, ar, 9)}, {one("a", left, ar, 9), one("c", across, ag, 5)}, {one("b", right, ar, 8)}, {one("b", right, ar, 9), one("c", across, ag, 5)}},
-			model.ClassNotScheduled, []int64{2}, "AllReduce 9", "b", nil,
+			model.ClassNotScheduled,
+			[]int64{2},
+			"AllReduce 9", "b", nil,
 		},
 		"behind here because it waits there": {
 			// 1 is behind 0 in a, and ahead of 3 in c: 3 is the suspect.
 			[4][]counted{{one("a", left, ar, 9)}, {one("a", left, ar, 8), one("c", across, ag, 5)}, {one("b", right, ar, 9)}, {one("b", right, ar, 9), one("c", across, ag, 4)}},
-			model.ClassNotScheduled, []int64{3}, "AllGather 5", "c", []int64{1},
+			model.ClassNotScheduled,
+			[]int64{3},
+			"AllGather 5", "c",
+			[]int64{1},
 		},
 		"a chain of three": {
 			[4][]counted{{one("a", left, ar, 9)}, {one("a", left, ar, 8), one("c", across, ag, 5)}, {one("b", right, ar, 2)}, {one("b", right, ar, 3), one("c", across, ag, 4)}},
-			model.ClassNotScheduled, []int64{2}, "AllReduce 3", "b", []int64{1, 3},
+			model.ClassNotScheduled,
+			[]int64{2},
+			"AllReduce 3", "b",
+			[]int64{1, 3},
 		},
 		"a round": {
 			[4][]counted{{one("a", left, ar, 9), one("d", []int64{0, 1}, ag, 3)}, {one("a", left, ar, 8), one("d", []int64{0, 1}, ag, 4)}, {one("b", right, ar, 9)}, {one("b", right, ar, 9)}},
@@ -244,16 +253,22 @@ func TestSavedAnswers_SeveralCommunicators(t *testing.T) {
 		},
 		"another function in its place": {
 			[4][]counted{
-				{counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 641, ar: 10}}}, {counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 641, ar: 10}}},
-				{counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 640, ar: 11}}}, {counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 641, ar: 10}}},
+				{counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 641, ar: 10}}},
+				{counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 641, ar: 10}}},
+				{counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 640, ar: 11}}},
+				{counted{"w", []int64{0, 1, 2, 3}, map[string]int64{ag: 641, ar: 10}}},
 			},
-			model.ClassMismatchOp, []int64{2}, "AllGather 641", "w", nil,
+			model.ClassMismatchOp,
+			[]int64{2},
+			"AllGather 641", "w", nil,
 		},
 		"none launched yet": {
 			[4][]counted{
 				{one("w", []int64{0, 1, 2, 3}, ar, 1)}, {one("w", []int64{0, 1, 2, 3}, ar, 1)}, {one("w", []int64{0, 1, 2, 3}, ar, 0)}, {one("w", []int64{0, 1, 2, 3}, ar, 1)},
 			},
-			model.ClassNotScheduled, []int64{2}, "AllReduce 1", "w", nil,
+			model.ClassNotScheduled,
+			[]int64{2},
+			"AllReduce 1", "w", nil,
 		},
 		"one is ahead alone": {
 			[4][]counted{

@@ -73,8 +73,9 @@ func TestOneContentUnderTheNamesOfTwoRanks_BothAreTaken(t *testing.T) {
 		"of one older operation": func(d []*frwrite.Dump) { same(d, 3, 0); d[3].Entries = d[3].Entries[1:] },
 	} {
 		for form, write := range map[string]func(*testing.T, []*frwrite.Dump) []string{
-			"in one folder": func(t *testing.T, d []*frwrite.Dump) []string { return write(t, t.TempDir(), "rank_", d) },
+			"in one folder": func(t *testing.T, d []*frwrite.Dump) []string { t.Helper(); return write(t, t.TempDir(), "rank_", d) },
 			"a folder for each": func(t *testing.T, d []*frwrite.Dump) (paths []string) {
+				t.Helper()
 				dir := t.TempDir()
 				for r := range d {
 					one := make([]*frwrite.Dump, len(d))

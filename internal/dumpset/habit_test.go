@@ -131,8 +131,10 @@ func TestJobsThatRunByChance(t *testing.T) {
 func TestJobsThatHang(t *testing.T) {
 	jobs := uneven()
 	delete(jobs, "another one in every step") // in which it says nothing that all wait for one
-	usual := map[string]int{"one is late": 1, "one is a little late": 1, "in another place": 4, "before all": 5, "its buffer wrapped": 2,
-		"its clock hides it": 1, "no two clocks are alike": 1, "clocks are seconds apart": 3}
+	usual := map[string]int{
+		"one is late": 1, "one is a little late": 1, "in another place": 4, "before all": 5, "its buffer wrapped": 2,
+		"its clock hides it": 1, "no two clocks are alike": 1, "clocks are seconds apart": 3,
+	}
 	for name, j := range jobs {
 		require.Contains(t, usual, name)
 		for _, who := range []int{0, 1, j.ranks - 1} {

@@ -170,10 +170,11 @@ func TestTimes_WeightsAlone(t *testing.T) {
 	}{
 		"torchtitan":           {func(_ *testing.T, f fstest.MapFS) { titan(f, 100, true); titan(f, 200, false) }, titan200, 100},
 		"torchtitan, one save": {func(_ *testing.T, f fstest.MapFS) { titan(f, 200, false) }, titan200, 0},
-		"trainer":              {func(t *testing.T, f fstest.MapFS) { hf(t, f, 100); hfModel(t, f, 200) }, "checkpoint-200/model.safetensors", 100},
-		"trainer, each":        {func(t *testing.T, f fstest.MapFS) { hfModel(t, f, 100); hfModel(t, f, 200) }, "checkpoint-200/model.safetensors", 0},
-		"megatron, the last":   {func(t *testing.T, f fstest.MapFS) { megatronRanks(t, f, 200, nil, rngPair) }, rank200, 0},
+		"trainer":              {func(t *testing.T, f fstest.MapFS) { t.Helper(); hf(t, f, 100); hfModel(t, f, 200) }, "checkpoint-200/model.safetensors", 100},
+		"trainer, each":        {func(t *testing.T, f fstest.MapFS) { t.Helper(); hfModel(t, f, 100); hfModel(t, f, 200) }, "checkpoint-200/model.safetensors", 0},
+		"megatron, the last":   {func(t *testing.T, f fstest.MapFS) { t.Helper(); megatronRanks(t, f, 200, nil, rngPair) }, rank200, 0},
 		"megatron, after a whole": {func(t *testing.T, f fstest.MapFS) {
+			t.Helper()
 			megatronRanks(t, f, 100, nil, optimizerPair, rngPair)
 			megatronRanks(t, f, 200, nil, rngPair)
 		}, rank200, 100},

@@ -125,95 +125,120 @@ func TestWeightsOnly(t *testing.T) {
 		"DCP, an optimizer by its state": {func(_ *testing.T, f folder) { put(f, "", 100, "app.w", "app.w.exp_avg", "step") }, epoch.Converged, 100, ""},
 		"DCP, an optimizer of a name":    {func(_ *testing.T, f folder) { put(f, "", 100, "app.w", "my_optim_0.w", "step") }, epoch.Converged, 100, ""},
 
-		"Trainer, save_only_model":        {func(t *testing.T, f folder) { hfModel(t, f, 100); hfModel(t, f, 200) }, preflight.WeightsOnly, none, "save_only_model"},
-		"Trainer, save_only_model since":  {func(t *testing.T, f folder) { hf(t, f, 100); hfModel(t, f, 200) }, preflight.WeightsOnly, 100, "have the job load epoch 100"},
-		"Trainer, save_only_model before": {func(t *testing.T, f folder) { hfModel(t, f, 100); hf(t, f, 200) }, epoch.Converged, newest, ""},
+		"Trainer, save_only_model":        {func(t *testing.T, f folder) { t.Helper(); hfModel(t, f, 100); hfModel(t, f, 200) }, preflight.WeightsOnly, none, "save_only_model"},
+		"Trainer, save_only_model since":  {func(t *testing.T, f folder) { t.Helper(); hf(t, f, 100); hfModel(t, f, 200) }, preflight.WeightsOnly, 100, "have the job load epoch 100"},
+		"Trainer, save_only_model before": {func(t *testing.T, f folder) { t.Helper(); hfModel(t, f, 100); hf(t, f, 200) }, epoch.Converged, newest, ""},
 		"Trainer, save_only_model, scheduler": {func(t *testing.T, f folder) {
+			t.Helper()
 			hfModel(t, f, 200)
 			f["checkpoint-200/scheduler.pt"] = torchFile(t, pair{"last_epoch", 200})
 		}, epoch.Converging, none, "which is absent"},
 		"Trainer, save_only_model, cut off": {func(t *testing.T, f folder) {
+			t.Helper()
 			hf(t, f, 100)
 			hfModel(t, f, 200)
 			f["checkpoint-200/model.safetensors"].Data = f["checkpoint-200/model.safetensors"].Data[:60]
 		}, epoch.Converging, 100, "model.safetensors"},
 		"Trainer, everything in spite of save_only_model": {func(t *testing.T, f folder) {
+			t.Helper()
 			hf(t, f, 200)
 			f["checkpoint-200/training_args.bin"] = torchFile(t, pair{"save_only_model", true})
 		}, epoch.Converged, newest, ""},
 		"Trainer, FSDP, save_only_model": {func(t *testing.T, f folder) {
+			t.Helper()
 			hfModel(t, f, 200)
 			delete(f, "checkpoint-200/model.safetensors")
 			put(f, "checkpoint-200/pytorch_model_fsdp_0", 200, "model.w")
 		}, preflight.WeightsOnly, none, "save_only_model"},
 
 		"Lightning, save_weights_only": {func(t *testing.T, f folder) {
+			t.Helper()
 			f["epoch=0-step=100.ckpt"], f["last.ckpt"] = lightningCkpt(t, 100, pair{"optimizer_states", []any{1}}), lightningCkpt(t, 200)
 		}, preflight.WeightsOnly, 100, "save_weights_only"},
 		"Lightning, of one step": {func(t *testing.T, f folder) {
+			t.Helper()
 			f["epoch=0-step=200.ckpt"], f["last.ckpt"] = lightningCkpt(t, 200, pair{"optimizer_states", []any{1}}), lightningCkpt(t, 200)
 		}, preflight.WeightsOnly, 200, "have the job load epoch=0-step=200.ckpt"},
 		"Lightning, of one step, the other way": {func(t *testing.T, f folder) {
+			t.Helper()
 			f["last.ckpt"], f["epoch=0-step=200.ckpt"] = lightningCkpt(t, 200, pair{"optimizer_states", []any{1}}), lightningCkpt(t, 200)
 		}, epoch.Converged, newest, ""},
 		"Lightning, without optimizers": {func(t *testing.T, f folder) {
+			t.Helper()
 			f["last.ckpt"] = lightningCkpt(t, 200, pair{"optimizer_states", []any{}})
 		}, epoch.Converged, newest, ""},
 		"Lightning, FSDP": {func(t *testing.T, f folder) {
+			t.Helper()
 			put(f, "epoch=0-step=200.ckpt", 200, "model.w")
 			f["epoch=0-step=200.ckpt/meta.pt"] = torchFile(t, pair{"global_step", 200})
 		}, preflight.WeightsOnly, none, "save_weights_only"},
 		"Lightning, FSDP with two optimizers": {func(t *testing.T, f folder) {
+			t.Helper()
 			put(f, "epoch=0-step=200.ckpt", 200, "model.w", "optimizer_0.state.w.x", "optimizer_1.state.w.x")
 			f["epoch=0-step=200.ckpt/meta.pt"] = torchFile(t, pair{"global_step", 200})
 		}, epoch.Converged, newest, ""},
 		"NeMo": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronDist(t, f, "gpt-step=200/weights", 200, nil)
 			delete(f, "latest_checkpointed_iteration.txt")
 		}, preflight.WeightsOnly, none, "no item in .metadata"},
 
 		"Megatron, --no-save-optim": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronRanks(t, f, 100, nil, optimizerPair, rngPair)
 			megatronRanks(t, f, 200, []pair{{"no_save_optim", true}}, rngPair)
 		}, preflight.WeightsOnly, 100, "--no-save-optim"},
 		"Megatron, --no-save-optim of files of its own": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronRanks(t, f, 200, []pair{{"no_save_optim", true}, {"use_distributed_optimizer", true}}, rngPair)
 		}, preflight.WeightsOnly, none, "--no-save-optim"},
 		"Megatron, an optimizer of a file is gone": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronRanks(t, f, 200, []pair{{"no_save_optim", false}, {"use_distributed_optimizer", true}}, optimizerPair, rngPair)
 		}, epoch.Converging, none, "which is absent"},
 		"Megatron, one rank without an optimizer": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronRanks(t, f, 200, nil, optimizerPair, rngPair)
 			f["iter_0000200/mp_rank_01/model_optim_rng.pt"] = megatronRank(t, 200, nil, rngPair)
 		}, epoch.Converging, none, "optimizer mp_rank_01, which is absent"},
-		"Megatron, --no-save-rng": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, []pair{{"no_save_rng", true}}, optimizerPair) }, epoch.Converging, none, "rng mp_rank_00, which is absent"},
+		"Megatron, --no-save-rng": {func(t *testing.T, f folder) {
+			t.Helper()
+			megatronRanks(t, f, 200, []pair{{"no_save_rng", true}}, optimizerPair)
+		}, epoch.Converging, none, "rng mp_rank_00, which is absent"},
 		"Megatron, --no-save-rng since": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronRanks(t, f, 100, nil, optimizerPair, rngPair)
 			megatronRanks(t, f, 200, nil, optimizerPair)
 		}, epoch.Converging, 100, "the first rng state, which is absent"},
 		"Megatron, one rank without random numbers": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronRanks(t, f, 200, nil, optimizerPair, rngPair)
 			f["iter_0000200/mp_rank_01/model_optim_rng.pt"] = megatronRank(t, 200, nil, optimizerPair)
 		}, epoch.Converging, none, "rng mp_rank_01, which is absent"},
-		"another form of Megatron, never random numbers": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, nil, optimizerPair) }, epoch.Converged, newest, ""},
-		"Megatron, whole": {func(t *testing.T, f folder) { megatronRanks(t, f, 200, nil, optimizerPair, rngPair) }, epoch.Converged, newest, ""},
+		"another form of Megatron, never random numbers": {func(t *testing.T, f folder) { t.Helper(); megatronRanks(t, f, 200, nil, optimizerPair) }, epoch.Converged, newest, ""},
+		"Megatron, whole": {func(t *testing.T, f folder) { t.Helper(); megatronRanks(t, f, 200, nil, optimizerPair, rngPair) }, epoch.Converged, newest, ""},
 		"Megatron, torch_dist, --no-save-optim": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronDist(t, f, "iter_0000100", 100, nil, "optimizer.state.exp_avg.w", "rng_state/shard_0_1")
 			megatronDist(t, f, "iter_0000200", 200, []pair{{"no_save_optim", true}}, "rng_state/shard_0_1")
 		}, preflight.WeightsOnly, 100, "--no-save-optim"},
 		"Megatron, torch_dist, --no-save-rng": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronDist(t, f, "iter_0000200", 200, []pair{{"no_save_rng", true}}, "optimizer.state.exp_avg.w")
 		}, epoch.Converging, none, "rng rng_state, which is absent"},
 		"Megatron, torch_dist, no rng since": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronDist(t, f, "iter_0000100", 100, nil, "optimizer.state.exp_avg.w", "rng_state/shard_0_1")
 			megatronDist(t, f, "iter_0000200", 200, nil, "optimizer.state.exp_avg.w")
 		}, epoch.Converging, 100, "the first rng state, which is absent"},
 		"Megatron, a model to begin from": {func(t *testing.T, f folder) {
+			t.Helper()
 			megatronDist(t, f, "release", 0, nil)
 			f["latest_checkpointed_iteration.txt"] = text("release")
 		}, epoch.Converged, 0, ""},
 
 		"DeepSpeed without an optimizer": {func(t *testing.T, f folder) {
+			t.Helper()
 			f["latest"] = text("global_step200")
 			f["global_step200/mp_rank_00_model_states.pt"] = torchFile(t, pair{"global_steps", 200}, pair{"dp_world_size", 1}, pair{"mp_world_size", 1},
 				pair{"optimizer", nil}, pair{"ds_config", []pair{{"zero_optimization", []pair{{"stage", 0}}}}})

@@ -60,7 +60,6 @@ func faultOf(s []byte, inTrace bool) (text string, w weight) {
 	bare := string(bytes.TrimSpace(trimmed))
 	switch {
 	case bare == "Killed" || bare == "Segmentation fault (core dumped)" || bare == "Aborted (core dumped)" || bare == "Bus error (core dumped)":
-		named = true
 		if bare[0] == 'A' {
 			return bare, weightResult
 		}

@@ -92,7 +92,7 @@ func (s *Set) comms(world int64, known bool) map[group][]*comm {
 		for _, part := range parts {
 			c := &comm{group: g, seqs: map[int64]waits{}, least: -1}
 			s.fill(c, part)
-			c.place(part, world, known, len(parts) == 1 && !(g.unnamed() && s.subgroups))
+			c.place(part, world, known, len(parts) == 1 && (!g.unnamed() || !s.subgroups))
 			out[g] = append(out[g], c)
 		}
 	}

@@ -26,7 +26,7 @@ func TestJudge_EarlierHangs_AreForgotten(t *testing.T) {
 		var b strings.Builder
 		for r := range int64(4) {
 			if r == absent {
-				b.WriteString(fmt.Sprintf(outOfMemory, r, r))
+				fmt.Fprintf(&b, outOfMemory, r, r)
 				continue
 			}
 			b.WriteString(at(r, seq))
@@ -134,7 +134,7 @@ func TestJudge_RankInTheNode_IsTheJobsWhereConfirmed(t *testing.T) {
 			if r == 2 {
 				text = "Traceback (most recent call last):\n" + fmt.Sprintf("[default%d]:", r%4) + "ValueError: bad"
 			}
-			b.WriteString(fmt.Sprintf("[default%d]:%s\n", r%4, text))
+			fmt.Fprintf(&b, "[default%d]:%s\n", r%4, text)
 		}
 		return b.String()
 	}

@@ -84,7 +84,9 @@ func text(line []byte) []byte {
 			continue
 		}
 		if i+1 < len(line) && line[i+1] == '[' {
-			for i += 2; i < len(line) && (line[i] < '@' || line[i] > '~'); i++ {
+			i += 2
+			for i < len(line) && (line[i] < '@' || line[i] > '~') {
+				i++
 			}
 		}
 	}

@@ -66,8 +66,7 @@ const anyRank = -1
 // parts splits an answer by which communicators share processes.
 func parts(s *Status) (all []*Status) {
 	of := make([]int, len(s.Comms)) // the first communicator of its part
-	var root func(i int) int
-	root = func(i int) int {
+	root := func(i int) int {
 		for of[i] != i {
 			of[i] = of[of[i]]
 			i = of[i]

@@ -177,11 +177,11 @@ func capital(s string) string {
 // noDataText says why nothing can be told.
 func noDataText(h *dumpset.Hang) string {
 	if h.Logs {
-		text := "Cannot tell: no log says that an operation timed out."
+		text := []string{"Cannot tell: no log says that an operation timed out."}
 		for _, what := range h.Problems {
-			text += " " + capital(what) + "."
+			text = append(text, capital(what)+".")
 		}
-		return text
+		return strings.Join(text, " ")
 	}
 	if h.Ranks == 0 {
 		return "Cannot tell: no dump could be read."

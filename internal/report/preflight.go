@@ -25,7 +25,8 @@ const (
 // it, and the saves that there are.
 func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
 	p := &printer{Style: style}
-	colour, text := green, ""
+	colour := green
+	var text string
 	switch {
 	case r.Verdict == preflight.Empty:
 		text = "No checkpoint: first start. The folder is empty, as --allow-empty accepts."

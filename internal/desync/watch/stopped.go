@@ -4,9 +4,9 @@ package watch
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -124,7 +124,7 @@ const sureHeld = 0.99
 func heldAction(s *model.RankState) string {
 	pid := "PID"
 	if s.Rank.PID.OK {
-		pid = fmt.Sprint(s.Rank.PID.V)
+		pid = strconv.FormatInt(s.Rank.PID.V, 10)
 	}
 	switch s.Process {
 	case model.ProcessTraced:
