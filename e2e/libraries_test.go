@@ -207,7 +207,7 @@ func (s librarySaves) judge(t *testing.T, dir string) {
 	assert.Equal(t, s.want == 0, a.Safe, "%s", a.Why)
 	assert.Contains(t, a.Why, s.why)
 	if s.newest != unsaid {
-		assert.EqualValues(t, s.newest, *cmp.Or(a.Frontier, ptr(none)), "newest step that can be resumed from")
+		assert.Equal(t, s.newest, *cmp.Or(a.Frontier, ptr(none)), "newest step that can be resumed from")
 	}
 }
 
