@@ -46,7 +46,7 @@ func dumpsVerdict(r *dumpset.Result) report.Verdict {
 	return verdict
 }
 
-// namesRanks reports whether somebody is named, with whatever confidence.
+// namesRanks reports whether a finding names a rank, with whatever confidence.
 func namesRanks(h *dumpset.Hang) bool {
 	return slices.ContainsFunc(h.Roots, func(r desync.Root) bool { return r.Finding.RanksCount.V > 0 || len(r.Finding.Ranks) > 0 })
 }

@@ -44,7 +44,7 @@ type Dump struct {
 	Format     Format
 	Version    Version
 	LibVersion string // of the communication library; empty where not recorded
-	// Rank and Host are what somebody who gathered dumps wrote into it; -1 and empty: nothing.
+	// Rank and Host are what a gathering script wrote into it; -1 and empty: nothing.
 	Rank int64
 	Host string
 

@@ -171,7 +171,7 @@ func archive(head []byte) string {
 	return ""
 }
 
-// gathered reports whether JSON begins as dumps do that somebody gathered: they stand somewhere in
+// gathered reports whether JSON begins as gathered dumps do: they are somewhere in
 // it, perhaps within strings, as text or as a pickle in base64.
 func gathered(head []byte) bool {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
