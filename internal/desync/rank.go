@@ -174,7 +174,7 @@ func (a *Analyzer) comm(v *view, c *model.CommState, self int64) int32 {
 	}
 	for i := range c.Frontiers {
 		f := &c.Frontiers[i]
-		to.fronts = append(to.fronts, front{
+		to.raise(front{
 			fn: a.names.of(f.Func), enqueued: f.Enqueued.Or(none), completed: f.Completed.Or(none), kept: f.FirstKept.Or(none),
 		})
 	}
@@ -255,7 +255,8 @@ func (v *view) reach() {
 	}
 }
 
-// move gives operations the groups that their communicators have now.
+// move gives operations the groups that their communicators have now. A rank may list a communicator
+// both with and without its members: they are one.
 func (v *view) move(to map[int32]int32) {
 	if len(to) == 0 {
 		return
@@ -268,6 +269,31 @@ func (v *view) move(to map[int32]int32) {
 		}
 	}
 	sort.Slice(v.comms, func(i, j int) bool { return v.comms[i].group < v.comms[j].group })
+	last := 0
+	for i := 1; i < len(v.comms); i++ {
+		if v.comms[i].group == v.comms[last].group {
+			v.comms[last].join(&v.comms[i])
+			continue
+		}
+		last++
+		v.comms[last] = v.comms[i]
+	}
+	v.comms = v.comms[:last+1]
+}
+
+// join adds what another list of the same communicator has.
+func (c *comm) join(o *comm) {
+	c.p2pShared, c.inferred, c.gloo = c.p2pShared || o.p2pShared, c.inferred || o.inferred, c.gloo || o.gloo
+	c.untracked, c.place = named(c.untracked, o.untracked), max(c.place, o.place)
+	for _, f := range o.fronts {
+		c.raise(f)
+	}
+}
+
+// raise adds a frontier; of a function that is listed twice, the higher numbers count.
+func (c *comm) raise(f front) {
+	to := c.front(f.fn, true)
+	to.enqueued, to.completed, to.kept = max(to.enqueued, f.enqueued), max(to.completed, f.completed), max(to.kept, f.kept)
 }
 
 // comm returns the communicator of a group; nil where the view does not know it.

@@ -3,10 +3,14 @@
 package desync_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/desync/statetest"
 )
 
 // Of several ranks without a state the operation is the one that comes first, and the candidates that
@@ -72,4 +76,27 @@ rank 3: D=41/40`)
 	assert.Equal(t, []int64{2}, f.Candidates)
 	assert.Equal(t, "D", f.CommName)
 	assert.Contains(t, f.Op, "41")
+}
+
+// A rank may list a communicator twice, with its members and without: the two are one.
+func TestListedWithAndWithoutMembers_IsOneCommunicator(t *testing.T) {
+	for _, first := range []string{"with", "without"} {
+		c := statetest.Read(t, `
+group D 0-3
+rank 0-1: D=41/40
+rank 2: D=40/40
+rank 3: D=41/40`)
+		for i := range c.States {
+			comms := c.States[i].Comms
+			bare := comms[0]
+			bare.Members, bare.Frontiers = nil, nil
+			c.States[i].Comms = append(comms, bare)
+			if first == "without" {
+				slices.Reverse(c.States[i].Comms)
+			}
+		}
+		rep := judge(c, desync.NewDefaultConfig(), 0)
+		require.Len(t, rep.Roots, 1, first)
+		assert.Equal(t, []int64{2}, rep.Roots[0].Finding.Candidates, first)
+	}
 }
