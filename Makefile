@@ -116,8 +116,8 @@ e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bi
 NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
 
 .PHONY: e2e-torch
-e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) bin/torch-libraries ## Test the hooks of lockstep_scope on PyTorch, on several processes
-	PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
+e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) bin/torch-libraries ## Test the hooks of lockstep_scope on PyTorch, on several processes (HOOKS=full: all of these)
+	$(if $(HOOKS),LOCKSTEP_TESTS=$(HOOKS)) PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
 	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
 	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) LOCKSTEP_TORCH_LIBRARIES=$(abspath bin/torch-libraries) $(GO) test -trimpath -count=1 -timeout 20m -parallel 3 -v -run '^TestTorch' ./...
 

@@ -34,6 +34,8 @@ def size(quick, full):
     return full if tier == "full" else quick
 
 
+full_tier = unittest.skipUnless(size(False, True), "the full tier has it: LOCKSTEP_TESTS=full")
+
 # How long ranks may take together, seconds, and how long the others may take once one has failed.
 RANKS_LIMIT = 150
 FAILED_LIMIT = 10

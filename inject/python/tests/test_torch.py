@@ -6,7 +6,7 @@ import unittest
 from collections import Counter
 
 from . import ring
-from .helper import Case, needs_torch
+from .helper import Case, full_tier, needs_torch, size
 
 STEPS = ("forward", "backward", "optimizer", "data_loading")
 
@@ -44,6 +44,7 @@ class Training(Case):
         """)
         self.assertEqual(without_collections(self.ring()), ["data_loading"] * 3)
 
+    @full_tier
     def test_steps_of_the_program(self):
         self.run_program("""
             import torch, lockstep_scope
@@ -56,6 +57,7 @@ class Training(Case):
         """)
         self.assertEqual(self.ring().steps, [100, 101])
 
+    @full_tier
     def test_only_the_first_optimizer_ends_a_step(self):
         self.run_program("""
             import torch
@@ -96,6 +98,7 @@ class Training(Case):
         got = Counter(self.ring().names())
         self.assertEqual([got[name] for name in ("forward", "optimizer", "backward")], [2, 1, 2])
 
+    @full_tier
     def test_submodules(self):
         self.run_program("""
             import torch
@@ -166,6 +169,7 @@ class Training(Case):
         """)
         self.assertEqual(out.split(), ["pause", "profiling", "resume", "pause", "again", "resume", "alone"])
 
+    @full_tier
     def test_torchscript(self):
         self.run_program("""
             import torch
@@ -185,6 +189,7 @@ class Training(Case):
             assert torch.jit._builtins._find_builtin(torch.save) == "aten::save"
         """)
 
+    @full_tier
     def test_failed_calls_are_not_kept(self):
         self.run_program("""
             import gc, torch, weakref
@@ -263,25 +268,27 @@ DISTRIBUTED = """
 @needs_torch
 class Distributed(Case):
     def test_weights_are_the_same_bit_by_bit(self):
-        for size, options in ((3, "{}"), (3, "dict(gradient_as_bucket_view=True)"),
-                              (2, "dict(gradient_as_bucket_view=True, static_graph=True)")):  # fmt: skip
+        jobs = ((3, "{}"), (3, "dict(gradient_as_bucket_view=True)"),
+                (2, "dict(gradient_as_bucket_view=True, static_graph=True)"))  # fmt: skip
+        for ranks, options in jobs[:size(1, len(jobs))]:
             code = f"    options = {options}\n" + DISTRIBUTED
-            with self.subTest(size=size, options=options):
+            with self.subTest(ranks=ranks, options=options):
                 for path in self.rings.iterdir():
                     path.unlink()
-                plain = self.run_ranks(code, size, under=None)
+                plain = self.run_ranks(code, ranks, under=None)
                 self.assertEqual(ring.read(self.rings), [])
-                hooked = self.run_ranks(code, size)
+                hooked = self.run_ranks(code, ranks)
                 self.assertEqual(hooked, plain)
                 self.assertEqual(len(set(plain)), 1)
                 rings = ring.read(self.rings)
                 buckets = [[o["seq"] for o in r.ops if o["func"] == "AllReduce"] for r in rings]
-                if size == 3 and "view" in options:  # not hooked: it would not be the same
+                if ranks == 3 and "view" in options:  # not hooked: it would not be the same
                     self.assertEqual(buckets, [[]] * 3)
                 else:
                     self.assertEqual(sorted(buckets[0]), list(range(len(buckets[0]))))
                     self.assertGreaterEqual(len(buckets[0]), 2 * 5)
 
+    @full_tier
     def test_hooks_of_the_program(self):
         self.run_ranks("""
             import torch, torch.distributed as dist
@@ -332,6 +339,7 @@ class Distributed(Case):
             ends = [o["end"] for o in r.ops if o["func"] == "AllReduce"]
             self.assertEqual((len(ends), ends.count(0)), (40, 0))
 
+    @full_tier
     def test_a_model_pickles_and_copies(self):
         self.run_program("""
             import copy, io, torch, torch.distributed as dist
@@ -350,6 +358,7 @@ class Distributed(Case):
         """)
         self.assertEqual(len(self.ring().ops), 3)  # the model's, and of two copies made before its first forward
 
+    @full_tier
     def test_weights_after_join_and_built_in_hooks(self):
         code = """
             import hashlib, torch, torch.distributed as dist
