@@ -15,9 +15,10 @@ import (
 
 // actions are what an operator would do next.
 var actions = map[watch.Class]string{
-	watch.Mixed:   "do not resume from this save: take the newest that can be recovered, and delete what is newer",
-	watch.Partial: "do not resume from this save; look at the writer of the first domain that is missing",
-	watch.Revoked: "find what deleted it (retention, a cleaner, a disk) before the job needs it; lockstep preflight says what is there",
+	watch.Mixed:       "do not resume from this save: take the newest that can be recovered, and delete what is newer",
+	watch.Partial:     "do not resume from this save; look at the writer of the first domain that is missing",
+	watch.WeightsOnly: "resume from the newest save that can be recovered, or begin a job from these weights; if the job was to be resumed from it, have it save its optimizer, too",
+	watch.Revoked:     "find what deleted it (retention, a cleaner, a disk) before the job needs it; lockstep preflight says what is there",
 }
 
 // findings makes what the watch says what is told everywhere; the caller holds the watch.
@@ -42,7 +43,10 @@ func (h *hub) finding(e *watch.Episode, frontier model.Optional[int64], now time
 		Op: fmt.Sprintf("save %d", e.Save), Confidence: 1, Action: actions[e.Class],
 		ID: model.FindingID(e.Job, model.FindingEpoch, fmt.Sprintf("%s %d", e.Generation, e.Save), e.Began.UnixNano()),
 	}
-	if e.Class == watch.Partial { // it may be a job that was stopped: nothing is lost but the save
+	switch {
+	case e.Class == watch.WeightsOnly && frontier.OK: // the job was made to save so, and can go on from another
+		f.Severity = model.SeverityInfo
+	case e.Class == watch.Partial, e.Class == watch.WeightsOnly: // it may be a job that was stopped: nothing is lost but the save
 		f.Severity = model.SeverityWarn
 	}
 	setStatus(&f, e.Revision, e.Ended)

@@ -105,7 +105,7 @@ func TestANameOfAClassIsFound(t *testing.T) {
 // elsewhere are the kind and classes that are told from what no row has.
 var elsewhere = []string{
 	model.FindingClock, model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted,
-	model.FindingEpoch, model.ClassMixed, model.ClassPartial, model.ClassRevoked, model.ClassFleetMixed,
+	model.FindingEpoch, model.ClassMixed, model.ClassPartial, model.ClassWeightsOnly, model.ClassRevoked, model.ClassFleetMixed,
 }
 
 // ofDesync are the kind and the classes of hangs, which have an engine.
@@ -195,8 +195,8 @@ func TestOfKnowsItsRowsAndClasses(t *testing.T) {
 	assert.False(t, ok)
 	_, ok = Of(CUPTI, Class{Kind: "straggler", Name: "nobody"})
 	assert.False(t, ok)
-	// The data model has 9, 16, 4, 10, 4 and 1 classes, and 4 causes are told of a host.
-	assert.Len(t, Classes(), 9+4+16+4+10+4+1)
+	// The data model has 9, 16, 4, 10, 5 and 1 classes, and 4 causes are told of a host.
+	assert.Len(t, Classes(), 9+4+16+4+10+5+1)
 	for _, c := range Classes() {
 		for _, r := range Rows {
 			cell, ok := Of(r, c)

@@ -90,7 +90,7 @@ var kinds = []struct {
 		"nic_down", "flap", "congestion", "imbalance", "degraded", "asymmetry", "path_loss", "host_unreachable",
 		"transport_mismatch", "misconfigured",
 	}},
-	{model.FindingEpoch, []string{model.ClassMixed, model.ClassPartial, model.ClassRevoked, model.ClassFleetMixed}},
+	{model.FindingEpoch, []string{model.ClassMixed, model.ClassPartial, model.ClassWeightsOnly, model.ClassRevoked, model.ClassFleetMixed}},
 	{"crash", []string{"first_failure"}},
 }
 

@@ -18,6 +18,8 @@ type group struct {
 	world    model.Optional[int64]
 	domains  []ckpt.Domain // one of each, in a fixed order
 	unproven string
+	weights  ckpt.Weights
+	alone    bool      // it is complete, and of weights alone
 	first    time.Time // write of any
 	shaky    bool      // a part could not be read at all
 }
@@ -43,6 +45,7 @@ func (w *Watcher) group(root *ckpt.Root) []group {
 		g.world = model.Optional[int64]{V: max(g.world.V, s.World.V), OK: g.world.OK || s.World.OK}
 		g.domains = append(g.domains, s.Domains...)
 		g.unproven = cmp.Or(g.unproven, unproven(s))
+		g.weights.Add(s, w.cfg.Where != "")
 		if at := s.FirstWrite; !at.IsZero() && (g.first.IsZero() || at.Before(g.first)) {
 			g.first = at
 		}
@@ -50,8 +53,26 @@ func (w *Watcher) group(root *ckpt.Root) []group {
 	}
 	for i := range all {
 		all[i].merge()
+		all[i].judgeWeights()
 	}
 	return all
+}
+
+// judgeWeights notes that the saves are complete, and of weights alone: whatever their times say, a resume can not
+// take them.
+func (g *group) judgeWeights() {
+	if !g.weights.Alone() || g.unproven != "" {
+		return
+	}
+	domains := make([]ckpt.Domain, 0, len(g.domains))
+	for i := range g.domains {
+		d := g.domains[i].Trusted(model.Some(g.epoch))
+		if d.Kind != model.DomainTracker && (d.State != model.DomainCommitted || d.Epoch != model.Some(g.epoch)) {
+			return
+		}
+		domains = append(domains, d)
+	}
+	g.domains, g.alone = domains, true
 }
 
 // merge leaves the least of each domain.

@@ -20,6 +20,11 @@ func (w *Watcher) vanish(root *ckpt.Root, now time.Time) {
 		}
 	}
 	for k, s := range w.domains {
+		if s.look != w.revision && k.domain == w.noOptimizer() && !shaky[k.save] {
+			w.takeBack(s, &model.EpochObservation{Revision: 2 * w.revision}, hasOptimizer)
+			w.remove(k)
+			continue
+		}
 		if s.look == w.revision || s.said.State == model.DomainAbsent {
 			continue
 		}

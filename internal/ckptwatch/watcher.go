@@ -161,6 +161,10 @@ func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
 			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, bounded.Text(why, bounded.MaxName)
 		}
 	}
+	if g.alone {
+		doubt(g.weights.Sentence())
+	}
+	w.noteWeights(of, g)
 	for _, d := range g.domains {
 		o := of
 		o.Domain = model.Domain{Kind: d.Kind, ID: bounded.Text(d.ID+w.where(), bounded.MaxName)}
@@ -288,12 +292,16 @@ func (s *seen) hold() {
 
 // withdraw has what was told of a domain taken back, where it was told of another set of domains.
 func (w *Watcher) withdraw(s *seen, now *model.EpochObservation) {
-	if s.said.Generation == now.Generation {
-		return
+	if s.said.Generation != now.Generation {
+		w.takeBack(s, now, "it is of another number of ranks")
 	}
+}
+
+// takeBack takes back what was told of a domain, with the revision of what is known now.
+func (w *Watcher) takeBack(s *seen, now *model.EpochObservation, why string) {
 	s.held = model.Optional[int64]{}
 	was := s.said
-	was.State, was.Epoch, was.Witness, was.Parts = model.DomainWithdrawn, model.Optional[int64]{}, "it is of another number of ranks", 0
+	was.State, was.Epoch, was.Witness, was.Parts = model.DomainWithdrawn, model.Optional[int64]{}, why, 0
 	was.Revision = now.Revision
 	k := withdrawn{key{was.Save, was.Domain}, was.Generation}
 	n := &seen{said: was, look: w.revision}

@@ -52,7 +52,9 @@ const (
 
 	ClassMixed   = "mixed"   // domains hold different epochs
 	ClassPartial = "partial" // some confirm it, others do not, and none moves
-	ClassRevoked = "revoked" // the newest that could be recovered can be no more
+	// ClassWeightsOnly: all of it that is there confirms it, and there is no optimizer.
+	ClassWeightsOnly = "weights_only"
+	ClassRevoked     = "revoked" // the newest that could be recovered can be no more
 	// ClassFleetMixed: members of a communicator run versions that may not mix.
 	ClassFleetMixed = "fleet_mixed"
 

@@ -39,9 +39,10 @@ type EpochMissing struct {
 
 // epochClaims say what each class is; the sentence goes on with what decided it.
 var epochClaims = map[string]string{
-	model.ClassMixed:   "save %d is mixed",
-	model.ClassPartial: "save %d is not whole, and nothing of it moves",
-	model.ClassRevoked: "save %d, the newest that could be recovered, can be no more",
+	model.ClassMixed:       "save %d is mixed",
+	model.ClassPartial:     "save %d is not whole, and nothing of it moves",
+	model.ClassWeightsOnly: "save %d is complete, weights only: cannot resume training",
+	model.ClassRevoked:     "save %d, the newest that could be recovered, can be no more",
 }
 
 // ofEpoch says what is wrong with a save, who does not fit, and what can be recovered.
@@ -64,7 +65,7 @@ func ofEpoch(f *model.Finding) string {
 				fmt.Fprintf(&b, " (%s)", first(h.First, h.Domains))
 			}
 		}
-	} else if len(ev.Missing) > 0 {
+	} else if len(ev.Missing) > 0 && f.Class != model.ClassWeightsOnly {
 		fmt.Fprintf(&b, ": %d of %d domains do not confirm it, the first %s, which is %s", ev.MissingCount, ev.Domains, ev.Missing[0].Domain, ev.Missing[0].State)
 	}
 	if ev.Frontier == nil {

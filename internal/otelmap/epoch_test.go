@@ -24,6 +24,9 @@ func TestEpochSentences(t *testing.T) {
 		"job j: epoch (revoked): save 20, the newest that could be recovered, can be no more; no save is known that can be recovered (confidence 1.00)": {
 			Class: model.ClassRevoked, Evidence: `{"save":20}`,
 		},
+		"job j: epoch (weights_only): save 20 is complete, weights only: cannot resume training; the newest that can be recovered is 10 (confidence 1.00)": {
+			Class: model.ClassWeightsOnly, Evidence: `{"save":20,"domains":3,"missing":[{"domain":"optimizer","state":"absent"}],"missing_count":2,"frontier":10}`,
+		},
 		"job j: epoch (mixed) (confidence 1.00)":     {Class: model.ClassMixed, Evidence: `{`},
 		"job j: epoch (something) (confidence 1.00)": {Class: "something", Evidence: `{"save":20}`},
 	} {

@@ -97,11 +97,8 @@ func observations(e model.Optional[int64], s *ckpt.Save, where string, trusted b
 	out := make([]model.EpochObservation, 0, len(s.Domains))
 	for i := range s.Domains {
 		d := s.Domains[i]
-		if trusted && d.Late {
-			d.State = model.DomainCommitted
-			if !d.Own {
-				d.Epoch = e
-			}
+		if trusted {
+			d = d.Trusted(e)
 		}
 		out = append(out, model.EpochObservation{
 			Save: e.V, Domain: model.Domain{Kind: d.Kind, ID: d.ID + where},

@@ -31,10 +31,9 @@ type Save struct {
 	WeightsOnly string
 	Export      bool
 	contents    epoch.Verdict // without what only times put in doubt
-	several     bool          // it has parts in several places
-	full        []string      // paths of those of several saves that have more than weights
-	unproven    string        // why it is unknown although all domains confirm
-	misnamed    string        // why its epoch is not what its name says
+	weights     ckpt.Weights
+	unproven    string // why it is unknown although all domains confirm
+	misnamed    string // why its epoch is not what its name says
 }
 
 // Problem is a problem of a place.

@@ -11,23 +11,14 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 )
 
-// addState notes whether one of the saves of an epoch has more than weights. In one place, one such save is
-// enough for a resume; of several places each must have its part.
+// addState notes whether one of the saves of an epoch has more than weights.
 func (s *Save) addState(of *ckpt.Save, places int) {
-	switch {
-	case of.WeightsOnly == "":
-		s.full = append(s.full, of.Path)
-	case s.WeightsOnly == "" || places > 1:
-		s.WeightsOnly = of.WeightsOnly
-	}
-	s.Export = s.Export || of.Export
-	s.several = s.several || places > 1
+	s.weights.Add(of, places > 1)
+	s.WeightsOnly, s.Export = s.weights.Why, s.weights.Export
 }
 
 // resumable reports whether training can go on from a save that is whole.
-func (s *Save) resumable() bool {
-	return s.WeightsOnly == "" || s.Export || len(s.full) > 0 && !s.several
-}
+func (s *Save) resumable() bool { return !s.weights.Alone() }
 
 // IsWeightsOnly reports whether the save has weights and nothing else of a job, as an export has by its nature.
 func (s *Save) IsWeightsOnly() bool { return s.Export || !s.resumable() }
@@ -46,11 +37,11 @@ func (r *Result) weightsOnly(s *Save) bool {
 	if s.WeightsOnly == "" || s.Export || r.accept.WeightsOnly {
 		return false
 	}
-	if s.resumable() && slices.ContainsFunc(r.Resumes, func(p Pointer) bool { return slices.Contains(s.full, p.Path) }) {
+	if s.resumable() && slices.ContainsFunc(r.Resumes, func(p Pointer) bool { return slices.Contains(s.weights.Full, p.Path) }) {
 		return false
 	}
 	r.Verdict = WeightsOnly
-	r.Why = "complete, weights only: cannot resume training, as " + s.WeightsOnly + "; " + r.instead(s)
+	r.Why = s.weights.Sentence() + "; " + r.instead(s)
 	return true
 }
 
@@ -59,7 +50,7 @@ func (r *Result) instead(s *Save) string {
 	const accept = "accept it as initial weights with --allow-weights-only"
 	switch {
 	case r.Frontier.OK && r.Frontier == s.Epoch:
-		return fmt.Sprintf("have the job load %s, or %s", strings.Join(s.full, ", "), accept)
+		return fmt.Sprintf("have the job load %s, or %s", strings.Join(s.weights.Full, ", "), accept)
 	case r.Frontier.OK:
 		return fmt.Sprintf("have the job load epoch %d, the newest that can be resumed from, or %s", r.Frontier.V, accept)
 	}

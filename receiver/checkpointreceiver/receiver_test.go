@@ -245,3 +245,30 @@ func TestLooksByItself(t *testing.T) {
 		assert.Equal(t, n, sink.LogRecordCount())
 	})
 }
+
+// A save of weights alone is whole, and nothing that a job can recover: it is told so as preflight does.
+func TestWeightsAloneAreNotConfirmed(t *testing.T) {
+	for name, of := range map[string]func(dir string) string{
+		"a folder of saves": filepath.Dir,
+		"a save":            func(dir string) string { return dir },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "step-100")
+			require.NoError(t, os.Mkdir(dir, 0o755))
+			for file, data := range ckptsim.DCPOf(100, 2, "w") {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
+			}
+			b := start(t, RootConfig{Path: of(dir), JobID: "job"}, nil)
+			b.look()
+			require.Equal(t, epoch.Converging, b.verdict(t, 100))
+			var said []string
+			for _, o := range b.observations(t) {
+				if o.Domain.Kind == model.DomainOptimizer {
+					said = append(said, string(o.State)+": "+o.Witness)
+				}
+			}
+			require.Len(t, said, 1)
+			assert.Contains(t, said[0], "absent: complete, weights only: cannot resume training, as no item in .metadata is of an optimizer")
+		})
+	}
+}

@@ -61,9 +61,10 @@ type Class string
 
 // Classes.
 const (
-	Mixed   Class = model.ClassMixed   // domains hold different epochs
-	Partial Class = model.ClassPartial // some confirm, others do not, and none moves
-	Revoked Class = model.ClassRevoked // it was the newest that the job could recover, and there is no newer
+	Mixed       Class = model.ClassMixed       // domains hold different epochs
+	Partial     Class = model.ClassPartial     // some confirm, others do not, and none moves
+	WeightsOnly Class = model.ClassWeightsOnly // all that is there confirms, and there is no optimizer
+	Revoked     Class = model.ClassRevoked     // it was the newest that the job could recover, and there is no newer
 )
 
 // Episode is one thing that is wrong, from when it was first told to its end.

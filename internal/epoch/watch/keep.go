@@ -159,8 +159,8 @@ func (k *kept) check(cfg *Config) error {
 		switch {
 		case e.Job == "":
 			return fmt.Errorf("check episodes: %d: got no job; want one", i)
-		case e.Class != Mixed && e.Class != Partial && e.Class != Revoked:
-			return fmt.Errorf("check episodes: %d: got class %.40q; want mixed, partial or revoked", i, e.Class)
+		case e.Class != Mixed && e.Class != Partial && e.Class != WeightsOnly && e.Class != Revoked:
+			return fmt.Errorf("check episodes: %d: got class %.40q; want mixed, partial, weights_only or revoked", i, e.Class)
 		case e.Revision < 1:
 			return fmt.Errorf("check episodes: %d: got revision %d; want 1 or more", i, e.Revision)
 		}

@@ -244,7 +244,7 @@ func TestSnapshotsThatAreNotRight(t *testing.T) {
 		`{"version": 2}`: "restore saves: check version: got 2; want 1",
 		`{"version": 1, "frontiers": [{"job": "j", "save": 5}, {"save": 7}]}`:                                "check frontiers: 1: got job \"\" and 0 observers; want a job",
 		`{"version": 1, "frontiers": [{"job": "j", "save": 5}], "episodes": [{"class": "mixed"}]}`:           "check episodes: 0: got no job",
-		`{"version": 1, "frontiers": [{"job": "j", "save": 5}], "episodes": [{"job": "j", "class": "odd"}]}`: `check episodes: 0: got class "odd"; want mixed, partial or revoked`,
+		`{"version": 1, "frontiers": [{"job": "j", "save": 5}], "episodes": [{"job": "j", "class": "odd"}]}`: `check episodes: 0: got class "odd"; want mixed, partial, weights_only or revoked`,
 		`{"version": 1, "episodes": [{"job": "j", "class": "mixed"}]}`:                                       "check episodes: 0: got revision 0; want 1 or more",
 		many: "check episodes: got 5001; want at most",
 	} {

@@ -224,6 +224,9 @@ func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
 	case epoch.MixedEpoch:
 		return Mixed, true
 	case epoch.Converging:
+		if weightsOnly(&s.verdict) {
+			return WeightsOnly, true
+		}
 		return Partial, true
 	case epoch.Revoked:
 		if len(s.verdict.Held) > 0 && w.ahead(k) {
@@ -233,6 +236,29 @@ func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
 	case epoch.Unknown, epoch.Converged:
 	}
 	return "", false
+}
+
+// weightsOnly reports whether a save lacks nothing but the optimizer of each place that doubts it, and has none. Such
+// a domain is called as the place is.
+func weightsOnly(j *epoch.Judgement) bool {
+	places, optimizers := map[string]bool{}, 0
+	for _, d := range j.Missing {
+		if d.Domain.Kind == model.DomainPlace {
+			places[d.Domain.ID] = true
+		}
+	}
+	for _, d := range j.Missing {
+		switch {
+		case d.Domain.Kind == model.DomainPlace, d.Domain.Kind == model.DomainTracker:
+		case d.Domain.Kind == model.DomainOptimizer && d.State == model.DomainAbsent && places[d.Domain.ID]:
+			optimizers++
+		default:
+			return false
+		}
+	}
+	return optimizers > 0 && j.MissingCount == len(j.Missing) && !slices.ContainsFunc(j.Held, func(h epoch.Held) bool {
+		return slices.ContainsFunc(h.Domains, func(d model.Domain) bool { return d.Kind == model.DomainOptimizer })
+	})
 }
 
 // ahead reports whether a save is newer than all that its job could ever recover: it was never whole.
