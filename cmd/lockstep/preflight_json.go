@@ -21,6 +21,7 @@ type preflightOutput struct {
 	Frontier *int64          `json:"frontier"`
 	By       string          `json:"judged_by,omitempty"`
 	Why      string          `json:"why,omitempty"`
+	Next     string          `json:"next,omitempty"`
 	Judged   *saveOutput     `json:"judged"`
 	Saves    []saveOutput    `json:"saves"`
 	Resumes  []resumeOutput  `json:"resumes"`
@@ -74,7 +75,7 @@ type problemOutput struct {
 func writePreflightJSON(w io.Writer, r *preflight.Result) error {
 	out := preflightOutput{
 		Verdict: r.Verdict, Safe: r.OK(), Epoch: known(r.Epoch), Frontier: known(r.Frontier),
-		By: r.By, Why: r.Why, Saves: make([]saveOutput, 0, len(r.Saves)),
+		By: r.By, Why: r.Why, Next: r.Next, Saves: make([]saveOutput, 0, len(r.Saves)),
 		Resumes: make([]resumeOutput, 0, len(r.Resumes)), Problems: problemsOf(r.Problems),
 	}
 	for i := range r.Saves {

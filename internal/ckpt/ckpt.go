@@ -126,6 +126,9 @@ type Resume struct {
 	Path  string // "" where it would find none
 	Epoch model.Optional[int64]
 	By    string // what it goes by: "latest_checkpointed_iteration.txt", "the highest checkpoint-N"
+	// Lost says which file names no save of the folder: what was found, what is accepted. "" where one is named, or
+	// where it goes by no file.
+	Lost string
 }
 
 // Root is what a folder of checkpoints holds.

@@ -64,11 +64,7 @@ func rootDeepSpeed(s *scan, f *folder) bool {
 		b.point(t)
 		b.done()
 	}
-	r := Resume{By: t.file}
-	if t.there && t.err == nil {
-		r.Path, r.Epoch = f.join(t.text), t.epoch
-	}
-	s.root.Resumes = append(s.root.Resumes, r)
+	s.root.Resumes = append(s.root.Resumes, t.resume(s, f.join(t.text), "the name of a tag"))
 	return true
 }
 

@@ -79,6 +79,9 @@ func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	return info, err
 }
 
+// ReadLink returns what a link leads to, as it says it.
+func (d *Dir) ReadLink(name string) (string, error) { return d.root.Readlink(name) }
+
 // otherwise resolves a path that the root refuses, as it has a link that is absolute or leads out of it.
 func (d *Dir) otherwise(op, name string, refused error) (*os.Root, string, error) {
 	if errors.Is(refused, fs.ErrNotExist) || len(d.places) == 0 {

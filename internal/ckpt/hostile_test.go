@@ -195,7 +195,7 @@ func TestTrackersOfWhatever(t *testing.T) {
 	}
 	r, ok = safe(t, fstest.MapFS{"latest": {Data: []byte("../../elsewhere")}, "global_step1/mp_rank_00_model_states.pt": shard(10)}, ckpt.Options{})
 	require.False(t, ok)
-	require.Equal(t, "a resume would find no save (by latest)", r.Why)
+	require.Equal(t, `a resume would find no save: latest holds "../../elsewhere"; want one line with the name of a tag that is there`, r.Why)
 }
 
 // TestReadingEnds where its caller has had enough.

@@ -172,7 +172,7 @@ func TestRead_SnapshotOfTheHub(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(repo, "blobs", "of-a.safetensors")))
 	r = judgeDir(t, snapshot)
 	require.False(t, r.OK())
-	require.Contains(t, told(r), "got no such file; want it")
+	require.Contains(t, told(r), "which is not there; want the file")
 }
 
 // Lightning's last.ckpt may be a link to the newest save, by its absolute path.

@@ -16,6 +16,8 @@ const (
 	megatronPrefix  = "iter_"
 	megatronMeta    = "metadata.json"
 	megatronCommon  = "common.pt"
+
+	numberOfSave = "the number of a save" // what trackers hold
 )
 
 // rootMegatron reads Megatron's folder: iter_0001000 and so on, and the tracker that names
@@ -37,22 +39,16 @@ func rootMegatron(s *scan, f *folder) bool {
 	for _, d := range saves {
 		s.readMegatron(d, t)
 	}
-	s.root.Resumes = append(s.root.Resumes, megatronResume(t))
+	s.root.Resumes = append(s.root.Resumes, megatronResume(s, t))
 	return true
 }
 
-func megatronResume(t *tracker) Resume {
-	r := Resume{By: t.file}
-	if !t.there || t.err != nil {
-		return r
-	}
-	r.Epoch = t.epoch
+func megatronResume(s *scan, t *tracker) Resume {
 	name := fmt.Sprintf("iter_%07d", t.epoch.V) // whatever else has the number
 	if t.text == megatronRelease {
 		name = megatronRelease
 	}
-	r.Path = path.Join(path.Dir(t.file), name)
-	return r
+	return t.resume(s, path.Join(path.Dir(t.file), name), numberOfSave)
 }
 
 // readMegatron reads one iteration: DCP files with a metadata.json, or a folder for each

@@ -42,11 +42,7 @@ func rootNanotron(s *scan, f *folder) bool {
 		nanotronReader{b}.readNanotron(f, have, tensors)
 		b.point(t)
 	})
-	r := Resume{By: t.file}
-	if t.there && t.err == nil {
-		r.Path, r.Epoch = f.join(quantity(t.epoch.V)), t.epoch
-	}
-	s.root.Resumes = append(s.root.Resumes, r)
+	s.root.Resumes = append(s.root.Resumes, t.resume(s, f.join(quantity(t.epoch.V)), numberOfSave))
 	return true
 }
 

@@ -21,7 +21,7 @@ func TestOrbaxFilesAreOpened(t *testing.T) {
 	}{
 		"a folder":          {func(_ *testing.T, name string) error { return os.Mkdir(name, 0o700) }, "got a folder; want a regular file"},
 		"a pipe":            {func(_ *testing.T, name string) error { return syscall.Mkfifo(name, 0o600) }, "got a pipe; want a regular file"},
-		"a link to nothing": {func(_ *testing.T, name string) error { return os.Symlink("nothing", name) }, "got no such file; want it"},
+		"a link to nothing": {func(_ *testing.T, name string) error { return os.Symlink("nothing", name) }, "which is not there; want the file"},
 		"a link that leads out": {func(t *testing.T, name string) error {
 			t.Helper()
 			out := filepath.Join(t.TempDir(), "out")

@@ -55,6 +55,10 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 	f, err := b.open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if to := b.linkTo(name); to != "" {
+			b.missing(i, CheckShards, name, "got a link to %s, which is not there; want the file", quote(to))
+			return nil
+		}
 		b.missing(i, CheckShards, name, "got no such file; want it")
 		return nil
 	case errors.Is(err, errPointer):

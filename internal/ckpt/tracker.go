@@ -16,6 +16,7 @@ import (
 type tracker struct {
 	file   string // relative to the root
 	there  bool
+	link   string                // what it leads to, of a link that leads nowhere
 	text   string                // without white space around it
 	epoch  model.Optional[int64] // unknown where the text names none
 	err    error
@@ -30,6 +31,7 @@ func (s *scan) tracker(f *folder, name string, epochOf func(string) (int64, bool
 	text, err := s.text(t.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		t.link = s.linkTo(t.file)
 		return t
 	case err != nil:
 		t.err = err
@@ -50,6 +52,51 @@ func (s *scan) tracker(f *folder, name string, epochOf func(string) (int64, bool
 		s.problem(nil, Problem{t.check, t.weight, t.file, t.err.Error()})
 	}
 	return t
+}
+
+// resume is what a loader takes that goes by the tracker: path is what it names.
+func (t *tracker) resume(s *scan, path, want string) Resume {
+	r := Resume{By: t.file}
+	if t.there && t.err == nil {
+		r.Path, r.Epoch = path, t.epoch
+	}
+	want = "; want one line with " + want + " that is there"
+	switch {
+	case t.link != "":
+		r.Lost = t.file + " is a link to " + quote(t.link) + ", which is not there" + want
+	case !t.there:
+		r.Lost = t.file + " is not there" + want
+	case t.check == CheckInput:
+		r.Lost = t.file + ": " + t.err.Error()
+	case t.text == "":
+		r.Lost = t.file + " is empty" + want
+	case t.err != nil:
+		r.Lost = t.file + " holds " + quote(t.text) + want
+	case !s.exists(path):
+		r.Lost = t.file + " names " + quote(t.text) + ", which is not there" + want
+	}
+	return r
+}
+
+// exists reports whether there may be something at a path.
+func (s *scan) exists(path string) bool {
+	_, err := fs.Stat(s.fsys, path)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid)
+}
+
+// linkTo is what a link leads to; "" of anything else.
+func (s *scan) linkTo(name string) string {
+	d, ok := s.fsys.(interface {
+		ReadLink(name string) (string, error)
+	})
+	if !ok {
+		return ""
+	}
+	to, err := d.ReadLink(name)
+	if err != nil {
+		return ""
+	}
+	return to
 }
 
 // point says of a save what the tracker says: it names this save or a later one, or not yet.

@@ -78,11 +78,11 @@ func rootVerl(s *scan, f *folder) bool {
 		verlReader{b}.readVerl(f, roles, megatron)
 		b.point(t)
 	})
-	r := Resume{By: t.file}
-	if t.there && t.err == nil {
-		r.Path, r.Epoch = f.join(verlPrefix+t.text), t.epoch
+	want := numberOfSave
+	if t.file == f.join(easyTracker) {
+		want = "last_global_step, " + want
 	}
-	s.root.Resumes = append(s.root.Resumes, r)
+	s.root.Resumes = append(s.root.Resumes, t.resume(s, f.join(verlPrefix+t.text), want))
 	return true
 }
 

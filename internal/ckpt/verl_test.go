@@ -60,7 +60,7 @@ func TestVerl_FSDP(t *testing.T) {
 		"data torn":               {do: cut(s2 + "data.pt"), epoch: 200, newest: at(100), text: "data.pt"},
 		"the tracker is behind, and the newest half saved": {do: all(put("latest_checkpointed_iteration.txt", document("100\n")),
 			without(s2+"critic/", s2+"data.pt", s2+"actor/optim_world_size_3_rank_1")), want: true, epoch: 100, newest: at(100)},
-		"the tracker is ahead":    {do: put("latest_checkpointed_iteration.txt", document("300")), epoch: 300, newest: at(200), text: "there is no save of epoch 300"},
+		"the tracker is ahead":    {do: put("latest_checkpointed_iteration.txt", document("300")), epoch: 300, newest: at(200), text: "names \"300\", which is not there"},
 		"the tracker is torn":     {do: put("latest_checkpointed_iteration.txt", document("")), newest: at(200), text: "want the name of a save"},
 		"no tracker":              {do: without("latest_checkpointed_iteration.txt"), newest: at(200), text: "a resume would find no save"},
 		"a save under way beside": {do: put("global_step_300/actor/huggingface/config.json", document("{}")), want: true, epoch: 200, newest: at(200)},
@@ -81,7 +81,7 @@ func TestVerl_FSDP(t *testing.T) {
 		"two worlds, nothing says":          {do: func(f fstest.MapFS) { verlRole(t, f, s2+"actor", 2, 200); delete(f, s2+"actor/fsdp_config.json") }, epoch: 200, newest: at(100), text: "several numbers of ranks"},
 		"no configuration":                  {do: without(s2 + "actor/fsdp_config.json"), want: true, epoch: 200, newest: at(200)},
 		"a world beyond measure":            {do: put(s2+"actor/fsdp_config.json", document(`{"world_size": 9223372036854775807}`)), epoch: 200, newest: at(100), text: "got a world of"},
-		"nothing but the tracker":           {do: without("global_step"), epoch: 200, text: "there is no save of epoch 200"},
+		"nothing but the tracker":           {do: without("global_step"), epoch: 200, text: "names \"200\", which is not there"},
 		"EasyR1's tracker": {
 			do:   all(without("latest_checkpointed_iteration.txt"), put("checkpoint_tracker.json", document(`{"last_global_step": 200}`))),
 			want: true, epoch: 200, newest: at(200),

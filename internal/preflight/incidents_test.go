@@ -241,7 +241,7 @@ func TestIncidents(t *testing.T) {
 		"dlrover#1233: a tracker of garbage",
 		[]fstest.MapFS{a},
 		loader,
-		epoch.Unknown, "there is no save of epoch 4160813071", 1000,
+		epoch.Unknown, `a resume would find no save: latest_checkpointed_iteration.txt names "4160813071", which is not there; want one line with the number of a save that is there`, 1000,
 	})
 
 	a = fstest.MapFS{"latest_checkpointed_iteration.txt": text("")}
@@ -250,7 +250,7 @@ func TestIncidents(t *testing.T) {
 		"Megatron-LM: a tracker that was cut off while it was written",
 		[]fstest.MapFS{a},
 		loader,
-		epoch.Unknown, "a resume would find no save (by latest_checkpointed_iteration.txt)", 1000,
+		epoch.Unknown, "a resume would find no save: latest_checkpointed_iteration.txt is empty; want one line with the number of a save that is there", 1000,
 	})
 
 	a = fstest.MapFS{}
@@ -303,7 +303,7 @@ func TestIncidents(t *testing.T) {
 		"Lightning#19970: last.ckpt was cut off while it was written",
 		[]fstest.MapFS{a},
 		loader,
-		epoch.Unknown, `nothing says of which epoch "last.ckpt" is`, 100,
+		epoch.Unknown, "last.ckpt: got no end of a zip file; want one: the file is torn, or was not written by torch.save", 100,
 	})
 
 	a = fstest.MapFS{

@@ -49,6 +49,9 @@ type Result struct {
 	Epoch model.Optional[int64]
 	By    string // what says that a resume takes it; "" where the caller asked for it
 	Why   string // one sentence: why it may not resume, "" where it may
+	// Next says what to do about a save that is torn or mixed, or about a pointer that names none. "" where Why says it,
+	// or where the job may resume.
+	Next string
 	// Frontier is the newest epoch that every domain of every place confirms, pointers aside.
 	Frontier model.Optional[int64]
 	// Lagging: the frontier is not what would be resumed from.
@@ -59,6 +62,7 @@ type Result struct {
 	Resumes  []Pointer
 
 	accept Accept
+	lost   bool // what says what a resume takes names no save
 }
 
 // Pointer is what one place would resume from.
@@ -123,6 +127,7 @@ func JudgeAccepting(places []Place, asked model.Optional[int64], accept Accept) 
 	r.several(places)
 	r.inPart(places)
 	r.Lagging = r.Frontier.OK && r.Frontier != r.Epoch
+	r.Next = r.next()
 	return r
 }
 
@@ -162,16 +167,36 @@ func (r *Result) judgeResume(places int) {
 	switch {
 	case len(r.Resumes) < places:
 		r.Why = fmt.Sprintf("only %d of %d places say what they would resume from", len(r.Resumes), places)
+	case first.Lost != "" && !r.has(first.Epoch):
+		r.Epoch, r.Why, r.lost = first.Epoch, "a resume would find no save: "+first.Lost, true
 	case first.Path == "":
 		r.Why = "a resume would find no save (by " + first.By + ")"
 	case !first.Epoch.OK && len(r.Saves) == 1:
 		r.conclude(&r.Saves[0])
+	case !first.Epoch.OK && r.unnamed(first.Path) != nil:
+		r.conclude(r.unnamed(first.Path))
 	case !first.Epoch.OK:
 		r.Why = fmt.Sprintf("nothing says of which epoch %q is", first.Path)
 	default:
 		r.Epoch = first.Epoch
 		r.judge(first.Epoch)
 	}
+}
+
+// has reports whether there is a save of an epoch.
+func (r *Result) has(e model.Optional[int64]) bool {
+	return e.OK && slices.ContainsFunc(r.Saves, func(s Save) bool { return s.Epoch == e })
+}
+
+// unnamed is the save at a path of which nothing says the epoch, and which is not whole; nil where there is none.
+func (r *Result) unnamed(path string) *Save {
+	i := slices.IndexFunc(r.Saves, func(s Save) bool {
+		return !s.Epoch.OK && slices.Equal(s.Paths, []string{path}) && s.Judgement.MissingCount > 0
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Saves[i]
 }
 
 func at(p Pointer) string {
@@ -241,12 +266,16 @@ func reason(s *Save) string {
 	return s.unproven
 }
 
-// closed says why nothing of a save could be looked at, as of a link that leads out of the folder; "" where that is
-// not the reason.
+// closed says why nothing of a save could be looked at, as of a link that leads out of the folder, or what is wrong
+// with one that is a single file; "" where that is not the reason.
 func closed(s *Save) string {
 	for _, p := range s.Problems {
-		if p.Severity == ckpt.Unreadable && slices.Contains(s.Paths, p.File) {
+		switch {
+		case !slices.Contains(s.Paths, p.File):
+		case p.Severity == ckpt.Unreadable:
 			return p.File + " could not be read: " + p.What
+		default:
+			return p.File + ": " + p.What
 		}
 	}
 	return ""

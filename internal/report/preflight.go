@@ -34,6 +34,9 @@ func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
 		text = "Safe to resume" + fromEpoch(r.Epoch) + ": " + allConfirm(r.Judged) + "."
 	default:
 		colour, text = red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
+		if r.Next != "" {
+			text += " " + strings.ToUpper(r.Next[:1]) + r.Next[1:] + "."
+		}
 	}
 	for _, l := range wrap(clean(text), p.width()) {
 		p.line("%s", p.paint(colour, l))
