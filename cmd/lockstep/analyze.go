@@ -51,7 +51,7 @@ func newAnalyze() *cobra.Command {
 		Example: "  lockstep analyze traces/\n" +
 			"  lockstep analyze --json 'traces/*.pt.trace.json.gz' | jq '.findings[0]'\n" +
 			"  lockstep analyze ~/.cache/torch/",
-		Args: cobra.MinimumNArgs(1),
+		Args: somePaths,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
 		},

@@ -33,7 +33,7 @@ func TestDemoWrongUsage(t *testing.T) {
 		"--steps=-1":             "check --steps: got -1",
 		"--fault-from=-1":        "check --fault-from: got -1",
 		"surplus":                "unknown command",
-		"--fault none --rank=x":  "invalid argument",
+		"--fault none --rank=x":  `read --rank: got "x"; want a whole number`,
 	} {
 		status, _, stderr := call(append([]string{"demo"}, strings.Fields(args)...)...)
 		assert.Equal(t, exitUnusable, status, args)

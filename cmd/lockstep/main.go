@@ -91,6 +91,7 @@ func newRoot() *cobra.Command {
 			return errors.New("which command? got none; want one of those above")
 		},
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newAnalyze(), newDemo(), newPreflight(), newRings(), newRun(), newVersion())
 	return root

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
@@ -47,7 +48,7 @@ func newPreflight() *cobra.Command {
 			"  lockstep preflight --allow-empty /checkpoints/job7\n" +
 			"  lockstep preflight --epoch 12000 --json /checkpoints/job7 | jq .verdict\n" +
 			"  lockstep preflight /nvme/node-0/ckpt /nvme/node-1/ckpt",
-		Args: cobra.MinimumNArgs(1),
+		Args: somePaths,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
 		},
@@ -77,8 +78,7 @@ func (o *preflightOptions) run(cmd *cobra.Command, dirs []string) error {
 	defer cancel()
 	places, err := o.read(ctx, dirs)
 	if err != nil {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "lockstep: %v\n", err)
-		return statusError(exitUnusable)
+		return o.refuse(cmd, err)
 	}
 	var asked model.Optional[int64]
 	if cmd.Flags().Changed("epoch") {
@@ -92,6 +92,30 @@ func (o *preflightOptions) run(cmd *cobra.Command, dirs []string) error {
 		return statusError(exitFindings)
 	}
 	return nil
+}
+
+// unreadable is a folder that could not be read.
+type unreadable struct {
+	dir string
+	err error
+}
+
+func (u *unreadable) Error() string { return fmt.Sprintf("read %q: %v", u.dir, u.err) }
+func (u *unreadable) Unwrap() error { return u.err }
+
+// refuse says which folder could not be read; --json says it in its object, too.
+func (o *preflightOptions) refuse(cmd *cobra.Command, err error) error {
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "lockstep: %v\n", err)
+	var u *unreadable
+	if o.json && errors.As(err, &u) {
+		r := &preflight.Result{Verdict: epoch.Unknown, Why: err.Error(), Problems: []preflight.Problem{
+			{Place: u.dir, Problem: ckpt.Problem{Check: ckpt.CheckInput, Severity: ckpt.Unreadable, File: ".", What: u.err.Error()}},
+		}}
+		if err := o.write(cmd.OutOrStdout(), r); err != nil {
+			return failure{err}
+		}
+	}
+	return statusError(exitUnusable)
 }
 
 func (o *preflightOptions) check(cmd *cobra.Command) error {
@@ -123,12 +147,12 @@ func (o *preflightOptions) read(ctx context.Context, dirs []string) ([]preflight
 	for _, dir := range dirs {
 		place := filepath.Clean(dir)
 		if seen[place] {
-			return nil, fmt.Errorf("read %q: it is given twice; want different folders", dir)
+			return nil, &unreadable{dir, errors.New("it is given twice; want different folders")}
 		}
 		seen[place] = true
 		p, err := o.readOne(ctx, dir)
 		if err != nil {
-			return nil, fmt.Errorf("read %q: %w", dir, err)
+			return nil, &unreadable{dir, err}
 		}
 		places = append(places, p)
 	}

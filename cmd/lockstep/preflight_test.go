@@ -85,7 +85,7 @@ func TestPreflightUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":        {nil, "requires at least 1 arg"},
+		"nothing":        {nil, "got no path; want one or more"},
 		"no such folder": {[]string{filepath.Join(dir, "nowhere")}, "a mount that failed looks like that"},
 		"no such folder, in spite of --allow-empty": {[]string{"--allow-empty", filepath.Join(dir, "nowhere")}, "no such file or directory"},
 		"a file":                    {[]string{filepath.Join(dir, "latest_checkpointed_iteration.txt")}, "got a file; want the folder that holds it"},

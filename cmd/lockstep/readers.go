@@ -43,7 +43,7 @@ func pattern(flag, text string) (*regexp.Regexp, error) {
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return nil, fmt.Errorf("compile --%s: %w", flag, err)
+		return nil, fmt.Errorf("compile --%s: %w", flag, patternError(text, err))
 	}
 	if re.NumSubexp() < 1 {
 		return nil, fmt.Errorf("compile --%s: got %q without a group; want one around the number", flag, text)

@@ -35,7 +35,7 @@ func newRun() *cobra.Command {
 			"Exit status: 0 done, 1 the collector failed or its files held nothing, 2 wrong usage.",
 		Example: "  lockstep run distro/config/replay.yaml\n" +
 			"  LOCKSTEP_TRACES=/traces/job7 lockstep run distro/config/replay.yaml",
-		Args: cobra.MinimumNArgs(1),
+		Args: somePaths,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCollector(cmd.Context(), args, cmd.OutOrStdout())
 		},
