@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/ckptsim"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
 // calledBy is a folder that is a save, and what it is called.
@@ -134,13 +135,17 @@ func TestSaveOfTheTrainerCutOff(t *testing.T) {
 	r := gate(t, os.DirFS(dir), false)
 	require.False(t, r.OK())
 	require.Contains(t, r.Why, "trainer_state.json, which is absent")
-	for _, file := range []string{"rng_state.pth", "scheduler.pt", "optimizer.pt", "training_args.bin"} {
+	for _, file := range []string{"rng_state.pth", "scheduler.pt", "optimizer.pt"} {
 		require.NoError(t, os.Remove(filepath.Join(dir, file)))
 		r := judgeDir(t, dir)
 		require.False(t, r.OK(), file)
 		require.False(t, r.Frontier.OK, file)
 		require.Contains(t, told(r), "got no such file; want it", file)
 	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "training_args.bin")))
+	r = judgeDir(t, dir)
+	require.False(t, r.OK())
+	require.Equal(t, preflight.WeightsOnly, r.Verdict, "what is left is a model alone: %s", r.Why)
 	t.Chdir(dir)
 	require.False(t, judgeDir(t, ".").OK(), "its name is known where it is not written")
 }
