@@ -19,6 +19,7 @@ const (
 	nanotronOptimizer = "optimizer"
 	nanotronScheduler = "lr_scheduler"
 	nanotronRandom    = "random"
+	nanotronConfig    = "optimizer_config.json"
 	maxModelDepth     = 32   // folders of modules within each other
 	maxTensorRanks    = 4096 // that one tensor is sharded to: more are not looked for
 )
@@ -122,8 +123,8 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronL
 		case dims == nil:
 			b.missing(b.domain(part.kind, part.name, ""), CheckShards, sub.path, "got no shard; want one of each rank")
 		}
-		if config := "optimizer_config.json"; sub.has(config) {
-			b.jsonFile(b.domain(model.DomainOptimizer, config, sub.join(config)), sub.join(config))
+		if sub.has(nanotronConfig) {
+			b.jsonFile(b.domain(model.DomainOptimizer, nanotronConfig, sub.join(nanotronConfig)), sub.join(nanotronConfig))
 		}
 	}
 	b.agreeSteps(steps)

@@ -98,11 +98,24 @@ func TestNanotron_OneSave(t *testing.T) {
 			}
 		}
 	}
+	config := func(pp, configs string) func(fstest.MapFS) {
+		return put("200/optimizer/optimizer_config.json", document(`{"type": "ZeroDistributedOptimizer", "parallelism": {"tp_size": "2", "pp_size": "`+pp+`"}, "configs": {`+configs+`}}`))
+	}
+	const shapes = `"orig_param_shapes": {"decoder.0.norm.weight": ["4"], "decoder.0.mlp.weight": ["4"], "decoder.1.norm.weight": ["4"], "decoder.1.mlp.weight": ["4"]}`
+	const offsets = `"param_name_to_dp_rank_offsets": {"decoder.0.norm.weight": {}, "decoder.0.mlp.weight": {}, "decoder.1.norm.weight": {}, "decoder.1.mlp.weight": {}}`
 	changes(t, whole, ckpt.FormatNanotron, 200, map[string]change{
-		"a tensor lost":                {do: without("200/model/decoder/0/norm/"), epoch: 200, text: "200/model/decoder/0/norm/model_weight has no file, and an optimizer names it"},
-		"every shard of a tensor lost": {do: without("200/model/decoder/1/mlp/"), epoch: 200, text: "200/model/decoder/1/mlp/model_weight has no file"},
-		"no names":                     {do: unnamed, epoch: 200, text: "nothing in it says which tensors the model has"},
-		"no names, a tensor lost":      {do: all(unnamed, without("200/model/decoder/1/mlp/")), epoch: 200, text: "nothing in it says which tensors the model has"},
+		"ZeRO's shapes name them":  {do: all(unnamed, config("1", shapes)), want: true, epoch: 200, newest: at(200)},
+		"ZeRO's offsets name them": {do: all(unnamed, config("1", offsets)), want: true, epoch: 200, newest: at(200)},
+		"ZeRO's shapes, a tensor lost": {
+			do: all(unnamed, config("1", shapes), without("200/model/decoder/1/mlp/")), epoch: 200, text: "200/model/decoder/1/mlp/model_weight has no file",
+		},
+		"ZeRO's shapes of the first stage": {do: all(unnamed, config("2", shapes)), epoch: 200, text: "optimizer_config.json names those of the first of 2 pipeline stages alone"},
+		"ZeRO's names of no number":        {do: all(unnamed, config("many", shapes)), epoch: 200, text: "nothing in it says which tensors the model has"},
+		"a configuration of no ZeRO":       {do: all(unnamed, config("1", "")), epoch: 200, text: "nothing in it says which tensors the model has"},
+		"a tensor lost":                    {do: without("200/model/decoder/0/norm/"), epoch: 200, text: "200/model/decoder/0/norm/model_weight has no file, and an optimizer names it"},
+		"every shard of a tensor lost":     {do: without("200/model/decoder/1/mlp/"), epoch: 200, text: "200/model/decoder/1/mlp/model_weight has no file"},
+		"no names":                         {do: unnamed, epoch: 200, text: "nothing in it says which tensors the model has"},
+		"no names, a tensor lost":          {do: all(unnamed, without("200/model/decoder/1/mlp/")), epoch: 200, text: "nothing in it says which tensors the model has"},
 		"no names, a whole save beside": {do: func(f fstest.MapFS) {
 			unnamed(f)
 			nanotronSave(t, f, 2, 100)

@@ -115,9 +115,42 @@ func (b nanotronReader) nanotronOptimizer(i int, name string) (step innerStep, t
 	return step, tensors
 }
 
+// nanotronConfigured lists the tensors that the configuration of ZeRO's optimizer names, and of how many pipeline
+// stages the save is: rank 0 writes it, and knows those of the first alone.
+func (b nanotronReader) nanotronConfigured(f *folder) (tensors []string, stages int64) {
+	var doc struct {
+		Parallelism struct {
+			Stages string `json:"pp_size"`
+		} `json:"parallelism"`
+		Configs struct {
+			Shapes  map[string]any `json:"orig_param_shapes"`
+			Offsets map[string]any `json:"param_name_to_dp_rank_offsets"`
+		} `json:"configs"`
+	}
+	if b.json(f.join(nanotronOptimizer+"/"+nanotronConfig), &doc) != nil {
+		return nil, 0
+	}
+	stages, ok := number(doc.Parallelism.Stages)
+	names := doc.Configs.Shapes
+	if len(names) == 0 {
+		names = doc.Configs.Offsets
+	}
+	if !ok || len(names) == 0 {
+		return nil, 0
+	}
+	return slices.Collect(maps.Keys(names)), stages
+}
+
 // nanotronAlone judges the tensors of a save that no other save stands beside: what the optimizers name must
 // be there. Where they name none, nothing says which tensors there must be.
 func (b nanotronReader) nanotronAlone(f *folder, stems map[string]bool, named []string) {
+	if len(named) == 0 {
+		var stages int64
+		if named, stages = b.nanotronConfigured(f); stages > 1 {
+			b.save.Unproven = f.path + " is the only save, and " + nanotronConfig + " names those of the first of " + quantity(stages) + " pipeline stages alone, so that a tensor of another that is missing would leave no trace; load the save with nanotron"
+			return
+		}
+	}
 	if len(named) == 0 {
 		b.save.Unproven = f.path + " is the only save, and nothing in it says which tensors the model has, so that one that is missing would leave no trace; load the save with nanotron"
 		return

@@ -118,8 +118,9 @@ func dcpWriters(s *Save) (n int64) {
 	return n
 }
 
-// readOLMoTrain reads the state that each rank has of its own. How many there were, each says itself in newer
-// versions; else as many as wrote the model, or where replicas wrote none of it, as another save has.
+// readOLMoTrain reads the state that each rank has of its own. How many there were, each says itself: all versions of
+// its Trainer write world_size. Of files without it, as of a trainer of somebody's own, there were as many as wrote the
+// model, or where replicas wrote none of it, as another save has.
 func (b olmoReader) readOLMoTrain(f *folder, writers, most int64) {
 	path := f.join(olmoTrain)
 	sub, err := b.folder(path)

@@ -67,7 +67,7 @@ func TestOLMoCore(t *testing.T) {
 	changes(t, olmoSaves(4, table{"world_size": 4}), ckpt.FormatOLMoCore, 200, map[string]change{
 		"the last rank gone": {do: without("step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "rank 3"},
 	})
-	// Older versions do not say it, and a save beside it does.
+	// A trainer of one's own may not say it, and a save beside it does.
 	changes(t, olmoSaves(4, nil), ckpt.FormatOLMoCore, 200, map[string]change{
 		"the last rank gone":                {do: without("step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "rank 3"},
 		"the last two gone":                 {do: without("step200/train/rank2.pt", "step200/train/rank3.pt"), epoch: 200, newest: at(100), text: "got no such file; want it, as another save has"},
