@@ -225,7 +225,7 @@ func (w *Watch) class(k saveKey, s *save, now time.Time) (Class, bool) {
 		return Mixed, true
 	case epoch.Converging:
 		if weightsOnly(&s.verdict) {
-			return WeightsOnly, true
+			return WeightsOnly, !w.outdone(k)
 		}
 		return Partial, true
 	case epoch.Revoked:
@@ -259,6 +259,17 @@ func weightsOnly(j *epoch.Judgement) bool {
 	return optimizers > 0 && j.MissingCount == len(j.Missing) && !slices.ContainsFunc(j.Held, func(h epoch.Held) bool {
 		return slices.ContainsFunc(h.Domains, func(d model.Domain) bool { return d.Kind == model.DomainOptimizer })
 	})
+}
+
+// outdone reports whether a newer save of a generation is complete, with an optimizer or without: what an older one
+// lacks is of no concern then.
+func (w *Watch) outdone(k saveKey) bool {
+	for of, s := range w.saves {
+		if of.genKey == k.genKey && of.save > k.save && (s.verdict.Verdict == epoch.Converged || weightsOnly(&s.verdict)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ahead reports whether a save is newer than all that its job could ever recover: it was never whole.

@@ -44,6 +44,26 @@ func TestWeightsAloneAreTold(t *testing.T) {
 	}
 }
 
+// Of several such saves the newest is told alone, and none where a newer one can be recovered.
+func TestOneSaveOfWeightsAloneIsTold(t *testing.T) {
+	r := newRig(func(c *Config) { c.Silent = time.Hour })
+	r.weights(10, "")
+	assert.Equal(t, []string{"10 weights_only 1"}, r.pass(30*time.Minute))
+	r.weights(20, "")
+	r.weights(30, "")
+	assert.Equal(t, []string{"10 weights_only 2 ended", "30 weights_only 1"}, r.pass(30*time.Minute))
+	r.revision += 10
+	for _, o := range []model.EpochObservation{
+		{Domain: model.Domain{Kind: model.DomainModel, ID: "rank 0"}, State: model.DomainCommitted, Epoch: model.Some[int64](40)},
+		{Domain: model.Domain{Kind: model.DomainPlace}, State: model.DomainCommitted, Epoch: model.Some[int64](40), Of: 1, Parts: 1},
+	} {
+		o.JobID, o.Generation, o.Save, o.Observer, o.Life, o.Revision = "job", "g", 40, "node0", 1, r.revision
+		r.hear(o)
+	}
+	assert.Equal(t, []string{"30 weights_only 2 ended"}, r.pass(time.Minute))
+	assert.Equal(t, model.Some[int64](40), r.Frontier("job", "g"))
+}
+
 // A save that lacks more than an optimizer, or has some of one, is partial.
 func TestPartialIsNotWeightsAlone(t *testing.T) {
 	part := func(kind model.DomainKind, id string, state model.DomainState) model.EpochObservation {
