@@ -3,10 +3,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"io"
 	"os"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
@@ -36,6 +33,8 @@ func (r rasReader) read(ctx context.Context, files []input, to *analysis) {
 		all, err := readAnswers(f, to)
 		if err != nil {
 			to.problems.add(f.path, -1, bare(err))
+		}
+		if len(all) == 0 {
 			continue
 		}
 		to.files++
@@ -51,7 +50,7 @@ func (r rasReader) read(ctx context.Context, files []input, to *analysis) {
 	to.dumps.Hangs = append(to.dumps.Hangs, rasset.Judge(answers, rasset.Options{Job: r.job, Hung: r.hung, Engine: desync.NewDefaultConfig()})...)
 }
 
-// readAnswers reads one file, in text or JSON.
+// readAnswers reads one file, in text or JSON: with an error those in front of the fault.
 func readAnswers(f input, to *analysis) ([]rasset.Answer, error) {
 	content, closer, err := sniff.Open(f.path, to.progress.reader)
 	if err != nil {
@@ -62,34 +61,10 @@ func readAnswers(f input, to *analysis) ([]rasset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := parseAnswers(sniff.SkipBOM(content))
-	if err != nil {
-		return nil, err
-	}
+	list, err := ras.ParseAnswers(content, maxRASBytes)
 	var out []rasset.Answer
 	for _, s := range list {
 		out = append(out, rasset.Answer{Path: f.path, Written: info.ModTime().UnixNano(), Status: s})
 	}
-	return out, nil
-}
-
-func parseAnswers(content io.Reader) ([]*ras.Status, error) {
-	b := bufio.NewReader(content)
-	for {
-		head, err := b.Peek(1)
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.ContainsAny(head, " \t\r\n") {
-			if head[0] != '{' {
-				return ras.ParseProse(b, maxRASBytes)
-			}
-			s, err := ras.Parse(b, maxRASBytes)
-			if err != nil {
-				return nil, err
-			}
-			return []*ras.Status{s}, nil
-		}
-		_, _ = b.Discard(1)
-	}
+	return out, err
 }

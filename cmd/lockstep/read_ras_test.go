@@ -97,7 +97,7 @@ func TestAnalyze_AnswersOfRAS_AsJSON(t *testing.T) {
 
 func TestAnalyze_DamagedAnswers_AreNamed(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"JSON that is cut":     {answerJSON()[:700], "read status: byte"},
+		"JSON that is cut":     {answerJSON()[:700], "answer 1, from byte 0: the file is cut off within it"},
 		"text without a table": {"NCCL version 2.26.2 compiled with CUDA 12.6\n#0-0 (ab) MISMATCH\n", "want the whole output of ncclras"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +107,46 @@ func TestAnalyze_DamagedAnswers_AreNamed(t *testing.T) {
 			said := strings.Join(strings.Fields(stdout+stderr), " ")
 			assert.Contains(t, said, path[len(path)-4:])
 			assert.Contains(t, said, tc.want)
+		})
+	}
+}
+
+// jsonAt is an answer in JSON that was given some seconds past ten.
+func jsonAt(second string) string {
+	return strings.Replace(answerJSON(), "10:00:00", "10:00:"+second, 1)
+}
+
+func TestAnalyze_SeveralAnswersOfOneFile_AreOfSeveralTimes(t *testing.T) {
+	flat := func(second string) string { return strings.ReplaceAll(jsonAt(second), "\n", " ") }
+	for name, text := range map[string]string{
+		"one behind another": jsonAt("00") + jsonAt("20"),
+		"one a line":         flat("00") + "\n" + flat("20") + "\n",
+		"a list":             "[" + jsonAt("00") + ", " + jsonAt("20") + "]",
+		"behind prompts":     "$ ncclras -f json\n" + jsonAt("00") + "$ ncclras -f json\n" + jsonAt("20"),
+	} {
+		for _, file := range []string{"ras.json", "ras.jsonl", "ras.txt", "ras"} {
+			t.Run(name+" in "+file, func(t *testing.T) {
+				status, stdout, stderr := call("analyze", putAnswer(t, t.TempDir(), file, text, time.Now()))
+				assert.Equal(t, exitFindings, status, stderr)
+				said := strings.Join(strings.Fields(stdout), " ")
+				assert.Contains(t, said, "rank 1: desync (not_scheduled)")
+				assert.NotContains(t, said, "Cannot tell whether")
+				assert.Contains(t, said, "1 file, 2 answers")
+			})
+		}
+	}
+}
+
+// What is whole of a file that is cut counts, and the call fails.
+func TestAnalyze_AnswersBeforeACut_Count(t *testing.T) {
+	same := strings.ReplaceAll(answerJSON(), `"AllGather": 76`, `"AllGather": 77`)
+	for name, text := range map[string]string{"one behind another": same + same + same[:900], "a list": "[" + same + "," + same} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, stderr := call("analyze", putAnswer(t, t.TempDir(), "ras.json", text, time.Now()))
+			assert.Equal(t, exitUnusable, status)
+			said := strings.Join(strings.Fields(stdout+stderr), " ")
+			assert.Contains(t, said, "1 file, 2 answers")
+			assert.Contains(t, said, "cut off")
 		})
 	}
 }

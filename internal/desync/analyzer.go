@@ -91,14 +91,19 @@ func (a *Analyzer) Add(s *model.RankState) {
 // maxVotes bounds what RAS says of one rank: one answer per incident is usual.
 const maxVotes = 4
 
-// vote keeps what RAS says of a rank, of many answers the newest.
+// vote keeps what RAS says of a rank, of many answers the newest. Of many saved ones, which come
+// newest first, half of those that are kept are far enough from the newest to be compared with it.
 func (a *Analyzer) vote(r *rank, v *view) {
 	at, _ := slices.BinarySearchFunc(r.votes, v, func(x, y *view) int {
 		return cmp.Or(cmp.Compare(y.time, x.time), cmp.Compare(x.name, y.name))
 	})
 	r.votes = slices.Insert(r.votes, at, v)
 	if len(r.votes) > maxVotes {
-		r.votes = r.votes[:maxVotes]
+		drop := maxVotes
+		if a.saved.is && r.votes[0].time-r.votes[maxVotes/2].time < int64(SavedApart) {
+			drop = maxVotes / 2
+		}
+		r.votes = slices.Delete(r.votes, drop, drop+1)
 		a.stats.VotesDropped++
 	}
 }

@@ -12,11 +12,15 @@ import (
 )
 
 // saved says that the states of RAS are answers that a person saved.
-type saved struct{ is, hung bool }
+type saved struct {
+	is, hung  bool
+	oneMoment string
+}
 
 // SetSaved says that the states of RAS are answers that a person saved, so that one alone is judged
-// and not only two in which nothing moves. hung: the person knows that the job hung.
-func (a *Analyzer) SetSaved(hung bool) { a.saved = saved{true, hung} }
+// and not only two in which nothing moves. Answers come newest first. hung: the person knows that the
+// job hung. oneMoment is what a report says where no two of them can be compared.
+func (a *Analyzer) SetSaved(hung bool, oneMoment string) { a.saved = saved{true, hung, oneMoment} }
 
 // byCounts judges where there is nothing but what NCCL's RAS counts. Launches tell neither what is
 // over nor in what order it came. A rank that has launched less than others of a communicator is the
@@ -68,8 +72,7 @@ func (w *world) countVerdict(rep *Report, found []countRoot, stood, moved bool) 
 	case s.is && !stood && !s.hung && moved:
 		rep.Verdict, rep.MayRun = Undecided, "the job went on between two answers of NCCL's RAS: one more, some seconds later, decides"
 	case s.is && !stood && !s.hung:
-		rep.Verdict, rep.MayRun = Undecided, "this is one answer of NCCL's RAS, and ranks of a job that runs differ for a moment as well: "+
-			"a second ncclras some seconds later beside it decides, or --hung where you know that the job hung"
+		rep.Verdict, rep.MayRun = Undecided, s.oneMoment
 	default:
 		rep.Verdict = Undecided
 	}
@@ -89,12 +92,15 @@ func (w *world) countPolled(rep *Report) {
 		}
 	}
 	rep.Ranks = len(answered)
-	rep.Absent = slices.DeleteFunc(rep.Absent, func(b model.Absence) bool { return answered[b.Rank] })
+	rep.Absent = slices.DeleteFunc(rep.Absent, func(b model.Absence) bool {
+		_, asked := w.a.absent[b.Rank] // text leaves out what does not differ
+		return answered[b.Rank] || !asked
+	})
 }
 
-// savedApart is how far two saved answers are apart at least that show that nothing moves: more than
+// SavedApart is how far two saved answers are apart at least that show that nothing moves: more than
 // one question takes, and than a step of most jobs.
-const savedApart = 5 * time.Second
+const SavedApart = 5 * time.Second
 
 // polls compares answers: some rank stood in two that are far enough apart, or one moved.
 func (w *world) polls() (stood, moved bool) {

@@ -151,14 +151,14 @@ func TestSavedAnswers(t *testing.T) {
 		rank    model.Optional[int64]
 	}{
 		"one answer": {
-			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 640, 641) }, false, desync.Undecided, "a second ncclras some seconds later", model.Some(int64(2)),
+			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 640, 641) }, false, desync.Undecided, "one moment", model.Some(int64(2)),
 		},
 		"one answer of a job that hung": {
 			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 640, 641) }, true, desync.Hang, "", model.Some(int64(2)),
 		},
 		"the same moment twice": {
 			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 640, 641); poll(a, time.Second, 641, 641, 640, 641) },
-			false, desync.Undecided, "one answer", model.Some(int64(2)),
+			false, desync.Undecided, "one moment", model.Some(int64(2)),
 		},
 		"nothing moves in 10 s": {
 			func(a *desync.Analyzer) { poll(a, 0, 641, 641, 640, 641); poll(a, 10*time.Second, 641, 641, 640, 641) },
@@ -192,7 +192,7 @@ func TestSavedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := desync.New(desync.Config{})
-			a.SetSaved(tc.hung)
+			a.SetSaved(tc.hung, "these show one moment")
 			tc.polls(a)
 			rep := a.Conclude(0)
 			assert.Equal(t, tc.verdict, rep.Verdict)
@@ -280,7 +280,7 @@ func TestSavedAnswers_SeveralCommunicators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, unnumbered := range []bool{false, true} {
 				a := desync.New(desync.Config{})
-				a.SetSaved(true)
+				a.SetSaved(true, "")
 				a.SetJob(desync.Job{ID: "j", Unnumbered: unnumbered})
 				for rank, comms := range tc.counts {
 					answered(a, 0, int64(rank), comms...)
@@ -314,7 +314,7 @@ func TestSavedAnswers_SeveralCommunicators(t *testing.T) {
 // That members have called different functions shows in one moment of a job, whatever it does then.
 func TestSavedAnswers_OtherFunction_HangsWithoutASecondAnswer(t *testing.T) {
 	a := desync.New(desync.Config{})
-	a.SetSaved(false)
+	a.SetSaved(false, "")
 	for rank := range int64(4) {
 		n := map[string]int64{"all_gather": 5, model.AllReduce: 7}
 		if rank == 1 {

@@ -46,7 +46,7 @@ func TestSavedAnswers_OthersRanAhead_NamesTheFirstLacking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := desync.New(desync.Config{})
-			a.SetSaved(true)
+			a.SetSaved(true, "")
 			worldCounts(a, 0, tc.counts)
 			rep := a.Conclude(0)
 			require.Len(t, rep.Roots, 1)
@@ -70,7 +70,7 @@ func flag(is bool) int64 {
 // Counts do not give the order of functions: each that the rank lacks is named.
 func TestSavedAnswers_SeveralFunctionsLacking_NamesEach(t *testing.T) {
 	a := desync.New(desync.Config{})
-	a.SetSaved(true)
+	a.SetSaved(true, "")
 	worldCounts(a, 0, func(r int64) map[string]int64 {
 		return map[string]int64{"all_gather": 11 - flag(r == 5), "reduce_scatter": 10 - flag(r == 5), model.AllReduce: 3}
 	})
@@ -88,7 +88,7 @@ func TestSavedAnswers_SeveralFunctionsLacking_NamesEach(t *testing.T) {
 // Each rank has one row, those that may be at fault first.
 func TestSavedAnswers_Members_EachOnce(t *testing.T) {
 	a := desync.New(desync.Config{})
-	a.SetSaved(true)
+	a.SetSaved(true, "")
 	worldCounts(a, 0, func(r int64) map[string]int64 { return map[string]int64{"broadcast": 1 + 4*flag(r == 0)} })
 	rep := a.Conclude(0)
 	require.Len(t, rep.Roots, 1)
@@ -117,7 +117,7 @@ func TestSavedAnswers_AllWentOn_NamesNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := desync.New(desync.Config{})
-			a.SetSaved(tc.hung)
+			a.SetSaved(tc.hung, "")
 			worldCounts(a, 0, func(r int64) map[string]int64 { return map[string]int64{model.AllReduce: tc.before(r)} })
 			worldCounts(a, time.Minute, func(r int64) map[string]int64 { return map[string]int64{model.AllReduce: tc.last(r)} })
 			rep := a.Conclude(0)

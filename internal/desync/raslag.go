@@ -122,9 +122,9 @@ func (w *world) lagsByCounts(stood bool) (found []countRoot, waiting [][]int32) 
 		to, victims := lags[0].round(w)
 		found, waiting = append(found, to), append(waiting, victims)
 	}
-	if len(found) == 0 && len(silent) > 0 && w.a.saved.is {
+	if asked := w.asked(silent); len(found) == 0 && len(asked) > 0 && w.a.saved.is {
 		to := countRoot{group: none32}
-		to.class, to.candidates, to.confidence = model.ClassDumpMissing, silent, sureAbsent
+		to.class, to.candidates, to.confidence = model.ClassDumpMissing, asked, sureAbsent
 		to.notes = []string{"it does not answer NCCL's RAS, which a process answers whatever its program does: it may be stopped, or its node cut off"}
 		found, waiting = append(found, to), append(waiting, w.answering())
 	}
@@ -153,7 +153,18 @@ func (w *world) countSure(r *countRoot, stood bool) float64 {
 	return sureMaybe * untimed
 }
 
-// silent are the ranks that do not answer.
+// asked are those of the ranks without an answer of which RAS says that they do not answer: text
+// leaves out what does not differ.
+func (w *world) asked(silent []int32) (list []int32) {
+	for _, v := range silent {
+		if _, known := w.a.absent[w.ranks[v].id]; known {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// silent are the ranks of which there is no answer.
 func (w *world) silent() (list []int32) {
 	for i, r := range w.ranks {
 		if r.lastVote() == nil {
@@ -376,7 +387,7 @@ func (w *world) processText(v, group int32) string {
 	last := w.ranks[v].lastVote()
 	if last == nil {
 		b := w.a.absent[w.ranks[v].id]
-		return text + cmp.Or(b.Detail, "it does not answer")
+		return text + cmp.Or(b.Detail, "no answer lists it")
 	}
 	// The newest answer may be prose, which does not name all processes.
 	for _, x := range w.ranks[v].votes {

@@ -5,7 +5,7 @@ package desync
 // before is the newest saved answer about a rank that is far enough from its last one; nil without one.
 func (r *rank) before(last *view) (before *view) {
 	for _, v := range r.votes {
-		if last.time-v.time >= int64(savedApart) && (before == nil || v.time > before.time) {
+		if last.time-v.time >= int64(SavedApart) && (before == nil || v.time > before.time) {
 			before = v
 		}
 	}

@@ -3,41 +3,16 @@
 package ras
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
-	"strings"
 )
 
-// maxProseLine bounds a line of prose: the longest that NCCL writes has 1,024 bytes.
+// maxProseLine bounds a line of text, in bytes: the longest that NCCL writes has 1,024.
 const maxProseLine = 16 << 10
 
 // maxAnswers bounds the answers of one file, as of a loop that asks again and again.
 const maxAnswers = 1024
-
-// ParseProse reads answers in text, as NCCL's ncclras prints them, one behind another: at most limit
-// bytes. Lines that it does not know are passed over.
-func ParseProse(in io.Reader, limit int64) ([]*Status, error) {
-	lines := bufio.NewScanner(&limited{in: in, left: limit, limit: limit})
-	lines.Buffer(make([]byte, 0, 4096), maxProseLine)
-	var p proseParser
-	for n := 1; lines.Scan(); n++ {
-		if err := p.line(strings.TrimRight(lines.Text(), " \t\r")); err != nil {
-			return nil, fmt.Errorf("read status: line %d: %w", n, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read status: %w", err)
-	}
-	p.answered()
-	if len(p.all) == 0 {
-		return nil, errors.New(`read status: got no "NCCL version"; want the output of ncclras`)
-	}
-	return p.all, nil
-}
 
 // The lines of an answer.
 var (

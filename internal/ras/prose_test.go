@@ -14,7 +14,7 @@ import (
 
 func prose(t *testing.T, text string) *Status {
 	t.Helper()
-	all, err := ParseProse(strings.NewReader(text), 1<<20)
+	all, err := ParseAnswers(strings.NewReader(text), 1<<20)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	return all[0]
@@ -36,7 +36,7 @@ func launched(c *Comm, fn string) []int64 {
 	return out
 }
 
-func TestParseProse_Counts_OfAllMembers(t *testing.T) {
+func TestParseAnswers_Counts_OfAllMembers(t *testing.T) {
 	rank := func(n int, what string) string {
 		return "  Rank " + string(rune('0'+n)) + what + " -- GPU " + string(rune('0'+n)) + " managed by process 70" + string(rune('0'+n)) + " on node fd00::1\n"
 	}
@@ -73,7 +73,7 @@ func TestParseProse_Counts_OfAllMembers(t *testing.T) {
 	}
 }
 
-func TestParseProse_RankLine_NamesItsProcess(t *testing.T) {
+func TestParseAnswers_RankLine_NamesItsProcess(t *testing.T) {
 	s := prose(t, rastest.Report(4, "", "#0-0 (ab) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n"+
 		"  3 ranks have launched up to operation 9\n  Rank 2 has launched up to operation 8 -- GPU 1 (NVML 5) managed by process 3002 on node 10.0.0.1\r\n"))
 	c := &s.Comms[0]
@@ -88,7 +88,7 @@ func TestParseProse_RankLine_NamesItsProcess(t *testing.T) {
 	assert.Equal(t, "process 3002 on 10.0.0.1, GPU 1", c.Ranks[at].Text())
 }
 
-func TestParseProse_MissingRanks_DeadOrNot(t *testing.T) {
+func TestParseAnswers_MissingRanks_DeadOrNot(t *testing.T) {
 	s := prose(t, rastest.Report(4,
 		"INCOMPLETE\n  Missing communicator data from 1 job process\n  Process 31 on node n1 managing GPU 1\n\n"+
 			"DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process 32 on node n1 managing GPU 2\n\n"+
@@ -108,7 +108,7 @@ func TestParseProse_MissingRanks_DeadOrNot(t *testing.T) {
 	assert.Equal(t, map[int]Errors{0: {AbortFlag: true}, 3: {AsyncError: 2}}, by)
 }
 
-func TestParseProse_NoMember_OfTheCommunicator(t *testing.T) {
+func TestParseAnswers_NoMember_OfTheCommunicator(t *testing.T) {
 	s := prose(t, rastest.Report(3, "", "#0-0 (ab) MISMATCH\n  Communicator ranks have different status\n  2 ranks have status RUNNING\n"+
 		"  Rank 1 has status NOCOMM -- GPU 1 managed by process 31 on node n1\n"))
 	require.Len(t, s.Comms[0].Missing, 1)
@@ -117,37 +117,37 @@ func TestParseProse_NoMember_OfTheCommunicator(t *testing.T) {
 	assert.Equal(t, 31, m.PID)
 }
 
-func TestParseProse_SeveralAnswers_InTheirOrder(t *testing.T) {
+func TestParseAnswers_SeveralAnswers_InTheirOrder(t *testing.T) {
 	one := rastest.Report(2, "", "#0-0 (ab) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  Rank 0 has launched up to operation 2 -- GPU 0 managed by process 1 on node a\n  Rank 1 has launched up to operation 1 -- GPU 1 managed by process 2 on node a\n")
-	all, err := ParseProse(strings.NewReader("$ ncclras\n"+one+"\n$ ncclras\n"+rastest.Report(2, "", "")), 1<<20)
+	all, err := ParseAnswers(strings.NewReader("$ ncclras\n"+one+"\n$ ncclras\n"+rastest.Report(2, "", "")), 1<<20)
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	assert.Len(t, all[0].Comms, 1)
 	assert.Empty(t, all[1].Comms)
 }
 
-func TestParseProse_Refused(t *testing.T) {
+func TestParseAnswers_Refused(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing of it":   {"hello\n", `got no "NCCL version"; want the output of ncclras`},
+		"nothing of it":   {"hello\n", `got no answer; want the output of ncclras`},
 		"without a table": {"NCCL version 2.26.2 compiled with CUDA 12.6\n#0-0 (ab) MISMATCH\n", "line 2: read communicator ab: got no group 0"},
 		"a rank too many": {rastest.Report(2, "", "#0-0 (ab) MISMATCH\n  Rank 2 has launched up to operation 1 -- GPU 1 managed by process 2 on node a\n"), `got rank "2"; want 0 to 1`},
 		"a count beyond":  {rastest.Report(2, "", "#0-0 (ab) MISMATCH\n  2 ranks have launched up to operation 99999999999999999999\n"), "read launches"},
 		"a rank of none":  {rastest.Report(2, "", "#0-0 (ab) MISMATCH\n  Rank 1 -- GPU 1 managed by process 2 on node a\n"), "got rank 1 without what it has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseProse(strings.NewReader(tc.text), 1<<20)
+			_, err := ParseAnswers(strings.NewReader(tc.text), 1<<20)
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-	_, err := ParseProse(strings.NewReader(rastest.Report(2, "", "")), 100)
+	_, err := ParseAnswers(strings.NewReader(rastest.Report(2, "", "")), 100)
 	require.ErrorContains(t, err, "got more than 100 bytes")
 }
 
-func FuzzParseProse(f *testing.F) {
+func FuzzParseAnswers(f *testing.F) {
 	f.Add(rastest.Report(4, "DEAD\n  Process 32 on node n1 managing GPU 2\n#0-0 (ab) INCOMPLETE\n  Rank 2 -- GPU 2 managed by process 32 on node n1\n",
 		"#0-0 (ab) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  2 ranks have launched up to operation 9\n  Rank 0 has launched up to operation 8 -- GPU 1 (NVML 5) managed by process 3002 on node 10.0.0.1\n"))
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := ParseProse(strings.NewReader(text), 1<<20)
+		all, err := ParseAnswers(strings.NewReader(text), 1<<20)
 		if err != nil {
 			return
 		}
@@ -164,7 +164,7 @@ func FuzzParseProse(f *testing.F) {
 	})
 }
 
-func TestParseProse_CutInFrontOfItsWarnings_IsSeen(t *testing.T) {
+func TestParseAnswers_CutInFrontOfItsWarnings_IsSeen(t *testing.T) {
 	const table = "NCCL version 2.26.2 compiled with CUDA 12.6\nJob summary\n  Nodes  Processes\n      2          4            1          8        8\n" +
 		"Group     Comms\n    0         1         2         4         8         8   RUNNING  "
 	const warning = "#0-0 (fa93daea854b060b) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
@@ -172,7 +172,7 @@ func TestParseProse_CutInFrontOfItsWarnings_IsSeen(t *testing.T) {
 		table + "OK\n": false, table + "MISMATCH\n": true, table + "INCOMPLETE,MISMATCH\n": true, table + "MISMATCH\n" + warning: true,
 		table + "MISMATCH\n" + warning + "  7 ranks have launched up to operation 641\n  1 ranks have launched up to operation 640\n  Rank 2 -- GPU 2 managed by process 3002 on node n1\n": false,
 	} {
-		all, err := ParseProse(strings.NewReader(text), 1<<20)
+		all, err := ParseAnswers(strings.NewReader(text), 1<<20)
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		assert.Equal(t, cut, all[0].Cut(), text)

@@ -106,13 +106,22 @@ var errTooLarge = errors.New("too large")
 
 // Parse reads the JSON of VERBOSE STATUS up to its end, at most limit bytes.
 func Parse(in io.Reader, limit int64) (*Status, error) {
+	s, err := parseObject(&limited{in: in, left: limit, limit: limit})
+	if err != nil {
+		return nil, fmt.Errorf("read status: %w", err)
+	}
+	return s, nil
+}
+
+// parseObject reads the object of one answer.
+func parseObject(in io.Reader) (*Status, error) {
 	p := parser{names: map[string]string{}}
-	p.dec = json.NewDecoder(&limited{in: in, left: limit, limit: limit})
+	p.dec = json.NewDecoder(in)
 	if err := p.object(p.top); err != nil {
-		return nil, fmt.Errorf("read status: byte %d: %w", p.dec.InputOffset(), err)
+		return nil, fmt.Errorf("byte %d: %w", p.dec.InputOffset(), err)
 	}
 	if !p.seen {
-		return nil, errors.New("read status: got no communicators")
+		return nil, errors.New("got no communicators")
 	}
 	return &p.status, nil
 }

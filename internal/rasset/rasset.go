@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 )
 
@@ -24,7 +24,10 @@ type Answer struct {
 	Written int64
 	Status  *ras.Status
 
-	at int64
+	at      int64 // Unix ns
+	timed   bool  // it has a time of its own
+	number  int   // in its file, from 0
+	several bool  // its file has others
 }
 
 // Options say how answers are judged.
@@ -34,10 +37,13 @@ type Options struct {
 	// Hung: the person knows that the job hung.
 	Hung   bool
 	Engine desync.Config
+
+	oneMoment string // why the answers of the job that is judged are as good as one
 }
 
 // Judge reports on each job of the answers, the worst first.
 func Judge(answers []Answer, o Options) (out []dumpset.Hang) {
+	answers = numbered(answers)
 	for _, group := range jobs(answers) {
 		out = append(out, o.judge(group)...)
 	}
@@ -93,7 +99,7 @@ func jobs(answers []Answer) (groups [][]Answer) {
 
 // judge reports on one job: on each set of its communicators that share processes.
 func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
-	place(answers)
+	o.oneMoment = oneMoment(answers, place(answers))
 	base := answers[0].Status
 	for _, a := range answers[1:] {
 		if better(a.Status, base) {
@@ -127,12 +133,15 @@ func nothingListed(h *dumpset.Hang, answers []Answer) {
 	if len(h.Roots) > 0 || h.Verdict == desync.Hang {
 		return
 	}
+	var cut []string
 	for i := range answers {
-		if s := answers[i].Status; s.Cut() {
-			h.Verdict = desync.Undecided
-			h.MayRun = fmt.Sprintf("the table of communicators in %s says %s, and the answer ends before it says which ranks: save the whole output of ncclras -v", filepath.Base(answers[i].Path), s.Flagged)
-			return
+		if s := answers[i].Status; s.Cut() && len(cut) < maxRemarks {
+			cut = append(cut, fmt.Sprintf("the table of communicators in %s says %s, and the answer ends before it says which ranks", answers[i].text(), s.Flagged))
 		}
+	}
+	if len(cut) > 0 {
+		h.Verdict, h.MayRun = desync.Undecided, strings.Join(cut, "; ")+": save the whole output of ncclras -v"
+		return
 	}
 	none := func(a Answer) bool { return !a.Status.Prose && len(a.Status.Comms) == 0 }
 	if !slices.ContainsFunc(answers, func(a Answer) bool { return !none(a) }) {
@@ -148,32 +157,11 @@ func better(a, b *ras.Status) bool {
 	return len(a.Comms) > len(b.Comms)
 }
 
-// place gives answers their times: their own, where all have one, else those of the files. Answers
-// of one file are one behind another.
-func place(answers []Answer) {
-	own := true
-	for i := range answers {
-		at, err := time.Parse(time.DateTime, answers[i].Status.Taken)
-		own = own && err == nil
-		answers[i].at = at.UnixNano()
-	}
-	for i := range answers {
-		if !own {
-			answers[i].at = answers[i].Written
-		}
-	}
-	for i := range answers {
-		for k := range i {
-			if answers[k].at == answers[i].at && answers[k].Path == answers[i].Path {
-				answers[i].at++
-			}
-		}
-	}
-}
-
 func (o *Options) layout(l *ras.Layout, answers []Answer) dumpset.Hang {
 	var a *desync.Analyzer
 	var remarks []string
+	answers = slices.Clone(answers)
+	slices.SortStableFunc(answers, func(a, b Answer) int { return cmp.Compare(b.at, a.at) })
 	for i := range answers {
 		j := l.Job(answers[i].Status, ras.Origin{ID: o.name(answers), Name: o.name(answers), From: filepath.Base(answers[i].Path), Saved: true, At: answers[i].at})
 		if a == nil {
@@ -206,8 +194,12 @@ const maxRemarks = 8
 
 func (o *Options) analyzer(j *ras.Job) *desync.Analyzer {
 	a := desync.New(o.Engine)
-	a.SetJob(desync.Job{Name: j.Name, ID: j.ID, Incarnation: j.Incarnation, Unnumbered: j.Unnumbered})
-	a.SetSaved(o.Hung)
+	job := desync.Job{Name: j.Name, ID: j.ID, Incarnation: j.Incarnation, Unnumbered: j.Unnumbered}
+	if j.WorldSize > 0 {
+		job.WorldSize = model.Some(int64(j.WorldSize))
+	}
+	a.SetJob(job)
+	a.SetSaved(o.Hung, o.oneMoment)
 	return a
 }
 

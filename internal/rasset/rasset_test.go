@@ -25,7 +25,7 @@ func text(t *testing.T, behind int, most string) *ras.Status {
 		report = rastest.Report(4, "", "#0-0 (00000000000000ab) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"+
 			"  3 ranks have launched up to operation "+most+"\n  Rank "+at+" has launched up to operation 8 -- GPU 0 managed by process 10"+at+" on node n1\n")
 	}
-	all, err := ras.ParseProse(strings.NewReader(report), 1<<20)
+	all, err := ras.ParseAnswers(strings.NewReader(report), 1<<20)
 	require.NoError(t, err)
 	return all[0]
 }
@@ -52,10 +52,10 @@ func answer(path string, s *ras.Status, after time.Duration) Answer {
 	return Answer{Path: path, Written: int64(time.Hour + after), Status: s}
 }
 
-func TestJudge_TextAndJSONOfOneMoment_AreOneAnswer(t *testing.T) {
+func TestJudge_TextAndJSONOfOneMoment_DoNotDecide(t *testing.T) {
 	rep := judged(answer("d/a.txt", text(t, 2, "9"), 0), answer("d/a.json", whole(t, "", 9, 9, 8, 9), time.Second))
 	assert.Equal(t, desync.Undecided, rep.Verdict)
-	assert.Contains(t, rep.MayRun, "one answer")
+	assert.Contains(t, rep.MayRun, "a.txt and a.json are 1 s apart")
 	require.Len(t, rep.Roots, 1)
 	f := rep.Roots[0].Finding
 	assert.Equal(t, model.Some(int64(2)), f.Rank)
@@ -105,7 +105,7 @@ func TestJudge_NoDifference_SaysWhatWouldDecide(t *testing.T) {
 }
 
 func TestJudge_Unlisted_AsksForMore(t *testing.T) {
-	all, err := ras.ParseProse(strings.NewReader(rastest.Report(64, "", "#0-0 (ab) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n"+
+	all, err := ras.ParseAnswers(strings.NewReader(rastest.Report(64, "", "#0-0 (ab) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n"+
 		"  48 ranks have launched up to operation 9\n  16 ranks have launched up to operation 8\n")), 1<<20)
 	require.NoError(t, err)
 	rep := judged(answer("d/1", all[0], 0))
@@ -193,7 +193,7 @@ func TestJudge_NothingListed_SaysWhy(t *testing.T) {
 	different := mismatch + "  Communicator ranks have different AllGather operation counts\n"
 	for name, text := range map[string]string{"before the warnings": "", "in a warning": mismatch, "in front of counts": different} {
 		t.Run(name, func(t *testing.T) {
-			all, err := ras.ParseProse(strings.NewReader(rastest.Report(4, "", text)), 1<<20)
+			all, err := ras.ParseAnswers(strings.NewReader(rastest.Report(4, "", text)), 1<<20)
 			require.NoError(t, err)
 			all[0].Flagged = "MISMATCH"
 			rep := judged(answer("d/a.txt", all[0], 0))
@@ -201,8 +201,128 @@ func TestJudge_NothingListed_SaysWhy(t *testing.T) {
 			assert.Contains(t, rep.MayRun, "a.txt says MISMATCH, and the answer ends before")
 		})
 	}
-	rep := judged(answer("d/a.json", &ras.Status{}, 0))
+	rep := judged(answer("d/a.txt", lacking(t, "cut"), 0), answer("d/b.txt", lacking(t, "cut"), 10*time.Second))
+	assert.Contains(t, rep.MayRun, "a.txt says MISMATCH, and the answer ends before")
+	assert.Contains(t, rep.MayRun, "b.txt says MISMATCH, and the answer ends before")
+	rep = judged(answer("d/a.json", &ras.Status{}, 0))
 	assert.Contains(t, rep.MayRun, "lists no communicator")
 	rep = judged(answer("d/a.txt", text(t, -1, ""), 0))
 	assert.Contains(t, rep.MayRun, "have launched the same operations")
+}
+
+// lacking are answers that list launches of no rank: rank 1 does not answer, the text is cut, and nothing differs.
+func lacking(t *testing.T, what string) *ras.Status {
+	t.Helper()
+	switch what {
+	case "silent":
+		all, err := ras.ParseAnswers(strings.NewReader(rastest.Report(4, "#0-0 (00000000000000ab) INCOMPLETE\n  Missing communicator data from 1 rank\n"+
+			"  Rank 1 -- GPU 1 managed by process 101 on node n1\n", "")), 1<<20)
+		require.NoError(t, err)
+		return all[0]
+	case "cut":
+		s := text(t, -1, "")
+		s.Flagged = "MISMATCH"
+		return s
+	}
+	return text(t, -1, "")
+}
+
+// Several answers are not called one: the report names which were given, and what each lacks.
+func TestJudge_SeveralAnswersThatDoNotCompare_AreNamed(t *testing.T) {
+	garbled := whole(t, "yesterday", 9, 9, 8, 9)
+	for name, tc := range map[string]struct {
+		answers []Answer
+		says    []string
+	}{
+		"both incomplete": {
+			[]Answer{answer("d/a.txt", lacking(t, "silent"), 0), answer("d/b.txt", lacking(t, "silent"), 10*time.Second)},
+			[]string{"none of the 2 answers", "a.txt: rank 1 does not answer", "b.txt: rank 1 does not answer", "ncclras -v"},
+		},
+		"one cut": {
+			[]Answer{answer("d/a.txt", text(t, 2, "9"), 0), answer("d/b.txt", lacking(t, "cut"), 10*time.Second)},
+			[]string{"of the 2 answers", "a.txt alone", "b.txt: says MISMATCH and ends before"},
+		},
+		"one cut, in one file": {
+			[]Answer{answer("d/a.txt", lacking(t, "cut"), 0), answer("d/a.txt", text(t, 2, "9"), 0)},
+			[]string{"answer 2 of a.txt alone", "answer 1 of a.txt: says MISMATCH and ends before"},
+		},
+		"one without a difference": {
+			[]Answer{answer("d/a.txt", text(t, 2, "9"), 0), answer("d/b.txt", lacking(t, ""), 10*time.Second)},
+			[]string{"a.txt alone", "b.txt: lists no communicator"},
+		},
+		"an incomplete and a cut one": {
+			[]Answer{answer("d/a.txt", lacking(t, "silent"), 0), answer("d/b.txt", lacking(t, "cut"), 10*time.Second)},
+			[]string{"none of the 2 answers", "a.txt: rank 1 does not answer", "b.txt: says MISMATCH"},
+		},
+		"two s apart": {
+			[]Answer{answer("d/a", whole(t, "2026-01-01 10:00:00", 9, 9, 8, 9), 0), answer("d/b", whole(t, "2026-01-01 10:00:02", 9, 9, 8, 9), time.Hour)},
+			[]string{"a and b are 2 s apart by their timestamps", "want 5 s"},
+		},
+		"no times in one file": {
+			[]Answer{answer("d/a", text(t, 2, "9"), 0), answer("d/a", text(t, 2, "9"), 0)},
+			[]string{"answer 1 of a and answer 2 of a are 0 s apart by the times of their files", "want 5 s"},
+		},
+		"times that cannot be read": {
+			[]Answer{answer("d/a", garbled, 0), answer("d/b", garbled, time.Second)},
+			[]string{"a and b are 1 s apart by the times of their files"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := judged(tc.answers...)
+			assert.Equal(t, desync.Undecided, rep.Verdict)
+			assert.NotContains(t, rep.MayRun, "one answer")
+			for _, want := range tc.says {
+				assert.Contains(t, rep.MayRun, want)
+			}
+		})
+	}
+	rep := judged(answer("d/a.txt", lacking(t, "silent"), 0))
+	assert.Contains(t, rep.MayRun, "this is one answer of NCCL's RAS")
+	assert.Contains(t, rep.MayRun, "a.txt: rank 1 does not answer")
+}
+
+// A rank that no answer mentions is not accused of not answering.
+func TestJudge_OnlyTheRankThatDoesNotAnswer_IsTheCandidate(t *testing.T) {
+	all, err := ras.ParseAnswers(strings.NewReader(rastest.Report(8, "#0-0 (00000000000000ab) INCOMPLETE\n  Missing communicator data from 1 rank\n"+
+		"  Rank 5 -- GPU 1 managed by process 105 on node n1\n\n", "#0-0 (00000000000000ab) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"+
+		"  4 ranks have launched up to operation 9\n  2 ranks have launched up to operation 8\n")), 1<<20)
+	require.NoError(t, err)
+	rep := judged(answer("d/a.txt", all[0], 0))
+	require.Len(t, rep.Roots, 1)
+	assert.Equal(t, []int64{5}, rep.Roots[0].Finding.Candidates)
+
+	rep = judged(answer("d/a.txt", lacking(t, "silent"), 0))
+	require.Len(t, rep.Roots, 1)
+	assert.Equal(t, []int64{1}, rep.Roots[0].Finding.Candidates)
+	assert.Equal(t, model.Some(int64(4)), rep.Job.WorldSize)
+	require.Len(t, rep.Absent, 1, "of the others the text says nothing")
+	assert.Equal(t, int64(1), rep.Absent[0].Rank)
+}
+
+// Answers that a loop saved each second: those that are some seconds apart are compared.
+func TestJudge_ManyAnswersOfOneFile_AreOfSeveralTimes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		behind func(i int) int64
+		want   desync.Verdict
+	}{
+		"stands":           {func(int) int64 { return 8 }, desync.Hang},
+		"stood since 10 s": {func(i int) int64 { return int64(min(8, i)) }, desync.Hang},
+		"moves":            {func(i int) int64 { return 8 - int64(i)%2 }, desync.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []Answer
+			for i := range 20 {
+				s := whole(t, time.Date(2026, 1, 1, 10, 0, i, 0, time.UTC).Format(time.DateTime), 9, 9, tc.behind(i), 9)
+				answers = append(answers, answer("d/a.jsonl", s, 0))
+			}
+			assert.Equal(t, tc.want, judged(answers...).Verdict)
+		})
+	}
+}
+
+// Where one answer has no time, those of one file are as far apart as their own times say.
+func TestJudge_TimesOfOneFile_CountBesideAnswersWithout(t *testing.T) {
+	rep := judged(answer("d/a.txt", text(t, 2, "9"), 0),
+		answer("d/b.json", whole(t, "2026-01-01 10:00:00", 9, 9, 8, 9), 0), answer("d/b.json", whole(t, "2026-01-01 10:00:30", 9, 9, 8, 9), 0))
+	assert.Equal(t, desync.Hang, rep.Verdict)
 }

@@ -15,18 +15,27 @@ var rasProse = regexp.MustCompile(`(?m)^NCCL version \S+ compiled with CUDA `)
 // dumps tell, too.
 var rasKeys = [][]byte{[]byte(`"communicators_count"`), []byte(`"communicators"`)}
 
+// rasBehindText is an answer in JSON behind other lines: those of a shell, as a prompt and the command.
+var rasBehindText = regexp.MustCompile(`(?m)^\{\s*"nccl_version"`)
+
 // isRAS reports whether content begins as what ncclras prints.
 func isRAS(head []byte) bool {
 	text := bytes.TrimPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("\xef\xbb\xbf"))
 	if len(text) == 0 {
 		return false
 	}
-	if text[0] != '{' {
-		return rasProse.Match(text) && !bytes.ContainsRune(text, 0)
+	switch text[0] {
+	case '{', '[':
+	default:
+		return !bytes.ContainsRune(text, 0) && (rasProse.Match(text) || rasBehindText.Match(text) && hasRASKey(text))
 	}
 	if !bytes.Contains(text, []byte(`"nccl_version"`)) {
 		return false
 	}
+	return hasRASKey(text)
+}
+
+func hasRASKey(text []byte) bool {
 	for _, k := range rasKeys {
 		if bytes.Contains(text, k) {
 			return true
