@@ -228,7 +228,7 @@ func TestAnalyzeNothingUsable(t *testing.T) {
 		"absent":          {filepath.Join(empty, "absent"), "no such file"},
 		"no match":        {filepath.Join(empty, "*.json"), "got no match"},
 		"foreign JSON":    {foreign, "neither a PyTorch trace"},
-		"empty file":      {zero, "EOF"},
+		"empty file":      {zero, "got an empty file"},
 		"no spans":        {noSpans, "got none"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,10 +118,6 @@ func (in *inputs) addDir(dir string) {
 	}
 }
 
-// accepted lists what analyze reads, for refusals.
-const accepted = "PyTorch traces (traceEvents), OTLP JSON of spans (resourceSpans), Flight Recorder dumps, " +
-	"or logs of ranks with lines of PyTorch's watchdog (\"Watchdog caught collective operation timeout\")"
-
 // folder is a directory, and what reads what was found there.
 type folder struct{ path, other string }
 
@@ -129,7 +125,7 @@ type folder struct{ path, other string }
 func (in *inputs) tellWithout() {
 	for _, dir := range in.without {
 		if !in.below(dir.path) && in.problems.in(dir.path) == 0 {
-			in.problems.add(dir.path, -1, orElse(fmt.Errorf("read directory: got no trace, dump or log that is read here; want %s", accepted), dir.other))
+			in.problems.add(dir.path, -1, orElse(fmt.Errorf("read directory: got no trace, dump or log that is read here; want %s", sniff.Accepted), dir.other))
 		}
 	}
 }
@@ -162,13 +158,15 @@ func (in *inputs) addFile(path string, info fs.FileInfo, named bool) {
 // pass tells of a file of no known format, or passes it over in silence.
 func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
 	switch {
+	case errors.Is(err, sniff.ErrNoAnswer):
+		in.problems.add(path, -1, fmt.Errorf("tell format: %w", err))
 	case named && !tracelike(path) && info.Mode().IsRegular() && info.Size() > 0 && sniff.IsText(path):
-		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s; a log without such lines is read together with one that has them", accepted), elsewhere(path, info)))
+		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s; a log without such lines is read together with one that has them", sniff.Accepted), elsewhere(path, info)))
 	case err != nil && (named || tracelike(path)):
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: %w", bare(err)), elsewhere(path, info)))
 	case named:
 		in.problems.add(path, -1, orElse(
-			fmt.Errorf("tell format: got neither a PyTorch trace nor another file that is read here; want %s", accepted), elsewhere(path, info)))
+			fmt.Errorf("tell format: got neither a PyTorch trace nor another file that is read here; want %s", sniff.Accepted), elsewhere(path, info)))
 	default:
 		in.skipped++
 		if in.other == "" {

@@ -150,3 +150,32 @@ func TestAnalyze_AnswersBeforeACut_Count(t *testing.T) {
 		})
 	}
 }
+
+// What ncclras printed instead of an answer is refused by name, alone and beside an answer.
+func TestAnalyze_NoAnswerOfRAS_IsNamed(t *testing.T) {
+	whole := answerText()
+	for name, tc := range map[string]struct{ text, want string }{
+		"refused": {"Connecting to 127.0.0.1:28028: Connection refused\nFailed to connect to the NCCL RAS service!\n", "Connection refused"},
+		"a part":  {whole[strings.Index(whole, "#0-0"):], "#0-0 (00000000000000ab) MISMATCH"},
+	} {
+		for _, file := range []string{"2.json", "2.txt", "2"} {
+			t.Run(name+" in "+file, func(t *testing.T) {
+				dir := t.TempDir()
+				path := putAnswer(t, dir, file, tc.text, time.Now())
+				for _, target := range []string{path, dir} {
+					status, stdout, stderr := call("analyze", target)
+					assert.Equal(t, exitUnusable, status)
+					said := strings.Join(strings.Fields(stdout+stderr), " ")
+					assert.Contains(t, said, file)
+					assert.Contains(t, said, tc.want)
+					assert.Contains(t, said, "ncclras -v")
+					assert.NotContains(t, said, "invalid character")
+				}
+				putAnswer(t, dir, "1.txt", rastest.Report(4, "", ""), time.Now())
+				status, stdout, stderr := call("analyze", dir)
+				assert.Equal(t, exitUnusable, status)
+				assert.Contains(t, strings.Join(strings.Fields(stdout+stderr), " "), tc.want)
+			})
+		}
+	}
+}

@@ -155,6 +155,10 @@ func File(path string) (Format, error) {
 		return FlightRecorder, nil
 	case isLog(path):
 		return RankLog, nil
+	case errors.Is(err, errNoJSON):
+		if err = noAnswer(start); err == nil {
+			err = strange(start)
+		}
 	}
 	return f, err
 }
@@ -222,11 +226,15 @@ func isLog(path string) bool {
 	return ranklog.Sniff(r)
 }
 
+// errNoJSON is of content that does not begin as JSON.
+var errNoJSON = errors.New("no JSON")
+
 func sniffJSON(r io.Reader) (Format, error) {
 	d := json.NewDecoder(SkipBOM(r))
 	token, err := d.Token()
-	if err != nil && d.InputOffset() == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return Unknown, fmt.Errorf("neither JSON nor gzip, nor a log with lines of PyTorch's watchdog: %w", err)
+	var syntax *json.SyntaxError
+	if errors.Is(err, io.EOF) || errors.As(err, &syntax) {
+		return Unknown, errNoJSON
 	}
 	if err != nil {
 		return Unknown, damaged(d, err)
@@ -255,14 +263,6 @@ func sniffObject(d *json.Decoder) (Format, error) {
 		return Unknown, damaged(d, err)
 	}
 	return Unknown, nil
-}
-
-// damaged names the place of a fault; the end of input within a value is one.
-func damaged(d *json.Decoder, err error) error {
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("read JSON at byte %d: %w", d.InputOffset(), err)
 }
 
 func skipValue(d *json.Decoder) error {
