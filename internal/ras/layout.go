@@ -36,11 +36,32 @@ func Layouts(s *Status) []*Layout {
 }
 
 // Job makes states of those communicators of an answer that the layout has. The answer may be
-// another one than that which was laid out.
+// another one than that which was laid out; where there are several layouts, Divide it first.
 func (l *Layout) Job(s *Status, o Origin) *Job {
 	of := *s
 	of.Comms = slices.DeleteFunc(slices.Clone(s.Comms), func(c Comm) bool { return !l.Has(c.Hash) })
 	return l.world.job(&of, o)
+}
+
+// Divide gives each of an answer's layouts its part of that answer, or of another one: communicators
+// that no layout has are in none.
+func Divide(layouts []*Layout, s *Status) []*Status {
+	of := map[uint64]int{}
+	parts := make([]*Status, len(layouts))
+	for i, l := range layouts {
+		part := *s
+		part.Comms = nil
+		parts[i] = &part
+		for _, hash := range l.world.hashes {
+			of[hash] = i
+		}
+	}
+	for i := range s.Comms {
+		if to, ok := of[s.Comms[i].Hash]; ok {
+			parts[to].Comms = append(parts[to].Comms, s.Comms[i])
+		}
+	}
+	return parts
 }
 
 // Has reports whether the layout has a communicator.
@@ -133,6 +154,7 @@ func (w *world) layOut(s *Status) *Layout {
 	for i := range s.Comms {
 		c := &s.Comms[i]
 		places[place{c.Hash, anyRank}] = 0
+		w.hashes = append(w.hashes, c.Hash)
 		for p := range c.processes() {
 			at := place{c.Hash, p.Rank}
 			if w.comm != nil {

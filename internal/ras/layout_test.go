@@ -74,6 +74,42 @@ func TestLayouts_OfReplicas_Apart(t *testing.T) {
 	assert.Len(t, all[0].Job(s, Origin{}).States, 3)
 }
 
+// Divide gives each layout its communicators of an answer, whatever their order, and of others none.
+func TestDivide_GivesEachLayoutItsCommunicators(t *testing.T) {
+	m := func(rank, pid int) rastest.Member {
+		return rastest.Member{Rank: rank, PID: pid, Host: "h", AllReduce: 3}
+	}
+	a := rastest.Comm{Hash: 0xc1, Members: []rastest.Member{m(0, 1), m(1, 2)}}
+	b := rastest.Comm{Hash: 0xc2, Members: []rastest.Member{m(0, 3), m(1, 4), m(2, 5)}}
+	part := rastest.Comm{Hash: 0xc3, Members: []rastest.Member{m(0, 4), m(1, 5)}}
+	all := Layouts(parse(t, rastest.JSON(a, b, part)))
+	require.Len(t, all, 2)
+	for name, tc := range map[string]struct {
+		comms []rastest.Comm
+		want  [2][]uint64
+	}{
+		"the same":  {[]rastest.Comm{a, b, part}, [2][]uint64{{0xc2, 0xc3}, {0xc1}}},
+		"turned":    {[]rastest.Comm{part, a, b}, [2][]uint64{{0xc3, 0xc2}, {0xc1}}},
+		"one alone": {[]rastest.Comm{b}, [2][]uint64{{0xc2}, nil}},
+		"a new one": {[]rastest.Comm{{Hash: 0xdd, Members: a.Members}, a}, [2][]uint64{nil, {0xc1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := parse(t, rastest.JSON(tc.comms...))
+			parts := Divide(all, s)
+			require.Len(t, parts, 2)
+			for i, p := range parts {
+				var got []uint64
+				for k := range p.Comms {
+					got = append(got, p.Comms[k].Hash)
+				}
+				assert.Equal(t, tc.want[i], got)
+				assert.Equal(t, s.NCCLVersion, p.NCCLVersion)
+				assert.Equal(t, all[i].Job(s, Origin{From: "f"}), all[i].Job(p, Origin{From: "f"}))
+			}
+		})
+	}
+}
+
 // Processes of containers that count their pids apart are told apart by their places.
 func TestLayouts_OnePidOfSeveralProcesses_StayApart(t *testing.T) {
 	m := func(rank int) rastest.Member {

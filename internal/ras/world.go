@@ -16,6 +16,7 @@ type world struct {
 	rank map[seat]int
 	// places has the number of each member of each communicator that was laid out.
 	places map[place]int64
+	hashes []uint64
 	first  uint64 // the least hash of its communicators
 }
 

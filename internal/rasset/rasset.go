@@ -107,8 +107,21 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 		}
 	}
 	layouts := ras.Layouts(base)
-	for _, l := range layouts {
-		out = append(out, o.layout(l, answers))
+	parts := make([][]Answer, len(layouts)) // of each layout: what the answers say of it
+	for i := range answers {
+		for k, s := range ras.Divide(layouts, answers[i].Status) {
+			if len(s.Comms) > 0 {
+				a := answers[i]
+				a.Status = s
+				parts[k] = append(parts[k], a)
+			}
+		}
+	}
+	given := counted(answers)
+	for i, l := range layouts {
+		h := given
+		h.Report, h.Remarks = o.layout(l, parts[i])
+		out = append(out, h)
 	}
 	found := slices.ContainsFunc(out, func(h dumpset.Hang) bool { return len(h.Roots) > 0 })
 	if found {
@@ -119,10 +132,13 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 	}
 	if len(layouts) == 0 {
 		a := o.analyzer(&ras.Job{Name: o.name(answers), ID: o.name(answers)})
-		out = append(out, o.hang(a.Conclude(0), answers))
+		h := given
+		h.Report = a.Conclude(0)
+		out = append(out, h)
 	}
+	texts := unlisted(base)
 	for i := range out {
-		o.unlisted(&out[i], base)
+		sayUnlisted(&out[i], texts)
 		nothingListed(&out[i], answers)
 	}
 	return out
@@ -157,10 +173,9 @@ func better(a, b *ras.Status) bool {
 	return len(a.Comms) > len(b.Comms)
 }
 
-func (o *Options) layout(l *ras.Layout, answers []Answer) dumpset.Hang {
+// layout reports on the communicators of one layout, and lists errors of their ranks.
+func (o *Options) layout(l *ras.Layout, answers []Answer) (rep *desync.Report, remarks []string) {
 	var a *desync.Analyzer
-	var remarks []string
-	answers = slices.Clone(answers)
 	slices.SortStableFunc(answers, func(a, b Answer) int { return cmp.Compare(b.at, a.at) })
 	for i := range answers {
 		j := l.Job(answers[i].Status, ras.Origin{ID: o.name(answers), Name: o.name(answers), From: filepath.Base(answers[i].Path), Saved: true, At: answers[i].at})
@@ -184,9 +199,7 @@ func (o *Options) layout(l *ras.Layout, answers []Answer) dumpset.Hang {
 			}
 		}
 	}
-	h := o.hang(a.Conclude(0), answers)
-	h.Remarks = remarks
-	return h
+	return a.Conclude(0), remarks
 }
 
 // maxRemarks bounds the errors that are listed of one job.
@@ -203,8 +216,9 @@ func (o *Options) analyzer(j *ras.Job) *desync.Analyzer {
 	return a
 }
 
-func (o *Options) hang(r *desync.Report, answers []Answer) dumpset.Hang {
-	h := dumpset.Hang{Report: r, Incidents: 1, Answers: len(answers)}
+// counted says what was given.
+func counted(answers []Answer) dumpset.Hang {
+	h := dumpset.Hang{Incidents: 1, Answers: len(answers)}
 	paths := map[string]bool{}
 	for _, a := range answers {
 		paths[a.Path] = true
@@ -217,9 +231,8 @@ func (o *Options) hang(r *desync.Report, answers []Answer) dumpset.Hang {
 	return h
 }
 
-// unlisted says what prose counts of members that it does not list.
-func (o *Options) unlisted(h *dumpset.Hang, s *ras.Status) {
-	var texts []string
+// unlisted is what an answer in text counts of members that it does not list.
+func unlisted(s *ras.Status) (texts []string) {
 	for i := range s.Comms {
 		for _, what := range s.Comms[i].Unlisted {
 			if len(texts) < maxRemarks {
@@ -227,6 +240,10 @@ func (o *Options) unlisted(h *dumpset.Hang, s *ras.Status) {
 			}
 		}
 	}
+	return texts
+}
+
+func sayUnlisted(h *dumpset.Hang, texts []string) {
 	if len(texts) == 0 {
 		return
 	}

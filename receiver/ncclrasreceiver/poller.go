@@ -132,12 +132,13 @@ func (p *poller) take(a *answer) (what string, err error) {
 	}
 	what = answerQuiet
 	layouts := ras.Layouts(a.status)
-	for _, l := range layouts {
+	parts := ras.Divide(layouts, a.status)
+	for i, l := range layouts {
 		o := ras.Origin{ID: p.cfg.JobID, Name: p.cfg.JobName, From: a.endpoint, At: a.at.UnixNano()}
 		if o.ID != "" && (len(layouts) > 1 || !l.Named()) {
 			o.ID += "/" + l.Hash() // its numbers are not the job's ranks
 		}
-		if told := p.takeJob(l.Job(a.status, o), a.at); told && what != answerNoWorld {
+		if told := p.takeJob(l.Job(parts[i], o), a.at); told && what != answerNoWorld {
 			what = answerTold
 		}
 		if !l.Named() {
