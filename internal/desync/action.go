@@ -43,6 +43,9 @@ func (w *world) action(r *root) string {
 			return "look at what the device of that rank runs before it on that stream (py-spy dump, nvidia-smi, Xid in the kernel log): the others have started the operation"
 		}
 	case model.ClassIncompleteEvidence:
+		if len(r.candidates) == 0 {
+			return "give the dumps of all ranks, and --world-size"
+		}
 		if dark := w.unseenOf(r.candidates); len(dark) > 0 && len(dark) < len(r.candidates) {
 			return actions[r.class] + ", first of " + ranksText(dark) + ", of which there is no state"
 		}

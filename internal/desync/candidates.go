@@ -58,7 +58,7 @@ func (w *world) lacking(n *node, candidates []int32) *node {
 	}
 	for _, r := range candidates {
 		if other := w.wanted(r); other != nil && other.misses(r) {
-			return other
+			return w.firstLacking(r, other)
 		}
 	}
 	return n
@@ -68,7 +68,7 @@ func (w *world) lacking(n *node, candidates []int32) *node {
 const maxConcerned = 8
 
 // otherwise adds who would be at fault if those that were not seen only waited: the turns of
-// every cycle, the members of what all have joined, and those whose devices have not started what
+// every cycle, the members of what all have joined, where nobody else can be one, and those whose devices have not started what
 // others have.
 func (w *world) otherwise(seen map[int32]bool) {
 	all := w.both()
@@ -97,7 +97,7 @@ func (w *world) otherwise(seen map[int32]bool) {
 		for _, r := range w.unstarted(n) {
 			seen[r] = true
 		}
-		if len(n.missing)+len(n.absent)+len(n.unknown)+len(n.done) > 0 || len(n.holders) > maxConcerned {
+		if len(n.missing)+len(n.absent)+len(n.unknown)+len(n.done) > 0 || len(n.holders) > maxConcerned || w.unlisted(n.group) && !n.message {
 			continue
 		}
 		for i := range n.holders {

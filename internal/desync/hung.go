@@ -259,7 +259,10 @@ func (w *world) hungAllTheSame(rep *Report, at int64) {
 			to.candidates = append(to.candidates, int32(i))
 		}
 	}
-	if len(to.candidates) == 1 {
+	switch {
+	case slices.ContainsFunc(w.a.groups.all, w.unlisted):
+		to.notes = []string{unlistedWhy + ": others may be missing, too"}
+	case len(to.candidates) == 1:
 		to.class, to.confidence = model.ClassDumpMissing, sureAbsent
 	}
 	rep.Roots = append(rep.Roots, w.say(&to, w.reach(&to), at))

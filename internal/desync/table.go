@@ -146,7 +146,7 @@ func (w *world) path(by *reach) []Hop {
 			break
 		}
 		first := w.nodeAt(n)
-		hop := Hop{Rank: w.ranks[v].id, Op: w.ref(first, first.key.seq), For: -1, Why: "which all have entered"}
+		hop := Hop{Rank: w.ranks[v].id, Op: w.ref(first, first.key.seq), For: -1, Why: w.enteredText(first)}
 		// From an operation the way leads to a rank, or by other operations to one.
 		to, ok := by.next[n]
 		for ok && !w.isRank(to) {
@@ -285,4 +285,11 @@ func (w *world) groupHeads(byGroup []*Group) {
 		g.Head, g.HasHead = w.ref(n, n.key.seq), true
 		g.Absent, _ = w.list(compact(slices.Concat(n.missing, n.absent, n.unknown)))
 	}
+}
+
+func (w *world) enteredText(n *node) string {
+	if w.unlisted(n.group) {
+		return "which all that are known have entered"
+	}
+	return "which all have entered"
 }

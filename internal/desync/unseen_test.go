@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/desync/statetest"
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Of several ranks without a state the operation is the one that comes first, and the candidates that
@@ -98,5 +99,90 @@ rank 3: D=41/40`)
 		rep := judge(c, desync.NewDefaultConfig(), 0)
 		require.Len(t, rep.Roots, 1, first)
 		assert.Equal(t, []int64{2}, rep.Roots[0].Finding.Candidates, first)
+	}
+}
+
+// Of one dump, or a few, of many: those that wait are no candidates, the others are.
+func TestFewDumpsOfMany_WaitersAreNoCandidates(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []int64
+	}{
+		"one, members not recorded":  {"group W 0-3 gloo\nrank 0: W ar 7 done; W ar 8", nil},
+		"one further on":             {"group W 0-3 gloo\nrank 2: W ar 7 done; W ar 8\nabsent 0-1 missing", []int64{0, 1}},
+		"two, members not recorded":  {"group W 0-3 gloo\nrank 0-1: W ar 7 done; W ar 8", nil},
+		"two in groups of their own": {"group A 0-1 gloo\ngroup B 2-3 gloo\nrank 0: A ar 8\nrank 2: B ar 8\nabsent 1 missing", []int64{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := judge(statetest.Read(t, c.text), desync.NewDefaultConfig(), 0)
+			assert.Equal(t, desync.Undecided, rep.Verdict)
+			require.Len(t, rep.Roots, 1)
+			assert.ElementsMatch(t, c.want, rep.Roots[0].Finding.Candidates)
+			assert.Empty(t, rep.Roots[0].Finding.Ranks)
+			if c.want == nil {
+				assert.Contains(t, rep.Roots[0].Finding.Action, "the dumps of all ranks")
+			}
+		})
+	}
+}
+
+// Without the size of the job the operation is the first that the rank lacks that has not come, as with it.
+func TestSizeNotKnown_FirstOperationThatTheRankLacks(t *testing.T) {
+	for name, text := range map[string]string{
+		"more wait in the later one": `
+group D 0-7 gloo
+group T0 4,5 gloo
+group T1 0,1 gloo
+group T2 2,3 gloo
+group T3 6,7 gloo
+group S0 0,2,4,6 gloo
+group S1 1,3,5,7 gloo
+rank 0: D ar 6 done; T1 ar 13 done; S0 ar 7
+rank 1: D ar 6 done; T1 ar 13 done; S1 ar 7
+rank 2: D ar 6 done; T2 ar 13 done; S0 ar 7
+rank 3: D ar 6 done; T2 ar 13 done; S1 ar 7
+rank 4: T0 ar 12 done; S0 ar 6 done; D ar 6 done; T0 ar 13
+rank 5: T0 ar 12 done; S1 ar 6 done; D ar 6 done
+rank 6: D ar 6 done; T3 ar 13 done; S0 ar 7
+rank 7: D ar 6 done; T3 ar 13 done; S1 ar 7`,
+		"a pair and three": `
+group D 0-3 gloo
+group T0 2,3 gloo
+group T1 0,1 gloo
+group O 0,1,3 gloo
+rank 0-1: D ar 6 done; T1 ar 13 done; O ar 7
+rank 2: D ar 6 done; T0 ar 13
+rank 3: T0 ar 12 done; O ar 6 done; D ar 6 done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, world := range []string{"", "world 8\n"} {
+				if name == "a pair and three" && world != "" {
+					world = "world 4\n"
+				}
+				rep := judge(statetest.Read(t, world+text), desync.NewDefaultConfig(), 0)
+				require.Len(t, rep.Roots, 1, world)
+				assert.Equal(t, "all_reduce 13", rep.Roots[0].Finding.Op, world)
+			}
+		})
+	}
+}
+
+// Where the size of the job is not known, one absent rank is not the only candidate.
+func TestHungNothingOpen_SizeNotKnown_OneAbsentRankIsNotAlone(t *testing.T) {
+	for text, want := range map[string]string{
+		"group W 0-3 gloo\nrank 1: W ar 7 done\nabsent 0 missing":          model.ClassIncompleteEvidence,
+		"world 2\ngroup W 0-1 gloo\nrank 1: W ar 7 done\nabsent 0 missing": model.ClassDumpMissing,
+		"group W 0-1\nrank 1: W ar 7 done\nabsent 0 missing":               model.ClassDumpMissing,
+	} {
+		c := statetest.Read(t, text)
+		a := desync.New(desync.NewDefaultConfig())
+		a.SetJob(desync.Job{WorldSize: c.WorldSize})
+		a.Add(&c.States[0])
+		a.AddAbsence(c.Absent[0])
+		a.SetDoubt(desync.Doubt{Hung: true})
+		rep := a.Conclude(0)
+		require.Len(t, rep.Roots, 1, text)
+		assert.Equal(t, want, rep.Roots[0].Finding.Class, text)
+		assert.Equal(t, []int64{0}, rep.Roots[0].Finding.Candidates, text)
 	}
 }

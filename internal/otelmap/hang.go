@@ -112,7 +112,12 @@ func candidates(f *model.Finding) string {
 		}
 		return "; at fault with it may be " + listed(beside, optionalInt{})
 	}
-	if len(f.Candidates) == 0 {
+	ev := readEvidence(f)
+	unlisted := ev.Inferred && ev.World == 0
+	switch {
+	case len(f.Candidates) == 0 && unlisted && f.Class == model.ClassIncompleteEvidence:
+		return ": the candidates are ranks of which nothing is known"
+	case len(f.Candidates) == 0:
 		return ""
 	}
 	text := ": candidates are "
@@ -120,7 +125,7 @@ func candidates(f *model.Finding) string {
 		text = ": the candidate is "
 	}
 	text += listed(f.Candidates, f.CandidatesCount)
-	if ev := readEvidence(f); ev.Inferred && ev.World == 0 {
+	if unlisted {
 		text += ", or somebody of whom nothing is known"
 	}
 	return text

@@ -50,6 +50,9 @@ func TestHangSentences(t *testing.T) {
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or somebody of whom nothing is known (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: `{"members_inferred": true}`,
 		},
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: the candidates are ranks of which nothing is known (confidence 0.00)": {
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Evidence: `{"members_inferred": true}`,
+		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 3, 1, 2 and 5 more (confidence 0.00)": {
 			Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, CommID: "c", Candidates: []int64{3, 1, 2}, CandidatesCount: model.Some[int64](8),
 		},
