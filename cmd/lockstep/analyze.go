@@ -111,9 +111,9 @@ type analysis struct {
 	problems problems
 	progress *progress
 	stderr   io.Writer
-	dumps    *dumpset.Result // what hangs; nil: there were no dumps
-	logs     *ranklog.Result // what logs of ranks tell; nil: there were none
-	files    int             // of which something was analysed
+	dumps    *dumpset.Result   // what hangs; nil: there were no dumps
+	logs     []*ranklog.Result // what logs of ranks tell, of each job
+	files    int               // of which something was analysed
 	skipped  int
 	bytes    int64
 	ops      int64

@@ -175,3 +175,46 @@ func TestAnalyze_InputRefusedInPart_IsNeverStatus0(t *testing.T) {
 		})
 	}
 }
+
+// The logs of two jobs in one folder are judged apart: merged, the rank that one job lacks is lost.
+func TestAnalyzeLogs_OfTwoJobs_AreJudgedApart(t *testing.T) {
+	dir := t.TempDir()
+	for r := range 4 {
+		putFile(t, timedOut(r), dir, fmt.Sprintf("b_rank%d.log", r))
+		text := timedOut(r)
+		if r == 1 {
+			text = "step 1\n"
+		}
+		putFile(t, text, dir, fmt.Sprintf("a_rank%d.log", r))
+	}
+	status, stdout, _ := call("analyze", "--json", dir)
+	assert.Equal(t, exitFindings, status)
+	var r output
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	require.Len(t, r.Hangs, 2)
+	assert.Equal(t, filepath.Base(dir)+"/a", r.Hangs[0].Job)
+	assert.Equal(t, filepath.Base(dir)+"/b", r.Hangs[1].Job)
+	require.Len(t, r.Hangs[0].Roots, 1)
+	assert.EqualValues(t, 1, r.Hangs[0].Roots[0].Finding[semconv.FindingRank])
+	assert.Equal(t, 8, r.Input.Files)
+	assert.Empty(t, r.Problems)
+
+	status, stdout, _ = call("analyze", "--json", "--job", "x", dir)
+	assert.Equal(t, exitFindings, status)
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	assert.Len(t, r.Hangs, 1, "--job says that all are of one")
+}
+
+// Logs of several jobs that no name parts are refused, not merged.
+func TestAnalyzeLogs_OfJobsThatNoNameParts_AreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range []string{"rank0_101.log", "rank1_102.log", "rank0_201.log", "rank1_202.log"} {
+		putFile(t, strings.ReplaceAll(timedOut(i%2), "600060", fmt.Sprint(600060+i)), dir, name)
+	}
+	status, stdout, stderr := call("analyze", dir)
+	assert.Equal(t, exitUnusable, status)
+	assert.NotContains(t, stdout, "rank 1")
+	said := strings.Join(strings.Fields(stdout+stderr), " ")
+	assert.Contains(t, said, "want the logs of one job")
+	assert.Contains(t, said, "rank0_201.log have rank 0 of different processes")
+}

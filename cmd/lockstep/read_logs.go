@@ -19,9 +19,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
-// logReader reads logs of ranks. All logs of one call are of one job.
+// logReader reads logs of ranks.
 type logReader struct {
-	job   string
+	job   string         // all logs are of it; empty: those of several jobs are parted
 	world int64          // 0: what the logs say
 	rank  *regexp.Regexp // nil: by the usual names
 }
@@ -34,19 +34,49 @@ func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := r.readFile(f.path, set, to); err != nil {
+		if err := r.readFile(r.fileOf(f.path), set, to.progress.reader); err != nil {
 			to.problems.add(f.path, -1, fmt.Errorf("read log: %w; the lines in front of that are used", bare(err)))
 			continue
 		}
 		to.files++
 		to.bytes += f.size
 	}
-	job := r.job
-	if job == "" {
-		job = filepath.Base(filepath.Dir(absolute(files[0].path)))
+	switch {
+	case r.job != "":
+		r.judge(r.job, set, to)
+	case set.Several():
+		r.readJobs(ctx, set, to)
+	default:
+		r.judge(filepath.Base(filepath.Dir(absolute(files[0].path))), set, to)
 	}
-	to.logs = set.Judge(ranklog.Options{Job: job, WorldSize: r.world, Engine: desync.NewDefaultConfig()})
-	for _, path := range to.logs.Unknown {
+}
+
+// readJobs reads the logs of each of several jobs again.
+func (r logReader) readJobs(ctx context.Context, all *ranklog.Set, to *analysis) {
+	jobs, strays, err := all.Jobs()
+	if err != nil {
+		to.problems.add(all.First(), -1, err)
+		return
+	}
+	for _, path := range strays {
+		to.problems.add(path, -1, errors.New("read log: got logs of several jobs, and none whose name or folder this one shares; want it beside the logs of its job"))
+	}
+	for _, job := range jobs {
+		set := ranklog.NewSet()
+		for _, f := range job.Files {
+			if ctx.Err() != nil {
+				return
+			}
+			_ = r.readFile(f, set, func(in io.Reader) io.Reader { return in }) // its errors are known
+		}
+		r.judge(job.Name, set, to)
+	}
+}
+
+func (r logReader) judge(job string, set *ranklog.Set, to *analysis) {
+	result := set.Judge(ranklog.Options{Job: job, WorldSize: r.world, Engine: desync.NewDefaultConfig()})
+	to.logs = append(to.logs, result)
+	for _, path := range result.Unknown {
 		to.problems.add(path, -1, errors.New("find rank of log: got lines of the watchdog without a rank; want [rankN]: in the lines, rankN in the file's name, or --rank-pattern"))
 	}
 }
@@ -59,8 +89,8 @@ func absolute(path string) string {
 	return path
 }
 
-func (r logReader) readFile(path string, set *ranklog.Set, to *analysis) error {
-	in, c, err := sniff.Open(path, to.progress.reader)
+func (r logReader) readFile(f ranklog.File, set *ranklog.Set, wrap func(io.Reader) io.Reader) error {
+	in, c, err := sniff.Open(f.Path, wrap)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -68,14 +98,19 @@ func (r logReader) readFile(path string, set *ranklog.Set, to *analysis) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	f := ranklog.FileOf(path)
-	if r.rank != nil {
-		rank, _, ok := dumpReader{rank: r.rank}.rankOf(path)
-		if f = (ranklog.File{Path: path, Rank: -1}); ok {
-			f.Rank, f.Certain = rank, true
-		}
-	}
 	return set.Read(f, in)
+}
+
+// fileOf finds the rank in a file's name.
+func (r logReader) fileOf(path string) ranklog.File {
+	if r.rank == nil {
+		return ranklog.FileOf(path)
+	}
+	f := ranklog.File{Path: path, Rank: -1}
+	if rank, _, ok := (dumpReader{rank: r.rank}).rankOf(path); ok {
+		f.Rank, f.Certain = rank, true
+	}
+	return f
 }
 
 // lastAttempts leaves out the logs of earlier attempts of a job, which torchrun keeps in folders of
@@ -98,12 +133,13 @@ func lastAttempts(files []input, to *analysis) (out []input) {
 	return out
 }
 
-// deadByLogs are ranks that ended, by their logs.
+// deadByLogs are ranks that ended, by their logs. Of logs of several jobs none is taken, since dumps do
+// not say of which of them they are.
 func (a *analysis) deadByLogs() (out []model.Absence) {
-	if a.logs == nil {
+	if len(a.logs) != 1 {
 		return nil
 	}
-	for rank, e := range a.logs.Errors {
+	for rank, e := range a.logs[0].Errors {
 		if e.Ended {
 			out = append(out, model.Absence{Rank: rank, Reason: model.AbsentDead, Detail: e.Where + ": " + e.Text})
 		}
@@ -115,36 +151,48 @@ func (a *analysis) deadByLogs() (out []model.Absence) {
 // concludeLogs adds to what dumps tell the last errors of the ranks. Where no dump tells anything,
 // the logs decide.
 func (a *analysis) concludeLogs() {
-	if a.logs == nil {
+	if len(a.logs) == 0 {
 		return
 	}
 	if a.dumps == nil {
 		a.dumps = &dumpset.Result{}
 	}
-	ofLogs := dumpset.Hang{Report: a.logs.Report, Logs: true, Incidents: 1, Files: a.logs.Files, Entries: a.logs.Waiting}
 	told := slices.ContainsFunc(a.dumps.Hangs, func(h dumpset.Hang) bool { return h.Verdict != desync.NoData })
 	if !told {
-		a.dumps.Hangs = append([]dumpset.Hang{ofLogs}, a.dumps.Hangs...)
+		var ofLogs []dumpset.Hang
+		for _, l := range a.logs {
+			ofLogs = append(ofLogs, hangOf(l))
+		}
+		a.dumps.Hangs = append(ofLogs, a.dumps.Hangs...)
 		return
 	}
-	for i := range a.dumps.Hangs {
-		for k := range a.dumps.Hangs[i].Roots {
-			ranklog.Note(&a.dumps.Hangs[i].Roots[k].Finding, a.logs.Errors)
+	if len(a.logs) == 1 {
+		for i := range a.dumps.Hangs {
+			for k := range a.dumps.Hangs[i].Roots {
+				ranklog.Note(&a.dumps.Hangs[i].Roots[k].Finding, a.logs[0].Errors)
+			}
 		}
 	}
-	if a.logs.Waiting > 0 {
-		a.timedOut(ofLogs)
+	found := dumpsVerdict(a.dumps) == report.Found
+	for _, l := range a.logs {
+		if l.Waiting > 0 {
+			a.timedOut(l, found)
+		}
 	}
 }
 
+// hangOf is the report on a job by its logs.
+func hangOf(l *ranklog.Result) dumpset.Hang {
+	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting}
+}
+
 // timedOut notes that logs say that operations timed out. Nothing is healthy beside that: where
-// nothing else tells what hangs, the logs do.
-func (a *analysis) timedOut(ofLogs dumpset.Hang) {
-	what := fmt.Sprintf("the logs say that %d operations timed out", a.logs.Waiting)
-	if a.logs.Waiting == 1 {
+// nothing else tells what hangs, the logs do. found: the dumps do.
+func (a *analysis) timedOut(l *ranklog.Result, found bool) {
+	what := fmt.Sprintf("the logs say that %d operations timed out", l.Waiting)
+	if l.Waiting == 1 {
 		what = "the logs say that an operation timed out"
 	}
-	found := dumpsVerdict(a.dumps) == report.Found
 	for i := range a.dumps.Hangs {
 		h := &a.dumps.Hangs[i]
 		if h.Verdict == desync.Healthy && !found {
@@ -152,9 +200,11 @@ func (a *analysis) timedOut(ofLogs dumpset.Hang) {
 			h.MayRun = what + ", and nothing hangs by the rest of the input: it is of another moment or another job"
 			continue
 		}
-		h.Remarks = append(h.Remarks, "T"+what[1:]+".")
+		if !h.Logs {
+			h.Remarks = append(h.Remarks, "T"+what[1:]+".")
+		}
 	}
 	if !found {
-		a.dumps.Hangs = append(a.dumps.Hangs, ofLogs)
+		a.dumps.Hangs = append(a.dumps.Hangs, hangOf(l))
 	}
 }

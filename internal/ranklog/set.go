@@ -101,6 +101,9 @@ type File struct {
 // Set takes logs, one after the other. It is not safe for concurrent use.
 type Set struct {
 	files    []File
+	claims   []claims    // by file
+	claimed  int         // claims in all
+	patterns []patterned // of files, as far as asked for
 	ranks    map[int64]*record
 	sources  map[source]*record
 	origins  map[source]*origin
@@ -128,6 +131,7 @@ func NewSet() *Set {
 // Read takes one log. What was read before an error is kept.
 func (s *Set) Read(f File, r io.Reader) error {
 	s.files = append(s.files, f)
+	s.claims = append(s.claims, claims{})
 	l := reader{set: s, file: len(s.files) - 1, last: map[string]*record{}, summaries: map[string]*summary{}}
 	base := &origin{said: -1}
 	if f.Rank >= 0 {
@@ -186,6 +190,7 @@ func (l *reader) line(at place, raw []byte) {
 	if e, ok := ofSrunExit(rest, at); ok && len(l.set.tasks) < maxRecords {
 		l.set.tasks[e.rank] = e
 	}
+	l.set.claims[l.file].state(rest)
 	l.requeued = l.requeued || bytes.Contains(rest, []byte("DUE TO JOB REQUEUE"))
 	if restarted(rest) {
 		l.set.restart(l.file)
@@ -198,6 +203,7 @@ func (l *reader) line(at place, raw []byte) {
 // segment takes what one rank wrote.
 func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	said := parse(s)
+	l.claim(tag, rank, &said, at)
 	from := source{l.file, tag.text, -1}
 	o := l.set.origin(from, tag)
 	var rec *record
