@@ -46,7 +46,7 @@ func (in *inputs) companions() {
 		}
 	}
 	take := func(f strangeFile) bool {
-		if f.folder || dumps[seriesOf(f.path)] && !logLike(f.path) || !slices.ContainsFunc(likeness(f.path), func(k string) bool { return likes[k] }) || !sniff.IsText(f.path) {
+		if f.folder || dumps[seriesOf(f.path)] && !logLike(f.path) || !slices.ContainsFunc(likeness(f.path), func(k string) bool { return likes[k] }) || !sniff.IsText(f.path) && !sniff.IsBlank(f.path) {
 			return false
 		}
 		in.files = append(in.files, input{path: f.path, size: f.size, format: sniff.RankLog})

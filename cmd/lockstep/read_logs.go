@@ -34,7 +34,11 @@ func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := r.readFile(r.fileOf(f.path), set, to.progress.reader); err != nil {
+		switch err := r.readFile(r.fileOf(f.path), set, to.progress.reader); {
+		case errors.Is(err, ranklog.ErrBlank):
+			to.problems.add(f.path, -1, fmt.Errorf("read log: %w", ranklog.ErrBlank))
+			continue
+		case err != nil:
 			to.problems.add(f.path, -1, fmt.Errorf("read log: %w; the lines in front of that are used", bare(err)))
 			continue
 		}

@@ -68,8 +68,9 @@ var errFound = errors.New("found")
 // error summary. What can be read of a damaged log counts.
 func Sniff(r io.Reader) bool {
 	s := &searching{r: r}
-	_ = eachLine(s, func(_ int64, line []byte) {
+	_ = eachText(Decode(s), func(_ int64, line []byte) {
 		if !s.found {
+			line = text(line)
 			s.found = parse(line).noted || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
 		}
 	})

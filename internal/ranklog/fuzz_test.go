@@ -4,6 +4,7 @@ package ranklog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,11 +25,16 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Add([]byte(fmt.Sprintf(torchrun, 5, -9, "Signal 9 (SIGKILL) received by PID 12345")), int64(0))
 	f.Add([]byte("[1,3]<stderr>:[rank"), int64(-1))
+	f.Add([]byte(`{"log":"[rank0]\u00`), int64(1))
+	f.Add([]byte("2026-11-20T10:00:00Z stderr P a\rb\n2026-11-20T10:00:00Z stderr F\n"), int64(1))
+	f.Add([]byte("\xff\xfe=\xd8a\x00\x00"), int64(1))
 	f.Add([]byte("[PG ID 1 PG GUID ( Rank 9] Received a dump signal due to a collective timeout from  rank 1. Last enqueued NCCL work: -1, last completed NCCL work: -1."), int64(2))
 	f.Fuzz(func(t *testing.T, in []byte, world int64) {
 		const most = 64 // an absence is judged of each rank
 		s := NewSet()
-		require.NoError(t, s.Read(File{Path: "a.log", Rank: -1}, bytes.NewReader(in)))
+		if err := s.Read(File{Path: "a.log", Rank: -1}, bytes.NewReader(in)); !errors.Is(err, ErrBlank) {
+			require.NoError(t, err)
+		}
 		greatest := s.world
 		for rank := range s.ranks {
 			if rank < 0 || rank > maxRank {
@@ -68,6 +74,52 @@ func TestEachLine_LongLine_IsReadToItsEnd(t *testing.T) {
 	assert.Equal(t, []string{"a", "", "b", "c", "", "d"}, lines)
 	assert.Equal(t, []int64{1, 1, 2, 2, 3, 4}, numbers)
 	require.Error(t, eachLine(io.MultiReader(strings.NewReader("a"), iotest.ErrReader(io.ErrClosedPipe)), func(int64, []byte) {}))
+}
+
+func TestDecode_ReadsInPiecesOfAnySize(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"a pair of units":       {"\xff\xfe=\xd8\x00\xdea\x00", "\U0001F600a"},
+		"a unit that is cut":    {"\xff\xfea\x00b", "a"},
+		"half a character":      {"\xff\xfe=\xd8a\x00b\x00", "\uFFFDb"},
+		"big endian":            {"\xfe\xff\x00a\x00\n", "a\n"},
+		"a mark alone":          {"\xff\xfe", ""},
+		"NUL bytes":             {"\x00\x00a\x00b\x00", "ab"},
+		"NUL units":             {"\xff\xfe\x00\x00a\x00", "a"},
+		"UTF-8 behind its mark": {"\xef\xbb\xbfa", "a"},
+		"nothing":               {"", ""},
+	} {
+		for _, in := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in)), iotest.DataErrReader(strings.NewReader(c.in))} {
+			got, err := io.ReadAll(Decode(in))
+			require.NoError(t, err, name)
+			assert.Equal(t, c.want, string(got), name)
+		}
+	}
+	_, err := io.ReadAll(Decode(io.MultiReader(strings.NewReader("ab"), iotest.ErrReader(io.ErrClosedPipe))))
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
+// What is held of a line that a runtime cut is bounded, and what is written behind it is read.
+func TestEachText_LinesWithoutEnd_AreBounded(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, piece := range map[string]string{
+		"Docker":                  `{"log":"` + long + `","stream":"stderr","time":"t"}` + "\n",
+		"containerd":              "2026-11-20T10:00:00.1Z stderr P " + long + "\n",
+		"a string without an end": `{"log":"` + strings.Repeat(`\u001b`, 2<<10) + "\n",
+	} {
+		most, found := 0, 0
+		text := strings.Repeat(piece, 150) + strings.ReplaceAll(piece, long, "the end")
+		require.NoError(t, eachText(strings.NewReader(text), func(_ int64, l []byte) {
+			most = max(most, len(l))
+			found += strings.Count(string(l), "the end")
+		}))
+		assert.LessOrEqual(t, most, maxLine, name)
+		if strings.Contains(text, "the end") {
+			assert.Equal(t, 1, found, name)
+		}
+	}
+	var got []string
+	require.NoError(t, eachText(strings.NewReader(`{"log":"a\u00e9\"\\\t\r`+`b\n","stream":"stdout"}`+"\n"+`{"log":"c\u12","x`), func(_ int64, l []byte) { got = append(got, string(l)) }))
+	assert.Equal(t, []string{"aé\"\\\t", "b", "c?12"}, got)
 }
 
 // What is kept of one rank does not grow with its log.

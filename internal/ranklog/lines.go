@@ -73,7 +73,7 @@ func lineEnd(s []byte, searched int) int {
 
 // text returns a line without the colours of a terminal. It changes the line.
 func text(line []byte) []byte {
-	const escape = 0x1b
+	const escape, bell = 0x1b, 0x07
 	if bytes.IndexByte(line, escape) < 0 {
 		return line
 	}
@@ -83,9 +83,21 @@ func text(line []byte) []byte {
 			out = append(out, line[i])
 			continue
 		}
-		if i+1 < len(line) && line[i+1] == '[' {
+		if i+1 == len(line) {
+			break
+		}
+		switch line[i+1] {
+		case '[':
 			i += 2
 			for i < len(line) && (line[i] < '@' || line[i] > '~') {
+				i++
+			}
+		case ']': // a link or a title, up to BEL or ESC \
+			i += 2
+			for i < len(line) && line[i] != bell && line[i] != escape {
+				i++
+			}
+			if i+1 < len(line) && line[i] == escape {
 				i++
 			}
 		}

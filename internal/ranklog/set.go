@@ -144,10 +144,15 @@ func (s *Set) Read(f File, r io.Reader) error {
 	if f.Rank >= 0 {
 		s.record(source{l.file, "", -1}, place{l.file, 1})
 	}
-	err := eachLine(r, func(number int64, line []byte) {
+	text := newDecoder(r)
+	err := eachText(text, func(number int64, line []byte) {
 		s.Bytes += int64(len(line)) + 1
 		l.line(place{l.file, number}, line)
 	})
+	if err == nil && text.blank() {
+		delete(s.sources, source{l.file, "", -1}) // it is not known to have written nothing
+		err = ErrBlank
+	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.Path, err)
 	}

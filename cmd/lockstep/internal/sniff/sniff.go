@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -137,7 +139,7 @@ func File(path string) (Format, error) {
 	if isDump(start) {
 		return FlightRecorder, nil
 	}
-	holdsDumps := gathered(start) // before it is read on
+	holdsDumps := gathered(start) && !ranklog.IsDocker(start) // before it is read on
 	if isRAS(start) {
 		return RAS, nil
 	}
@@ -202,15 +204,60 @@ func gathered(head []byte) bool {
 // textHead is how much of a file is looked at to tell text from other content.
 const textHead = 4 << 10
 
-// IsText reports whether a file can be a log: empty, or text that is no JSON object.
+// IsText reports whether a file can be a log: empty, or text that is no JSON object but Docker's. NUL bytes
+// in front and between are left out.
 func IsText(path string) bool {
 	r, c, err := Open(path, func(r io.Reader) io.Reader { return r })
 	if err != nil {
 		return false
 	}
 	defer func() { _ = c.Close() }()
-	head, _ := io.ReadAll(io.LimitReader(r, textHead)) // what can be read decides
-	return bytes.IndexByte(head, 0) < 0 && !bytes.HasPrefix(head, []byte{0x80}) && !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{"))
+	b := bufio.NewReaderSize(r, textHead)
+	head, nuls := behindNULs(b)
+	if len(head) == 0 {
+		return nuls == 0
+	}
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		head, _ = io.ReadAll(io.LimitReader(ranklog.Decode(b), textHead)) // what can be read decides
+	}
+	start := bytes.TrimLeft(head, " \t\r\n")
+	return !binary(head) && !bytes.HasPrefix(head, []byte{0x80}) && (!bytes.HasPrefix(start, []byte("{")) || ranklog.IsDocker(start))
+}
+
+// binary reports whether content with NUL bytes has other bytes that no text has: a log that was rotated or
+// cut by a crash has runs of NUL bytes within.
+func binary(head []byte) bool {
+	if bytes.IndexByte(head, 0) < 0 {
+		return false
+	}
+	head = bytes.TrimRightFunc(head, func(c rune) bool { return c == utf8.RuneError }) // a character that is cut
+	return bytes.ContainsFunc(head, func(c rune) bool {
+		return c == utf8.RuneError || c < ' ' && c != 0 && !strings.ContainsRune("\t\n\r\b\f\x1b\a", c)
+	})
+}
+
+// behindNULs returns what follows the NUL bytes that a file begins with, and how many these are.
+func behindNULs(b *bufio.Reader) (head []byte, nuls int64) {
+	for {
+		head, _ = b.Peek(textHead)
+		n := len(head) - len(bytes.TrimLeft(head, "\x00"))
+		if n == 0 {
+			return head, nuls
+		}
+		_, _ = b.Discard(n) // they are there
+		nuls += int64(n)
+	}
+}
+
+// IsBlank reports whether a file has NUL bytes alone.
+func IsBlank(path string) bool {
+	r, c, err := Open(path, func(r io.Reader) io.Reader { return r })
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	head, nuls := behindNULs(bufio.NewReaderSize(r, textHead))
+	return len(head) == 0 && nuls > 0
 }
 
 // isLog reports whether a file is a log of a rank with lines that tell of a hang.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// eachText calls do for each line that a process wrote, without what a container runtime puts around it:
+// Docker's objects of JSON and the marks of CRI. Lines that a runtime cut are joined.
+func eachText(r io.Reader, do func(number int64, line []byte)) error {
+	u := unwrapper{do: do}
+	err := eachLine(r, u.line)
+	for i := range u.streams {
+		u.flush(&u.streams[i])
+	}
+	return err
+}
+
+// unwrapper takes the lines of a file.
+type unwrapper struct {
+	do      func(number int64, line []byte)
+	streams [2]cutLine // stdout, stderr
+	open    *cutLine   // of which a piece begins this line of the file
+	opened  int64
+}
+
+// cutLine is the beginning of a line that goes on.
+type cutLine struct {
+	text   []byte
+	number int64
+}
+
+func (u *unwrapper) line(number int64, raw []byte) {
+	if s, ok := bytes.CutPrefix(raw, []byte(dockerHead)); ok {
+		text, rest := unescape(s)
+		u.docker(number, text, bytes.Contains(rest, []byte(`"stream":"stderr"`)))
+		return
+	}
+	if at, stderr, whole, ok := criMark(raw); ok {
+		to := u.stream(stderr)
+		u.open, u.opened = nil, number
+		switch {
+		case !whole:
+			u.hold(to, number, raw[at:])
+			u.open = to
+		case len(to.text) > 0:
+			u.hold(to, number, raw[at:])
+			u.flush(to)
+		default:
+			u.do(number, raw)
+		}
+		return
+	}
+	if u.open != nil && number == u.opened { // behind a carriage return
+		u.flush(u.open)
+		u.hold(u.open, number, raw)
+		return
+	}
+	u.do(number, raw)
+}
+
+func (u *unwrapper) stream(stderr bool) *cutLine {
+	if stderr {
+		return &u.streams[1]
+	}
+	return &u.streams[0]
+}
+
+// docker takes what a process wrote, up to the end of a line or to where Docker cut it.
+func (u *unwrapper) docker(number int64, text []byte, stderr bool) {
+	to := u.stream(stderr)
+	for {
+		end := lineEnd(text, 0)
+		if end < 0 {
+			break
+		}
+		u.hold(to, number, text[:end])
+		u.flush(to)
+		text = text[end+1:]
+	}
+	u.hold(to, number, text)
+}
+
+// hold adds a piece. What is held of one line is bounded, as eachLine bounds it.
+func (u *unwrapper) hold(to *cutLine, number int64, piece []byte) {
+	if len(piece) == 0 {
+		return
+	}
+	if len(to.text) > 0 && len(to.text)+len(piece) > maxLine {
+		u.do(number, to.text)
+		to.text = append(to.text[:0], to.text[max(0, len(to.text)-overlap):]...)
+	}
+	to.text, to.number = append(to.text, piece...), number
+}
+
+func (u *unwrapper) flush(to *cutLine) {
+	if len(to.text) > 0 {
+		u.do(to.number, to.text)
+		to.text = to.text[:0]
+	}
+}
+
+// dockerHead begins a line of Docker's json-file driver.
+const dockerHead = `{"log":"`
+
+// IsDocker reports whether content begins as a log of Docker's json-file driver.
+func IsDocker(head []byte) bool { return bytes.HasPrefix(head, []byte(dockerHead)) }
+
+// unescape reads a string of JSON up to its end, or as far as there is one. It changes s.
+func unescape(s []byte) (text, rest []byte) {
+	n := 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return s[:n], s[i+1:]
+		case s[i] != '\\' || i+1 == len(s):
+			s[n] = s[i]
+			n++
+		default:
+			i++
+			if s[i] == 'u' {
+				c, length := codeUnits(s[i+1:])
+				n = len(utf8.AppendRune(s[:n], c)) // it takes less than its digits
+				i += length
+				continue
+			}
+			s[n] = escaped(s[i])
+			n++
+		}
+	}
+	return s[:n], nil
+}
+
+// escaped is what follows a backslash.
+func escaped(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	}
+	return c
+}
+
+// codeUnits reads the digits of one unit of UTF-16. Halves of characters have no mark of a watchdog and
+// are replaced.
+func codeUnits(s []byte) (c rune, length int) {
+	const digits = 4
+	if len(s) >= digits {
+		if n, err := strconv.ParseUint(string(s[:digits]), 16, 16); err == nil {
+			return rune(n), digits
+		}
+	}
+	return '?', 0
+}
+
+// criMark finds the mark of CRI: "2026-11-20T10:00:00.123456789Z stderr F ". At is where the text begins;
+// whole: it goes to the end of its line.
+func criMark(s []byte) (at int, stderr, whole, ok bool) {
+	const least = len("2026-11-20T10:00:00Z stderr F")
+	if len(s) < least || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[0] != '2' {
+		return 0, false, false, false
+	}
+	end := bytes.IndexByte(s[:min(len(s), 2*least)], ' ')
+	if end < 0 {
+		return 0, false, false, false
+	}
+	rest := s[end+1:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("stderr ")):
+		stderr = true
+	case !bytes.HasPrefix(rest, []byte("stdout ")):
+		return 0, false, false, false
+	}
+	at = end + 1 + len("stderr ")
+	if at >= len(s) || s[at] != 'F' && s[at] != 'P' || at+1 < len(s) && s[at+1] != ' ' {
+		return 0, false, false, false
+	}
+	return min(at+2, len(s)), stderr, s[at] == 'F', true
+}
