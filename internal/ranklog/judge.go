@@ -215,7 +215,7 @@ const minute = int64(60e9)
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	silent, ended := s.silent()
-	alone := silent == 1 && ended == 0 && s.folded == 0
+	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0
 	for rank := range world {
 		r := s.ranks[rank]
 		switch {
@@ -308,18 +308,13 @@ func (r *Result) finish(s *Set) {
 	if r.Waiting > 0 {
 		return
 	}
-	r.Verdict, r.Roots = desync.NoData, nil
+	r.Verdict, r.Roots, r.MayRun = desync.NoData, nil, s.silence()
 	if s.past > 0 {
 		r.Problems = append(r.Problems, fmt.Sprintf("the time-outs of %d ranks are left out: steps follow them in the same log", s.past))
 	}
 	for _, rank := range slices.Sorted(maps.Keys(r.Errors)) {
 		if e := r.Errors[rank]; e.Ended && len(r.Problems) < maxNoted {
 			r.Problems = append(r.Problems, fmt.Sprintf("rank %d: %s (%s)", rank, e.Text, e.Where))
-		}
-	}
-	for _, rank := range slices.Sorted(maps.Keys(s.reported)) {
-		if s.ranks[rank] == nil && len(r.Problems) < maxNoted {
-			r.Problems = append(r.Problems, fmt.Sprintf("an operation timed out on rank %d, of which there is no log", rank))
 		}
 	}
 }

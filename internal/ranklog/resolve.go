@@ -50,8 +50,13 @@ func (s *Set) resolve() (unknown []string) {
 		switch {
 		case ok:
 			s.rankOf(rank, r)
-		case len(r.waits)+len(r.progress) > 0:
+		case len(r.waits)+len(r.progress) > 0 || r.isStuck:
 			seen[s.files[from.file].Path] = true
+			s.unplaced.waits += int64(len(r.waits))
+			if r.isStuck {
+				s.unplaced.stuck++
+				s.unplaced.stuckFor = max(s.unplaced.stuckFor, r.stuckFor)
+			}
 		}
 	}
 	clear(s.sources)
@@ -68,7 +73,7 @@ func (s *Set) rankOf(rank int64, r *record) {
 // has all ranks, or that old versions do not name.
 func (s *Set) ofWhole(r *record) bool {
 	part := func(g group) bool { return !g.whole() && (!g.unnamed() || s.subgroups) }
-	return !slices.ContainsFunc(r.waits, func(w waits) bool { return part(w.group) }) &&
+	return (!r.isStuck || !part(r.stuckIn)) && !slices.ContainsFunc(r.waits, func(w waits) bool { return part(w.group) }) &&
 		!slices.ContainsFunc(r.progress, func(p progress) bool { return part(p.group) })
 }
 

@@ -49,6 +49,8 @@ type record struct {
 	after    int64 // lines that follow the fault
 	last     place
 	stuck    place // where its watchdog was said to stand still
+	stuckIn  group // the group of that line
+	stuckFor int64 // s; 0: not written
 	isStuck  bool
 	first    place
 	trace    int // lines that a traceback may still have
@@ -108,8 +110,10 @@ type Set struct {
 	sources  map[source]*record
 	origins  map[source]*origin
 	exits    map[int64]exit
-	tasks    map[int64]exit // as srun numbers them
-	reported map[int64]bool // ranks that others report a time-out of
+	tasks    map[int64]exit  // as srun numbers them
+	reported map[int64]bool  // ranks that others report a time-out of
+	heard    map[int64]place // the last such report, unless it is of an earlier life
+	unplaced unplaced
 	world    int64
 	notes    int64 // lines of the watchdog
 	// subgroups: groups that lines do not name are several.
@@ -124,7 +128,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{},
 	}
 }
 
@@ -239,6 +243,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		rec.note(&said, at)
 		if said.from >= 0 && said.from <= maxRank && len(l.set.reported) < maxRecords {
 			l.set.reported[said.from] = true
+			l.set.heard[said.from] = at
 		}
 		return
 	}
@@ -302,6 +307,7 @@ func (s *Set) restart(file int) {
 			r.forget(file)
 		}
 	}
+	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return at.file == file })
 	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
 		maps.DeleteFunc(ends, func(_ int64, e exit) bool { return e.at.file == file })
 	}
@@ -380,8 +386,9 @@ func (o *origin) sees(rank int64) {
 // note takes a line of the watchdog.
 func (r *record) note(s *said, at place) {
 	if s.stuck && !r.isStuck {
-		r.isStuck, r.stuck = true, at
+		r.isStuck, r.stuck, r.stuckIn = true, at, s.group
 	}
+	r.stuckFor = max(r.stuckFor, s.stuckFor)
 	if s.hasStatus {
 		// What is over, or has a number above that of all work, is of an earlier hang in the same log.
 		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool {
@@ -484,8 +491,9 @@ func (r *record) join(o *record) {
 		r.last = o.last
 	}
 	if o.isStuck && !r.isStuck {
-		r.isStuck, r.stuck = true, o.stuck
+		r.isStuck, r.stuck, r.stuckIn = true, o.stuck, o.stuckIn
 	}
+	r.stuckFor = max(r.stuckFor, o.stuckFor)
 }
 
 func (s *Set) where(at place) string {

@@ -44,6 +44,7 @@ type said struct {
 	completed int64
 	hasStatus bool
 	stuck     bool  // the watchdog itself stands still
+	stuckFor  int64 // s; 0: not written
 	from      int64 // the rank that timed out; -1: none
 	noted     bool  // it is a line of the watchdog at all
 }
@@ -167,6 +168,7 @@ const maxOp = 64
 func (o *said) status(s []byte) {
 	o.stuck = bytes.Contains(s, markStuck) || bytes.Contains(s, markHeartbeat)
 	o.noted = o.stuck
+	o.stuckFor, _ = after(s, string(markStuck))
 	for _, m := range [][]byte{markStatus, markTimeout, markException} {
 		if seq, ok := after(s, string(m)); ok && seq >= 0 {
 			o.work, o.hasWork, o.noted = work{seq: seq, in: -1, out: -1, timeout: -1}, true, true

@@ -177,7 +177,7 @@ func capital(s string) string {
 // noDataText says why nothing can be told.
 func noDataText(h *dumpset.Hang) string {
 	if h.Logs {
-		text := []string{"Cannot tell: no log says that an operation timed out."}
+		text := []string{"Cannot tell: " + h.MayRun + "."}
 		for _, what := range h.Problems {
 			text = append(text, capital(what)+".")
 		}
