@@ -30,11 +30,12 @@ func (a *analysis) writeHangs(w io.Writer, style report.Style) error {
 func dumpsVerdict(r *dumpset.Result) report.Verdict {
 	verdict := report.CannotTell
 	mayRun := false
+	logs := slices.ContainsFunc(r.Hangs, func(h dumpset.Hang) bool { return h.Logs })
 	for i := range r.Hangs {
 		switch h := &r.Hangs[i]; {
 		case h.Verdict == desync.Hang, h.Verdict == desync.Undecided && h.MayRun == "", namesRanks(h):
 			return report.Found
-		case h.Verdict == desync.Undecided:
+		case h.Verdict == desync.Undecided, h.Verdict == desync.NoData && logs:
 			mayRun = true
 		case h.Verdict == desync.Healthy:
 			verdict = report.None

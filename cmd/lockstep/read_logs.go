@@ -187,7 +187,7 @@ func (a *analysis) concludeLogs() {
 
 // hangOf is the report on a job by its logs.
 func hangOf(l *ranklog.Result) dumpset.Hang {
-	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting}
+	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: l.Remarks}
 }
 
 // timedOut notes that logs say that operations timed out. Nothing is healthy beside that: where

@@ -30,6 +30,8 @@ type Result struct {
 	Files   int
 	// Unknown are the files with lines of the watchdog whose rank is not known.
 	Unknown []string
+	// Remarks are what is known beside the report, in sentences.
+	Remarks []string
 }
 
 // Error is the last error of a rank.
@@ -72,7 +74,7 @@ func (s *Set) Judge(o Options) *Result {
 			out.Errors[rank] = e
 		}
 	}
-	out.finish(s)
+	out.finish(s, world)
 	return out
 }
 
@@ -124,6 +126,16 @@ func (s *Set) findCaught() {
 func (s *Set) leaveOutPast() {
 	for _, r := range s.ranks {
 		had := len(r.waits)
+		for i := range r.waits {
+			if at := r.waits[i].at; r.steps.follow(at) {
+				r.over(at, at.file)
+			}
+		}
+		goneOn := func(at place) bool { return r.steps.follow(at) }
+		maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return goneOn(at) })
+		for _, ends := range []map[int64]exit{s.exits, s.tasks} {
+			maps.DeleteFunc(ends, func(_ int64, e exit) bool { return goneOn(e.at) })
+		}
 		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return r.steps.follow(w.at) })
 		if len(r.waits) < had {
 			s.past++
@@ -290,7 +302,7 @@ func (s *Set) errorOf(rank int64) (Error, bool) {
 
 // finish takes out the times, which no line has, and adds to each root the last errors of its
 // ranks.
-func (r *Result) finish(s *Set) {
+func (r *Result) finish(s *Set, world int64) {
 	r.Since = 0
 	r.Roots = placed(r.Roots)
 	for i := range r.Roots {
@@ -306,6 +318,10 @@ func (r *Result) finish(s *Set) {
 		}
 	}
 	if r.Waiting > 0 {
+		return
+	}
+	if s.lastEndedWell(world) {
+		r.wellEnded(s, world)
 		return
 	}
 	r.Verdict, r.Roots, r.MayRun = desync.NoData, nil, s.silence()

@@ -47,6 +47,9 @@ func (s *Set) resolve() (unknown []string) {
 		if !ok && r.fault.weight >= weightOwn && !r.survived() && len(s.stray) < maxNoted {
 			s.stray = append(s.stray, r.fault)
 		}
+		if !ok && r.done.line > 0 {
+			s.doneIn[from.file] = max(s.doneIn[from.file], r.done.line)
+		}
 		switch {
 		case ok:
 			s.rankOf(rank, r)

@@ -45,6 +45,7 @@ type record struct {
 	waits    []waits
 	progress []progress
 	fault    fault
+	before   fault // the last one that it survived, or of an earlier life
 	lines    int64 // in all
 	after    int64 // lines that follow the fault
 	last     place
@@ -52,6 +53,8 @@ type record struct {
 	stuckIn  group // the group of that line
 	stuckFor int64 // s; 0: not written
 	isStuck  bool
+	earlier  place // the last time-out that is of an earlier life of the job; line 0: none
+	done     place // where it says that training ended; line 0: nowhere
 	first    place
 	trace    int // lines that a traceback may still have
 	steps    steps
@@ -118,9 +121,10 @@ type Set struct {
 	notes    int64 // lines of the watchdog
 	// subgroups: groups that lines do not name are several.
 	subgroups bool
-	past      int     // ranks whose waits are over
-	folded    int64   // processes of which Ray left out such a line at most, since others wrote it, too
-	stray     []fault // errors whose rank is not known, at most maxNoted
+	doneIn    map[int]int64 // by file: the line that says that training ended, of a rank that is not known
+	past      int           // ranks whose waits are over
+	folded    int64         // processes of which Ray left out such a line at most, since others wrote it, too
+	stray     []fault       // errors whose rank is not known, at most maxNoted
 	// Dropped counts lines that found no room. Bytes are those read.
 	Dropped, Bytes int64
 }
@@ -128,7 +132,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, doneIn: map[int]int64{},
 	}
 }
 
@@ -261,6 +265,9 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	case rec.trace > 0:
 		rec.trace--
 	default:
+		if endsTraining(s) {
+			rec.done = at
+		}
 		if rec.steps.line(s, at) && l.requeued {
 			l.requeued = false
 			l.set.restart(l.file)
@@ -272,7 +279,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 func (r *record) fail(text string, w weight, at place) {
 	r.trace = 0
 	if r.survived() {
-		r.fault = fault{}
+		r.clearFault()
 	}
 	if r.fault.take(text, w, at) {
 		r.after = 0
@@ -426,12 +433,33 @@ func (r *record) survived() bool {
 	return r.fault.weight != weightNone && (r.after > most || r.steps.follow(r.fault.at))
 }
 
+// over notes a time-out of a file that is of an earlier life of the job.
+func (r *record) over(at place, file int) {
+	if at.file == file && (r.earlier.file != file || r.earlier.line < at.line) {
+		r.earlier = at
+	}
+}
+
+// clearFault takes a fault for one that its process survived.
+func (r *record) clearFault() {
+	if r.fault.weight >= weightOwn {
+		r.before = r.fault
+	}
+	r.fault = fault{}
+}
+
 // forget drops what a log said before its job was started again.
 func (r *record) forget(file int) {
+	for i := range r.waits {
+		r.over(r.waits[i].at, file)
+	}
+	if r.done.file == file {
+		r.done = place{}
+	}
 	r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return w.at.file == file })
 	r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return p.at.file == file })
 	if r.fault.at.file == file {
-		r.fault = fault{}
+		r.clearFault()
 	}
 	if r.stuck.file == file {
 		r.isStuck = false
@@ -475,9 +503,18 @@ func (r *record) join(o *record) {
 		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed}, p.at)
 	}
 	r.steps.join(&o.steps)
+	if o.before.weight > 0 {
+		r.before = o.before
+	}
+	if o.earlier.line > 0 {
+		r.over(o.earlier, o.earlier.file)
+	}
+	if o.done.line > r.done.line || r.done.line == 0 {
+		r.done = o.done
+	}
 	r.errors = append(r.errors, o.errors...)
 	if r.survived() {
-		r.fault = fault{}
+		r.clearFault()
 	}
 	other := o
 	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
