@@ -24,6 +24,7 @@ type fault struct {
 	weight weight
 	at     place
 	caught bool // its rank went on
+	late   bool // the launcher had ended the ranks that were left
 }
 
 // results are texts of errors that ranks have since another one ended or timed out.
@@ -134,11 +135,12 @@ func cut(s string) string {
 	return s[:n] + "..."
 }
 
-// take keeps the heavier of two errors, and the later of equal ones; true where that is this one.
-func (f *fault) take(text string, w weight, at place) bool {
-	if w == weightNone || w < f.weight {
+// take keeps the heavier of two errors, and the later of equal ones; true where that is this one. One
+// behind the launcher's signal does not replace an exception in front of it.
+func (f *fault) take(text string, w weight, at place, late bool) bool {
+	if w == weightNone || w < f.weight || late && !f.late && f.weight >= weightOwn {
 		return false
 	}
-	*f = fault{text: text, weight: w, at: at}
+	*f = fault{text: text, weight: w, at: at, late: late}
 	return true
 }

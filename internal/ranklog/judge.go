@@ -132,6 +132,9 @@ func (s *Set) leaveOutPast() {
 			}
 		}
 		goneOn := func(at place) bool { return r.steps.follow(at) }
+		if goneOn(s.closing) {
+			s.closing = place{}
+		}
 		maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return goneOn(at) })
 		for _, ends := range []map[int64]exit{s.exits, s.tasks} {
 			maps.DeleteFunc(ends, func(_ int64, e exit) bool { return goneOn(e.at) })
@@ -213,7 +216,7 @@ func (s *Set) leaveOutBare() {
 // bare reports whether only an exit code is known of a rank's end.
 func (s *Set) bare(rank int64) bool {
 	r, e := s.ranks[rank], s.exits[rank]
-	return e.bare && e.own() && (r == nil || r.fault.weight < weightOwn || r.fault.caught)
+	return e.bare && e.own() && (r == nil || r.fault.weight < weightOwn || r.fault.caught || r.fault.late)
 }
 
 // taken is the time of all states, Unix ns. Lines have no year and no time
@@ -227,7 +230,7 @@ const minute = int64(60e9)
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	silent, ended := s.silent()
-	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0
+	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0 && s.closing.line == 0
 	for rank := range world {
 		r := s.ranks[rank]
 		switch {
@@ -281,7 +284,7 @@ func (s *Set) ended(rank int64) bool {
 	if e, ok := s.exits[rank]; ok && e.own() && (e.code < 0 || r == nil || r.fault.weight != weightResult) {
 		return true
 	}
-	return r != nil && r.fault.weight >= weightOwn && !r.fault.caught
+	return r != nil && r.fault.weight >= weightOwn && !r.fault.caught && !r.fault.late
 }
 
 // errorOf returns the last error of a rank.
@@ -340,6 +343,9 @@ func (r *Result) finish(s *Set, world int64) {
 func (s *Set) strays() (notes []string) {
 	if s.folded > 0 {
 		notes = append(notes, fmt.Sprintf("Ray left out lines of the watchdog that %d processes wrote: a candidate may be one of them; set RAY_DEDUP_LOGS=0", s.folded))
+	}
+	if s.closing.line > 0 {
+		notes = append(notes, fmt.Sprintf("the launcher ended the ranks that were left (%s): it may have ended a candidate before its watchdog wrote", s.where(s.closing)))
 	}
 	for _, e := range s.stray {
 		notes = append(notes, fmt.Sprintf("an error in the logs whose rank is not known: %s (%s)", e.text, s.where(e.at)))

@@ -117,6 +117,7 @@ type Set struct {
 	reported map[int64]bool  // ranks that others report a time-out of
 	heard    map[int64]place // the last such report, unless it is of an earlier life
 	unplaced unplaced
+	closing  place // where a launcher says that it ends the ranks that are left; line 0: nowhere
 	world    int64
 	notes    int64 // lines of the watchdog
 	// subgroups: groups that lines do not name are several.
@@ -177,6 +178,14 @@ type reader struct {
 	last      map[string]*record // by label: whose traceback goes on
 	requeued  bool               // Slurm ended the job to start it again: steps that follow are of another life
 	summaries map[string]*summary
+	closed    bool   // the launcher ended the ranks that were left
+	firsts    []exit // tasks of srun that ended before that
+}
+
+// restart begins another life of the job.
+func (l *reader) restart() {
+	l.closed, l.firsts = false, nil
+	l.set.restart(l.file)
 }
 
 // maxLabels bounds the labels of one file that are held apart.
@@ -200,13 +209,11 @@ func (l *reader) line(at place, raw []byte) {
 			l.set.exits[e.rank] = e
 		}
 	}
-	if e, ok := ofSrunExit(rest, at); ok && len(l.set.tasks) < maxRecords {
-		l.set.tasks[e.rank] = e
-	}
+	l.launcher(rest, at)
 	l.set.claims[l.file].state(rest)
 	l.requeued = l.requeued || bytes.Contains(rest, []byte("DUE TO JOB REQUEUE"))
 	if restarted(rest) {
-		l.set.restart(l.file)
+		l.restart()
 	}
 	if n, ok := worldSize(rest); ok {
 		l.set.world = max(l.set.world, n)
@@ -261,7 +268,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	text, w := faultOf(s, rec.trace > 0)
 	switch {
 	case w != weightNone:
-		rec.fail(text, w, at)
+		rec.fail(text, w, at, l.closed)
 	case rec.trace > 0:
 		rec.trace--
 	default:
@@ -270,18 +277,18 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		}
 		if rec.steps.line(s, at) && l.requeued {
 			l.requeued = false
-			l.set.restart(l.file)
+			l.restart()
 		}
 	}
 }
 
 // fail takes an error. One after which the process went on counts no more.
-func (r *record) fail(text string, w weight, at place) {
+func (r *record) fail(text string, w weight, at place, late bool) {
 	r.trace = 0
 	if r.survived() {
 		r.clearFault()
 	}
-	if r.fault.take(text, w, at) {
+	if r.fault.take(text, w, at, late) {
 		r.after = 0
 	}
 	if w == weightOwn && len(r.errors) < maxNoted {
@@ -315,6 +322,9 @@ func (s *Set) restart(file int) {
 		}
 	}
 	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return at.file == file })
+	if s.closing.file == file {
+		s.closing = place{}
+	}
 	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
 		maps.DeleteFunc(ends, func(_ int64, e exit) bool { return e.at.file == file })
 	}
@@ -517,7 +527,7 @@ func (r *record) join(o *record) {
 		r.clearFault()
 	}
 	other := o
-	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
+	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at, o.fault.late) {
 		r.after, other = o.after, r
 	}
 	if other.last.file == r.fault.at.file { // lines of the rank without its number

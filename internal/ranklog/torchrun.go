@@ -144,22 +144,28 @@ func (e *exit) own() bool { return e.known && e.root && e.code != 0 && e.code !=
 var srunEnds = []string{"Segmentation fault", "Out Of Memory", "Bus error", "Illegal instruction", "Floating point exception"}
 
 // ofSrunExit reads "srun: error: n1: task 2: Out Of Memory". The rank is the task, which counts nodes
-// where a launcher runs under srun.
-func ofSrunExit(s []byte, at place) (exit, bool) {
-	_, rest, ok := bytes.Cut(s, []byte("srun: error: "))
-	if !ok {
-		return exit{}, false
+// where a launcher runs under srun. first: it explains a hang only where srun ended the others after it.
+func ofSrunExit(s []byte, at place) (e exit, first, ok bool) {
+	_, rest, found := bytes.Cut(s, []byte("srun: error: "))
+	if !found {
+		return exit{}, false, false
 	}
-	_, end, ok := bytes.Cut(rest, []byte(": task "))
+	_, end, found := bytes.Cut(rest, []byte(": task "))
 	task, n, isNumber := number(end)
-	if !ok || !isNumber || task < 0 || task > maxRank || !bytes.HasPrefix(end[n:], []byte(": ")) {
-		return exit{}, false
+	if !found || !isNumber || task < 0 || task > maxRank || !bytes.HasPrefix(end[n:], []byte(": ")) {
+		return exit{}, false, false
 	}
 	text := cut(strings.TrimSpace(string(end[n+2:])))
 	for _, e := range srunEnds {
 		if strings.HasPrefix(text, e) {
-			return exit{rank: task, code: -1, text: "srun: " + text, root: true, known: true, at: at}, true
+			return exit{rank: task, code: -1, text: "srun: " + text, root: true, known: true, at: at}, false, true
 		}
 	}
-	return exit{}, false
+	if code, ok := after([]byte(text), "Exited with exit code "); ok && code != 0 {
+		return exit{rank: task, code: code, text: "srun: " + text, root: true, known: true, bare: true, at: at}, true, true
+	}
+	if text == "Killed" {
+		return exit{rank: task, code: -9, text: "srun: " + text, root: true, known: true, bare: true, at: at}, true, true
+	}
+	return exit{}, false, false
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// launcherEnds are what launchers write when they end the ranks that are left.
+var launcherEnds = map[string]string{
+	"torchrun":       "W1116 10:00:30 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 4711 closing signal SIGTERM\nE1116 10:00:31 api.py:882] failed (exitcode: -6) local_rank: 0 (pid: 4700) of binary: /usr/bin/python\n",
+	"srun":           "srun: error: n1: task 0: Aborted (core dumped)\nsrun: Terminating StepId=99.0\n",
+	"srun, aborted":  "srun: error: n1: task 0: Aborted (core dumped)\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
+	"slurmstepd":     "slurmstepd: error: *** STEP 99.0 ON n1 CANCELLED AT 2026-11-16T10:00:00 ***\n",
+	"Slurm's prolog": "srun: error: n1: task 0: Aborted\nsrun: forcing job termination\n",
+	"mpirun":         "mpirun noticed that process rank 0 with PID 4700 on node n1 exited on signal 6 (Aborted).\n",
+}
+
+// A rank that the launcher ended before it wrote anything is no cause, but a candidate.
+func TestJudge_RankEndedByTheLauncher_IsNotAccused(t *testing.T) {
+	for name, text := range launcherEnds {
+		t.Run(name, func(t *testing.T) {
+			l := files(versions["2.14"], 8, map[int64]string{7: "step 40 loss 2.1\n"})
+			assertRoot(t, l.judge(t, Options{WorldSize: 8}), 7, model.ClassNotScheduled, "all_reduce 41")
+			l["launcher.log"] = text
+			r := l.judge(t, Options{WorldSize: 8})
+			require.Len(t, r.Roots, 1)
+			assert.Empty(t, r.Roots[0].Finding.Ranks)
+			assert.Equal(t, []int64{7}, r.Roots[0].Finding.Candidates)
+			assert.Contains(t, r.Roots[0].Finding.Evidence, "launcher.log:")
+
+			// What a rank wrote by itself says more.
+			l["rank7_stderr.log"] += fmt.Sprintf(outOfMemory, 7, 7)
+			assertRoot(t, l.judge(t, Options{WorldSize: 8}), 7, model.ClassProcessDead, "all_reduce 41")
+		})
+	}
+}
+
+// An error that a rank writes behind the launcher's signal is a result of that signal.
+func TestJudge_ErrorBehindTheSignal_IsNoCause(t *testing.T) {
+	const after = "[rank5]: Traceback (most recent call last):\n[rank5]: RuntimeError: cannot schedule new futures after shutdown\n"
+	for name, text := range launcherEnds {
+		t.Run(name, func(t *testing.T) {
+			job := ""
+			for r := range int64(8) {
+				if r != 5 && r != 7 {
+					job += versions["2.14"](inDefault(r))
+				}
+			}
+			job += "[rank5]: step 40\n[rank7]: step 40\n"
+			r := logs{"job.out": job + text + after}.judge(t, Options{WorldSize: 8})
+			require.Len(t, r.Roots, 1)
+			assert.Empty(t, r.Roots[0].Finding.Ranks)
+			assert.Equal(t, []int64{5, 7}, r.Roots[0].Finding.Candidates)
+
+			r = logs{"job.out": job + after + text}.judge(t, Options{WorldSize: 8})
+			require.NotEmpty(t, r.Roots)
+			assert.Equal(t, model.Some(int64(5)), r.Roots[0].Finding.Rank, "it failed first")
+		})
+	}
+}
+
+// The task that ended before srun ended the others is the cause.
+func TestJudge_TaskThatEndedFirst_IsTheCause(t *testing.T) {
+	const end = "srun: Terminating StepId=99.0\nsrun: error: n1: task 2: Killed\nsrun: error: n1: tasks 0-1,3-4,6-7: Terminated\n"
+	for _, first := range []string{"Killed", "Exited with exit code 1", "Exited with exit code 137", "Out Of Memory"} {
+		job := ""
+		for r := range int64(8) {
+			text := fmt.Sprintf("%d: [rank%d]: step 40\n", r, r)
+			if r != 5 && r != 2 {
+				text += fmt.Sprintf("%d: %s", r, versions["2.3"](inDefault(r)))
+			}
+			job += text
+		}
+		l := logs{"slurm-99.out": job + "srun: error: n1: task 5: " + first + "\n" + end}
+		r := l.judge(t, Options{WorldSize: 8})
+		require.NotEmpty(t, r.Roots, first)
+		assert.Equal(t, []any{model.Some(int64(5)), model.ClassProcessDead}, []any{r.Roots[0].Finding.Rank, r.Roots[0].Finding.Class}, first)
+		for _, other := range r.Roots[1:] {
+			assert.Empty(t, other.Finding.Ranks, "the launcher ended it")
+		}
+
+		r = logs{"slurm-99.out": job + end + "srun: error: n1: task 5: " + first + "\n"}.judge(t, Options{WorldSize: 8})
+		if first == "Out Of Memory" {
+			continue // it is one whenever it comes
+		}
+		require.Len(t, r.Roots, 1)
+		assert.Empty(t, r.Roots[0].Finding.Ranks, first)
+		assert.Equal(t, []int64{2, 5}, r.Roots[0].Finding.Candidates)
+	}
+}
+
+// A launcher that ends an earlier life says nothing of the last one.
+func TestJudge_LauncherOfAnEarlierLife_IsForgotten(t *testing.T) {
+	job := launcherEnds["torchrun"] + "api.py:882] [default] worker group FAILED. 3/3 attempts left; will restart worker group\n"
+	for r := range int64(4) {
+		if r != 2 {
+			job += versions["2.14"](inDefault(r))
+		}
+	}
+	assertRoot(t, logs{"job.out": job + "[rank2]: step 40\n"}.judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")
+}
