@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ func plainLog(path string) bool {
 }
 
 // companions takes for logs the texts that lie beside logs of the watchdog under names like
-// theirs: the rank that all others wait for has no line of it.
+// theirs: the rank that all others wait for has no line of it. So it does with the launcher's.
 func (in *inputs) companions() {
 	likes := map[string]bool{}
 	for _, f := range in.files {
@@ -54,6 +55,23 @@ func (in *inputs) companions() {
 	}
 	in.strange = slices.DeleteFunc(in.strange, take)
 	in.plain = slices.DeleteFunc(in.plain, take)
+	in.plain = slices.DeleteFunc(in.plain, func(f strangeFile) bool {
+		launcher := !f.folder && ofLauncher(f.path)
+		if launcher {
+			in.files = append(in.files, input{path: f.path, size: f.size, format: sniff.RankLog})
+		}
+		return launcher
+	})
+}
+
+// ofLauncher reports whether a log says that a launcher ended the ranks that were left.
+func ofLauncher(path string) bool {
+	r, c, err := sniff.Open(path, func(r io.Reader) io.Reader { return r })
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	return ranklog.SniffLauncher(r)
 }
 
 // likeness are the ways in which the names of two logs of a job are alike: they differ in the

@@ -259,3 +259,25 @@ func TestAnalyzeLogs_OneOfTwoJobsEndedWell_IsNotStatus0(t *testing.T) {
 	assert.Contains(t, stdout, "Nothing hangs.")
 	assert.Contains(t, stdout, "Cannot tell: ")
 }
+
+// The launcher's log says that it ended the rank that wrote nothing: that rank is not named.
+func TestAnalyzeLogs_LauncherBesideThem_IsRead(t *testing.T) {
+	for name, line := range map[string]string{
+		"launcher.log": "W1116 10:00:30 api.py:900] Sending process 4711 closing signal SIGTERM\n", "slurm-9.out": "srun: Terminating StepId=9.0\n", "job.err": "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
+	} {
+		dir := t.TempDir()
+		writeLogs(t, dir, "rank%d.log")
+		putFile(t, "step 1\n", dir, "rank2.log")
+		putFile(t, "step 1\n", dir, "notes.txt")
+		_, r := analyzeJSON(t, dir)
+		require.Len(t, r.Findings, 1)
+		assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+		putFile(t, line, dir, name)
+		status, r := analyzeJSON(t, dir)
+		assert.Equal(t, exitFindings, status)
+		assert.Equal(t, 5, r.Input.Files)
+		require.Len(t, r.Findings, 1)
+		assert.NotContains(t, r.Findings[0], semconv.FindingRank)
+		assert.Contains(t, r.Findings[0][semconv.FindingEvidence], name+":1")
+	}
+}

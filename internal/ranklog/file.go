@@ -67,11 +67,20 @@ var errFound = errors.New("found")
 // Sniff reports whether a log has lines of the watchdog, of the heartbeat monitor or torchrun's
 // error summary. What can be read of a damaged log counts.
 func Sniff(r io.Reader) bool {
+	return search(r, func(line []byte) bool {
+		return parse(line).noted || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
+	})
+}
+
+// SniffLauncher reports whether a log has a line by which a launcher ends the ranks that are left.
+func SniffLauncher(r io.Reader) bool { return search(r, closes) }
+
+func search(r io.Reader, is func(line []byte) bool) bool {
 	s := &searching{r: r}
 	_ = eachText(Decode(s), func(_ int64, line []byte) {
 		if !s.found {
 			line = text(line)
-			s.found = parse(line).noted || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
+			s.found = is(line)
 		}
 	})
 	return s.found
