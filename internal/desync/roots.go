@@ -61,6 +61,7 @@ func (w *world) roots() []root {
 		}
 	}
 	w.suspected(suspects, must, &found, &open)
+	open = w.unstick(found, open)
 	if len(found) == 0 {
 		found = w.cyclesOfSeen(found)
 	}
