@@ -30,7 +30,7 @@ func (logReader) format() sniff.Format { return sniff.RankLog }
 
 func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 	set := ranklog.NewSet()
-	for _, f := range lastAttempts(files, to) {
+	for _, f := range ranklog.InOrder(lastAttempts(files, to), func(f input) string { return f.path }) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -187,7 +187,15 @@ func (a *analysis) concludeLogs() {
 
 // hangOf is the report on a job by its logs.
 func hangOf(l *ranklog.Result) dumpset.Hang {
-	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: l.Remarks}
+	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: slices.Concat(l.Remarks, earlierLives(l))}
+}
+
+// earlierLives says how lives of a job before the last one ended.
+func earlierLives(l *ranklog.Result) []string {
+	if l.Earlier == "" {
+		return nil
+	}
+	return []string{"A" + l.Earlier[1:] + "."}
 }
 
 // timedOut notes that logs say that operations timed out. Nothing is healthy beside that: where

@@ -36,6 +36,7 @@ func stem(path string) string {
 // rank is one, the lines decide.
 func FileOf(path string) File {
 	f := File{Path: path, Rank: -1}
+	path, _ = PartOf(path)
 	if rank, prefix, ok := flightrecorder.RankOf(stem(path)); ok {
 		f.Rank = rank
 		f.Certain = strings.HasSuffix(strings.TrimRight(strings.ToLower(prefix), "_-"), "rank")

@@ -50,8 +50,8 @@ func TestJudge_EarlierHangs_AreForgotten(t *testing.T) {
 	}
 }
 
-// Without a mark numbers that fall do not tell what is of which life: nobody is accused.
-func TestJudge_LivesWithoutAMark_AccuseNobody(t *testing.T) {
+// Numbers that fall begin a life, without a mark.
+func TestJudge_LivesWithoutAMark_ArePartedByNumbers(t *testing.T) {
 	var b strings.Builder
 	for _, seq := range []int64{41, 7} {
 		for r := range int64(4) {
@@ -61,7 +61,7 @@ func TestJudge_LivesWithoutAMark_AccuseNobody(t *testing.T) {
 			}
 		}
 	}
-	assertNobody(t, logs{"job.out": b.String()}.judge(t, Options{WorldSize: 4}))
+	assertRoot(t, logs{"job.out": b.String()}.judge(t, Options{WorldSize: 4}), 1, model.ClassNotScheduled, "all_reduce 7")
 }
 
 // An error after which the rank went on is not its end.
@@ -411,9 +411,11 @@ func TestJudge_StepsBehindATimeOut_BeginALife(t *testing.T) {
 	assertRoot(t, job(41, 12, 5).judge(t, Options{WorldSize: 8}), 5, model.ClassNotScheduled, "all_reduce 12")
 	r := job(41, 0, 0).judge(t, Options{WorldSize: 8})
 	assert.Equal(t, []any{desync.NoData, int64(0)}, []any{r.Verdict, r.Waiting})
-	assert.Equal(t, []string{"the time-outs of 7 ranks are left out: steps follow them in the same log"}, r.Problems)
+	assert.Contains(t, r.MayRun, "of an earlier life of the job")
+	assert.Contains(t, r.Earlier, "7 ranks timed out in all_reduce 41 of default_pg")
+	assert.Contains(t, r.Earlier, "rank 5: torch.OutOfMemoryError: CUDA out of memory")
 
-	// Of several ranks in one log only a mark parts the lives: Slurm's, once steps follow.
+	// Of several ranks in one log a mark parts the lives: Slurm's, once steps follow.
 	merged := ""
 	for r := range int64(4) {
 		if r != 2 {

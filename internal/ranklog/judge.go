@@ -32,6 +32,8 @@ type Result struct {
 	Unknown []string
 	// Remarks are what is known beside the report, in sentences.
 	Remarks []string
+	// Earlier says how earlier lives of the job ended, which the logs have, too; empty: they have none.
+	Earlier string
 }
 
 // Error is the last error of a rank.
@@ -46,8 +48,9 @@ type Error struct {
 func (s *Set) Judge(o Options) *Result {
 	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
 	s.nameGroups()
+	s.part()
 	s.findCaught()
-	s.leaveOutPast()
+	s.doubt()
 	s.leaveOutFailed()
 	s.leaveOutEarlier()
 	s.leaveOutBare()
@@ -118,33 +121,6 @@ func (s *Set) findCaught() {
 	}
 	for _, r := range s.ranks {
 		r.fault.caught = r.survived() || r.fault.weight == weightOwn && harmless[letters([]byte(r.fault.text))]
-	}
-}
-
-// leaveOutPast leaves out what steps follow in the same log: the rank went on, or the log has a later
-// life of the job.
-func (s *Set) leaveOutPast() {
-	for _, r := range s.ranks {
-		had := len(r.waits)
-		for i := range r.waits {
-			if at := r.waits[i].at; r.steps.follow(at) {
-				r.over(at, at.file)
-			}
-		}
-		goneOn := func(at place) bool { return r.steps.follow(at) }
-		if goneOn(s.closing) {
-			s.closing = place{}
-		}
-		maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return goneOn(at) })
-		for _, ends := range []map[int64]exit{s.exits, s.tasks} {
-			maps.DeleteFunc(ends, func(_ int64, e exit) bool { return goneOn(e.at) })
-		}
-		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return r.steps.follow(w.at) })
-		if len(r.waits) < had {
-			s.past++
-		}
-		r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return r.steps.follow(p.at) })
-		r.isStuck = r.isStuck && !r.steps.follow(r.stuck)
 	}
 }
 
@@ -284,7 +260,7 @@ func (s *Set) ended(rank int64) bool {
 	if e, ok := s.exits[rank]; ok && e.own() && (e.code < 0 || r == nil || r.fault.weight != weightResult) {
 		return true
 	}
-	return r != nil && r.fault.weight >= weightOwn && !r.fault.caught && !r.fault.late
+	return r != nil && r.fault.weight >= weightOwn && !r.fault.caught && !r.fault.late && !r.doubtful
 }
 
 // errorOf returns the last error of a rank.
@@ -306,7 +282,7 @@ func (s *Set) errorOf(rank int64) (Error, bool) {
 // finish takes out the times, which no line has, and adds to each root the last errors of its
 // ranks.
 func (r *Result) finish(s *Set, world int64) {
-	r.Since = 0
+	r.Since, r.Earlier = 0, s.lives.said(s)
 	r.Roots = placed(r.Roots)
 	for i := range r.Roots {
 		f := &r.Roots[i].Finding
@@ -328,9 +304,6 @@ func (r *Result) finish(s *Set, world int64) {
 		return
 	}
 	r.Verdict, r.Roots, r.MayRun = desync.NoData, nil, s.silence()
-	if s.past > 0 {
-		r.Problems = append(r.Problems, fmt.Sprintf("the time-outs of %d ranks are left out: steps follow them in the same log", s.past))
-	}
 	for _, rank := range slices.Sorted(maps.Keys(r.Errors)) {
 		if e := r.Errors[rank]; e.Ended && len(r.Problems) < maxNoted {
 			r.Problems = append(r.Problems, fmt.Sprintf("rank %d: %s (%s)", rank, e.Text, e.Where))

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 )
 
@@ -29,6 +28,7 @@ type progress struct {
 	groupRank           int64
 	enqueued, completed int64
 	at                  place
+	log                 int
 }
 
 // waits is an operation that a rank waits in.
@@ -36,9 +36,25 @@ type waits struct {
 	group
 	groupRank int64
 	work
-	ran int64 // ms
-	at  place
+	ran   int64 // ms
+	at    place
+	log   int    // that it is in
+	spell int64  // lines of one spell of a log are of one life, those of two may be of two
+	stamp moment // of the first line
+	over  ending
 }
+
+// ending is how it is known that nobody waits any more.
+type ending int
+
+const (
+	open     ending = iota
+	passed          // a later line of the rank says that the operation is over
+	outlived        // the job was started again
+)
+
+// fall is a fall of the numbers of a rank, between two lines.
+type fall struct{ from, to place }
 
 // record is what is known of one process.
 type record struct {
@@ -59,6 +75,17 @@ type record struct {
 	trace    int // lines that a traceback may still have
 	steps    steps
 	errors   []ownError // at most maxNoted
+	spell    int64
+	falls    []fall
+	older    []oldFault // of earlier spells, at most maxNoted
+	parted   bool       // lines of it are of an earlier life
+	doubtful bool       // of which life its error is, is not known
+}
+
+// oldFault is an error, and how many lines of its process followed it.
+type oldFault struct {
+	fault
+	after int64
 }
 
 // ownError is an exception that a process wrote, without its numbers.
@@ -124,8 +151,18 @@ type Set struct {
 	subgroups bool
 	doneIn    map[int]int64 // by file: the line that says that training ended, of a rank that is not known
 	past      int           // ranks whose waits are over
-	folded    int64         // processes of which Ray left out such a line at most, since others wrote it, too
-	stray     []fault       // errors whose rank is not known, at most maxNoted
+	lives     lives
+	parts     []logPart // of the files
+	logs      map[string]int
+	spells    []int64 // of the logs
+	courses   []*course
+	begins    []place // lines that say that the job is started again
+	beganAt   moment  // the latest of them
+	beganIn   int     // its log
+	now       place
+	stamp     moment
+	folded    int64   // processes of which Ray left out such a line at most, since others wrote it, too
+	stray     []fault // errors whose rank is not known, at most maxNoted
 	// Dropped counts lines that found no room. Bytes are those read.
 	Dropped, Bytes int64
 }
@@ -133,7 +170,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, doneIn: map[int]int64{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, doneIn: map[int]int64{}, logs: map[string]int{},
 	}
 }
 
@@ -141,7 +178,10 @@ func NewSet() *Set {
 func (s *Set) Read(f File, r io.Reader) error {
 	s.files = append(s.files, f)
 	s.claims = append(s.claims, claims{})
-	l := reader{set: s, file: len(s.files) - 1, last: map[string]*record{}, summaries: map[string]*summary{}}
+	part := s.partOf(f.Path)
+	s.parts = append(s.parts, part)
+	l := reader{set: s, file: len(s.files) - 1, log: part.log, last: map[string]*record{}, summaries: map[string]*summary{}, stops: map[string]*stops{}, courses: map[courseOf]*course{}}
+	defer l.end()
 	base := &origin{said: -1}
 	if f.Rank >= 0 {
 		base.said, base.by = f.Rank, byNumber
@@ -180,6 +220,10 @@ type reader struct {
 	summaries map[string]*summary
 	closed    bool   // the launcher ended the ranks that were left
 	firsts    []exit // tasks of srun that ended before that
+	log       int
+	stops     map[string]*stops // by label
+	courses   map[courseOf]*course
+	moved     bool // since the last stop a process went on, or began
 }
 
 // restart begins another life of the job.
@@ -188,11 +232,19 @@ func (l *reader) restart() {
 	l.set.restart(l.file)
 }
 
+// courseOf is a process in one log.
+type courseOf struct {
+	label string
+	rank  int64
+}
+
 // maxLabels bounds the labels of one file that are held apart.
 const maxLabels = 1 << 16
 
 func (l *reader) line(at place, raw []byte) {
-	tag, rest := labelled(text(raw))
+	clean := text(raw)
+	l.set.now, l.set.stamp = at, stampOf(clean)
+	tag, rest := labelled(clean)
 	segments(rest, func(rank int64, s []byte) {
 		l.segment(tag, rank, s, at)
 	})
@@ -251,6 +303,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	if said.noted {
 		l.set.notes++
 		l.set.folded = max(l.set.folded, folded(s))
+		said.log, said.spell, said.stamp = l.log, l.stop(tag.text, true), l.set.stamp
 		rec.note(&said, at)
 		if said.from >= 0 && said.from <= maxRank && len(l.set.reported) < maxRecords {
 			l.set.reported[said.from] = true
@@ -268,6 +321,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	text, w := faultOf(s, rec.trace > 0)
 	switch {
 	case w != weightNone:
+		rec.begin(l.stop(tag.text, false))
 		rec.fail(text, w, at, l.closed)
 	case rec.trace > 0:
 		rec.trace--
@@ -275,6 +329,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		if endsTraining(s) {
 			rec.done = at
 		}
+		l.goOn(tag.text, rank, s, at)
 		if rec.steps.line(s, at) && l.requeued {
 			l.requeued = false
 			l.restart()
@@ -311,22 +366,21 @@ func restarted(s []byte) bool {
 	return bytes.Contains(s, []byte("will restart worker group")) || bytes.Contains(s, []byte("Restarting worker group"))
 }
 
-// restart drops what a log said before: it is of an earlier life of the job.
+// restart notes that the job is started again: what a log said before is of an earlier life.
 func (s *Set) restart(file int) {
-	for _, r := range s.ranks {
-		r.forget(file)
+	s.begins = append(s.begins, s.now)
+	log := s.parts[file].log
+	if s.stamp > s.beganAt {
+		s.beganAt, s.beganIn = s.stamp, log
 	}
-	for from, r := range s.sources {
-		if from.file == file {
-			r.forget(file)
-		}
-	}
-	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return at.file == file })
-	if s.closing.file == file {
-		s.closing = place{}
-	}
+	s.spells[log]++
 	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
-		maps.DeleteFunc(ends, func(_ int64, e exit) bool { return e.at.file == file })
+		for rank, e := range ends {
+			if e.at.file == file {
+				s.lives.exit(rank, e)
+				delete(ends, rank)
+			}
+		}
 	}
 }
 
@@ -407,14 +461,39 @@ func (r *record) note(s *said, at place) {
 	}
 	r.stuckFor = max(r.stuckFor, s.stuckFor)
 	if s.hasStatus {
-		// What is over, or has a number above that of all work, is of an earlier hang in the same log.
-		r.waits = slices.DeleteFunc(r.waits, func(w waits) bool {
-			return w.group == s.group && (w.seq <= s.completed || w.seq > s.enqueued)
-		})
+		r.close(s, at)
 		r.advance(s, at)
 	}
 	if s.hasWork {
 		r.wait(s, at)
+	}
+}
+
+// close marks what is over, or has a number above that of all work: it is of an earlier hang in the same
+// log, and in the second case of an earlier life.
+func (r *record) close(s *said, at place) {
+	r.waits = slices.DeleteFunc(r.waits, func(w waits) bool {
+		return w.log != s.log && w.group == s.group && (w.seq <= s.completed || w.seq > s.enqueued)
+	})
+	var from place
+	fell := false
+	for i := range r.waits {
+		w := &r.waits[i]
+		switch {
+		case w.group != s.group || w.over != open:
+		case w.seq > s.enqueued:
+			w.over, fell, from = outlived, true, w.at
+		case w.seq <= s.completed:
+			w.over = passed
+		}
+	}
+	for i := range r.progress {
+		if p := &r.progress[i]; p.group == s.group && p.log == s.log && s.enqueued < p.completed {
+			fell, from = true, p.at
+		}
+	}
+	if fell && len(r.falls) < maxNoted {
+		r.falls = append(r.falls, fall{from, at})
 	}
 }
 
@@ -425,14 +504,14 @@ func (r *record) advance(s *said, at place) {
 			return
 		}
 		i = len(r.progress)
-		r.progress = append(r.progress, progress{group: s.group, groupRank: s.groupRank, enqueued: -1, completed: -1, at: at})
+		r.progress = append(r.progress, progress{group: s.group, groupRank: s.groupRank, enqueued: -1, completed: -1, at: at, log: s.log})
 	}
 	p := &r.progress[i]
 	if s.enqueued < p.completed { // the job was started again
 		p.enqueued, p.completed = -1, -1
 	}
 	if s.enqueued >= p.enqueued {
-		p.enqueued, p.at = s.enqueued, at
+		p.enqueued, p.at, p.log = s.enqueued, at, s.log
 	}
 	p.completed = max(p.completed, s.completed)
 }
@@ -443,37 +522,32 @@ func (r *record) survived() bool {
 	return r.fault.weight != weightNone && (r.after > most || r.steps.follow(r.fault.at))
 }
 
-// over notes a time-out of a file that is of an earlier life of the job.
-func (r *record) over(at place, file int) {
-	if at.file == file && (r.earlier.file != file || r.earlier.line < at.line) {
+// over notes a time-out that is of an earlier life of the job.
+func (r *record) over(at place) {
+	if r.earlier.file != at.file || r.earlier.line < at.line {
 		r.earlier = at
 	}
 }
 
-// clearFault takes a fault for one that its process survived.
+// begin begins a spell: the error of an earlier one is kept apart.
+func (r *record) begin(spell int64) {
+	if r.fault.weight != weightNone && spell != r.spell {
+		r.fault.caught = r.survived()
+		if len(r.older) == maxNoted {
+			r.older = append(r.older[:0], r.older[1:]...)
+		}
+		r.older = append(r.older, oldFault{r.fault, r.after})
+		r.clearFault()
+	}
+	r.spell = spell
+}
+
+// clearFault takes a fault for one that its process survived, or of an earlier life.
 func (r *record) clearFault() {
 	if r.fault.weight >= weightOwn {
 		r.before = r.fault
 	}
 	r.fault = fault{}
-}
-
-// forget drops what a log said before its job was started again.
-func (r *record) forget(file int) {
-	for i := range r.waits {
-		r.over(r.waits[i].at, file)
-	}
-	if r.done.file == file {
-		r.done = place{}
-	}
-	r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return w.at.file == file })
-	r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return p.at.file == file })
-	if r.fault.at.file == file {
-		r.clearFault()
-	}
-	if r.stuck.file == file {
-		r.isStuck = false
-	}
 }
 
 // wait adds an operation, or what this line adds to it: the line that names the operation
@@ -482,7 +556,7 @@ func (r *record) wait(s *said, at place) {
 	for i := range r.waits {
 		w := &r.waits[i]
 		same := w.seq == s.work.seq && (w.group == s.group || w.unnamed() || s.group.unnamed()) && (w.op == s.work.op || w.op == "" || s.work.op == "")
-		if !same {
+		if !same || w.log == s.log && w.spell != s.spell {
 			continue
 		}
 		if w.unnamed() {
@@ -495,10 +569,18 @@ func (r *record) wait(s *said, at place) {
 		if at.file == w.at.file {
 			w.at.line = max(w.at.line, at.line)
 		}
+		if w.stamp == 0 {
+			w.stamp = s.stamp
+		}
 		return
 	}
+	if len(r.waits) == maxWorks {
+		if i := slices.IndexFunc(r.waits, func(w waits) bool { return w.over != open }); i >= 0 {
+			r.waits = slices.Delete(r.waits, i, i+1)
+		}
+	}
 	if len(r.waits) < maxWorks {
-		r.waits = append(r.waits, waits{group: s.group, groupRank: s.groupRank, work: s.work, ran: s.ran, at: at})
+		r.waits = append(r.waits, waits{group: s.group, groupRank: s.groupRank, work: s.work, ran: s.ran, at: at, log: s.log, spell: s.spell, stamp: s.stamp})
 	}
 }
 
@@ -506,29 +588,45 @@ func (r *record) wait(s *said, at place) {
 func (r *record) join(o *record) {
 	for i := range o.waits {
 		w := &o.waits[i]
-		r.wait(&said{group: w.group, groupRank: w.groupRank, work: w.work, ran: w.ran}, w.at)
+		if w.over != open {
+			r.waits = append(r.waits, *w)
+			continue
+		}
+		r.wait(&said{group: w.group, groupRank: w.groupRank, work: w.work, ran: w.ran, log: w.log, spell: w.spell, stamp: w.stamp}, w.at)
 	}
+	r.falls = append(r.falls, o.falls...)
+	r.older = append(r.older, o.older...)
 	for i := range o.progress {
 		p := &o.progress[i]
-		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed}, p.at)
+		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed, log: p.log}, p.at)
 	}
 	r.steps.join(&o.steps)
 	if o.before.weight > 0 {
 		r.before = o.before
 	}
 	if o.earlier.line > 0 {
-		r.over(o.earlier, o.earlier.file)
+		r.over(o.earlier)
 	}
 	if o.done.line > r.done.line || r.done.line == 0 {
 		r.done = o.done
 	}
 	r.errors = append(r.errors, o.errors...)
 	if r.survived() {
-		r.clearFault()
+		r.begin(max(r.spell, o.spell) + 1)
 	}
 	other := o
-	if r.fault.take(o.fault.text, o.fault.weight, o.fault.at, o.fault.late) {
-		r.after, other = o.after, r
+	if r.fault.weight != weightNone && o.fault.weight != weightNone && r.fault.at.file == o.fault.at.file && r.spell != o.spell {
+		before := oldFault{o.fault, o.after}
+		if r.fault.at.line < before.at.line {
+			before = oldFault{r.fault, r.after}
+			before.caught = r.survived()
+			r.fault, r.after, r.spell, other = o.fault, o.after, o.spell, r
+		} else {
+			before.caught = o.survived()
+		}
+		r.older = append(r.older, before)
+	} else if r.fault.take(o.fault.text, o.fault.weight, o.fault.at, o.fault.late) {
+		r.after, r.spell, other = o.after, o.spell, r
 	}
 	if other.last.file == r.fault.at.file { // lines of the rank without its number
 		r.after = max(r.after, min(other.lines, other.last.line-r.fault.at.line))

@@ -47,6 +47,9 @@ type said struct {
 	stuckFor  int64 // s; 0: not written
 	from      int64 // the rank that timed out; -1: none
 	noted     bool  // it is a line of the watchdog at all
+	log       int   // of which it is
+	spell     int64
+	stamp     moment
 }
 
 // Marks of the lines, each with the versions of PyTorch that write it.

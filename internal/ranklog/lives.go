@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/torchname"
+)
+
+// apart is how far two times are apart at least that are not of one end of a job.
+const apart = 60 * second
+
+// stop notes what may end a life in a log, and returns the spell of its lines. by: the watchdog wrote it.
+func (l *reader) stop(label string, by bool) int64 {
+	if l.moved {
+		l.moved = false
+		l.set.spells[l.log]++
+	}
+	seen := l.stops[label]
+	if seen == nil {
+		if len(l.stops) >= maxLabels {
+			return l.set.spells[l.log]
+		}
+		seen = &stops{}
+		l.stops[label] = seen
+	}
+	seen.n++
+	if by {
+		if seen.stamp > 0 && l.set.stamp > seen.stamp+apart {
+			l.set.spells[l.log]++
+		}
+		seen.stamp = max(seen.stamp, l.set.stamp)
+	}
+	return l.set.spells[l.log]
+}
+
+// goOn takes a line of a process that is none of an error.
+func (l *reader) goOn(label string, rank int64, s []byte, at place) {
+	of := courseOf{label, rank}
+	c := l.courses[of]
+	if c == nil {
+		if len(l.set.courses)+len(l.courses) >= maxRecords {
+			return
+		}
+		c = &course{file: l.file, label: label, rank: rank}
+		l.courses[of] = c
+	}
+	seen := l.stops[label]
+	if seen == nil {
+		seen = &stops{}
+	}
+	l.moved = c.line(s, at, l.set.stamp, seen) || l.moved
+}
+
+// end ends the reading of a log.
+func (l *reader) end() {
+	for _, c := range l.courses {
+		if seen := l.stops[c.label]; seen != nil && c.stops == 0 { // it printed nothing afterwards
+			c.stop(seen)
+		}
+		c.end()
+		l.set.courses = append(l.set.courses, c)
+	}
+}
+
+// lives is what is known of the lives of a job before the last one.
+type lives struct {
+	waits  map[int64]waits // the last of each rank
+	errors map[int64]fault
+}
+
+func (v *lives) wait(rank int64, w *waits) {
+	if v.waits == nil {
+		v.waits = map[int64]waits{}
+	}
+	v.waits[rank] = *w
+}
+
+func (v *lives) fail(rank int64, f fault) {
+	if f.weight < weightOwn {
+		return
+	}
+	if v.errors == nil {
+		v.errors = map[int64]fault{}
+	}
+	v.errors[rank] = f
+}
+
+func (v *lives) exit(rank int64, e exit) {
+	if e.own() {
+		v.fail(rank, fault{text: e.text, weight: weightOwn, at: e.at})
+	}
+}
+
+// part leaves out what is of an earlier life of the job, or of a hang that is over: the last life is
+// judged. A life ends for all ranks, since a job is started again as a whole.
+func (s *Set) part() {
+	begins := slices.Concat(s.begins, s.turned(), s.fallen())
+	for rank, r := range s.ranks {
+		s.partRecord(rank, r, begins)
+	}
+	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
+		for rank, e := range ends {
+			if s.over(e.at, begins) {
+				s.lives.exit(rank, e)
+				delete(ends, rank)
+			}
+		}
+	}
+	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return s.over(at, begins) })
+	maps.DeleteFunc(s.doneIn, func(file int, line int64) bool { return s.over(place{file, line}, begins) })
+	if s.over(s.closing, begins) {
+		s.closing = place{}
+	}
+	s.stray = slices.DeleteFunc(s.stray, func(f fault) bool { return s.over(f.at, begins) })
+	s.partByClock()
+	s.partByNumbers()
+	for rank, r := range s.ranks {
+		s.drop(rank, r)
+	}
+}
+
+// over reports whether a life begins behind a line of the same log.
+func (s *Set) over(at place, begins []place) bool {
+	return slices.ContainsFunc(begins, func(b place) bool { return s.before(at, b) })
+}
+
+func (s *Set) partRecord(rank int64, r *record, begins []place) {
+	for i := range r.waits {
+		if w := &r.waits[i]; s.over(w.at, begins) {
+			w.over = outlived
+		}
+	}
+	r.progress = slices.DeleteFunc(r.progress, func(p progress) bool {
+		over := s.over(p.at, begins)
+		r.parted = r.parted || over
+		return over
+	})
+	if r.isStuck && s.over(r.stuck, begins) {
+		r.isStuck, r.parted = false, true
+	}
+	over := r.fault.weight != weightNone && s.over(r.fault.at, begins)
+	for _, f := range r.older {
+		switch {
+		case s.over(f.at, begins):
+			s.lives.fail(rank, f.fault)
+			r.parted = true
+		case over: // these follow one another
+		case r.fault.weight == weightNone || f.weight > r.fault.weight && !f.caught:
+			r.fault, r.after = f.fault, f.after
+		}
+	}
+	if over {
+		s.lives.fail(rank, r.fault)
+		r.clearFault()
+		r.parted = true
+	}
+	if s.over(r.done, begins) {
+		r.done = place{}
+	}
+}
+
+// turned lists where courses show that a life begins: their first lines come again, a count falls,
+// or the times of lines are later than the time-out. A process alone has no later life where others,
+// which print the same, show none.
+func (s *Set) turned() (out []place) {
+	var fallen, started, counting, headed int
+	for _, c := range s.courses {
+		if c.stops == 0 {
+			continue
+		}
+		if c.counted {
+			counting++
+		}
+		if c.headed {
+			headed++
+		}
+		if slices.ContainsFunc(c.turns, func(t turn) bool { return t.fallen() }) {
+			fallen++
+		}
+		if slices.ContainsFunc(c.turns, func(t turn) bool { return t.started() }) {
+			started++
+		}
+	}
+	several := fallen+started > 1
+	waiting := s.waitingIn()
+	for _, c := range s.courses {
+		mixed := slices.ContainsFunc(c.turns, func(t turn) bool {
+			return (t.fallen() || t.started()) && mixed(waiting[c.file], t.begin)
+		})
+		for i := range c.turns {
+			t := &c.turns[i]
+			if mixed && !t.went() {
+				continue
+			}
+			if t.fallen() && (several || counting < 2) || t.started() && (several || headed < 2) || t.went() {
+				out = append(out, place{c.file, t.begin})
+			}
+		}
+	}
+	return out
+}
+
+// lineOf is a line of a rank.
+type lineOf struct{ rank, line int64 }
+
+// waitingIn lists the time-outs of each file.
+func (s *Set) waitingIn() map[int][]lineOf {
+	out := map[int][]lineOf{}
+	for rank, r := range s.ranks {
+		for i := range r.waits {
+			at := r.waits[i].at
+			out[at.file] = append(out[at.file], lineOf{rank, at.line})
+		}
+	}
+	return out
+}
+
+// mixed reports whether a line parts the time-outs of a log so that no rank has one on either side:
+// these are not two lives, but what several processes printed, one after the other.
+func mixed(list []lineOf, line int64) bool {
+	before, behind, both := map[int64]bool{}, false, false
+	for _, l := range list {
+		if l.line < line {
+			before[l.rank] = true
+		}
+	}
+	for _, l := range list {
+		if l.line >= line {
+			behind, both = true, both || before[l.rank]
+		}
+	}
+	return len(before) > 0 && behind && !both
+}
+
+// fallen lists where lives begin by the numbers of operations, which fall when a job is started again:
+// behind the last line that has the numbers of before.
+func (s *Set) fallen() (out []place) {
+	var falls []fall
+	for _, r := range s.ranks {
+		falls = append(falls, r.falls...)
+	}
+	slices.SortFunc(falls, func(a, b fall) int {
+		return cmp.Or(cmp.Compare(a.to.file, b.to.file), cmp.Compare(a.to.line, b.to.line))
+	})
+	for i := 0; i < len(falls); {
+		first := falls[i].to
+		begin := place{first.file, 0}
+		for ; i < len(falls) && falls[i].to.file == first.file; i++ {
+			from := falls[i].from
+			if from.file == first.file && from.line >= first.line {
+				break
+			}
+			if from.file == first.file {
+				begin.line = max(begin.line, from.line+1)
+			}
+		}
+		out = append(out, begin)
+	}
+	return out
+}
+
+// partByClock ends what timed out before a launcher started the job again, or before a process printed
+// that it goes on.
+func (s *Set) partByClock() {
+	timeout := moment(0)
+	for _, r := range s.ranks {
+		for i := range r.waits {
+			timeout = max(timeout, moment(r.waits[i].timeout))
+		}
+		r.partByClock()
+	}
+	for _, r := range s.ranks {
+		for i := range r.waits {
+			w := &r.waits[i]
+			if w.over != open || w.stamp == 0 {
+				continue
+			}
+			if w.stamp < s.beganAt && w.log != s.beganIn || slices.ContainsFunc(s.courses, func(c *course) bool { return c.wentOn(w.stamp, timeout) }) {
+				w.over = outlived
+			}
+		}
+	}
+}
+
+// partByClock ends waits in what the rank waits in again, longer afterwards than an operation takes to
+// time out.
+func (r *record) partByClock() {
+	for i := range r.waits {
+		w := &r.waits[i]
+		if w.over == open && w.stamp > 0 && w.timeout > 0 && slices.ContainsFunc(r.waits, func(o waits) bool {
+			return o.log == w.log && o.group == w.group && o.seq == w.seq && o.stamp > w.stamp+moment(w.timeout)+2*apart
+		}) {
+			w.over = outlived
+		}
+	}
+}
+
+// wentOn reports whether a process counted on well after a time. Clocks of several zones are no sign:
+// what stood still a time-out before a line of the watchdog is whole half hours later by them.
+func (c *course) wentOn(since, timeout moment) bool {
+	last := c.recent[enoughSteps-1]
+	if c.recent[0] <= since || last < since+apart {
+		return false
+	}
+	const zone = 1800 * second
+	off := (last - since + timeout) % zone
+	return off > 2*apart && off < zone-2*apart && !slices.ContainsFunc(c.turns, func(t turn) bool { return t.ahead })
+}
+
+// waited names an operation over all ranks.
+type waited struct {
+	group
+	seq int64
+}
+
+// partByNumbers ends waits in operations that others waited in before, and in which nobody is known to
+// wait since: these ranks wrote nothing in the last life.
+func (s *Set) partByNumbers() {
+	old, late := map[waited]ending{}, map[waited]bool{}
+	for _, r := range s.ranks {
+		for i := range r.waits {
+			w := &r.waits[i]
+			of := waited{w.group, w.seq}
+			if w.over != open {
+				old[of] = max(old[of], w.over)
+				r.parted = true
+			}
+		}
+	}
+	if len(old) == 0 {
+		return
+	}
+	for _, r := range s.ranks {
+		for i := range r.waits {
+			if w := &r.waits[i]; w.over == open && r.parted {
+				late[waited{w.group, w.seq}] = true
+			}
+		}
+	}
+	alike := s.alike()
+	for _, r := range s.ranks {
+		for i := range r.waits {
+			w := &r.waits[i]
+			of := waited{w.group, w.seq}
+			switch over := old[of]; {
+			case w.over != open || over == open || r.parted, over == passed && alike[w.group]:
+			case !late[of], s.isEarlier(r, w, of):
+				w.over = over
+			}
+		}
+	}
+}
+
+// alike are the groups of one name that are several.
+func (s *Set) alike() map[group]bool {
+	out := map[group]bool{}
+	for g, list := range s.seats() {
+		in := map[int64]bool{}
+		for _, at := range list {
+			out[g] = out[g] || in[at.in]
+			in[at.in] = true
+		}
+	}
+	return out
+}
+
+// isEarlier reports whether a wait, in an operation that two lives have, is of the first one: by its
+// time, or since its process went on afterwards.
+func (s *Set) isEarlier(own *record, w *waits, of waited) bool {
+	var before, since moment
+	for _, r := range s.ranks {
+		for i := range r.waits {
+			o := &r.waits[i]
+			switch {
+			case r == own || o.stamp == 0 || o.seq != of.seq || o.group != of.group:
+			case o.over != open:
+				before = max(before, o.stamp)
+			case r.parted && (since == 0 || o.stamp < since):
+				since = o.stamp
+			}
+		}
+	}
+	if w.stamp > 0 && before > 0 && since > before+apart {
+		return w.stamp < before+(since-before)/2
+	}
+	for _, c := range s.courses {
+		if n := len(c.turns); n > 0 && c.file == w.at.file && (c.rank < 0 || s.ranks[c.rank] == own) && c.turns[n-1].begin > w.at.line && c.turns[n-1].steps >= enoughSteps {
+			return true
+		}
+	}
+	return false
+}
+
+// drop takes out what is over.
+func (s *Set) drop(rank int64, r *record) {
+	var last *waits
+	for i := range r.waits {
+		if w := &r.waits[i]; w.over == outlived {
+			last = w
+			r.over(w.at)
+		}
+	}
+	if last != nil {
+		s.lives.wait(rank, last)
+		s.past++
+	}
+	over := func(p *progress) bool {
+		return slices.ContainsFunc(r.waits, func(w waits) bool {
+			return w.group == p.group && (w.over == outlived || w.over == passed && w.seq > p.completed)
+		})
+	}
+	had := len(r.waits)
+	waiting := slices.ContainsFunc(r.waits, func(w waits) bool { return w.over == open })
+	if !waiting {
+		r.progress = slices.DeleteFunc(r.progress, func(p progress) bool { return over(&p) })
+	}
+	r.waits = slices.DeleteFunc(r.waits, func(w waits) bool { return w.over != open })
+	if len(r.waits) < had {
+		r.parted = true
+	}
+	for i := len(r.waits) - 1; i > 0; i-- { // two spells of one life
+		w := r.waits[i]
+		if k := slices.IndexFunc(r.waits[:i], func(o waits) bool {
+			return o.group == w.group && o.seq == w.seq && (o.op == w.op || o.op == "" || w.op == "")
+		}); k >= 0 {
+			o := &r.waits[k]
+			if o.op == "" {
+				o.work = w.work
+			}
+			o.ran, o.groupRank, o.at = max(o.ran, w.ran), max(o.groupRank, w.groupRank), w.at
+			r.waits = slices.Delete(r.waits, i, i+1)
+		}
+	}
+}
+
+// doubt notes the errors of which nothing tells whether they are of the last life: of logs without a
+// sign of a life that other logs show.
+func (s *Set) doubt() {
+	several := len(s.lives.waits) > 0
+	for rank, r := range s.ranks {
+		_, waitedBefore := s.lives.waits[rank]
+		r.doubtful = several && !r.parted && !waitedBefore && r.fault.weight >= weightOwn
+	}
+}
+
+// said says how the earlier lives ended; empty: there was none.
+func (v *lives) said(s *Set) string {
+	var parts []string
+	for _, rank := range slices.Sorted(maps.Keys(v.errors)) {
+		if len(parts) == maxNoted {
+			break
+		}
+		f := v.errors[rank]
+		if _, waited := v.waits[rank]; waited {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("rank %d: %s (%s)", rank, f.text, s.where(f.at)))
+	}
+	in := map[string]int{}
+	for _, w := range v.waits {
+		in[w.named()]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if len(parts) == maxNoted {
+			break
+		}
+		ranks := "1 rank"
+		if in[name] > 1 {
+			ranks = fmt.Sprintf("%d ranks", in[name])
+		}
+		parts = append(parts, fmt.Sprintf("%s timed out in %s", ranks, name))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "an earlier life of the job ended so: " + strings.Join(parts, "; ")
+}
+
+// named names an operation for people.
+func (w *waits) named() string {
+	name := torchname.Collective(w.op)
+	if name == "" {
+		name = strings.ToLower(strings.Trim(w.op, "_"))
+	}
+	text := strings.TrimSpace(fmt.Sprintf("%s %d", name, w.seq))
+	if w.unnamed() {
+		return text
+	}
+	return text + " of " + cmp.Or(w.desc, w.name)
+}
