@@ -3,7 +3,9 @@
 package ranklog
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -19,6 +21,7 @@ type comm struct {
 	shared   bool // its numbers count messages, too
 	seqs     map[int64]waits
 	least    int64 // the lowest number that a rank waits in; -1: none waits
+	seats    []seat
 }
 
 // seat is a rank of the job and its rank in a group.
@@ -90,7 +93,7 @@ func (s *Set) comms(world int64, known bool) map[group][]*comm {
 	for g, list := range s.seats() {
 		parts := split(list)
 		for _, part := range parts {
-			c := &comm{group: g, seqs: map[int64]waits{}, least: -1}
+			c := &comm{group: g, seqs: map[int64]waits{}, least: -1, seats: part}
 			s.fill(c, part)
 			c.place(part, world, known, len(parts) == 1 && (!g.unnamed() || !s.subgroups))
 			out[g] = append(out[g], c)
@@ -279,6 +282,52 @@ func of(list []*comm, rank int64) *comm {
 		}
 	}
 	return nil
+}
+
+// admits reports whether a rank can be a member: it is one, or there may be others and the ranks that
+// were seen leave it a place. These rise by one stride where several are on one line.
+func (c *comm) admits(rank int64) bool {
+	if c.has(rank) || !c.inferred {
+		return c.has(rank)
+	}
+	list := slices.Clone(c.seats)
+	slices.SortFunc(list, func(a, b seat) int { return cmp.Compare(a.rank, b.rank) })
+	below, above := seat{-1, -1}, seat{math.MaxInt64, math.MaxInt64}
+	for _, at := range list {
+		switch {
+		case at.in < 0: // not written
+		case at.rank < rank:
+			below = at
+		case above.rank == math.MaxInt64:
+			above = at
+		}
+	}
+	if above.in != math.MaxInt64 && above.in-below.in < 2 {
+		return false
+	}
+	base, stride, ok := straight(list)
+	return !ok || rank >= base && (rank-base)%stride == 0
+}
+
+// straight returns the line on which the ranks of a group lie; ok is false where they lie on none, or
+// are less than two.
+func straight(list []seat) (base, stride int64, ok bool) {
+	if len(list) < 2 {
+		return 0, 0, false
+	}
+	first, last := list[0], list[len(list)-1]
+	steps := last.in - first.in
+	if first.in < 0 || steps <= 0 || (last.rank-first.rank)%steps != 0 {
+		return 0, 0, false
+	}
+	stride = (last.rank - first.rank) / steps
+	base = first.rank - first.in*stride
+	for _, at := range list {
+		if at.rank != base+at.in*stride {
+			return 0, 0, false
+		}
+	}
+	return base, stride, base >= 0 && stride > 0
 }
 
 func (c *comm) has(rank int64) bool {

@@ -77,7 +77,7 @@ func (s *Set) Judge(o Options) *Result {
 			out.Errors[rank] = e
 		}
 	}
-	out.finish(s, world)
+	out.finish(s, world, ordered(comms))
 	return out
 }
 
@@ -281,9 +281,9 @@ func (s *Set) errorOf(rank int64) (Error, bool) {
 
 // finish takes out the times, which no line has, and adds to each root the last errors of its
 // ranks.
-func (r *Result) finish(s *Set, world int64) {
+func (r *Result) finish(s *Set, world int64, comms []*comm) {
 	r.Since, r.Earlier = 0, s.lives.said(s)
-	r.Roots = placed(r.Roots)
+	r.Roots = placed(r.Roots, comms)
 	for i := range r.Roots {
 		f := &r.Roots[i].Finding
 		f.Start, f.Time = 0, 0
@@ -345,18 +345,3 @@ func (s *Set) exonerate(f *model.Finding) {
 
 // maxNoted bounds the errors that are noted of one root, and those of a job where nothing hangs.
 const maxNoted = 8
-
-// placed leaves out of the roots of one dead rank those of groups whose known members do not have it,
-// where another root's group has it: a rank is in one group of a kind.
-func placed(roots []desync.Root) []desync.Root {
-	in := func(r *desync.Root) bool { return slices.Contains(r.Op.Ranks, r.Finding.Rank.Or(-1)) }
-	dead := map[int64]bool{}
-	for i := range roots {
-		if r := &roots[i]; r.Finding.Class == model.ClassProcessDead && in(r) {
-			dead[r.Finding.Rank.Or(-1)] = true
-		}
-	}
-	return slices.DeleteFunc(roots, func(r desync.Root) bool {
-		return r.Finding.Class == model.ClassProcessDead && dead[r.Finding.Rank.Or(-1)] && !in(&r)
-	})
-}

@@ -3,6 +3,7 @@
 package ranklog
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -33,10 +34,42 @@ func (s *Set) blameDead(r *desync.Report, comms []*comm) {
 		f.Action = desync.ActionOf(f.Class)
 		f.Rank, f.Ranks, f.RanksCount = model.Some(rank), []int64{rank}, model.Some(int64(1))
 		f.Candidates, f.CandidatesCount = nil, model.Optional[int64]{}
-		f.Waiting = slices.DeleteFunc(slices.Clone(comms[at].members), func(m int64) bool {
-			return s.ranks[m] == nil || !slices.ContainsFunc(s.ranks[m].waits, func(w waits) bool { return w.group == comms[at].group })
-		})
+		f.Waiting = s.waiting(comms[at])
 		f.WaitingCount = model.Some(int64(len(f.Waiting)))
+		r.Verdict = desync.Hang
+	}
+	s.blameOthers(r, comms)
+}
+
+// waiting lists the members of a group that wait in it.
+func (s *Set) waiting(c *comm) []int64 {
+	return slices.DeleteFunc(slices.Clone(c.members), func(m int64) bool {
+		return s.ranks[m] == nil || !slices.ContainsFunc(s.ranks[m].waits, func(w waits) bool { return w.group == c.group })
+	})
+}
+
+// blameOthers adds a root for each member that ended of further such groups: of all operations that
+// numbers do not decide the report has one root.
+func (s *Set) blameOthers(r *desync.Report, comms []*comm) {
+	for _, c := range comms {
+		rank, ok := s.deadFor(c, comms)
+		if !c.shared || c.unnamed() || !ok || !c.has(rank) || slices.ContainsFunc(r.Roots, func(o desync.Root) bool { return o.Finding.Rank.OK && o.Finding.Rank.V == rank }) {
+			continue
+		}
+		waiting := s.waiting(c)
+		if len(waiting) == 0 {
+			continue
+		}
+		first := &s.ranks[waiting[0]].waits[slices.IndexFunc(s.ranks[waiting[0]].waits, func(w waits) bool { return w.group == c.group })]
+		op := desync.OpRef{Name: first.operation(0).Name, Comm: c.state().Comm, Ranks: c.members, Seq: first.seq}
+		f := model.Finding{
+			Severity: model.SeverityError, JobName: r.Job.Name, JobID: r.Job.ID, Incarnation: r.Job.Incarnation,
+			Kind: model.FindingDesync, Class: model.ClassProcessDead, Cause: model.CauseUnknown, Status: model.StatusOpen, Revision: 1,
+			Confidence: sureOfDead, Action: desync.ActionOf(model.ClassProcessDead), Rank: model.Some(rank), Ranks: []int64{rank}, RanksCount: model.Some(int64(1)),
+			Waiting: waiting, WaitingCount: model.Some(int64(len(waiting))), Op: op.Name, CommID: op.Comm.ID, CommName: op.Comm.Name,
+			ID: model.FindingID(r.Job.Incarnation, model.FindingDesync, fmt.Sprintf("%s %d", model.ClassProcessDead, rank), 0),
+		}
+		r.Roots = append(r.Roots, desync.Root{Finding: f, Op: op})
 		r.Verdict = desync.Hang
 	}
 }
@@ -50,7 +83,7 @@ func (s *Set) deadFor(c *comm, comms []*comm) (rank int64, ok bool) {
 			case !s.ended(rank):
 			case c.has(rank):
 				members = append(members, rank)
-			case c.inferred && !slices.ContainsFunc(comms, func(o *comm) bool { return o.has(rank) }):
+			case c.admits(rank) && !slices.ContainsFunc(comms, func(o *comm) bool { return o.has(rank) }):
 				strangers = append(strangers, rank)
 			}
 		}

@@ -11,8 +11,9 @@ import (
 // resolve gives the lines without a rank the rank of their source, as far as that is known, and
 // returns the files of which it is not.
 func (s *Set) resolve() (unknown []string) {
-	s.subgroups = s.hasSubgroups()
-	trusted := s.trusted()
+	single := s.single()
+	s.subgroups = s.hasSubgroups() || s.contradicted(single) || s.several()
+	trusted := s.trusted(single)
 	if trusted[byTask] {
 		for rank, e := range s.tasks {
 			if !s.exits[rank].root {
@@ -102,9 +103,81 @@ func (s *Set) hasSubgroups() bool {
 			old, ok := first[from.groupRank]
 			if !ok {
 				first[from.groupRank] = now
-			} else if old.from != now.from && (old.seq != now.seq || old.said >= 0 && now.said >= 0 && old.said != now.said) {
+			} else if old.from != now.from && s.parts[old.from.file].log != s.parts[now.from.file].log && (old.seq != now.seq || old.said >= 0 && now.said >= 0 && old.said != now.said) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// single are the kinds of numbers of which each is of one process: no two of its processes wait in one
+// operation. Numbers of nodes are of several.
+func (s *Set) single() map[trust]bool {
+	type one struct {
+		from source
+		seq  int64
+	}
+	in := map[one]int64{}
+	out := map[trust]bool{}
+	for _, by := range []trust{byName, byMPI, byTask, byRay} {
+		out[by] = true
+	}
+	for from, r := range s.sources {
+		of := source{from.file, from.label, -1}
+		o := s.origins[of]
+		if o == nil || from.groupRank < 0 {
+			continue
+		}
+		for i := range r.waits {
+			if w := &r.waits[i]; w.unnamed() {
+				old, known := in[one{of, w.seq}]
+				out[o.by] = out[o.by] && (!known || old == from.groupRank)
+				in[one{of, w.seq}] = from.groupRank
+			}
+		}
+	}
+	return out
+}
+
+// contradicted reports whether lines without a group count a rank otherwise than the name or the label
+// of its log: then they count within a group. Numbers that all are greater by one count from one.
+func (s *Set) contradicted(single map[trust]bool) bool {
+	contradicts, fromOne := false, true
+	for from, r := range s.sources {
+		o := s.origins[source{from.file, from.label, -1}]
+		if o == nil || o.said < 0 || !single[o.by] {
+			continue
+		}
+		fromOne = fromOne && o.said > 0
+		if from.groupRank < 0 || len(o.ranks) > 0 {
+			continue
+		}
+		if slices.ContainsFunc(r.waits, func(w waits) bool { return w.unnamed() }) {
+			contradicts = contradicts || o.said != from.groupRank
+			fromOne = fromOne && o.said == from.groupRank+1
+		}
+	}
+	return contradicts && !fromOne
+}
+
+// several reports whether one rank of a group without a name waits in operations that do not follow one
+// another, in a log that tells no rank: these may be two processes.
+func (s *Set) several() bool {
+	for from, r := range s.sources {
+		o := s.origins[source{from.file, from.label, -1}]
+		if from.groupRank < 0 || o == nil || o.said >= 0 || len(o.ranks) > 0 {
+			continue
+		}
+		var seqs []int64
+		for i := range r.waits {
+			if w := &r.waits[i]; w.unnamed() && w.over == open {
+				seqs = append(seqs, w.seq)
+			}
+		}
+		slices.Sort(seqs)
+		if n := int64(len(slices.Compact(seqs))); n > 1 && seqs[n-1]-seqs[0] >= n {
+			return true
 		}
 	}
 	return false
@@ -113,7 +186,7 @@ func (s *Set) hasSubgroups() bool {
 // trusted are the kinds of numbers that are ranks: those that lines of the same logs confirm, and
 // where no line has a rank those that are called ranks. One that a line contradicts is none: srun
 // and mpirun number nodes where a launcher runs under them.
-func (s *Set) trusted() map[trust]bool {
+func (s *Set) trusted(single map[trust]bool) map[trust]bool {
 	confirmed, contradicted := map[trust]bool{}, map[trust]bool{}
 	said := s.groupRanks()
 	for from, o := range s.origins {
@@ -131,7 +204,7 @@ func (s *Set) trusted() map[trust]bool {
 	}
 	out := map[trust]bool{}
 	for _, by := range []trust{byName, byNumber, byMPI, byTask, byLocal, byRay} {
-		called := by == byName || by == byMPI || by == byRay
+		called := by == byName || by == byMPI || by == byRay || by == byTask && s.subgroups && single[by]
 		out[by] = !contradicted[by] && (confirmed[by] || called)
 	}
 	return out

@@ -216,7 +216,11 @@ func (p *printer) facts(h *dumpset.Hang) {
 	if h.Victims > 0 {
 		p.field("waiting", plural(int64(h.Victims), "rank")+" in all, directly or through others")
 	}
-	if h.Logs {
+	switch {
+	case h.Logs && h.Entries == 0 && h.MayRun != "": // the sentence says of which nothing can be told
+		p.field("logs", plural(int64(h.Files), "file"))
+		return
+	case h.Logs:
 		p.field("logs", plural(int64(h.Files), "file")+", "+plural(h.Entries, "time-out")+" of operations")
 		return
 	}
