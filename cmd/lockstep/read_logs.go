@@ -187,7 +187,7 @@ func (a *analysis) concludeLogs() {
 
 // hangOf is the report on a job by its logs.
 func hangOf(l *ranklog.Result) dumpset.Hang {
-	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: slices.Concat(l.Remarks, earlierLives(l))}
+	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: slices.Concat(l.Remarks, earlierLives(l)), Unplaced: len(l.Unknown)}
 }
 
 // earlierLives says how lives of a job before the last one ended.

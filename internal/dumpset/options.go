@@ -71,6 +71,8 @@ type Hang struct {
 	SizeRefused bool
 	// Logs: it is of logs of ranks, not of dumps.
 	Logs bool
+	// Unplaced are the logs with time-outs of ranks that nothing tells.
+	Unplaced int
 	// Files are of how many dumps it speaks; Entries is how many operations they recorded.
 	Files   int
 	Entries int64

@@ -100,7 +100,7 @@ func (v *lives) exit(rank int64, e exit) {
 // part leaves out what is of an earlier life of the job, or of a hang that is over: the last life is
 // judged. A life ends for all ranks, since a job is started again as a whole.
 func (s *Set) part() {
-	begins := slices.Concat(s.begins, s.turned(), s.fallen())
+	begins := s.latest(slices.Concat(s.begins, s.turned(), s.fallen()))
 	for rank, r := range s.ranks {
 		s.partRecord(rank, r, begins)
 	}
@@ -126,11 +126,24 @@ func (s *Set) part() {
 }
 
 // over reports whether a life begins behind a line of the same log.
-func (s *Set) over(at place, begins []place) bool {
-	return slices.ContainsFunc(begins, func(b place) bool { return s.before(at, b) })
+func (s *Set) over(at place, begins map[int]place) bool {
+	b, ok := begins[s.parts[at.file].log]
+	return ok && s.before(at, b)
 }
 
-func (s *Set) partRecord(rank int64, r *record, begins []place) {
+// latest keeps the last line of each log.
+func (s *Set) latest(lines []place) map[int]place {
+	out := map[int]place{}
+	for _, at := range lines {
+		log := s.parts[at.file].log
+		if old, ok := out[log]; !ok || s.before(old, at) {
+			out[log] = at
+		}
+	}
+	return out
+}
+
+func (s *Set) partRecord(rank int64, r *record, begins map[int]place) {
 	for i := range r.waits {
 		if w := &r.waits[i]; s.over(w.at, begins) {
 			w.over = outlived
@@ -191,7 +204,7 @@ func (s *Set) turned() (out []place) {
 	waiting := s.waitingIn()
 	for _, c := range s.courses {
 		mixed := slices.ContainsFunc(c.turns, func(t turn) bool {
-			return (t.fallen() || t.started()) && mixed(waiting[c.file], t.begin)
+			return (t.fallen() || t.started()) && waiting[c.file].mixed(t.begin)
 		})
 		for i := range c.turns {
 			t := &c.turns[i]
@@ -206,36 +219,63 @@ func (s *Set) turned() (out []place) {
 	return out
 }
 
-// lineOf is a line of a rank.
-type lineOf struct{ rank, line int64 }
+// stretch is from the first to the last of several lines.
+type stretch struct{ first, last int64 }
+
+// stretches are the lines with time-outs of a log.
+type stretches struct {
+	all  stretch
+	each []stretch // from the first to the last of each rank that has several, by the first; none overlap
+}
 
 // waitingIn lists the time-outs of each file.
-func (s *Set) waitingIn() map[int][]lineOf {
-	out := map[int][]lineOf{}
-	for rank, r := range s.ranks {
+func (s *Set) waitingIn() map[int]*stretches {
+	out := map[int]*stretches{}
+	for _, r := range s.ranks {
+		own := map[int]stretch{}
 		for i := range r.waits {
 			at := r.waits[i].at
-			out[at.file] = append(out[at.file], lineOf{rank, at.line})
+			of, ok := own[at.file]
+			if !ok {
+				of = stretch{at.line, at.line}
+			}
+			own[at.file] = stretch{min(of.first, at.line), max(of.last, at.line)}
 		}
+		for file, of := range own {
+			to := out[file]
+			if to == nil {
+				to = &stretches{all: of}
+				out[file] = to
+			}
+			to.all = stretch{min(to.all.first, of.first), max(to.all.last, of.last)}
+			if of.first < of.last {
+				to.each = append(to.each, of)
+			}
+		}
+	}
+	for _, to := range out {
+		slices.SortFunc(to.each, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
+		joined := to.each[:0]
+		for _, of := range to.each {
+			if n := len(joined); n > 0 && of.first <= joined[n-1].last {
+				joined[n-1].last = max(joined[n-1].last, of.last)
+				continue
+			}
+			joined = append(joined, of)
+		}
+		to.each = joined
 	}
 	return out
 }
 
 // mixed reports whether a line parts the time-outs of a log so that no rank has one on either side:
 // these are not two lives, but what several processes printed, one after the other.
-func mixed(list []lineOf, line int64) bool {
-	before, behind, both := map[int64]bool{}, false, false
-	for _, l := range list {
-		if l.line < line {
-			before[l.rank] = true
-		}
+func (t *stretches) mixed(line int64) bool {
+	if t == nil || line <= t.all.first || line > t.all.last {
+		return false
 	}
-	for _, l := range list {
-		if l.line >= line {
-			behind, both = true, both || before[l.rank]
-		}
-	}
-	return len(before) > 0 && behind && !both
+	n, _ := slices.BinarySearchFunc(t.each, line, func(of stretch, line int64) int { return cmp.Compare(of.first, line) })
+	return n == 0 || t.each[n-1].last < line
 }
 
 // fallen lists where lives begin by the numbers of operations, which fall when a job is started again:
@@ -275,13 +315,18 @@ func (s *Set) partByClock() {
 		}
 		r.partByClock()
 	}
+	counting := slices.DeleteFunc(slices.Clone(s.courses), func(c *course) bool { return c.recent[0] == 0 })
+	last := moment(0)
+	for _, c := range counting {
+		last = max(last, c.recent[enoughSteps-1])
+	}
 	for _, r := range s.ranks {
 		for i := range r.waits {
 			w := &r.waits[i]
 			if w.over != open || w.stamp == 0 {
 				continue
 			}
-			if w.stamp < s.beganAt && w.log != s.beganIn || slices.ContainsFunc(s.courses, func(c *course) bool { return c.wentOn(w.stamp, timeout) }) {
+			if w.stamp < s.beganAt && w.log != s.beganIn || last >= w.stamp+apart && slices.ContainsFunc(counting, func(c *course) bool { return c.wentOn(w.stamp, timeout) }) {
 				w.over = outlived
 			}
 		}
@@ -343,14 +388,14 @@ func (s *Set) partByNumbers() {
 			}
 		}
 	}
-	alike := s.alike()
-	for _, r := range s.ranks {
+	alike, times, printed := s.alike(), s.times(), s.printed()
+	for rank, r := range s.ranks {
 		for i := range r.waits {
 			w := &r.waits[i]
 			of := waited{w.group, w.seq}
 			switch over := old[of]; {
 			case w.over != open || over == open || r.parted, over == passed && alike[w.group]:
-			case !late[of], s.isEarlier(r, w, of):
+			case !late[of], isEarlier(w, times[of], printed(rank, w.at.file)):
 				w.over = over
 			}
 		}
@@ -370,31 +415,59 @@ func (s *Set) alike() map[group]bool {
 	return out
 }
 
-// isEarlier reports whether a wait, in an operation that two lives have, is of the first one: by its
-// time, or since its process went on afterwards.
-func (s *Set) isEarlier(own *record, w *waits, of waited) bool {
-	var before, since moment
+// timesOf are when ranks began to say that an operation timed out: the last in the earlier life, the
+// first in the later one; 0: unknown.
+type timesOf struct{ before, since moment }
+
+func (s *Set) times() map[waited]timesOf {
+	out := map[waited]timesOf{}
 	for _, r := range s.ranks {
 		for i := range r.waits {
-			o := &r.waits[i]
+			w := &r.waits[i]
+			of := waited{w.group, w.seq}
+			at := out[of]
 			switch {
-			case r == own || o.stamp == 0 || o.seq != of.seq || o.group != of.group:
-			case o.over != open:
-				before = max(before, o.stamp)
-			case r.parted && (since == 0 || o.stamp < since):
-				since = o.stamp
+			case w.stamp == 0:
+			case w.over != open:
+				at.before = max(at.before, w.stamp)
+			case r.parted && (at.since == 0 || w.stamp < at.since):
+				at.since = w.stamp
+			}
+			out[of] = at
+		}
+	}
+	return out
+}
+
+// isEarlier reports whether a wait, in an operation that two lives have, is of the first one: by its
+// time, or since its process went on afterwards.
+func isEarlier(w *waits, at timesOf, printed []*course) bool {
+	if w.stamp > 0 && at.before > 0 && at.since > at.before+apart {
+		return w.stamp < at.before+(at.since-at.before)/2
+	}
+	return slices.ContainsFunc(printed, func(c *course) bool {
+		n := len(c.turns)
+		return n > 0 && c.turns[n-1].begin > w.at.line && c.turns[n-1].steps >= enoughSteps
+	})
+}
+
+// printed lists the courses of a rank in a file.
+func (s *Set) printed() func(rank int64, file int) []*course {
+	by := map[int][]*course{}
+	for _, c := range s.courses {
+		by[c.file] = append(by[c.file], c)
+	}
+	return func(rank int64, file int) (out []*course) {
+		if s.files[file].Rank == rank {
+			return by[file]
+		}
+		for _, c := range by[file] {
+			if c.rank == rank {
+				out = append(out, c)
 			}
 		}
+		return out
 	}
-	if w.stamp > 0 && before > 0 && since > before+apart {
-		return w.stamp < before+(since-before)/2
-	}
-	for _, c := range s.courses {
-		if n := len(c.turns); n > 0 && c.file == w.at.file && (c.rank < 0 || s.ranks[c.rank] == own) && c.turns[n-1].begin > w.at.line && c.turns[n-1].steps >= enoughSteps {
-			return true
-		}
-	}
-	return false
 }
 
 // drop takes out what is over.

@@ -185,15 +185,16 @@ func TestJudge_LastLifeEndedWell_AccusesNobody(t *testing.T) {
 func TestJudge_ProcessesInTurn_AreOneLife(t *testing.T) {
 	for name, order := range map[string][]int64{"by rank": {0, 1, 2, 3, 4, 5}, "the silent one is last": {0, 1, 2, 4, 5, 3}, "the silent one is first": {3, 0, 1, 2, 4, 5}} {
 		for _, printed := range []string{counting(0, 9), begun + counting(0, 9)} {
-			text := ""
-			for _, r := range order {
-				text += printed
-				if r != 3 {
-					text += waitsIn(r, 41, "10")
+			t.Run(name+", "+printed[:9], func(t *testing.T) {
+				text := ""
+				for _, r := range order {
+					text += printed
+					if r != 3 {
+						text += waitsIn(r, 41, "10")
+					}
 				}
-			}
-			assertRoot(t, logs{"train.log": text + "[rank3]: ready\n"}.judge(t, Options{WorldSize: 6}), 3, model.ClassNotScheduled, "all_reduce 41")
-			_ = name
+				assertRoot(t, logs{"train.log": text + "[rank3]: ready\n"}.judge(t, Options{WorldSize: 6}), 3, model.ClassNotScheduled, "all_reduce 41")
+			})
 		}
 	}
 }

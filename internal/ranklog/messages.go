@@ -53,7 +53,7 @@ func (s *Set) waiting(c *comm) []int64 {
 func (s *Set) blameOthers(r *desync.Report, comms []*comm) {
 	for _, c := range comms {
 		rank, ok := s.deadFor(c, comms)
-		if !c.shared || c.unnamed() || !ok || !c.has(rank) || slices.ContainsFunc(r.Roots, func(o desync.Root) bool { return o.Finding.Rank.OK && o.Finding.Rank.V == rank }) {
+		if !c.shared || c.unnamed() || !ok || !c.only(rank, comms) || slices.ContainsFunc(r.Roots, func(o desync.Root) bool { return o.Finding.Rank.OK && o.Finding.Rank.V == rank }) {
 			continue
 		}
 		waiting := s.waiting(c)
@@ -72,6 +72,13 @@ func (s *Set) blameOthers(r *desync.Report, comms []*comm) {
 		r.Roots = append(r.Roots, desync.Root{Finding: f, Op: op})
 		r.Verdict = desync.Hang
 	}
+}
+
+// only reports whether a group has a rank, or is the only one of messages that can have it.
+func (c *comm) only(rank int64, comms []*comm) bool {
+	return c.has(rank) || c.room(rank, comms) && !slices.ContainsFunc(comms, func(o *comm) bool {
+		return o != c && o.shared && o.room(rank, comms)
+	})
 }
 
 // deadFor returns the rank that ended and that a group waits for.

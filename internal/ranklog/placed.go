@@ -3,6 +3,7 @@
 package ranklog
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
@@ -47,7 +48,7 @@ const (
 	member
 )
 
-// fits says whether the group of a root can have a rank: a rank is in one group of a kind.
+// fits says whether the group of a root can have a rank.
 func fits(r *desync.Root, rank int64, comms []*comm) int {
 	if slices.Contains(r.Op.Ranks, rank) {
 		return member
@@ -58,14 +59,30 @@ func fits(r *desync.Root, rank int64, comms []*comm) int {
 	if at < 0 {
 		return mayFit
 	}
-	c := comms[at]
-	other := func(o *comm) bool {
-		return o != c && o.has(rank) && (c.unnamed() && o.unnamed() || c.desc != "" && c.desc == o.desc)
-	}
-	if !c.admits(rank) || slices.ContainsFunc(comms, other) {
+	if !comms[at].room(rank, comms) {
 		return unfit
 	}
 	return mayFit
+}
+
+// room reports whether a group can have a rank beside all others: a rank is in one group of a kind, and
+// so are those between it and the members that were seen.
+func (c *comm) room(rank int64, comms []*comm) bool {
+	if c.has(rank) || !c.admits(rank) {
+		return c.has(rank)
+	}
+	list := slices.Clone(c.seats)
+	slices.SortFunc(list, func(a, b seat) int { return cmp.Compare(a.rank, b.rank) })
+	base, stride, line := straight(list)
+	low, high := min(rank, list[0].rank), max(rank, list[len(list)-1].rank)
+	return !slices.ContainsFunc(comms, func(o *comm) bool {
+		if o == c || !c.unnamed() && (c.desc == "" || c.desc != o.desc) || c.unnamed() != o.unnamed() {
+			return false
+		}
+		return slices.ContainsFunc(o.members, func(m int64) bool {
+			return m == rank || line && m >= low && m <= high && m >= base && (m-base)%stride == 0
+		})
+	})
 }
 
 // merge adds the ranks that wait by another root.

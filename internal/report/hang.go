@@ -202,7 +202,11 @@ func amongSeen(r *desync.Report) string {
 // facts are what the verdict rests on.
 func (p *printer) facts(h *dumpset.Hang) {
 	world := int64(h.Ranks + len(h.Absent))
-	p.field("ranks", fmt.Sprintf("%s of %s known", thousands(int64(h.Ranks)), thousands(world)))
+	ranks := fmt.Sprintf("%s of %s known", thousands(int64(h.Ranks)), thousands(world))
+	if h.Unplaced > 0 {
+		ranks = fmt.Sprintf("%s known; %s of ranks that nothing tells", thousands(int64(h.Ranks)), plural(int64(h.Unplaced), "log"))
+	}
+	p.field("ranks", ranks)
 	p.optional("absent", absentText(h.Absent))
 	switch {
 	case h.Unlisted && h.SizeRefused:
