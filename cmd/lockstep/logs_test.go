@@ -104,6 +104,33 @@ func TestAnalyzeLogs_BesideDumps_AddTheLastError(t *testing.T) {
 	assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
 }
 
+// Beside dumps only an own cause is the end of a rank without a dump.
+func TestAnalyzeLogs_BesideDumps_OnlyOwnCausesAreAnEnd(t *testing.T) {
+	const trace = "[rank2]: Traceback (most recent call last):\n"
+	for name, c := range map[string]struct {
+		text string
+		dead bool
+	}{
+		"a result":    {trace + "ConnectionAbortedError: [Errno 103] Software caused connection abort\n", false},
+		"a time-out":  {trace + "RuntimeError: Read timeout\n", false},
+		"unclear":     {trace + "RuntimeError: boom\n", false},
+		"caught":      {trace + "PermissionError: /scratch/a\n[rank2]: lr 0.1\n", false},
+		"by order":    {"[rank2]: got SIGTERM\n" + noMemory, false},
+		"of its data": {trace + "ValueError: bad sample\n", true},
+		"of a device": {trace + "torch.AcceleratorError: CUDA error: device-side assert triggered\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeDumps(t, 2)
+			require.NoError(t, os.Remove(filepath.Join(dir, "nccl_trace_rank_2")))
+			writeLogs(t, dir, "rank%d_stderr.log")
+			putFile(t, c.text, dir, "rank2_stderr.log")
+			_, r := analyzeJSON(t, dir)
+			require.Len(t, r.Findings, 1)
+			assert.Equal(t, c.dead, r.Findings[0][semconv.FindingClass] == model.ClassProcessDead, "%v", r.Findings[0])
+		})
+	}
+}
+
 // Nothing is healthy where logs say that operations timed out.
 func TestAnalyzeLogs_TimeOutsBesideHealth_AreAContradiction(t *testing.T) {
 	dir := writeDumps(t, 0, 1, 2, 3)

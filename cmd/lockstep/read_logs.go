@@ -138,13 +138,14 @@ func lastAttempts(files []input, to *analysis) (out []input) {
 }
 
 // deadByLogs are ranks that ended, by their logs. Of logs of several jobs none is taken, since dumps do
-// not say of which of them they are.
+// not say of which of them they are. Beside dumps an error that may be a result of another's end is no
+// proof.
 func (a *analysis) deadByLogs() (out []model.Absence) {
 	if len(a.logs) != 1 {
 		return nil
 	}
 	for rank, e := range a.logs[0].Errors {
-		if e.Ended {
+		if e.Ended && !e.Unsure {
 			out = append(out, model.Absence{Rank: rank, Reason: model.AbsentDead, Detail: e.Where + ": " + e.Text})
 		}
 	}

@@ -84,10 +84,10 @@ func (r *Result) wellEnded(s *Set, world int64) {
 	for _, rank := range slices.Sorted(maps.Keys(s.ranks)) {
 		was := s.ranks[rank]
 		f := was.fault
-		if f.weight < weightOwn {
+		if f.weight < weightUnclear {
 			f = was.before
 		}
-		if was.earlier.line == 0 && f.weight >= weightOwn && len(r.Remarks) < maxNoted {
+		if was.earlier.line == 0 && f.weight >= weightUnclear && len(r.Remarks) < maxNoted {
 			r.Remarks = append(r.Remarks, fmt.Sprintf("Before that, rank %d: %s (%s).", rank, f.text, s.where(f.at)))
 		}
 	}

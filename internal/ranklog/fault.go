@@ -4,6 +4,7 @@ package ranklog
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,10 +13,11 @@ import (
 type weight int
 
 const (
-	weightNone   weight = iota
-	weightResult        // others' ends cause it: an aborted communicator, a closed connection
-	weightOwn           // an exception
-	weightDevice        // memory, device or signal
+	weightNone    weight = iota
+	weightResult         // others' ends cause it: an aborted communicator, a closed connection
+	weightUnclear        // an exception that the program or another's end may cause
+	weightOwn            // an exception of the program
+	weightDevice         // memory, device or signal
 )
 
 // fault is the last error of a rank.
@@ -24,73 +26,73 @@ type fault struct {
 	weight weight
 	at     place
 	caught bool // its rank went on
-	late   bool // the launcher had ended the ranks that were left
+	// doubted: another rank may be why it came, which is silent or has such an error, too.
+	doubted bool
 }
 
-// results are texts of errors that ranks have since another one ended or timed out.
-var results = []string{
-	"Watchdog caught", "DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError", "SignalException",
-	"NCCL communicator was aborted", "ncclRemoteError", "ncclSystemError", "ncclInternalError", "NCCL error", "ncclUnhandled",
-	"Connection reset by peer", "Connection closed by", "Broken pipe", "BrokenPipeError", "ConnectionResetError",
-	"ConnectionRefusedError", "KeyboardInterrupt", "SystemExit", "SIGTERM", "ProcessRaisedException", "ProcessExitedException",
-	"recvValue failed", "failed to recv", "killed by signal: Terminated", "killed by signal: Aborted", "Timed out waiting", "monitoredBarrier",
-	"Signals.SIGABRT", "Signals.SIGTERM", "client socket has timed out", "ActorDiedError", "ActorUnavailableError", "RayActorError",
-	"WorkerCrashedError", "NCCL Error", "Stop_waiting", "stop_waiting", "wait timeout after", "wandb.errors.",
-	"Fatal Python error: Aborted", "Fatal Python error: Terminated",
-}
-
-// devices are texts of errors of memory, devices and signals.
+// devices are texts of errors of memory and devices.
 var devices = []string{
-	"OutOfMemoryError", "CUDA out of memory", "HIP out of memory", "out of memory (OOM)", "ncorrectable ECC error encountered", "NVRM: Xid",
-	"CUDA error: ", "HIP error: ", "device-side assert triggered", "Fatal Python error: ", "Segmentation fault", "Bus error",
-	"MemoryError", "cudaErrorECC", "illegal memory access",
+	"OutOfMemoryError", "CUDA out of memory", "HIP out of memory", "out of memory (OOM)", "MemoryError", "std::bad_alloc",
+	"CUDA error: ", "HIP error: ", "device-side assert triggered", "illegal memory access", "ncorrectable ECC error encountered", "cudaErrorECC",
 }
 
 // errorEnds are the endings of names of exceptions.
-var errorEnds = []string{"Error", "Exception", "Interrupt", "Exit", "Failed", "Failure", "StopIteration", "Expired", "queue.Empty", "queue.Full"}
+var errorEnds = []string{"Error", "Exception", "Interrupt", "Exit", "Failed", "Failure", "StopIteration", "Expired", "BrokenProcessPool", "queue.Empty", "queue.Full"}
 
 // faultOf reads an error from a line; inTrace: a traceback precedes it.
 func faultOf(s []byte, inTrace bool) (text string, w weight) {
 	line := bytes.TrimRight(s, " \t")
-	if i := bytes.Index(line, []byte("OutOfMemoryError: ")); i > 0 && (inTrace || hasBar(line[:i])) {
+	if i := bytes.Index(line, []byte("OutOfMemoryError: ")); i > 0 && inTrace {
 		line = line[bytes.LastIndexByte(line[:i], ' ')+1:]
 	}
 	trimmed := bytes.TrimPrefix(bytes.TrimPrefix(line, []byte(" ")), []byte(":"))
 	trimmed = bytes.TrimPrefix(trimmed, []byte(" "))
-	named := exception(trimmed, inTrace) || bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("what():"))
 	bare := string(bytes.TrimSpace(trimmed))
+	if w := bySignal(bare); w != weightNone {
+		return cut(bare), w
+	}
 	switch {
-	case bare == "Killed" || bare == "Segmentation fault (core dumped)" || bare == "Aborted (core dumped)" || bare == "Bus error (core dumped)":
-		if bare[0] == 'A' {
-			return bare, weightResult
-		}
-		return bare, weightDevice
-	case strings.HasPrefix(bare, "Fatal Python error: "), strings.Contains(bare, "NVRM: Xid"), strings.HasPrefix(bare, "CUDA error: "), strings.Contains(bare, "ncorrectable ECC error encountered"),
-		strings.Contains(bare, "Caught signal 11 (Segmentation fault"):
-		named = true
+	case strings.Contains(bare, "NVRM: Xid ("):
+		return cut(bare), weightDevice
 	case strings.Contains(bare, "NCCL WARN") && (strings.Contains(bare, "error") || strings.Contains(bare, "failed")):
 		return cut(bare), weightResult
 	}
-	if !named {
+	i := strings.Index(bare, "CUDA error: ")
+	native := i == 0 || i > 0 && strings.HasSuffix(bare[:i], "terminated with exception: ")
+	if !native && !exception(trimmed, inTrace) && !bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("what():")) || !inTrace && remarked(bare) {
 		return "", weightNone
 	}
-	for _, r := range results {
-		if strings.Contains(bare, r) {
-			return cut(bare), weightResult
-		}
-	}
-	for _, d := range devices {
-		if strings.Contains(bare, d) {
-			return cut(bare), weightDevice
-		}
-	}
-	return cut(bare), weightOwn
+	return cut(bare), cause(bare)
 }
 
-// hasBar reports whether a text is a progress bar, behind which an error may begin. Behind other
-// texts a program reports an error that it caught.
+// remarked reports whether a line ends with a remark in parentheses: a program reports an error that
+// it caught. Numbers in parentheses are sizes of memory or codes of the error.
+func remarked(s string) bool {
+	i := strings.LastIndex(s, " (")
+	return i >= 0 && strings.HasSuffix(s, ")") && !strings.ContainsAny(s[i:], "0123456789")
+}
+
+// signals are signals that a process raises itself, or that the kernel ends it with.
+var signals = []string{"Segmentation fault", "Bus error", "Illegal instruction", "Floating point exception", "Killed"}
+
+// bySignal reads a line that says that a signal ended the process: of the shell, of Python, of UCX.
+func bySignal(s string) weight {
+	dead, fatal := strings.CutPrefix(s, "Fatal Python error: ")
+	switch core := strings.TrimSuffix(s, " (core dumped)"); {
+	case fatal && slices.Contains(signals, dead), slices.Contains(signals, core), strings.Contains(s, "Caught signal 11 (Segmentation fault"):
+		return weightDevice
+	case fatal && !strings.HasPrefix(dead, "Aborted") && !strings.HasPrefix(dead, "Terminated") && !spokenOf(dead, ofOthers):
+		return weightUnclear
+	case fatal, s == "Aborted (core dumped)":
+		return weightResult
+	}
+	return weightNone
+}
+
+// hasBar reports whether a text has a progress bar.
 func hasBar(s []byte) bool {
-	return bytes.Contains(s, []byte("%|")) || bytes.Contains(s, []byte("it/s")) || bytes.Contains(s, []byte("s/it"))
+	i := bytes.IndexByte(s, '/')
+	return i >= 0 && (bytes.Contains(s[max(0, i-len("it")):], []byte("it/s")) || bytes.Contains(s[max(0, i-len("s")):], []byte("s/it"))) || bytes.Contains(s, []byte("%|"))
 }
 
 // exception reports whether a line is the last of a traceback: "torch.OutOfMemoryError: CUDA out
@@ -135,12 +137,22 @@ func cut(s string) string {
 	return s[:n] + "..."
 }
 
-// take keeps the heavier of two errors, and the later of equal ones; true where that is this one. One
-// behind the launcher's signal does not replace an exception in front of it.
-func (f *fault) take(text string, w weight, at place, late bool) bool {
-	if w == weightNone || w < f.weight || late && !f.late && f.weight >= weightOwn {
+// take keeps the heavier of two errors, and the later of equal ones; true where that is this one.
+func (f *fault) take(text string, w weight, at place) bool {
+	if w == weightNone || w < f.weight {
 		return false
 	}
-	*f = fault{text: text, weight: w, at: at, late: late}
+	*f = fault{text: text, weight: w, at: at}
 	return true
+}
+
+// deviceKind begins the kinds of errors of memory and devices.
+const deviceKind = "device "
+
+// kindOf is what errors are compared by: the type alone, since texts differ between ranks.
+func kindOf(text string, w weight) string {
+	if w == weightDevice {
+		return deviceKind + typeOf(text)
+	}
+	return typeOf(text)
 }

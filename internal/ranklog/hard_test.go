@@ -235,9 +235,9 @@ func TestFaultOf(t *testing.T) {
 		"torch.cuda.OutOfMemoryError: CUDA out of memory.":                                                {true, weightDevice},
 		" ValueError: bad sample":                                                                         {true, weightOwn},
 		"StopIteration":                                                                                   {true, weightOwn},
-		"subprocess.TimeoutExpired: Command 'x' timed out":                                                {true, weightOwn},
+		"subprocess.TimeoutExpired: Command 'x' timed out":                                                {true, weightResult},
 		"Fatal Python error: Segmentation fault":                                                          {false, weightDevice},
-		" 1%| | 24/1752 [01:08<1:22:56,  2.88s/it] torch.OutOfMemoryError: CUDA out of memory.":           {false, weightDevice},
+		" 1%| | 24/1752 [01:08<1:22:56,  2.88s/it] torch.OutOfMemoryError: CUDA out of memory.":           {true, weightDevice},
 		"RuntimeError: DataLoader worker (pid 4) is killed by signal: Killed.":                            {true, weightOwn},
 		"RuntimeError: DataLoader worker (pid 4) is killed by signal: Bus error.":                         {true, weightDevice},
 		"[n1:12:0:99] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)": {false, weightDevice},
@@ -324,39 +324,53 @@ func TestJudge_LinesOfAnEnd_KeepTheError(t *testing.T) {
 		"threads":            "Thread 0x1 (most recent call first):\n  File \"step.py\", line 3\nThread 0x2 (most recent call first):\n  File \"step.py\", line 4\n",
 		"NCCL":               "n1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 3\nn1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 4\nn1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 5\nn1:12:99 [0] NCCL INFO [Service thread] Connection closed by localRank 6\n",
 		"a summary of wandb": "wandb: train/loss 2.3\nwandb: train/step 40\nwandb: train/epoch 1\n",
-		"one line again":     strings.Repeat("saved at step 40\n", 20),
-		"two steps":          "step 41\nstep 42\nstep 43\n",
+		"device assertions": "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nDevice-side assertion tracking was not enabled by user.\n" +
+			"Exception raised from c10_cuda_check at x.cpp:43 (most recent call first):\nframe #0: c10::Error::Error (0x7f00 in /lib/libc10.so)\n",
+		"a launcher":          "[2026-11-16 10:00:00,1] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 4711\nsrun: error: n1: task 5: Exited with exit code 1\n/var/spool/slurm_script: line 20: 4711 Killed   python t.py\n",
+		"a bar as it stood":   " 3%|# | 24/1752 [01:08<1:22:56,  2.88s/it]\n",
+		"left-overs":          "/usr/lib/python3.11/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 12 leaked semaphore objects to clean up at shutdown\n  warnings.warn(\nException ignored in: <function It.__del__ at 0x7f12>\n",
+		"an own group":        "[rank5]:[W1116 10:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: process group has NOT been destroyed before we destruct ProcessGroupNCCL.\n",
+		"hundreds of threads": strings.Repeat("Thread 0x00007f12 (most recent call first):\n  File \"a.py\", line 3 in wait\n  File \"b.py\", line 4 in run\n\n", 150) + "Extension modules: numpy, torch._C (total: 2)\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := fmt.Sprintf(outOfMemory, 5, 5) + text
+			own := " 3%|# | 24/1752 [01:08<1:22:56,  2.88s/it]" + fmt.Sprintf(outOfMemory, 5, 5) + text
 			l := files(versions["2.14"], 8, map[int64]string{3: "", 5: own})
 			r := l.judge(t, Options{WorldSize: 8})
 			require.NotEmpty(t, r.Roots)
-			assert.Equal(t, model.Some(int64(5)), r.Roots[0].Finding.Rank)
+			f := &r.Roots[0].Finding
+			assert.Equal(t, []any{model.Some(int64(5)), model.ClassProcessDead}, []any{f.Rank, f.Class})
+			assert.Greater(t, f.Confidence, 0.9)
 		})
 	}
 }
 
-// torchrun of each node names a root cause of its own: one that explains itself is before those that
-// do not, of which the earliest counts.
-func TestJudge_SummariesOfSeveralNodes_TheExplainedOneIsTheRank(t *testing.T) {
+// torchrun of each node names a root cause of its own: the earliest counts, and of those of one
+// moment the one that explains itself.
+func TestJudge_SummariesOfSeveralNodes_TheEarliestIsTheRank(t *testing.T) {
 	const see = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
 	at := func(rank int64, time, reason string, code int) string {
 		return strings.ReplaceAll(fmt.Sprintf(torchrun, rank, code, reason), "2026-11-16_10:00:00", time)
 	}
-	const first, second = "2026-11-16_10:00:00", "2026-11-16_10:00:07"
+	const first, soon, second = "2026-11-16_10:00:00", "2026-11-16_10:00:01", "2026-11-16_10:00:07"
 	for name, c := range map[string]struct {
 		own, n0, n1 string // own: what rank 3 writes
 		want        []int64
 	}{
 		"an error in its log":         {fmt.Sprintf(outOfMemory, 3, 3), at(3, first, see, 1), at(12, first, see, 1), []int64{3}},
-		"an error in its log, later":  {fmt.Sprintf(outOfMemory, 3, 3), at(3, second, see, 1), at(12, first, see, 1), []int64{3}},
-		"a record":                    {"", at(3, second, "Traceback (most recent call last):\n  KeyError: 'x'", 1), at(12, first, see, 1), []int64{3}},
-		"a signal":                    {"", at(3, second, "Signal 9 (SIGKILL) received by PID 1", -9), at(12, first, see, 1), []int64{3}},
+		"an error in its log, soon":   {fmt.Sprintf(outOfMemory, 3, 3), at(3, soon, see, 1), at(12, first, see, 1), []int64{3}},
+		"an error in its log, later":  {fmt.Sprintf(outOfMemory, 3, 3), at(3, second, see, 1), at(12, first, see, 1), []int64{12}},
+		"a record":                    {"", at(3, soon, "Traceback (most recent call last):\n  KeyError: 'x'", 1), at(12, first, see, 1), []int64{3}},
+		"a record, later":             {"", at(3, second, "Traceback (most recent call last):\n  KeyError: 'x'", 1), at(12, first, see, 1), []int64{12}},
+		"a signal":                    {"", at(3, soon, "Signal 9 (SIGKILL) received by PID 1", -9), at(12, first, see, 1), []int64{3}},
+		"a signal, later":             {"", at(3, second, "Signal 9 (SIGKILL) received by PID 1", -9), at(12, first, see, 1), []int64{12}},
 		"the earlier":                 {"", at(3, first, see, 1), at(12, second, see, 1), []int64{3}},
 		"the earlier is on the other": {"", at(3, second, see, 1), at(12, first, see, 1), []int64{12}},
 		"both at once":                {"", at(3, first, see, 1), at(12, first, see, 1), nil},
-		"two signals":                 {"", at(3, first, "Signal 9", -9), at(12, second, "Signal 11", -11), []int64{3, 12}},
+		"two signals":                 {"", at(3, first, "Signal 9", -9), at(12, second, "Signal 11", -11), []int64{3}},
+		"two signals, reversed":       {"", at(3, second, "Signal 7", -7), at(12, first, "Signal 9", -9), []int64{12}},
+		"two signals, of one moment":  {"", at(3, soon, "Signal 9", -9), at(12, first, "Signal 11", -11), []int64{3, 12}},
+		"a result, later":             {"", at(3, first, see, 1), at(12, second, "Traceback (most recent call last):\n  ConnectionResetError: [Errno 104]", 1), []int64{3}},
+		"an own error, a day later":   {"", at(3, "2026-11-15_23:59:59", see, 2), at(12, first, "Traceback (most recent call last):\n  ValueError: x", 1), []int64{3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := files(versions["2.14"], 16, map[int64]string{3: c.own, 12: ""})
@@ -565,11 +579,11 @@ func TestJudge_SrunReportsAnEnd_IsTheRank(t *testing.T) {
 		return logs{"slurm-99.out": b.String() + "srun: error: n1: " + end + "\n"}
 	}
 	rank := func(r int64) int64 { return r }
-	for _, end := range []string{"task 2: Out Of Memory", "task 2: Segmentation fault (core dumped)", "task 2: Segmentation fault", "task 2: Bus error", "task 2: Illegal instruction (core dumped)"} {
+	for _, end := range []string{"task 2: Out Of Memory", "task 2: Segmentation fault (core dumped)", "task 2: Segmentation fault", "task 2: Bus error", "task 2: Illegal instruction (core dumped)", "task 2: Killed"} {
 		f := assertRoot(t, job(end, rank).judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
 		assert.Contains(t, f.Evidence, "srun: ")
 	}
-	for _, end := range []string{"task 2: Killed", "task 2: Aborted (core dumped)", "tasks 0-3: Killed", "task 2: Exited with exit code 1", "task x: Bus error", "task 0: Segmentation fault"} {
+	for _, end := range []string{"task 2: Aborted (core dumped)", "tasks 0-3: Killed", "task 2: Exited with exit code 1", "task x: Bus error", "task 0: Segmentation fault"} {
 		f := assertRoot(t, job(end, rank).judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")
 		assert.Contains(t, f.Action, "if the job still runs")
 	}

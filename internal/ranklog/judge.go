@@ -4,7 +4,6 @@ package ranklog
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -40,8 +39,8 @@ type Result struct {
 type Error struct {
 	Text  string
 	Where string // file:line
-	// Ended: the rank ended by it, and waits in nothing.
-	Ended bool
+	// Ended: the rank ended by it, and waits in nothing. Unsure: another rank's end may have caused it.
+	Ended, Unsure bool
 }
 
 // Judge concludes what hangs. It is called once, when all logs are read.
@@ -50,11 +49,13 @@ func (s *Set) Judge(o Options) *Result {
 	s.nameGroups()
 	s.part()
 	s.findCaught()
-	s.doubt()
+	s.doubtLives()
 	s.leaveOutFailed()
 	s.leaveOutEarlier()
+	s.leaveOutLater()
 	s.leaveOutBare()
 	world, known := s.size(o.WorldSize)
+	s.doubt(world)
 	a := desync.New(o.Engine)
 	job := desync.Job{Name: o.Job, ID: o.Job, Incarnation: model.Incarnation(model.World{Launcher: []string{o.Job}})}
 	if known {
@@ -107,21 +108,38 @@ func (s *Set) size(given int64) (int64, bool) {
 	return least, false
 }
 
-// findCaught marks the errors that are no end of their rank: those that steps or many lines follow,
-// and exceptions that ranks wrote before they waited, such as that of a module that is not
+// findCaught marks the errors that are no end of their rank: those that ordinary lines follow, and
+// those of a type that ranks wrote before they waited, such as that of a module that is not
 // installed.
 func (s *Set) findCaught() {
-	harmless := map[uint64]bool{}
+	harmless := s.harmless()
 	for _, r := range s.ranks {
+		r.fault.caught = r.survived() || r.wentOn() || r.fault.weight > weightResult && harmless[kindOf(r.fault.text, r.fault.weight)]
+	}
+}
+
+// harmless are the types of errors that ranks wrote before they waited. One rank alone that ran out of
+// memory before may have ended by that in an earlier life of the job.
+func (s *Set) harmless() map[string]bool {
+	count := map[string]int{}
+	for _, r := range s.ranks {
+		kinds := map[string]bool{}
 		for _, e := range r.errors {
-			harmless[e.letters] = harmless[e.letters] || slices.ContainsFunc(r.waits, func(w waits) bool {
+			kinds[e.kind] = kinds[e.kind] || slices.ContainsFunc(r.waits, func(w waits) bool {
 				return w.at.file == e.at.file && w.at.line > e.at.line
 			})
 		}
+		for kind, survived := range kinds {
+			if survived {
+				count[kind]++
+			}
+		}
 	}
-	for _, r := range s.ranks {
-		r.fault.caught = r.survived() || r.fault.weight == weightOwn && harmless[letters([]byte(r.fault.text))]
+	out := map[string]bool{}
+	for kind, n := range count {
+		out[kind] = n > 1 || !strings.HasPrefix(kind, deviceKind)
 	}
+	return out
 }
 
 // leaveOutFailed leaves out operations of ranks whose device failed: the watchdog reports these
@@ -146,7 +164,7 @@ func (s *Set) leaveOutEarlier() {
 		}
 	}
 	for _, r := range s.ranks {
-		if r.fault.weight < weightOwn || len(r.waits) == 0 {
+		if r.fault.weight < weightUnclear || len(r.waits) == 0 {
 			continue
 		}
 		if !slices.ContainsFunc(r.waits, func(w waits) bool {
@@ -158,29 +176,19 @@ func (s *Set) leaveOutEarlier() {
 }
 
 // leaveOutBare leaves out exits of which only a code is known, where another rank's end explains
-// itself: torchrun names a root cause on every node. Of several such exits alone the earliest
-// counts, if there is one.
+// itself: torchrun names a root cause on every node. Of several such exits none counts.
 func (s *Set) leaveOutBare() {
 	var bare []int64
 	explained := false
-	for _, ranks := range []iter.Seq[int64]{maps.Keys(s.ranks), maps.Keys(s.exits)} {
-		for rank := range ranks {
-			switch {
-			case !s.ended(rank):
-			case s.bare(rank):
-				bare = append(bare, rank)
-			default:
-				explained = true
-			}
+	for _, rank := range s.allEnded() {
+		if s.bare(rank) {
+			bare = append(bare, rank)
+		} else {
+			explained = true
 		}
 	}
-	slices.Sort(bare)
-	bare = slices.Compact(bare)
-	slices.SortStableFunc(bare, func(a, b int64) int { return strings.Compare(s.exits[a].time, s.exits[b].time) })
-	switch {
-	case explained:
-	case len(bare) < 2, s.exits[bare[0]].time < s.exits[bare[1]].time:
-		bare = bare[min(1, len(bare)):]
+	if !explained && len(bare) < 2 {
+		return
 	}
 	for _, rank := range bare {
 		e := s.exits[rank]
@@ -192,7 +200,7 @@ func (s *Set) leaveOutBare() {
 // bare reports whether only an exit code is known of a rank's end.
 func (s *Set) bare(rank int64) bool {
 	r, e := s.ranks[rank], s.exits[rank]
-	return e.bare && e.own() && (r == nil || r.fault.weight < weightOwn || r.fault.caught || r.fault.late)
+	return e.bare && e.own() && (r == nil || r.fault.weight < weightUnclear || r.fault.caught)
 }
 
 // taken is the time of all states, Unix ns. Lines have no year and no time
@@ -257,24 +265,24 @@ func (s *Set) ended(rank int64) bool {
 	if r != nil && len(r.waits)+len(r.progress) > 0 {
 		return false
 	}
-	if e, ok := s.exits[rank]; ok && e.own() && (e.code < 0 || r == nil || r.fault.weight != weightResult) {
+	if s.exited(rank) {
 		return true
 	}
-	return r != nil && r.fault.weight >= weightOwn && !r.fault.caught && !r.fault.late && !r.doubtful
+	return r != nil && r.fault.weight >= weightUnclear && !r.fault.caught && !r.fault.doubted && !r.doubtful
 }
 
 // errorOf returns the last error of a rank.
 func (s *Set) errorOf(rank int64) (Error, bool) {
 	r, e := s.ranks[rank], s.exits[rank]
 	switch {
-	case r != nil && r.fault.weight >= weightOwn:
-		return Error{r.fault.text, s.where(r.fault.at), s.ended(rank)}, true
+	case r != nil && r.fault.weight >= weightUnclear:
+		return Error{r.fault.text, s.where(r.fault.at), s.ended(rank), s.unsure(rank)}, true
 	case e.own():
-		return Error{e.text, s.where(e.at), s.ended(rank)}, true
+		return Error{e.text, s.where(e.at), s.ended(rank), false}, true
 	case r != nil && r.isStuck:
-		return Error{"its watchdog stood still: a call of CUDA or NCCL, or the lock of Python's interpreter, did not return", s.where(r.stuck), false}, true
+		return Error{Text: "its watchdog stood still: a call of CUDA or NCCL, or the lock of Python's interpreter, did not return", Where: s.where(r.stuck)}, true
 	case r != nil && r.fault.weight > weightNone:
-		return Error{r.fault.text, s.where(r.fault.at), false}, true
+		return Error{Text: r.fault.text, Where: s.where(r.fault.at)}, true
 	}
 	return Error{}, false
 }
@@ -291,6 +299,7 @@ func (r *Result) finish(s *Set, world int64, comms []*comm) {
 			f.Action = "read the end of that rank's log and the kernel log of its node; if the job still runs, get the Python stack of that rank (py-spy dump --pid)"
 		}
 		s.exonerate(f)
+		s.weigh(f)
 		Note(f, r.Errors)
 		if len(f.Candidates) > 0 && len(f.Ranks) == 0 {
 			addNotes(f, s.strays())

@@ -33,10 +33,10 @@ func closes(s []byte) bool {
 // launcher takes a line of a launcher. What ends behind its first signal is a result of that; the task of
 // srun that ended before it is why.
 func (l *reader) launcher(s []byte, at place) {
-	if e, first, ok := ofSrunExit(s, at); ok && len(l.set.tasks) < maxRecords {
+	if e, first, ok := ofSrunExit(s, at); ok {
 		switch {
 		case !first:
-			l.set.tasks[e.rank] = e
+			l.task(e)
 		case !l.closed && len(l.firsts) < maxNoted:
 			l.firsts = append(l.firsts, e)
 		}
@@ -44,7 +44,7 @@ func (l *reader) launcher(s []byte, at place) {
 	if l.closed || !closes(s) {
 		return
 	}
-	l.closed = true
+	l.closed, l.order = true, order{got: true, at: at}
 	for _, e := range l.firsts {
 		if _, known := l.set.tasks[e.rank]; !known {
 			l.set.tasks[e.rank] = e

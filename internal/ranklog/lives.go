@@ -82,7 +82,7 @@ func (v *lives) wait(rank int64, w *waits) {
 }
 
 func (v *lives) fail(rank int64, f fault) {
-	if f.weight < weightOwn {
+	if f.weight < weightUnclear {
 		return
 	}
 	if v.errors == nil {
@@ -176,6 +176,10 @@ func (s *Set) partRecord(rank int64, r *record, begins map[int]place) {
 	if s.over(r.done, begins) {
 		r.done = place{}
 	}
+	if s.over(r.order.at, begins) {
+		r.order = order{}
+	}
+	r.errors = slices.DeleteFunc(r.errors, func(e ownError) bool { return s.over(e.at, begins) })
 }
 
 // turned lists where courses show that a life begins: their first lines come again, a count falls,
@@ -512,13 +516,13 @@ func (s *Set) drop(rank int64, r *record) {
 	}
 }
 
-// doubt notes the errors of which nothing tells whether they are of the last life: of logs without a
+// doubtLives notes the errors of which nothing tells whether they are of the last life: of logs without a
 // sign of a life that other logs show.
-func (s *Set) doubt() {
+func (s *Set) doubtLives() {
 	several := len(s.lives.waits) > 0
 	for rank, r := range s.ranks {
 		_, waitedBefore := s.lives.waits[rank]
-		r.doubtful = several && !r.parted && !waitedBefore && r.fault.weight >= weightOwn
+		r.doubtful = several && !r.parted && !waitedBefore && r.fault.weight >= weightUnclear
 	}
 }
 

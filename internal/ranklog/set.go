@@ -62,8 +62,8 @@ type record struct {
 	progress []progress
 	fault    fault
 	before   fault // the last one that it survived, or of an earlier life
-	lines    int64 // in all
-	after    int64 // lines that follow the fault
+	lines    int64 // ordinary ones behind errors and orders, as far as these are looked at
+	after    int64 // those that follow the fault
 	last     place
 	stuck    place // where its watchdog was said to stand still
 	stuckIn  group // the group of that line
@@ -80,6 +80,11 @@ type record struct {
 	older    []oldFault // of earlier spells, at most maxNoted
 	parted   bool       // lines of it are of an earlier life
 	doubtful bool       // of which life its error is, is not known
+	ran      []place    // the last ordinary line in each file, at most maxRan
+	order    order
+	bars     bars
+	lastEnd  shape  // the last line about an error or an end
+	most     weight // that the error of the next traceback may have; weightNone: any
 }
 
 // oldFault is an error, and how many lines of its process followed it.
@@ -88,10 +93,10 @@ type oldFault struct {
 	after int64
 }
 
-// ownError is an exception that a process wrote, without its numbers.
+// ownError is an exception that a process wrote.
 type ownError struct {
-	letters uint64
-	at      place
+	kind string
+	at   place
 }
 
 // source is the origin of lines without a rank: a file, within it a label, and
@@ -180,7 +185,10 @@ func (s *Set) Read(f File, r io.Reader) error {
 	s.claims = append(s.claims, claims{})
 	part := s.partOf(f.Path)
 	s.parts = append(s.parts, part)
-	l := reader{set: s, file: len(s.files) - 1, log: part.log, last: map[string]*record{}, summaries: map[string]*summary{}, stops: map[string]*stops{}, courses: map[courseOf]*course{}}
+	l := reader{
+		set: s, file: len(s.files) - 1, log: part.log, killed: -1,
+		last: map[string]*record{}, summaries: map[string]*summary{}, stops: map[string]*stops{}, courses: map[courseOf]*course{},
+	}
 	defer l.end()
 	base := &origin{said: -1}
 	if f.Rank >= 0 {
@@ -223,12 +231,16 @@ type reader struct {
 	log       int
 	stops     map[string]*stops // by label
 	courses   map[courseOf]*course
-	moved     bool // since the last stop a process went on, or began
+	moved     bool  // since the last stop a process went on, or began
+	faulty    int64 // the line of its last error; 0: none
+	order     order // of lines of no process: of a launcher
+	killed    int64 // the task that srun said to be killed; -1: none
 }
 
 // restart begins another life of the job.
 func (l *reader) restart() {
 	l.closed, l.firsts = false, nil
+	l.order, l.killed = order{}, -1
 	l.set.restart(l.file)
 }
 
@@ -296,10 +308,10 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		return
 	}
 	if len(bytes.TrimSpace(s)) > 0 {
-		rec.lines++
-		rec.after++
 		rec.last = at
 	}
+	toEnd := l.ordered(tag, rank, rec, s, at)
+	moved := rec.bars.moved(s)
 	if said.noted {
 		l.set.notes++
 		l.set.folded = max(l.set.folded, folded(s))
@@ -311,6 +323,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		}
 		return
 	}
+	rec.most = max(rec.most, aside(s))
 	if bytes.Contains(s, []byte("Traceback (most recent call last)")) {
 		rec.trace = maxTrace
 		if len(l.last) < maxLabels || l.last[tag.text] != nil {
@@ -321,8 +334,15 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	text, w := faultOf(s, rec.trace > 0)
 	switch {
 	case w != weightNone:
+		l.faulty = at.line
+		if w > weightResult && (l.order.given() || rec.order.given()) {
+			w = weightResult
+		}
+		if rec.most != weightNone && rec.trace > 0 {
+			w = min(w, rec.most)
+		}
 		rec.begin(l.stop(tag.text, false))
-		rec.fail(text, w, at, l.closed)
+		rec.fail(text, w, at)
 	case rec.trace > 0:
 		rec.trace--
 	default:
@@ -334,20 +354,24 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 			l.requeued = false
 			l.restart()
 		}
+		if !toEnd {
+			l.noteOrdinary(rec, rank, s, at, moved)
+		}
 	}
 }
 
 // fail takes an error. One after which the process went on counts no more.
-func (r *record) fail(text string, w weight, at place, late bool) {
-	r.trace = 0
-	if r.survived() {
+func (r *record) fail(text string, w weight, at place) {
+	r.trace, r.most = 0, weightNone
+	if r.wasCaught() {
 		r.clearFault()
 	}
-	if r.fault.take(text, w, at, late) {
+	if r.fault.take(text, w, at) {
 		r.after = 0
 	}
-	if w == weightOwn && len(r.errors) < maxNoted {
-		r.errors = append(r.errors, ownError{letters([]byte(text)), at})
+	e := ownError{kindOf(text, w), at}
+	if w > weightResult && len(r.errors) < maxNoted && !slices.ContainsFunc(r.errors, func(old ownError) bool { return old.kind == e.kind && old.at.file == at.file }) {
+		r.errors = append(r.errors, e)
 	}
 }
 
@@ -374,6 +398,14 @@ func (s *Set) restart(file int) {
 		s.beganAt, s.beganIn = s.stamp, log
 	}
 	s.spells[log]++
+	for _, r := range s.ranks {
+		r.forgetOrder(file)
+	}
+	for from, r := range s.sources {
+		if from.file == file {
+			r.forgetOrder(file)
+		}
+	}
 	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
 		for rank, e := range ends {
 			if e.at.file == file {
@@ -529,10 +561,13 @@ func (r *record) over(at place) {
 	}
 }
 
+// wasCaught reports whether the process went on after its error.
+func (r *record) wasCaught() bool { return r.survived() || r.wentOn() }
+
 // begin begins a spell: the error of an earlier one is kept apart.
 func (r *record) begin(spell int64) {
 	if r.fault.weight != weightNone && spell != r.spell {
-		r.fault.caught = r.survived()
+		r.fault.caught = r.wasCaught()
 		if len(r.older) == maxNoted {
 			r.older = append(r.older[:0], r.older[1:]...)
 		}
@@ -544,7 +579,7 @@ func (r *record) begin(spell int64) {
 
 // clearFault takes a fault for one that its process survived, or of an earlier life.
 func (r *record) clearFault() {
-	if r.fault.weight >= weightOwn {
+	if r.fault.weight >= weightUnclear {
 		r.before = r.fault
 	}
 	r.fault = fault{}
@@ -611,7 +646,10 @@ func (r *record) join(o *record) {
 		r.done = o.done
 	}
 	r.errors = append(r.errors, o.errors...)
-	if r.survived() {
+	for _, at := range o.ran {
+		r.runs(at)
+	}
+	if r.wasCaught() {
 		r.begin(max(r.spell, o.spell) + 1)
 	}
 	other := o
@@ -619,15 +657,16 @@ func (r *record) join(o *record) {
 		before := oldFault{o.fault, o.after}
 		if r.fault.at.line < before.at.line {
 			before = oldFault{r.fault, r.after}
-			before.caught = r.survived()
+			before.caught = r.wasCaught()
 			r.fault, r.after, r.spell, other = o.fault, o.after, o.spell, r
 		} else {
-			before.caught = o.survived()
+			before.caught = o.wasCaught()
 		}
 		r.older = append(r.older, before)
-	} else if r.fault.take(o.fault.text, o.fault.weight, o.fault.at, o.fault.late) {
+	} else if !o.wentOn() && r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
 		r.after, r.spell, other = o.after, o.spell, r
 	}
+	r.obey(o.order)
 	if other.last.file == r.fault.at.file { // lines of the rank without its number
 		r.after = max(r.after, min(other.lines, other.last.line-r.fault.at.line))
 	}

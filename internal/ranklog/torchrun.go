@@ -20,6 +20,7 @@ type exit struct {
 	bare   bool   // nothing but an exit code is known of its end
 	at     place
 	traced bool // the lines of a traceback follow
+	killed bool // srun says so: by whom is not known
 }
 
 var (
@@ -141,7 +142,7 @@ func (e *exit) own() bool { return e.known && e.root && e.code != 0 && e.code !=
 
 // srunEnds are the ends of a task that explain themselves. srun aborts and kills the others
 // afterwards.
-var srunEnds = []string{"Segmentation fault", "Out Of Memory", "Bus error", "Illegal instruction", "Floating point exception"}
+var srunEnds = []string{"Segmentation fault", "Out Of Memory", "Bus error", "Illegal instruction", "Floating point exception", "Killed"}
 
 // ofSrunExit reads "srun: error: n1: task 2: Out Of Memory". The rank is the task, which counts nodes
 // where a launcher runs under srun. first: it explains a hang only where srun ended the others after it.
@@ -158,14 +159,11 @@ func ofSrunExit(s []byte, at place) (e exit, first, ok bool) {
 	text := cut(strings.TrimSpace(string(end[n+2:])))
 	for _, e := range srunEnds {
 		if strings.HasPrefix(text, e) {
-			return exit{rank: task, code: -1, text: "srun: " + text, root: true, known: true, at: at}, false, true
+			return exit{rank: task, code: -1, text: "srun: " + text, root: true, known: true, at: at, killed: e == "Killed"}, false, true
 		}
 	}
 	if code, ok := after([]byte(text), "Exited with exit code "); ok && code != 0 {
 		return exit{rank: task, code: code, text: "srun: " + text, root: true, known: true, bare: true, at: at}, true, true
-	}
-	if text == "Killed" {
-		return exit{rank: task, code: -9, text: "srun: " + text, root: true, known: true, bare: true, at: at}, true, true
 	}
 	return exit{}, false, false
 }
