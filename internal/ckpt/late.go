@@ -18,6 +18,7 @@ import (
 type written struct {
 	file string
 	mod  time.Time
+	size int64 // bytes; 0 for a marker
 }
 
 // late is a file that is not older than the marker which commits it.
@@ -40,7 +41,7 @@ func (b *builder) notOlder(domains []int, f *file, m *marker, does string) {
 	switch {
 	case b.opt.IgnoreTimes:
 	case b.dated:
-		l := late{written: written{f.path, f.mod}, marker: written{m.name, m.mod}, what: what}
+		l := late{written: written{f.path, f.mod, f.size}, marker: written{m.name, m.mod, 0}, what: what}
 		for _, i := range domains {
 			l.domains = append(l.domains, b.save.Domains[i].Domain)
 		}
@@ -79,36 +80,38 @@ func copiedFolder(b *builder, name string) bool {
 		if err != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		times = append(times, written{f.join(e.Name()), info.ModTime()})
+		times = append(times, written{f.join(e.Name()), info.ModTime(), info.Size()})
 	}
 	return wholeSeconds(times) && ordered(times, minWhole)
 }
 
-// judgeTimes doubts files that were overwritten after their marker. Times that were not those of
-// writing say nothing.
+// judgeTimes doubts files that were overwritten after their marker, or long after all others. Times that were not
+// those of writing say nothing.
 func (s *scan) judgeTimes() {
-	if !slices.ContainsFunc(s.root.Saves, func(save Save) bool { return len(save.late) > 0 }) {
+	if s.copiedAtOneRate() {
 		return
 	}
-	paused := 0 // saves that are late beyond what clocks explain
-	for i := range s.root.Saves {
-		if !onward(s.root.Saves[i].late) {
-			paused++
-		}
-	}
 	all := s.timeline()
+	overwritten := make([][]late, len(s.root.Saves)) // of each save: all are judged before any is in doubt
 	for i := range s.root.Saves {
 		save := &s.root.Saves[i]
-		// Of overwritings that were cut off only the last leaves a save late.
-		if onward(save.late) || !s.overwrittenCopy(save, all) && (paused != 1 || s.timesOfACopy(save)) {
-			continue
+		for _, w := range s.strays(save) {
+			overwritten[i] = append(overwritten[i], late{written: w, domains: domainsOf(save, w.file), what: strayed})
 		}
-		for _, l := range save.late {
+		if !onward(save.late) && !s.inPlainOrder(save) && (s.overwritten(save) || s.overwrittenCopy(save, all)) {
+			overwritten[i] = save.late
+		}
+	}
+	for i := range overwritten {
+		save := &s.root.Saves[i]
+		for _, l := range overwritten[i] {
 			save.doubtTimes(l.domains)
 			s.problem(save, Problem{CheckOrder, Suspect, l.file, l.what})
 		}
 	}
 }
+
+const strayed = "got a file that is more than 30 minutes newer than all others of its save; want it within the time of one attempt: it was overwritten since, or copied without its times, which --ignore-times accepts"
 
 func (s *Save) doubtTimes(domains []model.Domain) {
 	for i := range s.Domains {
@@ -123,19 +126,18 @@ func (s *Save) doubtTimes(domains []model.Domain) {
 	}
 }
 
-// timesOfACopy reports whether the times of a save with late files are not those of an overwriting that
-// was cut off, after which some files are much newer than their marker.
-func (s *scan) timesOfACopy(save *Save) bool {
-	return s.inPlainOrder(save) || s.shuffled(save)
-}
-
 // inPlainOrder reports whether the times of a save with late files are those of a copy by themselves.
 func (s *scan) inPlainOrder(save *Save) bool {
+	return ordered(withMarkers(save), minOrdered) || s.pointerIsOldest(save)
+}
+
+// withMarkers are the times of a save with those of the markers of its late files.
+func withMarkers(save *Save) []written {
 	times := slices.Clone(save.times)
 	for _, l := range save.late {
 		times = append(times, l.marker)
 	}
-	return wholeSeconds(times) || ordered(times, minOrdered) || s.pointerIsOldest(save)
+	return times
 }
 
 // onward reports whether writing went on from each marker to the last file that is late without a pause in
@@ -168,6 +170,9 @@ func compactTimes(times []written) []written {
 const (
 	minWhole   = 3 // files whose times have no fractions by chance: none that a file system with fractions wrote
 	minOrdered = 6 // files whose times are in the order of their names by chance: one save in 360
+	// dwarfs is how many times longer a pause is than all others together where no copy explains it: of files that
+	// are copied one after the other, none is so much larger than all others.
+	dwarfs = 10
 )
 
 // wholeSeconds reports whether no time has a fraction, as those that object stores and archives keep.
@@ -195,17 +200,21 @@ func ofLargeFolders(all []written) []written {
 	return slices.DeleteFunc(slices.Clone(all), func(w written) bool { return files[path.Dir(w.file)] < minWhole })
 }
 
-// inOrder is ordered for those neighbours that are to be compared.
+// inOrder is ordered for those neighbours that are to be compared. A single pause among them that dwarfs all others
+// is none of a copy.
 func inOrder(all []written, least int, comparable func(a, b string) bool) bool {
 	rise, fall, n := true, true, 1
+	var sum, longest time.Duration
 	for i := 1; i < len(all); i++ {
 		if !comparable(all[i-1].file, all[i].file) {
 			continue
 		}
 		c := all[i].mod.Compare(all[i-1].mod)
 		rise, fall, n = rise && c >= 0, fall && c <= 0, n+1
+		step := all[i].mod.Sub(all[i-1].mod).Abs()
+		sum, longest = sum+step, max(longest, step)
 	}
-	return n >= least && (rise || fall)
+	return n >= least && (rise || fall) && (longest <= clockMargin || longest < dwarfs*(sum-longest))
 }
 
 // pointerIsOldest reports whether a pointer that is set anew by each save is older than a save before, or

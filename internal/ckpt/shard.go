@@ -69,7 +69,7 @@ func (b *builder) sparse(i int, name string, atLeast int64, m *marker) *file {
 		return nil
 	}
 	b.save.wrote(f.mod)
-	b.save.times = append(b.save.times, written{name, f.mod})
+	b.save.times = append(b.save.times, written{name, f.mod, f.size})
 	if f.size < atLeast {
 		b.torn(i, CheckSize, name, "got %d bytes; want at least %d", f.size, atLeast)
 	}

@@ -120,12 +120,12 @@ func TestTimes(t *testing.T) {
 		"copied by name, of minutes each":    {all(func(i int, _ string) time.Time { return began.Add(time.Duration(i) * 3 * time.Minute) }), []string{"trainer"}, true},
 		"copied backwards, of minutes each":  {all(func(i int, _ string) time.Time { return began.Add(-time.Duration(i) * 3 * time.Minute) }), []string{"trainer"}, true},
 		"the tracker first, of minutes each": {func(f fstest.MapFS) { f[tracker].ModTime = began.Add(-time.Hour) }, []string{"megatron"}, true},
-		"each save late":                     {func(f fstest.MapFS) { later(f, 7*time.Minute, titan100, titan200) }, []string{"torchtitan"}, true},
 		"a clock 1 ms ahead":                 {func(f fstest.MapFS) { f[titan200].ModTime = f["step-200/.metadata"].ModTime.Add(time.Millisecond) }, []string{"torchtitan"}, true},
 		"a clock 18 ms ahead":                {func(f fstest.MapFS) { f[titan200].ModTime = f["step-200/.metadata"].ModTime.Add(18 * time.Millisecond) }, []string{"torchtitan"}, true},
 		"a clock 3 s ahead":                  {func(f fstest.MapFS) { later(f, 3*time.Second, titan100, titan200) }, []string{"torchtitan"}, true},
 		"a clock 2 s ahead, Megatron":        {func(f fstest.MapFS) { later(f, 3*time.Second, rank200) }, []string{"megatron"}, true},
 
+		"each save overwritten":    {func(f fstest.MapFS) { later(f, 7*time.Minute, titan100, titan200) }, []string{"torchtitan"}, false},
 		"a shard overwritten":      {func(f fstest.MapFS) { later(f, 4*time.Minute, titan200) }, []string{"torchtitan"}, false},
 		"a shard overwritten soon": {func(f fstest.MapFS) { later(f, 20*time.Second, titan200) }, []string{"torchtitan"}, false},
 		"overwritten, and a clock ahead": {func(f fstest.MapFS) {
@@ -184,7 +184,8 @@ func TestTimesOfOneSave(t *testing.T) {
 		"as written":                {-time.Minute, false, true},
 		"a clock ahead":             {20 * time.Millisecond, false, true},
 		"a clock seconds ahead":     {5 * time.Second, false, true},
-		"copied in whole seconds":   {5 * time.Minute, true, true},
+		"copied in whole seconds":   {40 * time.Second, true, true},
+		"overwritten, in seconds":   {5 * time.Minute, true, false},
 		"overwritten":               {5 * time.Minute, false, false},
 		"overwritten after seconds": {15 * time.Second, false, false},
 	} {
