@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // countPair is what an optimizer and its scheduler count in one save of accelerate. The name of a save need not
@@ -15,7 +17,9 @@ import (
 type countPair struct {
 	id                   string // which of several pairs
 	optimizer, scheduler counter
-	world                int64 // processes, 1 or more
+	world                int64                 // processes, 1 or more
+	step                 model.Optional[int64] // that the name of the save says
+	batches              model.Optional[int64] // that accelerate has counted, where no scaler skips steps
 }
 
 // natural reports whether the scheduler counts every step, once or once a process.
@@ -28,6 +32,25 @@ func (a *accelerated) countOptimizer(entry string, i int, name string) {
 	s := a.countedShard(i, name)
 	if s.known {
 		a.optimizers[pairOf(entry, "optimizer")] = counter{domain: a.save.Domains[i].Domain, of: entry, file: name, n: s.step}
+	}
+}
+
+// countShards notes what the optimizer in a folder of FSDP counts, in the file of each rank.
+func (a *accelerated) countShards(entry string, inner *builder) {
+	id := strings.TrimPrefix(pairOf(entry, "optimizer"), "_0") + ".bin"
+	for _, c := range shardCounters(a.builder, inner, entry) {
+		a.shards[id] = append(a.shards[id], c)
+	}
+}
+
+// countBatches reads how many batches accelerate has counted by the random states of rank 0. A new pass over the
+// data begins at 0.
+func (a *accelerated) countBatches(z *torch) {
+	if z == nil {
+		return
+	}
+	if n, ok := z.number("step"); ok && n > 0 && !a.f.has("scaler.pt") {
+		a.batches = model.Some(n)
 	}
 }
 
@@ -49,15 +72,25 @@ func pairOf(entry, prefix string) string { return strings.TrimPrefix(entry, pref
 // save, where its name says one.
 func (a *accelerated) pairCounts() {
 	for _, id := range slices.Sorted(maps.Keys(a.optimizers)) {
-		o := a.optimizers[id]
-		s, ok := a.schedulers[id]
-		switch {
-		case ok:
-			a.save.pairs = append(a.save.pairs, countPair{id, o, s, max(1, int64(len(a.ranks)))})
-		case a.save.Epoch.OK && stepNamed(a.f.path):
-			o.step, o.want = a.save.Epoch.V, a.save.Epoch.V
-			a.save.counters = append(a.save.counters, o)
+		a.pairCount(id, id, a.optimizers[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.shards)) {
+		for _, o := range a.shards[id] {
+			a.pairCount(id+" "+o.of, id, o)
 		}
+	}
+}
+
+// pairCount pairs an optimizer, called by id, with the scheduler of that name.
+func (a *accelerated) pairCount(id, scheduler string, o counter) {
+	s, ok := a.schedulers[scheduler]
+	step := some(a.save.Epoch.V, a.save.Epoch.OK && stepNamed(a.f.path))
+	switch {
+	case ok:
+		a.save.pairs = append(a.save.pairs, countPair{id, o, s, max(1, int64(len(a.ranks))), step, a.batches})
+	case step.OK:
+		o.step, o.want = step.V, step.V
+		a.save.counters = append(a.save.counters, o)
 	}
 }
 
@@ -75,11 +108,52 @@ func (s *scan) judgePairs() {
 		for i := range save.pairs {
 			p := &save.pairs[i]
 			if c, why := p.doubt(older[p.id]); why != "" {
-				s.doubtDomain(save, c.domain, Problem{CheckWitness, Suspect, c.file, fmt.Sprintf("got a count of %d steps; want %s: it is of another save, or was started anew", c.n, why)})
+				s.doubtCount(save, c, why)
+			} else if why := p.stayed(older[p.id]); why != "" {
+				s.doubtCount(save, &p.optimizer, why)
+				s.doubtCount(save, &p.scheduler, why)
 			}
 			older[p.id] = append(older[p.id], p)
 		}
 	}
+}
+
+func (s *scan) doubtCount(save *Save, c *counter, why string) {
+	s.doubtDomain(save, c.domain, Problem{CheckWitness, Suspect, c.file, fmt.Sprintf("got a count of %d steps; want %s: it is of another save, or was started anew", c.n, why)})
+}
+
+// alike reports whether another save counts the same.
+func (p *countPair) alike(o *countPair) bool {
+	return o.optimizer.n == p.optimizer.n && o.scheduler.n == p.scheduler.n
+}
+
+// stayed says what both should count where neither has gone on since an older save, although the step in the name
+// of the save, or accelerate's count of batches, has, by what makes two steps or more. "" where nothing is wrong.
+func (p *countPair) stayed(older []*countPair) string {
+	const steps = 2
+	gone := func(now, then model.Optional[int64], count int64) bool {
+		if !now.OK || !then.OK || then.V < 1 {
+			return false
+		}
+		most := max(now.V-then.V, then.V-now.V)
+		return float64(most)*float64(count)/float64(then.V) >= steps && most >= steps
+	}
+	if len(older) == 0 {
+		return ""
+	}
+	old := older[len(older)-1]
+	if old.optimizer.n > p.optimizer.n && old.scheduler.n > p.scheduler.n && slices.ContainsFunc(older, p.alike) {
+		return fmt.Sprintf("more than %d, which %s counts", old.optimizer.n, old.optimizer.file)
+	}
+	switch {
+	case !p.alike(old) || slices.ContainsFunc(older[:len(older)-1], func(o *countPair) bool { return o.optimizer.n == old.optimizer.n }):
+		return "" // or nothing of it counts steps
+	case p.step.OK && gone(p.step, old.step, old.optimizer.n):
+		return fmt.Sprintf("more than %d, which step %d counts", old.optimizer.n, old.step.V)
+	case gone(p.batches, old.batches, min(old.optimizer.n, old.batches.V)):
+		return fmt.Sprintf("more than %d, as in %s, since when accelerate's count of batches went from %d to %d", old.optimizer.n, old.optimizer.file, old.batches.V, p.batches.V)
+	}
+	return ""
 }
 
 // doubt returns the counter that did not go on since an older save, and what it should count. A save that is

@@ -91,3 +91,96 @@ func TestAccelerate_CountsOfALaterSave(t *testing.T) {
 		require.True(t, ok, "%s: %s", name, r.Why)
 	}
 }
+
+// An optimizer of FSDP, in a folder, goes on with its scheduler as well.
+func TestAccelerate_CountsInShards(t *testing.T) {
+	type save struct {
+		name      string
+		shards    []int
+		scheduler int
+	}
+	const zero, one, two = "checkpoint_0", "checkpoint_1", "checkpoint_2"
+	for name, tc := range map[string]struct {
+		saves []save
+		doubt []string
+	}{
+		"each step":          {[]save{{zero, []int{100, 100}, 200}, {one, []int{200, 200}, 400}}, nil},
+		"the only save":      {[]save{{one, []int{200, 200}, 400}}, nil},
+		"saved twice":        {[]save{{zero, []int{100, 100}, 200}, {one, []int{100, 100}, 200}}, nil},
+		"steps skipped":      {[]save{{zero, []int{97, 97}, 200}, {one, []int{196, 196}, 400}}, nil},
+		"the save before":    {[]save{{zero, []int{100, 100}, 200}, {one, []int{100, 100}, 400}}, []string{"rank 0 in optimizer_0", "rank 1 in optimizer_0"}},
+		"a shard of it":      {[]save{{zero, []int{100, 100}, 200}, {one, []int{200, 100}, 400}}, []string{"rank 1 in optimizer_0"}},
+		"the first of three": {[]save{{zero, []int{10, 10}, 20}, {one, []int{20, 20}, 40}, {two, []int{10, 20}, 60}}, []string{"rank 0 in optimizer_0", "rank 1 in optimizer_0"}},
+		"the scheduler":      {[]save{{zero, []int{100, 100}, 200}, {one, []int{200, 200}, 200}}, []string{"scheduler.bin"}},
+		"by the step":        {[]save{{"checkpoint-50", []int{50, 50}, -1}, {"checkpoint-99", []int{50, 50}, -1}}, []string{"rank 0 in optimizer_0", "rank 1 in optimizer_0"}},
+	} {
+		f := fstest.MapFS{}
+		for _, s := range tc.saves {
+			dir := s.name + "/"
+			stateOf(t, f, s.name, "", 2, 1)
+			delete(f, dir+"optimizer.bin")
+			f[dir+"scheduler.bin"] = torchSaved(t, table{"last_epoch": s.scheduler})
+			if s.scheduler < 0 {
+				delete(f, dir+"scheduler.bin")
+			}
+			dcpOf(t, f, dir+"pytorch_model_fsdp_0/", []numbered{{"model.a", 1}}, []numbered{{"model.b", 1}})
+			var ranks [][]numbered
+			for _, n := range s.shards {
+				ranks = append(ranks, []numbered{{"optimizer.state." + string(rune('a'+len(ranks))) + ".step", n}})
+			}
+			dcpOf(t, f, dir+"optimizer_0/", ranks...)
+		}
+		r, ok := safe(t, f, ckpt.Options{})
+		require.Equal(t, tc.doubt == nil, ok, "%s: %s %s", name, r.Why, told(r))
+		var doubted []string
+		for _, m := range r.Judged.Judgement.Missing {
+			doubted = append(doubted, m.Domain.ID)
+		}
+		require.Equal(t, tc.doubt, doubted, name)
+	}
+}
+
+// Where neither goes on, although the save is of a later step, both are of the save before.
+func TestAccelerate_BothStay(t *testing.T) {
+	const zero, one, two = "checkpoint_0", "checkpoint_1", "checkpoint_2"
+	batches := func(of map[string]int, more ...string) func(fstest.MapFS) {
+		return func(f fstest.MapFS) {
+			for dir, n := range of {
+				f[dir+"/random_states_0.pkl"] = torchSaved(t, table{"step": n, "random_state": []any{3}})
+				for _, name := range more {
+					f[dir+"/"+name] = torchSaved(t, table{"scale": 65536})
+				}
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		saves  []counts
+		change func(fstest.MapFS)
+		doubt  bool
+	}{
+		"names of steps":                    {[]counts{{"checkpoint-100", 100, 100}, {"checkpoint-200", 100, 100}}, nil, true},
+		"names of steps, with accumulation": {[]counts{{"checkpoint-400", 25, 25}, {"checkpoint-800", 25, 25}}, nil, true},
+		"a scheduler of each process":       {[]counts{{"checkpoint-100", 100, 200}, {"checkpoint-150", 100, 200}}, nil, true},
+		"the first of three":                {[]counts{{zero, 10, 10}, {one, 20, 20}, {two, 10, 10}}, nil, true},
+		"batches":                           {[]counts{{zero, 100, 100}, {one, 100, 100}}, batches(map[string]int{zero: 100, one: 200}), true},
+		"batches of a new pass":             {[]counts{{zero, 50, 50}, {one, 50, 50}}, batches(map[string]int{zero: 200, one: 40}), true},
+
+		"one step later":               {[]counts{{"checkpoint-100", 100, 100}, {"checkpoint-101", 100, 100}}, nil, false},
+		"less than a step":             {[]counts{{"checkpoint-100", 2, 2}, {"checkpoint-120", 2, 2}}, nil, false},
+		"in no save":                   {[]counts{{"checkpoint-100", 70, 70}, {"checkpoint-200", 70, 70}, {"checkpoint-300", 70, 70}}, nil, false},
+		"an interrupted accumulation":  {[]counts{{zero, 10, 10}, {one, 10, 10}}, batches(map[string]int{zero: 80, one: 84}), false},
+		"at the end of a pass":         {[]counts{{zero, 100, 100}, {one, 100, 100}}, batches(map[string]int{zero: 0, one: 0}), false},
+		"steps that a scaler may skip": {[]counts{{zero, 1, 1}, {one, 1, 1}}, batches(map[string]int{zero: 1, one: 9}, "scaler.pt"), false},
+	} {
+		f := countedStates(t, 1, tc.saves)
+		if tc.change != nil {
+			tc.change(f)
+		}
+		r, ok := safe(t, f, ckpt.Options{})
+		require.Equal(t, tc.doubt, !ok, "%s: %s %s", name, r.Why, told(r))
+		if tc.doubt {
+			require.Contains(t, told(r), "it is of another save", name)
+			require.Len(t, r.Judged.Judgement.Missing, 2, name)
+		}
+	}
+}

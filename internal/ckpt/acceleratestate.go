@@ -20,11 +20,13 @@ type accelerated struct {
 	found map[model.DomainKind]bool
 
 	optimizers, schedulers map[string]counter // by what pairs them
+	shards                 map[string][]counter
+	batches                model.Optional[int64]
 }
 
 // readAccelerate reads one folder of save_state; siblings are what others of its job have.
 func readAccelerate(b *builder, f *folder, have siblings) {
-	a := &accelerated{builder: b, f: f, found: map[model.DomainKind]bool{}, optimizers: map[string]counter{}, schedulers: map[string]counter{}}
+	a := &accelerated{builder: b, f: f, found: map[model.DomainKind]bool{}, optimizers: map[string]counter{}, schedulers: map[string]counter{}, shards: map[string][]counter{}}
 	if f.has(safetensorsIndex) {
 		a.found[model.DomainModel] = true
 		b.readIndex(f, safetensorsIndex, func(name string, _ *marker) map[string]bool { return b.safetensorsShard(name, nil) })
@@ -78,7 +80,9 @@ func (a *accelerated) file(entry string) {
 	case at != nil:
 		n, _ := number(at[1])
 		a.ranks = append(a.ranks, n)
-		a.torchShard(a.domain(kind, rankID(n), name), name, nil)
+		if z := a.torchShard(a.domain(kind, rankID(n), name), name, nil); n == 0 {
+			a.countBatches(z)
+		}
 	case strings.HasSuffix(entry, ".safetensors"):
 		a.found[kind] = true
 		a.safetensorsShard(name, nil)
@@ -102,7 +106,9 @@ func (a *accelerated) folder(entry string) {
 	case accelerateFSDP.MatchString(entry):
 		kind, _ := accelerateKind(entry)
 		a.found[kind] = true
-		a.within(sub, FormatDCP, entry, (*builder).readDCP)
+		if inner := a.within(sub, FormatDCP, entry, (*builder).readDCP); kind == model.DomainOptimizer {
+			a.countShards(entry, inner)
+		}
 	case isDeepSpeed(sub) || accelerateDeepSpeed.MatchString(entry):
 		a.found[model.DomainModel], a.found[model.DomainOptimizer] = true, true
 		a.deepspeedTag(sub, entry)

@@ -23,6 +23,7 @@ type counter struct {
 	want   int64  // the step, less those that are known to be skipped
 	skips  bool   // steps may have been skipped that nothing counts
 	shard  bool   // it is of one of several ranks, which agree
+	every  bool   // the step of the save is the number of the optimizer's, but for the few that a loss scaler skips at first
 	job    *hfJob // of the Trainer; nil of others
 }
 
@@ -81,6 +82,9 @@ func (c *counter) doubt(all []*counter, beside []counter) string {
 	return c.behind(older)
 }
 
+// scalerSkips is how many steps a loss scaler skips until its scale fits, which begins with 2^16.
+const scalerSkips = 16
+
 // alone judges a counter that no other save has. Only one that lags, while what else counts in the save
 // does not, is in doubt.
 func (c *counter) alone(beside []counter) string {
@@ -88,6 +92,9 @@ func (c *counter) alone(beside []counter) string {
 		if want := c.job.doubt(c, beside); want != "" {
 			return want
 		}
+	}
+	if off := c.want - c.n; c.every && off > max(scalerSkips, c.want/4) {
+		return strconv.FormatInt(c.want, 10)
 	}
 	lags := c.n < c.want && !c.skips && c.domain.Kind == model.DomainOptimizer
 	other := slices.ContainsFunc(beside, func(o counter) bool { return o.of != c.of && o.exact() && !o.shard })

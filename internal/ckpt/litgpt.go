@@ -57,9 +57,12 @@ func (b litgptReader) readLitGPT(f *folder) {
 			countWithin(b.builder, b.within(sub, FormatDCP, litgptModel, readWholeDCP), litgptModel)
 			b.litgptState(sub.join(lightningMeta), lightningMeta, false)
 		}
-		return
+	} else {
+		b.litgptState(name, litgptModel, true)
 	}
-	b.litgptState(name, litgptModel, true)
+	for i := range b.save.counters { // litgpt counts in step_count what its optimizer counts
+		b.save.counters[i].every = true
+	}
 }
 
 // litgptState reads the file that has the counters of the job, and where it has all the optimizer, too.

@@ -60,3 +60,38 @@ func TestLitGPT(t *testing.T) {
 	require.True(t, ok, r.Why)
 	require.Equal(t, at(1000), r.Epoch)
 }
+
+// litgpt's step_count is what its optimizer counts, less the few steps that a loss scaler skips at first.
+func TestLitGPT_CountsOfTheOnlySave(t *testing.T) {
+	for name, tc := range map[string]struct {
+		steps, optimizer int
+		sharded, want    bool
+	}{
+		"as many":                {2000, 2000, false, true},
+		"some skipped":           {2000, 1991, false, true},
+		"few steps, and skipped": {20, 8, false, true},
+		"of the save before":     {2000, 1000, false, false},
+		"of a much older one":    {40000, 100, false, false},
+		"started anew":           {2000, 0, false, false},
+		"sharded, as many":       {2000, 2000, true, true},
+		"sharded, some skipped":  {2000, 1990, true, true},
+		"sharded, of before":     {2000, 1000, true, false},
+		"sharded, of long ago":   {2000, 7, true, false},
+	} {
+		f := fstest.MapFS{}
+		dir := fmt.Sprintf("step-%08d/", tc.steps)
+		state := table{"step_count": tc.steps, "iter_num": 4 * tc.steps}
+		if tc.sharded {
+			dcpOf(t, f, dir+"lit_model.pth/", []numbered{{"model.w", 1}, {"optimizer.state.w.step", tc.optimizer}})
+			f[dir+"lit_model.pth/meta.pt"] = torchSaved(t, state)
+		} else {
+			state["model"], state["optimizer"] = table{"w": 1}, table{"state": table{"0": table{"step": tc.optimizer}}}
+			f[dir+"lit_model.pth"] = torchSaved(t, state)
+		}
+		r, ok := safe(t, f, ckpt.Options{})
+		require.Equal(t, tc.want, ok, "%s: %s", name, r.Why)
+		if !tc.want {
+			require.Contains(t, told(r), fmt.Sprintf("got a count of %d steps; want %d", tc.optimizer, tc.steps), name)
+		}
+	}
+}
