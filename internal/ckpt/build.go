@@ -30,6 +30,8 @@ type builder struct {
 	hasCommon bool
 	ranks     []megatronRankState
 	items     dcpState  // what the items of DCP are of
+	names     *dcpNames // of the items that are read
+	titan     bool      // torchtitan may have written it
 	blobs     bool      // an item of DCP is a file of torch.save
 	raw       []rawItem // those that are none
 

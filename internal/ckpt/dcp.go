@@ -49,6 +49,7 @@ func saveDCP(s *scan, f *folder) bool {
 	epoch, named := numbered(s.name, megatronPrefix)
 	step, titan := numbered(s.name, torchtitanPrefix)
 	b := s.newSave(FormatDCP, f.path, some(max(epoch, step), named || titan))
+	b.titan = titan
 	b.readDCP(f)
 	switch {
 	case named, b.hasCommon, hasMegatronFile(f): // one iteration of Megatron's, without its tracker
@@ -126,12 +127,13 @@ func (b *builder) readDCPMetadata(f *folder, name string, commit int, rank int64
 		b.unread(commit, CheckTorn, name, err)
 		return nil
 	}
+	b.names = namesOf(items, b.save.Format == FormatTorchtitan || b.titan)
 	b.readDCPFiles(f, items, &marker{name: name, mod: m.mod, reused: !b.save.Epoch.OK}, rank)
 	files := map[string]bool{}
 	for i := range items {
 		files[items[i].file] = true
 		b.hasCommon = b.hasCommon || strings.HasPrefix(items[i].fqn, "common_state")
-		b.items.note(items[i].fqn)
+		b.items.note(b.names, items[i].fqn)
 	}
 	return files
 }
@@ -166,7 +168,7 @@ func (b *builder) readDCPFile(f *folder, items []dcpItem, m *marker, rank int64)
 	var domains []int
 	last := items[0]
 	for k := range items {
-		i := b.domain(dcpKind(items[k].fqn), id, f.join(name))
+		i := b.domain(b.names.kind(items[k].fqn), id, f.join(name))
 		if !slices.Contains(domains, i) {
 			domains = append(domains, i)
 		}
@@ -219,10 +221,10 @@ func (b *builder) dcpBlobs(i int, shard *file, items []dcpItem, last *dcpItem) {
 		default:
 			b.noHole(i, shard, uncheckedHole)
 		}
-		if it.transformed || !isStep(it.fqn) || it.offset+it.length > shard.size {
+		if it.transformed || !b.names.isStep(it.fqn) || it.offset+it.length > shard.size {
 			continue
 		}
-		of := b.domain(dcpKind(it.fqn), b.save.Domains[i].ID, shard.path)
+		of := b.domain(b.names.kind(it.fqn), b.save.Domains[i].ID, shard.path)
 		if !b.isBlob(of, shard, it) {
 			continue
 		}

@@ -5,7 +5,6 @@ package ckpt
 import (
 	"bytes"
 	"cmp"
-	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -22,18 +21,12 @@ type shardCount struct {
 	innerStep
 }
 
-// isOptimizerStep reports whether an item is what an optimizer counts for one parameter, and names the optimizer.
-func isOptimizerStep(fqn string) (of string, ok bool) {
-	of, _, _ = strings.Cut(fqn, ".")
-	return of, strings.HasSuffix(fqn, ".step") && dcpKind(fqn) == model.DomainOptimizer
-}
-
 // countShard reads what the optimizer counts in some of the items of a file of DCP.
 func countShard(b *builder, id string, shard *file, items []dcpItem) {
 	first, reads := len(b.counted), 0
 	for k := range items {
 		it := &items[k]
-		of, ok := isOptimizerStep(it.fqn)
+		of, ok := b.names.optimizerStep(it.fqn)
 		if !ok || it.transformed || it.offset+it.length > shard.size || reads == maxShardCounts || b.countReads == maxSaveCounts {
 			continue
 		}

@@ -15,13 +15,11 @@ func rankID(r int64) string { return "rank " + strconv.FormatInt(r, 10) }
 // quote shows a name from a file: at most 80 characters, with what controls escaped.
 func quote(s string) string { return fmt.Sprintf("%.80q", s) }
 
-// dcpKind tells by the name of an item what it is of. Names are the application's: what is
-// not recognised is taken for the model.
+// dcpKind tells by the name of an item that is not of an optimizer what it is of. What is not recognised is
+// taken for the model.
 func dcpKind(fqn string) model.DomainKind {
 	for part := range strings.FieldsFuncSeq(strings.ToLower(fqn), func(r rune) bool { return r == '.' || r == '/' }) {
 		switch strings.TrimRight(part, "_0123456789") {
-		case "optimizer", "optim", "optimizers", "exp_avg", "exp_avg_sq":
-			return model.DomainOptimizer
 		case "lr_scheduler", "scheduler", "lr_schedulers", "opt_param_scheduler":
 			return model.DomainScheduler
 		case "rng", "rng_state", "rng_states":
@@ -31,18 +29,4 @@ func dcpKind(fqn string) model.DomainKind {
 		}
 	}
 	return model.DomainModel
-}
-
-// isStep reports whether an item holds the step of the whole job: "step", "train_state.step",
-// "iteration". Deeper ones, and those of an optimizer or scheduler, count something else.
-func isStep(fqn string) bool {
-	parts := strings.FieldsFunc(fqn, func(r rune) bool { return r == '.' || r == '/' })
-	if len(parts) == 0 || len(parts) > 2 || dcpKind(fqn) != model.DomainModel {
-		return false
-	}
-	switch parts[len(parts)-1] {
-	case "step", "iteration", "global_step", "global_steps":
-		return len(parts) == 1 || parts[0] != "model"
-	}
-	return false
 }

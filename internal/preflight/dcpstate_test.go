@@ -41,6 +41,18 @@ func TestWeightsOfDCP_NamesOfItems(t *testing.T) {
 		"of a generator":                      {[]string{"gan/model/w", "gan/generator_optimizer/w"}, epoch.Converged, ""},
 		"by its state":                        {[]string{"model.w", "k.w.momentum_buffer"}, epoch.Converged, ""},
 		"momentum":                            {[]string{"model.w", "momentum.w"}, epoch.Converged, ""},
+		"a part of the model, optim":          {[]string{"model.head.optim.w", "model.w"}, preflight.WeightsOnly, "no item"},
+		"a part without a key, optimizer":     {[]string{"learned.optimizer.0.w", "learned.w"}, preflight.WeightsOnly, "no item"},
+		"a buffer called exp_avg":             {[]string{"norm.w", "norm.exp_avg"}, preflight.WeightsOnly, "no item"},
+		"a copy of an encoder":                {[]string{"encoder.w", "encoder.b", "momentum.encoder.w", "momentum.encoder.b"}, preflight.WeightsOnly, "no item"},
+		"parts that begin with the words":     {[]string{"encoder.w", "adam_block.w", "optimizer_proj.w"}, preflight.WeightsOnly, "no item"},
+		"a count of steps":                    {[]string{"model.w", "train_state.optimizer_steps"}, preflight.WeightsOnly, "no item"},
+		"state of few parameters":             {[]string{"model.a.w", "model.b.w", "model.c.w", "k.a.w.exp_avg"}, epoch.Unknown, `nothing says what lies under "k"`},
+		"state without a key":                 {[]string{"a.w", "b.w", "state.a.w.exp_avg", "state.b.w.exp_avg", "param_groups.a.w.lr"}, epoch.Converged, ""},
+		"state below the key of a trainer":    {[]string{"net.a.w", "trainer_state.optimizers.0.a.w.m"}, epoch.Converged, ""},
+		"the state of a part":                 {[]string{"unet.a.w", "unet_optimizer.state.a.w.m"}, epoch.Converged, ""},
+		"optimizers in a chain":               {[]string{"decoder.w", "chained_0.optimizer.state.exp_avg.decoder.w", "chained_1.optimizer.state.exp_avg.decoder.w"}, epoch.Converged, ""},
+		"the dict of an optimizer":            {[]string{"model_state_dict.w", "optimizer_state_dict.w.m"}, epoch.Converged, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := fstest.MapFS{}
@@ -50,10 +62,30 @@ func TestWeightsOfDCP_NamesOfItems(t *testing.T) {
 			require.Contains(t, r.Why, tc.why)
 		})
 	}
-	fsys := fstest.MapFS{}
-	titan(fsys, 200, true)
-	put(fsys, "step-300", 300, "tok_embeddings.weight", "momentum_encoder.layers.0.weight")
-	r := judge(t, loader, fsys)
-	require.Equal(t, preflight.WeightsOnly, r.Verdict, r.Why)
-	require.EqualValues(t, 200, r.Frontier.V)
+}
+
+// torchtitan keeps parameters without a key, and its optimizer under "optimizer" alone: any other word is a name
+// of a part of the model.
+func TestWeightsOfDCP_NamesInATorchtitanModel(t *testing.T) {
+	for name, items := range map[string][]string{
+		"a momentum encoder":      {"tok_embeddings.weight", "momentum_encoder.layers.0.weight"},
+		"parts with the words":    {"encoder.w", "optimizer_proj.w", "adam_block.w"},
+		"a buffer":                {"layers.0.w", "momentum", "queue"},
+		"a buffer of a layer":     {"layers.0.w", "layers.0.exp_avg.w", "layers.1.exp_avg"},
+		"a copy":                  {"encoder.0.w", "exp_avg.encoder.0.w"},
+		"deep":                    {"learned.optimizer.0.w", "learned.optim.w", "tail.param.optimizer.w"},
+		"a part called optim":     {"optim.0.w", "layers.0.w"},
+		"a part of a keyed model": {"model.optimizer.w", "model.optim.exp_avg"},
+	} {
+		fsys := fstest.MapFS{}
+		titan(fsys, 200, true)
+		put(fsys, "step-300", 300, items...)
+		r := judge(t, loader, fsys)
+		require.Equal(t, preflight.WeightsOnly, r.Verdict, "%s: %s", name, r.Why)
+		require.EqualValues(t, 200, r.Frontier.V, name)
+		fsys = fstest.MapFS{}
+		put(fsys, "step-300", 300, append(items, "optimizer.state.layers.0.w.exp_avg")...)
+		r = judge(t, loader, fsys)
+		require.Equal(t, epoch.Converged, r.Verdict, "%s: %s", name, r.Why)
+	}
 }
