@@ -44,6 +44,9 @@ func (a *accelerated) holes() {
 			}
 		}
 	}
+	if n, ok := a.fsdpShards(a.f); ok && fsdpModel(a.f) == "" && !a.f.has(oldFSDPFolder+n) {
+		a.hole(fsdpFolder+n, "got no such folder; want it beside optimizer_"+n+": a resume under FSDP loads both")
+	}
 	for _, e := range a.f.entries {
 		of, ema := strings.CutSuffix(e.Name(), emaSuffix)
 		if ema && of != "" && a.isFolder(a.f, e) && !a.f.has(of) {

@@ -106,7 +106,11 @@ func (a *accelerated) folder(entry string) {
 	case accelerateFSDP.MatchString(entry):
 		kind, _ := accelerateKind(entry)
 		a.found[kind] = true
-		if inner := a.within(sub, FormatDCP, entry, (*builder).readDCP); kind == model.DomainOptimizer {
+		read := (*builder).readDCP
+		if kind == model.DomainOptimizer {
+			read = readOptimizerDCP
+		}
+		if inner := a.within(sub, FormatDCP, entry, read); kind == model.DomainOptimizer {
 			a.countShards(entry, inner)
 		}
 	case isDeepSpeed(sub) || accelerateDeepSpeed.MatchString(entry):

@@ -53,6 +53,15 @@ func readWholeDCP(b *builder, f *folder) {
 	noteWeightsOfDCP(b, noOptimizerItem)
 }
 
+// readOptimizerDCP reads a save of DCP that is of an optimizer alone.
+func readOptimizerDCP(b *builder, f *folder) {
+	b.readDCP(f)
+	i, read := b.at[model.Domain{Kind: model.DomainCommit, ID: dcpMetadata}]
+	if read && b.save.Domains[i].State == model.DomainCommitted && !b.items.optimizer && (b.items.model || !b.items.any) {
+		b.torn(i, CheckShards, f.join(dcpMetadata), "got no item of an optimizer; want its state: a resume needs it")
+	}
+}
+
 // noteWeightsOfDCP notes that the items of a save of DCP are of a model alone, or that nothing tells.
 func noteWeightsOfDCP(b *builder, why string) {
 	if !b.items.any || b.items.optimizer || b.save.has(model.DomainOptimizer) || b.initial {

@@ -73,8 +73,9 @@ func (d *deepspeed) model(name string) {
 		if n, ok := z.number("ds_config", "zero_optimization", "stage"); ok {
 			d.stage = n
 		}
-		v, ok := z.get("optimizer")
-		d.noOptimum = !ok || v.Kind() == pickle.None
+		d.noOptimum = !z.hasState("optimizer")
+	} else if !d.noOptimum {
+		z.wantOptimizer(z.get("optimizer"))
 	}
 	if n, ok := z.number("skipped_steps"); ok {
 		d.skipped = n
@@ -104,10 +105,21 @@ func (d *deepspeed) optimizer(name string) {
 	if z == nil {
 		return
 	}
+	z.wantZeRO()
 	step, ok := z.innerStep()
 	in := innerStep{domain: i, step: step, known: ok, file: path, empty: z.emptyState()}
 	in.iterations, in.scaled = z.scalerIterations()
 	d.inner = append(d.inner, in)
+}
+
+// wantZeRO doubts a shard of ZeRO that holds no optimizer: neither its own state, nor that of the optimizer within.
+func (t *torch) wantZeRO() {
+	outer, ok := t.get("optimizer_state_dict")
+	for _, key := range []string{"base_optimizer_state", "optimizer_state_dict"} {
+		v, within := t.m.Get(outer, key)
+		ok = ok && (!within || v.Kind() == pickle.List || t.holds(v)) // a list is of what each group has of it
+	}
+	t.wantOptimizer(outer, ok)
 }
 
 // maxInner bounds the values that are looked at for an optimizer's step: it is among the

@@ -32,6 +32,7 @@ func rootHF(s *scan, f *folder) bool {
 	last := saves[len(saves)-1]
 	have := s.companionsOf(paths(saves))
 	adapters := map[string]string{}
+	fsdp := s.fsdpIn(saves)
 	for _, d := range saves {
 		sub, err := s.folderOf(d)
 		if err != nil {
@@ -39,7 +40,7 @@ func rootHF(s *scan, f *folder) bool {
 			continue
 		}
 		b := s.newSave(FormatHFTrainer, d.path, model.Some(d.epoch))
-		b.readHF(sub)
+		b.readHF(sub, fsdp)
 		b.accompanied(sub, have)
 		readAdapters(b, sub, adapters)
 		b.done()
@@ -56,7 +57,7 @@ func saveHF(s *scan, f *folder) bool {
 		return false
 	}
 	b := s.newSave(FormatHFTrainer, f.path, some(epoch, named))
-	b.readHF(f)
+	b.readHF(f, "")
 	readAdapters(b, f, map[string]string{})
 	if !named {
 		b.save.Epoch = onlyOwn(&b.save)
@@ -92,12 +93,14 @@ type hf struct {
 	job       hfJob
 	fused     bool  // the optimizer
 	unseen    int64 // steps at most that it skipped and the Trainer counted
+
+	fsdpBeside string // the model of FSDP of a save of the folder; "" where none has one
 }
 
 // readHF: the model, training_args.bin, optimizer, scheduler, scaler and RNG states, and last,
-// by rank 0 only, trainer_state.json.
-func (b *builder) readHF(f *folder) {
-	h := &hf{builder: b, f: f, world: b.opt.WorldSize}
+// by rank 0 only, trainer_state.json. fsdp is the path of a model of FSDP in a save of the folder; "" where none has one.
+func (b *builder) readHF(f *folder, fsdp string) {
+	h := &hf{builder: b, f: f, world: b.opt.WorldSize, fsdpBeside: fsdp}
 	h.state()
 	h.documents()
 	h.arguments()
@@ -249,7 +252,11 @@ func (h *hf) nested(name string, kind model.DomainKind) {
 	}
 	inner := h.newSave(FormatDCP, sub.path, h.save.Epoch)
 	inner.dated = h.dated
-	inner.readDCP(sub)
+	if kind == model.DomainOptimizer {
+		readOptimizerDCP(inner, sub)
+	} else {
+		inner.readDCP(sub)
+	}
 	h.take(inner, name)
 	h.countNested(inner, name)
 }

@@ -91,6 +91,7 @@ func (h *hf) settleSkips() {
 
 func (h *hf) optimizerSteps(z *torch) (int64, bool) {
 	h.noteFused(z)
+	z.wantOptimizer(z.root, true)
 	return z.innerStep()
 }
 

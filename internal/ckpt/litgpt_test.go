@@ -28,7 +28,7 @@ func litgptSaves(sharded bool) func(*testing.T) fstest.MapFS {
 				f[dir+"lit_model.pth/meta.pt"] = torchSaved(t, state)
 				continue
 			}
-			state["model"], state["optimizer"] = table{"w": 1}, table{"state": table{}}
+			state["model"], state["optimizer"] = table{"w": 1}, stateless()
 			f[dir+"lit_model.pth"] = torchSaved(t, state)
 		}
 		f["final/lit_model.pth"] = document("x") // a resume never takes it
@@ -40,11 +40,11 @@ func TestLitGPT(t *testing.T) {
 	const last = "step-00002000/"
 	changes(t, litgptSaves(false), ckpt.FormatLitGPT, 2000, map[string]change{
 		"torn":                         {do: cut(last + "lit_model.pth"), epoch: 2000, newest: at(1000), text: "torn"},
-		"of another save":              {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 1000, "optimizer": table{"state": table{}}})), epoch: 2000, newest: at(1000), text: "the save is called 2000, and its domains hold 1000"},
+		"of another save":              {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 1000, "optimizer": stateless()})), epoch: 2000, newest: at(1000), text: "the save is called 2000, and its domains hold 1000"},
 		"weights alone":                {do: put(last+"lit_model.pth", torchSaved(t, table{"model": table{"w": 1}})), epoch: 2000, newest: at(1000), text: "has no optimizer, as of fine-tuning", verdict: preflight.WeightsOnly},
 		"an optimizer of None":         {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": nil})), epoch: 2000, newest: at(1000), text: "got weights alone"},
 		"an empty optimizer":           {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": table{}})), epoch: 2000, newest: at(1000), text: "got weights alone"},
-		"an optimizer without moments": {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": table{"state": table{}}})), want: true, epoch: 2000, newest: at(2000)},
+		"an optimizer without moments": {do: put(last+"lit_model.pth", torchSaved(t, table{"step_count": 2000, "optimizer": stateless()})), want: true, epoch: 2000, newest: at(2000)},
 		"cut off before it":            {do: without(last + "lit_model.pth"), want: true, epoch: 1000, newest: at(1000)},
 		"no hyperparameters":           {do: without(last + "hyperparameters.yaml"), epoch: 2000, newest: at(1000), text: "as in step-00001000"},
 		"an adapter alone":             {do: all(without(last+"lit_model.pth"), put(last+"lit_model.pth.lora", torchSaved(t, table{"w": 1}))), epoch: 2000, newest: at(1000), text: "lit_model.pth"},

@@ -95,7 +95,9 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 	}
 	if w.distributed && !bare {
 		name := dir.join("distrib_optim.pt")
-		b.torchShard(b.domain(model.DomainOptimizer, r.name, name), name, nil)
+		if z := b.torchShard(b.domain(model.DomainOptimizer, r.name, name), name, nil); z != nil {
+			z.wantOptimizer(z.root, true)
+		}
 	}
 	return w, true
 }

@@ -104,6 +104,7 @@ func (b nanotronReader) nanotronOptimizer(i int, name string) (step innerStep, t
 	if z == nil {
 		return step, nil
 	}
+	z.wantOptimizer(z.root, true)
 	step.step, step.known = z.innerStep()
 	if names, ok := z.get("names"); ok {
 		for k, v := range z.m.Items(names) {

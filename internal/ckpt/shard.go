@@ -5,6 +5,7 @@ package ckpt
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -180,17 +181,50 @@ func (t *torch) get(keys ...string) (pickle.Value, bool) {
 	return v, true
 }
 
-// hasState reports whether there is something under a key: neither None nor an empty dict or list.
+// hasState reports whether there is something under a key.
 func (t *torch) hasState(key string) bool {
 	v, ok := t.get(key)
-	if !ok {
-		return false
-	}
+	return ok && t.holds(v)
+}
+
+// maxEmpty is how deep boxes within boxes are looked into for something.
+const maxEmpty = 8
+
+// holds reports whether a value is state of an optimizer, or of several: neither None nor an empty box, nor a box of
+// nothing but such. One that has made no step, or keeps none, has groups of parameters.
+func (t *torch) holds(v pickle.Value) bool { return t.holdsWithin(v, maxEmpty) }
+
+func (t *torch) holdsWithin(v pickle.Value, depth int) bool {
+	step := 1
 	switch v.Kind() {
 	case pickle.None:
 		return false
-	case pickle.Dict, pickle.List, pickle.Tuple:
-		return len(t.m.Items(v)) > 0
+	case pickle.Object:
+		switch c := t.m.Contents(v); {
+		case c.Kind() == pickle.Dict && t.m.State(v).Kind() == pickle.None:
+			return t.holdsWithin(c, depth)
+		case t.m.Is(v, "collections", "OrderedDict"):
+			return slices.ContainsFunc(t.m.Args(v), func(a pickle.Value) bool { return t.holdsWithin(a, depth) })
+		}
+		return true
+	case pickle.Dict:
+		step = 2
+	case pickle.List, pickle.Tuple:
+	default:
+		return true
 	}
-	return true
+	items := t.m.Items(v)
+	for k := step - 1; k < len(items); k += step {
+		if depth == 0 || t.holdsWithin(items[k], depth-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// wantOptimizer doubts a file that was read, and has no state of an optimizer in the value that is to be one.
+func (t *torch) wantOptimizer(v pickle.Value, ok bool) {
+	if !ok || !t.holds(v) {
+		t.b.torn(t.domain, CheckShards, t.name, "got no optimizer; want its state: a resume needs it")
+	}
 }

@@ -83,6 +83,7 @@ func (b *builder) countedShard(i int, name string) innerStep {
 	if z == nil {
 		return innerStep{domain: i, file: name}
 	}
+	z.wantOptimizer(z.root, true)
 	n, ok := z.innerStep()
 	return innerStep{domain: i, step: n, known: ok, file: name}
 }

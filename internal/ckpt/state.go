@@ -20,7 +20,7 @@ const (
 
 // noteMegatronCommon notes what common.pt has, and whether the states of random numbers were left out.
 func noteMegatronCommon(b *builder, z *torch, name string) {
-	if v, ok := z.get("optimizer"); ok && v.Kind() != pickle.None {
+	if z.hasState("optimizer") {
 		b.save.hold(model.DomainOptimizer)
 	}
 	if v, ok := z.get("args", "no_save_rng"); ok && v.Int() == 1 && b.items.optimizer {
@@ -51,7 +51,7 @@ func noteMegatronRank(b *builder, z *torch, dir *folder, rank string) bool {
 	}
 	s := megatronRankState{name: rank, file: z.name, rng: has("rng_state")}
 	_, s.megatron = z.get("args", "no_save_rng")
-	s.optimizer = has("optimizer") || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
+	s.optimizer = z.hasState("optimizer") || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
 		return e.Name() == "distrib_optim.pt" || strings.HasPrefix(e.Name(), "layer_wise_optimizer_")
 	})
 	b.ranks = append(b.ranks, s)
@@ -89,15 +89,30 @@ func compareMegatronRanks(b *builder) {
 // optimizer_states; that there are no optimizers is an empty list.
 func noteLightning(b *builder, z *torch) {
 	_, weights := z.get("state_dict")
-	_, optimizers := z.get("optimizer_states")
+	states, optimizers := z.get("optimizer_states")
 	switch {
 	case optimizers:
+		z.wantEach(states)
 		b.save.hold(model.DomainOptimizer)
 	case weights:
 		b.save.WeightsOnly = saveWeightsOnly
 	}
 	if _, ok := z.get("lr_schedulers"); ok {
 		b.save.hold(model.DomainScheduler)
+	}
+}
+
+// wantEach doubts a list of optimizers of which one has no state.
+func (t *torch) wantEach(states pickle.Value) {
+	if k := states.Kind(); k != pickle.List && k != pickle.Tuple {
+		t.wantOptimizer(states, true)
+		return
+	}
+	for _, v := range t.m.Items(states) {
+		if !t.holds(v) {
+			t.wantOptimizer(v, true)
+			return
+		}
 	}
 }
 

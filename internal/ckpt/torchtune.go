@@ -143,7 +143,5 @@ func (b tuneReader) tuneRecipe(name, prefix string) {
 	} else if n, ok := z.number("epochs_run"); ok && n > 0 {
 		b.hold(i, n-1, "epochs_run less 1", name)
 	}
-	if !z.hasState("optimizer") {
-		b.torn(i, CheckShards, name, "got no optimizer; want its state: a resume needs it")
-	}
+	z.wantOptimizer(z.get("optimizer"))
 }
