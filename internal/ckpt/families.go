@@ -57,12 +57,16 @@ func (s *scan) noteFamilies(f *folder) {
 // asked: a framework may keep what another wrote in it.
 func (s *scan) familiesOf(f *folder) (there []string) {
 	hf := slices.ContainsFunc(f.entries, entryIs(prefixed(hfPrefix)))
+	tag, leftOver := s.leftOverTag(f)
 	if f.has(hfState) && !hf {
 		return nil
 	}
 	for _, of := range families {
-		if hf && of.name == deepspeedFamily {
-			continue // Trainer.save_model leaves one beside, with ZeRO 3, of which it never resumes
+		if hf && tag != "" && of.name == deepspeedFamily {
+			s.noteTag(f, tag)
+			if leftOver {
+				continue
+			}
 		}
 		if of.common && s.hasState(f, of.is) || !of.common && slices.ContainsFunc(f.entries, entryIs(of.is)) {
 			there = append(there, of.name)
@@ -85,7 +89,7 @@ func (s *scan) hasState(f *folder, is func(name string) bool) bool {
 			return isJobState(e.Name())
 		}
 		sub, err := s.folder(f.join(e.Name()))
-		return err != nil || !isDeepSpeed(sub) && s.findState(sub, maxStateDepth-1) != ""
+		return err != nil || !isDeepSpeed(sub) && s.findState(sub, maxStateDepth-1) != "" && (f.has(tuneState) || !s.isExport(sub))
 	})
 }
 
