@@ -90,6 +90,10 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronL
 	stems := b.nanotronTensors(f, tensors)
 	var steps []innerStep
 	var named []string // tensors, by the optimizers
+	weights := nanotronWeights(f, have)
+	if weights {
+		b.save.WeightsOnly = "it has no " + nanotronOptimizer + " and no " + nanotronScheduler + ", and no save beside it has one"
+	}
 	for _, part := range []struct {
 		name   string
 		kind   model.DomainKind
@@ -97,6 +101,9 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronL
 	}{
 		{nanotronOptimizer, model.DomainOptimizer, ""}, {nanotronScheduler, model.DomainScheduler, nanotronScheduler + ".pt"}, {nanotronRandom, model.DomainRNG, ""},
 	} {
+		if !f.has(part.name) && weights {
+			continue
+		}
 		if !f.has(part.name) {
 			b.missing(b.domain(part.kind, part.name, ""), CheckShards, f.join(part.name), "got no such folder; want it: a resume needs it")
 			continue
@@ -132,6 +139,17 @@ func (b nanotronReader) readNanotron(f *folder, have siblings, tensors nanotronL
 		b.nanotronAlone(f, stems, named)
 	}
 	countsAll(b.builder, steps)
+}
+
+// nanotronWeights reports whether a job saved its model alone: a save that was cut off before its optimizer has no
+// metadata, which come after it.
+func nanotronWeights(f *folder, have siblings) bool {
+	for _, part := range []string{nanotronOptimizer, nanotronScheduler} {
+		if f.has(part) || have[part] != "" {
+			return false
+		}
+	}
+	return f.has(nanotronModel) && f.has(nanotronMeta)
 }
 
 // nanotronMetadata reads what rank 0 says of the save: its step.

@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
+	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
 // nanotronSave writes a save of nanotron's, of so many ranks of tensor parallelism and two pipeline stages.
@@ -157,4 +160,39 @@ func TestNanotron_NumbersOfOthers(t *testing.T) {
 	r := judgeDir(t, saves(t, "orbax", 100, 200))
 	require.True(t, r.OK(), r.Why)
 	require.Equal(t, ckpt.FormatOrbax, r.Judged.Format)
+}
+
+// A job that saves its model alone leaves no optimizer and no scheduler in any save.
+func TestNanotron_WeightsAlone(t *testing.T) {
+	const none = "it has no optimizer and no lr_scheduler"
+	for name, tc := range map[string]struct {
+		do      func(fstest.MapFS)
+		verdict epoch.Verdict
+		text    string
+		accept  bool
+	}{
+		"random states left":          {all(), preflight.WeightsOnly, none, true},
+		"nothing but the model":       {without("100/random/", "200/random/"), preflight.WeightsOnly, none, true},
+		"random states of one rank":   {without("200/random/tp-0-of-2_dp-0-of-1_pp-1"), epoch.Converging, "rng", false},
+		"a tensor lost":               {without("200/model/decoder/1/norm/"), epoch.Converging, "want it, as in 100", false},
+		"a shard torn":                {cut("200/model/decoder/1/mlp/model_weight_pp-rank-1-of-2_tp-rank-0-of-2.safetensors"), epoch.Converging, "model", false},
+		"cut off before its metadata": {without("200/checkpoint_metadata.json"), epoch.Converging, "a resume needs it", false},
+		"a scheduler in another":      {put("100/lr_scheduler/lr_scheduler.pt", torchSaved(t, table{"last_epoch": 1})), epoch.Converging, "a resume needs it", false},
+		"an optimizer in another":     {put("100/optimizer/optimizer_pp-0-of-1_tp-0-of-1.pt", optimizerAt(t, 100)), epoch.Converging, "a resume needs it", false},
+		"the only save":               {without("100/"), epoch.Unknown, "nothing in it says which tensors the model has", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fstest.MapFS{"latest.txt": document("200")}
+			nanotronSave(t, f, 2, 100)
+			nanotronSave(t, f, 2, 200)
+			without("100/optimizer/", "200/optimizer/", "100/lr_scheduler/", "200/lr_scheduler/")(f)
+			tc.do(f)
+			places := []preflight.Place{{Name: "x", Root: ckpt.Read(t.Context(), f, ckpt.Options{})}}
+			r := preflight.Judge(places, model.Optional[int64]{})
+			require.Equal(t, tc.verdict, r.Verdict, r.Why)
+			require.Contains(t, r.Why+told(r), tc.text)
+			accepted := preflight.JudgeAccepting(places, model.Optional[int64]{}, preflight.Accept{WeightsOnly: true})
+			require.Equal(t, tc.accept, accepted.OK(), accepted.Why)
+		})
+	}
 }
