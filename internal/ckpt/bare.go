@@ -4,6 +4,7 @@ package ckpt
 
 import (
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -14,8 +15,10 @@ const lostAndFound = "lost+found"
 // fileSystems are folders that file systems make: those of snapshots are of NetApp, ZFS and others.
 var fileSystems = []string{lostAndFound, ".snapshot", ".snapshots", ".zfs"}
 
-// nfsDeleted begins the name of a file that was deleted on NFS while a process has it open.
-const nfsDeleted = ".nfs"
+// browsers are what file browsers leave that is not hidden: of Windows, macOS, and network disks. Case does not count.
+var browsers = []string{
+	"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx", "@eadir", "#recycle", "#snapshot", "$recycle.bin", "system volume information",
+}
 
 const (
 	maxBareDepth = 3 // folders within each other that are looked into for files
@@ -23,14 +26,20 @@ const (
 	maxNamed     = 4 // entries of a folder without saves that are named
 )
 
-// isBare reports whether a folder has nothing in it but what file systems put there, and empty folders.
+// isBare reports whether a folder has nothing in it but what file systems, file browsers and tools put there, and
+// empty folders.
 func (s *scan) isBare(f *folder, depth int) bool {
 	if f.cut {
 		return false
 	}
 	for _, e := range f.entries {
 		switch name := e.Name(); {
-		case e.IsDir() && slices.Contains(fileSystems, name), !e.IsDir() && strings.HasPrefix(name, nfsDeleted):
+		case e.IsDir() && slices.Contains(fileSystems, name), slices.Contains(browsers, strings.ToLower(name)):
+			continue
+		case strings.HasPrefix(name, "."):
+			if !s.isTools(f, e) {
+				return false
+			}
 			continue
 		case !e.IsDir() || depth == 0:
 			return false
@@ -41,6 +50,29 @@ func (s *scan) isBare(f *folder, depth int) bool {
 		}
 	}
 	return true
+}
+
+// isTools reports whether a hidden entry is a tool's own: neither state of a job by its name, as a copy or a save that is
+// under way may be, nor a folder with state or saves in it. What may lead elsewhere is none.
+func (s *scan) isTools(f *folder, e fs.DirEntry) bool {
+	if !e.IsDir() && !e.Type().IsRegular() || isHiddenState(e.Name()) {
+		return false
+	}
+	if !e.IsDir() {
+		return true
+	}
+	sub, err := s.folder(f.join(e.Name()))
+	return err == nil && !sub.cut && !s.holdsSaves(sub, e.Name()) &&
+		!slices.ContainsFunc(sub.entries, func(e fs.DirEntry) bool { return isJobState(e.Name()) || isSafetensors(e) })
+}
+
+// isHiddenState reports whether a hidden name is that of state of a job: DCP's and OLMo-core's metadata, or with a dot
+// before it, as rsync and others call what they have not finished.
+func isHiddenState(name string) bool {
+	bare := strings.TrimLeft(name, ".")
+	whole := strings.TrimSuffix(bare, path.Ext(bare)) // without rsync's random end
+	return strings.HasPrefix(name, dcpMetadata) || isJobState(bare) || isJobState(whole) || strings.Contains(bare, ".safetensors") ||
+		slices.ContainsFunc(families, func(of family) bool { return !of.common && of.is(whole) })
 }
 
 // below names the folders one level down that hold saves.
@@ -54,17 +86,23 @@ func (s *scan) below(f *folder) (names []string) {
 		if err != nil {
 			return
 		}
-		opt := s.opt
-		opt.Verify, opt.Limits.Saves = false, 1
-		inner := &scan{ctx: s.ctx, fsys: s.fsys, opt: opt, root: &Root{}, name: e.Name()}
-		if inner.layout(sub) && len(inner.root.Saves) > 0 {
+		if s.holdsSaves(sub, e.Name()) {
 			names = append(names, e.Name())
 		}
-		s.root.Counts.Files += inner.root.Counts.Files
-		s.root.Counts.Folders += inner.root.Counts.Folders
-		s.root.Counts.BytesRead += inner.root.Counts.BytesRead
 	})
 	return names
+}
+
+// holdsSaves reports whether a folder holds saves, or is one.
+func (s *scan) holdsSaves(f *folder, name string) bool {
+	opt := s.opt
+	opt.Verify, opt.Limits.Saves = false, 1
+	inner := &scan{ctx: s.ctx, fsys: s.fsys, opt: opt, root: &Root{}, name: name}
+	found := inner.layout(f) && len(inner.root.Saves) > 0
+	s.root.Counts.Files += inner.root.Counts.Files
+	s.root.Counts.Folders += inner.root.Counts.Folders
+	s.root.Counts.BytesRead += inner.root.Counts.BytesRead
+	return found
 }
 
 // entryNames names what is in a folder, as much as fits a sentence.

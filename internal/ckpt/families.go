@@ -10,13 +10,16 @@ import (
 
 const deepspeedFamily = "DeepSpeed's global_stepN"
 
-// families are ways to name what lies in a folder of saves, each of frameworks of its own. Names that other
-// things have, too, as the logs of a rank, count where a folder has state of a job in it.
-var families = []struct {
+// family is a way to name saves. Others use a common one, too.
+type family struct {
 	name   string
 	is     func(name string) bool
 	common bool
-}{
+}
+
+// families are ways to name what lies in a folder of saves, each of frameworks of its own. Names that other
+// things have, too, as the logs of a rank, count where a folder has state of a job in it.
+var families = []family{
 	{"Megatron's iter_N", prefixed("iter_"), false},
 	{"torchtitan's step-N", prefixed("step-"), false},
 	{"Hugging Face's checkpoint-N", prefixed(hfPrefix), false},
