@@ -55,8 +55,8 @@ func TestWithin_WeightsOnly(t *testing.T) {
 	}{
 		"ms-swift":                 {swift("decoder"), swift("decoder", "optimizer.state", "rng_state"), "in iter_0000200 no item"},
 		"litgpt with FSDP":         {litgpt("model"), litgpt("model", "optimizer"), "in lit_model.pth no item"},
-		"accelerate and DeepSpeed": {accelerate(nil), accelerate(table{"state": table{}}), "in pytorch_model the files of model states have no optimizer"},
-		"Trainer and DeepSpeed":    {trainer(nil), trainer(table{"state": table{}}), "in global_step200 the files of model states have no optimizer"},
+		"accelerate and DeepSpeed": {accelerate(nil), accelerate(stateless()), "in pytorch_model the files of model states have no optimizer"},
+		"Trainer and DeepSpeed":    {trainer(nil), trainer(stateless()), "in global_step200 the files of model states have no optimizer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, ok := safe(t, tc.alone, ckpt.Options{})

@@ -25,7 +25,7 @@ func zero16(t *testing.T, fsys fstest.MapFS, tag string, step, skipped int, shar
 		if s.steps > 0 {
 			state = []pair{{"0", []pair{{"step", s.steps}}}}
 		}
-		of := []pair{{"base_optimizer_state", []pair{{"state", state}}}}
+		of := []pair{{"base_optimizer_state", []pair{{"state", state}, {"param_groups", []pair{{"lr", 1}}}}}}
 		if s.iterations > 0 {
 			of = append(of, pair{"loss_scaler", []pair{{"cur_scale", 1024}, {"cur_iter", s.iterations}}})
 		}

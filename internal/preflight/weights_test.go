@@ -411,7 +411,7 @@ func TestEmptyFolders(t *testing.T) {
 		"a new file system":      {[]fs.FS{lostAndFound}, true},
 		"two":                    {[]fs.FS{fstest.MapFS{}, lostAndFound}, true},
 		"something else":         {[]fs.FS{fstest.MapFS{"train.log": text("x")}}, false},
-		"a hidden file":          {[]fs.FS{fstest.MapFS{".keep": text("")}}, false},
+		"a hidden file":          {[]fs.FS{fstest.MapFS{".keep": text("")}}, true},
 		"an empty folder in it":  {[]fs.FS{fstest.MapFS{"step-100": {Mode: fs.ModeDir | 0o755}}}, false},
 		"what a crash left":      {[]fs.FS{fstest.MapFS{"latest": text("")}}, false},
 		"one of two":             {[]fs.FS{fstest.MapFS{}, fstest.MapFS{"step-100/.metadata": text("x")}}, false},
