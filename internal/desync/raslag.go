@@ -197,47 +197,6 @@ func (l *lag) leaders(to map[int32]bool) {
 	}
 }
 
-// mismatch finds members that called another function in the place of the others': of two counts
-// neither has all of the other. Members of a communicator call the same functions in one order, so
-// that no moment of a job that runs shows this.
-func (l *lag) mismatch(w *world) (to countRoot, victims []int32, ok bool) {
-	odd := map[int32]bool{}
-	whole := l.sets[0] // most members
-	tie := len(l.sets[1]) == len(whole)
-	for i, a := range l.sets {
-		for k, b := range l.sets[i+1:] {
-			less, more := l.compare(a[0].view, b[0].view)
-			if !less || !more {
-				continue
-			}
-			ok = true
-			for _, m := range b {
-				odd[m.rank] = true
-			}
-			if i > 0 || tie && k == 0 {
-				for _, m := range a {
-					odd[m.rank] = true
-				}
-			}
-		}
-	}
-	if !ok {
-		return to, nil, false
-	}
-	to.class, to.group = model.ClassMismatchOp, l.group
-	for _, m := range l.members {
-		if odd[m.rank] {
-			to.ranks = append(to.ranks, m.rank)
-		} else {
-			victims = append(victims, m.rank)
-		}
-	}
-	to.sides = len(victims) == 0
-	l.name(w, &to, to.ranks)
-	to.notes = append(to.notes, "each of them has launched what others have not: members of a communicator launch the same operations in one order")
-	return to, victims, true
-}
-
 // behind finds the members that have launched least and are ahead of nobody elsewhere.
 func (l *lag) behind(w *world, ahead map[int32]bool, silent []int32) (to countRoot, victims []int32, ok bool) {
 	top := l.top()
