@@ -18,7 +18,7 @@ const maxAnswers = 1024
 var (
 	proseBegin   = regexp.MustCompile(`^NCCL version (\S+) compiled with CUDA `)
 	proseJob     = regexp.MustCompile(`^\s+\d+\s+[\d-]+\s+[\d-]+\s+(\d+)\s+(\d+)$`)
-	proseGroup   = regexp.MustCompile(`^\s*(\d+)\s+\d+\s+\d+\s+[\d-]+\s+(\d+)\s+\d+\s+[A-Z]+\s+([A-Z,]+)$`)
+	proseGroup   = regexp.MustCompile(`^\s*(\d+)\s+\d+\s+\d+\s+[\d-]+\s+(\d+)\s+\d+\s+([A-Z]+)\s+([A-Z,]{2,})$`)
 	proseHead    = regexp.MustCompile(`^#(\d+)-\d+ \(([0-9a-f]{1,16})\) (INCOMPLETE|ERROR|MISMATCH)$`)
 	proseProcess = regexp.MustCompile(`^\s+Process (\d+) on node (\S+) managing GPUs? `)
 	proseFunc    = regexp.MustCompile(`^\s+Communicator ranks have different (\w+) operation counts$`)
@@ -99,8 +99,12 @@ func (p *proseParser) ofJob(text string) error {
 			return fmt.Errorf("read communicators: got %s ranks; want 1 to %d, and at most %d groups", m[2], maxRanks, maxComms)
 		}
 		p.sizes[group] = size
-		if m[3] != "OK" {
-			p.status.Flagged = m[3]
+		p.status.Rows++
+		if m[3] == statusNone {
+			p.status.Left++
+		}
+		if m[4] != "OK" {
+			p.status.Flagged = m[4]
 		}
 		return nil
 	}

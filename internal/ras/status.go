@@ -46,13 +46,22 @@ type Status struct {
 	GPUs int
 	// Flagged is what prose's table says of a communicator that differs or failed: "MISMATCH".
 	Flagged string
+	// Rows are those of prose's table of communicators, and Left how many of them have no member any
+	// more ("NOCOMM").
+	Rows, Left int
 }
 
-// Cut reports whether an answer in text ends before it says which ranks differ, which its table of
-// communicators announces.
+// Cut reports whether an answer in text ends in front of its communicators, or before it says which
+// ranks differ, which its table of communicators announces.
 func (s *Status) Cut() bool {
+	if s.Prose && s.Rows == 0 && len(s.Comms) == 0 {
+		return true
+	}
 	return s.Flagged != "" && !slices.ContainsFunc(s.Comms, func(c Comm) bool { return len(c.Ranks)+len(c.Missing)+len(c.Unlisted) > 0 })
 }
+
+// Empty reports whether an answer has no communicator with a member.
+func (s *Status) Empty() bool { return len(s.Comms) == 0 && s.Rows == s.Left }
 
 // Comm is one communicator.
 type Comm struct {

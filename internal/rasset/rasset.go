@@ -144,25 +144,37 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 	return out
 }
 
-// nothingListed says what is not known where no answer lists a rank, or the text is cut off.
+// nothingListed says what is not known where no answer lists a communicator, or one is cut off.
 func nothingListed(h *dumpset.Hang, answers []Answer) {
-	if len(h.Roots) > 0 || h.Verdict == desync.Hang {
-		return
-	}
 	var cut []string
 	for i := range answers {
-		if s := answers[i].Status; s.Cut() && len(cut) < maxRemarks {
-			cut = append(cut, fmt.Sprintf("the table of communicators in %s says %s, and the answer ends before it says which ranks", answers[i].text(), s.Flagged))
+		if why := cutOff(&answers[i]); why != "" && len(cut) < maxRemarks {
+			cut = append(cut, why)
 		}
 	}
-	if len(cut) > 0 {
-		h.Verdict, h.MayRun = desync.Undecided, strings.Join(cut, "; ")+": save the whole output of ncclras -v"
-		return
+	why := strings.Join(cut, "; ") + ": save the whole output of ncclras -v"
+	none := !slices.ContainsFunc(answers, func(a Answer) bool { return !a.Status.Empty() })
+	switch {
+	case len(cut) > 0 && (len(h.Roots) > 0 || h.Verdict == desync.Hang):
+		h.Remarks = append(h.Remarks, strings.ToUpper(why[:1])+why[1:]+".")
+	case len(cut) > 0:
+		h.Verdict, h.MayRun = desync.Undecided, why
+	case none:
+		h.Verdict = desync.Undecided
+		h.MayRun = fmt.Sprintf("NCCL's RAS lists no communicator that has a member in %s: ask the port of a job that has made one (ncclras -v -p PORT)", answers[0].text())
 	}
-	none := func(a Answer) bool { return !a.Status.Prose && len(a.Status.Comms) == 0 }
-	if !slices.ContainsFunc(answers, func(a Answer) bool { return !none(a) }) {
-		h.Verdict, h.MayRun = desync.Undecided, "NCCL's RAS lists no communicator: ask the port of a job that has made one"
+}
+
+// cutOff says what an answer that is cut off lacks; empty where it is not.
+func cutOff(a *Answer) string {
+	s := a.Status
+	switch {
+	case !s.Cut():
+		return ""
+	case s.Flagged == "":
+		return fmt.Sprintf("the answer in %s lists no communicator, or is cut off in front of them", a.text())
 	}
+	return fmt.Sprintf("the table of communicators in %s says %s, and the answer ends before it says which ranks", a.text(), s.Flagged)
 }
 
 // better reports whether an answer says more than another.

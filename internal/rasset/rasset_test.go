@@ -320,9 +320,72 @@ func TestJudge_ManyAnswersOfOneFile_AreOfSeveralTimes(t *testing.T) {
 	}
 }
 
+// parsed reads answers in text.
+func parsed(t *testing.T, report string) *ras.Status {
+	t.Helper()
+	all, err := ras.ParseAnswers(strings.NewReader(report), 1<<20)
+	require.NoError(t, err)
+	return all[0]
+}
+
+// An answer without a communicator says nothing of what was launched.
+func TestJudge_TextWithoutACommunicator_SaysSo(t *testing.T) {
+	report := rastest.Report(16, "", "")
+	row := strings.Index(report, "in group\n    0") + len("in group\n")
+	left := strings.Replace(report, " RUNNING ", "  NOCOMM ", 1)
+	for name, text := range map[string]string{
+		"the version alone":         report[:strings.Index(report, "\n")+1],
+		"no summary":                report[:strings.Index(report, "Job summary")],
+		"within the summary":        report[:strings.Index(report, "  Nodes")],
+		"no table":                  report[:strings.Index(report, "Communicators")],
+		"the head of the table":     report[:row],
+		"half a row":                report[:row+40],
+		"a row without errors":      report[:strings.Index(report, "RUNNING")+7],
+		"half of OK":                report[:strings.Index(report, "  OK")+3],
+		"all have left":             left,
+		"all have left, cut behind": left[:strings.Index(left, "Errors\n=")],
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, hung := range []bool{false, true} {
+				s := parsed(t, text)
+				hangs := Judge([]Answer{answer("d/x.txt", s, 0), answer("d/y.txt", s, 20*time.Second)}, Options{Hung: hung})
+				require.Len(t, hangs, 1)
+				assert.Equal(t, desync.Undecided, hangs[0].Verdict)
+				assert.NotContains(t, hangs[0].MayRun, "same operations")
+				assert.Contains(t, hangs[0].MayRun, "no communicator")
+				assert.Contains(t, hangs[0].MayRun, "x.txt")
+				assert.Contains(t, hangs[0].MayRun, "ncclras -v")
+			}
+		})
+	}
+}
+
 // Where one answer has no time, those of one file are as far apart as their own times say.
 func TestJudge_TimesOfOneFile_CountBesideAnswersWithout(t *testing.T) {
 	rep := judged(answer("d/a.txt", text(t, 2, "9"), 0),
 		answer("d/b.json", whole(t, "2026-01-01 10:00:00", 9, 9, 8, 9), 0), answer("d/b.json", whole(t, "2026-01-01 10:00:30", 9, 9, 8, 9), 0))
 	assert.Equal(t, desync.Hang, rep.Verdict)
+}
+
+// What is cut off is said beside whole answers as well, and nothing is healthy by those alone.
+func TestJudge_OneAnswerCutOff_IsNoHealth(t *testing.T) {
+	report := rastest.Report(4, "", "")
+	cut := func() Answer {
+		return answer("d/z.txt", parsed(t, report[:strings.Index(report, "Group")]), 40*time.Second)
+	}
+	went := []Answer{answer("d/1", whole(t, "", 8, 8, 8, 8), 0), answer("d/2", whole(t, "", 12, 12, 12, 12), 20*time.Second)}
+	assert.Equal(t, desync.Healthy, judged(went...).Verdict)
+	rep := judged(append(went, cut())...)
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	assert.Contains(t, rep.MayRun, "z.txt")
+
+	hangs := Judge([]Answer{answer("d/1", whole(t, "", 9, 9, 8, 9), 0), answer("d/2", whole(t, "", 9, 9, 8, 9), 20*time.Second), cut()}, Options{})
+	require.Len(t, hangs, 1)
+	assert.Equal(t, desync.Hang, hangs[0].Verdict)
+	assert.Equal(t, []int64{2}, hangs[0].Roots[0].Finding.Ranks)
+	assert.Contains(t, strings.Join(hangs[0].Remarks, " "), "z.txt")
+
+	rep = judged(answer("d/1", text(t, -1, ""), 0), cut())
+	assert.Equal(t, desync.Undecided, rep.Verdict)
+	assert.Contains(t, rep.MayRun, "z.txt")
 }
