@@ -180,8 +180,13 @@ func (a *analysis) concludeLogs() {
 	}
 	found := dumpsVerdict(a.dumps) == report.Found
 	for _, l := range a.logs {
-		if l.Waiting > 0 {
+		switch {
+		case stuckByLogs(l) != "":
 			a.timedOut(l, found)
+		case l.Verdict == desync.Healthy:
+			a.dumps.Hangs[0].Remarks = append(a.dumps.Hangs[0].Remarks, l.Remarks...)
+		default:
+			a.dumps.Hangs[0].Remarks = append(a.dumps.Hangs[0].Remarks, silentLogs(l))
 		}
 	}
 }
@@ -199,13 +204,10 @@ func earlierLives(l *ranklog.Result) []string {
 	return []string{"A" + l.Earlier[1:] + "."}
 }
 
-// timedOut notes that logs say that operations timed out. Nothing is healthy beside that: where
-// nothing else tells what hangs, the logs do. found: the dumps do.
+// timedOut notes that logs say that operations timed out, or that a watchdog is stuck. Nothing is healthy
+// beside that: where nothing else shows what hangs, the logs do. found: the dumps do.
 func (a *analysis) timedOut(l *ranklog.Result, found bool) {
-	what := fmt.Sprintf("the logs say that %d operations timed out", l.Waiting)
-	if l.Waiting == 1 {
-		what = "the logs say that an operation timed out"
-	}
+	what := stuckByLogs(l)
 	for i := range a.dumps.Hangs {
 		h := &a.dumps.Hangs[i]
 		if h.Verdict == desync.Healthy && !found {

@@ -26,7 +26,9 @@ type Result struct {
 	Errors map[int64]Error
 	// Waiting is how many operations ranks wait in, over all ranks.
 	Waiting int64
-	Files   int
+	// Alarms is how many lines say that an operation or a watchdog is stuck, of any life of the job.
+	Alarms int64
+	Files  int
 	// Unknown are the files with lines of the watchdog whose rank is not known.
 	Unknown []string
 	// Remarks are what is known beside the report, in sentences.
@@ -45,7 +47,7 @@ type Error struct {
 
 // Judge concludes what hangs. It is called once, when all logs are read.
 func (s *Set) Judge(o Options) *Result {
-	out := &Result{Unknown: s.resolve(), Files: len(s.files), Errors: map[int64]Error{}}
+	out := &Result{Unknown: s.resolve(), Files: len(s.files), Alarms: s.alarms, Errors: map[int64]Error{}}
 	s.nameGroups()
 	s.part()
 	s.findCaught()

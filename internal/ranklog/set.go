@@ -152,6 +152,7 @@ type Set struct {
 	closing  place // where a launcher says that it ends the ranks that are left; line 0: nowhere
 	world    int64
 	notes    int64 // lines of the watchdog
+	alarms   int64 // lines that say that something is stuck
 	// subgroups: groups that lines do not name are several.
 	subgroups bool
 	doneIn    map[int]int64 // by file: the line that says that training ended, of a rank that is not known
@@ -288,6 +289,9 @@ func (l *reader) line(at place, raw []byte) {
 func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	said := parse(s)
 	l.claim(tag, rank, &said, at)
+	if said.noted || alarm(s) {
+		l.set.alarms++
+	}
 	from := source{l.file, tag.text, -1}
 	o := l.set.origin(from, tag)
 	var rec *record
