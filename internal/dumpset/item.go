@@ -30,7 +30,7 @@ type item struct {
 	byName        bool // its name tells that
 	size          int64
 	sum           uint64 // of its content
-	stamps        uint64 // stampsOf
+	stamps        stamps
 	changed       time.Time
 
 	err      error // why there is no state

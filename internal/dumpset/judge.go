@@ -30,6 +30,8 @@ func (r *run) judge(g group, p part) {
 			h.Partial++
 		}
 	}
+	taken, absent, copied := r.whoseCopies(taken)
+	inc.Absent = append(inc.Absent, absent...)
 	job := desync.Job{Name: g.job, ID: g.job, Incarnation: incarnation(g.job, p.began)}
 	if !g.guessed {
 		job.WorldSize = model.Some(g.world)
@@ -50,7 +52,7 @@ func (r *run) judge(g group, p part) {
 	if len(h.Versions) > 1 {
 		h.Problems = append(h.Problems, fmt.Sprintf("the dumps are of %d versions: %v", len(h.Versions), h.Versions))
 	}
-	r.repeated(&h, taken)
+	h.takeBack(copied, copied != "" && len(absent) == 0)
 	r.out.Hangs = append(r.out.Hangs, h)
 }
 
