@@ -65,7 +65,7 @@ func (w *Watch) tellHeld(j *job, r *rank, h *held, now time.Time) *told {
 		f.Start = j.told[at].f.Start
 		since = min(since, r.local(h.state, f.Start, now).UnixNano())
 	}
-	waits, longest := w.waitersFor(j, r, now)
+	waits, longest := w.queueOf(j, now).waitersFor(r, now)
 	waited := min(longest, now.Sub(time.Unix(0, since)))
 	limit := w.limitOfHeld(j)
 	if waited >= limit {
@@ -167,32 +167,6 @@ func heldFor(text string, ns int64) string {
 // maxWaiting bounds the ranks that are listed as waiting.
 const maxWaiting = 64
 
-// waitersFor are the ranks that stand in an operation of a communicator of r, and the longest time
-// that one of them has.
-func (w *Watch) waitersFor(j *job, r *rank, now time.Time) (waits []int64, longest time.Duration) {
-	mine := r.commsOf()
-	for _, of := range slices.Sorted(maps.Keys(j.living)) {
-		o := j.ranks[of]
-		if o == nil || o == r || o.gone {
-			continue
-		}
-		h := o.live(now, &w.cfg)
-		if h == nil || heldProcess(h.state.Process) {
-			continue
-		}
-		stands := time.Duration(0)
-		for i := range h.heads {
-			if mine[h.heads[i].comm] {
-				stands = max(stands, now.Sub(h.heads[i].since))
-			}
-		}
-		if stands > 0 {
-			waits, longest = append(waits, of), max(longest, stands)
-		}
-	}
-	return waits, longest
-}
-
 // commsOf are the ids of the communicators that a rank is known to be a member of.
 func (r *rank) commsOf() map[string]bool {
 	all := map[string]bool{}
@@ -230,7 +204,7 @@ func (w *Watch) heldUp(j *job, f *model.Finding, now time.Time) bool {
 		if r == nil || w.stopped(r, now) == nil {
 			continue
 		}
-		if slices.Contains(t.f.Waiting, firstOf(f.Waiting)) || r.commsOf()[f.CommID] || slices.Contains(blamed(f), t.f.Rank.V) {
+		if w.queueOf(j, now).explains(r, f) {
 			return true
 		}
 	}
@@ -245,11 +219,4 @@ func ownFault(class string) bool {
 		return true
 	}
 	return false
-}
-
-func firstOf(list []int64) int64 {
-	if len(list) == 0 {
-		return -1
-	}
-	return list[0]
 }
