@@ -26,8 +26,8 @@ type group struct {
 }
 
 // jobs tells the dumps of different jobs apart. All are taken for one job's, in however
-// many folders they lie, unless two of them are of one rank: then each folder is a job's,
-// and within a folder each beginning of names.
+// many folders they lie, unless two of them are of one rank: then each folder is a job's, or
+// several side by side that share no rank, and within a folder each beginning of names.
 func (r *run) jobs() []group {
 	var with []*item
 	seen := map[int64]bool{}
@@ -56,16 +56,19 @@ func (r *run) jobs() []group {
 		files = append(files, it.file(newest))
 	}
 	split.Learn(files)
-	type place struct{ dir, job string }
 	byPlace := map[place]*group{}
-	dirs := map[string][]string{} // of jobs of one name
 	for i, it := range with {
 		at := place{filepath.Dir(absolute(it.path)), split.Of(&files[i])}
 		if byPlace[at] == nil {
 			byPlace[at] = &group{job: at.job}
-			dirs[at.job] = append(dirs[at.job], at.dir)
 		}
 		byPlace[at].items = append(byPlace[at].items, it)
+	}
+	for joinNodes(byPlace) {
+	}
+	dirs := map[string][]string{} // of jobs of one name
+	for at := range byPlace {
+		dirs[at.job] = append(dirs[at.job], at.dir)
 	}
 	var out []group
 	for at, g := range byPlace {
@@ -74,6 +77,46 @@ func (r *run) jobs() []group {
 	}
 	slices.SortFunc(out, func(a, b group) int { return compareText(a.job, b.job) })
 	return out
+}
+
+// place is a folder, and the name of a job in it.
+type place struct{ dir, job string }
+
+// joinNodes makes one job of folders side by side that share no rank, as of nodes, and reports whether
+// there were any. Each must be of one job, and their parent have no dumps of its own.
+func joinNodes(byPlace map[place]*group) (joined bool) {
+	within := map[string][]place{}
+	jobs := map[string]int{} // by folder
+	for at := range byPlace {
+		within[filepath.Dir(at.dir)] = append(within[filepath.Dir(at.dir)], at)
+		jobs[at.dir]++
+	}
+	for parent, nodes := range within {
+		if len(nodes) < 2 || jobs[parent] > 0 {
+			continue
+		}
+		slices.SortFunc(nodes, func(a, b place) int { return compareText(a.dir, b.dir) })
+		ranks := map[int64]string{} // the folder that has it
+		apart := true
+		job := &group{job: filepath.Base(parent)}
+		for _, at := range nodes {
+			for _, it := range byPlace[at].items {
+				in, twice := ranks[it.rank]
+				apart = apart && jobs[at.dir] == 1 && (!twice || in == at.dir)
+				ranks[it.rank] = at.dir
+			}
+			job.items = append(job.items, byPlace[at].items...)
+		}
+		if !apart {
+			continue
+		}
+		for _, at := range nodes {
+			delete(byPlace, at)
+		}
+		byPlace[place{parent, job.job}] = job
+		joined = true
+	}
+	return joined
 }
 
 // distinctName puts so many folders in front of a job's name as tell its folder from the others whose
