@@ -3,6 +3,7 @@
 package desync
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -170,9 +171,14 @@ func (w *world) unseen() []root {
 		return nil
 	}
 	to.notes = []string{"operations were enqueued that are neither over nor recorded any more"}
-	if n := w.behindEvicted(); n != nil {
+	switch n, few := w.behindEvicted(); {
+	case n == nil:
+	case few:
 		to.node, to.candidates = n, n.missing
 		to.notes = append(to.notes, "others have enqueued more of the communicator than the candidates have")
+	default:
+		to.node, to.candidates = n, compact(append(to.candidates, n.missing...))
+		to.notes = append(to.notes, fmt.Sprintf("%d members have not enqueued it, no fewer than have: either these are late, or the others enqueued one too many", len(n.missing)))
 	}
 	return []root{to}
 }

@@ -81,7 +81,7 @@ func (w *world) manyLate(found []root) string {
 	if late < manyDevices || w.timed() || w.stood.atLeast >= w.a.cfg.StallAfter {
 		return ""
 	}
-	return fmt.Sprintf("the devices of %d ranks seem to be late, and nothing tells when the states were taken: a job that runs looks so, too", late)
+	return fmt.Sprintf("the devices of %d ranks seem to be late, and no state says when it was taken: a job that runs looks the same", late)
 }
 
 // holdsUp reports whether somebody else has something open.

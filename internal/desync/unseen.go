@@ -69,9 +69,10 @@ func (w *world) lackElsewhere(n *node, candidates []int32) (notes []string) {
 	return notes
 }
 
-// behindEvicted is the operation that few ranks have not enqueued, where the operations themselves are
-// not recorded any more and the numbers of one communicator alone differ; nil elsewhere.
-func (w *world) behindEvicted() (only *node) {
+// behindEvicted is the operation that some ranks have not enqueued, where the operations themselves are
+// not recorded any more and the numbers of one communicator alone differ; nil elsewhere. few: it is fewer
+// than half of its ranks; then communicators of which more are behind do not count.
+func (w *world) behindEvicted() (only *node, few bool) {
 	at := map[lane][]voter{}
 	var lanes []lane
 	for i, r := range w.ranks {
@@ -90,20 +91,27 @@ func (w *world) behindEvicted() (only *node) {
 			}
 		}
 	}
+	var some, many []*node
 	for _, l := range lanes {
 		n := w.behindIn(l, at[l])
 		switch {
 		case n == nil:
-		case only != nil:
-			return nil
+		case 2*len(n.missing) < len(at[l]):
+			some = append(some, n)
 		default:
-			only = n
+			many = append(many, n)
 		}
 	}
-	return only
+	switch {
+	case len(some) == 1:
+		return some[0], true
+	case len(some) == 0 && len(many) == 1:
+		return many[0], false
+	}
+	return nil, false
 }
 
-// behindIn is the first operation of a lane that fewer than half of its ranks have not enqueued.
+// behindIn is the first operation of a lane that some of its ranks have not enqueued.
 func (w *world) behindIn(l lane, of []voter) *node {
 	enqueued := func(v voter) int64 { return v.view.comm(l.group).front(l.fn, false).enqueued }
 	least, most := enqueued(of[0]), enqueued(of[0])
@@ -121,9 +129,6 @@ func (w *world) behindIn(l lane, of []voter) *node {
 		if enqueued(v) == least {
 			n.missing = append(n.missing, v.rank)
 		}
-	}
-	if 2*len(n.missing) >= len(of) {
-		return nil
 	}
 	return n
 }

@@ -79,6 +79,46 @@ rank 3: D=41/40`)
 	assert.Contains(t, f.Op, "41")
 }
 
+// Also where no fewer are behind than ahead the communicator and the number are named, and nobody.
+func TestEvicted_HalfAreBehind_NamesTheOperation(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, comm, op string
+		candidates       []int64
+	}{
+		"half": {`
+group D 0-3
+rank 0-1: D=41/40
+rank 2-3: D=40/40`, "D", "41", []int64{0, 1, 2, 3}},
+		"more than half": {`
+group E 0-5
+rank 0: E=8/7
+rank 1-5: E=7/7`, "E", "8", []int64{0, 1, 2, 3, 4, 5}},
+		"half, and all wait for what is over elsewhere": {`
+group D 0-5
+group T 0-5
+rank 0-2: D=12/12; T=31/30
+rank 3-5: D=12/12; T=30/30`, "T", "31", []int64{0, 1, 2, 3, 4, 5}},
+		"half in one, one in another": {`
+group D 0-3
+group T 0-3
+rank 0: D=41/40; T=6/5
+rank 1: D=41/40; T=5/5
+rank 2: D=40/40; T=5/5
+rank 3: D=41/40; T=6/5`, "D", "41", []int64{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := conclude(t, c.script)
+			require.Len(t, rep.Roots, 1)
+			f := rep.Roots[0].Finding
+			assert.Equal(t, c.comm, f.CommName)
+			assert.Contains(t, f.Op, c.op)
+			assert.Empty(t, f.Ranks)
+			assert.Equal(t, c.candidates, f.Candidates)
+			assert.Equal(t, desync.Undecided, rep.Verdict)
+		})
+	}
+}
+
 // A rank may list a communicator twice, with its members and without: the two are one.
 func TestListedWithAndWithoutMembers_IsOneCommunicator(t *testing.T) {
 	for _, first := range []string{"with", "without"} {

@@ -126,7 +126,7 @@ func candidates(f *model.Finding) string {
 	}
 	text += listed(f.Candidates, f.CandidatesCount)
 	if unlisted {
-		text += ", or somebody of whom nothing is known"
+		text += ", or a rank that has no state here"
 	}
 	return text
 }

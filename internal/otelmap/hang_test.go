@@ -47,7 +47,7 @@ func TestHangSentences(t *testing.T) {
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0-9, 12, 14 and 88 more (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14}, CandidatesCount: model.Some(int64(100)),
 		},
-		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or somebody of whom nothing is known (confidence 0.00)": {
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or a rank that has no state here (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: `{"members_inferred": true}`,
 		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: the candidates are ranks of which nothing is known (confidence 0.00)": {
