@@ -54,7 +54,7 @@ func TestSavedAnswers_MismatchAndRunAhead_NamesWhoDiffers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := desync.New(desync.Config{})
-			a.SetSaved(true)
+			a.SetSaved(true, "")
 			worldCounts(a, 0, tc.counts)
 			rep := a.Conclude(0)
 			require.Len(t, rep.Roots, 1)
