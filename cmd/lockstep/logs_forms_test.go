@@ -96,7 +96,7 @@ var forms = map[string]func(text string) string{
 		return strings.Replace(dockerLine(l+"\n", "stderr"), `,"stream"`, `,"attrs":{"tag":"x"},"stream"`, 1)
 	}),
 	"Docker, two streams": lines(func(l string) string {
-		return inPieces(l+"\n", 90, func(p string, _ bool) string { return dockerLine(p, "stderr") + dockerLine("loss 2.3\n", "stdout") })
+		return inPieces(l+"\n", 90, func(p string, _ bool) string { return dockerLine("loss 2.3\n", "stdout") + dockerLine(p, "stderr") })
 	}),
 	"containerd": lines(func(l string) string { return criLine(l, "F") }),
 	"containerd, in pieces": lines(func(l string) string {

@@ -41,7 +41,8 @@ func TestAnalyzeLogs_OfSeveralLives_SayHowEarlierOnesEnded(t *testing.T) {
 
 	status, text = said(t, well)
 	assert.Equal(t, exitUnusable, status)
-	assert.Contains(t, text, "Cannot tell: the time-outs in the logs are of an earlier life of the job, or it went on. "+ended)
+	assert.Contains(t, text, "Cannot tell: the time-outs of 4 ranks are of an earlier life of the job;")
+	assert.Contains(t, text, ended)
 }
 
 // Time-outs of ranks that nothing tells are not said to be none.
@@ -53,7 +54,7 @@ func TestAnalyzeLogs_OfUnknownRanks_SayThatOperationsTimedOut(t *testing.T) {
 	}
 	status, text := said(t, dir)
 	assert.Equal(t, exitUnusable, status)
-	assert.Contains(t, text, "Cannot tell: operations timed out, by logs that do not tell on which ranks.")
+	assert.Contains(t, text, "Cannot tell: 8 operations timed out on ranks that no line names;")
 	assert.Contains(t, text, "ranks 0 known; 8 logs of ranks that nothing tells")
 	assert.NotContains(t, text, "no log says")
 }

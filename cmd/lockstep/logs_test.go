@@ -248,10 +248,11 @@ func TestAnalyzeLogs_OfJobsThatNoNameParts_AreRefused(t *testing.T) {
 
 // A job that ran to its end after a hang of an earlier life is healthy, if all of it was judged.
 func TestAnalyzeLogs_LastLifeThatEndedWell_IsStatus0(t *testing.T) {
-	well := "step 1 loss 2\nstep 2 loss 2\nstep 3 loss 2\nstep 4 loss 2\ntraining done\n"
+	const steps = "step 1 loss 2\nstep 2 loss 2\nstep 3 loss 2\nstep 4 loss 2\n"
+	const well = steps + "training done\n"
 	dir := t.TempDir()
 	for r := range 4 {
-		putFile(t, timedOut(r)+well, dir, fmt.Sprintf("rank%d.log", r))
+		putFile(t, steps+timedOut(r)+well, dir, fmt.Sprintf("rank%d.log", r))
 	}
 	status, stdout, _ := call("analyze", dir)
 	assert.Equal(t, exitNothing, status)
@@ -263,11 +264,11 @@ func TestAnalyzeLogs_LastLifeThatEndedWell_IsStatus0(t *testing.T) {
 	status, _, _ = call("analyze", dir, filepath.Join(dir, "no.log"))
 	assert.Equal(t, exitUnusable, status, "a path was refused")
 
-	putFile(t, timedOut(3)+well+timedOut(3), dir, "rank3.log")
+	putFile(t, steps+timedOut(3)+well+timedOut(3), dir, "rank3.log")
 	status, _, _ = call("analyze", dir)
 	assert.Equal(t, exitFindings, status)
 
-	putFile(t, timedOut(3)+strings.TrimSuffix(well, "training done\n"), dir, "rank3.log")
+	putFile(t, steps+timedOut(3)+steps, dir, "rank3.log")
 	status, stdout, _ = call("analyze", dir)
 	assert.Equal(t, exitUnusable, status)
 	assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "not all logs say that training ended")
@@ -278,8 +279,8 @@ func TestAnalyzeLogs_OneOfTwoJobsEndedWell_IsNotStatus0(t *testing.T) {
 	dir := t.TempDir()
 	for r := range 2 {
 		steps := "step 1 loss 2\nstep 2 loss 2\nstep 3 loss 2\nstep 4 loss 2\n"
-		putFile(t, timedOut(r)+steps+"training done\n", dir, fmt.Sprintf("a/rank%d.log", r))
-		putFile(t, strings.ReplaceAll(timedOut(r), "600060", "600177")+steps, dir, fmt.Sprintf("b/rank%d.log", r))
+		putFile(t, steps+timedOut(r)+steps+"training done\n", dir, fmt.Sprintf("a/rank%d.log", r))
+		putFile(t, steps+strings.ReplaceAll(timedOut(r), "600060", "600177")+steps, dir, fmt.Sprintf("b/rank%d.log", r))
 	}
 	status, stdout, _ := call("analyze", dir)
 	assert.Equal(t, exitUnusable, status)
