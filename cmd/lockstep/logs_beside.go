@@ -5,15 +5,12 @@ package main
 import (
 	"fmt"
 
-	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
 )
 
 // stuckByLogs says what logs say of operations and watchdogs that are stuck; empty where they say nothing.
 func stuckByLogs(l *ranklog.Result) string {
 	switch {
-	case l.Verdict == desync.Healthy: // what timed out was in an earlier life
-		return ""
 	case l.Waiting == 1:
 		return "the logs say that an operation timed out"
 	case l.Waiting > 1:

@@ -30,11 +30,12 @@ func (logReader) format() sniff.Format { return sniff.RankLog }
 
 func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 	set := ranklog.NewSet()
-	for _, f := range ranklog.InOrder(lastAttempts(files, to), func(f input) string { return f.path }) {
+	sorted, names := ranklog.InOrder(lastAttempts(files, to), func(f input) string { return f.path })
+	for _, f := range sorted {
 		if ctx.Err() != nil {
 			return
 		}
-		switch err := r.readFile(r.fileOf(f.path), set, to.progress.reader); {
+		switch err := r.readFile(r.fileOf(f.path, names), set, to.progress.reader); {
 		case errors.Is(err, ranklog.ErrBlank):
 			to.problems.add(f.path, -1, fmt.Errorf("read log: %w", ranklog.ErrBlank))
 			continue
@@ -106,11 +107,12 @@ func (r logReader) readFile(f ranklog.File, set *ranklog.Set, wrap func(io.Reade
 }
 
 // fileOf finds the rank in a file's name.
-func (r logReader) fileOf(path string) ranklog.File {
+func (r logReader) fileOf(path string, names ranklog.Names) ranklog.File {
+	f := names.File(path)
 	if r.rank == nil {
-		return ranklog.FileOf(path)
+		return f
 	}
-	f := ranklog.File{Path: path, Rank: -1}
+	f.Rank, f.Certain = -1, false
 	if rank, _, ok := (dumpReader{rank: r.rank}).rankOf(path); ok {
 		f.Rank, f.Certain = rank, true
 	}
@@ -183,8 +185,6 @@ func (a *analysis) concludeLogs() {
 		switch {
 		case stuckByLogs(l) != "":
 			a.timedOut(l, found)
-		case l.Verdict == desync.Healthy:
-			a.dumps.Hangs[0].Remarks = append(a.dumps.Hangs[0].Remarks, l.Remarks...)
 		default:
 			a.dumps.Hangs[0].Remarks = append(a.dumps.Hangs[0].Remarks, silentLogs(l))
 		}
@@ -193,7 +193,7 @@ func (a *analysis) concludeLogs() {
 
 // hangOf is the report on a job by its logs.
 func hangOf(l *ranklog.Result) dumpset.Hang {
-	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: slices.Concat(l.Remarks, earlierLives(l)), Unplaced: len(l.Unknown)}
+	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: earlierLives(l), Unplaced: len(l.Unknown)}
 }
 
 // earlierLives says how lives of a job before the last one ended.

@@ -4,34 +4,26 @@ package ranklog
 
 import (
 	"bytes"
-	"net"
 	"slices"
-	"strings"
 )
 
 // Limits of what is kept of one file to part jobs.
 const (
 	maxClaimed = 8 // operations of one rank
-	maxStated  = 8 // names of jobs, masters, sizes
+	maxLabeled = 8 // labels of one rank
+	maxStated  = 8 // names of jobs
 )
 
 // claims are what one file has that is of one job alone.
 type claims struct {
-	of      map[claimant]*claim
-	job     []string // Slurm's numbers
-	master  []string // hosts
-	worlds  []string
-	waiting bool // it has lines of the watchdog
-}
-
-// claimant is a rank, as one label has it.
-type claimant struct {
-	rank  int64
-	label string
+	of      map[int64][]*claim // by rank, at most maxLabeled of each
+	job     []string           // Slurm's numbers
+	waiting bool               // it has lines of the watchdog
 }
 
 // claim is what a rank waits in. For how many milliseconds it does tells its process from others.
 type claim struct {
+	label       string
 	works       []claimed
 	first, last int64 // lines
 }
@@ -46,7 +38,7 @@ type claimed struct {
 func (l *reader) claim(tag label, rank int64, said *said, at place) {
 	c := &l.set.claims[l.file]
 	if !said.noted {
-		if known := c.of[claimant{rank, tag.text}]; known != nil {
+		if known := c.find(rank, tag.text); known != nil {
 			known.last = at.line
 		}
 		return
@@ -59,14 +51,16 @@ func (l *reader) claim(tag label, rank int64, said *said, at place) {
 	if rank < 0 || !said.hasWork || said.ran <= 0 || l.set.claimed >= maxRecords {
 		return
 	}
-	who := claimant{rank, tag.text}
-	known := c.of[who]
+	known := c.find(rank, tag.text)
 	if known == nil {
-		known = &claim{first: at.line}
-		if c.of == nil {
-			c.of = map[claimant]*claim{}
+		if len(c.of[rank]) >= maxLabeled {
+			return
 		}
-		c.of[who] = known
+		known = &claim{label: tag.text, first: at.line}
+		if c.of == nil {
+			c.of = map[int64][]*claim{}
+		}
+		c.of[rank] = append(c.of[rank], known)
 		l.set.claimed++
 	}
 	known.last = at.line
@@ -76,6 +70,16 @@ func (l *reader) claim(tag label, rank int64, said *said, at place) {
 	}
 }
 
+// find returns the claim of a label to a rank; nil: there is none.
+func (c *claims) find(rank int64, label string) *claim {
+	for _, one := range c.of[rank] {
+		if one.label == label {
+			return one
+		}
+	}
+	return nil
+}
+
 // apart reports whether two claims to one rank are of different processes.
 func (c *claim) apart(o *claim) bool {
 	return !slices.ContainsFunc(c.works, func(w claimed) bool { return slices.Contains(o.works, w) })
@@ -83,26 +87,24 @@ func (c *claim) apart(o *claim) bool {
 
 // mixed reports whether two processes of one file claim one rank at the same time.
 func (c *claims) mixed() bool {
-	byRank := map[int64][]*claim{}
-	for who, one := range c.of {
-		for _, other := range byRank[who.rank] {
-			if one.apart(other) && one.first <= other.last && other.first <= one.last {
-				return true
+	for _, list := range c.of {
+		for i, one := range list {
+			for _, other := range list[:i] {
+				if one.apart(other) && one.first <= other.last && other.first <= one.last {
+					return true
+				}
 			}
 		}
-		byRank[who.rank] = append(byRank[who.rank], one)
 	}
 	return false
 }
 
-// state notes what a line says of the job: the environment, and Slurm's end of it.
+// state notes what a line says of the job: Slurm's number of it. Masters and sizes are of one attempt of an
+// elastic job.
 func (c *claims) state(s []byte) {
 	if bytes.IndexByte(s, '=') >= 0 {
 		addStated(&c.job, valueOf(s, "SLURM_JOB_ID="))
 		addStated(&c.job, valueOf(s, "SLURM_JOBID="))
-		addStated(&c.master, valueOf(s, "MASTER_ADDR="))
-		addStated(&c.master, valueOf(s, "master_addr="))
-		addStated(&c.worlds, valueOf(s, "global_world_sizes=["))
 	}
 	if _, rest, ok := bytes.Cut(s, []byte("error: *** ")); ok && bytes.Contains(rest, []byte(" CANCELLED AT ")) {
 		for _, kind := range []string{"JOB ", "STEP "} {
@@ -143,34 +145,7 @@ func disjoint(a, b []string) bool {
 	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(v string) bool { return slices.Contains(b, v) })
 }
 
-// otherMaster reports whether two lists of hosts name different ones. Names without their domains are
-// compared; an address tells nothing of a name.
-func otherMaster(a, b []string) bool {
-	names := func(list []string) (names, addresses []string) {
-		for _, host := range list {
-			switch ip := net.ParseIP(host); {
-			case host == "localhost", ip != nil && ip.IsLoopback():
-			case ip != nil:
-				addresses = append(addresses, host)
-			default:
-				name, _, _ := strings.Cut(host, ".")
-				names = append(names, strings.ToLower(name))
-			}
-		}
-		return names, addresses
-	}
-	namesA, ipsA := names(a)
-	namesB, ipsB := names(b)
-	switch {
-	case disjoint(namesA, namesB):
-		return !slices.ContainsFunc(ipsA, func(v string) bool { return slices.Contains(ipsB, v) })
-	case len(namesA) == 0 || len(namesB) == 0:
-		return disjoint(ipsA, ipsB) && len(namesA)+len(namesB) == 0
-	}
-	return false
-}
-
 // contradicts reports whether the lines of two files name different jobs.
 func (c *claims) contradicts(o *claims) bool {
-	return disjoint(c.job, o.job) || otherMaster(c.master, o.master) || disjoint(c.worlds, o.worlds)
+	return disjoint(c.job, o.job)
 }

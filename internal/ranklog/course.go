@@ -29,9 +29,7 @@ type course struct {
 	rank    int64 // -1: the lines name none
 	head    []uint64
 	counts  map[uint64]*count
-	stops   int64  // those that were seen
-	printed moment // the last time that a line has
-	recent  [enoughSteps]moment
+	stops   int64 // those that were seen
 	turns   []turn
 	now     *turn // since the last stop
 	counted bool  // it counted before the first stop
@@ -53,13 +51,10 @@ func (c counted) less(o counted) bool { return c[0] < o[0] || c[0] == o[0] && c[
 // turn is what follows a stop.
 type turn struct {
 	begin   int64 // line
-	stop    moment
-	matched int // first lines that were repeated
-	steps   int // lines that count
+	matched int   // first lines that were repeated
+	steps   int   // lines that count
 	fell    bool
 	again   bool // it fell later, too
-	late    int  // lines that count, with times after the stop
-	ahead   bool // the clock of lines in front of the stop is ahead of the watchdog's
 }
 
 // fallen reports whether a count began again at a lower number than before: the process was started
@@ -69,11 +64,8 @@ func (t *turn) fallen() bool { return t.fell && !t.again && t.steps >= enoughSte
 // started reports whether the first lines of the process came again.
 func (t *turn) started() bool { return t.matched >= enoughOf && !t.again }
 
-// went reports whether the process went on by the times of its lines.
-func (t *turn) went() bool { return !t.ahead && t.late >= enoughSteps }
-
 // line takes a line, and reports whether the turn has enough to be a life.
-func (c *course) line(s []byte, at place, stamp moment, seen *stops) bool {
+func (c *course) line(s []byte, at place, seen *stops) bool {
 	if len(bytes.TrimSpace(s)) == 0 {
 		return false
 	}
@@ -81,11 +73,11 @@ func (c *course) line(s []byte, at place, stamp moment, seen *stops) bool {
 		c.stop(seen)
 	}
 	c.first(letters(s), at)
-	key, value, ok := countOf(s)
-	if ok {
-		c.count(key, value, at, stamp)
+	if isStep(s) {
+		if key, value, ok := countOf(s); ok {
+			c.count(key, value, at)
+		}
 	}
-	c.printed = max(c.printed, stamp)
 	return c.now != nil && (c.now.steps >= enoughSteps || c.now.started())
 }
 
@@ -97,7 +89,7 @@ func (c *course) stop(seen *stops) {
 	}
 	c.end()
 	c.stops = seen.n
-	c.now = &turn{stop: seen.stamp, ahead: seen.stamp > 0 && c.printed > seen.stamp}
+	c.now = &turn{}
 }
 
 // end keeps the turn, if it tells anything.
@@ -144,7 +136,7 @@ func (t *turn) from(at place) {
 	}
 }
 
-func (c *course) count(key uint64, value counted, at place, stamp moment) {
+func (c *course) count(key uint64, value counted, at place) {
 	k := c.counts[key]
 	if k == nil {
 		if len(c.counts) >= maxCounts {
@@ -164,27 +156,15 @@ func (c *course) count(key uint64, value counted, at place, stamp moment) {
 	}
 	if c.now == nil {
 		k.steady = k.steady && !value.less(old)
-		c.recall(stamp)
 		return
 	}
 	c.now.from(at)
 	c.now.steps++
-	c.recall(stamp)
-	if c.now.stop > 0 && stamp > c.now.stop {
-		c.now.late++
-	}
 	switch fell := value.less(old); {
 	case fell && first:
 		c.now.fell = c.now.fell || k.steady
 	case fell:
 		c.now.again, k.steady = true, false
-	}
-}
-
-// recall keeps the times of the last lines that count.
-func (c *course) recall(stamp moment) {
-	if stamp > 0 {
-		c.recent = [enoughSteps]moment{c.recent[1], c.recent[2], stamp}
 	}
 }
 

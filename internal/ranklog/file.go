@@ -34,9 +34,11 @@ func stem(path string) string {
 // FileOf finds the rank in the name of a log: "rank3_stderr.log", "worker-3.log", else in that of
 // its folder, as torchrun names it: "attempt_0/3/stderr.log". Whether a number that is not called a
 // rank is one, the lines decide.
-func FileOf(path string) File {
+func FileOf(path string) File { return Names{path: true}.File(path) }
+
+// rankIn finds the rank in the name of a log that is no older part.
+func rankIn(path string) File {
 	f := File{Path: path, Rank: -1}
-	path, _ = PartOf(path)
 	if rank, prefix, ok := flightrecorder.RankOf(stem(path)); ok {
 		f.Rank = rank
 		f.Certain = strings.HasSuffix(strings.TrimRight(strings.ToLower(prefix), "_-"), "rank")

@@ -50,12 +50,10 @@ func (s *Set) one(files []int) bool {
 		if c.mixed() {
 			return false
 		}
-		for who := range c.of {
-			if n := len(holders[who.rank]); n == 0 || holders[who.rank][n-1] != i {
-				holders[who.rank] = append(holders[who.rank], i)
-			}
+		for rank := range c.of {
+			holders[rank] = append(holders[rank], i)
 		}
-		if len(c.job)+len(c.master)+len(c.worlds) > 0 {
+		if len(c.job) > 0 {
 			stating = append(stating, i)
 		}
 	}
@@ -99,9 +97,9 @@ func (s *Set) apart(rank int64, a, b int) bool {
 	if now, m := s.patternAt(b); before == now && n == m {
 		return false
 	}
-	for who, x := range s.claims[a].of {
-		for other, y := range s.claims[b].of {
-			if who.rank == rank && other.rank == rank && !x.apart(y) {
+	for _, x := range s.claims[a].of[rank] {
+		for _, y := range s.claims[b].of[rank] {
+			if !x.apart(y) {
 				return false
 			}
 		}
@@ -115,9 +113,9 @@ func (s *Set) missed(files []int, holders map[int64][]int) bool {
 	ranked := map[pattern]bool{} // its numbers are ranks
 	for _, i := range files {
 		p, n := s.patternAt(i)
-		for who := range s.claims[i].of {
+		for rank := range s.claims[i].of {
 			if is, known := ranked[p]; is || !known {
-				ranked[p] = n >= 0 && who.rank == n
+				ranked[p] = n >= 0 && rank == n
 			}
 		}
 	}
@@ -180,7 +178,7 @@ func (s *Set) claiming(parts map[string][]int) (out []string) {
 	for key, files := range parts {
 		if slices.ContainsFunc(files, func(i int) bool {
 			c := &s.claims[i]
-			return c.waiting || len(c.job)+len(c.master)+len(c.worlds) > 0
+			return c.waiting || len(c.job) > 0
 		}) {
 			out = append(out, key)
 		}
@@ -335,8 +333,8 @@ func owner(labels []string, name string) int {
 func (s *Set) contested() string {
 	holders := map[int64][]int{}
 	for i := range s.files {
-		for who := range s.claims[i].of {
-			holders[who.rank] = append(holders[who.rank], i)
+		for rank := range s.claims[i].of {
+			holders[rank] = append(holders[rank], i)
 		}
 	}
 	for _, rank := range slices.Sorted(maps.Keys(holders)) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,8 +106,6 @@ func TestSet_LogsThatNameTwoJobs_AreParted(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"Slurm's job":     {"export SLURM_JOB_ID=11\n", "export SLURM_JOB_ID=12\n"},
 		"a step of Slurm": {"slurmstepd: error: *** STEP 11.0 ON n1 CANCELLED AT 2026-11-16T10:00:00 ***\n", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-16T10:00:00 ***\n"},
-		"the master":      {"MASTER_ADDR=node1.site\n", "MASTER_ADDR=node7\n"},
-		"torchrun's size": {"  global_world_sizes=[8, 8]\n", "  global_world_sizes=[16, 16]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs, _, err := jobsOf(t, logs{"/logs/x.log": lines[0] + waitsFor(0, 41, 600100), "/logs/y.log": lines[1] + waitsFor(4, 41, 600200)})
@@ -193,4 +192,41 @@ func TestSet_LogOfNoJob_IsLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"/logs/launcher.log"}, strays)
 	assert.Equal(t, []string{"a_launcher.log", "a_rank0.log", "a_rank1.log"}, jobs["logs/a"])
+}
+
+// Masters and sizes change between the attempts of an elastic job.
+func TestSet_AttemptsOfAnElasticJob_AreOneJob(t *testing.T) {
+	for name, lines := range map[string][2]string{
+		"a node is replaced": {"  master_addr=n0\n", "  master_addr=n2\n"},
+		"a node is lost":     {"  global_world_sizes=[24, 24]\n", "  global_world_sizes=[16, 16]\n"},
+	} {
+		assert.False(t, readAll(t, logs{"/logs/n1.log": lines[0] + lines[1] + waitsFor(0, 41, 600100), "/logs/n2.log": lines[1] + waitsFor(4, 41, 600200)}).Several(), name)
+		assert.False(t, readAll(t, logs{"/logs/n0.log": lines[0], "/logs/n2.log": lines[1] + waitsFor(4, 41, 600200)}).Several(), name)
+	}
+}
+
+// BenchmarkSeveral compares two copies of a merged log of 500 and of 1,000 ranks: the time may double.
+func BenchmarkSeveral(b *testing.B) {
+	of := func(ranks int64) *Set {
+		var text strings.Builder
+		for r := range ranks {
+			text.WriteString(waitsFor(r, 41, 600100+r))
+		}
+		s := NewSet()
+		for _, path := range []string{"/a/job.out", "/b/copy.out"} {
+			require.NoError(b, s.Read(FileOf(path), strings.NewReader(text.String())))
+		}
+		return s
+	}
+	few, many := of(500), of(1000)
+	b.ResetTimer()
+	var least, most time.Duration
+	for range b.N {
+		start := time.Now()
+		few.Several()
+		middle := time.Now()
+		many.Several()
+		least, most = least+middle.Sub(start), most+time.Since(middle)
+	}
+	b.ReportMetric(float64(most)/float64(least), "ratio")
 }

@@ -31,8 +31,6 @@ type Result struct {
 	Files  int
 	// Unknown are the files with lines of the watchdog whose rank is not known.
 	Unknown []string
-	// Remarks are what is known beside the report, in sentences.
-	Remarks []string
 	// Earlier says how earlier lives of the job ended, which the logs have, too; empty: they have none.
 	Earlier string
 }
@@ -80,7 +78,7 @@ func (s *Set) Judge(o Options) *Result {
 			out.Errors[rank] = e
 		}
 	}
-	out.finish(s, world, ordered(comms))
+	out.finish(s, ordered(comms))
 	return out
 }
 
@@ -291,7 +289,7 @@ func (s *Set) errorOf(rank int64) (Error, bool) {
 
 // finish takes out the times, which no line has, and adds to each root the last errors of its
 // ranks.
-func (r *Result) finish(s *Set, world int64, comms []*comm) {
+func (r *Result) finish(s *Set, comms []*comm) {
 	r.Since, r.Earlier = 0, s.lives.said(s)
 	r.Roots = placed(r.Roots, comms)
 	for i := range r.Roots {
@@ -308,10 +306,6 @@ func (r *Result) finish(s *Set, world int64, comms []*comm) {
 		}
 	}
 	if r.Waiting > 0 {
-		return
-	}
-	if s.lastEndedWell(world) {
-		r.wellEnded(s, world)
 		return
 	}
 	r.Verdict, r.Roots, r.MayRun = desync.NoData, nil, s.silence()

@@ -39,8 +39,12 @@ func (l *reader) stop(label string, by bool) int64 {
 	return l.set.spells[l.log]
 }
 
-// goOn takes a line of a process that is none of an error.
+// goOn takes a line of a process that is none of an error. Lines of launchers and libraries show no life:
+// their numbers are those of processes and threads.
 func (l *reader) goOn(label string, rank int64, s []byte, at place) {
+	if kindOfLine(behindRank(s, rank)) != lineOrdinary {
+		return
+	}
 	of := courseOf{label, rank}
 	c := l.courses[of]
 	if c == nil {
@@ -54,7 +58,7 @@ func (l *reader) goOn(label string, rank int64, s []byte, at place) {
 	if seen == nil {
 		seen = &stops{}
 	}
-	l.moved = c.line(s, at, l.set.stamp, seen) || l.moved
+	l.moved = c.line(s, at, seen) || l.moved
 }
 
 // end ends the reading of a log.
@@ -113,12 +117,13 @@ func (s *Set) part() {
 		}
 	}
 	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return s.over(at, begins) })
-	maps.DeleteFunc(s.doneIn, func(file int, line int64) bool { return s.over(place{file, line}, begins) })
 	if s.over(s.closing, begins) {
 		s.closing = place{}
 	}
 	s.stray = slices.DeleteFunc(s.stray, func(f fault) bool { return s.over(f.at, begins) })
-	s.partByClock()
+	for _, r := range s.ranks {
+		r.partByClock()
+	}
 	s.partByNumbers()
 	for rank, r := range s.ranks {
 		s.drop(rank, r)
@@ -170,11 +175,8 @@ func (s *Set) partRecord(rank int64, r *record, begins map[int]place) {
 	}
 	if over {
 		s.lives.fail(rank, r.fault)
-		r.clearFault()
+		r.fault = fault{}
 		r.parted = true
-	}
-	if s.over(r.done, begins) {
-		r.done = place{}
 	}
 	if s.over(r.order.at, begins) {
 		r.order = order{}
@@ -182,8 +184,7 @@ func (s *Set) partRecord(rank int64, r *record, begins map[int]place) {
 	r.errors = slices.DeleteFunc(r.errors, func(e ownError) bool { return s.over(e.at, begins) })
 }
 
-// turned lists where courses show that a life begins: their first lines come again, a count falls,
-// or the times of lines are later than the time-out. A process alone has no later life where others,
+// turned lists where courses show that a life begins: their first lines come again, or a count falls. A process alone has no later life where others,
 // which print the same, show none.
 func (s *Set) turned() (out []place) {
 	var fallen, started, counting, headed int
@@ -212,10 +213,10 @@ func (s *Set) turned() (out []place) {
 		})
 		for i := range c.turns {
 			t := &c.turns[i]
-			if mixed && !t.went() {
+			if mixed {
 				continue
 			}
-			if t.fallen() && (several || counting < 2) || t.started() && (several || headed < 2) || t.went() {
+			if t.fallen() && (several || counting < 2) || t.started() && (several || headed < 2) {
 				out = append(out, place{c.file, t.begin})
 			}
 		}
@@ -309,34 +310,6 @@ func (s *Set) fallen() (out []place) {
 	return out
 }
 
-// partByClock ends what timed out before a launcher started the job again, or before a process printed
-// that it goes on.
-func (s *Set) partByClock() {
-	timeout := moment(0)
-	for _, r := range s.ranks {
-		for i := range r.waits {
-			timeout = max(timeout, moment(r.waits[i].timeout))
-		}
-		r.partByClock()
-	}
-	counting := slices.DeleteFunc(slices.Clone(s.courses), func(c *course) bool { return c.recent[0] == 0 })
-	last := moment(0)
-	for _, c := range counting {
-		last = max(last, c.recent[enoughSteps-1])
-	}
-	for _, r := range s.ranks {
-		for i := range r.waits {
-			w := &r.waits[i]
-			if w.over != open || w.stamp == 0 {
-				continue
-			}
-			if w.stamp < s.beganAt && w.log != s.beganIn || last >= w.stamp+apart && slices.ContainsFunc(counting, func(c *course) bool { return c.wentOn(w.stamp, timeout) }) {
-				w.over = outlived
-			}
-		}
-	}
-}
-
 // partByClock ends waits in what the rank waits in again, longer afterwards than an operation takes to
 // time out.
 func (r *record) partByClock() {
@@ -348,18 +321,6 @@ func (r *record) partByClock() {
 			w.over = outlived
 		}
 	}
-}
-
-// wentOn reports whether a process counted on well after a time. Clocks of several zones are no sign:
-// what stood still a time-out before a line of the watchdog is whole half hours later by them.
-func (c *course) wentOn(since, timeout moment) bool {
-	last := c.recent[enoughSteps-1]
-	if c.recent[0] <= since || last < since+apart {
-		return false
-	}
-	const zone = 1800 * second
-	off := (last - since + timeout) % zone
-	return off > 2*apart && off < zone-2*apart && !slices.ContainsFunc(c.turns, func(t turn) bool { return t.ahead })
 }
 
 // waited names an operation over all ranks.
@@ -480,7 +441,6 @@ func (s *Set) drop(rank int64, r *record) {
 	for i := range r.waits {
 		if w := &r.waits[i]; w.over == outlived {
 			last = w
-			r.over(w.at)
 		}
 	}
 	if last != nil {

@@ -156,20 +156,13 @@ func TestJudge_LastLifeEndedWell_AccusesNobody(t *testing.T) {
 	for r := range int64(6) {
 		merged += hung(r)
 	}
-	byClock := job(ofFirst([2]string{"", ""}))
-	byClock["rank0.log"] = strings.ReplaceAll(counting(0, 200), "iteration", "2026-11-16 13:07:11,000 iteration")
-	agent := job(ofFirst([2]string{"", ""}))
-	agent["torchrun.log"] = "E1116 10:08:00.000 77 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: 1)\n" +
-		"I1116 10:08:00.000 77 torch/distributed/elastic/agent/server/api.py:879] [default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
 	for name, l := range map[string]logs{
 		"all begin again, the first counts": job(func(r int64, life int) string {
 			return begun + ofFirst([2]string{counting(0, 40), counting(0, 900)})(r, life)
 		}),
-		"the first begins again and counts":  job(ofFirst([2]string{begun + counting(0, 40), begun + counting(30, 900)})),
-		"the first counts again":             job(ofFirst([2]string{counting(0, 40), counting(30, 900) + "done\n"})),
-		"one log, counts again":              {"train.log": counting(0, 40) + merged + counting(30, 900) + "done\n"},
-		"times of the first, which is awake": byClock,
-		"torchrun's own log":                 agent,
+		"the first begins again and counts": job(ofFirst([2]string{begun + counting(0, 40), begun + counting(30, 900)})),
+		"the first counts again":            job(ofFirst([2]string{counting(0, 40), counting(30, 900) + "done\n"})),
+		"one log, counts again":             {"train.log": counting(0, 40) + merged + counting(30, 900) + "done\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := l.judge(t, Options{WorldSize: 6})
@@ -241,8 +234,9 @@ func TestJudge_RotatedLogs_AreOneLog(t *testing.T) {
 		}
 		slices.Sort(paths)
 		s := NewSet()
-		for _, path := range InOrder(paths, func(p string) string { return p }) {
-			f := FileOf(path)
+		sorted, names := InOrder(paths, func(p string) string { return p })
+		for _, path := range sorted {
+			f := names.File(path)
 			assert.Equal(t, []any{true, path}, []any{f.Certain, f.Path})
 			require.NoError(t, s.Read(f, strings.NewReader(texts[path])))
 		}
@@ -251,8 +245,8 @@ func TestJudge_RotatedLogs_AreOneLog(t *testing.T) {
 	for path, want := range map[string]File{
 		"a/rank_3.log.1": {Rank: 3, Certain: true}, "a/rank_3.log.12.gz": {Rank: 3, Certain: true}, "a/worker-3.out.1": {Rank: 3}, "attempt_0/3/stderr.log.2": {Rank: 3}, "rank3.log-20261120": {Rank: 3, Certain: true},
 	} {
-		want.Path = path
-		assert.Equal(t, want, FileOf(path))
+		f := FileOf(path)
+		assert.Equal(t, []any{want.Rank, want.Certain, path}, []any{f.Rank, f.Certain, f.Path}, path)
 	}
 }
 
@@ -275,4 +269,68 @@ func TestStampOf_ReadsTheTimeOfTheProcess(t *testing.T) {
 	} {
 		assert.Equal(t, want, stampOf([]byte(line)), line)
 	}
+}
+
+// Numbers of launchers, threads and monitors behind the time-outs are no later life.
+func TestJudge_LinesThatCountNoSteps_AreNoLife(t *testing.T) {
+	several := func(format string) (text string) {
+		for i := range 8 {
+			text += fmt.Sprintf(format+"\n", i, 70000+i)
+		}
+		return text
+	}
+	for name, text := range map[string]string{
+		"torchrun":             several("W1128 03:05:0%d.620000 2500 torch/distributed/elastic/multiprocessing/api.py:897] Sending process %d closing signal SIGTERM"),
+		"torchrun 2.1":         several("[2023-11-28 03:05:0%d,620] torch.distributed.elastic.multiprocessing.api: [WARNING] Sending process %d closing signal SIGTERM"),
+		"warnings":             several("W1128 03:05:0%d.620000 2500 x.py:8] some warning %d"),
+		"a library's warnings": several("[rank0]:[W1128 03:05:0%d.620000 ProcessGroupNCCL.cpp:8] Warning: step %d retry"),
+		"a monitor":            several("2026-11-28 03:1%d:00 gpu 0 mem %d MiB"),
+		"a heartbeat":          several("2026-11-28 03:1%d:00 heartbeat %d"),
+		"the end of a script":  "Training finished\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, merged := logs{}, counting(0, 9)
+			for r := range int64(8) {
+				one := counting(0, 9)
+				if r != 3 {
+					one += waitsIn(r, 41, "10")
+					merged += waitsIn(r, 41, "10")
+				}
+				files[fmt.Sprintf("rank%d.log", r)] = one
+			}
+			assert.Contains(t, suspects(files.judge(t, Options{WorldSize: 8})), int64(3))
+			files["torchrun.log"] = text
+			assert.Contains(t, suspects(files.judge(t, Options{WorldSize: 8})), int64(3), "a log of its own")
+			assert.Contains(t, suspects(logs{"job.out": merged + "[rank3]: x\n" + text}.judge(t, Options{WorldSize: 8})), int64(3), "merged")
+			delete(files, "torchrun.log")
+			for path := range files {
+				files[path] += text
+			}
+			assert.Contains(t, suspects(files.judge(t, Options{WorldSize: 8})), int64(3), "in each log")
+		})
+	}
+}
+
+// suspects are the ranks and candidates of the first root.
+func suspects(r *Result) []int64 {
+	if len(r.Roots) == 0 {
+		return nil
+	}
+	f := &r.Roots[0].Finding
+	return slices.Concat(f.Ranks, f.Candidates)
+}
+
+// "train.log.0" to "train.log.3" are the logs of four ranks, not parts of one.
+func TestFileOf_RankBehindTheName_IsNoPart(t *testing.T) {
+	paths := []string{"train.log.0", "train.log.1", "train.log.2", "train.log.3"}
+	sorted, names := InOrder(paths, func(p string) string { return p })
+	assert.Equal(t, paths, sorted)
+	for r, path := range paths {
+		f := names.File(path)
+		assert.Equal(t, []any{path, int64(0), int64(r)}, []any{f.Log, f.Part, f.Rank})
+	}
+	older := []string{"rank0.log", "rank0.log.1", "0/0.log", "0/0.log.20261120-100000", "0/0.log.20261119-100000.gz", "rank1.log-20261120-1795132800", "rank1.log-20261120-1795136400"}
+	sorted, names = InOrder(older, func(p string) string { return p })
+	assert.Equal(t, []string{"rank0.log.1", "rank0.log", "0/0.log.20261119-100000.gz", "0/0.log.20261120-100000", "0/0.log", "rank1.log-20261120-1795132800", "rank1.log-20261120-1795136400"}, sorted)
+	assert.Equal(t, "0/0.log", names.File("0/0.log.20261120-100000").Log)
 }

@@ -16,8 +16,6 @@ import (
 type pattern struct{ dir, before, after string }
 
 var (
-	// rotation is what logrotate adds to names: "rank0.log.1", "rank0.log-20261120".
-	rotation = regexp.MustCompile(`(?i)(\.(?:log|out|err|txt|stderr|stdout))(?:\.\d{1,3}|[-.]20\d{6}(?:-\d+)?|[-.]20\d\d-\d\d-\d\d)(\.gz)?$`)
 	// stream is a part of a name that says which stream of a process a log has.
 	stream = regexp.MustCompile(`(?i)(^|[_./-])(?:stdout|stderr|out|err|log)([_./-]|$)`)
 	// placeOfRank is the rank or node in a pattern.
@@ -44,7 +42,8 @@ func patternOf(path string) (p pattern, rank int64) {
 
 // plainName is the name of a log without its stream, rotation and extensions.
 func plainName(name string) string {
-	return withoutStream(stem(rotation.ReplaceAllString(name, "$1")))
+	log, _ := partOf(name)
+	return withoutStream(stem(log))
 }
 
 // withoutStream is a path without the parts that name a stream.

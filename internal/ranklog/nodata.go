@@ -45,8 +45,8 @@ func (s *Set) silence() string {
 	if len(stuck) > 0 || s.unplaced.stuck > 0 {
 		said = append(said, stuckText(stuck, longest)+", and no line names the operation")
 	}
-	if n := s.earlier(); len(said) == 0 && n > 0 {
-		return fmt.Sprintf("the time-outs of %d ranks are of an earlier life of the job; the last one has none, but not all logs say that training ended: it may run, have failed, or hang since less than a time-out", n)
+	if n := s.past; len(said) == 0 && n > 0 {
+		return fmt.Sprintf("the time-outs of %d ranks are of an earlier life of the job; the last one has none: it may run, have ended, or hang since less than a time-out", n)
 	}
 	if len(said) == 0 {
 		return "no log says that an operation timed out"

@@ -45,11 +45,8 @@ func (s *Set) resolve() (unknown []string) {
 		if !ok && from.groupRank >= 0 && s.ofWhole(r) {
 			rank, ok = from.groupRank, true
 		}
-		if !ok && r.fault.weight >= weightOwn && !r.survived() && len(s.stray) < maxNoted {
+		if !ok && r.fault.weight > weightResult && !r.wasCaught() && len(s.stray) < maxNoted {
 			s.stray = append(s.stray, r.fault)
-		}
-		if !ok && r.done.line > 0 {
-			s.doneIn[from.file] = max(s.doneIn[from.file], r.done.line)
 		}
 		switch {
 		case ok:

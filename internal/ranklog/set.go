@@ -61,7 +61,6 @@ type record struct {
 	waits    []waits
 	progress []progress
 	fault    fault
-	before   fault // the last one that it survived, or of an earlier life
 	lines    int64 // ordinary ones behind errors and orders, as far as these are looked at
 	after    int64 // those that follow the fault
 	last     place
@@ -69,8 +68,6 @@ type record struct {
 	stuckIn  group // the group of that line
 	stuckFor int64 // s; 0: not written
 	isStuck  bool
-	earlier  place // the last time-out that is of an earlier life of the job; line 0: none
-	done     place // where it says that training ended; line 0: nowhere
 	first    place
 	trace    int // lines that a traceback may still have
 	steps    steps
@@ -133,6 +130,10 @@ type File struct {
 	// Rank is that of the file's name; -1 where it has none. Certain: the name calls it a rank.
 	Rank    int64
 	Certain bool
+	// Log is the log of which the file is a part, and Part the place in it, the older the less; the log itself
+	// is 0.
+	Log  string
+	Part int64
 }
 
 // Set takes logs, one after the other. It is not safe for concurrent use.
@@ -155,16 +156,13 @@ type Set struct {
 	alarms   int64 // lines that say that something is stuck
 	// subgroups: groups that lines do not name are several.
 	subgroups bool
-	doneIn    map[int]int64 // by file: the line that says that training ended, of a rank that is not known
-	past      int           // ranks whose waits are over
+	past      int // ranks whose waits are over
 	lives     lives
 	parts     []logPart // of the files
 	logs      map[string]int
 	spells    []int64 // of the logs
 	courses   []*course
 	begins    []place // lines that say that the job is started again
-	beganAt   moment  // the latest of them
-	beganIn   int     // its log
 	now       place
 	stamp     moment
 	folded    int64   // processes of which Ray left out such a line at most, since others wrote it, too
@@ -176,7 +174,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, doneIn: map[int]int64{}, logs: map[string]int{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, logs: map[string]int{},
 	}
 }
 
@@ -184,7 +182,7 @@ func NewSet() *Set {
 func (s *Set) Read(f File, r io.Reader) error {
 	s.files = append(s.files, f)
 	s.claims = append(s.claims, claims{})
-	part := s.partOf(f.Path)
+	part := s.partOf(&f)
 	s.parts = append(s.parts, part)
 	l := reader{
 		set: s, file: len(s.files) - 1, log: part.log, killed: -1,
@@ -236,12 +234,13 @@ type reader struct {
 	faulty    int64 // the line of its last error; 0: none
 	order     order // of lines of no process: of a launcher
 	killed    int64 // the task that srun said to be killed; -1: none
+	began     int64 // the line at which the job was started again
 }
 
 // restart begins another life of the job.
 func (l *reader) restart() {
 	l.closed, l.firsts = false, nil
-	l.order, l.killed = order{}, -1
+	l.order, l.killed, l.began = order{}, -1, l.set.now.line
 	l.set.restart(l.file)
 }
 
@@ -314,6 +313,9 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	if len(bytes.TrimSpace(s)) > 0 {
 		rec.last = at
 	}
+	if rec.order.got && rec.order.at.file == l.file && rec.order.at.line <= l.began {
+		rec.order = order{}
+	}
 	toEnd := l.ordered(tag, rank, rec, s, at)
 	moved := rec.bars.moved(s)
 	if said.noted {
@@ -350,9 +352,6 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	case rec.trace > 0:
 		rec.trace--
 	default:
-		if endsTraining(s) {
-			rec.done = at
-		}
 		l.goOn(tag.text, rank, s, at)
 		if rec.steps.line(s, at) && l.requeued {
 			l.requeued = false
@@ -368,7 +367,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 func (r *record) fail(text string, w weight, at place) {
 	r.trace, r.most = 0, weightNone
 	if r.wasCaught() {
-		r.clearFault()
+		r.fault = fault{}
 	}
 	if r.fault.take(text, w, at) {
 		r.after = 0
@@ -396,28 +395,13 @@ func restarted(s []byte) bool {
 
 // restart notes that the job is started again: what a log said before is of an earlier life.
 func (s *Set) restart(file int) {
-	s.begins = append(s.begins, s.now)
 	log := s.parts[file].log
-	if s.stamp > s.beganAt {
-		s.beganAt, s.beganIn = s.stamp, log
-	}
 	s.spells[log]++
-	for _, r := range s.ranks {
-		r.forgetOrder(file)
+	if n := len(s.begins); n > 0 && s.parts[s.begins[n-1].file].log == log {
+		s.begins[n-1] = s.now
+		return
 	}
-	for from, r := range s.sources {
-		if from.file == file {
-			r.forgetOrder(file)
-		}
-	}
-	for _, ends := range []map[int64]exit{s.exits, s.tasks} {
-		for rank, e := range ends {
-			if e.at.file == file {
-				s.lives.exit(rank, e)
-				delete(ends, rank)
-			}
-		}
-	}
+	s.begins = append(s.begins, s.now)
 }
 
 // worldMarks are texts that precede the number of ranks of the job: torchrun's, DeepSpeed's
@@ -558,13 +542,6 @@ func (r *record) survived() bool {
 	return r.fault.weight != weightNone && (r.after > most || r.steps.follow(r.fault.at))
 }
 
-// over notes a time-out that is of an earlier life of the job.
-func (r *record) over(at place) {
-	if r.earlier.file != at.file || r.earlier.line < at.line {
-		r.earlier = at
-	}
-}
-
 // wasCaught reports whether the process went on after its error.
 func (r *record) wasCaught() bool { return r.survived() || r.wentOn() }
 
@@ -576,17 +553,9 @@ func (r *record) begin(spell int64) {
 			r.older = append(r.older[:0], r.older[1:]...)
 		}
 		r.older = append(r.older, oldFault{r.fault, r.after})
-		r.clearFault()
+		r.fault = fault{}
 	}
 	r.spell = spell
-}
-
-// clearFault takes a fault for one that its process survived, or of an earlier life.
-func (r *record) clearFault() {
-	if r.fault.weight >= weightUnclear {
-		r.before = r.fault
-	}
-	r.fault = fault{}
 }
 
 // wait adds an operation, or what this line adds to it: the line that names the operation
@@ -613,7 +582,7 @@ func (r *record) wait(s *said, at place) {
 		}
 		return
 	}
-	if len(r.waits) == maxWorks {
+	if len(r.waits) >= maxWorks {
 		if i := slices.IndexFunc(r.waits, func(w waits) bool { return w.over != open }); i >= 0 {
 			r.waits = slices.Delete(r.waits, i, i+1)
 		}
@@ -628,28 +597,21 @@ func (r *record) join(o *record) {
 	for i := range o.waits {
 		w := &o.waits[i]
 		if w.over != open {
-			r.waits = append(r.waits, *w)
+			if len(r.waits) < maxWorks {
+				r.waits = append(r.waits, *w)
+			}
 			continue
 		}
 		r.wait(&said{group: w.group, groupRank: w.groupRank, work: w.work, ran: w.ran, log: w.log, spell: w.spell, stamp: w.stamp}, w.at)
 	}
-	r.falls = append(r.falls, o.falls...)
-	r.older = append(r.older, o.older...)
+	r.falls = append(r.falls, o.falls[:min(len(o.falls), max(0, maxNoted-len(r.falls)))]...)
+	r.older = append(r.older, o.older[:min(len(o.older), max(0, maxNoted-len(r.older)))]...)
 	for i := range o.progress {
 		p := &o.progress[i]
 		r.advance(&said{group: p.group, groupRank: p.groupRank, enqueued: p.enqueued, completed: p.completed, log: p.log}, p.at)
 	}
 	r.steps.join(&o.steps)
-	if o.before.weight > 0 {
-		r.before = o.before
-	}
-	if o.earlier.line > 0 {
-		r.over(o.earlier)
-	}
-	if o.done.line > r.done.line || r.done.line == 0 {
-		r.done = o.done
-	}
-	r.errors = append(r.errors, o.errors...)
+	r.errors = append(r.errors, o.errors[:min(len(o.errors), max(0, maxNoted-len(r.errors)))]...)
 	for _, at := range o.ran {
 		r.runs(at)
 	}
@@ -666,7 +628,9 @@ func (r *record) join(o *record) {
 		} else {
 			before.caught = o.wasCaught()
 		}
-		r.older = append(r.older, before)
+		if len(r.older) < maxNoted {
+			r.older = append(r.older, before)
+		}
 	} else if !o.wentOn() && r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
 		r.after, r.spell, other = o.after, o.spell, r
 	}

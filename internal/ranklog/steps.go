@@ -34,14 +34,8 @@ var stepWords = [][]byte{[]byte("step"), []byte("iter"), []byte("epoch"), []byte
 // line takes a line of a process outside a traceback, and reports whether it goes on with steps.
 func (s *steps) line(text []byte, at place) (step bool) {
 	var buf [shapeBytes]byte
-	low := bytes.TrimRight(text[:min(len(text), shapeBytes)], " ")
-	low = buf[:copy(buf[:], low)]
-	for i, c := range low {
-		if c >= 'A' && c <= 'Z' {
-			low[i] = c | 0x20
-		}
-	}
-	if !slices.ContainsFunc(stepWords, func(w []byte) bool { return bytes.Contains(low, w) }) {
+	low := lower(buf[:0], text)
+	if !hasStepWord(low) {
 		return false
 	}
 	now := shape{letters: letters(low), all: maphash.Bytes(seed, low)}
@@ -59,6 +53,27 @@ func (s *steps) line(text []byte, at place) (step bool) {
 	s.shapes[s.next%keptShapes] = now
 	s.next++
 	return step
+}
+
+// lower appends the beginning of a line in lower case.
+func lower(to, text []byte) []byte {
+	for _, c := range bytes.TrimRight(text[:min(len(text), shapeBytes)], " ") {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		to = append(to, c)
+	}
+	return to
+}
+
+func hasStepWord(low []byte) bool {
+	return slices.ContainsFunc(stepWords, func(w []byte) bool { return bytes.Contains(low, w) })
+}
+
+// isStep reports whether a line has a word of training.
+func isStep(text []byte) bool {
+	var buf [shapeBytes]byte
+	return hasStepWord(lower(buf[:0], text))
 }
 
 // letters is a hash of the lower-case letters of a text.

@@ -55,13 +55,6 @@ func (o *order) before(at place) bool {
 	return o.given() && o.at.file == at.file && o.at.line < at.line
 }
 
-// forgetOrder drops an order of a log in which the job is started again.
-func (r *record) forgetOrder(file int) {
-	if r.order.at.file == file {
-		r.order = order{}
-	}
-}
-
 // obey takes the order that another record of the same process has got. No later error
 // is its own cause.
 func (r *record) obey(other order) {
@@ -122,7 +115,7 @@ func behindRank(s []byte, rank int64) []byte {
 // task takes the end of a task that srun reports. A task that ends after an order to end, or
 // that srun itself killed with others, is no cause.
 func (l *reader) task(e exit) {
-	if _, known := l.set.tasks[e.rank]; known || l.order.given() || len(l.set.tasks) >= maxRecords {
+	if old, known := l.set.tasks[e.rank]; known && (old.at.file != l.file || old.at.line > l.began) || l.order.given() || len(l.set.tasks) >= maxRecords {
 		return
 	}
 	if e.killed {
