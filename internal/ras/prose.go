@@ -20,7 +20,8 @@ var (
 	proseJob     = regexp.MustCompile(`^\s+\d+\s+[\d-]+\s+[\d-]+\s+(\d+)\s+(\d+)$`)
 	proseGroup   = regexp.MustCompile(`^\s*(\d+)\s+\d+\s+\d+\s+[\d-]+\s+(\d+)\s+\d+\s+([A-Z]+)\s+([A-Z,]{2,})$`)
 	proseHead    = regexp.MustCompile(`^#(\d+)-\d+ \(([0-9a-f]{1,16})\) (INCOMPLETE|ERROR|MISMATCH)$`)
-	proseProcess = regexp.MustCompile(`^\s+Process (\d+) on node (\S+) managing GPUs? `)
+	proseProcess = regexp.MustCompile(`^\s+Process (\d+) on node (\S+) managing GPUs? ([\d,]+)`)
+	proseMissing = regexp.MustCompile(`^\s+The missing ranks?: ([\d, -]*\d)$`)
 	proseFunc    = regexp.MustCompile(`^\s+Communicator ranks have different (\w+) operation counts$`)
 	proseMany    = regexp.MustCompile(`^\s+(\d+) ranks? (?:have|has) (status|launched up to operation|not launched any operations)\s*(\w*)$`)
 	proseFault   = regexp.MustCompile(`^\s+(\d+) ranks? reported (.+)$`)
@@ -35,6 +36,8 @@ type proseParser struct {
 	status *Status
 	sizes  map[int]int // by group of communicators
 	dead   map[seat]bool
+	gone   []lost
+	goneAt map[seat]int
 	inDead bool
 	ranks  int
 
@@ -50,9 +53,10 @@ func (p *proseParser) answered() {
 	}
 	p.leave()
 	for _, c := range p.order {
+		p.attribute(c)
 		for i := range c.Missing {
 			m := &c.Missing[i]
-			m.ConsideredDead = p.dead[seat{host: m.Host, pid: m.PID}]
+			m.ConsideredDead = m.ConsideredDead || p.dead[seat{host: m.Host, pid: m.PID}]
 		}
 		p.status.Comms = append(p.status.Comms, c.Comm)
 	}
@@ -68,6 +72,7 @@ func (p *proseParser) line(text string) error {
 		}
 		p.status = &Status{NCCLVersion: m[1], Prose: true}
 		p.sizes, p.dead, p.inDead, p.comms = map[int]int{}, map[seat]bool{}, false, map[uint64]*proseComm{}
+		p.gone, p.goneAt = nil, map[seat]int{}
 		return nil
 	}
 	if p.status == nil || text == "" {
@@ -92,6 +97,9 @@ func (p *proseParser) ofJob(text string) error {
 	case "INCOMPLETE", "TIMEOUT":
 		p.inDead = false
 		return nil
+	case "No communicator data collected!":
+		p.status.Nothing = true
+		return nil
 	}
 	if m := proseGroup.FindStringSubmatch(text); m != nil {
 		group, size := atoi(m[1]), atoi(m[2])
@@ -112,8 +120,11 @@ func (p *proseParser) ofJob(text string) error {
 		p.status.GPUs = atoi(m[2])
 		return nil
 	}
-	if m := proseProcess.FindStringSubmatch(text); m != nil && p.inDead && len(p.dead) < maxRanks {
-		p.dead[seat{host: m[2], pid: atoi(m[1])}] = true
+	if m := proseProcess.FindStringSubmatch(text); m != nil && len(p.dead) < maxRanks {
+		if p.inDead {
+			p.dead[seat{host: m[2], pid: atoi(m[1])}] = true
+		}
+		p.lose(atoi(m[1]), m[2], m[3])
 		return nil
 	}
 	p.timeouts(text)

@@ -178,3 +178,66 @@ func TestParseAnswers_CutInFrontOfItsWarnings_IsSeen(t *testing.T) {
 		assert.Equal(t, cut, all[0].Cut(), text)
 	}
 }
+
+// Members that do not answer, as NVIDIA's guide shows them: by rank alone. The process is known where one of each is.
+func TestParseAnswers_MissingRank_ByNumberAlone(t *testing.T) {
+	const one = "  Missing communicator data from 1 rank\n  The missing rank: 5\n"
+	const two = "  Missing communicator data from 2 ranks\n  The missing ranks: 2, 5\n"
+	const three = "  Missing communicator data from 3 ranks\n  The missing ranks: 1-2, 5\n"
+	section := func(name string, pids ...string) string {
+		out := name + "\n  N job processes are so\n"
+		for _, pid := range pids {
+			out += "  Process " + pid + " on node n1 managing GPU 3\n"
+		}
+		return out + "\n"
+	}
+	for name, tc := range map[string]struct {
+		job, lines string
+		ranks      []int
+		dead       bool
+		pid        int
+	}{
+		"nothing says more":          {"", one, []int{5}, false, -1},
+		"one is dead":                {section("DEAD", "31"), one, []int{5}, true, 31},
+		"one does not answer":        {section("INCOMPLETE", "31"), one, []int{5}, false, 31},
+		"carriage returns":           {section("DEAD", "31"), strings.ReplaceAll(one, "\n", "\r\n"), []int{5}, true, 31},
+		"one is dead, in two lists":  {section("INCOMPLETE", "31") + section("DEAD", "31"), one, []int{5}, true, 31},
+		"two are dead":               {section("DEAD", "31", "32"), two, []int{2, 5}, true, -1},
+		"one of two dead is missing": {section("DEAD", "31", "32"), one, []int{5}, true, -1},
+		"one of two is dead":         {section("INCOMPLETE", "31") + section("DEAD", "32"), two, []int{2, 5}, false, -1},
+		"more than are dead":         {section("DEAD", "31"), two, []int{2, 5}, false, -1},
+		"a span":                     {"", three, []int{1, 2, 5}, false, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prose(t, rastest.Report(8, tc.job+"#0-0 (ab) INCOMPLETE\n"+tc.lines, ""))
+			assert.False(t, s.Cut())
+			require.Len(t, s.Comms, 1)
+			require.Len(t, s.Comms[0].Missing, len(tc.ranks))
+			for i, m := range s.Comms[0].Missing {
+				assert.Equal(t, tc.ranks[i], m.Rank)
+				assert.True(t, m.Unresponsive)
+				assert.Equal(t, tc.dead, m.ConsideredDead)
+				assert.Equal(t, tc.pid, m.PID)
+				if tc.pid >= 0 {
+					assert.Equal(t, "process 31 on n1, GPU 3", m.Text())
+				}
+			}
+		})
+	}
+	_, err := ParseAnswers(strings.NewReader(rastest.Report(8, "#0-0 (ab) INCOMPLETE\n  The missing rank: 8\n", "")), 1<<20)
+	assert.ErrorContains(t, err, `got rank "8"; want 0 to 7`)
+}
+
+func TestParseAnswers_DeadProcesses_WithoutCommunicators(t *testing.T) {
+	report := rastest.Report(8, "DEAD\n  2 job processes are considered dead (unreachable via the RAS network)\n"+
+		"  Process 31 on node n1 managing GPU 3\n  Process 32 on node fd00::2 managing GPUs 0,1\n\n", "")
+	from, to := strings.Index(report, "Group "), strings.Index(report, "Errors\n===")
+	s := prose(t, report[:from]+"No communicator data collected!\n\n"+report[to:])
+	assert.False(t, s.Cut())
+	assert.True(t, s.Empty())
+	var texts []string
+	for i := range s.Dead {
+		texts = append(texts, s.Dead[i].Text())
+	}
+	assert.Equal(t, []string{"process 31 on n1, GPU 3", "process 32 on fd00::2, GPU 0", "process 32 on fd00::2, GPU 1"}, texts)
+}

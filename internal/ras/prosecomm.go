@@ -40,6 +40,9 @@ func (c *proseComm) line(text string) error {
 	if m := proseRank.FindStringSubmatch(text); m != nil {
 		return c.members(m)
 	}
+	if m := proseMissing.FindStringSubmatch(text); m != nil && c.section == "INCOMPLETE" {
+		return c.members([]string{"", m[1], "", "", "", "", "", ""})
+	}
 	if m := proseFunc.FindStringSubmatch(text); m != nil {
 		c.settle()
 		c.fn = m[1]

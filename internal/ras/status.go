@@ -49,12 +49,16 @@ type Status struct {
 	// Rows are those of prose's table of communicators, and Left how many of them have no member any
 	// more ("NOCOMM").
 	Rows, Left int
+	// Nothing: prose says that it has no communicator's data.
+	Nothing bool
+	// Dead are the processes that prose lists as dead, one entry for each of their GPUs; Rank is -1.
+	Dead []Process
 }
 
 // Cut reports whether an answer in text ends in front of its communicators, or before it says which
 // ranks differ, which its table of communicators announces.
 func (s *Status) Cut() bool {
-	if s.Prose && s.Rows == 0 && len(s.Comms) == 0 {
+	if s.Prose && s.Rows == 0 && len(s.Comms) == 0 && !s.Nothing {
 		return true
 	}
 	return s.Flagged != "" && !slices.ContainsFunc(s.Comms, func(c Comm) bool { return len(c.Ranks)+len(c.Missing)+len(c.Unlisted) > 0 })
