@@ -58,6 +58,9 @@ func (p *proseParser) answered() {
 			m := &c.Missing[i]
 			m.ConsideredDead = m.ConsideredDead || p.dead[seat{host: m.Host, pid: m.PID}]
 		}
+		if c.listed() {
+			delete(p.status.open, c.group)
+		}
 		p.status.Comms = append(p.status.Comms, c.Comm)
 	}
 	p.all = append(p.all, p.status)
@@ -70,7 +73,7 @@ func (p *proseParser) line(text string) error {
 		if len(p.all) >= maxAnswers {
 			return fmt.Errorf("got more than %d answers: %w", maxAnswers, errTooLarge)
 		}
-		p.status = &Status{NCCLVersion: m[1], Prose: true}
+		p.status = &Status{NCCLVersion: m[1], Prose: true, open: map[int]bool{}}
 		p.sizes, p.dead, p.inDead, p.comms = map[int]int{}, map[seat]bool{}, false, map[uint64]*proseComm{}
 		p.gone, p.goneAt = nil, map[seat]int{}
 		return nil
@@ -113,6 +116,7 @@ func (p *proseParser) ofJob(text string) error {
 		}
 		if m[4] != "OK" {
 			p.status.Flagged = m[4]
+			p.status.open[group] = true
 		}
 		return nil
 	}
@@ -153,7 +157,7 @@ func (p *proseParser) enter(m []string) error {
 		if len(p.order) >= maxComms {
 			return fmt.Errorf("got more than %d communicators: %w", maxComms, errTooLarge)
 		}
-		c = &proseComm{Comm: Comm{Hash: hash, Size: size}, at: map[int]int{}, away: map[int]int{}, budget: &p.ranks}
+		c = &proseComm{Comm: Comm{Hash: hash, Size: size}, group: atoi(m[1]), at: map[int]int{}, away: map[int]int{}, budget: &p.ranks}
 		p.comms[hash] = c
 		p.order = append(p.order, c)
 	}

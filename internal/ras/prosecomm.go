@@ -12,6 +12,7 @@ import (
 // proseComm is a communicator while what is said of it is read.
 type proseComm struct {
 	Comm
+	group    int
 	at, away map[int]int // of a rank in Ranks, and in Missing
 	budget   *int        // ranks of all communicators
 	section  string      // INCOMPLETE, ERROR or MISMATCH

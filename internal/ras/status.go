@@ -53,6 +53,8 @@ type Status struct {
 	Nothing bool
 	// Dead are the processes that prose lists as dead, one entry for each of their GPUs; Rank is -1.
 	Dead []Process
+
+	open map[int]bool // groups of prose's table that differ, and of which no communicator is listed
 }
 
 // Cut reports whether an answer in text ends in front of its communicators, or before it says which
@@ -61,8 +63,14 @@ func (s *Status) Cut() bool {
 	if s.Prose && s.Rows == 0 && len(s.Comms) == 0 && !s.Nothing {
 		return true
 	}
-	return s.Flagged != "" && !slices.ContainsFunc(s.Comms, func(c Comm) bool { return len(c.Ranks)+len(c.Missing)+len(c.Unlisted) > 0 })
+	return s.Flagged != "" && !slices.ContainsFunc(s.Comms, func(c Comm) bool { return c.listed() })
 }
+
+// listed reports whether a text says anything of the communicator.
+func (c *Comm) listed() bool { return len(c.Ranks)+len(c.Missing)+len(c.Unlisted) > 0 }
+
+// Whole reports whether a communicator that an answer in text does not list has no difference.
+func (s *Status) Whole() bool { return s.Prose && s.Rows > s.Left && len(s.open) == 0 && !s.Cut() }
 
 // Empty reports whether an answer has no communicator with a member.
 func (s *Status) Empty() bool { return len(s.Comms) == 0 && s.Rows == s.Left }

@@ -106,10 +106,11 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 			base = a.Status
 		}
 	}
+	cleared := cleared(answers)
 	layouts := ras.Layouts(base)
 	parts := make([][]Answer, len(layouts)) // of each layout: what the answers say of it
 	for i := range answers {
-		for k, s := range ras.Divide(layouts, answers[i].Status) {
+		for k, s := range ras.Divide(layouts, without(answers[i].Status, cleared)) {
 			if len(s.Comms) > 0 {
 				a := answers[i]
 				a.Status = s
@@ -119,6 +120,9 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 	}
 	given := counted(answers)
 	for i, l := range layouts {
+		if len(parts[i]) == 0 {
+			continue
+		}
 		h := given
 		h.Report, h.Remarks = o.layout(l, parts[i])
 		out = append(out, h)
@@ -130,14 +134,15 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 	if !found && len(out) > 1 {
 		out = out[:1]
 	}
-	if len(layouts) == 0 {
+	if len(out) == 0 {
 		a := o.analyzer(&ras.Job{Name: o.name(answers), ID: o.name(answers)})
 		h := given
 		h.Report = a.Conclude(0)
 		out = append(out, h)
 	}
-	texts := unlisted(base)
+	texts := unlisted(without(base, cleared))
 	for i := range out {
+		sayCleared(&out[i], cleared)
 		sayUnlisted(&out[i], texts)
 		nothingListed(&out[i], answers)
 	}

@@ -248,7 +248,7 @@ func TestJudge_SeveralAnswersThatDoNotCompare_AreNamed(t *testing.T) {
 		},
 		"one without a difference": {
 			[]Answer{answer("d/a.txt", text(t, 2, "9"), 0), answer("d/b.txt", lacking(t, ""), 10*time.Second)},
-			[]string{"a.txt alone", "b.txt: lists no communicator"},
+			[]string{"ranks differed in a.txt, and no longer do in b.txt"},
 		},
 		"an incomplete and a cut one": {
 			[]Answer{answer("d/a.txt", lacking(t, "silent"), 0), answer("d/b.txt", lacking(t, "cut"), 10*time.Second)},
