@@ -199,7 +199,7 @@ func (w *world) deadByCounts() (found []countRoot, waiting [][]int32) {
 			victims = append(victims, int32(i))
 		}
 	}
-	if len(victims) == 0 {
+	if len(to.ranks) == 0 || len(victims) == 0 && !w.a.saved.is { // a saved text does not list who answers
 		return nil, nil
 	}
 	to.class, to.confidence = model.ClassProcessDead, sureOne

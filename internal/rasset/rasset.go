@@ -137,12 +137,15 @@ func (o *Options) judge(answers []Answer) (out []dumpset.Hang) {
 	if len(out) == 0 {
 		a := o.analyzer(&ras.Job{Name: o.name(answers), ID: o.name(answers)})
 		h := given
-		h.Report = a.Conclude(0)
+		if h.Report = o.deadAlone(answers); h.Report == nil {
+			h.Report = a.Conclude(0)
+		}
 		out = append(out, h)
 	}
 	texts := unlisted(without(base, cleared))
 	for i := range out {
 		sayCleared(&out[i], cleared)
+		sayDead(&out[i], answers)
 		sayUnlisted(&out[i], texts)
 		nothingListed(&out[i], answers)
 	}
@@ -164,7 +167,7 @@ func nothingListed(h *dumpset.Hang, answers []Answer) {
 		h.Remarks = append(h.Remarks, strings.ToUpper(why[:1])+why[1:]+".")
 	case len(cut) > 0:
 		h.Verdict, h.MayRun = desync.Undecided, why
-	case none:
+	case none && len(h.Roots) == 0:
 		h.Verdict = desync.Undecided
 		h.MayRun = fmt.Sprintf("NCCL's RAS lists no communicator that has a member in %s: ask the port of a job that has made one (ncclras -v -p PORT)", answers[0].text())
 	}
