@@ -2,70 +2,93 @@
 
 package ras
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// lost is one GPU of a process that an answer in text lists as dead, or as one that does not answer.
+// maxGPUs bounds the GPUs of one process that is gone.
+const maxGPUs = 64
+
+// lost is a process that an answer in text lists as dead, or as one that does not answer.
 type lost struct {
-	Process
+	gpus []int
 	dead bool
 }
 
-// lose notes a process of such a list: one entry for each of its GPUs.
-func (p *proseParser) lose(pid int, host, gpus string) {
-	for gpu := range strings.SplitSeq(gpus, ",") {
+// process is its process with one of its GPUs.
+func (l *lost) process(at seat, gpu int) Process {
+	return Process{Rank: -1, Host: at.host, PID: at.pid, CUDADev: gpu}
+}
+
+// lose notes a process of such a list, with its GPUs.
+func (p *proseParser) lose(at seat, gpus string) {
+	l := p.gone[at]
+	if l == nil {
 		if len(p.gone) >= maxRanks {
 			return
 		}
-		process := Process{Rank: -1, Host: host, PID: pid, CUDADev: atoi(gpu)}
-		at, _ := process.seat()
-		i, twice := p.goneAt[at]
-		if !twice {
-			i = len(p.gone)
-			p.goneAt[at] = i
-			p.gone = append(p.gone, lost{Process: process})
+		l = &lost{}
+		p.gone[at] = l
+	}
+	if p.inDead && !l.dead {
+		l.dead = true
+		p.living -= len(l.gpus)
+		for _, gpu := range l.gpus {
+			p.status.Dead = append(p.status.Dead, l.process(at, gpu))
 		}
-		if p.inDead && !p.gone[i].dead {
-			p.gone[i].dead = true
-			p.status.Dead = append(p.status.Dead, process)
+	}
+	for text := range strings.SplitSeq(gpus, ",") {
+		gpu := atoi(text)
+		if len(l.gpus) >= maxGPUs || slices.Contains(l.gpus, gpu) {
+			continue
+		}
+		l.gpus = append(l.gpus, gpu)
+		p.goneGPUs++
+		if l.dead {
+			p.status.Dead = append(p.status.Dead, l.process(at, gpu))
+		} else {
+			p.living++
 		}
 	}
 }
 
-// attribute says of members that the answer lists by their ranks alone whether they are dead. A member
-// that does not answer is one of the processes that are gone: where there is one of each, it is that one.
+// attribute says which members are dead. One that the answer lists by its rank alone is one of the
+// processes that are gone and that no other member has: where there is one of each, it is that one.
 func (p *proseParser) attribute(c *proseComm) {
-	gone, living := p.goneBeside(c), false
-	for i := range gone {
-		living = living || !gone[i].dead
-	}
+	gone, living, named := p.goneGPUs, p.living, map[seat]bool{}
 	var unnamed []*MissingRank
 	for i := range c.Missing {
-		if m := &c.Missing[i]; m.Unresponsive && m.PID < 0 {
+		m := &c.Missing[i]
+		at := seat{host: m.Host, pid: m.PID}
+		switch l := p.gone[at]; {
+		case m.PID < 0 && m.Unresponsive:
 			unnamed = append(unnamed, m)
+		case l == nil:
+		default:
+			m.ConsideredDead = l.dead
+			if named[at] {
+				continue
+			}
+			named[at] = true
+			gone -= len(l.gpus)
+			if !l.dead {
+				living -= len(l.gpus)
+			}
 		}
 	}
-	if len(unnamed) == 0 || len(unnamed) > len(gone) {
+	if len(unnamed) > gone {
 		return
 	}
 	for _, m := range unnamed {
-		m.ConsideredDead = m.ConsideredDead || !living
+		m.ConsideredDead = living == 0
 	}
-	if len(unnamed) == 1 && len(gone) == 1 {
-		m := unnamed[0]
-		m.Host, m.PID, m.CUDADev = gone[0].Host, gone[0].PID, gone[0].CUDADev
+	if len(unnamed) != 1 || gone != 1 {
+		return
 	}
-}
-
-// goneBeside are the GPUs that are gone and that no member which the answer names has.
-func (p *proseParser) goneBeside(c *proseComm) (rest []lost) {
-	named := map[seat]bool{}
-	for i := range c.Missing {
-		named[seat{host: c.Missing[i].Host, pid: c.Missing[i].PID}] = true
-	}
-	for _, l := range p.gone {
-		if !named[seat{host: l.Host, pid: l.PID}] {
-			rest = append(rest, l)
+	for at, l := range p.gone {
+		if !named[at] && len(l.gpus) == 1 {
+			unnamed[0].Host, unnamed[0].PID, unnamed[0].CUDADev = at.host, at.pid, l.gpus[0]
 		}
 	}
-	return rest
 }

@@ -35,11 +35,11 @@ type proseParser struct {
 	all    []*Status
 	status *Status
 	sizes  map[int]int // by group of communicators
-	dead   map[seat]bool
-	gone   []lost
-	goneAt map[seat]int
 	inDead bool
 	ranks  int
+
+	gone             map[seat]*lost // by host and pid
+	goneGPUs, living int            // GPUs of all, and of those that are not dead
 
 	comm  *proseComm
 	comms map[uint64]*proseComm
@@ -54,10 +54,6 @@ func (p *proseParser) answered() {
 	p.leave()
 	for _, c := range p.order {
 		p.attribute(c)
-		for i := range c.Missing {
-			m := &c.Missing[i]
-			m.ConsideredDead = m.ConsideredDead || p.dead[seat{host: m.Host, pid: m.PID}]
-		}
 		if c.listed() {
 			delete(p.status.open, c.group)
 		}
@@ -74,8 +70,8 @@ func (p *proseParser) line(text string) error {
 			return fmt.Errorf("got more than %d answers: %w", maxAnswers, errTooLarge)
 		}
 		p.status = &Status{NCCLVersion: m[1], Prose: true, open: map[int]bool{}}
-		p.sizes, p.dead, p.inDead, p.comms = map[int]int{}, map[seat]bool{}, false, map[uint64]*proseComm{}
-		p.gone, p.goneAt = nil, map[seat]int{}
+		p.sizes, p.inDead, p.comms = map[int]int{}, false, map[uint64]*proseComm{}
+		p.gone, p.goneGPUs, p.living = map[seat]*lost{}, 0, 0
 		return nil
 	}
 	if p.status == nil || text == "" {
@@ -124,11 +120,8 @@ func (p *proseParser) ofJob(text string) error {
 		p.status.GPUs = atoi(m[2])
 		return nil
 	}
-	if m := proseProcess.FindStringSubmatch(text); m != nil && len(p.dead) < maxRanks {
-		if p.inDead {
-			p.dead[seat{host: m[2], pid: atoi(m[1])}] = true
-		}
-		p.lose(atoi(m[1]), m[2], m[3])
+	if m := proseProcess.FindStringSubmatch(text); m != nil {
+		p.lose(seat{host: m[2], pid: atoi(m[1])}, m[3])
 		return nil
 	}
 	p.timeouts(text)
