@@ -6,8 +6,9 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // inspectorKey is in the first line of every log of NCCL Inspector.
@@ -28,7 +29,7 @@ func elsewhere(path string, info fs.FileInfo) string {
 
 // begins reports whether a file has the text in its first few KiB.
 func begins(path, text string) bool {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,12 +30,34 @@ func TestAnalyzeAPipe(t *testing.T) {
 	for _, paths := range [][]string{{dir}, files} {
 		status, stdout, _ := call(append([]string{"analyze"}, paths...)...)
 		assert.Equal(t, exitFindings, status)
-		assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "nccl_trace_rank_3: read dump: got mode prw-------; want a regular file")
+		assert.Contains(t, strings.Join(strings.Fields(stdout), " "), "nccl_trace_rank_3: read dump: got a named pipe; want a regular file")
 		assert.Contains(t, stdout, "unreadable: 3")
 	}
 	status, _, stderr := call("analyze", pipe)
 	assert.Equal(t, exitUnusable, status)
 	assert.Contains(t, stderr, "want a regular file")
+}
+
+// A pipe under the name of a log is not opened either, alone, in its folder or beside a log, and is reported.
+func TestAnalyze_PipeNamedAsALog_IsRefused(t *testing.T) {
+	alone, beside := t.TempDir(), t.TempDir()
+	for _, dir := range []string{alone, beside} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "rank_0.log"), 0o600))
+	}
+	putFile(t, timedOut(1), beside, "rank_1.log")
+	for _, path := range []string{alone, filepath.Join(alone, "rank_0.log"), beside} {
+		done := make(chan string, 1)
+		go func() {
+			_, stdout, stderr := call("analyze", path)
+			done <- strings.Join(strings.Fields(stdout+stderr), " ")
+		}()
+		select {
+		case text := <-done:
+			assert.Contains(t, text, "rank_0.log: tell format: got a named pipe; want a regular file")
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "analyze waits for a writer of the pipe")
+		}
+	}
 }
 
 // A folder, or a link that leads nowhere, under the name of a dump is one that can not be read.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // input is one file to analyse.
@@ -160,6 +161,8 @@ func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
 	switch {
 	case errors.Is(err, sniff.ErrNoAnswer):
 		in.problems.add(path, -1, fmt.Errorf("tell format: %w", err))
+	case !info.Mode().IsRegular():
+		in.problems.add(path, -1, fmt.Errorf("tell format: %w", err))
 	case named && !tracelike(path) && info.Mode().IsRegular() && info.Size() > 0 && sniff.IsText(path):
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s; a log without such lines is read together with one that has them", sniff.Accepted), elsewhere(path, info)))
 	case err != nil && (named || tracelike(path)):
@@ -185,7 +188,7 @@ func orElse(err error, other string) error {
 
 func tellFormat(path string, mode fs.FileMode) (sniff.Format, error) {
 	if !mode.IsRegular() {
-		return sniff.Unknown, fmt.Errorf("open file: got mode %s; want a regular file", mode)
+		return sniff.Unknown, fmt.Errorf("got %s; want a regular file", regular.Kind(mode))
 	}
 	return sniff.File(path)
 }

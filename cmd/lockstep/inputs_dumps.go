@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // strangeFile is a file whose name is one of a dump, and whose content is none: a writer
@@ -102,7 +103,7 @@ func damagedDump(path string) bool {
 
 // startsWith reports whether b is a file's first byte.
 func startsWith(path string, b byte) bool {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
@@ -198,7 +199,7 @@ func openFolder(dir string) (*ckpt.Dir, error) {
 	case info.Mode().IsRegular():
 		return nil, errors.New("got a file; want the folder that holds it")
 	case !info.IsDir():
-		return nil, fmt.Errorf("got a file of mode %s; want a folder", info.Mode())
+		return nil, fmt.Errorf("got %s; want a folder", regular.Kind(info.Mode()))
 	}
 	return ckpt.OpenDir(dir)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/rankstate"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // item is one file and what is kept of it.
@@ -69,7 +70,7 @@ func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
 		return
 	}
 	if !info.Mode().IsRegular() { // a pipe would be waited for
-		it.err = fmt.Errorf("read dump: got mode %s; want a regular file", info.Mode())
+		it.err = fmt.Errorf("read dump: got %s; want a regular file", regular.Kind(info.Mode()))
 		return
 	}
 	if it.part == 0 { // the size is that of the file once

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // LibraryFolders may have the driver's libraries, below the root: those of Debian's packages,
@@ -207,7 +208,7 @@ func read(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read version: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("read %s: got %v; want a regular file", path, info.Mode().Type())
+		return nil, fmt.Errorf("read %s: got %s; want a regular file", path, regular.Kind(info.Mode()))
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {

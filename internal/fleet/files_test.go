@@ -90,7 +90,7 @@ func TestWhatIsNoVersionIsAProblem(t *testing.T) {
 		"read " + n.Sys + `/class/infiniband/mlx5_0/fw_ver: got "28\x1b[2J"; want one line of visible ASCII`,
 	}, r.Problems)
 	n = newNode(t).write("proc/sys/kernel/osrelease/x", "a folder in place of a file")
-	assert.Equal(t, []string{"read " + n.Proc + "/sys/kernel/osrelease: got d---------; want a regular file"}, n.Read().Problems)
+	assert.Equal(t, []string{"read " + n.Proc + "/sys/kernel/osrelease: got a folder; want a regular file"}, n.Read().Problems)
 }
 
 func TestManyUnitsAreLeftOutAndCounted(t *testing.T) {

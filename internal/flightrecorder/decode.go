@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lockstep-otel/lockstep/internal/pickle"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // ErrEmpty says that there is nothing in a file: its writer had not begun, or died.
@@ -85,7 +85,7 @@ func ReadAll(path string, o Options) ([]Gathered, error) {
 
 // content returns what a file holds, uncompressed, and a hash of the file.
 func content(path string, o Options) (data []byte, sum uint64, err error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open dump: %w", err)
 	}

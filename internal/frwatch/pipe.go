@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // PipeSuffix ends the names of the pipes through which PyTorch takes requests for dumps:
@@ -62,7 +64,7 @@ func request(path string) error {
 	case err != nil:
 		return fmt.Errorf("open pipe: %w", err)
 	case info.Mode().Type() != os.ModeNamedPipe:
-		return fmt.Errorf("open pipe %s: got %v; want a named pipe", path, info.Mode())
+		return fmt.Errorf("open pipe %s: got %s; want a named pipe", path, regular.Kind(info.Mode()))
 	}
 	if err := writeNow(f, []byte{'1'}); err != nil {
 		return fmt.Errorf("write to pipe %s: %w", path, err)

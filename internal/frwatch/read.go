@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // Faults of a file that is not read.
@@ -31,7 +33,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open dump: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("open dump %s: got %v: %w", path, info.Mode().Type(), ErrNotRegular)
+		return nil, fmt.Errorf("open dump %s: got %s: %w", path, regular.Kind(info.Mode()), ErrNotRegular)
 	case info.Size() > limit:
 		return nil, fmt.Errorf("read dump %s: got %d bytes; want at most %d: %w", path, info.Size(), limit, ErrTooLarge)
 	}

@@ -5,7 +5,9 @@
 package regular
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -20,9 +22,9 @@ func Open(path string) (*os.File, error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = fmt.Errorf("open %s: got %v; want a regular file", path, info.Mode().Type())
+		err = refuse(path, fmt.Errorf("got %s; want a regular file", Kind(info.Mode())))
 	case ofKernel(f):
-		err = fmt.Errorf("open %s: got a file of the kernel; want a regular file on a disk", path)
+		err = refuse(path, errors.New("got a file of the kernel; want a regular file on a disk"))
 	}
 	if err != nil {
 		_ = f.Close() // nothing was written
@@ -30,3 +32,6 @@ func Open(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// refuse makes the error that the operating system would give.
+func refuse(path string, why error) error { return &fs.PathError{Op: "open", Path: path, Err: why} }

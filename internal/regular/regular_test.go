@@ -6,6 +6,7 @@ package regular
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -48,9 +49,11 @@ func TestOpen_AnythingElse_IsRefused(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	require.NoError(t, os.Symlink(os.DevNull, device))
 	require.NoError(t, os.Symlink(loop, loop))
-	for _, path := range []string{pipe, device, dir} {
+	for path, kind := range map[string]string{pipe: "a named pipe", device: "a device", dir: "a folder"} {
 		_, err := Open(path)
-		assert.ErrorContains(t, err, "want a regular file", path)
+		assert.EqualError(t, err, "open "+path+": got "+kind+"; want a regular file")
+		var of *fs.PathError
+		require.ErrorAs(t, err, &of, "callers drop the path of an error")
 	}
 	_, err := Open(loop)
 	require.ErrorIs(t, err, syscall.ELOOP)

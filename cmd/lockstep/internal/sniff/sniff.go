@@ -11,13 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
+	"github.com/lockstep-otel/lockstep/internal/regular"
 )
 
 // Format is what a file's content says that it is.
@@ -100,7 +100,7 @@ func (c closers) Close() (err error) {
 // Open opens a file, uncompressed where it is gzip or zstd. The wrap sees the
 // bytes as stored.
 func Open(path string, wrap func(io.Reader) io.Reader) (io.Reader, io.Closer, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open file: %w", err)
 	}
