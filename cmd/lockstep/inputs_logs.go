@@ -53,6 +53,7 @@ func (in *inputs) companions() {
 		in.files = append(in.files, input{path: f.path, size: f.size, format: sniff.RankLog})
 		return true
 	}
+	in.laterAttempts()
 	in.strange = slices.DeleteFunc(in.strange, take)
 	in.plain = slices.DeleteFunc(in.plain, take)
 	in.plain = slices.DeleteFunc(in.plain, func(f strangeFile) bool {
@@ -61,6 +62,28 @@ func (in *inputs) companions() {
 			in.files = append(in.files, input{path: f.path, size: f.size, format: sniff.RankLog})
 		}
 		return launcher
+	})
+}
+
+// laterAttempts takes the logs of attempts behind those that have lines of the watchdog: an attempt that
+// runs well has none.
+func (in *inputs) laterAttempts() {
+	first := map[string]int64{}
+	for _, f := range in.files {
+		if dir, n, ok := ranklog.Attempt(f.path); ok && f.format == sniff.RankLog {
+			if old, seen := first[dir]; !seen || n < old {
+				first[dir] = n
+			}
+		}
+	}
+	in.plain = slices.DeleteFunc(in.plain, func(f strangeFile) bool {
+		dir, n, ok := ranklog.Attempt(f.path)
+		earliest, seen := first[dir]
+		later := ok && seen && n > earliest && !f.folder
+		if later {
+			in.files = append(in.files, input{path: f.path, size: f.size, format: sniff.RankLog})
+		}
+		return later
 	})
 }
 

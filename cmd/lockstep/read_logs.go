@@ -30,7 +30,9 @@ func (logReader) format() sniff.Format { return sniff.RankLog }
 
 func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 	set := ranklog.NewSet()
-	sorted, names := ranklog.InOrder(lastAttempts(files, to), func(f input) string { return f.path })
+	last, left := lastAttempts(files)
+	to.skipped += len(files) - len(last)
+	sorted, names := ranklog.InOrder(last, func(f input) string { return f.path })
 	for _, f := range sorted {
 		if ctx.Err() != nil {
 			return
@@ -46,6 +48,7 @@ func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 		to.files++
 		to.bytes += f.size
 	}
+	defer r.noteLeftOut(ctx, left, to)
 	switch {
 	case r.job != "":
 		r.judge(r.job, set, to)
@@ -119,26 +122,6 @@ func (r logReader) fileOf(path string, names ranklog.Names) ranklog.File {
 	return f
 }
 
-// lastAttempts leaves out the logs of earlier attempts of a job, which torchrun keeps in folders of
-// their own.
-func lastAttempts(files []input, to *analysis) (out []input) {
-	last := map[string]int64{}
-	for _, f := range files {
-		if dir, n, ok := ranklog.Attempt(f.path); ok {
-			last[dir] = max(last[dir], n)
-		}
-	}
-	for _, f := range files {
-		dir, n, ok := ranklog.Attempt(f.path)
-		if ok && n != last[dir] {
-			to.skipped++
-			continue
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
 // deadByLogs are ranks that ended, by their logs. Of logs of several jobs none is taken, since dumps do
 // not say of which of them they are. Beside dumps an error that may be a result of another's end is no
 // proof.
@@ -193,7 +176,7 @@ func (a *analysis) concludeLogs() {
 
 // hangOf is the report on a job by its logs.
 func hangOf(l *ranklog.Result) dumpset.Hang {
-	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: earlierLives(l), Unplaced: len(l.Unknown)}
+	return dumpset.Hang{Report: l.Report, Logs: true, Incidents: 1, Files: l.Files, Entries: l.Waiting, Remarks: slices.Concat(l.Remarks, earlierLives(l)), Unplaced: len(l.Unknown)}
 }
 
 // earlierLives says how lives of a job before the last one ended.

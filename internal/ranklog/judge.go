@@ -31,6 +31,8 @@ type Result struct {
 	Files  int
 	// Unknown are the files with lines of the watchdog whose rank is not known.
 	Unknown []string
+	// Remarks are what is known beside the report, in sentences.
+	Remarks []string
 	// Earlier says how earlier lives of the job ended, which the logs have, too; empty: they have none.
 	Earlier string
 }
