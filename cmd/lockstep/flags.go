@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp/syntax"
@@ -43,12 +44,21 @@ func somePaths(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// patternFaults are frequent faults of regular expressions.
+var patternFaults = map[syntax.ErrorCode]string{
+	syntax.ErrMissingParen:          "a ( is not closed",
+	syntax.ErrUnexpectedParen:       "a ) closes nothing",
+	syntax.ErrMissingBracket:        "a [ is not closed",
+	syntax.ErrMissingRepeatArgument: "nothing in front of a *, + or ? that it repeats",
+	syntax.ErrTrailingBackslash:     "nothing behind the last \\",
+}
+
 // patternError says what is wrong with a regular expression.
 func patternError(text string, err error) error {
 	why := err.Error()
 	var at *syntax.Error
 	if errors.As(err, &at) {
-		why = at.Code.String()
+		why = cmp.Or(patternFaults[at.Code], at.Code.String())
 	}
 	return fmt.Errorf("got %q; want a regular expression: %s", text, why)
 }

@@ -52,6 +52,10 @@ func discover(paths []string, p *problems) *inputs {
 }
 
 func (in *inputs) addPath(path string) {
+	if path == "" {
+		in.problems.add(`""`, -1, errors.New("find path: got an empty path; want a file, a folder or a pattern"))
+		return
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
@@ -76,7 +80,10 @@ func bare(err error) error {
 
 func (in *inputs) addGlob(pattern string) {
 	matches, err := filepath.Glob(pattern)
-	if err == nil && len(matches) == 0 {
+	switch {
+	case errors.Is(err, filepath.ErrBadPattern):
+		err = errors.New(`got a [ without its ], or a \ at the end; want a path, or a pattern of *, ? and [a-z]`)
+	case err == nil && len(matches) == 0:
 		err = errors.New("got no match; want at least one file")
 	}
 	if err != nil {

@@ -61,6 +61,20 @@ func TestWhatOthersReadIsPointedTo(t *testing.T) {
 	}
 }
 
+func TestDiscover_PathsThatNameNothing_SayWhatIsAccepted(t *testing.T) {
+	for path, want := range map[string]string{
+		"":      `"": find path: got an empty path; want a file, a folder or a pattern`,
+		"[a":    "[a: match pattern: got a [ without its ], or a \\ at the end; want a path, or a pattern of *, ? and [a-z]",
+		"no*no": "no*no: match pattern: got no match; want at least one file",
+	} {
+		var p problems
+		discover([]string{path}, &p)
+		require.Len(t, p.list, 1)
+		assert.Equal(t, want, p.list[0].File+": "+p.list[0].What)
+		assert.EqualValues(t, 1, p.refused, "an argument that is not read is refused")
+	}
+}
+
 func TestProblemsAreBounded(t *testing.T) {
 	var p problems
 	for range maxProblems + 7 {
