@@ -24,6 +24,8 @@ const (
 	maxBareDepth = 3 // folders within each other that are looked into for files
 	maxBelow     = 4 // folders with saves that are named
 	maxNamed     = 4 // entries of a folder without saves that are named
+
+	maxBareFolders = 2048 // folders read until a folder is not empty: on a disk over the network each takes milliseconds
 )
 
 // isBare reports whether a folder has nothing in it but what file systems, file browsers and tools put there, and
@@ -37,7 +39,7 @@ func (s *scan) isBare(f *folder, depth int) bool {
 		case e.IsDir() && slices.Contains(fileSystems, name), slices.Contains(browsers, strings.ToLower(name)):
 			continue
 		case strings.HasPrefix(name, "."):
-			if !s.isTools(f, e) {
+			if !s.isTools(f, e, maxStateDepth) {
 				return false
 			}
 			continue
@@ -53,21 +55,24 @@ func (s *scan) isBare(f *folder, depth int) bool {
 }
 
 // isTools reports whether a hidden entry is a tool's own: neither state of a job by its name, as a copy or a save that is
-// under way may be, nor a folder with state or saves in it. What may lead elsewhere is none.
-func (s *scan) isTools(f *folder, e fs.DirEntry) bool {
-	if !e.IsDir() && !e.Type().IsRegular() || isHiddenState(e.Name()) {
+// under way may be, nor a folder with state or saves in it. What is not looked at is none: a link, which may lead
+// elsewhere, and what lies deeper than depth.
+func (s *scan) isTools(f *folder, e fs.DirEntry, depth int) bool {
+	switch {
+	case !e.IsDir() && !e.Type().IsRegular(), isHiddenState(e.Name()):
 		return false
-	}
-	if !e.IsDir() {
+	case !e.IsDir():
 		return true
+	case depth == 0, s.root.Counts.Folders >= maxBareFolders:
+		return false
 	}
 	sub, err := s.folder(f.join(e.Name()))
 	return err == nil && !sub.cut && !s.holdsSaves(sub, e.Name()) &&
-		!slices.ContainsFunc(sub.entries, func(e fs.DirEntry) bool { return isJobState(e.Name()) || isSafetensors(e) })
+		!slices.ContainsFunc(sub.entries, func(e fs.DirEntry) bool { return !s.isTools(sub, e, depth-1) })
 }
 
-// isHiddenState reports whether a hidden name is that of state of a job: DCP's and OLMo-core's metadata, or with a dot
-// before it, as rsync and others call what they have not finished.
+// isHiddenState reports whether a name, of what is hidden or lies in a hidden folder, is that of state of a job: DCP's
+// and OLMo-core's metadata, or a name with a dot before it, as rsync and others call what they have not finished.
 func isHiddenState(name string) bool {
 	bare := strings.TrimLeft(name, ".")
 	whole := strings.TrimSuffix(bare, path.Ext(bare)) // without rsync's random end

@@ -400,6 +400,15 @@ func TestInputReadInPart(t *testing.T) {
 	}
 }
 
+// manyFolders is a hidden folder with n empty folders in it.
+func manyFolders(n int) fs.FS {
+	of := fstest.MapFS{}
+	for i := range n {
+		of[fmt.Sprintf(".git/%04d", i)] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
+	}
+	return of
+}
+
 // An empty folder is a first start where the caller says so; one with anything in it is not.
 func TestEmptyFolders(t *testing.T) {
 	lostAndFound := fstest.MapFS{"lost+found": {Mode: fs.ModeDir | 0o700}}
@@ -416,6 +425,18 @@ func TestEmptyFolders(t *testing.T) {
 		"what a crash left":      {[]fs.FS{fstest.MapFS{"latest": text("")}}, false},
 		"one of two":             {[]fs.FS{fstest.MapFS{}, fstest.MapFS{"step-100/.metadata": text("x")}}, false},
 		"that can not be listed": {[]fs.FS{unreadable{fstest.MapFS{}, "."}}, false},
+		"a tool's own":           {[]fs.FS{fstest.MapFS{".git/objects/pack/x": text("x"), ".hydra/config.yaml": text("x")}}, true},
+		"a hidden save":          {[]fs.FS{fstest.MapFS{".staging/optimizer.pt": text("x")}}, false},
+		"of a node":              {[]fs.FS{fstest.MapFS{".staging/node0/optimizer.pt": text("x")}}, false},
+		"of a node, hidden":      {[]fs.FS{fstest.MapFS{".staging/.node0/optimizer.pt": text("x")}}, false},
+		"a hidden model":         {[]fs.FS{fstest.MapFS{".staging/model.safetensors": text("x")}}, false},
+		"two folders down":       {[]fs.FS{fstest.MapFS{".staging/a/b/model.safetensors": text("x")}}, false},
+		"being copied":           {[]fs.FS{fstest.MapFS{".staging/a/.optimizer.pt.Xy12Zq": text("x")}}, false},
+		"of a layout":            {[]fs.FS{fstest.MapFS{".staging/a/100/manifest.ocdbt": text("x"), ".staging/a/100/_CHECKPOINT_METADATA": text("{}")}}, false},
+		"too deep to look at":    {[]fs.FS{fstest.MapFS{".staging/a/b/c/notes.txt": text("x")}}, false},
+		"a link in a hidden":     {[]fs.FS{fstest.MapFS{".staging/node0": {Mode: fs.ModeSymlink, Data: []byte("/elsewhere")}}}, false},
+		"much in a hidden":       {[]fs.FS{manyFolders(1100)}, false},
+		"less in a hidden":       {[]fs.FS{manyFolders(256)}, true}, // as git's objects
 	} {
 		t.Run(name, func(t *testing.T) {
 			var places []preflight.Place
