@@ -115,6 +115,9 @@ func (n *dcpNames) parts(fqn string) []string {
 	return parts
 }
 
+// maxKeysBefore bounds the keys before the name of a parameter: a file may have a name of a million parts.
+const maxKeysBefore = 32
+
 // covered is the parameter that a name is the state of: K.PARAMETER.exp_avg, or beside the key of a model
 // momentum.PARAMETER; "" where it is of none.
 func (n *dcpNames) covered(parts []string) string {
@@ -123,10 +126,12 @@ func (n *dcpNames) covered(parts []string) string {
 		return ""
 	}
 	if slices.Contains(parameterStates, parts[last]) {
-		for i := range parts[:last] {
-			if name := strings.Join(parts[i:last], "."); n.params[name] {
+		name := strings.Join(parts[:last], ".")
+		for _, key := range parts[:min(last, maxKeysBefore)] {
+			if n.params[name] {
 				return name
 			}
+			name = strings.TrimPrefix(name[len(key):], ".")
 		}
 	}
 	if name := strings.Join(parts[1:], "."); n.keyed && slices.Contains(parameterStates, bareWord(parts[0])) && n.params[name] {
