@@ -40,17 +40,26 @@ type decoder struct {
 	in   *bufio.Reader
 	wide bool // UTF-16; high: the place of the higher byte of a unit
 	high int
-	nuls bool // it left out some
-	some bool // it returned some
-	last rune // the first half of a character of two units; 0: none
+	nuls bool   // it left out some
+	some bool   // it returned some
+	last rune   // the first half of a character of two units; 0: none
+	rest []byte // of a character that found no room
 }
 
 // Read implements io.Reader.
 func (d *decoder) Read(p []byte) (n int, err error) {
 	for n == 0 && err == nil && len(p) > 0 {
-		if d.wide {
+		switch {
+		case len(d.rest) > 0:
+			n = copy(p, d.rest)
+			d.rest = d.rest[n:]
+		case d.wide && len(p) < utf8.UTFMax:
+			var char [utf8.UTFMax]byte
+			n, err = d.units(char[:])
+			d.rest, n = char[:n], 0
+		case d.wide:
 			n, err = d.units(p)
-		} else {
+		default:
 			n, err = d.in.Read(p)
 			n = d.withoutNULs(p[:n])
 		}
@@ -78,11 +87,8 @@ func (d *decoder) withoutNULs(p []byte) int {
 	return n
 }
 
-// units decodes as many units as are there and find room. Room for less than a character is an end.
+// units decodes as many units as are there and find room. p has room for a character.
 func (d *decoder) units(p []byte) (n int, err error) {
-	if len(p) < utf8.UTFMax {
-		return 0, io.ErrShortBuffer
-	}
 	if _, err := d.in.Peek(2); err != nil { // an odd byte at the end is of a unit that is cut
 		return 0, err
 	}
