@@ -55,7 +55,7 @@ func benchState(rank int64, members []int64, now time.Time) *model.RankState {
 			id = fmt.Sprintf("%s/%d", id, from)
 		}
 		state := model.CommState{
-			Comm: model.Comm{ID: id}, Members: members[from : from+size], Scope: model.ScopeCommFunc,
+			Comm: model.Comm{ID: id}, Members: members[from:min(from+size, len(members))], Scope: model.ScopeCommFunc,
 			Frontiers: []model.Frontier{{Func: model.AllReduce, Enqueued: model.Some(int64(6)), Completed: model.Some(int64(6))}},
 		}
 		if c == 0 {
@@ -66,6 +66,50 @@ func benchState(rank int64, members []int64, now time.Time) *model.RankState {
 			s.Ops = append(s.Ops, model.StateOp{Kind: model.KindCollective, Name: model.AllReduce, Comm: c, Seq: 7, Created: enqueued})
 		}
 		s.Comms = append(s.Comms, state)
+	}
+	return s
+}
+
+// BenchmarkTick_HalfFrozen is one look at a job of which every second rank is frozen before it enters
+// what the others wait in.
+func BenchmarkTick_HalfFrozen(b *testing.B) {
+	for _, ranks := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
+			w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
+			members := make([]int64, ranks)
+			for i := range members {
+				members[i] = int64(i)
+			}
+			feed := func() {
+				now = now.Add(2 * time.Second)
+				for i := range ranks {
+					w.AddState(halfFrozen(int64(i), members, now), now)
+				}
+			}
+			feed()
+			now = now.Add(10 * time.Minute)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				feed()
+				b.StartTimer()
+				w.Tick(now)
+			}
+			if w.Stats().Told != maxEpisodes {
+				b.Fatalf("reported %d findings; want %d", w.Stats().Told, maxEpisodes)
+			}
+		})
+	}
+}
+
+func halfFrozen(rank int64, members []int64, now time.Time) *model.RankState {
+	s := benchState(rank, members, now)
+	if rank%2 == 0 {
+		return s
+	}
+	s.Process, s.Silent, s.Ops = model.ProcessFrozen, model.Some(5.0), nil
+	for i := range s.Comms {
+		s.Comms[i].Frontiers[0].Enqueued = model.Some(int64(6))
 	}
 	return s
 }

@@ -30,11 +30,12 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 	}
 	ev := w.gather(j, now)
 	report := w.judgement(j, &ev, now)
+	holding := w.holdupsOf(j, now)
 	found := make(map[*told]bool, len(report.Roots))
 	for i := range report.Roots {
 		f := &report.Roots[i].Finding
 		l := w.look(j, f, standing, now)
-		if l.why == "" && w.heldUp(j, f, now) {
+		if l.why == "" && holding.explain(f) {
 			l.why = "a process is stopped"
 		}
 		if l.why == "" {

@@ -41,13 +41,17 @@ func (w *Watch) stopped(r *rank, now time.Time) *held {
 // tellStopped opens a finding of each process that is held, and closes that of one that goes on.
 func (w *Watch) tellStopped(j *job, now time.Time) {
 	var found []*told
+	var q *queue
 	for _, of := range slices.Sorted(maps.Keys(j.living)) {
 		r := j.ranks[of]
 		if r == nil {
 			continue
 		}
 		if h := w.stopped(r, now); h != nil {
-			found = append(found, w.tellHeld(j, r, h, now))
+			if q == nil {
+				q = w.queueOf(j, now)
+			}
+			found = append(found, w.tellHeld(j, r, h, q, now))
 		}
 	}
 	for _, t := range slices.Clone(j.told) {
@@ -58,27 +62,27 @@ func (w *Watch) tellStopped(j *job, now time.Time) {
 }
 
 // tellHeld opens or updates the finding of one process.
-func (w *Watch) tellHeld(j *job, r *rank, h *held, now time.Time) *told {
+func (w *Watch) tellHeld(j *job, r *rank, h *held, q *queue, now time.Time) *told {
 	f, since := w.heldFinding(j, r, h)
 	at := slices.IndexFunc(j.told, func(t *told) bool { return t.by == byProcess && t.f.Rank == f.Rank })
+	if at < 0 && len(j.told) >= maxEpisodes {
+		w.stats.Withheld++
+		return nil
+	}
 	if at >= 0 { // it knows best since when
 		f.Start = j.told[at].f.Start
 		since = min(since, r.local(h.state, f.Start, now).UnixNano())
 	}
-	waits, longest := w.queueOf(j, now).waitersFor(r, now)
+	waits, longest := q.waitersFor(r, now)
 	waited := min(longest, now.Sub(time.Unix(0, since)))
 	limit := w.limitOfHeld(j)
 	if waited >= limit {
 		f.Severity = model.SeverityError
 	}
-	f.Waiting = waits[:min(len(waits), maxWaiting)]
+	f.Waiting = slices.Clone(waits[:min(len(waits), maxWaiting)])
 	f.WaitingCount = model.Some(int64(len(waits)))
 	f.Evidence = heldEvidence(h.state, f.Time-f.Start, waited, limit)
 	if at < 0 {
-		if len(j.told) >= maxEpisodes {
-			w.stats.Withheld++
-			return nil
-		}
 		f.ID = w.newID(&f)
 		f.Revision, f.Status = 1, model.StatusOpen
 		t := &told{first: now, confirmed: now, sent: now, by: byProcess}
@@ -190,25 +194,35 @@ func (w *Watch) limitOfHeld(j *job) time.Duration {
 	return min(w.limitOf(j, model.PhaseTrain), w.cfg.HeldLimit)
 }
 
-// heldUp reports whether a root may be the effect of a process that is held. A death or a mismatch
-// is not: letting the process go on does not remove it.
-func (w *Watch) heldUp(j *job, f *model.Finding, now time.Time) bool {
-	if ownFault(f.Class) {
-		return false
-	}
+// holdups are the processes that are held, of those with an open finding, and the ranks that wait.
+type holdups struct {
+	ranks []*rank
+	q     *queue // nil: no process is held
+}
+
+func (w *Watch) holdupsOf(j *job, now time.Time) (h holdups) {
 	for _, t := range j.told {
 		if t.by != byProcess {
 			continue
 		}
-		r := j.ranks[t.f.Rank.V]
-		if r == nil || w.stopped(r, now) == nil {
-			continue
-		}
-		if w.queueOf(j, now).explains(r, f) {
-			return true
+		if r := j.ranks[t.f.Rank.V]; r != nil && w.stopped(r, now) != nil {
+			h.ranks = append(h.ranks, r)
 		}
 	}
-	return false
+	if len(h.ranks) > 0 {
+		h.q = w.queueOf(j, now)
+	}
+	return h
+}
+
+// explain reports whether a root may be the effect of a process that is held. A death or a mismatch
+// is not: letting the process go on does not remove it.
+func (h *holdups) explain(f *model.Finding) bool {
+	if h.q == nil || ownFault(f.Class) {
+		return false
+	}
+	a := h.q.accuse(f)
+	return slices.ContainsFunc(h.ranks, func(r *rank) bool { return h.q.explains(r, a) })
 }
 
 // ownFault reports whether a root of this class is a fault whatever other processes do.
