@@ -54,6 +54,14 @@ func stampsOf(d *flightrecorder.Dump) (s stamps) {
 	return s
 }
 
+// sameTo returns how finely the times of copies are equal, and what follows.
+func (s *stamps) sameTo() string {
+	if s.exact {
+		return "to the nanosecond, which those of two processes do not have"
+	}
+	return "to the millisecond, which those of two processes hardly have"
+}
+
 // apart reports whether most times of two dumps differ.
 func (s *stamps) apart(o *stamps) bool {
 	differ := 0
@@ -109,7 +117,7 @@ func (r *run) whoseCopies(taken []*item) (left []*item, absent []model.Absence, 
 		for _, it := range of {
 			ranks[it.rank], out[it] = true, true
 		}
-		what := "the dumps of " + ranksText(ranks) + " are copies of one: their operations have the same times to the nanosecond, which those of two processes do not have"
+		what := "the dumps of " + ranksText(ranks) + " are copies of one: their operations have the same times " + of[0].stamps.sameTo()
 		r.out.Stats.Repeated++
 		r.problem(of[0], what+"; gather the dump of each rank again")
 		texts = append(texts, what)

@@ -209,3 +209,33 @@ func TestRead_EachDumpCopied_KnowsNothing(t *testing.T) {
 	assert.Contains(t, r.Hangs[0].MayRun, "ranks 0-3")
 	assert.Contains(t, r.Hangs[0].MayRun, "ranks 4-7")
 }
+
+// The report names the unit in which the times of copies are equal.
+func TestRead_CopiesInMilliseconds_AreNotCalledEqualToTheNanosecond(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change    func(d []*frwrite.Dump)
+		want, not string
+	}{
+		"exact":                      {func([]*frwrite.Dump) {}, "the same times to the nanosecond", "millisecond"},
+		"whole ms, others finer":     {func(d []*frwrite.Dump) { rounded(d[1]) }, "the same times to the millisecond", "nanosecond"},
+		"whole ms, two others apart": {apartInMilliseconds, "the same times to the millisecond", "nanosecond"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dumps := clocked(4)
+			tc.change(dumps)
+			dumps[2] = dumps[1]
+			r := Read(t.Context(), write(t, t.TempDir(), "rank_", dumps), Options{})
+			assert.Contains(t, problemsOf(r), tc.want)
+			assert.NotContains(t, problemsOf(r), tc.not)
+		})
+	}
+}
+
+func apartInMilliseconds(d []*frwrite.Dump) {
+	for r := range d {
+		for i := range d[r].Entries {
+			d[r].Entries[i].Created += int64(r) * 7_000_000
+		}
+	}
+	rounded(d...)
+}
