@@ -60,6 +60,16 @@ func TestAnalyze_PipeNamedAsALog_IsRefused(t *testing.T) {
 	}
 }
 
+// The pipes of PyTorch's Flight Recorder, which lie beside logs, are no problem.
+func TestDiscover_PipesOfPyTorch_ArePassedOver(t *testing.T) {
+	dir := t.TempDir()
+	putFile(t, timedOut(1), dir, "rank_1.log")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "nccl_trace_rank_0.pipe"), 0o600))
+	var p problems
+	discover([]string{dir}, &p)
+	assert.Empty(t, p.list)
+}
+
 // A folder, or a link that leads nowhere, under the name of a dump is one that can not be read.
 func TestAnalyzeWhatIsNoFile(t *testing.T) {
 	for what, make := range map[string]func(path string) error{

@@ -168,7 +168,7 @@ func (in *inputs) pass(path string, info fs.FileInfo, named bool, err error) {
 	switch {
 	case errors.Is(err, sniff.ErrNoAnswer):
 		in.problems.add(path, -1, fmt.Errorf("tell format: %w", err))
-	case !info.Mode().IsRegular():
+	case !info.Mode().IsRegular() && (named || filepath.Ext(path) != ".pipe"): // PyTorch reads such pipes, and leaves them
 		in.problems.add(path, -1, fmt.Errorf("tell format: %w", err))
 	case named && !tracelike(path) && info.Mode().IsRegular() && info.Size() > 0 && sniff.IsText(path):
 		in.problems.add(path, -1, orElse(fmt.Errorf("tell format: got text without lines of PyTorch's watchdog; want %s; a log without such lines is read together with one that has them", sniff.Accepted), elsewhere(path, info)))
