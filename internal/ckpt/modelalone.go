@@ -9,16 +9,20 @@ import (
 )
 
 // FormatModel is a model alone in a folder that is called as a save, of which the writer is not known: what
-// accelerate's save_model, a model's save_pretrained or a Trainer that was cut off leaves looks the same.
+// accelerate's save_model leaves.
 const FormatModel Format = "model"
 
-const modelAlone = "it is a model alone, of which the writer is not known: it has no trainer_state.json, training_args.bin, optimizer or random states"
+const modelAlone = "it is a model alone, of which the writer is not known: it has no trainer_state.json, training_args.bin, optimizer or random states, and a Trainer that was cut off after its model leaves the same"
 
 // shardOfTorch is one of several files of torch.save with weights.
 var shardOfTorch = regexp.MustCompile(`^pytorch_model-\d+-of-\d+\.bin$`)
 
-// isModelAlone reports whether a folder holds weights, and nothing of a job.
+// isModelAlone reports whether a folder holds weights, and nothing of a job. With the configuration of the model
+// or of an adapter it is what a Trainer writes first.
 func isModelAlone(s *scan, f *folder) bool {
+	if f.has("config.json") || f.has(adapterConfig) {
+		return false
+	}
 	weights := slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool { return isWeights(e.Name()) || isSafetensors(e) })
 	return weights && !slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
 		return isJobState(e.Name()) && !isWeights(e.Name()) || s.isFolder(f, e)
@@ -56,7 +60,7 @@ func saveModelAlone(s *scan, f *folder) bool {
 }
 
 func readModelAlone(b *builder, f *folder) {
-	b.save.WeightsOnly = modelAlone
+	b.save.Unproven = modelAlone
 	h := &hf{builder: b, f: f}
 	h.documents()
 	h.model()

