@@ -38,9 +38,7 @@ func (a *accelerated) countOptimizer(entry string, i int, name string) {
 // countShards notes what the optimizer in a folder of FSDP counts, in the file of each rank.
 func (a *accelerated) countShards(entry string, inner *builder) {
 	id := strings.TrimPrefix(pairOf(entry, "optimizer"), "_0") + ".bin"
-	for _, c := range shardCounters(a.builder, inner, entry) {
-		a.shards[id] = append(a.shards[id], c)
-	}
+	a.shards[id] = append(a.shards[id], shardCounters(a.builder, inner, entry)...)
 }
 
 // countBatches reads how many batches accelerate has counted by the random states of rank 0. A new pass over the

@@ -73,7 +73,7 @@ func (d *deepspeed) model(name string) {
 		if n, ok := z.number("ds_config", "zero_optimization", "stage"); ok {
 			d.stage = n
 		}
-		d.noOptimum = !z.hasState("optimizer")
+		d.noOptimum = !z.hasOptimizer()
 	} else if !d.noOptimum {
 		z.wantOptimizer(z.get("optimizer"))
 	}

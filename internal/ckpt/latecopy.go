@@ -219,7 +219,7 @@ func (s *scan) overwrittenCopy(save *Save, all []time.Time) bool {
 			last = other.lastWrite
 		}
 	}
-	least, factor := clockMargin, time.Duration(pauseFactor)
+	least, factor := clockMargin, int64(pauseFactor)
 	if wholeSeconds(withMarkers(save)) {
 		least, factor = minApart, apartFactor
 	}
@@ -230,7 +230,7 @@ func (s *scan) overwrittenCopy(save *Save, all []time.Time) bool {
 		}
 		end := all[n-1]
 		span, pause := end.Sub(all[0]), l.mod.Sub(end)
-		return span > 0 && pause > least && pause >= factor*span && firstPart(save, l.mod)
+		return span > 0 && pause > least && int64(pause/span) >= factor && firstPart(save, l.mod)
 	})
 }
 

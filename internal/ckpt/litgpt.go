@@ -81,7 +81,7 @@ func (b litgptReader) litgptState(name, id string, all bool) {
 	}
 	_, weights := z.get("model")
 	switch {
-	case !all || z.hasState("optimizer"):
+	case !all || z.hasOptimizer():
 	case weights:
 		b.save.WeightsOnly = id + " has no optimizer, as of fine-tuning"
 	default:

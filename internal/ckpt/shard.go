@@ -181,9 +181,9 @@ func (t *torch) get(keys ...string) (pickle.Value, bool) {
 	return v, true
 }
 
-// hasState reports whether there is something under a key.
-func (t *torch) hasState(key string) bool {
-	v, ok := t.get(key)
+// hasOptimizer reports whether there is something under the key "optimizer".
+func (t *torch) hasOptimizer() bool {
+	v, ok := t.get("optimizer")
 	return ok && t.holds(v)
 }
 

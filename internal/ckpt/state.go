@@ -20,7 +20,7 @@ const (
 
 // noteMegatronCommon notes what common.pt has, and whether the states of random numbers were left out.
 func noteMegatronCommon(b *builder, z *torch, name string) {
-	if z.hasState("optimizer") {
+	if z.hasOptimizer() {
 		b.save.hold(model.DomainOptimizer)
 	}
 	if v, ok := z.get("args", "no_save_rng"); ok && v.Int() == 1 && b.items.optimizer {
@@ -51,7 +51,7 @@ func noteMegatronRank(b *builder, z *torch, dir *folder, rank string) bool {
 	}
 	s := megatronRankState{name: rank, file: z.name, rng: has("rng_state")}
 	_, s.megatron = z.get("args", "no_save_rng")
-	s.optimizer = z.hasState("optimizer") || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
+	s.optimizer = z.hasOptimizer() || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
 		return e.Name() == "distrib_optim.pt" || strings.HasPrefix(e.Name(), "layer_wise_optimizer_")
 	})
 	b.ranks = append(b.ranks, s)

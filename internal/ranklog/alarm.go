@@ -34,5 +34,5 @@ func groupError(s []byte) bool {
 	}
 	open := bytes.LastIndexByte(s[:i], '[')
 	file, _, ok := bytes.Cut(s[i+1:], []byte(".cpp:"))
-	return ok && open >= 0 && (s[open+1] == 'E' || s[open+1] == 'F') && bytes.IndexAny(file, " ]") < 0
+	return ok && open >= 0 && (s[open+1] == 'E' || s[open+1] == 'F') && !bytes.ContainsAny(file, " ]")
 }

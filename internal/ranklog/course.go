@@ -205,7 +205,9 @@ func wholeNumber(s []byte, at int) (n int64, end int, ok bool) {
 	n, length, ok := number(s[at:])
 	end = at + length
 	if !ok {
-		for end = at; digit(end); end++ {
+		end = at
+		for digit(end) {
+			end++
 		}
 		return 0, end, false
 	}

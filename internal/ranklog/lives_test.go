@@ -137,10 +137,10 @@ func TestJudge_LastLifeEndedWell_AccusesNobody(t *testing.T) {
 		}
 		return waitsIn(r, 41, "10")
 	}
-	job := func(print func(rank int64, life int) string) logs {
+	job := func(printed func(rank int64, life int) string) logs {
 		l := logs{}
 		for r := range int64(6) {
-			l[fmt.Sprintf("rank%d.log", r)] = print(r, 0) + hung(r) + print(r, 1)
+			l[fmt.Sprintf("rank%d.log", r)] = printed(r, 0) + hung(r) + printed(r, 1)
 		}
 		return l
 	}

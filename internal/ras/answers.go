@@ -44,7 +44,7 @@ func (r *answerReader) all() error {
 	// Only here and behind an answer in JSON may another begin within a line.
 	next, err := r.between()
 	if next == '[' {
-		if r.list, err = r.opensList(); r.list {
+		if r.list = r.opensList(); r.list {
 			r.open = true
 			r.discard(1)
 			next, err = r.between()
@@ -101,21 +101,21 @@ func (r *answerReader) between() (byte, error) {
 }
 
 // opensList reports whether a bracket opens a list of objects: logs begin lines with one as well.
-func (r *answerReader) opensList() (bool, error) {
+func (r *answerReader) opensList() bool {
 	for n := 2; n <= maxProseLine; n++ {
 		head, err := r.in.Peek(n)
 		if err != nil {
-			return false, nil // read as text
+			return false // read as text
 		}
 		switch head[n-1] {
 		case ' ', '\t', '\r', '\n':
 		case '{', ']':
-			return true, nil
+			return true
 		default:
-			return false, nil
+			return false
 		}
 	}
-	return false, nil
+	return false
 }
 
 // firstKey is how an answer in JSON begins, as ncclras writes it or with its keys sorted.

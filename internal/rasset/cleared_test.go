@@ -60,7 +60,7 @@ func TestJudge_AnswerThatClearsNothing_KeepsTheRank(t *testing.T) {
 	cut.Flagged = "MISMATCH"
 	left := parsed(t, strings.Replace(rastest.Report(4, "", ""), " RUNNING ", "  NOCOMM ", 1))
 	head := rastest.Report(4, "", "")
-	noTable := parsed(t, head[:strings.Index(head, "Group ")])
+	noTable := parsed(t, before(head, "Group "))
 	for name, second := range map[string]Answer{
 		"an earlier one":   answer("d/2", text(t, -1, ""), -time.Minute),
 		"one at once":      answer("d/2", text(t, -1, ""), 0),

@@ -27,7 +27,7 @@ func deadOf(processes ...string) string {
 // uncollected is an answer that lists no communicator.
 func uncollected(failures string) string {
 	report := rastest.Report(8, failures, "")
-	return report[:strings.Index(report, "Group ")] + "No communicator data collected!\n\n" + report[strings.Index(report, "Errors\n==="):]
+	return before(report, "Group ") + "No communicator data collected!\n\n" + from(report, "Errors\n===")
 }
 
 const missing = "#0-0 (00000000000000ab) INCOMPLETE\n  Missing communicator data from 1 rank\n"
@@ -75,7 +75,7 @@ func TestJudge_DeadProcessWithoutARank_IsNamed(t *testing.T) {
 		"no data collected":       {uncollected(one), "n2", []string{"process 105 on n2, GPU 3"}},
 		"of two":                  {uncollected(two), "", []string{"process 105 on n2, GPU 3", "process 106 on n3, GPU 4"}},
 		"of one that drives two":  {uncollected(deadOf("105 on node n2 managing GPUs 0,1")), "n2", []string{"process 105 on n2, GPU 0", "process 105 on n2, GPU 1"}},
-		"cut in front of members": {report[:strings.Index(report, "#0-0")], "n2", []string{"process 105 on n2, GPU 3"}},
+		"cut in front of members": {before(report, "#0-0"), "n2", []string{"process 105 on n2, GPU 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, hung := range []bool{false, true} {

@@ -335,15 +335,15 @@ func TestJudge_TextWithoutACommunicator_SaysSo(t *testing.T) {
 	left := strings.Replace(report, " RUNNING ", "  NOCOMM ", 1)
 	for name, text := range map[string]string{
 		"the version alone":         report[:strings.Index(report, "\n")+1],
-		"no summary":                report[:strings.Index(report, "Job summary")],
-		"within the summary":        report[:strings.Index(report, "  Nodes")],
-		"no table":                  report[:strings.Index(report, "Communicators")],
+		"no summary":                before(report, "Job summary"),
+		"within the summary":        before(report, "  Nodes"),
+		"no table":                  before(report, "Communicators"),
 		"the head of the table":     report[:row],
 		"half a row":                report[:row+40],
 		"a row without errors":      report[:strings.Index(report, "RUNNING")+7],
 		"half of OK":                report[:strings.Index(report, "  OK")+3],
 		"all have left":             left,
-		"all have left, cut behind": left[:strings.Index(left, "Errors\n=")],
+		"all have left, cut behind": before(left, "Errors\n="),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, hung := range []bool{false, true} {
@@ -371,7 +371,7 @@ func TestJudge_TimesOfOneFile_CountBesideAnswersWithout(t *testing.T) {
 func TestJudge_OneAnswerCutOff_IsNoHealth(t *testing.T) {
 	report := rastest.Report(4, "", "")
 	cut := func() Answer {
-		return answer("d/z.txt", parsed(t, report[:strings.Index(report, "Group")]), 40*time.Second)
+		return answer("d/z.txt", parsed(t, before(report, "Group")), 40*time.Second)
 	}
 	went := []Answer{answer("d/1", whole(t, "", 8, 8, 8, 8), 0), answer("d/2", whole(t, "", 12, 12, 12, 12), 20*time.Second)}
 	assert.Equal(t, desync.Healthy, judged(went...).Verdict)
@@ -389,3 +389,11 @@ func TestJudge_OneAnswerCutOff_IsNoHealth(t *testing.T) {
 	assert.Equal(t, desync.Undecided, rep.Verdict)
 	assert.Contains(t, rep.MayRun, "z.txt")
 }
+
+// before is a text in front of a mark, and from what begins with the mark.
+func before(text, mark string) string {
+	head, _, _ := strings.Cut(text, mark)
+	return head
+}
+
+func from(text, mark string) string { return strings.TrimPrefix(text, before(text, mark)) }
