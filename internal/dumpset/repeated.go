@@ -3,8 +3,7 @@
 package dumpset
 
 import (
-	"encoding/binary"
-	"hash/fnv"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -29,8 +28,17 @@ type stamps struct {
 	newest []int64 // times of its newest operations, ms
 }
 
+var stampSeed = maphash.MakeSeed()
+
+// stamp is an operation, and the sum of those before it.
+type stamp struct {
+	before       uint64
+	numbers      [7]int64
+	name, thread string
+}
+
 func stampsOf(d *flightrecorder.Dump) (s stamps) {
-	h := fnv.New64a()
+	sum := uint64(0)
 	all, exact := map[int64]bool{}, map[int64]bool{}
 	for i := range d.Entries {
 		e := &d.Entries[i]
@@ -41,13 +49,12 @@ func stampsOf(d *flightrecorder.Dump) (s stamps) {
 			exact[e.Created] = true
 		}
 		_, thread := d.Thread(e)
-		_ = binary.Write(h, binary.LittleEndian, []int64{e.Created, e.StartSeen, e.EndSeen, e.Record, e.Coll, e.P2P, int64(e.State)}) // a hash takes all
-		_, _ = h.Write([]byte(d.Name(e) + "\x00" + thread + "\x00"))
+		sum = maphash.Comparable(stampSeed, stamp{sum, [7]int64{e.Created, e.StartSeen, e.EndSeen, e.Record, e.Coll, e.P2P, int64(e.State)}, d.Name(e), thread})
 	}
 	if len(all) < manyStamps {
 		return s
 	}
-	s.sum, s.exact = h.Sum64(), len(exact) == manyStamps
+	s.sum, s.exact = sum, len(exact) == manyStamps
 	for i := max(0, len(d.Entries)-manySampled); i < len(d.Entries); i++ {
 		s.newest = append(s.newest, d.Entries[i].Created/1_000_000)
 	}
