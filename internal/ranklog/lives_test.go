@@ -334,3 +334,16 @@ func TestFileOf_RankBehindTheName_IsNoPart(t *testing.T) {
 	assert.Equal(t, []string{"rank0.log.1", "rank0.log", "0/0.log.20261119-100000.gz", "0/0.log.20261120-100000", "0/0.log", "rank1.log-20261120-1795132800", "rank1.log-20261120-1795136400"}, sorted)
 	assert.Equal(t, "0/0.log", names.File("0/0.log.20261120-100000").Log)
 }
+
+// A gauge that falls is no step that begins again.
+func TestJudge_GaugeThatFalls_IsNoLife(t *testing.T) {
+	l := logs{}
+	for r := range int64(8) {
+		text := counting(0, 9) + "gpu mem 4031\ngpu mem 4032\n"
+		if r != 3 {
+			text += waitsIn(r, 41, "10")
+		}
+		l[fmt.Sprintf("rank%d.log", r)] = text + "gpu mem 100\ngpu mem 200\ngpu mem 300\ngpu mem 400\n"
+	}
+	assert.Contains(t, suspects(l.judge(t, Options{WorldSize: 8})), int64(3))
+}
