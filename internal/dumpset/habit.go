@@ -44,12 +44,13 @@ type habits struct {
 	limits flightrecorder.Limits
 	cache  *flightrecorder.Cache
 	known  map[int64]desync.Habit
+	names  names
 	// pasts are those of the dumps of files that hold several: such a file is read once.
 	pasts map[string]*past
 }
 
 func (r *run) habits(taken []*item) *habits {
-	h := &habits{hung: r.o.Hung, limits: r.o.Limits, cache: r.cache, byRank: map[int64]*item{}, known: map[int64]desync.Habit{}, pasts: map[string]*past{}}
+	h := &habits{hung: r.o.Hung, limits: r.o.Limits, cache: r.cache, byRank: map[int64]*item{}, known: map[int64]desync.Habit{}, names: names{}, pasts: map[string]*past{}}
 	for _, it := range taken {
 		h.byRank[it.rank] = it
 	}
@@ -111,10 +112,11 @@ func (h *habits) past(it *item) *past {
 		return &own
 	}
 	all, err := flightrecorder.ReadAll(it.from(), flightrecorder.Options{Limits: h.limits, Cache: h.cache})
+	defer flightrecorder.Release(all)
 	if err != nil || len(all) != 1 || all[0].Dump == nil {
 		return nil
 	}
-	return pastOf(all[0].Dump)
+	return pastOf(all[0].Dump, h.names)
 }
 
 // maxKept bounds the pasts that are kept of ranks that nobody asked for yet.
@@ -141,9 +143,10 @@ func (h *habits) readGathered(ranks []int64) {
 		for _, it := range items {
 			h.pasts[it.path] = nil
 			if err == nil && it.part < len(all) && all[it.part].Dump != nil {
-				h.pasts[it.path] = pastOf(all[it.part].Dump)
+				h.pasts[it.path] = pastOf(all[it.part].Dump, h.names)
 			}
 		}
+		flightrecorder.Release(all)
 	}
 }
 
@@ -333,7 +336,7 @@ func observe(all []*past) (o observation) {
 // sweep goes through time and counts who is blocked.
 type sweep struct {
 	rank            *past
-	place           string
+	place           int32
 	most            int // how many are blocked now
 	at              int64
 	count           int

@@ -219,10 +219,11 @@ func TestCompareClocks(t *testing.T) {
 	j := uneven()["no two clocks are alike"]
 	j.stuckRank = -1
 	var all []*past
+	known := names{}
 	for _, d := range j.dump(j.play(7), 0) {
 		read, err := flightrecorder.Decode(frwrite.Pickle(d), flightrecorder.Options{})
 		require.NoError(t, err)
-		all = append(all, pastOf(read))
+		all = append(all, pastOf(read, known))
 	}
 	c := compareClocks(all)
 	require.True(t, c.known)
@@ -288,19 +289,19 @@ func TestHostsThatRunAhead(t *testing.T) {
 // Where a rank waits for one of which the history is not looked at, it says nothing; where all do,
 // nothing is known.
 func TestWhatIsNotSeenSaysNothing(t *testing.T) {
-	at := func(group string, last int64) *past {
-		p := &past{at: map[callKey]int{}, last: map[string]int64{}, waits: true}
+	at := func(group int32, last int64) *past {
+		p := &past{at: map[callKey]int32{}, last: map[int32]int64{}, waits: true}
 		for seq := range last {
 			p.calls = append(p.calls, call{callKey: callKey{group, seq + 1}, at: seq + 1})
 		}
 		p.index()
 		return p
 	}
-	late, near, far := at("a", 5), at("a", 6), at("b", 6)
+	late, near, far := at(1, 5), at(1, 6), at(2, 6)
 	late.waits = false
 	assert.Equal(t, []*past{late, near}, visible([]*past{late, near, far}))
 	assert.Empty(t, visible([]*past{late, far}))
-	idle := at("c", 3)
+	idle := at(3, 3)
 	idle.waits = false
 	assert.Equal(t, []*past{late, near, idle}, visible([]*past{late, near, idle}))
 }

@@ -82,6 +82,7 @@ func (it *item) read(o *Options, cache *flightrecorder.Cache, stacks bool) {
 		it.err = bare(err)
 		return
 	}
+	defer flightrecorder.Release(all)
 	if it.part >= len(all) {
 		it.err = errors.New("read dump: the file has fewer dumps than before")
 		return
@@ -168,7 +169,13 @@ func (it *item) keep(d *flightrecorder.Dump) {
 	it.until, it.tells = it.writtenBy(&s), tells(&s)
 	it.pause, it.stamps = pause(d), stampsOf(d)
 	it.state = rankstate.Encode(&s)
-	light := model.RankState{Rank: s.Rank, Name: it.path, LastEnqueue: s.LastEnqueue, LibVersion: s.LibVersion, Partial: s.Partial, OnlyActive: s.OnlyActive}
+	it.light = lightOf(&s, it.path)
+}
+
+// lightOf is what of a state tells it from others.
+func lightOf(s *model.RankState, path string) *model.RankState {
+	light := model.RankState{Rank: s.Rank, Name: path, LastEnqueue: s.LastEnqueue, LibVersion: s.LibVersion, Partial: s.Partial, OnlyActive: s.OnlyActive}
+	light.Comms = make([]model.CommState, 0, len(s.Comms))
 	for i := range s.Comms {
 		c := &s.Comms[i]
 		light.Comms = append(light.Comms, model.CommState{Comm: model.Comm{ID: c.Comm.ID, Name: c.Comm.Name, Digest: c.Comm.Digest, Size: c.Comm.Size}, Members: c.Members})
@@ -178,8 +185,11 @@ func (it *item) keep(d *flightrecorder.Dump) {
 			light.Ops = append(light.Ops, model.StateOp{Kind: o.Kind, Comm: o.Comm, Seq: o.Seq, Created: o.Created})
 		}
 	}
-	it.light = &light
+	return &light
 }
+
+// compared drops what is not needed once it is known of which incident the dump is.
+func (it *item) compared() { it.light.Comms, it.light.Ops = nil, nil }
 
 // tells reports whether a state says anything that can be compared.
 func tells(s *model.RankState) bool {

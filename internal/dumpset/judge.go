@@ -17,7 +17,7 @@ import (
 // judge says what hangs in one incident of a job. Where stacks were recorded, those concerned are read
 // again with them.
 func (r *run) judge(g group, p part) {
-	inc, taken := r.incident(g, p)
+	absent, taken := r.incident(g, p)
 	h := Hang{Files: len(p.items), Incidents: p.of, Began: p.began, Times: p.times, SizeRefused: g.refused}
 	h.Versions = versionsOf(taken, func(it *item) string { return it.version })
 	h.Libs = versionsOf(taken, func(it *item) string { return it.light.LibVersion })
@@ -30,8 +30,8 @@ func (r *run) judge(g group, p part) {
 			h.Partial++
 		}
 	}
-	taken, absent, copied := r.whoseCopies(taken)
-	inc.Absent = append(inc.Absent, absent...)
+	taken, copies, copied := r.whoseCopies(taken)
+	absent = append(absent, copies...)
 	job := desync.Job{Name: g.job, ID: g.job, Incarnation: incarnation(g.job, p.began)}
 	if !g.guessed {
 		job.WorldSize = model.Some(g.world)
@@ -41,10 +41,13 @@ func (r *run) judge(g group, p part) {
 	if d.TimesLost != "" || d.Why != "" || d.Hung {
 		d.Habit = r.habits(taken).of
 	}
-	h.Report = r.conclude(job, inc, taken, d)
+	for _, it := range taken {
+		it.compared()
+	}
+	h.Report = r.conclude(job, absent, taken, d)
 	if again := r.withStacks(h.Report, taken); len(again) > 0 {
 		r.readAll(again, true)
-		h.Report = r.conclude(job, inc, taken, d)
+		h.Report = r.conclude(job, absent, taken, d)
 	}
 	if nothingTold(&h, taken) {
 		h.Verdict, h.Roots = desync.NoData, nil
@@ -52,7 +55,7 @@ func (r *run) judge(g group, p part) {
 	if len(h.Versions) > 1 {
 		h.Problems = append(h.Problems, fmt.Sprintf("the dumps are of %d versions: %v", len(h.Versions), h.Versions))
 	}
-	h.takeBack(copied, copied != "" && len(absent) == 0)
+	h.takeBack(copied, copied != "" && len(copies) == 0)
 	r.out.Hangs = append(r.out.Hangs, h)
 }
 
@@ -68,8 +71,8 @@ func nothingTold(h *Hang, taken []*item) bool {
 	return !slices.ContainsFunc(taken, func(it *item) bool { return it.tells })
 }
 
-// incident finds which dumps speak for their ranks, by the rules of the receiver.
-func (r *run) incident(g group, p part) (frwatch.Incident, []*item) {
+// incident finds which dumps speak for their ranks, by the rules of the receiver, and why others do not.
+func (r *run) incident(g group, p part) ([]model.Absence, []*item) {
 	window := r.window(p.items)
 	newest := newestOf(p.items)
 	in := frwatch.NewIncidents(frwatch.IncidentConfig{
@@ -106,7 +109,7 @@ func (r *run) incident(g group, p part) (frwatch.Incident, []*item) {
 	for i := range inc.States {
 		taken = append(taken, byPath[inc.States[i].Name])
 	}
-	return inc, taken
+	return inc.Absent, taken
 }
 
 // incarnation tells the findings of two incidents of a job apart.
@@ -119,7 +122,7 @@ func incarnation(job string, began int64) string {
 }
 
 // conclude gives the analysis one state after the other.
-func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item, doubt desync.Doubt) *desync.Report {
+func (r *run) conclude(job desync.Job, absent []model.Absence, taken []*item, doubt desync.Doubt) *desync.Report {
 	a := desync.New(r.o.Engine)
 	a.SetJob(job)
 	var d rankstate.Decoder
@@ -135,7 +138,7 @@ func (r *run) conclude(job desync.Job, inc frwatch.Incident, taken []*item, doub
 		}
 		a.Add(&s)
 	}
-	for _, absence := range inc.Absent {
+	for _, absence := range absent {
 		a.AddAbsence(absence)
 	}
 	for _, dead := range r.o.Dead {

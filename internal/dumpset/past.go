@@ -16,33 +16,45 @@ import (
 // and only where their history decides.
 type past struct {
 	calls    []call
-	at       map[callKey]int  // place in calls
-	last     map[string]int64 // greatest number of each group
-	waits    bool             // now, for the rank in question
-	blocking bool             // its host stays in each call until that is over
+	at       map[callKey]int32 // place in calls
+	last     map[int32]int64   // greatest number of each group
+	waits    bool              // now, for the rank in question
+	blocking bool              // its host stays in each call until that is over
 }
 
 // callKey is one collective over all ranks.
 type callKey struct {
-	group string
+	group int32
 	seq   int64
 }
 
 type call struct {
 	callKey
-	at, out int64  // Unix ns at which the host called it, and by which it was over; out 0: unknown
-	what    string // its group, name and sizes: a place of the program
-	thread  string
+	at, out int64 // Unix ns at which the host called it, and by which it was over; out 0: unknown
+	what    int32 // its group, name and sizes: a place of the program
+	thread  int32
 	meets   bool // nobody leaves it before all have entered it
 }
 
-func pastOf(d *flightrecorder.Dump) *past {
-	p := &past{at: map[callKey]int{}, last: map[string]int64{}, blocking: true}
+// names numbers the groups, places and threads of several dumps.
+type names map[string]int32
+
+func (n names) of(name string) int32 {
+	id, ok := n[name]
+	if !ok {
+		id = int32(len(n))
+		n[name] = id
+	}
+	return id
+}
+
+func pastOf(d *flightrecorder.Dump, n names) *past {
+	p := &past{at: make(map[callKey]int32, len(d.Entries)), last: map[int32]int64{}, blocking: true}
 	members := map[flightrecorder.Tag]string{}
 	for i := range d.Groups {
 		members[d.Groups[i].Tag] = d.Groups[i].Digest()
 	}
-	groups, places, open := map[flightrecorder.Tag]string{}, map[string]string{}, 0
+	groups, open := map[flightrecorder.Tag]string{}, 0
 	p.calls = make([]call, 0, len(d.Entries))
 	for i := range d.Entries {
 		e := &d.Entries[i]
@@ -62,13 +74,10 @@ func pastOf(d *flightrecorder.Dump) *past {
 		}
 		in, _ := d.Sizes(e)
 		_, thread := d.Thread(e)
-		what := group + " " + name + " " + in.Text
-		if known, ok := places[what]; ok {
-			what = known
-		} else {
-			places[what] = what
+		c := call{
+			callKey: callKey{n.of(group), e.Coll}, at: e.Created,
+			what: n.of(group + " " + name + " " + in.Text), thread: n.of(thread), meets: meets(name),
 		}
-		c := call{callKey: callKey{group, e.Coll}, at: e.Created, what: what, thread: thread, meets: meets(name)}
 		if over && c.meets {
 			c.out = e.EndSeen
 		}
@@ -93,7 +102,7 @@ func (p *past) index() {
 		if _, twice := p.at[c.callKey]; twice {
 			continue
 		}
-		p.at[c.callKey] = len(kept)
+		p.at[c.callKey] = int32(len(kept))
 		kept = append(kept, c)
 		p.last[c.group] = max(p.last[c.group], c.seq)
 	}
@@ -101,7 +110,7 @@ func (p *past) index() {
 	if !p.blocking {
 		return
 	}
-	next := map[string]int64{} // by thread
+	next := map[int32]int64{} // by thread
 	for i := range slices.Backward(p.calls) {
 		c := &p.calls[i]
 		if c.out == 0 && c.meets {
@@ -127,13 +136,17 @@ const never = math.MaxInt64
 // joint says when the last of several ranks came to each collective.
 type joint struct {
 	last  map[callKey]int64
-	reach map[string]int64 // up to which number all that have a part in a group have come
+	reach map[int32]int64 // up to which number all that have a part in a group have come
 }
 
 // join looks at the collectives of all. A rank that has recorded nothing of a group has no part in
 // it; what is older than its buffer it has come to.
 func join(all []*past) joint {
-	j := joint{last: map[callKey]int64{}, reach: map[string]int64{}}
+	most := 0
+	for _, p := range all {
+		most = max(most, len(p.calls))
+	}
+	j := joint{last: make(map[callKey]int64, most), reach: map[int32]int64{}}
 	for _, p := range all {
 		for i := range p.calls {
 			c := &p.calls[i]

@@ -30,15 +30,20 @@ type stamps struct {
 
 var stampSeed = maphash.MakeSeed()
 
-// stamp is an operation, and the sum of those before it.
+// stamp is the numbers of an operation, and the sum of what is before them.
 type stamp struct {
+	before  uint64
+	numbers [7]int64
+}
+
+// texts are those of an operation, and the sum of what is before them.
+type texts struct {
 	before       uint64
-	numbers      [7]int64
 	name, thread string
 }
 
 func stampsOf(d *flightrecorder.Dump) (s stamps) {
-	sum := uint64(0)
+	sum, last := uint64(0), texts{}
 	all, exact := map[int64]bool{}, map[int64]bool{}
 	for i := range d.Entries {
 		e := &d.Entries[i]
@@ -49,7 +54,11 @@ func stampsOf(d *flightrecorder.Dump) (s stamps) {
 			exact[e.Created] = true
 		}
 		_, thread := d.Thread(e)
-		sum = maphash.Comparable(stampSeed, stamp{sum, [7]int64{e.Created, e.StartSeen, e.EndSeen, e.Record, e.Coll, e.P2P, int64(e.State)}, d.Name(e), thread})
+		if name := d.Name(e); i == 0 || name != last.name || thread != last.thread {
+			last = texts{sum, name, thread}
+			sum = maphash.Comparable(stampSeed, last)
+		}
+		sum = maphash.Comparable(stampSeed, stamp{sum, [7]int64{e.Created, e.StartSeen, e.EndSeen, e.Record, e.Coll, e.P2P, int64(e.State)}})
 	}
 	if len(all) < manyStamps {
 		return s

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // builder makes a Dump. Texts, groups, sizes and stacks are kept once each.
@@ -42,13 +43,37 @@ func newBuilder(o Options, size int, f Format) *builder {
 	}
 	d := &Dump{
 		texts: []string{""}, tags: []Tag{{}}, shapes: []Shape{{}}, stacks: [][]Frame{nil},
-		Entries: make([]Entry, 0, min(size/each, o.Limits.Entries)), Format: f, Rank: -1,
+		Entries: roomFor(min(size/each, o.Limits.Entries)), Format: f, Rank: -1,
 	}
 	d.Stats.Bytes = int64(size)
 	return &builder{
 		o: o, d: d, room: roomFactor * o.Limits.Members, textOf: map[string]int32{"": 0}, tagOf: map[[2]int32]int32{{}: 0},
 		shapeOf: map[string]int32{}, stackOf: map[string]int32{"": 0},
 	}
+}
+
+// released is the room for the entries of dumps that nobody uses any more.
+var released sync.Pool
+
+// maxReleased bounds the entries of one dump whose room is kept for the next.
+const maxReleased = 1 << 16
+
+// Release gives the dump's memory to the next one. It, and what refers to its entries, may not be used
+// any more.
+func (d *Dump) Release() {
+	if n := cap(d.Entries); n > 0 && n <= maxReleased {
+		room := d.Entries
+		released.Put(&room)
+	}
+	*d = Dump{}
+}
+
+// roomFor is room for so many entries.
+func roomFor(n int) []Entry {
+	if room, ok := released.Get().(*[]Entry); ok && cap(*room) >= n {
+		return (*room)[:0]
+	}
+	return make([]Entry, 0, n)
 }
 
 // emptyEntry has nothing recorded.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -62,6 +63,7 @@ func ReadFile(path string, o Options) (*Dump, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer release(data)
 	d, err := Decode(data, o)
 	if err == nil {
 		d.Sum = sum
@@ -76,6 +78,7 @@ func ReadAll(path string, o Options) ([]Gathered, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer release(data)
 	out := DecodeAll(data, o)
 	if len(out) == 1 && out[0].Dump != nil {
 		out[0].Dump.Sum = sum
@@ -130,9 +133,24 @@ func unzstd(data []byte, limit int64) ([]byte, error) {
 // seed is that of sums.
 var seed = maphash.MakeSeed()
 
+// contents are the bytes of files that were decoded: a Dump has nothing of them.
+var contents sync.Pool
+
+// maxContent bounds the contents that are kept for the next file, bytes.
+const maxContent = 16 << 20
+
+func release(data []byte) {
+	if cap(data) <= maxContent {
+		contents.Put(bytes.NewBuffer(data[:0]))
+	}
+}
+
 // readAll reads all of what may be at most limit bytes.
 func readAll(r io.Reader, size, limit int64) ([]byte, error) {
-	var buf bytes.Buffer
+	buf, ok := contents.Get().(*bytes.Buffer)
+	if !ok {
+		buf = new(bytes.Buffer)
+	}
 	buf.Grow(int(min(size, limit)) + bytes.MinRead)
 	_, err := buf.ReadFrom(io.LimitReader(r, limit+1))
 	if int64(buf.Len()) > limit {

@@ -23,6 +23,15 @@ type Gathered struct {
 	Host string // empty: not said
 }
 
+// Release gives the memory of the dumps to the next ones.
+func Release(all []Gathered) {
+	for i := range all {
+		if all[i].Dump != nil {
+			all[i].Dump.Release()
+		}
+	}
+}
+
 // errBehind says that something follows a dump.
 var errBehind = errors.New("bytes behind the dump")
 

@@ -35,6 +35,7 @@ func gatherPickle(data []byte, o Options) (out []Gathered, before int, err error
 	limits.Text = limits.Bytes // a dump may be one text
 	b := newBuilder(o, 0, Pickle)
 	r := &pickleReader{builder: b, m: pickle.NewMachine(data, pickle.DataOnly, limits), byText: map[int]members{}, all: g}
+	defer r.m.Release()
 	r.m.Take = r.takeGathered
 	top, err := r.m.Run()
 	if errors.Is(err, pickle.ErrTruncated) {

@@ -31,6 +31,7 @@ type pickleReader struct {
 
 func (b *builder) pickle(data []byte) error {
 	r := &pickleReader{builder: b, m: pickle.NewMachine(data, pickle.DataOnly, b.o.Limits.Pickle), byText: map[int]members{}}
+	defer r.m.Release()
 	r.m.Take = r.take
 	top, err := r.m.Run()
 	if errors.Is(err, pickle.ErrTruncated) {

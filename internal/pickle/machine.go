@@ -2,7 +2,10 @@
 
 package pickle
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Machine reads one pickle. It is used once.
 type Machine struct {
@@ -32,7 +35,25 @@ type Machine struct {
 // NewMachine returns a machine for a pickle, which must not be changed as long as its
 // values are used.
 func NewMachine(data []byte, policy *Policy, limits Limits) *Machine {
-	return &Machine{scan: Scanner{data: data}, policy: policy, limits: limits.Or(DefaultLimits())}
+	m := spare.Get().(*Machine)
+	m.scan, m.policy, m.limits = Scanner{data: data}, policy, limits.Or(DefaultLimits())
+	return m
+}
+
+// spare are the machines that were released: most programs read pickles of one kind in turn.
+var spare = sync.Pool{New: func() any { return new(Machine) }}
+
+// maxSpare bounds what a released machine keeps, in values.
+const maxSpare = 1 << 18
+
+// Release gives the machine's memory to the next one. Neither it nor its values may be used any more.
+func (m *Machine) Release() {
+	if cap(m.arena)+cap(m.boxes)+cap(m.memo)+cap(m.stack)+cap(m.texts) > maxSpare {
+		return
+	}
+	spare.Put(&Machine{
+		stack: m.stack[:0], marks: m.marks[:0], memo: m.memo[:0], arena: m.arena[:0], boxes: m.boxes[:0], texts: m.texts[:0],
+	})
 }
 
 // Run reads the pickle and returns its value. After ErrTruncated, Salvage has what was

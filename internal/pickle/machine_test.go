@@ -302,3 +302,25 @@ func TestErrorsCarryTheirPlace(t *testing.T) {
 	assert.Equal(t, 2, e.Offset)
 	assert.Equal(t, "BINPERSID", e.Op.String())
 }
+
+// A machine whose memory another one used before knows nothing of that.
+func TestReleasedMemoryIsEmpty(t *testing.T) {
+	for range 10 {
+		m := NewMachine([]byte("\x80\x02](X\x01\x00\x00\x00aq\x00X\x01\x00\x00\x00bq\x01h\x00e."), DataOnly, Limits{})
+		list, err := m.Run()
+		require.NoError(t, err)
+		assert.Equal(t, 0, m.Items(list)[0].TextID())
+		assert.Equal(t, "a", string(m.Text(m.Items(list)[2])))
+		m.Release()
+		for _, of := range []string{"\x80\x02h\x00.", "\x80\x02h\x01."} { // from the memo
+			m = NewMachine([]byte(of), DataOnly, Limits{})
+			_, err = m.Run()
+			require.ErrorContains(t, err, "of the memo")
+			m.Release()
+		}
+		m = NewMachine([]byte("\x80\x02.."), DataOnly, Limits{}) // from the stack
+		_, err = m.Run()
+		require.ErrorContains(t, err, "got 0 values")
+		m.Release()
+	}
+}
