@@ -72,14 +72,14 @@ func boundsOf(all []*past) [][]int64 {
 // notAfter is the most by which the clock of a can be ahead of that of b: a was out of a collective
 // that b had entered before.
 func notAfter(a, b *past) int64 {
-	most := int64(never)
-	for i := range a.calls {
+	most, next := int64(never), b.order
+	for _, i := range a.order {
 		c := &a.calls[i]
-		if c.out == 0 {
-			continue
+		for len(next) > 0 && b.calls[next[0]].compare(c.callKey) < 0 {
+			next = next[1:]
 		}
-		if j, ok := b.at[c.callKey]; ok {
-			most = min(most, c.out-b.calls[j].at)
+		if len(next) > 0 && b.calls[next[0]].callKey == c.callKey && c.out != 0 {
+			most = min(most, c.out-b.calls[next[0]].at)
 		}
 	}
 	return most

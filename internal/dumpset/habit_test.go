@@ -290,7 +290,7 @@ func TestHostsThatRunAhead(t *testing.T) {
 // nothing is known.
 func TestWhatIsNotSeenSaysNothing(t *testing.T) {
 	at := func(group int32, last int64) *past {
-		p := &past{at: map[callKey]int32{}, last: map[int32]int64{}, waits: true}
+		p := &past{last: map[int32]int64{}, waits: true}
 		for seq := range last {
 			p.calls = append(p.calls, call{callKey: callKey{group, seq + 1}, at: seq + 1})
 		}

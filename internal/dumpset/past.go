@@ -16,16 +16,20 @@ import (
 // and only where their history decides.
 type past struct {
 	calls    []call
-	at       map[callKey]int32 // place in calls
-	last     map[int32]int64   // greatest number of each group
-	waits    bool              // now, for the rank in question
-	blocking bool              // its host stays in each call until that is over
+	order    []int32         // places in calls, by group and number
+	last     map[int32]int64 // greatest number of each group
+	waits    bool            // now, for the rank in question
+	blocking bool            // its host stays in each call until that is over
 }
 
 // callKey is one collective over all ranks.
 type callKey struct {
 	group int32
 	seq   int64
+}
+
+func (k callKey) compare(o callKey) int {
+	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.seq, o.seq))
 }
 
 type call struct {
@@ -49,7 +53,7 @@ func (n names) of(name string) int32 {
 }
 
 func pastOf(d *flightrecorder.Dump, n names) *past {
-	p := &past{at: make(map[callKey]int32, len(d.Entries)), last: map[int32]int64{}, blocking: true}
+	p := &past{last: map[int32]int64{}, blocking: true}
 	members := map[flightrecorder.Tag]string{}
 	for i := range d.Groups {
 		members[d.Groups[i].Tag] = d.Groups[i].Digest()
@@ -95,18 +99,20 @@ func meets(name string) bool {
 	return strings.Contains(name, "all_reduce") || strings.Contains(name, "all_gather") || strings.Contains(name, "reduce_scatter") || name == "barrier"
 }
 
-// index drops what is recorded twice, as members of one launch are, and finds the others by number.
+// index drops what is recorded twice, as members of one launch are, and orders the others by number.
 func (p *past) index() {
-	kept := p.calls[:0]
-	for _, c := range p.calls {
-		if _, twice := p.at[c.callKey]; twice {
-			continue
-		}
-		p.at[c.callKey] = int32(len(kept))
-		kept = append(kept, c)
-		p.last[c.group] = max(p.last[c.group], c.seq)
+	seen := make(map[callKey]bool, len(p.calls))
+	p.calls = slices.DeleteFunc(p.calls, func(c call) bool {
+		twice := seen[c.callKey]
+		seen[c.callKey] = true
+		return twice
+	})
+	p.order = make([]int32, len(p.calls))
+	for i := range p.calls {
+		c := &p.calls[i]
+		p.order[i], p.last[c.group] = int32(i), max(p.last[c.group], c.seq)
 	}
-	p.calls = kept
+	slices.SortFunc(p.order, func(i, j int32) int { return p.calls[i].compare(p.calls[j].callKey) })
 	if !p.blocking {
 		return
 	}

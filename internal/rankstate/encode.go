@@ -38,7 +38,11 @@ func encode(s *model.RankState) ([]byte, bool) {
 	}
 	table := binary.AppendUvarint(make([]byte, 0, len(w.table)+binary.MaxVarintLen32), uint64(len(w.refs)-1))
 	sections[sectionStrings] = append(table, w.table...)
-	out := append([]byte(magic), Version)
+	room := len(magic) + 1
+	for _, section := range sections {
+		room += len(section) + 2*binary.MaxVarintLen32
+	}
+	out := append(append(make([]byte, 0, room), magic...), Version)
 	for i, section := range sections {
 		if i >= sectionStrings && (i != sectionHost || s.HostStack != "") {
 			out = binary.AppendUvarint(out, uint64(i))
