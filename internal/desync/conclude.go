@@ -347,7 +347,7 @@ func (n *node) opText(seq int64) string {
 
 func (n *node) messageName() string {
 	if len(n.holders) == 1 {
-		if n.holders[0].op.kind == model.KindRecv {
+		if n.holders[0].op.receives {
 			return "recv"
 		}
 		return "send"

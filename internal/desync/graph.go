@@ -72,7 +72,7 @@ func (w *world) connectNode(i int32) {
 		switch {
 		case w.ranks[h.rank].held():
 			w.edge(from, h.rank)
-		case !h.head && n.message && h.op.kind == model.KindRecv:
+		case !h.head && n.message && h.op.receives:
 			// Its sender may be through before it is received.
 			w.maybe[from] = append(w.maybe[from], w.vertex(h.at))
 		case !h.head:

@@ -61,7 +61,7 @@ func (w *world) messageKey(v *view, o *op, id int64, count map[nodeKey]int64) no
 		k.seq = o.seq
 		return k
 	}
-	if o.kind == model.KindRecv {
+	if o.receives {
 		k.src, k.dst = o.peer, id
 	}
 	switch w.numberingOf(v, o.group, o.peer) {
@@ -136,14 +136,14 @@ func (w *world) otherEnd(n *node, r *rank) position {
 			if k == 1 {
 				over++
 			}
-			if how == byNth && o.peer == peer && (o.kind == model.KindSend) == sends {
+			if how == byNth && o.peer == peer && o.sends == sends {
 				newest = max(newest, o.nth)
 			}
 			if how == bySeq {
 				newest = max(newest, o.seq<<seqShift|(1<<seqShift-1))
 				switch {
 				case o.seq != n.key.seq>>seqShift:
-				case k == 1 && sends == (o.kind == model.KindSend) && o.peer == peer:
+				case k == 1 && sends == o.sends && o.peer == peer:
 					return atDone
 				default:
 					return atMissing // it did something else in that place

@@ -309,7 +309,7 @@ func (w *world) sent(n *node, r int32) *op {
 	how := w.numberingOf(v, n.key.group, n.key.dst)
 	for i := range v.done {
 		o := &v.done[i]
-		if o.kind != model.KindSend || o.group != n.key.group || o.peer != n.key.dst {
+		if !o.sends || o.group != n.key.group || o.peer != n.key.dst {
 			continue
 		}
 		if how == byNth && o.nth == n.key.seq || how == bySeq && o.seq == n.key.seq>>seqShift {

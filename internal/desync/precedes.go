@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"iter"
 	"strings"
-
-	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 const (
@@ -200,7 +198,7 @@ func (w *world) messageTurn(view *view, n *node, g int32, v int32) turn {
 	var first *op
 	known := false
 	for o := range view.all() {
-		if !o.message() || o.group != g || (o.kind == model.KindSend) != sends {
+		if !o.message() || o.group != g || o.sends != sends {
 			continue
 		}
 		known = true

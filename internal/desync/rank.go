@@ -81,11 +81,11 @@ type view struct {
 // comm is one communicator of a view.
 type comm struct {
 	group     int32
-	scope     model.SeqScope
 	p2pShared bool
 	inferred  bool // which numbers are this communicator's was concluded
+	gloo      bool // nothing but what was read says how far it is
+	scope     model.SeqScope
 	untracked string
-	gloo      bool  // nothing but what was read says how far it is
 	place     int64 // of the rank in it; none: unknown
 	fronts    []front
 }
@@ -108,18 +108,19 @@ type opKey struct {
 // op is one operation of a view.
 type op struct {
 	opKey
-	kind       model.OpKind
-	p2p        bool // by kind, which is asked for of each operation many times
 	sig        int32
 	stack      int32 // place in stacks + 1
 	order      int32 // of issue
+	p2p        bool  // no collective
+	sends      bool
+	receives   bool
+	enqueueing bool
+	started    bool
+	failed     bool  // its host came out of it: it may be over, or have failed
 	batch      int64 // none: alone
 	peer       int64 // none: unknown, or no message
 	nth        int64 // of a message between its ends; none: not all were recorded
 	created    int64
-	enqueueing bool
-	started    bool
-	failed     bool // its host came out of it: it may be over, or have failed
 	send, recv *model.ProxyWait
 }
 
@@ -193,15 +194,13 @@ func (a *Analyzer) op(v *view, o *model.StateOp, places []int32, order int32) {
 		return
 	}
 	g := places[o.Comm]
+	collective := o.Kind == model.KindCollective || o.Kind == ""
 	to := op{
-		opKey: opKey{group: g, seq: o.Seq}, kind: o.Kind, sig: a.sigs.of(o), stack: int32(max(0, o.Stack)), order: order,
+		opKey: opKey{group: g, seq: o.Seq}, p2p: !collective, sends: o.Kind == model.KindSend, receives: o.Kind == model.KindRecv,
+		sig: a.sigs.of(o), stack: int32(max(0, o.Stack)), order: order,
 		batch: o.Batch.Or(none), peer: o.Peer.Or(none), nth: o.Nth.Or(none), created: o.Created, enqueueing: o.Enqueueing, started: o.Started,
 	}
-	if to.kind == "" {
-		to.kind = model.KindCollective
-	}
-	to.p2p = to.kind != model.KindCollective
-	if a.groups.all[g].scope == model.ScopeCommFunc && to.kind == model.KindCollective {
+	if a.groups.all[g].scope == model.ScopeCommFunc && collective {
 		to.fn = a.names.of(o.Name)
 	}
 	if o.Send.State != "" {

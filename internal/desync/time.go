@@ -78,7 +78,7 @@ func (w *world) outdatedMessages() {
 				o := &list[j]
 				switch {
 				case !o.message() || o.peer == none:
-				case o.kind == model.KindSend:
+				case o.sends:
 					further(sent, channel{o.group, r.id, o.peer}, o.nth, i)
 				case k == 1:
 					further(received, channel{o.group, o.peer, r.id}, o.nth, i)

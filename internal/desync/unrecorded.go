@@ -66,7 +66,7 @@ func (w *world) addBehind(v *view, c *comm, f front) {
 		return
 	}
 	o := op{
-		opKey: opKey{c.group, f.fn, seq}, kind: model.KindCollective, sig: w.a.sigs.of(&model.StateOp{}),
+		opKey: opKey{c.group, f.fn, seq}, sig: w.a.sigs.of(&model.StateOp{}),
 		order: unrecorded, batch: none, peer: none, nth: none,
 	}
 	if lost {
