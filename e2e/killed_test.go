@@ -56,7 +56,7 @@ type killedTally struct{ killed, whole, converged, safe, finished, confirmed, wr
 // is called converged; each that is finished is.
 func TestTorchKilled(t *testing.T) {
 	t.Parallel()
-	testKilled(t, torchPython(t), tier.N(t, 7, 20), "torch")
+	testKilled(t, torchPython(t), tier.N(t, 4, 20), "torch")
 }
 
 // TestFrameworksKilled does so for the other frameworks.
