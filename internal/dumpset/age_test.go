@@ -129,10 +129,14 @@ func TestByWatchdog(t *testing.T) {
 }
 
 // What a watchdog wrote had stood for the timeout: it is told for certain, while of copies and of
-// what was asked for nothing tells that the job stood still.
+// what was asked for nothing tells that the job stood still. Call stacks do not decide that.
 func TestWhatAWatchdogWroteStoodStill(t *testing.T) {
-	confidence := func(after time.Duration) (float64, bool) {
-		paths := write(t, filepath.Join(t.TempDir(), "llama"), "rank_", world(8, 0))
+	confidence := func(after time.Duration, stacks bool) (float64, bool) {
+		dumps := world(8, 0)
+		for _, d := range dumps {
+			d.Stacks = stacks
+		}
+		paths := write(t, filepath.Join(t.TempDir(), "llama"), "rank_", dumps)
 		for _, p := range paths {
 			at := time.Unix(1758580155+10, 0).Add(after) // after the operation that is open
 			require.NoError(t, os.Chtimes(p, at, at))
@@ -142,11 +146,13 @@ func TestWhatAWatchdogWroteStoodStill(t *testing.T) {
 		namesRank2(t, &r.Hangs[0])
 		return r.Hangs[0].Roots[0].Finding.Confidence, r.Hangs[0].Untimed
 	}
-	sure, untimed := confidence(10*time.Minute + 2*time.Second)
-	assert.False(t, untimed)
-	for _, other := range []time.Duration{5 * time.Minute, 20 * time.Minute, 365 * 24 * time.Hour} {
-		less, untimed := confidence(other)
-		assert.True(t, untimed, other)
-		assert.Less(t, less, sure, other)
+	for _, stacks := range []bool{false, true} {
+		sure, untimed := confidence(10*time.Minute+2*time.Second, stacks)
+		assert.False(t, untimed, stacks)
+		for _, other := range []time.Duration{5 * time.Minute, 20 * time.Minute, 365 * 24 * time.Hour} {
+			less, untimed := confidence(other, stacks)
+			assert.True(t, untimed, other)
+			assert.Less(t, less, sure, other)
+		}
 	}
 }

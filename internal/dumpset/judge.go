@@ -41,13 +41,14 @@ func (r *run) judge(g group, p part) {
 	if d.TimesLost != "" || d.Why != "" || d.Hung {
 		d.Habit = r.habits(taken).of
 	}
+	written := byWatchdog(taken)
 	for _, it := range taken {
 		it.compared()
 	}
-	h.Report = r.conclude(job, absent, taken, d)
+	h.Report = r.conclude(job, absent, taken, d, written)
 	if again := r.withStacks(h.Report, taken); len(again) > 0 {
 		r.readAll(again, true)
-		h.Report = r.conclude(job, absent, taken, d)
+		h.Report = r.conclude(job, absent, taken, d, written)
 	}
 	if nothingTold(&h, taken) {
 		h.Verdict, h.Roots = desync.NoData, nil
@@ -121,12 +122,12 @@ func incarnation(job string, began int64) string {
 	return model.Incarnation(model.World{Launcher: launcher})
 }
 
-// conclude gives the analysis one state after the other.
-func (r *run) conclude(job desync.Job, absent []model.Absence, taken []*item, doubt desync.Doubt) *desync.Report {
+// conclude gives the analysis one state after the other. written reports whether a watchdog wrote the
+// dumps, so that the times of their files are theirs.
+func (r *run) conclude(job desync.Job, absent []model.Absence, taken []*item, doubt desync.Doubt, written bool) *desync.Report {
 	a := desync.New(r.o.Engine)
 	a.SetJob(job)
 	var d rankstate.Decoder
-	written := byWatchdog(taken)
 	var s model.RankState // used again: nothing of it is kept
 	for _, it := range taken {
 		if err := d.DecodeTo(it.state, &s); err != nil {
