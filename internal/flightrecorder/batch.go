@@ -138,13 +138,20 @@ func (c *comm) allBatched() bool { return c.batches && c.maxP2P-c.minP2P+1 == c.
 func (t *stater) outlived(r endlessRun) bool {
 	last := &t.d.Entries[r.members[len(r.members)-1]]
 	if len(r.members) > 1 || r.c.allBatched() {
-		return t.newestOf(last.threadID) > last.Record+1 || r.c.counted(last, func(s *Status) int64 { return s.Enqueued })
+		return t.newestOf(last.threadID) > last.Record+1 || r.c.counted(last, func(s *Status) int64 { return s.Enqueued }) || r.c.collectiveBehind(last)
 	}
 	if age := t.s.LastEnqueue - last.Created; last.Timeout > 0 && last.Created > 0 && age/1e6 > last.Timeout {
 		return true // the watchdog would have given it up
 	}
 	// Between two ranks there is one stream: what is over is over up to its number.
 	return len(r.c.state.Members) == 2 && r.c.counted(last, func(s *Status) int64 { return s.Completed })
+}
+
+// collectiveBehind reports whether the status says that a collective was enqueued behind a batch. It
+// counts both as one: a number that collectives had not come to, and messages left behind before the
+// batch that precedes this one, is of a collective.
+func (c *comm) collectiveBehind(e *Entry) bool {
+	return c.status != nil && c.status.Enqueued > e.Coll && c.status.Enqueued < e.P2P-1
 }
 
 // counted reports whether the status, where it counts messages, has come to a message.

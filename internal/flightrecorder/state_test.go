@@ -122,6 +122,30 @@ func TestBatchesThatAreOver(t *testing.T) {
 		s := stateFrom(t, d.Active(), StateOptions{})
 		assert.Equal(t, []string{"7 send 5 with 3", "7 send 6 with 5"}, brief(&s))
 	})
+	// The status counts batches and collectives as one: the last that was enqueued is of the kind whose
+	// numbers have come to its number.
+	for _, c := range []struct {
+		name     string
+		enqueued int64
+		over     bool
+	}{
+		{"a collective was enqueued behind it", 4, true},
+		{"the batch itself is the last, and its end is not there", 30, true},
+		{"the batch before it is the last", 29, false},
+		{"a collective before it is the last", 3, false},
+		{"a later batch is the last", 31, true},
+	} {
+		t.Run("a batch in a group with collectives, "+c.name, func(t *testing.T) {
+			d := dumpOf(500,
+				op{"7/pp", 2, "nccl:send 0->1", 3, 29, false}, op{"7/pp", 2, "nccl:recv 0<-1", 3, 29, false}, op{"7/pp", 2, "nccl:coalesced", 3, 29, true},
+				op{"7/pp", 2, "nccl:send 0->1", 3, 30, false}, op{"7/pp", 2, "nccl:recv 0<-1", 3, 30, false})
+			d.Groups = []frwrite.Group{{Name: "7", Desc: "pp", Ranks: []int64{1, 3}}}
+			d.Status = []frwrite.Status{{PGID: 2, Enqueued: c.enqueued, Started: -1, Completed: 3}}
+			s := stateFrom(t, d.Active(), StateOptions{})
+			open := slices.DeleteFunc(brief(&s), func(text string) bool { return strings.HasSuffix(text, " over") })
+			assert.Equal(t, c.over, len(open) == 0, open)
+		})
+	}
 	t.Run("a batch that the host is in", func(t *testing.T) {
 		d := dumpOf(0, op{"0/default_pg", 0, "nccl:all_reduce", 9, 0, true}, op{"7/pp", 2, "nccl:send 0->1", 1, 5, false}, op{"7/pp", 2, "nccl:recv 0<-1", 1, 5, false})
 		d.Groups = []frwrite.Group{{Name: "7", Desc: "pp", Ranks: []int64{1, 3}}}
