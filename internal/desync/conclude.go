@@ -46,7 +46,7 @@ func (a *Analyzer) Conclude(at int64) *Report {
 			rep.MayRun = w.movedOrFailed
 		}
 	case !w.old():
-		w.quiet(rep, "nothing that was seen stands still")
+		w.quiet(rep, "nothing that was seen stands still", w.overwritten()...)
 	default:
 		w.tell(rep, at)
 	}
@@ -86,6 +86,9 @@ func (w *world) standing(at int64) (s standing) {
 			created := r.view.open[i].created
 			if created > 0 {
 				s.atLeast = max(s.atLeast, time.Duration(r.view.lastEnqueue-created))
+			}
+			if now > 0 && r.view.open[i].guessed() {
+				continue // its age is not known, but that of all else is
 			}
 			if now == 0 || created == 0 {
 				s.untimed = true

@@ -27,7 +27,7 @@ func (w *world) fleeting(found, open []root) (kept, undecided []root) {
 		if why == "" && w.weak(&r) {
 			why = w.timesLost()
 		}
-		if why == "" || !slices.Contains(momentary, r.class) {
+		if why == "" || !slices.Contains(momentary, r.class) && !w.passingCircle(&r) {
 			kept = append(kept, r)
 			continue
 		}
@@ -49,6 +49,14 @@ const even = 0.5
 // not recorded.
 func (w *world) weak(r *root) bool {
 	return w.timesLost() != "" && !w.a.doubt.Hung && !r.weighed && (r.class == model.ClassStalledOp || w.sure(r) < even)
+}
+
+// passingCircle reports whether a circle is what a job that runs shows for a moment: one of messages, of
+// which a send may end before it is received, where nothing can show that the job stood still.
+func (w *world) passingCircle(r *root) bool {
+	return r.class == model.ClassOrderCycle && w.weak(r) && slices.ContainsFunc(r.cycle, func(v int32) bool {
+		return !w.isRank(v) && w.nodeAt(v).message
+	})
 }
 
 // decided joins why nothing is decided, and what would decide it.

@@ -57,6 +57,33 @@ func TestDoubt(t *testing.T) {
 	assert.Empty(t, rep.MayRun)
 }
 
+// Messages to one another are what a job that runs shows, too, where nothing tells when its states
+// were taken: a send may end before it is received. No job that runs enters collectives in two orders.
+func TestCircleWithoutTimes(t *testing.T) {
+	lost := desync.Doubt{TimesLost: "the times are lost"}
+	for name, text := range map[string]string{
+		"messages to one another": `
+			group P 0,1
+			rank 0: P send>1; P recv<1
+			rank 1: P send>0; P recv<0`,
+		"messages in a ring": `
+			group P 0-2
+			rank 0: P send>1; P recv<2
+			rank 1: P send>2; P recv<0
+			rank 2: P send>0; P recv<1`,
+	} {
+		rep := doubted(t, text, lost)
+		assert.Equal(t, desync.Undecided, rep.Verdict, name)
+		assert.Equal(t, lost.TimesLost, rep.MayRun, name)
+		assert.Empty(t, accused(rep), name)
+		assert.Equal(t, desync.Hang, doubted(t, text, desync.Doubt{TimesLost: lost.TimesLost, Hung: true}).Verdict, name)
+		assert.Equal(t, desync.Hang, doubted(t, text, desync.Doubt{}).Verdict, name)
+	}
+	for _, text := range []string{"rank 0: A ar 1\nrank 1: B ar 1", "rank 0: A ar 1; B ar 1\nrank 1: B ar 1; A ar 1"} {
+		assert.Equal(t, desync.Hang, doubted(t, "group A 0,1\ngroup B 0,1\n"+text, lost).Verdict, text)
+	}
+}
+
 // Who called something a minute after what it has open stands in that for a minute.
 func TestDoubtEndsWithLaterCalls(t *testing.T) {
 	for apart, verdict := range map[time.Duration]desync.Verdict{14 * time.Second: desync.Undecided, time.Minute: desync.Hang} {

@@ -116,6 +116,22 @@ func TestYoungOperationsAreNoHang(t *testing.T) {
 	assert.Equal(t, desync.Healthy, judge(c, cfg, statetest.Epoch+130e9).Verdict)
 }
 
+// What is concluded to be open, and is not recorded any more, has no age. Where all else is young it
+// does not show that the job stands still: nor that it runs.
+func TestYoungOperationsBesideOnesThatWereOverwritten(t *testing.T) {
+	const text = `
+		group W 0-3
+		group V 0,1
+		rank 0-1 {t=100}: W ar 41 at=90 done; W ar 42 at=%[1]s; V ar 7 at=%[1]s; V=7/4/7
+		rank 2 {t=100}: W ar 41 at=90 done; W ar 42 at=%[1]s
+		rank 3 {t=100}: W ar 41 at=90 done`
+	young := conclude(t, fmt.Sprintf(text, "99.5"))
+	assert.Equal(t, desync.Undecided, young.Verdict)
+	assert.Contains(t, young.MayRun, "of 2 of 4 ranks operations are open that are not recorded any more")
+	assert.Empty(t, young.Roots)
+	assert.Equal(t, desync.Hang, conclude(t, fmt.Sprintf(text, "90")).Verdict)
+}
+
 // Nobody is through an all-reduce before all have entered it: a rank that had not, in its own
 // state, was seen earlier.
 func TestStatesOfDifferentTimes(t *testing.T) {

@@ -20,9 +20,9 @@ func (w *world) unlisted(g *group) bool {
 
 // quiet is the verdict where what was seen does not hang, as seen says. The job may hang all the
 // same: who holds others up has often nothing open itself, and may be what was not seen.
-func (w *world) quiet(rep *Report, seen string) {
+func (w *world) quiet(rep *Report, seen string, more ...string) {
 	rep.Verdict = Healthy
-	if why := w.unseenParts(); len(why) > 0 {
+	if why := append(w.unseenParts(), more...); len(why) > 0 {
 		rep.Verdict, rep.MayRun = Undecided, seen+", but "+strings.Join(why, ", and ")
 	}
 }
@@ -39,6 +39,21 @@ func (w *world) unseenParts() (why []string) {
 		why = append(why, unlistedWhy)
 	}
 	return why
+}
+
+// overwritten says of how many ranks something is open that was overwritten, so that its age is not
+// known.
+func (w *world) overwritten() []string {
+	n := 0
+	for _, r := range w.ranks {
+		if r.view != nil && r.view.partial == "" && (r.view.guesses() || r.view.hides()) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("of %d of %d ranks operations are open that are not recorded any more", n, len(w.ranks))}
 }
 
 // torn is of how many ranks something is missing in the state.
