@@ -86,6 +86,7 @@ func (r *run) incidents(g group) []part {
 	}
 	several := len(found) > 1
 	found = r.dropLone(found)
+	untimed = r.byFiles(untimed, found)
 	out := make([]part, max(len(found), 1))
 	for i, items := range found {
 		out[i] = part{items: items, of: len(found), times: timesText(items), others: map[int64]*item{}}
@@ -147,6 +148,45 @@ func (r *run) dropLone(found [][]*item) [][]*item {
 		r.problem(it, it.alone+"; the dump is left out")
 		return true
 	})
+}
+
+// byFiles finds of which incident dumps are that tell no time, by when their files were last changed:
+// before anybody called what an incident stopped in, they are of an earlier one. It returns those that
+// can be of the last.
+func (r *run) byFiles(untimed []*item, found [][]*item) (rest []*item) {
+	if len(found) == 0 || !keepTimes(found) {
+		return untimed
+	}
+	for _, it := range untimed {
+		k := len(found) - 1
+		for it.light != nil && it.until > 0 && k >= 0 && it.until < found[k][0].newest() {
+			k--
+		}
+		switch {
+		case k == len(found)-1:
+			rest = append(rest, it)
+		case k >= 0:
+			found[k] = append(found[k], it)
+		default:
+			before := time.Duration(found[0][0].newest() - it.changed.UnixNano()).Round(time.Second)
+			it.alone = fmt.Sprintf("find incident of dump: its file was last changed %v before operations of the others", before)
+			r.out.Stats.Refused++
+			r.problem(it, it.alone+"; the dump is left out")
+		}
+	}
+	return rest
+}
+
+// keepTimes reports whether no file is older than what is in its dump, as those are that lost their times.
+func keepTimes(found [][]*item) bool {
+	for _, items := range found {
+		for _, it := range items {
+			if _, known := it.quiet(); !known {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func apartText(newest int64, most []*item) string {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,62 @@ func TestTimesOfFilesTellIncidentsApart(t *testing.T) {
 			require.NoError(t, os.Chtimes(p, time.Unix(1000, 0), time.Unix(1000, 0)))
 		}
 		require.Len(t, Read(t.Context(), paths, Options{}).Hangs, 1)
+	})
+}
+
+// A dump without operations tells no time, but its file does: what was last changed before the others
+// called what they wait in is of before. Where files have lost their times it is not known.
+func TestADumpWithoutOperationsThatIsOlderThanTheHang(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1758580155+s, 0) }
+	for _, c := range []struct {
+		name        string
+		own, others time.Time
+		stale       bool
+	}{
+		{"20 minutes older", at(-1200), at(610), true},
+		{"of the same time", at(605), at(610), false},
+		{"a minute is for clocks", at(-30), at(610), false},
+		{"copied later", at(9000), at(610), false},
+		{"all have lost their times", time.Unix(0, 0), time.Unix(0, 0), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dumps := world(8, 0)
+			for _, d := range dumps {
+				d.Stacks = false
+			}
+			dumps[6].Entries, dumps[6].Status = nil, []frwrite.Status{{PGID: 0, Enqueued: 8, Started: -1, Completed: 8}}
+			paths := write(t, t.TempDir(), "rank_", dumps)
+			for r, p := range paths {
+				of := c.others
+				if r == 6 {
+					of = c.own
+				}
+				require.NoError(t, os.Chtimes(p, of, of))
+			}
+			r := Read(t.Context(), paths, Options{})
+			require.Len(t, r.Hangs, 1)
+			assert.Equal(t, c.stale, slices.ContainsFunc(r.Hangs[0].Absent, func(a model.Absence) bool {
+				return a.Rank == 6 && a.Reason == model.AbsentStale && strings.Contains(a.Detail, "last changed")
+			}), r.Hangs[0].Absent)
+			assert.Equal(t, c.stale, strings.Contains(problemsOf(r), "rank_6: find incident of dump: its file was last changed"), problemsOf(r))
+		})
+	}
+	t.Run("of the earlier of two incidents", func(t *testing.T) {
+		dumps := append(world(12, 0)[:6], world(12, 3600)[6:]...)
+		dumps[4].Entries, dumps[4].Status = nil, []frwrite.Status{{PGID: 0, Enqueued: 8, Started: -1, Completed: 8}}
+		paths := write(t, t.TempDir(), "rank_", dumps)
+		for r, p := range paths {
+			of := at(611)
+			if r >= 6 {
+				of = at(3600 + 611)
+			}
+			require.NoError(t, os.Chtimes(p, of, of))
+		}
+		r := Read(t.Context(), paths, Options{})
+		require.Len(t, r.Hangs, 2)
+		slices.SortFunc(r.Hangs, func(a, b Hang) int { return int(a.Began - b.Began) })
+		assert.Equal(t, []int{6, 6}, []int{r.Hangs[0].Files, r.Hangs[1].Files})
+		assert.Empty(t, r.Hangs[1].Times, "of each dump it is known of which incident it is")
 	})
 }
 
