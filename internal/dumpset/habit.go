@@ -203,7 +203,7 @@ func (h *habits) judge(rank int64, all []*past) desync.Habit {
 		p.shift(-c.offsets[i])
 	}
 	now := observe(all)
-	if now.span <= 0 || now.repeats < leastRepeats {
+	if now.span <= 0 || now.repeats < leastRepeats && !now.always() {
 		return desync.Habit{Text: fmt.Sprintf("the dumps record %s of this place of the program: too little to tell how the job looks there while it runs",
 			times(now.repeats))}
 	}
@@ -236,7 +236,7 @@ func (h *habits) state(o *observation) desync.HabitState {
 		most = hungChance
 	}
 	switch chance := o.chance(); {
-	case o.held > usualHeld, chance > most:
+	case o.held > usualHeld, chance > most, o.repeats < leastRepeats:
 		return desync.HabitUsual
 	case o.held > seldomHeld, chance > usualChance:
 		return desync.HabitSome
@@ -253,6 +253,12 @@ type observation struct {
 	held           float64 // and was where it is now
 	repeats        int     // of the place where it is now
 	heldIn         int     // in how many of those as many waited
+}
+
+// always reports whether as many waited for the rank in each repetition of this place that is recorded,
+// few as they are.
+func (o *observation) always() bool {
+	return o.repeats > 0 && o.heldIn >= o.repeats && o.held > usualHeld
 }
 
 // chance is how likely the state is in a job that runs, against one that hangs, in which any rank

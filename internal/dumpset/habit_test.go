@@ -189,6 +189,63 @@ func TestShortHistories(t *testing.T) {
 	}
 }
 
+// saving is a job of NCCL of which rank 0 saves for a second behind every eighth call, while the others
+// wait. Its dumps are of the middle of a save.
+func saving(saves int) []*frwrite.Dump {
+	const every, ranks = 8, 6
+	var dumps []*frwrite.Dump
+	for r := range ranks {
+		d := &frwrite.Dump{Groups: []frwrite.Group{{Name: "0", Desc: "default_pg", Ranks: []int64{0, 1, 2, 3, 4, 5}}}}
+		calls := every * saves
+		if r > 0 {
+			calls++ // in which they wait for rank 0
+		}
+		for seq := 1; seq <= calls; seq++ {
+			saved := (seq - 1) / every // before this call
+			at := simStart + int64(seq)*int64(10*ms) + int64(saved)*int64(time.Second) + int64(r)*1000
+			if r > 0 && saved > 0 && (seq-1)%every == 0 {
+				at -= int64(time.Second)
+			}
+			size := int64(4)
+			if seq%every == 0 {
+				size = 1 // the loss, behind which rank 0 saves
+			}
+			e := frwrite.Entry{
+				RecordID: int64(seq - 1), Group: "0", Desc: "default_pg", CollectiveSeq: int64(seq), OpID: int64(seq), Name: "nccl:all_reduce",
+				Created: at, In: [][]int64{{size}}, Out: [][]int64{{size}}, InTypes: []string{"Float"}, OutTypes: []string{"Float"}, State: frwrite.Scheduled, TimeoutMS: 600_000,
+			}
+			if seq <= every*saves {
+				over := simStart + int64(seq)*int64(10*ms) + int64(saved)*int64(time.Second) + int64(ranks*1000) + int64(ms)
+				e.State, e.Completed, e.Retired = frwrite.Completed, over, true
+			}
+			d.Entries = append(d.Entries, e)
+		}
+		d.Status = []frwrite.Status{{Enqueued: int64(calls), Started: -1, Completed: int64(every * saves)}}
+		dumps = append(dumps, d)
+	}
+	return dumps
+}
+
+// Where the others waited for a rank in each of the few repetitions of a place that are recorded, that
+// is what the job shows there, and few are enough.
+func TestFewRepetitionsOfWhichAllAreAlike(t *testing.T) {
+	for _, saves := range []int{2, 3, 4} {
+		h := readLost(t, saving(saves), false)
+		named, candidates := listed(h)
+		assert.Empty(t, named, saves)
+		assert.Empty(t, candidates, saves)
+		assert.Equal(t, desync.Undecided, h.Verdict, saves)
+		assert.Contains(t, h.MayRun, "a job that runs looks like this", saves)
+		h = readLost(t, saving(saves), true)
+		named, _ = listed(h)
+		assert.Equal(t, []int64{0}, named, "its watchdog wrote them")
+		assert.LessOrEqual(t, h.Roots[0].Finding.Confidence, 0.5, saves)
+	}
+	first := readLost(t, saving(1), false)
+	named, _ := listed(first)
+	assert.Equal(t, []int64{0}, named, "nothing of this place is recorded")
+}
+
 // A clock that nothing compares with the others is no secret.
 func TestWhatClocksLeaveOpen(t *testing.T) {
 	j := uneven()["before all"]
