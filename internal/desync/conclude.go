@@ -105,7 +105,8 @@ func (w *world) standing(at int64) (s standing) {
 // the age of counts.
 func (w *world) old() bool {
 	if len(w.nodes) == 0 {
-		return slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && r.view.hides() })
+		// Of what is active nothing is left out: counts that say more are older than the operations.
+		return slices.ContainsFunc(w.ranks, func(r *rank) bool { return r.view != nil && !r.view.onlyActive && r.view.hides() })
 	}
 	return w.stood.longest >= w.a.cfg.StallAfter || w.stood.untimed || !w.stood.timed
 }

@@ -41,8 +41,8 @@ func (w *world) unseenParts() (why []string) {
 	return why
 }
 
-// overwritten says of how many ranks something is open that was overwritten, so that its age is not
-// known.
+// overwritten says of how many ranks operations are open by their counts that are not recorded, so that
+// their age is not known.
 func (w *world) overwritten() []string {
 	n := 0
 	for _, r := range w.ranks {
@@ -53,7 +53,7 @@ func (w *world) overwritten() []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("of %d of %d ranks operations are open that are not recorded any more", n, len(w.ranks))}
+	return []string{fmt.Sprintf("of %d of %d ranks operations are counted as open that are not recorded", n, len(w.ranks))}
 }
 
 // torn is of how many ranks something is missing in the state.
