@@ -18,7 +18,7 @@ func (w *world) fleeting(found, open []root) (kept, undecided []root) {
 	if len(open) > 0 {
 		w.ran = cmp.Or(all, w.openTimesLost(open))
 	}
-	found = w.withoutRunning(found, all)
+	found = w.withoutPauses(w.withoutRunning(found, all))
 	for _, r := range found {
 		why := all
 		if why == "" && r.class == model.ClassCompletionLag && w.apart() && !w.holdsUp(&r) {

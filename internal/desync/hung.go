@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -26,6 +27,8 @@ const (
 type Habit struct {
 	State HabitState
 	Text  string // for people
+	// Longest is for how long at a time.
+	Longest time.Duration
 }
 
 // asks reports whether the history of the job has to tell whether it stood still: nothing tells
@@ -60,6 +63,31 @@ func (w *world) withoutRunning(found []root, all string) (kept []root) {
 		return kept
 	}
 	return slices.DeleteFunc(kept, func(r root) bool { return slices.Contains(momentary, r.class) && r.mismatch == nil })
+}
+
+// withoutPauses leaves out, where files tell for how long ranks have waited, what lasts no longer than
+// the same did while the job ran.
+func (w *world) withoutPauses(found []root) []root {
+	d := &w.a.doubt
+	if d.Hung || d.Habit == nil || d.Waited <= 0 || w.timed() || w.asks() {
+		return found
+	}
+	pauses := false
+	for i := range found {
+		r := &found[i]
+		if r.class != model.ClassNotScheduled || len(r.ranks) != 1 || w.ranks[r.ranks[0]].held() {
+			continue
+		}
+		h := d.Habit(w.ranks[r.ranks[0]].id, w.nearestFirst(w.reach(r), w.near(r)))
+		if h.State == HabitUsual && d.Waited <= h.Longest {
+			w.ran = cmp.Or(w.ran, h.Text+"; this time it is no longer than it was then")
+			pauses = true
+		}
+	}
+	if !pauses {
+		return found
+	}
+	return slices.DeleteFunc(found, func(r root) bool { return slices.Contains(momentary, r.class) && r.mismatch == nil })
 }
 
 // usual says why a root is what a job that runs shows, too; empty where it is not. What the

@@ -69,6 +69,7 @@ func doubt(taken []*item) (d desync.Doubt) {
 	if timesLost(taken) {
 		d.TimesLost = timesLostWhy
 	}
+	d.Waited = max(0, waits)
 	after := waits.Round(100 * time.Millisecond)
 	switch {
 	case waits < 0:

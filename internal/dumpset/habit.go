@@ -207,7 +207,7 @@ func (h *habits) judge(rank int64, all []*past) desync.Habit {
 		return desync.Habit{Text: fmt.Sprintf("the dumps record %s of this place of the program: too little to tell how the job looks there while it runs",
 			times(now.repeats))}
 	}
-	out := desync.Habit{State: h.state(&now), Text: now.text(rank)}
+	out := desync.Habit{State: h.state(&now), Text: now.text(rank), Longest: now.longest}
 	if out.State == desync.HabitUsual {
 		out.Text += ": a job that runs looks like this"
 	}
@@ -248,11 +248,12 @@ func (h *habits) state(o *observation) desync.HabitState {
 type observation struct {
 	ranks, waiting int
 	span           time.Duration
-	any            float64 // share of span in which as many waited as now
-	free           float64 // and in which the rank in question did not
-	held           float64 // and was where it is now
-	repeats        int     // of the place where it is now
-	heldIn         int     // in how many of those as many waited
+	any            float64       // share of span in which as many waited as now
+	free           float64       // and in which the rank in question did not
+	held           float64       // and was where it is now
+	repeats        int           // of the place where it is now
+	heldIn         int           // in how many of those as many waited
+	longest        time.Duration // that it was held at a time
 }
 
 // always reports whether as many waited for the rank in each repetition of this place that is recorded,
@@ -335,6 +336,7 @@ func observe(all []*past) (o observation) {
 		}
 	}
 	share := func(ns int64) float64 { return float64(ns) / float64(o.span) }
+	o.longest = time.Duration(s.longest)
 	o.any, o.free, o.held, o.heldIn = share(s.any), share(s.free), share(s.held), len(s.in)
 	return o
 }
@@ -348,25 +350,39 @@ type sweep struct {
 	count           int
 	blocked         bool // rank is among them
 	any, free, held int64
+	longest, last   int64        // of held, at a time
 	in              map[int]bool // calls of rank behind which it held up as many
 }
 
 func (s *sweep) step(e edge) {
-	if d := e.at - s.at; d > 0 && s.count >= s.most {
-		s.any += d
-		if !s.blocked {
-			s.free += d
-			if i := s.rank.newestAt(s.at); i >= 0 && s.rank.calls[i].what == s.place {
-				s.held += d
-				s.in[i] = true
-			}
-		}
+	if d := e.at - s.at; d > 0 {
+		s.pass(d)
 	}
 	s.at = e.at
 	s.count += e.by
 	if e.own {
 		s.blocked = e.by > 0
 	}
+}
+
+// pass counts time in which nobody begins or ends to be blocked.
+func (s *sweep) pass(d int64) {
+	i := -1
+	if s.count >= s.most {
+		s.any += d
+		if !s.blocked {
+			s.free += d
+			i = s.rank.newestAt(s.at)
+		}
+	}
+	if i < 0 || s.rank.calls[i].what != s.place {
+		s.last = 0
+		return
+	}
+	s.held += d
+	s.last += d
+	s.longest = max(s.longest, s.last)
+	s.in[i] = true
 }
 
 // edge is where a rank begins (by 1) or ends (by -1) to be blocked.

@@ -4,6 +4,8 @@ package dumpset
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -189,9 +191,9 @@ func TestShortHistories(t *testing.T) {
 	}
 }
 
-// saving is a job of NCCL of which rank 0 saves for a second behind every eighth call, while the others
+// saving is a job of NCCL of which rank 0 saves behind every eighth call for so long, while the others
 // wait. Its dumps are of the middle of a save.
-func saving(saves int) []*frwrite.Dump {
+func saving(saves int, each time.Duration) []*frwrite.Dump {
 	const every, ranks = 8, 6
 	var dumps []*frwrite.Dump
 	for r := range ranks {
@@ -202,9 +204,9 @@ func saving(saves int) []*frwrite.Dump {
 		}
 		for seq := 1; seq <= calls; seq++ {
 			saved := (seq - 1) / every // before this call
-			at := simStart + int64(seq)*int64(10*ms) + int64(saved)*int64(time.Second) + int64(r)*1000
+			at := simStart + int64(seq)*int64(10*ms) + int64(saved)*int64(each) + int64(r)*1000
 			if r > 0 && saved > 0 && (seq-1)%every == 0 {
-				at -= int64(time.Second)
+				at -= int64(each)
 			}
 			size := int64(4)
 			if seq%every == 0 {
@@ -215,7 +217,7 @@ func saving(saves int) []*frwrite.Dump {
 				Created: at, In: [][]int64{{size}}, Out: [][]int64{{size}}, InTypes: []string{"Float"}, OutTypes: []string{"Float"}, State: frwrite.Scheduled, TimeoutMS: 600_000,
 			}
 			if seq <= every*saves {
-				over := simStart + int64(seq)*int64(10*ms) + int64(saved)*int64(time.Second) + int64(ranks*1000) + int64(ms)
+				over := simStart + int64(seq)*int64(10*ms) + int64(saved)*int64(each) + int64(ranks*1000) + int64(ms)
 				e.State, e.Completed, e.Retired = frwrite.Completed, over, true
 			}
 			d.Entries = append(d.Entries, e)
@@ -230,20 +232,50 @@ func saving(saves int) []*frwrite.Dump {
 // is what the job shows there, and few are enough.
 func TestFewRepetitionsOfWhichAllAreAlike(t *testing.T) {
 	for _, saves := range []int{2, 3, 4} {
-		h := readLost(t, saving(saves), false)
+		h := readLost(t, saving(saves, time.Second), false)
 		named, candidates := listed(h)
 		assert.Empty(t, named, saves)
 		assert.Empty(t, candidates, saves)
 		assert.Equal(t, desync.Undecided, h.Verdict, saves)
 		assert.Contains(t, h.MayRun, "a job that runs looks like this", saves)
-		h = readLost(t, saving(saves), true)
+		h = readLost(t, saving(saves, time.Second), true)
 		named, _ = listed(h)
 		assert.Equal(t, []int64{0}, named, "its watchdog wrote them")
 		assert.LessOrEqual(t, h.Roots[0].Finding.Confidence, 0.5, saves)
 	}
-	first := readLost(t, saving(1), false)
+	first := readLost(t, saving(1, time.Second), false)
 	named, _ := listed(first)
 	assert.Equal(t, []int64{0}, named, "nothing of this place is recorded")
+}
+
+// Where files tell how long ranks have waited, no longer than they did while the job ran is no hang;
+// longer is one.
+func TestNoLongerThanBefore(t *testing.T) {
+	read := func(saves int, after time.Duration) *Hang {
+		dumps := saving(saves, 10*time.Second)
+		paths := write(t, filepath.Join(t.TempDir(), "job"), "rank_", dumps)
+		newest := dumps[1].Entries[len(dumps[1].Entries)-1].Created
+		for _, p := range paths {
+			at := time.Unix(0, newest).Add(after)
+			require.NoError(t, os.Chtimes(p, at, at))
+		}
+		r := Read(t.Context(), paths, Options{})
+		require.Len(t, r.Hangs, 1)
+		return &r.Hangs[0]
+	}
+	// The saves take ten seconds, of which the dumps are taken at some moment.
+	for _, saves := range []int{2, 3, 6} {
+		for _, after := range []time.Duration{time.Second, 5 * time.Second, 9 * time.Second} {
+			h := read(saves, after)
+			named, candidates := listed(h)
+			assert.Empty(t, named, "%d %v", saves, after)
+			assert.Empty(t, candidates, "%d %v", saves, after)
+		}
+		for _, after := range []time.Duration{25 * time.Second, time.Minute, 5 * time.Minute} {
+			named, _ := listed(read(saves, after))
+			assert.Equal(t, []int64{0}, named, "%d %v", saves, after)
+		}
+	}
 }
 
 // A clock that nothing compares with the others is no secret.

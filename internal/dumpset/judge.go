@@ -38,7 +38,7 @@ func (r *run) judge(g group, p part) {
 	}
 	d := doubt(taken)
 	d.Hung = r.o.Hung
-	if d.TimesLost != "" || d.Why != "" || d.Hung {
+	if d.TimesLost != "" || d.Why != "" || d.Hung || d.Waited > 0 {
 		d.Habit = r.habits(taken).of
 	}
 	written := byWatchdog(taken)
