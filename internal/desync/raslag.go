@@ -20,6 +20,7 @@ type countRoot struct {
 	group    int32
 	lacks    []lacked // the operation that some have not launched; several where counts do not decide
 	launched []string // how many members have launched how much
+	beside   bool     // those that are behind may wait for one that does not answer, elsewhere
 }
 
 // lag is one communicator over the members that answered: sets of those that have launched the same.
@@ -108,16 +109,18 @@ func (w *world) lagsByCounts(stood bool) (found []countRoot, waiting [][]int32) 
 		lags[i].leaders(ahead)
 	}
 	silent := w.silent()
+	others := w.besides(w.asked(silent))
 	for i := range lags {
 		l := &lags[i]
 		if to, victims, ok := l.mismatch(w); ok {
 			found, waiting = append(found, to), append(waiting, victims)
 			continue
 		}
-		if to, victims, ok := l.behind(w, ahead, silent); ok {
+		if to, victims, ok := l.behind(w, ahead, silent, others); ok {
 			found, waiting = append(found, to), append(waiting, victims)
 		}
 	}
+	found, waiting = joinBeside(found, waiting)
 	if len(found) == 0 && len(lags) > 0 {
 		to, victims := lags[0].round(w)
 		found, waiting = append(found, to), append(waiting, victims)
@@ -198,7 +201,7 @@ func (l *lag) leaders(to map[int32]bool) {
 }
 
 // behind finds the members that have launched least and are ahead of nobody elsewhere.
-func (l *lag) behind(w *world, ahead map[int32]bool, silent []int32) (to countRoot, victims []int32, ok bool) {
+func (l *lag) behind(w *world, ahead map[int32]bool, silent []int32, others *besides) (to countRoot, victims []int32, ok bool) {
 	top := l.top()
 	var late []int32
 	var low *view
@@ -226,7 +229,11 @@ func (l *lag) behind(w *world, ahead map[int32]bool, silent []int32) (to countRo
 			members = append(members, v)
 		}
 	}
+	beside := others.beside(w, late, victims)
 	switch {
+	case len(members) == 0 && len(beside) > 0:
+		to.class, to.candidates, to.ranks, to.beside = model.ClassIncompleteEvidence, append(beside, late...), nil, true
+		to.notes = append(to.notes, "the ranks that are behind may wait for one that does not answer NCCL's RAS, in a communicator that they share with it")
 	case len(members) > 0:
 		to.class, to.candidates, to.ranks = model.ClassIncompleteEvidence, compact(append(members, late...)), nil
 		to.notes = append(to.notes, "some members do not answer NCCL's RAS, and the others may wait for these")
