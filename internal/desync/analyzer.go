@@ -22,6 +22,7 @@ type Analyzer struct {
 	sigs      sigTable
 	ranks     map[int64]*rank
 	absent    map[int64]model.Absence
+	beside    map[int64]beside
 	witnesses []Witness
 	problems  []string
 	saved     saved
@@ -39,7 +40,7 @@ func New(cfg Config) *Analyzer {
 	cfg = cfg.withDefaults()
 	return &Analyzer{
 		cfg: cfg, groups: newGroupTable(cfg.MaxGroups), names: newInterner(), sigs: newSigTable(),
-		ranks: map[int64]*rank{}, absent: map[int64]model.Absence{},
+		ranks: map[int64]*rank{}, absent: map[int64]model.Absence{}, beside: map[int64]beside{},
 	}
 }
 

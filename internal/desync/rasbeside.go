@@ -2,7 +2,13 @@
 
 package desync
 
-import "slices"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
 
 // besides are the communicators with ranks that do not answer, by member.
 type besides struct {
@@ -83,6 +89,140 @@ func joinBeside(found []countRoot, waiting [][]int32) ([]countRoot, [][]int32) {
 		if i == first || !found[i].beside {
 			kept, waits = append(kept, found[i]), append(waits, waiting[i])
 		}
+	}
+	return kept, waits
+}
+
+// beside is in how many communicators a rank is ahead of members that no answer lists, and behind them.
+type beside struct{ ahead, behind int }
+
+// AddBeside takes that a rank has launched more, or else less, of one communicator than members of which
+// the newest answer does not say which ranks they are.
+func (a *Analyzer) AddBeside(rank int64, ahead bool) {
+	b, known := a.beside[rank]
+	switch {
+	case !known && len(a.beside) >= a.cfg.MaxRanks:
+		return
+	case ahead:
+		b.ahead++
+	default:
+		b.behind++
+	}
+	a.beside[rank] = b
+}
+
+// beforeUnlisted notes who is ahead of members that an answer does not list, and may wait for them.
+func (w *world) beforeUnlisted(ahead map[int32]bool) {
+	for id, b := range w.a.beside {
+		if r, ok := w.index[id]; ok && b.ahead > 0 {
+			ahead[r] = true
+		}
+	}
+}
+
+// manyBehind is how many ranks do not fail at once, but wait for one another.
+const manyBehind = 3
+
+// foremostBehind decides where many ranks are behind in some communicator: most of them wait for one of
+// the others, in messages, which are not counted, or in communicators of which an answer does not list all
+// members. That one is behind in those that they share as well. Where nobody is behind in more
+// communicators than the others, and these are not behind together, nothing is decided.
+func (w *world) foremostBehind(lags []lag, found []countRoot, waiting [][]int32) ([]countRoot, [][]int32) {
+	in, apart := w.lagsOf(lags), false
+	var first *countRoot
+	all := map[int32]int{}
+	for i := range found {
+		r := &found[i]
+		if r.class != model.ClassNotScheduled {
+			continue
+		}
+		apart = apart || first != nil && !slices.Equal(first.ranks, r.ranks)
+		first = cmp.Or(first, r)
+		for _, v := range r.ranks {
+			all[v] = in[v]
+		}
+	}
+	if len(all) < manyBehind {
+		return found, waiting
+	}
+	most := slices.Max(slices.Collect(maps.Values(all)))
+	top := map[int32]bool{}
+	for v, n := range all {
+		top[v] = n == most
+	}
+	switch n := count(top); {
+	case n < manyBehind && n < len(all):
+		return onlyOf(found, waiting, top)
+	case apart:
+		return undecidedOf(found, waiting, slices.Sorted(maps.Keys(all)))
+	}
+	return found, waiting
+}
+
+// lagsOf is in how many communicators each rank is behind others, listed or not.
+func (w *world) lagsOf(lags []lag) map[int32]int {
+	in := map[int32]int{}
+	for i := range lags {
+		l := &lags[i]
+		top := l.top()
+		for _, m := range l.members {
+			if less, _ := l.compare(m.view, top); less {
+				in[m.rank]++
+			}
+		}
+	}
+	for id, b := range w.a.beside {
+		if r, ok := w.index[id]; ok {
+			in[r] += b.behind
+		}
+	}
+	return in
+}
+
+func count(set map[int32]bool) (n int) {
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// onlyOf keeps of ranks that are behind those that the others may wait for.
+func onlyOf(found []countRoot, waiting [][]int32, top map[int32]bool) (kept []countRoot, waits [][]int32) {
+	for i := range found {
+		r := &found[i]
+		if r.class == model.ClassNotScheduled {
+			left := slices.DeleteFunc(slices.Clone(r.ranks), func(v int32) bool { return !top[v] })
+			if len(left) == 0 {
+				continue
+			}
+			r.ranks = left
+			r.notes = append(r.notes, "it is behind in more communicators than others that are behind: these may wait for it, in messages or where the answer does not list them")
+		}
+		kept, waits = append(kept, *r), append(waits, waiting[i])
+	}
+	return kept, waits
+}
+
+// undecidedOf makes one root of ranks that are behind, of which nothing tells who waits for whom.
+func undecidedOf(found []countRoot, waiting [][]int32, candidates []int32) (kept []countRoot, waits [][]int32) {
+	first := -1
+	for i := range found {
+		if found[i].class == model.ClassNotScheduled && (first < 0 || len(waiting[i]) > len(waiting[first])) {
+			first = i
+		}
+	}
+	for i := range found {
+		r := &found[i]
+		switch {
+		case i == first:
+			r.class, r.candidates, r.ranks = model.ClassIncompleteEvidence, candidates, nil
+			r.notes = append(r.notes, "ranks are behind in several communicators, and may wait for one another in messages, which RAS does not count")
+		case r.class == model.ClassNotScheduled:
+			continue
+		}
+		kept, waits = append(kept, *r), append(waits, waiting[i])
 	}
 	return kept, waits
 }

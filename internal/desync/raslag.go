@@ -108,6 +108,7 @@ func (w *world) lagsByCounts(stood bool) (found []countRoot, waiting [][]int32) 
 	for i := range lags {
 		lags[i].leaders(ahead)
 	}
+	w.beforeUnlisted(ahead)
 	silent := w.silent()
 	others := w.besides(w.asked(silent))
 	for i := range lags {
@@ -121,6 +122,7 @@ func (w *world) lagsByCounts(stood bool) (found []countRoot, waiting [][]int32) 
 		}
 	}
 	found, waiting = joinBeside(found, waiting)
+	found, waiting = w.foremostBehind(lags, found, waiting)
 	if len(found) == 0 && len(lags) > 0 {
 		to, victims := lags[0].round(w)
 		found, waiting = append(found, to), append(waiting, victims)

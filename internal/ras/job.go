@@ -19,9 +19,18 @@ type Job struct {
 	Facts     []model.Fact
 	// Apart is of how many communicators members were not all known.
 	Apart int
+	// Beside are ranks that have launched more or less than members of which text does not say which
+	// processes they are.
+	Beside []Beside
 	// Unnumbered: there is no world communicator. Ranks are numbers of processes in an order of
 	// this package, and WorldSize is 0.
 	Unnumbered bool
+}
+
+// Beside is how a rank compares with the members of one communicator that are not known.
+type Beside struct {
+	Rank  int64
+	Ahead bool // it has launched more; else less
 }
 
 // Absent is a rank that did not answer, and its process.
@@ -97,6 +106,7 @@ func (b *jobBuilder) comm(c *Comm) {
 	if members == nil {
 		b.job.Apart++
 	}
+	unlisted := b.unlisted(c)
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
 		global, ok := b.world.global(c, &r.Process)
@@ -105,10 +115,42 @@ func (b *jobBuilder) comm(c *Comm) {
 		}
 		s := b.state(global, &r.Process)
 		s.Comms = append(s.Comms, commState(c, r, members, b.prose))
+		if unlisted != nil {
+			b.beside(global, r, unlisted)
+		}
 		b.errors(s, c, r)
 	}
 	for i := range c.Missing {
 		b.missing(c, &c.Missing[i])
+	}
+}
+
+// unlisted is one of the members of which text does not say which processes they are: where it tells
+// their counts, they have one. nil: there is none.
+func (b *jobBuilder) unlisted(c *Comm) *Rank {
+	for i := range c.Ranks {
+		if r := &c.Ranks[i]; b.prose && r.PID < 0 {
+			if _, known := b.world.global(c, &r.Process); !known {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// beside notes whether a rank has launched more or less than o: neither where it is more of one function
+// and less of another.
+func (b *jobBuilder) beside(rank int64, r, o *Rank) {
+	more, less := false, false
+	for _, n := range r.Counts {
+		for _, m := range o.Counts {
+			if n.Func == m.Func {
+				more, less = more || n.N > m.N, less || n.N < m.N
+			}
+		}
+	}
+	if more != less {
+		b.job.Beside = append(b.job.Beside, Beside{rank, more})
 	}
 }
 

@@ -201,6 +201,9 @@ func (o *Options) layout(l *ras.Layout, answers []Answer) (rep *desync.Report, r
 		j := l.Job(answers[i].Status, ras.Origin{ID: o.name(answers), Name: o.name(answers), From: filepath.Base(answers[i].Path), Saved: true, At: answers[i].at})
 		if a == nil {
 			a = o.analyzer(j)
+			for _, b := range j.Beside {
+				a.AddBeside(b.Rank, b.Ahead)
+			}
 		}
 		for k := range j.States {
 			a.Add(&j.States[k])
