@@ -20,6 +20,7 @@ type countPair struct {
 	world                int64                 // processes, 1 or more
 	step                 model.Optional[int64] // that the name of the save says
 	batches              model.Optional[int64] // that accelerate has counted, where no scaler skips steps
+	save                 string                // the path of its folder
 }
 
 // natural reports whether the scheduler counts every step, once or once a process.
@@ -85,10 +86,12 @@ func (a *accelerated) pairCount(id, scheduler string, o counter) {
 	step := some(a.save.Epoch.V, a.save.Epoch.OK && stepNamed(a.f.path))
 	switch {
 	case ok:
-		a.save.pairs = append(a.save.pairs, countPair{id, o, s, max(1, int64(len(a.ranks))), step, a.batches})
+		a.save.pairs = append(a.save.pairs, countPair{id, o, s, max(1, int64(len(a.ranks))), step, a.batches, a.f.path})
 	case step.OK:
 		o.step, o.want = step.V, step.V
 		a.save.counters = append(a.save.counters, o)
+	default:
+		a.save.alone = append(a.save.alone, countPair{id: id, optimizer: o, save: a.f.path})
 	}
 }
 
@@ -96,18 +99,25 @@ func (a *accelerated) pairCount(id, scheduler string, o counter) {
 func (s *scan) judgePairs() {
 	var saves []*Save
 	for i := range s.root.Saves {
-		if save := &s.root.Saves[i]; save.Epoch.OK && len(save.pairs) > 0 {
+		if save := &s.root.Saves[i]; save.Epoch.OK && len(save.pairs)+len(save.alone) > 0 {
 			saves = append(saves, save)
 		}
 	}
 	slices.SortStableFunc(saves, func(a, b *Save) int { return cmp.Compare(a.Epoch.V, b.Epoch.V) })
-	older := map[string][]*countPair{}
+	older, alone := map[string][]*countPair{}, map[string][]*countPair{}
 	for _, save := range saves {
+		for i := range save.alone {
+			p := &save.alone[i]
+			if why := s.stale(p, alone[p.id]); why != "" {
+				s.doubtCount(save, &p.optimizer, why)
+			}
+			alone[p.id] = append(alone[p.id], p)
+		}
 		for i := range save.pairs {
 			p := &save.pairs[i]
 			if c, why := p.doubt(older[p.id]); why != "" {
 				s.doubtCount(save, c, why)
-			} else if why := p.stayed(older[p.id]); why != "" {
+			} else if why := cmp.Or(p.stayed(older[p.id]), s.stale(p, older[p.id])); why != "" {
 				s.doubtCount(save, &p.optimizer, why)
 				s.doubtCount(save, &p.scheduler, why)
 			}

@@ -27,6 +27,9 @@ type accelerated struct {
 // readAccelerate reads one folder of save_state; siblings are what others of its job have.
 func readAccelerate(b *builder, f *folder, have siblings) {
 	a := &accelerated{builder: b, f: f, found: map[model.DomainKind]bool{}, optimizers: map[string]counter{}, schedulers: map[string]counter{}, shards: map[string][]counter{}}
+	a.weighed = !slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
+		return b.isFolder(f, e) && (accelerateFSDP.MatchString(e.Name()) || accelerateDeepSpeed.MatchString(e.Name()))
+	})
 	if f.has(safetensorsIndex) {
 		a.found[model.DomainModel] = true
 		b.readIndex(f, safetensorsIndex, func(name string, _ *marker) map[string]bool { return b.safetensorsShard(name, nil) })
@@ -94,7 +97,10 @@ func (a *accelerated) file(entry string) {
 		a.countScheduler(entry, a.domain(kind, entry, name), name)
 	default:
 		a.found[kind] = a.found[kind] || !accelerateCustom.MatchString(entry)
-		a.torchShard(a.domain(kind, entry, name), name, nil)
+		i := a.domain(kind, entry, name)
+		if z := a.torchShard(i, name, nil); kind == model.DomainModel {
+			wantStorages(a.builder, i, z)
+		}
 	}
 }
 

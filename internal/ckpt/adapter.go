@@ -80,7 +80,7 @@ func readAdapter(b *builder, f *folder, name string) {
 	case f.has(adapterSafetensors):
 		b.safetensorsPart(i, f.join(adapterSafetensors), nil)
 	case f.has(adapterTorch):
-		b.torchShard(i, f.join(adapterTorch), nil)
+		wantStorages(b, i, b.torchShard(i, f.join(adapterTorch), nil))
 	default:
 		b.missing(i, CheckShards, f.path, "got adapter %s without weights; want %s or %s: the loader leaves such an adapter out without a word", quote(name), adapterSafetensors, adapterTorch)
 	}

@@ -16,6 +16,7 @@ type found struct {
 	late      []late
 	counters  []counter
 	pairs     []countPair
+	alone     []countPair               // optimizers without a scheduler
 	holds     map[model.DomainKind]bool // state that lies in files of another kind
 	skipped   int64                     // steps that the optimizer left out
 }

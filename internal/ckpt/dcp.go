@@ -52,7 +52,7 @@ func saveDCP(s *scan, f *folder) bool {
 	b.titan = titan
 	b.readDCP(f)
 	switch {
-	case named, b.hasCommon, hasMegatronFile(f): // one iteration of Megatron's, without its tracker
+	case named, b.hasCommon, s.hasMegatronFile(f): // one iteration of Megatron's, without its tracker
 		b.save.Format = FormatMegatronDist
 		b.readMegatronFiles(f)
 		noteMegatronRNG(b, f)
@@ -129,6 +129,9 @@ func (b *builder) readDCPMetadata(f *folder, name string, commit int, rank int64
 	}
 	b.names = namesOf(items, b.save.Format == FormatTorchtitan || b.titan)
 	b.readDCPFiles(f, items, &marker{name: name, mod: m.mod, reused: !b.save.Epoch.OK}, rank)
+	if rank < 0 {
+		judgeDCPTwins(b, f, items)
+	}
 	files := map[string]bool{}
 	for i := range items {
 		files[items[i].file] = true

@@ -155,6 +155,7 @@ func (b *builder) readDeepSpeed(f *folder) {
 	if f.has("offloaded_tensors") {
 		b.save.WorldUnknown = true
 	}
+	judgeTwins(b)
 	d.expect()
 	if b.save.Epoch.OK {
 		d.compareInner()

@@ -110,6 +110,9 @@ func (d *deepspeed) optimizer(name string) {
 	in := innerStep{domain: i, step: step, known: ok, file: path, empty: z.emptyState()}
 	in.iterations, in.scaled = z.scalerIterations()
 	d.inner = append(d.inner, in)
+	if group, ok := z.number("ds_config", "zero_optimization", "mics_shard_size"); !ok || group < 1 { // else there are replicas
+		distinct(d.builder, deepspeedOptim.FindStringSubmatch(name)[2], z)
+	}
 }
 
 // wantZeRO doubts a shard of ZeRO that holds no optimizer: neither its own state, nor that of the optimizer within.

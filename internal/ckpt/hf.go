@@ -175,6 +175,7 @@ func (h *hf) arguments() {
 func (h *hf) model() {
 	f := h.f
 	fsdp := h.fsdp()
+	h.weighed = !fsdp && !h.hasDeepSpeed()
 	switch {
 	case f.has(safetensorsIndex):
 		h.readIndex(f, safetensorsIndex, h.safetensorsShard)
@@ -225,7 +226,8 @@ func (h *hf) forms() {
 }
 
 func (b *builder) torchModel(name string, m *marker) map[string]bool {
-	b.torchShard(b.domain(model.DomainModel, name[strings.LastIndexByte(name, '/')+1:], name), name, m)
+	i := b.domain(model.DomainModel, name[strings.LastIndexByte(name, '/')+1:], name)
+	wantStorages(b, i, b.torchShard(i, name, m))
 	return nil
 }
 

@@ -85,9 +85,19 @@ func (b *builder) readMegatronDist(f *folder) {
 	b.readMegatronFiles(f)
 }
 
-// hasMegatronFile reports whether a folder of DCP has what only Megatron writes there.
-func hasMegatronFile(f *folder) bool {
-	return f.has(megatronMeta) || f.has(megatronCommon) || f.has(megatronIntegrity)
+// hasMegatronFile reports whether a folder of DCP has what only Megatron writes there. A metadata.json that can be read
+// and names no backend is an application's own.
+func (s *scan) hasMegatronFile(f *folder) bool {
+	if f.has(megatronCommon) || f.has(megatronIntegrity) || !f.has(megatronMeta) {
+		return f.has(megatronCommon) || f.has(megatronIntegrity)
+	}
+	var meta any
+	if err := s.json(f.join(megatronMeta), &meta); err != nil {
+		return true
+	}
+	doc, _ := meta.(map[string]any)
+	_, backend := doc["sharded_backend"]
+	return backend
 }
 
 // readMegatronFiles reads what Megatron adds to a save of DCP.

@@ -19,7 +19,8 @@ type megatronWorld struct {
 type megatronRankState struct {
 	name, file     string
 	optimizer, rng bool
-	megatron       bool // its arguments are those of Megatron, which saves random numbers unless told not to
+	global         model.Optional[int64] // the number of the rank that saved it
+	megatron       bool                  // its arguments are those of Megatron, which saves random numbers unless told not to
 }
 
 // readMegatronLegacy reads a folder for each model-parallel rank. Nothing marks the save as
@@ -49,6 +50,7 @@ func (b *builder) readMegatronLegacy(f *folder) {
 		b.missing(i, CheckShards, f.path, "got no rank's folder; want mp_rank_00 and so on")
 	}
 	compareMegatronRanks(b)
+	judgeTwins(b)
 	b.readEnergon(f, world.dp)
 }
 
@@ -76,6 +78,7 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 		return megatronWorld{}, false
 	}
 	b.hold(i, n, "iteration", name)
+	distinct(b, "model", z)
 	bare := noteMegatronRank(b, z, dir, r.name)
 	arg := func(key string, def int64) int64 {
 		if n, ok := z.number("args", key); ok {
@@ -97,6 +100,7 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 		name := dir.join("distrib_optim.pt")
 		if z := b.torchShard(b.domain(model.DomainOptimizer, r.name, name), name, nil); z != nil {
 			z.wantOptimizer(z.root, true)
+			distinct(b, "optimizer", z)
 		}
 	}
 	return w, true

@@ -35,6 +35,26 @@ func TestKeysThatWereNotWritten(t *testing.T) {
 	require.Contains(t, fmt.Sprint(r.Saves), `got no item of "lost" in storage_data; want one`)
 }
 
+// A metadata.json beside DCP is Megatron's where it names a backend, or can not be read; others are an application's own.
+func TestMetadataJSONOfOthers(t *testing.T) {
+	for text, want := range map[string]ckpt.Format{
+		`{"step": 7, "loss": 2.5}`: ckpt.FormatDCP, `{}`: ckpt.FormatDCP, `["a"]`: ckpt.FormatDCP, `{"format": {"sharded_backend": "torch_dist"}}`: ckpt.FormatDCP,
+		`{"sharded_backend": "torch_dist"}`: ckpt.FormatMegatronDist, ``: ckpt.FormatMegatronDist, `{"sharded_b`: ckpt.FormatMegatronDist,
+	} {
+		f := fstest.MapFS{}
+		dcpIn(f, "run", "model", "optimizer.state")
+		f["run/metadata.json"] = document(text)
+		r, ok := safe(t, below(f, "run/"), ckpt.Options{})
+		require.NotNil(t, r.Judged, text)
+		require.Equal(t, want, r.Judged.Format, text)
+		require.False(t, ok && want == ckpt.FormatMegatronDist, text)
+		if want == ckpt.FormatDCP {
+			require.NotContains(t, told(r), "metadata.json", text)
+			require.True(t, ok, text)
+		}
+	}
+}
+
 func one(metadata *fstest.MapFile) fs.FS {
 	return fstest.MapFS{"step-7/.metadata": metadata, "step-7/__0_0.distcp": shard(100)}
 }

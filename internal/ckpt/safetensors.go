@@ -32,6 +32,7 @@ func saveSafetensors(s *scan, f *folder) bool {
 	}
 	b := s.newSave(FormatSafetensors, f.path, model.Optional[int64]{})
 	b.save.Export, b.save.WeightsOnly = true, "it is a model in safetensors, with nothing of a job"
+	b.weighed = true
 	b.readSafetensors(f)
 	b.besideSafetensors(f)
 	b.save.Epoch = onlyOwn(&b.save)
@@ -172,6 +173,7 @@ func (b *builder) safetensorsPart(i int, name string, m *marker) map[string]bool
 		return nil
 	}
 	b.holdStep(i, h.Metadata, name)
+	wantTensors(b, i, name, h)
 	names := make(map[string]bool, len(h.Tensors))
 	for k := range h.Tensors {
 		names[h.Tensors[k].Name] = true

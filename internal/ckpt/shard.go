@@ -131,7 +131,9 @@ func (b *builder) torchValue(i int, name string, f *file) *torch {
 		b.unread(i, CheckTorn, name, err) // what epoch it is of is known all the same
 	}
 	b.checksums(i, f, z, func(err error) error { return err })
-	return &torch{File: z, m: machine, root: root, b: b, domain: i, name: name}
+	t := &torch{File: z, m: machine, root: root, b: b, domain: i, name: name}
+	t.savedAs()
+	return t
 }
 
 // checksums compares those of a file of torch.save, or of one within a file, if they are to be. Where

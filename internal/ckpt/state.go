@@ -51,6 +51,9 @@ func noteMegatronRank(b *builder, z *torch, dir *folder, rank string) bool {
 	}
 	s := megatronRankState{name: rank, file: z.name, rng: has("rng_state")}
 	_, s.megatron = z.get("args", "no_save_rng")
+	if n, ok := z.number("args", "rank"); ok {
+		s.global = model.Some(n)
+	}
 	s.optimizer = z.hasOptimizer() || slices.ContainsFunc(dir.entries, func(e fs.DirEntry) bool {
 		return e.Name() == "distrib_optim.pt" || strings.HasPrefix(e.Name(), "layer_wise_optimizer_")
 	})
@@ -75,6 +78,7 @@ func compareMegatronRanks(b *builder) {
 	if len(b.ranks) > 0 && optimizers == 0 {
 		b.save.WeightsOnly = "no model_optim_rng.pt has an optimizer (--no-save-optim)"
 	}
+	sameSaver(b)
 	for _, r := range b.ranks {
 		if !r.optimizer && optimizers > 0 {
 			b.missing(b.domain(model.DomainOptimizer, r.name, ""), CheckShards, r.file, "got no optimizer; want it, as other ranks have it")

@@ -111,7 +111,7 @@ func (s *scan) verlTracker(f *folder) *tracker {
 func (s *scan) verlMegatron(f *folder) bool {
 	return slices.ContainsFunc(s.verlRoles(f), func(role string) bool {
 		sub, err := s.folder(path.Join(f.path, role, verlDist))
-		return err == nil && hasMegatronFile(sub)
+		return err == nil && s.hasMegatronFile(sub)
 	})
 }
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Parts that ranks write differ. A file that was copied over that of another rank fits in form and step: the name that
+// torch.save writes into a file tells it, or that two files hold the same.
+
+var numberIn = regexp.MustCompile(`\d+`)
+
+// savedAs doubts a file that was saved under the name of another part: the same name with other numbers. A file that
+// was renamed otherwise, or saved through a stream, tells nothing.
+func (t *torch) savedAs() {
+	file := path.Base(t.name)
+	ext := path.Ext(file)
+	want, got := strings.TrimSuffix(file, ext), t.Name()
+	if got == want || numberIn.ReplaceAllString(got, "#") != numberIn.ReplaceAllString(want, "#") {
+		return
+	}
+	t.b.doubt(t.domain, model.DomainTentative, Problem{
+		CheckWitness, Suspect, t.name,
+		"got the file that was saved as " + quote(got+ext) + "; want that of " + quote(file) + ": another part was copied over it, or it was renamed",
+	})
+}
+
+// twin is a file of a rank, of which no other rank has the same content.
+type twin struct {
+	file   *torch
+	digest [32]byte
+}
+
+// distinct notes a file of a group of ranks' files whose contents must differ.
+func distinct(b *builder, group string, file *torch) {
+	if file == nil {
+		return
+	}
+	if digest, ok := file.Content(); ok {
+		if b.twins == nil {
+			b.twins = map[string][]twin{}
+		}
+		b.twins[group] = append(b.twins[group], twin{file, digest})
+	}
+}
+
+// judgeTwins doubts files of a group that hold the same. Which of them is the copy, nothing says.
+func judgeTwins(b *builder) {
+	for _, name := range slices.Sorted(maps.Keys(b.twins)) {
+		group := b.twins[name]
+		slices.SortStableFunc(group, func(a, b twin) int {
+			return cmp.Or(strings.Compare(string(a.digest[:]), string(b.digest[:])), natural(a.file.name, b.file.name))
+		})
+		for i := 1; i < len(group); i++ {
+			a, b := group[i-1], group[i]
+			if a.digest != b.digest || !b.file.Varies() {
+				continue
+			}
+			a.file.sameAs(b.file)
+			b.file.sameAs(a.file)
+		}
+	}
+}
+
+func (t *torch) sameAs(other *torch) {
+	t.b.doubt(t.domain, model.DomainTentative, Problem{
+		CheckWitness, Suspect, t.name,
+		"got the same content as " + other.name + "; want another: each rank has a part of its own, and one was copied over the other",
+	})
+}
+
+// sameSaver doubts files of Megatron's ranks that one rank saved, by its arguments: each saves one. A tool that converts
+// a model writes them all, and no optimizer.
+func sameSaver(b *builder) {
+	by := map[int64]megatronRankState{}
+	for _, r := range b.ranks {
+		if !r.global.OK || !r.optimizer {
+			continue
+		}
+		first, twice := by[r.global.V]
+		if !twice {
+			by[r.global.V] = r
+			continue
+		}
+		for _, pair := range [][2]megatronRankState{{first, r}, {r, first}} {
+			b.doubt(b.domain(model.DomainModel, pair[0].name, pair[0].file), model.DomainTentative, Problem{
+				CheckWitness, Suspect, pair[0].file,
+				"got args.rank " + quantity(r.global.V) + ", as in " + pair[1].file + "; want another: a rank saves one file, and one was copied over the other",
+			})
+		}
+	}
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ckpt
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/torchsave"
+)
+
+const (
+	maxTwinFiles = 4096 // files of a save of which an item is compared
+	maxTwinItems = 64   // items that are compared of two files that look alike
+)
+
+// dcpFile is a file of DCP with the items in it, the largest first, one of each name.
+type dcpFile struct {
+	name  string
+	items []*dcpItem
+}
+
+// probe is the item that is compared first, without its file.
+func (d *dcpFile) probe() dcpItem {
+	if len(d.items) == 0 {
+		return dcpItem{}
+	}
+	it := *d.items[0]
+	it.file = ""
+	return it
+}
+
+// judgeDCPTwins doubts files of DCP that hold the same, where .metadata says that they hold different parts of the same
+// tensors: one was copied over the other. Items of other names may be alike, as buffers of layers are.
+func judgeDCPTwins(b *builder, f *folder, items []dcpItem) {
+	like := map[dcpItem][]dcpFile{} // by the item that is compared first, without its file
+	files := dcpFiles(items)
+	for _, d := range files[:min(maxTwinFiles, len(files))] {
+		like[d.probe()] = append(like[d.probe()], d)
+	}
+	for _, d := range files {
+		if all := like[d.probe()]; len(d.items) > 0 && len(all) > 1 && all[0].name == d.name {
+			judgeLikeDCP(b, f, all)
+		}
+	}
+}
+
+// dcpFiles lists the files with those of their items of which other files have a part, too.
+func dcpFiles(items []dcpItem) (files []dcpFile) {
+	parts := map[string]string{} // the first file of a name; "" where there are several
+	for i := range items {
+		it := &items[i]
+		if first, ok := parts[it.fqn]; !ok {
+			parts[it.fqn] = it.file
+		} else if first != it.file {
+			parts[it.fqn] = ""
+		}
+	}
+	for i := range items {
+		it := &items[i]
+		if i == 0 || items[i-1].file != it.file {
+			files = append(files, dcpFile{name: it.file})
+		}
+		if parts[it.fqn] == "" && !it.transformed {
+			last := &files[len(files)-1]
+			last.items = append(last.items, it)
+		}
+	}
+	for i := range files {
+		slices.SortFunc(files[i].items, func(a, b *dcpItem) int {
+			return cmp.Or(cmp.Compare(b.length, a.length), strings.Compare(a.fqn, b.fqn), cmp.Compare(a.offset, b.offset))
+		})
+	}
+	return files
+}
+
+// judgeLikeDCP compares files whose largest item has one name, place and length.
+func judgeLikeDCP(b *builder, f *folder, like []dcpFile) {
+	byContent := map[[32]byte]dcpFile{}
+	for _, d := range like {
+		digest, _, ok := dcpContent(b, f, d.items[0], false)
+		if !ok {
+			continue
+		}
+		first, again := byContent[digest]
+		if !again {
+			byContent[digest] = d
+			continue
+		}
+		if sameItems(b, f, first, d) {
+			sameFiles(b, f, first.name, d.name)
+			sameFiles(b, f, d.name, first.name)
+		}
+	}
+}
+
+// sameItems reports whether all items of two files that are compared are alike, and one at least is not filled with one
+// value.
+func sameItems(b *builder, f *folder, x, y dcpFile) bool {
+	varies := false
+	step := max(1, len(x.items)/maxTwinItems)
+	for i := 0; i < len(x.items); i += step {
+		p := x.items[i]
+		k := slices.IndexFunc(y.items, func(q *dcpItem) bool { return q.fqn == p.fqn && q.offset == p.offset })
+		if k < 0 || y.items[k].length != p.length {
+			return false
+		}
+		a, v, ok1 := dcpContent(b, f, p, !varies)
+		c, _, ok2 := dcpContent(b, f, y.items[k], false)
+		if !ok1 || !ok2 || a != c {
+			return false
+		}
+		varies = varies || v
+	}
+	return varies
+}
+
+// dcpContent is a digest of the content of an item, and, if that is looked at, whether it holds several values; false where it has no checksums.
+func dcpContent(b *builder, f *folder, it *dcpItem, look bool) (digest [32]byte, varies, ok bool) {
+	x, err := b.open(f.join(it.file))
+	if err != nil {
+		return digest, false, false
+	}
+	defer x.close()
+	if it.length == 0 || it.offset+it.length > x.size {
+		return digest, false, false
+	}
+	z, err := torchsave.Open(io.NewSectionReader(x, it.offset, it.length), it.length)
+	if err != nil {
+		return digest, false, false
+	}
+	digest, ok = z.Content()
+	return digest, ok && look && z.Varies(), ok
+}
+
+// sameFiles doubts what lies in a file that is the same as another.
+func sameFiles(b *builder, f *folder, name, other string) {
+	name = f.join(name)
+	of := b.domainsByFile()[name]
+	for _, i := range of {
+		if d := &b.save.Domains[i]; d.State != model.DomainAbsent {
+			d.State = model.DomainTentative
+		}
+	}
+	b.problem(&b.save, Problem{
+		CheckWitness, Suspect, name,
+		"got the same content as " + f.join(other) + "; want another: .metadata names them as different parts of the same tensors, and one was copied over the other",
+	})
+}
