@@ -29,13 +29,14 @@ type builder struct {
 	// hasCommon: the DCP metadata names what Megatron keeps for all ranks.
 	hasCommon bool
 	ranks     []megatronRankState
-	twins     map[string][]twin // files of ranks whose contents must differ
-	weighed   bool              // a resume loads the files of weights that are read
-	items     dcpState          // what the items of DCP are of
-	names     *dcpNames         // of the items that are read
-	titan     bool              // torchtitan may have written it
-	blobs     bool              // an item of DCP is a file of torch.save
-	raw       []rawItem         // those that are none
+	twins     map[string][]twin   // files of ranks whose contents must differ
+	shared    map[string][]shared // what all ranks count alike, by its name
+	weighed   bool                // a resume loads the files of weights that are read
+	items     dcpState            // what the items of DCP are of
+	names     *dcpNames           // of the items that are read
+	titan     bool                // torchtitan may have written it
+	blobs     bool                // an item of DCP is a file of torch.save
+	raw       []rawItem           // those that are none
 
 	counted    []shardCount // what optimizers count in files of DCP
 	countReads int          // numbers that were read for it

@@ -162,11 +162,13 @@ func (b *builder) readDeepSpeed(f *folder) {
 		d.compareScalers()
 		d.compareStates()
 		d.countInner()
+		judgeShared(b)
 		return
 	}
 	b.save.Epoch = onlyOwn(&b.save) // a tag of the user's: its contents say the step
 	d.compareScalers()
 	d.compareStates()
 	d.proveInner()
+	judgeShared(b)
 	b.unnamed()
 }

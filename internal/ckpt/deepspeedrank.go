@@ -81,6 +81,8 @@ func (d *deepspeed) model(name string) {
 		d.skipped = n
 	}
 	d.dp, d.mp, d.known = dp, mp, true
+	alike(d.builder, z, "skipped_steps", "skipped_steps")
+	alike(d.builder, z, "global_samples", "global_samples")
 }
 
 func trimPT(name string) string {
@@ -110,6 +112,9 @@ func (d *deepspeed) optimizer(name string) {
 	in := innerStep{domain: i, step: step, known: ok, file: path, empty: z.emptyState()}
 	in.iterations, in.scaled = z.scalerIterations()
 	d.inner = append(d.inner, in)
+	for _, key := range []string{"cur_scale", "last_overflow_iter"} {
+		alike(d.builder, z, "loss_scaler."+key, "optimizer_state_dict", "loss_scaler", key)
+	}
 	if group, ok := z.number("ds_config", "zero_optimization", "mics_shard_size"); !ok || group < 1 { // else there are replicas
 		distinct(d.builder, deepspeedOptim.FindStringSubmatch(name)[2], z)
 	}

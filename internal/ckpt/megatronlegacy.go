@@ -51,6 +51,7 @@ func (b *builder) readMegatronLegacy(f *folder) {
 	}
 	compareMegatronRanks(b)
 	judgeTwins(b)
+	judgeShared(b)
 	b.readEnergon(f, world.dp)
 }
 
@@ -79,6 +80,8 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 	}
 	b.hold(i, n, "iteration", name)
 	distinct(b, "model", z)
+	alike(b, z, "args.consumed_train_samples", "args", "consumed_train_samples")
+	alike(b, z, "opt_param_scheduler.num_steps", "opt_param_scheduler", "num_steps")
 	bare := noteMegatronRank(b, z, dir, r.name)
 	arg := func(key string, def int64) int64 {
 		if n, ok := z.number("args", key); ok {

@@ -139,10 +139,12 @@ func (b olmoReader) readOLMoTrain(f *folder, writers, most int64) {
 		if n, ok := z.number("global_step"); ok {
 			b.hold(i, n, "global_step", name)
 		}
+		alike(b.builder, z, "global_train_tokens_seen", "global_train_tokens_seen")
 		if n, ok := z.number("world_size"); ok && n > 0 && b.opt.WorldSize == 0 {
 			world = max(world, n)
 		}
 	}
+	judgeShared(b.builder)
 	if world == 0 {
 		world = max(writers, 1)
 		if n := len(ranks); n > 0 && ranks[n-1] >= world {

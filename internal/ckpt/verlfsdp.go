@@ -55,6 +55,7 @@ func (v *verlRole) read() {
 			v.part(part.name, part.kind)
 		}
 	}
+	judgeShared(v.builder)
 	v.agreeSteps(v.steps)
 	countsAll(v.builder, v.steps)
 }
@@ -122,7 +123,9 @@ func (v *verlRole) part(begin string, kind model.DomainKind) {
 		case kind == model.DomainOptimizer:
 			v.steps = append(v.steps, v.countedShard(i, file))
 		default:
-			countsScheduler(v.builder, i, v.torchShard(i, file, nil), "lr_scheduler")
+			z := v.torchShard(i, file, nil)
+			countsScheduler(v.builder, i, z, "lr_scheduler")
+			alike(v.builder, z, "lr_scheduler.last_epoch of "+v.id+"ranks", "lr_scheduler", "last_epoch")
 		}
 	}
 }
