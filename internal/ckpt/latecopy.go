@@ -31,6 +31,8 @@ const (
 	// apartFactor is how many times longer a pause is than all of the writing before it, where that lies close
 	// together: one of 60 saves of three files in a random order.
 	apartFactor = 20
+	// fewFactor is the same where the files are few, in whole seconds, and of the only save there is: one copy in 300.
+	fewFactor = 200
 	// minRate is how many bytes a second no copy falls below.
 	minRate = 10_000
 	// maxPauses is how many restarts in the same save its times may show.
@@ -73,7 +75,10 @@ func (s *scan) closeTogether(save *Save, first []written, since time.Time) bool 
 	from, to := spanOf(first)
 	pause := since.Sub(to)
 	factor := time.Duration(pauseFactor)
-	if len(first) < minTogether {
+	switch {
+	case s.fewCopied(save, len(first)):
+		factor = fewFactor
+	case len(first) < minTogether:
 		factor = apartFactor
 	}
 	within := pause / factor
@@ -90,6 +95,14 @@ func (s *scan) closeTogether(save *Save, first []written, since time.Time) bool 
 		}
 		begun, ended := spanOf(files)
 		return ended.Sub(begun) > within || other.Epoch.OK && (other.Epoch.V < save.Epoch.V) != begun.Before(from)
+	})
+}
+
+// fewCopied reports whether the files of a save that were written first are too few to tell attempts from a copy
+// easily: their times are in whole seconds, as copies keep them, and no other save shows how the job writes.
+func (s *scan) fewCopied(save *Save, first int) bool {
+	return first < minOrderKnown && wholeSeconds(withMarkers(save)) && !slices.ContainsFunc(s.root.Saves, func(other Save) bool {
+		return other.Path != save.Path && len(compactTimes(other.times)) > 1
 	})
 }
 
@@ -230,8 +243,21 @@ func (s *scan) overwrittenCopy(save *Save, all []time.Time) bool {
 		}
 		end := all[n-1]
 		span, pause := end.Sub(all[0]), l.mod.Sub(end)
+		if s.fewCopied(save, olderThan(save, l.mod)) {
+			factor = fewFactor
+		}
 		return span > 0 && pause > least && int64(pause/span) >= factor && firstPart(save, l.mod)
 	})
+}
+
+// olderThan is how many files of a save are older than a time.
+func olderThan(save *Save, at time.Time) (n int) {
+	for _, w := range compactTimes(withMarkers(save)) {
+		if w.mod.Before(at) {
+			n++
+		}
+	}
+	return n
 }
 
 // timeline returns the times of all files and markers of the folder, the oldest first.

@@ -92,6 +92,26 @@ func TestTimes_RandomCopies(t *testing.T) {
 	}
 }
 
+// A single save by few ranks whose times are in whole seconds, as copies keep them, is hardly ever taken for two
+// attempts: three files or four are in most orders.
+func TestTimes_RandomCopiesOfOneSaveInSeconds(t *testing.T) {
+	const seeds = 100
+	for _, ranks := range []int{2, 3, 4, 6} {
+		for _, span := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour} {
+			refused := 0
+			fsys := ranksTimes(ranks)(t)
+			for seed := range uint64(seeds) {
+				shuffle(fsys, seed, span)
+				inSeconds(fsys, time.Second)
+				if !judge(t, loader, fsys).OK() {
+					refused++
+				}
+			}
+			require.LessOrEqual(t, refused, 1, "%d ranks within %v", ranks, span)
+		}
+	}
+}
+
 // An attempt that was cut off since stays found, in what was written or copied before.
 func TestTimes_SecondAttempts(t *testing.T) {
 	const dir, step = "checkpoint-200/", "step-200/"
