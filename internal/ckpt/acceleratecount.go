@@ -31,6 +31,11 @@ func (p *countPair) natural() bool {
 // countOptimizer reads an optimizer and notes its count.
 func (a *accelerated) countOptimizer(entry string, i int, name string) {
 	s := a.countedShard(i, name)
+	if s.bare {
+		a.bare = append(a.bare, s)
+	} else {
+		a.stateful = true
+	}
 	if s.known {
 		a.optimizers[pairOf(entry, "optimizer")] = counter{domain: a.save.Domains[i].Domain, of: entry, file: name, n: s.step}
 	}
@@ -61,6 +66,23 @@ func (a *accelerated) countScheduler(entry string, i int, name string) {
 	}
 	if n, ok := schedulerSteps(z); ok {
 		a.schedulers[pairOf(entry, "scheduler")] = counter{domain: a.save.Domains[i].Domain, of: entry, file: name, n: n}
+	}
+}
+
+// wantAverages doubts optimizers that all lack their averages, where a scheduler or the name of the save counts steps.
+func (a *accelerated) wantAverages() {
+	made := int64(0)
+	if a.save.Epoch.OK && stepNamed(a.f.path) {
+		made = a.save.Epoch.V
+	}
+	for _, s := range a.schedulers {
+		made = max(made, s.n)
+	}
+	if made < 1 || a.stateful || a.f.has("scaler.pt") {
+		return
+	}
+	for _, s := range a.bare {
+		noAverages(a.builder, s.domain, s.file, steps(made))
 	}
 }
 

@@ -22,6 +22,8 @@ type accelerated struct {
 	optimizers, schedulers map[string]counter // by what pairs them
 	shards                 map[string][]counter
 	batches                model.Optional[int64]
+	bare                   []innerStep // optimizers without averages
+	stateful               bool        // an optimizer has state
 }
 
 // readAccelerate reads one folder of save_state; siblings are what others of its job have.
@@ -42,6 +44,7 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 		}
 	}
 	a.pairCounts()
+	a.wantAverages()
 	common := maps.Clone(have)
 	maps.DeleteFunc(common, func(name, _ string) bool { return accelerateRNG.MatchString(name) }) // a job may go on with fewer ranks
 	b.expectSiblings(f, common, func(name string) model.DomainKind {

@@ -38,6 +38,7 @@ type innerStep struct {
 	iterations int64 // of the loss scaler
 	scaled     bool  // there is one
 	empty      bool  // the optimizer has no state yet
+	bare       bool  // it lacks averages that it has from its first step on
 }
 
 // model reads a file of model states, which says the step and the world.
@@ -109,7 +110,7 @@ func (d *deepspeed) optimizer(name string) {
 	}
 	z.wantZeRO()
 	step, ok := z.innerStep()
-	in := innerStep{domain: i, step: step, known: ok, file: path, empty: z.emptyState()}
+	in := innerStep{domain: i, step: step, known: ok, file: path, empty: z.emptyState(), bare: z.zeroLacksAverages()}
 	in.iterations, in.scaled = z.scalerIterations()
 	d.inner = append(d.inner, in)
 	for _, key := range []string{"cur_scale", "last_overflow_iter"} {

@@ -55,6 +55,7 @@ func (d *deepspeed) compareScalers() {
 func (d *deepspeed) compareStates() {
 	other := slices.IndexFunc(d.inner, func(s innerStep) bool { return s.known && s.step > 0 })
 	if other < 0 {
+		d.averages()
 		return
 	}
 	for _, s := range d.inner {
@@ -68,4 +69,17 @@ func (d *deepspeed) compareStates() {
 func (d *deepspeed) scalerCounter(s innerStep) counter {
 	of := &d.save.Domains[s.domain]
 	return counter{domain: of.Domain, of: "loss scaler of " + of.ID, file: s.file, n: s.iterations, step: d.save.Epoch.V, want: d.save.Epoch.V, shard: true}
+}
+
+// averages doubts shards without averages after steps that were not skipped.
+func (d *deepspeed) averages() {
+	made := d.save.Epoch.V - d.skipped
+	if !d.known || !d.save.Epoch.OK || made < 1 {
+		return
+	}
+	for _, s := range d.inner {
+		if s.bare {
+			noAverages(d.builder, s.domain, s.file, steps(made))
+		}
+	}
 }

@@ -92,6 +92,9 @@ func (h *hf) settleSkips() {
 func (h *hf) optimizerSteps(z *torch) (int64, bool) {
 	h.noteFused(z)
 	z.wantOptimizer(z.root, true)
+	if h.step.V > 0 && !h.job.fp16 && !h.f.has("scaler.pt") && z.lacksAverages(z.root) {
+		z.wantAverages(steps(h.step.V))
+	}
 	return z.innerStep()
 }
 

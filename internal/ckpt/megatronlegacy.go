@@ -82,6 +82,7 @@ func (b *builder) megatronModel(f *folder, r megatronRank) (megatronWorld, bool)
 	distinct(b, "model", z)
 	alike(b, z, "args.consumed_train_samples", "args", "consumed_train_samples")
 	alike(b, z, "opt_param_scheduler.num_steps", "opt_param_scheduler", "num_steps")
+	wantMegatronAverages(z, n)
 	bare := noteMegatronRank(b, z, dir, r.name)
 	arg := func(key string, def int64) int64 {
 		if n, ok := z.number("args", key); ok {

@@ -85,7 +85,7 @@ func (b *builder) countedShard(i int, name string) innerStep {
 	}
 	z.wantOptimizer(z.root, true)
 	n, ok := z.innerStep()
-	return innerStep{domain: i, step: n, known: ok, file: name}
+	return innerStep{domain: i, step: n, known: ok, file: name, bare: z.lacksAverages(z.root)}
 }
 
 // maxProbes is how many saves are looked into for the layout that they are of: on a disk over the network

@@ -97,6 +97,7 @@ func noteLightning(b *builder, z *torch) {
 	switch {
 	case optimizers:
 		z.wantEach(states)
+		wantLightningAverages(z, states)
 		b.save.hold(model.DomainOptimizer)
 	case weights:
 		b.save.WeightsOnly = saveWeightsOnly
