@@ -80,8 +80,8 @@ func isHiddenState(name string) bool {
 		slices.ContainsFunc(families, func(of family) bool { return !of.common && of.is(whole) })
 }
 
-// below names the folders one level down that hold saves.
-func (s *scan) below(f *folder) (names []string) {
+// below names the folders one level down that hold saves, or such of a job alone.
+func (s *scan) below(f *folder, jobs bool) (names []string) {
 	looked := 0
 	s.eachFolder(f, func(e fs.DirEntry) {
 		if looked++; looked > maxProbes || len(names) >= maxBelow || s.ctx.Err() != nil {
@@ -91,23 +91,36 @@ func (s *scan) below(f *folder) (names []string) {
 		if err != nil {
 			return
 		}
-		if s.holdsSaves(sub, e.Name()) {
+		if saves := s.savesIn(sub, e.Name()); len(saves) > 0 && (!jobs || !saves[0].Export) {
 			names = append(names, e.Name())
 		}
 	})
 	return names
 }
 
+// modelsOverSaves names the folders with saves that lie below a folder of models, as trainers of adapters leave both.
+func (s *scan) modelsOverSaves(f *folder) {
+	if len(s.root.Saves) != 1 || s.root.Saves[0].Format != FormatSafetensors {
+		return
+	}
+	if below := s.below(f, true); len(below) > 0 {
+		s.root.Saves[0].Unproven = "it holds models, and folders in it hold saves of a job (" + strings.Join(below, ", ") + "); give the one to resume from"
+	}
+}
+
 // holdsSaves reports whether a folder holds saves, or is one.
-func (s *scan) holdsSaves(f *folder, name string) bool {
+func (s *scan) holdsSaves(f *folder, name string) bool { return len(s.savesIn(f, name)) > 0 }
+
+// savesIn are the first saves of a folder.
+func (s *scan) savesIn(f *folder, name string) []Save {
 	opt := s.opt
 	opt.Verify, opt.Limits.Saves = false, 1
 	inner := &scan{ctx: s.ctx, fsys: s.fsys, opt: opt, root: &Root{}, name: name}
-	found := inner.layout(f) && len(inner.root.Saves) > 0
+	inner.layout(f)
 	s.root.Counts.Files += inner.root.Counts.Files
 	s.root.Counts.Folders += inner.root.Counts.Folders
 	s.root.Counts.BytesRead += inner.root.Counts.BytesRead
-	return found
+	return inner.root.Saves
 }
 
 // entryNames names what is in a folder, as much as fits a sentence.
@@ -126,9 +139,12 @@ func entryNames(f *folder) string {
 func (s *scan) none(f *folder) {
 	s.root.Empty, s.root.Bare = true, s.isBare(f, maxBareDepth)
 	what := "got no checkpoint of a known layout, but " + entryNames(f) + "; want a folder of saves, or a save"
-	if s.root.Bare {
+	s.root.Unfinished = s.unfinished(f)
+	if s.root.Unfinished != "" {
+		what = "got a download that was not finished, by " + s.root.Unfinished + "; want all files: run the download again"
+	} else if s.root.Bare {
 		what = "got an empty folder; want a folder of saves, or --allow-empty at the first start of a job"
-	} else if s.root.Below = s.below(f); len(s.root.Below) > 0 {
+	} else if s.root.Below = s.below(f, false); len(s.root.Below) > 0 {
 		what = "got no checkpoint of its own, but saves in " + strings.Join(s.root.Below, ", ") + "; want a folder of saves, or a save: give one of them"
 	}
 	s.problem(nil, Problem{CheckInput, Unreadable, f.path, what})

@@ -144,8 +144,10 @@ type Root struct {
 	// Bare: the folder could be read, and has no file in it, but what a file system puts there itself.
 	Bare bool
 	// Below names folders in an Empty one that hold saves.
-	Below  []string
-	Counts Counts
+	Below []string
+	// Unfinished is a file of a download from the Hugging Face hub that was not finished, in an Empty one; "" for none.
+	Unfinished string
+	Counts     Counts
 }
 
 // Counts tell what a reading cost and left out.

@@ -122,11 +122,12 @@ func (b *builder) readDCPMetadata(f *folder, name string, commit int, rank int64
 		b.unread(commit, CheckTorn, name, err)
 		return nil
 	}
-	items, err := b.dcpItems(data)
+	items, saved, err := b.dcpItems(data)
 	if err != nil {
 		b.unread(commit, CheckTorn, name, err)
 		return nil
 	}
+	savedElsewhere(b, commit, f, name, saved)
 	b.names = namesOf(items, b.save.Format == FormatTorchtitan || b.titan)
 	b.readDCPFiles(f, items, &marker{name: name, mod: m.mod, reused: !b.save.Epoch.OK}, rank)
 	if rank < 0 {

@@ -115,7 +115,10 @@ func (b *builder) extraShards(f *folder, named map[string]bool) {
 		return
 	}
 	for _, e := range f.entries {
-		if strings.HasSuffix(e.Name(), ".distcp") && !named[e.Name()] {
+		if !strings.HasSuffix(e.Name(), ".distcp") || named[e.Name()] {
+			continue
+		}
+		if info, err := e.Info(); err != nil || info.Size() > 0 { // a rank of which nothing was saved leaves an empty file
 			b.problem(&b.save, Problem{CheckShards, Suspect, f.join(e.Name()), "got a shard that .metadata does not name; want none: it is of another save"})
 		}
 	}

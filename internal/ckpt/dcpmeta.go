@@ -26,33 +26,33 @@ func (it *dcpItem) failed(err error) error {
 
 // dcpItems reads storage_data out of a .metadata: a dict of
 // torch.distributed.checkpoint.metadata.MetadataIndex to
-// torch.distributed.checkpoint.filesystem._StorageInfo.
-func (s *scan) dcpItems(data []byte) ([]dcpItem, error) {
+// torch.distributed.checkpoint.filesystem._StorageInfo; and where the save was written to, as savedTo does.
+func (s *scan) dcpItems(data []byte) (items []dcpItem, saved []string, err error) {
 	m := pickle.NewMachine(data, pickle.Inert, s.opt.Limits.Pickle)
 	root, err := m.Run()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !m.Is(root, "torch.distributed.checkpoint.metadata", "Metadata") {
-		return nil, errors.New("got another value; want torch.distributed.checkpoint.metadata.Metadata")
+		return nil, nil, errors.New("got another value; want torch.distributed.checkpoint.metadata.Metadata")
 	}
 	storage, ok := m.Get(root, "storage_data")
 	if !ok || storage.Kind() != pickle.Dict {
-		return nil, errors.New("got no dict storage_data; want one")
+		return nil, nil, errors.New("got no dict storage_data; want one")
 	}
 	pairs := m.Items(storage)
 	if len(pairs) == 0 {
-		return nil, errors.New("got no item in storage_data; want at least one")
+		return nil, nil, errors.New("got no item in storage_data; want at least one")
 	}
-	items := make([]dcpItem, 0, len(pairs)/2)
+	items = make([]dcpItem, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		item, err := dcpItemOf(m, pairs[i], pairs[i+1])
 		if err != nil {
-			return nil, fmt.Errorf("read storage_data, item %d: %w", i/2, err)
+			return nil, nil, fmt.Errorf("read storage_data, item %d: %w", i/2, err)
 		}
 		items = append(items, item)
 	}
-	return items, unstored(m, root, items)
+	return items, savedTo(m, root), unstored(m, root, items)
 }
 
 // unstored reports a key of state_dict_metadata of which nothing is stored: a loader that asks for it

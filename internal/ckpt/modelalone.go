@@ -12,7 +12,7 @@ import (
 // accelerate's save_model leaves.
 const FormatModel Format = "model"
 
-const modelAlone = "it is a model alone, of which the writer is not known: it has no trainer_state.json, training_args.bin, optimizer or random states, and a Trainer that was cut off after its model leaves the same"
+const modelAlone = "it is a model alone, of which the writer is not known: it has no trainer_state.json, training_args.bin, optimizer or random states, and a Trainer that was cut off after its model leaves the same; to resume, give a save that has an optimizer, and to begin from these weights, have a new job load them as its model"
 
 // shardOfTorch is one of several files of torch.save with weights.
 var shardOfTorch = regexp.MustCompile(`^pytorch_model-\d+-of-\d+\.bin$`)

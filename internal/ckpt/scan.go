@@ -95,7 +95,9 @@ func Read(ctx context.Context, fsys fs.FS, o Options) *Root {
 func (s *scan) dispatch(f *folder) {
 	if !s.layout(f) {
 		s.none(f)
+		return
 	}
+	s.modelsOverSaves(f)
 }
 
 // layout reads a folder by the first layout that it is of.

@@ -135,6 +135,9 @@ func JudgeAccepting(places []Place, asked model.Optional[int64], accept Accept) 
 func nothing(places []Place) string {
 	const why = "there is no save to resume from"
 	for _, p := range places {
+		if p.Root.Unfinished != "" {
+			return fmt.Sprintf("%s: a download into %s from the Hugging Face hub was not finished, by %s; run the download again", why, p.Name, p.Root.Unfinished)
+		}
 		if len(p.Root.Below) > 0 {
 			return fmt.Sprintf("%s: %s has none of its own; give the folder in it to resume from (%s)", why, p.Name, strings.Join(p.Root.Below, ", "))
 		}
