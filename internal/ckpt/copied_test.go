@@ -250,14 +250,45 @@ func TestCopied_FileOfDCP(t *testing.T) {
 		r, ok := safe(t, blobs(t, tc.names, tc.first, tc.second), ckpt.Options{})
 		require.Equal(t, tc.want, ok, "%s: %s\n%s", name, r.Why, told(r))
 	}
-	buffers := blobs(t, []string{"layers.0.inv_freq", "optimizer.state.a.exp_avg"}, [][]byte{varied(1), varied(2)})
-	other := blobs(t, []string{"layers.0.inv_freq", "optimizer.state.a.exp_avg"}, [][]byte{varied(1), varied(2)})
-	buffers["step-200/__1_0.distcp"] = other["step-200/__0_0.distcp"]
-	n := int64(len(buffers["step-200/__0_0.distcp"].Data) / 2)
-	buffers["step-200/.metadata"] = metadataOf(
-		[]string{"layers.0.inv_freq", "optimizer.state.a.exp_avg", "layers.1.inv_freq", "optimizer.state.b.exp_avg"},
-		[]item{{"__0_0.distcp", 0, n}, {"__0_0.distcp", n, n}, {"__1_0.distcp", 0, n}, {"__1_0.distcp", n, n}},
-	)
-	r, ok := safe(t, buffers, ckpt.Options{})
-	require.True(t, ok, "tensors of other names: %s\n%s", r.Why, told(r))
+	replicated := func(names ...string) fstest.MapFS { // each rank has tensors of its own, all alike
+		f := blobs(t, names[:2], [][]byte{varied(1), varied(2)}, [][]byte{varied(1), varied(2)})
+		n := int64(len(f[file(0)].Data) / 2)
+		f["step-200/.metadata"] = metadataOf(names, []item{{"__0_0.distcp", 0, n}, {"__0_0.distcp", n, n}, {"__1_0.distcp", 0, n}, {"__1_0.distcp", n, n}})
+		return f
+	}
+	for name, tc := range map[string]struct {
+		names []string
+		want  bool
+	}{
+		"buffers of layers":        {[]string{"layers.0.inv_freq", "layers.0.mask", "layers.1.inv_freq", "layers.1.mask"}, true},
+		"averages of parameters":   {[]string{"optimizer.state.a.exp_avg", "optimizer.state.a.exp_avg_sq", "optimizer.state.b.exp_avg", "optimizer.state.b.exp_avg_sq"}, false},
+		"averages beside a buffer": {[]string{"layers.0.inv_freq", "optimizer.state.a.exp_avg", "layers.1.inv_freq", "optimizer.state.b.exp_avg"}, false},
+	} {
+		f := replicated(tc.names...)
+		r, _ := safe(t, f, ckpt.Options{})
+		require.Equal(t, tc.want, !strings.Contains(told(r), "got the same content"), "%s: %s\n%s", name, r.Why, told(r))
+	}
+}
+
+// Nanotron's files of weights say which part of a tensor each has.
+func TestCopied_PartOfNanotron(t *testing.T) {
+	const mlp = "200/model/decoder/0/mlp/model_weight_pp-rank-0-of-2_tp-rank-%d-of-2.safetensors"
+	part := func(from, to int) *fstest.MapFile {
+		return weightsOf(fmt.Sprintf(`{"version": "1.4", "local_global_slices_pairs": "((0,%d),),((%d,%d),)", "unsharded_shape": "(8,)"}`, to-from, from, to), "data")
+	}
+	whole := func(t *testing.T) fstest.MapFS {
+		t.Helper()
+		f := fstest.MapFS{"latest.txt": document("200")}
+		nanotronSave(t, f, 2, 100)
+		nanotronSave(t, f, 2, 200)
+		f[fmt.Sprintf(mlp, 0)], f[fmt.Sprintf(mlp, 1)] = part(0, 4), part(4, 8)
+		return f
+	}
+	first, second := fmt.Sprintf(mlp, 0), fmt.Sprintf(mlp, 1)
+	changes(t, whole, ckpt.FormatNanotron, 200, map[string]change{
+		"rank 0 over rank 1":      {do: over(first, second), epoch: 200, newest: at(100), text: "got the same part of its tensor as " + first},
+		"rank 1 over rank 0":      {do: over(second, first), epoch: 200, newest: at(100), text: "one was copied over the other"},
+		"of another stage, alike": {do: put(strings.NewReplacer("decoder/0", "decoder/1", "rank-0-of-2_tp", "rank-1-of-2_tp").Replace(first), part(0, 4)), want: true, epoch: 200, newest: at(200)},
+		"no slices":               {do: all(put(first, weightsOf("{}", "data")), put(second, weightsOf("{}", "data"))), want: true, epoch: 200, newest: at(200)},
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/torchsave"
@@ -23,21 +22,22 @@ type dcpFile struct {
 	items []*dcpItem
 }
 
-// probe is the item that is compared first, without its file.
+// probe is the item that is compared first, without its file and name.
 func (d *dcpFile) probe() dcpItem {
 	if len(d.items) == 0 {
 		return dcpItem{}
 	}
 	it := *d.items[0]
-	it.file = ""
+	it.file, it.fqn = "", ""
 	return it
 }
 
 // judgeDCPTwins doubts files of DCP that hold the same, where .metadata says that they hold different parts of the same
-// tensors: one was copied over the other. Items of other names may be alike, as buffers of layers are.
+// tensors, or averages of different parameters: one was copied over the other. Other items of other names may be alike,
+// as buffers of layers are.
 func judgeDCPTwins(b *builder, f *folder, items []dcpItem) {
 	like := map[dcpItem][]dcpFile{} // by the item that is compared first, without its file
-	files := dcpFiles(items)
+	files := dcpFiles(b.names, items)
 	for _, d := range files[:min(maxTwinFiles, len(files))] {
 		like[d.probe()] = append(like[d.probe()], d)
 	}
@@ -48,8 +48,9 @@ func judgeDCPTwins(b *builder, f *folder, items []dcpItem) {
 	}
 }
 
-// dcpFiles lists the files with those of their items of which other files have a part, too.
-func dcpFiles(items []dcpItem) (files []dcpFile) {
+// dcpFiles lists the files with those of their items that differ between files: of which others have a part, too, and
+// what an optimizer keeps.
+func dcpFiles(names *dcpNames, items []dcpItem) (files []dcpFile) {
 	parts := map[string]string{} // the first file of a name; "" where there are several
 	for i := range items {
 		it := &items[i]
@@ -64,20 +65,20 @@ func dcpFiles(items []dcpItem) (files []dcpFile) {
 		if i == 0 || items[i-1].file != it.file {
 			files = append(files, dcpFile{name: it.file})
 		}
-		if parts[it.fqn] == "" && !it.transformed {
+		if (parts[it.fqn] == "" || names.isOptimizer(it.fqn)) && !it.transformed {
 			last := &files[len(files)-1]
 			last.items = append(last.items, it)
 		}
 	}
 	for i := range files {
 		slices.SortFunc(files[i].items, func(a, b *dcpItem) int {
-			return cmp.Or(cmp.Compare(b.length, a.length), strings.Compare(a.fqn, b.fqn), cmp.Compare(a.offset, b.offset))
+			return cmp.Or(cmp.Compare(b.length, a.length), cmp.Compare(a.offset, b.offset))
 		})
 	}
 	return files
 }
 
-// judgeLikeDCP compares files whose largest item has one name, place and length.
+// judgeLikeDCP compares files whose largest item has one place and length.
 func judgeLikeDCP(b *builder, f *folder, like []dcpFile) {
 	byContent := map[[32]byte]dcpFile{}
 	for _, d := range like {
@@ -100,16 +101,18 @@ func judgeLikeDCP(b *builder, f *folder, like []dcpFile) {
 // sameItems reports whether all items of two files that are compared are alike, and one at least is not filled with one
 // value.
 func sameItems(b *builder, f *folder, x, y dcpFile) bool {
+	if len(x.items) != len(y.items) {
+		return false
+	}
 	varies := false
 	step := max(1, len(x.items)/maxTwinItems)
 	for i := 0; i < len(x.items); i += step {
-		p := x.items[i]
-		k := slices.IndexFunc(y.items, func(q *dcpItem) bool { return q.fqn == p.fqn && q.offset == p.offset })
-		if k < 0 || y.items[k].length != p.length {
+		p, q := x.items[i], y.items[i]
+		if p.offset != q.offset || p.length != q.length || p.fqn != q.fqn && (!b.names.isOptimizer(p.fqn) || !b.names.isOptimizer(q.fqn)) {
 			return false
 		}
 		a, v, ok1 := dcpContent(b, f, p, !varies)
-		c, _, ok2 := dcpContent(b, f, y.items[k], false)
+		c, _, ok2 := dcpContent(b, f, q, false)
 		if !ok1 || !ok2 || a != c {
 			return false
 		}
@@ -147,6 +150,6 @@ func sameFiles(b *builder, f *folder, name, other string) {
 	}
 	b.problem(&b.save, Problem{
 		CheckWitness, Suspect, name,
-		"got the same content as " + f.join(other) + "; want another: .metadata names them as different parts of the same tensors, and one was copied over the other",
+		"got the same content as " + f.join(other) + "; want another: .metadata names them as different parts of the same tensors, or of an optimizer's state, and one was copied over the other",
 	})
 }

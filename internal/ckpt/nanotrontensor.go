@@ -61,12 +61,14 @@ func (b nanotronReader) nanotronTensors(f *folder, tensors nanotronList) (stems 
 		}
 	}
 	limit := min(int64(b.opt.Limits.Domains), maxTensorRanks)
+	cuts := nanotronCuts{}
 	looked := map[string]bool{} // the first file of each set of ranks
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if b.lost || b.ctx.Err() != nil {
 			break
 		}
-		b.safetensorsAs(b.domain(model.DomainModel, name, f.join(name)), f.join(name))
+		i := b.domain(model.DomainModel, name, f.join(name))
+		cuts.note(b.builder, i, f.join(name), b.safetensorsAs(i, f.join(name)))
 		ds := dimensionsOf(name)
 		grids[gridOf(ds)] = true
 		varies := func(d dimension) bool { return d.name != "pp" }

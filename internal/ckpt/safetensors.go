@@ -244,17 +244,18 @@ func shardOf(name string) (n int64, ok bool) {
 	return n, true
 }
 
-// safetensorsAs looks at one file as a domain that the caller names.
-func (b *builder) safetensorsAs(i int, name string) {
+// safetensorsAs looks at one file as a domain that the caller names. It returns what the metadata of the file says.
+func (b *builder) safetensorsAs(i int, name string) map[string]string {
 	f := b.shard(i, name, 8, nil)
 	if f == nil {
-		return
+		return nil
 	}
 	defer f.close()
 	h, err := safetensors.Read(f, f.size, safetensors.Limits{})
 	if err != nil {
 		b.unread(i, CheckSize, name, err)
-		return
+		return nil
 	}
 	b.holdStep(i, h.Metadata, name)
+	return h.Metadata
 }
