@@ -21,7 +21,8 @@ func (t *torch) lacksAverages(v pickle.Value) bool {
 	groups, _ := t.m.Get(v, "param_groups")
 	return groups.Kind() == pickle.List && slices.ContainsFunc(t.m.Items(groups), func(g pickle.Value) bool {
 		betas, ok := t.m.Get(g, "betas")
-		return ok && betas.Kind() != pickle.None
+		params, _ := t.m.Get(g, "params")
+		return ok && betas.Kind() != pickle.None && params.Kind() == pickle.List && len(t.m.Items(params)) > 0
 	})
 }
 

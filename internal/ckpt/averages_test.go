@@ -67,6 +67,7 @@ func TestOptimizerWithoutAverages(t *testing.T) {
 	}{
 		"Trainer":                           {trainer(averageless()), "without state after 400 steps"},
 		"Trainer, at its start":             {trainer(averageless(), start), ""},
+		"Trainer, nothing to train":         {trainer(table{"state": table{}, "param_groups": []any{table{"betas": []any{1, 2}, "params": []any{}}}}), ""},
 		"Trainer, SGD":                      {trainer(stateless()), ""},
 		"Trainer, a loss scaler":            {trainer(averageless(), put("checkpoint-400/scaler.pt", torchSaved(t, table{"scale": 1}))), ""},
 		"Lightning":                         {lightning(200, nil, averageless()), "without state after 200 steps"},

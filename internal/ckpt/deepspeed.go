@@ -14,6 +14,8 @@ import (
 const (
 	deepspeedLatest = "latest"
 	deepspeedTag    = "global_step"
+	// offloadedTensors is the folder of a tag with what was swapped out to a disk.
+	offloadedTensors = "offloaded_tensors"
 )
 
 // Names of DeepSpeed's engine._get_ckpt_name and its siblings.
@@ -152,7 +154,7 @@ func (b *builder) readDeepSpeed(f *folder) {
 			b.save.WorldUnknown = true
 		}
 	}
-	if f.has("offloaded_tensors") {
+	if f.has(offloadedTensors) {
 		b.save.WorldUnknown = true
 	}
 	judgeTwins(b)

@@ -71,10 +71,10 @@ func (d *deepspeed) scalerCounter(s innerStep) counter {
 	return counter{domain: of.Domain, of: "loss scaler of " + of.ID, file: s.file, n: s.iterations, step: d.save.Epoch.V, want: d.save.Epoch.V, shard: true}
 }
 
-// averages doubts shards without averages after steps that were not skipped.
+// averages doubts shards without averages after steps that were not skipped, unless these lie in files of their own.
 func (d *deepspeed) averages() {
 	made := d.save.Epoch.V - d.skipped
-	if !d.known || !d.save.Epoch.OK || made < 1 {
+	if !d.known || !d.save.Epoch.OK || made < 1 || d.f.has(offloadedTensors) {
 		return
 	}
 	for _, s := range d.inner {

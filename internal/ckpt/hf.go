@@ -175,7 +175,7 @@ func (h *hf) arguments() {
 func (h *hf) model() {
 	f := h.f
 	fsdp := h.fsdp()
-	h.weighed = !fsdp && !h.hasDeepSpeed()
+	h.weighed = !fsdp && fsdpModel(f) == "" && !h.hasDeepSpeed()
 	switch {
 	case f.has(safetensorsIndex):
 		h.readIndex(f, safetensorsIndex, h.safetensorsShard)

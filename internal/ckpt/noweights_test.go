@@ -37,6 +37,7 @@ func TestWeights_WithoutTensors(t *testing.T) {
 		"of torch.save, none":         {do: torch(torchSaved(t, table{})), epoch: 400, text: "got no tensor"},
 		"of torch.save, no elements":  {do: torch(torchTensor(t, "pytorch_model", table{"w": 1}, nil)), epoch: 400, text: "got 1 tensors, all without elements"},
 		"of torch.save, some":         {do: torch(torchTensor(t, "pytorch_model", table{"w": 1}, varied(1))), want: true, epoch: 400, newest: at(400)},
+		"FSDP's beside, of a rank":    {do: all(put(dir+"model.safetensors", none), put(dir+"pytorch_model_fsdp_rank0.bin", optimizerAt(t, 1))), want: true, epoch: 400, newest: at(400)},
 		"DeepSpeed's beside": {do: all(put(dir+"model.safetensors", none), func(f fstest.MapFS) {
 			for name, file := range memory(t, saves(t, "deepspeed, ZeRO 3", 400)) {
 				f[dir+name] = &fstest.MapFile{Data: file.Data, ModTime: document("").ModTime}
