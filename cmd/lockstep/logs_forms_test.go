@@ -5,9 +5,12 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -108,6 +111,15 @@ var forms = map[string]func(text string) string{
 	"Docker, UTF-16, gzip": func(s string) string {
 		return inGzip(inUTF16(binary.LittleEndian, eachLineOf(s, func(l string) string { return dockerLine(l+"\n", "stderr") })))
 	},
+	"journalctl -o json": lines(func(l string) string {
+		return fmt.Sprintf(`{"__CURSOR":"s=1","_HOSTNAME":"n1","_PID":"41","MESSAGE":%q}`, l) + "\n"
+	}),
+	"fluent-bit": lines(func(l string) string {
+		return fmt.Sprintf(`{"stream": "stderr", "log": %q, "kubernetes": {"pod_name": "job-3"}}`, l) + "\n"
+	}),
+	"a table": func(s string) string {
+		return "Time,Line\n" + eachLineOf(s, func(l string) string { return `2026-11-16T10:00:00Z,"` + strings.ReplaceAll(l, `"`, `""`) + "\"\n" })
+	},
 	"kubectl": lines(func(l string) string { return "[pod/job-3/torch] 2026-11-20T10:00:00.1Z " + l + "\n" }),
 }
 
@@ -172,4 +184,37 @@ func TestAnalyzeLogs_OtherContentBesideThem_IsNoLog(t *testing.T) {
 	putFile(t, `{"loss": 3, "log": "`+timedOut(6)+`"}`, dir, "rank6.log")
 	_, r := analyzeJSON(t, dir)
 	assert.Equal(t, 4, r.Input.Files)
+}
+
+// A compressed log that is cut is read up to there, and reported.
+func TestAnalyzeLogs_CompressedLogThatIsCut_IsReadInPart(t *testing.T) {
+	dir := t.TempDir()
+	for r := range 4 {
+		text := "step 40 loss 2.1\n" + timedOut(r)
+		if r == 2 {
+			text = "step 40 loss 2.1\n" + noMemory
+		}
+		putFile(t, text, dir, fmt.Sprintf("rank%d.log", r))
+	}
+	status, r := analyzeJSON(t, dir)
+	assert.Equal(t, exitFindings, status)
+	assert.Empty(t, r.Problems)
+
+	whole := inGzip(strings.Repeat("step 40 loss 2.1\n", 100) + timedOut(3) + eachLineOf(strings.Repeat("x\n", 200), func(string) string { return fmt.Sprintf("%x\n", rand.Text()) }))
+	putFile(t, whole[:len(whole)-400], dir, "rank3.log.gz")
+	require.NoError(t, os.Remove(filepath.Join(dir, "rank3.log")))
+	status, r = analyzeJSON(t, dir)
+	assert.Equal(t, exitFindings, status)
+	require.Len(t, r.Findings, 1)
+	assert.EqualValues(t, 2, r.Findings[0][semconv.FindingRank])
+	assert.EqualValues(t, 3, r.Findings[0][semconv.FindingWaitingCount], "the lines in front of the end are used")
+	require.Len(t, r.Problems, 1)
+	assert.Contains(t, r.Problems[0].What, "is cut")
+	assert.Contains(t, r.Problems[0].File, "rank3.log.gz")
+
+	// Alone it decides nothing.
+	alone := t.TempDir()
+	putFile(t, whole[:len(whole)-400], alone, "rank3.log.gz")
+	status, _ = analyzeJSON(t, alone)
+	assert.NotEqual(t, 0, status)
 }

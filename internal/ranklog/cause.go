@@ -33,6 +33,9 @@ var ofValues = []string{
 
 // cause returns the class of an error by its type and its text: "ValueError: bad sample".
 func cause(s string) weight {
+	if strings.Contains(s, "ismatch between collectives") {
+		return weightResult // it says what ranks do, and each writes it
+	}
 	name, said, _ := strings.Cut(s, ":")
 	kind := typeOf(s)
 	if _, signal, ok := strings.Cut(said, "killed by signal: "); ok {

@@ -25,7 +25,9 @@ type fault struct {
 	text   string
 	weight weight
 	at     place
-	caught bool // its rank went on
+	first  place  // the first line of this kind
+	stamp  moment // of that line; 0: it has none
+	caught bool   // its rank went on
 	// doubted: another rank may be why it came, which is silent or has such an error, too.
 	doubted bool
 }
@@ -57,12 +59,29 @@ func faultOf(s []byte, inTrace bool) (text string, w weight) {
 	case strings.Contains(bare, "NCCL WARN") && (strings.Contains(bare, "error") || strings.Contains(bare, "failed")):
 		return cut(bare), weightResult
 	}
-	i := strings.Index(bare, "CUDA error: ")
-	native := i == 0 || i > 0 && strings.HasSuffix(bare[:i], "terminated with exception: ")
+	if _, e, ok := strings.Cut(bare, watchdogEnd); ok {
+		return cut(e), cause(e)
+	}
+	native := strings.HasPrefix(bare, "CUDA error: ") || strings.HasPrefix(bare, "HIP error: ")
 	if !native && !exception(trimmed, inTrace) && !bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("what():")) || !inTrace && remarked(bare) {
 		return "", weightNone
 	}
 	return cut(bare), cause(bare)
+}
+
+// watchdogEnd precedes the error that ended a watchdog: of the device, of NCCL, or a time-out.
+const watchdogEnd = "watchdog thread terminated with exception: "
+
+// endOfWatchdog reads the group, and the rank in it, of a line by which a watchdog reports an error that
+// ended it.
+func endOfWatchdog(s []byte) (g group, in int64, ok bool) {
+	before, _, ok := bytes.Cut(s, []byte(watchdogEnd))
+	if !ok {
+		return group{}, -1, false
+	}
+	said := said{groupRank: -1}
+	said.where(before)
+	return said.group, said.groupRank, said.groupRank >= 0
 }
 
 // remarked reports whether a line ends with a remark in parentheses: a program reports an error that
@@ -137,12 +156,16 @@ func cut(s string) string {
 	return s[:n] + "..."
 }
 
-// take keeps the heavier of two errors, and the later of equal ones; true where that is this one.
-func (f *fault) take(text string, w weight, at place) bool {
-	if w == weightNone || w < f.weight {
+// take keeps the heavier of two errors, and the later of equal ones; true where that is the other one. Of
+// errors of one kind it keeps where the first is, too.
+func (f *fault) take(o fault) bool {
+	if o.weight == weightNone || o.weight < f.weight {
 		return false
 	}
-	*f = fault{text: text, weight: w, at: at}
+	if o.weight == f.weight && o.first.file == f.first.file && kindOf(o.text, o.weight) == kindOf(f.text, f.weight) && f.first.line < o.first.line {
+		o.first, o.stamp = f.first, f.stamp
+	}
+	*f = o
 	return true
 }
 

@@ -71,8 +71,14 @@ var errFound = errors.New("found")
 // error summary. What can be read of a damaged log counts.
 func Sniff(r io.Reader) bool {
 	return search(r, func(line []byte) bool {
-		return parse(line).noted || alarm(line) || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
+		return parse(line).noted || alarm(line) || stated(line) || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
 	})
+}
+
+// stated reports whether a line is a statement of a rank on others.
+func stated(line []byte) bool {
+	_, ok := statementOf(line)
+	return ok
 }
 
 // SniffLauncher reports whether a log has a line by which a launcher ends the ranks that are left.
@@ -80,7 +86,7 @@ func SniffLauncher(r io.Reader) bool { return search(r, closes) }
 
 func search(r io.Reader, is func(line []byte) bool) bool {
 	s := &searching{r: r}
-	_ = eachText(Decode(s), func(_ int64, line []byte) {
+	_, _ = eachText(Decode(s), func(_ int64, _ string, line []byte) {
 		if !s.found {
 			line = text(line)
 			s.found = is(line)

@@ -56,7 +56,9 @@ func (s *Set) Judge(o Options) *Result {
 	s.leaveOutEarlier()
 	s.leaveOutLater()
 	s.leaveOutBare()
+	reports := s.takeStatements()
 	world, known := s.size(o.WorldSize)
+	s.meet(world)
 	s.doubt(world)
 	a := desync.New(o.Engine)
 	job := desync.Job{Name: o.Job, ID: o.Job, Incarnation: model.Incarnation(model.World{Launcher: []string{o.Job}})}
@@ -81,6 +83,7 @@ func (s *Set) Judge(o Options) *Result {
 		}
 	}
 	out.finish(s, ordered(comms))
+	out.report(reports)
 	return out
 }
 
@@ -117,6 +120,7 @@ func (s *Set) findCaught() {
 	harmless := s.harmless()
 	for _, r := range s.ranks {
 		r.fault.caught = r.survived() || r.wentOn() || r.fault.weight > weightResult && harmless[kindOf(r.fault.text, r.fault.weight)]
+		r.fault.doubted = r.maybeBuffered() || s.cut[r.fault.at.file]
 	}
 }
 
@@ -227,16 +231,23 @@ func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentDead, Detail: e.Where + ": " + e.Text})
 		case r == nil:
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: "there is no log of it"})
-		case alone && (r.fault.weight == weightNone || r.fault.caught) || r.isStuck:
+		case alone && (r.fault.weight == weightNone || r.fault.caught) && !s.isCut(r) && !r.order.given() || r.isStuck:
 			if st := s.behind(rank, r, comms); st != nil {
 				a.Add(st)
 				continue
 			}
 			fallthrough
+		case s.isCut(r):
+			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: s.where(r.first) + ": its log is cut, and has no line of the watchdog up to there"})
 		default:
 			a.AddAbsence(model.Absence{Rank: rank, Reason: model.AbsentMissing, Detail: s.where(r.first) + ": no line of the watchdog follows"})
 		}
 	}
+}
+
+// isCut reports whether the end of a rank's log was not read.
+func (s *Set) isCut(r *record) bool {
+	return s.cut[r.first.file] || r.last.line > 0 && s.cut[r.last.file]
 }
 
 // silent counts the ranks whose log has no line of the watchdog: those that do not say why they
@@ -318,6 +329,20 @@ func (r *Result) finish(s *Set, comms []*comm) {
 	}
 }
 
+// report adds what ranks report of others that decides nothing.
+func (r *Result) report(reports []string) {
+	if len(reports) == 0 {
+		return
+	}
+	if r.Verdict == desync.NoData {
+		r.MayRun = strings.Join(reports, "; ") + "; " + toDecide
+		return
+	}
+	for _, text := range reports {
+		r.Remarks = append(r.Remarks, strings.ToUpper(text[:1])+text[1:]+".")
+	}
+}
+
 // strays returns notes on what the logs lack or do not place: lines that Ray left out, and errors
 // whose rank is not known, one of which may be why a candidate did not come.
 func (s *Set) strays() (notes []string) {
@@ -326,6 +351,11 @@ func (s *Set) strays() (notes []string) {
 	}
 	if s.closing.line > 0 {
 		notes = append(notes, fmt.Sprintf("the launcher ended the ranks that were left (%s): it may have ended a candidate before its watchdog wrote", s.where(s.closing)))
+	}
+	for file := range s.files {
+		if s.cut[file] && len(notes) < maxNoted {
+			notes = append(notes, s.files[file].Path+" is cut: what its ranks wrote behind that is not known")
+		}
 	}
 	for _, e := range s.stray {
 		notes = append(notes, fmt.Sprintf("an error in the logs whose rank is not known: %s (%s)", e.text, s.where(e.at)))

@@ -15,6 +15,9 @@ type label struct {
 
 // labelled parts a line into the label and the rest. Times in front of both are left out.
 func labelled(line []byte) (label, []byte) {
+	if l, rest, ok := ofSyslog(line); ok {
+		return l, rest
+	}
 	line = withoutTime(line)
 	for _, read := range []func([]byte) (label, []byte, bool){ofMPI, ofElastic, ofSrun, ofRay, ofPod} {
 		if l, rest, ok := read(line); ok {
@@ -22,6 +25,36 @@ func labelled(line []byte) (label, []byte) {
 		}
 	}
 	return label{rank: -1}, line
+}
+
+// ofSyslog reads "2026-11-16T10:00:00+0000 node1 python3[4711]: " and "Nov 16 10:00:00 node1 python3[4711]: " of
+// journalctl and syslog.
+func ofSyslog(s []byte) (label, []byte, bool) {
+	rest := withoutTime(s)
+	if len(rest) == len(s) {
+		const clock = len("Nov 16 10:00:00")
+		if len(s) <= clock || s[3] != ' ' || s[6] != ' ' || s[9] != ':' || s[12] != ':' || s[0] < 'A' || s[0] > 'S' {
+			return label{}, nil, false
+		}
+		end := bytes.IndexByte(s[clock:], ' ')
+		if end < 0 {
+			return label{}, nil, false
+		}
+		rest = s[clock+end+1:]
+	}
+	host := bytes.IndexByte(rest[:min(len(rest), maxLabel)], ' ')
+	if host <= 0 {
+		return label{}, nil, false
+	}
+	open := bytes.IndexByte(rest[:min(len(rest), maxLabel)], '[')
+	if open <= host+1 || bytes.IndexByte(rest[host+1:open], ' ') >= 0 {
+		return label{}, nil, false
+	}
+	if _, n, ok := number(rest[open+1:]); ok && bytes.HasPrefix(rest[open+1+n:], []byte("]: ")) {
+		end := open + 1 + n + len("]: ")
+		return label{string(rest[:end-2]), -1}, rest[end:], true
+	}
+	return label{}, nil, false
 }
 
 // ofMPI reads "[1,3]<stderr>:": job 1, rank 3.

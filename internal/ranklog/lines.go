@@ -17,6 +17,9 @@ const (
 	overlap = 2 << 10
 )
 
+// ErrCut says that a compressed log ends in the middle. What it has in front of that is read.
+var ErrCut = errors.New("got a compressed file that is cut; want its end: copy it again, or wait until it is written")
+
 // eachLine calls do for each line. Progress bars end their lines with a carriage return alone, so
 // that both characters end one; the number counts line feeds only, as editors do.
 func eachLine(r io.Reader, do func(number int64, line []byte)) error {
@@ -44,9 +47,12 @@ func eachLine(r io.Reader, do func(number int64, line []byte)) error {
 		buf = buf[:copy(buf[:cap(buf)], rest)]
 		searched = len(buf)
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // gzip that is cut
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			if len(buf) > 0 {
 				do(number, buf)
+			}
+			if !errors.Is(err, io.EOF) {
+				return ErrCut
 			}
 			return nil
 		case err != nil:

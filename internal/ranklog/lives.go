@@ -39,17 +39,17 @@ func (l *reader) stop(label string, by bool) int64 {
 	return l.set.spells[l.log]
 }
 
-// goOn takes a line of a process that is none of an error. Lines of launchers and libraries show no life:
+// goOn takes a line of a process that is none of an error, and reports whether it is ordinary. Lines of launchers and libraries show no life:
 // their numbers are those of processes and threads.
-func (l *reader) goOn(label string, rank int64, s []byte, at place) {
+func (l *reader) goOn(label string, rank int64, s []byte, at place) (ordinary bool) {
 	if kindOfLine(behindRank(s, rank)) != lineOrdinary {
-		return
+		return false
 	}
 	of := courseOf{label, rank}
 	c := l.courses[of]
 	if c == nil {
 		if len(l.set.courses)+len(l.courses) >= maxRecords {
-			return
+			return true
 		}
 		c = &course{file: l.file, label: label, rank: rank}
 		l.courses[of] = c
@@ -59,10 +59,12 @@ func (l *reader) goOn(label string, rank int64, s []byte, at place) {
 		seen = &stops{}
 	}
 	l.moved = c.line(s, at, seen) || l.moved
+	return true
 }
 
 // end ends the reading of a log.
 func (l *reader) end() {
+	l.endWrapped()
 	for _, c := range l.courses {
 		if seen := l.stops[c.label]; seen != nil && c.stops == 0 { // it printed nothing afterwards
 			c.stop(seen)
@@ -117,6 +119,7 @@ func (s *Set) part() {
 		}
 	}
 	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return s.over(at, begins) })
+	s.statements = slices.DeleteFunc(s.statements, func(st statement) bool { return s.over(st.at, begins) })
 	if s.over(s.closing, begins) {
 		s.closing = place{}
 	}
@@ -170,7 +173,7 @@ func (s *Set) partRecord(rank int64, r *record, begins map[int]place) {
 			r.parted = true
 		case over: // these follow one another
 		case r.fault.weight == weightNone || f.weight > r.fault.weight && !f.caught:
-			r.fault, r.after = f.fault, f.after
+			r.fault, r.after, r.seen = f.fault, f.after, nil
 		}
 	}
 	if over {

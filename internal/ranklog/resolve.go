@@ -74,7 +74,7 @@ func (s *Set) rankOf(rank int64, r *record) {
 // has all ranks, or that old versions do not name.
 func (s *Set) ofWhole(r *record) bool {
 	part := func(g group) bool { return !g.whole() && (!g.unnamed() || s.subgroups) }
-	return (!r.isStuck || !part(r.stuckIn)) && !slices.ContainsFunc(r.waits, func(w waits) bool { return part(w.group) }) &&
+	return (!r.isStuck || !part(r.stuckIn)) && (r.endedIn.unnamed() || !part(r.endedIn)) && !slices.ContainsFunc(r.waits, func(w waits) bool { return part(w.group) }) &&
 		!slices.ContainsFunc(r.progress, func(p progress) bool { return part(p.group) })
 }
 

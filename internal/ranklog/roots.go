@@ -40,26 +40,30 @@ type end struct {
 	time   time.Time // zero: unknown
 	report place     // of a launcher that writes no times; file -1: none
 	fault  place     // in a log that ranks wrote together; file -1: none
+	stamp  moment    // of the error's own line; 0: it has none
 }
 
 // leaveOutLater leaves out the ends of ranks that follow another one's: these are its results. Times
 // decide, and without them the order of lines in one log.
 func (s *Set) leaveOutLater() {
 	var all []end
-	var first time.Time
-	reports, faults := map[int]int64{}, map[int]int64{} // the first line by file
+	var first firsts
+	first.reports, first.faults = map[int]int64{}, map[int]int64{}
 	merged := s.merged()
 	for _, rank := range s.allEnded() {
 		e := s.endOf(rank, merged)
-		if !e.time.IsZero() && (first.IsZero() || e.time.Before(first)) {
-			first = e.time
+		if !e.time.IsZero() && (first.time.IsZero() || e.time.Before(first.time)) {
+			first.time = e.time
 		}
-		least(reports, e.report)
-		least(faults, e.fault)
+		if e.stamp > 0 && (first.stamp == 0 || e.stamp < first.stamp) {
+			first.stamp = e.stamp
+		}
+		least(first.reports, e.report)
+		least(first.faults, e.fault)
 		all = append(all, e)
 	}
 	for i := range all {
-		if e := &all[i]; e.follows(first, reports, faults) {
+		if e := &all[i]; e.follows(&first) {
 			s.isResult(e.rank)
 		}
 	}
@@ -80,22 +84,37 @@ func (s *Set) endOf(rank int64, merged map[int]bool) end {
 			out.report = e.at
 		}
 	}
-	if r := s.ranks[rank]; r != nil && r.fault.weight > weightResult && !r.fault.caught && merged[r.fault.at.file] {
-		out.fault = r.fault.at
+	if r := s.ranks[rank]; r != nil && r.fault.weight > weightResult && !r.fault.caught {
+		out.stamp = r.fault.stamp
+		if merged[r.fault.first.file] {
+			out.fault = r.fault.first
+		}
 	}
 	return out
 }
 
+// firsts are the earliest of several ends: by times, and by lines of files.
+type firsts struct {
+	time            time.Time
+	stamp           moment
+	reports, faults map[int]int64
+}
+
 // follows reports whether an earlier end is known. Times are of whole seconds, and a launcher may
-// see two ends of one moment one after the other.
-func (e *end) follows(first time.Time, reports, faults map[int]int64) bool {
+// see two ends of one moment one after the other. Times of two zones are further apart than the ends of one
+// job.
+func (e *end) follows(first *firsts) bool {
 	switch {
 	case !e.time.IsZero():
-		return e.time.Sub(first) > time.Second
+		return e.time.Sub(first.time) > time.Second
 	case e.report.file >= 0:
-		return reports[e.report.file] < e.report.line
+		return first.reports[e.report.file] < e.report.line
+	case e.fault.file >= 0:
+		return first.faults[e.fault.file] < e.fault.line
 	}
-	return e.fault.file >= 0 && faults[e.fault.file] < e.fault.line
+	const most = 600 * second
+	apart := e.stamp - first.stamp
+	return e.stamp > 0 && apart > second && apart < most
 }
 
 // isResult takes the end of a rank as a result of another's.

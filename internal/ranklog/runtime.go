@@ -3,45 +3,75 @@
 package ranklog
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
 
-// eachText calls do for each line that a process wrote, without what a container runtime puts around it:
-// Docker's objects of JSON and the marks of CRI. Lines that a runtime cut are joined.
-func eachText(r io.Reader, do func(number int64, line []byte)) error {
-	u := unwrapper{do: do}
-	err := eachLine(r, u.line)
-	for i := range u.streams {
-		u.flush(&u.streams[i])
+// eachText calls do for each line that a process wrote, without what a container runtime or a collector of logs
+// puts around it: objects of JSON, the marks of CRI, tables. From is where it is from, as far as these say. Lines
+// that a runtime cut are joined. Turned is how many lines an export has that begins with the newest; 0: none.
+func eachText(r io.Reader, do func(number int64, from string, line []byte)) (turned int64, err error) {
+	in := bufio.NewReaderSize(r, maxLine)
+	u := unwrapper{do: do, streams: map[streamOf]*cutLine{}}
+	lines, ok, err := export(in)
+	if !ok {
+		err = eachLine(in, u.line)
 	}
-	return err
+	if inOrder(lines) {
+		turned = int64(len(lines))
+	}
+	for i := range lines {
+		u.collected(int64(i+1), &lines[i])
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(u.streams), func(a, b streamOf) int {
+		return cmp.Compare(u.streams[a].number, u.streams[b].number)
+	}) {
+		u.flush(u.streams[of])
+	}
+	return turned, err
 }
 
 // unwrapper takes the lines of a file.
 type unwrapper struct {
-	do      func(number int64, line []byte)
-	streams [2]cutLine // stdout, stderr
-	open    *cutLine   // of which a piece begins this line of the file
+	do      func(number int64, from string, line []byte)
+	streams map[streamOf]*cutLine
+	open    *cutLine // of which a piece begins this line of the file
 	opened  int64
+}
+
+// streamOf is a stream of a process.
+type streamOf struct {
+	from   string
+	stderr bool
 }
 
 // cutLine is the beginning of a line that goes on.
 type cutLine struct {
+	from   string
 	text   []byte
 	number int64
 }
 
 func (u *unwrapper) line(number int64, raw []byte) {
-	if s, ok := bytes.CutPrefix(raw, []byte(dockerHead)); ok {
-		text, rest := unescape(s)
-		u.docker(number, text, bytes.Contains(rest, []byte(`"stream":"stderr"`)))
+	if isDockerLine(raw) {
+		text, rest := unescape(raw[len(dockerHead):])
+		u.docker(number, "", text, bytes.Contains(rest, []byte(`"stream":"stderr"`)))
 		return
 	}
+	if len(raw) > 0 && raw[0] == '{' {
+		if c, ok := collectedOf(raw); ok {
+			u.collected(number, &c)
+			return
+		}
+	}
 	if at, stderr, whole, ok := criMark(raw); ok {
-		to := u.stream(stderr)
+		to := u.stream("", stderr)
 		u.open, u.opened = nil, number
 		switch {
 		case !whole:
@@ -51,7 +81,7 @@ func (u *unwrapper) line(number int64, raw []byte) {
 			u.hold(to, number, raw[at:])
 			u.flush(to)
 		default:
-			u.do(number, raw)
+			u.do(number, "", raw)
 		}
 		return
 	}
@@ -60,19 +90,37 @@ func (u *unwrapper) line(number int64, raw []byte) {
 		u.hold(u.open, number, raw)
 		return
 	}
-	u.do(number, raw)
+	u.do(number, "", raw)
 }
 
-func (u *unwrapper) stream(stderr bool) *cutLine {
-	if stderr {
-		return &u.streams[1]
+// stream returns the stream of a process; the one of all, where there are too many.
+func (u *unwrapper) stream(from string, stderr bool) *cutLine {
+	of := streamOf{from, stderr}
+	to := u.streams[of]
+	if to == nil {
+		if len(u.streams) >= maxLabels {
+			of.from = ""
+		}
+		if to = u.streams[of]; to == nil {
+			to = &cutLine{from: of.from}
+			u.streams[of] = to
+		}
 	}
-	return &u.streams[0]
+	return to
+}
+
+// collected takes a line of a collector of logs. A line feed at its end is left out by most of them; a piece
+// is marked.
+func (u *unwrapper) collected(number int64, c *collected) {
+	u.docker(number, c.from, c.text, c.stderr)
+	if !c.partial {
+		u.flush(u.stream(c.from, c.stderr))
+	}
 }
 
 // docker takes what a process wrote, up to the end of a line or to where Docker cut it.
-func (u *unwrapper) docker(number int64, text []byte, stderr bool) {
-	to := u.stream(stderr)
+func (u *unwrapper) docker(number int64, from string, text []byte, stderr bool) {
+	to := u.stream(from, stderr)
 	for {
 		end := lineEnd(text, 0)
 		if end < 0 {
@@ -91,7 +139,7 @@ func (u *unwrapper) hold(to *cutLine, number int64, piece []byte) {
 		return
 	}
 	if len(to.text) > 0 && len(to.text)+len(piece) > maxLine {
-		u.do(number, to.text)
+		u.do(number, to.from, to.text)
 		to.text = append(to.text[:0], to.text[max(0, len(to.text)-overlap):]...)
 	}
 	to.text, to.number = append(to.text, piece...), number
@@ -99,9 +147,14 @@ func (u *unwrapper) hold(to *cutLine, number int64, piece []byte) {
 
 func (u *unwrapper) flush(to *cutLine) {
 	if len(to.text) > 0 {
-		u.do(to.number, to.text)
+		u.do(to.number, to.from, to.text)
 		to.text = to.text[:0]
 	}
+}
+
+// isDockerLine reports whether a line is one of Docker's json-file driver: a collector of logs adds more.
+func isDockerLine(raw []byte) bool {
+	return IsDocker(raw) && !bytes.Contains(raw, []byte(`"kubernetes":`)) && !bytes.Contains(raw, []byte(`"logtag":`)) && !bytes.Contains(raw, []byte(`"host`)) && !bytes.Contains(raw, []byte(`"pod`))
 }
 
 // dockerHead begins a line of Docker's json-file driver.

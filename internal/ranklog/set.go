@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // place is a line of a file.
@@ -67,6 +68,7 @@ type record struct {
 	stuck    place // where its watchdog was said to stand still
 	stuckIn  group // the group of that line
 	stuckFor int64 // s; 0: not written
+	endedIn  group // of the line by which its watchdog reported an error that ended it
 	isStuck  bool
 	first    place
 	trace    int // lines that a traceback may still have
@@ -77,6 +79,8 @@ type record struct {
 	older    []oldFault // of earlier spells, at most maxNoted
 	parted   bool       // lines of it are of an earlier life
 	doubtful bool       // of which life its error is, is not known
+	seen     *seen      // what the log had before the fault
+	stamped  moment     // its last time; 0: none
 	ran      []place    // the last ordinary line in each file, at most maxRan
 	order    order
 	bars     bars
@@ -167,6 +171,12 @@ type Set struct {
 	stamp     moment
 	folded    int64   // processes of which Ray left out such a line at most, since others wrote it, too
 	stray     []fault // errors whose rank is not known, at most maxNoted
+	// statements are what ranks report of others, in the order of the logs; met: those by which all others
+	// reached a barrier.
+	statements, met []statement
+	// turnedRound is how many lines a file has that begins with the newest.
+	turnedRound map[int]int64
+	cut         map[int]bool // files whose end was not read
 	// Dropped counts lines that found no room. Bytes are those read.
 	Dropped, Bytes int64
 }
@@ -174,7 +184,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, logs: map[string]int{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, logs: map[string]int{}, turnedRound: map[int]int64{}, cut: map[int]bool{},
 	}
 }
 
@@ -186,7 +196,7 @@ func (s *Set) Read(f File, r io.Reader) error {
 	s.parts = append(s.parts, part)
 	l := reader{
 		set: s, file: len(s.files) - 1, log: part.log, killed: -1,
-		last: map[string]*record{}, summaries: map[string]*summary{}, stops: map[string]*stops{}, courses: map[courseOf]*course{},
+		last: map[string]*record{}, summaries: map[string]*summary{}, stops: map[string]*stops{}, courses: map[courseOf]*course{}, ends: map[string]*seen{},
 	}
 	defer l.end()
 	base := &origin{said: -1}
@@ -201,15 +211,19 @@ func (s *Set) Read(f File, r io.Reader) error {
 		s.record(source{l.file, "", -1}, place{l.file, 1})
 	}
 	text := newDecoder(r)
-	err := eachText(text, func(number int64, line []byte) {
+	turned, err := eachText(text, func(number int64, from string, line []byte) {
 		s.Bytes += int64(len(line)) + 1
-		l.line(place{l.file, number}, line)
+		l.line(place{l.file, number}, from, line)
 	})
+	if turned > 0 {
+		s.turnedRound[l.file] = turned
+	}
 	if err == nil && text.blank() {
 		delete(s.sources, source{l.file, "", -1}) // it is not known to have written nothing
 		err = ErrBlank
 	}
 	if err != nil {
+		s.cut[l.file] = true
 		return fmt.Errorf("read %s: %w", f.Path, err)
 	}
 	return nil
@@ -220,21 +234,27 @@ func (s *Set) Has() bool { return s.notes > 0 }
 
 // reader reads one log.
 type reader struct {
-	set       *Set
-	file      int
-	last      map[string]*record // by label: whose traceback goes on
-	requeued  bool               // Slurm ended the job to start it again: steps that follow are of another life
-	summaries map[string]*summary
-	closed    bool   // the launcher ended the ranks that were left
-	firsts    []exit // tasks of srun that ended before that
-	log       int
-	stops     map[string]*stops // by label
-	courses   map[courseOf]*course
-	moved     bool  // since the last stop a process went on, or began
-	faulty    int64 // the line of its last error; 0: none
-	order     order // of lines of no process: of a launcher
-	killed    int64 // the task that srun said to be killed; -1: none
-	began     int64 // the line at which the job was started again
+	set                       *Set
+	file                      int
+	last                      map[string]*record // by label: whose traceback goes on
+	requeued                  bool               // Slurm ended the job to start it again: steps that follow are of another life
+	summaries                 map[string]*summary
+	closed                    bool   // the launcher ended the ranks that were left
+	firsts                    []exit // tasks of srun that ended before that
+	log                       int
+	stops                     map[string]*stops // by label
+	courses                   map[courseOf]*course
+	moved                     bool               // since the last stop a process went on, or began
+	faulty                    int64              // the line of its last error; 0: none
+	order                     order              // of lines of no process: of a launcher
+	ends                      map[string]*seen   // by label: what the log had before the last error
+	counted                   map[uint64]counted // the highest count of each kind of line
+	latest                    moment             // the last time of an ordinary line or an error; 0: none
+	killed                    int64              // the task that srun said to be killed; -1: none
+	wrapped                   wrapped
+	width, widest, faultWidth int   // characters: of this line, of the widest, of the last error
+	asWide                    int   // lines as wide as the widest
+	began                     int64 // the line at which the job was started again
 }
 
 // restart begins another life of the job.
@@ -253,10 +273,28 @@ type courseOf struct {
 // maxLabels bounds the labels of one file that are held apart.
 const maxLabels = 1 << 16
 
-func (l *reader) line(at place, raw []byte) {
+func (l *reader) line(at place, from string, raw []byte) {
 	clean := text(raw)
-	l.set.now, l.set.stamp = at, stampOf(clean)
 	tag, rest := labelled(clean)
+	if from != "" {
+		tag.text = strings.TrimSpace(tag.text + " " + from)
+	}
+	p := piece{at: at, tag: tag, rest: rest, stamp: stampOf(clean)}
+	if !l.unwrap(&p, clean) {
+		l.process(&p)
+	}
+}
+
+// process takes a line that a process wrote.
+func (l *reader) process(p *piece) {
+	at, tag, rest := p.at, p.tag, p.rest
+	if p.width > l.widest {
+		l.widest, l.asWide = p.width, 0
+	}
+	if l.width = p.width; p.width == l.widest {
+		l.asWide++
+	}
+	l.set.now, l.set.stamp = at, p.stamp
 	segments(rest, func(rank int64, s []byte) {
 		l.segment(tag, rank, s, at)
 	})
@@ -301,10 +339,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	case said.noted && said.groupRank >= 0:
 		rec = l.set.record(source{l.file, tag.text, said.groupRank}, at)
 	default:
-		// The last line of a traceback has no mark of the rank, its first one has.
-		if rec = l.last[tag.text]; rec == nil || rec.trace <= 0 {
-			rec = l.set.record(from, at)
-		}
+		rec = l.unmarked(from, s, at)
 	}
 	if rec == nil {
 		l.set.Dropped++
@@ -329,6 +364,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		}
 		return
 	}
+	l.statement(rank, s, at)
 	rec.most = max(rec.most, aside(s))
 	if bytes.Contains(s, []byte("Traceback (most recent call last)")) {
 		rec.trace = maxTrace
@@ -340,7 +376,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	text, w := faultOf(s, rec.trace > 0)
 	switch {
 	case w != weightNone:
-		l.faulty = at.line
+		l.faulty, l.faultWidth = at.line, l.width
 		if w > weightResult && (l.order.given() || rec.order.given()) {
 			w = weightResult
 		}
@@ -348,11 +384,22 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 			w = min(w, rec.most)
 		}
 		rec.begin(l.stop(tag.text, false))
-		rec.fail(text, w, at)
+		l.sees(rec, s)
+		l.before(tag.text, rec, at)
+		rec.fail(fault{text: text, weight: w, at: at, first: at, stamp: l.set.stamp})
 	case rec.trace > 0:
 		rec.trace--
+	case l.continuesError(at):
+		l.faulty = at.line
+		if l.width < l.widest {
+			l.faultWidth = 0
+		}
 	default:
-		l.goOn(tag.text, rank, s, at)
+		ordinary := l.goOn(tag.text, rank, s, at)
+		if ordinary && l.ofBuffer(tag.text, rank, rec, s) {
+			return
+		}
+		l.sees(rec, s)
 		if rec.steps.line(s, at) && l.requeued {
 			l.requeued = false
 			l.restart()
@@ -363,17 +410,34 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	}
 }
 
+// unmarked returns the process of a line without a mark of its rank.
+func (l *reader) unmarked(from source, s []byte, at place) *record {
+	if of, in, ok := endOfWatchdog(s); ok {
+		from.groupRank = in
+		rec := l.set.record(from, at)
+		if rec != nil {
+			rec.endedIn = of
+		}
+		return rec
+	}
+	// The last line of a traceback has no mark of the rank, its first one has.
+	if rec := l.last[from.label]; rec != nil && rec.trace > 0 {
+		return rec
+	}
+	return l.set.record(from, at)
+}
+
 // fail takes an error. One after which the process went on counts no more.
-func (r *record) fail(text string, w weight, at place) {
+func (r *record) fail(f fault) {
 	r.trace, r.most = 0, weightNone
 	if r.wasCaught() {
 		r.fault = fault{}
 	}
-	if r.fault.take(text, w, at) {
+	if r.fault.take(f) {
 		r.after = 0
 	}
-	e := ownError{kindOf(text, w), at}
-	if w > weightResult && len(r.errors) < maxNoted && !slices.ContainsFunc(r.errors, func(old ownError) bool { return old.kind == e.kind && old.at.file == at.file }) {
+	e := ownError{kindOf(f.text, f.weight), f.at}
+	if f.weight > weightResult && len(r.errors) < maxNoted && !slices.ContainsFunc(r.errors, func(old ownError) bool { return old.kind == e.kind && old.at.file == e.at.file }) {
 		r.errors = append(r.errors, e)
 	}
 }
@@ -570,8 +634,8 @@ func (r *record) wait(s *said, at place) {
 		if w.unnamed() {
 			w.group = s.group
 		}
-		if w.op == "" {
-			w.op, w.in, w.out, w.timeout = s.work.op, s.work.in, s.work.out, s.work.timeout
+		if w.op == "" || w.shape == "" && s.work.shape != "" {
+			w.work = s.work
 		}
 		w.ran, w.groupRank = max(w.ran, s.ran), max(w.groupRank, s.groupRank)
 		if at.file == w.at.file {
@@ -624,15 +688,15 @@ func (r *record) join(o *record) {
 		if r.fault.at.line < before.at.line {
 			before = oldFault{r.fault, r.after}
 			before.caught = r.wasCaught()
-			r.fault, r.after, r.spell, other = o.fault, o.after, o.spell, r
+			r.fault, r.after, r.spell, r.seen, other = o.fault, o.after, o.spell, o.seen, r
 		} else {
 			before.caught = o.wasCaught()
 		}
 		if len(r.older) < maxNoted {
 			r.older = append(r.older, before)
 		}
-	} else if !o.wentOn() && r.fault.take(o.fault.text, o.fault.weight, o.fault.at) {
-		r.after, r.spell, other = o.after, o.spell, r
+	} else if !o.wentOn() && r.fault.take(o.fault) {
+		r.after, r.spell, r.seen, other = o.after, o.spell, o.seen, r
 	}
 	r.obey(o.order)
 	if other.last.file == r.fault.at.file { // lines of the rank without its number
@@ -649,5 +713,8 @@ func (r *record) join(o *record) {
 }
 
 func (s *Set) where(at place) string {
+	if n := s.turnedRound[at.file]; n > 0 {
+		at.line = n + 1 - at.line
+	}
 	return fmt.Sprintf("%s:%d", s.files[at.file].Path, at.line)
 }

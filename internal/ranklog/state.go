@@ -98,8 +98,9 @@ func (w *waits) operation(comm int) model.StateOp {
 	if w.ran > 0 && w.ran < int64(1e9) {
 		o.Created = taken - w.ran*int64(1e6)
 	}
+	o.InType = w.kind
 	if w.in >= 0 {
-		o.InElems, o.In = model.Some(w.in), elements(w.in)
+		o.InElems, o.In = model.Some(w.in), cmp.Or(w.shape, elements(w.in))
 	}
 	if w.out >= 0 {
 		o.OutElems, o.Out = model.Some(w.out), elements(w.out)
@@ -141,8 +142,12 @@ func (c *comm) state() model.CommState {
 	if c.unnamed() {
 		id, name = "unnamed", "a group that the log does not name"
 	}
+	backend := "nccl"
+	if c.group == ofGloo {
+		backend = "gloo"
+	}
 	out := model.CommState{
-		Comm: model.Comm{ID: id, Name: name}, Backend: "nccl", Members: c.members, MembersInferred: c.inferred,
+		Comm: model.Comm{ID: id, Name: name}, Backend: backend, Members: c.members, MembersInferred: c.inferred,
 		Scope: model.ScopeComm, P2PShared: c.shared,
 	}
 	if !c.inferred {

@@ -31,6 +31,8 @@ type work struct {
 	op      string // OpType, as written
 	in, out int64  // elements; -1: not written
 	timeout int64  // ms; -1: not written
+	// shape and kind are those of the first tensor, as a fingerprint has them; empty: not written.
+	shape, kind string
 }
 
 // said is one line of the watchdog or of the heartbeat monitor.
@@ -140,6 +142,9 @@ func readWork(s []byte) (w work, ok bool) {
 		return w, false
 	}
 	s = s[i:]
+	if bytes.IndexByte(s[len("CCL("):], ')') < 0 { // it is cut
+		return w, false
+	}
 	if w.seq, ok = after(s, "SeqNum="); !ok || w.seq < 0 {
 		return w, false
 	}
@@ -164,6 +169,12 @@ func readWork(s []byte) (w work, ok bool) {
 	return w, true
 }
 
+// cutBehind reports whether a line ends with the number behind a mark: it is cut, perhaps within that.
+func cutBehind(s, mark []byte) bool {
+	rest := bytes.TrimLeft(s[bytes.Index(s, mark)+len(mark):], " ")
+	return len(bytes.TrimLeft(rest, "0123456789")) == 0
+}
+
 // maxOp bounds the names of operations: the longest known one has 24 bytes.
 const maxOp = 64
 
@@ -173,7 +184,7 @@ func (o *said) status(s []byte) {
 	o.noted = o.stuck
 	o.stuckFor, _ = after(s, string(markStuck))
 	for _, m := range [][]byte{markStatus, markTimeout, markException} {
-		if seq, ok := after(s, string(m)); ok && seq >= 0 {
+		if seq, ok := after(s, string(m)); ok && seq >= 0 && !cutBehind(s, m) {
 			o.work, o.hasWork, o.noted = work{seq: seq, in: -1, out: -1, timeout: -1}, true, true
 		}
 	}

@@ -221,7 +221,7 @@ func IsText(path string) bool {
 		head, _ = io.ReadAll(io.LimitReader(ranklog.Decode(b), textHead)) // what can be read decides
 	}
 	start := bytes.TrimLeft(head, " \t\r\n")
-	return !binary(head) && !bytes.HasPrefix(head, []byte{0x80}) && (!bytes.HasPrefix(start, []byte("{")) || ranklog.IsDocker(start))
+	return !binary(head) && !bytes.HasPrefix(head, []byte{0x80}) && (!bytes.HasPrefix(start, []byte("{")) || ranklog.IsDocker(start) || ranklog.IsCollected(start))
 }
 
 // binary reports whether content with NUL bytes has other bytes that no text has: a log that was rotated or

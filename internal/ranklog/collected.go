@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// collected is what a collector of logs keeps of one line: the text, and where it is from.
+type collected struct {
+	text    []byte
+	from    string // host, pod and process, as far as they are written
+	time    string // as written
+	stderr  bool
+	partial bool // it goes on in the next one
+}
+
+// maxCollected bounds the bytes of an export that is sorted in memory.
+const maxCollected = 256 << 20
+
+var (
+	// messageKeys are the names of the text of a line, in the order in which they are looked for.
+	messageKeys = []string{"log", "message", "line", "_raw", "@message", "textpayload", "msg", "body", "content"}
+	// timeKeys are the names of its time.
+	timeKeys = []string{"__realtime_timestamp", "timestamp", "tsns", "@timestamp", "_time", "time", "ts", "date"}
+	// hostKeys, podKeys and pidKeys are the names of where it is from.
+	hostKeys = []string{"_hostname", "host", "hostname", "node_name", "nodename", "node", "instance"}
+	podKeys  = []string{"pod_name", "pod", "container_name", "syslog_identifier"}
+	pidKeys  = []string{"_pid", "pid"}
+	// companions are the names of which a collector writes one beside the text. A program that writes JSON
+	// has a message and a time, too.
+	companions = slices.Concat([]string{"stream", "kubernetes", "labels", "fields", "resource", "logtag", "__cursor", "source_type", "insertid", "ingestiontime"}, timeKeys, hostKeys, podKeys)
+)
+
+// members are the values of an object of JSON, by their names in lower case without what is in front of a dot.
+type members map[string]json.RawMessage
+
+func membersOf(raw map[string]json.RawMessage) members {
+	out := members{}
+	for name, value := range raw {
+		name = strings.ToLower(name)
+		out[name[strings.LastIndexByte(name, '.')+1:]] = value
+	}
+	return out
+}
+
+// text is a member that is a string, a number or an array of bytes, as journald writes it.
+func (m members) text(names []string) (string, bool) {
+	for _, name := range names {
+		raw, ok := m[name]
+		if !ok {
+			continue
+		}
+		var text string
+		var bytes []uint16 // as numbers: encoding/json takes []byte for base64
+		var n json.Number
+		switch {
+		case json.Unmarshal(raw, &text) == nil:
+			return text, true
+		case json.Unmarshal(raw, &bytes) == nil:
+			out := make([]byte, len(bytes))
+			for i, b := range bytes {
+				out[i] = byte(b)
+			}
+			return string(out), true
+		case json.Unmarshal(raw, &n) == nil:
+			return n.String(), true
+		}
+	}
+	return "", false
+}
+
+// inner are the members of the objects of some members.
+func (m members) inner() []members {
+	out := []members{m}
+	for _, name := range []string{"kubernetes", "labels", "fields", "stream", "resource", "attributes"} {
+		var raw map[string]json.RawMessage
+		if json.Unmarshal(m[name], &raw) == nil && raw != nil {
+			of := membersOf(raw)
+			out = append(out, of)
+			if json.Unmarshal(of["labels"], &raw) == nil && raw != nil { // Google's resource
+				out = append(out, membersOf(raw))
+			}
+		}
+	}
+	return out
+}
+
+// from is where a line is from: "node-3/trainer-1/4711".
+func (m members) from() string {
+	var parts []string
+	all := m.inner()
+	for _, names := range [][]string{hostKeys, podKeys, pidKeys} {
+		for _, of := range all {
+			if text, ok := of.text(names); ok && text != "" {
+				parts = append(parts, text)
+				break
+			}
+		}
+	}
+	from := strings.Join(parts, "/")
+	return from[:min(len(from), maxLabel)]
+}
+
+// collectedOf reads a line that a collector of logs wrote as an object of JSON.
+func collectedOf(line []byte) (c collected, ok bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
+		return c, false
+	}
+	var raw map[string]json.RawMessage
+	if json.Unmarshal(line, &raw) != nil {
+		return c, false
+	}
+	return ofMembers(membersOf(raw))
+}
+
+func ofMembers(m members) (c collected, ok bool) {
+	text, ok := m.text(messageKeys)
+	if !ok || !slices.ContainsFunc(companions, func(name string) bool { _, has := m[name]; return has }) {
+		return c, false
+	}
+	for name := range m {
+		if hasStepWord([]byte(name)) { // it is the program's own object
+			return c, false
+		}
+	}
+	c.text, c.from = []byte(text), m.from()
+	c.time, _ = m.text(timeKeys)
+	stream, _ := m.text([]string{"stream"})
+	tag, _ := m.text([]string{"logtag", "_p", "container_partial_message"})
+	c.stderr, c.partial = stream == "stderr", tag == "P" || tag == "true" || m.docker() && !strings.HasSuffix(text, "\n")
+	return c, true
+}
+
+// docker reports whether an object has what Docker's json-file driver writes alone.
+func (m members) docker() bool {
+	for name := range m {
+		if !slices.Contains([]string{"log", "stream", "time", "attrs"}, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsCollected reports whether content begins as objects of JSON in which a collector of logs keeps lines.
+func IsCollected(head []byte) bool {
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if !bytes.HasPrefix(head, []byte("{")) {
+		return false
+	}
+	first, _, whole := bytes.Cut(head, []byte("\n"))
+	if _, ok := collectedOf(first); ok || isLoki(head) {
+		return true
+	}
+	low := bytes.ToLower(first)
+	has := func(name string) bool { return bytes.Contains(low, []byte(`"`+name+`"`)) }
+	return !whole && slices.ContainsFunc(messageKeys, has) && slices.ContainsFunc(companions, has) // it is cut
+}
+
+// isLoki reports whether content begins as an answer of Loki.
+func isLoki(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"data"`)) && bytes.Contains(head, []byte(`"result"`)) && bytes.Contains(head, []byte(`"stream`))
+}
+
+// isExport reports whether content begins as an array of objects.
+func isExport(head []byte) bool {
+	rest, ok := bytes.CutPrefix(head, []byte("["))
+	if !ok {
+		return false
+	}
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	return bytes.HasPrefix(rest, []byte("{")) && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte(`"`))
+}
+
+// columns are the columns of a table of lines: of the text, and of those that say more.
+func columnsOf(head []byte) (names []string, ok bool) {
+	first, _, _ := bytes.Cut(head, []byte("\n"))
+	if bytes.IndexByte(first, ',') < 0 || len(first) > maxLabel {
+		return nil, false
+	}
+	r := csv.NewReader(bytes.NewReader(first))
+	names, err := r.Read()
+	if err != nil {
+		return nil, false
+	}
+	m := members{}
+	for i, name := range names {
+		names[i] = strings.ToLower(strings.TrimSpace(name))
+		m[names[i]] = nil
+	}
+	has := func(name string) bool { _, ok := m[name]; return ok }
+	return names, slices.ContainsFunc(messageKeys, has) && slices.ContainsFunc(companions, has)
+}
+
+// errDocument says that an export cannot be read.
+var errDocument = errors.New("want an array of objects, an answer of Loki, a table with a header, or one object a line")
+
+// export reads the lines of an export that is one document: an answer of Loki, an array of objects or a
+// table. ok is false where content begins as none.
+func export(r *bufio.Reader) (lines []collected, ok bool, err error) {
+	head, _ := r.Peek(maxLine)
+	start := bytes.TrimLeft(head, " \t\r\n")
+	in := io.LimitReader(r, maxCollected+1)
+	switch names, table := columnsOf(start); {
+	case isLoki(start):
+		lines, err = ofLoki(in)
+	case isExport(start):
+		lines, err = ofArray(in)
+	case table:
+		lines, err = ofTable(in, names)
+	case descends(head):
+		lines, err = ofObjects(in)
+	default:
+		return nil, false, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("read export of logs: %w", err)
+	}
+	return lines, true, err
+}
+
+// descends reports whether content begins as objects of JSON, one a line, from the newest to the oldest.
+func descends(head []byte) bool {
+	if len(head) == 0 || head[0] != '{' {
+		return false
+	}
+	first, rest, _ := bytes.Cut(head, []byte("\n"))
+	a, ok := collectedOf(first)
+	if !ok {
+		return false
+	}
+	whole := rest[:max(bytes.LastIndexByte(rest, '\n'), 0)]
+	b, ok := collectedOf(whole[bytes.LastIndexByte(whole, '\n')+1:])
+	return ok && len(a.time) == len(b.time) && a.time > b.time
+}
+
+// ofObjects reads objects of JSON, one a line.
+func ofObjects(r io.Reader) (lines []collected, err error) {
+	err = eachLine(r, func(_ int64, line []byte) {
+		c, ok := collectedOf(line)
+		if !ok {
+			c.text = bytes.Clone(line)
+		}
+		lines = append(lines, c)
+	})
+	return lines, err
+}
+
+func ofLoki(r io.Reader) (lines []collected, err error) {
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Stream map[string]json.RawMessage `json:"stream"`
+				Values [][]json.RawMessage        `json:"values"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(r).Decode(&answer); err != nil {
+		return nil, errExport(err)
+	}
+	for i := range answer.Data.Result {
+		stream := &answer.Data.Result[i]
+		from := membersOf(stream.Stream).from()
+		for _, v := range stream.Values {
+			c := collected{from: from}
+			var text string
+			if len(v) < 2 || json.Unmarshal(v[0], &c.time) != nil || json.Unmarshal(v[1], &text) != nil {
+				continue
+			}
+			c.text = []byte(text)
+			lines = append(lines, c)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b collected) int {
+		return cmp.Or(len(a.time)-len(b.time), strings.Compare(a.time, b.time)) // whole numbers
+	})
+	return lines, nil
+}
+
+func ofArray(r io.Reader) (lines []collected, err error) {
+	d := json.NewDecoder(r)
+	if _, err := d.Token(); err != nil {
+		return nil, errExport(err)
+	}
+	for d.More() {
+		var raw map[string]json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return lines, errExport(err)
+		}
+		if c, ok := ofMembers(membersOf(raw)); ok {
+			lines = append(lines, c)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return lines, errExport(err)
+	}
+	return lines, nil
+}
+
+// errExport says what is wrong with an export, without the words of encoding/json.
+func errExport(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("got a document that is cut, or of more than %d MiB; %w", maxCollected>>20, errDocument)
+	}
+	return fmt.Errorf("got damaged JSON; %w", errDocument)
+}
+
+func ofTable(in io.Reader, names []string) (lines []collected, err error) {
+	r := csv.NewReader(in)
+	r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = true, -1, true
+	if _, err := r.Read(); err != nil {
+		return nil, fmt.Errorf("got a damaged header; %w", errDocument)
+	}
+	for {
+		values, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		if err != nil {
+			return lines, fmt.Errorf("got a damaged table; %w", errDocument)
+		}
+		m := members{}
+		for i, v := range values[:min(len(values), len(names))] {
+			raw := json.RawMessage(v) // labels are an object of JSON
+			if !json.Valid(raw) || raw[0] != '{' {
+				raw, _ = json.Marshal(v) // a string always encodes
+			}
+			m[names[i]] = raw
+		}
+		if c, ok := ofMembers(m); ok {
+			lines = append(lines, c)
+		}
+	}
+}
+
+// inOrder turns lines round that are exported from the newest to the oldest.
+func inOrder(lines []collected) (turned bool) {
+	n := len(lines)
+	if n < 2 || len(lines[0].time) != len(lines[n-1].time) || lines[0].time <= lines[n-1].time {
+		return false
+	}
+	slices.Reverse(lines)
+	return true
+}

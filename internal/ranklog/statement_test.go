@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+const (
+	barrierOf0 = "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 3, in <module>\n[rank0]: RuntimeError: %s\n"
+	wrapperOf  = "ProcessGroupWrapper: Monitored Barrier encountered error running collective: CollectiveFingerPrint(SequenceNumber=9, OpType=ALLREDUCE, TensorShape=[4]). Error: \n"
+)
+
+// Rank 0 names the ranks that did not reach a barrier of Gloo.
+func TestJudge_RanksThatMissABarrier_AreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []int64
+	}{
+		"several":            {"[Rank 0]: Ranks 3, 5 failed to pass monitoredBarrier in 30000 ms", []int64{3, 5}},
+		"one of all":         {"[Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30000 ms", []int64{3}},
+		"within a wrapper":   {wrapperOf + "[rank0]: [Rank 0]: Ranks 6 failed to pass monitoredBarrier in 30000 ms", []int64{6}},
+		"waiting for":        {"Rank 0 timed out waiting for rank(s) 3, 5 in monitoredBarrier", []int64{3, 5}},
+		"the first in order": {"[Rank 0]: Rank 3 failed to pass monitoredBarrier in 30000 ms\n Original exception: \n[gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 30000ms for recv operation to complete", []int64{3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			others := ""
+			for r := int64(1); r < 8; r++ {
+				if r != 3 && r != 5 && r != 6 {
+					others += fmt.Sprintf("[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]: RuntimeError: Rank %[1]d successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n", r)
+				}
+			}
+			for form, l := range map[string]logs{
+				"a log":             {"job.out": fmt.Sprintf(barrierOf0, c.text)},
+				"with the others":   {"job.out": fmt.Sprintf(barrierOf0, c.text) + others},
+				"no marks":          {"rank0.log": strings.ReplaceAll(fmt.Sprintf(barrierOf0, c.text), "[rank0]: ", "")},
+				"a line of its own": {"rank0.log": "[E1116 10:00:00.1 ProcessGroupGloo.cpp:138] " + strings.TrimPrefix(c.text, wrapperOf) + "\n"},
+			} {
+				s := Sniff(strings.NewReader(l["job.out"] + l["rank0.log"]))
+				assert.True(t, s, form)
+				r := l.judge(t, Options{WorldSize: 8})
+				require.NotEmpty(t, r.Roots, form)
+				ranks, _ := named(r)
+				assert.Equal(t, c.want, ranks, form)
+				assert.Equal(t, model.ClassNotScheduled, r.Roots[0].Finding.Class, form)
+				assert.Contains(t, r.Roots[0].Finding.Op, "barrier", form)
+			}
+		})
+	}
+}
+
+// A rank that missed a barrier since it ended is the rank with its error.
+func TestJudge_RankThatMissedABarrierAndEnded_HasItsError(t *testing.T) {
+	l := logs{"job.out": fmt.Sprintf(barrierOf0, "[Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30000 ms") + fmt.Sprintf(outOfMemory, 3, 3)}
+	f := assertRoot(t, l.judge(t, Options{WorldSize: 8}), 3, model.ClassProcessDead, "barrier 1")
+	assert.Contains(t, f.Evidence, "out of memory")
+}
+
+// Where a barrier failed for another reason nobody is named.
+func TestJudge_BarriersThatNameNobody_AccuseNobody(t *testing.T) {
+	one := fmt.Sprintf(barrierOf0, "[Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30000 ms")
+	for name, text := range map[string]string{
+		"a timeout without ranks": fmt.Sprintf(barrierOf0, "Rank 0 timed out in monitoredBarrier after 30000 ms.\n[rank0]: Successfully processed ranks: 1, 2"),
+		"a closed connection":     "W1116 10:00:00 api.py:900] Sending process 4711 closing signal SIGTERM\n" + fmt.Sprintf(barrierOf0, "[Rank 0]: Rank 3 failed to pass monitoredBarrier in 30000 ms\n Original exception: \n[pair.cc:598] Connection closed by peer [10.0.0.4]:4711"),
+		"a group of some ranks":   strings.ReplaceAll(one, "[rank0]", "[rank4]"),
+		"the program went on":     one + "[rank0]: step 41 loss 2.1\n[rank0]: step 42 loss 2.0\n",
+		"of an earlier life":      one + "api.py:882] [default] worker group FAILED. 3/3 attempts left; will restart worker group\n[rank0]: step 1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := logs{"job.out": text}.judge(t, Options{WorldSize: 8})
+			ranks, _ := named(r)
+			assert.Empty(t, ranks)
+			assert.NotEqual(t, desync.Healthy, r.Verdict)
+		})
+	}
+}
+
+func fingerprint(rank, seq int64, op, shape string) string {
+	return fmt.Sprintf("Rank %d is running collective: CollectiveFingerPrint(SequenceNumber=%d, OpType=%s, TensorShape=[%s], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default), device=cuda, layout=Strided (default), requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt)))", rank, seq, op, shape)
+}
+
+// mismatchOf is the error of a rank that compares its operation with that of another one.
+func mismatchOf(own, other string, rank int64) string {
+	return fmt.Sprintf("[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]: RuntimeError: Detected mismatch between collectives on ranks. %[2]s, but %[3]s.Collectives differ in the following aspects: \t Op type: ALLREDUCEvs BROADCAST\n", rank, own, other)
+}
+
+// The rank that calls another operation than most is named.
+func TestJudge_MismatchOfCollectives_NamesTheOddRank(t *testing.T) {
+	for name, c := range map[string]struct {
+		own, odd func(rank int64) string
+		class    string
+	}{
+		"operations": {func(r int64) string { return fingerprint(r, 9, "ALLREDUCE", "20, 10") }, func(r int64) string { return fingerprint(r, 9, "BROADCAST", "1") }, model.ClassMismatchOp},
+		"a short print": {func(r int64) string { return fingerprint(r, 9, "ALLREDUCE", "20, 10") }, func(r int64) string {
+			return fmt.Sprintf("Rank %d is running collective: CollectiveFingerPrint(SequenceNumber=0OpType=GATHER)", r)
+		}, model.ClassMismatchOp},
+		"an old version": {func(r int64) string {
+			return fmt.Sprintf("Rank %d is running collective: CollectiveFingerPrint(OpType=ALLREDUCE, TensorShape=[4])", r)
+		}, func(r int64) string { return fmt.Sprintf("Rank %d is running collective: REDUCE", r) }, model.ClassMismatchOp},
+		"sizes":         {func(r int64) string { return fingerprint(r, 3104, "ALLREDUCE", "195812480") }, func(r int64) string { return fingerprint(r, 3104, "ALLREDUCE", "51123456") }, model.ClassMismatchSize},
+		"sizes, gather": {func(r int64) string { return fingerprint(r, 1, "_ALLGATHER_BASE", "359, 1, 16") }, func(r int64) string { return fingerprint(r, 1, "_ALLGATHER_BASE", "360, 1, 16") }, model.ClassMismatchSize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := ""
+			for r := range int64(4) {
+				if r != 2 {
+					text += mismatchOf(c.own(r), c.odd(2), r)
+				}
+			}
+			r := logs{"job.out": text}.judge(t, Options{WorldSize: 4})
+			require.Len(t, r.Roots, 1)
+			assert.Equal(t, []any{model.Some(int64(2)), c.class}, []any{r.Roots[0].Finding.Rank, r.Roots[0].Finding.Class})
+			assert.Equal(t, desync.Hang, r.Verdict)
+
+			// Two ranks alone do not show which of them is right.
+			r = logs{"job.out": mismatchOf(c.own(0), c.odd(1), 0)}.judge(t, Options{WorldSize: 2})
+			require.Len(t, r.Roots, 1)
+			assert.False(t, r.Roots[0].Finding.Rank.OK)
+		})
+	}
+}
+
+// What ranks report of others is said beside what watchdogs report.
+func TestJudge_StatementsBesideTimeOuts_AreSaid(t *testing.T) {
+	l := files(versions["2.14"], 8, map[int64]string{3: fmt.Sprintf(outOfMemory, 3, 3)})
+	l["launcher.log"] = fmt.Sprintf(barrierOf0, "[Rank 0]: Ranks 5 failed to pass monitoredBarrier in 30000 ms")
+	r := l.judge(t, Options{WorldSize: 8})
+	assertRoot(t, r, 3, model.ClassProcessDead, "all_reduce 41")
+	require.Len(t, r.Remarks, 1)
+	assert.Contains(t, r.Remarks[0], "Rank 0 reports that rank 5 did not reach monitoredBarrier")
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"bytes"
+	"regexp"
+	"unicode/utf8"
+)
+
+// Limits of a line that a terminal wrapped.
+const (
+	maxPieces  = 24
+	maxWrapped = 4 << 10
+	longWord   = 32 // characters that a line has more than the first one, where it is wrapped between words
+)
+
+// wrapped is the beginning of a line that a terminal, or a recording of one, wrapped: it has the mark of a
+// process group's message, and not the whole message.
+type wrapped struct {
+	pieces []piece
+	width  int // characters of the first piece, with what stands in front of it
+	size   int
+}
+
+// piece is a line of a file.
+type piece struct {
+	at    place
+	tag   label
+	rest  []byte
+	stamp moment
+	width int
+}
+
+var markMismatch = []byte("ismatch between coll")
+
+var (
+	// header begins a line of a process group's code, or is the beginning of that at the end of a line.
+	header = regexp.MustCompile(`(?:\[rank\d+\]:\s?)?\[[EFW]\d*[ \d:.]*ProcessGroup|\[rank\d+\]:\s?\[[EFW][\d :.]*[A-Za-z]*$|\[r(?:a(?:n(?:k(?:\d+(?:\](?::\[?)?)?)?)?)?)?$`)
+	// begins is how a line begins that continues no other one.
+	begins = regexp.MustCompile(`^\s*(?:\[[EFWI]\d* |Traceback |frame #|#\d+ |terminate called|what\(\):|Exception raised|File ")`)
+	spaces = regexp.MustCompile(`\s+`)
+)
+
+// phrases are the texts of messages, with their spaces: where a line is wrapped, spaces are lost.
+var phrases = func() (out []phrase) {
+	for _, text := range []string{
+		string(markCaught), string(markStatus), string(markTimeout), string(markException), string(markStuck), string(markHeartbeat), " " + string(markBlocking),
+		"Received a dump signal due to a collective timeout from rank ", " and we will try", " ran for ", " milliseconds before timing out.",
+		" PG status: ", "last enqueued work: ", ", last completed work: ", ", last enqueued NCCL work: ", ", last completed NCCL work: ", "Last enqueued NCCL work: ", " seconds without making",
+		watchdogEnd, "Detected mismatch between collectives on ranks. ", " is running collective: ", ", but Rank ", "Collectives differ in", " failed to pass monitoredBarrier in ",
+	} {
+		out = append(out, phrase{spaces.ReplaceAll([]byte(text), nil), []byte(text)})
+	}
+	return out
+}()
+
+type phrase struct{ squeezed, text []byte }
+
+var (
+	guidOfPG = regexp.MustCompile(`\[PGID(\d+)PGGUID`)
+	rankOfPG = regexp.MustCompile(`(\[PG[^\[\]]*)Rank(\d+)\]`)
+	rankMark = regexp.MustCompile(`(\[|\. ?|, ?|but )Rank ?(\d+)`)
+	nameOfPG = regexp.MustCompile(`\[PG(\w)`)
+)
+
+// unwrapped is the text of pieces with the spaces of messages, wherever they were wrapped.
+func unwrapped(s []byte) []byte {
+	s = spaces.ReplaceAll(s, nil)
+	s = guidOfPG.ReplaceAll(s, []byte("[PG ID $1 PG GUID "))
+	s = nameOfPG.ReplaceAll(s, []byte("[PG $1"))
+	s = rankOfPG.ReplaceAll(s, []byte("$1 Rank $2]"))
+	for _, p := range phrases {
+		s = bytes.ReplaceAll(s, p.squeezed, p.text)
+	}
+	return rankMark.ReplaceAll(s, []byte("$1Rank $2 "))
+}
+
+// beginsMessage reports whether a line is the beginning of a message that is not whole.
+func beginsMessage(rest []byte) bool {
+	return mayBegin(rest) && !whole(rest) && (header.Match(rest) || bytes.Contains(rest, markMismatch))
+}
+
+// mayBegin is quick, and true for all lines that begin a message.
+func mayBegin(rest []byte) bool {
+	const most = len("[rank1048575]:[E1116 10:00:00.123456789 ProcessGroup")
+	if i := bytes.LastIndexByte(rest, '['); i >= 0 && len(rest)-i <= most && (i+1 == len(rest) || bytes.IndexByte([]byte("rEFW"), rest[i+1]) >= 0) {
+		return true
+	}
+	return bytes.Contains(rest, []byte("ProcessGroup")) || bytes.Contains(rest, markMismatch)
+}
+
+// whole reports whether a line has a whole message of a process group.
+func whole(rest []byte) bool {
+	said := parse(rest)
+	switch {
+	case said.noted && bytes.Contains(rest, markCaught):
+		return bytes.Contains(rest, []byte("illiseconds"))
+	case said.noted && said.hasWork && !bytes.Contains(rest, markBlocking):
+		return said.hasStatus
+	case said.noted:
+		return said.hasStatus || !bytes.Contains(rest, markDump)
+	}
+	if bytes.Contains(rest, markBarrier) {
+		_, ok := statementOf(rest)
+		return ok
+	}
+	return bytes.Contains(rest, []byte("Collectives differ in"))
+}
+
+// unwrap takes a line of a file. It returns true where that is held, as a piece of a wrapped line.
+func (l *reader) unwrap(p *piece, raw []byte) bool {
+	w := &l.wrapped
+	p.width = utf8.RuneCount(bytes.TrimRight(raw, "\r"))
+	if len(w.pieces) > 0 {
+		if w.continues(p) {
+			w.add(p)
+			if joined, ok := w.joined(); ok && !w.open(p) {
+				first := w.pieces[0]
+				first.rest = joined
+				w.pieces = w.pieces[:0]
+				l.process(&first)
+			}
+			return true
+		}
+		l.endWrapped()
+	}
+	if !beginsMessage(p.rest) {
+		return false
+	}
+	w.width, w.size = p.width, 0
+	w.add(p)
+	return true
+}
+
+func (w *wrapped) add(p *piece) {
+	held := *p
+	held.rest = bytes.Clone(p.rest)
+	w.pieces = append(w.pieces, held)
+	w.size += len(held.rest)
+}
+
+// continues reports whether a line may be the next piece.
+func (w *wrapped) continues(p *piece) bool {
+	if len(w.pieces) >= maxPieces || w.size+len(p.rest) > maxWrapped || p.width > w.width+longWord || p.at.file != w.pieces[0].at.file {
+		return false
+	}
+	return (p.tag.text == "" || p.tag.text == w.pieces[0].tag.text) && len(bytes.TrimSpace(p.rest)) > 0 &&
+		!bytes.Contains(p.rest, []byte("[rank")) && !begins.Match(p.rest) && !parse(p.rest).noted
+}
+
+// joined returns the text of all pieces; ok is false where it has no whole message.
+func (w *wrapped) joined() (text []byte, ok bool) {
+	for i := range w.pieces {
+		text = append(text, w.pieces[i].rest...)
+	}
+	text = unwrapped(text)
+	_, states := statementOf(text)
+	return text, whole(text) || states && len(w.pieces) > 1
+}
+
+// open reports whether the last piece is as wide as the first, so that a number at its end may go on.
+func (w *wrapped) open(p *piece) bool {
+	if p.width < w.width || len(w.pieces) >= maxPieces {
+		return false
+	}
+	end := p.rest[len(p.rest)-1]
+	return end >= '0' && end <= '9' || bytes.Contains(w.pieces[0].rest, markMismatch)
+}
+
+// continuesError reports whether a line is the rest of an error in front of it, which a terminal wrapped: no line is
+// wider, and others are as wide.
+func (l *reader) continuesError(at place) bool {
+	const least = 60 // characters of a terminal
+	return l.faulty > 0 && at.line == l.faulty+1 && l.faultWidth == l.widest && l.asWide > 1 && l.widest >= least
+}
+
+// endWrapped processes the pieces that are held: as one line where they have a whole message, else each.
+func (l *reader) endWrapped() {
+	w := &l.wrapped
+	if len(w.pieces) == 0 {
+		return
+	}
+	pieces := w.pieces
+	joined, ok := w.joined()
+	w.pieces = nil
+	if ok && len(pieces) > 1 {
+		pieces[0].rest = joined
+		pieces = pieces[:1]
+	}
+	for i := range pieces {
+		l.process(&pieces[i])
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ranklog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// atColumn wraps each line as a terminal does. The prefix stands in front of the first piece, or of each.
+func atColumn(text string, columns int, prefix string, each, trimmed bool) string {
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		line, first := prefix+line, true
+		for {
+			n := min(len(line), columns)
+			piece := line[:n]
+			if line = line[n:]; trimmed {
+				piece = strings.TrimRight(piece, " ")
+			}
+			b.WriteString(piece + "\n")
+			if line == "" {
+				break
+			}
+			if first = false; !first && each {
+				line = prefix + line
+			}
+		}
+	}
+	return b.String()
+}
+
+// atWords wraps each line between words.
+func atWords(text string, columns int) string {
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		width := 0
+		for i, word := range strings.Fields(line) {
+			switch {
+			case i > 0 && width+1+len(word) > columns:
+				b.WriteString("\n")
+				width = 0
+			case i > 0:
+				b.WriteString(" ")
+				width++
+			}
+			b.WriteString(word)
+			width += len(word)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// A message that a terminal wrapped is read as a whole.
+func TestJudge_WrappedLines_AreReadAsWhole(t *testing.T) {
+	pod := func(rank int64) string { return fmt.Sprintf("[pod/llama-pretrain-worker-%d/pytorch] ", rank) }
+	wraps := map[string]func(rank int64, text string) string{
+		"words at 100":                 func(_ int64, s string) string { return atWords(s, 100) },
+		"kubectl, 120":                 func(r int64, s string) string { return atColumn(s, 120, pod(r), false, false) },
+		"kubectl, 80, prefix of each":  func(r int64, s string) string { return atColumn(s, 80, pod(r), true, false) },
+		"kubectl, 160, prefix of each": func(r int64, s string) string { return atColumn(s, 160, pod(r), true, false) },
+		"a recording, spaces lost":     func(_ int64, s string) string { return atColumn(s, 110, "", false, true) },
+	}
+	for columns := 78; columns <= 168; columns += 9 {
+		wraps[fmt.Sprintf("%d columns", columns)] = func(_ int64, s string) string { return atColumn(s, columns, "", false, false) }
+	}
+	for version, write := range versions {
+		for name, wrap := range wraps {
+			t.Run(version+" "+name, func(t *testing.T) {
+				l := logs{}
+				for r := range int64(6) {
+					text := write(inDefault(r))
+					if r == 4 {
+						text = fmt.Sprintf(outOfMemory, 4, 4)
+					}
+					if r == 1 {
+						odd := inDefault(1)
+						odd.seq, odd.numIn, odd.out = 41, 262144, 262144
+						text = write(odd)
+					}
+					l[fmt.Sprintf("rank%d.log", r)] = wrap(r, "step 40 loss 2.1\n"+text)
+				}
+				r := l.judge(t, Options{WorldSize: 6})
+				f := assertRoot(t, r, 4, model.ClassProcessDead, "all_reduce 41")
+				assert.Equal(t, []int64{0, 1, 2, 3, 5}, f.Waiting)
+			})
+		}
+	}
+}
+
+// A log of all ranks that a terminal wrapped is read by rank.
+func TestJudge_WrappedMergedLog_IsReadByRank(t *testing.T) {
+	for _, columns := range []int{80, 97, 120, 160} {
+		for _, version := range []string{"2.3", "2.4", "2.14"} {
+			var b strings.Builder
+			for r := range int64(6) {
+				s := inDefault(r)
+				if s.seq = 15227890; r == 3 {
+					b.WriteString(fmt.Sprintf(outOfMemory, 3, 3))
+					continue
+				}
+				b.WriteString(versions[version](s))
+			}
+			r := logs{"job.out": atColumn(b.String(), columns, "", false, false)}.judge(t, Options{WorldSize: 6})
+			f := assertRoot(t, r, 3, model.ClassProcessDead, "all_reduce 15227890")
+			assert.Equal(t, []int64{0, 1, 2, 4, 5}, f.Waiting, "%d %s", columns, version)
+		}
+	}
+}
+
+// Where the rest of a message is missing, its cut numbers are not read.
+func TestParse_MessageThatIsCut_HasNoNumbers(t *testing.T) {
+	for _, line := range []string{
+		"[rank5]:[E x.cpp:607] [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=15",
+		"[rank5]:[E x.cpp:607] [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1522789, OpType=ALLREDUCE, NumelIn=29",
+		"[rank5]:[E x.cpp:2395] [PG ID 0 PG GUID 0(default_pg) Rank 5]  failure detected by watchdog at work sequence id: 4",
+		"[rank5]:[E x.cpp:1537] [PG 0 Rank 5] Timeout at NCCL work: 15",
+	} {
+		assert.False(t, parse([]byte(line)).hasWork, line)
+	}
+}
+
+// Lines of other messages are not joined.
+func TestSet_LinesBehindAMessage_AreReadEach(t *testing.T) {
+	const failed = "[rank3]:[E ProcessGroupNCCL.cpp:577] [Rank 3] Some NCCL operations have failed or timed out.\n"
+	l := files(versions["2.14"], 4, map[int64]string{3: failed + "Traceback (most recent call last):\n  File \"x.py\", line 3\nValueError: bad sample\n"})
+	f := assertRoot(t, l.judge(t, Options{WorldSize: 4}), 3, model.ClassProcessDead, "all_reduce 41")
+	assert.Contains(t, f.Evidence, "rank3_stderr.log:4")
+}
