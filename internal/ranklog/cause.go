@@ -18,6 +18,9 @@ var ofOthers = []string{
 // ofNames are words that say the same in the name of an exception, and not in a sentence.
 var ofNames = []string{"dist", "store", "comm", "signal", "node", "network", "broken", "eof", "child", "process", "worker", "actor", "engine", "client", "server", "service"}
 
+// ofDriver are words of errors of a device whose process ends: "driver shutting down", "context is destroyed".
+var ofDriver = []string{"shutting", "destroyed"}
+
 // ofCode are exceptions of code: what their text names is a key, an attribute or a source. Those of
 // imports are not among them: programs catch them, and all ranks have the same modules.
 var ofCode = []string{
@@ -37,6 +40,9 @@ func cause(s string) weight {
 		return weightResult // it says what ranks do, and each writes it
 	}
 	name, said, _ := strings.Cut(s, ":")
+	if spokenOf(said, ofDriver) && strings.Contains(s, "error: ") {
+		return weightResult
+	}
 	kind := typeOf(s)
 	if _, signal, ok := strings.Cut(said, "killed by signal: "); ok {
 		return bySignalOf(signal)

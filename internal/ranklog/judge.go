@@ -220,7 +220,7 @@ const minute = int64(60e9)
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	silent, ended := s.silent()
-	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0 && s.closing.line == 0
+	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0 && s.closing.line == 0 && s.ordered.line == 0
 	for rank := range world {
 		r := s.ranks[rank]
 		switch {
@@ -351,6 +351,9 @@ func (s *Set) strays() (notes []string) {
 	}
 	if s.closing.line > 0 {
 		notes = append(notes, fmt.Sprintf("the launcher ended the ranks that were left (%s): it may have ended a candidate before its watchdog wrote", s.where(s.closing)))
+	}
+	if s.ordered.line > 0 {
+		notes = append(notes, fmt.Sprintf("the job was ordered to end before the time-outs (%s): a candidate may have ended before its watchdog wrote", s.where(s.ordered)))
 	}
 	for file := range s.files {
 		if s.cut[file] && len(notes) < maxNoted {

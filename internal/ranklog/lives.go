@@ -120,6 +120,9 @@ func (s *Set) part() {
 	}
 	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return s.over(at, begins) })
 	s.statements = slices.DeleteFunc(s.statements, func(st statement) bool { return s.over(st.at, begins) })
+	if s.over(s.ordered, begins) {
+		s.ordered = place{}
+	}
 	if s.over(s.closing, begins) {
 		s.closing = place{}
 	}

@@ -155,6 +155,7 @@ type Set struct {
 	heard    map[int64]place // the last such report, unless it is of an earlier life
 	unplaced unplaced
 	closing  place // where a launcher says that it ends the ranks that are left; line 0: nowhere
+	ordered  place // where an order to end the job precedes the time-outs of a log; line 0: nowhere
 	world    int64
 	notes    int64 // lines of the watchdog
 	alarms   int64 // lines that say that something is stuck
@@ -240,6 +241,7 @@ type reader struct {
 	requeued                  bool               // Slurm ended the job to start it again: steps that follow are of another life
 	summaries                 map[string]*summary
 	closed                    bool   // the launcher ended the ranks that were left
+	timed                     bool   // a line says that an operation timed out
 	firsts                    []exit // tasks of srun that ended before that
 	log                       int
 	stops                     map[string]*stops // by label
@@ -259,7 +261,7 @@ type reader struct {
 
 // restart begins another life of the job.
 func (l *reader) restart() {
-	l.closed, l.firsts = false, nil
+	l.closed, l.timed, l.firsts = false, false, nil
 	l.order, l.killed, l.began = order{}, -1, l.set.now.line
 	l.set.restart(l.file)
 }
@@ -355,6 +357,10 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	moved := rec.bars.moved(s)
 	if said.noted {
 		l.set.notes++
+		if !l.timed && l.order.given() && l.set.ordered.line == 0 {
+			l.set.ordered = l.order.at
+		}
+		l.timed = true
 		l.set.folded = max(l.set.folded, folded(s))
 		said.log, said.spell, said.stamp = l.log, l.stop(tag.text, true), l.set.stamp
 		rec.note(&said, at)

@@ -5,6 +5,7 @@ package ranklog
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -136,9 +137,14 @@ func ofMPIExit(s []byte, at place) (exit, bool) {
 	return exit{rank: rank, code: -signal, text: fmt.Sprintf("ended by signal %d", signal), root: true, known: true, at: at}, true
 }
 
-// own reports whether an exit explains itself. The watchdog aborts a process that waits (signal
-// 6), and launchers end the others (15); what they kill afterwards is not the first failure.
-func (e *exit) own() bool { return e.known && e.root && e.code != 0 && e.code != -6 && e.code != -15 }
+// byOthers are exit codes of ends that others cause, with 128 added where a shell reports them: the watchdog aborts a
+// process that waits (signal 6), and persons and launchers end processes (2 and 15).
+var byOthers = []int64{-2, -6, -15, 128 + 2, 128 + 6, 128 + 15}
+
+// own reports whether an exit explains itself. What launchers kill afterwards is not the first failure.
+func (e *exit) own() bool {
+	return e.known && e.root && e.code != 0 && !slices.Contains(byOthers, e.code)
+}
 
 // srunEnds are the ends of a task that explain themselves. srun aborts and kills the others
 // afterwards.

@@ -32,7 +32,11 @@ type piece struct {
 	width int
 }
 
-var markMismatch = []byte("ismatch between coll")
+var (
+	markMismatch = []byte("ismatch between coll")
+	// messages are the beginnings of messages in the last line of a traceback.
+	messages = [][]byte{markMismatch, []byte("atchdog caught coll"), []byte("DistBackendError: [Rank ")}
+)
 
 var (
 	// header begins a line of a process group's code, or is the beginning of that at the end of a line.
@@ -78,7 +82,7 @@ func unwrapped(s []byte) []byte {
 
 // beginsMessage reports whether a line is the beginning of a message that is not whole.
 func beginsMessage(rest []byte) bool {
-	return mayBegin(rest) && !whole(rest) && (header.Match(rest) || bytes.Contains(rest, markMismatch))
+	return mayBegin(rest) && !whole(rest) && (header.Match(rest) || containsAny(rest, messages))
 }
 
 // mayBegin is quick, and true for all lines that begin a message.
@@ -87,7 +91,7 @@ func mayBegin(rest []byte) bool {
 	if i := bytes.LastIndexByte(rest, '['); i >= 0 && len(rest)-i <= most && (i+1 == len(rest) || bytes.IndexByte([]byte("rEFW"), rest[i+1]) >= 0) {
 		return true
 	}
-	return bytes.Contains(rest, []byte("ProcessGroup")) || bytes.Contains(rest, markMismatch)
+	return bytes.Contains(rest, []byte("ProcessGroup")) || containsAny(rest, messages)
 }
 
 // whole reports whether a line has a whole message of a process group.

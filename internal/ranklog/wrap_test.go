@@ -126,6 +126,24 @@ func TestParse_MessageThatIsCut_HasNoNumbers(t *testing.T) {
 	}
 }
 
+// A traceback that a terminal wrapped within the message is known by its beginning.
+func TestJudge_WrappedTraceback_IsRead(t *testing.T) {
+	for _, columns := range []int{80, 100, 120, 160} {
+		text := ""
+		for r := range int64(4) {
+			if r != 1 {
+				text += fmt.Sprintf("[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]: torch.distributed.DistBackendError: [Rank %[1]d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4596, OpType=_ALLGATHER_BASE, NumelIn=896, NumelOut=3584, Timeout(ms)=1800000) ran for 1800002 milliseconds before timing out.\n", r)
+			}
+		}
+		text = atColumn(text, columns, "", false, false)
+		assert.True(t, Sniff(strings.NewReader(text)), columns)
+		r := logs{"job.out": text}.judge(t, Options{WorldSize: 4})
+		ranks, candidates := named(r)
+		assert.Empty(t, ranks)
+		assert.Equal(t, []int64{1}, candidates, columns)
+	}
+}
+
 // Lines of other messages are not joined.
 func TestSet_LinesBehindAMessage_AreReadEach(t *testing.T) {
 	const failed = "[rank3]:[E ProcessGroupNCCL.cpp:577] [Rank 3] Some NCCL operations have failed or timed out.\n"
