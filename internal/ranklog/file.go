@@ -71,7 +71,7 @@ var errFound = errors.New("found")
 // error summary. What can be read of a damaged log counts.
 func Sniff(r io.Reader) bool {
 	return search(r, func(line []byte) bool {
-		return parse(line).noted || alarm(line) || stated(line) || bytes.Contains(line, []byte(watchdogEnd)) || beginsMessage(line) || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
+		return parse(line).noted || alarm(line) || stated(line) || bytes.Contains(line, []byte(watchdogEnd)) || containsAny(line, messages) || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
 	})
 }
 

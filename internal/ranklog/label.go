@@ -30,6 +30,9 @@ func labelled(line []byte) (label, []byte) {
 // ofSyslog reads "2026-11-16T10:00:00+0000 node1 python3[4711]: " and "Nov 16 10:00:00 node1 python3[4711]: " of
 // journalctl and syslog.
 func ofSyslog(s []byte) (label, []byte, bool) {
+	if bytes.IndexByte(s[:min(len(s), maxLabel)], '[') < 0 {
+		return label{}, nil, false
+	}
 	rest := withoutTime(s)
 	if len(rest) == len(s) {
 		const clock = len("Nov 16 10:00:00")

@@ -42,7 +42,7 @@ func (l *reader) stop(label string, by bool) int64 {
 // goOn takes a line of a process that is none of an error, and reports whether it is ordinary. Lines of launchers and libraries show no life:
 // their numbers are those of processes and threads.
 func (l *reader) goOn(label string, rank int64, s []byte, at place) (ordinary bool) {
-	if kindOfLine(behindRank(s, rank)) != lineOrdinary {
+	if l.kinds.of(behindRank(s, rank)) != lineOrdinary {
 		return false
 	}
 	of := courseOf{label, rank}

@@ -246,10 +246,11 @@ type reader struct {
 	log                       int
 	stops                     map[string]*stops // by label
 	courses                   map[courseOf]*course
-	moved                     bool               // since the last stop a process went on, or began
-	faulty                    int64              // the line of its last error; 0: none
-	order                     order              // of lines of no process: of a launcher
-	ends                      map[string]*seen   // by label: what the log had before the last error
+	moved                     bool             // since the last stop a process went on, or began
+	faulty                    int64            // the line of its last error; 0: none
+	order                     order            // of lines of no process: of a launcher
+	ends                      map[string]*seen // by label: what the log had before the last error
+	kinds                     kinds
 	counted                   map[uint64]counted // the highest count of each kind of line
 	latest                    moment             // the last time of an ordinary line or an error; 0: none
 	killed                    int64              // the task that srun said to be killed; -1: none

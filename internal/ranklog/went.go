@@ -83,7 +83,7 @@ func (l *reader) noteOrdinary(rec *record, rank int64, s []byte, at place, moved
 	if rec.ranTo(at.file) >= l.faulty && !l.order.given() && !rec.order.given() {
 		return // no error and no order is open
 	}
-	switch kind := kindOfLine(behindRank(s, rank)); {
+	switch kind := l.kinds.of(behindRank(s, rank)); {
 	case moved:
 	case hasBar(s), kind == lineOfStack, kind == lineOfEnd && !rec.repeats(s):
 		return

@@ -144,6 +144,16 @@ func TestJudge_WrappedTraceback_IsRead(t *testing.T) {
 	}
 }
 
+// A warning of a process group is no hang.
+func TestSniff_WarningOfAProcessGroup_IsNone(t *testing.T) {
+	for _, line := range []string{
+		"[rank5]:[W1116 10:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: process group has NOT been destroyed before we destruct ProcessGroupNCCL.",
+		"[rank0]:[I1116 10:00:00.1 ProcessGroupNCCL.cpp:757] ProcessGroupNCCL initialization options: size: 8", "loss[r", "[rank0]: step 1",
+	} {
+		assert.False(t, Sniff(strings.NewReader(line+"\n")), line)
+	}
+}
+
 // Lines of other messages are not joined.
 func TestSet_LinesBehindAMessage_AreReadEach(t *testing.T) {
 	const failed = "[rank3]:[E ProcessGroupNCCL.cpp:577] [Rank 3] Some NCCL operations have failed or timed out.\n"
