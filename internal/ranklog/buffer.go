@@ -24,7 +24,8 @@ const maxCounted = 32
 
 // seen is what a log had up to an error.
 type seen struct {
-	at     place              // of the error
+	at     place // of the error
+	label  string
 	counts map[uint64]counted // the highest count of each kind of line
 	stamp  moment             // the last time of any process; 0: none
 	own    moment             // the last time of the process itself; 0: none
@@ -40,7 +41,7 @@ func (l *reader) before(label string, rec *record, at place) {
 	if of := l.set.sources[source{l.file, label, -1}]; of != nil && l.alone(label) {
 		own = max(own, of.stamped) // its lines without a mark of the rank
 	}
-	rec.seen = &seen{at: at, counts: maps.Clone(l.counted), stamp: l.latest, own: own}
+	rec.seen = &seen{at: at, label: label, counts: maps.Clone(l.counted), stamp: l.latest, own: own}
 	if len(l.ends) < maxLabels || l.ends[label] != nil {
 		l.ends[label] = rec.seen
 	}
@@ -119,6 +120,10 @@ func (r *record) retract(fault place) {
 }
 
 // maybeBuffered reports whether lines follow the error of a rank that may have waited in a buffer.
-func (r *record) maybeBuffered() bool {
-	return r.seen != nil && r.seen.sign == signBuffer && r.fault.weight != weightNone && !r.fault.caught
+func (s *Set) maybeBuffered(r *record) bool {
+	if r.seen == nil || r.seen.sign != signBuffer || r.fault.weight == weightNone || r.fault.caught {
+		return false
+	}
+	o := s.origins[source{r.seen.at.file, r.seen.label, -1}]
+	return o == nil || len(o.ranks) < 2 // else they may be another rank's
 }

@@ -76,6 +76,15 @@ func TestJudge_BufferedOutputBehindAnError_KeepsTheError(t *testing.T) {
 	}
 }
 
+// Lines without a mark in a log of several ranks may be of any of them.
+func TestJudge_LinesOfOthersBehindAnError_LeaveNoDoubt(t *testing.T) {
+	job := stepLines(0, 40, false) + fmt.Sprintf(outOfMemory, 2, 2) + stepLines(38, 40, false)
+	for _, r := range []int64{0, 1, 3} {
+		job += versions["2.14"](inDefault(r))
+	}
+	assertRoot(t, logs{"job.out": job}.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
+}
+
 // Times before the last one of the process itself leave no doubt.
 func TestJudge_TimesBeforeItsOwn_AreOfABuffer(t *testing.T) {
 	text := stepLines(0, 5, true) + "2026-11-16 10:10:41,000 ERROR out of memory soon\n" + fmt.Sprintf(outOfMemory, 2, 2) + stepLines(5, 40, true)

@@ -178,8 +178,15 @@ func isExport(head []byte) bool {
 	if !ok {
 		return false
 	}
-	rest = bytes.TrimLeft(rest, " \t\r\n")
-	return bytes.HasPrefix(rest, []byte("{")) && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte(`"`))
+	if rest = bytes.TrimLeft(rest, " \t\r\n"); !bytes.HasPrefix(rest, []byte("{")) {
+		return false
+	}
+	var raw map[string]json.RawMessage
+	if json.NewDecoder(bytes.NewReader(rest)).Decode(&raw) != nil {
+		return false
+	}
+	_, ok = ofMembers(membersOf(raw))
+	return ok
 }
 
 // columns are the columns of a table of lines: of the text, and of those that say more.
@@ -265,7 +272,8 @@ func ofLoki(r io.Reader) (lines []collected, err error) {
 			} `json:"result"`
 		} `json:"data"`
 	}
-	if err := json.NewDecoder(r).Decode(&answer); err != nil {
+	d := json.NewDecoder(r)
+	if err := d.Decode(&answer); err != nil {
 		return nil, errExport(err)
 	}
 	for i := range answer.Data.Result {
@@ -284,7 +292,7 @@ func ofLoki(r io.Reader) (lines []collected, err error) {
 	slices.SortStableFunc(lines, func(a, b collected) int {
 		return cmp.Or(len(a.time)-len(b.time), strings.Compare(a.time, b.time)) // whole numbers
 	})
-	return lines, nil
+	return lines, noMore(d)
 }
 
 func ofArray(r io.Reader) (lines []collected, err error) {
@@ -304,7 +312,15 @@ func ofArray(r io.Reader) (lines []collected, err error) {
 	if _, err := d.Token(); err != nil {
 		return lines, errExport(err)
 	}
-	return lines, nil
+	return lines, noMore(d)
+}
+
+// noMore refuses what follows a document: it would be lost.
+func noMore(d *json.Decoder) error {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("got text behind the document; %w", errDocument)
+	}
+	return nil
 }
 
 // errExport says what is wrong with an export, without the words of encoding/json.

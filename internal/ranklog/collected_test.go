@@ -203,6 +203,18 @@ func TestSet_CutExports_AreRefused(t *testing.T) {
 	}
 }
 
+// Text behind a document is not lost in silence, and an array that a program prints is a line.
+func TestSet_TextBehindADocument_IsNotLost(t *testing.T) {
+	text := exports["Grafana, JSON"](mergedJob("2.14"), false) + "\nstep 41\n"
+	require.ErrorIs(t, NewSet().Read(File{Path: "a.json", Rank: -1}, strings.NewReader(text)), errDocument)
+
+	l := files(versions["2.14"], 4, map[int64]string{2: "step 39\n"})
+	for name := range l {
+		l[name] = "[{\"lr\": 0.1}, {\"lr\": 0.2}]\n" + l[name]
+	}
+	assertRoot(t, l.judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")
+}
+
 // What a program writes as JSON itself stays a line.
 func TestCollected_ObjectsOfPrograms_AreLines(t *testing.T) {
 	for _, line := range []string{

@@ -55,6 +55,7 @@ func (s *Set) Judge(o Options) *Result {
 	s.leaveOutFailed()
 	s.leaveOutEarlier()
 	s.leaveOutLater()
+	s.leaveOutKilled()
 	s.leaveOutBare()
 	reports := s.takeStatements()
 	world, known := s.size(o.WorldSize)
@@ -120,7 +121,7 @@ func (s *Set) findCaught() {
 	harmless := s.harmless()
 	for _, r := range s.ranks {
 		r.fault.caught = r.survived() || r.wentOn() || r.fault.weight > weightResult && harmless[kindOf(r.fault.text, r.fault.weight)]
-		r.fault.doubted = r.maybeBuffered() || s.cut[r.fault.at.file]
+		r.fault.doubted = s.maybeBuffered(r) || s.cut[r.fault.at.file]
 	}
 }
 
@@ -177,6 +178,22 @@ func (s *Set) leaveOutEarlier() {
 			return w.at.file != r.fault.at.file || w.at.line > r.fault.at.line || w.seq > through[w.group]
 		}) {
 			r.waits, r.progress = nil, nil
+		}
+	}
+}
+
+// leaveOutKilled leaves out ends by SIGKILL where a rank that waits ended by it, too: a launcher kills all.
+func (s *Set) leaveOutKilled() {
+	killed := func(e exit) bool { return e.known && (e.code == -9 || e.code == 128+9) }
+	all := false
+	for rank, e := range s.exits {
+		r := s.ranks[rank]
+		all = all || killed(e) && r != nil && len(r.waits) > 0
+	}
+	for rank, e := range s.exits {
+		if all && killed(e) {
+			e.root = false
+			s.exits[rank] = e
 		}
 	}
 }

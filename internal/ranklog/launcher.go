@@ -41,6 +41,11 @@ func (l *reader) launcher(s []byte, at place) {
 			l.firsts = append(l.firsts, e)
 		}
 	}
+	if e, ok := ofRankExit(s, at); ok && !l.order.given() {
+		if old, known := l.set.exits[e.rank]; (!known || !old.own()) && len(l.set.exits) < maxRecords {
+			l.set.exits[e.rank] = e
+		}
+	}
 	if l.closed || !closes(s) {
 		return
 	}

@@ -96,6 +96,38 @@ func TestJudge_TaskThatEndedFirst_IsTheCause(t *testing.T) {
 	}
 }
 
+// Launchers that report the end of a rank name it.
+func TestJudge_LaunchersReportAnEnd_IsTheRank(t *testing.T) {
+	for _, text := range []string{
+		"[rank: %d] Child process with PID 4711 terminated with code %d. Forcefully terminating all other processes to avoid zombies",
+		"ERROR:composer.cli.launcher:Rank %d crashed with exit code %d.",
+		"Global rank %d (PID 4711) exited with code %d",
+		"2026-11-16 10:00:00,1 ERROR launcher: rank %d failed with return code %d",
+	} {
+		for _, code := range []int{-9, -11, 1, 137} {
+			l := files(versions["2.14"], 8, map[int64]string{5: "step 40\n", 2: "step 40\n"})
+			l["launcher.log"] = fmt.Sprintf(text, 5, code) + "\n" + fmt.Sprintf(text, 2, -6) + "\n"
+			r := l.judge(t, Options{WorldSize: 8})
+			require.NotEmpty(t, r.Roots)
+			assert.Equal(t, []any{model.Some(int64(5)), model.ClassProcessDead}, []any{r.Roots[0].Finding.Rank, r.Roots[0].Finding.Class}, text)
+
+			for _, before := range []string{"Sending process 4711 closing signal SIGTERM\n", fmt.Sprintf(text, 3, -9) + "\n"} {
+				l["launcher.log"] = before + fmt.Sprintf(text, 5, code) + "\n"
+				ranks, _ := named(l.judge(t, Options{WorldSize: 8}))
+				if code == -9 || code == 137 || before[0] == 'S' {
+					assert.NotContains(t, ranks, int64(5), before)
+				}
+			}
+		}
+		for _, code := range []int{0, -15, -6, 143} {
+			l := files(versions["2.14"], 8, map[int64]string{5: "step 40\n", 2: "step 40\n"})
+			l["launcher.log"] = fmt.Sprintf(text, 5, code) + "\n"
+			ranks, _ := named(l.judge(t, Options{WorldSize: 8}))
+			assert.Empty(t, ranks, code)
+		}
+	}
+}
+
 // A launcher that ends an earlier life says nothing of the last one.
 func TestJudge_LauncherOfAnEarlierLife_IsForgotten(t *testing.T) {
 	job := launcherEnds["torchrun"] + "api.py:882] [default] worker group FAILED. 3/3 attempts left; will restart worker group\n"

@@ -371,7 +371,7 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		}
 		return
 	}
-	l.statement(rank, s, at)
+	l.statement(tag, rank, s, at)
 	rec.most = max(rec.most, aside(s))
 	if bytes.Contains(s, []byte("Traceback (most recent call last)")) {
 		rec.trace = maxTrace

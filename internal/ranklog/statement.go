@@ -14,7 +14,8 @@ import (
 // call another operation (TORCH_DISTRIBUTED_DEBUG=DETAIL).
 type statement struct {
 	by    int64 // the rank that reports, as the line counts; -1: not written
-	rank  int64 // of the line's mark, or of its file; -1: none
+	rank  int64 // of the line's mark, of its label or of its file; -1: none
+	label string
 	at    place
 	late  []int64 // ranks that did not reach the barrier
 	came  []int64 // ranks that did
@@ -195,11 +196,11 @@ func product(shape string) int64 {
 }
 
 // statement takes what a rank reports of others.
-func (l *reader) statement(rank int64, s []byte, at place) {
+func (l *reader) statement(tag label, rank int64, s []byte, at place) {
 	set := l.set
 	if n := len(set.statements); n > 0 {
 		last := &set.statements[n-1]
-		if last.at.file == at.file && at.line-last.at.line <= behindStatement && (last.rank == rank || rank < 0) {
+		if last.at.file == at.file && at.line-last.at.line <= behindStatement && last.label == tag.text {
 			last.closed = last.closed || bytes.Contains(s, []byte("onnection closed by peer")) || bytes.Contains(s, []byte("onnection reset by peer")) || bytes.Contains(s, []byte("ocket closed"))
 			if bytes.Contains(s, []byte("riginal exception")) || bytes.Contains(s, []byte(".cc:")) {
 				last.at.line = at.line // it is a part of the statement
@@ -213,10 +214,12 @@ func (l *reader) statement(rank int64, s []byte, at place) {
 	if !ok || len(set.statements) >= maxStatements {
 		return
 	}
-	if f := &set.files[l.file]; rank < 0 && f.Certain {
-		rank = f.Rank
+	if rank < 0 {
+		if rank = tag.rank; rank < 0 && tag.text == "" {
+			rank = set.files[l.file].Rank
+		}
 	}
-	st.rank, st.at = rank, at
+	st.rank, st.label, st.at = rank, tag.text, at
 	set.statements = append(set.statements, st)
 	set.notes++
 	l.faulty = max(l.faulty, at.line)
@@ -240,6 +243,9 @@ func (s *Set) takeStatements() (rest []string) {
 	}
 	for i := range s.statements {
 		st := &s.statements[i]
+		if o := s.origins[source{st.at.file, st.label, -1}]; o != nil && len(o.ranks) == 1 {
+			st.rank = o.ranks[0]
+		}
 		switch {
 		case s.went(st):
 		case waiting, st.rank >= 0 && st.by >= 0 && st.rank != st.by, !s.first(st):

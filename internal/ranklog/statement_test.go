@@ -71,11 +71,18 @@ func TestJudge_BarriersThatNameNobody_AccuseNobody(t *testing.T) {
 		"a timeout without ranks": fmt.Sprintf(barrierOf0, "Rank 0 timed out in monitoredBarrier after 30000 ms.\n[rank0]: Successfully processed ranks: 1, 2"),
 		"a closed connection":     "W1116 10:00:00 api.py:900] Sending process 4711 closing signal SIGTERM\n" + fmt.Sprintf(barrierOf0, "[Rank 0]: Rank 3 failed to pass monitoredBarrier in 30000 ms\n Original exception: \n[pair.cc:598] Connection closed by peer [10.0.0.4]:4711"),
 		"a group of some ranks":   strings.ReplaceAll(one, "[rank0]", "[rank4]"),
+		"a folder of a rank":      one,
+		"a label of a task":       "4: " + strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(one, "[rank0]: ", ""), "\n"), "\n", "\n4: ") + "\n",
+		"a label with a rank":     strings.ReplaceAll("[pod/a/b] "+strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(one, "[rank0]: ", ""), "\n"), "\n", "\n[pod/a/b] ")+"\n[pod/a/b] [rank6]: x\n", "", ""),
 		"the program went on":     one + "[rank0]: step 41 loss 2.1\n[rank0]: step 42 loss 2.0\n",
 		"of an earlier life":      one + "api.py:882] [default] worker group FAILED. 3/3 attempts left; will restart worker group\n[rank0]: step 1\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := logs{"job.out": text}.judge(t, Options{WorldSize: 8})
+			file := "job.out"
+			if name == "a folder of a rank" {
+				file, text = "rank5.out", strings.ReplaceAll(text, "[rank0]: ", "")
+			}
+			r := logs{file: text}.judge(t, Options{WorldSize: 8})
 			ranks, _ := named(r)
 			assert.Empty(t, ranks)
 			assert.NotEqual(t, desync.Healthy, r.Verdict)

@@ -5,6 +5,7 @@ package ranklog
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -144,6 +145,30 @@ var byOthers = []int64{-2, -6, -15, 128 + 2, 128 + 6, 128 + 15}
 // own reports whether an exit explains itself. What launchers kill afterwards is not the first failure.
 func (e *exit) own() bool {
 	return e.known && e.root && e.code != 0 && !slices.Contains(byOthers, e.code)
+}
+
+// markExit is how launchers report that a rank ended: Lightning's "[rank: 2] Child process with PID 21 terminated with
+// code -11.", Composer's "Rank 5 crashed with exit code -9." and "Global rank 5 (PID 12) exited with code 1".
+var markExit = regexp.MustCompile(`[Rr]ank:? (\d+)\]? .{0,48}?(?:exited|crashed|terminated|died|failed) with (?:exit |return )?(?:code|signal):? (-?\d+)`)
+
+// ofRankExit reads the end of a rank that a launcher reports.
+func ofRankExit(s []byte, at place) (exit, bool) {
+	if !bytes.Contains(s, []byte(" with ")) || !bytes.Contains(s, []byte("ank")) {
+		return exit{}, false
+	}
+	m := markExit.FindSubmatch(s)
+	if m == nil {
+		return exit{}, false
+	}
+	rank, _, ok := number(m[1])
+	code, _, known := number(m[2])
+	if !ok || !known || rank > maxRank {
+		return exit{}, false
+	}
+	if bytes.Contains(m[0], []byte("with signal")) {
+		code = -code
+	}
+	return exit{rank: rank, code: code, text: cut(string(m[0][bytes.Index(m[0], []byte(" with "))+len(" with "):])), root: true, known: true, bare: code > 0, at: at}, true
 }
 
 // srunEnds are the ends of a task that explain themselves. srun aborts and kills the others
