@@ -36,8 +36,8 @@ var ofValues = []string{
 
 // cause returns the class of an error by its type and its text: "ValueError: bad sample".
 func cause(s string) weight {
-	if strings.Contains(s, "ismatch between collectives") {
-		return weightResult // it says what ranks do, and each writes it
+	if _, states := statementOf([]byte(s)); states {
+		return weightResult // it says what other ranks do
 	}
 	name, said, _ := strings.Cut(s, ":")
 	if spokenOf(said, ofDriver) && strings.Contains(s, "error: ") {

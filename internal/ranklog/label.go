@@ -18,7 +18,7 @@ func labelled(line []byte) (label, []byte) {
 	if l, rest, ok := ofSyslog(line); ok {
 		return l, rest
 	}
-	line = withoutTime(line)
+	line = withoutTime(withoutColour(line))
 	for _, read := range []func([]byte) (label, []byte, bool){ofMPI, ofElastic, ofSrun, ofRay, ofPod} {
 		if l, rest, ok := read(line); ok {
 			return l, withoutTime(rest)
@@ -121,7 +121,22 @@ func ofRay(s []byte) (label, []byte, bool) {
 	if rank, ok := after(s[:end], "[rank="); ok {
 		l.rank = rank
 	}
-	return l, bytes.TrimPrefix(s[end+1:], []byte(" ")), true
+	return l, bytes.TrimPrefix(withoutColour(s[end+1:]), []byte(" ")), true
+}
+
+// withoutColour drops what a clipboard leaves of a colour: "[36m" without its escape character.
+func withoutColour(s []byte) []byte {
+	if len(s) < len("[0m") || s[0] != '[' {
+		return s
+	}
+	i := 1
+	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == ';') {
+		i++
+	}
+	if i == 1 || i == len(s) || s[i] != 'm' {
+		return s
+	}
+	return s[i+1:]
 }
 
 // ofPod reads "[pod/trainer-3/pytorch] " of kubectl logs --prefix, and "trainer-3  | " of docker

@@ -315,6 +315,7 @@ func (l *reader) process(p *piece) {
 		}
 	}
 	l.launcher(rest, at)
+	l.raylet(tag.text, rest, at)
 	l.set.claims[l.file].state(rest)
 	l.requeued = l.requeued || bytes.Contains(rest, []byte("DUE TO JOB REQUEUE"))
 	if restarted(rest) {

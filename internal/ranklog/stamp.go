@@ -31,6 +31,10 @@ func stampOf(s []byte) moment {
 			if m := moment2(rest[0:2], rest[2:4], rest[5:]); m > 0 {
 				return m
 			}
+		case i > 0 && bytes.IndexByte([]byte("IWEF"), s[i-1]) >= 0 && digits(rest, 3) && rest[3] == ' ': // of a month below 10
+			if m := moment2([]byte{'0', rest[0]}, rest[1:3], rest[4:]); m > 0 {
+				return m
+			}
 		case len(rest) >= len("2026-11-16 10:00:00") && digits(rest, 4) && rest[4] == '-' && rest[7] == '-' && (rest[10] == ' ' || rest[10] == 'T' || rest[10] == '_'):
 			if zoned(rest[19:]) {
 				continue

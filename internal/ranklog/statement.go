@@ -22,6 +22,8 @@ type statement struct {
 	whole bool    // all others did
 	ran   int64   // ms; 0: not written
 	calls []call
+	world int64  // of the job; 0: not written
+	note  string // what is reported, where it decides nothing
 	// closed: a connection was closed. The rank at its other side ended, and what ended it is not known.
 	closed bool
 }
@@ -38,6 +40,9 @@ const maxStatements = 1 << 14
 var (
 	markBarrier = []byte("onitoredBarrier")
 	markRunning = []byte(" collective: ")
+	markStore   = []byte("store based barrier on rank: ") // it timed out; "Waiting in" is written in each start
+	markJoined  = []byte(" clients joined")
+	markNotify  = []byte("has not received the Notify record from remote rank: ") // of Huawei's HCCL
 	markCame    = []byte("Successfully processed ranks: ")
 )
 
@@ -47,6 +52,10 @@ const behindStatement = 4
 // statementOf reads a line; ok is false where it is no statement.
 func statementOf(s []byte) (st statement, ok bool) {
 	switch {
+	case bytes.Contains(s, markStore):
+		return ofStore(string(s[:min(len(s), maxLine)]))
+	case bytes.Contains(s, markJoined), bytes.Contains(s, markNotify):
+		return ofOthersWait(string(s[:min(len(s), maxLine)]))
 	case bytes.Contains(s, markBarrier):
 		return ofBarrier(string(s[:min(len(s), maxLine)]))
 	case bytes.Contains(s, markRunning) && bytes.Contains(s, []byte("ismatch between collectives")):
@@ -89,6 +98,53 @@ func ofBarrier(s string) (st statement, ok bool) {
 		}
 	}
 	return st, len(st.late) > 0 || st.by >= 0
+}
+
+// ofStore reads "Timed out initializing process group in store based barrier on rank: 2, for key:
+// store_based_barrier_key:1 (world_size=8, worker_count=7, timeout=0:30:00)".
+func ofStore(s string) (st statement, ok bool) {
+	line := []byte(s)
+	rank, ok := after(line, string(markStore))
+	world, known := after(line, "world_size=")
+	joined, counted := after(line, "worker_count=")
+	if !counted {
+		joined, counted = after(line, "num_workers_joined=")
+	}
+	if !ok || !known || !counted || rank < 0 || rank > maxRank || world < 1 || world > maxRank+1 {
+		return st, false
+	}
+	st.by, st.rank = rank, -1
+	if joined >= world {
+		st.note = fmt.Sprintf("rank %d reports that the start of a group timed out although %d processes came for %d places: more processes were started, or the store is of an earlier start", rank, joined, world)
+		return st, true
+	}
+	st.came, st.world = []int64{rank}, world
+	return st, true
+}
+
+// ofOthersWait reads "Timed out after 1801 seconds waiting for clients. 1/3 clients joined." and what HCCL reports of
+// the neighbour that a rank of a group waits for: neither names the rank that is the cause.
+func ofOthersWait(s string) (st statement, ok bool) {
+	st.by, st.rank = -1, -1
+	if i := strings.Index(s, string(markJoined)); i >= 0 && strings.Contains(s[:i], "imed out after ") {
+		count := s[strings.LastIndexByte(s[:i], ' ')+1 : i]
+		joined, total, found := strings.Cut(count, "/")
+		if !found || strings.Trim(joined+total, "0123456789") != "" {
+			return st, false
+		}
+		st.note = fmt.Sprintf("the store of the job reports that %s of %s processes came", joined, total)
+		return st, true
+	}
+	_, rest, ok := strings.Cut(s, string(markNotify))
+	if !ok {
+		return st, false
+	}
+	remote, _, _ := strings.Cut(strings.TrimPrefix(rest, "["), "]")
+	if len(remote) > maxOp {
+		return st, false
+	}
+	st.note = fmt.Sprintf("a rank of a group of HCCL reports that nothing came from rank %s of that group", remote)
+	return st, true
 }
 
 // lastRank reads the rank at the end of a text: "[Rank 0]: ", "Rank 3"; -1: there is none.
@@ -248,7 +304,7 @@ func (s *Set) takeStatements() (rest []string) {
 		}
 		switch {
 		case s.went(st):
-		case waiting, st.rank >= 0 && st.by >= 0 && st.rank != st.by, !s.first(st):
+		case st.note != "", waiting, st.rank >= 0 && st.by >= 0 && st.rank != st.by, !s.first(st):
 			rest = addReport(rest, st.said(s))
 		default:
 			s.take(st, seq)
@@ -278,6 +334,9 @@ func addReport(to []string, text string) []string {
 
 // said is a statement in a sentence.
 func (st *statement) said(s *Set) string {
+	if st.note != "" {
+		return fmt.Sprintf("%s (%s)", st.note, s.where(st.at))
+	}
 	who := "a rank"
 	if by := max(st.rank, st.by); by >= 0 {
 		who = fmt.Sprintf("rank %d", by)
@@ -310,6 +369,7 @@ func (s *Set) take(st *statement, seq int64) {
 	if len(st.calls) > 0 {
 		return
 	}
+	s.world = max(s.world, st.world)
 	barrier := work{op: "BARRIER", in: -1, out: -1, timeout: -1}
 	for _, rank := range append(st.came, st.by) {
 		if rank >= 0 {

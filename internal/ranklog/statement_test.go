@@ -144,3 +144,83 @@ func TestJudge_StatementsBesideTimeOuts_AreSaid(t *testing.T) {
 	require.Len(t, r.Remarks, 1)
 	assert.Contains(t, r.Remarks[0], "Rank 0 reports that rank 5 did not reach monitoredBarrier")
 }
+
+func startOf(rank, world, joined int64) string {
+	return fmt.Sprintf("Traceback (most recent call last):\n  File \"x.py\", line 3\nRuntimeError: Timed out initializing process group in store based barrier on rank: %d, for key: store_based_barrier_key:1 (world_size=%d, worker_count=%d, timeout=0:30:00)\n", rank, world, joined)
+}
+
+// Ranks that do not come to the start of a group are candidates, and those that wait there are not.
+func TestJudge_StartOfAGroupTimedOut_MissingRanksAreCandidates(t *testing.T) {
+	for name, c := range map[string]struct {
+		world int64
+		came  []int64
+		want  []int64
+	}{
+		"one of two":          {2, []int64{0}, []int64{1}},
+		"half":                {8, []int64{7, 5, 4, 6}, []int64{0, 1, 2, 3}},
+		"one log of the rest": {4, []int64{2, 0, 3}, []int64{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := ""
+			for _, r := range c.came {
+				text += startOf(r, c.world, int64(len(c.came)))
+			}
+			assert.True(t, Sniff(strings.NewReader(text)))
+			r := logs{"job.out": text}.judge(t, Options{})
+			ranks, candidates := named(r)
+			assert.Empty(t, ranks)
+			assert.ElementsMatch(t, c.want, candidates)
+
+			r = logs{"job.out": text, fmt.Sprintf("rank%d.log", c.want[0]): fmt.Sprintf(outOfMemory, c.want[0], c.want[0])}.judge(t, Options{})
+			require.NotEmpty(t, r.Roots)
+			assert.Equal(t, []any{model.Some(c.want[0]), model.ClassProcessDead}, []any{r.Roots[0].Finding.Rank, r.Roots[0].Finding.Class})
+		})
+	}
+}
+
+// What names no rank that is the cause is said.
+func TestJudge_ReportsThatDecideNothing_AreSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		startOf(0, 2, 4): "4 processes came for 2 places",
+		"torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/3 clients joined.\n":                                                                                                                           "1 of 3 processes came",
+		"EI0002: [PID: 29] The Notify register has not received the Notify record from remote rank: [24]. base information: [streamID:[109]], rankSize[32], rankId[25 24]]\n":                                                                 "rank 24 of that group",
+		"[rank4]: Traceback (most recent call last):\n[rank4]: RuntimeError: [Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30 ms\n":                                                                                                    "rank 3 of its group did not reach",
+		"[rank4]: Traceback (most recent call last):\n[rank4]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(OpType=REDUCE), but Rank 0 is running collective: BARRIER\n": "calls REDUCE and rank 0 calls BARRIER",
+	} {
+		assert.True(t, Sniff(strings.NewReader(text)), text)
+		r := logs{"job.out": text}.judge(t, Options{WorldSize: 8})
+		assertNobody(t, r)
+		assert.Equal(t, desync.NoData, r.Verdict, text)
+		assert.Contains(t, r.MayRun, want)
+	}
+	for _, text := range []string{
+		"Waiting in store based barrier to initialize process group for rank: 0, key: store_based_barrier_key:1 (world_size=4, worker_count=2, timeout=0:30:00)\n",
+		"3 clients joined\n", "step 3/4 clients joined the federation\n",
+	} {
+		assert.False(t, Sniff(strings.NewReader(text)), text)
+	}
+}
+
+// Ray names the process of a worker that died; its label has the rank.
+func TestJudge_WorkerThatRayReportsDead_IsTheRank(t *testing.T) {
+	const dead = "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker IP address: 10.0.0.1 Worker port: 41811 Worker PID: %d Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.\n"
+	for name, label := range map[string]string{"plain": "(WorkerDict pid=%d) ", "an address": "(WorkerDict pid=%d, ip=10.0.0.1) ", "colours": "\x1b[36m(W pid=%d)\x1b[0m ", "a clipboard": "[36m(W pid=%d)[0m "} {
+		t.Run(name, func(t *testing.T) {
+			job := ""
+			for r := range int64(4) {
+				of := fmt.Sprintf(label, 900+r)
+				job += of + fmt.Sprintf("[rank%d]: step 40\n", r)
+				if r != 2 {
+					job += of + strings.ReplaceAll(strings.TrimSuffix(versions["2.14"](inDefault(r)), "\n"), "\n", "\n"+of) + "\n"
+				}
+			}
+			f := assertRoot(t, logs{"job.out": job + fmt.Sprintf(dead, 902)}.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
+			assert.LessOrEqual(t, f.Confidence, 0.7, "what ended it is not known")
+			assert.Contains(t, f.Evidence, "its worker died")
+
+			r := logs{"job.out": job + fmt.Sprintf(dead, 901)}.judge(t, Options{WorldSize: 4})
+			ranks, _ := named(r)
+			assert.NotContains(t, ranks, int64(1), "it waits")
+		})
+	}
+}
