@@ -52,7 +52,7 @@ func FuzzJudge(f *testing.F) {
 			greatest = max(greatest, rank)
 		}
 		for _, st := range s.statements {
-			greatest = max(greatest, st.by, slices.Max(append(st.late, -1)), slices.Max(append(st.came, -1)))
+			greatest = max(greatest, st.by, st.world, slices.Max(append(st.late, -1)), slices.Max(append(st.came, -1)))
 			for _, c := range st.calls {
 				greatest = max(greatest, c.rank)
 			}

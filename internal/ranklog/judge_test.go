@@ -216,6 +216,16 @@ func TestJudge_DumpSignal_TellsWhoIsBehind(t *testing.T) {
 	}
 }
 
+// A rank of which only the heartbeat monitor says that it entered an operation waits in it.
+func TestJudge_DumpSignalOfARankThatEntered_IsAWait(t *testing.T) {
+	signal := func(rank, enqueued, completed int64) string {
+		return fmt.Sprintf("[rank%[1]d]:[E x.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank %[1]d] Received a dump signal due to a collective timeout from  rank 6 and we will try our best. Last enqueued NCCL work: %[2]d, last completed NCCL work: %[3]d.\n", rank, enqueued, completed)
+	}
+	l := files(versions["2.14"], 8, map[int64]string{2: signal(2, 41, 40), 0: signal(0, 40, 40), 5: signal(5, 44, 40)})
+	f := assertRoot(t, l.judge(t, Options{WorldSize: 8}), 0, model.ClassNotScheduled, "all_reduce 41")
+	assert.Equal(t, []int64{1, 2, 3, 4, 5, 6, 7}, f.Waiting)
+}
+
 // One log alone that says nothing is of the rank that has not come, with less certainty.
 func TestJudge_SilentLog_IsTheRank(t *testing.T) {
 	for name, text := range map[string]string{

@@ -73,7 +73,7 @@ func (s *Set) operations(st *model.RankState, r *record, comms map[group][]*comm
 				if w.op == "" {
 					w.op = c.seqs[seq].op
 				}
-			case len(own) == 0 || c.shared || seq > f.Enqueued.Or(-1) || seq <= f.Completed.Or(-1):
+			case c.shared || seq > f.Enqueued.Or(-1) || seq <= f.Completed.Or(-1):
 				continue
 			default:
 				named := c.seqs[seq]
