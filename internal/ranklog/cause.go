@@ -18,8 +18,8 @@ var ofOthers = []string{
 // ofNames are words that say the same in the name of an exception, and not in a sentence.
 var ofNames = []string{"dist", "store", "comm", "signal", "node", "network", "broken", "eof", "child", "process", "worker", "actor", "engine", "client", "server", "service"}
 
-// ofDriver are words of errors of a device whose process ends: "driver shutting down", "context is destroyed".
-var ofDriver = []string{"shutting", "destroyed"}
+// ofDriver are errors of a device whose process ends. The text of one may be cut.
+var ofDriver = []string{"driver shutting down", "context is destroyed"}
 
 // ofCode are exceptions of code: what their text names is a key, an attribute or a source. Those of
 // imports are not among them: programs catch them, and all ranks have the same modules.
@@ -40,7 +40,7 @@ func cause(s string) weight {
 		return weightResult // it says what other ranks do
 	}
 	name, said, _ := strings.Cut(s, ":")
-	if spokenOf(said, ofDriver) && strings.Contains(s, "error: ") {
+	if _, e, ok := strings.Cut(s, "CUDA error: "); ok && slices.ContainsFunc(ofDriver, func(d string) bool { return strings.HasPrefix(e, d) || strings.HasPrefix(d, e) }) {
 		return weightResult
 	}
 	kind := typeOf(s)

@@ -235,29 +235,30 @@ func (s *Set) Has() bool { return s.notes > 0 }
 
 // reader reads one log.
 type reader struct {
-	set                       *Set
-	file                      int
-	last                      map[string]*record // by label: whose traceback goes on
-	requeued                  bool               // Slurm ended the job to start it again: steps that follow are of another life
-	summaries                 map[string]*summary
-	closed                    bool   // the launcher ended the ranks that were left
-	timed                     bool   // a line says that an operation timed out
-	firsts                    []exit // tasks of srun that ended before that
-	log                       int
-	stops                     map[string]*stops // by label
-	courses                   map[courseOf]*course
-	moved                     bool             // since the last stop a process went on, or began
-	faulty                    int64            // the line of its last error; 0: none
-	order                     order            // of lines of no process: of a launcher
-	ends                      map[string]*seen // by label: what the log had before the last error
-	kinds                     kinds
-	counted                   map[uint64]counted // the highest count of each kind of line
-	latest                    moment             // the last time of an ordinary line or an error; 0: none
-	killed                    int64              // the task that srun said to be killed; -1: none
-	wrapped                   wrapped
-	width, widest, faultWidth int   // characters: of this line, of the widest, of the last error
-	asWide                    int   // lines as wide as the widest
-	began                     int64 // the line at which the job was started again
+	set                     *Set
+	file                    int
+	last                    map[string]*record // by label: whose traceback goes on
+	requeued                bool               // Slurm ended the job to start it again: steps that follow are of another life
+	summaries               map[string]*summary
+	closed                  bool   // the launcher ended the ranks that were left
+	timed                   bool   // a line says that an operation timed out
+	firsts                  []exit // tasks of srun that ended before that
+	log                     int
+	stops                   map[string]*stops // by label
+	courses                 map[courseOf]*course
+	moved                   bool             // since the last stop a process went on, or began
+	faulty                  int64            // the line of its last error; 0: none
+	order                   order            // of lines of no process: of a launcher
+	ends                    map[string]*seen // by label: what the log had before the last error
+	kinds                   kinds
+	counted                 map[uint64]counted // the highest count of each kind of line
+	latest                  moment             // the last time of an ordinary line or an error; 0: none
+	killed                  int64              // the task that srun said to be killed; -1: none
+	wrapped                 wrapped
+	width, widest, endWidth int   // characters: of this line, of the widest, of the last line of an end
+	ended                   int64 // the last line of an end; 0: none
+	asWide                  int   // lines as wide as the widest
+	began                   int64 // the line at which the job was started again
 }
 
 // restart begins another life of the job.
@@ -384,7 +385,8 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	text, w := faultOf(s, rec.trace > 0)
 	switch {
 	case w != weightNone:
-		l.faulty, l.faultWidth = at.line, l.width
+		l.faulty = at.line
+		l.noteEnd(at)
 		if w > weightResult && (l.order.given() || rec.order.given()) {
 			w = weightResult
 		}
@@ -397,11 +399,8 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 		rec.fail(fault{text: text, weight: w, at: at, first: at, stamp: l.set.stamp})
 	case rec.trace > 0:
 		rec.trace--
-	case l.continuesError(at):
-		l.faulty = at.line
-		if l.width < l.widest {
-			l.faultWidth = 0
-		}
+	case l.continuesEnd(at):
+		l.noteEnd(at)
 	default:
 		ordinary := l.goOn(tag.text, rank, s, at)
 		if ordinary && l.ofBuffer(tag.text, rank, rec, s) {

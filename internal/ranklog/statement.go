@@ -110,7 +110,7 @@ func ofStore(s string) (st statement, ok bool) {
 	if !counted {
 		joined, counted = after(line, "num_workers_joined=")
 	}
-	if !ok || !known || !counted || rank < 0 || rank > maxRank || world < 1 || world > maxRank+1 {
+	if !ok || !known || !counted || !strings.Contains(s, ", timeout") || rank < 0 || rank > maxRank || world < 1 || world > maxRank+1 {
 		return st, false
 	}
 	st.by, st.rank = rank, -1
@@ -139,8 +139,8 @@ func ofOthersWait(s string) (st statement, ok bool) {
 	if !ok {
 		return st, false
 	}
-	remote, _, _ := strings.Cut(strings.TrimPrefix(rest, "["), "]")
-	if len(remote) > maxOp {
+	remote, _, whole := strings.Cut(strings.TrimPrefix(rest, "["), "]")
+	if !whole || len(remote) > maxOp {
 		return st, false
 	}
 	st.note = fmt.Sprintf("a rank of a group of HCCL reports that nothing came from rank %s of that group", remote)

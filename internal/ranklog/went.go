@@ -86,6 +86,7 @@ func (l *reader) noteOrdinary(rec *record, rank int64, s []byte, at place, moved
 	switch kind := l.kinds.of(behindRank(s, rank)); {
 	case moved:
 	case hasBar(s), kind == lineOfStack, kind == lineOfEnd && !rec.repeats(s):
+		l.noteEnd(at)
 		return
 	}
 	rec.most = weightNone

@@ -35,7 +35,9 @@ type piece struct {
 var (
 	markMismatch = []byte("ismatch between coll")
 	// messages are the beginnings of messages in the last line of a traceback.
-	messages = [][]byte{markMismatch, []byte("atchdog caught coll"), []byte("DistBackendError: [Rank ")}
+	messages = [][]byte{
+		markMismatch, []byte("atchdog caught coll"), []byte("DistBackendError: [Rank "), []byte("imed out initializing process group in st"), []byte("rror: Timed out after "), []byte("Notify register"), []byte("]: Rank"),
+	}
 )
 
 var (
@@ -50,7 +52,7 @@ var (
 var phrases = func() (out []phrase) {
 	for _, text := range []string{
 		string(markCaught), string(markStatus), string(markTimeout), string(markException), string(markStuck), string(markHeartbeat), " " + string(markBlocking),
-		"Received a dump signal due to a collective timeout from rank ", " and we will try", " ran for ", " milliseconds before timing out.",
+		"Received a dump signal due to a collective timeout from rank ", string(markDump) + " ", " and we will try", " ran for ", " milliseconds before timing out.",
 		" PG status: ", "last enqueued work: ", ", last completed work: ", ", last enqueued NCCL work: ", ", last completed NCCL work: ", "Last enqueued NCCL work: ", " seconds without making",
 		watchdogEnd, "Detected mismatch between collectives on ranks. ", " is running collective: ", ", but Rank ", "Collectives differ in", " failed to pass monitoredBarrier in ",
 	} {
@@ -71,13 +73,13 @@ var (
 // unwrapped is the text of pieces with the spaces of messages, wherever they were wrapped.
 func unwrapped(s []byte) []byte {
 	s = spaces.ReplaceAll(s, nil)
-	s = guidOfPG.ReplaceAll(s, []byte("[PG ID $1 PG GUID "))
-	s = nameOfPG.ReplaceAll(s, []byte("[PG $1"))
-	s = rankOfPG.ReplaceAll(s, []byte("$1 Rank $2]"))
+	s = guidOfPG.ReplaceAll(s, []byte("[PG ID ${1} PG GUID "))
+	s = nameOfPG.ReplaceAll(s, []byte("[PG ${1}"))
+	s = rankOfPG.ReplaceAll(s, []byte("${1} Rank ${2}]"))
 	for _, p := range phrases {
 		s = bytes.ReplaceAll(s, p.squeezed, p.text)
 	}
-	return rankMark.ReplaceAll(s, []byte("$1Rank $2 "))
+	return rankMark.ReplaceAll(s, []byte("${1}Rank ${2} "))
 }
 
 // beginsMessage reports whether a line is the beginning of a message that is not whole.
@@ -98,6 +100,10 @@ func mayBegin(rest []byte) bool {
 func whole(rest []byte) bool {
 	said := parse(rest)
 	switch {
+	case bytes.Contains(rest, []byte(watchdogEnd)) && !bytes.Contains(rest, []byte(watchdogEnd+"[")):
+		const least = 8 // of the text of an error: "launch failure"
+		_, e, named := bytes.Cut(rest, []byte("rror: "))
+		return named && len(bytes.TrimSpace(e)) >= least
 	case said.noted && bytes.Contains(rest, markCaught):
 		return bytes.Contains(rest, []byte("illiseconds"))
 	case said.noted && said.hasWork && !bytes.Contains(rest, markBlocking):
@@ -105,11 +111,8 @@ func whole(rest []byte) bool {
 	case said.noted:
 		return said.hasStatus || !bytes.Contains(rest, markDump)
 	}
-	if bytes.Contains(rest, markBarrier) {
-		_, ok := statementOf(rest)
-		return ok
-	}
-	return bytes.Contains(rest, []byte("Collectives differ in"))
+	st, ok := statementOf(rest)
+	return ok && (len(st.calls) == 0 || bytes.Contains(rest, []byte("Collectives differ in")) || bytes.HasSuffix(bytes.TrimSpace(rest), []byte(")")))
 }
 
 // unwrap takes a line of a file. It returns true where that is held, as a piece of a wrapped line.
@@ -155,12 +158,21 @@ func (w *wrapped) continues(p *piece) bool {
 
 // joined returns the text of all pieces; ok is false where it has no whole message.
 func (w *wrapped) joined() (text []byte, ok bool) {
+	var all [][]byte
 	for i := range w.pieces {
-		text = append(text, w.pieces[i].rest...)
+		all = append(all, w.pieces[i].rest)
 	}
-	text = unwrapped(text)
-	_, states := statementOf(text)
-	return text, whole(text) || states && len(w.pieces) > 1
+	var trimmed [][]byte
+	for _, piece := range all {
+		trimmed = append(trimmed, bytes.TrimSpace(piece))
+	}
+	// At a column, between words, and at a column with the spaces there left out.
+	for _, text = range [][]byte{bytes.Join(all, nil), bytes.Join(trimmed, []byte(" ")), unwrapped(bytes.Join(all, nil))} {
+		if whole(text) {
+			return text, true
+		}
+	}
+	return text, false
 }
 
 // open reports whether the last piece is as wide as the first, so that a number at its end may go on.
@@ -169,15 +181,24 @@ func (w *wrapped) open(p *piece) bool {
 		return false
 	}
 	end := p.rest[len(p.rest)-1]
-	return end >= '0' && end <= '9' || bytes.Contains(w.pieces[0].rest, markMismatch)
+	return end >= '0' && end <= '9' || bytes.Contains(w.pieces[0].rest, markMismatch) || w.endsWatchdog()
 }
 
-// continuesError reports whether a line is the rest of an error in front of it, which a terminal wrapped: no line is
-// wider, and others are as wide.
-func (l *reader) continuesError(at place) bool {
-	const least = 60 // characters of a terminal
-	return l.faulty > 0 && at.line == l.faulty+1 && l.faultWidth == l.widest && l.asWide > 1 && l.widest >= least
+// endsWatchdog reports whether the pieces have the error that ended a watchdog, whose text has no end of its own.
+func (w *wrapped) endsWatchdog() bool {
+	text, _ := w.joined()
+	return bytes.Contains(text, []byte(watchdogEnd))
 }
+
+// continuesEnd reports whether a line is the rest of an error, or of another line of an end, in front of it, which a
+// terminal wrapped: no line is wider, and others are as wide.
+func (l *reader) continuesEnd(at place) bool {
+	const least = 60 // characters of a terminal
+	return l.ended > 0 && at.line == l.ended+1 && l.endWidth == l.widest && l.asWide > 1 && l.widest >= least
+}
+
+// noteEnd notes a line of an end.
+func (l *reader) noteEnd(at place) { l.ended, l.endWidth = at.line, l.width }
 
 // endWrapped processes the pieces that are held: as one line where they have a whole message, else each.
 func (l *reader) endWrapped() {

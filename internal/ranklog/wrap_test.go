@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -141,6 +142,27 @@ func TestJudge_WrappedTraceback_IsRead(t *testing.T) {
 		ranks, candidates := named(r)
 		assert.Empty(t, ranks)
 		assert.Equal(t, []int64{1}, candidates, columns)
+	}
+}
+
+// An error that ended a watchdog is read as a whole, too.
+func TestJudge_WrappedEndOfAWatchdog_IsRead(t *testing.T) {
+	for columns := 78; columns <= 200; columns += 7 {
+		for version, write := range watchdogEnds {
+			if version == "what, alone" {
+				continue
+			}
+			for e, want := range map[string]string{illegal: model.ClassProcessDead, "CUDA error: driver shutting down": "", "NCCL error: remote process exited or there was a network error, NCCL version 2.21.5": ""} {
+				l := files(versions["2.14"], 4, map[int64]string{2: atColumn("UserWarning: "+strings.Repeat("long ", 100)+"\n"+write(2, "10:00:00.100", e)+"CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\n", columns, "", false, false)})
+				r := l.judge(t, Options{WorldSize: 4})
+				require.Len(t, r.Roots, 1)
+				if want == "" {
+					assert.NotEqual(t, model.ClassProcessDead, r.Roots[0].Finding.Class, "%d %s %s", columns, version, e)
+					continue
+				}
+				assert.Equal(t, want, r.Roots[0].Finding.Class, "%d %s %s", columns, version, e)
+			}
+		}
 	}
 }
 
