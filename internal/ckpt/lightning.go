@@ -17,6 +17,7 @@ const (
 	lightningMeta  = "meta.pt" // of the FSDP strategy, in its folder, written last
 	lightningLast  = "last.ckpt"
 	nemoUnfinished = "-unfinished"
+	nemoLast       = "-last"
 )
 
 // stepIn finds the step in a name such as "epoch=3-step=1000.ckpt".
@@ -62,7 +63,31 @@ func rootLightning(s *scan, f *folder) bool {
 		s.readLightning(format, f, e, have)
 	}
 	s.resumeLast(f)
+	if nemo && len(s.root.Resumes) == 0 {
+		s.resumeNeMo()
+	}
 	return true
+}
+
+// resumeNeMo: NeMo resumes from what ends with "-last", of several from that with the latest time. Which that is
+// decides nothing where they differ.
+func (s *scan) resumeNeMo() {
+	var r Resume
+	for i := range s.root.Saves {
+		save := &s.root.Saves[i]
+		if !strings.HasSuffix(strings.TrimSuffix(save.Path, lightningExt), nemoLast) {
+			continue
+		}
+		if r.Path != "" && r.Epoch != save.Epoch {
+			r.Epoch = model.Optional[int64]{}
+		} else {
+			r.Epoch = save.Epoch
+		}
+		r.Path, r.By = save.Path, "the name that ends with "+nemoLast
+	}
+	if r.Path != "" {
+		s.root.Resumes = append(s.root.Resumes, r)
+	}
 }
 
 // resumeLast: ckpt_path="last" takes last.ckpt, whatever is in it, or of last-v1.ckpt and so on that
