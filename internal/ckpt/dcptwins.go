@@ -82,6 +82,9 @@ func dcpFiles(names *dcpNames, items []dcpItem) (files []dcpFile) {
 func judgeLikeDCP(b *builder, f *folder, like []dcpFile) {
 	byContent := map[[32]byte]dcpFile{}
 	for _, d := range like {
+		if b.ctx.Err() != nil {
+			return
+		}
 		digest, _, ok := dcpContent(b, f, d.items[0], false)
 		if !ok {
 			continue
