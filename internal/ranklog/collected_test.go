@@ -3,6 +3,7 @@
 package ranklog
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -201,6 +202,25 @@ func TestSet_CutExports_AreRefused(t *testing.T) {
 		require.ErrorIs(t, err, errDocument, name)
 		assert.Contains(t, err.Error(), "is cut")
 	}
+}
+
+// What does not fit is refused, not left out in silence.
+func TestExport_BeyondTheLimit_IsRefused(t *testing.T) {
+	for name, export := range exports {
+		if name == "logcli, newest first" {
+			continue // one object a line is not held, unless it is turned round
+		}
+		text := export(mergedJob("2.14"), true)
+		_, ok, err := exportOf(text, int64(len(text)))
+		require.True(t, ok)
+		require.NoError(t, err, name)
+		_, _, err = exportOf(text, int64(len(text)/2))
+		require.ErrorIs(t, err, errDocument, name)
+	}
+}
+
+func exportOf(text string, limit int64) ([]collected, bool, error) {
+	return export(bufio.NewReaderSize(strings.NewReader(text), maxLine), limit)
 }
 
 // Text behind a document is not lost in silence, and an array that a program prints is a line.

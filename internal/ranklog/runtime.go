@@ -19,7 +19,7 @@ import (
 func eachText(r io.Reader, do func(number int64, from string, line []byte)) (turned int64, err error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	u := unwrapper{do: do, streams: map[streamOf]*cutLine{}}
-	lines, ok, err := export(in)
+	lines, ok, err := export(in, maxCollected)
 	if !ok {
 		err = eachLine(in, u.line)
 	}

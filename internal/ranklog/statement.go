@@ -5,9 +5,7 @@ package ranklog
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 )
 
 // statement is what one rank reports of others: that they did not reach Gloo's monitoredBarrier, or that they
@@ -62,193 +60,6 @@ func statementOf(s []byte) (st statement, ok bool) {
 		return ofMismatch(string(s[:min(len(s), maxLine)]))
 	}
 	return statement{}, false
-}
-
-// ofBarrier reads "[Rank 0]: Ranks 4, 5 failed to pass monitoredBarrier in 2000 ms", "Rank 0 timed out waiting for
-// rank(s) 3 in monitoredBarrier", "Rank 0 timed out in monitoredBarrier after 5 ms." and "Rank 3 successfully reached
-// monitoredBarrier, but received errors".
-func ofBarrier(s string) (st statement, ok bool) {
-	st.by, st.rank = -1, -1
-	who, _, failed := strings.Cut(s, " failed to pass ")
-	switch {
-	case failed:
-		at := strings.LastIndex(who, "ank")
-		if at < 1 {
-			return st, false
-		}
-		var list string
-		list, st.whole = who[at+len("ank"):], strings.HasPrefix(who[at:], "anks ")
-		st.late = rankList(list)
-		st.by = lastRank(who[:at-1])
-	case strings.Contains(s, " timed out "):
-		who, late, _ := strings.Cut(s, " timed out ")
-		st.by = lastRank(who)
-		if _, list, waits := strings.Cut(late, "waiting for rank"); waits {
-			st.late, st.whole = rankList(list), true
-		}
-	case strings.Contains(s, " successfully reached "):
-		who, _, _ := strings.Cut(s, " successfully reached ")
-		if rank := lastRank(who); rank >= 0 {
-			st.by, st.came = rank, []int64{rank}
-		}
-	}
-	for _, mark := range []string{" in ", " after "} {
-		if n, ok := after([]byte(s), "onitoredBarrier"+mark); ok && n > 0 {
-			st.ran = n
-		}
-	}
-	return st, len(st.late) > 0 || st.by >= 0
-}
-
-// ofStore reads "Timed out initializing process group in store based barrier on rank: 2, for key:
-// store_based_barrier_key:1 (world_size=8, worker_count=7, timeout=0:30:00)".
-func ofStore(s string) (st statement, ok bool) {
-	line := []byte(s)
-	rank, ok := after(line, string(markStore))
-	world, known := after(line, "world_size=")
-	joined, counted := after(line, "worker_count=")
-	if !counted {
-		joined, counted = after(line, "num_workers_joined=")
-	}
-	if !ok || !known || !counted || !strings.Contains(s, ", timeout") || rank < 0 || rank > maxRank || world < 1 || world > maxRank+1 {
-		return st, false
-	}
-	st.by, st.rank = rank, -1
-	if joined >= world {
-		st.note = fmt.Sprintf("rank %d reports that the start of a group timed out although %d processes came for %d places: more processes were started, or the store is of an earlier start", rank, joined, world)
-		return st, true
-	}
-	st.came, st.world = []int64{rank}, world
-	return st, true
-}
-
-// ofOthersWait reads "Timed out after 1801 seconds waiting for clients. 1/3 clients joined." and what HCCL reports of
-// the neighbour that a rank of a group waits for: neither names the rank that is the cause.
-func ofOthersWait(s string) (st statement, ok bool) {
-	st.by, st.rank = -1, -1
-	if i := strings.Index(s, string(markJoined)); i >= 0 && strings.Contains(s[:i], "imed out after ") {
-		count := s[strings.LastIndexByte(s[:i], ' ')+1 : i]
-		joined, total, found := strings.Cut(count, "/")
-		if !found || strings.Trim(joined+total, "0123456789") != "" {
-			return st, false
-		}
-		st.note = fmt.Sprintf("the store of the job reports that %s of %s processes came", joined, total)
-		return st, true
-	}
-	_, rest, ok := strings.Cut(s, string(markNotify))
-	if !ok {
-		return st, false
-	}
-	remote, _, whole := strings.Cut(strings.TrimPrefix(rest, "["), "]")
-	if !whole || len(remote) > maxOp {
-		return st, false
-	}
-	st.note = fmt.Sprintf("a rank of a group of HCCL reports that nothing came from rank %s of that group", remote)
-	return st, true
-}
-
-// lastRank reads the rank at the end of a text: "[Rank 0]: ", "Rank 3"; -1: there is none.
-func lastRank(s string) int64 {
-	at := strings.LastIndex(s, "ank ")
-	if at < 0 {
-		return -1
-	}
-	if n, _, ok := number([]byte(s[at+len("ank "):])); ok && n >= 0 && n <= maxRank {
-		return n
-	}
-	return -1
-}
-
-// rankList reads "s 4, 5", "(s) 3", " [1, 2]".
-func rankList(s string) (ranks []int64) {
-	s = strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(s, "(s)"), "s"), " :[(")
-	for len(ranks) < maxStatements {
-		n, length, ok := number([]byte(s))
-		if !ok || n < 0 || n > maxRank {
-			return ranks
-		}
-		ranks = append(ranks, n)
-		rest := strings.TrimLeft(s[length:], " ,")
-		if rest == s[length:] {
-			return ranks
-		}
-		s = rest
-	}
-	return ranks
-}
-
-// ofMismatch reads "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, ...), but
-// Rank 3 is running collective: CollectiveFingerPrint(...)".
-func ofMismatch(s string) (st statement, ok bool) {
-	st.by, st.rank = -1, -1
-	s, _, _ = strings.Cut(s, "Collectives differ in")
-	for {
-		who, rest, found := strings.Cut(s, " collective: ")
-		if !found {
-			break
-		}
-		print := rest
-		if next := strings.Index(rest, ", but "); next >= 0 {
-			print = rest[:next]
-		}
-		if rank := lastRank(who); rank >= 0 {
-			c := call{rank: rank, work: workOf(print)}
-			if len(st.calls) == 0 {
-				st.by = rank
-			}
-			if c.op != "" {
-				st.calls = append(st.calls, c)
-			}
-		}
-		s = rest[len(print):]
-	}
-	return st, len(st.calls) > 1
-}
-
-// workOf reads a fingerprint: "CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[20, 10], TensorDtypes=Float, ...".
-func workOf(s string) work {
-	w := work{seq: 1, in: -1, out: -1, timeout: -1}
-	if n, ok := after([]byte(s), "SequenceNumber="); ok && n > 0 {
-		w.seq = n
-	}
-	_, op, named := strings.Cut(s, "OpType=")
-	if !named {
-		op = s // of old versions: "REDUCE."
-	}
-	end := strings.IndexFunc(op, func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') })
-	if end < 0 {
-		end = len(op)
-	}
-	if end == 0 || end > maxOp {
-		return work{}
-	}
-	w.op = op[:end]
-	if _, shape, ok := strings.Cut(s, "TensorShape=["); ok {
-		if shape, _, ok := strings.Cut(shape, "]"); ok && len(shape) < maxOp {
-			w.shape, w.in = "["+shape+"]", product(shape)
-			if w.op == "ALLREDUCE" || w.op == "BROADCAST" { // in place
-				w.out = w.in
-			}
-		}
-	}
-	if _, kind, ok := strings.Cut(s, "TensorDtypes="); ok {
-		kind, _, _ = strings.Cut(kind, ",")
-		w.kind = cut(strings.TrimRight(kind, ").")) // as PyTorch names it: Float
-	}
-	return w
-}
-
-// product is how many elements a shape has: "20, 10"; -1: it is none.
-func product(shape string) int64 {
-	n := int64(1)
-	for _, side := range strings.FieldsFunc(shape, func(c rune) bool { return c == ',' || c == ' ' }) {
-		of, length, ok := number([]byte(side))
-		if !ok || length < len(side) || of < 0 || of > 0 && n > math.MaxInt64/of {
-			return -1
-		}
-		n *= of
-	}
-	return n
 }
 
 // statement takes what a rank reports of others.
@@ -337,9 +148,9 @@ func (st *statement) said(s *Set) string {
 	if st.note != "" {
 		return fmt.Sprintf("%s (%s)", st.note, s.where(st.at))
 	}
-	who := "a rank"
+	reporter := "a rank"
 	if by := max(st.rank, st.by); by >= 0 {
-		who = fmt.Sprintf("rank %d", by)
+		reporter = fmt.Sprintf("rank %d", by)
 	}
 	in := ""
 	if st.rank >= 0 && st.by >= 0 && st.rank != st.by {
@@ -348,11 +159,11 @@ func (st *statement) said(s *Set) string {
 	switch {
 	case len(st.calls) > 1:
 		a, b := &st.calls[0], &st.calls[1]
-		return fmt.Sprintf("%s reports that rank %d%s calls %s and rank %d calls %s (%s)", who, a.rank, in, a.op, b.rank, b.op, s.where(st.at))
+		return fmt.Sprintf("%s reports that rank %d%s calls %s and rank %d calls %s (%s)", reporter, a.rank, in, a.op, b.rank, b.op, s.where(st.at))
 	case len(st.late) > 0:
-		return fmt.Sprintf("%s reports that %s%s did not reach monitoredBarrier (%s)", who, nameRanks(st.late), in, s.where(st.at))
+		return fmt.Sprintf("%s reports that %s%s did not reach monitoredBarrier (%s)", reporter, nameRanks(st.late), in, s.where(st.at))
 	}
-	return fmt.Sprintf("%s reports that monitoredBarrier failed (%s)", who, s.where(st.at))
+	return fmt.Sprintf("%s reports that monitoredBarrier failed (%s)", reporter, s.where(st.at))
 }
 
 // take makes waits of a statement.
