@@ -71,8 +71,14 @@ var errFound = errors.New("found")
 // error summary. What can be read of a damaged log counts.
 func Sniff(r io.Reader) bool {
 	return search(r, func(line []byte) bool {
-		return parse(line).noted || alarm(line) || stated(line) || bytes.Contains(line, []byte(watchdogEnd)) || containsAny(line, messages) || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
+		return parse(line).noted || alarm(line) || stated(line) || bytes.Contains(line, []byte(watchdogEnd)) || startsMessage(line) || bytes.Contains(line, markRoot) || bytes.Contains(line, markMPI)
 	})
+}
+
+// startsMessage reports whether a line has the beginning of a message that a terminal wrapped: words about messages
+// have no rank and no exception in front.
+func startsMessage(line []byte) bool {
+	return containsAny(line, messages) && containsAny(line, [][]byte{markRank, []byte("Error: ")})
 }
 
 // stated reports whether a line is a statement of a rank on others.

@@ -170,7 +170,7 @@ func TestJudge_WrappedEndOfAWatchdog_IsRead(t *testing.T) {
 func TestSniff_WarningOfAProcessGroup_IsNone(t *testing.T) {
 	for _, line := range []string{
 		"[rank5]:[W1116 10:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: process group has NOT been destroyed before we destruct ProcessGroupNCCL.",
-		"[rank0]:[I1116 10:00:00.1 ProcessGroupNCCL.cpp:757] ProcessGroupNCCL initialization options: size: 8", "loss[r", "[rank0]: step 1",
+		"[rank0]:[I1116 10:00:00.1 ProcessGroupNCCL.cpp:757] ProcessGroupNCCL initialization options: size: 8", "loss[r", "[rank0]: step 1", "see Watchdog caught collective operation timeout", "[rank0]: Rank 0 is ready",
 	} {
 		assert.False(t, Sniff(strings.NewReader(line+"\n")), line)
 	}
