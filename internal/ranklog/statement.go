@@ -110,12 +110,16 @@ func (s *Set) takeStatements() (rest []string) {
 	}
 	for i := range s.statements {
 		st := &s.statements[i]
+		other := false // its log has marks of another rank alone, and may be that rank's
 		if o := s.origins[source{st.at.file, st.label, -1}]; o != nil && len(o.ranks) == 1 {
-			st.rank = o.ranks[0]
+			if st.label != "" {
+				st.rank = o.ranks[0]
+			}
+			other = st.rank < 0 && st.by >= 0 && o.ranks[0] != st.by
 		}
 		switch {
 		case s.went(st):
-		case st.note != "", waiting, st.rank >= 0 && st.by >= 0 && st.rank != st.by, !s.first(st):
+		case st.note != "", waiting, other, st.rank >= 0 && st.by >= 0 && st.rank != st.by, !s.first(st):
 			rest = addReport(rest, st.said(s))
 		default:
 			s.take(st, seq)

@@ -182,10 +182,11 @@ func TestJudge_StartOfAGroupTimedOut_MissingRanksAreCandidates(t *testing.T) {
 func TestJudge_ReportsThatDecideNothing_AreSaid(t *testing.T) {
 	for text, want := range map[string]string{
 		startOf(0, 2, 4): "4 processes came for 2 places",
-		"torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/3 clients joined.\n":                                                                                                                           "1 of 3 processes came",
-		"EI0002: [PID: 29] The Notify register has not received the Notify record from remote rank: [24]. base information: [streamID:[109]], rankSize[32], rankId[25 24]]\n":                                                                 "rank 24 of that group",
-		"[rank4]: Traceback (most recent call last):\n[rank4]: RuntimeError: [Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30 ms\n":                                                                                                    "rank 3 of its group did not reach",
-		"[rank4]: Traceback (most recent call last):\n[rank4]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(OpType=REDUCE), but Rank 0 is running collective: BARRIER\n": "calls REDUCE and rank 0 calls BARRIER",
+		"torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/3 clients joined.\n":                                                                                                                                                                "1 of 3 processes came",
+		"EI0002: [PID: 29] The Notify register has not received the Notify record from remote rank: [24]. base information: [streamID:[109]], rankSize[32], rankId[25 24]]\n":                                                                                                      "rank 24 of that group",
+		"[RANK 1] 10:29 [ERROR] Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(OpType=ALLGATHER), but Rank 7 is running collective: CollectiveFingerPrint(OpType=REDUCE).\n[RANK 0] 10:30 [INFO] unloaded\n[rank7]: step 3\n": "calls ALLGATHER and rank 7 calls REDUCE",
+		"[rank4]: Traceback (most recent call last):\n[rank4]: RuntimeError: [Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30 ms\n":                                                                                                                                         "rank 3 of its group did not reach",
+		"[rank4]: Traceback (most recent call last):\n[rank4]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(OpType=REDUCE), but Rank 0 is running collective: BARRIER\n":                                      "calls REDUCE and rank 0 calls BARRIER",
 	} {
 		assert.True(t, Sniff(strings.NewReader(text)), text)
 		r := logs{"job.out": text}.judge(t, Options{WorldSize: 8})
