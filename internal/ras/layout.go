@@ -99,7 +99,11 @@ func parts(s *Status) (all []*Status) {
 		of[i] = i
 		for p := range s.Comms[i].processes() {
 			at, known := p.seat()
-			if !known {
+			switch {
+			case known:
+			case s.Prose: // it may be any of those that text does not list elsewhere
+				at = seat{}
+			default:
 				continue
 			}
 			if before, ok := seen[at]; ok {

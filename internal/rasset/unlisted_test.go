@@ -65,3 +65,32 @@ func TestJudge_MembersThatTextDoesNotList(t *testing.T) {
 		})
 	}
 }
+
+// Communicators of which text does not list all members may share processes: they are of one report, that
+// names the process which is behind in most of them.
+func TestJudge_CommunicatorsThatMayShareProcesses_AreOneReport(t *testing.T) {
+	for _, victims := range []int{2, 3, 7} {
+		warnings := ""
+		mismatch := func(hash, rank, pid int, fn string) {
+			warnings += fmt.Sprintf("#1-%d (%016x) MISMATCH\n  Communicator ranks have different %s operation counts\n  3 ranks have launched up to operation 30\n"+
+				"  Rank %d has launched up to operation 29 -- GPU 0 managed by process %d on node n2\n\n", hash-100, hash, fn, rank, pid)
+		}
+		mismatch(100, 2, 206, "AllReduce")
+		mismatch(101, 1, 206, "AllGather")
+		for k := range victims {
+			mismatch(102+k, 1, 300+k, "AllGather")
+		}
+		report := strings.Replace(strings.Replace(rastest.Report(64, "", warnings), "MISMATCH\n\nErrors", "OK\n\nErrors", 1), "\n\nErrors\n",
+			"\n    1        32         4         1         4        64   RUNNING  MISMATCH\n\nErrors\n", 1)
+		all, err := ras.ParseAnswers(strings.NewReader(report), 1<<20)
+		require.NoError(t, err)
+		hangs := Judge([]Answer{answer("d/1", all[0], 0), answer("d/2", all[0], 30*time.Second)}, Options{Job: "j"})
+		require.Len(t, hangs, 1, victims)
+		for i := range hangs[0].Roots {
+			f := &hangs[0].Roots[i].Finding
+			assert.Contains(t, f.Evidence, "process 206", victims)
+			assert.NotContains(t, f.Evidence, "process 30", victims)
+		}
+		require.NotEmpty(t, hangs[0].Roots, victims)
+	}
+}
