@@ -91,11 +91,26 @@ func (w *world) shortest(vertices []int32, out [][]int32) []int32 {
 	}
 	var best []int32
 	for _, start := range vertices[:min(len(vertices), maxCycleStarts)] {
-		if c := w.wayRound(start, in, out); c != nil && (best == nil || len(c) < len(best)) {
+		if c := w.wayRound(start, in, out); c != nil && (best == nil || len(c) < len(best)) && !w.ofOneBatch(c) {
 			best = c
 		}
 	}
 	return best
+}
+
+// ofOneBatch reports whether operations wait for one another only as messages of one rank, which end
+// together: no circle, but one wait.
+func (w *world) ofOneBatch(round []int32) bool {
+	var ranks []int32
+	for _, v := range round {
+		if w.isRank(v) || !w.nodeAt(v).message {
+			return false
+		}
+	}
+	for _, by := range w.turns(round) {
+		ranks = append(ranks, by...)
+	}
+	return len(compact(ranks)) == 1
 }
 
 // wayRound returns the shortest way from a vertex to itself.

@@ -122,3 +122,25 @@ func TestMessagesAreMatchedByCount(t *testing.T) {
 		rank 2: P ar 1 done`)
 	assert.Equal(t, []string{"stalled_op: message 0 -> 1 of P; 0-1 wait"}, said(rep))
 }
+
+// The two messages of a batch end together. That is no circle of their rank with itself: it waits for its
+// neighbour, and with that for a circle elsewhere.
+func TestBatchBehindACircle_IsNoCircleOfItsOwn(t *testing.T) {
+	const circle = `
+		rank 0: W ar 5; P send>1 batch=1; P recv<1 batch=1
+		rank 1: P send>0 batch=1; P recv<0 batch=1; P send>2 batch=2; P recv<2 batch=2; W ar 5`
+	for name, text := range map[string]string{
+		"one batch":  "group W 0-2\ngroup P 0-2" + circle + "\nrank 2: P send>1 batch=1; P recv<1 batch=1; W ar 5",
+		"two of one": "group W 0-2\ngroup P 0-2" + circle + "\nrank 2: P send>1 batch=1; P recv<1 batch=1; P send>1 batch=2; P recv<1 batch=2; W ar 5",
+		"a chain": "group W 0-3\ngroup P 0-3" + circle + `
+		rank 2: P send>1 batch=1; P recv<1 batch=1; P send>3 batch=2; P recv<3 batch=2; W ar 5
+		rank 3: P send>2 batch=1; P recv<2 batch=1; W ar 5`,
+	} {
+		rep := conclude(t, text)
+		for i := range rep.Roots {
+			assert.NotEqual(t, []int64{2}, rep.Roots[i].Finding.Ranks, name)
+			assert.NotEqual(t, []int64{3}, rep.Roots[i].Finding.Ranks, name)
+		}
+		assert.Contains(t, named(rep), int64(0), name)
+	}
+}

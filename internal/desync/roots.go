@@ -124,7 +124,7 @@ func (w *world) suspected(suspects map[int32]bool, must [][]int32, found, open *
 			explained = explained || definite[v]
 			suspected = suspected || suspects[v]
 		}
-		rounds := w.rounds(sink)
+		rounds := slices.DeleteFunc(w.rounds(sink), func(set []int32) bool { return len(w.shortest(set, w.edges)) == 0 })
 		switch {
 		case explained || !suspected:
 		case len(rounds) > 0:
