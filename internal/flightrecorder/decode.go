@@ -57,6 +57,20 @@ func Decode(data []byte, o Options) (*Dump, error) {
 	return b.finish()
 }
 
+// ReadFile reads the dump of a file, plain, gzip or zstd.
+func ReadFile(path string, o Options) (*Dump, error) {
+	data, sum, err := content(path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer release(data)
+	d, err := Decode(data, o)
+	if err == nil {
+		d.Sum = sum
+	}
+	return d, err
+}
+
 // ReadAll reads the dumps of a file, plain, gzip or zstd, which may hold those of many ranks; an
 // error says that it cannot be read. A file of one dump gives that.
 func ReadAll(path string, o Options) ([]Gathered, error) {

@@ -184,7 +184,7 @@ func TestExtrasAndUnknownKeys(t *testing.T) {
 func TestPickledByPython(t *testing.T) {
 	for _, name := range []string{"python2", "python3", "python4", "python5"} {
 		t.Run(name, func(t *testing.T) {
-			d, err := readOne(filepath.Join("testdata", name+".pickle"), Options{Stacks: true})
+			d, err := ReadFile(filepath.Join("testdata", name+".pickle"), Options{Stacks: true})
 			require.NoError(t, err)
 			checkSmall(t, d, 10, false)
 		})
@@ -291,17 +291,17 @@ func TestCutAnywhere(t *testing.T) {
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rank_3")
 	require.NoError(t, os.WriteFile(path, frwrite.Pickle(small("2.10")), 0o600))
-	d, err := readOne(path, Options{})
+	d, err := ReadFile(path, Options{})
 	require.NoError(t, err)
 	checkSmall(t, d, 10, true)
 	o := Options{}
 	o.Limits.Pickle.Bytes = 100
-	_, err = readOne(path, o)
+	_, err = ReadFile(path, o)
 	require.ErrorContains(t, err, "want at most 100")
 	huge := filepath.Join(t.TempDir(), "rank_4") // told by its size, before any of it is read
 	require.NoError(t, os.WriteFile(huge, nil, 0o600))
 	require.NoError(t, os.Truncate(huge, 1<<40))
-	_, err = readOne(huge, Options{})
+	_, err = ReadFile(huge, Options{})
 	require.ErrorContains(t, err, "got 1099511627776 bytes; want at most 268435456")
 
 	var z bytes.Buffer
@@ -310,16 +310,16 @@ func TestReadFile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, os.WriteFile(path, z.Bytes(), 0o600))
-	d, err = readOne(path, Options{})
+	d, err = ReadFile(path, Options{})
 	require.NoError(t, err)
 	checkSmall(t, d, 10, true)
-	_, err = readOne(path, o)
+	_, err = ReadFile(path, o)
 	require.ErrorContains(t, err, "want at most 100")
 	require.NoError(t, os.WriteFile(path, z.Bytes()[:z.Len()-30], 0o600))
-	d, err = readOne(path, Options{})
+	d, err = ReadFile(path, Options{})
 	require.NoError(t, err)
 	assert.NotEmpty(t, d.Partial)
-	_, err = readOne(path+"0", Options{})
+	_, err = ReadFile(path+"0", Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

@@ -20,7 +20,7 @@ import (
 func realState(t *testing.T, incident string, rank int64) (*Dump, model.RankState) {
 	t.Helper()
 	path := filepath.Join(testdata.Shared(t, "flight-recorder"), incident, fmt.Sprintf("_dump_%d", rank))
-	d, err := readOne(path, Options{})
+	d, err := ReadFile(path, Options{})
 	require.NoError(t, err)
 	assert.Empty(t, d.Problems)
 	assert.Empty(t, d.Partial)

@@ -16,15 +16,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder/frwrite"
 )
 
-// readOne reads a file of one dump.
-func readOne(path string, o Options) (*Dump, error) {
-	all, err := ReadAll(path, o)
-	if err != nil {
-		return nil, err
-	}
-	return all[0].Dump, all[0].Err
-}
-
 // written is all that dumps say.
 func written(all []Gathered) string {
 	var b strings.Builder
