@@ -80,7 +80,7 @@ func (r *run) incidents(g group) []part {
 	var found [][]*item
 	for from, i := 0, 1; i <= len(timed); i++ {
 		if i == len(timed) || (timed[i].newest()-timed[i-1].newest() > int64(sameIncident) && overBefore(timed[from:i], timed[i].newest())) {
-			found = append(found, timed[from:i])
+			found = append(found, timed[from:i:i])
 			from = i
 		}
 	}

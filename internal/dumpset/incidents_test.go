@@ -140,6 +140,13 @@ func TestADumpWithoutOperationsThatIsOlderThanTheHang(t *testing.T) {
 		slices.SortFunc(r.Hangs, func(a, b Hang) int { return int(a.Began - b.Began) })
 		assert.Equal(t, []int{6, 6}, []int{r.Hangs[0].Files, r.Hangs[1].Files})
 		assert.Empty(t, r.Hangs[1].Times, "of each dump it is known of which incident it is")
+		for i, want := range []string{"of a later incident", "of an earlier incident"} {
+			require.Len(t, r.Hangs[i].Absent, 6)
+			for k, a := range r.Hangs[i].Absent {
+				assert.EqualValues(t, 6*(1-i)+k, a.Rank)
+				assert.Contains(t, a.Detail, want)
+			}
+		}
 	})
 }
 
