@@ -125,8 +125,9 @@ const manyBehind = 3
 
 // foremostBehind decides where many ranks are behind in some communicator: most of them wait for one of
 // the others, in messages, which are not counted, or in communicators of which an answer does not list all
-// members. That one is behind in those that they share as well. Where nobody is behind in more
-// communicators than the others, and these are not behind together, nothing is decided.
+// members. A rank that is behind in more communicators than the others is the one where each of them shares
+// one with it in which it is behind them. Else, where they are not behind together, nothing is decided:
+// ranks of one stage have more communicators than those of another.
 func (w *world) foremostBehind(lags []lag, found []countRoot, waiting [][]int32) ([]countRoot, [][]int32) {
 	in, apart := w.lagsOf(lags), false
 	var first *countRoot
@@ -150,13 +151,45 @@ func (w *world) foremostBehind(lags []lag, found []countRoot, waiting [][]int32)
 	for v, n := range all {
 		top[v] = n == most
 	}
-	switch n := count(top); {
-	case n < manyBehind && n < len(all):
+	n := count(top)
+	switch fewer := n < manyBehind && n < len(all); {
+	case fewer && w.behindEach(lags, top):
 		return onlyOf(found, waiting, top)
-	case apart:
+	case fewer, apart:
 		return undecidedOf(found, waiting, slices.Sorted(maps.Keys(all)))
 	}
 	return found, waiting
+}
+
+// behindEach reports whether each rank of a set that is not among the foremost shares a communicator with
+// one of these that is behind it there, or may share one of which the answer does not list all members.
+func (w *world) behindEach(lags []lag, foremost map[int32]bool) bool {
+	left := map[int32]bool{}
+	for v, is := range foremost {
+		if is && w.a.beside[w.ranks[v].id].behind > 0 {
+			return true
+		}
+		if !is {
+			left[v] = true
+		}
+	}
+	for i := range lags {
+		l := &lags[i]
+		for _, m := range l.members {
+			if foremost[m.rank] {
+				maps.DeleteFunc(left, func(v int32, _ bool) bool { return l.ahead(v, m) })
+			}
+		}
+	}
+	return len(left) == 0
+}
+
+// ahead reports whether a rank has launched more of the communicator than a member.
+func (l *lag) ahead(rank int32, than voter) bool {
+	return slices.ContainsFunc(l.members, func(m voter) bool {
+		less, _ := l.compare(than.view, m.view)
+		return m.rank == rank && less
+	})
 }
 
 // lagsOf is in how many communicators each rank is behind others, listed or not.
@@ -198,7 +231,7 @@ func onlyOf(found []countRoot, waiting [][]int32, top map[int32]bool) (kept []co
 				continue
 			}
 			r.ranks = left
-			r.notes = append(r.notes, "it is behind in more communicators than others that are behind: these may wait for it, in messages or where the answer does not list them")
+			r.notes = append(r.notes, "it is behind in more communicators than others that are behind: these may wait for it")
 		}
 		kept, waits = append(kept, *r), append(waits, waiting[i])
 	}
