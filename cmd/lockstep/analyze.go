@@ -109,6 +109,7 @@ type analysis struct {
 	engine   *straggler.Engine
 	jobs     []straggler.JobReport // costliest first, once all is read
 	problems problems
+	given    []string // the paths
 	progress *progress
 	stderr   io.Writer
 	dumps    *dumpset.Result   // what hangs; nil: there were no dumps
@@ -125,6 +126,7 @@ func newAnalysis(o *analyzeOptions, stderr io.Writer) *analysis {
 
 // read feeds every file of paths to the engine, one at a time.
 func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
+	a.given = paths
 	in := discover(paths, &a.problems)
 	a.skipped = in.skipped
 	show := isTerminal(a.stderr) && !a.options.quiet

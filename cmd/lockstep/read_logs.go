@@ -55,7 +55,7 @@ func (r logReader) read(ctx context.Context, files []input, to *analysis) {
 	case set.Several():
 		r.readJobs(ctx, set, to)
 	default:
-		r.judge(filepath.Base(filepath.Dir(absolute(files[0].path))), set, to)
+		r.judge(jobOfLogs(last, to.given), set, to)
 	}
 }
 
