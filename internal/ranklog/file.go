@@ -78,7 +78,7 @@ func Sniff(r io.Reader) bool {
 // startsMessage reports whether a line has the beginning of a message that a terminal wrapped: words about messages
 // have no rank and no exception in front.
 func startsMessage(line []byte) bool {
-	return containsAny(line, messages) && containsAny(line, [][]byte{markRank, []byte("Error: ")})
+	return opensText(line) && containsAny(line, [][]byte{markRank, []byte("Error: ")})
 }
 
 // stated reports whether a line is a statement of a rank on others.

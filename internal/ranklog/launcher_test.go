@@ -138,3 +138,20 @@ func TestJudge_LauncherOfAnEarlierLife_IsForgotten(t *testing.T) {
 	}
 	assertRoot(t, logs{"job.out": job + "[rank2]: step 40\n"}.judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")
 }
+
+// What a program writes of a rank and a code is no end of the rank.
+func TestOfRankExit_LinesOfPrograms_AreNoEnd(t *testing.T) {
+	for _, line := range []string{
+		"rank 2 upload of checkpoint to s3 failed with code 503, will retry",
+		"rank 1 download of shard failed with code 3, retrying",
+		"Rank 4: request to the reward server exited with code 1",
+		"worker of rank 3 terminated with signal 15, restarting the data loader",
+		"rank 7 subprocess ffmpeg died with code -9",
+		"[rank2]: Rank 5 crashed with exit code 1",
+		"Rank 5 crashed with exit code 503",
+		"rank 6 failed with exit code 1, starting it again",
+	} {
+		_, ok := ofRankExit([]byte(line), place{})
+		assert.False(t, ok, line)
+	}
+}

@@ -147,29 +147,41 @@ func (e *exit) own() bool {
 	return e.known && e.root && e.code != 0 && !slices.Contains(byOthers, e.code)
 }
 
-// markExit is how launchers report that a rank ended: Lightning's "[rank: 2] Child process with PID 21 terminated with
-// code -11.", Composer's "Rank 5 crashed with exit code -9." and "Global rank 5 (PID 12) exited with code 1".
-var markExit = regexp.MustCompile(`[Rr]ank:? (\d+)\]? .{0,48}?(?:exited|crashed|terminated|died|failed) with (?:exit |return )?(?:code|signal):? (-?\d+)`)
-
-// ofRankExit reads the end of a rank that a launcher reports.
-func ofRankExit(s []byte, at place) (exit, bool) {
-	if !bytes.Contains(s, []byte(" with ")) || !bytes.Contains(s, []byte("ank")) {
-		return exit{}, false
-	}
-	m := markExit.FindSubmatch(s)
-	if m == nil {
-		return exit{}, false
-	}
-	rank, _, ok := number(m[1])
-	code, _, known := number(m[2])
-	if !ok || !known || rank > maxRank {
-		return exit{}, false
-	}
-	if bytes.Contains(m[0], []byte("with signal")) {
-		code = -code
-	}
-	return exit{rank: rank, code: code, text: cut(string(m[0][bytes.Index(m[0], []byte(" with "))+len(" with "):])), root: true, known: true, bare: code > 0, at: at}, true
+// markExits are how launchers report that a rank ended: Lightning's "[rank: 2] Child process with PID 21 terminated with
+// code -11.", Composer's "Rank 5 crashed with exit code -9." and "Global rank 5 (PID 12) exited with code 1". Programs
+// write other lines of a rank and a code, of requests that failed.
+var markExits = []*regexp.Regexp{
+	regexp.MustCompile(`\[rank: (\d+)\] Child process with PID \d+ terminated with code (-?\d+)`),
+	regexp.MustCompile(`\b[Rr]ank (\d+) (?:crashed|failed|exited|died|terminated) with (?:exit|return) code:? (-?\d+)\.?\s*$`),
+	regexp.MustCompile(`\bGlobal rank (\d+) \(PID \d+\) exited with code (-?\d+)`),
 }
+
+// maxExit bounds exit codes, and the numbers of signals below 0.
+const maxExit = 255
+
+// ofRankExit reads the end of a rank that a launcher reports. What a rank writes itself is no such line.
+func ofRankExit(s []byte, at place) (exit, bool) {
+	if !bytes.Contains(s, []byte(" with ")) || !bytes.Contains(s, []byte("ank")) || rankMarked.Match(s) {
+		return exit{}, false
+	}
+	for _, mark := range markExits {
+		m := mark.FindSubmatch(s)
+		if m == nil {
+			continue
+		}
+		rank, _, ok := number(m[1])
+		code, _, known := number(m[2])
+		if !ok || !known || rank > maxRank || code > maxExit || code < -maxExit {
+			return exit{}, false
+		}
+		end := m[0][bytes.LastIndex(m[0], []byte(" with "))+len(" with "):]
+		return exit{rank: rank, code: code, text: cut(string(end)), root: true, known: true, bare: code > 0, at: at}, true
+	}
+	return exit{}, false
+}
+
+// rankMarked is PyTorch's mark of the process that wrote a line.
+var rankMarked = regexp.MustCompile(`\[rank\d+\]:`)
 
 // srunEnds are the ends of a task that explain themselves. srun aborts and kills the others
 // afterwards.

@@ -5,6 +5,7 @@ package ranklog
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -36,7 +37,7 @@ var (
 	markMismatch = []byte("ismatch between coll")
 	// messages are the beginnings of messages in the last line of a traceback.
 	messages = [][]byte{
-		markMismatch, []byte("atchdog caught coll"), []byte("DistBackendError: [Rank "), []byte("imed out initializing process group in st"), []byte("rror: Timed out after "), []byte("Notify register"), []byte("]: Rank"),
+		markMismatch, []byte("atchdog caught coll"), []byte("DistBackendError: [Rank "), []byte("imed out initializing process group in st"), []byte("rror: Timed out after "), []byte("Notify register"),
 	}
 )
 
@@ -82,9 +83,31 @@ func unwrapped(s []byte) []byte {
 	return rankMark.ReplaceAll(s, []byte("${1}Rank ${2} "))
 }
 
+// ofBarriers are what follows the ranks in the messages of Gloo's monitoredBarrier.
+var ofBarriers = []string{"failed to pass monitoredBarrier", "timed out waiting for rank", "timed out in monitoredBarrier", "successfully reached monitoredBarrier"}
+
+// startsBarrier reports whether a line has such a message, or the beginning of one at its end: programs begin lines
+// with the rank, too.
+func startsBarrier(s []byte) bool {
+	_, of, ok := bytes.Cut(s, []byte("]: Rank"))
+	if !ok {
+		return false
+	}
+	said := strings.TrimLeft(string(of[:min(len(of), maxFault)]), "s 0123456789,")
+	for _, text := range ofBarriers {
+		if strings.HasPrefix(said, text) || strings.HasPrefix(text, said) {
+			return true
+		}
+	}
+	return false
+}
+
+// opensText reports whether a line has the beginning of a message that has no header.
+func opensText(s []byte) bool { return containsAny(s, messages) || startsBarrier(s) }
+
 // beginsMessage reports whether a line is the beginning of a message that is not whole.
 func beginsMessage(rest []byte) bool {
-	return mayBegin(rest) && !whole(rest) && (header.Match(rest) || containsAny(rest, messages))
+	return mayBegin(rest) && !whole(rest) && (header.Match(rest) || opensText(rest))
 }
 
 // mayBegin is quick, and true for all lines that begin a message.
@@ -93,7 +116,7 @@ func mayBegin(rest []byte) bool {
 	if i := bytes.LastIndexByte(rest, '['); i >= 0 && len(rest)-i <= most && (i+1 == len(rest) || bytes.IndexByte([]byte("rEFW"), rest[i+1]) >= 0) {
 		return true
 	}
-	return bytes.Contains(rest, []byte("ProcessGroup")) || containsAny(rest, messages)
+	return bytes.Contains(rest, []byte("ProcessGroup")) || opensText(rest)
 }
 
 // whole reports whether a line has a whole message of a process group.

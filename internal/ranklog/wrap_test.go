@@ -183,3 +183,15 @@ func TestSet_LinesBehindAMessage_AreReadEach(t *testing.T) {
 	f := assertRoot(t, l.judge(t, Options{WorldSize: 4}), 3, model.ClassProcessDead, "all_reduce 41")
 	assert.Contains(t, f.Evidence, "rank3_stderr.log:4")
 }
+
+// A line in which a program names its rank is held for no message: each would be joined with those behind it.
+func TestBeginsMessage_LineOfAProgramWithItsRank_IsNone(t *testing.T) {
+	for _, line := range []string{
+		"2026-11-16 10:00:00 [trainer]: Rank 1 step 0 loss 1.00000", "[eval]: Rank 12, batch 7 of 9", "[rank3]: Rank 3 finished epoch 2", "[x]: Ranks 0, 1 are on node n1", "[x]: Rank 1 time per step 0.3 s",
+	} {
+		assert.False(t, beginsMessage([]byte(line)), line)
+	}
+	for _, line := range []string{"[Rank 0]: Ranks 3, 5 failed to", "[rank0]: RuntimeError: [Rank 0]: Rank", "[Rank 0]: Rank 3", "[Rank 0]: Ranks 3, 1"} {
+		assert.True(t, beginsMessage([]byte(line)), line)
+	}
+}
