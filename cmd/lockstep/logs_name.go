@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
@@ -40,7 +39,7 @@ func jobOfLogs(files []input, given []string) string {
 			}
 		}
 	}
-	for isNumber(filepath.Base(root)) && root != filepath.Dir(root) {
+	if _, _, ok := ranklog.FolderRank(filepath.Base(root)); ok {
 		root = filepath.Dir(root)
 	}
 	return filepath.Base(root)
@@ -77,9 +76,4 @@ func commonDir(a, b string) string {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 32)
-	return err == nil
 }

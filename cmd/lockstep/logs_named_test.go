@@ -29,6 +29,7 @@ func TestAnalyzeLogs_NameOfTheJob_IsThatOfTheRunOrTheFolder(t *testing.T) {
 		"a folder of copies":             {"mine/old/rank_%d.log", "mine/old", "old"},
 		"a folder below that was given":  {"runs/jobA/rank_%d.log", "runs", "jobA"},
 		"files of one folder were given": {"jobB/rank_%d.log", "jobB/rank_*.log", "jobB"},
+		"a folder rank_0, alone":         {"run8/rank_%d/log.txt", "run8/rank_0", "run8"},
 		"folders of ranks by a pattern":  {"jobC/%d/stderr.log", "jobC/*/stderr.log", "jobC"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ func stem(path string) string {
 }
 
 // FileOf finds the rank in the name of a log: "rank3_stderr.log", "worker-3.log", else in that of
-// its folder, as torchrun names it: "attempt_0/3/stderr.log". Whether a number that is not called a
+// its folder, as torchrun names it: "attempt_0/3/stderr.log", or "rank_3/log.txt". Whether a number that is not called a
 // rank is one, the lines decide.
 func FileOf(path string) File { return Names{path: true}.File(path) }
 
@@ -44,10 +45,24 @@ func rankIn(path string) File {
 		f.Certain = strings.HasSuffix(strings.TrimRight(strings.ToLower(prefix), "_-"), "rank")
 		return f
 	}
-	if n, err := strconv.ParseInt(filepath.Base(filepath.Dir(path)), 10, 64); err == nil && n >= 0 && n <= maxRank {
-		f.Rank = n
+	if n, name, ok := FolderRank(filepath.Base(filepath.Dir(path))); ok {
+		f.Rank, f.Certain = n, strings.HasSuffix(name, "rank")
 	}
 	return f
+}
+
+// folderOfRank is the name of a folder of one rank: "3", "rank_3", "global-rank3", "worker-3". Ranks of nodes and those
+// within a node are others.
+var folderOfRank = regexp.MustCompile(`(?i)^((?:global[_-]?)?rank|worker|)[_.-]?(\d{1,7})$`)
+
+// FolderRank finds the rank in the name of a folder, and what it is called there, in lower case; empty: the name is a number.
+func FolderRank(folder string) (rank int64, called string, ok bool) {
+	m := folderOfRank.FindStringSubmatch(folder)
+	if m == nil {
+		return -1, "", false
+	}
+	rank, err := strconv.ParseInt(m[2], 10, 64)
+	return rank, strings.ToLower(m[1]), err == nil && rank <= maxRank
 }
 
 // Attempt is the number of the attempt by torchrun's folders, and the path of that folder in

@@ -57,7 +57,7 @@ func (s *Set) Judge(o Options) *Result {
 	s.leaveOutLater()
 	s.leaveOutKilled()
 	s.leaveOutBare()
-	reports := s.takeStatements()
+	reports := s.takeStatements(o.WorldSize)
 	world, known := s.size(o.WorldSize)
 	s.meet(world)
 	s.doubt(world)
@@ -237,7 +237,7 @@ const minute = int64(60e9)
 // other one.
 func (s *Set) add(a *desync.Analyzer, comms map[group][]*comm, world int64) {
 	silent, ended := s.silent()
-	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0 && s.closing.line == 0 && s.ordered.line == 0
+	alone := silent == 1 && ended == 0 && s.folded == 0 && s.unplaced.waits == 0 && s.closing.line == 0 && s.ordered.line == 0 && !s.someOf
 	for rank := range world {
 		r := s.ranks[rank]
 		switch {

@@ -5,7 +5,6 @@ package ranklog
 import (
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
@@ -27,8 +26,8 @@ func patternOf(path string) (p pattern, rank int64) {
 	dir, name := filepath.Split(filepath.Clean(path))
 	dir = filepath.Clean(dir)
 	if parent, base := filepath.Split(dir); !strings.ContainsAny(stem(name), "0123456789") {
-		if n, err := strconv.ParseInt(base, 10, 64); err == nil && n >= 0 && n <= maxRank {
-			return pattern{dir: withoutStream(filepath.Clean(parent)), after: plainName(name)}, n
+		if n, called, ok := FolderRank(base); ok {
+			return pattern{dir: withoutStream(filepath.Clean(parent)), before: called, after: plainName(name)}, n
 		}
 	}
 	name = plainName(name)

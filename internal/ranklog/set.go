@@ -175,6 +175,7 @@ type Set struct {
 	// statements are what ranks report of others, in the order of the logs; met: those by which all others
 	// reached a barrier.
 	statements, met []statement
+	someOf          bool // these wait in a group that may not have all ranks
 	// turnedRound is how many lines a file has that begins with the newest.
 	turnedRound map[int]int64
 	cut         map[int]bool // files whose end was not read

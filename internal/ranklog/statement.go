@@ -97,7 +97,8 @@ var ofGloo = group{"gloo", defaultGroup}
 
 // takeStatements makes waits of what ranks report of others, where no watchdog reports what times out. It returns
 // what is reported that decides nothing.
-func (s *Set) takeStatements() (rest []string) {
+func (s *Set) takeStatements(world int64) (rest []string) {
+	sure := s.sureOf(max(world, s.world))
 	waiting := false
 	for _, r := range s.ranks {
 		waiting = waiting || len(r.waits) > 0
@@ -121,11 +122,85 @@ func (s *Set) takeStatements() (rest []string) {
 		case s.went(st):
 		case st.note != "", waiting, other, st.rank >= 0 && st.by >= 0 && st.rank != st.by, !s.first(st):
 			rest = addReport(rest, st.said(s))
+		case st.world == 0 && !sure[st.kind()].covers(st):
+			rest = addReport(rest, st.said(s))
+			if st.kind() == ofABarrier && !sure[ofABarrier].part && st.rank >= 0 { // it waits, for whichever rank
+				s.someOf = true
+				s.take(&statement{by: st.by, at: st.at, ran: st.ran}, seq)
+			}
 		default:
+			st.whole = st.whole && sure[st.kind()].all
+			s.someOf = s.someOf || st.world == 0 && !sure[st.kind()].all
 			s.take(st, seq)
 		}
 	}
 	return rest
+}
+
+// statementKind tells statements on barriers from comparisons of operations.
+type statementKind bool
+
+const (
+	ofABarrier  statementKind = false
+	ofOperation statementKind = true
+)
+
+func (st *statement) kind() statementKind { return len(st.calls) > 0 }
+
+// numbering is what is known of the numbers in statements of a kind, which are those of a group.
+type numbering struct {
+	part bool  // a rank has another number in the group than in the job
+	upTo int64 // numbers up to this one are those of the job; -1: none is known to be
+	all  bool  // the group has all ranks
+}
+
+// sureOf tells how far the numbers in statements are those of the job. The ranks of a group are in order, so that
+// where number n is rank n of the job, those in front of it are, too; so is the last rank of the job.
+func (s *Set) sureOf(world int64) map[statementKind]*numbering {
+	out := map[statementKind]*numbering{ofABarrier: {upTo: -1}, ofOperation: {upTo: -1}}
+	for i := range s.statements {
+		st := &s.statements[i]
+		if st.note != "" || st.by < 0 {
+			continue
+		}
+		n := out[st.kind()]
+		rank := st.rank
+		if o := s.origins[source{st.at.file, st.label, -1}]; rank < 0 && o != nil && len(o.ranks) == 1 {
+			rank = o.ranks[0]
+		}
+		switch {
+		case rank >= 0 && rank != st.by:
+			n.part = true
+		case rank == st.by:
+			n.upTo = max(n.upTo, rank)
+		}
+		if ended := len(st.late) > 0 && !slices.ContainsFunc(st.late, func(late int64) bool { return !s.ended(late) }); ended { // that is why
+			n.upTo, n.all = max(n.upTo, slices.Max(st.late)), true
+		}
+		for _, number := range st.numbers() {
+			if world > 0 && number == world-1 {
+				n.upTo, n.all = number, true
+			}
+		}
+	}
+	for _, n := range out {
+		n.all = n.all || world > 0 && n.upTo == world-1
+	}
+	return out
+}
+
+// numbers are the ranks that a statement has.
+func (st *statement) numbers() []int64 {
+	out := slices.Concat([]int64{st.by}, st.late, st.came)
+	for _, c := range st.calls {
+		out = append(out, c.rank)
+	}
+	return out
+}
+
+// covers reports whether all numbers of a statement are those of the job.
+func (n *numbering) covers(st *statement) bool {
+	return !n.part && slices.Max(st.numbers()) <= n.upTo
 }
 
 // went reports whether the rank that reports continued afterwards.

@@ -19,7 +19,7 @@ const (
 	wrapperOf  = "ProcessGroupWrapper: Monitored Barrier encountered error running collective: CollectiveFingerPrint(SequenceNumber=9, OpType=ALLREDUCE, TensorShape=[4]). Error: \n"
 )
 
-// Rank 0 names the ranks that did not reach a barrier of Gloo.
+// Rank 0 names the ranks that did not reach a barrier of Gloo, where its group has all ranks.
 func TestJudge_RanksThatMissABarrier_AreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -48,12 +48,55 @@ func TestJudge_RanksThatMissABarrier_AreNamed(t *testing.T) {
 				assert.True(t, s, form)
 				r := l.judge(t, Options{WorldSize: 8})
 				require.NotEmpty(t, r.Roots, form)
-				ranks, _ := named(r)
+				ranks, candidates := named(r)
+				if form != "with the others" { // of which ranks the group is, is not known
+					assert.Empty(t, ranks, form)
+					assert.Subset(t, candidates, c.want, form)
+					require.NotEmpty(t, r.Remarks, form)
+					assert.Contains(t, r.Remarks[0], "did not reach monitoredBarrier", form)
+					continue
+				}
 				assert.Equal(t, c.want, ranks, form)
 				assert.Equal(t, model.ClassNotScheduled, r.Roots[0].Finding.Class, form)
 				assert.Contains(t, r.Roots[0].Finding.Op, "barrier", form)
 			}
 		})
+	}
+}
+
+// Gloo counts ranks in the group. Of a group whose first rank is rank 0 the line and its mark agree, and a rank in the
+// group may be another one of the job.
+func TestJudge_BarrierOfAGroupOfSomeRanks_NamesNoRank(t *testing.T) {
+	const came = "Traceback (most recent call last):\nRuntimeError: Rank %d successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n"
+	failed := strings.ReplaceAll(fmt.Sprintf(barrierOf0, "[Rank 0]: Ranks 2 failed to pass monitoredBarrier in 2000 ms"), "[rank0]: ", "")
+	for name, l := range map[string]logs{
+		"every second rank":             {"rank0.log": failed, "rank2.log": fmt.Sprintf(came, 1), "rank6.log": fmt.Sprintf(came, 3)},
+		"rank 0 alone wrote":            {"rank0.log": failed, "rank1.log": "step 3\n", "rank2.log": "step 3\n", "rank6.log": "step 3\n"},
+		"ranks 0, 1, 4, 5":              {"rank0.log": failed, "rank1.log": fmt.Sprintf(came, 1), "rank5.log": "step 3\n"},
+		"a merged log of ranks 0, 3, 5": {"job.out": strings.ReplaceAll(failed, "RuntimeError", "[rank0]: RuntimeError") + "[rank3]: RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := l.judge(t, Options{WorldSize: 8})
+			ranks, candidates := named(r)
+			assert.Empty(t, ranks)
+			if len(candidates) > 0 {
+				assert.Contains(t, candidates, int64(4), "it may be rank 2 of the group")
+			}
+			for _, root := range r.Roots {
+				assert.LessOrEqual(t, root.Finding.WaitingCount.Or(0), int64(1), "no others are known to be in the barrier")
+			}
+		})
+	}
+
+	// Operations, too, are compared within a group.
+	for name, l := range map[string]logs{
+		"every second rank": {"rank0.log": mismatchOf(fingerprint(0, 9, "ALLREDUCE", "4"), fingerprint(2, 9, "BROADCAST", "4"), 0), "rank2.log": mismatchOf(fingerprint(1, 9, "ALLREDUCE", "4"), fingerprint(2, 9, "BROADCAST", "4"), 2)},
+		"one log":           {"rank0.log": mismatchOf(fingerprint(0, 9, "ALLREDUCE", "4"), fingerprint(2, 9, "BROADCAST", "4"), 0)},
+		"ranks 0, 1, 4, 5":  {"rank0.log": mismatchOf(fingerprint(0, 9, "ALLREDUCE", "4"), fingerprint(2, 9, "BROADCAST", "4"), 0), "rank1.log": mismatchOf(fingerprint(1, 9, "ALLREDUCE", "4"), fingerprint(2, 9, "BROADCAST", "4"), 1)},
+	} {
+		r := l.judge(t, Options{WorldSize: 8})
+		assertNobody(t, r)
+		assert.Contains(t, r.MayRun+strings.Join(r.Remarks, " "), "rank 2", name)
 	}
 }
 
