@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/desync"
@@ -184,7 +185,7 @@ func earlierLives(l *ranklog.Result) []string {
 	if l.Earlier == "" {
 		return nil
 	}
-	return []string{"A" + l.Earlier[1:] + "."}
+	return []string{strings.ToUpper(l.Earlier[:1]) + l.Earlier[1:] + "."}
 }
 
 // timedOut notes that logs say that operations timed out, or that a watchdog is stuck. Nothing is healthy

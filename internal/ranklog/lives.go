@@ -77,7 +77,9 @@ func (l *reader) end() {
 // lives is what is known of the lives of a job before the last one.
 type lives struct {
 	waits  map[int64]waits // the last of each rank
+	all    []pastWait
 	errors map[int64]fault
+	begins []place
 }
 
 func (v *lives) wait(rank int64, w *waits) {
@@ -106,7 +108,9 @@ func (v *lives) exit(rank int64, e exit) {
 // part leaves out what is of an earlier life of the job, or of a hang that is over: the last life is
 // judged. A life ends for all ranks, since a job is started again as a whole.
 func (s *Set) part() {
-	begins := s.latest(slices.Concat(s.begins, s.turned(), s.fallen()))
+	later := slices.Concat(s.turned(), s.fallen())
+	s.lives.begins = slices.Concat(s.restarts, later)
+	begins := s.latest(slices.Concat(s.begins, later))
 	for rank, r := range s.ranks {
 		s.partRecord(rank, r, begins)
 	}
@@ -447,6 +451,9 @@ func (s *Set) drop(rank int64, r *record) {
 	for i := range r.waits {
 		if w := &r.waits[i]; w.over == outlived {
 			last = w
+			if len(s.lives.all) < maxRecords {
+				s.lives.all = append(s.lives.all, pastWait{rank, *w})
+			}
 		}
 	}
 	if last != nil {
@@ -490,39 +497,6 @@ func (s *Set) doubtLives() {
 		_, waitedBefore := s.lives.waits[rank]
 		r.doubtful = several && !r.parted && !waitedBefore && r.fault.weight >= weightUnclear
 	}
-}
-
-// said says how the earlier lives ended; empty: there was none.
-func (v *lives) said(s *Set) string {
-	var parts []string
-	for _, rank := range slices.Sorted(maps.Keys(v.errors)) {
-		if len(parts) == maxNoted {
-			break
-		}
-		f := v.errors[rank]
-		if _, waited := v.waits[rank]; waited {
-			continue
-		}
-		parts = append(parts, fmt.Sprintf("rank %d: %s (%s)", rank, f.text, s.where(f.at)))
-	}
-	in := map[string]int{}
-	for _, w := range v.waits {
-		in[w.named()]++
-	}
-	for _, name := range slices.Sorted(maps.Keys(in)) {
-		if len(parts) == maxNoted {
-			break
-		}
-		ranks := "1 rank"
-		if in[name] > 1 {
-			ranks = fmt.Sprintf("%d ranks", in[name])
-		}
-		parts = append(parts, fmt.Sprintf("%s timed out in %s", ranks, name))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "an earlier life of the job ended so: " + strings.Join(parts, "; ")
 }
 
 // named names an operation for people.

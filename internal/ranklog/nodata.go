@@ -46,7 +46,14 @@ func (s *Set) silence() string {
 		said = append(said, stuckText(stuck, longest)+", and no line names the operation")
 	}
 	if n := s.past; len(said) == 0 && n > 0 {
-		return fmt.Sprintf("the time-outs of %d ranks are of an earlier life of the job; the last one has none: it may run, have ended, or hang since less than a time-out", n)
+		of := "an earlier life"
+		switch lives := s.lives.count(s); {
+		case lives == 0:
+			of = "earlier lives"
+		case lives > 1:
+			of = fmt.Sprintf("%d earlier lives", lives)
+		}
+		return fmt.Sprintf("the time-outs of %d ranks are of %s of the job; the last one has none: it may run, have ended, or hang since less than a time-out", n, of)
 	}
 	if len(said) == 0 {
 		return "no log says that an operation timed out"

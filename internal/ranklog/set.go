@@ -167,7 +167,8 @@ type Set struct {
 	logs      map[string]int
 	spells    []int64 // of the logs
 	courses   []*course
-	begins    []place // lines that say that the job is started again
+	begins    []place // lines that say that the job is started again, the last ones
+	restarts  []place // all of them, at most maxRestarts
 	now       place
 	stamp     moment
 	folded    int64   // processes of which Ray left out such a line at most, since others wrote it, too
@@ -469,6 +470,9 @@ func restarted(s []byte) bool {
 func (s *Set) restart(file int) {
 	log := s.parts[file].log
 	s.spells[log]++
+	if len(s.restarts) < maxRestarts {
+		s.restarts = append(s.restarts, s.now)
+	}
 	if n := len(s.begins); n > 0 && s.parts[s.begins[n-1].file].log == log {
 		s.begins[n-1] = s.now
 		return
