@@ -5,6 +5,7 @@ package ranklog
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,5 +57,25 @@ func TestJudge_SeveralEarlierLives_AreNotOne(t *testing.T) {
 				assert.Contains(t, r.MayRun, "are of "+c.of+" of the job")
 			}
 		})
+	}
+}
+
+// Lines that are cut at a column say that an operation timed out, and not which: that is said.
+func TestJudge_LinesCutAtAColumn_SayThatAnOperationTimedOut(t *testing.T) {
+	for _, columns := range []int{100, 118, 131} {
+		l := logs{}
+		for r := range int64(8) {
+			text := "step 40 loss 2.1\n"
+			if r != 3 {
+				for _, line := range strings.Split(versions["2.14"](inDefault(r)), "\n") {
+					text += line[:min(len(line), columns)] + "\n"
+				}
+			}
+			l[fmt.Sprintf("rank%d.log", r)] = text
+		}
+		r := l.judge(t, Options{WorldSize: 8})
+		assertNobody(t, r)
+		assert.Contains(t, r.MayRun, "an operation timed out on ranks 0-2, 4-7, by lines that are cut in front of its name", columns)
+		assert.NotContains(t, r.MayRun, "no log says")
 	}
 }

@@ -122,6 +122,7 @@ func (s *Set) part() {
 			}
 		}
 	}
+	maps.DeleteFunc(s.nameless, func(_ int64, at place) bool { return s.over(at, begins) })
 	maps.DeleteFunc(s.heard, func(_ int64, at place) bool { return s.over(at, begins) })
 	s.statements = slices.DeleteFunc(s.statements, func(st statement) bool { return s.over(st.at, begins) })
 	if s.over(s.ordered, begins) {

@@ -33,6 +33,13 @@ func (s *Set) silence() string {
 	if ranks := slices.Sorted(maps.Keys(s.heard)); len(ranks) > 0 {
 		said = append(said, "an operation timed out on "+nameRanks(ranks)+", whose log is not among these or does not have it")
 	}
+	if ranks := slices.Sorted(maps.Keys(s.nameless)); len(ranks) > 0 {
+		of := "ranks that they do not name"
+		if ranks[0] >= 0 {
+			of = nameRanks(ranks)
+		}
+		said = append(said, "an operation timed out on "+of+", by lines that are cut in front of its name: get the logs with whole lines")
+	}
 	var stuck []int64
 	longest := s.unplaced.stuckFor
 	for rank, r := range s.ranks {
@@ -53,7 +60,7 @@ func (s *Set) silence() string {
 		case lives > 1:
 			of = fmt.Sprintf("%d earlier lives", lives)
 		}
-		return fmt.Sprintf("the time-outs of %d ranks are of %s of the job; the last one has none: it may run, have ended, or hang since less than a time-out", n, of)
+		return fmt.Sprintf("the time-outs of %d ranks are of %s of the job; its last life has none: it may run, have ended, or hang since less than a time-out", n, of)
 	}
 	if len(said) == 0 {
 		return "no log says that an operation timed out"

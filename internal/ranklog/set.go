@@ -153,6 +153,7 @@ type Set struct {
 	tasks    map[int64]exit  // as srun numbers them
 	reported map[int64]bool  // ranks that others report a time-out of
 	heard    map[int64]place // the last such report, unless it is of an earlier life
+	nameless map[int64]place // the last time-out of which a line, that is cut, does not name the operation; -1: no rank either
 	unplaced unplaced
 	closing  place // where a launcher says that it ends the ranks that are left; line 0: nowhere
 	ordered  place // where an order to end the job precedes the time-outs of a log; line 0: nowhere
@@ -187,7 +188,7 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set {
 	return &Set{
-		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, logs: map[string]int{}, turnedRound: map[int]int64{}, cut: map[int]bool{},
+		ranks: map[int64]*record{}, sources: map[source]*record{}, origins: map[source]*origin{}, exits: map[int64]exit{}, tasks: map[int64]exit{}, reported: map[int64]bool{}, heard: map[int64]place{}, nameless: map[int64]place{}, logs: map[string]int{}, turnedRound: map[int]int64{}, cut: map[int]bool{},
 	}
 }
 
@@ -336,6 +337,9 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 	if said.noted || alarm(s) {
 		l.set.alarms++
 	}
+	if !said.hasWork && bytes.Contains(s, markCut) && groupError(s) && len(l.set.nameless) < maxRecords {
+		l.set.nameless[l.ownerOf(tag, rank)] = at
+	}
 	from := source{l.file, tag.text, -1}
 	o := l.set.origin(from, tag)
 	var rec *record
@@ -417,6 +421,17 @@ func (l *reader) segment(tag label, rank int64, s []byte, at place) {
 			l.noteOrdinary(rec, rank, s, at, moved)
 		}
 	}
+}
+
+// ownerOf is the rank of a line by its mark, its label or its file; -1: none of them says it.
+func (l *reader) ownerOf(tag label, rank int64) int64 {
+	if rank < 0 {
+		rank = tag.rank
+	}
+	if f := &l.set.files[l.file]; rank < 0 && f.Certain {
+		rank = f.Rank
+	}
+	return rank
 }
 
 // unmarked returns the process of a line without a mark of its rank.

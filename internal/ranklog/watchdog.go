@@ -56,6 +56,7 @@ type said struct {
 
 // Marks of the lines, each with the versions of PyTorch that write it.
 var (
+	markCut       = []byte("Watchdog caught collective")                     // the beginning of markCaught
 	markCaught    = []byte("Watchdog caught collective operation timeout: ") // 1.8 on
 	markBlocking  = []byte("timed out in blocking wait")                     // all
 	markStatus    = []byte("failure detected by watchdog at work sequence id: ")
