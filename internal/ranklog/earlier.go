@@ -115,7 +115,7 @@ func (v *lives) said(s *Set) string {
 		since := parts[len(parts)-2]
 		maps.DeleteFunc(errors, func(_ int64, f fault) bool { return !s.follows(since, &f) })
 	case !known && v.twice():
-		begin = "earlier lives of the job, whose number is not known, ended so, in one of them or another: "
+		begin = "several earlier lives of the job ended so, in one of them or another: "
 	}
 	ended := s.endedSo(waited, errors)
 	if len(ended) == 0 {

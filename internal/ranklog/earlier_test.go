@@ -39,6 +39,10 @@ func TestJudge_SeveralEarlierLives_AreNotOne(t *testing.T) {
 		}
 		return l
 	}
+	noTimes := perRank([3]string{"10", "13", "16"})
+	for name, text := range noTimes {
+		noTimes[name] = bare(text)
+	}
 	for name, c := range map[string]struct {
 		l    logs
 		want string
@@ -46,6 +50,7 @@ func TestJudge_SeveralEarlierLives_AreNotOne(t *testing.T) {
 	}{
 		"three, one log":              {logs{"job.out": lifeOf(3, 41, "10") + again + lifeOf(4, 41, "12") + again + lifeOf(5, 41, "14") + again + last}, "3 earlier lives of the job timed out, the last of them so: 7 ranks timed out in all_reduce 41 of default_pg; no line says it of rank 5", "3 earlier lives"},
 		"two, without times":          {logs{"job.out": bare(lifeOf(3, 41, "10")) + again + bare(lifeOf(6, 44, "10")) + again + last}, "2 earlier lives of the job timed out, the last of them so: 7 ranks timed out in all_reduce 44 of default_pg; no line says it of rank 6", "2 earlier lives"},
+		"logs without times":          {noTimes, "several earlier lives of the job ended so, in one of them or another: 7 ranks timed out in all_reduce 70 of default_pg", ""},
 		"two, of one time":            {logs{"job.out": lifeOf(2, 41, "10") + again + lifeOf(7, 41, "10") + again + last}, "2 earlier lives of the job timed out, the last of them so: 7 ranks timed out in all_reduce 41 of default_pg; no line says it of rank 7", "2 earlier lives"},
 		"one, two agents start again": {logs{"job.out": lifeOf(3, 41, "10") + again + again + last}, "an earlier life of the job ended so: 7 ranks timed out in all_reduce 41 of default_pg", "an earlier life"},
 		"three, a log of each rank":   {perRank([3]string{"10", "13", "16"}), "3 earlier lives of the job timed out, the last of them so: 7 ranks timed out in all_reduce 70 of default_pg; no line says it of rank 5", ""},
