@@ -166,7 +166,7 @@ func manyShards(f *folder) (n int64, ok bool) {
 // deepspeedTag reads the tag of a fixed name that DeepSpeed saves under. The steps that it counts are those
 // of the optimizer, and need not be the number of the save.
 func (a *accelerated) deepspeedTag(f *folder, entry string) {
-	inner := a.newSave(FormatDeepSpeed, f.path, model.Optional[int64]{})
+	inner := a.newPart(FormatDeepSpeed, f.path, model.Optional[int64]{})
 	inner.readDeepSpeed(f)
 	if onlyOwn(&inner.save).OK {
 		for i := range inner.save.Domains {

@@ -16,6 +16,7 @@ import (
 type builder struct {
 	*scan
 	save Save
+	of   string               // the path of the save that this is a part of; "" where it is none
 	at   map[model.Domain]int // of a domain in save.Domains
 	lost bool                 // there are more domains than Limits.Domains
 	// last is the file that was written after all others that are now read, nil where no file
@@ -47,6 +48,13 @@ func (s *scan) newSave(f Format, path string, epoch model.Optional[int64]) *buil
 		scan: s, save: Save{Format: f, Path: path, Epoch: epoch}, at: map[model.Domain]int{},
 		dated: epoch.OK || f == FormatHFTrainer,
 	}
+}
+
+// newPart is newSave for a folder of this save.
+func (b *builder) newPart(f Format, path string, epoch model.Optional[int64]) *builder {
+	inner := b.newSave(f, path, epoch)
+	inner.of = cmp.Or(b.of, b.save.Path)
+	return inner
 }
 
 // domain returns where a domain stands; one that is new is committed until something is

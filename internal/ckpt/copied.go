@@ -25,13 +25,34 @@ func (t *torch) savedAs() {
 	file := path.Base(t.name)
 	ext := path.Ext(file)
 	want, got := strings.TrimSuffix(file, ext), t.Name()
-	if got == want || numberIn.ReplaceAllString(got, "#") != numberIn.ReplaceAllString(want, "#") {
+	if !otherNumbers(partsUncounted(got), partsUncounted(want), model.Optional[int64]{}) {
 		return
 	}
 	t.b.doubt(t.domain, model.DomainTentative, Problem{
 		CheckWitness, Suspect, t.name,
-		"got the file that was saved as " + quote(got+ext) + "; want that of " + quote(file) + ": another part was copied over it, or it was renamed",
+		"got the file that was saved as " + quote(got+ext) + "; want that of " + quote(file) + ": another part was copied over it, or it was renamed: then give it that name again",
 	})
+}
+
+// partCount is how many parts a name says that there are. Who writes one after the other need not know it yet.
+var partCount = regexp.MustCompile(`-of-\d+`)
+
+func partsUncounted(name string) string { return partCount.ReplaceAllString(name, "") }
+
+// otherNumbers reports whether two names are the same but for the values of their numbers; with a number given, but for
+// what stands in its place.
+func otherNumbers(got, want string, of model.Optional[int64]) bool {
+	if numberIn.ReplaceAllString(got, "#") != numberIn.ReplaceAllString(want, "#") {
+		return false
+	}
+	bare := func(digits string) string { return strings.TrimLeft(digits, "0") }
+	are := numberIn.FindAllString(got, -1)
+	for i, n := range numberIn.FindAllString(want, -1) {
+		if bare(n) != bare(are[i]) && (!of.OK || bare(n) == bare(quantity(of.V))) {
+			return true
+		}
+	}
+	return false
 }
 
 // twin is a file of a rank, of which no other rank has the same content.

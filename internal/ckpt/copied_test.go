@@ -94,6 +94,21 @@ func TestCopied_NameWithin(t *testing.T) {
 		"of a rank far away":   {do: named("rng_state_11"), epoch: 400, text: `saved as "rng_state_11.pth"`},
 		"saved by a stream":    {do: named("archive"), want: true, epoch: 400, newest: at(400)},
 		"renamed from a draft": {do: named("rng_state_0.pth"), want: true, epoch: 400, newest: at(400)},
+		"zeros before it":      {do: named("rng_state_0001"), want: true, epoch: 400, newest: at(400)},
+	})
+	const first, second = "checkpoint-400/pytorch_model-00001-of-00002.bin", "checkpoint-400/pytorch_model-00002-of-00002.bin"
+	shards := func(t *testing.T, one, two string) func(fstest.MapFS) {
+		t.Helper()
+		return all(without("checkpoint-400/model.safetensors"),
+			put(first, torchTensor(t, one, table{"a": 1}, varied(1))), put(second, torchTensor(t, two, table{"b": 1}, varied(2))),
+			put("checkpoint-400/pytorch_model.bin.index.json", document(`{"metadata": {}, "weight_map": {"a": "pytorch_model-00001-of-00002.bin", "b": "pytorch_model-00002-of-00002.bin"}}`)))
+	}
+	changes(t, trainer, ckpt.FormatHFTrainer, 400, map[string]change{
+		"shards under their names":         {do: shards(t, "pytorch_model-00001-of-00002", "pytorch_model-00002-of-00002"), want: true, epoch: 400, newest: at(400)},
+		"shards that were counted later":   {do: shards(t, "pytorch_model-00001-of-00000", "pytorch_model-00002-of-00000"), want: true, epoch: 400, newest: at(400)},
+		"shards that were numbered anew":   {do: shards(t, "pytorch_model-1", "pytorch_model-2"), want: true, epoch: 400, newest: at(400)},
+		"a shard in the place of another":  {do: shards(t, "pytorch_model-00001-of-00002", "pytorch_model-00001-of-00002"), epoch: 400, text: "give it that name again"},
+		"a shard of a model of more parts": {do: shards(t, "pytorch_model-00001-of-00003", "pytorch_model-00003-of-00003"), epoch: 400, text: `saved as "pytorch_model-00003-of-00003.bin"`},
 	})
 	accelerate := func(t *testing.T) fstest.MapFS {
 		t.Helper()

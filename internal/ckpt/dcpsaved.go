@@ -3,6 +3,9 @@
 package ckpt
 
 import (
+	"cmp"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -34,27 +37,40 @@ func pathParts(path string) []string {
 }
 
 // savedElsewhere doubts the metadata of DCP that was written for another save: its path leads through a folder of the
-// same name with another number. Runs that were moved or renamed have the names of their saves still.
+// same name with another number. Of the folder of the save, that number must be its step: runs are copied, moved and
+// renamed, and what they have above their saves, or call them otherwise, tells nothing.
 func savedElsewhere(b *builder, commit int, f *folder, name string, saved []string) {
-	here := pathParts(f.path)
-	if f.path == "." {
-		if !b.save.Epoch.OK || b.name == "" {
-			return
-		}
-		here = []string{b.name}
-	}
-	for len(here) > 0 && len(saved) > 0 {
-		want, got := here[len(here)-1], saved[len(saved)-1]
+	here := withinSave(b, f)
+	for n := len(here) - 1; n >= 0 && len(saved) > 0; n-- {
+		want, got := here[n], saved[len(saved)-1]
+		saved = saved[:len(saved)-1]
 		if got == want {
-			here, saved = here[:len(here)-1], saved[:len(saved)-1]
 			continue
 		}
-		if numberIn.ReplaceAllString(got, "#") == numberIn.ReplaceAllString(want, "#") {
+		if n == 0 && !b.save.Epoch.OK {
+			return // nothing of its name is known to be a step
+		}
+		if otherNumbers(got, want, some(b.save.Epoch.V, n == 0)) {
 			b.doubt(commit, model.DomainTentative, Problem{
 				CheckWitness, Suspect, name,
-				"got metadata that was written for a save in " + quote(got) + "; want " + quote(want) + ": it was copied from that save, alone or with its shards",
+				"got metadata that was written for a save in " + quote(got) + "; want " + quote(want) +
+					": it was copied from that save, alone or with its shards; where the folder was renamed, give it that name again",
 			})
 		}
 		return
 	}
+}
+
+// withinSave is the path of a folder from that of its save on, of which it is a part or the whole. The folder of a save
+// that has no name is "".
+func withinSave(b *builder, f *folder) []string {
+	save := cmp.Or(b.of, b.save.Path)
+	if save == "." {
+		name := ""
+		if b.save.Epoch.OK {
+			name = b.name
+		}
+		return append([]string{name}, slices.DeleteFunc(pathParts(f.path), func(part string) bool { return part == "." })...)
+	}
+	return append([]string{path.Base(save)}, pathParts(strings.TrimPrefix(f.path, save))...)
 }

@@ -252,7 +252,7 @@ func (h *hf) nested(name string, kind model.DomainKind) {
 		h.doubt(i, model.DomainTentative, Problem{CheckInput, Unreadable, h.f.join(name), err.Error()})
 		return
 	}
-	inner := h.newSave(FormatDCP, sub.path, h.save.Epoch)
+	inner := h.newPart(FormatDCP, sub.path, h.save.Epoch)
 	inner.dated = h.dated
 	if kind == model.DomainOptimizer {
 		readOptimizerDCP(inner, sub)

@@ -57,7 +57,7 @@ func (b *builder) subfolder(path, id string, kind model.DomainKind) *folder {
 
 // within reads a folder of this save as a save of its own format, whose parts become parts of this one.
 func (b *builder) within(f *folder, format Format, id string, read func(*builder, *folder)) *builder {
-	inner := b.newSave(format, f.path, b.save.Epoch)
+	inner := b.newPart(format, f.path, b.save.Epoch)
 	read(inner, f)
 	b.take(inner, id)
 	return inner
