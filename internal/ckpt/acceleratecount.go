@@ -16,6 +16,7 @@ import (
 // be a step, and a scheduler that accelerate prepared counts each step once a process.
 type countPair struct {
 	id                   string // which of several pairs
+	of                   string // which of several optimizers
 	optimizer, scheduler counter
 	world                int64                 // processes, 1 or more
 	step                 model.Optional[int64] // that the name of the save says
@@ -108,12 +109,12 @@ func (a *accelerated) pairCount(id, scheduler string, o counter) {
 	step := some(a.save.Epoch.V, a.save.Epoch.OK && stepNamed(a.f.path))
 	switch {
 	case ok:
-		a.save.pairs = append(a.save.pairs, countPair{id, o, s, max(1, int64(len(a.ranks))), step, a.batches, a.f.path})
+		a.save.pairs = append(a.save.pairs, countPair{id, scheduler, o, s, max(1, int64(len(a.ranks))), step, a.batches, a.f.path})
 	case step.OK:
-		o.step, o.want = step.V, step.V
+		o.step, o.want, o.optimizer = step.V, step.V, scheduler
 		a.save.counters = append(a.save.counters, o)
 	default:
-		a.save.alone = append(a.save.alone, countPair{id: id, optimizer: o, save: a.f.path})
+		a.save.alone = append(a.save.alone, countPair{id: id, of: scheduler, optimizer: o, save: a.f.path})
 	}
 }
 
@@ -128,10 +129,14 @@ func (s *scan) judgePairs() {
 	slices.SortStableFunc(saves, func(a, b *Save) int { return cmp.Compare(a.Epoch.V, b.Epoch.V) })
 	older, alone := map[string][]*countPair{}, map[string][]*countPair{}
 	for _, save := range saves {
+		var stay []staying
+		goOn := map[string]bool{}
 		for i := range save.alone {
 			p := &save.alone[i]
 			if why := s.stale(p, alone[p.id]); why != "" {
-				s.doubtCount(save, &p.optimizer, why)
+				stay = append(stay, staying{p, why, p.unchanged(alone[p.id])})
+			} else {
+				goOn[p.of] = true
 			}
 			alone[p.id] = append(alone[p.id], p)
 		}
@@ -139,12 +144,16 @@ func (s *scan) judgePairs() {
 			p := &save.pairs[i]
 			if c, why := p.doubt(older[p.id]); why != "" {
 				s.doubtCount(save, c, why)
+				goOn[p.of] = goOn[p.of] || c == &p.scheduler
 			} else if why := cmp.Or(p.stayed(older[p.id]), s.stale(p, older[p.id])); why != "" {
-				s.doubtCount(save, &p.optimizer, why)
-				s.doubtCount(save, &p.scheduler, why)
+				stay = append(stay, staying{p, why, p.unchanged(older[p.id])})
+			} else {
+				goOn[p.of] = true
 			}
 			older[p.id] = append(older[p.id], p)
 		}
+		maps.DeleteFunc(goOn, func(_ string, does bool) bool { return !does })
+		s.judgeStaying(save, stay, goOn)
 	}
 }
 

@@ -32,6 +32,7 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 	a.weighed = !slices.ContainsFunc(f.entries, func(e fs.DirEntry) bool {
 		return b.isFolder(f, e) && (accelerateFSDP.MatchString(e.Name()) || accelerateDeepSpeed.MatchString(e.Name()))
 	})
+	a.models = &severalModels{}
 	if f.has(safetensorsIndex) {
 		a.found[model.DomainModel] = true
 		b.readIndex(f, safetensorsIndex, func(name string, _ *marker) map[string]bool { return b.safetensorsShard(name, nil) })
@@ -43,6 +44,7 @@ func readAccelerate(b *builder, f *folder, have siblings) {
 			a.file(e.Name())
 		}
 	}
+	a.wantModels(have)
 	a.pairCounts()
 	a.wantAverages()
 	common := maps.Clone(have)
@@ -129,7 +131,7 @@ func (a *accelerated) folder(entry string) {
 		a.found[model.DomainModel], a.found[model.DomainOptimizer] = true, true
 		a.save.Unproven = entry + " is of Megatron-LM, which is not read within a save of accelerate; give a folder with " + entry + " and its tracker alone"
 	case slices.ContainsFunc(sub.entries, isSafetensors):
-		a.found[model.DomainModel] = true
+		a.found[model.DomainModel], a.models.holds = true, true
 		a.within(sub, FormatSafetensors, entry, readPipeline)
 	}
 }

@@ -33,6 +33,7 @@ type builder struct {
 	twins     map[string][]twin   // files of ranks whose contents must differ
 	shared    map[string][]shared // what all ranks count alike, by its name
 	weighed   bool                // a resume loads the files of weights that are read
+	models    *severalModels      // of accelerate; nil of others
 	items     dcpState            // what the items of DCP are of
 	names     *dcpNames           // of the items that are read
 	titan     bool                // torchtitan may have written it

@@ -25,6 +25,8 @@ type counter struct {
 	shard  bool   // it is of one of several ranks, which agree
 	every  bool   // the step of the save is the number of the optimizer's, but for the few that a loss scaler skips at first
 	job    *hfJob // of the Trainer; nil of others
+
+	optimizer string // which of several of a job, each of which may begin later or pause; "" where none may
 }
 
 func (c *counter) exact() bool { return c.n == c.want || c.n == c.step }
@@ -46,7 +48,7 @@ func (s *scan) judgeCounters() {
 		save := &s.root.Saves[i]
 		for k := range save.counters {
 			c := &save.counters[k]
-			if why := c.doubt(of[c.of], save.counters); why != "" {
+			if why := c.doubt(of[c.of], save.counters); why != "" && !s.mayPause(save, c, of) {
 				s.doubtDomain(save, c.domain, Problem{CheckWitness, Suspect, c.file, fmt.Sprintf("got a count of %d steps; want %s: it is of another save, or was started anew", c.n, why)})
 			}
 		}

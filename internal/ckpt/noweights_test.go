@@ -4,6 +4,7 @@ package ckpt_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"testing/fstest"
 
@@ -48,6 +49,34 @@ func TestWeights_WithoutTensors(t *testing.T) {
 	})
 	changes(t, accelerateAt("checkpoint_%d", "model.safetensors", 0, 1), ckpt.FormatAccelerate, 1, map[string]change{
 		"accelerate, no tensor": {do: put("checkpoint_1/model.safetensors", none), epoch: 1, newest: at(0), text: "got no tensor"},
+	})
+	const loss = "checkpoint_1/model_1.safetensors"
+	pair := func(t *testing.T) fstest.MapFS {
+		t.Helper()
+		f := accelerateAt("checkpoint_%d", "model.safetensors", 0, 1)(t)
+		f["checkpoint_0/model_1.safetensors"] = none
+		f[loss] = none
+		return f
+	}
+	bin := func(n int) func(fstest.MapFS) {
+		return func(f fstest.MapFS) {
+			for i := range 2 {
+				dir := fmt.Sprintf("checkpoint_%d/", i)
+				without(dir+"model.safetensors", dir+"model_1.safetensors")(f)
+				f[dir+"pytorch_model.bin"] = torchTensor(t, "pytorch_model", table{"w": 1}, varied(n)[:256*min(1, n)])
+				f[dir+"pytorch_model_1.bin"] = torchSaved(t, table{})
+			}
+		}
+	}
+	changes(t, pair, ckpt.FormatAccelerate, 1, map[string]change{
+		"a loss without parameters":       {do: func(fstest.MapFS) {}, want: true, epoch: 1, newest: at(1)},
+		"the loss comes first":            {do: all(swapped("checkpoint_1/model.safetensors", loss), swapped("checkpoint_0/model.safetensors", "checkpoint_0/model_1.safetensors")), want: true, epoch: 1, newest: at(1)},
+		"of torch.save, a loss":           {do: bin(1), want: true, epoch: 1, newest: at(1)},
+		"of torch.save, no elements":      {do: bin(0), epoch: 1, text: "all without elements"},
+		"beside it, no elements":          {do: put(loss, hollow()), epoch: 1, newest: at(0), text: "model_1.safetensors"},
+		"neither has a tensor":            {do: put("checkpoint_1/model.safetensors", none), epoch: 1, newest: at(0), text: "got no tensor"},
+		"the model without elements":      {do: put("checkpoint_1/model.safetensors", hollow()), epoch: 1, newest: at(0), text: "all without elements"},
+		"a loss that had weights in both": {do: put("checkpoint_0/model_1.safetensors", weightsOf("{}", "margin")), epoch: 1, newest: at(0), text: "got no tensor"},
 	})
 	r, ok := safe(t, fstest.MapFS{"model.safetensors": hollow(), "config.json": document("{}")}, ckpt.Options{})
 	require.False(t, ok)
