@@ -20,12 +20,12 @@ import (
 var numberIn = regexp.MustCompile(`\d+`)
 
 // savedAs doubts a file that was saved under the name of another part: the same name with other numbers. A file that
-// was renamed otherwise, or saved through a stream, tells nothing.
+// was renamed otherwise, or saved through a stream, tells nothing, nor does one that is the whole save.
 func (t *torch) savedAs() {
 	file := path.Base(t.name)
 	ext := path.Ext(file)
 	want, got := strings.TrimSuffix(file, ext), t.Name()
-	if !otherNumbers(partsUncounted(got), partsUncounted(want), model.Optional[int64]{}) {
+	if t.name == t.b.save.Path || !otherNumbers(partsUncounted(got), partsUncounted(want), model.Optional[int64]{}) {
 		return
 	}
 	t.b.doubt(t.domain, model.DomainTentative, Problem{

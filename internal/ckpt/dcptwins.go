@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/torchsave"
@@ -101,20 +102,27 @@ func judgeLikeDCP(b *builder, f *folder, like []dcpFile) {
 	}
 }
 
-// sameItems reports whether all items of two files that are compared are alike, and one at least is not filled with one
-// value.
+// sameItems reports whether all items of two files that are compared are alike, and one at least that tells is not
+// filled with one value. Weights may begin as copies, as those of experts: where there are averages, those tell.
 func sameItems(b *builder, f *folder, x, y dcpFile) bool {
 	if len(x.items) != len(y.items) {
 		return false
 	}
 	varies := false
+	averages := slices.ContainsFunc(x.items, func(it *dcpItem) bool { return b.names.isOptimizer(it.fqn) })
+	tells := func(fqn string) bool {
+		if averages {
+			return b.names.isOptimizer(fqn)
+		}
+		return !strings.Contains(fqn, "expert")
+	}
 	step := max(1, len(x.items)/maxTwinItems)
 	for i := 0; i < len(x.items); i += step {
 		p, q := x.items[i], y.items[i]
 		if p.offset != q.offset || p.length != q.length || p.fqn != q.fqn && (!b.names.isOptimizer(p.fqn) || !b.names.isOptimizer(q.fqn)) {
 			return false
 		}
-		a, v, ok1 := dcpContent(b, f, p, !varies)
+		a, v, ok1 := dcpContent(b, f, p, !varies && tells(p.fqn))
 		c, _, ok2 := dcpContent(b, f, q, false)
 		if !ok1 || !ok2 || a != c {
 			return false
