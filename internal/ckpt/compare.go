@@ -16,6 +16,7 @@ type found struct {
 	late      []late
 	counters  []counter
 	pairs     []countPair
+	plateaus  []plateau
 	alone     []countPair               // optimizers without a scheduler
 	holds     map[model.DomainKind]bool // state that lies in files of another kind
 	skipped   int64                     // steps that the optimizer left out
@@ -25,6 +26,7 @@ type found struct {
 func (s *scan) compare() {
 	s.judgeCounters()
 	s.judgePairs()
+	s.judgePlateaus()
 	s.judgeState()
 	s.judgeTimes()
 }

@@ -4,6 +4,7 @@ package ckpt
 
 import (
 	"cmp"
+	"encoding/json"
 	"io/fs"
 	"slices"
 	"strings"
@@ -127,9 +128,10 @@ func (h *hf) state() {
 	}
 	x.close()
 	var doc struct {
-		Step  *int64 `json:"global_step"`
-		Epoch any    `json:"epoch"`
-		Every any    `json:"save_steps"`
+		Step  *int64          `json:"global_step"`
+		Epoch any             `json:"epoch"`
+		Every any             `json:"save_steps"`
+		Logs  json.RawMessage `json:"log_history"`
 	}
 	if err := h.json(name, &doc); err != nil {
 		h.unread(i, CheckTorn, name, err)
@@ -141,6 +143,7 @@ func (h *hf) state() {
 	}
 	h.step = model.Some(*doc.Step)
 	h.job.readState(doc.Epoch, doc.Every)
+	h.job.evals = evaluations(doc.Logs)
 	h.last = &marker{name: name, mod: x.mod}
 	h.hold(i, *doc.Step, "global_step", name)
 }

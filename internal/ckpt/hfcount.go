@@ -14,10 +14,11 @@ import (
 
 // hfJob is what a save of the Trainer says of how its job counts.
 type hfJob struct {
-	epochs  float64 // passes over the data
-	every   int64   // steps between saves; 0 where nothing says
-	batches int64   // of each step of the optimizer; 0 where nothing says
-	fp16    bool    // steps may be skipped, of which older versions save no scaler
+	epochs  float64        // passes over the data
+	every   int64          // steps between saves; 0 where nothing says
+	batches int64          // of each step of the optimizer; 0 where nothing says
+	evals   map[int64]bool // the steps at which it evaluated
+	fp16    bool           // steps may be skipped, of which older versions save no scaler
 }
 
 // readState takes from trainer_state.json what another type may stand in for without harm.

@@ -103,6 +103,7 @@ func (h *hf) single(kind model.DomainKind, file string, needed bool, count func(
 	if z == nil || !h.step.OK {
 		return
 	}
+	h.notePlateau(i, z)
 	n, ok := count(z)
 	if !ok {
 		return
