@@ -3,7 +3,9 @@
 package preflight
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
@@ -80,6 +82,7 @@ func join(e model.Optional[int64], places []Place, parts [][]*ckpt.Save) Save {
 			}
 		}
 	}
+	out.severalFormats(places, parts)
 	out.Judgement = agree(e, obs)
 	out.contents = agree(e, contents).Verdict
 	if out.unproven != "" && out.Judgement.Verdict == epoch.Converged {
@@ -89,6 +92,21 @@ func join(e model.Optional[int64], places []Place, parts [][]*ckpt.Save) Save {
 		out.contents = out.Judgement.Verdict
 	}
 	return out
+}
+
+// severalFormats notes that places hold saves of different formats: they are no parts of one.
+func (s *Save) severalFormats(places []Place, parts [][]*ckpt.Save) {
+	var of []string
+	formats := map[ckpt.Format]bool{}
+	for i, p := range places {
+		for _, part := range parts[i][:min(1, len(parts[i]))] {
+			formats[part.Format] = true
+			of = append(of, fmt.Sprintf("%s (%s)", p.Name, part.Format))
+		}
+	}
+	if len(formats) > 1 {
+		s.unproven = "the folders are of several frameworks, and hold no parts of one save: " + strings.Join(of, ", ") + "; give only folders of one job"
+	}
 }
 
 // observations are what a save's domains hold; with trusted times, as if those that only times put in doubt

@@ -21,6 +21,8 @@ func (r *Result) next() string {
 		return ""
 	case r.lost:
 		return r.resumeFrom("resume")
+	case r.takeIt != "":
+		return r.takeIt
 	case s == nil && r.Verdict == epoch.MixedEpoch:
 		return r.resumeFrom("have all resume")
 	case s == nil || r.Verdict != epoch.MixedEpoch && s.Judgement.MissingCount == 0:
@@ -40,15 +42,32 @@ func (r *Result) resumeFrom(resume string) string {
 		return "no other save is confirmed: restore one from elsewhere, or start a new job"
 	}
 	s := &r.Saves[i]
+	text := fmt.Sprintf("%s from epoch %d", resume, s.Epoch.V)
+	if how := s.load(); how != "" {
+		text += " with " + how
+	}
+	return text
+}
+
+// load is how a framework is made to load a save; "" where it is not known.
+func (s *Save) load() string {
 	at := s.Paths[0]
 	if len(s.weights.Full) > 0 {
 		at = s.weights.Full[0]
 	}
-	text := fmt.Sprintf("%s from epoch %d", resume, s.Epoch.V)
-	if how := loads[s.Format]; how != "" {
-		text += " with " + strings.NewReplacer("NAME", strconv.Quote(path.Base(at)), "PATH", strconv.Quote(at), "N", strconv.FormatInt(s.Epoch.V, 10)).Replace(how)
+	return strings.NewReplacer("NAME", strconv.Quote(path.Base(at)), "PATH", strconv.Quote(at), "N", strconv.FormatInt(s.Epoch.V, 10)).Replace(loads[s.Format])
+}
+
+// haveTaken is how a save that is whole is taken in place of what a resume takes.
+func (s *Save) haveTaken(taken Pointer) string {
+	how := s.load()
+	switch {
+	case s.Epoch == taken.Epoch && path.Base(s.Paths[0]) != path.Base(taken.Path):
+		return fmt.Sprintf("to resume from it, give %q the name %q", s.Paths[0], path.Base(taken.Path))
+	case how == "" || !s.Epoch.OK:
+		return "to resume from it, give it to the job's loader by its path, " + strconv.Quote(s.Paths[0])
 	}
-	return text
+	return fmt.Sprintf("to resume from epoch %d, use %s", s.Epoch.V, how)
 }
 
 // loads is how each framework is made to load a save: N is its epoch, PATH where it lies, NAME the last part of that.

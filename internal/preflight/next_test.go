@@ -3,7 +3,9 @@
 package preflight_test
 
 import (
+	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 const wait = "if the job still writes it, wait and run this again; "
@@ -159,5 +162,74 @@ func TestPointersThatLeadNowhere(t *testing.T) {
 			require.Equal(t, tc.file, r.By)
 			require.Equal(t, tc.epoch, r.Epoch.V)
 		})
+	}
+}
+
+// Where a save is whole and a resume would take another, the answer says how to have the whole one taken.
+func TestNext_AnotherSaveWouldBeTaken(t *testing.T) {
+	two := func(of func(*testing.T, fstest.MapFS, int)) fstest.MapFS {
+		f := fstest.MapFS{}
+		of(t, f, 100)
+		of(t, f, 200)
+		return f
+	}
+	pointed := func(of func(*testing.T, fstest.MapFS, int), name, to string) fstest.MapFS {
+		f := two(of)
+		f[name] = text(to)
+		return f
+	}
+	tag := func(t *testing.T, f fstest.MapFS, step int) {
+		t.Helper()
+		deepspeed(t, f, fmt.Sprintf("global_step%d", step), step, 0, 1)
+	}
+	steps := func(_ *testing.T, f fstest.MapFS, step int) { titan(f, int64(step), true) }
+	padded := fstest.MapFS{}
+	for name, file := range two(steps) {
+		padded[strings.Replace(name, "step-200/", "step-0200/", 1)] = file
+	}
+	for name, tc := range map[string]struct {
+		f     fstest.MapFS
+		epoch int64 // asked for; 0 for none
+		next  string
+	}{
+		"the Trainer":                       {two(hf), 100, `to resume from epoch 100, use resume_from_checkpoint="checkpoint-100"`},
+		"DeepSpeed":                         {pointed(tag, "latest", "global_step200"), 100, `use load_checkpoint(DIR, tag="global_step100")`},
+		"torchtitan":                        {two(steps), 100, "to resume from epoch 100, use --checkpoint.load_step 100"},
+		"torchtitan, under a name of zeros": {padded, 0, `give "step-0200" the name "step-200"`},
+		"the one that is taken":             {two(hf), 200, ""},
+	} {
+		r := judge(t, model.Optional[int64]{V: tc.epoch, OK: tc.epoch > 0}, tc.f)
+		require.Equal(t, tc.next == "", r.OK(), "%s: %s", name, r.Why)
+		require.Contains(t, r.Next, tc.next, name)
+		require.Equal(t, tc.next == "", r.Next == "", name)
+	}
+}
+
+// Folders of several jobs hold no parts of one save.
+func TestJudge_FoldersOfSeveralFrameworks(t *testing.T) {
+	trainer, other, tags, steps := fstest.MapFS{}, fstest.MapFS{}, fstest.MapFS{}, fstest.MapFS{}
+	hf(t, trainer, 200)
+	hf(t, other, 200)
+	deepspeed(t, tags, "global_step200", 200, 0, 1)
+	tags["latest"] = text("global_step200")
+	titan(steps, 200, true)
+	for name, tc := range map[string]struct {
+		roots []fstest.MapFS
+		want  bool
+	}{
+		"the Trainer and DeepSpeed":  {[]fstest.MapFS{trainer, tags}, false},
+		"DeepSpeed and torchtitan":   {[]fstest.MapFS{tags, steps}, false},
+		"two and one of another":     {[]fstest.MapFS{trainer, other, steps}, false},
+		"two disks of the Trainer's": {[]fstest.MapFS{trainer, other}, true},
+		"one of them":                {[]fstest.MapFS{trainer}, true},
+	} {
+		r := judge(t, model.Optional[int64]{}, tc.roots...)
+		require.Equal(t, tc.want, r.OK(), "%s: %s", name, r.Why)
+		require.Equal(t, tc.want, r.Frontier.OK, name)
+		if !tc.want {
+			require.Contains(t, r.Why, "are of several frameworks", name)
+			require.Contains(t, r.Why, "node-0", name)
+			require.Contains(t, r.Why, "give only folders of one job", name)
+		}
 	}
 }

@@ -62,7 +62,8 @@ type Result struct {
 	Resumes  []Pointer
 
 	accept Accept
-	lost   bool // what says what a resume takes names no save
+	takeIt string // how a save that is whole is taken in place of what a resume takes
+	lost   bool   // what says what a resume takes names no save
 }
 
 // Pointer is what one place would resume from.
@@ -241,7 +242,7 @@ func (r *Result) conclude(s *Save) {
 		default:
 			continue
 		}
-		r.Verdict = epoch.Unknown
+		r.Verdict, r.takeIt = epoch.Unknown, s.haveTaken(p)
 		return
 	}
 }
