@@ -144,6 +144,8 @@ func (s *scan) none(f *folder) {
 		what = "got a download that was not finished, by " + s.root.Unfinished + "; want all files: run the download again"
 	} else if s.root.Bare {
 		what = "got an empty folder; want a folder of saves, or --allow-empty at the first start of a job"
+	} else if s.root.Below = s.hubSnapshots(f); len(s.root.Below) > 0 {
+		what = "got a cache of the Hugging Face hub; want a snapshot in it: give one of " + strings.Join(s.root.Below, ", ")
 	} else if s.root.Below = s.below(f, false); len(s.root.Below) > 0 {
 		what = "got no checkpoint of its own, but saves in " + strings.Join(s.root.Below, ", ") + "; want a folder of saves, or a save: give one of them"
 	}

@@ -42,6 +42,32 @@ func (s *scan) unfinishedIn(name string, depth int) string {
 	return ""
 }
 
+// hubSnapshots names the snapshots in a cache of the Hugging Face hub, or of one repository in it.
+func (s *scan) hubSnapshots(f *folder) (names []string) {
+	repositories := []string{f.path}
+	for _, e := range f.entries {
+		if strings.HasPrefix(e.Name(), "models--") && e.IsDir() && len(repositories) < maxProbes {
+			repositories = append(repositories, f.join(e.Name()))
+		}
+	}
+	for _, at := range repositories {
+		repository, err := s.folder(at)
+		if err != nil || !repository.has("blobs") || !repository.has("snapshots") {
+			continue
+		}
+		snapshots, err := s.folder(repository.join("snapshots"))
+		if err != nil {
+			continue
+		}
+		for _, e := range snapshots.entries {
+			if e.IsDir() && len(names) < maxBelow {
+				names = append(names, snapshots.join(e.Name()))
+			}
+		}
+	}
+	return names
+}
+
 // Unfinished is a blob of the repository whose snapshot the folder is, of which the download was not finished; "" for
 // none.
 func (d *Dir) Unfinished() string {

@@ -5,6 +5,7 @@ package ckpt_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -63,5 +64,35 @@ func TestModelsOverSaves(t *testing.T) {
 	} {
 		r, _ := safe(t, f, ckpt.Options{})
 		require.NotContains(t, r.Why, "hold saves of a job", name)
+	}
+}
+
+// A cache of the hub keeps models in snapshots, which are named.
+func TestHub_SnapshotsOfACache(t *testing.T) {
+	const one, two = "models--org--name/snapshots/abc123/", "models--org--other/snapshots/def456/"
+	model := func(f fstest.MapFS, dir string) fstest.MapFS {
+		f[dir+"model.safetensors"], f[dir+"config.json"] = weightsOf("{}", "w"), document("{}")
+		f[dir[:strings.Index(dir, "/")]+"/blobs/0f0f"], f[dir[:strings.Index(dir, "/")]+"/refs/main"] = document("x"), document("abc123")
+		return f
+	}
+	all := model(model(fstest.MapFS{}, one), two)
+	for name, tc := range map[string]struct {
+		f    fstest.MapFS
+		want []string
+	}{
+		"a repository":     {below(model(fstest.MapFS{}, one), "models--org--name/"), []string{"snapshots/abc123"}},
+		"a cache":          {model(fstest.MapFS{}, two), []string{"models--org--other/snapshots/def456"}},
+		"a cache of two":   {all, []string{"models--org--name/snapshots/abc123", "models--org--other/snapshots/def456"}},
+		"no snapshot yet":  {fstest.MapFS{"blobs/0f0f": document("x"), "refs/main": document("abc")}, nil},
+		"snapshots, alone": {fstest.MapFS{"snapshots/abc/notes": document("x"), "refs/main": document("abc")}, nil},
+	} {
+		r, ok := safe(t, tc.f, ckpt.Options{})
+		require.False(t, ok, name)
+		root := ckpt.Read(t.Context(), tc.f, ckpt.Options{})
+		require.Equal(t, tc.want, root.Below, name)
+		for _, snapshot := range tc.want {
+			require.Contains(t, r.Why, snapshot, name)
+			require.Contains(t, root.Problems[0].What, "give one of "+tc.want[0], name)
+		}
 	}
 }
