@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -192,6 +193,8 @@ func (o *preflightOptions) readOne(ctx context.Context, dir string) (preflight.P
 func openFolder(dir string) (*ckpt.Dir, error) {
 	info, err := os.Stat(dir)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(dir, "://"):
+		return nil, errors.New("got an address of a store; want a local folder, as only local folders are read: mount the store, or copy the save")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errors.New("got no such file or directory; a mount that failed looks like that: mount it, or make the folder before the first start")
 	case err != nil:

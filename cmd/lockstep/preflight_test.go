@@ -3,8 +3,12 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,9 +31,26 @@ func megatronSave(t *testing.T) string {
 		sub := filepath.Join(dir, "iter_0001000", rank)
 		require.NoError(t, os.MkdirAll(sub, 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(sub, "model_optim_rng.pt"), file, 0o644))
+		file = withBias(t, file)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("1000"), 0o644))
 	return dir
+}
+
+// withBias is Megatron's file with another bias, as another rank has it.
+func withBias(t *testing.T, file []byte) []byte {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	r, err := z.Open("megatron/data/1")
+	require.NoError(t, err)
+	bias, err := io.ReadAll(r)
+	require.NoError(t, err)
+	other := append([]byte{bias[0] + 1}, bias[1:]...)
+	sum := func(data []byte) []byte {
+		return binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(data))
+	}
+	return bytes.ReplaceAll(bytes.ReplaceAll(file, bias, other), sum(bias), sum(other))
 }
 
 func runPreflight(args ...string) (status int, stdout, stderr string) {
@@ -88,6 +109,9 @@ func TestPreflightUsage(t *testing.T) {
 		"nothing":        {nil, "got no path; want one or more"},
 		"no such folder": {[]string{filepath.Join(dir, "nowhere")}, "a mount that failed looks like that"},
 		"no such folder, in spite of --allow-empty": {[]string{"--allow-empty", filepath.Join(dir, "nowhere")}, "no such file or directory"},
+		"a bucket of S3":            {[]string{"s3://bucket/run/checkpoint-400"}, "got an address of a store; want a local folder"},
+		"a bucket of Google":        {[]string{"gs://bucket/run"}, "mount the store, or copy the save"},
+		"a file of the hub":         {[]string{"hf://org/model"}, "only local folders are read"},
 		"a file":                    {[]string{filepath.Join(dir, "latest_checkpointed_iteration.txt")}, "got a file; want the folder that holds it"},
 		"a first start at an epoch": {[]string{"--allow-empty", "--epoch", "5", dir}, "check --allow-empty: got --epoch 5, too"},
 		"twice":                     {[]string{dir, dir}, "it is given twice"},
