@@ -128,6 +128,9 @@ func schedulerSteps(z *torch) (int64, bool) {
 
 func uncounted(*torch) (int64, bool) { return 0, false }
 
+// rngOfOne is where a job of one process keeps its states of random numbers.
+const rngOfOne = "rng_state.pth"
+
 // rng reads the states of random numbers: one file, or one of each process.
 func (h *hf) rng() {
 	var ranks []int64
@@ -144,11 +147,18 @@ func (h *hf) rng() {
 	}
 	slices.Sort(ranks)
 	if len(ranks) == 0 {
-		if h.world > 1 {
+		if h.world > 1 && (h.opt.WorldSize < 1 || !h.f.has(rngOfOne)) {
 			h.expectOf(nil)
 			return
 		}
-		h.single(model.DomainRNG, "rng_state.pth", true, uncounted)
+		h.single(model.DomainRNG, rngOfOne, true, uncounted)
+		if h.world > 1 {
+			name := h.f.join(rngOfOne)
+			h.doubt(h.domain(model.DomainRNG, rngOfOne, name), model.DomainTentative, Problem{
+				CheckShards, Suspect, name,
+				"got the random states of a job of one process; want those of each of " + quantity(h.world) + " ranks, which --world-size says: leave it out where one process wrote the save",
+			})
+		}
 		return
 	}
 	h.expectOf(ranks)
