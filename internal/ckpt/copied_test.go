@@ -141,7 +141,10 @@ func TestCopied_ZeROSaidByContent(t *testing.T) {
 	const s2 = "global_step200/bf16_zero_pp_rank_%d_mp_rank_00_optim_states.pt"
 	shard := func(r int) string { return fmt.Sprintf(s2, r) }
 	for _, stage := range []string{"deepspeed, ZeRO 1", "deepspeed, ZeRO 3"} {
-		whole := func(t *testing.T) fstest.MapFS { return memory(t, saves(t, stage, 100, 200)) }
+		whole := func(t *testing.T) fstest.MapFS {
+			t.Helper()
+			return memory(t, saves(t, stage, 100, 200))
+		}
 		changes(t, whole, ckpt.FormatDeepSpeed, 200, map[string]change{
 			stage + ", rank 0 over rank 1": {do: over(shard(0), shard(1)), epoch: 200, newest: at(100), text: "got the same content as global_step200/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"},
 			stage + ", rank 2 over rank 0": {do: over(shard(2), shard(0)), epoch: 200, newest: at(100), text: "each rank has a part of its own"},

@@ -72,7 +72,8 @@ func TestHub_SnapshotsOfACache(t *testing.T) {
 	const one, two = "models--org--name/snapshots/abc123/", "models--org--other/snapshots/def456/"
 	model := func(f fstest.MapFS, dir string) fstest.MapFS {
 		f[dir+"model.safetensors"], f[dir+"config.json"] = weightsOf("{}", "w"), document("{}")
-		f[dir[:strings.Index(dir, "/")]+"/blobs/0f0f"], f[dir[:strings.Index(dir, "/")]+"/refs/main"] = document("x"), document("abc123")
+		repository, _, _ := strings.Cut(dir, "/")
+		f[repository+"/blobs/0f0f"], f[repository+"/refs/main"] = document("x"), document("abc123")
 		return f
 	}
 	all := model(model(fstest.MapFS{}, one), two)

@@ -80,7 +80,7 @@ func TestMemoryThatIsUsedAgainIsNotSeen(t *testing.T) {
 				case all[0].Dump == nil:
 					assert.Equal(t, want[k], all[0].Err.Error())
 				default:
-					assert.True(t, want[k] == written(all), "file %d", k)
+					assert.Equal(t, want[k], written(all), "file %d", k)
 				}
 				Release(all)
 			}

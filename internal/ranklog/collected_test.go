@@ -19,6 +19,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
+// cell is a cell of CSV.
+func cell(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
+
 // object writes an object of JSON.
 func object(members map[string]any) string {
 	out, err := json.Marshal(members)
@@ -125,7 +128,7 @@ var exports = map[string]func(entries []entry, newest bool) string{
 	"Grafana, CSV": func(entries []entry, newest bool) string {
 		var all []string
 		for n, e := range entries {
-			all = append(all, fmt.Sprintf(`"%s",2026-11-16T10:00:00.%03dZ,"%s"`, strings.ReplaceAll(fmt.Sprintf(`{"pod":"job-%d"}`, e.rank), `"`, `""`), n, strings.ReplaceAll(e.line, `"`, `""`)))
+			all = append(all, fmt.Sprintf(`%s,2026-11-16T10:00:00.%03dZ,%s`, cell(fmt.Sprintf(`{"pod":"job-%d"}`, e.rank)), n, cell(e.line)))
 		}
 		if newest {
 			slices.Reverse(all)
@@ -135,7 +138,7 @@ var exports = map[string]func(entries []entry, newest bool) string{
 	"CloudWatch, CSV": func(entries []entry, newest bool) string {
 		var all []string
 		for n, e := range entries {
-			all = append(all, fmt.Sprintf(`2026-11-16 10:00:00.%03d,"%s"`, n, strings.ReplaceAll(e.line, `"`, `""`)))
+			all = append(all, fmt.Sprintf(`2026-11-16 10:00:00.%03d,%s`, n, cell(e.line)))
 		}
 		if newest {
 			slices.Reverse(all)

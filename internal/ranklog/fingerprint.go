@@ -17,12 +17,12 @@ func ofMismatch(s string) (st statement, ok bool) {
 		if !found {
 			break
 		}
-		print := rest
+		said := rest
 		if next := strings.Index(rest, ", but "); next >= 0 {
-			print = rest[:next]
+			said = rest[:next]
 		}
 		if rank := lastRank(by); rank >= 0 {
-			c := call{rank: rank, work: workOf(print)}
+			c := call{rank: rank, work: workOf(said)}
 			if len(st.calls) == 0 {
 				st.by = rank
 			}
@@ -30,7 +30,7 @@ func ofMismatch(s string) (st statement, ok bool) {
 				st.calls = append(st.calls, c)
 			}
 		}
-		s = rest[len(print):]
+		s = rest[len(said):]
 	}
 	return st, len(st.calls) > 1
 }

@@ -116,7 +116,7 @@ func TestJudge_BarriersThatNameNobody_AccuseNobody(t *testing.T) {
 		"a group of some ranks":   strings.ReplaceAll(one, "[rank0]", "[rank4]"),
 		"a folder of a rank":      one,
 		"a label of a task":       "4: " + strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(one, "[rank0]: ", ""), "\n"), "\n", "\n4: ") + "\n",
-		"a label with a rank":     strings.ReplaceAll("[pod/a/b] "+strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(one, "[rank0]: ", ""), "\n"), "\n", "\n[pod/a/b] ")+"\n[pod/a/b] [rank6]: x\n", "", ""),
+		"a label with a rank":     "[pod/a/b] " + strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(one, "[rank0]: ", ""), "\n"), "\n", "\n[pod/a/b] ") + "\n[pod/a/b] [rank6]: x\n",
 		"the program went on":     one + "[rank0]: step 41 loss 2.1\n[rank0]: step 42 loss 2.0\n",
 		"of an earlier life":      one + "api.py:882] [default] worker group FAILED. 3/3 attempts left; will restart worker group\n[rank0]: step 1\n",
 	} {

@@ -17,7 +17,7 @@ import (
 func atColumn(text string, columns int, prefix string, each, trimmed bool) string {
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		line, first := prefix+line, true
+		line := prefix + line
 		for {
 			n := min(len(line), columns)
 			piece := line[:n]
@@ -28,7 +28,7 @@ func atColumn(text string, columns int, prefix string, each, trimmed bool) strin
 			if line == "" {
 				break
 			}
-			if first = false; !first && each {
+			if each {
 				line = prefix + line
 			}
 		}
@@ -103,7 +103,7 @@ func TestJudge_WrappedMergedLog_IsReadByRank(t *testing.T) {
 			for r := range int64(6) {
 				s := inDefault(r)
 				if s.seq = 15227890; r == 3 {
-					b.WriteString(fmt.Sprintf(outOfMemory, 3, 3))
+					fmt.Fprintf(&b, outOfMemory, 3, 3)
 					continue
 				}
 				b.WriteString(versions[version](s))
