@@ -49,7 +49,7 @@ func lastAttempts(files []input) (out []input, left []leftOut) {
 const maxLeftOut = 16
 
 // noteLeftOut adds to what the logs came to which earlier attempts timed out. Without a time-out in
-// the last attempt it is said that it may go on.
+// the last attempt the answer says that it may go on.
 func (r logReader) noteLeftOut(ctx context.Context, left []leftOut, to *analysis) {
 	if len(to.logs) == 0 {
 		return

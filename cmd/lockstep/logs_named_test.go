@@ -46,7 +46,7 @@ func TestAnalyzeLogs_NameOfTheJob_IsThatOfTheRunOrTheFolder(t *testing.T) {
 	}
 }
 
-// Logs of two folders below the one that was given, of which one has copies of the other, have the name of the first.
+// Logs of two folders below the one that was given, of which one has copies of the other, are named by the first.
 func TestAnalyzeLogs_NameOfTheJob_IsNotThatOfASubfolder(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "train")
 	for r := range 4 {

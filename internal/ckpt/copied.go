@@ -15,12 +15,12 @@ import (
 )
 
 // Parts that ranks write differ. A file that was copied over that of another rank fits in form and step: the name that
-// torch.save writes into a file tells it, or that two files hold the same.
+// torch.save writes into a file shows it, or equal content of two files.
 
 var numberIn = regexp.MustCompile(`\d+`)
 
 // savedAs doubts a file that was saved under the name of another part: the same name with other numbers. A file that
-// was renamed otherwise, or saved through a stream, tells nothing, nor does one that is the whole save.
+// was renamed otherwise, was saved through a stream, or is the whole save, decides nothing.
 func (t *torch) savedAs() {
 	file := path.Base(t.name)
 	ext := path.Ext(file)

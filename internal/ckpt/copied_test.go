@@ -71,7 +71,7 @@ func swapped(a, b string) func(fstest.MapFS) {
 	return func(f fstest.MapFS) { f[a], f[b] = f[b], f[a] }
 }
 
-// A file of torch.save has the name under which it was saved in it, which tells one that was copied over another
+// A file of torch.save has the name under which it was saved in it, which shows a file that was copied over another
 // rank's.
 func TestCopied_NameWithin(t *testing.T) {
 	trainer := func(t *testing.T) fstest.MapFS {
@@ -136,7 +136,7 @@ func TestCopied_NameWithin(t *testing.T) {
 	})
 }
 
-// Of shards that were saved through a stream, the same content tells.
+// Of shards that were saved through a stream, equal content shows the copy.
 func TestCopied_ZeROSaidByContent(t *testing.T) {
 	const s2 = "global_step200/bf16_zero_pp_rank_%d_mp_rank_00_optim_states.pt"
 	shard := func(r int) string { return fmt.Sprintf(s2, r) }
@@ -318,7 +318,7 @@ func TestCopied_PartOfNanotron(t *testing.T) {
 	})
 }
 
-// A file that is a whole save is a part of nothing: who renames it has it still.
+// A file that is a whole save is a part of nothing: renamed, it is the same save.
 func TestCopied_SaveOfOneFile(t *testing.T) {
 	whole := func(name string) *fstest.MapFile {
 		return torchTensor(t, name, table{"global_step": 4, "epoch": 1, "pytorch-lightning_version": "2.5", "state_dict": table{"w": 1}, "optimizer_states": []any{1}, "lr_schedulers": []any{1}, "loops": table{"fit_loop": 1}}, varied(1))

@@ -38,7 +38,7 @@ func pathParts(path string) []string {
 
 // savedElsewhere doubts the metadata of DCP that was written for another save: its path leads through a folder of the
 // same name with another number. Of the folder of the save, that number must be its step: runs are copied, moved and
-// renamed, and what they have above their saves, or call them otherwise, tells nothing.
+// renamed, and what they have above their saves, or call them otherwise, decides nothing.
 func savedElsewhere(b *builder, commit int, f *folder, name string, saved []string) {
 	here := withinSave(b, f)
 	for n := len(here) - 1; n >= 0 && len(saved) > 0; n-- {

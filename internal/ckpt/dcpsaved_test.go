@@ -28,7 +28,7 @@ func savedAt(f fstest.MapFS, name, path string, object bool) {
 	f[name] = &fstest.MapFile{Data: []byte(text), ModTime: f[name].ModTime}
 }
 
-// The metadata of DCP names the folder that it was written to, which tells what was copied from another save.
+// The metadata of DCP names the folder that it was written to, which shows that it was copied from another save.
 func TestDCP_WrittenForAnotherSave(t *testing.T) {
 	trainer := func(t *testing.T) fstest.MapFS {
 		t.Helper()
@@ -144,7 +144,7 @@ func TestDCP_RenamedSave(t *testing.T) {
 	}
 }
 
-// A save that is called by no step tells nothing by its name: a run is copied to one of another number.
+// A save without a step in its name is not judged by its name: a run is copied to one of another number.
 func TestDCP_RunOfAnotherNumber(t *testing.T) {
 	for _, name := range []string{"run2", "job-17", "2025-11-29", "exp_4_b"} {
 		f := fstest.MapFS{}

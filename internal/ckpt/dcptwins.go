@@ -102,8 +102,8 @@ func judgeLikeDCP(b *builder, f *folder, like []dcpFile) {
 	}
 }
 
-// sameItems reports whether all items of two files that are compared are alike, and one at least that tells is not
-// filled with one value. Weights may begin as copies, as those of experts: where there are averages, those tell.
+// sameItems reports whether all items of two files that are compared are alike, and one at least that decides is not
+// filled with one value. Weights may begin as copies, as those of experts: where there are averages, those decide.
 func sameItems(b *builder, f *folder, x, y dcpFile) bool {
 	if len(x.items) != len(y.items) {
 		return false

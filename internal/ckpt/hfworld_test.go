@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 )
 
-// The Trainer writes the random states of one process under a name of its own, which tells a world size that is wrong.
+// The Trainer writes the random states of one process under a name of its own, which shows a wrong world size.
 func TestHF_WorldSizeOfOneProcess(t *testing.T) {
 	const one = "checkpoint-400/rng_state.pth"
 	for name, tc := range map[string]struct {

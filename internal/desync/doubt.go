@@ -76,7 +76,7 @@ func (w *world) timesLost() string {
 // manyDevices is how many devices do not fail at once: a published hang has two that did.
 const manyDevices = 3
 
-// manyLate says why the job may run where nothing tells when its states were taken and the devices
+// manyLate says why the job may run where nothing shows when its states were taken and the devices
 // of several ranks seem to be late: so look the states of a job that runs, which are not of one
 // instant, while devices fail alone or by twos.
 func (w *world) manyLate(found []root) string {

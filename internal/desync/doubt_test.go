@@ -57,7 +57,7 @@ func TestDoubt(t *testing.T) {
 	assert.Empty(t, rep.MayRun)
 }
 
-// Messages to one another are what a job that runs shows, too, where nothing tells when its states
+// Messages to one another are what a job that runs shows, too, where nothing shows when its states
 // were taken: a send may end before it is received. No job that runs enters collectives in two orders.
 func TestCircleWithoutTimes(t *testing.T) {
 	lost := desync.Doubt{TimesLost: "the times are lost"}

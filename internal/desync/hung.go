@@ -65,7 +65,7 @@ func (w *world) withoutRunning(found []root, all string) (kept []root) {
 	return slices.DeleteFunc(kept, func(r root) bool { return slices.Contains(momentary, r.class) && r.mismatch == nil })
 }
 
-// withoutPauses leaves out, where files tell for how long ranks have waited, what lasts no longer than
+// withoutPauses leaves out, where the times of files show how long ranks have waited, what lasts no longer than
 // the same did while the job ran.
 func (w *world) withoutPauses(found []root) []root {
 	d := &w.a.doubt

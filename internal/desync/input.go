@@ -33,7 +33,7 @@ type Doubt struct {
 	// Habit looks up how often the job looked as it does now while it ran: those that wait, the
 	// nearest first, wait for a rank. nil: its history is not known.
 	Habit func(rank int64, waiting []int64) Habit
-	// Waited is for how long ranks have waited at most, by the times of files; 0: nothing tells it.
+	// Waited is for how long ranks have waited at most, by the times of files; 0: unknown.
 	Waited time.Duration
 }
 

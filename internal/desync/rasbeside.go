@@ -111,7 +111,7 @@ func (a *Analyzer) AddBeside(rank int64, ahead bool) {
 	a.beside[rank] = b
 }
 
-// beforeUnlisted notes who is ahead of members that an answer does not list, and may wait for them.
+// beforeUnlisted notes the ranks that are ahead of members that an answer does not list, and may wait for them.
 func (w *world) beforeUnlisted(ahead map[int32]bool) {
 	for id, b := range w.a.beside {
 		if r, ok := w.index[id]; ok && b.ahead > 0 {
@@ -238,7 +238,7 @@ func onlyOf(found []countRoot, waiting [][]int32, top map[int32]bool) (kept []co
 	return kept, waits
 }
 
-// undecidedOf makes one root of ranks that are behind, of which nothing tells who waits for whom.
+// undecidedOf makes one root of ranks that are behind, where nothing shows which rank waits for which.
 func undecidedOf(found []countRoot, waiting [][]int32, candidates []int32) (kept []countRoot, waits [][]int32) {
 	first := -1
 	for i := range found {

@@ -129,7 +129,7 @@ func TestByWatchdog(t *testing.T) {
 }
 
 // What a watchdog wrote had stood for the timeout: it is told for certain, while of copies and of
-// what was asked for nothing tells that the job stood still. Call stacks do not decide that.
+// what was asked for nothing shows that the job stood still. Call stacks do not decide that.
 func TestWhatAWatchdogWroteStoodStill(t *testing.T) {
 	confidence := func(after time.Duration, stacks bool) (float64, bool) {
 		dumps := world(8, 0)

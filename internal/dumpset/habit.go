@@ -365,7 +365,7 @@ func (s *sweep) step(e edge) {
 	}
 }
 
-// pass counts time in which nobody begins or ends to be blocked.
+// pass counts time in which no rank begins or ends to be blocked.
 func (s *sweep) pass(d int64) {
 	i := -1
 	if s.count >= s.most {

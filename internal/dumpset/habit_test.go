@@ -248,7 +248,7 @@ func TestFewRepetitionsOfWhichAllAreAlike(t *testing.T) {
 	assert.Equal(t, []int64{0}, named, "nothing of this place is recorded")
 }
 
-// Where files tell how long ranks have waited, no longer than they did while the job ran is no hang;
+// Where the times of files show how long ranks have waited, no longer than they did while the job ran is no hang;
 // longer is one.
 func TestNoLongerThanBefore(t *testing.T) {
 	read := func(saves int, after time.Duration) *Hang {

@@ -150,7 +150,7 @@ func (r *run) dropLone(found [][]*item) [][]*item {
 	})
 }
 
-// byFiles finds of which incident dumps are that tell no time, by when their files were last changed:
+// byFiles finds the incident of each dump without times, by when their files were last changed:
 // before anybody called what an incident stopped in, they are of an earlier one. It returns those that
 // can be of the last.
 func (r *run) byFiles(untimed []*item, found [][]*item) (rest []*item) {

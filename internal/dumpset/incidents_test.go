@@ -87,7 +87,7 @@ func TestTimesOfFilesTellIncidentsApart(t *testing.T) {
 	})
 }
 
-// A dump without operations tells no time, but its file does: what was last changed before the others
+// A dump without operations has no time, but its file does: what was last changed before the others
 // called what they wait in is of before. Where files have lost their times it is not known.
 func TestADumpWithoutOperationsThatIsOlderThanTheHang(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1758580155+s, 0) }

@@ -172,7 +172,7 @@ func (it *item) keep(d *flightrecorder.Dump) {
 	it.light = lightOf(&s, it.path)
 }
 
-// lightOf is what of a state tells it from others.
+// lightOf returns the part of a state that distinguishes it from others.
 func lightOf(s *model.RankState, path string) *model.RankState {
 	light := model.RankState{Rank: s.Rank, Name: path, LastEnqueue: s.LastEnqueue, LibVersion: s.LibVersion, Partial: s.Partial, OnlyActive: s.OnlyActive}
 	light.Comms = make([]model.CommState, 0, len(s.Comms))

@@ -259,7 +259,7 @@ func cutBehindText(text string) io.Reader {
 	return io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF))
 }
 
-// A log that is cut accuses nobody by what it lacks.
+// A log that is cut accuses no rank by what it lacks.
 func TestJudge_LogThatIsCut_IsNoSilence(t *testing.T) {
 	for name, text := range map[string]string{
 		"silent": "step 40 loss 2.1\n", "an error": "step 40\nTraceback (most recent call last):\nValueError: bad sample\n", "nothing": "",

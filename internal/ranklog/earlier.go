@@ -20,7 +20,7 @@ type pastWait struct {
 const maxRestarts = 1 << 12
 
 // parted parts the waits of earlier lives by life: in one log by where lives begin and by their times, in
-// several by times alone, where all have one. ok is false where neither tells.
+// several by times alone, where all have one. ok is false where neither decides.
 func (v *lives) parted(s *Set) (out [][]pastWait, ok bool) {
 	all := slices.Clone(v.all)
 	stamped := !slices.ContainsFunc(all, func(w pastWait) bool { return w.stamp == 0 })

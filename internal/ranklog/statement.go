@@ -137,7 +137,7 @@ func (s *Set) takeStatements(world int64) (rest []string) {
 	return rest
 }
 
-// statementKind tells statements on barriers from comparisons of operations.
+// statementKind separates statements on barriers from comparisons of operations.
 type statementKind bool
 
 const (
@@ -154,7 +154,7 @@ type numbering struct {
 	all  bool  // the group has all ranks
 }
 
-// sureOf tells how far the numbers in statements are those of the job. The ranks of a group are in order, so that
+// sureOf reports how far the numbers in statements are those of the job. The ranks of a group are in order, so that
 // where number n is rank n of the job, those in front of it are, too; so is the last rank of the job.
 func (s *Set) sureOf(world int64) map[statementKind]*numbering {
 	out := map[statementKind]*numbering{ofABarrier: {upTo: -1}, ofOperation: {upTo: -1}}

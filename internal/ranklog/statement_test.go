@@ -107,7 +107,7 @@ func TestJudge_RankThatMissedABarrierAndEnded_HasItsError(t *testing.T) {
 	assert.Contains(t, f.Evidence, "out of memory")
 }
 
-// Where a barrier failed for another reason nobody is named.
+// Where a barrier failed for another reason no rank is named.
 func TestJudge_BarriersThatNameNobody_AccuseNobody(t *testing.T) {
 	one := fmt.Sprintf(barrierOf0, "[Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30000 ms")
 	for name, text := range map[string]string{
