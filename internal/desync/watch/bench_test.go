@@ -13,7 +13,13 @@ import (
 // BenchmarkTick is one look at a job that hangs, of which all ranks but one wait in eight
 // communicators: a thousand ranks to each.
 func BenchmarkTick(b *testing.B) {
-	for _, ranks := range []int{1024, 16_384} {
+	benchTick(b, benchState, 1, 1024, 16_384)
+}
+
+// benchTick looks at jobs of so many ranks with these states.
+func benchTick(b *testing.B, state func(rank int64, members []int64, now time.Time) *model.RankState, findings int64, sizes ...int) {
+	b.Helper()
+	for _, ranks := range sizes {
 		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
 			w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
 			members := make([]int64, ranks)
@@ -23,7 +29,7 @@ func BenchmarkTick(b *testing.B) {
 			feed := func() {
 				now = now.Add(2 * time.Second)
 				for i := range ranks {
-					w.AddState(benchState(int64(i), members, now), now)
+					w.AddState(state(int64(i), members, now), now)
 				}
 			}
 			feed()
@@ -35,8 +41,8 @@ func BenchmarkTick(b *testing.B) {
 				b.StartTimer()
 				w.Tick(now)
 			}
-			if w.Stats().Told != 1 {
-				b.Fatalf("told %d findings; want 1", w.Stats().Told)
+			if got := w.Stats().Told; got != findings {
+				b.Fatalf("report findings: got %d; want %d", got, findings)
 			}
 		})
 	}
@@ -73,33 +79,7 @@ func benchState(rank int64, members []int64, now time.Time) *model.RankState {
 // BenchmarkTick_HalfFrozen is one look at a job of which every second rank is frozen before it enters
 // what the others wait in.
 func BenchmarkTick_HalfFrozen(b *testing.B) {
-	for _, ranks := range []int{1000, 10_000} {
-		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
-			w, now := New(NewDefaultConfig()), time.Unix(1_760_000_000, 0)
-			members := make([]int64, ranks)
-			for i := range members {
-				members[i] = int64(i)
-			}
-			feed := func() {
-				now = now.Add(2 * time.Second)
-				for i := range ranks {
-					w.AddState(halfFrozen(int64(i), members, now), now)
-				}
-			}
-			feed()
-			now = now.Add(10 * time.Minute)
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				feed()
-				b.StartTimer()
-				w.Tick(now)
-			}
-			if w.Stats().Told != maxEpisodes {
-				b.Fatalf("reported %d findings; want %d", w.Stats().Told, maxEpisodes)
-			}
-		})
-	}
+	benchTick(b, halfFrozen, maxEpisodes, 1000, 10_000)
 }
 
 func halfFrozen(rank int64, members []int64, now time.Time) *model.RankState {
