@@ -32,6 +32,21 @@ func (r SpanRef) String() string {
 	return string(b[:])
 }
 
+// ParseSpanRef reads what [SpanRef.String] returns, and reports whether the text is one.
+func ParseSpanRef(text string) (r SpanRef, ok bool) {
+	trace, span, found := strings.Cut(text, "-")
+	ok = found && decodeID(r.Trace[:], trace) && decodeID(r.Span[:], span)
+	return r, ok
+}
+
+func decodeID(to []byte, s string) bool {
+	if len(s) != hex.EncodedLen(len(to)) {
+		return false
+	}
+	_, err := hex.Decode(to, []byte(s))
+	return err == nil
+}
+
 // RootRank stands for the whole job where a span id needs a rank: the root of a
 // step belongs to no rank.
 const RootRank int64 = -1

@@ -3,9 +3,6 @@
 package otelmap
 
 import (
-	"encoding/hex"
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -162,15 +159,5 @@ func parseRef(v pcommon.Value) (ref model.SpanRef, ok bool) {
 	if v.Type() != pcommon.ValueTypeStr {
 		return ref, false
 	}
-	trace, span, found := strings.Cut(v.Str(), "-")
-	ok = found && decodeID(ref.Trace[:], trace) && decodeID(ref.Span[:], span)
-	return ref, ok
-}
-
-func decodeID(to []byte, s string) bool {
-	if len(s) != hex.EncodedLen(len(to)) {
-		return false
-	}
-	_, err := hex.Decode(to, []byte(s))
-	return err == nil
+	return model.ParseSpanRef(v.Str())
 }

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package finding
+
+import (
+	"cmp"
+	"container/list"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Place is what a finding is about. At most one finding is open at a place.
+type Place struct {
+	Job         string `json:"job,omitempty"`
+	Incarnation string `json:"incarnation,omitempty"`
+	// Name is the coarse place inside of the job, or a clock or host outside of any job.
+	Name string `json:"name"`
+}
+
+// ID returns the id of a finding of a kind that began at a place with an observation: a step, a save,
+// a time that the data carry, or a hash of what was observed.
+func (p Place) ID(kind string, first int64) string {
+	return model.FindingID(cmp.Or(p.Incarnation, p.Job), kind, p.Name, first)
+}
+
+// Config bounds a book, and says when two findings are equal.
+type Config struct {
+	// MaxOpen bounds the findings that are open, MaxOpenOfJob those of one job (0: no other limit).
+	MaxOpen, MaxOpenOfJob int
+	// MaxBytes bounds, by estimate, the bytes of the findings that are open; 0 means [DefaultBytes].
+	MaxBytes int
+	// Same reports whether a finding that is open need not be revised for what was found now. Nil:
+	// every finding is revised each time that it is found.
+	Same func(open, found *model.Finding) bool
+}
+
+// DefaultBytes holds 1,024 findings that list 64 ranks and have 12 KiB of evidence each.
+const DefaultBytes = 16 << 20
+
+// Stats count what a book has done.
+type Stats struct {
+	Opened, Revised, Closed int64
+	// Reopened counts findings that were found again after they had been closed or dropped. They
+	// are among the opened ones.
+	Reopened int64
+	// Withheld counts findings for which there was no room, each once for as long as it is found.
+	Withheld int64
+	// Dropped counts open findings that were given up without being closed.
+	Dropped int64
+	// Restored counts findings that were open before a restart.
+	Restored int64
+}
+
+// Episode is one finding that is open. D is what the engine keeps beside it; it does not survive a
+// restart.
+type Episode[D any] struct {
+	Place   Place
+	Finding model.Finding // as last reported
+	// Opened is when the book opened it, Confirmed when it was last found, and Revised when it last
+	// changed, all by the clock of the book's user.
+	Opened, Confirmed, Revised time.Time
+	// Missed counts, in a row, how often the engine did not find it; the engine sets it.
+	Missed int
+	// Restored: it was open before a restart, and has not been found since.
+	Restored bool
+	Data     D
+
+	bytes int
+	at    *list.Element // in the book's order
+	of    *list.Element // in its job's order
+}
+
+// Book keeps the open findings of one engine, and the ids of those that it has closed. It is not
+// safe for concurrent use.
+type Book[D any] struct {
+	cfg      Config
+	open     map[Place]*Episode[D]
+	order    list.List // of *Episode[D], in the order of opening
+	jobs     map[jobKey]*list.List
+	bytes    int
+	past     *past
+	withheld *withheld
+	changed  []model.Finding
+	edits    int64 // changes of what a snapshot holds
+	stats    Stats
+}
+
+type jobKey struct{ job, incarnation string }
+
+// New returns an empty book.
+func New[D any](cfg Config) *Book[D] {
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = DefaultBytes
+	}
+	return &Book[D]{
+		cfg: cfg, open: map[Place]*Episode[D]{}, jobs: map[jobKey]*list.List{}, past: newPast(), withheld: newWithheld(),
+	}
+}
+
+// Stats returns the counters.
+func (b *Book[D]) Stats() Stats { return b.stats }
+
+// Len returns how many findings are open.
+func (b *Book[D]) Len() int { return len(b.open) }
+
+// Bytes estimates what the open findings take.
+func (b *Book[D]) Bytes() int { return b.bytes }
+
+// At returns the finding that is open at a place; nil for none.
+func (b *Book[D]) At(p Place) *Episode[D] { return b.open[p] }
+
+// Episodes returns the open findings in the order of opening.
+func (b *Book[D]) Episodes() []*Episode[D] { return episodes[D](&b.order) }
+
+// OfJob returns the open findings of one life of a job in the order of opening.
+func (b *Book[D]) OfJob(job, incarnation string) []*Episode[D] {
+	return episodes[D](b.jobs[jobKey{job, incarnation}])
+}
+
+func episodes[D any](l *list.List) []*Episode[D] {
+	if l == nil || l.Len() == 0 {
+		return nil
+	}
+	all := make([]*Episode[D], 0, l.Len())
+	for at := l.Front(); at != nil; at = at.Next() {
+		all = append(all, at.Value.(*Episode[D]))
+	}
+	return all
+}
+
+// Found opens a finding at a place, or revises the one that is open there where the two are not the
+// same. first is the observation with which the finding begins; it counts only where it is opened.
+// Found returns nil where there is no room for another finding.
+func (b *Book[D]) Found(p Place, first int64, f *model.Finding, now time.Time) *Episode[D] {
+	e := b.open[p]
+	if e == nil {
+		return b.Open(p, first, f, now)
+	}
+	b.Confirm(e, now)
+	if b.cfg.Same == nil || !b.cfg.Same(&e.Finding, f) {
+		b.Revise(e, f, now)
+		return e
+	}
+	e.Finding.Time = max(e.Finding.Time, f.Time)
+	return e
+}
+
+// Open opens a finding at a place where none is open. It returns nil where there is no room.
+func (b *Book[D]) Open(p Place, first int64, f *model.Finding, now time.Time) *Episode[D] {
+	e := &Episode[D]{Place: p, Finding: *f, Opened: now, Confirmed: now, Revised: now}
+	e.Finding.ID = p.ID(f.Kind, first)
+	if !b.fits(e) {
+		if b.withheld.add(p) {
+			b.stats.Withheld++
+		}
+		return nil
+	}
+	e.Finding.Revision, e.Finding.Status = 1, model.StatusOpen
+	if last, known := b.past.take(e.Finding.ID); known {
+		e.Finding.Revision, e.Finding.Status = last+1, model.StatusUpdated
+		b.stats.Reopened++
+	}
+	b.stats.Opened++
+	b.enter(e)
+	b.report(e)
+	return e
+}
+
+func (b *Book[D]) fits(e *Episode[D]) bool {
+	if len(b.open) >= b.cfg.MaxOpen || b.bytes+e.Finding.Bytes() > b.cfg.MaxBytes {
+		return false
+	}
+	of := b.jobs[jobKey{e.Place.Job, e.Place.Incarnation}]
+	return b.cfg.MaxOpenOfJob == 0 || of == nil || of.Len() < b.cfg.MaxOpenOfJob
+}
+
+func (b *Book[D]) enter(e *Episode[D]) {
+	k := jobKey{e.Place.Job, e.Place.Incarnation}
+	if b.jobs[k] == nil {
+		b.jobs[k] = list.New()
+	}
+	b.open[e.Place] = e
+	e.at, e.of = b.order.PushBack(e), b.jobs[k].PushBack(e)
+	b.weigh(e)
+}
+
+func (b *Book[D]) weigh(e *Episode[D]) {
+	bytes := e.Finding.Bytes()
+	b.bytes += bytes - e.bytes
+	e.bytes = bytes
+}
+
+func (b *Book[D]) report(e *Episode[D]) {
+	b.edits++
+	b.changed = append(b.changed, e.Finding)
+}
+
+// Confirm notes that an open finding was found again.
+func (b *Book[D]) Confirm(e *Episode[D], now time.Time) {
+	e.Confirmed, e.Missed, e.Restored = now, 0, false
+}
+
+// Revise replaces what is known of an open finding. Its id and start stay.
+func (b *Book[D]) Revise(e *Episode[D], f *model.Finding, now time.Time) {
+	b.Refresh(e, f)
+	e.Finding.Status = model.StatusUpdated
+	e.Finding.Revision++
+	e.Revised = now
+	b.stats.Revised++
+	b.report(e)
+}
+
+// Refresh replaces what is known of an open finding without a new revision: the next repetition
+// carries it. Its id and start stay.
+func (b *Book[D]) Refresh(e *Episode[D], f *model.Finding) {
+	was := &e.Finding
+	next := *f
+	next.ID, next.Start, next.Revision, next.Status = was.ID, was.Start, was.Revision, was.Status
+	e.Finding = next
+	b.weigh(e)
+}
+
+// End closes the open findings that have ended, in the order of opening.
+func (b *Book[D]) End(now time.Time, ended func(*Episode[D]) bool) {
+	for _, e := range b.Episodes() {
+		if ended(e) {
+			b.Close(e, now.UnixNano())
+		}
+	}
+}
+
+// Close closes an open finding. at is when it ended, in Unix ns.
+func (b *Book[D]) Close(e *Episode[D], at int64) {
+	b.leave(e)
+	e.Finding.Status = model.StatusClosed
+	e.Finding.Revision++
+	e.Finding.Time = max(e.Finding.Start, at)
+	b.past.add(e.Finding.ID, e.Finding.Revision)
+	b.stats.Closed++
+	b.report(e)
+}
+
+// Drop gives up an open finding to make room. It does not report the finding as closed: it may still
+// be wrong. Where it is found again it goes on under its id.
+func (b *Book[D]) Drop(e *Episode[D]) {
+	b.leave(e)
+	b.past.add(e.Finding.ID, e.Finding.Revision)
+	b.edits++
+	b.stats.Dropped++
+}
+
+func (b *Book[D]) leave(e *Episode[D]) {
+	k := jobKey{e.Place.Job, e.Place.Incarnation}
+	delete(b.open, e.Place)
+	b.order.Remove(e.at)
+	if b.jobs[k].Remove(e.of); b.jobs[k].Len() == 0 {
+		delete(b.jobs, k)
+	}
+	b.bytes -= e.bytes
+}
+
+// Take returns the findings that were opened, revised or closed since the last call, in that order.
+// It ends a look: what was withheld and is not found until the next call counts anew.
+func (b *Book[D]) Take() []model.Finding {
+	out := b.changed
+	b.changed = nil
+	b.withheld.look()
+	return out
+}
+
+// Standing returns the open findings in the order of opening, as they are known now.
+func (b *Book[D]) Standing() []model.Finding {
+	all := make([]model.Finding, 0, len(b.open))
+	for at := b.order.Front(); at != nil; at = at.Next() {
+		all = append(all, at.Value.(*Episode[D]).Finding)
+	}
+	return all
+}

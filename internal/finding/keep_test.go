@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package finding
+
+import (
+	"math"
+	"math/rand"
+	"reflect"
+	"testing"
+	"testing/quick"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+func TestSnapshot_Restored_EachOpenUnderItsID(t *testing.T) {
+	b := newBook(8)
+	for n := range 3 {
+		b.Found(place(n), int64(n), found("mixed"), at(0))
+	}
+	b.Found(place(1), 1, found("partial"), at(1))
+	b.Close(b.At(place(0)), 7)
+	before := b.Standing()
+	data, err := b.Snapshot()
+	require.NoError(t, err)
+
+	again := newBook(8)
+	require.NoError(t, again.Restore(data, at(2)))
+	assert.Equal(t, before, again.Standing())
+	assert.Empty(t, again.Take(), "a restart changes no finding")
+	assert.True(t, again.At(place(1)).Restored)
+	again.Found(place(1), 9, found("partial"), at(3))
+	assert.False(t, again.At(place(1)).Restored)
+	assert.Empty(t, again.Take(), "nothing is new")
+	again.Found(place(0), 0, found("mixed"), at(3))
+	assert.Equal(t, []string{"mixed 3 updated"}, heads(again.Take()), "what was closed before is remembered")
+	twice, err := again.Snapshot()
+	require.NoError(t, err)
+	assert.NotEqual(t, data, twice)
+}
+
+func TestSnapshot_EveryFieldOfAFinding_Survives(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1)) //nolint:gosec // a test
+	for range 50 {
+		var f model.Finding
+		v := reflect.ValueOf(&f).Elem()
+		for i := range v.NumField() {
+			any, ok := quick.Value(v.Field(i).Type(), rnd)
+			require.True(t, ok, v.Type().Field(i).Name)
+			v.Field(i).Set(any)
+			if o, isFloat := v.Field(i).Interface().(model.Optional[float64]); isFloat && !o.OK {
+				v.Field(i).SetZero()
+			}
+			if o, isInt := v.Field(i).Interface().(model.Optional[int64]); isInt && !o.OK {
+				v.Field(i).SetZero()
+			}
+			if v.Field(i).Kind() == reflect.Slice && v.Field(i).Len() == 0 {
+				v.Field(i).SetZero()
+			}
+			if v.Field(i).Kind() == reflect.String {
+				v.Field(i).SetString(texts[rnd.Intn(len(texts))])
+			}
+		}
+		k := keep(&f)
+		assert.Equal(t, f, k.finding())
+	}
+}
+
+var texts = []string{"", "a", "ü\n\"", "rank 3 of 8"}
+
+func TestSnapshot_NumbersThatJSONCannotHold_CostOnlyThemselves(t *testing.T) {
+	b := newBook(8)
+	f := found("mixed")
+	f.CostSeconds, f.CostShare, f.Confidence = model.Some(math.NaN()), model.Some(0.5), math.Inf(1)
+	b.Found(here, 1, f, at(0))
+	data, err := b.Snapshot()
+	require.NoError(t, err)
+	again := newBook(8)
+	require.NoError(t, again.Restore(data, at(1)))
+	got := again.At(here).Finding
+	assert.Equal(t, []any{false, model.Some(0.5), 0.0}, []any{got.CostSeconds.OK, got.CostShare, got.Confidence})
+}
+
+func TestRestore_LessRoomThanBefore_KnowsTheRestAgain(t *testing.T) {
+	b := newBook(3)
+	for n := range 3 {
+		b.Found(place(n), 1, found("mixed"), at(0))
+	}
+	data, err := b.Snapshot()
+	require.NoError(t, err)
+	again := newBook(2)
+	require.NoError(t, again.Restore(data, at(1)))
+	assert.Equal(t, 2, again.Len())
+	again.Close(again.At(place(0)), 5)
+	again.Take()
+	again.Found(place(2), 1, found("mixed"), at(2))
+	assert.Equal(t, []string{"mixed 2 updated"}, heads(again.Take()))
+}
+
+func TestRestore_Unsound_TakesNothing(t *testing.T) {
+	for name, data := range map[string]string{
+		"no JSON":      `{`,
+		"no version":   `{}`,
+		"newer":        `{"version":2}`,
+		"no id":        `{"version":1,"open":[{"place":{"name":"x"},"finding":{"kind":"k","revision":1,"status":"open"}}]}`,
+		"no kind":      `{"version":1,"open":[{"place":{"name":"x"},"finding":{"id":"i","revision":1,"status":"open"}}]}`,
+		"no revision":  `{"version":1,"open":[{"place":{"name":"x"},"finding":{"id":"i","kind":"k","status":"open"}}]}`,
+		"closed":       `{"version":1,"open":[{"place":{"name":"x"},"finding":{"id":"i","kind":"k","revision":1,"status":"closed"}}]}`,
+		"ended no id":  `{"version":1,"ended":[{"revision":1}]}`,
+		"ended no rev": `{"version":1,"ended":[{"id":"i"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(8)
+			require.ErrorContains(t, b.Restore([]byte(data), at(0)), "read findings: ")
+			assert.Zero(t, b.Len())
+			assert.Zero(t, b.past.order.Len())
+		})
+	}
+}
+
+func FuzzRestore(f *testing.F) {
+	b := newBook(8)
+	b.Found(here, 1, found("mixed"), at(0))
+	b.Close(b.At(here), 7)
+	b.Found(place(4), 1, found("partial"), at(0))
+	data, err := b.Snapshot()
+	require.NoError(f, err)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := newBook(4)
+		if b.Restore(data, at(0)) != nil {
+			return
+		}
+		open := b.Len()
+		assert.LessOrEqual(t, open, 4)
+		first, err := b.Snapshot()
+		require.NoError(t, err)
+		again := newBook(4)
+		require.NoError(t, again.Restore(first, at(1)))
+		second, err := again.Snapshot()
+		require.NoError(t, err)
+		assert.Equal(t, string(first), string(second))
+		b.End(at(2), func(*Episode[int]) bool { return true })
+		assert.Len(t, b.Take(), open)
+	})
+}
