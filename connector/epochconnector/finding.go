@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // actions are what an operator would do next.
@@ -50,22 +50,22 @@ func (h *hub) finding(e *watch.Episode, frontier model.Optional[int64], now time
 		f.Severity = model.SeverityWarn
 	}
 	setStatus(&f, e.Revision, e.Ended)
-	f.Evidence = evidence(e, frontier)
+	f.Evidence = checkpointEvidence(e, frontier)
 	return f
 }
 
-func evidence(e *watch.Episode, frontier model.Optional[int64]) string {
+func checkpointEvidence(e *watch.Episode, frontier model.Optional[int64]) string {
 	j := &e.Judgement
-	ev := otelmap.EpochEvidence{Save: e.Save, Generation: e.Generation, Domains: j.Domains, MissingCount: j.MissingCount}
+	ev := evidence.Checkpoint{Save: e.Save, Generation: e.Generation, Domains: j.Domains, MissingCount: j.MissingCount}
 	for _, h := range j.Held {
-		held := otelmap.EpochHeld{Epoch: h.Epoch, Domains: h.Count}
+		held := evidence.CheckpointHeld{Epoch: h.Epoch, Domains: h.Count}
 		if len(h.Domains) > 0 {
 			held.First = domainText(h.Domains[0])
 		}
 		ev.Held = append(ev.Held, held)
 	}
 	for _, d := range j.Missing {
-		ev.Missing = append(ev.Missing, otelmap.EpochMissing{Domain: domainText(d.Domain), State: stateText(d)})
+		ev.Missing = append(ev.Missing, evidence.CheckpointMissing{Domain: domainText(d.Domain), State: stateText(d)})
 	}
 	if frontier.OK {
 		ev.Frontier = &frontier.V

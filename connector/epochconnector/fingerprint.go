@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 )
 
@@ -99,12 +99,12 @@ func replicaFinding(e *replica.Episode, now time.Time) model.Finding {
 
 func replicaEvidence(e *replica.Episode) string {
 	j := &e.Judgement
-	ev := otelmap.ReplicaEvidence{
+	ev := evidence.Replica{
 		Group: e.Group, Step: j.Step, Start: j.Start, Total: j.Total, Hashes: j.HeldCount, Told: j.Told, Replicas: j.Replicas,
 		Decided: j.Decided, Slices: j.Slices, Hosts: j.Hosts, GPUs: j.HWIDs,
 	}
 	for _, h := range j.Held {
-		ev.Held = append(ev.Held, otelmap.ResumeHeld{Value: fmt.Sprintf("%016x", h.Hash), Count: h.Count, Ranks: h.Ranks})
+		ev.Held = append(ev.Held, evidence.ValueHeld{Value: fmt.Sprintf("%016x", h.Hash), Count: h.Count, Ranks: h.Ranks})
 	}
 	return encoded(ev)
 }

@@ -8,7 +8,7 @@ import (
 
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // fleetAction is what an operator would do next.
@@ -46,11 +46,11 @@ func fleetFinding(e *fleet.Episode, now time.Time) model.Finding {
 
 func fleetEvidence(e *fleet.Episode) string {
 	j := &e.Judgement
-	ev := otelmap.FleetEvidence{
+	ev := evidence.Fleet{
 		Domain: string(e.Domain), Model: j.Model, Ranks: j.Ranks, Known: j.Known, Hosts: j.MinorityHosts, Covers: e.Covers,
 	}
 	for _, h := range j.Held {
-		ev.Held = append(ev.Held, otelmap.FleetHeld{Versions: h.Versions, Nodes: h.Nodes, Ranks: h.Ranks, First: h.First})
+		ev.Held = append(ev.Held, evidence.FleetHeld{Versions: h.Versions, Nodes: h.Nodes, Ranks: h.Ranks, First: h.First})
 	}
 	return encoded(ev)
 }

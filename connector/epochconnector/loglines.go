@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -140,7 +140,7 @@ func lineFinding(e *logline.Episode, now time.Time) model.Finding {
 }
 
 func lineEvidence(e *logline.Episode) string {
-	ev := otelmap.LogLineEvidence{Pattern: string(e.Pattern), Line: e.Text, Lines: e.Count, Hosts: e.Hosts, Ranks: e.Ranks, More: e.More}
+	ev := evidence.LogLine{Pattern: string(e.Pattern), Line: e.Text, Lines: e.Count, Hosts: e.Hosts, Ranks: e.Ranks, More: e.More}
 	if e.Time > 0 {
 		ev.Time = time.Unix(0, e.Time).UTC().Format(time.RFC3339Nano)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 )
 
@@ -79,12 +79,12 @@ func resumeFinding(e *resume.Episode, now time.Time) model.Finding {
 }
 
 func resumeEvidence(j *resume.Judgement) string {
-	ev := otelmap.ResumeEvidence{FieldsCount: j.FieldsCount, Ranks: j.Ranks, Of: j.Of, Apart: j.Apart, Hosts: j.Hosts}
+	ev := evidence.Resume{FieldsCount: j.FieldsCount, Ranks: j.Ranks, Of: j.Of, Apart: j.Apart, Hosts: j.Hosts}
 	for i := range j.Fields {
 		from := &j.Fields[i]
-		to := otelmap.ResumeField{Name: from.Name, Replica: from.Replica, Values: from.HeldCount, Told: from.Told, Decided: from.Decided}
+		to := evidence.ResumeField{Name: from.Name, Replica: from.Replica, Values: from.HeldCount, Told: from.Told, Decided: from.Decided}
 		for _, h := range from.Held {
-			to.Held = append(to.Held, otelmap.ResumeHeld{Value: h.Value, Count: h.Count, Ranks: h.Ranks})
+			to.Held = append(to.Held, evidence.ValueHeld{Value: h.Value, Count: h.Count, Ranks: h.Ranks})
 		}
 		ev.Fields = append(ev.Fields, to)
 	}

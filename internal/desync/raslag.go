@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // none32 stands for no group.
@@ -322,7 +323,7 @@ func countAction(f *model.Finding) string {
 
 // countEvidence adds to the numbers who is meant, by process, and what each has launched.
 func (w *world) countEvidence(r *countRoot, by *reach) string {
-	e := evidence{World: w.a.job.WorldSize.Or(0), Victims: len(by.all), Notes: r.notes, Launched: strings.Join(r.launched, "; ")}
+	e := evidence.Hang{World: w.a.job.WorldSize.Or(0), Victims: len(by.all), Notes: r.notes, Launched: strings.Join(r.launched, "; ")}
 	for _, x := range w.ranks {
 		if len(x.votes) > 0 {
 			e.Ranks++
@@ -338,7 +339,7 @@ func (w *world) countEvidence(r *countRoot, by *reach) string {
 	if !w.a.job.Unnumbered && len(r.ranks)+len(r.candidates) > maxProcesses {
 		e.Processes = nil
 	}
-	return e.text()
+	return hangText(&e)
 }
 
 // maxProcesses bounds the processes that a finding of counts names.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -176,34 +177,8 @@ func (v *view) stackOf(o *op) string {
 	return v.stacks[o.stack-1]
 }
 
-// evidence is the numbers that decided, as JSON.
-type evidence struct {
-	Ranks    int      `json:"ranks_seen"`
-	World    int64    `json:"world_size,omitempty"`
-	Absent   int      `json:"ranks_absent,omitempty"`
-	Members  int      `json:"members,omitempty"`
-	Joined   int      `json:"members_in_it,omitempty"`
-	Done     int      `json:"members_through,omitempty"`
-	Missing  int      `json:"members_not_come,omitempty"`
-	Unknown  int      `json:"members_unknown,omitempty"`
-	Idle     int      `json:"members_not_started,omitempty"`
-	Inferred bool     `json:"members_inferred,omitempty"`
-	Lag      int64    `json:"behind_operations,omitempty"`
-	Want     string   `json:"most_called,omitempty"`
-	Got      string   `json:"called,omitempty"`
-	Sent     int64    `json:"elements_sent,omitempty"`
-	Received int64    `json:"elements_received,omitempty"`
-	Victims  int      `json:"ranks_waiting"`
-	Witness  string   `json:"witness,omitempty"`
-	Order    []string `json:"order,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
-	// Of counts of launches: who is meant, and how many have launched how much.
-	Processes []string `json:"processes,omitempty"`
-	Launched  string   `json:"launched,omitempty"`
-}
-
 func (w *world) evidence(r *root, by *reach) string {
-	e := evidence{World: w.a.job.WorldSize.Or(0), Lag: r.lag, Sent: r.in, Received: r.out, Victims: len(by.all), Notes: r.notes}
+	e := evidence.Hang{World: w.a.job.WorldSize.Or(0), Lag: r.lag, Sent: r.in, Received: r.out, Victims: len(by.all), Notes: r.notes}
 	for _, x := range w.ranks {
 		if x.view != nil {
 			e.Ranks++
@@ -232,10 +207,10 @@ func (w *world) evidence(r *root, by *reach) string {
 	default:
 		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from its being there")
 	}
-	return e.text()
+	return hangText(&e)
 }
 
-func (e *evidence) text() string {
+func hangText(e *evidence.Hang) string {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return "{}" // strings and numbers always encode

@@ -8,34 +8,8 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// EpochEvidence is what decided a finding of kind epoch, as JSON.
-type EpochEvidence struct {
-	Save       int64       `json:"save"`
-	Generation string      `json:"generation,omitempty"`
-	Held       []EpochHeld `json:"held,omitempty"`
-	Domains    int         `json:"domains"`
-	// Missing are domains that do not confirm, at most as many as a finding lists; MissingCount is
-	// how many there are.
-	Missing      []EpochMissing `json:"missing,omitempty"`
-	MissingCount int            `json:"missing_count,omitempty"`
-	// Frontier is the newest epoch that every domain confirms.
-	Frontier *int64 `json:"frontier,omitempty"`
-}
-
-// EpochHeld is how many domains hold an epoch, and the first of them.
-type EpochHeld struct {
-	Epoch   int64  `json:"epoch"`
-	Domains int    `json:"domains"`
-	First   string `json:"first,omitempty"`
-}
-
-// EpochMissing is a domain that does not confirm.
-type EpochMissing struct {
-	Domain string `json:"domain"`
-	State  string `json:"state"`
-}
 
 // epochClaims say what each class is; the sentence goes on with what decided it.
 var epochClaims = map[string]string{
@@ -51,7 +25,7 @@ func ofEpoch(f *model.Finding) string {
 	if !ok {
 		return ""
 	}
-	var ev EpochEvidence
+	var ev evidence.Checkpoint
 	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
 		return ""
 	}

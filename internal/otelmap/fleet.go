@@ -8,36 +8,13 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// FleetEvidence is what decided a finding of class fleet_mixed, as JSON.
-type FleetEvidence struct {
-	Domain string `json:"domain"`
-	// Model is of what hardware the versions are.
-	Model string `json:"model,omitempty"`
-	// Held are the classes of versions, that of most nodes first.
-	Held []FleetHeld `json:"held"`
-	// Ranks is how many the communicator has, Known of how many of them the version is known.
-	Ranks int `json:"ranks"`
-	Known int `json:"known"`
-	// Hosts are the first that are not of the first class.
-	Hosts []string `json:"minority_hosts,omitempty"`
-	// Covers is how many further communicators of ranks of this one span classes, too.
-	Covers int `json:"covered_communicators,omitempty"`
-}
-
-// FleetHeld is one class of versions that may mix.
-type FleetHeld struct {
-	Versions []string `json:"versions"`
-	Nodes    int      `json:"nodes"`
-	Ranks    int      `json:"ranks"`
-	First    string   `json:"first_host,omitempty"`
-}
 
 // ofFleet says which versions the members of a communicator run, who does not fit, and of how many
 // it is known.
 func ofFleet(f *model.Finding) string {
-	var ev FleetEvidence
+	var ev evidence.Fleet
 	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Held) == 0 {
 		return ""
 	}

@@ -7,27 +7,12 @@ import (
 	"fmt"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// LogLineEvidence is what a finding rests on that a line of a log says, as JSON.
-type LogLineEvidence struct {
-	Pattern string `json:"pattern"`
-	// Line is the first that came, at most its first 512 bytes; Time is its own, in RFC 3339.
-	Line string `json:"line"`
-	Time string `json:"time,omitempty"`
-	// Said is what that line says, by name.
-	Said map[string]string `json:"said,omitempty"`
-	// Lines is how many came. Hosts and Ranks are whose they are, as far as is known; More: these are
-	// not all.
-	Lines int64    `json:"lines"`
-	Hosts []string `json:"hosts,omitempty"`
-	Ranks []int64  `json:"ranks,omitempty"`
-	More  bool     `json:"more,omitempty"`
-}
 
 // ofLogLine says what the line means, and that it is the line which says so.
 func ofLogLine(f *model.Finding) string {
-	var ev LogLineEvidence
+	var ev evidence.LogLine
 	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
 		return ""
 	}

@@ -8,32 +8,12 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// ReplicaEvidence is what decided a finding that the parameters of replicas differ, as JSON.
-type ReplicaEvidence struct {
-	Group string `json:"group"`
-	// Step is the last after which a slice was seen to differ that is still in doubt, Start the slice's
-	// first element, Total how many all slices have, Slices how many of them are in doubt.
-	Step   int64 `json:"step"`
-	Start  int64 `json:"start"`
-	Total  int64 `json:"total"`
-	Slices int   `json:"slices"`
-	// Held are the first of Hashes, that of most replicas first; Told is how many told one.
-	Held     []ResumeHeld `json:"held"`
-	Hashes   int          `json:"hashes"`
-	Told     int          `json:"told"`
-	Replicas int          `json:"replicas,omitempty"`
-	// Decided: the first hash is that of the majority of all replicas.
-	Decided bool `json:"decided"`
-	// Hosts and GPUs are those of the minority.
-	Hosts []string `json:"minority_hosts,omitempty"`
-	GPUs  []string `json:"minority_gpus,omitempty"`
-}
 
 // ofReplicas says which replicas hash otherwise than most, where that is known.
 func ofReplicas(f *model.Finding) string {
-	var ev ReplicaEvidence
+	var ev evidence.Replica
 	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Held) < 2 {
 		return ""
 	}

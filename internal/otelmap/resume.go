@@ -9,48 +9,15 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// ResumeEvidence is what decided a finding that ranks have loaded different states, as JSON.
-type ResumeEvidence struct {
-	// Fields are the values in which ranks disagree, the first of FieldsCount.
-	Fields      []ResumeField `json:"fields"`
-	FieldsCount int           `json:"fields_count"`
-	// Ranks were compared with each other, Of is how many there are, Apart how many loaded more or
-	// less often than these.
-	Ranks int `json:"ranks"`
-	Of    int `json:"of,omitempty"`
-	Apart int `json:"apart,omitempty"`
-	// Hosts are those of the minority.
-	Hosts []string `json:"minority_hosts,omitempty"`
-}
-
-// ResumeField is a value in which ranks disagree.
-type ResumeField struct {
-	Name string `json:"name"`
-	// Replica names the ranks that must agree; absent where all must.
-	Replica string `json:"replica,omitempty"`
-	// Held are the first of Values, that of most ranks first; Told is how many ranks told one.
-	Held   []ResumeHeld `json:"held"`
-	Values int          `json:"values"`
-	Told   int          `json:"told"`
-	// Decided: the first value is that of the majority of all ranks that must agree.
-	Decided bool `json:"decided"`
-}
-
-// ResumeHeld is a value, and the first ranks that hold it.
-type ResumeHeld struct {
-	Value string  `json:"value"`
-	Count int     `json:"count"`
-	Ranks []int64 `json:"ranks"`
-}
 
 // namedValues is how many values a sentence has, and the ranks that it names of each.
 const namedValues = 3
 
 // ofResume says which values ranks have loaded, and who holds another than most.
 func ofResume(f *model.Finding) string {
-	var ev ResumeEvidence
+	var ev evidence.Resume
 	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Fields) == 0 {
 		return ""
 	}
@@ -85,7 +52,7 @@ func ofResume(f *model.Finding) string {
 	return b.String()
 }
 
-func firstRanks(h *ResumeHeld) string {
+func firstRanks(h *evidence.ValueHeld) string {
 	names := make([]string, 0, namedValues)
 	for _, n := range h.Ranks[:min(len(h.Ranks), namedValues)] {
 		names = append(names, strconv.FormatInt(n, 10))

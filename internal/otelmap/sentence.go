@@ -117,8 +117,8 @@ func judged(steps int64) string {
 // methodKAIR is how evidence names the published statistics.
 const methodKAIR = "kair"
 
-// evidence is what a sentence says of a finding's evidence, as far as that knows it.
-type evidence struct {
+// sentenceEvidence is what a sentence says of a finding's evidence, as far as that knows it.
+type sentenceEvidence struct {
 	Method string  `json:"method"`
 	Steps  int64   `json:"steps"`
 	Beside float64 `json:"cost_once_others_are_mended_seconds"`
@@ -142,9 +142,9 @@ type evidence struct {
 	} `json:"pauses"`
 }
 
-func readEvidence(f *model.Finding) (ev evidence) {
+func readEvidence(f *model.Finding) (ev sentenceEvidence) {
 	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
-		return evidence{}
+		return sentenceEvidence{}
 	}
 	return ev
 }

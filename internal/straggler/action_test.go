@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -21,7 +22,7 @@ func TestAction_EveryCause_AdvisesAboutItAlone(t *testing.T) {
 		for cause := range words {
 			t.Run(name+"/"+cause, func(t *testing.T) {
 				c := &candidate{place: place, in: stretch{{}}, Conclusion: judge.Conclusion{
-					Class: model.ClassHost, Cause: cause, Rank: 1, Ranks: []int64{1, 2}, Pauses: &judge.Pauses{Median: 0.2, Period: 7},
+					Class: model.ClassHost, Cause: cause, Rank: 1, Ranks: []int64{1, 2}, Pauses: &evidence.Pauses{Median: 0.2, Period: 7},
 				}}
 				action := c.action(&model.Finding{Class: model.ClassHost, Cause: cause, Rank: model.Some(int64(1)), Host: "a", Op: "train_step"})
 				for other, text := range words {

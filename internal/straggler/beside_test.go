@@ -67,7 +67,7 @@ func TestASlowRankIsComparedWithThoseThatWaitForIt(t *testing.T) {
 			assert.Equal(t, model.Some(int64(3)), f.Rank)
 			assert.Equal(t, "b", f.Op, "it holds most of the excess")
 			// Peers' own time is 130 ms: it is slower by that in both kernels.
-			assert.InDelta(t, by-1, evidence(t, f).ExcessShare, 0.02)
+			assert.InDelta(t, by-1, evidenceOf(t, f).ExcessShare, 0.02)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
@@ -35,7 +36,7 @@ func TestAStageThatMayBeAHostIsToldAsBoth(t *testing.T) {
 				assert.Empty(t, f.Host, "nobody is accused")
 				assert.LessOrEqual(t, f.Confidence, 0.5)
 				assert.Regexp(t, `^stage \d has more work than the others, or host node\d+ is slow`, f.Action)
-				var ev Evidence
+				var ev evidence.Straggler
 				require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
 				require.NotEmpty(t, ev.LoweredBy)
 				assert.Contains(t, ev.LoweredBy[0], "holds this stage and nothing else")

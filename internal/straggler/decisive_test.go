@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
@@ -51,7 +52,7 @@ func TestTheDecisiveMeeting(t *testing.T) {
 			}
 			c := &candidate{in: window}
 			c.Ranks = ranks
-			var ev Evidence
+			var ev evidence.Straggler
 			assert.Same(t, want, c.decisive(&ev), "%v", ranks)
 			assert.Equal(t, meetings, ev.Meetings, "%v", ranks)
 			assert.Equal(t, lasts, ev.LastArrivals, "%v", ranks)

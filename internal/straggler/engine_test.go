@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
@@ -81,7 +82,7 @@ func TestSlowHostIsNamedWithPlaceAndCost(t *testing.T) {
 	assert.InDelta(t, 0.016/0.057, f.CostShare.V, 1e-4)
 	assert.False(t, f.BeforeWindow)
 	assert.Greater(t, f.Confidence, 0.95)
-	ev := evidence(t, f)
+	ev := evidenceOf(t, f)
 	assert.Equal(t, []int64{3}, ev.NextRanks)
 	assert.Equal(t, "step", ev.Trials)
 	assert.InDelta(t, 0.020, ev.PlaceExcess, 1e-6)
@@ -232,7 +233,7 @@ func TestCauseBeforeTheRecording(t *testing.T) {
 	f := vs[0].Finding
 	assert.True(t, f.BeforeWindow)
 	assert.Less(t, f.Confidence, 0.6)
-	assert.Contains(t, evidence(t, f).LoweredBy, "the cause precedes the recording")
+	assert.Contains(t, evidenceOf(t, f).LoweredBy, "the cause precedes the recording")
 	assert.InDelta(t, 0.028, f.CostSeconds.V, 1e-6)
 }
 
@@ -260,7 +261,7 @@ func TestMissingVictimLeavesTheFinding(t *testing.T) {
 	vs := w.e.Verdicts()
 	require.Len(t, vs, 1)
 	assert.Equal(t, int64(2), vs[0].Finding.Rank.V)
-	assert.Equal(t, []int64{0}, evidence(t, vs[0].Finding).MissingRanks)
+	assert.Equal(t, []int64{0}, evidenceOf(t, vs[0].Finding).MissingRanks)
 	assert.Less(t, vs[0].Finding.Confidence, 0.8)
 }
 
@@ -365,7 +366,7 @@ func TestAnEpisodeInALongRecordingIsFound(t *testing.T) {
 	assert.Equal(t, model.Some(int64(349)), f.StepLast)
 	assert.InDelta(t, 0.006, f.CostSeconds.V, 1e-6, "not diluted by the steps around it")
 	assert.InDelta(t, 0.018, f.WaitCaused.V, 1e-6)
-	assert.GreaterOrEqual(t, evidence(t, f).Steps, 32, "not only the last few that were judged")
+	assert.GreaterOrEqual(t, evidenceOf(t, f).Steps, 32, "not only the last few that were judged")
 }
 
 func TestARankThatMeetsNobodyIsApart(t *testing.T) {
@@ -410,7 +411,7 @@ func TestAFileOfAnotherRunLowersTheConfidence(t *testing.T) {
 	vs := w.e.Verdicts()
 	require.Len(t, vs, 1)
 	assert.Less(t, vs[0].Finding.Confidence, 0.6)
-	assert.Contains(t, evidence(t, vs[0].Finding).LoweredBy[0], "clocks of host vm differ by 11s")
+	assert.Contains(t, evidenceOf(t, vs[0].Finding).LoweredBy[0], "clocks of host vm differ by 11s")
 }
 
 func TestNearAGateAFindingDoesNotMultiply(t *testing.T) {
@@ -641,9 +642,9 @@ func TestReplayOfNothingChangedSavesNothing(t *testing.T) {
 	assert.Zero(t, replay(j.window, mending{}))
 }
 
-func evidence(t *testing.T, f model.Finding) Evidence {
+func evidenceOf(t *testing.T, f model.Finding) evidence.Straggler {
 	t.Helper()
-	var ev Evidence
+	var ev evidence.Straggler
 	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
 	return ev
 }

@@ -11,57 +11,8 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// Evidence is the JSON of lockstep.finding.evidence of kind straggler. Seconds
-// are per step where not said otherwise.
-type Evidence struct {
-	Method        string             `json:"method"`
-	Steps         int                `json:"steps"` // judged, of those in which it holds
-	Meetings      int                `json:"meetings"`
-	LastArrivals  int                `json:"last_arrivals"`
-	WaitAll       float64            `json:"wait_all_seconds"`
-	WaitLeast     *float64           `json:"wait_caused_at_least_seconds,omitempty"`
-	FalseAlarm    float64            `json:"false_alarm"`
-	Undivided     bool               `json:"host_or_device,omitempty"`
-	Trials        string             `json:"trials"` // "step" or "meeting"
-	Excess        float64            `json:"excess_seconds"`
-	ExcessMean    float64            `json:"excess_mean_seconds"`
-	ExcessCompute float64            `json:"excess_compute_seconds"` // of the segments
-	ExcessHost    float64            `json:"excess_host_seconds"`
-	ExcessShare   float64            `json:"excess_share"`
-	Intermittent  bool               `json:"intermittent,omitempty"`
-	Steadiness    float64            `json:"steadiness"`
-	BeforeWindow  float64            `json:"before_window_share"`
-	Decisive      *Decisive          `json:"decisive,omitempty"`
-	NextRanks     []int64            `json:"next_ranks"`
-	PlaceExcess   float64            `json:"place_excess_seconds"`
-	CostBy        string             `json:"cost_by"`
-	CostBeside    float64            `json:"cost_once_others_are_mended_seconds,omitempty"`
-	CostLeast     *float64           `json:"cost_at_least_seconds,omitempty"`
-	CostMost      float64            `json:"cost_at_most_seconds,omitempty"`
-	Lost          float64            `json:"lost_share,omitempty"` // of its operations
-	CohortRung    string             `json:"cohort_rung"`
-	Peers         int                `json:"peers"`
-	BlameShare    float64            `json:"blame_share,omitempty"` // of the steps' time, on the critical path, over its peers
-	BlameOp       string             `json:"blame_op,omitempty"`
-	Pauses        *judge.Pauses      `json:"pauses,omitempty"`
-	Numbers       map[string]float64 `json:"numbers,omitempty"`
-	MissingRanks  []int64            `json:"missing_ranks,omitempty"` // the first 64
-	MissingCount  int                `json:"missing_ranks_count,omitempty"`
-	ClockSigma    float64            `json:"clock_sigma_seconds"`
-	LoweredBy     []string           `json:"confidence_lowered_by,omitempty"`
-}
-
-// Decisive is the meeting in which the ranks named caused most wait.
-type Decisive struct {
-	Step       int64   `json:"step"`
-	Collective string  `json:"collective"`
-	Comm       string  `json:"comm_id"`
-	Wait       float64 `json:"wait_seconds"`
-	Gap        float64 `json:"gap_to_second_last_seconds"`
-}
 
 // locate fills the operation or scope that holds most of a rank's excess, where the judge
 // was told none, and its cause.
@@ -151,8 +102,8 @@ func (in stretch) worstKey(rank int64, pick func(*rankRecord) ownTimes) (best ui
 
 // evidence returns the numbers that decided, and the meeting that shows them best; nil
 // where there is none.
-func (c *candidate) evidence(method string) (*Meeting, Evidence) {
-	ev := Evidence{
+func (c *candidate) evidence(method string) (*Meeting, evidence.Straggler) {
+	ev := evidence.Straggler{
 		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
 		Excess: c.Excess, ExcessMean: c.Mean, ExcessShare: c.Share, Intermittent: c.Intermittent, Steadiness: bounded(c.Steadiness),
 		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
@@ -181,7 +132,7 @@ func (c *candidate) evidence(method string) (*Meeting, Evidence) {
 		return nil, ev
 	}
 	shown := decisive.show()
-	ev.Decisive = &Decisive{
+	ev.Decisive = &evidence.Decisive{
 		Step: decisive.step, Collective: decisive.name, Comm: decisive.shown.form.comm,
 		Wait: shown.WaitCaused().Seconds(), Gap: shown.Gap().Seconds(),
 	}
@@ -206,7 +157,7 @@ func (mr *meetingRecord) peersOfLast() (n int) {
 
 // decisive returns the meeting in which the candidate's ranks caused most wait, and
 // counts their meetings; nil where they were waited for in none.
-func (c *candidate) decisive(ev *Evidence) (decisive *meetingRecord) {
+func (c *candidate) decisive(ev *evidence.Straggler) (decisive *meetingRecord) {
 	for _, rec := range c.in {
 		var worst *meetingRecord
 		for _, rank := range c.Ranks {
@@ -358,7 +309,7 @@ func (in stretch) strangeHost() (host string, spread time.Duration) {
 }
 
 // confidence lowers what the judge is sure of by what the engine knows besides.
-func (c *candidate) confidence(ev *Evidence) float64 {
+func (c *candidate) confidence(ev *evidence.Straggler) float64 {
 	v := c.Confidence
 	lower := func(factor float64, why string) {
 		v *= factor

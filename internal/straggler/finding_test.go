@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -70,7 +71,7 @@ func TestAHostIsNamedWithAllItsRanks(t *testing.T) {
 	assert.Equal(t, "gemm", f.Op)
 	assert.InDelta(t, 0.010, f.CostSeconds.V, 1e-6, "all of them together")
 	assert.InDelta(t, 0.040, f.WaitCaused.V, 1e-6, "four others wait")
-	assert.Equal(t, 6, evidence(t, f).LastArrivals)
+	assert.Equal(t, 6, evidenceOf(t, f).LastArrivals)
 	assert.Contains(t, f.Action, "host n1")
 	assert.Empty(t, concluded(w, c), "it stands")
 }
@@ -90,7 +91,7 @@ func TestAStageIsNamedAndNobodyOfIt(t *testing.T) {
 	assert.Equal(t, model.Some(int64(4)), f.RanksCount)
 	// A third of 30 ms is excess over the other stage's 20.
 	assert.InDelta(t, 0.010, f.CostSeconds.V, 1e-6)
-	assert.Equal(t, byShrink, evidence(t, f).CostBy)
+	assert.Equal(t, byShrink, evidenceOf(t, f).CostBy)
 	assert.False(t, f.WaitCaused.OK, "nobody is accused of waits")
 	assert.Contains(t, f.Action, "no rank is at fault")
 }
@@ -118,7 +119,7 @@ func expectNobody(t *testing.T, w *world, c judge.Conclusion, at place, cost flo
 	assert.False(t, f.Rank.OK)
 	assert.Empty(t, f.Ranks)
 	assert.InDelta(t, cost, f.CostSeconds.V, 1e-6, c.Class)
-	assert.Equal(t, by, evidence(t, f).CostBy)
+	assert.Equal(t, by, evidenceOf(t, f).CostBy)
 	assert.Equal(t, model.FindingID("life", model.FindingStraggler, at.key(), 0), f.ID)
 	assert.Contains(t, f.Action, " is at fault")
 	return f
@@ -139,7 +140,7 @@ func TestPausesCostWhatTheirStepsAreLonger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 4)
 			c := nobody(model.ClassJitter, 8)
-			c.Pauses = &judge.Pauses{Median: 0.02, Period: 12, Ranks: 4}
+			c.Pauses = &evidence.Pauses{Median: 0.02, Period: 12, Ranks: 4}
 			c.Intermittent, c.HeldFrom, c.Held = true, 0.02, map[int64]float64{}
 			for n := range int64(8) {
 				programs := make([]program, 4)
@@ -157,7 +158,7 @@ func TestPausesCostWhatTheirStepsAreLonger(t *testing.T) {
 				w.step(n, programs...)
 			}
 			f := expectNobody(t, w, c, place{sort: placeAll}, tc.cost, tc.by)
-			assert.InDelta(t, 12, evidence(t, f).Pauses.Period, 0)
+			assert.InDelta(t, 12, evidenceOf(t, f).Pauses.Period, 0)
 			// Segments that begin where the recording does begin nowhere, and stay.
 			window, shorter := w.e.sorted()[0].window, 20e6*(float64(len(c.Held))-1)
 			assert.InDelta(t, shorter, replay(window, mending{held: 19e6}), 1e3)
@@ -185,7 +186,7 @@ func TestARankThatIsHeldUpNowAndThen(t *testing.T) {
 	vs := concluded(w, c)
 	require.Len(t, vs, 1)
 	assert.InDelta(t, 0.01*3/12, vs[0].Finding.CostSeconds.V, 1e-6)
-	assert.Equal(t, byUnpaused, evidence(t, vs[0].Finding).CostBy)
+	assert.Equal(t, byUnpaused, evidenceOf(t, vs[0].Finding).CostBy)
 }
 
 // A step that nobody marked begins with its first operation, not with the pause before it.
@@ -198,7 +199,7 @@ func TestAStepTakesFromTheEndOfTheOneBefore(t *testing.T) {
 func TestPausesBesideASlowRank(t *testing.T) {
 	w := newWorld(t, 4)
 	c := nobody(model.ClassJitter, 8)
-	c.Pauses, c.Intermittent, c.HeldFrom, c.Held = &judge.Pauses{}, true, 0.03, map[int64]float64{}
+	c.Pauses, c.Intermittent, c.HeldFrom, c.Held = &evidence.Pauses{}, true, 0.03, map[int64]float64{}
 	for n := range int64(8) {
 		programs := []program{"c20 *", "c10 *", "c10 *", "c10 *"}
 		if n%2 == 0 {
@@ -210,7 +211,7 @@ func TestPausesBesideASlowRank(t *testing.T) {
 	require.Len(t, vs, 2)
 	jitter := vs[slices.IndexFunc(vs, func(v Verdict) bool { return v.Finding.Class == model.ClassJitter })].Finding
 	assert.InDelta(t, 0.02/2, jitter.CostSeconds.V, 1e-6)
-	assert.Equal(t, byUnpaused, evidence(t, jitter).CostBy)
+	assert.Equal(t, byUnpaused, evidenceOf(t, jitter).CostBy)
 }
 
 func TestAChangeOfTheWholeJobCostsTheDifference(t *testing.T) {
@@ -250,7 +251,7 @@ func TestRanksThatHideEachOthersCostAreBothNamed(t *testing.T) {
 	for _, v := range vs {
 		cost[v.Finding.Rank.V] = v.Finding.CostSeconds.V
 		assert.InDelta(t, 0.020, v.Finding.CostJoint.V, 1e-6)
-		assert.InDelta(t, 0.0199, evidence(t, v.Finding).CostBeside, 1.1e-4)
+		assert.InDelta(t, 0.0199, evidenceOf(t, v.Finding).CostBeside, 1.1e-4)
 		assert.Equal(t, model.SeverityWarn, v.Finding.Severity)
 	}
 	assert.InDelta(t, 0.0001, cost[1], 1e-6, "alone it gains little")
@@ -301,7 +302,7 @@ func TestWhatIsNobodysFaultCostsWhatCulpritsLeave(t *testing.T) {
 	// Without rank 4 the longest of the others, 40 ms, is left, and 25 are the mean.
 	assert.InDelta(t, 0.060, vs[0].Finding.CostSeconds.V, 1e-6)
 	assert.InDelta(t, 0.015, vs[1].Finding.CostSeconds.V, 1e-6)
-	assert.Contains(t, evidence(t, vs[1].Finding).CostBy, "those at fault mended before")
+	assert.Contains(t, evidenceOf(t, vs[1].Finding).CostBy, "those at fault mended before")
 }
 
 // The same where culprits hide each other's cost.
@@ -462,7 +463,7 @@ func TestNumbersThatAreNoneStayOut(t *testing.T) {
 	c.Steadiness = math.Inf(1)
 	vs := concluded(w, c)
 	require.Len(t, vs, 1)
-	assert.Equal(t, map[string]float64{"good": 2}, evidence(t, vs[0].Finding).Numbers)
+	assert.Equal(t, map[string]float64{"good": 2}, evidenceOf(t, vs[0].Finding).Numbers)
 }
 
 func TestTooManyConclusionsAreNotAllLookedInto(t *testing.T) {
@@ -482,7 +483,7 @@ func TestEvidenceTellsOfTheCriticalPath(t *testing.T) {
 	stepsOf(w, 8, each(4, "c20:gemm c5:norm *", map[int]program{3: "c40:gemm c5:norm *"})...)
 	vs := concluded(w, accusation(model.ClassCompute, 3, 8))
 	require.Len(t, vs, 1)
-	ev := evidence(t, vs[0].Finding)
+	ev := evidenceOf(t, vs[0].Finding)
 	// 20 ms of 46 beyond its peers.
 	assert.InDelta(t, 20.0/46, ev.BlameShare, 0.02)
 	assert.Equal(t, "gemm", ev.BlameOp)
@@ -497,8 +498,8 @@ func TestFindingsOfKAIR(t *testing.T) {
 	f := vs[0].Finding
 	assert.Equal(t, int64(5), f.Rank.V)
 	assert.Equal(t, model.ClassCompute, f.Class)
-	assert.Equal(t, "kair", evidence(t, f).Method)
-	n := evidence(t, f).Numbers
+	assert.Equal(t, "kair", evidenceOf(t, f).Method)
+	n := evidenceOf(t, f).Numbers
 	assert.Greater(t, n["z_score"], n["z_score_limit"])
 	assert.Equal(t, map[string]float64{
 		"z_score": n["z_score"], "z_score_limit": 3, "steps_recent": 6, "steps_blamed": 6, "steps_blamed_limit": 3,

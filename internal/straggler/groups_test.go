@@ -59,8 +59,8 @@ func TestGroupsOfOneNameAreComparedWithEachOther(t *testing.T) {
 			}
 		})
 		for _, v := range e.Jobs()[0].Verdicts {
-			assert.Equal(t, 7, evidence(t, v.Finding).Peers, "the other groups, and no other links")
-			assert.Equal(t, string(judge.RungLinks), evidence(t, v.Finding).CohortRung)
+			assert.Equal(t, 7, evidenceOf(t, v.Finding).Peers, "the other groups, and no other links")
+			assert.Equal(t, string(judge.RungLinks), evidenceOf(t, v.Finding).CohortRung)
 			out = append(out, told{v.Finding.Ranks, v.Finding.CostSeconds.V})
 		}
 		return out

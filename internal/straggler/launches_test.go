@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
@@ -178,7 +179,7 @@ func TestHostsWithoutLaunchesAreLessCertain(t *testing.T) {
 
 // Of communication alone, without launches, nobody can say whether a host or its device was late.
 func TestHostOrDeviceIsOpenWithoutLaunches(t *testing.T) {
-	told := func(kinds ...model.OpKind) Evidence {
+	told := func(kinds ...model.OpKind) evidence.Straggler {
 		w := newWorld(t, 4)
 		w.sink = func(rank int64, ops []model.Op) {
 			ops = slices.DeleteFunc(slices.Clone(ops), func(op model.Op) bool { return slices.Contains(kinds, op.Kind) })
@@ -194,7 +195,7 @@ func TestHostOrDeviceIsOpenWithoutLaunches(t *testing.T) {
 		vs := w.e.Verdicts()
 		require.Len(t, vs, 1)
 		assert.Equal(t, int64(2), vs[0].Finding.Rank.V)
-		return evidence(t, vs[0].Finding)
+		return evidenceOf(t, vs[0].Finding)
 	}
 	dark := told(model.KindCompute)
 	assert.True(t, dark.Undivided)

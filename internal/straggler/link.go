@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -44,50 +45,18 @@ func (c *candidate) worstWire() (worst *meetingRecord, at int) {
 	return worst, at
 }
 
-// LinkEvidence is the JSON of lockstep.finding.evidence of class link. Seconds
-// are per step where not said otherwise.
-type LinkEvidence struct {
-	Method       string             `json:"method"`
-	Steps        int                `json:"steps"`
-	FalseAlarm   float64            `json:"false_alarm"`
-	Trials       string             `json:"trials"`
-	ExcessWire   float64            `json:"excess_wire_seconds"` // of the operations' duration
-	ExcessShare  float64            `json:"excess_share"`        // of the rank's exposed transfer
-	Steadiness   float64            `json:"steadiness"`
-	Decisive     WireMeet           `json:"decisive"`
-	CostBy       string             `json:"cost_by"`
-	Numbers      map[string]float64 `json:"numbers,omitempty"`
-	CohortRung   string             `json:"cohort_rung"`
-	Peers        int                `json:"peers"` // that sent, too: in the decisive meeting, or in its place of the step
-	MissingRanks []int64            `json:"missing_ranks,omitempty"`
-	MissingCount int                `json:"missing_ranks_count,omitempty"`
-	LoweredBy    []string           `json:"confidence_lowered_by,omitempty"`
-}
-
-// WireMeet is the meeting in which the link cost most.
-type WireMeet struct {
-	Step       int64   `json:"step"`
-	Collective string  `json:"collective"`
-	Comm       string  `json:"comm_id"`
-	Wire       float64 `json:"wire_wait_seconds"` // the rank's, as summed by the source
-	Steps      int64   `json:"wire_steps"`        // proxy steps that it sent
-	PerStep    float64 `json:"wire_wait_per_step_seconds"`
-	PeersStep  float64 `json:"peers_wire_wait_per_step_seconds"` // median of the other senders'
-	Transfer   float64 `json:"transfer_seconds"`                 // exposed, of the rank
-}
-
 // linkEvidence is that of waits on the wire; nil where none were compared.
-func (c *candidate) linkEvidence(method string) (*meetingRecord, *LinkEvidence) {
+func (c *candidate) linkEvidence(method string) (*meetingRecord, *evidence.Link) {
 	mr, at := c.worstWire()
 	if mr == nil {
 		return nil, nil
 	}
 	w := mr.members[at].wire
-	ev := &LinkEvidence{
+	ev := &evidence.Link{
 		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step", ExcessWire: c.Mean,
 		ExcessShare: c.in.wireShare(c.Rank), Steadiness: bounded(c.Steadiness), CohortRung: string(c.Rung), Peers: w.peers,
 		CostBy: c.costBy, Numbers: finite(c.Numbers),
-		Decisive: WireMeet{
+		Decisive: evidence.LinkDecisive{
 			Step: mr.step, Collective: mr.name, Comm: mr.shown.form.comm,
 			Wire: float64(w.raw) / 1e9, Steps: w.steps, PerStep: w.rate() / 1e9, PeersStep: w.usual / 1e9,
 			Transfer: float64(w.exposed) / 1e9,

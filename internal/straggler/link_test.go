@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // ring returns the hops of a ring of four in which the sends of some ranks take
@@ -40,9 +41,9 @@ func ring(rng *rand.Rand, slow map[int64]float64) func(int64) hop {
 
 const liveStep = "h4:data_loading c26 h1:forward * c10 h1:backward * c5 s"
 
-func linkEvidence(t *testing.T, f model.Finding) LinkEvidence {
+func linkEvidence(t *testing.T, f model.Finding) evidence.Link {
 	t.Helper()
-	var ev LinkEvidence
+	var ev evidence.Link
 	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
 	return ev
 }

@@ -34,7 +34,7 @@ func TestCostWhereSpansAreLost(t *testing.T) {
 				assert.Equal(t, lost > 0, said, "%s, %g lost: %v", fault.Family, lost, e.Jobs()[0].Problems)
 				vs := accusations(e.Verdicts())
 				require.Len(t, vs, 1, "%s, %g lost, seed %d", fault.Family, lost, seed)
-				ev := evidence(t, vs[0].Finding)
+				ev := evidenceOf(t, vs[0].Finding)
 				if lost == 0 {
 					assert.Zero(t, ev.CostMost)
 					assert.False(t, vs[0].Finding.CostMost.OK)

@@ -122,5 +122,5 @@ func TestAHostOnAnotherClockIsToldLessSurely(t *testing.T) {
 	require.Len(t, vs, 1)
 	assert.Equal(t, model.ClassHost, vs[0].Finding.Class)
 	assert.Less(t, vs[0].Finding.Confidence, 0.75)
-	assert.Contains(t, evidence(t, vs[0].Finding).LoweredBy, "its host and its device are stamped by clocks that contradict each other")
+	assert.Contains(t, evidenceOf(t, vs[0].Finding).LoweredBy, "its host and its device are stamped by clocks that contradict each other")
 }

@@ -99,7 +99,7 @@ func TestFewStepsAreJudgedByTheirCollectives(t *testing.T) {
 	w.e.Flush()
 	vs := w.e.Verdicts()
 	require.Len(t, vs, 1, "last in eight of eight")
-	ev := evidence(t, vs[0].Finding)
+	ev := evidenceOf(t, vs[0].Finding)
 	assert.Equal(t, "meeting", ev.Trials)
 	assert.Equal(t, "steps judged: 2, fewer than 3", ev.LoweredBy[0])
 }

@@ -11,21 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // accused returns the ranks that an engine accuses of a simulated job.
-func accused(t *testing.T, spec training.Spec, seed uint64) (out []int64, evidenceOf []Evidence) {
+func accused(t *testing.T, spec training.Spec, seed uint64) (out []int64, decided []evidence.Straggler) {
 	t.Helper()
 	for _, v := range engineOf(t, spec, seed).Verdicts() {
 		if f := v.Finding; f.Rank.OK {
 			out = append(out, f.Rank.V)
-			evidenceOf = append(evidenceOf, evidence(t, f))
+			decided = append(decided, evidenceOf(t, f))
 		}
 	}
-	return out, evidenceOf
+	return out, decided
 }
 
 var fewSeen = map[string]training.Layout{
@@ -198,7 +199,7 @@ func TestWhoNearlyWasTheLast(t *testing.T) {
 				}
 			}
 			require.True(t, f.Rank.OK)
-			ev := evidence(t, f)
+			ev := evidenceOf(t, f)
 			if !tc.open {
 				assert.Nil(t, ev.WaitLeast)
 				assert.False(t, f.CostLeast.OK)

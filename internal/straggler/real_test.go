@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
@@ -61,7 +62,7 @@ func assertDLRM(t *testing.T, f model.Finding) {
 	// µs earlier: 1,309 µs in all.
 	assert.InDelta(t, 0.001309, f.CostSeconds.V, 20e-6)
 	assert.Less(t, f.Confidence, 0.7)
-	var ev straggler.Evidence
+	var ev evidence.Straggler
 	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
 	assert.Equal(t, 5, ev.LastArrivals)
 	assert.Equal(t, 8, ev.Meetings)

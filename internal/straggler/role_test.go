@@ -46,8 +46,8 @@ func TestStagesAreNotComparedWithEachOther(t *testing.T) {
 	vs := accusations(stages(t, true, map[int]program{6: "c60 *"}))
 	require.Len(t, vs, 1)
 	assert.Equal(t, int64(6), vs[0].Finding.Rank.V)
-	assert.Equal(t, 3, evidence(t, vs[0].Finding).Peers, "the others of its stage")
-	assert.InDelta(t, 0.020, evidence(t, vs[0].Finding).ExcessCompute, 1e-6)
+	assert.Equal(t, 3, evidenceOf(t, vs[0].Finding).Peers, "the others of its stage")
+	assert.InDelta(t, 0.020, evidenceOf(t, vs[0].Finding).ExcessCompute, 1e-6)
 }
 
 func TestALonelyRoleIsNotAccused(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // watch turns what is wrong with clocks into findings.
@@ -63,36 +64,8 @@ func newWatch(opt *Options) *watch {
 // fault is what is wrong with a clock in one window.
 type fault struct {
 	size     float64
-	evidence evidence
+	evidence evidence.Clock
 	action   string
-}
-
-// evidence are the numbers that decided, as JSON.
-type evidence struct {
-	Timeline   string  `json:"timeline,omitempty"`
-	Offset     float64 `json:"offset_seconds,omitempty"`
-	Bound      float64 `json:"bound_seconds,omitempty"`
-	Threshold  float64 `json:"threshold_seconds,omitempty"`
-	Drift      float64 `json:"drift_ppm,omitempty"`
-	DriftBound float64 `json:"drift_bound_ppm,omitempty"`
-	Limit      float64 `json:"limit_ppm,omitempty"`
-	Jump       float64 `json:"jump_seconds,omitempty"`
-	Steps      int64   `json:"steps,omitempty"`
-	// Walls is how many real-time clocks the timeline follows the median of, and Raws how
-	// many raw ones stand on it.
-	Walls       int           `json:"realtime_clocks,omitempty"`
-	Raws        int           `json:"raw_clocks,omitempty"`
-	Contradicts []contradicts `json:"contradicts,omitempty"`
-	// Undecided: nothing tells which one is off, or was stepped, this clock or Other. There
-	// is none where the reference of more than two clocks may have been stepped, or they.
-	Other     string `json:"other,omitempty"`
-	Undecided bool   `json:"undecided,omitempty"`
-}
-
-type contradicts struct {
-	Clock  string  `json:"clock"`
-	Source string  `json:"source"`
-	Excess float64 `json:"excess_seconds"`
 }
 
 // look judges every clock of which there is news: some at a time, so that nothing
@@ -144,7 +117,7 @@ func (w *watch) judge(tr *track, stepped bool) map[string]*fault {
 	if stepped {
 		faults[model.ClassStep] = &fault{
 			size:     math.Abs(float64(tr.leapt)),
-			evidence: evidence{Timeline: seg.scale.name, Jump: float64(-tr.leapt) / 1e9, Steps: tr.steps},
+			evidence: evidence.Clock{Timeline: seg.scale.name, Jump: float64(-tr.leapt) / 1e9, Steps: tr.steps},
 			action:   "find what sets the clock in steps (ntpdate, chronyd makestep, a hypervisor); let it slew instead",
 		}
 		if tr.unsure {
@@ -223,7 +196,7 @@ func (w *watch) differ(tr *track, v *vote, other wall) *fault {
 func (w *watch) off(seg *segment, off, bound int64) *fault {
 	return &fault{
 		size: math.Abs(float64(off)),
-		evidence: evidence{
+		evidence: evidence.Clock{
 			Timeline: seg.scale.name, Offset: float64(off) / 1e9, Bound: float64(bound) / 1e9,
 			Threshold: w.opt.Skew.Seconds(), Walls: seg.scale.walls(),
 		},
@@ -268,7 +241,7 @@ func (w *watch) drift(tr *track) *fault {
 	}
 	return &fault{
 		size: math.Abs(drift),
-		evidence: evidence{
+		evidence: evidence.Clock{
 			Timeline: seg.scale.name, Drift: drift * 1e6, DriftBound: bound * 1e6, Limit: limit * 1e6,
 			Walls: seg.scale.walls(), Raws: w.raws[seg.scale].clocks,
 		},
@@ -284,7 +257,7 @@ func untrusted(tr *track) *fault {
 	}
 	for _, e := range tr.evidence {
 		f.size = max(f.size, float64(e.Excess))
-		f.evidence.Contradicts = append(f.evidence.Contradicts, contradicts{e.Other, e.Source, float64(e.Excess) / 1e9})
+		f.evidence.Contradicts = append(f.evidence.Contradicts, evidence.Contradiction{Clock: e.Other, Source: e.Source, Excess: float64(e.Excess) / 1e9})
 	}
 	return f
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 func (w *world) of(class string) (found []model.Finding) {
@@ -23,9 +24,9 @@ func (w *world) of(class string) (found []model.Finding) {
 	return found
 }
 
-func numbers(t *testing.T, f model.Finding) evidence {
+func numbers(t *testing.T, f model.Finding) evidence.Clock {
 	t.Helper()
-	var e evidence
+	var e evidence.Clock
 	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &e))
 	return e
 }

@@ -2,6 +2,8 @@
 
 package judge
 
+import "github.com/lockstep-otel/lockstep/internal/model/evidence"
+
 // Rung is where the peers of a conclusion came from: a step of the cohort ladder.
 type Rung string
 
@@ -58,7 +60,7 @@ type Conclusion struct {
 	Confidence   float64 // 0 to 1, of this place and class, before missing ranks and clocks lower it
 	Rung         Rung
 	Peers        int
-	Pauses       *Pauses // of jitter and of intermittent excess
+	Pauses       *evidence.Pauses // of jitter and of intermittent excess
 	// Held is for how long, s, in each step in which it was, a rank was held up longer than
 	// all others, or of jitter, all hosts together were. HeldFrom is the shortest pause of
 	// jitter.
@@ -66,15 +68,6 @@ type Conclusion struct {
 	HeldFrom float64
 	// Numbers are further quantities that decided, for the evidence.
 	Numbers map[string]float64
-}
-
-// Pauses is the law of pauses: how long, how often, how regular.
-type Pauses struct {
-	Median  float64 `json:"median_seconds"`
-	P95     float64 `json:"p95_seconds"`
-	PerRank float64 `json:"per_rank_and_step"`
-	Period  float64 `json:"period_steps"` // 0 where they are irregular
-	Ranks   int     `json:"ranks"`        // that paused
 }
 
 // Abstention is the strongest place that was not named, and why.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // pausing is how often one rank was held up.
@@ -255,9 +256,9 @@ func (t *trial) classOfEvents(p *pausing) string {
 const regular = 0.2
 
 // law describes the pauses of ranks.
-func (t *trial) law(of []pausing) *Pauses {
+func (t *trial) law(of []pausing) *evidence.Pauses {
 	var lengths, gaps []float64
-	l := &Pauses{}
+	l := &evidence.Pauses{}
 	steps := 0
 	for i := range of {
 		p := &of[i]

@@ -5,6 +5,8 @@ package judge
 import (
 	"cmp"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // trial is one judgement of the window.
@@ -48,7 +50,7 @@ type suspect struct {
 	// intermittent: in some steps only.
 	intermittent bool
 	events       int // in how many
-	pauses       *Pauses
+	pauses       *evidence.Pauses
 	held         map[int64]float64 // s, in these steps
 }
 
