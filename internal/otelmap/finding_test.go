@@ -69,6 +69,9 @@ func TestSentencePlaces(t *testing.T) {
 		"900 ranks: fabric (confidence 0.00)":       {Kind: "fabric", Ranks: []int64{1}, RanksCount: model.Some(int64(900))},
 		"host n1: clock (confidence 0.00)":          {Kind: "clock", Host: "n1"},
 		"link a-b: fabric (confidence 0.00)":        {Kind: "fabric", Link: "a-b"},
+		"host n1: clock (step) (confidence 0.95)": {
+			Kind: "clock", Class: "step", Host: "n1", Confidence: 0.95, Evidence: `{"timeline":"t","jump_seconds":0.5,"steps":1}`, // of the clock
+		},
 		"link rank 2 -> rank 3, sent from n1: straggler (link), at all_reduce; mending it alone would save 20ms per step; which end is at fault is not decided (confidence 0.90)": {
 			Kind: "straggler", Class: "link", Cause: "unknown", Rank: model.Some(int64(2)), Host: "n1", Link: "rank 2 -> rank 3", Op: "all_reduce",
 			CostSeconds: model.Some(0.020), Confidence: 0.9,

@@ -53,13 +53,21 @@ func Sentence(f *model.Finding) string {
 	if f.BeforeWindow {
 		b.WriteString("; the cause precedes the recording")
 	}
+	fmt.Fprintf(&b, " (%s)", sureness(f))
+	return b.String()
+}
+
+// sureness returns the confidence; for a straggler also the number of steps that the numbers are of.
+func sureness(f *model.Finding) string {
+	text := fmt.Sprintf("confidence %.2f", f.Confidence)
+	if f.Kind != model.FindingStraggler {
+		return text
+	}
 	ev := readEvidence(f)
 	if ev.Method == methodKAIR { // it knows no probability
-		fmt.Fprintf(&b, " (method %s%s)", ev.Method, judged(ev.Steps))
-	} else {
-		fmt.Fprintf(&b, " (confidence %.2f%s)", f.Confidence, judged(ev.Steps))
+		text = "method " + ev.Method
 	}
-	return b.String()
+	return text + judged(ev.Steps)
 }
 
 // claim says what the classes are that name a structure, or a choice, instead of a
@@ -103,7 +111,7 @@ func pauses(f *model.Finding) string {
 }
 
 // judged says of how many steps the numbers are, which are not all in which the
-// finding was seen. Evidence of other kinds may not say it.
+// finding was seen.
 func judged(steps int64) string {
 	switch {
 	case steps < 1:

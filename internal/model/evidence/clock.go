@@ -24,7 +24,7 @@ type Clock struct {
 	Undecided bool   `json:"undecided,omitempty"`
 }
 
-// Contradiction is one of what another clock shows of this one.
+// Contradiction is how far another clock contradicts this one.
 type Contradiction struct {
 	Clock  string  `json:"clock"`
 	Source string  `json:"source"`
