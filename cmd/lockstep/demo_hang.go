@@ -3,11 +3,11 @@
 package main
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // demoHangs are the faults after which a job stands still.
@@ -69,11 +69,7 @@ func (d *demoFinding) hang(f *model.Finding, still time.Duration) {
 		return
 	}
 	d.demoHang = demoHang{Waiting: f.Waiting, Still: still.Seconds()}
-	var ev struct {
-		Limit float64 `json:"stall_limit_seconds"`
-		Phase string  `json:"limit_of_phase"`
-	}
-	if json.Unmarshal([]byte(f.Evidence), &ev) == nil {
+	if ev, ok := evidence.As[evidence.Hang](f.Evidence); ok && ev.StallLimit != nil {
 		d.Limit, d.Phase = ev.Limit, ev.Phase
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // The rank that hangs is named while the others wait, and nothing is left behind. Each step
@@ -109,7 +110,7 @@ func TestDemoScreenOfAHang(t *testing.T) {
 	f := model.Finding{
 		ID: "x", Kind: model.FindingDesync, Class: model.ClassProcessDead, Rank: model.Some(int64(1)), Host: "node7", Op: "all_reduce 180",
 		CommName: "demo", CommID: "0xaa", Waiting: []int64{0, 2, 3}, Status: model.StatusOpen, Confidence: 0.97,
-		Start: time.Date(2026, 11, 23, 14, 3, 12, 0, time.UTC).UnixNano(), Evidence: `{"stall_limit_seconds":2.5,"stood_seconds":4,"limit_of_phase":"train"}`,
+		Start: time.Date(2026, 11, 23, 14, 3, 12, 0, time.UTC).UnixNano(), Evidence: evidence.Text(`{"stall_limit_seconds":2.5,"stood_seconds":4,"limit_of_phase":"train"}`),
 	}
 	s.line(&demoLine{Step: 59})
 	s.finding(&f)

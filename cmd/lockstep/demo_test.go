@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
@@ -140,7 +141,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	seen.onFinding = func(f model.Finding) { s.finding(&f) }
 	f := model.Finding{
 		ID: "x", Kind: model.FindingStraggler, Class: "compute", Rank: model.Some(int64(2)), Status: model.StatusOpen,
-		Evidence: `{"steps":6}`, CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
+		Evidence: evidence.Text(`{"steps":6}`), CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
 	}
 	revise := func(step int64, cost float64, status string) string {
 		out.Reset()

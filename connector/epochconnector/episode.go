@@ -3,7 +3,6 @@
 package epochconnector
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -27,13 +26,4 @@ func setStatus(f *model.Finding, revision int64, ended time.Time) {
 	case revision == 1:
 		f.Status = model.StatusOpen
 	}
-}
-
-// encoded is evidence as JSON.
-func encoded(evidence any) string {
-	text, err := json.Marshal(evidence)
-	if err != nil {
-		return "{}" // numbers and texts always encode
-	}
-	return string(text)
 }

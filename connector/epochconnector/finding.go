@@ -54,7 +54,7 @@ func (h *hub) finding(e *watch.Episode, frontier model.Optional[int64], now time
 	return f
 }
 
-func checkpointEvidence(e *watch.Episode, frontier model.Optional[int64]) string {
+func checkpointEvidence(e *watch.Episode, frontier model.Optional[int64]) *evidence.Checkpoint {
 	j := &e.Judgement
 	ev := evidence.Checkpoint{Save: e.Save, Generation: e.Generation, Domains: j.Domains, MissingCount: j.MissingCount}
 	for _, h := range j.Held {
@@ -70,7 +70,7 @@ func checkpointEvidence(e *watch.Episode, frontier model.Optional[int64]) string
 	if frontier.OK {
 		ev.Frontier = &frontier.V
 	}
-	return encoded(ev)
+	return &ev
 }
 
 func domainText(d model.Domain) string {

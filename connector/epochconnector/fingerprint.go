@@ -5,6 +5,7 @@ package epochconnector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -97,14 +98,14 @@ func replicaFinding(e *replica.Episode, now time.Time) model.Finding {
 	return f
 }
 
-func replicaEvidence(e *replica.Episode) string {
+func replicaEvidence(e *replica.Episode) *evidence.Replica {
 	j := &e.Judgement
 	ev := evidence.Replica{
 		Group: e.Group, Step: j.Step, Start: j.Start, Total: j.Total, Hashes: j.HeldCount, Told: j.Told, Replicas: j.Replicas,
-		Decided: j.Decided, Slices: j.Slices, Hosts: j.Hosts, GPUs: j.HWIDs,
+		Decided: j.Decided, Slices: j.Slices, Hosts: slices.Clone(j.Hosts), GPUs: slices.Clone(j.HWIDs),
 	}
 	for _, h := range j.Held {
-		ev.Held = append(ev.Held, evidence.ValueHeld{Value: fmt.Sprintf("%016x", h.Hash), Count: h.Count, Ranks: h.Ranks})
+		ev.Held = append(ev.Held, evidence.ValueHeld{Value: fmt.Sprintf("%016x", h.Hash), Count: h.Count, Ranks: slices.Clone(h.Ranks)})
 	}
-	return encoded(ev)
+	return &ev
 }

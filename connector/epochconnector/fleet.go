@@ -4,6 +4,7 @@ package epochconnector
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
@@ -44,13 +45,13 @@ func fleetFinding(e *fleet.Episode, now time.Time) model.Finding {
 	return f
 }
 
-func fleetEvidence(e *fleet.Episode) string {
+func fleetEvidence(e *fleet.Episode) *evidence.Fleet {
 	j := &e.Judgement
 	ev := evidence.Fleet{
-		Domain: string(e.Domain), Model: j.Model, Ranks: j.Ranks, Known: j.Known, Hosts: j.MinorityHosts, Covers: e.Covers,
+		Domain: string(e.Domain), Model: j.Model, Ranks: j.Ranks, Known: j.Known, Hosts: slices.Clone(j.MinorityHosts), Covers: e.Covers,
 	}
 	for _, h := range j.Held {
-		ev.Held = append(ev.Held, evidence.FleetHeld{Versions: h.Versions, Nodes: h.Nodes, Ranks: h.Ranks, First: h.First})
+		ev.Held = append(ev.Held, evidence.FleetHeld{Versions: slices.Clone(h.Versions), Nodes: h.Nodes, Ranks: h.Ranks, First: h.First})
 	}
-	return encoded(ev)
+	return &ev
 }

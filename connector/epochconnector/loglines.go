@@ -4,6 +4,7 @@ package epochconnector
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,8 +140,8 @@ func lineFinding(e *logline.Episode, now time.Time) model.Finding {
 	return f
 }
 
-func lineEvidence(e *logline.Episode) string {
-	ev := evidence.LogLine{Pattern: string(e.Pattern), Line: e.Text, Lines: e.Count, Hosts: e.Hosts, Ranks: e.Ranks, More: e.More}
+func lineEvidence(e *logline.Episode) *evidence.LogLine {
+	ev := evidence.LogLine{Pattern: string(e.Pattern), Line: e.Text, Lines: e.Count, Hosts: slices.Clone(e.Hosts), Ranks: slices.Clone(e.Ranks), More: e.More}
 	if e.Time > 0 {
 		ev.Time = time.Unix(0, e.Time).UTC().Format(time.RFC3339Nano)
 	}
@@ -150,5 +151,5 @@ func lineEvidence(e *logline.Episode) string {
 		}
 		ev.Said[field.Name] = field.Value
 	}
-	return encoded(ev)
+	return &ev
 }

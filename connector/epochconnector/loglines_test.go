@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
@@ -52,7 +53,7 @@ func TestLinesOfLogs(t *testing.T) {
 		require.True(t, ok)
 		assert.Equal(t, []any{"epoch", "mixed", "log megatron_iteration", "node7", model.Some[int64](3), []int64{3}, model.SeverityError},
 			[]any{f.Kind, f.Class, f.Op, f.Host, f.Rank, f.Ranks, f.Severity})
-		assert.JSONEq(t, `{"pattern":"megatron_iteration","line":"`+megatronLine+`","time":"2023-11-14T22:13:20Z","said":{"iteration":"1500","max_iteration":"2000"},"lines":1,"hosts":["node7"],"ranks":[3]}`, f.Evidence)
+		assert.JSONEq(t, `{"pattern":"megatron_iteration","line":"`+megatronLine+`","time":"2023-11-14T22:13:20Z","said":{"iteration":"1500","max_iteration":"2000"},"lines":1,"hosts":["node7"],"ranks":[3]}`, evidence.Encode(f.Evidence))
 
 		r.send(t, r.logs.AllLogs()[0]) // that quotes the line
 		r.pass(t, newDefaultConfig().LogLines.Silent)
@@ -113,7 +114,7 @@ func TestWhoSaysItIsNotWhoIsWrong(t *testing.T) {
 	require.Len(t, changed, 1)
 	assert.Empty(t, changed[0].Host)
 	assert.Contains(t, otelmap.Sentence(&changed[0]), "job j: ")
-	assert.Contains(t, changed[0].Evidence, `"hosts":["n"]`)
+	assert.Contains(t, evidence.Encode(changed[0].Evidence), `"hosts":["n"]`)
 }
 
 // Each pattern has a meaning, and a sentence.

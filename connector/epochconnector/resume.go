@@ -3,6 +3,7 @@
 package epochconnector
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -78,15 +79,15 @@ func resumeFinding(e *resume.Episode, now time.Time) model.Finding {
 	return f
 }
 
-func resumeEvidence(j *resume.Judgement) string {
-	ev := evidence.Resume{FieldsCount: j.FieldsCount, Ranks: j.Ranks, Of: j.Of, Apart: j.Apart, Hosts: j.Hosts}
+func resumeEvidence(j *resume.Judgement) *evidence.Resume {
+	ev := evidence.Resume{FieldsCount: j.FieldsCount, Ranks: j.Ranks, Of: j.Of, Apart: j.Apart, Hosts: slices.Clone(j.Hosts)}
 	for i := range j.Fields {
 		from := &j.Fields[i]
 		to := evidence.ResumeField{Name: from.Name, Replica: from.Replica, Values: from.HeldCount, Told: from.Told, Decided: from.Decided}
 		for _, h := range from.Held {
-			to.Held = append(to.Held, evidence.ValueHeld{Value: h.Value, Count: h.Count, Ranks: h.Ranks})
+			to.Held = append(to.Held, evidence.ValueHeld{Value: h.Value, Count: h.Count, Ranks: slices.Clone(h.Ranks)})
 		}
 		ev.Fields = append(ev.Fields, to)
 	}
-	return encoded(ev)
+	return &ev
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 )
@@ -48,7 +49,7 @@ func TestRanksThatHaveLoadedDifferentStates(t *testing.T) {
 		incarnation, _ := rl.Resource().Attributes().Get("lockstep.job.incarnation")
 		assert.Equal(t, "life 1", incarnation.AsString())
 		assert.JSONEq(t, `{"fields":[{"name":"step","held":[{"value":"1200","count":3,"ranks":[0,1,3]},{"value":"1100","count":1,"ranks":[2]}],`+
-			`"values":2,"told":4,"decided":true}],"fields_count":1,"ranks":4,"of":4,"minority_hosts":["node2"]}`, f.Evidence)
+			`"values":2,"told":4,"decided":true}],"fields_count":1,"ranks":4,"of":4,"minority_hosts":["node2"]}`, evidence.Encode(f.Evidence))
 		r.pass(t, 20*time.Second)
 		assert.InDelta(t, 1, r.point(t, "lockstep.resume.mixed", map[string]any{"lockstep.job.id": "job"}), 0)
 

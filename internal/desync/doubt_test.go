@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/desync/statetest"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 func doubted(t *testing.T, text string, d desync.Doubt) *desync.Report {
@@ -42,7 +43,7 @@ func TestDoubt(t *testing.T) {
 	assert.Equal(t, []int64{3}, f.Candidates)
 	assert.Empty(t, f.Ranks)
 	assert.Zero(t, f.Confidence)
-	assert.Contains(t, f.Evidence, late.Why)
+	assert.Contains(t, evidence.Encode(f.Evidence), late.Why)
 	assert.Equal(t, late.Why, rep.MayRun)
 	rep = doubted(t, "group W 0-3 gloo\nrank 0-3: W ar 42", late) // undecided anyway
 	assert.Equal(t, late.Why, rep.MayRun)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // What a source cannot have kept proves nothing.
@@ -138,7 +139,7 @@ func TestUntrackedIsLessSure(t *testing.T) {
 	rep := conclude(t, "group W 0-3\ngroup G 3,4 untracked\nrank 0-2: W ar 42\nrank 3: W ar 41 done; G=0/0\nrank 4: G=0/0")
 	require.NotEmpty(t, rep.Roots)
 	assert.Less(t, rep.Roots[0].Finding.Confidence, sure.Roots[0].Finding.Confidence)
-	assert.Contains(t, rep.Roots[0].Finding.Evidence, "replayed graphs")
+	assert.Contains(t, evidence.Encode(rep.Roots[0].Finding.Evidence), "replayed graphs")
 }
 
 // Numbers that a process counts for itself never join ranks.
@@ -152,7 +153,7 @@ func TestNumbersOfAProcess(t *testing.T) {
 	require.Len(t, rep.Roots, 1)
 	assert.Equal(t, model.ClassIncompleteEvidence, rep.Roots[0].Finding.Class)
 	assert.Contains(t, named(rep), int64(3))
-	assert.Contains(t, rep.Roots[0].Finding.Evidence, "process")
+	assert.Contains(t, evidence.Encode(rep.Roots[0].Finding.Evidence), "process")
 }
 
 // Where members are not recorded, who recorded something is one; others may be.

@@ -3,7 +3,6 @@
 package desync_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // The operation that a rank lacks is told of, not one further on in which more ranks wait.
@@ -238,10 +238,10 @@ func TestFirstOperation_MembersAndWay(t *testing.T) {
 	assert.Equal(t, "W", r.Path[0].Op.Comm.Name)
 	assert.Equal(t, "S1", r.Path[1].Op.Comm.Name)
 	assert.Equal(t, int64(6), r.Path[1].For)
-	var e map[string]any
-	require.NoError(t, json.NewDecoder(strings.NewReader(r.Finding.Evidence)).Decode(&e))
-	assert.EqualValues(t, 3, e["members_in_it"])
-	assert.EqualValues(t, 1, e["members_not_come"])
+	e, ok := evidence.As[evidence.Hang](r.Finding.Evidence)
+	require.True(t, ok)
+	assert.Equal(t, 3, e.Joined)
+	assert.Equal(t, 1, e.Missing)
 }
 
 // Many ranks, each of which lacks the operation of its own pair first, lack that of all together.

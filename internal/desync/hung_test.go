@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // habit is a history that says the same of every rank.
@@ -53,10 +54,10 @@ func TestHabit(t *testing.T) {
 			assert.Equal(t, []int64{3}, f.Ranks)
 			assert.Equal(t, model.ClassNotScheduled, f.Class)
 			assert.InDelta(t, c.sure, f.Confidence, 1e-9)
-			assert.Contains(t, f.Evidence, "as its history says")
+			assert.Contains(t, evidence.Encode(f.Evidence), "as its history says")
 			assert.Equal(t, !c.hung, rep.Untimed)
 			if !c.hung {
-				assert.Contains(t, f.Evidence, "the files are copies")
+				assert.Contains(t, evidence.Encode(f.Evidence), "the files are copies")
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 func TestNotScheduled(t *testing.T) {
@@ -264,7 +265,7 @@ func TestHeldProcesses(t *testing.T) {
 			rank 0-2: W ar 42
 			rank 3 {`+text+`}: W ar 41 done`)
 		require.Equal(t, []string{"process_stopped 3: all_reduce 42 of W; 0-2 wait"}, said(rep))
-		assert.Contains(t, rep.Roots[0].Finding.Evidence, state)
+		assert.Contains(t, evidence.Encode(rep.Roots[0].Finding.Evidence), state)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // poll is one answer of RAS: how many all-reduces each rank of one communicator has launched;
@@ -73,9 +74,9 @@ func TestCountsAlone_TwoAnswers_NameTheRankBehind(t *testing.T) {
 	assert.Equal(t, "AllReduce 17", f.Op)
 	assert.Equal(t, "0xab", f.CommID)
 	assert.Equal(t, []int64{0, 1, 3}, f.Waiting)
-	assert.Contains(t, f.Evidence, "AllReduce: 3 ranks launched 17, rank 2 16")
+	assert.Contains(t, evidence.Encode(f.Evidence), "AllReduce: 3 ranks launched 17, rank 2 16")
 	assert.InDelta(t, 0.6, f.Confidence, 0.01)
-	assert.Contains(t, f.Evidence, "process 3002 on n1, GPU 2")
+	assert.Contains(t, evidence.Encode(f.Evidence), "process 3002 on n1, GPU 2")
 
 	// A rank that does not answer is a candidate, too.
 	a = desync.New(desync.Config{})
@@ -297,7 +298,7 @@ func TestSavedAnswers_SeveralCommunicators(t *testing.T) {
 					assert.Empty(t, f.Candidates)
 					assert.Empty(t, f.Waiting)
 					if len(tc.ranks) == 1 {
-						assert.Contains(t, f.Evidence, fmt.Sprintf("process %d on n1, GPU %d", 3000+tc.ranks[0], tc.ranks[0]))
+						assert.Contains(t, evidence.Encode(f.Evidence), fmt.Sprintf("process %d on n1, GPU %d", 3000+tc.ranks[0], tc.ranks[0]))
 						assert.Equal(t, "n1", f.Host)
 					}
 					continue
@@ -326,7 +327,7 @@ func TestSavedAnswers_OtherFunction_HangsWithoutASecondAnswer(t *testing.T) {
 	assert.Equal(t, desync.Hang, rep.Verdict)
 	require.Len(t, rep.Roots, 1)
 	assert.Equal(t, model.Some(int64(1)), rep.Roots[0].Finding.Rank)
-	assert.Contains(t, rep.Roots[0].Finding.Evidence, "AllGather: 3 ranks launched 5, rank 1 6")
+	assert.Contains(t, evidence.Encode(rep.Roots[0].Finding.Evidence), "AllGather: 3 ranks launched 5, rank 1 6")
 }
 
 func blamedIn(rep *desync.Report) (all []int64) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // sharded are two answers of a job whose ranks gather within shards of so many and reduce across them.
@@ -76,7 +77,7 @@ func TestSavedAnswers_BesideOneThatDoesNotAnswer_NamesNobody(t *testing.T) {
 			require.NotEmpty(t, f.Candidates)
 			assert.Equal(t, c.first, f.Candidates[0])
 			assert.Subset(t, f.Candidates, c.behind)
-			assert.Contains(t, f.Evidence, "may wait for one that does not answer")
+			assert.Contains(t, evidence.Encode(f.Evidence), "may wait for one that does not answer")
 		})
 	}
 }

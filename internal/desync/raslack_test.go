@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // worldCounts answers for eight members of one communicator.
@@ -79,7 +80,7 @@ func TestSavedAnswers_SeveralFunctionsLacking_NamesEach(t *testing.T) {
 	f := rep.Roots[0].Finding
 	assert.Equal(t, []int64{5}, f.Ranks)
 	assert.Equal(t, "AllGather 11 or ReduceScatter 10", f.Op)
-	assert.Contains(t, f.Evidence, "counts do not give the order")
+	assert.Contains(t, evidence.Encode(f.Evidence), "counts do not give the order")
 	require.NotEmpty(t, rep.Roots[0].Members)
 	assert.Equal(t, "launched AllGather 10, ReduceScatter 9", rep.Roots[0].Members[0].State)
 	assert.Empty(t, rep.Roots[0].Op.Name)

@@ -322,15 +322,17 @@ func countAction(f *model.Finding) string {
 }
 
 // countEvidence adds to the numbers who is meant, by process, and what each has launched.
-func (w *world) countEvidence(r *countRoot, by *reach) string {
-	e := evidence.Hang{World: w.a.job.WorldSize.Or(0), Victims: len(by.all), Notes: r.notes, Launched: strings.Join(r.launched, "; ")}
+func (w *world) countEvidence(r *countRoot, by *reach) *evidence.Hang {
+	e := evidence.Hang{World: w.a.job.WorldSize.Or(0), Notes: slices.Clone(r.notes), Launched: strings.Join(r.launched, "; ")}
+	seen, victims := 0, len(by.all)
 	for _, x := range w.ranks {
 		if len(x.votes) > 0 {
-			e.Ranks++
+			seen++
 		} else {
 			e.Absent++
 		}
 	}
+	e.Ranks, e.Victims = &seen, &victims
 	for _, v := range slices.Concat(r.ranks, r.candidates) {
 		if len(e.Processes) < maxProcesses {
 			e.Processes = append(e.Processes, w.processText(v, r.group))
@@ -339,7 +341,7 @@ func (w *world) countEvidence(r *countRoot, by *reach) string {
 	if !w.a.job.Unnumbered && len(r.ranks)+len(r.candidates) > maxProcesses {
 		e.Processes = nil
 	}
-	return hangText(&e)
+	return &e
 }
 
 // maxProcesses bounds the processes that a finding of counts names.

@@ -3,7 +3,6 @@
 package desync
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -177,15 +176,17 @@ func (v *view) stackOf(o *op) string {
 	return v.stacks[o.stack-1]
 }
 
-func (w *world) evidence(r *root, by *reach) string {
-	e := evidence.Hang{World: w.a.job.WorldSize.Or(0), Lag: r.lag, Sent: r.in, Received: r.out, Victims: len(by.all), Notes: r.notes}
+func (w *world) evidence(r *root, by *reach) *evidence.Hang {
+	e := evidence.Hang{World: w.a.job.WorldSize.Or(0), Lag: r.lag, Sent: r.in, Received: r.out, Notes: slices.Clone(r.notes)}
+	seen, victims := 0, len(by.all)
 	for _, x := range w.ranks {
 		if x.view != nil {
-			e.Ranks++
+			seen++
 		} else {
 			e.Absent++
 		}
 	}
+	e.Ranks, e.Victims = &seen, &victims
 	if n := r.node; n != nil {
 		e.Members, e.Joined, e.Done = len(n.group.members), len(n.holders), len(n.done)
 		e.Missing, e.Unknown, e.Inferred = len(n.missing), len(n.absent)+len(n.unknown), n.group.inferred
@@ -203,19 +204,11 @@ func (w *world) evidence(r *root, by *reach) string {
 	switch {
 	case w.timed():
 	case w.a.doubt.Hung:
-		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from --hung")
+		e.Notes = append(e.Notes, "no state says when it was taken: that the job stood still is taken from --hung")
 	default:
-		e.Notes = append(slices.Clone(e.Notes), "no state says when it was taken: that the job stood still is taken from its being there")
+		e.Notes = append(e.Notes, "no state says when it was taken: that the job stood still is taken from its being there")
 	}
-	return hangText(&e)
-}
-
-func hangText(e *evidence.Hang) string {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return "{}" // strings and numbers always encode
-	}
-	return string(text)
+	return &e
 }
 
 // momentary are the classes that a job which runs shows, too, for a moment: that it stands

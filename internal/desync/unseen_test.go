@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/desync/statetest"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Of several ranks without a state the operation is the one that comes first, and the candidates that
@@ -60,7 +61,7 @@ rank 11: S2 rs 5 done; R3 ar 5`, []int64{5, 6}},
 			assert.Equal(t, "S1", f.CommName)
 			require.Greater(t, len(f.Candidates), len(c.first))
 			assert.Equal(t, append(c.first, 0), f.Candidates[:len(c.first)+1])
-			assert.Contains(t, f.Evidence, "rank 0 is no member of it, and lacks all_reduce 5 of R0")
+			assert.Contains(t, evidence.Encode(f.Evidence), "rank 0 is no member of it, and lacks all_reduce 5 of R0")
 		})
 	}
 }

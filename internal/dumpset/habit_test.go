@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder/frwrite"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 const ms = time.Millisecond
@@ -154,7 +155,7 @@ func TestJobsThatHang(t *testing.T) {
 			f := &h.Roots[0].Finding
 			assert.Equal(t, model.ClassNotScheduled, f.Class, name)
 			assert.LessOrEqual(t, f.Confidence, 0.75, name)
-			assert.Contains(t, f.Evidence, "of the time", "how often it was so")
+			assert.Contains(t, evidence.Encode(f.Evidence), "of the time", "how often it was so")
 		}
 	}
 }
@@ -187,7 +188,7 @@ func TestShortHistories(t *testing.T) {
 		named, _ = listed(h)
 		assert.Equal(t, []int64{2}, named)
 		assert.Less(t, h.Roots[0].Finding.Confidence, 0.5)
-		assert.Contains(t, h.Roots[0].Finding.Evidence, "too little to tell")
+		assert.Contains(t, evidence.Encode(h.Roots[0].Finding.Evidence), "too little to tell")
 	}
 }
 
@@ -284,7 +285,7 @@ func TestWhatClocksLeaveOpen(t *testing.T) {
 	j.stuckRank, j.stuckStep, j.stuckOp = 0, 30, 3
 	named := readLost(t, j.dump(j.play(2), 0), true)
 	require.NotEmpty(t, named.Roots)
-	assert.Contains(t, named.Roots[0].Finding.Evidence, "which the dumps do not exclude")
+	assert.Contains(t, evidence.Encode(named.Roots[0].Finding.Evidence), "which the dumps do not exclude")
 
 	j = uneven()["no two clocks are alike"]
 	j.stuckRank = -1
@@ -300,7 +301,7 @@ func TestWhatClocksLeaveOpen(t *testing.T) {
 	}
 	alone := readLost(t, dumps, true)
 	require.NotEmpty(t, alone.Roots)
-	assert.Contains(t, alone.Roots[0].Finding.Evidence, "nothing recorded compares the clocks")
+	assert.Contains(t, evidence.Encode(alone.Roots[0].Finding.Evidence), "nothing recorded compares the clocks")
 }
 
 // Offsets follow from pairs that have a collective in common, by way of others, too.
@@ -366,7 +367,7 @@ func TestHostsThatRunAhead(t *testing.T) {
 		named, _ = listed(h)
 		assert.Equal(t, []int64{2}, named, "ahead by %d: %s", ahead, h.MayRun)
 		assert.LessOrEqual(t, h.Roots[0].Finding.Confidence, 0.5)
-		assert.Contains(t, h.Roots[0].Finding.Evidence, "does not clear it")
+		assert.Contains(t, evidence.Encode(h.Roots[0].Finding.Evidence), "does not clear it")
 	}
 	for _, ahead := range []int{5, 40} {
 		h := read(ahead, true)

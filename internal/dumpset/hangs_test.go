@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
@@ -100,7 +101,7 @@ func checkHealthy(t *testing.T, name string, rep *desync.Report) {
 		assert.Empty(t, f.Ranks, "named")
 		assert.Equal(t, model.ClassIncompleteEvidence, f.Class)
 		assert.Zero(t, f.Confidence)
-		assert.Contains(t, f.Evidence, "the job may be running")
+		assert.Contains(t, evidence.Encode(f.Evidence), "the job may be running")
 	}
 }
 

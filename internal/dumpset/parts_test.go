@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
@@ -82,7 +83,7 @@ func checkPart(t *testing.T, of *truth, part []string, world int64) {
 func amongThem(of *truth, rep *desync.Report) bool {
 	for i := range rep.Roots {
 		f := &rep.Roots[i].Finding
-		if strings.Contains(f.Evidence, "somebody else") || slices.ContainsFunc(slices.Concat(f.Ranks, f.Candidates), func(r int64) bool { return slices.Contains(of.Ranks, r) }) {
+		if strings.Contains(evidence.Encode(f.Evidence), "somebody else") || slices.ContainsFunc(slices.Concat(f.Ranks, f.Candidates), func(r int64) bool { return slices.Contains(of.Ranks, r) }) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/clockmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
@@ -105,7 +106,7 @@ func records(step int64, now time.Time) plog.Logs {
 	f := model.Finding{
 		Time: at, Start: at - 1000, Severity: model.SeverityWarn, JobName: "train", JobID: "job", Incarnation: "inc", Kind: model.FindingStraggler,
 		Class: model.ClassCompute, ID: "f", Revision: step + 1, Status: model.StatusOpen, Rank: model.Some(int64(1)), StepFirst: model.Some(int64(0)), StepLast: model.Some(step),
-		CostSeconds: model.Some(0.01), CostShare: model.Some(0.3), Confidence: 0.9, Evidence: `{"excess_seconds":0.02}`, Ranks: []int64{1, 2}, Links: []model.SpanRef{{}},
+		CostSeconds: model.Some(0.01), CostShare: model.Some(0.3), Confidence: 0.9, Evidence: evidence.Text(`{"excess_seconds":0.02}`), Ranks: []int64{1, 2}, Links: []model.SpanRef{{}},
 	}
 	otelmap.FindingToLog(&f, events.AppendEmpty())
 	events.AppendEmpty().Body().SetStr("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE)")

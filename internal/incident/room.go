@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -37,7 +38,7 @@ func cut(f *model.Finding) (changed bool) {
 			&f.JobName, &f.JobID, &f.Incarnation, &f.Kind, &f.Class, &f.Cause, &f.ID, &f.Status, &f.Host, &f.HWID, &f.Op, &f.CommID, &f.CommName,
 			&f.Link, &f.Clock, &f.IncidentID,
 		}},
-		{bounded.MaxLong, []*string{&f.Stack, &f.Evidence, &f.Action}},
+		{bounded.MaxLong, []*string{&f.Stack, &f.Action}},
 	} {
 		for _, text := range l.texts {
 			if !bounded.Fits(*text, l.limit) {
@@ -61,7 +62,17 @@ func cut(f *model.Finding) (changed bool) {
 	if len(f.Links) > maxListed {
 		f.Links, changed = append([]model.SpanRef(nil), f.Links[:maxListed]...), true
 	}
-	return changed
+	return cutEvidence(f) || changed
+}
+
+// cutEvidence bounds the evidence of a finding, and reports whether it was too long.
+func cutEvidence(f *model.Finding) bool {
+	text, arrived := f.Evidence.(evidence.Text)
+	if arrived && bounded.Fits(string(text), bounded.MaxLong) || !arrived && evidence.Bytes(f.Evidence) <= bounded.MaxLong {
+		return false
+	}
+	f.Evidence = bounded.Text(evidence.Text(evidence.Encode(f.Evidence)), bounded.MaxLong)
+	return true
 }
 
 // hold counts a new entry for its job.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 var padding = strings.Repeat("x", 100_000)
@@ -26,7 +27,7 @@ func hostile(i int, job string) model.Finding {
 	name, text := strconv.Itoa(i)+padding[:4000], strconv.Itoa(i)+padding
 	return model.Finding{
 		ID: name, Revision: 1, Kind: name, Class: name, JobID: job, JobName: name, Host: name, Op: name, Link: name, Stack: text,
-		Evidence: `{"a":"` + text + `"}`, Action: text, Ranks: ranks, Waiting: ranks, Candidates: ranks, Links: links,
+		Evidence: evidence.Text(`{"a":"` + text + `"}`), Action: text, Ranks: ranks, Waiting: ranks, Candidates: ranks, Links: links,
 		Start: int64(i), Time: int64(i), Status: model.StatusOpen,
 	}
 }
@@ -65,12 +66,12 @@ func TestEngine_FloodOfFindings_StaysWithinBytesAndKeepsOthers(t *testing.T) {
 		"new jobs":                 func(e *Engine, i int) { e.Add(hostile(i, strconv.Itoa(i)+padding[:4000]), t0) },
 		"new jobs of ever larger findings": func(e *Engine, i int) {
 			f := hostile(i, strconv.Itoa(i))
-			f.Evidence = strings.Repeat("e", 40_000+100*i)
+			f.Evidence = evidence.Text(strings.Repeat("e", 40_000+100*i))
 			e.Add(f, t0)
 		},
 		"revisions of few findings": func(e *Engine, i int) {
 			f := hostile(i%8, "hostile")
-			f.Revision, f.Evidence = int64(i+1), strings.Repeat("e", 1000*(i%64))
+			f.Revision, f.Evidence = int64(i+1), evidence.Text(strings.Repeat("e", 1000*(i%64)))
 			e.Add(f, t0)
 		},
 	} {

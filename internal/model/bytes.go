@@ -2,7 +2,11 @@
 
 package model
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+)
 
 // Data of users that is kept is bounded in bytes. Bytes estimates what a value takes: its size,
 // what its slices hold, and its texts, each as if it were its own.
@@ -28,7 +32,7 @@ func (c *Comm) TextBytes() int { return len(c.ID) + len(c.Name) + len(c.Digest) 
 func (f *Finding) Bytes() int {
 	return int(unsafe.Sizeof(*f)) + bytesOfInt*(len(f.Ranks)+len(f.Waiting)+len(f.Candidates)) + len(f.Links)*int(unsafe.Sizeof(SpanRef{})) +
 		textBytes(f.JobName, f.JobID, f.Incarnation, f.Kind, f.Class, f.Cause, f.ID, f.Status, f.Host, f.HWID, f.Op, f.CommID, f.CommName,
-			f.Link, f.Clock, f.Stack, f.Evidence, f.Action, f.IncidentID)
+			f.Link, f.Clock, f.Stack, f.Action, f.IncidentID) + evidence.Bytes(f.Evidence)
 }
 
 // Bytes estimates what an operation takes.

@@ -2,7 +2,11 @@
 
 package model
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+)
 
 // Finding kinds, their classes and causes.
 const (
@@ -148,8 +152,8 @@ type Finding struct {
 	// Stack is the call stack of the operation, or of what the host is in, as recorded.
 	Stack string
 
-	Confidence float64 // 0 to 1
-	Evidence   string  // JSON
+	Confidence float64           // 0 to 1
+	Evidence   evidence.Evidence // replaced, never changed: copies of a finding share it
 	Action     string
 
 	Links      []SpanRef

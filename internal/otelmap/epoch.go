@@ -3,7 +3,6 @@
 package otelmap
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -25,8 +24,8 @@ func ofEpoch(f *model.Finding) string {
 	if !ok {
 		return ""
 	}
-	var ev evidence.Checkpoint
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
+	ev, ok := evidence.As[evidence.Checkpoint](f.Evidence)
+	if !ok {
 		return ""
 	}
 	var b strings.Builder

@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -54,7 +55,7 @@ var findingFields = newTable(
 	long(semconv.FindingStack, func(f *model.Finding) *string { return &f.Stack }),
 
 	float(semconv.FindingConfidence, func(f *model.Finding) *float64 { return &f.Confidence }),
-	long(semconv.FindingEvidence, func(f *model.Finding) *string { return &f.Evidence }),
+	findingEvidence(),
 	long(semconv.FindingAction, func(f *model.Finding) *string { return &f.Action }),
 	findingLinks(),
 	str(semconv.IncidentID, func(f *model.Finding) *string { return &f.IncidentID }),
@@ -67,6 +68,27 @@ func FindingAttributes(f *model.Finding) map[string]any {
 	m := pcommon.NewMap()
 	findingFields.write(f, m)
 	return m.AsRaw()
+}
+
+// findingEvidence is JSON of at most bounded.MaxLong bytes; what is read stays as it came.
+func findingEvidence() field[model.Finding] {
+	of := func(text *string) *string { return text }
+	asText := long(semconv.FindingEvidence, of)
+	return field[model.Finding]{
+		name: asText.name,
+		put: func(f *model.Finding, m pcommon.Map) {
+			text := evidence.Encode(f.Evidence)
+			asText.put(&text, m)
+		},
+		get: func(f *model.Finding, v pcommon.Value) outcome {
+			var text string
+			o := asText.get(&text, v)
+			if o != mistyped {
+				f.Evidence = evidence.FromText(text)
+			}
+			return o
+		},
+	}
 }
 
 // findingRanks is a list of ranks, cut where it is long.

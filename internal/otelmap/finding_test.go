@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -70,7 +71,7 @@ func TestSentencePlaces(t *testing.T) {
 		"host n1: clock (confidence 0.00)":          {Kind: "clock", Host: "n1"},
 		"link a-b: fabric (confidence 0.00)":        {Kind: "fabric", Link: "a-b"},
 		"host n1: clock (step) (confidence 0.95)": {
-			Kind: "clock", Class: "step", Host: "n1", Confidence: 0.95, Evidence: `{"timeline":"t","jump_seconds":0.5,"steps":1}`, // of the clock
+			Kind: "clock", Class: "step", Host: "n1", Confidence: 0.95, Evidence: evidence.Text(`{"timeline":"t","jump_seconds":0.5,"steps":1}`), // of the clock
 		},
 		"link rank 2 -> rank 3, sent from n1: straggler (link), at all_reduce; mending it alone would save 20ms per step; which end is at fault is not decided (confidence 0.90)": {
 			Kind: "straggler", Class: "link", Cause: "unknown", Rank: model.Some(int64(2)), Host: "n1", Link: "rank 2 -> rank 3", Op: "all_reduce",
@@ -86,23 +87,23 @@ func TestSentencePlaces(t *testing.T) {
 			Kind: "straggler", Class: "compute", Rank: model.Some(int64(1)), Op: "(other)", Confidence: 0.9,
 		},
 		"rank 1: straggler; mending it alone would save 20ms per step (confidence 0.90, 64 steps judged)": {
-			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"steps":64}`,
+			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: evidence.Text(`{"steps":64}`),
 		},
 		"rank 1: straggler; mending it alone would save at least 20ms per step, or up to 30ms by way of what was not seen (confidence 0.90)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), CostLeast: model.Some(0.020), CostMost: model.Some(0.03), Confidence: 0.9,
 		},
 		"rank 1: straggler; mending it alone would save 0s per step, and 4ms once the other stragglers are mended (confidence 0.90)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.0), Confidence: 0.9,
-			Evidence: `{"cost_once_others_are_mended_seconds":0.004}`,
+			Evidence: evidence.Text(`{"cost_once_others_are_mended_seconds":0.004}`),
 		},
 		"rank 1: straggler; mending it alone would save 20ms per step, or down to 0s where who was not seen was late, too (confidence 0.90)": {
 			Kind: "straggler", Rank: model.Some(int64(1)), CostSeconds: model.Some(0.020), CostLeast: model.Some(0.0), Confidence: 0.9,
 		},
 		"rank 1: straggler (method kair, 64 steps judged)": {
-			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.99, Evidence: `{"method":"kair","steps":64}`,
+			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.99, Evidence: evidence.Text(`{"method":"kair","steps":64}`),
 		},
 		"rank 1: straggler (confidence 0.90, 1 step judged)": {
-			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.9, Evidence: `{"steps":1}`,
+			Kind: "straggler", Rank: model.Some(int64(1)), Confidence: 0.9, Evidence: evidence.Text(`{"steps":1}`),
 		},
 		"rank 2 nic tx on n1: straggler (link) (confidence 0.90)": {
 			Kind: "straggler", Class: "link", Rank: model.Some(int64(2)), Host: "n1", Link: "rank 2 nic tx", Confidence: 0.9,
@@ -129,10 +130,10 @@ func TestSentencePlaces(t *testing.T) {
 			Kind: "straggler", Class: "work_imbalance", JobID: "j", Confidence: 0.9,
 		},
 		"job j: straggler (jitter), cause gc, pauses of 40ms rotate over the ranks, every 12 steps on each; being rid of them would save 20ms per step; nobody is at fault (confidence 0.90)": {
-			Kind: "straggler", Class: "jitter", Cause: "gc", JobID: "j", CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: `{"pauses":{"median_seconds":0.04,"period_steps":12}}`,
+			Kind: "straggler", Class: "jitter", Cause: "gc", JobID: "j", CostSeconds: model.Some(0.020), Confidence: 0.9, Evidence: evidence.Text(`{"pauses":{"median_seconds":0.04,"period_steps":12}}`),
 		},
 		"job j: straggler (jitter), pauses rotate over the ranks; nobody is at fault (confidence 0.90)": {
-			Kind: "straggler", Class: "jitter", JobID: "j", Confidence: 0.9, Evidence: "none",
+			Kind: "straggler", Class: "jitter", JobID: "j", Confidence: 0.9, Evidence: evidence.Text("none"),
 		},
 		"job j: straggler (job_wide), all ranks alike since step 40, at gemm; it adds 20ms per step; nobody is at fault (confidence 0.90)": {
 			Kind: "straggler", Class: "job_wide", JobID: "j", StepFirst: model.Some(int64(40)), Op: "gemm", CostSeconds: model.Some(0.020), Confidence: 0.9,

@@ -3,7 +3,6 @@
 package otelmap
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 // ofFleet says which versions the members of a communicator run, who does not fit, and of how many
 // it is known.
 func ofFleet(f *model.Finding) string {
-	var ev evidence.Fleet
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Held) == 0 {
+	ev, ok := evidence.As[evidence.Fleet](f.Evidence)
+	if !ok || len(ev.Held) == 0 {
 		return ""
 	}
 	var b strings.Builder

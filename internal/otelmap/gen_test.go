@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // filler sets every field of a struct by reflection, so that a field which
@@ -46,6 +47,8 @@ func (g *filler) fill(t *testing.T, v reflect.Value) {
 		g.fillElements(t, v)
 	case reflect.Array:
 		g.fillElements(t, v)
+	case reflect.Interface: // evidence, as it comes
+		v.Set(reflect.ValueOf(evidence.Text(fmt.Sprintf("é %d", g.rng.Uint64()))))
 	default:
 		t.Fatalf("fill %s: a kind that the generator does not know", v.Type())
 	}

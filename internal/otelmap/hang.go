@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // hangClaim says what one rank did or did not, and what several did.
@@ -46,7 +47,7 @@ var someThrough = map[string]hangClaim{
 var notStarted = hangClaim{"its device has not started %s, which the others have", "their devices have not started %s, which the others have"}
 
 func claimOf(f *model.Finding) (c hangClaim, ok bool) {
-	ev := readEvidence(f)
+	ev := hangEvidence(f)
 	if f.Class == model.ClassCompletionLag && ev.Idle > 0 {
 		return notStarted, true
 	}
@@ -60,6 +61,14 @@ func claimOf(f *model.Finding) (c hangClaim, ok bool) {
 	}
 	c, ok = hangClaims[f.Class]
 	return c, ok
+}
+
+// hangEvidence returns the numbers of a hang; none where the evidence is not that of a hang.
+func hangEvidence(f *model.Finding) *evidence.Hang {
+	if ev, ok := evidence.As[evidence.Hang](f.Evidence); ok {
+		return ev
+	}
+	return &evidence.Hang{}
 }
 
 // otherEnd is said of who has not come to a message whose other end waits: "send 1 -> 9" is what
@@ -112,7 +121,7 @@ func candidates(f *model.Finding) string {
 		}
 		return "; at fault with it may be " + listed(beside, optionalInt{})
 	}
-	ev := readEvidence(f)
+	ev := hangEvidence(f)
 	unlisted := ev.Inferred && ev.World == 0
 	switch {
 	case len(f.Candidates) == 0 && unlisted && f.Class == model.ClassIncompleteEvidence:
@@ -140,19 +149,18 @@ var heldWays = map[string]string{
 
 // heldText says how the process of a rank is held, and for how long.
 func heldText(f *model.Finding) string {
-	ev := readEvidence(f)
-	way := heldWays[ev.Process]
-	if f.Class != model.ClassProcessStopped || way == "" {
+	ev, ok := evidence.As[evidence.Held](f.Evidence)
+	if f.Class != model.ClassProcessStopped || !ok || heldWays[ev.Process] == "" {
 		return ""
 	}
-	text := ": its process"
-	if ev.PID > 0 {
-		text += fmt.Sprintf(" %d", ev.PID)
+	text, way := ": its process", heldWays[ev.Process]
+	if ev.PID != nil && *ev.PID > 0 {
+		text += fmt.Sprintf(" %d", *ev.PID)
 	}
 	if f.Status == model.StatusClosed {
-		return text + " " + strings.Replace(way, "is ", "was ", 1) + " for " + heldFor(ev.Held)
+		return text + " " + strings.Replace(way, "is ", "was ", 1) + " for " + heldFor(ev.Seconds)
 	}
-	return text + " " + way + ", for " + heldFor(ev.Held)
+	return text + " " + way + ", for " + heldFor(ev.Seconds)
 }
 
 // heldFor spells a time in whole seconds.
@@ -161,7 +169,7 @@ func heldFor(s float64) string { return fmt.Sprintf("%.0f s", s) }
 // byLaunches says which processes are meant, and how much each has launched, where NCCL's RAS counts
 // it.
 func byLaunches(f *model.Finding) (text string) {
-	ev := readEvidence(f)
+	ev := hangEvidence(f)
 	switch n := len(ev.Processes); {
 	case n > maxNamed:
 		text = fmt.Sprintf(" (%s, and %d more)", strings.Join(ev.Processes[:maxNamed], "; "), n-maxNamed)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 func TestHangSentences(t *testing.T) {
@@ -48,10 +49,10 @@ func TestHangSentences(t *testing.T) {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14}, CandidatesCount: model.Some(int64(100)),
 		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or a rank that has no state here (confidence 0.00)": {
-			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: `{"members_inferred": true}`,
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: evidence.Text(`{"members_inferred": true}`),
 		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: the candidates are ranks of which nothing is known (confidence 0.00)": {
-			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Evidence: `{"members_inferred": true}`,
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Evidence: evidence.Text(`{"members_inferred": true}`),
 		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 3, 1, 2 and 5 more (confidence 0.00)": {
 			Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, CommID: "c", Candidates: []int64{3, 1, 2}, CandidatesCount: model.Some[int64](8),
@@ -61,7 +62,7 @@ func TestHangSentences(t *testing.T) {
 			Candidates: []int64{1, 2}, CandidatesCount: model.Some[int64](2), Confidence: 0.6,
 		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 1, 2 (confidence 0.00)": {
-			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{1, 2}, Evidence: `{"members_inferred": true, "world_size": 4}`,
+			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{1, 2}, Evidence: evidence.Text(`{"members_inferred": true, "world_size": 4}`),
 		},
 		"rank 9: desync (init_incomplete): has not come to set up 0xaa; 3 ranks wait for it (confidence 0.00)": {
 			Kind: "desync", Class: "init_incomplete", Rank: model.Some(int64(9)), CommID: "0xaa", Waiting: []int64{1, 2, 3},
@@ -85,10 +86,10 @@ func TestHangSentences(t *testing.T) {
 			Kind: "desync", Class: "not_scheduled", Rank: model.Some(int64(1)), Op: "send 1 -> 9", CommID: "42", CommName: "P",
 		},
 		"communicator P: desync (stalled_op): members do not get out of all_reduce 7 of P (42), which others are through; 2 ranks wait (confidence 0.00)": {
-			Kind: "desync", Class: "stalled_op", Op: "all_reduce 7", CommID: "42", CommName: "P", Waiting: []int64{1, 2}, Evidence: `{"members_through": 1}`,
+			Kind: "desync", Class: "stalled_op", Op: "all_reduce 7", CommID: "42", CommName: "P", Waiting: []int64{1, 2}, Evidence: evidence.Text(`{"members_through": 1}`),
 		},
 		"communicator P: desync (stalled_op): all members have entered all_reduce 7 of P (42), and nobody gets out; 2 ranks wait (confidence 0.00)": {
-			Kind: "desync", Class: "stalled_op", Op: "all_reduce 7", CommID: "42", CommName: "P", Waiting: []int64{1, 2}, Evidence: `{"members_in_it": 2}`,
+			Kind: "desync", Class: "stalled_op", Op: "all_reduce 7", CommID: "42", CommName: "P", Waiting: []int64{1, 2}, Evidence: evidence.Text(`{"members_in_it": 2}`),
 		},
 		"rank 3: desync (some_class), at send 4 (confidence 0.00)": {Kind: "desync", Class: "some_class", Rank: model.Some(int64(3)), Op: "send 4"},
 		"communicator c1: desync (confidence 0.00)":                {Kind: "desync", CommID: "c1"},

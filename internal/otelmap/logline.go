@@ -3,7 +3,6 @@
 package otelmap
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -12,8 +11,8 @@ import (
 
 // ofLogLine says what the line means, and that it is the line which says so.
 func ofLogLine(f *model.Finding) string {
-	var ev evidence.LogLine
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
+	ev, ok := evidence.As[evidence.LogLine](f.Evidence)
+	if !ok {
 		return ""
 	}
 	said := func(name string) string {

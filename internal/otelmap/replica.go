@@ -3,7 +3,6 @@
 package otelmap
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -13,8 +12,8 @@ import (
 
 // ofReplicas says which replicas hash otherwise than most, where that is known.
 func ofReplicas(f *model.Finding) string {
-	var ev evidence.Replica
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Held) < 2 {
+	ev, ok := evidence.As[evidence.Replica](f.Evidence)
+	if !ok || len(ev.Held) < 2 {
 		return ""
 	}
 	var b strings.Builder

@@ -3,7 +3,6 @@
 package otelmap
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,8 +16,8 @@ const namedValues = 3
 
 // ofResume says which values ranks have loaded, and who holds another than most.
 func ofResume(f *model.Finding) string {
-	var ev evidence.Resume
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || len(ev.Fields) == 0 {
+	ev, ok := evidence.As[evidence.Resume](f.Evidence)
+	if !ok || len(ev.Fields) == 0 {
 		return ""
 	}
 	field := &ev.Fields[0]

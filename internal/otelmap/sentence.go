@@ -3,12 +3,12 @@
 package otelmap
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Sentence says a finding in one sentence: the place, what it is, the operation,
@@ -63,7 +63,7 @@ func sureness(f *model.Finding) string {
 	if f.Kind != model.FindingStraggler {
 		return text
 	}
-	ev := readEvidence(f)
+	ev, _ := evidence.StragglerOf(f.Evidence)
 	if ev.Method == methodKAIR { // it knows no probability
 		text = "method " + ev.Method
 	}
@@ -99,20 +99,21 @@ func claim(f *model.Finding) string {
 // pauses says how long the pauses are and how often each rank has one, as far as
 // the evidence knows.
 func pauses(f *model.Finding) string {
-	ev, text := readEvidence(f), ", pauses"
-	if ev.Pauses.Median > 0 {
-		text += " of " + seconds(ev.Pauses.Median)
+	ev, _ := evidence.StragglerOf(f.Evidence)
+	text, law := ", pauses", ev.Pauses
+	if law != nil && law.Median > 0 {
+		text += " of " + seconds(law.Median)
 	}
 	text += " rotate over the ranks"
-	if ev.Pauses.Period > 0 {
-		text += fmt.Sprintf(", every %.3g steps on each", ev.Pauses.Period)
+	if law != nil && law.Period > 0 {
+		text += fmt.Sprintf(", every %.3g steps on each", law.Period)
 	}
 	return text
 }
 
 // judged says of how many steps the numbers are, which are not all in which the
 // finding was seen.
-func judged(steps int64) string {
+func judged(steps int) string {
 	switch {
 	case steps < 1:
 		return ""
@@ -125,38 +126,6 @@ func judged(steps int64) string {
 // methodKAIR is how evidence names the published statistics.
 const methodKAIR = "kair"
 
-// sentenceEvidence is what a sentence says of a finding's evidence, as far as that knows it.
-type sentenceEvidence struct {
-	Method string  `json:"method"`
-	Steps  int64   `json:"steps"`
-	Beside float64 `json:"cost_once_others_are_mended_seconds"`
-	// Of hangs: nobody recorded the members, how many are through, of how many ranks the devices
-	// have not started, and the size of the job where it is known.
-	Inferred bool  `json:"members_inferred"`
-	Done     int64 `json:"members_through"`
-	Idle     int64 `json:"members_not_started"`
-	World    int64 `json:"world_size"`
-	// Of hangs by what NCCL's RAS counts: the processes that are meant, and how many ranks have
-	// launched how much.
-	Processes []string `json:"processes"`
-	Launched  string   `json:"launched"`
-	// Of a process that is held: how, its number, and for how long.
-	Process string  `json:"process"`
-	PID     int64   `json:"pid"`
-	Held    float64 `json:"held_seconds"`
-	Pauses  struct {
-		Median float64 `json:"median_seconds"`
-		Period float64 `json:"period_steps"`
-	} `json:"pauses"`
-}
-
-func readEvidence(f *model.Finding) (ev sentenceEvidence) {
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil {
-		return sentenceEvidence{}
-	}
-	return ev
-}
-
 func writeNumbers(b *strings.Builder, f *model.Finding) {
 	if f.WaitCaused.OK {
 		fmt.Fprintf(b, "; the others together waited %s per step for it%s",
@@ -165,8 +134,8 @@ func writeNumbers(b *strings.Builder, f *model.Finding) {
 	if f.CostSeconds.OK {
 		fmt.Fprintf(b, "; %s %s%s per step%s%s",
 			saves(f), orMore(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"), unseen(f))
-		if beside := readEvidence(f).Beside; beside > f.CostSeconds.V {
-			fmt.Fprintf(b, ", and %s once the other stragglers are mended", seconds(beside))
+		if ev, _ := evidence.StragglerOf(f.Evidence); ev.CostBeside > f.CostSeconds.V {
+			fmt.Fprintf(b, ", and %s once the other stragglers are mended", seconds(ev.CostBeside))
 		}
 	}
 }

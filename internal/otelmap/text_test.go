@@ -31,6 +31,8 @@ func longest(v reflect.Value) (n int) {
 		for i := range v.NumField() {
 			n = max(n, longest(v.Field(i)))
 		}
+	case reflect.Interface:
+		return longest(v.Elem())
 	case reflect.Slice:
 		for i := range v.Len() {
 			n = max(n, longest(v.Index(i)))
@@ -103,7 +105,7 @@ func TestFinding_LongTexts_AreCutBothWays(t *testing.T) {
 	f, ok := LogToFinding(lr, nil)
 	require.True(t, ok)
 	assert.Equal(t, bounded.MaxLong, longest(reflect.ValueOf(f)))
-	f.Evidence, f.Action, f.Stack = "", "", ""
+	f.Evidence, f.Action, f.Stack = nil, "", ""
 	assert.Equal(t, bounded.MaxName, longest(reflect.ValueOf(f)))
 
 	f.Op = strings.Repeat("x", 100_000)

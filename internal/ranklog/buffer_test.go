@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // stepLines are lines of steps, one a second.
@@ -71,7 +72,7 @@ func TestJudge_BufferedOutputBehindAnError_KeepsTheError(t *testing.T) {
 			} else {
 				assert.Equal(t, []int64{2}, f.Candidates)
 			}
-			assert.Contains(t, f.Evidence, "CUDA out of memory")
+			assert.Contains(t, evidence.Encode(f.Evidence), "CUDA out of memory")
 		})
 	}
 }
@@ -107,7 +108,7 @@ func TestJudge_StepsBeyondTheError_ShowThatItWasCaught(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := logs{"job.out": labelledLog(c.stamped, c.behind)}.judge(t, Options{WorldSize: 4})
 			f := assertRoot(t, r, 2, model.ClassNotScheduled, "all_reduce 41")
-			assert.Contains(t, f.Evidence, "CUDA out of memory")
+			assert.Contains(t, evidence.Encode(f.Evidence), "CUDA out of memory")
 		})
 	}
 }

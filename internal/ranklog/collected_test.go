@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // cell is a cell of CSV.
@@ -107,7 +108,7 @@ func TestJudge_LinesOfCollectors_AreReadAlike(t *testing.T) {
 					assert.True(t, IsCollected([]byte(b.String()[:150])), "the head of a line")
 				}
 				f := assertRoot(t, logs{"job.json": b.String()}.judge(t, Options{WorldSize: 6}), 4, model.ClassProcessDead, "all_reduce 41")
-				assert.Contains(t, f.Evidence, "CUDA out of memory")
+				assert.Contains(t, evidence.Encode(f.Evidence), "CUDA out of memory")
 			})
 		}
 	}
@@ -179,7 +180,7 @@ func TestJudge_ExportsOfQueries_AreReadInOrder(t *testing.T) {
 				text := export(mergedJob("2.14"), newest)
 				assert.True(t, Sniff(strings.NewReader(text)))
 				f := assertRoot(t, logs{"job.json": text}.judge(t, Options{WorldSize: 6}), 4, model.ClassProcessDead, "all_reduce 41")
-				assert.Contains(t, f.Evidence, "CUDA out of memory")
+				assert.Contains(t, evidence.Encode(f.Evidence), "CUDA out of memory")
 
 				if name == "CloudWatch, CSV" {
 					return // nothing tells of which process a line is
@@ -278,7 +279,7 @@ func TestJudge_LogThatIsCut_IsNoSilence(t *testing.T) {
 			require.Len(t, r.Roots, 1)
 			assert.Empty(t, r.Roots[0].Finding.Ranks)
 			assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
-			assert.Contains(t, r.Roots[0].Finding.Evidence, "rank2.log is cut")
+			assert.Contains(t, evidence.Encode(r.Roots[0].Finding.Evidence), "rank2.log is cut")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 const illegal = "CUDA error: an illegal memory access was encountered"
@@ -38,7 +39,7 @@ func TestJudge_DeviceErrorOfTheWatchdog_IsAnOwnCause(t *testing.T) {
 			t.Run(version+" "+e, func(t *testing.T) {
 				end := write(5, "10:00:00.1", e)
 				f := assertRoot(t, files(versions["2.14"], 8, map[int64]string{5: end}).judge(t, Options{WorldSize: 8}), 5, model.ClassProcessDead, "all_reduce 41")
-				assert.Contains(t, f.Evidence, e)
+				assert.Contains(t, evidence.Encode(f.Evidence), e)
 
 				remote := write(2, "10:00:01.1", "NCCL error: remote process exited or there was a network error, NCCL version 2.21.5")
 				r := files(versions["2.14"], 8, map[int64]string{5: end, 2: remote}).judge(t, Options{WorldSize: 8})
@@ -53,7 +54,7 @@ func TestJudge_DeviceErrorOfTheWatchdog_IsAnOwnCause(t *testing.T) {
 					}
 				}
 				f = assertRoot(t, logs{"job.out": end + all.String()}.judge(t, Options{WorldSize: 8}), 5, model.ClassProcessDead, "all_reduce 41")
-				assert.Contains(t, f.Evidence, e)
+				assert.Contains(t, evidence.Encode(f.Evidence), e)
 			})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // The error of a log without a mark of its rank is that of the rank that the folder names.
@@ -26,7 +27,7 @@ func TestJudge_FolderNamesTheRank_HasItsError(t *testing.T) {
 			require.NoError(t, s.Read(FileOf(fmt.Sprintf(name, r)), strings.NewReader(text)))
 		}
 		f := assertRoot(t, s.Judge(Options{Job: "job", WorldSize: 8, Engine: desync.NewDefaultConfig()}), 2, model.ClassProcessDead, "all_reduce 41")
-		assert.Contains(t, f.Evidence, fmt.Sprintf(name, 2), name)
+		assert.Contains(t, evidence.Encode(f.Evidence), fmt.Sprintf(name, 2), name)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // What logs are made of is anything: no input panics, hangs, or makes a rank of no job.
@@ -149,11 +150,14 @@ func TestSet_ManyLines_AreBounded(t *testing.T) {
 }
 
 func TestNote_KeepsTheEvidence(t *testing.T) {
-	f := model.Finding{Rank: model.Some(int64(2)), Evidence: `{"members":4,"notes":["had"]}`}
+	f := model.Finding{Rank: model.Some(int64(2)), Evidence: &evidence.Hang{Members: 4, Notes: []string{"had"}}}
 	Note(&f, map[int64]Error{2: {Text: "ValueError: x", Where: "a:1"}})
-	assert.JSONEq(t, `{"members":4,"notes":["last error in the log of rank 2: ValueError: x (a:1)","had"]}`, f.Evidence)
+	assert.JSONEq(t, `{"members":4,"notes":["last error in the log of rank 2: ValueError: x (a:1)","had"]}`, evidence.Encode(f.Evidence))
 	Note(&f, nil)
-	broken := model.Finding{Rank: model.Some(int64(2)), Evidence: "no JSON"}
-	Note(&broken, map[int64]Error{2: {Text: "x"}})
-	assert.Equal(t, "no JSON", broken.Evidence)
+	other := model.Finding{Rank: model.Some(int64(2)), Evidence: evidence.Text(`{"version":2}`)}
+	Note(&other, map[int64]Error{2: {Text: "x"}})
+	assert.Equal(t, evidence.Text(`{"version":2}`), other.Evidence)
+	none := model.Finding{Rank: model.Some(int64(2))}
+	Note(&none, map[int64]Error{2: {Text: "x", Where: "a:1"}})
+	assert.Equal(t, `{"notes":["last error in the log of rank 2: x (a:1)"]}`, evidence.Encode(none.Evidence))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // One log may have several lives of a job: the last one counts.
@@ -143,7 +144,7 @@ func TestJudge_RankInTheNode_IsTheJobsWhereConfirmed(t *testing.T) {
 	require.Len(t, r.Roots, 1)
 	assert.Equal(t, model.ClassDumpMissing, r.Roots[0].Finding.Class, "of two nodes' lines nobody knows whose the error is")
 	assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
-	assert.Contains(t, r.Roots[0].Finding.Evidence, "an error in the logs whose rank is not known: ValueError: bad (job.log:")
+	assert.Contains(t, evidence.Encode(r.Roots[0].Finding.Evidence), "an error in the logs whose rank is not known: ValueError: bad (job.log:")
 }
 
 // Messages name no peer: nobody is accused by their numbers.
@@ -465,7 +466,7 @@ func TestJudge_LinesThatRayFolds_AccuseNobody(t *testing.T) {
 		require.Len(t, r.Roots, 1)
 		assert.Empty(t, r.Roots[0].Finding.Ranks)
 		assert.Equal(t, []int64{2}, r.Roots[0].Finding.Candidates)
-		assert.Contains(t, r.Roots[0].Finding.Evidence, "RAY_DEDUP_LOGS=0")
+		assert.Contains(t, evidence.Encode(r.Roots[0].Finding.Evidence), "RAY_DEDUP_LOGS=0")
 	}
 }
 
@@ -551,7 +552,7 @@ func TestJudge_PipelineStageEnded_IsTheRank(t *testing.T) {
 			f := &r.Roots[0].Finding
 			assert.Equal(t, []any{model.Some(c.late), model.ClassProcessDead, "pp"}, []any{f.Rank, f.Class, f.CommName})
 			assert.Positive(t, f.WaitingCount.Or(0))
-			assert.Contains(t, f.Evidence, "ValueError: boom")
+			assert.Contains(t, evidence.Encode(f.Evidence), "ValueError: boom")
 			assert.Equal(t, desync.Hang, r.Verdict)
 
 			l[fmt.Sprintf("rank%d.log", c.late)] = "step\n"
@@ -581,7 +582,7 @@ func TestJudge_SrunReportsAnEnd_IsTheRank(t *testing.T) {
 	rank := func(r int64) int64 { return r }
 	for _, end := range []string{"task 2: Out Of Memory", "task 2: Segmentation fault (core dumped)", "task 2: Segmentation fault", "task 2: Bus error", "task 2: Illegal instruction (core dumped)", "task 2: Killed"} {
 		f := assertRoot(t, job(end, rank).judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
-		assert.Contains(t, f.Evidence, "srun: ")
+		assert.Contains(t, evidence.Encode(f.Evidence), "srun: ")
 	}
 	for _, end := range []string{"task 2: Aborted (core dumped)", "tasks 0-3: Killed", "task 2: Exited with exit code 1", "task x: Bus error", "task 0: Segmentation fault"} {
 		f := assertRoot(t, job(end, rank).judge(t, Options{WorldSize: 4}), 2, model.ClassNotScheduled, "all_reduce 41")

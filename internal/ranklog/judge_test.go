@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // stuckIn is a rank that waits in an operation.
@@ -139,8 +140,8 @@ func TestJudge_RankEnded_IsTheRankWithItsError(t *testing.T) {
 				r := files(write, 8, map[int64]string{5: ended}).judge(t, Options{})
 				f := assertRoot(t, r, 5, model.ClassProcessDead, "all_reduce 41")
 				assert.Equal(t, int64(7), f.WaitingCount.Or(0))
-				assert.Contains(t, f.Evidence, "last error in the log of rank 5: ")
-				assert.Contains(t, f.Evidence, "rank5_stderr.log:")
+				assert.Contains(t, evidence.Encode(f.Evidence), "last error in the log of rank 5: ")
+				assert.Contains(t, evidence.Encode(f.Evidence), "rank5_stderr.log:")
 			})
 		}
 	}
@@ -181,7 +182,7 @@ func TestJudge_MergedFile_IsReadByRank(t *testing.T) {
 				}
 			}
 			f := assertRoot(t, logs{"job.out": b.String()}.judge(t, Options{WorldSize: 8}), 5, model.ClassProcessDead, "all_reduce 41")
-			assert.Contains(t, f.Evidence, "CUDA out of memory")
+			assert.Contains(t, evidence.Encode(f.Evidence), "CUDA out of memory")
 		})
 	}
 }
@@ -288,7 +289,7 @@ func TestJudge_TorchrunSummary_NamesWhoEnded(t *testing.T) {
 			l := files(versions["2.14"], 8, map[int64]string{5: c.own})
 			l["torchrun.log"] = c.agent
 			f := assertRoot(t, l.judge(t, Options{WorldSize: 8}), 5, model.ClassProcessDead, "all_reduce 41")
-			assert.Contains(t, f.Evidence, "torchrun.log:")
+			assert.Contains(t, evidence.Encode(f.Evidence), "torchrun.log:")
 
 			delete(l, "rank5_stderr.log")
 			assertRoot(t, l.judge(t, Options{}), 5, model.ClassProcessDead, "all_reduce 41")
@@ -428,6 +429,6 @@ func TestJudge_DeviceError_IsNoTimeOut(t *testing.T) {
 				"[rank2]:[E x.cpp:2057] [PG ID 0 PG GUID 0(default_pg) Rank 2] Process group watchdog thread terminated with exception: " + e + "\n" + e + "\n",
 		})
 		f := assertRoot(t, l.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
-		assert.Contains(t, f.Evidence, e)
+		assert.Contains(t, evidence.Encode(f.Evidence), e)
 	}
 }

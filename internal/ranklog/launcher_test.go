@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // launcherEnds are what launchers write when they end the ranks that are left.
@@ -33,7 +34,7 @@ func TestJudge_RankEndedByTheLauncher_IsNotAccused(t *testing.T) {
 			require.Len(t, r.Roots, 1)
 			assert.Empty(t, r.Roots[0].Finding.Ranks)
 			assert.Equal(t, []int64{7}, r.Roots[0].Finding.Candidates)
-			assert.Contains(t, r.Roots[0].Finding.Evidence, "launcher.log:")
+			assert.Contains(t, evidence.Encode(r.Roots[0].Finding.Evidence), "launcher.log:")
 
 			// What a rank wrote by itself says more.
 			l["rank7_stderr.log"] += fmt.Sprintf(outOfMemory, 7, 7)

@@ -3,11 +3,11 @@
 package ranklog
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Note adds to the evidence of a finding the last errors of the ranks that it names.
@@ -26,23 +26,10 @@ func Note(f *model.Finding, errors map[int64]Error) {
 	addNotes(f, notes)
 }
 
-// addNotes puts notes in front of those that the evidence of a finding has.
+// addNotes puts notes in front of those that the evidence of a hang has.
 func addNotes(f *model.Finding, notes []string) {
-	if len(notes) == 0 {
-		return
-	}
-	evidence := map[string]json.RawMessage{}
-	if f.Evidence != "" && json.Unmarshal([]byte(f.Evidence), &evidence) != nil {
-		return
-	}
-	var had []string
-	_ = json.Unmarshal(evidence["notes"], &had) // absent: there are none yet
-	text, err := json.Marshal(slices.Concat(notes, had))
-	if err != nil {
-		return // strings always encode
-	}
-	evidence["notes"] = text
-	if text, err = json.Marshal(evidence); err == nil {
-		f.Evidence = string(text)
+	of, ok := f.Evidence.(*evidence.Hang)
+	if len(notes) > 0 && (ok || f.Evidence == nil) {
+		f.Evidence = of.WithNotes(notes)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // A rank that a person, Slurm or a cloud ended by order is no cause, also where it alone is silent.
@@ -60,7 +61,7 @@ func TestJudge_JobEndedByOrder_AccusesNobody(t *testing.T) {
 		ranks, _ := named(r)
 		assert.Empty(t, ranks, order)
 		require.NotEmpty(t, r.Roots)
-		assert.Contains(t, r.Roots[0].Finding.Evidence, "job.out:9", "the order is named: "+order)
+		assert.Contains(t, evidence.Encode(r.Roots[0].Finding.Evidence), "job.out:9", "the order is named: "+order)
 
 		if strings.Contains(order, "CANCELLED") { // a person ended a job that hung
 			r = logs{"job.out": job + waiting + strings.Replace(order, "STEP 9.0", "JOB 9", 1) + "\n"}.judge(t, Options{WorldSize: 8})

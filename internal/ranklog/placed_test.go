@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 const boom = "Traceback (most recent call last):\nValueError: boom\n"
@@ -85,7 +86,7 @@ func TestJudge_StagesOfTwoPipelinesEnded_AreBothNamed(t *testing.T) {
 				require.Equal(t, model.ClassProcessDead, f.Class)
 				named[f.Rank.Or(-1)] = f.CommID
 				ids[f.ID] = true
-				assert.Contains(t, f.Evidence, "ValueError: boom")
+				assert.Contains(t, evidence.Encode(f.Evidence), "ValueError: boom")
 				assert.Positive(t, f.WaitingCount.Or(0))
 			}
 			want := map[int64]string{}

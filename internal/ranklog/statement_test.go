@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 const (
@@ -104,7 +105,7 @@ func TestJudge_BarrierOfAGroupOfSomeRanks_NamesNoRank(t *testing.T) {
 func TestJudge_RankThatMissedABarrierAndEnded_HasItsError(t *testing.T) {
 	l := logs{"job.out": fmt.Sprintf(barrierOf0, "[Rank 0]: Ranks 3 failed to pass monitoredBarrier in 30000 ms") + fmt.Sprintf(outOfMemory, 3, 3)}
 	f := assertRoot(t, l.judge(t, Options{WorldSize: 8}), 3, model.ClassProcessDead, "barrier 1")
-	assert.Contains(t, f.Evidence, "out of memory")
+	assert.Contains(t, evidence.Encode(f.Evidence), "out of memory")
 }
 
 // Where a barrier failed for another reason no rank is named.
@@ -260,7 +261,7 @@ func TestJudge_WorkerThatRayReportsDead_IsTheRank(t *testing.T) {
 			}
 			f := assertRoot(t, logs{"job.out": job + fmt.Sprintf(dead, 902)}.judge(t, Options{WorldSize: 4}), 2, model.ClassProcessDead, "all_reduce 41")
 			assert.LessOrEqual(t, f.Confidence, 0.7, "what ended it is not known")
-			assert.Contains(t, f.Evidence, "its worker died")
+			assert.Contains(t, evidence.Encode(f.Evidence), "its worker died")
 
 			r := logs{"job.out": job + fmt.Sprintf(dead, 901)}.judge(t, Options{WorldSize: 4})
 			ranks, _ := named(r)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // atColumn wraps each line as a terminal does. The prefix stands in front of the first piece, or of each.
@@ -181,7 +182,7 @@ func TestSet_LinesBehindAMessage_AreReadEach(t *testing.T) {
 	const failed = "[rank3]:[E ProcessGroupNCCL.cpp:577] [Rank 3] Some NCCL operations have failed or timed out.\n"
 	l := files(versions["2.14"], 4, map[int64]string{3: failed + "Traceback (most recent call last):\n  File \"x.py\", line 3\nValueError: bad sample\n"})
 	f := assertRoot(t, l.judge(t, Options{WorldSize: 4}), 3, model.ClassProcessDead, "all_reduce 41")
-	assert.Contains(t, f.Evidence, "rank3_stderr.log:4")
+	assert.Contains(t, evidence.Encode(f.Evidence), "rank3_stderr.log:4")
 }
 
 // A line in which a program names its rank is held for no message: each would be joined with those behind it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
 )
@@ -96,7 +97,7 @@ func TestJudge_OtherCommunicatorDiffersThen_OnlyThatRank(t *testing.T) {
 	require.Len(t, hangs[0].Roots, 1)
 	assert.Equal(t, desync.Hang, hangs[0].Verdict)
 	assert.Equal(t, "0x00000000000000cd", hangs[0].Roots[0].Finding.CommID)
-	assert.Contains(t, hangs[0].Roots[0].Finding.Evidence, "process 103 on n1")
+	assert.Contains(t, evidence.Encode(hangs[0].Roots[0].Finding.Evidence), "process 103 on n1")
 	assert.Contains(t, strings.Join(hangs[0].Remarks, " "), "In communicator 0x00000000000000ab ranks differed in 1, and no longer do in 2.")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
 )
 
@@ -52,7 +53,7 @@ func TestJudge_TextWithADeadProcess_NamesItsRank(t *testing.T) {
 				assert.Equal(t, model.ClassProcessDead, f.Class)
 				assert.Equal(t, model.Some(int64(5)), f.Rank)
 				assert.InDelta(t, 0.75, f.Confidence, 0.001)
-				assert.Contains(t, f.Evidence, "process 105 on n2")
+				assert.Contains(t, evidence.Encode(f.Evidence), "process 105 on n2")
 			}
 		})
 	}
@@ -91,7 +92,7 @@ func TestJudge_DeadProcessWithoutARank_IsNamed(t *testing.T) {
 				assert.False(t, f.Rank.OK)
 				assert.Empty(t, f.Ranks)
 				for _, text := range tc.says {
-					assert.Contains(t, f.Evidence, text)
+					assert.Contains(t, evidence.Encode(f.Evidence), text)
 				}
 			}
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
 )
@@ -60,7 +61,7 @@ func TestJudge_TextAndJSONOfOneMoment_DoNotDecide(t *testing.T) {
 	f := rep.Roots[0].Finding
 	assert.Equal(t, model.Some(int64(2)), f.Rank)
 	assert.Equal(t, "AllGather 9", f.Op)
-	assert.Contains(t, f.Evidence, "AllGather: 3 ranks launched 9, rank 2 8")
+	assert.Contains(t, evidence.Encode(f.Evidence), "AllGather: 3 ranks launched 9, rank 2 8")
 }
 
 func TestJudge_TwoMoments(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 	"github.com/lockstep-otel/lockstep/internal/ras/rastest"
 )
@@ -89,8 +90,8 @@ func TestJudge_CommunicatorsThatMayShareProcesses_AreOneReport(t *testing.T) {
 		for i := range hangs[0].Roots {
 			f := &hangs[0].Roots[i].Finding
 			assert.Empty(t, f.Ranks, victims)
-			assert.Contains(t, f.Evidence, "process 206", victims)
-			assert.Contains(t, f.Evidence, "process 301", victims)
+			assert.Contains(t, evidence.Encode(f.Evidence), "process 206", victims)
+			assert.Contains(t, evidence.Encode(f.Evidence), "process 301", victims)
 		}
 		require.Len(t, hangs[0].Roots, 1, victims)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Finding renders one finding under a title of the caller's, such as "Finding 3".
@@ -29,8 +30,8 @@ func Brief(f *model.Finding) string {
 	}
 	if f.CostSeconds.OK {
 		text += fmt.Sprintf(", cost %s per step", Seconds(f.CostSeconds.V))
-		if ev, _ := readEvidence(f); ev.Steps > 0 {
-			text += fmt.Sprintf(" (%s judged)", plural(ev.Steps, "step"))
+		if ev, _ := evidence.StragglerOf(f.Evidence); ev.Steps > 0 {
+			text += fmt.Sprintf(" (%s judged)", plural(int64(ev.Steps), "step"))
 		}
 	}
 	return clean(text + seenIn(f))

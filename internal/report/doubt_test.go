@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -127,7 +128,7 @@ func finding(t *testing.T, f *model.Finding) string {
 func TestWhoHoldsUpNobodyYetIsSaidTo(t *testing.T) {
 	f := &model.Finding{
 		Class: model.ClassCompute, Rank: model.Some(int64(2)), CostSeconds: model.Some(0.0),
-		Evidence: `{"cost_once_others_are_mended_seconds":0.0018}`,
+		Evidence: evidence.Text(`{"cost_once_others_are_mended_seconds":0.0018}`),
 	}
 	assert.Contains(t, finding(t, f), "rank 2 would make the others wait once those that are slower are mended (class compute")
 	f.WaitCaused = model.Some(0.012)
@@ -135,21 +136,21 @@ func TestWhoHoldsUpNobodyYetIsSaidTo(t *testing.T) {
 }
 
 func TestASlowDeviceIsNotOneKernel(t *testing.T) {
-	f := &model.Finding{Class: model.ClassCompute, Rank: model.Some(int64(3)), Op: "gemm_1", Evidence: `{"excess_seconds":0.004,"place_excess_seconds":0.001}`}
+	f := &model.Finding{Class: model.ClassCompute, Rank: model.Some(int64(3)), Op: "gemm_1", Evidence: evidence.Text(`{"excess_seconds":0.004,"place_excess_seconds":0.001}`)}
 	assert.Contains(t, finding(t, f), `where many kernels, 4.00 ms per step more than its peers' in all; most of it in "gemm_1", 1.00 ms per step more than its peers' median`)
-	f.Evidence = `{"excess_seconds":0.004,"place_excess_seconds":0.003}`
+	f.Evidence = evidence.Text(`{"excess_seconds":0.004,"place_excess_seconds":0.003}`)
 	assert.Contains(t, finding(t, f), `where "gemm_1", 3.00 ms per step more`)
 }
 
 func TestKAIRHasNoConfidence(t *testing.T) {
-	f := &model.Finding{Class: model.ClassCompute, Rank: model.Some(int64(3)), Confidence: 0.99, Evidence: `{"method":"kair"}`}
+	f := &model.Finding{Class: model.ClassCompute, Rank: model.Some(int64(3)), Confidence: 0.99, Evidence: evidence.Text(`{"method":"kair"}`)}
 	said := finding(t, f)
 	assert.Contains(t, said, "confidence none: method kair knows no probability of error; the rank was blamed in 99.0 % of the recent steps")
 	assert.NotContains(t, said, "of 1")
 }
 
 func TestPausesOutsideOfScopesAreSaidToBe(t *testing.T) {
-	said := finding(t, &model.Finding{Class: model.ClassJitter, Op: model.OpOther, Evidence: `{"blame_share":0.1,"blame_op":"(other)"}`})
+	said := finding(t, &model.Finding{Class: model.ClassJitter, Op: model.OpOther, Evidence: evidence.Text(`{"blame_share":0.1,"blame_op":"(other)"}`)})
 	assert.Contains(t, said, "where outside of any scope")
 	assert.NotContains(t, said, "(other)")
 }

@@ -3,68 +3,13 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
-
-// evidence is what the report reads of lockstep.finding.evidence. Absent fields
-// are left out of the report: evidence of other kinds has other fields.
-type evidence struct {
-	Method       string        `json:"method"`
-	Steps        int64         `json:"steps"`
-	Meetings     int64         `json:"meetings"`
-	LastArrivals int64         `json:"last_arrivals"`
-	FalseAlarm   *float64      `json:"false_alarm"`
-	ExcessShare  *float64      `json:"excess_share"`
-	PlaceExcess  *float64      `json:"place_excess_seconds"`
-	NextRanks    []int64       `json:"next_ranks"`
-	MissingRanks []int64       `json:"missing_ranks"`
-	MissingCount int           `json:"missing_ranks_count"`
-	LoweredBy    []string      `json:"confidence_lowered_by"`
-	Decisive     *evidenceMeet `json:"decisive"`
-	Pauses       pauses        `json:"pauses"`
-	Rung         string        `json:"cohort_rung"`
-	Peers        int64         `json:"peers"`
-	Intermittent bool          `json:"intermittent"`
-	Undivided    bool          `json:"host_or_device"`
-	Excess       float64       `json:"excess_seconds"`
-	CostBeside   float64       `json:"cost_once_others_are_mended_seconds"`
-	WaitLeast    *float64      `json:"wait_caused_at_least_seconds"`
-	CostLeast    *float64      `json:"cost_at_least_seconds"`
-	CostMost     float64       `json:"cost_at_most_seconds"`
-	Lost         float64       `json:"lost_share"`
-	BlameShare   float64       `json:"blame_share"`
-	BlameOp      string        `json:"blame_op"`
-
-	Numbers map[string]float64 `json:"numbers"`
-}
-
-// pauses are the law of pauses, s and steps; 0 where it is not known.
-type pauses struct {
-	Median float64 `json:"median_seconds"`
-	Period float64 `json:"period_steps"`
-}
-
-type evidenceMeet struct {
-	Step       int64    `json:"step"`
-	Collective string   `json:"collective"`
-	Comm       string   `json:"comm_id"`
-	Wait       *float64 `json:"wait_seconds"`
-	Wire       *float64 `json:"wire_wait_per_step_seconds"`
-	PeersWire  *float64 `json:"peers_wire_wait_per_step_seconds"`
-	WireSteps  int64    `json:"wire_steps"`
-	Gap        *float64 `json:"gap_to_second_last_seconds"`
-}
-
-// readEvidence reads the evidence; what is no JSON of this shape is shown as
-// it is by the caller.
-func readEvidence(f *model.Finding) (ev evidence, ok bool) {
-	return ev, json.Unmarshal([]byte(f.Evidence), &ev) == nil
-}
 
 func (p *printer) verdict(j *straggler.JobReport, i int) {
 	v := &j.Verdicts[i]
@@ -77,24 +22,24 @@ func titleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of)
 
 // finding renders one of so many that are told together.
 func (p *printer) finding(f *model.Finding, title string, of int) {
-	ev, ok := readEvidence(f)
-	for _, l := range wrap(title+": "+headline(f, &ev), p.width()) {
+	ev, ok := evidence.StragglerOf(f.Evidence)
+	for _, l := range wrap(title+": "+headline(f, ev), p.width()) {
 		p.line("%s", p.paint(red, l))
 	}
 	p.optional("its ranks", concerned(f))
-	p.optional("where", where(f, &ev))
-	p.optional("wait caused", waitText(f, &ev))
-	p.optional("path", pathText(f, &ev))
-	p.optional("cost", costText(f, &ev, of))
-	p.optional("next", nextText(&ev))
-	p.optional("when", whenText(f, &ev))
-	p.optional("compared with", comparedText(&ev))
-	p.optional("gates", kairGates(&ev))
-	p.field("confidence", confidenceText(f, &ev))
-	p.optional("missing", missingText(&ev))
+	p.optional("where", where(f, ev))
+	p.optional("wait caused", waitText(f, ev))
+	p.optional("path", pathText(f, ev))
+	p.optional("cost", costText(f, ev, of))
+	p.optional("next", nextText(ev))
+	p.optional("when", whenText(f, ev))
+	p.optional("compared with", comparedText(ev))
+	p.optional("gates", kairGates(ev))
+	p.field("confidence", confidenceText(f, ev))
+	p.optional("missing", missingText(ev))
 	p.optional("what to do", actionText(f))
-	if !ok && f.Evidence != "" {
-		p.field("evidence", clean(f.Evidence))
+	if text, came := f.Evidence.(evidence.Text); came && !ok {
+		p.field("evidence", clean(string(text)))
 	}
 }
 
@@ -104,7 +49,7 @@ func (p *printer) optional(label, text string) {
 	}
 }
 
-func headline(f *model.Finding, ev *evidence) string {
+func headline(f *model.Finding, ev *evidence.Straggler) string {
 	if f.Kind != model.FindingStraggler {
 		return clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", place(f), f.Kind, f.Class)))
 	}
@@ -120,7 +65,7 @@ func headline(f *model.Finding, ev *evidence) string {
 
 // does says what the place does to the others. Who keeps them waiting for less than mending it
 // saves once others are mended does so only then.
-func does(f *model.Finding, ev *evidence) string {
+func does(f *model.Finding, ev *evidence.Straggler) string {
 	switch {
 	case ev.CostBeside > f.CostSeconds.Or(0) && f.WaitCaused.Or(0) < ev.CostBeside && !f.Blameless() && f.Class != model.ClassLink:
 		return " would make the others wait once those that are slower are mended"
@@ -172,16 +117,24 @@ func ofRanks(f *model.Finding) string {
 }
 
 func pausesText(f *model.Finding) string {
-	ev, _ := readEvidence(f)
-	text := "pauses"
-	if ev.Pauses.Median > 0 {
-		text += " of " + Seconds(ev.Pauses.Median)
+	ev, _ := evidence.StragglerOf(f.Evidence)
+	text, law := "pauses", lawOf(ev)
+	if law.Median > 0 {
+		text += " of " + Seconds(law.Median)
 	}
 	text += " that rotate over the ranks"
-	if ev.Pauses.Period > 0 {
-		text += fmt.Sprintf(" (every %s steps on each)", significant(ev.Pauses.Period))
+	if law.Period > 0 {
+		text += fmt.Sprintf(" (every %s steps on each)", significant(law.Period))
 	}
 	return text
+}
+
+// lawOf returns the law of pauses, s and steps; 0 where it is not known.
+func lawOf(ev *evidence.Straggler) (law evidence.Pauses) {
+	if ev.Pauses != nil {
+		law = *ev.Pauses
+	}
+	return law
 }
 
 func place(f *model.Finding) string {
@@ -217,7 +170,7 @@ func fromOrOn(f *model.Finding) string {
 	return " on "
 }
 
-func classMeaning(f *model.Finding, ev *evidence) string {
+func classMeaning(f *model.Finding, ev *evidence.Straggler) string {
 	if f.EndDecided() {
 		return "all of its transfers that way take longer than its peers'"
 	}
@@ -257,7 +210,7 @@ func concerned(f *model.Finding) string {
 }
 
 // where names the operation, and what shows that it matters.
-func where(f *model.Finding, ev *evidence) string {
+func where(f *model.Finding, ev *evidence.Straggler) string {
 	var parts []string
 	if f.Op != "" && f.Class != model.ClassStageImbalance { // there it is the place
 		part := fmt.Sprintf("%q", shortName(f.Op))
@@ -277,18 +230,25 @@ func where(f *model.Finding, ev *evidence) string {
 		if d.Comm != "" {
 			part += fmt.Sprintf(" (communicator %s)", shortName(d.Comm))
 		}
-		if d.Wire != nil && d.PeersWire != nil {
-			part += fmt.Sprintf(", where each of its %s waited %s for the wire, its peers' %s", plural(d.WireSteps, "send"), Seconds(*d.Wire), Seconds(*d.PeersWire))
-		}
-		parts = append(parts, part)
+		parts = append(parts, part+wireText(f))
 	} else if f.CommID != "" {
 		parts = append(parts, "communicator "+shortName(f.CommID))
 	}
 	return clean(strings.Join(parts, "; "))
 }
 
+// wireText says how long the sends of a slow link waited for the wire.
+func wireText(f *model.Finding) string {
+	ev, ok := evidence.As[evidence.Link](f.Evidence)
+	if !ok || ev.Decisive.PerStep <= 0 {
+		return ""
+	}
+	d := &ev.Decisive
+	return fmt.Sprintf(", where each of its %s waited %s for the wire, its peers' %s", plural(d.Steps, "send"), Seconds(d.PerStep), Seconds(d.PeersStep))
+}
+
 // spread reports whether no single kernel holds half of what a slow device takes longer.
-func spread(f *model.Finding, ev *evidence) bool {
+func spread(f *model.Finding, ev *evidence.Straggler) bool {
 	return f.Class == model.ClassCompute && f.Rank.OK && ev.PlaceExcess != nil && *ev.PlaceExcess > 0 && 2**ev.PlaceExcess < ev.Excess
 }
 
@@ -307,7 +267,7 @@ func excessText(f *model.Finding, seconds float64) string {
 	return more + "its peers' median"
 }
 
-func waitText(f *model.Finding, ev *evidence) string {
+func waitText(f *model.Finding, ev *evidence.Straggler) string {
 	if !f.WaitCaused.OK {
 		return ""
 	}
@@ -324,7 +284,7 @@ func waitText(f *model.Finding, ev *evidence) string {
 	return text
 }
 
-func costText(f *model.Finding, ev *evidence, of int) string {
+func costText(f *model.Finding, ev *evidence.Straggler, of int) string {
 	if !f.CostSeconds.OK {
 		return ""
 	}
@@ -352,7 +312,7 @@ func costText(f *model.Finding, ev *evidence, of int) string {
 }
 
 // unseen says why a cost is known as an interval.
-func unseen(ev *evidence) string {
+func unseen(ev *evidence.Straggler) string {
 	if ev.Lost > 0 {
 		return fmt.Sprintf("%s of its operations were lost", Share(ev.Lost))
 	}
@@ -360,7 +320,7 @@ func unseen(ev *evidence) string {
 }
 
 // pathText says how much of the critical path the place holds beyond its peers.
-func pathText(f *model.Finding, ev *evidence) string {
+func pathText(f *model.Finding, ev *evidence.Straggler) string {
 	if ev.BlameShare <= 0 {
 		return ""
 	}
@@ -397,23 +357,21 @@ func saving(f *model.Finding) string {
 
 // nextText says who would be last in the decisive collective, and no other: who
 // would be in the whole step, the evidence does not say.
-func nextText(ev *evidence) string {
+func nextText(ev *evidence.Straggler) string {
 	if len(ev.NextRanks) == 0 {
 		return ""
 	}
 	text := ranks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
 	if d := ev.Decisive; d != nil {
 		text = "in that collective " + text
-		if d.Gap != nil {
-			text += fmt.Sprintf("; the second-last came %s before it", Seconds(*d.Gap))
-		}
+		text += fmt.Sprintf("; the second-last came %s before it", Seconds(d.Gap))
 	}
 	return text
 }
 
 // whenText says, too, of how many steps the numbers are: those judged together,
 // not always all in which the finding was seen.
-func whenText(f *model.Finding, ev *evidence) string {
+func whenText(f *model.Finding, ev *evidence.Straggler) string {
 	if !f.StepFirst.OK || !f.StepLast.OK {
 		return ""
 	}
@@ -421,17 +379,18 @@ func whenText(f *model.Finding, ev *evidence) string {
 	if f.StepFirst.V == f.StepLast.V {
 		text = fmt.Sprintf("step %d", f.StepFirst.V)
 	}
-	if ev.Steps > 0 && ev.Steps != f.StepLast.V-f.StepFirst.V+1 {
-		text += "; numbers are of " + plural(ev.Steps, "step")
+	if steps := int64(ev.Steps); steps > 0 && steps != f.StepLast.V-f.StepFirst.V+1 {
+		text += "; numbers are of " + plural(steps, "step")
 	}
 	if ev.Intermittent {
 		text += "; in some of them only"
 		// Lengths are those of hosts; what comes in each step is no rhythm.
-		if ev.Pauses.Median > 0 && f.Class != model.ClassCompute {
-			text += fmt.Sprintf(", for %s", Seconds(ev.Pauses.Median))
+		law := lawOf(ev)
+		if law.Median > 0 && f.Class != model.ClassCompute {
+			text += fmt.Sprintf(", for %s", Seconds(law.Median))
 		}
-		if ev.Pauses.Period > 1 {
-			text += fmt.Sprintf(", every %s steps", significant(ev.Pauses.Period))
+		if law.Period > 1 {
+			text += fmt.Sprintf(", every %s steps", significant(law.Period))
 		}
 	}
 	if f.BeforeWindow {
@@ -441,15 +400,15 @@ func whenText(f *model.Finding, ev *evidence) string {
 }
 
 // comparedText says who the peers are, and who else the evidence would fit.
-func comparedText(ev *evidence) string {
+func comparedText(ev *evidence.Straggler) string {
 	var parts []string
-	if ev.Rung != "" && ev.Peers > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s", plural(ev.Peers, "peer"), clean(ev.Rung)))
+	if ev.CohortRung != "" && ev.Peers > 0 {
+		parts = append(parts, fmt.Sprintf("%s: %s", plural(int64(ev.Peers), "peer"), clean(ev.CohortRung)))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func confidenceText(f *model.Finding, ev *evidence) string {
+func confidenceText(f *model.Finding, ev *evidence.Straggler) string {
 	if ev.Method == straggler.MethodKAIR {
 		return fmt.Sprintf("none: method kair knows no probability of error; the rank was blamed in %s of the recent steps", Share(f.Confidence))
 	}
@@ -468,7 +427,7 @@ func actionText(f *model.Finding) string {
 	return clean(f.Action)
 }
 
-func missingText(ev *evidence) string {
+func missingText(ev *evidence.Straggler) string {
 	if len(ev.MissingRanks) == 0 {
 		return ""
 	}

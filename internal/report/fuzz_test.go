@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // FuzzFindings renders findings whose text came from elsewhere: nothing in it
@@ -15,12 +16,12 @@ func FuzzFindings(f *testing.F) {
 	f.Add("host", "data", `{"next_ranks":[1,2],"decisive":{"collective":"all_reduce","gap_to_second_last_seconds":0.5}}`, "act", 0.5)
 	f.Add("\x1b[2J", "\r\n", `{"decisive":{"collective":"\u001b[31m"},"confidence_lowered_by":["\u0007"]}`, "\x9b1m", -1e300)
 	f.Add("", "", `[1]`, "", 1e-30)
-	f.Fuzz(func(t *testing.T, class, op, evidence, action string, cost float64) {
+	f.Fuzz(func(t *testing.T, class, op, text, action string, cost float64) {
 		var b strings.Builder
 		err := Findings(&b, []model.Finding{{
 			Kind: model.FindingStraggler, Class: class, Op: op, Host: op, Cause: class, CommID: action,
 			Rank: model.Some(int64(1)), CostSeconds: model.Some(cost), CostShare: model.Some(cost),
-			WaitCaused: model.Some(cost), Evidence: evidence, Action: action,
+			WaitCaused: model.Some(cost), Evidence: evidence.FromText(text), Action: action,
 		}}, Style{})
 		if err != nil {
 			t.Fatalf("render: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // hung is a report on rank 5, for which others wait.
@@ -28,7 +29,7 @@ func hung() *desync.Report {
 			Finding: model.Finding{
 				Kind: model.FindingDesync, Class: model.ClassNotScheduled, Rank: some(5), Op: "all_reduce 812", CommID: "37",
 				Waiting: []int64{4, 6, 7}, WaitingCount: some(3), Through: some(11), Confidence: 0.95,
-				Evidence: `{"members":4}`, Action: "get its stack", Stack: "next (loader.py:7)\nmain (train.py:40)",
+				Evidence: evidence.Text(`{"members":4}`), Action: "get its stack", Stack: "next (loader.py:7)\nmain (train.py:40)",
 			},
 			Op:   op,
 			Path: []desync.Hop{{Rank: 0, Op: desync.OpRef{Name: "broadcast", Comm: model.Comm{ID: "1"}, Seq: 9}, For: 4, Why: "which rank 4 has not enqueued"}},
@@ -236,7 +237,7 @@ func TestIncidentsAreToldApart(t *testing.T) {
 }
 
 func TestHangEvidenceInWords(t *testing.T) {
-	lines := func(evidence string) []string { return evidenceLines(&model.Finding{Evidence: evidence}) }
+	lines := func(text string) []string { return evidenceLines(&model.Finding{Evidence: evidence.FromText(text)}) }
 	assert.Equal(t, []string{
 		"1,024 members (as far as recorded): 1,000 in it, 3 through, 20 not come, 1 unknown", "most called all_reduce; who differs called all_gather",
 		"the members send 8 elements and expect 9 elements", "behind the others by 2 operations", "witness: mlx5_0 is down",
@@ -244,7 +245,7 @@ func TestHangEvidenceInWords(t *testing.T) {
 	}, lines(`{"members":1024,"members_in_it":1000,"members_through":3,"members_not_come":20,"members_unknown":1,"members_inferred":true,
 		"most_called":"all_reduce","called":"all_gather","elements_sent":8,"elements_received":9,"behind_operations":2,"witness":"mlx5_0 is down",
 		"order":["all_reduce 6 of tp: entered by [0] (1)"],"notes":["a note","another"]}`))
-	tie := evidenceLines(&model.Finding{Ranks: []int64{3, 4}, Evidence: `{"members":2,"most_called":"all_reduce","called":"all_gather"}`})
+	tie := evidenceLines(&model.Finding{Ranks: []int64{3, 4}, Evidence: evidence.Text(`{"members":2,"most_called":"all_reduce","called":"all_gather"}`)})
 	assert.Equal(t, []string{"2 members", "some called all_reduce, some all_gather"}, tie)
 	assert.Equal(t, []string{"2 members"}, lines(`{"members":2,"ranks_seen":4}`))
 	assert.Empty(t, lines(`{"ranks_seen":4}`))

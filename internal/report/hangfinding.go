@@ -3,21 +3,14 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
-
-// watched is what a live watch adds to the evidence of a hang.
-type watched struct {
-	Limit *float64 `json:"stall_limit_seconds"`
-	Stood *float64 `json:"stood_seconds"`
-	Phase string   `json:"limit_of_phase"`
-}
 
 // HangFinding renders one finding of kind desync under a title, such as "Finding 3";
 // sentence says it in one.
@@ -67,15 +60,15 @@ func sinceText(f *model.Finding) string {
 
 // limitText says how long the job may stand, and for how long it had.
 func limitText(f *model.Finding) string {
-	var ev watched
-	if json.Unmarshal([]byte(f.Evidence), &ev) != nil || ev.Limit == nil || ev.Stood == nil {
+	ev, ok := evidence.As[evidence.Hang](f.Evidence)
+	if !ok || ev.StallLimit == nil || ev.Stood == 0 {
 		return ""
 	}
-	text := Seconds(*ev.Limit)
+	text := Seconds(ev.Limit)
 	if ev.Phase != "" {
 		text += " in phase " + clean(ev.Phase)
 	}
-	return text + ", by the job's own gaps; nothing had moved for " + Seconds(*ev.Stood)
+	return text + ", by the job's own gaps; nothing had moved for " + Seconds(ev.Stood)
 }
 
 func (p *printer) stack(text string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 func TestAHangIsTold(t *testing.T) {
@@ -20,7 +21,7 @@ func TestAHangIsTold(t *testing.T) {
 		Kind: model.FindingDesync, Class: model.ClassNotScheduled, Cause: model.CauseDataLoader, Rank: model.Some(int64(9)), Host: "node3",
 		Op: "all_reduce 812", CommName: "TENSOR", CommID: "0xaa", Waiting: []int64{8, 10, 11}, Through: model.Some(int64(12)),
 		Start: start, Time: start + int64(4500*time.Millisecond), Confidence: 0.95, Action: "get its stack", Stack: "next (data.py:3)\nmain (train.py:9)",
-		Evidence: `{"stall_limit_seconds":2,"stood_seconds":4.5,"limit_of_phase":"train"}`,
+		Evidence: evidence.Text(`{"stall_limit_seconds":2,"stood_seconds":4.5,"limit_of_phase":"train"}`),
 	}
 	var out bytes.Buffer
 	require.NoError(t, HangFinding(&out, &f, "Finding 1", "rank 9 hangs", Style{}))
@@ -43,7 +44,7 @@ func TestAHangIsTold(t *testing.T) {
 
 // What is not known is not said; what is hostile does not reach the terminal.
 func TestAHangOfWhichLittleIsKnown(t *testing.T) {
-	f := model.Finding{Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, Candidates: []int64{3, 4}, Op: "a\x1b[2Jb", Evidence: "no JSON"}
+	f := model.Finding{Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, Candidates: []int64{3, 4}, Op: "a\x1b[2Jb", Evidence: evidence.Text("no JSON")}
 	var out bytes.Buffer
 	require.NoError(t, HangFinding(&out, &f, "Finding 1", "it\x1b[2J hangs", Style{}))
 	said := out.String()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -59,9 +60,9 @@ func threeRanks() *straggler.JobReport {
 				Op: "data", StepFirst: model.Some(int64(1)), StepLast: model.Some(int64(2)), BeforeWindow: true,
 				CostSeconds: model.Some(0.003), CostShare: model.Some(0.158), CostJoint: model.Some(0.003),
 				WaitCaused: model.Some(0.011), WaitCausedShare: model.Some(1.0), Confidence: 0.62,
-				Evidence: `{"meetings":2,"last_arrivals":2,"next_ranks":[1],"missing_ranks":[3],
+				Evidence: evidence.Text(`{"meetings":2,"last_arrivals":2,"next_ranks":[1],"missing_ranks":[3],
 					"confidence_lowered_by":["only 2 steps","missing ranks: 3"],
-					"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","gap_to_second_last_seconds":0.003}}`,
+					"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","gap_to_second_last_seconds":0.003}}`),
 				Action: "look at the loader",
 			},
 			Decisive: &straggler.Meeting{
@@ -213,7 +214,7 @@ func TestALinkIsSaidToBeOne(t *testing.T) {
 		Kind: model.FindingStraggler, Class: model.ClassLink, Cause: model.CauseUnknown, Rank: model.Some(int64(2)), Host: "node0",
 		Peer: model.Some(int64(0)), Link: "rank 2 -> rank 0", Op: model.AllReduce, CommID: "world", Confidence: 0.9,
 		CostSeconds: model.Some(0.02), CostShare: model.Some(0.4), StepFirst: model.Some(int64(1)), StepLast: model.Some(int64(2)),
-		Evidence: `{"steps":9,"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","wire_wait_seconds":0.252,"wire_steps":24,"wire_wait_per_step_seconds":0.0105,"peers_wire_wait_per_step_seconds":0.0005}}`,
+		Evidence: evidence.Text(`{"steps":9,"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","wire_wait_seconds":0.252,"wire_steps":24,"wire_wait_per_step_seconds":0.0105,"peers_wire_wait_per_step_seconds":0.0005}}`),
 	}
 	said := words(render(t, input(j), Style{}))
 	assert.Contains(t, said, "1 finding: the link rank 2 -> rank 0, sent from node0, which costs 20.0 ms per step.")
@@ -239,13 +240,13 @@ func TestALinkIsSaidToBeOne(t *testing.T) {
 func TestAHostOutsideOfScopesIsSaidToBe(t *testing.T) {
 	j := threeRanks()
 	f := &j.Verdicts[0].Finding
-	f.Class, f.Op, f.Evidence = model.ClassHost, "(other)", `{"steps":2,"place_excess_seconds":0.02}`
+	f.Class, f.Op, f.Evidence = model.ClassHost, "(other)", evidence.Text(`{"steps":2,"place_excess_seconds":0.02}`)
 	said := words(render(t, input(j), Style{}))
 	assert.Contains(t, said, "outside of any scope, 20.0 ms per step more than its peers' median")
 	assert.NotContains(t, said, "(other)")
 	assert.Contains(t, said, "(class host: its host launches work late)")
 
-	f.Evidence = `{"steps":2,"host_or_device":true}`
+	f.Evidence = evidence.Text(`{"steps":2,"host_or_device":true}`)
 	assert.Contains(t, words(render(t, input(j), Style{})), "its host launches work late, or its device does what was not recorded")
 }
 
@@ -303,7 +304,7 @@ func TestFindingsAloneMostCostlyFirst(t *testing.T) {
 	cheap := threeRanks().Verdicts[0].Finding
 	dear := cheap
 	dear.Rank, dear.CostSeconds = model.Some(int64(5)), model.Some(1.0)
-	unknown := model.Finding{Kind: "desync", Class: "process_dead", Ranks: []int64{1, 2}, Evidence: "free text", Confidence: 0.5}
+	unknown := model.Finding{Kind: "desync", Class: "process_dead", Ranks: []int64{1, 2}, Evidence: evidence.Text("free text"), Confidence: 0.5}
 	var b strings.Builder
 	require.NoError(t, Findings(&b, []model.Finding{unknown, cheap, dear}, Style{}))
 	said := words(b.String())
@@ -315,11 +316,11 @@ func TestFindingsAloneMostCostlyFirst(t *testing.T) {
 
 func TestBrief(t *testing.T) {
 	f := threeRanks().Verdicts[0].Finding
-	f.Evidence = `{"steps":64}`
+	f.Evidence = evidence.Text(`{"steps":64}`)
 	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step (64 steps judged); since step 1", Brief(&f))
-	f.Status, f.Evidence = model.StatusClosed, `{"steps":1}`
+	f.Status, f.Evidence = model.StatusClosed, evidence.Text(`{"steps":1}`)
 	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step (1 step judged); seen in steps 1 to 2", Brief(&f))
-	f.Evidence = "none"
+	f.Evidence = evidence.Text("none")
 	assert.Contains(t, Brief(&f), "cost 3.00 ms per step; seen in")
 	f.Class, f.Cause = "host\x1b", "compile"
 	assert.Contains(t, Brief(&f), "host? (compile)")
@@ -335,7 +336,7 @@ func TestFindingUnderATitleOfItsOwn(t *testing.T) {
 // The range is that in which it was seen; the numbers may be of fewer steps.
 func TestFindingSaysOfHowManyStepsItsNumbersAre(t *testing.T) {
 	f := threeRanks().Verdicts[0].Finding
-	f.Evidence = `{"steps":64}`
+	f.Evidence = evidence.Text(`{"steps":64}`)
 	f.StepFirst, f.StepLast = model.Some(int64(0)), model.Some(int64(199))
 	said := func() string {
 		var b strings.Builder

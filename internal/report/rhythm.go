@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -145,14 +146,14 @@ func (p *printer) note(text string) {
 }
 
 // kairGates says by which limits method kair accuses, and which it does not ask.
-func kairGates(ev *evidence) string {
+func kairGates(ev *evidence.Straggler) string {
 	n := ev.Numbers
 	if ev.Method != straggler.MethodKAIR || n["z_score_limit"] == 0 {
 		return ""
 	}
 	return fmt.Sprintf("z-score %s on average among %s, over %g; blamed in %s of %s recent steps, at least %g and %s of them. "+
 		"The rhythm of %s windows accuses nobody. No limit of cost, of excess or of chance is asked.",
-		significant(n["z_score"]), plural(ev.Peers+1, "rank"), n["z_score_limit"],
+		significant(n["z_score"]), plural(int64(ev.Peers)+1, "rank"), n["z_score_limit"],
 		thousands(int64(n["steps_blamed"])), thousands(int64(n["steps_recent"])), n["steps_blamed_limit"], Share(n["steps_blamed_share_limit"]),
 		thousands(int64(n["rhythm_windows"])))
 }

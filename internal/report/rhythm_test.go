@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 func TestHeatmap(t *testing.T) {
@@ -59,8 +60,8 @@ func TestFrequency(t *testing.T) {
 // A finding of method kair says which limits it passed, and which were not asked.
 func TestGatesOfKAIR(t *testing.T) {
 	j := threeRanks()
-	j.Verdicts[0].Finding.Evidence = `{"method":"kair","peers":31,"numbers":{"z_score":4.25,"z_score_limit":3,"steps_recent":20,` +
-		`"steps_blamed":15,"steps_blamed_limit":3,"steps_blamed_share":0.75,"steps_blamed_share_limit":0.5,"rhythm_windows":128}}`
+	j.Verdicts[0].Finding.Evidence = evidence.Text(`{"method":"kair","peers":31,"numbers":{"z_score":4.25,"z_score_limit":3,"steps_recent":20,` +
+		`"steps_blamed":15,"steps_blamed_limit":3,"steps_blamed_share":0.75,"steps_blamed_share_limit":0.5,"rhythm_windows":128}}`)
 	assert.Contains(t, words(render(t, input(j), Style{Width: 80})),
 		"gates z-score 4.25 on average among 32 ranks, over 3; blamed in 15 of 20 recent steps, at least 3 and 50.0 % of them. "+
 			"The rhythm of 128 windows accuses nobody. No limit of cost, of excess or of chance is asked.")

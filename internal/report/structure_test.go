@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // A finding of a structure is told with its ranks, and says that nobody is at fault.
 func TestStructuresAreTold(t *testing.T) {
-	const evidence = `{"steps":5,"peers":7,"cohort_rung":"symmetric members of the stage","pauses":{"median_seconds":0.04,"period_steps":12}}`
+	const text = `{"steps":5,"peers":7,"cohort_rung":"symmetric members of the stage","pauses":{"median_seconds":0.04,"period_steps":12}}`
 	ms20, since := model.Some(0.020), model.Some(int64(40))
 	for name, tc := range map[string]struct {
 		finding model.Finding
@@ -78,7 +79,7 @@ func TestStructuresAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := tc.finding
-			f.Kind, f.JobID, f.CostSeconds, f.StepFirst, f.Evidence = model.FindingStraggler, "job", ms20, since, evidence
+			f.Kind, f.JobID, f.CostSeconds, f.StepFirst, f.Evidence = model.FindingStraggler, "job", ms20, since, evidence.Text(text)
 			assert.Equal(t, tc.brief, Brief(&f))
 			j := threeRanks()
 			j.Verdicts = []straggler.Verdict{{Finding: f}}
@@ -99,7 +100,7 @@ func TestEvidenceIsTold(t *testing.T) {
 	f := model.Finding{
 		Kind: model.FindingStraggler, Class: model.ClassHost, Rank: model.Some(int64(3)), CostSeconds: model.Some(0.001),
 		StepFirst: model.Some(int64(1)), StepLast: model.Some(int64(9)),
-		Evidence: `{"blame_share":0.25,"blame_op":"gc","intermittent":true,"pauses":{"median_seconds":0.04,"period_steps":12},"cost_once_others_are_mended_seconds":0.02}`,
+		Evidence: evidence.Text(`{"blame_share":0.25,"blame_op":"gc","intermittent":true,"pauses":{"median_seconds":0.04,"period_steps":12},"cost_once_others_are_mended_seconds":0.02}`),
 	}
 	var b strings.Builder
 	require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
@@ -108,7 +109,7 @@ func TestEvidenceIsTold(t *testing.T) {
 	assert.Contains(t, said, "steps 1 to 9; in some of them only, for 40.0 ms, every 12.0 steps")
 	assert.Contains(t, said, "would save; once the others are mended it is 20.0 ms")
 
-	for evidence, want := range map[string]string{
+	for text, want := range map[string]string{
 		`{"cost_at_most_seconds":0.02}`:                    "; who was not seen hides whom it held up: up to 20.0 ms",
 		`{"cost_at_most_seconds":0.02,"lost_share":0.25}`:  "; 25.0 % of its operations were lost: up to 20.0 ms",
 		`{"cost_at_most_seconds":0.001,"lost_share":0.25}`: "would save when",
@@ -116,20 +117,20 @@ func TestEvidenceIsTold(t *testing.T) {
 		`{"cost_at_least_seconds":0.001,"cost_at_most_seconds":0.02}`: "cost at least 1.00 ms per step",
 		`{"cost_at_least_seconds":0.0005}`:                            "would save if who was not seen came in time, else down to 500 µs",
 	} {
-		f.Evidence = evidence
+		f.Evidence = evidence.Text(text)
 		b.Reset()
 		require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
 		assert.Contains(t, words(b.String()), want)
 	}
 
-	f.WaitCaused, f.Evidence = model.Some(0.12), `{"wait_caused_at_least_seconds":0.02}`
+	f.WaitCaused, f.Evidence = model.Some(0.12), evidence.Text(`{"wait_caused_at_least_seconds":0.02}`)
 	b.Reset()
 	require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
 	assert.Contains(t, words(b.String()), "120 ms per step, summed over the others; for it alone at least 20.0 ms")
 	f.WaitCaused = model.Optional[float64]{}
 
 	// A host's pauses say nothing of a slow device, and what comes in each step has no period.
-	f.Class, f.Evidence = model.ClassCompute, `{"intermittent":true,"pauses":{"median_seconds":0.001,"period_steps":1}}`
+	f.Class, f.Evidence = model.ClassCompute, evidence.Text(`{"intermittent":true,"pauses":{"median_seconds":0.001,"period_steps":1}}`)
 	b.Reset()
 	require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 120}))
 	assert.Contains(t, words(b.String()), "steps 1 to 9; in some of them only confidence")

@@ -3,7 +3,6 @@
 package straggler
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,8 +35,8 @@ func TestAStageThatMayBeAHostIsToldAsBoth(t *testing.T) {
 				assert.Empty(t, f.Host, "nobody is accused")
 				assert.LessOrEqual(t, f.Confidence, 0.5)
 				assert.Regexp(t, `^stage \d has more work than the others, or host node\d+ is slow`, f.Action)
-				var ev evidence.Straggler
-				require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
+				ev, ok := evidence.As[evidence.Straggler](f.Evidence)
+				require.True(t, ok)
 				require.NotEmpty(t, ev.LoweredBy)
 				assert.Contains(t, ev.LoweredBy[0], "holds this stage and nothing else")
 			}

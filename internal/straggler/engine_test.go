@@ -3,7 +3,6 @@
 package straggler
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -85,7 +84,7 @@ func TestSlowHostIsNamedWithPlaceAndCost(t *testing.T) {
 	ev := evidenceOf(t, f)
 	assert.Equal(t, []int64{3}, ev.NextRanks)
 	assert.Equal(t, "step", ev.Trials)
-	assert.InDelta(t, 0.020, ev.PlaceExcess, 1e-6)
+	assert.InDelta(t, 0.020, *ev.PlaceExcess, 1e-6)
 	assert.Empty(t, w.e.Verdicts(), "nothing new, nothing reported")
 }
 
@@ -644,9 +643,9 @@ func TestReplayOfNothingChangedSavesNothing(t *testing.T) {
 
 func evidenceOf(t *testing.T, f model.Finding) evidence.Straggler {
 	t.Helper()
-	var ev evidence.Straggler
-	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
-	return ev
+	ev, ok := evidence.As[evidence.Straggler](f.Evidence)
+	require.True(t, ok)
+	return *ev
 }
 
 // What was recorded may be one step and no more; what goes on is not judged so

@@ -107,8 +107,8 @@ func (c *candidate) evidence(method string) (*Meeting, evidence.Straggler) {
 		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
 		Excess: c.Excess, ExcessMean: c.Mean, ExcessShare: c.Share, Intermittent: c.Intermittent, Steadiness: bounded(c.Steadiness),
 		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
-		BeforeWindow: c.before, PlaceExcess: c.OpSec, CostBy: c.costBy, CostBeside: c.beside, CostLeast: c.leastCost(), CostMost: c.mostCost(),
-		CohortRung: string(c.Rung), Peers: c.Peers, Pauses: c.Pauses, Numbers: finite(c.Numbers),
+		BeforeWindow: c.before, PlaceExcess: copied(&c.OpSec), CostBy: c.costBy, CostBeside: c.beside, CostLeast: copied(c.leastCost()), CostMost: c.mostCost(),
+		CohortRung: string(c.Rung), Peers: c.Peers, Pauses: copied(c.Pauses), Numbers: finite(c.Numbers),
 	}
 	if ops, _, _ := c.lost(); ops >= minLost {
 		ev.Lost = ops
@@ -385,6 +385,15 @@ func (c *candidate) leastCost() *float64 {
 		return c.least
 	}
 	return &c.cost
+}
+
+// copied returns a pointer to a copy, which a later change of the candidate does not reach.
+func copied[T any](of *T) *T {
+	if of == nil {
+		return nil
+	}
+	v := *of
+	return &v
 }
 
 // finite leaves out what JSON cannot say.

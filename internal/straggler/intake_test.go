@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
@@ -150,7 +151,7 @@ func TestATwinIsNotNamed(t *testing.T) {
 		assert.Equal(t, w.rank(2).HWID, hwID)
 		f := w.e.Jobs()[0].Verdicts[0].Finding
 		assert.LessOrEqual(t, f.Confidence, eitherTwin)
-		assert.Contains(t, f.Evidence, "two processes say that they are this rank")
+		assert.Contains(t, evidence.Encode(f.Evidence), "two processes say that they are this rank")
 	})
 	t.Run("late", func(t *testing.T) {
 		w := newWorld(t, 4)

@@ -171,7 +171,7 @@ func TestHostsWithoutLaunchesAreLessCertain(t *testing.T) {
 			assert.Equal(t, map[int64]string{3: model.ClassHost}, accusedOf(e))
 			f := e.Jobs()[0].Verdicts[0].Finding
 			assert.Equal(t, of.sure, f.Confidence > 0.9, f.Confidence)
-			assert.Equal(t, !of.sure, strings.Contains(f.Evidence, "no launches say"))
+			assert.Equal(t, !of.sure, strings.Contains(evidence.Encode(f.Evidence), "no launches say"))
 			assert.Equal(t, !of.sure, strings.Contains(f.Action, "No launches are known"))
 		})
 	}

@@ -100,7 +100,7 @@ func (j *job) wireVerdict(c *candidate, joint float64) (Verdict, bool) {
 	f.Op, f.CommID = shown.Name, shown.CommID
 	f.Link = c.linkName()
 	f.Confidence = certainty(v)
-	f.Evidence = asJSON(ev)
+	f.Evidence = ev
 	f.Links = []model.SpanRef{shown.spanOf(c.Rank)}
 	f.Action = linkAction(&f)
 	return Verdict{Finding: f, Decisive: shown, Steps: len(c.in)}, true

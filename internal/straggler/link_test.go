@@ -3,7 +3,6 @@
 package straggler
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -43,9 +42,9 @@ const liveStep = "h4:data_loading c26 h1:forward * c10 h1:backward * c5 s"
 
 func linkEvidence(t *testing.T, f model.Finding) evidence.Link {
 	t.Helper()
-	var ev evidence.Link
-	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
-	return ev
+	ev, ok := evidence.As[evidence.Link](f.Evidence)
+	require.True(t, ok)
+	return *ev
 }
 
 func TestASlowLinkIsNamed(t *testing.T) {

@@ -62,8 +62,8 @@ func assertDLRM(t *testing.T, f model.Finding) {
 	// µs earlier: 1,309 µs in all.
 	assert.InDelta(t, 0.001309, f.CostSeconds.V, 20e-6)
 	assert.Less(t, f.Confidence, 0.7)
-	var ev evidence.Straggler
-	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
+	ev, ok := evidence.As[evidence.Straggler](f.Evidence)
+	require.True(t, ok)
 	assert.Equal(t, 5, ev.LastArrivals)
 	assert.Equal(t, 8, ev.Meetings)
 	assert.Equal(t, []int64{2, 6}, ev.NextRanks)
@@ -125,7 +125,7 @@ func TestDLRMWithMissingRank(t *testing.T) {
 		for _, v := range e.Verdicts() {
 			assert.Equal(t, int64(7), v.Finding.Rank.V, "without rank %d", missing)
 			assert.NotEqual(t, int64(7), missing, "who is not there is not accused, nor is anybody in its stead")
-			assert.Contains(t, v.Finding.Evidence, `"missing_ranks":[`)
+			assert.Contains(t, evidence.Encode(v.Finding.Evidence), `"missing_ranks":[`)
 		}
 	}
 }

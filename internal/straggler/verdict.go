@@ -4,7 +4,6 @@ package straggler
 
 import (
 	"cmp"
-	"encoding/json"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -25,7 +24,7 @@ func (j *job) verdict(c *candidate, joint float64) (Verdict, bool) {
 	f := j.finding(c, joint)
 	f.Op = c.Op
 	f.Confidence = c.confidence(&ev)
-	f.Evidence = asJSON(ev)
+	f.Evidence = &ev
 	f.BeforeWindow = c.before >= 0.5
 	switch c.place.sort {
 	case placeLink, placeGroup:
@@ -75,11 +74,6 @@ func (j *job) finding(c *candidate, joint float64) model.Finding {
 		f.Ranks, f.RanksCount = c.Ranks[:min(n, maxListed)], model.Some(int64(n))
 	}
 	return f
-}
-
-func asJSON(v any) string {
-	text, _ := json.Marshal(v)
-	return string(text)
 }
 
 // severity warns from a cost of 1 % of the step, as the data model has it.

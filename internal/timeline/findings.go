@@ -3,7 +3,6 @@
 package timeline
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -352,10 +351,6 @@ func (ep *episode) fill(key episodeKey, f *fault, tr *track, now time.Time) {
 	out.Revision++
 	out.Time = now.UnixNano()
 	out.Action = f.action
-	// Plain numbers and strings always marshal; NaN and Inf do not occur in windows.
-	text, err := json.Marshal(f.evidence)
-	if err == nil {
-		out.Evidence = string(text)
-	}
+	out.Evidence = &f.evidence
 	ep.Size, ep.Reported = f.size, now
 }

@@ -3,7 +3,6 @@
 package timeline
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -26,9 +25,9 @@ func (w *world) of(class string) (found []model.Finding) {
 
 func numbers(t *testing.T, f model.Finding) evidence.Clock {
 	t.Helper()
-	var e evidence.Clock
-	require.NoError(t, json.Unmarshal([]byte(f.Evidence), &e))
-	return e
+	e, ok := evidence.As[evidence.Clock](f.Evidence)
+	require.True(t, ok)
+	return *e
 }
 
 func TestNothingIsWrong(t *testing.T) {

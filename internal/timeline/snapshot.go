@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // snapshotVersion counts up with every change that an older reader would get wrong.
@@ -75,13 +76,19 @@ type savedWindow struct {
 }
 
 type savedEpisode struct {
-	Class    string        `json:"class"`
-	Clock    string        `json:"clock"`
-	Finding  model.Finding `json:"finding"`
-	Wrong    int           `json:"wrong"`
-	Clean    int           `json:"clean"`
-	Size     float64       `json:"size"`
-	Reported int64         `json:"reported_unix_nano"`
+	Class    string       `json:"class"`
+	Clock    string       `json:"clock"`
+	Finding  savedFinding `json:"finding"`
+	Wrong    int          `json:"wrong"`
+	Clean    int          `json:"clean"`
+	Size     float64      `json:"size"`
+	Reported int64        `json:"reported_unix_nano"`
+}
+
+// savedFinding has its evidence as text.
+type savedFinding struct {
+	model.Finding
+	Evidence string // in place of the finding's
 }
 
 // savedKnots is how many knots of each line survive: those that readings of the last
@@ -113,8 +120,8 @@ func (t *Timeline) Snapshot() []byte {
 	}
 	for key, ep := range t.watch.episodes {
 		s.Episodes = append(s.Episodes, savedEpisode{
-			Class: key.Class, Clock: key.Clock, Finding: ep.Finding, Wrong: ep.Wrong, Clean: ep.Clean,
-			Size: ep.Size, Reported: ep.Reported.UnixNano(),
+			Class: key.Class, Clock: key.Clock, Finding: savedFinding{ep.Finding, evidence.Encode(ep.Finding.Evidence)},
+			Wrong: ep.Wrong, Clean: ep.Clean, Size: ep.Size, Reported: ep.Reported.UnixNano(),
 		})
 	}
 	t.mu.RUnlock()
@@ -226,9 +233,10 @@ func (t *Timeline) adopt(s *snapshot, r *restored) {
 		if t.tracks[ep.Clock] == nil || needed[ep.Class] == 0 {
 			continue
 		}
-		ep.Finding.Clock, ep.Finding.Class = ep.Clock, ep.Class
+		f := ep.Finding.Finding
+		f.Clock, f.Class, f.Evidence = ep.Clock, ep.Class, evidence.FromText(ep.Finding.Evidence)
 		t.watch.episodes[episodeKey{ep.Class, ep.Clock}] = &episode{
-			Finding: ep.Finding, Wrong: ep.Wrong, Clean: ep.Clean, Size: ep.Size, Reported: time.Unix(0, ep.Reported),
+			Finding: f, Wrong: ep.Wrong, Clean: ep.Clean, Size: ep.Size, Reported: time.Unix(0, ep.Reported),
 		}
 	}
 	for id, tr := range t.tracks {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // A restart in the middle: what was placed stays, bounds hold, time goes on and the
@@ -70,6 +71,33 @@ func TestSnapshotOfASnapshotIsTheSame(t *testing.T) {
 	again := New(w.tl.opt)
 	require.NoError(t, again.Restore(saved))
 	assert.JSONEq(t, string(saved), string(again.Snapshot()))
+}
+
+// Evidence is a text in a snapshot, as in those of earlier versions, and is as it was after a restart.
+func TestSnapshot_OpenEpisode_KeepsItsEvidence(t *testing.T) {
+	w := cluster(t, 31, 4)
+	w.clocks[realtime(2)] = linear(epoch+40_000_000, 0)
+	for range 5 {
+		w.window()
+	}
+	open := w.of(model.ClassSkew)
+	require.NotEmpty(t, open)
+	want := evidence.Encode(open[0].Evidence)
+	require.Contains(t, want, `"offset_seconds":`)
+	saved := w.tl.Snapshot()
+	var s struct {
+		Episodes []struct{ Finding struct{ ID, Evidence string } }
+	}
+	require.NoError(t, json.Unmarshal(saved, &s))
+	require.Len(t, s.Episodes, 1)
+	assert.Equal(t, open[0].ID, s.Episodes[0].Finding.ID)
+	assert.Equal(t, want, s.Episodes[0].Finding.Evidence)
+
+	again := New(w.tl.opt)
+	require.NoError(t, again.Restore(saved))
+	for _, ep := range again.watch.episodes {
+		assert.Equal(t, evidence.Text(want), ep.Finding.Evidence)
+	}
 }
 
 // What was told of before a restart is not news after it, and what comes then is.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // A real process that is stopped while another waits for it: reported at once, an error once that one
@@ -56,7 +57,7 @@ func TestStoppedRank_RealProcess_InfoErrorClosed(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 	assert.Equal(t, model.SeverityInfo, first.Severity)
 	assert.Equal(t, model.Some(int64(1)), first.Rank)
-	assert.Contains(t, first.Evidence, fmt.Sprintf(`"pid":%d`, j.ranks[1].Process.Pid))
+	assert.Contains(t, evidence.Encode(first.Evidence), fmt.Sprintf(`"pid":%d`, j.ranks[1].Process.Pid))
 	assert.Contains(t, first.Action, fmt.Sprintf("kill -CONT %d", j.ranks[1].Process.Pid))
 
 	graver := until("it is an error", func(f *model.Finding) bool { return f.Severity == model.SeverityError })

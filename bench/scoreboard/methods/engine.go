@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -127,7 +128,7 @@ func accusation(f *model.Finding) Accusation {
 	a := Accusation{
 		ID: f.ID + " " + f.Class, Decided: true, Class: f.Class, Cause: f.Cause, Ranks: f.Ranks, Peer: f.Peer, Op: f.Op,
 		Score: f.CostSeconds.Or(0), Confidence: model.Some(f.Confidence), CostShare: f.CostShare,
-		First: f.StepFirst, Last: f.StepLast, Evidence: f.Evidence,
+		First: f.StepFirst, Last: f.StepLast, Evidence: evidence.Encode(f.Evidence),
 	}
 	if f.Rank.OK {
 		a.Ranks = []int64{f.Rank.V}
@@ -140,12 +141,6 @@ func accusation(f *model.Finding) Accusation {
 	}
 	if f.Class == model.ClassNode {
 		a.Host = f.Host
-	}
-	var ev struct {
-		Candidates []int64 `json:"candidates"`
-	}
-	if json.Unmarshal([]byte(f.Evidence), &ev) == nil {
-		a.Candidates = ev.Candidates
 	}
 	if math.IsNaN(a.CostShare.V) {
 		a.CostShare = model.Optional[float64]{}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Where nothing but RAS is asked, two answers in which nothing moves name the rank that lags behind and
@@ -52,7 +53,7 @@ func TestRASAlone(t *testing.T) {
 	assert.Equal(t, model.ClassNotScheduled, told[0].Class)
 	assert.Equal(t, model.Some(int64(2)), told[0].Rank)
 	assert.Contains(t, told[0].Op, "AllReduce ")
-	assert.Contains(t, told[0].Evidence, "AllReduce: 3 ranks launched ")
+	assert.Contains(t, evidence.Encode(told[0].Evidence), "AllReduce: 3 ranks launched ")
 }
 
 // Without a world communicator the numbers are of processes: the finding names the process, and
@@ -98,7 +99,7 @@ func TestRASAlone_WithoutAWorld_NamesTheProcess(t *testing.T) {
 	assert.Equal(t, model.ClassNotScheduled, f.Class)
 	assert.Equal(t, "0x1", f.CommID)
 	assert.Equal(t, "10.0.0.1", f.Host)
-	assert.Contains(t, f.Evidence, "rank 1 of it: process 103 on 10.0.0.1, GPU 3")
+	assert.Contains(t, evidence.Encode(f.Evidence), "rank 1 of it: process 103 on 10.0.0.1, GPU 3")
 	assert.False(t, f.Rank.OK, "no rank of the job is known")
 	assert.Empty(t, f.Ranks)
 	assert.Empty(t, f.Waiting)

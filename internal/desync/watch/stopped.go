@@ -3,13 +3,13 @@
 package watch
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // byProcess is by what the kernel says of a process a finding is told.
@@ -139,33 +139,26 @@ func heldAction(s *model.RankState) string {
 	return "kill -CONT " + pid + ", unless it was stopped on purpose"
 }
 
-func heldEvidence(s *model.RankState, ns int64, waited, limit time.Duration) string {
-	e := map[string]any{
-		"process": string(s.Process), "held_seconds": time.Duration(ns).Seconds(), "watched": byProcess,
-		"waited_seconds": waited.Seconds(), "stall_limit_seconds": limit.Seconds(),
+func heldEvidence(s *model.RankState, ns int64, waited, limit time.Duration) *evidence.Held {
+	e := &evidence.Held{
+		Process: string(s.Process), Seconds: time.Duration(ns).Seconds(), Watched: byProcess,
+		Waited: waited.Seconds(), StallLimit: limit.Seconds(),
 	}
-	if s.Rank.PID.OK {
-		e["pid"] = s.Rank.PID.V
+	if pid := s.Rank.PID; pid.OK {
+		e.PID = &pid.V
 	}
-	text, err := json.Marshal(e)
-	if err != nil {
-		return "{}" // strings and numbers always encode
-	}
-	return string(text)
+	return e
 }
 
 // heldFor is evidence of a process that was held for so long, ns, in all.
-func heldFor(text string, ns int64) string {
-	all := map[string]any{}
-	if json.Unmarshal([]byte(text), &all) != nil {
-		return text
+func heldFor(found evidence.Evidence, ns int64) evidence.Evidence {
+	of, ok := found.(*evidence.Held)
+	if !ok {
+		return found
 	}
-	all["held_seconds"] = time.Duration(ns).Seconds()
-	out, err := json.Marshal(all)
-	if err != nil {
-		return text
-	}
-	return string(out)
+	out := *of
+	out.Seconds = time.Duration(ns).Seconds()
+	return &out
 }
 
 // maxWaiting bounds the ranks that are listed as waiting.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // hold stops the process of a rank, and lets it go on after d.
@@ -43,7 +44,7 @@ func TestStoppedProcess_AtOnceInfo_ThenError_ThenClosed(t *testing.T) {
 			assert.Equal(t, model.ClassProcessStopped, first.Class)
 			assert.Equal(t, model.SeverityInfo, first.Severity)
 			assert.Equal(t, model.Some(int64(1)), first.Rank)
-			assert.Contains(t, first.Evidence, `"pid":1001`)
+			assert.Contains(t, evidence.Encode(first.Evidence), `"pid":1001`)
 			assert.Less(t, p.told(since), 5*time.Second)
 			second := p.findings[1]
 			assert.Equal(t, model.SeverityError, second.Severity, "others wait for longer than the stall limit")

@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // told is a finding that was given out and is open.
@@ -117,7 +117,7 @@ func (w *Watch) finished(j *job, f *model.Finding, l *look, now time.Time) model
 		n.Start = n.Time - int64(l.stood)
 	}
 	n.Time = max(n.Time, n.Start)
-	n.Evidence = evidence(f.Evidence, l)
+	n.Evidence = evidenceOf(f.Evidence, l)
 	return n
 }
 
@@ -134,21 +134,17 @@ func (j *job) latest(now time.Time) (at int64) {
 	return at
 }
 
-// evidence adds to what decided the analysis what decided the watch.
-func evidence(text string, l *look) string {
-	all := map[string]any{}
-	if text != "" && json.Unmarshal([]byte(text), &all) != nil {
-		return text
+// evidenceOf adds to what decided the analysis what decided the watch.
+func evidenceOf(found evidence.Evidence, l *look) evidence.Evidence {
+	of, ok := found.(*evidence.Hang)
+	if !ok && found != nil {
+		return found
 	}
-	all["watched"] = l.of
+	var limit *evidence.StallLimit
 	if l.limit > 0 {
-		all["stall_limit_seconds"], all["stood_seconds"], all["limit_of_phase"] = l.limit.Seconds(), l.stood.Seconds(), l.phase
+		limit = &evidence.StallLimit{Limit: l.limit.Seconds(), Stood: l.stood.Seconds(), Phase: l.phase}
 	}
-	out, err := json.Marshal(all)
-	if err != nil {
-		return text
-	}
-	return string(out)
+	return of.WithWatch(l.of, limit)
 }
 
 // placeOf names the coarse place of a hang: who, or where.

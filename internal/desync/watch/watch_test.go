@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Each is told within 5 s of the limit, which is the floor for gaps of 100 ms.
@@ -38,10 +38,10 @@ func TestFaultsAreNamed(t *testing.T) {
 			assert.Equal(t, "job", f.JobID)
 			assert.Less(t, p.told(since), 7*time.Second)
 			assert.Greater(t, p.told(since), 2*time.Second)
-			var ev map[string]any
-			require.NoError(t, json.Unmarshal([]byte(f.Evidence), &ev))
-			assert.InDelta(t, 2, ev["stall_limit_seconds"], 1e-9)
-			assert.Equal(t, "train", ev["limit_of_phase"])
+			ev, ok := evidence.As[evidence.Hang](f.Evidence)
+			require.True(t, ok)
+			assert.InDelta(t, 2, ev.Limit, 1e-9)
+			assert.Equal(t, "train", ev.Phase)
 			assert.Len(t, p.w.Standing(), 1)
 		})
 	}

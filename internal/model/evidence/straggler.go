@@ -24,7 +24,7 @@ type Straggler struct {
 	BeforeWindow  float64            `json:"before_window_share"`
 	Decisive      *Decisive          `json:"decisive,omitempty"`
 	NextRanks     []int64            `json:"next_ranks"`
-	PlaceExcess   float64            `json:"place_excess_seconds"`
+	PlaceExcess   *float64           `json:"place_excess_seconds"`
 	CostBy        string             `json:"cost_by"`
 	CostBeside    float64            `json:"cost_once_others_are_mended_seconds,omitempty"`
 	CostLeast     *float64           `json:"cost_at_least_seconds,omitempty"`
@@ -58,4 +58,26 @@ type Pauses struct {
 	PerRank float64 `json:"per_rank_and_step"`
 	Period  float64 `json:"period_steps"` // 0 where they are irregular
 	Ranks   int     `json:"ranks"`        // that paused
+}
+
+// StragglerOf returns the numbers of a finding of kind straggler: of a Link those that both structs
+// have. It returns false where As does, with no numbers.
+func StragglerOf(e Evidence) (*Straggler, bool) {
+	if l, ok := e.(*Link); ok {
+		return l.straggler(), true
+	}
+	s, ok := As[Straggler](e)
+	if !ok {
+		s = &Straggler{}
+	}
+	return s, ok
+}
+
+func (l *Link) straggler() *Straggler {
+	d := &l.Decisive
+	return &Straggler{
+		Method: l.Method, Steps: l.Steps, FalseAlarm: l.FalseAlarm, Trials: l.Trials, ExcessShare: l.ExcessShare, Steadiness: l.Steadiness,
+		Decisive: &Decisive{Step: d.Step, Collective: d.Collective, Comm: d.Comm}, CostBy: l.CostBy, Numbers: l.Numbers,
+		CohortRung: l.CohortRung, Peers: l.Peers, MissingRanks: l.MissingRanks, MissingCount: l.MissingCount, LoweredBy: l.LoweredBy,
+	}
 }

@@ -4,13 +4,13 @@ package stepmap
 
 import (
 	"cmp"
-	"encoding/json"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -81,11 +81,8 @@ type accusation struct {
 }
 
 func typicalExcess(f *model.Finding) (s model.Optional[float64]) {
-	var ev struct {
-		Excess *float64 `json:"excess_seconds"`
-	}
-	if json.Unmarshal([]byte(f.Evidence), &ev) == nil && ev.Excess != nil {
-		s = model.Some(*ev.Excess)
+	if ev, ok := evidence.As[evidence.Straggler](f.Evidence); ok {
+		s = model.Some(ev.Excess)
 	}
 	return s
 }

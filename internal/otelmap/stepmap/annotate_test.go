@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
@@ -113,7 +114,7 @@ func TestAnnotateWithoutAReport(t *testing.T) {
 func TestTheMostPointedFindingIsWritten(t *testing.T) {
 	const kind = model.FindingStraggler
 	all := []model.Finding{
-		{Kind: kind, Incarnation: "inc", ID: "stage", Class: model.ClassStageImbalance, Ranks: []int64{0, 1, 2, 3}, CostSeconds: model.Some(9.0), Evidence: `{"excess_seconds":0.5}`},
+		{Kind: kind, Incarnation: "inc", ID: "stage", Class: model.ClassStageImbalance, Ranks: []int64{0, 1, 2, 3}, CostSeconds: model.Some(9.0), Evidence: evidence.Text(`{"excess_seconds":0.5}`)},
 		{Kind: kind, Incarnation: "inc", ID: "node", Class: model.ClassNode, Host: "n", Ranks: []int64{1, 2}, CostSeconds: model.Some(5.0)},
 		{Kind: kind, Incarnation: "inc", ID: "little", Class: model.ClassHost, Rank: model.Some(int64(2)), CostSeconds: model.Some(1.0)},
 		{Kind: kind, Incarnation: "inc", ID: "much", Class: model.ClassCompute, Rank: model.Some(int64(2)), CostSeconds: model.Some(2.0)},
