@@ -5,6 +5,7 @@ package finding
 import (
 	"cmp"
 	"container/list"
+	"iter"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -30,6 +31,10 @@ type Config struct {
 	MaxOpen, MaxOpenOfJob int
 	// MaxBytes bounds, by estimate, the bytes of the findings that are open; 0 means [DefaultBytes].
 	MaxBytes int
+	// MaxEnded bounds the findings that are remembered after their end; 0 means [DefaultEnded].
+	// KeepWhole: they are remembered as a whole, not by id and revision alone.
+	MaxEnded  int
+	KeepWhole bool
 	// Same reports whether a finding that is open need not be revised for what was found now. Nil:
 	// every finding is revised each time that it is found.
 	Same func(open, found *model.Finding) bool
@@ -64,10 +69,12 @@ type Episode[D any] struct {
 	Missed int
 	// Restored: it was open before a restart, and has not been found since.
 	Restored bool
+	// Received is the highest revision that came from another book.
+	Received int64
 	Data     D
 
 	bytes int
-	at    *list.Element // in the book's order
+	at    *list.Element // in the book's order; nil where the finding is not open
 	of    *list.Element // in its job's order
 }
 
@@ -76,13 +83,14 @@ type Episode[D any] struct {
 type Book[D any] struct {
 	cfg      Config
 	open     map[Place]*Episode[D]
-	order    list.List // of *Episode[D], in the order of opening
+	order    list.List // of *Episode[D], the one that was found longest ago first
 	jobs     map[jobKey]*list.List
 	bytes    int
-	past     *past
+	ended    *ended[D]
 	withheld *withheld
-	changed  []model.Finding
-	edits    int64 // changes of what a snapshot holds
+	changes  []Change[D]
+	fresh    []keptEpisode // closed since the last snapshot
+	edits    int64         // changes of what a snapshot holds
 	stats    Stats
 }
 
@@ -90,11 +98,10 @@ type jobKey struct{ job, incarnation string }
 
 // New returns an empty book.
 func New[D any](cfg Config) *Book[D] {
-	if cfg.MaxBytes <= 0 {
-		cfg.MaxBytes = DefaultBytes
-	}
+	cfg.MaxBytes, cfg.MaxEnded = cmp.Or(cfg.MaxBytes, DefaultBytes), cmp.Or(cfg.MaxEnded, DefaultEnded)
 	return &Book[D]{
-		cfg: cfg, open: map[Place]*Episode[D]{}, jobs: map[jobKey]*list.List{}, past: newPast(), withheld: newWithheld(),
+		cfg: cfg, open: map[Place]*Episode[D]{}, jobs: map[jobKey]*list.List{},
+		ended: newEnded[D](cfg.MaxEnded, cfg.KeepWhole), withheld: newWithheld(),
 	}
 }
 
@@ -110,10 +117,27 @@ func (b *Book[D]) Bytes() int { return b.bytes }
 // At returns the finding that is open at a place; nil for none.
 func (b *Book[D]) At(p Place) *Episode[D] { return b.open[p] }
 
-// Episodes returns the open findings in the order of opening.
+// IsOpen reports whether the finding is open.
+func (e *Episode[D]) IsOpen() bool { return e.at != nil }
+
+// Episodes returns the open findings, the one that was found longest ago first.
 func (b *Book[D]) Episodes() []*Episode[D] { return episodes[D](&b.order) }
 
-// OfJob returns the open findings of one life of a job in the order of opening.
+// All yields the open findings in the order of Episodes. The one that is yielded may be closed.
+func (b *Book[D]) All() iter.Seq[*Episode[D]] { return all[D](&b.order) }
+
+func all[D any](l *list.List) iter.Seq[*Episode[D]] {
+	return func(yield func(*Episode[D]) bool) {
+		for at := l.Front(); at != nil; {
+			e := at.Value.(*Episode[D])
+			if at = at.Next(); !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// OfJob returns the open findings of one life of a job, the one that was found longest ago first.
 func (b *Book[D]) OfJob(job, incarnation string) []*Episode[D] {
 	return episodes[D](b.jobs[jobKey{job, incarnation}])
 }
@@ -140,9 +164,7 @@ func (b *Book[D]) Found(p Place, first int64, f *model.Finding, now time.Time) *
 	b.Confirm(e, now)
 	if b.cfg.Same == nil || !b.cfg.Same(&e.Finding, f) {
 		b.Revise(e, f, now)
-		return e
 	}
-	e.Finding.Time = max(e.Finding.Time, f.Time)
 	return e
 }
 
@@ -151,20 +173,26 @@ func (b *Book[D]) Open(p Place, first int64, f *model.Finding, now time.Time) *E
 	e := &Episode[D]{Place: p, Finding: *f, Opened: now, Confirmed: now, Revised: now}
 	e.Finding.ID = p.ID(f.Kind, first)
 	if !b.fits(e) {
-		if b.withheld.add(p) {
-			b.stats.Withheld++
-		}
+		b.Withhold(p)
 		return nil
 	}
 	e.Finding.Revision, e.Finding.Status = 1, model.StatusOpen
-	if last, known := b.past.take(e.Finding.ID); known {
-		e.Finding.Revision, e.Finding.Status = last+1, model.StatusUpdated
+	known := b.ended.take(identityOf(e))
+	if known != nil {
+		e.Finding.Revision, e.Finding.Status = known.Finding.Revision+1, model.StatusUpdated
 		b.stats.Reopened++
 	}
 	b.stats.Opened++
 	b.enter(e)
-	b.report(e)
+	b.Report(e, known == nil, false)
 	return e
+}
+
+// Withhold counts a finding for which the engine itself has no room, once for as long as it is found.
+func (b *Book[D]) Withhold(p Place) {
+	if b.withheld.add(p) {
+		b.stats.Withheld++
+	}
 }
 
 func (b *Book[D]) fits(e *Episode[D]) bool {
@@ -191,14 +219,19 @@ func (b *Book[D]) weigh(e *Episode[D]) {
 	e.bytes = bytes
 }
 
-func (b *Book[D]) report(e *Episode[D]) {
+// Report notes a change, for [Book.Take].
+func (b *Book[D]) Report(e *Episode[D], isNew, closed bool) {
 	b.edits++
-	b.changed = append(b.changed, e.Finding)
+	b.changes = append(b.changes, Change[D]{e, e.Finding, isNew, closed})
 }
 
 // Confirm notes that an open finding was found again.
 func (b *Book[D]) Confirm(e *Episode[D], now time.Time) {
 	e.Confirmed, e.Missed, e.Restored = now, 0, false
+	if e.IsOpen() {
+		b.order.MoveToBack(e.at)
+		b.jobs[jobKey{e.Place.Job, e.Place.Incarnation}].MoveToBack(e.of)
+	}
 }
 
 // Revise replaces what is known of an open finding. Its id and start stay.
@@ -208,7 +241,7 @@ func (b *Book[D]) Revise(e *Episode[D], f *model.Finding, now time.Time) {
 	e.Finding.Revision++
 	e.Revised = now
 	b.stats.Revised++
-	b.report(e)
+	b.Report(e, false, false)
 }
 
 // Refresh replaces what is known of an open finding without a new revision: the next repetition
@@ -221,9 +254,9 @@ func (b *Book[D]) Refresh(e *Episode[D], f *model.Finding) {
 	b.weigh(e)
 }
 
-// End closes the open findings that have ended, in the order of opening.
+// End closes the open findings that have ended, the one that was found longest ago first.
 func (b *Book[D]) End(now time.Time, ended func(*Episode[D]) bool) {
-	for _, e := range b.Episodes() {
+	for e := range b.All() {
 		if ended(e) {
 			b.Close(e, now.UnixNano())
 		}
@@ -236,16 +269,19 @@ func (b *Book[D]) Close(e *Episode[D], at int64) {
 	e.Finding.Status = model.StatusClosed
 	e.Finding.Revision++
 	e.Finding.Time = max(e.Finding.Start, at)
-	b.past.add(e.Finding.ID, e.Finding.Revision)
+	b.ended.add(e)
+	if len(b.fresh) < maxFresh {
+		b.fresh = append(b.fresh, keptOf(e))
+	}
 	b.stats.Closed++
-	b.report(e)
+	b.Report(e, false, true)
 }
 
 // Drop gives up an open finding to make room. It does not report the finding as closed: it may still
 // be wrong. Where it is found again it goes on under its id.
 func (b *Book[D]) Drop(e *Episode[D]) {
 	b.leave(e)
-	b.past.add(e.Finding.ID, e.Finding.Revision)
+	b.ended.add(e)
 	b.edits++
 	b.stats.Dropped++
 }
@@ -258,22 +294,47 @@ func (b *Book[D]) leave(e *Episode[D]) {
 		delete(b.jobs, k)
 	}
 	b.bytes -= e.bytes
+	e.at, e.of, e.bytes = nil, nil, 0
 }
 
 // Take returns the findings that were opened, revised or closed since the last call, in that order.
 // It ends a look: what was withheld and is not found until the next call counts anew.
 func (b *Book[D]) Take() []model.Finding {
-	out := b.changed
-	b.changed = nil
+	changes := b.Changes()
+	if len(changes) == 0 {
+		return nil
+	}
+	out := make([]model.Finding, len(changes))
+	for i := range changes {
+		out[i] = changes[i].Finding
+	}
+	return out
+}
+
+// Change is one revision of a finding.
+type Change[D any] struct {
+	Episode *Episode[D]
+	Finding model.Finding // as of this revision
+	// New: the book did not know the finding. Closed: the finding ends with this revision.
+	New, Closed bool
+}
+
+// Changes is Take with what happened.
+func (b *Book[D]) Changes() []Change[D] {
+	out := b.changes
+	b.changes = nil
 	b.withheld.look()
 	return out
 }
 
-// Standing returns the open findings in the order of opening, as they are known now.
-func (b *Book[D]) Standing() []model.Finding {
+// Standing returns the open findings, the one that was found longest ago first. Their time is now, or the time of their
+// last revision where that is later: a finding that is open is so until now.
+func (b *Book[D]) Standing(now time.Time) []model.Finding {
 	all := make([]model.Finding, 0, len(b.open))
 	for at := b.order.Front(); at != nil; at = at.Next() {
-		all = append(all, at.Value.(*Episode[D]).Finding)
+		f := at.Value.(*Episode[D]).Finding
+		f.Time = max(f.Time, now.UnixNano())
+		all = append(all, f)
 	}
 	return all
 }

@@ -61,7 +61,7 @@ func TestBook_Ended_ClosedOnce(t *testing.T) {
 	out := b.Take()
 	assert.Equal(t, []string{"mixed 1 open", "mixed 2 closed"}, heads(out))
 	assert.Equal(t, at(2).UnixNano(), out[1].Time)
-	assert.Empty(t, b.Standing())
+	assert.Empty(t, b.Standing(at(9)))
 	assert.Zero(t, b.Bytes())
 }
 
@@ -132,22 +132,22 @@ func TestBook_Refresh_NoRevision(t *testing.T) {
 	more.Start, more.Host = 70, "h"
 	b.Refresh(e, more)
 	assert.Empty(t, b.Take())
-	require.Len(t, b.Standing(), 1)
-	f := b.Standing()[0]
+	require.Len(t, b.Standing(at(9)), 1)
+	f := b.Standing(at(9))[0]
 	assert.Equal(t, []any{"h", int64(5), int64(1), model.StatusOpen}, []any{f.Host, f.Start, f.Revision, f.Status})
 }
 
 func TestBook_ManyEnded_ForgetsTheOldest(t *testing.T) {
 	b := newBook(1)
-	for n := range maxPast + 2 {
+	for n := range DefaultEnded + 2 {
 		b.Found(place(n), 1, found("mixed"), at(n))
 		b.Close(b.At(place(n)), 1)
 	}
 	b.Found(place(0), 1, found("mixed"), at(0))
 	assert.Equal(t, int64(1), b.At(place(0)).Finding.Revision, "forgotten")
 	b.Drop(b.At(place(0)))
-	b.Found(place(maxPast), 1, found("mixed"), at(0))
-	assert.Equal(t, int64(3), b.At(place(maxPast)).Finding.Revision, "remembered")
+	b.Found(place(DefaultEnded), 1, found("mixed"), at(0))
+	assert.Equal(t, int64(3), b.At(place(DefaultEnded)).Finding.Revision, "remembered")
 }
 
 func TestPlace_ID_OfJobWhereItsLifeIsUnknown(t *testing.T) {

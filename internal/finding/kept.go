@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // keptFinding is the form of a finding in a snapshot. Times are Unix ns; what is absent is unknown.
@@ -69,7 +70,7 @@ func keep(f *model.Finding) keptFinding {
 		WaitCaused: finite(f.WaitCaused), WaitCausedShare: finite(f.WaitCausedShare),
 		Waiting: f.Waiting, WaitingCount: pointer(f.WaitingCount), Through: pointer(f.Through),
 		Candidates: f.Candidates, CandidatesCount: pointer(f.CandidatesCount), Stack: f.Stack,
-		Confidence: number(f.Confidence), Evidence: f.Evidence, Action: f.Action, Links: links(f.Links), IncidentID: f.IncidentID, Unnumbered: f.Unnumbered,
+		Confidence: number(f.Confidence), Evidence: evidence.Encode(f.Evidence), Action: f.Action, Links: links(f.Links), IncidentID: f.IncidentID, Unnumbered: f.Unnumbered,
 	}
 }
 
@@ -85,7 +86,7 @@ func (k *keptFinding) finding() model.Finding {
 		WaitCaused: optional(k.WaitCaused), WaitCausedShare: optional(k.WaitCausedShare),
 		Waiting: k.Waiting, WaitingCount: optional(k.WaitingCount), Through: optional(k.Through),
 		Candidates: k.Candidates, CandidatesCount: optional(k.CandidatesCount), Stack: k.Stack,
-		Confidence: k.Confidence, Evidence: k.Evidence, Action: k.Action, Links: refs(k.Links), IncidentID: k.IncidentID, Unnumbered: k.Unnumbered,
+		Confidence: k.Confidence, Evidence: evidence.FromText(k.Evidence), Action: k.Action, Links: refs(k.Links), IncidentID: k.IncidentID, Unnumbered: k.Unnumbered,
 	}
 }
 
