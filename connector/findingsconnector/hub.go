@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/incident"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -26,8 +27,10 @@ import (
 // hub is what the instances of one configuration have in common.
 type hub struct {
 	cfg       *Config
+	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
+	begin     sync.Once
 
 	// Outlets are attached before Start and constant afterwards.
 	out *deliver.Outlets
@@ -36,6 +39,7 @@ type hub struct {
 	engine *incident.Engine
 	counts *otelmap.Metric
 	own    ownStats
+	kept   *keep.States // nil: nothing is kept
 
 	lost atomic.Int64 // findings that a consumer did not take
 
@@ -56,13 +60,14 @@ type snapshot struct {
 	open   int
 }
 
-func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
+func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	h := &hub{
 		cfg:       cfg,
+		id:        id,
 		logger:    set.Logger,
 		telemetry: telemetry,
 		out:       deliver.NewOutlets(set.Logger, maxWaiting),
@@ -72,6 +77,27 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
+}
+
+// start takes what the run before kept, and begins the interval; calls after the first do nothing.
+func (h *hub) start(ctx context.Context, host component.Host) (err error) {
+	h.begin.Do(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+		// The hub holds its mutex whenever it saves.
+		h.kept, err = keep.OpenStates(ctx, host, at, keep.Unlocked{}, map[string]keep.State{"findings": h.engine}, h.storageFailed)
+		if err == nil {
+			h.snapshot()
+			h.interval.Start()
+		}
+	})
+	return err
+}
+
+func (h *hub) storageFailed(err error) {
+	h.telemetry.ConnectorFindingsStorageFailures.Add(context.Background(), 1)
+	h.logger.Warn("Storage of findings fails", zap.Error(err))
 }
 
 // tick repeats the metrics and closes what has ended.
@@ -87,14 +113,17 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 	if h.cfg.SeriesExpiration > 0 {
 		h.counts.Expire(now.Add(-h.cfg.SeriesExpiration))
 	}
-	return append(h.send(h.engine.Tick(now), now), h.sendMetrics(now)...)
+	all := append(h.send(h.engine.Tick(now), now), h.sendMetrics(now)...)
+	h.kept.Save(context.Background())
+	return all
 }
 
-// stop ends the interval and closes all findings; calls after the first do nothing.
+// stop ends the interval and closes all findings, unless they are kept for the next start; calls after
+// the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.out.Stop(ctx)
 	h.interval.Stop(func() {
-		err = h.flush().Wait(last)
+		err = errors.Join(h.flush().Wait(last), h.leave(ctx))
 	})
 	err = errors.Join(err, stopped())
 	h.telemetry.Shutdown()
@@ -104,7 +133,16 @@ func (h *hub) stop(ctx context.Context) (err error) {
 func (h *hub) flush() deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.kept != nil {
+		return nil
+	}
 	return h.send(h.engine.Flush(), time.Now())
+}
+
+func (h *hub) leave(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kept.Close(ctx)
 }
 
 // consume takes the findings among the records. What the consumers refuse is lost and counted: a
@@ -127,7 +165,11 @@ func (h *hub) take(ld plog.Logs) deliver.Sent {
 		events = append(events, h.engine.Add(f, now)...)
 	}
 	h.own.badAttributes += problems.Count()
-	return h.send(events, now)
+	all := h.send(events, now)
+	if len(events) > 0 {
+		h.kept.SaveSoon(context.Background())
+	}
+	return all
 }
 
 func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding {

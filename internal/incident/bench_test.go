@@ -38,7 +38,7 @@ func BenchmarkAdd(b *testing.B) {
 	i := int64(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		f := finding(fmt.Sprint("f", i), 1, i, i, i+10)
+		f := received(fmt.Sprint("f", i), 1, i, i, i+10)
 		f.CommID, f.StepLast = "world", model.Some(i)
 		e.Add(f, now)
 		i++

@@ -16,7 +16,7 @@ import (
 var t0 = time.Unix(1000, 0)
 
 // finding returns revision rev of a finding of rank, judged from start to end.
-func finding(id string, rev, rank, start, end int64) model.Finding {
+func received(id string, rev, rank, start, end int64) model.Finding {
 	return model.Finding{
 		ID: id, Revision: rev, Kind: model.FindingStraggler, JobID: "job", Incarnation: "inc",
 		Start: start, Time: end, Rank: model.Some(rank), Status: model.StatusOpen,
@@ -61,27 +61,28 @@ func TestRevisions(t *testing.T) {
 		{3, model.StatusClosed, nil},
 		{5, model.StatusClosed, []string{"a 5 closed."}},
 		{5, model.StatusClosed, nil},
-		{6, model.StatusUpdated, []string{"a 6 closed"}},
-		{7, model.StatusClosed, []string{"a 7 closed"}},
+		{6, model.StatusClosed, []string{"a 6 closed"}},
+		{7, model.StatusUpdated, []string{"a 7 updated"}},
+		{8, model.StatusClosed, []string{"a 8 closed"}},
 	}
 	for _, tt := range tests {
-		f := finding("a", tt.rev, 1, 0, 10)
+		f := received("a", tt.rev, 1, 0, 10)
 		f.Status = tt.status
 		assert.Equal(t, tt.want, said(e.Add(f, t0)), "revision %d %s", tt.rev, tt.status)
 	}
-	assert.Equal(t, Stats{Received: 9, Duplicates: 4, Late: 2}, e.Stats())
+	assert.Equal(t, Stats{Received: 10, Duplicates: 4, Late: 1}, e.Stats())
 }
 
 // Findings of two jobs that name one incarnation may have one id.
 func TestEngine_OneIDInTwoJobs_IsTwoFindings(t *testing.T) {
 	e := engine(nil)
-	other := finding("a", 5, 1, 0, 10)
+	other := received("a", 5, 1, 0, 10)
 	other.JobID = "other"
 	assert.Equal(t, []string{"a 5 open+"}, said(e.Add(other, t0)))
-	assert.Equal(t, []string{"a 1 open+"}, said(e.Add(finding("a", 1, 1, 0, 10), t0)))
+	assert.Equal(t, []string{"a 1 open+"}, said(e.Add(received("a", 1, 1, 0, 10), t0)))
 	other.Revision, other.Status = 6, model.StatusClosed
 	assert.Equal(t, []string{"a 6 closed."}, said(e.Add(other, t0)))
-	assert.Equal(t, []string{"a 2 updated"}, said(e.Add(finding("a", 2, 1, 0, 10), t0)))
+	assert.Equal(t, []string{"a 2 updated"}, said(e.Add(received("a", 2, 1, 0, 10), t0)))
 	assert.Zero(t, e.Stats().Duplicates)
 }
 
@@ -93,7 +94,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		e := engine(nil)
 		var events []Event
 		for _, rev := range order {
-			f := finding("a", rev, 1, 0, 10)
+			f := received("a", rev, 1, 0, 10)
 			f.Confidence = float64(rev)
 			events = append(events, e.Add(f, t0)...)
 		}
@@ -117,7 +118,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 
 func TestClosedAtFirstSight(t *testing.T) {
 	e := engine(nil)
-	f := finding("a", 1, 1, 0, 10)
+	f := received("a", 1, 1, 0, 10)
 	f.Status = model.StatusClosed
 	assert.Equal(t, []string{"a 1 closed+."}, said(e.Add(f, t0)))
 	assert.Empty(t, e.Flush())
@@ -126,9 +127,9 @@ func TestClosedAtFirstSight(t *testing.T) {
 
 func TestCloseAfterSilence(t *testing.T) {
 	e := engine(func(c *Config) { c.CloseAfter = time.Minute })
-	e.Add(finding("a", 1, 1, 0, 10), t0)
-	e.Add(finding("b", 1, 2, 0, 10), t0.Add(30*time.Second))
-	e.Add(finding("a", 2, 1, 0, 10), t0.Add(40*time.Second))
+	e.Add(received("a", 1, 1, 0, 10), t0)
+	e.Add(received("b", 1, 2, 0, 10), t0.Add(30*time.Second))
+	e.Add(received("a", 2, 1, 0, 10), t0.Add(40*time.Second))
 	assert.Empty(t, e.Tick(t0.Add(89*time.Second)))
 	assert.Equal(t, []string{"b 2 closed."}, said(e.Tick(t0.Add(90*time.Second))))
 	assert.Equal(t, []string{"a 3 closed."}, said(e.Tick(t0.Add(100*time.Second))))
@@ -138,15 +139,15 @@ func TestCloseAfterSilence(t *testing.T) {
 // count upwards.
 func TestRevisionsStayMonotonicAfterOwnClosing(t *testing.T) {
 	e := engine(nil)
-	e.Add(finding("a", 1, 1, 0, 10), t0)
+	e.Add(received("a", 1, 1, 0, 10), t0)
 	require.Equal(t, []string{"a 2 closed."}, said(e.Flush()))
-	assert.Equal(t, []string{"a 3 closed"}, said(e.Add(finding("a", 2, 1, 0, 10), t0)))
+	assert.Equal(t, []string{"a 3 updated"}, said(e.Add(received("a", 2, 1, 0, 10), t0)), "its source says that it is open")
 }
 
 func TestCleanSteps(t *testing.T) {
 	e := engine(func(c *Config) { c.CleanSteps = 5 })
 	at := func(id string, rank, step int64) []string {
-		f := finding(id, 1, rank, step, step)
+		f := received(id, 1, rank, step, step)
 		f.StepLast = model.Some(step)
 		return said(e.Add(f, t0))
 	}
@@ -154,11 +155,11 @@ func TestCleanSteps(t *testing.T) {
 	assert.Equal(t, []string{"b 1 open+"}, at("b", 2, 14))
 	assert.Equal(t, []string{"c 1 open+", "a 2 closed."}, at("c", 3, 15))
 
-	kind := finding("e", 1, 5, 0, 0)
+	kind := received("e", 1, 5, 0, 0)
 	kind.Kind, kind.StepLast = "desync", model.Some(int64(1000))
 	assert.Equal(t, []string{"e 1 open+"}, said(e.Add(kind, t0)), "nor of another kind")
 
-	other := finding("d", 1, 4, 0, 0)
+	other := received("d", 1, 4, 0, 0)
 	other.JobID, other.StepLast = "another", model.Some(int64(1000))
 	assert.Equal(t, []string{"d 1 open+"}, said(e.Add(other, t0)), "steps of another job do not count")
 }
@@ -166,9 +167,9 @@ func TestCleanSteps(t *testing.T) {
 func TestBounds(t *testing.T) {
 	e := engine(func(c *Config) { c.MaxOpen = 2 })
 	for i := range int64(10) {
-		e.Add(finding(fmt.Sprint("f", i), 1, i, i, i), t0)
+		e.Add(received(fmt.Sprint("f", i), 1, i, i, i), t0)
 		require.LessOrEqual(t, e.Open(), 2)
-		require.LessOrEqual(t, len(e.byID), 4)
+		require.LessOrEqual(t, len(known(e)), 4)
 	}
 	s := e.Stats()
 	assert.Equal(t, int64(8), s.Evicted)
@@ -178,15 +179,55 @@ func TestBounds(t *testing.T) {
 
 func TestEvictionSparesWhatWasHeardOfLately(t *testing.T) {
 	e := engine(func(c *Config) { c.MaxOpen = 2 })
-	e.Add(finding("a", 1, 1, 0, 0), t0)
-	e.Add(finding("b", 1, 2, 0, 0), t0)
-	e.Add(finding("a", 2, 1, 0, 0), t0)
-	assert.Equal(t, []string{"b 2 closed.", "c 1 open+"}, said(e.Add(finding("c", 1, 3, 0, 0), t0)))
+	e.Add(received("a", 1, 1, 0, 0), t0)
+	e.Add(received("b", 1, 2, 0, 0), t0)
+	e.Add(received("a", 2, 1, 0, 0), t0)
+	assert.Equal(t, []string{"c 1 open+"}, said(e.Add(received("c", 1, 3, 0, 0), t0)))
+	assert.Equal(t, []string{"a 3 closed.", "c 2 closed."}, said(e.Flush()))
+}
+
+// That a finding was given up is not its end: it opens again under its revision when it is repeated.
+func TestEvicted_Repeated_IsOpenAgainAndNotNew(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 2 })
+	e.Add(received("a", 3, 1, 0, 0), t0)
+	e.Add(received("b", 1, 2, 0, 0), t0)
+	assert.Equal(t, []string{"c 1 open+"}, said(e.Add(received("c", 1, 3, 0, 0), t0)))
+	open := func() (ids []string) {
+		for n := range e.book.All() {
+			ids = append(ids, n.Finding.ID)
+		}
+		return ids
+	}
+	assert.Empty(t, e.Add(received("a", 2, 1, 0, 0), t0))
+	assert.Equal(t, []string{"b", "c"}, open(), "that was an older revision")
+	assert.Empty(t, e.Add(received("a", 3, 1, 0, 0), t0))
+	assert.Equal(t, []string{"c", "a"}, open())
+	assert.Equal(t, []string{"b 2 updated"}, said(e.Add(received("b", 2, 2, 0, 0), t0)))
+	assert.Equal(t, []string{"c 2 closed."}, said(e.Add(shut(received("c", 2, 3, 0, 0)), t0)))
+	assert.Equal(t, int64(3), e.Stats().Evicted)
+}
+
+func shut(f model.Finding) model.Finding {
+	f.Status = model.StatusClosed
+	return f
+}
+
+type key struct{ job, id string }
+
+func known(e *Engine) map[key]*entry {
+	all := map[key]*entry{}
+	for n := range e.book.All() {
+		all[key{n.Finding.JobID, n.Finding.ID}] = n
+	}
+	for n := range e.book.Ended() {
+		all[key{n.Finding.JobID, n.Finding.ID}] = n
+	}
+	return all
 }
 
 func TestWithoutIDIsPassedOn(t *testing.T) {
 	e := engine(nil)
-	f := finding("", 1, 1, 0, 10)
+	f := received("", 1, 1, 0, 10)
 	assert.Equal(t, []string{" 1 open+"}, said(e.Add(f, t0)))
 	assert.Equal(t, int64(1), e.Stats().WithoutID)
 	assert.Zero(t, e.Open())
@@ -210,7 +251,7 @@ func TestConfigValidate(t *testing.T) {
 func TestRepetitionKeepsAFindingOpen(t *testing.T) {
 	e := engine(func(c *Config) { c.CloseAfter, c.CleanSteps = time.Minute, 5 })
 	at := func(id string, rank, step int64, now time.Time) []string {
-		f := finding(id, 1, rank, 0, step)
+		f := received(id, 1, rank, 0, step)
 		f.StepLast = model.Some(step)
 		return said(e.Add(f, now))
 	}

@@ -22,68 +22,59 @@ func (g *group) remove(n *entry) {
 
 // join gives n its incident: the oldest that n touches, else one of its own.
 // The findings of younger incidents that n connects change their incident and
-// are returned as updates.
-func (e *Engine) join(n *entry) []Event {
+// are revised.
+func (e *Engine) join(n *entry) {
 	touched := e.touching(n)
-	if n.incident == nil && len(touched) == 0 {
-		n.incident = newGroup(n)
-		return nil
+	if n.Data.incident == nil && len(touched) == 0 {
+		newGroup(n)
+		return
 	}
-	if n.incident != nil && !slices.Contains(touched, n.incident) {
-		touched = append(touched, n.incident)
+	if n.Data.incident != nil && !slices.Contains(touched, n.Data.incident) {
+		touched = append(touched, n.Data.incident)
 	}
 	oldest := slices.MinFunc(touched, func(a, b *group) int { return int(a.seq - b.seq) })
-	var events []Event
 	for _, g := range touched {
 		if g != oldest {
-			events = append(events, oldest.absorb(g, n)...)
+			e.absorb(oldest, g, n)
 		}
 	}
-	if n.incident == nil {
+	if n.Data.incident == nil {
 		oldest.take(n)
+		n.Finding.IncidentID = oldest.id
 	}
-	return events
 }
 
-func newGroup(n *entry) *group {
-	f := &n.finding
-	g := &group{id: f.IncidentID, seq: n.seq, job: f.JobID, members: []*entry{n}}
+func newGroup(n *entry) {
+	f := &n.Finding
+	g := &group{id: f.IncidentID, seq: n.Data.seq}
 	if g.id == "" {
 		g.id = model.FindingID(f.Incarnation, "incident", f.JobID+"/"+f.ID, 0) // jobs may share the rest
 	}
 	f.IncidentID = g.id
-	n.resize()
-	return g
+	g.take(n)
 }
 
 func (g *group) take(n *entry) {
 	g.members = append(g.members, n)
 	if g.job == "" {
-		g.job = n.finding.JobID
+		g.job = n.Finding.JobID
 	}
-	n.incident = g
-	n.finding.IncidentID = g.id
-	n.resize()
+	n.Data.incident = g
 }
 
-// absorb moves all members of o to g. All but the one that caused it, which is
-// about to be passed on anyway, are passed on again.
-func (g *group) absorb(o *group, cause *entry) []Event {
-	var events []Event
+// absorb moves all members of o to g. All are revised but the one that caused it, which is about to be
+// reported anyway.
+func (e *Engine) absorb(g, o *group, cause *entry) {
 	for _, m := range o.members {
 		g.take(m)
 		if m == cause {
+			m.Finding.IncidentID = g.id
 			continue
 		}
-		m.finding.Revision++
-		if !m.closed {
-			m.finding.Status = model.StatusUpdated
-			m.resize()
-		}
-		events = append(events, Event{Finding: m.finding})
+		e.book.Amend(m, g.id)
+		e.count(m)
 	}
 	o.members = nil
-	return events
 }
 
 // touching returns the incidents of the findings that n shares time and place with. A
@@ -91,16 +82,27 @@ func (g *group) absorb(o *group, cause *entry) []Event {
 // the incidents of several jobs.
 func (e *Engine) touching(n *entry) []*group {
 	var groups []*group
-	for _, m := range e.byID {
-		if m != n && m.incident != nil && related(&m.finding, &n.finding) && !slices.Contains(groups, m.incident) && m.incident.of(&n.finding) {
-			groups = append(groups, m.incident)
+	look := func(m *entry) {
+		g := m.Data.incident
+		if g != nil && related(&m.Finding, &n.Finding) && !slices.Contains(groups, g) && g.of(&n.Finding) {
+			groups = append(groups, g)
+		}
+	}
+	for m := range e.book.All() {
+		if m != n {
+			look(m)
+		}
+	}
+	for m := range e.book.Ended() {
+		if m != n {
+			look(m)
 		}
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return int(a.seq - b.seq) })
 	switch {
-	case n.finding.JobID != "" || len(groups) == 0:
+	case n.Finding.JobID != "" || len(groups) == 0:
 		return groups
-	case n.incident != nil:
+	case n.Data.incident != nil:
 		return nil // it stays where it was first
 	}
 	return groups[:1]

@@ -45,54 +45,54 @@ func TestRelated(t *testing.T) {
 
 func TestIncidentIsFrozenAndShared(t *testing.T) {
 	e := engine(nil)
-	first := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
+	first := e.Add(received("a", 1, 1, 0, 10), t0)[0].Finding
 	require.NotEmpty(t, first.IncidentID)
-	second := e.Add(finding("b", 1, 1, 5, 15), t0)[0].Finding
+	second := e.Add(received("b", 1, 1, 5, 15), t0)[0].Finding
 	assert.Equal(t, first.IncidentID, second.IncidentID)
-	apart := e.Add(finding("c", 1, 2, 5, 15), t0)[0].Finding
+	apart := e.Add(received("c", 1, 2, 5, 15), t0)[0].Finding
 	assert.NotEqual(t, first.IncidentID, apart.IncidentID)
-	again := e.Add(finding("a", 2, 1, 0, 20), t0)[0].Finding
+	again := e.Add(received("a", 2, 1, 0, 20), t0)[0].Finding
 	assert.Equal(t, first.IncidentID, again.IncidentID)
 }
 
 // Rank 1 is slow, rank 2 is slow; then a fault of the host of both is found.
 func TestLaterFindingConnectsIncidents(t *testing.T) {
 	e := engine(nil)
-	a := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
-	b := e.Add(finding("b", 1, 2, 0, 10), t0)[0].Finding
+	a := e.Add(received("a", 1, 1, 0, 10), t0)[0].Finding
+	b := e.Add(received("b", 1, 2, 0, 10), t0)[0].Finding
 	require.NotEqual(t, a.IncidentID, b.IncidentID)
 
-	both := finding("c", 1, 1, 5, 6)
+	both := received("c", 1, 1, 5, 6)
 	both.Rank, both.Ranks = model.Optional[int64]{}, []int64{1, 2}
 	events := e.Add(both, t0)
 	assert.Equal(t, []string{"b 2 updated", "c 1 open+"}, said(events))
 	for _, ev := range events {
 		assert.Equal(t, a.IncidentID, ev.Finding.IncidentID, ev.Finding.ID)
 	}
-	assert.Equal(t, []string{"b 3 updated"}, said(e.Add(finding("b", 2, 2, 0, 11), t0)), "the source counts on; we count above it")
+	assert.Equal(t, []string{"b 3 updated"}, said(e.Add(received("b", 2, 2, 0, 11), t0)), "the source counts on; we count above it")
 }
 
 // An update widens the interval and meets a finding it did not touch before.
 func TestUpdateConnectsIncidents(t *testing.T) {
 	e := engine(nil)
-	a := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
-	e.Add(finding("b", 1, 1, 20, 30), t0)
-	events := e.Add(finding("a", 2, 1, 0, 25), t0)
+	a := e.Add(received("a", 1, 1, 0, 10), t0)[0].Finding
+	e.Add(received("b", 1, 1, 20, 30), t0)
+	events := e.Add(received("a", 2, 1, 0, 25), t0)
 	assert.Equal(t, []string{"b 2 updated", "a 2 updated"}, said(events))
 	assert.Equal(t, a.IncidentID, events[0].Finding.IncidentID)
 }
 
 func TestClosedFindingsStillJoin(t *testing.T) {
 	e := engine(nil)
-	a := e.Add(finding("a", 1, 1, 0, 10), t0)[0].Finding
+	a := e.Add(received("a", 1, 1, 0, 10), t0)[0].Finding
 	e.Flush()
-	b := e.Add(finding("b", 1, 1, 5, 20), t0)[0].Finding
+	b := e.Add(received("b", 1, 1, 5, 20), t0)[0].Finding
 	assert.Equal(t, a.IncidentID, b.IncidentID)
 }
 
 func TestIncidentOfTheSourceIsKept(t *testing.T) {
 	e := engine(nil)
-	f := finding("a", 1, 1, 0, 10)
+	f := received("a", 1, 1, 0, 10)
 	f.IncidentID = "given"
 	assert.Equal(t, "given", e.Add(f, t0)[0].Finding.IncidentID)
 }

@@ -3,7 +3,7 @@
 package incident
 
 import (
-	"container/list"
+	"iter"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -77,44 +77,72 @@ func cutEvidence(f *model.Finding) bool {
 
 // hold counts a new entry for its job.
 func (e *Engine) hold(n *entry) {
-	h := e.jobs[n.finding.JobID]
+	h := e.jobs[n.Finding.JobID]
 	if h == nil {
-		h = &holder{job: n.finding.JobID}
+		h = &holder{job: n.Finding.JobID}
 		h.share = e.room.Enter(h)
 		e.jobs[h.job] = h
 	}
-	h.share.Hear()
-	h.open++
-	n.of, n.size = h, n.finding.Bytes()+entryBytes
-	h.share.Add(n.size)
+	n.Data.of, n.Data.open = h, n.IsOpen()
+	*h.counter(n.Data.open)++
 }
 
-// resize counts an entry whose finding has changed.
-func (n *entry) resize() {
-	size := n.finding.Bytes() + entryBytes
-	n.of.share.Add(size - n.size)
-	n.size = size
+func (h *holder) counter(open bool) *int {
+	if open {
+		return &h.open
+	}
+	return &h.done
 }
 
-// release gives back what a closed entry took.
-func (e *Engine) release(n *entry) {
-	n.of.share.Add(-n.size)
-	if n.of.done--; n.of.open+n.of.done == 0 {
-		n.of.share.Leave()
-		delete(e.jobs, n.of.job)
+// count counts an entry that has changed, and keeps to the number of ended ones.
+func (e *Engine) count(n *entry) {
+	d := n.Data
+	if open := n.IsOpen(); open != d.open {
+		*d.of.counter(d.open)--
+		*d.of.counter(open)++
+		d.open = open
+	}
+	size := n.Finding.Bytes() + entryBytes
+	d.of.share.Add(size - d.size)
+	d.size = size
+	for e.book.EndedLen() > e.cfg.MaxOpen {
+		e.forget(firstOf(e.book.Ended(), e.room.Fullest(e.cfg.MaxOpen, doneOf), nil))
 	}
 }
 
-// leaver is the entry of a list that makes room, the one heard longest ago of the job that makes room.
-func (e *Engine) leaver(l *list.List, count func(*holder) int) *entry {
-	return firstOf(l, e.room.Fullest(e.cfg.MaxOpen, count), nil)
+// forget drops an ended finding.
+func (e *Engine) forget(n *entry) {
+	e.book.Forget(n)
+	n.Data.incident.remove(n)
+	h := n.Data.of
+	h.share.Add(-n.Data.size)
+	if h.done--; h.open+h.done == 0 {
+		h.share.Leave()
+		delete(e.jobs, h.job)
+	}
+	e.stats.Forgotten++
 }
 
-// firstOf is the entry of a job in a list that was heard longest ago, but for one; nil where there is
-// none.
-func firstOf(l *list.List, h *holder, but *entry) *entry {
-	for at := l.Front(); at != nil; at = at.Next() {
-		if n := at.Value.(*entry); n.of == h && n != but {
+// evict gives up an open finding. It may still be open where it comes from: it is not reported as closed,
+// and opens again when it is reported.
+func (e *Engine) evict(n *entry) {
+	e.stats.Evicted++
+	e.book.Drop(n)
+	e.count(n)
+}
+
+// limitOpen makes room for a finding that will open.
+func (e *Engine) limitOpen(f *model.Finding) {
+	if e.book.Len() < e.cfg.MaxOpen || !e.book.Opens(placeOf(f), f) {
+		return
+	}
+	e.evict(firstOf(e.book.All(), e.room.Fullest(e.cfg.MaxOpen, openOf), nil))
+}
+
+// firstOf is the first entry of a job in a list, but for one; nil where there is none.
+func firstOf(l iter.Seq[*entry], h *holder, but *entry) *entry {
+	for n := range l {
+		if n.Data.of == h && n != but {
 			return n
 		}
 	}
@@ -124,20 +152,18 @@ func firstOf(l *list.List, h *holder, but *entry) *entry {
 func openOf(h *holder) int { return h.open }
 func doneOf(h *holder) int { return h.done }
 
-// shrink keeps to MaxBytes after one entry was heard: of the largest job, but for that entry, closed
-// findings are forgotten first, and open ones closed then.
-func (e *Engine) shrink(heard *entry) (events []Event) {
+// shrink keeps to MaxBytes after one entry was received: of the largest job, but for that entry, ended
+// findings are forgotten first, and open ones given up then.
+func (e *Engine) shrink(heard *entry) {
 	for e.room.Bytes() > e.cfg.MaxBytes {
-		largest := e.room.LargestOf(func(h *holder) bool { return h != heard.of || h.open+h.done > 1 })
+		largest := e.room.LargestOf(func(h *holder) bool { return h != heard.Data.of || h.open+h.done > 1 })
 		if largest == nil {
 			break // it alone is there
 		}
-		if n := firstOf(e.done, largest, heard); n != nil {
+		if n := firstOf(e.book.Ended(), largest, heard); n != nil {
 			e.forget(n)
 			continue
 		}
-		e.stats.Evicted++
-		events = append(events, e.close(firstOf(e.open, largest, heard)))
+		e.evict(firstOf(e.book.All(), largest, heard))
 	}
-	return events
 }

@@ -44,15 +44,15 @@ func TestEngine_LongFindings_AreCut(t *testing.T) {
 	assert.Equal(t, model.Some(int64(100_000)), f.RanksCount, "how many there are is not lost")
 	assert.Equal(t, int64(1), e.Stats().Cut)
 
-	f = finding("short", 1, 1, 0, 1)
+	f = received("short", 1, 1, 0, 1)
 	e.Add(f, t0)
 	assert.Equal(t, int64(1), e.Stats().Cut)
 }
 
 // recount walks what an engine holds.
 func recount(e *Engine) (bytes int) {
-	for _, n := range e.byID {
-		bytes += n.finding.Bytes() + entryBytes
+	for _, n := range known(e) {
+		bytes += n.Finding.Bytes() + entryBytes
 	}
 	return bytes
 }
@@ -78,17 +78,17 @@ func TestEngine_FloodOfFindings_StaysWithinBytesAndKeepsOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := engine(func(c *Config) { c.MaxBytes = limit })
 			before := heap()
-			require.Equal(t, []string{"quiet 1 open+"}, said(e.Add(finding("quiet", 1, 3, 0, 10), t0)))
+			require.Equal(t, []string{"quiet 1 open+"}, said(e.Add(received("quiet", 1, 3, 0, 10), t0)))
 			for i := range 30 {
 				send(e, i)
 				require.LessOrEqual(t, e.Bytes(), limit)
 				if i%10 == 0 {
-					e.Add(finding("quiet", 1, 3, 0, 10), t0)
+					e.Add(received("quiet", 1, 3, 0, 10), t0)
 				}
 			}
 			assert.Equal(t, recount(e), e.Bytes())
 			assert.Less(t, heap()-before, int64(2*limit))
-			assert.Equal(t, []string{"quiet 2 updated"}, said(e.Add(finding("quiet", 2, 3, 0, 11), t0)))
+			assert.Equal(t, []string{"quiet 2 updated"}, said(e.Add(received("quiet", 2, 3, 0, 11), t0)))
 			assert.Equal(t, []string{"quiet 3 closed."}, said(e.Add(closed("quiet", 3), t0)))
 			e.Tick(t0.Add(time.Hour))
 			assert.Equal(t, recount(e), e.Bytes())
@@ -98,7 +98,7 @@ func TestEngine_FloodOfFindings_StaysWithinBytesAndKeepsOthers(t *testing.T) {
 }
 
 func closed(id string, rev int64) model.Finding {
-	f := finding(id, rev, 3, 0, 12)
+	f := received(id, rev, 3, 0, 12)
 	f.Status = model.StatusClosed
 	return f
 }
@@ -113,20 +113,20 @@ func heap() int64 {
 // A job that opens findings without end closes its own: those of others stay.
 func TestEngine_TooManyFindingsOfAJob_CloseTheirOwn(t *testing.T) {
 	e := engine(func(c *Config) { c.MaxOpen = 64 })
-	e.Add(finding("quiet", 1, 3, 0, 10), t0)
+	e.Add(received("quiet", 1, 3, 0, 10), t0)
 	for i := range 1000 {
-		f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+		f := received(fmt.Sprint(i), 1, 3, 0, 10)
 		f.JobID = "loud"
 		e.Add(f, t0)
 	}
 	assert.Equal(t, 64, e.Open())
-	assert.False(t, e.byID[key{"job", "quiet"}].closed)
+	assert.True(t, known(e)[key{"job", "quiet"}].IsOpen())
 	assert.Equal(t, int64(1000-63), e.Stats().Evicted)
 	assert.Equal(t, int64(1000-63-64), e.Stats().Forgotten)
 
 	e.Flush()
 	assert.Equal(t, recount(e), e.Bytes())
-	assert.Len(t, e.byID, 64, "closed ones are remembered")
+	assert.Len(t, known(e), 64, "closed ones are remembered")
 }
 
 // New jobs that open one finding each close those of new jobs: one that was heard often stays.
@@ -139,18 +139,18 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
 			t.Run(name+", "+status, func(t *testing.T) {
 				e := engine(func(c *Config) { c.MaxOpen = 64 })
 				for i := 1; i < 20; i++ {
-					e.Add(finding("settled", revision(i), 3, 0, 10), t0)
+					e.Add(received("settled", revision(i), 3, 0, 10), t0)
 				}
-				last := finding("settled", 20, 3, 0, 10)
+				last := received("settled", 20, 3, 0, 10)
 				last.Status = status
 				require.NotEmpty(t, e.Add(last, t0))
 				for i := range 200 {
-					f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+					f := received(fmt.Sprint(i), 1, 3, 0, 10)
 					f.JobID, f.Status = fmt.Sprint("job ", i), status
 					e.Add(f, t0.Add(time.Second))
 				}
-				require.NotNil(t, e.byID[key{"job", "settled"}])
-				assert.Equal(t, status == model.StatusClosed, e.byID[key{"job", "settled"}].closed)
+				require.NotNil(t, known(e)[key{"job", "settled"}])
+				assert.Equal(t, status == model.StatusClosed, !known(e)[key{"job", "settled"}].IsOpen())
 			})
 		}
 	}
@@ -162,18 +162,18 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfALargeJob(t *testing.T) {
 	e := engine(func(c *Config) { c.MaxOpen = 64 })
 	large := func() {
 		for i := range 16 {
-			e.Add(finding(fmt.Sprint("large ", i), 1, 3, 0, 10), t0)
+			e.Add(received(fmt.Sprint("large ", i), 1, 3, 0, 10), t0)
 		}
 	}
 	large()
 	for i := range 200 {
-		f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+		f := received(fmt.Sprint(i), 1, 3, 0, 10)
 		f.JobID = fmt.Sprint("job ", i)
 		e.Add(f, t0)
 		large()
 	}
 	for i := range 16 {
-		assert.False(t, e.byID[key{"job", fmt.Sprint("large ", i)}].closed)
+		assert.True(t, known(e)[key{"job", fmt.Sprint("large ", i)}].IsOpen())
 	}
 }
 
@@ -181,18 +181,18 @@ func TestEngine_FindingsOfManyNewJobs_KeepThoseOfALargeJob(t *testing.T) {
 func TestEngine_FindingsOfAnEarlyHoarder_MakeRoomForOthers(t *testing.T) {
 	e := engine(func(c *Config) { c.MaxOpen = 64 })
 	for i := range 31 {
-		f := finding(fmt.Sprint(i), 1, 3, 0, 10)
+		f := received(fmt.Sprint(i), 1, 3, 0, 10)
 		f.JobID = "hoarder"
 		e.Add(f, t0)
 	}
 	for i := range 48 {
-		f := finding("f", 1, 3, 0, 10)
+		f := received("f", 1, 3, 0, 10)
 		f.JobID = fmt.Sprint("job ", i)
 		e.Add(f, t0)
 	}
 	assert.Equal(t, 64, e.Open())
 	assert.Equal(t, 16, e.jobs["hoarder"].open)
 	for i := range 48 {
-		assert.False(t, e.byID[key{fmt.Sprint("job ", i), "f"}].closed, i)
+		assert.True(t, known(e)[key{fmt.Sprint("job ", i), "f"}].IsOpen(), i)
 	}
 }

@@ -25,20 +25,21 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                           metric.Meter
-	mu                              sync.Mutex
-	registrations                   []metric.Registration
-	ConnectorFindingsBadAttributes  metric.Int64ObservableCounter
-	ConnectorFindingsCut            metric.Int64ObservableCounter
-	ConnectorFindingsDuplicates     metric.Int64ObservableCounter
-	ConnectorFindingsEvicted        metric.Int64ObservableCounter
-	ConnectorFindingsForeignRecords metric.Int64ObservableCounter
-	ConnectorFindingsForgotten      metric.Int64ObservableCounter
-	ConnectorFindingsLate           metric.Int64ObservableCounter
-	ConnectorFindingsLost           metric.Int64ObservableCounter
-	ConnectorFindingsOpen           metric.Int64ObservableGauge
-	ConnectorFindingsReceived       metric.Int64ObservableCounter
-	ConnectorFindingsWithoutID      metric.Int64ObservableCounter
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	ConnectorFindingsBadAttributes   metric.Int64ObservableCounter
+	ConnectorFindingsCut             metric.Int64ObservableCounter
+	ConnectorFindingsDuplicates      metric.Int64ObservableCounter
+	ConnectorFindingsEvicted         metric.Int64ObservableCounter
+	ConnectorFindingsForeignRecords  metric.Int64ObservableCounter
+	ConnectorFindingsForgotten       metric.Int64ObservableCounter
+	ConnectorFindingsLate            metric.Int64ObservableCounter
+	ConnectorFindingsLost            metric.Int64ObservableCounter
+	ConnectorFindingsOpen            metric.Int64ObservableGauge
+	ConnectorFindingsReceived        metric.Int64ObservableCounter
+	ConnectorFindingsStorageFailures metric.Int64Counter
+	ConnectorFindingsWithoutID       metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -265,7 +266,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorFindingsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_findings_evicted",
-		metric.WithDescription("Findings closed early because max_open_findings was reached. [Alpha]"),
+		metric.WithDescription("Open findings given up because max_open_findings was reached. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
@@ -303,6 +304,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_findings_received",
 		metric.WithDescription("Revisions of findings received. [Alpha]"),
 		metric.WithUnit("{finding}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorFindingsStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_connector_findings_storage_failures",
+		metric.WithDescription("Times at which findings could not be kept in the storage extension, or not be read from it. [Alpha]"),
+		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorFindingsWithoutID, err = builder.meter.Int64ObservableCounter(

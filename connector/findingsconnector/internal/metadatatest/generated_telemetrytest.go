@@ -72,7 +72,7 @@ func AssertEqualConnectorFindingsDuplicates(t *testing.T, tt *componenttest.Tele
 func AssertEqualConnectorFindingsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_findings_evicted",
-		Description: "Findings closed early because max_open_findings was reached. [Alpha]",
+		Description: "Open findings given up because max_open_findings was reached. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -175,6 +175,22 @@ func AssertEqualConnectorFindingsReceived(t *testing.T, tt *componenttest.Teleme
 		},
 	}
 	got, err := tt.GetMetric("otelcol_connector_findings_received")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualConnectorFindingsStorageFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_findings_storage_failures",
+		Description: "Times at which findings could not be kept in the storage extension, or not be read from it. [Alpha]",
+		Unit:        "{failure}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_findings_storage_failures")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
