@@ -5,7 +5,7 @@ package epochconnector
 import (
 	"context"
 	"errors"
-	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +43,7 @@ type hub struct {
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
 	begin     sync.Once
-	kept      *keep.Value // nil: nothing is kept
+	kept      *keep.States
 
 	// Consumers are attached before Start and constant afterwards.
 	gate    *deliver.Gate
@@ -53,7 +53,6 @@ type hub struct {
 
 	watching sync.Mutex // guards the watches and what they read with; nobody is called with it
 	watch    *watch.Watch
-	names    map[string]string // of jobs
 	fleet    *fleet.Watch
 	resume   *resume.Watch
 	lines    *logline.Watch
@@ -65,8 +64,7 @@ type hub struct {
 	flushed, repeated time.Time
 	ended             []model.Finding // of which a consumer refused to hear that they are closed
 	endedBytes        int
-	saved             []byte // what was kept last
-	owed              bool   // a consumer refused an open finding, which was not sent again since
+	owed              bool // a consumer refused an open finding, which was not sent again since
 
 	foreign, unread, refused atomic.Int64
 	spansRefused             atomic.Int64
@@ -90,7 +88,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 	}
 	h := &hub{
 		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries),
-		watch: watch.New(cfg.watch()), names: map[string]string{}, fleet: fleet.New(cfg.fleet()),
+		watch: watch.New(cfg.watch()), fleet: fleet.New(cfg.fleet()),
 		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}
 	h.seen.Store(&seen{})
@@ -139,7 +137,9 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 			return ok, err
 		}
 		h.watch.Observe(&o, now)
-		h.name(of, bounded.Text(o.JobID, bounded.MaxName))
+		if v, ok := of.Attributes().Get(semconv.ServiceName); ok {
+			h.watch.Name(bounded.Text(o.JobID, bounded.MaxName), bounded.Text(v.AsString(), bounded.MaxName))
+		}
 	case semconv.EventHostFact:
 		o, ok, err := versionmap.LogToVersion(of, lr)
 		if !ok || err != nil {
@@ -156,25 +156,6 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 		return h.takeLine(of, lr, now), nil
 	}
 	return true, nil
-}
-
-// name notes what a job is called. Of jobs that the watch has left no name is kept.
-func (h *hub) name(of pcommon.Resource, job string) {
-	v, ok := of.Attributes().Get(semconv.ServiceName)
-	if !ok {
-		return
-	}
-	name := bounded.Text(v.AsString(), bounded.MaxName)
-	if _, known := h.names[job]; known && h.names[job] != name || !known && len(h.names) < h.cfg.MaxJobs {
-		h.names[job] = name
-	}
-}
-
-// forget makes room for names of jobs. It is done with each look, since it asks for all of them.
-func (h *hub) forget() {
-	if len(h.names) >= h.cfg.MaxJobs {
-		maps.DeleteFunc(h.names, func(id, _ string) bool { return !h.watch.Holds(id) })
-	}
 }
 
 // takeState takes who a rank computes with. Of one that was heard of just now nothing is read.
@@ -211,7 +192,7 @@ func (h *hub) tick(now time.Time) {
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.gate.Stop(ctx)
 	h.interval.Stop(func() {
-		err = errors.Join(h.give(last, time.Now(), true), h.leave(ctx))
+		err = errors.Join(h.give(last, time.Now(), true), h.kept.Close(ctx))
 		h.telemetry.Shutdown()
 	})
 	return errors.Join(err, stopped())
@@ -222,6 +203,9 @@ func (h *hub) stop(ctx context.Context) (err error) {
 func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	flush := last || now.Sub(h.flushed) >= h.cfg.FlushInterval
 	changed, standing, sums, saves := h.judge(now, flush, last && h.owed)
+	if len(changed) > 0 || flush && !last { // before the findings are sent: none is sent that a restart does not know
+		h.kept.Save(ctx)
+	}
 	changed = append(changed, h.ended...)
 	h.ended, h.endedBytes = nil, 0
 	var errs []error
@@ -233,9 +217,6 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 	}
 	if flush {
 		h.flushed = now
-		if !last {
-			h.save(ctx)
-		}
 		h.series.set(&sums, now)
 		for _, next := range h.metrics {
 			md := pmetric.NewMetrics()
@@ -253,22 +234,15 @@ func (h *hub) give(ctx context.Context, now time.Time, last bool) error {
 func (h *hub) judge(now time.Time, flush, all bool) (changed, standing []model.Finding, sums sums, saves ptrace.Traces) {
 	h.watching.Lock()
 	defer h.watching.Unlock()
-	changed = append(h.findings(h.watch.Tick(now), now), fleetFindings(h.fleet.Tick(now), now)...)
-	changed = append(changed, resumeFindings(h.resume.Tick(now), now)...)
-	changed = append(changed, lineFindings(h.lines.Tick(now), now)...)
-	changed = append(changed, replicaFindings(h.replicas.Tick(now), now)...)
+	changed = slices.Concat(h.watch.Tick(now), h.fleet.Tick(now), h.resume.Tick(now), h.lines.Tick(now), h.replicas.Tick(now))
 	if flush {
 		sums.jobs, sums.mixed, sums.counts = h.watch.Jobs(), h.fleet.Mixed(), h.fleet.Counts(now)
 		sums.resumes, sums.replicas = h.resume.Mixed(), h.replicas.Mixed()
 	}
 	if all || now.Sub(h.repeated) >= h.cfg.RepeatInterval {
 		h.repeated = now
-		standing = append(h.findings(h.watch.Standing(), now), fleetFindings(h.fleet.Standing(), now)...)
-		standing = append(standing, resumeFindings(h.resume.Standing(), now)...)
-		standing = append(standing, replicaFindings(h.replicas.Standing(), now)...)
-		standing = append(standing, lineFindings(h.lines.Standing(), now)...)
+		standing = slices.Concat(h.watch.Standing(now), h.fleet.Standing(now), h.resume.Standing(now), h.replicas.Standing(now), h.lines.Standing(now))
 	}
-	h.forget()
 	h.seen.Store(&seen{h.watch.Stats(), h.fleet.Stats(), h.resume.Stats(), h.replicas.Stats(), h.lines.Stats()})
 	return changed, standing, sums, h.saves(h.watch.Spans())
 }

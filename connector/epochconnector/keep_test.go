@@ -71,6 +71,9 @@ type keeping struct {
 	storage component.Component
 }
 
+// savesKey is where what is known of saves is kept.
+const savesKey = "saves"
+
 var storageID = component.MustNewID("memory")
 
 func (h keeping) GetExtensions() map[component.ID]component.Component {
@@ -103,7 +106,7 @@ func TestASaveIsLostWhileTheCollectorIsDown(t *testing.T) {
 
 func TestStorageThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{data: map[string][]byte{keptKey: []byte("{")}, fail: errors.New("disk full")}
+		m := &memory{data: map[string][]byte{savesKey: []byte("{")}, fail: errors.New("disk full")}
 		r := newRigWith(t, nil, &storageID, keeping{componenttest.NewNopHost(), m})
 		r.tell(t, 100, 100, 100)
 		r.pass(t, time.Minute)
@@ -131,10 +134,10 @@ func TestHub_StorageCannotBeRead_DoesNotStart(t *testing.T) {
 	cfg.StorageID = &storageID
 	h, err := newHub(cfg, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
-	m := &memory{data: map[string][]byte{keptKey: []byte("kept")}, unread: errors.New("disk error")}
+	m := &memory{data: map[string][]byte{savesKey: []byte("kept")}, unread: errors.New("disk error")}
 	require.EqualError(t, h.start(t.Context(), keeping{componenttest.NewNopHost(), m}), "read storage: disk error")
 	require.NoError(t, h.stop(t.Context()))
-	assert.Equal(t, "kept", string(m.data[keptKey]))
+	assert.Equal(t, "kept", string(m.data[savesKey]))
 	assert.Equal(t, 1, m.closed)
 }
 
@@ -150,7 +153,7 @@ func TestHub_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &memory{data: map[string][]byte{keptKey: data}}
+				m := &memory{data: map[string][]byte{savesKey: data}}
 				r := newRigWith(t, nil, &storageID, keeping{componenttest.NewNopHost(), m})
 				assert.EqualValues(t, 1, r.counter(t, "storage_failures"))
 				r.tell(t, 100, 100, 100)

@@ -130,7 +130,7 @@ func TestMeanings(t *testing.T) {
 	} {
 		w := logline.New(logline.NewDefaultConfig())
 		require.True(t, w.Observe(&logline.Line{JobID: "j", Host: "h", Text: text}, time.Now()), text)
-		f := lineFinding(&w.Tick(time.Now())[0], time.Now())
+		f := w.Tick(time.Now())[0]
 		assert.NotEmpty(t, f.Class, text)
 		assert.NotEmpty(t, f.Action, text)
 		assert.Contains(t, otelmap.Sentence(&f), "as a line of a log says", text)

@@ -18,7 +18,7 @@ func (h *hub) saves(spans []watch.Span) ptrace.Traces {
 	for i := range spans {
 		s := &spans[i]
 		epochmap.AppendSave(&epochmap.Save{
-			JobID: s.Job, JobName: h.names[s.Job], Generation: s.Generation, Epoch: s.Save,
+			JobID: s.Job, JobName: h.watch.NameOf(s.Job), Generation: s.Generation, Epoch: s.Save,
 			Start: s.Start, End: s.End, FromFiles: s.FromFiles, Domains: s.Domains, Last: s.Last, Confirmed: s.Confirmed,
 		}, td)
 	}

@@ -59,7 +59,7 @@ func (s *series) set(of *sums, now time.Time) {
 		s.mixed.Set(now, float64(j.Mixed), job)
 	}
 	for _, m := range of.mixed {
-		s.fleetMixed.Set(now, float64(m.Episodes), otelmap.Text(semconv.JobID, m.Job), otelmap.Text(semconv.VersionDomain, string(m.Domain)))
+		s.fleetMixed.Set(now, float64(m.Findings), otelmap.Text(semconv.JobID, m.Job), otelmap.Text(semconv.VersionDomain, string(m.Domain)))
 	}
 	for _, c := range of.counts {
 		s.fleetNodes.Set(now, float64(c.Nodes), otelmap.Text(semconv.VersionDomain, string(c.Domain)), otelmap.Text(semconv.VersionValue, c.Version))

@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -117,8 +117,8 @@ func read(t *testing.T, rings string, event func(pcommon.Resource, plog.LogRecor
 	}
 }
 
-// judged says what comes of what ranks have loaded.
-func judged(t *testing.T, rings string) []resume.Episode {
+// judged returns the findings of what ranks have loaded.
+func judged(t *testing.T, rings string) []model.Finding {
 	t.Helper()
 	watch, told := resume.NewWatch(resume.NewDefaultConfig()), 0
 	read(t, rings, func(of pcommon.Resource, lr plog.LogRecord) {
@@ -134,21 +134,24 @@ func judged(t *testing.T, rings string) []resume.Episode {
 
 // Real processes that have loaded different steps are told of while they wait for their second.
 func TestRanksResumeAtDifferentSteps(t *testing.T) {
-	episodes := judged(t, job(t, [3]int{1200, 1100, 1200}, [3]int{1, 1, 1}))
-	require.Len(t, episodes, 1)
-	e := episodes[0]
-	assert.Equal(t, []any{"job-7", epoch.MixedEpoch, 3, 3, []int64{1}}, []any{e.Job, e.Verdict, e.Ranks, e.Of, e.Minority})
-	require.Len(t, e.Fields, 3)
-	assert.Equal(t, []any{"step", "optimizer_step", "data_cursor"}, []any{e.Fields[0].Name, e.Fields[1].Name, e.Fields[2].Name})
-	assert.Equal(t, resume.Held{Value: "1200", Ranks: []int64{0, 2}, Count: 2}, e.Fields[0].Held[0])
-	assert.Equal(t, resume.Held{Value: "sample 70400", Ranks: []int64{1}, Count: 1}, e.Fields[2].Held[1])
+	found := judged(t, job(t, [3]int{1200, 1100, 1200}, [3]int{1, 1, 1}))
+	require.Len(t, found, 1)
+	ev, ok := evidence.As[evidence.Resume](found[0].Evidence)
+	require.True(t, ok)
+	assert.Equal(t, []any{"job-7", model.ClassMixed, 3, 3, []int64{1}}, []any{found[0].JobID, found[0].Class, ev.Ranks, ev.Of, found[0].Ranks})
+	require.Len(t, ev.Fields, 3)
+	assert.Equal(t, []any{"step", "optimizer_step", "data_cursor"}, []any{ev.Fields[0].Name, ev.Fields[1].Name, ev.Fields[2].Name})
+	assert.Equal(t, evidence.ValueHeld{Value: "1200", Ranks: []int64{0, 2}, Count: 2}, ev.Fields[0].Held[0])
+	assert.Equal(t, evidence.ValueHeld{Value: "sample 70400", Ranks: []int64{1}, Count: 1}, ev.Fields[2].Held[1])
 }
 
 func TestRanksOfOneReplicaWithDifferentGenerators(t *testing.T) {
-	episodes := judged(t, job(t, [3]int{1200, 1200, 1200}, [3]int{1, 1, 2}))
-	require.Len(t, episodes, 1)
-	require.Len(t, episodes[0].Fields, 1)
-	assert.Equal(t, []any{"rng_digest", "0", []int64{2}}, []any{episodes[0].Fields[0].Name, episodes[0].Fields[0].Replica, episodes[0].Minority})
+	found := judged(t, job(t, [3]int{1200, 1200, 1200}, [3]int{1, 1, 2}))
+	require.Len(t, found, 1)
+	ev, ok := evidence.As[evidence.Resume](found[0].Evidence)
+	require.True(t, ok)
+	require.Len(t, ev.Fields, 1)
+	assert.Equal(t, []any{"rng_digest", "0", []int64{2}}, []any{ev.Fields[0].Name, ev.Fields[0].Replica, found[0].Ranks})
 }
 
 func TestRanksThatResumeAlike(t *testing.T) {
@@ -175,13 +178,14 @@ func TestAFlippedBitIsFound(t *testing.T) {
 		for _, v := range told[step] {
 			watch.Observe(v, time.Now())
 		}
-		episodes := watch.Tick(time.Now())
+		found := watch.Tick(time.Now())
 		if step != 400 && step != 1000 {
-			assert.Empty(t, episodes, "step %d", step)
+			assert.Empty(t, found, "step %d", step)
 			continue
 		}
-		require.Len(t, episodes, 1)
-		e := episodes[0]
-		assert.Equal(t, []any{"job-7", "dp", step, int64(4000), int64(5050), []int64{1}}, []any{e.Job, e.Group, e.Step, e.Start, e.Total, e.Minority})
+		require.Len(t, found, 1)
+		ev, ok := evidence.As[evidence.Replica](found[0].Evidence)
+		require.True(t, ok)
+		assert.Equal(t, []any{"job-7", "dp", step, int64(4000), int64(5050), []int64{1}}, []any{found[0].JobID, ev.Group, ev.Step, ev.Start, ev.Total, found[0].Ranks})
 	}
 }

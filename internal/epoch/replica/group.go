@@ -27,6 +27,7 @@ type group struct {
 	ranks    map[int64]*rank
 	steps    map[int64]*step
 	doubt    map[int64]*Judgement // slices that differed when they were last compared, by their start
+	since    int64                // the step at which the first of doubt was seen to differ
 	began    time.Time            // when it was first heard of, and last
 	heard    time.Time
 	dirty    bool
@@ -147,6 +148,9 @@ func (g *group) settle(n int64) {
 	switch {
 	case was != nil && was.Step > n:
 	case mixed && (was != nil || len(g.doubt) < maxSlices):
+		if len(g.doubt) == 0 {
+			g.since = n
+		}
 		g.doubts += j.size() - was.size()
 		g.doubt[s.start] = &j
 	case mixed || was == nil:

@@ -5,47 +5,41 @@ package replica
 import (
 	"cmp"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Key names one group of replicas of one life of one job.
 type Key struct{ Job, Incarnation, Group string }
 
-// Watch follows the groups of any number of jobs, and holds an episode open while replicas of one
-// differ. It is not safe for concurrent use. Times that it is given are of one clock, that of who
-// uses it: they decide who is silent.
+// Watch follows the groups of any number of jobs, and keeps a finding open while replicas of one
+// differ. It is not safe for concurrent use. All times are of the clock of its user.
 type Watch struct {
 	cfg    Config
 	groups map[Key]*group
 	jobs   map[string]*holder
 	room   bounded.Room[*holder]
-	open   map[Key]*Episode
+	book   *finding.Book[struct{}]
 	stats  Stats
-}
-
-// Episode is one group whose replicas differ, from when that was seen to its end.
-type Episode struct {
-	Key
-	JobName string
-	Judgement
-	Began    time.Time
-	Ended    time.Time // zero: it is open
-	Revision int64
 }
 
 // NewWatch returns a watch that has heard nothing.
 func NewWatch(c Config) *Watch {
-	return &Watch{cfg: c.or(NewDefaultConfig()), groups: map[Key]*group{}, jobs: map[string]*holder{}, open: map[Key]*Episode{}}
+	c = c.or(NewDefaultConfig())
+	return &Watch{
+		cfg: c, groups: map[Key]*group{}, jobs: map[string]*holder{},
+		book: finding.New[struct{}](finding.Config{MaxOpen: c.MaxEpisodes, Same: finding.Equal}),
+	}
 }
 
 // Stats returns the counters.
 func (w *Watch) Stats() Stats {
-	s := w.stats
+	s, of := w.stats, w.book.Stats()
+	s.Opened, s.Closed, s.Withheld = of.Opened, of.Closed, of.Withheld
 	s.Bytes = w.room.Bytes()
 	return s
 }
@@ -59,6 +53,7 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 		w.groupFits()
 		g = &group{key: k, began: now, ranks: map[int64]*rank{}, steps: map[int64]*step{}, doubt: map[int64]*Judgement{}}
 		w.enter(g)
+		w.recall(g)
 	}
 	g.of.share.Hear()
 	g.of.groups.MoveToBack(g.at)
@@ -94,16 +89,16 @@ func (w *Watch) forget(k Key) {
 	}
 }
 
-// Tick judges what has changed, and returns the episodes that were opened, updated or closed.
-func (w *Watch) Tick(now time.Time) (out []Episode) {
+// Tick judges what has changed, and returns the findings that were opened, updated or closed.
+func (w *Watch) Tick(now time.Time) []model.Finding {
 	for k, g := range w.groups {
 		if now.Sub(g.heard) >= w.cfg.Silent {
 			w.stats.Silent++
 			w.forget(k)
 		}
 	}
-	for k := range w.open {
-		if w.groups[k] != nil && w.replaced(k) {
+	for _, e := range w.book.Episodes() {
+		if k := keyOf(e.Place); w.groups[k] != nil && w.replaced(k) {
 			w.forget(k)
 		}
 	}
@@ -118,22 +113,23 @@ func (w *Watch) Tick(now time.Time) (out []Episode) {
 			break
 		}
 	}
-	for _, k := range sortedKeys(w.open) {
-		if g := w.groups[k]; g == nil || len(g.doubt) == 0 {
-			e := *w.open[k]
-			delete(w.open, k)
-			w.stats.Closed++
-			e.Ended = now
-			e.Revision++
-			out = append(out, e)
-		}
-	}
+	w.book.End(now, func(e *finding.Episode[struct{}]) bool { return w.ended(e, now) })
 	for _, k := range sortedKeys(w.groups) {
-		if j := w.groups[k].verdict(); j != nil {
-			out = w.tell(out, k, j, now)
+		g := w.groups[k]
+		if j := g.verdict(); j != nil {
+			w.book.Found(k.place(), g.since, g.finding(j, now), now)
 		}
 	}
-	return out
+	return w.book.Take()
+}
+
+// ended reports whether the replicas of a finding differ no longer. What was open before a restart waits
+// for its replicas to report again.
+func (w *Watch) ended(e *finding.Episode[struct{}], now time.Time) bool {
+	if g := w.groups[keyOf(e.Place)]; g != nil {
+		return len(g.doubt) == 0
+	}
+	return !e.Restored || now.Sub(e.Confirmed) >= w.cfg.Silent
 }
 
 // replaced reports whether another life of the job has begun after this one was last heard of: its
@@ -147,43 +143,26 @@ func (w *Watch) replaced(k Key) bool {
 	return false
 }
 
-func (w *Watch) tell(out []Episode, k Key, j *Judgement, now time.Time) []Episode {
-	e := w.open[k]
-	switch {
-	case e == nil && len(w.open) >= w.cfg.MaxEpisodes:
-		w.stats.Withheld++
-		return out
-	case e == nil:
-		e = &Episode{Key: k, Began: now}
-		w.open[k] = e
-		w.stats.Opened++
-	case reflect.DeepEqual(e.Judgement, *j):
-		return out
-	}
-	e.JobName, e.Judgement = w.groups[k].jobName, *j
-	e.Revision++
-	return append(out, *e)
-}
-
 // Mixed returns, by job, how many of its groups that are held have replicas that differ.
 func (w *Watch) Mixed() map[string]int {
 	jobs := map[string]int{}
 	for k := range w.groups {
 		jobs[k.Job] += 0 // one that agrees has a value, too
-		if w.open[k] != nil {
+		if w.book.At(k.place()) != nil {
 			jobs[k.Job]++
 		}
 	}
 	return jobs
 }
 
-// Standing returns the episodes that are open.
-func (w *Watch) Standing() (out []Episode) {
-	for _, k := range sortedKeys(w.open) {
-		out = append(out, *w.open[k])
-	}
-	return out
-}
+// Standing returns the findings that are open, as of now.
+func (w *Watch) Standing(now time.Time) []model.Finding { return w.book.Standing(now) }
+
+// Snapshot returns the findings, to be kept over a restart.
+func (w *Watch) Snapshot() ([]byte, error) { return w.book.Snapshot() }
+
+// Restore takes what Snapshot returned, before anything is observed.
+func (w *Watch) Restore(data []byte, now time.Time) error { return w.book.Restore(data, now) }
 
 func sortedKeys[V any](m map[Key]V) []Key {
 	return slices.SortedFunc(maps.Keys(m), func(a, b Key) int {

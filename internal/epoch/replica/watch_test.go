@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
@@ -59,20 +60,27 @@ func (r *rig) all(step int64, hashes ...uint64) *rig {
 // said is what the next look says.
 func (r *rig) said() (out []string) {
 	r.now = r.now.Add(time.Second)
-	for _, e := range r.Tick(r.now) {
-		out = append(out, fmt.Sprintf("%s revision %d over %t step %d from %d minority %v", e.Incarnation, e.Revision, !e.Ended.IsZero(), e.Step, e.Start, e.Minority))
+	for _, f := range r.Tick(r.now) {
+		ev := evidenceOf(f)
+		out = append(out, fmt.Sprintf("%s revision %d over %t step %d from %d minority %v", f.Incarnation, f.Revision, f.Status == model.StatusClosed, ev.Step, ev.Start, f.Ranks))
 	}
 	return out
+}
+
+func evidenceOf(f model.Finding) *evidence.Replica {
+	ev, _ := evidence.As[evidence.Replica](f.Evidence)
+	return ev
 }
 
 func TestAMinorityIsNamedWithItsGPU(t *testing.T) {
 	r := newRig(Config{})
 	assert.Empty(t, r.all(100, 7, 7, 7).said())
 	assert.Equal(t, []string{"first revision 1 over false step 200 from 200 minority [1]"}, r.all(200, 8, 9, 8).said())
-	e := r.Standing()[0]
-	assert.Equal(t, []any{"llama", []string{"node0"}, []string{"GPU-1"}, 1, 3, 3, true, 1},
-		[]any{e.JobName, e.Hosts, e.HWIDs, e.MinorityCount, e.Told, e.Replicas, e.Decided, e.Slices})
-	assert.Equal(t, []Held{{8, []int64{0, 2}, 2}, {9, []int64{1}, 1}}, e.Held)
+	f := r.Standing(r.now)[0]
+	ev := evidenceOf(f)
+	assert.Equal(t, []any{"llama", "node0", []string{"GPU-1"}, model.Some(int64(1)), 3, 3, true, 1},
+		[]any{f.JobName, f.Host, ev.GPUs, f.RanksCount, ev.Told, ev.Replicas, ev.Decided, ev.Slices})
+	assert.Equal(t, []evidence.ValueHeld{{Value: "0000000000000008", Ranks: []int64{0, 2}, Count: 2}, {Value: "0000000000000009", Ranks: []int64{1}, Count: 1}}, ev.Held)
 	assert.Equal(t, map[string]int{"job": 1}, r.Mixed())
 	assert.Empty(t, r.all(200, 8, 9, 8).said(), "what is told again is no news")
 	assert.Empty(t, r.all(300, 3, 3, 3).all(1100, 3, 3, 3).said(), "that other slices agree, or have, ends nothing")
@@ -141,7 +149,7 @@ func TestADoubtStaysUntilTheSliceAgrees(t *testing.T) {
 	r.all(200, 8, 9, 8).said()
 	assert.Equal(t, []string{"first revision 2 over false step 1200 from 200 minority [1]"}, r.all(1200, 5, 6, 5).said())
 	assert.Equal(t, []string{"first revision 3 over false step 1300 from 300 minority [2]"}, r.all(1300, 5, 5, 6).said())
-	assert.Equal(t, 2, r.Standing()[0].Slices)
+	assert.Equal(t, 2, evidenceOf(r.Standing(r.now)[0]).Slices)
 }
 
 // A burst between two looks is longer than what is compared at once.
@@ -219,11 +227,11 @@ func TestOrderDuplicatesAndLoss(t *testing.T) {
 		two := newRig(Config{}).tell(told...).tell(told[:r.IntN(len(told)+1)]...)
 		one.Tick(began)
 		two.Tick(began)
-		require.Equal(t, one.Standing(), two.Standing())
-		require.Equal(t, len(seen) > 1, len(one.Standing()) == 1, "%v, seen %v", truth, seen)
-		for _, e := range one.Standing() {
+		require.Equal(t, one.Standing(began), two.Standing(began))
+		require.Equal(t, len(seen) > 1, len(one.Standing(began)) == 1, "%v, seen %v", truth, seen)
+		for _, e := range one.Standing(began) {
 			mixed++
-			for _, i := range e.Minority {
+			for _, i := range e.Ranks {
 				named++
 				require.Less(t, 2*count[truth[i]], n, "rank %d of %v", i, truth)
 			}

@@ -18,7 +18,7 @@ type Config struct {
 	Ranks, Bytes int
 	// Silent is after how long an incarnation of which nothing is heard is forgotten.
 	Silent time.Duration
-	// MaxEpisodes bounds the episodes that are open, of all jobs.
+	// MaxEpisodes bounds the findings that are open, of all jobs.
 	MaxEpisodes int
 }
 
@@ -62,7 +62,7 @@ type Stats struct {
 	Overflowed int64
 	// Left counts incarnations that left for others, Silent those that were forgotten.
 	Left, Silent int64
-	// Opened and Closed count episodes; Withheld those beyond MaxEpisodes, each time they are found.
+	// Opened and Closed count findings; Withheld those for which there was no room, each once.
 	Opened, Closed, Withheld int64
 	// Ranks and Bytes are held now.
 	Ranks, Bytes int

@@ -40,6 +40,8 @@ type Judgement struct {
 	Minority      []int64
 	MinorityCount int
 	Hosts, HWIDs  []string
+
+	number int64 // of the load that was judged
 }
 
 // Field is a value in which ranks disagree.
@@ -87,6 +89,7 @@ func (e *Engine) Judge(k Key) Judgement {
 	var newest Judgement
 	for i, at := range order {
 		j := in.judge(rounds[at])
+		j.number = at.number
 		j.Apart = len(in.ranks) - len(rounds[at])
 		if j.Verdict == epoch.MixedEpoch {
 			return j

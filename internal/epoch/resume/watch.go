@@ -4,23 +4,22 @@ package resume
 
 import (
 	"maps"
-	"reflect"
-	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Watch follows what the ranks of any number of jobs have loaded, and holds an episode open while
-// those of one incarnation disagree. It is not safe for concurrent use. Times that it is given are
-// of one clock, that of who uses it: they decide who is silent.
+// Watch follows what the ranks of any number of jobs have loaded, and keeps a finding open while
+// those of one incarnation disagree. It is not safe for concurrent use. All times are of the clock of
+// its user.
 type Watch struct {
 	cfg    Config
 	engine *Engine
 	lives  map[Key]*hearing
-	open   map[Key]*Episode
-	stats  Stats // of episodes, and who was silent
+	book   *finding.Book[struct{}]
+	silent int64 // incarnations that were forgotten
 }
 
 // hearing is when an incarnation was heard of, and what was made of it.
@@ -31,25 +30,18 @@ type hearing struct {
 	Judgement
 }
 
-// Episode is one incarnation whose ranks disagree, from when that was seen to its end.
-type Episode struct {
-	Key
-	JobName string
-	Judgement
-	Began    time.Time
-	Ended    time.Time // zero: it is open
-	Revision int64
-}
-
 // NewWatch returns a watch that has heard nothing.
 func NewWatch(c Config) *Watch {
-	return &Watch{cfg: c, engine: New(c), lives: map[Key]*hearing{}, open: map[Key]*Episode{}}
+	return &Watch{
+		cfg: c, engine: New(c), lives: map[Key]*hearing{},
+		book: finding.New[struct{}](finding.Config{MaxOpen: c.MaxEpisodes, Same: finding.Equal}),
+	}
 }
 
 // Stats returns the counters.
 func (w *Watch) Stats() Stats {
-	s := w.engine.Stats()
-	s.Opened, s.Closed, s.Withheld, s.Silent = w.stats.Opened, w.stats.Closed, w.stats.Withheld, w.stats.Silent
+	s, of := w.engine.Stats(), w.book.Stats()
+	s.Opened, s.Closed, s.Withheld, s.Silent = of.Opened, of.Closed, of.Withheld, w.silent
 	return s
 }
 
@@ -75,11 +67,11 @@ func (w *Watch) prune() {
 	maps.DeleteFunc(w.lives, func(k Key, _ *hearing) bool { return !w.engine.Has(k) })
 }
 
-// Tick judges what has changed, and returns the episodes that were opened, updated or closed.
-func (w *Watch) Tick(now time.Time) (out []Episode) {
+// Tick judges what has changed, and returns the findings that were opened, updated or closed.
+func (w *Watch) Tick(now time.Time) []model.Finding {
 	for k, in := range w.lives {
 		if now.Sub(in.heard) >= w.cfg.Silent && w.engine.Has(k) {
-			w.stats.Silent++
+			w.silent++
 			w.engine.Forget(k)
 		}
 	}
@@ -89,17 +81,27 @@ func (w *Watch) Tick(now time.Time) (out []Episode) {
 			in.Judgement, in.judged = w.engine.Judge(k), true
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(w.open), compareKeys) {
-		if in := w.lives[k]; in == nil || in.Verdict != epoch.MixedEpoch || w.replaced(k) {
-			out = append(out, w.close(k, now))
-		}
-	}
+	w.book.End(now, func(e *finding.Episode[struct{}]) bool { return w.ended(e, now) })
 	for _, k := range w.engine.Keys() {
 		if in := w.lives[k]; in.Verdict == epoch.MixedEpoch && !w.replaced(k) {
-			out = w.tell(out, k, in, now)
+			w.book.Found(k.place(), in.number, in.finding(k, w.engine.Name(k), now), now)
 		}
 	}
-	return out
+	return w.book.Take()
+}
+
+// ended reports whether the ranks of a finding disagree no longer. What was open before a restart waits
+// for its ranks to report again.
+func (w *Watch) ended(e *finding.Episode[struct{}], now time.Time) bool {
+	k := keyOf(e.Place)
+	in := w.lives[k]
+	switch {
+	case w.replaced(k):
+		return true
+	case e.Restored && now.Sub(e.Confirmed) < w.cfg.Silent:
+		return in != nil && in.Verdict == epoch.Converged
+	}
+	return in == nil || in.Verdict != epoch.MixedEpoch
 }
 
 // replaced reports whether the job has a newer life whose ranks agree, and this one was not heard of
@@ -107,7 +109,7 @@ func (w *Watch) Tick(now time.Time) (out []Episode) {
 func (w *Watch) replaced(k Key) bool {
 	in := w.lives[k]
 	for other, o := range w.lives {
-		if other.Job == k.Job && o.order > in.order && o.agrees() && !in.heard.After(o.began) {
+		if other.Job == k.Job && other != k && o.agrees() && (in == nil || o.order > in.order && !in.heard.After(o.began)) {
 			return true
 		}
 	}
@@ -119,50 +121,23 @@ func (in *hearing) agrees() bool {
 	return in.Verdict == epoch.Converged || in.Verdict == epoch.Converging && in.Of == 0 && in.Ranks > 1 && in.Apart == 0
 }
 
-func (w *Watch) tell(out []Episode, k Key, in *hearing, now time.Time) []Episode {
-	e := w.open[k]
-	switch {
-	case e == nil && len(w.open) >= w.cfg.MaxEpisodes:
-		w.stats.Withheld++
-		return out
-	case e == nil:
-		e = &Episode{Key: k, Began: now}
-		w.open[k] = e
-		w.stats.Opened++
-	case reflect.DeepEqual(e.Judgement, in.Judgement):
-		return out
-	}
-	e.JobName, e.Judgement = w.engine.Name(k), in.Judgement
-	e.Revision++
-	return append(out, *e)
-}
-
-// close ends an episode; it keeps what it was about.
-func (w *Watch) close(k Key, now time.Time) Episode {
-	e := *w.open[k]
-	delete(w.open, k)
-	w.stats.Closed++
-	e.Ended = now
-	e.Revision++
-	return e
-}
-
 // Mixed returns, by job, how many of its lives that are held have ranks that disagree.
 func (w *Watch) Mixed() map[string]int {
 	jobs := map[string]int{}
 	for k := range w.lives {
 		jobs[k.Job] += 0 // one that agrees has a value, too
-		if w.open[k] != nil {
+		if w.book.At(k.place()) != nil {
 			jobs[k.Job]++
 		}
 	}
 	return jobs
 }
 
-// Standing returns the episodes that are open.
-func (w *Watch) Standing() (out []Episode) {
-	for _, k := range slices.SortedFunc(maps.Keys(w.open), compareKeys) {
-		out = append(out, *w.open[k])
-	}
-	return out
-}
+// Standing returns the findings that are open, as of now.
+func (w *Watch) Standing(now time.Time) []model.Finding { return w.book.Standing(now) }
+
+// Snapshot returns the findings, to be kept over a restart.
+func (w *Watch) Snapshot() ([]byte, error) { return w.book.Snapshot() }
+
+// Restore takes what Snapshot returned, before anything is observed.
+func (w *Watch) Restore(data []byte, now time.Time) error { return w.book.Restore(data, now) }

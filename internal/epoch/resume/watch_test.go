@@ -39,7 +39,7 @@ func (r *rig) tell(of ...*model.Resume) *rig {
 // said is what the next look says: key, revision, whether it is over, ranks that are named.
 func (r *rig) said() (out []string) {
 	for _, e := range r.Tick(r.now) {
-		out = append(out, fmt.Sprintf("%s %d %t %v", e.Incarnation, e.Revision, !e.Ended.IsZero(), e.Minority))
+		out = append(out, fmt.Sprintf("%s %d %t %v", e.Incarnation, e.Revision, e.Status == model.StatusClosed, e.Ranks))
 	}
 	return out
 }
@@ -52,12 +52,12 @@ func TestMixedIsToldWithTheNextLook(t *testing.T) {
 	assert.Equal(t, []string{"first 1 false []"}, r.at(1).tell(told(1, 3, 9)).said(), "before the third has told")
 	assert.Equal(t, []string{"first 2 false [1]"}, r.at(2).tell(told(2, 3, 7)).said())
 	assert.Empty(t, r.at(3).tell(told(2, 3, 7), told(1, 3, 9)).said(), "what is told again is no news")
-	require.Len(t, r.Standing(), 1)
+	require.Len(t, r.Standing(r.now), 1)
 	assert.Equal(t, map[string]int{"job": 1}, r.Mixed())
-	assert.Equal(t, []any{"llama", began.Add(time.Second)}, []any{r.Standing()[0].JobName, r.Standing()[0].Began})
+	assert.Equal(t, []any{"llama", began.Add(time.Second).UnixNano()}, []any{r.Standing(r.now)[0].JobName, r.Standing(r.now)[0].Start})
 	assert.Equal(t, []string{"first 3 true [1]"}, r.at(4).tell(told(0, 3, 5, number(2)), told(1, 3, 5, number(2)), told(2, 3, 5, number(2))).said())
 	assert.Equal(t, map[string]int{"job": 0}, r.Mixed())
-	assert.Empty(t, r.Standing())
+	assert.Empty(t, r.Standing(r.now))
 	assert.Equal(t, []int64{1, 1, 8}, []int64{r.Stats().Opened, r.Stats().Closed, r.Stats().Resumes})
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
-	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Config are the limits of a watch.
@@ -19,7 +18,7 @@ type Config struct {
 	Settle time.Duration
 	// Silent is after how long an observer of which nothing is heard is forgotten.
 	Silent time.Duration
-	// MaxEpisodes bounds the episodes that are open, of all jobs.
+	// MaxEpisodes bounds the findings that are open, of all jobs.
 	MaxEpisodes int
 	// MaxObservers bounds those that are followed; beyond it one is never forgotten.
 	MaxObservers int
@@ -56,34 +55,11 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Class is what is wrong with a save.
-type Class string
-
-// Classes.
-const (
-	Mixed       Class = model.ClassMixed       // domains hold different epochs
-	Partial     Class = model.ClassPartial     // some confirm, others do not, and none moves
-	WeightsOnly Class = model.ClassWeightsOnly // all that is there confirms, and there is no optimizer
-	Revoked     Class = model.ClassRevoked     // it was the newest that the job could recover, and there is no newer
-)
-
-// Episode is one thing that is wrong, from when it was first told to its end.
-type Episode struct {
-	Job, Generation string
-	Save            int64
-	Class           Class
-	Judgement       epoch.Judgement
-	Began           time.Time // since when it is so, as far as was seen
-	Ended           time.Time // zero: it is open
-	Revision        int64
-
-	unseen bool // since a restart
-}
-
 // Stats count what was taken, and what was not and why.
 type Stats struct {
 	Engine epoch.Stats
-	// Opened and Closed count episodes; Withheld those beyond MaxEpisodes, each time they are found.
+	// Opened and Closed count findings; Withheld those for which there was no room, each once, and
+	// frontiers of before a restart for which there was none.
 	Opened, Closed, Withheld int64
 	// Forgotten counts observers that fell silent, Unfollowed those beyond MaxObservers.
 	Forgotten, Unfollowed int64

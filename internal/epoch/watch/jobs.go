@@ -24,8 +24,8 @@ func (w *Watch) Jobs() (list []Job) {
 		if lags, _ := w.engine.Lags(id, j.Generation, 1); len(lags) > 0 {
 			j.Lag = lags[0].Epochs
 		}
-		for k, e := range w.open {
-			if k.job == id && k.generation == j.Generation && e.Class == Mixed {
+		for _, e := range w.book.OfJob(id, "") {
+			if e.Data.key.generation == j.Generation && Class(e.Finding.Class) == Mixed {
 				j.Mixed++
 			}
 		}

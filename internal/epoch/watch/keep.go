@@ -8,22 +8,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
-// keptVersion is that of the form in which a watch survives a restart.
-const keptVersion = 1
+// keptVersion is that of the form in which a watch survives a restart. The version before had findings
+// in another form, which are left out.
+const keptVersion = 2
 
-// kept is what nobody would tell again: which save was whole, and what is open. What observers say
-// they say again.
+// kept is what observers do not report again: which save was whole, and what is open.
 type kept struct {
-	Version   int            `json:"version"`
-	Frontiers []keptFrontier `json:"frontiers,omitempty"`
-	Episodes  []keptEpisode  `json:"episodes,omitempty"`
+	Version   int             `json:"version"`
+	Frontiers []keptFrontier  `json:"frontiers,omitempty"`
+	Findings  json.RawMessage `json:"findings,omitempty"` // of the book
 }
 
 type keptFrontier struct {
@@ -34,20 +34,14 @@ type keptFrontier struct {
 	Observers []string `json:"observers,omitempty"`
 }
 
-type keptEpisode struct {
-	Job        string          `json:"job"`
-	Generation string          `json:"generation"`
-	Save       int64           `json:"save"`
-	Class      Class           `json:"class"`
-	Began      int64           `json:"began"` // Unix ns
-	Revision   int64           `json:"revision"`
-	Judgement  epoch.Judgement `json:"judgement"`
-}
-
 // Snapshot returns what is to be known after a restart, as JSON. Of two watches that know the same it is
 // the same.
 func (w *Watch) Snapshot() ([]byte, error) {
-	k, looked := kept{Version: keptVersion}, 0
+	findings, err := w.book.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	k, looked := kept{Version: keptVersion, Findings: findings}, 0
 	for _, of := range slices.SortedFunc(maps.Keys(w.frontiers), genKey.compare) {
 		f := keptFrontier{of.job, of.generation, w.frontiers[of].V, nil}
 		for _, name := range w.looked(of) {
@@ -57,34 +51,11 @@ func (w *Watch) Snapshot() ([]byte, error) {
 		}
 		k.Frontiers = append(k.Frontiers, f)
 	}
-	for _, of := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
-		e := w.open[of]
-		k.Episodes = append(k.Episodes, keptEpisode{e.Job, e.Generation, e.Save, e.Class, e.Began.UnixNano(), e.Revision, e.Judgement})
-	}
 	return json.Marshal(k)
 }
 
 // maxLooked bounds the names of observers of all frontiers that are kept, in bytes.
 const maxLooked = 16 << 20
-
-// brief returns a judgement as an episode keeps it. Of the domains that hold an epoch it keeps only the
-// first, and it copies the names of domains.
-func brief(j epoch.Judgement) epoch.Judgement {
-	own := func(d model.Domain) model.Domain {
-		return model.Domain{Kind: model.DomainKind(strings.Clone(string(d.Kind))), ID: strings.Clone(d.ID)}
-	}
-	j.Missing = slices.Clone(j.Missing[:min(len(j.Missing), epoch.MaxNamed)])
-	for i := range j.Missing {
-		j.Missing[i].Domain = own(j.Missing[i].Domain)
-	}
-	j.Held = slices.Clone(j.Held[:min(len(j.Held), epoch.MaxNamed)])
-	for i := range j.Held {
-		if d := j.Held[i].Domains; len(d) > 0 {
-			j.Held[i].Domains = []model.Domain{own(d[0])}
-		}
-	}
-	return j
-}
 
 func (k genKey) compare(o genKey) int {
 	return cmp.Or(cmp.Compare(k.job, o.job), cmp.Compare(k.generation, o.generation))
@@ -124,88 +95,70 @@ func (w *Watch) Restore(data []byte, now time.Time) error {
 	if err := k.check(&w.cfg); err != nil {
 		return fmt.Errorf("restore saves: %w", err)
 	}
+	if k.Version == keptVersion {
+		if err := w.book.Restore(k.Findings, now); err != nil {
+			return fmt.Errorf("restore saves: %w", err)
+		}
+	}
 	w.restored = now
 	for _, f := range k.Frontiers {
 		of := genKey{f.Job, f.Generation}
 		w.frontiers[of] = model.Some(f.Save)
 		w.before[of] = before{f.Save, f.Observers}
 	}
-	for _, e := range k.Episodes {
-		of := saveKey{genKey{e.Job, e.Generation}, e.Save}
-		w.begin(of, &Episode{
-			Job: e.Job, Generation: e.Generation, Save: e.Save, Class: e.Class, Judgement: brief(e.Judgement),
-			Began: time.Unix(0, e.Began), Revision: e.Revision, unseen: true,
-		})
+	for _, e := range w.book.Episodes() {
+		ev, ok := evidence.As[evidence.Checkpoint](e.Finding.Evidence)
+		if !ok {
+			w.book.Drop(e)
+			continue
+		}
+		e.Data = state{saveKey{genKey{e.Place.Job, ev.Generation}, ev.Save}, true}
 	}
 	return nil
 }
 
 func (k *kept) check(cfg *Config) error {
 	switch {
-	case k.Version != keptVersion:
-		return fmt.Errorf("check version: got %d; want %d", k.Version, keptVersion)
+	case k.Version != 1 && k.Version != keptVersion:
+		return fmt.Errorf("check version: got %d; want 1 or %d", k.Version, keptVersion)
 	case len(k.Frontiers) > cfg.Engine.Jobs*cfg.Engine.Generations:
 		return fmt.Errorf("check frontiers: got %d; want at most %d", len(k.Frontiers), cfg.Engine.Jobs*cfg.Engine.Generations)
-	case len(k.Episodes) > cfg.MaxEpisodes:
-		return fmt.Errorf("check episodes: got %d; want at most %d", len(k.Episodes), cfg.MaxEpisodes)
 	}
 	for i := range k.Frontiers {
 		if f := &k.Frontiers[i]; f.Job == "" || len(f.Observers) > epoch.MaxNamed {
 			return fmt.Errorf("check frontiers: %d: got job %.40q and %d observers; want a job and at most %d", i, f.Job, len(f.Observers), epoch.MaxNamed)
 		}
 	}
-	for i := range k.Episodes {
-		e := &k.Episodes[i]
-		switch {
-		case e.Job == "":
-			return fmt.Errorf("check episodes: %d: got no job; want one", i)
-		case e.Class != Mixed && e.Class != Partial && e.Class != WeightsOnly && e.Class != Revoked:
-			return fmt.Errorf("check episodes: %d: got class %.40q; want mixed, partial, weights_only or revoked", i, e.Class)
-		case e.Revision < 1:
-			return fmt.Errorf("check episodes: %d: got revision %d; want 1 or more", i, e.Revision)
-		}
-	}
 	return nil
 }
 
-// away looks at what was known before a restart, and is told of by nobody since: a save that was the
-// newest and is gone, where who spoke of it looks again, and sees others of its job alone; and what was
-// open, which ends when nobody says anything of it for as long as observers may be silent.
-func (w *Watch) away(out []Episode, now time.Time) []Episode {
+// away looks at what was known before a restart, and was not observed since: a save that was the newest
+// and is gone, where the observer of it looks again, and sees others of its job alone; and what was open,
+// which ends when nothing of it is observed for as long as observers may be silent.
+func (w *Watch) away(now time.Time) {
 	for _, of := range slices.SortedFunc(maps.Keys(w.before), genKey.compare) {
 		k := saveKey{of, w.before[of].save}
-		if w.saves[k] != nil || w.frontiers[of] != model.Some(k.save) { // it is told of, or there is a newer one
+		e := w.at(k)
+		switch {
+		case w.saves[k] != nil || w.frontiers[of] != model.Some(k.save): // it is observed, or there is a newer one
 			delete(w.before, of)
-			if e := w.open[k]; e != nil {
-				e.unseen = true
+			if e != nil {
+				e.Data.unseen = true
 			}
-			continue
-		}
-		if !w.newest(k) || !w.overlooked(of, now) {
-			continue
-		}
-		if e := w.open[k]; e != nil {
-			e.unseen = false
-			continue
-		}
-		e := &Episode{
-			Job: of.job, Generation: of.generation, Save: k.save, Class: Revoked, Began: now, Revision: 1,
-			Judgement: epoch.Judgement{Verdict: epoch.Revoked, Epoch: model.Some(k.save)},
-		}
-		if w.begin(k, e) {
-			w.stats.Opened++
-			out = append(out, *e)
+		case !w.newest(k) || !w.overlooked(of, now):
+		case e != nil:
+			e.Data.unseen = false
+		default:
+			w.found(k, Revoked, &epoch.Judgement{Verdict: epoch.Revoked, Epoch: model.Some(k.save)}, now, now)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
+	w.book.End(now, func(e *episode) bool {
+		k := e.Data.key
 		if w.saves[k] != nil {
-			continue
+			return false
 		}
-		if e := w.open[k]; !w.newest(k) && e.Class == Revoked || e.unseen && now.Sub(w.restored) >= 2*w.cfg.Silent {
-			out = w.close(out, k, now)
-		}
-	}
-	return out
+		return !w.newest(k) && Class(e.Finding.Class) == Revoked || e.Data.unseen && now.Sub(w.restored) >= 2*w.cfg.Silent
+	})
 }
 
 // overlooked reports whether one who spoke of a generation's newest save before a restart speaks of

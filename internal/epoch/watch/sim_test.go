@@ -61,9 +61,9 @@ func killed(t *testing.T, trial *ckptsim.Trial, seed uint64) (said int) {
 		state = look(end)
 		w.Tick(now)
 	}
-	for _, e := range w.Standing() {
+	for _, e := range w.Standing(now) {
 		for _, of := range trial.Saves {
-			if of.Epoch == e.Save {
+			if of.Epoch == saveOf(&e) {
 				require.NotEqual(t, ckptsim.Whole, state.Truth(of, trial.Saves), "seed %d: %+v", seed, e)
 			}
 		}

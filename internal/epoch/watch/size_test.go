@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
@@ -60,15 +61,15 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 				send(tier.N(t, 300, 5000))
 				r.pass(beat)
 			}
-			var told []Episode
-			for _, e := range r.Standing() {
-				if e.Job == "job" {
-					told = append(told, e)
+			var open []model.Finding
+			for _, f := range r.Standing(r.now) {
+				if f.JobID == "job" {
+					open = append(open, f)
 				}
 			}
-			require.Len(t, told, 1, "%+v", r.Stats())
-			assert.Equal(t, Mixed, told[0].Class)
-			assert.Less(t, heap()-before, int64(2*limit+maxOpenBytes))
+			require.Len(t, open, 1, "%+v", r.Stats())
+			assert.Equal(t, model.ClassMixed, open[0].Class)
+			assert.Less(t, heap()-before, int64(2*limit+finding.DefaultBytes))
 			runtime.KeepAlive(r)
 		})
 	}
@@ -97,20 +98,15 @@ func TestWatch_EpisodesOfLongNames_StayWithinBytes(t *testing.T) {
 	r.pass(beat)
 	r.mute = false
 	r.pass(4 * beat)
-	open := r.Standing()
+	open := r.Standing(r.now)
 	require.NotEmpty(t, open)
-	bytes := 0
-	for i := range open {
-		bytes += open[i].bytes()
-	}
-	assert.Equal(t, bytes, r.openBytes)
-	assert.LessOrEqual(t, bytes, maxOpenBytes)
+	assert.LessOrEqual(t, r.book.Bytes(), finding.DefaultBytes)
 	assert.Positive(t, r.Stats().Withheld)
 	data, err := r.Snapshot()
 	require.NoError(t, err)
-	assert.LessOrEqual(t, len(data), 2*maxOpenBytes)
+	assert.LessOrEqual(t, len(data), 2*finding.DefaultBytes)
 	again := New(r.cfg)
 	require.NoError(t, again.Restore(data, r.now))
-	assert.Len(t, again.Standing(), len(open))
-	assert.Equal(t, bytes, again.openBytes)
+	assert.Len(t, again.Standing(r.now), len(open))
+	assert.LessOrEqual(t, again.book.Bytes(), finding.DefaultBytes)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -20,15 +21,15 @@ type Watch struct {
 	observers map[string]*observer
 	lives     map[string]string // the newest observer of each name
 	saves     map[saveKey]*save
-	open      map[saveKey]*Episode
-	openBytes int
-	pruned    int // saves that were known after the last prune
+	book      *finding.Book[state]
+	names     map[string]string // of jobs
+	pruned    int               // saves that were known after the last prune
 	frontiers map[genKey]model.Optional[int64]
 	spans     []Span
 	stats     Stats
 
 	restored time.Time         // zero: it knows nothing of before
-	before   map[genKey]before // of which nobody has told since
+	before   map[genKey]before // of which nothing was observed since
 }
 
 type genKey struct{ job, generation string }
@@ -53,14 +54,15 @@ type save struct {
 func New(cfg Config) *Watch {
 	return &Watch{
 		cfg: cfg, engine: epoch.New(cfg.Engine), observers: map[string]*observer{}, lives: map[string]string{}, saves: map[saveKey]*save{},
-		open: map[saveKey]*Episode{}, frontiers: map[genKey]model.Optional[int64]{}, before: map[genKey]before{},
+		book: finding.New[state](finding.Config{MaxOpen: cfg.MaxEpisodes, Same: same}), names: map[string]string{}, frontiers: map[genKey]model.Optional[int64]{}, before: map[genKey]before{},
 	}
 }
 
 // Stats returns the counters.
 func (w *Watch) Stats() Stats {
-	s := w.stats
+	s, of := w.stats, w.book.Stats()
 	s.Engine = w.engine.Stats()
+	s.Opened, s.Closed, s.Withheld = of.Opened, of.Closed, s.Withheld+of.Withheld
 	return s
 }
 
@@ -109,15 +111,14 @@ func (w *Watch) judgeAnew(which func(genKey) bool) {
 	}
 }
 
-// Tick judges what has changed, and returns the episodes that were opened, updated or closed.
-func (w *Watch) Tick(now time.Time) []Episode {
+// Tick judges what has changed, and returns the findings that were opened, updated or closed.
+func (w *Watch) Tick(now time.Time) []model.Finding {
 	w.forget(now)
-	var out []Episode
 	for _, k := range w.order() {
 		s := w.saves[k]
 		if !w.engine.Has(k.job, k.generation, k.save) { // it had to leave
 			delete(w.saves, k)
-			out = w.close(out, k, now)
+			w.close(k, now)
 			continue
 		}
 		if !s.judged {
@@ -129,11 +130,12 @@ func (w *Watch) Tick(now time.Time) []Episode {
 		}
 	}
 	w.frontier(now)
-	out = w.away(out, now)
+	w.away(now)
 	for _, k := range w.order() {
-		out = w.look(out, k, w.saves[k], now)
+		w.look(k, w.saves[k], now)
 	}
-	return out
+	w.forgetNames()
+	return w.book.Take()
 }
 
 // doubters are who keeps a save from being confirmed. A pointer is no part of it, and that who looks
@@ -179,40 +181,33 @@ func (w *Watch) frontier(now time.Time) {
 }
 
 // look opens, updates or closes what is wrong with a save.
-func (w *Watch) look(out []Episode, k saveKey, s *save, now time.Time) []Episode {
+func (w *Watch) look(k saveKey, s *save, now time.Time) {
 	class, wrong := w.class(k, s, now)
-	e := w.open[k]
+	e := w.at(k)
 	switch {
 	case !wrong && e == nil:
-		return out
-	case !wrong && e.unseen && now.Sub(s.changed) < w.cfg.Settle && s.verdict.Verdict != epoch.Converged:
-		return out // it is being told of again
-	case !wrong && unseen(s) && now.Sub(s.heard) < 2*w.cfg.Silent:
-		return out // that nobody sees it any more mends nothing
+	case !wrong && e.Data.unseen && now.Sub(s.changed) < w.cfg.Settle && s.verdict.Verdict != epoch.Converged: // it is being reported again
+	case !wrong && unseen(s) && now.Sub(s.heard) < 2*w.cfg.Silent: // a save that no observer sees may still be wrong
 	case !wrong:
-		return w.close(out, k, now)
-	case e == nil:
-		e = &Episode{Job: k.job, Generation: k.generation, Save: k.save, Class: class, Judgement: brief(s.verdict), Began: s.changed, Revision: 1}
-		if !w.begin(k, e) {
-			return out
-		}
-		w.stats.Opened++
-		return append(out, *e)
+		w.close(k, now)
+	default:
+		w.found(k, class, &s.verdict, s.changed, now)
 	}
-	e.unseen = false
-	if e.Class == class && alike(&e.Judgement, &s.verdict) {
-		return out
-	}
-	w.openBytes -= e.bytes()
-	e.Class, e.Judgement, e.Revision = class, brief(s.verdict), e.Revision+1
-	w.openBytes += e.bytes()
-	return append(out, *e)
 }
 
-// alike reports whether two judgements say the same to people.
-func alike(a, b *epoch.Judgement) bool {
-	return a.Verdict == b.Verdict && a.MissingCount == b.MissingCount && slices.Equal(a.Missing, b.Missing) &&
-		slices.EqualFunc(a.Held, b.Held, func(x, y epoch.Held) bool { return x.Epoch == y.Epoch && x.Count == y.Count })
+// at returns the open finding of a save; nil for none.
+func (w *Watch) at(k saveKey) *episode {
+	if w.book.Len() == 0 {
+		return nil
+	}
+	return w.book.At(k.place())
+}
+
+// found opens or updates the finding of a save. Its id follows from the job, the generation and the save.
+func (w *Watch) found(k saveKey, class Class, j *epoch.Judgement, since, now time.Time) {
+	if e := w.book.Found(k.place(), 0, w.finding(k, class, j, since, now), now); e != nil {
+		e.Data = state{key: k}
+	}
 }
 
 // class says what is wrong with a save, where that has stood for long enough.
@@ -297,7 +292,7 @@ func (w *Watch) newest(k saveKey) bool {
 // have changed: who fell silent in the midst of a save, or can not read its folder, has not seen its
 // end. One who was silent, and is heard again, may be heard to say what was before.
 func (w *Watch) stillSaid(k saveKey, s *save, now time.Time) bool {
-	if w.open[k] != nil {
+	if w.at(k) != nil {
 		return len(s.doubters) > 0
 	}
 	return slices.ContainsFunc(s.doubters, func(name string) bool {
@@ -318,25 +313,12 @@ func unseen(s *save) bool {
 	return s.verdict.Domains > 0 && s.verdict.Verdict != epoch.Converged && len(s.doubters) == 0
 }
 
-// close ends an episode.
-func (w *Watch) close(out []Episode, k saveKey, now time.Time) []Episode {
-	e := w.open[k]
-	if e == nil {
-		return out
+// close ends the finding of a save.
+func (w *Watch) close(k saveKey, now time.Time) {
+	if e := w.at(k); e != nil {
+		w.refresh(e, w.engine.Frontier(k.job, k.generation), now)
+		w.book.Close(e, now.UnixNano())
 	}
-	delete(w.open, k)
-	w.openBytes -= e.bytes()
-	w.stats.Closed++
-	e.Ended, e.Revision = now, e.Revision+1
-	return append(out, *e)
-}
-
-// Standing returns the episodes that are open.
-func (w *Watch) Standing() (all []Episode) {
-	for _, k := range slices.SortedFunc(maps.Keys(w.open), saveKey.compare) {
-		all = append(all, *w.open[k])
-	}
-	return all
 }
 
 // Frontier is the newest epoch of a generation that every domain confirms.

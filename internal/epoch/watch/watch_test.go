@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // rig is a watch, and its clock.
@@ -65,6 +66,11 @@ func (r *rig) fall(observer string) {
 	}
 }
 
+func saveOf(f *model.Finding) int64 {
+	ev, _ := evidence.As[evidence.Checkpoint](f.Evidence)
+	return ev.Save
+}
+
 // pass lets time pass, and returns what is said meanwhile.
 func (r *rig) pass(d time.Duration) (said []string) {
 	for end := r.now.Add(d); r.now.Before(end); {
@@ -75,8 +81,8 @@ func (r *rig) pass(d time.Duration) (said []string) {
 			}
 		}
 		for _, e := range r.Tick(r.now) {
-			text := fmt.Sprintf("%d %s %d", e.Save, e.Class, e.Revision)
-			if !e.Ended.IsZero() {
+			text := fmt.Sprintf("%d %s %d", saveOf(&e), e.Class, e.Revision)
+			if e.Status == model.StatusClosed {
 				text += " ended"
 			}
 			said = append(said, text)
@@ -106,15 +112,17 @@ func TestASaveThatStaysPartial(t *testing.T) {
 	r.tell(10, 10, 0)
 	assert.Empty(t, r.pass(9*time.Minute))
 	assert.Equal(t, []string{"10 partial 1"}, r.pass(20*time.Minute), "once")
-	require.Len(t, r.Standing(), 1)
-	e := r.Standing()[0]
-	assert.Equal(t, []any{"job", "g", int64(10), 1}, []any{e.Job, e.Generation, e.Save, e.Judgement.MissingCount})
-	assert.Equal(t, "rank 1", e.Judgement.Missing[0].Domain.ID)
-	assert.Equal(t, time.Unix(1_760_000_000, 0), e.Began)
+	require.Len(t, r.Standing(r.now), 1)
+	f := r.Standing(r.now)[0]
+	ev, ok := evidence.As[evidence.Checkpoint](f.Evidence)
+	require.True(t, ok)
+	assert.Equal(t, []any{"job", "g", int64(10), 1}, []any{f.JobID, ev.Generation, ev.Save, ev.MissingCount})
+	assert.Equal(t, "model rank 1", ev.Missing[0].Domain)
+	assert.Equal(t, time.Unix(1_760_000_000, 0).UnixNano(), f.Start)
 
 	r.tell(10, 10, 10)
 	assert.Equal(t, []string{"10 partial 2 ended"}, r.pass(time.Minute))
-	assert.Empty(t, r.Standing())
+	assert.Empty(t, r.Standing(r.now))
 	assert.Equal(t, int64(1), r.Stats().Opened)
 	assert.Equal(t, int64(1), r.Stats().Closed)
 }
@@ -127,11 +135,11 @@ func TestASaveThatIsMixed(t *testing.T) {
 	assert.Equal(t, []Job{{ID: "job", Generation: "g", Frontier: model.Some[int64](10), Lag: 10, Mixed: 1}}, r.Jobs())
 
 	r.tell(20, 20, 0)
-	assert.Equal(t, []string{"20 mixed 2 ended", "20 partial 1"}, r.pass(12*time.Minute), "what changes is not judged")
+	assert.Equal(t, []string{"20 mixed 2 ended", "20 partial 3"}, r.pass(12*time.Minute), "what changes is not judged; it is the same save")
 	r.tell(20, 20, 10)
 	r.pass(11 * time.Minute)
 	r.tell(20, 20, 20)
-	assert.Equal(t, []string{"20 mixed 2 ended"}, r.pass(time.Minute))
+	assert.Equal(t, []string{"20 mixed 6 ended"}, r.pass(time.Minute))
 }
 
 // A pointer that is torn, and a place of which somebody is not sure, are no part of the save.
@@ -202,14 +210,14 @@ func TestSilence(t *testing.T) {
 	assert.Empty(t, r.pass(18*time.Minute))
 	assert.EqualValues(t, 2, r.Stats().Forgotten)
 	assert.False(t, r.Jobs()[0].Frontier.OK)
-	assert.Len(t, r.Standing(), 1)
+	assert.Len(t, r.Standing(r.now), 1)
 	assert.Equal(t, []string{"20 partial 2 ended"}, r.pass(14*time.Minute))
 
 	r.revision--
 	r.mute = false
 	r.tell(10, 10, 10) // they are heard again, with nothing new
 	assert.Empty(t, r.pass(9*time.Minute), "of what they said before nobody knows whether it is so")
-	assert.Equal(t, []string{"20 partial 1"}, r.pass(5*time.Minute))
+	assert.Equal(t, []string{"20 partial 3"}, r.pass(5*time.Minute), "the finding of before")
 	assert.Equal(t, model.Some[int64](10), r.Jobs()[0].Frontier)
 }
 

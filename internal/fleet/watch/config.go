@@ -137,7 +137,7 @@ type Stats struct {
 	MembersUnknown int64
 	// Restarted counts jobs of which a rank moved to another host or process.
 	Restarted int64
-	// Opened and Closed count episodes; Withheld those beyond MaxEpisodes, each time they are found.
+	// Opened and Closed count findings; Withheld those for which there was no room, each once.
 	Opened, Closed, Withheld int64
 
 	// As of the last Tick: nodes, and those of which two observers tell; communicators, and those
@@ -175,19 +175,4 @@ type Judgement struct {
 	Minority      []int64
 	MinorityCount int
 	MinorityHosts []string
-}
-
-// Episode is a communicator that spans classes, from when it was first told to its end.
-type Episode struct {
-	Job, JobName, Incarnation string
-	CommID, CommName          string
-	First                     int64 // of its members
-	Domain                    model.VersionDomain
-	Judgement                 Judgement
-	// Covers is how many other communicators of the job, whose members are all in this one, span
-	// classes, too.
-	Covers   int
-	Began    time.Time // since when it is so, as far as was heard
-	Ended    time.Time // zero: it is open
-	Revision int64
 }

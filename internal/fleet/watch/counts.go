@@ -49,21 +49,21 @@ func (w *Watch) Counts(now time.Time) []Count {
 	return out
 }
 
-// Mixed is how many episodes of a domain a job has open.
+// Mixed is how many findings of a domain a job has open.
 type Mixed struct {
 	Job      string
 	Domain   model.VersionDomain
-	Episodes int
+	Findings int
 }
 
 // Mixed lists those that have any.
 func (w *Watch) Mixed() (list []Mixed) {
-	for _, e := range w.order {
-		if n := len(list); n > 0 && list[n-1].Job == e.Job && list[n-1].Domain == e.Domain {
-			list[n-1].Episodes++
+	for _, s := range w.spans {
+		if n := len(list); n > 0 && list[n-1].Job == s.place.Job && list[n-1].Domain == s.domain() {
+			list[n-1].Findings++
 			continue
 		}
-		list = append(list, Mixed{e.Job, e.Domain, 1})
+		list = append(list, Mixed{s.place.Job, s.domain(), 1})
 	}
 	return list
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// find opens episodes: of communicators whose members are all in another that is told, none.
+// find finds what to open: of communicators whose members are all in another that is open, none.
 func (w *Watch) find(now time.Time) {
 	w.stats.Abstained = 0
-	for _, e := range w.order {
-		e.Covers = 0
+	for _, s := range w.spans {
+		s.covers = 0
 	}
 	varied := w.varied(now)
 	for _, key := range slices.Sorted(maps.Keys(w.jobs)) {
@@ -123,7 +123,7 @@ func (j *job) libraries() bool {
 	return false
 }
 
-// look opens an episode where a communicator spans classes of a domain.
+// look opens a span where a communicator spans classes of a domain.
 func (w *Watch) look(j *job, c *comm, place int, now time.Time) {
 	if c.torn {
 		w.stats.Abstained++
@@ -141,9 +141,7 @@ func (w *Watch) look(j *job, c *comm, place int, now time.Time) {
 		began, sure := b.sure(w.cfg.Settle)
 		switch {
 		// Two jobs of one name look like one that mixes, until both have spoken.
-		case w.open[k] != nil || !sure || now.Sub(j.since) < w.cfg.Settle || w.covered(k, c):
-		case len(w.open) >= w.cfg.MaxEpisodes:
-			w.stats.Withheld++
+		case w.spanOf(&k) != nil || !sure || now.Sub(j.since) < w.cfg.Settle || w.covered(k, c):
 		default:
 			w.begin(j, c, k, began, w.judgement(c, place, b, a.known, now), now)
 		}

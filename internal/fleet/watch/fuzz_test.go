@@ -51,14 +51,14 @@ func FuzzWatch(f *testing.F) {
 			require.LessOrEqual(t, w.ranks, cfg.MaxRanks)
 			require.LessOrEqual(t, w.comms, cfg.MaxComms)
 			require.LessOrEqual(t, w.members, cfg.MaxMembers)
-			require.LessOrEqual(t, len(w.open), cfg.MaxEpisodes)
-			require.Len(t, w.order, len(w.open))
+			require.LessOrEqual(t, len(w.spans), cfg.MaxEpisodes)
+			require.Equal(t, len(w.spans), w.book.Len())
 			requireCounts(t, w)
 		}
 		w.Tick(now.Add(24 * time.Hour))
 		require.Empty(t, w.nodes)
 		require.Empty(t, w.jobs)
-		require.Equal(t, []int{0, 0, 0, 0, 0}, []int{w.held, w.ranks, w.comms, w.members, len(w.open)})
+		require.Equal(t, []int{0, 0, 0, 0, 0}, []int{w.held, w.ranks, w.comms, w.members, len(w.spans)})
 		require.Equal(t, w.Stats().Opened, w.Stats().Closed)
 	})
 }

@@ -98,10 +98,10 @@ func TestLimitOfEpisodes(t *testing.T) {
 	r := newRig(func(c *Config) { c.MaxEpisodes = 1 }, oldDriver, newDriver)
 	r.jobs = []plan{{"a", []int{0, 1}, [][]int64{{0, 1}}}, {"b", []int{0, 1}, [][]int64{{0, 1}}}}
 	assert.Len(t, r.pass(30*time.Minute), 1)
-	assert.Positive(t, r.Stats().Withheld)
+	assert.EqualValues(t, 1, r.Stats().Withheld, "once")
 	r.jobs = r.jobs[1:]
 	assert.Len(t, r.pass(30*time.Minute), 2, "the one ends, the other finds room")
-	assert.Equal(t, "b", r.Standing()[0].Job)
+	assert.Equal(t, "b", r.Standing(r.now)[0].JobID)
 }
 
 func TestVersionsThatAreRefused(t *testing.T) {

@@ -175,7 +175,8 @@ func TestMembersThatSayTheirPlace(t *testing.T) {
 	own := func(n int64) int64 { return n }
 	said, r := run("0xabc", own)
 	assert.Equal(t, []string{"0xabc nvidia_kernel_driver: 1×550.90.07, 1×580.126.09; minority [1] on [node1]"}, said)
-	assert.Equal(t, []int{3, 2}, []int{r.Standing()[0].Judgement.Ranks, r.Standing()[0].Judgement.Known}, "of the third nothing is known")
+	ev := evidenceOf(&r.Standing(r.now)[0])
+	assert.Equal(t, []int{3, 2}, []int{ev.Ranks, ev.Known}, "of the third nothing is known")
 	r.pass(time.Hour)
 	assert.Zero(t, r.members)
 

@@ -98,7 +98,7 @@ func newFleet(seed uint64) *fleet {
 }
 
 // minute lets one pass: some communicators are updated, nodes tell, and what has come is heard.
-func (f *fleet) minute() []Episode {
+func (f *fleet) minute() []model.Finding {
 	f.now = f.now.Add(time.Minute)
 	for c := range f.versions {
 		if f.now.Sub(f.updated[c]) >= quickest && f.rng.IntN(60) == 0 {
@@ -179,15 +179,15 @@ func mixedForHours(t *testing.T, seed uint64) (found, ended bool) {
 		f.cut[0] = f.now.Add(time.Hour) // it is heard by this alone
 		f.minute()
 	}
-	for _, e := range f.Standing() {
-		require.Equal(t, "a", e.Job, "seed %d", seed)
+	for _, e := range f.Standing(f.now) {
+		require.Equal(t, "a", e.JobID, "seed %d", seed)
 		found = true
 	}
 	f.cut[0] = time.Time{}
 	for range 6 * 60 {
 		f.minute()
 	}
-	return found, len(f.Standing()) == 0
+	return found, len(f.Standing(f.now)) == 0
 }
 
 // What is known does not depend on the order in which it came, as far as it came at once.

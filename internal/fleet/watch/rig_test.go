@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 const (
@@ -97,23 +98,26 @@ func (r *rig) pass(d time.Duration) (said []string) {
 			r.tell()
 		}
 		r.now = r.now.Add(time.Minute)
-		for _, e := range r.Tick(r.now) {
-			said = append(said, words(&e))
+		for _, f := range r.Tick(r.now) {
+			said = append(said, words(&f))
 		}
 	}
 	return said
 }
 
-func words(e *Episode) string {
-	text := fmt.Sprintf("%s %s", e.CommID, e.Domain)
-	if e.Judgement.Model != "" {
-		text += " of " + e.Judgement.Model
-	}
-	for i, h := range e.Judgement.Held {
+func evidenceOf(f *model.Finding) *evidence.Fleet {
+	ev, _ := evidence.As[evidence.Fleet](f.Evidence)
+	return ev
+}
+
+func words(f *model.Finding) string {
+	ev := evidenceOf(f)
+	text := fmt.Sprintf("%s %s", f.CommID, f.Op)
+	for i, h := range ev.Held {
 		text += []string{": ", ", "}[min(i, 1)] + fmt.Sprintf("%d×%s", h.Nodes, strings.Join(h.Versions, "|"))
 	}
-	if !e.Ended.IsZero() {
+	if f.Status == model.StatusClosed {
 		return text + "; ended"
 	}
-	return text + fmt.Sprintf("; minority %v on %v", e.Judgement.Minority, e.Judgement.MinorityHosts)
+	return text + fmt.Sprintf("; minority %v on %v", f.Ranks, ev.Hosts)
 }

@@ -126,7 +126,7 @@ func (r *rollout) tell(node int) {
 
 // minute lets one pass: a fifth of the nodes and of the ranks has its heartbeat, and so many nodes are
 // updated, in order, and tell of it.
-func (r *rollout) minute(updated, more int) []Episode {
+func (r *rollout) minute(updated, more int) []model.Finding {
 	r.now = r.now.Add(time.Minute)
 	r.tick++
 	for _, n := range r.order[min(updated, len(r.order)):min(updated+more, len(r.order))] {
@@ -158,9 +158,9 @@ func (r *rollout) minute(updated, more int) []Episode {
 	return r.Tick(r.now)
 }
 
-func (r *rollout) job(e *Episode) *tenant {
+func (r *rollout) job(f *model.Finding) *tenant {
 	var n int
-	if _, err := fmt.Sscanf(e.Job, "job%d", &n); err != nil {
+	if _, err := fmt.Sscanf(f.JobID, "job%d", &n); err != nil {
 		return nil
 	}
 	return &r.jobs[n]
@@ -214,19 +214,19 @@ func (r *rollout) rollOut(t *testing.T, perMinute int) (long, short int) {
 		}
 		began := time.Now()
 		for _, e := range r.minute(updated, more) {
-			if e.Ended.IsZero() {
-				told[e.Job] = true
+			if e.Status != model.StatusClosed {
+				told[e.JobID] = true
 			}
 		}
 		longest = max(longest, time.Since(began))
-		peak = max(peak, len(r.Standing()))
-		for _, e := range r.Standing() {
-			require.False(t, r.job(&e).spans.IsZero(), "minute %d: %s of %s spans no two drivers", minute, e.CommID, e.Job)
+		peak = max(peak, len(r.Standing(r.now)))
+		for _, e := range r.Standing(r.now) {
+			require.False(t, r.job(&e).spans.IsZero(), "minute %d: %s of %s spans no two drivers", minute, e.CommID, e.JobID)
 			require.Equal(t, "world", e.CommID, "it has all the others")
-			require.Equal(t, model.VersionKernelDriver, e.Domain, "the others follow from it")
+			require.Equal(t, string(model.VersionKernelDriver), e.Op, "the others follow from it")
 		}
 	}
-	assert.Empty(t, r.Standing())
+	assert.Empty(t, r.Standing(r.now))
 	assert.Equal(t, r.Stats().Opened, r.Stats().Closed)
 	for i := range r.jobs {
 		j := &r.jobs[i]

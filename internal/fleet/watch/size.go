@@ -6,16 +6,16 @@ import "unsafe"
 
 // What single entries take beside their texts, with what maps need for them.
 const (
-	mapBytes     = 48
-	jobBytes     = int(unsafe.Sizeof(job{})) + 4*mapBytes
-	rankBytes    = int(unsafe.Sizeof(rank{})) + mapBytes
-	commBytes    = int(unsafe.Sizeof(comm{})+unsafe.Sizeof(commKey{})) + 2*mapBytes
-	nodeBytes    = int(unsafe.Sizeof(node{})) + 2*mapBytes
-	entryBytes   = int(unsafe.Sizeof(entry{}))
-	episodeBytes = int(unsafe.Sizeof(episode{})) + 2*mapBytes
+	mapBytes   = 48
+	jobBytes   = int(unsafe.Sizeof(job{})) + 4*mapBytes
+	rankBytes  = int(unsafe.Sizeof(rank{})) + mapBytes
+	commBytes  = int(unsafe.Sizeof(comm{})+unsafe.Sizeof(commKey{})) + 2*mapBytes
+	nodeBytes  = int(unsafe.Sizeof(node{})) + 2*mapBytes
+	entryBytes = int(unsafe.Sizeof(entry{}))
+	spanBytes  = int(unsafe.Sizeof(span{})) + 2*mapBytes
 )
 
-// maxOpenBytes bounds what open episodes hold: the ranks of 32 communicators of 131,072, and no less
+// maxOpenBytes bounds what spans hold: the ranks of 32 communicators of 131,072, and no less
 // than MaxEpisodes that name 64.
 const maxOpenBytes = 32 << 20
 
@@ -39,10 +39,10 @@ func sizeOf(entries []entry) (bytes int) {
 	return bytes
 }
 
-// size estimates what an episode takes: its ranks, and the ranks and hosts that its judgement names.
-func (e *episode) size() int {
-	n := episodeBytes + len(e.ranks)*int(unsafe.Sizeof(e.ranks[0])) + len(e.Judgement.Minority)*int(unsafe.Sizeof(e.ranks[0]))
-	for _, h := range e.Judgement.MinorityHosts {
+// size estimates what a span takes: its ranks, and the ranks and hosts that its judgement names.
+func (s *span) size() int {
+	n := spanBytes + len(s.ranks)*int(unsafe.Sizeof(s.ranks[0])) + len(s.judgement.Minority)*int(unsafe.Sizeof(s.ranks[0]))
+	for _, h := range s.judgement.MinorityHosts {
 		n += len(h)
 	}
 	return n

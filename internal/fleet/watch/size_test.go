@@ -39,7 +39,7 @@ func recount(w *Watch) (bytes int64) {
 			bytes += int64(sizeOf(n.sets[i].entries) + sizeOf(n.sets[i].next))
 		}
 	}
-	for _, e := range w.open {
+	for _, e := range w.spans {
 		bytes += int64(e.size())
 	}
 	return bytes
@@ -95,9 +95,9 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 				}
 			}
 			r.pass(30 * time.Minute)
-			standing := r.Standing()
+			standing := r.Standing(r.now)
 			require.Len(t, standing, 1)
-			assert.Equal(t, "quiet", standing[0].Job)
+			assert.Equal(t, "quiet", standing[0].JobID)
 			assert.Equal(t, recount(r.Watch), r.Stats().Bytes)
 			assert.Less(t, heap(), before+3*limit+2<<20)
 			runtime.KeepAlive(r)

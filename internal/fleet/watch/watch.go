@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -19,8 +20,8 @@ type Watch struct {
 	names map[string]*node // by name; nil where several have it
 	jobs  map[string]*job
 	room  bounded.Room[*job]
-	open  map[caseKey]*episode
-	order []*episode // those that are open, by their keys
+	book  *finding.Book[struct{}]
+	spans []*span // those of findings that are open, by their keys
 
 	moved, named int64 // changes of nodes and their names, and up to which names are known
 	marks        int64 // counts of nodes
@@ -28,11 +29,11 @@ type Watch struct {
 	scratch      assay
 	// held are the versions of all nodes; ranks, comms and members those of all jobs.
 	held, ranks, comms, members int
-	nodeBytes, openBytes        int // of nodes and their versions, and of open episodes
+	nodeBytes, spanBytes        int // of nodes and their versions, and of spans
 	stats                       Stats
 }
 
-// caseKey is what an episode is about.
+// caseKey is what a finding is about.
 type caseKey struct {
 	job   string
 	comm  commKey
@@ -40,43 +41,62 @@ type caseKey struct {
 	model string
 }
 
-type episode struct {
-	Episode
-	key   caseKey
-	ranks []int64   // of the communicator, ascending
-	mixed time.Time // when it was last seen to span classes
-	fresh bool      // it is to be told
+// span is a communicator that spans classes.
+type span struct {
+	key               caseKey
+	place             finding.Place
+	jobName, commName string
+	judgement         Judgement
+	// covers is how many other communicators of the job, whose members are all in this one, span
+	// classes, too.
+	covers int
+	ranks  []int64   // of the communicator, ascending
+	began  time.Time // since when it spans them, as far as was observed
+	mixed  time.Time // when it was last seen to
+	fresh  bool      // it is to be reported
+	// least is, after a restart, of how many ranks the version must be known until a judgement replaces
+	// the one of before.
+	least int
 }
+
+func (s *span) domain() model.VersionDomain { return model.VersionDomains[s.key.place] }
 
 // New returns a watch that has heard nothing.
 func New(cfg Config) *Watch {
-	return &Watch{cfg: cfg, nodes: map[string]*node{}, names: map[string]*node{}, jobs: map[string]*job{}, open: map[caseKey]*episode{}, moved: 1}
+	return &Watch{
+		cfg: cfg, nodes: map[string]*node{}, names: map[string]*node{}, jobs: map[string]*job{}, moved: 1,
+		book: finding.New[struct{}](finding.Config{MaxOpen: cfg.MaxEpisodes, MaxBytes: maxOpenBytes}),
+	}
 }
 
 // Stats returns the counters.
 func (w *Watch) Stats() Stats {
-	s := w.stats
-	s.Bytes = int64(w.room.Bytes() + w.nodeBytes + w.openBytes)
+	s, of := w.stats, w.book.Stats()
+	s.Opened, s.Closed, s.Withheld = of.Opened, of.Closed, of.Withheld
+	s.Bytes = int64(w.room.Bytes() + w.nodeBytes + w.spanBytes)
 	return s
 }
 
-// Tick judges, and returns the episodes that were opened, updated or closed.
-func (w *Watch) Tick(now time.Time) (out []Episode) {
+// Tick judges, and returns the findings that were opened, updated or closed.
+func (w *Watch) Tick(now time.Time) []model.Finding {
 	w.forgetNodes(now)
 	w.forgetJobs(now)
 	w.namesakes()
-	out = w.settle(now)
+	w.recall(now)
+	w.settle(now)
 	w.find(now)
-	for _, e := range w.order {
-		if e.fresh {
-			e.fresh = false
-			out = append(out, e.Episode)
+	for _, s := range slices.Clone(w.spans) {
+		if s.fresh {
+			s.fresh = false
+			if w.book.Found(s.place, s.judgement.first(), s.finding(now), now) == nil {
+				w.leave(s)
+			}
 		}
 	}
-	return out
+	return w.book.Take()
 }
 
-func compareEpisodes(a, b *episode) int { return compareKeys(&a.key, &b.key) }
+func compareSpans(a, b *span) int { return compareKeys(&a.key, &b.key) }
 
 func compareKeys(a, b *caseKey) int {
 	return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.place, b.place), cmp.Compare(a.model, b.model),
@@ -85,39 +105,50 @@ func compareKeys(a, b *caseKey) int {
 
 // settle updates what is open, and closes what has ended: the communicator is gone, or all of its
 // members are known to be of one class. That members are known no more ends it after twice Silent.
-func (w *Watch) settle(now time.Time) (closed []Episode) {
-	stay := w.order[:0]
-	for _, e := range w.order {
-		var c *comm
-		if j := w.jobs[e.key.job]; j != nil {
-			c = j.comms[e.key.comm]
-		}
-		over := true
-		if c != nil && !c.torn {
-			a := w.assay(c, e.key.place, now)
-			b := a.bucket(e.key.model)
-			if over = len(b.tallies) < 2 && a.known == len(c.members); len(b.tallies) > 1 {
-				e.mixed = now
-				if j := w.judgement(c, e.key.place, b, a.known, now); !same(&j, &e.Judgement) {
-					w.openBytes -= e.size()
-					e.Judgement, e.Revision, e.fresh = j, e.Revision+1, true
-					w.openBytes += e.size()
-				}
-			}
-		}
-		if !over && now.Sub(e.mixed) < 2*w.cfg.Silent {
-			stay = append(stay, e)
+func (w *Watch) settle(now time.Time) {
+	for _, s := range slices.Clone(w.spans) {
+		if !w.over(s, now) && now.Sub(s.mixed) < 2*w.cfg.Silent {
 			continue
 		}
-		delete(w.open, e.key)
-		w.openBytes -= e.size()
-		w.stats.Closed++
-		e.Ended, e.Revision = now, e.Revision+1
-		closed = append(closed, e.Episode)
+		w.leave(s)
+		if e := w.book.At(s.place); e != nil {
+			w.book.Refresh(e, s.finding(now))
+			w.book.Close(e, now.UnixNano())
+		}
 	}
-	clear(w.order[len(stay):])
-	w.order = stay
-	return closed
+}
+
+// over looks at a span again, and reports whether it has ended.
+func (w *Watch) over(s *span, now time.Time) bool {
+	var c *comm
+	if j := w.jobs[s.key.job]; j != nil {
+		c = j.comms[s.key.comm]
+	}
+	if c == nil || c.torn {
+		return true
+	}
+	a := w.assay(c, s.key.place, now)
+	b := a.bucket(s.key.model)
+	if len(b.tallies) < 2 {
+		return a.known == len(c.members)
+	}
+	s.mixed = now
+	if a.known < s.least {
+		return false
+	}
+	s.least = 0
+	if j := w.judgement(c, s.key.place, b, a.known, now); !same(&j, &s.judgement) {
+		w.spanBytes -= s.size()
+		s.judgement, s.fresh = j, true
+		w.spanBytes += s.size()
+	}
+	return false
+}
+
+// leave forgets a span.
+func (w *Watch) leave(s *span) {
+	w.spans = slices.DeleteFunc(w.spans, func(o *span) bool { return o == s })
+	w.spanBytes -= s.size()
 }
 
 // same reports whether two judgements say the same to people, but for how many are known.
@@ -127,29 +158,43 @@ func same(a, b *Judgement) bool {
 	})
 }
 
+// begin takes a communicator that spans classes.
 func (w *Watch) begin(j *job, c *comm, k caseKey, began time.Time, judged Judgement, now time.Time) {
 	if began.IsZero() {
 		began = now
 	}
-	e := &episode{key: k, mixed: now, fresh: true, Episode: Episode{
-		Job: cmp.Or(j.id, j.key), JobName: j.name, Incarnation: j.key, CommID: c.key.id, CommName: c.name, First: c.key.first,
-		Domain: model.VersionDomains[k.place], Judgement: judged, Began: began, Revision: 1,
-	}}
+	s := &span{
+		key: k, place: placeOf(j, &k), jobName: j.name, commName: c.name, judgement: judged, began: began, mixed: now, fresh: true,
+	}
+	if !w.enter(s, c) {
+		w.book.Withhold(s.place)
+	}
+}
+
+// enter follows a span; false where there is no room.
+func (w *Watch) enter(s *span, c *comm) bool {
 	for _, r := range c.members {
 		if r != nobody {
-			e.ranks = append(e.ranks, r.n)
+			s.ranks = append(s.ranks, r.n)
 		}
 	}
-	slices.Sort(e.ranks)
-	if w.openBytes+e.size() > maxOpenBytes {
-		w.stats.Withheld++
-		return
+	slices.Sort(s.ranks)
+	if len(w.spans) >= w.cfg.MaxEpisodes || w.spanBytes+s.size() > maxOpenBytes {
+		return false
 	}
-	w.openBytes += e.size()
-	w.open[k] = e
-	at, _ := slices.BinarySearchFunc(w.order, e, compareEpisodes)
-	w.order = slices.Insert(w.order, at, e)
-	w.stats.Opened++
+	w.spanBytes += s.size()
+	at, _ := slices.BinarySearchFunc(w.spans, s, compareSpans)
+	w.spans = slices.Insert(w.spans, at, s)
+	return true
+}
+
+// spanOf returns the span of a case; nil where there is none.
+func (w *Watch) spanOf(k *caseKey) *span {
+	at, found := slices.BinarySearchFunc(w.spans, k, func(s *span, k *caseKey) int { return compareKeys(&s.key, k) })
+	if !found {
+		return nil
+	}
+	return w.spans[at]
 }
 
 // ofDriver are domains that change with the driver of the kernel.
@@ -158,37 +203,45 @@ var ofDriver = map[model.VersionDomain]bool{model.VersionUserDriver: true, model
 // covered reports whether a case is told with another: of a communicator that has all the members,
 // or with the driver that brings the domain's versions.
 func (w *Watch) covered(k caseKey, c *comm) bool {
-	first, _ := slices.BinarySearchFunc(w.order, k.job, func(e *episode, job string) int { return cmp.Compare(e.key.job, job) })
-	for _, e := range w.order[first:] {
-		if e.key.job != k.job {
+	first, _ := slices.BinarySearchFunc(w.spans, k.job, func(s *span, job string) int { return cmp.Compare(s.key.job, job) })
+	for _, s := range w.spans[first:] {
+		if s.key.job != k.job {
 			break
 		}
-		same := e.key.place == k.place && e.key.model == k.model
-		driver := e.Domain == model.VersionKernelDriver && ofDriver[model.VersionDomains[k.place]]
-		if !same && !driver || !e.contains(c) {
+		same := s.key.place == k.place && s.key.model == k.model
+		driver := s.domain() == model.VersionKernelDriver && ofDriver[model.VersionDomains[k.place]]
+		if !same && !driver || !s.contains(c) {
 			continue
 		}
 		if same {
-			e.Covers++
+			s.covers++
 		}
 		return true
 	}
 	return false
 }
 
-func (e *episode) contains(c *comm) bool {
+func (s *span) contains(c *comm) bool {
 	for _, r := range c.members {
-		if _, ok := slices.BinarySearch(e.ranks, r.n); !ok && r != nobody {
+		if _, ok := slices.BinarySearch(s.ranks, r.n); !ok && r != nobody {
 			return false
 		}
 	}
 	return true
 }
 
-// Standing returns the episodes that are open.
-func (w *Watch) Standing() (all []Episode) {
-	for _, e := range w.order {
-		all = append(all, e.Episode)
+// Standing returns the findings that are open, with how many communicators each covers now.
+func (w *Watch) Standing(now time.Time) []model.Finding {
+	for _, s := range w.spans {
+		if e := w.book.At(s.place); e != nil {
+			w.book.Refresh(e, s.finding(now))
+		}
 	}
-	return all
+	return w.book.Standing(now)
 }
+
+// Snapshot returns the findings, to be kept over a restart.
+func (w *Watch) Snapshot() ([]byte, error) { return w.book.Snapshot() }
+
+// Restore takes what Snapshot returned, before anything is observed.
+func (w *Watch) Restore(data []byte, now time.Time) error { return w.book.Restore(data, now) }

@@ -22,11 +22,12 @@ func TestOnlyWhoSpansIsTold(t *testing.T) {
 	}
 	assert.Empty(t, r.pass(10*time.Minute), "they were not seen at once for long enough")
 	assert.Equal(t, []string{"both-0 nvidia_kernel_driver: 2×550.90.07, 1×580.126.09; minority [2] on [node2]"}, r.pass(time.Hour), "once")
-	require.Len(t, r.Standing(), 1)
-	e := r.Standing()[0]
-	assert.Equal(t, []any{"both", "life of both", 3, 3, 1, time.Unix(1_759_999_800, 0)},
-		[]any{e.Job, e.Incarnation, e.Judgement.Ranks, e.Judgement.Known, e.Judgement.MinorityCount, e.Began})
-	assert.Equal(t, 1, e.Covers, "the communicator of ranks 1 and 2 spans both, too, and is told with it")
+	require.Len(t, r.Standing(r.now), 1)
+	f := r.Standing(r.now)[0]
+	ev := evidenceOf(&f)
+	assert.Equal(t, []any{"both", "life of both", 3, 3, model.Some(int64(1)), time.Unix(1_759_999_800, 0).UnixNano()},
+		[]any{f.JobID, f.Incarnation, ev.Ranks, ev.Known, f.RanksCount, f.Start})
+	assert.Equal(t, 1, ev.Covers, "the communicator of ranks 1 and 2 spans both, too, and is told with it")
 	assert.Equal(t, []Mixed{{"both", model.VersionKernelDriver, 1}}, r.Mixed())
 	assert.Equal(t, []Count{{model.VersionKernelDriver, oldDriver, 2}, {model.VersionKernelDriver, newDriver, 2}}, r.Counts(r.now))
 
@@ -37,7 +38,7 @@ func TestOnlyWhoSpansIsTold(t *testing.T) {
 	}, r.pass(time.Hour))
 	r.drivers[1] = newDriver
 	assert.Equal(t, []string{"both-0 nvidia_kernel_driver: 2×580.126.09, 1×550.90.07; ended", "old-0 nvidia_kernel_driver: 1×550.90.07, 1×580.126.09; ended"}, r.pass(time.Hour))
-	assert.Empty(t, r.Standing())
+	assert.Empty(t, r.Standing(r.now))
 	assert.Equal(t, []int64{2, 2}, []int64{r.Stats().Opened, r.Stats().Closed})
 }
 
@@ -72,7 +73,7 @@ func TestMembersThatAreNotKnown(t *testing.T) {
 	assert.EqualValues(t, 1, r.Stats().Abstained)
 	r.drivers[2] = newDriver
 	assert.Len(t, r.pass(time.Hour), 1)
-	assert.Equal(t, 2, r.Standing()[0].Judgement.Known)
+	assert.Equal(t, 2, evidenceOf(&r.Standing(r.now)[0]).Known)
 
 	r.drivers[2] = oldDriver
 	assert.Equal(t, []string{"job-0 nvidia_kernel_driver: 1×550.90.07, 1×580.126.09; ended"}, r.pass(time.Hour),
@@ -86,10 +87,10 @@ func TestSilence(t *testing.T) {
 	assert.Len(t, r.pass(30*time.Minute), 1)
 	r.drivers[0] = ""
 	assert.Empty(t, r.pass(30*time.Minute))
-	assert.Len(t, r.Standing(), 1)
+	assert.Len(t, r.Standing(r.now), 1)
 	r.drivers[0] = newDriver
 	assert.Len(t, r.pass(6*time.Minute), 1)
-	assert.Empty(t, r.Standing())
+	assert.Empty(t, r.Standing(r.now))
 
 	r.drivers[0] = ""
 	assert.Empty(t, r.pass(3*time.Hour))
