@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
+
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 )
@@ -39,6 +41,8 @@ type Config struct {
 	// RepeatInterval is how often findings that stand are sent again, under the revision that
 	// they had.
 	RepeatInterval time.Duration `mapstructure:"repeat_interval"`
+	// StorageID names a storage extension that keeps open findings over a restart; nil: none does.
+	StorageID *component.ID `mapstructure:"storage"`
 
 	// MaxJobs is the most jobs that are followed.
 	MaxJobs int `mapstructure:"max_jobs"`

@@ -49,7 +49,7 @@ func (f *factory) logsToMetrics(_ context.Context, set connector.Settings, cfg c
 
 func (f *factory) instance(set connector.Settings, cfg component.Config, attach func(*hub) *face) (*face, error) {
 	c := cfg.(*Config)
-	handle, err := f.hubs.Acquire(c, func() (*hub, error) { return newHub(c, set.TelemetrySettings) })
+	handle, err := f.hubs.Acquire(c, func() (*hub, error) { return newHub(c, set.ID, set.TelemetrySettings) })
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/desyncconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/shared"
@@ -25,9 +26,11 @@ import (
 // hub is what the instances of one configuration have in common.
 type hub struct {
 	cfg       *Config
+	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
+	begin     sync.Once
 
 	// Instances that take a signal; constant after the first Start.
 	spans, records int
@@ -41,6 +44,7 @@ type hub struct {
 	flushed  time.Time // when metrics were sent last
 	repeated time.Time // when standing findings were
 	refused  refused
+	kept     *keep.States // nil: nothing is kept
 
 	// watching guards the watch. It is held while a job is judged, so that who brings data
 	// does not wait for it. Taken after sending.
@@ -74,13 +78,13 @@ func (o outlet[C]) now() outlet[C] {
 	return o
 }
 
-func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
+func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
+		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
 	}
 	h.inbox.limit = cfg.maxBytes() / inboxShare
 	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
@@ -106,6 +110,23 @@ func (h *hub) toMetrics(feeds *int, next consumer.Metrics) *face {
 	return &face{first: *feeds == 1, leave: h.leaveMetrics}
 }
 
+// start takes what the run before kept, and begins the interval; calls after the first do nothing.
+func (h *hub) start(ctx context.Context, host component.Host) (err error) {
+	h.begin.Do(func() {
+		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+		h.kept, err = keep.OpenStates(ctx, host, at, &h.watching, map[string]keep.State{"findings": h.watch}, h.storageFailed)
+		if err == nil {
+			h.interval.Start()
+		}
+	})
+	return err
+}
+
+func (h *hub) storageFailed(err error) {
+	h.telemetry.ConnectorDesyncStorageFailures.Add(context.Background(), 1)
+	h.logger.Warn("Storage of findings fails", zap.Error(err))
+}
+
 // tick looks whether something stands for too long, and gives out what has changed.
 func (h *hub) tick(now time.Time) {
 	if !h.sending.TryLock() {
@@ -122,6 +143,9 @@ func (h *hub) tick(now time.Time) {
 		return
 	}
 	changed, standing, md := h.judge(now)
+	if len(changed) > 0 || md.MetricCount() > 0 { // before they are sent: no finding is sent that a restart does not know
+		h.kept.Save(ctx)
+	}
 	err := errors.Join(h.sendFindings(ctx, &logs, changed), h.sendFindings(ctx, &logs, standing), sendMetrics(ctx, &metrics, md))
 	if err != nil {
 		h.logger.Warn("send what hangs on the interval", zap.Error(err))
@@ -160,6 +184,7 @@ func (h *hub) leaveLogs(ctx context.Context) (err error) {
 			changed := append(h.refused.all(), h.watch.Flush(time.Now())...)
 			h.snapshot()
 			h.watching.Unlock()
+			h.kept.Save(ctx)
 			return h.sendFindings(last, &out, changed)
 		})
 	}
@@ -210,7 +235,12 @@ func (h *hub) end() {
 	last := h.logs.open == 0 && h.metrics.open == 0
 	h.outlets.Unlock()
 	if last {
-		h.interval.Stop(h.telemetry.Shutdown)
+		h.interval.Stop(func() {
+			if err := h.kept.Close(context.Background()); err != nil {
+				h.storageFailed(err)
+			}
+			h.telemetry.Shutdown()
+		})
 	}
 }
 

@@ -20,9 +20,14 @@ type Place struct {
 }
 
 // ID returns the id of a finding of a kind that began at a place with an observation: a step, a save,
-// a time that the data carry, or a hash of what was observed.
+// a time that the data carry, or a hash of what was observed. The job is part of the place: two jobs may
+// report one incarnation.
 func (p Place) ID(kind string, first int64) string {
-	return model.FindingID(cmp.Or(p.Incarnation, p.Job), kind, p.Name, first)
+	name := p.Name
+	if p.Job != "" {
+		name = p.Job + "/" + name
+	}
+	return model.FindingID(p.Incarnation, kind, name, first)
 }
 
 // Config bounds a book, and says when two findings are equal.

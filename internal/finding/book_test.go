@@ -150,8 +150,10 @@ func TestBook_ManyEnded_ForgetsTheOldest(t *testing.T) {
 	assert.Equal(t, int64(3), b.At(place(DefaultEnded)).Finding.Revision, "remembered")
 }
 
-func TestPlace_ID_OfJobWhereItsLifeIsUnknown(t *testing.T) {
-	a, b := Place{Job: "a", Name: "x"}, Place{Job: "b", Name: "x"}
-	assert.NotEqual(t, a.ID("k", 1), b.ID("k", 1))
-	assert.Equal(t, model.FindingID("a1", "k", "x", 7), Place{Job: "a", Incarnation: "a1", Name: "x"}.ID("k", 7))
+func TestPlace_ID_TwoJobs_Differ(t *testing.T) {
+	for _, incarnation := range []string{"", "shared"} {
+		a, b := Place{Job: "a", Incarnation: incarnation, Name: "x"}, Place{Job: "b", Incarnation: incarnation, Name: "x"}
+		assert.NotEqual(t, a.ID("k", 1), b.ID("k", 1))
+		assert.Equal(t, a.ID("k", 1), a.ID("k", 1))
+	}
 }

@@ -89,7 +89,7 @@ func (w *Watch) judgeDumps(j *job, now time.Time) {
 		}
 	}
 	report := w.judgement(j, &ev, now)
-	found := make(map[*told]bool, len(report.Roots))
+	found := make(map[*episode]bool, len(report.Roots))
 	for i := range report.Roots {
 		f := &report.Roots[i].Finding
 		if !ev.live {
@@ -105,10 +105,10 @@ func (w *Watch) judgeDumps(j *job, now time.Time) {
 
 // takeBack closes what fewer dumps have told, and all that have come by now do not: none is lost
 // in between.
-func (w *Watch) takeBack(j *job, found map[*told]bool, now time.Time) {
-	for _, t := range slices.Clone(j.told) {
-		if t.by == byDumps && !found[t] {
-			w.close(j, t, now)
+func (w *Watch) takeBack(j *job, found map[*episode]bool, now time.Time) {
+	for _, e := range slices.Clone(j.told) {
+		if e.Data.by == byDumps && !found[e] {
+			w.close(e, now)
 		}
 	}
 }

@@ -39,7 +39,7 @@ type job struct {
 
 	judged time.Time
 	cost   time.Duration // of the last judgement
-	told   []*told
+	told   []*episode    // open findings of it
 
 	share *bounded.Share[*job]
 	// lists are the lists of members that its states hold, and how many do; rhythmBytes is what share
@@ -119,6 +119,7 @@ func (w *Watch) adopt(key jobKey, now time.Time) *job {
 			delete(w.jobs, before)
 			old.share.Add(len(key.incarnation) - len(old.key.incarnation))
 			old.key, w.jobs[key], w.latest[key.id] = key, old, key
+			w.recall(old)
 			return old
 		}
 		old.replaced = true
@@ -131,6 +132,7 @@ func (w *Watch) adopt(key jobKey, now time.Time) *job {
 	j.share = w.room.Enter(j)
 	j.share.Add(jobBytes + 2*len(key.id) + len(key.incarnation))
 	w.jobs[key], w.latest[key.id] = j, key
+	w.recall(j)
 	return j
 }
 
@@ -148,8 +150,9 @@ func (w *Watch) drop(j *job) {
 	if w.latest[j.key.id] == j.key {
 		delete(w.latest, j.key.id)
 	}
-	for _, t := range slices.Clone(j.told) {
-		w.close(j, t, t.confirmed)
+	for _, e := range slices.Clone(j.told) { // whether it still hangs is not known
+		j.leave(e)
+		w.book.Drop(e)
 	}
 	j.share.Leave()
 }

@@ -31,7 +31,7 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 	ev := w.gather(j, now)
 	report := w.judgement(j, &ev, now)
 	holding := w.holdupsOf(j, now)
-	found := make(map[*told]bool, len(report.Roots))
+	found := make(map[*episode]bool, len(report.Roots))
 	for i := range report.Roots {
 		f := &report.Roots[i].Finding
 		l := w.look(j, f, standing, now)
@@ -43,8 +43,8 @@ func (w *Watch) judgeLive(j *job, now time.Time) {
 			continue
 		}
 		w.stats.Withheld++
-		if t := j.match(f, found); t != nil { // it is there, and stays told
-			found[t] = true
+		if e := j.match(f, found); e != nil { // it is there, and stays open
+			found[e] = true
 		}
 	}
 	w.missing(j, found, now)

@@ -23,7 +23,8 @@ type plant struct {
 	findings []model.Finding
 	at       []time.Time // of the findings
 	cut      bool        // the network: nothing ends
-	opens    bool        // no states are sent, only operations that do not end
+	phase    time.Duration
+	opens    bool // no states are sent, only operations that do not end
 }
 
 type worker struct {
@@ -72,7 +73,7 @@ func (p *plant) run(d time.Duration) {
 		for _, r := range p.ranks {
 			p.report(r)
 		}
-		if p.now.UnixNano()%int64(500*time.Millisecond) == 0 {
+		if p.now.Add(-p.phase).UnixNano()%int64(500*time.Millisecond) == 0 {
 			for _, f := range p.w.Tick(p.now) {
 				p.findings, p.at = append(p.findings, f), append(p.at, p.now)
 			}

@@ -119,7 +119,7 @@ func recount(w *Watch) (bytes int) {
 			}
 		}
 		for _, t := range j.told {
-			bytes += t.bytes
+			bytes += t.Data.bytes
 		}
 	}
 	return bytes

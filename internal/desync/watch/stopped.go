@@ -40,7 +40,7 @@ func (w *Watch) stopped(r *rank, now time.Time) *held {
 
 // tellStopped opens a finding of each process that is held, and closes that of one that goes on.
 func (w *Watch) tellStopped(j *job, now time.Time) {
-	var found []*told
+	var found []*episode
 	var q *queue
 	for _, of := range slices.Sorted(maps.Keys(j.living)) {
 		r := j.ranks[of]
@@ -54,23 +54,19 @@ func (w *Watch) tellStopped(j *job, now time.Time) {
 			found = append(found, w.tellHeld(j, r, h, q, now))
 		}
 	}
-	for _, t := range slices.Clone(j.told) {
-		if t.by == byProcess && !slices.Contains(found, t) {
-			w.close(j, t, now)
+	for _, e := range slices.Clone(j.told) {
+		if e.Data.by == byProcess && !slices.Contains(found, e) && !w.awaited(e, now) {
+			w.close(e, now)
 		}
 	}
 }
 
 // tellHeld opens or updates the finding of one process.
-func (w *Watch) tellHeld(j *job, r *rank, h *held, q *queue, now time.Time) *told {
+func (w *Watch) tellHeld(j *job, r *rank, h *held, q *queue, now time.Time) *episode {
 	f, since := w.heldFinding(j, r, h)
-	at := slices.IndexFunc(j.told, func(t *told) bool { return t.by == byProcess && t.f.Rank == f.Rank })
-	if at < 0 && len(j.told) >= maxEpisodes {
-		w.stats.Withheld++
-		return nil
-	}
+	at := slices.IndexFunc(j.told, func(e *episode) bool { return e.Data.by == byProcess && e.Finding.Rank == f.Rank })
 	if at >= 0 { // it knows best since when
-		f.Start = j.told[at].f.Start
+		f.Start = j.told[at].Finding.Start
 		since = min(since, r.local(h.state, f.Start, now).UnixNano())
 	}
 	waits, longest := q.waitersFor(r, now)
@@ -83,29 +79,18 @@ func (w *Watch) tellHeld(j *job, r *rank, h *held, q *queue, now time.Time) *tol
 	f.WaitingCount = model.Some(int64(len(waits)))
 	f.Evidence = heldEvidence(h.state, f.Time-f.Start, waited, limit)
 	if at < 0 {
-		f.ID = w.newID(&f)
-		f.Revision, f.Status = 1, model.StatusOpen
-		t := &told{first: now, confirmed: now, sent: now, by: byProcess}
-		j.keep(t, &f)
-		j.told = append(j.told, t)
-		w.stats.Told++
-		w.out = append(w.out, f)
-		return t
+		return w.open(j, placeOf(&f)+" process", h.state.Rank.PID.V, &f, byProcess, now)
 	}
-	t := j.told[at]
-	t.confirmed = now
-	f.ID, f.Revision, f.Status = t.f.ID, t.f.Revision, model.StatusUpdated
-	graver := f.Severity != t.f.Severity
-	if f.Severity < t.f.Severity { // others that wait no longer do not make it less
-		f.Severity, graver = t.f.Severity, false
+	e := j.told[at]
+	w.book.Confirm(e, now)
+	graver := f.Severity != e.Finding.Severity
+	if f.Severity < e.Finding.Severity { // others that wait no longer do not make it less
+		f.Severity, graver = e.Finding.Severity, false
 	}
-	if graver || differ(&t.f, &f) && now.Sub(t.sent) >= updateEvery {
-		f.Revision++
-		t.sent = now
-		j.keep(t, &f)
-		w.out = append(w.out, f)
+	if graver || differ(&e.Finding, &f) && now.Sub(e.Revised) >= updateEvery {
+		w.revise(e, &f, now)
 	}
-	return t
+	return e
 }
 
 // heldFinding is what is known of a process that is held, and since when by this watch's clock.
@@ -194,11 +179,11 @@ type holdups struct {
 }
 
 func (w *Watch) holdupsOf(j *job, now time.Time) (h holdups) {
-	for _, t := range j.told {
-		if t.by != byProcess {
+	for _, e := range j.told {
+		if e.Data.by != byProcess {
 			continue
 		}
-		if r := j.ranks[t.f.Rank.V]; r != nil && w.stopped(r, now) != nil {
+		if r := j.ranks[e.Finding.Rank.V]; r != nil && w.stopped(r, now) != nil {
 			h.ranks = append(h.ranks, r)
 		}
 	}

@@ -4,27 +4,28 @@ package watch
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
-// told is a finding that was given out and is open.
+// told is what the watch keeps of an open finding.
 type told struct {
-	f model.Finding
-	// first is when it was told, confirmed when it was last found, sent when it last changed
-	// as others know it.
-	first, confirmed, sent time.Time
-	missed                 int // judgements in a row that did not find it
-	involved               []int64
-	bytes                  int // that the job's share counts for it
-	by                     string
+	job      *job // nil: the job was not seen since a restart
+	by       string
+	involved []int64
+	bytes    int // that the job's share counts for it
 }
+
+type episode = finding.Episode[told]
 
 // By what a finding is told: by states that come all the time, or by dumps, which come once.
 const (
@@ -42,51 +43,63 @@ const updateEvery = 5 * time.Second
 const missedBefore = 2
 
 // tell opens a finding, or updates the one that this is.
-func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*told]bool, now time.Time) *told {
+func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*episode]bool, now time.Time) *episode {
 	n := w.finished(j, f, l, now)
-	t := j.match(f, found)
-	if t == nil {
-		if len(j.told) >= maxEpisodes {
-			w.stats.Withheld++
-			return nil
-		}
-		n.ID = w.newID(&n)
-		n.Revision, n.Status = 1, model.StatusOpen
-		t = &told{first: now, confirmed: now, sent: now, by: l.of}
-		j.keep(t, &n)
-		j.told = append(j.told, t)
-		w.stats.Told++
-		w.out = append(w.out, n)
-		return t
+	e := j.match(f, found)
+	if e == nil {
+		return w.open(j, placeOf(f), first(f), &n, l.of, now)
 	}
-	t.confirmed, t.missed = now, 0
-	if ofDumps := t.by == byDumps && l.of == byDumps; decided(&t.f) && !decided(&n) && !ofDumps {
-		return t // what was known once stays known: evidence is lost, as with an agent; dumps are not
+	w.book.Confirm(e, now)
+	if ofDumps := e.Data.by == byDumps && l.of == byDumps; decided(&e.Finding) && !decided(&n) && !ofDumps {
+		return e // what was known once stays known: evidence is lost, as with an agent; dumps are not
 	}
-	n.ID, n.Start, n.Revision, n.Status = t.f.ID, t.f.Start, t.f.Revision, model.StatusUpdated
-	another, more := t.f.Class != n.Class || t.f.Rank != n.Rank || !slices.Equal(t.f.Ranks, n.Ranks), differ(&t.f, &n)
-	if another || more && now.Sub(t.sent) >= updateEvery {
-		n.Revision++
-		t.sent = now
-		j.keep(t, &n)
-		w.out = append(w.out, n)
+	was := &e.Finding
+	another, more := was.Class != n.Class || was.Rank != n.Rank || !slices.Equal(was.Ranks, n.Ranks), differ(was, &n)
+	if another || more && now.Sub(e.Revised) >= updateEvery {
+		w.revise(e, &n, now)
 	}
-	return t
+	return e
 }
 
-// newID names a finding by its place and since when it hangs, so that who begins to watch
-// anew finds the same one; what was closed already is not opened again.
-func (w *Watch) newID(f *model.Finding) string {
-	for episode := f.Start; ; episode++ {
-		id := model.FindingID(f.Incarnation, model.FindingDesync, placeOf(f), episode)
-		if !slices.Contains(w.closed, id) && !slices.ContainsFunc(w.Standing(), func(o model.Finding) bool { return o.ID == id }) {
-			return id
-		}
+// open opens a finding; nil where there is no room. Where one is open at its place already, as of a rank
+// that is at fault in two ways, the class tells the two apart.
+func (w *Watch) open(j *job, place string, first int64, f *model.Finding, by string, now time.Time) *episode {
+	p := finding.Place{Job: j.key.id, Incarnation: j.key.incarnation, Name: place}
+	for w.book.At(p) != nil {
+		p.Name += " " + f.Class
 	}
+	e := w.book.Open(p, first, f, now)
+	if e == nil {
+		return nil
+	}
+	e.Data = told{job: j, by: by}
+	j.told = append(j.told, e)
+	j.keep(e)
+	return e
 }
 
-// maxClosed is how many ids of closed findings are remembered.
-const maxClosed = 1024
+func (w *Watch) revise(e *episode, f *model.Finding, now time.Time) {
+	w.book.Revise(e, f, now)
+	e.Data.job.keep(e)
+}
+
+// first identifies what a hang began with: the collective, or else the time by the clock of a rank at
+// which it began. Neither depends on when the watch looked.
+func first(f *model.Finding) int64 {
+	if !isCollective(f.Op) {
+		return f.Start
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(f.CommID + "\x00" + f.Op)) // it never fails
+	return int64(hash.Sum64())                          //nolint:gosec // only equality counts
+}
+
+// isCollective reports whether an operation is named by its number in its communicator.
+func isCollective(op string) bool {
+	at := strings.LastIndexByte(op, ' ')
+	_, err := strconv.ParseInt(op[at+1:], 10, 64)
+	return err == nil && !strings.Contains(op, " -> ")
+}
 
 // decided reports whether a finding says why something hangs.
 func decided(f *model.Finding) bool {
@@ -100,12 +113,12 @@ func differ(a, b *model.Finding) bool {
 		math.Abs(a.Confidence-b.Confidence) >= 0.05
 }
 
-// keep records a finding as it was last reported.
-func (j *job) keep(t *told, f *model.Finding) {
-	t.f, t.involved = *f, append(blamed(f), f.Waiting...)
-	bytes := f.Bytes() + len(t.involved)*int(unsafe.Sizeof(int64(0)))
-	j.share.Add(bytes - t.bytes)
-	t.bytes = bytes
+// keep counts a finding as it was last reported.
+func (j *job) keep(e *episode) {
+	e.Data.involved = append(blamed(&e.Finding), e.Finding.Waiting...)
+	bytes := e.Finding.Bytes() + len(e.Data.involved)*int(unsafe.Sizeof(int64(0)))
+	j.share.Add(bytes - e.Data.bytes)
+	e.Data.bytes = bytes
 }
 
 // finished fills in what the analysis does not know.
@@ -163,11 +176,11 @@ func placeOf(f *model.Finding) string {
 // match returns the finding that is open and that this is one with: the evidence grows, and
 // with it what is known of one and the same hang. Those that were found by this judgement already
 // are others.
-func (j *job) match(f *model.Finding, found map[*told]bool) *told {
+func (j *job) match(f *model.Finding, found map[*episode]bool) *episode {
 	for _, same := range []func(a, b *model.Finding) bool{samePlace, sameRank, sameOperation, sameSuspects} {
-		for _, t := range j.told {
-			if !found[t] && t.by != byProcess && same(&t.f, f) {
-				return t
+		for _, e := range j.told {
+			if !found[e] && e.Data.by != byProcess && same(&e.Finding, f) {
+				return e
 			}
 		}
 	}
@@ -194,63 +207,64 @@ func sameSuspects(a, b *model.Finding) bool {
 }
 
 // missing closes what was not found any more.
-func (w *Watch) missing(j *job, found map[*told]bool, now time.Time) {
-	for _, t := range slices.Clone(j.told) {
-		if found[t] || t.by == byProcess {
+func (w *Watch) missing(j *job, found map[*episode]bool, now time.Time) {
+	for _, e := range slices.Clone(j.told) {
+		if found[e] || e.Data.by == byProcess {
 			continue
 		}
-		t.missed++
-		if t.missed >= missedBefore && (w.moved(j, t) || t.by == byStates) {
-			w.close(j, t, now)
+		e.Missed++
+		if e.Missed >= missedBefore && (w.moved(j, e) || e.Data.by == byStates) {
+			w.close(e, now)
 		}
 	}
 }
 
-// settleTold closes the findings of a job in which nobody is seen to stand: at once where
-// that is because it goes on, else when nothing was heard of it for long.
+// settleTold closes the findings of a job in which no rank stands: at once where
+// that is because it goes on, else when the finding was not confirmed for long.
 func (w *Watch) settleTold(j *job, now time.Time) {
-	for _, t := range slices.Clone(j.told) {
-		if t.by != byProcess && (w.moved(j, t) || now.Sub(t.confirmed) >= w.cfg.Forget) {
-			w.close(j, t, now)
+	for _, e := range slices.Clone(j.told) {
+		if e.Data.by != byProcess && (w.moved(j, e) || now.Sub(e.Confirmed) >= w.cfg.Forget) {
+			w.close(e, now)
 		}
 	}
 }
 
-// moved reports whether who was at fault or waited has gone on, or is gone.
-func (w *Watch) moved(j *job, t *told) bool {
+// moved reports whether a rank that was at fault or waited has gone on, or all of them are gone.
+func (w *Watch) moved(j *job, e *episode) bool {
 	gone := 0
-	for _, of := range t.involved {
+	for _, of := range e.Data.involved {
 		r := j.ranks[of]
 		if r == nil {
 			continue
 		}
-		if !r.moved.Before(t.confirmed) {
+		if !r.moved.Before(e.Confirmed) {
 			return true
 		}
 		if r.gone {
 			gone++
 		}
 	}
-	return j.replaced || len(t.involved) > 0 && gone == len(t.involved)
+	return j.replaced || len(e.Data.involved) > 0 && gone == len(e.Data.involved)
 }
 
-// close tells the end of a finding.
-func (w *Watch) close(j *job, t *told, now time.Time) {
-	j.told = slices.DeleteFunc(j.told, func(o *told) bool { return o == t })
-	j.share.Add(-t.bytes)
-	f := t.f
-	f.Revision++
-	f.Status = model.StatusClosed
+// close ends a finding.
+func (w *Watch) close(e *episode, now time.Time) {
+	j := e.Data.job
+	j.leave(e)
+	f := e.Finding
 	f.Time = max(f.Time, j.latest(now))
-	if t.by == byProcess {
+	if e.Data.by == byProcess {
 		f.Evidence = heldFor(f.Evidence, f.Time-f.Start)
 	}
 	j.rhythm.stretch(stretch{f.Start, f.Time, phaseHang})
-	w.out = append(w.out, f)
-	if len(w.closed) >= maxClosed {
-		w.closed = append(w.closed[:0], w.closed[1:]...)
-	}
-	w.closed = append(w.closed, f.ID)
+	w.book.Refresh(e, &f)
+	w.book.Close(e, f.Time)
+}
+
+// leave forgets a finding.
+func (j *job) leave(e *episode) {
+	j.told = slices.DeleteFunc(j.told, func(o *episode) bool { return o == e })
+	j.share.Add(-e.Data.bytes)
 }
 
 // abortsAfter is how long ranks wait for a stopped process before libraries end them for that: their
@@ -259,9 +273,9 @@ const abortsAfter = time.Minute
 
 // firstTold is the time from which a death may be an effect of a finding that is open; zero without one.
 func (j *job) firstTold() (first time.Time) {
-	for _, t := range j.told {
-		from := t.first
-		if t.by == byProcess {
+	for _, e := range j.told {
+		from := e.Opened
+		if e.Data.by == byProcess {
 			from = from.Add(abortsAfter)
 		}
 		if first.IsZero() || from.Before(first) {

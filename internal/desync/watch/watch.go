@@ -3,12 +3,14 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -21,14 +23,13 @@ type Watch struct {
 	latest    map[string]jobKey // by job id, its life that began last
 	room      bounded.Room[*job]
 	witnesses []witness
-	over      []*model.Op     // of one call of AddOps
-	out       []model.Finding // changed since the last Tick
-	closed    []string        // ids
+	over      []*model.Op // of one call of AddOps
+	book      *finding.Book[told]
 	stats     Stats
 }
 
 func newWatch(cfg Config, judge func(*Evidence) *desync.Report) *Watch {
-	return &Watch{cfg: cfg, judge: judge, jobs: map[jobKey]*job{}, latest: map[string]jobKey{}}
+	return &Watch{cfg: cfg, judge: judge, jobs: map[jobKey]*job{}, latest: map[string]jobKey{}, book: newBook(&cfg)}
 }
 
 // AddState takes the state of a rank; nothing of s may change afterwards.
@@ -139,6 +140,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 			w.drop(j)
 		}
 	}
+	w.closeUnseen(now)
 	w.forgetWitnesses(now)
 	w.makeRoom()
 	return w.changed()
@@ -157,27 +159,29 @@ func (w *Watch) Flush(now time.Time) []model.Finding {
 }
 
 func (w *Watch) changed() []model.Finding {
-	out := w.out
-	w.out = nil
+	out := w.book.Take()
 	for i := range out {
 		out[i] = out[i].GiveOut()
 	}
 	return out
 }
 
-// Standing returns the findings that are open, as they were last told.
+// Standing returns the findings that are open, as they were last reported: their times are of the clocks
+// of ranks.
 func (w *Watch) Standing() (all []model.Finding) {
-	for _, j := range w.inOrder() {
-		for _, t := range j.told {
-			all = append(all, t.f)
-		}
+	for e := range w.book.All() {
+		all = append(all, e.Finding.GiveOut())
 	}
+	slices.SortStableFunc(all, func(a, b model.Finding) int {
+		return cmp.Or(strings.Compare(a.JobID, b.JobID), strings.Compare(a.Incarnation, b.Incarnation))
+	})
 	return all
 }
 
 // Stats returns the counters.
 func (w *Watch) Stats() Stats {
-	s := w.stats
+	s, of := w.stats, w.book.Stats()
+	s.Told, s.Withheld = of.Opened, s.Withheld+of.Withheld
 	s.Bytes = int64(w.room.Bytes())
 	for _, j := range w.jobs {
 		s.GapsHurried += j.rhythm.hurried
@@ -233,12 +237,13 @@ func (w *Watch) Hangs() (list []Hang) {
 			of[j.key.id], list = at, append(list, Hang{Job: j.key.id})
 		}
 		h := &list[at]
-		for _, t := range j.told {
-			if t.f.Severity == model.SeverityInfo {
-				continue // a process that is stopped, for which nobody has waited for long
+		for _, e := range j.told {
+			f := &e.Finding
+			if f.Severity == model.SeverityInfo {
+				continue // a process that is stopped, for which no rank has waited for long
 			}
 			h.Findings++
-			h.Waiting = max(h.Waiting, t.f.WaitingCount.Or(int64(len(t.f.Waiting)))+t.f.Through.Or(0))
+			h.Waiting = max(h.Waiting, f.WaitingCount.Or(int64(len(f.Waiting)))+f.Through.Or(0))
 		}
 	}
 	slices.SortFunc(list, func(a, b Hang) int { return strings.Compare(a.Job, b.Job) })

@@ -46,6 +46,7 @@ type TelemetryBuilder struct {
 	ConnectorDesyncStatesForeign     metric.Int64ObservableCounter
 	ConnectorDesyncStatesLate        metric.Int64ObservableCounter
 	ConnectorDesyncStatesOfTwins     metric.Int64ObservableCounter
+	ConnectorDesyncStorageFailures   metric.Int64Counter
 	ConnectorDesyncTimesAhead        metric.Int64ObservableCounter
 	ConnectorDesyncUnanalysed        metric.Int64ObservableCounter
 	ConnectorDesyncUnread            metric.Int64ObservableCounter
@@ -543,6 +544,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_desync_states_of_twins",
 		metric.WithDescription("Batches, states and events of a second process that says it is a rank which another has, left out. [Alpha]"),
 		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorDesyncStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_connector_desync_storage_failures",
+		metric.WithDescription("Times at which findings could not be kept in the storage extension, or not be read from it. [Alpha]"),
+		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncTimesAhead, err = builder.meter.Int64ObservableCounter(
