@@ -586,7 +586,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochFindingsWithheld, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_findings_withheld",
-		metric.WithDescription("Findings beyond max_findings, each time that they are found. [Alpha]"),
+		metric.WithDescription("Findings beyond max_findings, each once for as long as it is found. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualConnectorEpochFindingsRefused(t *testing.T, tt *componenttest.Te
 func AssertEqualConnectorEpochFindingsWithheld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_epoch_findings_withheld",
-		Description: "Findings beyond max_findings, each time that they are found. [Alpha]",
+		Description: "Findings beyond max_findings, each once for as long as it is found. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
