@@ -4,7 +4,10 @@ package clock
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // applySigmas is how many sigmas an estimate must differ from zero before it is
@@ -61,7 +64,8 @@ func (p *problem) placeRows() {
 			ends = append(ends, m.exit+p.theta[m.clock])
 		}
 		p.ends = ends
-		p.rows[k].at = medianOf(ends)
+		slices.Sort(ends)
+		p.rows[k].at = stats.Median(ends)
 	}
 }
 
@@ -69,13 +73,13 @@ func (p *problem) placeClock(i int) float64 {
 	wants := p.wants[:0]
 	for _, at := range p.byMem[i] {
 		r := &p.rows[at.row]
-		wants = append(wants, weighted{r.at - r.member[at.member].exit, 1 / (r.sigma * r.sigma)})
+		wants = append(wants, stats.Weighted{Value: r.at - r.member[at.member].exit, Weight: 1 / (r.sigma * r.sigma)})
 	}
 	p.wants = wants
 	if len(wants) == 0 {
 		return 0
 	}
-	next := weightedMedian(wants)
+	next := stats.WeightedMedian(wants)
 	moved := math.Abs(next - p.theta[i])
 	p.theta[i] = next
 	return moved
@@ -86,9 +90,6 @@ func (p *problem) pinReferences() {
 		p.theta[i] -= p.theta[p.group[i]]
 	}
 }
-
-// madToSigma turns a median absolute deviation of normal noise into a sigma.
-const madToSigma = 1.4826
 
 // learnSigmas replaces the prior spread of each class by the observed one where
 // that is larger: a prior must not claim more than the data show.
@@ -110,7 +111,8 @@ func (p *problem) learnSigmas() {
 			delete(p.apart, c)
 			continue
 		}
-		spread[c] = madToSigma * medianOf(v)
+		slices.Sort(v)
+		spread[c] = stats.MADToSigma * stats.Median(v)
 	}
 	for k := range p.rows {
 		r := &p.rows[k]
@@ -142,9 +144,6 @@ func (p *problem) offsets(opt Options, out []Offset) []Offset {
 // the order in which ranks leave a ring is not random.
 const systematicShare = 0.5
 
-// medianEfficiency is the standard error of a median over that of a mean.
-const medianEfficiency = 1.2533
-
 func (p *problem) sigma(i int) float64 {
 	if i == p.group[i] || len(p.byMem[i]) == 0 {
 		return 0
@@ -154,7 +153,7 @@ func (p *problem) sigma(i int) float64 {
 		best = min(best, p.rows[at.row].sigma)
 	}
 	n := float64(len(p.byMem[i]))
-	own := best * math.Sqrt(systematicShare*systematicShare+medianEfficiency*medianEfficiency/n)
+	own := best * math.Sqrt(systematicShare*systematicShare+stats.MedianError*stats.MedianError/n)
 	return own * math.Sqrt(float64(p.hops[i]))
 }
 

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 type seen struct {
@@ -46,7 +48,7 @@ type problem struct {
 	base  int64
 	hops  []int // meetings between each clock and its reference
 	ends  []float64
-	wants []weighted
+	wants []stats.Weighted
 	apart map[class][]float64 // scratch of learnSigmas
 }
 
