@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Edges that hold at different times take part in no solution together, and accuse nobody.
@@ -217,9 +218,6 @@ func (p *problem) passed() int64 {
 			all = append(all, p.base[c]-before.base)
 		}
 	}
-	if len(all) == 0 {
-		return 0
-	}
 	slices.Sort(all)
-	return max(0, min(all[len(all)/2], p.opt.Horizon.Nanoseconds()))
+	return max(0, min(stats.MedianHigh(all), p.opt.Horizon.Nanoseconds()))
 }

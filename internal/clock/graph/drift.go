@@ -5,6 +5,8 @@ package graph
 import (
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // driftUnit is the unit of bounds of drifts: small enough that rounding adds
@@ -63,7 +65,7 @@ func (f *fit) sharpen(y []float64) bool {
 		return false
 	}
 	slices.Sort(off)
-	usual := madToSigma * off[len(off)/2]
+	usual := stats.MADToSigma * stats.MedianHigh(off)
 	if !(usual > 0 && usual < settled) {
 		return false
 	}

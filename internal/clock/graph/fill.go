@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // solution states what was found.
@@ -134,7 +136,7 @@ func (p *problem) untrusted(c int32) Solved {
 	m.Neighbours = len(seen)
 	if len(says) > 0 {
 		slices.Sort(says)
-		m.At = says[len(says)/2]
+		m.At = stats.MedianHigh(says)
 		m.Reference, m.Offset = p.s.clocks[ref].name, p.base[ref]-m.At
 	}
 	m.From, m.Until = m.At, m.At

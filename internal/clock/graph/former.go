@@ -2,7 +2,11 @@
 
 package graph
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // Who sends late tells of clocks as they were. What is told of a clock from before it was
 // set holds for another clock than the one that others tell of now, and what is told of
@@ -144,7 +148,7 @@ func (p *problem) advances() map[int32]int64 {
 	out := make(map[int32]int64, len(all))
 	for g, v := range all {
 		slices.Sort(v)
-		out[g] = max(0, v[len(v)/2])
+		out[g] = max(0, stats.MedianHigh(v))
 	}
 	return out
 }

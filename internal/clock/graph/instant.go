@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // place gives every clock its base: its reading at an instant that all clocks of
@@ -56,7 +57,7 @@ func (p *problem) measure(news, reached []bool) {
 		// In the beginning edges are short and of different times.
 		if w := &p.window[g]; w.until-w.from < most/2 && len(halves[g]) > 0 {
 			slices.Sort(halves[g])
-			half := halves[g][len(halves[g])/2]
+			half := stats.MedianHigh(halves[g])
 			*w = span{-half, half}
 		}
 	}
@@ -64,11 +65,8 @@ func (p *problem) measure(news, reached []bool) {
 
 // usual is what all but one in eight exceed.
 func usual(v []int64) int64 {
-	if len(v) == 0 {
-		return 0
-	}
 	slices.Sort(v)
-	return v[len(v)/8]
+	return stats.QuantileHigh(v, 1./8)
 }
 
 // window is the time around the instant that is no longer than most, as even as it can be.

@@ -5,6 +5,8 @@ package graph
 import (
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // refit solves for x with all links that take part. Sigmas are beliefs, and one
@@ -64,17 +66,13 @@ func typicalSigmas(of []*link) (typical [sourceCount]float64) {
 		all[sources[l.Source]] = append(all[sources[l.Source]], l.sigma)
 	}
 	for k, v := range all {
-		if len(v) > 0 {
-			slices.Sort(v)
-			typical[k] = v[len(v)/2]
-		}
+		slices.Sort(v)
+		typical[k] = stats.MedianHigh(v)
 	}
 	return typical
 }
 
 const (
-	// madToSigma turns a median absolute deviation of normal noise into a sigma.
-	madToSigma = 1.4826
 	// fewestDeviations is how many edges a source needs before their deviations say
 	// something of its sigmas.
 	fewestDeviations = 16
@@ -107,7 +105,7 @@ func (f *fit) unexplained(of []*link, typical [sourceCount]float64, x []float64)
 			continue
 		}
 		slices.Sort(v)
-		is, claimed := square(madToSigma*inflation*v[len(v)/2]), square(typical[k])
+		is, claimed := square(stats.MADToSigma*inflation*stats.MedianHigh(v)), square(typical[k])
 		extra[k] = max(0, is-claimed)
 		shrunk[k] = min(1, max(is, leastVariance)/claimed)
 	}

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -33,7 +35,7 @@ type beyond struct{ by, claimed float64 }
 // weight. claimed are the variances of the rows.
 func (p *problem) weigh(f *fit, claimed []float64) {
 	rows, clocks := f.loops()
-	inflation := square(madToSigma) * min(square(mostInflation), float64(rows)/float64(max(1, rows-clocks)))
+	inflation := square(stats.MADToSigma) * min(square(mostInflation), float64(rows)/float64(max(1, rows-clocks)))
 	variance := make([]float64, len(p.group))
 	p.variance = variance
 	var of []beyond
@@ -81,7 +83,7 @@ func ofHalf(of []beyond) float64 {
 		return 0
 	}
 	slices.SortFunc(of, func(a, b beyond) int { return cmp.Compare(a.by, b.by) })
-	if m := of[(len(of)-1)/2]; m.by > tolerated*m.claimed {
+	if m := stats.MedianLow(of); m.by > tolerated*m.claimed {
 		return m.by
 	}
 	return 0
