@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -63,7 +65,7 @@ func (r *recent) median() (v, doubt float64) {
 	if n < enough {
 		return 0, 0
 	}
-	return float64(r.last[r.order[n/2]]), 1 + 3/float64(n)
+	return float64(r.last[stats.MedianHigh(r.order[:n])]), 1 + 3/float64(n)
 }
 
 // noise is what is known of fits to evidence of one length: how far apart the lines are
@@ -175,7 +177,7 @@ func (e *Estimator) lengthen(f *fitting, from, until int64) bool {
 		return false
 	}
 	for i := range f.n {
-		if !f.few[i] && math.Abs(l.a-f.accepted[i].a) > agree*f.sigmas[i] {
+		if !f.few[i] && math.Abs(l.A-f.accepted[i].A) > agree*f.sigmas[i] {
 			return false
 		}
 	}
@@ -201,7 +203,7 @@ func (e *Estimator) compare(n *noise, width float64) {
 		}
 		halves[parity] = l
 	}
-	n.apart.learn(math.Abs(halves[0].a - halves[1].a))
+	n.apart.learn(math.Abs(halves[0].A - halves[1].A))
 	n.width.learn(width)
 }
 
@@ -285,7 +287,7 @@ func (e *Estimator) line(c *chain) (mid line, width float64, ok bool) {
 	if mid, width = widest(c.up, c.low, e.cfg.MaxDrift); width < -2*c.wrong() {
 		return e.vague(c, mid, width) // they contradict one another, or are few
 	}
-	for _, b := range [2]float64{mid.b - e.cfg.MaxDrift/2, mid.b + e.cfg.MaxDrift/2} {
+	for _, b := range [2]float64{mid.B - e.cfg.MaxDrift/2, mid.B + e.cfg.MaxDrift/2} {
 		if high, low := strip(c.up, c.low, b); high >= low {
 			return e.vague(c, mid, width)
 		}
@@ -302,7 +304,7 @@ func (e *Estimator) vague(c *chain, mid line, width float64) (line, float64, boo
 	if lo, hi := e.before.drift(); hi-lo > e.cfg.MaxDrift {
 		b := lo + (hi-lo)/2
 		high, low := strip(c.up, c.low, b)
-		return line{low + (high-low)/2, b}, math.Abs(high - low), true
+		return line{A: low + (high-low)/2, B: b}, math.Abs(high - low), true
 	}
 	return mid, math.Abs(width), true
 }

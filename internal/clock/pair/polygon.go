@@ -2,12 +2,14 @@
 
 package pair
 
-import "math"
+import (
+	"math"
 
-// line is offset a in ns at a reference reading, and drift b, dimensionless.
-type line struct{ a, b float64 }
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
-func (l line) at(x float64) float64 { return l.a + l.b*x }
+// line is offset A in ns at a reference reading, and drift B, dimensionless.
+type line = stats.Line
 
 // point is a constraint: x ns after the reference the offset is at most, or at
 // least, y ns.
@@ -51,35 +53,13 @@ func (p *polygon) clip(up, low []point, maxDrift float64) {
 	if lo > hi {
 		return
 	}
-	p.corners = append(p.corners, line{lo, -maxDrift}, line{hi, -maxDrift}, line{hi, maxDrift}, line{lo, maxDrift})
+	p.corners = stats.Box(p.corners, lo, hi, maxDrift)
 	for _, u := range up {
-		p.cut(-1, -u.x, -u.y)
+		p.corners, p.scratch = stats.CutBelow(p.scratch[:0], p.corners, u.x, u.y), p.corners
 	}
 	for _, l := range low {
-		p.cut(1, l.x, l.y)
+		p.corners, p.scratch = stats.CutAbove(p.scratch[:0], p.corners, l.x, l.y), p.corners
 	}
-}
-
-// cut keeps the lines with s*a + x*b >= c (Sutherland and Hodgman).
-func (p *polygon) cut(s, x, c float64) {
-	if len(p.corners) == 0 {
-		return
-	}
-	out := p.scratch[:0]
-	v := p.corners[len(p.corners)-1]
-	dv := s*v.a + x*v.b - c
-	for _, w := range p.corners {
-		dw := s*w.a + x*w.b - c
-		if (dv >= 0) != (dw >= 0) {
-			f := dv / (dv - dw)
-			out = append(out, line{v.a + f*(w.a-v.a), v.b + f*(w.b-v.b)})
-		}
-		if dw >= 0 {
-			out = append(out, w)
-		}
-		v, dv = w, dw
-	}
-	p.corners, p.scratch = out, p.corners
 }
 
 // sound reports whether there is a line, or nothing that forbids one.
@@ -91,7 +71,7 @@ func (p *polygon) empty() bool { return len(p.corners) == 0 }
 func (p *polygon) at(x float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range p.corners {
-		y := v.at(x)
+		y := v.At(x)
 		lo, hi = min(lo, y), max(hi, y)
 	}
 	if !p.lower {
@@ -107,7 +87,7 @@ func (p *polygon) at(x float64) (lo, hi float64) {
 func (p *polygon) drift() (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range p.corners {
-		lo, hi = min(lo, v.b), max(hi, v.b)
+		lo, hi = min(lo, v.B), max(hi, v.B)
 	}
 	return lo, hi
 }
@@ -166,7 +146,7 @@ func widest(up, low []point, maxDrift float64) (mid line, width float64) {
 	try(0)
 	b := first + (last-first)/2
 	hi, lo := strip(up, low, b)
-	return line{lo + (hi-lo)/2, b}, hi - lo
+	return line{A: lo + (hi-lo)/2, B: b}, hi - lo
 }
 
 // touch is the point of a hull, lower (sign 1) or upper (sign -1), that a line of slope b

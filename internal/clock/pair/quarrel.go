@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -67,7 +68,7 @@ func (q *quarrel) look(up, low []sample, maxDrift float64) {
 	q.last.yes = n >= fewQuarrels && n*quarrelsome >= q.neighbours
 	if q.last.yes {
 		slices.Sort(q.by)
-		q.last.by = int64(math.Ceil(q.by[n/2]))
+		q.last.by = int64(math.Ceil(stats.MedianHigh(q.by)))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -132,7 +133,7 @@ func median(run []interval) float64 {
 		return math.Inf(1)
 	}
 	slices.Sort(widths)
-	return widths[len(widths)/2]
+	return stats.MedianHigh(widths)
 }
 
 // anchor is where the numbers of a run are taken from: the middle of its time and
@@ -201,7 +202,7 @@ func (e *Estimator) estimate(run []interval, reach int64, split bool) Estimate {
 
 // take sets offset, drift and bounds of a line.
 func (e *Estimate) take(run []interval, o sample, l line) {
-	e.Drift = l.b
+	e.Drift = l.B
 	e.Lower, e.Upper = math.MaxInt64, math.MinInt64
 	e.DriftBound = 0
 	for _, i := range run {
@@ -214,7 +215,7 @@ func (e *Estimate) take(run []interval, o sample, l line) {
 				e.Upper = max(e.Upper, i.high[k]-rise+1)
 			}
 		}
-		e.DriftBound = max(e.DriftBound, i.drift[1]-l.b, l.b-i.drift[0])
+		e.DriftBound = max(e.DriftBound, i.drift[1]-l.B, l.B-i.drift[0])
 	}
 	if !e.HasLower || !e.HasUpper {
 		if !e.HasLower {
@@ -225,7 +226,7 @@ func (e *Estimate) take(run []interval, o sample, l line) {
 		e.centre()
 		return
 	}
-	e.Offset = min(max(o.v+int64(math.Round(min(max(l.a, -far), far))), e.Lower), e.Upper)
+	e.Offset = min(max(o.v+int64(math.Round(min(max(l.A, -far), far))), e.Lower), e.Upper)
 }
 
 // label tells which estimates do not continue what was known before.
