@@ -2,7 +2,11 @@
 
 package gpuclock
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // Unit is what a GPU's clock counts.
 type Unit uint8
@@ -65,9 +69,6 @@ type bucket struct {
 	lower, upper bracket
 }
 
-// vertex is one extreme line: offset a in ns at the reference, drift b.
-type vertex struct{ a, b float64 }
-
 // Fit relates one GPU's clock to the host's. The zero value is ready; it holds
 // some 5 KB and allocates nothing. It is not safe for concurrent use.
 type Fit struct {
@@ -81,11 +82,11 @@ type Fit struct {
 	stamp  uint64 // the stamp that step is counted from
 	seen   int    // stamps that step was learnt from
 
-	g0, h0   uint64 // reference of line and polygon
-	line     vertex
-	delivery float64 // ns between the line and the nearest upper constraints
-	polygon  [2*buckets + 8]vertex
-	scratch  [2*buckets + 8]vertex
+	g0, h0   uint64                    // reference of line and polygon
+	line     stats.Line                // offset A in ns at the reference, drift B
+	delivery float64                   // ns between the line and the nearest upper constraints
+	polygon  [2*buckets + 8]stats.Line // the extreme lines
+	scratch  [2*buckets + 8]stats.Line
 	vertices int
 	tighter  bool
 	pending  int // samples since the last fit
@@ -107,7 +108,7 @@ func (f *Fit) Stats() Stats { return Stats{f.samples, f.refused, f.resets} }
 func (f *Fit) Unit() Unit { return f.unit }
 
 // Rate returns ns per unit, drift included; 0 while unknown.
-func (f *Fit) Rate() float64 { return f.rate * (1 + f.line.b) }
+func (f *Fit) Rate() float64 { return f.rate * (1 + f.line.B) }
 
 // Ready reports whether stamps can be converted.
 func (f *Fit) Ready() bool { return f.vertices > 0 }
@@ -161,7 +162,7 @@ func (f *Fit) take(b *bucket, before, start, stop, after uint64, fresh bool) {
 // rest is the host time less the line at g.
 func (f *Fit) rest(g, h uint64) float64 {
 	x := f.at(g)
-	return float64(int64(h-f.h0)) - x - f.line.a - f.line.b*x
+	return float64(int64(h-f.h0)) - x - f.line.A - f.line.B*x
 }
 
 // at is g on the fit's axis: ns since the reference.
@@ -230,18 +231,18 @@ func (f *Fit) choose() {
 	mid := f.middle()
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range f.polygon[:f.vertices] {
-		low, high = min(low, v.a+v.b*mid), max(high, v.a+v.b*mid)
+		low, high = min(low, v.At(mid)), max(high, v.At(mid))
 	}
 	const same = 1e-3 // ns: vertices of one edge
-	var sum vertex
+	var sum stats.Line
 	n := 0.0
 	for _, v := range f.polygon[:f.vertices] {
-		if v.a+v.b*mid >= high-same {
-			sum.a, sum.b, n = sum.a+v.a, sum.b+v.b, n+1
+		if v.At(mid) >= high-same {
+			sum.A, sum.B, n = sum.A+v.A, sum.B+v.B, n+1
 		}
 	}
 	f.delivery = min((high-low)/2, promptDelivery)
-	f.line = vertex{sum.a/n - f.delivery, sum.b / n}
+	f.line = stats.Line{A: sum.A/n - f.delivery, B: sum.B / n}
 }
 
 // middle is the mean place of the window's upper constraints.
@@ -268,7 +269,7 @@ func (f *Fit) Host(g uint64) (uint64, bool) {
 		return 0, false
 	}
 	x := f.at(g)
-	return f.h0 + uint64(int64(x+f.line.a+f.line.b*x)), true
+	return f.h0 + uint64(int64(x+f.line.A+f.line.B*x)), true
 }
 
 // Offset returns host ns less converted-by-rate GPU ns at g, and how far the
@@ -287,9 +288,9 @@ func (f *Fit) Bound(g uint64) float64 {
 		return math.Inf(1)
 	}
 	x := f.at(g)
-	mid, worst := f.line.a+f.line.b*x, 0.0
+	mid, worst := f.line.A+f.line.B*x, 0.0
 	for _, v := range f.polygon[:f.vertices] {
-		worst = max(worst, math.Abs(v.a+v.b*x-mid))
+		worst = max(worst, math.Abs(v.At(x)-mid))
 	}
 	return worst + wander*math.Abs(x) + f.resolution()
 }
@@ -305,4 +306,4 @@ func (f *Fit) Sigma() float64 {
 
 // Drift returns how much faster the host's clock runs than the GPU's at the rate
 // found, in ppm.
-func (f *Fit) Drift() float64 { return f.line.b * 1e6 }
+func (f *Fit) Drift() float64 { return f.line.B * 1e6 }

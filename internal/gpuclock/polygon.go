@@ -2,7 +2,11 @@
 
 package gpuclock
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // clip fills the polygon of all lines that satisfy the window's constraints,
 // with the newest stamp as the reference; none where they contradict each other.
@@ -18,12 +22,10 @@ func (f *Fit) clip() {
 		f.vertices = 0
 		return
 	}
-	f.polygon[0], f.polygon[1] = vertex{lo, -drift}, vertex{hi, -drift}
-	f.polygon[2], f.polygon[3] = vertex{hi, drift}, vertex{lo, drift}
-	f.vertices = 4
+	f.vertices = len(stats.Box(f.polygon[:0], lo, hi, drift))
 	f.each(func(x, l, u, xu float64) {
-		f.cut(1, x, l)
-		f.cut(-1, -xu, -u)
+		f.keep(stats.CutAbove(f.scratch[:0], f.polygon[:f.vertices], x, l))
+		f.keep(stats.CutBelow(f.scratch[:0], f.polygon[:f.vertices], xu, u))
 	})
 }
 
@@ -60,27 +62,10 @@ func (f *Fit) each(fn func(x, l, u, xu float64)) {
 	}
 }
 
-// cut keeps the part of the polygon where p*a + x*b >= c (Sutherland and
-// Hodgman).
-func (f *Fit) cut(p, x, c float64) {
-	n := 0
-	for i := range f.vertices {
-		if n > len(f.scratch)-2 { // rounding made it concave, again and again
-			f.vertices = 0
-			return
-		}
-		v, w := f.polygon[i], f.polygon[(i+1)%f.vertices]
-		dv, dw := p*v.a+x*v.b-c, p*w.a+x*w.b-c
-		if dv >= 0 {
-			f.scratch[n] = v
-			n++
-		}
-		if (dv >= 0) != (dw >= 0) {
-			t := dv / (dv - dw)
-			f.scratch[n] = vertex{v.a + t*(w.a-v.a), v.b + t*(w.b-v.b)}
-			n++
-		}
+// keep takes over what a cut left of the polygon; nothing of one that has too many corners.
+func (f *Fit) keep(left []stats.Line) {
+	if len(left) > len(f.polygon) { // rounding made it concave, again and again
+		left = nil
 	}
-	copy(f.polygon[:n], f.scratch[:n])
-	f.vertices = n
+	f.vertices = copy(f.polygon[:], left)
 }
