@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 func (w *world) of(class string) (found []model.Finding) {
@@ -121,7 +122,7 @@ func (w *world) medianRate(hosts int) float64 {
 		rates = append(rates, float64(read(1000*sec)-read(0))/float64(1000*sec)*1e6-1e6)
 	}
 	slices.Sort(rates)
-	return rates[(hosts-1)/2]
+	return stats.MedianLow(rates)
 }
 
 // The time service of a site slews all its real-time clocks alike: that is no fault of

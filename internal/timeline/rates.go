@@ -5,6 +5,8 @@ package timeline
 import (
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // rawRates is how fast the raw clocks of one scale run, less its reference's rate.
@@ -31,7 +33,7 @@ func (t *Timeline) rawRates(ids []string) map[*scale]rawRates {
 	out := make(map[*scale]rawRates, len(all))
 	for s, rates := range all {
 		slices.Sort(rates)
-		r := rawRates{clocks: len(rates), median: rates[(len(rates)-1)/2]}
+		r := rawRates{clocks: len(rates), median: stats.MedianLow(rates)}
 		for _, rate := range rates {
 			if math.Abs(rate-r.median) <= t.opt.Drift {
 				r.agree++

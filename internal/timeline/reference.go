@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/clock/graph"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Offsets are solved against a clock that can be set itself, and then all others seem
@@ -164,7 +165,7 @@ func mostJumped(all []gone) (mid gone, agree int) {
 		return gone{}, 0
 	}
 	slices.SortFunc(moved, func(a, b gone) int { return cmp.Compare(a.jump, b.jump) })
-	mid = moved[len(moved)/2]
+	mid = stats.MedianHigh(moved)
 	least, most := mid.jump-mid.slack, mid.jump+mid.slack
 	for _, g := range moved {
 		if distance(g.jump, mid.jump) <= g.slack+mid.slack {

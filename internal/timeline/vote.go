@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/clock/graph"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // wall is what one real-time clock says: its reading less the reference's when the
@@ -162,8 +163,8 @@ func elect(at int64, walls []wall, opt *Options) *vote {
 		rates[i] = w.drift
 	}
 	slices.Sort(rates)
-	mid := (len(walls) - 1) / 2
-	v := &vote{walls: len(walls), bound: walls[mid].bound, median: knot{x: at, off: walls[mid].offset, slope: rates[mid]}}
+	mid := stats.MedianLow(walls)
+	v := &vote{walls: len(walls), bound: mid.bound, median: knot{x: at, off: mid.offset, slope: stats.MedianLow(rates)}}
 	for _, w := range walls {
 		if math.Abs(w.drift-v.median.slope) <= opt.Drift {
 			v.rates++
