@@ -5,6 +5,8 @@ package causality
 import (
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // pace tells how the time of the data goes on.
@@ -48,11 +50,8 @@ func (p *pace) middle(b *Batch) int64 {
 			p.middles = append(p.middles, b.Spans[i].Begin)
 		}
 	}
-	if len(p.middles) == 0 {
-		return 0
-	}
 	slices.Sort(p.middles)
-	return p.middles[(len(p.middles)-1)/2]
+	return stats.MedianLow(p.middles)
 }
 
 // settling tells when all clocks are to be solved, which costs as much as there are
