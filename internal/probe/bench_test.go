@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/netstamp"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // BenchmarkEvidence compares what counts as evidence of clocks, on loopback with
@@ -79,5 +80,5 @@ func quantile(v []float64, q float64) float64 {
 		return math.NaN()
 	}
 	slices.Sort(v)
-	return v[min(len(v)-1, int(q*float64(len(v))))]
+	return stats.QuantileHigh(v, q)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -51,7 +52,7 @@ func (r *record) wrong() bool {
 // part of it.
 func (c *contradictions) edge(at clockPair) model.ClockEdge {
 	slices.SortFunc(c.kept, func(a, b trip) int { return cmp.Compare(a.excess(), b.excess()) })
-	t := &c.kept[len(c.kept)/2]
+	t := stats.MedianHigh(c.kept)
 	lower, upper := t.bounds()
 	if lower <= upper {
 		return model.ClockEdge{
