@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -109,7 +110,7 @@ func sharp(nodes []node) []node {
 		widths[i] = n.Width
 	}
 	slices.Sort(widths)
-	most := muchWider * widths[len(widths)/2]
+	most := muchWider * stats.MedianHigh(widths)
 	kept := make([]node, 0, len(nodes))
 	for _, n := range nodes {
 		if n.Width <= most || len(kept) == 0 || n.Raw-kept[len(kept)-1].Raw > 3*stride {
