@@ -2,7 +2,11 @@
 
 package kair
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // Heatmap is how far the rhythm of ranks was from that of their peers in the latest
 // step: ranks by windows. Where there are many ranks, neighbours of one role share a
@@ -93,7 +97,7 @@ func (b *beat) median() []float64 {
 			column[i] = b.table.Share(i*n/len(column), w)
 		}
 		slices.Sort(column)
-		out[w] = column[len(column)/2]
+		out[w] = stats.MedianHigh(column)
 	}
 	return out
 }

@@ -2,7 +2,11 @@
 
 package ks
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 const (
 	// pivotSample is how many workers pivots are chosen by. The bounds hold for any
@@ -61,7 +65,7 @@ func spread(sample, pivots [][]uint64, n int) [][]uint64 {
 			order[i] = i
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return int(of[a].far) - int(of[b].far) })
-		pivots = append(pivots, sample[order[len(order)*9/10]])
+		pivots = append(pivots, sample[stats.QuantileHigh(order, 0.9)])
 	}
 	return pivots
 }
@@ -116,7 +120,7 @@ func (t *Table) median(rows [][]uint64) []uint64 {
 			column[i] = cell(row, w)
 		}
 		slices.Sort(column)
-		out[w/perWord] |= uint64(column[len(column)/2]) << (w % perWord * cellBits)
+		out[w/perWord] |= uint64(stats.MedianHigh(column)) << (w % perWord * cellBits)
 	}
 	return out
 }
