@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -97,5 +98,5 @@ func beyondOthers(j *straggler.JobReport, r *straggler.RankTotal, of func(*strag
 		return 0
 	}
 	slices.Sort(others)
-	return perStep(of(&r.Split), r) - others[len(others)/2]
+	return perStep(of(&r.Split), r) - stats.MedianHigh(others)
 }
