@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const second = int64(1_000_000_000)
@@ -112,6 +114,5 @@ func quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
 	}
-	v = slices.Sorted(slices.Values(v))
-	return v[min(int(q*float64(len(v))), len(v)-1)]
+	return stats.QuantileHigh(slices.Sorted(slices.Values(v)), q)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // pair records a job of 64 ranks with a fault and without it.
@@ -59,12 +60,7 @@ func (p *pair) ratios(n, r int, of func(*model.Op) bool) (out []float64) {
 }
 
 func median(x []float64) float64 {
-	if len(x) == 0 {
-		return 0
-	}
-	x = slices.Clone(x)
-	slices.Sort(x)
-	return x[len(x)/2]
+	return stats.MedianHigh(slices.Sorted(slices.Values(x)))
 }
 
 func every(*model.Op) bool { return true }
