@@ -97,6 +97,9 @@ func SelectMiddle(v []float64) Middle {
 	return m
 }
 
+// Len returns how many values there were.
+func (m Middle) Len() int { return m.n }
+
 // Median returns the median of all, as SelectMedian does.
 func (m Middle) Median() float64 {
 	if m.n > 0 && m.n%2 == 0 {

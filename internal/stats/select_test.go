@@ -76,6 +76,7 @@ func TestMiddle_WithoutAnyValue_IsTheMedianOfTheOthers(t *testing.T) {
 		for range 50 {
 			v := sortedBy(rng, n)
 			m := SelectMiddle(shuffled(rng, v))
+			require.Equal(t, n, m.Len())
 			require.InDelta(t, Median(v), m.Median(), 0, "%v", v)
 			for i, x := range v {
 				rest := slices.Delete(slices.Clone(v), i, i+1)

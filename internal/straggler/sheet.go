@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -211,7 +212,7 @@ func (d *sheetDrawer) medians(from int) {
 	begin := int32(0)
 	for i := range cells {
 		if end := d.sizes[i]; end > begin {
-			cells[i].Typical = quickMedian(d.by[begin:end])
+			cells[i].Typical = stats.SelectMedian(d.by[begin:end])
 			begin = end
 		}
 	}
@@ -266,14 +267,4 @@ func (s *spans) beside(start, end int64) int64 {
 		return 0
 	}
 	return s.until(end) - s.until(start)
-}
-
-// quickMedian returns the median, and changes the order of the values.
-func quickMedian(v []float32) float32 {
-	n := len(v)
-	mid := judge.Nth(v, n/2)
-	if n%2 == 1 {
-		return mid
-	}
-	return (slices.Max(v[:n/2]) + mid) / 2
 }

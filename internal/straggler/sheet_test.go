@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -180,7 +181,7 @@ func TestNoiseOfMicrobatches(t *testing.T) {
 				m.ops = append(m.ops, passOp{cell: int32(k), key: uint32(k), microbatch: int16(i), pass: pass(k % 3 / 2), seconds: of[i]})
 			}
 			by = append(by, of...)
-			cells[k] = judge.Cell{N: micro, Typical: quickMedian(of)}
+			cells[k] = judge.Cell{N: micro, Typical: stats.SelectMedian(of)}
 			ends[k] = int32(len(by))
 		}
 		r, _ := m.over(cells, ends, by)
@@ -260,21 +261,4 @@ func TestASheetHasTheWaitsOfWires(t *testing.T) {
 	}
 	assert.InDelta(t, 0.006, links[1].Excess, msTolerance)
 	assert.InDelta(t, 0, links[0].Excess, msTolerance)
-}
-
-func TestQuickMedian(t *testing.T) {
-	for _, c := range []struct {
-		of   []float32
-		want float32
-	}{
-		{[]float32{3}, 3},
-		{[]float32{3, 1}, 2},
-		{[]float32{5, 1, 3}, 3},
-		{[]float32{4, 4, 4, 4}, 4},
-		{[]float32{9, 1, 8, 2, 7, 3}, 5},
-		{[]float32{1, 2, 3, 4, 5, 6, 7}, 4},
-		{[]float32{7, 6, 5, 4, 3, 2, 1}, 4},
-	} {
-		assert.InDelta(t, c.want, quickMedian(slices.Clone(c.of)), 0, "%v", c.of)
-	}
 }

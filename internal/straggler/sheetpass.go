@@ -5,6 +5,7 @@ package straggler
 import (
 	"math"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -104,17 +105,10 @@ func (m *microbatches) measure(cells []judge.Cell, ends []int32, by []float32) {
 		for k, x := range of {
 			of[k] = float32(math.Abs(float64(x - cells[i].Typical)))
 		}
-		sigma := float32(0)
-		if len(of) > 0 {
-			sigma = madToSigma * quickMedian(of)
-		}
-		m.spread = append(m.spread, sigma)
+		m.spread = append(m.spread, stats.MADToSigma*stats.SelectMedian(of))
 		begin = ends[i]
 	}
 }
-
-// madToSigma makes the median absolute deviation of normal values their standard deviation.
-const madToSigma = 1.4826
 
 // leads returns the key of each pass whose operations differ most.
 func (m *microbatches) leads(cells []judge.Cell) (lead [2]uint32, ok bool) {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // unevenWork tells of work that is more on another rank in every step and that nobody
@@ -133,13 +134,13 @@ func (a *alike) lead(tops []leader, least float64) {
 		}
 	}
 	a.steps = len(worst)
-	a.share, a.leader = medianOf(worst), float64(most)/float64(max(1, told))
+	a.share, a.leader = stats.SelectMedian(worst), float64(most)/float64(max(1, told))
 }
 
 // centre takes the median out of the values, and returns it.
 func centre(v []float64, buf *[]float64) float64 {
 	*buf = append((*buf)[:0], v...)
-	mid := medianOf(*buf)
+	mid := stats.SelectMedian(*buf)
 	for i := range v {
 		v[i] -= mid
 	}
@@ -154,7 +155,7 @@ const farthest = 3
 func correlationOf(x, y []float64, buf *[]float64) float64 {
 	limit := func(v []float64) float64 {
 		*buf = append((*buf)[:0], v...)
-		_, sigma := spreadOf(*buf)
+		_, sigma := stats.Spread(*buf)
 		return farthest * sigma
 	}
 	lx, ly := limit(x), limit(y)

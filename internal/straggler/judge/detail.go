@@ -2,7 +2,11 @@
 
 package judge
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // detail is where a row that stands out spent its excess.
 type detail struct {
@@ -41,7 +45,7 @@ func (c *comparer) top(co *cohort) {
 		}
 		limit := 0.0
 		if n := len(c.v); n > keep {
-			limit = max(0, Nth(c.v, n-keep))
+			limit = max(0, stats.Select(c.v, n-keep))
 		}
 		for _, i := range co.judged {
 			if of(&c.out[i]) > limit && !slices.Contains(c.tops, i) && len(c.tops) < 2*topMost {
@@ -136,5 +140,5 @@ func (c *comparer) usualAt(co *cohort, row int32, place PlaceID) float64 {
 		}
 		c.u = append(c.u, x)
 	}
-	return medianOf(c.u)
+	return stats.SelectMedian(c.u)
 }

@@ -2,6 +2,8 @@
 
 package judge
 
+import "github.com/lockstep-otel/lockstep/internal/stats"
+
 // deviceKinds are the kinds of time that the device takes.
 const deviceKinds = 3
 
@@ -74,7 +76,7 @@ type comparer struct {
 	swaps    map[int32]*swap // by name
 	lossy    bool            // so much was lost that who did more may have lost less
 	slowed   []slowed
-	sorted   []slowed
+	ratios   []stats.Weighted
 	devices  []float64 // by row, by how much slower
 	serving  []int32   // by row, 1 + the place of what it did for the purpose that is asked about
 }
@@ -173,14 +175,14 @@ func (c *comparer) cohort(co *cohort) {
 // hosts compares the idleness of the cohort's hosts, their longest gaps, and the own
 // time of all.
 func (c *comparer) hosts(co *cohort) {
-	of := func(undivided bool, f func(i int32) float64) middle {
+	of := func(undivided bool, f func(i int32) float64) stats.Middle {
 		c.v = c.v[:0]
 		for _, i := range co.members {
 			if undivided || !c.rows[i].Undivided {
 				c.v = append(c.v, f(i))
 			}
 		}
-		return middleOf(c.v)
+		return stats.SelectMiddle(c.v)
 	}
 	idle := func(i int32) float64 { return float64(c.rows[i].Idle) }
 	host := func(i int32) float64 { return c.out[i].own[Host] }
@@ -190,15 +192,15 @@ func (c *comparer) hosts(co *cohort) {
 	mo, ml := of(true, own), of(true, longest)
 	for _, i := range co.judged {
 		o := &c.out[i]
-		o.base = mo.others(own(i))
+		o.base = mo.Without(own(i))
 		switch {
 		case len(co.members) < 2:
 		case c.rows[i].Undivided:
-			o.excess[Host] = idle(i) - mi.others(idle(i))
-			o.pause = max(0, longest(i)-ml.others(longest(i)))
-		case mh.n > 1:
-			o.excess[Host] = host(i) - mh.others(host(i))
-			o.pause = max(0, longest(i)-ml.others(longest(i)))
+			o.excess[Host] = idle(i) - mi.Without(idle(i))
+			o.pause = max(0, longest(i)-ml.Without(longest(i)))
+		case mh.Len() > 1:
+			o.excess[Host] = host(i) - mh.Without(host(i))
+			o.pause = max(0, longest(i)-ml.Without(longest(i)))
 		}
 	}
 }

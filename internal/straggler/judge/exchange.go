@@ -2,7 +2,11 @@
 
 package judge
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // What a rank computes after an all_to_all may be as much as its peers sent it, as in
 // an expert group. Where nothing says how much that was, more work and a slower device
@@ -121,9 +125,9 @@ func (t *trial) restOf(s *standing, frames []*frame) (r rest) {
 		unknown = append(unknown, e.share(float64(e.unknown)))
 	}
 	r.steps = len(all)
-	r.device, r.deviceSigma = spreadOf(devices)
-	r.all, r.allSigma = spreadOf(all)
-	r.unknown = medianOf(unknown)
+	r.device, r.deviceSigma = stats.Spread(devices)
+	r.all, r.allSigma = stats.Spread(all)
+	r.unknown = stats.SelectMedian(unknown)
 	return r
 }
 

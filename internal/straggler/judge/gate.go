@@ -5,6 +5,8 @@ package judge
 import (
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Gates, in order.
@@ -160,9 +162,9 @@ func (t *trial) settled(s *suspect) bool {
 	if len(rest) == 0 || others < minCohort {
 		return false
 	}
-	usual, spread := spreadOf(members)
+	usual, spread := stats.Spread(members)
 	near := min(s.test.share/2, t.cfg.MinExcessShare) * usual
-	if spread > near || math.Abs(medianOf(rest)-usual) > near {
+	if spread > near || math.Abs(stats.SelectMedian(rest)-usual) > near {
 		return false
 	}
 	s.among = basis{rung: RungMembers, peers: others}
@@ -174,7 +176,7 @@ func (t *trial) ownTimes() []float64 {
 	for i := len(t.owns); i < len(t.ranks); i++ {
 		t.buf = t.buf[:0]
 		t.over(t.ranks[i].n, 0, len(t.frames), func(e *entry) { t.buf = append(t.buf, float64(e.own)) })
-		t.owns = append(t.owns, medianOf(t.buf))
+		t.owns = append(t.owns, stats.SelectMedian(t.buf))
 	}
 	return t.owns
 }

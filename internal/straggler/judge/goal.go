@@ -2,7 +2,11 @@
 
 package judge
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // purpose is what one row did under one key.
 type purpose struct {
@@ -110,13 +114,13 @@ func (c *comparer) charge(o *outcome, w *work) {
 // goal judges one key.
 func (c *comparer) goal(co *cohort, g int32, judged map[int32]bool) {
 	n := len(co.members)
-	of := func(f func(p *purpose) float64) middle {
+	of := func(f func(p *purpose) float64) stats.Middle {
 		c.v = grown(c.v, n)
 		clear(c.v)
 		for p := c.lastGoal[g]; p != 0; p = c.purposes[p-1].prev {
 			c.v[c.purposes[p-1].row] = f(&c.purposes[p-1])
 		}
-		return middleOf(c.v)
+		return stats.SelectMiddle(c.v)
 	}
 	time := func(p *purpose) float64 { return p.time }
 	count := func(p *purpose) float64 { return p.count }
@@ -130,8 +134,8 @@ func (c *comparer) goal(co *cohort, g int32, judged map[int32]bool) {
 			continue
 		}
 		o := &c.out[row]
-		over := q.time - mt.others(q.time)
-		counts, works := differs(q.count, mc.others(q.count)), differs(q.work, mw.others(q.work))
+		over := q.time - mt.Without(q.time)
+		counts, works := differs(q.count, mc.Without(q.count)), differs(q.work, mw.Without(q.work))
 		switch {
 		case c.lossy && (counts || works || q.odd):
 		case has && q.name != usual && !counts:
@@ -171,7 +175,7 @@ func (c *comparer) slowDevices(rows int) {
 			c.slowed = withUnit(c.slowed, &c.works[from])
 		}
 		if len(c.slowed) > 0 {
-			c.devices[row] = max(0, typicalSlowed(c.slowed))
+			c.devices[row] = max(0, c.typicalSlowed())
 		}
 	}
 }

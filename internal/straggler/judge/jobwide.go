@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // A change of the whole job is told where the step became longer by so much, and so
@@ -143,15 +144,15 @@ func changeOf(steps []longStep) change {
 		for i := range of {
 			v[i] = math.Log(float64(of[i].seconds))
 		}
-		mid, sigma := spreadOf(slices.Clone(v))
-		return mid, sq(medianError*max(sigma, leastSpread)) * batched(v, mid, sigma) / float64(len(v))
+		mid, sigma := stats.Spread(slices.Clone(v))
+		return mid, sq(stats.MedianError*max(sigma, leastSpread)) * batched(v, mid, sigma) / float64(len(v))
 	}
 	mid := func(of []longStep, f func(*longStep) float32) float64 {
 		v := make([]float64, len(of))
 		for i := range of {
 			v[i] = float64(f(&of[i]))
 		}
-		return medianOf(v)
+		return stats.SelectMedian(v)
 	}
 	diff := func(f func(*longStep) float32) float64 { return mid(after, f) - mid(before, f) }
 	m0, v0 := logs(before)

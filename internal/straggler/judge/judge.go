@@ -5,6 +5,8 @@ package judge
 import (
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Judge keeps a compact history of a job's steps, and judges it. It is not safe for
@@ -235,7 +237,7 @@ func (j *Judge) summarise(f *frame, out []outcome) {
 		if len(j.v) == 0 {
 			return math.NaN()
 		}
-		return medianOf(j.v)
+		return stats.SelectMedian(j.v)
 	}
 	f.device = zeroIfNaN(of(func(i int) float64 { return out[i].device }))
 	f.host = zeroIfNaN(of(func(i int) float64 { return out[i].own[Host] }))

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // linkKey is one link, or one group, in one of its programs.
@@ -97,7 +99,7 @@ func (l *linkHistory) add(s *Sheet, frame uint32) float64 {
 		}
 		l.byClass[c] = append(l.byClass[c], int32(i))
 	}
-	typical := medianOf(l.v)
+	typical := stats.SelectMedian(l.v)
 	for _, c := range l.classes { // in order, so that it does not change from run to run which links find room
 		l.class(s, c, l.byClass[c], frame)
 	}
@@ -121,18 +123,18 @@ func (l *linkHistory) class(s *Sheet, c linkClass, of []int32, frame uint32) {
 	}
 	one := l.middle(s, of, func(k *Link) float64 { return float64(max(1, k.N)) })
 	sized := !slices.ContainsFunc(of, func(i int32) bool { return s.Links[i].Bytes <= 0 })
-	var byByte middle
+	var byByte stats.Middle
 	if sized {
 		byByte = l.middle(s, of, func(k *Link) float64 { return k.Bytes })
 	}
 	for _, i := range of {
 		k := &s.Links[i]
 		n := float64(max(1, k.N))
-		base := one.others(float64(k.Own)/n) * n
+		base := one.Without(float64(k.Own)/n) * n
 		if sized {
 			// A transfer takes some time for itself and some for its bytes: a small one
 			// no more than those of the class, a large one no more than its bytes' part.
-			base = max(base, byByte.others(float64(k.Own)/k.Bytes)*k.Bytes)
+			base = max(base, byByte.Without(float64(k.Own)/k.Bytes)*k.Bytes)
 		}
 		base = min(base, mostSeconds) // whatever amounts are claimed
 		l.keep(k, frame, float64(k.Own)-base, base)
@@ -140,13 +142,13 @@ func (l *linkHistory) class(s *Sheet, c linkClass, of []int32, frame uint32) {
 }
 
 // middle returns the middle of what the links took for so much.
-func (l *linkHistory) middle(s *Sheet, of []int32, amount func(*Link) float64) middle {
+func (l *linkHistory) middle(s *Sheet, of []int32, amount func(*Link) float64) stats.Middle {
 	l.v = l.v[:0]
 	for _, i := range of {
 		k := &s.Links[i]
 		l.v = append(l.v, float64(k.Own)/amount(k))
 	}
-	return middleOf(l.v)
+	return stats.SelectMiddle(l.v)
 }
 
 func (l *linkHistory) keep(k *Link, frame uint32, excess, base float64) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Gates of links.
@@ -88,8 +89,8 @@ func (t *trial) measureTrunk(k *trunk) {
 	if k.steps = len(t.buf); k.steps == 0 {
 		return
 	}
-	k.typical, k.sigma = spreadOf(t.buf)
-	k.base = medianOf(t.buf2)
+	k.typical, k.sigma = stats.Spread(t.buf)
+	k.base = stats.SelectMedian(t.buf2)
 }
 
 // testTrunks judges the links of one class against each other.
@@ -116,8 +117,8 @@ func (t *trial) testTrunks(of []*trunk, all int) {
 		if n < 2 || 2*n <= len(of) {
 			return
 		}
-		_, between := spreadOf(t.buf)
-		within := medianOf(t.buf2)
+		_, between := stats.Spread(t.buf)
+		within := stats.SelectMedian(t.buf2)
 		found := false
 		for _, k := range of {
 			if !k.bad && t.badTrunk(k, between, within, n, all) {
@@ -154,7 +155,7 @@ func (t *trial) testTrunk(k *trunk, between, within float64, n, all, tries int) 
 	b = max(b, sq(linkSpread*k.base/4), sq(timerFloor))
 	inflated := inflation(k.steps, k.likely)
 	mine := madWorth * max(1, float64(k.steps)/inflated-1)
-	w := (priorSteps*sq(within) + mine*sq(k.sigma)) / (priorSteps + mine) * sq(medianError) * inflated / float64(k.steps)
+	w := (priorSteps*sq(within) + mine*sq(k.sigma)) / (priorSteps + mine) * sq(stats.MedianError) * inflated / float64(k.steps)
 	nu := sq(b+w) / (sq(b)/(priorLinks+worth) + sq(w)/(priorSteps+mine))
 	k.z = k.typical / math.Sqrt(b+w)
 	k.chance = min(1, studentTail(k.z, nu)*float64(all*t.looks*tries)*young(k.steps))
@@ -186,7 +187,7 @@ func (t *trial) stepSeconds(from, to int) float64 {
 	for _, f := range t.frames[from:to] {
 		v = append(v, f.seconds)
 	}
-	return medianOf(v)
+	return stats.SelectMedian(v)
 }
 
 // matrixShare is how many of a card's links must stand out for the card to be named in

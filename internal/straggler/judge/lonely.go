@@ -2,6 +2,8 @@
 
 package judge
 
+import "github.com/lockstep-otel/lockstep/internal/stats"
+
 // kernels compares rows without peers with whoever ran the same kernels in the same
 // shape.
 func (c *comparer) kernels(all *cohort) {
@@ -72,33 +74,33 @@ func (c *comparer) partnerRow(row int32) int32 {
 // them differ by as well: that befell the job, and none of them. Hosts lose time, or take
 // longer for all they do; the more of both is common. It returns how many they are.
 func (c *comparer) common(out []outcome) int {
-	of := func(x func(o *outcome) float64) middle {
+	of := func(x func(o *outcome) float64) stats.Middle {
 		c.v = c.v[:0]
 		for i := range out {
 			if o := &out[i]; o.past.known {
 				c.v = append(c.v, x(o))
 			}
 		}
-		return middleOf(c.v)
+		return stats.SelectMiddle(c.v)
 	}
 	lost := func(o *outcome) float64 { return o.own[Host] - o.past.host }
 	longer := func(o *outcome) float64 { return o.own[Host]/max(o.past.host, leastBase) - 1 }
 	slower := func(o *outcome) float64 { return o.device/max(o.past.device, leastBase) - 1 }
 	ml, mr, ms := of(lost), of(longer), of(slower)
-	if ml.n < 2 {
-		return ml.n
+	if ml.Len() < 2 {
+		return ml.Len()
 	}
 	for i := range out {
 		o := &out[i]
 		if !o.past.known {
 			continue
 		}
-		o.past.commonHost = max(0, min(max(ml.others(lost(o)), mr.others(longer(o))*o.past.host), lost(o)))
+		o.past.commonHost = max(0, min(max(ml.Without(lost(o)), mr.Without(longer(o))*o.past.host), lost(o)))
 		o.excess[Host] -= o.past.commonHost
-		o.past.commonDevice = max(0, ms.others(slower(o))*o.past.device)
+		o.past.commonDevice = max(0, ms.Without(slower(o))*o.past.device)
 		if o.rung == RungHistory {
 			o.excess[Compute] -= o.past.commonDevice
 		}
 	}
-	return ml.n
+	return ml.Len()
 }

@@ -2,7 +2,11 @@
 
 package judge
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // Noise may have memory: a warm device is slow for many steps, and steps that follow each
 // other say less than as many draws.
@@ -46,8 +50,8 @@ func (t *trial) memoryOf(series int, expected float64, fill func(i, from, to int
 	known := len(all) >= minCohort && left > 0
 	r, err := 0.0, math.Inf(1)
 	if known {
-		r = (medianOf(all) + 1/n) / left
-		err = medianError / math.Sqrt(n*float64(len(all))) / left
+		r = (stats.SelectMedian(all) + 1/n) / left
+		err = stats.MedianError / math.Sqrt(n*float64(len(all))) / left
 	}
 	switch {
 	case block < MemoryBlock:
@@ -70,7 +74,7 @@ func (t *trial) correlations(series, block int, fill func(i, from, to int)) (all
 				continue
 			}
 			t.buf2 = append(t.buf2[:0], t.buf...)
-			if mid, sigma := spreadOf(t.buf2); sigma > 0 {
+			if mid, sigma := stats.Spread(t.buf2); sigma > 0 {
 				all = append(all, correlation(t.buf, mid, sigma))
 			}
 		}

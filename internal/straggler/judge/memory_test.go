@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
@@ -183,7 +184,7 @@ func TestWhatDevicesDifferByIsContradicted(t *testing.T) {
 			change(job, seed)
 			all = append(all, trialOf(job).noise.prior)
 		}
-		return medianOf(all)
+		return stats.SelectMedian(all)
 	}
 	noise := func(memory float64) func(*testJob, uint64) {
 		return func(job *testJob, seed uint64) { job.with(remembering(seed, 8, 0.1, memory)) }

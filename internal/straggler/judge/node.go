@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // A host is told in place of its ranks where so many of them stand out, and by about
@@ -59,7 +60,7 @@ func (t *trial) hosts() {
 			continue
 		}
 		mean := sum / float64(len(of))
-		step := sq(medianError*t.noise.step) * inflation(len(t.frames), t.noise.likely) / float64(len(t.frames))
+		step := sq(stats.MedianError*t.noise.step) * inflation(len(t.frames), t.noise.likely) / float64(len(t.frames))
 		// Ranks of a host may share what they have to do, and so the noise of steps.
 		z := mean / math.Sqrt(sq(workerSpread)+sq(within)/float64(len(of))+step)
 		chance := min(1, studentTail(z, priorWorkers+float64(min(len(t.frames), len(t.ranks))))*float64(len(by)*t.looks)*young(len(t.frames)))
@@ -95,7 +96,7 @@ func (t *trial) withinHosts(by map[string][]*standing) (float64, bool) {
 		for _, s := range of {
 			t.buf = append(t.buf, s.typical)
 		}
-		mid := medianOf(t.buf)
+		mid := stats.SelectMedian(t.buf)
 		for _, s := range of {
 			all = append(all, math.Abs(s.typical-mid))
 		}
@@ -103,7 +104,7 @@ func (t *trial) withinHosts(by map[string][]*standing) (float64, bool) {
 	if len(all) < minCohort {
 		return 0, false
 	}
-	return max(madToSigma*medianOf(all), leastSpread), true
+	return max(stats.MADToSigma*stats.SelectMedian(all), leastSpread), true
 }
 
 // hostCounts returns how many ranks of each host there are, and how many stand out.

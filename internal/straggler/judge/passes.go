@@ -3,9 +3,9 @@
 package judge
 
 import (
-	"cmp"
 	"math"
-	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // What tells that a rank had more to do, where nobody counts it: attention costs the
@@ -37,6 +37,9 @@ type slowed struct {
 // beyond returns what a unit took longer than a device explains that was slower by so much.
 func (s *slowed) beyond(device float64) float64 { return s.theirs * (s.by - device) }
 
+// weighted returns the ratio with the time that it is of.
+func (s *slowed) weighted() stats.Weighted { return stats.Weighted{Value: s.by, Weight: s.theirs} }
+
 // withUnit adds a unit where it tells something of the device: its work is the peers'.
 func withUnit(of []slowed, w *work) []slowed {
 	if theirs := w.total() - float64(w.slow); w.compared && !w.unknown && !w.counted && theirs > 0 {
@@ -67,8 +70,7 @@ func (c *comparer) unevenRow(works []work) passes {
 	for i := range works {
 		c.slowed = withUnit(c.slowed, &works[i])
 	}
-	c.sorted = append(c.sorted[:0], c.slowed...)
-	f, b := leadingUnits(c.slowed, typicalSlowed(c.sorted))
+	f, b := leadingUnits(c.slowed, c.typicalSlowed())
 	if f < 0 || b < 0 {
 		return unknownPasses
 	}
@@ -76,20 +78,20 @@ func (c *comparer) unevenRow(works []work) passes {
 	// pass than for the other: else its noise would make them alike.
 	var device [2]float64
 	for half := range device {
-		c.sorted = c.sorted[:0]
+		c.ratios = c.ratios[:0]
 		n := 0
 		for i := range c.slowed {
 			if i == f || i == b {
 				continue
 			}
 			if n++; n%2 == half {
-				c.sorted = append(c.sorted, c.slowed[i])
+				c.ratios = append(c.ratios, c.slowed[i].weighted())
 			}
 		}
-		if len(c.sorted) == 0 {
+		if len(c.ratios) == 0 {
 			return unknownPasses
 		}
-		device[half] = typicalSlowed(c.sorted)
+		device[half] = stats.WeightedMedianLow(c.ratios)
 	}
 	return passes{float32(c.slowed[f].beyond(device[0])), float32(c.slowed[b].beyond(device[1]))}
 }
@@ -110,18 +112,11 @@ func leadingUnits(of []slowed, device float64) (forward, backward int) {
 	return at[0], at[1]
 }
 
-// typicalSlowed returns the ratio in the middle of the time, 0 of nothing. The order
-// changes.
-func typicalSlowed(of []slowed) float64 {
-	slices.SortFunc(of, func(a, b slowed) int { return cmp.Compare(a.by, b.by) })
-	half := 0.0
-	for _, x := range of {
-		half += x.theirs / 2
+// typicalSlowed returns the ratio in the middle of the units' time, 0 of no unit.
+func (c *comparer) typicalSlowed() float64 {
+	c.ratios = c.ratios[:0]
+	for i := range c.slowed {
+		c.ratios = append(c.ratios, c.slowed[i].weighted())
 	}
-	for _, x := range of {
-		if half -= x.theirs; half <= 0 {
-			return x.by
-		}
-	}
-	return 0
+	return stats.WeightedMedianLow(c.ratios)
 }

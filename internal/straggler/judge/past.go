@@ -2,6 +2,8 @@
 
 package judge
 
+import "github.com/lockstep-otel/lockstep/internal/stats"
+
 // leastHistory is how many steps of its own a rank without peers is compared with.
 const leastHistory = 8
 
@@ -57,7 +59,7 @@ func (p *pastTime) held(least float64, buf []float64) bool {
 	if p.seen < leastHistory {
 		return false
 	}
-	middle := func(of *[leastHistory]float64) float64 { return medianOf(append(buf[:0], of[:]...)) }
+	middle := func(of *[leastHistory]float64) float64 { return stats.SelectMedian(append(buf[:0], of[:]...)) }
 	return middle(&p.excess) > least && middle(&p.common) < least
 }
 
@@ -82,7 +84,7 @@ func (j *Judge) ownHistory(n int32, f *frame, r *Row, o *outcome) {
 func (j *Judge) typical(p *pastTime) float64 {
 	if !p.typicalKnown {
 		j.v = append(j.v[:0], p.s...)
-		p.typical, p.spread = spreadOf(j.v)
+		p.typical, p.spread = stats.Spread(j.v)
 		p.typicalKnown = true
 	}
 	return p.typical

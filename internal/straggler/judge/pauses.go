@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // pausing is how often one rank was held up.
@@ -94,7 +95,7 @@ func (t *trial) usualIdle(s *standing) float64 {
 	}
 	t.buf = t.buf[:0]
 	t.over(s.n, 0, len(t.frames), func(e *entry) { t.buf = append(t.buf, e.idle()) })
-	return medianOf(t.buf)
+	return stats.SelectMedian(t.buf)
 }
 
 // held returns by how much a rank was held up in a step. Of two hosts the one that was
@@ -278,10 +279,10 @@ func (t *trial) law(of []pausing) *evidence.Pauses {
 		return nil
 	}
 	slices.Sort(lengths)
-	l.Median, l.P95 = lengths[len(lengths)/2], lengths[min(len(lengths)-1, len(lengths)*95/100)]
+	l.Median, l.P95 = stats.MedianHigh(lengths), stats.QuantileHigh(lengths, 0.95)
 	l.PerRank = float64(len(lengths)) / float64(max(1, steps))
 	if len(gaps) >= leastEvents {
-		if mid, sigma := spreadOf(gaps); mid > 0 && sigma <= regular*mid {
+		if mid, sigma := stats.Spread(gaps); mid > 0 && sigma <= regular*mid {
 			l.Period = mid
 		}
 	}
@@ -356,5 +357,5 @@ func (t *trial) level() float64 {
 	for i := range t.ranks {
 		t.buf = append(t.buf, t.ranks[i].level)
 	}
-	return medianOf(t.buf)
+	return stats.SelectMedian(t.buf)
 }

@@ -2,7 +2,11 @@
 
 package judge
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // noise is what ranks of the job differ by, as shares of their peers' own time.
 type noise struct {
@@ -29,6 +33,9 @@ const (
 	priorSteps = 4
 	// timerFloor is by what sums of stamps of a step are uncertain, s.
 	timerFloor = 2e-6
+	// madWorth is how many values a mean square needs to be as precise as the median
+	// absolute deviation of one more: its efficiency for normal values.
+	madWorth = 0.37
 )
 
 // estimate finds the noise over those that are not named.
@@ -44,8 +51,8 @@ func (t *trial) estimate() {
 	if len(t.buf) == 0 {
 		return
 	}
-	_, t.noise.worker = spreadOf(t.buf)
-	t.noise.step = medianOf(t.buf2)
+	_, t.noise.worker = stats.Spread(t.buf)
+	t.noise.step = stats.SelectMedian(t.buf2)
 	t.noise.prior = t.priorWorth()
 }
 
@@ -60,7 +67,7 @@ func (t *trial) priorWorth() float64 {
 		return priorWorkers
 	}
 	step := sq(t.noise.step)
-	forgets := sq(workerSpread) + sq(medianError)*step/float64(steps)
+	forgets := sq(workerSpread) + sq(stats.MedianError)*step/float64(steps)
 	lasts := sq(workerSpread) + step/max(leastOwn, 1-inflation(steps, mostMemory)/float64(steps))
 	return priorWorkers / max(1, min(sq(t.noise.worker), lasts)/(conflict*forgets))
 }
@@ -91,7 +98,7 @@ func (t *trial) ask(s *standing, from, to int, tries float64) test {
 	}
 	out.mean = sum / float64(out.steps)
 	var own float64
-	out.share, own = spreadOf(t.buf)
+	out.share, own = stats.Spread(t.buf)
 	var p float64
 	out.z, p = t.chanceOf(out.share, own, out.steps, s.level)
 	out.chance = min(1, p*float64(len(t.ranks)*t.looks)*tries*young(out.steps))
@@ -122,7 +129,7 @@ func (t *trial) chanceOf(share, own float64, steps int, level float64) (z, p flo
 	}
 	shared := min(priorSteps, mine*float64(t.noise.workers))
 	within := (shared*sq(max(t.noise.step, leastSpread)) + mine*sq(own)) / (shared + mine)
-	within *= sq(medianError) * inflated / float64(steps)
+	within *= sq(stats.MedianError) * inflated / float64(steps)
 	all := between + within
 	// Satterthwaite's degrees of freedom of a sum of two estimates.
 	nu := sq(all) / (sq(between)/(t.noise.prior+worth) + sq(within)/(shared+mine))

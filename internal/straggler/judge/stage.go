@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // stageValue is the own compute of one stage.
@@ -44,7 +45,7 @@ func (t *trial) stages() {
 				t.buf = append(t.buf, all[k].seconds)
 			}
 		}
-		other := medianOf(t.buf)
+		other := stats.SelectMedian(t.buf)
 		excess := s.seconds - other
 		share := excess / max(other, leastBase)
 		z := excess / max(s.noise, timerFloor, leastSpread*other)
@@ -157,12 +158,12 @@ func (t *trial) measureStage(s *stageValue) {
 		if len(t.buf) == 0 {
 			continue
 		}
-		mid, sigma := spreadOf(t.buf)
+		mid, sigma := stats.Spread(t.buf)
 		typical = append(typical, mid)
 		noise = append(noise, sigma)
 	}
-	s.seconds = lowMedian(typical)
-	s.noise = medianOf(noise) * medianError / math.Sqrt(float64(len(t.frames)))
+	s.seconds = stats.SelectMedianLow(typical)
+	s.noise = stats.SelectMedian(noise) * stats.MedianError / math.Sqrt(float64(len(t.frames)))
 	t.buf, t.buf2 = t.buf[:0], t.buf2[:0]
 	for _, f := range t.frames {
 		for _, k := range f.stages {
@@ -172,5 +173,5 @@ func (t *trial) measureStage(s *stageValue) {
 			}
 		}
 	}
-	s.slow, s.covered = medianOf(t.buf), medianOf(t.buf2)
+	s.slow, s.covered = stats.SelectMedian(t.buf), stats.SelectMedian(t.buf2)
 }

@@ -5,6 +5,8 @@ package judge
 import (
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // stageSlow is by what share kernels of a stage took longer than the same kernels in
@@ -71,7 +73,7 @@ func (c *comparer) stageKernels(into []stageSlow) []stageSlow {
 		s.covered = append(s.covered, x[1]/max(leastBase, x[2]))
 	}
 	for stage, s := range by {
-		into = append(into, stageSlow{stage, float32(lowMedian(s.slow)), float32(medianOf(s.covered))})
+		into = append(into, stageSlow{stage, float32(stats.SelectMedianLow(s.slow)), float32(stats.SelectMedian(s.covered))})
 	}
 	slices.SortFunc(into, func(a, b stageSlow) int { return int(a.stage) - int(b.stage) })
 	c.forget()
@@ -102,7 +104,7 @@ func (c *comparer) between(co *cohort, u int32) {
 	}
 	typical := map[int32]float64{}
 	for s, xs := range stages {
-		typical[s] = lowMedian(xs)
+		typical[s] = stats.SelectMedianLow(xs)
 	}
 	for _, x := range v {
 		c.u = c.u[:0]
@@ -112,7 +114,7 @@ func (c *comparer) between(co *cohort, u int32) {
 			}
 		}
 		w := &c.works[x.at]
-		other := medianOf(c.u)
+		other := stats.SelectMedian(c.u)
 		// Durations of which one is next to nothing are as many times the other as no number holds.
 		slow := float32(w.total() * (1 - other/x.x))
 		if other > 0 && x.x > 0 && !math.IsInf(x.x, 1) && math.Abs(float64(slow)) <= math.MaxFloat32 {

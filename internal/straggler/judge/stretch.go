@@ -2,6 +2,8 @@
 
 package judge
 
+import "github.com/lockstep-otel/lockstep/internal/stats"
+
 // stretchOf returns the frames in which the rank's excess is most: those over which the
 // sum of its shares beyond half the gate is largest. Single wild steps count no more
 // than a few gates do.
@@ -82,5 +84,5 @@ func (t *trial) shareOutside(s *standing, from, to int) float64 {
 	add := func(e *entry) { t.buf = append(t.buf, e.share(e.net())) }
 	t.over(s.n, 0, from, add)
 	t.over(s.n, to, len(t.frames), add)
-	return medianOf(t.buf)
+	return stats.SelectMedian(t.buf)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // parts returns the typical shares of device and host in a stretch.
@@ -20,7 +21,7 @@ func (t *trial) parts(s *standing, from, to int) (device, host float64) {
 		t.buf = append(t.buf, e.share(slow))
 		t.buf2 = append(t.buf2, e.share(e.host()))
 	})
-	return medianOf(t.buf), medianOf(t.buf2)
+	return stats.SelectMedian(t.buf), stats.SelectMedian(t.buf2)
 }
 
 func (t *trial) classOf(s *standing, from, to int) string {
@@ -91,7 +92,7 @@ func (t *trial) seconds(s *standing, from, to int) (typical, mean float64) {
 		t.buf = append(t.buf, e.net())
 		mean += e.net() / float64(to-from)
 	})
-	return medianOf(t.buf), mean
+	return stats.SelectMedian(t.buf), mean
 }
 
 // place finds where most of the excess of the class lies.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // trial is one judgement of the window.
@@ -97,8 +98,8 @@ func (t *trial) gather() {
 		if s.steps = len(t.buf); s.steps < leastSteps {
 			continue
 		}
-		s.typical, s.sigma = spreadOf(t.buf)
-		s.level = medianOf(t.buf2)
+		s.typical, s.sigma = stats.Spread(t.buf)
+		s.level = stats.SelectMedian(t.buf2)
 		t.ranks = append(t.ranks, s)
 	}
 }

@@ -2,7 +2,11 @@
 
 package judge
 
-import "math"
+import (
+	"math"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // work is what one row did in one unit: operations of one key, name and shape, alone
 // and beside communication.
@@ -117,7 +121,7 @@ func (c *comparer) unit(co *cohort, u int32, exactOnly bool) {
 		c.untimed(co, exactOnly)
 		return
 	}
-	var by [deviceKinds]middle
+	var by [deviceKinds]stats.Middle
 	for k := range by {
 		c.v = c.v[:0]
 		for _, p := range c.at {
@@ -125,16 +129,16 @@ func (c *comparer) unit(co *cohort, u int32, exactOnly bool) {
 				c.v = append(c.v, float64(w.typical[k]))
 			}
 		}
-		by[k] = middleOf(c.v)
+		by[k] = stats.SelectMiddle(c.v)
 	}
-	var each middle
+	var each stats.Middle
 	if worked {
 		c.v = c.v[:0]
 		for _, p := range c.at {
 			w := &c.works[p]
 			c.v = append(c.v, w.amount/max(1, w.count()))
 		}
-		each = middleOf(c.v)
+		each = stats.SelectMiddle(c.v)
 	}
 	alone := len(c.at) < minCohort
 	for _, p := range c.at {
@@ -150,14 +154,14 @@ const overlapCost = 1.4
 // Where too few ran it as this row did, alone or beside communication, those count who
 // ran it the other way, in favour of the row: it may be what it came late by that moved
 // its operations out of, or into, the others' transfers.
-func theirs(by *[deviceKinds]middle, k Kind, mine float64) float64 {
+func theirs(by *[deviceKinds]stats.Middle, k Kind, mine float64) float64 {
 	switch {
-	case by[k].n >= minCohort:
-		return by[k].others(mine)
-	case k == Compute && by[Overlapped].n >= minCohort:
-		return min(by[Overlapped].median(), max(mine, by[Overlapped].median()/overlapCost))
-	case k == Overlapped && by[Compute].n >= minCohort:
-		return max(by[Compute].median(), min(mine, overlapCost*by[Compute].median()))
+	case by[k].Len() >= minCohort:
+		return by[k].Without(mine)
+	case k == Compute && by[Overlapped].Len() >= minCohort:
+		return min(by[Overlapped].Median(), max(mine, by[Overlapped].Median()/overlapCost))
+	case k == Overlapped && by[Compute].Len() >= minCohort:
+		return max(by[Compute].Median(), min(mine, overlapCost*by[Compute].Median()))
 	}
 	return 0
 }
@@ -165,7 +169,7 @@ func theirs(by *[deviceKinds]middle, k Kind, mine float64) float64 {
 // slowness fills by how much the row was slower in the unit than its peers: the ratio
 // of typical durations times what it did, so that single operations that took long do
 // not count.
-func (c *comparer) slowness(w *work, by *[deviceKinds]middle, each *middle, worked bool) {
+func (c *comparer) slowness(w *work, by *[deviceKinds]stats.Middle, each *stats.Middle, worked bool) {
 	var mine, usual float64
 	for k := range by {
 		if w.n[k] == 0 || w.typical[k] <= 0 {
@@ -186,7 +190,7 @@ func (c *comparer) slowness(w *work, by *[deviceKinds]middle, each *middle, work
 	took := ratio
 	if worked {
 		perOp := w.amount / max(1, w.count())
-		if other := each.others(perOp); other > 0 && differs(perOp, other) {
+		if other := each.Without(perOp); other > 0 && differs(perOp, other) {
 			w.counted = true
 			// What goes away per unit of work is work. What a unit costs more because there
 			// are fewer of them is no slowness either.
@@ -211,10 +215,10 @@ func (c *comparer) untimed(co *cohort, exactOnly bool) {
 	for _, p := range c.at {
 		c.v[c.works[p].row] = c.works[p].total()
 	}
-	m := middleOf(c.v)
+	m := stats.SelectMiddle(c.v)
 	for _, p := range c.at {
 		w := &c.works[p]
 		w.compared, w.peers = true, int32(len(c.at)-1)
-		w.slow = float32(w.total() - m.others(w.total()))
+		w.slow = float32(w.total() - m.Without(w.total()))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // typicalOf returns the typical share of a part of a rank's step, its spread over steps
@@ -15,7 +16,7 @@ func (t *trial) typicalOf(s *standing, of func(*entry) float64) (mid, sigma floa
 	t.buf = t.buf[:0]
 	t.over(s.n, 0, len(t.frames), func(e *entry) { t.buf = append(t.buf, e.share(of(e))) })
 	n = len(t.buf)
-	mid, sigma = spreadOf(t.buf)
+	mid, sigma = stats.Spread(t.buf)
 	return mid, sigma, n
 }
 
@@ -55,7 +56,7 @@ func (t *trial) choices() {
 		}
 		// Of who runs what its peers run the excess is none at all: what is uncertain is
 		// how much it is.
-		z := share / math.Hypot(leastSpread, sigma*medianError*math.Sqrt(inflation(n, t.noise.likely)/float64(n)))
+		z := share / math.Hypot(leastSpread, sigma*stats.MedianError*math.Sqrt(inflation(n, t.noise.likely)/float64(n)))
 		chance := min(1, studentTail(z, float64(n+priorSteps))*float64(len(t.ranks)*t.looks))
 		if chance > t.cfg.MaxFalseAlarm {
 			continue
@@ -127,7 +128,7 @@ func (t *trial) fixedWork() map[int32]bool {
 		if share < t.cfg.MinExcessShare {
 			continue
 		}
-		z := share / max(leastSpread, sigma*medianError/math.Sqrt(float64(n)))
+		z := share / max(leastSpread, sigma*stats.MedianError/math.Sqrt(float64(n)))
 		chance := min(1, studentTail(z, float64(n))*float64(len(t.ranks)*t.looks))
 		if chance > workAlarm*t.cfg.MaxFalseAlarm {
 			continue
@@ -196,11 +197,11 @@ func (t *trial) cohortWork(fixed map[int32]bool) {
 			x.value, x.noise = v.seconds, v.noise
 			values = append(values, v.seconds)
 		}
-		m := middleOf(slices.Clone(values))
+		m := stats.SelectMiddle(slices.Clone(values))
 		c := Conclusion{Class: model.ClassWorkImbalance, Rank: -1, Stage: -1, Peer: -1, Rung: RungMembers, Peers: len(of) - 1, Steps: len(t.frames)}
 		most := 0.0
 		for _, x := range of {
-			other := m.others(x.value)
+			other := m.Without(x.value)
 			excess := x.value - other
 			z := excess / max(x.noise, timerFloor, workerSpread*other)
 			chance := min(1, studentTail(z, float64(len(t.frames)+priorSteps))*float64(len(byKey)*t.looks))
@@ -282,10 +283,10 @@ func (t *trial) rotatingWork(fixed map[int32]bool) bool {
 	on := t.h.members[first].device
 	c := Conclusion{Class: model.ClassWorkImbalance, Rank: -1, Stage: -1, Peer: -1, Rung: on.rung, Peers: on.peers, Steps: len(worst)}
 	steps := float64(len(worst))
-	c.Share = medianOf(worst)
+	c.Share = stats.SelectMedian(worst)
 	c.Numbers = map[string]float64{
-		"noise": medianOf(noise), "correlation": medianOf(correlation), "variation": medianOf(variation),
-		"work_part": medianOf(work), "leader": float64(lead) / steps,
+		"noise": stats.SelectMedian(noise), "correlation": stats.SelectMedian(correlation), "variation": stats.SelectMedian(variation),
+		"work_part": stats.SelectMedian(work), "leader": float64(lead) / steps,
 	}
 	// Microbatches that differ cost one after the other, however even their sum is.
 	longest := c.Numbers["variation"] * largestOf(&on)
@@ -331,6 +332,6 @@ func (t *trial) workChance(work, correlation []float64, counted bool) float64 {
 		}
 		return min(1, binomialTail(n, len(work), 0.5)*float64(t.looks))
 	}
-	z := math.Atanh(min(0.99, medianOf(correlation))) * math.Sqrt(float64(len(correlation)))
+	z := math.Atanh(min(0.99, stats.SelectMedian(correlation))) * math.Sqrt(float64(len(correlation)))
 	return min(1, studentTail(z, float64(len(work)))*float64(t.looks))
 }
