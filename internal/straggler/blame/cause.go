@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Cause is where time of the path was spent: segments of one rank, kind and place.
@@ -100,7 +102,7 @@ func (g *Graph) stages(w *Walk) []Cause {
 	slices.Sort(all)
 	var out []Cause
 	for stage, c := range by {
-		own, others := work[stage], medianWithout(all, work[stage])
+		own, others := work[stage], stats.MedianWithout(all, work[stage])
 		if own <= others {
 			continue
 		}
@@ -126,7 +128,7 @@ func (g *Graph) stageWork() map[int32]int64 {
 		if g.nodes[members[0]].kind != Compute {
 			continue
 		}
-		usual := middle(g.peers(int32(s), duration))
+		usual := stats.MedianMidpoint(g.peers(int32(s), duration))
 		if len(members) == 1 {
 			if t, ok := g.elsewhere(members[0], duration); ok {
 				usual = t
@@ -145,7 +147,7 @@ func (g *Graph) stageWork() map[int32]int64 {
 	out := map[int32]int64{}
 	for s, v := range by {
 		slices.Sort(v)
-		out[s] = middle(v)
+		out[s] = stats.MedianMidpoint(v)
 	}
 	return out
 }

@@ -5,6 +5,8 @@ package blame
 import (
 	"maps"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // purpose is what ranks of a role do alike, by whatever kernel.
@@ -44,10 +46,10 @@ func (g *Graph) instead(i int32) (int64, bool) {
 		return 0, false
 	}
 	own := &s.ranks[at]
-	if own.odd == 0 || own.count != medianWithout(s.counts, own.count) {
+	if own.odd == 0 || own.count != stats.MedianWithout(s.counts, own.count) {
 		return 0, false
 	}
-	over := min(own.odd, own.time-medianWithout(s.times, own.time))
+	over := min(own.odd, own.time-stats.MedianWithout(s.times, own.time))
 	return n.stay() - int64(float64(n.stay())*float64(over)/float64(own.odd)), true
 }
 

@@ -5,6 +5,8 @@ package blame
 import (
 	"maps"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // mend prepares what is to be less than recorded.
@@ -173,12 +175,12 @@ func (w *work) mean() int64 {
 // those are whose standard deviation is unevenWork of it.
 func scattered(of map[[2]int32]int64) bool {
 	v := slices.Sorted(maps.Values(of))
-	mid := middle(v)
+	mid := stats.MedianMidpoint(v)
 	for i, x := range v {
 		v[i] = max(x-mid, mid-x)
 	}
 	slices.Sort(v)
-	return float64(middle(v)) > unevenWork*float64(mid)
+	return float64(stats.MedianMidpoint(v)) > unevenWork*float64(mid)
 }
 
 // mendWork gives everybody's computing the mean length of what its role does alike, where

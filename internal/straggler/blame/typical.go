@@ -5,6 +5,8 @@ package blame
 import (
 	"cmp"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // quantity is what of an operation is compared with peers.
@@ -131,7 +133,7 @@ func (g *Graph) typical(i int32, what quantity) (int64, bool) {
 		}
 	}
 	if len(v) > 1 {
-		return medianWithout(v, own), true
+		return stats.MedianWithout(v, own), true
 	}
 	return g.elsewhere(i, what)
 }
@@ -168,7 +170,7 @@ func (g *Graph) elsewhere(i int32, what quantity) (int64, bool) {
 	if len(s.sorted) < 2 {
 		return 0, false
 	}
-	return medianWithout(s.sorted, s.medians[at]), true
+	return stats.MedianWithout(s.sorted, s.medians[at]), true
 }
 
 // spread measures the place on all ranks that were there.
@@ -191,7 +193,7 @@ func (g *Graph) spread(p Place, what quantity) *spread {
 		v = append(v, g.measure(i, what))
 		if rank := g.nodes[i].rank; k == len(nodes)-1 || g.nodes[nodes[k+1]].rank != rank {
 			slices.Sort(v)
-			out.ranks, out.medians = append(out.ranks, rank), append(out.medians, middle(v))
+			out.ranks, out.medians = append(out.ranks, rank), append(out.medians, stats.MedianMidpoint(v))
 			v = v[:0]
 		}
 	}
@@ -218,7 +220,7 @@ func (g *Graph) typicalTransfer(m *meet) (int64, bool) {
 	if len(v) <= minTransfers {
 		return 0, false
 	}
-	return medianWithout(v, g.transfer(m)), true
+	return stats.MedianWithout(v, g.transfer(m)), true
 }
 
 // ofClass returns the meetings of a class in which somebody was waited for.
@@ -286,28 +288,4 @@ func (g *Graph) transfer(m *meet) int64 {
 		}
 	}
 	return longest
-}
-
-// medianWithout returns the median of two or more sorted values less one that equals x.
-func medianWithout(sorted []int64, x int64) int64 {
-	skip, _ := slices.BinarySearch(sorted, x)
-	at := func(i int) int64 {
-		if i >= skip {
-			i++
-		}
-		return sorted[i]
-	}
-	n := len(sorted) - 1
-	if n%2 == 1 {
-		return at(n / 2)
-	}
-	return at(n/2-1) + (at(n/2)-at(n/2-1))/2
-}
-
-func middle(sorted []int64) int64 {
-	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
-	}
-	return sorted[n/2-1] + (sorted[n/2]-sorted[n/2-1])/2
 }

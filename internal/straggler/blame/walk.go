@@ -5,6 +5,8 @@ package blame
 import (
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Segment is a stretch of the path.
@@ -90,7 +92,7 @@ func (g *Graph) late(rank int32) int64 {
 		return 0
 	}
 	slices.Sort(others)
-	return max(0, g.ranks[rank].Start-middle(others))
+	return max(0, g.ranks[rank].Start-stats.MedianMidpoint(others))
 }
 
 // walker is the state of a walk.
