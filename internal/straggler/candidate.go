@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -144,7 +145,7 @@ func (in stretch) around(rank int64, of func(*rankRecord) int64) stretch {
 			excess[n] = float64(of(&rec.ranks[i]))
 		}
 	}
-	typical := medianFloat(excess)
+	typical := stats.Median(slices.Sorted(slices.Values(excess)))
 	if typical <= 0 {
 		return in
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/blame"
 )
 
@@ -369,13 +370,14 @@ func (j *job) change(c *candidate) float64 {
 		for _, rec := range in {
 			v = append(v, float64(rec.end-rec.start)/1e9)
 		}
+		slices.Sort(v)
 		return v
 	}
 	at, _ := slices.BinarySearchFunc(j.window, c.First, func(rec *record, step int64) int { return int(rec.step - step) })
 	if at < minTrials || len(j.window)-at < minTrials {
 		return max(0, c.Excess)
 	}
-	return max(0, medianFloat(lengths(j.window[at:]))-medianFloat(lengths(j.window[:at])))
+	return max(0, stats.Median(lengths(j.window[at:]))-stats.Median(lengths(j.window[:at])))
 }
 
 // wired reports whether waits on the wire of the rank's sends were compared.

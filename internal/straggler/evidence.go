@@ -12,6 +12,8 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/stats"
+	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
 // locate fills the operation or scope that holds most of a rank's excess, where the judge
@@ -62,19 +64,20 @@ func (in stretch) scoped(rank int64) bool {
 func (in stretch) excess(rank int64, of func(*rankRecord) int64) (mean float64) {
 	for _, rec := range in {
 		if i, ok := rec.index[rank]; ok {
-			mean += float64(of(&rec.ranks[i])-median(rec.peers(i, of))) / float64(len(in))
+			mean += float64(of(&rec.ranks[i])-stats.MedianMidpoint(rec.peers(i, of))) / float64(len(in))
 		}
 	}
 	return mean
 }
 
-// peers returns a quantity of the ranks of the i-th rank's role besides it.
+// peers returns a quantity of the ranks of the i-th rank's role besides it, sorted.
 func (rec *record) peers(i int, of func(*rankRecord) int64) (out []int64) {
 	for k := range rec.ranks {
 		if k != i && rec.ranks[k].role == rec.ranks[i].role {
 			out = append(out, of(&rec.ranks[k]))
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -89,7 +92,7 @@ func (in stretch) worstKey(rank int64, pick func(*rankRecord) ownTimes) (best ui
 		}
 		for _, t := range pick(&rec.ranks[i]) {
 			peers := rec.peers(i, func(r *rankRecord) int64 { return pick(r).of(t.key) })
-			sums[t.key] += float64(t.ns-median(peers)) / float64(len(in))
+			sums[t.key] += float64(t.ns-stats.MedianMidpoint(peers)) / float64(len(in))
 		}
 	}
 	for key, x := range sums {

@@ -3,8 +3,6 @@
 package straggler
 
 import (
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,21 +76,6 @@ func TestSteadiness(t *testing.T) {
 	assert.InDelta(t, 2/(1.2533*0.01), steadiness([]float64{7, 7, 7, 7}, 4), 1e-9)
 	// Median 10, deviations 1, 0, 1: MAD 1.
 	assert.InDelta(t, 10*1.7320508/(1.2533*1.4826), steadiness([]float64{9, 10, 11}, 3), 1e-6)
-}
-
-func TestMedianWithout(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	for range 200 {
-		v := make([]int64, 2+rng.IntN(9))
-		for i := range v {
-			v[i] = rng.Int64N(6)
-		}
-		drop := rng.IntN(len(v))
-		rest := slices.Delete(slices.Clone(v), drop, drop+1)
-		x := v[drop]
-		slices.Sort(v)
-		assert.Equal(t, median(rest), medianWithout(v, x), "%v without %d", v, x)
-	}
 }
 
 func TestAnAbsurdWorldCostsNothing(t *testing.T) {

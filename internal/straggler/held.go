@@ -5,6 +5,8 @@ package straggler
 import (
 	"maps"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // longerHeld returns what pauses cost per step, s: how much longer the steps with pauses
@@ -26,7 +28,8 @@ func (c *candidate) longerHeld() (cost float64, ok bool) {
 	if len(without) < minTrials || len(without) == len(c.in) {
 		return 0, false
 	}
-	usual := medianFloat(without)
+	slices.Sort(without)
+	usual := stats.Median(without)
 	for n, rec := range c.in {
 		if held := c.Held[rec.step]; held > 0 {
 			cost += min(held, took[n]-usual) / float64(len(c.in))
@@ -38,11 +41,11 @@ func (c *candidate) longerHeld() (cost float64, ok bool) {
 // steadily reports whether the rank is behind its peers by as much as half a pause in most
 // steps: then those that have none of the pauses that were counted are no shorter.
 func (c *candidate) steadily() bool {
-	held := slices.Collect(maps.Values(c.Held))
+	held := slices.Sorted(maps.Values(c.Held))
 	if len(held) == 0 {
 		return false
 	}
-	limit, n := medianFloat(held)/2, 0
+	limit, n := stats.Median(held)/2, 0
 	for _, rec := range c.in {
 		if i, ok := rec.index[c.Rank]; ok && seconds(beyondPeers(&rec.ranks[i])) >= limit {
 			n++

@@ -2,6 +2,8 @@
 
 package straggler
 
+import "github.com/lockstep-otel/lockstep/internal/stats"
+
 // Where the device is not recorded, a rank that stays in one collective may do
 // meanwhile what comes before the next one (gradients of lower layers), and nobody
 // sees that work; or it may not be able to (layers whose input is the collective's
@@ -97,7 +99,7 @@ func (m *memberRecord) weighOverlap(c *cohort) {
 	}
 	some := len(c.between) > 1
 	if some {
-		m.beside = m.between() - medianWithout(c.between, m.between())
+		m.beside = m.between() - stats.MedianWithout(c.between, m.between())
 	}
 	if !some || m.hidden {
 		m.excess.compute = min(0, m.excess.compute) // when it was ready is not known, or nobody else's work

@@ -4,9 +4,11 @@ package straggler
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Nothing begins before it was launched. Where a rank's operations do, two clocks stamped
@@ -69,7 +71,8 @@ func (v *rankView) contradicts() int64 {
 	if len(late) < leastContradict || float64(len(late)) < contradictShare*float64(known) {
 		return 0
 	}
-	return median(late)
+	slices.Sort(late)
+	return stats.MedianMidpoint(late)
 }
 
 // doubtLaunches leaves out launches that contradict their operations. Those of a few ranks

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // An operation belongs to the step in which its host launched it: it does not begin before that
@@ -47,7 +49,8 @@ func (v *rankView) outside() int64 {
 	if len(by) < leastContradict || float64(len(by)) < contradictShare*float64(known) {
 		return 0
 	}
-	return median(by)
+	slices.Sort(by)
+	return stats.MedianMidpoint(by)
 }
 
 // doubtMarks leaves out what hosts say of steps in which their operations cannot have been.

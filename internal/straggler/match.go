@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // party is one member's operation in a meeting under construction.
@@ -400,7 +401,9 @@ func withdraw(meetings []*meeting) {
 		if m.complete() {
 			continue
 		}
-		usual := median(stays[m.class()])
+		of := stays[m.class()]
+		slices.Sort(of)
+		usual := stats.MedianMidpoint(of)
 		spread := float64(m.arrived - slices.Min(m.enter))
 		if stay := m.lastStay(); stay > usual {
 			m.open = m.attributed

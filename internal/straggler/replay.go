@@ -5,6 +5,8 @@ package straggler
 import (
 	"maps"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // mending is what a replay takes to be as it is with the peers: the segments of
@@ -361,7 +363,7 @@ func medianOr(v []int64, own int64) int64 {
 		return own
 	}
 	slices.Sort(v)
-	return middle(v)
+	return stats.MedianMidpoint(v)
 }
 
 // shrunk returns what is taken away of the segment where so large a part of its own time is.
@@ -408,8 +410,9 @@ func (r *replayer) end(rec *record, withTails bool) int64 {
 			continue
 		}
 		at := of.end + r.ranks[r.id[i]].delta
-		if r.ranks[r.id[i]].mend && !of.tailUnknown && len(tails[of.role]) > 0 {
-			at += median(tails[of.role]) - of.tail.total()
+		if peers := tails[of.role]; r.ranks[r.id[i]].mend && !of.tailUnknown && len(peers) > 0 {
+			slices.Sort(peers)
+			at += stats.MedianMidpoint(peers) - of.tail.total()
 		}
 		end = max(end, at)
 	}
@@ -424,20 +427,4 @@ func (rec *record) someMet() bool {
 		}
 	}
 	return false
-}
-
-func median(v []int64) int64 {
-	if len(v) == 0 {
-		return 0
-	}
-	return middle(slices.Sorted(slices.Values(v)))
-}
-
-// middle returns the median of sorted values.
-func middle(s []int64) int64 {
-	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return s[n/2-1] + (s[n/2]-s[n/2-1])/2
 }

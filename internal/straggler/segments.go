@@ -2,7 +2,11 @@
 
 package straggler
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
 
 // anchors finds where segments begin. What it fills is used again for the next
 // meeting.
@@ -427,7 +431,7 @@ func (p *peering) weighMeeting(mr *meetingRecord) {
 // weigh compares the member with its cohort, which counts it too.
 func (m *memberRecord) weigh(c *cohort) {
 	if len(c.idle) > 1 {
-		m.excess = m.own.minus(c.medianWithout(m.own))
+		m.excess = m.own.minus(c.typicalWithout(m.own))
 		m.weighed = true
 		m.weighOverlap(c)
 	}
@@ -471,25 +475,10 @@ func (c *cohort) sort() {
 	slices.Sort(c.between)
 }
 
-func (c *cohort) medianWithout(o own) own {
+func (c *cohort) typicalWithout(o own) own {
 	return own{
-		compute:    medianWithout(c.compute, o.compute),
-		overlapped: medianWithout(c.overlapped, o.overlapped),
-		idle:       medianWithout(c.idle, o.idle),
+		compute:    stats.MedianWithout(c.compute, o.compute),
+		overlapped: stats.MedianWithout(c.overlapped, o.overlapped),
+		idle:       stats.MedianWithout(c.idle, o.idle),
 	}
-}
-
-// medianWithout returns the median of the sorted values less one that equals x.
-func medianWithout[T int64 | float64](sorted []T, x T) T {
-	at := func(i int) T { // the first x is at i or before it where the value at i is no less
-		if sorted[i] >= x {
-			i++
-		}
-		return sorted[i]
-	}
-	n := len(sorted) - 1
-	if n%2 == 1 {
-		return at(n / 2)
-	}
-	return at(n/2-1) + (at(n/2)-at(n/2-1))/2
 }

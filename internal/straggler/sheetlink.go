@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -131,7 +132,7 @@ func (d *linkDrawer) group(m *meeting, mr *meetingRecord) {
 		d.at[k] = at
 	}
 	slices.Sort(d.exposed)
-	d.add(at, middle(d.exposed), m.bytes())
+	d.add(at, stats.MedianMidpoint(d.exposed), m.bytes())
 }
 
 // begin adds a link that has carried nothing yet.

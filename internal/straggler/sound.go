@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // A stamp can be believable by itself and absurd beside those of the other ranks: one of
@@ -21,7 +23,7 @@ const (
 // absurd returns how long nothing in a step lasts of which ranks' parts are so long.
 func absurd(lengths []int64) int64 {
 	slices.Sort(lengths)
-	typical := lengths[(len(lengths)-1)/2]
+	typical := stats.MedianLow(lengths)
 	return max(absurdLeast, absurdTimes*min(typical, int64(maxOpTime)/absurdTimes))
 }
 
@@ -96,7 +98,7 @@ func (rec *record) astray() map[int]bool {
 	if len(starts) < 3 || starts[len(starts)-1]-starts[0] <= absurdLeast {
 		return nil // of two nobody can say which is right
 	}
-	typical, limit := starts[len(starts)/2], absurd(lengths)
+	typical, limit := stats.MedianHigh(starts), absurd(lengths)
 	out := map[int]bool{}
 	for i := range rec.ranks {
 		if d := rec.ranks[i].start - typical; d > limit || d < -limit {

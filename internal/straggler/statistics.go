@@ -4,7 +4,8 @@ package straggler
 
 import (
 	"math"
-	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // binomialTail returns P(X >= k) for X ~ Binomial(n, p).
@@ -33,24 +34,11 @@ func steadiness(samples []float64, worth float64) float64 {
 	if len(samples) < 2 {
 		return 0
 	}
-	mid := medianFloat(samples)
-	dev := make([]float64, len(samples))
-	for i, x := range samples {
-		dev[i] = math.Abs(x - mid)
-	}
-	const madToSigma, medianEfficiency, floor = 1.4826, 1.2533, 0.01
-	spread := max(madToSigma*medianFloat(dev), floor*math.Abs(mid))
+	const floor = 0.01
+	mid, mad := stats.MAD(samples)
+	spread := max(stats.MADToSigma*mad, floor*math.Abs(mid))
 	if spread == 0 {
 		return 0
 	}
-	return mid / (medianEfficiency * spread / math.Sqrt(worth))
-}
-
-func medianFloat(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
+	return mid / (stats.MedianError * spread / math.Sqrt(worth))
 }

@@ -2,6 +2,12 @@
 
 package straggler
 
+import (
+	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
+)
+
 // stretch is a part of the window.
 type stretch []*record
 
@@ -46,7 +52,8 @@ func (in stretch) peersOwn(rank int64) float64 {
 			v = append(v, s/steps[r])
 		}
 	}
-	return max(1, float64(median(v)))
+	slices.Sort(v)
+	return max(1, float64(stats.MedianMidpoint(v)))
 }
 
 // ownOf returns the rank's own time per step, ns. Where all that a rank did was

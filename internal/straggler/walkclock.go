@@ -5,6 +5,8 @@ package straggler
 import (
 	"slices"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Stages of a pipeline may share no collective, only messages, so that no estimate
@@ -47,7 +49,8 @@ func (s *stepGraph) relate(meetings []*meeting) {
 		at := &s.groups[queue[0]]
 		for other := range s.groups {
 			if o := &s.groups[other]; !o.known && len(at.ends[other]) > 0 {
-				o.known, o.shift = true, at.shift-median(at.ends[other])
+				slices.Sort(at.ends[other])
+				o.known, o.shift = true, at.shift-stats.MedianMidpoint(at.ends[other])
 				queue = append(queue, other)
 			}
 		}

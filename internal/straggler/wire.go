@@ -5,6 +5,8 @@ package straggler
 import (
 	"cmp"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // wire is what a member of a meeting says of the link behind it: how long its
@@ -175,7 +177,7 @@ func weighPeers(peers []*memberRecord) {
 			continue
 		}
 		if m.wire.known = len(rates) > minSenders; m.wire.known {
-			m.wire.peers, m.wire.usual = len(rates)-1, medianWithout(rates, m.wire.rate())
+			m.wire.peers, m.wire.usual = len(rates)-1, stats.MedianWithout(rates, m.wire.rate())
 			m.wire.excess = m.wire.over(m.wire.usual)
 		}
 	}
