@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // Split divides a rank's step: every instant belongs to exactly one part, and
@@ -70,7 +71,7 @@ type RankStep struct {
 	Excess map[string]time.Duration
 	Offset clock.Offset
 	// Durations holds one histogram per operation key.
-	Durations map[string]*Histogram
+	Durations map[string]*stats.Histogram
 	Phase     string
 	// Divergence is as in JobReport, as it was after this step.
 	Divergence model.Optional[float64]

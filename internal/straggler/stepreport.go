@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // stepReport renders the analysis of one step.
@@ -54,8 +55,8 @@ func (v *rankView) report(r *rankRecord) RankStep {
 // share the histogram otherKey. A training step has some tens of distinct keys.
 const maxHistogramKeys = 256
 
-func (v *rankView) durations() map[string]*Histogram {
-	out := map[string]*Histogram{}
+func (v *rankView) durations() map[string]*stats.Histogram {
+	out := map[string]*stats.Histogram{}
 	add := func(key string, ns int64) {
 		h := out[key]
 		if h == nil && len(out) >= maxHistogramKeys {
@@ -63,7 +64,7 @@ func (v *rankView) durations() map[string]*Histogram {
 			h = out[key]
 		}
 		if h == nil {
-			h = NewHistogram()
+			h = stats.NewHistogram()
 			out[key] = h
 		}
 		h.Add(float64(ns) / 1e9)

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
-	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // format is the name of what is received in the collector's own telemetry.
@@ -147,10 +147,10 @@ func writeSummary(s *rankevents.Summary, span ptrace.Span) {
 	otelmap.WriteOwnSummary(&own, span.Attributes())
 }
 
-func histograms(s *rankevents.Summary) map[string]*straggler.Histogram {
-	out := make(map[string]*straggler.Histogram, len(s.Histograms))
+func histograms(s *rankevents.Summary) map[string]*stats.Histogram {
+	out := make(map[string]*stats.Histogram, len(s.Histograms))
 	for _, h := range s.Histograms {
-		to := straggler.NewHistogram()
+		to := stats.NewHistogram()
 		to.Count, to.Sum, to.Zero = h.Count, float64(h.Sum)*1e-9, h.Zero
 		h.Each(func(i int32, n int64) { to.Buckets[i] = n })
 		out[h.Key] = to

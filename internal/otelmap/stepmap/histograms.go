@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
-	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // histograms is the JSON of lockstep.summary.histograms, specified in
@@ -37,7 +37,7 @@ const histogramVersion = 1
 // MarshalHistograms renders one histogram per operation key; empty where there
 // are none. Where they are more than otelmap.MaxDocument bytes, the keys that occur
 // least are one, under model.OpOther.
-func MarshalHistograms(byKey map[string]*straggler.Histogram) string {
+func MarshalHistograms(byKey map[string]*stats.Histogram) string {
 	text := marshalAll(byKey)
 	for keys := len(byKey); len(text) > otelmap.MaxDocument && keys > 1; {
 		keys /= 2
@@ -47,12 +47,12 @@ func MarshalHistograms(byKey map[string]*straggler.Histogram) string {
 }
 
 // fold keeps the histograms of so many keys, of those that occur most, and adds up the others.
-func fold(byKey map[string]*straggler.Histogram, keep int) map[string]*straggler.Histogram {
+func fold(byKey map[string]*stats.Histogram, keep int) map[string]*stats.Histogram {
 	keys := slices.SortedFunc(maps.Keys(byKey), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byKey[b].Count, byKey[a].Count), cmp.Compare(a, b))
 	})
-	out := map[string]*straggler.Histogram{}
-	rest := straggler.NewHistogram()
+	out := map[string]*stats.Histogram{}
+	rest := stats.NewHistogram()
 	for i, key := range keys {
 		if i < keep && key != model.OpOther {
 			out[key] = byKey[key]
@@ -64,13 +64,12 @@ func fold(byKey map[string]*straggler.Histogram, keep int) map[string]*straggler
 	return out
 }
 
-func marshalAll(byKey map[string]*straggler.Histogram) string {
+func marshalAll(byKey map[string]*stats.Histogram) string {
 	if len(byKey) == 0 {
 		return ""
 	}
-	out := histograms{Version: histogramVersion, Keys: make(map[string]histogram, len(byKey))}
+	out := histograms{Version: histogramVersion, Scale: stats.Scale, Keys: make(map[string]histogram, len(byKey))}
 	for key, h := range byKey {
-		out.Scale = h.Scale()
 		wire := histogram{Count: h.Count, Sum: h.Sum, Zero: h.Zero, Overflow: h.Overflow}
 		for _, i := range slices.Sorted(maps.Keys(h.Buckets)) {
 			wire.Buckets = append(wire.Buckets, int64(i), h.Buckets[i])
@@ -85,7 +84,7 @@ func marshalAll(byKey map[string]*straggler.Histogram) string {
 }
 
 // UnmarshalHistograms is the inverse of MarshalHistograms.
-func UnmarshalHistograms(text string) (map[string]*straggler.Histogram, error) {
+func UnmarshalHistograms(text string) (map[string]*stats.Histogram, error) {
 	var in histograms
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return nil, fmt.Errorf("read histograms: %w", err)
@@ -93,11 +92,11 @@ func UnmarshalHistograms(text string) (map[string]*straggler.Histogram, error) {
 	if in.Version != histogramVersion {
 		return nil, fmt.Errorf("read histograms: got version %d; want %d", in.Version, histogramVersion)
 	}
-	out := make(map[string]*straggler.Histogram, len(in.Keys))
+	out := make(map[string]*stats.Histogram, len(in.Keys))
 	for key, wire := range in.Keys {
-		h := straggler.NewHistogram()
-		if in.Scale != h.Scale() {
-			return nil, fmt.Errorf("read histograms: got scale %d; want %d", in.Scale, h.Scale())
+		h := stats.NewHistogram()
+		if in.Scale != stats.Scale {
+			return nil, fmt.Errorf("read histograms: got scale %d; want %d", in.Scale, stats.Scale)
 		}
 		if err := wire.read(h); err != nil {
 			return nil, fmt.Errorf("read histogram of %.80q: %w", key, err)
@@ -107,7 +106,7 @@ func UnmarshalHistograms(text string) (map[string]*straggler.Histogram, error) {
 	return out, nil
 }
 
-func (w *histogram) read(h *straggler.Histogram) error {
+func (w *histogram) read(h *stats.Histogram) error {
 	if len(w.Buckets)%2 != 0 {
 		return fmt.Errorf("got %d numbers in b; want pairs", len(w.Buckets))
 	}

@@ -12,15 +12,15 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
-	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 func TestHistogramsRoundTrip(t *testing.T) {
-	h := straggler.NewHistogram()
+	h := stats.NewHistogram()
 	for _, s := range []float64{0, 1e-6, 1.5e-6, 0.010, 0.010, 3} {
 		h.Add(s)
 	}
-	want := map[string]*straggler.Histogram{"gemm \"q\"": h, "nothing": straggler.NewHistogram()}
+	want := map[string]*stats.Histogram{"gemm \"q\"": h, "nothing": stats.NewHistogram()}
 	got, err := UnmarshalHistograms(MarshalHistograms(want))
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
@@ -30,20 +30,20 @@ func TestHistogramsRoundTrip(t *testing.T) {
 // The example of docs/format/summary.md: 1 s is the upper edge of bucket -1,
 // 2 s that of bucket 127, at 128 buckets per factor of two.
 func TestHistogramsWire(t *testing.T) {
-	h := straggler.NewHistogram()
+	h := stats.NewHistogram()
 	for _, s := range []float64{0, 1, 2, 2} {
 		h.Add(s)
 	}
 	assert.JSONEq(t, `{"v":1,"scale":7,"keys":{"gemm":{"n":4,"sum":5,"zero":1,"b":[-1,1,127,2]}}}`,
-		MarshalHistograms(map[string]*straggler.Histogram{"gemm": h}))
+		MarshalHistograms(map[string]*stats.Histogram{"gemm": h}))
 }
 
 // MarshalHistograms does not cut a document, since a part of one is invalid. It adds the rarest keys up
 // under one key, and loses no duration.
 func TestMarshalHistograms_TooMuch_FoldsRareKeys(t *testing.T) {
-	all := map[string]*straggler.Histogram{}
+	all := map[string]*stats.Histogram{}
 	for i := range 2048 {
-		h := straggler.NewHistogram()
+		h := stats.NewHistogram()
 		for range 1 + i%4 {
 			h.Add(float64(i + 1))
 		}
