@@ -16,7 +16,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
-	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/stats"
 )
@@ -136,7 +135,7 @@ func writeSummary(s *rankevents.Summary, span ptrace.Span) {
 	sum := otelmap.Summary{
 		Compute: s.Compute, ComputeOverlapped: s.ComputeOverlapped, Transfer: s.Transfer, Copy: s.Copy,
 		LaunchIdle: s.LaunchIdle, DependencyIdle: s.DependencyIdle,
-		Ops: s.Ops, Collectives: s.Collectives, Histograms: stepmap.MarshalHistograms(histograms(s)),
+		Ops: s.Ops, Collectives: s.Collectives, Histograms: otelmap.MarshalHistograms(histograms(s)),
 	}
 	otelmap.WriteSummary(&sum, span)
 	own := otelmap.OwnSummary{

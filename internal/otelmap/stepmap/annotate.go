@@ -211,7 +211,7 @@ func (a *Annotator) summary(r *straggler.RankStep) otelmap.Summary {
 		Ops: int64(r.Ops), Collectives: int64(r.Collectives),
 	}
 	if a.Histograms {
-		sum.Histograms = MarshalHistograms(r.Durations)
+		sum.Histograms = otelmap.MarshalHistograms(r.Durations)
 	}
 	return sum
 }

@@ -72,7 +72,7 @@ func TestAnnotate(t *testing.T) {
 	assert.InDelta(t, 0.020, attr(t, step, "lockstep.summary.wait"), 1e-9)
 	assert.Equal(t, int64(2), attr(t, step, "lockstep.summary.ops"))
 	assert.Equal(t, int64(1), attr(t, step, "lockstep.summary.collectives"))
-	byKey, err := UnmarshalHistograms(attr(t, step, "lockstep.summary.histograms").(string))
+	byKey, err := otelmap.UnmarshalHistograms(attr(t, step, "lockstep.summary.histograms").(string))
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), byKey["gemm"].Count)
 	assert.InDelta(t, 0.010, byKey["gemm"].Sum, 1e-9)

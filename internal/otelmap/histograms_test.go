@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stepmap
+package otelmap
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
@@ -50,7 +49,7 @@ func TestMarshalHistograms_TooMuch_FoldsRareKeys(t *testing.T) {
 		all[fmt.Sprint(i, strings.Repeat("x", 1000))] = h
 	}
 	text := MarshalHistograms(all)
-	assert.LessOrEqual(t, len(text), otelmap.MaxDocument)
+	assert.LessOrEqual(t, len(text), MaxDocument)
 	got, err := UnmarshalHistograms(text)
 	require.NoError(t, err)
 	durations, sum := int64(0), 0.0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stepmap
+package otelmap
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
@@ -35,11 +34,11 @@ type histogram struct {
 const histogramVersion = 1
 
 // MarshalHistograms renders one histogram per operation key; empty where there
-// are none. Where they are more than otelmap.MaxDocument bytes, the keys that occur
+// are none. Where they are more than MaxDocument bytes, the keys that occur
 // least are one, under model.OpOther.
 func MarshalHistograms(byKey map[string]*stats.Histogram) string {
 	text := marshalAll(byKey)
-	for keys := len(byKey); len(text) > otelmap.MaxDocument && keys > 1; {
+	for keys := len(byKey); len(text) > MaxDocument && keys > 1; {
 		keys /= 2
 		text = marshalAll(fold(byKey, keys))
 	}
