@@ -224,7 +224,7 @@ func (s *step) add(rec *ring.Record, key int, t times, r *Rank) int64 {
 		r.stats.EndsInferred++
 		return seq
 	}
-	k.hist.add(t.end-t.start, &r.steps.pages)
+	k.hist.Add(t.end-t.start, &r.steps.pages)
 	s.end = max(s.end, t.end)
 	s.keep(span{t.start, t.end, t.launch, ranComm}, r)
 	return seq

@@ -215,7 +215,7 @@ func (s *step) addKernel(key int, k *ring.Kernel, t ran, r *Rank) int64 {
 	seq := of.seq
 	of.seq++
 	s.ops++
-	of.hist.add(t.end-t.start, &r.steps.pages)
+	of.hist.Add(t.end-t.start, &r.steps.pages)
 	if s.first == 0 || t.launch < s.first {
 		s.first = t.launch
 	}

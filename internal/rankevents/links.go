@@ -5,6 +5,8 @@ package rankevents
 import (
 	"maps"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -24,7 +26,7 @@ type Link struct {
 	Comm     string
 	Channel  uint8
 	Src, Dst int64 // global ranks
-	*Histogram
+	*stats.Recorder
 }
 
 // halfKey joins the two halves of one proxy step.
@@ -52,7 +54,7 @@ type linkTable struct {
 	halves     map[halfKey]half
 	links      map[linkKey]*Link
 	byDst      map[int64][]*Link // with delays since they were taken last
-	pages      pagePool
+	pages      stats.Pool
 	overflowed int64
 }
 
@@ -85,7 +87,7 @@ func (t *linkTable) add(k halfKey, h half, link Link) {
 		t.byDst[l.Dst] = append(t.byDst[l.Dst], l)
 	}
 	// The sender may note its wait later than the data arrive.
-	l.add(received-min(sent, received), &t.pages)
+	l.Add(received-min(sent, received), &t.pages)
 }
 
 func (t *linkTable) link(k linkKey, fresh Link) *Link {
@@ -95,7 +97,7 @@ func (t *linkTable) link(k linkKey, fresh Link) *Link {
 	if len(t.links) >= maxLinks {
 		return nil
 	}
-	fresh.Histogram = &Histogram{}
+	fresh.Recorder = &stats.Recorder{}
 	t.links[k] = &fresh
 	return &fresh
 }
@@ -125,6 +127,6 @@ func (t *linkTable) forget(comm uint64) {
 // recycle empties links that were handed on.
 func (t *linkTable) recycle(taken []Link) {
 	for i := range taken {
-		t.pages.reset(taken[i].Histogram)
+		t.pages.Reset(taken[i].Recorder)
 	}
 }

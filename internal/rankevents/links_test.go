@@ -43,8 +43,8 @@ func TestInBandDelayOfLocalRanks(t *testing.T) {
 	emit := func(batch *Batch) {
 		for _, s := range batch.Summaries {
 			for _, l := range s.Links {
-				h := *l.Histogram
-				l.Histogram = &h
+				h := *l.Recorder
+				l.Recorder = &h
 				links = append(links, l)
 			}
 		}

@@ -5,6 +5,7 @@ package rankevents
 import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // scope takes a phase of the host.
@@ -39,10 +40,10 @@ func (r *Rank) scope(rec *ring.Record) {
 
 // addScope folds a scope and returns its number among those of its name. The
 // phase of a step is that of its longest outermost scope.
-func (s *step) addScope(key int, sc *ring.Scope, pool *pagePool) int64 {
+func (s *step) addScope(key int, sc *ring.Scope, pool *stats.Pool) int64 {
 	took := sc.End - sc.Begin
 	k := s.key(key)
-	k.hist.add(took, pool)
+	k.hist.Add(took, pool)
 	k.seq++
 	s.lastEnd = max(s.lastEnd, sc.End)
 	if sc.Depth == 0 && sc.Phase != ring.PhaseNone && took > s.phaseTook {

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // launchLatency is how long after its launch a kernel starts on an idle stream:
@@ -35,7 +37,7 @@ type Summary struct {
 // KeyHistogram are the durations of one operation key.
 type KeyHistogram struct {
 	Key string
-	*Histogram
+	*stats.Recorder
 }
 
 // divide splits the time from start to end among what ran.

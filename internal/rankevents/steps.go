@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const maxStep = math.MaxInt64
@@ -26,7 +27,7 @@ const keptSpans = 1 << 18
 // held is about how many bytes the open steps take.
 func (t *stepTable) held() int {
 	return t.heldSpans*int(unsafe.Sizeof(span{})) + t.heldKeys*int(unsafe.Sizeof(keyState{})) + t.heldLinks*int(unsafe.Sizeof(model.SpanRef{})) +
-		t.pages.out*int(unsafe.Sizeof(page{})) + len(t.open)*int(unsafe.Sizeof(step{}))
+		t.pages.Bytes() + len(t.open)*int(unsafe.Sizeof(step{}))
 }
 
 // full reports whether there are too many open steps, or they take too much.
@@ -63,7 +64,7 @@ type step struct {
 // keyState is one operation key in one step.
 type keyState struct {
 	seq  int64
-	hist Histogram
+	hist stats.Recorder
 }
 
 // What ran in a span.
@@ -89,7 +90,7 @@ type stepTable struct {
 	open        []*step
 	cur         *step // the last used
 	free        []*step
-	pages       pagePool
+	pages       stats.Pool
 	closed      int64  // the newest closed step; below all where none was
 	prevEnd     uint64 // of the newest closed step
 	budget      int    // bytes of all open steps
@@ -178,7 +179,7 @@ func (t *stepTable) remove() *step {
 // recycle empties a closed step for the next.
 func (t *stepTable) recycle(s *step) {
 	for i := range s.keys {
-		t.pages.reset(&s.keys[i].hist)
+		t.pages.Reset(&s.keys[i].hist)
 		s.keys[i].seq = 0
 	}
 	t.heldSpans -= len(s.spans)

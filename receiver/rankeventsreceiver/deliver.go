@@ -149,10 +149,7 @@ func writeSummary(s *rankevents.Summary, span ptrace.Span) {
 func histograms(s *rankevents.Summary) map[string]*stats.Histogram {
 	out := make(map[string]*stats.Histogram, len(s.Histograms))
 	for _, h := range s.Histograms {
-		to := stats.NewHistogram()
-		to.Count, to.Sum, to.Zero = h.Count, float64(h.Sum)*1e-9, h.Zero
-		h.Each(func(i int32, n int64) { to.Buckets[i] = n })
-		out[h.Key] = to
+		out[h.Key] = h.Histogram()
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // links is the JSON of lockstep.summary.links, specified in the README.
@@ -33,7 +34,7 @@ func marshalLinks(from []rankevents.Link) string {
 	if len(from) == 0 {
 		return ""
 	}
-	out := links{Version: linksVersion, Scale: rankevents.Scale}
+	out := links{Version: linksVersion, Scale: stats.Scale}
 	for _, l := range from {
 		wire := link{Comm: l.Comm, Channel: l.Channel, Src: l.Src, Dst: l.Dst, Count: l.Count, Sum: float64(l.Sum) / 1e9, Zero: l.Zero}
 		l.Each(func(i int32, n int64) { wire.Buckets = append(wire.Buckets, int64(i), n) })
