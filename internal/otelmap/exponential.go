@@ -10,6 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // exponentialScale has 8 buckets an octave, each 9 % wide: a microsecond to a day
@@ -40,8 +42,8 @@ func (e *exponential) add(v float64) {
 
 func exponentialBucket(v float64) int32 {
 	const perOctave = 1 << exponentialScale
-	i := math.Ceil(math.Log2(v)*perOctave) - 1
-	return int32(min(max(i, -maxOctave*perOctave), maxOctave*perOctave-1))
+	i := stats.Bucket(v) >> (stats.Scale - exponentialScale)
+	return min(max(i, -maxOctave*perOctave), maxOctave*perOctave-1)
 }
 
 func (m *Metric) writeExponential(p *point, to pmetric.ExponentialHistogramDataPoint, now time.Time, overflow bool) {
