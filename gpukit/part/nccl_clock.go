@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/gpuclock"
 	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // ncclTimes is what the kernel times of one rank came to.
@@ -46,7 +47,7 @@ func kernelTimes(pairs []ncclPair, rank int) ncclTimes {
 		return t
 	}
 	slices.Sort(long)
-	t.BoundNS, t.LongNS = fit.Bound(pairs[len(pairs)-1].Record.KernelStop), float64(long[len(long)/2])
+	t.BoundNS, t.LongNS = fit.Bound(pairs[len(pairs)-1].Record.KernelStop), float64(stats.MedianHigh(long))
 	return t
 }
 

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // ncclCost is what the plugin costs an operation, from paired runs.
@@ -35,7 +35,7 @@ func costOf(off, on [][]float64) (ncclCost, error) {
 			return ncclCost{}, fmt.Errorf("compare runs: got %d operations; want %d", len(run), leastOps)
 		}
 	}
-	c := ncclCost{Off: stats.Median(slices.Concat(off...)), On: stats.Median(slices.Concat(on...)), Runs: len(off)}
+	c := ncclCost{Off: stats.MedianOf(slices.Concat(off...)), On: stats.MedianOf(slices.Concat(on...)), Runs: len(off)}
 	c.Diff = c.On - c.Off
 	random := rand.New(rand.NewPCG(1, 2)) // the same for the same runs
 	diffs := make([]float64, resamples)
@@ -45,7 +45,7 @@ func costOf(off, on [][]float64) (ncclCost, error) {
 			pair := random.IntN(len(off))
 			a, b = sampleOf(random, off[pair], a), sampleOf(random, on[pair], b)
 		}
-		diffs[i] = stats.Median(b) - stats.Median(a)
+		diffs[i] = stats.MedianOf(b) - stats.MedianOf(a)
 	}
 	slices.Sort(diffs)
 	c.Low, c.High = diffs[resamples/40], diffs[resamples-1-resamples/40]

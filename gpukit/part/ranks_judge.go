@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // judge adds whether the findings, in the latest revision of each, name the rank.
@@ -72,7 +72,7 @@ func laterBy(did []rankDid, rank int) (ms float64, known bool) {
 	for i, at := range did[rank].CameMS {
 		gaps = append(gaps, at-did[1-rank].CameMS[i])
 	}
-	return stats.Median(gaps), true
+	return stats.MedianOf(gaps), true
 }
 
 // truly reports whether all that was found in a job without a fault is true all the same:

@@ -2,6 +2,8 @@
 
 package stats
 
+import "slices"
+
 // Float is a floating point type.
 type Float interface{ ~float32 | ~float64 }
 
@@ -37,6 +39,9 @@ func Median[T Float](sorted []T) T {
 	}
 	return (sorted[n/2-1] + sorted[n/2]) / 2
 }
+
+// MedianOf returns the Median of values in any order, which it leaves as they are.
+func MedianOf[T Float](v []T) T { return Median(slices.Sorted(slices.Values(v))) }
 
 // MedianMidpoint returns the median of sorted values; of two in the middle the smaller one and
 // half of their distance, which is rounded down. Sums of any values do not overflow.

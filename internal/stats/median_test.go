@@ -44,6 +44,13 @@ func TestMedianMidpoint_OfIntegers_RoundsDown(t *testing.T) {
 	}
 }
 
+func TestMedianOf_OfAnyOrder_LeavesTheValues(t *testing.T) {
+	v := []float64{5, 1, 4, 2}
+	assert.InDelta(t, 3, MedianOf(v), 0)
+	assert.Equal(t, []float64{5, 1, 4, 2}, v)
+	assert.Zero(t, MedianOf[float32](nil))
+}
+
 // The midpoint is the floor of half the sum, which is found without bounds here.
 func FuzzMedianMidpoint(f *testing.F) {
 	f.Add(int64(math.MinInt64), int64(math.MaxInt64))

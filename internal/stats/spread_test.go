@@ -66,10 +66,21 @@ func TestMedianError_OfNormalValues_IsWhatSamplesShow(t *testing.T) {
 	assert.InEpsilon(t, MedianError, math.Sqrt(square*n), 0.05)
 }
 
-func TestMeanInterval_OfPairs_HasStudentsWidth(t *testing.T) {
+func TestMeanInterval_OfKnownValues_IsStudents(t *testing.T) {
 	mean, half := MeanInterval([]float64{1, 3})
 	assert.InDelta(t, 2, mean, 1e-12)
 	assert.InDelta(t, 12.71, half, 1e-9, "12.71 standard errors of 1")
+	// Mean 0, standard error 0.1/sqrt 3, times 4.303.
+	mean, half = MeanInterval([]float64{-0.1, 0, 0.1})
+	assert.InDelta(t, 0, mean, 1e-15)
+	assert.InDelta(t, 0.24843, half, 1e-5)
+	many := make([]float64, 100) // beyond the table: its last quantile, which is wider
+	for i := range many {
+		many[i] = float64(i % 2)
+	}
+	mean, half = MeanInterval(many)
+	assert.InDelta(t, 0.5, mean, 1e-12)
+	assert.InDelta(t, 2.086*0.0502519, half, 1e-5)
 	mean, half = MeanInterval([]float64{5})
 	assert.InDelta(t, 5, mean, 0)
 	assert.Zero(t, half)

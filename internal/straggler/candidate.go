@@ -145,7 +145,7 @@ func (in stretch) around(rank int64, of func(*rankRecord) int64) stretch {
 			excess[n] = float64(of(&rec.ranks[i]))
 		}
 	}
-	typical := stats.Median(slices.Sorted(slices.Values(excess)))
+	typical := stats.MedianOf(excess)
 	if typical <= 0 {
 		return in
 	}

@@ -78,7 +78,7 @@ func (j *job) darkConclusion(in stretch, rank int64, memory float64) *candidate 
 	c.Mean = float64(excess.total()) / 1e9
 	c.Share = c.Mean * 1e9 / c.in.peersOwn(rank)
 	if len(samples) > 0 {
-		c.Excess, c.Steadiness = stats.Median(slices.Sorted(slices.Values(samples))), steadiness(samples, judge.Worth(len(samples), memory))
+		c.Excess, c.Steadiness = stats.MedianOf(samples), steadiness(samples, judge.Worth(len(samples), memory))
 	}
 	c.Chance = j.byOrder(c, 1)
 	c.Confidence = min(judge.RungConfidence(c.Rung), 1-c.Chance)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // bracketed is what stamps of the host around single kernels show of CUPTI's clock.
@@ -86,7 +86,7 @@ func driftOf(clocks []ring.Clock) clockDrift {
 		widths = append(widths, float64(c.Width))
 	}
 	d.first, d.last = float64(int64(a.CUPTI-a.Realtime)), float64(int64(z.CUPTI-z.Realtime))
-	d.furthest, d.widest, d.width = max(math.Abs(least), math.Abs(most)), most-least, stats.Median(widths)
+	d.furthest, d.widest, d.width = max(math.Abs(least), math.Abs(most)), most-least, stats.MedianOf(widths)
 	return d
 }
 

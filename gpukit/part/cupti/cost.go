@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // maxCost is what recording may cost of a step, relative.
@@ -38,7 +38,7 @@ func pairedRatio(with, without []float64) (ratio, error) {
 		}
 		logs[i] = math.Log(with[i] / without[i])
 	}
-	mean, half := stats.Interval(logs)
+	mean, half := stats.MeanInterval(logs)
 	return ratio{math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)}, nil
 }
 
@@ -89,7 +89,7 @@ func blockPairs(blocks []block) (with, without []float64, err error) {
 		if len(a.Took) == 0 || len(a.Took) != len(b.Took) {
 			return nil, nil, fmt.Errorf("compare blocks: pair %d has %d and %d steps; want as many, and one at least", i/2+1, len(a.Took), len(b.Took))
 		}
-		with, without = append(with, stats.Median(a.Took)), append(without, stats.Median(b.Took))
+		with, without = append(with, stats.MedianOf(a.Took)), append(without, stats.MedianOf(b.Took))
 	}
 	return with, without, nil
 }
@@ -123,7 +123,7 @@ func (r *record) obeyed(blocks []block) error {
 func mediansOf(turns [][]float64) []float64 {
 	out := make([]float64, len(turns))
 	for i, t := range turns {
-		out[i] = stats.Median(t)
+		out[i] = stats.MedianOf(t)
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // first checks a process in which torch.profiler began before us.
@@ -207,7 +207,7 @@ func (s *session) cost() report.Check {
 	if err != nil {
 		return s.check(name, false, err.Error())
 	}
-	text := r.describe("recording, against a pause in the same process,") + fmt.Sprintf("; a step takes %.2f ms", stats.Median(without)/1e6)
+	text := r.describe("recording, against a pause in the same process,") + fmt.Sprintf("; a step takes %.2f ms", stats.MedianOf(without)/1e6)
 	if before, _ := s.ours(); len(before) > 0 {
 		kernels, _, _, _ := before[0].tally.sums()
 		text += fmt.Sprintf(" with %d kernels", kernels/max(before[0].window.Steps, 1))

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/gpukit/report"
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
 	"github.com/lockstep-otel/lockstep/internal/ring"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // session is one process in which windows were recorded by us and by another profiler.
@@ -229,7 +229,7 @@ func events(windows []seen) []float64 {
 // byEvents returns what windows took by CUDA's events, ms, the median: it depends on no
 // recorder's clock, but has the gaps between kernels, too.
 func byEvents(windows []seen) float64 {
-	return stats.Median(events(windows))
+	return stats.MedianOf(events(windows))
 }
 
 // launches checks that each kernel has the call that launched it, and kernels of a

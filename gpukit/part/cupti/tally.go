@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-otel/lockstep/gpukit/stats"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // ran is what a device ran of one kind in a window.
@@ -147,7 +147,7 @@ func (k kindTimes) describe() string {
 // compareTimes takes for the spread of equal windows that of the reference's. Ours may
 // show an error of ours, so that it counts only as far as others confirm it.
 func compareTimes(ours, theirs []tally, confirmed float64) times {
-	t := times{ours: stats.Median(totals(ours)), theirs: stats.Median(totals(theirs))}
+	t := times{ours: stats.MedianOf(totals(ours)), theirs: stats.MedianOf(totals(theirs))}
 	if t.theirs == 0 {
 		return t
 	}
@@ -156,7 +156,7 @@ func compareTimes(ours, theirs []tally, confirmed float64) times {
 	for _, name := range slices.Sorted(maps.Keys(theirs[0])) {
 		of := func(w tally) float64 { return float64(w[name].ns) }
 		reference := each(theirs, of)
-		a, b := stats.Median(each(ours, of)), stats.Median(reference)
+		a, b := stats.MedianOf(each(ours, of)), stats.MedianOf(reference)
 		if b < worstShare*t.theirs || b == 0 {
 			continue
 		}
