@@ -5,15 +5,14 @@ package main
 import (
 	"math/rand/v2"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // quantile returns the q-th quantile of values, which it sorts; 0 of none.
 func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
 	slices.Sort(values)
-	return values[int(q*float64(len(values)-1)+0.5)]
+	return stats.QuantileNearest(values, q)
 }
 
 func mean(values []float64) float64 {

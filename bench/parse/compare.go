@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 const (
@@ -91,7 +93,7 @@ func (s *side) median() time.Duration {
 		walls[i] = o.wall
 	}
 	slices.Sort(walls)
-	return walls[len(walls)/2]
+	return stats.MedianHigh(walls)
 }
 
 func (s *side) spread() (least, most time.Duration) {

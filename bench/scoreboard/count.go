@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/bench/scoreboard/methods"
 	"github.com/lockstep-otel/lockstep/bench/scoreboard/score"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // tally sums what one method made of several jobs.
@@ -243,7 +244,7 @@ func quantile(values []float64, q float64, format string) string {
 		return "-"
 	}
 	slices.Sort(values)
-	return fmt.Sprintf(format, values[int(q*float64(len(values)-1)+0.5)])
+	return fmt.Sprintf(format, stats.QuantileNearest(values, q))
 }
 
 func average(values []float64, format string) string {

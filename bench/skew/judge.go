@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // tolerance is by how much an asynchronous span may stand further from the truth
@@ -74,7 +75,7 @@ func (w *world) judge(off, raw []int64) placement {
 	}
 	slices.Sort(all)
 	p.mean, p.settled, p.max = mean(all), mean(late), all[len(all)-1]
-	p.p50, p.p99 = all[len(all)/2], all[len(all)*99/100]
+	p.p50, p.p99 = stats.MedianHigh(all), stats.QuantileHigh(all, 0.99)
 	return p
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 func main() {
@@ -169,7 +170,7 @@ func processorTime() time.Duration {
 
 func median(x []cost) cost {
 	slices.SortFunc(x, func(a, b cost) int { return cmp.Compare(a.time, b.time) })
-	return x[len(x)/2]
+	return stats.MedianHigh(x)
 }
 
 func (c *costs) print(out io.Writer) {

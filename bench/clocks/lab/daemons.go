@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/clockstate"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // All namespaces share this machine's clock, so what a daemon takes the offset
@@ -159,7 +160,7 @@ func sample(ctx context.Context, n int, length time.Duration, ask func(i int) (o
 			d.each.add(offset)
 			if recent[i] = append(recent[i], offset); len(recent[i]) == window {
 				slices.Sort(recent[i])
-				d.windows.add((recent[i][window/2-1] + recent[i][window/2]) / 2)
+				d.windows.add(stats.Median(recent[i]))
 				recent[i] = nil
 			}
 		}

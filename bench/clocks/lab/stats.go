@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // errors are absolute errors in ns.
@@ -18,9 +20,7 @@ func (e errors) quantile(q float64) float64 {
 	if len(e) == 0 {
 		return math.NaN()
 	}
-	sorted := slices.Sorted(slices.Values(e))
-	i := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[max(0, i)]
+	return stats.QuantileLow(slices.Sorted(slices.Values(e)), q)
 }
 
 // rms is the root of the mean square; NaN of none.

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/sim"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 type config struct {
@@ -169,7 +170,5 @@ func quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
 	}
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return s[min(len(s)-1, int(q*float64(len(s))))]
+	return stats.QuantileHigh(slices.Sorted(slices.Values(v)), q)
 }

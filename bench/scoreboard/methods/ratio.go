@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // medianRatio is the relative GPU score of NVIDIA's Resiliency Extension (NVRx,
@@ -113,8 +114,7 @@ func (m *medianRatio) report() {
 
 // median returns the median of sorted values.
 func (k *kernelTime) median() float64 {
-	n := len(k.took)
-	return float64(k.took[(n-1)/2]+k.took[n/2]) / 2
+	return float64(stats.MedianLow(k.took)+stats.MedianHigh(k.took)) / 2
 }
 
 func (r *kernelTimes) score(fastest map[string]float64) (score float64, ok bool) {
