@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -11,49 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
-
-func TestBucketsHoldWhatTheySay(t *testing.T) {
-	for _, ns := range []uint64{0, 1, 15, 16, 17, 31, 32, 33, 1000, 999_999_937, uint64(longest), math.MaxInt64} {
-		b := bucketOf(ns)
-		assert.GreaterOrEqual(t, upperOf(b), ns)
-		assert.LessOrEqual(t, float64(upperOf(b)), float64(ns)*17/16+1, "within a sixteenth")
-		if b > 0 {
-			assert.Less(t, upperOf(b-1), ns)
-		}
-	}
-}
-
-func TestQuantile(t *testing.T) {
-	var h histogram
-	for range 1998 {
-		h.add(100 * time.Millisecond)
-	}
-	h.add(3 * time.Second)
-	assert.InEpsilon(t, 0.1, h.quantile(gapQuantile).Seconds(), 0.07, "1 of 1999 is beyond the percentile")
-	h.add(3 * time.Second)
-	h.add(3 * time.Second)
-	assert.InEpsilon(t, 3, h.quantile(gapQuantile).Seconds(), 0.07, "3 of 2001 are not")
-}
-
-func TestOldGapsCountLess(t *testing.T) {
-	var h histogram
-	for range maxGaps - 1 {
-		h.add(time.Second)
-	}
-	h.add(time.Second)
-	assert.Equal(t, maxGaps/2, h.n)
-}
 
 func TestLimit(t *testing.T) {
 	cfg := NewDefaultConfig()
-	var few, quick, slow histogram
+	var few, quick, slow stats.LogLinear
 	for i := range 1000 {
 		if i < cfg.MinGaps-1 {
-			few.add(time.Second)
+			few.Add(uint64(time.Second))
 		}
-		quick.add(10 * time.Millisecond)
-		slow.add(time.Second)
+		quick.Add(uint64(10 * time.Millisecond))
+		slow.Add(uint64(time.Second))
 	}
 	assert.Equal(t, 10*time.Minute, cfg.limit(nil), "a phase never seen")
 	assert.Equal(t, 10*time.Minute, cfg.limit(&few))
@@ -68,7 +36,7 @@ func TestLongGapsWaitForTheirPhase(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := int64(time.Second)
 	r.gap(0, s/10, time.Second/2, now)
-	assert.Equal(t, 1, r.phases[model.PhaseTrain].n, "a short one is of training at once")
+	assert.Equal(t, 1, r.phases[model.PhaseTrain].Len(), "a short one is of training at once")
 	r.gap(s, 21*s, time.Second/2, now)
 	r.gap(30*s, 33*s, time.Second/2, now)
 	r.stretch(stretch{2 * s, 20 * s, model.PhaseCheckpoint})
@@ -76,8 +44,8 @@ func TestLongGapsWaitForTheirPhase(t *testing.T) {
 	assert.Len(t, r.pending, 2)
 	r.settle(now.Add(fileAfter))
 	assert.Empty(t, r.pending)
-	assert.Equal(t, 1, r.phases[model.PhaseCheckpoint].n)
-	assert.Equal(t, 2, r.phases[model.PhaseTrain].n, "nothing tells of the other")
+	assert.Equal(t, 1, r.phases[model.PhaseCheckpoint].Len())
+	assert.Equal(t, 2, r.phases[model.PhaseTrain].Len(), "nothing tells of the other")
 }
 
 func TestHalfOfAGapMustBeOfThePhase(t *testing.T) {
@@ -113,6 +81,6 @@ func TestGapsOfOperationsAtOnce(t *testing.T) {
 	}
 	require.Len(t, w.jobs, 1)
 	for _, j := range w.jobs {
-		assert.Equal(t, 199, j.rhythm.phases[model.PhaseTrain].n)
+		assert.Equal(t, 199, j.rhythm.phases[model.PhaseTrain].Len())
 	}
 }

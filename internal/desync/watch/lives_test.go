@@ -144,7 +144,7 @@ func TestHangsOfAJobOfTwoLives(t *testing.T) {
 	most := 0
 	for _, j := range p.w.jobs {
 		j.replaced = false // both go on
-		most = max(most, j.rhythm.phases[model.PhaseTrain].n)
+		most = max(most, j.rhythm.phases[model.PhaseTrain].Len())
 	}
 	limits := p.w.Limits()
 	require.Len(t, limits, 1)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // phaseHeld is what a rank is in that a person or a signal holds.
@@ -70,7 +71,7 @@ type pendingGap struct {
 
 // rhythm is what a job's gaps are, by phase.
 type rhythm struct {
-	phases    map[string]*histogram
+	phases    map[string]*stats.LogLinear
 	stretches []stretch
 	pending   []pendingGap // in order of due
 	hurried   int64
@@ -92,14 +93,14 @@ func (r *rhythm) gap(from, to int64, long time.Duration, now time.Time) {
 
 func (r *rhythm) file(phase string, ns int64) {
 	if r.phases == nil {
-		r.phases = map[string]*histogram{}
+		r.phases = map[string]*stats.LogLinear{}
 	}
 	h := r.phases[phase]
 	if h == nil {
-		h = &histogram{}
+		h = &stats.LogLinear{}
 		r.phases[phase] = h
 	}
-	h.add(time.Duration(ns))
+	h.Add(uint64(max(ns, 0)))
 }
 
 // settle files the gaps that have waited.

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
 // What a job holds is counted in bytes, by estimates: states of ranks differ in size a thousandfold,
@@ -133,7 +134,7 @@ func (l list) bytes() int { return l.n*int(unsafe.Sizeof(int64(0))) + listBytes 
 
 // measure counts what the rhythm of a job takes.
 func (j *job) measure() {
-	bytes := cap(j.rhythm.pending)*int(unsafe.Sizeof(pendingGap{})) + len(j.rhythm.phases)*int(unsafe.Sizeof(histogram{}))
+	bytes := cap(j.rhythm.pending)*int(unsafe.Sizeof(pendingGap{})) + len(j.rhythm.phases)*int(unsafe.Sizeof(stats.LogLinear{}))
 	j.share.Add(bytes - j.rhythmBytes)
 	j.rhythmBytes = bytes
 }

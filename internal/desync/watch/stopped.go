@@ -166,7 +166,7 @@ func (r *rank) commsOf() map[string]bool {
 // limitOfHeld is how long others may wait for a process that is held.
 func (w *Watch) limitOfHeld(j *job) time.Duration {
 	h := j.rhythm.phases[model.PhaseTrain]
-	if h == nil || h.n < w.cfg.MinGaps {
+	if h == nil || h.Len() < w.cfg.MinGaps {
 		return min(stoppedLimit, w.cfg.HeldLimit)
 	}
 	return min(w.limitOf(j, model.PhaseTrain), w.cfg.HeldLimit)

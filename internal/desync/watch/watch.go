@@ -209,7 +209,7 @@ func (w *Watch) Limits() (list []Limit) {
 			if phase == phaseHang {
 				continue
 			}
-			key, l := [2]string{j.key.id, phase}, Limit{j.key.id, phase, w.limitOf(j, phase), h.n}
+			key, l := [2]string{j.key.id, phase}, Limit{j.key.id, phase, w.limitOf(j, phase), h.Len()}
 			if i, twice := at[key]; !twice {
 				at[key], list = len(list), append(list, l)
 			} else if l.Gaps > list[i].Gaps {
