@@ -13,7 +13,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/stats"
-	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
 // locate fills the operation or scope that holds most of a rank's excess, where the judge
