@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
@@ -34,21 +34,13 @@ func TestAnalyzeDLRM(t *testing.T) {
 	assert.LessOrEqual(t, f[semconv.FindingCostSeconds], 1.4e-3)
 	assert.Greater(t, f[semconv.FindingCostSeconds], 0.0)
 	assert.Equal(t, true, f[semconv.FindingBeforeWindow])
-	var ev struct {
-		Next     []int64  `json:"next_ranks"`
-		Last     int      `json:"last_arrivals"`
-		Meetings int      `json:"meetings"`
-		Lowered  []string `json:"confidence_lowered_by"`
-		Decisive struct {
-			Gap float64 `json:"gap_to_second_last_seconds"`
-		} `json:"decisive"`
-	}
-	require.NoError(t, json.Unmarshal([]byte(f[semconv.FindingEvidence].(string)), &ev))
-	assert.Equal(t, []int64{2, 6}, ev.Next)
-	assert.Equal(t, 5, ev.Last)
+	ev, ok := evidence.As[evidence.Straggler](evidence.Text(f[semconv.FindingEvidence].(string)))
+	require.True(t, ok)
+	assert.Equal(t, []int64{2, 6}, ev.NextRanks)
+	assert.Equal(t, 5, ev.LastArrivals)
 	assert.Equal(t, 8, ev.Meetings)
 	assert.InDelta(t, 505e-6, ev.Decisive.Gap, 10e-6)
-	assert.NotEmpty(t, ev.Lowered)
+	assert.NotEmpty(t, ev.LoweredBy)
 
 	_, stdout, _ := call("analyze", dir)
 	said := words(stdout)

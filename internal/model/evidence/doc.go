@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence owns what decided a finding: one struct for each kind of finding. The JSON of
-// a struct is the attribute lockstep.finding.evidence. It knows nothing of the rest of the project.
-//
-// Seconds are float64 and named so in the JSON; ranks are global ranks of the job.
+// Package evidence owns what decided a finding: one struct for each form of it. Encode returns the
+// JSON of the attribute lockstep.finding.evidence, as docs/format/evidence.md describes it, and As is
+// its one reader. A finding that passes through keeps its evidence as a Text. The package knows nothing
+// of the rest of the project.
 package evidence
