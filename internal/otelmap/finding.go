@@ -5,6 +5,7 @@ package otelmap
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -72,21 +73,24 @@ func FindingAttributes(f *model.Finding) map[string]any {
 
 // findingEvidence is JSON of at most bounded.MaxLong bytes; what is read stays as it came.
 func findingEvidence() field[model.Finding] {
-	of := func(text *string) *string { return text }
-	asText := long(semconv.FindingEvidence, of)
+	const name = semconv.FindingEvidence
 	return field[model.Finding]{
-		name: asText.name,
+		name: name,
 		put: func(f *model.Finding, m pcommon.Map) {
-			text := evidence.Encode(f.Evidence)
-			asText.put(&text, m)
+			if text := evidence.Encode(f.Evidence); text != "" {
+				m.PutStr(name, bounded.Bytes(text, bounded.MaxLong))
+			}
 		},
 		get: func(f *model.Finding, v pcommon.Value) outcome {
-			var text string
-			o := asText.get(&text, v)
-			if o != mistyped {
-				f.Evidence = evidence.FromText(text)
+			if v.Type() != pcommon.ValueTypeStr {
+				return mistyped
 			}
-			return o
+			text := bounded.Bytes(v.Str(), bounded.MaxLong)
+			f.Evidence = evidence.FromText(text)
+			if len(v.Str()) > bounded.MaxLong {
+				return shortened
+			}
+			return taken
 		},
 	}
 }

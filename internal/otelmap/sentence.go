@@ -24,7 +24,8 @@ func Sentence(f *model.Finding) string {
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		fmt.Fprintf(&b, ", cause %s", f.Cause)
 	}
-	b.WriteString(claim(f))
+	ev := stragglerEvidence(f)
+	b.WriteString(claim(f, ev))
 	switch {
 	case f.Kind == model.FindingDesync:
 		b.WriteString(hang(f))
@@ -43,7 +44,7 @@ func Sentence(f *model.Finding) string {
 	case f.Op != "" && f.Class != model.ClassStageImbalance: // there it is the place
 		fmt.Fprintf(&b, ", at %s", f.Op)
 	}
-	writeNumbers(&b, f)
+	writeNumbers(&b, f, ev)
 	switch {
 	case f.Class == model.ClassLink && !f.EndDecided():
 		b.WriteString("; which end is at fault is not decided")
@@ -53,17 +54,16 @@ func Sentence(f *model.Finding) string {
 	if f.BeforeWindow {
 		b.WriteString("; the cause precedes the recording")
 	}
-	fmt.Fprintf(&b, " (%s)", sureness(f))
+	fmt.Fprintf(&b, " (%s)", sureness(f, ev))
 	return b.String()
 }
 
 // sureness returns the confidence; for a straggler also the number of steps that the numbers are of.
-func sureness(f *model.Finding) string {
+func sureness(f *model.Finding, ev *evidence.Straggler) string {
 	text := fmt.Sprintf("confidence %.2f", f.Confidence)
 	if f.Kind != model.FindingStraggler {
 		return text
 	}
-	ev, _ := evidence.StragglerOf(f.Evidence)
 	if ev.Method == methodKAIR { // it knows no probability
 		text = "method " + ev.Method
 	}
@@ -72,7 +72,7 @@ func sureness(f *model.Finding) string {
 
 // claim says what the classes are that name a structure, or a choice, instead of a
 // slow rank.
-func claim(f *model.Finding) string {
+func claim(f *model.Finding, ev *evidence.Straggler) string {
 	switch f.Class {
 	case model.ClassNode:
 		return ", all of its ranks alike"
@@ -86,7 +86,7 @@ func claim(f *model.Finding) string {
 		}
 		return ", more work than their peers"
 	case model.ClassJitter:
-		return pauses(f)
+		return pauses(ev)
 	case model.ClassJobWide:
 		if f.StepFirst.OK {
 			return fmt.Sprintf(", all ranks alike since step %d", f.StepFirst.V)
@@ -98,8 +98,7 @@ func claim(f *model.Finding) string {
 
 // pauses says how long the pauses are and how often each rank has one, as far as
 // the evidence knows.
-func pauses(f *model.Finding) string {
-	ev, _ := evidence.StragglerOf(f.Evidence)
+func pauses(ev *evidence.Straggler) string {
 	text, law := ", pauses", ev.Pauses
 	if law != nil && law.Median > 0 {
 		text += " of " + seconds(law.Median)
@@ -126,7 +125,16 @@ func judged(steps int) string {
 // methodKAIR is how evidence names the published statistics.
 const methodKAIR = "kair"
 
-func writeNumbers(b *strings.Builder, f *model.Finding) {
+// stragglerEvidence returns the numbers of a straggler; none of a finding of another kind.
+func stragglerEvidence(f *model.Finding) *evidence.Straggler {
+	if f.Kind != model.FindingStraggler {
+		return &evidence.Straggler{}
+	}
+	ev, _ := evidence.StragglerOf(f.Evidence)
+	return ev
+}
+
+func writeNumbers(b *strings.Builder, f *model.Finding, ev *evidence.Straggler) {
 	if f.WaitCaused.OK {
 		fmt.Fprintf(b, "; the others together waited %s per step for it%s",
 			seconds(f.WaitCaused.V), share(f.WaitCausedShare, "all wait"))
@@ -134,7 +142,7 @@ func writeNumbers(b *strings.Builder, f *model.Finding) {
 	if f.CostSeconds.OK {
 		fmt.Fprintf(b, "; %s %s%s per step%s%s",
 			saves(f), orMore(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"), unseen(f))
-		if ev, _ := evidence.StragglerOf(f.Evidence); ev.CostBeside > f.CostSeconds.V {
+		if ev.CostBeside > f.CostSeconds.V {
 			fmt.Fprintf(b, ", and %s once the other stragglers are mended", seconds(ev.CostBeside))
 		}
 	}
