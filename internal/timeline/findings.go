@@ -3,61 +3,34 @@
 package timeline
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // watch turns what is wrong with clocks into findings.
 type watch struct {
-	opt      *Options
-	episodes map[episodeKey]*episode
-	seen     map[string]observed // what was judged last of each clock
-	raws     map[*scale]rawRates // of all raw clocks together, for one look
+	opt    *Options
+	book   *finding.Book[struct{}]
+	counts map[countKey]*count // each is of a clock that is known, or has an open finding
+	seen   map[string]observed // what was judged last of each clock
+	raws   map[*scale]rawRates // of all raw clocks together, for one look
 }
-
-type episodeKey struct{ Class, Clock string }
 
 type observed struct {
 	until, steps int64
 	untrusted    bool
 }
 
-// episode is one time for which something is wrong with a clock.
-type episode struct {
-	Finding model.Finding
-	// Wrong and Clean count windows in a row; below needed windows an episode has not
-	// begun.
-	Wrong, Clean int
-	Size         float64   // of what is wrong, at the last report
-	Reported     time.Time // when
-}
-
-const (
-	// cleanWindows end an episode: one alone may have missed what the next shows.
-	cleanWindows = 3
-	// repeatAfter is how often what stands is told again, well within the ten minutes
-	// after which the findings connector closes what it does not hear of.
-	repeatAfter = 3 * time.Minute
-	// muchMore is by which factor something must change to be told at once.
-	muchMore = 2
-	// certain: bounds are hard, and wrong only where stamps are.
-	certain = 0.95
-)
-
-// needed windows in a row begin an episode. A step is over with its window, and to
-// be untrusted is decided over several neighbours.
-var needed = map[string]int{model.ClassSkew: 2, model.ClassDrift: 2, model.ClassStep: 1, model.ClassUntrusted: 1}
-
 // classes in the order in which findings of one clock are given out.
 var classes = []string{model.ClassSkew, model.ClassDrift, model.ClassStep, model.ClassUntrusted}
 
 func newWatch(opt *Options) *watch {
-	return &watch{opt: opt, episodes: map[episodeKey]*episode{}, seen: map[string]observed{}}
+	return &watch{opt: opt, book: newBook(opt), counts: map[countKey]*count{}, seen: map[string]observed{}}
 }
 
 // fault is what is wrong with a clock in one window.
@@ -70,29 +43,29 @@ type fault struct {
 // look judges every clock of which there is news: some at a time, so that nothing
 // waits for it. The caller holds solving.
 func (w *watch) look(t *Timeline, ids []string, now time.Time) []model.Finding {
-	var out []model.Finding
 	w.raws = t.rawRates(ids)
 	for part := range slices.Chunk(ids, chunk) {
 		t.mu.RLock()
 		for _, id := range part {
-			out = w.lookAt(t, id, out, now)
+			w.lookAt(t, id, now)
 		}
 		t.mu.RUnlock()
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return append(out, w.close(t, now)...)
+	w.forget(t, now)
+	return w.book.Take()
 }
 
-func (w *watch) lookAt(t *Timeline, id string, out []model.Finding, now time.Time) []model.Finding {
+func (w *watch) lookAt(t *Timeline, id string, now time.Time) {
 	tr := t.tracks[id]
-	if tr == nil || tr.foreign || tr.doubt != nil && !tr.untrusted {
-		return out
+	if tr == nil || tr.foreign || tr.doubt != nil && !tr.untrusted || tr.unproved() {
+		return
 	}
 	saw := observed{until: tr.last().last().until, steps: tr.steps, untrusted: tr.untrusted}
 	before, known := w.seen[id]
 	if known && !tr.untrusted && before.steps == saw.steps && !before.untrusted && distance(before.until, saw.until) < apart {
-		return out
+		return
 	}
 	w.seen[id] = saw
 	faults := w.judge(tr, tr.steps > before.steps)
@@ -100,9 +73,8 @@ func (w *watch) lookAt(t *Timeline, id string, out []model.Finding, now time.Tim
 		f.evidence.Other = t.steppedInstead(tr)
 	}
 	for _, class := range classes {
-		out = append(out, w.follow(episodeKey{class, id}, faults[class], tr, now)...)
+		w.follow(countKey{class, id}, faults[class], tr, now)
 	}
-	return out
 }
 
 // judge returns what is wrong with the clock in its last window, by class.
@@ -248,6 +220,12 @@ func (w *watch) drift(tr *track) *fault {
 	}
 }
 
+// unproved reports whether a clock was untrusted before a restart, and was not compared with others since:
+// what its open finding says stays.
+func (t *track) unproved() bool {
+	return t.restored && t.untrusted && len(t.evidence) == 0 && !t.restless()
+}
+
 func untrusted(tr *track) *fault {
 	f := &fault{action: "compare the clock's stamps with those of its neighbours; until they agree its spans stay where they are"}
 	if tr.restless() {
@@ -259,98 +237,4 @@ func untrusted(tr *track) *fault {
 		f.evidence.Contradicts = append(f.evidence.Contradicts, evidence.Contradiction{Clock: e.Other, Source: e.Source, Excess: float64(e.Excess) / 1e9})
 	}
 	return f
-}
-
-// follow advances the episode of one clock and class.
-func (w *watch) follow(key episodeKey, f *fault, tr *track, now time.Time) []model.Finding {
-	ep := w.episodes[key]
-	if f == nil {
-		return w.clean(key, ep, now)
-	}
-	if ep == nil {
-		ep = &episode{}
-		w.episodes[key] = ep
-	}
-	ep.Wrong, ep.Clean = ep.Wrong+1, 0
-	if ep.Wrong < needed[key.Class] {
-		return nil
-	}
-	begun := ep.Finding.Revision > 0
-	if begun && now.Sub(ep.Reported) < repeatAfter && f.size < ep.Size*muchMore && f.size > ep.Size/muchMore {
-		return nil
-	}
-	ep.fill(key, f, tr, now)
-	return []model.Finding{ep.Finding}
-}
-
-func (w *watch) clean(key episodeKey, ep *episode, now time.Time) []model.Finding {
-	if ep == nil {
-		return nil
-	}
-	ep.Wrong = 0
-	if ep.Clean++; ep.Clean < cleanWindows && ep.Finding.Revision > 0 {
-		return nil
-	}
-	return w.end(key, ep, now)
-}
-
-// end drops an episode, and tells of its end where it had begun.
-func (w *watch) end(key episodeKey, ep *episode, now time.Time) []model.Finding {
-	delete(w.episodes, key)
-	if ep.Finding.Revision == 0 {
-		return nil
-	}
-	ep.Finding.Revision++
-	ep.Finding.Status = model.StatusClosed
-	ep.Finding.Time = max(ep.Finding.Time, now.UnixNano())
-	return []model.Finding{ep.Finding}
-}
-
-// close ends the episodes of clocks that are forgotten.
-func (w *watch) close(t *Timeline, now time.Time) []model.Finding {
-	var out []model.Finding
-	for id := range w.seen {
-		if t.tracks[id] == nil {
-			delete(w.seen, id)
-		}
-	}
-	for key, ep := range w.episodes {
-		if t.tracks[key.Clock] == nil {
-			out = append(out, w.end(key, ep, now)...)
-		}
-	}
-	slices.SortFunc(out, func(a, b model.Finding) int { return compareStrings(a.ID, b.ID) })
-	return out
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func (ep *episode) fill(key episodeKey, f *fault, tr *track, now time.Time) {
-	out := &ep.Finding
-	if out.Revision == 0 {
-		at := now.UnixNano()
-		*out = model.Finding{
-			Start: at, Kind: model.FindingClock, Class: key.Class, Clock: key.Clock, Host: tr.name.host,
-			Severity: model.SeverityInfo, Status: model.StatusOpen, Confidence: certain,
-			ID: model.FindingID("", model.FindingClock, fmt.Sprintf("%s %s", key.Class, key.Clock), at),
-		}
-		if key.Class == model.ClassUntrusted {
-			out.Severity = model.SeverityWarn
-		}
-	} else {
-		out.Status = model.StatusUpdated
-	}
-	out.Revision++
-	out.Time = now.UnixNano()
-	out.Action = f.action
-	out.Evidence = &f.evidence
-	ep.Size, ep.Reported = f.size, now
 }

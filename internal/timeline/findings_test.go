@@ -248,7 +248,8 @@ func TestFindingsAreRepeatedAndEnd(t *testing.T) {
 	w.advance()
 	found = w.of(model.ClassSkew)
 	assert.Equal(t, model.StatusClosed, found[len(found)-1].Status)
-	assert.Empty(t, w.tl.watch.episodes)
+	assert.Empty(t, w.tl.watch.counts)
+	assert.Zero(t, w.tl.watch.book.Len())
 	assert.Empty(t, w.tl.watch.seen)
 }
 

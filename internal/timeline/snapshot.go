@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // snapshotVersion counts up with every change that an older reader would get wrong.
-const snapshotVersion = 1
+// versionWithoutBook, the one before, had findings in another form.
+const (
+	snapshotVersion    = 2
+	versionWithoutBook = 1
+)
 
 // maxSnapshot bounds what Restore reads: 1 KiB for each of 65,536 clocks.
 const maxSnapshot = 64 << 20
@@ -28,7 +31,8 @@ type snapshot struct {
 	Scales   []savedScale      `json:"scales"`
 	Clocks   []savedClock      `json:"clocks"`
 	Aliases  map[string]string `json:"aliases,omitempty"`
-	Episodes []savedEpisode    `json:"episodes,omitempty"`
+	Findings json.RawMessage   `json:"findings,omitempty"` // of the book
+	Counts   []savedCount      `json:"counts,omitempty"`
 }
 
 type savedScale struct {
@@ -75,22 +79,6 @@ type savedWindow struct {
 	Sigma  float64 `json:"sigma"`
 }
 
-type savedEpisode struct {
-	Class    string       `json:"class"`
-	Clock    string       `json:"clock"`
-	Finding  savedFinding `json:"finding"`
-	Wrong    int          `json:"wrong"`
-	Clean    int          `json:"clean"`
-	Size     float64      `json:"size"`
-	Reported int64        `json:"reported_unix_nano"`
-}
-
-// savedFinding has its evidence as text.
-type savedFinding struct {
-	model.Finding
-	Evidence string // in place of the finding's
-}
-
 // savedKnots is how many knots of each line survive: those that readings of the last
 // seconds stand on.
 const savedKnots = 4
@@ -118,14 +106,12 @@ func (t *Timeline) Snapshot() []byte {
 	for _, id := range slices.Sorted(maps.Keys(t.tracks)) {
 		s.Clocks = append(s.Clocks, t.tracks[id].save(t.opt.History))
 	}
-	for key, ep := range t.watch.episodes {
-		s.Episodes = append(s.Episodes, savedEpisode{
-			Class: key.Class, Clock: key.Clock, Finding: savedFinding{ep.Finding, evidence.Encode(ep.Finding.Evidence)},
-			Wrong: ep.Wrong, Clean: ep.Clean, Size: ep.Size, Reported: ep.Reported.UnixNano(),
-		})
-	}
 	t.mu.RUnlock()
+	err := t.watch.save(&s)
 	t.solving.Unlock()
+	if err != nil {
+		return nil
+	}
 	data, err := json.Marshal(s)
 	if err != nil { // only NaN and Inf fail, which edges and models are refused for
 		return nil
@@ -174,8 +160,11 @@ func (t *Timeline) Restore(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("restore timeline: %w", err)
 	}
-	if s.Version != snapshotVersion {
-		return fmt.Errorf("restore timeline: got version %d; want %d", s.Version, snapshotVersion)
+	if s.Version != snapshotVersion && s.Version != versionWithoutBook {
+		return fmt.Errorf("restore timeline: got version %d; want %d or %d", s.Version, versionWithoutBook, snapshotVersion)
+	}
+	if most := len(classes) * t.opt.MaxClocks; len(s.Counts) > most {
+		return fmt.Errorf("restore timeline: got %d counts; want at most %d", len(s.Counts), most)
 	}
 	if len(s.Clocks) > t.opt.MaxClocks || len(s.Scales) > t.opt.MaxClocks || len(s.Aliases) > t.opt.MaxClocks {
 		return fmt.Errorf("restore timeline: got %d clocks on %d timelines and %d names; want at most %d",
@@ -188,7 +177,11 @@ func (t *Timeline) Restore(data []byte) error {
 	if err := r.read(&s); err != nil {
 		return fmt.Errorf("restore timeline: %w", err)
 	}
-	t.adopt(&s, &r)
+	watch := newWatch(&t.opt)
+	if err := watch.restore(&s, r.now); err != nil {
+		return fmt.Errorf("restore timeline: %w", err)
+	}
+	t.adopt(&s, &r, watch)
 	return nil
 }
 
@@ -209,7 +202,7 @@ func checkAliases(aliases map[string]string) error {
 
 // adopt replaces the state. References are preferred, so that timelines keep their
 // names.
-func (t *Timeline) adopt(s *snapshot, r *restored) {
+func (t *Timeline) adopt(s *snapshot, r *restored, watch *watch) {
 	prefer := slices.Clone(t.opt.Prefer)
 	for _, sc := range s.Scales {
 		if !sc.Foreign {
@@ -228,17 +221,7 @@ func (t *Timeline) adopt(s *snapshot, r *restored) {
 	for name, host := range s.Aliases {
 		t.aliases[name] = &alias{told: [2]telling{{host, r.now}}}
 	}
-	t.watch = newWatch(&t.opt)
-	for _, ep := range s.Episodes {
-		if t.tracks[ep.Clock] == nil || needed[ep.Class] == 0 {
-			continue
-		}
-		f := ep.Finding.Finding
-		f.Clock, f.Class, f.Evidence = ep.Clock, ep.Class, evidence.FromText(ep.Finding.Evidence)
-		t.watch.episodes[episodeKey{ep.Class, ep.Clock}] = &episode{
-			Finding: f, Wrong: ep.Wrong, Clean: ep.Clean, Size: ep.Size, Reported: time.Unix(0, ep.Reported),
-		}
-	}
+	t.watch = watch
 	for id, tr := range t.tracks {
 		t.watch.seen[id] = observed{until: tr.last().last().until, steps: tr.steps}
 	}

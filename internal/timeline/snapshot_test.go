@@ -74,7 +74,7 @@ func TestSnapshotOfASnapshotIsTheSame(t *testing.T) {
 }
 
 // Evidence is a text in a snapshot, as in those of earlier versions, and is as it was after a restart.
-func TestSnapshot_OpenEpisode_KeepsItsEvidence(t *testing.T) {
+func TestSnapshot_OpenFinding_KeepsItsEvidence(t *testing.T) {
 	w := cluster(t, 31, 4)
 	w.clocks[realtime(2)] = linear(epoch+40_000_000, 0)
 	for range 5 {
@@ -86,17 +86,19 @@ func TestSnapshot_OpenEpisode_KeepsItsEvidence(t *testing.T) {
 	require.Contains(t, want, `"offset_seconds":`)
 	saved := w.tl.Snapshot()
 	var s struct {
-		Episodes []struct{ Finding struct{ ID, Evidence string } }
+		Findings struct {
+			Open []struct{ Finding struct{ ID, Evidence string } }
+		}
 	}
 	require.NoError(t, json.Unmarshal(saved, &s))
-	require.Len(t, s.Episodes, 1)
-	assert.Equal(t, open[0].ID, s.Episodes[0].Finding.ID)
-	assert.Equal(t, want, s.Episodes[0].Finding.Evidence)
+	require.Len(t, s.Findings.Open, 1)
+	assert.Equal(t, open[0].ID, s.Findings.Open[0].Finding.ID)
+	assert.Equal(t, want, s.Findings.Open[0].Finding.Evidence)
 
 	again := New(w.tl.opt)
 	require.NoError(t, again.Restore(saved))
-	for _, ep := range again.watch.episodes {
-		assert.Equal(t, evidence.Text(want), ep.Finding.Evidence)
+	for _, e := range again.watch.book.Episodes() {
+		assert.Equal(t, evidence.Text(want), e.Finding.Evidence)
 	}
 }
 
@@ -110,7 +112,17 @@ func TestAKnownStepIsNotToldAfterARestart(t *testing.T) {
 	for range 10 {
 		w.window()
 	}
-	require.NotEmpty(t, w.of(model.ClassStep))
+	known := w.of(model.ClassStep)
+	require.NotEmpty(t, known)
+	w.restart()
+	w.findings = nil
+	for range 5 {
+		w.window()
+	}
+	for _, f := range w.of(model.ClassStep) { // its end may not have been sent before
+		last := known[len(known)-1]
+		assert.Equal(t, []any{last.ID, last.Revision, model.StatusClosed}, []any{f.ID, f.Revision, f.Status})
+	}
 	w.restart()
 	w.findings = nil
 	for range 5 {
@@ -179,7 +191,7 @@ func TestRestoreRefuses(t *testing.T) {
 	saved := string(w.tl.Snapshot())
 	for name, tt := range map[string]struct{ data, want string }{
 		"no JSON":         {"x", "restore timeline: invalid character"},
-		"version":         {strings.Replace(saved, `"version":1`, `"version":2`, 1), "got version 2; want 1"},
+		"version":         {strings.Replace(saved, `"version":2`, `"version":3`, 1), "got version 3; want 1 or 2"},
 		"slope":           {replaceKnot(t, saved, func(k *savedKnot) { k.Slope = -2 }), "got -2; want at most"},
 		"far":             {replaceKnot(t, saved, func(k *savedKnot) { k.Offset = 1<<63 - 1 }), "want order, and at most"},
 		"twice":           {change(t, saved, func(s *snapshot) { s.Clocks = append(s.Clocks, s.Clocks[0]) }), "or the clock twice"},
@@ -192,6 +204,8 @@ func TestRestoreRefuses(t *testing.T) {
 		"set by":          {change(t, saved, func(s *snapshot) { s.Scales[0].SetBy = -1 }), "set by -1"},
 		"name":            {change(t, saved, func(s *snapshot) { s.Scales[0].Name = "x" }), `want a name that begins with "timeline:"`},
 		"long name":       {change(t, saved, func(s *snapshot) { s.Aliases = map[string]string{strings.Repeat("n", 257): "h1"} }), "got a name of 257 bytes"},
+		"findings":        {change(t, saved, func(s *snapshot) { s.Findings = []byte(`{"version":1,"open":[{}]}`) }), "read findings: check open finding 0"},
+		"no findings":     {change(t, saved, func(s *snapshot) { s.Findings = nil }), "read findings: unexpected end"},
 		"reference twice": {change(t, saved, func(s *snapshot) { s.Scales = append(s.Scales, s.Scales[0]) }), "check reference"},
 	} {
 		tl := New(w.tl.opt)
@@ -200,6 +214,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	small := New(Options{MaxClocks: 2, Now: w.tl.opt.Now})
 	require.ErrorContains(t, small.Restore([]byte(saved)), "got 6 clocks on 1 timelines and 0 names; want at most 2")
+	many := change(t, saved, func(s *snapshot) { s.Counts = make([]savedCount, 9) })
+	require.ErrorContains(t, small.Restore([]byte(many)), "got 9 counts; want at most 8")
 }
 
 // A name that nobody could be shown, of a state of before, is left out alone.
