@@ -263,8 +263,23 @@ func TestTrackerIsBounded(t *testing.T) {
 		w.Hash = 1000 + i
 		assert.True(t, tr.Tell(job(t, w, even, odd), time.Unix(int64(i), 0)))
 	}
-	assert.Len(t, tr.jobs, maxJobs)
+	assert.Equal(t, maxJobs, tr.jobs.Len())
 	assert.Equal(t, int64(2*maxJobs), tr.Evicted())
+}
+
+func TestTracker_JobsThatAnsweredAtOneTime_FirstOfThemIsForgotten(t *testing.T) {
+	tr := Tracker{Interval: 10 * time.Second, Heartbeat: time.Hour}
+	w, even, odd := fourRanks()
+	known := func(i uint64, at int64) bool {
+		w.Hash = 1000 + i
+		return !tr.Tell(job(t, w, even, odd), time.Unix(at, 0))
+	}
+	for i := range uint64(maxJobs + 1) {
+		assert.False(t, known(i, 100))
+	}
+	assert.True(t, known(1, 101))
+	assert.True(t, known(maxJobs/2, 101))
+	assert.False(t, known(0, 101))
 }
 
 func client(s *rastest.Server) *Client {

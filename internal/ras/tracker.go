@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -23,8 +24,7 @@ type Tracker struct {
 	// Heartbeat is how often an answer is told of that says nothing new.
 	Heartbeat time.Duration
 
-	jobs    map[string]*seen
-	evicted int64
+	jobs *bounded.Map[string, *seen] // by incarnation, by when they answered last; nil: none did
 }
 
 // seen is what is remembered of a job.
@@ -41,19 +41,27 @@ type fault struct {
 }
 
 // Evicted is how many jobs were forgotten for want of room.
-func (t *Tracker) Evicted() int64 { return t.evicted }
+func (t *Tracker) Evicted() int64 { return t.remembered().Evicted() }
+
+func (t *Tracker) remembered() *bounded.Map[string, *seen] {
+	if t.jobs == nil {
+		t.jobs = bounded.NewMap(bounded.MapConfig[string, *seen]{Entries: maxJobs, Order: bounded.ByUse})
+	}
+	return t.jobs
+}
 
 // Tell reports whether to tell of an answer: the first of a job and each Heartbeat, where
 // members of a communicator have launched different numbers of operations, where a rank has
 // launched none since the last, and where absences or errors are others than before.
 func (t *Tracker) Tell(j *Job, now time.Time) bool {
-	s := t.jobs[j.Incarnation]
-	if s != nil && now.Sub(s.at) < t.Interval/2 {
+	s, known := t.remembered().Peek(j.Incarnation)
+	if known && now.Sub(s.at) < t.Interval/2 {
 		return false
 	}
-	if s == nil {
-		s = t.remember(j.Incarnation)
+	if !known {
+		s = &seen{}
 	}
+	t.jobs.Set(j.Incarnation, s)
 	launched, faults := j.launched(), j.faults()
 	tell := s.told.IsZero() || now.Sub(s.told) >= t.Heartbeat || stands(s.launched, launched) || differ(s.faults, faults) || j.uneven()
 	s.at, s.launched, s.faults = now, launched, faults
@@ -65,28 +73,9 @@ func (t *Tracker) Tell(j *Job, now time.Time) bool {
 
 // Refused takes back that an answer was told of: the next one of the job is.
 func (t *Tracker) Refused(j *Job) {
-	if s := t.jobs[j.Incarnation]; s != nil {
+	if s, ok := t.remembered().Peek(j.Incarnation); ok {
 		s.told = time.Time{}
 	}
-}
-
-func (t *Tracker) remember(incarnation string) *seen {
-	if t.jobs == nil {
-		t.jobs = map[string]*seen{}
-	}
-	if len(t.jobs) >= maxJobs {
-		oldest := ""
-		for id, s := range t.jobs {
-			if oldest == "" || s.at.Before(t.jobs[oldest].at) {
-				oldest = id
-			}
-		}
-		delete(t.jobs, oldest)
-		t.evicted++
-	}
-	s := &seen{}
-	t.jobs[incarnation] = s
-	return s
 }
 
 func (j *Job) launched() map[int64]int64 {
