@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -74,8 +75,8 @@ type Incident struct {
 // concurrent use.
 type Incidents struct {
 	cfg   IncidentConfig
-	jobs  map[string]*job
-	bytes int64 // of what waits
+	jobs  *bounded.Map[string, *job] // by when the last dump came
+	bytes int64                      // of what waits
 	// overflow are dumps that found no room.
 	overflow []Refusal
 }
@@ -102,7 +103,9 @@ func NewIncidents(cfg IncidentConfig) *Incidents {
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = defaultMaxBytes
 	}
-	return &Incidents{cfg: cfg, jobs: map[string]*job{}}
+	return &Incidents{cfg: cfg, jobs: bounded.NewMap(bounded.MapConfig[string, *job]{
+		Compare: func(a, b *bounded.Pair[string, *job]) int { return a.Value.last.Compare(b.Value.last) },
+	})}
 }
 
 // Add takes a dump that came now.
@@ -131,6 +134,7 @@ func (in *Incidents) Add(now time.Time, d Dump) {
 		j.first = now
 	}
 	j.last = now
+	in.jobs.Touch(d.Job)
 	in.bytes += size - freed
 	j.waiting[d.Rank] = append(of, d)
 	if d.State != nil {
@@ -176,31 +180,22 @@ func sizeOf(d *Dump) int64 {
 	return n
 }
 
-// job returns a job's place; nil where there is no room for one more.
+// job returns a job's place; nil where there is no room for one more. The job that was heard of least
+// lately and waits for nothing makes room.
 func (in *Incidents) job(id string) *job {
-	j := in.jobs[id]
-	if j != nil {
+	if j, ok := in.jobs.Peek(id); ok {
 		return j
 	}
-	if len(in.jobs) >= in.cfg.MaxJobs && !in.evict() {
-		return nil
-	}
-	j = &job{waiting: map[int64][]Dump{}, told: map[int64]time.Time{}}
-	in.jobs[id] = j
-	return j
-}
-
-// evict forgets the job that was heard of least lately and waits for nothing.
-func (in *Incidents) evict() bool {
-	oldest := ""
-	for id, j := range in.jobs {
-		if len(j.waiting) == 0 && (oldest == "" || j.last.Before(in.jobs[oldest].last)) {
-			oldest = id
+	if in.jobs.Len() >= in.cfg.MaxJobs {
+		idle, _, ok := in.jobs.OldestWhere(func(_ string, j *job) bool { return len(j.waiting) == 0 })
+		if !ok {
+			return nil
 		}
+		in.jobs.Delete(idle)
 	}
-	_, found := in.jobs[oldest]
-	delete(in.jobs, oldest)
-	return found
+	j := &job{waiting: map[int64][]Dump{}, told: map[int64]time.Time{}}
+	in.jobs.Set(id, j)
+	return j
 }
 
 // worldOf is the number of ranks of the largest group that a state knows.
@@ -226,8 +221,9 @@ func (in *Incidents) End(absence bool) []Incident {
 
 func (in *Incidents) conclude(due func(j *job, expected []int64) bool, absence bool) []Incident {
 	var out []Incident
-	for _, id := range slices.Sorted(maps.Keys(in.jobs)) {
-		j := in.jobs[id]
+	jobs := maps.Collect(in.jobs.All())
+	for _, id := range slices.Sorted(maps.Keys(jobs)) {
+		j := jobs[id]
 		expected := in.expected(j)
 		if len(j.waiting) == 0 || !due(j, expected) {
 			continue

@@ -5,6 +5,7 @@ package frwatch
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,6 +44,25 @@ func TestWhatWaitsHasABudget(t *testing.T) {
 	assert.Zero(t, in.bytes)
 	add(3, 150_000)
 	assert.Empty(t, in.TakeOverflow())
+}
+
+func TestIncidents_JobsHeardOfAtOneTime_FirstThatWaitsForNothingLeaves(t *testing.T) {
+	const jobs = 16
+	in := NewIncidents(IncidentConfig{MaxRanks: 10, MaxJobs: jobs})
+	add := func(job string) { in.Add(at(0), Dump{Job: job, Source: "f", Rank: 1, Fault: "torn"}) }
+	var all []string
+	for i := range jobs {
+		all = append(all, fmt.Sprint("job ", i))
+		add(all[i])
+	}
+	in.End(false)
+	add(all[0])
+	add("another")
+	var left []string
+	for id := range in.jobs.All() {
+		left = append(left, id)
+	}
+	assert.Equal(t, append(slices.Delete(all, 1, 2), "another"), left)
 }
 
 // Of too many dumps of one rank the oldest goes, and that is told.
