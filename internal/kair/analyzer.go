@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -16,10 +17,10 @@ type Analyzer struct {
 	cfg       Config
 	names     *names
 	name      func(key uint32) string
-	open      map[int64]*gathered
-	held      int   // operations in these
-	newest    int64 // step that was closed
-	closed    bool  // one was
+	open      *bounded.Map[int64, *gathered] // by step
+	held      int                            // operations in these
+	newest    int64                          // step that was closed
+	closed    bool                           // one was
 	rhythm    *Rhythm
 	frequency *Frequency
 	votes     votes
@@ -32,6 +33,8 @@ type gathered struct {
 	ops     int
 }
 
+func byStep(a, b *bounded.Pair[int64, *gathered]) int { return cmp.Compare(a.Key, b.Key) }
+
 // New returns an analyzer.
 func New(cfg Config) *Analyzer {
 	a := NewNamed(cfg, nil)
@@ -43,7 +46,8 @@ func New(cfg Config) *Analyzer {
 // such names.
 func NewNamed(cfg Config, name func(key uint32) string) *Analyzer {
 	return &Analyzer{
-		cfg: cfg, names: newNames(cfg.MaxKeys), name: name, open: map[int64]*gathered{},
+		cfg: cfg, names: newNames(cfg.MaxKeys), name: name,
+		open:      bounded.NewMap(bounded.MapConfig[int64, *gathered]{Compare: byStep}),
 		rhythm:    NewRhythm(cfg.Windows, cfg.Span, cfg.Raw),
 		frequency: NewFrequency(cfg.Windows, cfg.MaxShown, cfg.Span),
 		votes:     votes{span: max(1, cfg.Span)},
@@ -69,9 +73,10 @@ func (a *Analyzer) Add(rank model.Rank, ops []model.Op) {
 			}
 		}
 	}
-	for len(a.open) > max(1, a.cfg.MaxOpenSteps) || (a.held > a.cfg.MaxOpenOps && len(a.open) > 1) {
+	for a.open.Len() > max(1, a.cfg.MaxOpenSteps) || (a.held > a.cfg.MaxOpenOps && a.open.Len() > 1) {
 		a.stats.StepsEvicted++
-		a.Close(a.oldest())
+		oldest, _, _ := a.open.Oldest()
+		a.Close(oldest)
 	}
 }
 
@@ -82,14 +87,14 @@ func (a *Analyzer) worker(rank *model.Rank, op *model.Op) *Worker {
 		a.stats.OpsWithoutStep++
 		return nil
 	}
-	g := a.open[op.Step.V]
-	if g == nil {
+	g, ok := a.open.Peek(op.Step.V)
+	if !ok {
 		if a.closed && op.Step.V <= a.newest {
 			a.stats.LateOps++
 			return nil
 		}
 		g = &gathered{workers: map[int64]*Worker{}}
-		a.open[op.Step.V] = g
+		a.open.Set(op.Step.V, g)
 	}
 	w := g.workers[rank.Rank]
 	if w == nil {
@@ -126,23 +131,12 @@ func roleOf(parts ...string) uint64 {
 	return x ^ x>>31
 }
 
-func (a *Analyzer) oldest() int64 {
-	first, any := int64(0), false
-	for n := range a.open {
-		if !any || n < first {
-			first, any = n, true
-		}
-	}
-	return first
-}
-
 // Close analyses a step, of which nothing more is taken.
 func (a *Analyzer) Close(number int64) {
-	g := a.open[number]
-	if g == nil {
+	g, ok := a.open.Delete(number)
+	if !ok {
 		return
 	}
-	delete(a.open, number)
 	a.held -= g.ops
 	if !a.closed || number > a.newest {
 		a.newest, a.closed = number, true

@@ -204,7 +204,7 @@ func TestOpenStepsAreBoundedTogether(t *testing.T) {
 	assert.Equal(t, int64(1), a.Stats().StepsEvicted, "the oldest makes room")
 	a.Add(model.Rank{}, ops(4, 20))
 	assert.Equal(t, int64(3), a.Stats().StepsEvicted, "one step alone may be larger")
-	assert.Len(t, a.open, 1)
+	assert.Equal(t, 1, a.open.Len())
 	a.Close(4)
 	a.Add(model.Rank{}, ops(5, 5))
 	a.Add(model.Rank{}, ops(6, 5))
