@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -29,7 +30,7 @@ type Teller struct {
 	bytes   int64            // of all kept operations, about
 	jobs    map[string]int64 // the same, by incarnation
 	dropped int64
-	steps   map[stepKey]*heldStep
+	steps   *bounded.Map[stepKey, *heldStep] // the oldest first
 	now     func() time.Time
 }
 
@@ -54,7 +55,7 @@ type heldRank struct {
 // NewTeller returns a teller of stories of at most limit spans, the root not
 // counted, that keeps at most maxHeld operations.
 func NewTeller(limit, maxHeld int, now func() time.Time) *Teller {
-	return &Teller{limit: limit, maxHeld: maxHeld, steps: map[stepKey]*heldStep{}, jobs: map[string]int64{}, now: now}
+	return &Teller{limit: limit, maxHeld: maxHeld, steps: bounded.NewMap(bounded.MapConfig[stepKey, *heldStep]{Compare: byAge}), jobs: map[string]int64{}, now: now}
 }
 
 // Held returns how many operations are kept now.
@@ -84,10 +85,10 @@ func (t *Teller) Keep(rank *model.Rank, ops []model.Op) {
 }
 
 func (t *Teller) step(key stepKey) *heldStep {
-	s := t.steps[key]
-	if s == nil {
+	s, ok := t.steps.Peek(key)
+	if !ok {
 		s = &heldStep{ranks: map[int64]*heldRank{}, first: t.now(), bytes: stepBytes}
-		t.steps[key] = s
+		t.steps.Set(key, s)
 		t.count(key.incarnation, stepBytes)
 	}
 	return s
@@ -156,20 +157,19 @@ func (t *Teller) Tell(rep *straggler.StepReport, findings []model.Finding) ptrac
 // Prune drops what was kept for steps that were opened before and never
 // reported: a step closed long ago to which something came late.
 func (t *Teller) Prune(before time.Time) {
-	for key, s := range t.steps {
-		if s.first.Before(before) {
-			t.dropped += int64(s.size)
-			t.take(key)
-		}
+	for key, s, ok := t.steps.Oldest(); ok && s.first.Before(before); key, s, ok = t.steps.Oldest() {
+		t.drop(key)
 	}
 }
 
+// drop drops what was kept for a step that is not reported.
+func (t *Teller) drop(key stepKey) { t.dropped += int64(t.take(key).size) }
+
 func (t *Teller) take(key stepKey) *heldStep {
-	s := t.steps[key]
-	if s != nil {
+	s, ok := t.steps.Delete(key)
+	if ok {
 		t.held -= s.size
 		t.count(key.incarnation, -s.bytes)
-		delete(t.steps, key)
 	}
 	return s
 }

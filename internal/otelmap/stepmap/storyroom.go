@@ -4,10 +4,9 @@ package stepmap
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -33,6 +32,11 @@ func opSize(op *model.Op) int64 {
 	return opBytes + int64(text) + int64(len(op.Links))*int64(unsafe.Sizeof(model.SpanRef{}))
 }
 
+// byAge compares two steps by when something was kept for them first.
+func byAge(a, b *bounded.Pair[stepKey, *heldStep]) int {
+	return cmp.Or(a.Value.first.Compare(b.Value.first), cmp.Compare(a.Key.step, b.Key.step), cmp.Compare(a.Key.incarnation, b.Key.incarnation))
+}
+
 // count adds bytes to those that are kept for a job.
 func (t *Teller) count(incarnation string, bytes int64) {
 	t.bytes += bytes
@@ -52,15 +56,11 @@ func (t *Teller) makeRoom(incarnation string) bool {
 		return false
 	}
 	of, any := t.halfHolder()
-	keys := slices.SortedFunc(maps.Keys(t.steps), func(a, b stepKey) int {
-		return cmp.Or(t.steps[a].first.Compare(t.steps[b].first), cmp.Compare(a.step, b.step), cmp.Compare(a.incarnation, b.incarnation))
-	})
-	for _, key := range keys {
+	for key := range t.steps.All() {
 		if any && key.incarnation != of {
 			continue
 		}
-		t.dropped += int64(t.steps[key].size)
-		t.take(key)
+		t.drop(key)
 		if t.held <= t.maxHeld*3/4 && t.bytes <= t.maxBytes()*3/4 {
 			break
 		}
