@@ -3,11 +3,11 @@
 package stragglerprocessor
 
 import (
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -18,8 +18,7 @@ import (
 type holder struct {
 	max         int
 	now         func() time.Time
-	steps       map[stepKey]*heldStep
-	order       []*heldStep // oldest first; some are gone
+	steps       *bounded.Map[stepKey, *heldStep] // the oldest first
 	spans       int
 	bytes       int64 // of these and of what they stand under, about
 	unannotated int64 // steps passed on before they were analysed
@@ -50,7 +49,7 @@ type heldStep struct {
 }
 
 func newHolder(maxSpans int, now func() time.Time) *holder {
-	return &holder{max: maxSpans, now: now, steps: map[stepKey]*heldStep{}}
+	return &holder{max: maxSpans, now: now, steps: bounded.NewMap(bounded.MapConfig[stepKey, *heldStep]{})}
 }
 
 // take moves the operations that name a step out of td; the rest stays.
@@ -112,11 +111,10 @@ func (h *holder) takeScope(incarnation string, head int64, rs ptrace.ResourceSpa
 func (h *holder) maxBytes() int64 { return int64(h.max) * heldBytes }
 
 func (h *holder) step(key stepKey) *heldStep {
-	s := h.steps[key]
-	if s == nil {
+	s, ok := h.steps.Peek(key)
+	if !ok {
 		s = &heldStep{key: key, td: ptrace.NewTraces(), first: h.now()}
-		h.steps[key] = s
-		h.order = append(h.order, s)
+		h.steps.Set(key, s)
 	}
 	return s
 }
@@ -134,7 +132,7 @@ func (s *heldStep) under(rs ptrace.ResourceSpans, ss ptrace.ScopeSpans) ptrace.S
 
 // release moves the spans of an analysed step to td.
 func (h *holder) release(rep *straggler.StepReport, td ptrace.Traces) {
-	if s := h.steps[stepKey{rep.Incarnation, rep.Step}]; s != nil {
+	if s, ok := h.steps.Peek(stepKey{rep.Incarnation, rep.Step}); ok {
 		h.move(s, td)
 	}
 }
@@ -142,48 +140,38 @@ func (h *holder) release(rep *straggler.StepReport, td ptrace.Traces) {
 func (h *holder) move(s *heldStep, td ptrace.Traces) {
 	h.spans -= s.spans
 	h.bytes -= s.bytes
-	delete(h.steps, s.key)
+	h.steps.Delete(s.key)
 	s.td.ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
 }
-
-func (h *holder) isHeld(s *heldStep) bool { return h.steps[s.key] == s }
 
 // shrink moves the oldest steps to td while too many spans are held, or too many bytes.
 func (h *holder) shrink(td ptrace.Traces) {
 	for h.spans > h.max || h.bytes > h.maxBytes() {
-		h.moveOldest(td)
-	}
-	if len(h.order) > 2*len(h.steps)+minOrder {
-		h.order = slices.DeleteFunc(h.order, func(s *heldStep) bool { return !h.isHeld(s) })
+		_, oldest, _ := h.steps.Oldest()
+		h.giveUp(oldest, td)
 	}
 }
 
-// minOrder is how many entries that are gone are not worth removing.
-const minOrder = 1024
-
-func (h *holder) moveOldest(td ptrace.Traces) {
-	s := h.order[0]
-	h.order = h.order[1:]
-	if h.isHeld(s) {
-		h.move(s, td)
-		h.unannotated++
-	}
+// giveUp moves a step to td that was not analysed.
+func (h *holder) giveUp(s *heldStep, td ptrace.Traces) {
+	h.move(s, td)
+	h.unannotated++
 }
 
 // prune moves the steps first seen before to td: they were analysed already, or
 // never will be.
 func (h *holder) prune(before time.Time, td ptrace.Traces) {
-	for len(h.order) > 0 && (!h.isHeld(h.order[0]) || h.order[0].first.Before(before)) {
-		h.moveOldest(td)
+	for _, s := range h.steps.All() {
+		if !s.first.Before(before) {
+			return
+		}
+		h.giveUp(s, td)
 	}
 }
 
 // releaseAll moves everything to td.
 func (h *holder) releaseAll(td ptrace.Traces) {
-	for _, s := range h.order {
-		if h.isHeld(s) {
-			h.move(s, td)
-		}
+	for _, s := range h.steps.All() {
+		h.move(s, td)
 	}
-	h.order = nil
 }
