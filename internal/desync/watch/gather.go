@@ -50,8 +50,8 @@ func (w *Watch) gather(j *job, now time.Time) Evidence {
 		w.evidence(&ev, j, j.ranks[of], of, states[of], join, now)
 	}
 	ev.Job.Unnumbered = !j.world.OK && !slices.ContainsFunc(ev.States, func(s *model.RankState) bool { return s.Source != model.StateRAS })
-	for i := range w.witnesses {
-		if x := &w.witnesses[i]; x.job == "" || x.job == j.key.id {
+	for of, x := range w.witnesses.All() {
+		if of.job == "" || of.job == j.key.id {
 			ev.Witnesses = append(ev.Witnesses, x.Witness)
 		}
 	}

@@ -59,7 +59,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	assert.Equal(t, int64(96), st.WitnessesDropped)
 	assert.Equal(t, int64(maxOpens), st.OpensDropped)
 	w.Tick(now.Add(time.Hour))
-	assert.Empty(t, w.witnesses)
+	assert.Zero(t, w.witnesses.Len())
 	w.Tick(now.Add(2 * time.Hour))
 	assert.Empty(t, w.jobs)
 }

@@ -22,14 +22,17 @@ type Watch struct {
 	jobs      map[jobKey]*job
 	latest    map[string]jobKey // by job id, its life that began last
 	room      bounded.Room[*job]
-	witnesses []witness
-	over      []*model.Op // of one call of AddOps
+	witnesses *bounded.Map[witnessKey, witness] // by when they were told last
+	over      []*model.Op                       // of one call of AddOps
 	book      *finding.Book[told]
 	stats     Stats
 }
 
 func newWatch(cfg Config, judge func(*Evidence) *desync.Report) *Watch {
-	return &Watch{cfg: cfg, judge: judge, jobs: map[jobKey]*job{}, latest: map[string]jobKey{}, book: newBook(&cfg)}
+	return &Watch{
+		cfg: cfg, judge: judge, jobs: map[jobKey]*job{}, latest: map[string]jobKey{}, book: newBook(&cfg),
+		witnesses: bounded.NewMap(bounded.MapConfig[witnessKey, witness]{Order: bounded.ByUse}),
+	}
 }
 
 // AddState takes the state of a rank; nothing of s may change afterwards.
