@@ -5,6 +5,7 @@ package desyncconnector
 import (
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -15,48 +16,49 @@ const (
 	maxRefusedBytes = 16 << 20
 )
 
-// refused are the findings that the consumer would not take, each as it was last known.
+// refused are the findings that the consumer would not take, each as it was last known. The zero value is
+// ready.
 type refused struct {
-	list  []model.Finding
-	bytes int
+	findings *bounded.Map[string, model.Finding] // by id, the one that was refused first in front
 }
 
-func (r *refused) at(id string) int {
-	return slices.IndexFunc(r.list, func(f model.Finding) bool { return f.ID == id })
+func (r *refused) list() *bounded.Map[string, model.Finding] {
+	if r.findings == nil {
+		r.findings = bounded.NewMap(bounded.MapConfig[string, model.Finding]{Size: sizeOf})
+	}
+	return r.findings
 }
+
+func sizeOf(_ string, f model.Finding) int { return f.Bytes() }
 
 // add notes what was refused, and returns for how many there was no room.
 func (r *refused) add(findings []model.Finding) (dropped int64) {
+	list := r.list()
 	for i := range findings {
-		if k := r.at(findings[i].ID); k >= 0 {
-			r.drop(k)
-		}
-		size := findings[i].Bytes()
-		if len(r.list) >= maxRefused || r.bytes+size > maxRefusedBytes {
+		f := &findings[i]
+		list.Delete(f.ID)
+		if list.Len() >= maxRefused || list.Bytes()+f.Bytes() > maxRefusedBytes {
 			dropped++
 			continue
 		}
-		r.bytes += size
-		r.list = append(r.list, findings[i])
+		list.Set(f.ID, *f)
 	}
 	return dropped
-}
-
-func (r *refused) drop(k int) {
-	r.bytes -= r.list[k].Bytes()
-	r.list = slices.Delete(r.list, k, k+1)
 }
 
 // taken forgets what the consumer has heard of since.
 func (r *refused) taken(findings []model.Finding) {
 	for i := range findings {
-		if k := r.at(findings[i].ID); k >= 0 {
-			r.drop(k)
-		}
+		r.list().Delete(findings[i].ID)
 	}
 }
 
-func (r *refused) all() []model.Finding { return slices.Clone(r.list) }
+func (r *refused) all() (all []model.Finding) {
+	for _, f := range r.list().All() {
+		all = append(all, f)
+	}
+	return all
+}
 
 // closed are those that nobody tells of any more.
 func (r *refused) closed() []model.Finding {
