@@ -258,6 +258,13 @@ func (m *Map[K, V]) OldestWhere(may func(K, V) bool) (k K, v V, ok bool) {
 // them may delete the entry that it is at, and must not change the map otherwise.
 func (m *Map[K, V]) All() iter.Seq2[K, V] { return m.line.all }
 
+// Keys returns the keys as All does.
+func (m *Map[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		m.line.all(func(k K, _ V) bool { return yield(k) })
+	}
+}
+
 // Clear drops all entries, which do not count as evicted.
 func (m *Map[K, V]) Clear() {
 	clear(m.at)

@@ -16,13 +16,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
-func keysOf[K comparable, V any](m *Map[K, V]) (keys []K) {
-	for k := range m.All() {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
 func TestMap_TooManyEntriesByInsertion_FirstAddedLeaves(t *testing.T) {
 	var left []string
 	m := NewMap(MapConfig[string, int]{Entries: 2, Evicted: func(k string, v int, r Reason) {
@@ -32,11 +25,11 @@ func TestMap_TooManyEntriesByInsertion_FirstAddedLeaves(t *testing.T) {
 		assert.True(t, m.Set(k, i))
 	}
 	assert.Equal(t, []string{"a2 true"}, left, "a was set again and is still the oldest")
-	assert.Equal(t, []string{"b", "c"}, keysOf(m))
+	assert.Equal(t, []string{"b", "c"}, slices.Collect(m.Keys()))
 	assert.Equal(t, int64(1), m.Evicted())
 	m.Get("b")
 	m.Set("d", 4)
-	assert.Equal(t, []string{"c", "d"}, keysOf(m))
+	assert.Equal(t, []string{"c", "d"}, slices.Collect(m.Keys()))
 }
 
 func TestMap_TooManyEntriesByUse_LeastRecentlyUsedLeaves(t *testing.T) {
@@ -50,10 +43,10 @@ func TestMap_TooManyEntriesByUse_LeastRecentlyUsedLeaves(t *testing.T) {
 	assert.True(t, m.Update("c", func(v *int) { *v += 10 }))
 	assert.False(t, m.Update("x", func(*int) {}))
 	m.Set("d", 4)
-	assert.Equal(t, []string{"a", "c", "d"}, keysOf(m))
+	assert.Equal(t, []string{"a", "c", "d"}, slices.Collect(m.Keys()))
 	assert.True(t, m.Touch("a"))
 	assert.False(t, m.Touch("b"))
-	assert.Equal(t, []string{"c", "d", "a"}, keysOf(m))
+	assert.Equal(t, []string{"c", "d", "a"}, slices.Collect(m.Keys()))
 	k, v, ok := m.Oldest()
 	assert.True(t, ok)
 	assert.Equal(t, "c", k)
@@ -66,14 +59,14 @@ func TestMap_Compare_LeastLeavesAndOfEqualOnesTheFirstAdded(t *testing.T) {
 	m.Set("two", &two)
 	m.Set("three", &three)
 	m.Set("one", &one)
-	assert.Equal(t, []string{"two", "three", "one"}, keysOf(m))
+	assert.Equal(t, []string{"two", "three", "one"}, slices.Collect(m.Keys()))
 	one, three = 1, 3
 	m.Touch("one")
 	m.Touch("three")
-	assert.Equal(t, []string{"one", "two", "three"}, keysOf(m))
+	assert.Equal(t, []string{"one", "two", "three"}, slices.Collect(m.Keys()))
 	zero := 0
 	m.Set("zero", &zero)
-	assert.Equal(t, []string{"zero", "two", "three"}, keysOf(m), "the entry that is added does not leave for itself")
+	assert.Equal(t, []string{"zero", "two", "three"}, slices.Collect(m.Keys()), "the entry that is added does not leave for itself")
 }
 
 func TestMap_TooManyBytes_OldestLeaveUntilItFits(t *testing.T) {
@@ -87,10 +80,10 @@ func TestMap_TooManyBytes_OldestLeaveUntilItFits(t *testing.T) {
 	m.Set("c", make([]byte, 2))
 	assert.Equal(t, 10, m.Bytes())
 	assert.True(t, m.Update("a", func(v *[]byte) { *v = make([]byte, 4) }))
-	assert.Equal(t, []string{"a", "c"}, keysOf(m), "the entry that grows does not leave for itself")
+	assert.Equal(t, []string{"a", "c"}, slices.Collect(m.Keys()), "the entry that grows does not leave for itself")
 	assert.Equal(t, 8, m.Bytes())
 	assert.True(t, m.Set("d", make([]byte, 5)))
-	assert.Equal(t, []string{"c", "d"}, keysOf(m))
+	assert.Equal(t, []string{"c", "d"}, slices.Collect(m.Keys()))
 	assert.Equal(t, []Reason{LimitBytes, LimitBytes}, reasons)
 }
 
@@ -99,9 +92,9 @@ func TestMap_EntryLargerThanAllBytes_LeavesAlone(t *testing.T) {
 	m.Set("a", make([]byte, 4))
 	m.Set("b", make([]byte, 4))
 	assert.False(t, m.Set("c", make([]byte, 11)))
-	assert.Equal(t, []string{"a", "b"}, keysOf(m))
+	assert.Equal(t, []string{"a", "b"}, slices.Collect(m.Keys()))
 	assert.False(t, m.Set("a", make([]byte, 11)))
-	assert.Equal(t, []string{"b"}, keysOf(m))
+	assert.Equal(t, []string{"b"}, slices.Collect(m.Keys()))
 	assert.Equal(t, 4, m.Bytes())
 	assert.Equal(t, int64(2), m.Evicted())
 }
@@ -118,7 +111,7 @@ func TestMap_EntriesThatTheOwnerDrops_DoNotCountAsEvicted(t *testing.T) {
 	assert.False(t, ok)
 	assert.Equal(t, 2, m.DropOldest(func(_, v int) bool { return v < 2 }))
 	assert.Equal(t, 3, m.DeleteFunc(func(_, v int) bool { return v%2 == 0 }))
-	assert.Equal(t, []int{3, 5, 7}, keysOf(m))
+	assert.Equal(t, []int{3, 5, 7}, slices.Collect(m.Keys()))
 	k, _, ok := m.OldestWhere(func(_, v int) bool { return v > 3 })
 	assert.True(t, ok)
 	assert.Equal(t, 5, k)
@@ -130,7 +123,7 @@ func TestMap_EntriesThatTheOwnerDrops_DoNotCountAsEvicted(t *testing.T) {
 	assert.False(t, ok)
 	assert.Zero(t, m.Evicted())
 	m.Set(1, 1)
-	assert.Equal(t, []int{1}, keysOf(m))
+	assert.Equal(t, []int{1}, slices.Collect(m.Keys()))
 }
 
 // naive is a Map of a slice, which is searched from its front.

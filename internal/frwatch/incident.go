@@ -4,7 +4,6 @@ package frwatch
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 	"unsafe"
@@ -221,9 +220,8 @@ func (in *Incidents) End(absence bool) []Incident {
 
 func (in *Incidents) conclude(due func(j *job, expected []int64) bool, absence bool) []Incident {
 	var out []Incident
-	jobs := maps.Collect(in.jobs.All())
-	for _, id := range slices.Sorted(maps.Keys(jobs)) {
-		j := jobs[id]
+	for _, id := range slices.Sorted(in.jobs.Keys()) {
+		j, _ := in.jobs.Peek(id)
 		expected := in.expected(j)
 		if len(j.waiting) == 0 || !due(j, expected) {
 			continue

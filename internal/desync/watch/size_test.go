@@ -4,6 +4,7 @@ package watch
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -207,13 +208,6 @@ func TestKept_OwnsItsTexts(t *testing.T) {
 	assert.NotSame(t, unsafe.StringData(whole), unsafe.StringData(r.HostName))
 }
 
-func factsOf(w *Watch) (facts []witnessKey) {
-	for of := range w.witnesses.All() {
-		facts = append(facts, of)
-	}
-	return facts
-}
-
 // A job that reports many facts does not push out those of other jobs.
 func TestWatch_FactsOfOneJob_LeaveThoseOfOthers(t *testing.T) {
 	cfg := NewDefaultConfig()
@@ -223,7 +217,7 @@ func TestWatch_FactsOfOneJob_LeaveThoseOfOthers(t *testing.T) {
 	for i := range 20 {
 		w.AddFact(&model.Fact{Rank: model.Rank{JobID: "loud"}, Kind: strconv.Itoa(i)}, now)
 	}
-	facts := factsOf(w)
+	facts := slices.Collect(w.witnesses.Keys())
 	require.Len(t, facts, 8)
 	assert.Equal(t, "quiet", facts[0].job)
 	assert.Equal(t, "19 0", facts[7].id, "the newest stay")
@@ -241,7 +235,7 @@ func TestWatch_FactsOfManyJobs_LeaveThoseToldLast(t *testing.T) {
 		tell("quiet", "b")
 		tell("new "+strconv.Itoa(i), "a")
 	}
-	facts := factsOf(w)
+	facts := slices.Collect(w.witnesses.Keys())
 	require.Len(t, facts, 8)
 	var quiet []string
 	for _, x := range facts {
@@ -264,7 +258,7 @@ func TestWatch_FactsOfUnfollowedJobs_LeaveFirst(t *testing.T) {
 	for i := range 20 {
 		w.AddFact(&model.Fact{Rank: model.Rank{JobID: "new " + strconv.Itoa(i)}, Kind: "k"}, now)
 	}
-	facts := factsOf(w)
+	facts := slices.Collect(w.witnesses.Keys())
 	require.Len(t, facts, 8)
 	assert.Equal(t, []string{"network", "k 0"}, []string{facts[0].id, facts[1].id})
 	assert.Equal(t, []string{"", "job", "new 14"}, []string{facts[0].job, facts[1].job, facts[2].job})
