@@ -44,7 +44,7 @@ func (c *Count) Reached(s State) int {
 }
 
 func (j *job) answer(t *Tell) Answer {
-	a := Answer{Domains: j.domains, Heard: len(j.members), Session: j.session}
+	a := Answer{Domains: j.domains, Heard: j.members.Len(), Session: j.session}
 	if j.session != "" {
 		a.Joined = j.joined[j.session]
 	}
@@ -108,12 +108,12 @@ func (j *job) lacking(of need, now time.Time) missing {
 		}
 	}
 	out := missing{at: now}
-	for name, m := range j.members {
+	for name, m := range j.members.All() {
 		if !m.reached(of, j.session) {
 			out.names = append(out.names, name)
 		}
 	}
-	out.count = len(out.names) + j.domains - len(j.members)
+	out.count = len(out.names) + j.domains - j.members.Len()
 	slices.Sort(out.names)
 	out.names = slices.Clone(out.names[:min(len(out.names), maxMissing)])
 	if len(j.missing) < maxAttempts*int(Committed) {

@@ -3,7 +3,6 @@
 package bilateral
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -49,8 +49,7 @@ type Board struct {
 	cfg Config
 
 	mu       sync.Mutex
-	jobs     map[key]*job
-	silence  list.List // of *job, the one that was heard longest ago in front
+	jobs     *bounded.Map[key, *job] // the one that was heard longest ago in front
 	peers    map[string]*share
 	members  int
 	revision int64
@@ -74,7 +73,7 @@ func New(cfg Config) *Board {
 	if cfg.PeerDomains == 0 {
 		cfg.PeerDomains = cfg.MaxDomains
 	}
-	return &Board{cfg: cfg, jobs: map[key]*job{}, peers: map[string]*share{}}
+	return &Board{cfg: cfg, jobs: newJobs(), peers: map[string]*share{}}
 }
 
 // Until is what a domain waits for.
@@ -124,9 +123,9 @@ func (b *Board) tell(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 	defer b.mu.Unlock()
 	j, err := b.job(t, now)
 	if err == nil {
-		was, left := len(j.members), len(j.left)
+		was, left := j.members.Len(), len(j.left)
 		err = j.take(t, now)
-		b.members += len(j.members) - was
+		b.members += j.members.Len() - was
 		b.stats.Left += int64(len(j.left) - left)
 	}
 	if err != nil {
@@ -144,8 +143,8 @@ func (b *Board) tell(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 func (b *Board) look(t *Tell, until Until, now time.Time) (Answer, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j := b.jobs[key{t.Job, t.Domains}]
-	if j == nil {
+	j, ok := b.jobs.Peek(key{t.Job, t.Domains})
+	if !ok {
 		return Answer{Domains: t.Domains}, nil
 	}
 	return j.tellMissing(t, until, now), j.changed
@@ -154,7 +153,7 @@ func (b *Board) look(t *Tell, until Until, now time.Time) (Answer, <-chan struct
 // goesOn notes that a job of another number of domains is over, since all of this one have met. One that
 // speaks lives, whatever others say of its name: it is over once it is silent.
 func (b *Board) goesOn(with key, now time.Time) {
-	for k, j := range b.jobs {
+	for k, j := range b.jobs.All() {
 		if k.name == with.name && k.domains != with.domains {
 			j.superseded = true
 			j.endIfSilent(now)
@@ -194,41 +193,38 @@ func (u Until) met(t *Tell, a *Answer) bool {
 // job finds a teller's job, or makes it where there is room for it.
 func (b *Board) job(t *Tell, now time.Time) (*job, error) {
 	k := key{t.Job, t.Domains}
-	j := b.jobs[k]
-	if j == nil || j.members[t.Domain] == nil && len(j.members) < j.domains {
+	j, known := b.jobs.Peek(k)
+	if !known || !j.members.Has(t.Domain) && j.members.Len() < j.domains {
 		for b.shareOf(t.Peer).domains >= b.cfg.PeerDomains {
-			if !b.makeRoom(&b.shareOf(t.Peer).silence, k, now) {
+			if !b.makeRoom(b.shareOf(t.Peer).jobs, k, now) {
 				return nil, fmt.Errorf("%w: got one domain more of this address; want at most %d", ErrFull, b.cfg.PeerDomains)
 			}
 		}
 		for b.members >= b.cfg.MaxDomains {
-			if !b.makeRoom(&b.silence, k, now) {
+			if !b.makeRoom(b.jobs, k, now) {
 				return nil, fmt.Errorf("%w: got one domain more; want at most %d of all jobs", ErrFull, b.cfg.MaxDomains)
 			}
 		}
 	}
-	if j != nil {
+	if known {
 		return j, nil
 	}
-	if s := b.shareOf(t.Peer); s.silence.Len() >= b.cfg.PeerJobs && !b.makeRoom(&s.silence, k, now) {
+	if s := b.shareOf(t.Peer); s.jobs.Len() >= b.cfg.PeerJobs && !b.makeRoom(s.jobs, k, now) {
 		return nil, fmt.Errorf("%w: got one job more of this address; want at most %d", ErrFull, b.cfg.PeerJobs)
 	}
-	if len(b.jobs) >= b.cfg.MaxJobs && !b.makeRoom(&b.silence, k, now) {
+	if b.jobs.Len() >= b.cfg.MaxJobs && !b.makeRoom(b.jobs, k, now) {
 		return nil, fmt.Errorf("%w: got one job more; want at most %d", ErrFull, b.cfg.MaxJobs)
 	}
 	return b.begin(k, t.Peer), nil
 }
 
-// makeRoom forgets the job of a list beside one that has been silent for longest, where that is long.
-func (b *Board) makeRoom(of *list.List, beside key, now time.Time) bool {
-	e := of.Front()
-	if e != nil && e.Value.(*job).key == beside {
-		e = e.Next()
-	}
-	if e == nil || now.Sub(e.Value.(*job).heard) < idle {
+// makeRoom forgets the job beside one that has been silent for longest, where that is long.
+func (b *Board) makeRoom(jobs *bounded.Map[key, *job], beside key, now time.Time) bool {
+	k, j, ok := jobs.OldestWhere(func(k key, _ *job) bool { return k != beside })
+	if !ok || now.Sub(j.heard) < idle {
 		return false
 	}
-	b.forget(e.Value.(*job).key)
+	b.forget(k)
 	return true
 }
 
@@ -236,7 +232,7 @@ func (b *Board) makeRoom(of *list.List, beside key, now time.Time) bool {
 func (b *Board) Forget(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for k, j := range b.jobs {
+	for k, j := range b.jobs.All() {
 		if now.Sub(j.heard) >= b.cfg.Silent {
 			b.forget(k)
 			continue
@@ -248,7 +244,7 @@ func (b *Board) Forget(now time.Time) {
 // forget forgets a job. Of what not all of it held nobody would tell any more that it is over; what all held
 // stays said.
 func (b *Board) forget(k key) {
-	j := b.jobs[k]
+	j, _ := b.jobs.Peek(k)
 	j.over, j.dirty = true, true
 	list := slices.DeleteFunc(b.changes(k, false), func(c Change) bool { return c.State != model.DomainWithdrawn })
 	switch {
@@ -268,6 +264,6 @@ func (b *Board) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats
-	s.Jobs, s.Domains = len(b.jobs), b.members
+	s.Jobs, s.Domains = b.jobs.Len(), b.members
 	return s
 }

@@ -253,24 +253,24 @@ func TestWhoIsSilentMakesRoom(t *testing.T) {
 	require.NoError(t, tell("job 0", "0", 10))
 	require.NoError(t, tell("job 9", "0", 10), "instead of job 1, which is silent for longest")
 	assert.Equal(t, Stats{Forgotten: 1, Jobs: 4, Domains: 31}, b.Stats())
-	assert.NotContains(t, b.jobs, key{"job 1", 10})
+	assert.False(t, b.jobs.Has(key{"job 1", 10}))
 	require.ErrorIs(t, tell("job 8", "0", 10), ErrFull, "the others were heard a moment ago")
 	require.ErrorIs(t, tell("job 3", "new", 10), ErrConflict)
 
 	now = now.Add(idle)
 	require.NoError(t, tell("job 3", "0", 10, slot(1, "e", Tentative)))
 	require.NoError(t, tell("job 3", "new", 10, slot(1, "e", Tentative)), "instead of rank 1")
-	j := b.jobs[key{"job 3", 10}]
-	assert.NotContains(t, j.members, "1")
-	assert.Len(t, j.members, 10)
+	j, _ := b.jobs.Peek(key{"job 3", 10})
+	assert.False(t, j.members.Has("1"))
+	assert.Equal(t, 10, j.members.Len())
 	assert.EqualValues(t, 1, b.Stats().Left)
 	a, err := b.Tell(&Tell{Job: "job 3", Domain: "0", Domains: 10, Life: "a", Sequence: 1}, Until{}, now)
 	require.NoError(t, err)
 	other := New(limits)
-	for name, m := range j.members {
+	for name, m := range j.members.All() {
 		a2, err := other.Tell(&Tell{Job: "job 3", Domain: name, Domains: 10, Life: m.life, Sequence: 1}, Until{}, now)
 		require.NoError(t, err)
-		if len(other.jobs[key{"job 3", 10}].members) == 10 {
+		if o, _ := other.jobs.Peek(key{"job 3", 10}); o.members.Len() == 10 {
 			assert.Equal(t, a2.Session, a.Session, "of those that are there now")
 		}
 	}
@@ -400,7 +400,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	_, err := s.board.Tell(&s.tell, Until{}, time.Now())
 	require.ErrorIs(t, err, ErrFull)
 	all[0].says("", wild(77)...) // those it held go
-	assert.Len(t, s.board.jobs[key{"job", 10}].far, maxAttempts)
+	j, _ := s.board.jobs.Peek(key{"job", 10})
+	assert.Len(t, j.far, maxAttempts)
 }
 
 func TestFormerLivesAreBounded(t *testing.T) {
@@ -410,7 +411,9 @@ func TestFormerLivesAreBounded(t *testing.T) {
 		s.tell.Life = fmt.Sprintf("%x", i)
 		s.says("")
 	}
-	assert.Len(t, b.jobs[key{"job", 1}].members["rank 0"].former, maxFormer)
+	j, _ := b.jobs.Peek(key{"job", 1})
+	m, _ := j.members.Peek("rank 0")
+	assert.Len(t, m.former, maxFormer)
 }
 
 func TestCheck(t *testing.T) {

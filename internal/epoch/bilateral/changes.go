@@ -52,7 +52,7 @@ func (b *Board) beginPass(all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.pass) == 0 {
-		b.pass, b.passAll = slices.SortedFunc(maps.Keys(b.jobs), key.compare), all
+		b.pass, b.passAll = slices.SortedFunc(b.jobs.Keys(), key.compare), all
 	}
 }
 
@@ -74,8 +74,8 @@ func (b *Board) next() (list []Change, more bool) {
 
 // changes is what there is to be told of one job; the caller holds the lock.
 func (b *Board) changes(k key, all bool) (list []Change) {
-	j := b.jobs[k]
-	if j == nil || !all && !j.dirty {
+	j, ok := b.jobs.Peek(k)
+	if !ok || !all && !j.dirty {
 		return nil
 	}
 	epochs := j.epochs()
@@ -85,8 +85,9 @@ func (b *Board) changes(k key, all bool) (list []Change) {
 			list = append(list, c)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.members)) {
-		add(name, j.members[name], j.effective(j.members[name], epochs))
+	for _, name := range slices.Sorted(j.members.Keys()) {
+		m, _ := j.members.Peek(name)
+		add(name, m, j.effective(m, epochs))
 	}
 	for _, m := range j.left {
 		clear(epochs) // nothing is expected of who has left
@@ -198,9 +199,9 @@ type Job struct {
 func (b *Board) Jobs() (list []Job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, k := range slices.SortedFunc(maps.Keys(b.jobs), key.compare) {
-		j := b.jobs[k]
-		of := Job{Name: k.name, Domains: k.domains, Heard: len(j.members), Session: j.session, Joined: j.joined[j.session], LastHeard: j.heard}
+	for _, k := range slices.SortedFunc(b.jobs.Keys(), key.compare) {
+		j, _ := b.jobs.Peek(k)
+		of := Job{Name: k.name, Domains: k.domains, Heard: j.members.Len(), Session: j.session, Joined: j.joined[j.session], LastHeard: j.heard}
 		for _, at := range slices.SortedFunc(maps.Keys(j.far), Attempt.compare) {
 			n := j.far[at]
 			of.Saves = append(of.Saves, Count{at, n[Tentative], n[Reflecting], n[Committed]})

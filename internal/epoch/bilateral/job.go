@@ -4,12 +4,13 @@ package bilateral
 
 import (
 	"cmp"
-	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
 // key is a job with so many domains: with more or fewer, it holds its saves in other parts.
@@ -26,15 +27,13 @@ func (k key) compare(o key) int {
 type job struct {
 	key
 
-	owner            string        // the address that it counts for
-	silence, ofOwner *list.Element // its place among the jobs, and among the owner's
-	count            func(peer string, domains int)
+	owner string // the address that it counts for
+	count func(peer string, domains int)
 
-	members map[string]*member
-	order   list.List         // of *member, the one that was heard longest ago in front
-	mark    [sha256.Size]byte // exclusive or of the members'
-	session string            // of all members' lives, empty until all are heard
-	joined  map[string]int    // members by the session that they take part in
+	members *bounded.Map[string, *member] // the one that was heard longest ago in front
+	mark    [sha256.Size]byte             // exclusive or of the members'
+	session string                        // of all members' lives, empty until all are heard
+	joined  map[string]int                // members by the session that they take part in
 	// far counts per attempt the members that are at least so far.
 	far     map[Attempt]*[Committed + 1]int
 	heard   time.Time
@@ -51,8 +50,7 @@ type job struct {
 // member is what one domain told last.
 type member struct {
 	name     string
-	place    *list.Element // in the order
-	peer     string        // the address that it spoke from last
+	peer     string // the address that it spoke from last
 	life     string
 	sequence int64
 	session  string
@@ -73,7 +71,7 @@ const maxAttempts = 4 * MaxSlots
 
 func newJob(k key) *job {
 	return &job{
-		key: k, members: map[string]*member{}, joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
+		key: k, members: bounded.NewMap(bounded.MapConfig[string, *member]{Order: bounded.ByUse}), joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
 		changed: make(chan struct{}), missing: map[need]missing{},
 	}
 }
@@ -88,8 +86,8 @@ const lively = 30 * time.Second
 
 // take takes what a domain tells. What is refused changes nothing.
 func (j *job) take(t *Tell, now time.Time) error {
-	m := j.members[t.Domain]
-	full := m == nil && len(j.members) >= j.domains
+	m, known := j.members.Peek(t.Domain)
+	full := !known && j.members.Len() >= j.domains
 	var silent *member
 	if full {
 		silent = j.silent(now)
@@ -112,8 +110,7 @@ func (j *job) take(t *Tell, now time.Time) error {
 	j.dirty, j.over, j.superseded = j.dirty || j.over, false, false
 	if m == nil {
 		m = &member{name: t.Domain, peer: t.Peer, told: j.back(t.Domain)}
-		m.place = j.order.PushBack(m)
-		j.members[t.Domain], j.dirty = m, true
+		j.dirty = true
 		j.count(t.Peer, 1)
 	}
 	if m.peer != t.Peer {
@@ -122,7 +119,7 @@ func (j *job) take(t *Tell, now time.Time) error {
 		m.peer = t.Peer
 	}
 	m.heard = now
-	j.order.MoveToBack(m.place)
+	j.members.Set(t.Domain, m)
 	if m.life == t.Life && t.Sequence <= m.sequence {
 		return nil // it was on its way for longer than what is known
 	}
@@ -153,7 +150,7 @@ func (j *job) countable(m *member, slots []Slot) bool {
 
 // silent is the member that has been silent for longest, where that is long.
 func (j *job) silent(now time.Time) *member {
-	if m := j.order.Front().Value.(*member); now.Sub(m.heard) >= idle {
+	if _, m, ok := j.members.Oldest(); ok && now.Sub(m.heard) >= idle {
 		return m
 	}
 	return nil
@@ -164,8 +161,7 @@ func (j *job) leave(m *member) {
 	j.hold(m, nil)
 	j.join(m, "")
 	j.stir(m.name, m.life)
-	j.order.Remove(m.place)
-	delete(j.members, m.name)
+	j.members.Delete(m.name)
 	j.count(m.peer, -1)
 	j.left = append(j.left, m)
 }
@@ -213,7 +209,7 @@ func (j *job) stir(domain, life string) {
 
 // resession names the session of the lives that are heard.
 func (j *job) resession() {
-	if len(j.members) < j.domains {
+	if j.members.Len() < j.domains {
 		j.session = ""
 		return
 	}

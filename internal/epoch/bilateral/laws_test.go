@@ -38,7 +38,7 @@ func TestCountsAreThoseOfWhatWasToldLast(t *testing.T) {
 			used[told.Domain] = append(used[told.Domain], told.Life)
 			requireCounted(t, last, &a, domains)
 		}
-		for _, j := range b.jobs {
+		for _, j := range b.jobs.All() {
 			for at, n := range j.far {
 				want := recount(last, at)
 				require.Equal(t, want, Count{at, n[Tentative], n[Reflecting], n[Committed]})

@@ -66,10 +66,10 @@ func TestPeers_NothingHeld_NothingRemembered(t *testing.T) {
 	assert.NotContains(t, n.peers, "10.0.0.2")
 	require.NoError(t, n.says("10.0.0.4", "job", "rank 3", 2, "d"), "instead of rank 0")
 	assert.Equal(t, 0, n.peers["10.0.0.1"].domains)
-	assert.Equal(t, 1, n.peers["10.0.0.1"].silence.Len(), "the job is its")
+	assert.Equal(t, 1, n.peers["10.0.0.1"].jobs.Len(), "the job is its")
 	n.Forget(n.now.Add(time.Hour))
 	assert.Empty(t, n.peers)
-	assert.Zero(t, n.silence.Len())
+	assert.Zero(t, n.jobs.Len())
 }
 
 func TestLife_OfAnotherAddress_WaitsForSilence(t *testing.T) {
