@@ -51,13 +51,16 @@ type MapConfig[K comparable, V any] struct {
 // first entries in order leave, and are counted. An entry that has more bytes than the limit by itself
 // leaves alone. Where the Map has an Order, each method takes constant time but for All, DeleteFunc and
 // OldestWhere; with Compare, a change takes time that grows with the logarithm of the entries. It is not
-// safe for concurrent use.
+// safe for concurrent use, not even by readers alone.
 type Map[K comparable, V any] struct {
 	cfg     MapConfig[K, V]
 	at      map[K]*entry[K, V]
 	line    line[K, V]
 	bytes   int
 	evicted int64
+	// found is the entry that was asked for last, if any: most callers look for a key and then change its
+	// entry.
+	found *entry[K, V]
 	// spare is the entry that was dropped last: a full map needs no new memory to take another one.
 	spare *entry[K, V]
 }
@@ -82,9 +85,20 @@ func (m *Map[K, V]) Bytes() int { return m.bytes }
 // Evicted returns how many entries left for a limit so far.
 func (m *Map[K, V]) Evicted() int64 { return m.evicted }
 
+func (m *Map[K, V]) find(k K) *entry[K, V] {
+	if e := m.found; e != nil && e.Key == k {
+		return e
+	}
+	e := m.at[k]
+	if e != nil {
+		m.found = e
+	}
+	return e
+}
+
 // Get returns the value of a key, and uses the entry.
 func (m *Map[K, V]) Get(k K) (v V, ok bool) {
-	e := m.at[k]
+	e := m.find(k)
 	if e == nil {
 		return v, false
 	}
@@ -96,19 +110,19 @@ func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 
 // Peek returns the value of a key, and does not use the entry.
 func (m *Map[K, V]) Peek(k K) (v V, ok bool) {
-	if e := m.at[k]; e != nil {
+	if e := m.find(k); e != nil {
 		return e.Value, true
 	}
 	return v, false
 }
 
 // Has reports whether there is an entry of a key, and does not use it.
-func (m *Map[K, V]) Has(k K) bool { return m.at[k] != nil }
+func (m *Map[K, V]) Has(k K) bool { return m.find(k) != nil }
 
 // Set sets the value of a key, after it made room. It is false where the entry has more bytes than the
 // limit by itself: then the map holds no entry of the key, and the entry counts as evicted.
 func (m *Map[K, V]) Set(k K, v V) bool {
-	if e := m.at[k]; e != nil {
+	if e := m.find(k); e != nil {
 		e.Value = v
 		return m.changed(e)
 	}
@@ -123,7 +137,7 @@ func (m *Map[K, V]) Set(k K, v V) bool {
 		e = &entry[K, V]{}
 	}
 	e.Key, e.Value, e.size = k, v, size
-	m.at[k] = e
+	m.at[k], m.found = e, e
 	m.bytes += size
 	m.line.add(e)
 	return true
@@ -131,7 +145,7 @@ func (m *Map[K, V]) Set(k K, v V) bool {
 
 // Update has change set the value of a key where there is one, as Set does.
 func (m *Map[K, V]) Update(k K, change func(*V)) bool {
-	e := m.at[k]
+	e := m.find(k)
 	if e == nil {
 		return false
 	}
@@ -143,7 +157,7 @@ func (m *Map[K, V]) Update(k K, change func(*V)) bool {
 // in order than before: where V is a pointer, the owner of the map changes values without Set. It returns
 // what Set returns, false also where there is no entry of the key.
 func (m *Map[K, V]) Touch(k K) bool {
-	e := m.at[k]
+	e := m.find(k)
 	return e != nil && m.changed(e)
 }
 
@@ -201,13 +215,16 @@ func (m *Map[K, V]) drop(e *entry[K, V]) {
 	delete(m.at, e.Key)
 	m.bytes -= e.size
 	m.line.remove(e)
+	if m.found == e {
+		m.found = nil
+	}
 	*e = entry[K, V]{}
 	m.spare = e
 }
 
 // Delete drops the entry of a key, which does not count as evicted, and returns its value.
 func (m *Map[K, V]) Delete(k K) (v V, ok bool) {
-	e := m.at[k]
+	e := m.find(k)
 	if e == nil {
 		return v, false
 	}
@@ -269,5 +286,5 @@ func (m *Map[K, V]) Keys() iter.Seq[K] {
 func (m *Map[K, V]) Clear() {
 	clear(m.at)
 	m.line.clear()
-	m.bytes, m.spare = 0, nil
+	m.bytes, m.found, m.spare = 0, nil, nil
 }
