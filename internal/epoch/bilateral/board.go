@@ -194,7 +194,7 @@ func (u Until) met(t *Tell, a *Answer) bool {
 func (b *Board) job(t *Tell, now time.Time) (*job, error) {
 	k := key{t.Job, t.Domains}
 	j, known := b.jobs.Peek(k)
-	if !known || !j.members.Has(t.Domain) && j.members.Len() < j.domains {
+	if !known || j.members.Len() < j.domains && !j.members.Has(t.Domain) {
 		for b.shareOf(t.Peer).domains >= b.cfg.PeerDomains {
 			if !b.makeRoom(b.shareOf(t.Peer).jobs, k, now) {
 				return nil, fmt.Errorf("%w: got one domain more of this address; want at most %d", ErrFull, b.cfg.PeerDomains)
