@@ -120,7 +120,7 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 	_, err = ask(t, r, &Request{}, peerA, second)
 	require.NoError(t, err)
 	assert.Equal(t, ReflectorCounters{Replies: 1, Stranger: 1}, r.Counters())
-	assert.Nil(t, r.peers.find(peerB.Addr()), "nothing is kept of it")
+	assert.False(t, r.peers.Has(peerB.Addr()), "nothing is kept of it")
 }
 
 // TestRequestsWithoutAStamp: a reply would say that they arrived in 1970.

@@ -165,7 +165,7 @@ func TestWhoIsOnThePathMakesNoBoundFalse(t *testing.T) {
 			p.step()
 		}
 		assert.Greater(t, p.delivered, 50, "%d", seed)
-		assert.LessOrEqual(t, len(p.r.sessions.m), DefaultPerPeer)
+		assert.LessOrEqual(t, p.r.sessions.Len(), DefaultPerPeer)
 		assert.LessOrEqual(t, len(p.r.held), 1)
 		p.count()
 		for what, n := range p.refused {

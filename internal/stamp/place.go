@@ -16,14 +16,15 @@ import (
 // recorded.
 func (r *Reflector) begin(k sessionKey, seq uint32, req []byte, now int64) (*session, error) {
 	from, proven := k.peer.Addr(), false
-	var gives *entry[sessionKey, session]
-	if len(r.held[from]) >= r.cfg.PerPeer || r.sessions.full() {
+	var gives sessionKey
+	full := len(r.held[from]) >= r.cfg.PerPeer || r.sessions.Len() >= r.cfg.MaxSessions
+	if full {
 		ticket := r.ticket(k)
 		told, ok := r.told(req)
 		if proven = ok && told == ticket; ok && !proven {
 			return &session{instance: ticket, passing: true}, r.charge(from, now, true)
 		}
-		if gives = r.givesWay(k, proven, now); gives == nil {
+		if gives, ok = r.givesWay(k, proven, now); !ok {
 			r.c.Full++
 			return nil, ErrFull
 		}
@@ -31,16 +32,18 @@ func (r *Reflector) begin(k sessionKey, seq uint32, req []byte, now int64) (*ses
 	if err := r.charge(from, now, false); err != nil {
 		return nil, err
 	}
-	if gives != nil {
-		r.peers.find(from).room = now
-		r.sessions.drop(gives)
+	if full {
+		l, _ := r.peers.Peek(from)
+		l.room = now
+		r.sessions.Delete(gives)
+		r.release(gives)
 	}
 	r.held[from] = append(r.held[from], k)
-	s := r.sessions.add(k, now)
-	*s = session{
-		window: window{top: seq, seen: 1}, at: now, begun: now, proven: proven,
+	s := &session{
+		window: window{top: seq, seen: 1}, at: now, begun: now, used: now, proven: proven,
 		instance: 1 + rand.Uint32N(1<<32-1), // 0 is what a sender tells that knows none
 	}
+	r.sessions.Set(k, s)
 	return s, nil
 }
 
@@ -78,14 +81,14 @@ const (
 	provenGoesOn
 )
 
-func rightOf(e *entry[sessionKey, session], now int64) int {
-	silent := now-e.used >= stale
+func (s *session) right(now int64) int {
+	silent := now-s.used >= stale
 	switch {
-	case e.v.proven && silent:
+	case s.proven && silent:
 		return provenSilent
-	case e.v.proven:
+	case s.proven:
 		return provenGoesOn
-	case e.used-e.v.begun < young:
+	case s.used-s.begun < young:
 		return begun
 	case silent:
 		return wentSilent
@@ -94,34 +97,35 @@ func rightOf(e *entry[sessionKey, session], now int64) int {
 }
 
 // givesWay is the session with the least right to its place, of these the one silent for
-// longest; nil where none gives way. Who tells no instance can prove nothing: none that goes
+// longest; false where none gives way. Who tells no instance can prove nothing: none that goes
 // on or is proven gives way to it, and others so rarely that a new one has gone on before its
 // turn comes, and that replays cost little credit.
-func (r *Reflector) givesWay(k sessionKey, proven bool, now int64) *entry[sessionKey, session] {
+func (r *Reflector) givesWay(k sessionKey, proven bool, now int64) (gives sessionKey, ok bool) {
 	most, held := provenSilent, r.held[k.peer.Addr()]
 	if !proven {
-		l := r.peers.find(k.peer.Addr())
-		if l == nil || now-l.room < second/int64(r.cfg.PerPeer) {
-			return nil
+		l, known := r.peers.Peek(k.peer.Addr())
+		if !known || now-l.room < second/int64(r.cfg.PerPeer) {
+			return gives, false
 		}
 		most = wentSilent
 	}
-	var last *entry[sessionKey, session]
+	var last *session
 	right := most + 1
-	rival := func(e *entry[sessionKey, session]) {
-		if n := rightOf(e, now); n < right || n == right && last != nil && e.used < last.used {
-			last, right = e, n
+	rival := func(other sessionKey, s *session) {
+		if n := s.right(now); n < right || n == right && last != nil && s.used < last.used {
+			gives, last, right = other, s, n
 		}
 	}
 	switch {
 	case len(held) >= r.cfg.PerPeer:
 		for _, other := range held {
-			rival(r.sessions.m[other])
+			s, _ := r.sessions.Peek(other)
+			rival(other, s)
 		}
 	case proven: // addresses of others have taken all places
-		for _, e := range r.sessions.m {
-			rival(e)
+		for other, s := range r.sessions.All() {
+			rival(other, s)
 		}
 	}
-	return last
+	return gives, last != nil
 }

@@ -32,7 +32,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	passing := DefaultRate / newcomers * int(now-second+minBurst) / second
 	// Steps are uneven by a third of their mean: of some hundreds, by a twentieth of that together.
 	assert.LessOrEqual(t, answered, DefaultPerPeer+passing+passing/5)
-	l := w.r.peers.find(peerB.Addr())
+	l, _ := w.r.peers.Peek(peerB.Addr())
 	assert.LessOrEqual(t, l.next, 2*now/3, "what is charged is what has a session")
 	_, err := w.r.Handle(w.send(now, Single), peerA, w.stamp(now), 60, now, nil)
 	require.NoError(t, err, "somebody else")
@@ -128,7 +128,7 @@ type path struct {
 // round sends a pair. Once a path is proven it is always answered, in one session.
 func (c *crowd) round(p *path) {
 	answered := c.pair(p.Sender, p.port)
-	s := c.r.sessions.find(sessionKey{netip.AddrPortFrom(peerA.Addr(), uint16(p.port)), p.Sender.cfg.SSID})
+	s, _ := c.r.sessions.Peek(sessionKey{netip.AddrPortFrom(peerA.Addr(), uint16(p.port)), p.Sender.cfg.SSID})
 	if p.goesOn > 0 {
 		require.Equal(c.t, 2, answered)
 		require.Equal(c.t, p.instance, p.Sender.instance)
@@ -168,7 +168,7 @@ func TestReplaysDoNotShutOutWhoStartsAnew(t *testing.T) {
 				for _, p := range paths {
 					assert.GreaterOrEqual(t, p.goesOn, 5)
 				}
-				assert.LessOrEqual(t, len(c.r.sessions.m), DefaultPerPeer)
+				assert.LessOrEqual(t, c.r.sessions.Len(), DefaultPerPeer)
 			})
 		}
 	}
@@ -207,7 +207,7 @@ func TestAFullTableHasRoomForWhoIsProven(t *testing.T) {
 		assert.Equal(t, 2, c.pair(s, 100))
 		c.now += second
 	}
-	assert.Len(t, w.r.sessions.m, DefaultSessions)
+	assert.Equal(t, DefaultSessions, w.r.sessions.Len())
 	assert.Len(t, w.r.held[peerA.Addr()], 1)
 }
 

@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
 // Defaults and limits of a reflector.
@@ -93,6 +95,7 @@ type session struct {
 	window   window
 	at       int64 // raw ns, when window.top came
 	begun    int64
+	used     int64 // raw ns, when a request came last
 	count    uint32
 	instance uint32
 	// proven: the sender told what only a reply could tell it, so these are no recorded
@@ -105,8 +108,9 @@ type session struct {
 }
 
 // limiter is a peer's credit: next is when it has none left unspent, passing when it has none
-// for requests without a session, and room when a session of it last gave way to another.
-type limiter struct{ next, passing, room int64 }
+// for requests without a session, room when a session of it last gave way to another, and used when it
+// was charged last.
+type limiter struct{ next, passing, room, used int64 }
 
 // Number names a reply: by its session, by the instance of that, and in it.
 type Number struct {
@@ -120,8 +124,8 @@ type Reflector struct {
 	layout   *layout
 	cost     int64 // ns of credit per packet
 	secret   [32]byte
-	sessions *table[sessionKey, session]
-	peers    *table[netip.Addr, limiter]
+	sessions *bounded.Map[sessionKey, *session]
+	peers    *bounded.Map[netip.Addr, *limiter]
 	held     map[netip.Addr][]sessionKey
 	now      int64 // raw ns, of the last request
 	number   Number
@@ -160,12 +164,23 @@ func NewReflector(cfg ReflectorConfig) (*Reflector, error) {
 // readings of raw: once it has gone back, with the machine that it is of, they are ahead, and
 // every request would be refused until raw reads again what it did.
 func (r *Reflector) beginAnew() {
-	r.sessions = newTable[sessionKey, session](r.cfg.MaxSessions, idle)
-	r.sessions.dropped = r.release
-	r.peers = newTable[netip.Addr, limiter](r.cfg.MaxSessions, idle)
+	r.sessions = bounded.NewMap(bounded.MapConfig[sessionKey, *session]{Order: bounded.ByUse})
+	r.peers = bounded.NewMap(bounded.MapConfig[netip.Addr, *limiter]{Order: bounded.ByUse})
 	r.held = map[netip.Addr][]sessionKey{}
 }
 
+// forgetIdle drops the sessions that were idle for too long.
+func (r *Reflector) forgetIdle(now int64) {
+	r.sessions.DropOldest(func(k sessionKey, s *session) bool {
+		gone := now-s.used >= idle
+		if gone {
+			r.release(k)
+		}
+		return gone
+	})
+}
+
+// release takes a session that is dropped from those of its address.
 func (r *Reflector) release(k sessionKey) {
 	from := k.peer.Addr()
 	held := r.held[from]
@@ -270,16 +285,15 @@ func (r *Reflector) admit(req []byte, from netip.Addr, rx Stamp) error {
 // charge takes a packet from its sender's credit; what is passing has one of its own, so
 // that it takes nothing from sessions.
 func (r *Reflector) charge(from netip.Addr, now int64, passing bool) error {
-	r.peers.sweep(now)
-	l := r.peers.find(from)
-	if l == nil {
-		if r.peers.full() {
+	r.peers.DropOldest(func(_ netip.Addr, l *limiter) bool { return now-l.used >= idle })
+	l, known := r.peers.Peek(from)
+	if !known {
+		if r.peers.Len() >= r.cfg.MaxSessions {
 			r.c.Full++
 			return ErrFull
 		}
-		l = r.peers.add(from, now)
-		l.next, l.passing = math.MinInt64, math.MinInt64
-		l.room = now - second
+		l = &limiter{next: math.MinInt64, passing: math.MinInt64, room: now - second, used: now}
+		r.peers.Set(from, l)
 	}
 	spent, cost := &l.next, r.cost
 	taken := cost
@@ -294,7 +308,8 @@ func (r *Reflector) charge(from netip.Addr, now int64, passing bool) error {
 		return ErrRate
 	}
 	*spent = next + taken
-	r.peers.use(from, now)
+	l.used = max(l.used, now)
+	r.peers.Touch(from)
 	return nil
 }
 
@@ -333,9 +348,9 @@ func (r *Reflector) session(k sessionKey, seq uint32, req []byte, now int64) (*s
 	if !r.cfg.Stateful && r.cfg.Key == nil {
 		return nil, r.charge(from, now, false)
 	}
-	r.sessions.sweep(now)
-	s := r.sessions.find(k)
-	if s == nil {
+	r.forgetIdle(now)
+	s, known := r.sessions.Peek(k)
+	if !known {
 		return r.begin(k, seq, req, now)
 	}
 	if err := r.judge(s, seq, now); err != nil {
@@ -348,7 +363,8 @@ func (r *Reflector) session(k sessionKey, seq uint32, req []byte, now int64) (*s
 	if s.window.top == seq {
 		s.at = now
 	}
-	r.sessions.use(k, now)
+	s.used = max(s.used, now)
+	r.sessions.Touch(k)
 	return s, nil
 }
 
@@ -452,8 +468,8 @@ func (r *Reflector) Sent(peer netip.AddrPort, n Number, tx Stamp) {
 	if !r.cfg.Stateful || !tx.OK() {
 		return
 	}
-	s := r.sessions.find(sessionKey{peer, n.SSID})
-	if s == nil || s.instance != n.Instance {
+	s, known := r.sessions.Peek(sessionKey{peer, n.SSID})
+	if !known || s.instance != n.Instance {
 		r.c.Stray++
 		return
 	}

@@ -193,7 +193,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	require.NoError(t, session(3, 62*second), "2 was silent for 60 s")
 	require.ErrorIs(t, session(2, 62*second), ErrFull, "1 and 3 are in use")
 	assert.Equal(t, int64(2), r.Counters().Full)
-	assert.Len(t, r.sessions.m, 2)
+	assert.Equal(t, 2, r.sessions.Len())
 
 	r = newReflector(t, ReflectorConfig{MaxSessions: 1})
 	_, err := ask(t, r, &Request{}, peerA, second)
@@ -304,7 +304,7 @@ func TestMarkOfARequest(t *testing.T) {
 	for _, key := range []*Key{nil, testKey(t)} {
 		r := newReflector(t, ReflectorConfig{Key: key, Stateful: true, Mark: 1 << 63})
 		next := func(mark uint64, spoil bool) bool {
-			s, err := NewSender(SenderConfig{Key: key, SSID: uint16(1 + len(r.sessions.m)), ClockID: "host:a/1/raw", Mark: mark})
+			s, err := NewSender(SenderConfig{Key: key, SSID: uint16(1 + r.sessions.Len()), ClockID: "host:a/1/raw", Mark: mark})
 			require.NoError(t, err)
 			packet, _ := s.Next(aStamp, First, nil)
 			if spoil {
