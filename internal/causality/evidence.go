@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
@@ -20,9 +21,8 @@ const applicationWander = 1e-6
 type evidence struct {
 	max    int // pairs
 	window time.Duration
-	pairs  map[clockPair]*pairEvidence
-	order  []*pairEvidence // by first sight
-	queue  []*pairEvidence // with samples that no edge has seen, oldest first
+	pairs  *bounded.Map[clockPair, *pairEvidence] // by when they came, or were seen to be in use
+	queue  []*pairEvidence                        // with samples that no edge has seen, oldest first
 	batch  uint64
 	now    int64   // where the data is
 	credit float64 // windows that may be closed
@@ -72,7 +72,7 @@ type pairEvidence struct {
 }
 
 func newEvidence(maxPairs int, window time.Duration) *evidence {
-	return &evidence{max: maxPairs, window: window, pairs: map[clockPair]*pairEvidence{}}
+	return &evidence{max: maxPairs, window: window, pairs: bounded.NewMap(bounded.MapConfig[clockPair, *pairEvidence]{Order: bounded.ByUse})}
 }
 
 // sources are those of edges.
@@ -181,16 +181,14 @@ func (t *tightest) flush(sink func(at, other, width int64)) {
 }
 
 func (v *evidence) pair(key clockPair) *pairEvidence {
-	p := v.pairs[key]
-	if p != nil {
+	if p, ok := v.pairs.Peek(key); ok {
 		return p
 	}
-	if len(v.pairs) >= v.max && !v.evict() {
+	if v.pairs.Len() >= v.max && !v.evict() {
 		return nil
 	}
-	p = &pairEvidence{clockPair: key, est: v.estimator()}
-	v.pairs[key] = p
-	v.order = append(v.order, p)
+	p := &pairEvidence{clockPair: key, est: v.estimator()}
+	v.pairs.Set(key, p)
 	return p
 }
 
@@ -206,13 +204,12 @@ const staleBatches = 1024
 
 // evict forgets the oldest pair, if it has been silent.
 func (v *evidence) evict() bool {
-	oldest := v.order[0]
-	v.order = v.order[1:]
+	key, oldest, _ := v.pairs.Oldest()
 	if oldest.batch+staleBatches > v.batch {
-		v.order = append(v.order, oldest)
+		v.pairs.Touch(key)
 		return false
 	}
-	delete(v.pairs, oldest.clockPair)
+	v.pairs.Delete(key)
 	if i := slices.Index(v.queue, oldest); i >= 0 {
 		v.queue = slices.Delete(v.queue, i, i+1)
 	}

@@ -68,8 +68,7 @@ func TestPairsAreBounded(t *testing.T) {
 		b.Spans[1].Clock = e.Clock(fmt.Sprint("b", n))
 		e.Run(b)
 	}
-	assert.Len(t, e.evidence.pairs, 3)
-	assert.Len(t, e.evidence.order, 3)
+	assert.Equal(t, 3, e.evidence.pairs.Len())
 	assert.EqualValues(t, 14, e.Stats().Evidence.Overflow)
 
 	cfg.MaxPairs = 0

@@ -34,14 +34,11 @@ func (e *Engine) forgetClocks() bool {
 
 // forget drops the pairs of clocks that were forgotten.
 func (v *evidence) forget() {
-	for key := range v.pairs {
-		if key.src.gone || key.dst.gone {
-			delete(v.pairs, key)
-		}
-	}
-	gone := func(p *pairEvidence) bool { return p.src.gone || p.dst.gone }
-	v.order, v.queue = slices.DeleteFunc(v.order, gone), slices.DeleteFunc(v.queue, gone)
+	v.pairs.DeleteFunc(func(key clockPair, _ *pairEvidence) bool { return key.gone() })
+	v.queue = slices.DeleteFunc(v.queue, func(p *pairEvidence) bool { return p.gone() })
 }
+
+func (p *clockPair) gone() bool { return p.src.gone || p.dst.gone }
 
 // forget makes room for new jobs; false where all that are known are in use.
 func (js *jobs) forget(second int64) bool {
