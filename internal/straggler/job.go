@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	limits "github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
@@ -42,7 +43,7 @@ type job struct {
 	taking   taking
 	held     int // activities in open steps
 	sizes    sizes
-	closed   closedSteps
+	closed   *limits.Ring[int64] // steps that were analysed: what comes late is counted, and opens none of them again
 
 	clocks       clock.Solver
 	clockHistory []clock.Meeting
@@ -140,7 +141,7 @@ const judgeAlarm = 0.3
 func newJob(e *Engine, r *model.Rank) *job {
 	j := &job{
 		e: e, name: r.JobName, id: r.JobID, incarnation: r.Incarnation, used: e.now(),
-		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, spare: map[int64]*rankStep{},
+		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, closed: limits.NewRing[int64](closedMemory), spare: map[int64]*rankStep{},
 		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{},
 	}
 	j.judgement = judge.New(judge.Config{
@@ -175,7 +176,7 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 		j.take(t.step, t.rank, r, op)
 		return
 	}
-	if j.closed.has(op.Step.V) {
+	if j.closed.Seen(op.Step.V) {
 		j.e.stats.LateOps++
 		return
 	}
@@ -390,7 +391,7 @@ func (j *job) closeWhere(when func(*openStep) bool) []*StepReport {
 			continue
 		}
 		delete(j.open, n)
-		j.closed.add(n)
+		j.closed.Add(n)
 		j.sizes.open -= openStepBytes
 		j.noteUnended(s)
 		for rank, rs := range s.ranks {
@@ -458,33 +459,9 @@ func (j *job) apart() (out []int64) {
 	return out
 }
 
-// closedSteps remembers which steps have been analysed, so that what comes late
-// is counted and not taken for a new step.
-type closedSteps struct {
-	recent map[int64]struct{}
-	order  []int64
-}
-
 // closedMemory is how many closed steps are remembered. What comes later than
 // 4,096 steps would open a step of its own, and show up as one with missing ranks.
 const closedMemory = 4096
-
-func (c *closedSteps) has(n int64) bool {
-	_, ok := c.recent[n]
-	return ok
-}
-
-func (c *closedSteps) add(n int64) {
-	if c.recent == nil {
-		c.recent = map[int64]struct{}{}
-	}
-	if len(c.order) >= closedMemory {
-		delete(c.recent, c.order[0])
-		c.order = c.order[1:]
-	}
-	c.recent[n] = struct{}{}
-	c.order = append(c.order, n)
-}
 
 // longest returns the longest step in the window.
 func (j *job) longest() (d time.Duration) {
