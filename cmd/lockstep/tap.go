@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -22,8 +23,7 @@ import (
 // end with the findings in plain words. It changes nothing that flows.
 type tap struct {
 	mu       sync.Mutex
-	findings map[string]model.Finding // by id, the latest revision
-	order    []string
+	findings *bounded.Map[string, model.Finding] // by id, the latest revision
 	ranks    map[rankID]struct{}
 	spans    int64
 
@@ -47,14 +47,14 @@ const (
 )
 
 func newTap() *tap {
-	return &tap{findings: map[string]model.Finding{}, ranks: map[rankID]struct{}{}}
+	return &tap{findings: bounded.NewMap(bounded.MapConfig[string, model.Finding]{}), ranks: map[rankID]struct{}{}}
 }
 
 func (t *tap) result() (findings []model.Finding, spans int64, ranks int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, id := range t.order {
-		findings = append(findings, t.findings[id])
+	for _, f := range t.findings.All() {
+		findings = append(findings, f)
 	}
 	return findings, t.spans, len(t.ranks)
 }
@@ -76,15 +76,12 @@ func (t *tap) noteLogs(ld plog.Logs) {
 }
 
 func (t *tap) noteFinding(f model.Finding) {
-	old, known := t.findings[f.ID]
-	if !known {
-		if len(t.order) >= maxTappedFindings {
-			return
-		}
-		t.order = append(t.order, f.ID)
+	old, known := t.findings.Peek(f.ID)
+	if !known && t.findings.Len() >= maxTappedFindings {
+		return
 	}
 	if !known || f.Revision >= old.Revision {
-		t.findings[f.ID] = f
+		t.findings.Set(f.ID, f)
 		if t.onFinding != nil {
 			t.onFinding(f)
 		}
