@@ -5,23 +5,35 @@ package frwatch
 import (
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // tellEvery is how often it is told of an operation that stays open.
 const tellEvery = 30 * time.Second
 
-// maxTold bounds the operations that are remembered; beyond, all are told of anew.
+// maxTold bounds the operations that are remembered.
 const maxTold = 1 << 16
 
 // Opens remembers which open operations were told of: of one that is open in several dumps
 // of a rank it is told now and then, and when it has ended. The zero value is ready.
 type Opens struct {
-	// Forgotten counts the operations that were forgotten while open, for want of room: they
-	// are told of anew, and not when they end.
+	// Forgotten counts the operations that were forgotten while open, for want of room, those first that
+	// were told of longest ago: they are told of again as new, and not when they end.
 	Forgotten int64
 
-	told map[openKey]toldOpen
+	told *bounded.Map[openKey, toldOpen] // nil: none was
+}
+
+// remembered are the operations that were told of, by when.
+func (o *Opens) remembered() *bounded.Map[openKey, toldOpen] {
+	if o.told == nil {
+		o.told = bounded.NewMap(bounded.MapConfig[openKey, toldOpen]{
+			Entries: maxTold, Order: bounded.ByUse,
+			Evicted: func(openKey, toldOpen, bounded.Reason) { o.Forgotten++ },
+		})
+	}
+	return o.told
 }
 
 type openKey struct {
@@ -44,17 +56,14 @@ func (o *Opens) Tell(now time.Time, s *model.RankState, open []model.OpenOp) []m
 	var out []model.OpenOp
 	for _, op := range open {
 		key := openKey{s.Rank.JobID, s.Rank.Rank, op.Op.Comm.ID, op.Op.Kind, op.Op.Name, op.Op.Collective.Seq.V}
-		was, known := o.told[key]
+		was, known := o.remembered().Peek(key)
 		switch {
 		case known && now.Sub(was.at) < tellEvery:
 			continue
 		case known:
 			op.Status = model.StatusUpdated
-		case o.told == nil || len(o.told) >= maxTold:
-			o.Forgotten += int64(len(o.told))
-			o.told = map[openKey]toldOpen{}
 		}
-		o.told[key] = toldOpen{now, op}
+		o.told.Set(key, toldOpen{now, op})
 		out = append(out, op)
 	}
 	return append(out, o.ended(now, s)...)
@@ -67,9 +76,9 @@ func (o *Opens) Refused(s *model.RankState, ops []model.OpenOp) {
 		key := openKey{s.Rank.JobID, s.Rank.Rank, op.Op.Comm.ID, op.Op.Kind, op.Op.Name, op.Op.Collective.Seq.V}
 		switch op.Status {
 		case model.StatusUpdated, model.StatusClosed:
-			o.told[key] = toldOpen{op: op}
+			o.remembered().Set(key, toldOpen{op: op})
 		default:
-			delete(o.told, key)
+			o.remembered().Delete(key)
 		}
 	}
 }
@@ -84,11 +93,11 @@ func (o *Opens) ended(now time.Time, s *model.RankState) (out []model.OpenOp) {
 			continue
 		}
 		key := openKey{s.Rank.JobID, s.Rank.Rank, c.Comm.ID, op.Kind, op.Name, op.Seq}
-		was, known := o.told[key]
+		was, known := o.remembered().Peek(key)
 		if !known || was.op.Op.Start != op.Created {
 			continue
 		}
-		delete(o.told, key)
+		o.told.Delete(key)
 		was.op.Time, was.op.Age = now.UnixNano(), seconds(now.UnixNano()-op.Created)
 		was.op.Status, was.op.Op.Collective.State = model.StatusClosed, stateCompleted
 		out = append(out, was.op)

@@ -71,8 +71,25 @@ func TestToldOperationsAreBounded(t *testing.T) {
 	for i := range int64(maxTold + 10) {
 		o.Tell(at(0), &model.RankState{}, []model.OpenOp{{Op: model.Op{Collective: model.Collective{Seq: model.Some(i)}}}})
 	}
-	assert.LessOrEqual(t, len(o.told), maxTold)
-	assert.EqualValues(t, maxTold, o.Forgotten)
+	assert.Equal(t, maxTold, o.told.Len())
+	assert.EqualValues(t, 10, o.Forgotten)
+}
+
+func TestOpens_TooManyOperations_ThoseToldOfLongestAgoAreForgotten(t *testing.T) {
+	var o Opens
+	tell := func(now float64, seq int64) []model.OpenOp {
+		return o.Tell(at(now), &model.RankState{}, []model.OpenOp{{Op: model.Op{Collective: model.Collective{Seq: model.Some(seq)}}, Status: model.StatusOpen}})
+	}
+	for i := range int64(maxTold) {
+		tell(0, i)
+	}
+	tell(30, 0)
+	tell(31, maxTold)
+	assert.Empty(t, tell(32, 0), "it was told of a moment ago")
+	assert.Empty(t, tell(29, 2))
+	again := tell(29, 1)
+	require.Len(t, again, 1)
+	assert.Equal(t, model.StatusOpen, again[0].Status, "it was forgotten")
 }
 
 func TestWhatWasRefusedIsToldOfAgain(t *testing.T) {
