@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
 // Keeper copies dumps, since the next incident's overwrite them. What it holds is bounded:
@@ -25,11 +27,16 @@ type Keeper struct {
 	// Overwritten counts the copies that one of the same name took the place of.
 	Overwritten int64
 
-	folders map[string]time.Time // by job: the folder of its incident, and its last use
-	names   map[string]string
-	copies  []kept // oldest first
+	folders *bounded.Map[string, incidentFolder] // by job, the one that was used longest ago in front; nil: none
+	copies  []kept                               // oldest first
 	bytes   int64
 	loaded  bool
+}
+
+// incidentFolder is where the copies of a job's incident go.
+type incidentFolder struct {
+	name string
+	used time.Time
 }
 
 type kept struct {
@@ -44,7 +51,7 @@ const (
 	folderTime = "20060102T150405Z"
 	// sameIncident is for how long after a copy the next goes to its folder.
 	sameIncident = 2 * time.Minute
-	// maxFolders bounds the jobs that are remembered.
+	// maxFolders bounds the jobs whose folders are remembered. A job that is forgotten begins another folder.
 	maxFolders = 1 << 12
 )
 
@@ -84,14 +91,16 @@ func (k *Keeper) Keep(now time.Time, job, source string, data []byte) error {
 
 // folder returns the folder of the incident that a job is in.
 func (k *Keeper) folder(now time.Time, job string) string {
-	if last, ok := k.folders[job]; !ok || now.Sub(last) > sameIncident {
-		if k.folders == nil || len(k.folders) >= maxFolders {
-			k.folders, k.names = map[string]time.Time{}, map[string]string{}
-		}
-		k.names[job] = now.UTC().Format(folderTime) + "-" + plain(job)
+	if k.folders == nil {
+		k.folders = bounded.NewMap(bounded.MapConfig[string, incidentFolder]{Entries: maxFolders, Order: bounded.ByUse})
 	}
-	k.folders[job] = now
-	return k.names[job]
+	f, ok := k.folders.Peek(job)
+	if !ok || now.Sub(f.used) > sameIncident {
+		f.name = now.UTC().Format(folderTime) + "-" + plain(job)
+	}
+	f.used = now
+	k.folders.Set(job, f)
+	return f.name
 }
 
 // plain makes a name of anything: it can not leave its folder.

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,7 +66,20 @@ func TestRewrittenCopy(t *testing.T) {
 	assert.Zero(t, k.Removed)
 	assert.EqualValues(t, 4, k.Overwritten)
 	assert.EqualValues(t, 8, k.bytes)
-	assert.Equal(t, time.Duration(0), at(4).Sub(k.folders["j"]))
+	f, _ := k.folders.Peek("j")
+	assert.Equal(t, at(4), f.used)
+}
+
+func TestKeeper_TooManyJobs_FolderUsedLongestAgoIsForgotten(t *testing.T) {
+	var k Keeper
+	first, second := k.folder(at(0), "first"), k.folder(at(1), "second")
+	for i := range maxFolders - 2 {
+		k.folder(at(2), strconv.Itoa(i))
+	}
+	assert.Equal(t, first, k.folder(at(3), "first"))
+	k.folder(at(4), "another")
+	assert.Equal(t, first, k.folder(at(5), "first"), "its incident goes on")
+	assert.NotEqual(t, second, k.folder(at(6), "second"))
 }
 
 // What can not be removed takes its room on: no more is kept than was allowed.
