@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -20,8 +21,7 @@ const expireAfter = time.Hour
 // recorded is what dumps say of operations that are over. Dumps of one rank overlap, so that
 // it remembers what it has told of.
 type recorded struct {
-	limit   int
-	newest  map[rankKey]int64 // Unix ns at which the last operation told of was seen to be over
+	newest  *bounded.Map[rankKey, int64] // Unix ns at which the last operation told of was seen to be over
 	changed bool
 
 	duration, latency otelmap.Metric
@@ -29,7 +29,7 @@ type recorded struct {
 
 func newRecorded(cfg *Config) recorded {
 	return recorded{
-		limit: cfg.MaxFiles, newest: map[rankKey]int64{},
+		newest: bounded.NewMap(bounded.MapConfig[rankKey, int64]{Entries: cfg.MaxFiles, Order: bounded.ByUse}),
 		duration: otelmap.Metric{
 			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: otelmap.KindExponential, Limit: cfg.MaxSeries,
 			Description: "Durations of collectives and messages.",
@@ -41,16 +41,16 @@ func newRecorded(cfg *Config) recorded {
 	}
 }
 
-// add takes the operations of a dump that are over, and returns those that are new.
+// add takes the operations of a dump that are over, and returns those that are new. Where there are too many
+// ranks, it forgets the one of which no dump came for longest: what it returns of that rank again are spans
+// with the ids that they had.
 func (r *recorded) add(now time.Time, s *model.RankState, dump *flightrecorder.Dump) []model.Op {
 	key := rankKey{s.Rank.JobID, s.Rank.Rank}
-	after, known := r.newest[key]
-	if !known && len(r.newest) >= r.limit {
-		clear(r.newest) // what is told twice then are spans with the ids that they had
-	}
+	after, _ := r.newest.Get(key)
+	newest := after
 	var ops []model.Op
 	for f := range frwatch.Finished(s, dump, after) {
-		r.newest[key] = max(r.newest[key], f.Op.End)
+		newest = max(newest, f.Op.End)
 		ops = append(ops, f.Op)
 		attrs := []otelmap.Attr{
 			otelmap.Text(semconv.JobID, s.Rank.JobID), otelmap.Number(semconv.Rank, s.Rank.Rank),
@@ -64,6 +64,9 @@ func (r *recorded) add(now time.Time, s *model.RankState, dump *flightrecorder.D
 			r.changed = true
 			r.duration.Add(now, f.Duration.V, append(attrs, otelmap.Text(semconv.PointTimingSource, f.Timing))...)
 		}
+	}
+	if len(ops) > 0 {
+		r.newest.Set(key, newest)
 	}
 	return ops
 }
