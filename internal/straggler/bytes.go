@@ -3,6 +3,7 @@
 package straggler
 
 import (
+	"cmp"
 	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -167,13 +168,18 @@ func (e *Engine) shrink() (out []*StepReport) {
 	return out
 }
 
-// largest returns the largest job among those that are young or not; there is one, since those
-// that are hold more than half, or less.
+// largest returns the largest job among those that are young or not, of equal ones the first by its names;
+// there is one, since those that are hold more than half, or less.
 func (e *Engine) largest(young bool) (out *job) {
 	for _, j := range e.jobs {
-		if j.sizes.young == young && (out == nil || j.sizes.counted > out.sizes.counted) {
+		if j.sizes.young == young && (out == nil || cmp.Or(cmp.Compare(j.sizes.counted, out.sizes.counted), out.compare(j)) > 0) {
 			out = j
 		}
 	}
 	return out
+}
+
+// compare compares jobs by their names.
+func (j *job) compare(o *job) int {
+	return cmp.Or(cmp.Compare(j.incarnation, o.incarnation), cmp.Compare(j.id, o.id))
 }

@@ -220,3 +220,12 @@ func TestJob_OperationsDeliveredTwice_LeaveNothingHeld(t *testing.T) {
 	require.Empty(t, j.open)
 	assert.Zero(t, j.held)
 }
+
+func TestEngine_LargestJobsOfOneSize_FirstByNameGivesWay(t *testing.T) {
+	e := New(NewDefaultConfig(), time.Now)
+	for i := range 32 {
+		name := fmt.Sprintf("job %02d", 31-i)
+		e.jobs[jobKey{name, name}] = &job{id: name, incarnation: name, sizes: sizes{young: true, counted: 100 + int64(i%2)}}
+	}
+	assert.Equal(t, "job 00", e.largest(true).id)
+}

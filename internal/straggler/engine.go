@@ -160,9 +160,7 @@ func (e *Engine) sorted() []*job {
 	for _, j := range e.jobs {
 		jobs = append(jobs, j)
 	}
-	slices.SortFunc(jobs, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(a.incarnation, b.incarnation), cmp.Compare(a.id, b.id))
-	})
+	slices.SortFunc(jobs, (*job).compare)
 	return jobs
 }
 
