@@ -28,21 +28,13 @@ type Keeper struct {
 	Overwritten int64
 
 	folders *bounded.Map[string, incidentFolder] // by job, the one that was used longest ago in front; nil: none
-	copies  []kept                               // oldest first
-	bytes   int64
-	loaded  bool
+	copies  *bounded.Map[string, int64]          // their sizes, by path, oldest first; nil: not loaded
 }
 
 // incidentFolder is where the copies of a job's incident go.
 type incidentFolder struct {
 	name string
 	used time.Time
-}
-
-type kept struct {
-	path string
-	size int64
-	time time.Time
 }
 
 const (
@@ -68,24 +60,19 @@ func (k *Keeper) Keep(now time.Time, job, source string, data []byte) error {
 	}
 	dir := filepath.Join(k.Directory, k.folder(now, job))
 	path := filepath.Join(dir, plain(filepath.Base(source)))
-	before, rewritten := k.forget(path)
-	if err := k.makeRoom(size); err != nil {
-		k.restore(before)
+	if err := k.makeRoom(path, size); err != nil {
 		return fmt.Errorf("keep copy of %s: %w", source, err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		k.restore(before)
 		return fmt.Errorf("keep copy of %s: %w", source, err)
 	}
 	if err := writeWhole(path, data); err != nil {
-		k.restore(before)
 		return fmt.Errorf("keep copy of %s: %w", source, err)
 	}
-	if rewritten {
+	if _, rewritten := k.copies.Delete(path); rewritten {
 		k.Overwritten++
 	}
-	k.copies = append(k.copies, kept{path, size, now})
-	k.bytes += size
+	k.copies.Set(path, size)
 	return nil
 }
 
@@ -124,7 +111,7 @@ func plain(name string) string {
 // load finds the copies of earlier runs. A folder that can not be looked into is left as it is,
 // and its copies are not counted.
 func (k *Keeper) load() error {
-	if k.loaded {
+	if k.copies != nil {
 		return nil
 	}
 	if err := os.MkdirAll(k.Directory, 0o700); err != nil {
@@ -134,6 +121,12 @@ func (k *Keeper) load() error {
 	if err != nil {
 		return fmt.Errorf("keep copies of dumps: %w", err)
 	}
+	type found struct {
+		path string
+		size int64
+		time time.Time
+	}
+	var copies []found
 	for _, f := range folders {
 		if !f.IsDir() || !ourFolder.MatchString(f.Name()) {
 			continue
@@ -147,58 +140,52 @@ func (k *Keeper) load() error {
 			if err != nil || !info.Mode().IsRegular() {
 				continue
 			}
-			k.copies = append(k.copies, kept{filepath.Join(k.Directory, f.Name(), file.Name()), info.Size(), info.ModTime()})
-			k.bytes += info.Size()
+			copies = append(copies, found{filepath.Join(k.Directory, f.Name(), file.Name()), info.Size(), info.ModTime()})
 		}
 	}
-	slices.SortStableFunc(k.copies, func(a, b kept) int { return a.time.Compare(b.time) })
-	k.loaded = true
+	slices.SortStableFunc(copies, func(a, b found) int { return a.time.Compare(b.time) })
+	k.copies = bounded.NewMap(bounded.MapConfig[string, int64]{Size: func(_ string, size int64) int { return int(size) }})
+	for _, c := range copies {
+		k.copies.Set(c.path, c.size)
+	}
 	return nil
 }
 
-// forget takes a copy off the list that is to be written anew, and reports whether there
-// is one.
-func (k *Keeper) forget(path string) (kept, bool) {
-	i := slices.IndexFunc(k.copies, func(c kept) bool { return c.path == path })
-	if i < 0 {
-		return kept{}, false
+// makeRoom removes the oldest copies for one of a path, which takes the place of an earlier one. What can
+// not be removed takes its room on.
+func (k *Keeper) makeRoom(path string, size int64) error {
+	before, rewrites := k.copies.Peek(path)
+	others := func() (files int, bytes int64) {
+		if rewrites {
+			return k.copies.Len() - 1, int64(k.copies.Bytes()) - before
+		}
+		return k.copies.Len(), int64(k.copies.Bytes())
 	}
-	c := k.copies[i]
-	k.bytes -= c.size
-	k.copies = slices.Delete(k.copies, i, i+1)
-	return c, true
-}
-
-// restore puts a copy back on the list in whose place none could be written: it is still there.
-func (k *Keeper) restore(c kept) {
-	if c.path == "" {
-		return
-	}
-	i, _ := slices.BinarySearchFunc(k.copies, c, func(a, b kept) int { return a.time.Compare(b.time) })
-	k.copies = slices.Insert(k.copies, i, c)
-	k.bytes += c.size
-}
-
-// makeRoom removes the oldest copies. What can not be removed takes its room on.
-func (k *Keeper) makeRoom(size int64) error {
 	full := func() bool {
-		return k.bytes+size > k.MaxBytes || len(k.copies) >= k.MaxFiles
+		files, bytes := others()
+		return bytes+size > k.MaxBytes || files >= k.MaxFiles
 	}
-	for i := 0; full() && i < len(k.copies); {
-		oldest := k.copies[i]
-		if err := os.Remove(oldest.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			i++
+	for oldest := range k.copies.All() {
+		if !full() {
+			return nil
+		}
+		if oldest == path || !removed(oldest) {
 			continue
 		}
 		k.Removed++
-		k.copies = slices.Delete(k.copies, i, i+1)
-		k.bytes -= oldest.size
-		_ = os.Remove(filepath.Dir(oldest.path)) // fails while it holds others
+		k.copies.Delete(oldest)
+		_ = os.Remove(filepath.Dir(oldest)) // fails while it holds others
 	}
 	if full() {
-		return fmt.Errorf("make room for %d bytes: %d copies of %d bytes can not be removed", size, len(k.copies), k.bytes)
+		files, bytes := others()
+		return fmt.Errorf("make room for %d bytes: %d copies of %d bytes can not be removed", size, files, bytes)
 	}
 	return nil
+}
+
+func removed(path string) bool {
+	err := os.Remove(path)
+	return err == nil || errors.Is(err, os.ErrNotExist)
 }
 
 // writeWhole leaves a whole file or none.

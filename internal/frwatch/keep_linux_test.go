@@ -43,6 +43,6 @@ func TestFolderThatCanNotBeLookedInto(t *testing.T) {
 	for i := range 3 {
 		require.NoError(t, k.Keep(at(0), "run", "/d/"+string(rune('a'+i)), []byte("first")))
 	}
-	assert.Len(t, k.copies, 4, "that of the open folder, and three")
-	assert.EqualValues(t, 25, k.bytes)
+	assert.Equal(t, 4, k.copies.Len(), "that of the open folder, and three")
+	assert.Equal(t, 25, k.copies.Bytes())
 }

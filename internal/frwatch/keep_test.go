@@ -65,7 +65,7 @@ func TestRewrittenCopy(t *testing.T) {
 	}
 	assert.Zero(t, k.Removed)
 	assert.EqualValues(t, 4, k.Overwritten)
-	assert.EqualValues(t, 8, k.bytes)
+	assert.Equal(t, 8, k.copies.Bytes())
 	f, _ := k.folders.Peek("j")
 	assert.Equal(t, at(4), f.used)
 }
@@ -88,12 +88,12 @@ func TestCopiesThatCanNotBeRemoved(t *testing.T) {
 	k := &Keeper{Directory: dir, MaxBytes: 20, MaxFiles: 10}
 	require.NoError(t, k.Keep(at(0), "j", "rank_0", []byte("12345678")))
 	require.NoError(t, k.Keep(at(1000), "j", "rank_0", []byte("12345678")))
-	for i := range k.copies { // a folder that is not empty stays
-		require.NoError(t, os.Remove(k.copies[i].path))
-		write(t, filepath.Join(k.copies[i].path, "of others"), "x")
+	for path := range k.copies.All() { // a folder that is not empty stays
+		require.NoError(t, os.Remove(path))
+		write(t, filepath.Join(path, "of others"), "x")
 	}
 	require.ErrorContains(t, k.Keep(at(2000), "j", "rank_0", []byte("12345678")), "make room for 8 bytes: 2 copies of 16 bytes can not be removed")
-	assert.EqualValues(t, 16, k.bytes)
+	assert.Equal(t, 16, k.copies.Bytes())
 	assert.Zero(t, k.Removed)
 	require.NoError(t, k.Keep(at(3000), "j", "rank_0", []byte("1234")), "there is room for this")
 }
@@ -102,10 +102,11 @@ func TestCopiesThatCanNotBeRemoved(t *testing.T) {
 func TestACopyThatCanNotBeRewritten(t *testing.T) {
 	k := &Keeper{Directory: t.TempDir(), MaxBytes: 20, MaxFiles: 10}
 	require.NoError(t, k.Keep(at(0), "j", "rank_0", []byte("12345678")))
-	require.NoError(t, os.Remove(k.copies[0].path))
-	require.NoError(t, os.Mkdir(k.copies[0].path, 0o700)) // no file can take its place
+	path, _, _ := k.copies.Oldest()
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700)) // no file can take its place
 	require.Error(t, k.Keep(at(1), "j", "rank_0", []byte("1")))
-	assert.EqualValues(t, 8, k.bytes)
-	assert.Len(t, k.copies, 1)
+	assert.Equal(t, 8, k.copies.Bytes())
+	assert.Equal(t, 1, k.copies.Len())
 	assert.Zero(t, k.Overwritten)
 }
