@@ -143,6 +143,16 @@ func (m *Map[K, V]) Set(k K, v V) bool {
 	return true
 }
 
+// Fits reports whether Set would find room for an entry without that any entry leaves: an owner that refuses
+// what is too much asks first.
+func (m *Map[K, V]) Fits(k K, v V) bool {
+	entries, bytes := len(m.at)+1, m.bytes+m.sizeOf(k, v)
+	if e := m.find(k); e != nil {
+		entries, bytes = entries-1, bytes-e.size
+	}
+	return (m.cfg.Entries == 0 || entries <= m.cfg.Entries) && (m.cfg.Bytes == 0 || bytes <= m.cfg.Bytes)
+}
+
 // Update has change set the value of a key where there is one, as Set does.
 func (m *Map[K, V]) Update(k K, change func(*V)) bool {
 	e := m.find(k)

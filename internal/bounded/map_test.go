@@ -251,8 +251,10 @@ func compareMaps(t *testing.T, cfg MapConfig[byte, int], steps []byte) {
 				n.all = nil
 			}
 		default:
+			fits, before := m.Fits(k, v), len(left)
 			m.Set(k, v)
 			n.set(k, v)
+			require.Equal(t, len(left) == before, fits)
 		}
 		requireEqual(t, n, m)
 		require.Equal(t, n.evicted, left)
