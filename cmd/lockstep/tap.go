@@ -47,7 +47,7 @@ const (
 )
 
 func newTap() *tap {
-	return &tap{findings: bounded.NewMap(bounded.MapConfig[string, model.Finding]{}), ranks: map[rankID]struct{}{}}
+	return &tap{findings: bounded.NewMap(bounded.MapConfig[string, model.Finding]{Entries: maxTappedFindings}), ranks: map[rankID]struct{}{}}
 }
 
 func (t *tap) result() (findings []model.Finding, spans int64, ranks int) {
@@ -77,7 +77,7 @@ func (t *tap) noteLogs(ld plog.Logs) {
 
 func (t *tap) noteFinding(f model.Finding) {
 	old, known := t.findings.Peek(f.ID)
-	if !known && t.findings.Len() >= maxTappedFindings {
+	if !t.findings.Fits(f.ID, f) {
 		return
 	}
 	if !known || f.Revision >= old.Revision {

@@ -24,7 +24,9 @@ type refused struct {
 
 func (r *refused) list() *bounded.Map[string, model.Finding] {
 	if r.findings == nil {
-		r.findings = bounded.NewMap(bounded.MapConfig[string, model.Finding]{Size: sizeOf})
+		r.findings = bounded.NewMap(bounded.MapConfig[string, model.Finding]{
+			Entries: maxRefused, Bytes: maxRefusedBytes, Size: sizeOf,
+		})
 	}
 	return r.findings
 }
@@ -37,7 +39,7 @@ func (r *refused) add(findings []model.Finding) (dropped int64) {
 	for i := range findings {
 		f := &findings[i]
 		list.Delete(f.ID)
-		if list.Len() >= maxRefused || list.Bytes()+f.Bytes() > maxRefusedBytes {
+		if !list.Fits(f.ID, *f) {
 			dropped++
 			continue
 		}
