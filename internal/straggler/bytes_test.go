@@ -126,7 +126,7 @@ func TestEngine_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 			require.NotNil(t, job, "the job beside it was given up")
 			assert.Equal(t, int(steps), job.steps)
 			var ranks []int64
-			for _, f := range w.e.Findings() {
+			for _, f := range w.e.Standing() {
 				if f.JobID == "job" {
 					ranks = append(ranks, f.Rank.Or(-1))
 				}

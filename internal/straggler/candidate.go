@@ -5,6 +5,7 @@ package straggler
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/stats"
@@ -64,6 +65,12 @@ func (p place) key() string {
 		return string(p.sort)
 	}
 	return string(p.sort) + "/" + p.name
+}
+
+// placeSortOf returns the kind of place that a key is of.
+func placeSortOf(key string) placeSort {
+	sort, _, _ := strings.Cut(key, "/")
+	return placeSort(sort)
 }
 
 // accuses reports whether somebody is at fault.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -16,17 +17,24 @@ type Engine struct {
 	cfg   Config
 	now   func() time.Time
 	jobs  map[jobKey]*job
+	book  *finding.Book[standing]
 	stats Stats
 	bytes int64 // that all jobs hold, about
 	young int64 // of these, those of young jobs
 	final bool  // Flush was called, and nothing added since
+	// reports counts the findings that were reported.
+	reports int64
+	waiting bool // for jobs with findings that were open before a restart
 	// What step reports hold besides the ranks.
 	meetings, durations bool
 }
 
 // New returns an engine; now is the clock that deadlines are taken from.
 func New(cfg Config, now func() time.Time) *Engine {
-	return &Engine{cfg: cfg, now: now, jobs: map[jobKey]*job{}, meetings: !cfg.Brief, durations: !cfg.Brief}
+	return &Engine{
+		cfg: cfg, now: now, jobs: map[jobKey]*job{}, meetings: !cfg.Brief, durations: !cfg.Brief,
+		book: finding.New[standing](finding.Config{MaxOpen: maxOpen, MaxOpenOfJob: maxOpenOfJob}),
+	}
 }
 
 // Report says what step reports are to hold besides the ranks: meetings, their notes and
@@ -109,11 +117,14 @@ func (e *Engine) Flush() []*StepReport {
 // that opened, changed by more than noise, or closed by it, most costly first;
 // after Flush, those that changed at all.
 func (e *Engine) Verdicts() []Verdict {
-	var out []Verdict
 	for _, j := range e.sorted() {
-		out = append(out, j.changed(e.final)...)
+		j.judge()
+		if e.final {
+			j.renew()
+		}
 	}
-	return out
+	e.closeAbsent()
+	return e.changed()
 }
 
 // Jobs returns what all steps of every job showed.
@@ -125,30 +136,13 @@ func (e *Engine) Jobs() []JobReport {
 	return out
 }
 
-// Findings returns the findings of all jobs as they are now, those that ended lately
-// among them: what Jobs has, without what takes long where there are many ranks.
-func (e *Engine) Findings() []model.Finding {
-	var out []model.Finding
-	for _, j := range e.sorted() {
-		j.judge()
-		for _, s := range j.verdicts {
-			if s.verdict.Finding.Status != model.StatusClosed {
-				out = append(out, s.verdict.Finding)
-			}
-		}
-		for i := range j.past {
-			out = append(out, j.past[i].Finding)
-		}
-	}
-	return out
-}
-
 // Bytes returns about how many bytes the jobs hold.
 func (e *Engine) Bytes() int64 { return e.bytes }
 
 // Stats returns the engine's counters.
 func (e *Engine) Stats() Stats {
 	out := e.stats
+	out.FindingsWithheld = e.book.Stats().Withheld
 	for _, j := range e.jobs {
 		out.JudgeRefused += j.refused()
 	}
@@ -200,8 +194,11 @@ func (e *Engine) leastShown() (out *job) {
 	return out
 }
 
-// evict forgets a job.
+// evict forgets a job with its findings: they are not reported as closed, since they may still hold.
 func (e *Engine) evict(j *job) {
+	for _, of := range j.standing() {
+		e.book.Drop(of)
+	}
 	e.stats.JudgeRefused += j.refused()
 	e.uncount(j)
 	delete(e.jobs, jobKey{j.id, j.incarnation})

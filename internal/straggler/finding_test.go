@@ -28,7 +28,7 @@ func concluded(w *world, told ...judge.Conclusion) []Verdict {
 		j.measure(suspects[len(suspects)-1])
 	}
 	j.settle(j.gated(suspects))
-	return j.changed(false)
+	return w.e.changed()
 }
 
 // accusation is a conclusion about one rank over so many steps.

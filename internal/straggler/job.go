@@ -59,7 +59,6 @@ type job struct {
 	sheet  sheetDrawer
 	sheets func(*judge.Sheet) // who is told of each step's sheet
 
-	episodes             int64
 	meetings, attributed int
 	unowed               Unowed
 	unseen               float64 // sum over all steps of what who was not seen can have cost at most
@@ -67,11 +66,11 @@ type job struct {
 	unjudged             int // steps since the last judgement
 	looks                int // judgements so far, at most maxLooks
 
-	judged   bool // nothing has come since the last judgement
-	verdicts []*standing
-	past     []Verdict // closed, the latest
-	abstain  *Abstention
-	priced   bool // the abstention says what it costs
+	judged  bool      // nothing has come since the last judgement
+	turn    int       // of the first finding; it goes down with each judgement
+	past    []Verdict // closed, the latest
+	abstain *Abstention
+	priced  bool // the abstention says what it costs
 
 	rhythm    *rhythm // nil where it is not kept
 	judgement *judge.Judge
@@ -436,10 +435,8 @@ func (j *job) report() JobReport {
 		out.Ranks = append(out.Ranks, *t)
 	}
 	slices.SortFunc(out.Ranks, func(a, b RankTotal) int { return cmp.Compare(a.Rank, b.Rank) })
-	for _, s := range j.verdicts {
-		if s.verdict.Finding.Status != model.StatusClosed {
-			out.Verdicts = append(out.Verdicts, s.verdict)
-		}
+	for _, e := range j.standing() {
+		out.Verdicts = append(out.Verdicts, verdictOf(e))
 	}
 	out.Verdicts = append(out.Verdicts, j.past...)
 	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int {

@@ -3,19 +3,27 @@
 package straggler
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// standing is a finding as it was last reported.
+// episode is an open finding of a job.
+type episode = finding.Episode[standing]
+
+// standing is what the engine keeps beside an open finding.
 type standing struct {
-	place   place
-	ranks   []int64 // all of them
-	verdict Verdict
-	dirty   bool
-	told    model.Finding // as last reported
+	ranks    []int64 // all of them
+	decisive *Meeting
+	steps    int // the most that a judgement of it rested on
+	// turn orders the findings of a job: those that the last judgement named come first.
+	turn  int
+	dirty bool          // changed since it was reported
+	told  model.Finding // as last reported
+	order int64         // of its last report among all
 	// confirmed is how many steps the job had when the finding was last confirmed.
 	confirmed int
 	// explained is in how many looks since then, the last in a row, a structure has been
@@ -23,25 +31,34 @@ type standing struct {
 	explained int
 }
 
+func verdictOf(e *episode) Verdict { return Verdict{e.Finding, e.Data.decisive, e.Data.steps} }
+
+// findingPlace returns where findings about a place of the job are.
+func (j *job) findingPlace(p place) finding.Place {
+	return finding.Place{Job: j.id, Incarnation: j.incarnation, Name: p.key()}
+}
+
 // settle opens, updates and closes findings after a judgement.
 func (j *job) settle(named []*candidate) {
 	joint := j.joint(named)
-	var next []*standing
-	for _, c := range named {
+	j.turn -= len(named)
+	for i, c := range named {
 		if v, ok := j.verdict(c, joint); ok {
-			next = append(next, j.stand(c, v))
+			j.stand(c, v, j.turn+i)
 		}
 	}
-	for _, s := range j.verdicts {
-		if slices.ContainsFunc(next, s.continuedBy) {
-			continue
+	for _, e := range j.standing() {
+		if e.Data.turn >= j.turn+len(named) {
+			j.fade(e, slices.ContainsFunc(named, func(c *candidate) bool { return explainedBy(e, c) }))
 		}
-		if s.verdict.Finding.Status != model.StatusClosed {
-			j.fade(s, slices.ContainsFunc(named, s.explainedBy))
-		}
-		next = append(next, s)
 	}
-	j.verdicts = next
+}
+
+// standing returns the job's open findings in the order in which they are reported.
+func (j *job) standing() []*episode {
+	open := j.e.book.OfJob(j.id, j.incarnation)
+	slices.SortStableFunc(open, func(a, b *episode) int { return cmp.Compare(a.Data.turn, b.Data.turn) })
+	return open
 }
 
 // explainedLooks is in how many looks in a row a structure must explain the ranks that
@@ -52,38 +69,36 @@ const explainedLooks = 3
 // explainedBy reports whether what accused ranks is told now by a place that holds them
 // all and makes them seem what they were accused of. What concerns no rank in particular,
 // as pauses that rotate, explains none.
-func (s *standing) explainedBy(c *candidate) bool {
-	if s.place.sort != placeRank || len(s.ranks) == 0 {
+func explainedBy(e *episode, c *candidate) bool {
+	if placeSortOf(e.Place.Name) != placeRank || len(e.Data.ranks) == 0 {
 		return false
 	}
 	switch c.place.sort {
 	case placeHost:
 	case placeStage, placeWork:
-		if s.verdict.Finding.Class != model.ClassCompute {
+		if e.Finding.Class != model.ClassCompute {
 			return false
 		}
 	default:
 		return false
 	}
-	return !slices.ContainsFunc(s.ranks, func(r int64) bool { return !slices.Contains(c.Ranks, r) })
+	return !slices.ContainsFunc(e.Data.ranks, func(r int64) bool { return !slices.Contains(c.Ranks, r) })
 }
 
 // fade closes a finding that was not confirmed for CleanSteps steps, or is explained.
 // Until then it stands: a rank near a gate must not become a new finding every few steps.
-func (j *job) fade(s *standing, explained bool) {
+func (j *job) fade(e *episode, explained bool) {
+	s := &e.Data
 	if explained {
 		s.explained++
 	} else {
 		s.explained = 0
 	}
-	f := &s.verdict.Finding
 	if j.steps-s.confirmed < j.e.cfg.CleanSteps && s.explained < explainedLooks {
 		return
 	}
-	f.Status, s.dirty = model.StatusClosed, true
-	f.Revision++
-	j.episodes++
-	j.past = append(j.past, s.verdict)
+	j.e.book.Close(e, e.Finding.Time)
+	j.past = append(j.past, verdictOf(e))
 	if over := len(j.past) - maxPast; over > 0 {
 		j.past = slices.Clone(j.past[over:])
 	}
@@ -92,30 +107,40 @@ func (j *job) fade(s *standing, explained bool) {
 // maxPast is how many closed findings of a job are kept for its report.
 const maxPast = 64
 
-func (s *standing) continuedBy(n *standing) bool {
-	return n.verdict.Finding.ID == s.verdict.Finding.ID
+// stand opens a finding, or joins the verdict with the finding that is open at its place.
+func (j *job) stand(c *candidate, v Verdict, turn int) {
+	book, at, now := j.e.book, j.findingPlace(c.place), j.e.now()
+	e := book.At(at)
+	if e == nil {
+		if e = book.Open(at, v.Finding.StepFirst.V, &v.Finding, now); e == nil {
+			return // there is no room
+		}
+		j.past = slices.DeleteFunc(j.past, func(p Verdict) bool { return p.Finding.ID == e.Finding.ID })
+		e.Data.dirty = true
+	} else {
+		book.Confirm(e, now)
+		v = joinVerdict(e, v)
+		e.Finding.Start = v.Finding.Start // it may have begun before the first step that was known
+		if e.Data.dirty || !differs(&e.Data.told, &v.Finding) {
+			book.Refresh(e, &v.Finding)
+		} else {
+			book.Revise(e, &v.Finding, now)
+			e.Data.dirty = true
+		}
+	}
+	s := &e.Data
+	s.ranks, s.decisive, s.steps, s.turn = c.Ranks, v.Decisive, v.Steps, turn
+	s.confirmed, s.explained = j.steps, 0
 }
 
-// stand joins a verdict with the one that stands for the same place.
-func (j *job) stand(c *candidate, v Verdict) *standing {
-	for _, s := range j.verdicts {
-		old := &s.verdict.Finding
-		if s.place != c.place || old.Status == model.StatusClosed {
-			continue
-		}
-		v.Finding.ID, v.Finding.Revision, v.Finding.Status = old.ID, old.Revision, old.Status
-		if old.StepFirst.V < v.Finding.StepFirst.V {
-			v.Finding.StepFirst, v.Finding.Start = old.StepFirst, old.Start
-		}
-		v = s.verdict.fuller(v)
-		changed := s.dirty || differs(&s.told, &v.Finding)
-		if changed && !s.dirty {
-			v.Finding.Revision++
-			v.Finding.Status = model.StatusUpdated
-		}
-		return &standing{place: c.place, ranks: c.Ranks, verdict: v, dirty: changed, told: s.told, confirmed: j.steps}
+// joinVerdict returns the verdict with the first step and the numbers of the open finding, where those
+// say more.
+func joinVerdict(e *episode, v Verdict) Verdict {
+	former := verdictOf(e)
+	if old := &former.Finding; old.StepFirst.OK && old.StepFirst.V < v.Finding.StepFirst.V {
+		v.Finding.StepFirst, v.Finding.Start = old.StepFirst, old.Start
 	}
-	return &standing{place: c.place, ranks: c.Ranks, verdict: v, dirty: true, confirmed: j.steps}
+	return former.fuller(v)
 }
 
 // minFuller is the share of the steps of the fullest judgement that a later one
@@ -143,25 +168,12 @@ func differs(a, b *model.Finding) bool {
 		math.Abs(a.Confidence-b.Confidence) > absolute
 }
 
-// changed judges, and returns what changed since the last call. After the last
-// step everything that moved since it was reported counts as changed.
-func (j *job) changed(final bool) []Verdict {
-	j.judge()
-	var out []Verdict
-	for _, s := range j.verdicts {
-		f := &s.verdict.Finding
-		if final && !s.dirty && f.StepLast != s.told.StepLast {
-			f.Revision++
-			f.Status = model.StatusUpdated
+// renew revises the findings that moved since they were reported: no step comes after the last.
+func (j *job) renew() {
+	for _, e := range j.standing() {
+		if s := &e.Data; !s.dirty && e.Finding.StepLast != s.told.StepLast {
+			j.e.book.Revise(e, &e.Finding, j.e.now())
 			s.dirty = true
 		}
-		if s.dirty {
-			s.dirty, s.told = false, *f
-			out = append(out, s.verdict)
-		}
 	}
-	j.verdicts = slices.DeleteFunc(j.verdicts, func(s *standing) bool {
-		return s.verdict.Finding.Status == model.StatusClosed
-	})
-	return out
 }

@@ -270,7 +270,9 @@ type Stats struct {
 	// ConclusionsDropped are places that stood out beside too many others, and were not
 	// looked into; of method kair, outliers that were not followed to their roots.
 	ConclusionsDropped int64
-	JudgeRefused       int64 // rows, cells and links of steps that the judge left out: not finite, or too many
+	// FindingsWithheld are findings beyond those that may be open, each once for as long as it is found.
+	FindingsWithheld int64
+	JudgeRefused     int64 // rows, cells and links of steps that the judge left out: not finite, or too many
 	// StepsTooLargeToWalk are steps with too many operations for a graph of all; a part is
 	// walked now and then.
 	StepsTooLargeToWalk int64

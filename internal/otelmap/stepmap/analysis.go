@@ -3,7 +3,6 @@
 package stepmap
 
 import (
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -13,15 +12,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// maxStanding bounds the findings remembered for annotations and stories: more
-// than a thousand stragglers at once are no stragglers.
-const maxStanding = 1024
-
-// Analysis feeds the engine from traces and remembers which findings stand. It
-// is not safe for concurrent use.
+// Analysis feeds the engine from traces. It is not safe for concurrent use.
 type Analysis struct {
 	engine   *straggler.Engine
-	standing []model.Finding
 	unread   int64
 	textsCut int64
 }
@@ -70,8 +63,14 @@ func (a *Analysis) Expire() Outcome { return a.judged(a.engine.Expire()) }
 // up to date.
 func (a *Analysis) Flush() Outcome { return a.judged(a.engine.Flush()) }
 
-// Standing returns the findings that have been opened and not closed.
-func (a *Analysis) Standing() []model.Finding { return a.standing }
+// Standing returns the open findings, the one that was reported longest ago first.
+func (a *Analysis) Standing() []model.Finding { return a.engine.Standing() }
+
+// Snapshot returns the findings, to be kept over a restart.
+func (a *Analysis) Snapshot() ([]byte, error) { return a.engine.Snapshot() }
+
+// Restore takes what Snapshot returned, before anything is added.
+func (a *Analysis) Restore(data []byte, now time.Time) error { return a.engine.Restore(data, now) }
 
 // Stats returns the engine's counters, and how many spans and attributes could
 // not be read.
@@ -98,43 +97,14 @@ func (a *Analysis) judged(reports []*straggler.StepReport) Outcome {
 	for _, v := range a.engine.Verdicts() {
 		out.Changed = append(out.Changed, v.Finding)
 		told[v.Finding.ID], jobs[v.Finding.Incarnation] = true, true
-		a.remember(v.Finding)
 	}
-	a.refresh()
-	for _, f := range a.standing {
+	if len(jobs) == 0 {
+		return out
+	}
+	for _, f := range a.Standing() {
 		if jobs[f.Incarnation] && !told[f.ID] {
 			out.Standing = append(out.Standing, f)
 		}
 	}
 	return out
-}
-
-func (a *Analysis) remember(f model.Finding) {
-	a.standing = slices.DeleteFunc(a.standing, func(s model.Finding) bool { return s.ID == f.ID })
-	if f.Status == model.StatusClosed {
-		return
-	}
-	a.standing = append(a.standing, f)
-	if over := len(a.standing) - maxStanding; over > 0 {
-		a.standing = slices.Delete(a.standing, 0, over)
-	}
-}
-
-// refresh takes over what has moved without being worth a revision, such as the
-// last step seen, and lets go what the engine forgot with its job.
-func (a *Analysis) refresh() {
-	if len(a.standing) == 0 {
-		return
-	}
-	now := map[string]model.Finding{}
-	for _, f := range a.engine.Findings() {
-		now[f.ID] = f
-	}
-	kept := a.standing[:0]
-	for _, f := range a.standing {
-		if f, ok := now[f.ID]; ok {
-			kept = append(kept, f)
-		}
-	}
-	a.standing = kept
 }
