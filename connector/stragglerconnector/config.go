@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
+
 	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/stragglerconfig"
 )
@@ -32,6 +34,8 @@ type Config struct {
 	MaxOperations int `mapstructure:"max_operations"`
 	// SeriesExpiration drops a series that has not changed for so long; 0 keeps all.
 	SeriesExpiration time.Duration `mapstructure:"series_expiration"`
+	// StorageID names a storage extension that keeps the open findings over a restart; nil: none does.
+	StorageID *component.ID `mapstructure:"storage"`
 
 	_ struct{}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
@@ -20,6 +21,7 @@ import (
 )
 
 func TestLoadConfig(t *testing.T) {
+	fileStorage := component.MustNewID("file_storage")
 	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
 	for name, want := range map[string]*Config{
@@ -31,6 +33,7 @@ func TestLoadConfig(t *testing.T) {
 				MaxOpsPerRankStep: 5, MaxOpenOps: 6, MaxWindowMembers: 11, MaxMemoryMiB: 13, CleanSteps: 12, MinCostShare: 0.1, MinExcessShare: 0.2, MaxFalseAlarm: 0.3,
 			},
 			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, RepeatInterval: time.Hour, MaxSeries: 9, MaxOperations: 10, SeriesExpiration: time.Minute,
+			StorageID: &fileStorage,
 		},
 	} {
 		sub, err := cm.Sub(name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
@@ -45,10 +46,15 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 		change(cfg)
 	}
 	r.attach(t, connectortest.NewNopSettings(metadata.Type), cfg, &r.logs)
-	for _, f := range r.faces {
-		require.NoError(t, f.Start(context.Background(), componenttest.NewNopHost()))
-	}
+	r.start(t, componenttest.NewNopHost())
 	return r
+}
+
+func (r *rig) start(t *testing.T, host component.Host) {
+	t.Helper()
+	for _, f := range r.faces {
+		require.NoError(t, f.Start(context.Background(), host))
+	}
 }
 
 func (r *rig) attach(t *testing.T, set connector.Settings, cfg *Config, logs consumer.Logs) {
@@ -102,7 +108,10 @@ const (
 // step is one step of all ranks, one batch a rank: compute, an all-reduce that
 // ends for all at once, the step. Rank slow computes for 30 ms, the others for 10
 // to 12. Without marks the step operation is missing.
-func step(n int64, marks bool) []ptrace.Traces {
+func step(n int64, marks bool) []ptrace.Traces { return stepOf(n, marks, slow) }
+
+// stepOf is step with another slow rank; below 0 it is none.
+func stepOf(n int64, marks bool, slow int64) []ptrace.Traces {
 	var batches []ptrace.Traces
 	start := time.Unix(1_700_000_000, 0).UnixNano() + n*100*ms
 	for r := range int64(world) {

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -19,7 +21,7 @@ import (
 func TestAllThatTheEngineCountsIsInTheTelemetry(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
-	c, err := newHub(newDefaultConfig(), telemetry.NewTelemetrySettings())
+	c, err := newHub(newDefaultConfig(), component.NewID(metadata.Type), telemetry.NewTelemetrySettings())
 	require.NoError(t, err)
 	var stats straggler.Stats
 	fields := reflect.ValueOf(&stats).Elem()

@@ -20,9 +20,8 @@ type face struct {
 }
 
 // Start implements component.Component.
-func (f *face) Start(context.Context, component.Host) error {
-	f.handle.Value.interval.Start()
-	return nil
+func (f *face) Start(ctx context.Context, host component.Host) error {
+	return f.handle.Value.start(ctx, host)
 }
 
 // Capabilities implements consumer.Traces.

@@ -44,7 +44,7 @@ func (f *factory) tracesToTraces(_ context.Context, set connector.Settings, cfg 
 
 func (f *factory) instance(set connector.Settings, cfg component.Config, attach func(*hub)) (connector.Traces, error) {
 	c := cfg.(*Config)
-	handle, err := f.hubs.Acquire(c, func() (*hub, error) { return newHub(c, set.TelemetrySettings) })
+	handle, err := f.hubs.Acquire(c, func() (*hub, error) { return newHub(c, set.ID, set.TelemetrySettings) })
 	if err != nil {
 		return nil, err
 	}

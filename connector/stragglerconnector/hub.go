@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
@@ -28,9 +29,11 @@ import (
 // hub is what the instances of one configuration have in common.
 type hub struct {
 	cfg       *Config
+	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	interval  *shared.Interval
+	begin     sync.Once
 
 	// Outlets are attached before Start and constant afterwards.
 	out *deliver.Outlets
@@ -43,6 +46,7 @@ type hub struct {
 	repeated time.Time       // when the standing findings were sent last
 	steps    int64           // that were analysed
 	said     straggler.Stats // losses that the log has told of
+	kept     *keep.States    // nil: nothing is kept
 
 	findingsLost, storySpansLost atomic.Int64
 
@@ -60,13 +64,14 @@ type snapshot struct {
 	opsHeld, opsDropped int64
 }
 
-func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
+func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	h := &hub{
 		cfg:       cfg,
+		id:        id,
 		logger:    set.Logger,
 		telemetry: telemetry,
 		out:       deliver.NewOutlets(set.Logger, maxWaiting),
@@ -77,6 +82,26 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
+}
+
+// start takes the findings that the run before kept, and begins the interval; calls after the first do nothing.
+func (h *hub) start(ctx context.Context, host component.Host) (err error) {
+	h.begin.Do(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+		// The hub holds its mutex whenever it saves.
+		h.kept, err = keep.OpenStates(ctx, host, at, keep.Unlocked{}, map[string]keep.State{"findings": h.analysis}, h.storageFailed)
+		if err == nil {
+			h.interval.Start()
+		}
+	})
+	return err
+}
+
+func (h *hub) storageFailed(err error) {
+	h.telemetry.ConnectorStragglerStorageFailures.Add(context.Background(), 1)
+	h.logger.Warn("Storage of findings fails", zap.Error(err))
 }
 
 // attached has reports hold what the consumers are told of: stories tell of meetings, and
@@ -100,11 +125,15 @@ func (h *hub) consume(ctx context.Context, td ptrace.Traces) error {
 func (h *hub) take(td ptrace.Traces) deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	keep := h.teller.Keep
+	visit := h.teller.Keep
 	if !h.out.HasTraces() {
-		keep = nil
+		visit = nil
 	}
-	return h.send(h.analysis.Add(td, keep), time.Now())
+	out := h.analysis.Add(td, visit)
+	if len(out.Changed) > 0 {
+		h.kept.SaveSoon(context.Background())
+	}
+	return h.send(out, time.Now())
 }
 
 // tick closes the steps that are overdue and repeats the metrics.
@@ -120,7 +149,9 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 	if h.cfg.SeriesExpiration > 0 {
 		h.measures.Expire(now.Add(-h.cfg.SeriesExpiration))
 	}
-	all := h.send(h.analysis.Expire(), now)
+	out := h.analysis.Expire()
+	h.kept.Save(context.Background())
+	all := h.send(out, now)
 	// Every step that the engine knows is reported by its deadline and the next tick.
 	h.teller.Prune(now.Add(-h.cfg.Analysis.Deadline - 2*h.cfg.FlushInterval))
 	all = append(append(all, h.repeat(now)...), h.sendMetrics(now)...)
@@ -133,7 +164,7 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.out.Stop(ctx)
 	h.interval.Stop(func() {
-		err = h.flush().Wait(last)
+		err = errors.Join(h.flush().Wait(last), h.leave(ctx))
 	})
 	err = errors.Join(err, stopped())
 	h.telemetry.Shutdown()
@@ -144,10 +175,18 @@ func (h *hub) flush() deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	all := h.send(h.analysis.Flush(), now)
+	out := h.analysis.Flush()
+	h.kept.Save(context.Background())
+	all := h.send(out, now)
 	all = append(all, h.sendMetrics(now)...)
 	h.warnOfLosses()
 	return all
+}
+
+func (h *hub) leave(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kept.Close(ctx)
 }
 
 // warnOfLosses says in the log what limits and deadlines have cost since it was
@@ -176,6 +215,7 @@ func (h *hub) warnOfLosses() {
 		{engine.WorldsContradicted, said.WorldsContradicted, "batches state another world size than others do, or fewer ranks than there are; set it to how many ranks the job has"},
 		{engine.StepsForgotten, said.StepsForgotten, "steps left the window before their time, because of max_window_members or max_memory_mib"},
 		{engine.PlacesOverflowed, said.PlacesOverflowed, "operations share one key, since there are too many distinct ones; is a number or an address part of their names?"},
+		{engine.FindingsWithheld, said.FindingsWithheld, "findings were not opened, since too many are open"},
 		{engine.ConclusionsDropped, said.ConclusionsDropped, "places stood out beside too many others, and were not looked into"},
 	} {
 		if n := loss.now - loss.before; n > 0 {

@@ -22,6 +22,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
 		{t.RegisterConnectorStragglerFindingsLostCallback, func(*snapshot) int64 { return h.findingsLost.Load() }},
+		{t.RegisterConnectorStragglerFindingsWithheldCallback, func(s *snapshot) int64 { return s.engine.FindingsWithheld }},
 		{t.RegisterConnectorStragglerHostsContradictedCallback, func(s *snapshot) int64 { return s.engine.HostsContradicted }},
 		{t.RegisterConnectorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
 		{t.RegisterConnectorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},

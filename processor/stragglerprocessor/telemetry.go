@@ -21,6 +21,7 @@ func (p *annotating) observe() error {
 		{t.RegisterProcessorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
 		{t.RegisterProcessorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
 		{t.RegisterProcessorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
+		{t.RegisterProcessorStragglerFindingsWithheldCallback, func(s *snapshot) int64 { return s.engine.FindingsWithheld }},
 		{t.RegisterProcessorStragglerHostsContradictedCallback, func(s *snapshot) int64 { return s.engine.HostsContradicted }},
 		{t.RegisterProcessorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
 		{t.RegisterProcessorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},

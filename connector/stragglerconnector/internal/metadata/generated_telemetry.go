@@ -33,6 +33,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerConclusionsDropped   metric.Int64ObservableCounter
 	ConnectorStragglerDuplicateOps         metric.Int64ObservableCounter
 	ConnectorStragglerFindingsLost         metric.Int64ObservableCounter
+	ConnectorStragglerFindingsWithheld     metric.Int64ObservableCounter
 	ConnectorStragglerHostsContradicted    metric.Int64ObservableCounter
 	ConnectorStragglerJobsEvicted          metric.Int64ObservableCounter
 	ConnectorStragglerJudgeRefused         metric.Int64ObservableCounter
@@ -54,6 +55,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerStepsOffUnit         metric.Int64ObservableCounter
 	ConnectorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
 	ConnectorStragglerStepsUnended         metric.Int64ObservableCounter
+	ConnectorStragglerStorageFailures      metric.Int64Counter
 	ConnectorStragglerStoryOpsDropped      metric.Int64ObservableCounter
 	ConnectorStragglerStoryOpsHeld         metric.Int64ObservableGauge
 	ConnectorStragglerStorySpansLost       metric.Int64ObservableCounter
@@ -141,6 +143,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerFindingsLostCallback(
 		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerFindingsLost, obs: o})
 		return nil
 	}, builder.ConnectorStragglerFindingsLost)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorStragglerFindingsWithheldCallback sets callback for observable ConnectorStragglerFindingsWithheld metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerFindingsWithheldCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerFindingsWithheld, obs: o})
+		return nil
+	}, builder.ConnectorStragglerFindingsWithheld)
 	if err != nil {
 		return err
 	}
@@ -643,6 +660,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerFindingsWithheld, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_findings_withheld",
+		metric.WithDescription("Findings for which there was no room beside those that are open, each once for as long as it is found. [Alpha]"),
+		metric.WithUnit("{finding}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerHostsContradicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_hosts_contradicted",
 		metric.WithDescription("Steps of ranks in which their operations cannot have been; what the clock of their host stamped is left out. [Alpha]"),
@@ -767,6 +790,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_straggler_steps_unended",
 		metric.WithDescription("Steps analysed although a rank had not ended them. [Alpha]"),
 		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_connector_straggler_storage_failures",
+		metric.WithDescription("Times at which findings could not be kept in the storage extension, or not be read from it. [Alpha]"),
+		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerStoryOpsDropped, err = builder.meter.Int64ObservableCounter(

@@ -32,6 +32,7 @@ type TelemetryBuilder struct {
 	ProcessorStragglerClockConflicts       metric.Int64ObservableCounter
 	ProcessorStragglerConclusionsDropped   metric.Int64ObservableCounter
 	ProcessorStragglerDuplicateOps         metric.Int64ObservableCounter
+	ProcessorStragglerFindingsWithheld     metric.Int64ObservableCounter
 	ProcessorStragglerHostsContradicted    metric.Int64ObservableCounter
 	ProcessorStragglerJobsEvicted          metric.Int64ObservableCounter
 	ProcessorStragglerJudgeRefused         metric.Int64ObservableCounter
@@ -125,6 +126,21 @@ func (builder *TelemetryBuilder) RegisterProcessorStragglerDuplicateOpsCallback(
 		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerDuplicateOps, obs: o})
 		return nil
 	}, builder.ProcessorStragglerDuplicateOps)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorStragglerFindingsWithheldCallback sets callback for observable ProcessorStragglerFindingsWithheld metric.
+func (builder *TelemetryBuilder) RegisterProcessorStragglerFindingsWithheldCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorStragglerFindingsWithheld, obs: o})
+		return nil
+	}, builder.ProcessorStragglerFindingsWithheld)
 	if err != nil {
 		return err
 	}
@@ -619,6 +635,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_straggler_duplicate_ops",
 		metric.WithDescription("Operations received again with the same identity. [Alpha]"),
 		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorStragglerFindingsWithheld, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_straggler_findings_withheld",
+		metric.WithDescription("Findings for which there was no room beside those that are open, each once for as long as it is found. [Alpha]"),
+		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorStragglerHostsContradicted, err = builder.meter.Int64ObservableCounter(
