@@ -151,7 +151,7 @@ func RanksDigest(ranks []int64) string {
 	return shortDigest(strings.Join(parts, ","))
 }
 
-// FindingID hashes incarnation, kind, coarse place and episode.
+// FindingID hashes incarnation, kind, coarse place and the number with which the episode began.
 func FindingID(incarnation, kind, place string, episode int64) string {
 	return shortDigest(incarnation, kind, place, strconv.FormatInt(episode, 10))
 }

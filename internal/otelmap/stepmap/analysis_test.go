@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -73,4 +74,62 @@ func TestAnalysisForgetsClosedFindings(t *testing.T) {
 	}
 	assert.True(t, closed, "the rank recovered")
 	assert.Empty(t, a.Standing())
+}
+
+// However many steps a batch has, a finding has the same id.
+func TestAnalysis_FindingID_DoesNotDependOnBatches(t *testing.T) {
+	opened := func(steps int64) (ids []string) {
+		cfg := straggler.NewDefaultConfig()
+		cfg.CleanSteps = 4
+		a := NewAnalysis(cfg, now)
+		batch := ptrace.NewTraces()
+		for step := range int64(96) {
+			for r := range int64(4) {
+				rank, compute := rankOf(r), int64(10)
+				if r == 2 && (step >= 4 && step < 16 || step >= 80) {
+					compute = 30
+				}
+				otelmap.AppendOps(batch, &rank, opsOf(step, compute))
+			}
+			if step%steps != steps-1 {
+				continue
+			}
+			for _, f := range a.Add(batch, nil).Changed {
+				if f.Status == model.StatusOpen {
+					ids = append(ids, f.ID)
+				}
+			}
+			batch = ptrace.NewTraces()
+		}
+		return ids
+	}
+	want := opened(1)
+	require.Len(t, want, 2)
+	for _, steps := range []int64{2, 4, 8} {
+		assert.Equal(t, want, opened(steps), "%d steps a batch", steps)
+	}
+}
+
+func TestAnalysis_Restart_FindingIsOpen(t *testing.T) {
+	before := NewAnalysis(straggler.NewDefaultConfig(), now)
+	for step := range int64(12) {
+		addStep(before, step, 2, nil)
+	}
+	require.Len(t, before.Standing(), 1)
+	kept, err := before.Snapshot()
+	require.NoError(t, err)
+	a := NewAnalysis(straggler.NewDefaultConfig(), now)
+	require.NoError(t, a.Restore(kept, now()))
+	require.Len(t, a.Standing(), 1)
+	want := before.Standing()[0]
+	for step := int64(12); step < 24; step++ {
+		for _, f := range addStep(a, step, 2, nil).Changed {
+			assert.NotEqual(t, model.StatusOpen, f.Status)
+		}
+	}
+	require.Len(t, a.Standing(), 1)
+	got := a.Standing()[0]
+	assert.Equal(t, want.ID, got.ID)
+	assert.Equal(t, want.StepFirst, got.StepFirst)
+	assert.Equal(t, model.Some(int64(23)), got.StepLast)
 }
