@@ -135,6 +135,7 @@ func lostOutput(stats *straggler.Stats) map[string]int64 {
 		"steps_forgotten":         stats.StepsForgotten,
 		"worlds_capped":           stats.WorldsCapped,
 		"conclusions_dropped":     stats.ConclusionsDropped,
+		"findings_withheld":       stats.FindingsWithheld,
 	}
 }
 

@@ -181,6 +181,7 @@ func losses(s *straggler.Stats) []string {
 		{s.PlacesOverflowed, "operation", "under no name of its own: too many names"},
 		{s.StepsForgotten, "step", "forgotten before their time: too many members of collectives"},
 		{s.ConclusionsDropped, "place", "that stood out beside too many others, and were not looked into"},
+		{s.FindingsWithheld, "finding", "for which there was no room beside those that are open"},
 		{s.WorldsCapped, "batch", "of a world beyond the limit of ranks"},
 		{s.WorldsContradicted, "batch", "that stated a world size which others contradict"},
 	} {
