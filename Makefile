@@ -213,6 +213,11 @@ bench: ## Run the benchmarks and the comparisons in bench/
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
 	$(GO) run ./bench/scoreboard $(SCOREBOARD)
 
+.PHONY: compare
+compare: ## Run BASE=rev and the working tree on the same inputs and print what differs, ten minutes (BENCH=1: their benchmarks in turns; COMPARE="-only hang": flags)
+	@[ -n "$(BASE)" ] || { echo "compare: got no BASE; want BASE=rev, the revision to compare with" >&2; exit 2; }
+	$(GO) run -trimpath ./bench/compare -base "$(BASE)" $(if $(BENCH),-bench) $(COMPARE)
+
 # How long each kind of hostile load is sent, how often, and which (all where it is empty).
 DURATION ?= 5m
 RATE     ?= 1000
