@@ -216,11 +216,11 @@ scoreboard: ## Name stragglers in simulated jobs with several methods, and print
 .PHONY: compare
 compare: ## Run BASE=rev and the working tree on the same inputs and print what differs, ten minutes (BENCH=1: their benchmarks in turns; COMPARE="-only hang": flags)
 	@[ -n "$(BASE)" ] || { echo "compare: got no BASE; want BASE=rev, the revision to compare with" >&2; exit 2; }
-	$(GO) run -trimpath ./bench/compare -base "$(BASE)" $(if $(BENCH),-bench) $(COMPARE)
+	@$(GO) run -trimpath ./bench/compare -base "$(BASE)" $(if $(BENCH),-bench) $(COMPARE)
 
 .PHONY: census
 census: ## Count what is done outside of its one place: life cycles, parses of evidence, quantiles, maps without a limit (BASE=rev: before and after; CENSUS=-v: lists)
-	$(GO) run -trimpath ./bench/census $(if $(BASE),-base "$(BASE)") $(CENSUS)
+	@$(GO) run -trimpath ./bench/census $(if $(BASE),-base "$(BASE)") $(CENSUS)
 
 # How long each kind of hostile load is sent, how often, and which (all where it is empty).
 DURATION ?= 5m

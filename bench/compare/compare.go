@@ -125,7 +125,11 @@ func (c *comparison) each(ctx context.Context, all []input) error {
 			}
 		})
 	}
-	for _, in := range all {
+	const every = 100
+	for i, in := range all {
+		if i > 0 && i%every == 0 {
+			fmt.Fprintf(c.stderr, "%d of %d inputs after %s\n", i, len(all), time.Since(c.begin).Round(time.Second))
+		}
 		todo <- in
 	}
 	close(todo)
