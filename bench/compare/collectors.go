@@ -14,13 +14,15 @@ import (
 	"time"
 )
 
-// A collector configuration for each kind of input. PATH is the input.
+// A collector configuration for each kind of input. PATH is the input. No two components do
+// something at the same moment of the fake time, at which their order would be by chance: their
+// intervals have no small common multiple.
 var configurations = map[string]string{
 	"traces": `
 receivers:
   torch_trace: {include: ["PATH"], mode: once}
 connectors:
-  straggler: {deadline: 24h, flush_interval: 10m}
+  straggler: {deadline: 24h, flush_interval: 10m, repeat_interval: 121s}
 service:
   pipelines:
     traces: {receivers: [torch_trace], exporters: [straggler]}
@@ -32,7 +34,7 @@ service:
 receivers:
   nccl_inspector: {include: ["PATH"], mode: once}
 connectors:
-  straggler: {deadline: 24h, flush_interval: 10m}
+  straggler: {deadline: 24h, flush_interval: 10m, repeat_interval: 121s}
 service:
   pipelines:
     traces: {receivers: [nccl_inspector], exporters: [straggler]}
@@ -42,9 +44,9 @@ service:
 `,
 	"dumps": `
 receivers:
-  flight_recorder: {include: ["PATH"], job_id: job, all_ranks: true, local: false, stacks: true, max_age: 0, poll_interval: 7s}
+  flight_recorder: {include: ["PATH"], job_id: job, all_ranks: true, local: false, stacks: true, max_age: 0, poll_interval: 7130ms}
 connectors:
-  desync: {flush_interval: 10m}
+  desync: {flush_interval: 603s, repeat_interval: 123s}
 service:
   pipelines:
     logs/states: {receivers: [flight_recorder], exporters: [desync]}
@@ -54,11 +56,11 @@ service:
 `,
 	"checkpoints": `
 receivers:
-  checkpoint: {roots: [{path: "PATH", job_id: job}], poll_interval: 37s, node: node}
+  checkpoint: {roots: [{path: "PATH", job_id: job}], poll_interval: 37130ms, node: node}
 extensions:
   memory:
 connectors:
-  epoch: {settle: 11m, flush_interval: 10m, storage: memory}
+  epoch: {settle: 11m, flush_interval: 611s, repeat_interval: 127s, storage: memory}
 service:
   extensions: [memory]
   pipelines:
@@ -73,10 +75,10 @@ receivers:
 extensions:
   memory:
 connectors:
-  straggler: {flush_interval: 10m}
-  desync: {flush_interval: 10m}
-  epoch: {flush_interval: 10m, storage: memory}
-  clocks: {flush_interval: 10m}
+  straggler: {flush_interval: 10m, repeat_interval: 121s}
+  desync: {flush_interval: 603s, repeat_interval: 123s}
+  epoch: {flush_interval: 611s, repeat_interval: 127s, storage: memory}
+  clocks: {flush_interval: 613s}
 service:
   extensions: [memory]
   pipelines:
@@ -208,7 +210,7 @@ func (k *collected) write(dir string) error {
 	config := strings.ReplaceAll(configurations[k.configuration], "PATH", k.path) + common
 	findings := strings.Contains(config, "findings, record/raw")
 	if findings {
-		config = strings.Replace(config, "connectors:\n", "connectors:\n  findings: {flush_interval: 10m}\n", 1)
+		config = strings.Replace(config, "connectors:\n", "connectors:\n  findings: {flush_interval: 607s}\n", 1)
 		config = strings.Replace(config, "  pipelines:\n", "  pipelines:\n    logs: {receivers: [findings], exporters: [record/findings]}\n", 1)
 	}
 	// The collector's own log goes to its stderr, without places in the source, which move.

@@ -30,6 +30,7 @@ type comparison struct {
 // counts sum up the inputs.
 type counts struct {
 	equal, listed, unlisted, unsteady int
+	failed                            int
 	better, worse, changed, same      int // figures
 	skipped, unread                   []string
 }
@@ -142,7 +143,7 @@ func (c *comparison) each(ctx context.Context, all []input) error {
 func (c *comparison) one(ctx context.Context, in *input) error {
 	base, head, err := c.both(ctx, in)
 	if err != nil {
-		return err
+		return c.failed(ctx, in, err)
 	}
 	if in.figures {
 		c.figures(in, base, head)
@@ -154,7 +155,7 @@ func (c *comparison) one(ctx context.Context, in *input) error {
 	}
 	base2, head2, err := c.both(ctx, in)
 	if err != nil {
-		return err
+		return c.failed(ctx, in, err)
 	}
 	if base2 == head || base == head2 || base2 == head2 {
 		shown := ""
@@ -166,6 +167,15 @@ func (c *comparison) one(ctx context.Context, in *input) error {
 	}
 	all := changes(base, head)
 	c.differ(in, texts(all), excerpt(all, c.o.lines))
+	return nil
+}
+
+// failed notes an input that could not be compared; after an interrupt nothing can.
+func (c *comparison) failed(ctx context.Context, in *input, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.note(in, "failed", fmt.Sprintf("  %v\n", err), &c.counts.failed)
 	return nil
 }
 
@@ -191,7 +201,7 @@ func (c *comparison) both(ctx context.Context, in *input) (base, head string, er
 	wg.Go(func() { head, errs[1] = in.run(ctx, c.head) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
-		return "", "", fmt.Errorf("run %s: %w", in.name, err)
+		return "", "", err
 	}
 	return base, head, ctx.Err()
 }
@@ -256,8 +266,11 @@ func (c *comparison) conclude() error {
 	if n.same+n.better+n.worse+n.changed > 0 {
 		fmt.Fprintf(c.stdout, "figures: %d equal, %d better, %d worse, %d neither\n", n.same, n.better, n.worse, n.changed)
 	}
-	fmt.Fprintf(c.stdout, "inputs: %d, equal: %d, unsteady: %d, differences: listed: %d, unlisted: %d; %s\n",
-		n.equal+n.unsteady+n.listed+n.unlisted, n.equal, n.unsteady, n.listed, n.unlisted, time.Since(c.begin).Round(time.Second))
+	fmt.Fprintf(c.stdout, "inputs: %d, equal: %d, unsteady: %d, failed: %d, differences: listed: %d, unlisted: %d; %s\n",
+		n.equal+n.unsteady+n.failed+n.listed+n.unlisted, n.equal, n.unsteady, n.failed, n.listed, n.unlisted, time.Since(c.begin).Round(time.Second))
+	if n.failed > 0 {
+		return fmt.Errorf("compare with %s: got %d inputs that failed, and %d unlisted differences; want none", c.o.base, n.failed, n.unlisted)
+	}
 	if n.unlisted > 0 {
 		return fmt.Errorf("compare with %s: got %d unlisted differences; want none, or entries in %s", c.o.base, n.unlisted, c.o.listed)
 	}

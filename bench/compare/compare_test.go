@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"regexp"
 	"strings"
@@ -98,6 +99,15 @@ func TestCompare_OutputOfOneRevisionVaries_IsUnsteady(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Contains(t, out, "unsteady: 1")
+}
+
+func TestCompare_InputFails_OthersAreCompared(t *testing.T) {
+	out, err := compared(t, "", "", "", func(in *input) {
+		in.run = func(context.Context, *revision) (string, error) { return "", errors.New("no room") }
+	})
+
+	require.ErrorContains(t, err, "got 1 inputs that failed")
+	assert.Contains(t, out, "failed   the input\n  no room")
 }
 
 func TestParseListed_NoReason_NamesLine(t *testing.T) {

@@ -76,6 +76,9 @@ func (r *revision) goTool(ctx context.Context, args ...string) error {
 // collectorDir is the package of the program that runs a collector.
 const collectorDir = "bench/compare/collector"
 
+// small leaves out what debuggers need: the programs of both revisions take hundreds of MB.
+const small = "-s -w"
+
 // build makes the programs that the parts need.
 func (r *revision) build(ctx context.Context, o *options) error {
 	if err := os.MkdirAll(r.out, 0o750); err != nil {
@@ -92,7 +95,7 @@ func (r *revision) build(ctx context.Context, o *options) error {
 		packages = append(packages, "./bench/hang")
 	}
 	if len(packages) > 0 {
-		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", r.out + string(filepath.Separator)}, packages...)
+		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", small, "-o", r.out + string(filepath.Separator)}, packages...)
 		if err := r.goTool(ctx, args...); err != nil {
 			return fmt.Errorf("build %s: %w", r.name, err)
 		}
@@ -131,5 +134,5 @@ func wrap(what string, err error) error {
 }
 
 func (r *revision) buildCollector(ctx context.Context) error {
-	return r.goTool(ctx, "test", "-c", "-trimpath", "-o", r.program("collector.test"), "./"+collectorDir)
+	return r.goTool(ctx, "test", "-c", "-trimpath", "-ldflags", small, "-o", r.program("collector.test"), "./"+collectorDir)
 }
