@@ -115,7 +115,6 @@ func TestRestore_Unsound_TakesNothing(t *testing.T) {
 		"no version":   `{}`,
 		"newer":        `{"version":2}`,
 		"no id":        `{"version":1,"open":[{"place":{"name":"x"},"finding":{"kind":"k","revision":1,"status":"open"}}]}`,
-		"no kind":      `{"version":1,"open":[{"place":{"name":"x"},"finding":{"id":"i","revision":1,"status":"open"}}]}`,
 		"no revision":  `{"version":1,"open":[{"place":{"name":"x"},"finding":{"id":"i","kind":"k","status":"open"}}]}`,
 		"closed":       `{"version":1,"open":[{"place":{"name":"x"},"finding":{"id":"i","kind":"k","revision":1,"status":"closed"}}]}`,
 		"not closed":   `{"version":1,"closed":[{"place":{"name":"x"},"finding":{"id":"i","kind":"k","revision":1,"status":"open"}}]}`,
@@ -158,4 +157,23 @@ func FuzzRestore(f *testing.F) {
 		assert.Equal(t, int64(open), b.Stats().Closed)
 		assert.Zero(t, b.Len())
 	})
+}
+
+// Other components number their revisions as they like, and may leave out what a finding is about.
+func TestSnapshot_ReceivedWithoutRevisionOrKind_IsRestored(t *testing.T) {
+	b := newBook(8)
+	for n, f := range []*model.Finding{{ID: "first"}, {ID: "below", Revision: -3}, {ID: "ended", Status: model.StatusClosed}} {
+		e, receipt := b.Receive(place(n), f, at(0))
+		require.Equal(t, First, receipt)
+		assert.Equal(t, int64(1), e.Finding.Revision, f.ID)
+	}
+	data, err := b.Snapshot()
+	require.NoError(t, err)
+	again := newBook(8)
+	require.NoError(t, again.Restore(data, at(1)))
+	assert.Equal(t, 2, again.Len())
+	_, receipt := again.Receive(place(0), &model.Finding{ID: "first"}, at(2))
+	assert.Equal(t, Repeated, receipt)
+	e, receipt := again.Receive(place(1), &model.Finding{ID: "below", Revision: 1}, at(2))
+	assert.Equal(t, []any{Newer, int64(2)}, []any{receipt, e.Finding.Revision})
 }

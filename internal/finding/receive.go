@@ -26,6 +26,8 @@ const (
 // and reordered deliveries are harmless. A finding that was closed opens again with a higher revision
 // that is open, one that was dropped with any that is not lower.
 //
+// The first revision that this book gives out is 1 or more, whatever was received.
+//
 // Receive reports nothing: the caller calls [Book.Report] where the receipt is First, Newer or Late, after
 // it has set what it adds to the finding.
 func (b *Book[D]) Receive(p Place, f *model.Finding, now time.Time) (*Episode[D], Receipt) {
@@ -36,6 +38,7 @@ func (b *Book[D]) Receive(p Place, f *model.Finding, now time.Time) (*Episode[D]
 		return e, b.receiveEnded(e, f, now)
 	}
 	e := &Episode[D]{Place: p, Finding: *f, Opened: now, Confirmed: now, Revised: now, Received: f.Revision}
+	e.Finding.Revision = max(1, f.Revision)
 	if f.Status == model.StatusClosed {
 		b.ended.add(e)
 		return e, First
