@@ -157,8 +157,8 @@ gpu-kit-chroot: gpu-kit ## Run the GPU kit as root in bare systems of other dist
 	gpukit/chroot.sh bin/gpu-kit $(ROOTS)
 
 .PHONY: kills
-kills: distro distro-agent inject ## Kill agent, gateway and writers of lines under load, KILLS=30 times each, and print what was lost: two minutes
-	cd e2e && LOCKSTEP_KILLS=$(or $(KILLS),30) LOCKSTEP_E2E_REQUIRE=1 $(GO) test -trimpath -count=1 -timeout 30m -v -run '^(TestKills|TestKilledWhileWritingLines_LosesAtMostTheCutLine)$$' ./...
+kills: distro distro-agent inject ## Kill agent, gateway and writers of lines under load, KILLS=30 times each, and print what was lost and which findings went on: ten minutes
+	cd e2e && LOCKSTEP_KILLS=$(or $(KILLS),30) LOCKSTEP_E2E_REQUIRE=1 $(GO) test -trimpath -count=1 -timeout 30m -v -run '^(TestKills|TestKilledWhileWritingLines_LosesAtMostTheCutLine|TestGatewayKilled_OpenFindingsGoOn)$$' ./...
 
 .PHONY: crash-checkpoints
 crash-checkpoints: ## Kill jobs while they save, and crash their machines, and judge what they leave: some minutes
