@@ -40,6 +40,7 @@ type hub struct {
 	counts *otelmap.Metric
 	own    ownStats
 	kept   *keep.States // nil: nothing is kept
+	due    *time.Timer  // of a save that waits; nil: none does
 
 	lost atomic.Int64 // findings that a consumer did not take
 
@@ -142,7 +143,13 @@ func (h *hub) flush() deliver.Sent {
 func (h *hub) leave(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.kept.Close(ctx)
+	if h.due != nil {
+		h.due.Stop()
+		h.due = nil
+	}
+	kept := h.kept
+	h.kept = nil // a finding that comes later is not kept
+	return kept.Close(ctx)
 }
 
 // consume takes the findings among the records. What the consumers refuse is lost and counted: a
@@ -167,9 +174,28 @@ func (h *hub) take(ld plog.Logs) deliver.Sent {
 	h.own.badAttributes += problems.Count()
 	all := h.send(events, now)
 	if len(events) > 0 {
-		h.kept.SaveSoon(context.Background())
+		h.saveSoon()
 	}
 	return all
+}
+
+// saveSoon keeps what has changed, now or as soon as a save is due; the caller holds the lock.
+func (h *hub) saveSoon() {
+	if h.due != nil {
+		return
+	}
+	if wait := h.kept.SaveSoon(context.Background()); wait > 0 {
+		h.due = time.AfterFunc(wait, h.saveDue)
+	}
+}
+
+func (h *hub) saveDue() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.due != nil { // else the connector has stopped
+		h.due = nil
+		h.saveSoon()
+	}
 }
 
 func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding {

@@ -124,12 +124,17 @@ func (s *States) Save(ctx context.Context) {
 // saveShare is the part of all time that SaveSoon may take.
 const saveShare = 20
 
-// SaveSoon is Save where the last one is over for long enough. A component that changes its state with
-// every message calls it then, and Save on its interval.
-func (s *States) SaveSoon(ctx context.Context) {
-	if s != nil && time.Since(s.until) >= saveShare*s.took {
-		s.Save(ctx)
+// SaveSoon is Save where the last one is over for long enough; otherwise it returns after how long it is.
+// A component that changes its state with every message calls it then, and once more after that time.
+func (s *States) SaveSoon(ctx context.Context) (wait time.Duration) {
+	if s == nil {
+		return 0
 	}
+	if wait = saveShare*s.took - time.Since(s.until); wait > 0 {
+		return wait
+	}
+	s.Save(ctx)
+	return 0
 }
 
 // Close saves the states a last time and closes the storage.

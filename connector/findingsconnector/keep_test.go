@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findingsconnector
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// memory is a storage extension that keeps everything in memory.
+type memory struct {
+	component.StartFunc
+	component.ShutdownFunc
+	storage.Client
+
+	takes time.Duration // of Set
+
+	mu   sync.Mutex
+	data map[string][]byte
+	sets int
+}
+
+func (m *memory) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return m, nil
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data[key], nil
+}
+
+func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	time.Sleep(m.takes)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sets++
+	m.data[key] = value
+	return nil
+}
+
+func (*memory) Close(context.Context) error { return nil }
+
+// copied is what a process that starts after a kill finds.
+func (m *memory) copied() *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &memory{data: maps.Clone(m.data)}
+}
+
+type hostWith struct {
+	component.Host
+	extensions map[component.ID]component.Component
+}
+
+func (h hostWith) GetExtensions() map[component.ID]component.Component { return h.extensions }
+
+// newKeepingRig is a connector that keeps its findings.
+func newKeepingRig(t *testing.T, m *memory) *rig {
+	t.Helper()
+	r, id, cfg := &rig{}, component.MustNewID("file_storage"), newDefaultConfig()
+	cfg.StorageID = &id
+	r.attach(t, NewFactory(), connectortest.NewNopSettings(metadata.Type), cfg, &r.logs)
+	for _, f := range r.faces {
+		require.NoError(t, f.Start(t.Context(), hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}))
+	}
+	return r
+}
+
+// Of findings that are opened at once, a kill soon after repeats none, however long a save takes.
+func TestStorage_KilledSoonAfterABurst_RepeatsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{}, takes: 10 * time.Millisecond}
+		r := newKeepingRig(t, m)
+		burst := []model.Finding{slowRank("a", 1, 1), slowRank("b", 1, 1), slowRank("c", 1, 1)}
+		for _, f := range burst {
+			r.consume(t, f)
+		}
+		require.Len(t, r.findings(), len(burst))
+		time.Sleep(time.Second)
+		assert.LessOrEqual(t, m.sets, 3, "at most a twentieth of the time")
+		again := newKeepingRig(t, m.copied())
+		r.stop(t)
+		for _, f := range burst {
+			again.consume(t, f)
+		}
+		assert.Empty(t, again.findings(), "each is known")
+		again.stop(t)
+	})
+}
+
+func TestStorage_StoppedWhileASaveIsDue_SavesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{}, takes: 10 * time.Millisecond}
+		r := newKeepingRig(t, m)
+		r.consume(t, slowRank("a", 1, 1))
+		r.consume(t, slowRank("b", 1, 1))
+		r.stop(t)
+		sets := m.sets
+		time.Sleep(time.Second)
+		assert.Equal(t, sets, m.sets, "nothing is saved after the end")
+	})
+}
