@@ -149,7 +149,7 @@ func (w *findingsWorld) awaitOpen(t *testing.T, jobs []*faultJob) {
 		lines := w.out.read(t)
 		for _, job := range jobs {
 			if last := job.last(lines); last == nil || last.closed() {
-				return fmt.Errorf("find an open finding of %s: got %v", job, last)
+				return fmt.Errorf("find an open finding of %s: got %v; its connector reported %v", job, last, job.last(w.raw.read(t)))
 			}
 		}
 		return nil
