@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -251,8 +252,31 @@ func (c *comparison) collect(ctx context.Context, r *revision, dir string) (stri
 			return "", fmt.Errorf("read records: %w", err)
 		}
 		fmt.Fprintf(&b, "=== %s\n%s", name, shown)
+		if name == "raw" && r == c.head {
+			c.saw(shown)
+		}
 	}
 	n := c.normal(r)
 	n.folders[out] = "<out>"
 	return n.apply(strings.ReplaceAll(b.String(), "(cached)", "")), nil
+}
+
+var findingField = regexp.MustCompile(`(?m)^ *lockstep\.finding\.(kind|status): (\w+)$`)
+
+// saw counts the findings of a recording by kind and status, so that the end can say what was
+// there to be compared.
+func (c *comparison) saw(shown string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts.findings == nil {
+		c.counts.findings = map[string]int{}
+	}
+	kind := ""
+	for _, m := range findingField.FindAllStringSubmatch(shown, -1) { // ordered by name: the kind comes first
+		if m[1] == "kind" {
+			kind = m[2]
+			continue
+		}
+		c.counts.findings[kind+" "+m[2]]++
+	}
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -33,6 +35,7 @@ type counts struct {
 	failed                            int
 	better, worse, changed, same      int // figures
 	skipped, unread                   []string
+	findings                          map[string]int // revisions from connectors, by kind and status
 }
 
 // input is something that both revisions get, and how.
@@ -262,6 +265,13 @@ func (c *comparison) conclude() error {
 		if !e.used && c.o.only.String() == "" && len(c.o.parts) == len(parts) {
 			fmt.Fprintf(c.stdout, "unused entry of %s: %s\n", filepath.Base(c.o.listed), e.text)
 		}
+	}
+	var seen []string
+	for _, k := range slices.Sorted(maps.Keys(n.findings)) {
+		seen = append(seen, fmt.Sprintf("%s: %d", k, n.findings[k]))
+	}
+	if len(seen) > 0 {
+		fmt.Fprintf(c.stdout, "revisions of findings that connectors of the head gave out: %s\n", strings.Join(seen, ", "))
 	}
 	if n.same+n.better+n.worse+n.changed > 0 {
 		fmt.Fprintf(c.stdout, "figures: %d equal, %d better, %d worse, %d neither\n", n.same, n.better, n.worse, n.changed)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,35 +38,51 @@ func (c *comparison) generate() (out places, err error) {
 	return out, nil
 }
 
-// jobs are simulated with one fault or imbalance each, in 28 steps.
+// jobs are simulated with one fault or imbalance each, in 28 steps where nothing else is said.
 var jobs = []struct {
 	name   string
 	layout training.Layout
 	fault  training.Fault
 	// annotated is as of place.
 	annotated bool
+	steps     int
+	again     training.Fault // after the first
 }{
-	{"healthy", training.Layout{DP: 8}, training.Fault{}, false},
-	{"gpu clock", training.Layout{DP: 8}, training.Fault{Family: training.GPUClock, Severity: 1.5}, true},
-	{"gpu clock for a while", training.Layout{DP: 8}, training.Fault{Family: training.GPUClock, Severity: 1.5, From: 4, To: 13}, false},
-	{"kernel choice", training.Layout{DP: 8}, training.Fault{Family: training.KernelChoice, Severity: 3}, false},
-	{"data loader", training.Layout{DP: 8}, training.Fault{Family: training.HostDataLoader, Severity: 0.05}, false},
-	{"garbage", training.Layout{DP: 8}, training.Fault{Family: training.HostGC, Severity: 0.06, Every: 4}, false},
-	{"card", training.Layout{DP: 8, PerNode: 1}, training.Fault{Family: training.NICTx, Severity: 8}, false},
-	{"link", training.Layout{DP: 8, PerNode: 1}, training.Fault{Family: training.Link, Severity: 8}, false},
-	{"node", training.Layout{DP: 16, PerNode: 4}, training.Fault{Family: training.Node, Severity: 1.5}, false},
-	{"job wide", training.Layout{DP: 8}, training.Fault{Family: training.JobWide, Severity: 1.3, From: 12}, false},
-	{"jitter", training.Layout{DP: 8}, training.Fault{Family: training.Jitter, Severity: 0.05, Every: 4}, false},
-	{"stage", training.Layout{DP: 4, PP: 2, Microbatches: 4}, training.Fault{Family: training.Stage, Severity: 0.5}, true},
+	{name: "healthy", layout: training.Layout{DP: 8}, fault: training.Fault{}},
+	{name: "gpu clock", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.GPUClock, Severity: 1.5}, annotated: true},
+	{name: "gpu clock for a while", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.GPUClock, Severity: 1.5, From: 4, To: 13}},
+	{
+		// The steps between are more than an analysis looks back, so that the finding closes.
+		name: "gpu clock, twice", layout: training.Layout{DP: 4}, steps: 230,
+		fault: training.Fault{Family: training.GPUClock, Severity: 2, From: 6, To: 25, Ranks: []int64{2}},
+		again: training.Fault{Family: training.GPUClock, Severity: 2, From: 180, To: 200, Ranks: []int64{2}},
+	},
+	{
+		name: "gpu clock, worse", layout: training.Layout{DP: 8}, steps: 70,
+		fault: training.Fault{Family: training.GPUClock, Severity: 1.4, To: 30, Ranks: []int64{2}},
+		again: training.Fault{Family: training.GPUClock, Severity: 3, From: 31, Ranks: []int64{2}},
+	},
+	{name: "ramp", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.Ramp, Severity: 3}, steps: 70},
+	{name: "kernel choice", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.KernelChoice, Severity: 3}},
+	{name: "data loader", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.HostDataLoader, Severity: 0.05}},
+	{name: "garbage", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.HostGC, Severity: 0.06, Every: 4}},
+	{name: "card", layout: training.Layout{DP: 8, PerNode: 1}, fault: training.Fault{Family: training.NICTx, Severity: 8}},
+	{name: "link", layout: training.Layout{DP: 8, PerNode: 1}, fault: training.Fault{Family: training.Link, Severity: 8}},
+	{name: "node", layout: training.Layout{DP: 16, PerNode: 4}, fault: training.Fault{Family: training.Node, Severity: 1.5}},
+	{name: "job wide", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.JobWide, Severity: 1.3, From: 12}},
+	{name: "jitter", layout: training.Layout{DP: 8}, fault: training.Fault{Family: training.Jitter, Severity: 0.05, Every: 4}},
+	{name: "stage", layout: training.Layout{DP: 4, PP: 2, Microbatches: 4}, fault: training.Fault{Family: training.Stage, Severity: 0.5}, annotated: true},
 }
 
 func simulatedJobs(dir string) (out places, err error) {
 	const steps, seed = 28, 7
 	for _, j := range jobs {
 		j.layout.Layers, j.layout.Coarse = 2, true
-		spec := training.Spec{Name: j.name, Layout: j.layout, Steps: steps, Noise: training.DefaultNoise()}
-		if j.fault.Family != "" {
-			spec.Faults = []training.Fault{j.fault}
+		spec := training.Spec{Name: j.name, Layout: j.layout, Steps: cmp.Or(j.steps, steps), Noise: training.DefaultNoise()}
+		for _, f := range []training.Fault{j.fault, j.again} {
+			if f.Family != "" {
+				spec.Faults = append(spec.Faults, f)
+			}
 		}
 		job, err := training.New(spec, seed)
 		if err != nil {

@@ -47,6 +47,7 @@ type options struct {
 	listed  string
 	lines   int
 	verbose bool
+	keep    bool
 	workers int
 
 	bench      bool
@@ -66,6 +67,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.StringVar(&o.listed, "listed", "bench/compare/listed.txt", "the `file` of intended differences")
 	fs.IntVar(&o.lines, "lines", 24, "print at most so many `lines` of each difference")
 	fs.BoolVar(&o.verbose, "v", false, "name each input that is equal, and each file that nothing reads")
+	fs.BoolVar(&o.keep, "keep", false, "leave programs and inputs where they are, and say where")
 	fs.IntVar(&o.workers, "workers", max(1, runtime.NumCPU()/2), "how many `inputs` at the same time; each takes a processor for either revision")
 	fs.BoolVar(&o.bench, "bench", false, "run paired benchmarks instead")
 	fs.IntVar(&o.runs, "runs", 6, "of -bench: `times` that each revision runs")
@@ -122,7 +124,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return fmt.Errorf("make work folder: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() {
+		if o.keep {
+			fmt.Fprintf(stdout, "kept: %s\n", work)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(work))
+	}()
 	head := &revision{name: "head", tree: root, out: filepath.Join(work, "head"), env: os.Environ()}
 	base, remove, err := checkout(ctx, root, o.base, work)
 	if err != nil {
