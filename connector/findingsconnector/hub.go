@@ -106,6 +106,9 @@ func (h *hub) tick(now time.Time) {
 	if err := h.expire(now).Wait(context.Background()); err != nil {
 		h.logger.Warn("send findings on the interval", zap.Error(err))
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept.Save(context.Background())
 }
 
 func (h *hub) expire(now time.Time) deliver.Sent {
@@ -114,9 +117,7 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 	if h.cfg.SeriesExpiration > 0 {
 		h.counts.Expire(now.Add(-h.cfg.SeriesExpiration))
 	}
-	all := append(h.send(h.engine.Tick(now), now), h.sendMetrics(now)...)
-	h.kept.Save(context.Background())
-	return all
+	return append(h.send(h.engine.Tick(now), now), h.sendMetrics(now)...)
 }
 
 // stop ends the interval and closes all findings, unless they are kept for the next start; calls after
@@ -156,13 +157,19 @@ func (h *hub) leave(ctx context.Context) error {
 // repetition would be taken for a duplicate, so the error tells the sender not to repeat. What a
 // consumer that is stuck refuses later is only counted.
 func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
-	if err := h.take(ld).Wait(ctx); err != nil {
+	all, changed := h.take(ld)
+	err := all.Wait(ctx)
+	if changed {
+		h.saveSoon()
+	}
+	if err != nil {
 		return consumererror.NewPermanent(err)
 	}
 	return nil
 }
 
-func (h *hub) take(ld plog.Logs) deliver.Sent {
+// take returns what was sent, and whether a finding has changed.
+func (h *hub) take(ld plog.Logs) (all deliver.Sent, changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -172,15 +179,18 @@ func (h *hub) take(ld plog.Logs) deliver.Sent {
 		events = append(events, h.engine.Add(f, now)...)
 	}
 	h.own.badAttributes += problems.Count()
-	all := h.send(events, now)
-	if len(events) > 0 {
-		h.saveSoon()
-	}
-	return all
+	return h.send(events, now), len(events) > 0
 }
 
-// saveSoon keeps what has changed, now or as soon as a save is due; the caller holds the lock.
+// saveSoon keeps what has changed, now or as soon as a save is due. It is called behind the delivery: a finding that is kept
+// is not reported again after a kill.
 func (h *hub) saveSoon() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.saveOrWait()
+}
+
+func (h *hub) saveOrWait() {
 	if h.due != nil {
 		return
 	}
@@ -194,7 +204,7 @@ func (h *hub) saveDue() {
 	defer h.mu.Unlock()
 	if h.due != nil { // else the connector has stopped
 		h.due = nil
-		h.saveSoon()
+		h.saveOrWait()
 	}
 }
 

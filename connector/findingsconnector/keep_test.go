@@ -15,7 +15,9 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -70,11 +72,14 @@ type hostWith struct {
 func (h hostWith) GetExtensions() map[component.ID]component.Component { return h.extensions }
 
 // newKeepingRig is a connector that keeps its findings.
-func newKeepingRig(t *testing.T, m *memory) *rig {
+func newKeepingRig(t *testing.T, m *memory, logs consumer.Logs) *rig {
 	t.Helper()
 	r, id, cfg := &rig{}, component.MustNewID("file_storage"), newDefaultConfig()
 	cfg.StorageID = &id
-	r.attach(t, NewFactory(), connectortest.NewNopSettings(metadata.Type), cfg, &r.logs)
+	if logs == nil {
+		logs = &r.logs
+	}
+	r.attach(t, NewFactory(), connectortest.NewNopSettings(metadata.Type), cfg, logs)
 	for _, f := range r.faces {
 		require.NoError(t, f.Start(t.Context(), hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}))
 	}
@@ -85,7 +90,7 @@ func newKeepingRig(t *testing.T, m *memory) *rig {
 func TestStorage_KilledSoonAfterABurst_RepeatsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{data: map[string][]byte{}, takes: 10 * time.Millisecond}
-		r := newKeepingRig(t, m)
+		r := newKeepingRig(t, m, nil)
 		burst := []model.Finding{slowRank("a", 1, 1), slowRank("b", 1, 1), slowRank("c", 1, 1)}
 		for _, f := range burst {
 			r.consume(t, f)
@@ -93,7 +98,7 @@ func TestStorage_KilledSoonAfterABurst_RepeatsNone(t *testing.T) {
 		require.Len(t, r.findings(), len(burst))
 		time.Sleep(time.Second)
 		assert.LessOrEqual(t, m.sets, 3, "at most a twentieth of the time")
-		again := newKeepingRig(t, m.copied())
+		again := newKeepingRig(t, m.copied(), nil)
 		r.stop(t)
 		for _, f := range burst {
 			again.consume(t, f)
@@ -106,12 +111,34 @@ func TestStorage_KilledSoonAfterABurst_RepeatsNone(t *testing.T) {
 func TestStorage_StoppedWhileASaveIsDue_SavesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{data: map[string][]byte{}, takes: 10 * time.Millisecond}
-		r := newKeepingRig(t, m)
+		r := newKeepingRig(t, m, nil)
 		r.consume(t, slowRank("a", 1, 1))
 		r.consume(t, slowRank("b", 1, 1))
 		r.stop(t)
 		sets := m.sets
 		time.Sleep(time.Second)
 		assert.Equal(t, sets, m.sets, "nothing is saved after the end")
+	})
+}
+
+// A finding that is kept is not reported again: what a kill finds kept was delivered before.
+func TestStorage_ConsumerIsSlow_KeepsBehindTheDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{}}
+		var before []string
+		slow, err := consumer.NewLogs(func(context.Context, plog.Logs) error {
+			time.Sleep(100 * time.Millisecond)
+			before = append(before, string(m.copied().data["findings"]))
+			return nil
+		})
+		require.NoError(t, err)
+		r := newKeepingRig(t, m, slow)
+		r.consume(t, slowRank("first", 1, 1))
+		time.Sleep(newDefaultConfig().CloseAfter + newDefaultConfig().FlushInterval) // it is closed
+		r.stop(t)
+		require.Len(t, before, 2)
+		assert.NotContains(t, before[0], "first")
+		assert.NotContains(t, before[1], "closed")
+		assert.Contains(t, string(m.data["findings"]), "closed")
 	})
 }
