@@ -26,6 +26,7 @@ type faultJob struct {
 	mu      sync.Mutex
 	next    int64 // moment
 	removed int64 // moment; -1: the fault stays
+	over    bool  // nothing more is sent
 }
 
 func (j *faultJob) String() string { return j.name }
@@ -41,7 +42,7 @@ func (j *faultJob) ends() bool {
 func (j *faultJob) due(now time.Time) (moments []faulty.Moment) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for ; !j.begun.Add(time.Duration(j.next) * faulty.Period).After(now); j.next++ {
+	for ; !j.over && !j.begun.Add(time.Duration(j.next)*faulty.Period).After(now); j.next++ {
 		moments = append(moments, j.fault.Write(j.name, j.begun, j.next, j.removed))
 	}
 	return moments
@@ -131,6 +132,17 @@ func (l *faultLoad) remove(job *faultJob, at time.Time) {
 	job.mu.Lock()
 	defer job.mu.Unlock()
 	job.removed = int64(at.Sub(job.begun)/faulty.Period) + 1
+}
+
+// retire stops the jobs whose findings are closed: a gateway that falls behind leaves out what is late.
+func (l *faultLoad) retire(lines []finding) {
+	for _, job := range l.all() {
+		if last := job.last(lines); job.ends() && last != nil && last.closed() {
+			job.mu.Lock()
+			job.over = true
+			job.mu.Unlock()
+		}
+	}
 }
 
 // of returns the jobs of a fault.

@@ -147,6 +147,7 @@ func (w *findingsWorld) awaitOpen(t *testing.T, jobs []*faultJob) {
 	t.Helper()
 	eventually(t, openLimit, func() error {
 		lines := w.out.read(t)
+		w.load.retire(lines)
 		for _, job := range jobs {
 			if last := job.last(lines); last == nil || last.closed() {
 				return fmt.Errorf("find an open finding of %s: got %v; its connector reported %v", job, last, job.last(w.raw.read(t)))
