@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"container/list"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -184,7 +185,7 @@ func (b *Book[D]) Open(p Place, first int64, f *model.Finding, now time.Time) *E
 	e.Finding.Revision, e.Finding.Status = 1, model.StatusOpen
 	known := b.ended.take(identityOf(e))
 	if known != nil {
-		e.Finding.Revision, e.Finding.Status = known.Finding.Revision+1, model.StatusUpdated
+		e.Finding.Revision, e.Finding.Status = next(known.Finding.Revision), model.StatusUpdated
 		b.stats.Reopened++
 	}
 	b.stats.Opened++
@@ -243,7 +244,7 @@ func (b *Book[D]) Confirm(e *Episode[D], now time.Time) {
 func (b *Book[D]) Revise(e *Episode[D], f *model.Finding, now time.Time) {
 	b.Refresh(e, f)
 	e.Finding.Status = model.StatusUpdated
-	e.Finding.Revision++
+	e.Finding.Revision = next(e.Finding.Revision)
 	e.Revised = now
 	b.stats.Revised++
 	b.Report(e, false, false)
@@ -253,10 +254,18 @@ func (b *Book[D]) Revise(e *Episode[D], f *model.Finding, now time.Time) {
 // carries it. Its id and start stay.
 func (b *Book[D]) Refresh(e *Episode[D], f *model.Finding) {
 	was := &e.Finding
-	next := *f
-	next.ID, next.Start, next.Revision, next.Status = was.ID, was.Start, was.Revision, was.Status
-	e.Finding = next
+	n := *f
+	n.ID, n.Start, n.Revision, n.Status = was.ID, was.Start, was.Revision, was.Status
+	e.Finding = n
 	b.weigh(e)
+}
+
+// next returns the revision after another one. Foreign findings may have the highest that there is.
+func next(revision int64) int64 {
+	if revision == math.MaxInt64 {
+		return revision
+	}
+	return revision + 1
 }
 
 // End closes the open findings that have ended, the one that was found longest ago first.
@@ -272,7 +281,7 @@ func (b *Book[D]) End(now time.Time, ended func(*Episode[D]) bool) {
 func (b *Book[D]) Close(e *Episode[D], at int64) {
 	b.leave(e)
 	e.Finding.Status = model.StatusClosed
-	e.Finding.Revision++
+	e.Finding.Revision = next(e.Finding.Revision)
 	e.Finding.Time = max(e.Finding.Start, at)
 	b.ended.add(e)
 	if len(b.fresh) < maxFresh {

@@ -131,13 +131,13 @@ func (k *kept) check() error {
 	}
 	for i := range k.Closed {
 		f := &k.Closed[i].Finding
-		if f.ID == "" || f.Revision < 1 || f.Status != model.StatusClosed {
+		if f.ID == "" || len(f.ID) > bounded.MaxName || f.Revision < 1 || f.Status != model.StatusClosed {
 			return fmt.Errorf("check closed finding %d: got id %.40q, revision %d, status %.40q; want an id, a revision of 1 or more, and closed", i, f.ID, f.Revision, f.Status)
 		}
 	}
 	for i := range k.Open {
 		f := &k.Open[i].Finding
-		if f.ID == "" || f.Revision < 1 || f.Status != model.StatusOpen && f.Status != model.StatusUpdated {
+		if f.ID == "" || len(f.ID) > bounded.MaxName || f.Revision < 1 || f.Status != model.StatusOpen && f.Status != model.StatusUpdated {
 			return fmt.Errorf("check open finding %d: got id %.40q, revision %d, status %.40q; want an id, a revision of 1 or more, and open or updated",
 				i, f.ID, f.Revision, f.Status)
 		}

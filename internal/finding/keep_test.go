@@ -177,3 +177,19 @@ func TestSnapshot_ReceivedWithoutRevisionOrKind_IsRestored(t *testing.T) {
 	e, receipt := again.Receive(place(1), &model.Finding{ID: "below", Revision: 1}, at(2))
 	assert.Equal(t, []any{Newer, int64(2)}, []any{receipt, e.Finding.Revision})
 }
+
+// A foreign finding may have the highest revision that there is.
+func TestSnapshot_HighestRevision_IsRestored(t *testing.T) {
+	b := New[int](Config{MaxOpen: 8, KeepWhole: true})
+	f := found("mixed")
+	f.ID, f.Revision, f.Status = "a", math.MaxInt64, model.StatusOpen
+	p := Place{Job: "j", Name: "a"}
+	e, _ := b.Receive(p, f, at(0))
+	b.Amend(e, "incident")
+	b.Close(e, 9)
+	data, err := b.Snapshot()
+	require.NoError(t, err)
+	again := New[int](Config{MaxOpen: 8, KeepWhole: true})
+	require.NoError(t, again.Restore(data, at(1)))
+	assert.Equal(t, 1, again.EndedLen())
+}

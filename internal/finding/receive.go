@@ -110,12 +110,12 @@ func (b *Book[D]) repeat(e *Episode[D], f *model.Finding, now time.Time) {
 
 // replace takes a higher revision. Its number is above those that this book gave out itself.
 func (b *Book[D]) replace(e *Episode[D], f *model.Finding, now time.Time) {
-	next := *f
-	next.Revision, next.IncidentID = max(f.Revision, e.Finding.Revision+1), e.Finding.IncidentID
-	if next.Status != model.StatusClosed {
-		next.Status = model.StatusUpdated
+	n := *f
+	n.Revision, n.IncidentID = max(f.Revision, next(e.Finding.Revision)), e.Finding.IncidentID
+	if n.Status != model.StatusClosed {
+		n.Status = model.StatusUpdated
 	}
-	e.Finding, e.Received, e.Revised = next, f.Revision, now
+	e.Finding, e.Received, e.Revised = n, f.Revision, now
 	b.Confirm(e, now)
 	b.edits++
 	if e.IsOpen() {
@@ -126,7 +126,7 @@ func (b *Book[D]) replace(e *Episode[D], f *model.Finding, now time.Time) {
 // Amend gives a finding, open or ended, an incident, as a revision of its own.
 func (b *Book[D]) Amend(e *Episode[D], incident string) {
 	e.Finding.IncidentID = incident
-	e.Finding.Revision++
+	e.Finding.Revision = next(e.Finding.Revision)
 	if e.IsOpen() {
 		e.Finding.Status = model.StatusUpdated
 		b.weigh(e)

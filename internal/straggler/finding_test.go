@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
@@ -120,7 +121,7 @@ func expectNobody(t *testing.T, w *world, c judge.Conclusion, at place, cost flo
 	assert.Empty(t, f.Ranks)
 	assert.InDelta(t, cost, f.CostSeconds.V, 1e-6, c.Class)
 	assert.Equal(t, by, evidenceOf(t, f).CostBy)
-	assert.Equal(t, model.FindingID("life", model.FindingStraggler, at.key(), 0), f.ID)
+	assert.Equal(t, finding.Place{Job: f.JobID, Incarnation: "life", Name: at.key()}.ID(model.FindingStraggler, f.StepFirst.V), f.ID)
 	assert.Contains(t, f.Action, " is at fault")
 	return f
 }

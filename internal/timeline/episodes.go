@@ -200,6 +200,7 @@ func (w *watch) restore(s *snapshot, now time.Time) error {
 			w.counts[key] = &count{Wrong: needed[key.Class]}
 		}
 		w.counts[key].open = e
+		w.book.Report(e, false, false) // it may not have been sent: it is repeated only after repeatAfter
 	}
 	return nil
 }
