@@ -58,9 +58,9 @@ func TestNormal_TimesOfTheRun_AreMaskedAndThoseOfTheDataStay(t *testing.T) {
 }
 
 func TestNormal_FoldersProcessesAndPlaces_AreMasked(t *testing.T) {
-	n := &normal{folders: map[string]string{"/work": "<work>", "/work/inputs": "<inputs>"}}
+	n := &normal{folders: map[string]string{"/a": "<a>", "/a/b": "<b>"}}
 
-	assert.Equal(t, "<inputs>/a and <work>/b", n.apply("/work/inputs/a and /work/b"), "the longest first")
+	assert.Equal(t, "<b>/x and <a>/y", n.apply("/a/b/x and /a/y"), "the longest first")
 	assert.Equal(t, "pid=<pid> took <duration>", n.apply("pid=1234 took 1.25s"))
 	assert.Equal(t, "pkg/file.go\twarn", n.apply("pkg/file.go:128\twarn"))
 	assert.Equal(t, `"service.instance.id": "<instance>"`, n.apply(`"service.instance.id": "9b7696ac-2075-4066-973b-c8bbadde7d14"`))

@@ -52,8 +52,8 @@ const DefaultBytes = 16 << 20
 // Stats count what a book has done.
 type Stats struct {
 	Opened, Revised, Closed int64
-	// Reopened counts findings that were found again after they had been closed or dropped. They
-	// are among the opened ones.
+	// Reopened counts findings that were found or received again after they had been closed or dropped.
+	// Those that were found are among the opened ones.
 	Reopened int64
 	// Withheld counts findings for which there was no room, each once for as long as it is found.
 	Withheld int64
@@ -95,8 +95,8 @@ type Book[D any] struct {
 	ended    *ended[D]
 	withheld *withheld
 	changes  []Change[D]
-	fresh    []keptEpisode // closed since the last snapshot
-	edits    int64         // changes of what a snapshot holds
+	fresh    []*Episode[D] // closed lately, the oldest first
+	clock    time.Time     // the latest that an operation was given
 	stats    Stats
 }
 
@@ -176,10 +176,11 @@ func (b *Book[D]) Found(p Place, first int64, f *model.Finding, now time.Time) *
 
 // Open opens a finding at a place where none is open. It returns nil where there is no room.
 func (b *Book[D]) Open(p Place, first int64, f *model.Finding, now time.Time) *Episode[D] {
+	b.at(now)
 	e := &Episode[D]{Place: p, Finding: *f, Opened: now, Confirmed: now, Revised: now}
 	e.Finding.ID = p.ID(f.Kind, first)
 	if !b.fits(e) {
-		b.Withhold(p)
+		b.Withhold(p, now)
 		return nil
 	}
 	e.Finding.Revision, e.Finding.Status = 1, model.StatusOpen
@@ -195,8 +196,8 @@ func (b *Book[D]) Open(p Place, first int64, f *model.Finding, now time.Time) *E
 }
 
 // Withhold counts a finding for which the engine itself has no room, once for as long as it is found.
-func (b *Book[D]) Withhold(p Place) {
-	if b.withheld.add(p) {
+func (b *Book[D]) Withhold(p Place, now time.Time) {
+	if b.withheld.add(p, now) {
 		b.stats.Withheld++
 	}
 }
@@ -210,6 +211,7 @@ func (b *Book[D]) fits(e *Episode[D]) bool {
 }
 
 func (b *Book[D]) enter(e *Episode[D]) {
+	b.reopened(identityOf(e))
 	k := jobKey{e.Place.Job, e.Place.Incarnation}
 	if b.jobs[k] == nil {
 		b.jobs[k] = list.New()
@@ -227,12 +229,12 @@ func (b *Book[D]) weigh(e *Episode[D]) {
 
 // Report notes a change, for [Book.Take].
 func (b *Book[D]) Report(e *Episode[D], isNew, closed bool) {
-	b.edits++
 	b.changes = append(b.changes, Change[D]{e, e.Finding, isNew, closed})
 }
 
 // Confirm notes that an open finding was found again.
 func (b *Book[D]) Confirm(e *Episode[D], now time.Time) {
+	b.at(now)
 	e.Confirmed, e.Missed, e.Restored = now, 0, false
 	if e.IsOpen() {
 		b.order.MoveToBack(e.at)
@@ -270,6 +272,7 @@ func next(revision int64) int64 {
 
 // End closes the open findings that have ended, the one that was found longest ago first.
 func (b *Book[D]) End(now time.Time, ended func(*Episode[D]) bool) {
+	b.at(now)
 	for e := range b.All() {
 		if ended(e) {
 			b.Close(e, now.UnixNano())
@@ -283,12 +286,17 @@ func (b *Book[D]) Close(e *Episode[D], at int64) {
 	e.Finding.Status = model.StatusClosed
 	e.Finding.Revision = next(e.Finding.Revision)
 	e.Finding.Time = max(e.Finding.Start, at)
+	e.Revised = b.clock
 	b.ended.add(e)
-	if len(b.fresh) < maxFresh {
-		b.fresh = append(b.fresh, keptOf(e))
-	}
+	b.remember(e)
 	b.stats.Closed++
 	b.Report(e, false, true)
+}
+
+func (b *Book[D]) at(now time.Time) {
+	if now.After(b.clock) {
+		b.clock = now
+	}
 }
 
 // Drop gives up an open finding to make room. It does not report the finding as closed: it may still
@@ -296,7 +304,6 @@ func (b *Book[D]) Close(e *Episode[D], at int64) {
 func (b *Book[D]) Drop(e *Episode[D]) {
 	b.leave(e)
 	b.ended.add(e)
-	b.edits++
 	b.stats.Dropped++
 }
 
@@ -312,7 +319,6 @@ func (b *Book[D]) leave(e *Episode[D]) {
 }
 
 // Take returns the findings that were opened, revised or closed since the last call, in that order.
-// It ends a look: what was withheld and is not found until the next call counts anew.
 func (b *Book[D]) Take() []model.Finding {
 	changes := b.Changes()
 	if len(changes) == 0 {
@@ -337,7 +343,7 @@ type Change[D any] struct {
 func (b *Book[D]) Changes() []Change[D] {
 	out := b.changes
 	b.changes = nil
-	b.withheld.look()
+	b.forgetFresh()
 	return out
 }
 

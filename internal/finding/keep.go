@@ -3,9 +3,9 @@
 package finding
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
@@ -20,13 +20,43 @@ type kept struct {
 	Version int           `json:"version"`
 	Open    []keptEpisode `json:"open,omitempty"`
 	Ended   []keptEnd     `json:"ended,omitempty"`
-	// Closed are those that this snapshot is the first to know as closed: the process may have been
-	// killed before it sent them.
+	// Closed are those that were closed lately: the process may have been killed before it sent them.
 	Closed []keptEpisode `json:"closed,omitempty"`
 }
 
-// maxFresh bounds the findings that a snapshot has as Closed.
-const maxFresh = 1024
+const (
+	// freshFor is for how long a snapshot has a finding as Closed: within it, a component sends again
+	// what its consumer refused.
+	freshFor = 10 * time.Minute
+	// maxFresh and maxFreshBytes bound those findings.
+	maxFresh      = 1024
+	maxFreshBytes = 1 << 20
+	// maxWholeBytes bounds the ended findings that a snapshot has as a whole, the latest first.
+	maxWholeBytes = 8 << 20
+)
+
+// remember notes that a finding was closed.
+func (b *Book[D]) remember(e *Episode[D]) {
+	b.fresh = append(b.fresh, e)
+	bytes, from := 0, len(b.fresh)
+	for from > 0 && len(b.fresh)-from < maxFresh {
+		if bytes += b.fresh[from-1].Finding.Bytes(); bytes > maxFreshBytes {
+			break
+		}
+		from--
+	}
+	b.fresh = slices.Delete(b.fresh, 0, from)
+}
+
+// reopened notes that a finding is open again.
+func (b *Book[D]) reopened(k identity) {
+	b.fresh = slices.DeleteFunc(b.fresh, func(e *Episode[D]) bool { return identityOf(e) == k })
+}
+
+// forgetFresh forgets the findings that were closed long enough ago.
+func (b *Book[D]) forgetFresh() {
+	b.fresh = slices.DeleteFunc(b.fresh, func(e *Episode[D]) bool { return b.clock.Sub(e.Revised) >= freshFor })
+}
 
 type keptEnd struct {
 	Job      string `json:"job,omitempty"`
@@ -55,20 +85,19 @@ func episodeOf[D any](k *keptEpisode, now time.Time) *Episode[D] {
 	}
 }
 
-// Edits counts the changes of what Snapshot returns: while it stays the same, so does the snapshot but
-// for the times of the findings.
-func (b *Book[D]) Edits() int64 { return b.edits }
-
 // Snapshot returns, as JSON, the open findings and the ids that are remembered. A component saves it
 // before it sends what Take returns.
 func (b *Book[D]) Snapshot() ([]byte, error) {
-	k := kept{Version: keptVersion, Closed: b.fresh}
-	b.fresh = nil
+	k := kept{Version: keptVersion}
+	for _, e := range b.fresh {
+		k.Closed = append(k.Closed, keptOf(e))
+	}
+	whole := b.wholes()
 	for e := range b.Ended() {
 		end := keptEnd{Job: e.Place.Job, ID: e.Finding.ID, Revision: e.Finding.Revision}
-		if b.cfg.KeepWhole {
-			whole := keptOf(e)
-			end.Whole = &whole
+		if whole[e] {
+			kept := keptOf(e)
+			end.Whole = &kept
 		}
 		k.Ended = append(k.Ended, end)
 	}
@@ -82,6 +111,22 @@ func (b *Book[D]) Snapshot() ([]byte, error) {
 	return data, nil
 }
 
+// wholes are the ended findings that a snapshot has as a whole.
+func (b *Book[D]) wholes() map[*Episode[D]]bool {
+	if !b.cfg.KeepWhole {
+		return nil
+	}
+	whole, bytes := map[*Episode[D]]bool{}, 0
+	for at := b.ended.order.Back(); at != nil; at = at.Prev() {
+		e := at.Value.(*Episode[D])
+		if bytes += e.Finding.Bytes(); bytes > maxWholeBytes {
+			break
+		}
+		whole[e] = true
+	}
+	return whole
+}
+
 // Restore takes what Snapshot returned, before anything is found. Each finding is open as it was, and
 // waits to be confirmed; those that may have been closed without being sent are reported as closed once
 // more. Restore takes nothing of a snapshot that is not sound.
@@ -93,18 +138,21 @@ func (b *Book[D]) Restore(data []byte, now time.Time) error {
 	if err := k.check(); err != nil {
 		return fmt.Errorf("read findings: %w", err)
 	}
-	for _, of := range k.Ended {
-		e := &Episode[D]{Place: Place{Job: of.Job}}
-		if of.Whole != nil && b.cfg.KeepWhole {
-			e = episodeOf[D](of.Whole, now)
-		}
-		e.Place.Job, e.Finding.ID, e.Finding.Revision = of.Job, of.ID, of.Revision
-		e.Finding.Status = cmp.Or(e.Finding.Status, model.StatusClosed)
-		b.ended.add(e)
+	b.at(now)
+	for i := range k.Ended {
+		b.restoreEnded(&k.Ended[i], now)
+	}
+	open := map[identity]bool{}
+	for i := range k.Open {
+		open[identity{k.Open[i].Place.Job, k.Open[i].Finding.ID}] = true
 	}
 	for i := range k.Closed {
 		e := episodeOf[D](&k.Closed[i], now)
+		if known := b.ended.get(identityOf(e)); open[identityOf(e)] || known != nil && known.Finding.Revision > e.Finding.Revision {
+			continue
+		}
 		b.ended.add(e)
+		b.remember(e)
 		b.Report(e, false, true)
 	}
 	for i := range k.Open {
@@ -118,6 +166,19 @@ func (b *Book[D]) Restore(data []byte, now time.Time) error {
 		b.stats.Restored++
 	}
 	return nil
+}
+
+// restoreEnded remembers a finding after its end. A book that keeps findings whole has no use for others.
+func (b *Book[D]) restoreEnded(of *keptEnd, now time.Time) {
+	e := &Episode[D]{Place: Place{Job: of.Job}, Received: of.Revision}
+	e.Finding.ID, e.Finding.Revision, e.Finding.Status = of.ID, of.Revision, model.StatusClosed
+	if b.cfg.KeepWhole {
+		if of.Whole == nil || of.Whole.Finding.ID != of.ID || of.Whole.Place.Job != of.Job {
+			return
+		}
+		e = episodeOf[D](of.Whole, now)
+	}
+	b.ended.add(e)
 }
 
 func (k *kept) check() error {

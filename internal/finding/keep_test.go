@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/quick"
 
@@ -31,6 +32,11 @@ func TestSnapshot_Restored_EachOpenUnderItsID(t *testing.T) {
 	require.NoError(t, again.Restore(data, at(2)))
 	assert.Equal(t, before, again.Standing(at(9)))
 	assert.Equal(t, []string{"mixed 2 closed"}, heads(again.Take()), "it may not have been sent")
+	same, err := b.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, string(data), string(same), "a snapshot changes nothing")
+	b.End(at(700), func(*Episode[int]) bool { return false })
+	b.Take()
 	data, err = b.Snapshot()
 	require.NoError(t, err)
 	again = newBook(8)
@@ -130,8 +136,44 @@ func TestRestore_Unsound_TakesNothing(t *testing.T) {
 	}
 }
 
+// A finding that was closed and is open again is restored as open alone.
+func TestSnapshot_ClosedAndOpenAgain_IsOpenOnce(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		b := New[int](Config{MaxOpen: 8, KeepWhole: whole})
+		b.Found(here, 1, found("mixed"), at(0))
+		b.Close(b.At(here), 7)
+		b.Found(here, 1, found("mixed"), at(1))
+		data, err := b.Snapshot()
+		require.NoError(t, err)
+		again := New[int](Config{MaxOpen: 8, KeepWhole: whole})
+		require.NoError(t, again.Restore(data, at(2)))
+		assert.Empty(t, again.Take())
+		assert.Equal(t, []int{1, 0}, []int{again.Len(), again.EndedLen()})
+		again.Drop(again.At(here))
+		again.Found(here, 1, found("mixed"), at(3))
+		assert.Equal(t, []string{"mixed 4 updated"}, heads(again.Take()))
+	}
+}
+
+// What closes lately is bounded in bytes, and in the number of findings.
+func TestClosed_Many_AreBounded(t *testing.T) {
+	b := New[int](Config{MaxOpen: 8})
+	long := found("mixed")
+	long.Stack = strings.Repeat("x", 10_000)
+	for n := range 2000 {
+		b.Found(place(n), 1, long, at(n/100))
+		b.Close(b.At(place(n)), 1)
+	}
+	bytes := 0
+	for _, e := range b.fresh {
+		bytes += e.Finding.Bytes()
+	}
+	assert.LessOrEqual(t, bytes, maxFreshBytes)
+	assert.Equal(t, place(1999), b.fresh[len(b.fresh)-1].Place, "the latest are known")
+}
+
 func FuzzRestore(f *testing.F) {
-	b := newBook(8)
+	b := New[int](Config{MaxOpen: 8, KeepWhole: true})
 	b.Found(here, 1, found("mixed"), at(0))
 	b.Close(b.At(here), 7)
 	b.Found(place(4), 1, found("partial"), at(0))
@@ -139,6 +181,7 @@ func FuzzRestore(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		newBook := func(n int) *Book[int] { return New[int](Config{MaxOpen: n, KeepWhole: len(data)%2 == 0}) }
 		b := newBook(4)
 		if b.Restore(data, at(0)) != nil {
 			return

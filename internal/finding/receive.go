@@ -37,6 +37,7 @@ func (b *Book[D]) Receive(p Place, f *model.Finding, now time.Time) (*Episode[D]
 	if e := b.ended.get(identity{p.Job, f.ID}); e != nil {
 		return e, b.receiveEnded(e, f, now)
 	}
+	b.at(now)
 	e := &Episode[D]{Place: p, Finding: *f, Opened: now, Confirmed: now, Revised: now, Received: f.Revision}
 	e.Finding.Revision = max(1, f.Revision)
 	if f.Status == model.StatusClosed {
@@ -117,7 +118,6 @@ func (b *Book[D]) replace(e *Episode[D], f *model.Finding, now time.Time) {
 	}
 	e.Finding, e.Received, e.Revised = n, f.Revision, now
 	b.Confirm(e, now)
-	b.edits++
 	if e.IsOpen() {
 		b.weigh(e)
 	}
@@ -144,5 +144,4 @@ func (b *Book[D]) EndedLen() int { return b.ended.order.Len() }
 // Forget drops a finding that is remembered after its end.
 func (b *Book[D]) Forget(e *Episode[D]) {
 	b.ended.take(identityOf(e))
-	b.edits++
 }

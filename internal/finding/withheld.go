@@ -2,33 +2,43 @@
 
 package finding
 
-// maxWithheld bounds the places that are remembered as withheld. What is withheld beyond it counts
-// each time that it is found.
-const maxWithheld = 1 << 16
+import "time"
 
-// withheld remembers the places that found no room, for as long as they are found.
+const (
+	// maxWithheld bounds the places that are remembered as withheld. What is withheld beyond it counts
+	// each time that it is found.
+	maxWithheld = 1 << 16
+	// withheldFor is for how long a place that is not found any more is remembered.
+	withheldFor = 10 * time.Minute
+)
+
+// withheld remembers the places that found no room, and when they were found last.
 type withheld struct {
-	before, now map[Place]struct{}
+	last  map[Place]time.Time
+	swept time.Time
 }
 
-func newWithheld() *withheld {
-	return &withheld{before: map[Place]struct{}{}, now: map[Place]struct{}{}}
-}
+func newWithheld() *withheld { return &withheld{last: map[Place]time.Time{}} }
 
-// add reports whether the place was not withheld in the last look, nor before in this one.
-func (w *withheld) add(p Place) (first bool) {
-	_, again := w.before[p]
-	_, twice := w.now[p]
-	if len(w.now) < maxWithheld {
-		w.now[p] = struct{}{}
+// add reports whether the place is withheld for the first time.
+func (w *withheld) add(p Place, now time.Time) (first bool) {
+	w.sweep(now)
+	last, known := w.last[p]
+	if known || len(w.last) < maxWithheld {
+		w.last[p] = now
 	}
-	return !again && !twice
+	return !known || now.Sub(last) >= withheldFor
 }
 
-// look ends a look.
-func (w *withheld) look() {
-	if len(w.now) == 0 && len(w.before) == 0 {
+// sweep forgets the places that are not found any more.
+func (w *withheld) sweep(now time.Time) {
+	if now.Sub(w.swept) < withheldFor {
 		return
 	}
-	w.before, w.now = w.now, map[Place]struct{}{}
+	w.swept = now
+	for p, last := range w.last {
+		if now.Sub(last) >= withheldFor {
+			delete(w.last, p)
+		}
+	}
 }

@@ -33,12 +33,14 @@ type Stats struct {
 // Engine holds the findings of any number of jobs. It is not safe for
 // concurrent use.
 type Engine struct {
-	cfg   Config
-	book  *finding.Book[*member]
-	jobs  map[string]*holder
-	room  bounded.Room[*holder]
-	seq   int64
-	stats Stats
+	cfg  Config
+	book *finding.Book[*member]
+	jobs map[string]*holder
+	room bounded.Room[*holder]
+	seq  int64
+	// newest is when the finding that was seen last was seen first.
+	newest time.Time
+	stats  Stats
 }
 
 // entry is one finding, open or remembered after its end.
@@ -99,6 +101,10 @@ func (e *Engine) Add(f model.Finding, now time.Time) []Event {
 	case finding.First:
 		e.seq++
 		n.Data = &member{seq: e.seq}
+		if !n.Opened.After(e.newest) { // the order of first sight survives a restart
+			n.Opened = e.newest.Add(1)
+		}
+		e.newest = n.Opened
 		e.hold(n)
 	case finding.Newer:
 	}

@@ -65,16 +65,19 @@ func (g *group) take(n *entry) {
 // absorb moves all members of o to g. All are revised but the one that caused it, which is about to be
 // reported anyway.
 func (e *Engine) absorb(g, o *group, cause *entry) {
-	for _, m := range o.members {
+	members := o.members
+	o.members = nil
+	for _, m := range members {
 		g.take(m)
+	}
+	for _, m := range members {
 		if m == cause {
 			m.Finding.IncidentID = g.id
 			continue
 		}
 		e.book.Amend(m, g.id)
-		e.count(m)
+		e.weigh(m)
 	}
-	o.members = nil
 }
 
 // touching returns the incidents of the findings that n shares time and place with. A

@@ -154,3 +154,23 @@ func TestIncident_SameFindingOfTwoJobs_HasTwoIDs(t *testing.T) {
 	assert.NotEmpty(t, ids[0])
 	assert.NotEqual(t, ids[0], ids[1])
 }
+
+// The memory of ended findings is full while an incident takes in another: what is forgotten then leaves it.
+func TestIncidentsJoin_EndedFindingsAreForgotten(t *testing.T) {
+	e := engine(func(c *Config) { c.MaxOpen = 2 })
+	e.Add(received("a", 1, 1, 0, 100), t0)
+	e.Add(received("b", 1, 2, 0, 100), t0)
+	e.Add(shut(received("x", 1, 2, 0, 100)), t0)
+	e.Add(shut(received("y", 1, 9, 0, 100)), t0)
+	z := shut(received("z", 1, 1, 0, 100))
+	z.Ranks = []int64{1, 2}
+	events := e.Add(z, t0)
+	ids := map[string]bool{}
+	for _, ev := range events {
+		ids[ev.Finding.IncidentID] = true
+	}
+	assert.Len(t, ids, 1)
+	assert.Equal(t, recount(e), e.Bytes())
+	e.Flush()
+	assert.Equal(t, recount(e), e.Bytes())
+}

@@ -13,7 +13,7 @@ import (
 func (e *Engine) Snapshot() ([]byte, error) { return e.book.Snapshot() }
 
 // Restore takes what Snapshot returned, before any finding is added. Findings that were open are open, as
-// if they had been received now.
+// if they had been received now, and are reported once more under their revisions, as updates.
 func (e *Engine) Restore(data []byte, now time.Time) error {
 	if err := e.book.Restore(data, now); err != nil {
 		return err
@@ -33,9 +33,13 @@ func (e *Engine) Restore(data []byte, now time.Time) error {
 		}
 		g.take(n)
 	}
-	for _, n := range all {
-		e.count(n)
+	for n := range e.book.All() { // its last change may not have reached a consumer
+		n.Finding.Status = model.StatusUpdated
+		e.book.Report(n, false, false)
 	}
-	e.book.Take() // a snapshot is saved behind what it holds is sent
+	for _, n := range all {
+		e.weigh(n)
+	}
+	e.trim()
 	return nil
 }

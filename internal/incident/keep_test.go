@@ -18,6 +18,10 @@ func restarted(t *testing.T, e *Engine, now time.Time) *Engine {
 	again := NewEngine(e.cfg)
 	require.NoError(t, again.Restore(data, now))
 	assert.Equal(t, recount(again), again.Bytes())
+	for _, ev := range again.Tick(now) { // once more, since it may not have been delivered
+		assert.False(t, ev.New || ev.Closed)
+		assert.Equal(t, known(e)[key{ev.Finding.JobID, ev.Finding.ID}].Finding.Revision, ev.Finding.Revision)
+	}
 	return again
 }
 

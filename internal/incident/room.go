@@ -94,6 +94,13 @@ func (h *holder) counter(open bool) *int {
 	return &h.done
 }
 
+// weigh counts the bytes of an entry again.
+func (e *Engine) weigh(n *entry) {
+	size := n.Finding.Bytes() + entryBytes
+	n.Data.of.share.Add(size - n.Data.size)
+	n.Data.size = size
+}
+
 // count counts an entry that has changed, and keeps to the number of ended ones.
 func (e *Engine) count(n *entry) {
 	d := n.Data
@@ -102,9 +109,12 @@ func (e *Engine) count(n *entry) {
 		*d.of.counter(open)++
 		d.open = open
 	}
-	size := n.Finding.Bytes() + entryBytes
-	d.of.share.Add(size - d.size)
-	d.size = size
+	e.weigh(n)
+	e.trim()
+}
+
+// trim keeps to the number of ended findings.
+func (e *Engine) trim() {
 	for e.book.EndedLen() > e.cfg.MaxOpen {
 		e.forget(firstOf(e.book.Ended(), e.room.Fullest(e.cfg.MaxOpen, doneOf), nil))
 	}
