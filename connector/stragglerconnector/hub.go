@@ -131,7 +131,7 @@ func (h *hub) take(td ptrace.Traces) deliver.Sent {
 	}
 	out := h.analysis.Add(td, visit)
 	if len(out.Changed) > 0 {
-		h.kept.SaveSoon(context.Background())
+		h.kept.Save(context.Background())
 	}
 	return h.send(out, time.Now())
 }
@@ -186,7 +186,9 @@ func (h *hub) flush() deliver.Sent {
 func (h *hub) leave(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.kept.Close(ctx)
+	kept := h.kept
+	h.kept = nil // what comes later is not kept
+	return kept.Close(ctx)
 }
 
 // warnOfLosses says in the log what limits and deadlines have cost since it was

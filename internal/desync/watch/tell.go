@@ -4,11 +4,8 @@ package watch
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -47,7 +44,7 @@ func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*episode]bool,
 	n := w.finished(j, f, l, now)
 	e := j.match(f, found)
 	if e == nil {
-		return w.open(j, placeOf(f), first(f), &n, l.of, now)
+		return w.open(j, placeOf(f), 0, &n, l.of, now)
 	}
 	w.book.Confirm(e, now)
 	if ofDumps := e.Data.by == byDumps && l.of == byDumps; decided(&e.Finding) && !decided(&n) && !ofDumps {
@@ -61,12 +58,18 @@ func (w *Watch) tell(j *job, f *model.Finding, l *look, found map[*episode]bool,
 	return e
 }
 
-// open opens a finding; nil where there is no room. Where one is open at its place already, as of a rank
-// that is at fault in two ways, the class tells the two apart.
+// open opens a finding; nil where there is no room. Where one is open at its place already, as of two ranks
+// that are at fault in one operation, the ranks and the class tell them apart.
 func (w *Watch) open(j *job, place string, first int64, f *model.Finding, by string, now time.Time) *episode {
 	p := finding.Place{Job: j.key.id, Incarnation: j.key.incarnation, Name: place}
-	for w.book.At(p) != nil {
-		p.Name += " " + f.Class
+	for _, more := range []string{fmt.Sprint(" of ranks ", blamed(f)), " " + f.Class, " again"} {
+		if w.book.At(p) == nil {
+			break
+		}
+		p.Name += more
+	}
+	if w.book.At(p) != nil {
+		return nil
 	}
 	e := w.book.Open(p, first, f, now)
 	if e == nil {
@@ -81,24 +84,6 @@ func (w *Watch) open(j *job, place string, first int64, f *model.Finding, by str
 func (w *Watch) revise(e *episode, f *model.Finding, now time.Time) {
 	w.book.Revise(e, f, now)
 	e.Data.job.keep(e)
-}
-
-// first identifies what a hang began with: the collective, or else the time by the clock of a rank at
-// which it began. Neither depends on when the watch looked.
-func first(f *model.Finding) int64 {
-	if !isCollective(f.Op) {
-		return f.Start
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(f.CommID + "\x00" + f.Op)) // it never fails
-	return int64(hash.Sum64())                          //nolint:gosec // only equality counts
-}
-
-// isCollective reports whether an operation is named by its number in its communicator.
-func isCollective(op string) bool {
-	at := strings.LastIndexByte(op, ' ')
-	_, err := strconv.ParseInt(op[at+1:], 10, 64)
-	return err == nil && !strings.Contains(op, " -> ")
 }
 
 // decided reports whether a finding says why something hangs.
@@ -160,17 +145,16 @@ func evidenceOf(found evidence.Evidence, l *look) evidence.Evidence {
 	return of.WithWatch(l.of, limit)
 }
 
-// placeOf names the coarse place of a hang: who, or where.
+// placeOf names the coarse place of a hang: the operation in its communicator, or else the rank. It depends
+// neither on when the watch looked nor on how much it knew of the hang then.
 func placeOf(f *model.Finding) string {
-	if f.Rank.OK {
+	switch {
+	case f.CommID != "":
+		return f.Op + " of " + f.CommID
+	case f.Rank.OK:
 		return fmt.Sprintf("rank %d", f.Rank.V)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s", f.Op, f.CommID)
-	for _, r := range blamed(f) {
-		fmt.Fprintf(&b, " %d", r)
-	}
-	return b.String()
+	return fmt.Sprintf("%s of ranks %v", f.Class, blamed(f))
 }
 
 // match returns the finding that is open and that this is one with: the evidence grows, and

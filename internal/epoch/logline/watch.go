@@ -132,7 +132,7 @@ func (w *Watch) Observe(l *Line, now time.Time) bool {
 	of := w.held[p]
 	if of == nil {
 		if len(w.held) >= w.cfg.MaxEpisodes {
-			w.book.Withhold(p)
+			w.book.Withhold(p, now)
 			return true
 		}
 		of = &series{

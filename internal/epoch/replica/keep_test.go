@@ -85,3 +85,13 @@ func TestWithheld_FoundAtEachLook_CountsOnce(t *testing.T) {
 	}
 	assert.Equal(t, int64(1), r.Stats().Withheld)
 }
+
+// A group that makes room for another may still differ.
+func TestEvictedGroup_IsNotReportedAsClosed(t *testing.T) {
+	r := newRig(Config{Groups: 1})
+	r.all(200, 8, 9, 8).said()
+	r.tell(printed(0, 3, 200, 7, func(v *model.Fingerprint) { v.Group = "other" }))
+	assert.Empty(t, r.said())
+	assert.Empty(t, r.Standing(r.now))
+	assert.Equal(t, []string{"first revision 2 over false step 200 from 200 minority [1]"}, r.all(200, 8, 9, 8).said(), "it is found again")
+}

@@ -102,8 +102,7 @@ func (w *Watch) keep(g *group) {
 	g.measure()
 	for w.room.Bytes() > w.cfg.Bytes {
 		if !w.leave(w.room.Largest(), g) { // it alone takes too much
-			w.stats.Left++
-			w.forget(g.key)
+			w.giveUp(g)
 			return
 		}
 	}
@@ -117,10 +116,18 @@ func (w *Watch) leave(h *holder, but *group) bool {
 	}
 	for at := h.groups.Front(); at != nil; at = at.Next() {
 		if g := at.Value.(*group); g != but {
-			w.stats.Left++
-			w.forget(g.key)
+			w.giveUp(g)
 			return true
 		}
 	}
 	return false
+}
+
+// giveUp forgets a group to make room. Its replicas may still differ.
+func (w *Watch) giveUp(g *group) {
+	w.stats.Left++
+	w.forget(g.key)
+	if e := w.book.At(g.key.place()); e != nil {
+		w.book.Drop(e)
+	}
 }

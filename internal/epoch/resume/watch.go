@@ -69,13 +69,20 @@ func (w *Watch) prune() {
 
 // Tick judges what has changed, and returns the findings that were opened, updated or closed.
 func (w *Watch) Tick(now time.Time) []model.Finding {
+	silent := map[Key]bool{}
 	for k, in := range w.lives {
 		if now.Sub(in.heard) >= w.cfg.Silent && w.engine.Has(k) {
 			w.silent++
+			silent[k] = true
 			w.engine.Forget(k)
 		}
 	}
 	w.prune()
+	for e := range w.book.All() { // an incarnation that left for others may still be mixed
+		if k := keyOf(e.Place); w.lives[k] == nil && !silent[k] && !e.Restored {
+			w.book.Drop(e)
+		}
+	}
 	for k, in := range w.lives {
 		if !in.judged {
 			in.Judgement, in.judged = w.engine.Judge(k), true

@@ -88,11 +88,13 @@ func TestSilenceEndsIt(t *testing.T) {
 	assert.Empty(t, r.lives)
 }
 
-func TestWhatLeavesIsClosed(t *testing.T) {
+func TestWhatLeaves_IsNotReportedAsClosed(t *testing.T) {
 	r := &rig{NewWatch(Config{Incarnations: 1, Ranks: 8, Silent: time.Hour, MaxEpisodes: 1}), began}
 	r.at(0).tell(told(0, 2, 7), told(1, 2, 9)).said()
-	assert.Equal(t, []string{"first 2 true []"}, r.at(1).tell(told(0, 2, 7, second)).said())
+	assert.Empty(t, r.at(1).tell(told(0, 2, 7, second)).said())
+	assert.Empty(t, r.Standing(r.now))
 	assert.Len(t, r.lives, 1)
+	assert.Equal(t, []string{"first 2 false []"}, r.at(2).tell(told(0, 2, 7), told(1, 2, 9)).said(), "it is found again")
 }
 
 func TestAFloodIsBounded(t *testing.T) {

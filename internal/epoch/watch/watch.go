@@ -118,7 +118,9 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 		s := w.saves[k]
 		if !w.engine.Has(k.job, k.generation, k.save) { // it had to leave
 			delete(w.saves, k)
-			w.close(k, now)
+			if e := w.at(k); e != nil { // it may still be wrong
+				w.book.Drop(e)
+			}
 			continue
 		}
 		if !s.judged {

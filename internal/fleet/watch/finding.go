@@ -5,8 +5,6 @@ package watch
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
-	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/finding"
@@ -25,26 +23,13 @@ func op(domain model.VersionDomain, of string) string {
 	return string(domain) + " of " + of
 }
 
-// placeOf is the place of a case of a job.
+// placeOf is the place of a case of a job. It is all that an id follows from: which of several versions come
+// first depends on when the watch looks.
 func placeOf(j *job, k *caseKey) finding.Place {
 	return finding.Place{
 		Job: cmp.Or(j.id, j.key), Incarnation: j.key,
 		Name: fmt.Sprintf("%s %d %d %s", k.comm.id, k.comm.first, k.comm.size, op(model.VersionDomains[k.place], k.model)),
 	}
-}
-
-// first identifies what was observed first: the versions that differ.
-func (j *Judgement) first() int64 {
-	var versions []string
-	for i := range j.Held {
-		versions = append(versions, j.Held[i].Versions...)
-	}
-	slices.Sort(versions)
-	hash := fnv.New64a()
-	for _, v := range versions {
-		_, _ = hash.Write(append([]byte(v), 0)) // it never fails
-	}
-	return int64(hash.Sum64()) //nolint:gosec // only equality counts
 }
 
 // finding returns a span as a finding.

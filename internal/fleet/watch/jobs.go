@@ -4,6 +4,7 @@ package watch
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,6 +171,15 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 
 // evict gives up a job for others.
 func (w *Watch) evict(j *job) {
+	for _, s := range slices.Clone(w.spans) {
+		if s.key.job != j.key {
+			continue
+		}
+		w.leave(s) // its versions may still differ
+		if e := w.book.At(s.place); e != nil {
+			w.book.Drop(e)
+		}
+	}
 	w.dropJob(j)
 	w.stats.JobsEvicted++
 }

@@ -68,3 +68,15 @@ func TestFleet_SameData_SameID(t *testing.T) {
 	}
 	assert.Len(t, ids, 1)
 }
+
+// A job that makes room for another may still mix versions.
+func TestEvictedJob_IsNotReportedAsClosed(t *testing.T) {
+	r := newRig(func(c *Config) { c.MaxJobs = 1 }, oldDriver, newDriver)
+	r.jobs = []plan{{"job", []int{0, 1}, [][]int64{{0, 1}}}}
+	require.Len(t, r.pass(time.Hour), 1)
+	r.jobs = []plan{{"other", []int{0}, [][]int64{{0}}}}
+	for _, said := range r.pass(2 * time.Hour) {
+		assert.NotContains(t, said, "ended")
+	}
+	assert.Empty(t, r.Standing(r.now))
+}

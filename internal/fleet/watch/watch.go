@@ -88,7 +88,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 	for _, s := range slices.Clone(w.spans) {
 		if s.fresh {
 			s.fresh = false
-			if w.book.Found(s.place, s.judgement.first(), s.finding(now), now) == nil {
+			if w.book.Found(s.place, 0, s.finding(now), now) == nil {
 				w.leave(s)
 			}
 		}
@@ -167,7 +167,7 @@ func (w *Watch) begin(j *job, c *comm, k caseKey, began time.Time, judged Judgem
 		key: k, place: placeOf(j, &k), jobName: j.name, commName: c.name, judgement: judged, began: began, mixed: now, fresh: true,
 	}
 	if !w.enter(s, c) {
-		w.book.Withhold(s.place)
+		w.book.Withhold(s.place, now)
 	}
 }
 
