@@ -192,8 +192,11 @@ func list(w io.Writer, c *census) {
 		name string
 		all  []count
 	}{
-		{"life cycles of findings", c.lives}, {"parses of evidence", c.parses}, {"quantiles and histograms", c.quantiles},
-		{"maps that grow, without a limit or a reason", c.maps.unlimited}, {"maps that grow, whose length is compared by hand", c.maps.checked},
+		{"life cycles of findings", c.lives},
+		{"parses of evidence", c.parses},
+		{"quantiles and histograms", c.quantiles},
+		{"maps that grow, without a limit or a reason", c.maps.unlimited},
+		{"maps that grow, whose length is compared by hand", c.maps.checked},
 		{"imports that point up", c.upward},
 	} {
 		fmt.Fprintf(w, "\n## %s\n\n", part.name)

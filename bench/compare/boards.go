@@ -49,7 +49,7 @@ func (c *comparison) scoreboard() []input {
 	run := func(ctx context.Context, r *revision) (string, error) {
 		return board.get(r, func() (string, error) {
 			cmd := exec.CommandContext(ctx, r.program("scoreboard"), "-quick", "-workers", "1", "-json", raw(r),
-				"-scenarios", filepath.Join(c.head.tree, "bench/scoreboard/scenarios.yaml"))
+				"-scenarios", filepath.Join(c.head.tree, "bench", "scoreboard", "scenarios.yaml"))
 			return tables(ctx, r, cmd)
 		})
 	}

@@ -42,7 +42,7 @@ func script(a, b []string, line int) []change {
 	for d := 0; d <= limit; d++ {
 		trace = append(trace, append([]int(nil), v[limit+1-d:limit+2+d]...))
 		for k := -d; k <= d; k += 2 {
-			x := 0
+			var x int
 			if k == -d || k != d && *at(k - 1) < *at(k + 1) {
 				x = *at(k + 1)
 			} else {

@@ -22,7 +22,7 @@ const finding = `{
 func TestNormal_Ids_AreNumberedByFirstPlace(t *testing.T) {
 	got := (&normal{}).apply(finding)
 
-	assert.Equal(t, `{
+	assert.JSONEq(t, `{
   "lockstep.finding.id": "finding-id-1",
   "lockstep.finding.class": "host",
   "links": [{"traceId": "trace-id-1", "spanId": "span-id-1"}],

@@ -167,8 +167,11 @@ func relative(root, path string) string {
 // unread lists files of a root that no rule names.
 func unread(name, root string) (out []string) {
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // what cannot be listed is no input either
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be listed is no input either
+		}
+		if d.IsDir() {
+			return nil
 		}
 		rel := relative(root, path)
 		for _, r := range rules {
@@ -227,8 +230,11 @@ func withTimes(_ context.Context, from, to string) error {
 // newest returns the newest time of a file at or below path.
 func newest(path string) (at time.Time) {
 	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // a folder's time says nothing of what was written into its files
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not newer
+		}
+		if d.IsDir() { // its time says nothing of what was written into its files
+			return nil
 		}
 		if info, err := d.Info(); err == nil && info.ModTime().After(at) {
 			at = info.ModTime()

@@ -54,8 +54,13 @@ func TestFind_SharedFoldersAbsent_AreSkippedAndSaid(t *testing.T) {
 // fit show as an error of the collector in what is compared, which both revisions would share.
 func TestCases_EachKind_HasAConfiguration(t *testing.T) {
 	for _, k := range cases(places{
-		{kind: kindTraces}, {kind: kindTraces, job: "feed"}, {kind: kindTraces, job: "feed", annotated: true}, {kind: kindDumps},
-		{kind: kindCheckpoints}, {kind: kindSpans}, {kind: kindFeed},
+		{kind: kindTraces},
+		{kind: kindTraces, job: "feed"},
+		{kind: kindTraces, job: "feed", annotated: true},
+		{kind: kindDumps},
+		{kind: kindCheckpoints},
+		{kind: kindSpans},
+		{kind: kindFeed},
 	}) {
 		assert.Contains(t, configurations, k.configuration)
 		assert.NotEmpty(t, k.lives)

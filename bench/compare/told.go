@@ -24,8 +24,13 @@ var told = []struct {
 	name  string
 	write func(f *feed)
 }{
-	{"hang", tellHang}, {"clocks", tellClocks}, {"saves", tellSaves}, {"versions", tellVersions},
-	{"resumes", tellResumes}, {"fingerprints", tellFingerprints}, {"log lines", tellLines},
+	{"hang", tellHang},
+	{"clocks", tellClocks},
+	{"saves", tellSaves},
+	{"versions", tellVersions},
+	{"resumes", tellResumes},
+	{"fingerprints", tellFingerprints},
+	{"log lines", tellLines},
 	{"everything", func(f *feed) {
 		for _, tell := range []func(*feed){tellHang, tellClocks, tellSaves, tellVersions, tellResumes, tellFingerprints, tellLines} {
 			tell(f)
@@ -150,8 +155,12 @@ func tellSaves(f *feed) {
 		save  int64
 		holds []int64
 	}{
-		{time.Minute, 100, []int64{100, 100, 100}}, {5 * time.Minute, 200, []int64{200, 100, 200}}, {20 * time.Minute, 300, []int64{300, tentative, 300}},
-		{35 * time.Minute, 300, []int64{300, 300, 300}}, {45 * time.Minute, 400, []int64{400, 400, 400}}, {60 * time.Minute, 400, []int64{400, lost, 400}},
+		{time.Minute, 100, []int64{100, 100, 100}},
+		{5 * time.Minute, 200, []int64{200, 100, 200}},
+		{20 * time.Minute, 300, []int64{300, tentative, 300}},
+		{35 * time.Minute, 300, []int64{300, 300, 300}},
+		{45 * time.Minute, 400, []int64{400, 400, 400}},
+		{60 * time.Minute, 400, []int64{400, lost, 400}},
 	}
 	revision := int64(0)
 	for now := time.Minute; now < 90*time.Minute; now += 5*time.Minute - 3*time.Second {

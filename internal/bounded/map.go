@@ -8,9 +8,9 @@ import "iter"
 type Order uint8
 
 const (
-	// ByInsertion: the entry leaves first that was added first. A key that is set again keeps its place.
+	// ByInsertion has the entry leave first that was added first. A key that is set again keeps its place.
 	ByInsertion Order = iota
-	// ByUse: the entry leaves first that was used longest ago. Set, Update, Get and Touch use an entry.
+	// ByUse has the entry leave first that was used longest ago. Set, Update, Get and Touch use an entry.
 	ByUse
 )
 
@@ -18,9 +18,9 @@ const (
 type Reason uint8
 
 const (
-	// LimitEntries: there were too many entries.
+	// LimitEntries means that there were too many entries.
 	LimitEntries Reason = iota
-	// LimitBytes: the entries had too many bytes.
+	// LimitBytes means that the entries had too many bytes.
 	LimitBytes
 )
 

@@ -153,6 +153,6 @@ func TestPlace_ID_TwoJobs_Differ(t *testing.T) {
 	for _, incarnation := range []string{"", "shared"} {
 		a, b := Place{Job: "a", Incarnation: incarnation, Name: "x"}, Place{Job: "b", Incarnation: incarnation, Name: "x"}
 		assert.NotEqual(t, a.ID("k", 1), b.ID("k", 1))
-		assert.Equal(t, a.ID("k", 1), a.ID("k", 1))
+		assert.NotEqual(t, a.ID("k", 1), a.ID("k", 2))
 	}
 }

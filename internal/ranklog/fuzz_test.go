@@ -159,5 +159,5 @@ func TestNote_KeepsTheEvidence(t *testing.T) {
 	assert.Equal(t, evidence.Text(`{"version":2}`), other.Evidence)
 	none := model.Finding{Rank: model.Some(int64(2))}
 	Note(&none, map[int64]Error{2: {Text: "x", Where: "a:1"}})
-	assert.Equal(t, `{"notes":["last error in the log of rank 2: x (a:1)"]}`, evidence.Encode(none.Evidence))
+	assert.JSONEq(t, `{"notes":["last error in the log of rank 2: x (a:1)"]}`, evidence.Encode(none.Evidence))
 }

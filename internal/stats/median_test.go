@@ -33,7 +33,11 @@ func TestMedians_OfEvenAndOddNumbers_TakeTheirMiddle(t *testing.T) {
 
 func TestMedianMidpoint_OfIntegers_RoundsDown(t *testing.T) {
 	for _, c := range [][3]int64{
-		{1, 2, 1}, {1, 4, 2}, {-2, -1, -2}, {-3, 2, -1}, {5, 5, 5},
+		{1, 2, 1},
+		{1, 4, 2},
+		{-2, -1, -2},
+		{-3, 2, -1},
+		{5, 5, 5},
 		{math.MaxInt64 - 1, math.MaxInt64, math.MaxInt64 - 1},
 		{math.MinInt64, math.MinInt64 + 1, math.MinInt64},
 		{math.MinInt64, math.MaxInt64, -1},

@@ -61,7 +61,7 @@ func TestQuantileNearest_OfAPlace_RoundsIt(t *testing.T) {
 
 func TestQuantiles_OfNone_AreZero(t *testing.T) {
 	assert.Zero(t, QuantileLow([]float64{}, 0.5))
-	assert.Zero(t, QuantileHigh([]string(nil), 0.5))
+	assert.Empty(t, QuantileHigh([]string(nil), 0.5))
 	assert.Zero(t, QuantileNearest([]int(nil), 0.5))
 }
 

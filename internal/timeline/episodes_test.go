@@ -169,7 +169,7 @@ func restartFrom(t *testing.T, class string) (w *world, open model.Finding) {
 	w.faulty(class)
 	for len(w.of(class)) == 0 {
 		w.tick(class)
-		require.Less(t, w.now, int64(100*sec), class)
+		require.Less(t, w.now, 100*sec, class)
 	}
 	open = w.of(class)[0]
 	w.restart()

@@ -30,7 +30,7 @@ func TestRestart_LinesGoOn_StayOneFinding(t *testing.T) {
 	before := w.Standing(after(0))
 	w = restarted(t, w, after(1))
 	assert.Empty(t, w.Tick(after(1)))
-	assert.Equal(t, len(before), len(w.Standing(after(1))))
+	assert.Len(t, w.Standing(after(1)), len(before))
 	w.Observe(&Line{JobID: "j", Host: "a", Text: megatron(9)}, after(2))
 	assert.Empty(t, w.Tick(after(2)), "one line more is nothing new")
 	w.Observe(&Line{JobID: "j", Host: "c", Text: megatron(4)}, after(3))

@@ -60,10 +60,12 @@ var wire = map[string]struct {
 		Ranks: pointer(3), Members: 4, Victims: pointer(2), Notes: []string{"had"},
 	}).WithNotes([]string{"new"}), `{"members":4,"notes":["new","had"],"ranks_seen":3,"ranks_waiting":2}`},
 	"a hang that logs alone show": {(*Hang)(nil).WithNotes([]string{"new"}), `{"notes":["new"]}`},
-	"a hang that is watched": {(&Hang{
-		Ranks: pointer(3), World: 4, Victims: pointer(2),
-	}).WithWatch("live", &StallLimit{Limit: 2, Stood: 4.5}),
-		`{"limit_of_phase":"","ranks_seen":3,"ranks_waiting":2,"stall_limit_seconds":2,"stood_seconds":4.5,"watched":"live","world_size":4}`},
+	"a hang that is watched": {
+		(&Hang{
+			Ranks: pointer(3), World: 4, Victims: pointer(2),
+		}).WithWatch("live", &StallLimit{Limit: 2, Stood: 4.5}),
+		`{"limit_of_phase":"","ranks_seen":3,"ranks_waiting":2,"stall_limit_seconds":2,"stood_seconds":4.5,"watched":"live","world_size":4}`,
+	},
 	"a hang that dumps show": {(*Hang)(nil).WithWatch("dumps", nil), `{"watched":"dumps"}`},
 	"a process that is held": {&Held{
 		Seconds: 12.5, PID: pointer[int64](4711), Process: "stopped", StallLimit: 30, Waited: 11, Watched: "process",
@@ -102,10 +104,12 @@ var wire = map[string]struct {
 		`"cost_once_others_are_mended_seconds":0.5,"cost_at_least_seconds":0,"cost_at_most_seconds":2,"lost_share":0.5,"cohort_rung":"r","peers":7,` +
 		`"blame_share":0.5,"blame_op":"o","pauses":{"median_seconds":0.5,"p95_seconds":1,"per_rank_and_step":2,"period_steps":12,"ranks":4},` +
 		`"numbers":{"z":1},"missing_ranks":[5],"missing_ranks_count":1,"clock_sigma_seconds":0.5,"confidence_lowered_by":["x"]}`},
-	"a straggler of which little is known": {&Straggler{PlaceExcess: pointer(1.0)},
+	"a straggler of which little is known": {
+		&Straggler{PlaceExcess: pointer(1.0)},
 		`{"method":"","steps":0,"meetings":0,"last_arrivals":0,"wait_all_seconds":0,"false_alarm":0,"trials":"","excess_seconds":0,"excess_mean_seconds":0,` +
 			`"excess_compute_seconds":0,"excess_host_seconds":0,"excess_share":0,"steadiness":0,"before_window_share":0,"next_ranks":null,` +
-			`"place_excess_seconds":1,"cost_by":"","cohort_rung":"","peers":0,"clock_sigma_seconds":0}`},
+			`"place_excess_seconds":1,"cost_by":"","cohort_rung":"","peers":0,"clock_sigma_seconds":0}`,
+	},
 }
 
 func TestEncode_EachKind_HasTheKeysThatReadersKnow(t *testing.T) {
