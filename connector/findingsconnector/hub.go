@@ -120,8 +120,8 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 	return append(h.send(h.engine.Tick(now), now), h.sendMetrics(now)...)
 }
 
-// stop ends the interval and closes all findings, unless they are kept for the next start; calls after
-// the first do nothing.
+// stop ends the interval and closes all findings; those that are kept for the next start stay open, and
+// their spans are written as they are. Calls after the first do nothing.
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.out.Stop(ctx)
 	h.interval.Stop(func() {
@@ -135,10 +135,14 @@ func (h *hub) stop(ctx context.Context) (err error) {
 func (h *hub) flush() deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.kept != nil {
+	if h.kept == nil {
+		return h.send(h.engine.Flush(), time.Now())
+	}
+	due := h.engine.Spans()
+	if len(due) == 0 {
 		return nil
 	}
-	return h.send(h.engine.Flush(), time.Now())
+	return h.out.PutTraces(otelmap.FindingsToTraces(due), func(int) { h.lost.Add(int64(len(due))) })
 }
 
 func (h *hub) leave(ctx context.Context) error {

@@ -77,7 +77,9 @@ type Episode[D any] struct {
 	Restored bool
 	// Received is the highest revision that came from another book.
 	Received int64
-	Data     D
+	// Spanned: its span was written; the engine sets it.
+	Spanned bool
+	Data    D
 
 	bytes int
 	at    *list.Element // in the book's order; nil where the finding is not open

@@ -72,16 +72,17 @@ type keptEpisode struct {
 	// Opened is Unix ns by the clock of the book's user.
 	Opened   int64 `json:"opened"`
 	Received int64 `json:"received,omitempty"`
+	Spanned  bool  `json:"spanned,omitempty"`
 }
 
 func keptOf[D any](e *Episode[D]) keptEpisode {
-	return keptEpisode{e.Place, keep(&e.Finding), e.Opened.UnixNano(), e.Received}
+	return keptEpisode{e.Place, keep(&e.Finding), e.Opened.UnixNano(), e.Received, e.Spanned}
 }
 
 func episodeOf[D any](k *keptEpisode, now time.Time) *Episode[D] {
 	return &Episode[D]{
 		Place: k.Place, Finding: k.Finding.finding(), Opened: time.Unix(0, k.Opened), Confirmed: now, Revised: now, Received: k.Received,
-		Restored: true,
+		Spanned: k.Spanned, Restored: true,
 	}
 }
 

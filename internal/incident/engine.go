@@ -53,7 +53,6 @@ type member struct {
 	of       *holder
 	open     bool // as the holder counts it
 	size     int  // bytes
-	spanned  bool // its span is written
 }
 
 // NewEngine returns an engine; cfg must be valid.
@@ -130,8 +129,8 @@ func (e *Engine) events() []Event {
 	out := make([]Event, len(changes))
 	for i := range changes {
 		c := &changes[i]
-		out[i] = Event{Finding: c.Finding, New: c.New, Closed: c.Closed && !c.Episode.Data.spanned}
-		c.Episode.Data.spanned = c.Episode.Data.spanned || c.Closed
+		out[i] = Event{Finding: c.Finding, New: c.New, Closed: c.Closed && !c.Episode.Spanned}
+		c.Episode.Spanned = c.Episode.Spanned || c.Closed
 	}
 	return out
 }
@@ -153,6 +152,18 @@ func (e *Engine) Flush() []Event {
 		e.close(n)
 	}
 	return e.events()
+}
+
+// Spans returns the open findings whose span was not written yet, as at the end of a run after which they
+// stay open. Their spans are not due again.
+func (e *Engine) Spans() (due []model.Finding) {
+	for n := range e.book.All() {
+		if !n.Spanned {
+			n.Spanned = true
+			due = append(due, n.Finding)
+		}
+	}
+	return due
 }
 
 // passSteps closes the findings of f's kind that their job has left CleanSteps

@@ -23,7 +23,8 @@ func (e *Engine) Restore(data []byte, now time.Time) error {
 	slices.SortStableFunc(all, func(a, b *entry) int { return a.Opened.Compare(b.Opened) })
 	for _, n := range all {
 		e.seq++
-		n.Data = &member{seq: e.seq, spanned: n.Finding.Status == model.StatusClosed}
+		n.Data = &member{seq: e.seq}
+		n.Spanned = n.Spanned || n.Finding.Status == model.StatusClosed
 		e.hold(n)
 		g := groups[n.Finding.IncidentID]
 		if g == nil {

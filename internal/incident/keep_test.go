@@ -38,6 +38,17 @@ func TestRestart_KnownFindings_AreNotNewAgain(t *testing.T) {
 	assert.Equal(t, Stats{Received: 4, Duplicates: 2}, e.Stats())
 }
 
+// The span of a finding that stays open over a stop is written once.
+func TestSpans_OpenAtAStop_AreDueOnce(t *testing.T) {
+	e := engine(nil)
+	e.Add(received("a", 1, 1, 0, 10), t0)
+	require.Len(t, e.Spans(), 1)
+	assert.Empty(t, e.Spans())
+	e = restarted(t, e, t0)
+	assert.Empty(t, e.Spans())
+	assert.Equal(t, []string{"a 2 closed"}, said(e.Add(shut(received("a", 2, 1, 0, 12)), t0)))
+}
+
 func TestRestart_Incidents_GoOn(t *testing.T) {
 	e := engine(nil)
 	first := e.Add(received("a", 1, 1, 0, 10), t0)[0].Finding.IncidentID
