@@ -279,7 +279,8 @@ func requireEqual(t *testing.T, n *naive, m *Map[byte, int]) {
 	i := slices.IndexFunc(want, func(p Pair[byte, int]) bool { return even(p.Key, 0) })
 	require.Equal(t, i >= 0, ok)
 	if ok {
-		require.True(t, Pair[byte, int]{k, v} == want[i])
+		got := Pair[byte, int]{k, v}
+		require.Equal(t, want[i], got)
 	}
 }
 
