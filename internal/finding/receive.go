@@ -134,6 +134,12 @@ func (b *Book[D]) Amend(e *Episode[D], incident string) {
 	b.Report(e, false, false)
 }
 
+// Repeat reports an open finding once more under its revision, as an update.
+func (b *Book[D]) Repeat(e *Episode[D]) {
+	e.Finding.Status = model.StatusUpdated
+	b.Report(e, false, false)
+}
+
 // Ended yields the findings that are remembered after their end, in the order of their ends. The one that
 // is yielded may be forgotten.
 func (b *Book[D]) Ended() iter.Seq[*Episode[D]] { return all[D](&b.ended.order) }

@@ -35,8 +35,7 @@ func (e *Engine) Restore(data []byte, now time.Time) error {
 		g.take(n)
 	}
 	for n := range e.book.All() { // its last change may not have reached a consumer
-		n.Finding.Status = model.StatusUpdated
-		e.book.Report(n, false, false)
+		e.book.Repeat(n)
 	}
 	for _, n := range all {
 		e.weigh(n)

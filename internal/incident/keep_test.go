@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // restarted returns an engine that takes the place of another.
@@ -20,6 +22,7 @@ func restarted(t *testing.T, e *Engine, now time.Time) *Engine {
 	assert.Equal(t, recount(again), again.Bytes())
 	for _, ev := range again.Tick(now) { // once more, since it may not have been delivered
 		assert.False(t, ev.New || ev.Closed)
+		assert.Equal(t, model.StatusUpdated, ev.Finding.Status)
 		assert.Equal(t, known(e)[key{ev.Finding.JobID, ev.Finding.ID}].Finding.Revision, ev.Finding.Revision)
 	}
 	return again
