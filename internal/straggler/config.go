@@ -20,6 +20,9 @@ type Config struct {
 	Window int
 	// CleanSteps is how many steps a finding outlives its last confirmation.
 	CleanSteps int
+	// JudgeEvery is how many steps that come at once pass without a judgement; 0: 16, a quarter of the
+	// default window. With 1, findings and their ids do not depend on how many steps come at once.
+	JudgeEvery int
 	// MaxJobs, MaxOpenSteps, MaxRanks and MaxOpsPerRankStep bound the memory.
 	MaxJobs           int
 	MaxOpenSteps      int // per job
@@ -108,6 +111,9 @@ func (c *Config) Validate() error {
 		if f.got < 1 {
 			return fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got)
 		}
+	}
+	if c.JudgeEvery < 0 {
+		return fmt.Errorf("check judge_every: got %d; want 0 or more", c.JudgeEvery)
 	}
 	if c.Window > maxWindow {
 		return fmt.Errorf("check window: got %d; want at most %d", c.Window, maxWindow)

@@ -3,6 +3,7 @@
 package straggler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -413,7 +414,7 @@ func (j *job) remember(rec *record) {
 			j.attributed++
 		}
 	}
-	if j.unjudged++; j.unjudged >= judgeEvery {
+	if j.unjudged++; j.unjudged >= cmp.Or(j.e.cfg.JudgeEvery, judgeEvery) {
 		j.judge()
 	}
 }
@@ -431,9 +432,8 @@ func (j *job) dropOldest(n int) {
 	j.window[0].forgetBefore()
 }
 
-// judgeEvery is how many steps may pass without a judgement where they come in
-// one go: a quarter of the default window, so that no episode of half a window is
-// passed over.
+// judgeEvery is Config.JudgeEvery by default: a quarter of the default window, so that no
+// episode of half a window is passed over.
 const judgeEvery = 16
 
 // members counts the members of all meetings.

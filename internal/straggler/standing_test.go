@@ -4,6 +4,7 @@ package straggler
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -34,6 +35,33 @@ func episodes(w *world, from, to int64) (ids []string) {
 	return ids
 }
 
+// inBatches has steps come many at once, rank by rank. What it returns brings the last and returns the ids that are new
+// then.
+func inBatches(w *world, steps int) func() []string {
+	held := map[int64][][]model.Op{}
+	bring := func() {
+		for _, rank := range slices.Sorted(maps.Keys(held)) {
+			w.e.Add(w.rank(rank), slices.Concat(held[rank]...))
+		}
+		clear(held)
+	}
+	w.sink = func(rank int64, ops []model.Op) {
+		if rank == 0 && len(held[rank]) == steps {
+			bring()
+		}
+		held[rank] = append(held[rank], slices.Clone(ops))
+	}
+	return func() (ids []string) {
+		bring()
+		for _, v := range w.e.Verdicts() {
+			if v.Finding.Status == model.StatusOpen {
+				ids = append(ids, v.Finding.ID)
+			}
+		}
+		return ids
+	}
+}
+
 func brief(c *Config) { c.Window, c.CleanSteps = 6, 8 }
 
 func TestEngine_FindingID_DependsOnTheDataAlone(t *testing.T) {
@@ -48,6 +76,12 @@ func TestEngine_FindingID_DependsOnTheDataAlone(t *testing.T) {
 		late.at[r] = 24 * 3600 * 1000
 	}
 	assert.Equal(t, want, episodes(late, 0, 50), "all times shifted by a day")
+
+	for _, size := range []int{3, 7, 50} {
+		w := newWorld(t, 4, brief, func(c *Config) { c.JudgeEvery = 1 })
+		bring := inBatches(w, size)
+		assert.ElementsMatch(t, want, slices.Concat(episodes(w, 0, 50), bring()), "batches of %d steps of a rank", size)
+	}
 
 	for _, size := range []int{1, 2} {
 		pieces := newWorld(t, 4, brief)

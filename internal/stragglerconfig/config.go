@@ -64,6 +64,8 @@ func (c *Config) Engine() straggler.Config {
 		MaxJobs: c.MaxJobs, MaxOpenSteps: c.MaxOpenSteps, MaxRanks: c.MaxRanks,
 		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps, MaxWindowMembers: c.MaxWindowMembers, MaxMemory: c.maxMemory(),
 		MinCostShare: c.MinCostShare, MinExcessShare: c.MinExcessShare, MaxFalseAlarm: c.MaxFalseAlarm,
+		// Two gateways that receive one job give its findings equal ids, however their input is batched.
+		JudgeEvery: 1,
 	}
 }
 
