@@ -40,7 +40,6 @@ type hub struct {
 	counts *otelmap.Metric
 	own    ownStats
 	kept   *keep.States // nil: nothing is kept
-	due    *time.Timer  // of a save that waits; nil: none does
 
 	lost atomic.Int64 // findings that a consumer did not take
 
@@ -83,13 +82,12 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 // start takes what the run before kept, and begins the interval; calls after the first do nothing.
 func (h *hub) start(ctx context.Context, host component.Host) (err error) {
 	h.begin.Do(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
 		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
-		// The hub holds its mutex whenever it saves.
-		h.kept, err = keep.OpenStates(ctx, host, at, keep.Unlocked{}, map[string]keep.State{"findings": h.engine}, h.storageFailed)
+		h.kept, err = keep.OpenStates(ctx, host, at, &h.mu, map[string]keep.State{"findings": h.engine}, h.storageFailed)
 		if err == nil {
+			h.mu.Lock()
 			h.snapshot()
+			h.mu.Unlock()
 			h.interval.Start()
 		}
 	})
@@ -106,8 +104,6 @@ func (h *hub) tick(now time.Time) {
 	if err := h.expire(now).Wait(context.Background()); err != nil {
 		h.logger.Warn("send findings on the interval", zap.Error(err))
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.kept.Save(context.Background())
 }
 
@@ -125,7 +121,7 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 func (h *hub) stop(ctx context.Context) (err error) {
 	last, stopped := h.out.Stop(ctx)
 	h.interval.Stop(func() {
-		err = errors.Join(h.flush().Wait(last), h.leave(ctx))
+		err = errors.Join(h.flush().Wait(last), h.kept.Close(ctx))
 	})
 	err = errors.Join(err, stopped())
 	h.telemetry.Shutdown()
@@ -145,26 +141,14 @@ func (h *hub) flush() deliver.Sent {
 	return h.out.PutTraces(otelmap.FindingsToTraces(due), func(int) { h.lost.Add(int64(len(due))) })
 }
 
-func (h *hub) leave(ctx context.Context) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.due != nil {
-		h.due.Stop()
-		h.due = nil
-	}
-	kept := h.kept
-	h.kept = nil // a finding that comes later is not kept
-	return kept.Close(ctx)
-}
-
 // consume takes the findings among the records. What the consumers refuse is lost and counted: a
 // repetition would be taken for a duplicate, so the error tells the sender not to repeat. What a
 // consumer that is stuck refuses later is only counted.
 func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
 	all, changed := h.take(ld)
 	err := all.Wait(ctx)
-	if changed {
-		h.saveSoon()
+	if changed { // behind the delivery: a finding that is kept is not reported again after a kill
+		h.kept.SaveSoon(context.WithoutCancel(ctx))
 	}
 	if err != nil {
 		return consumererror.NewPermanent(err)
@@ -184,32 +168,6 @@ func (h *hub) take(ld plog.Logs) (all deliver.Sent, changed bool) {
 	}
 	h.own.badAttributes += problems.Count()
 	return h.send(events, now), len(events) > 0
-}
-
-// saveSoon keeps what has changed, now or as soon as a save is due. It is called behind the delivery: a finding that is kept
-// is not reported again after a kill.
-func (h *hub) saveSoon() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.saveOrWait()
-}
-
-func (h *hub) saveOrWait() {
-	if h.due != nil {
-		return
-	}
-	if wait := h.kept.SaveSoon(context.Background()); wait > 0 {
-		h.due = time.AfterFunc(wait, h.saveDue)
-	}
-}
-
-func (h *hub) saveDue() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.due != nil { // else the connector has stopped
-		h.due = nil
-		h.saveOrWait()
-	}
 }
 
 func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding {

@@ -124,6 +124,22 @@ func TestStorage_StoppedWhileASaveIsDue_SavesOnce(t *testing.T) {
 	})
 }
 
+func TestStorage_IsSlow_HoldsUpNoOtherFinding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{}, takes: time.Minute}
+		r := newKeepingRig(t, m, nil)
+		go r.consume(t, slowRank("first", 1, 1))
+		synctest.Wait() // the storage holds it
+		began := time.Now()
+		r.consume(t, slowRank("second", 1, 1))
+		assert.Zero(t, time.Since(began))
+		require.Len(t, r.findings(), 2)
+		time.Sleep(time.Hour)
+		assert.Contains(t, string(m.copied().data["findings"]), "second", "it is kept later")
+		r.stop(t)
+	})
+}
+
 // A finding that is kept is not reported again: what a kill finds kept was delivered before.
 func TestStorage_ConsumerIsSlow_KeepsBehindTheDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,21 +18,28 @@ import (
 
 // State is what an engine knows that must survive a restart.
 type State interface {
-	// Snapshot returns the state. While nothing changes it is the same.
+	// Snapshot returns the state. While nothing changes it is the same. With an error, it may be a part.
 	Snapshot() ([]byte, error)
 	// Restore takes what Snapshot returned, before anything is observed.
 	Restore(data []byte, now time.Time) error
 }
 
-// States keeps the states of one component, each under a key of its own. A nil one keeps nothing.
+// States keeps the states of one component, each under a key of its own. A nil one keeps nothing. It is
+// safe for concurrent use.
 type States struct {
 	client storage.Client
 	lock   sync.Locker
 	failed func(error)
+
+	using  chan struct{} // holds a value while the storage, or what follows, is used
 	values []*keptState
 	// took is how long the last Save took, until when it ended.
-	took  time.Duration
-	until time.Time
+	took   time.Duration
+	until  time.Time
+	closed bool
+
+	timing sync.Mutex
+	due    *time.Timer // of a save that waits; nil: none does
 }
 
 type keptState struct {
@@ -66,7 +73,7 @@ func OpenStates(ctx context.Context, host component.Host, at Storage, lock sync.
 	if err != nil || client == nil {
 		return nil, err
 	}
-	s := &States{client: client, lock: lock, failed: failed}
+	s := &States{client: client, lock: lock, failed: failed, using: make(chan struct{}, 1)}
 	now := time.Now()
 	for _, key := range slices.Sorted(maps.Keys(states)) {
 		k := &keptState{Value: Value{client, key}, of: states[key]}
@@ -106,14 +113,32 @@ func (s *States) Save(ctx context.Context) {
 	if s == nil {
 		return
 	}
+	select {
+	case s.using <- struct{}{}:
+	case <-ctx.Done():
+		s.failed(fmt.Errorf("wait for storage: %w", ctx.Err()))
+		return
+	}
+	defer s.leave()
+	s.save(ctx)
+}
+
+func (s *States) leave() { <-s.using }
+
+func (s *States) save(ctx context.Context) {
+	if s.closed {
+		return
+	}
 	began := time.Now()
 	defer func() { s.until, s.took = time.Now(), time.Since(began) }()
 	for _, k := range s.values {
 		data, err := s.snapshot(k)
-		if err == nil && !bytes.Equal(data, k.saved) {
-			if err = k.Value.Save(ctx, data); err == nil {
+		if data != nil && !bytes.Equal(data, k.saved) {
+			saved := k.Value.Save(ctx, data)
+			if saved == nil {
 				k.saved = data
 			}
+			err = errors.Join(err, saved)
 		}
 		if err != nil {
 			s.failed(fmt.Errorf("save %q: %w", k.key, err))
@@ -124,25 +149,63 @@ func (s *States) Save(ctx context.Context) {
 // saveShare is the part of all time that SaveSoon may take.
 const saveShare = 20
 
-// SaveSoon is Save where the last one is over for long enough; otherwise it returns after how long it is.
-// A component that changes its state with every message calls it then, and once more after that time.
-func (s *States) SaveSoon(ctx context.Context) (wait time.Duration) {
+// busyWait is after how long SaveSoon looks again where the storage is in use.
+const busyWait = 10 * time.Millisecond
+
+// SaveSoon is Save where the last one is over for long enough, and else has it done then. A component that
+// changes its state with every message calls it with each. It waits for its own save, for no other.
+func (s *States) SaveSoon(ctx context.Context) {
 	if s == nil {
-		return 0
+		return
 	}
-	if wait = saveShare*s.took - time.Since(s.until); wait > 0 {
-		return wait
+	select {
+	case s.using <- struct{}{}:
+	default:
+		s.saveIn(busyWait)
+		return
 	}
-	s.Save(ctx)
-	return 0
+	defer s.leave()
+	if s.closed {
+		return
+	}
+	if wait := saveShare*s.took - time.Since(s.until); wait > 0 {
+		s.saveIn(wait)
+		return
+	}
+	s.save(ctx)
 }
 
-// Close saves the states a last time and closes the storage.
+// saveIn has SaveSoon called after a time, unless it is to be called already.
+func (s *States) saveIn(wait time.Duration) {
+	s.timing.Lock()
+	defer s.timing.Unlock()
+	if s.due == nil {
+		s.due = time.AfterFunc(wait, func() {
+			s.forgetDue()
+			s.SaveSoon(context.Background())
+		})
+	}
+}
+
+func (s *States) forgetDue() {
+	s.timing.Lock()
+	defer s.timing.Unlock()
+	if s.due != nil {
+		s.due.Stop()
+		s.due = nil
+	}
+}
+
+// Close saves the states a last time and closes the storage. Nothing is kept that comes later.
 func (s *States) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	s.Save(ctx)
+	s.using <- struct{}{}
+	defer s.leave()
+	s.forgetDue()
+	s.save(ctx)
+	s.closed = true
 	if err := s.client.Close(ctx); err != nil {
 		return fmt.Errorf("close storage: %w", err)
 	}
