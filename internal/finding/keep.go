@@ -33,6 +33,8 @@ const (
 	maxFreshBytes = 1 << 20
 	// maxWholeBytes bounds the ended findings that a snapshot has as a whole, the latest first.
 	maxWholeBytes = 8 << 20
+	// maxKeptBytes bounds a snapshot. What a component keeps under one key has 64 MiB at most.
+	maxKeptBytes = 40 << 20
 )
 
 // remember notes that a finding was closed.
@@ -87,7 +89,8 @@ func episodeOf[D any](k *keptEpisode, now time.Time) *Episode[D] {
 }
 
 // Snapshot returns, as JSON, the open findings and the ids that are remembered. A component saves it
-// before it sends what Take returns.
+// before it sends what Take returns. Where that has more than 40 MiB, Snapshot returns a part and an error
+// that says so.
 func (b *Book[D]) Snapshot() ([]byte, error) {
 	k := kept{Version: keptVersion}
 	for _, e := range b.fresh {
@@ -105,11 +108,29 @@ func (b *Book[D]) Snapshot() ([]byte, error) {
 	for _, e := range b.Episodes() {
 		k.Open = append(k.Open, keptOf(e))
 	}
-	data, err := json.Marshal(k)
-	if err != nil {
-		return nil, fmt.Errorf("write findings: %w", err)
+	return k.encode(maxKeptBytes)
+}
+
+// encode returns the JSON. Where it is larger than the limit, the findings that have ended are left out, then the open
+// ones that were found last.
+func (k *kept) encode(limit int) ([]byte, error) {
+	open, ended := len(k.Open), len(k.Ended)
+	for {
+		data, err := json.Marshal(k)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("write findings: %w", err)
+		case len(data) <= limit && len(k.Open) == open && len(k.Ended) == ended:
+			return data, nil
+		case len(data) <= limit || len(k.Ended)+len(k.Closed)+len(k.Open) == 0:
+			return data, fmt.Errorf("write findings: got more than %d bytes: %d of %d open findings and %d of %d ended ones are kept",
+				limit, len(k.Open), open, len(k.Ended), ended)
+		case len(k.Ended) > 0 || len(k.Closed) > 0:
+			k.Ended, k.Closed = nil, nil
+		default:
+			k.Open = k.Open[:len(k.Open)*3/4]
+		}
 	}
-	return data, nil
 }
 
 // wholes are the ended findings that a snapshot has as a whole.

@@ -3,6 +3,7 @@
 package finding
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand" //nolint:depguard // testing/quick takes its generator
 	"reflect"
@@ -235,4 +236,36 @@ func TestSnapshot_HighestRevision_IsRestored(t *testing.T) {
 	again := New[int](Config{MaxOpen: 8, KeepWhole: true})
 	require.NoError(t, again.Restore(data, at(1)))
 	assert.Equal(t, 1, again.EndedLen())
+}
+
+func TestSnapshot_TooLarge_KeepsThoseFoundFirst(t *testing.T) {
+	b := newBook(8)
+	for n := range 8 {
+		b.Found(place(n), int64(n), found(strings.Repeat("x", 1000)), at(0))
+	}
+	b.Close(b.At(place(7)), 7)
+	whole, err := b.Snapshot()
+	require.NoError(t, err)
+	var k kept
+	require.NoError(t, json.Unmarshal(whole, &k))
+	first := k.Open[0].Finding.ID
+
+	k2 := k
+	part, err := k2.encode(len(whole) - 100)
+	require.ErrorContains(t, err, "7 of 7 open findings and 0 of 1 ended ones")
+	assert.LessOrEqual(t, len(part), len(whole)-100)
+
+	k2 = k
+	part, err = k2.encode(3000)
+	require.ErrorContains(t, err, "got more than 3000 bytes: 2 of 7 open findings")
+	again := newBook(8)
+	require.NoError(t, again.Restore(part, at(1)))
+	open := again.Episodes()
+	require.Len(t, open, 2)
+	assert.Equal(t, first, open[0].Finding.ID)
+
+	k2 = k
+	none, err := k2.encode(10)
+	require.ErrorContains(t, err, "0 of 7 open findings")
+	assert.NoError(t, newBook(8).Restore(none, at(1)), "even so it can be read")
 }

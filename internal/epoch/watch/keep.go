@@ -5,6 +5,7 @@ package watch
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,9 +38,9 @@ type keptFrontier struct {
 // Snapshot returns what is to be known after a restart, as JSON. Of two watches that know the same it is
 // the same.
 func (w *Watch) Snapshot() ([]byte, error) {
-	findings, err := w.book.Snapshot()
-	if err != nil {
-		return nil, err
+	findings, part := w.book.Snapshot()
+	if findings == nil {
+		return nil, part
 	}
 	k, looked := kept{Version: keptVersion, Findings: findings}, 0
 	for _, of := range slices.SortedFunc(maps.Keys(w.frontiers), genKey.compare) {
@@ -51,7 +52,8 @@ func (w *Watch) Snapshot() ([]byte, error) {
 		}
 		k.Frontiers = append(k.Frontiers, f)
 	}
-	return json.Marshal(k)
+	data, err := json.Marshal(k)
+	return data, errors.Join(part, err)
 }
 
 // maxLooked bounds the names of observers of all frontiers that are kept, in bytes.
