@@ -95,7 +95,7 @@ type Book[D any] struct {
 	jobs     map[jobKey]*list.List
 	bytes    int
 	ended    *ended[D]
-	withheld *withheld
+	withheld withheld
 	changes  []Change[D]
 	fresh    []*Episode[D] // closed lately, the oldest first
 	clock    time.Time     // the latest that an operation was given

@@ -2,7 +2,11 @@
 
 package finding
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
+)
 
 const (
 	// maxWithheld bounds the places that are remembered as withheld. What is withheld beyond it counts
@@ -14,31 +18,19 @@ const (
 
 // withheld remembers the places that found no room, and when they were found last.
 type withheld struct {
-	last  map[Place]time.Time
-	swept time.Time
+	last *bounded.Map[Place, time.Time]
 }
 
-func newWithheld() *withheld { return &withheld{last: map[Place]time.Time{}} }
+func newWithheld() withheld {
+	return withheld{bounded.NewMap(bounded.MapConfig[Place, time.Time]{Entries: maxWithheld, Order: bounded.ByUse})}
+}
 
 // add reports whether the place is withheld for the first time.
-func (w *withheld) add(p Place, now time.Time) (first bool) {
-	w.sweep(now)
-	last, known := w.last[p]
-	if known || len(w.last) < maxWithheld {
-		w.last[p] = now
+func (w withheld) add(p Place, now time.Time) (first bool) {
+	w.last.DropOldest(func(_ Place, last time.Time) bool { return now.Sub(last) >= withheldFor })
+	last, known := w.last.Get(p)
+	if w.last.Fits(p, now) {
+		w.last.Set(p, now)
 	}
 	return !known || now.Sub(last) >= withheldFor
-}
-
-// sweep forgets the places that are not found any more.
-func (w *withheld) sweep(now time.Time) {
-	if now.Sub(w.swept) < withheldFor {
-		return
-	}
-	w.swept = now
-	for p, last := range w.last {
-		if now.Sub(last) >= withheldFor {
-			delete(w.last, p)
-		}
-	}
 }
