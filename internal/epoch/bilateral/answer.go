@@ -99,13 +99,9 @@ const (
 )
 
 func (j *job) lacking(of need, now time.Time) missing {
-	if m, ok := j.missing[of]; ok && now.Sub(m.at) < missingStaysIn {
+	j.missing.DropOldest(func(_ need, m missing) bool { return now.Sub(m.at) >= missingStaysIn })
+	if m, ok := j.missing.Peek(of); ok && now.Sub(m.at) < missingStaysIn {
 		return m
-	}
-	for k, m := range j.missing {
-		if now.Sub(m.at) >= missingStaysIn {
-			delete(j.missing, k)
-		}
 	}
 	out := missing{at: now}
 	for name, m := range j.members.All() {
@@ -116,9 +112,7 @@ func (j *job) lacking(of need, now time.Time) missing {
 	out.count = len(out.names) + j.domains - j.members.Len()
 	slices.Sort(out.names)
 	out.names = slices.Clone(out.names[:min(len(out.names), maxMissing)])
-	if len(j.missing) < maxAttempts*int(Committed) {
-		j.missing[of] = out
-	}
+	j.missing.Set(of, out)
 	return out
 }
 

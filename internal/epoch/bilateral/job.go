@@ -37,11 +37,11 @@ type job struct {
 	// far counts per attempt the members that are at least so far.
 	far     map[Attempt]*[Committed + 1]int
 	heard   time.Time
-	begun   time.Time     // when a life was first heard last
-	changed chan struct{} // closed when what somebody may wait for has come
-	missing map[need]missing
-	left    []*member // members that made room since the last call of changes
-	met     string    // the session that all have taken part in last
+	begun   time.Time                   // when a life was first heard last
+	changed chan struct{}               // closed when what somebody may wait for has come
+	missing *bounded.Map[need, missing] // the one that was found longest ago in front
+	left    []*member                   // members that made room since the last call of changes
+	met     string                      // the session that all have taken part in last
 	// superseded: all of another number of domains have met. over: and the job has been silent since.
 	superseded, over bool
 	dirty            bool // there may be something to say
@@ -72,7 +72,7 @@ const maxAttempts = 4 * MaxSlots
 func newJob(k key) *job {
 	return &job{
 		key: k, members: bounded.NewMap(bounded.MapConfig[string, *member]{Order: bounded.ByUse}), joined: map[string]int{}, far: map[Attempt]*[Committed + 1]int{},
-		changed: make(chan struct{}), missing: map[need]missing{},
+		changed: make(chan struct{}), missing: bounded.NewMap(bounded.MapConfig[need, missing]{Entries: maxAttempts * int(Committed), Order: bounded.ByUse}),
 	}
 }
 
