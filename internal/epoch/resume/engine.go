@@ -23,6 +23,8 @@ type Engine struct {
 	room  bounded.Room[*incarnation]
 	ranks int
 	stats Stats
+	// left, if any, is called with each incarnation that is held no more.
+	left func(Key)
 }
 
 type incarnation struct {
@@ -153,6 +155,9 @@ func (e *Engine) Forget(k Key) {
 		e.ranks -= len(in.ranks)
 		in.share.Leave()
 		delete(e.held, k)
+		if e.left != nil {
+			e.left(k)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@
 package resume
 
 import (
-	"maps"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch"
@@ -17,7 +16,7 @@ import (
 type Watch struct {
 	cfg    Config
 	engine *Engine
-	lives  map[Key]*hearing
+	lives  map[Key]*hearing // of what the engine holds
 	book   *finding.Book[struct{}]
 	silent int64 // incarnations that were forgotten
 }
@@ -32,10 +31,12 @@ type hearing struct {
 
 // NewWatch returns a watch that has heard nothing.
 func NewWatch(c Config) *Watch {
-	return &Watch{
+	w := &Watch{
 		cfg: c, engine: New(c), lives: map[Key]*hearing{},
 		book: finding.New[struct{}](finding.Config{MaxOpen: c.MaxEpisodes, Same: finding.Equal}),
 	}
+	w.engine.left = func(k Key) { delete(w.lives, k) }
+	return w
 }
 
 // Stats returns the counters.
@@ -49,10 +50,7 @@ func (w *Watch) Stats() Stats {
 func (w *Watch) Observe(v *model.Resume, now time.Time) {
 	k := Key{v.Rank.JobID, v.Rank.Incarnation}
 	in := w.lives[k]
-	if in == nil || !w.engine.Has(k) {
-		if len(w.lives) >= 2*w.engine.cfg.Incarnations { // else a flood of them waits for Tick
-			w.prune()
-		}
+	if in == nil {
 		in = &hearing{began: now, order: w.engine.stats.Resumes}
 		w.lives[k] = in
 	}
@@ -62,22 +60,16 @@ func (w *Watch) Observe(v *model.Resume, now time.Time) {
 	}
 }
 
-// prune drops what the engine holds no more.
-func (w *Watch) prune() {
-	maps.DeleteFunc(w.lives, func(k Key, _ *hearing) bool { return !w.engine.Has(k) })
-}
-
 // Tick judges what has changed, and returns the findings that were opened, updated or closed.
 func (w *Watch) Tick(now time.Time) []model.Finding {
 	silent := map[Key]bool{}
 	for k, in := range w.lives {
-		if now.Sub(in.heard) >= w.cfg.Silent && w.engine.Has(k) {
+		if now.Sub(in.heard) >= w.cfg.Silent {
 			w.silent++
 			silent[k] = true
 			w.engine.Forget(k)
 		}
 	}
-	w.prune()
 	for e := range w.book.All() { // an incarnation that left for others may still be mixed
 		if k := keyOf(e.Place); w.lives[k] == nil && !silent[k] && !e.Restored {
 			w.book.Drop(e)
