@@ -181,8 +181,8 @@ func (e *Engine) observe(o *model.EpochObservation) Change {
 	if o.Of > int64(e.cfg.Domains) { // more than can ever be heard of
 		e.overflow(g)
 		change = OfAll
-	} else if o.Of > s.of[o.Domain.Kind] {
-		s.of[o.Domain.Kind] = o.Of
+	} else if kind := g.domains[at].Kind; o.Of > s.of[kind] { // the text is the generation's, which counts it
+		s.of[kind] = o.Of
 		change = max(change, OfSave)
 	}
 	v := value{state: st}

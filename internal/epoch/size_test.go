@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,11 @@ var floods = map[string]func(i int) model.EpochObservation{
 	"new kinds": func(i int) model.EpochObservation {
 		o := hostile(1, "d", "o")
 		o.Domain.Kind, o.Of = model.DomainKind(long(i)), 1
+		return o
+	},
+	"kinds of new saves": func(i int) model.EpochObservation {
+		o := hostile(int64(i/64), "d", "o")
+		o.Domain.Kind, o.Of = model.DomainKind(long(i%64)), 1
 		return o
 	},
 	// Each of many saves has one register, which is that of the last domain.
@@ -185,4 +191,28 @@ func TestEngine_NewObserversOfNewJobs_SweepNothing(t *testing.T) {
 		e.Observe(&o)
 	}
 	assert.Equal(t, 1, e.find(testJob, testGen).registers)
+}
+
+// All saves of a generation have one text of a kind, which counts once. So it is after a restart.
+func TestEngine_KindsOfSaves_AreOneText(t *testing.T) {
+	e := New(Config{})
+	for save := range int64(3) {
+		o := hostile(save, "d", "o")
+		o.Domain.Kind, o.Of = model.DomainKind(strings.Clone("kind")), 1
+		e.Observe(&o)
+	}
+	data, err := e.Snapshot()
+	require.NoError(t, err)
+	restored := New(Config{})
+	require.NoError(t, restored.Restore(data))
+	for _, e := range []*Engine{e, restored} {
+		g := e.find("hostile", "g")
+		require.Len(t, g.saves, 3)
+		for _, s := range g.saves {
+			require.Len(t, s.of, 1)
+			for kind := range s.of {
+				assert.Same(t, unsafe.StringData(string(g.domains[0].Kind)), unsafe.StringData(string(kind)))
+			}
+		}
+	}
 }

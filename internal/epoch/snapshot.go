@@ -3,6 +3,7 @@
 package epoch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,13 +187,15 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 	defer e.shrink()
 	g := e.generation(from.Job, from.Generation)
 	g.tainted = g.tainted || from.Tainted
-	at := make([]int32, len(from.Domains))
+	at, kinds := make([]int32, len(from.Domains)), map[model.DomainKind]model.DomainKind{}
 	for i, d := range from.Domains {
 		k, ok := g.domain(model.Domain{Kind: model.DomainKind(d[0]), ID: d[1]}, e.cfg.Domains)
 		if at[i] = k; !ok {
 			at[i] = -1
 			e.overflow(g)
+			continue
 		}
+		kinds[g.domains[k].Kind] = g.domains[k].Kind
 	}
 	for i := range from.Saves {
 		of := &from.Saves[i]
@@ -204,7 +207,7 @@ func (e *Engine) restore(s *snapshot, from *generationSnapshot) {
 			if n > int64(e.cfg.Domains) {
 				e.overflow(g)
 			} else if n > to.of[kind] {
-				to.of[kind] = n
+				to.of[cmp.Or(kinds[kind], kind)] = n // the generation's text, where it has a domain of the kind
 			}
 		}
 		for _, i := range of.Told {

@@ -43,8 +43,9 @@ func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 		by = &observer{name: o.Observer, life: o.Life, gone: true} // it may have been heard before, and be forgotten since
 		w.observers[name] = by
 	}
-	if newest := w.observers[w.lives[o.Observer]]; newest == nil || newest.over {
-		w.lives[o.Observer] = name
+	// Under the name of a life another observer may report: by that is one observer, with one name.
+	if newest := w.observers[w.lives[by.name]]; newest == nil || newest.over {
+		w.lives[by.name] = name
 	}
 	if by.gone { // what it said counts again
 		by.gone, by.since = false, now

@@ -13,13 +13,13 @@ import (
 // saveBytes is what a save takes beside its texts.
 const saveBytes = int(unsafe.Sizeof(save{})+unsafe.Sizeof(saveKey{})) + 48
 
-// bytes estimates what the watch keeps of a save. The names of domains are the engine's.
+// bytes estimates what the watch keeps of a save. The names of domains that the verdict has are the engine's.
 func (s *save) bytes(k saveKey) int {
-	n := saveBytes + len(k.job) + len(k.generation) + len(s.spans.last.ID) + cap(s.spans.kinds)*int(unsafe.Sizeof(model.Confirmation{})) +
+	n := saveBytes + len(k.job) + len(k.generation) + len(s.spans.last.Kind) + len(s.spans.last.ID) + cap(s.spans.kinds)*int(unsafe.Sizeof(model.Confirmation{})) +
 		cap(s.verdict.Missing)*int(unsafe.Sizeof(epoch.Doubt{})) + cap(s.verdict.Held)*int(unsafe.Sizeof(epoch.Held{})) +
 		cap(s.doubters)*int(unsafe.Sizeof(""))
 	for i := range s.spans.kinds {
-		n += len(s.spans.kinds[i].Domain.ID)
+		n += len(s.spans.kinds[i].Domain.Kind) + len(s.spans.kinds[i].Domain.ID)
 	}
 	for i := range s.verdict.Held {
 		n += cap(s.verdict.Held[i].Domains) * int(unsafe.Sizeof(model.Domain{}))

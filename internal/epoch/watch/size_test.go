@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -109,4 +110,52 @@ func TestWatch_EpisodesOfLongNames_StayWithinBytes(t *testing.T) {
 	require.NoError(t, again.Restore(data, r.now))
 	assert.Len(t, again.Standing(r.now), len(open))
 	assert.LessOrEqual(t, again.book.Bytes(), finding.DefaultBytes)
+}
+
+// One observer may be named like a life of another: nothing stays of either after both fell silent.
+func TestWatch_ObserverNamedLikeALife_IsForgotten(t *testing.T) {
+	alive := hostile("job", "g", 1, "d", "node")
+	alive.Life = 5
+	named := hostile("job", "g", 1, "d", "node, life 5")
+	for _, of := range [][]model.EpochObservation{{alive, named}, {named, alive}} {
+		r := newRig(nil)
+		for i := range of {
+			r.Observe(&of[i], r.now)
+		}
+		require.Len(t, r.observers, 1)
+		r.pass(3 * r.cfg.Silent)
+		assert.Empty(t, r.observers)
+		assert.Empty(t, r.lives)
+	}
+}
+
+// After a restart jobs come and go as before it: they push out no frontier that is waited for.
+func TestWatch_JobsComeAndGoAfterRestart_FrontierOfBeforeStays(t *testing.T) {
+	r := newRig(func(c *Config) { c.Engine.Jobs, c.Engine.Generations = 4, 2 })
+	r.tell(10, 10, 10)
+	r.pass(beat)
+	r.said = map[string]model.EpochObservation{}
+	r.restart(t, time.Minute)
+	for i := range 100 {
+		o := hostile(strconv.Itoa(i), "g", 7, "d", "o")
+		o.Epoch = model.Some(o.Save)
+		r.Observe(&o, r.now)
+		r.Tick(r.now)
+		require.LessOrEqual(t, len(r.frontiers), 8)
+	}
+	assert.Equal(t, model.Some[int64](10), r.frontiers[genKey{"job", "g"}])
+	assert.Zero(t, r.Stats().Withheld)
+}
+
+// What is kept of a save for its span counts with all of its texts.
+func TestSave_KindsOfLongNames_Count(t *testing.T) {
+	r := newRig(nil)
+	for i := range maxKinds {
+		o := hostile("job", "g", 1, "d", "o")
+		o.Domain.Kind = model.DomainKind(long(i))
+		r.Observe(&o, r.now)
+	}
+	k := saveKey{genKey{"job", "g"}, 1}
+	require.Len(t, r.saves[k].spans.kinds, maxKinds)
+	assert.Greater(t, r.saves[k].bytes(k), maxKinds*1000)
 }

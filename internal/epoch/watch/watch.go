@@ -166,19 +166,25 @@ func (w *Watch) frontier(now time.Time) {
 			w.frontiers[k.genKey] = model.Some(k.save)
 		}
 	}
-	for k := range w.before { // those before a restart are beside those that the engine has room for
+	for k := range w.frontiers {
+		_, waits := w.before[k]
+		if len(w.engine.Saves(k.job, k.generation)) == 0 && (!waits || now.Sub(w.restored) >= 2*w.cfg.Silent) {
+			delete(w.frontiers, k)
+			delete(w.before, k)
+		}
+	}
+	w.limitFrontiers()
+}
+
+// limitFrontiers gives up frontiers of before a restart that are beside those that the engine has room for.
+func (w *Watch) limitFrontiers() {
+	for _, k := range slices.SortedFunc(maps.Keys(w.before), genKey.compare) {
 		if len(w.frontiers) <= w.cfg.Engine.Jobs*w.cfg.Engine.Generations {
-			break
+			return
 		}
 		delete(w.frontiers, k)
 		delete(w.before, k)
 		w.stats.Withheld++
-	}
-	for k := range w.frontiers {
-		if len(w.engine.Saves(k.job, k.generation)) == 0 && now.Sub(w.restored) >= 2*w.cfg.Silent {
-			delete(w.frontiers, k)
-			delete(w.before, k)
-		}
 	}
 }
 
