@@ -132,11 +132,9 @@ func (e *Episode[D]) IsOpen() bool { return e.at != nil }
 func (b *Book[D]) Episodes() []*Episode[D] { return episodes[D](&b.order) }
 
 // All yields the open findings in the order of Episodes. The one that is yielded may be closed.
-func (b *Book[D]) All() iter.Seq[*Episode[D]] { return all[D](&b.order) }
-
-func all[D any](l *list.List) iter.Seq[*Episode[D]] {
+func (b *Book[D]) All() iter.Seq[*Episode[D]] {
 	return func(yield func(*Episode[D]) bool) {
-		for at := l.Front(); at != nil; {
+		for at := b.order.Front(); at != nil; {
 			e := at.Value.(*Episode[D])
 			if at = at.Next(); !yield(e) {
 				return

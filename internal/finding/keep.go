@@ -138,13 +138,16 @@ func (b *Book[D]) wholes() map[*Episode[D]]bool {
 	if !b.cfg.KeepWhole {
 		return nil
 	}
-	whole, bytes := map[*Episode[D]]bool{}, 0
-	for at := b.ended.order.Back(); at != nil; at = at.Prev() {
-		e := at.Value.(*Episode[D])
-		if bytes += e.Finding.Bytes(); bytes > maxWholeBytes {
-			break
+	bytes := 0
+	for e := range b.Ended() {
+		bytes += e.Finding.Bytes()
+	}
+	whole := map[*Episode[D]]bool{}
+	for e := range b.Ended() {
+		if bytes <= maxWholeBytes {
+			whole[e] = true
 		}
-		whole[e] = true
+		bytes -= e.Finding.Bytes()
 	}
 	return whole
 }

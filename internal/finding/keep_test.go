@@ -132,7 +132,7 @@ func TestRestore_Unsound_TakesNothing(t *testing.T) {
 			b := newBook(8)
 			require.ErrorContains(t, b.Restore([]byte(data), at(0)), "read findings: ")
 			assert.Zero(t, b.Len())
-			assert.Zero(t, b.ended.order.Len())
+			assert.Zero(t, b.ended.known.Len())
 		})
 	}
 }

@@ -142,10 +142,18 @@ func (b *Book[D]) Repeat(e *Episode[D]) {
 
 // Ended yields the findings that are remembered after their end, in the order of their ends. The one that
 // is yielded may be forgotten.
-func (b *Book[D]) Ended() iter.Seq[*Episode[D]] { return all[D](&b.ended.order) }
+func (b *Book[D]) Ended() iter.Seq[*Episode[D]] {
+	return func(yield func(*Episode[D]) bool) {
+		for _, e := range b.ended.known.All() {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
 
 // EndedLen returns how many findings are remembered after their end.
-func (b *Book[D]) EndedLen() int { return b.ended.order.Len() }
+func (b *Book[D]) EndedLen() int { return b.ended.known.Len() }
 
 // Forget drops a finding that is remembered after its end.
 func (b *Book[D]) Forget(e *Episode[D]) {

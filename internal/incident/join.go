@@ -117,7 +117,7 @@ func (g *group) of(f *model.Finding) bool { return g.job == "" || f.JobID == "" 
 
 // related reports whether two findings are of one incident.
 func related(a, b *model.Finding) bool {
-	return mayShareJob(a, b) && a.Start <= b.Time && b.Start <= a.Time && samePlace(a, b)
+	return a.Start <= b.Time && b.Start <= a.Time && mayShareJob(a, b) && samePlace(a, b)
 }
 
 // mayShareJob is sameJob of findings that may not know their job, as of a host's clock, or
