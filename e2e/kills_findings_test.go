@@ -100,6 +100,7 @@ func TestGatewayKilled_OpenFindingsGoOn(t *testing.T) {
 type findingsWorld struct {
 	gateway    *killable
 	load       *faultLoad
+	url        string // of OTLP over HTTP
 	prometheus string
 	lasting    []*faultJob
 	// raw are the findings of the connectors that open them, repetitions too; out are the changes that the findings
@@ -114,11 +115,20 @@ type killed struct{ raw, out int }
 
 func newFindingsWorld(t *testing.T) *findingsWorld {
 	t.Helper()
+	w := newFindingsGateway(t)
+	w.load = startFaults(t, w.url)
+	w.lasting = w.load.begin("last", time.Now)
+	return w
+}
+
+// newFindingsGateway starts a gateway that receives nothing yet.
+func newFindingsGateway(t *testing.T) *findingsWorld {
+	t.Helper()
 	ports := freePorts(t, 7)
 	dir := t.TempDir()
 	w := &findingsWorld{
 		raw: &findingFile{file: filepath.Join(dir, "raw.jsonl")}, out: &findingFile{file: filepath.Join(dir, "findings.jsonl")},
-		prometheus: "http://" + ports[4] + "/metrics",
+		url: "http://" + ports[3], prometheus: "http://" + ports[4] + "/metrics",
 	}
 	w.gateway = newKillable(t, "otelcol-lockstep", "gateway.yaml", ports[0], ports[1], map[string]string{
 		"LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[2], "LOCKSTEP_OTLP_HTTP_ENDPOINT": ports[3],
@@ -127,8 +137,6 @@ func newFindingsWorld(t *testing.T) *findingsWorld {
 	}, "--config", findingsOverlay)
 	w.gateway.start(t)
 	w.gateway.ready(t)
-	w.load = startFaults(t, "http://"+ports[3])
-	w.lasting = w.load.begin("last", time.Now)
 	return w
 }
 
