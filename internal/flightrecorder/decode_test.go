@@ -368,7 +368,7 @@ func TestLimits(t *testing.T) {
 
 // The members of a group are the same, whether they come from the cache or not.
 func TestCache(t *testing.T) {
-	o := Options{Cache: NewCache()}
+	o := Options{Cache: newCache(3 * groupBytes)} // room for the two groups
 	data := frwrite.Pickle(small("2.10"))
 	plain, err := Decode(data, Options{})
 	require.NoError(t, err)
@@ -379,11 +379,10 @@ func TestCache(t *testing.T) {
 	assert.Equal(t, plain.Groups, first.Groups)
 	assert.Equal(t, plain.Groups, second.Groups)
 	assert.Same(t, &first.Groups[0].Ranks[0], &second.Groups[0].Ranks[0])
-	o.Cache.room = 0
 	third, err := Decode(bytes.ReplaceAll(data, []byte("[0, 1, 2, 3]"), []byte("[0, 1, 2, 4]")), o)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{0, 1, 2, 4}, third.Groups[0].Ranks)
-	assert.Len(t, o.Cache.groups, 2)
+	assert.Equal(t, 2, o.Cache.groups.Len())
 }
 
 // The JSON that frwrite makes is what encoding/json reads of it.

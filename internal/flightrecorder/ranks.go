@@ -6,7 +6,9 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -16,8 +18,7 @@ import (
 type Cache struct {
 	seed   maphash.Seed
 	mu     sync.Mutex
-	groups map[uint64]members
-	room   int
+	groups *bounded.Map[uint64, members]
 }
 
 // members are the ranks of a group, and what was made of them.
@@ -27,13 +28,23 @@ type members struct {
 	digest string
 }
 
-// cacheMembers bounds the members that a Cache holds: 4 Mi are 64 MiB with their texts,
-// those of a job of 131,072 ranks in 32 groups each.
-const cacheMembers = 4 << 20
+const (
+	// cacheBytes bounds what a Cache holds: 4 Mi members with their texts, those of a job of
+	// 131,072 ranks in 32 groups each.
+	cacheBytes = 64 << 20
+	// groupBytes is what a group takes beside its text and its members.
+	groupBytes = 256
+)
 
 // NewCache returns an empty cache.
-func NewCache() *Cache {
-	return &Cache{seed: maphash.MakeSeed(), groups: map[uint64]members{}, room: cacheMembers}
+func NewCache() *Cache { return newCache(cacheBytes) }
+
+func newCache(bytes int) *Cache {
+	return &Cache{seed: maphash.MakeSeed(), groups: bounded.NewMap(bounded.MapConfig[uint64, members]{Bytes: bytes, Size: bytesOf})}
+}
+
+func bytesOf(_ uint64, m members) int {
+	return groupBytes + len(m.text) + len(m.ranks)*int(unsafe.Sizeof(int64(0)))
 }
 
 // get returns what a text lists, where that is known.
@@ -43,7 +54,7 @@ func (c *Cache) get(text []byte) (members, bool) {
 	}
 	key := maphash.Bytes(c.seed, text)
 	c.mu.Lock()
-	m, ok := c.groups[key]
+	m, ok := c.groups.Peek(key)
 	c.mu.Unlock()
 	return m, ok && m.text == string(text)
 }
@@ -56,10 +67,11 @@ func (c *Cache) put(text []byte, m members) {
 	key := maphash.Bytes(c.seed, text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, taken := c.groups[key]; !taken && c.room >= len(m.ranks) {
-		m.text = string(text)
-		c.groups[key] = m
-		c.room -= len(m.ranks)
+	if c.groups.Has(key) {
+		return
+	}
+	if m.text = string(text); c.groups.Fits(key, m) {
+		c.groups.Set(key, m)
 	}
 }
 
