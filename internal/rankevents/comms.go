@@ -66,6 +66,9 @@ func (r *Rank) learn(c *ring.Comm) {
 		s.comm.Ended = c.Ended
 		return
 	}
+	if s != nil { // no producer writes an entry again
+		r.node.unlearn(&s.comm, r.global)
+	}
 	r.comms[c.Index] = &commState{comm: *c, id: hashText(c.Hash), fit: r.fit(c.GPU)}
 	r.node.learn(c, r.world, r.global)
 }

@@ -131,3 +131,23 @@ func TestANodeOutlivesItsRanks(t *testing.T) {
 		require.Empty(t, n.links.links)
 	}
 }
+
+// An entry of the table that becomes another communicator, which no producer writes, adds nothing for ever.
+func TestRank_EntryIsWrittenAgain_NodeForgetsTheFormer(t *testing.T) {
+	n := NewNode(DefaultConfig())
+	f := newFakeRing(0, 2)
+	r := n.Attach(f, "")
+	emit := newGot().emit(t)
+	f.comms = append(f.comms, ring.Comm{Index: 2}, ring.Comm{Index: 3})
+	for i := range uint64(50) {
+		f.comms[2] = ring.Comm{Index: 2, Hash: 0xaa, Ranks: 1 << 20, Rank: int32(i), Created: i}
+		f.comms[3] = ring.Comm{Index: 3, Hash: 0xbb00 + i, Ranks: 2, Created: i}
+		r.Pass(at(1+i), emit)
+	}
+	require.Contains(t, n.comms, uint64(0xaa))
+	assert.Equal(t, map[int32]int64{49: 0}, n.comms[0xaa].global)
+	assert.Contains(t, n.comms, uint64(0xbb00+49))
+	assert.Len(t, n.comms, 3, "the world, and one of each entry")
+	n.Detach(r)
+	assert.Empty(t, n.comms)
+}

@@ -82,17 +82,24 @@ func (n *Node) learn(c *ring.Comm, world int32, rank int64) {
 // can outlive any number of jobs.
 func (n *Node) Detach(r *Rank) {
 	for _, c := range r.comms {
-		if c == nil || n.comms[c.comm.Hash] == nil {
-			continue
+		if c != nil {
+			n.unlearn(&c.comm, r.global)
 		}
-		m := n.comms[c.comm.Hash]
-		if g, ok := m.global[c.comm.Rank]; ok && g == r.global {
-			delete(m.global, c.comm.Rank)
-		}
-		if len(m.global) == 0 {
-			delete(n.comms, c.comm.Hash)
-			n.links.forget(c.comm.Hash)
-		}
+	}
+}
+
+// unlearn takes back what a rank said of a communicator.
+func (n *Node) unlearn(c *ring.Comm, rank int64) {
+	m := n.comms[c.Hash]
+	if m == nil {
+		return
+	}
+	if g, ok := m.global[c.Rank]; ok && g == rank {
+		delete(m.global, c.Rank)
+	}
+	if len(m.global) == 0 {
+		delete(n.comms, c.Hash)
+		n.links.forget(c.Hash)
 	}
 }
 
