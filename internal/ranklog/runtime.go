@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -29,18 +30,18 @@ func eachText(r io.Reader, do func(number int64, from string, line []byte)) (tur
 	for i := range lines {
 		u.collected(int64(i+1), &lines[i])
 	}
-	for _, of := range slices.SortedFunc(maps.Keys(u.streams), func(a, b streamOf) int {
-		return cmp.Compare(u.streams[a].number, u.streams[b].number)
-	}) {
-		u.flush(u.streams[of])
-	}
+	u.end()
 	return turned, err
 }
+
+// maxHeld bounds the bytes of the lines of all streams that go on.
+const maxHeld = 64 << 20
 
 // unwrapper takes the lines of a file.
 type unwrapper struct {
 	do      func(number int64, from string, line []byte)
 	streams map[streamOf]*cutLine
+	held    int      // bytes of the buffers of all streams
 	open    *cutLine // of which a piece begins this line of the file
 	opened  int64
 }
@@ -93,8 +94,21 @@ func (u *unwrapper) line(number int64, raw []byte) {
 	u.do(number, "", raw)
 }
 
-// stream returns the stream of a process; the one of all, where there are too many.
+// end passes on what is held of all streams, in the order of their lines.
+func (u *unwrapper) end() {
+	for _, to := range slices.SortedFunc(maps.Values(u.streams), func(a, b *cutLine) int { return cmp.Compare(a.number, b.number) }) {
+		u.flush(to)
+	}
+	clear(u.streams)
+	u.held, u.open = 0, nil
+}
+
+// stream returns the stream of a process; the one of all, where there are too many. If too much is held, the
+// lines that go on end here.
 func (u *unwrapper) stream(from string, stderr bool) *cutLine {
+	if u.held > maxHeld {
+		u.end()
+	}
 	of := streamOf{from, stderr}
 	to := u.streams[of]
 	if to == nil {
@@ -102,6 +116,7 @@ func (u *unwrapper) stream(from string, stderr bool) *cutLine {
 			of.from = ""
 		}
 		if to = u.streams[of]; to == nil {
+			of.from = strings.Clone(of.from) // it may be a part of a long text
 			to = &cutLine{from: of.from}
 			u.streams[of] = to
 		}
@@ -138,11 +153,13 @@ func (u *unwrapper) hold(to *cutLine, number int64, piece []byte) {
 	if len(piece) == 0 {
 		return
 	}
+	room := cap(to.text)
 	if len(to.text) > 0 && len(to.text)+len(piece) > maxLine {
 		u.do(number, to.from, to.text)
 		to.text = append(to.text[:0], to.text[max(0, len(to.text)-overlap):]...)
 	}
 	to.text, to.number = append(to.text, piece...), number
+	u.held += cap(to.text) - room
 }
 
 func (u *unwrapper) flush(to *cutLine) {
