@@ -13,6 +13,9 @@ const (
 	maxOrderWitnesses = 64
 	// maxAsked bounds the ranks that are looked at for that, of which few may tell.
 	maxAsked = 1024
+	// maxOrders and maxKindOrders bound the answers that are kept; others are found again.
+	maxOrders     = 1 << 19
+	maxKindOrders = 1 << 16
 )
 
 // precedes reports whether x comes before y in the program of rank v, by what is known best: the
@@ -49,7 +52,9 @@ func (w *world) orderFor(x, y *node, v int32) int {
 		if w.orders == nil {
 			w.orders = map[pair]int{}
 		}
-		w.orders[k] = c
+		if len(w.orders) < maxOrders {
+			w.orders[k] = c
+		}
 	}
 	return c
 }
@@ -97,7 +102,9 @@ func (w *world) kindOrder(x, y *node, v int32) int {
 		if w.kindOrders == nil {
 			w.kindOrders = map[kindPair]int{}
 		}
-		w.kindOrders[k] = c
+		if len(w.kindOrders) < maxKindOrders {
+			w.kindOrders[k] = c
+		}
 	}
 	return c
 }
