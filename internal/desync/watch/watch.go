@@ -144,7 +144,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 		}
 	}
 	w.closeUnseen(now)
-	w.forgetWitnesses(now)
+	w.witnesses.DropOldest(func(_ witnessKey, x witness) bool { return now.Sub(x.heard) >= w.cfg.Forget })
 	w.makeRoom()
 	return w.changed()
 }

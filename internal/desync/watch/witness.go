@@ -86,8 +86,3 @@ func (w *Watch) unfollowed(of witnessKey, _ witness) bool {
 	_, followed := w.latest[of.job]
 	return of.job != "" && !followed
 }
-
-// forgetWitnesses gives up what nobody has told for long.
-func (w *Watch) forgetWitnesses(now time.Time) {
-	w.witnesses.DeleteFunc(func(_ witnessKey, x witness) bool { return now.Sub(x.heard) >= w.cfg.Forget })
-}
