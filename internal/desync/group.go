@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -50,11 +51,14 @@ type groupTable struct {
 	pending groupsByID // those with members that are known
 	// last finds the digest of a slice of members that was seen before, since a reader
 	// that parses each list once hands out the same slice for all ranks.
-	last map[*int64]string
+	last *bounded.Map[*int64, string]
 }
 
 func newGroupTable(limit int) groupTable {
-	return groupTable{limit: limit, byKey: map[groupKey]int32{}, pending: newGroupsByID(), last: map[*int64]string{}}
+	return groupTable{
+		limit: limit, byKey: map[groupKey]int32{}, pending: newGroupsByID(),
+		last: bounded.NewMap(bounded.MapConfig[*int64, string]{Entries: maxLast}),
+	}
 }
 
 // maxLast bounds the slices that are remembered: more than the groups of one rank.
@@ -65,16 +69,13 @@ func (t *groupTable) digest(members []int64) string {
 		return ""
 	}
 	at := unsafe.SliceData(members)
-	if d, ok := t.last[at]; ok && t.same(d, members) {
+	if d, ok := t.last.Peek(at); ok && t.same(d, members) {
 		return d
 	}
 	s := slices.Clone(members)
 	slices.Sort(s)
 	d := model.RanksDigest(s)
-	if len(t.last) >= maxLast {
-		clear(t.last)
-	}
-	t.last[at] = d
+	t.last.Set(at, d)
 	return d
 }
 

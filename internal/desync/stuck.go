@@ -5,6 +5,7 @@ package desync
 import (
 	"math"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -17,7 +18,7 @@ const maxWitnessesOfHost = 4
 // operation that the others went on to becomes a node, whether somebody waits in it yet or not.
 func (w *world) standStill() {
 	w.stuck = make([]bool, len(w.ranks))
-	holders, p := w.openIndex(), places{byView: map[*view]map[opKey]int32{}}
+	holders, p := w.openIndex(), newPlaces()
 	for r := range w.ranks {
 		v := w.ranks[r].view
 		if v == nil || len(v.open) == 0 || v.hides() {
@@ -118,17 +119,20 @@ func (p *places) hadAllOf(v, other *view, order int32) bool {
 
 // places finds the open collectives of those whom hosts are compared with, which are few at a
 // time: neighbours have the same.
-type places struct{ byView map[*view]map[opKey]int32 }
+type places struct {
+	byView *bounded.Map[*view, map[opKey]int32]
+}
 
 // maxPlaces bounds the views of which places are kept.
 const maxPlaces = 64
 
+func newPlaces() places {
+	return places{bounded.NewMap(bounded.MapConfig[*view, map[opKey]int32]{Entries: maxPlaces})}
+}
+
 func (p *places) of(v *view) map[opKey]int32 {
-	if at, ok := p.byView[v]; ok {
+	if at, ok := p.byView.Peek(v); ok {
 		return at
-	}
-	if len(p.byView) >= maxPlaces {
-		clear(p.byView)
 	}
 	at := make(map[opKey]int32, len(v.open))
 	for i := range v.open {
@@ -138,6 +142,6 @@ func (p *places) of(v *view) map[opKey]int32 {
 			}
 		}
 	}
-	p.byView[v] = at
+	p.byView.Set(v, at)
 	return at
 }
