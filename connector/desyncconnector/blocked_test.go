@@ -88,13 +88,41 @@ func TestInbox_States_TakeTheirBytes(t *testing.T) {
 	var b inbox
 	small := state(0, 1, true, time.Unix(0, 0))
 	members := len(small.Comms[0].Members) * 8
-	require.Equal(t, small.Bytes()+members, b.sizeOf(small))
+	sizeOf := func(s *model.RankState) int {
+		size, _ := b.sizeOf(s)
+		return size
+	}
+	require.Equal(t, small.Bytes()+members, sizeOf(small))
 	large := *small
 	large.Stacks = []string{string(make([]byte, 100_000))}
-	assert.GreaterOrEqual(t, b.sizeOf(&large), small.Bytes()+100_000)
-	assert.Equal(t, large.Bytes(), b.sizeOf(&large), "the lists wait already")
+	assert.GreaterOrEqual(t, sizeOf(&large), small.Bytes()+100_000)
+	assert.Equal(t, large.Bytes(), sizeOf(&large), "the lists wait already")
 	b.drain(nil)
-	assert.Equal(t, large.Bytes()+members, b.sizeOf(&large))
+	assert.Equal(t, large.Bytes()+members, sizeOf(&large))
+}
+
+// A state that finds no room leaves nothing behind, and whoever names its members next pays for them.
+func TestInbox_StatesWithoutRoom_LeaveNoLists(t *testing.T) {
+	r := newRig(t, nil, nil)
+	defer r.stop(t)
+	h := r.faces[0].(*face).handle.Value
+	h.inbox.limit = 1 << 16
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	send := func(members int64) {
+		s := state(0, 1, true, time.Unix(0, 0))
+		s.Comms[0].Members = []int64{0, 1, members}
+		ld := plog.NewLogs()
+		otelmap.AppendRankState(ld, s)
+		r.send(t, ld)
+	}
+	for i := range int64(1000) {
+		send(2 + i)
+	}
+	waiting := len(h.inbox.feeds)
+	require.Positive(t, waiting)
+	require.EqualValues(t, 1000-waiting, h.inbox.dropped.Load())
+	assert.LessOrEqual(t, len(h.inbox.lists), waiting)
 }
 
 // Records that arrive while a job is judged stay within the bytes of the inbox, however long their texts are.

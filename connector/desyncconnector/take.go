@@ -61,31 +61,13 @@ func sizeOfOps(r *model.RankOps) int {
 	return size
 }
 
-// sizeOf is what a state takes, with the lists of members that none has that waits.
-func (b *inbox) sizeOf(s *model.RankState) int {
-	size := s.Bytes()
-	for i := range s.Comms {
-		members := s.Comms[i].Members
-		at := unsafe.SliceData(members)
-		if _, waits := b.lists[at]; waits || len(members) == 0 {
-			continue
-		}
-		if b.lists == nil {
-			b.lists = map[*int64]struct{}{}
-		}
-		b.lists[at] = struct{}{}
-		size += len(members) * int(unsafe.Sizeof(*at))
-	}
-	return size
-}
-
 // take reports whether a record is of a kind that concerns hangs. Records are the caller's
 // again afterwards, so that they are read here.
 func (b *inbox) take(of pcommon.Resource, lr plog.LogRecord, p *otelmap.Problems, now time.Time) bool {
 	switch lr.EventName() {
 	case semconv.EventRankState:
 		if s, ok := b.states.LogToRankState(of, lr, p); ok {
-			b.add(b.sizeOf(&s), func(w *watch.Watch) { w.AddState(&s, now) })
+			b.addState(&s, func(w *watch.Watch) { w.AddState(&s, now) })
 		}
 	case semconv.EventRankAbsent:
 		if r, a, ok := otelmap.LogToAbsence(of, lr, p); ok {
