@@ -65,15 +65,21 @@ func ringNames(dir string) ([]string, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, failed(dir, "directory", err, "its names")
 	}
+	return ringsAmong(dir, all)
+}
+
+// ringsAmong returns the first names of rings among those of a directory.
+func ringsAmong(dir string, all []string) ([]string, error) {
 	names := slices.DeleteFunc(all, func(n string) bool { return !strings.HasSuffix(n, Suffix) || strings.HasPrefix(n, ".") })
 	slices.Sort(names)
-	if len(all) == maxNames {
-		return names, refuse(dir, "directory", fmt.Sprintf("%d names or more", maxNames), "fewer; the others are not looked at")
+	first := names[:min(len(names), maxRings)]
+	switch {
+	case len(all) == maxNames:
+		return first, refuse(dir, "directory", fmt.Sprintf("%d names or more", maxNames), "fewer; the others are not looked at")
+	case len(names) > maxRings:
+		return first, refuse(dir, "directory", fmt.Sprintf("%d rings", len(names)), fmt.Sprintf("at most %d; the others are not looked at", maxRings))
 	}
-	if len(names) > maxRings {
-		return names[:maxRings], refuse(dir, "directory", fmt.Sprintf("%d rings", len(names)), fmt.Sprintf("at most %d; the others are not looked at", maxRings))
-	}
-	return names, nil
+	return first, nil
 }
 
 // inspect judges what a name leads to, without following or opening it.

@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -62,6 +63,18 @@ func TestDiscoverIsBounded(t *testing.T) {
 	assert.Len(t, paths, maxRings)
 	require.Len(t, refused, 1)
 	assert.Contains(t, refused[0].Error(), "4107 rings; want at most 4096")
+}
+
+// More names than are looked at make no more rings.
+func TestRingsAmong_AsManyNamesAsAreLookedAt_AreBounded(t *testing.T) {
+	all := make([]string, maxNames)
+	for i := range all {
+		all[i] = fmt.Sprintf("%05d.ring", i)
+	}
+	names, err := ringsAmong("/dev/shm/lockstep", all)
+	require.ErrorContains(t, err, "65536 names or more")
+	require.Len(t, names, maxRings)
+	assert.Equal(t, "04095.ring", names[maxRings-1])
 }
 
 func TestReplaced(t *testing.T) {
