@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -238,7 +240,8 @@ func (rd *reader) lostRing(name string, p *rankevents.Position) {
 	rd.log.Warn("Ring was removed while it was not read: what its process did since is not known", fields...)
 }
 
-// forgetGone lets go of the positions of rings that are not there any more.
+// forgetGone lets go of the positions of rings that are not there any more, and of files that are not read
+// beyond as many as Discover looks at: these were refused, and counted then.
 func (rd *reader) forgetGone() {
 	if rd.store == nil {
 		return
@@ -246,19 +249,27 @@ func (rd *reader) forgetGone() {
 	if _, err := os.Stat(rd.cfg.Directory); err != nil {
 		return // it may come
 	}
-	for name := range rd.store.known {
+	unread := 0
+	for _, name := range slices.Sorted(maps.Keys(rd.store.known)) {
 		path := filepath.Join(rd.cfg.Directory, name)
 		if rd.rings[path] != nil {
 			continue
 		}
-		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+			rd.forgetLost(name)
 			continue
 		}
-		p, err := rd.store.position(rd.ctx, name)
-		if err != nil {
-			rd.telemetry.ReceiverRankEventsStorageErrors.Add(rd.ctx, 1)
+		if unread++; unread > maxMaxRings {
+			rd.store.forget(name)
 		}
-		rd.lostRing(name, p)
-		rd.store.forget(name)
 	}
+}
+
+func (rd *reader) forgetLost(name string) {
+	p, err := rd.store.position(rd.ctx, name)
+	if err != nil {
+		rd.telemetry.ReceiverRankEventsStorageErrors.Add(rd.ctx, 1)
+	}
+	rd.lostRing(name, p)
+	rd.store.forget(name)
 }

@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +149,27 @@ func TestRestart_PositionOfNoUse_IsCountedAndReadAnew(t *testing.T) {
 			assert.Zero(t, l.counter(t, "storage_errors"))
 		})
 	}
+}
+
+// Who makes files and leaves them there does not have the list of rings grow beyond what load reads.
+func TestStore_FilesThatAreNoRingsAnyMore_AreBounded(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, withStorage(dir), &disk{})
+	f := newRingFile(t, dir, 3, 64, 5)
+	threeSteps(f, 0)
+	l.poll()
+	junk := filepath.Join(t.TempDir(), "junk")
+	require.NoError(t, os.WriteFile(junk, nil, 0o600))
+	for i := range maxMaxRings + 10 {
+		name := fmt.Sprintf("%05d.ring", i)
+		require.NoError(t, os.Link(junk, filepath.Join(dir, name)))
+		l.rd.store.known[name] = true
+	}
+	l.rd.forgetGone()
+	assert.Len(t, l.rd.store.known, maxMaxRings+1, "and the ring that is read")
+	assert.Len(t, l.rd.store.gone, 10)
+	assert.Contains(t, l.rd.store.known, "00000.ring", "the first are those that are looked at")
+	assert.Zero(t, l.said("Ring was removed"))
 }
 
 func spoilPosition(t *testing.T, d *disk, change func(*rankevents.Position)) {
