@@ -4,7 +4,6 @@ package graph
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -50,30 +49,26 @@ func (s *Solver) lookAfar() (spent int) {
 			s.noteAfar(p, pairOfNames(u.A, u.B), []Evidence{{Source: u.Source, Excess: u.Excess}}, s.ids[u.A], s.ids[u.B])
 		}
 	}
-	maps.DeleteFunc(s.moved, func(_ string, until int64) bool { return until <= s.elapsed })
-	for key, a := range s.afar {
-		if s.elapsed-a.last > afarGap*s.opt.Window.Nanoseconds() {
-			delete(s.afar, key)
-		}
-	}
+	s.moved.DropOldest(func(_ string, until int64) bool { return until <= s.elapsed })
+	s.afar.DropOldest(func(_ [2]string, a *afar) bool { return s.elapsed-a.last > afarGap*s.opt.Window.Nanoseconds() })
 	return p.work.spent
 }
 
 // noteAfar remembers a contradiction, unless one of its clocks may have been set.
 func (s *Solver) noteAfar(p *problem, key [2]string, why []Evidence, clocks ...int32) {
-	a := s.afar[key]
-	if a == nil || !a.proven {
+	a, known := s.afar.Get(key)
+	if !known || !a.proven {
 		if slices.ContainsFunc(clocks, p.maybeSet) {
-			delete(s.afar, key)
+			s.afar.Delete(key)
 			return
 		}
-		if a == nil {
-			if len(s.afar) >= s.opt.MaxClocks {
+		if !known {
+			a = &afar{since: s.elapsed}
+			if !s.afar.Fits(key, a) {
 				s.count.AfarOverflow++
 				return
 			}
-			a = &afar{since: s.elapsed}
-			s.afar[key] = a
+			s.afar.Set(key, a)
 		}
 	}
 	for i := range why {
@@ -96,15 +91,17 @@ func (p *problem) maybeSet(c int32) bool {
 func (p *problem) mayMove(c int32) bool {
 	name := p.s.clocks[c].name
 	_, set := p.s.past.set[name]
-	return set || p.s.moved[name] > p.s.elapsed
+	until, _ := p.s.moved.Peek(name)
+	return set || until > p.s.elapsed
 }
 
 // noteMoved remembers that one of the clocks of an edge may have been set. What edges tell
 // does not last: those from before a step are forgotten.
 func (s *Solver) noteMoved(e *model.ClockEdge) {
+	until := s.elapsed + s.opt.Horizon.Nanoseconds()
 	for _, c := range [2]string{e.Src, e.Dst} {
-		if _, ok := s.moved[c]; ok || len(s.moved) < s.opt.MaxClocks {
-			s.moved[c] = s.elapsed + s.opt.Horizon.Nanoseconds()
+		if s.moved.Fits(c, until) {
+			s.moved.Set(c, until)
 		} else {
 			s.count.AfarOverflow++
 		}
@@ -200,7 +197,7 @@ func (p *problem) solveAfar() bool {
 // cutAfar leaves those out whose offsets contradict the others', accused or not yet, unless
 // they may have been set and are not accused.
 func (p *problem) cutAfar() {
-	for key, a := range p.s.afar {
+	for key, a := range p.s.afar.All() {
 		if id, ok := p.s.ids[key[0]]; key[1] == "" && ok && (a.proven || !a.moved) {
 			p.cutOff(id, a.evidence)
 			p.suspected[id] = !a.proven

@@ -10,11 +10,7 @@ import (
 // ageCrossings forgets refused bounds that did not come again for a horizon.
 func (s *Solver) ageCrossings() {
 	most := int(s.opt.Horizon / s.opt.Window)
-	for p, c := range s.crossing {
-		if c.rounds++; c.rounds > most {
-			delete(s.crossing, p)
-		}
-	}
+	s.crossing.DropOldest(func(_ [2]string, c *crossing) bool { return s.solutions-c.noted > most })
 }
 
 // blameCrossings looks at pairs whose bounds crossed: one of both stamps what it
@@ -22,7 +18,7 @@ func (s *Solver) ageCrossings() {
 // or more, and of more than any of its partners, is cut off.
 func (p *problem) blameCrossings() {
 	partners := map[string][]Evidence{}
-	for pair, c := range p.s.crossing {
+	for pair, c := range p.s.crossing.All() {
 		partners[pair[0]] = append(partners[pair[0]], Evidence{pair[1], c.source, c.excess})
 		partners[pair[1]] = append(partners[pair[1]], Evidence{pair[0], c.source, c.excess})
 	}
@@ -39,7 +35,7 @@ func (p *problem) blameCrossings() {
 			p.cutOff(id, p.crossed[name])
 		}
 	}
-	for pair, c := range p.s.crossing {
+	for pair, c := range p.s.crossing.All() {
 		if p.crossed[pair[0]] == nil && p.crossed[pair[1]] == nil {
 			p.pairs = append(p.pairs, Contradiction{A: pair[0], B: pair[1], Source: c.source, Excess: c.excess})
 		}

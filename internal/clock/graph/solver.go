@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -22,11 +23,11 @@ type Solver struct {
 	at    map[edgeKey]int32 // index into edges
 	edges []edgeSlot
 
-	crossing  map[[2]string]*crossing
-	elsewhere map[string]*elsewhere // by the names of clocks that are held
-	afar      map[[2]string]*afar   // by the name of a clock, or of both of a pair
-	moved     map[string]int64      // until when of elapsed it is remembered that a clock may have been set
-	elapsed   int64                 // ns from the first solution to the last, by most clocks
+	crossing  *bounded.Map[[2]string, *crossing] // by when they were noted
+	elsewhere map[string]*elsewhere              // by the names of clocks that are held
+	afar      *bounded.Map[[2]string, *afar]     // by the name of a clock, or of both of a pair, in order of last
+	moved     *bounded.Map[string, int64]        // until when of elapsed it is remembered that a clock may have been set
+	elapsed   int64                              // ns from the first solution to the last, by most clocks
 
 	ranks map[string]int // of preferred references
 	last  *Solution
@@ -71,21 +72,30 @@ type edgeSlot struct {
 type crossing struct {
 	excess int64
 	source string
-	rounds int
+	noted  int // after so many solutions
 }
 
 // New returns an empty Solver.
 func New(opt Options) *Solver {
 	s := &Solver{
-		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, crossing: map[[2]string]*crossing{}, elsewhere: map[string]*elsewhere{}, afar: map[[2]string]*afar{}, moved: map[string]int64{},
+		opt: opt.withDefaults(), ids: map[string]int32{}, at: map[edgeKey]int32{}, elsewhere: map[string]*elsewhere{},
 		ranks: map[string]int{}, last: &Solution{},
 	}
+	s.crossing = newMemory[[2]string, *crossing](s.opt.MaxClocks)
+	s.afar = newMemory[[2]string, *afar](s.opt.MaxClocks)
+	s.moved = newMemory[string, int64](s.opt.MaxClocks)
 	for i, name := range opt.Prefer {
 		if _, ok := s.ranks[name]; !ok {
 			s.ranks[name] = i
 		}
 	}
 	return s
+}
+
+// newMemory returns a map that remembers as many things as there are clocks, the one that was noted longest
+// ago first. Its owner refuses what is beyond: what is remembered is evidence.
+func newMemory[K comparable, V any](most int) *bounded.Map[K, V] {
+	return bounded.NewMap(bounded.MapConfig[K, V]{Entries: most, Order: bounded.ByUse})
 }
 
 // rank is the place of a clock among the preferred references.
@@ -137,7 +147,7 @@ func (s *Solver) Add(e model.ClockEdge) error {
 	if e.Stepped {
 		s.noteMoved(&e)
 	}
-	delete(s.crossing, pairOfNames(e.Src, e.Dst))
+	s.crossing.Delete(pairOfNames(e.Src, e.Dst))
 	return nil
 }
 
@@ -214,7 +224,7 @@ func (s *Solver) replace(held *edgeSlot, e *model.ClockEdge) {
 	}
 	held.ClockEdge, held.fresh = *e, true
 	held.Stepped = stepped
-	delete(s.crossing, pairOfNames(e.Src, e.Dst))
+	s.crossing.Delete(pairOfNames(e.Src, e.Dst))
 }
 
 // older reports whether an edge is from before the one held. Where its clocks do not agree
@@ -304,15 +314,15 @@ func (s *Solver) drop(i int) {
 
 // noteCrossing remembers that observations of two clocks contradict one another.
 func (s *Solver) noteCrossing(e *model.ClockEdge, excess int64) {
-	p := pairOfNames(e.Src, e.Dst)
-	if _, ok := s.crossing[p]; !ok && len(s.crossing) >= s.opt.MaxClocks {
-		s.count.CrossingOverflow++
-		return
-	}
 	if excess < 0 {
 		excess = farthest
 	}
-	s.crossing[p] = &crossing{excess: excess, source: e.Source}
+	p, c := pairOfNames(e.Src, e.Dst), &crossing{excess: excess, source: e.Source, noted: s.solutions}
+	if !s.crossing.Fits(p, c) {
+		s.count.CrossingOverflow++
+		return
+	}
+	s.crossing.Set(p, c)
 }
 
 func pairOfNames(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
