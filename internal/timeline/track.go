@@ -113,7 +113,7 @@ func (t *track) place(reading int64, forget time.Duration) (clock.Placement, boo
 		raise(&at.scale.asked, at.ref)
 	}
 	return clock.Placement{
-		Time: at.time, Offset: at.time - reading, Bound: bounded(at.bound), Bounded: at.bound != model.NoBound,
+		Time: at.time, Offset: at.time - reading, Bound: orZero(at.bound), Bounded: at.bound != model.NoBound,
 		Sigma: at.sigma, Timeline: at.scale.name, Stepped: stepped,
 	}, true
 }
@@ -127,7 +127,7 @@ func (t *track) dated(reading int64) bool {
 	return at.scale.anchored
 }
 
-func bounded(b int64) int64 {
+func orZero(b int64) int64 {
 	if b == model.NoBound {
 		return 0
 	}
