@@ -110,10 +110,10 @@ func (t *Timeline) inDoubt(id string) bool {
 
 // knows reports whether the host of a clock in doubt was compared with others since.
 func (t *Timeline) knows(id string, d *doubt) bool {
-	if c, ok := t.compared[d.first.raw]; ok {
+	if c, ok := t.compared.Peek(d.first.raw); ok {
 		return c.at > d.rawFrom
 	}
-	c, ok := t.compared[id]
+	c, ok := t.compared.Peek(id)
 	return ok && c.at > d.wallFrom
 }
 
@@ -182,12 +182,13 @@ func (t *Timeline) comparedAt(id string, n name, at int64) {
 	if n.host == "" || !n.raw && !n.realtime {
 		return
 	}
-	if _, ok := t.compared[id]; !ok && len(t.compared) >= t.opt.MaxClocks {
+	if c, ok := t.compared.Peek(id); ok && c.round == t.rounds {
+		at = min(at, c.at)
+	}
+	c := comparison{at: at, round: t.rounds, heard: t.opt.Now()}
+	if !t.compared.Fits(id, c) {
 		t.stats.Overflowed.Add(1)
 		return
 	}
-	if c, ok := t.compared[id]; ok && c.round == t.rounds {
-		at = min(at, c.at)
-	}
-	t.compared[id] = comparison{at: at, round: t.rounds, heard: t.opt.Now()}
+	t.compared.Set(id, c)
 }

@@ -216,8 +216,9 @@ func (t *Timeline) adopt(s *snapshot, r *restored, watch *watch) {
 	defer t.mu.Unlock()
 	t.scales, t.tracks, t.hosts, t.solution = r.scales, r.tracks, r.hosts, nil
 	t.rivals, t.waits = map[string]string{}, map[string]*wait{}
-	t.aliases, t.paired, t.swept = map[string]*alias{}, map[string]pairing{}, time.Time{}
-	t.compared = map[string]comparison{}
+	t.aliases, t.swept = map[string]*alias{}, time.Time{}
+	t.paired.Clear()
+	t.compared.Clear()
 	for name, host := range s.Aliases {
 		t.aliases[name] = &alias{told: [2]telling{{host, r.now}}}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/clock/graph"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -38,10 +39,10 @@ type Timeline struct {
 
 	solving  sync.Mutex // guards what follows, and is taken before mu
 	solver   *graph.Solver
-	rounds   int64                 // of solutions
-	fresh    bool                  // edges came since the last solution
-	paired   map[string]pairing    // by real-time clock
-	compared map[string]comparison // by clock of a host
+	rounds   int64                            // of solutions
+	fresh    bool                             // edges came since the last solution
+	paired   *bounded.Map[string, pairing]    // by real-time clock, that which was heard longest ago first
+	compared *bounded.Map[string, comparison] // by clock of a host, in the same order
 	watch    *watch
 	swept    time.Time // when all clocks were gone through last
 
@@ -74,10 +75,16 @@ func New(opt Options) *Timeline {
 	opt = opt.withDefaults()
 	t := &Timeline{
 		opt: opt, tracks: map[string]*track{}, scales: map[string]*scale{}, hosts: map[string]string{}, rivals: map[string]string{},
-		aliases: map[string]*alias{}, paired: map[string]pairing{}, compared: map[string]comparison{}, feeds: map[*Feed]bool{}, watch: newWatch(&opt), waits: map[string]*wait{},
+		aliases: map[string]*alias{}, paired: newHeard[pairing](&opt), compared: newHeard[comparison](&opt), feeds: map[*Feed]bool{}, watch: newWatch(&opt), waits: map[string]*wait{},
 	}
 	t.solver = t.newSolver(opt.Prefer)
 	return t
+}
+
+// newHeard returns a map of as many clocks as there may be, in the order in which they were heard. Its owner
+// refuses clocks beyond.
+func newHeard[V any](opt *Options) *bounded.Map[string, V] {
+	return bounded.NewMap(bounded.MapConfig[string, V]{Entries: opt.MaxClocks, Order: bounded.ByUse})
 }
 
 func (t *Timeline) newSolver(prefer []string) *graph.Solver {

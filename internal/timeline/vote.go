@@ -35,25 +35,18 @@ func (t *Timeline) pair(e *model.ClockEdge) {
 	if !ok {
 		return
 	}
-	if _, ok := t.paired[wall]; !ok && len(t.paired) >= t.opt.MaxClocks {
+	p := pairing{raw: raw, heard: t.opt.Now()}
+	if !t.paired.Fits(wall, p) {
 		t.stats.Overflowed.Add(1)
 		return
 	}
-	t.paired[wall] = pairing{raw: raw, heard: t.opt.Now()}
+	t.paired.Set(wall, p)
 }
 
 // unpair forgets what was not read for long.
 func (t *Timeline) unpair(now time.Time) {
-	for id, p := range t.paired {
-		if now.Sub(p.heard) > t.opt.Forget {
-			delete(t.paired, id)
-		}
-	}
-	for id, c := range t.compared {
-		if now.Sub(c.heard) > t.opt.Forget {
-			delete(t.compared, id)
-		}
-	}
+	t.paired.DropOldest(func(_ string, p pairing) bool { return now.Sub(p.heard) > t.opt.Forget })
+	t.compared.DropOldest(func(_ string, c comparison) bool { return now.Sub(c.heard) > t.opt.Forget })
 }
 
 // voters are the real-time clocks of one component.
@@ -85,7 +78,7 @@ func (t *Timeline) votes(solved []graph.Solved) map[string]*vote {
 			v = &voters{hosts: map[string]wall{}, heard: map[string]time.Time{}}
 			all[s.Reference] = v
 		}
-		p, ok := t.paired[s.Clock]
+		p, ok := t.paired.Peek(s.Clock)
 		v.add(newWall(s), n, p, ok && on[p.raw] == s.Reference)
 	}
 	out := map[string]*vote{}
