@@ -280,7 +280,7 @@ func assertNobodyElseAccused(t *testing.T, of ...[]Outcome) {
 func assertSmall(t *testing.T, n *testNode) {
 	t.Helper()
 	c := n.clocks
-	assert.LessOrEqual(t, len(c.pairs), 2+1, "b, the liar, and its address as a reflector of others")
+	assert.LessOrEqual(t, c.pairs.Len(), 2+1, "b, the liar, and its address as a reflector of others")
 	assert.LessOrEqual(t, len(c.owners.hosts), 2+1+1, "and a host that it was before")
 	assert.LessOrEqual(t, len(c.owners.nodes), 2)
 	assert.LessOrEqual(t, len(c.owners.rivals), 1)

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/clock/pair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/stamp"
@@ -50,7 +51,7 @@ type clocks struct {
 	cfg    *Config
 	count  *counts
 	owners *owners
-	pairs  map[clockPair]*peerClock
+	pairs  *bounded.Map[clockPair, *peerClock] // the one that was heard longest ago first
 	waits  map[pathKey]*waiting
 	window int64           // number of the one that is being judged
 	warned map[string]bool // contested hosts that the log tells of
@@ -60,7 +61,8 @@ type clocks struct {
 func newClocks(cfg *Config, count *counts) *clocks {
 	return &clocks{
 		cfg: cfg, count: count, owners: newOwners(cfg.host()),
-		pairs: map[clockPair]*peerClock{}, waits: map[pathKey]*waiting{}, warned: map[string]bool{},
+		pairs: bounded.NewMap(bounded.MapConfig[clockPair, *peerClock]{Entries: cfg.MaxClocks, Order: bounded.ByUse}),
+		waits: map[pathKey]*waiting{}, warned: map[string]bool{},
 	}
 }
 
@@ -94,9 +96,9 @@ func (c *clocks) judge(end int64, paths []pathTrips) (edges []model.ClockEdge, s
 	for i := range paths {
 		c.gather(&paths[i], gathered)
 	}
-	maps.DeleteFunc(c.pairs, func(at clockPair, _ *peerClock) bool { return !c.owners.holds(at.peer) })
+	c.pairs.DeleteFunc(func(at clockPair, _ *peerClock) bool { return !c.owners.holds(at.peer) })
 	var crossed []model.ClockEdge
-	for at, p := range c.pairs {
+	for at, p := range c.pairs.All() {
 		edges = append(edges, p.judge(at, gathered[at], end)...)
 		if e := gathered[at]; e != nil && e.crossed.n > 0 && p.record.wrong() {
 			crossed = append(crossed, e.crossed.edge(at))
@@ -206,9 +208,9 @@ func (c *clocks) admit(p *pathTrips) error {
 	if !c.owners.holds(p.clocks.peer) {
 		return c.contested(p.clocks.peer)
 	}
-	k := c.pairs[p.clocks]
-	if k == nil {
-		if len(c.pairs) >= c.cfg.MaxClocks {
+	k, known := c.pairs.Get(p.clocks)
+	if !known {
+		if !c.pairs.Fits(p.clocks, nil) {
 			return errTooManyClocks
 		}
 		cfg := pair.Config{Window: c.cfg.Window, Overlap: c.cfg.Window}
@@ -216,7 +218,7 @@ func (c *clocks) admit(p *pathTrips) error {
 			cfg.Record = c.cfg.Record(p.clocks.own, p.clocks.peer)
 		}
 		k = &peerClock{estimator: pair.New(cfg)}
-		c.pairs[p.clocks] = k
+		c.pairs.Set(p.clocks, k)
 	}
 	k.heard = c.window
 	return nil
@@ -246,7 +248,7 @@ func (c *clocks) hold(held, more []leg) []leg {
 }
 
 func (c *clocks) beginAnew() {
-	clear(c.pairs)
+	c.pairs.Clear()
 	clear(c.waits)
 }
 
@@ -278,16 +280,8 @@ func (p *peerClock) judge(at clockPair, e *evidence, end int64) (edges []model.C
 }
 
 func (c *clocks) forget() {
-	for at, p := range c.pairs {
-		if c.window-p.heard >= idleWindows {
-			delete(c.pairs, at)
-		}
-	}
-	for key, w := range c.waits {
-		if len(w.out) == 0 && len(w.back) == 0 {
-			delete(c.waits, key)
-		}
-	}
+	c.pairs.DropOldest(func(_ clockPair, p *peerClock) bool { return c.window-p.heard >= idleWindows })
+	maps.DeleteFunc(c.waits, func(_ pathKey, w *waiting) bool { return len(w.out) == 0 && len(w.back) == 0 })
 	c.owners.forget(c.window - idleWindows)
 	maps.DeleteFunc(c.warned, func(clock string, _ bool) bool {
 		_, second := c.owners.claimants(clock)
@@ -309,7 +303,7 @@ func (c *clocks) directions(p *pathTrips, end int64) []PathStats {
 	since := end - waitWindows*int64(c.cfg.Window)
 	var estimates []pair.Estimate
 	var least uint8
-	if k := c.pairs[p.clocks]; k != nil {
+	if k, known := c.pairs.Peek(p.clocks); known {
 		estimates, least = k.estimates, k.least
 	}
 	w.out = out.correct(w.out, true, estimates, least, since)
