@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -18,9 +19,8 @@ var fromBest = []string{model.StampHardware, model.StampKernel, model.StampUser}
 // kind that its path has had, which changes twice at most; what only counts
 // packets names the kind by which this node stamps its own, which does not change.
 type kinds struct {
-	limit int    // of paths
 	own   string // empty until something was stamped
-	paths map[track]*pathKind
+	paths *bounded.Map[track, *pathKind]
 }
 
 // track is a direction of a path, or the round trips of it.
@@ -34,6 +34,10 @@ type track struct {
 type pathKind struct {
 	rank int // in fromBest
 	seen time.Time
+}
+
+func newKinds(paths int) kinds {
+	return kinds{paths: bounded.NewMap(bounded.MapConfig[track, *pathKind]{Entries: paths, Order: bounded.ByUse})}
 }
 
 // learn takes the kind of most of the node's own packets from its counters.
@@ -53,22 +57,18 @@ func (k *kinds) learn(counters map[string]int64) {
 // added. Empty: none is known yet.
 func (k *kinds) worst(now time.Time, t track, usual string) string {
 	rank := slices.Index(fromBest, usual)
-	p := k.paths[t]
-	if p == nil {
-		if rank < 0 || len(k.paths) >= k.limit { // then its series is the overflow's
+	p, known := k.paths.Get(t)
+	if !known {
+		if rank < 0 || !k.paths.Fits(t, nil) { // then its series is the overflow's
 			return usual
 		}
 		p = &pathKind{rank: rank}
-		k.paths[t] = p
+		k.paths.Set(t, p)
 	}
 	p.rank, p.seen = max(p.rank, rank), now
 	return fromBest[p.rank]
 }
 
 func (k *kinds) expire(before time.Time) {
-	for t, p := range k.paths {
-		if p.seen.Before(before) {
-			delete(k.paths, t)
-		}
-	}
+	k.paths.DropOldest(func(_ track, p *pathKind) bool { return p.seen.Before(before) })
 }

@@ -41,7 +41,7 @@ func newSeries(limit int) *series {
 	}
 	return &series{
 		own:        map[string]bool{},
-		kinds:      kinds{limit: 2 * limit, paths: map[track]*pathKind{}},
+		kinds:      newKinds(2 * limit),
 		delay:      histogram(semconv.MetricOWDDelay, "One-way delays, corrected by the estimate of both clocks."),
 		roundTrip:  histogram(semconv.MetricOWDRoundTrip, "Time under way of requests and replies, without the time that the peer took to answer."),
 		loss:       counter(semconv.MetricOWDLoss, "Packets that were lost in this direction, where it is known."),

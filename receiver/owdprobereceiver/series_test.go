@@ -118,16 +118,16 @@ func TestTheProberIsKnownWithoutRoundTrips(t *testing.T) {
 }
 
 func TestKindsAreBoundedAndForgotten(t *testing.T) {
-	k := kinds{limit: 2, paths: map[track]*pathKind{}}
+	k := newKinds(2)
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 5 {
 		assert.Equal(t, model.StampKernel, k.worst(now, track{path: i}, model.StampKernel))
 	}
-	assert.Len(t, k.paths, 2)
+	assert.Equal(t, 2, k.paths.Len())
 	k.expire(now)
-	assert.Len(t, k.paths, 2)
+	assert.Equal(t, 2, k.paths.Len())
 	k.expire(now.Add(1))
-	assert.Empty(t, k.paths)
+	assert.Zero(t, k.paths.Len())
 }
 
 func TestWhatGoesOnIsToldNowAndThen(t *testing.T) {
