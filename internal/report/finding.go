@@ -409,7 +409,7 @@ func comparedText(ev *evidence.Straggler) string {
 }
 
 func confidenceText(f *model.Finding, ev *evidence.Straggler) string {
-	if ev.Method == straggler.MethodKAIR {
+	if ev.Method == evidence.MethodKAIR {
 		return fmt.Sprintf("none: method kair knows no probability of error; the rank was blamed in %s of the recent steps", Share(f.Confidence))
 	}
 	text := fmt.Sprintf("%.2f of 1", f.Confidence)

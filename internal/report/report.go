@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -24,7 +25,7 @@ type Input struct {
 	// ProblemsOmitted counts problems beyond those listed.
 	ProblemsOmitted int64
 	Stats           straggler.Stats
-	// Method is straggler.Method*; "" is the default.
+	// Method is evidence.Method*; "" is the default.
 	Method string
 	// RawClock: stamps were compared as they are.
 	RawClock bool
@@ -100,7 +101,7 @@ func (p *printer) job(j *straggler.JobReport, in *Input) {
 // input says once what was read for all jobs.
 func (p *printer) input(in *Input) {
 	p.field("input", fmt.Sprintf("%s, %s, %s", plural(int64(in.Files), "file"), Bytes(in.Bytes), plural(in.Ops, "operation")))
-	if in.Method == straggler.MethodKAIR {
+	if in.Method == evidence.MethodKAIR {
 		p.field("method", "kair, the published statistics: a baseline that asks no limit of cost or chance, names victims, too, and by three standard deviations nobody among ten ranks or fewer")
 	}
 	if in.RawClock {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
-	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // shades draw a share of the darkest; the first is nothing.
@@ -148,7 +147,7 @@ func (p *printer) note(text string) {
 // kairGates says by which limits method kair accuses, and which it does not ask.
 func kairGates(ev *evidence.Straggler) string {
 	n := ev.Numbers
-	if ev.Method != straggler.MethodKAIR || n["z_score_limit"] == 0 {
+	if ev.Method != evidence.MethodKAIR || n["z_score_limit"] == 0 {
 		return ""
 	}
 	return fmt.Sprintf("z-score %s on average among %s, over %g; blamed in %s of %s recent steps, at least %g and %s of them. "+

@@ -5,13 +5,15 @@ package straggler
 import (
 	"fmt"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Config bounds the engine and sets its gates.
 type Config struct {
-	// Method names stragglers: MethodLockstep, also where empty, or MethodKAIR.
+	// Method names stragglers: evidence.MethodLockstep, also where empty, or evidence.MethodKAIR.
 	Method string
-	// KAIRPlus has MethodKAIR look at computing only, over ranks that run the same program.
+	// KAIRPlus has evidence.MethodKAIR look at computing only, over ranks that run the same program.
 	KAIRPlus bool
 	// Deadline is how long an incomplete step waits for its last ranks, counted
 	// from when something of it came last.
@@ -79,7 +81,7 @@ func NewDefaultConfig() Config {
 		MinCostShare:      0.02,
 		MinExcessShare:    0.04,
 		MaxFalseAlarm:     0.01,
-		Method:            MethodLockstep,
+		Method:            evidence.MethodLockstep,
 	}
 }
 
@@ -92,8 +94,8 @@ const (
 
 // Validate reports the first field that is out of range.
 func (c *Config) Validate() error {
-	if c.Method != "" && c.Method != MethodLockstep && c.Method != MethodKAIR {
-		return fmt.Errorf("check method: got %q; want %s or %s", c.Method, MethodLockstep, MethodKAIR)
+	if c.Method != "" && c.Method != evidence.MethodLockstep && c.Method != evidence.MethodKAIR {
+		return fmt.Errorf("check method: got %q; want %s or %s", c.Method, evidence.MethodLockstep, evidence.MethodKAIR)
 	}
 	for _, f := range []struct {
 		name string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // pipeJob is a job of pipelines: stages one behind another in each of several data-
@@ -137,7 +138,7 @@ func BenchmarkDiagnosis(b *testing.B) {
 			ClockID: fmt.Sprint("n", r/8), Parallel: model.Parallel{PP: model.Some(r % 4), DP: model.Some(r / 4)},
 		})
 	}
-	for _, method := range []string{MethodLockstep, MethodKAIR} {
+	for _, method := range []string{evidence.MethodLockstep, evidence.MethodKAIR} {
 		b.Run(method, func(b *testing.B) {
 			b.ReportAllocs()
 			var named []Verdict

@@ -106,7 +106,7 @@ func (in stretch) worstKey(rank int64, pick func(*rankRecord) ownTimes) (best ui
 // where there is none.
 func (c *candidate) evidence(method string) (*Meeting, evidence.Straggler) {
 	ev := evidence.Straggler{
-		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
+		Method: cmp.Or(method, evidence.MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step",
 		Excess: c.Excess, ExcessMean: c.Mean, ExcessShare: c.Share, Intermittent: c.Intermittent, Steadiness: bounded(c.Steadiness),
 		ExcessCompute: float64(c.excess.busy()) / 1e9, ExcessHost: float64(c.excess.idle) / 1e9,
 		BeforeWindow: c.before, PlaceExcess: copied(&c.OpSec), CostBy: c.costBy, CostBeside: c.beside, CostLeast: copied(c.leastCost()), CostMost: c.mostCost(),

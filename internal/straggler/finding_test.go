@@ -493,7 +493,7 @@ func TestEvidenceTellsOfTheCriticalPath(t *testing.T) {
 // What KAIR says is told as it is, whatever it costs.
 func TestFindingsOfKAIR(t *testing.T) {
 	cfg := NewDefaultConfig()
-	cfg.Method = MethodKAIR
+	cfg.Method = evidence.MethodKAIR
 	vs := beatingJob(cfg, 1.3).Verdicts()
 	require.Len(t, vs, 1)
 	f := vs[0].Finding

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -45,7 +46,7 @@ const maxSuspects = 16
 // suspects returns whom the judged steps accuse, and notes whom they do not.
 func (j *job) suspects() []*candidate {
 	j.abstain, j.priced = nil, false
-	if j.steps < minTrials && j.e.cfg.Method != MethodKAIR {
+	if j.steps < minTrials && j.e.cfg.Method != evidence.MethodKAIR {
 		return j.fewSteps()
 	}
 	return j.looked(j.conclusions())
@@ -66,7 +67,7 @@ func (j *job) looked(told []judge.Conclusion) (out []*candidate) {
 }
 
 func (j *job) conclusions() []judge.Conclusion {
-	if j.e.cfg.Method == MethodKAIR {
+	if j.e.cfg.Method == evidence.MethodKAIR {
 		return j.kairNamed()
 	}
 	told := j.judgement.Judge()
@@ -87,7 +88,7 @@ func (j *job) gated(suspects []*candidate) []*candidate {
 	slices.SortStableFunc(suspects, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(b.cost, a.cost))
 	})
-	if j.e.cfg.Method == MethodKAIR {
+	if j.e.cfg.Method == evidence.MethodKAIR {
 		return distinct(suspects)
 	}
 	paced(suspects)

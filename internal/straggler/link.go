@@ -53,7 +53,7 @@ func (c *candidate) linkEvidence(method string) (*meetingRecord, *evidence.Link)
 	}
 	w := mr.members[at].wire
 	ev := &evidence.Link{
-		Method: cmp.Or(method, MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step", ExcessWire: c.Mean,
+		Method: cmp.Or(method, evidence.MethodLockstep), Steps: c.steps, FalseAlarm: c.Chance, Trials: "step", ExcessWire: c.Mean,
 		ExcessShare: c.in.wireShare(c.Rank), Steadiness: bounded(c.Steadiness), CohortRung: string(c.Rung), Peers: w.peers,
 		CostBy: c.costBy, Numbers: finite(c.Numbers),
 		Decisive: evidence.LinkDecisive{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // rhythm hears how the operations of a job's ranks go on. A nil one hears nothing.
@@ -30,7 +31,7 @@ const (
 
 func newRhythm(keys *interner, cfg *Config) *rhythm {
 	r := &rhythm{keys: keys}
-	if cfg.Method == MethodKAIR {
+	if cfg.Method == evidence.MethodKAIR {
 		rules := kair.Published()
 		if cfg.KAIRPlus {
 			rules = kair.Plus()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // beatingJob is a job of 32 ranks of 2 layers of 24 kernels of 1 ms, each with an
@@ -101,7 +102,7 @@ func TestRhythmCanBeSwitchedOff(t *testing.T) {
 
 func TestKAIRNamesWhomItAccuses(t *testing.T) {
 	cfg := NewDefaultConfig()
-	cfg.Method = MethodKAIR
+	cfg.Method = evidence.MethodKAIR
 	e := beatingJob(cfg, 1.3)
 	require.Len(t, e.sorted(), 1)
 	named := e.sorted()[0].kairNamed()
@@ -115,14 +116,14 @@ func TestKAIRNamesWhomItAccuses(t *testing.T) {
 	assert.Greater(t, c.Numbers["z_score"], 3.0)
 	assert.Less(t, c.Chance, 0.0014, "of three standard deviations")
 	assert.Empty(t, beatingJobNamed(cfg, 1))
-	cfg.Method = MethodLockstep
+	cfg.Method = evidence.MethodLockstep
 	assert.Empty(t, beatingJobNamed(cfg, 1.3), "KAIR was not asked")
 }
 
 // Outliers that KAIR finds no time to follow are counted.
 func TestOutliersThatAreNotFollowedAreCounted(t *testing.T) {
 	const ranks = 32
-	w := newWorld(t, ranks, func(c *Config) { c.Method = MethodKAIR })
+	w := newWorld(t, ranks, func(c *Config) { c.Method = evidence.MethodKAIR })
 	slow := each(ranks, "c20:gemm c10:norm *", map[int]program{5: "c40:gemm c30:norm *"})
 	w.step(0, slow...)
 	require.Zero(t, w.e.Stats().ConclusionsDropped)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -33,7 +34,7 @@ func TestEveryFieldOfTheEngineIsThere(t *testing.T) {
 		case reflect.Float64:
 			f.SetFloat(f.Float() + 0.001)
 		case reflect.String:
-			f.SetString(straggler.MethodKAIR)
+			f.SetString(evidence.MethodKAIR)
 		}
 	}
 	assert.Equal(t, int64(1<<20), c.Engine().MaxMemory, "MiB")
@@ -58,7 +59,7 @@ func TestValidate(t *testing.T) {
 	c.MaxMemoryMiB = -1
 	require.EqualError(t, c.Validate(), "check max_memory_mib: got -1; want 0 to 1099511627776")
 	c = NewDefaultConfig()
-	c.Method = straggler.MethodKAIR
+	c.Method = evidence.MethodKAIR
 	require.NoError(t, c.Validate())
 	c.Method = "ks"
 	assert.EqualError(t, c.Validate(), `check method: got "ks"; want lockstep or kair`)

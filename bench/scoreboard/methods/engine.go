@@ -39,13 +39,13 @@ func every(ranks int) int {
 	return 8
 }
 
-func newEngine() Method { return newEngineOf(straggler.MethodLockstep, false) }
+func newEngine() Method { return newEngineOf(evidence.MethodLockstep, false) }
 
 // newKAIR is KAIR as published, of the same steps with the same clocks and roles.
-func newKAIR() Method { return newEngineOf(straggler.MethodKAIR, false) }
+func newKAIR() Method { return newEngineOf(evidence.MethodKAIR, false) }
 
 // newKAIRPlus is KAIR with what is known to help it.
-func newKAIRPlus() Method { return newEngineOf(straggler.MethodKAIR, true) }
+func newKAIRPlus() Method { return newEngineOf(evidence.MethodKAIR, true) }
 
 func newEngineOf(method string, plus bool) Method {
 	cfg := straggler.NewDefaultConfig()

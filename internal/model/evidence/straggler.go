@@ -2,6 +2,12 @@
 
 package evidence
 
+// Methods by which stragglers are named: the values of Straggler.Method and Link.Method.
+const (
+	MethodLockstep = "lockstep"
+	MethodKAIR     = "kair"
+)
+
 // Straggler is the JSON of lockstep.finding.evidence of kind straggler. Seconds
 // are per step where not said otherwise.
 type Straggler struct {
