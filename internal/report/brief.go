@@ -12,9 +12,9 @@ import (
 
 // Finding renders one finding under a title of the caller's, such as "Finding 3".
 func Finding(w io.Writer, f *model.Finding, title string, style Style) error {
-	p := &printer{Style: style}
-	p.finding(f, title, 1)
-	p.line("")
+	p := &Printer{Style: style}
+	p.Finding(f, title, 1)
+	p.Line("")
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write finding: %w", err)
 	}
@@ -24,17 +24,17 @@ func Finding(w io.Writer, f *model.Finding, title string, style Style) error {
 // Brief says in one line what a finding came to: who, which class, at what cost
 // per step of those that it was judged by, and since when it is seen.
 func Brief(f *model.Finding) string {
-	text := place(f) + ", " + f.Class
+	text := Place(f) + ", " + f.Class
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		text += " (" + f.Cause + ")"
 	}
 	if f.CostSeconds.OK {
 		text += fmt.Sprintf(", cost %s per step", Seconds(f.CostSeconds.V))
 		if ev, _ := evidence.StragglerOf(f.Evidence); ev.Steps > 0 {
-			text += fmt.Sprintf(" (%s judged)", plural(int64(ev.Steps), "step"))
+			text += fmt.Sprintf(" (%s judged)", Plural(int64(ev.Steps), "step"))
 		}
 	}
-	return clean(text + seenIn(f))
+	return Clean(text + seenIn(f))
 }
 
 func seenIn(f *model.Finding) string {
@@ -49,9 +49,9 @@ func seenIn(f *model.Finding) string {
 
 // Paragraph writes text in lines that are no wider than the style says.
 func Paragraph(w io.Writer, text string, style Style) error {
-	p := &printer{Style: style}
-	for _, l := range wrap(text, p.width()) {
-		p.line("%s", l)
+	p := &Printer{Style: style}
+	for _, l := range Wrap(text, p.Columns()) {
+		p.Line("%s", l)
 	}
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write text: %w", err)
@@ -60,4 +60,4 @@ func Paragraph(w io.Writer, text string, style Style) error {
 }
 
 // Ranks renders a list of at least one rank; of a long one its beginning.
-func Ranks(list []int64) string { return ranks(list, len(list)) }
+func Ranks(list []int64) string { return SomeRanks(list, len(list)) }

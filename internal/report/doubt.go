@@ -15,14 +15,14 @@ import (
 func undecided(a *straggler.Abstention) string {
 	who, more := fmt.Sprintf("rank %d", a.Rank), "other ranks that do the same"
 	if len(a.Ranks) > 1 {
-		who = ranks(a.Ranks, len(a.Ranks))
+		who = SomeRanks(a.Ranks, len(a.Ranks))
 	}
 	if a.Gate == "few_steps" {
 		more = "more steps"
 	}
 	text := fmt.Sprintf("%s may slow the job by up to %s, but %s.", who, Share(a.CostShare), gateMeaning(a.Gate))
 	if a.Gate == "half" { // the other gates ask for at least so much
-		return text + fmt.Sprintf(" (Gate half: got %s; want less than %s. What lacks: %s.)", significant(a.Got), significant(a.Want), more)
+		return text + fmt.Sprintf(" (Gate half: got %s; want less than %s. What lacks: %s.)", Significant(a.Got), Significant(a.Want), more)
 	}
 	return text + lacks(a.Gate, a.Got, a.Want, more)
 }

@@ -11,56 +11,58 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-func (p *printer) verdict(j *straggler.JobReport, i int) {
+func (p *Printer) verdict(j *straggler.JobReport, i int) {
 	v := &j.Verdicts[i]
-	p.finding(&v.Finding, titleOf(i, len(j.Verdicts)), len(j.Verdicts))
+	p.Finding(&v.Finding, TitleOf(i, len(j.Verdicts)), len(j.Verdicts))
 	p.timeline(v.Decisive)
-	p.line("")
+	p.Line("")
 }
 
-func titleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of) }
+// TitleOf returns the title of finding i, counted from 0, of so many.
+func TitleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of) }
 
-// finding renders one of so many that are told together.
-func (p *printer) finding(f *model.Finding, title string, of int) {
+// Finding prints a finding, one of so many that are printed together, under its title.
+func (p *Printer) Finding(f *model.Finding, title string, of int) {
 	ev, ok := evidence.StragglerOf(f.Evidence)
-	for _, l := range wrap(title+": "+headline(f, ev), p.width()) {
-		p.line("%s", p.paint(red, l))
+	for _, l := range Wrap(title+": "+headline(f, ev), p.Columns()) {
+		p.Line("%s", p.Paint(Red, l))
 	}
-	p.optional("its ranks", concerned(f))
-	p.optional("where", where(f, ev))
-	p.optional("wait caused", waitText(f, ev))
-	p.optional("path", pathText(f, ev))
-	p.optional("cost", costText(f, ev, of))
-	p.optional("next", nextText(ev))
-	p.optional("when", whenText(f, ev))
-	p.optional("compared with", comparedText(ev))
-	p.optional("gates", kairGates(ev))
-	p.field("confidence", confidenceText(f, ev))
-	p.optional("missing", missingText(ev))
-	p.optional("what to do", actionText(f))
+	p.Optional("its ranks", concerned(f))
+	p.Optional("where", where(f, ev))
+	p.Optional("wait caused", waitText(f, ev))
+	p.Optional("path", pathText(f, ev))
+	p.Optional("cost", costText(f, ev, of))
+	p.Optional("next", nextText(ev))
+	p.Optional("when", whenText(f, ev))
+	p.Optional("compared with", comparedText(ev))
+	p.Optional("gates", kairGates(ev))
+	p.Field("confidence", confidenceText(f, ev))
+	p.Optional("missing", missingText(ev))
+	p.Optional("what to do", actionText(f))
 	if text, came := f.Evidence.(evidence.Text); came && !ok {
-		p.field("evidence", clean(string(text)))
+		p.Field("evidence", Clean(string(text)))
 	}
 }
 
-func (p *printer) optional(label, text string) {
+// Optional prints a label and its text, where there is one.
+func (p *Printer) Optional(label, text string) {
 	if text != "" {
-		p.field(label, text)
+		p.Field(label, text)
 	}
 }
 
 func headline(f *model.Finding, ev *evidence.Straggler) string {
 	if f.Kind != model.FindingStraggler {
-		return clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", place(f), f.Kind, f.Class)))
+		return Clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", Place(f), f.Kind, f.Class)))
 	}
-	text := place(f) + does(f, ev) + " (class " + f.Class
+	text := Place(f) + does(f, ev) + " (class " + f.Class
 	if meaning := classMeaning(f, ev); meaning != "" {
 		text += ": " + meaning
 	}
 	if f.Cause != "" && f.Cause != model.CauseUnknown {
 		text += "; cause: " + f.Cause
 	}
-	return clean(text + ")")
+	return Clean(text + ")")
 }
 
 // does says what the place does to the others. Who keeps them waiting for less than mending it
@@ -73,14 +75,14 @@ func does(f *model.Finding, ev *evidence.Straggler) string {
 		return " lengthens everybody's transfers"
 	case f.Class == model.ClassJobWide && f.StepFirst.OK:
 		return fmt.Sprintf(" are slower since step %d", f.StepFirst.V)
-	case several(f):
+	case Several(f):
 		return " make the others wait"
 	}
 	return " makes the others wait"
 }
 
-// several reports whether the place is one of many: the verb follows it.
-func several(f *model.Finding) bool {
+// Several reports whether the place is one of many: the verb follows it.
+func Several(f *model.Finding) bool {
 	switch f.Class {
 	case model.ClassJitter, model.ClassJobWide:
 		return true
@@ -96,9 +98,9 @@ func structure(f *model.Finding) string {
 	case f.Kind != model.FindingStraggler:
 		return ""
 	case f.Class == model.ClassNode && f.Host != "":
-		return "host " + shortName(f.Host) + ofRanks(f)
+		return "host " + ShortName(f.Host) + ofRanks(f)
 	case f.Class == model.ClassStageImbalance && f.Op != "":
-		return shortName(f.Op) + ofRanks(f)
+		return ShortName(f.Op) + ofRanks(f)
 	case f.Class == model.ClassWorkImbalance && !f.Rank.OK && len(f.Ranks) == 0:
 		return "unequal work that changes from rank to rank"
 	case f.Class == model.ClassJitter:
@@ -111,7 +113,7 @@ func structure(f *model.Finding) string {
 
 func ofRanks(f *model.Finding) string {
 	if n := f.RanksCount.Or(int64(len(f.Ranks))); n > 0 {
-		return " (" + plural(n, "rank") + ")"
+		return " (" + Plural(n, "rank") + ")"
 	}
 	return ""
 }
@@ -124,7 +126,7 @@ func pausesText(f *model.Finding) string {
 	}
 	text += " that rotate over the ranks"
 	if law.Period > 0 {
-		text += fmt.Sprintf(" (every %s steps on each)", significant(law.Period))
+		text += fmt.Sprintf(" (every %s steps on each)", Significant(law.Period))
 	}
 	return text
 }
@@ -137,11 +139,12 @@ func lawOf(ev *evidence.Straggler) (law evidence.Pauses) {
 	return law
 }
 
-func place(f *model.Finding) string {
+// Place names what a finding is about: a rank, ranks, a host, a link, a job.
+func Place(f *model.Finding) string {
 	if text := structure(f); text != "" {
 		return text
 	}
-	text := "job " + shortName(f.JobID)
+	text := "job " + ShortName(f.JobID)
 	switch {
 	case f.EndDecided():
 		text = f.Link
@@ -153,10 +156,10 @@ func place(f *model.Finding) string {
 	case f.Rank.OK:
 		text = fmt.Sprintf("rank %d", f.Rank.V)
 	case len(f.Ranks) > 0:
-		text = ranks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks)))))
+		text = SomeRanks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks)))))
 	}
 	if f.Host != "" {
-		text += fromOrOn(f) + shortName(f.Host)
+		text += fromOrOn(f) + ShortName(f.Host)
 	}
 	return text
 }
@@ -205,7 +208,7 @@ func concerned(f *model.Finding) string {
 	if len(f.Ranks) == 0 || structure(f) == "" {
 		return ""
 	}
-	_, list, _ := strings.Cut(ranks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks))))), " ")
+	_, list, _ := strings.Cut(SomeRanks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks))))), " ")
 	return list
 }
 
@@ -213,7 +216,7 @@ func concerned(f *model.Finding) string {
 func where(f *model.Finding, ev *evidence.Straggler) string {
 	var parts []string
 	if f.Op != "" && f.Class != model.ClassStageImbalance { // there it is the place
-		part := fmt.Sprintf("%q", shortName(f.Op))
+		part := fmt.Sprintf("%q", ShortName(f.Op))
 		if f.OutsideScopes() {
 			part = "outside of any scope"
 		}
@@ -226,15 +229,15 @@ func where(f *model.Finding, ev *evidence.Straggler) string {
 		parts = append(parts, part)
 	}
 	if d := ev.Decisive; d != nil && d.Collective != "" {
-		part := fmt.Sprintf("it shows best in %s of step %d", shortName(d.Collective), d.Step)
+		part := fmt.Sprintf("it shows best in %s of step %d", ShortName(d.Collective), d.Step)
 		if d.Comm != "" {
-			part += fmt.Sprintf(" (communicator %s)", shortName(d.Comm))
+			part += fmt.Sprintf(" (communicator %s)", ShortName(d.Comm))
 		}
 		parts = append(parts, part+wireText(f))
 	} else if f.CommID != "" {
-		parts = append(parts, "communicator "+shortName(f.CommID))
+		parts = append(parts, "communicator "+ShortName(f.CommID))
 	}
-	return clean(strings.Join(parts, "; "))
+	return Clean(strings.Join(parts, "; "))
 }
 
 // wireText says how long the sends of a slow link waited for the wire.
@@ -244,7 +247,7 @@ func wireText(f *model.Finding) string {
 		return ""
 	}
 	d := &ev.Decisive
-	return fmt.Sprintf(", where each of its %s waited %s for the wire, its peers' %s", plural(d.Steps, "send"), Seconds(d.PerStep), Seconds(d.PeersStep))
+	return fmt.Sprintf(", where each of its %s waited %s for the wire, its peers' %s", Plural(d.Steps, "send"), Seconds(d.PerStep), Seconds(d.PeersStep))
 }
 
 // spread reports whether no single kernel holds half of what a slow device takes longer.
@@ -326,13 +329,13 @@ func pathText(f *model.Finding, ev *evidence.Straggler) string {
 	}
 	text := fmt.Sprintf("it holds %s of the steps on their critical path, over its peers", Share(ev.BlameShare))
 	if ev.BlameOp != "" && ev.BlameOp != f.Op {
-		in := fmt.Sprintf("in %q", shortName(ev.BlameOp))
+		in := fmt.Sprintf("in %q", ShortName(ev.BlameOp))
 		if ev.BlameOp == model.OpOther {
 			in = "outside of any scope"
 		}
 		text += ", most " + in
 	}
-	return clean(text)
+	return Clean(text)
 }
 
 // saving says what the cost is: the step's time less that without it.
@@ -361,7 +364,7 @@ func nextText(ev *evidence.Straggler) string {
 	if len(ev.NextRanks) == 0 {
 		return ""
 	}
-	text := ranks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
+	text := SomeRanks(ev.NextRanks, len(ev.NextRanks)) + " would be last once it is mended"
 	if d := ev.Decisive; d != nil {
 		text = "in that collective " + text
 		text += fmt.Sprintf("; the second-last came %s before it", Seconds(d.Gap))
@@ -380,7 +383,7 @@ func whenText(f *model.Finding, ev *evidence.Straggler) string {
 		text = fmt.Sprintf("step %d", f.StepFirst.V)
 	}
 	if steps := int64(ev.Steps); steps > 0 && steps != f.StepLast.V-f.StepFirst.V+1 {
-		text += "; numbers are of " + plural(steps, "step")
+		text += "; numbers are of " + Plural(steps, "step")
 	}
 	if ev.Intermittent {
 		text += "; in some of them only"
@@ -390,7 +393,7 @@ func whenText(f *model.Finding, ev *evidence.Straggler) string {
 			text += fmt.Sprintf(", for %s", Seconds(law.Median))
 		}
 		if law.Period > 1 {
-			text += fmt.Sprintf(", every %s steps", significant(law.Period))
+			text += fmt.Sprintf(", every %s steps", Significant(law.Period))
 		}
 	}
 	if f.BeforeWindow {
@@ -403,7 +406,7 @@ func whenText(f *model.Finding, ev *evidence.Straggler) string {
 func comparedText(ev *evidence.Straggler) string {
 	var parts []string
 	if ev.CohortRung != "" && ev.Peers > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s", plural(int64(ev.Peers), "peer"), clean(ev.CohortRung)))
+		parts = append(parts, fmt.Sprintf("%s: %s", Plural(int64(ev.Peers), "peer"), Clean(ev.CohortRung)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -414,22 +417,22 @@ func confidenceText(f *model.Finding, ev *evidence.Straggler) string {
 	}
 	text := fmt.Sprintf("%.2f of 1", f.Confidence)
 	if len(ev.LoweredBy) > 0 {
-		text += "; lowered by: " + clean(strings.Join(ev.LoweredBy, "; "))
+		text += "; lowered by: " + Clean(strings.Join(ev.LoweredBy, "; "))
 	}
 	return text
 }
 
 // actionText shortens the operation's name, which an action may repeat.
 func actionText(f *model.Finding) string {
-	if short := shortName(f.Op); short != f.Op {
-		return clean(strings.ReplaceAll(f.Action, f.Op, short))
+	if short := ShortName(f.Op); short != f.Op {
+		return Clean(strings.ReplaceAll(f.Action, f.Op, short))
 	}
-	return clean(f.Action)
+	return Clean(f.Action)
 }
 
 func missingText(ev *evidence.Straggler) string {
 	if len(ev.MissingRanks) == 0 {
 		return ""
 	}
-	return ranks(ev.MissingRanks, max(ev.MissingCount, len(ev.MissingRanks))) + " not seen"
+	return SomeRanks(ev.MissingRanks, max(ev.MissingCount, len(ev.MissingRanks))) + " not seen"
 }

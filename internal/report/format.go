@@ -26,7 +26,7 @@ func Duration(d time.Duration) string {
 	case a < time.Second:
 		unit, name = time.Millisecond, "ms"
 	}
-	return significant(float64(d)/float64(unit)) + " " + name
+	return Significant(float64(d)/float64(unit)) + " " + name
 }
 
 // Seconds renders a number of seconds as Duration does.
@@ -35,10 +35,10 @@ func Seconds(s float64) string {
 }
 
 // Share renders a share of 0 to 1 in percent.
-func Share(s float64) string { return significant(100*s) + " %" }
+func Share(s float64) string { return Significant(100*s) + " %" }
 
-// significant renders v with three digits, and integers above in full.
-func significant(v float64) string {
+// Significant renders v with three significant digits, and larger numbers as whole ones.
+func Significant(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0 || a >= 99.95:
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -60,11 +60,11 @@ func Bytes(n int64) string {
 	for len(units) > 1 && v >= 1<<10 {
 		v, units = v/(1<<10), units[1:]
 	}
-	return significant(v) + " " + units[0]
+	return Significant(v) + " " + units[0]
 }
 
-// thousands renders n with a comma between groups of three digits.
-func thousands(n int64) string {
+// Thousands renders n with a comma between groups of three digits.
+func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
 	if n < 0 {
@@ -76,26 +76,27 @@ func thousands(n int64) string {
 	return sign + s
 }
 
-// plural renders a count with its noun.
-func plural(n int64, noun string) string {
+// Plural renders a count with its noun: "1 rank", "2,048 ranks".
+func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	if strings.HasSuffix(noun, "ch") {
 		noun += "e"
 	}
-	return thousands(n) + " " + noun + "s"
+	return Thousands(n) + " " + noun + "s"
 }
 
 // maxListed bounds the ranks, and spans of them, of a list in a sentence; who needs the
 // others reads them in the JSON.
 const maxListed = 16
 
-// ranks renders rank numbers as "rank 2" or "ranks 2-6 and 9".
-func ranks(list []int64, count int) string {
+// SomeRanks renders rank numbers as "rank 2" or "ranks 2-6 and 9"; count is how many there are,
+// where the list has only the first of them.
+func SomeRanks(list []int64, count int) string {
 	words, listed := model.Spans(list, maxListed)
 	if rest := count - listed; rest > 0 {
-		words = append(words, thousands(int64(rest))+" more")
+		words = append(words, Thousands(int64(rest))+" more")
 	}
 	if count == 1 {
 		return "rank " + words[0]

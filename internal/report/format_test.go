@@ -34,23 +34,23 @@ func TestBytesAndCounts(t *testing.T) {
 	assert.Equal(t, "1.00 KiB", Bytes(1024))
 	assert.Equal(t, "10.0 GiB", Bytes(10<<30))
 	assert.Equal(t, "4096 TiB", Bytes(4<<50))
-	assert.Equal(t, "-1,234,567", thousands(-1234567))
-	assert.Equal(t, "123", thousands(123))
-	assert.Equal(t, "1 file", plural(1, "file"))
-	assert.Equal(t, "0 files", plural(0, "file"))
+	assert.Equal(t, "-1,234,567", Thousands(-1234567))
+	assert.Equal(t, "123", Thousands(123))
+	assert.Equal(t, "1 file", Plural(1, "file"))
+	assert.Equal(t, "0 files", Plural(0, "file"))
 }
 
 func TestRanks(t *testing.T) {
-	assert.Equal(t, "rank 7", ranks([]int64{7}, 1))
-	assert.Equal(t, "ranks 2 and 6", ranks([]int64{2, 6}, 2))
-	assert.Equal(t, "ranks 2, 6 and 9", ranks([]int64{2, 6, 9}, 3))
+	assert.Equal(t, "rank 7", SomeRanks([]int64{7}, 1))
+	assert.Equal(t, "ranks 2 and 6", SomeRanks([]int64{2, 6}, 2))
+	assert.Equal(t, "ranks 2, 6 and 9", SomeRanks([]int64{2, 6, 9}, 3))
 	long := make([]int64, 20)
-	assert.True(t, strings.HasSuffix(ranks(long, len(long)), "0 and 4 more"), ranks(long, len(long)))
+	assert.True(t, strings.HasSuffix(SomeRanks(long, len(long)), "0 and 4 more"), SomeRanks(long, len(long)))
 }
 
 func TestWrap(t *testing.T) {
-	assert.Equal(t, []string{"aaa bb", "cccc", "dddddddd", "e"}, wrap("aaa bb cccc dddddddd e", 6))
-	assert.Equal(t, []string{""}, wrap("", 6))
+	assert.Equal(t, []string{"aaa bb", "cccc", "dddddddd", "e"}, Wrap("aaa bb cccc dddddddd e", 6))
+	assert.Equal(t, []string{""}, Wrap("", 6))
 }
 
 func TestScaledUnitSuitsTheLongest(t *testing.T) {

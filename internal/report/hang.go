@@ -24,12 +24,12 @@ type HangInput struct {
 // who read no more; then the process groups and their states, what the members of each
 // root did, and the call stacks; the problems of files last.
 func WriteHangs(w io.Writer, in *HangInput, style Style) error {
-	p := &printer{Style: style}
+	p := &Printer{Style: style}
 	if n := fragments(in.Hangs); n > 1 {
-		for _, l := range wrap(fmt.Sprintf("There are few dumps each of %d jobs, told apart by their folders and the beginnings of their names. If they are of one job, say so with --job NAME.", n), p.width()) {
-			p.line("%s", p.paint(yellow, l))
+		for _, l := range Wrap(fmt.Sprintf("There are few dumps each of %d jobs, told apart by their folders and the beginnings of their names. If they are of one job, say so with --job NAME.", n), p.Columns()) {
+			p.Line("%s", p.Paint(Yellow, l))
 		}
-		p.line("")
+		p.Line("")
 	}
 	for i := range in.Hangs {
 		p.hang(&in.Hangs[i], in)
@@ -57,14 +57,14 @@ func fragments(hangs []dumpset.Hang) (n int) {
 // maxRootsShown bounds the roots that are printed, those with the most victims first.
 const maxRootsShown = 8
 
-func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
-	p.line("%s", p.paint(bold, "job "+shortName(clean(h.Job.Name))+incidentText(h)))
+func (p *Printer) hang(h *dumpset.Hang, in *HangInput) {
+	p.Line("%s", p.Paint(Bold, "job "+ShortName(Clean(h.Job.Name))+incidentText(h)))
 	for _, l := range p.sentences(h, in) {
-		p.line("%s", l)
+		p.Line("%s", l)
 	}
-	p.line("")
+	p.Line("")
 	p.facts(h)
-	p.line("")
+	p.Line("")
 	p.groups(h.Report)
 	for i := range h.Roots[:min(len(h.Roots), maxRootsShown)] {
 		p.root(&h.Roots[i], titleOfRoot(i, len(h.Roots)))
@@ -74,10 +74,10 @@ func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
 		return // the sentence has them
 	}
 	for _, what := range h.Problems {
-		p.field("contradiction", clean(what))
+		p.Field("contradiction", Clean(what))
 	}
 	if len(h.Problems) > 0 {
-		p.line("")
+		p.Line("")
 	}
 }
 
@@ -90,20 +90,20 @@ func incidentText(h *dumpset.Hang) string {
 }
 
 // sentences say what it came to: one for each root.
-func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
-	colour, texts := red, []string(nil)
+func (p *Printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
+	colour, texts := Red, []string(nil)
 	switch h.Verdict {
 	case desync.Healthy:
-		colour, texts = green, []string{"Nothing hangs" + amongSeen(h.Report) + "."}
+		colour, texts = Green, []string{"Nothing hangs" + amongSeen(h.Report) + "."}
 		if len(h.Problems) > 0 {
-			colour, texts = yellow, []string{"Nothing hangs" + amongSeen(h.Report) + ", if the dumps are of one run. " + capital(h.Problems[0]) + "."}
+			colour, texts = Yellow, []string{"Nothing hangs" + amongSeen(h.Report) + ", if the dumps are of one run. " + capital(h.Problems[0]) + "."}
 		}
 	case desync.NoData:
-		colour, texts = yellow, []string{noDataText(h)}
+		colour, texts = Yellow, []string{noDataText(h)}
 	case desync.Hang:
 		texts = stoodStill(h)
 	case desync.Undecided:
-		colour, texts = yellow, stoodStill(h)
+		colour, texts = Yellow, stoodStill(h)
 		if h.MayRun != "" {
 			texts = []string{"Cannot tell whether anything hangs: " + h.MayRun + "."}
 			switch {
@@ -121,20 +121,20 @@ func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 		texts = append(texts, in.Sentence(&h.Roots[i].Finding))
 	}
 	if rest := int64(len(h.Roots)-shown) + h.Stats.RootsOmitted; rest > 0 {
-		texts = append(texts, "And "+plural(rest, "more root")+"; --json lists those that are kept.")
+		texts = append(texts, "And "+Plural(rest, "more root")+"; --json lists those that are kept.")
 	}
 	if len(texts) == 0 { // nothing is told of it
-		colour, texts = yellow, []string{"Something hangs, and the evidence does not tell why."}
+		colour, texts = Yellow, []string{"Something hangs, and the evidence does not tell why."}
 	}
 	for _, t := range texts {
-		for _, l := range wrap(clean(t), p.width()) {
-			lines = append(lines, p.paint(colour, l))
+		for _, l := range Wrap(Clean(t), p.Columns()) {
+			lines = append(lines, p.Paint(colour, l))
 		}
 	}
 	for _, text := range append([]string{h.Times, staleText(h.Absent)}, h.Remarks...) {
 		if text != "" {
-			for _, l := range wrap(clean(text), p.width()) {
-				lines = append(lines, p.paint(yellow, l))
+			for _, l := range Wrap(Clean(text), p.Columns()) {
+				lines = append(lines, p.Paint(Yellow, l))
 			}
 		}
 	}
@@ -153,9 +153,9 @@ func staleText(list []model.Absence) string {
 	case 0:
 		return ""
 	case 1:
-		return "The dump of rank " + spans(of) + " is not of this incident, and was left out."
+		return "The dump of rank " + Spans(of) + " is not of this incident, and was left out."
 	}
-	return "The dumps of ranks " + spans(of) + " are not of this incident, and were left out."
+	return "The dumps of ranks " + Spans(of) + " are not of this incident, and were left out."
 }
 
 // stoodStill says what the sentences rest on where nothing tells when the dumps were taken.
@@ -196,39 +196,39 @@ func amongSeen(r *desync.Report) string {
 	if len(r.Absent) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" among the %s whose state is known", plural(int64(r.Ranks), "rank"))
+	return fmt.Sprintf(" among the %s whose state is known", Plural(int64(r.Ranks), "rank"))
 }
 
 // facts are what the verdict rests on.
-func (p *printer) facts(h *dumpset.Hang) {
+func (p *Printer) facts(h *dumpset.Hang) {
 	world := int64(h.Ranks + len(h.Absent))
-	ranks := fmt.Sprintf("%s of %s known", thousands(int64(h.Ranks)), thousands(world))
+	ranks := fmt.Sprintf("%s of %s known", Thousands(int64(h.Ranks)), Thousands(world))
 	if h.Unplaced > 0 {
-		ranks = fmt.Sprintf("%s known; %s of ranks that nothing tells", thousands(int64(h.Ranks)), plural(int64(h.Unplaced), "log"))
+		ranks = fmt.Sprintf("%s known; %s of ranks that nothing tells", Thousands(int64(h.Ranks)), Plural(int64(h.Unplaced), "log"))
 	}
-	p.field("ranks", ranks)
-	p.optional("absent", absentText(h.Absent))
+	p.Field("ranks", ranks)
+	p.Optional("absent", absentText(h.Absent))
 	switch {
 	case h.Unlisted && h.SizeRefused:
-		p.field("job size", "recorded nowhere, nor are the members of all groups; the dumps contradict the one that was given")
+		p.Field("job size", "recorded nowhere, nor are the members of all groups; the dumps contradict the one that was given")
 	case h.Unlisted:
-		p.field("job size", "recorded nowhere, nor are the members of all groups: with --world-size more is decided")
+		p.Field("job size", "recorded nowhere, nor are the members of all groups: with --world-size more is decided")
 	}
 	if h.Since > 0 {
-		p.field("hangs since", time.Unix(0, h.Since).UTC().Format("2006-01-02 15:04:05.000")+" UTC, by the clocks of the ranks")
+		p.Field("hangs since", time.Unix(0, h.Since).UTC().Format("2006-01-02 15:04:05.000")+" UTC, by the clocks of the ranks")
 	}
 	if h.Victims > 0 {
-		p.field("waiting", plural(int64(h.Victims), "rank")+" in all, directly or through others")
+		p.Field("waiting", Plural(int64(h.Victims), "rank")+" in all, directly or through others")
 	}
 	switch {
 	case h.Logs && h.Entries == 0 && h.MayRun != "": // the sentence says of which nothing can be told
-		p.field("logs", plural(int64(h.Files), "file"))
+		p.Field("logs", Plural(int64(h.Files), "file"))
 		return
 	case h.Logs:
-		p.field("logs", plural(int64(h.Files), "file")+", "+plural(h.Entries, "time-out")+" of operations")
+		p.Field("logs", Plural(int64(h.Files), "file")+", "+Plural(h.Entries, "time-out")+" of operations")
 		return
 	}
-	p.field(sourceOf(h), dumpsText(h))
+	p.Field(sourceOf(h), dumpsText(h))
 }
 
 // absentText names who is absent, by reason.
@@ -243,7 +243,7 @@ func absentText(list []model.Absence) string {
 	}
 	var parts []string
 	for _, reason := range order {
-		parts = append(parts, string(reason)+": "+spans(by[reason]))
+		parts = append(parts, string(reason)+": "+Spans(by[reason]))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -258,24 +258,24 @@ func sourceOf(h *dumpset.Hang) string {
 
 func dumpsText(h *dumpset.Hang) string {
 	if h.Answers > 0 {
-		text := plural(int64(h.Files), "file") + ", " + plural(int64(h.Answers), "answer") + " of NCCL's RAS"
+		text := Plural(int64(h.Files), "file") + ", " + Plural(int64(h.Answers), "answer") + " of NCCL's RAS"
 		if len(h.Libs) > 0 {
-			text += "; library " + clean(strings.Join(h.Libs, ", "))
+			text += "; library " + Clean(strings.Join(h.Libs, ", "))
 		}
 		return text
 	}
-	text := plural(int64(h.Files), "file") + ", " + plural(h.Entries, "operation") + " recorded"
+	text := Plural(int64(h.Files), "file") + ", " + Plural(h.Entries, "operation") + " recorded"
 	if len(h.Versions) > 0 {
 		text += "; version " + strings.Join(h.Versions, ", ")
 	}
 	if len(h.Libs) > 0 {
-		text += "; library " + clean(strings.Join(h.Libs, ", "))
+		text += "; library " + Clean(strings.Join(h.Libs, ", "))
 	}
 	if h.OnlyActive > 0 {
-		text += fmt.Sprintf("; %s without what was over", thousands(int64(h.OnlyActive)))
+		text += fmt.Sprintf("; %s without what was over", Thousands(int64(h.OnlyActive)))
 	}
 	if h.Partial > 0 {
-		text += fmt.Sprintf("; %s not whole", thousands(int64(h.Partial)))
+		text += fmt.Sprintf("; %s not whole", Thousands(int64(h.Partial)))
 	}
 	return text
 }
@@ -286,16 +286,17 @@ const (
 	maxCellSpans = 3
 )
 
-// spans lists ordered ranks: "0-7, 12, 14".
-func spans(list []int64) string { return atMostSpans(list, maxSpans) }
+// Spans lists ordered ranks: "0-7, 12, 14".
+func Spans(list []int64) string { return SpansAtMost(list, maxSpans) }
 
-func atMostSpans(list []int64, most int) string {
+// SpansAtMost lists ordered ranks in at most so many spans.
+func SpansAtMost(list []int64, most int) string {
 	parts, listed := model.Spans(list, most)
 	return strings.Join(parts, ", ") + more(listed, model.Some(int64(len(list))))
 }
 
-// spansOf names a rank, or several of count.
-func spansOf(list []int64, count model.Optional[int64]) string {
+// SpansOf names a rank, or several of count.
+func SpansOf(list []int64, count model.Optional[int64]) string {
 	parts, listed := model.Spans(list, maxSpans)
 	if len(list) == 1 && count.Or(1) == 1 {
 		return "rank " + parts[0]

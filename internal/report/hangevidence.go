@@ -10,13 +10,13 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
-// evidenceLines says in words what decided, one piece a line.
-func evidenceLines(f *model.Finding) (lines []string) {
+// HangEvidence says in words what decided, one piece a line.
+func HangEvidence(f *model.Finding) (lines []string) {
 	e, ok := evidence.As[evidence.Hang](f.Evidence)
 	if !ok {
-		return []string{clean(evidence.Encode(f.Evidence))}
+		return []string{Clean(evidence.Encode(f.Evidence))}
 	}
-	add := func(text string) { lines = append(lines, clean(text)) }
+	add := func(text string) { lines = append(lines, Clean(text)) }
 	if e.Members > 0 {
 		add(membersText(e))
 	}
@@ -28,10 +28,10 @@ func evidenceLines(f *model.Finding) (lines []string) {
 		add(fmt.Sprintf("most called %s; who differs called %s", e.Want, e.Got))
 	}
 	if e.Sent != e.Received {
-		add(fmt.Sprintf("the members send %s and expect %s", plural(e.Sent, "element"), plural(e.Received, "element")))
+		add(fmt.Sprintf("the members send %s and expect %s", Plural(e.Sent, "element"), Plural(e.Received, "element")))
 	}
 	if e.Lag > 0 {
-		add("behind the others by " + plural(e.Lag, "operation"))
+		add("behind the others by " + Plural(e.Lag, "operation"))
 	}
 	if e.Witness != "" {
 		add("witness: " + e.Witness)
@@ -46,7 +46,7 @@ func evidenceLines(f *model.Finding) (lines []string) {
 }
 
 func membersText(e *evidence.Hang) string {
-	text := plural(int64(e.Members), "member")
+	text := Plural(int64(e.Members), "member")
 	if e.Inferred {
 		text += " (as far as recorded)"
 	}
@@ -56,7 +56,7 @@ func membersText(e *evidence.Hang) string {
 		what string
 	}{{e.Joined, "in it"}, {e.Done, "through"}, {e.Missing, "not come"}, {e.Unknown, "unknown"}} {
 		if p.n > 0 {
-			parts = append(parts, thousands(int64(p.n))+" "+p.what)
+			parts = append(parts, Thousands(int64(p.n))+" "+p.what)
 		}
 	}
 	if len(parts) == 0 {

@@ -15,21 +15,21 @@ import (
 // HangFinding renders one finding of kind desync under a title, such as "Finding 3";
 // sentence says it in one.
 func HangFinding(w io.Writer, f *model.Finding, title, sentence string, style Style) error {
-	p := &printer{Style: style}
-	for _, l := range wrap(clean(title+": "+sentence), p.width()) {
-		p.line("%s", p.paint(red, l))
+	p := &Printer{Style: style}
+	for _, l := range Wrap(Clean(title+": "+sentence), p.Columns()) {
+		p.Line("%s", p.Paint(Red, l))
 	}
-	p.field("place", clean(rootPlace(f))+", "+f.Class)
-	p.optional("cause", clean(causeText(f)))
-	p.optional("operation", hungOpText(f))
-	p.optional("candidates", candidatesText(f))
-	p.optional("who waits", victimsText(f))
-	p.optional("since", sinceText(f))
-	p.optional("stall limit", limitText(f))
-	p.field("confidence", fmt.Sprintf("%.2f of 1", f.Confidence))
-	p.optional("what to do", clean(f.Action))
+	p.Field("place", Clean(HangPlace(f))+", "+f.Class)
+	p.Optional("cause", Clean(CauseText(f)))
+	p.Optional("operation", hungOpText(f))
+	p.Optional("candidates", CandidatesText(f))
+	p.Optional("who waits", WaitingText(f))
+	p.Optional("since", sinceText(f))
+	p.Optional("stall limit", limitText(f))
+	p.Field("confidence", fmt.Sprintf("%.2f of 1", f.Confidence))
+	p.Optional("what to do", Clean(f.Action))
 	p.stack(f.Stack)
-	p.line("")
+	p.Line("")
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write finding: %w", err)
 	}
@@ -41,7 +41,7 @@ func hungOpText(f *model.Finding) string {
 	var parts []string
 	for _, part := range []string{f.Op, f.CommName, f.CommID} {
 		if part != "" {
-			parts = append(parts, clean(shortName(part)))
+			parts = append(parts, Clean(ShortName(part)))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -66,21 +66,21 @@ func limitText(f *model.Finding) string {
 	}
 	text := Seconds(ev.Limit)
 	if ev.Phase != "" {
-		text += " in phase " + clean(ev.Phase)
+		text += " in phase " + Clean(ev.Phase)
 	}
 	return text + ", by the job's own gaps; nothing had moved for " + Seconds(ev.Stood)
 }
 
-func (p *printer) stack(text string) {
+func (p *Printer) stack(text string) {
 	if text == "" {
 		return
 	}
-	frames, _ := shownFrames(text)
+	frames, _ := ShownFrames(text)
 	for i, f := range frames {
 		label := ""
 		if i == 0 {
 			label = "call stack"
 		}
-		p.field(label, cut(clean(f), p.width()))
+		p.Field(label, Cut(Clean(f), p.Columns()))
 	}
 }

@@ -33,7 +33,7 @@ func TestShownFrames(t *testing.T) {
 		"a module's frame": {append(cpp(40), "<module> (<string>:1)"), 23, 0, 17},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shown, left := shownFrames(strings.Join(c.frames, "\n"))
+			shown, left := ShownFrames(strings.Join(c.frames, "\n"))
 			text := strings.Join(shown, "\n")
 			assert.Equal(t, c.cpp, strings.Count(text, "c10d::"))
 			assert.Equal(t, c.py, strings.Count(text, "step_"))

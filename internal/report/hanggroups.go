@@ -17,7 +17,7 @@ import (
 const maxGroupsShown = 24
 
 // groups is the table of process groups and their states.
-func (p *printer) groups(r *desync.Report) {
+func (p *Printer) groups(r *desync.Report) {
 	open := 0
 	for i := range r.Groups {
 		if r.Groups[i].HasHead {
@@ -34,38 +34,38 @@ func (p *printer) groups(r *desync.Report) {
 			rows = append(rows, p.groupCells(g))
 		}
 	}
-	p.grid(rows)
+	p.Grid(rows)
 	if rest := len(r.Groups) - shown + r.GroupsOmitted; rest > 0 {
-		text := "and " + plural(int64(rest), "more group") + " with nothing open"
+		text := "and " + Plural(int64(rest), "more group") + " with nothing open"
 		if open > shown {
-			text = fmt.Sprintf("and %s, %s of them with something open", plural(int64(rest), "more group"), thousands(int64(open-shown)))
+			text = fmt.Sprintf("and %s, %s of them with something open", Plural(int64(rest), "more group"), Thousands(int64(open-shown)))
 		}
-		p.line("%s", p.paint(dim, text))
+		p.Line("%s", p.Paint(Dim, text))
 	}
-	p.line("")
+	p.Line("")
 }
 
 // narrow is the width from which on names are shown at some length, columns.
 const narrow = 100
 
-func (p *printer) groupCells(g *desync.Group) []string {
+func (p *Printer) groupCells(g *desync.Group) []string {
 	name, op, seen := 36, 28, ""
-	if p.width() < narrow {
+	if p.Columns() < narrow {
 		name, op = 20, 18
 	}
 	if g.Seen != g.Members {
 		seen = fmt.Sprintf("%d/%d", g.Seen, g.Members)
 	}
 	return []string{
-		cutMiddle(clean(commText(g.Comm)), name), atMostSpans(g.Ranks, maxCellSpans), seen,
+		CutMiddle(Clean(commText(g.Comm)), name), SpansAtMost(g.Ranks, maxCellSpans), seen,
 		between(g.EnqueuedMin, g.EnqueuedMax), between(g.CompletedMin, g.CompletedMax),
-		strconv.Itoa(g.Open), cut(clean(opText(&g.Head)), op), atMostSpans(g.Absent, maxCellSpans),
+		strconv.Itoa(g.Open), Cut(Clean(opText(&g.Head)), op), SpansAtMost(g.Absent, maxCellSpans),
 	}
 }
 
-// cutMiddle shortens a name and keeps its end, where the number stands that tells it from
+// CutMiddle shortens a name and keeps its end, where the number stands that tells it from
 // others of the same description.
-func cutMiddle(s string, n int) string {
+func CutMiddle(s string, n int) string {
 	runes := []rune(s)
 	if len(runes) <= n {
 		return s
@@ -105,9 +105,9 @@ func between(least, most model.Optional[int64]) string {
 	return fmt.Sprintf("%d-%d", least.Or(0), most.Or(0))
 }
 
-// grid prints rows in columns as wide as their cells; the first row is the head. Columns
+// Grid prints rows in columns as wide as their cells; the first row is the head. Columns
 // that are empty in every row are left out.
-func (p *printer) grid(rows [][]string) {
+func (p *Printer) Grid(rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows[1:] {
 		for i, c := range row {
@@ -120,13 +120,13 @@ func (p *printer) grid(rows [][]string) {
 		var b strings.Builder
 		for i, c := range row {
 			if widths[i] > 0 {
-				b.WriteString(padRight(c, widths[i]+columnGap))
+				b.WriteString(PadRight(c, widths[i]+columnGap))
 			}
 		}
 		text := strings.TrimRight(b.String(), " ")
 		if n == 0 {
-			text = p.paint(bold, text)
+			text = p.Paint(Bold, text)
 		}
-		p.line("%s", text)
+		p.Line("%s", text)
 	}
 }

@@ -22,7 +22,7 @@ type namedStack struct {
 }
 
 // stacks prints the call stacks of those at fault, and of who differs, each once.
-func (p *printer) stacks(r *desync.Report) {
+func (p *Printer) stacks(r *desync.Report) {
 	seen := map[string]bool{}
 	for i := range r.Roots {
 		for _, s := range stacksOf(&r.Roots[i]) {
@@ -35,21 +35,21 @@ func (p *printer) stacks(r *desync.Report) {
 	}
 }
 
-func (p *printer) namedStack(s namedStack) {
-	p.line("%s", p.paint(bold, cut(clean(s.title), 2*maxName)))
-	frames, left := shownFrames(s.text)
+func (p *Printer) namedStack(s namedStack) {
+	p.Line("%s", p.Paint(Bold, Cut(Clean(s.title), 2*MaxName)))
+	frames, left := ShownFrames(s.text)
 	for _, f := range frames {
-		p.line("    %s", cut(clean(f), 2*maxName))
+		p.Line("    %s", Cut(Clean(f), 2*MaxName))
 	}
 	if left > 0 {
-		p.line("    and %s", plural(int64(left), "more frame"))
+		p.Line("    and %s", Plural(int64(left), "more frame"))
 	}
-	p.line("")
+	p.Line("")
 }
 
-// shownFrames returns the frames of a call stack to print, and how many are left out. Where there
+// ShownFrames returns the frames of a call stack to print, and how many are left out. Where there
 // are those of C++ and of Python, neither hides the other.
-func shownFrames(text string) (shown []string, left int) {
+func ShownFrames(text string) (shown []string, left int) {
 	all := strings.Split(text, "\n")
 	var count [2]int
 	for _, f := range all {
@@ -101,7 +101,7 @@ func stacksOf(root *desync.Root) (out []namedStack) {
 		out = append(out, namedStack{stackTitle(at[k], k.what, k.state), k.stack})
 	}
 	if s := root.Finding.Stack; s != "" && !of[s] {
-		title := "Call stack of " + rootPlace(&root.Finding)
+		title := "Call stack of " + HangPlace(&root.Finding)
 		if op := opText(&root.Op); op != "" {
 			title = "Call stack of one that waits in " + op
 		}
@@ -113,7 +113,7 @@ func stacksOf(root *desync.Root) (out []namedStack) {
 // stackTitle says whose call stack it is, and of which call: the last one, of who is in none
 // that the root is about.
 func stackTitle(of []int64, what, state string) string {
-	who := spansOf(of, model.Optional[int64]{})
+	who := SpansOf(of, model.Optional[int64]{})
 	if last, ok := strings.CutPrefix(what, desync.LastCall); ok {
 		return "Last call of " + who + ": " + last
 	}

@@ -24,8 +24,8 @@ const (
 // WritePreflight renders the answer to whether a job may resume: one sentence, what decided
 // it, and the saves that there are.
 func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
-	p := &printer{Style: style}
-	colour := green
+	p := &Printer{Style: style}
+	colour := Green
 	var text string
 	switch {
 	case r.Verdict == preflight.Empty:
@@ -33,19 +33,19 @@ func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
 	case r.OK():
 		text = "Safe to resume" + fromEpoch(r.Epoch) + ": " + allConfirm(r.Judged) + "."
 	default:
-		colour, text = red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
+		colour, text = Red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
 		if r.Next != "" {
 			text += " " + strings.ToUpper(r.Next[:1]) + r.Next[1:] + "."
 		}
 	}
-	for _, l := range wrap(clean(text), p.width()) {
-		p.line("%s", p.paint(colour, l))
+	for _, l := range Wrap(Clean(text), p.Columns()) {
+		p.Line("%s", p.Paint(colour, l))
 	}
-	p.field("verdict", preflightVerdict(r))
+	p.Field("verdict", preflightVerdict(r))
 	if r.By != "" {
-		p.field("judged by", clean(r.By))
+		p.Field("judged by", Clean(r.By))
 	}
-	p.field("newest safe", frontierText(r))
+	p.Field("newest safe", frontierText(r))
 	if r.Judged != nil {
 		p.judged(r.Judged)
 	}
@@ -66,7 +66,7 @@ func fromEpoch(e model.Optional[int64]) string {
 
 func allConfirm(s *preflight.Save) string {
 	n := int64(s.Judgement.Domains)
-	text := "all " + plural(n, "domain") + " confirm it"
+	text := "all " + Plural(n, "domain") + " confirm it"
 	if n == 1 {
 		text = "its one domain confirms it"
 	}
@@ -111,33 +111,33 @@ func frontierText(r *preflight.Result) string {
 }
 
 // judged tells which domains of a save hold what.
-func (p *printer) judged(s *preflight.Save) {
+func (p *Printer) judged(s *preflight.Save) {
 	j := &s.Judgement
 	for i := range s.Paths {
 		if i == maxSavesShown {
-			p.field("", fmt.Sprintf("and %d more", len(s.Paths)-i))
+			p.Field("", fmt.Sprintf("and %d more", len(s.Paths)-i))
 			break
 		}
 		label := ""
 		if i == 0 {
 			label = "save"
 		}
-		text := clean(s.Paths[i])
+		text := Clean(s.Paths[i])
 		if len(s.Paths) == 1 {
 			text += " (" + string(s.Format) + ")"
 		}
-		p.field(label, text)
+		p.Field(label, text)
 	}
 	for i, h := range j.Held {
 		label := ""
 		if i == 0 {
 			label = "hold"
 		}
-		text := fmt.Sprintf("%d: %s", h.Epoch, plural(int64(h.Count), "domain"))
+		text := fmt.Sprintf("%d: %s", h.Epoch, Plural(int64(h.Count), "domain"))
 		if len(j.Held) > 1 { // one that all hold needs no list
 			text += ", " + p.domains(h.Domains, h.Count)
 		}
-		p.field(label, text)
+		p.Field(label, text)
 	}
 	for i, d := range j.Missing {
 		label := ""
@@ -147,14 +147,14 @@ func (p *printer) judged(s *preflight.Save) {
 		if i == maxDoubtsShown {
 			break
 		}
-		p.field(label, domainText(d.Domain)+": "+string(d.State))
+		p.Field(label, domainText(d.Domain)+": "+string(d.State))
 	}
 	if rest := j.MissingCount - min(len(j.Missing), maxDoubtsShown); rest > 0 {
-		p.field("", "and "+plural(int64(rest), "more domain"))
+		p.Field("", "and "+Plural(int64(rest), "more domain"))
 	}
 }
 
-func (p *printer) domains(ds []model.Domain, count int) string {
+func (p *Printer) domains(ds []model.Domain, count int) string {
 	const shown = 4 // a line of each epoch
 	var names []string
 	for _, d := range ds[:min(len(ds), shown)] {
@@ -171,11 +171,11 @@ func domainText(d model.Domain) string {
 	if d.ID == "" {
 		return string(d.Kind)
 	}
-	return string(d.Kind) + " " + clean(d.ID)
+	return string(d.Kind) + " " + Clean(d.ID)
 }
 
 // saves is the table of all saves, newest first.
-func (p *printer) saves(r *preflight.Result) {
+func (p *Printer) saves(r *preflight.Result) {
 	if len(r.Saves) < 2 {
 		return
 	}
@@ -190,19 +190,19 @@ func (p *printer) saves(r *preflight.Result) {
 			name = strconv.FormatInt(s.Epoch.V, 10)
 		}
 		if len(s.Paths) > 0 {
-			path = cutMiddle(clean(s.Paths[0]), 40)
+			path = CutMiddle(Clean(s.Paths[0]), 40)
 		}
 		rows = append(rows, []string{name, string(s.Verdict()), strconv.Itoa(s.Judgement.Domains), path})
 	}
-	p.line("")
-	p.grid(rows)
+	p.Line("")
+	p.Grid(rows)
 	if rest := len(r.Saves) - maxSavesShown; rest > 0 {
-		p.line("%s", p.paint(dim, "and "+plural(int64(rest), "older save")+"; all are in --json"))
+		p.Line("%s", p.Paint(Dim, "and "+Plural(int64(rest), "older save")+"; all are in --json"))
 	}
 }
 
 // preflightProblems lists what is wrong with the save that was judged and with the places.
-func (p *printer) preflightProblems(r *preflight.Result) {
+func (p *Printer) preflightProblems(r *preflight.Result) {
 	problems := r.Problems
 	if r.Judged != nil {
 		problems = append(append([]preflight.Problem{}, r.Judged.Problems...), problems...)
@@ -210,11 +210,11 @@ func (p *printer) preflightProblems(r *preflight.Result) {
 	if len(problems) == 0 {
 		return
 	}
-	p.line("")
-	p.line("%s", p.paint(bold, "problems"))
+	p.Line("")
+	p.Line("%s", p.Paint(Bold, "problems"))
 	for i := range problems {
 		if i == maxPreflightProblems {
-			p.line("  and %d more; all are in --json", len(problems)-i)
+			p.Line("  and %d more; all are in --json", len(problems)-i)
 			break
 		}
 		q := &problems[i]
@@ -222,6 +222,6 @@ func (p *printer) preflightProblems(r *preflight.Result) {
 		if where == "" || where == "." {
 			where = q.Place
 		}
-		p.field(string(q.Check), clean(where)+": "+clean(q.What))
+		p.Field(string(q.Check), Clean(where)+": "+Clean(q.What))
 	}
 }

@@ -33,27 +33,28 @@ type Input struct {
 	Heatmap, Frequency bool
 }
 
-// printer renders into memory: a report is some tens of kilobytes, and one
+// Printer renders into memory, in its Style: a report is some tens of kilobytes, and one
 // write of it cannot tear.
-type printer struct {
+type Printer struct {
 	bytes.Buffer
 	Style
 }
 
-func (p *printer) line(format string, args ...any) {
+// Line prints a line.
+func (p *Printer) Line(format string, args ...any) {
 	fmt.Fprintf(&p.Buffer, format+"\n", args...)
 }
 
 // labelWidth is the column of the values in a list of label and text.
 const labelWidth = 14
 
-// field prints a label and its text, wrapped under itself.
-func (p *printer) field(label, text string) {
-	for i, l := range wrap(cut(text, maxText), p.width()-labelWidth-2) {
+// Field prints a label and its text, wrapped under itself.
+func (p *Printer) Field(label, text string) {
+	for i, l := range Wrap(Cut(text, MaxText), p.Columns()-labelWidth-2) {
 		if i > 0 {
 			label = ""
 		}
-		p.line("  %s%s", p.paint(dim, padRight(label, labelWidth)), l)
+		p.Line("  %s%s", p.Paint(Dim, PadRight(label, labelWidth)), l)
 	}
 }
 
@@ -61,13 +62,13 @@ func (p *printer) field(label, text string) {
 // of ranks, and the findings or how it was judged that there is none; then the
 // problems.
 func Write(w io.Writer, in *Input, style Style) error {
-	p := &printer{Style: style}
+	p := &Printer{Style: style}
 	switch {
 	case len(in.Jobs) > 0:
 		p.input(in)
 	default: // why, is all that is left to say
 		for _, loss := range losses(&in.Stats) {
-			p.field("lost", loss)
+			p.Field("lost", loss)
 		}
 	}
 	for i := range in.Jobs {
@@ -80,7 +81,7 @@ func Write(w io.Writer, in *Input, style Style) error {
 	return nil
 }
 
-func (p *printer) job(j *straggler.JobReport, in *Input) {
+func (p *Printer) job(j *straggler.JobReport, in *Input) {
 	p.header(j)
 	p.table(j)
 	if in.Heatmap {
@@ -99,35 +100,35 @@ func (p *printer) job(j *straggler.JobReport, in *Input) {
 }
 
 // input says once what was read for all jobs.
-func (p *printer) input(in *Input) {
-	p.field("input", fmt.Sprintf("%s, %s, %s", plural(int64(in.Files), "file"), Bytes(in.Bytes), plural(in.Ops, "operation")))
+func (p *Printer) input(in *Input) {
+	p.Field("input", fmt.Sprintf("%s, %s, %s", Plural(int64(in.Files), "file"), Bytes(in.Bytes), Plural(in.Ops, "operation")))
 	if in.Method == evidence.MethodKAIR {
-		p.field("method", "kair, the published statistics: a baseline that asks no limit of cost or chance, names victims, too, and by three standard deviations nobody among ten ranks or fewer")
+		p.Field("method", "kair, the published statistics: a baseline that asks no limit of cost or chance, names victims, too, and by three standard deviations nobody among ten ranks or fewer")
 	}
 	if in.RawClock {
-		p.field("clocks", "compared as recorded: offsets are shown and not applied")
+		p.Field("clocks", "compared as recorded: offsets are shown and not applied")
 	}
 	for _, loss := range losses(&in.Stats) {
-		p.field("lost", loss)
+		p.Field("lost", loss)
 	}
 	if n := int64(len(in.Problems)) + in.ProblemsOmitted; n > 0 {
-		p.field("problems", fmt.Sprintf("%s, listed at the end", plural(n, "problem")))
+		p.Field("problems", fmt.Sprintf("%s, listed at the end", Plural(n, "problem")))
 	}
-	p.line("")
+	p.Line("")
 }
 
-func (p *printer) header(j *straggler.JobReport) {
-	p.line("%s", p.paint(bold, "job "+jobName(j)))
+func (p *Printer) header(j *straggler.JobReport) {
+	p.Line("%s", p.Paint(Bold, "job "+jobName(j)))
 	text, colour := verdictText(j)
-	for _, l := range wrap(text, p.width()) {
-		p.line("%s", p.paint(colour, l))
+	for _, l := range Wrap(text, p.Columns()) {
+		p.Line("%s", p.Paint(colour, l))
 	}
-	p.field("ranks", seenRanks(j))
-	p.field("steps", stepsText(j))
+	p.Field("ranks", seenRanks(j))
+	p.Field("steps", stepsText(j))
 	if len(j.Apart) > 0 {
-		p.field("apart", apartText(j.Apart))
+		p.Field("apart", apartText(j.Apart))
 	}
-	p.line("")
+	p.Line("")
 }
 
 func jobName(j *straggler.JobReport) string {
@@ -139,23 +140,23 @@ func jobName(j *straggler.JobReport) string {
 		name = "(unnamed)"
 	}
 	if j.Incarnation != "" {
-		name = shortName(name) + ", incarnation " + shortName(j.Incarnation)
+		name = ShortName(name) + ", incarnation " + ShortName(j.Incarnation)
 	}
-	return clean(name)
+	return Clean(name)
 }
 
 func seenRanks(j *straggler.JobReport) string {
 	if len(j.Missing) == 0 {
 		return strconv.Itoa(len(j.Ranks))
 	}
-	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+j.MissingCount, ranks(j.Missing, j.MissingCount))
+	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+j.MissingCount, SomeRanks(j.Missing, j.MissingCount))
 }
 
 func stepsText(j *straggler.JobReport) string {
 	if j.Steps == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s, %s on average", thousands(int64(j.Steps)), Duration(j.StepTime/time.Duration(j.Steps)))
+	return fmt.Sprintf("%s, %s on average", Thousands(int64(j.Steps)), Duration(j.StepTime/time.Duration(j.Steps)))
 }
 
 // losses says what the engine refused or cut, in words.
@@ -187,25 +188,25 @@ func losses(s *straggler.Stats) []string {
 		{s.WorldsContradicted, "batch", "that stated a world size which others contradict"},
 	} {
 		if l.n > 0 {
-			out = append(out, plural(l.n, l.noun)+" "+l.why)
+			out = append(out, Plural(l.n, l.noun)+" "+l.why)
 		}
 	}
 	return out
 }
 
 // noFinding says how it was judged that nobody is named.
-func (p *printer) noFinding(j *straggler.JobReport) {
+func (p *Printer) noFinding(j *straggler.JobReport) {
 	if VerdictOf(*j) == None || j.Abstained.Undecided() {
-		p.field("judged over", judgedText(j))
+		p.Field("judged over", judgedText(j))
 	}
 	if a := j.Abstained; a != nil {
-		p.field("strongest", candidate(a))
+		p.Field("strongest", candidate(a))
 	}
-	p.optional("most awaited", unexplained(j))
+	p.Optional("most awaited", unexplained(j))
 	if len(j.Missing) > 0 {
-		p.field("missing", ranks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
+		p.Field("missing", SomeRanks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
 	}
-	p.line("")
+	p.Line("")
 }
 
 func candidate(a *straggler.Abstention) string {
@@ -218,20 +219,20 @@ func candidate(a *straggler.Abstention) string {
 	case a.Link:
 		who, gate = fmt.Sprintf("the link behind rank %d, which is not named", a.Rank), linkGateMeaning(a.Gate)
 	case a.Rank < 0 && a.Class != "":
-		who = fmt.Sprintf("a place of class %s, which is not told", clean(a.Class))
+		who = fmt.Sprintf("a place of class %s, which is not told", Clean(a.Class))
 	case a.Rank < 0:
 		who = "a place that is no rank, which is not told"
 	default:
 		who = fmt.Sprintf("rank %d, which caused %s of all wait and is not named", a.Rank, Share(a.WaitShare))
 		if n := len(a.Ranks); n > 1 {
-			who, save = fmt.Sprintf("%s, which caused %s of all wait and are not named", ranks(a.Ranks, n), Share(a.WaitShare)), "Mending them would save at most"
+			who, save = fmt.Sprintf("%s, which caused %s of all wait and are not named", SomeRanks(a.Ranks, n), Share(a.WaitShare)), "Mending them would save at most"
 		}
 		if a.Class != "" {
-			who += " (it would be class " + clean(a.Class) + ")"
+			who += " (it would be class " + Clean(a.Class) + ")"
 		}
 	}
 	return fmt.Sprintf("%s: %s (gate %s: got %s; limit %s). %s %s of the step",
-		who, gate, clean(a.Gate), significant(a.Got), significant(a.Want), save, Share(a.CostShare))
+		who, gate, Clean(a.Gate), Significant(a.Got), Significant(a.Want), save, Share(a.CostShare))
 }
 
 func linkGateMeaning(gate string) string {
@@ -273,24 +274,24 @@ func gateMeaning(gate string) string {
 // maxProblemsShown bounds the problems that the text lists.
 const maxProblemsShown = 20
 
-func (p *printer) problems(in *Input) {
+func (p *Printer) problems(in *Input) {
 	total := int64(len(in.Problems)) + in.ProblemsOmitted
 	if total == 0 {
 		return
 	}
-	p.line("%s", p.paint(yellow, plural(total, "problem")+" in the input:"))
+	p.Line("%s", p.Paint(Yellow, Plural(total, "problem")+" in the input:"))
 	shown := min(len(in.Problems), maxProblemsShown)
 	for i := range in.Problems[:shown] {
-		for k, l := range wrap(problemText(&in.Problems[i]), p.width()-4) {
+		for k, l := range Wrap(problemText(&in.Problems[i]), p.Columns()-4) {
 			lead := "    "
 			if k == 0 {
 				lead = "  - "
 			}
-			p.line("%s%s", lead, l)
+			p.Line("%s%s", lead, l)
 		}
 	}
 	if rest := total - int64(shown); rest > 0 {
-		p.line("  - and %s more", thousands(rest))
+		p.Line("  - and %s more", Thousands(rest))
 	}
 }
 
@@ -306,18 +307,18 @@ func problemText(pr *model.Problem) string {
 	if pr.Rank != nil {
 		text += fmt.Sprintf(" (rank %d)", *pr.Rank)
 	}
-	return cut(clean(text), maxText)
+	return Cut(Clean(text), MaxText)
 }
 
 // Findings renders findings alone, most costly first: what is known where only
 // the events of a pipeline were seen.
 func Findings(w io.Writer, findings []model.Finding, style Style) error {
-	p := &printer{Style: style}
+	p := &Printer{Style: style}
 	sorted := slices.Clone(findings)
 	slices.SortStableFunc(sorted, MostCostly)
 	for i := range sorted {
-		p.finding(&sorted[i], titleOf(i, len(sorted)), len(sorted))
-		p.line("")
+		p.Finding(&sorted[i], TitleOf(i, len(sorted)), len(sorted))
+		p.Line("")
 	}
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write findings: %w", err)

@@ -25,7 +25,7 @@ func render(t *testing.T, in *Input, style Style) string {
 	require.NoError(t, Write(&b, in, style))
 	for _, line := range strings.Split(b.String(), "\n") {
 		if !style.Color {
-			assert.LessOrEqual(t, utf8.RuneCountInString(line), style.width(), line)
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), style.Columns(), line)
 		}
 	}
 	return b.String()

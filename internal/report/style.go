@@ -22,33 +22,34 @@ type Style struct {
 	Color bool
 }
 
-func (s Style) width() int {
+// Columns returns how wide lines are.
+func (s Style) Columns() int {
 	if s.Width == 0 {
 		return DefaultWidth
 	}
 	return min(max(s.Width, MinWidth), MaxWidth)
 }
 
-// SGR parameters of ECMA-48 that every terminal knows.
+// Attributes of Paint: SGR parameters of ECMA-48 that every terminal knows.
 const (
-	bold   = "1"
-	dim    = "2"
-	red    = "1;31"
-	green  = "1;32"
-	yellow = "33"
+	Bold   = "1"
+	Dim    = "2"
+	Red    = "1;31"
+	Green  = "1;32"
+	Yellow = "33"
 )
 
-// paint wraps s in a terminal attribute; s is returned as it is without colour.
-func (s Style) paint(sgr, text string) string {
+// Paint wraps text in a terminal attribute. Without colour it returns the text as it is.
+func (s Style) Paint(sgr, text string) string {
 	if !s.Color || text == "" {
 		return text
 	}
 	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
 }
 
-// wrap breaks text between words so that no line exceeds width, which a single
-// longer word may. It returns at least one line.
-func wrap(text string, width int) []string {
+// Wrap breaks text between words so that no line exceeds width, in columns, which a
+// single longer word may. It returns at least one line.
+func Wrap(text string, width int) []string {
 	var lines []string
 	line, used := "", 0
 	for _, word := range strings.Fields(text) {
@@ -66,10 +67,10 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// clean replaces characters that control, or that nobody sees and that turn the
+// Clean replaces characters that control, or that nobody sees and that turn the
 // direction of what follows: names come from files that others wrote, and must
 // not drive the terminal, nor show another order than they have.
-func clean(s string) string {
+func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
 			return '?'
@@ -78,8 +79,8 @@ func clean(s string) string {
 	}, s)
 }
 
-// cut shortens s to at most n columns.
-func cut(s string, n int) string {
+// Cut shortens s to at most n columns, from 1.
+func Cut(s string, n int) string {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -90,17 +91,19 @@ func cut(s string, n int) string {
 // arguments runs to kilobytes and says what it is in its first words; a text of
 // 1,200 columns fills half a screen.
 const (
-	maxName = 120
-	maxText = 1200
+	MaxName = 120
+	MaxText = 1200
 )
 
-// shortName shortens the name of an operation, a host or a communicator.
-func shortName(s string) string { return cut(s, maxName) }
+// ShortName shortens the name of an operation, a host or a communicator.
+func ShortName(s string) string { return Cut(s, MaxName) }
 
-func padLeft(s string, n int) string {
+// PadLeft puts spaces before s, so that it has n columns or more.
+func PadLeft(s string, n int) string {
 	return strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s))) + s
 }
 
-func padRight(s string, n int) string {
+// PadRight puts spaces behind s, so that it has n columns or more.
+func PadRight(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
 }

@@ -17,6 +17,6 @@ func TestNamesDoNotDriveTheTerminal(t *testing.T) {
 		"\xff":                "?",
 		"größe 模型 all_reduce": "größe 模型 all_reduce",
 	} {
-		assert.Equal(t, want, clean(in), "%q", in)
+		assert.Equal(t, want, Clean(in), "%q", in)
 	}
 }

@@ -29,7 +29,7 @@ const (
 	columnGap   = 2
 )
 
-func (p *printer) table(j *straggler.JobReport) {
+func (p *Printer) table(j *straggler.JobReport) {
 	if len(j.Ranks) == 0 {
 		return
 	}
@@ -41,15 +41,15 @@ func (p *printer) table(j *straggler.JobReport) {
 	}
 	widths := columnWidths(cells)
 	host := p.hostWidth(rows, widths)
-	p.line("%s", p.paint(dim, fmt.Sprintf("time per step, %s", scale.name)))
-	p.line("%s", p.paint(bold, tableLine(cells[0], widths, "host", host)))
+	p.Line("%s", p.Paint(Dim, fmt.Sprintf("time per step, %s", scale.name)))
+	p.Line("%s", p.Paint(Bold, tableLine(cells[0], widths, "host", host)))
 	accused := accusedRanks(j)
 	for i := range rows {
-		text := tableLine(cells[i+1], widths, clean(rows[i].Host), host)
+		text := tableLine(cells[i+1], widths, Clean(rows[i].Host), host)
 		if accused[rows[i].Rank] {
-			text = p.paint(red, text)
+			text = p.Paint(Red, text)
 		}
-		p.line("%s", text)
+		p.Line("%s", text)
 	}
 	p.legend(j, rows)
 }
@@ -72,19 +72,19 @@ func accusedRanks(j *straggler.JobReport) map[int64]bool {
 	return accused
 }
 
-func (p *printer) legend(j *straggler.JobReport, rows []straggler.RankTotal) {
+func (p *Printer) legend(j *straggler.JobReport, rows []straggler.RankTotal) {
 	if rest := len(j.Ranks) - len(rows); rest > 0 {
-		p.line("%s", p.paint(dim, fmt.Sprintf("%s more; all of them are in --json", plural(int64(rest), "rank"))))
+		p.Line("%s", p.Paint(Dim, fmt.Sprintf("%s more; all of them are in --json", Plural(int64(rest), "rank"))))
 	}
 	text := "own: wait-free time (compute, idle, copies). idle: nothing ran on the device. caused, suffered: " +
 		"wait for the last arriver. last: times it arrived last, of its collectives."
 	if slices.ContainsFunc(rows, func(r straggler.RankTotal) bool { return notApplied(&r.Offset) }) {
 		text += " (clock offset): estimated, not applied."
 	}
-	for _, l := range wrap(text, p.width()) {
-		p.line("%s", p.paint(dim, l))
+	for _, l := range Wrap(text, p.Columns()) {
+		p.Line("%s", p.Paint(Dim, l))
 	}
-	p.line("")
+	p.Line("")
 }
 
 // tableRows returns the ranks to show, by rank.
@@ -114,8 +114,8 @@ func columnWidths(cells [][]string) []int {
 
 // hostWidth returns the columns left for host names, with the gap; 0 where none
 // is known or the screen is too narrow.
-func (p *printer) hostWidth(rows []straggler.RankTotal, widths []int) int {
-	longest, left := 0, p.width()
+func (p *Printer) hostWidth(rows []straggler.RankTotal, widths []int) int {
+	longest, left := 0, p.Columns()
 	for i := range rows {
 		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
 			longest = max(longest, n+columnGap)
@@ -158,9 +158,9 @@ func tableCells(r *straggler.RankTotal, scale scaled) []string {
 func tableLine(cells []string, widths []int, host string, hostWidth int) string {
 	var b strings.Builder
 	for i, c := range cells {
-		b.WriteString(padLeft(c, widths[i]))
+		b.WriteString(PadLeft(c, widths[i]))
 		if i == 0 && hostWidth > 0 {
-			b.WriteString(strings.Repeat(" ", columnGap) + padRight(cut(host, hostWidth-columnGap), hostWidth-columnGap))
+			b.WriteString(strings.Repeat(" ", columnGap) + PadRight(Cut(host, hostWidth-columnGap), hostWidth-columnGap))
 		}
 	}
 	return b.String()

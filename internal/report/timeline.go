@@ -27,34 +27,34 @@ const (
 
 // timeline draws one collective: a line per rank in order of arrival, the time
 // it waited, the transfer, and how long before the last arriver it came.
-func (p *printer) timeline(m *straggler.Meeting) {
+func (p *Printer) timeline(m *straggler.Meeting) {
 	if m == nil || len(m.Members) == 0 {
 		return
 	}
-	p.line("")
-	for _, l := range wrap(meetingTitle(m), p.width()-2) {
-		p.line("  %s", p.paint(bold, l))
+	p.Line("")
+	for _, l := range Wrap(meetingTitle(m), p.Columns()-2) {
+		p.Line("  %s", p.Paint(Bold, l))
 	}
-	axis := newAxis(m, p.width()-rankLabel-toLastWidth-2)
+	axis := newAxis(m, p.Columns()-rankLabel-toLastWidth-2)
 	for i := range m.Members {
 		if omitted := len(m.Members) - maxTimelineRows; omitted > 0 && i >= timelineHead && i < timelineHead+omitted {
 			if i == timelineHead {
-				p.line("  %s", p.paint(dim, fmt.Sprintf("… %s between", plural(int64(omitted), "rank"))))
+				p.Line("  %s", p.Paint(Dim, fmt.Sprintf("… %s between", Plural(int64(omitted), "rank"))))
 			}
 			continue
 		}
 		p.member(m, i, axis)
 	}
-	for _, l := range wrap(fmt.Sprintf("%c waiting, %c transfer, from left to right %s; right: arrival before the last",
-		waitMark, transferMark, Duration(time.Duration(axis.end-axis.start))), p.width()-2) {
-		p.line("  %s", p.paint(dim, l))
+	for _, l := range Wrap(fmt.Sprintf("%c waiting, %c transfer, from left to right %s; right: arrival before the last",
+		waitMark, transferMark, Duration(time.Duration(axis.end-axis.start))), p.Columns()-2) {
+		p.Line("  %s", p.Paint(Dim, l))
 	}
 }
 
 func meetingTitle(m *straggler.Meeting) string {
-	text := shortName(m.Name)
+	text := ShortName(m.Name)
 	if m.CommID != "" {
-		text += " on communicator " + shortName(m.CommID)
+		text += " on communicator " + ShortName(m.CommID)
 	}
 	if m.Key.Step.OK {
 		text += fmt.Sprintf(", step %d", m.Key.Step.V)
@@ -65,18 +65,18 @@ func meetingTitle(m *straggler.Meeting) string {
 	} else {
 		text += fmt.Sprintf("%d ranks seen", len(m.Members))
 	}
-	return clean("The collective that shows it best: " + text)
+	return Clean("The collective that shows it best: " + text)
 }
 
-func (p *printer) member(m *straggler.Meeting, i int, a axis) {
+func (p *Printer) member(m *straggler.Meeting, i int, a axis) {
 	mem, last := &m.Members[i], m.Last().Enter
-	label := padRight(fmt.Sprintf("rank %d", mem.Rank), rankLabel)
-	toLast := padLeft(thousands((mem.Enter-last)/int64(time.Microsecond))+" µs", toLastWidth)
+	label := PadRight(fmt.Sprintf("rank %d", mem.Rank), rankLabel)
+	toLast := PadLeft(Thousands((mem.Enter-last)/int64(time.Microsecond))+" µs", toLastWidth)
 	text := label + a.bar(mem.Enter, last, mem.Exit) + toLast
 	if i == len(m.Members)-1 {
-		text = p.paint(red, text)
+		text = p.Paint(Red, text)
 	}
-	p.line("  %s", text)
+	p.Line("  %s", text)
 }
 
 // axis maps times to columns.
