@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/render"
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
-	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -141,7 +141,7 @@ func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
 	a.engine.Flush()
 	a.engine.Verdicts()
 	a.jobs = a.engine.Jobs()
-	report.SortJobs(a.jobs)
+	render.SortJobs(a.jobs)
 	a.noteResult()
 }
 
@@ -163,9 +163,9 @@ func (a *analysis) conclude(stdout, stderr io.Writer) error {
 		return failure{err}
 	}
 	switch a.verdict() {
-	case report.Found:
+	case render.Found:
 		return statusError(exitFindings)
-	case report.CannotTell:
+	case render.CannotTell:
 		return statusError(exitUnusable)
 	}
 	n := a.refused()
@@ -198,23 +198,23 @@ func (a *analysis) print(stdout, stderr io.Writer) error {
 	}
 	switch {
 	case usable(a.jobs):
-		return report.Write(stdout, a.report(a.jobs), styleOf(stdout, os.Getenv))
+		return render.Write(stdout, a.report(a.jobs), styleOf(stdout, os.Getenv))
 	case a.dumps == nil || len(a.dumps.Hangs) == 0:
 		_, _ = fmt.Fprintln(stderr, "lockstep: nothing could be analysed")
 	case len(a.jobs) == 0 && len(a.problems.list) == 0:
 		return nil
 	}
-	return report.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
+	return render.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
 }
 
 // verdict is that of traces and dumps together: a finding in any is one.
-func (a *analysis) verdict() report.Verdict {
-	traces := report.VerdictOf(a.jobs...)
+func (a *analysis) verdict() render.Verdict {
+	traces := render.VerdictOf(a.jobs...)
 	if a.dumps == nil {
 		return traces
 	}
 	dumps := dumpsVerdict(a.dumps)
-	if traces == report.Found || dumps == report.CannotTell && len(a.jobs) > 0 {
+	if traces == render.Found || dumps == render.CannotTell && len(a.jobs) > 0 {
 		return traces
 	}
 	return dumps
@@ -230,8 +230,8 @@ func usable(jobs []straggler.JobReport) bool {
 	return false
 }
 
-func (a *analysis) report(jobs []straggler.JobReport) *report.Input {
-	return &report.Input{
+func (a *analysis) report(jobs []straggler.JobReport) *render.Input {
+	return &render.Input{
 		Files: a.files, Bytes: a.bytes, Ops: a.ops, Jobs: jobs,
 		Problems: a.problems.list, ProblemsOmitted: a.problems.omitted,
 		Stats: a.engine.Stats(), Method: a.options.engine.Method, RawClock: a.options.noClock,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/render"
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -15,34 +16,34 @@ import (
 )
 
 // hangInput is what the report on hangs speaks of.
-func (a *analysis) hangInput() *report.HangInput {
-	return &report.HangInput{Result: a.dumps, Sentence: otelmap.Sentence}
+func (a *analysis) hangInput() *render.HangInput {
+	return &render.HangInput{Result: a.dumps, Sentence: otelmap.Sentence}
 }
 
 func (a *analysis) writeHangs(w io.Writer, style report.Style) error {
 	if a.dumps == nil {
 		return nil
 	}
-	return report.WriteHangs(w, a.hangInput(), style)
+	return render.WriteHangs(w, a.hangInput(), style)
 }
 
 // dumpsVerdict says what dumps came to, in the words of the whole.
-func dumpsVerdict(r *dumpset.Result) report.Verdict {
-	verdict := report.CannotTell
+func dumpsVerdict(r *dumpset.Result) render.Verdict {
+	verdict := render.CannotTell
 	mayRun := false
 	logs := slices.ContainsFunc(r.Hangs, func(h dumpset.Hang) bool { return h.Logs })
 	for i := range r.Hangs {
 		switch h := &r.Hangs[i]; {
 		case h.Verdict == desync.Hang, h.Verdict == desync.Undecided && h.MayRun == "", namesRanks(h):
-			return report.Found
+			return render.Found
 		case h.Verdict == desync.Undecided, h.Verdict == desync.NoData && logs:
 			mayRun = true
 		case h.Verdict == desync.Healthy:
-			verdict = report.None
+			verdict = render.None
 		}
 	}
 	if mayRun {
-		return report.CannotTell
+		return render.CannotTell
 	}
 	return verdict
 }

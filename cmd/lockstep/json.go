@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/render"
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -20,7 +21,7 @@ import (
 // output is the one object of --json; docs/analyze.md is its reference. What
 // the data model names has the data model's name, durations in seconds.
 type output struct {
-	Verdict         report.Verdict   `json:"verdict"`
+	Verdict         render.Verdict   `json:"verdict"`
 	Findings        []map[string]any `json:"findings"`
 	Ranks           []map[string]any `json:"ranks"`
 	Jobs            []jobOutput      `json:"jobs"`
@@ -49,7 +50,7 @@ type jobOutput struct {
 	StepSeconds float64          `json:"step_seconds"`  // mean
 	Missing     []int64          `json:"missing_ranks"` // the first 64
 	MissingN    int              `json:"missing_ranks_count"`
-	Verdict     report.Verdict   `json:"verdict"`
+	Verdict     render.Verdict   `json:"verdict"`
 	Judged      int              `json:"steps_judged"`
 	Meetings    int              `json:"collectives"`
 	Attributed  int              `json:"collectives_attributed"`
@@ -145,7 +146,7 @@ func newJobOutput(j *straggler.JobReport) jobOutput {
 		StepSeconds: (j.StepTime / time.Duration(max(1, j.Steps))).Seconds(),
 		Missing:     append([]int64{}, j.Missing...),
 		MissingN:    j.MissingCount,
-		Verdict:     report.VerdictOf(*j),
+		Verdict:     render.VerdictOf(*j),
 		Judged:      j.Judged,
 		Meetings:    j.Meetings,
 		Attributed:  j.Attributed,

@@ -15,13 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/render"
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
 	"github.com/lockstep-otel/lockstep/internal/regular"
-	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // preflightOptions are the flags of preflight.
@@ -138,7 +138,7 @@ func (o *preflightOptions) write(w io.Writer, r *preflight.Result) error {
 	if o.json {
 		return writePreflightJSON(w, r)
 	}
-	return report.WritePreflight(w, r, styleOf(w, os.Getenv))
+	return render.WritePreflight(w, r, styleOf(w, os.Getenv))
 }
 
 // read reads every folder. A file system that does not answer is waited for until ctx is

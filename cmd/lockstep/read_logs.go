@@ -12,12 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/render"
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
-	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // logReader reads logs of ranks.
@@ -164,7 +164,7 @@ func (a *analysis) concludeLogs() {
 			}
 		}
 	}
-	found := dumpsVerdict(a.dumps) == report.Found
+	found := dumpsVerdict(a.dumps) == render.Found
 	for _, l := range a.logs {
 		switch {
 		case stuckByLogs(l) != "":

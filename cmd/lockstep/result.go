@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/render"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -35,7 +35,7 @@ func (a *analysis) noteResult() {
 			first.add("", -1, errors.New(what))
 		}
 		for _, rank := range a.jobs[i].Apart {
-			first.add("", -1, errors.New(report.Apart(rank)))
+			first.add("", -1, errors.New(render.Apart(rank)))
 		}
 	}
 	for _, p := range a.problems.list {

@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
@@ -61,3 +62,31 @@ func Paragraph(w io.Writer, text string, style Style) error {
 
 // Ranks renders a list of at least one rank; of a long one its beginning.
 func Ranks(list []int64) string { return SomeRanks(list, len(list)) }
+
+// Findings renders findings alone, most costly first: what is known where only
+// the events of a pipeline were seen.
+func Findings(w io.Writer, findings []model.Finding, style Style) error {
+	p := &Printer{Style: style}
+	sorted := slices.Clone(findings)
+	slices.SortStableFunc(sorted, MostCostly)
+	for i := range sorted {
+		p.Finding(&sorted[i], TitleOf(i, len(sorted)), len(sorted))
+		p.Line("")
+	}
+	if _, err := w.Write(p.Bytes()); err != nil {
+		return fmt.Errorf("write findings: %w", err)
+	}
+	return nil
+}
+
+// MostCostly orders findings by cost per step, highest first; those without a
+// cost come last.
+func MostCostly(a, b model.Finding) int {
+	switch ca, cb := a.CostSeconds.Or(-1), b.CostSeconds.Or(-1); {
+	case ca > cb:
+		return -1
+	case ca < cb:
+		return 1
+	}
+	return 0
+}

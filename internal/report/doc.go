@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report owns what a person reads: it renders the reports of the
-// straggler engine as text for a terminal. It computes nothing that decides;
-// every number comes from the engine's reports or from a finding's evidence.
+// Package report renders findings as text for a terminal, and has the means of rendering for the
+// reports of engines, which it does not know: styles, labels with texts, grids, and numbers with
+// their units. It computes nothing that decides; every number comes from a finding or its evidence.
 //
-// Durations are rendered with three significant digits, offsets with their
-// sigma. Lines fit the width of the style, which is 80 to 120 columns.
+// Durations are rendered with three significant digits. Lines fit the width of the style, which
+// is 80 to 120 columns.
 package report

@@ -8,15 +8,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
-	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
-
-func (p *Printer) verdict(j *straggler.JobReport, i int) {
-	v := &j.Verdicts[i]
-	p.Finding(&v.Finding, TitleOf(i, len(j.Verdicts)), len(j.Verdicts))
-	p.timeline(v.Decisive)
-	p.Line("")
-}
 
 // TitleOf returns the title of finding i, counted from 0, of so many.
 func TitleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of) }
@@ -41,13 +33,6 @@ func (p *Printer) Finding(f *model.Finding, title string, of int) {
 	p.Optional("what to do", actionText(f))
 	if text, came := f.Evidence.(evidence.Text); came && !ok {
 		p.Field("evidence", Clean(string(text)))
-	}
-}
-
-// Optional prints a label and its text, where there is one.
-func (p *Printer) Optional(label, text string) {
-	if text != "" {
-		p.Field(label, text)
 	}
 }
 
@@ -435,4 +420,17 @@ func missingText(ev *evidence.Straggler) string {
 		return ""
 	}
 	return SomeRanks(ev.MissingRanks, max(ev.MissingCount, len(ev.MissingRanks))) + " not seen"
+}
+
+// kairGates says by which limits method kair accuses, and which it does not ask.
+func kairGates(ev *evidence.Straggler) string {
+	n := ev.Numbers
+	if ev.Method != evidence.MethodKAIR || n["z_score_limit"] == 0 {
+		return ""
+	}
+	return fmt.Sprintf("z-score %s on average among %s, over %g; blamed in %s of %s recent steps, at least %g and %s of them. "+
+		"The rhythm of %s windows accuses nobody. No limit of cost, of excess or of chance is asked.",
+		Significant(n["z_score"]), Plural(int64(ev.Peers)+1, "rank"), n["z_score_limit"],
+		Thousands(int64(n["steps_blamed"])), Thousands(int64(n["steps_recent"])), n["steps_blamed_limit"], Share(n["steps_blamed_share_limit"]),
+		Thousands(int64(n["rhythm_windows"])))
 }

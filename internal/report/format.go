@@ -112,32 +112,3 @@ func enumerate(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
-
-// scaled renders durations of one column in one unit, so that they compare.
-type scaled struct {
-	unit time.Duration
-	name string
-}
-
-func scaleFor(longest time.Duration) scaled {
-	switch a := longest.Abs(); {
-	case a >= 10*time.Second:
-		return scaled{time.Second, "s"}
-	case a >= 10*time.Millisecond:
-		return scaled{time.Millisecond, "ms"}
-	default:
-		return scaled{time.Microsecond, "µs"}
-	}
-}
-
-func (s scaled) format(d time.Duration) string {
-	digits := 2
-	if s.unit == time.Microsecond {
-		digits = 0
-	}
-	v := strconv.FormatFloat(float64(d)/float64(s.unit), 'f', digits, 64)
-	if strings.Trim(v, "-0.") == "" {
-		return strings.TrimPrefix(v, "-")
-	}
-	return v
-}

@@ -54,3 +54,32 @@ func TestAHangOfWhichLittleIsKnown(t *testing.T) {
 		assert.NotContains(t, said, "\n  "+label)
 	}
 }
+
+func TestSpans(t *testing.T) {
+	assert.Empty(t, Spans(nil))
+	assert.Equal(t, "0-2, 5, 7-9", Spans([]int64{0, 1, 2, 5, 7, 8, 9}))
+	var odd []int64
+	for i := range int64(20) {
+		odd = append(odd, 2*i)
+	}
+	assert.Equal(t, "0, 2, 4 and 17 more", SpansAtMost(odd, 3))
+	assert.Equal(t, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 8 more", Spans(odd))
+	assert.Equal(t, "ranks 0-2 and 97 more", SpansOf([]int64{0, 1, 2}, model.Some[int64](100)))
+	assert.Equal(t, "rank 7", SpansOf([]int64{7}, model.Optional[int64]{}))
+}
+
+func TestHangEvidenceInWords(t *testing.T) {
+	lines := func(text string) []string { return HangEvidence(&model.Finding{Evidence: evidence.FromText(text)}) }
+	assert.Equal(t, []string{
+		"1,024 members (as far as recorded): 1,000 in it, 3 through, 20 not come, 1 unknown", "most called all_reduce; who differs called all_gather",
+		"the members send 8 elements and expect 9 elements", "behind the others by 2 operations", "witness: mlx5_0 is down",
+		"all_reduce 6 of tp: entered by [0] (1)", "a note", "another",
+	}, lines(`{"members":1024,"members_in_it":1000,"members_through":3,"members_not_come":20,"members_unknown":1,"members_inferred":true,
+		"most_called":"all_reduce","called":"all_gather","elements_sent":8,"elements_received":9,"behind_operations":2,"witness":"mlx5_0 is down",
+		"order":["all_reduce 6 of tp: entered by [0] (1)"],"notes":["a note","another"]}`))
+	tie := HangEvidence(&model.Finding{Ranks: []int64{3, 4}, Evidence: evidence.Text(`{"members":2,"most_called":"all_reduce","called":"all_gather"}`)})
+	assert.Equal(t, []string{"2 members", "some called all_reduce, some all_gather"}, tie)
+	assert.Equal(t, []string{"2 members"}, lines(`{"members":2,"ranks_seen":4}`))
+	assert.Empty(t, lines(`{"ranks_seen":4}`))
+	assert.Equal(t, []string{"no JSON"}, lines("no JSON"))
+}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
-	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // A finding of a structure is told with its ranks, and says that nobody is at fault.
@@ -26,7 +25,6 @@ func TestStructuresAreTold(t *testing.T) {
 		"node": {
 			model.Finding{Class: model.ClassNode, Cause: "throttle", Host: "n1", Ranks: []int64{8, 9}},
 			[]string{
-				"1 finding: host n1 (2 ranks), which costs 20.0 ms per step.",
 				"host n1 (2 ranks) makes the others wait (class node: all of its ranks are slow alike; cause: throttle)",
 				"its ranks 8 and 9", "is all that mending this host alone would save",
 			},
@@ -53,7 +51,6 @@ func TestStructuresAreTold(t *testing.T) {
 		"fixed work": {
 			model.Finding{Class: model.ClassWorkImbalance, Ranks: []int64{3, 7}, Op: "expert"},
 			[]string{
-				"1 finding: ranks 3 and 7, which cost 20.0 ms per step.",
 				"ranks 3 and 7 make the others wait (class work_imbalance: more work than their peers, nobody is at fault)", `where "expert"`,
 			},
 			"ranks 3 and 7, work_imbalance, cost 20.0 ms per step (5 steps judged); since step 40",
@@ -81,16 +78,11 @@ func TestStructuresAreTold(t *testing.T) {
 			f := tc.finding
 			f.Kind, f.JobID, f.CostSeconds, f.StepFirst, f.Evidence = model.FindingStraggler, "job", ms20, since, evidence.Text(text)
 			assert.Equal(t, tc.brief, Brief(&f))
-			j := threeRanks()
-			j.Verdicts = []straggler.Verdict{{Finding: f}}
-			said := words(render(t, input(j), Style{Width: 120}))
+			said := finding(t, &f)
 			assert.Contains(t, said, "compared with 7 peers: symmetric members of the stage")
 			for _, want := range tc.want {
 				assert.Contains(t, said, want)
 			}
-			var b strings.Builder
-			require.NoError(t, Finding(&b, &f, "Finding 1", Style{Width: 300}))
-			assert.Contains(t, words(b.String()), tc.want[len(tc.want)-1])
 		})
 	}
 }

@@ -107,3 +107,14 @@ func PadLeft(s string, n int) string {
 func PadRight(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
 }
+
+// CutMiddle shortens a name and keeps its end, where the number stands that tells it from
+// others of the same description.
+func CutMiddle(s string, n int) string {
+	runes := []rune(s)
+	if len(runes) <= n {
+		return s
+	}
+	end := n / 3
+	return string(runes[:n-end-1]) + "…" + string(runes[len(runes)-end:])
+}

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // maxGroupsShown bounds the rows of the table of groups, those with something open first:
@@ -17,7 +16,7 @@ import (
 const maxGroupsShown = 24
 
 // groups is the table of process groups and their states.
-func (p *Printer) groups(r *desync.Report) {
+func (p *printer) groups(r *desync.Report) {
 	open := 0
 	for i := range r.Groups {
 		if r.Groups[i].HasHead {
@@ -36,19 +35,22 @@ func (p *Printer) groups(r *desync.Report) {
 	}
 	p.Grid(rows)
 	if rest := len(r.Groups) - shown + r.GroupsOmitted; rest > 0 {
-		text := "and " + Plural(int64(rest), "more group") + " with nothing open"
+		text := "and " + report.Plural(int64(rest), "more group") + " with nothing open"
 		if open > shown {
-			text = fmt.Sprintf("and %s, %s of them with something open", Plural(int64(rest), "more group"), Thousands(int64(open-shown)))
+			text = fmt.Sprintf("and %s, %s of them with something open", report.Plural(int64(rest), "more group"), report.Thousands(int64(open-shown)))
 		}
-		p.Line("%s", p.Paint(Dim, text))
+		p.Line("%s", p.Paint(report.Dim, text))
 	}
 	p.Line("")
 }
 
+// maxCellSpans bounds the spans of ranks that are listed in a cell of a table.
+const maxCellSpans = 3
+
 // narrow is the width from which on names are shown at some length, columns.
 const narrow = 100
 
-func (p *Printer) groupCells(g *desync.Group) []string {
+func (p *printer) groupCells(g *desync.Group) []string {
 	name, op, seen := 36, 28, ""
 	if p.Columns() < narrow {
 		name, op = 20, 18
@@ -57,21 +59,10 @@ func (p *Printer) groupCells(g *desync.Group) []string {
 		seen = fmt.Sprintf("%d/%d", g.Seen, g.Members)
 	}
 	return []string{
-		CutMiddle(Clean(commText(g.Comm)), name), SpansAtMost(g.Ranks, maxCellSpans), seen,
+		report.CutMiddle(report.Clean(commText(g.Comm)), name), report.SpansAtMost(g.Ranks, maxCellSpans), seen,
 		between(g.EnqueuedMin, g.EnqueuedMax), between(g.CompletedMin, g.CompletedMax),
-		strconv.Itoa(g.Open), Cut(Clean(opText(&g.Head)), op), SpansAtMost(g.Absent, maxCellSpans),
+		strconv.Itoa(g.Open), report.Cut(report.Clean(opText(&g.Head)), op), report.SpansAtMost(g.Absent, maxCellSpans),
 	}
-}
-
-// CutMiddle shortens a name and keeps its end, where the number stands that tells it from
-// others of the same description.
-func CutMiddle(s string, n int) string {
-	runes := []rune(s)
-	if len(runes) <= n {
-		return s
-	}
-	end := n / 3
-	return string(runes[:n-end-1]) + "…" + string(runes[len(runes)-end:])
 }
 
 func commText(c model.Comm) string {
@@ -103,30 +94,4 @@ func between(least, most model.Optional[int64]) string {
 		return strconv.FormatInt(least.V, 10)
 	}
 	return fmt.Sprintf("%d-%d", least.Or(0), most.Or(0))
-}
-
-// Grid prints rows in columns as wide as their cells; the first row is the head. Columns
-// that are empty in every row are left out.
-func (p *Printer) Grid(rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows[1:] {
-		for i, c := range row {
-			if c != "" {
-				widths[i] = max(widths[i], utf8.RuneCountInString(c), utf8.RuneCountInString(rows[0][i]))
-			}
-		}
-	}
-	for n, row := range rows {
-		var b strings.Builder
-		for i, c := range row {
-			if widths[i] > 0 {
-				b.WriteString(PadRight(c, widths[i]+columnGap))
-			}
-		}
-		text := strings.TrimRight(b.String(), " ")
-		if n == 0 {
-			text = p.Paint(Bold, text)
-		}
-		p.Line("%s", text)
-	}
 }

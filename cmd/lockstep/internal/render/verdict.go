@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
@@ -62,39 +63,39 @@ func SortJobs(jobs []straggler.JobReport) {
 func verdictText(j *straggler.JobReport) (text, colour string) {
 	switch VerdictOf(*j) {
 	case CannotTell:
-		return "Cannot tell: " + cannotTell(j), Yellow
+		return "Cannot tell: " + cannotTell(j), report.Yellow
 	case None:
 		among := ""
 		if j.MissingCount > 0 {
 			among = fmt.Sprintf(" among the %s ranks that were seen", ofWorld(j))
 		}
 		if why := doubt(j); why != "" {
-			return "No straggler is certain" + among + ": " + why + ".", Yellow
+			return "No straggler is certain" + among + ": " + why + ".", report.Yellow
 		}
-		return "No straggler found" + among + ".", Green
+		return "No straggler found" + among + ".", report.Green
 	}
 	f := &j.Verdicts[0].Finding
-	text = Plural(int64(len(j.Verdicts)), "finding") + ": " + Place(f)
+	text = report.Plural(int64(len(j.Verdicts)), "finding") + ": " + report.Place(f)
 	if f.CostSeconds.OK {
 		verb := "costs"
-		if Several(f) {
+		if report.Several(f) {
 			verb = "cost"
 		}
-		text += fmt.Sprintf(", which %s %s per step", verb, Seconds(f.CostSeconds.V))
+		text += fmt.Sprintf(", which %s %s per step", verb, report.Seconds(f.CostSeconds.V))
 	}
 	if n := int64(len(j.Verdicts)) - 1; n > 0 {
-		text += fmt.Sprintf(", and %s more", Thousands(n))
+		text += fmt.Sprintf(", and %s more", report.Thousands(n))
 	}
-	return Clean(text) + ".", Red
+	return report.Clean(text) + ".", report.Red
 }
 
 func ofWorld(j *straggler.JobReport) string {
-	return fmt.Sprintf("%s of %s", Thousands(int64(len(j.Ranks))), Thousands(int64(len(j.Ranks)+j.MissingCount)))
+	return fmt.Sprintf("%s of %s", report.Thousands(int64(len(j.Ranks))), report.Thousands(int64(len(j.Ranks)+j.MissingCount)))
 }
 
 // cannotTell says why no rank could be compared with others.
 func cannotTell(j *straggler.JobReport) string {
-	seen := Plural(int64(len(j.Ranks)), "rank") + " seen"
+	seen := report.Plural(int64(len(j.Ranks)), "rank") + " seen"
 	if j.MissingCount > 0 {
 		seen = ofWorld(j) + " ranks seen"
 	}
@@ -108,12 +109,12 @@ func cannotTell(j *straggler.JobReport) string {
 	case j.Meetings == 0 && operations(j) == 0:
 		return seen + ", and no collective." + lacks("collectives", 0, 1, "operations with "+semconv.OpKind+" collective, or messages")
 	case j.Meetings == 0:
-		return fmt.Sprintf("%s, and %s, but of none more than one member.", seen, Plural(operations(j), "collective")) +
+		return fmt.Sprintf("%s, and %s, but of none more than one member.", seen, report.Plural(operations(j), "collective")) +
 			lacks("members", 1, 2, joining(&j.Unjoined))
 	}
 	return fmt.Sprintf("%s, and %s, but of none can it be told who was waited for: "+
 		"members were not seen, clocks cannot be compared, or members need not wait.",
-		seen, Plural(int64(j.Meetings), "collective")) + unowed(j)
+		seen, report.Plural(int64(j.Meetings), "collective")) + unowed(j)
 }
 
 // lacks names the gate that was not passed, and what would pass it.
@@ -122,7 +123,7 @@ func lacks(gate string, got, want float64, what string) string {
 		if v == math.Trunc(v) {
 			return strconv.FormatFloat(v, 'f', 0, 64)
 		}
-		return Significant(v)
+		return report.Significant(v)
 	}
 	return fmt.Sprintf(" (Gate %s: got %s; want %s. What lacks: %s.)", gate, number(got), number(want), what)
 }
@@ -145,7 +146,7 @@ func joining(u *straggler.Unjoined) string {
 		}
 	}
 	if most > 0 {
-		what += fmt.Sprintf(" (%s joined nothing for this)", Plural(int64(most), "operation"))
+		what += fmt.Sprintf(" (%s joined nothing for this)", report.Plural(int64(most), "operation"))
 	}
 	return what
 }
@@ -160,9 +161,9 @@ func absent(j *straggler.JobReport) string {
 	}
 	switch {
 	case len(silent) > 0:
-		return "communication of " + SomeRanks(silent, len(silent)) + ", of which none was recorded"
+		return "communication of " + report.SomeRanks(silent, len(silent)) + ", of which none was recorded"
 	case len(j.Apart) > 0:
-		return "operations of " + SomeRanks(j.Apart, len(j.Apart)) + " that meet those of the others"
+		return "operations of " + report.SomeRanks(j.Apart, len(j.Apart)) + " that meet those of the others"
 	}
 	return joining(&j.Unjoined)
 }
@@ -172,13 +173,13 @@ func unowed(j *straggler.JobReport) string {
 	u := &j.Unowed
 	lacking := absent(j)
 	if j.MissingCount > 0 {
-		lacking = "operations of " + SomeRanks(j.Missing, j.MissingCount)
+		lacking = "operations of " + report.SomeRanks(j.Missing, j.MissingCount)
 	}
 	switch most := max(u.Members, u.Clocks, u.Order, u.Kind); {
 	case most == 0:
 		return ""
 	case u.Members == most && u.Share < 1:
-		return fmt.Sprintf(" Nobody who was seen is named, and %s of the step may be waits for who was not.", Share(u.Share)) +
+		return fmt.Sprintf(" Nobody who was seen is named, and %s of the step may be waits for who was not.", report.Share(u.Share)) +
 			lacks("unseen_share", u.Share, u.Want, lacking)
 	case u.Members == most:
 		return lacks("unseen_members", float64(u.Members), 0, lacking)
@@ -200,9 +201,9 @@ func operations(j *straggler.JobReport) int64 {
 }
 
 func judgedText(j *straggler.JobReport) string {
-	text := fmt.Sprintf("%s and %s", Plural(int64(j.Steps), "step"), Plural(int64(j.Meetings), "collective"))
+	text := fmt.Sprintf("%s and %s", report.Plural(int64(j.Steps), "step"), report.Plural(int64(j.Meetings), "collective"))
 	if rest := j.Meetings - j.Attributed; rest > 0 {
-		text += fmt.Sprintf("; of %s no wait is owed to anybody", Thousands(int64(rest)))
+		text += fmt.Sprintf("; of %s no wait is owed to anybody", report.Thousands(int64(rest)))
 	}
 	return text
 }
@@ -219,5 +220,12 @@ func apartText(apart []int64) string {
 	if len(apart) == 1 {
 		verb = " shares"
 	}
-	return SomeRanks(apart, len(apart)) + verb + " no collective with the others: " + apartWhy
+	return report.SomeRanks(apart, len(apart)) + verb + " no collective with the others: " + apartWhy
+}
+
+func (p *printer) verdict(j *straggler.JobReport, i int) {
+	v := &j.Verdicts[i]
+	p.Finding(&v.Finding, report.TitleOf(i, len(j.Verdicts)), len(j.Verdicts))
+	p.timeline(v.Decisive)
+	p.Line("")
 }

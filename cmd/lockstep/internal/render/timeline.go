@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -27,34 +28,34 @@ const (
 
 // timeline draws one collective: a line per rank in order of arrival, the time
 // it waited, the transfer, and how long before the last arriver it came.
-func (p *Printer) timeline(m *straggler.Meeting) {
+func (p *printer) timeline(m *straggler.Meeting) {
 	if m == nil || len(m.Members) == 0 {
 		return
 	}
 	p.Line("")
-	for _, l := range Wrap(meetingTitle(m), p.Columns()-2) {
-		p.Line("  %s", p.Paint(Bold, l))
+	for _, l := range report.Wrap(meetingTitle(m), p.Columns()-2) {
+		p.Line("  %s", p.Paint(report.Bold, l))
 	}
 	axis := newAxis(m, p.Columns()-rankLabel-toLastWidth-2)
 	for i := range m.Members {
 		if omitted := len(m.Members) - maxTimelineRows; omitted > 0 && i >= timelineHead && i < timelineHead+omitted {
 			if i == timelineHead {
-				p.Line("  %s", p.Paint(Dim, fmt.Sprintf("… %s between", Plural(int64(omitted), "rank"))))
+				p.Line("  %s", p.Paint(report.Dim, fmt.Sprintf("… %s between", report.Plural(int64(omitted), "rank"))))
 			}
 			continue
 		}
 		p.member(m, i, axis)
 	}
-	for _, l := range Wrap(fmt.Sprintf("%c waiting, %c transfer, from left to right %s; right: arrival before the last",
-		waitMark, transferMark, Duration(time.Duration(axis.end-axis.start))), p.Columns()-2) {
-		p.Line("  %s", p.Paint(Dim, l))
+	for _, l := range report.Wrap(fmt.Sprintf("%c waiting, %c transfer, from left to right %s; right: arrival before the last",
+		waitMark, transferMark, report.Duration(time.Duration(axis.end-axis.start))), p.Columns()-2) {
+		p.Line("  %s", p.Paint(report.Dim, l))
 	}
 }
 
 func meetingTitle(m *straggler.Meeting) string {
-	text := ShortName(m.Name)
+	text := report.ShortName(m.Name)
 	if m.CommID != "" {
-		text += " on communicator " + ShortName(m.CommID)
+		text += " on communicator " + report.ShortName(m.CommID)
 	}
 	if m.Key.Step.OK {
 		text += fmt.Sprintf(", step %d", m.Key.Step.V)
@@ -65,16 +66,16 @@ func meetingTitle(m *straggler.Meeting) string {
 	} else {
 		text += fmt.Sprintf("%d ranks seen", len(m.Members))
 	}
-	return Clean("The collective that shows it best: " + text)
+	return report.Clean("The collective that shows it best: " + text)
 }
 
-func (p *Printer) member(m *straggler.Meeting, i int, a axis) {
+func (p *printer) member(m *straggler.Meeting, i int, a axis) {
 	mem, last := &m.Members[i], m.Last().Enter
-	label := PadRight(fmt.Sprintf("rank %d", mem.Rank), rankLabel)
-	toLast := PadLeft(Thousands((mem.Enter-last)/int64(time.Microsecond))+" µs", toLastWidth)
+	label := report.PadRight(fmt.Sprintf("rank %d", mem.Rank), rankLabel)
+	toLast := report.PadLeft(report.Thousands((mem.Enter-last)/int64(time.Microsecond))+" µs", toLastWidth)
 	text := label + a.bar(mem.Enter, last, mem.Exit) + toLast
 	if i == len(m.Members)-1 {
-		text = p.Paint(Red, text)
+		text = p.Paint(report.Red, text)
 	}
 	p.Line("  %s", text)
 }

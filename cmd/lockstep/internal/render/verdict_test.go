@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -37,13 +38,25 @@ func TestVerdictSentence(t *testing.T) {
 		"No straggler found.": with(seen(8, 0), 10, 10),
 		"1 finding: rank 2 on node0, which costs 3.00 ms per step.": threeRanks(),
 	} {
-		said := words(render(t, input(j), Style{}))
+		said := words(render(t, input(j), report.Style{}))
 		assert.Contains(t, said, want)
 		assert.Equal(t, strings.Contains(want, "Cannot"), VerdictOf(*j) == CannotTell)
 	}
 	assert.Equal(t, CannotTell, VerdictOf())
 	assert.Equal(t, None, VerdictOf(*seen(1, 0), *with(seen(2, 0), 1, 1)))
 	assert.Equal(t, Found, VerdictOf(*seen(1, 0), *threeRanks()))
+}
+
+func TestVerdictSentence_OfAPlace_NamesItsRanks(t *testing.T) {
+	for want, f := range map[string]model.Finding{
+		"1 finding: host n1 (2 ranks), which costs 20.0 ms per step.": {Class: model.ClassNode, Host: "n1", Ranks: []int64{8, 9}},
+		"1 finding: ranks 3 and 7, which cost 20.0 ms per step.":      {Class: model.ClassWorkImbalance, Ranks: []int64{3, 7}},
+	} {
+		f.Kind, f.CostSeconds = model.FindingStraggler, model.Some(0.020)
+		j := threeRanks()
+		j.Verdicts = []straggler.Verdict{{Finding: f}}
+		assert.Contains(t, words(render(t, input(j), report.Style{Width: 120})), want)
+	}
 }
 
 func TestJobsWithTheCostliestFindingFirst(t *testing.T) {
@@ -58,15 +71,15 @@ func TestJobsWithTheCostliestFindingFirst(t *testing.T) {
 	assert.Len(t, jobs[3].Ranks, 2)
 	in := input(dear)
 	in.Jobs = jobs
-	assert.Equal(t, 1, strings.Count(render(t, in, Style{}), "3 files"))
+	assert.Equal(t, 1, strings.Count(render(t, in, report.Style{}), "3 files"))
 }
 
 func TestRanksApartAreStated(t *testing.T) {
 	j := seen(8, 0)
 	j.Meetings, j.Attributed, j.Apart = 4, 4, []int64{5}
-	assert.Contains(t, words(render(t, input(j), Style{})), "apart "+Apart(5))
+	assert.Contains(t, words(render(t, input(j), report.Style{})), "apart "+Apart(5))
 	j.Apart = []int64{5, 6}
-	assert.Contains(t, words(render(t, input(j), Style{})), "apart ranks 5 and 6 share no collective")
+	assert.Contains(t, words(render(t, input(j), report.Style{})), "apart ranks 5 and 6 share no collective")
 }
 
 func TestColumnsNeverTouch(t *testing.T) {
@@ -77,7 +90,7 @@ func TestColumnsNeverTouch(t *testing.T) {
 		r.LastArrivals, r.Meetings, r.WaitCaused = 123_456_789, 987_654_321, 1<<62
 	}
 	var b strings.Builder
-	assert.NoError(t, Write(&b, input(j), Style{}))
+	assert.NoError(t, Write(&b, input(j), report.Style{}))
 	rows := 0
 	for _, line := range strings.Split(b.String(), "\n") {
 		if f := strings.Fields(line); len(f) == 8 && f[6] == "123456789/987654321" {
@@ -96,7 +109,7 @@ func TestLongNamesAreCut(t *testing.T) {
 	in := input(j)
 	in.Problems = []model.Problem{{Offset: -1, What: long}}
 	var b strings.Builder
-	assert.NoError(t, Write(&b, in, Style{}))
+	assert.NoError(t, Write(&b, in, report.Style{}))
 	assert.Less(t, b.Len(), 8_000)
 	assert.Contains(t, b.String(), "xxx…")
 	assert.Contains(t, words(b.String()), "… now", "what follows the name stays")
@@ -117,7 +130,7 @@ func TestWhatLacksIsNamed(t *testing.T) {
 		"(Gate clocks: got 0; want 1. What lacks: a common lockstep.clock.id":                                                              met(0, straggler.Unowed{Members: 1, Clocks: 9}),
 		"(Gate synchronising: got 0; want 1. What lacks: collectives in which all wait for all, or lockstep.collective.root.)":             met(0, straggler.Unowed{Kind: 10}),
 	} {
-		assert.Contains(t, words(render(t, input(j), Style{})), want)
+		assert.Contains(t, words(render(t, input(j), report.Style{})), want)
 		assert.Equal(t, CannotTell, VerdictOf(*j))
 	}
 	for want, change := range map[string]func(j *straggler.JobReport){
@@ -127,7 +140,7 @@ func TestWhatLacksIsNamed(t *testing.T) {
 	} {
 		j := met(0, straggler.Unowed{Members: 10, Share: 0.2, Want: 0.02})
 		change(j)
-		assert.Contains(t, words(render(t, input(j), Style{})), want)
+		assert.Contains(t, words(render(t, input(j), report.Style{})), want)
 	}
 	for want, u := range map[string]straggler.Unjoined{
 		"lockstep.collective.seq.scope that says over what the ranks count together (24 operations joined nothing for this).)": {Scope: 24, Alone: 23},
@@ -138,11 +151,11 @@ func TestWhatLacksIsNamed(t *testing.T) {
 	} {
 		j := seen(8, 0)
 		j.Unjoined = u
-		assert.Contains(t, words(render(t, input(j), Style{})), want)
+		assert.Contains(t, words(render(t, input(j), report.Style{})), want)
 	}
 	harmless := met(1, straggler.Unowed{Members: 10, Share: 0.01, Want: 0.02})
 	assert.Equal(t, None, VerdictOf(*harmless))
-	assert.Contains(t, words(render(t, input(harmless), Style{})), "No straggler found among the 7 of 8 ranks that were seen.")
+	assert.Contains(t, words(render(t, input(harmless), report.Style{})), "No straggler found among the 7 of 8 ranks that were seen.")
 	harmless.Unowed.Clocks = 1
 	assert.Equal(t, CannotTell, VerdictOf(*harmless))
 }

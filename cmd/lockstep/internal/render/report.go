@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -33,36 +32,16 @@ type Input struct {
 	Heatmap, Frequency bool
 }
 
-// Printer renders into memory, in its Style: a report is some tens of kilobytes, and one
-// write of it cannot tear.
-type Printer struct {
-	bytes.Buffer
-	Style
-}
+// printer prints the reports of engines with the means of package report.
+type printer struct{ report.Printer }
 
-// Line prints a line.
-func (p *Printer) Line(format string, args ...any) {
-	fmt.Fprintf(&p.Buffer, format+"\n", args...)
-}
-
-// labelWidth is the column of the values in a list of label and text.
-const labelWidth = 14
-
-// Field prints a label and its text, wrapped under itself.
-func (p *Printer) Field(label, text string) {
-	for i, l := range Wrap(Cut(text, MaxText), p.Columns()-labelWidth-2) {
-		if i > 0 {
-			label = ""
-		}
-		p.Line("  %s%s", p.Paint(Dim, PadRight(label, labelWidth)), l)
-	}
-}
+func newPrinter(style report.Style) *printer { return &printer{report.Printer{Style: style}} }
 
 // Write renders the report: what was read; for every job its verdict, the table
 // of ranks, and the findings or how it was judged that there is none; then the
 // problems.
-func Write(w io.Writer, in *Input, style Style) error {
-	p := &Printer{Style: style}
+func Write(w io.Writer, in *Input, style report.Style) error {
+	p := newPrinter(style)
 	switch {
 	case len(in.Jobs) > 0:
 		p.input(in)
@@ -81,7 +60,7 @@ func Write(w io.Writer, in *Input, style Style) error {
 	return nil
 }
 
-func (p *Printer) job(j *straggler.JobReport, in *Input) {
+func (p *printer) job(j *straggler.JobReport, in *Input) {
 	p.header(j)
 	p.table(j)
 	if in.Heatmap {
@@ -100,8 +79,8 @@ func (p *Printer) job(j *straggler.JobReport, in *Input) {
 }
 
 // input says once what was read for all jobs.
-func (p *Printer) input(in *Input) {
-	p.Field("input", fmt.Sprintf("%s, %s, %s", Plural(int64(in.Files), "file"), Bytes(in.Bytes), Plural(in.Ops, "operation")))
+func (p *printer) input(in *Input) {
+	p.Field("input", fmt.Sprintf("%s, %s, %s", report.Plural(int64(in.Files), "file"), report.Bytes(in.Bytes), report.Plural(in.Ops, "operation")))
 	if in.Method == evidence.MethodKAIR {
 		p.Field("method", "kair, the published statistics: a baseline that asks no limit of cost or chance, names victims, too, and by three standard deviations nobody among ten ranks or fewer")
 	}
@@ -112,15 +91,15 @@ func (p *Printer) input(in *Input) {
 		p.Field("lost", loss)
 	}
 	if n := int64(len(in.Problems)) + in.ProblemsOmitted; n > 0 {
-		p.Field("problems", fmt.Sprintf("%s, listed at the end", Plural(n, "problem")))
+		p.Field("problems", fmt.Sprintf("%s, listed at the end", report.Plural(n, "problem")))
 	}
 	p.Line("")
 }
 
-func (p *Printer) header(j *straggler.JobReport) {
-	p.Line("%s", p.Paint(Bold, "job "+jobName(j)))
+func (p *printer) header(j *straggler.JobReport) {
+	p.Line("%s", p.Paint(report.Bold, "job "+jobName(j)))
 	text, colour := verdictText(j)
-	for _, l := range Wrap(text, p.Columns()) {
+	for _, l := range report.Wrap(text, p.Columns()) {
 		p.Line("%s", p.Paint(colour, l))
 	}
 	p.Field("ranks", seenRanks(j))
@@ -140,23 +119,23 @@ func jobName(j *straggler.JobReport) string {
 		name = "(unnamed)"
 	}
 	if j.Incarnation != "" {
-		name = ShortName(name) + ", incarnation " + ShortName(j.Incarnation)
+		name = report.ShortName(name) + ", incarnation " + report.ShortName(j.Incarnation)
 	}
-	return Clean(name)
+	return report.Clean(name)
 }
 
 func seenRanks(j *straggler.JobReport) string {
 	if len(j.Missing) == 0 {
 		return strconv.Itoa(len(j.Ranks))
 	}
-	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+j.MissingCount, SomeRanks(j.Missing, j.MissingCount))
+	return fmt.Sprintf("%d of %d; missing: %s", len(j.Ranks), len(j.Ranks)+j.MissingCount, report.SomeRanks(j.Missing, j.MissingCount))
 }
 
 func stepsText(j *straggler.JobReport) string {
 	if j.Steps == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s, %s on average", Thousands(int64(j.Steps)), Duration(j.StepTime/time.Duration(j.Steps)))
+	return fmt.Sprintf("%s, %s on average", report.Thousands(int64(j.Steps)), report.Duration(j.StepTime/time.Duration(j.Steps)))
 }
 
 // losses says what the engine refused or cut, in words.
@@ -188,14 +167,14 @@ func losses(s *straggler.Stats) []string {
 		{s.WorldsContradicted, "batch", "that stated a world size which others contradict"},
 	} {
 		if l.n > 0 {
-			out = append(out, Plural(l.n, l.noun)+" "+l.why)
+			out = append(out, report.Plural(l.n, l.noun)+" "+l.why)
 		}
 	}
 	return out
 }
 
 // noFinding says how it was judged that nobody is named.
-func (p *Printer) noFinding(j *straggler.JobReport) {
+func (p *printer) noFinding(j *straggler.JobReport) {
 	if VerdictOf(*j) == None || j.Abstained.Undecided() {
 		p.Field("judged over", judgedText(j))
 	}
@@ -204,7 +183,7 @@ func (p *Printer) noFinding(j *straggler.JobReport) {
 	}
 	p.Optional("most awaited", unexplained(j))
 	if len(j.Missing) > 0 {
-		p.Field("missing", SomeRanks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
+		p.Field("missing", report.SomeRanks(j.Missing, j.MissingCount)+" not seen: waits that may be owed to one not seen are owed to nobody")
 	}
 	p.Line("")
 }
@@ -219,20 +198,20 @@ func candidate(a *straggler.Abstention) string {
 	case a.Link:
 		who, gate = fmt.Sprintf("the link behind rank %d, which is not named", a.Rank), linkGateMeaning(a.Gate)
 	case a.Rank < 0 && a.Class != "":
-		who = fmt.Sprintf("a place of class %s, which is not told", Clean(a.Class))
+		who = fmt.Sprintf("a place of class %s, which is not told", report.Clean(a.Class))
 	case a.Rank < 0:
 		who = "a place that is no rank, which is not told"
 	default:
-		who = fmt.Sprintf("rank %d, which caused %s of all wait and is not named", a.Rank, Share(a.WaitShare))
+		who = fmt.Sprintf("rank %d, which caused %s of all wait and is not named", a.Rank, report.Share(a.WaitShare))
 		if n := len(a.Ranks); n > 1 {
-			who, save = fmt.Sprintf("%s, which caused %s of all wait and are not named", SomeRanks(a.Ranks, n), Share(a.WaitShare)), "Mending them would save at most"
+			who, save = fmt.Sprintf("%s, which caused %s of all wait and are not named", report.SomeRanks(a.Ranks, n), report.Share(a.WaitShare)), "Mending them would save at most"
 		}
 		if a.Class != "" {
-			who += " (it would be class " + Clean(a.Class) + ")"
+			who += " (it would be class " + report.Clean(a.Class) + ")"
 		}
 	}
 	return fmt.Sprintf("%s: %s (gate %s: got %s; limit %s). %s %s of the step",
-		who, gate, Clean(a.Gate), Significant(a.Got), Significant(a.Want), save, Share(a.CostShare))
+		who, gate, report.Clean(a.Gate), report.Significant(a.Got), report.Significant(a.Want), save, report.Share(a.CostShare))
 }
 
 func linkGateMeaning(gate string) string {
@@ -274,15 +253,15 @@ func gateMeaning(gate string) string {
 // maxProblemsShown bounds the problems that the text lists.
 const maxProblemsShown = 20
 
-func (p *Printer) problems(in *Input) {
+func (p *printer) problems(in *Input) {
 	total := int64(len(in.Problems)) + in.ProblemsOmitted
 	if total == 0 {
 		return
 	}
-	p.Line("%s", p.Paint(Yellow, Plural(total, "problem")+" in the input:"))
+	p.Line("%s", p.Paint(report.Yellow, report.Plural(total, "problem")+" in the input:"))
 	shown := min(len(in.Problems), maxProblemsShown)
 	for i := range in.Problems[:shown] {
-		for k, l := range Wrap(problemText(&in.Problems[i]), p.Columns()-4) {
+		for k, l := range report.Wrap(problemText(&in.Problems[i]), p.Columns()-4) {
 			lead := "    "
 			if k == 0 {
 				lead = "  - "
@@ -291,7 +270,7 @@ func (p *Printer) problems(in *Input) {
 		}
 	}
 	if rest := total - int64(shown); rest > 0 {
-		p.Line("  - and %s more", Thousands(rest))
+		p.Line("  - and %s more", report.Thousands(rest))
 	}
 }
 
@@ -307,33 +286,5 @@ func problemText(pr *model.Problem) string {
 	if pr.Rank != nil {
 		text += fmt.Sprintf(" (rank %d)", *pr.Rank)
 	}
-	return Cut(Clean(text), MaxText)
-}
-
-// Findings renders findings alone, most costly first: what is known where only
-// the events of a pipeline were seen.
-func Findings(w io.Writer, findings []model.Finding, style Style) error {
-	p := &Printer{Style: style}
-	sorted := slices.Clone(findings)
-	slices.SortStableFunc(sorted, MostCostly)
-	for i := range sorted {
-		p.Finding(&sorted[i], TitleOf(i, len(sorted)), len(sorted))
-		p.Line("")
-	}
-	if _, err := w.Write(p.Bytes()); err != nil {
-		return fmt.Errorf("write findings: %w", err)
-	}
-	return nil
-}
-
-// MostCostly orders findings by cost per step, highest first; those without a
-// cost come last.
-func MostCostly(a, b model.Finding) int {
-	switch ca, cb := a.CostSeconds.Or(-1), b.CostSeconds.Or(-1); {
-	case ca > cb:
-		return -1
-	case ca < cb:
-		return 1
-	}
-	return 0
+	return report.Cut(report.Clean(text), report.MaxText)
 }

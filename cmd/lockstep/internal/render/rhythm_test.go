@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"strings"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 func TestHeatmap(t *testing.T) {
@@ -19,9 +20,9 @@ func TestHeatmap(t *testing.T) {
 		{Role: 1, First: 8, Last: 15, Ranks: 4, Worst: 9, Score: 0.0625, Ahead: []float32{0.25, 0, 0, 0.01}},
 	}}
 	in := input(j)
-	assert.NotContains(t, render(t, in, Style{Width: 80}), "rhythm")
+	assert.NotContains(t, render(t, in, report.Style{Width: 80}), "rhythm")
 	in.Heatmap = true
-	said := render(t, in, Style{Width: 80})
+	said := render(t, in, report.Style{Width: 80})
 	assert.Contains(t, said, "    0               2       2   0.250   █░\n")
 	assert.Contains(t, said, "    1       4 of 8–15       9   0.062  ▒  ░\n")
 	assert.Contains(t, words(said), "darkest: 50.0 % of its operations")
@@ -37,7 +38,7 @@ func TestHeatmapIsFolded(t *testing.T) {
 	in := input(j)
 	in.Heatmap = true
 	for _, width := range []int{80, 100, 120} {
-		said := render(t, in, Style{Width: width})
+		said := render(t, in, report.Style{Width: width})
 		assert.Contains(t, said, strings.Repeat(" ", width-40)+"█\n", "%d", width)
 	}
 }
@@ -49,9 +50,9 @@ func TestFrequency(t *testing.T) {
 		{Op: "autograd::engine::evaluate_function: AddmmBackward0", Counts: []float32{0, 0, 0.1}, Share: []float32{0, 0, 0.0125}},
 	}}
 	in := input(j)
-	assert.NotContains(t, render(t, in, Style{Width: 80}), "gemm")
+	assert.NotContains(t, render(t, in, report.Style{Width: 80}), "gemm")
 	in.Frequency = true
-	said := render(t, in, Style{Width: 80})
+	said := render(t, in, report.Style{Width: 80})
 	assert.Contains(t, said, "gemm                                    24.0  █ ▒\n")
 	assert.Contains(t, said, "autograd::…tion: AddmmBackward0         0.10    ░\n")
 	assert.Contains(t, words(said), "at more of the 8 workers; darkest: at 100 % of them. Of 10 steps, 500 ms long on average, in 3 windows.")
@@ -62,10 +63,10 @@ func TestGatesOfKAIR(t *testing.T) {
 	j := threeRanks()
 	j.Verdicts[0].Finding.Evidence = evidence.Text(`{"method":"kair","peers":31,"numbers":{"z_score":4.25,"z_score_limit":3,"steps_recent":20,` +
 		`"steps_blamed":15,"steps_blamed_limit":3,"steps_blamed_share":0.75,"steps_blamed_share_limit":0.5,"rhythm_windows":128}}`)
-	assert.Contains(t, words(render(t, input(j), Style{Width: 80})),
+	assert.Contains(t, words(render(t, input(j), report.Style{Width: 80})),
 		"gates z-score 4.25 on average among 32 ranks, over 3; blamed in 15 of 20 recent steps, at least 3 and 50.0 % of them. "+
 			"The rhythm of 128 windows accuses nobody. No limit of cost, of excess or of chance is asked.")
-	assert.NotContains(t, render(t, input(threeRanks()), Style{Width: 80}), "gates")
+	assert.NotContains(t, render(t, input(threeRanks()), report.Style{Width: 80}), "gates")
 }
 
 func TestShade(t *testing.T) {

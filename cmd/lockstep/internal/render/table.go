@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockstep-otel/lockstep/internal/clock"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -29,7 +30,7 @@ const (
 	columnGap   = 2
 )
 
-func (p *Printer) table(j *straggler.JobReport) {
+func (p *printer) table(j *straggler.JobReport) {
 	if len(j.Ranks) == 0 {
 		return
 	}
@@ -41,13 +42,13 @@ func (p *Printer) table(j *straggler.JobReport) {
 	}
 	widths := columnWidths(cells)
 	host := p.hostWidth(rows, widths)
-	p.Line("%s", p.Paint(Dim, fmt.Sprintf("time per step, %s", scale.name)))
-	p.Line("%s", p.Paint(Bold, tableLine(cells[0], widths, "host", host)))
+	p.Line("%s", p.Paint(report.Dim, fmt.Sprintf("time per step, %s", scale.name)))
+	p.Line("%s", p.Paint(report.Bold, tableLine(cells[0], widths, "host", host)))
 	accused := accusedRanks(j)
 	for i := range rows {
-		text := tableLine(cells[i+1], widths, Clean(rows[i].Host), host)
+		text := tableLine(cells[i+1], widths, report.Clean(rows[i].Host), host)
 		if accused[rows[i].Rank] {
-			text = p.Paint(Red, text)
+			text = p.Paint(report.Red, text)
 		}
 		p.Line("%s", text)
 	}
@@ -72,17 +73,17 @@ func accusedRanks(j *straggler.JobReport) map[int64]bool {
 	return accused
 }
 
-func (p *Printer) legend(j *straggler.JobReport, rows []straggler.RankTotal) {
+func (p *printer) legend(j *straggler.JobReport, rows []straggler.RankTotal) {
 	if rest := len(j.Ranks) - len(rows); rest > 0 {
-		p.Line("%s", p.Paint(Dim, fmt.Sprintf("%s more; all of them are in --json", Plural(int64(rest), "rank"))))
+		p.Line("%s", p.Paint(report.Dim, fmt.Sprintf("%s more; all of them are in --json", report.Plural(int64(rest), "rank"))))
 	}
 	text := "own: wait-free time (compute, idle, copies). idle: nothing ran on the device. caused, suffered: " +
 		"wait for the last arriver. last: times it arrived last, of its collectives."
 	if slices.ContainsFunc(rows, func(r straggler.RankTotal) bool { return notApplied(&r.Offset) }) {
 		text += " (clock offset): estimated, not applied."
 	}
-	for _, l := range Wrap(text, p.Columns()) {
-		p.Line("%s", p.Paint(Dim, l))
+	for _, l := range report.Wrap(text, p.Columns()) {
+		p.Line("%s", p.Paint(report.Dim, l))
 	}
 	p.Line("")
 }
@@ -114,7 +115,7 @@ func columnWidths(cells [][]string) []int {
 
 // hostWidth returns the columns left for host names, with the gap; 0 where none
 // is known or the screen is too narrow.
-func (p *Printer) hostWidth(rows []straggler.RankTotal, widths []int) int {
+func (p *printer) hostWidth(rows []straggler.RankTotal, widths []int) int {
 	longest, left := 0, p.Columns()
 	for i := range rows {
 		if n := utf8.RuneCountInString(rows[i].Host); n > 0 {
@@ -158,9 +159,9 @@ func tableCells(r *straggler.RankTotal, scale scaled) []string {
 func tableLine(cells []string, widths []int, host string, hostWidth int) string {
 	var b strings.Builder
 	for i, c := range cells {
-		b.WriteString(PadLeft(c, widths[i]))
+		b.WriteString(report.PadLeft(c, widths[i]))
 		if i == 0 && hostWidth > 0 {
-			b.WriteString(strings.Repeat(" ", columnGap) + PadRight(Cut(host, hostWidth-columnGap), hostWidth-columnGap))
+			b.WriteString(strings.Repeat(" ", columnGap) + report.PadRight(report.Cut(host, hostWidth-columnGap), hostWidth-columnGap))
 		}
 	}
 	return b.String()
@@ -194,4 +195,33 @@ func offsetValue(v, sigma time.Duration) string {
 		digits = 3
 	}
 	return fmt.Sprintf("%+.*f±%.*f %s", digits, float64(v)/float64(unit), digits, float64(sigma)/float64(unit), name)
+}
+
+// scaled renders durations of one column in one unit, so that they compare.
+type scaled struct {
+	unit time.Duration
+	name string
+}
+
+func scaleFor(longest time.Duration) scaled {
+	switch a := longest.Abs(); {
+	case a >= 10*time.Second:
+		return scaled{time.Second, "s"}
+	case a >= 10*time.Millisecond:
+		return scaled{time.Millisecond, "ms"}
+	default:
+		return scaled{time.Microsecond, "µs"}
+	}
+}
+
+func (s scaled) format(d time.Duration) string {
+	digits := 2
+	if s.unit == time.Microsecond {
+		digits = 0
+	}
+	v := strconv.FormatFloat(float64(d)/float64(s.unit), 'f', digits, 64)
+	if strings.Trim(v, "-0.") == "" {
+		return strings.TrimPrefix(v, "-")
+	}
+	return v
 }

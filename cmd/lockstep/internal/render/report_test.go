@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"errors"
@@ -15,11 +15,12 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/clock"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // render returns the report and checks that it fits.
-func render(t *testing.T, in *Input, style Style) string {
+func render(t *testing.T, in *Input, style report.Style) string {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, Write(&b, in, style))
@@ -84,7 +85,7 @@ func input(j *straggler.JobReport) *Input {
 
 func TestReportSaysWhoWhereAndWhatItCosts(t *testing.T) {
 	for _, width := range []int{40, 80, 100, 120, 300} {
-		said := words(render(t, input(threeRanks()), Style{Width: width}))
+		said := words(render(t, input(threeRanks()), report.Style{Width: width}))
 		for _, want := range []string{
 			"job job7, incarnation abc",
 			"ranks 3 of 4; missing: rank 3",
@@ -112,21 +113,13 @@ func TestMendingAllIsSaidOfSeveralFindingsOnly(t *testing.T) {
 	const all = "; mending all findings together saves 5.00 ms"
 	j := threeRanks()
 	j.Verdicts[0].Finding.CostJoint = model.Some(0.005)
-	assert.NotContains(t, words(render(t, input(j), Style{Width: 300})), "mending all")
+	assert.NotContains(t, words(render(t, input(j), report.Style{Width: 300})), "mending all")
 	j.Verdicts = append(j.Verdicts, j.Verdicts[0])
-	assert.Contains(t, words(render(t, input(j), Style{Width: 300})), all)
-
-	var b strings.Builder
-	f := &j.Verdicts[0].Finding
-	require.NoError(t, Findings(&b, []model.Finding{*f, *f}, Style{Width: 300}))
-	assert.Contains(t, words(b.String()), all)
-	b.Reset()
-	require.NoError(t, Finding(&b, f, "Finding 1", Style{Width: 300}))
-	assert.NotContains(t, words(b.String()), "mending all")
+	assert.Contains(t, words(render(t, input(j), report.Style{Width: 300})), all)
 }
 
 func TestTableOfRanks(t *testing.T) {
-	text := render(t, input(threeRanks()), Style{Width: 120})
+	text := render(t, input(threeRanks()), report.Style{Width: 120})
 	rows := map[string][]string{}
 	for _, line := range strings.Split(text, "\n") {
 		if f := strings.Fields(line); len(f) == 9 {
@@ -139,7 +132,7 @@ func TestTableOfRanks(t *testing.T) {
 }
 
 func TestTimelineIsToScale(t *testing.T) {
-	text := render(t, input(threeRanks()), Style{Width: 100})
+	text := render(t, input(threeRanks()), report.Style{Width: 100})
 	bars := map[string]string{}
 	for _, line := range strings.Split(text, "\n") {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "rank" && strings.HasSuffix(line, "µs") {
@@ -169,7 +162,7 @@ func TestTimelineOfManyRanksIsCut(t *testing.T) {
 	for r := range int64(1000) {
 		m.Members = append(m.Members, straggler.Member{Rank: r, Enter: r * 1000, Exit: 2_000_000})
 	}
-	text := render(t, input(j), Style{})
+	text := render(t, input(j), report.Style{})
 	assert.Contains(t, text, "… 968 ranks between")
 	assert.Contains(t, text, "rank 7 ")
 	assert.NotContains(t, text, "rank 8 ")
@@ -183,7 +176,7 @@ func TestTableOfManyRanksShowsTheWorst(t *testing.T) {
 	for r := range int64(1000) {
 		j.Ranks = append(j.Ranks, straggler.RankTotal{Rank: r, Steps: 1, WaitCaused: time.Duration(r) * time.Millisecond})
 	}
-	text := render(t, input(j), Style{})
+	text := render(t, input(j), report.Style{})
 	assert.Contains(t, text, "968 ranks more; all of them are in --json")
 	assert.Contains(t, text, "\n   999")
 	assert.Contains(t, text, "\n   968")
@@ -195,7 +188,7 @@ func TestAbstentionSaysWhichGate(t *testing.T) {
 	j.Verdicts, j.Missing, j.MissingCount = nil, nil, 0
 	j.Meetings, j.Attributed = 3, 2
 	j.Abstained = &straggler.Abstention{Rank: 1, Gate: "cost_share", Got: 0.004, Want: 0.02, WaitShare: 0.22, CostShare: 0.004}
-	said := words(render(t, input(j), Style{}))
+	said := words(render(t, input(j), report.Style{}))
 	assert.Contains(t, said, "No straggler found.")
 	assert.Contains(t, said, "judged over 2 steps and 3 collectives; of 1 no wait is owed to anybody")
 	assert.Contains(t, said, "rank 1, which caused 22.0 % of all wait and is not named: mending it would save too little")
@@ -204,7 +197,7 @@ func TestAbstentionSaysWhichGate(t *testing.T) {
 	assert.NotContains(t, said, "not seen")
 
 	j.Missing, j.MissingCount = []int64{3}, 1
-	assert.Contains(t, words(render(t, input(j), Style{})), "rank 3 not seen: waits that may be owed to one not seen")
+	assert.Contains(t, words(render(t, input(j), report.Style{})), "rank 3 not seen: waits that may be owed to one not seen")
 }
 
 func TestALinkIsSaidToBeOne(t *testing.T) {
@@ -216,7 +209,7 @@ func TestALinkIsSaidToBeOne(t *testing.T) {
 		CostSeconds: model.Some(0.02), CostShare: model.Some(0.4), StepFirst: model.Some(int64(1)), StepLast: model.Some(int64(2)),
 		Evidence: evidence.Text(`{"steps":9,"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","wire_wait_seconds":0.252,"wire_steps":24,"wire_wait_per_step_seconds":0.0105,"peers_wire_wait_per_step_seconds":0.0005}}`),
 	}
-	said := words(render(t, input(j), Style{}))
+	said := words(render(t, input(j), report.Style{}))
 	assert.Contains(t, said, "1 finding: the link rank 2 -> rank 0, sent from node0, which costs 20.0 ms per step.")
 	assert.Contains(t, said, "the link rank 2 -> rank 0, sent from node0 lengthens everybody's transfers (class link: "+
 		"sends wait longer for the wire than its peers', which end is at fault is not decided)")
@@ -234,20 +227,20 @@ func TestALinkIsSaidToBeOne(t *testing.T) {
 		assert.Contains(t, candidate(&a), want)
 	}
 	j.Abstained = &straggler.Abstention{Rank: 2, Link: true, Gate: "excess_share", Got: 0.02, Want: 0.1}
-	assert.Contains(t, words(render(t, input(j), Style{})), "the link behind rank 2, which is not named: its transfers take hardly longer")
+	assert.Contains(t, words(render(t, input(j), report.Style{})), "the link behind rank 2, which is not named: its transfers take hardly longer")
 }
 
 func TestAHostOutsideOfScopesIsSaidToBe(t *testing.T) {
 	j := threeRanks()
 	f := &j.Verdicts[0].Finding
 	f.Class, f.Op, f.Evidence = model.ClassHost, "(other)", evidence.Text(`{"steps":2,"place_excess_seconds":0.02}`)
-	said := words(render(t, input(j), Style{}))
+	said := words(render(t, input(j), report.Style{}))
 	assert.Contains(t, said, "outside of any scope, 20.0 ms per step more than its peers' median")
 	assert.NotContains(t, said, "(other)")
 	assert.Contains(t, said, "(class host: its host launches work late)")
 
 	f.Evidence = evidence.Text(`{"steps":2,"host_or_device":true}`)
-	assert.Contains(t, words(render(t, input(j), Style{})), "its host launches work late, or its device does what was not recorded")
+	assert.Contains(t, words(render(t, input(j), report.Style{})), "its host launches work late, or its device does what was not recorded")
 }
 
 func TestOffsets(t *testing.T) {
@@ -274,7 +267,7 @@ func TestProblemsAreListedWithPlace(t *testing.T) {
 		in.Problems = append(in.Problems, model.Problem{Offset: -1, What: "more"})
 	}
 	in.ProblemsOmitted = 5
-	said := words(render(t, in, Style{}))
+	said := words(render(t, in, report.Style{}))
 	assert.Contains(t, said, "37 problems in the input:")
 	assert.Contains(t, said, "a/rank3.json.gz: at byte 4711: read gzip: unexpected EOF (rank 3)")
 	assert.Contains(t, said, "b.json: tell format")
@@ -284,7 +277,7 @@ func TestProblemsAreListedWithPlace(t *testing.T) {
 func TestLossesAreStated(t *testing.T) {
 	in := input(threeRanks())
 	in.Stats = straggler.Stats{OpsWithoutStep: 1, StepsEvicted: 2}
-	said := words(render(t, in, Style{}))
+	said := words(render(t, in, report.Style{}))
 	assert.Contains(t, said, "lost 1 operation without a step")
 	assert.Contains(t, said, "lost 2 steps judged before they were complete")
 }
@@ -294,67 +287,10 @@ func TestColourOnlyOnDemandAndNoControlCharactersOfOthers(t *testing.T) {
 	j.JobName, j.Ranks[0].Host = "evil\x1b[31mjob", "\x07host"
 	j.Verdicts[0].Finding.Op = "op\x1b]0;title\x07"
 	j.Verdicts[0].Decisive.Name = "\x1b[2J"
-	plain := render(t, input(j), Style{})
+	plain := render(t, input(j), report.Style{})
 	assert.NotContains(t, plain, "\x1b")
 	assert.NotContains(t, plain, "\x07")
-	assert.Contains(t, render(t, input(j), Style{Color: true}), "\x1b[")
-}
-
-func TestFindingsAloneMostCostlyFirst(t *testing.T) {
-	cheap := threeRanks().Verdicts[0].Finding
-	dear := cheap
-	dear.Rank, dear.CostSeconds = model.Some(int64(5)), model.Some(1.0)
-	unknown := model.Finding{Kind: "desync", Class: "process_dead", Ranks: []int64{1, 2}, Evidence: evidence.Text("free text"), Confidence: 0.5}
-	var b strings.Builder
-	require.NoError(t, Findings(&b, []model.Finding{unknown, cheap, dear}, Style{}))
-	said := words(b.String())
-	assert.Contains(t, said, "Finding 1 of 3: rank 5")
-	assert.Contains(t, said, "Finding 2 of 3: rank 2")
-	assert.Contains(t, said, "Finding 3 of 3: ranks 1 and 2: desync process_dead")
-	assert.Contains(t, said, "evidence free text", "what is not of the known shape is shown as it is")
-}
-
-func TestBrief(t *testing.T) {
-	f := threeRanks().Verdicts[0].Finding
-	f.Evidence = evidence.Text(`{"steps":64}`)
-	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step (64 steps judged); since step 1", Brief(&f))
-	f.Status, f.Evidence = model.StatusClosed, evidence.Text(`{"steps":1}`)
-	assert.Equal(t, "rank 2 on node0, host, cost 3.00 ms per step (1 step judged); seen in steps 1 to 2", Brief(&f))
-	f.Evidence = evidence.Text("none")
-	assert.Contains(t, Brief(&f), "cost 3.00 ms per step; seen in")
-	f.Class, f.Cause = "host\x1b", "compile"
-	assert.Contains(t, Brief(&f), "host? (compile)")
-}
-
-func TestFindingUnderATitleOfItsOwn(t *testing.T) {
-	f := threeRanks().Verdicts[0].Finding
-	var b strings.Builder
-	require.NoError(t, Finding(&b, &f, "Finding 7", Style{}))
-	assert.True(t, strings.HasPrefix(b.String(), "Finding 7: rank 2"), b.String())
-}
-
-// The range is that in which it was seen; the numbers may be of fewer steps.
-func TestFindingSaysOfHowManyStepsItsNumbersAre(t *testing.T) {
-	f := threeRanks().Verdicts[0].Finding
-	f.Evidence = evidence.Text(`{"steps":64}`)
-	f.StepFirst, f.StepLast = model.Some(int64(0)), model.Some(int64(199))
-	said := func() string {
-		var b strings.Builder
-		require.NoError(t, Finding(&b, &f, "Finding 1", Style{}))
-		return words(b.String())
-	}
-	assert.Contains(t, said(), "steps 0 to 199; numbers are of 64 steps")
-	f.StepLast = model.Some(int64(63))
-	assert.NotContains(t, said(), "numbers are of")
-}
-
-func TestParagraphIsWrapped(t *testing.T) {
-	var b strings.Builder
-	require.NoError(t, Paragraph(&b, strings.Repeat("word ", 40), Style{Width: 80}))
-	for line := range strings.Lines(b.String()) {
-		assert.LessOrEqual(t, len(line), 81)
-	}
-	assert.Equal(t, 3, strings.Count(b.String(), "\n"))
+	assert.Contains(t, render(t, input(j), report.Style{Color: true}), "\x1b[")
 }
 
 type brokenWriter struct{}
@@ -362,8 +298,5 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestWriteErrors(t *testing.T) {
-	require.ErrorContains(t, Write(brokenWriter{}, input(threeRanks()), Style{}), "disk full")
-	require.ErrorContains(t, Findings(brokenWriter{}, nil, Style{}), "disk full")
-	require.ErrorContains(t, Finding(brokenWriter{}, &model.Finding{}, "Finding 1", Style{}), "disk full")
-	require.ErrorContains(t, Paragraph(brokenWriter{}, "text", Style{}), "disk full")
+	require.ErrorContains(t, Write(brokenWriter{}, input(threeRanks()), report.Style{}), "disk full")
 }

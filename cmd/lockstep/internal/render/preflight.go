@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // Rows of a preflight that fit on a screen together; --json has all.
@@ -23,9 +24,9 @@ const (
 
 // WritePreflight renders the answer to whether a job may resume: one sentence, what decided
 // it, and the saves that there are.
-func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
-	p := &Printer{Style: style}
-	colour := Green
+func WritePreflight(w io.Writer, r *preflight.Result, style report.Style) error {
+	p := newPrinter(style)
+	colour := report.Green
 	var text string
 	switch {
 	case r.Verdict == preflight.Empty:
@@ -33,17 +34,17 @@ func WritePreflight(w io.Writer, r *preflight.Result, style Style) error {
 	case r.OK():
 		text = "Safe to resume" + fromEpoch(r.Epoch) + ": " + allConfirm(r.Judged) + "."
 	default:
-		colour, text = Red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
+		colour, text = report.Red, "Not safe to resume"+fromEpoch(r.Epoch)+": "+r.Why+"."
 		if r.Next != "" {
 			text += " " + strings.ToUpper(r.Next[:1]) + r.Next[1:] + "."
 		}
 	}
-	for _, l := range Wrap(Clean(text), p.Columns()) {
+	for _, l := range report.Wrap(report.Clean(text), p.Columns()) {
 		p.Line("%s", p.Paint(colour, l))
 	}
 	p.Field("verdict", preflightVerdict(r))
 	if r.By != "" {
-		p.Field("judged by", Clean(r.By))
+		p.Field("judged by", report.Clean(r.By))
 	}
 	p.Field("newest safe", frontierText(r))
 	if r.Judged != nil {
@@ -66,7 +67,7 @@ func fromEpoch(e model.Optional[int64]) string {
 
 func allConfirm(s *preflight.Save) string {
 	n := int64(s.Judgement.Domains)
-	text := "all " + Plural(n, "domain") + " confirm it"
+	text := "all " + report.Plural(n, "domain") + " confirm it"
 	if n == 1 {
 		text = "its one domain confirms it"
 	}
@@ -111,7 +112,7 @@ func frontierText(r *preflight.Result) string {
 }
 
 // judged tells which domains of a save hold what.
-func (p *Printer) judged(s *preflight.Save) {
+func (p *printer) judged(s *preflight.Save) {
 	j := &s.Judgement
 	for i := range s.Paths {
 		if i == maxSavesShown {
@@ -122,7 +123,7 @@ func (p *Printer) judged(s *preflight.Save) {
 		if i == 0 {
 			label = "save"
 		}
-		text := Clean(s.Paths[i])
+		text := report.Clean(s.Paths[i])
 		if len(s.Paths) == 1 {
 			text += " (" + string(s.Format) + ")"
 		}
@@ -133,7 +134,7 @@ func (p *Printer) judged(s *preflight.Save) {
 		if i == 0 {
 			label = "hold"
 		}
-		text := fmt.Sprintf("%d: %s", h.Epoch, Plural(int64(h.Count), "domain"))
+		text := fmt.Sprintf("%d: %s", h.Epoch, report.Plural(int64(h.Count), "domain"))
 		if len(j.Held) > 1 { // one that all hold needs no list
 			text += ", " + p.domains(h.Domains, h.Count)
 		}
@@ -150,11 +151,11 @@ func (p *Printer) judged(s *preflight.Save) {
 		p.Field(label, domainText(d.Domain)+": "+string(d.State))
 	}
 	if rest := j.MissingCount - min(len(j.Missing), maxDoubtsShown); rest > 0 {
-		p.Field("", "and "+Plural(int64(rest), "more domain"))
+		p.Field("", "and "+report.Plural(int64(rest), "more domain"))
 	}
 }
 
-func (p *Printer) domains(ds []model.Domain, count int) string {
+func (p *printer) domains(ds []model.Domain, count int) string {
 	const shown = 4 // a line of each epoch
 	var names []string
 	for _, d := range ds[:min(len(ds), shown)] {
@@ -171,11 +172,11 @@ func domainText(d model.Domain) string {
 	if d.ID == "" {
 		return string(d.Kind)
 	}
-	return string(d.Kind) + " " + Clean(d.ID)
+	return string(d.Kind) + " " + report.Clean(d.ID)
 }
 
 // saves is the table of all saves, newest first.
-func (p *Printer) saves(r *preflight.Result) {
+func (p *printer) saves(r *preflight.Result) {
 	if len(r.Saves) < 2 {
 		return
 	}
@@ -190,19 +191,19 @@ func (p *Printer) saves(r *preflight.Result) {
 			name = strconv.FormatInt(s.Epoch.V, 10)
 		}
 		if len(s.Paths) > 0 {
-			path = CutMiddle(Clean(s.Paths[0]), 40)
+			path = report.CutMiddle(report.Clean(s.Paths[0]), 40)
 		}
 		rows = append(rows, []string{name, string(s.Verdict()), strconv.Itoa(s.Judgement.Domains), path})
 	}
 	p.Line("")
 	p.Grid(rows)
 	if rest := len(r.Saves) - maxSavesShown; rest > 0 {
-		p.Line("%s", p.Paint(Dim, "and "+Plural(int64(rest), "older save")+"; all are in --json"))
+		p.Line("%s", p.Paint(report.Dim, "and "+report.Plural(int64(rest), "older save")+"; all are in --json"))
 	}
 }
 
 // preflightProblems lists what is wrong with the save that was judged and with the places.
-func (p *Printer) preflightProblems(r *preflight.Result) {
+func (p *printer) preflightProblems(r *preflight.Result) {
 	problems := r.Problems
 	if r.Judged != nil {
 		problems = append(append([]preflight.Problem{}, r.Judged.Problems...), problems...)
@@ -211,7 +212,7 @@ func (p *Printer) preflightProblems(r *preflight.Result) {
 		return
 	}
 	p.Line("")
-	p.Line("%s", p.Paint(Bold, "problems"))
+	p.Line("%s", p.Paint(report.Bold, "problems"))
 	for i := range problems {
 		if i == maxPreflightProblems {
 			p.Line("  and %d more; all are in --json", len(problems)-i)
@@ -222,6 +223,6 @@ func (p *Printer) preflightProblems(r *preflight.Result) {
 		if where == "" || where == "." {
 			where = q.Place
 		}
-		p.Field(string(q.Check), Clean(where)+": "+Clean(q.What))
+		p.Field(string(q.Check), report.Clean(where)+": "+report.Clean(q.What))
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/kair"
-	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // shades draw a share of the darkest; the first is nothing.
@@ -68,7 +68,7 @@ const (
 // heatmap draws how far each rank's rhythm of operations was from its role's: a line a
 // rank, or where there are many, a line for several of one role, of which the one is
 // shown that diverges most.
-func (p *Printer) heatmap(h *kair.Heatmap) {
+func (p *printer) heatmap(h *kair.Heatmap) {
 	if len(h.Rows) == 0 {
 		return
 	}
@@ -80,19 +80,19 @@ func (p *Printer) heatmap(h *kair.Heatmap) {
 			most = max(most, math.Abs(float64(v)))
 		}
 	}
-	p.Line("%s", p.Paint(Bold, "rhythm of operations over the latest step"))
-	p.Line("%s", p.Paint(Dim, PadLeft("role", heatRole)+PadLeft("ranks", heatRanks)+PadLeft("worst", heatWorst)+PadLeft("K-S", heatScore)+"  start … end"))
+	p.Line("%s", p.Paint(report.Bold, "rhythm of operations over the latest step"))
+	p.Line("%s", p.Paint(report.Dim, report.PadLeft("role", heatRole)+report.PadLeft("ranks", heatRanks)+report.PadLeft("worst", heatWorst)+report.PadLeft("K-S", heatScore)+"  start … end"))
 	width := p.Columns() - heatRole - heatRanks - heatWorst - heatScore - 2
 	for i := range h.Rows {
 		r := &h.Rows[i]
-		p.Line("%s%s%s%s  %s", PadLeft(strconv.Itoa(r.Role), heatRole), PadLeft(span(r), heatRanks),
-			PadLeft(strconv.FormatInt(r.Worst, 10), heatWorst), PadLeft(fmt.Sprintf("%.3f", r.Score), heatScore), strip(rows[i], width, most))
+		p.Line("%s%s%s%s  %s", report.PadLeft(strconv.Itoa(r.Role), heatRole), report.PadLeft(span(r), heatRanks),
+			report.PadLeft(strconv.FormatInt(r.Worst, 10), heatWorst), report.PadLeft(fmt.Sprintf("%.3f", r.Score), heatScore), strip(rows[i], width, most))
 	}
 	if h.LeftOut > 0 {
-		p.Line("%s", p.Paint(Dim, fmt.Sprintf("%s of further roles are left out", Plural(int64(h.LeftOut), "rank"))))
+		p.Line("%s", p.Paint(report.Dim, fmt.Sprintf("%s of further roles are left out", report.Plural(int64(h.LeftOut), "rank"))))
 	}
 	p.note(fmt.Sprintf("Darker: further ahead of, or behind, the median of the role; darkest: %s of its operations. "+
-		"K-S: mean distance from all others of the role. It shows who moves differently, victims of a slow rank, too, and accuses nobody.", Share(most)))
+		"K-S: mean distance from all others of the role. It shows who moves differently, victims of a slow rank, too, and accuses nobody.", report.Share(most)))
 }
 
 func span(r *kair.HeatRow) string {
@@ -109,12 +109,12 @@ const (
 )
 
 // frequency draws how often each operation occurs over the step, over all workers.
-func (p *Printer) frequency(f *kair.FrequencyView) {
+func (p *printer) frequency(f *kair.FrequencyView) {
 	if len(f.Ops) == 0 {
 		return
 	}
-	p.Line("%s", p.Paint(Bold, "how often operations occur over a step"))
-	p.Line("%s", p.Paint(Dim, PadRight("operation", freqName)+PadLeft("per step", freqCount)+"  start … end"))
+	p.Line("%s", p.Paint(report.Bold, "how often operations occur over a step"))
+	p.Line("%s", p.Paint(report.Dim, report.PadRight("operation", freqName)+report.PadLeft("per step", freqCount)+"  start … end"))
 	most := 0.0
 	shares := make([][]float64, len(f.Ops))
 	for i := range f.Ops {
@@ -129,30 +129,17 @@ func (p *Printer) frequency(f *kair.FrequencyView) {
 		for _, n := range f.Ops[i].Counts {
 			count += float64(n)
 		}
-		p.Line("%s%s  %s", PadRight(ends(Clean(f.Ops[i].Op), freqName-1), freqName), PadLeft(Significant(count), freqCount), strip(shares[i], width, most))
+		p.Line("%s%s  %s", report.PadRight(ends(report.Clean(f.Ops[i].Op), freqName-1), freqName), report.PadLeft(report.Significant(count), freqCount), strip(shares[i], width, most))
 	}
 	p.note(fmt.Sprintf("Darker: at more of the %s workers; darkest: at %s of them. Of %s, %s long on average, in %s.",
-		strconv.FormatFloat(f.Workers, 'g', 4, 64), Share(most), Plural(int64(f.Steps), "step"),
-		Duration(time.Duration(f.Seconds*float64(time.Second))), Plural(int64(f.Windows), "window")))
+		strconv.FormatFloat(f.Workers, 'g', 4, 64), report.Share(most), report.Plural(int64(f.Steps), "step"),
+		report.Duration(time.Duration(f.Seconds*float64(time.Second))), report.Plural(int64(f.Windows), "window")))
 }
 
 // note ends a drawing with what it means.
-func (p *Printer) note(text string) {
-	for _, l := range Wrap(text, p.Columns()) {
-		p.Line("%s", p.Paint(Dim, l))
+func (p *printer) note(text string) {
+	for _, l := range report.Wrap(text, p.Columns()) {
+		p.Line("%s", p.Paint(report.Dim, l))
 	}
 	p.Line("")
-}
-
-// kairGates says by which limits method kair accuses, and which it does not ask.
-func kairGates(ev *evidence.Straggler) string {
-	n := ev.Numbers
-	if ev.Method != evidence.MethodKAIR || n["z_score_limit"] == 0 {
-		return ""
-	}
-	return fmt.Sprintf("z-score %s on average among %s, over %g; blamed in %s of %s recent steps, at least %g and %s of them. "+
-		"The rhythm of %s windows accuses nobody. No limit of cost, of excess or of chance is asked.",
-		Significant(n["z_score"]), Plural(int64(ev.Peers)+1, "rank"), n["z_score_limit"],
-		Thousands(int64(n["steps_blamed"])), Thousands(int64(n["steps_recent"])), n["steps_blamed_limit"], Share(n["steps_blamed_share_limit"]),
-		Thousands(int64(n["rhythm_windows"])))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // hung is a report on rank 5, for which others wait.
@@ -52,7 +53,7 @@ func renderHang(t *testing.T, width int, hangs ...dumpset.Hang) string {
 	in := &HangInput{Result: &dumpset.Result{Hangs: hangs}, Sentence: func(f *model.Finding) string {
 		return fmt.Sprintf("rank %d: has not entered %s", f.Rank.V, f.Op)
 	}}
-	require.NoError(t, WriteHangs(&b, in, Style{Width: width}))
+	require.NoError(t, WriteHangs(&b, in, report.Style{Width: width}))
 	return b.String()
 }
 
@@ -176,19 +177,6 @@ func TestHostileHang(t *testing.T) {
 	assert.Contains(t, out, "and 9,977 more frames")
 }
 
-func TestSpans(t *testing.T) {
-	assert.Empty(t, Spans(nil))
-	assert.Equal(t, "0-2, 5, 7-9", Spans([]int64{0, 1, 2, 5, 7, 8, 9}))
-	var odd []int64
-	for i := range int64(20) {
-		odd = append(odd, 2*i)
-	}
-	assert.Equal(t, "0, 2, 4 and 17 more", SpansAtMost(odd, maxCellSpans))
-	assert.Equal(t, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 8 more", Spans(odd))
-	assert.Equal(t, "ranks 0-2 and 97 more", SpansOf([]int64{0, 1, 2}, model.Some[int64](100)))
-	assert.Equal(t, "rank 7", SpansOf([]int64{7}, model.Optional[int64]{}))
-}
-
 // Whose stack it is, and of which call, is what the member did, not what the others wait in.
 func TestStacksAreOfTheirOwnCalls(t *testing.T) {
 	r := hung()
@@ -234,22 +222,6 @@ func TestIncidentsAreToldApart(t *testing.T) {
 	lines := strings.Split(out, "\n")
 	assert.Equal(t, "The newest operation of rank 2 is 5m1s before.", lines[2])
 	assert.NotContains(t, renderHang(t, 200, dumpset.Hang{Report: hung(), Incidents: 1}), "incident")
-}
-
-func TestHangEvidenceInWords(t *testing.T) {
-	lines := func(text string) []string { return HangEvidence(&model.Finding{Evidence: evidence.FromText(text)}) }
-	assert.Equal(t, []string{
-		"1,024 members (as far as recorded): 1,000 in it, 3 through, 20 not come, 1 unknown", "most called all_reduce; who differs called all_gather",
-		"the members send 8 elements and expect 9 elements", "behind the others by 2 operations", "witness: mlx5_0 is down",
-		"all_reduce 6 of tp: entered by [0] (1)", "a note", "another",
-	}, lines(`{"members":1024,"members_in_it":1000,"members_through":3,"members_not_come":20,"members_unknown":1,"members_inferred":true,
-		"most_called":"all_reduce","called":"all_gather","elements_sent":8,"elements_received":9,"behind_operations":2,"witness":"mlx5_0 is down",
-		"order":["all_reduce 6 of tp: entered by [0] (1)"],"notes":["a note","another"]}`))
-	tie := HangEvidence(&model.Finding{Ranks: []int64{3, 4}, Evidence: evidence.Text(`{"members":2,"most_called":"all_reduce","called":"all_gather"}`)})
-	assert.Equal(t, []string{"2 members", "some called all_reduce, some all_gather"}, tie)
-	assert.Equal(t, []string{"2 members"}, lines(`{"members":2,"ranks_seen":4}`))
-	assert.Empty(t, lines(`{"ranks_seen":4}`))
-	assert.Equal(t, []string{"no JSON"}, lines("no JSON"))
 }
 
 // Where no rank of the job is known, processes and their host stand in the place of ranks.

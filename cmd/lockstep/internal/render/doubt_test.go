@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/model/evidence"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -53,7 +50,7 @@ func TestWhoIsUndecidedIsNoHealth(t *testing.T) {
 		{straggler.Abstention{Rank: 3, Gate: "excess_share", Got: 0.01, Want: 0.04, CostShare: 0.387, Dear: true}, None, "No straggler found."},
 	} {
 		j := compared(&tc.a)
-		said := words(render(t, input(j), Style{}))
+		said := words(render(t, input(j), report.Style{}))
 		assert.Equal(t, tc.want, VerdictOf(*j), "%+v", tc.a)
 		assert.Equal(t, tc.want, VerdictOf(*j, *compared(nil)), "another job that is healthy hides nobody: %+v", tc.a)
 		assert.Contains(t, said, tc.said)
@@ -67,7 +64,7 @@ func TestAnotherUnitIsNoHealth(t *testing.T) {
 	j := compared(nil)
 	j.OffUnit = 16
 	assert.Equal(t, CannotTell, VerdictOf(*j))
-	assert.Contains(t, words(render(t, input(j), Style{})), "Cannot tell: 8 ranks seen, and stamps of another unit than nanoseconds, in which they are compared. (Gate unit: got 16; want 0. What lacks: stamps in nanoseconds since 1970.)")
+	assert.Contains(t, words(render(t, input(j), report.Style{})), "Cannot tell: 8 ranks seen, and stamps of another unit than nanoseconds, in which they are compared. (Gate unit: got 16; want 0. What lacks: stamps in nanoseconds since 1970.)")
 }
 
 // Rank 5 keeps all others waiting, and nothing that is compared explains it.
@@ -90,7 +87,7 @@ func TestWhoIsMostAwaitedIsTold(t *testing.T) {
 		"by itself it took no longer than the others":                                                            {},
 	} {
 		j := late(split)
-		said := words(render(t, input(j), Style{}))
+		said := words(render(t, input(j), report.Style{}))
 		assert.Contains(t, said, "No straggler is certain: rank 5 caused 94.9 % of all wait, and nothing recorded explains it.")
 		assert.Contains(t, said, "most awaited rank 5, which caused 94.9 % of all wait: "+want)
 		assert.Equal(t, None, VerdictOf(*j))
@@ -103,7 +100,7 @@ func TestWhoIsMostAwaitedIsTold(t *testing.T) {
 	} {
 		j := late(straggler.Split{})
 		change(j)
-		said := render(t, input(j), Style{})
+		said := render(t, input(j), report.Style{})
 		assert.Contains(t, said, "No straggler found.", why)
 		assert.NotContains(t, said, "most awaited", why)
 	}
@@ -111,46 +108,7 @@ func TestWhoIsMostAwaitedIsTold(t *testing.T) {
 
 func TestWhyNothingCouldBeAnalysedIsTold(t *testing.T) {
 	in := &Input{Stats: straggler.Stats{OpsWithoutStep: 2160, WorldsCapped: 240}}
-	said := words(render(t, in, Style{}))
+	said := words(render(t, in, report.Style{}))
 	assert.Contains(t, said, "lost 2,160 operations without a step")
 	assert.Contains(t, said, "lost 240 batches of a world beyond the limit of ranks")
-}
-
-func finding(t *testing.T, f *model.Finding) string {
-	t.Helper()
-	f.Kind = model.FindingStraggler
-	var b strings.Builder
-	require.NoError(t, Finding(&b, f, "Finding 1", Style{Width: 200}))
-	return words(b.String())
-}
-
-// Rank 2 hides behind a slower one; of two that are slow alike both are waited for.
-func TestWhoHoldsUpNobodyYetIsSaidTo(t *testing.T) {
-	f := &model.Finding{
-		Class: model.ClassCompute, Rank: model.Some(int64(2)), CostSeconds: model.Some(0.0),
-		Evidence: evidence.Text(`{"cost_once_others_are_mended_seconds":0.0018}`),
-	}
-	assert.Contains(t, finding(t, f), "rank 2 would make the others wait once those that are slower are mended (class compute")
-	f.WaitCaused = model.Some(0.012)
-	assert.Contains(t, finding(t, f), "rank 2 makes the others wait (class compute")
-}
-
-func TestASlowDeviceIsNotOneKernel(t *testing.T) {
-	f := &model.Finding{Class: model.ClassCompute, Rank: model.Some(int64(3)), Op: "gemm_1", Evidence: evidence.Text(`{"excess_seconds":0.004,"place_excess_seconds":0.001}`)}
-	assert.Contains(t, finding(t, f), `where many kernels, 4.00 ms per step more than its peers' in all; most of it in "gemm_1", 1.00 ms per step more than its peers' median`)
-	f.Evidence = evidence.Text(`{"excess_seconds":0.004,"place_excess_seconds":0.003}`)
-	assert.Contains(t, finding(t, f), `where "gemm_1", 3.00 ms per step more`)
-}
-
-func TestKAIRHasNoConfidence(t *testing.T) {
-	f := &model.Finding{Class: model.ClassCompute, Rank: model.Some(int64(3)), Confidence: 0.99, Evidence: evidence.Text(`{"method":"kair"}`)}
-	said := finding(t, f)
-	assert.Contains(t, said, "confidence none: method kair knows no probability of error; the rank was blamed in 99.0 % of the recent steps")
-	assert.NotContains(t, said, "of 1")
-}
-
-func TestPausesOutsideOfScopesAreSaidToBe(t *testing.T) {
-	said := finding(t, &model.Finding{Class: model.ClassJitter, Op: model.OpOther, Evidence: evidence.Text(`{"blame_share":0.1,"blame_op":"(other)"}`)})
-	assert.Contains(t, said, "where outside of any scope")
-	assert.NotContains(t, said, "(other)")
 }

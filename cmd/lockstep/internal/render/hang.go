@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/dumpset"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // HangInput is all that a report on hangs speaks of.
@@ -23,11 +24,11 @@ type HangInput struct {
 // WriteHangs renders what hangs, for each job: one sentence for each root first, for those
 // who read no more; then the process groups and their states, what the members of each
 // root did, and the call stacks; the problems of files last.
-func WriteHangs(w io.Writer, in *HangInput, style Style) error {
-	p := &Printer{Style: style}
+func WriteHangs(w io.Writer, in *HangInput, style report.Style) error {
+	p := newPrinter(style)
 	if n := fragments(in.Hangs); n > 1 {
-		for _, l := range Wrap(fmt.Sprintf("There are few dumps each of %d jobs, told apart by their folders and the beginnings of their names. If they are of one job, say so with --job NAME.", n), p.Columns()) {
-			p.Line("%s", p.Paint(Yellow, l))
+		for _, l := range report.Wrap(fmt.Sprintf("There are few dumps each of %d jobs, told apart by their folders and the beginnings of their names. If they are of one job, say so with --job NAME.", n), p.Columns()) {
+			p.Line("%s", p.Paint(report.Yellow, l))
 		}
 		p.Line("")
 	}
@@ -57,8 +58,8 @@ func fragments(hangs []dumpset.Hang) (n int) {
 // maxRootsShown bounds the roots that are printed, those with the most victims first.
 const maxRootsShown = 8
 
-func (p *Printer) hang(h *dumpset.Hang, in *HangInput) {
-	p.Line("%s", p.Paint(Bold, "job "+ShortName(Clean(h.Job.Name))+incidentText(h)))
+func (p *printer) hang(h *dumpset.Hang, in *HangInput) {
+	p.Line("%s", p.Paint(report.Bold, "job "+report.ShortName(report.Clean(h.Job.Name))+incidentText(h)))
 	for _, l := range p.sentences(h, in) {
 		p.Line("%s", l)
 	}
@@ -74,7 +75,7 @@ func (p *Printer) hang(h *dumpset.Hang, in *HangInput) {
 		return // the sentence has them
 	}
 	for _, what := range h.Problems {
-		p.Field("contradiction", Clean(what))
+		p.Field("contradiction", report.Clean(what))
 	}
 	if len(h.Problems) > 0 {
 		p.Line("")
@@ -90,20 +91,20 @@ func incidentText(h *dumpset.Hang) string {
 }
 
 // sentences say what it came to: one for each root.
-func (p *Printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
-	colour, texts := Red, []string(nil)
+func (p *printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
+	colour, texts := report.Red, []string(nil)
 	switch h.Verdict {
 	case desync.Healthy:
-		colour, texts = Green, []string{"Nothing hangs" + amongSeen(h.Report) + "."}
+		colour, texts = report.Green, []string{"Nothing hangs" + amongSeen(h.Report) + "."}
 		if len(h.Problems) > 0 {
-			colour, texts = Yellow, []string{"Nothing hangs" + amongSeen(h.Report) + ", if the dumps are of one run. " + capital(h.Problems[0]) + "."}
+			colour, texts = report.Yellow, []string{"Nothing hangs" + amongSeen(h.Report) + ", if the dumps are of one run. " + capital(h.Problems[0]) + "."}
 		}
 	case desync.NoData:
-		colour, texts = Yellow, []string{noDataText(h)}
+		colour, texts = report.Yellow, []string{noDataText(h)}
 	case desync.Hang:
 		texts = stoodStill(h)
 	case desync.Undecided:
-		colour, texts = Yellow, stoodStill(h)
+		colour, texts = report.Yellow, stoodStill(h)
 		if h.MayRun != "" {
 			texts = []string{"Cannot tell whether anything hangs: " + h.MayRun + "."}
 			switch {
@@ -121,20 +122,20 @@ func (p *Printer) sentences(h *dumpset.Hang, in *HangInput) (lines []string) {
 		texts = append(texts, in.Sentence(&h.Roots[i].Finding))
 	}
 	if rest := int64(len(h.Roots)-shown) + h.Stats.RootsOmitted; rest > 0 {
-		texts = append(texts, "And "+Plural(rest, "more root")+"; --json lists those that are kept.")
+		texts = append(texts, "And "+report.Plural(rest, "more root")+"; --json lists those that are kept.")
 	}
 	if len(texts) == 0 { // nothing is told of it
-		colour, texts = Yellow, []string{"Something hangs, and the evidence does not tell why."}
+		colour, texts = report.Yellow, []string{"Something hangs, and the evidence does not tell why."}
 	}
 	for _, t := range texts {
-		for _, l := range Wrap(Clean(t), p.Columns()) {
+		for _, l := range report.Wrap(report.Clean(t), p.Columns()) {
 			lines = append(lines, p.Paint(colour, l))
 		}
 	}
 	for _, text := range append([]string{h.Times, staleText(h.Absent)}, h.Remarks...) {
 		if text != "" {
-			for _, l := range Wrap(Clean(text), p.Columns()) {
-				lines = append(lines, p.Paint(Yellow, l))
+			for _, l := range report.Wrap(report.Clean(text), p.Columns()) {
+				lines = append(lines, p.Paint(report.Yellow, l))
 			}
 		}
 	}
@@ -153,9 +154,9 @@ func staleText(list []model.Absence) string {
 	case 0:
 		return ""
 	case 1:
-		return "The dump of rank " + Spans(of) + " is not of this incident, and was left out."
+		return "The dump of rank " + report.Spans(of) + " is not of this incident, and was left out."
 	}
-	return "The dumps of ranks " + Spans(of) + " are not of this incident, and were left out."
+	return "The dumps of ranks " + report.Spans(of) + " are not of this incident, and were left out."
 }
 
 // stoodStill says what the sentences rest on where nothing tells when the dumps were taken.
@@ -196,15 +197,15 @@ func amongSeen(r *desync.Report) string {
 	if len(r.Absent) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" among the %s whose state is known", Plural(int64(r.Ranks), "rank"))
+	return fmt.Sprintf(" among the %s whose state is known", report.Plural(int64(r.Ranks), "rank"))
 }
 
 // facts are what the verdict rests on.
-func (p *Printer) facts(h *dumpset.Hang) {
+func (p *printer) facts(h *dumpset.Hang) {
 	world := int64(h.Ranks + len(h.Absent))
-	ranks := fmt.Sprintf("%s of %s known", Thousands(int64(h.Ranks)), Thousands(world))
+	ranks := fmt.Sprintf("%s of %s known", report.Thousands(int64(h.Ranks)), report.Thousands(world))
 	if h.Unplaced > 0 {
-		ranks = fmt.Sprintf("%s known; %s of ranks that nothing tells", Thousands(int64(h.Ranks)), Plural(int64(h.Unplaced), "log"))
+		ranks = fmt.Sprintf("%s known; %s of ranks that nothing tells", report.Thousands(int64(h.Ranks)), report.Plural(int64(h.Unplaced), "log"))
 	}
 	p.Field("ranks", ranks)
 	p.Optional("absent", absentText(h.Absent))
@@ -218,14 +219,14 @@ func (p *Printer) facts(h *dumpset.Hang) {
 		p.Field("hangs since", time.Unix(0, h.Since).UTC().Format("2006-01-02 15:04:05.000")+" UTC, by the clocks of the ranks")
 	}
 	if h.Victims > 0 {
-		p.Field("waiting", Plural(int64(h.Victims), "rank")+" in all, directly or through others")
+		p.Field("waiting", report.Plural(int64(h.Victims), "rank")+" in all, directly or through others")
 	}
 	switch {
 	case h.Logs && h.Entries == 0 && h.MayRun != "": // the sentence says of which nothing can be told
-		p.Field("logs", Plural(int64(h.Files), "file"))
+		p.Field("logs", report.Plural(int64(h.Files), "file"))
 		return
 	case h.Logs:
-		p.Field("logs", Plural(int64(h.Files), "file")+", "+Plural(h.Entries, "time-out")+" of operations")
+		p.Field("logs", report.Plural(int64(h.Files), "file")+", "+report.Plural(h.Entries, "time-out")+" of operations")
 		return
 	}
 	p.Field(sourceOf(h), dumpsText(h))
@@ -243,7 +244,7 @@ func absentText(list []model.Absence) string {
 	}
 	var parts []string
 	for _, reason := range order {
-		parts = append(parts, string(reason)+": "+Spans(by[reason]))
+		parts = append(parts, string(reason)+": "+report.Spans(by[reason]))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -258,48 +259,24 @@ func sourceOf(h *dumpset.Hang) string {
 
 func dumpsText(h *dumpset.Hang) string {
 	if h.Answers > 0 {
-		text := Plural(int64(h.Files), "file") + ", " + Plural(int64(h.Answers), "answer") + " of NCCL's RAS"
+		text := report.Plural(int64(h.Files), "file") + ", " + report.Plural(int64(h.Answers), "answer") + " of NCCL's RAS"
 		if len(h.Libs) > 0 {
-			text += "; library " + Clean(strings.Join(h.Libs, ", "))
+			text += "; library " + report.Clean(strings.Join(h.Libs, ", "))
 		}
 		return text
 	}
-	text := Plural(int64(h.Files), "file") + ", " + Plural(h.Entries, "operation") + " recorded"
+	text := report.Plural(int64(h.Files), "file") + ", " + report.Plural(h.Entries, "operation") + " recorded"
 	if len(h.Versions) > 0 {
 		text += "; version " + strings.Join(h.Versions, ", ")
 	}
 	if len(h.Libs) > 0 {
-		text += "; library " + Clean(strings.Join(h.Libs, ", "))
+		text += "; library " + report.Clean(strings.Join(h.Libs, ", "))
 	}
 	if h.OnlyActive > 0 {
-		text += fmt.Sprintf("; %s without what was over", Thousands(int64(h.OnlyActive)))
+		text += fmt.Sprintf("; %s without what was over", report.Thousands(int64(h.OnlyActive)))
 	}
 	if h.Partial > 0 {
-		text += fmt.Sprintf("; %s not whole", Thousands(int64(h.Partial)))
+		text += fmt.Sprintf("; %s not whole", report.Thousands(int64(h.Partial)))
 	}
 	return text
-}
-
-// The spans of ranks that are listed, in a sentence and in a cell of a table.
-const (
-	maxSpans     = 12
-	maxCellSpans = 3
-)
-
-// Spans lists ordered ranks: "0-7, 12, 14".
-func Spans(list []int64) string { return SpansAtMost(list, maxSpans) }
-
-// SpansAtMost lists ordered ranks in at most so many spans.
-func SpansAtMost(list []int64, most int) string {
-	parts, listed := model.Spans(list, most)
-	return strings.Join(parts, ", ") + more(listed, model.Some(int64(len(list))))
-}
-
-// SpansOf names a rank, or several of count.
-func SpansOf(list []int64, count model.Optional[int64]) string {
-	parts, listed := model.Spans(list, maxSpans)
-	if len(list) == 1 && count.Or(1) == 1 {
-		return "rank " + parts[0]
-	}
-	return "ranks " + strings.Join(parts, ", ") + more(listed, model.Some(max(count.Or(0), int64(len(list)))))
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
@@ -15,14 +16,14 @@ import (
 func undecided(a *straggler.Abstention) string {
 	who, more := fmt.Sprintf("rank %d", a.Rank), "other ranks that do the same"
 	if len(a.Ranks) > 1 {
-		who = SomeRanks(a.Ranks, len(a.Ranks))
+		who = report.SomeRanks(a.Ranks, len(a.Ranks))
 	}
 	if a.Gate == "few_steps" {
 		more = "more steps"
 	}
-	text := fmt.Sprintf("%s may slow the job by up to %s, but %s.", who, Share(a.CostShare), gateMeaning(a.Gate))
+	text := fmt.Sprintf("%s may slow the job by up to %s, but %s.", who, report.Share(a.CostShare), gateMeaning(a.Gate))
 	if a.Gate == "half" { // the other gates ask for at least so much
-		return text + fmt.Sprintf(" (Gate half: got %s; want less than %s. What lacks: %s.)", Significant(a.Got), Significant(a.Want), more)
+		return text + fmt.Sprintf(" (Gate half: got %s; want less than %s. What lacks: %s.)", report.Significant(a.Got), report.Significant(a.Want), more)
 	}
 	return text + lacks(a.Gate, a.Got, a.Want, more)
 }
@@ -30,10 +31,10 @@ func undecided(a *straggler.Abstention) string {
 // doubt says who may be a straggler nevertheless; "" where nobody.
 func doubt(j *straggler.JobReport) string {
 	if a := j.Abstained; a != nil && a.Dear && a.Rank >= 0 && !a.Link && a.Gate == "false_alarm" {
-		return fmt.Sprintf("mending rank %d would save %s of the step, but chance may have made it late", a.Rank, Share(a.CostShare))
+		return fmt.Sprintf("mending rank %d would save %s of the step, but chance may have made it late", a.Rank, report.Share(a.CostShare))
 	}
 	if r, share := mostAwaited(j); r != nil && (j.Abstained == nil || j.Abstained.Rank != r.Rank) {
-		return fmt.Sprintf("rank %d caused %s of all wait, and nothing recorded explains it", r.Rank, Share(share))
+		return fmt.Sprintf("rank %d caused %s of all wait, and nothing recorded explains it", r.Rank, report.Share(share))
 	}
 	return ""
 }
@@ -64,7 +65,7 @@ func unexplained(j *straggler.JobReport) string {
 	if r == nil || (j.Abstained != nil && j.Abstained.Rank == r.Rank) {
 		return ""
 	}
-	text := fmt.Sprintf("rank %d, which caused %s of all wait", r.Rank, Share(share))
+	text := fmt.Sprintf("rank %d, which caused %s of all wait", r.Rank, report.Share(share))
 	what, more := "", time.Duration(0)
 	for _, part := range []struct {
 		of   func(*straggler.Split) time.Duration
@@ -76,7 +77,7 @@ func unexplained(j *straggler.JobReport) string {
 		{func(s *straggler.Split) time.Duration { return s.Copy }, "it copied for %s per step longer than the median of the others"},
 	} {
 		if d := beyondOthers(j, r, part.of); d > more {
-			what, more = fmt.Sprintf(part.what, Duration(d)), d
+			what, more = fmt.Sprintf(part.what, report.Duration(d)), d
 		}
 	}
 	if what == "" {

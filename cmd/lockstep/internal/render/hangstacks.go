@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
-// The limits of the call stacks that are printed: those of a few ranks, as deep as one
-// screen.
-const (
-	maxStacksShown = 8
-	maxFramesShown = 24
-)
+// maxStacksShown bounds the call stacks that are printed: those of a few ranks.
+const maxStacksShown = 8
 
 // namedStack is a call stack and whose it is.
 type namedStack struct {
@@ -22,7 +19,7 @@ type namedStack struct {
 }
 
 // stacks prints the call stacks of those at fault, and of who differs, each once.
-func (p *Printer) stacks(r *desync.Report) {
+func (p *printer) stacks(r *desync.Report) {
 	seen := map[string]bool{}
 	for i := range r.Roots {
 		for _, s := range stacksOf(&r.Roots[i]) {
@@ -35,48 +32,16 @@ func (p *Printer) stacks(r *desync.Report) {
 	}
 }
 
-func (p *Printer) namedStack(s namedStack) {
-	p.Line("%s", p.Paint(Bold, Cut(Clean(s.title), 2*MaxName)))
-	frames, left := ShownFrames(s.text)
+func (p *printer) namedStack(s namedStack) {
+	p.Line("%s", p.Paint(report.Bold, report.Cut(report.Clean(s.title), 2*report.MaxName)))
+	frames, left := report.ShownFrames(s.text)
 	for _, f := range frames {
-		p.Line("    %s", Cut(Clean(f), 2*MaxName))
+		p.Line("    %s", report.Cut(report.Clean(f), 2*report.MaxName))
 	}
 	if left > 0 {
-		p.Line("    and %s", Plural(int64(left), "more frame"))
+		p.Line("    and %s", report.Plural(int64(left), "more frame"))
 	}
 	p.Line("")
-}
-
-// ShownFrames returns the frames of a call stack to print, and how many are left out. Where there
-// are those of C++ and of Python, neither hides the other.
-func ShownFrames(text string) (shown []string, left int) {
-	all := strings.Split(text, "\n")
-	var count [2]int
-	for _, f := range all {
-		count[language(f)]++
-	}
-	var room [2]int
-	for k := range room {
-		room[k] = max(maxFramesShown/2, maxFramesShown-count[1-k])
-	}
-	for _, f := range all {
-		k := language(f)
-		if room[k] <= 0 {
-			left++
-			continue
-		}
-		room[k]--
-		shown = append(shown, f)
-	}
-	return shown, left
-}
-
-// language is 1 of a frame of Python.
-func language(frame string) int {
-	if strings.Contains(frame, ".py:") || strings.Contains(frame, "(<") {
-		return 1
-	}
-	return 0
 }
 
 // stacksOf lists the call stacks of a root: those of its members, ranks that stand at the same
@@ -101,7 +66,7 @@ func stacksOf(root *desync.Root) (out []namedStack) {
 		out = append(out, namedStack{stackTitle(at[k], k.what, k.state), k.stack})
 	}
 	if s := root.Finding.Stack; s != "" && !of[s] {
-		title := "Call stack of " + HangPlace(&root.Finding)
+		title := "Call stack of " + report.HangPlace(&root.Finding)
 		if op := opText(&root.Op); op != "" {
 			title = "Call stack of one that waits in " + op
 		}
@@ -113,7 +78,7 @@ func stacksOf(root *desync.Root) (out []namedStack) {
 // stackTitle says whose call stack it is, and of which call: the last one, of who is in none
 // that the root is about.
 func stackTitle(of []int64, what, state string) string {
-	who := SpansOf(of, model.Optional[int64]{})
+	who := report.SpansOf(of, model.Optional[int64]{})
 	if last, ok := strings.CutPrefix(what, desync.LastCall); ok {
 		return "Last call of " + who + ": " + last
 	}

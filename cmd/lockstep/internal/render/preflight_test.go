@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"bytes"
@@ -16,12 +16,13 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 func preflightText(t *testing.T, r *preflight.Result) string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, WritePreflight(&b, r, Style{}))
+	require.NoError(t, WritePreflight(&b, r, report.Style{}))
 	return b.String()
 }
 
