@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -80,7 +80,7 @@ func (b *inbox) take(of pcommon.Resource, lr plog.LogRecord, p *otelmap.Problems
 		}
 	case semconv.EventFinding:
 		if f, ok := otelmap.LogToFinding(lr, p); ok {
-			what := bounded.Text(lr.Body().AsString(), bounded.MaxName)
+			what := cut.Text(lr.Body().AsString(), cut.MaxName)
 			b.add(f.Bytes()+len(what), func(w *watch.Watch) { w.AddFinding(&f, what, now) })
 		}
 	case semconv.EventHostFact:

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
@@ -28,6 +27,7 @@ import (
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
 	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
@@ -138,7 +138,7 @@ func (h *hub) take(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bool,
 		}
 		h.watch.Observe(&o, now)
 		if v, ok := of.Attributes().Get(semconv.ServiceName); ok {
-			h.watch.Name(bounded.Text(o.JobID, bounded.MaxName), bounded.Text(v.AsString(), bounded.MaxName))
+			h.watch.Name(cut.Text(o.JobID, cut.MaxName), cut.Text(v.AsString(), cut.MaxName))
 		}
 	case semconv.EventHostFact:
 		o, ok, err := versionmap.LogToVersion(of, lr)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // floods are spans. Each span makes the engine keep something new that is as large as possible.
@@ -36,7 +36,7 @@ var floods = map[string]func(e *Engine, n int64) Span{
 }
 
 func novel(n int64) string {
-	return fmt.Sprint(n, strings.Repeat("x", bounded.MaxName))[:bounded.MaxName]
+	return fmt.Sprint(n, strings.Repeat("x", cut.MaxName))[:cut.MaxName]
 }
 
 func floodSpan(e *Engine, n int64, change func(*model.Rank, *model.Op)) Span {
@@ -78,7 +78,7 @@ func TestEngine_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 			}
 			assert.Equal(t, total, e.meetings.bytes, "nothing is counted twice, or not at all")
 			for name := range e.jobs.byName {
-				assert.LessOrEqual(t, len(name), bounded.MaxLabel)
+				assert.LessOrEqual(t, len(name), cut.MaxLabel)
 			}
 		})
 	}

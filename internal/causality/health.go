@@ -5,7 +5,7 @@ package causality
 import (
 	"time"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -67,7 +67,7 @@ func newJobs(most int, window time.Duration, limit float64) *jobs {
 }
 
 func (js *jobs) of(name string, second int64) *Job {
-	name = bounded.Text(name, bounded.MaxLabel) // it becomes a label
+	name = cut.Text(name, cut.MaxLabel) // it becomes a label
 	if j := js.byName[name]; j != nil {
 		j.seen = second
 		return j

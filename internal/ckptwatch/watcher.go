@@ -8,9 +8,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // Config says what a folder is of, and how it is told of.
@@ -158,7 +158,7 @@ func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
 	}
 	doubt := func(why string) {
 		if place.State == model.DomainCommitted {
-			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, bounded.Text(why, bounded.MaxName)
+			place.State, place.Epoch, place.Witness = model.DomainTentative, model.Optional[int64]{}, cut.Text(why, cut.MaxName)
 		}
 	}
 	if g.alone {
@@ -167,8 +167,8 @@ func (w *Watcher) observe(root *ckpt.Root, g *group, now time.Time) {
 	w.noteWeights(of, g)
 	for _, d := range g.domains {
 		o := of
-		o.Domain = model.Domain{Kind: d.Kind, ID: bounded.Text(d.ID+w.where(), bounded.MaxName)}
-		o.Epoch, o.State, o.Witness = d.Epoch, d.State, bounded.Text(d.Witness, bounded.MaxName)
+		o.Domain = model.Domain{Kind: d.Kind, ID: cut.Text(d.ID+w.where(), cut.MaxName)}
+		o.Epoch, o.State, o.Witness = d.Epoch, d.State, cut.Text(d.Witness, cut.MaxName)
 		if !w.isDomain(&o) {
 			doubt(fmt.Sprintf("%s %s is %s", d.Kind, d.ID, d.State))
 			continue

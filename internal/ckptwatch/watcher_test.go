@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 var begin = time.Unix(1_760_000_000, 0)
@@ -380,8 +380,8 @@ func TestWatcher_LongNames_StayWithinBytes(t *testing.T) {
 			})
 		}
 		for _, o := range w.Look(of, at(int(save)*20)) {
-			require.LessOrEqual(t, len(o.Domain.ID), bounded.MaxName)
-			require.LessOrEqual(t, len(o.Witness), bounded.MaxName)
+			require.LessOrEqual(t, len(o.Domain.ID), cut.MaxName)
+			require.LessOrEqual(t, len(o.Witness), cut.MaxName)
 		}
 		bytes := 0
 		for _, s := range w.domains {

@@ -3,8 +3,8 @@
 package ckptwatch
 
 import (
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // hasOptimizer is why it is taken back that a save has no optimizer.
@@ -28,7 +28,7 @@ func (w *Watcher) noteWeights(of model.EpochObservation, g *group) {
 	if w.domains[k] == nil && w.hadOptimizer(g.epoch) {
 		return
 	}
-	of.Domain, of.State, of.Witness = k.domain, model.DomainAbsent, bounded.Text(g.weights.Sentence(), bounded.MaxName)
+	of.Domain, of.State, of.Witness = k.domain, model.DomainAbsent, cut.Text(g.weights.Sentence(), cut.MaxName)
 	w.see(of, g.shaky)
 }
 

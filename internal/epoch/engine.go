@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // Config bounds what an engine keeps. Zero limits mean the defaults.
@@ -201,7 +202,7 @@ func (e *Engine) observe(o *model.EpochObservation) Change {
 // named reports whether the names can be kept, and written down.
 func named(o *model.EpochObservation) bool {
 	for _, s := range []string{o.JobID, o.Generation, string(o.Domain.Kind), o.Domain.ID, o.Observer} {
-		if !bounded.Fits(s, bounded.MaxName) {
+		if !cut.Fits(s, cut.MaxName) {
 			return false
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 const (
@@ -350,7 +350,7 @@ func TestLimits(t *testing.T) {
 	t.Run("what is no observation", func(t *testing.T) {
 		e := New(Config{})
 		observe(e, tell(100, 0, 1, "done", 100), model.EpochObservation{State: model.DomainCommitted})
-		for _, name := range []string{"\xff", strings.Repeat("x", bounded.MaxName+1)} {
+		for _, name := range []string{"\xff", strings.Repeat("x", cut.MaxName+1)} {
 			o := tell(100, 0, 1, model.DomainCommitted, 100)
 			o.Domain.ID = name
 			observe(e, o)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // keptVersion is the version of the form in which a book survives a restart; docs/format/kept-findings.md
@@ -211,19 +211,19 @@ func (k *kept) check() error {
 		return fmt.Errorf("check version: got %d; want %d", k.Version, keptVersion)
 	}
 	for i := range k.Ended {
-		if e := &k.Ended[i]; e.ID == "" || e.Revision < 1 || len(e.ID) > bounded.MaxName {
+		if e := &k.Ended[i]; e.ID == "" || e.Revision < 1 || len(e.ID) > cut.MaxName {
 			return fmt.Errorf("check ended finding %d: got id %.40q, revision %d; want an id and a revision of 1 or more", i, e.ID, e.Revision)
 		}
 	}
 	for i := range k.Closed {
 		f := &k.Closed[i].Finding
-		if f.ID == "" || len(f.ID) > bounded.MaxName || f.Revision < 1 || f.Status != model.StatusClosed {
+		if f.ID == "" || len(f.ID) > cut.MaxName || f.Revision < 1 || f.Status != model.StatusClosed {
 			return fmt.Errorf("check closed finding %d: got id %.40q, revision %d, status %.40q; want an id, a revision of 1 or more, and closed", i, f.ID, f.Revision, f.Status)
 		}
 	}
 	for i := range k.Open {
 		f := &k.Open[i].Finding
-		if f.ID == "" || len(f.ID) > bounded.MaxName || f.Revision < 1 || f.Status != model.StatusOpen && f.Status != model.StatusUpdated {
+		if f.ID == "" || len(f.ID) > cut.MaxName || f.Revision < 1 || f.Status != model.StatusOpen && f.Status != model.StatusUpdated {
 			return fmt.Errorf("check open finding %d: got id %.40q, revision %d, status %.40q; want an id, a revision of 1 or more, and open or updated",
 				i, f.ID, f.Revision, f.Status)
 		}

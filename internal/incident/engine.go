@@ -76,7 +76,7 @@ func (e *Engine) Open() int { return e.book.Len() }
 // Add takes one finding, received at now, and returns what changed.
 func (e *Engine) Add(f model.Finding, now time.Time) []Event {
 	e.stats.Received++
-	if cut(&f) {
+	if cutFinding(&f) {
 		e.stats.Cut++
 	}
 	if f.ID == "" {

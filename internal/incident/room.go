@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -28,21 +29,21 @@ type holder struct {
 	share      *bounded.Share[*holder]
 }
 
-// cut bounds a finding, and reports whether anything was too long.
-func cut(f *model.Finding) (changed bool) {
+// cutFinding bounds a finding, and reports whether anything was too long.
+func cutFinding(f *model.Finding) (changed bool) {
 	for _, l := range [...]struct {
 		limit int
 		texts []*string
 	}{
-		{bounded.MaxName, []*string{
+		{cut.MaxName, []*string{
 			&f.JobName, &f.JobID, &f.Incarnation, &f.Kind, &f.Class, &f.Cause, &f.ID, &f.Status, &f.Host, &f.HWID, &f.Op, &f.CommID, &f.CommName,
 			&f.Link, &f.Clock, &f.IncidentID,
 		}},
-		{bounded.MaxLong, []*string{&f.Stack, &f.Action}},
+		{cut.MaxLong, []*string{&f.Stack, &f.Action}},
 	} {
 		for _, text := range l.texts {
-			if !bounded.Fits(*text, l.limit) {
-				*text, changed = bounded.Text(*text, l.limit), true
+			if !cut.Fits(*text, l.limit) {
+				*text, changed = cut.Text(*text, l.limit), true
 			}
 		}
 	}
@@ -68,10 +69,10 @@ func cut(f *model.Finding) (changed bool) {
 // cutEvidence bounds the evidence of a finding, and reports whether it was too long.
 func cutEvidence(f *model.Finding) bool {
 	text, arrived := f.Evidence.(evidence.Text)
-	if arrived && bounded.Fits(string(text), bounded.MaxLong) || !arrived && evidence.Bytes(f.Evidence) <= bounded.MaxLong {
+	if arrived && cut.Fits(string(text), cut.MaxLong) || !arrived && evidence.Bytes(f.Evidence) <= cut.MaxLong {
 		return false
 	}
-	f.Evidence = bounded.Text(evidence.Text(evidence.Encode(f.Evidence)), bounded.MaxLong)
+	f.Evidence = cut.Text(evidence.Text(evidence.Encode(f.Evidence)), cut.MaxLong)
 	return true
 }
 

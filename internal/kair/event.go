@@ -5,8 +5,8 @@ package kair
 import (
 	"hash/fnv"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // Kind is what an event is, as far as it matters here.
@@ -80,7 +80,7 @@ func newNames(most int) *names {
 }
 
 func (n *names) id(s string, overflowed *int64) uint32 {
-	s = bounded.Bytes(s, bounded.MaxName)
+	s = cut.Bytes(s, cut.MaxName)
 	if i, ok := n.ids[s]; ok {
 		return i
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // Names of operations are kept for as long as their analyzer: each is cut, and their number bounded.
@@ -27,7 +27,7 @@ func TestAdd_LongNames_AreBoundedInBytes(t *testing.T) {
 	for _, name := range a.names.list {
 		total += len(name)
 	}
-	assert.LessOrEqual(t, total, cfg.MaxKeys*bounded.MaxName)
+	assert.LessOrEqual(t, total, cfg.MaxKeys*cut.MaxName)
 	assert.Len(t, a.names.list, cfg.MaxKeys, "names that differ at the end stay different")
 	assert.Equal(t, int64(32-cfg.MaxKeys+1), a.Stats().KeysOverflowed)
 }

@@ -8,12 +8,12 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // MaxBytes bounds a name as shown. Kernel names of templated libraries run
 // to thousands of bytes; what tells them apart mostly stands in the first few hundred.
-const MaxBytes = bounded.MaxLabel
+const MaxBytes = cut.MaxLabel
 
 // Shown returns a kernel's name without its parameter list.
 func Shown(raw string) string {
@@ -23,7 +23,7 @@ func Shown(raw string) string {
 
 // Clip returns a name of at most MaxBytes and valid text. What it cuts it replaces by a digest, so that
 // long names stay distinct.
-func Clip(s string) string { return bounded.Text(s, MaxBytes) }
+func Clip(s string) string { return cut.Text(s, MaxBytes) }
 
 var (
 	// tuned are parts of a name that an autotuner or a library's heuristic

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // TraceID is the identity of a step over all ranks.
@@ -63,13 +63,13 @@ const (
 // StepTraceID returns the trace of a step: the first 16 bytes of
 // SHA-256(incarnation 0x00 step), the step in decimal ASCII.
 func StepTraceID(incarnation string, step int64) TraceID {
-	return traceID(bounded.Bytes(incarnation, bounded.MaxName), strconv.FormatInt(step, 10))
+	return traceID(cut.Bytes(incarnation, cut.MaxName), strconv.FormatInt(step, 10))
 }
 
 // IncidentTraceID returns the trace of what belongs to no step: the first 16
 // bytes of SHA-256(incarnation 0x00 "incident" 0x00 incident).
 func IncidentTraceID(incarnation, incident string) TraceID {
-	return traceID(bounded.Bytes(incarnation, bounded.MaxName), "incident", incident)
+	return traceID(cut.Bytes(incarnation, cut.MaxName), "incident", incident)
 }
 
 func traceID(parts ...string) (id TraceID) {
@@ -81,13 +81,13 @@ func traceID(parts ...string) (id TraceID) {
 // OpSpanID returns the first 8 bytes of SHA-256 of (trace id, rank, stream,
 // key, seq): the trace id raw, each other part behind 0x00, numbers in decimal
 // ASCII. Receivers that see the same operation agree on it. A key of more than
-// bounded.MaxName bytes counts as it is cut there, and so does an incarnation.
+// cut.MaxName bytes counts as it is cut there, and so does an incarnation.
 func OpSpanID(trace TraceID, rank, lane int64, key string, seq int64) (id SpanID) {
 	var buf [128]byte
 	b := append(buf[:0], trace[:]...)
 	b = strconv.AppendInt(append(b, separator), rank, 10)
 	b = strconv.AppendInt(append(b, separator), lane, 10)
-	b = append(append(b, separator), bounded.Bytes(key, bounded.MaxName)...)
+	b = append(append(b, separator), cut.Bytes(key, cut.MaxName)...)
 	b = strconv.AppendInt(append(b, separator), seq, 10)
 	sum := sha256.Sum256(b)
 	copy(id[:], sum[:])

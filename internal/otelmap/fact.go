@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -44,7 +44,7 @@ func LogToFact(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model
 		p.add(nil, fmt.Sprintf("fact was left out: its resource names no rank: %.80q", scalar(lr.Body())))
 		return model.Fact{}, false
 	}
-	f := model.Fact{Rank: r, What: bounded.Bytes(scalar(lr.Body()), bounded.MaxName), Time: int64(lr.Timestamp())}
+	f := model.Fact{Rank: r, What: cut.Bytes(scalar(lr.Body()), cut.MaxName), Time: int64(lr.Timestamp())}
 	factFields.read(&f, lr.Attributes(), p.notes(&r.Rank))
 	return f, true
 }

@@ -5,8 +5,8 @@ package otelmap
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // field binds one attribute to one field of T.
@@ -68,14 +68,14 @@ func (t *table[T]) read(v *T, m pcommon.Map, n notes) {
 	}
 }
 
-// str is a name: a string of at most bounded.MaxName bytes that is absent where empty.
+// str is a name: a string of at most cut.MaxName bytes that is absent where empty.
 func str[T any, S ~string](name string, at func(*T) *S) field[T] {
-	return text(name, bounded.MaxName, at)
+	return text(name, cut.MaxName, at)
 }
 
-// long is a string of at most bounded.MaxLong bytes that is absent where empty.
+// long is a string of at most cut.MaxLong bytes that is absent where empty.
 func long[T any, S ~string](name string, at func(*T) *S) field[T] {
-	return text(name, bounded.MaxLong, at)
+	return text(name, cut.MaxLong, at)
 }
 
 // text is a string of at most limit bytes, cut when it is read and when it is written.
@@ -88,7 +88,7 @@ func text[T any, S ~string](name string, limit int, at func(*T) *S) field[T] {
 				return
 			}
 			if len(s) > limit {
-				s = bounded.Bytes(s, limit)
+				s = cut.Bytes(s, limit)
 			}
 			m.PutStr(name, string(s))
 		},
@@ -98,7 +98,7 @@ func text[T any, S ~string](name string, limit int, at func(*T) *S) field[T] {
 			}
 			s := v.Str()
 			if len(s) > limit {
-				*at(t) = S(bounded.Bytes(s, limit))
+				*at(t) = S(cut.Bytes(s, limit))
 				return shortened
 			}
 			*at(t) = S(s)

@@ -5,8 +5,8 @@ package otelmap
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -71,23 +71,23 @@ func FindingAttributes(f *model.Finding) map[string]any {
 	return m.AsRaw()
 }
 
-// findingEvidence is JSON of at most bounded.MaxLong bytes; what is read stays as it came.
+// findingEvidence is JSON of at most cut.MaxLong bytes; what is read stays as it came.
 func findingEvidence() field[model.Finding] {
 	const name = semconv.FindingEvidence
 	return field[model.Finding]{
 		name: name,
 		put: func(f *model.Finding, m pcommon.Map) {
 			if text := evidence.Encode(f.Evidence); text != "" {
-				m.PutStr(name, bounded.Bytes(text, bounded.MaxLong))
+				m.PutStr(name, cut.Bytes(text, cut.MaxLong))
 			}
 		},
 		get: func(f *model.Finding, v pcommon.Value) outcome {
 			if v.Type() != pcommon.ValueTypeStr {
 				return mistyped
 			}
-			text := bounded.Bytes(v.Str(), bounded.MaxLong)
+			text := cut.Bytes(v.Str(), cut.MaxLong)
 			f.Evidence = evidence.FromText(text)
-			if len(v.Str()) > bounded.MaxLong {
+			if len(v.Str()) > cut.MaxLong {
 				return shortened
 			}
 			return taken

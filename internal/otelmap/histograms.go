@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
@@ -100,7 +100,7 @@ func UnmarshalHistograms(text string) (map[string]*stats.Histogram, error) {
 		if err := wire.read(h); err != nil {
 			return nil, fmt.Errorf("read histogram of %.80q: %w", key, err)
 		}
-		out[bounded.Bytes(key, bounded.MaxName)] = h
+		out[cut.Bytes(key, cut.MaxName)] = h
 	}
 	return out, nil
 }

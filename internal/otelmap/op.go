@@ -6,8 +6,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -120,7 +120,7 @@ func opToSpan(r *model.Rank, op *model.Op, steps *stepIDs, s ptrace.Span) {
 	s.SetTraceID(pcommon.TraceID(steps.trace))
 	s.SetSpanID(span)
 	s.SetParentSpanID(parent)
-	s.SetName(bounded.Bytes(op.Name, bounded.MaxName))
+	s.SetName(cut.Bytes(op.Name, cut.MaxName))
 	s.SetKind(spanKind(op.Kind))
 	s.SetStartTimestamp(pcommon.Timestamp(op.Start))
 	s.SetEndTimestamp(pcommon.Timestamp(op.End))

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -34,8 +34,8 @@ type Attr struct {
 	isNumber   bool
 }
 
-// Text is a string attribute: valid UTF-8 of at most bounded.MaxLabel bytes, cut where v is not.
-func Text(name, v string) Attr { return Attr{name: name, text: bounded.Text(v, bounded.MaxLabel)} }
+// Text is a string attribute: valid UTF-8 of at most cut.MaxLabel bytes, cut where v is not.
+func Text(name, v string) Attr { return Attr{name: name, text: cut.Text(v, cut.MaxLabel)} }
 
 // Number is an integer attribute.
 func Number(name string, v int64) Attr { return Attr{name: name, number: v, isNumber: true} }
@@ -127,7 +127,7 @@ func (m *Metric) point(now time.Time, attrs []Attr) *point {
 	p := m.points[key]
 	switch {
 	case p != nil:
-	case len(m.points) < m.Limit && m.text+textOf(attrs) <= m.Limit*seriesText+bounded.MaxLabel:
+	case len(m.points) < m.Limit && m.text+textOf(attrs) <= m.Limit*seriesText+cut.MaxLabel:
 		if m.points == nil {
 			m.points = map[string]*point{}
 		}

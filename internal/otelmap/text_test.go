@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -58,27 +58,27 @@ func TestReadOps_LongTexts_AreCutAndCounted(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()
-	cut := lengthen(rankFields, rs.Resource().Attributes(), long)
+	cuts := lengthen(rankFields, rs.Resource().Attributes(), long)
 	rs.Resource().Attributes().PutInt(semconv.Rank, 3)
 	for _, end := range []string{"a", "b"} {
 		s := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 		s.SetName(long + end)
-		cut += 1 + lengthen(opFields, s.Attributes(), long+end)
+		cuts += 1 + lengthen(opFields, s.Attributes(), long+end)
 		s.Attributes().PutStr(semconv.OpKind, string(model.KindCollective))
-		cut--
+		cuts--
 	}
 	var p Problems
 	ranks := ReadOps(td, &p)
 	require.Len(t, ranks, 1)
 	require.Len(t, ranks[0].Ops, 2)
 	a, b := &ranks[0].Ops[0], &ranks[0].Ops[1]
-	assert.LessOrEqual(t, len(a.Stack), bounded.MaxLong)
-	assert.Greater(t, len(a.Stack), bounded.MaxName, "a stack trace is read as a whole")
+	assert.LessOrEqual(t, len(a.Stack), cut.MaxLong)
+	assert.Greater(t, len(a.Stack), cut.MaxName, "a stack trace is read as a whole")
 	a.Stack, b.Stack = "", ""
-	assert.Equal(t, bounded.MaxName, longest(reflect.ValueOf(ranks)))
+	assert.Equal(t, cut.MaxName, longest(reflect.ValueOf(ranks)))
 	assert.NotEqual(t, a.Name, b.Name, "texts that differ stay different")
 	assert.NotEqual(t, a.Key, b.Key)
-	assert.Equal(t, int64(cut), p.TextsCut())
+	assert.Equal(t, int64(cuts), p.TextsCut())
 	assert.Zero(t, p.Count(), "what was cut was read")
 	require.NotEmpty(t, p.List())
 	assert.Less(t, longest(reflect.ValueOf(p.List())), 512)
@@ -95,7 +95,7 @@ func TestReadOps_LongKey_KeepsItsSpan(t *testing.T) {
 	ref := ranks[0].Rank.Ref(&ranks[0].Ops[0])
 	assert.Equal(t, s.SpanID(), pcommon.SpanID(ref.Span))
 	assert.Equal(t, s.TraceID(), pcommon.TraceID(ref.Trace))
-	assert.LessOrEqual(t, len(s.Name()), bounded.MaxName)
+	assert.LessOrEqual(t, len(s.Name()), cut.MaxName)
 }
 
 func TestFinding_LongTexts_AreCutBothWays(t *testing.T) {
@@ -104,15 +104,15 @@ func TestFinding_LongTexts_AreCutBothWays(t *testing.T) {
 	lengthen(findingFields, lr.Attributes(), strings.Repeat("x", 100_000))
 	f, ok := LogToFinding(lr, nil)
 	require.True(t, ok)
-	assert.Equal(t, bounded.MaxLong, longest(reflect.ValueOf(f)))
+	assert.Equal(t, cut.MaxLong, longest(reflect.ValueOf(f)))
 	f.Evidence, f.Action, f.Stack = nil, "", ""
-	assert.Equal(t, bounded.MaxName, longest(reflect.ValueOf(f)))
+	assert.Equal(t, cut.MaxName, longest(reflect.ValueOf(f)))
 
 	f.Op = strings.Repeat("x", 100_000)
 	out := plog.NewLogRecord()
 	FindingToLog(&f, out)
 	v, _ := out.Attributes().Get(semconv.FindingOp)
-	assert.Len(t, v.Str(), bounded.MaxName)
+	assert.Len(t, v.Str(), cut.MaxName)
 }
 
 // A value in a problem is shown; one that holds a million others must not be rendered for it.
@@ -134,7 +134,7 @@ func TestMetric_LongLabel_IsCut(t *testing.T) {
 	m.Add(time.Unix(1, 0), 1, Text("job", "a\xff"))
 	assert.Equal(t, 3, m.Len(), "labels that differ stay different")
 	for _, label := range labels(t, m) {
-		assert.LessOrEqual(t, len(label), bounded.MaxLabel)
+		assert.LessOrEqual(t, len(label), cut.MaxLabel)
 		assert.True(t, utf8.ValidString(label), "Prometheus refuses a scrape with others")
 	}
 }
@@ -164,7 +164,7 @@ func TestMetric_ManyLongLabels_AreBoundedInBytes(t *testing.T) {
 	for _, label := range labels(t, m) {
 		total += len(label)
 	}
-	assert.LessOrEqual(t, total, 1000*seriesText+bounded.MaxLabel)
+	assert.LessOrEqual(t, total, 1000*seriesText+cut.MaxLabel)
 	assert.NotNil(t, m.overflow)
 	m.Expire(time.Unix(1000, 0))
 	assert.Zero(t, m.Len())

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -193,8 +193,8 @@ func SpanToOp(s ptrace.Span, r *model.Rank, p *Problems) model.Op {
 
 func readOp(s ptrace.Span, op *model.Op, n notes) {
 	op.Name, op.Start, op.End = s.Name(), int64(s.StartTimestamp()), int64(s.EndTimestamp())
-	if len(op.Name) > bounded.MaxName {
-		op.Name = bounded.Bytes(op.Name, bounded.MaxName)
+	if len(op.Name) > cut.MaxName {
+		op.Name = cut.Bytes(op.Name, cut.MaxName)
 		n.shortened("span name")
 	}
 	opFields.read(op, s.Attributes(), n)

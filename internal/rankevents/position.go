@@ -9,9 +9,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/gpuclock"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
 
@@ -300,7 +300,7 @@ func (k *KeptResume) check() error {
 	if v.Number < 1 || v.Step < 0 || k.Base > k.Raw {
 		return errors.New("take up position: got numbers of what the rank loaded that no rank reports")
 	}
-	if len(v.Life) > model.MaxResumeLife || len(k.Incarnation) > bounded.MaxLabel ||
+	if len(v.Life) > model.MaxResumeLife || len(k.Incarnation) > cut.MaxLabel ||
 		slices.ContainsFunc([]string{v.DataCursor, v.RNGDigest, v.Replica}, func(s string) bool { return len(s) > model.MaxResumeText }) {
 		return errors.New("take up position: got texts of what the rank loaded that are too long")
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	texts "github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
@@ -22,7 +22,7 @@ type flood func(n int64) (model.Rank, []model.Op)
 
 // novel is a name as long as one may be, and like no other.
 func novel(what string, n int64) string {
-	return fmt.Sprint(what, " ", n, strings.Repeat("x", texts.MaxName))[:texts.MaxName]
+	return fmt.Sprint(what, " ", n, strings.Repeat("x", cut.MaxName))[:cut.MaxName]
 }
 
 // floods are valid messages. Each message makes an engine keep something new.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // jobKey is one life of one job.
@@ -87,7 +88,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 	if id == "" {
 		id = of.JobName
 	}
-	key := jobKey{bounded.Text(id, bounded.MaxName), bounded.Text(of.Incarnation, bounded.MaxName)}
+	key := jobKey{cut.Text(id, cut.MaxName), cut.Text(of.Incarnation, cut.MaxName)}
 	if key.lifeless() {
 		if latest, ok := w.latest[key.id]; ok {
 			key = latest
@@ -100,7 +101,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 	j.heard = now
 	j.share.Hear()
 	if of.JobName != "" && of.JobName != j.name {
-		name := bounded.Part(of.JobName, bounded.MaxName)
+		name := cut.Part(of.JobName, cut.MaxName)
 		j.share.Add(len(name) - len(j.name))
 		j.name = name
 	}
@@ -178,7 +179,7 @@ func (w *Watch) shortest(j *job) time.Duration {
 func kept(of *model.Rank) model.Rank {
 	r := *of
 	for _, text := range []*string{&r.JobName, &r.JobID, &r.Incarnation, &r.HostName, &r.HostID, &r.HWID, &r.ClockID} {
-		*text = bounded.Part(*text, bounded.MaxName)
+		*text = cut.Part(*text, cut.MaxName)
 	}
 	return r
 }
@@ -190,7 +191,7 @@ func (r *rank) know(of *model.Rank) (bytes int) {
 		from string
 	}{{&r.of.HostName, of.HostName}, {&r.of.HostID, of.HostID}, {&r.of.HWID, of.HWID}} {
 		if *text.to == "" && text.from != "" {
-			*text.to = bounded.Part(text.from, bounded.MaxName)
+			*text.to = cut.Part(text.from, cut.MaxName)
 			bytes += len(*text.to)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // witness is a fact of somebody else that counts for as long as it is told.
@@ -51,7 +51,7 @@ func (w *Watch) AddFact(f *model.Fact, now time.Time) {
 // followed, else of all.
 func (w *Watch) addWitness(x witness) {
 	for _, text := range []*string{&x.id, &x.job, &x.Kind, &x.What, &x.Host, &x.Link} {
-		*text = bounded.Text(*text, bounded.MaxName)
+		*text = cut.Text(*text, cut.MaxName)
 	}
 	if !w.witnesses.Has(x.witnessKey) && w.witnesses.Len() >= w.cfg.MaxWitnesses {
 		w.stats.WitnessesDropped++

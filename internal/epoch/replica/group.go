@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // group are replicas that must hold the same parameters.
@@ -95,7 +95,7 @@ func (g *group) observe(r *rank, v *model.Fingerprint) (late bool) {
 	}
 	r.last = max(r.last, v.Time)
 	g.texts -= r.texts()
-	r.host, r.hwid = bounded.Text(v.Rank.HostName, bounded.MaxName), bounded.Text(v.Rank.HWID, bounded.MaxName)
+	r.host, r.hwid = cut.Text(v.Rank.HostName, cut.MaxName), cut.Text(v.Rank.HWID, cut.MaxName)
 	g.texts += r.texts()
 	s := g.steps[v.Step]
 	if s == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // Key names one group of replicas of one life of one job.
@@ -59,7 +60,7 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	g.of.groups.MoveToBack(g.at)
 	defer w.keep(g)
 	g.heard = now
-	g.jobName, g.replicas = max(g.jobName, bounded.Text(v.Rank.JobName, bounded.MaxName)), max(g.replicas, v.Replicas)
+	g.jobName, g.replicas = max(g.jobName, cut.Text(v.Rank.JobName, cut.MaxName)), max(g.replicas, v.Replicas)
 	r := g.ranks[v.Rank.Rank]
 	if r == nil {
 		if !w.rankFits(g) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // Key names one life of one job.
@@ -74,7 +75,7 @@ func (e *Engine) Observe(v *model.Resume) (changed bool) {
 		e.held[k] = in
 	}
 	in.share.Hear()
-	name, of := max(in.name, bounded.Text(v.Rank.JobName, bounded.MaxName)), max(in.of, v.Rank.WorldSize.V)
+	name, of := max(in.name, cut.Text(v.Rank.JobName, cut.MaxName)), max(in.of, v.Rank.WorldSize.V)
 	changed = name != in.name || of != in.of
 	in.share.Add(len(name) - len(in.name))
 	in.name, in.of = name, of
@@ -90,7 +91,7 @@ func (e *Engine) Observe(v *model.Resume) (changed bool) {
 		e.ranks++
 	}
 	l := life{
-		name: v.Life, first: v.Time, host: bounded.Text(v.Rank.HostName, bounded.MaxName), hwid: bounded.Text(v.Rank.HWID, bounded.MaxName),
+		name: v.Life, first: v.Time, host: cut.Text(v.Rank.HostName, cut.MaxName), hwid: cut.Text(v.Rank.HWID, cut.MaxName),
 		loaded: loadedOf(v),
 	}
 	more, ok := r.observe(&l)

@@ -9,8 +9,8 @@ import (
 	"unique"
 	"unsafe"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // commKey tells communicators apart: several groups may have one id, and have other members. first is
@@ -42,7 +42,7 @@ var nobody = &rank{n: noFirst}
 // comm takes a communicator as a member has it.
 func (w *Watch) comm(j *job, r *rank, s *model.CommState, nccl bool, now time.Time) {
 	var k commKey
-	id := bounded.Text(s.Comm.ID, bounded.MaxName)
+	id := cut.Text(s.Comm.ID, cut.MaxName)
 	switch listed := len(s.Members) > 0 && s.Members[0] >= 0 && !s.MembersInferred; {
 	case s.Comm.ID == "":
 	case listed:
@@ -74,7 +74,7 @@ func (w *Watch) comm(j *job, r *rank, s *model.CommState, nccl bool, now time.Ti
 	}
 	if s.Comm.Name != "" && c.name != s.Comm.Name {
 		j.share.Add(-len(c.name))
-		c.name = intern(bounded.Text(s.Comm.Name, bounded.MaxName))
+		c.name = intern(cut.Text(s.Comm.Name, cut.MaxName))
 		j.share.Add(len(c.name))
 	}
 	c.heard, c.nccl = now, c.nccl || nccl
@@ -95,7 +95,7 @@ func name(known, before string) string {
 	if known == "" {
 		return before
 	}
-	return intern(bounded.Text(known, bounded.MaxName))
+	return intern(cut.Text(known, cut.MaxName))
 }
 
 // intern returns the one copy of a text: those of a state that was read are parts of all of its

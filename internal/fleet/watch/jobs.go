@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // job is one life of one job.
@@ -77,7 +78,7 @@ func (w *Watch) Knows(of *model.Rank, source model.StateSource, now time.Time) b
 
 // jobOf names the life of a job. Sources agree on the incarnation, and not on the job's id.
 func jobOf(of *model.Rank) string {
-	return bounded.Text(cmp.Or(of.Incarnation, of.JobID, of.JobName), bounded.MaxName)
+	return cut.Text(cmp.Or(of.Incarnation, of.JobID, of.JobName), cut.MaxName)
 }
 
 // elsewhere reports whether a rank is told to be on another host, or by the same source in another
@@ -122,7 +123,7 @@ func (w *Watch) AddState(s *model.RankState, now time.Time) {
 		// The version that RAS says is that of the process that was asked, not of each.
 		if nccl && s.Source == model.StateFlightRecorder && s.LibVersion != "" {
 			j.share.Add(-len(r.nccl))
-			r.nccl = intern(bounded.Text(s.LibVersion, bounded.MaxName))
+			r.nccl = intern(cut.Text(s.LibVersion, cut.MaxName))
 			j.share.Add(len(r.nccl))
 		}
 		w.comm(j, r, c, nccl, now)
@@ -163,7 +164,7 @@ func (w *Watch) job(of *model.Rank, now time.Time) *job {
 	j.share.Hear()
 	if of.JobID != "" && of.JobID != of.Incarnation { // as NCCL's RAS has it, that knows no job
 		j.share.Add(-len(j.id) - len(j.name))
-		j.id, j.name = intern(bounded.Text(of.JobID, bounded.MaxName)), intern(bounded.Text(cmp.Or(of.JobName, j.name), bounded.MaxName))
+		j.id, j.name = intern(cut.Text(of.JobID, cut.MaxName)), intern(cut.Text(cmp.Or(of.JobName, j.name), cut.MaxName))
 		j.share.Add(len(j.id) + len(j.name))
 	}
 	return j

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // node is one machine of which versions are told.
@@ -89,7 +89,7 @@ func (w *Watch) Observe(o *model.VersionObservation, now time.Time) {
 		return
 	}
 	for _, text := range []string{o.HostID, o.HostName, o.Unit, o.Model, o.Version} {
-		if len(text) > bounded.MaxName {
+		if len(text) > cut.MaxName {
 			w.stats.Refused++
 			return
 		}
@@ -111,7 +111,7 @@ func (w *Watch) node(o *model.VersionObservation, now time.Time) *node {
 	key := cmp.Or(o.HostID, o.HostName)
 	n := w.nodes[key]
 	switch {
-	case n == nil && (len(w.nodes) >= w.cfg.MaxNodes || w.nodeBytes+nodeBytes+3*bounded.MaxName > w.cfg.MaxBytes):
+	case n == nil && (len(w.nodes) >= w.cfg.MaxNodes || w.nodeBytes+nodeBytes+3*cut.MaxName > w.cfg.MaxBytes):
 		w.stats.NodesRefused++
 		return nil
 	case n == nil:

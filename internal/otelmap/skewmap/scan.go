@@ -8,9 +8,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/causality"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -96,7 +96,7 @@ func scanOperation(name string, v pcommon.Value, op *model.Op) {
 }
 
 // text returns a text as a meeting may keep it: as otelmap reads it.
-func text(v pcommon.Value) string { return bounded.Bytes(v.Str(), bounded.MaxName) }
+func text(v pcommon.Value) string { return cut.Bytes(v.Str(), cut.MaxName) }
 
 // scanForeign reads OpenTelemetry's attributes.
 func scanForeign(name string, v pcommon.Value) causality.Trait {

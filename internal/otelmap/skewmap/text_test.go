@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/causality"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	sc "github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -46,7 +46,7 @@ func TestRead_LongTexts_AreCut(t *testing.T) {
 	a, b := m.Batch().Spans[0], m.Batch().Spans[1]
 	require.NotNil(t, a.Meet)
 	for _, text := range []string{a.Meet.Key.Comm, a.Meet.Key.Incarnation, a.Meet.Digest, a.Meet.Job, a.Job.Name} {
-		assert.LessOrEqual(t, len(text), bounded.MaxName)
+		assert.LessOrEqual(t, len(text), cut.MaxName)
 	}
 	assert.NotEqual(t, a.Meet.Key.Comm, b.Meet.Key.Comm)
 	assert.NotSame(t, a.Job, b.Job)

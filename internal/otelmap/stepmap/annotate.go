@@ -8,8 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -145,9 +145,9 @@ func (a *Annotator) annotate(rank *model.Rank, found *accusation, s ptrace.Span)
 // keyOf is the operation's comparison key; it is omitted where it is the name.
 func keyOf(s ptrace.Span) string {
 	if key, ok := s.Attributes().Get(semconv.OpKey); ok && key.Str() != "" {
-		return bounded.Bytes(key.Str(), bounded.MaxName) // as the finding has it
+		return cut.Bytes(key.Str(), cut.MaxName) // as the finding has it
 	}
-	return bounded.Bytes(s.Name(), bounded.MaxName)
+	return cut.Bytes(s.Name(), cut.MaxName)
 }
 
 func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -70,7 +70,7 @@ func TestAnalysis_HostileTexts_AreBounded(t *testing.T) {
 	for _, m := range measures.Write(time.Unix(100, 0)).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 		for _, v := range labelsOf(m) {
 			labels++
-			require.LessOrEqual(t, len(v), bounded.MaxLabel, m.Name())
+			require.LessOrEqual(t, len(v), cut.MaxLabel, m.Name())
 		}
 	}
 	assert.Greater(t, labels, 100, "the hostile job was measured, too")
@@ -110,7 +110,7 @@ func TestAnnotate_LongName_IsFound(t *testing.T) {
 	span := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	span.SetName(name)
 	NewAnnotator(nil, []model.Finding{{
-		Kind: model.FindingStraggler, Incarnation: "i", ID: "f", Class: model.ClassCompute, Rank: model.Some(int64(2)), Op: bounded.Bytes(name, bounded.MaxName),
+		Kind: model.FindingStraggler, Incarnation: "i", ID: "f", Class: model.ClassCompute, Rank: model.Some(int64(2)), Op: cut.Bytes(name, cut.MaxName),
 	}}, false).Annotate(td)
 	class, ok := span.Attributes().Get(semconv.StragglerClass)
 	require.True(t, ok)

@@ -10,11 +10,11 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
 
 // MaxText bounds every text, bytes: a path is not longer.
-const MaxText = bounded.MaxPath
+const MaxText = cut.MaxPath
 
 // Reader reads attributes and keeps the first fault: an event that is not right is refused whole.
 type Reader struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bounded
+package cut
 
 import (
 	"strings"
@@ -9,10 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestText_FittingText_IsUnchanged(t *testing.T) {
 	for _, s := range []string{"", "all_reduce", strings.Repeat("x", 32), strings.Repeat("é", 16), "�"} {
