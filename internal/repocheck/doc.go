@@ -2,6 +2,7 @@
 
 // Package repocheck owns the tests about the repository itself: that the
 // builder's manifest, the generated distribution and the root module agree,
-// and that the documentation's relative links and the index of decisions
-// point at files that exist. It holds no code that anything imports.
+// that the documentation's relative links and the index of decisions
+// point at files that exist, and that imports point down. It holds no code
+// that anything imports.
 package repocheck
