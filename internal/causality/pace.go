@@ -3,7 +3,6 @@
 package causality
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/stats"
@@ -50,8 +49,7 @@ func (p *pace) middle(b *Batch) int64 {
 			p.middles = append(p.middles, b.Spans[i].Begin)
 		}
 	}
-	slices.Sort(p.middles)
-	return stats.MedianLow(p.middles)
+	return stats.SelectMedianLow(p.middles)
 }
 
 // settling tells when all clocks are to be solved, which costs as much as there are

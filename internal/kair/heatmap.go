@@ -2,11 +2,7 @@
 
 package kair
 
-import (
-	"slices"
-
-	"github.com/lockstep-otel/lockstep/internal/stats"
-)
+import "github.com/lockstep-otel/lockstep/internal/stats"
 
 // Heatmap is how far the rhythm of ranks was from that of their peers in the latest
 // step: ranks by windows. Where there are many ranks, neighbours of one role share a
@@ -96,8 +92,7 @@ func (b *beat) median() []float64 {
 		for i := range column {
 			column[i] = b.table.Share(i*n/len(column), w)
 		}
-		slices.Sort(column)
-		out[w] = stats.MedianHigh(column)
+		out[w] = stats.SelectMedianHigh(column)
 	}
 	return out
 }

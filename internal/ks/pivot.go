@@ -119,8 +119,7 @@ func (t *Table) median(rows [][]uint64) []uint64 {
 		for i, row := range rows {
 			column[i] = cell(row, w)
 		}
-		slices.Sort(column)
-		out[w/perWord] |= uint64(stats.MedianHigh(column)) << (w % perWord * cellBits)
+		out[w/perWord] |= uint64(stats.SelectMedianHigh(column)) << (w % perWord * cellBits)
 	}
 	return out
 }

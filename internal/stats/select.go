@@ -2,11 +2,14 @@
 
 package stats
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Select moves the value to place k that stands there in order, the smaller before it and the
 // larger after it, and returns it. Place k must be one of v.
-func Select[T Float](v []T, k int) T {
+func Select[T cmp.Ordered](v []T, k int) T {
 	lo, hi := 0, len(v)-1
 	for lo < hi {
 		mid := lo + (hi-lo)/2
@@ -62,11 +65,33 @@ func SelectMedian[T Float](v []T) T {
 
 // SelectMedianLow returns the median, of an even number the smaller one of the two in the
 // middle. The order of the values changes.
-func SelectMedianLow[T Float](v []T) T {
+func SelectMedianLow[T cmp.Ordered](v []T) (m T) {
 	if len(v) == 0 {
-		return 0
+		return m
 	}
 	return Select(v, (len(v)-1)/2)
+}
+
+// SelectMedianHigh returns the median, of an even number the larger one of the two in the
+// middle. The order of the values changes.
+func SelectMedianHigh[T cmp.Ordered](v []T) (m T) {
+	if len(v) == 0 {
+		return m
+	}
+	return Select(v, len(v)/2)
+}
+
+// SelectMedianMidpoint returns the MedianMidpoint of values in any order. Their order changes.
+func SelectMedianMidpoint[T Signed](v []T) T {
+	n := len(v)
+	if n == 0 {
+		return 0
+	}
+	at := Select(v, n/2)
+	if n%2 == 1 {
+		return at
+	}
+	return midpoint(slices.Max(v[:n/2]), at)
 }
 
 // Middle is what is needed of many values to find the median of all but any one of them: the

@@ -31,9 +31,14 @@ func TestSelect_OfAnyOrder_IsThatOfSortedValues(t *testing.T) {
 		}
 		require.InDelta(t, Median(sorted), SelectMedian(shuffled(rng, sorted)), 0, "%v", sorted)
 		require.InDelta(t, MedianLow(sorted), SelectMedianLow(shuffled(rng, sorted)), 0, "%v", sorted)
+		require.InDelta(t, MedianHigh(sorted), SelectMedianHigh(shuffled(rng, sorted)), 0, "%v", sorted)
+		require.InDelta(t, MedianMidpoint(sorted), SelectMedianMidpoint(shuffled(rng, sorted)), 0, "%v", sorted)
 	}
 	assert.Zero(t, SelectMedian[float32](nil))
 	assert.Zero(t, SelectMedianLow[float64](nil))
+	assert.Zero(t, SelectMedianHigh[uint16](nil))
+	assert.Zero(t, SelectMedianMidpoint[int64](nil))
+	assert.Equal(t, int64(math.MaxInt64-2), SelectMedianMidpoint([]int64{math.MaxInt64, math.MaxInt64 - 3, math.MaxInt64 - 1, 0}), "no overflow")
 }
 
 func TestSelectMedian_OfOrders_FindsTheMiddle(t *testing.T) {

@@ -362,8 +362,7 @@ func medianOr(v []int64, own int64) int64 {
 	if len(v) == 0 {
 		return own
 	}
-	slices.Sort(v)
-	return stats.MedianMidpoint(v)
+	return stats.SelectMedianMidpoint(v)
 }
 
 // shrunk returns what is taken away of the segment where so large a part of its own time is.
@@ -411,8 +410,7 @@ func (r *replayer) end(rec *record, withTails bool) int64 {
 		}
 		at := of.end + r.ranks[r.id[i]].delta
 		if peers := tails[of.role]; r.ranks[r.id[i]].mend && !of.tailUnknown && len(peers) > 0 {
-			slices.Sort(peers)
-			at += stats.MedianMidpoint(peers) - of.tail.total()
+			at += stats.SelectMedianMidpoint(peers) - of.tail.total()
 		}
 		end = max(end, at)
 	}

@@ -4,7 +4,6 @@ package pair
 
 import (
 	"math"
-	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/stats"
@@ -132,8 +131,7 @@ func median(run []interval) float64 {
 	if len(widths) == 0 {
 		return math.Inf(1)
 	}
-	slices.Sort(widths)
-	return stats.MedianHigh(widths)
+	return stats.SelectMedianHigh(widths)
 }
 
 // anchor is where the numbers of a run are taken from: the middle of its time and
