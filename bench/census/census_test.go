@@ -78,13 +78,39 @@ func cost(f *model.Finding) float64 {
 
 func other(text []byte) (s shadow, err error) { return s, json.Unmarshal(text, &s) }
 `,
+	"internal/stats/stats.go": `package stats
+
+func SelectMedian(v []float64) float64 { return v[0] }
+
+type Histogram struct{ Buckets []int64 }
+
+func (h *Histogram) Add(i int32) { h.Buckets[i]++ }
+`,
 	"internal/engine/quantiles.go": `package engine
 
-import "slices"
+import (
+	"slices"
 
-type Histogram struct{ buckets map[int32]int64 }
+	"example.com/toy/internal/stats"
+)
+
+type Histogram struct{ buckets []int64 }
+
+func (h *Histogram) Add(i int32) { h.buckets[i]++ }
+
+type buckets [8]int64
+
+func count(b *buckets, i int) { b[i] += 1 }
 
 type histogramPath struct{ name string }
+
+type histogramDocument struct{ Buckets []int64 }
+
+func (d *histogramDocument) read(h *stats.Histogram) {
+	for i, n := range d.Buckets {
+		h.Buckets[i] += n
+	}
+}
 
 func medianOf(v []float64) float64 { return v[0] }
 
@@ -92,6 +118,35 @@ func typical(v []int64) int64 {
 	s := slices.Sorted(slices.Values(v))
 	return s[len(s)/2]
 }
+
+func percentile(v []float64) float64 {
+	slices.Sort(v)
+	return stats.SelectMedian(v)
+}
+
+func medianBySwaps(v []float64) float64 {
+	if v[1] < v[0] {
+		v[0], v[1] = v[1], v[0]
+	}
+	return stats.SelectMedian(v)
+}
+
+func medianLength(v [][]float64) float64 {
+	var lengths []float64
+	for _, x := range v {
+		lengths = append(lengths, float64(len(x)))
+	}
+	return medianOr(lengths, 0)
+}
+
+func medianOr(v []float64, or float64) float64 {
+	if len(v) == 0 {
+		return or
+	}
+	return stats.SelectMedian(v)
+}
+
+func middle(from, until int64) int64 { return from + (until-from)/2 }
 
 func largest(v []int64) int64 {
 	slices.Sort(v)
@@ -198,8 +253,11 @@ func TestCensus_ToyModule(t *testing.T) {
 	})
 	t.Run("quantiles", func(t *testing.T) {
 		got := quantiles(module)
-		assert.Equal(t, []string{"internal/engine.medianOf", "internal/engine.typical", "internal/engine.Histogram"}, groupsOf(got))
-		assert.Equal(t, []string{"function, by name", "function, by shape", "histogram"}, []string{got[0].what, got[1].what, got[2].what})
+		assert.Equal(t, []string{
+			"internal/engine.medianOf", "internal/engine.typical", "internal/engine.percentile", "internal/engine.medianBySwaps",
+			"internal/engine.Histogram", "internal/engine.buckets",
+		}, groupsOf(got), "neither the name of a number of internal/stats, nor the middle of an interval, nor a document counts")
+		assert.Equal(t, []string{"function, by name", "function, by shape", "histogram"}, []string{got[0].what, got[1].what, got[4].what})
 	})
 	t.Run("maps", func(t *testing.T) {
 		got := mapFields(module, map[string]string{"internal/engine.table.excused": "why", "internal/engine.table.gone": "why"})

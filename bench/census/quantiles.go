@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,12 +15,13 @@ import (
 // from them, by name and by shape, and types that are histograms.
 func quantiles(t *tree) (out []count) {
 	for _, s := range t.packages {
-		if below(s.path, "internal/stats") {
+		if below(s.path, statsPath) {
 			continue
 		}
+		asks := t.askingStats(s)
 		s.functions(func(fn *ast.FuncDecl) {
 			var why []string
-			if quantileName.MatchString(words(fn.Name.Name)) && s.returnsNumbers(fn) {
+			if quantileName.MatchString(words(fn.Name.Name)) && s.returnsNumbers(fn) && s.defines(fn, asks) {
 				why = append(why, "name")
 			}
 			if s.sortsAndHalves(fn) {
@@ -35,7 +37,7 @@ func quantiles(t *tree) (out []count) {
 		})
 		for _, file := range s.files {
 			ast.Inspect(file, func(n ast.Node) bool {
-				if ts, ok := n.(*ast.TypeSpec); ok && histogramName.MatchString(words(ts.Name.Name)) && s.countsIn(ts) {
+				if ts, ok := n.(*ast.TypeSpec); ok && histogramName.MatchString(words(ts.Name.Name)) && s.countsIn(ts) && t.countsUp(s, ts) {
 					out = append(out, count{t.place(ts), "histogram", s.path + "." + ts.Name.Name})
 				}
 				return true
@@ -43,6 +45,104 @@ func quantiles(t *tree) (out []count) {
 		}
 	}
 	return out
+}
+
+const statsPath = "internal/stats"
+
+// isStats reports whether a package is internal/stats.
+func (t *tree) isStats(p *types.Package) bool { return p != nil && t.below(p.Path()) == statsPath }
+
+// askingStats finds the functions of a package that call a median or quantile of internal/stats,
+// by themselves or by way of others of the package.
+func (t *tree) askingStats(s *source) map[types.Object]bool {
+	asks := map[types.Object]bool{}
+	calls := map[types.Object][]types.Object{}
+	s.functions(func(fn *ast.FuncDecl) {
+		of := s.info.Defs[fn.Name]
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch f, isFunc := s.info.Uses[id].(*types.Func); {
+			case !isFunc:
+			case t.isStats(f.Pkg()):
+				asks[of] = asks[of] || quantileName.MatchString(words(f.Name()))
+			case f.Pkg() == s.types:
+				calls[of] = append(calls[of], f.Origin())
+			}
+			return true
+		})
+	})
+	for more := true; more; {
+		more = false
+		for of, called := range calls {
+			if !asks[of] && slices.ContainsFunc(called, func(f types.Object) bool { return asks[f] }) {
+				asks[of], more = true, true
+			}
+		}
+	}
+	return asks
+}
+
+// defines reports whether a function with the name of a median or quantile finds its number by
+// itself: it puts values in order, or it takes values that it has and does not ask internal/stats.
+// What only names a number of internal/stats does not, and what has no values to choose from, such
+// as the middle of an interval, does not either.
+func (s *source) defines(fn *ast.FuncDecl, asks map[types.Object]bool) bool {
+	return s.orders(fn) || s.takes(fn) && !asks[s.info.Defs[fn.Name]]
+}
+
+// orders reports whether a function sorts, selects by order, or swaps values.
+func (s *source) orders(fn *ast.FuncDecl) (yes bool) {
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			yes = yes || sorts(n)
+		case *ast.AssignStmt:
+			yes = yes || len(n.Lhs) == 2 && len(n.Rhs) == 2 && isElement(n.Lhs[0]) && isElement(n.Lhs[1]) && isElement(n.Rhs[0]) && isElement(n.Rhs[1])
+		}
+		return true
+	})
+	return yes
+}
+
+func isElement(e ast.Expr) bool {
+	_, ok := e.(*ast.IndexExpr)
+	return ok
+}
+
+// takes reports whether a function indexes or goes through numbers, or structs, which may hold them.
+func (s *source) takes(fn *ast.FuncDecl) (yes bool) {
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IndexExpr:
+			yes = yes || holdsNumbers(s.info.TypeOf(n.X))
+		case *ast.RangeStmt:
+			yes = yes || holdsNumbers(s.info.TypeOf(n.X))
+		}
+		return true
+	})
+	return yes
+}
+
+// holdsNumbers reports whether a type is a slice, an array or a map of numbers or of structs.
+func holdsNumbers(t types.Type) bool {
+	if p, ok := underlying(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	var elem types.Type
+	switch u := underlying(t).(type) {
+	case *types.Slice:
+		elem = u.Elem()
+	case *types.Array:
+		elem = u.Elem()
+	case *types.Map:
+		elem = u.Elem()
+	default:
+		return false
+	}
+	return numeric(elem) || structOf(elem) != nil
 }
 
 var (
@@ -89,7 +189,7 @@ func numeric(t types.Type) bool {
 // sortsAndHalves reports whether a function sorts, or selects by order, and takes what is in the
 // middle or at a share of the length: x[len(x)/2], x[n/2], x[int(q*float64(len(x)))].
 func (s *source) sortsAndHalves(fn *ast.FuncDecl) bool {
-	sorts, halves := false, false
+	sorted, halves := false, false
 	middles := map[types.Object]bool{} // variables that are half of something
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -100,8 +200,7 @@ func (s *source) sortsAndHalves(fn *ast.FuncDecl) bool {
 				}
 			}
 		case *ast.CallExpr:
-			name := strings.ToLower(types.ExprString(n.Fun))
-			sorts = sorts || strings.HasPrefix(name, "sort.") || strings.HasPrefix(name, "slices.sort") || strings.Contains(name, "select") && strings.Contains(name, "quick")
+			sorted = sorted || sorts(n)
 		case *ast.IndexExpr:
 			id, isIdent := n.Index.(*ast.Ident)
 			_, isMap := underlying(s.info.TypeOf(n.X)).(*types.Map)
@@ -109,7 +208,13 @@ func (s *source) sortsAndHalves(fn *ast.FuncDecl) bool {
 		}
 		return true
 	})
-	return sorts && halves
+	return sorted && halves
+}
+
+// sorts reports whether a call sorts or selects by order.
+func sorts(call *ast.CallExpr) bool {
+	name := strings.ToLower(types.ExprString(call.Fun))
+	return strings.HasPrefix(name, "sort.") || strings.HasPrefix(name, "slices.sort") || strings.Contains(name, "select") && strings.Contains(name, "quick")
 }
 
 func underlying(t types.Type) types.Type {
@@ -164,6 +269,54 @@ func (s *source) countsIn(ts *ast.TypeSpec) bool {
 		}
 	}
 	return false
+}
+
+// countsUp reports whether the package adds to the counts of a type: in a method of it to any but
+// those of internal/stats, or elsewhere to those of a value of the type. What never does, such as
+// a document in which a histogram is sent, is no histogram.
+func (t *tree) countsUp(s *source, ts *ast.TypeSpec) (yes bool) {
+	s.functions(func(fn *ast.FuncDecl) {
+		method := owner(fn) == ts.Name.Name
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			if element := addedTo(n); element != nil {
+				of := s.countsOwner(element)
+				yes = yes || of != nil && of.Obj() == s.info.Defs[ts.Name] || method && (of == nil || !t.isStats(of.Obj().Pkg()))
+			}
+			return true
+		})
+	})
+	return yes
+}
+
+// addedTo returns the element that a statement adds to; nil where it adds to none.
+func addedTo(n ast.Node) *ast.IndexExpr {
+	var to ast.Expr
+	switch n := n.(type) {
+	case *ast.IncDecStmt:
+		to = n.X
+	case *ast.AssignStmt:
+		if n.Tok == token.ADD_ASSIGN {
+			to = n.Lhs[0]
+		}
+	}
+	element, _ := to.(*ast.IndexExpr)
+	return element
+}
+
+// countsOwner returns the type whose field, or which itself, has the element; nil where it has no name.
+func (s *source) countsOwner(element *ast.IndexExpr) *types.Named {
+	of := s.info.TypeOf(element.X)
+	if sel, ok := element.X.(*ast.SelectorExpr); ok {
+		of = s.info.TypeOf(sel.X)
+	}
+	if of == nil {
+		return nil
+	}
+	if p, ok := types.Unalias(of).(*types.Pointer); ok {
+		of = p.Elem()
+	}
+	n, _ := types.Unalias(of).(*types.Named)
+	return n
 }
 
 func countsOf(t types.Type) bool {
