@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -40,7 +41,7 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 	j := w.a.job
 	f := model.Finding{
 		Severity: model.SeverityError, JobName: j.Name, JobID: j.ID, Incarnation: j.Incarnation,
-		Kind: model.FindingDesync, Class: r.class, Cause: r.cause, Status: model.StatusOpen, Revision: 1,
+		Kind: model.FindingDesync, Class: r.class, Cause: r.cause,
 		Confidence: w.sure(r), Action: w.action(r), Through: model.Some(int64(len(by.all) - len(by.direct))),
 	}
 	if f.Cause == "" {
@@ -70,7 +71,7 @@ func (w *world) finding(r *root, by *reach, at int64) model.Finding {
 	if wit := r.witness; wit != nil {
 		f.Link, f.Host = wit.Link, wit.Host
 	}
-	f.ID = model.FindingID(j.Incarnation, model.FindingDesync, place+w.numbers(r.ranks), 0)
+	finding.Once(finding.Place{Incarnation: j.Incarnation, Name: place + w.numbers(r.ranks)}, 0, &f)
 	f.Time = max(at, w.latest(), f.Start)
 	f.Stack = w.stack(r)
 	f.Evidence = w.evidence(r, by)

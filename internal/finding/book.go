@@ -31,6 +31,12 @@ func (p Place) ID(kind string, first int64) string {
 	return model.FindingID(p.Incarnation, kind, name, first)
 }
 
+// Once makes a finding of one judgement of files, which no second follows: it opens, and that is all. A book
+// that receives it opens it under an id of its own.
+func Once(p Place, first int64, f *model.Finding) {
+	f.ID, f.Revision, f.Status = p.ID(f.Kind, first), 1, model.StatusOpen
+}
+
 // Config bounds a book, and says when two findings are equal.
 type Config struct {
 	// MaxOpen bounds the findings that are open, MaxOpenOfJob those of one job (0: no other limit).
@@ -178,12 +184,11 @@ func (b *Book[D]) Found(p Place, first int64, f *model.Finding, now time.Time) *
 func (b *Book[D]) Open(p Place, first int64, f *model.Finding, now time.Time) *Episode[D] {
 	b.at(now)
 	e := &Episode[D]{Place: p, Finding: *f, Opened: now, Confirmed: now, Revised: now}
-	e.Finding.ID = p.ID(f.Kind, first)
 	if !b.fits(e) {
 		b.Withhold(p, now)
 		return nil
 	}
-	e.Finding.Revision, e.Finding.Status = 1, model.StatusOpen
+	Once(p, first, &e.Finding)
 	known := b.ended.take(identityOf(e))
 	if known != nil {
 		e.Finding.Revision, e.Finding.Status = next(known.Finding.Revision), model.StatusUpdated

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -64,11 +65,11 @@ func (s *Set) blameOthers(r *desync.Report, comms []*comm) {
 		op := desync.OpRef{Name: first.operation(0).Name, Comm: c.state().Comm, Ranks: c.members, Seq: first.seq}
 		f := model.Finding{
 			Severity: model.SeverityError, JobName: r.Job.Name, JobID: r.Job.ID, Incarnation: r.Job.Incarnation,
-			Kind: model.FindingDesync, Class: model.ClassProcessDead, Cause: model.CauseUnknown, Status: model.StatusOpen, Revision: 1,
+			Kind: model.FindingDesync, Class: model.ClassProcessDead, Cause: model.CauseUnknown,
 			Confidence: sureOfDead, Action: desync.ActionOf(model.ClassProcessDead), Rank: model.Some(rank), Ranks: []int64{rank}, RanksCount: model.Some(int64(1)),
 			Waiting: waiting, WaitingCount: model.Some(int64(len(waiting))), Op: op.Name, CommID: op.Comm.ID, CommName: op.Comm.Name,
-			ID: model.FindingID(r.Job.Incarnation, model.FindingDesync, fmt.Sprintf("%s %d", model.ClassProcessDead, rank), 0),
 		}
+		finding.Once(finding.Place{Incarnation: r.Job.Incarnation, Name: fmt.Sprintf("%s %d", model.ClassProcessDead, rank)}, 0, &f)
 		r.Roots = append(r.Roots, desync.Root{Finding: f, Op: op})
 		r.Verdict = desync.Hang
 	}

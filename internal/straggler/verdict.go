@@ -50,7 +50,7 @@ func (j *job) finding(c *candidate, joint float64) model.Finding {
 	f := model.Finding{
 		Time: max(first.end, last.end), Start: min(first.start, last.start), Severity: severity(c.share(c.worth())),
 		JobName: j.name, JobID: j.id, Incarnation: j.incarnation,
-		Kind: model.FindingStraggler, Class: c.Class, Cause: cmp.Or(c.Cause, model.CauseUnknown), Status: model.StatusOpen,
+		Kind: model.FindingStraggler, Class: c.Class, Cause: cmp.Or(c.Cause, model.CauseUnknown),
 		StepFirst: model.Some(first.step), StepLast: model.Some(last.step),
 		CostSeconds: model.Some(c.cost), CostShare: model.Some(c.share(c.cost)), CostJoint: model.Some(joint),
 	}
