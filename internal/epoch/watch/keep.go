@@ -108,6 +108,12 @@ func (w *Watch) Restore(data []byte, now time.Time) error {
 		w.frontiers[of] = model.Some(f.Save)
 		w.before[of] = before{f.Save, f.Observers}
 	}
+	w.find()
+	return nil
+}
+
+// find tells which save each restored finding is of.
+func (w *Watch) find() {
 	for _, e := range w.book.Episodes() {
 		ev, ok := evidence.As[evidence.Checkpoint](e.Finding.Evidence)
 		if !ok {
@@ -116,7 +122,6 @@ func (w *Watch) Restore(data []byte, now time.Time) error {
 		}
 		e.Data = state{saveKey{genKey{e.Place.Job, ev.Generation}, ev.Save}, true}
 	}
-	return nil
 }
 
 func (k *kept) check(cfg *Config) error {
