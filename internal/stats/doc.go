@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats holds the order statistics, histograms and half planes that more than one
-// package needs, each under one name. It imports nothing of this project.
+// Package stats holds the order statistics, histograms, tails of distributions and half planes that
+// more than one package needs, each under one name. It imports nothing of this project.
 //
 // # Medians and quantiles
 //

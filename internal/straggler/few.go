@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -84,7 +85,7 @@ func (j *job) fewCandidate(rank int64, ranks int) *candidate {
 			}
 		}
 	}
-	c.Chance = min(1, float64(ranks)*binomialTail(top, trials, oneOf/float64(max(1, trials))))
+	c.Chance = min(1, float64(ranks)*stats.BinomialTailSum(top, trials, oneOf/float64(max(1, trials))))
 	c.Confidence = 1 - c.Chance
 	c.Steadiness = steadiness(samples, float64(len(samples)))
 	excess, _ := in.excessOf(rank)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -62,13 +63,6 @@ func TestCostCountsTheEndOfTheLastStep(t *testing.T) {
 	assert.InDelta(t, 0.020, vs[0].Finding.CostSeconds.V, 1e-6)
 }
 
-func TestBinomialTail(t *testing.T) {
-	// By hand: P(X>=5 of 8, p=1/8) = (56*7^3 + 28*7^2 + 8*7 + 1) / 8^8.
-	assert.InDelta(t, (56*343+28*49+8*7+1)/16777216.0, binomialTail(5, 8, 0.125), 1e-12)
-	assert.InDelta(t, 1, binomialTail(0, 8, 0.125), 0)
-	assert.InDelta(t, 1, binomialTail(3, 3, 1), 0)
-}
-
 func TestSteadiness(t *testing.T) {
 	assert.Zero(t, steadiness([]float64{5}, 1), "one sample says nothing of spread")
 	assert.Zero(t, steadiness([]float64{0, 0, 0}, 3))
@@ -103,7 +97,9 @@ func TestStepsNeeded(t *testing.T) {
 	}
 	for ranks := 2; ranks < 10; ranks++ {
 		n := int(c.StepsNeeded(ranks))
-		chance := func(steps int) float64 { return float64(ranks*maxLooks) * binomialTail(steps, steps, 1/float64(ranks)) }
+		chance := func(steps int) float64 {
+			return float64(ranks*maxLooks) * stats.BinomialTailSum(steps, steps, 1/float64(ranks))
+		}
 		assert.LessOrEqual(t, chance(n), c.MaxFalseAlarm, ranks)
 		assert.Greater(t, chance(n-1), c.MaxFalseAlarm, ranks)
 	}

@@ -5,6 +5,7 @@ package straggler
 import (
 	"math"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/straggler/judge"
 )
 
@@ -95,7 +96,7 @@ func (in stretch) leads(c *candidate, first int) float64 {
 	worth := judge.Worth(trials, c.Memory) / float64(max(1, trials))
 	led := int(worth * float64(top))
 	not := int(math.Ceil(worth * float64(trials-top)))
-	return binomialTail(led, led+not, share/float64(max(1, trials)))
+	return stats.BinomialTailSum(led, led+not, share/float64(max(1, trials)))
 }
 
 // position returns how many ranks of the i-th's role had more than it, all that could be

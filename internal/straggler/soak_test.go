@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/stats"
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
@@ -117,7 +118,7 @@ func TestRepeatedLooks(t *testing.T) {
 	for n := range tail {
 		tail[n] = make([]float64, n+1)
 		for k := range tail[n] {
-			tail[n][k] = binomialTail(k, n, 1.0/ranks)
+			tail[n][k] = stats.BinomialTailSum(k, n, 1.0/ranks)
 		}
 	}
 	passed := func(rng *rand.Rand) bool {

@@ -8,24 +8,6 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/stats"
 )
 
-// binomialTail returns P(X >= k) for X ~ Binomial(n, p).
-func binomialTail(k, n int, p float64) float64 {
-	if k <= 0 {
-		return 1
-	}
-	if p >= 1 {
-		return 1
-	}
-	sum := 0.0
-	for i := k; i <= n; i++ {
-		a, _ := math.Lgamma(float64(n + 1))
-		b, _ := math.Lgamma(float64(i + 1))
-		c, _ := math.Lgamma(float64(n - i + 1))
-		sum += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
-	}
-	return min(1, sum)
-}
-
 // steadiness returns the median of the samples over its standard error, taken
 // from the median absolute deviation so that one wild step does not hide a
 // steady excess, and so many independent samples as these are worth. The spread is floored at 1 % of the median: equal samples say

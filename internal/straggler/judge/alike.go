@@ -38,7 +38,7 @@ func (t *trial) unevenWork(fixed map[int32]bool) {
 func (t *trial) alikeChance(a *alike) float64 {
 	n := float64(a.steps) / inflation(a.steps, max(0, a.memory))
 	z := math.Atanh(min(0.99, a.correlation)) * math.Sqrt(n)
-	return min(1, studentTail(z, n)*float64(t.looks))
+	return min(1, stats.StudentTail(z, n)*float64(t.looks))
 }
 
 // alike says how the passes of ranks went together over steps.

@@ -54,7 +54,7 @@ func (t *trial) jobWide() {
 		Class: model.ClassJobWide, Rank: -1, Stage: -1, Peer: -1, Op: part, OpSec: moved, Rung: RungHistory,
 		First: best.at, Last: best.last, Steps: best.after, Excess: best.seconds, Mean: best.seconds,
 		Share: best.share, Steadiness: best.z,
-		Chance: min(1, studentTail(best.z, wideSteps)*float64(len(long)*t.looks)),
+		Chance: min(1, stats.StudentTail(best.z, wideSteps)*float64(len(long)*t.looks)),
 		Numbers: map[string]float64{
 			"before_seconds": best.was, "after_seconds": best.was + best.seconds,
 			"compute_change": best.device, "host_change": best.host, "communication_change": best.moved,

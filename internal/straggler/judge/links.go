@@ -158,7 +158,7 @@ func (t *trial) testTrunk(k *trunk, between, within float64, n, all, tries int) 
 	w := (priorSteps*sq(within) + mine*sq(k.sigma)) / (priorSteps + mine) * sq(stats.MedianError) * inflated / float64(k.steps)
 	nu := sq(b+w) / (sq(b)/(priorLinks+worth) + sq(w)/(priorSteps+mine))
 	k.z = k.typical / math.Sqrt(b+w)
-	k.chance = min(1, studentTail(k.z, nu)*float64(all*t.looks*tries)*young(k.steps))
+	k.chance = min(1, stats.StudentTail(k.z, nu)*float64(all*t.looks*tries)*young(k.steps))
 	return k.typical >= linkRatio*k.base && k.typical >= linkStep*t.stepSeconds(k.from, k.to) && k.chance <= linkAlarm*t.cfg.MaxFalseAlarm
 }
 

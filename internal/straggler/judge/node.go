@@ -63,7 +63,7 @@ func (t *trial) hosts() {
 		step := sq(stats.MedianError*t.noise.step) * inflation(len(t.frames), t.noise.likely) / float64(len(t.frames))
 		// Ranks of a host may share what they have to do, and so the noise of steps.
 		z := mean / math.Sqrt(sq(workerSpread)+sq(within)/float64(len(of))+step)
-		chance := min(1, studentTail(z, priorWorkers+float64(min(len(t.frames), len(t.ranks))))*float64(len(by)*t.looks)*young(len(t.frames)))
+		chance := min(1, stats.StudentTail(z, priorWorkers+float64(min(len(t.frames), len(t.ranks))))*float64(len(by)*t.looks)*young(len(t.frames)))
 		if chance <= hostAlarm*t.cfg.MaxFalseAlarm {
 			t.together[host] = hostTest{mean, z, chance}
 		}

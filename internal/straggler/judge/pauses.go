@@ -194,7 +194,7 @@ func (t *trial) heldUp(all []pausing, questions int) (n int, chances []float64) 
 		}
 		events, steps = events-k, steps-p.s.steps
 		choices *= float64(len(all)-s+1) / float64(s)
-		chance := min(1, binomialTail(k, k+events, float64(p.s.steps)/float64(p.s.steps+steps))*choices)
+		chance := min(1, stats.BinomialTail(k, k+events, float64(p.s.steps)/float64(p.s.steps+steps))*choices)
 		if chance <= loneAlarm {
 			chance = min(chance, 2*chance*evenly(p.events)) // two questions
 		}

@@ -134,7 +134,7 @@ func (t *trial) chanceOf(share, own float64, steps int, level float64) (z, p flo
 	// Satterthwaite's degrees of freedom of a sum of two estimates.
 	nu := sq(all) / (sq(between)/(t.noise.prior+worth) + sq(within)/(shared+mine))
 	z = share / math.Sqrt(all)
-	return z, studentTail(z, nu)
+	return z, stats.StudentTail(z, nu)
 }
 
 func sq(x float64) float64 { return x * x }
@@ -176,5 +176,5 @@ func (t *trial) burst(s *standing, x *test, tries float64) {
 	if inflated := inflation(n, t.noise.likely); inflated > 1 {
 		k, n = int(math.Ceil(float64(k)/inflated)), int(math.Ceil(float64(n)/inflated))
 	}
-	x.chance = max(x.chance, min(1, binomialTail(k, n, rate)*float64(len(t.ranks)*t.looks)*tries))
+	x.chance = max(x.chance, min(1, stats.BinomialTail(k, n, rate)*float64(len(t.ranks)*t.looks)*tries))
 }

@@ -49,7 +49,7 @@ func (t *trial) stages() {
 		excess := s.seconds - other
 		share := excess / max(other, leastBase)
 		z := excess / max(s.noise, timerFloor, leastSpread*other)
-		chance := min(1, studentTail(z, float64(len(t.frames)+priorSteps))*float64(len(all)*t.looks))
+		chance := min(1, stats.StudentTail(z, float64(len(t.frames)+priorSteps))*float64(len(all)*t.looks))
 		if share < t.cfg.MinExcessShare || chance > stageAlarm*t.cfg.MaxFalseAlarm {
 			continue
 		}
@@ -90,7 +90,7 @@ func (t *trial) slowStage(s *stageValue, c *Conclusion, stages int) {
 	}
 	size, _ := t.hostCounts()
 	z := s.slow / math.Sqrt(sq(workerSpread)+sq(s.noise/max(s.seconds, leastBase)))
-	chance := min(1, studentTail(z, float64(priorWorkers+len(t.ranks)))*float64(len(size)*t.looks))
+	chance := min(1, stats.StudentTail(z, float64(priorWorkers+len(t.ranks)))*float64(len(size)*t.looks))
 	pair := stages == 2
 	if chance > stageHostAlarm*t.cfg.MaxFalseAlarm || (pair && (s.slow < pairShare || z < pairZ)) {
 		return

@@ -57,7 +57,7 @@ func (t *trial) choices() {
 		// Of who runs what its peers run the excess is none at all: what is uncertain is
 		// how much it is.
 		z := share / math.Hypot(leastSpread, sigma*stats.MedianError*math.Sqrt(inflation(n, t.noise.likely)/float64(n)))
-		chance := min(1, studentTail(z, float64(n+priorSteps))*float64(len(t.ranks)*t.looks))
+		chance := min(1, stats.StudentTail(z, float64(n+priorSteps))*float64(len(t.ranks)*t.looks))
 		if chance > t.cfg.MaxFalseAlarm {
 			continue
 		}
@@ -129,7 +129,7 @@ func (t *trial) fixedWork() map[int32]bool {
 			continue
 		}
 		z := share / max(leastSpread, sigma*stats.MedianError/math.Sqrt(float64(n)))
-		chance := min(1, studentTail(z, float64(n))*float64(len(t.ranks)*t.looks))
+		chance := min(1, stats.StudentTail(z, float64(n))*float64(len(t.ranks)*t.looks))
 		if chance > workAlarm*t.cfg.MaxFalseAlarm {
 			continue
 		}
@@ -204,7 +204,7 @@ func (t *trial) cohortWork(fixed map[int32]bool) {
 			other := m.Without(x.value)
 			excess := x.value - other
 			z := excess / max(x.noise, timerFloor, workerSpread*other)
-			chance := min(1, studentTail(z, float64(len(t.frames)+priorSteps))*float64(len(byKey)*t.looks))
+			chance := min(1, stats.StudentTail(z, float64(len(t.frames)+priorSteps))*float64(len(byKey)*t.looks))
 			if excess < t.cfg.MinExcessShare*other || chance > t.cfg.MaxFalseAlarm {
 				continue
 			}
@@ -330,8 +330,8 @@ func (t *trial) workChance(work, correlation []float64, counted bool) float64 {
 				n++
 			}
 		}
-		return min(1, binomialTail(n, len(work), 0.5)*float64(t.looks))
+		return min(1, stats.BinomialTail(n, len(work), 0.5)*float64(t.looks))
 	}
 	z := math.Atanh(min(0.99, stats.SelectMedian(correlation))) * math.Sqrt(float64(len(correlation)))
-	return min(1, studentTail(z, float64(len(work)))*float64(t.looks))
+	return min(1, stats.StudentTail(z, float64(len(work)))*float64(t.looks))
 }

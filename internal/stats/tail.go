@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package judge
+package stats
 
 import "math"
 
-// studentTail returns P(T > t) for Student's t with nu degrees of freedom, t >= 0.
-func studentTail(t, nu float64) float64 {
+// StudentTail returns P(T > t) for Student's t with nu degrees of freedom, t >= 0.
+func StudentTail(t, nu float64) float64 {
 	if !(t > 0) {
 		return 0.5
 	}
@@ -59,8 +59,8 @@ func betaFraction(a, b, x float64) float64 {
 	return h
 }
 
-// binomialTail returns P(X >= k) for X ~ Binomial(n, p).
-func binomialTail(k, n int, p float64) float64 {
+// BinomialTail returns P(X >= k) for X ~ Binomial(n, p), at a cost that does not depend on n.
+func BinomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
 		return 1
@@ -68,4 +68,23 @@ func binomialTail(k, n int, p float64) float64 {
 		return 0
 	}
 	return betaRegularised(float64(k), float64(n-k+1), p)
+}
+
+// BinomialTailSum returns what BinomialTail does, as the sum of n-k+1 terms. It differs from it in
+// the last digits.
+func BinomialTailSum(k, n int, p float64) float64 {
+	if k <= 0 {
+		return 1
+	}
+	if p >= 1 {
+		return 1
+	}
+	sum := 0.0
+	for i := k; i <= n; i++ {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(i + 1))
+		c, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return min(1, sum)
 }
