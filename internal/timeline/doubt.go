@@ -110,6 +110,8 @@ func (t *Timeline) inDoubt(id string) bool {
 
 // knows reports whether the host of a clock in doubt was compared with others since.
 func (t *Timeline) knows(id string, d *doubt) bool {
+	t.comparing.Lock()
+	defer t.comparing.Unlock()
 	if c, ok := t.compared.Peek(d.first.raw); ok {
 		return c.at > d.rawFrom
 	}
@@ -182,6 +184,8 @@ func (t *Timeline) comparedAt(id string, n name, at int64) {
 	if n.host == "" || !n.raw && !n.realtime {
 		return
 	}
+	t.comparing.Lock()
+	defer t.comparing.Unlock()
 	if c, ok := t.compared.Peek(id); ok && c.round == t.rounds {
 		at = min(at, c.at)
 	}

@@ -12,6 +12,29 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
+// A reading of a host's clocks asks what was compared while edges are added.
+func TestKnows_WhileEdgesAreAdded_IsGuarded(t *testing.T) {
+	tl := New(Options{})
+	d := &doubt{first: &reading{raw: raw(0)}, rawFrom: -1}
+	var adds sync.WaitGroup
+	adds.Go(func() {
+		for i := range int64(1000) {
+			e := model.ClockEdge{Src: raw(0), Dst: raw(1), At: i, Upper: 1}
+			tl.solving.Lock()
+			tl.compare(&e)
+			tl.unpair(time.Now())
+			tl.solving.Unlock()
+		}
+	})
+	for range 1000 {
+		tl.mu.Lock()
+		tl.knows(realtime(0), d)
+		tl.mu.Unlock()
+	}
+	adds.Wait()
+	assert.True(t, tl.knows(realtime(0), d))
+}
+
 // Readers, writers and solutions at once: of one clock, a reader never sees time go
 // back.
 func TestConcurrentUse(t *testing.T) {

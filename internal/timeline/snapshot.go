@@ -218,7 +218,9 @@ func (t *Timeline) adopt(s *snapshot, r *restored, watch *watch) {
 	t.rivals, t.waits = map[string]string{}, map[string]*wait{}
 	t.aliases, t.swept = map[string]*alias{}, time.Time{}
 	t.paired.Clear()
+	t.comparing.Lock()
 	t.compared.Clear()
+	t.comparing.Unlock()
 	for name, host := range s.Aliases {
 		t.aliases[name] = &alias{told: [2]telling{{host, r.now}}}
 	}

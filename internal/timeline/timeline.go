@@ -37,14 +37,16 @@ type Timeline struct {
 	opt   Options
 	stats counters
 
-	solving  sync.Mutex // guards what follows, and is taken before mu
-	solver   *graph.Solver
-	rounds   int64                            // of solutions
-	fresh    bool                             // edges came since the last solution
-	paired   *bounded.Map[string, pairing]    // by real-time clock, that which was heard longest ago first
-	compared *bounded.Map[string, comparison] // by clock of a host, in the same order
-	watch    *watch
-	swept    time.Time // when all clocks were gone through last
+	solving sync.Mutex // guards what follows, and is taken before mu
+	solver  *graph.Solver
+	rounds  int64                         // of solutions
+	fresh   bool                          // edges came since the last solution
+	paired  *bounded.Map[string, pairing] // by real-time clock, that which was heard longest ago first
+	watch   *watch
+	swept   time.Time // when all clocks were gone through last
+
+	comparing sync.Mutex                       // guards what follows, and is taken last: a reading does not wait for a solution
+	compared  *bounded.Map[string, comparison] // by clock of a host, that which was heard longest ago first
 
 	inbox inbox // of edges that come during a solution
 	edges atomic.Pointer[graph.Counters]

@@ -46,6 +46,8 @@ func (t *Timeline) pair(e *model.ClockEdge) {
 // unpair forgets what was not read for long.
 func (t *Timeline) unpair(now time.Time) {
 	t.paired.DropOldest(func(_ string, p pairing) bool { return now.Sub(p.heard) > t.opt.Forget })
+	t.comparing.Lock()
+	defer t.comparing.Unlock()
 	t.compared.DropOldest(func(_ string, c comparison) bool { return now.Sub(c.heard) > t.opt.Forget })
 }
 
