@@ -101,7 +101,7 @@ func TestInbox_States_TakeTheirBytes(t *testing.T) {
 	assert.Equal(t, large.Bytes()+members, sizeOf(&large))
 }
 
-// A state that finds no room leaves nothing behind, and whoever names its members next pays for them.
+// A state that finds no room leaves no list of members behind.
 func TestInbox_StatesWithoutRoom_LeaveNoLists(t *testing.T) {
 	r := newRig(t, nil, nil)
 	defer r.stop(t)

@@ -151,7 +151,7 @@ func TestRestart_PositionOfNoUse_IsCountedAndReadAnew(t *testing.T) {
 	}
 }
 
-// Who makes files and leaves them there does not have the list of rings grow beyond what load reads.
+// Files that stay in the directory do not make the list of rings longer than load reads.
 func TestStore_FilesThatAreNoRingsAnyMore_AreBounded(t *testing.T) {
 	dir := t.TempDir()
 	l := begin(t, withStorage(dir), &disk{})
