@@ -5,6 +5,7 @@ package findingsconnector
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,10 @@ type hub struct {
 	// Outlets are attached before Start and constant afterwards.
 	out *deliver.Outlets
 
-	mu     sync.Mutex // guards what follows, and keeps events in order; no consumer is called with it
+	// order holds a value while events are made, kept and sent, so that they are sent in the order in which they were made.
+	order chan struct{}
+
+	mu     sync.Mutex // guards what follows; no consumer is called with it
 	engine *incident.Engine
 	counts *otelmap.Metric
 	own    ownStats
@@ -73,6 +77,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		out:       deliver.NewOutlets(set.Logger, maxWaiting),
 		engine:    incident.NewEngine(cfg.engine()),
 		counts:    newCounts(cfg.MaxSeries),
+		order:     make(chan struct{}, 1),
 	}
 	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
@@ -107,7 +112,18 @@ func (h *hub) tick(now time.Time) {
 	h.kept.Save(context.Background())
 }
 
-func (h *hub) expire(now time.Time) deliver.Sent {
+func (h *hub) inOrder(do func()) {
+	h.order <- struct{}{}
+	defer func() { <-h.order }()
+	do()
+}
+
+func (h *hub) expire(now time.Time) (all deliver.Sent) {
+	h.inOrder(func() { all = h.close(now) })
+	return all
+}
+
+func (h *hub) close(now time.Time) deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.cfg.SeriesExpiration > 0 {
@@ -145,9 +161,11 @@ func (h *hub) flush() deliver.Sent {
 // repetition would be taken for a duplicate, so the error tells the sender not to repeat. What a
 // consumer that is stuck refuses later is only counted.
 func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
-	all, changed := h.take(ld)
+	var all deliver.Sent
+	var unsaved bool
+	h.inOrder(func() { all, unsaved = h.take(context.WithoutCancel(ctx), ld) })
 	err := all.Wait(ctx)
-	if changed { // behind the delivery: a finding that is kept is not reported again after a kill
+	if unsaved { // behind the delivery: a revision or an end that is kept was delivered
 		h.kept.SaveSoon(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -156,18 +174,29 @@ func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
 	return nil
 }
 
-// take returns what was sent, and whether a finding has changed.
-func (h *hub) take(ld plog.Logs) (all deliver.Sent, changed bool) {
+// take returns what was sent, and whether it has changed what is to be kept. A finding that is new is kept before it is
+// sent: no restart reports it as new once more.
+func (h *hub) take(ctx context.Context, ld plog.Logs) (all deliver.Sent, unsaved bool) {
+	now := time.Now()
+	events := h.receive(ld, now)
+	fresh := slices.ContainsFunc(events, func(ev incident.Event) bool { return ev.New })
+	if fresh {
+		h.kept.Save(ctx)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
+	return h.send(events, now), len(events) > 0 && !fresh
+}
+
+func (h *hub) receive(ld plog.Logs, now time.Time) (events []incident.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var problems otelmap.Problems
-	var events []incident.Event
 	for _, f := range h.findings(ld, &problems) {
 		events = append(events, h.engine.Add(f, now)...)
 	}
 	h.own.badAttributes += problems.Count()
-	return h.send(events, now), len(events) > 0
+	return events
 }
 
 func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding {
