@@ -4,6 +4,7 @@ package faulty
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -44,23 +45,29 @@ func straggling(m *Moment) {
 // step writes a step of all ranks, begun so long before the moment.
 func (m *Moment) step(n int64, ago time.Duration) {
 	begin := m.before(ago)
-	at := func(ms int64) int64 { return begin + ms*int64(time.Millisecond) }
+	const end = int64(31 * time.Millisecond)
 	for rank := range int64(ranks) {
-		compute := 10 + rank%3
+		compute := (10+rank%3)*int64(time.Millisecond) + jitter(rank, n)
 		if rank == faultyRank && !m.right() {
-			compute = 30
+			compute += int64(18 * time.Millisecond)
 		}
 		r := rankOf(m.job, rank)
 		otelmap.AppendOps(m.Traces, &r, []model.Op{
-			{Kind: model.KindCompute, Name: "gemm", Start: at(0), End: at(compute), Step: model.Some(n), Stream: model.Some(int64(7))},
+			{Kind: model.KindCompute, Name: "gemm", Start: begin, End: begin + compute, Step: model.Some(n), Stream: model.Some(int64(7))},
 			{
-				Kind: model.KindCollective, Name: model.AllReduce, Start: at(compute), End: at(31), Step: model.Some(n), Stream: model.Some(int64(20)),
+				Kind: model.KindCollective, Name: model.AllReduce, Start: begin + compute, End: begin + end, Step: model.Some(n), Stream: model.Some(int64(20)),
 				Comm:       model.Comm{ID: m.job, Size: model.Some(int64(ranks))},
 				Collective: model.Collective{Name: model.AllReduce, Seq: model.Some(n), SeqScope: model.ScopeCommFunc},
 			},
-			{Kind: model.KindStep, Name: "step", Start: at(0), End: at(31), Step: model.Some(n)},
+			{Kind: model.KindStep, Name: "step", Start: begin, End: begin + end, Step: model.Some(n)},
 		})
 	}
+}
+
+// jitter is by how much a rank computes longer in a step than at least, ns: without it, what aligns clocks would be all
+// that varies from step to step, and that varies slowly.
+func jitter(rank, step int64) int64 {
+	return rand.New(rand.NewPCG(uint64(rank), uint64(step))).Int64N(int64(500 * time.Microsecond))
 }
 
 // beforeHang is how many collectives a job completes before it hangs.
