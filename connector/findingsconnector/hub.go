@@ -165,7 +165,7 @@ func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
 	var unsaved bool
 	h.inOrder(func() { all, unsaved = h.take(context.WithoutCancel(ctx), ld) })
 	err := all.Wait(ctx)
-	if unsaved { // behind the delivery: a revision or an end that is kept was delivered
+	if unsaved { // behind the delivery: where a kill comes between, it is received and reported once more
 		h.kept.SaveSoon(context.WithoutCancel(ctx))
 	}
 	if err != nil {

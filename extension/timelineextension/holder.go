@@ -124,7 +124,11 @@ func (h *holder) restore(ctx context.Context, host component.Host) error {
 func (h *holder) save(ctx context.Context) {
 	h.saving.Lock()
 	defer h.saving.Unlock()
-	if err := h.store.Save(ctx, h.timeline.Snapshot()); err != nil {
+	data, err := h.timeline.Snapshot()
+	if data != nil {
+		err = errors.Join(err, h.store.Save(ctx, data))
+	}
+	if err != nil {
 		h.telemetry.ExtensionTimelineSaveFailures.Add(ctx, 1)
 		h.set.Logger.Warn("keep the timeline", zap.Error(err))
 	}

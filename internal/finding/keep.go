@@ -112,7 +112,7 @@ func (b *Book[D]) Snapshot() ([]byte, error) {
 }
 
 // encode returns the JSON. Where it is larger than the limit, the findings that have ended are left out, then the open
-// ones that were found last.
+// ones that were not found for longest.
 func (k *kept) encode(limit int) ([]byte, error) {
 	open, ended := len(k.Open), len(k.Ended)
 	for {
@@ -128,7 +128,7 @@ func (k *kept) encode(limit int) ([]byte, error) {
 		case len(k.Ended) > 0 || len(k.Closed) > 0:
 			k.Ended, k.Closed = nil, nil
 		default:
-			k.Open = k.Open[:len(k.Open)*3/4]
+			k.Open = k.Open[(len(k.Open)+3)/4:]
 		}
 	}
 }

@@ -133,7 +133,10 @@ func (s *States) save(ctx context.Context) {
 	defer func() { s.until, s.took = time.Now(), time.Since(began) }()
 	for _, k := range s.values {
 		data, err := s.snapshot(k)
-		if data != nil && !bytes.Equal(data, k.saved) {
+		if data != nil {
+			if bytes.Equal(data, k.saved) {
+				continue // also where it is a part: that was reported
+			}
 			saved := k.Value.Save(ctx, data)
 			if saved == nil {
 				k.saved = data
@@ -150,7 +153,7 @@ func (s *States) save(ctx context.Context) {
 const saveShare = 20
 
 // busyWait is after how long SaveSoon looks again where the storage is in use.
-const busyWait = 10 * time.Millisecond
+const busyWait = 100 * time.Millisecond
 
 // SaveSoon is Save where the last one is over for long enough, and else has it done then. A component that
 // changes its state with every message calls it with each. It waits for its own save, for no other.
@@ -201,7 +204,12 @@ func (s *States) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	s.using <- struct{}{}
+	s.forgetDue()
+	select {
+	case s.using <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for storage, which stays open: %w", ctx.Err())
+	}
 	defer s.leave()
 	s.forgetDue()
 	s.save(ctx)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -27,9 +28,15 @@ func (e *Engine) changed() []Verdict {
 			of = append(of, c.Episode)
 		}
 	}
+	// A finding that ended and began again is there twice: its revisions stay together, in their order.
+	turns := map[finding.Place]int{}
+	for _, e := range of {
+		turns[e.Place] = e.Data.turn
+	}
 	slices.SortStableFunc(of, func(a, b *episode) int {
 		p, q := &a.Place, &b.Place
-		return cmp.Or(cmp.Compare(p.Incarnation, q.Incarnation), cmp.Compare(p.Job, q.Job), cmp.Compare(a.Data.turn, b.Data.turn))
+		return cmp.Or(cmp.Compare(p.Incarnation, q.Incarnation), cmp.Compare(p.Job, q.Job), cmp.Compare(turns[*p], turns[*q]),
+			cmp.Compare(p.Name, q.Name))
 	})
 	var out []Verdict
 	for _, of := range of {

@@ -35,9 +35,9 @@ func episodes(w *world, from, to int64) (ids []string) {
 	return ids
 }
 
-// inBatches has steps come many at once, rank by rank. What it returns brings the last and returns the ids that change
+// inBatches has steps come many at once, rank by rank. What it returns brings the last and returns what changes
 // then.
-func inBatches(w *world, steps int) func() []string {
+func inBatches(w *world, steps int) func() []Verdict {
 	held := map[int64][][]model.Op{}
 	bring := func() {
 		for _, rank := range slices.Sorted(maps.Keys(held)) {
@@ -51,12 +51,9 @@ func inBatches(w *world, steps int) func() []string {
 		}
 		held[rank] = append(held[rank], slices.Clone(ops))
 	}
-	return func() (ids []string) {
+	return func() []Verdict {
 		bring()
-		for _, v := range w.e.Verdicts() {
-			ids = append(ids, v.Finding.ID)
-		}
-		return ids
+		return w.e.Verdicts()
 	}
 }
 
@@ -78,7 +75,10 @@ func TestEngine_FindingID_DependsOnTheDataAlone(t *testing.T) {
 	for _, size := range []int{3, 7, 50} {
 		w := newWorld(t, 4, brief, func(c *Config) { c.JudgeEvery = 1 })
 		bring := inBatches(w, size)
-		got := slices.Concat(episodes(w, 0, 50), bring())
+		got := episodes(w, 0, 50)
+		for _, v := range bring() {
+			got = append(got, v.Finding.ID)
+		}
 		slices.Sort(got)
 		assert.Equal(t, slices.Sorted(slices.Values(want)), slices.Compact(got), "batches of %d steps of a rank", size)
 	}
@@ -252,4 +252,27 @@ func TestEngine_Restore_Damaged_StartsWithout(t *testing.T) {
 	w := newWorld(t, 4)
 	require.ErrorContains(t, w.e.Restore([]byte("{"), w.now), "restore stragglers: read findings")
 	assert.Empty(t, w.e.Standing())
+}
+
+// A finding that ends and begins again within one batch is reported in the order of its revisions.
+func TestVerdicts_EndsAndBeginsAgainInABatch_InOrder(t *testing.T) {
+	for clean := 1; clean <= 3; clean++ {
+		for turn := int64(4); turn <= 12; turn++ {
+			w := newWorld(t, 4, func(c *Config) { c.JudgeEvery, c.Window, c.CleanSteps = 1, 40, clean })
+			bring := inBatches(w, 1000)
+			for n := range int64(60) {
+				slow := map[int]program{}
+				if n/turn%2 == 0 {
+					slow[2] = "c40 *"
+				}
+				w.step(n, each(4, "c20 *", slow)...)
+			}
+			last := map[string]int64{}
+			for _, v := range bring() {
+				f := &v.Finding
+				assert.Greater(t, f.Revision, last[f.ID], "clean %d, turn %d, finding %s", clean, turn, f.ID)
+				last[f.ID] = f.Revision
+			}
+		}
+	}
 }

@@ -237,7 +237,7 @@ func TestEdgeFromTheFuture(t *testing.T) {
 // restart takes the timeline's state over into a new one.
 func (w *world) restart() {
 	w.t.Helper()
-	saved := w.tl.Snapshot()
+	saved := snapshotOf(w.tl)
 	w.tl = New(w.tl.opt)
 	assert.NoError(w.t, w.tl.Restore(saved))
 }

@@ -164,17 +164,13 @@ type savedCount struct {
 }
 
 // save writes findings and counts into a snapshot. The caller holds solving.
-func (w *watch) save(s *snapshot) error {
+func (w *watch) save(s *snapshot) (err error) {
 	for _, key := range slices.SortedFunc(maps.Keys(w.counts), countKey.compare) {
 		c := w.counts[key]
 		s.Counts = append(s.Counts, savedCount{key.Class, key.Clock, c.Wrong, c.Clean, c.First, c.Size, c.Reported.UnixNano()})
 	}
-	findings, err := w.book.Snapshot()
-	if findings == nil {
-		return err
-	}
-	s.Findings = findings // of too many, a part: the next windows find the others again
-	return nil
+	s.Findings, err = w.book.Snapshot()
+	return err
 }
 
 // restore reads findings and counts of a snapshot. Those of version 1 had another form and are left

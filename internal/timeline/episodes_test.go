@@ -267,7 +267,7 @@ func TestRestart_BeforeTheFindingOpens_CountGoesOn(t *testing.T) {
 func TestRestore_VersionBefore_StartsWithoutFindings(t *testing.T) {
 	w, open := restartFrom(t, model.ClassSkew)
 	var s map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(w.tl.Snapshot(), &s))
+	require.NoError(t, json.Unmarshal(snapshotOf(w.tl), &s))
 	delete(s, "findings")
 	delete(s, "counts")
 	s["version"] = json.RawMessage("1")

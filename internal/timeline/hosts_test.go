@@ -30,7 +30,7 @@ func TestAmbiguousName(t *testing.T) {
 	assert.Empty(t, resolves(), "nor do three")
 	assert.Equal(t, int64(1), w.tl.Counters().AliasesAmbiguous)
 	next := New(w.tl.opt)
-	require.NoError(t, next.Restore(w.tl.Snapshot()))
+	require.NoError(t, next.Restore(snapshotOf(w.tl)))
 	_, ok := next.Resolve("localhost")
 	assert.False(t, ok)
 	// Only host 1 is told of any more.
@@ -139,7 +139,7 @@ func TestClockOfAnyBoot(t *testing.T) {
 		assert.Equal(t, realtime(1), id)
 	}
 	next := New(w.tl.opt)
-	require.NoError(t, next.Restore(w.tl.Snapshot()))
+	require.NoError(t, next.Restore(snapshotOf(w.tl)))
 	id, _ := next.Resolve("h1")
 	assert.Equal(t, realtime(1), id)
 }

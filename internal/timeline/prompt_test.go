@@ -246,7 +246,7 @@ func TestPromptPairsAreNotSolved(t *testing.T) {
 func TestPairsAfterARestart(t *testing.T) {
 	w := prompt(t, 95, 4)
 	w.step()
-	state := w.tl.Snapshot()
+	state := snapshotOf(w.tl)
 	w.tl = New(w.tl.opt)
 	require.NoError(t, w.tl.Restore(state))
 	assert.Greater(t, w.contains(realtime(1), w.now+2*sec).Bound, int64(500_000))

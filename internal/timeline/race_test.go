@@ -91,7 +91,7 @@ func TestConcurrentUse(t *testing.T) {
 		w.window()
 		w.tl.State()
 		assert.NotEmpty(t, feed.Take().Models)
-		assert.NoError(t, New(w.tl.opt).Restore(w.tl.Snapshot()))
+		assert.NoError(t, New(w.tl.opt).Restore(snapshotOf(w.tl)))
 	}
 	close(stop)
 	wg.Wait()

@@ -84,8 +84,9 @@ type savedWindow struct {
 const savedKnots = 4
 
 // Snapshot returns the state as docs/format/timeline.md describes it. History and
-// segments before the last step are left out.
-func (t *Timeline) Snapshot() []byte {
+// segments before the last step are left out. With an error it may be a part: without the findings that were not found for
+// longest.
+func (t *Timeline) Snapshot() ([]byte, error) {
 	t.solving.Lock()
 	t.mu.RLock()
 	now := t.opt.Now()
@@ -107,16 +108,16 @@ func (t *Timeline) Snapshot() []byte {
 		s.Clocks = append(s.Clocks, t.tracks[id].save(t.opt.History))
 	}
 	t.mu.RUnlock()
-	err := t.watch.save(&s)
+	part := t.watch.save(&s)
 	t.solving.Unlock()
-	if err != nil {
-		return nil
+	if s.Findings == nil {
+		return nil, part
 	}
 	data, err := json.Marshal(s)
-	if err != nil { // only NaN and Inf fail, which edges and models are refused for
-		return nil
+	if err != nil { // NaN and Inf, which edges and models are refused for
+		return nil, fmt.Errorf("write timeline: %w", err)
 	}
-	return data
+	return data, part
 }
 
 // saveSettled is not before the first knot that is kept: spans run ahead of windows,

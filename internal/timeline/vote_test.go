@@ -57,7 +57,7 @@ func TestBadClockIsKnownFirst(t *testing.T) {
 			assert.InDelta(t, float64(off)/1e9, numbers(t, w.of(model.ClassSkew)[0]).Offset, 1e-3)
 			// The next run goes on there.
 			next := New(w.tl.opt)
-			require.NoError(t, next.Restore(w.tl.Snapshot()))
+			require.NoError(t, next.Restore(snapshotOf(w.tl)))
 			again, ok := next.Place(raw(3), w.clocks[raw(3)](w.now))
 			require.True(t, ok)
 			assert.Equal(t, first+"#2", again.Timeline)

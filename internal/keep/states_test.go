@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// slowStorage is a storage extension in memory whose writes take time.
+type slowStorage struct {
+	component.StartFunc
+	component.ShutdownFunc
+	storage.Client
+	takes time.Duration
+
+	mu     sync.Mutex
+	value  []byte
+	sets   int
+	closed bool
+}
+
+func (s *slowStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *slowStorage) Get(context.Context, string) ([]byte, error) { return nil, nil }
+
+func (s *slowStorage) Set(_ context.Context, _ string, value []byte) error {
+	time.Sleep(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.value, s.sets = value, s.sets+1
+	return nil
+}
+
+func (s *slowStorage) Close(context.Context) error {
+	s.closed = true
+	return nil
+}
+
+// counter is a state that changes with each count. From full on its snapshot is a part.
+type counter struct{ n, full int }
+
+func (c *counter) Snapshot() ([]byte, error) {
+	if c.full > 0 && c.n >= c.full {
+		return fmt.Append(nil, c.full), errors.New("got too many")
+	}
+	return fmt.Append(nil, c.n), nil
+}
+
+func (c *counter) Restore([]byte, time.Time) error { return nil }
+
+type world struct {
+	storage *slowStorage
+	states  *States
+	mu      sync.Mutex
+	counter counter
+	failed  []string
+}
+
+func newWorld(t *testing.T, takes time.Duration) *world {
+	t.Helper()
+	w := &world{storage: &slowStorage{takes: takes}}
+	at := host{componenttest.NewNopHost(), map[component.ID]component.Component{id: w.storage}}
+	var err error
+	w.states, err = OpenStates(t.Context(), at, Storage{Extension: &id}, &w.mu, map[string]State{"counter": &w.counter}, func(err error) {
+		w.failed = append(w.failed, err.Error())
+	})
+	require.NoError(t, err)
+	return w
+}
+
+func (w *world) count() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counter.n++
+}
+
+func TestSaveSoon_ManyChanges_TakesATwentiethOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10*time.Millisecond)
+		for range 1000 {
+			w.count()
+			w.states.SaveSoon(t.Context())
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		assert.Equal(t, "1000", string(w.storage.value), "the last change is kept, too")
+		assert.InDelta(t, 1000/(20*10), w.storage.sets, 2)
+		require.NoError(t, w.states.Close(t.Context()))
+		assert.Empty(t, w.failed)
+	})
+}
+
+func TestClose_WhatComesLater_IsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10*time.Millisecond)
+		for range 2 { // the second save is due
+			w.count()
+			w.states.SaveSoon(t.Context())
+		}
+		require.NoError(t, w.states.Close(t.Context()))
+		assert.Equal(t, "2", string(w.storage.value))
+		assert.True(t, w.storage.closed)
+		w.count()
+		w.states.Save(t.Context())
+		w.states.SaveSoon(t.Context())
+		time.Sleep(time.Minute)
+		assert.Equal(t, "2", string(w.storage.value))
+		assert.Empty(t, w.failed)
+	})
+}
+
+func TestStorageIsStuck_OthersGiveUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Hour)
+		w.count()
+		go w.states.Save(t.Context())
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		w.states.SaveSoon(ctx)
+		assert.Zero(t, time.Since(began))
+		w.states.Save(ctx)
+		require.ErrorIs(t, w.states.Close(ctx), context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(began))
+		assert.Len(t, w.failed, 1)
+		require.NoError(t, w.states.Close(t.Context()))
+	})
+}
+
+func TestSave_Part_IsKeptAndReportedOnce(t *testing.T) {
+	w := newWorld(t, 0)
+	w.counter.full = 2
+	for range 5 {
+		w.count()
+		w.states.Save(t.Context())
+	}
+	assert.Equal(t, "2", string(w.storage.value))
+	assert.Equal(t, []string{`save "counter": got too many`}, w.failed)
+	require.NoError(t, w.states.Close(t.Context()))
+}
