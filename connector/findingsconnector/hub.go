@@ -53,7 +53,7 @@ type hub struct {
 }
 
 // ownStats count what the engine does not see.
-type ownStats struct{ foreign, badAttributes int64 }
+type ownStats struct{ foreign, badAttributes, cut int64 }
 
 // maxWaiting is how many bytes of findings wait for a consumer that does not return.
 const maxWaiting = 16 << 20
@@ -204,11 +204,16 @@ func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
-				if f, ok := otelmap.LogToFinding(lr, problems); ok {
-					findings = append(findings, f)
-				} else {
+				before := problems.TextsCut()
+				f, ok := otelmap.LogToFinding(lr, problems)
+				switch {
+				case !ok:
 					h.own.foreign++
+					continue
+				case problems.TextsCut() > before:
+					h.own.cut++
 				}
+				findings = append(findings, f)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ var findingFields = newTable(
 	optInt(semconv.FindingPeer, func(f *model.Finding) *optionalInt { return &f.Peer }),
 	str(semconv.FindingLink, func(f *model.Finding) *string { return &f.Link }),
 	str(semconv.FindingClockID, func(f *model.Finding) *string { return &f.Clock }),
-	findingRanks(semconv.FindingRanks, func(f *model.Finding) *[]int64 { return &f.Ranks }),
+	findingRanks(semconv.FindingRanks, func(f *model.Finding) (*[]int64, *optionalInt) { return &f.Ranks, &f.RanksCount }),
 	findingCount(semconv.FindingRanksCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.RanksCount, f.Ranks }),
 
 	optInt(semconv.FindingStepFirst, func(f *model.Finding) *optionalInt { return &f.StepFirst }),
@@ -48,10 +48,10 @@ var findingFields = newTable(
 	optFloat(semconv.FindingWaitCaused, func(f *model.Finding) *optionalFloat { return &f.WaitCaused }),
 	optFloat(semconv.FindingWaitCausedShare, func(f *model.Finding) *optionalFloat { return &f.WaitCausedShare }),
 
-	findingRanks(semconv.FindingWaiting, func(f *model.Finding) *[]int64 { return &f.Waiting }),
+	findingRanks(semconv.FindingWaiting, func(f *model.Finding) (*[]int64, *optionalInt) { return &f.Waiting, &f.WaitingCount }),
 	findingCount(semconv.FindingWaitingCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.WaitingCount, f.Waiting }),
 	optInt(semconv.FindingWaitingThrough, func(f *model.Finding) *optionalInt { return &f.Through }),
-	findingRanks(semconv.FindingCandidates, func(f *model.Finding) *[]int64 { return &f.Candidates }),
+	findingRanks(semconv.FindingCandidates, func(f *model.Finding) (*[]int64, *optionalInt) { return &f.Candidates, &f.CandidatesCount }),
 	findingCount(semconv.FindingCandidatesCount, func(f *model.Finding) (*optionalInt, []int64) { return &f.CandidatesCount, f.Candidates }),
 	long(semconv.FindingStack, func(f *model.Finding) *string { return &f.Stack }),
 
@@ -95,17 +95,17 @@ func findingEvidence() field[model.Finding] {
 	}
 }
 
-// findingRanks is a list of ranks, cut where it is long.
-func findingRanks(name string, at func(*model.Finding) *[]int64) field[model.Finding] {
+// findingRanks is a list of ranks, cut where it is long; then their count is what says how many they are.
+func findingRanks(name string, at func(*model.Finding) (*[]int64, *optionalInt)) field[model.Finding] {
 	return field[model.Finding]{
 		name: name,
 		put: func(f *model.Finding, m pcommon.Map) {
-			ranks := *at(f)
-			if len(ranks) == 0 {
+			ranks, _ := at(f)
+			if len(*ranks) == 0 {
 				return
 			}
 			s := m.PutEmptySlice(name)
-			for _, r := range ranks[:min(len(ranks), semconv.MaxFindingRanks)] {
+			for _, r := range (*ranks)[:min(len(*ranks), semconv.MaxFindingRanks)] {
 				s.AppendEmpty().SetInt(r)
 			}
 		},
@@ -113,7 +113,7 @@ func findingRanks(name string, at func(*model.Finding) *[]int64) field[model.Fin
 			if v.Type() != pcommon.ValueTypeSlice {
 				return mistyped
 			}
-			ranks := at(f)
+			ranks, count := at(f)
 			for _, e := range v.Slice().All() {
 				if e.Type() != pcommon.ValueTypeInt {
 					*ranks = nil
@@ -122,6 +122,12 @@ func findingRanks(name string, at func(*model.Finding) *[]int64) field[model.Fin
 				if len(*ranks) < semconv.MaxFindingRanks {
 					*ranks = append(*ranks, e.Int())
 				}
+			}
+			if n := v.Slice().Len(); n > semconv.MaxFindingRanks {
+				if !count.OK {
+					*count = model.Some(int64(n))
+				}
+				return shortened
 			}
 			return taken
 		},
@@ -174,6 +180,9 @@ func findingLinks() field[model.Finding] {
 				if len(f.Links) < maxLinks {
 					f.Links = append(f.Links, ref)
 				}
+			}
+			if v.Slice().Len() > maxLinks {
+				return shortened
 			}
 			return taken
 		},

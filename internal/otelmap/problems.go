@@ -51,7 +51,7 @@ func (p *Problems) Count() int64 {
 	return n
 }
 
-// TextsCut returns how many texts were longer than their limits, and were cut.
+// TextsCut returns how many texts and lists were longer than their limits, and were cut.
 func (p *Problems) TextsCut() int64 { return p.cut }
 
 // List returns the distinct problems in order of first sight.
@@ -149,13 +149,13 @@ func (n *notes) note(name string, got pcommon.ValueType, o outcome) {
 	}
 }
 
-// shortened notes a text that is read as its beginning and a digest.
+// shortened notes a text that is read as its beginning and a digest, or a list of which the beginning is read.
 func (n *notes) shortened(name string) {
 	if n.p == nil {
 		return
 	}
 	n.p.cut++
-	n.p.kind(n.rank, "cut "+name, true).first("cut text " + name + ": it is longer than the limit, and is read as its beginning and a digest")
+	n.p.kind(n.rank, "cut "+name, true).first("cut " + name + ": it is longer than the limit; its beginning is read, and of a text a digest")
 }
 
 // foreign notes a span that is no operation, unless it is one that we write
