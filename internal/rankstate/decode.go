@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -22,29 +23,37 @@ func Decode(b []byte) (model.RankState, error) {
 // common, which nobody must change: 16,384 ranks of one job would hold 2 GiB of them. The
 // zero value is ready; it is not safe for concurrent use.
 type Decoder struct {
-	lists   map[string][]int64
-	shared  int      // bytes of lists
-	strings []string // of the last state, for their room
+	lists   *bounded.Map[string, []int64] // by their form
+	strings []string                      // of the last state, for their room
 }
 
-// maxShared bounds what a Decoder keeps to share, bytes: all ranks of a job of 131,072 in
-// some sixty groups each.
-const maxShared = 64 << 20
+const (
+	// maxShared bounds what a Decoder keeps to share, bytes: all ranks of a job of 131,072 in
+	// some sixty groups each.
+	maxShared = 64 << 20
+	// listBytes is what a list takes beside its form and its ranks.
+	listBytes   = 256
+	bytesOfRank = 8
+)
 
-const bytesOfRank = 8
+func bytesOfList(form string, ranks []int64) int {
+	return listBytes + len(form) + bytesOfRank*len(ranks)
+}
 
-// list returns the ranks that form encodes, which expand reads where they are not known.
+// list returns the ranks that form encodes, which expand reads where they are not known. Where there is no
+// room for another list, all lists leave: those of jobs that ended go with them.
 func (d *Decoder) list(form []byte, expand func() []int64) []int64 {
-	if ranks, ok := d.lists[string(form)]; ok {
+	if d.lists == nil {
+		d.lists = bounded.NewMap(bounded.MapConfig[string, []int64]{Bytes: maxShared, Size: bytesOfList})
+	}
+	if ranks, ok := d.lists.Peek(string(form)); ok {
 		return ranks
 	}
-	ranks := expand()
-	size := len(form) + bytesOfRank*len(ranks)
-	if d.lists == nil || d.shared+size > maxShared {
-		d.lists, d.shared = map[string][]int64{}, 0
+	ranks, key := expand(), string(form)
+	if !d.lists.Fits(key, ranks) {
+		d.lists.Clear()
 	}
-	d.lists[string(form)] = ranks
-	d.shared += size
+	d.lists.Set(key, ranks)
 	return ranks
 }
 

@@ -99,8 +99,30 @@ func TestMembersAreShared(t *testing.T) {
 		s := model.RankState{Comms: []model.CommState{{Members: strided(i, 1, MaxMembers)}}}
 		_, err := d.Decode(Encode(&s))
 		require.NoError(t, err)
-		assert.LessOrEqual(t, d.shared, maxShared)
+		assert.LessOrEqual(t, d.lists.Bytes(), maxShared)
 	}
+}
+
+// The shortest lists take far more memory than their ranks.
+func TestDecoder_ShortLists_CountsAllTheMemoryThatTheyTake(t *testing.T) {
+	const lists = 50_000
+	var d Decoder
+	before := heapInUse()
+	for rank := range int64(lists) {
+		form := appendMembers(nil, []int64{rank})
+		d.list(form, func() []int64 { return []int64{rank} })
+	}
+	took := heapInUse() - before
+	assert.LessOrEqual(t, took, d.lists.Bytes(), "bytes of %d lists", lists)
+	runtime.KeepAlive(&d)
+}
+
+// heapInUse returns the bytes of all objects that are reachable.
+func heapInUse() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
 
 func TestEncodeKeepsToLimits(t *testing.T) {
