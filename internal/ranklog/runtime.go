@@ -34,14 +34,15 @@ func eachText(r io.Reader, do func(number int64, from string, line []byte)) (tur
 	return turned, err
 }
 
-// maxHeld bounds the bytes of the lines of all streams that go on.
+// maxHeld bounds the bytes of the buffers of all streams, which only lines that go on have: a line that ends
+// drops its buffer, and a line that is whole needs none.
 const maxHeld = 64 << 20
 
 // unwrapper takes the lines of a file.
 type unwrapper struct {
 	do      func(number int64, from string, line []byte)
 	streams map[streamOf]*cutLine
-	held    int      // bytes of the buffers of all streams
+	held    int      // bytes of the buffers of the lines that go on
 	open    *cutLine // of which a piece begins this line of the file
 	opened  int64
 }
@@ -79,8 +80,7 @@ func (u *unwrapper) line(number int64, raw []byte) {
 			u.hold(to, number, raw[at:])
 			u.open = to
 		case len(to.text) > 0:
-			u.hold(to, number, raw[at:])
-			u.flush(to)
+			u.finish(to, number, raw[at:])
 		default:
 			u.do(number, "", raw)
 		}
@@ -100,7 +100,7 @@ func (u *unwrapper) end() {
 		u.flush(to)
 	}
 	clear(u.streams)
-	u.held, u.open = 0, nil
+	u.open = nil
 }
 
 // stream returns the stream of a process; the one of all, where there are too many. If too much is held, the
@@ -127,25 +127,42 @@ func (u *unwrapper) stream(from string, stderr bool) *cutLine {
 // collected takes a line of a collector of logs. A line feed at its end is left out by most of them; a piece
 // is marked.
 func (u *unwrapper) collected(number int64, c *collected) {
-	u.docker(number, c.from, c.text, c.stderr)
-	if !c.partial {
-		u.flush(u.stream(c.from, c.stderr))
+	to := u.stream(c.from, c.stderr)
+	rest := u.lines(to, number, c.text)
+	if c.partial {
+		u.hold(to, number, rest)
+		return
 	}
+	u.finish(to, number, rest)
 }
 
 // docker takes what a process wrote, up to the end of a line or to where Docker cut it.
 func (u *unwrapper) docker(number int64, from string, text []byte, stderr bool) {
 	to := u.stream(from, stderr)
+	u.hold(to, number, u.lines(to, number, text))
+}
+
+// lines passes on the lines of a text that end in it, and returns what is behind them.
+func (u *unwrapper) lines(to *cutLine, number int64, text []byte) (rest []byte) {
 	for {
 		end := lineEnd(text, 0)
 		if end < 0 {
-			break
+			return text
 		}
-		u.hold(to, number, text[:end])
-		u.flush(to)
+		u.finish(to, number, text[:end])
 		text = text[end+1:]
 	}
-	u.hold(to, number, text)
+}
+
+// finish passes on a line that ends with a piece.
+func (u *unwrapper) finish(to *cutLine, number int64, piece []byte) {
+	switch {
+	case len(to.text) > 0:
+		u.hold(to, number, piece)
+		u.flush(to)
+	case len(piece) > 0:
+		u.do(number, to.from, piece)
+	}
 }
 
 // hold adds a piece. What is held of one line is bounded, as eachLine bounds it.
@@ -165,7 +182,8 @@ func (u *unwrapper) hold(to *cutLine, number int64, piece []byte) {
 func (u *unwrapper) flush(to *cutLine) {
 	if len(to.text) > 0 {
 		u.do(to.number, to.from, to.text)
-		to.text = to.text[:0]
+		u.held -= cap(to.text)
+		to.text = nil
 	}
 }
 

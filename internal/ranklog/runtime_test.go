@@ -33,3 +33,44 @@ func TestUnwrapper_LongLinesOfManyProcesses_BuffersStayBounded(t *testing.T) {
 		})
 	}
 }
+
+// Lines that ended take no room of the lines that go on.
+func TestUnwrapper_LongWholeLinesOfOthers_CutLineIsJoined(t *testing.T) {
+	for name, end := range map[string]string{"line feed": "\n", "none": ""} {
+		t.Run(name, func(t *testing.T) {
+			var joined []string
+			u := unwrapper{streams: map[streamOf]*cutLine{}, do: func(_ int64, from string, line []byte) {
+				if from == "cut" {
+					joined = append(joined, string(line))
+				}
+			}}
+			u.collected(1, &collected{from: "cut", text: []byte("its begin"), partial: true})
+			whole := append(make([]byte, maxLine-len(end)), end...)
+			const others = 1100 // of more than 64 MiB together
+			for i := range others {
+				u.collected(int64(2+i), &collected{from: fmt.Sprint("process ", i), text: whole})
+			}
+			u.collected(2+others, &collected{from: "cut", text: []byte("ning" + end)})
+			assert.Equal(t, []string{"its beginning"}, joined)
+		})
+	}
+}
+
+// Lines in pieces that ended take no room, either.
+func TestUnwrapper_CutLinesThatEnded_HoldNothing(t *testing.T) {
+	u := unwrapper{streams: map[streamOf]*cutLine{}, do: func(int64, string, []byte) {}}
+	piece := make([]byte, maxLine/2)
+	const processes = 100
+	for i := range processes {
+		from := fmt.Sprint("process ", i)
+		u.collected(int64(2*i), &collected{from: from, text: piece, partial: true})
+		u.collected(int64(2*i+1), &collected{from: from, text: piece})
+	}
+	held := 0
+	for _, to := range u.streams {
+		held += cap(to.text)
+	}
+	assert.Len(t, u.streams, processes)
+	assert.Zero(t, held, "bytes of buffers")
+	assert.Zero(t, u.held, "bytes counted")
+}
