@@ -255,3 +255,15 @@ func TestRefusedTLVsMakeNoClock(t *testing.T) {
 		assert.Equal(t, int64(1), c.count.badClock.Load(), name)
 	}
 }
+
+// A clock in use that is older than another one does not keep the other.
+func TestClocks_IdleBehindOneInUse_IsForgotten(t *testing.T) {
+	c := testClocks()
+	judged(c, 0, 0, "in-use", "idle")
+	for window := range int64(idleWindows) {
+		require.Equal(t, 2, c.pairs.Len(), "after window %d", window)
+		judged(c, window+1, 0, "in-use")
+	}
+	assert.Equal(t, 1, c.pairs.Len())
+	assert.True(t, c.pairs.Has(clockPair{own: c.cfg.rawClock(), peer: "host:in-use/1/raw"}))
+}

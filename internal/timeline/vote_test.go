@@ -277,3 +277,25 @@ func TestWhoVotesWithoutHosts(t *testing.T) {
 	assert.InDelta(t, 3e9, float64(w.far(raw(0))), 1e6)
 	assert.Empty(t, w.findings)
 }
+
+// A clock that is read does not keep what is known of one that is not.
+func TestUnpair_SilentClockBehindOneThatIsRead_IsForgotten(t *testing.T) {
+	w := newWorld(t, 1, Options{})
+	pairOf := func(i int) *model.ClockEdge {
+		return &model.ClockEdge{Src: raw(i), Dst: realtime(i), Source: model.EdgePair}
+	}
+	read := func(i int) {
+		w.tl.pair(pairOf(i))
+		w.tl.comparedAt(raw(i), parse(raw(i)), w.now)
+	}
+	read(0)
+	read(1)
+	w.now += w.tl.opt.Forget.Nanoseconds()
+	read(0)
+	w.now++
+	w.tl.unpair(w.tl.opt.Now())
+	assert.True(t, w.tl.paired.Has(realtime(0)))
+	assert.False(t, w.tl.paired.Has(realtime(1)))
+	assert.True(t, w.tl.compared.Has(raw(0)))
+	assert.False(t, w.tl.compared.Has(raw(1)))
+}

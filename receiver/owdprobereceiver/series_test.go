@@ -130,6 +130,18 @@ func TestKindsAreBoundedAndForgotten(t *testing.T) {
 	assert.Zero(t, k.paths.Len())
 }
 
+func TestKinds_ExpiredBehindOneInUse_IsForgotten(t *testing.T) {
+	k := newKinds(2)
+	now := time.Unix(1_700_000_000, 0)
+	inUse, expired := track{path: 1}, track{path: 2}
+	k.worst(now, inUse, model.StampKernel)
+	k.worst(now, expired, model.StampKernel)
+	k.worst(now.Add(1), inUse, model.StampKernel)
+	k.expire(now.Add(1))
+	assert.True(t, k.paths.Has(inUse))
+	assert.False(t, k.paths.Has(expired))
+}
+
 func TestWhatGoesOnIsToldNowAndThen(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	told := newTeller(zap.New(core))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
 // Many clocks, and one that is said to be a minute off by half of its neighbours: it takes no
@@ -84,6 +86,51 @@ func TestWhoMayHaveBeenSetIsBounded(t *testing.T) {
 	s.elapsed = s.opt.Horizon.Nanoseconds()
 	s.lookAfar()
 	assert.Zero(t, s.moved.Len())
+}
+
+// What is remembered of one clock does not keep what is remembered of another one for longer.
+func TestSolver_ExpiredBehindWhatCameAgain_IsForgotten(t *testing.T) {
+	w := newWorld(1, 4)
+	again, once := w.edge(0, 1, 1e9, 0, 500), w.edge(2, 3, 1e9, 0, 500)
+	againPair, oncePair := pairOfNames(again.Src, again.Dst), pairOfNames(once.Src, once.Dst)
+	remember := map[string]struct {
+		note   func(s *Solver, e *model.ClockEdge)
+		forget func(s *Solver)
+		held   func(s *Solver, pair [2]string) bool
+	}{
+		"offset": {
+			note: func(s *Solver, e *model.ClockEdge) {
+				s.noteAfar(newProblem(s), pairOfNames(e.Src, e.Dst), []Evidence{{Other: "x"}})
+			},
+			forget: func(s *Solver) { s.lookAfar() },
+			held:   func(s *Solver, pair [2]string) bool { return s.afar.Has(pair) },
+		},
+		"step": {
+			note:   (*Solver).noteMoved,
+			forget: func(s *Solver) { s.lookAfar() },
+			held:   func(s *Solver, pair [2]string) bool { return s.moved.Has(pair[0]) && s.moved.Has(pair[1]) },
+		},
+		"crossing": {
+			note:   func(s *Solver, e *model.ClockEdge) { s.noteCrossing(e, 1) },
+			forget: (*Solver).ageCrossings,
+			held:   func(s *Solver, pair [2]string) bool { return s.crossing.Has(pair) },
+		},
+	}
+	for name, r := range remember {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{})
+			r.note(s, &again)
+			r.note(s, &once)
+			horizon := s.opt.Horizon
+			s.elapsed, s.solutions = horizon.Nanoseconds(), int(horizon/s.opt.Window)
+			r.note(s, &again)
+			s.elapsed++
+			s.solutions++
+			r.forget(s)
+			assert.True(t, r.held(s, againPair))
+			assert.False(t, r.held(s, oncePair))
+		})
+	}
 }
 
 // A pair that differs by a minute is named after as long, and nobody is accused.

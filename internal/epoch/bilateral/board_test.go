@@ -644,3 +644,14 @@ func TestParseState(t *testing.T) {
 	_, err := ParseState("")
 	assert.ErrorContains(t, err, `parse state: got ""; want tentative`)
 }
+
+// A list of missing domains is kept for a second only: each attempt has one.
+func TestJob_ListsOfMissingDomains_AreDroppedAfterASecond(t *testing.T) {
+	j := newJob(key{"job", 2})
+	now := time.Unix(1_700_000_000, 0)
+	j.lacking(need{attempt: Attempt{Epoch: 1}, state: Tentative}, now)
+	j.lacking(need{attempt: Attempt{Epoch: 2}, state: Tentative}, now.Add(missingStaysIn-1))
+	assert.Equal(t, 2, j.missing.Len())
+	j.lacking(need{attempt: Attempt{Epoch: 3}, state: Tentative}, now.Add(missingStaysIn))
+	assert.Equal(t, 2, j.missing.Len(), "those of epochs 2 and 3")
+}
