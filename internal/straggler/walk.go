@@ -69,9 +69,10 @@ const (
 	walkFirst = 8
 	walkShare = 8
 	walkFloor = 256
-	// walkBudget is how many operations are walked in judgeEvery steps at most. Of larger
+	// walkBudget is how many operations are walked in walkSteps steps at most. Of larger
 	// steps a part is (onPath): all would take over 40 MB.
 	walkBudget = 200_000
+	walkSteps  = 16
 	// maxWalked bounds the steps that are remembered, and maxWalkedCauses what is of each.
 	maxWalked       = 64
 	maxWalkedCauses = 32
@@ -93,7 +94,7 @@ func (j *job) walkBack(rec *record, views []*rankView, meetings []*meeting) {
 	w := &j.walks
 	var keep []bool
 	size := sizeOf(views, nil)
-	w.credit += min(max(size/walkShare, walkFloor), walkBudget/judgeEvery)
+	w.credit += min(max(size/walkShare, walkFloor), walkBudget/walkSteps)
 	if j.steps < walkFirst {
 		w.credit = max(w.credit, size)
 	}

@@ -91,7 +91,7 @@ func TestWalksAreBounded(t *testing.T) {
 		}
 	}
 	assert.Positive(t, walked)
-	assert.LessOrEqual(t, walked, (walkBudget+steps*walkBudget/judgeEvery)/(ranks*353)+1)
+	assert.LessOrEqual(t, walked, (walkBudget+steps*walkBudget/walkSteps)/(ranks*353)+1)
 	assert.Less(t, walked, steps)
 	j := onlyJob(t, e)
 	assert.LessOrEqual(t, len(j.walks.steps), maxWalked)
