@@ -3,10 +3,14 @@
 package repocheck
 
 import (
-	"go/build"
+	"go/parser"
+	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +27,33 @@ func TestImports_PointDown(t *testing.T) {
 			assert.False(t, layers.PointsUp(from, to), "%s, of the %s, imports %s, of the %s", from, layers.Of(from), to, layers.Of(to))
 		}
 	}
+}
+
+// The layers are complete: what is in none of them may import anything.
+func TestTopFolders_EachHasALayer(t *testing.T) {
+	for _, folder := range topFolders(t, root) {
+		assert.NotEqual(t, layers.Unknown, layers.Of(folder),
+			"the top folder %s has Go files and no layer; add it to the list in internal/repocheck/layers", folder)
+	}
+}
+
+func TestTopFolders_NestedGoFile_IsFound(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "new", "deep", "a.go"), "package deep")
+	writeFile(t, filepath.Join(dir, "docs", "a.md"), "")
+	writeFile(t, filepath.Join(dir, "testdata", "a.go"), "package a")
+	writeFile(t, filepath.Join(dir, ".built", "a.go"), "package a")
+	assert.Equal(t, []string{"new"}, topFolders(t, dir))
+}
+
+// The imports of a file count on every system.
+func TestImportsIn_FileOfAnotherSystem_IsRead(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "a.go"), "package a\n\nimport \"io\"\n")
+	writeFile(t, filepath.Join(dir, "other.go"), "//go:build !linux\n\npackage a\n\nimport \"os\"\n")
+	writeFile(t, filepath.Join(dir, "a_windows.go"), "package a\n\nimport \"net\"\n")
+	writeFile(t, filepath.Join(dir, "a_test.go"), "package a\n\nimport \"testing\"\n")
+	assert.Equal(t, []string{"io", "net", "os"}, importsIn(t, dir))
 }
 
 // A receiver emits what it observed: none imports an engine that concludes, by itself or by way
@@ -52,7 +83,7 @@ func packagesBelow(t *testing.T, folder string) (out []string) {
 		if d.Name() == "testdata" || skippedDirs[d.Name()] || path != root && exists(filepath.Join(path, "go.mod")) {
 			return filepath.SkipDir
 		}
-		if p, err := build.ImportDir(path, 0); err == nil && len(p.GoFiles)+len(p.CgoFiles) > 0 {
+		if len(goFiles(t, path)) > 0 {
 			rel, err := filepath.Rel(root, path)
 			out = append(out, filepath.ToSlash(rel))
 			return err
@@ -83,9 +114,7 @@ func importsOf(t *testing.T, folder string) map[string]bool {
 // ownImports returns the packages of the root module that one imports, by their folders.
 func ownImports(t *testing.T, folder string) (out []string) {
 	t.Helper()
-	p, err := build.ImportDir(filepath.Join(root, folder), 0)
-	require.NoError(t, err)
-	for _, path := range p.Imports {
+	for _, path := range importsIn(t, filepath.Join(root, folder)) {
 		if own, ok := strings.CutPrefix(path, ownModule+"/"); ok {
 			out = append(out, own)
 		}
@@ -93,7 +122,62 @@ func ownImports(t *testing.T, folder string) (out []string) {
 	return out
 }
 
+// importsIn returns what the files of a package import, for whatever system they are built.
+func importsIn(t *testing.T, dir string) []string {
+	t.Helper()
+	out := map[string]bool{}
+	for _, file := range goFiles(t, dir) {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, i := range f.Imports {
+			path, err := strconv.Unquote(i.Path.Value)
+			require.NoError(t, err)
+			out[path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+// goFiles returns the Go files in a folder that are no tests, with those of other systems.
+func goFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	return slices.DeleteFunc(files, func(file string) bool {
+		name := filepath.Base(file)
+		return strings.HasSuffix(name, "_test.go") || name[0] == '_' || name[0] == '.'
+	})
+}
+
+// topFolders returns the folders in a root that have Go files, at any depth, also as modules of their own.
+func topFolders(t *testing.T, root string) []string {
+	t.Helper()
+	out := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (d.Name() == "testdata" || skippedDirs[d.Name()] || d.Name()[0] == '.'):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if top, _, in := strings.Cut(filepath.ToSlash(rel), "/"); in {
+			out[top] = true
+		}
+		return err
+	}))
+	return slices.Sorted(maps.Keys(out))
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }

@@ -13,6 +13,9 @@ import (
 // simulators, since an engine that knows its simulator is tested against itself.
 const beside = "beside"
 
+// Unknown is the layer of a package in a top folder that the list does not have.
+const Unknown = "unknown"
+
 // layers are the layers from the top. A package is in the first whose folders have it.
 var layers = []struct {
 	name    string
@@ -34,20 +37,21 @@ var down = []string{"compositions", "components", "component kit", "mapping", "e
 // helpers are packages of test helpers and the like that any layer may use.
 var helpers = []string{"internal/tier", "internal/testdata", "internal/cbuild"}
 
-// Of returns the layer of a package, "beside" where it is in none.
+// Of returns the layer of a package: "beside" for those beside the layers, Unknown where no folder of the
+// list has it.
 func Of(path string) string {
 	for _, l := range layers {
 		if below(path, l.folders) {
 			return l.name
 		}
 	}
-	return beside
+	return Unknown
 }
 
 // PointsUp reports whether an import of one package by another points up, or from a layer to what
-// is beside the layers. A package beside them may import any.
+// is beside the layers or unknown. A package beside them, or an unknown one, may import any.
 func PointsUp(from, to string) bool {
-	if Of(from) == beside || below(to, helpers) {
+	if layer := Of(from); layer == beside || layer == Unknown || below(to, helpers) {
 		return false
 	}
 	return slices.Index(down, Of(to)) < slices.Index(down, Of(from))

@@ -31,3 +31,10 @@ func TestPointsUp_EachKindOfImport_IsJudged(t *testing.T) {
 		assert.Equal(t, c.up, PointsUp(c.from, c.to), "%s imports %s", c.from, c.to)
 	}
 }
+
+func TestOf_FolderThatIsNotListed_IsUnknown(t *testing.T) {
+	assert.Equal(t, Unknown, Of("newfolder/inside"))
+	assert.Equal(t, beside, Of("bench/census"))
+	assert.Equal(t, "engines", Of("internal/newengine"))
+	assert.True(t, PointsUp("internal/straggler", "newfolder"))
+}
