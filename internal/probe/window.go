@@ -51,7 +51,7 @@ type clocks struct {
 	cfg    *Config
 	count  *counts
 	owners *owners
-	pairs  *bounded.Map[clockPair, *peerClock] // the one that was heard longest ago first
+	pairs  *bounded.Map[clockPair, *peerClock] // the pair without evidence for longest first
 	waits  map[pathKey]*waiting
 	window int64           // number of the one that is being judged
 	warned map[string]bool // contested hosts that the log tells of

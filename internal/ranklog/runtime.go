@@ -34,15 +34,15 @@ func eachText(r io.Reader, do func(number int64, from string, line []byte)) (tur
 	return turned, err
 }
 
-// maxHeld bounds the bytes of the buffers of all streams, which only lines that go on have: a line that ends
-// drops its buffer, and a line that is whole needs none.
+// maxHeld bounds the bytes of the buffers of all streams. Only an unfinished line has a buffer: the end of the
+// line drops it, and a line in one piece needs none.
 const maxHeld = 64 << 20
 
 // unwrapper takes the lines of a file.
 type unwrapper struct {
 	do      func(number int64, from string, line []byte)
 	streams map[streamOf]*cutLine
-	held    int      // bytes of the buffers of the lines that go on
+	held    int      // bytes of the buffers of unfinished lines
 	open    *cutLine // of which a piece begins this line of the file
 	opened  int64
 }

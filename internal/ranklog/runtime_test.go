@@ -34,7 +34,7 @@ func TestUnwrapper_LongLinesOfManyProcesses_BuffersStayBounded(t *testing.T) {
 	}
 }
 
-// Lines that ended take no room of the lines that go on.
+// Finished lines take no room from an unfinished one.
 func TestUnwrapper_LongWholeLinesOfOthers_CutLineIsJoined(t *testing.T) {
 	for name, end := range map[string]string{"line feed": "\n", "none": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestUnwrapper_LongWholeLinesOfOthers_CutLineIsJoined(t *testing.T) {
 	}
 }
 
-// Lines in pieces that ended take no room, either.
+// Finished lines that came in pieces take no room, either.
 func TestUnwrapper_CutLinesThatEnded_HoldNothing(t *testing.T) {
 	u := unwrapper{streams: map[streamOf]*cutLine{}, do: func(int64, string, []byte) {}}
 	piece := make([]byte, maxLine/2)

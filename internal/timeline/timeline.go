@@ -41,12 +41,12 @@ type Timeline struct {
 	solver  *graph.Solver
 	rounds  int64                         // of solutions
 	fresh   bool                          // edges came since the last solution
-	paired  *bounded.Map[string, pairing] // by real-time clock, that which was heard longest ago first
+	paired  *bounded.Map[string, pairing] // by real-time clock, the one last seen longest ago first
 	watch   *watch
 	swept   time.Time // when all clocks were gone through last
 
 	comparing sync.Mutex                       // guards what follows, and is taken last: a reading does not wait for a solution
-	compared  *bounded.Map[string, comparison] // by clock of a host, that which was heard longest ago first
+	compared  *bounded.Map[string, comparison] // by clock of a host, the one last seen longest ago first
 
 	inbox inbox // of edges that come during a solution
 	edges atomic.Pointer[graph.Counters]
@@ -77,15 +77,15 @@ func New(opt Options) *Timeline {
 	opt = opt.withDefaults()
 	t := &Timeline{
 		opt: opt, tracks: map[string]*track{}, scales: map[string]*scale{}, hosts: map[string]string{}, rivals: map[string]string{},
-		aliases: map[string]*alias{}, paired: newHeard[pairing](&opt), compared: newHeard[comparison](&opt), feeds: map[*Feed]bool{}, watch: newWatch(&opt), waits: map[string]*wait{},
+		aliases: map[string]*alias{}, paired: newLastSeen[pairing](&opt), compared: newLastSeen[comparison](&opt), feeds: map[*Feed]bool{}, watch: newWatch(&opt), waits: map[string]*wait{},
 	}
 	t.solver = t.newSolver(opt.Prefer)
 	return t
 }
 
-// newHeard returns a map of as many clocks as there may be, in the order in which they were heard. Its owner
-// refuses clocks beyond.
-func newHeard[V any](opt *Options) *bounded.Map[string, V] {
+// newLastSeen returns a map of at most MaxClocks clocks, the one last seen longest ago first. Its owner
+// refuses further clocks.
+func newLastSeen[V any](opt *Options) *bounded.Map[string, V] {
 	return bounded.NewMap(bounded.MapConfig[string, V]{Entries: opt.MaxClocks, Order: bounded.ByUse})
 }
 

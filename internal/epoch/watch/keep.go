@@ -112,7 +112,7 @@ func (w *Watch) Restore(data []byte, now time.Time) error {
 	return nil
 }
 
-// find tells which save each restored finding is of.
+// find sets the save of each restored finding. It drops findings whose evidence does not name one.
 func (w *Watch) find() {
 	for _, e := range w.book.Episodes() {
 		ev, ok := evidence.As[evidence.Checkpoint](e.Finding.Evidence)
