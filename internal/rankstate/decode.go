@@ -29,7 +29,7 @@ type Decoder struct {
 
 const (
 	// maxShared bounds what a Decoder keeps to share, bytes: all ranks of a job of 131,072 in
-	// some sixty groups each.
+	// some sixty large groups each, or in a dozen groups of eight.
 	maxShared = 64 << 20
 	// listBytes is what a list takes beside its form and its ranks.
 	listBytes   = 256
