@@ -45,9 +45,12 @@ func TestGateways_OneRecording_EqualIDs(t *testing.T) {
 
 	var all sync.WaitGroup
 	for i := range replays {
-		all.Go(func() { replays[i].run(t, file, begun) })
+		all.Go(func() { assert.NoError(t, replays[i].run(t.Context(), file, begun)) })
 	}
 	all.Wait()
+	for i := range replays {
+		replays[i].settle(t)
+	}
 	want := replays[0].identities(t)
 	assert.Len(t, want, len(faulty.Faults()), "one of each fault: %v", want)
 	for i := range replays {
@@ -63,34 +66,39 @@ type recordingReplay struct {
 	late    time.Duration // after the recording's own times
 }
 
-// run sends the recording and waits until all findings are closed.
-func (r *recordingReplay) run(t *testing.T, file string, begun time.Time) {
+// run sends the recording.
+func (r *recordingReplay) run(ctx context.Context, file string, begun time.Time) error {
 	content, err := os.ReadFile(file)
-	if !assert.NoError(t, err) {
-		return
+	if err != nil {
+		return fmt.Errorf("read recording: %w", err)
 	}
 	lines, err := faulty.Read(bytes.NewReader(content))
-	if !assert.NoError(t, err) {
-		return
+	if err != nil {
+		return err
 	}
-	ctx := t.Context()
 	client := &http.Client{Transport: &http.Transport{}, Timeout: requestLimit}
 	defer client.CloseIdleConnections()
 	td, ld := ptrace.NewTraces(), plog.NewLogs()
 	for i, line := range lines {
-		if !assert.NoError(t, r.add(&line, td, ld)) {
-			return
+		if err := r.add(&line, td, ld); err != nil {
+			return err
 		}
 		if i+1 < len(lines) && lines[i+1].Moment/r.batch == line.Moment/r.batch {
 			continue
 		}
 		time.Sleep(time.Until(begun.Add(r.late + time.Duration(line.Moment)*faulty.Period)))
-		if !assert.NoError(t, r.send(ctx, client, td, ld)) {
-			return
+		if err := r.send(ctx, client, td, ld); err != nil {
+			return err
 		}
 		td, ld = ptrace.NewTraces(), plog.NewLogs()
 	}
 	time.Sleep(2 * openTime) // what is found after the end of the input
+	return nil
+}
+
+// settle waits until all findings are closed.
+func (r *recordingReplay) settle(t *testing.T) {
+	t.Helper()
 	for until := time.Now().Add(closeLimit); time.Now().Before(until) && len(openOf(r.gateway.out.read(t))) > 0; {
 		time.Sleep(200 * time.Millisecond)
 	}

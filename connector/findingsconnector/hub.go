@@ -88,7 +88,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 func (h *hub) start(ctx context.Context, host component.Host) (err error) {
 	h.begin.Do(func() {
 		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
-		h.kept, err = keep.OpenStates(ctx, host, at, &h.mu, map[string]keep.State{"findings": h.engine}, h.storageFailed)
+		h.kept, err = keep.OpenStates(ctx, host, at, &h.mu, map[string]keep.State{"findings": h.engine, keyOpened: h.engine.Opened()}, h.storageFailed)
 		if err == nil {
 			h.mu.Lock()
 			h.snapshot()
@@ -174,18 +174,20 @@ func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
 	return nil
 }
 
+// keyOpened is where findings that are new are kept.
+const keyOpened = "opened"
+
 // take returns what was sent, and whether it has changed what is to be kept. A finding that is new is kept before it is
 // sent: no restart reports it as new once more.
 func (h *hub) take(ctx context.Context, ld plog.Logs) (all deliver.Sent, unsaved bool) {
 	now := time.Now()
 	events := h.receive(ld, now)
-	fresh := slices.ContainsFunc(events, func(ev incident.Event) bool { return ev.New })
-	if fresh {
-		h.kept.Save(ctx)
+	if slices.ContainsFunc(events, func(ev incident.Event) bool { return ev.New && ev.Finding.ID != "" }) {
+		h.kept.SaveOne(ctx, keyOpened)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.send(events, now), len(events) > 0 && !fresh
+	return h.send(events, now), len(events) > 0
 }
 
 func (h *hub) receive(ld plog.Logs, now time.Time) (events []incident.Event) {
@@ -193,27 +195,34 @@ func (h *hub) receive(ld plog.Logs, now time.Time) (events []incident.Event) {
 	defer h.mu.Unlock()
 	var problems otelmap.Problems
 	for _, f := range h.findings(ld, &problems) {
-		events = append(events, h.engine.Add(f, now)...)
+		cut := h.engine.Stats().Cut
+		events = append(events, h.engine.Add(f.finding, now)...)
+		if f.cut || h.engine.Stats().Cut > cut {
+			h.own.cut++
+		}
 	}
 	h.own.badAttributes += problems.Count()
 	return events
 }
 
-func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []model.Finding {
-	var findings []model.Finding
+// received is a finding, and whether reading it has cut something.
+type received struct {
+	finding model.Finding
+	cut     bool
+}
+
+func (h *hub) findings(ld plog.Logs, problems *otelmap.Problems) []received {
+	var findings []received
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
 				before := problems.TextsCut()
 				f, ok := otelmap.LogToFinding(lr, problems)
-				switch {
-				case !ok:
+				if !ok {
 					h.own.foreign++
 					continue
-				case problems.TextsCut() > before:
-					h.own.cut++
 				}
-				findings = append(findings, f)
+				findings = append(findings, received{f, problems.TextsCut() > before})
 			}
 		}
 	}

@@ -144,14 +144,15 @@ func TestStorage_IsSlow_HoldsUpNoRevision(t *testing.T) {
 	})
 }
 
-// What a kill finds kept was delivered before, but for a finding that is new: that is reported once more.
+// What a kill finds kept was delivered before; that a finding is new is kept under a key of its own.
 func TestStorage_ConsumerIsSlow_KeepsRevisionsBehindTheDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{data: map[string][]byte{}}
-		var before []string
+		var before, opened []string
 		slow, err := consumer.NewLogs(func(context.Context, plog.Logs) error {
 			time.Sleep(100 * time.Millisecond)
 			before = append(before, string(m.copied().data["findings"]))
+			opened = append(opened, string(m.copied().data[keyOpened]))
 			return nil
 		})
 		require.NoError(t, err)
@@ -160,8 +161,42 @@ func TestStorage_ConsumerIsSlow_KeepsRevisionsBehindTheDelivery(t *testing.T) {
 		time.Sleep(newDefaultConfig().CloseAfter + newDefaultConfig().FlushInterval) // it is closed
 		r.stop(t)
 		require.Len(t, before, 2)
-		assert.Contains(t, before[0], "first")
+		assert.NotContains(t, before[0], "first")
 		assert.NotContains(t, before[1], "closed")
+		assert.Contains(t, opened[0], "first")
 		assert.Contains(t, string(m.data["findings"]), "closed")
 	})
+}
+
+// A kill between the save and the delivery loses no end that came in the same request, and repeats nothing as new.
+func TestStorage_KilledBeforeDelivery_LosesNoEnd(t *testing.T) {
+	m := &memory{data: map[string][]byte{}}
+	var killed *memory
+	stuck, err := consumer.NewLogs(func(context.Context, plog.Logs) error {
+		if killed == nil {
+			killed = m.copied()
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	before := newKeepingRig(t, m, nil)
+	before.consume(t, slowRank("a", 1, 1))
+	before.stop(t)
+	ended, short := slowRank("a", 2, 1), slowRank("short", 1, 2)
+	ended.Status, short.Status = model.StatusClosed, model.StatusClosed
+	request := []model.Finding{ended, slowRank("b", 1, 3), short}
+	first := newKeepingRig(t, m, stuck)
+	first.consume(t, request...)
+	again := newKeepingRig(t, killed, nil)
+	first.stop(t)
+	again.consume(t, request...)
+	again.stop(t)
+	got := map[string][]string{}
+	for _, f := range again.findings() {
+		got[f.ID] = append(got[f.ID], f.Status)
+	}
+	assert.Contains(t, got["a"], model.StatusClosed)
+	assert.Contains(t, got["short"], model.StatusClosed)
+	assert.NotContains(t, got["b"], model.StatusOpen)
+	assert.Contains(t, got["b"], model.StatusUpdated)
 }

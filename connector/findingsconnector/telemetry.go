@@ -21,7 +21,7 @@ func (h *hub) observe() error {
 		{t.RegisterConnectorFindingsDuplicatesCallback, func(s *snapshot) int64 { return s.engine.Duplicates }},
 		{t.RegisterConnectorFindingsLateCallback, func(s *snapshot) int64 { return s.engine.Late }},
 		{t.RegisterConnectorFindingsEvictedCallback, func(s *snapshot) int64 { return s.engine.Evicted }},
-		{t.RegisterConnectorFindingsCutCallback, func(s *snapshot) int64 { return s.own.cut + s.engine.Cut }},
+		{t.RegisterConnectorFindingsCutCallback, func(s *snapshot) int64 { return s.own.cut }},
 		{t.RegisterConnectorFindingsForgottenCallback, func(s *snapshot) int64 { return s.engine.Forgotten }},
 		{t.RegisterConnectorFindingsWithoutIDCallback, func(s *snapshot) int64 { return s.engine.WithoutID }},
 		{t.RegisterConnectorFindingsForeignRecordsCallback, func(s *snapshot) int64 { return s.own.foreign }},

@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -103,8 +104,8 @@ type Book[D any] struct {
 	ended    *ended[D]
 	withheld withheld
 	changes  []Change[D]
-	fresh    []*Episode[D] // closed lately, the oldest first
-	clock    time.Time     // the latest that an operation was given
+	fresh    *bounded.Map[identity, *Episode[D]] // closed lately, the oldest first
+	clock    time.Time                           // the latest that an operation was given
 	stats    Stats
 }
 
@@ -115,7 +116,7 @@ func New[D any](cfg Config) *Book[D] {
 	cfg.MaxBytes, cfg.MaxEnded = cmp.Or(cfg.MaxBytes, DefaultBytes), cmp.Or(cfg.MaxEnded, DefaultEnded)
 	return &Book[D]{
 		cfg: cfg, open: map[Place]*Episode[D]{}, jobs: map[jobKey]*list.List{},
-		ended: newEnded[D](cfg.MaxEnded, cfg.KeepWhole), withheld: newWithheld(),
+		ended: newEnded[D](cfg.MaxEnded, cfg.KeepWhole), withheld: newWithheld(), fresh: newFresh[D](),
 	}
 }
 
@@ -216,7 +217,7 @@ func (b *Book[D]) fits(e *Episode[D]) bool {
 }
 
 func (b *Book[D]) enter(e *Episode[D]) {
-	b.reopened(identityOf(e))
+	b.fresh.Delete(identityOf(e))
 	k := jobKey{e.Place.Job, e.Place.Incarnation}
 	if b.jobs[k] == nil {
 		b.jobs[k] = list.New()

@@ -5,9 +5,9 @@ package finding
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/cut"
 )
@@ -37,27 +37,22 @@ const (
 	maxKeptBytes = 40 << 20
 )
 
-// remember notes that a finding was closed.
-func (b *Book[D]) remember(e *Episode[D]) {
-	b.fresh = append(b.fresh, e)
-	bytes, from := 0, len(b.fresh)
-	for from > 0 && len(b.fresh)-from < maxFresh {
-		if bytes += b.fresh[from-1].Finding.Bytes(); bytes > maxFreshBytes {
-			break
-		}
-		from--
-	}
-	b.fresh = slices.Delete(b.fresh, 0, from)
+func newFresh[D any]() *bounded.Map[identity, *Episode[D]] {
+	return bounded.NewMap(bounded.MapConfig[identity, *Episode[D]]{
+		Entries: maxFresh, Bytes: maxFreshBytes, Size: func(_ identity, e *Episode[D]) int { return e.Finding.Bytes() },
+	})
 }
 
-// reopened notes that a finding is open again.
-func (b *Book[D]) reopened(k identity) {
-	b.fresh = slices.DeleteFunc(b.fresh, func(e *Episode[D]) bool { return identityOf(e) == k })
+// remember notes that a finding was closed.
+func (b *Book[D]) remember(e *Episode[D]) {
+	k := identityOf(e)
+	b.fresh.Delete(k) // it is the newest now
+	b.fresh.Set(k, e)
 }
 
 // forgetFresh forgets the findings that were closed long enough ago.
 func (b *Book[D]) forgetFresh() {
-	b.fresh = slices.DeleteFunc(b.fresh, func(e *Episode[D]) bool { return b.clock.Sub(e.Revised) >= freshFor })
+	b.fresh.DropOldest(func(_ identity, e *Episode[D]) bool { return b.clock.Sub(e.Revised) >= freshFor })
 }
 
 type keptEnd struct {
@@ -93,7 +88,7 @@ func episodeOf[D any](k *keptEpisode, now time.Time) *Episode[D] {
 // that says so.
 func (b *Book[D]) Snapshot() ([]byte, error) {
 	k := kept{Version: keptVersion}
-	for _, e := range b.fresh {
+	for _, e := range b.fresh.All() {
 		k.Closed = append(k.Closed, keptOf(e))
 	}
 	whole := b.wholes()
@@ -150,6 +145,30 @@ func (b *Book[D]) wholes() map[*Episode[D]]bool {
 		bytes -= e.Finding.Bytes()
 	}
 	return whole
+}
+
+// Encode returns open findings as a snapshot that has nothing else.
+func Encode(open []model.Finding) ([]byte, error) {
+	k := kept{Version: keptVersion}
+	for i := range open {
+		k.Open = append(k.Open, keptEpisode{Place: Place{Job: open[i].JobID, Name: open[i].ID}, Finding: keep(&open[i])})
+	}
+	return k.encode(maxKeptBytes)
+}
+
+// Decode is the inverse of Encode.
+func Decode(data []byte) (open []model.Finding, err error) {
+	var k kept
+	if err := json.Unmarshal(data, &k); err != nil {
+		return nil, fmt.Errorf("read findings: %w", err)
+	}
+	if err := k.check(); err != nil {
+		return nil, fmt.Errorf("read findings: %w", err)
+	}
+	for i := range k.Open {
+		open = append(open, k.Open[i].Finding.finding())
+	}
+	return open, nil
 }
 
 // Restore takes what Snapshot returned, before anything is found. Each finding is open as it was, and

@@ -50,6 +50,11 @@ func (b *Book[D]) Receive(p Place, f *model.Finding, now time.Time) (*Episode[D]
 	return e, First
 }
 
+// Knows reports whether a finding is open, or remembered after its end.
+func (b *Book[D]) Knows(p Place, id string) bool {
+	return b.open[p] != nil || b.ended.get(identity{p.Job, id}) != nil
+}
+
 // Opens reports whether Receive would open a finding that is not open.
 func (b *Book[D]) Opens(p Place, f *model.Finding) bool {
 	if b.open[p] != nil || f.Status == model.StatusClosed {

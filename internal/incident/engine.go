@@ -40,6 +40,7 @@ type Engine struct {
 	seq  int64
 	// newest is when the finding that was seen last was seen first.
 	newest time.Time
+	opened *bounded.Map[finding.Place, fresh] // new lately, the one that was first in front
 	stats  Stats
 }
 
@@ -58,7 +59,7 @@ type member struct {
 // NewEngine returns an engine; cfg must be valid.
 func NewEngine(cfg Config) *Engine {
 	return &Engine{
-		cfg: cfg, jobs: map[string]*holder{},
+		cfg: cfg, jobs: map[string]*holder{}, opened: newOpened(),
 		// The engine itself makes room: no finding is withheld, and none is forgotten unseen.
 		book: finding.New[*member](finding.Config{MaxOpen: cfg.MaxOpen, MaxBytes: cfg.MaxBytes, MaxEnded: cfg.MaxOpen + 1, KeepWhole: true}),
 	}
@@ -113,6 +114,10 @@ func (e *Engine) Add(f model.Finding, now time.Time) []Event {
 	e.shrink(n)
 	e.book.Report(n, receipt == finding.First, n.Finding.Status == model.StatusClosed)
 	e.passSteps(&f)
+	if receipt == finding.First && n.IsOpen() {
+		e.opened.DropOldest(func(_ finding.Place, o fresh) bool { return now.Sub(o.at) >= openedFor })
+		e.opened.Set(placeOf(&f), fresh{n.Finding, now})
+	}
 	return e.events()
 }
 

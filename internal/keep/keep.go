@@ -28,28 +28,11 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	if !ok {
 		return nil, fmt.Errorf("find storage: got extension %q, which stores nothing; want one such as file_storage", id)
 	}
-	var client storage.Client
-	err := guard(func() (err error) {
-		client, err = s.GetClient(ctx, kind, self, "")
-		return err
-	})
+	client, err := s.GetClient(ctx, kind, self, "")
 	if err != nil {
 		return nil, OpenError(self.String(), err)
 	}
 	return client, nil
-}
-
-// errDamaged is the error of a storage that panics, as file_storage does where its file was cut or written over.
-var errDamaged = errors.New("the storage panicked")
-
-// guard calls a storage. A panic of it is an error: what is kept is worth less than the process.
-func guard(call func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", errDamaged, r)
-		}
-	}()
-	return call()
 }
 
 // errLocked is the text of file_storage's error after it waited for the lock of a file.
@@ -63,16 +46,15 @@ func OpenError(self string, err error) error {
 			"stop that process, or give this collector a directory of its own", self, err)
 	}
 	if damaged(err) {
-		return fmt.Errorf("open storage of %s: %w: %s", self, err, remedy)
+		return fmt.Errorf("open storage of %s: %w: its file is damaged: move the file that is named like this component away, "+
+			"in the directory of the storage, and start again", self, err)
 	}
 	return fmt.Errorf("open storage of %s: %w", self, err)
 }
 
-const remedy = "its file is damaged: move the file that is named like this component away, in the directory of the storage, and start again"
-
 // damaged reports whether an error is that of a damaged file. The texts are those of file_storage's database.
 func damaged(err error) bool {
-	return errors.Is(err, errDamaged) || slices.ContainsFunc([]string{"invalid database", "checksum error", "file size too small"}, func(text string) bool {
+	return slices.ContainsFunc([]string{"invalid database", "checksum error", "file size too small"}, func(text string) bool {
 		return strings.Contains(err.Error(), text)
 	})
 }
@@ -99,14 +81,7 @@ var ErrTooLarge = fmt.Errorf("want at most %d bytes", MaxBytes)
 
 // Load returns what was saved last; nil for nothing.
 func (v *Value) Load(ctx context.Context) ([]byte, error) {
-	var data []byte
-	err := guard(func() (err error) {
-		data, err = v.client.Get(ctx, v.key)
-		return err
-	})
-	if err != nil && damaged(err) {
-		return nil, fmt.Errorf("read storage: key %q: %w: %s", v.key, err, remedy)
-	}
+	data, err := v.client.Get(ctx, v.key)
 	if err != nil {
 		return nil, fmt.Errorf("read storage: %w", err)
 	}
@@ -124,7 +99,7 @@ func (v *Value) Save(ctx context.Context, data []byte) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("write storage: key %q: got %d bytes; want at most %d", v.key, len(data), MaxBytes)
 	}
-	if err := guard(func() error { return v.client.Set(ctx, v.key, data) }); err != nil {
+	if err := v.client.Set(ctx, v.key, data); err != nil {
 		return fmt.Errorf("write storage: %w", err)
 	}
 	return nil

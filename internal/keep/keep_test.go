@@ -103,16 +103,7 @@ func TestOpen_AnotherProcessHoldsTheFile_SaysRemedy(t *testing.T) {
 	}
 }
 
-// file_storage panics where its file was cut or written over.
-type panicking struct{ storage.Client }
-
-func (panicking) Get(context.Context, string) ([]byte, error) { panic("page expected to be: 8") }
-func (panicking) Set(context.Context, string, []byte) error   { panic("page expected to be: 8") }
-
-func TestValue_StorageIsDamaged_SaysRemedy(t *testing.T) {
-	v := NewValue(panicking{}, "findings")
-	_, err := v.Load(t.Context())
-	require.ErrorContains(t, err, `key "findings": the storage panicked: page expected to be: 8: its file is damaged: move the file`)
-	require.ErrorIs(t, v.Save(t.Context(), []byte("x")), errDamaged)
-	require.ErrorContains(t, OpenError("self", errors.New("invalid database")), "move the file")
+func TestOpenError_FileIsDamaged_SaysRemedy(t *testing.T) {
+	assert.EqualError(t, OpenError("self", errors.New("invalid database")), "open storage of self: invalid database: its file is damaged: "+
+		"move the file that is named like this component away, in the directory of the storage, and start again")
 }

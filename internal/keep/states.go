@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -36,7 +37,7 @@ type States struct {
 	// took is how long the last Save took, until when it ended.
 	took   time.Duration
 	until  time.Time
-	closed bool
+	closed atomic.Bool
 
 	timing sync.Mutex
 	due    *time.Timer // of a save that waits; nil: none does
@@ -108,44 +109,91 @@ func (s *States) snapshot(k *keptState) ([]byte, error) {
 	return k.of.Snapshot()
 }
 
-// Save keeps the states that have changed.
-func (s *States) Save(ctx context.Context) {
-	if s == nil {
-		return
-	}
+// patience is how long a caller waits for the storage.
+const patience = 10 * time.Second
+
+// use has a function use the storage, and waits for it. It gives up where ctx ends; the function may go on then.
+func (s *States) use(ctx context.Context, do func()) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	select {
 	case s.using <- struct{}{}:
-	case <-ctx.Done():
-		s.failed(fmt.Errorf("wait for storage: %w", ctx.Err()))
-		return
+	default:
+		select {
+		case s.using <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	defer s.leave()
-	s.save(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer s.leave()
+		do()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *States) leave() { <-s.using }
 
+// Save keeps the states that have changed. It waits for the storage for 10 s at most.
+func (s *States) Save(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	s.reach(ctx, func() { s.save(context.WithoutCancel(ctx)) })
+}
+
+// SaveOne keeps one state where it has changed, as Save does.
+func (s *States) SaveOne(ctx context.Context, key string) {
+	if s == nil {
+		return
+	}
+	s.reach(ctx, func() {
+		for _, k := range s.values {
+			if k.key == key && !s.closed.Load() {
+				s.saveValue(context.WithoutCancel(ctx), k)
+			}
+		}
+	})
+}
+
+func (s *States) reach(ctx context.Context, do func()) {
+	if err := s.use(ctx, do); err != nil {
+		s.failed(fmt.Errorf("wait for storage: %w", err))
+	}
+}
+
 func (s *States) save(ctx context.Context) {
-	if s.closed {
+	if s.closed.Load() {
 		return
 	}
 	began := time.Now()
 	defer func() { s.until, s.took = time.Now(), time.Since(began) }()
 	for _, k := range s.values {
-		data, err := s.snapshot(k)
-		if data != nil {
-			if bytes.Equal(data, k.saved) {
-				continue // also where it is a part: that was reported
-			}
-			saved := k.Value.Save(ctx, data)
-			if saved == nil {
-				k.saved = data
-			}
-			err = errors.Join(err, saved)
+		s.saveValue(ctx, k)
+	}
+}
+
+func (s *States) saveValue(ctx context.Context, k *keptState) {
+	data, err := s.snapshot(k)
+	if data != nil {
+		if bytes.Equal(data, k.saved) {
+			return // also where it is a part: that was reported
 		}
-		if err != nil {
-			s.failed(fmt.Errorf("save %q: %w", k.key, err))
+		saved := k.Value.Save(ctx, data)
+		if saved == nil {
+			k.saved = data
 		}
+		err = errors.Join(err, saved)
+	}
+	if err != nil {
+		s.failed(fmt.Errorf("save %q: %w", k.key, err))
 	}
 }
 
@@ -168,7 +216,7 @@ func (s *States) SaveSoon(ctx context.Context) {
 		return
 	}
 	defer s.leave()
-	if s.closed {
+	if s.closed.Load() {
 		return
 	}
 	if wait := saveShare*s.took - time.Since(s.until); wait > 0 {
@@ -204,17 +252,18 @@ func (s *States) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	s.forgetDue()
-	select {
-	case s.using <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("wait for storage, which stays open: %w", ctx.Err())
-	}
-	defer s.leave()
-	s.forgetDue()
-	s.save(ctx)
-	s.closed = true
-	if err := s.client.Close(ctx); err != nil {
+	defer s.closed.Store(true)
+	var err error
+	waited := s.use(ctx, func() {
+		s.forgetDue()
+		s.save(context.WithoutCancel(ctx))
+		s.closed.Store(true)
+		err = s.client.Close(context.WithoutCancel(ctx))
+	})
+	switch {
+	case waited != nil:
+		return fmt.Errorf("wait for storage, which stays open: %w", waited)
+	case err != nil:
 		return fmt.Errorf("close storage: %w", err)
 	}
 	return nil
