@@ -21,6 +21,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
 // memory is a storage extension that keeps everything in memory.
@@ -129,7 +130,9 @@ func TestStorage_IsSlow_HoldsUpNoRevision(t *testing.T) {
 		r.consume(t, slowRank("first", 1, 1))
 		time.Sleep(time.Minute)
 		sets := m.sets
-		go r.consume(t, slowRank("first", 2, 1))
+		go func() {
+			_ = r.faces[0].ConsumeLogs(context.Background(), otelmap.FindingsToLogs([]model.Finding{slowRank("first", 2, 1)}))
+		}()
 		synctest.Wait() // the storage holds it
 		began := time.Now()
 		for n := range int64(5) {

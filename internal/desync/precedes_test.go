@@ -20,6 +20,6 @@ func TestOrderFor_ManyAnswersKept_KeepsNoMore(t *testing.T) {
 	}
 	x, y := &node{group: a.groups.all[0], name: "x"}, &node{group: a.groups.all[0], name: "y"}
 	assert.Zero(t, w.orderFor(x, y, maxAsked))
-	assert.Equal(t, maxOrders, len(w.orders))
-	assert.Equal(t, maxKindOrders, len(w.kindOrders))
+	assert.Len(t, w.orders, maxOrders)
+	assert.Len(t, w.kindOrders, maxKindOrders)
 }
