@@ -22,6 +22,7 @@ func TestEveryFieldOfTheEngineIsThere(t *testing.T) {
 	c := NewDefaultConfig()
 	want := straggler.NewDefaultConfig()
 	want.MaxMemory = bounded.Memory() / 4 // a recording is read whole, a collector lives with others
+	want.JudgeEvery = 1                   // of a recording one judgement is of many steps, a collector's are of one
 	assert.Equal(t, want, c.Engine())
 
 	v := reflect.ValueOf(&c).Elem()
