@@ -180,7 +180,7 @@ func (w *findingsWorld) awaitKept(t *testing.T) {
 		return nil
 	}, w.gateway.process)
 	counted := openedCount(t, w.prometheus)
-	fresh := 0
+	var fresh int
 	for until := time.Now().Add(openTime); ; time.Sleep(100 * time.Millisecond) { // they are counted before they are written
 		if fresh = newSince(w.out.read(t), at.out); fresh >= counted || time.Now().After(until) {
 			break
