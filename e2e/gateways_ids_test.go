@@ -92,7 +92,7 @@ func (r *recordingReplay) run(ctx context.Context, file string, begun time.Time)
 		}
 		td, ld = ptrace.NewTraces(), plog.NewLogs()
 	}
-	time.Sleep(2 * openTime) // what is found after the end of the input
+	time.Sleep(2 * openTime) // some findings come after the end of the input
 	return nil
 }
 

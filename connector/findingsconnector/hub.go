@@ -177,8 +177,8 @@ func (h *hub) consume(ctx context.Context, ld plog.Logs) error {
 // keyOpened is where findings that are new are kept.
 const keyOpened = "opened"
 
-// take returns what was sent, and whether it has changed what is to be kept. A finding that is new is kept before it is
-// sent: no restart reports it as new once more.
+// take returns the deliveries, and whether the state to save has changed. It saves a new finding before it sends it, so
+// that no restart reports it as new again.
 func (h *hub) take(ctx context.Context, ld plog.Logs) (all deliver.Sent, unsaved bool) {
 	now := time.Now()
 	events := h.receive(ld, now)

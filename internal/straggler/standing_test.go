@@ -35,8 +35,7 @@ func episodes(w *world, from, to int64) (ids []string) {
 	return ids
 }
 
-// inBatches has steps come many at once, rank by rank. What it returns brings the last and returns what changes
-// then.
+// inBatches adds many steps at once, rank by rank. The function that it returns adds the rest and returns the verdicts.
 func inBatches(w *world, steps int) func() []Verdict {
 	held := map[int64][][]model.Op{}
 	bring := func() {

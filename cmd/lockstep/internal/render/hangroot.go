@@ -14,7 +14,7 @@ import (
 
 func titleOfRoot(i, of int) string { return fmt.Sprintf("Root %d of %d", i+1, of) }
 
-// root says what is at fault, who waits for it, and what the members did.
+// root writes the operation at fault, the ranks that wait for it, and the members' states.
 func (p *printer) root(r *desync.Root, title string) {
 	f := &r.Finding
 	p.Line("%s", p.Paint(report.Bold, title+": "+report.Clean(report.HangPlace(f))+", "+f.Class))
