@@ -219,7 +219,7 @@ compare: ## Run BASE=rev and the working tree on the same inputs and print what 
 	@$(GO) run -trimpath ./bench/compare -base "$(BASE)" $(if $(BENCH),-bench) $(COMPARE)
 
 .PHONY: census
-census: ## Count what is done outside of its one place: life cycles, parses of evidence, quantiles, maps without a limit (BASE=rev: before and after; CENSUS=-v: lists)
+census: ## Count what is done outside of its one place: life cycles, parses of evidence, quantiles, maps without a limit, evictions by hand (BASE=rev: before and after; CENSUS=-v: lists)
 	@$(GO) run -trimpath ./bench/census $(if $(BASE),-base "$(BASE)") $(CENSUS)
 
 # How long each kind of hostile load is sent, how often, and which (all where it is empty).

@@ -43,21 +43,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if fs.NArg() > 0 {
 		return fmt.Errorf("parse flags: got argument %q; want flags alone", fs.Arg(0))
 	}
-	reasons, err := mapReasons(mapsFile)
+	why, err := readReasons()
 	if err != nil {
-		return fmt.Errorf("read maps.txt: %w", err)
+		return err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find working tree: %w", err)
 	}
-	now, err := take(ctx, dir, reasons)
+	now, err := take(ctx, dir, why)
 	if err != nil {
 		return err
 	}
 	var before *census
 	if base != "" {
-		if before, err = takeBase(ctx, dir, base, reasons); err != nil {
+		if before, err = takeBase(ctx, dir, base, why); err != nil {
 			return err
 		}
 	}
@@ -72,10 +72,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 type census struct {
 	lives, parses, quantiles, upward []count
 	maps                             grown
+	evictions                        evictions
 	lines                            lines
 }
 
-func take(ctx context.Context, dir string, reasons map[string]string) (*census, error) {
+func take(ctx context.Context, dir string, why reasons) (*census, error) {
 	t, err := load(ctx, dir, "./...")
 	if err != nil {
 		return nil, err
@@ -84,11 +85,11 @@ func take(ctx context.Context, dir string, reasons map[string]string) (*census, 
 	if err != nil {
 		return nil, err
 	}
-	return &census{lives(t), parses(t), quantiles(t), upward(t), mapFields(t, reasons), n}, nil
+	return &census{lives(t), parses(t), quantiles(t), upward(t), mapFields(t, why.maps), evictsFrom(t, why.evictions), n}, nil
 }
 
 // takeBase counts a revision in a worktree, which it removes again.
-func takeBase(ctx context.Context, dir, base string, reasons map[string]string) (c *census, err error) {
+func takeBase(ctx context.Context, dir, base string, why reasons) (c *census, err error) {
 	work, err := os.MkdirTemp("", "lockstep-census-")
 	if err != nil {
 		return nil, fmt.Errorf("make folder for base: %w", err)
@@ -104,7 +105,7 @@ func takeBase(ctx context.Context, dir, base string, reasons map[string]string) 
 		defer cancel()
 		err = errors.Join(err, git(ctx, dir, "worktree", "remove", "--force", tree))
 	}()
-	return take(ctx, tree, reasons)
+	return take(ctx, tree, why)
 }
 
 func git(ctx context.Context, dir string, args ...string) error {
@@ -131,6 +132,9 @@ var rows = []struct {
 	{"maps that grow, without a limit or a reason", func(c *census) int { return len(c.maps.unlimited) }},
 	{"  whose length is compared by hand", func(c *census) int { return len(c.maps.checked) }},
 	{"  with a reason in bench/census/maps.txt", func(c *census) int { return c.maps.excused }},
+	{"functions that evict from plain maps", func(c *census) int { return len(c.evictions.unexplained) + len(c.evictions.excused) }},
+	{"  without a reason in bench/census/evictions.txt", func(c *census) int { return len(c.evictions.unexplained) }},
+	{"functions named evict, forget, prune or expire", func(c *census) int { return len(c.evictions.named) }},
 	{"imports that point up", func(c *census) int { return len(c.upward) }},
 	{"lines of Go, written by hand", func(c *census) int { return c.lines.written }},
 	{"  of tests", func(c *census) int { return c.lines.tests }},
@@ -185,6 +189,9 @@ func show(w io.Writer, before, now *census) {
 	for _, name := range now.maps.unused {
 		fmt.Fprintf(w, "unused entry of maps.txt: %s\n", name)
 	}
+	for _, name := range now.evictions.unused {
+		fmt.Fprintf(w, "unused entry of evictions.txt: %s\n", name)
+	}
 }
 
 func list(w io.Writer, c *census) {
@@ -197,6 +204,9 @@ func list(w io.Writer, c *census) {
 		{"quantiles and histograms", c.quantiles},
 		{"maps that grow, without a limit or a reason", c.maps.unlimited},
 		{"maps that grow, whose length is compared by hand", c.maps.checked},
+		{"functions that evict from plain maps, without a reason", c.evictions.unexplained},
+		{"functions that evict from plain maps, with a reason", c.evictions.excused},
+		{"functions named evict, forget, prune or expire", c.evictions.named},
 		{"imports that point up", c.upward},
 	} {
 		fmt.Fprintf(w, "\n## %s\n\n", part.name)

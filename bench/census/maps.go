@@ -3,37 +3,12 @@
 package main
 
 import (
-	_ "embed"
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"maps"
 	"slices"
-	"strings"
 )
-
-//go:embed maps.txt
-var mapsFile string
-
-// mapReasons reads a text such as maps.txt: a field, and why its map needs no limit.
-func mapReasons(text string) (map[string]string, error) {
-	out := map[string]string{}
-	n := 0
-	for line := range strings.Lines(text) {
-		n++
-		line, _, _ = strings.Cut(line, "#")
-		field, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if field == "" {
-			continue
-		}
-		if strings.TrimSpace(reason) == "" || strings.Count(field, ".") < 2 {
-			return nil, fmt.Errorf("read line %d: got %q; want: package.Type.field reason", n, strings.TrimSpace(line))
-		}
-		out[field] = strings.TrimSpace(reason)
-	}
-	return out, nil
-}
 
 // grown are the maps of engines and components that something is inserted into.
 type grown struct {
@@ -48,8 +23,7 @@ type grown struct {
 func mapFields(t *tree, reasons map[string]string) (out grown) {
 	used := map[string]bool{}
 	for _, s := range t.packages {
-		if !below(s.path, "internal", "receiver", "processor", "connector", "exporter", "extension") || below(s.path, apart...) ||
-			below(s.path, "internal/bounded") {
+		if !ofEngines(s) {
 			continue
 		}
 		u := s.useOfMaps()
@@ -70,12 +44,14 @@ func mapFields(t *tree, reasons map[string]string) (out grown) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(reasons)) {
-		if !used[name] {
-			out.unused = append(out.unused, name)
-		}
-	}
+	out.unused = others(reasons, used)
 	return out
+}
+
+// ofEngines reports whether a package is part of an engine or a component, and not internal/bounded.
+func ofEngines(s *source) bool {
+	return below(s.path, "internal", "receiver", "processor", "connector", "exporter", "extension") &&
+		!below(s.path, apart...) && !below(s.path, "internal/bounded")
 }
 
 // mapUse is what a package does with map-typed fields.
